@@ -1,0 +1,1 @@
+# deps: see build helper

@@ -1,0 +1,1 @@
+# install: see build helper

@@ -1,0 +1,52 @@
+/* The plan: options of a collective command become a list of points, checked before anything runs.
+ * Also the arithmetic of memory: what every rank will need, refused before it is allocated. */
+#ifndef DDP_BENCH_PLAN_H
+#define DDP_BENCH_PLAN_H
+
+#include <stdbool.h>
+
+#include "base/opt.h"
+#include "record/record.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The collective options of design.md section 2, as parsed. Which ranks and backend: the world's
+ * business. */
+struct ddp_bench_options {
+    enum ddp_coll coll;
+    struct ddp_size_list sizes;
+    uint64_t min_bytes, max_bytes, step_bytes;
+    int64_t step_factor;
+    struct ddp_string_list algorithms;
+    struct ddp_int_list dtypes, ops;
+    int64_t root;
+    int placement; /* 0 in, 1 out, 2 both */
+    int memory;    /* 0 registered, 1 private */
+    int64_t iters, warmup;
+    int check; /* enum ddp_check */
+    int64_t seed;
+    bool samples, dry_run;
+};
+
+struct ddp_bench_plan {
+    struct ddp_point_spec *points;
+    int count;
+    uint64_t buffer_bytes;   /* largest single buffer */
+    uint64_t bytes_per_rank; /* registered or private memory one rank holds at once */
+    char rounding[256];      /* what was rounded down, "" nothing: for stderr */
+};
+
+/* Expands options into points for `ranks` ranks on `backend`. DDP_EUSAGE for what contradicts
+ * itself, DDP_ENOMEM (with the arithmetic in the text) when ranks * bytes_per_rank exceeds
+ * available_bytes. */
+int ddp_plan_make(const struct ddp_bench_options *options, const char *backend, int ranks,
+                  int64_t available_bytes, struct ddp_bench_plan *out,
+                  struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_plan_release(struct ddp_bench_plan *plan);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

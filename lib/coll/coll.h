@@ -1,0 +1,97 @@
+/* Collectives: algorithms behind one table, and the choice among them.
+ *
+ * One file and one line in coll_list.h add an algorithm. Counts, in elements, n = comm->size:
+ *   allreduce, broadcast, reduce: send [count], recv [count] (recv only used at the root for
+ * reduce) reduce-scatter: send [n*count], recv [count]      all-gather: send [count], recv
+ * [n*count] all-to-all: send [n*count], recv [n*count]        gather: send [count], recv [n*count]
+ * at root scatter: send [n*count] at root, recv [count]     send-recv: to (rank+1)%n from
+ * (rank-1)%n, [count] In place: allreduce, reduce, broadcast: send == recv; reduce-scatter: recv ==
+ * send + rank*count; all-gather: send == recv + rank*count; all-to-all: send == recv; gather
+ * (root): send == recv + rank*count; scatter (root): recv == send + rank*count. After DDP_OK all
+ * ranks hold bit-identical results where the collective says they hold the same. */
+#ifndef DDP_COLL_COLL_H
+#define DDP_COLL_COLL_H
+
+#include "comm/backend.h"
+#include "comm/comm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What an algorithm needs to know to say whether it can, and what it costs. registered: send and
+ * recv lie in registered memory. */
+struct ddp_coll_shape {
+    enum ddp_coll coll;
+    size_t count;
+    enum ddp_dtype dtype;
+    enum ddp_op op;
+    int root;
+    bool in_place, registered;
+};
+
+/* Per rank, the largest of all ranks: sequential communication steps, bytes handed to
+ * ddp_comm_isend (0 where memory is mapped), messages, and bytes read and written in memory by all
+ * ranks together (bound). */
+struct ddp_coll_cost {
+    double steps, messages;
+    double sent_bytes;
+    double memory_bytes; /* all ranks' reads + writes */
+    bool modelled;       /* false: a native call, nothing is known */
+};
+
+struct ddp_coll_alg {
+    const char *name; /* "direct", "staged", "flat", "ring", "native" */
+    enum ddp_coll coll;
+    const char *summary;
+    /* 0, or DDP_EUNAVAIL with the reason in err. */
+    int (*supports)(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                    struct ddp_err *err);
+    /* Private bytes `run` needs; NULL: none. */
+    size_t (*scratch_bytes)(const struct ddp_comm *comm, const struct ddp_coll_shape *shape);
+    /* Collective. scratch: as asked for, aligned to 64, kept between calls of the same shape. */
+    int (*run)(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+               struct ddp_err *err);
+    void (*cost)(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost);
+};
+
+/* All algorithms of coll_list.h, in order, NULL-terminated. */
+const struct ddp_coll_alg *const *ddp_coll_algorithms(void);
+/* NULL when there is none of that name for the collective. */
+const struct ddp_coll_alg *ddp_coll_find(enum ddp_coll coll, const char *name);
+/* The algorithm `auto` takes for this shape; never by a run-time measurement. NULL with err when
+ * none supports it. */
+const struct ddp_coll_alg *ddp_coll_auto(const struct ddp_comm *comm,
+                                         const struct ddp_coll_shape *shape, struct ddp_err *err);
+
+/* A collective made ready: checked once, run often. */
+struct ddp_coll_plan {
+    const struct ddp_coll_alg *alg;
+    struct ddp_coll_args args;
+    void *scratch;
+    size_t scratch_bytes;
+    uint64_t bytes; /* of the message, for the flight recorder */
+};
+/* alg NULL: auto. Not collective. Buffers in args are fixed; change them with a new plan. */
+int ddp_coll_plan_init(struct ddp_coll_plan *plan, struct ddp_comm *comm,
+                       const struct ddp_coll_alg *alg, const struct ddp_coll_args *args,
+                       struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_coll_plan_release(struct ddp_coll_plan *plan);
+
+/* Runs it. Collective: all ranks of the group, same plan, same order. */
+static inline int ddp_coll_run(struct ddp_comm *comm, struct ddp_coll_plan *plan,
+                               struct ddp_err *err)
+{
+    uint64_t seq = ddp_flight_enter(comm->flight, plan->args.coll, plan->args.dtype, plan->bytes);
+    int rc = plan->alg->run(comm, &plan->args, plan->scratch, err);
+    ddp_flight_leave(comm->flight, seq, rc != 0);
+    return rc;
+}
+
+/* Bytes of the full buffer S for `count` (see top), as bandwidth is defined on. */
+size_t ddp_coll_message_bytes(enum ddp_coll coll, int ranks, size_t count, enum ddp_dtype dtype);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,120 @@
+/* Communicators: a group of ranks and what they can do with each other's memory.
+ *
+ * This is what algorithms (lib/coll) are written against. A communicator belongs to one thread at a
+ * time. Every wait in here polls two things besides its own condition: the world's abort word, and
+ * a deadline `timeout_ns` after the wait began. Either ends the call with DDP_ELOST on this rank;
+ * no later call on the communicator succeeds ("a collective fails on all ranks or on none"). What
+ * it does not do: reductions, algorithms, printing. */
+#ifndef DDP_COMM_COMM_H
+#define DDP_COMM_COMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "base/err.h"
+#include "comm/flight.h"
+#include "device/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ddp_backend;
+struct ddp_comm_shm;
+
+/* Where a rank stands; filled by our launcher or from mpiexec's variables. */
+struct ddp_place {
+    int rank, size;             /* of the world */
+    int local_rank, local_size; /* on this host */
+    bool oversubscribed; /* more local ranks than usable cores: waits yield instead of spinning */
+    int segment_fd;      /* shared segment of our launcher, -1 without one */
+    void *segment;       /* its mapping in this process (threads share one), or NULL */
+};
+
+struct ddp_comm_options {
+    int64_t timeout_ns;  /* deadline of every wait; > 0 */
+    uint64_t heap_bytes; /* registered memory a rank may need at once (address space is reserved,
+                            pages come with use) */
+    const struct ddp_device *device;
+    const char *module_dir; /* where backend modules lie; NULL: beside the binary */
+};
+
+/* The members algorithms read; all others are the backend's. rank/size are of this group;
+ * world_rank[size] maps to the world. flight: this rank's recorder. shm: the shared-flags face of
+ * backends with DDP_CAP_MAP (comm_shm.h), else NULL. */
+struct ddp_comm {
+    const struct ddp_backend *backend;
+    void *state;
+    int rank, size;
+    int *world_rank;
+    struct ddp_place place;
+    const struct ddp_device *device;
+    int64_t timeout_ns;
+    struct ddp_flight *flight;
+    struct ddp_comm_shm *shm;
+    struct ddp_comm *parent; /* NULL for the world */
+    uint64_t wire_bytes;     /* bytes this rank has sent by ddp_comm_isend so far */
+    uint64_t wire_messages;
+};
+
+/* Opens the world communicator. Collective: all ranks of `place`. The backend's own deadline covers
+ * init. */
+int ddp_comm_create(const struct ddp_backend *backend, const struct ddp_place *place,
+                    const struct ddp_comm_options *options, struct ddp_comm **out,
+                    struct ddp_err *err) DDP_MUST_CHECK;
+/* Collective when healthy; after a failure it only frees. NULL is fine. */
+void ddp_comm_destroy(struct ddp_comm *comm);
+/* A communicator over ranks[n] of `parent` (ascending, distinct, this rank among them). Collective
+ * over those ranks only; each group alive at a time takes one of the backend's channels (at least
+ * 64). DDP_EUSAGE when ranks are illegal. */
+int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_comm **out,
+                   struct ddp_err *err) DDP_MUST_CHECK;
+/* Releases all ranks of the world from their waits with DDP_ELOST; returns at once. code: why, an
+ * enum ddp_code. */
+void ddp_comm_abort(struct ddp_comm *comm, int code);
+
+/* Untimed control traffic: every rank's `bytes` bytes at mine, into all[size * bytes] in rank
+ * order. Collective. */
+int ddp_comm_exchange(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
+                      struct ddp_err *err) DDP_MUST_CHECK;
+/* No rank leaves before all have entered. */
+int ddp_comm_barrier(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
+/* Do all ranks agree? rc of every rank is exchanged; returns the first non-zero one (by rank), on
+ * all ranks alike; err says which rank when it was not this one. For errors found between
+ * collectives. */
+int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err) DDP_MUST_CHECK;
+
+/* Registered memory: zero-copy where the backend can. Collective: same bytes on all ranks of the
+ * WORLD, same order; aligned to 4096 (2 MiB from 4 MiB up). Backends without registered memory give
+ * private pages. Not zeroed. */
+int ddp_comm_alloc(struct ddp_comm *comm, size_t bytes, void **out,
+                   struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_comm_free(struct ddp_comm *comm, void *ptr);
+/* Where rank `peer` (of this group) sees... its own copy of the registered block that holds ptr:
+ * the address in THIS process. NULL when ptr is not registered or the backend cannot map. */
+void *ddp_comm_map(struct ddp_comm *comm, int peer, const void *ptr);
+
+/* Point to point. A request is the caller's memory; it must stay until waited for. Messages between
+ * a pair with equal tag keep their order. bytes 0 is legal. */
+struct ddp_request {
+    void *impl[4];
+    uint64_t u[8];
+    bool active;
+};
+int ddp_comm_isend(struct ddp_comm *comm, int dst, int tag, const void *buf, size_t bytes,
+                   struct ddp_request *req, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_comm_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t bytes,
+                   struct ddp_request *req, struct ddp_err *err) DDP_MUST_CHECK;
+/* *done says whether it is finished; drives progress. */
+int ddp_comm_test(struct ddp_comm *comm, struct ddp_request *req, bool *done,
+                  struct ddp_err *err) DDP_MUST_CHECK;
+/* Waits for all of req[n], up to the deadline. */
+int ddp_comm_wait(struct ddp_comm *comm, struct ddp_request *req, int n,
+                  struct ddp_err *err) DDP_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

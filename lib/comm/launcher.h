@@ -1,0 +1,41 @@
+/* Who started us: the variables of mpiexec (Open MPI, Hydra/MPICH, PMIx), srun and torchrun, or
+ * nobody. Reads the environment only. Table in shared research: rank/size/local rank of each
+ * launcher. */
+#ifndef DDP_COMM_LAUNCHER_H
+#define DDP_COMM_LAUNCHER_H
+
+#include "comm/comm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ddp_launcher_kind {
+    DDP_LAUNCHER_NONE, /* our own launcher will start the ranks */
+    DDP_LAUNCHER_OPENMPI,
+    DDP_LAUNCHER_HYDRA,
+    DDP_LAUNCHER_PMIX,
+    DDP_LAUNCHER_SLURM,
+    DDP_LAUNCHER_TORCHRUN
+};
+
+/* kind with the place it gives (segment_fd -1). flavour: which MPI module fits: "openmpi", "mpich"
+ * or NULL when it cannot be told. */
+struct ddp_launcher {
+    enum ddp_launcher_kind kind;
+    const char
+        *name; /* "own", "mpiexec (Open MPI)", "mpiexec (Hydra)", "srun", "torchrun", "pmix" */
+    const char *flavour;
+    struct ddp_place place;
+};
+
+/* DDP_EMISMATCH when the variables contradict each other or are not numbers. */
+int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err) DDP_MUST_CHECK;
+/* The names of every variable looked at, NULL-terminated: for the doctor and the record's
+ * allow-list. */
+const char *const *ddp_launcher_variables(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,70 @@
+/* The device seam: memory and the arithmetic that exchanges need, on a processor or an accelerator.
+ *
+ * Users: algorithms (reduce, copy), compressors, the bound of the bench layer. A device is chosen
+ * once per rank; its functions are called in hot paths, so they take plain arrays and return
+ * nothing unless they can fail. What it does not do: communicate, decide when to run, or convert
+ * silently between types. */
+#ifndef DDP_DEVICE_DEVICE_H
+#define DDP_DEVICE_DEVICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cpuinfo.h"
+#include "base/dtype.h"
+#include "base/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Most sources or destinations a single reduce call handles; more ranks are folded in several
+ * calls. */
+#define DDP_REDUCE_MAX 16
+
+/* dst[0..dst_count): arrays [count] that all receive the same result; each may equal one of the
+ * sources, none overlaps another partly. src[0..src_count), 1 <= src_count <= DDP_REDUCE_MAX:
+ * arrays [count], combined in index order, so the result does not depend on who computes it.
+ * divisor: after the last combine the value is divided by it (avg; 1: not at all; integers:
+ * truncated toward zero; f32 and f64: multiplied by 1/divisor rounded once when the divisor is a
+ * power of two, divided otherwise). op AVG is summed as SUM. 16-bit floats are combined in f32 and
+ * rounded to nearest even once, at the end of the call; i32 and u8 sums wrap unless divisor > 1,
+ * where the sum is held in 64 bits. min/max: a NaN in any source gives the canonical quiet NaN.
+ * nontemporal: results bypass the cache (a hint). */
+struct ddp_reduce {
+    void *const *dst;
+    int dst_count;
+    const void *const *src;
+    int src_count;
+    size_t count;
+    enum ddp_dtype dtype;
+    enum ddp_op op;
+    int divisor;
+    int nontemporal;
+};
+
+struct ddp_device {
+    const char *name;    /* "cpu", "cuda" */
+    const char *summary; /* one line for `ddpbench list` */
+    /* 0, or a negative code with the reason in err: built but unusable here, or not built. */
+    int (*probe)(struct ddp_err *err);
+    /* Device memory, aligned to 64 bytes; NULL when exhausted. free takes the same bytes. */
+    void *(*alloc)(size_t bytes);
+    void (*free)(void *ptr, size_t bytes);
+    void (*copy)(void *dst, const void *src, size_t bytes);
+    /* As copy, bypassing the cache on the store side. */
+    void (*copy_nt)(void *dst, const void *src, size_t bytes);
+    void (*fill)(void *dst, unsigned char byte, size_t bytes);
+    void (*reduce)(const struct ddp_reduce *r);
+};
+
+/* All devices of device_list.h, in order; NULL-terminated. */
+const struct ddp_device *const *ddp_device_all(void);
+/* The CPU device at a SIMD level (ddp_cpu_best_simd() or what DDPBENCH_SIMD caps it to). Results do
+ * not depend on the level, bit for bit. Never NULL. */
+const struct ddp_device *ddp_device_cpu(enum ddp_simd level);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

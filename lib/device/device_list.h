@@ -1,0 +1,2 @@
+/* One line a device: DDP_DEVICE(symbol). */
+DDP_DEVICE(cpu)

@@ -1,0 +1,3 @@
+/* One line a data set: DDP_DATASET(symbol). */
+DDP_DATASET(fashion_mnist)
+DDP_DATASET(mnist)

@@ -1,0 +1,166 @@
+/* The result record: the one type that bench and train fill and that report and compare read.
+ *
+ * Plain data: a point or an epoch can be copied as bytes through a pipe (strings are inline; the
+ * samples of a point follow it). A value that does not exist is NaN (double), -1 (int64 where so
+ * said) or "" (string), and becomes null in JSON: never 0. Times are ns here; units in names. */
+#ifndef DDP_RECORD_RECORD_H
+#define DDP_RECORD_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/coll_kind.h"
+#include "base/dtype.h"
+#include "base/err.h"
+#include "stats/summary.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ddp_placement { DDP_IN_PLACE, DDP_OUT_OF_PLACE, DDP_PLACEMENT_COUNT };
+enum ddp_memory { DDP_MEMORY_REGISTERED, DDP_MEMORY_PRIVATE, DDP_MEMORY_COUNT };
+enum ddp_check { DDP_CHECK_OFF, DDP_CHECK_ONCE, DDP_CHECK_ALL };
+const char *ddp_placement_name(enum ddp_placement p); /* "in", "out" */
+const char *ddp_memory_name(enum ddp_memory m);       /* "registered", "private" */
+const char *ddp_check_name(enum ddp_check c);         /* "off", "once", "all" */
+
+/* What was asked for: nothing measured, so equal specs have equal ids. */
+struct ddp_point_spec {
+    enum ddp_coll coll;
+    char backend[16], algorithm[24]; /* as asked: "auto" stays "auto" */
+    enum ddp_dtype dtype;
+    enum ddp_op op;
+    int root;
+    enum ddp_placement placement;
+    enum ddp_memory memory;
+    int ranks;
+    uint64_t requested_bytes, size_bytes, count; /* count: elements of the full buffer S */
+    char compress[32];                           /* "none" */
+    int partial;                                 /* 0: none */
+};
+
+/* "allreduce/shm/auto/f32/sum/r0/in/registered/n2/67108864/none/0"; out >= 192 bytes. */
+void ddp_point_id(const struct ddp_point_spec *spec, char *out, unsigned long out_bytes);
+
+struct ddp_point {
+    struct ddp_point_spec spec;
+    char algorithm_used[24];
+    int64_t iterations, warmup, invalid;
+    struct ddp_summary time_ns; /* over iterations, of the max over ranks */
+    double rank_mean_ns[3];     /* min, avg, max over ranks of each rank's own mean */
+    double wire_bytes_per_rank; /* NaN: unknown */
+    bool wire_counted;          /* else modelled */
+    double phase_ns[3];         /* encode, exchange, decode; NaN without compression */
+    double achieved_density, threshold, density;
+    char feedback[8];       /* "on", "off", "" */
+    int64_t overflow_count; /* -1: not counted */
+    double skew_start_ns,
+        skew_exit_ns;      /* medians over iterations of latest minus earliest; NaN: not measured */
+    double pingpong_ns[2]; /* before, after; round trip; NaN with one rank */
+    int64_t page_bytes;    /* of the buffers, -1 unknown */
+    char bound_kind[24];   /* "" none, "memory", "latency" */
+    double bound_GBps, bound_ns, bound_fraction;
+    enum ddp_check check;
+    int64_t check_elements, check_wrong; /* -1 when check is off */
+    int64_t sample_count;                /* doubles (ns) that follow, 0 unless --samples */
+};
+
+/* Derived, defined once, here. algbw = S/t; busbw = algbw * factor (base/coll_kind.h). GB = 1e9
+ * bytes. NaN without time, for compressed or partial exchange, for one rank, for 0 bytes. ns: the
+ * time to use (median, or an end of its interval). */
+double ddp_point_algbw_GBps(const struct ddp_point *p, double ns);
+double ddp_point_busbw_GBps(const struct ddp_point *p, double ns);
+/* What a dense exchange would have had to reach in that time; NaN unless compressed or partial. */
+double ddp_point_effective_GBps(const struct ddp_point *p, double ns);
+
+struct ddp_epoch {
+    int epoch; /* 1-based */
+    double train_loss, train_accuracy, eval_loss, eval_accuracy;
+    double seconds, compute_seconds, exchange_seconds, exposed_seconds, images_per_second;
+    double wire_bytes_per_rank, achieved_density; /* NaN: unknown */
+    int64_t peak_memory_bytes;                    /* largest of all ranks; -1 unknown */
+    int64_t steps;
+    uint64_t parameter_hash; /* FNV-1a of rank 0's parameters; all ranks were compared */
+};
+
+struct ddp_train_run {
+    char model[24], dataset[24], optimizer[16], sync[32], init[16], init_sync[16], partition[8],
+        blas[96];
+    char feedback[8];
+    int64_t parameters, train_images, eval_images, batch_per_rank, bucket_bytes;
+    int ranks;
+    double lr, momentum, weight_decay;
+    uint64_t seed;
+    int64_t max_steps;      /* -1: none */
+    double target_accuracy; /* NaN: none */
+    int target_epoch;       /* -1: not reached */
+    double target_seconds, target_wire_bytes;
+    double total_seconds, total_wire_bytes;
+    bool overlap, synthetic;
+    int epoch_count;
+    struct ddp_epoch *epochs; /* [epoch_count], owned by the record */
+};
+
+struct ddp_host {
+    char name[64], cpu[96], kernel[64], governor[32];
+    int ranks, cores;
+    int64_t memory_bytes;
+    double load;
+};
+
+enum ddp_status { DDP_STATUS_COMPLETE, DDP_STATUS_PARTIAL, DDP_STATUS_FAILED };
+
+/* Key and value of an allow-listed environment variable. */
+struct ddp_env_entry {
+    char key[64];
+    char value[256];
+};
+
+struct ddp_record {
+    enum ddp_status status;
+    char reason[1024], label[64];
+    /* tool: build facts come from record/provenance.h when printing. */
+    char simd[16];
+    char feature_mpi[64], feature_nccl[64], feature_cuda[64], feature_blas[96];
+    char command[32];
+    int argc;
+    char *const *argv; /* borrowed */
+    char started[24], finished[24];
+    int64_t seed;
+    int world_ranks;
+    char world_backend[16], launcher[32];
+    struct ddp_host *hosts;
+    int host_count;
+    struct ddp_env_entry *environment;
+    int environment_count;
+    double timer_cost_ns, timer_resolution_ns;
+    struct ddp_point *points;
+    double **samples; /* [point_count]; NULL or [points[i].sample_count] ns */
+    int point_count, point_capacity;
+    struct ddp_train_run *train;
+    int train_count;
+};
+
+/* An empty record: status partial, everything unknown. */
+void ddp_record_init(struct ddp_record *record);
+void ddp_record_release(struct ddp_record *record);
+/* Appends a copy; samples [p->sample_count] or NULL. DDP_ENOMEM. */
+int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
+                         const double *samples, struct ddp_err *err) DDP_MUST_CHECK;
+/* Appends a copy of run without epochs; later epochs go to the last run. */
+int ddp_record_add_train(struct ddp_record *record, const struct ddp_train_run *run,
+                         struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_record_add_epoch(struct ddp_record *record, const struct ddp_epoch *epoch,
+                         struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_record_add_host(struct ddp_record *record, const struct ddp_host *host,
+                        struct ddp_err *err) DDP_MUST_CHECK;
+/* A point with every optional value unknown. */
+void ddp_point_init(struct ddp_point *p);
+void ddp_epoch_init(struct ddp_epoch *e);
+void ddp_train_run_init(struct ddp_train_run *r);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
