@@ -6,46 +6,82 @@ CMD_SRC := $(wildcard cmd/*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o)
 CMD_OBJ := $(CMD_SRC:%.c=$(O)/%.o)
 MODULES := $(foreach f,$(MPI_FLAVOURS),$(O)/ddpbench-mpi-$f.so)
+WHOLE_CORE = -Wl,--whole-archive $(O)/libddpcore.a -Wl,--no-whole-archive
+
+# Flags of one source. Files ending in _avx2 and _avx512 hold code for those levels only, entered
+# after a check at run time; the one file that states the build's facts sees them.
+AVX2 := -mavx2 -mfma -mf16c
+AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
+source_flags = $(if $(filter %_avx2.c,$1),$(AVX2))$(if $(filter %_avx512.c,$1),$(AVX512)) \
+  $(if $(filter lib/record/provenance.c,$1),-I$(O)) $(if $(filter tests/%,$1),-Itests -Icmd)
+compile = $(CC) $(BASE_CFLAGS) $(strip $(call source_flags,$1)) $(CFLAGS) -c -o $(O)/$(1:%.c=%.o) $1
 
 .PHONY: all FORCE
-all: $(O)/ddpbench $(MODULES)
+all: $(O)/ddpbench $(MODULES) ## build build/ddpbench and its MPI modules (the default)
 	$(Q)mkdir -p build
-	$(Q)ln -sfn $(HASH)/ddpbench build/ddpbench
+	$(Q)ln -sfn $(if $(filter build/%,$(O)),$(O:build/%=%),$(abspath $(O)))/ddpbench build/ddpbench
 	$(Q)rm -f build/ddpbench-mpi-*.so
-	$(Q)for m in $(notdir $(MODULES)); do ln -sfn $(HASH)/$$m build/$$m; done
+	$(Q)for m in $(notdir $(MODULES)); do \
+	  ln -sfn $(if $(filter build/%,$(O)),$(O:build/%=%),$(abspath $(O)))/$$m build/$$m; done
 
-$(O)/ddpbench: $(CMD_OBJ) $(O)/libddpcore.a
+$(O)/ddpbench: $(CMD_OBJ) $(O)/libddpcore.a $(O)/objects
 	@echo "  LD    $@"
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $(CMD_OBJ) -Wl,--whole-archive $(O)/libddpcore.a -Wl,--no-whole-archive $(BASE_LIBS)
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $(CMD_OBJ) $(WHOLE_CORE) $(BASE_LIBS)
 
-$(O)/libddpcore.a: $(LIB_OBJ)
+$(O)/libddpcore.a: $(LIB_OBJ) $(O)/objects
 	@echo "  AR    $@"
 	$(Q)rm -f $@ && ar rcs $@ $(LIB_OBJ)
 
-# Files ending in _avx2 and _avx512 hold code for those levels only, entered after a check at run time.
-$(O)/%_avx2.o: SIMD_FLAGS := -mavx2 -mfma -mf16c
-$(O)/%_avx512.o: SIMD_FLAGS := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
-
-$(O)/%.o: %.c
+$(O)/%.o: %.c | $(O)/ready
 	@mkdir -p $(@D)
 	@echo "  CC    $<"
-	$(Q)$(CC) $(BASE_CFLAGS) $(SIMD_FLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(call compile,$<) -MMD -MP
 
-# Build facts change with every commit: only the one file that holds them sees them.
-$(O)/build_facts.h: FORCE
-	@mkdir -p $(@D)
-	@printf '#define DDP_VERSION "%s"\n#define DDP_COMMIT "%s"\n#define DDP_COMPILER "%s"\n#define DDP_CFLAGS "%s"\n' \
-	  '$(VERSION)' '$(COMMIT)' '$(CC_ID)' '$(strip $(OPT) $(SAN_FLAGS) $(CFLAGS))' > $@.new
-	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
-$(O)/lib/record/provenance.o: $(O)/build_facts.h
-$(O)/lib/record/provenance.o: BASE_CFLAGS += -I$(O)
-
-$(O)/ddpbench-mpi-%.so: $(MODULE_SRC) $(O)/build_facts.h
+$(O)/ddpbench-mpi-%.so: $(MODULE_SRC) $(O)/build_facts.h | $(O)/ready
 	@echo "  MPICC $@"
-	$(Q)$(MPICC_$*) $(BASE_CFLAGS) $(CFLAGS) -I$(O) -DDDP_MPI_FLAVOUR='"$*"' -MMD -MP -MF $(O)/mpi-$*.d -shared $(LDFLAGS) -o $@ $<
+	$(Q)OMPI_CC='$(CC)' MPICH_CC='$(CC)' $(MPICC_$*) $(BASE_CFLAGS) $(CFLAGS) -I$(O) \
+	  -DDDP_MPI_FLAVOUR='"$*"' -MMD -MP -MT $@ -MF $(O)/mpi-$*.d -shared $(LDFLAGS) -o $@ $<
 
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(wildcard $(O)/mpi-*.d)
 
+# Rewritten only when it differs: $1 the file, $2 its lines, each a word for the shell.
+update = printf '%s\n' $2 > $1.new; if cmp -s $1.new $1; then rm $1.new; else mv $1.new $1; fi
+
+# The commit changes often: only the file that states it is compiled again.
+$(O)/build_facts.h: FORCE
+	@mkdir -p $(@D)
+	@$(call update,$@,$(call sq,#define DDP_VERSION $(call cstr,$(VERSION))) \
+	  $(call sq,#define DDP_COMMIT $(call cstr,$(COMMIT))) \
+	  $(call sq,#define DDP_COMPILER $(call cstr,$(CC_ID))) \
+	  $(call sq,#define DDP_CFLAGS $(call cstr,$(strip $(OPT) $(SAN_FLAGS) $(CFLAGS)))))
+$(O)/lib/record/provenance.o: $(O)/build_facts.h
+
+# The lists of objects: a removed source is a change, too.
+$(O)/objects: FORCE
+	@mkdir -p $(@D)
+	@$(call update,$@,$(LIB_OBJ) $(CMD_OBJ))
+
+# Said once and in words, rather than by the first file that includes one of them.
+$(O)/ready:
+	@mkdir -p $(@D)
+	@printf '#include <cjson/cJSON.h>\n#include <zlib.h>\n' | $(CC) $(CFLAGS) -E - >/dev/null 2>&1 || \
+	  { echo "a C compiler ($(CC)) with cJSON and zlib is needed; try: make deps all" >&2; exit 1; }
+	@touch $@
+
+# From the rules above, so that an editor sees what the compiler sees.
+ALL_SRC = $(LIB_SRC) $(CMD_SRC) $(UNIT_SRC)
+json_entry = {"directory": "$(CURDIR)", "file": "$1", "command": $(call cstr,$(call compile,$1))}
+.PHONY: compile_commands.json
+compile_commands.json: ## for editors and clang tools
+	@{ printf '[\n'; printf '%s,\n' $(foreach s,$(ALL_SRC),$(call sq,$(call json_entry,$s))) | sed '$$s/,$$//'; \
+	  printf ']\n'; } > $@
+
+.PHONY: demo
+demo: ## build, then measure an all-reduce and train on real images; under a minute
+	$(Q)$(SUBMAKE) all
+	build/ddpbench allreduce --size 64M
+	build/ddpbench train --epochs 1
+
 .PHONY: clean
-clean:
-	rm -rf build
+clean: ## remove build/
+	rm -rf build compile_commands.json

@@ -1,1 +1,33 @@
-# install: see build helper
+# install, uninstall: below $(DESTDIR)$(PREFIX). The binary finds its modules beside itself or in
+# ../lib/ddpbench, so the tree can be moved as a whole.
+
+BINDIR = $(DESTDIR)$(PREFIX)/bin
+LIBDIR = $(DESTDIR)$(PREFIX)/lib/ddpbench
+SHARE = $(DESTDIR)$(PREFIX)/share
+MANDIR = $(SHARE)/man/man1
+DOCDIR = $(SHARE)/doc/ddpbench
+SCHEMADIR = $(SHARE)/ddpbench/schema
+
+# Written by the binary itself, so that they cannot differ from its --help.
+GENERATED := $(O)/ddpbench.1 $(O)/ddpbench.bash
+$(O)/ddpbench.1: $(O)/ddpbench
+	$(Q)$(O)/ddpbench help --man > $@
+$(O)/ddpbench.bash: $(O)/ddpbench
+	$(Q)$(O)/ddpbench completion bash > $@
+
+.PHONY: install uninstall
+install: $(O)/ddpbench $(MODULES) $(GENERATED) ## into PREFIX: binary, modules, man page, schema, completion
+	install -d $(BINDIR) $(LIBDIR) $(MANDIR) $(DOCDIR) $(SCHEMADIR) $(SHARE)/bash-completion/completions
+	install -m 755 $(O)/ddpbench $(BINDIR)/ddpbench
+	$(if $(MODULES),install -m 755 $(MODULES) $(LIBDIR)/)
+	install -m 644 $(O)/ddpbench.1 $(MANDIR)/ddpbench.1
+	install -m 644 LICENSE README.md $(DOCDIR)/
+	install -m 644 results/schema/ddpbench-1.schema.json $(SCHEMADIR)/
+	install -m 644 $(O)/ddpbench.bash $(SHARE)/bash-completion/completions/ddpbench
+
+uninstall: ## remove what install wrote, and nothing else
+	rm -f $(BINDIR)/ddpbench $(LIBDIR)/ddpbench-mpi-openmpi.so $(LIBDIR)/ddpbench-mpi-mpich.so \
+	  $(MANDIR)/ddpbench.1 $(DOCDIR)/LICENSE $(DOCDIR)/README.md \
+	  $(SCHEMADIR)/ddpbench-1.schema.json $(SHARE)/bash-completion/completions/ddpbench
+	@for d in $(LIBDIR) $(DOCDIR) $(SCHEMADIR) $(SHARE)/ddpbench; do \
+	  if [ -d $$d ]; then rmdir --ignore-fail-on-non-empty $$d; fi; done

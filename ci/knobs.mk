@@ -1,30 +1,45 @@
 # Knobs: what is built, with what. MPI, CUDA, GBENCH: 0 never, 1 must, auto when found.
 
-$(foreach k,MPI CUDA GBENCH,$(if $(filter 0 1 auto,$($k)),,$(error $k=$($k) is not 0, 1 or auto)))
-$(foreach k,WERROR FAULTS V,$(if $(filter 0 1,$($k)),,$(error $k=$($k) is not 0 or 1)))
+$(foreach k,MPI CUDA GBENCH,$(if $(filter 0 1 auto,$($k)),,$(error $k='$($k)' is not 0, 1 or auto)))
+$(foreach k,WERROR FAULTS V,$(if $(filter 0 1,$($k)),,$(error $k='$($k)' is not 0 or 1)))
+$(if $(filter-out address undefined thread,$(SAN)),$(error SAN='$(SAN)' is not address, undefined or thread))
+
+# A word for the shell, whatever it holds; a string literal for C.
+sq = '$(subst ','\'',$1)'
+cstr = "$(subst ",\",$(subst \,\\,$1))"
 
 VERSION := 0.1.0
-COMMIT := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
+# safe.directory: `sudo make install` in a user's clone would otherwise find no commit and rebuild.
+COMMIT := $(if $(wildcard .git),$(shell GIT_OPTIONAL_LOCKS=0 git -c safe.directory='*' describe --always --dirty --abbrev=12 2>/dev/null))
+COMMIT := $(or $(COMMIT),unknown)
 
 # Each MPI becomes a module of its own: found by its wrapper compiler's name.
 ifneq ($(MPI),0)
   MPICC_openmpi := $(shell command -v mpicc.openmpi 2>/dev/null)
   MPICC_mpich := $(shell command -v mpicc.mpich 2>/dev/null)
 endif
-MPI_FLAVOURS ?= $(if $(MPICC_openmpi),openmpi) $(if $(MPICC_mpich),mpich)
-ifeq ($(MPI),1)
-  ifeq ($(strip $(MPI_FLAVOURS)),)
-    $(error MPI=1, but neither mpicc.openmpi nor mpicc.mpich is installed; `make deps` installs both)
-  endif
+MPI_FLAVOURS ?= $(strip $(if $(MPICC_openmpi),openmpi) $(if $(MPICC_mpich),mpich))
+ifeq ($(MPI)$(strip $(MPI_FLAVOURS)),1)
+  $(error MPI=1, but neither mpicc.openmpi nor mpicc.mpich is installed; `make deps` installs both)
+endif
+
+# Nothing is built with these two yet; a knob that asks for the impossible is an error all the same.
+ifeq ($(CUDA),1)
+  $(if $(shell command -v nvcc 2>/dev/null),,$(error CUDA=1, but nvcc is not in PATH))
+endif
+ifeq ($(GBENCH),1)
+  $(if $(shell echo '\#include <benchmark/benchmark.h>' | $(CXX) -x c++ -E - >/dev/null 2>&1 && echo y),,$(error GBENCH=1, but benchmark/benchmark.h is not installed (Debian: libbenchmark-dev)))
 endif
 
 SAN_address := -fsanitize=address -fno-omit-frame-pointer
 SAN_undefined := -fsanitize=undefined -fno-sanitize-recover=all
 SAN_thread := -fsanitize=thread
-SAN_FLAGS := $(if $(SAN),$(or $(SAN_$(SAN)),$(error SAN=$(SAN) is not address, undefined or thread)))
+SAN_FLAGS := $(SAN_$(SAN))
 
+# -Wno-format-truncation: a message cut to its buffer is what snprintf is for.
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
-  -Wwrite-strings -Wundef -Wno-unused-parameter $(if $(filter 1,$(WERROR)),-Werror)
+  -Wwrite-strings -Wundef -Wno-unused-parameter -Wno-format-truncation \
+  $(if $(filter 1,$(WERROR)),-Werror)
 # -ffp-contract=off: every SIMD level must give the scalar result bit for bit.
 BASE_CFLAGS := -std=gnu11 $(OPT) -D_GNU_SOURCE -Ilib -fno-math-errno -ffp-contract=off \
   -fvisibility=default -pthread -fPIC $(WARN) $(SAN_FLAGS) -DDDP_FAULTS=$(FAULTS)
@@ -32,5 +47,7 @@ BASE_LDFLAGS := -pthread -rdynamic $(SAN_FLAGS)
 BASE_LIBS := -lcjson -lz -lm -ldl
 
 CC_ID := $(shell $(CC) --version 2>/dev/null | head -n 1)
-HASH := $(firstword $(shell printf '%s' '$(CC_ID) $(BASE_CFLAGS) $(CFLAGS) $(BASE_LDFLAGS) $(LDFLAGS) $(MPI_FLAVOURS) $(CUDA) $(GBENCH)' | cksum))
+FLAVOUR := $(CC) $(CC_ID) $(BASE_CFLAGS) $(CFLAGS) $(BASE_LDFLAGS) $(LDFLAGS) $(BASE_LIBS) \
+  $(MPI_FLAVOURS) $(CUDA) $(GBENCH)
+HASH := $(firstword $(shell printf '%s' $(call sq,$(FLAVOUR)) | cksum))
 O := build/$(HASH)

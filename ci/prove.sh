@@ -1,4 +1,29 @@
-#!/bin/sh
-# Runs test programs and scripts under prove: each kind by its own interpreter. Usage: ci/prove.sh FILE...
+#!/usr/bin/env bash
+# Runs test programs and scripts under prove, the ones that may run side by side two at a time, and
+# holds the skipped ones against ci/expected_skips.txt. Usage: ci/prove.sh FILE...
+# A failing file's whole output is shown; all of it stays in build/tap/. PROVE_FLAGS goes to prove.
+# Scripts find in the environment: DDPBENCH, the binary under test (default build/ddpbench), PYTHON
+# with jsonschema, MPI_FLAVOURS, the MPI modules that were built (default: those beside the binary).
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(dirname "$here")
+
+export DDPBENCH=${DDPBENCH:-$root/build/ddpbench} PYTHON=${PYTHON:-/usr/bin/python3}
+if [ -z "${MPI_FLAVOURS+set}" ]; then
+    MPI_FLAVOURS=$(find "$(dirname "$DDPBENCH")" -maxdepth 1 -name 'ddpbench-mpi-*.so' |
+        sed 's|.*-mpi-||; s|\.so$||' | sort | tr '\n' ' ')
+fi
+export MPI_FLAVOURS
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 CMOCKA_MESSAGE_OUTPUT=TAP
-exec prove --merge --exec "$(dirname "$0")/run_test.sh" ${PROVE_FLAGS:-} "$@"
+export HARNESS_RULESFILE=$here/prove_rules.yml
+export TAP_DIR=$root/build/tap
+# A test that calls make must not inherit this make's flags and job server.
+unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
+
+rm -rf "$TAP_DIR"
+mkdir -p "$TAP_DIR"
+# shellcheck disable=SC2086 # a list of flags
+prove --timer -j2 --exec "$here/run_test.sh" ${PROVE_FLAGS:-} "$@" </dev/null
+rc=$?
+"$here/check_skips.sh" "$TAP_DIR" "$here/expected_skips.txt" || rc=1
+exit "$rc"

@@ -1,8 +1,29 @@
-#!/bin/sh
-# One test file, by its kind, as TAP on stdout.
-case $1 in
-*.bats) exec bats --tap "$1" ;;
-*.py) exec python3 "$1" ;;
-*.sh) exec sh "$1" ;;
-*) exec "$1" ;;
+#!/usr/bin/env bash
+# One test file, by its kind, as TAP on stdout; what it printed is kept, and shown when it fails.
+# Called by ci/prove.sh. TEST_TIMEOUT: seconds a file may take (300).
+set -uo pipefail
+test=$1
+case $test in
+*.bats) command=(bats --tap "$test") ;;
+*.py) command=("${PYTHON:-/usr/bin/python3}" "$test") ;;
+*.sh) command=(bash "$test") ;;
+/*) command=("$test") ;;
+*) command=("./$test") ;;
 esac
+
+name=${test#"$PWD"/}
+name=${name//\//_}
+dir=${TAP_DIR:-$(mktemp -d)}
+log=$dir/$name
+timeout --kill-after=10 "${TEST_TIMEOUT:-300}" "${command[@]}" 2>"$log.err" | tee "$log.tap"
+rc=$?
+if [ "$rc" != 0 ] || grep -q '^not ok' "$log.tap"; then
+    {
+        echo "---- $test: exit $rc$([ "$rc" != 124 ] || echo " (timed out)"); its output:"
+        # The end of each: where a run stopped is more telling than how it began.
+        tail -n 200 "$log.tap"
+        tail -n 100 "$log.err"
+        echo "----"
+    } >&2
+fi
+exit "$rc"

@@ -1,21 +1,47 @@
-# Tests: unit (C, cmocka), cli (bats), and scripts; all print TAP and are run by prove.
+# Tests: unit and grid (C, cmocka) and bats scripts; all print TAP and are run by prove.
 
-UNIT_SRC := $(wildcard tests/unit/test_*.c) $(wildcard tests/grid/test_*.c)
+UNIT_SRC := $(wildcard tests/unit/test_*.c tests/grid/test_*.c)
 UNIT_BIN := $(UNIT_SRC:%.c=$(O)/%)
-SCRIPTS := $(wildcard tests/cli/*.bats tests/fault/*.bats tests/mpi/*.bats tests/golden/*.bats)
+SCRIPTS := $(sort $(wildcard tests/*/*.bats) $(wildcard tests/golden/golden.sh))
+PROVE = DDPBENCH=$(abspath $(O)/ddpbench) MPI_FLAVOURS='$(MPI_FLAVOURS)' PYTHON=$(PYTHON) ci/prove.sh
 
-$(O)/tests/%: tests/%.c $(O)/libddpcore.a
-	@mkdir -p $(@D)
-	@echo "  TEST  $<"
-	$(Q)$(CC) $(BASE_CFLAGS) $(CFLAGS) -Itests -MMD -MP -MF $@.d $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $< \
-	  -Wl,--whole-archive $(O)/libddpcore.a -Wl,--no-whole-archive $(BASE_LIBS) -lcmocka
+$(UNIT_BIN): $(O)/tests/%: $(O)/tests/%.o $(O)/libddpcore.a
+	@echo "  TEST  $@"
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $< $(WHOLE_CORE) $(BASE_LIBS) -lcmocka
+.SECONDARY: $(UNIT_BIN:=.o)
 -include $(UNIT_BIN:=.d)
 
-.PHONY: test unit check
-unit: $(UNIT_BIN)
-test: all unit
-	$(Q)ci/prove.sh $(UNIT_BIN) $(SCRIPTS)
-check: lint test
-.PHONY: lint
-lint:
-	@true
+.PHONY: unit test check
+unit: $(UNIT_BIN) ## build the C tests
+test: all unit ## build and run every test
+	$(Q)$(PROVE) $(UNIT_BIN) $(SCRIPTS)
+check: ## lint, build, every test
+	+$(Q)$(SUBMAKE) lint
+	+$(Q)$(SUBMAKE) all unit
+	$(Q)$(PROVE) $(UNIT_BIN) $(SCRIPTS)
+
+# Sanitizers: a flavour each. MPI=0: the MPI libraries' own leaks and races are not ours to find.
+# build/ddpbench stays what it was: these build the flavour's own binary.
+SAN_SCRIPTS := $(filter-out tests/mpi/% tests/cli/build.bats tests/cli/install.bats,$(SCRIPTS))
+.PHONY: asan ubsan tsan san-test tsan-test
+asan: ## tests under AddressSanitizer
+	+$(Q)$(SUBMAKE) SAN=address MPI=0 san-test
+ubsan: ## tests under UndefinedBehaviorSanitizer
+	+$(Q)$(SUBMAKE) SAN=undefined MPI=0 san-test
+tsan: ## the shared-memory engine with threads as ranks, under ThreadSanitizer
+	+$(Q)$(SUBMAKE) SAN=thread MPI=0 tsan-test
+san-test: $(O)/ddpbench $(UNIT_BIN)
+	$(Q)$(PROVE) $(UNIT_BIN) $(SAN_SCRIPTS)
+
+# Threads only: ThreadSanitizer sees one process. Tests that say DDP_LAUNCH_THREADS, and the binary.
+TSAN_BIN = $(patsubst %.c,$(O)/%,$(shell grep -l DDP_LAUNCH_THREADS $(UNIT_SRC) /dev/null))
+tsan-test: $(O)/ddpbench $(UNIT_BIN)
+	$(Q)$(PROVE) $(TSAN_BIN) ci/tsan_shm.sh
+
+.PHONY: coverage coverage-report
+coverage: ## line coverage of lib/ and cmd/ by all tests: build/coverage/
+	+$(Q)$(SUBMAKE) OPT='-O0 -g' CFLAGS='$(CFLAGS) --coverage' LDFLAGS='$(LDFLAGS) --coverage' coverage-report
+coverage-report: $(O)/ddpbench $(MODULES) $(UNIT_BIN)
+	$(Q)find $(O) -name '*.gcda' -exec rm -f {} +
+	$(Q)$(PROVE) $(UNIT_BIN) $(filter-out tests/cli/build.bats tests/cli/install.bats,$(SCRIPTS))
+	$(Q)ci/coverage.sh $(O)

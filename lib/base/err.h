@@ -10,6 +10,7 @@
 #define DDP_BASE_ERR_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,12 +39,14 @@ enum ddp_code {
 };
 
 /* text: one line, what went wrong with the subject in quotes. hint: what to do; may be empty.
- * code: the first code set, 0 when nothing failed. rank: -1 unless a rank of the world said it. */
+ * code: the first code set, 0 when nothing failed. rank: -1 unless a rank of the world said it. agreed: every rank of the world
+ * returns this code (ddp_comm_agree), so that one of them may speak for all. */
 struct ddp_err {
     int code;
     int rank;
+    bool agreed;
     char text[512];
-    char hint[256];
+    char hint[768];
 };
 
 /* An empty error. */

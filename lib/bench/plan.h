@@ -12,8 +12,16 @@
 extern "C" {
 #endif
 
+/* Points a plan may have: more is a slip of the finger (-i 1). */
+#define DDP_PLAN_POINTS_MAX 65536
+/* Buffers a rank holds at once: send and recv; in place the second keeps the input to restore. */
+#define DDP_PLAN_BUFFERS 2
+/* Largest --iters: their durations are kept in memory. */
+#define DDP_PLAN_ITERS_MAX 10000000
+
 /* The collective options of design.md section 2, as parsed. Which ranks and backend: the world's
- * business. */
+ * business. Sizes: the list, or when it is empty the range from min_bytes to max_bytes, stepped by
+ * exactly one of step_factor and step_bytes (the other is 0). */
 struct ddp_bench_options {
     enum ddp_coll coll;
     struct ddp_size_list sizes;
@@ -23,7 +31,7 @@ struct ddp_bench_options {
     struct ddp_int_list dtypes, ops;
     int64_t root;
     int placement; /* 0 in, 1 out, 2 both */
-    int memory;    /* 0 registered, 1 private */
+    int memory;    /* enum ddp_memory; -1: registered where the backend has it, else private */
     int64_t iters, warmup;
     int check; /* enum ddp_check */
     int64_t seed;
@@ -35,14 +43,24 @@ struct ddp_bench_plan {
     int count;
     uint64_t buffer_bytes;   /* largest single buffer */
     uint64_t bytes_per_rank; /* registered or private memory one rank holds at once */
+    enum ddp_memory memory;  /* of all points */
+    bool all_algorithms;     /* points of algorithms that cannot are left out, not an error */
     char rounding[256];      /* what was rounded down, "" nothing: for stderr */
 };
 
-/* Expands options into points for `ranks` ranks on `backend`. DDP_EUSAGE for what contradicts
- * itself, DDP_ENOMEM (with the arithmetic in the text) when ranks * bytes_per_rank exceeds
- * available_bytes. */
+/* Whether options are legal for whatever backend and ranks there will be: sizes, steps, names of
+ * algorithms. DDP_EUSAGE. */
+int ddp_plan_check(const struct ddp_bench_options *options, struct ddp_err *err) DDP_MUST_CHECK;
+
+/* Expands options into points for `ranks` ranks on `backend`: dtypes x operations x algorithms x
+ * placements x sizes, the last running fastest. DDP_EUSAGE for what contradicts itself, DDP_ENOMEM
+ * (with the arithmetic in the text) when ranks * bytes_per_rank exceeds available_bytes (-1: not
+ * known, or checked before). *out is released with ddp_plan_release. */
 int ddp_plan_make(const struct ddp_bench_options *options, const char *backend, int ranks,
                   int64_t available_bytes, struct ddp_bench_plan *out,
+                  struct ddp_err *err) DDP_MUST_CHECK;
+/* DDP_ENOMEM when what `ranks` ranks of one host need exceeds available_bytes. */
+int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t available_bytes,
                   struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_plan_release(struct ddp_bench_plan *plan);
 

@@ -3,8 +3,9 @@
  * Per iteration: rewrite the input (in place: always; out of place: once), barrier, clock, one
  * operation, clock. Time of an iteration = max over ranks of the single operation's duration.
  * Nothing is allocated, written or logged between the two clocks. Around each point: a ping-pong of
- * about 1 ms between ranks 0 and 1. After (or for check all, with each iteration) the data is
- * verified exactly. */
+ * about 1 ms between ranks 0 and 1. First comes one untimed operation whose traffic is counted and
+ * (check once) whose result is verified exactly; with check all each iteration has fresh input and
+ * is verified, outside the clocks. One rank has nobody to wait for: no barrier. */
 #ifndef DDP_BENCH_SAMPLER_H
 #define DDP_BENCH_SAMPLER_H
 
@@ -16,14 +17,19 @@ extern "C" {
 #endif
 
 struct ddp_sampler;
-/* Allocates the buffers for the largest point of the plan. Collective. */
+/* Allocates the buffers for the largest point of the plan, and finds out which points can be
+ * measured: DDP_EUNAVAIL, on all ranks and before anything is measured, when a named algorithm
+ * cannot. options and plan are borrowed until destroy. Collective. */
 int ddp_sampler_create(struct ddp_comm *comm, const struct ddp_bench_options *options,
                        const struct ddp_bench_plan *plan, struct ddp_sampler **out,
                        struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_sampler_destroy(struct ddp_sampler *s);
-/* Measures plan->points[index]. Collective. *out is complete on every rank; *samples (ns,
- * [out->sample_count]) borrowed until the next call. A wrong result is DDP_EDATA on all ranks, with
- * rank, offset, expected, got and xor in err. */
+/* Was plan->points[index] left out, being one of `--algorithm all` that cannot here? *why: the
+ * reason, borrowed. */
+bool ddp_sampler_skips(const struct ddp_sampler *s, int index, const char **why);
+/* Measures plan->points[index], which is not skipped. Collective. *out is complete on every rank;
+ * *samples (ns, [out->sample_count]) borrowed until the next call. A wrong result is DDP_EDATA on
+ * all ranks, with rank, offset, expected, got and xor in err. */
 int ddp_sampler_point(struct ddp_sampler *s, int index, struct ddp_point *out,
                       const double **samples, struct ddp_err *err) DDP_MUST_CHECK;
 

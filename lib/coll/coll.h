@@ -49,7 +49,8 @@ struct ddp_coll_alg {
                     struct ddp_err *err);
     /* Private bytes `run` needs; NULL: none. */
     size_t (*scratch_bytes)(const struct ddp_comm *comm, const struct ddp_coll_shape *shape);
-    /* Collective. scratch: as asked for, aligned to 64, kept between calls of the same shape. */
+    /* Collective. scratch: as asked for, aligned to 64, zeroed before a plan's first call and then
+     * left alone until its last. */
     int (*run)(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                struct ddp_err *err);
     void (*cost)(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost);

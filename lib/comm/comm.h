@@ -97,7 +97,8 @@ void ddp_comm_free(struct ddp_comm *comm, void *ptr);
 void *ddp_comm_map(struct ddp_comm *comm, int peer, const void *ptr);
 
 /* Point to point. A request is the caller's memory; it must stay until waited for. Messages between
- * a pair with equal tag keep their order. bytes 0 is legal. */
+ * a pair with equal tag keep their order. bytes 0 is legal. A message must be exactly as long as its
+ * receive, else DDP_EMISMATCH. impl and u[0..6] are the backend's; u[7] is comm_p2p.c's. */
 struct ddp_request {
     void *impl[4];
     uint64_t u[8];

@@ -19,7 +19,9 @@ enum ddp_launcher_kind {
     DDP_LAUNCHER_TORCHRUN
 };
 
-/* kind with the place it gives (segment_fd -1). flavour: which MPI module fits: "openmpi", "mpich"
+/* kind with the place it gives (segment_fd -1; size 0 where the launcher does not tell it: PMIx
+ * without Slurm, whose size only MPI knows). place.oversubscribed: more ranks on this host than
+ * cores in the launcher's mask. flavour: which MPI module fits: "openmpi", "mpich"
  * or NULL when it cannot be told. */
 struct ddp_launcher {
     enum ddp_launcher_kind kind;

@@ -18,18 +18,21 @@
 extern "C" {
 #endif
 
-/* Most sources or destinations a single reduce call handles; more ranks are folded in several
- * calls. */
-#define DDP_REDUCE_MAX 16
+/* Most sources, and most destinations, of one reduce call: as many as ranks of a group. */
+#define DDP_REDUCE_MAX 256
 
-/* dst[0..dst_count): arrays [count] that all receive the same result; each may equal one of the
- * sources, none overlaps another partly. src[0..src_count), 1 <= src_count <= DDP_REDUCE_MAX:
- * arrays [count], combined in index order, so the result does not depend on who computes it.
- * divisor: after the last combine the value is divided by it (avg; 1: not at all; integers:
- * truncated toward zero; f32 and f64: multiplied by 1/divisor rounded once when the divisor is a
- * power of two, divided otherwise). op AVG is summed as SUM. 16-bit floats are combined in f32 and
- * rounded to nearest even once, at the end of the call; i32 and u8 sums wrap unless divisor > 1,
- * where the sum is held in 64 bits. min/max: a NaN in any source gives the canonical quiet NaN.
+/* dst[0..dst_count): arrays [count] that all receive the same result, 1 <= dst_count <=
+ * DDP_REDUCE_MAX; each may equal one of the sources, none overlaps another partly.
+ * src[0..src_count), 1 <= src_count <= DDP_REDUCE_MAX: arrays [count], combined in index order, so
+ * the result does not depend on who computes it.
+ * divisor: 1, or for SUM and AVG, below 2^24: after the last combine the value is divided by it
+ * (integers: truncated toward zero; floats: multiplied by 1/divisor when the divisor is a power of
+ * two, which gives the same). op AVG is summed as SUM. 16-bit floats are combined in f32 and
+ * rounded to nearest even once, at the end of the call; i32 and u8 sums and products wrap, but with
+ * divisor > 1 the sum is exact.
+ * NaN: every result that is NaN (a NaN in any source, inf - inf, 0 * inf) is the canonical quiet
+ * NaN, sign 0 and only the quiet bit set. Which zero min and max give for -0 and 0 depends on the
+ * order of the sources alone.
  * nontemporal: results bypass the cache (a hint). */
 struct ddp_reduce {
     void *const *dst;
@@ -51,6 +54,7 @@ struct ddp_device {
     /* Device memory, aligned to 64 bytes; NULL when exhausted. free takes the same bytes. */
     void *(*alloc)(size_t bytes);
     void (*free)(void *ptr, size_t bytes);
+    /* dst and src do not overlap. */
     void (*copy)(void *dst, const void *src, size_t bytes);
     /* As copy, bypassing the cache on the store side. */
     void (*copy_nt)(void *dst, const void *src, size_t bytes);
@@ -60,7 +64,7 @@ struct ddp_device {
 
 /* All devices of device_list.h, in order; NULL-terminated. */
 const struct ddp_device *const *ddp_device_all(void);
-/* The CPU device at a SIMD level (ddp_cpu_best_simd() or what DDPBENCH_SIMD caps it to). Results do
+/* The CPU device at a SIMD level: ddp_cpu_best_simd(), or what DDPBENCH_SIMD caps it to. Results do
  * not depend on the level, bit for bit. Never NULL. */
 const struct ddp_device *ddp_device_cpu(enum ddp_simd level);
 

@@ -1,2 +1,2 @@
-/* One line a device: DDP_DEVICE(symbol). */
+/* One line a device: DDP_DEVICE(symbol), defined as `const struct ddp_device ddp_dev_<symbol>`. */
 DDP_DEVICE(cpu)

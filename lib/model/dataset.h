@@ -38,15 +38,28 @@ struct ddp_dataset_reader {
 };
 const struct ddp_dataset_reader *const *ddp_dataset_readers(void); /* NULL-terminated */
 const struct ddp_dataset_reader *ddp_dataset_find(const char *name);
-/* Loads by name from dir, or from the first default folder that exists when dir is NULL. */
+/* Loads by name from dir; NULL: from DDPBENCH_DATA_DIR, else from the first default folder that
+ * exists. */
 int ddp_dataset_load(const char *name, const char *dir, struct ddp_dataset *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_dataset_release(struct ddp_dataset *set);
 /* First existing default folder of a reader, or NULL. */
 const char *ddp_dataset_default_dir(const struct ddp_dataset_reader *reader);
+/* Says in err's hint where the data come from: `package` or --data. Returns err->code. */
+int ddp_dataset_hint(const char *package, struct ddp_err *err);
+/* The four IDX files of MNIST and its relatives in `dir`: train- and t10k-, images-idx3-ubyte and
+ * labels-idx1-ubyte, "-idx" or ".idx", gzipped or not. 10 classes. For readers. */
+int ddp_dataset_read_idx_dir(const char *dir, const char *name, const char *package,
+                             struct ddp_dataset *out, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* One IDX file of unsigned bytes with `ndim` dimensions: *data has the product of dims[ndim] bytes
- * (free()). */
+/* Most bytes one IDX file may promise: 60000 images of 224 x 224 fit. */
+#define DDP_IDX_MAX_BYTES ((size_t)4 << 30)
+#define DDP_IDX_MAX_DIMS  4
+
+/* One IDX file of unsigned bytes with `ndim` (at most DDP_IDX_MAX_DIMS) dimensions, plain or one
+ * gzip member: *data has the product of dims[ndim] bytes (free()), at least 1. Format: "THE IDX
+ * FILE FORMAT", yann.lecun.com/exdb/mnist. DDP_ENOINPUT: no such file; DDP_EPERM: not readable;
+ * DDP_EINPUT: not a regular file, not IDX, empty, too large, truncated, or bytes after its end. */
 int ddp_idx_read(const char *path, int ndim, uint32_t *dims, uint8_t **data,
                  struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -31,11 +31,14 @@ enum ddp_init { DDP_INIT_HE, DDP_INIT_GLOROT };
 struct ddp_model_class {
     const char *name, *summary;
     int channels, height, width, classes; /* of the input it takes */
-    /* batch: most images a call will see. params/grads: [parameter_count] each, borrowed for the
-     * model's life, may be NULL when only the layout is wanted. */
+    /* batch: most images a call will see, >= 1. params/grads: [parameter_count] each, borrowed for
+     * the model's life, may be NULL when only the layout is wanted. Call ddp_blas_load() before
+     * step and evaluate. */
     int (*create)(int batch, float *params, float *grads, struct ddp_model **out,
                   struct ddp_err *err);
     void (*destroy)(struct ddp_model *m);
+    /* Private bytes create() takes for that batch, beside params and grads. */
+    size_t (*scratch_bytes)(int batch);
     size_t parameter_count;
     const struct ddp_param *params; /* [param_count], ascending offsets, no gaps */
     int param_count;
@@ -53,6 +56,8 @@ struct ddp_model_class {
 
 const struct ddp_model_class *const *ddp_models(void); /* NULL-terminated */
 const struct ddp_model_class *ddp_model_find(const char *name);
+/* "he", "glorot". */
+const char *ddp_init_name(enum ddp_init init);
 /* He: uniform in +-sqrt(6/fan_in); Glorot: +-sqrt(6/(fan_in+fan_out)); biases 0. */
 void ddp_model_init_params(const struct ddp_model_class *cls, enum ddp_init init, uint64_t seed,
                            float *params);

@@ -40,7 +40,8 @@ struct ddp_point_spec {
     int partial;                                 /* 0: none */
 };
 
-/* "allreduce/shm/auto/f32/sum/r0/in/registered/n2/67108864/none/0"; out >= 192 bytes. */
+/* "allreduce/shm/auto/f32/sum/r0/in/registered/n2/67108864/none/0", the bytes as requested; out >=
+ * 192 bytes. */
 void ddp_point_id(const struct ddp_point_spec *spec, char *out, unsigned long out_bytes);
 
 struct ddp_point {
@@ -111,9 +112,9 @@ struct ddp_host {
 
 enum ddp_status { DDP_STATUS_COMPLETE, DDP_STATUS_PARTIAL, DDP_STATUS_FAILED };
 
-/* Key and value of an allow-listed environment variable. */
+/* Key and value of an allow-listed environment variable; a longer value is cut. */
 struct ddp_env_entry {
-    char key[64];
+    char key[96];
     char value[256];
 };
 

@@ -3,7 +3,14 @@
  * --partition batch: one permutation per (seed, epoch); each global batch of P*batch images is
  * sliced over the ranks, the last, uneven one too, so P ranks of B train as one rank of P*B (to
  * rounding). Gradients are scaled by 1/global count before the sum. Nothing is chosen by a run-time
- * measurement: same seed, same bits. */
+ * measurement: same seed, same bits.
+ *
+ * What its figures mean. An epoch's seconds, images per second and parts of time are of its
+ * training steps alone: evaluation, checks and events are outside. seconds: of the slowest rank;
+ * compute (all that is not exposed exchange), exchange, exposed and wire bytes: means over ranks.
+ * Training loss and accuracy are over the epoch's images as they were met, before each update;
+ * evaluation is over all images, after the epoch. total_seconds and target_seconds add up training
+ * seconds. */
 #ifndef DDP_TRAIN_TRAINER_H
 #define DDP_TRAIN_TRAINER_H
 
@@ -12,20 +19,24 @@
 #include "model/dataset.h"
 #include "model/model.h"
 #include "record/record.h"
+#include "train/partition.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum ddp_partition { DDP_PARTITION_BATCH, DDP_PARTITION_SHARD };
+/* Where the first parameters come from: rank 0's to all; the mean over ranks of what each drew from
+ * a seed of its own; or each from the common seed, without communication. */
 enum ddp_init_sync { DDP_INIT_BROADCAST, DDP_INIT_AVERAGE, DDP_INIT_SEED };
+const char *ddp_init_sync_name(enum ddp_init_sync sync); /* "broadcast", "average", "seed" */
 
 struct ddp_train_options {
     const struct ddp_model_class *model;
     const struct ddp_dataset *data; /* borrowed */
     const struct ddp_sync_class *sync;
-    const char *sync_text, *sync_argument, *blas;
-    int batch; /* per rank */
+    const char *sync_text, *sync_argument; /* "topk:0.01" and "0.01" */
+    const char *blas;                      /* library, NULL: search (model/blas.h) */
+    int batch;                             /* per rank */
     int epochs;
     int64_t max_steps; /* 0: none; a run cut by it still evaluates */
     double lr, momentum, weight_decay;
@@ -46,7 +57,8 @@ struct ddp_train_events {
     int (*on_start)(void *arg, const struct ddp_train_run *run, struct ddp_err *err);
     int (*on_epoch)(void *arg, const struct ddp_train_run *run, const struct ddp_epoch *epoch,
                     struct ddp_err *err);
-    /* At most 5 times a second. */
+    /* At most 5 times a second. step of steps in this epoch; loss: mean so far of this rank's
+     * images. */
     void (*on_progress)(void *arg, int epoch, int64_t step, int64_t steps, double loss,
                         double images_per_second);
     /* Every step: mean loss of the global batch (tests, --log-steps). */
@@ -55,11 +67,15 @@ struct ddp_train_events {
     void *arg;
 };
 
-/* Collective. DDP_EDATA when replicas differ although the strategy says they must not. */
+/* Collective. Loads BLAS in the calling thread. options (but events: rank 0's count) must be equal
+ * on all ranks. DDP_EUSAGE when the data do not fit the model; DDP_EDATA when replicas differ
+ * although the strategy says they must not. */
 int ddp_train(struct ddp_comm *comm, const struct ddp_train_options *options,
               const struct ddp_train_events *events, struct ddp_err *err) DDP_MUST_CHECK;
 /* Bytes of registered memory a rank needs: parameters, gradients. */
 uint64_t ddp_train_heap_bytes(const struct ddp_train_options *options);
+/* Bytes of its own memory a rank needs beside them; the data set, shared by ranks, not counted. */
+uint64_t ddp_train_private_bytes(const struct ddp_train_options *options);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Every header must compile by itself, twice in a row, as C and as C++, without a warning.
+# Usage: ci/check_headers.sh [HEADER...]; CC, CXX, JOBS as for make.
+# Not checked: *_list.h and *.inc.h, which are pieces of other files.
+set -eu
+export LC_ALL=C
+cd "$(dirname "$0")/.."
+export CC=${CC:-cc} CXX=${CXX:-g++}
+
+if [ $# = 0 ]; then
+    mapfile -t headers < <(find lib cmd -name '*.h' ! -name '*_list.h' ! -name '*.inc.h' | sort)
+    set -- "${headers[@]}"
+fi
+command -v "$CXX" >/dev/null || {
+    echo "check_headers.sh: SKIPPED as C++: no $CXX here" >&2
+    CXX=
+}
+
+one() {
+    flags=(-fsyntax-only -D_GNU_SOURCE -Ilib -Icmd -DDDP_FAULTS=0 -Wall -Wextra -Werror -Wundef
+        -Wno-unused-parameter)
+    both=$(printf '#include "%s"\n#include "%s"\n' "$1" "$1")
+    "$CC" -x c -std=gnu11 -Wstrict-prototypes "${flags[@]}" -I. - <<<"$both" || {
+        echo "$1: not self-contained as C" >&2
+        return 1
+    }
+    [ -z "$CXX" ] || "$CXX" -x c++ -std=c++23 "${flags[@]}" -I. - <<<"$both" || {
+        echo "$1: not self-contained as C++" >&2
+        return 1
+    }
+}
+export -f one
+# shellcheck disable=SC2016 # $1 is the inner shell's
+printf '%s\0' "$@" | xargs -0 -n 1 -P "${JOBS:-2}" bash -c 'one "$1"' one || exit 1
+echo "  LINT  headers ($#)"

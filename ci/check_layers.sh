@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# Fails when a layer includes what it must not, or uses what belongs to another file.
+# Usage: ci/check_layers.sh [ROOT]   checks ROOT (default: this repository), self-test first
+#        ci/check_layers.sh --self-test
+set -eu
+export LC_ALL=C
+here=$(cd "$(dirname "$0")" && pwd)
+
+# layer: the layers whose headers it may include, besides its own (lib/ARCHITECTURE.md says why).
+layers='
+base:
+stats: base
+device: base
+record: base stats
+comm: base device
+compress: base device
+model: base device
+coll: comm base device
+exchange: base device comm coll compress
+report: base stats record
+bench: base stats device record comm coll compress exchange
+train: base stats device record comm coll compress exchange model
+cmd: base stats device record comm compress model coll exchange report bench train
+'
+
+# What only some files may use: name | Perl pattern in code | Perl pattern of the files that may.
+# A call is a name that is no member, no part of a longer name, and followed by "(".
+uses='
+mpi.h         | #\s*include\s*[<"]mpi\.h | ^lib/comm/backend_mpi\.c$
+nccl.h        | #\s*include\s*[<"]nccl | ^lib/comm/backend_nccl\.c$
+CUDA          | #\s*include\s*[<"](cuda|cudnn|cublas|nvml|nvrtc) | \.cu$|/(dev_cuda|dev_nvml|backend_nccl|layers_cuda)\.c$
+CBLAS         | \bcblas_\w+ | ^lib/model/(blas|layers_cblas)\.c$
+printing      | (?<![\w.>])(printf|vprintf|puts|putchar|perror)\s*\(|\b(stdout|stderr)\b | ^cmd/|^lib/report/|^lib/base/log\.[ch]$
+exit          | (?<![\w.>])(exit|quick_exit|abort)\s*\( | ^cmd/|^lib/report/|^lib/base/log\.c$
+_exit         | (?<![\w.>])_(exit|Exit)\s*\( | ^lib/comm/(launch(_\w+)?|watchdog)\.[ch]$
+getenv        | (?<![\w.>])(secure_)?getenv\s*\(|\benviron\b | ^cmd/|^lib/base/(conf|sysinfo)\.c$|^lib/comm/launcher\.c$
+'
+
+# $1: repository. Prints each violation; fails when there is one.
+check() {
+    cd "$1"
+    local files
+    mapfile -t files < <(find lib cmd -name '*.[ch]' -o -name '*.cu' | sort)
+    LAYERS=$layers USES=$uses perl -e '
+        use strict; use warnings;
+        my (%may, @uses, $bad);
+        for (grep /\S/, split /\n/, $ENV{LAYERS}) {
+            my ($layer, $rest) = /^(\w+):(.*)/ or die;
+            $may{$layer} = { map { $_ => 1 } $layer, split " ", $rest };
+        }
+        for (grep /\S/, split /\n/, $ENV{USES}) {
+            my ($name, $code, $files) = /^(\S+)\s+\| (.+) \| (\S+)$/ or die "rule: $_\n";
+            push @uses, [$name, qr/$code/, qr/$files/];
+        }
+        while (<STDIN>) {
+            my ($file, $line, $code) = /^([^:]+):(\d+):(.*)/ or next;
+            my $say = sub { print STDERR "$file:$line: $_[0]\n"; $bad = 1 };
+            my ($layer) = $file =~ m{^(?:lib/)?(\w+)/};
+            $may{$layer} or $say->("lib/$layer is no layer that ci/check_layers.sh knows"), next;
+            if (my ($name) = $code =~ /^\s*#\s*include\s*"([^"]+)"/) {
+                my ($dir) = $name =~ m{^(\w+)/[\w.]+$};
+                if (defined $dir) {
+                    $may{$layer}{$dir} or $say->("$layer must not include \"$name\"");
+                } elsif ($name ne "build_facts.h" and !($layer eq "cmd" and -e "cmd/$name")) {
+                    $say->("\"$name\": write it as \"layer/file.h\"");
+                }
+            }
+            for (@uses) {
+                my ($what, $pattern, $files) = @$_;
+                $say->("$what does not belong here") if $code =~ $pattern and $file !~ $files;
+            }
+        }
+        exit($bad ? 1 : 0);
+    ' < <("$here/strip_c.pl" "${files[@]}")
+}
+
+# Each violation, alone in a small tree, must be caught, and harmless lines must not.
+self_test() {
+    local tree status=0 file code
+    tree=$(mktemp -d)
+    trap 'rm -rf "$tree"' RETURN
+    while IFS='|' read -r verdict file code; do
+        rm -rf "${tree:?}/lib" "${tree:?}/cmd"
+        mkdir -p "$tree/lib" "$tree/cmd" "$tree/$(dirname "$file")"
+        echo 'int ddp_nothing;' >"$tree/cmd/cmd.h"
+        printf '%b\n' "$code" >"$tree/$file"
+        if (check "$tree") 2>/dev/null; then found=good; else found=bad; fi
+        if [ "$found" != "$verdict" ]; then
+            echo "check_layers.sh: self-test: $file with '$code' is $verdict, but found $found" >&2
+            status=1
+        fi
+    done <<'END'
+good|lib/base/a.c|#include "base/err.h"
+bad|lib/base/a.c|#include "stats/summary.h"
+bad|lib/comm/a.c|#include "coll/coll.h"
+bad|lib/model/a.c|#include "comm/comm.h"
+bad|lib/train/a.c|#include "bench/plan.h"
+bad|lib/bench/a.c|#include "train/trainer.h"
+bad|lib/report/a.c|#include "cmd/cmd.h"
+bad|lib/report/a.c|#include "cmd.h"
+bad|lib/base/a.c|#include "err.h"
+good|cmd/a.c|#include "cmd.h"\n#include "train/trainer.h"
+good|lib/train/a.c|#include "model/model.h"
+bad|lib/novel/a.c|int x;
+bad|lib/coll/a.c|# include <mpi.h>
+good|lib/comm/backend_mpi.c|#include <mpi.h>
+bad|lib/comm/a.c|#include <nccl.h>
+bad|lib/model/a.c|#include <cuda_runtime.h>
+bad|lib/model/a.c|cblas_sgemm(a);
+good|lib/model/a.c|/* cblas_sgemm(a) */ // mpi\nconst char *s = "printf(\\"x\\")"; 
+bad|lib/coll/a.c|int f(void) { return printf("x"); }
+bad|lib/coll/a.c|fprintf(stderr, "x");
+good|lib/report/a.c|printf("x");
+good|lib/coll/a.c|snprintf(a, 1, "x"); c->exit(1); c.abort(2); ddp_exit(3); pthread_exit(0);
+bad|lib/coll/a.c|exit(1);
+bad|lib/coll/a.c|abort ();
+bad|lib/comm/launcher.c|_exit(1);
+good|lib/comm/launch_process.c|_exit(1);
+bad|lib/report/a.c|_exit(1);
+bad|lib/model/a.c|getenv("HOME");
+good|lib/base/conf.c|getenv("HOME");
+END
+    return $status
+}
+
+self_test
+[ "${1:-}" != --self-test ] || exit 0
+(check "${1:-$here/..}") || {
+    echo "check_layers.sh: see 'The layers' in lib/ARCHITECTURE.md" >&2
+    exit 1
+}
+echo "  LINT  layers"

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# The rules of the house that a search can hold: unique file names, lengths, banned functions, no
+# path of one machine; and shellcheck, where it is installed. Usage: ci/check_style.sh
+set -eu
+export LC_ALL=C
+cd "$(dirname "$0")/.."
+status=0
+fail() {
+    echo "$*" >&2
+    status=1
+}
+
+mapfile -t code < <(find lib cmd tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cc' | sort)
+mapfile -t scripts < <(find ci tests .ci -name '*.sh' -o -name '*.bats' -o -name '*.py' -o -name run | sort)
+
+twice=$(printf '%s\n' "${code[@]}" "${scripts[@]}" | sed 's|.*/||' | sort | uniq -d)
+[ -z "$twice" ] || fail "two files of one name:" "$twice"
+
+# 300 lines a file and 60 a function are the aim; these are the limits.
+long=$(awk 'FNR == 401 { print FILENAME }' "${code[@]}")
+[ -z "$long" ] || fail "longer than 400 lines:" "$long"
+long=$(awk 'FNR == 1 { start = 0 } /^\{$/ { start = FNR }
+    /^\}$/ { if (start && FNR - start > 100) print FILENAME ":" start; start = 0 }' "${code[@]}")
+[ -z "$long" ] || fail "functions of more than 100 lines:" "$long"
+
+banned='strcpy|strcat|stpcpy|sprintf|vsprintf|gets|strtok|atoi|atol|atoll|atof|alloca|rand|srand'
+found=$(ci/strip_c.pl "${code[@]}" | grep -P ":.*(?<![\\w.>])($banned)\\s*\\(" || true)
+[ -z "$found" ] || fail "banned functions (base/unit.h and base/strbuf.h have the safe ones):" "$found"
+
+found=$(grep -nE '/(work|root|home/[a-z]+)/' "${code[@]}" "${scripts[@]}" Makefile ci/*.mk ./*.md lib/*.md 2>/dev/null |
+    grep -v '^ci/check_style.sh:' || true)
+[ -z "$found" ] || fail "paths of one machine:" "$found"
+
+if command -v shellcheck >/dev/null; then
+    mapfile -t shell < <(printf '%s\n' "${scripts[@]}" | grep -v '\.py$')
+    shellcheck -x -S warning "${shell[@]}" || fail "shellcheck: see above"
+else
+    echo "check_style.sh: SKIPPED: no shellcheck here" >&2
+fi
+[ $status = 0 ] || exit 1
+echo "  LINT  style (${#code[@]} C files, ${#scripts[@]} scripts)"

@@ -1,0 +1,79 @@
+#!/bin/sh
+# Installs the Debian or Ubuntu packages ddpbench needs. Usage: ci/deps.sh demo|check [--list]
+# demo: to build, measure and train. check: what the tests and lint need as well.
+# Asks apt only for what is missing, updates its lists only when they lack a package, and takes sudo
+# when not root. Elsewhere: prints the list and exits with 69. Tests set OS_RELEASE.
+set -eu
+
+demo="gcc libc6-dev make libcjson-dev zlib1g-dev libopenblas0-serial dataset-fashion-mnist"
+tests="g++ git openmpi-bin libopenmpi-dev mpich libmpich-dev libcmocka-dev bats perl \
+python3-jsonschema mandoc procps util-linux"
+# Not in every release; what needs them says aloud that it is skipped.
+extras="spin clang-format-14 shellcheck"
+
+case ${1:-} in
+demo) wanted=$demo extras= ;;
+check) wanted="$demo $tests" ;;
+*)
+    echo "usage: ci/deps.sh demo|check [--list]" >&2
+    exit 64
+    ;;
+esac
+if [ "${2:-}" = --list ]; then
+    echo "$wanted" $extras
+    exit 0
+fi
+
+os_release=${OS_RELEASE:-/etc/os-release}
+family=$(sed -n 's/^ID\(_LIKE\)\{0,1\}=//p' "$os_release" 2>/dev/null | tr -d '"' | tr '\n' ' ')
+case " $family " in
+*" debian "* | *" ubuntu "*) ;;
+*)
+    echo "deps: not Debian or Ubuntu; install what these packages hold, then leave out 'deps':" >&2
+    echo "$wanted" $extras | tr ' ' '\n' >&2
+    exit 69
+    ;;
+esac
+
+missing_of() { # PACKAGE...: those not installed
+    for package in "$@"; do
+        state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+        [ "$state" = installed ] || printf ' %s' "$package"
+    done
+}
+# shellcheck disable=SC2086 # lists of words, here and below
+missing=$(missing_of $wanted)
+# shellcheck disable=SC2086
+missing_extras=$(missing_of $extras)
+if [ -z "$missing$missing_extras" ]; then
+    echo "deps: all packages for '$1' are installed"
+    exit 0
+fi
+echo "deps: installing$missing$missing_extras"
+
+sudo=
+if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || {
+        echo "deps: not root and no sudo here; as root: apt-get install$missing$missing_extras" >&2
+        exit 77
+    }
+    sudo=sudo
+fi
+apt() {
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=120 "$@" </dev/null
+}
+updated=
+update() { # once
+    [ -z "$updated" ] && updated=yes && apt update
+}
+# A dry run says whether the lists know every package; a download that fails says they are stale.
+install() { # PACKAGE...
+    apt-get -s -qq install --no-install-recommends "$@" >/dev/null 2>&1 || update || return 1
+    apt install --no-install-recommends "$@" || { update && apt install --no-install-recommends "$@"; }
+}
+
+# shellcheck disable=SC2086
+[ -z "$missing" ] || install $missing
+for package in $missing_extras; do
+    install "$package" || echo "deps: going without $package" >&2
+done

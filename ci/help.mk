@@ -1,0 +1,20 @@
+# help: every target above that has a `## text`, and the knobs.
+
+.PHONY: help
+help: ## this text
+	@echo "Targets:"
+	@sed -n 's/^\([a-z_. ]*\):[^#=]*## \(.*\)/\1|\2/p' ci/*.mk | sort | \
+	  while IFS='|' read -r name text; do printf '  %-22s %s\n' "$$name" "$$text"; done
+	@printf '%s\n' "" "Knobs (make NAME=VALUE; a changed one rebuilds by itself):" \
+	  "  MPI CUDA GBENCH        0 never, 1 must, auto when found (default auto)" \
+	  "  CC OPT CFLAGS LDFLAGS  compiler and flags (OPT default: -O3 -g)" \
+	  "  SAN                    address, undefined or thread" \
+	  "  WERROR                 1: a warning is an error (default)" \
+	  "  FAULTS                 1: DDPBENCH_FAULT can make ranks fail, for tests (default 0)" \
+	  "  V                      1: show the commands" \
+	  "  PREFIX DESTDIR         where install puts things (default /usr/local)" \
+	  "  JOBS                   parallel jobs of check and demo (default: one a core)"
+
+# For scripts: the value of a variable. `make -s print-O`
+print-%:
+	@echo '$($*)'

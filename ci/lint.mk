@@ -1,0 +1,11 @@
+# Lint: every check is a script a person can run by hand.
+
+.PHONY: lint format
+lint: ## layers, self-contained headers, names, lengths, formatting, shell scripts
+	$(Q)ci/check_layers.sh
+	$(Q)CC='$(CC)' JOBS='$(JOBS)' ci/check_headers.sh
+	$(Q)ci/check_style.sh
+	$(Q)JOBS='$(JOBS)' ci/check_format.sh
+
+format: ## rewrite all C files with clang-format 14
+	$(Q)ci/check_format.sh --fix

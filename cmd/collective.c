@@ -1,0 +1,199 @@
+/* What all collective commands share. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/sysinfo.h"
+#include "base/unit.h"
+#include "bench/sampler.h"
+#include "collective.h"
+
+#define HUGE_PAGE (2u << 20) /* alignment of large registered blocks */
+
+static const char *dtype_word(int i)
+{
+    return i < DDP_DTYPE_COUNT ? ddp_dtype_name((enum ddp_dtype)i) : NULL;
+}
+static const char *op_word(int i)
+{
+    return i < DDP_OP_COUNT ? ddp_op_name((enum ddp_op)i) : NULL;
+}
+static const char *placement_word(int i)
+{
+    return i < DDP_PLACEMENT_COUNT    ? ddp_placement_name((enum ddp_placement)i)
+           : i == DDP_PLACEMENT_COUNT ? "both"
+                                      : NULL;
+}
+static const char *memory_word(int i)
+{
+    return i < DDP_MEMORY_COUNT ? ddp_memory_name((enum ddp_memory)i) : NULL;
+}
+static const char *check_word(int i)
+{
+    return i <= DDP_CHECK_ALL ? ddp_check_name((enum ddp_check)i) : NULL;
+}
+/* nccl-tests' -c N: so many checked iterations. */
+static int check_alias(const char *text)
+{
+    char *end;
+    errno = 0;
+    long n = text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10) : -1;
+    if (n < 0 || *end != '\0' || errno != 0)
+        return -1;
+    return n == 0 ? DDP_CHECK_OFF : n == 1 ? DDP_CHECK_ONCE : DDP_CHECK_ALL;
+}
+const struct ddp_opt_words ddp_dtype_words = {dtype_word, ddp_dtype_parse};
+const struct ddp_opt_words ddp_op_words = {op_word, ddp_op_parse};
+const struct ddp_opt_words ddp_placement_words = {placement_word, NULL};
+const struct ddp_opt_words ddp_memory_words = {memory_word, NULL};
+const struct ddp_opt_words ddp_check_words = {check_word, check_alias};
+
+/* Two ways to say the same thing, given at once: neither may win silently. */
+static int check_contradictions(const struct ddp_opt *rows, const struct ddp_opt_result *parsed,
+                                struct ddp_err *err)
+{
+    static const char *const range[] = {"min-bytes", "max-bytes", "step-factor", "step-bytes"};
+    for (size_t i = 0; i < DDP_COUNT_OF(range) && ddp_opt_given(rows, parsed, "size"); i++) {
+        if (ddp_opt_given(rows, parsed, range[i])) {
+            ddp_fail(err, DDP_EUSAGE, "--size and --%s contradict each other", range[i]);
+            return ddp_hint(err, "--size lists sizes, --%s belongs to a range: use one of them",
+                            range[i]);
+        }
+    }
+    if (ddp_opt_given(rows, parsed, "step-factor") && ddp_opt_given(rows, parsed, "step-bytes"))
+        return ddp_fail(err, DDP_EUSAGE, "--step-factor and --step-bytes contradict each other");
+    return 0;
+}
+
+int ddp_collective_check(enum ddp_coll coll, struct ddp_app *app, void *values,
+                         const struct ddp_opt_result *parsed, struct ddp_err *err)
+{
+    struct ddp_collective_values *v = values;
+    const struct ddp_opt *rows = app->cmd->rows;
+    if (parsed->operand_count > 0) {
+        ddp_fail(err, DDP_EUSAGE, "'%s' takes no operand: '%s'", app->cmd->name,
+                 parsed->operands[0]);
+        return ddp_hint(err, "sizes go to --size: --size %s", parsed->operands[0]);
+    }
+    DDP_TRY(check_contradictions(rows, parsed, err));
+    v->bench.coll = coll;
+    v->bench.seed = v->world.seed;
+    if (v->bench.step_bytes > 0)
+        v->bench.step_factor = 0;
+    if (!ddp_opt_given(rows, parsed, "memory"))
+        v->bench.memory = -1;
+    return ddp_plan_check(&v->bench, err);
+}
+
+/* Does this process speak for the run before it has begun? */
+static bool speaks(const struct ddp_app *app)
+{
+    return app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.place.rank == 0;
+}
+
+static void print_plan(const struct ddp_app *app, const struct ddp_collective_values *v,
+                       const char *backend, int ranks, int64_t available_bytes)
+{
+    const struct ddp_bench_plan *plan = &v->plan;
+    char each[24], sum[24], have[24] = "unknown", id[192];
+    ddp_format_size(plan->buffer_bytes, each, sizeof each);
+    ddp_format_size(plan->bytes_per_rank * (uint64_t)ranks, sum, sizeof sum);
+    if (available_bytes >= 0)
+        ddp_format_size((uint64_t)available_bytes, have, sizeof have);
+    fprintf(app->out, "# dry run: %d point%s, %lld iterations after %lld each, backend %s\n",
+            plan->count, plan->count == 1 ? "" : "s", (long long)v->bench.iters,
+            (long long)v->bench.warmup, backend);
+    fprintf(app->out, "# %s memory: %d rank%s x %d buffers x %s = %s; available: %s\n",
+            ddp_memory_name(plan->memory), ranks, ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each,
+            sum, have);
+    for (int i = 0; i < plan->count; i++) {
+        ddp_point_id(&plan->points[i], id, sizeof id);
+        fprintf(app->out, "%s\n", id);
+    }
+}
+
+int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backend, int ranks,
+                           struct ddp_err *err)
+{
+    struct ddp_collective_values *v = values;
+    struct ddp_sysinfo host;
+    bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
+    int local = own ? ranks : DDP_MIN(ranks, app->launcher.place.local_size);
+    ddp_sysinfo_read(&host);
+    DDP_TRY(ddp_plan_make(&v->bench, backend, ranks, -1, &v->plan, err));
+    DDP_TRY(ddp_plan_fits(&v->plan, local, host.available_bytes, err));
+    if (v->plan.rounding[0] && speaks(app))
+        ddp_logf(&app->log, DDP_LOG_NOTE, "%s", v->plan.rounding);
+    if (!v->bench.dry_run)
+        return 0;
+    if (speaks(app))
+        print_plan(app, v, backend, ranks, host.available_bytes);
+    return DDP_PREPARE_DONE;
+}
+
+uint64_t ddp_collective_heap_bytes(const void *values, int ranks)
+{
+    const struct ddp_collective_values *v = values;
+    (void)ranks;
+    if (!v->plan.points || v->plan.memory != DDP_MEMORY_REGISTERED)
+        return 0;
+    return DDP_PLAN_BUFFERS * (v->plan.buffer_bytes + 2 * (uint64_t)HUGE_PAGE);
+}
+
+/* Says once per run of skipped points of one algorithm why they are left out. */
+static void note_skip(struct ddp_rank *rank, const struct ddp_bench_plan *plan, int index,
+                      bool again, const char *why)
+{
+    const struct ddp_point_spec *p = plan->points;
+    if (!again || strcmp(p[index].algorithm, p[index - 1].algorithm) != 0)
+        ddp_emit_note(rank, "left out: %s", why);
+}
+
+static int run_points(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
+                      struct ddp_sampler *sampler, struct ddp_err *err)
+{
+    bool skipped = false;
+    for (int i = 0; i < plan->count; i++) {
+        const struct ddp_point_spec *spec = &plan->points[i];
+        struct ddp_point point;
+        const double *samples;
+        const char *why;
+        char size[24];
+        if (ddp_sampler_skips(sampler, i, &why)) {
+            note_skip(rank, plan, i, skipped, why);
+            skipped = true;
+            continue;
+        }
+        skipped = false;
+        ddp_format_size(spec->size_bytes, size, sizeof size);
+        ddp_emit_progress(rank, "%s %s %s %s, %s (%d of %d)", ddp_coll_name(spec->coll),
+                          ddp_dtype_name(spec->dtype), ddp_op_name(spec->op), size, spec->algorithm,
+                          i + 1, plan->count);
+        DDP_TRY(ddp_sampler_point(sampler, i, &point, &samples, err));
+        DDP_TRY(ddp_emit_point(rank, &point, samples, err));
+    }
+    return 0;
+}
+
+int ddp_collective_rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
+{
+    struct ddp_collective_values *v = values;
+    struct ddp_comm *comm = rank->comm;
+    struct ddp_sampler *sampler = NULL;
+    struct ddp_bench_plan plan;
+    int rc = ddp_plan_make(&v->bench, comm->backend->name, comm->size, -1, &plan, err);
+    DDP_TRY(ddp_comm_agree(comm, rc, err));
+    rc = ddp_sampler_create(comm, &v->bench, &plan, &sampler, err);
+    if (rc == 0)
+        rc = run_points(rank, &plan, sampler, err);
+    ddp_sampler_destroy(sampler);
+    ddp_plan_release(&plan);
+    return rc;
+}
+
+void ddp_collective_release(void *values)
+{
+    struct ddp_collective_values *v = values;
+    ddp_plan_release(&v->plan);
+}

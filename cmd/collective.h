@@ -1,0 +1,161 @@
+/* What all collective commands share: their options, the plan, the loop over its points. A command
+ * of its own is a descriptor and a check that names the collective (see allreduce.c). */
+#ifndef DDP_CMD_COLLECTIVE_H
+#define DDP_CMD_COLLECTIVE_H
+
+#include "bench/plan.h"
+#include "cmd.h"
+
+/* What prepare() returns when everything asked for has been done (--dry-run): no ranks are needed.
+ * Positive, so no error. */
+#ifndef DDP_PREPARE_DONE
+#define DDP_PREPARE_DONE 1
+#endif
+
+/* The values of a collective command. plan: of the largest rank count, made by prepare. */
+struct ddp_collective_values {
+    struct ddp_world_options world; /* first: cmd.h */
+    struct ddp_bench_options bench;
+    struct ddp_bench_plan plan;
+};
+
+extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_words,
+    ddp_memory_words, ddp_check_words;
+
+#define DDP_COLLECTIVE_FIELD(member) offsetof(struct ddp_collective_values, bench.member)
+
+/* Rows of the options every collective has. */
+#define DDP_COLLECTIVE_ROWS                                                                        \
+    {.name = "size",                                                                               \
+     .kind = DDP_OPT_SIZE_LIST,                                                                    \
+     .offset = DDP_COLLECTIVE_FIELD(sizes),                                                        \
+     .value = "S[,S...]",                                                                          \
+     .group = "Sizes",                                                                             \
+     .help =                                                                                       \
+         "exactly these message sizes; 64M and 64MiB are 64*2^20 bytes, 64MB is 64e6; instead "    \
+         "of a range"},                                                                            \
+        {.name = "min-bytes",                                                                      \
+         .short_name = 'b',                                                                        \
+         .kind = DDP_OPT_SIZE,                                                                     \
+         .offset = DDP_COLLECTIVE_FIELD(min_bytes),                                                \
+         .value = "S",                                                                             \
+         .initial = "8",                                                                           \
+         .group = "Sizes",                                                                         \
+         .help = "first size of a range"},                                                         \
+        {.name = "max-bytes",                                                                      \
+         .short_name = 'e',                                                                        \
+         .kind = DDP_OPT_SIZE,                                                                     \
+         .offset = DDP_COLLECTIVE_FIELD(max_bytes),                                                \
+         .value = "S",                                                                             \
+         .initial = "64M",                                                                         \
+         .group = "Sizes",                                                                         \
+         .help = "no size of the range is larger"},                                                \
+        {.name = "step-factor",                                                                    \
+         .short_name = 'f',                                                                        \
+         .kind = DDP_OPT_INT,                                                                      \
+         .offset = DDP_COLLECTIVE_FIELD(step_factor),                                              \
+         .value = "N",                                                                             \
+         .initial = "4",                                                                           \
+         .group = "Sizes",                                                                         \
+         .help = "each size of the range is N times the one before",                               \
+         .min = 2,                                                                                 \
+         .max = 1 << 20},                                                                          \
+        {.name = "step-bytes",                                                                     \
+         .short_name = 'i',                                                                        \
+         .kind = DDP_OPT_SIZE,                                                                     \
+         .offset = DDP_COLLECTIVE_FIELD(step_bytes),                                               \
+         .value = "S",                                                                             \
+         .group = "Sizes",                                                                         \
+         .help = "each size of the range is S larger than the one before; instead of a factor",    \
+         .min = 1,                                                                                 \
+         .max = 9007199254740992.0},                                                               \
+        {.name = "algorithm",                                                                      \
+         .kind = DDP_OPT_STRING_LIST,                                                              \
+         .offset = DDP_COLLECTIVE_FIELD(algorithms),                                               \
+         .value = "NAME[,NAME...]",                                                                \
+         .initial = "auto",                                                                        \
+         .group = "Operation",                                                                     \
+         .help = "auto, all, or names: see `ddpbench list`"},                                      \
+        {.name = "dtype",                                                                          \
+         .short_name = 'd',                                                                        \
+         .kind = DDP_OPT_ENUM_LIST,                                                                \
+         .offset = DDP_COLLECTIVE_FIELD(dtypes),                                                   \
+         .value = "TYPE[,TYPE...]",                                                                \
+         .initial = "f32",                                                                         \
+         .group = "Operation",                                                                     \
+         .help = "element types",                                                                  \
+         .words = &ddp_dtype_words},                                                               \
+        {.name = "placement",                                                                      \
+         .kind = DDP_OPT_ENUM,                                                                     \
+         .offset = DDP_COLLECTIVE_FIELD(placement),                                                \
+         .value = "WHERE",                                                                         \
+         .initial = "both",                                                                        \
+         .group = "Operation",                                                                     \
+         .help = "result in place of the input, or in a buffer of its own",                        \
+         .words = &ddp_placement_words},                                                           \
+        {.name = "memory",                                                                         \
+         .kind = DDP_OPT_ENUM,                                                                     \
+         .offset = DDP_COLLECTIVE_FIELD(memory),                                                   \
+         .value = "KIND",                                                                          \
+         .group = "Operation",                                                                     \
+         .help = "from the backend's allocator (zero-copy; the default where it has one), or "     \
+                 "plain pages",                                                                    \
+         .words = &ddp_memory_words},                                                              \
+        {.name = "iters",                                                                          \
+         .short_name = 'n',                                                                        \
+         .kind = DDP_OPT_INT,                                                                      \
+         .offset = DDP_COLLECTIVE_FIELD(iters),                                                    \
+         .value = "N",                                                                             \
+         .initial = "20",                                                                          \
+         .group = "Measurement",                                                                   \
+         .help = "timed iterations a point; from 6 on the median has an interval",                 \
+         .min = 1,                                                                                 \
+         .max = DDP_PLAN_ITERS_MAX},                                                               \
+        {.name = "warmup",                                                                         \
+         .short_name = 'w',                                                                        \
+         .kind = DDP_OPT_INT,                                                                      \
+         .offset = DDP_COLLECTIVE_FIELD(warmup),                                                   \
+         .value = "N",                                                                             \
+         .initial = "5",                                                                           \
+         .group = "Measurement",                                                                   \
+         .help = "untimed iterations before them",                                                 \
+         .min = 0,                                                                                 \
+         .max = DDP_PLAN_ITERS_MAX},                                                               \
+        {.name = "check",                                                                          \
+         .short_name = 'c',                                                                        \
+         .kind = DDP_OPT_ENUM,                                                                     \
+         .offset = DDP_COLLECTIVE_FIELD(check),                                                    \
+         .value = "WHEN",                                                                          \
+         .initial = "once",                                                                        \
+         .group = "Measurement",                                                                   \
+         .help = "verify every element: of one untimed operation a point, of all iterations, or "  \
+                 "of none; 0, 1, N are accepted too",                                              \
+         .words = &ddp_check_words},                                                               \
+        {.name = "samples",                                                                        \
+         .kind = DDP_OPT_FLAG,                                                                     \
+         .offset = DDP_COLLECTIVE_FIELD(samples),                                                  \
+         .group = "Output",                                                                        \
+         .help = "put every iteration's time into the record"},                                    \
+    {                                                                                              \
+        .name = "dry-run", .kind = DDP_OPT_FLAG, .offset = DDP_COLLECTIVE_FIELD(dry_run),          \
+        .group = "Output", .help = "print the plan and the memory it needs; measure nothing"       \
+    }
+
+/* For collectives that combine values. */
+#define DDP_COLLECTIVE_OP_ROW                                                                      \
+    {                                                                                              \
+        .name = "op", .short_name = 'o', .kind = DDP_OPT_ENUM_LIST,                                \
+        .offset = DDP_COLLECTIVE_FIELD(ops), .value = "OP[,OP...]", .initial = "sum",              \
+        .group = "Operation", .help = "how values are combined", .words = &ddp_op_words            \
+    }
+
+/* The members of a descriptor; each but check is the descriptor's function as it is. */
+int ddp_collective_check(enum ddp_coll coll, struct ddp_app *app, void *values,
+                         const struct ddp_opt_result *parsed, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backend, int ranks,
+                           struct ddp_err *err);
+uint64_t ddp_collective_heap_bytes(const void *values, int ranks);
+int ddp_collective_rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err);
+void ddp_collective_release(void *values);
+
+#endif

@@ -1,0 +1,154 @@
+/* The program: finds the command, parses its options, runs it, and turns its code into an exit
+ * code. */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/conf.h"
+#include "base/mem.h"
+#include "cmd.h"
+#include "record/provenance.h"
+
+#define DDP_COMMAND(symbol) extern const struct ddp_cmd ddp_cmd_##symbol;
+#include "command_list.h"
+#undef DDP_COMMAND
+
+static const struct ddp_cmd *const commands[] = {
+#define DDP_COMMAND(symbol) &ddp_cmd_##symbol,
+#include "command_list.h"
+#undef DDP_COMMAND
+    NULL};
+
+const struct ddp_cmd *const *ddp_commands(void)
+{
+    return commands;
+}
+
+const struct ddp_cmd *ddp_command_find(const char *name)
+{
+    for (int i = 0; commands[i]; i++) {
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+        for (const char *const *a = commands[i]->aliases; a && *a; a++) {
+            if (strcmp(*a, name) == 0)
+                return commands[i];
+        }
+    }
+    return NULL;
+}
+
+static const char *command_name(const void *ctx, int i)
+{
+    (void)ctx;
+    return commands[i] ? commands[i]->name : NULL;
+}
+
+static void find_binary_dir(char *out, size_t out_bytes)
+{
+    ssize_t n = readlink("/proc/self/exe", out, out_bytes - 1);
+    if (n <= 0) {
+        out[0] = '\0';
+        return;
+    }
+    out[n] = '\0';
+    char *slash = strrchr(out, '/');
+    if (slash)
+        *slash = '\0';
+}
+
+static int unknown_command(const char *name, struct ddp_err *err)
+{
+    ddp_fail(err, DDP_EUSAGE, "unknown command '%s'", name);
+    const char *near = ddp_nearest(name, command_name, NULL);
+    if (near)
+        return ddp_hint(err, "did you mean '%s'? `ddpbench help` lists the commands", near);
+    return ddp_hint(err, "`ddpbench help` lists the commands");
+}
+
+/* Parses the command's own options into a fresh values struct and runs it. */
+static int run_command(struct ddp_app *app, int argc, char *const *argv, struct ddp_err *err)
+{
+    const struct ddp_cmd *cmd = app->cmd;
+    struct ddp_opt_result parsed;
+    char *values = ddp_calloc(1, cmd->values_bytes ? cmd->values_bytes : 1);
+    if (!values)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the options of '%s'", cmd->name);
+    int rc = ddp_opt_defaults(cmd->rows, values, err);
+    if (rc == 0)
+        rc = ddp_opt_parse(cmd->rows, argc, argv, values, &parsed, err);
+    if (rc == 0 && *(bool *)(values + cmd->help_offset)) {
+        ddp_help_command(cmd, app->out);
+    } else if (rc == 0 && (cmd->flags & DDP_CMD_NEEDS_WORLD)) {
+        const struct ddp_world_options *world = (const struct ddp_world_options *)(void *)values;
+        app->log.level = world->quiet     ? DDP_LOG_ERROR
+                         : world->verbose ? DDP_LOG_DEBUG
+                                          : DDP_LOG_NOTE;
+        rc = cmd->check ? cmd->check(app, values, &parsed, err) : 0;
+        if (rc == 0)
+            rc = ddp_world_run(app, cmd, values, err);
+    } else if (rc == 0) {
+        rc = cmd->run(app, values, &parsed, err);
+    } else if (err->code == DDP_EUSAGE) {
+        ddp_hint(err, "`ddpbench %s -h` lists the options", cmd->name);
+    }
+    if (cmd->release)
+        cmd->release(values);
+    free(values);
+    return rc;
+}
+
+static int dispatch(struct ddp_app *app, struct ddp_err *err)
+{
+    DDP_TRY(ddp_conf_check(err));
+    DDP_TRY(ddp_launcher_detect(&app->launcher, err));
+    if (app->argc < 2) {
+        ddp_help_program(stderr);
+        return DDP_EUSAGE;
+    }
+    const char *name = app->argv[1];
+    if (strcmp(name, "--version") == 0) {
+        const struct ddp_build *b = ddp_build_info();
+        fprintf(app->out, "ddpbench %s (%s)\n", b->version, b->commit);
+        return 0;
+    }
+    if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0) {
+        ddp_help_program(app->out);
+        return 0;
+    }
+    app->cmd = ddp_command_find(name);
+    if (!app->cmd)
+        return unknown_command(name, err);
+    return run_command(app, app->argc - 1, app->argv + 1, err);
+}
+
+/* Only one rank speaks of what every rank of a foreign launcher sees alike. */
+static bool may_speak(const struct ddp_app *app, const struct ddp_err *err)
+{
+    return app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.place.rank == 0 ||
+           err->rank >= 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ddp_app app = {
+        .log = {.stream = stderr,
+                .level = DDP_LOG_NOTE,
+                .color = isatty(STDERR_FILENO) && !getenv("NO_COLOR")},
+        .out = stdout,
+        .argc = argc,
+        .argv = argv,
+    };
+    /* A reader that goes away is an error of write(2), not a silent death. */
+    signal(SIGPIPE, SIG_IGN);
+    find_binary_dir(app.binary_dir, sizeof app.binary_dir);
+    int rc = dispatch(&app, &err);
+    if (fflush(stdout) != 0 && rc == 0)
+        rc = ddp_fail_errno(&err, DDP_EIO, errno, "cannot write to stdout");
+    if (err.code != 0 && may_speak(&app, &err))
+        ddp_log_err(&app.log, &err);
+    return ddp_exit_code(rc);
+}

@@ -1,0 +1,50 @@
+/* The home of a run: the process that owns the record and its sinks. With our own launcher that is
+ * the parent of the ranks, so no death of a rank can take the results along; under mpiexec it is
+ * rank 0. Private to world*.c. */
+#ifndef DDP_CMD_WORLD_H
+#define DDP_CMD_WORLD_H
+
+#include "cmd.h"
+#include "report/report.h"
+
+/* What rank 0 sends home. */
+enum ddp_message {
+    DDP_MESSAGE_POINT = 1, /* struct ddp_point, then sample_count doubles */
+    DDP_MESSAGE_TRAIN,     /* struct ddp_train_run */
+    DDP_MESSAGE_EPOCH,     /* struct ddp_epoch */
+    DDP_MESSAGE_TRAIN_END, /* struct ddp_train_run */
+    DDP_MESSAGE_PROGRESS,  /* text */
+    DDP_MESSAGE_NOTE       /* text */
+};
+
+struct ddp_world {
+    struct ddp_app *app;
+    const struct ddp_cmd *cmd;
+    void *values; /* of the command; begins with its world options */
+    const struct ddp_world_options *options;
+    const struct ddp_backend *backend;
+    char module_dir[4200];
+    int counts[DDP_OPT_LIST_MAX]; /* rank counts to run, in order */
+    int count_count, max_ranks;
+    struct ddp_record record;
+    struct ddp_report_set *reports; /* NULL away from home */
+    bool show_progress, progress_shown;
+};
+
+/* Opens the sinks the options name and writes the first document. */
+int ddp_home_open(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
+/* Handles one message; when it returns 0 the record has it and every document on disk shows it. */
+int ddp_home_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
+                     struct ddp_err *err) DDP_MUST_CHECK;
+/* Final documents: status and reason follow from `code` and `reason`. Keeps the first failure:
+ * returns code, or the writing error. */
+int ddp_home_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err);
+void ddp_home_clear_progress(struct ddp_world *w);
+
+/* The two ways to have ranks. */
+int ddp_world_run_own(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
+/* Communicator options of this run. */
+void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_comm_options *out);
+
+#endif

@@ -1,0 +1,240 @@
+/* The home of a run: record, sinks, progress. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "record/provenance.h"
+#include "world.h"
+
+static struct ddp_report_style stdout_style(const struct ddp_world *w)
+{
+    struct ddp_report_style style = {.color = isatty(STDOUT_FILENO) && w->app->log.color,
+                                     .width = 80};
+    struct winsize size;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        style.width = size.ws_col;
+    return style;
+}
+
+static const char *reporter_word(const void *ctx, int i)
+{
+    (void)ctx;
+    const struct ddp_reporter *const *all = ddp_reporter_all();
+    return all[i] ? all[i]->name : NULL;
+}
+
+/* --format NAME[=FILE] */
+static int add_format(struct ddp_world *w, const char *text, struct ddp_err *err)
+{
+    char name[64];
+    const char *equals = strchr(text, '=');
+    snprintf(name, sizeof name, "%.*s", (int)(equals ? (size_t)(equals - text) : strlen(text)),
+             text);
+    const struct ddp_reporter *reporter = ddp_reporter_find(name);
+    struct ddp_report_style style = stdout_style(w);
+    if (!reporter) {
+        const char *near = ddp_nearest(name, reporter_word, NULL);
+        ddp_fail(err, DDP_EUSAGE, "unknown format '%s' in --format", name);
+        return ddp_hint(err, "%s%s%s`ddpbench list reporters` shows them",
+                        near ? "did you mean '" : "", near ? near : "", near ? "'? " : "");
+    }
+    return ddp_report_add(w->reports, reporter, equals ? equals + 1 : "-", &style, err);
+}
+
+static int add_sinks(struct ddp_world *w, struct ddp_err *err)
+{
+    const struct ddp_world_options *o = w->options;
+    struct ddp_report_style style = stdout_style(w);
+    if (o->json)
+        DDP_TRY(ddp_report_add(w->reports, ddp_reporter_find("json"), o->json, &style, err));
+    for (int i = 0; i < o->formats.n; i++)
+        DDP_TRY(add_format(w, o->formats.v[i], err));
+    if (o->formats.n == 0 && !ddp_report_has_stdout(w->reports))
+        DDP_TRY(ddp_report_add(w->reports, ddp_reporter_find("table"), "-", &style, err));
+    return 0;
+}
+
+static void set_text(char *out, size_t out_bytes, const char *text)
+{
+    snprintf(out, out_bytes, "%s", text ? text : "");
+}
+
+int ddp_home_open(struct ddp_world *w, struct ddp_err *err)
+{
+    struct ddp_record *r = &w->record;
+    struct ddp_comm_options options;
+    DDP_TRY(ddp_provenance_fill(r, w->cmd->name, w->app->argc, w->app->argv, w->max_ranks, err));
+    ddp_world_comm_options(w, w->max_ranks, &options);
+    r->seed = w->options->seed;
+    r->world_ranks = w->max_ranks;
+    set_text(r->world_backend, sizeof r->world_backend, w->backend->name);
+    set_text(r->launcher, sizeof r->launcher, w->app->launcher.name);
+    set_text(r->feature_mpi, sizeof r->feature_mpi,
+             w->backend->library ? w->backend->library() : NULL);
+    set_text(r->reason, sizeof r->reason, "still running");
+    DDP_TRY(ddp_report_open(&w->reports, err));
+    DDP_TRY(add_sinks(w, err));
+    return ddp_report_begin(w->reports, r, err);
+}
+
+void ddp_home_clear_progress(struct ddp_world *w)
+{
+    if (w->progress_shown)
+        fputs("\r\033[K", stderr);
+    w->progress_shown = false;
+}
+
+static void show_progress(struct ddp_world *w, const char *text, size_t bytes)
+{
+    if (!w->show_progress)
+        return;
+    fprintf(stderr, "\r\033[K%.*s", (int)bytes, text);
+    fflush(stderr);
+    w->progress_shown = true;
+}
+
+static int add_point(struct ddp_world *w, const void *payload, size_t bytes, struct ddp_err *err)
+{
+    const struct ddp_point *p = payload;
+    const double *samples = p->sample_count > 0 ? (const double *)(const void *)(p + 1) : NULL;
+    if (bytes != sizeof *p + (size_t)p->sample_count * sizeof(double))
+        return ddp_fail(err, DDP_EINTERNAL, "a point of %zu bytes arrived", bytes);
+    DDP_TRY(ddp_record_add_point(&w->record, p, samples, err));
+    ddp_home_clear_progress(w);
+    return ddp_report_point(w->reports, &w->record, err);
+}
+
+/* Scalars of a finished run replace those announced at its start; epochs stay. */
+static void end_train(struct ddp_world *w, const struct ddp_train_run *run)
+{
+    struct ddp_train_run *last = &w->record.train[w->record.train_count - 1];
+    struct ddp_epoch *epochs = last->epochs;
+    int count = last->epoch_count;
+    *last = *run;
+    last->epochs = epochs;
+    last->epoch_count = count;
+}
+
+int ddp_home_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
+                     struct ddp_err *err)
+{
+    switch (type) {
+    case DDP_MESSAGE_POINT:
+        return add_point(w, payload, bytes, err);
+    case DDP_MESSAGE_TRAIN: {
+        const struct ddp_train_run *run = payload;
+        set_text(w->record.feature_blas, sizeof w->record.feature_blas, run->blas);
+        return ddp_record_add_train(&w->record, run, err);
+    }
+    case DDP_MESSAGE_EPOCH:
+        DDP_TRY(ddp_record_add_epoch(&w->record, payload, err));
+        ddp_home_clear_progress(w);
+        return ddp_report_epoch(w->reports, &w->record, err);
+    case DDP_MESSAGE_TRAIN_END:
+        end_train(w, payload);
+        return 0;
+    case DDP_MESSAGE_PROGRESS:
+        show_progress(w, payload, bytes);
+        return 0;
+    case DDP_MESSAGE_NOTE:
+        ddp_home_clear_progress(w);
+        ddp_logf(&w->app->log, DDP_LOG_NOTE, "%.*s", (int)bytes, (const char *)payload);
+        return 0;
+    default:
+        return ddp_fail(err, DDP_EINTERNAL, "message of unknown type %u", (unsigned)type);
+    }
+}
+
+int ddp_home_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err)
+{
+    struct ddp_record *r = &w->record;
+    struct ddp_err late = DDP_ERR_INIT;
+    ddp_home_clear_progress(w);
+    if (!w->reports)
+        return code;
+    r->status = code == 0           ? DDP_STATUS_COMPLETE
+                : code == DDP_EDATA ? DDP_STATUS_FAILED
+                                    : DDP_STATUS_PARTIAL;
+    set_text(r->reason, sizeof r->reason, code == 0 ? NULL : reason);
+    ddp_clock_iso8601(r->finished, sizeof r->finished);
+    int rc = ddp_report_end(w->reports, r, &late);
+    ddp_report_close(w->reports);
+    w->reports = NULL;
+    if (rc != 0 && code == 0)
+        *err = late;
+    return code ? code : rc;
+}
+
+/* Sends to the home, wherever it is. */
+static int emit(struct ddp_rank *rank, uint32_t type, const void *payload, size_t bytes,
+                struct ddp_err *err)
+{
+    if (rank->comm->place.rank != 0)
+        return 0;
+    if (rank->home)
+        return ddp_home_message(rank->home, type, payload, bytes, err);
+    return ddp_launch_send(rank->launch, type, payload, bytes, err);
+}
+
+int ddp_emit_point(struct ddp_rank *rank, const struct ddp_point *point, const double *samples,
+                   struct ddp_err *err)
+{
+    size_t sample_bytes = (size_t)point->sample_count * sizeof(double);
+    char *message = malloc(sizeof *point + sample_bytes);
+    if (!message)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a point of %zu bytes",
+                        sizeof *point + sample_bytes);
+    memcpy(message, point, sizeof *point);
+    if (sample_bytes)
+        memcpy(message + sizeof *point, samples, sample_bytes);
+    int rc = emit(rank, DDP_MESSAGE_POINT, message, sizeof *point + sample_bytes, err);
+    free(message);
+    return rc;
+}
+
+int ddp_emit_train(struct ddp_rank *rank, const struct ddp_train_run *run, struct ddp_err *err)
+{
+    return emit(rank, DDP_MESSAGE_TRAIN, run, sizeof *run, err);
+}
+
+int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch, struct ddp_err *err)
+{
+    return emit(rank, DDP_MESSAGE_EPOCH, epoch, sizeof *epoch, err);
+}
+
+int ddp_emit_train_end(struct ddp_rank *rank, const struct ddp_train_run *run, struct ddp_err *err)
+{
+    return emit(rank, DDP_MESSAGE_TRAIN_END, run, sizeof *run, err);
+}
+
+static void emit_text(struct ddp_rank *rank, uint32_t type, const char *fmt, va_list args)
+{
+    char text[512];
+    struct ddp_err ignored = DDP_ERR_INIT; /* losing a line for people must not fail a run */
+    int n = vsnprintf(text, sizeof text, fmt, args);
+    size_t bytes = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
+    if (emit(rank, type, text, bytes, &ignored) != 0)
+        return;
+}
+
+void ddp_emit_progress(struct ddp_rank *rank, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    emit_text(rank, DDP_MESSAGE_PROGRESS, fmt, args);
+    va_end(args);
+}
+
+void ddp_emit_note(struct ddp_rank *rank, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    emit_text(rank, DDP_MESSAGE_NOTE, fmt, args);
+    va_end(args);
+}

@@ -1,0 +1,109 @@
+/* Ranks from mpiexec, srun or torchrun: every process is a rank, rank 0 keeps the record. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/sysinfo.h"
+#include "comm/watchdog.h"
+#include "world.h"
+
+/* The blocking calls of a library cannot poll: the watchdog says what hangs, saves what is
+ * finished, and ends the process. */
+static void on_expire(void *arg, const char *story)
+{
+    struct ddp_world *w = arg;
+    struct ddp_err err = DDP_ERR_INIT;
+    ddp_logf(&w->app->log, DDP_LOG_ERROR, "rank %d: %s", w->app->launcher.place.rank, story);
+    ddp_home_close(w, DDP_ELOST, story, &err);
+}
+
+/* hosts[]: every rank says where it is, rank 0 merges by name. */
+static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *err)
+{
+    struct ddp_sysinfo info;
+    struct ddp_host mine = {.ranks = 1};
+    struct ddp_host *all = ddp_calloc((size_t)comm->size, sizeof *all);
+    if (!all)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %d host entries", comm->size);
+    ddp_sysinfo_read(&info);
+    memcpy(mine.name, info.host, sizeof mine.name);
+    memcpy(mine.cpu, info.cpu, sizeof mine.cpu);
+    memcpy(mine.kernel, info.kernel, sizeof mine.kernel);
+    memcpy(mine.governor, info.governor, sizeof mine.governor);
+    mine.cores = info.cores;
+    mine.memory_bytes = info.memory_bytes;
+    mine.load = info.load;
+    int rc = ddp_comm_exchange(comm, &mine, all, sizeof mine, err);
+    w->record.host_count = 0;
+    for (int r = 0; r < comm->size && rc == 0 && comm->rank == 0; r++) {
+        int h = 0;
+        while (h < w->record.host_count && strcmp(w->record.hosts[h].name, all[r].name) != 0)
+            h++;
+        if (h < w->record.host_count)
+            w->record.hosts[h].ranks++;
+        else
+            rc = ddp_record_add_host(&w->record, &all[r], err);
+    }
+    free(all);
+    return rc;
+}
+
+/* The command on the first `ranks` ranks; the others wait. */
+static int run_count(struct ddp_world *w, struct ddp_comm *world, int ranks, struct ddp_err *err)
+{
+    struct ddp_rank rank = {.app = w->app, .comm = world, .world = w->options, .home = w};
+    int rc = 0;
+    if (ranks == world->size) {
+        rc = w->cmd->rank_main(&rank, w->values, err);
+    } else if (world->rank < ranks) {
+        int *members = ddp_calloc((size_t)ranks, sizeof *members);
+        if (!members)
+            return ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d ranks", ranks);
+        for (int r = 0; r < ranks; r++)
+            members[r] = r;
+        rc = ddp_comm_group(world, members, ranks, &rank.comm, err);
+        free(members);
+        DDP_TRY(rc);
+        rc = w->cmd->rank_main(&rank, w->values, err);
+        ddp_comm_destroy(rank.comm);
+    }
+    if (rc != 0 && !err->agreed)
+        return rc;
+    return ddp_comm_agree(world, rc, err);
+}
+
+static int run_all(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *err)
+{
+    int rc = w->cmd->prepare
+                 ? w->cmd->prepare(w->app, w->values, w->backend->name, w->max_ranks, err)
+                 : 0;
+    DDP_TRY(ddp_comm_agree(comm, rc, err));
+    rc = comm->rank == 0 ? ddp_home_open(w, err) : 0;
+    DDP_TRY(ddp_comm_agree(comm, rc, err));
+    DDP_TRY(gather_hosts(w, comm, err));
+    for (int i = 0; i < w->count_count && rc == 0; i++)
+        rc = run_count(w, comm, w->counts[i], err);
+    return rc;
+}
+
+int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)
+{
+    struct ddp_comm_options options;
+    struct ddp_comm *comm;
+    struct ddp_watchdog *dog = NULL;
+    ddp_world_comm_options(w, w->max_ranks, &options);
+    DDP_TRY(ddp_comm_create(w->backend, &w->app->launcher.place, &options, &comm, err));
+    int rc = ddp_watchdog_start(comm->flight, options.timeout_ns, on_expire, w, &dog, err);
+    if (rc == 0)
+        rc = run_all(w, comm, err);
+    ddp_watchdog_stop(dog);
+    rc = ddp_home_close(w, rc, err->text, err);
+    if (rc != 0 && !err->agreed) {
+        /* Known to this rank alone: say it here, then take the others along. */
+        err->rank = comm->rank;
+        ddp_log_err(&w->app->log, err);
+        ddp_comm_abort(comm, rc);
+    }
+    ddp_comm_destroy(comm);
+    return rc;
+}

@@ -1,0 +1,66 @@
+/* Ranks from our own launcher: this process forks them, keeps the record, and outlives them all. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sysinfo.h"
+#include "world.h"
+
+static int rank_main(void *arg, struct ddp_launch_rank *launch, struct ddp_err *err)
+{
+    struct ddp_world *w = arg;
+    struct ddp_comm_options options;
+    struct ddp_comm *comm;
+    ddp_world_comm_options(w, launch->place.size, &options);
+    ddp_flight_phase(launch->flight, "init");
+    DDP_TRY(ddp_comm_create(w->backend, &launch->place, &options, &comm, err));
+    struct ddp_rank rank = {.app = w->app, .comm = comm, .world = w->options, .launch = launch};
+    int rc = w->cmd->rank_main(&rank, w->values, err);
+    if (rc != 0)
+        ddp_comm_abort(comm, rc);
+    ddp_comm_destroy(comm);
+    return rc;
+}
+
+static int on_message(void *arg, int rank, uint32_t type, const void *payload, size_t bytes,
+                      struct ddp_err *err)
+{
+    (void)rank;
+    return ddp_home_message(arg, type, payload, bytes, err);
+}
+
+static void on_news(void *arg, const char *line)
+{
+    struct ddp_world *w = arg;
+    ddp_home_clear_progress(w);
+    ddp_logf(&w->app->log, DDP_LOG_WARN, "%s", line);
+}
+
+/* One launch; its outcome as a code with the story in err. */
+static int launch_once(struct ddp_world *w, int ranks, struct ddp_err *err)
+{
+    struct ddp_launch_outcome outcome;
+    struct ddp_launch_job job = {
+        .ranks = ranks,
+        .mode = (enum ddp_launch_mode)w->options->launch,
+        .timeout_ns = (int64_t)(w->options->timeout_s * 1e9),
+        .heap_bytes = w->cmd->heap_bytes ? w->cmd->heap_bytes(w->values, ranks) : 0,
+        .rank_main = rank_main,
+        .on_message = on_message,
+        .on_news = on_news,
+        .arg = w,
+    };
+    DDP_TRY(ddp_launch(&job, &outcome, err));
+    if (outcome.code != 0 && err->code == 0)
+        ddp_fail(err, outcome.code, "%s", outcome.story[0] ? outcome.story : "a rank failed");
+    return outcome.code;
+}
+
+int ddp_world_run_own(struct ddp_world *w, struct ddp_err *err)
+{
+    if (w->cmd->prepare)
+        DDP_TRY(w->cmd->prepare(w->app, w->values, w->backend->name, w->max_ranks, err));
+    int rc = ddp_home_open(w, err);
+    for (int i = 0; i < w->count_count && rc == 0; i++)
+        rc = launch_once(w, w->counts[i], err);
+    return ddp_home_close(w, rc, err->text, err);
+}

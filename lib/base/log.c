@@ -1,0 +1,67 @@
+#include "base/log.h"
+
+#include "base/strbuf.h"
+
+static const struct {
+    const char *word, *color;
+} levels[] = {
+    [DDP_LOG_ERROR] = {"error: ", "\033[1;31m"},
+    [DDP_LOG_WARN] = {"warning: ", "\033[1;33m"},
+    [DDP_LOG_NOTE] = {"", ""},
+    [DDP_LOG_DEBUG] = {"debug: ", "\033[2m"},
+};
+
+static void start_line(const struct ddp_log *log, enum ddp_log_level level, struct ddp_strbuf *line)
+{
+    bool color = log->color && levels[level].color[0];
+    ddp_strbuf_addf(line, "ddpbench: %s%s%s", color ? levels[level].color : "", levels[level].word,
+                    color ? "\033[0m" : "");
+}
+
+/* One fwrite of the whole line: stderr is unbuffered, so this is one write(). */
+static void write_line(const struct ddp_log *log, const char *text, size_t n)
+{
+    fwrite(text, 1, n, log->stream);
+    fflush(log->stream);
+}
+
+void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *fmt, ...)
+{
+    if (!log || !log->stream || level > log->level)
+        return;
+    char text[2048], clean[2048];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    ddp_printable(text, clean, sizeof clean);
+    struct ddp_strbuf line = DDP_STRBUF_INIT;
+    start_line(log, level, &line);
+    ddp_strbuf_addf(&line, "%s\n", clean);
+    if (!line.failed)
+        write_line(log, line.text, line.length);
+    ddp_strbuf_release(&line);
+}
+
+void ddp_log_err(const struct ddp_log *log, const struct ddp_err *err)
+{
+    if (!log || !log->stream)
+        return;
+    char clean[sizeof err->hint];
+    struct ddp_strbuf line = DDP_STRBUF_INIT;
+    start_line(log, DDP_LOG_ERROR, &line);
+    if (err->rank >= 0)
+        ddp_strbuf_addf(&line, "rank %d: ", err->rank);
+    ddp_printable(err->text, clean, sizeof clean);
+    ddp_strbuf_addf(&line, "%s\n", clean);
+    if (err->hint[0]) {
+        ddp_printable(err->hint, clean, sizeof clean);
+        ddp_strbuf_addf(&line, "  %s\n", clean);
+    }
+    /* Out of memory: the text alone still gets out. */
+    if (!line.failed)
+        write_line(log, line.text, line.length);
+    else
+        fprintf(log->stream, "ddpbench: error: %s\n", err->text);
+    ddp_strbuf_release(&line);
+}

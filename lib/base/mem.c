@@ -1,0 +1,67 @@
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define PAGE_BYTES      ((size_t)4096)
+#define HUGE_BYTES      ((size_t)2 << 20)
+#define HUGE_FROM_BYTES ((size_t)4 << 20)
+
+void *ddp_calloc(size_t n, size_t elem_bytes)
+{
+    if (n == 0 || elem_bytes == 0)
+        return calloc(1, 1);
+    return calloc(n, elem_bytes);
+}
+
+void *ddp_realloc_array(void *ptr, size_t n, size_t elem_bytes)
+{
+    size_t bytes;
+    if (!ddp_mul_size(n, elem_bytes, &bytes))
+        return NULL;
+    return realloc(ptr, bytes ? bytes : 1);
+}
+
+/* Whole pages for `bytes`; 0 on overflow. */
+static size_t round_pages(size_t bytes, size_t page)
+{
+    if (bytes == 0)
+        return page;
+    if (bytes > SIZE_MAX - page + 1)
+        return 0;
+    return (bytes + page - 1) / page * page;
+}
+
+/* mmap rather than malloc: pages of a fresh mapping have no history, so huge pages can be had from
+ * the first touch on, as in the shared segment. */
+void *ddp_alloc_pages(size_t bytes)
+{
+    size_t page = bytes >= HUGE_FROM_BYTES ? HUGE_BYTES : PAGE_BYTES;
+    size_t span = round_pages(bytes, page);
+    /* One page more, so that an aligned stretch of `span` lies in it wherever the kernel puts it.
+     */
+    size_t slack = page == HUGE_BYTES ? HUGE_BYTES : 0;
+    if (span == 0 || span > SIZE_MAX - slack)
+        return NULL;
+    char *base =
+        mmap(NULL, span + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED)
+        return NULL;
+    if (slack == 0)
+        return base;
+    size_t head = (HUGE_BYTES - (uintptr_t)base % HUGE_BYTES) % HUGE_BYTES;
+    if (head > 0)
+        munmap(base, head);
+    if (slack > head)
+        munmap(base + head + span, slack - head);
+    /* Advice: a kernel without huge pages refuses it, and plain pages are correct too. */
+    (void)madvise(base + head, span, MADV_HUGEPAGE);
+    return base + head;
+}
+
+void ddp_free_pages(void *ptr, size_t bytes)
+{
+    if (!ptr)
+        return;
+    munmap(ptr, round_pages(bytes, bytes >= HUGE_FROM_BYTES ? HUGE_BYTES : PAGE_BYTES));
+}

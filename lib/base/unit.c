@@ -1,0 +1,209 @@
+#include "base/unit.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* A decimal number taken apart: mantissa * 10^exponent, the mantissa without trailing zeros. */
+struct decimal {
+    bool negative;
+    uint64_t mantissa;
+    int exponent;
+};
+
+#define EXPONENT_MAX 400 /* beyond any double; keeps the arithmetic in int */
+
+/* Reads digits with an optional fraction and exponent; returns what follows them, or NULL when the
+ * text does not begin with a number or has more than 19 significant digits. */
+static const char *read_decimal(const char *text, struct decimal *out)
+{
+    struct decimal d = {.negative = *text == '-'};
+    const char *s = text + (*text == '-' || *text == '+');
+    int digits = 0, zeros = 0, significant = 0;
+    bool fraction = false;
+    for (;; s++) {
+        if (*s == '.' && !fraction) {
+            fraction = true;
+            continue;
+        }
+        if (!isdigit((unsigned char)*s))
+            break;
+        digits++;
+        d.exponent -= fraction;
+        /* Zeros wait: at the end they only move the exponent. */
+        zeros++;
+        if (*s == '0')
+            continue;
+        for (; zeros > 0; zeros--) {
+            d.mantissa *= 10;
+            significant += significant > 0 || zeros == 1;
+        }
+        d.mantissa += (uint64_t)(*s - '0');
+        if (significant > 19)
+            return NULL;
+    }
+    if (digits == 0 || s[-1] == '.')
+        return NULL;
+    d.exponent += zeros;
+    if ((*s == 'e' || *s == 'E') &&
+        (isdigit((unsigned char)s[1]) ||
+         (strchr("+-", s[1]) && s[1] && isdigit((unsigned char)s[2])))) {
+        char *end;
+        long e = strtol(s + 1, &end, 10);
+        if (e > EXPONENT_MAX || e < -EXPONENT_MAX)
+            return NULL;
+        d.exponent += (int)e;
+        s = end;
+    }
+    *out = d;
+    return s;
+}
+
+/* *out = mantissa * 10^exponent * factor when that is a whole number up to INT64_MAX. The factor
+ * is at most 2^40, so the first product is below 2^104. */
+static bool decimal_whole(const struct decimal *d, uint64_t factor, uint64_t *out)
+{
+    unsigned __int128 v = (unsigned __int128)d->mantissa * factor;
+    if (v == 0) {
+        *out = 0;
+        return true;
+    }
+    for (int e = d->exponent; e < 0; e++) {
+        if (v % 10 != 0)
+            return false;
+        v /= 10;
+    }
+    for (int e = d->exponent; e > 0; e--) {
+        if (v > INT64_MAX)
+            return false;
+        v *= 10;
+    }
+    if (v > INT64_MAX)
+        return false;
+    *out = (uint64_t)v;
+    return true;
+}
+
+/* The factor of a size suffix; 0 when it is none. */
+static uint64_t suffix_factor(const char *suffix)
+{
+    static const char letters[] = "KMGT";
+    if (suffix[0] == '\0' || strcmp(suffix, "B") == 0)
+        return 1;
+    const char *letter = strchr(letters, toupper((unsigned char)suffix[0]));
+    if (!letter)
+        return 0;
+    int power = (int)(letter - letters) + 1;
+    const char *rest = suffix + 1;
+    uint64_t factor = 1;
+    if (rest[0] == '\0' || strcmp(rest, "i") == 0 || strcmp(rest, "iB") == 0) {
+        factor <<= 10 * power;
+    } else if (strcmp(rest, "B") == 0) {
+        for (int i = 0; i < power; i++)
+            factor *= 1000;
+    } else {
+        return 0;
+    }
+    /* "64m" is what nccl-tests' users type; "64mB" could be anything. */
+    bool lower = islower((unsigned char)suffix[0]);
+    return lower && suffix[0] != 'k' && rest[0] ? 0 : factor;
+}
+
+int ddp_parse_size(const char *text, uint64_t *bytes, struct ddp_err *err)
+{
+    struct decimal d;
+    const char *suffix = read_decimal(text, &d);
+    uint64_t factor = suffix ? suffix_factor(suffix) : 0;
+    if (factor == 0 || text[0] == '+' || text[0] == '-') {
+        ddp_fail(err, DDP_EUSAGE, "'%.64s' is not a size", text);
+        return ddp_hint(err, "sizes look like 64, 1e6, 64K, 1.5G (powers of 1024) or 64MB (powers "
+                             "of 1000)"),
+               DDP_EUSAGE;
+    }
+    uint64_t value;
+    if (!decimal_whole(&d, factor, &value))
+        return ddp_fail(err, DDP_EUSAGE, "size '%.64s' is not a whole number of bytes below 2^63",
+                        text);
+    *bytes = value;
+    return DDP_OK;
+}
+
+int ddp_parse_int(const char *text, int64_t min, int64_t max, int64_t *value, struct ddp_err *err)
+{
+    struct decimal d;
+    uint64_t magnitude;
+    const char *rest = read_decimal(text, &d);
+    if (!rest || *rest != '\0')
+        return ddp_fail(err, DDP_EUSAGE, "'%.64s' is not a whole number", text);
+    if (!decimal_whole(&d, 1, &magnitude))
+        return ddp_fail(err, DDP_EUSAGE, "'%.64s' is not a whole number below 2^63", text);
+    int64_t v = d.negative ? -(int64_t)magnitude : (int64_t)magnitude;
+    if (v < min || v > max)
+        return ddp_fail(err, DDP_EUSAGE, "'%.64s' is not in %lld..%lld", text, (long long)min,
+                        (long long)max);
+    *value = v;
+    return DDP_OK;
+}
+
+int ddp_parse_double(const char *text, double min, double max, double *value, struct ddp_err *err)
+{
+    /* strtod alone would take " 1", "0x1p3", "inf" and "nan". */
+    bool plain = text[0] != '\0' && strspn(text, "0123456789+-.eE") == strlen(text);
+    char *end = NULL;
+    double v = plain ? strtod(text, &end) : 0;
+    if (!plain || end == text || *end != '\0' || !isfinite(v))
+        return ddp_fail(err, DDP_EUSAGE, "'%.64s' is not a number", text);
+    if (v < min || v > max) {
+        if (isfinite(max))
+            return ddp_fail(err, DDP_EUSAGE, "'%.64s' is not in %.10g..%.10g", text, min, max);
+        return ddp_fail(err, DDP_EUSAGE, "'%.64s' is less than %.10g", text, min);
+    }
+    *value = v;
+    return DDP_OK;
+}
+
+void ddp_format_size(uint64_t bytes, char *out, size_t out_bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    unsigned unit = 0;
+    while (unit + 1 < DDP_COUNT_OF(units) && bytes >> (10 * (unit + 1)))
+        unit++;
+    uint64_t scale = (uint64_t)1 << (10 * unit);
+    if (bytes % scale == 0)
+        snprintf(out, out_bytes, "%llu %s", (unsigned long long)(bytes / scale), units[unit]);
+    else
+        snprintf(out, out_bytes, "%.4g %s", (double)bytes / (double)scale, units[unit]);
+}
+
+void ddp_format_ns(double ns, char *out, size_t out_bytes)
+{
+    static const char *const units[] = {"ns", "us", "ms", "s"};
+    if (!isfinite(ns)) {
+        snprintf(out, out_bytes, "-");
+        return;
+    }
+    double v = fabs(ns);
+    const char *sign = ns < 0 ? "-" : "";
+    /* From 999.5 on three digits would round up to four. */
+    unsigned unit = 0;
+    for (; unit + 1 < DDP_COUNT_OF(units) && v >= 999.5; unit++)
+        v /= 1000;
+    if (unit < 3 || v < 59.95) {
+        snprintf(out, out_bytes, "%s%.3g %s", sign, v, units[unit]);
+        return;
+    }
+    double whole = round(v);
+    if (whole < 3600)
+        snprintf(out, out_bytes, "%s%dm%02ds", sign, (int)(whole / 60), (int)fmod(whole, 60));
+    else if (whole < 1e9)
+        snprintf(out, out_bytes, "%s%dh%02dm", sign, (int)(whole / 3600),
+                 (int)(fmod(whole, 3600) / 60));
+    else
+        snprintf(out, out_bytes, "%s%.3g s", sign, v);
+}

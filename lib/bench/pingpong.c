@@ -1,0 +1,110 @@
+/* Ping-pong between ranks 0 and 1.
+ *
+ * A *round trip* is there and back. Trips come in *batches*, timed as one, for a single trip is
+ * little longer than reading the clock. A first, untimed batch wakes both sides; the second, timed
+ * one tells rank 0 how many batches the budget buys. The others wait in the exchange of that number
+ * and of the result. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "bench/pingpong.h"
+#include "comm/backend.h"
+#include "comm/comm_shm.h"
+#include "stats/summary.h"
+
+#define LANE        (DDP_SHM_LANES - 1) /* reserved for this in coll/coll_shm.h */
+#define TAG         29999               /* of no algorithm; MPI promises tags up to 32767 */
+#define TRIPS       8
+#define BATCHES_MAX 256
+/* Polls without a pause instruction, which would cost as much as the trip on some processors. */
+#define POLLS 4096
+
+/* One side's half of a trip over shared flags: rank 0 posts and waits, rank 1 waits and posts. */
+static int trip_flags(struct ddp_comm *comm, struct ddp_err *err)
+{
+    int peer = 1 - comm->rank;
+    uint64_t epoch = ++comm->shm->epoch[LANE];
+    _Atomic(uint64_t) *flag = &ddp_shm_lane_of(comm->shm, peer, LANE)->epoch;
+    if (comm->rank == 0)
+        ddp_shm_post(comm, LANE, epoch);
+    int polls = 0;
+    while (polls < POLLS && atomic_load_explicit(flag, memory_order_acquire) < epoch)
+        polls++;
+    if (polls == POLLS)
+        DDP_TRY(ddp_shm_wait(comm, peer, LANE, epoch, err));
+    if (comm->rank == 1)
+        ddp_shm_post(comm, LANE, epoch);
+    return 0;
+}
+
+static int trip_messages(struct ddp_comm *comm, struct ddp_err *err)
+{
+    int peer = 1 - comm->rank;
+    uint64_t out = 0, in = 0;
+    struct ddp_request request;
+    for (int half = 0; half < 2; half++) {
+        if (half == comm->rank)
+            DDP_TRY(ddp_comm_isend(comm, peer, TAG, &out, sizeof out, &request, err));
+        else
+            DDP_TRY(ddp_comm_irecv(comm, peer, TAG, &in, sizeof in, &request, err));
+        DDP_TRY(ddp_comm_wait(comm, &request, 1, err));
+    }
+    return 0;
+}
+
+/* One batch; *ns of a trip. Ranks 0 and 1. */
+static int batch(struct ddp_comm *comm, double *ns, struct ddp_err *err)
+{
+    int64_t begin = ddp_now_ns();
+    for (int i = 0; i < TRIPS; i++)
+        DDP_TRY(comm->shm ? trip_flags(comm, err) : trip_messages(comm, err));
+    *ns = (double)(ddp_now_ns() - begin) / TRIPS;
+    return 0;
+}
+
+/* Rank 0's number for everybody. */
+static int from_rank_0(struct ddp_comm *comm, double *value, struct ddp_err *err)
+{
+    double all[DDP_SHM_RANKS_MAX], *room = all;
+    if (comm->size > DDP_SHM_RANKS_MAX)
+        room = ddp_calloc((size_t)comm->size, sizeof *room);
+    if (!room)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a number of each of %d ranks", comm->size);
+    int rc = ddp_comm_exchange(comm, value, room, sizeof *value, err);
+    if (rc == 0)
+        *value = room[0];
+    if (room != all)
+        free(room);
+    return rc;
+}
+
+int ddp_pingpong(struct ddp_comm *comm, int64_t budget_ns, double *round_trip_ns,
+                 struct ddp_err *err)
+{
+    double ns[BATCHES_MAX] = {0};
+    double batches = 1, result = NAN;
+    bool plays = comm->rank < 2;
+    struct ddp_summary summary;
+    *round_trip_ns = NAN;
+    if (comm->size < 2 || (!comm->shm && !(comm->backend->caps & DDP_CAP_P2P)))
+        return 0;
+    DDP_TRY(ddp_comm_barrier(comm, err));
+    for (int i = 0; plays && i < 2; i++)
+        DDP_TRY(batch(comm, &ns[0], err));
+    if (ns[0] > 0)
+        batches = (double)budget_ns / (ns[0] * TRIPS);
+    DDP_TRY(from_rank_0(comm, &batches, err));
+    int n = batches < 1 ? 1 : batches > BATCHES_MAX ? BATCHES_MAX : (int)batches;
+    for (int i = 1; plays && i < n; i++)
+        DDP_TRY(batch(comm, &ns[i], err));
+    if (comm->rank == 0 && ddp_summarize(ns, (size_t)n, &summary) == 0)
+        result = summary.median;
+    DDP_TRY(from_rank_0(comm, &result, err));
+    /* Those that only watched stay in step. */
+    if (!plays && comm->shm)
+        comm->shm->epoch[LANE] += (uint64_t)TRIPS * (uint64_t)(n + 1);
+    *round_trip_ns = result;
+    return 0;
+}

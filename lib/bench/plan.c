@@ -1,0 +1,348 @@
+/* The plan: from options to points. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/unit.h"
+#include "bench/plan.h"
+#include "coll/coll.h"
+
+/* Sizes, each once, in order. */
+struct sizes {
+    uint64_t *v;
+    int n;
+};
+
+static const char *algorithm_word(const void *ctx, int i)
+{
+    const enum ddp_coll *coll = ctx;
+    if (i < 2)
+        return i == 0 ? "auto" : "all";
+    i -= 2;
+    for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a; a++) {
+        if ((*a)->coll == *coll && i-- == 0)
+            return (*a)->name;
+    }
+    return NULL;
+}
+
+static int unknown_algorithm(enum ddp_coll coll, const char *name, struct ddp_err *err)
+{
+    char legal[256] = "";
+    const char *word;
+    for (int i = 0; (word = algorithm_word(&coll, i)) != NULL; i++) {
+        size_t n = strlen(legal);
+        snprintf(legal + n, sizeof legal - n, "%s%s", i ? ", " : "", word);
+    }
+    const char *near = ddp_nearest(name, algorithm_word, &coll);
+    ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' of %s; legal: %s", name, ddp_coll_name(coll),
+             legal);
+    return near ? ddp_hint(err, "did you mean '%s'?", near) : DDP_EUSAGE;
+}
+
+static int check_algorithms(const struct ddp_bench_options *o, struct ddp_err *err)
+{
+    for (int i = 0; i < o->algorithms.n; i++) {
+        const char *name = o->algorithms.v[i];
+        if (strcmp(name, "all") == 0 && o->algorithms.n > 1)
+            return ddp_fail(err, DDP_EUSAGE, "--algorithm 'all' stands alone: it has every other");
+        for (int j = 0; j < i; j++) {
+            if (strcmp(name, o->algorithms.v[j]) == 0)
+                return ddp_fail(err, DDP_EUSAGE, "--algorithm '%s' is given twice", name);
+        }
+        if (strcmp(name, "auto") != 0 && strcmp(name, "all") != 0 && !ddp_coll_find(o->coll, name))
+            return unknown_algorithm(o->coll, name, err);
+    }
+    return 0;
+}
+
+static int check_twice(const struct ddp_int_list *list, const char *option,
+                       const char *(*name)(int value), struct ddp_err *err)
+{
+    for (int i = 0; i < list->n; i++) {
+        for (int j = 0; j < i; j++) {
+            if (list->v[i] == list->v[j])
+                return ddp_fail(err, DDP_EUSAGE, "--%s '%s' is given twice", option,
+                                name((int)list->v[i]));
+        }
+    }
+    return 0;
+}
+
+static const char *dtype_word(int value)
+{
+    return ddp_dtype_name((enum ddp_dtype)value);
+}
+
+static const char *op_word(int value)
+{
+    return ddp_op_name((enum ddp_op)value);
+}
+
+/* The size after `bytes` in a range; false at its end, also where a step would overflow. */
+static bool next_size(const struct ddp_bench_options *o, uint64_t *bytes)
+{
+    uint64_t next;
+    bool overflow = o->step_bytes > 0
+                        ? __builtin_add_overflow(*bytes, o->step_bytes, &next)
+                        : __builtin_mul_overflow(*bytes, (uint64_t)o->step_factor, &next);
+    if (overflow || next > o->max_bytes)
+        return false;
+    *bytes = next;
+    return true;
+}
+
+static int check_range(const struct ddp_bench_options *o, struct ddp_err *err)
+{
+    char from[24], to[24];
+    ddp_format_size(o->min_bytes, from, sizeof from);
+    ddp_format_size(o->max_bytes, to, sizeof to);
+    if ((o->step_bytes > 0) == (o->step_factor != 0))
+        return ddp_fail(err, DDP_EUSAGE,
+                        "a range of sizes has one step: --step-factor or --step-bytes");
+    if (o->step_bytes == 0 && o->step_factor < 2)
+        return ddp_fail(err, DDP_EUSAGE, "--step-factor %lld never grows",
+                        (long long)o->step_factor);
+    if (o->min_bytes > o->max_bytes)
+        return ddp_fail(err, DDP_EUSAGE, "--min-bytes %s is above --max-bytes %s", from, to);
+    if (o->min_bytes == 0 && o->step_bytes == 0 && o->max_bytes > 0) {
+        ddp_fail(err, DDP_EUSAGE, "--min-bytes 0 never grows by a factor");
+        return ddp_hint(err, "use --step-bytes, or list the sizes: --size 0,8,...");
+    }
+    uint64_t bytes = o->min_bytes;
+    int n = 1;
+    while (o->max_bytes > 0 && n <= DDP_PLAN_POINTS_MAX && next_size(o, &bytes))
+        n++;
+    if (n > DDP_PLAN_POINTS_MAX)
+        return ddp_fail(err, DDP_EUSAGE, "--min-bytes %s to --max-bytes %s are more than %d sizes",
+                        from, to, DDP_PLAN_POINTS_MAX);
+    return 0;
+}
+
+int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
+{
+    char text[24];
+    if (o->sizes.n == 0)
+        DDP_TRY(check_range(o, err));
+    for (int i = 0; i < o->sizes.n; i++) {
+        for (int j = 0; j < i; j++) {
+            if (o->sizes.v[i] != o->sizes.v[j])
+                continue;
+            ddp_format_size(o->sizes.v[i], text, sizeof text);
+            return ddp_fail(err, DDP_EUSAGE, "--size '%s' is given twice", text);
+        }
+    }
+    if (o->iters < 1 || o->iters > DDP_PLAN_ITERS_MAX || o->warmup < 0)
+        return ddp_fail(err, DDP_EUSAGE, "%lld iterations after %lld for warming up: impossible",
+                        (long long)o->iters, (long long)o->warmup);
+    DDP_TRY(check_twice(&o->dtypes, "dtype", dtype_word, err));
+    DDP_TRY(check_twice(&o->ops, "op", op_word, err));
+    return check_algorithms(o, err);
+}
+
+static int list_sizes(const struct ddp_bench_options *o, struct sizes *out, struct ddp_err *err)
+{
+    uint64_t bytes = o->min_bytes;
+    int n = o->sizes.n ? o->sizes.n : 1;
+    while (o->sizes.n == 0 && o->max_bytes > 0 && next_size(o, &bytes))
+        n++;
+    out->v = ddp_calloc((size_t)n, sizeof *out->v);
+    if (!out->v)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %d sizes", n);
+    out->n = n;
+    bytes = o->min_bytes;
+    for (int i = 0; i < n; i++) {
+        out->v[i] = o->sizes.n ? o->sizes.v[i] : bytes;
+        next_size(o, &bytes);
+    }
+    return 0;
+}
+
+/* The algorithms as asked for; "all" becomes every one the collective has. */
+static int list_algorithms(const struct ddp_bench_options *o, struct ddp_string_list *out,
+                           struct ddp_err *err)
+{
+    memset(out, 0, sizeof *out);
+    if (o->algorithms.n == 0) {
+        out->n = 1;
+        strcpy(out->v[0], "auto");
+        return 0;
+    }
+    *out = o->algorithms;
+    if (strcmp(o->algorithms.v[0], "all") != 0)
+        return 0;
+    const char *word;
+    for (out->n = 0; (word = algorithm_word(&o->coll, out->n + 2)) != NULL; out->n++) {
+        if (out->n == DDP_OPT_LIST_MAX)
+            return ddp_fail(err, DDP_EINTERNAL, "more than %d algorithms", DDP_OPT_LIST_MAX);
+        snprintf(out->v[out->n], sizeof out->v[0], "%s", word);
+    }
+    return 0;
+}
+
+/* Registered where it exists, unless the user says what; a request that cannot be met is an error,
+ * for the figures would stand under a wrong name. */
+static int choose_memory(int asked, const char *backend, enum ddp_memory *out, struct ddp_err *err)
+{
+    const struct ddp_backend *b = ddp_backend_find(backend);
+    bool has = b && (b->caps & DDP_CAP_REGISTERED);
+    if (asked == DDP_MEMORY_REGISTERED && !has) {
+        ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no registered memory", backend);
+        return ddp_hint(err, "use --memory private");
+    }
+    *out = asked >= 0 ? (enum ddp_memory)asked : has ? DDP_MEMORY_REGISTERED : DDP_MEMORY_PRIVATE;
+    return 0;
+}
+
+/* Elements of the full buffer in `bytes`: whole ones, and for collectives on parts the same number
+ * in every part. */
+static uint64_t whole_count(enum ddp_coll coll, uint64_t bytes, enum ddp_dtype dtype, int ranks)
+{
+    uint64_t count = bytes / ddp_dtype_size(dtype);
+    size_t parts = ddp_coll_message_bytes(coll, ranks, 1, dtype) / ddp_dtype_size(dtype);
+    return count - count % parts;
+}
+
+/* Remembers the first size that was rounded, and how many more there were. */
+struct rounding {
+    uint64_t requested, size;
+    enum ddp_dtype dtype;
+    int n;
+};
+
+static void add_points(const struct ddp_bench_options *o, const struct ddp_point_spec *like,
+                       const struct sizes *sizes, struct ddp_bench_plan *plan, struct rounding *r)
+{
+    for (int i = 0; i < sizes->n; i++) {
+        struct ddp_point_spec *s = &plan->points[plan->count++];
+        *s = *like;
+        s->requested_bytes = sizes->v[i];
+        s->count = whole_count(o->coll, sizes->v[i], s->dtype, s->ranks);
+        s->size_bytes = s->count * ddp_dtype_size(s->dtype);
+        plan->buffer_bytes = DDP_MAX(plan->buffer_bytes, s->size_bytes);
+        if (s->size_bytes == s->requested_bytes)
+            continue;
+        if (r->n++ == 0)
+            *r = (struct rounding){s->requested_bytes, s->size_bytes, s->dtype, 1};
+    }
+}
+
+static void describe_rounding(const struct ddp_bench_options *o, const struct rounding *r,
+                              int ranks, struct ddp_bench_plan *plan)
+{
+    char more[48] = "";
+    if (r->n == 0)
+        return;
+    if (r->n > 1)
+        snprintf(more, sizeof more, ", and %d more points", r->n - 1);
+    bool parts = ddp_coll_message_bytes(o->coll, ranks, 1, DDP_U8) > 1;
+    snprintf(plan->rounding, sizeof plan->rounding,
+             "%llu bytes are no whole number of %s%s: rounded down to %llu%s",
+             (unsigned long long)r->requested, ddp_dtype_name(r->dtype),
+             parts ? " for every rank" : "", (unsigned long long)r->size, more);
+}
+
+/* All combinations; the options have been checked. */
+static void expand(const struct ddp_bench_options *o, const char *backend, int ranks,
+                   const struct ddp_string_list *algorithms, const struct sizes *sizes,
+                   struct ddp_bench_plan *plan)
+{
+    struct rounding rounding = {0, 0, DDP_F32, 0};
+    struct ddp_point like;
+    ddp_point_init(&like);
+    struct ddp_point_spec *s = &like.spec;
+    s->coll = o->coll;
+    s->root = (int)o->root;
+    s->ranks = ranks;
+    s->memory = plan->memory;
+    snprintf(s->backend, sizeof s->backend, "%s", backend);
+    for (int d = 0; d < DDP_MAX(o->dtypes.n, 1); d++) {
+        s->dtype = o->dtypes.n ? (enum ddp_dtype)o->dtypes.v[d] : DDP_F32;
+        for (int op = 0; op < DDP_MAX(o->ops.n, 1); op++) {
+            s->op = o->ops.n ? (enum ddp_op)o->ops.v[op] : DDP_SUM;
+            for (int a = 0; a < algorithms->n; a++) {
+                snprintf(s->algorithm, sizeof s->algorithm, "%.23s", algorithms->v[a]);
+                for (int p = 0; p < DDP_PLACEMENT_COUNT; p++) {
+                    s->placement = (enum ddp_placement)p;
+                    if (o->placement == 2 || o->placement == p)
+                        add_points(o, s, sizes, plan, &rounding);
+                }
+            }
+        }
+    }
+    describe_rounding(o, &rounding, ranks, plan);
+}
+
+int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t available_bytes,
+                  struct ddp_err *err)
+{
+    char each[24], sum[24], have[24];
+    uint64_t need;
+    ddp_format_size(plan->buffer_bytes, each, sizeof each);
+    if (__builtin_mul_overflow(plan->bytes_per_rank, (uint64_t)ranks, &need) ||
+        need > (uint64_t)INT64_MAX) {
+        ddp_fail(err, DDP_ENOMEM, "%d ranks x %d buffers x %s are more than memory can address",
+                 ranks, DDP_PLAN_BUFFERS, each);
+    } else if (available_bytes >= 0 && need > (uint64_t)available_bytes) {
+        ddp_format_size(need, sum, sizeof sum);
+        ddp_format_size((uint64_t)available_bytes, have, sizeof have);
+        ddp_fail(err, DDP_ENOMEM, "%d rank%s x %d buffers x %s = %s, but %s are available", ranks,
+                 ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each, sum, have);
+    } else {
+        return 0;
+    }
+    return ddp_hint(err, "use a smaller --size (--max-bytes) or fewer --ranks");
+}
+
+static int count_points(const struct ddp_bench_options *o, int algorithms, int sizes,
+                        struct ddp_err *err)
+{
+    int64_t n = (int64_t)sizes * algorithms * DDP_MAX(o->dtypes.n, 1) * DDP_MAX(o->ops.n, 1) *
+                (o->placement == 2 ? 2 : 1);
+    if (n > DDP_PLAN_POINTS_MAX)
+        return ddp_fail(err, DDP_EUSAGE, "%lld points are asked for; at most %d can be",
+                        (long long)n, DDP_PLAN_POINTS_MAX);
+    return (int)n;
+}
+
+int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ranks,
+                  int64_t available_bytes, struct ddp_bench_plan *out, struct ddp_err *err)
+{
+    struct ddp_bench_plan plan = {0};
+    struct ddp_string_list algorithms;
+    struct sizes sizes = {0};
+    DDP_TRY(ddp_plan_check(o, err));
+    if (o->root < 0 || o->root >= ranks)
+        return ddp_fail(err, DDP_EUSAGE, "--root %lld: there are %d ranks", (long long)o->root,
+                        ranks);
+    DDP_TRY(choose_memory(o->memory, backend, &plan.memory, err));
+    DDP_TRY(list_algorithms(o, &algorithms, err));
+    plan.all_algorithms = o->algorithms.n > 0 && strcmp(o->algorithms.v[0], "all") == 0;
+    DDP_TRY(list_sizes(o, &sizes, err));
+    int rc = count_points(o, algorithms.n, sizes.n, err);
+    if (rc < 0)
+        goto out_sizes;
+    plan.points = ddp_calloc((size_t)rc, sizeof *plan.points);
+    if (!plan.points) {
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory for %d points", rc);
+        goto out_sizes;
+    }
+    expand(o, backend, ranks, &algorithms, &sizes, &plan);
+    if (__builtin_mul_overflow(plan.buffer_bytes, (uint64_t)DDP_PLAN_BUFFERS, &plan.bytes_per_rank))
+        plan.bytes_per_rank = UINT64_MAX;
+    rc = ddp_plan_fits(&plan, ranks, available_bytes, err);
+    if (rc == 0)
+        *out = plan;
+    else
+        ddp_plan_release(&plan);
+out_sizes:
+    free(sizes.v);
+    return rc;
+}
+
+void ddp_plan_release(struct ddp_bench_plan *plan)
+{
+    free(plan->points);
+    *plan = (struct ddp_bench_plan){0};
+}

@@ -1,0 +1,353 @@
+/* The sampler.
+ *
+ * Two buffers a rank, `a` and `b`. Out of place: a is sent, b received. In place: a is worked on,
+ * b keeps the input that is put back, untimed, before every iteration (a loop that does not rewrite
+ * its buffer would measure another cache state, and a sum would soon overflow). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "bench/page_size.h"
+#include "bench/pingpong.h"
+#include "bench/sampler.h"
+#include "bench/verify.h"
+
+#define PINGPONG_NS 1000000
+#define POISON      0xA5 /* what recv holds before the verified operation: no right answer */
+#define CHUNK       1024 /* durations exchanged at a time */
+
+/* skip: [plan->count] reasons of points left out, NULL: measured. duration, sample: [iters]. chunk:
+ * [size][CHUNK], rank_sum: [size]. */
+struct ddp_sampler {
+    struct ddp_comm *comm;
+    const struct ddp_bench_options *options;
+    const struct ddp_bench_plan *plan;
+    void *a, *b;
+    size_t buffer_bytes;
+    enum ddp_memory memory;
+    char **skip;
+    int64_t *duration, *chunk;
+    double *sample, *rank_sum;
+    int64_t page_bytes;
+};
+
+/* One point being measured. */
+struct measurement {
+    struct ddp_sampler *s;
+    const struct ddp_point_spec *spec;
+    struct ddp_coll_plan coll;
+    uint64_t round;
+    bool in_place;
+    uint64_t wire_bytes;
+    int64_t checks; /* operations verified */
+};
+
+static int alloc_buffer(struct ddp_sampler *s, void **out, struct ddp_err *err)
+{
+    if (s->memory == DDP_MEMORY_REGISTERED)
+        return ddp_comm_alloc(s->comm, s->buffer_bytes, out, err);
+    *out = ddp_alloc_pages(s->buffer_bytes);
+    return *out ? 0
+                : ddp_fail(err, DDP_ENOMEM, "no memory for a buffer of %zu bytes", s->buffer_bytes);
+}
+
+static void free_buffer(struct ddp_sampler *s, void *buffer)
+{
+    if (s->memory == DDP_MEMORY_REGISTERED)
+        ddp_comm_free(s->comm, buffer);
+    else if (buffer)
+        ddp_free_pages(buffer, s->buffer_bytes);
+}
+
+static struct ddp_coll_args args_of(const struct ddp_sampler *s, const struct ddp_point_spec *spec)
+{
+    bool in_place = spec->placement == DDP_IN_PLACE;
+    size_t unit = ddp_dtype_size(spec->dtype);
+    size_t parts = ddp_coll_message_bytes(spec->coll, s->comm->size, 1, spec->dtype) / unit;
+    return (struct ddp_coll_args){
+        .coll = spec->coll,
+        .send = s->a,
+        .recv = in_place ? s->a : s->b,
+        .count = spec->count / parts,
+        .dtype = spec->dtype,
+        .op = spec->op,
+        .root = spec->root,
+    };
+}
+
+/* alg NULL means auto. */
+static int make_plan(struct ddp_sampler *s, const struct ddp_point_spec *spec,
+                     struct ddp_coll_plan *out, struct ddp_err *err)
+{
+    struct ddp_coll_args args = args_of(s, spec);
+    const struct ddp_coll_alg *alg = ddp_coll_find(spec->coll, spec->algorithm);
+    return ddp_coll_plan_init(out, s->comm, alg, &args, err);
+}
+
+/* Which points can be measured? What `all` brought and cannot is skipped; else it is an error, said
+ * before anything is measured. */
+static int find_skips(struct ddp_sampler *s, struct ddp_err *err)
+{
+    for (int i = 0; i < s->plan->count; i++) {
+        struct ddp_coll_plan probe;
+        struct ddp_err reason = DDP_ERR_INIT;
+        int rc = make_plan(s, &s->plan->points[i], &probe, &reason);
+        if (rc == 0) {
+            ddp_coll_plan_release(&probe);
+            continue;
+        }
+        if (rc != DDP_EUNAVAIL || !s->plan->all_algorithms) {
+            *err = reason;
+            return rc;
+        }
+        s->skip[i] = strdup(reason.text);
+        if (!s->skip[i])
+            return ddp_fail(err, DDP_ENOMEM, "no memory for a plan of %d points", s->plan->count);
+    }
+    return 0;
+}
+
+static int alloc_arrays(struct ddp_sampler *s, struct ddp_err *err)
+{
+    size_t iters = (size_t)s->options->iters, size = (size_t)s->comm->size;
+    s->duration = ddp_calloc(iters, sizeof *s->duration);
+    s->sample = ddp_calloc(iters, sizeof *s->sample);
+    s->chunk = ddp_calloc(size * CHUNK, sizeof *s->chunk);
+    s->rank_sum = ddp_calloc(size, sizeof *s->rank_sum);
+    s->skip = ddp_calloc((size_t)s->plan->count, sizeof *s->skip);
+    if (!s->duration || !s->sample || !s->chunk || !s->rank_sum || !s->skip)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the durations of %zu iterations", iters);
+    /* zeroed is not touched: a page fault has no place between the clocks */
+    memset(s->duration, 0xff, iters * sizeof *s->duration);
+    return 0;
+}
+
+int ddp_sampler_create(struct ddp_comm *comm, const struct ddp_bench_options *options,
+                       const struct ddp_bench_plan *plan, struct ddp_sampler **out,
+                       struct ddp_err *err)
+{
+    struct ddp_sampler *s = ddp_calloc(1, sizeof *s);
+    int rc = s ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the sampler");
+    DDP_TRY(ddp_comm_agree(comm, rc, err));
+    s->comm = comm;
+    s->options = options;
+    s->plan = plan;
+    s->memory = plan->memory;
+    s->buffer_bytes = DDP_MAX((size_t)plan->buffer_bytes, DDP_CACHE_LINE);
+    rc = alloc_arrays(s, err);
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
+    rc = alloc_buffer(s, &s->a, err);
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
+    rc = alloc_buffer(s, &s->b, err);
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
+    memset(s->a, POISON, s->buffer_bytes);
+    memset(s->b, POISON, s->buffer_bytes);
+    s->page_bytes = ddp_page_bytes(s->a);
+    rc = find_skips(s, err);
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
+    *out = s;
+    return 0;
+err_sampler:
+    ddp_sampler_destroy(s);
+    return rc;
+}
+
+void ddp_sampler_destroy(struct ddp_sampler *s)
+{
+    if (!s)
+        return;
+    if (s->b)
+        free_buffer(s, s->b);
+    if (s->a)
+        free_buffer(s, s->a);
+    for (int i = 0; s->skip && i < s->plan->count; i++)
+        free(s->skip[i]);
+    free(s->skip);
+    free(s->duration);
+    free(s->sample);
+    free(s->chunk);
+    free(s->rank_sum);
+    free(s);
+}
+
+bool ddp_sampler_skips(const struct ddp_sampler *s, int index, const char **why)
+{
+    *why = s->skip[index];
+    return *why != NULL;
+}
+
+/* The input of the next operations, and no right answer where the result will be. */
+static void write_input(struct measurement *m)
+{
+    struct ddp_sampler *s = m->s;
+    const struct ddp_point_spec *p = m->spec;
+    void *input = m->in_place ? s->b : s->a;
+    ddp_verify_fill(input, 0, p->count, p->dtype, p->op, s->comm->rank, s->comm->size, m->round);
+    if (m->in_place)
+        memcpy(s->a, s->b, p->size_bytes);
+    else
+        memset(s->b, POISON, p->size_bytes);
+}
+
+/* All ranks' verdict on the operation that just ran. */
+static int check_result(struct measurement *m, struct ddp_err *err)
+{
+    struct ddp_sampler *s = m->s;
+    const struct ddp_point_spec *p = m->spec;
+    int64_t wrong = 0;
+    int rc;
+    if (p->coll == DDP_ALLREDUCE)
+        rc = ddp_verify_reduced(m->in_place ? s->a : s->b, 0, p->count, p->dtype, p->op,
+                                s->comm->rank, s->comm->size, m->round, &wrong, err);
+    else
+        rc = ddp_fail(err, DDP_EINTERNAL, "the results of %s cannot be verified",
+                      ddp_coll_name(p->coll));
+    m->checks++;
+    return ddp_comm_agree(s->comm, rc, err);
+}
+
+/* The operation once, untimed: counts what it sends, and verifies it unless nothing shall be. */
+static int run_first(struct measurement *m, struct ddp_err *err)
+{
+    struct ddp_comm *comm = m->s->comm;
+    write_input(m);
+    DDP_TRY(ddp_comm_barrier(comm, err));
+    uint64_t before = comm->wire_bytes;
+    DDP_TRY(ddp_coll_run(comm, &m->coll, err));
+    m->wire_bytes = comm->wire_bytes - before;
+    return m->s->options->check == DDP_CHECK_OFF ? 0 : check_result(m, err);
+}
+
+/* The timed loop; negative i warms up. */
+static int run_timed(struct measurement *m, struct ddp_err *err)
+{
+    struct ddp_sampler *s = m->s;
+    struct ddp_comm *comm = s->comm;
+    const bool many = comm->size > 1, check = s->options->check == DDP_CHECK_ALL;
+    const bool restore = m->in_place && !check;
+    const size_t bytes = (size_t)m->spec->size_bytes;
+    for (int64_t i = -s->options->warmup; i < s->options->iters; i++) {
+        if (restore) {
+            memcpy(s->a, s->b, bytes);
+        } else if (check) {
+            m->round++;
+            write_input(m);
+        }
+        if (many)
+            DDP_TRY(ddp_comm_barrier(comm, err));
+        int64_t begin = ddp_now_ns();
+        int rc = ddp_coll_run(comm, &m->coll, err);
+        int64_t end = ddp_now_ns();
+        if (rc != 0)
+            return rc;
+        s->duration[i < 0 ? 0 : i] = end - begin;
+        if (check && i >= 0)
+            DDP_TRY(check_result(m, err));
+    }
+    return 0;
+}
+
+/* sample[i] = the slowest rank's duration of iteration i; rank_sum[r] = all of rank r. */
+static int gather_durations(struct ddp_sampler *s, struct ddp_err *err)
+{
+    const int64_t iters = s->options->iters;
+    const int size = s->comm->size;
+    memset(s->rank_sum, 0, (size_t)size * sizeof *s->rank_sum);
+    for (int64_t first = 0; first < iters; first += CHUNK) {
+        size_t n = (size_t)DDP_MIN(iters - first, CHUNK);
+        DDP_TRY(ddp_comm_exchange(s->comm, s->duration + first, s->chunk, n * sizeof *s->duration,
+                                  err));
+        for (size_t i = 0; i < n; i++) {
+            int64_t slowest = 0;
+            for (int r = 0; r < size; r++) {
+                int64_t ns = s->chunk[(size_t)r * n + i];
+                slowest = DDP_MAX(slowest, ns);
+                s->rank_sum[r] += (double)ns;
+            }
+            s->sample[first + (int64_t)i] = (double)slowest;
+        }
+    }
+    return 0;
+}
+
+/* Bytes a rank sends, the most of all ranks. Counted where messages are; where ranks read each
+ * other's memory or a library does it inside, the least a rank must exchange: S times the
+ * collective's factor, as busbw assumes. */
+static int wire_bytes(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
+{
+    struct ddp_comm *comm = m->s->comm;
+    uint64_t *all = (uint64_t *)m->s->chunk; /* [size] */
+    DDP_TRY(ddp_comm_exchange(comm, &m->wire_bytes, all, sizeof *all, err));
+    uint64_t most = 0;
+    for (int r = 0; r < comm->size; r++)
+        most = DDP_MAX(most, all[r]);
+    bool hidden = comm->shm != NULL || strcmp(out->algorithm_used, "native") == 0;
+    out->wire_counted = most > 0 || comm->size == 1 || !hidden;
+    out->wire_bytes_per_rank =
+        out->wire_counted
+            ? (double)most
+            : (double)m->spec->size_bytes * ddp_coll_busbw_factor(m->spec->coll, comm->size);
+    return 0;
+}
+
+static int fill_point(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
+{
+    struct ddp_sampler *s = m->s;
+    const int size = s->comm->size;
+    const double iters = (double)s->options->iters;
+    DDP_TRY(gather_durations(s, err));
+    int rc = ddp_summarize(s->sample, (size_t)s->options->iters, &out->time_ns) == 0
+                 ? 0
+                 : ddp_fail(err, DDP_ENOMEM, "no memory to summarise %.0f iterations", iters);
+    DDP_TRY(ddp_comm_agree(s->comm, rc, err));
+    out->rank_mean_ns[0] = INFINITY;
+    out->rank_mean_ns[1] = out->rank_mean_ns[2] = 0;
+    for (int r = 0; r < size; r++) {
+        double mean = s->rank_sum[r] / iters;
+        out->rank_mean_ns[0] = fmin(out->rank_mean_ns[0], mean);
+        out->rank_mean_ns[1] += mean / size;
+        out->rank_mean_ns[2] = fmax(out->rank_mean_ns[2], mean);
+    }
+    out->iterations = s->options->iters;
+    out->warmup = s->options->warmup;
+    out->page_bytes = s->page_bytes;
+    out->check = (enum ddp_check)s->options->check;
+    if (out->check != DDP_CHECK_OFF) {
+        out->check_elements = m->checks * (int64_t)m->spec->count * size;
+        out->check_wrong = 0;
+    }
+    out->sample_count = s->options->samples ? s->options->iters : 0;
+    return wire_bytes(m, out, err);
+}
+
+int ddp_sampler_point(struct ddp_sampler *s, int index, struct ddp_point *out,
+                      const double **samples, struct ddp_err *err)
+{
+    const struct ddp_point_spec *spec = &s->plan->points[index];
+    struct measurement m = {.s = s,
+                            .spec = spec,
+                            .in_place = spec->placement == DDP_IN_PLACE,
+                            .round =
+                                (uint64_t)s->options->seed * DDP_PLAN_POINTS_MAX + (uint64_t)index};
+    char id[192];
+    ddp_point_id(spec, id, sizeof id);
+    ddp_flight_phase(s->comm->flight, "%s", id);
+    int rc = make_plan(s, spec, &m.coll, err);
+    DDP_TRY(ddp_comm_agree(s->comm, rc, err));
+    ddp_point_init(out);
+    out->spec = *spec;
+    memcpy(out->algorithm_used, m.coll.alg->name,
+           DDP_MIN(strlen(m.coll.alg->name), sizeof out->algorithm_used - 1));
+    DDP_TRY_GOTO(run_first(&m, err), out_plan);
+    DDP_TRY_GOTO(ddp_pingpong(s->comm, PINGPONG_NS, &out->pingpong_ns[0], err), out_plan);
+    write_input(&m);
+    DDP_TRY_GOTO(run_timed(&m, err), out_plan);
+    DDP_TRY_GOTO(ddp_pingpong(s->comm, PINGPONG_NS, &out->pingpong_ns[1], err), out_plan);
+    DDP_TRY_GOTO(fill_point(&m, out, err), out_plan);
+    *samples = out->sample_count > 0 ? s->sample : NULL;
+out_plan:
+    ddp_coll_plan_release(&m.coll);
+    return rc;
+}

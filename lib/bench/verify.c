@@ -1,0 +1,307 @@
+/* Exact verification: the expected integers of a block are predicted, brought into the type, and
+ * compared bit for bit with what is there.
+ *
+ * avg of floats is the exact sum divided by n in f32 (f64), rounded to the type: exact for n a
+ * power of two, else as device.h states its roundings. An avg that scales before it sums would
+ * differ in the last bit; it would need an answer of its own here. */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "bench/verify.h"
+#include "bench/verify_input.h"
+
+#define BLOCK DDP_VERIFY_BLOCK
+
+/* A block of elements as their bits. */
+union typed {
+    uint8_t u8[BLOCK];
+    uint16_t u16[BLOCK];
+    uint32_t u32[BLOCK];
+    uint64_t u64[BLOCK];
+    float f32[BLOCK];
+    double f64[BLOCK];
+};
+
+/* What is being verified; the answers of one block: exact integers, and their 64-bit sums where 32
+ * bits do not hold them. */
+struct job {
+    enum ddp_dtype dtype;
+    enum ddp_op op;
+    int rank, ranks;
+    uint64_t round;
+    struct ddp_verify_input input;
+    size_t elem_bytes;
+    int32_t value[BLOCK];
+    int32_t expected[BLOCK];
+    int64_t wide[BLOCK];
+    union typed answer, got;
+};
+
+/* IEEE binary16 of x, round to nearest even; x is 0 or a normal number there. */
+static inline uint16_t to_f16(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    uint32_t size = bits & 0x7fffffffu;
+    uint32_t rounded = (size + 0xfffu + ((size >> 13) & 1u)) >> 13;
+    uint32_t rebiased = size ? rounded - (112u << 10) : 0;
+    return (uint16_t)(rebiased | ((bits >> 16) & 0x8000u));
+}
+
+/* bfloat16 of x, round to nearest even; x is no NaN. */
+static inline uint16_t to_bf16(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+/* out[j] = value[j] / divisor in the type; integers as they are. */
+static void encode(enum ddp_dtype dtype, const int32_t *value, size_t n, int divisor,
+                   union typed *out)
+{
+    float d = (float)divisor;
+    switch (dtype) {
+    case DDP_F32:
+        for (size_t j = 0; j < n; j++)
+            out->f32[j] = (float)value[j] / d;
+        break;
+    case DDP_F64:
+        for (size_t j = 0; j < n; j++)
+            out->f64[j] = (double)value[j] / divisor;
+        break;
+    case DDP_F16:
+        for (size_t j = 0; j < n; j++)
+            out->u16[j] = to_f16((float)value[j] / d);
+        break;
+    case DDP_BF16:
+        for (size_t j = 0; j < n; j++)
+            out->u16[j] = to_bf16((float)value[j] / d);
+        break;
+    case DDP_I32:
+        for (size_t j = 0; j < n; j++)
+            out->u32[j] = (uint32_t)value[j];
+        break;
+    default:
+        for (size_t j = 0; j < n; j++)
+            out->u8[j] = (uint8_t)value[j];
+        break;
+    }
+}
+
+static void combine(enum ddp_op op, int32_t *into, const int32_t *value, size_t n)
+{
+    switch (op) {
+    case DDP_PROD:
+        for (size_t j = 0; j < n; j++)
+            into[j] *= value[j];
+        break;
+    case DDP_MIN:
+        for (size_t j = 0; j < n; j++)
+            into[j] = DDP_MIN(into[j], value[j]);
+        break;
+    case DDP_MAX:
+        for (size_t j = 0; j < n; j++)
+            into[j] = DDP_MAX(into[j], value[j]);
+        break;
+    default:
+        for (size_t j = 0; j < n; j++)
+            into[j] += value[j];
+        break;
+    }
+}
+
+/* Mean of integers: the 64-bit sum over n, truncated toward zero. The quotient in double is exact
+ * enough: |sum| < 2^39 lies further below the next integer than a rounding error reaches. */
+static void mean_of_integers(struct job *job, size_t first, size_t n)
+{
+    memset(job->wide, 0, n * sizeof *job->wide);
+    for (int r = 0; r < job->ranks; r++) {
+        ddp_verify_values(&job->input, r, job->round, first, n, job->value);
+        for (size_t j = 0; j < n; j++)
+            job->wide[j] += job->value[j];
+    }
+    for (size_t j = 0; j < n; j++)
+        job->expected[j] = (int32_t)((double)job->wide[j] / job->ranks);
+}
+
+/* The right answers of elements [first, first + n), in one block. */
+static void predict_reduced(struct job *job, size_t first, size_t n)
+{
+    bool integer = job->dtype == DDP_I32 || job->dtype == DDP_U8;
+    bool mean = job->op == DDP_AVG;
+    if (mean && integer) {
+        mean_of_integers(job, first, n);
+    } else {
+        ddp_verify_values(&job->input, 0, job->round, first, n, job->expected);
+        for (int r = 1; r < job->ranks; r++) {
+            ddp_verify_values(&job->input, r, job->round, first, n, job->value);
+            combine(job->op, job->expected, job->value, n);
+        }
+    }
+    encode(job->dtype, job->expected, n, mean ? job->ranks : 1, &job->answer);
+}
+
+static void predict_moved(struct job *job, int src, size_t first, size_t n)
+{
+    ddp_verify_values(&job->input, src, job->round, first, n, job->expected);
+    encode(job->dtype, job->expected, n, 1, &job->answer);
+}
+
+#define COUNT_WRONG(member)                                                                        \
+    for (size_t j = 0; j < n; j++)                                                                 \
+    wrong += job->got.member[j] != job->answer.member[j]
+
+static uint32_t count_wrong(const struct job *job, size_t n)
+{
+    uint32_t wrong = 0;
+    switch (job->elem_bytes) {
+    case 1:
+        COUNT_WRONG(u8);
+        break;
+    case 2:
+        COUNT_WRONG(u16);
+        break;
+    case 4:
+        COUNT_WRONG(u32);
+        break;
+    default:
+        COUNT_WRONG(u64);
+        break;
+    }
+    return wrong;
+}
+
+static uint64_t bits_at(const struct job *job, const union typed *t, size_t j)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, (const unsigned char *)t + j * job->elem_bytes, job->elem_bytes);
+    return bits;
+}
+
+/* The number that bits mean, for the message. */
+static double number_of(enum ddp_dtype dtype, uint64_t bits)
+{
+    double sign = bits & 0x8000 ? -1 : 1;
+    int exponent = (int)(bits >> 10) & 31;
+    uint32_t low = (uint32_t)bits;
+    float f;
+    double d;
+    switch (dtype) {
+    case DDP_F16:
+        if (exponent == 31)
+            return bits & 0x3ff ? (double)NAN : sign * (double)INFINITY;
+        if (exponent == 0)
+            return sign * ldexp((double)(bits & 0x3ff), -24);
+        return sign * ldexp((double)(0x400 | (bits & 0x3ff)), exponent - 25);
+    case DDP_BF16:
+        low <<= 16;
+        /* fall through */
+    case DDP_F32:
+        memcpy(&f, &low, sizeof f);
+        return f;
+    case DDP_F64:
+        memcpy(&d, &bits, sizeof d);
+        return d;
+    case DDP_I32:
+        return (int32_t)low;
+    default:
+        return (double)bits;
+    }
+}
+
+/* Where the first wrong element is, and what stands there. */
+struct finding {
+    size_t element;
+    uint64_t expected, got;
+};
+
+static void find_first(const struct job *job, size_t first, size_t n, struct finding *out)
+{
+    for (size_t j = 0; j < n; j++) {
+        uint64_t got = bits_at(job, &job->got, j), expected = bits_at(job, &job->answer, j);
+        if (got == expected)
+            continue;
+        *out = (struct finding){first + j, expected, got};
+        return;
+    }
+}
+
+/* src -1: a reduction over all ranks, else the input of that rank. */
+static int compare(struct job *job, int src, const void *data, size_t first, size_t count,
+                   int64_t *wrong, struct ddp_err *err)
+{
+    struct finding finding = {0, 0, 0};
+    int64_t total = 0;
+    for (size_t done = 0, n; done < count; done += n) {
+        size_t at = first + done;
+        n = DDP_MIN(count - done, BLOCK - at % BLOCK);
+        if (src < 0)
+            predict_reduced(job, at, n);
+        else
+            predict_moved(job, src, at, n);
+        memcpy(&job->got, (const char *)data + done * job->elem_bytes, n * job->elem_bytes);
+        uint32_t found = count_wrong(job, n);
+        if (found > 0 && total == 0)
+            find_first(job, at, n, &finding);
+        total += found;
+    }
+    *wrong = total;
+    if (total == 0)
+        return 0;
+    return ddp_fail(
+        err, DDP_EDATA,
+        "wrong data: rank %d, element %zu (%s %s): expected %.10g, got %.10g, xor 0x%0*llx; "
+        "%lld of %zu elements differ",
+        job->rank, finding.element, ddp_dtype_name(job->dtype), ddp_op_name(job->op),
+        number_of(job->dtype, finding.expected), number_of(job->dtype, finding.got),
+        (int)job->elem_bytes * 2, (unsigned long long)(finding.expected ^ finding.got),
+        (long long)total, count);
+}
+
+void ddp_verify_fill(void *buf, size_t first, size_t count, enum ddp_dtype dtype, enum ddp_op op,
+                     int rank, int ranks, uint64_t round)
+{
+    struct ddp_verify_input input = ddp_verify_input_of(dtype, op, ranks);
+    size_t elem_bytes = ddp_dtype_size(dtype);
+    int32_t value[BLOCK];
+    union typed block;
+    for (size_t done = 0, n; done < count; done += n) {
+        size_t at = first + done;
+        n = DDP_MIN(count - done, BLOCK - at % BLOCK);
+        ddp_verify_values(&input, rank, round, at, n, value);
+        encode(dtype, value, n, 1, &block);
+        memcpy((char *)buf + done * elem_bytes, &block, n * elem_bytes);
+    }
+}
+
+static void start_job(struct job *job, enum ddp_dtype dtype, enum ddp_op op, int rank, int ranks,
+                      uint64_t round)
+{
+    job->dtype = dtype;
+    job->op = op;
+    job->rank = rank;
+    job->ranks = ranks;
+    job->round = round;
+    job->input = ddp_verify_input_of(dtype, op, ranks);
+    job->elem_bytes = ddp_dtype_size(dtype);
+}
+
+int ddp_verify_reduced(const void *result, size_t first, size_t count, enum ddp_dtype dtype,
+                       enum ddp_op op, int rank, int ranks, uint64_t round, int64_t *wrong,
+                       struct ddp_err *err)
+{
+    struct job job;
+    start_job(&job, dtype, op, rank, ranks, round);
+    return compare(&job, -1, result, first, count, wrong, err);
+}
+
+int ddp_verify_moved(const void *data, size_t first, size_t count, enum ddp_dtype dtype,
+                     enum ddp_op op, int rank, int src, int ranks, uint64_t round, int64_t *wrong,
+                     struct ddp_err *err)
+{
+    struct job job;
+    start_job(&job, dtype, op, rank, ranks, round);
+    return compare(&job, src, data, first, count, wrong, err);
+}

@@ -1,0 +1,128 @@
+/* Inputs of verified collectives. */
+#include <assert.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "bench/verify_input.h"
+
+#define WEYL 0x9E3779B9u /* 2^32 / golden ratio, odd */
+
+/* The largest sum of absolute values that stays exact: 2^(significant bits) for floats. f64 and i32
+ * are held to 2^30 so that sums fit the 32-bit integers they are predicted with. */
+static int exact_sum(enum ddp_dtype dtype)
+{
+    switch (dtype) {
+    case DDP_F16:
+        return 1 << 11;
+    case DDP_BF16:
+        return 1 << 8;
+    case DDP_F32:
+        return 1 << 24;
+    case DDP_U8:
+        return 255;
+    default:
+        return 1 << 30;
+    }
+}
+
+/* Most factors of 2 in a product: it must not leave 2^7 in u8, and 2^8 is plenty in the others. */
+static int exact_twos(enum ddp_dtype dtype)
+{
+    return dtype == DDP_U8 ? 7 : 8;
+}
+
+/* Bits of the widest range whose values are exact in the type: for min, max, and integer avg, which
+ * is a 64-bit sum. */
+static int widest_bits(enum ddp_dtype dtype)
+{
+    switch (dtype) {
+    case DDP_F16:
+        return 11;
+    case DDP_BF16:
+    case DDP_U8:
+        return 8;
+    case DDP_F32:
+        return 24;
+    default:
+        return 31;
+    }
+}
+
+/* All ranks take part while the limit allows a value of at least 1 each; then as many bits as the
+ * limit leaves: active * 2^bits <= limit, unsigned active * (2^bits - 1). */
+static struct ddp_verify_input summable(enum ddp_dtype dtype, int ranks)
+{
+    bool is_unsigned = dtype == DDP_U8;
+    int64_t limit = exact_sum(dtype);
+    struct ddp_verify_input in = {.range = is_unsigned ? DDP_VERIFY_UNSIGNED : DDP_VERIFY_SIGNED,
+                                  .bits = is_unsigned, /* 0 bits unsigned would be all zeros */
+                                  .active = (int)DDP_MIN((int64_t)ranks, limit),
+                                  .ranks = ranks};
+    while (in.bits < 30 && in.active * (((int64_t)2 << in.bits) - is_unsigned) <= limit)
+        in.bits++;
+    return in;
+}
+
+struct ddp_verify_input ddp_verify_input_of(enum ddp_dtype dtype, enum ddp_op op, int ranks)
+{
+    bool integer = dtype == DDP_I32 || dtype == DDP_U8;
+    if (op == DDP_SUM || (op == DDP_AVG && !integer))
+        return summable(dtype, ranks);
+    if (op == DDP_PROD)
+        return (struct ddp_verify_input){dtype == DDP_U8 ? DDP_VERIFY_POWERS_UNSIGNED
+                                                         : DDP_VERIFY_POWERS,
+                                         1, DDP_MIN(ranks, exact_twos(dtype)), ranks};
+    return (struct ddp_verify_input){dtype == DDP_U8 ? DDP_VERIFY_UNSIGNED : DDP_VERIFY_SIGNED,
+                                     widest_bits(dtype), ranks, ranks};
+}
+
+static inline uint32_t scramble(uint32_t t)
+{
+    t ^= t << 13;
+    return t ^ (t >> 17);
+}
+
+/* Is it this rank's turn, counted from `turn`? */
+static inline bool is_active(const struct ddp_verify_input *in, int rank, uint64_t turn)
+{
+    return ((uint64_t)rank + turn) % (uint64_t)in->ranks < (uint64_t)in->active;
+}
+
+static void powers(const struct ddp_verify_input *in, bool two, uint32_t seed, size_t n, int32_t *v)
+{
+    uint32_t two_mask = two ? 1 : 0;
+    uint32_t sign_mask = in->range == DDP_VERIFY_POWERS ? 1 : 0;
+    for (size_t j = 0; j < n; j++) {
+        uint32_t t = scramble(seed + (uint32_t)j * WEYL);
+        int32_t magnitude = 1 + (int32_t)((t >> 30) & two_mask);
+        int32_t negative = -(int32_t)((t >> 31) & sign_mask); /* 0 or all ones */
+        v[j] = (magnitude ^ negative) - negative;
+    }
+}
+
+void ddp_verify_values(const struct ddp_verify_input *in, int rank, uint64_t round, size_t first,
+                       size_t n, int32_t *v)
+{
+    uint64_t block = first / DDP_VERIFY_BLOCK;
+    uint32_t offset = (uint32_t)(first % DDP_VERIFY_BLOCK);
+    uint64_t mixed = ddp_mix64(ddp_mix64(ddp_mix64(block) + (uint64_t)rank) + round);
+    uint32_t seed = (uint32_t)(mixed >> 32) + offset * WEYL;
+    assert(offset + n <= DDP_VERIFY_BLOCK);
+    if (in->range == DDP_VERIFY_POWERS || in->range == DDP_VERIFY_POWERS_UNSIGNED) {
+        powers(in, is_active(in, rank, block + round), seed, n, v);
+        return;
+    }
+    if (in->range == DDP_VERIFY_SIGNED) {
+        int shift = 31 - in->bits;
+        for (size_t j = 0; j < n; j++)
+            v[j] = (int32_t)scramble(seed + (uint32_t)j * WEYL) >> shift;
+    } else {
+        int shift = 32 - in->bits;
+        for (size_t j = 0; j < n; j++)
+            v[j] = (int32_t)(scramble(seed + (uint32_t)j * WEYL) >> shift);
+    }
+    for (size_t j = 0; in->active < in->ranks && j < n; j++) {
+        if (!is_active(in, rank, first + j + round))
+            v[j] = 0;
+    }
+}

@@ -1,0 +1,132 @@
+/* All-reduce "direct": zero-copy on registered memory.
+ *
+ * The message is cut into one *slice* a rank, on cache-line boundaries. *Enter*: every rank says
+ * that its input is ready and its recv may be overwritten. Each rank combines its slice from all
+ * ranks' send buffers in rank order and stores it into all ranks' recv buffers. *Exit*: every rank
+ * says that its slice is everywhere. In place and out of place alike: an element is read by its
+ * slice's owner only, before it is written.
+ *
+ * Plain stores: measured against non-temporal ones and against prefetching for ownership they were
+ * never slower on a shared L3 (64 KiB: 2.6 us against 14 and 3.2; 64 MiB: 2.7 ms against 7.3 and
+ * 2.7).
+ *
+ * Cost, S bytes, n ranks: 2 steps; each rank reads nS/n and writes nS/n: 2nS in all. Nothing is
+ * sent. */
+#include "coll/coll_shm.h"
+
+/* Scratch: the addresses of all ranks' buffers, looked up in the first call of a plan. */
+struct direct_map {
+    const void *send; /* of the args that were looked up; NULL: not yet */
+    void *recv;
+    const void *src[DDP_REDUCE_MAX];
+    void *dst[DDP_REDUCE_MAX];
+};
+
+static int direct_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                           struct ddp_err *err)
+{
+    DDP_TRY(ddp_coll_needs_shm(comm, "direct", err));
+    if (!shape->registered) {
+        ddp_fail(err, DDP_EUNAVAIL, "algorithm 'direct' needs registered memory");
+        ddp_hint(err, "use --memory registered, or --algorithm staged");
+        return DDP_EUNAVAIL;
+    }
+    return 0;
+}
+
+static size_t direct_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
+{
+    (void)comm;
+    (void)shape;
+    return sizeof(struct direct_map);
+}
+
+static int direct_lookup(struct ddp_comm *comm, const struct ddp_coll_args *args,
+                         struct direct_map *map, struct ddp_err *err)
+{
+    for (int r = 0; r < comm->size; r++) {
+        map->src[r] = ddp_comm_map(comm, r, args->send);
+        map->dst[r] = ddp_comm_map(comm, r, args->recv);
+        if (map->src[r] == NULL || map->dst[r] == NULL)
+            return ddp_fail(err, DDP_EINTERNAL, "a buffer of 'direct' is not registered memory");
+    }
+    map->send = args->send;
+    map->recv = args->recv;
+    return 0;
+}
+
+/* First byte of rank r's slice of `bytes` bytes at address `base`: 0 for rank 0, `bytes` for rank
+ * n, else a cache-line boundary of memory (of the array, should base not be a multiple of the
+ * element size). All ranks agree, for registered blocks begin on pages. */
+static size_t slice_begin(const void *base, size_t bytes, size_t elem, int r, int ranks)
+{
+    const size_t to_line = -(uintptr_t)base & (DDP_CACHE_LINE - 1);
+    const size_t lead = to_line % elem == 0 ? to_line : 0;
+    if (r == 0 || bytes <= lead)
+        return r == 0 ? 0 : bytes;
+    const size_t lines = (bytes - lead + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE;
+    return DDP_MIN(bytes, lead + lines * (size_t)r / (size_t)ranks * DDP_CACHE_LINE);
+}
+
+static void direct_reduce(struct ddp_comm *comm, const struct ddp_coll_args *args,
+                          const struct direct_map *map)
+{
+    const size_t elem = ddp_dtype_size(args->dtype);
+    const size_t bytes = args->count * elem;
+    const size_t begin = slice_begin(args->recv, bytes, elem, comm->rank, comm->size);
+    const size_t end = slice_begin(args->recv, bytes, elem, comm->rank + 1, comm->size);
+    const void *src[DDP_REDUCE_MAX];
+    void *dst[DDP_REDUCE_MAX];
+
+    for (int r = 0; r < comm->size; r++) {
+        src[r] = (const unsigned char *)map->src[r] + begin;
+        dst[r] = (unsigned char *)map->dst[r] + begin;
+    }
+    const struct ddp_reduce reduce = {
+        .dst = dst,
+        .dst_count = comm->size,
+        .src = src,
+        .src_count = comm->size,
+        .count = (end - begin) / elem,
+        .dtype = args->dtype,
+        .op = args->op,
+        .divisor = ddp_coll_divisor(comm, args->op),
+    };
+    comm->device->reduce(&reduce);
+}
+
+static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                      struct ddp_err *err)
+{
+    struct direct_map *map = scratch;
+    uint64_t *epoch = &comm->shm->epoch[DDP_LANE_DIRECT];
+
+    if (map->send != args->send || map->recv != args->recv)
+        DDP_TRY(direct_lookup(comm, args, map, err));
+    ddp_shm_post(comm, DDP_LANE_DIRECT, ++*epoch);
+    DDP_TRY(ddp_coll_wait_all(comm, DDP_LANE_DIRECT, *epoch, err));
+    direct_reduce(comm, args, map);
+    ddp_shm_post(comm, DDP_LANE_DIRECT, ++*epoch);
+    return ddp_coll_wait_all(comm, DDP_LANE_DIRECT, *epoch, err);
+}
+
+static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+{
+    const double bytes =
+        (double)ddp_coll_message_bytes(shape->coll, ranks, shape->count, shape->dtype);
+    *cost = (struct ddp_coll_cost){
+        .steps = 2,
+        .memory_bytes = 2.0 * ranks * bytes,
+        .modelled = true,
+    };
+}
+
+const struct ddp_coll_alg ddp_alg_allreduce_direct = {
+    .name = "direct",
+    .coll = DDP_ALLREDUCE,
+    .summary = "registered memory: each rank sums its slice and stores it to all, zero-copy",
+    .supports = direct_supports,
+    .scratch_bytes = direct_scratch_bytes,
+    .run = direct_run,
+    .cost = direct_cost,
+};

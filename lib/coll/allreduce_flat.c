@@ -1,0 +1,87 @@
+/* All-reduce "flat": everybody publishes everything, everybody reduces everything.
+ *
+ * For small messages, of any memory. A rank copies its input into its *slot* of shared memory (at
+ * most DDP_SHM_INLINE bytes go beside the flag itself, so that input and flag travel in one cache
+ * line), posts, waits for all, and combines all inputs in rank order into its own recv.
+ *
+ * Double buffer: calls alternate between two slots and two lanes, so one synchronisation a call is
+ * enough. When a rank writes its slot in call k, the slot's readers were in call k-2; each has left
+ * it, for this rank has seen all of them enter call k-1. The slots are as old as the calls: no
+ * other algorithm uses them.
+ *
+ * Cost, S bytes, n ranks: 1 step. Copy-in reads and writes S a rank; combining reads nS and writes
+ * S a rank: n(n+3)S in all. Nothing is sent. */
+#include <string.h>
+
+#include "coll/coll_shm.h"
+
+static int flat_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                         struct ddp_err *err)
+{
+    DDP_TRY(ddp_coll_needs_shm(comm, "flat", err));
+    const size_t bytes =
+        ddp_coll_message_bytes(shape->coll, comm->size, shape->count, shape->dtype);
+    if (bytes > DDP_SHM_SLOT_BYTES)
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "algorithm 'flat' carries at most %u bytes, the message has %zu",
+                        DDP_SHM_SLOT_BYTES, bytes);
+    return 0;
+}
+
+/* Where rank r's input of this call lies: inline beside its flag, or in its slot. */
+static unsigned char *flat_input(const struct ddp_comm_shm *shm, int rank, int parity, size_t bytes)
+{
+    return bytes <= DDP_SHM_INLINE ? ddp_shm_lane_of(shm, rank, DDP_LANE_FLAT + parity)->inline_data
+                                   : ddp_shm_slot_of(shm, rank, parity);
+}
+
+static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                    struct ddp_err *err)
+{
+    (void)scratch;
+    struct ddp_comm_shm *shm = comm->shm;
+    const size_t bytes = ddp_coll_array_bytes(args);
+    const uint64_t epoch = ++shm->epoch[DDP_LANE_FLAT];
+    const int parity = (int)(epoch & 1);
+    const int lane = DDP_LANE_FLAT + parity;
+    const void *src[DDP_REDUCE_MAX];
+
+    if (bytes != 0)
+        memcpy(flat_input(shm, comm->rank, parity, bytes), args->send, bytes);
+    ddp_shm_post(comm, lane, epoch);
+    DDP_TRY(ddp_coll_wait_all(comm, lane, epoch, err));
+    for (int r = 0; r < comm->size; r++)
+        src[r] = r == comm->rank ? args->send : flat_input(shm, r, parity, bytes);
+    const struct ddp_reduce reduce = {
+        .dst = &args->recv,
+        .dst_count = 1,
+        .src = src,
+        .src_count = comm->size,
+        .count = args->count,
+        .dtype = args->dtype,
+        .op = args->op,
+        .divisor = ddp_coll_divisor(comm, args->op),
+    };
+    comm->device->reduce(&reduce);
+    return 0;
+}
+
+static void flat_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+{
+    const double bytes =
+        (double)ddp_coll_message_bytes(shape->coll, ranks, shape->count, shape->dtype);
+    *cost = (struct ddp_coll_cost){
+        .steps = 1,
+        .memory_bytes = (double)ranks * (ranks + 3) * bytes,
+        .modelled = true,
+    };
+}
+
+const struct ddp_coll_alg ddp_alg_allreduce_flat = {
+    .name = "flat",
+    .coll = DDP_ALLREDUCE,
+    .summary = "shared memory, small messages: everybody reads everybody's input, one step",
+    .supports = flat_supports,
+    .run = flat_run,
+    .cost = flat_cost,
+};

@@ -1,0 +1,44 @@
+/* All-reduce "self": one rank. The result is the input; nothing to do in place. Measures the
+ * harness.
+ *
+ * Cost: no step; in place nothing, else S read and S written. */
+#include "coll/coll.h"
+
+static int self_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                         struct ddp_err *err)
+{
+    (void)shape;
+    if (comm->size != 1)
+        return ddp_fail(err, DDP_EUNAVAIL, "algorithm 'self' is for one rank, here are %d",
+                        comm->size);
+    return 0;
+}
+
+static int self_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                    struct ddp_err *err)
+{
+    (void)scratch;
+    (void)err;
+    if (args->send != args->recv && args->count != 0)
+        comm->device->copy(args->recv, args->send, args->count * ddp_dtype_size(args->dtype));
+    return 0;
+}
+
+static void self_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+{
+    const double bytes =
+        (double)ddp_coll_message_bytes(shape->coll, ranks, shape->count, shape->dtype);
+    *cost = (struct ddp_coll_cost){
+        .memory_bytes = shape->in_place ? 0 : 2 * bytes,
+        .modelled = true,
+    };
+}
+
+const struct ddp_coll_alg ddp_alg_allreduce_self = {
+    .name = "self",
+    .coll = DDP_ALLREDUCE,
+    .summary = "one rank: a copy, or nothing",
+    .supports = self_supports,
+    .run = self_run,
+    .cost = self_cost,
+};

@@ -1,0 +1,55 @@
+/* What the algorithms on shared memory have in common: which lanes are theirs, how a message is
+ * cut into pieces, and the wait for everybody. For lib/coll only. */
+#ifndef DDP_COLL_COLL_SHM_H
+#define DDP_COLL_COLL_SHM_H
+
+#include "base/mem.h"
+#include "coll/coll.h"
+#include "comm/comm_shm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Lanes of a group (comm_shm.h) and who posts on them. 0 and 1 are lib/comm's (barrier, exchange),
+ * 7 is the bench layer's (ping-pong). Algorithms never share one: the epochs of each stay equal on
+ * all ranks by the order of that algorithm's calls alone. */
+enum ddp_coll_lane {
+    DDP_LANE_FLAT = 2, /* and 3: even and odd calls, each with its inline data */
+    DDP_LANE_DIRECT = 4,
+    DDP_LANE_STAGED_IN = 5,
+    DDP_LANE_STAGED_SUM = 6
+};
+
+/* Bytes of one array of the shape. */
+static inline size_t ddp_coll_array_bytes(const struct ddp_coll_args *args)
+{
+    return args->count * ddp_dtype_size(args->dtype);
+}
+
+/* What reduce() must divide by after the last combine. */
+static inline int ddp_coll_divisor(const struct ddp_comm *comm, enum ddp_op op)
+{
+    return op == DDP_AVG ? comm->size : 1;
+}
+
+/* Waits until `lane` of every other rank has reached `epoch`, the next rank first, so that ranks
+ * look at different flags at first. */
+static inline int ddp_coll_wait_all(struct ddp_comm *comm, int lane, uint64_t epoch,
+                                    struct ddp_err *err)
+{
+    for (int i = 1; i < comm->size; i++) {
+        const int peer = comm->rank + i < comm->size ? comm->rank + i : comm->rank + i - comm->size;
+        DDP_TRY(ddp_shm_wait(comm, peer, lane, epoch, err));
+    }
+    return 0;
+}
+
+/* DDP_EUNAVAIL unless the backend maps memory and the group is not larger than one reduce call. */
+int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name,
+                       struct ddp_err *err) DDP_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

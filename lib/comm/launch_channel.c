@@ -1,0 +1,106 @@
+/* The parent's side of messages. Reads are incremental, so that a rank that dies in the middle of a
+ * message, or is slow, never holds up the watch over the others. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "comm/launch_impl.h"
+
+static void close_channel(struct ddp_child *child)
+{
+    close(child->channel);
+    child->channel = -1;
+    free(child->payload);
+    child->payload = NULL;
+    child->got = 0;
+}
+
+/* A whole request is there: handle it, answer. */
+static void answer(struct ddp_launch_run *run, int rank)
+{
+    struct ddp_child *child = &run->child[rank];
+    struct ddp_channel_answer reply = {.err = DDP_ERR_INIT};
+    if (run->cause.kind == DDP_CAUSE_HANDLER) {
+        /* It failed once; what it writes to is not touched again. */
+        reply.code = run->cause.err.code;
+        reply.err = run->cause.err;
+    } else {
+        reply.code = run->job->on_message(run->job->arg, rank, child->request.type, child->payload,
+                                          child->request.bytes, &reply.err);
+        if (reply.code != 0) {
+            if (reply.err.code == 0)
+                ddp_fail(&reply.err, reply.code, "a message of rank %d could not be handled", rank);
+            if (ddp_launch_blame(run, DDP_CAUSE_HANDLER, -1, reply.code))
+                run->cause.err = reply.err;
+        }
+    }
+    free(child->payload);
+    child->payload = NULL;
+    child->got = 0;
+    /* Small against the socket's buffer, which is empty: the rank waits for nothing else. A rank
+     * that is dead does not need it. */
+    while (send(child->channel, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
+           errno == EINTR)
+        continue;
+}
+
+/* Where the next bytes go; zero when the request is whole. */
+static size_t wanted(struct ddp_child *child, unsigned char **into)
+{
+    size_t head = sizeof child->request;
+    if (child->got < head) {
+        *into = (unsigned char *)&child->request + child->got;
+        return head - child->got;
+    }
+    *into = child->payload + (child->got - head);
+    return child->request.bytes - (child->got - head);
+}
+
+/* The length is known: make room. A request that cannot be is answered by ending the run. */
+static bool make_room(struct ddp_launch_run *run, int rank)
+{
+    struct ddp_child *child = &run->child[rank];
+    if (child->request.bytes > DDP_MESSAGE_MAX || run->job->on_message == NULL) {
+        if (ddp_launch_blame(run, DDP_CAUSE_HANDLER, rank, DDP_EINTERNAL))
+            ddp_fail(&run->cause.err, DDP_EINTERNAL, "rank %d sent a message nobody can take",
+                     rank);
+        return false;
+    }
+    child->payload = malloc(child->request.bytes + 1);
+    if (child->payload == NULL) {
+        if (ddp_launch_blame(run, DDP_CAUSE_HANDLER, rank, DDP_ENOMEM))
+            ddp_fail(&run->cause.err, DDP_ENOMEM, "no memory for a message of %llu bytes",
+                     (unsigned long long)child->request.bytes);
+        return false;
+    }
+    return true;
+}
+
+bool ddp_launch_channel_read(struct ddp_launch_run *run, int rank)
+{
+    struct ddp_child *child = &run->child[rank];
+    while (child->channel >= 0) {
+        unsigned char *into;
+        size_t want = wanted(child, &into);
+        if (want == 0) {
+            answer(run, rank);
+            continue;
+        }
+        ssize_t n = recv(child->channel, into, want, MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return true;
+        if (n <= 0)
+            break;
+        child->got += (uint64_t)n;
+        if (child->got == sizeof child->request && !make_room(run, rank))
+            break;
+    }
+    if (child->channel >= 0)
+        close_channel(child);
+    return false;
+}

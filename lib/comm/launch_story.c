@@ -1,0 +1,162 @@
+/* How it ended: the first failure, in words for people. A rank that died is named by what its flight
+ * recorder still holds; a rank that failed by its own error. What came after the first failure
+ * (ranks that left their waits) is not told. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/unit.h"
+#include "comm/launch_impl.h"
+
+/* "rank 1 (pid 4711, host h)" */
+static void name_rank(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes)
+{
+    snprintf(out, out_bytes, "rank %d (pid %d, host %s)", rank, (int)run->child[rank].pid,
+             run->host);
+}
+
+static void where_is(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes)
+{
+    ddp_flight_describe(&ddp_segment_rank_of(run->segment, rank)->flight, out, out_bytes);
+}
+
+/* The supervisor saw it: the story is the error. */
+static void tell_lost(const struct ddp_launch_run *run, const char *what, int rank, int signal,
+                      struct ddp_launch_outcome *outcome, struct ddp_err *err)
+{
+    char who[160], where[384];
+    name_rank(run, rank, who, sizeof who);
+    where_is(run, rank, where, sizeof where);
+    outcome->code = DDP_ELOST;
+    outcome->rank = rank;
+    outcome->signal = signal;
+    snprintf(outcome->story, sizeof outcome->story, "%s %s in %s", who, what, where);
+    ddp_fail(err, DDP_ELOST, "%s", outcome->story);
+}
+
+static void tell_died(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
+                      struct ddp_err *err)
+{
+    const struct ddp_cause *cause = &run->cause;
+    char what[128];
+    if (cause->signal > 0)
+        snprintf(what, sizeof what, "was killed by signal %d (%s)", cause->signal,
+                 sigdescr_np(cause->signal) != NULL ? sigdescr_np(cause->signal) : "?");
+    else
+        snprintf(what, sizeof what, "exited with code %d without a result", cause->status);
+    tell_lost(run, what, cause->rank, cause->signal, outcome, err);
+    if (cause->signal == SIGKILL)
+        ddp_hint(err, "if nobody killed it, memory may have run out: see dmesg");
+    if (cause->signal == SIGBUS)
+        ddp_hint(err, "shared memory or a mapped file ran out of space, most likely");
+}
+
+static void tell_stopped(const struct ddp_launch_run *run, int rank,
+                         struct ddp_launch_outcome *outcome, struct ddp_err *err)
+{
+    char what[128], time[32];
+    int signal = run->child[rank].stop_signal;
+    ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
+    snprintf(what, sizeof what, "was stopped by signal %d (%s) and did not continue within %s",
+             signal, sigdescr_np(signal) != NULL ? sigdescr_np(signal) : "?", time);
+    tell_lost(run, what, rank, signal, outcome, err);
+}
+
+static void tell_signal(const struct ddp_launch_run *run, int signal,
+                        struct ddp_launch_outcome *outcome, struct ddp_err *err)
+{
+    char where[384];
+    where_is(run, 0, where, sizeof where);
+    outcome->code = -(128 + signal);
+    snprintf(outcome->story, sizeof outcome->story,
+             "ended by signal %d (%s) on host %s; rank 0 was in %s", signal, sigdescr_np(signal),
+             run->host, where);
+    ddp_fail(err, outcome->code, "%s", outcome->story);
+}
+
+static void tell_handler(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
+                         struct ddp_err *err)
+{
+    const struct ddp_err *said = &run->cause.err;
+    outcome->code = said->code;
+    outcome->rank = run->cause.rank;
+    snprintf(outcome->story, sizeof outcome->story, "%s", said->text);
+    if (err != NULL && err->code == 0)
+        *err = *said;
+}
+
+/* A rank said it: setter, of itself or of a rank it waited for in vain (culprit). */
+static void tell_failed(const struct ddp_launch_run *run, int culprit, int setter, int code,
+                        struct ddp_launch_outcome *outcome, struct ddp_err *err)
+{
+    const struct ddp_segment_rank *block = ddp_segment_rank_of(run->segment, setter);
+    char who[160], where[384], time[32];
+    bool said = atomic_load_explicit(&block->state, memory_order_acquire) == DDP_RANK_DONE &&
+                block->err.code != 0;
+    int named = culprit >= 0 ? culprit : setter;
+    name_rank(run, named, who, sizeof who);
+    where_is(run, named, where, sizeof where);
+    outcome->code = code;
+    outcome->rank = named;
+    if (culprit != setter && culprit >= 0) {
+        ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
+        snprintf(outcome->story, sizeof outcome->story, "%s did not come within %s: it is in %.300s%s%.400s",
+                 who, time, where, said ? "; " : "", said ? block->err.text : "");
+    } else {
+        snprintf(outcome->story, sizeof outcome->story, "%s failed with code %d in %.300s%s%.400s", who,
+                 -code, where, said ? ": " : "", said ? block->err.text : "");
+    }
+    if (said && err != NULL && err->code == 0) {
+        *err = block->err;
+        err->rank = block->err.rank >= 0 ? block->err.rank : setter;
+    }
+    if (!said)
+        ddp_fail(err, code, "%s", outcome->story);
+}
+
+/* The stopped rank that explains why others waited in vain: the one they named, or any; -1: none. */
+static int stopped_rank(const struct ddp_launch_run *run, int culprit)
+{
+    if (culprit >= 0 && run->child[culprit].stopped_at != 0)
+        return culprit;
+    for (int r = 0; r < run->job->ranks; r++) {
+        if (run->child[r].stopped_at != 0)
+            return r;
+    }
+    return -1;
+}
+
+void ddp_launch_tell(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
+                     struct ddp_err *err)
+{
+    int culprit, setter, code;
+    *outcome = (struct ddp_launch_outcome){.rank = -1};
+    if (!ddp_segment_aborted(run->segment, &culprit, &setter, &code))
+        return;
+    const struct ddp_cause *cause = &run->cause;
+    switch (cause->kind) {
+    case DDP_CAUSE_DIED:
+        /* A signal to the whole group: the rank saw it first. */
+        if (cause->signal > 0 && cause->signal < 64 && (run->signals >> cause->signal & 1) != 0)
+            tell_signal(run, cause->signal, outcome, err);
+        else
+            tell_died(run, outcome, err);
+        return;
+    case DDP_CAUSE_STOPPED:
+        tell_stopped(run, cause->rank, outcome, err);
+        return;
+    case DDP_CAUSE_SIGNAL:
+        tell_signal(run, cause->signal, outcome, err);
+        return;
+    case DDP_CAUSE_HANDLER:
+        tell_handler(run, outcome, err);
+        return;
+    case DDP_CAUSE_NONE:
+        break;
+    }
+    int stopped = code == DDP_ELOST ? stopped_rank(run, culprit) : -1;
+    if (stopped >= 0)
+        tell_stopped(run, stopped, outcome, err);
+    else
+        tell_failed(run, culprit, setter >= 0 ? setter : DDP_MAX(culprit, 0), code, outcome, err);
+}

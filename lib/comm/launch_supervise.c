@@ -1,0 +1,230 @@
+/* The parent's loop. It sleeps in poll until a rank dies (pidfd), a rank speaks (channel), a signal
+ * comes (signalfd: to us, or SIGCHLD for a stop), or a quarter of a second has passed, after which
+ * it looks whether a rank has set the abort word. */
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/unit.h"
+#include "comm/launch_impl.h"
+
+#define TICK_NS 250000000
+/* A longer gap between two rounds means that this process itself was stopped. */
+#define ASLEEP_NS 2000000000
+
+void ddp_launch_news(const struct ddp_launch_run *run, const char *fmt, ...)
+{
+    if (run->job->on_news == NULL)
+        return;
+    char line[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    run->job->on_news(run->job->arg, line);
+}
+
+bool ddp_launch_blame(struct ddp_launch_run *run, enum ddp_cause_kind kind, int rank, int code)
+{
+    if (!ddp_segment_abort(run->segment, rank, -1, code))
+        return false;
+    run->cause = (struct ddp_cause){.kind = kind, .rank = rank, .err = DDP_ERR_INIT};
+    return true;
+}
+
+void ddp_launch_kill_all(struct ddp_launch_run *run, int signal)
+{
+    if (run->job->mode != DDP_LAUNCH_PROCESSES)
+        return;
+    for (int r = 0; r < run->job->ranks; r++) {
+        struct ddp_child *child = &run->child[r];
+        if (!child->alive)
+            continue;
+        child->killed = child->killed || signal == SIGKILL;
+        kill(child->pid, signal);
+    }
+}
+
+/* A rank is gone: what it said last is still heard; a death nobody asked for ends the run. */
+static void bury(struct ddp_launch_run *run, int rank, const siginfo_t *info)
+{
+    struct ddp_child *child = &run->child[rank];
+    const struct ddp_segment_rank *block = ddp_segment_rank_of(run->segment, rank);
+    child->alive = false;
+    run->alive--;
+    bool done = atomic_load_explicit(&block->state, memory_order_acquire) == DDP_RANK_DONE;
+    bool as_said = info == NULL || (info->si_code == CLD_EXITED &&
+                                    info->si_status == ddp_exit_code(block->code));
+    if (!(done && as_said) && !child->killed &&
+        ddp_launch_blame(run, DDP_CAUSE_DIED, rank, DDP_ELOST)) {
+        if (info != NULL && info->si_code == CLD_EXITED)
+            run->cause.status = info->si_status;
+        else if (info != NULL)
+            run->cause.signal = info->si_status;
+    }
+    if (child->channel >= 0 && ddp_launch_channel_read(run, rank)) {
+        close(child->channel);
+        child->channel = -1;
+        free(child->payload);
+        child->payload = NULL;
+    }
+    if (child->pidfd >= 0)
+        close(child->pidfd);
+    child->pidfd = -1;
+}
+
+static void note_stop(struct ddp_launch_run *run, int rank, int signal)
+{
+    struct ddp_child *child = &run->child[rank];
+    char where[384], time[32];
+    child->stopped_at = ddp_now_ns();
+    child->stop_signal = signal;
+    ddp_flight_describe(&ddp_segment_rank_of(run->segment, rank)->flight, where, sizeof where);
+    ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
+    ddp_launch_news(run,
+                    "rank %d (pid %d, host %s) was stopped by signal %d (%s) in %s; it is ended in "
+                    "%s unless it continues",
+                    rank, (int)child->pid, run->host, signal, sigdescr_np(signal), where, time);
+}
+
+/* Takes all that waitid has to say of the ranks. */
+static void reap(struct ddp_launch_run *run)
+{
+    if (run->job->mode != DDP_LAUNCH_PROCESSES)
+        return;
+    for (int r = 0; r < run->job->ranks; r++) {
+        struct ddp_child *child = &run->child[r];
+        while (child->alive) {
+            siginfo_t info = {0};
+            int rc = waitid(P_PID, (id_t)child->pid, &info,
+                            WEXITED | WSTOPPED | WCONTINUED | WNOHANG);
+            if (rc != 0 && errno == EINTR)
+                continue;
+            if (rc == 0 && info.si_pid == 0)
+                break;
+            if (rc != 0) { /* somebody else has reaped it: it is gone all the same */
+                bury(run, r, NULL);
+            } else if (info.si_code == CLD_STOPPED || info.si_code == CLD_TRAPPED) {
+                note_stop(run, r, info.si_status);
+            } else if (info.si_code == CLD_CONTINUED) {
+                if (child->stopped_at != 0)
+                    ddp_launch_news(run, "rank %d (pid %d) continues", r, (int)child->pid);
+                child->stopped_at = 0;
+            } else {
+                bury(run, r, &info);
+            }
+        }
+    }
+}
+
+/* Threads are over when their end of the channel is closed. */
+static void join(struct ddp_launch_run *run, int rank)
+{
+    struct ddp_child *child = &run->child[rank];
+    if (run->job->mode != DDP_LAUNCH_THREADS || !child->alive)
+        return;
+    pthread_join(child->thread, NULL);
+    bury(run, rank, NULL);
+}
+
+static void take_signals(struct ddp_launch_run *run)
+{
+    struct signalfd_siginfo info;
+    while (read(run->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        int signal = (int)info.ssi_signo;
+        if (signal == SIGCHLD)
+            continue;
+        bool again = run->signals != 0;
+        run->signals |= UINT64_C(1) << signal;
+        if (again) {
+            ddp_launch_news(run, "signal %d (%s) again: killing the ranks", signal,
+                            sigdescr_np(signal));
+            run->end_at = ddp_now_ns();
+            continue;
+        }
+        run->first_signal = signal;
+        ddp_launch_news(run, "signal %d (%s): ending the ranks", signal, sigdescr_np(signal));
+        if (ddp_launch_blame(run, DDP_CAUSE_SIGNAL, -1, -(128 + signal)))
+            run->cause.signal = signal;
+        ddp_launch_kill_all(run, signal);
+    }
+}
+
+/* What time brings: stops that last too long, the end of the grace, threads that never leave. */
+static void look_at_time(struct ddp_launch_run *run, int64_t now)
+{
+    for (int r = 0; r < run->job->ranks; r++) {
+        const struct ddp_child *child = &run->child[r];
+        if (child->alive && child->stopped_at != 0 &&
+            now - child->stopped_at >= run->job->timeout_ns &&
+            ddp_launch_blame(run, DDP_CAUSE_STOPPED, r, DDP_ELOST))
+            run->cause.signal = child->stop_signal;
+    }
+    if (run->end_at == 0 && ddp_segment_aborted(run->segment, NULL, NULL, NULL))
+        run->end_at = now + DDP_LAUNCH_GRACE_NS;
+    if (run->end_at == 0 || now < run->end_at)
+        return;
+    if (run->job->mode == DDP_LAUNCH_PROCESSES) {
+        ddp_launch_kill_all(run, SIGKILL);
+        return;
+    }
+    /* A thread cannot be killed. It has its own deadlines; after those it is left behind. */
+    if (run->signals != 0 || now >= run->end_at + run->job->timeout_ns) {
+        run->abandoned = true;
+        ddp_launch_news(run, "%d ranks (threads) do not come back; leaving them", run->alive);
+    }
+}
+
+/* Fills the poll set: signals, then each rank's pidfd and channel. */
+static void fill(const struct ddp_launch_run *run, struct pollfd *set)
+{
+    set[0] = (struct pollfd){.fd = run->signal_fd, .events = POLLIN};
+    for (int r = 0; r < run->job->ranks; r++) {
+        set[1 + 2 * r] = (struct pollfd){.fd = run->child[r].pidfd, .events = POLLIN};
+        set[2 + 2 * r] = (struct pollfd){.fd = run->child[r].channel, .events = POLLIN};
+    }
+}
+
+void ddp_launch_supervise(struct ddp_launch_run *run)
+{
+    struct pollfd set[1 + 2 * DDP_SHM_RANKS_MAX];
+    fill(run, set);
+    int64_t last = ddp_now_ns();
+    while (run->alive > 0 && !run->abandoned) {
+        int64_t now = ddp_now_ns();
+        for (int r = 0; now - last > ASLEEP_NS && r < run->job->ranks; r++) {
+            if (run->child[r].stopped_at != 0)
+                run->child[r].stopped_at += now - last;
+        }
+        last = now;
+        look_at_time(run, now);
+        int64_t wait = TICK_NS;
+        if (run->end_at > now)
+            wait = DDP_MIN(wait, run->end_at - now);
+        fill(run, set);
+        if (poll(set, 1 + 2 * (nfds_t)run->job->ranks, (int)(wait / 1000000) + 1) <= 0)
+            continue;
+        /* In this order: a signal to the whole group is not taken for a rank's own death, and a
+         * death is not seen late because a message takes long to write. */
+        take_signals(run);
+        reap(run);
+        for (int r = 0; r < run->job->ranks; r++) {
+            if (set[2 + 2 * r].revents != 0 && run->child[r].channel >= 0 &&
+                !ddp_launch_channel_read(run, r))
+                join(run, r);
+        }
+    }
+    /* A signal to the whole process group may reach us last. */
+    if (run->cause.kind == DDP_CAUSE_DIED && run->cause.signal > 0 &&
+        sigismember(&run->watched, run->cause.signal) == 1)
+        (void)poll(set, 1, 50);
+    take_signals(run);
+}

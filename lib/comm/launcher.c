@@ -1,0 +1,254 @@
+/* Who started us. Variables as measured with Open MPI 4.1.4 and MPICH 4.0.2 (Hydra), and as
+ * documented by Slurm (srun, "OUTPUT ENVIRONMENT VARIABLES"), PMIx and PyTorch's torchrun.
+ *
+ * Launchers nest (mpiexec inside an allocation starts its daemons by srun), so what stands nearer to
+ * the ranks is asked first, and variables of different launchers are not held against each other,
+ * with one exception: two mpiexecs that disagree. */
+#include "comm/launcher.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cpuinfo.h"
+#include "base/mem.h"
+#include "base/unit.h"
+
+/* Where one launcher writes what. A row matches when all of needs[] are set; without needs, when rank
+ * or size is: one without the other is then told as missing. */
+struct row {
+    enum ddp_launcher_kind kind;
+    const char *name, *flavour;
+    const char *needs[3];
+    const char *rank, *size, *local_rank, *local_size;
+};
+
+static const struct row rows[] = {
+    {DDP_LAUNCHER_OPENMPI,
+     "mpiexec (Open MPI)",
+     "openmpi",
+     {NULL},
+     "OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {DDP_LAUNCHER_HYDRA,
+     "mpiexec (Hydra)",
+     "mpich",
+     {NULL},
+     "PMI_RANK",
+     "PMI_SIZE",
+     "MPI_LOCALRANKID",
+     "MPI_LOCALNRANKS"},
+    {DDP_LAUNCHER_SLURM,
+     "srun",
+     NULL,
+     {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
+     "SLURM_PROCID",
+     "SLURM_STEP_NUM_TASKS",
+     "SLURM_LOCALID",
+     NULL},
+    {DDP_LAUNCHER_PMIX, "pmix", NULL, {NULL}, "PMIX_RANK", NULL, NULL, NULL},
+    {DDP_LAUNCHER_TORCHRUN,
+     "torchrun",
+     NULL,
+     {"MASTER_ADDR", "RANK", "WORLD_SIZE"},
+     "RANK",
+     "WORLD_SIZE",
+     "LOCAL_RANK",
+     "LOCAL_WORLD_SIZE"},
+};
+
+const char *const *ddp_launcher_variables(void)
+{
+    static const char *const names[] = {
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "PMI_RANK",
+        "PMI_SIZE",
+        "MPI_LOCALRANKID",
+        "MPI_LOCALNRANKS",
+        "PMIX_RANK",
+        "SLURM_PROCID",
+        "SLURM_STEP_NUM_TASKS",
+        "SLURM_LOCALID",
+        "SLURM_NODEID",
+        "SLURM_STEP_TASKS_PER_NODE",
+        "SLURM_MPI_TYPE",
+        "MASTER_ADDR",
+        "RANK",
+        "WORLD_SIZE",
+        "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE",
+        NULL,
+    };
+    return names;
+}
+
+static const char *value_of(const char *variable)
+{
+    const char *text = variable != NULL ? getenv(variable) : NULL;
+    return text != NULL && text[0] != '\0' ? text : NULL;
+}
+
+/* A plain decimal number of at most seven digits. */
+static int read_number(const char *variable, int *out, struct ddp_err *err)
+{
+    const char *text = value_of(variable);
+    if (text == NULL)
+        return ddp_fail(err, DDP_EMISMATCH, "the launcher's variable %s is missing", variable);
+    size_t digits = strspn(text, "0123456789");
+    if (text[digits] != '\0' || digits > 7)
+        return ddp_fail(err, DDP_EMISMATCH, "the launcher's variable %s is '%.40s', not a number",
+                        variable, text);
+    *out = atoi(text);
+    return 0;
+}
+
+/* Slurm's "4(x2),3": tasks on the nodes in order; the count of node `node`, or 0. */
+static int slurm_tasks_on(const char *text, long node)
+{
+    while (text != NULL && *text != '\0') {
+        char *end;
+        long tasks = strtol(text, &end, 10), times = 1;
+        if (end == text || tasks < 1 || tasks > 1000000)
+            return 0;
+        if (end[0] == '(' && end[1] == 'x') {
+            times = strtol(end + 2, &end, 10);
+            if (*end++ != ')' || times < 1)
+                return 0;
+        }
+        if (node < times)
+            return (int)tasks;
+        node -= times;
+        if (*end != ',' && *end != '\0')
+            return 0;
+        text = *end == ',' ? end + 1 : end;
+    }
+    return 0;
+}
+
+static int slurm_local_size(void)
+{
+    const char *node = value_of("SLURM_NODEID");
+    return slurm_tasks_on(value_of("SLURM_STEP_TASKS_PER_NODE"), node != NULL ? atol(node) : 0);
+}
+
+/* Cores for the ranks of this host: the mask of whoever started us, which is not bound to a rank's
+ * share as we may be. */
+static int host_cores(void)
+{
+    cpu_set_t set;
+    int cores = ddp_cpu_usable_cores();
+    if (sched_getaffinity(getppid(), sizeof set, &set) == 0)
+        cores = DDP_MAX(cores, CPU_COUNT(&set));
+    return cores;
+}
+
+static int check_range(const struct row *row, const struct ddp_place *place, struct ddp_err *err)
+{
+    if (row->size != NULL && place->size < 1)
+        return ddp_fail(err, DDP_EMISMATCH, "%s=%d: a world without ranks", row->size, place->size);
+    if (row->size != NULL && place->rank >= place->size)
+        return ddp_fail(err, DDP_EMISMATCH, "%s=%d is not below %s=%d", row->rank, place->rank,
+                        row->size, place->size);
+    if (place->local_size > 0 && place->local_rank >= place->local_size)
+        return ddp_fail(err, DDP_EMISMATCH, "local rank %d (%s) of %d on this host",
+                        place->local_rank, row->local_rank, place->local_size);
+    if (place->size > 0 && place->local_size > place->size)
+        return ddp_fail(err, DDP_EMISMATCH, "%d ranks on this host (%s) of %d in the world",
+                        place->local_size, row->local_size != NULL ? row->local_size : "",
+                        place->size);
+    return 0;
+}
+
+/* The place a row's variables give. Without a local rank all ranks are taken to be here: the worst
+ * case for waiting. */
+static int read_place(const struct row *row, struct ddp_place *place, struct ddp_err *err)
+{
+    DDP_TRY(read_number(row->rank, &place->rank, err));
+    place->size = 0;
+    if (row->size != NULL)
+        DDP_TRY(read_number(row->size, &place->size, err));
+    place->local_rank = place->rank;
+    place->local_size = place->size;
+    if (value_of(row->local_rank) != NULL) {
+        DDP_TRY(read_number(row->local_rank, &place->local_rank, err));
+        if (value_of(row->local_size) != NULL)
+            DDP_TRY(read_number(row->local_size, &place->local_size, err));
+        else if (row->kind == DDP_LAUNCHER_SLURM && slurm_local_size() > 0)
+            place->local_size = slurm_local_size();
+    }
+    DDP_TRY(check_range(row, place, err));
+    place->oversubscribed = place->local_size > host_cores();
+    return 0;
+}
+
+static bool matches(const struct row *row)
+{
+    if (row->needs[0] == NULL)
+        return value_of(row->rank) != NULL || value_of(row->size) != NULL;
+    for (size_t i = 0; i < DDP_COUNT_OF(row->needs) && row->needs[i] != NULL; i++) {
+        if (value_of(row->needs[i]) == NULL)
+            return false;
+    }
+    /* A step of one task is how srun starts a shell: nothing to join. */
+    return row->kind != DDP_LAUNCHER_SLURM || strcmp(value_of("SLURM_STEP_NUM_TASKS"), "1") != 0;
+}
+
+/* Open MPI's variables and Hydra's at once: one mpiexec inside a rank of the other. */
+static int check_nesting(struct ddp_err *err)
+{
+    static const char *const pairs[][2] = {
+        {"OMPI_COMM_WORLD_RANK", "PMI_RANK"},
+        {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"},
+    };
+    for (size_t i = 0; i < DDP_COUNT_OF(pairs); i++) {
+        const char *ours = value_of(pairs[i][0]), *theirs = value_of(pairs[i][1]);
+        if (ours == NULL || theirs == NULL || strcmp(ours, theirs) == 0)
+            continue;
+        ddp_fail(err, DDP_EMISMATCH,
+                 "two launchers contradict each other: %s=%.20s, but %s=%.20s", pairs[i][0], ours,
+                 pairs[i][1], theirs);
+        return ddp_hint(err, "unset the variables of the outer mpiexec");
+    }
+    return 0;
+}
+
+/* What Slurm's or PMIx's variables tell of the MPI behind them: Open MPI speaks PMIx, MPICH PMI-2. */
+static const char *guess_flavour(void)
+{
+    const char *type = value_of("SLURM_MPI_TYPE");
+    if (type != NULL && strncmp(type, "pmix", 4) == 0)
+        return "openmpi";
+    if (type != NULL && strcmp(type, "pmi2") == 0)
+        return "mpich";
+    return NULL;
+}
+
+int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err)
+{
+    struct ddp_launcher found = {
+        .kind = DDP_LAUNCHER_NONE,
+        .name = "own",
+        .place = {.size = 1, .local_size = 1, .segment_fd = -1},
+    };
+    DDP_TRY(check_nesting(err));
+    for (size_t i = 0; i < DDP_COUNT_OF(rows); i++) {
+        const struct row *row = &rows[i];
+        if (!matches(row))
+            continue;
+        found.kind = row->kind;
+        found.name = row->name;
+        found.flavour = row->flavour;
+        if (row->kind == DDP_LAUNCHER_SLURM || row->kind == DDP_LAUNCHER_PMIX)
+            found.flavour = guess_flavour();
+        DDP_TRY(read_place(row, &found.place, err));
+        break;
+    }
+    *out = found;
+    return 0;
+}

@@ -1,0 +1,158 @@
+#include "comm/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/unit.h"
+
+#define PAGE 4096u
+/* Room beside what was announced: many small blocks round up to whole huge pages. */
+#define HEAP_SLACK_BYTES (128u << 20)
+
+static uint64_t round_up(uint64_t value, uint64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+/* Offsets of all parts, in the order of the header. False when they do not fit 62 bits. */
+static bool lay_out(struct ddp_segment *s, int ranks, uint64_t heap_bytes)
+{
+    uint64_t n = (uint64_t)ranks;
+    if (heap_bytes > UINT64_C(1) << 48)
+        return false;
+    s->magic = DDP_SEGMENT_MAGIC;
+    s->ranks = ranks;
+    s->ranks_offset = round_up(sizeof *s, PAGE);
+    s->channels_offset = round_up(s->ranks_offset + n * sizeof(struct ddp_segment_rank), PAGE);
+    s->channel_stride = round_up(n * DDP_SHM_LANES * sizeof(struct ddp_shm_lane), PAGE) +
+                        n * 2 * DDP_SHM_SLOT_BYTES + n * DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES;
+    s->pipes_offset = s->channels_offset + DDP_SEGMENT_CHANNELS * s->channel_stride;
+    s->heap_offset = round_up(s->pipes_offset + n * n * DDP_PIPE_STRIDE, DDP_SEGMENT_HUGE);
+    s->heap_stride = round_up(2 * heap_bytes + HEAP_SLACK_BYTES, DDP_SEGMENT_HUGE);
+    s->total_bytes = s->heap_offset + n * s->heap_stride;
+    return s->total_bytes < UINT64_C(1) << 62;
+}
+
+static int make_file(uint64_t bytes, struct ddp_err *err)
+{
+    int fd = -1;
+#ifdef MFD_NOEXEC_SEAL
+    fd = memfd_create("ddpbench", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+#endif
+    if (fd < 0)
+        fd = memfd_create("ddpbench", MFD_CLOEXEC);
+    if (fd < 0)
+        return ddp_fail_errno(err, errno == ENOMEM ? DDP_ENOMEM : DDP_EUNAVAIL, errno,
+                              "cannot create shared memory (memfd)");
+    /* A file size limit would raise SIGXFSZ in place of an error. */
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        bytes > limit.rlim_cur) {
+        close(fd);
+        char want[32];
+        ddp_format_size(bytes, want, sizeof want);
+        ddp_fail(err, DDP_ENOMEM, "a sparse shared segment of %s is over the file size limit",
+                 want);
+        return ddp_hint(err, "raise it: ulimit -f unlimited");
+    }
+    if (ftruncate(fd, (off_t)bytes) != 0) {
+        int e = errno;
+        close(fd);
+        return ddp_fail_errno(err, DDP_ENOMEM, e, "cannot size the shared segment");
+    }
+    return fd;
+}
+
+int ddp_segment_create(int ranks, uint64_t heap_bytes, struct ddp_segment **out, int *fd,
+                       struct ddp_err *err)
+{
+    char want[32];
+    struct ddp_segment shape = {0};
+    if (!lay_out(&shape, ranks, heap_bytes)) {
+        ddp_format_size(heap_bytes, want, sizeof want);
+        return ddp_fail(err, DDP_ENOMEM, "%s of registered memory for each of %d ranks: too much",
+                        want, ranks);
+    }
+    int file = make_file(shape.total_bytes, err);
+    if (file < 0)
+        return file;
+
+    /* Huge pages need address and file offset aligned alike: reserve with room to align. */
+    size_t total = shape.total_bytes;
+    size_t room = total + DDP_SEGMENT_HUGE;
+    char *base = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        goto err_map;
+    char *start = (char *)round_up((uintptr_t)base, DDP_SEGMENT_HUGE);
+    if (start > base)
+        munmap(base, (size_t)(start - base));
+    size_t tail = room - total - (size_t)(start - base);
+    if (tail > 0)
+        munmap(start + total, tail);
+    if (mmap(start, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file,
+             0) == MAP_FAILED) {
+        int e = errno;
+        munmap(start, total);
+        errno = e;
+        goto err_map;
+    }
+    struct ddp_segment *s = (struct ddp_segment *)start;
+    s->magic = shape.magic;
+    s->total_bytes = shape.total_bytes;
+    s->ranks = shape.ranks;
+    s->ranks_offset = shape.ranks_offset;
+    s->channels_offset = shape.channels_offset;
+    s->channel_stride = shape.channel_stride;
+    s->pipes_offset = shape.pipes_offset;
+    s->heap_offset = shape.heap_offset;
+    s->heap_stride = shape.heap_stride;
+    /* Advice only: a kernel without huge pages for shared memory says no, and nothing is lost. */
+    (void)madvise(start + s->heap_offset, total - s->heap_offset, MADV_HUGEPAGE);
+    *out = s;
+    *fd = file;
+    return 0;
+
+err_map:
+    ddp_format_size(shape.total_bytes, want, sizeof want);
+    ddp_fail_errno(err, DDP_ENOMEM, errno, "cannot reserve %s of address space for %d ranks", want,
+                   ranks);
+    ddp_hint(err, "raise the limit: ulimit -v unlimited; or use smaller messages or fewer ranks");
+    close(file);
+    return DDP_ENOMEM;
+}
+
+void ddp_segment_destroy(struct ddp_segment *segment, int fd)
+{
+    if (segment != NULL)
+        munmap(segment, segment->total_bytes);
+    if (fd >= 0)
+        close(fd);
+}
+
+bool ddp_segment_abort(struct ddp_segment *segment, int culprit, int setter, int code)
+{
+    uint32_t none = 0;
+    uint32_t word = (uint32_t)(culprit + 1) << 8 | ((uint32_t)-code & 0xff);
+    if (!atomic_compare_exchange_strong_explicit(&segment->abort_word, &none, word,
+                                                 memory_order_acq_rel, memory_order_acquire))
+        return false;
+    atomic_store_explicit(&segment->abort_setter, setter + 1, memory_order_release);
+    return true;
+}
+
+bool ddp_segment_aborted(const struct ddp_segment *segment, int *culprit, int *setter, int *code)
+{
+    uint32_t word = atomic_load_explicit(&segment->abort_word, memory_order_acquire);
+    if (word == 0)
+        return false;
+    if (culprit != NULL)
+        *culprit = (int)(word >> 8) - 1;
+    if (setter != NULL)
+        *setter = atomic_load_explicit(&segment->abort_setter, memory_order_acquire) - 1;
+    if (code != NULL)
+        *code = -(int)(word & 0xff);
+    return true;
+}

@@ -1,0 +1,35 @@
+/* Waiting for flags in shared memory. */
+#include "comm/comm_shm.h"
+#include "comm/waiter.h"
+
+int ddp_shm_wait_slow(struct ddp_comm *comm, int peer, int lane, uint64_t epoch,
+                      struct ddp_err *err)
+{
+    _Atomic(uint64_t) *flag = &ddp_shm_lane_of(comm->shm, peer, lane)->epoch;
+    struct ddp_waiter waiter;
+    ddp_waiter_init(&waiter, comm);
+    for (;;) {
+        switch (ddp_waiter_step(&waiter)) {
+        case DDP_WAIT_ON:
+            if (atomic_load_explicit(flag, memory_order_acquire) >= epoch)
+                return 0;
+            break;
+        case DDP_WAIT_ABORTED:
+            return ddp_wait_aborted(comm, err);
+        case DDP_WAIT_EXPIRED:
+            return ddp_wait_expired(comm, comm->world_rank[peer], err);
+        }
+    }
+}
+
+int ddp_shm_barrier(struct ddp_comm *comm, int lane, struct ddp_err *err)
+{
+    uint64_t epoch = ++comm->shm->epoch[lane];
+    ddp_shm_post(comm, lane, epoch);
+    /* Each rank begins with its successor, so that not all look at one line at once. */
+    for (int i = 1; i < comm->size; i++) {
+        int peer = comm->rank + i < comm->size ? comm->rank + i : comm->rank + i - comm->size;
+        DDP_TRY(ddp_shm_wait(comm, peer, lane, epoch, err));
+    }
+    return 0;
+}

@@ -1,0 +1,94 @@
+#include "comm/waiter.h"
+
+#include <sched.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/unit.h"
+#include "comm/backend.h"
+#include "comm/segment.h"
+
+/* A gap this long between two looks at the clock means that this process did not run (Ctrl-Z, a
+ * suspended laptop): it is not the peer's fault, so it does not count. */
+#define ASLEEP_NS 2000000000
+
+void ddp_waiter_init(struct ddp_waiter *w, const struct ddp_comm *comm)
+{
+    w->abort_word = comm->shm != NULL ? comm->shm->abort_word : NULL;
+    w->timeout_ns = comm->timeout_ns;
+    w->deadline_ns = 0;
+    w->last_ns = 0;
+    w->spin = comm->place.oversubscribed ? DDP_SPIN_SHARED : DDP_SPIN_ALONE;
+    if (comm->shm != NULL)
+        w->spin = (uint32_t)comm->shm->spin;
+    w->polls = 0;
+}
+
+static enum ddp_wait look_at_clock(struct ddp_waiter *w)
+{
+    int64_t now = ddp_now_ns();
+    if (w->last_ns == 0)
+        w->deadline_ns = now + w->timeout_ns;
+    else if (now - w->last_ns > ASLEEP_NS)
+        w->deadline_ns += now - w->last_ns;
+    w->last_ns = now;
+    return now >= w->deadline_ns ? DDP_WAIT_EXPIRED : DDP_WAIT_ON;
+}
+
+enum ddp_wait ddp_waiter_step(struct ddp_waiter *w)
+{
+    w->polls++;
+    if (w->polls <= w->spin) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+        if (w->polls % 64 != 0)
+            return DDP_WAIT_ON;
+    } else {
+        sched_yield();
+    }
+    if (w->abort_word != NULL && atomic_load_explicit(w->abort_word, memory_order_acquire) != 0)
+        return DDP_WAIT_ABORTED;
+    /* A yield costs ten clock reads or more, so every eighth may take one. */
+    if (w->polls > w->spin ? w->polls % 8 == 0 : w->polls % 1024 == 0)
+        return look_at_clock(w);
+    return DDP_WAIT_ON;
+}
+
+int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err)
+{
+    const struct ddp_segment *segment = comm->place.segment;
+    int culprit = -1, code = DDP_ELOST;
+    int me = comm->world_rank[comm->rank];
+    if (segment != NULL)
+        ddp_segment_aborted(segment, &culprit, NULL, &code);
+    if (culprit < 0 || culprit == me)
+        return ddp_fail(err, DDP_ELOST, "rank %d left its wait: the run was ended (code %d)", me,
+                        -code);
+    return ddp_fail(err, DDP_ELOST, "rank %d left its wait: rank %d failed or was lost (code %d)",
+                    me, culprit, -code);
+}
+
+int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err)
+{
+    const struct ddp_segment *segment = comm->place.segment;
+    int me = comm->world_rank[comm->rank];
+    char mine[384] = "", time[32], theirs[384];
+    ddp_format_ns((double)comm->timeout_ns, time, sizeof time);
+    ddp_flight_describe(comm->flight, mine, sizeof mine);
+
+    if (segment != NULL)
+        ddp_segment_abort(comm->place.segment, peer, me, DDP_ELOST);
+    else
+        ddp_comm_abort(comm, DDP_ELOST);
+    if (peer < 0)
+        return ddp_fail(err, DDP_ELOST, "rank %d waited %s in %.150s", me, time, mine);
+    if (segment == NULL || peer == me)
+        return ddp_fail(err, DDP_ELOST, "rank %d waited %s for rank %d in %.150s", me, time, peer,
+                        mine);
+    ddp_flight_describe(&ddp_segment_rank_of(segment, peer)->flight, theirs, sizeof theirs);
+    ddp_fail(err, DDP_ELOST, "rank %d waited %s for rank %d in %.150s; rank %d is in %.150s", me,
+             time, peer, mine, peer, theirs);
+    ddp_hint(err, "a rank that is only slow needs a longer --timeout");
+    return DDP_ELOST;
+}

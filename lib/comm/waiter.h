@@ -1,0 +1,45 @@
+/* How every wait of lib/comm waits: spin a little, then yield; look at the abort word often and at
+ * the clock rarely.
+ *
+ * Use: init, then `step` after each failed look at the condition, until it says something else than
+ * DDP_WAIT_ON. A first look that succeeds costs no clock read. Not for conditions that need a
+ * system call to look at. */
+#ifndef DDP_COMM_WAITER_H
+#define DDP_COMM_WAITER_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "comm/comm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ddp_wait { DDP_WAIT_ON, DDP_WAIT_ABORTED, DDP_WAIT_EXPIRED };
+
+/* spin: polls before the first yield. abort_word: NULL where the backend has none. */
+struct ddp_waiter {
+    const _Atomic(uint32_t) *abort_word;
+    int64_t timeout_ns, deadline_ns, last_ns;
+    uint32_t spin, polls;
+};
+
+/* Polls between yields when every rank has a core (some 100 us), and when not. Prototype: spin 20,
+ * then yield, was best with 4 ranks on 2 cores (research/peers.md). */
+#define DDP_SPIN_ALONE  4000
+#define DDP_SPIN_SHARED 20
+
+void ddp_waiter_init(struct ddp_waiter *w, const struct ddp_comm *comm);
+enum ddp_wait ddp_waiter_step(struct ddp_waiter *w);
+
+/* Ends a wait that saw the abort word: DDP_ELOST, saying who ended the run. */
+int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err);
+/* Ends a wait that outlasted its deadline: sets the abort word, naming world rank `peer` (-1:
+ * nobody in particular) as the one waited for; DDP_ELOST, with what it was doing. */
+int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,105 @@
+/* Element operations of the kernel template: how two values are combined, how a result is
+ * finished, how memory types widen to accumulators and narrow back. Part of kernels_cpu.inc.h. */
+#ifndef VB
+#error "kernels_ops.inc.h is part of a template: include kernels_cpu.h"
+#endif
+
+/* How the combined value is finished. scale: 1/divisor when that is exact, else the divisor. */
+enum finish { FINISH_NONE, FINISH_MULTIPLY, FINISH_DIVIDE };
+struct finisher {
+    enum finish how;
+    double scale;
+};
+
+static struct finisher finisher_of(int divisor)
+{
+    assert(divisor >= 1 && divisor < 1 << 24);
+    if (divisor == 1)
+        return (struct finisher){FINISH_NONE, 1.0};
+    if ((divisor & (divisor - 1)) == 0)
+        return (struct finisher){FINISH_MULTIPLY, 1.0 / divisor};
+    return (struct finisher){FINISH_DIVIDE, divisor};
+}
+
+INLINE v_f32 select_f32(v_i32 mask, v_f32 yes, v_f32 no)
+{
+    return (v_f32)((mask & (v_i32)yes) | (~mask & (v_i32)no));
+}
+
+INLINE v_f64 select_f64(v_u64 mask, v_f64 yes, v_f64 no)
+{
+    return (v_f64)((mask & (v_u64)yes) | (~mask & (v_u64)no));
+}
+
+INLINE v_f32 finish_f32(v_f32 a, struct finisher f)
+{
+    if (f.how == FINISH_MULTIPLY)
+        a = a * (float)f.scale;
+    else if (f.how == FINISH_DIVIDE)
+        a = a / (float)f.scale;
+    return select_f32((v_i32)(a == a), a, (v_f32)((v_i32){0} + 0x7fc00000));
+}
+
+INLINE v_f64 finish_f64(v_f64 a, struct finisher f)
+{
+    if (f.how == FINISH_MULTIPLY)
+        a = a * f.scale;
+    else if (f.how == FINISH_DIVIDE)
+        a = a / f.scale;
+    return select_f64((v_u64)(a == a), a, (v_f64)((v_u64){0} + 0x7ff8000000000000u));
+}
+
+/* The quotients are exact before truncation: |sum| < 2^39 in f64 (2^16 in f32 for u8) lies further
+ * from the next integer multiple of the divisor than a rounding error reaches. */
+INLINE v_f64 finish_mean_i32(v_f64 a, struct finisher f)
+{
+    return f.how == FINISH_MULTIPLY ? a * f.scale : a / f.scale;
+}
+
+INLINE v_f32 finish_mean_u8(v_f32 a, struct finisher f)
+{
+    return f.how == FINISH_MULTIPLY ? a * (float)f.scale : a / (float)f.scale;
+}
+
+INLINE raw_half narrow_bf16(v_f32 a)
+{
+    const v_u32 bits = (v_u32)a; /* a canonical NaN survives: 0x7fc00000 rounds to itself */
+    const v_u32 rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    return (raw_half) __builtin_convertvector(rounded, v_u16h);
+}
+
+INLINE v_f32 widen_bf16(raw_half raw)
+{
+    return (v_f32)(__builtin_convertvector((v_u16h)raw, v_u32) << 16);
+}
+
+INLINE v_f32 widen_u8(raw_quarter raw)
+{
+    return __builtin_convertvector(__builtin_convertvector(raw, v_i32), v_f32);
+}
+
+INLINE raw_quarter narrow_u8(v_f32 a)
+{
+    return __builtin_convertvector(__builtin_convertvector(a, v_i32), raw_quarter);
+}
+
+#define AS_IS(a, f)    ((void)(f), (a))
+#define TO_F32(raw)    ((v_f32)(raw))
+#define TO_F64(raw)    ((v_f64)(raw))
+#define TO_U32(raw)    ((v_u32)(raw))
+#define TO_U8(raw)     ((v_u8)(raw))
+#define TO_RAW(a)      ((raw_full)(a))
+#define WIDEN_I32(raw) __builtin_convertvector((v_i32h)(raw), v_f64)
+#define NARROW_I32(a)  ((raw_half) __builtin_convertvector(a, v_i32h))
+#define ADD(a, b)      ((a) + (b))
+#define MUL(a, b)      ((a) * (b))
+/* A NaN in a stays because a != a, one in b because the comparison with it is false. */
+#define MIN_F32(a, b)    select_f32((v_i32)((a < b) | (a != a)), a, b)
+#define MAX_F32(a, b)    select_f32((v_i32)((a > b) | (a != a)), a, b)
+#define MIN_F64(a, b)    select_f64((v_u64)((a < b) | (a != a)), a, b)
+#define MAX_F64(a, b)    select_f64((v_u64)((a > b) | (a != a)), a, b)
+#define PICK(mask, a, b) (((mask) & (a)) | (~(mask) & (b)))
+#define MIN_I32(a, b)    PICK((v_u32)((v_i32)(a) < (v_i32)(b)), a, b)
+#define MAX_I32(a, b)    PICK((v_u32)((v_i32)(a) > (v_i32)(b)), a, b)
+#define MIN_U8(a, b)     PICK((v_u8)((a) < (b)), a, b)
+#define MAX_U8(a, b)     PICK((v_u8)((a) > (b)), a, b)

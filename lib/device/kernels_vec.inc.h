@@ -1,0 +1,20 @@
+/* Vector types of the kernel template, VB bytes wide. Included by the level files only, after VB.
+ * raw_*: bytes as they lie in memory, a whole, half or quarter vector; v_*: what is computed on. */
+#ifndef VB
+#error "kernels_vec.inc.h is part of a template: include kernels_cpu.h"
+#endif
+
+#define INLINE        static inline __attribute__((always_inline))
+#define VECTOR(bytes) __attribute__((vector_size(bytes)))
+
+typedef unsigned char raw_full VECTOR(VB);
+typedef unsigned char raw_half VECTOR(VB / 2);
+typedef unsigned char raw_quarter VECTOR(VB / 4);
+typedef uint8_t v_u8 VECTOR(VB);
+typedef uint16_t v_u16h VECTOR(VB / 2);
+typedef uint32_t v_u32 VECTOR(VB);
+typedef int32_t v_i32 VECTOR(VB);
+typedef int32_t v_i32h VECTOR(VB / 2);
+typedef uint64_t v_u64 VECTOR(VB);
+typedef float v_f32 VECTOR(VB);
+typedef double v_f64 VECTOR(VB);

@@ -1,0 +1,48 @@
+/* No exchange at all: every rank trains alone on its part. Measures the harness itself. */
+#include "exchange/sync.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ddp_sync {
+    char nothing;
+};
+
+static int create(const struct ddp_sync_setup *setup, struct ddp_sync **out, struct ddp_err *err)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the sync strategy");
+}
+
+static void destroy(struct ddp_sync *s)
+{
+    free(s);
+}
+
+static int on_grad_ready(struct ddp_sync *s, int param, struct ddp_err *err)
+{
+    return 0;
+}
+
+static int nothing_to_do(struct ddp_sync *s, struct ddp_err *err)
+{
+    return 0;
+}
+
+static void counters(const struct ddp_sync *s, struct ddp_sync_counters *out)
+{
+    memset(out, 0, sizeof *out);
+    out->wire_counted = true;
+}
+
+extern const struct ddp_sync_class ddp_sync_none;
+const struct ddp_sync_class ddp_sync_none = {
+    .name = "none",
+    .summary = "no exchange: each rank learns from its own images only",
+    .create = create,
+    .destroy = destroy,
+    .on_grad_ready = on_grad_ready,
+    .finish_backward = nothing_to_do,
+    .end_step = nothing_to_do,
+    .counters = counters,
+};

@@ -1,0 +1,166 @@
+/* The one place that knows CBLAS: found at run time, so the binary starts without it. */
+#include "model/blas.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/conf.h"
+#include "base/mem.h"
+
+/* cblas_sgemm as the reference CBLAS declares it, with 32-bit int arguments (LP64); enums of C have
+ * the size of int in every ABI we run on. Source: netlib.org/blas/cblas.h. */
+enum { CBLAS_ROW_MAJOR = 101, CBLAS_NO_TRANS = 111, CBLAS_TRANS = 112 };
+typedef void cblas_sgemm_fn(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
+                            const float *a, int lda, const float *b, int ldb, float beta, float *c,
+                            int ldc);
+
+/* In order of preference. A name with a slash is Debian's alternative that is not the default. */
+static const char *const candidates[] = {
+    "/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0",
+    "/usr/lib/aarch64-linux-gnu/openblas-serial/libopenblas.so.0",
+    "libopenblas.so.0",
+    "/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0",
+    "/usr/lib/aarch64-linux-gnu/openblas-pthread/libopenblas.so.0",
+    "libblis.so.4",
+    "libmkl_rt.so.2",
+    "libcblas.so.3",
+    "libblas.so.3",
+};
+
+/* Lazily filled, once a process: a shared library is process-wide by nature. users: threads that
+ * called ddp_blas_load. */
+static struct {
+    pthread_mutex_t load_lock, call_lock;
+    cblas_sgemm_fn *sgemm;
+    char name[96];
+    atomic_int users;
+} blas = {.load_lock = PTHREAD_MUTEX_INITIALIZER, .call_lock = PTHREAD_MUTEX_INITIALIZER};
+static _Thread_local int counted_here;
+
+/* A name may be taken by the environment already; what a user set stays, and the setter that
+ * follows decides. */
+static void ask_for_one_thread(void)
+{
+    static const char *const variables[] = {"OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS",
+                                            "MKL_NUM_THREADS", "OMP_NUM_THREADS"};
+    for (size_t i = 0; i < DDP_COUNT_OF(variables); i++)
+        setenv(variables[i], "1", 0);
+    /* MKL else picks a code path by alignment, and the same run would give other bits. */
+    setenv("MKL_CBWR", "AUTO", 0);
+}
+
+static void set_one_thread(void *lib)
+{
+    void (*openblas)(int) = (void (*)(int))dlsym(lib, "openblas_set_num_threads");
+    if (openblas)
+        openblas(1);
+    void (*blis)(long) = (void (*)(long))dlsym(lib, "bli_thread_set_num_threads");
+    if (blis)
+        blis(1);
+    void (*mkl)(int) = (void (*)(int))dlsym(lib, "MKL_Set_Num_Threads");
+    if (mkl)
+        mkl(1);
+}
+
+/* A library of 64-bit integers or of another major order would be silent about it: one small exact
+ * product tells. */
+static int multiplies(cblas_sgemm_fn *sgemm)
+{
+    const float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {7, 8, 9, 10, 11, 12};
+    const float want[4] = {58, 64, 139, 154};
+    float c[4] = {0};
+    sgemm(CBLAS_ROW_MAJOR, CBLAS_NO_TRANS, CBLAS_NO_TRANS, 2, 2, 3, 1.0f, a, 3, b, 2, 0.0f, c, 2);
+    return memcmp(c, want, sizeof c) == 0;
+}
+
+/* "OpenBLAS 0.3.21 SkylakeX (libopenblas.so.0)". */
+static void describe(void *lib, const char *file, char *out, size_t out_bytes)
+{
+    const char *base = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+    char *(*config)(void) = (char *(*)(void))dlsym(lib, "openblas_get_config");
+    char *(*core)(void) = (char *(*)(void))dlsym(lib, "openblas_get_corename");
+    const char *(*blis)(void) = (const char *(*)(void))dlsym(lib, "bli_info_get_version_str");
+    char vendor[16], version[16];
+    if (config && core && sscanf(config(), "%15s %15s", vendor, version) == 2)
+        snprintf(out, out_bytes, "%s %s %.24s (%.32s)", vendor, version, core(), base);
+    else if (blis)
+        snprintf(out, out_bytes, "BLIS %.24s (%.48s)", blis(), base);
+    else
+        snprintf(out, out_bytes, "%.90s", base);
+}
+
+/* DDP_EUNAVAIL with the loader's words when it is not there or no CBLAS. */
+static int open_library(const char *file, struct ddp_err *err)
+{
+    void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!lib)
+        return ddp_fail(err, DDP_EUNAVAIL, "cannot load the BLAS library '%s': %s", file,
+                        dlerror());
+    cblas_sgemm_fn *sgemm = (cblas_sgemm_fn *)dlsym(lib, "cblas_sgemm");
+    if (!sgemm) {
+        dlclose(lib);
+        return ddp_fail(err, DDP_EUNAVAIL, "'%s' has no cblas_sgemm", file);
+    }
+    set_one_thread(lib);
+    if (!multiplies(sgemm)) {
+        dlclose(lib);
+        return ddp_fail(err, DDP_EUNAVAIL, "cblas_sgemm of '%s' multiplies wrongly", file);
+    }
+    describe(lib, file, blas.name, sizeof blas.name);
+    blas.sgemm = sgemm;
+    return 0;
+}
+
+static int search(const char *name, struct ddp_err *err)
+{
+    ask_for_one_thread();
+    const char *asked = name ? name : ddp_conf_get(DDP_CONF_BLAS_LIB);
+    if (asked) {
+        int rc = open_library(asked, err);
+        if (rc)
+            ddp_hint(err, "name a library with CBLAS, or leave it out to search");
+        return rc;
+    }
+    for (size_t i = 0; i < DDP_COUNT_OF(candidates); i++)
+        if (open_library(candidates[i], NULL) == 0)
+            return 0;
+    ddp_fail(err, DDP_EUNAVAIL,
+             "no CBLAS library found; tried OpenBLAS, BLIS, MKL and the reference BLAS");
+    return ddp_hint(err, "install libopenblas0-serial, or name one with --blas");
+}
+
+int ddp_blas_load(const char *name, struct ddp_err *err)
+{
+    pthread_mutex_lock(&blas.load_lock);
+    int rc = blas.sgemm ? 0 : search(name, err);
+    if (rc == 0 && !counted_here) {
+        counted_here = 1;
+        atomic_fetch_add(&blas.users, 1);
+    }
+    pthread_mutex_unlock(&blas.load_lock);
+    return rc;
+}
+
+const char *ddp_blas_name(void)
+{
+    return blas.name;
+}
+
+void ddp_sgemm(int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda,
+               const float *b, int ldb, float beta, float *c, int ldc)
+{
+    if (m <= 0 || n <= 0)
+        return;
+    /* A serial OpenBLAS shares its buffers between threads without locks. */
+    int shared = atomic_load_explicit(&blas.users, memory_order_relaxed) > 1;
+    if (shared)
+        pthread_mutex_lock(&blas.call_lock);
+    blas.sgemm(CBLAS_ROW_MAJOR, ta ? CBLAS_TRANS : CBLAS_NO_TRANS,
+               tb ? CBLAS_TRANS : CBLAS_NO_TRANS, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    if (shared)
+        pthread_mutex_unlock(&blas.call_lock);
+}

@@ -1,0 +1,20 @@
+/* Fashion-MNIST (Xiao, Rasul, Vollgraf 2017, arXiv:1708.07747): 60,000 + 10,000 grey 28 x 28. */
+#include "model/dataset.h"
+
+#define PACKAGE "dataset-fashion-mnist"
+
+static int load(const char *dir, struct ddp_dataset *out, struct ddp_err *err)
+{
+    return ddp_dataset_read_idx_dir(dir, "fashion-mnist", PACKAGE, out, err);
+}
+
+static const char *const dirs[] = {"/usr/share/datasets/fashion-mnist", NULL};
+
+extern const struct ddp_dataset_reader ddp_dataset_fashion_mnist;
+const struct ddp_dataset_reader ddp_dataset_fashion_mnist = {
+    .name = "fashion-mnist",
+    .summary = "60,000 + 10,000 pictures of clothing, 28 x 28 grey, 10 classes",
+    .package = PACKAGE,
+    .dirs = dirs,
+    .load = load,
+};

@@ -1,0 +1,85 @@
+/* A folder with the four IDX files of MNIST and its relatives. */
+#include "model/dataset.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define CLASSES 10
+/* Sides beyond this are no image that a model here takes; keeps products of sides in an int. */
+#define SIDE_MAX 4096
+
+/* The first spelling of `part` ("train-images", 3 dimensions) that is there, into path. */
+static int find_file(const char *dir, const char *part, int ndim, char *path, size_t path_bytes,
+                     struct ddp_err *err)
+{
+    static const char *const forms[] = {"%s/%s-idx%d-ubyte.gz", "%s/%s-idx%d-ubyte",
+                                        "%s/%s.idx%d-ubyte.gz", "%s/%s.idx%d-ubyte"};
+    for (size_t i = 0; i < DDP_COUNT_OF(forms); i++) {
+        int n = snprintf(path, path_bytes, forms[i], dir, part, ndim);
+        if (n < 0 || (size_t)n >= path_bytes)
+            return ddp_fail(err, DDP_ENOINPUT, "the path of the data folder is too long");
+        /* Whatever is there, readable or not, is opened next, and says what is wrong with it. */
+        if (access(path, F_OK) == 0 || errno == EACCES)
+            return 0;
+    }
+    return ddp_fail(err, DDP_ENOINPUT, "no file '%s-idx%d-ubyte' or '%s-idx%d-ubyte.gz' in '%s'",
+                    part, ndim, part, ndim, dir);
+}
+
+static int read_half(const char *dir, const char *half, struct ddp_images *out, struct ddp_err *err)
+{
+    char path[PATH_MAX], part[32];
+    uint32_t dims[3], label_count;
+    snprintf(part, sizeof part, "%s-images", half);
+    DDP_TRY(find_file(dir, part, 3, path, sizeof path, err));
+    DDP_TRY(ddp_idx_read(path, 3, dims, &out->pixels, err));
+    if (dims[1] > SIDE_MAX || dims[2] > SIDE_MAX)
+        return ddp_fail(err, DDP_EINPUT, "'%s' holds images of %u x %u, at most %d x %d is legal",
+                        path, dims[1], dims[2], SIDE_MAX, SIDE_MAX);
+    snprintf(part, sizeof part, "%s-labels", half);
+    DDP_TRY(find_file(dir, part, 1, path, sizeof path, err));
+    DDP_TRY(ddp_idx_read(path, 1, &label_count, &out->labels, err));
+    if (label_count != dims[0])
+        return ddp_fail(err, DDP_EINPUT, "'%s' has %u labels for %u images", path, label_count,
+                        dims[0]);
+    for (uint32_t i = 0; i < label_count; i++)
+        if (out->labels[i] >= CLASSES)
+            return ddp_fail(err, DDP_EINPUT, "label %u of '%s' is %u, at most %d is legal", i, path,
+                            out->labels[i], CLASSES - 1);
+    out->count = dims[0];
+    out->channels = 1;
+    out->height = (int)dims[1];
+    out->width = (int)dims[2];
+    out->classes = CLASSES;
+    return 0;
+}
+
+int ddp_dataset_read_idx_dir(const char *dir, const char *name, const char *package,
+                             struct ddp_dataset *out, struct ddp_err *err)
+{
+    struct ddp_dataset set;
+    int rc;
+    memset(&set, 0, sizeof set);
+    DDP_TRY_GOTO(read_half(dir, "train", &set.train, err), err_set);
+    DDP_TRY_GOTO(read_half(dir, "t10k", &set.eval, err), err_set);
+    if (set.train.height != set.eval.height || set.train.width != set.eval.width) {
+        rc = ddp_fail(err, DDP_EINPUT, "'%s': training images are %d x %d, evaluation's %d x %d",
+                      dir, set.train.height, set.train.width, set.eval.height, set.eval.width);
+        goto err_set;
+    }
+    snprintf(set.name, sizeof set.name, "%s", name);
+    *out = set;
+    return 0;
+
+err_set:
+    ddp_dataset_release(&set);
+    if (rc == DDP_ENOINPUT)
+        ddp_dataset_hint(package, err);
+    return rc;
+}

@@ -1,0 +1,137 @@
+/* The layers on the CPU: products by CBLAS, all else by nn_kernels.h.
+ *
+ * A chunk of m images is unfolded to col [in_c*k*k][m*positions], images side by side: then the
+ * convolution of all of them is one product, and its result y [out_c][m*positions] lies channel by
+ * channel, as the next layer's unfolding wants to read it. */
+#include "model/layers.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/blas.h"
+
+static int out_h(const struct ddp_conv_shape *s)
+{
+    return s->in_h - s->k + 1;
+}
+
+static int out_w(const struct ddp_conv_shape *s)
+{
+    return s->in_w - s->k + 1;
+}
+
+/* Weights of one output channel; the inner dimension of the product. */
+static int taps(const struct ddp_conv_shape *s)
+{
+    return s->in_c * s->k * s->k;
+}
+
+static size_t col_count(const struct ddp_conv_pool *layer)
+{
+    const struct ddp_conv_shape *s = &layer->shape;
+    return (size_t)taps(s) * (size_t)layer->chunk * (size_t)(out_h(s) * out_w(s));
+}
+
+size_t ddp_conv_pool_scratch(const struct ddp_conv_pool *layer)
+{
+    const struct ddp_conv_shape *s = &layer->shape;
+    return col_count(layer) +
+           (size_t)s->out_c * (size_t)layer->chunk * (size_t)(out_h(s) * out_w(s));
+}
+
+void ddp_conv_pool_forward(const struct ddp_conv_pool *layer, int n, const float *x,
+                           struct ddp_view xv, const float *w, const float *b, float *out,
+                           struct ddp_view outv, uint8_t *which, float *scratch)
+{
+    const struct ddp_conv_shape *s = &layer->shape;
+    const int positions = out_h(s) * out_w(s), k = taps(s);
+    float *col = scratch, *y = scratch + col_count(layer);
+    for (int first = 0; first < n; first += layer->chunk) {
+        int m = DDP_MIN(layer->chunk, n - first), cols = m * positions;
+        layer->kernels->im2col(s, m, x + (size_t)first * xv.image, xv, col);
+        ddp_sgemm(0, 0, s->out_c, cols, k, 1.0f, w, k, col, cols, 0.0f, y, cols);
+        layer->kernels->bias_relu_pool(s->out_c, m, out_h(s), out_w(s), y, b,
+                                       out + (size_t)first * outv.image, outv, which);
+        which += (size_t)s->out_c * (size_t)cols / 4;
+    }
+}
+
+void ddp_conv_pool_backward(const struct ddp_conv_pool *layer, int n, const float *x,
+                            struct ddp_view xv, const float *w, const float *dout,
+                            struct ddp_view doutv, const uint8_t *which, float *dw, float *db,
+                            float *dx, struct ddp_view dxv, float *scratch)
+{
+    const struct ddp_conv_shape *s = &layer->shape;
+    const int positions = out_h(s) * out_w(s), k = taps(s);
+    float *col = scratch, *dy = scratch + col_count(layer);
+    memset(dw, 0, sizeof *dw * (size_t)s->out_c * (size_t)k);
+    memset(db, 0, sizeof *db * (size_t)s->out_c);
+    for (int first = 0; first < n; first += layer->chunk) {
+        int m = DDP_MIN(layer->chunk, n - first), cols = m * positions;
+        layer->kernels->unpool(s->out_c, m, out_h(s), out_w(s), dout + (size_t)first * doutv.image,
+                               doutv, which, dy);
+        which += (size_t)s->out_c * (size_t)cols / 4;
+        layer->kernels->row_sums(s->out_c, (size_t)cols, dy, db);
+        layer->kernels->im2col(s, m, x + (size_t)first * xv.image, xv, col);
+        ddp_sgemm(0, 1, s->out_c, k, cols, 1.0f, dy, cols, col, cols, 1.0f, dw, k);
+        if (!dx)
+            continue;
+        /* col is used up: its gradient takes its place. */
+        ddp_sgemm(1, 0, k, cols, s->out_c, 1.0f, w, k, dy, cols, 0.0f, col, cols);
+        layer->kernels->col2im(s, m, col, dx + (size_t)first * dxv.image, dxv);
+    }
+}
+
+void ddp_linear_forward(const struct ddp_linear *layer, int n, const float *x, const float *w,
+                        const float *b, float *y)
+{
+    ddp_sgemm(0, 1, n, layer->out, layer->in, 1.0f, x, layer->in, w, layer->in, 0.0f, y,
+              layer->out);
+    layer->kernels->bias(n, layer->out, b, layer->relu, y);
+}
+
+void ddp_linear_backward(const struct ddp_linear *layer, int n, const float *x, const float *w,
+                         const float *y, float *dy, float *dw, float *db, float *dx)
+{
+    if (layer->relu)
+        layer->kernels->relu_backward((size_t)n * (size_t)layer->out, y, dy);
+    layer->kernels->column_sums(n, layer->out, dy, db);
+    if (n == 0)
+        memset(dw, 0, sizeof *dw * (size_t)layer->out * (size_t)layer->in);
+    else
+        ddp_sgemm(1, 0, layer->out, layer->in, n, 1.0f, dy, layer->out, x, layer->in, 0.0f, dw,
+                  layer->in);
+    if (dx)
+        ddp_sgemm(0, 0, n, layer->in, layer->out, 1.0f, dy, layer->out, w, layer->in, 0.0f, dx,
+                  layer->in);
+}
+
+void ddp_softmax_loss(int n, int classes, const float *logits, const uint8_t *labels, float scale,
+                      double *loss_sum, int *correct, float *d)
+{
+    double loss = 0.0;
+    int hits = 0;
+    for (int i = 0; i < n; i++, logits += classes) {
+        int best = 0;
+        double sum = 0.0;
+        for (int c = 1; c < classes; c++)
+            if (logits[c] > logits[best])
+                best = c;
+        double top = logits[best];
+        for (int c = 0; c < classes; c++)
+            sum += exp((double)logits[c] - top);
+        /* -log(softmax), shifted by the largest so that nothing overflows. */
+        loss += log(sum) + top - (double)logits[labels[i]];
+        hits += best == labels[i];
+        if (!d)
+            continue;
+        for (int c = 0; c < classes; c++) {
+            double p = exp((double)logits[c] - top) / sum;
+            d[c] = (float)((double)scale * (p - (c == labels[i] ? 1.0 : 0.0)));
+        }
+        d += classes;
+    }
+    *loss_sum = loss;
+    *correct = hits;
+}

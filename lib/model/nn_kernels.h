@@ -1,0 +1,68 @@
+/* The loops of the layers that are not matrix products, at each SIMD level.
+ *
+ * For the layers (layers_cblas.c) only. All f32. Each level gives the same bits: an element's sum
+ * is always taken in the same order, and sums over elements use 16 fixed lanes. Nothing here
+ * allocates or fails. */
+#ifndef DDP_MODEL_NN_KERNELS_H
+#define DDP_MODEL_NN_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cpuinfo.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where image n of channel c of a batch begins: c * channel + n * image elements in; its pixels
+ * [h][w] are contiguous. NCHW: {h*w, c*h*w}; CNHW: {n*h*w, h*w}. */
+struct ddp_view {
+    size_t channel, image;
+};
+
+/* A convolution: square kernel k x k, stride 1, no padding; out = in - k + 1. */
+struct ddp_conv_shape {
+    int in_c, in_h, in_w, out_c, k;
+};
+
+/* What a position of a 2 x 2 window gave its maximum: 0..3 row by row, or none, when ReLU cut it.
+ */
+#define DDP_POOL_NONE 4
+
+struct ddp_nn_kernels {
+    /* col [in_c][k][k][n][out_h][out_w] = the pixel of x that this weight meets there. */
+    void (*im2col)(const struct ddp_conv_shape *s, int n, const float *x, struct ddp_view xv,
+                   float *col);
+    /* dx = for each pixel the sum of what im2col copied it to, kernel rows first. */
+    void (*col2im)(const struct ddp_conv_shape *s, int n, const float *col, float *dx,
+                   struct ddp_view dxv);
+    /* y [c][n][h][w], h and w even; out [h/2][w/2] = max(0, bias[c] + largest of the window), the
+     * first of equals in which [c][n][h/2][w/2]. */
+    void (*bias_relu_pool)(int c, int n, int h, int w, const float *y, const float *bias,
+                           float *out, struct ddp_view outv, uint8_t *which);
+    /* Back again: dy [c][n][h][w] = dout at the window's maximum, 0 elsewhere. */
+    void (*unpool)(int c, int n, int h, int w, const float *dout, struct ddp_view doutv,
+                   const uint8_t *which, float *dy);
+    /* y [rows][cols] += bias[cols]; with relu also max(0, .). */
+    void (*bias)(int rows, int cols, const float *bias, int relu, float *y);
+    /* dy[i] = y[i] > 0 ? dy[i] : 0. */
+    void (*relu_backward)(size_t count, const float *y, float *dy);
+    /* sums[r] += sum of a[r][cols]. */
+    void (*row_sums)(int rows, size_t cols, const float *a, float *sums);
+    /* sums[c] = sum over rows of a[rows][cols]. */
+    void (*column_sums)(int rows, int cols, const float *a, float *sums);
+};
+
+/* The highest level this processor has and DDPBENCH_SIMD allows. */
+enum ddp_simd ddp_nn_simd(void);
+/* The kernels of a level, which the processor must have. Never NULL. */
+const struct ddp_nn_kernels *ddp_nn_kernels(enum ddp_simd level);
+
+extern const struct ddp_nn_kernels ddp_nn_kernels_scalar, ddp_nn_kernels_avx2,
+    ddp_nn_kernels_avx512;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

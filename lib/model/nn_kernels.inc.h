@@ -1,0 +1,255 @@
+/* The loops of nn_kernels.h in plain C, compiled once a SIMD level: DDP_NN_TABLE names the table,
+ * DDP_NN_COL2IM the level's col2im.
+ * The compiler vectorises them; -ffp-contract=off and no reassociation keep the bits equal. Sizes
+ * that the models here have are made constants (ROW_WIDTHS), which is what lets it unroll. */
+#include "model/nn_kernels.h"
+
+#include <string.h>
+
+#define LANES 16
+
+/* Runs CALL with w known to the compiler where it is one of the widths met often. */
+#define WITH_WIDTH(w, CALL)                                                                        \
+    do {                                                                                           \
+        switch (w) {                                                                               \
+        case 8: {                                                                                  \
+            enum { W = 8 };                                                                        \
+            CALL;                                                                                  \
+        } break;                                                                                   \
+        case 24: {                                                                                 \
+            enum { W = 24 };                                                                       \
+            CALL;                                                                                  \
+        } break;                                                                                   \
+        default: {                                                                                 \
+            const int W = (w);                                                                     \
+            CALL;                                                                                  \
+        } break;                                                                                   \
+        }                                                                                          \
+    } while (0)
+
+static inline __attribute__((always_inline)) void
+im2col_plane(const float *restrict x, int in_w, int out_h, int w, float *restrict col)
+{
+    for (int y = 0; y < out_h; y++)
+        memcpy(col + y * w, x + y * in_w, sizeof *x * (size_t)w);
+}
+
+static void im2col(const struct ddp_conv_shape *s, int n, const float *x, struct ddp_view xv,
+                   float *col)
+{
+    int out_h = s->in_h - s->k + 1, out_w = s->in_w - s->k + 1;
+    size_t plane = (size_t)out_h * (size_t)out_w;
+    for (int c = 0; c < s->in_c; c++)
+        for (int tap = 0; tap < s->k * s->k; tap++) {
+            const float *from = x + (size_t)c * xv.channel + (tap / s->k) * s->in_w + tap % s->k;
+            for (int i = 0; i < n; i++, col += plane, from += xv.image)
+                WITH_WIDTH(out_w, im2col_plane(from, s->in_w, out_h, W, col));
+        }
+}
+
+/* One row of one image at a time: it stays in registers or L1 while k*k rows of col are added. */
+static inline __attribute__((always_inline)) void col2im_plane(int in_h, int in_w, int k, int w,
+                                                               const float *restrict col,
+                                                               size_t tap_stride,
+                                                               float *restrict dx)
+{
+    int out_h = in_h - k + 1;
+    for (int y = 0; y < in_h; y++) {
+        float *row = dx + y * in_w;
+        memset(row, 0, sizeof *row * (size_t)in_w);
+        for (int ky = 0; ky < k; ky++) {
+            int from = y - ky;
+            if (from < 0 || from >= out_h)
+                continue;
+            for (int kx = 0; kx < k; kx++) {
+                const float *add = col + (size_t)(ky * k + kx) * tap_stride + from * w;
+                for (int i = 0; i < w; i++)
+                    row[kx + i] += add[i];
+            }
+        }
+    }
+}
+
+static void col2im(const struct ddp_conv_shape *s, int n, const float *col, float *dx,
+                   struct ddp_view dxv)
+{
+    int out_h = s->in_h - s->k + 1, out_w = s->in_w - s->k + 1;
+    size_t plane = (size_t)out_h * (size_t)out_w, tap_stride = (size_t)n * plane;
+    for (int c = 0; c < s->in_c; c++, col += tap_stride * (size_t)(s->k * s->k))
+        for (int i = 0; i < n; i++)
+            WITH_WIDTH(out_w,
+                       col2im_plane(s->in_h, s->in_w, s->k, W, col + (size_t)i * plane, tap_stride,
+                                    dx + (size_t)c * dxv.channel + (size_t)i * dxv.image));
+}
+
+/* Four windows side by side: GCC's and clang's vectors, which every level compiles to what it has.
+ * Loops over pairs of floats are what the vectoriser does badly. */
+typedef float v4f __attribute__((vector_size(16)));
+typedef int32_t v4i __attribute__((vector_size(16)));
+typedef uint8_t v4b __attribute__((vector_size(4)));
+
+static inline v4f load4(const float *p)
+{
+    v4f v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline void store4(float *p, v4f v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+static inline v4i choose(v4i mask, v4i yes, v4i no)
+{
+    return (mask & yes) | (~mask & no);
+}
+
+/* Windows i .. i+3 of the row pair at y. */
+static inline void pool_four(const float *y, int w, int i, float bias, float *out, uint8_t *which)
+{
+    v4f t0 = load4(y + 2 * i), t1 = load4(y + 2 * i + 4);
+    v4f l0 = load4(y + w + 2 * i), l1 = load4(y + w + 2 * i + 4);
+    v4f a = __builtin_shufflevector(t0, t1, 0, 2, 4, 6);
+    v4f b = __builtin_shufflevector(t0, t1, 1, 3, 5, 7);
+    v4f c = __builtin_shufflevector(l0, l1, 0, 2, 4, 6);
+    v4f d = __builtin_shufflevector(l0, l1, 1, 3, 5, 7);
+    v4i right_top = b > a, right_low = d > c;
+    v4f top = (v4f)choose(right_top, (v4i)b, (v4i)a), low = (v4f)choose(right_low, (v4i)d, (v4i)c);
+    v4i is_low = low > top;
+    v4f v = (v4f)choose(is_low, (v4i)low, (v4i)top) + bias;
+    /* A true comparison is -1. */
+    v4i at = choose(is_low, 2 - right_low, -right_top), positive = v > 0.0f;
+    v4b bytes = __builtin_convertvector(choose(positive, at, (v4i){} + DDP_POOL_NONE), v4b);
+    store4(out + i, (v4f)(positive & (v4i)v));
+    memcpy(which + i, &bytes, sizeof bytes);
+}
+
+static inline void pool_one(const float *y, int w, int i, float bias, float *out, uint8_t *which)
+{
+    float a = y[2 * i], b = y[2 * i + 1], c = y[w + 2 * i], d = y[w + 2 * i + 1];
+    float top = b > a ? b : a, low = d > c ? d : c;
+    int at = low > top ? (d > c ? 3 : 2) : (b > a ? 1 : 0);
+    float v = (low > top ? low : top) + bias;
+    out[i] = v > 0.0f ? v : 0.0f;
+    which[i] = (uint8_t)(v > 0.0f ? at : DDP_POOL_NONE);
+}
+
+static inline __attribute__((always_inline)) void pool_plane(const float *restrict y, int h, int w,
+                                                             float bias, float *restrict out,
+                                                             uint8_t *restrict which)
+{
+    for (int r = 0; r < h / 2; r++, y += 2 * w, out += w / 2, which += w / 2) {
+        int i = 0;
+        for (; i + 4 <= w / 2; i += 4)
+            pool_four(y, w, i, bias, out, which);
+        for (; i < w / 2; i++)
+            pool_one(y, w, i, bias, out, which);
+    }
+}
+
+static void bias_relu_pool(int c, int n, int h, int w, const float *y, const float *bias,
+                           float *out, struct ddp_view outv, uint8_t *which)
+{
+    size_t plane = (size_t)h * (size_t)w;
+    for (int ch = 0; ch < c; ch++)
+        for (int i = 0; i < n; i++, y += plane, which += plane / 4)
+            WITH_WIDTH(w,
+                       pool_plane(y, h, W, bias[ch],
+                                  out + (size_t)ch * outv.channel + (size_t)i * outv.image, which));
+}
+
+static inline void unpool_four(const float *d, const uint8_t *which, int w, int i, float *dy)
+{
+    v4b bytes;
+    memcpy(&bytes, which + i, sizeof bytes);
+    v4i at = __builtin_convertvector(bytes, v4i), v = (v4i)load4(d + i);
+    v4f a = (v4f)((at == 0) & v), b = (v4f)((at == 1) & v);
+    v4f c = (v4f)((at == 2) & v), e = (v4f)((at == 3) & v);
+    store4(dy + 2 * i, __builtin_shufflevector(a, b, 0, 4, 1, 5));
+    store4(dy + 2 * i + 4, __builtin_shufflevector(a, b, 2, 6, 3, 7));
+    store4(dy + w + 2 * i, __builtin_shufflevector(c, e, 0, 4, 1, 5));
+    store4(dy + w + 2 * i + 4, __builtin_shufflevector(c, e, 2, 6, 3, 7));
+}
+
+static inline __attribute__((always_inline)) void unpool_plane(const float *restrict d,
+                                                               const uint8_t *restrict which, int h,
+                                                               int w, float *restrict dy)
+{
+    for (int r = 0; r < h / 2; r++, dy += 2 * w, d += w / 2, which += w / 2) {
+        int i = 0;
+        for (; i + 4 <= w / 2; i += 4)
+            unpool_four(d, which, w, i, dy);
+        for (; i < w / 2; i++) {
+            dy[2 * i] = which[i] == 0 ? d[i] : 0.0f;
+            dy[2 * i + 1] = which[i] == 1 ? d[i] : 0.0f;
+            dy[w + 2 * i] = which[i] == 2 ? d[i] : 0.0f;
+            dy[w + 2 * i + 1] = which[i] == 3 ? d[i] : 0.0f;
+        }
+    }
+}
+
+static void unpool(int c, int n, int h, int w, const float *dout, struct ddp_view doutv,
+                   const uint8_t *which, float *dy)
+{
+    size_t plane = (size_t)h * (size_t)w;
+    for (int ch = 0; ch < c; ch++)
+        for (int i = 0; i < n; i++, dy += plane, which += plane / 4)
+            WITH_WIDTH(w, unpool_plane(dout + (size_t)ch * doutv.channel + (size_t)i * doutv.image,
+                                       which, h, W, dy));
+}
+
+static void add_bias(int rows, int cols, const float *restrict bias, int relu, float *restrict y)
+{
+    for (int r = 0; r < rows; r++, y += cols)
+        if (relu)
+            for (int c = 0; c < cols; c++) {
+                float v = y[c] + bias[c];
+                y[c] = v > 0.0f ? v : 0.0f;
+            }
+        else
+            for (int c = 0; c < cols; c++)
+                y[c] += bias[c];
+}
+
+static void relu_backward(size_t count, const float *restrict y, float *restrict dy)
+{
+    for (size_t i = 0; i < count; i++)
+        dy[i] = y[i] > 0.0f ? dy[i] : 0.0f;
+}
+
+static void row_sums(int rows, size_t cols, const float *a, float *sums)
+{
+    for (int r = 0; r < rows; r++, a += cols) {
+        float lane[LANES] = {0};
+        size_t c = 0;
+        for (; c + LANES <= cols; c += LANES)
+            for (int l = 0; l < LANES; l++)
+                lane[l] += a[c + (size_t)l];
+        for (int l = 0; c < cols; c++, l++)
+            lane[l] += a[c];
+        for (int half = LANES / 2; half > 0; half /= 2)
+            for (int l = 0; l < half; l++)
+                lane[l] += lane[l + half];
+        sums[r] += lane[0];
+    }
+}
+
+static void column_sums(int rows, int cols, const float *restrict a, float *restrict sums)
+{
+    memset(sums, 0, sizeof *sums * (size_t)cols);
+    for (int r = 0; r < rows; r++, a += cols)
+        for (int c = 0; c < cols; c++)
+            sums[c] += a[c];
+}
+
+const struct ddp_nn_kernels DDP_NN_TABLE = {
+    .im2col = im2col,
+    .col2im = DDP_NN_COL2IM,
+    .bias_relu_pool = bias_relu_pool,
+    .unpool = unpool,
+    .bias = add_bias,
+    .relu_backward = relu_backward,
+    .row_sums = row_sums,
+    .column_sums = column_sums,
+};

@@ -1,0 +1,164 @@
+/* Where a result comes from. The environment is an allow-list: a record is made to be shared. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/conf.h"
+#include "base/cpuinfo.h"
+#include "base/mem.h"
+#include "base/sysinfo.h"
+#include "build_facts.h"
+#include "record/provenance.h"
+
+/* Prefixes end in '_'; everything else is a whole name. */
+static const char *const allowed[] = {
+    "OMP_", "OMPI_MCA_", "MPICH_", "UCX_", "NCCL_", "DDPBENCH_", "CUDA_VISIBLE_DEVICES",
+    /* threads of the BLAS libraries */
+    "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "GOTO_NUM_THREADS",
+    /* the job */
+    "SLURM_JOB_ID", "SLURM_JOB_NUM_NODES", "SLURM_NNODES", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE",
+    "SLURM_CPUS_PER_TASK", "SLURM_CPU_BIND", "SLURM_JOB_PARTITION",
+    /* the launchers' own: comm/launcher.c reads these */
+    "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+    "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
+    "PMIX_RANK", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "RANK", "WORLD_SIZE",
+    "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
+
+/* What Open MPI's daemon passes to its children in this form is no setting of the user, changes
+ * with every run, and holds addresses of the machine. */
+static const char *const internal[] = {"OMPI_MCA_orte_", "OMPI_MCA_ess_", "OMPI_MCA_pmix",
+                                       "OMPI_MCA_initial_wdir"};
+
+static const char *const secret[] = {"KEY", "TOKEN", "SECRET", "PASS", "CRED"};
+
+static bool starts_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* Does `text` hold `word` (upper case) in any case? */
+static bool holds_word(const char *text, const char *word)
+{
+    for (; *text; text++) {
+        size_t i = 0;
+        while (word[i] && toupper((unsigned char)text[i]) == word[i])
+            i++;
+        if (!word[i])
+            return true;
+    }
+    return false;
+}
+
+bool ddp_provenance_env_allowed(const char *variable)
+{
+    for (size_t i = 0; i < DDP_COUNT_OF(secret); i++) {
+        if (holds_word(variable, secret[i]))
+            return false;
+    }
+    for (size_t i = 0; i < DDP_COUNT_OF(internal); i++) {
+        if (starts_with(variable, internal[i]))
+            return false;
+    }
+    for (size_t i = 0; i < DDP_COUNT_OF(allowed); i++) {
+        const char *a = allowed[i];
+        if (a[strlen(a) - 1] == '_' ? starts_with(variable, a) : strcmp(variable, a) == 0)
+            return true;
+    }
+    return false;
+}
+
+const struct ddp_build *ddp_build_info(void)
+{
+    static const struct ddp_build clean = {DDP_VERSION, DDP_COMMIT, DDP_COMPILER, DDP_CFLAGS,
+                                           false};
+    static const struct ddp_build dirty = {DDP_VERSION, DDP_COMMIT, DDP_COMPILER, DDP_CFLAGS, true};
+    return strstr(DDP_COMMIT, "-dirty") ? &dirty : &clean;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    return strcmp(((const struct ddp_env_entry *)a)->key, ((const struct ddp_env_entry *)b)->key);
+}
+
+/* The name of an environment line, when it may be recorded and fits. */
+static bool allowed_name(const char *line, char *name, size_t name_bytes)
+{
+    const char *equals = strchr(line, '=');
+    if (!equals || (size_t)(equals - line) >= name_bytes)
+        return false;
+    memcpy(name, line, (size_t)(equals - line));
+    name[equals - line] = '\0';
+    return ddp_provenance_env_allowed(name);
+}
+
+static int fill_environment(struct ddp_record *record, struct ddp_err *err)
+{
+    size_t lines = 0;
+    while (environ && environ[lines])
+        lines++;
+    struct ddp_env_entry *entries = NULL;
+    int count = 0;
+    for (size_t i = 0; i < lines; i++) {
+        char name[sizeof entries->key];
+        if (!allowed_name(environ[i], name, sizeof name))
+            continue;
+        struct ddp_env_entry *more = ddp_realloc_array(entries, (size_t)count + 1, sizeof *entries);
+        if (!more) {
+            free(entries);
+            return ddp_fail(err, DDP_ENOMEM, "no memory for the environment's record");
+        }
+        entries = more;
+        snprintf(entries[count].key, sizeof entries[count].key, "%s", name);
+        snprintf(entries[count].value, sizeof entries[count].value, "%s",
+                 environ[i] + strlen(name) + 1);
+        count++;
+    }
+    if (count > 0)
+        qsort(entries, (size_t)count, sizeof *entries, compare_entries);
+    free(record->environment);
+    record->environment = entries;
+    record->environment_count = count;
+    return 0;
+}
+
+static int fill_host(struct ddp_record *record, int ranks, struct ddp_err *err)
+{
+    struct ddp_sysinfo info;
+    struct ddp_host host;
+    ddp_sysinfo_read(&info);
+    memset(&host, 0, sizeof host);
+    snprintf(host.name, sizeof host.name, "%s", info.host);
+    snprintf(host.cpu, sizeof host.cpu, "%s", info.cpu);
+    snprintf(host.kernel, sizeof host.kernel, "%s", info.kernel);
+    snprintf(host.governor, sizeof host.governor, "%s", info.governor);
+    host.ranks = ranks;
+    host.cores = info.cores;
+    host.memory_bytes = info.memory_bytes;
+    host.load = info.load;
+    return ddp_record_add_host(record, &host, err);
+}
+
+/* The level the CPU device runs at: the best there is, or what DDPBENCH_SIMD caps it to. */
+static enum ddp_simd simd_level(void)
+{
+    const char *cap = ddp_conf_get(DDP_CONF_SIMD);
+    int level = (int)ddp_cpu_best_simd();
+    int most = cap ? ddp_simd_parse(cap) : -1;
+    return (enum ddp_simd)(most >= 0 && most < level ? most : level);
+}
+
+int ddp_provenance_fill(struct ddp_record *record, const char *command, int argc, char *const *argv,
+                        int ranks, struct ddp_err *err)
+{
+    snprintf(record->command, sizeof record->command, "%s", command);
+    snprintf(record->simd, sizeof record->simd, "%s", ddp_simd_name(simd_level()));
+    record->argc = argc;
+    record->argv = argv;
+    ddp_clock_iso8601(record->started, sizeof record->started);
+    ddp_clock_measure(&record->timer_cost_ns, &record->timer_resolution_ns);
+    DDP_TRY(fill_host(record, ranks, err));
+    return fill_environment(record, err);
+}

@@ -1,0 +1,201 @@
+/* The result record: growing arrays of plain data, and the metrics derived from a point. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "record/record.h"
+
+const char *ddp_placement_name(enum ddp_placement p)
+{
+    return p == DDP_IN_PLACE ? "in" : "out";
+}
+
+const char *ddp_memory_name(enum ddp_memory m)
+{
+    return m == DDP_MEMORY_REGISTERED ? "registered" : "private";
+}
+
+const char *ddp_check_name(enum ddp_check c)
+{
+    return c == DDP_CHECK_OFF ? "off" : c == DDP_CHECK_ONCE ? "once" : "all";
+}
+
+void ddp_point_id(const struct ddp_point_spec *s, char *out, unsigned long out_bytes)
+{
+    snprintf(out, out_bytes, "%s/%s/%s/%s/%s/r%d/%s/%s/n%d/%llu/%s/%d", ddp_coll_name(s->coll),
+             s->backend, s->algorithm, ddp_dtype_name(s->dtype), ddp_op_name(s->op), s->root,
+             ddp_placement_name(s->placement), ddp_memory_name(s->memory), s->ranks,
+             (unsigned long long)s->requested_bytes, s->compress, s->partial);
+}
+
+/* Is the exchange a dense one, which bandwidths are defined for? */
+static bool is_dense(const struct ddp_point *p)
+{
+    bool compressed = p->spec.compress[0] && strcmp(p->spec.compress, "none") != 0;
+    return !compressed && p->spec.partial == 0;
+}
+
+/* S/t in bytes per ns, which is GB (1e9) per second. */
+static double rate(const struct ddp_point *p, double ns)
+{
+    if (!(ns > 0) || p->spec.size_bytes == 0 || p->spec.ranks < 2)
+        return NAN;
+    return (double)p->spec.size_bytes / ns;
+}
+
+double ddp_point_algbw_GBps(const struct ddp_point *p, double ns)
+{
+    return is_dense(p) ? rate(p, ns) : NAN;
+}
+
+double ddp_point_busbw_GBps(const struct ddp_point *p, double ns)
+{
+    return ddp_point_algbw_GBps(p, ns) * ddp_coll_busbw_factor(p->spec.coll, p->spec.ranks);
+}
+
+double ddp_point_effective_GBps(const struct ddp_point *p, double ns)
+{
+    if (is_dense(p))
+        return NAN;
+    return rate(p, ns) * ddp_coll_busbw_factor(p->spec.coll, p->spec.ranks);
+}
+
+void ddp_point_init(struct ddp_point *p)
+{
+    struct ddp_summary none = {0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+    memset(p, 0, sizeof *p);
+    p->time_ns = none;
+    snprintf(p->spec.compress, sizeof p->spec.compress, "none");
+    for (int i = 0; i < 3; i++)
+        p->rank_mean_ns[i] = p->phase_ns[i] = NAN;
+    p->wire_bytes_per_rank = NAN;
+    p->achieved_density = p->threshold = p->density = NAN;
+    p->overflow_count = -1;
+    p->skew_start_ns = p->skew_exit_ns = NAN;
+    p->pingpong_ns[0] = p->pingpong_ns[1] = NAN;
+    p->page_bytes = -1;
+    p->bound_GBps = p->bound_ns = p->bound_fraction = NAN;
+    p->check_elements = p->check_wrong = -1;
+}
+
+void ddp_epoch_init(struct ddp_epoch *e)
+{
+    memset(e, 0, sizeof *e);
+    e->train_loss = e->train_accuracy = e->eval_loss = e->eval_accuracy = NAN;
+    e->seconds = e->compute_seconds = e->exchange_seconds = e->exposed_seconds = NAN;
+    e->images_per_second = e->wire_bytes_per_rank = e->achieved_density = NAN;
+    e->peak_memory_bytes = -1;
+}
+
+void ddp_train_run_init(struct ddp_train_run *r)
+{
+    memset(r, 0, sizeof *r);
+    r->max_steps = -1;
+    r->target_accuracy = NAN;
+    r->target_epoch = -1;
+    r->target_seconds = r->target_wire_bytes = NAN;
+    r->total_seconds = r->total_wire_bytes = NAN;
+}
+
+void ddp_record_init(struct ddp_record *record)
+{
+    memset(record, 0, sizeof *record);
+    record->status = DDP_STATUS_PARTIAL;
+    record->seed = -1;
+    record->timer_cost_ns = record->timer_resolution_ns = NAN;
+}
+
+void ddp_record_release(struct ddp_record *record)
+{
+    for (int i = 0; i < record->point_count; i++)
+        free(record->samples[i]);
+    for (int i = 0; i < record->train_count; i++)
+        free(record->train[i].epochs);
+    free(record->points);
+    free(record->samples);
+    free(record->train);
+    free(record->hosts);
+    free(record->environment);
+    ddp_record_init(record);
+}
+
+/* Room for one more point in both parallel arrays. */
+static int grow_points(struct ddp_record *record, struct ddp_err *err)
+{
+    if (record->point_count < record->point_capacity)
+        return 0;
+    int capacity = record->point_capacity ? record->point_capacity * 2 : 16;
+    struct ddp_point *points =
+        ddp_realloc_array(record->points, (size_t)capacity, sizeof *record->points);
+    if (points)
+        record->points = points;
+    double **samples =
+        ddp_realloc_array(record->samples, (size_t)capacity, sizeof *record->samples);
+    if (samples)
+        record->samples = samples;
+    if (!points || !samples)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a record of %d points", capacity);
+    record->point_capacity = capacity;
+    return 0;
+}
+
+int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
+                         const double *samples, struct ddp_err *err)
+{
+    double *copy = NULL;
+    DDP_TRY(grow_points(record, err));
+    if (p->sample_count > 0) {
+        copy = ddp_calloc((size_t)p->sample_count, sizeof *copy);
+        if (!copy)
+            return ddp_fail(err, DDP_ENOMEM, "no memory for %lld samples",
+                            (long long)p->sample_count);
+        memcpy(copy, samples, (size_t)p->sample_count * sizeof *copy);
+    }
+    record->points[record->point_count] = *p;
+    record->samples[record->point_count] = copy;
+    record->point_count++;
+    return 0;
+}
+
+int ddp_record_add_train(struct ddp_record *record, const struct ddp_train_run *run,
+                         struct ddp_err *err)
+{
+    struct ddp_train_run *train =
+        ddp_realloc_array(record->train, (size_t)record->train_count + 1, sizeof *train);
+    if (!train)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the record of a training run");
+    record->train = train;
+    train[record->train_count] = *run;
+    train[record->train_count].epochs = NULL;
+    train[record->train_count].epoch_count = 0;
+    record->train_count++;
+    return 0;
+}
+
+int ddp_record_add_epoch(struct ddp_record *record, const struct ddp_epoch *epoch,
+                         struct ddp_err *err)
+{
+    if (record->train_count == 0)
+        return ddp_fail(err, DDP_EINTERNAL, "epoch %d belongs to no training run", epoch->epoch);
+    struct ddp_train_run *run = &record->train[record->train_count - 1];
+    struct ddp_epoch *epochs =
+        ddp_realloc_array(run->epochs, (size_t)run->epoch_count + 1, sizeof *epochs);
+    if (!epochs)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the record of epoch %d", epoch->epoch);
+    run->epochs = epochs;
+    epochs[run->epoch_count++] = *epoch;
+    return 0;
+}
+
+int ddp_record_add_host(struct ddp_record *record, const struct ddp_host *host, struct ddp_err *err)
+{
+    struct ddp_host *hosts =
+        ddp_realloc_array(record->hosts, (size_t)record->host_count + 1, sizeof *hosts);
+    if (!hosts)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the record of host '%s'", host->name);
+    record->hosts = hosts;
+    hosts[record->host_count++] = *host;
+    return 0;
+}

@@ -1,0 +1,193 @@
+/* Reporters and the set of sinks they write to. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "report/report.h"
+#include "report/report_sink.h"
+
+#define DDP_REPORTER(symbol) extern const struct ddp_reporter ddp_reporter_##symbol;
+#include "report/report_list.h"
+#undef DDP_REPORTER
+
+static const struct ddp_reporter *const reporters[] = {
+#define DDP_REPORTER(symbol) &ddp_reporter_##symbol,
+#include "report/report_list.h"
+#undef DDP_REPORTER
+    NULL};
+
+const struct ddp_reporter *const *ddp_reporter_all(void)
+{
+    return reporters;
+}
+
+const struct ddp_reporter *ddp_reporter_find(const char *name)
+{
+    for (int i = 0; reporters[i]; i++) {
+        if (strcmp(reporters[i]->name, name) == 0)
+            return reporters[i];
+    }
+    return NULL;
+}
+
+struct output {
+    const struct ddp_reporter *reporter;
+    struct ddp_report_style style;
+    struct ddp_sink sink;
+};
+
+struct ddp_report_set {
+    struct output *outputs;
+    int count;
+};
+
+int ddp_report_open(struct ddp_report_set **out, struct ddp_err *err)
+{
+    *out = ddp_calloc(1, sizeof **out);
+    return *out ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the outputs");
+}
+
+static bool is_stdout(const struct output *o)
+{
+    return o->sink.kind == DDP_SINK_FD && o->sink.fd == STDOUT_FILENO;
+}
+
+bool ddp_report_has_stdout(const struct ddp_report_set *set)
+{
+    for (int i = 0; i < set->count; i++) {
+        if (is_stdout(&set->outputs[i]))
+            return true;
+    }
+    return false;
+}
+
+int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *reporter,
+                   const char *path, const struct ddp_report_style *style, struct ddp_err *err)
+{
+    struct output *outputs =
+        ddp_realloc_array(set->outputs, (size_t)set->count + 1, sizeof *outputs);
+    if (!outputs)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the outputs");
+    set->outputs = outputs;
+    struct output *added = &outputs[set->count];
+    added->reporter = reporter;
+    added->style = *style;
+    DDP_TRY(ddp_sink_open(&added->sink, path, reporter->document, err));
+    for (int i = 0; i < set->count; i++) {
+        if (!ddp_sink_same(&added->sink, &outputs[i].sink))
+            continue;
+        ddp_fail(err, DDP_EUSAGE, "both '%s' and '%s' would write to '%s'",
+                 outputs[i].reporter->name, reporter->name, added->sink.path);
+        ddp_sink_release(&added->sink);
+        return ddp_hint(err, "give one of them another file: --format %s=FILE", reporter->name);
+    }
+    set->count++;
+    return 0;
+}
+
+/* Writes what a reporter made; `whole`: it is a document. */
+static int flush_text(struct output *o, struct ddp_strbuf *text, bool whole, struct ddp_err *err)
+{
+    int rc = 0;
+    if (text->failed)
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory to write '%s'", o->sink.path);
+    else if (whole)
+        rc = ddp_sink_replace(&o->sink, text->text ? text->text : "", text->length, err);
+    else if (text->length > 0)
+        rc = ddp_sink_write(&o->sink, text->text, text->length, err);
+    ddp_strbuf_release(text);
+    return rc;
+}
+
+/* Rewrites every document; those that can be written only once wait for the end. */
+static int update_documents(struct ddp_report_set *set, const struct ddp_record *record, bool end,
+                            struct ddp_err *err)
+{
+    int first = 0;
+    for (int i = 0; i < set->count; i++) {
+        struct output *o = &set->outputs[i];
+        if (!o->reporter->document || (o->sink.once && !end))
+            continue;
+        struct ddp_strbuf text = DDP_STRBUF_INIT;
+        int rc = o->reporter->render(record, &text, err);
+        if (rc == 0)
+            rc = flush_text(o, &text, true, err);
+        else
+            ddp_strbuf_release(&text);
+        if (first == 0)
+            first = rc;
+    }
+    return first;
+}
+
+enum piece { PIECE_BEGIN, PIECE_POINT, PIECE_EPOCH };
+
+/* Documents first, then streams: what is printed is on disk. */
+static int update(struct ddp_report_set *set, const struct ddp_record *record, enum piece piece,
+                  struct ddp_err *err)
+{
+    int run = record->train_count - 1;
+    DDP_TRY(update_documents(set, record, false, err));
+    for (int i = 0; i < set->count; i++) {
+        struct output *o = &set->outputs[i];
+        struct ddp_strbuf text = DDP_STRBUF_INIT;
+        if (o->reporter->document)
+            continue;
+        if (piece == PIECE_BEGIN)
+            o->reporter->begin(record, &o->style, &text);
+        else if (piece == PIECE_POINT)
+            o->reporter->point(record, record->point_count - 1, &o->style, &text);
+        else
+            o->reporter->epoch(record, run, record->train[run].epoch_count - 1, &o->style, &text);
+        DDP_TRY(flush_text(o, &text, false, err));
+    }
+    return 0;
+}
+
+int ddp_report_begin(struct ddp_report_set *set, const struct ddp_record *record,
+                     struct ddp_err *err)
+{
+    return update(set, record, PIECE_BEGIN, err);
+}
+
+int ddp_report_point(struct ddp_report_set *set, const struct ddp_record *record,
+                     struct ddp_err *err)
+{
+    return update(set, record, PIECE_POINT, err);
+}
+
+int ddp_report_epoch(struct ddp_report_set *set, const struct ddp_record *record,
+                     struct ddp_err *err)
+{
+    return update(set, record, PIECE_EPOCH, err);
+}
+
+int ddp_report_end(struct ddp_report_set *set, const struct ddp_record *record, struct ddp_err *err)
+{
+    int first = update_documents(set, record, true, err);
+    for (int i = 0; i < set->count; i++) {
+        struct output *o = &set->outputs[i];
+        struct ddp_strbuf text = DDP_STRBUF_INIT;
+        int rc = 0;
+        if (!o->reporter->document) {
+            o->reporter->end(record, &o->style, &text);
+            rc = flush_text(o, &text, false, err);
+        }
+        if (rc == 0)
+            rc = ddp_sink_finish(&o->sink, err);
+        if (first == 0)
+            first = rc;
+    }
+    return first;
+}
+
+void ddp_report_close(struct ddp_report_set *set)
+{
+    if (!set)
+        return;
+    for (int i = 0; i < set->count; i++)
+        ddp_sink_release(&set->outputs[i].sink);
+    free(set->outputs);
+    free(set);
+}

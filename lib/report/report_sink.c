@@ -1,0 +1,327 @@
+/* Sinks: see the header. Every write, fsync, close and rename is checked; on a full disk write(2)
+ * may succeed and only a later call fail. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "report/report_sink.h"
+
+#define FIFO_DEADLINE_NS 10000000000 /* how long a named pipe may be without a reader */
+#define LINKS_MAX        40          /* as the kernel's own limit */
+
+static int cannot_create(const struct ddp_sink *sink, int error, struct ddp_err *err)
+{
+    return ddp_fail_errno(err, DDP_ECREATE, error, "cannot create '%s'", sink->path);
+}
+
+static int cannot_write(const struct ddp_sink *sink, int error, struct ddp_err *err)
+{
+    return ddp_fail_errno(err, DDP_EIO, error, "cannot write '%s'", sink->path);
+}
+
+/* The descriptor a path names by its number, or -1. */
+static int descriptor_of(const char *path)
+{
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    if (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0)
+        return STDOUT_FILENO;
+    if (strcmp(path, "/dev/stderr") == 0)
+        return STDERR_FILENO;
+    for (int i = 0; i < 2; i++) {
+        size_t n = strlen(folders[i]);
+        char *end;
+        if (strncmp(path, folders[i], n) != 0 || path[n] < '0' || path[n] > '9')
+            continue;
+        long fd = strtol(path + n, &end, 10);
+        if (*end == '\0' && fd <= INT_MAX)
+            return (int)fd;
+    }
+    return -1;
+}
+
+static int open_descriptor(struct ddp_sink *sink, int fd, struct ddp_err *err)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0)
+        return cannot_create(sink, errno, err);
+    if ((flags & O_ACCMODE) == O_RDONLY)
+        return cannot_create(sink, EBADF, err);
+    sink->kind = DDP_SINK_FD;
+    sink->fd = fd;
+    sink->once = true;
+    return 0;
+}
+
+/* Follows symbolic links of the last component, dangling ones too, into target[PATH_MAX]. */
+static int follow_links(struct ddp_sink *sink, char *target, struct ddp_err *err)
+{
+    if (strlen(sink->path) >= PATH_MAX)
+        return cannot_create(sink, ENAMETOOLONG, err);
+    strcpy(target, sink->path);
+    for (int i = 0; i < LINKS_MAX; i++) {
+        char link[PATH_MAX];
+        ssize_t n = readlink(target, link, sizeof link - 1);
+        if (n < 0)
+            return 0; /* no link, or nothing there */
+        link[n] = '\0';
+        char *slash = strrchr(target, '/');
+        size_t keep = link[0] == '/' || !slash ? 0 : (size_t)(slash + 1 - target);
+        if (keep + (size_t)n >= PATH_MAX)
+            return cannot_create(sink, ENAMETOOLONG, err);
+        memcpy(target + keep, link, (size_t)n + 1);
+    }
+    return cannot_create(sink, ELOOP, err);
+}
+
+/* Opens the folder of the target and keeps its last component. */
+static int open_folder(struct ddp_sink *sink, struct ddp_err *err)
+{
+    char *slash = strrchr(sink->target, '/');
+    const char *base = slash ? slash + 1 : sink->target;
+    struct stat st;
+    if (base[0] == '\0')
+        return cannot_create(sink, EISDIR, err);
+    if (strlen(base) >= sizeof sink->base)
+        return cannot_create(sink, ENAMETOOLONG, err);
+    strcpy(sink->base, base);
+    char saved = '\0';
+    if (slash) {
+        saved = slash[1];
+        slash[1] = '\0';
+    }
+    const char *folder = slash ? sink->target : ".";
+    sink->dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (sink->dir < 0 && errno == EACCES)
+        sink->dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int error = errno;
+    if (slash)
+        slash[1] = saved;
+    if (sink->dir < 0 || fstat(sink->dir, &st) != 0)
+        return cannot_create(sink, error, err);
+    sink->dir_device = st.st_dev;
+    sink->dir_inode = st.st_ino;
+    return 0;
+}
+
+/* Creates an empty file beside the target; its name into temp. Returns its descriptor, -1 with
+ * errno. */
+static int create_beside(const struct ddp_sink *sink, char temp[NAME_MAX + 1])
+{
+    uint64_t seed = ddp_mix64((uint64_t)ddp_now_ns() ^ ((uint64_t)getpid() << 32));
+    for (uint64_t i = 0; i < 100; i++) {
+        snprintf(temp, NAME_MAX + 1, ".%.200s.%08x.tmp", sink->base, (unsigned)ddp_mix64(seed + i));
+        int fd =
+            openat(sink->dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
+
+static int open_replace(struct ddp_sink *sink, bool exists, struct ddp_err *err)
+{
+    char temp[NAME_MAX + 1];
+    sink->kind = DDP_SINK_REPLACE;
+    if (exists && faccessat(sink->dir, sink->base, W_OK, AT_EACCESS) != 0)
+        return cannot_create(sink, errno, err);
+    int fd = create_beside(sink, temp);
+    if (fd < 0)
+        return cannot_create(sink, errno, err);
+    close(fd);
+    if (unlinkat(sink->dir, temp, 0) != 0)
+        return cannot_create(sink, errno, err);
+    return 0;
+}
+
+static int open_in_place(struct ddp_sink *sink, const struct stat *st, struct ddp_err *err)
+{
+    sink->once = true;
+    if (S_ISFIFO(st->st_mode)) {
+        /* Opened when there is something to say: its reader may come later. */
+        sink->kind = DDP_SINK_FIFO;
+        return access(sink->target, W_OK) == 0 ? 0 : cannot_create(sink, errno, err);
+    }
+    if (S_ISBLK(st->st_mode))
+        return ddp_fail(err, DDP_ECREATE, "'%s' is a block device; nothing was written to it",
+                        sink->path);
+    sink->kind = DDP_SINK_STREAM;
+    sink->fd = open(sink->target, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    return sink->fd >= 0 ? 0 : cannot_create(sink, errno, err);
+}
+
+static int open_stream(struct ddp_sink *sink, struct ddp_err *err)
+{
+    struct stat st;
+    sink->kind = DDP_SINK_STREAM;
+    sink->truncate = true; /* at the first write: until then another option may turn out wrong */
+    sink->fd = open(sink->target, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (sink->fd < 0 || fstat(sink->fd, &st) != 0)
+        return cannot_create(sink, errno, err);
+    sink->device = st.st_dev;
+    sink->inode = st.st_ino;
+    return 0;
+}
+
+static int open_path(struct ddp_sink *sink, bool document, struct ddp_err *err)
+{
+    struct stat st, out;
+    char target[PATH_MAX];
+    DDP_TRY(follow_links(sink, target, err));
+    sink->target = strdup(target);
+    if (!sink->target)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for an output");
+    bool exists = stat(target, &st) == 0;
+    if (!exists && errno != ENOENT)
+        return cannot_create(sink, errno, err);
+    if (exists && S_ISDIR(st.st_mode))
+        return cannot_create(sink, EISDIR, err);
+    if (exists && !S_ISREG(st.st_mode))
+        return open_in_place(sink, &st, err);
+    if (exists && fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == st.st_dev &&
+        out.st_ino == st.st_ino)
+        return open_descriptor(sink, STDOUT_FILENO, err);
+    if (exists) {
+        sink->device = st.st_dev;
+        sink->inode = st.st_ino;
+    }
+    DDP_TRY(open_folder(sink, err));
+    return document ? open_replace(sink, exists, err) : open_stream(sink, err);
+}
+
+int ddp_sink_open(struct ddp_sink *sink, const char *path, bool document, struct ddp_err *err)
+{
+    memset(sink, 0, sizeof *sink);
+    sink->fd = sink->dir = -1;
+    if (path[0] == '\0')
+        return ddp_fail(err, DDP_EUSAGE, "the name of an output file is empty");
+    sink->path = strdup(strcmp(path, "-") == 0 ? "stdout" : path);
+    if (!sink->path)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for an output");
+    int fd = descriptor_of(path);
+    int rc = fd >= 0 ? open_descriptor(sink, fd, err) : open_path(sink, document, err);
+    if (rc != 0)
+        ddp_sink_release(sink);
+    return rc;
+}
+
+/* Opens a named pipe once it has a reader. */
+static int wait_for_reader(struct ddp_sink *sink, struct ddp_err *err)
+{
+    int64_t deadline = ddp_now_ns() + FIFO_DEADLINE_NS;
+    for (;;) {
+        sink->fd = open(sink->target, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        if (sink->fd >= 0)
+            break;
+        if (errno != ENXIO && errno != EINTR)
+            return cannot_write(sink, errno, err);
+        if (ddp_now_ns() > deadline)
+            return ddp_fail(err, DDP_EIO, "nobody reads the pipe '%s'", sink->path);
+        ddp_sleep_ns(5000000);
+    }
+    int flags = fcntl(sink->fd, F_GETFL);
+    if (flags < 0 || fcntl(sink->fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
+        return cannot_write(sink, errno, err);
+    return 0;
+}
+
+/* write(2) until done; a descriptor that somebody else made non-blocking is waited for. */
+static int write_all(int fd, const char *text, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write(fd, text, n);
+        if (done < 0 && errno == EAGAIN) {
+            struct pollfd p = {.fd = fd, .events = POLLOUT};
+            if (poll(&p, 1, -1) < 0 && errno != EINTR)
+                return -1;
+        } else if (done < 0 && errno != EINTR) {
+            return -1;
+        } else if (done > 0) {
+            text += done;
+            n -= (size_t)done;
+        }
+    }
+    return 0;
+}
+
+/* fsync where there is a disk behind it. */
+static int sync_fd(int fd)
+{
+    if (fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS || errno == EBADF)
+        return 0;
+    return -1;
+}
+
+int ddp_sink_write(struct ddp_sink *sink, const char *text, size_t n, struct ddp_err *err)
+{
+    if (sink->kind == DDP_SINK_FIFO && sink->fd < 0)
+        DDP_TRY(wait_for_reader(sink, err));
+    if (sink->truncate && ftruncate(sink->fd, 0) != 0)
+        return cannot_write(sink, errno, err);
+    sink->truncate = false;
+    if (write_all(sink->fd, text, n) != 0)
+        return cannot_write(sink, errno, err);
+    return 0;
+}
+
+int ddp_sink_replace(struct ddp_sink *sink, const char *text, size_t n, struct ddp_err *err)
+{
+    char temp[NAME_MAX + 1];
+    if (sink->kind != DDP_SINK_REPLACE)
+        return ddp_sink_write(sink, text, n, err);
+    int fd = create_beside(sink, temp);
+    if (fd < 0)
+        return cannot_write(sink, errno, err);
+    int failed = write_all(fd, text, n) != 0 || sync_fd(fd) != 0 ? errno : 0;
+    if (close(fd) != 0 && !failed)
+        failed = errno;
+    if (!failed && renameat(sink->dir, temp, sink->dir, sink->base) != 0)
+        failed = errno;
+    if (failed) {
+        unlinkat(sink->dir, temp, 0);
+        return cannot_write(sink, failed, err);
+    }
+    return sync_fd(sink->dir) == 0 ? 0 : cannot_write(sink, errno, err);
+}
+
+int ddp_sink_finish(struct ddp_sink *sink, struct ddp_err *err)
+{
+    if (sink->fd < 0)
+        return 0;
+    int failed = sync_fd(sink->fd) != 0 ? errno : 0;
+    if (sink->kind != DDP_SINK_FD) {
+        if (close(sink->fd) != 0 && !failed)
+            failed = errno;
+        sink->fd = -1;
+    }
+    return failed ? cannot_write(sink, failed, err) : 0;
+}
+
+bool ddp_sink_same(const struct ddp_sink *a, const struct ddp_sink *b)
+{
+    if (a->kind == DDP_SINK_FD || b->kind == DDP_SINK_FD)
+        return a->kind == b->kind && a->fd == b->fd;
+    if (a->inode != 0 && a->inode == b->inode && a->device == b->device)
+        return true;
+    return a->dir >= 0 && b->dir >= 0 && a->dir_inode == b->dir_inode &&
+           a->dir_device == b->dir_device && strcmp(a->base, b->base) == 0;
+}
+
+void ddp_sink_release(struct ddp_sink *sink)
+{
+    if (sink->fd >= 0 && sink->kind != DDP_SINK_FD)
+        close(sink->fd);
+    if (sink->dir >= 0)
+        close(sink->dir);
+    free(sink->path);
+    free(sink->target);
+    memset(sink, 0, sizeof *sink);
+    sink->fd = sink->dir = -1;
+}

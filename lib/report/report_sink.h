@@ -1,0 +1,60 @@
+/* Where a reporter's text goes: a file that is replaced as a whole, a stream that grows, or
+ * something that can only be written in place. Private to report.c and its test.
+ *
+ * - absent or regular file, whole documents: written beside the target, fsynced, renamed over it;
+ *   a reader sees the old document or the new one, and a failure leaves nothing behind. Symbolic
+ *   links are followed, never replaced.
+ * - regular file, stream: truncated at the first write, then appended to.
+ * - "-", /dev/stdout, /dev/stderr, /dev/fd/N: that descriptor, which stays open. So does stdout
+ *   when a path names the very file it goes to.
+ * - pipes and character devices: in place; a whole document only once, at the end (once).
+ * Block devices and folders are refused. What it does not do: format anything, or print. */
+#ifndef DDP_REPORT_REPORT_SINK_H
+#define DDP_REPORT_REPORT_SINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ddp_sink_kind { DDP_SINK_REPLACE, DDP_SINK_STREAM, DDP_SINK_FD, DDP_SINK_FIFO };
+
+/* path: as the user wrote it, for messages. fd: -1 until open; owned unless kind is FD. dir, base:
+ * the target of REPLACE. device, inode: of an existing target, 0 when absent or of no matter. */
+struct ddp_sink {
+    enum ddp_sink_kind kind;
+    char *path;
+    char *target;
+    int fd, dir;
+    char base[256];
+    dev_t device, dir_device;
+    ino_t inode, dir_inode;
+    bool once, truncate;
+};
+
+/* Checks that the target can be written, before anything is measured; creates nothing but a
+ * stream's file. DDP_ECREATE, or DDP_EUSAGE for an empty path. */
+int ddp_sink_open(struct ddp_sink *sink, const char *path, bool document,
+                  struct ddp_err *err) DDP_MUST_CHECK;
+/* Appends text[n]. DDP_EIO. */
+int ddp_sink_write(struct ddp_sink *sink, const char *text, size_t n,
+                   struct ddp_err *err) DDP_MUST_CHECK;
+/* Makes the target hold text[n] and nothing else; for a once sink: writes it. DDP_EIO. */
+int ddp_sink_replace(struct ddp_sink *sink, const char *text, size_t n,
+                     struct ddp_err *err) DDP_MUST_CHECK;
+/* fsync and close of what is ours, checked. DDP_EIO. */
+int ddp_sink_finish(struct ddp_sink *sink, struct ddp_err *err) DDP_MUST_CHECK;
+/* Would both write to the same file or descriptor? */
+bool ddp_sink_same(const struct ddp_sink *a, const struct ddp_sink *b);
+/* Frees without a check; fine after finish. */
+void ddp_sink_release(struct ddp_sink *sink);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,2 @@
+#define DDP_SGD_NAME ddp_sgd_step_avx2
+#include "train/optim.inc.h"

@@ -1,0 +1,86 @@
+/* The course of a training run: set-up, epochs, and what rank 0 tells about them. */
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "model/blas.h"
+#include "train/trainer_impl.h"
+
+static void describe(const struct ddp_trainer *t, struct ddp_train_run *run)
+{
+    const struct ddp_train_options *o = t->o;
+    ddp_train_run_init(run);
+    snprintf(run->model, sizeof run->model, "%s", o->model->name);
+    snprintf(run->dataset, sizeof run->dataset, "%s", o->data->name);
+    snprintf(run->optimizer, sizeof run->optimizer, "sgd");
+    snprintf(run->sync, sizeof run->sync, "%s", o->sync_text ? o->sync_text : o->sync->name);
+    snprintf(run->init, sizeof run->init, "%s", ddp_init_name(o->init));
+    snprintf(run->init_sync, sizeof run->init_sync, "%s", ddp_init_sync_name(o->init_sync));
+    snprintf(run->partition, sizeof run->partition, "%s", ddp_partition_name(o->partition));
+    snprintf(run->blas, sizeof run->blas, "%s", ddp_blas_name());
+    run->parameters = (int64_t)o->model->parameter_count;
+    run->train_images = (int64_t)o->data->train.count;
+    run->eval_images = (int64_t)o->data->eval.count;
+    run->batch_per_rank = o->batch;
+    run->bucket_bytes = (int64_t)o->bucket_bytes;
+    run->ranks = t->comm->size;
+    run->lr = o->lr;
+    run->momentum = o->momentum;
+    run->weight_decay = o->weight_decay;
+    run->seed = o->seed;
+    run->max_steps = o->max_steps > 0 ? o->max_steps : -1;
+    run->target_accuracy = o->target_accuracy;
+    run->total_seconds = run->total_wire_bytes = 0.0;
+    run->overlap = o->overlap;
+    run->synthetic = o->data->synthetic;
+}
+
+/* Adds an epoch to the run's totals, and notes when the target was first reached. */
+static void account(struct ddp_train_run *run, const struct ddp_epoch *e)
+{
+    run->total_seconds += e->seconds;
+    run->total_wire_bytes += e->wire_bytes_per_rank;
+    if (run->target_epoch < 0 && e->eval_accuracy >= run->target_accuracy) { /* false for NaN */
+        run->target_epoch = e->epoch;
+        run->target_seconds = run->total_seconds;
+        run->target_wire_bytes = run->total_wire_bytes;
+    }
+}
+
+static int run_epochs(struct ddp_trainer *t, struct ddp_err *err)
+{
+    const struct ddp_train_events *ev = t->events;
+    for (int epoch = 1; epoch <= t->o->epochs; epoch++) {
+        if (t->o->max_steps > 0 && t->step >= t->o->max_steps)
+            break;
+        struct ddp_epoch e;
+        DDP_TRY(ddp_trainer_epoch(t, epoch, err));
+        DDP_TRY(ddp_trainer_evaluate(t, epoch, &e, err));
+        account(&t->run, &e);
+        int rc = ev->on_epoch ? ev->on_epoch(ev->arg, &t->run, &e, err) : 0;
+        DDP_TRY(ddp_comm_agree(t->comm, rc, err));
+    }
+    return 0;
+}
+
+int ddp_train(struct ddp_comm *comm, const struct ddp_train_options *options,
+              const struct ddp_train_events *events, struct ddp_err *err)
+{
+    static const struct ddp_train_events silent = {.on_start = NULL};
+    bool speaks = comm->rank == 0 && events;
+    struct ddp_trainer t = {.comm = comm, .o = options, .events = speaks ? events : &silent};
+    const struct ddp_train_events *ev = t.events;
+    int rc;
+    DDP_TRY_GOTO(ddp_trainer_open(&t, err), err_trainer);
+    describe(&t, &t.run);
+    rc = ev->on_start ? ev->on_start(ev->arg, &t.run, err) : 0;
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_trainer);
+    DDP_TRY_GOTO(run_epochs(&t, err), err_trainer);
+    rc = ev->on_end ? ev->on_end(ev->arg, &t.run, err) : 0;
+    rc = ddp_comm_agree(comm, rc, err);
+
+err_trainer:
+    ddp_trainer_close(&t);
+    return rc;
+}

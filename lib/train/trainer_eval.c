@@ -1,0 +1,131 @@
+/* The end of an epoch: evaluation over all images, and what all ranks did together. */
+#include <math.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "train/trainer_impl.h"
+
+int ddp_trainer_compare(const struct ddp_trainer *t, const void *hashes, size_t stride,
+                        struct ddp_err *err)
+{
+    uint64_t first, other;
+    int rc = 0;
+    memcpy(&first, hashes, sizeof first);
+    for (int r = 1; r < t->comm->size && rc == 0; r++) {
+        memcpy(&other, (const char *)hashes + (size_t)r * stride, sizeof other);
+        if (other != first)
+            rc = ddp_fail(err, DDP_EDATA,
+                          "parameters differ after step %lld: rank 0's hash is %016llx, rank %d's "
+                          "%016llx (sync '%s')",
+                          (long long)t->step, (unsigned long long)first, r,
+                          (unsigned long long)other, t->run.sync);
+    }
+    return rc ? ddp_comm_agree(t->comm, rc, err) : 0; /* all saw the same hashes */
+}
+
+/* This rank's part of the evaluation images. */
+static void evaluate_part(struct ddp_trainer *t, struct ddp_epoch_word *word)
+{
+    const struct ddp_images *eval = &t->o->data->eval;
+    size_t first, n, batch = (size_t)t->o->batch;
+    ddp_partition_part(eval->count, t->comm->size, t->comm->rank, &first, &n);
+    word->eval_images = (int64_t)n;
+    for (size_t at = 0; at < n; at += batch) {
+        size_t m = DDP_MIN(batch, n - at);
+        double loss;
+        int correct;
+        ddp_trainer_gather(eval, NULL, first + at, m, t->x, t->labels);
+        t->o->model->evaluate(t->model, t->x, t->labels, (int)m, &loss, &correct);
+        word->eval_loss += loss;
+        word->eval_correct += correct;
+    }
+}
+
+static int64_t peak_memory(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : -1;
+}
+
+/* What this rank did in the epoch's steps. */
+static void fill_word(const struct ddp_trainer *t, int64_t end_ns, struct ddp_epoch_word *word)
+{
+    struct ddp_sync_counters now;
+    const struct ddp_sync_counters *before = &t->sums.before;
+    t->o->sync->counters(t->sync, &now);
+    *word = (struct ddp_epoch_word){
+        .loss = t->sums.loss,
+        .correct = t->sums.correct,
+        .images = t->sums.images,
+        .seconds = (double)(end_ns - t->sums.start_ns - t->sums.pause_ns) * 1e-9,
+        .exchange_seconds = (double)(now.exchange_ns - before->exchange_ns) * 1e-9,
+        .exposed_seconds = (double)(now.exposed_ns - before->exposed_ns) * 1e-9,
+        .wire_bytes = now.wire_bytes - before->wire_bytes,
+        .values_sent = now.values_sent - before->values_sent,
+        .values_total = now.values_total - before->values_total,
+        .hash = ddp_trainer_hash(t),
+    };
+}
+
+static double ratio(double a, double b)
+{
+    return b > 0.0 ? a / b : NAN;
+}
+
+/* Sums over ranks, in rank order, so that every rank has the same bits. */
+static void merge(const struct ddp_epoch_word *all, int ranks, struct ddp_epoch *out)
+{
+    struct ddp_epoch_word sum = {.peak_memory_bytes = -1};
+    double compute = 0.0, images, eval_images;
+    for (int r = 0; r < ranks; r++) {
+        sum.loss += all[r].loss;
+        sum.eval_loss += all[r].eval_loss;
+        sum.correct += all[r].correct;
+        sum.eval_correct += all[r].eval_correct;
+        sum.images += all[r].images;
+        sum.eval_images += all[r].eval_images;
+        sum.seconds = DDP_MAX(sum.seconds, all[r].seconds);
+        sum.exchange_seconds += all[r].exchange_seconds;
+        sum.exposed_seconds += all[r].exposed_seconds;
+        sum.wire_bytes += all[r].wire_bytes;
+        sum.values_sent += all[r].values_sent;
+        sum.values_total += all[r].values_total;
+        sum.peak_memory_bytes = DDP_MAX(sum.peak_memory_bytes, all[r].peak_memory_bytes);
+        compute += all[r].seconds - all[r].exposed_seconds;
+    }
+    images = (double)sum.images;
+    eval_images = (double)sum.eval_images;
+    out->train_loss = ratio(sum.loss, images);
+    out->train_accuracy = ratio((double)sum.correct, images);
+    out->eval_loss = ratio(sum.eval_loss, eval_images);
+    out->eval_accuracy = ratio((double)sum.eval_correct, eval_images);
+    out->seconds = sum.seconds;
+    out->compute_seconds = compute / ranks;
+    out->exchange_seconds = sum.exchange_seconds / ranks;
+    out->exposed_seconds = sum.exposed_seconds / ranks;
+    out->images_per_second = ratio(images, sum.seconds);
+    out->wire_bytes_per_rank = sum.wire_bytes / ranks;
+    out->achieved_density = ratio(sum.values_sent, sum.values_total);
+    out->peak_memory_bytes = sum.peak_memory_bytes;
+    out->parameter_hash = all[0].hash;
+}
+
+int ddp_trainer_evaluate(struct ddp_trainer *t, int epoch, struct ddp_epoch *out,
+                         struct ddp_err *err)
+{
+    struct ddp_epoch_word mine, *all = t->gathered;
+    fill_word(t, ddp_now_ns(), &mine);
+    ddp_flight_phase(t->comm->flight, "epoch %d evaluation", epoch);
+    evaluate_part(t, &mine);
+    mine.peak_memory_bytes = peak_memory();
+    DDP_TRY(ddp_comm_exchange(t->comm, &mine, all, sizeof mine, err));
+    if (t->o->sync->replicas_equal)
+        DDP_TRY(ddp_trainer_compare(t, &all->hash, sizeof *all, err));
+    ddp_epoch_init(out);
+    merge(all, t->comm->size, out);
+    out->epoch = epoch;
+    out->steps = t->sums.steps;
+    return 0;
+}

@@ -1,0 +1,115 @@
+/* One epoch of training steps. */
+#include "base/clock.h"
+#include "base/json.h"
+#include "train/optim.h"
+#include "train/trainer_impl.h"
+
+#define PROGRESS_EVERY_NS 200000000
+
+void ddp_trainer_gather(const struct ddp_images *set, const uint32_t *index, size_t first, size_t n,
+                        float *x, uint8_t *labels)
+{
+    size_t pixels = (size_t)set->channels * (size_t)set->height * (size_t)set->width;
+    for (size_t i = 0; i < n; i++, x += pixels) {
+        size_t image = index ? index[first + i] : first + i;
+        const uint8_t *from = set->pixels + image * pixels;
+        for (size_t p = 0; p < pixels; p++)
+            x[p] = (float)from[p] / 255.0f;
+        labels[i] = set->labels[image];
+    }
+}
+
+uint64_t ddp_trainer_hash(const struct ddp_trainer *t)
+{
+    return ddp_fnv1a(DDP_FNV_INIT, t->params, t->total * sizeof *t->params);
+}
+
+/* Exchange may start inside the backward pass; its first failure ends the step. */
+static void on_ready(void *arg, int param)
+{
+    struct ddp_trainer *t = arg;
+    if (t->ready_rc == 0)
+        t->ready_rc = t->o->sync->on_grad_ready(t->sync, param, t->err);
+}
+
+/* Forward, backward, exchange, update. *loss: sum over this rank's images. */
+static int one_step(struct ddp_trainer *t, int64_t step, double *loss, size_t *global,
+                    struct ddp_err *err)
+{
+    const struct ddp_train_options *o = t->o;
+    size_t first, n;
+    int correct;
+    ddp_partition_slice(&t->partition, step, t->comm->rank, &first, &n, global);
+    ddp_trainer_gather(&o->data->train, t->order, first, n, t->x, t->labels);
+    t->ready_rc = 0;
+    t->err = err;
+    o->model->step(t->model, t->x, t->labels, (int)n, (float)(1.0 / (double)*global), loss,
+                   &correct, on_ready, t);
+    DDP_TRY(t->ready_rc);
+    DDP_TRY(o->sync->finish_backward(t->sync, err));
+    ddp_sgd_step(t->params, t->velocity, t->grads, t->total, (float)o->lr, (float)o->momentum,
+                 (float)o->weight_decay);
+    DDP_TRY(o->sync->end_step(t->sync, err));
+    t->sums.loss += *loss;
+    t->sums.correct += correct;
+    t->sums.images += (int64_t)n;
+    t->sums.global_images += (int64_t)*global;
+    t->sums.steps++;
+    t->step++;
+    return 0;
+}
+
+/* After a step that is watched: all ranks learn its loss, and that their replicas are equal. */
+static int watch(struct ddp_trainer *t, double loss, size_t global, struct ddp_err *err)
+{
+    bool compare = t->o->check_replicas && t->o->sync->replicas_equal;
+    struct ddp_step_word mine = {.loss = loss, .hash = compare ? ddp_trainer_hash(t) : 0};
+    struct ddp_step_word *all = t->gathered;
+    DDP_TRY(ddp_comm_exchange(t->comm, &mine, all, sizeof mine, err));
+    if (compare)
+        DDP_TRY(ddp_trainer_compare(t, &all->hash, sizeof *all, err));
+    double sum = 0.0;
+    for (int r = 0; r < t->comm->size; r++)
+        sum += all[r].loss;
+    if (t->events->on_step)
+        t->events->on_step(t->events->arg, t->step, sum / (double)global);
+    return 0;
+}
+
+static void tell_progress(struct ddp_trainer *t, int epoch, int64_t steps, int64_t now_ns)
+{
+    const struct ddp_train_sums *s = &t->sums;
+    double seconds = (double)(now_ns - s->start_ns - s->pause_ns) * 1e-9;
+    t->last_progress_ns = now_ns;
+    t->events->on_progress(t->events->arg, epoch, s->steps, steps,
+                           s->images ? s->loss / (double)s->images : 0.0,
+                           seconds > 0.0 ? (double)s->global_images / seconds : 0.0);
+}
+
+int ddp_trainer_epoch(struct ddp_trainer *t, int epoch, struct ddp_err *err)
+{
+    int64_t steps = ddp_partition_steps(&t->partition);
+    ddp_partition_order(&t->partition, epoch, t->comm->rank, t->order, &t->order_count);
+    t->sums = (struct ddp_train_sums){0};
+    t->o->sync->counters(t->sync, &t->sums.before);
+    /* Ranks enter together, or the first exchange would count one's late start as the other's. */
+    DDP_TRY(ddp_comm_barrier(t->comm, err));
+    t->sums.start_ns = ddp_now_ns();
+    for (int64_t step = 0; step < steps; step++) {
+        if (t->o->max_steps > 0 && t->step >= t->o->max_steps)
+            break;
+        double loss;
+        size_t global;
+        ddp_flight_phase(t->comm->flight, "epoch %d step %lld", epoch, (long long)step + 1);
+        DDP_TRY(one_step(t, step, &loss, &global, err));
+        if (!t->watch_steps && !t->events->on_progress)
+            continue;
+        int64_t now = ddp_now_ns();
+        if (t->watch_steps)
+            DDP_TRY(watch(t, loss, global, err));
+        if (t->events->on_progress && now - t->last_progress_ns >= PROGRESS_EVERY_NS)
+            tell_progress(t, epoch, steps, now);
+        t->sums.pause_ns += ddp_now_ns() - now;
+    }
+    return 0;
+}

@@ -1,0 +1,268 @@
+#!/usr/bin/env bats
+# The build and lint rules, on a small tree of its own: the shipped Makefile and ci/, tiny sources.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    tree=$BATS_TEST_TMPDIR/tree
+    mkdir -p "$tree"/{cmd,lib/base,lib/comm,lib/record,tests/unit,.ci}
+    cp -r "$root/Makefile" "$root/ci" "$root/.clang-format" "$tree"
+    cp "$root/.ci/run" "$tree/.ci"
+    cd "$tree" || return
+    printf 'int ddp_answer(void);\n' >lib/base/answer.h
+    printf '#include "base/answer.h"\n\nint ddp_answer(void)\n{\n    return 42;\n}\n' >lib/base/answer.c
+    printf '#include "build_facts.h"\nconst char *ddp_commit = DDP_COMMIT;\n' >lib/record/provenance.c
+    cat >lib/comm/backend_mpi.c <<'END'
+#include <mpi.h>
+int ddp_mpi_started(void);
+int ddp_mpi_started(void)
+{
+    int started = 0;
+    return MPI_Initialized(&started) == 0 && started;
+}
+END
+    cat >cmd/main.c <<'END'
+#include "base/answer.h"
+
+int main(void)
+{
+    return ddp_answer() == 42 ? 0 : 1;
+}
+END
+    unset MAKEFLAGS MFLAGS MAKELEVEL CC CFLAGS LDFLAGS OPT SAN V MPI CUDA GBENCH PREFIX DESTDIR MPI_FLAVOURS
+}
+
+value() { # NAME [KNOB...]: what make says a variable is
+    local name=$1
+    shift
+    make -s "$@" "print-$name"
+}
+
+# A PATH with everything but the tools named.
+path_without() {
+    local dir=$BATS_TEST_TMPDIR/bin tool
+    mkdir -p "$dir"
+    find /usr/bin /bin -maxdepth 1 ! -type d -exec ln -sf -t "$dir" {} +
+    for tool in "$@"; do rm -f "$dir"/$tool; done
+    echo "$dir"
+}
+
+@test "build/ddpbench is made and runs; the same knobs rebuild nothing" {
+    make MPI=0
+    build/ddpbench
+    run make MPI=0
+    [ "$status" = 0 ]
+    [[ $output != *CC* && $output != *LD* && $output != *AR* ]]
+}
+
+@test "a changed flag or knob is another folder; the same ones are the same" {
+    first=$(value O MPI=0)
+    [ "$first" = "$(value O MPI=0)" ]
+    [ "$first" = "$(value O MPI=0 V=1)" ]
+    for knob in OPT=-O1 CFLAGS=-DX LDFLAGS=-s SAN=thread FAULTS=1 WERROR=0 CUDA=0; do
+        [ "$first" != "$(value O MPI=0 $knob)" ]
+    done
+}
+
+@test "a flag with quotes reaches the compiler and the record" {
+    make MPI=0 CFLAGS="-DNAME='\"a b\"'"
+    grep -F "DDP_CFLAGS \"-O3 -g -DNAME='\\\"a b\\\"'\"" "$(value O MPI=0 CFLAGS="-DNAME='\"a b\"'")"/build_facts.h
+}
+
+@test "a changed header, and a removed source, rebuild what they must" {
+    printf 'int ddp_spare;\n' >lib/base/spare.c
+    make MPI=0
+    sleep 0.02
+    echo '/* changed */' >>lib/base/answer.h
+    run make MPI=0
+    [[ $output == *"CC    cmd/main.c"* && $output == *"CC    lib/base/answer.c"* ]]
+    [[ $output != *provenance.c* ]]
+    rm lib/base/spare.c
+    make MPI=0
+    run ar t "$(value O MPI=0)/libddpcore.a"
+    [[ $output == *answer.o* && $output != *spare* ]]
+}
+
+@test "a new commit compiles one file again" {
+    git init -q .
+    git add . && git -c user.name=a -c user.email=a@b.example commit -qm one
+    make MPI=0
+    git -c user.name=a -c user.email=a@b.example commit -q --allow-empty -m two
+    run make MPI=0
+    [ "$(grep -c ' CC ' <<<"$output")" = 1 ]
+    [[ $output == *provenance.c* ]]
+}
+
+@test "illegal knobs are refused by name" {
+    for knob in MPI=2 CUDA=yes GBENCH= WERROR=auto V=3 SAN=memory; do
+        run make "$knob"
+        [ "$status" = 2 ]
+        [[ $output == *"${knob%%=*}="* ]]
+    done
+}
+
+@test "MPI=0 CUDA=0 builds where neither is installed; MPI=1 says what is missing" {
+    PATH=$(path_without 'mpi*' 'nvcc*')
+    run ! command -v mpicc.openmpi
+    make MPI=0 CUDA=0
+    build/ddpbench
+    make # auto: nothing found is fine
+    [ ! -e build/ddpbench-mpi-openmpi.so ]
+    run make MPI=1
+    [ "$status" = 2 ]
+    [[ $output == *"mpicc.openmpi"*"make deps"* ]]
+    run make CUDA=1
+    [ "$status" = 2 ]
+    [[ $output == *nvcc* ]]
+}
+
+@test "without the libraries' headers make says so before any compiler error" {
+    printf '#!/bin/sh\ncase "$*" in *-E*) exit 1 ;; esac\nexec cc "$@"\n' >nolibs
+    chmod +x nolibs
+    run make MPI=0 CC="$tree/nolibs"
+    [ "$status" = 2 ]
+    [[ $output == *"cJSON and zlib"*"make deps"* ]]
+}
+
+@test "the module of each MPI found lies beside the binary" {
+    [ -n "$(command -v mpicc.openmpi)" ] || skip "no Open MPI here"
+    make
+    [ -e build/ddpbench-mpi-openmpi.so ]
+    ldd build/ddpbench-mpi-openmpi.so | grep -q libmpi
+    run ldd build/ddpbench
+    [[ $output == *libc.so* && $output != *libmpi* ]]
+}
+
+@test "compile_commands.json is JSON and holds each source with its flags" {
+    : >lib/base/fast_avx2.c
+    make -s compile_commands.json
+    "${PYTHON:-/usr/bin/python3}" - <<'END'
+import json
+rows = {r["file"]: r["command"] for r in json.load(open("compile_commands.json"))}
+assert set(rows) == {"lib/base/answer.c", "lib/base/fast_avx2.c", "lib/record/provenance.c", "cmd/main.c"}, rows
+assert "-mavx2" in rows["lib/base/fast_avx2.c"] and "-mavx2" not in rows["cmd/main.c"]
+END
+}
+
+@test "deps: a distribution without apt gets the list and a failure; nothing else is run" {
+    printf 'ID=fedora\n' >os
+    OS_RELEASE=$PWD/os run make deps all
+    [ "$status" = 2 ]
+    [[ $output == *libcjson-dev* && $output == *dataset-fashion-mnist* ]]
+    [ ! -e build/ddpbench ]
+    OS_RELEASE=$PWD/os run ci/deps.sh demo
+    [ "$status" = 69 ]
+}
+
+@test "deps: installs only what is missing, updates when the lists lack it, in order" {
+    mkdir fake
+    cat >fake/dpkg-query <<'END'
+#!/bin/sh
+case "$*" in *zlib1g-dev* | *bats* | *spin* | *shellcheck*) exit 1 ;; esac
+printf installed
+END
+    cat >fake/apt-get <<END
+#!/bin/sh
+echo "\$*" >>$PWD/log
+case "\$*" in
+*spin*) exit 100 ;;
+*-s*) [ -e $PWD/updated ] ;;
+*update*) touch $PWD/updated ;;
+esac
+END
+    printf '#!/bin/sh\necho 0\n' >fake/id
+    printf 'ID=mint\nID_LIKE="ubuntu debian"\n' >os
+    chmod +x fake/*
+    PATH=$PWD/fake:$PATH OS_RELEASE=$PWD/os make -j4 deps all MPI=0
+    build/ddpbench
+    [ "$(wc -l <log)" = 3 ]
+    sed -n 2p log | grep -q ' update$'
+    sed -n 3p log | grep -q ' install --no-install-recommends zlib1g-dev$'
+    PATH=$PWD/fake:$PATH OS_RELEASE=$PWD/os run ci/deps.sh check
+    [ "$status" = 0 ]
+    grep -q ' install --no-install-recommends zlib1g-dev bats$' log
+    grep -q ' install --no-install-recommends shellcheck$' log
+    [[ $output == *"going without spin"* ]]
+}
+
+@test "deps: the demo needs a part of what check needs; .ci/run asks for check" {
+    for package in $(ci/deps.sh demo --list); do
+        ci/deps.sh check --list | tr ' ' '\n' | grep -qx -- "$package"
+    done
+    run ci/deps.sh demo --list
+    [[ $output != *mpi* && $output != *bats* && $output != *cmocka* ]]
+    [ "$(grep -v '^#' .ci/run | tail -n 1)" = "make deps check" ]
+    [ "$(make -n deps demo | head -n 1)" = "ci/deps.sh demo" ]
+    [ "$(make -n deps check 2>&1 | head -n 1)" = "ci/deps.sh check" ]
+}
+
+@test "make help names every phony target of people, and the knobs" {
+    run make help
+    for word in all test check lint format asan ubsan tsan coverage install uninstall \
+        compile_commands.json clean demo deps MPI CUDA GBENCH WERROR PREFIX DESTDIR; do
+        [[ $output == *" $word "* ]] || { echo "missing: $word"; false; }
+    done
+}
+
+@test "lint: the layer check finds its own examples" {
+    ci/check_layers.sh --self-test
+}
+
+@test "lint: each planted fault fails, a clean tree passes" {
+    ci/check_layers.sh
+    ci/check_headers.sh
+    ci/check_style.sh
+
+    printf 'struct a {\n    size_t n;\n};\n' >lib/base/plain.h
+    run ! ci/check_headers.sh
+    [[ $output == *"lib/base/plain.h: not self-contained as C"* ]]
+    printf 'struct a {\n    int new;\n};\n' >lib/base/plain.h # not C++
+    run ! ci/check_headers.sh
+    rm lib/base/plain.h
+
+    printf '#include "comm/x.h"\n' >lib/base/bad.c
+    run ! ci/check_layers.sh
+    [[ $output == *"lib/base/bad.c:1"* ]]
+    printf 'int f(char *a) { return atoi(a); }\n' >lib/base/bad.c
+    run ! ci/check_style.sh
+    [[ $output == *"lib/base/bad.c:1"* ]]
+    yes 'int x;' | head -n 401 >lib/base/bad.c
+    run ! ci/check_style.sh
+    : >lib/base/bad.c
+    : >lib/comm/bad.c
+    run ! ci/check_style.sh
+    [[ $output == *bad.c* ]]
+}
+
+@test "prove.sh: runs by hand, fails on a failing file and shows its output, closes with the result" {
+    printf '#!/bin/sh\necho 1..1\necho "ok 1 fine"\n' >fine.sh
+    printf '#!/bin/sh\necho 1..1\necho telling >&2\necho "not ok 1 bad"\nexit 1\n' >bad.sh
+    run ci/prove.sh fine.sh
+    [ "$status" = 0 ]
+    [ "${lines[-1]}" = "Result: PASS" ]
+    run ci/prove.sh fine.sh bad.sh
+    [ "$status" != 0 ]
+    [[ $output == *telling* ]]
+    printf '#!/bin/sh\necho 1..1\nsleep 60\n' >slow.sh
+    TEST_TIMEOUT=1 run ci/prove.sh slow.sh
+    [ "$status" != 0 ]
+    [[ $output == *"timed out"* ]]
+}
+
+@test "prove.sh: in CI a skip that is not listed, or one that is missing, fails" {
+    printf '#!/bin/sh\necho 1..1\necho "ok 1 far # skip no such thing"\n' >far.sh
+    echo '# none' >ci/expected_skips.txt
+    CI=true run ci/prove.sh far.sh
+    [ "$status" != 0 ]
+    [[ $output == *"no such thing"* ]]
+    CI="" run ci/prove.sh far.sh
+    [ "$status" = 0 ]
+    echo '1 no such thing' >ci/expected_skips.txt
+    CI=true run ci/prove.sh far.sh
+    [ "$status" = 0 ]
+    [ "${lines[-1]}" = "Result: PASS" ]
+    printf '1 no such thing\n1 another\n' >ci/expected_skips.txt
+    CI=true run ci/prove.sh far.sh
+    [ "$status" != 0 ]
+}

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# What the program prints, held against files kept here: help, explain, the shape of table and JSON.
+# TAP. After a wanted change: UPDATE=1 tests/golden/golden.sh, and read the diff before committing.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+export DDPBENCH=${DDPBENCH:-$here/../../build/ddpbench} PYTHON=${PYTHON:-/usr/bin/python3}
+export LC_ALL=C
+unset NO_COLOR COLUMNS
+
+# What differs between two runs or machines: numbers with a fraction, the facts of build and host.
+mask() {
+    sed -E -e 's/^(# ddpbench )[^,]*,/\1VERSION,/' -e 's/^(# host ).*/\1HOST/' -e 's/^(# timer: ).*/\1TIMER/' \
+        -e 's/ +-?[0-9]+\.[0-9]+/ N/g' -e 's/ +(N|-)( |$)/ \1\2/g' -e 's/[0-9.]+ to [0-9.]+ ns/N to N ns/'
+}
+# The keys of a JSON document with the type of each value; a list by its first element.
+shape() {
+    "$PYTHON" -c '
+import json, sys
+def walk(path, value):
+    if isinstance(value, dict):
+        if path == ".environment": value = {}
+        for key in value: walk(path + "." + key, value[key])
+    elif isinstance(value, list) and value and isinstance(value[0], (dict, list)): walk(path + "[]", value[0])
+    else: print(path or ".", type(value).__name__)
+walk("", json.load(sys.stdin))'
+}
+export quick="allreduce --ranks 1 --backend self -n 7 -w 1 --size 0,4,1000003"
+
+# name | command
+cases=$(
+    cat <<'END'
+help | "$DDPBENCH" help
+help-allreduce | "$DDPBENCH" allreduce -h
+help-train | "$DDPBENCH" train -h
+explain-busbw | "$DDPBENCH" explain busbw
+table-self | "$DDPBENCH" $quick | mask
+json-self | "$DDPBENCH" $quick --json - | shape
+END
+)
+echo "1..$(wc -l <<<"$cases")"
+number=0
+status=0
+while IFS='|' read -r name command; do
+    name=${name% }
+    number=$((number + 1))
+    got=$(eval "$command" 2>/dev/null; echo "exit $?")
+    if [ -n "${UPDATE:-}" ]; then
+        printf '%s\n' "$got" >"$here/$name.txt"
+    fi
+    if difference=$(diff -u "$here/$name.txt" - <<<"$got"); then
+        echo "ok $number $name"
+    else
+        echo "not ok $number $name"
+        # shellcheck disable=SC2001 # each line
+        sed 's/^/# /' <<<"$difference"
+        status=1
+    fi
+done <<<"$cases"
+exit $status

@@ -1,0 +1,131 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <pthread.h>
+
+#include "base/coll_kind.h"
+#include "base/dtype.h"
+#include "comm/flight.h"
+
+static struct ddp_flight *new_flight(void)
+{
+    struct ddp_flight *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    return f;
+}
+
+static void assert_describes(const struct ddp_flight *f, const char *expected)
+{
+    char text[512];
+    ddp_flight_describe(f, text, sizeof text);
+    assert_string_equal(text, expected);
+}
+
+static void test_describe(void **state)
+{
+    struct ddp_flight *f = new_flight();
+    assert_describes(f, "phase 'start', no operation yet");
+    ddp_flight_phase(f, "init");
+    assert_describes(f, "phase 'init', no operation yet");
+
+    for (int i = 0; i < 41; i++)
+        ddp_flight_leave(f, ddp_flight_enter(f, DDP_BARRIER, 0, 0), 0);
+    ddp_flight_phase(f, "epoch %d step %d", 3, 41);
+    assert_describes(f, "phase 'epoch 3 step 41', after barrier seq 40");
+    uint64_t seq = ddp_flight_enter(f, DDP_ALLREDUCE, DDP_F32, 64u << 20);
+    assert_describes(f, "allreduce seq 41 (64 MiB, f32) in phase 'epoch 3 step 41'");
+    uint64_t busy = 0;
+    assert_true(ddp_flight_busy(f, &busy));
+    assert_int_equal(busy, 41);
+    ddp_flight_leave(f, seq, 1);
+    assert_false(ddp_flight_busy(f, &busy));
+    assert_describes(f, "allreduce seq 41 (64 MiB, f32) in phase 'epoch 3 step 41'");
+    ddp_flight_enter(f, DDP_FLIGHT_EXCHANGE, 0, 16);
+    assert_describes(f, "exchange seq 42 (16 B) in phase 'epoch 3 step 41'");
+    free(f);
+}
+
+static void test_wraps(void **state)
+{
+    struct ddp_flight *f = new_flight();
+    for (int i = 0; i < 3 * DDP_FLIGHT_DEPTH + 5; i++)
+        ddp_flight_leave(f, ddp_flight_enter(f, DDP_BROADCAST, DDP_F16, 2), 0);
+    ddp_flight_phase(f, "p");
+    assert_describes(f, "phase 'p', after broadcast seq 3076 (2 B, f16)");
+    free(f);
+}
+
+/* A long or hostile phase is cut and made printable. */
+static void test_phase_text(void **state)
+{
+    struct ddp_flight *f = new_flight();
+    char longest[400], text[512];
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    ddp_flight_phase(f, "%s", longest);
+    ddp_flight_describe(f, text, sizeof text);
+    assert_int_equal(strspn(text + strlen("phase '"), "x"), DDP_FLIGHT_PHASE_BYTES - 1);
+    ddp_flight_phase(f, "a\033[31mb");
+    assert_describes(f, "phase 'a?[31mb', no operation yet");
+    /* A small buffer is not overrun. */
+    char small[8] = "";
+    ddp_flight_describe(f, small, sizeof small);
+    assert_string_equal(small, "phase '");
+    free(f);
+}
+
+static void test_names(void **state)
+{
+    assert_string_equal(ddp_flight_what(DDP_ALLREDUCE), "allreduce");
+    assert_string_equal(ddp_flight_what(DDP_FLIGHT_SEND), "send");
+    assert_string_equal(ddp_flight_what(DDP_FLIGHT_ALLOC), "alloc");
+    assert_string_equal(ddp_flight_what(200), "unknown operation");
+}
+
+/* A reader never sees half of one phase and half of another. */
+static void *writer(void *arg)
+{
+    struct ddp_flight *f = arg;
+    for (int i = 0; i < 20000; i++) {
+        char letter = (char)('a' + i % 26);
+        char text[101];
+        memset(text, letter, 100);
+        text[100] = '\0';
+        ddp_flight_phase(f, "%s", text);
+        ddp_flight_leave(f, ddp_flight_enter(f, DDP_BARRIER, 0, 0), 0);
+    }
+    return NULL;
+}
+
+static void test_torn_phase(void **state)
+{
+    struct ddp_flight *f = new_flight();
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, writer, f), 0);
+    for (int i = 0; i < 5000; i++) {
+        char text[512];
+        ddp_flight_describe(f, text, sizeof text);
+        const char *quote = strchr(text, '\'');
+        assert_non_null(quote);
+        if (strncmp(quote + 1, "start", 5) == 0)
+            continue;
+        char only[2] = {quote[1], '\0'};
+        assert_int_equal(strspn(quote + 1, only), 100);
+    }
+    pthread_join(thread, NULL);
+    free(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_describe),   cmocka_unit_test(test_wraps),
+        cmocka_unit_test(test_phase_text), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_torn_phase),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

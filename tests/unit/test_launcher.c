@@ -1,0 +1,164 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "comm/launcher.h"
+
+/* The environment of one case, then what must come of it. */
+struct expected {
+    const char *env[16]; /* name, value, ... */
+    int rc;
+    enum ddp_launcher_kind kind;
+    const char *flavour;
+    int rank, size, local_rank, local_size;
+};
+
+static void clear(void)
+{
+    for (const char *const *v = ddp_launcher_variables(); *v != NULL; v++)
+        unsetenv(*v);
+}
+
+static void check(const struct expected *e)
+{
+    clear();
+    for (size_t i = 0; i < 16 && e->env[i] != NULL; i += 2)
+        setenv(e->env[i], e->env[i + 1], 1);
+    struct ddp_launcher found;
+    struct ddp_err err = DDP_ERR_INIT;
+    int rc = ddp_launcher_detect(&found, &err);
+    clear();
+    assert_int_equal(rc, e->rc);
+    if (rc != 0) {
+        assert_int_equal(err.code, rc);
+        assert_true(err.text[0] != '\0');
+        return;
+    }
+    assert_int_equal(found.kind, e->kind);
+    if (e->flavour == NULL)
+        assert_null(found.flavour);
+    else
+        assert_string_equal(found.flavour, e->flavour);
+    assert_int_equal(found.place.rank, e->rank);
+    assert_int_equal(found.place.size, e->size);
+    assert_int_equal(found.place.local_rank, e->local_rank);
+    assert_int_equal(found.place.local_size, e->local_size);
+    assert_int_equal(found.place.segment_fd, -1);
+    assert_null(found.place.segment);
+}
+
+#define OMPI(rank, size, local, local_size)                                                        \
+    "OMPI_COMM_WORLD_RANK", rank, "OMPI_COMM_WORLD_SIZE", size, "OMPI_COMM_WORLD_LOCAL_RANK",      \
+        local, "OMPI_COMM_WORLD_LOCAL_SIZE", local_size
+
+static void test_launchers(void **state)
+{
+    static const struct expected cases[] = {
+        {{NULL}, 0, DDP_LAUNCHER_NONE, NULL, 0, 1, 0, 1},
+        {{OMPI("3", "8", "1", "2")}, 0, DDP_LAUNCHER_OPENMPI, "openmpi", 3, 8, 1, 2},
+        {{OMPI("0", "1", "0", "1")}, 0, DDP_LAUNCHER_OPENMPI, "openmpi", 0, 1, 0, 1},
+        {{OMPI("3", "8", "1", "2"), "PMIX_RANK", "3"},
+         0,
+         DDP_LAUNCHER_OPENMPI,
+         "openmpi",
+         3,
+         8,
+         1,
+         2},
+        /* mpiexec inside a Slurm allocation: the step is that of its daemons. */
+        {{OMPI("3", "8", "1", "2"), "SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "4"},
+         0,
+         DDP_LAUNCHER_OPENMPI,
+         "openmpi",
+         3,
+         8,
+         1,
+         2},
+        {{"PMI_RANK", "1", "PMI_SIZE", "2", "MPI_LOCALRANKID", "1", "MPI_LOCALNRANKS", "2"},
+         0,
+         DDP_LAUNCHER_HYDRA,
+         "mpich",
+         1,
+         2,
+         1,
+         2},
+        {{"PMI_RANK", "1", "PMI_SIZE", "2"}, 0, DDP_LAUNCHER_HYDRA, "mpich", 1, 2, 1, 2},
+        {{"PMIX_RANK", "5"}, 0, DDP_LAUNCHER_PMIX, NULL, 5, 0, 5, 0},
+        {{"SLURM_PROCID", "5", "SLURM_STEP_NUM_TASKS", "11", "SLURM_LOCALID", "1", "SLURM_NODEID",
+          "1", "SLURM_STEP_TASKS_PER_NODE", "4(x2),3", "SLURM_MPI_TYPE", "pmix"},
+         0,
+         DDP_LAUNCHER_SLURM,
+         "openmpi",
+         5,
+         11,
+         1,
+         4},
+        {{"SLURM_PROCID", "9", "SLURM_STEP_NUM_TASKS", "11", "SLURM_LOCALID", "1", "SLURM_NODEID",
+          "2", "SLURM_STEP_TASKS_PER_NODE", "4(x2),3"},
+         0,
+         DDP_LAUNCHER_SLURM,
+         NULL,
+         9,
+         11,
+         1,
+         3},
+        /* sbatch sets SLURM_PROCID without a step; srun starts shells as steps of one task. */
+        {{"SLURM_PROCID", "0"}, 0, DDP_LAUNCHER_NONE, NULL, 0, 1, 0, 1},
+        {{"SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "1"}, 0, DDP_LAUNCHER_NONE, NULL, 0, 1, 0, 1},
+        {{"RANK", "1", "WORLD_SIZE", "4", "LOCAL_RANK", "1", "LOCAL_WORLD_SIZE", "2"},
+         0,
+         DDP_LAUNCHER_NONE,
+         NULL,
+         0,
+         1,
+         0,
+         1},
+        {{"RANK", "1", "WORLD_SIZE", "4", "LOCAL_RANK", "1", "LOCAL_WORLD_SIZE", "2", "MASTER_ADDR",
+          "h"},
+         0,
+         DDP_LAUNCHER_TORCHRUN,
+         NULL,
+         1,
+         4,
+         1,
+         2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        check(&cases[i]);
+}
+
+static void test_contradictions(void **state)
+{
+    static const struct expected cases[] = {
+        {.env = {"OMPI_COMM_WORLD_RANK", "0"}, .rc = DDP_EMISMATCH},
+        {.env = {"OMPI_COMM_WORLD_SIZE", "2"}, .rc = DDP_EMISMATCH},
+        {.env = {"PMI_RANK", "0"}, .rc = DDP_EMISMATCH},
+        {.env = {OMPI("2", "2", "0", "1")}, .rc = DDP_EMISMATCH},
+        {.env = {OMPI("-1", "2", "0", "1")}, .rc = DDP_EMISMATCH},
+        {.env = {OMPI("0", "0", "0", "1")}, .rc = DDP_EMISMATCH},
+        {.env = {OMPI("zero", "2", "0", "1")}, .rc = DDP_EMISMATCH},
+        {.env = {OMPI("0x1", "2", "0", "1")}, .rc = DDP_EMISMATCH},
+        {.env = {OMPI("1", "99999999999999", "0", "1")}, .rc = DDP_EMISMATCH},
+        {.env = {OMPI("1", "2", "2", "2")}, .rc = DDP_EMISMATCH},
+        {.env = {OMPI("1", "2", "1", "3")}, .rc = DDP_EMISMATCH},
+        /* a rank of one mpiexec started the other */
+        {.env = {OMPI("1", "2", "1", "2"), "PMI_RANK", "0", "PMI_SIZE", "1"}, .rc = DDP_EMISMATCH},
+        {.env = {"PMIX_RANK", "x"}, .rc = DDP_EMISMATCH},
+        {.env = {"SLURM_PROCID", "4", "SLURM_STEP_NUM_TASKS", "4"}, .rc = DDP_EMISMATCH},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        check(&cases[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_launchers),
+        cmocka_unit_test(test_contradictions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

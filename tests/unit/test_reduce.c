@@ -1,0 +1,383 @@
+/* The reduce kernels: every SIMD level, dtype, operation and shape against an element-wise
+ * reference of this file, bit for bit, NaN, infinities and denormals included. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "device/device.h"
+#include "unit/half_ref.h"
+
+#define SOURCES_MAX 9
+#define BYTES_MAX   (8 << 10)
+#define GUARD       0xa5
+
+static uint64_t random_state = 88172645463325252u;
+
+static uint64_t random_bits(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+
+/* Random bits; every fourth value is an extreme one. */
+static uint64_t random_value(enum ddp_dtype dtype)
+{
+    static const float floats[] = {0.0f,      -0.0f,     INFINITY, -INFINITY, NAN,     1.0f,
+                                   0x1p-149f, 0x1p-127f, 0x1p127f, 65504.0f,  0x1p-24f};
+    static const uint32_t nans[] = {0x7f800001u, 0xffc00000u, 0xff812345u};
+    const uint64_t r = random_bits();
+    const uint64_t pick = random_bits() % (DDP_COUNT_OF(floats) + DDP_COUNT_OF(nans));
+    uint32_t word;
+    float value;
+
+    if (r % 4 != 0 || dtype == DDP_U8)
+        return random_bits();
+    if (dtype == DDP_I32)
+        return pick % 2 ? (uint64_t)INT32_MAX : (uint64_t)(uint32_t)INT32_MIN;
+    if (pick >= DDP_COUNT_OF(floats))
+        word = nans[pick - DDP_COUNT_OF(floats)];
+    else
+        memcpy(&word, &floats[pick], sizeof(word));
+    memcpy(&value, &word, sizeof(value));
+    if (dtype == DDP_F64) {
+        const double wide = value;
+        uint64_t bits;
+        memcpy(&bits, &wide, sizeof(bits));
+        return bits;
+    }
+    if (dtype == DDP_F16)
+        return half_encode(half_f16, (double)value) | (isnan(value) ? r & 0x81ff : 0);
+    return dtype == DDP_BF16 ? word >> 16 : word;
+}
+
+static uint64_t element(const void *array, enum ddp_dtype dtype, size_t i)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, (const unsigned char *)array + i * ddp_dtype_size(dtype), ddp_dtype_size(dtype));
+    return bits;
+}
+
+/* a op b in f32, then in f64. volatile: each operation is rounded to its type, in this order. */
+static float combine_f32(enum ddp_op op, float a, float b)
+{
+    volatile float r = op == DDP_PROD ? a * b : a + b;
+    if (op == DDP_MIN || op == DDP_MAX) {
+        if (isnan(a) || isnan(b))
+            return NAN;
+        return (op == DDP_MIN ? a < b : a > b) ? a : b;
+    }
+    return r;
+}
+
+static double combine_f64(enum ddp_op op, double a, double b)
+{
+    volatile double r = op == DDP_PROD ? a * b : a + b;
+    if (op == DDP_MIN || op == DDP_MAX) {
+        if (isnan(a) || isnan(b))
+            return (double)NAN;
+        return (op == DDP_MIN ? a < b : a > b) ? a : b;
+    }
+    return r;
+}
+
+static uint64_t reference_int(const struct ddp_reduce *r, size_t i)
+{
+    const bool is_signed = r->dtype == DDP_I32;
+    int64_t value = 0;
+
+    for (int k = 0; k < r->src_count; k++) {
+        const uint64_t bits = element(r->src[k], r->dtype, i);
+        const int64_t x = is_signed ? (int64_t)(int32_t)(uint32_t)bits : (int64_t)bits;
+        if (k == 0)
+            value = x;
+        else if (r->op == DDP_PROD) /* wrapped to the type at each step, so it cannot overflow */
+            value = is_signed ? (int64_t)(int32_t)(uint32_t)(uint64_t)(value * x)
+                              : (int64_t)(uint8_t)(value * x);
+        else if (r->op == DDP_MIN || r->op == DDP_MAX)
+            value = (r->op == DDP_MIN) == (x < value) ? x : value;
+        else
+            value += x;
+    }
+    value /= r->divisor;
+    return is_signed ? (uint32_t)(uint64_t)value : (uint8_t)value;
+}
+
+static uint64_t reference(const struct ddp_reduce *r, size_t i)
+{
+    uint64_t bits = 0;
+
+    if (r->dtype == DDP_I32 || r->dtype == DDP_U8)
+        return reference_int(r, i);
+    if (r->dtype == DDP_F64) {
+        double value = 0;
+        for (int k = 0; k < r->src_count; k++) {
+            const uint64_t word = element(r->src[k], DDP_F64, i);
+            double x;
+            memcpy(&x, &word, sizeof(x));
+            value = k == 0 ? x : combine_f64(r->op, value, x);
+        }
+        value /= r->divisor;
+        memcpy(&bits, &value, sizeof(value));
+        return isnan(value) ? 0x7ff8000000000000u : bits;
+    }
+    float value = 0;
+    for (int k = 0; k < r->src_count; k++) {
+        const uint32_t word = (uint32_t)element(r->src[k], r->dtype, i);
+        float x;
+        if (r->dtype == DDP_F32)
+            memcpy(&x, &word, sizeof(x));
+        else
+            x = (float)half_decode(r->dtype == DDP_F16 ? half_f16 : half_bf16, (uint16_t)word);
+        value = k == 0 ? x : combine_f32(r->op, value, x);
+    }
+    value /= (float)r->divisor;
+    if (r->dtype != DDP_F32)
+        return half_encode(r->dtype == DDP_F16 ? half_f16 : half_bf16, (double)value);
+    memcpy(&bits, &value, sizeof(value));
+    return isnan(value) ? 0x7fc00000u : bits;
+}
+
+/* One call in memory of its own. offset[k]: elements array k starts after a cache line (sources
+ * first, then destinations). in_place: destination d is source d. */
+struct trial {
+    enum ddp_simd level;
+    enum ddp_dtype dtype;
+    enum ddp_op op;
+    int nsrc, ndst, divisor, nontemporal;
+    size_t count;
+    bool in_place, same_offsets;
+};
+
+static unsigned char arena[2 * SOURCES_MAX][BYTES_MAX + 2 * 128] __attribute__((aligned(64)));
+
+static void run_trial(const struct trial *t)
+{
+    const size_t elem = ddp_dtype_size(t->dtype);
+    static uint64_t expected[BYTES_MAX];
+    const void *src[SOURCES_MAX];
+    void *dst[SOURCES_MAX];
+    const size_t shared_offset = random_bits() % 32;
+    const struct ddp_reduce r = {dst,      t->ndst, src,        t->nsrc,       t->count,
+                                 t->dtype, t->op,   t->divisor, t->nontemporal};
+
+    memset(arena, GUARD, sizeof(arena));
+    for (int k = 0; k < t->nsrc; k++) {
+        unsigned char *at =
+            arena[k] + 64 + (t->same_offsets ? shared_offset : random_bits() % 32) * elem % 64;
+        src[k] = at;
+        for (size_t i = 0; i < t->count; i++) {
+            const uint64_t bits = random_value(t->dtype);
+            memcpy(at + i * elem, &bits, elem);
+        }
+    }
+    for (int d = 0; d < t->ndst; d++)
+        dst[d] = t->in_place && d < t->nsrc
+                     ? (void *)(uintptr_t)src[d]
+                     : arena[SOURCES_MAX + d] + 64 +
+                           (t->same_offsets ? shared_offset : random_bits() % 32) * elem % 64;
+    for (size_t i = 0; i < t->count; i++)
+        expected[i] = reference(&r, i);
+
+    ddp_device_cpu(t->level)->reduce(&r);
+
+    for (int d = 0; d < t->ndst; d++) {
+        const unsigned char *at = dst[d];
+        for (size_t i = 0; i < t->count; i++)
+            if (element(at, t->dtype, i) != expected[i])
+                fail_msg("%s %s %s, %d sources, %d destinations, divisor %d, count %zu: element "
+                         "%zu of destination %d is %llx, expected %llx",
+                         ddp_simd_name(t->level), ddp_dtype_name(t->dtype), ddp_op_name(t->op),
+                         t->nsrc, t->ndst, t->divisor, t->count, i, d,
+                         (unsigned long long)element(at, t->dtype, i),
+                         (unsigned long long)expected[i]);
+        assert_int_equal(at[-1], GUARD);
+        assert_int_equal(at[t->count * elem], GUARD);
+    }
+}
+
+static void every_dtype_op_shape(enum ddp_simd level)
+{
+    static const size_t counts[] = {0, 1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 64, 65, 127, 511, 1009};
+    static const int shapes[][2] = {{1, 1}, {2, 1}, {2, 2}, {3, 2}, {4, 4}, {4, 1}, {9, 9}, {8, 3}};
+    if (level > ddp_cpu_best_simd())
+        skip();
+    for (int dtype = 0; dtype < DDP_DTYPE_COUNT; dtype++)
+        for (int op = 0; op < DDP_OP_COUNT; op++)
+            for (size_t s = 0; s < DDP_COUNT_OF(shapes); s++)
+                for (size_t c = 0; c < DDP_COUNT_OF(counts); c++) {
+                    struct trial t = {.level = level,
+                                      .dtype = (enum ddp_dtype)dtype,
+                                      .op = (enum ddp_op)op,
+                                      .nsrc = shapes[s][0],
+                                      .ndst = shapes[s][1],
+                                      .divisor = op == DDP_AVG ? shapes[s][0] : 1,
+                                      .nontemporal = (int)(random_bits() % 2),
+                                      .count = counts[c],
+                                      .in_place = random_bits() % 2,
+                                      .same_offsets = random_bits() % 2};
+                    if (t.count * ddp_dtype_size(t.dtype) <= BYTES_MAX)
+                        run_trial(&t);
+                }
+}
+
+static void test_scalar(void **state)
+{
+    (void)state;
+    every_dtype_op_shape(DDP_SIMD_SCALAR);
+}
+
+static void test_avx2(void **state)
+{
+    (void)state;
+    every_dtype_op_shape(DDP_SIMD_AVX2);
+}
+
+static void test_avx512(void **state)
+{
+    (void)state;
+    every_dtype_op_shape(DDP_SIMD_AVX512);
+}
+
+/* All 65536 values of a 16-bit type pass through unchanged, but NaNs; and sums of neighbours and of
+ * random pairs round to nearest even. */
+static void all_halves(enum ddp_dtype dtype, struct half_format format)
+{
+    static uint16_t in[2][65536], out[65536];
+    const void *src[2] = {in[0], in[1]};
+    void *dst[1] = {out};
+
+    for (int i = 0; i < 65536; i++) {
+        in[0][i] = (uint16_t)i;
+        in[1][i] = (uint16_t)(i % 2 ? random_bits() : (uint64_t)i + 1);
+    }
+    for (int level = 0; level <= (int)ddp_cpu_best_simd(); level++)
+        for (int n = 1; n <= 2; n++) {
+            const struct ddp_reduce r = {dst, 1, src, n, 65536, dtype, DDP_SUM, 1, 0};
+            ddp_device_cpu((enum ddp_simd)level)->reduce(&r);
+            for (int i = 0; i < 65536; i++) {
+                const double a = half_decode(format, in[0][i]);
+                const double sum = n == 1 ? a : a + half_decode(format, in[1][i]);
+                if (out[i] != half_encode(format, (double)(float)sum))
+                    fail_msg("%s level %d, %d sources: %04x and %04x give %04x, expected %04x",
+                             ddp_dtype_name(dtype), level, n, in[0][i], in[1][i], out[i],
+                             half_encode(format, (double)(float)sum));
+            }
+        }
+}
+
+static void test_all_f16(void **state)
+{
+    (void)state;
+    all_halves(DDP_F16, half_f16);
+}
+
+static void test_all_bf16(void **state)
+{
+    (void)state;
+    all_halves(DDP_BF16, half_bf16);
+}
+
+/* The means of integers are exact although the sum does not fit the type. */
+static void test_integer_mean(void **state)
+{
+    (void)state;
+    int32_t a[3] = {INT32_MAX, INT32_MIN, -7}, b[3] = {INT32_MAX, INT32_MIN, 2}, out[3];
+    uint8_t c[2] = {255, 254}, d[2] = {255, 255}, small[2];
+    for (int level = 0; level <= (int)ddp_cpu_best_simd(); level++) {
+        const struct ddp_device *device = ddp_device_cpu((enum ddp_simd)level);
+        const struct ddp_reduce wide = {
+            (void *[]){out}, 1, (const void *[]){a, b}, 2, 3, DDP_I32, DDP_AVG, 2, 0};
+        device->reduce(&wide);
+        assert_int_equal(out[0], INT32_MAX);
+        assert_int_equal(out[1], INT32_MIN);
+        assert_int_equal(out[2], -2); /* -5 / 2, toward zero */
+        const struct ddp_reduce bytes = {
+            (void *[]){small}, 1, (const void *[]){c, d}, 2, 2, DDP_U8, DDP_AVG, 2, 0};
+        device->reduce(&bytes);
+        assert_int_equal(small[0], 255);
+        assert_int_equal(small[1], 254);
+    }
+}
+
+/* As many sources as a call takes: one f32 accumulation, rounded once. */
+static void test_most_sources(void **state)
+{
+    (void)state;
+    static uint16_t in[37], out[37];
+    const void *src[DDP_REDUCE_MAX];
+    for (int i = 0; i < 37; i++)
+        in[i] = half_encode(half_f16, 1.0 / (i + 3));
+    for (int k = 0; k < DDP_REDUCE_MAX; k++)
+        src[k] = in;
+    for (int level = 0; level <= (int)ddp_cpu_best_simd(); level++) {
+        const struct ddp_reduce r = {(void *[]){out}, 1, src, DDP_REDUCE_MAX, 37, DDP_F16, DDP_AVG,
+                                     DDP_REDUCE_MAX,  0};
+        ddp_device_cpu((enum ddp_simd)level)->reduce(&r);
+        assert_memory_equal(out, in, sizeof(in)); /* the sum of 256 equal values is exact in f32 */
+    }
+}
+
+static void test_copies(void **state)
+{
+    (void)state;
+    static unsigned char from[70000], to[70000];
+    for (size_t i = 0; i < sizeof(from); i++)
+        from[i] = (unsigned char)random_bits();
+    for (int level = 0; level <= (int)ddp_cpu_best_simd(); level++) {
+        const struct ddp_device *device = ddp_device_cpu((enum ddp_simd)level);
+        for (size_t bytes = 0; bytes < 66000; bytes = bytes * 5 / 4 + 1)
+            for (size_t shift = 0; shift < 80; shift += 13) {
+                memset(to, GUARD, sizeof(to));
+                device->copy_nt(to + 64 + shift, from + 2 * shift, bytes);
+                assert_memory_equal(to + 64 + shift, from + 2 * shift, bytes);
+                assert_int_equal(to[63 + shift], GUARD);
+                assert_int_equal(to[64 + shift + bytes], GUARD);
+            }
+        device->copy(to, from, sizeof(to));
+        assert_memory_equal(to, from, sizeof(to));
+        device->fill(to + 1, 7, 1000);
+        assert_int_equal(to[0], from[0]);
+        assert_int_equal(to[1], 7);
+        assert_int_equal(to[1000], 7);
+        assert_int_equal(to[1001], from[1001]);
+    }
+}
+
+static void test_table(void **state)
+{
+    (void)state;
+    struct ddp_err err = DDP_ERR_INIT;
+    const struct ddp_device *const *all = ddp_device_all();
+    assert_non_null(all[0]);
+    for (; *all != NULL; all++) {
+        assert_non_null((*all)->name);
+        assert_non_null((*all)->summary);
+        if ((*all)->probe(&err) != 0)
+            continue;
+        void *block = (*all)->alloc(1000);
+        assert_non_null(block);
+        assert_int_equal((uintptr_t)block % 64, 0);
+        (*all)->free(block, 1000);
+    }
+    assert_string_equal(ddp_device_cpu(DDP_SIMD_SCALAR)->name, "cpu");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_scalar),       cmocka_unit_test(test_avx2),
+        cmocka_unit_test(test_avx512),       cmocka_unit_test(test_all_f16),
+        cmocka_unit_test(test_all_bf16),     cmocka_unit_test(test_integer_mean),
+        cmocka_unit_test(test_most_sources), cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_table),
+    };
+    return cmocka_run_group_tests_name("reduce", tests, NULL, NULL);
+}
