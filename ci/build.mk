@@ -9,11 +9,12 @@ MODULES := $(foreach f,$(MPI_FLAVOURS),$(O)/ddpbench-mpi-$f.so)
 WHOLE_CORE = -Wl,--whole-archive $(O)/libddpcore.a -Wl,--no-whole-archive
 
 # Flags of one source. Files ending in _avx2 and _avx512 hold code for those levels only, entered
-# after a check at run time; the one file that states the build's facts sees them.
+# after a check at run time; only the files that state the build's facts see them.
+FACTS_SRC := lib/record/provenance.c lib/comm/build_id.c
 AVX2 := -mavx2 -mfma -mf16c
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
 source_flags = $(if $(filter %_avx2.c,$1),$(AVX2))$(if $(filter %_avx512.c,$1),$(AVX512)) \
-  $(if $(filter lib/record/provenance.c,$1),-I$(O)) $(if $(filter tests/%,$1),-Itests -Icmd)
+  $(if $(filter $(FACTS_SRC),$1),-I$(O)) $(if $(filter tests/%,$1),-Itests -Icmd)
 compile = $(CC) $(BASE_CFLAGS) $(strip $(call source_flags,$1)) $(CFLAGS) -c -o $(O)/$(1:%.c=%.o) $1
 
 .PHONY: all FORCE
@@ -47,14 +48,14 @@ $(O)/ddpbench-mpi-%.so: $(MODULE_SRC) $(O)/build_facts.h | $(O)/ready
 # Rewritten only when it differs: $1 the file, $2 its lines, each a word for the shell.
 update = printf '%s\n' $2 > $1.new; if cmp -s $1.new $1; then rm $1.new; else mv $1.new $1; fi
 
-# The commit changes often: only the file that states it is compiled again.
+# The commit changes often: only the files that state it are compiled again.
 $(O)/build_facts.h: FORCE
 	@mkdir -p $(@D)
 	@$(call update,$@,$(call sq,#define DDP_VERSION $(call cstr,$(VERSION))) \
 	  $(call sq,#define DDP_COMMIT $(call cstr,$(COMMIT))) \
 	  $(call sq,#define DDP_COMPILER $(call cstr,$(CC_ID))) \
 	  $(call sq,#define DDP_CFLAGS $(call cstr,$(strip $(OPT) $(SAN_FLAGS) $(CFLAGS)))))
-$(O)/lib/record/provenance.o: $(O)/build_facts.h
+$(FACTS_SRC:%.c=$(O)/%.o): $(O)/build_facts.h
 
 # The lists of objects: a removed source is a change, too.
 $(O)/objects: FORCE

@@ -141,19 +141,21 @@ uint64_t ddp_collective_heap_bytes(const void *values, int ranks)
     return DDP_PLAN_BUFFERS * (v->plan.buffer_bytes + 2 * (uint64_t)HUGE_PAGE);
 }
 
-/* Says once per run of skipped points of one algorithm why they are left out. */
-static void note_skip(struct ddp_rank *rank, const struct ddp_bench_plan *plan, int index,
-                      bool again, const char *why)
+/* Was an earlier point of the same algorithm skipped, too? Then people have been told. */
+static bool told(const struct ddp_bench_plan *plan, const struct ddp_sampler *sampler, int index)
 {
-    const struct ddp_point_spec *p = plan->points;
-    if (!again || strcmp(p[index].algorithm, p[index - 1].algorithm) != 0)
-        ddp_emit_note(rank, "left out: %s", why);
+    const char *why;
+    for (int i = 0; i < index; i++) {
+        if (strcmp(plan->points[i].algorithm, plan->points[index].algorithm) == 0 &&
+            ddp_sampler_skips(sampler, i, &why))
+            return true;
+    }
+    return false;
 }
 
 static int run_points(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
                       struct ddp_sampler *sampler, struct ddp_err *err)
 {
-    bool skipped = false;
     for (int i = 0; i < plan->count; i++) {
         const struct ddp_point_spec *spec = &plan->points[i];
         struct ddp_point point;
@@ -161,11 +163,10 @@ static int run_points(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
         const char *why;
         char size[24];
         if (ddp_sampler_skips(sampler, i, &why)) {
-            note_skip(rank, plan, i, skipped, why);
-            skipped = true;
+            if (!told(plan, sampler, i))
+                ddp_emit_note(rank, "left out: %s", why);
             continue;
         }
-        skipped = false;
         ddp_format_size(spec->size_bytes, size, sizeof size);
         ddp_emit_progress(rank, "%s %s %s %s, %s (%d of %d)", ddp_coll_name(spec->coll),
                           ddp_dtype_name(spec->dtype), ddp_op_name(spec->op), size, spec->algorithm,

@@ -1,5 +1,6 @@
 #include "base/conf.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,13 +8,18 @@
 #include "base/cpuinfo.h"
 #include "base/opt.h"
 
+#define PREFIX "DDPBENCH_"
+
 static const struct ddp_conf_row rows[DDP_CONF_COUNT] = {
-    [DDP_CONF_SIMD] = {"DDPBENCH_SIMD", "highest SIMD level used: scalar, avx2 or avx512"},
+    [DDP_CONF_SIMD] = {"DDPBENCH_SIMD",
+                       "highest SIMD level used: scalar, avx2 or avx512 (default: the best this "
+                       "processor has); results do not depend on it"},
     [DDP_CONF_BLAS_LIB] = {"DDPBENCH_BLAS_LIB", "library to load for CBLAS, as --blas"},
     [DDP_CONF_MODULE_DIR] = {"DDPBENCH_MODULE_DIR",
-                             "folder that holds the ddpbench-mpi-*.so modules"},
+                             "folder that holds the MPI modules (default: beside the binary)"},
     [DDP_CONF_DATA_DIR] = {"DDPBENCH_DATA_DIR", "folder that holds the data set, as --data"},
-    [DDP_CONF_FAULT] = {"DDPBENCH_FAULT", "point:n:action, only in a build with FAULTS=1"},
+    [DDP_CONF_FAULT] = {"DDPBENCH_FAULT",
+                        "point:n:action, an injected fault; only in a build with FAULTS=1"},
 };
 
 const struct ddp_conf_row *ddp_conf_rows(void)
@@ -23,43 +29,52 @@ const struct ddp_conf_row *ddp_conf_rows(void)
 
 const char *ddp_conf_get(enum ddp_conf_key key)
 {
+    assert((unsigned)key < DDP_CONF_COUNT);
     const char *value = getenv(rows[key].variable);
     return value && value[0] ? value : NULL;
 }
 
 static const char *row_name(const void *ctx, int i)
 {
-    (void)ctx;
-    return i < DDP_CONF_COUNT ? rows[i].variable : NULL;
+    return i < DDP_CONF_COUNT ? ((const struct ddp_conf_row *)ctx)[i].variable : NULL;
 }
 
-static int check_variable(const char *entry, struct ddp_err *err)
+/* Is the variable of environ's `entry` ("NAME=value") in the table? */
+static bool known(const char *entry, size_t name_length)
 {
-    char name[64];
-    size_t n = strcspn(entry, "=");
-    if (n >= sizeof name)
-        n = sizeof name - 1;
-    memcpy(name, entry, n);
-    name[n] = '\0';
-    for (int i = 0; i < DDP_CONF_COUNT; i++) {
-        if (strcmp(rows[i].variable, name) == 0)
-            return 0;
-    }
-    const char *near = ddp_nearest(name, row_name, NULL);
-    ddp_fail(err, DDP_EUSAGE, "unknown variable '%s' in the environment", name);
-    if (near)
-        return ddp_hint(err, "did you mean '%s'? `ddpbench help environment` lists them", near);
-    return ddp_hint(err, "`ddpbench help environment` lists the variables");
+    for (int i = 0; i < DDP_CONF_COUNT; i++)
+        if (strlen(rows[i].variable) == name_length &&
+            strncmp(entry, rows[i].variable, name_length) == 0)
+            return true;
+    return false;
 }
 
 int ddp_conf_check(struct ddp_err *err)
 {
-    for (char **e = environ; e && *e; e++) {
-        if (strncmp(*e, "DDPBENCH_", 9) == 0)
-            DDP_TRY(check_variable(*e, err));
+    for (char **entry = environ; entry && *entry; entry++) {
+        size_t n = strcspn(*entry, "=");
+        if (strncmp(*entry, PREFIX, sizeof PREFIX - 1) != 0 || known(*entry, n))
+            continue;
+        char name[64] = "";
+        memcpy(name, *entry, n < sizeof name ? n : sizeof name - 1);
+        ddp_fail(err, DDP_EUSAGE, "unknown environment variable '%s'", name);
+        const char *near = ddp_nearest(name, row_name, rows);
+        if (near)
+            ddp_hint(err, "did you mean '%s'? `ddpbench help environment` lists them all", near);
+        else
+            ddp_hint(err, "unset it; `ddpbench help environment` lists those that exist");
+        return DDP_EUSAGE;
     }
     const char *simd = ddp_conf_get(DDP_CONF_SIMD);
-    if (simd && ddp_simd_parse(simd) < 0)
-        return ddp_fail(err, DDP_EUSAGE, "DDPBENCH_SIMD='%s' is not scalar, avx2 or avx512", simd);
-    return 0;
+    if (simd && ddp_simd_parse(simd) < 0) {
+        ddp_fail(err, DDP_EUSAGE, "DDPBENCH_SIMD is '%.64s'", simd);
+        ddp_hint(err, "legal: scalar, avx2, avx512");
+        return DDP_EUSAGE;
+    }
+    if (!DDP_FAULTS && ddp_conf_get(DDP_CONF_FAULT)) {
+        ddp_fail(err, DDP_EUSAGE, "DDPBENCH_FAULT is set, but this build injects no faults");
+        ddp_hint(err, "unset it, or build with `make FAULTS=1`");
+        return DDP_EUSAGE;
+    }
+    return DDP_OK;
 }

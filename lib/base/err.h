@@ -39,8 +39,9 @@ enum ddp_code {
 };
 
 /* text: one line, what went wrong with the subject in quotes. hint: what to do; may be empty.
- * code: the first code set, 0 when nothing failed. rank: -1 unless a rank of the world said it. agreed: every rank of the world
- * returns this code (ddp_comm_agree), so that one of them may speak for all. */
+ * code: the first code set, 0 when nothing failed. rank: -1 unless a rank of the world said it.
+ * agreed: every rank of the world returns this code (ddp_comm_agree), so that one of them may speak
+ * for all. */
 struct ddp_err {
     int code;
     int rank;

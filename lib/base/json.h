@@ -38,7 +38,13 @@ cJSON *ddp_json_arr(cJSON *obj, const char *key);
 int ddp_json_parse(const char *text, size_t bytes, const char *name, cJSON **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Pretty-prints `doc` with the member "digest" appended last, computed as said above. */
+/* Appends `doc` with two spaces an indent and a newline at the end; arrays of plain values stay on
+ * a line. Numbers are the shortest text that reads back the same; whole ones have no exponent.
+ * DDP_ENOMEM, also when memory had run out while the document was built: a member never vanishes.
+ */
+int ddp_json_print(const cJSON *doc, struct ddp_strbuf *out, struct ddp_err *err) DDP_MUST_CHECK;
+/* Pretty-prints `doc`, an object that is not empty, with the member "digest" appended last,
+ * computed as said above. */
 int ddp_json_print_digest(const cJSON *doc, struct ddp_strbuf *out,
                           struct ddp_err *err) DDP_MUST_CHECK;
 /* DDP_EINPUT when the digest of the text is missing or differs. */

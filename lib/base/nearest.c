@@ -1,52 +1,55 @@
-/* Suggestions: the nearest legal word. */
+/* Did you mean...? The nearest candidate by optimal string alignment: Damerau-Levenshtein in which
+ * no letter is edited twice (insert, delete, replace, swap of neighbours: 1 each). */
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/opt.h"
 
-#define WORD_MAX 48
+enum { LENGTH_MAX = 63 };
 
-/* Optimal string alignment distance (Damerau-Levenshtein without repeated edits of one place). */
-static int distance(const char *a, const char *b)
+static int distance(const char *a, size_t na, const char *b, size_t nb)
 {
-    int d[WORD_MAX + 1][WORD_MAX + 1];
-    int n = (int)strlen(a), m = (int)strlen(b);
-    if (n > WORD_MAX || m > WORD_MAX)
-        return WORD_MAX;
-    for (int i = 0; i <= n; i++)
-        d[i][0] = i;
-    for (int j = 0; j <= m; j++)
-        d[0][j] = j;
-    for (int i = 1; i <= n; i++) {
-        for (int j = 1; j <= m; j++) {
-            int cost = a[i - 1] != b[j - 1];
-            int best = DDP_MIN(d[i - 1][j] + 1, d[i][j - 1] + 1);
-            best = DDP_MIN(best, d[i - 1][j - 1] + cost);
+    int d[3][LENGTH_MAX + 1]; /* rows i, i-1 and i-2 of the table, row i at i % 3 */
+    for (size_t j = 0; j <= nb; j++)
+        d[0][j] = (int)j;
+    for (size_t i = 1; i <= na; i++) {
+        int *now = d[i % 3], *before = d[(i + 2) % 3], *earlier = d[(i + 1) % 3];
+        now[0] = (int)i;
+        for (size_t j = 1; j <= nb; j++) {
+            int best = before[j - 1] + (a[i - 1] != b[j - 1]);
+            best = DDP_MIN(best, before[j] + 1);
+            best = DDP_MIN(best, now[j - 1] + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                best = DDP_MIN(best, d[i - 2][j - 2] + 1);
-            d[i][j] = best;
+                best = DDP_MIN(best, earlier[j - 2] + 1);
+            now[j] = best;
         }
     }
-    return d[n][m];
+    return d[na % 3][nb];
 }
 
 const char *ddp_nearest(const char *text, const char *(*candidate)(const void *ctx, int i),
                         const void *ctx)
 {
-    const char *best = NULL;
-    size_t length = strlen(text);
+    size_t n = strlen(text);
+    if (n == 0 || n > LENGTH_MAX)
+        return NULL;
+    const char *best = NULL, *name;
     int best_distance = 0;
-    for (int i = 0; candidate(ctx, i); i++) {
-        const char *c = candidate(ctx, i);
-        int d = distance(text, c);
-        /* A prefix is what people mean by an abbreviation. */
-        if (length >= 2 && strncmp(c, text, length) == 0)
-            d = 1;
-        if (!best || d < best_distance) {
-            best = c;
-            best_distance = d;
+    for (int i = 0; (name = candidate(ctx, i)) != NULL; i++) {
+        size_t length = strlen(name), longer = DDP_MAX(n, length);
+        if (length > LENGTH_MAX)
+            continue;
+        int edits = distance(text, n, name, length);
+        /* An abbreviation is one slip, however long the rest is. */
+        if (n >= 2 && strncmp(text, name, n) == 0)
+            edits = DDP_MIN(edits, 1);
+        /* A third of the letters wrong is still a slip; more is another word. */
+        if ((size_t)edits * 3 > longer)
+            continue;
+        if (!best || edits < best_distance) {
+            best = name;
+            best_distance = edits;
         }
     }
-    int limit = length <= 3 ? 1 : length <= 6 ? 2 : 3;
-    return best && best_distance <= limit ? best : NULL;
+    return best;
 }

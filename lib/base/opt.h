@@ -22,6 +22,7 @@ extern "C" {
 #endif
 
 #define DDP_OPT_LIST_MAX 64
+#define DDP_OPT_ITEM_MAX 256 /* bytes of one item of a string list, NUL included */
 
 /* The type of the field at `offset`. */
 enum ddp_opt_kind {
@@ -34,7 +35,7 @@ enum ddp_opt_kind {
     DDP_OPT_INT_LIST,    /* struct ddp_int_list */
     DDP_OPT_SIZE_LIST,   /* struct ddp_size_list */
     DDP_OPT_ENUM_LIST,   /* struct ddp_int_list of word indices */
-    DDP_OPT_STRING_LIST, /* struct ddp_string_list; comma separated, owned copy in `storage` */
+    DDP_OPT_STRING_LIST, /* struct ddp_string_list; comma separated, copied */
     DDP_OPT_CUSTOM       /* set by `parse` */
 };
 
@@ -48,7 +49,7 @@ struct ddp_size_list {
 };
 struct ddp_string_list {
     int n;
-    char v[DDP_OPT_LIST_MAX][64];
+    char v[DDP_OPT_LIST_MAX][DDP_OPT_ITEM_MAX];
 };
 
 /* word(i): the i-th legal word, NULL past the end. May read a registry, so help never repeats a
@@ -98,6 +99,20 @@ int ddp_opt_parse(const struct ddp_opt *rows, int argc, char *const *argv, void 
 bool ddp_opt_given(const struct ddp_opt *rows, const struct ddp_opt_result *result,
                    const char *name);
 
+/* The i-th long name of rows, then NULL: a candidate function for ddp_nearest (ctx: rows). */
+const char *ddp_opt_candidate(const void *rows, int i);
+/* Words joined by `separator`: "sum, avg, prod". At most out_bytes - 1 bytes, cut with "...". */
+void ddp_opt_words_join(const struct ddp_opt_words *words, const char *separator, char *out,
+                        size_t out_bytes);
+
+/* What one row is for, on one line: help, legal words, default, range. */
+void ddp_opt_describe(const struct ddp_opt *row, struct ddp_strbuf *out);
+/* Its heading; "Options" for rows without one. */
+const char *ddp_opt_group(const struct ddp_opt *row);
+/* Appends text and a newline, wrapped at spaces before column `width`; the line it continues is at
+ * `column`, further ones begin at `indent`. */
+void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t width,
+                   const char *text);
 /* Help text of all rows, by group, wrapped at 80 columns, with defaults, ranges and legal words. */
 void ddp_opt_help(const struct ddp_opt *rows, struct ddp_strbuf *out);
 

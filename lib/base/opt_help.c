@@ -1,88 +1,128 @@
-/* Help text from option rows. */
+/* Help: the table, for people. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/opt.h"
+#include "base/unit.h"
 
-#define TEXT_COLUMN 30
-#define LAST_COLUMN 80
+enum { WIDTH = 80, COLUMN = 28 }; /* where help texts begin */
 
-/* Appends text wrapped at LAST_COLUMN, continuation lines indented to TEXT_COLUMN; `column` is
- * where the cursor stands. */
-static void add_wrapped(struct ddp_strbuf *out, const char *text, size_t column)
+void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t width,
+                   const char *text)
 {
-    while (*text) {
+    for (bool first = true; *text; first = false) {
+        text += strspn(text, " ");
         size_t word = strcspn(text, " ");
-        if (column + 1 + word > LAST_COLUMN && column > TEXT_COLUMN) {
-            ddp_strbuf_addf(out, "\n%*s", TEXT_COLUMN, "");
-            column = TEXT_COLUMN;
-        } else if (column > TEXT_COLUMN) {
+        if (word == 0)
+            break;
+        if (!first && column + 1 + word > width) {
+            ddp_strbuf_add(out, "\n");
+            ddp_strbuf_pad(out, indent);
+            column = indent;
+        } else if (!first) {
             ddp_strbuf_add(out, " ");
             column++;
         }
         ddp_strbuf_add_n(out, text, word);
         column += word;
         text += word;
-        text += strspn(text, " ");
     }
     ddp_strbuf_add(out, "\n");
 }
 
-/* Help, legal words, range and default of a row as one paragraph. */
-static void describe(const struct ddp_opt *row, struct ddp_strbuf *out)
+/* "1..256", "from 1", or "" when anything from 0 up is legal. */
+static void range_text(const struct ddp_opt *row, char *out, size_t out_bytes)
 {
-    ddp_strbuf_add(out, row->help);
-    if (row->words) {
-        ddp_strbuf_add(out, ": ");
-        for (int i = 0; row->words->word(i); i++)
-            ddp_strbuf_addf(out, "%s%s", i ? ", " : "", row->words->word(i));
+    out[0] = '\0';
+    if (row->min == 0 && row->max == 0)
+        return;
+    if (row->kind == DDP_OPT_SIZE || row->kind == DDP_OPT_SIZE_LIST) {
+        char low[24], high[24];
+        ddp_format_size((uint64_t)row->min, low, sizeof low);
+        ddp_format_size((uint64_t)DDP_MIN(row->max, 0x1p62), high, sizeof high);
+        if (row->max >= 0x1p62)
+            snprintf(out, out_bytes, "from %s", low);
+        else
+            snprintf(out, out_bytes, "%s..%s", low, high);
+    } else if (row->kind == DDP_OPT_INT || row->kind == DDP_OPT_DOUBLE ||
+               row->kind == DDP_OPT_INT_LIST) {
+        /* Beyond 2^31 a bound is a limit of the machine, not of the idea. */
+        if (row->max >= 0x1p31)
+            snprintf(out, out_bytes, "from %.10g", row->min);
+        else
+            snprintf(out, out_bytes, "%.10g..%.10g", row->min, row->max);
     }
-    bool numeric =
-        row->kind == DDP_OPT_INT || row->kind == DDP_OPT_DOUBLE || row->kind == DDP_OPT_INT_LIST;
-    if (numeric && row->max != 0)
-        ddp_strbuf_addf(out, " [%.16g to %.16g]", row->min, row->max);
-    if (row->initial && row->kind != DDP_OPT_FLAG)
-        ddp_strbuf_addf(out, " (default %s)", row->initial);
 }
 
-static void add_row(const struct ddp_opt *row, struct ddp_strbuf *out)
+/* Are all legal words in the help text already? */
+static bool help_has_words(const struct ddp_opt *row)
 {
-    char left[128], short_name[8] = "    ";
-    struct ddp_strbuf text = DDP_STRBUF_INIT;
-    if (row->short_name)
-        snprintf(short_name, sizeof short_name, "-%c, ", row->short_name);
-    snprintf(left, sizeof left, "  %s--%s%s%s", short_name, row->name, row->value ? " " : "",
-             row->value ? row->value : "");
-    describe(row, &text);
-    size_t column = strlen(left);
-    ddp_strbuf_add(out, left);
-    if (column + 2 > TEXT_COLUMN) {
-        ddp_strbuf_addf(out, "\n%*s", TEXT_COLUMN, "");
-    } else {
-        ddp_strbuf_addf(out, "%*s", (int)(TEXT_COLUMN - column), "");
+    for (int i = 0; row->words->word(i); i++)
+        if (!strstr(row->help, row->words->word(i)))
+            return false;
+    return true;
+}
+
+void ddp_opt_describe(const struct ddp_opt *row, struct ddp_strbuf *out)
+{
+    char words[256], range[80];
+    ddp_strbuf_add(out, row->help);
+    if (row->words && !help_has_words(row)) {
+        ddp_opt_words_join(row->words, ", ", words, sizeof words);
+        ddp_strbuf_addf(out, ": %s", words);
     }
-    add_wrapped(out, text.text ? text.text : "", TEXT_COLUMN);
+    range_text(row, range, sizeof range);
+    const char *initial = row->initial && !strstr(row->help, "(default") ? row->initial : NULL;
+    if (initial && range[0])
+        ddp_strbuf_addf(out, " (default %s; %s)", initial, range);
+    else if (initial)
+        ddp_strbuf_addf(out, " (default %s)", initial);
+    else if (range[0])
+        ddp_strbuf_addf(out, " (%s)", range);
+}
+
+static void help_row(const struct ddp_opt *row, struct ddp_strbuf *out)
+{
+    size_t start = out->length;
+    if (row->short_name)
+        ddp_strbuf_addf(out, "  -%c, --%s", row->short_name, row->name);
+    else
+        ddp_strbuf_addf(out, "      --%s", row->name);
+    if (row->value)
+        ddp_strbuf_addf(out, " %s", row->value);
+    size_t column = out->length - start;
+    if (column + 2 > COLUMN) {
+        ddp_strbuf_add(out, "\n");
+        column = 0;
+    }
+    ddp_strbuf_pad(out, COLUMN - column);
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    ddp_opt_describe(row, &text);
+    if (text.failed)
+        out->failed = true;
+    else
+        ddp_text_wrap(out, COLUMN, COLUMN, WIDTH, text.text);
     ddp_strbuf_release(&text);
 }
 
-static bool first_of_group(const struct ddp_opt *rows, const struct ddp_opt *row)
+const char *ddp_opt_group(const struct ddp_opt *row)
 {
-    for (const struct ddp_opt *r = rows; r != row; r++) {
-        if (strcmp(r->group, row->group) == 0)
-            return false;
-    }
-    return true;
+    return row->group ? row->group : "Options";
 }
 
 void ddp_opt_help(const struct ddp_opt *rows, struct ddp_strbuf *out)
 {
-    for (const struct ddp_opt *g = rows; g->name; g++) {
-        if (!first_of_group(rows, g))
+    /* Groups stand in the order of their first row. */
+    for (const struct ddp_opt *first = rows; first->name; first++) {
+        bool seen = false;
+        for (const struct ddp_opt *row = rows; row < first && !seen; row++)
+            seen = strcmp(ddp_opt_group(row), ddp_opt_group(first)) == 0;
+        if (seen)
             continue;
-        ddp_strbuf_addf(out, "\n%s:\n", g->group);
-        for (const struct ddp_opt *r = g; r->name; r++) {
-            if (strcmp(r->group, g->group) == 0)
-                add_row(r, out);
-        }
+        ddp_strbuf_addf(out, "%s%s:\n", out->length ? "\n" : "", ddp_opt_group(first));
+        for (const struct ddp_opt *row = first; row->name; row++)
+            if (strcmp(ddp_opt_group(row), ddp_opt_group(first)) == 0)
+                help_row(row, out);
     }
 }

@@ -1,6 +1,6 @@
 #include "base/sysinfo.h"
 
-#include <limits.h>
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,14 +9,14 @@
 #include <unistd.h>
 
 #include "base/cpuinfo.h"
-#include "base/mem.h"
 #include "base/strbuf.h"
+#include "base/sysinfo_cgroup.h"
 
-/* First line of a file without its newline; "" when unreadable. */
+/* The first line of a small file, without its newline; "" when it cannot be read. */
 static void read_line(const char *path, char *out, size_t out_bytes)
 {
-    FILE *f = fopen(path, "re");
     out[0] = '\0';
+    FILE *f = fopen(path, "re");
     if (!f)
         return;
     if (!fgets(out, (int)out_bytes, f))
@@ -25,101 +25,88 @@ static void read_line(const char *path, char *out, size_t out_bytes)
     fclose(f);
 }
 
-/* The text after `key` and its separator in the first line of a file that begins with it. */
-static void find_value(const char *path, const char *key, char *out, size_t out_bytes)
+static void copy_printable(const char *text, char *out, size_t out_bytes)
 {
-    char line[512];
-    FILE *f = fopen(path, "re");
+    while (isspace((unsigned char)*text))
+        text++;
+    ddp_printable(text, out, out_bytes);
+}
+
+static void read_cpu(char *out, size_t out_bytes)
+{
+    char line[256];
     out[0] = '\0';
-    while (f && fgets(line, sizeof line, f)) {
-        if (strncmp(line, key, strlen(key)) != 0)
-            continue;
-        const char *p = line + strlen(key);
-        p += strspn(p, " \t:");
-        line[strcspn(line, "\n")] = '\0';
-        ddp_printable(p, out, out_bytes);
-        break;
-    }
-    if (f)
-        fclose(f);
-}
-
-static int64_t read_int(const char *path)
-{
-    char text[64];
-    char *end;
-    read_line(path, text, sizeof text);
-    long long v = strtoll(text, &end, 10);
-    return end == text || *end ? -1 : v;
-}
-
-static int64_t meminfo_bytes(const char *key)
-{
-    char text[64];
-    find_value("/proc/meminfo", key, text, sizeof text);
-    long long kib = text[0] ? strtoll(text, NULL, 10) : -1;
-    return kib < 0 ? -1 : kib * 1024;
-}
-
-/* Our cgroup's folder under v2 ("0::/path"), or "" . */
-static void cgroup_dir(char *out, size_t out_bytes)
-{
-    char path[256];
-    find_value("/proc/self/cgroup", "0:", path, sizeof path);
-    snprintf(out, out_bytes, "/sys/fs/cgroup%s", path);
-}
-
-/* Lowers total and available to what the cgroup (v2, else v1) allows. */
-static void apply_cgroup(struct ddp_sysinfo *s)
-{
-    char dir[320], path[400];
-    cgroup_dir(dir, sizeof dir);
-    snprintf(path, sizeof path, "%s/memory.max", dir);
-    int64_t limit = read_int(path);
-    snprintf(path, sizeof path, "%s/memory.current", dir);
-    int64_t used = read_int(path);
-    if (limit < 0) {
-        limit = read_int("/sys/fs/cgroup/memory/memory.limit_in_bytes");
-        used = read_int("/sys/fs/cgroup/memory/memory.usage_in_bytes");
-    }
-    if (limit <= 0)
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    if (!f)
         return;
-    if (s->memory_bytes < 0 || limit < s->memory_bytes)
-        s->memory_bytes = limit;
-    if (used >= 0 && limit - used < s->available_bytes)
-        s->available_bytes = DDP_MAX(limit - used, 0);
+    while (!out[0] && fgets(line, sizeof line, f)) {
+        char *colon = strchr(line, ':');
+        if (!colon || strncmp(line, "model name", 10) != 0)
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        copy_printable(colon + 1, out, out_bytes);
+    }
+    fclose(f);
 }
 
-/* The word in brackets of "always [madvise] never". */
-static void bracketed(const char *path, char *out, size_t out_bytes)
+/* A field of /proc/meminfo in bytes, -1 when it is not there. */
+static int64_t meminfo_bytes(const char *field)
+{
+    char line[128];
+    long long kib;
+    int64_t found = -1;
+    size_t n = strlen(field);
+    FILE *f = fopen("/proc/meminfo", "re");
+    if (!f)
+        return -1;
+    while (found < 0 && fgets(line, sizeof line, f))
+        if (strncmp(line, field, n) == 0 && line[n] == ':' &&
+            sscanf(line + n + 1, "%lld", &kib) == 1)
+            found = kib * 1024;
+    fclose(f);
+    return found;
+}
+
+/* The bracketed word of "always [madvise] never". */
+static void read_choice(const char *path, char *out, size_t out_bytes)
 {
     char line[128];
     read_line(path, line, sizeof line);
-    char *open = strchr(line, '['), *close = open ? strchr(open, ']') : NULL;
-    out[0] = '\0';
-    if (close)
-        snprintf(out, out_bytes, "%.*s", (int)(close - open - 1), open + 1);
+    const char *open = strchr(line, '[');
+    size_t n = open ? strcspn(open + 1, "]") : 0;
+    snprintf(out, out_bytes, "%.*s", (int)n, open ? open + 1 : "");
 }
 
-void ddp_sysinfo_read(struct ddp_sysinfo *s)
+/* The smaller of two amounts, where -1 stands for unknown. */
+static int64_t lower(int64_t a, int64_t b)
 {
-    char host[HOST_NAME_MAX + 1] = "", governor[64];
-    struct utsname u;
-    memset(s, 0, sizeof *s);
-    gethostname(host, sizeof host - 1);
-    ddp_printable(host, s->host, sizeof s->host);
-    find_value("/proc/cpuinfo", "model name", s->cpu, sizeof s->cpu);
-    if (uname(&u) == 0)
-        ddp_printable(u.release, s->kernel, sizeof s->kernel);
-    read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor, sizeof governor);
-    ddp_printable(governor, s->governor, sizeof s->governor);
-    s->cores = ddp_cpu_usable_cores();
-    s->memory_bytes = meminfo_bytes("MemTotal");
-    s->available_bytes = meminfo_bytes("MemAvailable");
-    apply_cgroup(s);
-    if (getloadavg(&s->load, 1) != 1)
-        s->load = NAN;
-    bracketed("/sys/kernel/mm/transparent_hugepage/enabled", s->thp, sizeof s->thp);
-    bracketed("/sys/kernel/mm/transparent_hugepage/shmem_enabled", s->shmem_thp,
-              sizeof s->shmem_thp);
+    return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+void ddp_sysinfo_read(struct ddp_sysinfo *out)
+{
+    *out = (struct ddp_sysinfo){.memory_bytes = -1, .available_bytes = -1, .load = NAN};
+    char host[256] = "";
+    struct utsname uts;
+    if (gethostname(host, sizeof host - 1) == 0)
+        copy_printable(host, out->host, sizeof out->host);
+    if (uname(&uts) == 0)
+        copy_printable(uts.release, out->kernel, sizeof out->kernel);
+    read_cpu(out->cpu, sizeof out->cpu);
+    read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", out->governor,
+              sizeof out->governor);
+    out->cores = ddp_cpu_usable_cores();
+    double loads[1];
+    if (getloadavg(loads, 1) == 1)
+        out->load = loads[0];
+
+    struct ddp_cgroup group;
+    ddp_cgroup_read("/proc/self/cgroup", "/sys/fs/cgroup", &group);
+    out->cpu_quota = group.cpu_quota;
+    out->memory_bytes = lower(meminfo_bytes("MemTotal"), group.memory_bytes);
+    out->available_bytes = lower(meminfo_bytes("MemAvailable"), group.available_bytes);
+
+    read_choice("/sys/kernel/mm/transparent_hugepage/enabled", out->thp, sizeof out->thp);
+    read_choice("/sys/kernel/mm/transparent_hugepage/shmem_enabled", out->shmem_thp,
+                sizeof out->shmem_thp);
 }

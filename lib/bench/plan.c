@@ -235,7 +235,7 @@ static void describe_rounding(const struct ddp_bench_options *o, const struct ro
     if (r->n == 0)
         return;
     if (r->n > 1)
-        snprintf(more, sizeof more, ", and %d more points", r->n - 1);
+        snprintf(more, sizeof more, "; more such points: %d", r->n - 1);
     bool parts = ddp_coll_message_bytes(o->coll, ranks, 1, DDP_U8) > 1;
     snprintf(plan->rounding, sizeof plan->rounding,
              "%llu bytes are no whole number of %s%s: rounded down to %llu%s",

@@ -1,14 +1,21 @@
 /* Collectives: algorithms behind one table, and the choice among them.
  *
- * One file and one line in coll_list.h add an algorithm. Counts, in elements, n = comm->size:
- *   allreduce, broadcast, reduce: send [count], recv [count] (recv only used at the root for
- * reduce) reduce-scatter: send [n*count], recv [count]      all-gather: send [count], recv
- * [n*count] all-to-all: send [n*count], recv [n*count]        gather: send [count], recv [n*count]
- * at root scatter: send [n*count] at root, recv [count]     send-recv: to (rank+1)%n from
- * (rank-1)%n, [count] In place: allreduce, reduce, broadcast: send == recv; reduce-scatter: recv ==
- * send + rank*count; all-gather: send == recv + rank*count; all-to-all: send == recv; gather
- * (root): send == recv + rank*count; scatter (root): recv == send + rank*count. After DDP_OK all
- * ranks hold bit-identical results where the collective says they hold the same. */
+ * One file and one line in coll_list.h add an algorithm. Elements of send and recv, n = comm->size:
+ *   allreduce       send [count]              recv [count]
+ *   reduce          send [count]              recv [count] at the root
+ *   broadcast       send [count] at the root  recv [count]
+ *   reduce-scatter  send [n*count]            recv [count]
+ *   all-gather      send [count]              recv [n*count]
+ *   all-to-all      send [n*count]            recv [n*count]
+ *   gather          send [count]              recv [n*count] at the root
+ *   scatter         send [n*count] at root    recv [count]
+ *   send-recv       send [count] to (rank+1)%n, recv [count] from (rank-1)%n
+ * In place:
+ *   allreduce, reduce, broadcast, all-to-all  send == recv
+ *   reduce-scatter, scatter (root)            recv == send + rank*count
+ *   all-gather, gather (root)                 send == recv + rank*count
+ * After DDP_OK all ranks hold bit-identical results where the collective says they hold the same.
+ */
 #ifndef DDP_COLL_COLL_H
 #define DDP_COLL_COLL_H
 

@@ -106,9 +106,9 @@ static int shm_barrier(struct ddp_comm *comm, struct ddp_err *err)
     return ddp_shm_barrier(comm, 0, err);
 }
 
-/* All-gather through the small slots, in pieces; slot i%2 is written again only after the barrier of
- * piece i+1, when all have read it. The barriers around keep the slots from algorithms before and
- * after. */
+/* All-gather through the small slots, in pieces; slot i%2 is written again only after the barrier
+ * of piece i+1, when all have read it. The barriers around keep the slots from algorithms before
+ * and after. */
 static int shm_exchange(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                         struct ddp_err *err)
 {

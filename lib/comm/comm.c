@@ -156,8 +156,7 @@ void ddp_comm_abort(struct ddp_comm *comm, int code)
 /* No collective begins on a world that was given up. */
 static int check_alive(const struct ddp_comm *comm, struct ddp_err *err)
 {
-    if (comm->shm != NULL &&
-        atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0)
+    if (comm->shm != NULL && atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0)
         return ddp_wait_aborted(comm, err);
     return 0;
 }

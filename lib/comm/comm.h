@@ -39,6 +39,7 @@ struct ddp_comm_options {
                             pages come with use) */
     const struct ddp_device *device;
     const char *module_dir; /* where backend modules lie; NULL: beside the binary */
+    bool threads;           /* a second thread will use communicators of its own (coll/async.h) */
 };
 
 /* The members algorithms read; all others are the backend's. rank/size are of this group;
@@ -97,8 +98,8 @@ void ddp_comm_free(struct ddp_comm *comm, void *ptr);
 void *ddp_comm_map(struct ddp_comm *comm, int peer, const void *ptr);
 
 /* Point to point. A request is the caller's memory; it must stay until waited for. Messages between
- * a pair with equal tag keep their order. bytes 0 is legal. A message must be exactly as long as its
- * receive, else DDP_EMISMATCH. impl and u[0..6] are the backend's; u[7] is comm_p2p.c's. */
+ * a pair with equal tag keep their order. bytes 0 is legal. A message must be exactly as long as
+ * its receive, else DDP_EMISMATCH. impl and u[0..6] are the backend's; u[7] is comm_p2p.c's. */
 struct ddp_request {
     void *impl[4];
     uint64_t u[8];

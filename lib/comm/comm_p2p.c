@@ -27,8 +27,7 @@ static int check_p2p(const struct ddp_comm *comm, int peer, struct ddp_err *err)
                         comm->backend->name);
     if (peer < 0 || peer >= comm->size)
         return ddp_fail(err, DDP_EUSAGE, "no rank %d among %d", peer, comm->size);
-    if (comm->shm != NULL &&
-        atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0)
+    if (comm->shm != NULL && atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0)
         return ddp_wait_aborted(comm, err);
     return 0;
 }
@@ -68,8 +67,7 @@ int ddp_comm_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, st
         return 0;
     *done = false;
     /* After an abort other requests of this rank may be gone: nothing of them is touched. */
-    if (comm->shm != NULL &&
-        atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0)
+    if (comm->shm != NULL && atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0)
         return ddp_wait_aborted(comm, err);
     int rc = comm->backend->test(comm, req, done, err);
     if (rc != 0 || *done)
@@ -97,8 +95,7 @@ static bool enter_flight(struct ddp_comm *comm, const struct ddp_request *req, u
 {
     if (ddp_flight_busy(comm->flight, seq))
         return false;
-    *seq = ddp_flight_enter(comm->flight,
-                            req->u[7] & SENDS ? DDP_FLIGHT_SEND : DDP_FLIGHT_RECV, 0,
+    *seq = ddp_flight_enter(comm->flight, req->u[7] & SENDS ? DDP_FLIGHT_SEND : DDP_FLIGHT_RECV, 0,
                             req->u[7] >> BYTES_SHIFT);
     return true;
 }

@@ -11,9 +11,9 @@
 
 #define PHASE_WORDS (DDP_FLIGHT_PHASE_BYTES / 8)
 
-/* A seqlock without fences (ThreadSanitizer knows none): every word is stored with release order
- * after the odd version, so a reader that sees any new word also sees the odd version or a later
- * one. */
+/* Writes the text that does not hold, then lets it hold. Every word is stored with release order
+ * (ThreadSanitizer knows no fences), so a reader that sees a word of the next text but one also
+ * sees that the version has moved on. */
 void ddp_flight_phase(struct ddp_flight *f, const char *fmt, ...)
 {
     char text[DDP_FLIGHT_PHASE_BYTES] = {0};
@@ -22,28 +22,27 @@ void ddp_flight_phase(struct ddp_flight *f, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
 
-    uint32_t version = atomic_load_explicit(&f->phase_version, memory_order_relaxed);
-    atomic_store_explicit(&f->phase_version, version + 1, memory_order_relaxed);
+    uint32_t version = atomic_load_explicit(&f->phase_version, memory_order_relaxed) + 1;
     for (size_t i = 0; i < PHASE_WORDS; i++) {
         uint64_t word;
         memcpy(&word, text + 8 * i, 8);
-        atomic_store_explicit(&f->phase[i], word, memory_order_release);
+        atomic_store_explicit(&f->phase[version % 2][i], word, memory_order_release);
     }
-    atomic_store_explicit(&f->phase_version, version + 2, memory_order_release);
+    atomic_store_explicit(&f->phase_version, version, memory_order_release);
 }
 
-/* The phase as it stood at one moment; a text torn by the owner's death is taken as it is. */
+/* The phase as it stood at one moment. A writer must finish two phases during one read to spoil it,
+ * so a few attempts are plenty. */
 static void read_phase(const struct ddp_flight *f, char *out, size_t out_bytes)
 {
     char text[DDP_FLIGHT_PHASE_BYTES];
     for (int attempt = 0; attempt < 1000; attempt++) {
         uint32_t before = atomic_load_explicit(&f->phase_version, memory_order_acquire);
         for (size_t i = 0; i < PHASE_WORDS; i++) {
-            uint64_t word = atomic_load_explicit(&f->phase[i], memory_order_acquire);
+            uint64_t word = atomic_load_explicit(&f->phase[before % 2][i], memory_order_acquire);
             memcpy(text + 8 * i, &word, 8);
         }
-        uint32_t after = atomic_load_explicit(&f->phase_version, memory_order_relaxed);
-        if (before == after && before % 2 == 0)
+        if (atomic_load_explicit(&f->phase_version, memory_order_relaxed) == before)
             break;
     }
     text[sizeof text - 1] = '\0';

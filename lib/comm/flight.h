@@ -32,12 +32,14 @@ struct ddp_flight_entry {
 
 #define DDP_FLIGHT_PHASE_BYTES 192
 
-/* phase: where in the run the rank is ("init", "allreduce/shm/.../67108864", "epoch 3 step 41"); a
- * seqlock guards it. All zero bytes is an empty recorder. */
+/* phase: where in the run the rank is ("init", "allreduce/shm/.../67108864", "epoch 3 step 41");
+ * phase_version counts them and its lowest bit says which of the two texts holds, so that one that
+ * is being written, or never will be to its end, is not seen. All zero bytes is an empty recorder.
+ */
 struct ddp_flight {
     _Atomic(uint64_t) seq; /* operations entered so far; entry of operation s is ring[s % DEPTH] */
     _Atomic(uint32_t) phase_version;
-    _Atomic(uint64_t) phase[DDP_FLIGHT_PHASE_BYTES / 8]; /* text, NUL-terminated */
+    _Atomic(uint64_t) phase[2][DDP_FLIGHT_PHASE_BYTES / 8]; /* text, NUL-terminated */
     struct ddp_flight_entry ring[DDP_FLIGHT_DEPTH];
 };
 

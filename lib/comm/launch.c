@@ -122,8 +122,7 @@ static void offer_to_oom_killer(void)
 }
 
 /* The child's side of fork. */
-_Noreturn static void child_main(struct ddp_launch_run *run, int rank, int channel_fd,
-                                 pid_t parent)
+_Noreturn static void child_main(struct ddp_launch_run *run, int rank, int channel_fd, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)

@@ -35,7 +35,8 @@ struct ddp_channel_answer {
 };
 
 /* One rank as its parent sees it. channel: the parent's end. stopped_at: when a stop was seen, 0
- * when it runs (it keeps the value when it dies stopped). killed: by us. got: bytes of the request and payload read so far. */
+ * when it runs (it keeps the value when it dies stopped). killed: by us. got: bytes of the request
+ * and payload read so far. */
 struct ddp_child {
     pid_t pid;
     int pidfd, channel;
@@ -68,7 +69,7 @@ struct ddp_launch_run {
     const struct ddp_launch_job *job;
     struct ddp_segment *segment;
     int segment_fd;
-    struct ddp_child *child; /* [job->ranks] */
+    struct ddp_child *child;      /* [job->ranks] */
     struct ddp_rank_start *start; /* [job->ranks], threads only */
     int alive;
     cpu_set_t cores;

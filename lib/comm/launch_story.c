@@ -1,6 +1,6 @@
-/* How it ended: the first failure, in words for people. A rank that died is named by what its flight
- * recorder still holds; a rank that failed by its own error. What came after the first failure
- * (ranks that left their waits) is not told. */
+/* How it ended: the first failure, in words for people. A rank that died is named by what its
+ * flight recorder still holds; a rank that failed by its own error. What came after the first
+ * failure (ranks that left their waits) is not told. */
 #include <stdio.h>
 #include <string.h>
 
@@ -100,11 +100,12 @@ static void tell_failed(const struct ddp_launch_run *run, int culprit, int sette
     outcome->rank = named;
     if (culprit != setter && culprit >= 0) {
         ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
-        snprintf(outcome->story, sizeof outcome->story, "%s did not come within %s: it is in %.300s%s%.400s",
-                 who, time, where, said ? "; " : "", said ? block->err.text : "");
+        snprintf(outcome->story, sizeof outcome->story,
+                 "%s did not come within %s: it is in %.300s%s%.400s", who, time, where,
+                 said ? "; " : "", said ? block->err.text : "");
     } else {
-        snprintf(outcome->story, sizeof outcome->story, "%s failed with code %d in %.300s%s%.400s", who,
-                 -code, where, said ? ": " : "", said ? block->err.text : "");
+        snprintf(outcome->story, sizeof outcome->story, "%s failed with code %d in %.300s%s%.400s",
+                 who, -code, where, said ? ": " : "", said ? block->err.text : "");
     }
     if (said && err != NULL && err->code == 0) {
         *err = block->err;
@@ -114,7 +115,8 @@ static void tell_failed(const struct ddp_launch_run *run, int culprit, int sette
         ddp_fail(err, code, "%s", outcome->story);
 }
 
-/* The stopped rank that explains why others waited in vain: the one they named, or any; -1: none. */
+/* The stopped rank that explains why others waited in vain: the one they named, or any; -1: none.
+ */
 static int stopped_rank(const struct ddp_launch_run *run, int culprit)
 {
     if (culprit >= 0 && run->child[culprit].stopped_at != 0)

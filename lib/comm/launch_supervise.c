@@ -61,8 +61,8 @@ static void bury(struct ddp_launch_run *run, int rank, const siginfo_t *info)
     child->alive = false;
     run->alive--;
     bool done = atomic_load_explicit(&block->state, memory_order_acquire) == DDP_RANK_DONE;
-    bool as_said = info == NULL || (info->si_code == CLD_EXITED &&
-                                    info->si_status == ddp_exit_code(block->code));
+    bool as_said = info == NULL ||
+                   (info->si_code == CLD_EXITED && info->si_status == ddp_exit_code(block->code));
     if (!(done && as_said) && !child->killed &&
         ddp_launch_blame(run, DDP_CAUSE_DIED, rank, DDP_ELOST)) {
         if (info != NULL && info->si_code == CLD_EXITED)
@@ -104,8 +104,8 @@ static void reap(struct ddp_launch_run *run)
         struct ddp_child *child = &run->child[r];
         while (child->alive) {
             siginfo_t info = {0};
-            int rc = waitid(P_PID, (id_t)child->pid, &info,
-                            WEXITED | WSTOPPED | WCONTINUED | WNOHANG);
+            int rc =
+                waitid(P_PID, (id_t)child->pid, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG);
             if (rc != 0 && errno == EINTR)
                 continue;
             if (rc == 0 && info.si_pid == 0)

@@ -1,9 +1,9 @@
 /* Who started us. Variables as measured with Open MPI 4.1.4 and MPICH 4.0.2 (Hydra), and as
  * documented by Slurm (srun, "OUTPUT ENVIRONMENT VARIABLES"), PMIx and PyTorch's torchrun.
  *
- * Launchers nest (mpiexec inside an allocation starts its daemons by srun), so what stands nearer to
- * the ranks is asked first, and variables of different launchers are not held against each other,
- * with one exception: two mpiexecs that disagree. */
+ * Launchers nest (mpiexec inside an allocation starts its daemons by srun), so what stands nearer
+ * to the ranks is asked first, and variables of different launchers are not held against each
+ * other, with one exception: two mpiexecs that disagree. */
 #include "comm/launcher.h"
 
 #include <sched.h>
@@ -15,8 +15,8 @@
 #include "base/mem.h"
 #include "base/unit.h"
 
-/* Where one launcher writes what. A row matches when all of needs[] are set; without needs, when rank
- * or size is: one without the other is then told as missing. */
+/* Where one launcher writes what. A row matches when all of needs[] are set; without needs, when
+ * rank or size is: one without the other is then told as missing. */
 struct row {
     enum ddp_launcher_kind kind;
     const char *name, *flavour;
@@ -210,15 +210,15 @@ static int check_nesting(struct ddp_err *err)
         const char *ours = value_of(pairs[i][0]), *theirs = value_of(pairs[i][1]);
         if (ours == NULL || theirs == NULL || strcmp(ours, theirs) == 0)
             continue;
-        ddp_fail(err, DDP_EMISMATCH,
-                 "two launchers contradict each other: %s=%.20s, but %s=%.20s", pairs[i][0], ours,
-                 pairs[i][1], theirs);
+        ddp_fail(err, DDP_EMISMATCH, "two launchers contradict each other: %s=%.20s, but %s=%.20s",
+                 pairs[i][0], ours, pairs[i][1], theirs);
         return ddp_hint(err, "unset the variables of the outer mpiexec");
     }
     return 0;
 }
 
-/* What Slurm's or PMIx's variables tell of the MPI behind them: Open MPI speaks PMIx, MPICH PMI-2. */
+/* What Slurm's or PMIx's variables tell of the MPI behind them: Open MPI speaks PMIx, MPICH PMI-2.
+ */
 static const char *guess_flavour(void)
 {
     const char *type = value_of("SLURM_MPI_TYPE");

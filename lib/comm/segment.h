@@ -108,8 +108,7 @@ static inline struct ddp_segment_rank *ddp_segment_rank_of(const struct ddp_segm
 /* Start of a channel: lanes [ranks][DDP_SHM_LANES], slots, rings, sized for the world. */
 static inline unsigned char *ddp_segment_channel_of(const struct ddp_segment *s, int channel)
 {
-    return (unsigned char *)(uintptr_t)s + s->channels_offset +
-           (size_t)channel * s->channel_stride;
+    return (unsigned char *)(uintptr_t)s + s->channels_offset + (size_t)channel * s->channel_stride;
 }
 static inline struct ddp_segment_pipe *ddp_segment_pipe_of(const struct ddp_segment *s, int source,
                                                            int target)

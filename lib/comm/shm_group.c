@@ -2,8 +2,8 @@
  *
  * Channel 0 is the world's. Another is claimed by a group's lowest rank and told to the members by
  * messages of the parent, so that only they take part and two disjoint groups can be made at the
- * same time. All flags of a free channel are zero: the last member to leave clears them, when no one
- * is left who could read them, so that epochs only grow while anybody looks. */
+ * same time. All flags of a free channel are zero: the last member to leave clears them, when no
+ * one is left who could read them, so that epochs only grow while anybody looks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,8 +53,8 @@ void ddp_shm_channel_leave(struct ddp_comm *comm)
     atomic_store_explicit(&channel->left, 0, memory_order_relaxed);
     atomic_fetch_add_explicit(&channel->generation, 1, memory_order_release);
     if (state->channel > 0)
-        atomic_fetch_and_explicit(&segment->channels_used,
-                                  ~(UINT64_C(1) << (state->channel - 1)), memory_order_release);
+        atomic_fetch_and_explicit(&segment->channels_used, ~(UINT64_C(1) << (state->channel - 1)),
+                                  memory_order_release);
 }
 
 /* A free channel, or -1. */

@@ -14,7 +14,8 @@
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
-#define PAGE 4096u
+#define PAGE              4096u
+#define COLLAPSE_ATTEMPTS 4
 /* From here up blocks lie on huge pages of their own (as comm.h promises). */
 #define HUGE_FROM_BYTES (4u << 20)
 /* Smaller blocks keep their pages when freed: the call costs more than they do. */
@@ -109,15 +110,19 @@ static void heap_give(struct ddp_shm_heap *heap, size_t offset)
 
 /* The owner touches its pages first, so that they lie near its core. Distributions switch huge
  * pages for shared memory off, which costs up to 2x from 1 MiB up (research/peers.md), while
- * private memory has them; MADV_COLLAPSE makes them on request. It wants one page in each, and where
- * it fails the loop below has ordinary pages. */
+ * private memory has them; MADV_COLLAPSE makes them on request. It wants one page in each, and
+ * where it fails the loop below has ordinary pages. */
 static void touch(unsigned char *start, size_t bytes)
 {
     volatile unsigned char *at = start;
     if (bytes % DDP_SEGMENT_HUGE == 0) {
         for (size_t i = 0; i < bytes; i += DDP_SEGMENT_HUGE)
             at[i] = 0;
-        (void)madvise(start, bytes, MADV_COLLAPSE);
+        /* EAGAIN: a page was busy for a moment. */
+        for (int attempt = 0; attempt < COLLAPSE_ATTEMPTS; attempt++) {
+            if (madvise(start, bytes, MADV_COLLAPSE) == 0 || errno != EAGAIN)
+                break;
+        }
     }
     for (size_t i = 0; i < bytes; i += PAGE)
         at[i] = 0;

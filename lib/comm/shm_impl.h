@@ -74,7 +74,8 @@ static inline struct ddp_shm_state *ddp_shm_state_of(const struct ddp_comm *comm
 
 /* shm_heap.c */
 void ddp_shm_heap_init(struct ddp_shm_heap *heap, unsigned char *base, size_t bytes);
-void ddp_shm_heap_release(struct ddp_shm_heap *heap); /* gives the pages of what is left back, too */
+void ddp_shm_heap_release(
+    struct ddp_shm_heap *heap); /* gives the pages of what is left back, too */
 int ddp_shm_alloc(struct ddp_comm *comm, size_t bytes, void **out,
                   struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_shm_free(struct ddp_comm *comm, void *ptr);

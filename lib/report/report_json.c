@@ -22,9 +22,9 @@ static const char *status_name(enum ddp_status status)
                                          : "partial";
 }
 
-/* A number with as many digits as bring the same bits back, null when it does not exist. cJSON's own
- * printing takes 15 digits for enough when they are nearly right, so two runs that differ in the
- * last bit would look alike, and seeds above 10^15 would change. */
+/* A number with as many digits as bring the same bits back, null when it does not exist. cJSON's
+ * own printing takes 15 digits for enough when they are nearly right, so two runs that differ in
+ * the last bit would look alike, and seeds above 10^15 would change. */
 static cJSON *make_num(double value)
 {
     char text[32];
@@ -301,7 +301,7 @@ static void add_outcome(cJSON *train, const struct ddp_train_run *r)
     } else {
         cJSON *final = ddp_json_obj(train, "final");
         add_num(final, "eval_accuracy",
-                     r->epoch_count > 0 ? r->epochs[r->epoch_count - 1].eval_accuracy : NAN);
+                r->epoch_count > 0 ? r->epochs[r->epoch_count - 1].eval_accuracy : NAN);
         add_num(final, "seconds", r->total_seconds);
         add_num(final, "wire_bytes_per_rank", r->total_wire_bytes);
     }

@@ -26,7 +26,8 @@ static void plain(const struct ddp_report_style *style, struct ddp_strbuf *out)
         ddp_strbuf_add(out, PLAIN);
 }
 
-/* A number in `width` columns with about 4 significant digits, '-' when it does not exist. */
+/* A number in `width` columns with about 4 significant digits, '-' when it does not exist. Small
+ * bandwidths keep two. */
 static void cell(struct ddp_strbuf *out, int width, double value)
 {
     if (!isfinite(value)) {
@@ -34,7 +35,11 @@ static void cell(struct ddp_strbuf *out, int width, double value)
         return;
     }
     double size = fabs(value);
-    int digits = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
+    int digits = size >= 1000               ? 0
+                 : size >= 100              ? 1
+                 : size >= 10               ? 2
+                 : size >= 0.1 || size == 0 ? 3
+                                            : 5;
     ddp_strbuf_addf(out, " %*.*f", width, digits, value);
 }
 

@@ -1,103 +1,102 @@
 #include "stats/summary.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int compare_double(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* log P(X = k) for X ~ Binomial(n, 1/2). */
-static double log_binomial_half(size_t n, size_t k)
+/* Nearest rank: the ceil(p*n)-th smallest, p in percent so that the ceiling is exact. */
+static double percentile(const double *sorted, size_t n, size_t percent)
 {
-    double N = (double)n, K = (double)k;
-    return lgamma(N + 1) - lgamma(K + 1) - lgamma(N - K + 1) - N * log(2);
-}
-
-int ddp_median_interval(size_t n, double level, size_t *lo, size_t *hi)
-{
-    /* P(X_(j) <= median <= X_(n+1-j)) = 1 - 2 P(B <= j-1). The largest j that keeps the level: walk
-     * up from the tail. */
-    double tail = 0;
-    size_t j = 0;
-    size_t k = 0;
-    if (n > 1000) {
-        /* Below 12 standard deviations under the mean the tail is less than 1e-32. */
-        double start = 0.5 * (double)n - 6 * sqrt((double)n);
-        k = start > 0 ? (size_t)start : 0;
-    }
-    for (; k < (n + 1) / 2; k++) {
-        tail += exp(log_binomial_half(n, k));
-        if (1 - 2 * tail < level)
-            break;
-        j = k + 1;
-    }
-    if (j == 0)
-        return -1;
-    *lo = j;
-    *hi = n + 1 - j;
-    return 0;
-}
-
-/* The ceil(p*n)-th smallest. */
-static double nearest_rank(const double *sorted, size_t n, double p)
-{
-    size_t rank = (size_t)ceil(p * (double)n - 1e-9);
+    size_t rank = (size_t)(((unsigned __int128)n * percent + 99) / 100);
     return sorted[rank > 0 ? rank - 1 : 0];
 }
 
-static void fill_moments(const double *sorted, size_t n, struct ddp_summary *out)
+/* log of P(B = k) for B ~ Binomial(n, 1/2). By lgamma, for 2^-n underflows from n = 1075 on. */
+static double log_probability(size_t n, size_t k)
 {
-    double mean = 0, m2 = 0;
-    for (size_t i = 0; i < n; i++) {
-        double d = sorted[i] - mean;
-        mean += d / (double)(i + 1);
-        m2 += d * (sorted[i] - mean);
-    }
-    out->mean = mean;
-    if (n >= 2)
-        out->stddev = sqrt(m2 / (double)(n - 1));
+    int sign; /* lgamma_r: plain lgamma writes a global */
+    return lgamma_r((double)n + 1, &sign) - lgamma_r((double)k + 1, &sign) -
+           lgamma_r((double)(n - k) + 1, &sign) - (double)n * log(2);
 }
+
+/* X_(lo) and X_(hi), hi = n + 1 - lo, miss the median when fewer than lo of the n samples lie on
+ * one side of it: each sample does with probability 1/2 (half of a tie counts for either side, so
+ * ties only widen), hence
+ *     coverage = 1 - 2 * P(B <= lo - 1),  B ~ Binomial(n, 1/2).
+ * The largest lo that keeps it at the level gives the narrowest pair. P is summed from the smallest
+ * term up. */
+int ddp_median_interval(size_t n, double level, size_t *lo, size_t *hi)
+{
+    assert(level > 0 && level < 1);
+    /* The slack is for the rounding of lgamma, where the coverage is the level exactly. */
+    double tail_max = (1 - level) / 2 * (1 + 1e-9), tail = 0;
+    /* 12 standard deviations (sqrt(n)/2 each) below the mean lies less than 1e-32: not summed. */
+    double start = (double)n / 2 - 6 * sqrt((double)n);
+    size_t best = 0;
+    for (size_t k = start > 0 ? (size_t)start : 0; k < (n + 1) / 2;
+         k++) { /* k = lo - 1; lo <= hi */
+        tail += exp(log_probability(n, k));
+        if (tail > tail_max)
+            break;
+        best = k + 1;
+    }
+    if (best == 0)
+        return -1;
+    *lo = best;
+    *hi = n + 1 - best;
+    return 0;
+}
+
+static const struct ddp_summary unknown = {0,   NAN, NAN, NAN, NAN, NAN,
+                                           NAN, NAN, NAN, NAN, NAN, NAN};
 
 int ddp_summarize(const double *sample, size_t n, struct ddp_summary *out)
 {
-    size_t lo, hi;
-    *out = (struct ddp_summary){.n = n,
-                                .median = NAN,
-                                .ci95_lo = NAN,
-                                .ci95_hi = NAN,
-                                .mean = NAN,
-                                .stddev = NAN,
-                                .min = NAN,
-                                .p25 = NAN,
-                                .p75 = NAN,
-                                .p95 = NAN,
-                                .p99 = NAN,
-                                .max = NAN};
-    if (n == 0)
+    if (n == 0) {
+        *out = unknown;
         return 0;
+    }
+    if (n > SIZE_MAX / sizeof *sample)
+        return -1;
     double *sorted = malloc(n * sizeof *sorted);
     if (!sorted)
         return -1;
     memcpy(sorted, sample, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare_double);
-    fill_moments(sorted, n, out);
-    out->median = n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-    out->min = sorted[0];
-    out->p25 = nearest_rank(sorted, n, 0.25);
-    out->p75 = nearest_rank(sorted, n, 0.75);
-    out->max = sorted[n - 1];
-    if (n >= 20)
-        out->p95 = nearest_rank(sorted, n, 0.95);
-    if (n >= 100)
-        out->p99 = nearest_rank(sorted, n, 0.99);
+    qsort(sorted, n, sizeof *sorted, compare_doubles);
+
+    struct ddp_summary s = unknown;
+    s.n = n;
+    s.min = sorted[0];
+    s.max = sorted[n - 1];
+    s.median = n % 2 ? sorted[n / 2] : sorted[n / 2 - 1] / 2 + sorted[n / 2] / 2;
+    size_t lo, hi;
     if (ddp_median_interval(n, 0.95, &lo, &hi) == 0) {
-        out->ci95_lo = sorted[lo - 1];
-        out->ci95_hi = sorted[hi - 1];
+        s.ci95_lo = sorted[lo - 1];
+        s.ci95_hi = sorted[hi - 1];
     }
+    /* Two passes about the mean: times are large numbers that differ little. */
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += sorted[i];
+    s.mean = sum / (double)n;
+    for (size_t i = 0; i < n; i++)
+        squares += (sorted[i] - s.mean) * (sorted[i] - s.mean);
+    if (n >= 2)
+        s.stddev = sqrt(squares / (double)(n - 1));
+    s.p25 = percentile(sorted, n, 25);
+    s.p75 = percentile(sorted, n, 75);
+    if (n >= 20)
+        s.p95 = percentile(sorted, n, 95);
+    if (n >= 100)
+        s.p99 = percentile(sorted, n, 99);
     free(sorted);
+    *out = s;
     return 0;
 }

@@ -7,12 +7,13 @@ export DDPBENCH=${DDPBENCH:-$here/../../build/ddpbench} PYTHON=${PYTHON:-/usr/bi
 export LC_ALL=C
 unset NO_COLOR COLUMNS
 
-# What differs between two runs or machines: numbers with a fraction, the facts of build and host.
+# What differs between two runs or machines: in a row the measured numbers (all from the ninth column
+# on but "wrong"), in the head the facts of build and host.
 mask() {
-    sed -E -e 's/^(# ddpbench )[^,]*,/\1VERSION,/' -e 's/^(# host ).*/\1HOST/' -e 's/^(# timer: ).*/\1TIMER/' \
-        -e 's/ +-?[0-9]+\.[0-9]+/ N/g' -e 's/ +(N|-)( |$)/ \1\2/g' -e 's/[0-9.]+ to [0-9.]+ ns/N to N ns/'
+    sed -E -e 's/^(# ddpbench )[^,]*,/\1VERSION,/' -e 's/^(# host ).*/\1HOST/' -e 's/^(# timer: ).*/\1TIMER/' |
+        awk '/^ *[0-9]/ { for (i = 9; i <= NF; i++) if (i != 15 && $i != "-") $i = "N" } { print }'
 }
-# The keys of a JSON document with the type of each value; a list by its first element.
+# The keys of a JSON document; a list by its first element.
 shape() {
     "$PYTHON" -c '
 import json, sys
@@ -21,7 +22,7 @@ def walk(path, value):
         if path == ".environment": value = {}
         for key in value: walk(path + "." + key, value[key])
     elif isinstance(value, list) and value and isinstance(value[0], (dict, list)): walk(path + "[]", value[0])
-    else: print(path or ".", type(value).__name__)
+    else: print(path or ".")
 walk("", json.load(sys.stdin))'
 }
 export quick="allreduce --ranks 1 --backend self -n 7 -w 1 --size 0,4,1000003"

@@ -1,0 +1,298 @@
+/* Backend mpi, the half that every build has: picks the module of the MPI that started us, loads
+ * it, and forwards to it.
+ *
+ * The binary itself needs no MPI. Which module fits is told by the launcher's environment, before
+ * anything of an MPI is loaded: the libraries of two MPIs define the same names, so a process loads
+ * one module, once, and never another. */
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "comm/backend.h"
+#include "comm/build_id.h"
+#include "comm/launcher.h"
+#include "comm/watchdog.h"
+
+#define PATH_BYTES 4400
+
+/* In the order they are tried when the launcher does not tell (srun, PMIx): MPICH under a PMIx
+ * server would start worlds of one rank, and so would Open MPI under PMI-2; whichever is loaded,
+ * its init compares the sizes. packages: what Debian calls the library and what builds against it.
+ */
+static const struct flavour {
+    const char *name, *library, *packages;
+} flavours[] = {
+    {"openmpi", "Open MPI", "libopenmpi-dev"},
+    {"mpich", "MPICH", "libmpich-dev"},
+};
+
+/* The module of this process; set once, kept for the life of the process. */
+static _Atomic(const struct ddp_backend_module *) loaded;
+
+static const struct ddp_backend *module_backend(void)
+{
+    return atomic_load_explicit(&loaded, memory_order_acquire)->backend;
+}
+
+static int module_dir_of(const char *given, char *out, size_t out_bytes)
+{
+    if (given != NULL) {
+        snprintf(out, out_bytes, "%s", given);
+        return 0;
+    }
+    ssize_t n = readlink("/proc/self/exe", out, out_bytes - 1);
+    char *slash = n > 0 ? memrchr(out, '/', (size_t)n) : NULL;
+    if (slash == NULL)
+        return DDP_EUNAVAIL;
+    *slash = '\0';
+    return 0;
+}
+
+/* Path of a flavour's module; is there one to read? */
+static bool module_exists(const char *dir, const struct flavour *flavour, char *path)
+{
+    snprintf(path, PATH_BYTES, "%s/ddpbench-mpi-%s.so", dir, flavour->name);
+    return access(path, R_OK) == 0;
+}
+
+/* "openmpi, mpich", "none". */
+static void list_modules(const char *dir, char *out, size_t out_bytes)
+{
+    char path[PATH_BYTES];
+    size_t n = 0;
+    snprintf(out, out_bytes, "none");
+    for (size_t i = 0; i < DDP_COUNT_OF(flavours) && n < out_bytes; i++) {
+        if (module_exists(dir, &flavours[i], path))
+            n += (size_t)snprintf(out + n, out_bytes - n, "%s%s", n > 0 ? ", " : "",
+                                  flavours[i].name);
+    }
+}
+
+static int no_launcher(const struct ddp_launcher *launcher, const char *dir, struct ddp_err *err)
+{
+    char there[64];
+    list_modules(dir, there, sizeof there);
+    if (launcher->kind == DDP_LAUNCHER_TORCHRUN)
+        ddp_fail(err, DDP_EUNAVAIL, "torchrun starts processes, but no MPI (modules here: %s)",
+                 there);
+    else
+        ddp_fail(err, DDP_EUNAVAIL,
+                 "needs mpiexec, and none started this process (modules here: %s)", there);
+    return ddp_hint(err, "mpiexec -n 2 ddpbench ...; without MPI: ddpbench ... --backend shm");
+}
+
+static int no_module(const struct ddp_launcher *launcher, const char *dir, struct ddp_err *err)
+{
+    char there[64];
+    const struct flavour *missing = NULL;
+    for (size_t i = 0; i < DDP_COUNT_OF(flavours) && launcher->flavour != NULL; i++) {
+        if (strcmp(flavours[i].name, launcher->flavour) == 0)
+            missing = &flavours[i];
+    }
+    list_modules(dir, there, sizeof there);
+    if (missing == NULL) {
+        ddp_fail(err, DDP_EUNAVAIL, "%s: no MPI module is in '%.200s'", launcher->name, dir);
+        return ddp_hint(err, "install an MPI with its development package (Debian: libopenmpi-dev "
+                             "or libmpich-dev) and run `make MPI=1`");
+    }
+    ddp_fail(err, DDP_EUNAVAIL,
+             "%s needs the module 'ddpbench-mpi-%s.so', which is not in '%.200s' (modules there: "
+             "%s)",
+             launcher->name, missing->name, dir, there);
+    return ddp_hint(err,
+                    "install %s with its development package (Debian: %s) and run `make MPI=1`, or "
+                    "use the mpiexec of a module that is there",
+                    missing->library, missing->packages);
+}
+
+/* The module that fits the launcher; path [PATH_BYTES]. */
+static int find_module(const char *given_dir, const struct flavour **flavour, char *path,
+                       struct ddp_err *err)
+{
+    struct ddp_launcher launcher;
+    char dir[PATH_BYTES - 64];
+    DDP_TRY(ddp_launcher_detect(&launcher, err));
+    if (module_dir_of(given_dir, dir, sizeof dir) != 0)
+        return ddp_fail(err, DDP_EUNAVAIL, "cannot tell where this binary and its modules lie");
+    if (launcher.kind == DDP_LAUNCHER_NONE || launcher.kind == DDP_LAUNCHER_TORCHRUN)
+        return no_launcher(&launcher, dir, err);
+    for (size_t i = 0; i < DDP_COUNT_OF(flavours); i++) {
+        if (launcher.flavour != NULL && strcmp(launcher.flavour, flavours[i].name) != 0)
+            continue;
+        if (module_exists(dir, &flavours[i], path)) {
+            *flavour = &flavours[i];
+            return 0;
+        }
+    }
+    return no_module(&launcher, dir, err);
+}
+
+/* Is it ours, of this build, and what its name says? */
+static int check_module(const struct ddp_backend_module *module, const struct flavour *flavour,
+                        const char *path, struct ddp_err *err)
+{
+    if (module == NULL)
+        return ddp_fail(err, DDP_EMISMATCH, "'%.300s' is no module of ddpbench", path);
+    if (module->abi != DDP_MODULE_ABI)
+        return ddp_fail(err, DDP_EMISMATCH, "module '%.300s' has ABI %d, this binary %d", path,
+                        module->abi, DDP_MODULE_ABI);
+    if (strcmp(module->commit, ddp_build_commit()) != 0)
+        return ddp_fail(err, DDP_EMISMATCH,
+                        "module '%.200s' is of build '%.60s', this binary of '%.60s'", path,
+                        module->commit, ddp_build_commit());
+    if (strcmp(module->flavour, flavour->name) != 0)
+        return ddp_fail(err, DDP_EMISMATCH, "module '%.300s' was built for '%.20s', not for '%s'",
+                        path, module->flavour, flavour->name);
+    return 0;
+}
+
+static int load_module(const char *given_dir, struct ddp_err *err)
+{
+    char path[PATH_BYTES];
+    const struct flavour *flavour = NULL;
+    if (atomic_load_explicit(&loaded, memory_order_acquire) != NULL)
+        return 0;
+    DDP_TRY(find_module(given_dir, &flavour, path, err));
+    /* Global: Open MPI's own plugins look for the library's symbols there. */
+    void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (handle == NULL) {
+        ddp_fail(err, DDP_EUNAVAIL, "cannot load the module of %s: %.380s", flavour->library,
+                 dlerror());
+        return ddp_hint(err, "is the %s it was built with installed? else run `make MPI=1` again",
+                        flavour->library);
+    }
+    const struct ddp_backend_module *module = dlsym(handle, "ddp_backend_module");
+    int rc = check_module(module, flavour, path, err);
+    if (rc != 0) {
+        dlclose(handle);
+        return ddp_hint(err, "build binary and modules together: `make MPI=1`");
+    }
+    atomic_store_explicit(&loaded, module, memory_order_release);
+    return 0;
+}
+
+static const char *mpi_library(void)
+{
+    return atomic_load_explicit(&loaded, memory_order_acquire) != NULL ? module_backend()->library()
+                                                                       : NULL;
+}
+
+static int mpi_probe(const char *module_dir, struct ddp_err *err)
+{
+    char path[PATH_BYTES];
+    const struct flavour *flavour;
+    return find_module(module_dir, &flavour, path, err);
+}
+
+/* MPI_Init and MPI_Finalize wait for all ranks and know no deadline. What a user reads then is
+ * mpiexec's word that this rank ended with the code of a lost rank. */
+static int watch_begin(struct ddp_comm *comm, struct ddp_watchdog **dog, uint64_t *seq,
+                       struct ddp_err *err)
+{
+    *seq = ddp_flight_enter(comm->flight, DDP_BARRIER, 0, 0);
+    int rc = ddp_watchdog_start(comm->flight, comm->timeout_ns, NULL, NULL, dog, err);
+    if (rc != 0)
+        ddp_flight_leave(comm->flight, *seq, 1);
+    return rc;
+}
+
+static void watch_end(struct ddp_comm *comm, struct ddp_watchdog *dog, uint64_t seq, int rc)
+{
+    ddp_watchdog_stop(dog);
+    ddp_flight_leave(comm->flight, seq, rc != 0);
+}
+
+static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *options,
+                    struct ddp_err *err)
+{
+    struct ddp_watchdog *dog;
+    uint64_t seq;
+    DDP_TRY(load_module(options->module_dir, err));
+    DDP_TRY(watch_begin(comm, &dog, &seq, err));
+    int rc = module_backend()->init(comm, options, err);
+    watch_end(comm, dog, seq, rc);
+    return rc;
+}
+
+static void mpi_finalize(struct ddp_comm *comm)
+{
+    struct ddp_watchdog *dog = NULL;
+    struct ddp_err ignored = DDP_ERR_INIT;
+    uint64_t seq;
+    bool watched = comm->parent == NULL && watch_begin(comm, &dog, &seq, &ignored) == 0;
+    module_backend()->finalize(comm);
+    if (watched)
+        watch_end(comm, dog, seq, 0);
+}
+
+static void mpi_abort(struct ddp_comm *comm, int code)
+{
+    module_backend()->abort(comm, code);
+}
+
+static int mpi_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)
+{
+    return module_backend()->group(parent, child, err);
+}
+
+static int mpi_barrier(struct ddp_comm *comm, struct ddp_err *err)
+{
+    return module_backend()->barrier(comm, err);
+}
+
+static int mpi_exchange(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
+                        struct ddp_err *err)
+{
+    return module_backend()->exchange(comm, mine, all, bytes, err);
+}
+
+static int mpi_isend(struct ddp_comm *comm, int dst, int tag, const void *buf, size_t bytes,
+                     struct ddp_request *req, struct ddp_err *err)
+{
+    return module_backend()->isend(comm, dst, tag, buf, bytes, req, err);
+}
+
+static int mpi_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t bytes,
+                     struct ddp_request *req, struct ddp_err *err)
+{
+    return module_backend()->irecv(comm, src, tag, buf, bytes, req, err);
+}
+
+static int mpi_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, struct ddp_err *err)
+{
+    return module_backend()->test(comm, req, done, err);
+}
+
+static int mpi_native_supports(const struct ddp_comm *comm, const struct ddp_coll_args *args,
+                               struct ddp_err *err)
+{
+    return module_backend()->native_supports(comm, args, err);
+}
+
+static int mpi_native(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
+{
+    return module_backend()->native(comm, args, err);
+}
+
+extern const struct ddp_backend ddp_backend_mpi; /* backend_list.h */
+const struct ddp_backend ddp_backend_mpi = {
+    .name = "mpi",
+    .summary = "MPI under its own mpiexec: Open MPI or MPICH, by the module that fits",
+    .caps = DDP_CAP_P2P | DDP_CAP_NATIVE | DDP_CAP_LAUNCHED,
+    .library = mpi_library,
+    .probe = mpi_probe,
+    .init = mpi_init,
+    .finalize = mpi_finalize,
+    .abort = mpi_abort,
+    .group = mpi_group,
+    .barrier = mpi_barrier,
+    .exchange = mpi_exchange,
+    .isend = mpi_isend,
+    .irecv = mpi_irecv,
+    .test = mpi_test,
+    .native_supports = mpi_native_supports,
+    .native = mpi_native,
+};

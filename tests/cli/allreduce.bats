@@ -1,0 +1,158 @@
+#!/usr/bin/env bats
+# `ddpbench allreduce` as a user runs it: which points are measured, where the result goes, and that
+# what is printed is data only. Mistakes: errors.bats; the document: schema.bats.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    ddpbench=${DDPBENCH:-$root/build/ddpbench}
+    python=${PYTHON:-/usr/bin/python3}
+    few=(-n 6 -w 1)
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# ok ARGUMENT...: the program succeeds; stdout in $output, stderr in $stderr.
+ok() {
+    run --separate-stderr timeout 60 "$ddpbench" "$@"
+    if [ "$status" != 0 ]; then
+        echo "ddpbench $*: exit $status; stdout: $output; stderr: $stderr"
+        return 1
+    fi
+}
+
+# json FILE EXPRESSION: prints a Python expression over the document d.
+json() {
+    "$python" -c 'import json, sys
+d = json.load(open(sys.argv[1]))
+p = d["points"]
+print(eval(sys.argv[2]))' "$1" "$2"
+}
+
+# rows: the lines of the table that are no comment.
+rows() {
+    grep -vc '^#' <<<"$output"
+}
+
+@test "the default range: 8 B to 32 MiB by 4, in and out of place" {
+    ok allreduce --ranks 1 --backend self -n 1 -w 0 --check off
+    [ "$(rows)" = 24 ]
+    ok allreduce --ranks 1 --backend self -n 1 -w 0 -e 100 -f 2 --placement in
+    [ "$(rows)" = 4 ]
+    ok allreduce --ranks 1 --backend self -n 1 -w 0 -b 0 -e 100 -i 40 --placement out
+    [ "$(rows)" = 3 ]
+}
+
+@test "every rank count from 1 to 4 delivers verified data at sizes that divide by nothing" {
+    ok allreduce --ranks 1,2,3,4 "${few[@]}" --size 0,4,1004,99996,1000004 --json r.json
+    [ "$(json r.json 'len(p)')" = 40 ]
+    [ "$(json r.json 'sorted({q["ranks"] for q in p})')" = "[1, 2, 3, 4]" ]
+    [ "$(json r.json 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
+    [ "$(json r.json 'all((q["busbw_GBps"] is None) == (q["ranks"] == 1 or q["size_bytes"] == 0) for q in p)')" = True ]
+}
+
+@test "every algorithm, type and operation, verified in every iteration" {
+    ok allreduce --ranks 2 -n 2 -w 0 --size 4,20000 --algorithm all --check all \
+        -d f32,f16,bf16,f64,i32,u8 -o sum,avg,prod,min,max --json r.json
+    [ "$(json r.json 'len({q["algorithm_used"] for q in p}) >= 3')" = True ]
+    [ "$(json r.json 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
+    [ "$(json r.json 'p[0]["check"]["mode"]')" = all ]
+    # what `all` brought and cannot here is said, once a reason
+    [[ $stderr == *"left out: "*"one rank"* ]]
+    [ "$(grep -c 'left out: .*one rank' <<<"$stderr")" = 1 ]
+}
+
+@test "aliases of nccl-tests and PyTorch" {
+    ok all_reduce --ranks 1 -n 1 --size 4 -d half,float -o mean -c 1 --json r.json
+    [ "$(json r.json '[q["dtype"] for q in p]')" = "['f16', 'f16', 'f32', 'f32']" ]
+    [ "$(json r.json 'p[0]["op"], p[0]["collective"]')" = "('avg', 'allreduce')" ]
+}
+
+@test "registered and private memory" {
+    ok allreduce --ranks 2 "${few[@]}" --size 64K --memory registered --json r.json
+    ok allreduce --ranks 2 "${few[@]}" --size 64K --memory private --json s.json
+    [ "$(json r.json 'p[0]["memory"]')" = registered ]
+    [ "$(json s.json 'p[0]["memory"]')" = private ]
+    [ "$(json r.json 'p[0]["page_bytes"] >= 4096')" = True ]
+}
+
+@test "exactly -n iterations after -w; samples only when asked for" {
+    ok allreduce --ranks 2 -n 37 -w 3 --size 4 --samples --json r.json
+    [ "$(json r.json 'p[0]["iterations"], p[0]["warmup"], len(p[0]["samples_us"])')" = "(37, 3, 37)" ]
+    ok allreduce --ranks 2 -n 5 --size 4 --json r.json
+    [ "$(json r.json 'p[0]["samples_us"], p[0]["time_us"]["ci95"]')" = "(None, None)" ]
+}
+
+@test "a size that is no whole number of elements is rounded down, and said" {
+    ok allreduce --ranks 1 -n 1 --size 1003 --placement in --json r.json
+    [ "$(json r.json 'p[0]["requested_bytes"], p[0]["size_bytes"], p[0]["count"]')" = "(1003, 1000, 250)" ]
+    [[ $stderr == *1003* ]]
+}
+
+@test "a dry run prints the plan and the memory, and touches no file" {
+    ok allreduce --ranks 3 -b 8 -e 32 --dry-run --json r.json
+    [ ! -e r.json ]
+    [ "$(rows)" = 4 ]
+    [[ $output == *"3 ranks x 2 buffers x 32 B"* ]]
+    [[ $output == *"allreduce/shm/auto/f32/sum/r0/in/registered/n3/8/none/0"* ]]
+}
+
+@test "-h runs nothing" {
+    ok allreduce -h --size 64M --json r.json
+    [ ! -e r.json ]
+    [[ $output == *--placement*in,\ out,\ both* ]]
+}
+
+@test "--json - replaces the table, --json FILE stands beside it" {
+    ok allreduce --ranks 1 -n 1 --size 4 --json -
+    [ "${output:0:1}" = "{" ]
+    [[ $output != *"# "* ]]
+    ok allreduce --ranks 1 -n 1 --size 4 --json /dev/stdout
+    [ "${output:0:1}" = "{" ]
+    ok allreduce --ranks 1 -n 1 --size 4 --json r.json
+    [ "$(rows)" = 2 ]
+    ok allreduce --ranks 1 -n 1 --size 4 --json - --format table=t.txt
+    [ "${output:0:1}" = "{" ]
+    [ "$(grep -vc '^#' t.txt)" = 2 ]
+}
+
+@test "stdout redirected to a file keeps what was in front" {
+    { echo before; "$ddpbench" allreduce --ranks 1 -n 1 --size 4 --json /dev/stdout 2>err; } >out
+    [ "$(head -n 1 out)" = before ]
+    [ "$(sed -n 2p out)" = "{" ]
+}
+
+@test "two outputs on one target are refused, and an unwritable one before anything is measured" {
+    run --separate-stderr "$ddpbench" allreduce --ranks 1 --json - --format table
+    [ "$status" = 64 ]
+    run --separate-stderr "$ddpbench" allreduce --ranks 1 --json r.json --format table=r.json
+    [ "$status" = 64 ]
+    run --separate-stderr "$ddpbench" allreduce --ranks 1 --json missing/r.json
+    [ "$status" = 73 ]
+    [ -z "$output" ]
+    run --separate-stderr "$ddpbench" allreduce --ranks 1 -n 1 --size 4 --json /dev/full
+    [ "$status" = 74 ]
+}
+
+@test "a full stdout is an error, not silence" {
+    run bash -c '"$1" allreduce --ranks 1 -n 1 --size 4 2>err >/dev/full' - "$ddpbench"
+    [ "$status" = 74 ]
+}
+
+@test "figures: median within its interval, busbw = algbw x 2(n-1)/n" {
+    ok allreduce --ranks 4 "${few[@]}" --size 256K --placement in --json r.json
+    [ "$(json r.json 'abs(p[0]["busbw_GBps"] / p[0]["algbw_GBps"] - 1.5) < 1e-9')" = True ]
+    [ "$(json r.json 'p[0]["time_us"]["ci95"][0] <= p[0]["time_us"]["median"] <= p[0]["time_us"]["ci95"][1]')" = True ]
+    [ "$(json r.json 'p[0]["pingpong_ns"]["before"] > 10')" = True ]
+}
+
+@test "ranks as threads of one process" {
+    ok allreduce --ranks 3 --launch threads "${few[@]}" --size 4,100K --check all
+    [ "$(rows)" = 4 ]
+}
+
+@test "what does not fit is refused with its arithmetic before it is allocated" {
+    run --separate-stderr timeout 20 "$ddpbench" allreduce --ranks 4 --size 64T
+    [ "$status" = 71 ]
+    [[ $stderr == *"4 ranks x 2 buffers x 64 TiB = 512 TiB, but "* ]]
+    [ -z "$output" ]
+}

@@ -1,0 +1,173 @@
+#!/usr/bin/env bats
+# Every document the program can write is valid against results/schema, digest included; and the
+# validator does find what is wrong.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    ddpbench=${DDPBENCH:-$root/build/ddpbench}
+    python=${PYTHON:-/usr/bin/python3}
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+valid() {
+    "$python" "$root/ci/validate_json.py" "$@"
+}
+
+# invalid FILE TEXT: refused, with TEXT in what is said.
+invalid() {
+    run valid "$1"
+    [ "$status" = 1 ] && [[ $output == *"$2"* ]] || { echo "exit $status: $output"; return 1; }
+}
+
+# edit FILE EXPRESSION: changes the parsed document d and writes it with a right digest.
+edit() {
+    "$python" - "$root" "$@" <<'PY'
+import json, sys
+sys.path.insert(0, sys.argv[1] + "/ci")
+from validate_json import fnv1a64
+d = json.load(open(sys.argv[2]))
+p, t = d["points"], d["train"]
+exec(sys.argv[3])
+del d["digest"]
+body = json.dumps(d)[:-1]
+print(body + f', "digest": "fnv1a64:{fnv1a64(body.encode()):016x}"' + "}")
+PY
+}
+
+measure() {
+    "$ddpbench" allreduce --ranks 1,2 -n "${1:-6}" --size 0,4,4K --json r.json >table 2>err
+}
+
+@test "all-reduce: one and two ranks, any number of iterations" {
+    for n in 1 6 20 100; do
+        measure "$n"
+        valid r.json
+    done
+    "$ddpbench" allreduce --ranks 3 -n 2 --check off --samples --algorithm all -d f32,u8 -o avg,max \
+        --size 1001 --json r.json >table 2>err
+    valid r.json
+}
+
+@test "the environment is in it, secrets are not" {
+    OMP_NUM_THREADS=2 UCX_TLS= UCX_PASSWORD=hunter2 NCCL_API_KEY=hunter2 HOME=/hunter2 measure
+    valid r.json
+    grep -q '"OMP_NUM_THREADS": *"2"' r.json
+    grep -q '"UCX_TLS": *""' r.json
+    ! grep -q hunter2 r.json
+}
+
+@test "arguments that are no UTF-8, and seeds up to 2^53 - 1, survive" {
+    "$ddpbench" allreduce --ranks 1 -n 1 --size 4 --seed 9007199254740991 \
+        --json "$(printf 'r\377"\\.json')" >table 2>err
+    valid r*.json
+    grep -q '"seed": *9007199254740991' r*.json
+}
+
+# A folder of IDX files, 40 + 20 images of 28 x 28: small enough to train on in no time.
+images() {
+    mkdir -p images
+    "$python" - <<'PY'
+import random, struct
+random.seed(1)
+for name, n in ("train", 40), ("t10k", 20):
+    with open(f"images/{name}-images-idx3-ubyte", "wb") as f:
+        f.write(struct.pack(">IIII", 2051, n, 28, 28) + random.randbytes(n * 784))
+    with open(f"images/{name}-labels-idx1-ubyte", "wb") as f:
+        f.write(struct.pack(">II", 2049, n) + bytes(i % 10 for i in range(n)))
+PY
+}
+
+@test "train: with and without a target, cut off by steps" {
+    images
+    "$ddpbench" train --data images --epochs 2 --batch 8 --ranks 2 --target-accuracy 0.01 \
+        --json t.json >table 2>err || { cat err; false; }
+    valid t.json
+    grep -q '"eval_images": *20' t.json
+    "$ddpbench" train --data images --epochs 2 --max-steps 1 --batch 8 --ranks 1 --json t.json \
+        >table 2>err || { cat err; false; }
+    valid t.json
+}
+
+@test "a run that never began leaves no document" {
+    run "$ddpbench" train --data nowhere --json n.json
+    [ "$status" = 66 ]
+    [ ! -e n.json ]
+}
+
+@test "a run that failed leaves a partial document, with its reason" {
+    run "$ddpbench" allreduce --ranks 2 --size 64K --algorithm flat --json r.json
+    [ "$status" = 69 ]
+    valid r.json
+    grep -q '"status": *"partial"' r.json
+    grep -q '"reason": *".*flat' r.json
+}
+
+@test "a run that was killed leaves a partial document with every point that was printed" {
+    "$ddpbench" allreduce --ranks 2 -n 50 -b 8 -e 64M -f 2 --check all --json r.json >table 2>err &
+    local pid=$!
+    for _ in $(seq 200); do
+        [ "$(grep -vc '^#' table)" -ge 3 ] && break
+        sleep 0.05
+    done
+    kill -9 "$pid"
+    wait "$pid" || true
+    valid r.json
+    [ "$(grep -c '"algorithm_used"' r.json)" -ge "$(grep -vc '^#' table)" ]
+    grep -q '"status": *"partial"' r.json
+}
+
+@test "the validator finds a flipped byte, a missing digest, duplicate keys and NaN" {
+    measure
+    sed 's/"cores": *\([0-9]\)/"cores": 9\1/' r.json >flipped.json
+    invalid flipped.json digest
+    sed 's/fnv1a64:\(.\)/fnv1a64:x\1/' r.json >bad.json
+    invalid bad.json digest
+    printf '{"schema": "ddpbench/1", "schema": "ddpbench/1"}' >twice.json
+    invalid twice.json "duplicate key 'schema'"
+    printf '{"a": NaN}' >nan.json
+    invalid nan.json "not JSON"
+    head -c 500 r.json >cut.json
+    invalid cut.json "not JSON"
+    run valid missing.json
+    [ "$status" = 2 ]
+}
+
+@test "the schema is strict: keys, types, null rules" {
+    measure
+    edit r.json 'pass' >same.json
+    valid same.json
+    edit r.json 'd["extra"] = 1' >e.json
+    invalid e.json "'extra' was unexpected"
+    edit r.json 'del p[0]["bound"]' >e.json
+    invalid e.json "'bound' is a required property"
+    edit r.json 'p[0]["iterations"] = "6"' >e.json
+    invalid e.json "'6'"
+    edit r.json 'd["reason"] = "why"' >e.json
+    invalid e.json reason
+    edit r.json 'd["status"] = "partial"' >e.json
+    invalid e.json reason
+    edit r.json 'd["environment"]["MY_TOKEN"] = "x"' >e.json
+    invalid e.json MY_TOKEN
+    # one rank, nothing sent, nothing checked: null, never 0
+    edit r.json '[q for q in p if q["ranks"] == 1][0]["busbw_GBps"] = 0' >e.json
+    invalid e.json busbw_GBps
+    edit r.json '[q for q in p if q["size_bytes"] == 0][0]["algbw_GBps"] = 0' >e.json
+    invalid e.json algbw_GBps
+    edit r.json '[q for q in p if q["ranks"] == 2 and q["count"]][0]["busbw_GBps"] = None' >e.json
+    invalid e.json busbw_GBps
+    edit r.json 'p[0]["check"]["wrong"] = 3' >e.json
+    invalid e.json wrong
+    edit r.json 'p[0]["time_us"]["p99"] = 1' >e.json
+    invalid e.json p99
+}
+
+@test "the validator checks what a schema cannot" {
+    measure
+    edit r.json 'p[-1]["busbw_GBps"] *= 1.01' >e.json
+    invalid e.json "algbw x factor"
+    edit r.json 'p[-1]["time_us"]["min"] = p[-1]["time_us"]["max"] + 1' >e.json
+    invalid e.json "not in order"
+    edit r.json 'p.append(p[0])' >e.json
+    invalid e.json "id twice"
+}

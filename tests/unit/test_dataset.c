@@ -1,0 +1,164 @@
+/* Data sets: a folder of four files, in each spelling; whatever does not fit together is refused. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "idx_files.h"
+#include "model/dataset.h"
+
+enum { SIDE = 6, TRAIN = 5, EVAL = 3 };
+
+static void write_images(const char *path, uint32_t count, uint32_t side, int gzip)
+{
+    uint8_t file[16 + 8 * SIDE * SIDE];
+    const uint32_t dims[] = {count, side, side};
+    size_t n = idx_header(file, 3, dims);
+    for (uint32_t i = 0; i < count * side * side; i++)
+        file[n++] = (uint8_t)(i * 7);
+    (gzip ? write_gzip : write_plain)(path, file, n);
+}
+
+static void write_labels(const char *path, uint32_t count, uint8_t last, int gzip)
+{
+    uint8_t file[64];
+    size_t n = idx_header(file, 1, &count);
+    for (uint32_t i = 0; i < count; i++)
+        file[n++] = i + 1 == count ? last : (uint8_t)(i % 10);
+    (gzip ? write_gzip : write_plain)(path, file, n);
+}
+
+/* A folder of four good files. dot: "train-images.idx3-ubyte". */
+static void good_folder(struct folder *f, int dot, int gzip)
+{
+    static const char *const parts[] = {"train-images%cidx3-ubyte%s", "train-labels%cidx1-ubyte%s",
+                                        "t10k-images%cidx3-ubyte%s", "t10k-labels%cidx1-ubyte%s"};
+    folder_make(f);
+    for (int i = 0; i < 4; i++) {
+        char name[64];
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        snprintf(name, sizeof name, parts[i], dot ? '.' : '-', gzip ? ".gz" : "");
+#pragma GCC diagnostic pop
+        uint32_t count = i < 2 ? TRAIN : EVAL;
+        if (i % 2 == 0)
+            write_images(folder_at(f, name), count, SIDE, gzip);
+        else
+            write_labels(folder_at(f, name), count, 9, gzip);
+    }
+}
+
+static void expect(const struct folder *f, const char *name, int code, const char *words)
+{
+    struct ddp_dataset set;
+    struct ddp_err err = DDP_ERR_INIT;
+    int rc = ddp_dataset_load(name, f->path, &set, &err);
+    if (rc != code)
+        print_error("got %d (%s)\n", rc, err.text);
+    assert_int_equal(rc, code);
+    if (!strstr(err.text, words) && !strstr(err.hint, words))
+        print_error("'%s' neither in '%s' nor in '%s'\n", words, err.text, err.hint);
+    assert_true(strstr(err.text, words) || strstr(err.hint, words));
+}
+
+static void loads_every_spelling(void **state)
+{
+    for (int form = 0; form < 4; form++) {
+        struct folder f;
+        struct ddp_dataset set;
+        struct ddp_err err = DDP_ERR_INIT;
+        good_folder(&f, form & 1, form & 2);
+        assert_int_equal(ddp_dataset_load("mnist", f.path, &set, &err), 0);
+        assert_string_equal(set.name, "mnist");
+        assert_int_equal(set.train.count, TRAIN);
+        assert_int_equal(set.eval.count, EVAL);
+        assert_int_equal(set.train.height, SIDE);
+        assert_int_equal(set.train.width, SIDE);
+        assert_int_equal(set.train.channels, 1);
+        assert_int_equal(set.train.classes, 10);
+        assert_int_equal(set.train.pixels[TRAIN * SIDE * SIDE - 1],
+                         (uint8_t)((TRAIN * SIDE * SIDE - 1) * 7));
+        assert_int_equal(set.train.labels[1], 1);
+        assert_int_equal(set.train.labels[TRAIN - 1], 9);
+        ddp_dataset_release(&set);
+        ddp_dataset_release(&set); /* twice is fine */
+        folder_remove(&f);
+    }
+}
+
+static void refuses_what_does_not_fit_together(void **state)
+{
+    struct folder f;
+    good_folder(&f, 0, 0);
+    write_labels(folder_at(&f, "train-labels-idx1-ubyte"), TRAIN + 1, 9, 0);
+    expect(&f, "mnist", DDP_EINPUT, "6 labels for 5 images");
+    write_labels(folder_at(&f, "train-labels-idx1-ubyte"), TRAIN, 10, 0);
+    expect(&f, "mnist", DDP_EINPUT, "at most 9 is legal");
+    write_labels(folder_at(&f, "train-labels-idx1-ubyte"), TRAIN, 0, 0);
+    write_images(folder_at(&f, "t10k-images-idx3-ubyte"), EVAL, SIDE - 2, 0);
+    expect(&f, "mnist", DDP_EINPUT, "6 x 6");
+    folder_remove(&f);
+}
+
+static void names_what_is_missing(void **state)
+{
+    struct folder f;
+    good_folder(&f, 0, 1);
+    assert_int_equal(unlink(folder_at(&f, "t10k-labels-idx1-ubyte.gz")), 0);
+    expect(&f, "fashion-mnist", DDP_ENOINPUT, "t10k-labels-idx1-ubyte");
+    expect(&f, "fashion-mnist", DDP_ENOINPUT, "dataset-fashion-mnist");
+    expect(&f, "fashion-mnist", DDP_ENOINPUT, "--data");
+    expect(&f, "mnist", DDP_ENOINPUT, "--data");
+    expect(&f, "minst", DDP_EUSAGE, "minst");
+    folder_remove(&f);
+    expect(&f, "mnist", DDP_ENOINPUT, f.path);
+}
+
+static void the_environment_names_the_folder(void **state)
+{
+    struct folder f;
+    struct ddp_dataset set;
+    struct ddp_err err = DDP_ERR_INIT;
+    good_folder(&f, 0, 0);
+    setenv("DDPBENCH_DATA_DIR", f.path, 1);
+    assert_int_equal(ddp_dataset_load("fashion-mnist", NULL, &set, &err), 0);
+    assert_int_equal(set.train.count, TRAIN);
+    ddp_dataset_release(&set);
+    unsetenv("DDPBENCH_DATA_DIR");
+    folder_remove(&f);
+}
+
+static void reads_the_real_thing(void **state)
+{
+    const struct ddp_dataset_reader *reader = ddp_dataset_find("fashion-mnist");
+    struct ddp_dataset set;
+    struct ddp_err err = DDP_ERR_INIT;
+    assert_non_null(reader);
+    if (!ddp_dataset_default_dir(reader)) {
+        print_message("skip: package %s is not installed\n", reader->package);
+        skip();
+    }
+    assert_int_equal(ddp_dataset_load("fashion-mnist", NULL, &set, &err), 0);
+    assert_int_equal(set.train.count, 60000);
+    assert_int_equal(set.eval.count, 10000);
+    size_t of_class[10] = {0};
+    for (size_t i = 0; i < set.train.count; i++)
+        of_class[set.train.labels[i]]++;
+    for (int c = 0; c < 10; c++)
+        assert_int_equal(of_class[c], 6000); /* as published */
+    ddp_dataset_release(&set);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loads_every_spelling),
+        cmocka_unit_test(refuses_what_does_not_fit_together),
+        cmocka_unit_test(names_what_is_missing),
+        cmocka_unit_test(the_environment_names_the_folder),
+        cmocka_unit_test(reads_the_real_thing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

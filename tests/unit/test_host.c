@@ -1,0 +1,194 @@
+/* The environment and the host: our variables, control groups of both versions. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/conf.h"
+#include "base/mem.h"
+#include "base/sysinfo.h"
+#include "base/sysinfo_cgroup.h"
+
+static void test_conf(void **state)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    for (int i = 0; i < DDP_CONF_COUNT; i++) {
+        assert_int_equal(strncmp(ddp_conf_rows()[i].variable, "DDPBENCH_", 9), 0);
+        assert_true(strlen(ddp_conf_rows()[i].help) > 10);
+        unsetenv(ddp_conf_rows()[i].variable);
+    }
+    unsetenv("DDPBENCH"); /* the tests' own, and no variable of ours: it lacks the underscore */
+    assert_int_equal(ddp_conf_check(&err), 0);
+    assert_null(ddp_conf_get(DDP_CONF_DATA_DIR));
+    setenv("DDPBENCH_DATA_DIR", "", 1);
+    assert_null(ddp_conf_get(DDP_CONF_DATA_DIR));
+    setenv("DDPBENCH_DATA_DIR", "/somewhere", 1);
+    assert_string_equal(ddp_conf_get(DDP_CONF_DATA_DIR), "/somewhere");
+    assert_int_equal(ddp_conf_check(&err), 0);
+}
+
+static void test_conf_mistakes(void **state)
+{
+    static const struct {
+        const char *variable, *value, *text, *hint;
+    } cases[] = {
+        {"DDPBENCH_SIND", "avx2", "'DDPBENCH_SIND'", "'DDPBENCH_SIMD'"},
+        {"DDPBENCH_DATADIR", "x", "'DDPBENCH_DATADIR'", "'DDPBENCH_DATA_DIR'"},
+        {"DDPBENCH_SOMETHING_ELSE_ALTOGETHER", "", "ALTOGETHER'", "help environment"},
+        {"DDPBENCH_", "", "'DDPBENCH_'", ""},
+        {"DDPBENCH_SIMD", "sse9", "'sse9'", "scalar, avx2, avx512"},
+        {"DDPBENCH_SIMD", "AVX2", "'AVX2'", "avx2"},
+    };
+    for (size_t i = 0; i < DDP_COUNT_OF(cases); i++) {
+        struct ddp_err err = DDP_ERR_INIT;
+        setenv(cases[i].variable, cases[i].value, 1);
+        int rc = ddp_conf_check(&err);
+        unsetenv(cases[i].variable);
+        if (rc != DDP_EUSAGE || !strstr(err.text, cases[i].text) ||
+            !strstr(err.hint, cases[i].hint))
+            fail_msg("%s: %d %s; %s", cases[i].variable, rc, err.text, err.hint);
+    }
+    struct ddp_err err = DDP_ERR_INIT;
+    setenv("DDPBENCH_FAULT", "send:1:kill", 1);
+    assert_int_equal(ddp_conf_check(&err), DDP_FAULTS ? 0 : DDP_EUSAGE);
+    unsetenv("DDPBENCH_FAULT");
+}
+
+/* A folder for a test, and the files it writes there. */
+static char root[64];
+
+static void write_file(const char *path, const char *text)
+{
+    char full[256];
+    snprintf(full, sizeof full, "%s/%s", root, path);
+    for (char *slash = strchr(full + strlen(root) + 1, '/'); slash;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(full, 0700);
+        *slash = '/';
+    }
+    FILE *f = fopen(full, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static struct ddp_cgroup read_groups(void)
+{
+    char membership[128], mount[128];
+    struct ddp_cgroup group;
+    snprintf(membership, sizeof membership, "%s/membership", root);
+    snprintf(mount, sizeof mount, "%s/mount", root);
+    ddp_cgroup_read(membership, mount, &group);
+    return group;
+}
+
+static int make_root(void **state)
+{
+    snprintf(root, sizeof root, "/tmp/ddpbench-test-XXXXXX");
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int remove_root(void **state)
+{
+    char command[96];
+    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    return system(command);
+}
+
+static void test_cgroup_v2(void **state)
+{
+    write_file("membership", "0::/job/step\n");
+    write_file("mount/memory.max", "max\n");
+    write_file("mount/job/memory.max", "1000000\n");
+    write_file("mount/job/memory.current", "700000\n");
+    write_file("mount/job/memory.stat", "anon 5\nfile 300000\ninactive_file 200000\nslab 3\n");
+    write_file("mount/job/step/memory.max", "max\n");
+    write_file("mount/job/step/cpu.max", "max 100000\n");
+    write_file("mount/job/cpu.max", "150000 100000\n");
+    struct ddp_cgroup g = read_groups();
+    assert_int_equal(g.memory_bytes, 1000000);
+    assert_int_equal(g.available_bytes, 500000); /* 1000000 - (700000 - 200000) */
+    assert_true(g.cpu_quota == 1.5);
+    write_file("mount/job/step/memory.max", "400000\n");
+    write_file("mount/job/step/memory.current", "500000\n");
+    g = read_groups();
+    assert_int_equal(g.memory_bytes, 400000);
+    assert_int_equal(g.available_bytes, 0);
+}
+
+static void test_cgroup_v1(void **state)
+{
+    write_file("membership", "5:cpuset:/x\n4:cpu,cpuacct:/job\n3:memory:/job\n1:name=systemd:/\n");
+    write_file("mount/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    write_file("mount/memory/job/memory.limit_in_bytes", "2000000\n");
+    write_file("mount/memory/job/memory.usage_in_bytes", "500000\n");
+    write_file("mount/cpu/job/cpu.cfs_quota_us", "50000\n");
+    write_file("mount/cpu/job/cpu.cfs_period_us", "100000\n");
+    write_file("mount/cpu/cpu.cfs_quota_us", "-1\n");
+    write_file("mount/cpu/cpu.cfs_period_us", "100000\n");
+    struct ddp_cgroup g = read_groups();
+    assert_int_equal(g.memory_bytes, 2000000);
+    assert_int_equal(g.available_bytes, 1500000);
+    assert_true(g.cpu_quota == 0.5);
+}
+
+static void test_cgroup_of_a_container(void **state)
+{
+    /* The path is the host's; here only the mount exists, and it is our group. */
+    write_file("membership", "0::/system.slice/docker-0123.scope\n");
+    write_file("mount/memory.max", "3000000\n");
+    write_file("mount/memory.current", "1000000\n");
+    struct ddp_cgroup g = read_groups();
+    assert_int_equal(g.memory_bytes, 3000000);
+    assert_int_equal(g.available_bytes, 2000000);
+}
+
+static void test_no_cgroup(void **state)
+{
+    struct ddp_cgroup g = read_groups();
+    assert_int_equal(g.memory_bytes, -1);
+    assert_int_equal(g.available_bytes, -1);
+    assert_true(isnan(g.cpu_quota));
+    write_file("membership", "nonsense\n0::\n0:\n:::\n\n0::/\n");
+    g = read_groups();
+    assert_int_equal(g.memory_bytes, -1);
+}
+
+static void test_sysinfo(void **state)
+{
+    struct ddp_sysinfo info;
+    ddp_sysinfo_read(&info);
+    assert_true(info.cores >= 1);
+    assert_true(info.memory_bytes > 1 << 20);
+    assert_true(info.available_bytes > 0 && info.available_bytes <= info.memory_bytes);
+    assert_true(strlen(info.kernel) > 0);
+    assert_true(strlen(info.host) > 0);
+    assert_true(isnan(info.load) || info.load >= 0);
+    assert_null(strpbrk(info.thp, "[] \n"));
+    assert_null(strpbrk(info.shmem_thp, "[] \n"));
+}
+
+#define WITH_ROOT(test) cmocka_unit_test_setup_teardown(test, make_root, remove_root)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_conf),
+        cmocka_unit_test(test_conf_mistakes),
+        WITH_ROOT(test_cgroup_v2),
+        WITH_ROOT(test_cgroup_v1),
+        WITH_ROOT(test_cgroup_of_a_container),
+        WITH_ROOT(test_no_cgroup),
+        cmocka_unit_test(test_sysinfo),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

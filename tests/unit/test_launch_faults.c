@@ -1,0 +1,440 @@
+/* Deaths, stops and signals under our own launcher: everything ends by itself, says who, and leaves
+ * nothing behind. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "comm/comm_shm.h"
+#include "comm_ranks.h"
+
+/* What ranks and test share. */
+struct board {
+    _Atomic(int64_t) died_at, seen_at;
+    _Atomic(int) pid[8];
+    _Atomic(int) ready, news, flag;
+    char line[8][256];
+    int victim, step, signal;
+};
+
+static struct board *new_board(void)
+{
+    struct board *b =
+        mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(b != MAP_FAILED);
+    return b;
+}
+
+static void keep_news(void *arg, const char *line)
+{
+    struct board *b = arg;
+    int n = b->news++;
+    if (n < 8)
+        snprintf(b->line[n], sizeof b->line[n], "%s", line);
+}
+
+static int launch(int ranks, struct ranks_job job, struct ddp_launch_outcome *outcome,
+                  struct ddp_err *err, int64_t *took_ns)
+{
+    int64_t start = ddp_now_ns();
+    *err = DDP_ERR_INIT;
+    int rc = ranks_run(ranks, DDP_LAUNCH_PROCESSES, job, outcome, err);
+    *took_ns = ddp_now_ns() - start;
+    return rc;
+}
+
+static bool is_gone(pid_t pid)
+{
+    return kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+/* Nothing of a run is left: no child, no segment. */
+static void assert_clean(void)
+{
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+    char line[512];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps) != NULL)
+        assert_null(strstr(line, "memfd:ddpbench"));
+    fclose(maps);
+}
+
+static int open_files(void)
+{
+    int n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    assert_non_null(dir);
+    while (readdir(dir) != NULL)
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static int body_victim(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
+                       struct ddp_err *err)
+{
+    struct board *b = arg;
+    ddp_flight_phase(comm->flight, "barriers");
+    for (int i = 0;; i++) {
+        if (comm->rank == b->victim && i == b->step) {
+            b->died_at = ddp_now_ns();
+            if (b->signal == 0)
+                _exit(3);
+            signal(b->signal, SIG_DFL); /* cmocka's and sanitizers' handlers are not meant */
+            raise(b->signal);
+        }
+        int rc = ddp_comm_barrier(comm, err);
+        if (rc != 0) {
+            int64_t none = 0;
+            atomic_compare_exchange_strong(&b->seen_at, &none, ddp_now_ns());
+            return rc;
+        }
+    }
+}
+
+/* The death of any rank at any step is seen at once, and told with rank, pid, signal and
+ * operation. 50 times: nothing adds up. */
+static void test_kill(void **state)
+{
+    struct board *b = new_board();
+    struct ddp_launch_outcome outcome;
+    struct ddp_err err;
+    int64_t took, slowest = 0, longest = 0;
+    int files = open_files();
+    for (int i = 0; i < 50; i++) {
+        *b = (struct board){.victim = i % 3, .step = i * 7, .signal = i % 5 ? SIGKILL : SIGSEGV};
+        assert_int_equal(
+            launch(3, (struct ranks_job){.body = body_victim, .arg = b}, &outcome, &err, &took), 0);
+        assert_int_equal(outcome.code, DDP_ELOST);
+        assert_int_equal(outcome.rank, b->victim);
+        assert_int_equal(outcome.signal, b->signal);
+        assert_int_equal(err.code, DDP_ELOST);
+        char expected[64];
+        snprintf(expected, sizeof expected, "rank %d (pid ", b->victim);
+        assert_memory_equal(outcome.story, expected, strlen(expected));
+        assert_non_null(strstr(outcome.story, b->signal == SIGKILL
+                                                  ? "was killed by signal 9 (Killed) in"
+                                                  : "was killed by signal 11 ("));
+        assert_non_null(strstr(outcome.story, "phase 'barriers'"));
+        assert_true(b->seen_at > b->died_at);
+        slowest = b->seen_at - b->died_at > slowest ? b->seen_at - b->died_at : slowest;
+        longest = took > longest ? took : longest;
+        assert_clean();
+    }
+    print_message("# seen after at most %.2f ms; a whole run at most %.1f ms\n",
+                  (double)slowest / 1e6, (double)longest / 1e6);
+    print_message("# %s\n", outcome.story);
+    assert_true(slowest < 50000000);
+    assert_true(longest < 2000000000);
+    assert_int_equal(open_files(), files);
+    munmap(b, sizeof *b);
+}
+
+static void test_exit(void **state)
+{
+    struct board *b = new_board();
+    struct ddp_launch_outcome outcome;
+    struct ddp_err err;
+    int64_t took;
+    *b = (struct board){.victim = 1, .step = 20, .signal = 0};
+    assert_int_equal(
+        launch(3, (struct ranks_job){.body = body_victim, .arg = b}, &outcome, &err, &took), 0);
+    assert_int_equal(outcome.code, DDP_ELOST);
+    assert_int_equal(outcome.rank, 1);
+    assert_int_equal(outcome.signal, 0);
+    assert_non_null(strstr(outcome.story, "exited with code 3 without a result"));
+    assert_clean();
+    munmap(b, sizeof *b);
+}
+
+/* Survivors that do not look up are ended after the grace. */
+static int body_busy(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
+                     struct ddp_err *err)
+{
+    struct board *b = arg;
+    DDP_TRY(ddp_comm_barrier(comm, err));
+    if (comm->rank == 0)
+        raise(SIGKILL);
+    for (;;)
+        ddp_sleep_ns(b->step);
+}
+
+static void test_grace(void **state)
+{
+    struct board *b = new_board();
+    struct ddp_launch_outcome outcome;
+    struct ddp_err err;
+    int64_t took;
+    b->step = 1000000;
+    assert_int_equal(
+        launch(3, (struct ranks_job){.body = body_busy, .arg = b}, &outcome, &err, &took), 0);
+    assert_int_equal(outcome.code, DDP_ELOST);
+    assert_int_equal(outcome.rank, 0);
+    assert_int_equal(outcome.signal, SIGKILL);
+    assert_in_range(took, DDP_LAUNCH_GRACE_NS, 2000000000);
+    assert_clean();
+    munmap(b, sizeof *b);
+}
+
+/* A stopped rank is reported at once, and ended at the timeout. */
+static void test_stop(void **state)
+{
+    struct board *b = new_board();
+    struct ddp_launch_outcome outcome;
+    struct ddp_err err;
+    int64_t took;
+    *b = (struct board){.victim = 2, .step = 5, .signal = SIGSTOP};
+    struct ranks_job job = {
+        .body = body_victim, .arg = b, .timeout_ns = 500000000, .on_news = keep_news};
+    assert_int_equal(launch(3, job, &outcome, &err, &took), 0);
+    assert_int_equal(outcome.code, DDP_ELOST);
+    assert_int_equal(outcome.rank, 2);
+    assert_int_equal(outcome.signal, SIGSTOP);
+    assert_non_null(strstr(outcome.story, "was stopped by signal 19"));
+    assert_non_null(strstr(outcome.story, "phase 'barriers'"));
+    assert_true(b->news >= 1);
+    assert_non_null(strstr(b->line[0], "rank 2 (pid "));
+    assert_non_null(strstr(b->line[0], "was stopped by signal 19"));
+    assert_in_range(took, 500000000, 3000000000);
+    assert_clean();
+    munmap(b, sizeof *b);
+}
+
+/* One that continues in time does no harm. */
+static int body_nap(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
+                    struct ddp_err *err)
+{
+    struct board *b = arg;
+    b->pid[comm->rank] = getpid();
+    DDP_TRY(ddp_comm_barrier(comm, err));
+    if (comm->rank == 1)
+        raise(SIGSTOP);
+    if (comm->rank == 0) {
+        ddp_sleep_ns(300000000);
+        kill(b->pid[1], SIGCONT);
+        ddp_sleep_ns(100000000); /* an exit right behind it would hide it from the parent */
+    }
+    return ddp_comm_barrier(comm, err);
+}
+
+static void test_continue(void **state)
+{
+    struct board *b = new_board();
+    struct ddp_launch_outcome outcome;
+    struct ddp_err err;
+    int64_t took;
+    struct ranks_job job = {.body = body_nap, .arg = b, .on_news = keep_news};
+    assert_int_equal(launch(2, job, &outcome, &err, &took), 0);
+    assert_int_equal(outcome.code, 0);
+    assert_int_equal(b->news, 2);
+    assert_non_null(strstr(b->line[1], "continues"));
+    munmap(b, sizeof *b);
+}
+
+/* A rank that dies while it sends does not hold up the parent. */
+static int ignore_message(void *arg, int rank, uint32_t type, const void *payload, size_t bytes,
+                          struct ddp_err *err)
+{
+    return 0;
+}
+
+static int body_half_message(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
+                             struct ddp_err *err)
+{
+    if (comm->rank == 1) {
+        unsigned char half[200] = {0};
+        (void)!write(rank->channel_fd, half, 10);
+        (void)!write(rank->channel_fd, half, 30);
+        raise(SIGKILL);
+    }
+    return ddp_comm_barrier(comm, err);
+}
+
+static void test_half_message(void **state)
+{
+    struct ddp_launch_outcome outcome;
+    struct ddp_err err;
+    int64_t took;
+    struct ranks_job job = {.body = body_half_message, .on_message = ignore_message};
+    assert_int_equal(launch(2, job, &outcome, &err, &took), 0);
+    assert_int_equal(outcome.code, DDP_ELOST);
+    assert_int_equal(outcome.rank, 1);
+    assert_true(took < 2000000000);
+    assert_clean();
+}
+
+/* Signals to the parent: a process of its own group runs the job. */
+static int body_forever(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
+                        struct ddp_err *err)
+{
+    struct board *b = arg;
+    b->pid[comm->rank] = getpid();
+    b->ready++;
+    /* flag: deaf ranks ignore what is forwarded. */
+    for (int s = 1; b->flag && s < 16; s++)
+        signal(s, SIG_IGN);
+    while (b->flag)
+        ddp_sleep_ns(10000000);
+    for (;;)
+        DDP_TRY(ddp_comm_barrier(comm, err));
+}
+
+static pid_t start_parent(struct board *b)
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        setpgid(0, 0);
+        struct ddp_launch_outcome outcome;
+        struct ddp_err err;
+        int64_t took;
+        struct ranks_job job = {.body = body_forever, .arg = b, .on_news = keep_news};
+        int rc = launch(3, job, &outcome, &err, &took);
+        snprintf(b->line[7], sizeof b->line[7], "%.200s", outcome.story);
+        bool clean = waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD;
+        _exit(rc != 0 || !clean ? 99 : ddp_exit_code(outcome.code));
+    }
+    for (int i = 0; i < 5000 && b->ready < 3; i++)
+        ddp_sleep_ns(1000000);
+    assert_int_equal(b->ready, 3);
+    return pid;
+}
+
+static int end_of(pid_t pid, int64_t *took_ns)
+{
+    int status;
+    int64_t start = ddp_now_ns();
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    *took_ns = ddp_now_ns() - start;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static void assert_ranks_gone(struct board *b)
+{
+    for (int i = 0; i < 2000; i++) {
+        if (is_gone(b->pid[0]) && is_gone(b->pid[1]) && is_gone(b->pid[2]))
+            return;
+        ddp_sleep_ns(1000000);
+    }
+    fail_msg("a rank is left");
+}
+
+static void test_signals(void **state)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    struct board *b = new_board();
+    int64_t took;
+    for (int i = 0; i < 8; i++) {
+        *b = (struct board){0};
+        pid_t pid = start_parent(b);
+        /* Only the parent, or, as a terminal does, the whole group. */
+        assert_int_equal(kill(i < 4 ? pid : -pid, signals[i % 4]), 0);
+        assert_int_equal(end_of(pid, &took), 128 + signals[i % 4]);
+        assert_true(took < 2000000000);
+        assert_non_null(strstr(b->line[7], "ended by signal"));
+        assert_ranks_gone(b);
+    }
+    munmap(b, sizeof *b);
+}
+
+/* Deaf ranks: killed after the grace; at once by a second signal. */
+static void test_deaf_ranks(void **state)
+{
+    struct board *b = new_board();
+    int64_t took;
+    for (int again = 0; again < 2; again++) {
+        *b = (struct board){.flag = 1};
+        pid_t pid = start_parent(b);
+        ddp_sleep_ns(50000000);
+        kill(pid, SIGTERM);
+        if (again) {
+            ddp_sleep_ns(100000000);
+            kill(pid, SIGINT);
+        }
+        assert_int_equal(end_of(pid, &took), 128 + SIGTERM);
+        assert_true(again ? took < 700000000 : took > 700000000);
+        assert_true(took < 2000000000);
+        assert_ranks_gone(b);
+    }
+    munmap(b, sizeof *b);
+}
+
+/* Ranks do not outlive a parent that is killed. */
+static void test_parent_killed(void **state)
+{
+    struct board *b = new_board();
+    int64_t took;
+    pid_t pid = start_parent(b);
+    kill(pid, SIGKILL);
+    assert_int_equal(end_of(pid, &took), -SIGKILL);
+    assert_ranks_gone(b);
+    munmap(b, sizeof *b);
+}
+
+/* nohup: a signal that was ignored stays ignored. */
+static void test_ignored(void **state)
+{
+    struct board *b = new_board();
+    int64_t took;
+    signal(SIGHUP, SIG_IGN);
+    pid_t pid = start_parent(b);
+    signal(SIGHUP, SIG_DFL);
+    kill(-pid, SIGHUP);
+    ddp_sleep_ns(200000000);
+    assert_false(is_gone(b->pid[0]));
+    kill(pid, SIGTERM);
+    assert_int_equal(end_of(pid, &took), 128 + SIGTERM);
+    assert_ranks_gone(b);
+    munmap(b, sizeof *b);
+}
+
+/* The caller's own signal mask and handlers are as before. */
+static void test_mask_restored(void **state)
+{
+    sigset_t before, after;
+    struct board *b = new_board();
+    struct ddp_launch_outcome outcome;
+    struct ddp_err err;
+    int64_t took;
+    signal(SIGCHLD, SIG_IGN);
+    sigprocmask(SIG_SETMASK, NULL, &before);
+    *b = (struct board){.victim = 0, .step = 3, .signal = SIGKILL};
+    assert_int_equal(
+        launch(2, (struct ranks_job){.body = body_victim, .arg = b}, &outcome, &err, &took), 0);
+    assert_int_equal(outcome.signal, SIGKILL);
+    sigprocmask(SIG_SETMASK, NULL, &after);
+    for (int s = 1; s < 64; s++)
+        assert_int_equal(sigismember(&before, s), sigismember(&after, s));
+    assert_true(signal(SIGCHLD, SIG_DFL) == SIG_IGN);
+    munmap(b, sizeof *b);
+}
+
+int main(void)
+{
+    if (RANKS_TSAN) {
+        print_message("1..0 # SKIP ranks as processes say nothing to ThreadSanitizer\n");
+        return 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kill),          cmocka_unit_test(test_exit),
+        cmocka_unit_test(test_grace),         cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_continue),      cmocka_unit_test(test_half_message),
+        cmocka_unit_test(test_signals),       cmocka_unit_test(test_deaf_ranks),
+        cmocka_unit_test(test_parent_killed), cmocka_unit_test(test_ignored),
+        cmocka_unit_test(test_mask_restored),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

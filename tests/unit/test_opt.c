@@ -1,0 +1,349 @@
+/* Options: every kind, every way to write one, every way to get it wrong, and the help. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/dtype.h"
+#include "base/mem.h"
+#include "base/opt.h"
+
+struct values {
+    bool quiet, verbose;
+    int64_t iters, seed;
+    double lr;
+    uint64_t max_bytes;
+    const char *json;
+    int memory;
+    struct ddp_int_list ranks, dtypes;
+    struct ddp_size_list sizes;
+    struct ddp_string_list algorithms;
+    int parity;
+};
+
+static const char *memory_word(int i)
+{
+    static const char *const words[] = {"registered", "private"};
+    return i < 2 ? words[i] : NULL;
+}
+static const char *dtype_word(int i)
+{
+    return i < DDP_DTYPE_COUNT ? ddp_dtype_name((enum ddp_dtype)i) : NULL;
+}
+static const struct ddp_opt_words memory_words = {memory_word, NULL};
+static const struct ddp_opt_words dtype_words = {dtype_word, ddp_dtype_parse};
+
+static int parse_parity(const char *text, void *field, struct ddp_err *err)
+{
+    if (strcmp(text, "even") != 0 && strcmp(text, "odd") != 0)
+        return ddp_fail(err, DDP_EUSAGE, "'%s' is neither even nor odd", text);
+    *(int *)field = text[0] == 'o';
+    return 0;
+}
+
+#define AT(member) offsetof(struct values, member)
+static const struct ddp_opt rows[] = {
+    {"quiet", 'q', DDP_OPT_FLAG, AT(quiet), NULL, NULL, "Output", "errors only", 0, 0, NULL, NULL,
+     NULL},
+    {"verbose", 'v', DDP_OPT_FLAG, AT(verbose), NULL, NULL, "Output", "more", 0, 0, NULL, NULL,
+     NULL},
+    {"iters", 'n', DDP_OPT_INT, AT(iters), "N", "20", "Measurement", "timed iterations a point", 1,
+     1e6, NULL, NULL, "iterations"},
+    {"seed", 0, DDP_OPT_INT, AT(seed), "N", "1", NULL, "of everything random", 0, 0x1p53 - 1, NULL,
+     NULL, NULL},
+    {"lr", 0, DDP_OPT_DOUBLE, AT(lr), "F", "0.5", "Measurement", "learning rate", 0, 0, NULL, NULL,
+     NULL},
+    {"max-bytes", 'e', DDP_OPT_SIZE, AT(max_bytes), "S", "64M", "Measurement", "largest size", 4,
+     0x1p40, NULL, NULL, NULL},
+    {"json", 0, DDP_OPT_STRING, AT(json), "FILE", NULL, "Output", "as JSON", 0, 0, NULL, NULL,
+     NULL},
+    {"memory", 0, DDP_OPT_ENUM, AT(memory), "WHERE", "private", "Measurement", "of the buffers", 0,
+     0, &memory_words, NULL, NULL},
+    {"ranks", 0, DDP_OPT_INT_LIST, AT(ranks), "N[,N...]", NULL, "Measurement", "rank counts", 1,
+     256, NULL, NULL, NULL},
+    {"dtype", 'd', DDP_OPT_ENUM_LIST, AT(dtypes), "T[,T...]", "f32", "Measurement", "element types",
+     0, 0, &dtype_words, NULL, NULL},
+    {"size", 0, DDP_OPT_SIZE_LIST, AT(sizes), "S[,S...]", NULL, "Measurement",
+     "exact message sizes", 0, 0, NULL, NULL, NULL},
+    {"algorithm", 0, DDP_OPT_STRING_LIST, AT(algorithms), "NAME[,NAME]", "auto", "Measurement",
+     "how", 0, 0, NULL, NULL, NULL},
+    {"parity", 'p', DDP_OPT_CUSTOM, AT(parity), "WHICH", "even", "Measurement", "even or odd", 0, 0,
+     NULL, parse_parity, NULL},
+    DDP_OPT_END};
+
+/* Parses a command line written as one string of words; "''" is the empty word. */
+static int parse(const char *line, struct values *v, struct ddp_opt_result *r, struct ddp_err *err)
+{
+    static char storage[8][1024];
+    static int turn;
+    char *copy = storage[turn++ % 8];
+    char *argv[64] = {(char[]){"command"}};
+    int argc = 1;
+    snprintf(copy, sizeof storage[0], "%s", line);
+    *err = DDP_ERR_INIT;
+    memset(v, 0, sizeof *v);
+    assert_int_equal(ddp_opt_defaults(rows, v, err), 0);
+    for (char *save = NULL, *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save))
+        argv[argc++] = strcmp(w, "''") == 0 ? w + 2 : w;
+    return ddp_opt_parse(rows, argc, argv, v, r, err);
+}
+
+static void accepted(const char *line, struct values *v, struct ddp_opt_result *r)
+{
+    struct ddp_err err;
+    if (parse(line, v, r, &err) != 0)
+        fail_msg("%s: %s", line, err.text);
+}
+
+static void test_defaults(void **state)
+{
+    struct values v;
+    struct ddp_opt_result r;
+    accepted("", &v, &r);
+    assert_int_equal(v.iters, 20);
+    assert_true(v.lr == 0.5);
+    assert_int_equal(v.max_bytes, 64 << 20);
+    assert_null(v.json);
+    assert_int_equal(v.memory, 1);
+    assert_int_equal(v.ranks.n, 0);
+    assert_int_equal(v.dtypes.n, 1);
+    assert_int_equal(v.dtypes.v[0], DDP_F32);
+    assert_int_equal(v.algorithms.n, 1);
+    assert_string_equal(v.algorithms.v[0], "auto");
+    assert_false(v.quiet);
+    assert_int_equal(r.operand_count, 0);
+    assert_false(ddp_opt_given(rows, &r, "iters"));
+}
+
+static void test_every_way_to_write_one(void **state)
+{
+    static const char *const lines[] = {
+        "--iters 5", "--iters=5",          "-n 5", "-n5", "-qn5", "-q -n 5", "--iterations 5",
+        "-qvn 5",    "--iters 9 --iters 5"};
+    for (size_t i = 0; i < DDP_COUNT_OF(lines); i++) {
+        struct values v;
+        struct ddp_opt_result r;
+        accepted(lines[i], &v, &r);
+        assert_int_equal(v.iters, 5);
+        assert_true(ddp_opt_given(rows, &r, "iters"));
+        assert_true(ddp_opt_given(rows, &r, "iterations"));
+        assert_false(ddp_opt_given(rows, &r, "seed"));
+        assert_int_equal(v.quiet, lines[i][1] == 'q');
+    }
+}
+
+static void test_every_kind(void **state)
+{
+    struct values v;
+    struct ddp_opt_result r;
+    accepted("--lr 1e-3 -e 1.5G --json - --memory registered --ranks 1,2,8 -d half,bf16 "
+             "--size 0,64M,8 --algorithm ring,auto --parity odd",
+             &v, &r);
+    assert_true(v.lr == 1e-3);
+    assert_true(v.max_bytes == 3ull << 29);
+    assert_string_equal(v.json, "-");
+    assert_int_equal(v.memory, 0);
+    assert_int_equal(v.ranks.n, 3);
+    assert_int_equal(v.ranks.v[2], 8);
+    assert_int_equal(v.dtypes.n, 2);
+    assert_int_equal(v.dtypes.v[0], DDP_F16);
+    assert_int_equal(v.dtypes.v[1], DDP_BF16);
+    assert_int_equal(v.sizes.n, 3);
+    assert_int_equal(v.sizes.v[0], 0);
+    assert_int_equal(v.sizes.v[1], 64 << 20);
+    assert_int_equal(v.algorithms.n, 2);
+    assert_string_equal(v.algorithms.v[1], "auto");
+    assert_int_equal(v.parity, 1);
+}
+
+static void test_lists_are_replaced(void **state)
+{
+    struct values v;
+    struct ddp_opt_result r;
+    accepted("--ranks 1,2,3 --ranks 4", &v, &r);
+    assert_int_equal(v.ranks.n, 1);
+    assert_int_equal(v.ranks.v[0], 4);
+}
+
+static void test_operands(void **state)
+{
+    struct values v;
+    struct ddp_opt_result r;
+    accepted("busbw -q - -- --iters -q --", &v, &r);
+    assert_int_equal(r.operand_count, 5);
+    assert_string_equal(r.operands[0], "busbw");
+    assert_string_equal(r.operands[1], "-");
+    assert_string_equal(r.operands[2], "--iters");
+    assert_string_equal(r.operands[4], "--");
+    assert_true(v.quiet);
+    assert_false(ddp_opt_given(rows, &r, "iters"));
+}
+
+static void test_mistakes(void **state)
+{
+    static const struct {
+        const char *line, *text, *hint;
+    } cases[] = {
+        {"--itres 5", "unknown option '--itres'", "did you mean '--iters'?"},
+        {"--siez 4", "'--siez'", "'--size'"},
+        {"--iter 5", "unknown option '--iter'", "did you mean '--iters'?"},
+        {"--zzzzzz", "unknown option '--zzzzzz'", "--json --memory"},
+        {"--=5", "unknown option '--'", "--iters"},
+        {"-Z", "unknown option '-Z'", "--quiet"},
+        {"-qZ", "'-Z' in '-qZ'", "--quiet"},
+        {"-size 5", "'-s' in '-size'", "did you mean '--size'?"},
+        {"--iters", "option '--iters' needs a value", "timed iterations"},
+        {"-n", "option '--iters' needs a value", ""},
+        {"--json --iters 5", "option '--json' needs a value", "FILE"},
+        {"--json=", "option '--json': the value is empty", ""},
+        {"--quiet=1", "option '--quiet' takes no value, but got '1'", ""},
+        {"-q1", "'-1' in '-q1'", ""},
+        {"--iters 0", "option '--iters': '0' is not in 1..1000000", ""},
+        {"-n -5", "option '--iters': '-5' is not in", ""},
+        {"--iters x", "option '--iters': 'x' is not a whole number", ""},
+        {"--seed -1", "option '--seed': '-1' is not in 0..9007199254740991", ""},
+        {"--seed 9007199254740992", "option '--seed'", ""},
+        {"--lr -1", "option '--lr': '-1' is less than 0", ""},
+        {"-e 2", "option '--max-bytes': '2' is not in 4 B..1 TiB", ""},
+        {"-e 64Q", "option '--max-bytes': '64Q' is not a size", "64MB"},
+        {"--memory privat", "option '--memory': 'privat'",
+         "did you mean 'private'? legal: registered, private"},
+        {"--memory heap", "option '--memory': 'heap'", "legal: registered, private"},
+        {"--dtype f32,f31", "option '--dtype': 'f31'", "legal: f32, f16, bf16, f64, i32, u8"},
+        {"--ranks 1,,2", "option '--ranks': '1,,2' has an empty value in it", ""},
+        {"--ranks ''", "option '--ranks'", ""},
+        {"--ranks 1,", "option '--ranks'", ""},
+        {"--ranks 0", "option '--ranks': '0' is not in 1..256", ""},
+        {"--parity none", "option '--parity': 'none' is neither even nor odd", ""},
+    };
+    for (size_t i = 0; i < DDP_COUNT_OF(cases); i++) {
+        struct values v;
+        struct ddp_opt_result r;
+        struct ddp_err err;
+        if (parse(cases[i].line, &v, &r, &err) != DDP_EUSAGE)
+            fail_msg("'%s' was taken", cases[i].line);
+        if (!strstr(err.text, cases[i].text) || !strstr(err.hint, cases[i].hint))
+            fail_msg("'%s': %s; %s", cases[i].line, err.text, err.hint);
+    }
+}
+
+static void test_bounds(void **state)
+{
+    struct values v;
+    struct ddp_opt_result r;
+    struct ddp_err err = DDP_ERR_INIT;
+    char text[1024] = "1";
+    for (int i = 1; i < DDP_OPT_LIST_MAX; i++)
+        strcat(text, ",1");
+    assert_int_equal(ddp_opt_set(rows, &v, "ranks", text, &err), 0);
+    assert_int_equal(v.ranks.n, DDP_OPT_LIST_MAX);
+    strcat(text, ",1");
+    assert_int_equal(ddp_opt_set(rows, &v, "ranks", text, &err), DDP_EUSAGE);
+
+    char name[DDP_OPT_ITEM_MAX + 1];
+    memset(name, 'a', sizeof name);
+    name[DDP_OPT_ITEM_MAX - 1] = '\0';
+    err = DDP_ERR_INIT;
+    assert_int_equal(ddp_opt_set(rows, &v, "algorithm", name, &err), 0);
+    assert_string_equal(v.algorithms.v[0], name);
+    name[DDP_OPT_ITEM_MAX - 1] = 'a';
+    name[DDP_OPT_ITEM_MAX] = '\0';
+    assert_int_equal(ddp_opt_set(rows, &v, "algorithm", name, &err), DDP_EUSAGE);
+
+    char line[512] = "x";
+    for (int i = 1; i <= 62; i++)
+        strcat(line, " x");
+    accepted(line, &v, &r);
+    assert_int_equal(r.operand_count, 63);
+}
+
+static void test_set_by_name(void **state)
+{
+    struct values v = {0};
+    struct ddp_err err = DDP_ERR_INIT;
+    assert_int_equal(ddp_opt_set(rows, &v, "iters", "7", &err), 0);
+    assert_int_equal(v.iters, 7);
+    assert_int_equal(ddp_opt_set(rows, &v, "quiet", NULL, &err), 0);
+    assert_true(v.quiet);
+    assert_int_equal(ddp_opt_set(rows, &v, "quite", NULL, &err), DDP_EUSAGE);
+    assert_string_equal(err.text, "unknown option 'quite'");
+    assert_non_null(strstr(err.hint, "did you mean 'quiet'?"));
+}
+
+static void test_help(void **state)
+{
+    struct ddp_strbuf help = DDP_STRBUF_INIT;
+    ddp_opt_help(rows, &help);
+    assert_false(help.failed);
+    static const char *const lines[] = {
+        "Output:\n  -q, --quiet               errors only\n",
+        "\nMeasurement:\n",
+        "\nOptions:\n      --seed N              of everything random (default 1; from 0)\n",
+        "  -n, --iters N             timed iterations a point (default 20; 1..1000000)\n",
+        "  -e, --max-bytes S         largest size (default 64M; 4 B..1 TiB)\n",
+        "      --memory WHERE        of the buffers: registered, private (default\n"
+        "                            private)\n",
+        "  -d, --dtype T[,T...]      element types: f32, f16, bf16, f64, i32, u8 (default\n",
+        "      --algorithm NAME[,NAME]\n                            how (default auto)\n",
+        "      --lr F                learning rate (default 0.5)\n",
+    };
+    for (size_t i = 0; i < DDP_COUNT_OF(lines); i++)
+        if (!strstr(help.text, lines[i]))
+            fail_msg("no '%s' in:\n%s", lines[i], help.text);
+    for (const char *line = help.text; *line; line += strcspn(line, "\n") + 1)
+        if (strcspn(line, "\n") > 80)
+            fail_msg("wider than 80 columns: %s", line);
+    ddp_strbuf_release(&help);
+}
+
+static const char *candidate(const void *ctx, int i)
+{
+    return ((const char *const *)ctx)[i];
+}
+
+static void test_nearest(void **state)
+{
+    static const char *const words[] = {"allreduce", "all-gather", "train", "f32",
+                                        "f16",       "ring",       NULL};
+    static const struct {
+        const char *text, *near;
+    } cases[] = {
+        {"alreduce", "allreduce"},
+        {"allredcue", "allreduce"},
+        {"allgather", "all-gather"},
+        {"trian", "train"},
+        {"f31", "f32"},
+        {"al", "allreduce"},
+        {"rign", "ring"},
+        {"zzzzz", NULL},
+        {"", NULL},
+        {"t", NULL},
+        {"traffic", NULL},
+        {"all-reduce", "allreduce"},
+    };
+    for (size_t i = 0; i < DDP_COUNT_OF(cases); i++) {
+        const char *near = ddp_nearest(cases[i].text, candidate, words);
+        if ((near == NULL) != (cases[i].near == NULL) || (near && strcmp(near, cases[i].near) != 0))
+            fail_msg("'%s': %s", cases[i].text, near ? near : "nothing");
+    }
+    char text[200];
+    memset(text, 'a', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    assert_null(ddp_nearest(text, candidate, words));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),   cmocka_unit_test(test_every_way_to_write_one),
+        cmocka_unit_test(test_every_kind), cmocka_unit_test(test_lists_are_replaced),
+        cmocka_unit_test(test_operands),   cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_bounds),     cmocka_unit_test(test_set_by_name),
+        cmocka_unit_test(test_help),       cmocka_unit_test(test_nearest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

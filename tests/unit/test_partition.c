@@ -1,0 +1,102 @@
+/* Partition: every image exactly once an epoch, slices that fit the batch, and P ranks of B that see
+ * what one rank of P*B sees. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "train/partition.h"
+
+/* images, ranks, batch: even, uneven last batch, fewer images than ranks, one rank. */
+static const struct {
+    size_t images;
+    int ranks, batch;
+} shapes[] = {{64, 2, 8}, {67, 2, 8}, {65, 3, 7}, {5, 8, 4}, {100, 1, 30}, {1, 1, 1}, {1000, 7, 64}};
+
+static void sees_every_image_once(void **state)
+{
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int kind = DDP_PARTITION_BATCH; kind <= DDP_PARTITION_SHARD; kind++) {
+            struct ddp_partition_plan plan = {.kind = (enum ddp_partition)kind,
+                                              .images = shapes[s].images,
+                                              .ranks = shapes[s].ranks,
+                                              .batch = shapes[s].batch,
+                                              .seed = 3};
+            int64_t steps = ddp_partition_steps(&plan);
+            int seen[1000] = {0};
+            size_t total = 0;
+            for (int r = 0; r < plan.ranks; r++) {
+                uint32_t order[1000];
+                size_t count;
+                ddp_partition_order(&plan, 2, r, order, &count);
+                for (int64_t step = 0; step < steps; step++) {
+                    size_t first, n, global;
+                    ddp_partition_slice(&plan, step, r, &first, &n, &global);
+                    assert_true(n <= (size_t)plan.batch && global >= 1);
+                    assert_true(n == 0 || first + n <= count);
+                    for (size_t i = 0; i < n; i++)
+                        seen[order[first + i]]++;
+                    total += r == 0 ? global : 0;
+                }
+            }
+            assert_int_equal(total, plan.images);
+            for (size_t i = 0; i < plan.images; i++)
+                assert_int_equal(seen[i], 1);
+        }
+}
+
+static void ranks_together_see_the_global_batch(void **state)
+{
+    struct ddp_partition_plan two = {
+        .kind = DDP_PARTITION_BATCH, .images = 67, .ranks = 2, .batch = 8, .seed = 9};
+    struct ddp_partition_plan one = two;
+    one.ranks = 1;
+    one.batch = 16;
+    uint32_t a[67], b[67];
+    size_t count;
+    ddp_partition_order(&two, 1, 1, a, &count);
+    ddp_partition_order(&one, 1, 0, b, &count);
+    assert_memory_equal(a, b, sizeof a);
+    assert_int_equal(ddp_partition_steps(&two), ddp_partition_steps(&one));
+    for (int64_t step = 0; step < ddp_partition_steps(&two); step++) {
+        size_t first0, n0, first1, n1, first, n, global, global1;
+        ddp_partition_slice(&two, step, 0, &first0, &n0, &global);
+        ddp_partition_slice(&two, step, 1, &first1, &n1, &global);
+        ddp_partition_slice(&one, step, 0, &first, &n, &global1);
+        assert_int_equal(first0, first);
+        assert_int_equal(first1, first0 + n0);
+        assert_int_equal(n0 + n1, n);
+        assert_int_equal(global, global1);
+    }
+}
+
+static void orders_follow_seed_and_epoch(void **state)
+{
+    for (int kind = DDP_PARTITION_BATCH; kind <= DDP_PARTITION_SHARD; kind++) {
+        struct ddp_partition_plan plan = {
+            .kind = (enum ddp_partition)kind, .images = 500, .ranks = 2, .batch = 8, .seed = 1};
+        uint32_t a[500], b[500];
+        size_t n;
+        ddp_partition_order(&plan, 1, 1, a, &n);
+        ddp_partition_order(&plan, 1, 1, b, &n);
+        assert_memory_equal(a, b, n * sizeof *a);
+        ddp_partition_order(&plan, 2, 1, b, &n);
+        assert_memory_not_equal(a, b, n * sizeof *a);
+        plan.seed = 2;
+        ddp_partition_order(&plan, 1, 1, b, &n);
+        assert_memory_not_equal(a, b, n * sizeof *a);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sees_every_image_once),
+        cmocka_unit_test(ranks_together_see_the_global_batch),
+        cmocka_unit_test(orders_follow_seed_and_epoch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,263 @@
+/* The plan: which points options give, and what is refused, with its reason. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "bench/plan.h"
+#include "coll/coll.h"
+
+/* The defaults of the command line. */
+static struct ddp_bench_options defaults(void)
+{
+    return (struct ddp_bench_options){.coll = DDP_ALLREDUCE,
+                                      .min_bytes = 8,
+                                      .max_bytes = 64 << 20,
+                                      .step_factor = 4,
+                                      .placement = 2,
+                                      .memory = -1,
+                                      .iters = 20,
+                                      .warmup = 5,
+                                      .check = DDP_CHECK_ONCE};
+}
+
+static struct ddp_bench_options one_size(uint64_t bytes)
+{
+    struct ddp_bench_options o = defaults();
+    o.sizes.n = 1;
+    o.sizes.v[0] = bytes;
+    o.placement = 0;
+    return o;
+}
+
+static struct ddp_bench_plan make(const struct ddp_bench_options *o, int ranks)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ddp_bench_plan plan;
+    int rc = ddp_plan_make(o, "shm", ranks, -1, &plan, &err);
+    if (rc != 0)
+        fail_msg("%s", err.text);
+    return plan;
+}
+
+static void refused(const struct ddp_bench_options *o, const char *backend, int code,
+                    const char *text)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ddp_bench_plan plan;
+    assert_int_equal(ddp_plan_make(o, backend, 2, -1, &plan, &err), code);
+    if (!strstr(err.text, text))
+        fail_msg("'%s' lacks '%s'", err.text, text);
+}
+
+static void test_default_range(void **state)
+{
+    struct ddp_bench_options o = defaults();
+    struct ddp_bench_plan plan = make(&o, 2);
+    assert_int_equal(plan.count, 24); /* 8, 32, ..., 32 MiB, in and out */
+    assert_int_equal(plan.points[0].size_bytes, 8);
+    assert_int_equal(plan.points[11].size_bytes, 32 << 20);
+    assert_int_equal(plan.points[11].placement, DDP_IN_PLACE);
+    assert_int_equal(plan.points[12].placement, DDP_OUT_OF_PLACE);
+    assert_int_equal(plan.points[0].memory, DDP_MEMORY_REGISTERED);
+    assert_string_equal(plan.points[0].algorithm, "auto");
+    assert_int_equal(plan.buffer_bytes, 32 << 20);
+    assert_int_equal(plan.bytes_per_rank, 64 << 20);
+    assert_string_equal(plan.rounding, "");
+    ddp_plan_release(&plan);
+}
+
+static void test_order_is_dtype_op_algorithm_placement_size(void **state)
+{
+    struct ddp_bench_options o = defaults();
+    o.dtypes = (struct ddp_int_list){2, {DDP_F16, DDP_U8}};
+    o.ops = (struct ddp_int_list){2, {DDP_MAX, DDP_SUM}};
+    o.algorithms = (struct ddp_string_list){2, {"flat", "auto"}};
+    o.sizes = (struct ddp_size_list){2, {64, 4}};
+    struct ddp_bench_plan plan = make(&o, 3);
+    assert_int_equal(plan.count, 32);
+    for (int i = 0; i < 32; i++) {
+        const struct ddp_point_spec *p = &plan.points[i];
+        assert_int_equal(p->dtype, i / 16 ? DDP_U8 : DDP_F16);
+        assert_int_equal(p->op, i / 8 % 2 ? DDP_SUM : DDP_MAX);
+        assert_string_equal(p->algorithm, i / 4 % 2 ? "auto" : "flat");
+        assert_int_equal(p->placement, i / 2 % 2);
+        assert_int_equal(p->size_bytes, i % 2 ? 4 : 64);
+        assert_int_equal(p->count, p->size_bytes / ddp_dtype_size(p->dtype));
+        assert_int_equal(p->ranks, 3);
+    }
+    ddp_plan_release(&plan);
+}
+
+static void test_step_bytes(void **state)
+{
+    struct ddp_bench_options o = defaults();
+    o.min_bytes = 0;
+    o.max_bytes = 100;
+    o.step_factor = 0;
+    o.step_bytes = 40;
+    o.placement = 1;
+    struct ddp_bench_plan plan = make(&o, 2);
+    assert_int_equal(plan.count, 3);
+    assert_int_equal(plan.points[0].size_bytes, 0);
+    assert_int_equal(plan.points[2].size_bytes, 80);
+    ddp_plan_release(&plan);
+}
+
+static void test_a_range_ends_where_sizes_overflow(void **state)
+{
+    struct ddp_bench_options o = defaults();
+    o.min_bytes = (uint64_t)1 << 61;
+    o.max_bytes = UINT64_MAX;
+    struct ddp_err err = DDP_ERR_INIT;
+    assert_int_equal(ddp_plan_check(&o, &err), 0);
+    refused(&o, "shm", DDP_ENOMEM, "more than memory can address");
+    o.step_factor = 0;
+    o.step_bytes = (uint64_t)1 << 63;
+    assert_int_equal(ddp_plan_check(&o, &err), 0);
+}
+
+static void test_zero_bytes(void **state)
+{
+    struct ddp_bench_options o = one_size(0);
+    struct ddp_bench_plan plan = make(&o, 2);
+    assert_int_equal(plan.count, 1);
+    assert_int_equal(plan.points[0].count, 0);
+    ddp_plan_release(&plan);
+    o = defaults();
+    o.min_bytes = o.max_bytes = 0;
+    plan = make(&o, 2);
+    assert_int_equal(plan.count, 2);
+    ddp_plan_release(&plan);
+}
+
+static void test_rounding_is_said(void **state)
+{
+    struct ddp_bench_options o = one_size(1003);
+    struct ddp_bench_plan plan = make(&o, 2);
+    assert_int_equal(plan.points[0].requested_bytes, 1003);
+    assert_int_equal(plan.points[0].size_bytes, 1000);
+    assert_non_null(strstr(plan.rounding, "1003"));
+    assert_non_null(strstr(plan.rounding, "1000"));
+    ddp_plan_release(&plan);
+    o.sizes = (struct ddp_size_list){3, {3, 8, 5}};
+    plan = make(&o, 2);
+    assert_int_equal(plan.points[0].size_bytes, 0);
+    assert_non_null(strstr(plan.rounding, "more such points: 1"));
+    ddp_plan_release(&plan);
+}
+
+static void test_contradictions_are_refused(void **state)
+{
+    struct ddp_bench_options o = defaults();
+    o.step_bytes = 8;
+    refused(&o, "shm", DDP_EUSAGE, "one step");
+    o = defaults();
+    o.step_factor = 0;
+    refused(&o, "shm", DDP_EUSAGE, "one step");
+    o = defaults();
+    o.step_factor = 1;
+    refused(&o, "shm", DDP_EUSAGE, "never grows");
+    o = defaults();
+    o.min_bytes = 0;
+    refused(&o, "shm", DDP_EUSAGE, "never grows");
+    o = defaults();
+    o.max_bytes = 4;
+    refused(&o, "shm", DDP_EUSAGE, "above --max-bytes");
+    o = defaults();
+    o.step_factor = 0;
+    o.step_bytes = 1;
+    refused(&o, "shm", DDP_EUSAGE, "more than 65536");
+    o = one_size(8);
+    o.sizes = (struct ddp_size_list){2, {8, 8}};
+    refused(&o, "shm", DDP_EUSAGE, "twice");
+    o = one_size(8);
+    o.root = 2;
+    refused(&o, "shm", DDP_EUSAGE, "--root 2");
+    o = one_size(8);
+    o.iters = 0;
+    refused(&o, "shm", DDP_EUSAGE, "0 iterations");
+}
+
+static void test_algorithm_names(void **state)
+{
+    struct ddp_bench_options o = one_size(8);
+    struct ddp_err err = DDP_ERR_INIT;
+    o.algorithms = (struct ddp_string_list){1, {"direkt"}};
+    assert_int_equal(ddp_plan_check(&o, &err), DDP_EUSAGE);
+    assert_non_null(strstr(err.text, "direkt"));
+    assert_non_null(strstr(err.text, "staged"));
+    assert_non_null(strstr(err.hint, "direct"));
+    o.algorithms = (struct ddp_string_list){2, {"all", "flat"}};
+    refused(&o, "shm", DDP_EUSAGE, "stands alone");
+    o.algorithms = (struct ddp_string_list){2, {"flat", "flat"}};
+    refused(&o, "shm", DDP_EUSAGE, "twice");
+}
+
+static void test_all_algorithms(void **state)
+{
+    struct ddp_bench_options o = one_size(8);
+    int n = 0;
+    o.algorithms = (struct ddp_string_list){1, {"all"}};
+    struct ddp_bench_plan plan = make(&o, 2);
+    for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a; a++) {
+        if ((*a)->coll == DDP_ALLREDUCE)
+            assert_string_equal(plan.points[n++].algorithm, (*a)->name);
+    }
+    assert_int_equal(plan.count, n);
+    assert_true(plan.all_algorithms);
+    ddp_plan_release(&plan);
+}
+
+static void test_memory_kinds(void **state)
+{
+    struct ddp_bench_options o = one_size(8);
+    struct ddp_bench_plan plan;
+    struct ddp_err err = DDP_ERR_INIT;
+    assert_int_equal(ddp_plan_make(&o, "mpi", 2, -1, &plan, &err), 0);
+    assert_int_equal(plan.memory, DDP_MEMORY_PRIVATE);
+    ddp_plan_release(&plan);
+    o.memory = DDP_MEMORY_REGISTERED;
+    refused(&o, "mpi", DDP_EUNAVAIL, "registered");
+    o.memory = DDP_MEMORY_PRIVATE;
+    plan = make(&o, 2);
+    assert_int_equal(plan.points[0].memory, DDP_MEMORY_PRIVATE);
+    ddp_plan_release(&plan);
+}
+
+static void test_what_does_not_fit(void **state)
+{
+    struct ddp_bench_options o = one_size((uint64_t)64 << 30);
+    struct ddp_bench_plan plan;
+    struct ddp_err err = DDP_ERR_INIT;
+    assert_int_equal(ddp_plan_make(&o, "shm", 4, (int64_t)20 << 30, &plan, &err), DDP_ENOMEM);
+    assert_string_equal(err.text,
+                        "4 ranks x 2 buffers x 64 GiB = 512 GiB, but 20 GiB are available");
+    err = DDP_ERR_INIT;
+    assert_int_equal(ddp_plan_make(&o, "shm", 4, (int64_t)512 << 30, &plan, &err), 0);
+    assert_int_equal(ddp_plan_fits(&plan, 4, ((int64_t)512 << 30) - 1, &err), DDP_ENOMEM);
+    ddp_plan_release(&plan);
+    o = one_size(INT64_MAX);
+    refused(&o, "shm", DDP_ENOMEM, "more than memory can address");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_default_range),
+        cmocka_unit_test(test_order_is_dtype_op_algorithm_placement_size),
+        cmocka_unit_test(test_step_bytes),
+        cmocka_unit_test(test_a_range_ends_where_sizes_overflow),
+        cmocka_unit_test(test_zero_bytes),
+        cmocka_unit_test(test_rounding_is_said),
+        cmocka_unit_test(test_contradictions_are_refused),
+        cmocka_unit_test(test_algorithm_names),
+        cmocka_unit_test(test_all_algorithms),
+        cmocka_unit_test(test_memory_kinds),
+        cmocka_unit_test(test_what_does_not_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
