@@ -1,8 +1,9 @@
-/* completion: shell completions from the command and option tables. */
+/* completion: what a shell needs to complete commands, options and their words, written from the
+ * tables, so that it cannot differ from help. */
 #include <string.h>
 
 #include "base/mem.h"
-#include "cmd.h"
+#include "plain.h"
 
 struct completion_values {
     bool help;
@@ -13,85 +14,222 @@ static const struct ddp_opt rows[] = {{"help", 'h', DDP_OPT_FLAG,
                                        "Output", "this text", 0, 0, NULL, NULL, NULL},
                                       DDP_OPT_END};
 
-static void words_of(FILE *out, const struct ddp_cmd *cmd)
-{
-    for (const struct ddp_opt *r = cmd->rows; r->name; r++)
-        fprintf(out, "%s--%s", r == cmd->rows ? "" : " ", r->name);
-}
-
-static void command_names(FILE *out)
+static void put_commands(FILE *out)
 {
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++)
         fprintf(out, "%s%s", c == ddp_commands() ? "" : " ", (*c)->name);
 }
 
-static void bash(FILE *out)
+static void put_options(FILE *out, const struct ddp_cmd *cmd)
 {
-    fputs("_ddpbench() {\n    local cur=${COMP_WORDS[COMP_CWORD]} words=\n    if ((COMP_CWORD == "
-          "1)); then\n        words=\"",
+    for (const struct ddp_opt *r = cmd->rows; r->name; r++)
+        fprintf(out, "%s--%s", r == cmd->rows ? "" : " ", r->name);
+}
+
+static void put_words(FILE *out, const struct ddp_opt_words *words)
+{
+    for (int i = 0; words->word(i); i++)
+        fprintf(out, "%s%s", i ? " " : "", words->word(i));
+}
+
+/* A command's pattern in a case statement: its name and aliases. */
+static void put_names(FILE *out, const struct ddp_cmd *cmd)
+{
+    fputs(cmd->name, out);
+    for (const char *const *a = cmd->aliases; a && *a; a++)
+        fprintf(out, "|%s", *a);
+}
+
+/* Text within single quotes of a shell: a quote ends them, stands alone, and begins them again. */
+static void put_quoted(FILE *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*text, out);
+    }
+}
+
+static const char *shell_word(const void *ctx, int i);
+
+/* Operands of the commands that take some. */
+static void put_operands(FILE *out, const struct ddp_cmd *cmd)
+{
+    static const struct {
+        const char *command;
+        const char *(*operand)(const void *ctx, int i);
+    } table[] = {
+        {"completion", shell_word},
+        {"explain", ddp_explain_topic},
+        {"help", ddp_help_topic},
+        {"list", ddp_list_kind},
+    };
+    for (size_t t = 0; t < DDP_COUNT_OF(table); t++)
+        for (int i = 0; strcmp(table[t].command, cmd->name) == 0 && table[t].operand(NULL, i); i++)
+            fprintf(out, " %s", table[t].operand(NULL, i));
+}
+
+static void print_bash(FILE *out)
+{
+    fputs("# ddpbench completion for bash\n"
+          "_ddpbench() {\n"
+          "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=\n"
+          "    COMPREPLY=()\n"
+          "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+          "        words=\"",
           out);
-    command_names(out);
-    fputs("\"\n    else\n        case ${COMP_WORDS[1]} in\n", out);
+    put_commands(out);
+    fputs(" --version --help\"\n"
+          "    else\n"
+          "        case \"${COMP_WORDS[1]} $prev\" in\n",
+          out);
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
-        fprintf(out, "        %s) words=\"", (*c)->name);
-        words_of(out, *c);
+        for (const struct ddp_opt *r = (*c)->rows; r->name; r++) {
+            if (!r->words)
+                continue;
+            fprintf(out, "        '%s --%s') words=\"", (*c)->name, r->name);
+            put_words(out, r->words);
+            fputs("\" ;;\n", out);
+        }
+    }
+    fputs("        *)\n"
+          "            case ${COMP_WORDS[1]} in\n",
+          out);
+    for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
+        fputs("            ", out);
+        put_names(out, *c);
+        fputs(") words=\"", out);
+        put_options(out, *c);
+        put_operands(out, *c);
         fputs("\" ;;\n", out);
     }
-    fputs(
-        "        esac\n    fi\n    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n}\n"
-        "complete -o default -F _ddpbench ddpbench\n",
-        out);
+    fputs("            esac ;;\n"
+          "        esac\n"
+          "    fi\n"
+          "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
+          "}\n"
+          "complete -o default -F _ddpbench ddpbench\n",
+          out);
 }
 
-static void zsh(FILE *out)
+/* name:description for zsh's _describe, where a colon ends the name. */
+static void put_zsh_entry(FILE *out, const char *dashes, const char *name, const char *text)
 {
-    fputs("#compdef ddpbench\n_ddpbench() {\n    if ((CURRENT == 2)); then\n        compadd -- ",
+    fprintf(out, " '%s%s:", dashes, name);
+    put_quoted(out, text);
+    fputc('\'', out);
+}
+
+static void print_zsh(FILE *out)
+{
+    fputs("#compdef ddpbench\n"
+          "_ddpbench() {\n"
+          "    local -a entries\n"
+          "    if ((CURRENT == 2)); then\n"
+          "        entries=(",
           out);
-    command_names(out);
-    fputs("\n    else\n        case ${words[2]} in\n", out);
+    for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++)
+        put_zsh_entry(out, "", (*c)->name, (*c)->summary);
+    fputs(")\n"
+          "        _describe command entries\n"
+          "        return\n"
+          "    fi\n"
+          "    case \"${words[2]} ${words[CURRENT-1]}\" in\n",
+          out);
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
-        fprintf(out, "        %s) compadd -- ", (*c)->name);
-        words_of(out, *c);
+        for (const struct ddp_opt *r = (*c)->rows; r->name; r++) {
+            if (!r->words)
+                continue;
+            fprintf(out, "    '%s --%s') compadd -- ", (*c)->name, r->name);
+            put_words(out, r->words);
+            fputs("; return ;;\n", out);
+        }
+    }
+    fputs("    esac\n"
+          "    case ${words[2]} in\n",
+          out);
+    for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
+        fputs("    ", out);
+        put_names(out, *c);
+        fputs(") entries=(", out);
+        for (const struct ddp_opt *r = (*c)->rows; r->name; r++)
+            put_zsh_entry(out, "--", r->name, r->help);
+        fputs("); compadd --", out);
+        put_operands(out, *c);
         fputs(" ;;\n", out);
     }
-    fputs("        esac\n        _files\n    fi\n}\n_ddpbench \"$@\"\n", out);
+    fputs("    esac\n"
+          "    _describe option entries\n"
+          "    _files\n"
+          "}\n"
+          "_ddpbench \"$@\"\n",
+          out);
 }
 
-static void fish(FILE *out)
+static void print_fish(FILE *out)
 {
+    fputs("# ddpbench completion for fish\n", out);
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
-        fprintf(out, "complete -c ddpbench -n __fish_use_subcommand -a %s\n", (*c)->name);
-        for (const struct ddp_opt *r = (*c)->rows; r->name; r++)
-            fprintf(out, "complete -c ddpbench -n '__fish_seen_subcommand_from %s' -l %s%s\n",
-                    (*c)->name, r->name, r->kind == DDP_OPT_FLAG ? "" : " -r");
+        fprintf(out, "complete -c ddpbench -n __fish_use_subcommand -a %s -d '", (*c)->name);
+        put_quoted(out, (*c)->summary);
+        fprintf(out, "'\ncomplete -c ddpbench -f -n '__fish_seen_subcommand_from %s' -a '",
+                (*c)->name);
+        put_operands(out, *c);
+        fputs("'\n", out);
+        for (const struct ddp_opt *r = (*c)->rows; r->name; r++) {
+            fprintf(out, "complete -c ddpbench -n '__fish_seen_subcommand_from %s' -l %s",
+                    (*c)->name, r->name);
+            if (r->short_name)
+                fprintf(out, " -s %c", r->short_name);
+            if (r->words) {
+                fputs(" -x -a '", out);
+                put_words(out, r->words);
+                fputc('\'', out);
+            } else if (r->kind != DDP_OPT_FLAG) {
+                fputs(" -r", out);
+            }
+            fputs(" -d '", out);
+            put_quoted(out, r->help);
+            fputs("'\n", out);
+        }
     }
 }
 
 static const struct {
     const char *shell;
     void (*print)(FILE *out);
-} shells[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
+} shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
+
+static const char *shell_word(const void *ctx, int i)
+{
+    return i < (int)DDP_COUNT_OF(shells) ? shells[i].shell : NULL;
+}
 
 static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err)
 {
-    (void)values;
-    for (size_t i = 0; parsed->operand_count == 1 && i < DDP_COUNT_OF(shells); i++) {
+    if (parsed->operand_count == 0)
+        return ddp_refuse_word("shell", NULL, shell_word, NULL, err);
+    if (parsed->operand_count > 1)
+        return ddp_fail(err, DDP_EUSAGE, "completion takes one shell: '%.64s' is too much",
+                        parsed->operands[1]);
+    for (size_t i = 0; i < DDP_COUNT_OF(shells); i++) {
         if (strcmp(shells[i].shell, parsed->operands[0]) == 0) {
             shells[i].print(app->out);
             return 0;
         }
     }
-    ddp_fail(err, DDP_EUSAGE, "completion needs one shell%s%s",
-             parsed->operand_count ? ", not " : "",
-             parsed->operand_count ? parsed->operands[0] : "");
-    return ddp_hint(err, "shells: bash, zsh, fish");
+    return ddp_refuse_word("completion for", parsed->operands[0], shell_word, NULL, err);
 }
 
 const struct ddp_cmd ddp_cmd_completion = {
     .name = "completion",
     .summary = "completions for a shell: bash, zsh, fish",
     .operands = "SHELL",
+    .details = "bash: put the output into ~/.local/share/bash-completion/completions/ddpbench\n"
+               "zsh:  into _ddpbench in a folder of $fpath\n"
+               "fish: into ~/.config/fish/completions/ddpbench.fish\n",
     .rows = rows,
     .values_bytes = sizeof(struct completion_values),
     .help_offset = offsetof(struct completion_values, help),

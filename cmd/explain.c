@@ -1,9 +1,9 @@
-/* explain: what a number means, with the formula that computes it here. */
+/* explain: what a number means, with the functions that compute it here. */
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "cmd.h"
+#include "plain.h"
 
 struct explain_values {
     bool help;
@@ -14,73 +14,119 @@ static const struct ddp_opt rows[] = {{"help", 'h', DDP_OPT_FLAG,
                                        "this text", 0, 0, NULL, NULL, NULL},
                                       DDP_OPT_END};
 
+/* The worked example of busbw and algbw: an all-reduce. */
+enum { EXAMPLE_RANKS = 4 };
+static const double example_bytes = 64 * 0x1p20, example_s = 0.0125;
+
+static void print_factors(FILE *out)
+{
+    static const int ranks[] = {2, 4, 8};
+    fprintf(out, "%-16s", "factor");
+    for (size_t i = 0; i < DDP_COUNT_OF(ranks); i++)
+        fprintf(out, " %5s%d", "n = ", ranks[i]);
+    fputc('\n', out);
+    for (int c = 0; c < DDP_COLL_COUNT; c++) {
+        fprintf(out, "%-16s", ddp_coll_name((enum ddp_coll)c));
+        for (size_t i = 0; i < DDP_COUNT_OF(ranks); i++) {
+            double factor = ddp_coll_busbw_factor((enum ddp_coll)c, ranks[i]);
+            if (isnan(factor))
+                fprintf(out, " %6s", "-");
+            else
+                fprintf(out, " %6.3f", factor);
+        }
+        fputc('\n', out);
+    }
+}
+
 static void explain_busbw(FILE *out)
 {
-    const double bytes = 64 * 0x1p20, seconds = 0.0125;
-    const int n = 4;
-    double algbw = bytes / seconds / 1e9;
-    double factor = ddp_coll_busbw_factor(DDP_ALLREDUCE, n);
-    fputs("Bus bandwidth (busbw): what every rank's link carried, in GB/s (1e9 bytes), if the "
-          "collective moved\n"
-          "no more than it must. It can be compared with the speed of the link, whatever the "
-          "number of ranks.\n\n"
-          "    algbw = S / t              S: the full buffer in bytes, t: time of one operation\n"
-          "    busbw = algbw * factor(n)  n: ranks\n\n"
-          "Why the factor, for an all-reduce: each of the n parts of the buffer must leave n-1 "
-          "ranks to be summed\n"
-          "and reach n-1 ranks afterwards: 2(n-1) S/n bytes through each rank's link.\n"
-          "For the (n-1)/n family S is n times the per-rank part: one part is there already.\n"
-          "On shared memory nothing crosses a link: busbw is then a common scale for comparing "
-          "algorithms.\n\n",
+    double algbw = example_bytes / example_s / 1e9;
+    double factor = ddp_coll_busbw_factor(DDP_ALLREDUCE, EXAMPLE_RANKS);
+    fputs("Bus bandwidth (busbw) says how fast each rank's link must have been, in GB/s\n"
+          "(1e9 bytes a second), if the collective moved no more than it has to. It can be\n"
+          "compared with what the link is sold for, whatever the number of ranks.\n"
+          "\n"
+          "    algbw = S / t              S: bytes of the full buffer, t: time of one operation\n"
+          "    busbw = algbw * factor(n)  n: ranks\n"
+          "\n"
+          "S is the buffer each rank holds (allreduce, broadcast, reduce, send-recv), or n\n"
+          "times the part of one rank (reduce-scatter, all-gather, all-to-all, gather,\n"
+          "scatter).\n"
+          "\n"
+          "Why 2(n-1)/n for allreduce: to sum one element, the values of n-1 ranks must be\n"
+          "sent somewhere; to give the sum to everybody, n-1 ranks must be sent it. That is\n"
+          "2(n-1) transfers an element, 2(n-1) S bytes in all; n links share them.\n"
+          "Why (n-1)/n: of the n parts of S that a rank ends or begins with, one is its own\n"
+          "and need not travel. Why 1: the whole buffer crosses the busiest link once.\n"
+          "\n",
           out);
     fprintf(out,
-            "Example: an all-reduce of 64 MiB (67108864 bytes) on %d ranks in %.1f ms:\n"
-            "    algbw = 67108864 / %.4f s = %.2f GB/s; factor = 2(%d-1)/%d = %.2f; busbw = %.2f "
-            "GB/s\n\n",
-            n, seconds * 1e3, seconds, algbw, n, n, factor, algbw * factor);
-    fprintf(out, "%-16s %8s %8s %8s\n", "factor", "n = 2", "n = 4", "n = 8");
-    for (int c = 0; c < DDP_BARRIER; c++)
-        fprintf(out, "%-16s %8.3f %8.3f %8.3f\n", ddp_coll_name((enum ddp_coll)c),
-                ddp_coll_busbw_factor((enum ddp_coll)c, 2),
-                ddp_coll_busbw_factor((enum ddp_coll)c, 4),
-                ddp_coll_busbw_factor((enum ddp_coll)c, 8));
-    fputs("\nWith one rank nothing is exchanged and busbw does not exist (null in JSON, - in "
-          "tables).\n"
-          "Definition and factors: nccl-tests, doc/PERFORMANCE.md.\n",
+            "Example: an allreduce of 64 MiB (%.0f bytes) on %d ranks takes %.1f ms:\n"
+            "    algbw  = %.0f / %.4f s = %.2f GB/s\n"
+            "    factor = 2 * (%d - 1) / %d = %.2f\n"
+            "    busbw  = %.2f * %.2f = %.2f GB/s\n"
+            "\n",
+            example_bytes, EXAMPLE_RANKS, example_s * 1e3, example_bytes, example_s, algbw,
+            EXAMPLE_RANKS, EXAMPLE_RANKS, factor, algbw, factor, algbw * factor);
+    print_factors(out);
+    fputs("\n"
+          "With one rank nothing is exchanged, and busbw does not exist: - in tables, null in\n"
+          "JSON. Over shared memory nothing crosses a link: busbw is then a common scale for\n"
+          "algorithms, not a speed of anything.\n"
+          "Definition: nccl-tests, doc/PERFORMANCE.md.\n",
           out);
 }
 
 static void explain_algbw(FILE *out)
 {
-    fputs("Algorithm bandwidth (algbw) = S / t in GB/s (1e9 bytes): the full buffer over the time "
-          "of one\n"
-          "operation. It says how long a gradient of S bytes takes; it falls with the number of "
-          "ranks even when\n"
-          "every link is as fast as before. For that comparison see `ddpbench explain busbw`.\n",
-          out);
+    fprintf(out,
+            "Algorithm bandwidth (algbw) = S / t in GB/s (1e9 bytes a second): the full buffer\n"
+            "over the time of one operation. It answers how long a gradient of S bytes takes:\n"
+            "\n"
+            "    64 MiB in %.1f ms: %.0f / %.4f s = %.2f GB/s\n"
+            "\n"
+            "It falls with the number of ranks even where every link is as fast as before, so\n"
+            "compare different rank counts by busbw: `ddpbench explain busbw`.\n",
+            example_s * 1e3, example_bytes, example_s, example_bytes / example_s / 1e9);
 }
 
 static void explain_time(FILE *out)
 {
-    fputs("Time of one iteration: the operation alone, between two readings of one monotonic "
-          "clock, started after\n"
-          "a barrier; of all ranks the largest. Verification and rewriting of buffers happen "
-          "outside.\n"
-          "The table shows the median over iterations; the 95 % interval is exact and needs no "
-          "distribution\n"
-          "(binomial order statistics; from 6 iterations on). Outliers stay in.\n",
+    fputs("The time of one iteration is that of a single operation: two readings of one\n"
+          "monotonic clock on every rank, after a barrier; of all ranks the largest counts.\n"
+          "Rewriting the input and verifying the result lie outside.\n"
+          "\n"
+          "The table shows the median over the iterations. Its 95 % interval assumes nothing\n"
+          "of how the times are distributed: with n iterations it is bounded by two of the\n"
+          "sorted times, chosen by the binomial distribution (n = 20: the 6th and the 15th).\n"
+          "Below 6 iterations no such pair exists, and the interval is -. Outliers stay.\n"
+          "Source: Hoefler & Belli, Scientific Benchmarking of Parallel Computing Systems,\n"
+          "SC15.\n",
           out);
 }
 
 static void explain_pingpong(FILE *out)
 {
-    fputs("Ping-pong: the round trip of one cache line between ranks 0 and 1, taken for about 1 ms "
-          "before and after\n"
-          "each point. It tells where the two ranks really sit (two threads of a core, a shared "
-          "cache, two chips),\n"
-          "which on shared or virtual machines changes by itself and decides what is fast. Compare "
-          "two points only\n"
-          "when their ping-pongs agree.\n",
+    fputs("The ping-pong is the round trip of one cache line between ranks 0 and 1, measured\n"
+          "for about 1 ms before and after each point. It tells where the two ranks really\n"
+          "sit: on two threads of one core, on two cores of one chip, on two chips. On shared\n"
+          "and virtual machines that changes by itself, and it decides what is fast. Compare\n"
+          "two points only when their ping-pongs agree.\n",
+          out);
+}
+
+static void explain_bound(FILE *out)
+{
+    fputs("The bound answers whether a figure is normal for this machine.\n"
+          "\n"
+          "    64 KiB and more over shared memory: the bytes the algorithm must read and write,\n"
+          "    all ranks together, at the speed all ranks together copy and add in plain loops\n"
+          "    over buffers of that size\n"
+          "    less: the steps the algorithm must take, one after the other, at half a\n"
+          "    ping-pong each\n"
+          "\n"
+          "`fraction` is how much of that was reached. This version does not measure it yet:\n"
+          "\"bound\" is null.\n",
           out);
 }
 
@@ -88,42 +134,37 @@ static const struct {
     const char *name;
     void (*explain)(FILE *out);
 } topics[] = {
-    {"busbw", explain_busbw},
-    {"algbw", explain_algbw},
-    {"time", explain_time},
-    {"pingpong", explain_pingpong},
+    {"busbw", explain_busbw},       {"algbw", explain_algbw}, {"time", explain_time},
+    {"pingpong", explain_pingpong}, {"bound", explain_bound}, {"exit-codes", ddp_exit_print},
 };
 
-static const char *topic_word(const void *ctx, int i)
+const char *ddp_explain_topic(const void *ctx, int i)
 {
-    (void)ctx;
     return i < (int)DDP_COUNT_OF(topics) ? topics[i].name : NULL;
 }
 
 static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err)
 {
-    (void)values;
-    if (parsed->operand_count != 1) {
-        ddp_fail(err, DDP_EUSAGE, "explain takes one topic");
-        return ddp_hint(err, "topics: busbw, algbw, time, pingpong");
-    }
+    if (parsed->operand_count == 0)
+        return ddp_refuse_word("topic", NULL, ddp_explain_topic, NULL, err);
+    if (parsed->operand_count > 1)
+        return ddp_fail(err, DDP_EUSAGE, "explain takes one topic: '%.64s' is too much",
+                        parsed->operands[1]);
     for (size_t i = 0; i < DDP_COUNT_OF(topics); i++) {
         if (strcmp(topics[i].name, parsed->operands[0]) == 0) {
             topics[i].explain(app->out);
             return 0;
         }
     }
-    const char *near = ddp_nearest(parsed->operands[0], topic_word, NULL);
-    ddp_fail(err, DDP_EUSAGE, "no explanation of '%s'", parsed->operands[0]);
-    return ddp_hint(err, "%s%s%stopics: busbw, algbw, time, pingpong", near ? "did you mean '" : "",
-                    near ? near : "", near ? "'? " : "");
+    return ddp_refuse_word("explanation of", parsed->operands[0], ddp_explain_topic, NULL, err);
 }
 
 const struct ddp_cmd ddp_cmd_explain = {
     .name = "explain",
-    .summary = "what a number means and how it is computed: busbw, algbw, time, pingpong",
+    .summary = "what a number means and how it is computed",
     .operands = "TOPIC",
+    .details = "Topics: busbw, algbw, time, pingpong, bound, exit-codes.\n",
     .rows = rows,
     .values_bytes = sizeof(struct explain_values),
     .help_offset = offsetof(struct explain_values, help),

@@ -24,6 +24,7 @@ struct ranks_job {
     void *arg;
     int64_t timeout_ns;
     uint64_t heap_bytes;
+    bool threads; /* as in ddp_comm_options */
     int (*on_message)(void *arg, int rank, uint32_t type, const void *payload, size_t bytes,
                       struct ddp_err *err);
     void (*on_news)(void *arg, const char *line);
@@ -32,8 +33,8 @@ struct ranks_job {
 static inline int ranks_main(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err)
 {
     const struct ranks_job *job = arg;
-    struct ddp_comm_options options = {.timeout_ns = job->timeout_ns,
-                                       .heap_bytes = job->heap_bytes};
+    struct ddp_comm_options options = {
+        .timeout_ns = job->timeout_ns, .heap_bytes = job->heap_bytes, .threads = job->threads};
     struct ddp_comm *comm;
     DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank->place, &options, &comm, err));
     int rc = job->body(comm, rank, job->arg, err);

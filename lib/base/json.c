@@ -78,6 +78,16 @@ cJSON *ddp_json_arr(cJSON *obj, const char *key)
     return added(obj, cJSON_AddArrayToObject(obj, key));
 }
 
+cJSON *ddp_json_append(cJSON *arr)
+{
+    cJSON *item = cJSON_CreateObject();
+    if (item && !cJSON_AddItemToArray(arr, item)) {
+        cJSON_Delete(item);
+        item = NULL;
+    }
+    return added(arr, item);
+}
+
 static int compare_keys(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);

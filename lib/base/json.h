@@ -32,6 +32,8 @@ void ddp_json_str(cJSON *obj, const char *key, const char *value);
 void ddp_json_null(cJSON *obj, const char *key);
 cJSON *ddp_json_obj(cJSON *obj, const char *key);
 cJSON *ddp_json_arr(cJSON *obj, const char *key);
+/* A new object at the end of array `arr`. */
+cJSON *ddp_json_append(cJSON *arr);
 
 /* Parses a whole document; *out is released with cJSON_Delete. DDP_EINPUT names `name` and the
  * offset. */

@@ -9,9 +9,10 @@
 
 void *ddp_calloc(size_t n, size_t elem_bytes)
 {
-    if (n == 0 || elem_bytes == 0)
-        return calloc(1, 1);
-    return calloc(n, elem_bytes);
+    size_t bytes;
+    if (!ddp_mul_size(n, elem_bytes, &bytes))
+        return NULL;
+    return calloc(bytes ? bytes : 1, 1);
 }
 
 void *ddp_realloc_array(void *ptr, size_t n, size_t elem_bytes)

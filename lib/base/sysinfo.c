@@ -110,3 +110,8 @@ void ddp_sysinfo_read(struct ddp_sysinfo *out)
     read_choice("/sys/kernel/mm/transparent_hugepage/shmem_enabled", out->shmem_thp,
                 sizeof out->shmem_thp);
 }
+
+const char *ddp_sysinfo_environment(size_t i)
+{
+    return environ ? environ[i] : NULL;
+}

@@ -3,6 +3,7 @@
 #ifndef DDP_BASE_SYSINFO_H
 #define DDP_BASE_SYSINFO_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -24,6 +25,8 @@ struct ddp_sysinfo {
 };
 
 void ddp_sysinfo_read(struct ddp_sysinfo *out);
+/* The i-th line "NAME=value" of the environment, NULL past the end. Borrowed. */
+const char *ddp_sysinfo_environment(size_t i);
 
 #ifdef __cplusplus
 }

@@ -166,7 +166,7 @@ static int list_algorithms(const struct ddp_bench_options *o, struct ddp_string_
     memset(out, 0, sizeof *out);
     if (o->algorithms.n == 0) {
         out->n = 1;
-        strcpy(out->v[0], "auto");
+        snprintf(out->v[0], sizeof out->v[0], "auto");
         return 0;
     }
     *out = o->algorithms;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "build_facts.h"
@@ -22,6 +23,9 @@
 #ifndef DDP_MPI_COUNT_MAX
 #define DDP_MPI_COUNT_MAX (1 << 30)
 #endif
+
+/* Between the last words of a rank and MPI_Abort. */
+#define ABORT_PAUSE_NS 100000000
 
 /* Elements of an integer average that are summed in 64 bits at a time: 512 KiB of them. */
 #define WIDE_COUNT ((size_t)64 << 10)
@@ -241,10 +245,12 @@ static void mpi_finalize(struct ddp_comm *comm)
     free(s);
 }
 
-/* Open MPI's does not return: it ends this process with the code, too. */
+/* Open MPI's does not return: it ends this process with the code, too. Hydra then drops what its
+ * proxies had not handed on yet, such as the line that says why: they get a moment for it. */
 static void mpi_abort(struct ddp_comm *comm, int code)
 {
     state_of(comm)->world->failed = true;
+    ddp_sleep_ns(ABORT_PAUSE_NS);
     MPI_Abort(MPI_COMM_WORLD, ddp_exit_code(code));
 }
 

@@ -1,6 +1,6 @@
 /* Backend shm: ranks of one host over the segment of our own launcher. Flags and slots for
- * algorithms (comm_shm.h), point to point (shm_p2p.c), registered memory every rank can touch
- * (shm_heap.c). */
+ * algorithms (comm_shm.h), point to point (shm_p2p.c, shm_pipe.c), registered memory every rank can
+ * touch (shm_heap.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,8 +32,9 @@ static int wait_for_world(struct ddp_comm *comm, uint64_t generation, struct ddp
 
 static void world_destroy(struct ddp_shm_world *world)
 {
-    ddp_shm_p2p_release(world);
+    ddp_shm_pipe_release(world);
     ddp_shm_heap_release(&world->heap);
+    pthread_mutex_destroy(&world->lock);
     free(world);
 }
 
@@ -62,18 +63,20 @@ static int shm_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     world->segment = segment;
     world->me = comm->rank;
     world->ranks = comm->size;
+    world->threads = options->threads;
+    pthread_mutex_init(&world->lock, NULL);
     ddp_shm_heap_init(&world->heap, ddp_segment_heap_of(segment, comm->rank), segment->heap_stride);
     state->world = world;
     comm->state = state;
     uint64_t generation = ddp_segment_rank_of(segment, comm->rank)->opens++;
     ddp_shm_channel_attach(comm, 0, generation);
     DDP_TRY_GOTO(wait_for_world(comm, generation, err), err_state);
-    DDP_TRY_GOTO(ddp_shm_p2p_init(world, err), err_state);
+    DDP_TRY_GOTO(ddp_shm_pipe_init(world, err), err_state);
     DDP_TRY_GOTO(ddp_shm_barrier(comm, 0, err), err_p2p);
     return 0;
 
 err_p2p:
-    ddp_shm_p2p_release(world);
+    ddp_shm_pipe_release(world);
 err_state:
     ddp_segment_abort(segment, comm->rank, comm->rank, rc);
     comm->shm = NULL;

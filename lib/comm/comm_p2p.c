@@ -66,9 +66,6 @@ int ddp_comm_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, st
     if (!req->active)
         return 0;
     *done = false;
-    /* After an abort other requests of this rank may be gone: nothing of them is touched. */
-    if (comm->shm != NULL && atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0)
-        return ddp_wait_aborted(comm, err);
     int rc = comm->backend->test(comm, req, done, err);
     if (rc != 0 || *done)
         req->active = false;
@@ -117,13 +114,13 @@ int ddp_comm_wait(struct ddp_comm *comm, struct ddp_request *req, int n, struct 
             recorded = enter_flight(comm, &req[first], &seq);
         switch (ddp_waiter_step(&waiter)) {
         case DDP_WAIT_ON:
+        case DDP_WAIT_ABORTED: /* test says so, too, and lets go of the requests */
             rc = test_all(comm, req, n, &first, err);
-            break;
-        case DDP_WAIT_ABORTED:
-            rc = ddp_wait_aborted(comm, err);
             break;
         case DDP_WAIT_EXPIRED:
             rc = ddp_wait_expired(comm, comm->world_rank[noted_peer(&req[first])], err);
+            if (comm->shm != NULL)
+                (void)!test_all(comm, req, n, &first, NULL);
             break;
         }
     }

@@ -41,9 +41,9 @@ struct ddp_shm_lane {
  * on lane l (all ranks of a group execute the same algorithms in the same order, so these agree
  * where the algorithm says so). */
 struct ddp_comm_shm {
-    struct ddp_shm_lane *lanes;   /* [size][DDP_SHM_LANES] */
-    unsigned char *slots;         /* [size][2][DDP_SHM_SLOT_BYTES] */
-    unsigned char *rings;         /* [size][DDP_SHM_RING_SLOTS][DDP_SHM_RING_BYTES] */
+    struct ddp_shm_lane *lanes;    /* [size][DDP_SHM_LANES] */
+    unsigned char *slots;          /* [size][2][DDP_SHM_SLOT_BYTES] */
+    unsigned char *rings;          /* [size][DDP_SHM_RING_SLOTS][DDP_SHM_RING_BYTES] */
     _Atomic(uint32_t) *abort_word; /* 0, or a code; the world's */
     uint64_t epoch[DDP_SHM_LANES];
     int spin; /* polls before yielding; large when each rank has a core */

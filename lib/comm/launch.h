@@ -6,10 +6,10 @@
  * gone; it must be called before the process has any thread of its own. A death is seen through a
  * pidfd; then the abort word is set, survivors leave their waits, and whoever is left after
  * DDP_LAUNCH_GRACE_NS is killed. A stopped rank (SIGSTOP) is reported at once and ended at the
- * timeout. SIGINT, SIGTERM, SIGHUP, SIGQUIT to the parent are forwarded; a second one kills. Ranks
- * die with the parent (PR_SET_PDEATHSIG). Threads share the fate of the process: a crash cannot be
- * survived there. What it does not do: print (news goes to on_news), or know what the ranks
- * compute. */
+ * timeout. SIGINT, SIGTERM, SIGHUP, SIGQUIT to the parent (those not ignored) are forwarded, and
+ * ranks die of them; a second one kills. Ranks die with the parent (PR_SET_PDEATHSIG). Threads
+ * share the fate of the process: a crash cannot be survived there. What it does not do: print (news
+ * goes to on_news), or know what the ranks compute. */
 #ifndef DDP_COMM_LAUNCH_H
 #define DDP_COMM_LAUNCH_H
 

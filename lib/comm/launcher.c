@@ -104,7 +104,9 @@ static int read_number(const char *variable, int *out, struct ddp_err *err)
     if (text[digits] != '\0' || digits > 7)
         return ddp_fail(err, DDP_EMISMATCH, "the launcher's variable %s is '%.40s', not a number",
                         variable, text);
-    *out = atoi(text);
+    int64_t value;
+    DDP_TRY(ddp_parse_int(text, 0, 9999999, &value, err));
+    *out = (int)value;
     return 0;
 }
 
@@ -133,8 +135,11 @@ static int slurm_tasks_on(const char *text, long node)
 
 static int slurm_local_size(void)
 {
-    const char *node = value_of("SLURM_NODEID");
-    return slurm_tasks_on(value_of("SLURM_STEP_TASKS_PER_NODE"), node != NULL ? atol(node) : 0);
+    int64_t node = 0;
+    const char *text = value_of("SLURM_NODEID");
+    if (text != NULL && ddp_parse_int(text, 0, INT32_MAX, &node, NULL) != 0)
+        return 0;
+    return slurm_tasks_on(value_of("SLURM_STEP_TASKS_PER_NODE"), (long)node);
 }
 
 /* Cores for the ranks of this host: the mask of whoever started us, which is not bound to a rank's

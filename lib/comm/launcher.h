@@ -1,6 +1,6 @@
 /* Who started us: the variables of mpiexec (Open MPI, Hydra/MPICH, PMIx), srun and torchrun, or
- * nobody. Reads the environment only. Table in shared research: rank/size/local rank of each
- * launcher. */
+ * nobody. Reads the environment, and the core mask of the parent process; starts nothing. Table in
+ * shared research: rank/size/local rank of each launcher. */
 #ifndef DDP_COMM_LAUNCHER_H
 #define DDP_COMM_LAUNCHER_H
 

@@ -6,6 +6,8 @@
 #ifndef DDP_COMM_SHM_IMPL_H
 #define DDP_COMM_SHM_IMPL_H
 
+#include <pthread.h>
+
 #include "comm/backend.h"
 #include "comm/comm_shm.h"
 #include "comm/segment.h"
@@ -50,9 +52,13 @@ struct ddp_shm_peer {
     uint64_t got, total;
 };
 
+/* lock: guards peer[] when two threads of this rank use communicators of their own
+ * (ddp_comm_options.threads); not taken otherwise. */
 struct ddp_shm_world {
     struct ddp_segment *segment;
     int me, ranks;
+    bool threads;
+    pthread_mutex_t lock;
     struct ddp_shm_heap heap;
     struct ddp_shm_peer *peer; /* [ranks] */
     unsigned ticks;
@@ -81,9 +87,31 @@ int ddp_shm_alloc(struct ddp_comm *comm, size_t bytes, void **out,
 void ddp_shm_free(struct ddp_comm *comm, void *ptr);
 void *ddp_shm_map(struct ddp_comm *comm, int peer, const void *ptr);
 
+/* A request's u[] and its state. impl[0]: buffer; impl[1]: next in its list. */
+enum ddp_shm_request_field {
+    DDP_REQ_BYTES,
+    DDP_REQ_MOVED,
+    DDP_REQ_TAG,
+    DDP_REQ_CONTEXT,
+    DDP_REQ_STATE,
+    DDP_REQ_LENGTH, /* of the message, when it is not the receive's */
+    DDP_REQ_PEER
+};
+enum ddp_shm_request_state { DDP_REQ_PENDING, DDP_REQ_DONE, DDP_REQ_WRONG_LENGTH };
+
+/* shm_pipe.c: the rings; under the lock. */
+int ddp_shm_pipe_init(struct ddp_shm_world *world, struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_shm_pipe_release(struct ddp_shm_world *world);
+/* Moves the sends to `target` as far as there are free slots. */
+void ddp_shm_pipe_push(struct ddp_shm_world *world, int target);
+/* Moves all that can move. */
+int ddp_shm_pipe_progress(struct ddp_shm_world *world, struct ddp_err *err) DDP_MUST_CHECK;
+/* A receive whose message is there, or on its way, already: served, true. */
+bool ddp_shm_pipe_take_early(struct ddp_shm_peer *p, struct ddp_request *req);
+/* The world was given up: callers return and their requests with them, so none is touched again. */
+void ddp_shm_pipe_forget(struct ddp_shm_world *world);
+
 /* shm_p2p.c. `target`, `source`: ranks of the world. */
-int ddp_shm_p2p_init(struct ddp_shm_world *world, struct ddp_err *err) DDP_MUST_CHECK;
-void ddp_shm_p2p_release(struct ddp_shm_world *world);
 void ddp_shm_p2p_send(struct ddp_shm_world *world, int target, uint64_t context, int tag,
                       const void *buf, size_t bytes, struct ddp_request *req);
 void ddp_shm_p2p_recv(struct ddp_shm_world *world, int source, uint64_t context, int tag, void *buf,

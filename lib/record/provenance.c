@@ -96,14 +96,12 @@ static bool allowed_name(const char *line, char *name, size_t name_bytes)
 
 static int fill_environment(struct ddp_record *record, struct ddp_err *err)
 {
-    size_t lines = 0;
-    while (environ && environ[lines])
-        lines++;
     struct ddp_env_entry *entries = NULL;
     int count = 0;
-    for (size_t i = 0; i < lines; i++) {
+    const char *line;
+    for (size_t i = 0; (line = ddp_sysinfo_environment(i)); i++) {
         char name[sizeof entries->key];
-        if (!allowed_name(environ[i], name, sizeof name))
+        if (!allowed_name(line, name, sizeof name))
             continue;
         struct ddp_env_entry *more = ddp_realloc_array(entries, (size_t)count + 1, sizeof *entries);
         if (!more) {
@@ -113,7 +111,7 @@ static int fill_environment(struct ddp_record *record, struct ddp_err *err)
         entries = more;
         snprintf(entries[count].key, sizeof entries[count].key, "%s", name);
         snprintf(entries[count].value, sizeof entries[count].value, "%s",
-                 environ[i] + strlen(name) + 1);
+                 line + strlen(name) + 1);
         count++;
     }
     if (count > 0)

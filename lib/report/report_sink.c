@@ -63,9 +63,10 @@ static int open_descriptor(struct ddp_sink *sink, int fd, struct ddp_err *err)
 /* Follows symbolic links of the last component, dangling ones too, into target[PATH_MAX]. */
 static int follow_links(struct ddp_sink *sink, char *target, struct ddp_err *err)
 {
-    if (strlen(sink->path) >= PATH_MAX)
+    size_t bytes = strlen(sink->path) + 1;
+    if (bytes > PATH_MAX)
         return cannot_create(sink, ENAMETOOLONG, err);
-    strcpy(target, sink->path);
+    memcpy(target, sink->path, bytes);
     for (int i = 0; i < LINKS_MAX; i++) {
         char link[PATH_MAX];
         ssize_t n = readlink(target, link, sizeof link - 1);
@@ -89,9 +90,10 @@ static int open_folder(struct ddp_sink *sink, struct ddp_err *err)
     struct stat st;
     if (base[0] == '\0')
         return cannot_create(sink, EISDIR, err);
-    if (strlen(base) >= sizeof sink->base)
+    size_t bytes = strlen(base) + 1;
+    if (bytes > sizeof sink->base)
         return cannot_create(sink, ENAMETOOLONG, err);
-    strcpy(sink->base, base);
+    memcpy(sink->base, base, bytes);
     char saved = '\0';
     if (slash) {
         saved = slash[1];

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # `ddpbench allreduce` as a user runs it: which points are measured, where the result goes, and that
 # what is printed is data only. Mistakes: errors.bats; the document: schema.bats.
+# shellcheck disable=SC2154 # stderr is set by run --separate-stderr
 bats_require_minimum_version 1.5.0
 
 setup() {

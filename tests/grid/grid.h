@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -14,16 +15,28 @@
 #include "base/mem.h"
 #include "coll/coll.h"
 #include "comm/launch.h"
+#include "comm/launcher.h"
 
 #define GRID_TIMEOUT_NS  ((int64_t)60 * 1000000000)
 #define GRID_ARRAY_BYTES ((size_t)3 << 20)
+#define GRID_RANKS_MAX   8
 
-/* A rank's view. memory[registered][in, out]: buffers of GRID_ARRAY_BYTES. thorough: time for all.
- */
+/* Built with ThreadSanitizer: it sees threads; a few processes are enough there. */
+#if defined(__SANITIZE_THREAD__)
+#define GRID_TSAN 1
+#else
+#define GRID_TSAN 0
+#endif
+
+/* How much of a grid: the other combinations are those that say nothing new. */
+enum grid_depth { GRID_BRIEF, GRID_CHECK, GRID_FULL };
+
+/* A rank's view. memory[registered][send, recv]: buffers of GRID_ARRAY_BYTES. depth: as asked for,
+ * but brief where ranks share cores, unless all is wanted. */
 struct grid {
     struct ddp_comm *comm;
     unsigned char *memory[2][2];
-    bool thorough;
+    enum grid_depth depth;
 };
 
 /* What every rank runs; its return code becomes the rank's. */
@@ -31,7 +44,7 @@ typedef int grid_body(const struct grid *grid, struct ddp_err *err);
 
 struct grid_job {
     grid_body *body;
-    bool thorough;
+    enum grid_depth depth;
 };
 
 static inline int grid_run(const struct grid *grid, const struct ddp_coll_alg *alg,
@@ -44,51 +57,60 @@ static inline int grid_run(const struct grid *grid, const struct ddp_coll_alg *a
     return rc;
 }
 
-/* Can the algorithm do it? Its supports() is asked as a plan would, without running. */
+/* Can the algorithm (NULL: auto) do it? Asked as a plan would, without running. */
 static inline bool grid_supports(const struct grid *grid, const struct ddp_coll_alg *alg,
-                                 size_t count, enum ddp_dtype dtype, enum ddp_op op, bool in_place,
-                                 bool registered)
+                                 const struct ddp_coll_shape *shape)
 {
-    const struct ddp_coll_shape shape = {.coll = DDP_ALLREDUCE,
-                                         .count = count,
-                                         .dtype = dtype,
-                                         .op = op,
-                                         .in_place = in_place,
-                                         .registered = registered};
     struct ddp_err reason = DDP_ERR_INIT;
-    return alg == NULL || alg->supports(grid->comm, &shape, &reason) == 0;
+    if (alg == NULL)
+        return ddp_coll_auto(grid->comm, shape, &reason) != NULL;
+    return alg->coll == shape->coll && alg->supports(grid->comm, shape, &reason) == 0;
 }
 
-static inline int grid_open(struct grid *grid, struct ddp_launch_rank *rank, struct ddp_err *err)
+/* Does the algorithm send messages on more than one rank, rather than share memory? Those do not
+ * care in which memory they work. */
+static inline bool grid_sends(const struct ddp_coll_alg *alg)
+{
+    const struct ddp_coll_shape shape = {.coll = alg->coll, .count = 1000};
+    struct ddp_coll_cost cost;
+    alg->cost(4, &shape, &cost);
+    return cost.messages > 0;
+}
+
+/* Opens the world, runs the body in it, closes it. */
+static inline int grid_in_world(const struct grid_job *job, const char *backend,
+                                const struct ddp_place *place, const char *module_dir,
+                                struct ddp_err *err)
 {
     const struct ddp_comm_options options = {
         .timeout_ns = GRID_TIMEOUT_NS,
         .heap_bytes = 4 * GRID_ARRAY_BYTES,
         .device = ddp_device_cpu(ddp_cpu_best_simd()),
+        .module_dir = module_dir,
     };
-    DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank->place, &options, &grid->comm, err));
-    for (int i = 0; i < 2; i++) {
-        void *registered;
-        DDP_TRY(ddp_comm_alloc(grid->comm, GRID_ARRAY_BYTES, &registered, err));
-        grid->memory[1][i] = registered;
-        grid->memory[0][i] = ddp_alloc_pages(GRID_ARRAY_BYTES);
-        if (grid->memory[0][i] == NULL)
-            return ddp_fail(err, DDP_ENOMEM, "no memory for the grid");
+    struct grid grid = {.depth = job->depth};
+    int rc = 0;
+
+    DDP_TRY(ddp_comm_create(ddp_backend_find(backend), place, &options, &grid.comm, err));
+    if (grid.depth == GRID_CHECK && grid.comm->size > 3)
+        grid.depth = GRID_BRIEF;
+    for (int i = 0; i < 2 && rc == 0; i++) {
+        void *registered = NULL;
+        rc = ddp_comm_alloc(grid.comm, GRID_ARRAY_BYTES, &registered, err);
+        grid.memory[1][i] = registered;
+        grid.memory[0][i] = ddp_alloc_pages(GRID_ARRAY_BYTES);
+        if (rc == 0 && grid.memory[0][i] == NULL)
+            rc = ddp_fail(err, DDP_ENOMEM, "no memory for the grid");
     }
-    return 0;
-}
-
-static inline int grid_rank_main(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err)
-{
-    const struct grid_job *job = arg;
-    struct grid grid = {.thorough = rank->place.size <= 3 && job->thorough};
-
-    DDP_TRY(grid_open(&grid, rank, err));
-    int rc = job->body(&grid, err);
+    if (rc == 0)
+        rc = job->body(&grid, err);
+    if (rc != 0 && module_dir != NULL) /* under mpiexec nobody is left to say it after an abort */
+        fprintf(stderr, "%s\n", err->text);
     if (rc != 0)
         ddp_comm_abort(grid.comm, rc);
     for (int i = 0; i < 2; i++) {
-        ddp_free_pages(grid.memory[0][i], GRID_ARRAY_BYTES);
+        if (grid.memory[0][i] != NULL)
+            ddp_free_pages(grid.memory[0][i], GRID_ARRAY_BYTES);
         if (rc == 0)
             ddp_comm_free(grid.comm, grid.memory[1][i]);
     }
@@ -96,12 +118,32 @@ static inline int grid_rank_main(void *arg, struct ddp_launch_rank *rank, struct
     return rc;
 }
 
-/* Fails the test with the story of the first rank that failed. */
-static inline void grid_launch(grid_body *body, enum ddp_launch_mode mode, bool thorough)
+static inline int grid_rank_main(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err)
 {
-    static const int ranks[] = {1, 2, 3, 4, 5, 7, 8};
-    struct grid_job grid_job = {body, thorough};
-    for (size_t i = 0; i < DDP_COUNT_OF(ranks); i++) {
+    return grid_in_world(arg, "shm", &rank->place, NULL, err);
+}
+
+/* The same under mpiexec, on backend mpi with the modules of that folder; returns the exit code.
+ * tests/mpi/coll_grid.bats starts it. */
+static inline int grid_under_mpiexec(grid_body *body, const char *module_dir)
+{
+    const struct grid_job job = {body, GRID_BRIEF};
+    struct ddp_launcher launcher;
+    struct ddp_err err = DDP_ERR_INIT;
+    int rc = ddp_launcher_detect(&launcher, &err);
+
+    if (rc == 0)
+        rc = grid_in_world(&job, "mpi", &launcher.place, module_dir, &err);
+    return ddp_exit_code(rc);
+}
+
+/* Fails the test with the story of the first rank that failed. */
+static inline void grid_launch(grid_body *body, enum ddp_launch_mode mode, enum grid_depth depth)
+{
+    static const int ranks[] = {1, 2, 3, 4, 5, 7, GRID_RANKS_MAX};
+    const bool few = GRID_TSAN && mode == DDP_LAUNCH_PROCESSES;
+    struct grid_job grid_job = {body, few ? GRID_BRIEF : depth};
+    for (size_t i = 0; i < (few ? 3 : DDP_COUNT_OF(ranks)); i++) {
         const struct ddp_launch_job job = {
             .ranks = ranks[i],
             .mode = mode,

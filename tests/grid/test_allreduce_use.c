@@ -1,32 +1,123 @@
-/* All-reduce in use: values that round, calls in quick succession, groups; every algorithm of the
- * registry, ranks as processes and as threads. */
+/* All-reduce in use: values that round, NaNs, calls in quick succession, groups; every algorithm of
+ * the registry, ranks as processes and as threads. */
 #include "grid/grid.h"
 
 #include "base/json.h"
+#include "unit/half_ref.h"
 
-/* Values that round: all algorithms must combine in rank order, so all ranks and all algorithms
- * give the same bits. */
+static bool supports(const struct grid *grid, const struct ddp_coll_alg *alg, size_t count,
+                     enum ddp_dtype dtype, bool in_place)
+{
+    const struct ddp_coll_shape shape = {.coll = DDP_ALLREDUCE,
+                                         .count = count,
+                                         .dtype = dtype,
+                                         .in_place = in_place,
+                                         .registered = true};
+    return grid_supports(grid, alg, &shape);
+}
+
+/* Those that combine all inputs in rank order, in one reduce: they give the same bits as each
+ * other. */
+static bool in_rank_order(const struct ddp_coll_alg *alg)
+{
+    return strcmp(alg->name, "flat") == 0 || strcmp(alg->name, "direct") == 0 ||
+           strcmp(alg->name, "staged") == 0;
+}
+
+/* Values that round: whatever the order, all ranks must get the same bits. */
 static int check_identical(const struct grid *grid, struct ddp_err *err)
 {
     struct ddp_comm *comm = grid->comm;
-    uint64_t first = 0, all[16];
+    uint64_t first = 0, all[GRID_RANKS_MAX];
 
     for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a != NULL; a++) {
         float *send = (float *)grid->memory[1][0], *recv = (float *)grid->memory[1][1];
         const size_t count = 3001;
         const struct ddp_coll_args args = {DDP_ALLREDUCE, send, recv, count, DDP_F32, DDP_AVG, 0};
-        if (!grid_supports(grid, *a, count, DDP_F32, DDP_AVG, false, true))
+        if (!supports(grid, *a, count, DDP_F32, false))
             continue;
         for (size_t i = 0; i < count; i++)
             send[i] = 1.0f / (float)(1 + (i * 31 + (size_t)comm->rank * 977) % 1009);
         DDP_TRY(grid_run(grid, *a, &args, err));
         uint64_t hash = ddp_fnv1a(DDP_FNV_INIT, recv, count * sizeof(float));
-        first = first == 0 ? hash : first;
+        if (first == 0 && in_rank_order(*a))
+            first = hash;
         DDP_TRY(ddp_comm_exchange(comm, &hash, all, sizeof(hash), err));
         for (int r = 0; r < comm->size; r++)
-            if (all[r] != first)
+            if (all[r] != all[0] || (in_rank_order(*a) && all[r] != first))
                 return ddp_fail(err, DDP_EDATA, "%s: rank %d has other bits", (*a)->name, r);
     }
+    return 0;
+}
+
+/* What a ring of 16-bit floats must give: rounded once per combine, in the order owner + 1, ...,
+ * owner, and divided in the last combine. */
+static uint16_t ring_in_halves(struct half_format format, int owner, int ranks,
+                               double (*value)(int rank, size_t i), size_t i)
+{
+    double sum = half_decode(format, half_encode(format, value((owner + 1) % ranks, i)));
+    for (int k = 2; k <= ranks; k++) {
+        const int rank = (owner + k) % ranks;
+        const double x = half_decode(format, half_encode(format, value(rank, i)));
+        const float combined = (float)sum + (float)x;
+        sum = half_decode(
+            format, half_encode(format, (double)(k < ranks ? combined : combined / (float)ranks)));
+    }
+    return half_encode(format, sum);
+}
+
+static double thirds(int rank, size_t i)
+{
+    return (double)((i * 37 + (size_t)rank * 11) % 101) / 3.0;
+}
+
+/* The docstring's promise about roundings, held against real arithmetic. */
+static int check_rounding(const struct grid *grid, struct ddp_err *err)
+{
+    const struct ddp_coll_alg *ring = ddp_coll_find(DDP_ALLREDUCE, "ring");
+    const int ranks = grid->comm->size;
+    const size_t count = 40 * (size_t)ranks;
+    uint16_t *send = (uint16_t *)grid->memory[0][0], *recv = (uint16_t *)grid->memory[0][1];
+
+    for (int k = 0; k < 2 && ranks > 1; k++) {
+        const struct half_format format = k == 0 ? half_f16 : half_bf16;
+        const enum ddp_dtype dtype = k == 0 ? DDP_F16 : DDP_BF16;
+        const struct ddp_coll_args args = {DDP_ALLREDUCE, send, recv, count, dtype, DDP_AVG, 0};
+        for (size_t i = 0; i < count; i++)
+            send[i] = half_encode(format, thirds(grid->comm->rank, i));
+        DDP_TRY(grid_run(grid, ring, &args, err));
+        for (size_t i = 0; i < count; i++) {
+            const uint16_t want = ring_in_halves(format, (int)(i / 40), ranks, thirds, i);
+            if (recv[i] != want)
+                return ddp_fail(err, DDP_EDATA, "ring %s on %d ranks: element %zu is %#x, not %#x",
+                                ddp_dtype_name(dtype), ranks, i, recv[i], want);
+        }
+    }
+    return 0;
+}
+
+/* One NaN, of any sign and payload, in any rank, makes every operation's result the canonical NaN
+ * on all ranks, and leaves its neighbours alone. */
+static int check_nan(const struct grid *grid, struct ddp_err *err)
+{
+    const uint32_t odd_nan = 0xffc12345, canonical = 0x7fc00000, one = 0x3f800000;
+    const size_t ranks = (size_t)grid->comm->size, count = 3 * ranks;
+    uint32_t *send = (uint32_t *)grid->memory[1][0], *recv = (uint32_t *)grid->memory[1][1];
+
+    for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a != NULL && ranks > 1; a++)
+        for (int op = 0; op < DDP_OP_COUNT; op++) {
+            const struct ddp_coll_args args = {DDP_ALLREDUCE,   send, recv, count, DDP_F32,
+                                               (enum ddp_op)op, 0};
+            if (!supports(grid, *a, count, DDP_F32, false))
+                break;
+            for (size_t i = 0; i < count; i++)
+                send[i] = i == 3 * (size_t)grid->comm->rank + 1 ? odd_nan : one;
+            DDP_TRY(grid_run(grid, *a, &args, err));
+            for (size_t i = 0; i < count; i++)
+                if (i % 3 == 1 ? recv[i] != canonical : recv[i] == canonical)
+                    return ddp_fail(err, DDP_EDATA, "%s %s on %zu ranks: element %zu is %#x",
+                                    (*a)->name, ddp_op_name((enum ddp_op)op), ranks, i, recv[i]);
+        }
     return 0;
 }
 
@@ -35,16 +126,19 @@ static int check_identical(const struct grid *grid, struct ddp_err *err)
 static int check_succession(const struct grid *grid, struct ddp_err *err)
 {
     struct ddp_comm *comm = grid->comm;
+    const struct ddp_coll_alg *const *all = ddp_coll_algorithms();
+    size_t algorithms = 0;
     uint64_t x = 12345;
 
-    for (int call = 0; call < (grid->thorough ? 600 : 150); call++) {
-        const struct ddp_coll_alg *const *all = ddp_coll_algorithms();
+    while (all[algorithms] != NULL)
+        algorithms++;
+    for (int call = 0; call < (grid->depth != GRID_BRIEF ? 2000 : 500); call++) {
         x = x * 6364136223846793005u + 1442695040888963407u;
         const size_t count = (x >> 33) % 8 == 0 ? (x >> 36) % 300000 : (x >> 36) % 5000;
-        const struct ddp_coll_alg *alg = all[(x >> 58) % 3];
+        const struct ddp_coll_alg *alg = all[(x >> 40) % algorithms];
         float *buf = (float *)grid->memory[1][1];
         const struct ddp_coll_args args = {DDP_ALLREDUCE, buf, buf, count, DDP_F32, DDP_SUM, 0};
-        if (!grid_supports(grid, alg, count, DDP_F32, DDP_SUM, true, true))
+        if (!supports(grid, alg, count, DDP_F32, true))
             continue;
         for (size_t i = 0; i < count; i++)
             buf[i] = (float)(i % 13 + (size_t)comm->rank + (size_t)call % 7);
@@ -69,7 +163,7 @@ static int check_sum(const struct grid *grid, const struct ddp_coll_alg *alg, st
     float *send = (float *)grid->memory[1][0], *recv = (float *)grid->memory[1][1];
     const size_t count = 1000;
     const struct ddp_coll_args args = {DDP_ALLREDUCE, send, recv, count, DDP_F32, DDP_SUM, 0};
-    if (!grid_supports(grid, alg, count, DDP_F32, DDP_SUM, false, true))
+    if (!supports(grid, alg, count, DDP_F32, false))
         return 0;
     for (size_t i = 0; i < count; i++)
         send[i] = (float)(i % 13 + (size_t)rank);
@@ -109,6 +203,8 @@ static int check_group(const struct grid *grid, struct ddp_err *err)
 static int use(const struct grid *grid, struct ddp_err *err)
 {
     DDP_TRY(check_identical(grid, err));
+    DDP_TRY(check_rounding(grid, err));
+    DDP_TRY(check_nan(grid, err));
     DDP_TRY(check_succession(grid, err));
     return check_group(grid, err);
 }
@@ -116,13 +212,13 @@ static int use(const struct grid *grid, struct ddp_err *err)
 static void test_processes(void **state)
 {
     (void)state;
-    grid_launch(use, DDP_LAUNCH_PROCESSES, true);
+    grid_launch(use, DDP_LAUNCH_PROCESSES, GRID_CHECK);
 }
 
 static void test_threads(void **state)
 {
     (void)state;
-    grid_launch(use, DDP_LAUNCH_THREADS, false);
+    grid_launch(use, DDP_LAUNCH_THREADS, GRID_BRIEF);
 }
 
 int main(void)

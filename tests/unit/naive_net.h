@@ -1,5 +1,5 @@
-/* For tests: the layers again, as naive loops in double, written from their definitions and not from
- * the shipped code. All arrays NCHW. */
+/* For tests: the layers again, as naive loops in double, written from their definitions and not
+ * from the shipped code. All arrays NCHW. */
 #ifndef DDP_TEST_NAIVE_NET_H
 #define DDP_TEST_NAIVE_NET_H
 
@@ -25,9 +25,9 @@ static inline void naive_conv_pool(const struct naive_conv *s, int n, const doub
                     for (int ic = 0; ic < s->in_c; ic++)
                         for (int kr = 0; kr < s->k; kr++)
                             for (int kc = 0; kc < s->k; kc++)
-                                sum += x[((i * s->in_c + ic) * s->in_h + r + kr) * s->in_w + c +
-                                         kc] *
-                                       w[((o * s->in_c + ic) * s->k + kr) * s->k + kc];
+                                sum +=
+                                    x[((i * s->in_c + ic) * s->in_h + r + kr) * s->in_w + c + kc] *
+                                    w[((o * s->in_c + ic) * s->k + kr) * s->k + kc];
                     y[r * ow + c] = sum > 0 ? sum : 0;
                 }
             for (int r = 0; r < oh / 2; r++)

@@ -1,4 +1,5 @@
-/* Data sets: a folder of four files, in each spelling; whatever does not fit together is refused. */
+/* Data sets: a folder of four files, in each spelling; whatever does not fit together is refused.
+ */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>

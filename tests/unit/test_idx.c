@@ -118,10 +118,14 @@ static void refuses_what_is_not_idx(void **state)
         uint8_t head[4];
         uint32_t dims[3];
     } bad[] = {
-        {{1, 0, 8, 3}, {3, 4, 5}},    {{0, 1, 8, 3}, {3, 4, 5}},
-        {{0, 0, 13, 3}, {3, 4, 5}},   {{0, 0, 8, 1}, {3, 4, 5}},
-        {{0, 0, 8, 255}, {3, 4, 5}},  {{0, 0, 8, 3}, {0, 4, 5}},
-        {{0, 0, 8, 3}, {3, 0, 5}},    {{0, 0, 8, 3}, {0xffffffff, 0xffffffff, 0xffffffff}},
+        {{1, 0, 8, 3}, {3, 4, 5}},
+        {{0, 1, 8, 3}, {3, 4, 5}},
+        {{0, 0, 13, 3}, {3, 4, 5}},
+        {{0, 0, 8, 1}, {3, 4, 5}},
+        {{0, 0, 8, 255}, {3, 4, 5}},
+        {{0, 0, 8, 3}, {0, 4, 5}},
+        {{0, 0, 8, 3}, {3, 0, 5}},
+        {{0, 0, 8, 3}, {0xffffffff, 0xffffffff, 0xffffffff}},
         /* 2^66 and 2^64: products that wrap to something small */
         {{0, 0, 8, 3}, {0x80000000, 0x80000000, 16}},
         {{0, 0, 8, 3}, {0x10000, 0x10000, 0x10000}},
@@ -196,9 +200,9 @@ static void names_what_cannot_be_opened(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_plain_and_gzip),      cmocka_unit_test(refuses_every_truncation),
-        cmocka_unit_test(refuses_damage),            cmocka_unit_test(refuses_what_is_not_idx),
-        cmocka_unit_test(refuses_gzip_bombs),        cmocka_unit_test(names_what_cannot_be_opened),
+        cmocka_unit_test(reads_plain_and_gzip), cmocka_unit_test(refuses_every_truncation),
+        cmocka_unit_test(refuses_damage),       cmocka_unit_test(refuses_what_is_not_idx),
+        cmocka_unit_test(refuses_gzip_bombs),   cmocka_unit_test(names_what_cannot_be_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Deaths, stops and signals under our own launcher: everything ends by itself, says who, and leaves
- * nothing behind. */
+/* Deaths and stops under our own launcher: everything ends by itself, says who, and leaves nothing
+ * behind. Signals to the parent: test_launch_signals.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,53 +11,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "comm/comm_shm.h"
-#include "comm_ranks.h"
-
-/* What ranks and test share. */
-struct board {
-    _Atomic(int64_t) died_at, seen_at;
-    _Atomic(int) pid[8];
-    _Atomic(int) ready, news, flag;
-    char line[8][256];
-    int victim, step, signal;
-};
-
-static struct board *new_board(void)
-{
-    struct board *b =
-        mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_true(b != MAP_FAILED);
-    return b;
-}
-
-static void keep_news(void *arg, const char *line)
-{
-    struct board *b = arg;
-    int n = b->news++;
-    if (n < 8)
-        snprintf(b->line[n], sizeof b->line[n], "%s", line);
-}
-
-static int launch(int ranks, struct ranks_job job, struct ddp_launch_outcome *outcome,
-                  struct ddp_err *err, int64_t *took_ns)
-{
-    int64_t start = ddp_now_ns();
-    *err = DDP_ERR_INIT;
-    int rc = ranks_run(ranks, DDP_LAUNCH_PROCESSES, job, outcome, err);
-    *took_ns = ddp_now_ns() - start;
-    return rc;
-}
-
-static bool is_gone(pid_t pid)
-{
-    return kill(pid, 0) != 0 && errno == ESRCH;
-}
+#include "launch_board.h"
 
 /* Nothing of a run is left: no child, no segment. */
 static void assert_clean(void)
@@ -276,131 +233,6 @@ static void test_half_message(void **state)
     assert_clean();
 }
 
-/* Signals to the parent: a process of its own group runs the job. */
-static int body_forever(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
-                        struct ddp_err *err)
-{
-    struct board *b = arg;
-    b->pid[comm->rank] = getpid();
-    b->ready++;
-    /* flag: deaf ranks ignore what is forwarded. */
-    for (int s = 1; b->flag && s < 16; s++)
-        signal(s, SIG_IGN);
-    while (b->flag)
-        ddp_sleep_ns(10000000);
-    for (;;)
-        DDP_TRY(ddp_comm_barrier(comm, err));
-}
-
-static pid_t start_parent(struct board *b)
-{
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        setpgid(0, 0);
-        struct ddp_launch_outcome outcome;
-        struct ddp_err err;
-        int64_t took;
-        struct ranks_job job = {.body = body_forever, .arg = b, .on_news = keep_news};
-        int rc = launch(3, job, &outcome, &err, &took);
-        snprintf(b->line[7], sizeof b->line[7], "%.200s", outcome.story);
-        bool clean = waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD;
-        _exit(rc != 0 || !clean ? 99 : ddp_exit_code(outcome.code));
-    }
-    for (int i = 0; i < 5000 && b->ready < 3; i++)
-        ddp_sleep_ns(1000000);
-    assert_int_equal(b->ready, 3);
-    return pid;
-}
-
-static int end_of(pid_t pid, int64_t *took_ns)
-{
-    int status;
-    int64_t start = ddp_now_ns();
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    *took_ns = ddp_now_ns() - start;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
-static void assert_ranks_gone(struct board *b)
-{
-    for (int i = 0; i < 2000; i++) {
-        if (is_gone(b->pid[0]) && is_gone(b->pid[1]) && is_gone(b->pid[2]))
-            return;
-        ddp_sleep_ns(1000000);
-    }
-    fail_msg("a rank is left");
-}
-
-static void test_signals(void **state)
-{
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    struct board *b = new_board();
-    int64_t took;
-    for (int i = 0; i < 8; i++) {
-        *b = (struct board){0};
-        pid_t pid = start_parent(b);
-        /* Only the parent, or, as a terminal does, the whole group. */
-        assert_int_equal(kill(i < 4 ? pid : -pid, signals[i % 4]), 0);
-        assert_int_equal(end_of(pid, &took), 128 + signals[i % 4]);
-        assert_true(took < 2000000000);
-        assert_non_null(strstr(b->line[7], "ended by signal"));
-        assert_ranks_gone(b);
-    }
-    munmap(b, sizeof *b);
-}
-
-/* Deaf ranks: killed after the grace; at once by a second signal. */
-static void test_deaf_ranks(void **state)
-{
-    struct board *b = new_board();
-    int64_t took;
-    for (int again = 0; again < 2; again++) {
-        *b = (struct board){.flag = 1};
-        pid_t pid = start_parent(b);
-        ddp_sleep_ns(50000000);
-        kill(pid, SIGTERM);
-        if (again) {
-            ddp_sleep_ns(100000000);
-            kill(pid, SIGINT);
-        }
-        assert_int_equal(end_of(pid, &took), 128 + SIGTERM);
-        assert_true(again ? took < 700000000 : took > 700000000);
-        assert_true(took < 2000000000);
-        assert_ranks_gone(b);
-    }
-    munmap(b, sizeof *b);
-}
-
-/* Ranks do not outlive a parent that is killed. */
-static void test_parent_killed(void **state)
-{
-    struct board *b = new_board();
-    int64_t took;
-    pid_t pid = start_parent(b);
-    kill(pid, SIGKILL);
-    assert_int_equal(end_of(pid, &took), -SIGKILL);
-    assert_ranks_gone(b);
-    munmap(b, sizeof *b);
-}
-
-/* nohup: a signal that was ignored stays ignored. */
-static void test_ignored(void **state)
-{
-    struct board *b = new_board();
-    int64_t took;
-    signal(SIGHUP, SIG_IGN);
-    pid_t pid = start_parent(b);
-    signal(SIGHUP, SIG_DFL);
-    kill(-pid, SIGHUP);
-    ddp_sleep_ns(200000000);
-    assert_false(is_gone(b->pid[0]));
-    kill(pid, SIGTERM);
-    assert_int_equal(end_of(pid, &took), 128 + SIGTERM);
-    assert_ranks_gone(b);
-    munmap(b, sizeof *b);
-}
-
 /* The caller's own signal mask and handlers are as before. */
 static void test_mask_restored(void **state)
 {
@@ -432,8 +264,6 @@ int main(void)
         cmocka_unit_test(test_kill),          cmocka_unit_test(test_exit),
         cmocka_unit_test(test_grace),         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_continue),      cmocka_unit_test(test_half_message),
-        cmocka_unit_test(test_signals),       cmocka_unit_test(test_deaf_ranks),
-        cmocka_unit_test(test_parent_killed), cmocka_unit_test(test_ignored),
         cmocka_unit_test(test_mask_restored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* Models: layout, first weights, and what the step promises beyond its numbers (those are
- * test_model_grad's): order of gradients, any batch size, same bits again and at every SIMD level. */
+ * test_model_grad's): order of gradients, any batch size, same bits again and at every SIMD level.
+ */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <math.h>
@@ -114,8 +115,8 @@ static void gradients_come_last_layer_first(void **state)
     fixture_release(&f);
 }
 
-/* Of what does a gradient depend? On images and parameters; not on the batch that the model was made
- * for, on what ran before, or on the SIMD level. */
+/* Of what does a gradient depend? On images and parameters; not on the batch that the model was
+ * made for, on what ran before, or on the SIMD level. */
 static void same_bits_everywhere(void **state)
 {
     struct fixture f;

@@ -105,13 +105,13 @@ static void check_conv(struct naive_conv s, int n, int chunk, int cnhw, enum ddp
                           .w = random_both(&rng, s.out_c * taps, 0.3),
                           .b = random_both(&rng, s.out_c, 0.1),
                           .weight = random_both(&rng, n * s.out_c * out_hw, 1.0)};
-    struct ddp_conv_pool layer = {{s.in_c, s.in_h, s.in_w, s.out_c, s.k}, chunk,
-                                  ddp_nn_kernels(level)};
+    struct ddp_conv_pool layer = {
+        {s.in_c, s.in_h, s.in_w, s.out_c, s.k}, chunk, ddp_nn_kernels(level)};
     size_t hw = (size_t)in_hw, ohw = (size_t)out_hw, batch = (size_t)n;
-    struct ddp_view xv = cnhw ? (struct ddp_view){batch * hw, hw}
-                              : (struct ddp_view){hw, hw * (size_t)s.in_c};
-    struct ddp_view ov = cnhw ? (struct ddp_view){batch * ohw, ohw}
-                              : (struct ddp_view){ohw, ohw * (size_t)s.out_c};
+    struct ddp_view xv =
+        cnhw ? (struct ddp_view){batch * hw, hw} : (struct ddp_view){hw, hw * (size_t)s.in_c};
+    struct ddp_view ov =
+        cnhw ? (struct ddp_view){batch * ohw, ohw} : (struct ddp_view){ohw, ohw * (size_t)s.out_c};
     float *x = malloc(sizeof *x * (size_t)c.x.n), *dx = malloc(sizeof *dx * (size_t)c.x.n);
     float *out = malloc(sizeof *out * (size_t)c.weight.n);
     float *dout = malloc(sizeof *dout * (size_t)c.weight.n);

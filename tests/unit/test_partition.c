@@ -1,5 +1,5 @@
-/* Partition: every image exactly once an epoch, slices that fit the batch, and P ranks of B that see
- * what one rank of P*B sees. */
+/* Partition: every image exactly once an epoch, slices that fit the batch, and P ranks of B that
+ * see what one rank of P*B sees. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -14,7 +14,8 @@
 static const struct {
     size_t images;
     int ranks, batch;
-} shapes[] = {{64, 2, 8}, {67, 2, 8}, {65, 3, 7}, {5, 8, 4}, {100, 1, 30}, {1, 1, 1}, {1000, 7, 64}};
+} shapes[] = {{64, 2, 8},   {67, 2, 8}, {65, 3, 7},   {5, 8, 4},
+              {100, 1, 30}, {1, 1, 1},  {1000, 7, 64}};
 
 static void sees_every_image_once(void **state)
 {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <pthread.h>
 
 #include "base/rng.h"
 #include "comm_ranks.h"
@@ -139,6 +140,45 @@ static int body_random(struct ddp_comm *comm, struct ddp_launch_rank *rank, void
 static void test_random(void **state)
 {
     run_all((struct ranks_job){.body = body_random}, 1, 5);
+}
+
+/* Two threads of a rank, each with a communicator of its own, at the same time. */
+struct second {
+    struct ddp_comm *comm;
+    int rc;
+    struct ddp_err err;
+};
+
+static void *second_main(void *arg)
+{
+    struct second *s = arg;
+    s->rc = body_random(s->comm, NULL, NULL, &s->err);
+    return NULL;
+}
+
+static int body_two_threads(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
+                            struct ddp_err *err)
+{
+    int members[8];
+    for (int r = 0; r < comm->size; r++)
+        members[r] = r;
+    struct second second = {.err = DDP_ERR_INIT};
+    DDP_TRY(ddp_comm_group(comm, members, comm->size, &second.comm, err));
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, second_main, &second) == 0);
+    int rc = body_random(comm, rank, arg, err);
+    pthread_join(thread, NULL);
+    if (rc == 0 && second.rc != 0) {
+        *err = second.err;
+        rc = second.rc;
+    }
+    ddp_comm_destroy(second.comm);
+    return rc;
+}
+
+static void test_two_threads(void **state)
+{
+    run_all((struct ranks_job){.body = body_two_threads, .threads = true}, 2, 3);
 }
 
 /* Two that first send much and only then receive; and a ring of three. */
@@ -325,10 +365,10 @@ static void test_backends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),   cmocka_unit_test(test_send_first),
-        cmocka_unit_test(test_counted),  cmocka_unit_test(test_length),
-        cmocka_unit_test(test_deadline), cmocka_unit_test(test_self),
-        cmocka_unit_test(test_backends),
+        cmocka_unit_test(test_random),     cmocka_unit_test(test_two_threads),
+        cmocka_unit_test(test_send_first), cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_length),     cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_self),       cmocka_unit_test(test_backends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,42 @@
+/* The doctor's findings. doctor.c runs the checks and prints what they found, worst first;
+ * doctor_*.c hold them. Private to those files. */
+#ifndef DDP_CMD_DOCTOR_H
+#define DDP_CMD_DOCTOR_H
+
+#include "base/sysinfo.h"
+#include "cmd.h"
+
+/* FAIL: ddpbench cannot do what was asked of it here. WARN: it works, but figures or features
+ * suffer. Worst first. */
+enum ddp_verdict { DDP_FAIL, DDP_WARN, DDP_FINE, DDP_VERDICT_COUNT };
+
+struct ddp_finding {
+    enum ddp_verdict verdict;
+    char subject[32], fact[400], advice[400];
+};
+
+#define DDP_FINDINGS_MAX 48
+
+struct ddp_doctor {
+    struct ddp_app *app;
+    struct ddp_sysinfo info;
+    struct ddp_finding findings[DDP_FINDINGS_MAX];
+    int count;
+};
+
+/* Adds a finding. advice: what to do, "" when there is nothing to. */
+void ddp_doctor_find(struct ddp_doctor *d, enum ddp_verdict verdict, const char *subject,
+                     const char *advice, const char *fmt, ...) DDP_PRINTF(5, 6);
+
+/* doctor_world.c: who started us, the ways ranks can reach each other. */
+void ddp_doctor_launcher(struct ddp_doctor *d);
+void ddp_doctor_backends(struct ddp_doctor *d);
+void ddp_doctor_mpi(struct ddp_doctor *d);
+/* doctor_host.c: the machine, and what training needs. */
+void ddp_doctor_cores(struct ddp_doctor *d);
+void ddp_doctor_noise(struct ddp_doctor *d);
+void ddp_doctor_shared_memory(struct ddp_doctor *d);
+void ddp_doctor_memory(struct ddp_doctor *d);
+void ddp_doctor_training(struct ddp_doctor *d);
+
+#endif

@@ -1,0 +1,102 @@
+/* Findings: who started us, and the ways ranks can reach each other. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "doctor.h"
+#include "plain.h"
+
+void ddp_doctor_launcher(struct ddp_doctor *d)
+{
+    const struct ddp_launcher *l = &d->app->launcher;
+    char seen[320] = "";
+    size_t used = 0;
+    for (const char *const *v = ddp_launcher_variables(); *v && used < sizeof seen; v++)
+        if (getenv(*v))
+            used += (size_t)snprintf(seen + used, sizeof seen - used, "%s%s=%.24s", used ? " " : "",
+                                     *v, getenv(*v));
+    if (l->kind != DDP_LAUNCHER_NONE)
+        ddp_doctor_find(d, DDP_FINE, "launcher", "", "%s: rank %d of %d (%s)", l->name,
+                        l->place.rank, l->place.size, seen);
+    else if (seen[0])
+        ddp_doctor_find(d, DDP_WARN, "launcher", "unset them if they are left over",
+                        "none, though a launcher's variables are set: %s", seen);
+    else
+        ddp_doctor_find(d, DDP_FINE, "launcher", "", "none: ddpbench starts its own ranks");
+}
+
+void ddp_doctor_backends(struct ddp_doctor *d)
+{
+    bool launched = d->app->launcher.kind != DDP_LAUNCHER_NONE;
+    char dir[4200];
+    ddp_module_dir(d->app, dir, sizeof dir);
+    for (const struct ddp_backend *const *b = ddp_backend_all(); *b; b++) {
+        struct ddp_err why = DDP_ERR_INIT;
+        char subject[32];
+        bool needs_launcher = (*b)->caps & DDP_CAP_LAUNCHED;
+        /* Without a launcher there is nothing to be said of those that need one; what is built for
+         * them is the MPI check's. */
+        if (needs_launcher && !launched)
+            continue;
+        snprintf(subject, sizeof subject, "backend %s", (*b)->name);
+        if ((*b)->probe(dir, &why) == 0)
+            ddp_doctor_find(d, DDP_FINE, subject, "", "usable: %s", (*b)->summary);
+        else if (needs_launcher || !launched)
+            ddp_doctor_find(d, DDP_FAIL, subject, why.hint, "%s", why.text);
+    }
+}
+
+/* Is a program of that name on the PATH? */
+static bool on_path(const char *name)
+{
+    const char *path = getenv("PATH");
+    char file[4096];
+    while (path && *path) {
+        size_t n = strcspn(path, ":");
+        int length = snprintf(file, sizeof file, "%.*s/%s", (int)n, path, name);
+        if (length > 0 && (size_t)length < sizeof file && access(file, X_OK) == 0)
+            return true;
+        path += n + (path[n] == ':');
+    }
+    return false;
+}
+
+static bool module_exists(const char *dir, const char *flavour)
+{
+    char file[4300];
+    snprintf(file, sizeof file, "%s/ddpbench-mpi-%s.so", dir, flavour);
+    return access(file, R_OK) == 0;
+}
+
+void ddp_doctor_mpi(struct ddp_doctor *d)
+{
+    static const struct {
+        const char *flavour, *name, *package, *programs[2];
+    } known[] = {
+        {"openmpi", "Open MPI", "libopenmpi-dev", {"mpiexec.openmpi", "ompi_info"}},
+        {"mpich", "MPICH", "libmpich-dev", {"mpiexec.mpich", "mpichversion"}},
+    };
+    char dir[4200], advice[200];
+    bool any = false;
+    ddp_module_dir(d->app, dir, sizeof dir);
+    for (size_t i = 0; i < DDP_COUNT_OF(known); i++) {
+        bool installed = on_path(known[i].programs[0]) || on_path(known[i].programs[1]);
+        bool module = module_exists(dir, known[i].flavour);
+        any |= installed || module;
+        snprintf(advice, sizeof advice, "install %s and run `make MPI=1`", known[i].package);
+        if (installed && !module)
+            ddp_doctor_find(d, DDP_WARN, known[i].name, advice,
+                            "installed, but its module is not: its mpiexec will be refused");
+        else if (module && !installed)
+            ddp_doctor_find(d, DDP_WARN, known[i].name, "install it, or ignore this",
+                            "the module is here, but no mpiexec of it is on the PATH");
+        else if (module)
+            ddp_doctor_find(d, DDP_FINE, known[i].name, "",
+                            "module ddpbench-mpi-%s.so and its mpiexec are here", known[i].flavour);
+    }
+    if (!any)
+        ddp_doctor_find(d, DDP_FINE, "MPI", "",
+                        "none is installed; over shared memory none is "
+                        "needed");
+}

@@ -1,0 +1,110 @@
+#include "plain.h"
+
+#include <dirent.h>
+#include <string.h>
+
+#include "base/conf.h"
+
+static const struct ddp_exit_row exit_rows[] = {
+    {0, "success"},
+    {10, "regression: the new one is slower"},
+    {11, "a collective delivered wrong data"},
+    {12, "inconclusive: cannot tell whether it is slower"},
+    {13, "a rank was lost or hung; finished points are saved"},
+    {64, "wrong command line"},
+    {65, "an input file is malformed"},
+    {66, "an input file is missing"},
+    {69, "a library or device that is needed is absent"},
+    {70, "internal error"},
+    {71, "would not fit in memory, or did not"},
+    {73, "an output file cannot be created"},
+    {74, "a file cannot be read or written"},
+    {76, "ranks, hosts or builds disagree; also N worlds of one rank"},
+    {77, "permission denied"},
+    {78, "a configuration says something illegal"},
+    {0, NULL},
+};
+
+const struct ddp_exit_row *ddp_exit_rows(void)
+{
+    return exit_rows;
+}
+
+void ddp_exit_print(FILE *out)
+{
+    for (const struct ddp_exit_row *r = exit_rows; r->meaning; r++)
+        fprintf(out, "%6d  %s\n", r->code, r->meaning);
+    fputs(" 128+n  ended by signal n\n"
+          "\n"
+          "All ranks exit with the same code. None of ours is 1 to 9: mpiexec's own failure\n"
+          "is 1, and it may replace the code of a rank that was killed by one of its own.\n",
+          out);
+}
+
+const char ddp_units_text[] =
+    "Sizes: 64 or 64B is bytes; 64K, 64M, 64G, 64T (also Ki, KiB, ...) are powers of\n"
+    "1024; 64kB, 64MB, 64GB, 64TB are powers of 1000; 1e6 and 1.5G are fine. A size is\n"
+    "a whole number of bytes, in one word, or an error: nothing is rounded or clamped.\n"
+    "\n"
+    "Bandwidths: 1 GB/s is 1e9 bytes a second. Sizes in tables are bytes.\n"
+    "\n"
+    "Times: microseconds in tables and under JSON keys that end in _us; seconds in\n"
+    "options. A value that does not exist is - in tables and null in JSON, never 0.\n";
+
+int ddp_refuse_word(const char *what, const char *text,
+                    const char *(*candidate)(const void *ctx, int i), const void *ctx,
+                    struct ddp_err *err)
+{
+    char legal[512];
+    size_t used = 0;
+    legal[0] = '\0';
+    for (int i = 0; candidate(ctx, i) && used < sizeof legal; i++)
+        used += (size_t)snprintf(legal + used, sizeof legal - used, "%s%s", i ? ", " : "",
+                                 candidate(ctx, i));
+    const char *near = text ? ddp_nearest(text, candidate, ctx) : NULL;
+    if (text)
+        ddp_fail(err, DDP_EUSAGE, "no %s '%.64s'", what, text);
+    else
+        ddp_fail(err, DDP_EUSAGE, "which %s?", what);
+    if (near)
+        ddp_hint(err, "did you mean '%s'? legal: %s", near, legal);
+    else
+        ddp_hint(err, "legal: %s", legal);
+    return DDP_EUSAGE;
+}
+
+int ddp_print_json(cJSON *doc, FILE *out, struct ddp_err *err)
+{
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    if (!doc)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a JSON document");
+    int rc = ddp_json_print(doc, &text, err);
+    if (rc == 0)
+        fputs(text.text, out);
+    ddp_strbuf_release(&text);
+    cJSON_Delete(doc);
+    return rc;
+}
+
+/* Does the folder hold a backend module? */
+static bool has_module(const char *dir)
+{
+    bool found = false;
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && !found && (e = readdir(d));)
+        found = strncmp(e->d_name, "ddpbench-mpi-", 13) == 0;
+    if (d)
+        closedir(d);
+    return found;
+}
+
+void ddp_module_dir(const struct ddp_app *app, char *out, size_t out_bytes)
+{
+    const char *dir = ddp_conf_get(DDP_CONF_MODULE_DIR);
+    if (dir)
+        snprintf(out, out_bytes, "%s", dir);
+    else if (has_module(app->binary_dir))
+        snprintf(out, out_bytes, "%s", app->binary_dir);
+    else
+        snprintf(out, out_bytes, "%s/../lib/ddpbench", app->binary_dir);
+}

@@ -1,0 +1,106 @@
+/* All-to-all "pairwise": a partner a step, until everybody had everybody.
+ *
+ * Out of place, *shift*: in step s a rank sends to the one s after it and receives from the one s
+ * before, each part one message straight into its place. In place, *mirror*: every pair of ranks
+ * meets in one step and swaps parts, in pieces: a piece is copied out of the way before the
+ * partner's takes its place. (pattern.h has both.)
+ *
+ * Cost, parts of S bytes, n ranks: n-1 steps, in place n (in one a rank may be idle); a rank sends
+ * (n-1) S bytes, as n-1 messages, in place in pieces of DDP_PIECE_BYTES. Memory, all ranks: n(n-1)
+ * parts move; out of place each rank copies its own part, in place all that it sends. */
+#include "coll/coll_p2p.h"
+
+static int pairwise_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                             struct ddp_err *err)
+{
+    (void)shape;
+    return ddp_coll_needs_p2p(comm, "pairwise", err);
+}
+
+static size_t pairwise_scratch_bytes(const struct ddp_comm *comm,
+                                     const struct ddp_coll_shape *shape)
+{
+    const size_t part = shape->count * ddp_dtype_size(shape->dtype);
+    return comm->size > 1 && shape->in_place ? DDP_MIN(part, DDP_PIECE_BYTES) : 0;
+}
+
+/* part[bytes] against the partner's. */
+static int swap_part(struct ddp_comm *comm, int partner, void *part, size_t bytes, void *aside,
+                     struct ddp_err *err)
+{
+    for (size_t at = 0; at < bytes; at += DDP_PIECE_BYTES) {
+        void *piece = ddp_at(part, at, 1);
+        const size_t piece_bytes = DDP_MIN(DDP_PIECE_BYTES, bytes - at);
+        const struct ddp_p2p_move move = {partner, aside, piece_bytes, partner, piece, piece_bytes};
+        ddp_coll_copy(comm, aside, piece, piece_bytes);
+        DDP_TRY(ddp_p2p_exchange(comm, &move, err));
+    }
+    return 0;
+}
+
+static int run_mirror(struct ddp_comm *comm, const struct ddp_coll_args *args, void *aside,
+                      struct ddp_err *err)
+{
+    const size_t part = args->count * ddp_dtype_size(args->dtype);
+
+    for (int step = 0; step < comm->size; step++) {
+        const int partner = ddp_mirror_partner(comm->rank, step, comm->size);
+        if (partner != comm->rank)
+            DDP_TRY(swap_part(comm, partner, ddp_at(args->recv, (size_t)partner, part), part, aside,
+                              err));
+    }
+    return 0;
+}
+
+static int pairwise_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                        struct ddp_err *err)
+{
+    const int n = comm->size, me = comm->rank;
+    const size_t part = args->count * ddp_dtype_size(args->dtype);
+
+    if (args->count == 0)
+        return 0;
+    if (args->send == args->recv)
+        return run_mirror(comm, args, scratch, err);
+    ddp_coll_copy(comm, ddp_at(args->recv, (size_t)me, part), ddp_at(args->send, (size_t)me, part),
+                  part);
+    for (int step = 1; step < n; step++) {
+        const int after = ddp_rank_at(me, step, n), before = ddp_rank_at(me, -step, n);
+        const struct ddp_p2p_move move = {
+            .dst = after,
+            .out = ddp_at(args->send, (size_t)after, part),
+            .out_bytes = part,
+            .src = before,
+            .in = ddp_at(args->recv, (size_t)before, part),
+            .in_bytes = part,
+        };
+        DDP_TRY(ddp_p2p_exchange(comm, &move, err));
+    }
+    return 0;
+}
+
+static void pairwise_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+{
+    const size_t part = shape->count * ddp_dtype_size(shape->dtype);
+    const double others = (double)(ranks - 1) * (double)part;
+    const double messages = shape->in_place ? (double)ddp_piece_count(part) : part != 0;
+
+    *cost = (struct ddp_coll_cost){
+        .modelled = true,
+        .steps = ranks == 1 ? 0 : ranks - 1 + shape->in_place,
+        .messages = (ranks - 1) * messages,
+        .sent_bytes = others,
+        .memory_bytes = ranks * (DDP_COST_MOVE * others +
+                                 DDP_COST_COPY * (shape->in_place ? others : (double)part)),
+    };
+}
+
+const struct ddp_coll_alg ddp_alg_all_to_all_pairwise = {
+    .name = "pairwise",
+    .coll = DDP_ALL_TO_ALL,
+    .summary = "messages, one partner a step: n-1 steps, any memory",
+    .supports = pairwise_supports,
+    .scratch_bytes = pairwise_scratch_bytes,
+    .run = pairwise_run,
+    .cost = pairwise_cost,
+};

@@ -1,0 +1,243 @@
+/* All-reduce "rhd": recursive halving (a reduce-scatter), then recursive doubling (an all-gather).
+ *
+ * Any rank count: of n ranks the largest power of two, pow2, take part; the even one of each of the
+ * first n - pow2 pairs is *folded in*: it sends its input to its odd neighbour at the start and is
+ * sent the result at the end (*folded out*).
+ * *Halving*, level 0 to log2(pow2)-1: partners at distance 2^level hold partial sums of the same
+ * range; each gives one half away and combines the other. So ranges shrink as partners move away:
+ * most bytes travel between neighbours. *Doubling* takes the levels back: partners exchange their
+ * complete ranges.
+ * Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of collective communication operations
+ * in MPICH, IJHPCA 19 (2005), section 4.5.
+ *
+ * Every element is computed by one rank, the lower rank's partial sum first, so all ranks get the
+ * same bits. avg divides once, in the last level's combine. 16-bit floats are rounded once per
+ * combine, log2(pow2) times, and once more for folded pairs; a partial sum beyond the type's range
+ * is infinite even where the average would fit. Averages of integers are exact: they travel in a
+ * wider type until they are complete (coll_wide.h).
+ *
+ * Cost, S bytes, n ranks, S' = S but for averages of integers: 2 log2(pow2) steps, and 2 when
+ * folding; a rank sends (pow2-1)/pow2 (S' + S) bytes, one that another is folded into S more; a
+ * folded one S'. What is combined travels in pieces of DDP_PIECE_BYTES, the rest as one message a
+ * step. */
+#include "coll/coll_p2p.h"
+#include "coll/coll_shm.h"
+
+#define LEVELS_MAX 31
+
+/* One call. range[l]: what this rank holds before level l of halving, range[levels] after all. */
+struct rhd_call {
+    struct ddp_comm *comm;
+    const struct ddp_coll_args *args;
+    struct ddp_fold fold;
+    int levels, new_rank;
+    enum ddp_dtype travels;
+    size_t wide_elem;
+    struct ddp_range range[LEVELS_MAX + 1];
+    void *landing;
+    const void *own; /* this rank's partial sums: at first its input, */
+    void *sum;       /* then what was combined: recv, or widened */
+};
+
+static int rhd_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                        struct ddp_err *err)
+{
+    (void)shape;
+    return ddp_coll_needs_p2p(comm, "rhd", err);
+}
+
+/* The longest array that arrives to be combined: all of it when ranks are folded in. */
+static size_t rhd_landing_bytes(int ranks, size_t bytes)
+{
+    const bool folds = ddp_fold_of(ranks).extra != 0;
+    return ddp_p2p_landing_bytes(folds ? bytes : bytes / 2 + sizeof(double));
+}
+
+static size_t rhd_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
+{
+    const size_t elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const size_t bytes = shape->count * elem;
+    if (comm->size == 1)
+        return 0;
+    return rhd_landing_bytes(comm->size, bytes) +
+           (ddp_is_wide(shape->dtype, shape->op) ? bytes : 0);
+}
+
+static size_t range_count(const struct ddp_range *range)
+{
+    return range->end - range->begin;
+}
+
+/* A rank that takes no part in the levels: gives its input, gets the result. */
+static int run_folded(struct rhd_call *call, struct ddp_err *err)
+{
+    const struct ddp_coll_args *args = call->args;
+    const int neighbour = call->comm->rank + 1;
+    const struct ddp_p2p_move result = {
+        .src = neighbour,
+        .in = args->recv,
+        .in_bytes = args->count * ddp_dtype_size(args->dtype),
+    };
+    DDP_TRY(ddp_p2p_send_pieces(call->comm, neighbour, call->own, args->count, call->travels, err));
+    return ddp_p2p_exchange(call->comm, &result, err);
+}
+
+/* Combines what `partner` sends, [in], with own partial sums, and sends it [out] of them. */
+static int combine(struct rhd_call *call, int partner, const struct ddp_range *out,
+                   const struct ddp_range *in, int divisor, struct ddp_err *err)
+{
+    const struct ddp_p2p_combine c = {
+        .dst = partner,
+        .out = ddp_at(call->own, out->begin, call->wide_elem),
+        .out_count = range_count(out),
+        .src = partner,
+        .in_count = range_count(in),
+        .own = ddp_at(call->own, in->begin, call->wide_elem),
+        .sum = ddp_at(call->sum, in->begin, call->wide_elem),
+        .own_first = call->comm->rank < partner,
+        .dtype = call->travels,
+        .op = call->args->op,
+        .divisor = divisor,
+        .landing = call->landing,
+    };
+    DDP_TRY(ddp_p2p_combine(call->comm, &c, err));
+    call->own = call->sum;
+    return 0;
+}
+
+static int run_halving(struct rhd_call *call, struct ddp_err *err)
+{
+    for (int level = 0; level < call->levels; level++) {
+        const int partner = ddp_fold_real(call->fold, call->new_rank ^ (1 << level));
+        const bool last = level == call->levels - 1;
+        struct ddp_range give;
+        ddp_halve(call->range[level], call->new_rank, level, &call->range[level + 1], &give);
+        DDP_TRY(combine(call, partner, &give, &call->range[level + 1],
+                        last ? ddp_coll_divisor(call->comm, call->args->op) : 1, err));
+    }
+    return 0;
+}
+
+static int run_doubling(struct rhd_call *call, struct ddp_err *err)
+{
+    const size_t elem = ddp_dtype_size(call->args->dtype);
+
+    for (int level = call->levels - 1; level >= 0; level--) {
+        const int partner = ddp_fold_real(call->fold, call->new_rank ^ (1 << level));
+        struct ddp_range mine, theirs;
+        ddp_halve(call->range[level], call->new_rank, level, &mine, &theirs);
+        const struct ddp_p2p_move move = {
+            .dst = partner,
+            .out = ddp_at(call->args->recv, mine.begin, elem),
+            .out_bytes = range_count(&mine) * elem,
+            .src = partner,
+            .in = ddp_at(call->args->recv, theirs.begin, elem),
+            .in_bytes = range_count(&theirs) * elem,
+        };
+        DDP_TRY(ddp_p2p_exchange(call->comm, &move, err));
+    }
+    return 0;
+}
+
+static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                   struct ddp_err *err)
+{
+    const bool wide = ddp_is_wide(args->dtype, args->op);
+    const size_t elem = ddp_dtype_size(args->dtype);
+    const struct ddp_range all = {0, args->count}, nothing = {0, 0};
+    struct rhd_call call = {
+        .comm = comm,
+        .args = args,
+        .fold = ddp_fold_of(comm->size),
+        .travels = ddp_wide_dtype(args->dtype, args->op),
+        .range = {all},
+        .landing = scratch,
+        .own = args->send,
+        .sum = args->recv,
+    };
+
+    if (comm->size == 1 || args->count == 0) {
+        ddp_coll_copy(comm, args->recv, args->send, args->count * elem);
+        return 0;
+    }
+    call.levels = ddp_rounds(call.fold.pow2);
+    call.new_rank = ddp_fold_rank(call.fold, comm->rank);
+    call.wide_elem = ddp_dtype_size(call.travels);
+    if (wide) {
+        call.sum = ddp_at(scratch, rhd_landing_bytes(comm->size, args->count * call.wide_elem), 1);
+        call.own = call.sum;
+        ddp_widen(call.sum, args->send, args->count, args->dtype);
+    }
+    if (call.new_rank < 0)
+        return run_folded(&call, err);
+    if (ddp_fold_holds(call.fold, comm->rank))
+        DDP_TRY(combine(&call, comm->rank - 1, &nothing, &all, 1, err));
+    DDP_TRY(run_halving(&call, err));
+    const struct ddp_range *own = &call.range[call.levels];
+    if (wide)
+        ddp_narrow(ddp_at(args->recv, own->begin, elem),
+                   ddp_at(call.sum, own->begin, call.wide_elem), range_count(own), args->dtype);
+    DDP_TRY(run_doubling(&call, err));
+    if (!ddp_fold_holds(call.fold, comm->rank))
+        return 0;
+    const struct ddp_p2p_move result = {
+        .dst = comm->rank - 1, .out = args->recv, .out_bytes = args->count * elem};
+    return ddp_p2p_exchange(comm, &result, err);
+}
+
+/* What rank r sends. */
+static struct ddp_p2p_count rhd_count(int r, struct ddp_fold fold, size_t count, size_t elem,
+                                      size_t wide_elem)
+{
+    struct ddp_range whole = {0, count}, keep, give;
+    struct ddp_p2p_count c = {0, 0};
+    const int new_rank = ddp_fold_rank(fold, r);
+
+    if (new_rank < 0) {
+        ddp_count_pieces(&c, count * wide_elem);
+        return c;
+    }
+    for (int level = 0; (1 << level) < fold.pow2; level++) {
+        ddp_halve(whole, new_rank, level, &keep, &give);
+        ddp_count_pieces(&c, range_count(&give) * wide_elem);
+        ddp_count_message(&c, range_count(&keep) * elem);
+        whole = keep;
+    }
+    if (ddp_fold_holds(fold, r))
+        ddp_count_message(&c, count * elem);
+    return c;
+}
+
+/* Memory, all ranks: halving moves and combines (pow2-1) S' in all, folding in extra S'; doubling
+ * moves (pow2-1) S, folding out extra S. pow2 - 1 + extra = n - 1: as much as a ring. */
+static void rhd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+{
+    const struct ddp_fold fold = ddp_fold_of(ranks);
+    const size_t elem = ddp_dtype_size(shape->dtype);
+    const size_t wide_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const double bytes = (double)shape->count * (double)elem;
+    const double wide_bytes = (double)shape->count * (double)wide_elem;
+
+    *cost = (struct ddp_coll_cost){.modelled = true,
+                                   .steps = 2.0 * (ddp_rounds(fold.pow2) + (fold.extra != 0))};
+    for (int r = 0; r < ranks; r++) {
+        const struct ddp_p2p_count c = rhd_count(r, fold, shape->count, elem, wide_elem);
+        ddp_cost_rank(cost, &c);
+    }
+    cost->memory_bytes =
+        (ranks - 1) * ((DDP_COST_MOVE + DDP_COST_COMBINE) * wide_bytes + DDP_COST_MOVE * bytes);
+    if (ranks == 1)
+        cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * bytes;
+    else if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens all; parts are narrowed */
+        cost->memory_bytes += (ranks + 1) * (bytes + wide_bytes);
+}
+
+const struct ddp_coll_alg ddp_alg_allreduce_rhd = {
+    .name = "rhd",
+    .coll = DDP_ALLREDUCE,
+    .summary = "messages, recursive halving and doubling: 2 log2(n) steps, any rank count",
+    .supports = rhd_supports,
+    .scratch_bytes = rhd_scratch_bytes,
+    .run = rhd_run,
+    .cost = rhd_cost,
+};

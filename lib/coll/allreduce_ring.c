@@ -1,0 +1,109 @@
+/* All-reduce "ring": reduce-scatter around a ring, then all-gather around it.
+ *
+ * The message is cut into n *parts*. In n-1 steps every part travels through all ranks and is
+ * combined on its way (coll_ring.h); rank r ends with part r, complete. In n-1 more steps the
+ * complete parts travel once around. Bandwidth-optimal: every rank sends 2(n-1)/n S.
+ * Source: P. Patarasuk and X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of
+ * workstations, JPDC 69 (2009).
+ *
+ * An element is combined by the ranks in the order r+1, r+2, ..., r of its part's owner r, and
+ * computed once, so all ranks get the same bits. avg divides once, in the owner's combine. 16-bit
+ * floats are rounded once per combine, n-1 times in all; a partial sum beyond the type's range is
+ * infinite even where the average would fit. Averages of integers are exact: they travel to their
+ * owner in a wider type (coll_wide.h).
+ *
+ * Cost, S bytes, n ranks, S' = S but for averages of integers: 2(n-1) steps; a rank sends
+ * (n-1)/n (S' + S) bytes, in n-1 parts cut into pieces of DDP_PIECE_BYTES and n-1 messages. Memory,
+ * all ranks: each byte moves n-1 times in either half and is combined n-1 times in the first. */
+#include "coll/coll_ring.h"
+#include "coll/coll_shm.h"
+
+static int ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                         struct ddp_err *err)
+{
+    (void)shape;
+    return ddp_coll_needs_p2p(comm, "ring", err);
+}
+
+/* Landing places; then, for averages of integers, the widened message. */
+static size_t ring_landing_bytes(int ranks, size_t count, size_t elem)
+{
+    const struct ddp_parts parts = {.count = count, .parts = ranks};
+    return ddp_p2p_landing_bytes(ddp_parts_count(&parts, 0) * elem);
+}
+
+static size_t ring_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
+{
+    const size_t elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    if (comm->size == 1)
+        return 0;
+    return ring_landing_bytes(comm->size, shape->count, elem) +
+           (ddp_is_wide(shape->dtype, shape->op) ? shape->count * elem : 0);
+}
+
+static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                    struct ddp_err *err)
+{
+    const bool wide = ddp_is_wide(args->dtype, args->op);
+    const enum ddp_dtype travels = ddp_wide_dtype(args->dtype, args->op);
+    const size_t elem = ddp_dtype_size(args->dtype), wide_elem = ddp_dtype_size(travels);
+    const struct ddp_parts parts = {.count = args->count, .parts = comm->size};
+    const size_t own = ddp_parts_begin(&parts, comm->rank);
+
+    if (comm->size == 1 || args->count == 0) {
+        ddp_coll_copy(comm, args->recv, args->send, args->count * elem);
+        return 0;
+    }
+    void *widened = ddp_at(scratch, ring_landing_bytes(comm->size, args->count, wide_elem), 1);
+    if (wide)
+        ddp_widen(widened, args->send, args->count, args->dtype);
+    void *whole = wide ? widened : args->recv;
+    const struct ddp_ring_sum ring = {
+        .parts = parts,
+        .dtype = travels,
+        .op = args->op,
+        .divisor = ddp_coll_divisor(comm, args->op),
+        .input = wide ? widened : args->send,
+        .result = ddp_at(whole, own, wide_elem),
+        .whole = whole,
+        .landing = scratch,
+    };
+    DDP_TRY(ddp_ring_sum(comm, &ring, err));
+    if (wide)
+        ddp_narrow(ddp_at(args->recv, own, elem), ring.result, ddp_parts_count(&parts, comm->rank),
+                   args->dtype);
+    return ddp_ring_copy(comm, &parts, elem, args->recv, comm->rank, err);
+}
+
+static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+{
+    const struct ddp_parts parts = {.count = shape->count, .parts = ranks};
+    const size_t elem = ddp_dtype_size(shape->dtype);
+    const size_t wide_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const double bytes = (double)shape->count * (double)elem;
+    const double wide_bytes = (double)shape->count * (double)wide_elem;
+
+    *cost = (struct ddp_coll_cost){.modelled = true, .steps = 2.0 * (ranks - 1)};
+    for (int r = 0; r < ranks; r++) {
+        struct ddp_p2p_count c = {0, 0};
+        ddp_ring_sum_count(&parts, wide_elem, r, &c);
+        ddp_ring_copy_count(&parts, elem, r, &c);
+        ddp_cost_rank(cost, &c);
+    }
+    cost->memory_bytes =
+        (ranks - 1) * ((DDP_COST_MOVE + DDP_COST_COMBINE) * wide_bytes + DDP_COST_MOVE * bytes);
+    if (ranks == 1)
+        cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * bytes;
+    else if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens all, narrows its part */
+        cost->memory_bytes += (ranks + 1) * (bytes + wide_bytes);
+}
+
+const struct ddp_coll_alg ddp_alg_allreduce_ring = {
+    .name = "ring",
+    .coll = DDP_ALLREDUCE,
+    .summary = "messages around a ring: least bytes, 2(n-1) steps; for large messages",
+    .supports = ring_supports,
+    .scratch_bytes = ring_scratch_bytes,
+    .run = ring_run,
+    .cost = ring_cost,
+};

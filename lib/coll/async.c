@@ -1,0 +1,328 @@
+/* Non-blocking collectives: the queue, the progress thread, and waiting for it.
+ *
+ * One lock guards the queue and `stopping`; `work` wakes the thread, `finished` whoever waits for a
+ * request. A request's result is written before its state becomes DONE (release), so a look at the
+ * state alone is enough to take it. */
+#include "coll/async.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/unit.h"
+#include "comm/comm_shm.h"
+#include "comm/waiter.h"
+
+/* Looks at a request before sleeping, a few microseconds: going to sleep and being woken costs
+ * more. */
+#define POLLS_BEFORE_SLEEP 64
+
+/* code, failed: the first failure; the thread's own. flight: the thread's recorder; comm's. */
+struct ddp_async {
+    struct ddp_comm *parent, *comm;
+    struct ddp_flight flight;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t work, finished;
+    struct ddp_async_request *first, *last;
+    bool stopping, rank_is_thread;
+    int code;
+    struct ddp_err failed;
+};
+
+/* Our launcher pins a rank to a core; a progress thread bound to the same core could run only while
+ * the rank does not compute. It may use every core that is not the rank's alone: those of the
+ * process, should the rank be a thread, else those of the launcher, its parent. Under other
+ * launchers the mask is the user's, and stays. */
+static void leave_core_of_rank(const struct ddp_comm *comm, bool rank_is_thread)
+{
+    cpu_set_t all, more;
+    if (comm->place.segment == NULL || sched_getaffinity(0, sizeof all, &all) != 0)
+        return;
+    if (sched_getaffinity(rank_is_thread ? getpid() : getppid(), sizeof more, &more) != 0)
+        return;
+    CPU_OR(&all, &all, &more);
+    (void)pthread_setaffinity_np(pthread_self(), sizeof all, &all);
+}
+
+static void run_request(struct ddp_async *async, struct ddp_async_request *req)
+{
+    req->started_ns = ddp_now_ns();
+    if (async->code == 0) {
+        async->code = ddp_coll_run(async->comm, &req->plan, &req->err);
+        if (async->code != 0) {
+            async->failed = req->err;
+            /* The other ranks must not wait for this one's next collectives. */
+            ddp_comm_abort(async->comm, async->code);
+        }
+    } else {
+        req->err = async->failed;
+    }
+    req->code = async->code;
+    if (req->code == 0 && req->after != NULL)
+        req->after(req->arg);
+    req->finished_ns = ddp_now_ns();
+}
+
+static void *progress(void *arg)
+{
+    struct ddp_async *async = arg;
+    (void)pthread_setname_np(pthread_self(), "ddp async");
+    leave_core_of_rank(async->comm, async->rank_is_thread);
+    pthread_mutex_lock(&async->lock);
+    for (;;) {
+        while (async->first == NULL && !async->stopping)
+            pthread_cond_wait(&async->work, &async->lock);
+        struct ddp_async_request *req = async->first;
+        if (req == NULL)
+            break;
+        async->first = req->next;
+        pthread_mutex_unlock(&async->lock);
+        run_request(async, req);
+        pthread_mutex_lock(&async->lock);
+        /* Under the lock: once it is DONE its owner may reuse it. */
+        atomic_store_explicit(&req->state, DDP_ASYNC_DONE, memory_order_release);
+        pthread_cond_broadcast(&async->finished);
+    }
+    pthread_mutex_unlock(&async->lock);
+    return NULL;
+}
+
+static int start_thread(struct ddp_async *async, struct ddp_err *err)
+{
+    /* Signals are for the threads that were there before. */
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rc = pthread_create(&async->thread, NULL, progress, async);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (rc != 0)
+        return ddp_fail_errno(err, DDP_ENOMEM, rc, "cannot start the progress thread");
+    return 0;
+}
+
+static int open_comm(struct ddp_async *async, struct ddp_err *err)
+{
+    struct ddp_comm *parent = async->parent;
+    int *ranks = ddp_calloc((size_t)parent->size, sizeof *ranks);
+    if (ranks == NULL) {
+        ddp_comm_abort(parent, DDP_ENOMEM);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d ranks", parent->size);
+    }
+    for (int r = 0; r < parent->size; r++)
+        ranks[r] = r;
+    int rc = ddp_comm_group(parent, ranks, parent->size, &async->comm, err);
+    free(ranks);
+    DDP_TRY(rc);
+    /* Two threads must not write one recorder. */
+    async->comm->flight = &async->flight;
+    ddp_flight_phase(&async->flight, "progress thread");
+    /* The thread competes with its rank for cores: it yields soon. */
+    if (async->comm->shm != NULL)
+        async->comm->shm->spin = DDP_SPIN_SHARED;
+    return 0;
+}
+
+int ddp_async_create(struct ddp_comm *parent, struct ddp_async **out, struct ddp_err *err)
+{
+    struct ddp_async *async = ddp_calloc(1, sizeof *async);
+    if (async == NULL) {
+        ddp_comm_abort(parent, DDP_ENOMEM);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a progress thread");
+    }
+    int rc = 0;
+    async->parent = parent;
+    async->rank_is_thread = (pid_t)syscall(SYS_gettid) != getpid();
+    DDP_TRY_GOTO(open_comm(async, err), err_free);
+    pthread_mutex_init(&async->lock, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&async->work, &attr);
+    pthread_cond_init(&async->finished, &attr);
+    pthread_condattr_destroy(&attr);
+    DDP_TRY_GOTO(start_thread(async, err), err_thread);
+    *out = async;
+    return 0;
+
+err_thread:
+    /* The others have theirs and will wait for this rank's collectives. */
+    ddp_comm_abort(parent, rc);
+    pthread_cond_destroy(&async->finished);
+    pthread_cond_destroy(&async->work);
+    pthread_mutex_destroy(&async->lock);
+    ddp_comm_destroy(async->comm);
+err_free:
+    free(async);
+    return rc;
+}
+
+void ddp_async_destroy(struct ddp_async *async)
+{
+    if (async == NULL)
+        return;
+    pthread_mutex_lock(&async->lock);
+    async->stopping = true;
+    pthread_cond_signal(&async->work);
+    pthread_mutex_unlock(&async->lock);
+    pthread_join(async->thread, NULL);
+    pthread_cond_destroy(&async->finished);
+    pthread_cond_destroy(&async->work);
+    pthread_mutex_destroy(&async->lock);
+    ddp_comm_destroy(async->comm);
+    free(async);
+}
+
+struct ddp_comm *ddp_async_comm(struct ddp_async *async)
+{
+    return async->comm;
+}
+
+const struct ddp_flight *ddp_async_flight(const struct ddp_async *async)
+{
+    return &async->flight;
+}
+
+int ddp_async_prepare(struct ddp_async *async, const struct ddp_coll_alg *alg,
+                      const struct ddp_coll_args *args, struct ddp_async_request *req,
+                      struct ddp_err *err)
+{
+    memset(req, 0, sizeof *req);
+    DDP_TRY(ddp_coll_plan_init(&req->plan, async->comm, alg, args, err));
+    req->async = async;
+    return 0;
+}
+
+static bool is_queued(const struct ddp_async_request *req)
+{
+    return atomic_load_explicit(&req->state, memory_order_acquire) == DDP_ASYNC_QUEUED;
+}
+
+void ddp_async_post(struct ddp_async_request *req)
+{
+    struct ddp_async *async = req->async;
+    assert(async != NULL && !is_queued(req) && "a request that is prepared and not under way");
+    req->next = NULL;
+    req->told = false;
+    req->code = 0;
+    req->err = DDP_ERR_INIT;
+    atomic_store_explicit(&req->state, DDP_ASYNC_QUEUED, memory_order_relaxed);
+    pthread_mutex_lock(&async->lock);
+    if (async->first == NULL)
+        async->first = req;
+    else
+        async->last->next = req;
+    async->last = req;
+    pthread_cond_signal(&async->work);
+    pthread_mutex_unlock(&async->lock);
+}
+
+int ddp_async_start(struct ddp_async *async, const struct ddp_coll_alg *alg,
+                    const struct ddp_coll_args *args, struct ddp_async_request *req,
+                    struct ddp_err *err)
+{
+    DDP_TRY(ddp_async_prepare(async, alg, args, req, err));
+    req->once = true;
+    ddp_async_post(req);
+    return 0;
+}
+
+/* The result of a request that is done. */
+static int collect(struct ddp_async_request *req, struct ddp_err *err)
+{
+    if (req->once)
+        ddp_coll_plan_release(&req->plan);
+    req->once = false;
+    if (req->code != 0 && err != NULL && err->code == 0)
+        *err = req->err;
+    return req->code;
+}
+
+/* The parent's recorder gets each request once, whether it is waited for or tested: the same
+ * sequence on all ranks, whoever was late. */
+static uint64_t tell_parent(struct ddp_async_request *req)
+{
+    req->told = true;
+    return ddp_flight_enter(req->async->parent->flight, req->plan.args.coll, req->plan.args.dtype,
+                            req->plan.bytes);
+}
+
+int ddp_async_test(struct ddp_async_request *req, bool *done, struct ddp_err *err)
+{
+    *done = !is_queued(req);
+    if (!*done)
+        return 0;
+    if (atomic_load_explicit(&req->state, memory_order_relaxed) == DDP_ASYNC_DONE && !req->told)
+        ddp_flight_leave(req->async->parent->flight, tell_parent(req), req->code != 0);
+    return collect(req, err);
+}
+
+/* Sleeps until the request is done; false when deadline_ns (0: none) passes first. */
+static bool sleep_until_done(struct ddp_async_request *req, int64_t deadline_ns)
+{
+    struct ddp_async *async = req->async;
+    const struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000),
+                                   .tv_nsec = (long)(deadline_ns % 1000000000)};
+    int rc = 0;
+    pthread_mutex_lock(&async->lock);
+    while (is_queued(req) && rc != ETIMEDOUT)
+        rc = deadline_ns != 0 ? pthread_cond_timedwait(&async->finished, &async->lock, &until)
+                              : pthread_cond_wait(&async->finished, &async->lock);
+    bool done = !is_queued(req);
+    pthread_mutex_unlock(&async->lock);
+    return done;
+}
+
+static int expire(struct ddp_async_request *req, int64_t timeout_ns, struct ddp_err *err)
+{
+    struct ddp_async *async = req->async;
+    char time[32], where[384];
+    ddp_format_ns((double)timeout_ns, time, sizeof time);
+    ddp_flight_describe(&async->flight, where, sizeof where);
+    ddp_comm_abort(async->parent, DDP_ELOST);
+    /* With shared flags the thread sees the abort and leaves the caller's arrays. */
+    if (async->comm->shm != NULL && sleep_until_done(req, 0))
+        (void)!collect(req, NULL);
+    return ddp_fail(err, DDP_ELOST, "rank %d waited %s for its progress thread, which is in %.200s",
+                    async->parent->world_rank[async->parent->rank], time, where);
+}
+
+int ddp_async_wait(struct ddp_async_request *req, int64_t timeout_ns, struct ddp_err *err)
+{
+    if (req->async == NULL ||
+        atomic_load_explicit(&req->state, memory_order_relaxed) == DDP_ASYNC_READY)
+        return 0;
+    uint64_t seq = 0;
+    const bool tell = !req->told;
+    if (tell)
+        seq = tell_parent(req);
+    for (int i = 0; i < POLLS_BEFORE_SLEEP && is_queued(req); i++) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+    }
+    int rc = 0;
+    if (is_queued(req) && !sleep_until_done(req, timeout_ns > 0 ? ddp_now_ns() + timeout_ns : 0))
+        rc = expire(req, timeout_ns, err);
+    if (rc == 0)
+        rc = collect(req, err);
+    if (tell)
+        ddp_flight_leave(req->async->parent->flight, seq, rc != 0);
+    return rc;
+}
+
+void ddp_async_release(struct ddp_async_request *req)
+{
+    if (req->async != NULL && is_queued(req))
+        sleep_until_done(req, 0);
+    ddp_coll_plan_release(&req->plan);
+    memset(req, 0, sizeof *req);
+}

@@ -1,0 +1,97 @@
+/* Broadcast "scatter-ring": the root scatters the message, then a ring gathers it everywhere.
+ *
+ * For large messages: the message is cut into n *parts*, part v for the rank v after the root. A
+ * binomial tree (pattern.h) hands out the parts of whole subtrees, straight into their places in
+ * recv; then every rank passes parts on around the ring (coll_ring.h). So nobody sends S twice, as
+ * the root of a tree alone does log2(n) times. Source: M. Barnett et al., Interprocessor collective
+ * communication library (InterCom), SHPCC 1994.
+ *
+ * Cost, S bytes, n ranks: ceil(log2 n) + n-1 steps; the root sends (n-1)/n S in the tree, and every
+ * rank (n-1)/n S in the ring. Memory, all ranks: each part moves once per level of the tree and n-1
+ * times around; out of place the root copies the message. */
+#include "coll/coll_ring.h"
+
+static int scatter_ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                                 struct ddp_err *err)
+{
+    (void)shape;
+    return ddp_coll_needs_p2p(comm, "scatter-ring", err);
+}
+
+/* Bytes of the parts of v's subtree. */
+static size_t subtree_bytes(const struct ddp_parts *parts, int v, size_t elem)
+{
+    const int end = v + ddp_binomial_span(v, parts->parts);
+    return (ddp_parts_begin(parts, end) - ddp_parts_begin(parts, v)) * elem;
+}
+
+/* Down the tree, the largest subtree first. */
+static int scatter(struct ddp_comm *comm, const struct ddp_parts *parts, int v, int root,
+                   void *data, size_t elem, struct ddp_err *err)
+{
+    const int n = comm->size;
+
+    if (v != 0) {
+        const struct ddp_p2p_move get = {
+            .src = ddp_real_rank(ddp_binomial_parent(v), root, n),
+            .in = ddp_at(data, ddp_parts_begin(parts, v), elem),
+            .in_bytes = subtree_bytes(parts, v, elem),
+        };
+        DDP_TRY(ddp_p2p_exchange(comm, &get, err));
+    }
+    for (int k = ddp_binomial_children(v, n) - 1; k >= 0; k--) {
+        const int child = v + (1 << k);
+        const struct ddp_p2p_move give = {
+            .dst = ddp_real_rank(child, root, n),
+            .out = ddp_at(data, ddp_parts_begin(parts, child), elem),
+            .out_bytes = subtree_bytes(parts, child, elem),
+        };
+        DDP_TRY(ddp_p2p_exchange(comm, &give, err));
+    }
+    return 0;
+}
+
+static int scatter_ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                            struct ddp_err *err)
+{
+    (void)scratch;
+    const size_t elem = ddp_dtype_size(args->dtype);
+    const struct ddp_parts parts = {.count = args->count, .parts = comm->size};
+    const int v = ddp_virtual_rank(comm->rank, args->root, comm->size);
+
+    if (args->count == 0)
+        return 0;
+    if (v == 0)
+        ddp_coll_copy(comm, args->recv, args->send, args->count * elem);
+    DDP_TRY(scatter(comm, &parts, v, args->root, args->recv, elem, err));
+    return ddp_ring_copy(comm, &parts, elem, args->recv, v, err);
+}
+
+static void scatter_ring_cost(int ranks, const struct ddp_coll_shape *shape,
+                              struct ddp_coll_cost *cost)
+{
+    const size_t elem = ddp_dtype_size(shape->dtype);
+    const struct ddp_parts parts = {.count = shape->count, .parts = ranks};
+    const double bytes = (double)shape->count * (double)elem;
+
+    *cost = (struct ddp_coll_cost){.modelled = true, .steps = ddp_rounds(ranks) + ranks - 1};
+    cost->memory_bytes =
+        (shape->in_place ? 0 : DDP_COST_COPY * bytes) + (ranks - 1) * DDP_COST_MOVE * bytes;
+    for (int v = 0; v < ranks; v++) {
+        struct ddp_p2p_count c = {0, 0};
+        for (int k = 0; k < ddp_binomial_children(v, ranks); k++)
+            ddp_count_message(&c, subtree_bytes(&parts, v + (1 << k), elem));
+        cost->memory_bytes += DDP_COST_MOVE * c.bytes;
+        ddp_ring_copy_count(&parts, elem, v, &c);
+        ddp_cost_rank(cost, &c);
+    }
+}
+
+const struct ddp_coll_alg ddp_alg_broadcast_scatter_ring = {
+    .name = "scatter-ring",
+    .coll = DDP_BROADCAST,
+    .summary = "messages: a scatter, then an all-gather around a ring; for large messages",
+    .supports = scatter_ring_supports,
+    .run = scatter_ring_run,
+    .cost = scatter_ring_cost,
+};

@@ -1,0 +1,114 @@
+#include "coll/coll_p2p.h"
+
+int ddp_coll_needs_p2p(const struct ddp_comm *comm, const char *name, struct ddp_err *err)
+{
+    if (comm->size > 1 && (comm->backend->caps & DDP_CAP_P2P) == 0)
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "algorithm '%s' sends messages, which backend '%s' does not", name,
+                        comm->backend->name);
+    return 0;
+}
+
+int ddp_p2p_exchange(struct ddp_comm *comm, const struct ddp_p2p_move *move, struct ddp_err *err)
+{
+    struct ddp_request req[2] = {{.active = false}, {.active = false}};
+
+    if (move->in_bytes != 0)
+        DDP_TRY(
+            ddp_comm_irecv(comm, move->src, DDP_COLL_TAG, move->in, move->in_bytes, &req[0], err));
+    if (move->out_bytes != 0)
+        DDP_TRY(ddp_comm_isend(comm, move->dst, DDP_COLL_TAG, move->out, move->out_bytes, &req[1],
+                               err));
+    return ddp_comm_wait(comm, req, 2, err);
+}
+
+/* An exchange in pieces, under way. stride: between the two landing places. */
+struct piecewise {
+    struct ddp_comm *comm;
+    const struct ddp_p2p_combine *c;
+    size_t elem, out_bytes, in_bytes, stride;
+    struct ddp_request send[2], recv[2];
+};
+
+/* Bytes of piece k of `bytes`. */
+static size_t piece_bytes(size_t bytes, size_t k)
+{
+    return DDP_MIN(DDP_PIECE_BYTES, bytes - k * DDP_PIECE_BYTES);
+}
+
+static void *landing_of(const struct piecewise *x, size_t k)
+{
+    return (unsigned char *)x->c->landing + (k % 2) * x->stride;
+}
+
+static int post_recv(struct piecewise *x, size_t k, struct ddp_err *err)
+{
+    return ddp_comm_irecv(x->comm, x->c->src, DDP_COLL_TAG, landing_of(x, k),
+                          piece_bytes(x->in_bytes, k), &x->recv[k % 2], err);
+}
+
+/* The request's piece before, k - 2, is waited for first. */
+static int send_piece(struct piecewise *x, size_t k, struct ddp_err *err)
+{
+    DDP_TRY(ddp_comm_wait(x->comm, &x->send[k % 2], 1, err));
+    return ddp_comm_isend(x->comm, x->c->dst, DDP_COLL_TAG, ddp_at(x->c->out, k, DDP_PIECE_BYTES),
+                          piece_bytes(x->out_bytes, k), &x->send[k % 2], err);
+}
+
+static int combine_piece(struct piecewise *x, size_t k, struct ddp_err *err)
+{
+    const struct ddp_p2p_combine *c = x->c;
+    const void *own = ddp_at(c->own, k, DDP_PIECE_BYTES);
+    void *sum = ddp_at(c->sum, k, DDP_PIECE_BYTES);
+
+    DDP_TRY(ddp_comm_wait(x->comm, &x->recv[k % 2], 1, err));
+    const struct ddp_reduce reduce = {
+        .dst = &sum,
+        .dst_count = 1,
+        .src = (const void *[]){c->own_first ? own : landing_of(x, k),
+                                c->own_first ? landing_of(x, k) : own},
+        .src_count = 2,
+        .count = piece_bytes(x->in_bytes, k) / x->elem,
+        .dtype = c->dtype,
+        .op = c->op,
+        .divisor = c->divisor,
+    };
+    x->comm->device->reduce(&reduce);
+    return 0;
+}
+
+/* Never a deadlock: of all ranks that wait, look at one that is at the smallest k. Its receive k is
+ * posted, and its source has sent k or, being no further behind, is about to; its send k - 2 meets
+ * a receive that its target, being no further behind, has posted. */
+int ddp_p2p_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c, struct ddp_err *err)
+{
+    const size_t elem = ddp_dtype_size(c->dtype);
+    struct piecewise x = {
+        .comm = comm,
+        .c = c,
+        .elem = elem,
+        .out_bytes = c->out_count * elem,
+        .in_bytes = c->in_count * elem,
+        .stride = DDP_MIN(DDP_PIECE_BYTES, ddp_round_to_line(c->in_count * elem)),
+    };
+    const size_t out = ddp_piece_count(x.out_bytes), in = ddp_piece_count(x.in_bytes);
+
+    for (size_t k = 0; k < DDP_MIN(in, (size_t)2); k++)
+        DDP_TRY(post_recv(&x, k, err));
+    for (size_t k = 0; k < DDP_MAX(in, out); k++) {
+        if (k < out)
+            DDP_TRY(send_piece(&x, k, err));
+        if (k < in)
+            DDP_TRY(combine_piece(&x, k, err));
+        if (k + 2 < in)
+            DDP_TRY(post_recv(&x, k + 2, err));
+    }
+    return ddp_comm_wait(comm, x.send, 2, err);
+}
+
+int ddp_p2p_send_pieces(struct ddp_comm *comm, int dst, const void *out, size_t count,
+                        enum ddp_dtype dtype, struct ddp_err *err)
+{
+    const struct ddp_p2p_combine c = {.dst = dst, .out = out, .out_count = count, .dtype = dtype};
+    return ddp_p2p_combine(comm, &c, err);
+}

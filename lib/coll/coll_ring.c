@@ -1,0 +1,75 @@
+#include "coll/coll_ring.h"
+
+/* Where the partial sum of part c goes in a step; it is sent in the next one. */
+static void *partial(const struct ddp_ring_sum *ring, int step, int c)
+{
+    if (ring->whole == NULL)
+        return ring->spare[step % 2];
+    return ddp_at(ring->whole, ddp_parts_begin(&ring->parts, c), ddp_dtype_size(ring->dtype));
+}
+
+int ddp_ring_sum(struct ddp_comm *comm, const struct ddp_ring_sum *ring, struct ddp_err *err)
+{
+    const int n = comm->size, next = ddp_rank_at(comm->rank, 1, n),
+              before = ddp_rank_at(comm->rank, -1, n);
+    const size_t elem = ddp_dtype_size(ring->dtype);
+
+    for (int step = 0; step < n - 1; step++) {
+        const bool first = step == 0, last = step == n - 2;
+        const int give = ddp_ring_part_summed(comm->rank, step, n);
+        const int take = ddp_ring_part_summed(before, step, n);
+        const struct ddp_p2p_combine c = {
+            .dst = next,
+            .out = first ? ddp_at(ring->input, ddp_parts_begin(&ring->parts, give), elem)
+                         : partial(ring, step - 1, give),
+            .out_count = ddp_parts_count(&ring->parts, give),
+            .src = before,
+            .in_count = ddp_parts_count(&ring->parts, take),
+            .own = ddp_at(ring->input, ddp_parts_begin(&ring->parts, take), elem),
+            .sum = last ? ring->result : partial(ring, step, take),
+            .own_first = false,
+            .dtype = ring->dtype,
+            .op = ring->op,
+            .divisor = last ? ring->divisor : 1,
+            .landing = ring->landing,
+        };
+        DDP_TRY(ddp_p2p_combine(comm, &c, err));
+    }
+    return 0;
+}
+
+int ddp_ring_copy(struct ddp_comm *comm, const struct ddp_parts *parts, size_t elem, void *data,
+                  int part, struct ddp_err *err)
+{
+    const int n = comm->size, next = ddp_rank_at(comm->rank, 1, n),
+              before = ddp_rank_at(comm->rank, -1, n);
+
+    for (int step = 0; step < n - 1; step++) {
+        const int give = ddp_ring_part_copied(part, step, n);
+        const int take = ddp_ring_part_copied(part, step + 1, n);
+        const struct ddp_p2p_move move = {
+            .dst = next,
+            .out = ddp_at(data, ddp_parts_begin(parts, give), elem),
+            .out_bytes = ddp_parts_count(parts, give) * elem,
+            .src = before,
+            .in = ddp_at(data, ddp_parts_begin(parts, take), elem),
+            .in_bytes = ddp_parts_count(parts, take) * elem,
+        };
+        DDP_TRY(ddp_p2p_exchange(comm, &move, err));
+    }
+    return 0;
+}
+
+void ddp_ring_sum_count(const struct ddp_parts *parts, size_t elem, int r, struct ddp_p2p_count *c)
+{
+    for (int step = 0; step < parts->parts - 1; step++)
+        ddp_count_pieces(
+            c, elem * ddp_parts_count(parts, ddp_ring_part_summed(r, step, parts->parts)));
+}
+
+void ddp_ring_copy_count(const struct ddp_parts *parts, size_t elem, int r, struct ddp_p2p_count *c)
+{
+    for (int step = 0; step < parts->parts - 1; step++)
+        ddp_count_message(
+            c, elem * ddp_parts_count(parts, ddp_ring_part_copied(r, step, parts->parts)));
+}

@@ -1,0 +1,37 @@
+#include "coll/coll_wide.h"
+
+#include <assert.h>
+#include <stdint.h>
+
+void ddp_widen(void *dst, const void *src, size_t count, enum ddp_dtype dtype)
+{
+    assert(dtype == DDP_I32 || dtype == DDP_U8);
+    if (dtype == DDP_I32) {
+        double *restrict to = dst;
+        const int32_t *restrict from = src;
+        for (size_t i = 0; i < count; i++)
+            to[i] = from[i];
+    } else {
+        int32_t *restrict to = dst;
+        const uint8_t *restrict from = src;
+        for (size_t i = 0; i < count; i++)
+            to[i] = from[i];
+    }
+}
+
+/* An average of values of a type lies within the type, so the conversions are defined. */
+void ddp_narrow(void *dst, const void *src, size_t count, enum ddp_dtype dtype)
+{
+    assert(dtype == DDP_I32 || dtype == DDP_U8);
+    if (dtype == DDP_I32) {
+        int32_t *restrict to = dst;
+        const double *restrict from = src;
+        for (size_t i = 0; i < count; i++)
+            to[i] = (int32_t)from[i];
+    } else {
+        uint8_t *restrict to = dst;
+        const int32_t *restrict from = src;
+        for (size_t i = 0; i < count; i++)
+            to[i] = (uint8_t)from[i];
+    }
+}

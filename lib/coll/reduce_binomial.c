@@ -1,0 +1,123 @@
+/* Reduce "binomial": partial sums up a binomial tree.
+ *
+ * The tree is over ranks counted from the root (pattern.h). A rank combines its input with what its
+ * children send, the nearest child first, then sends the sum to its parent. Children lie above
+ * their parent, so partial sums are combined in the order root, root+1, ... around.
+ *
+ * Only the root holds a result. avg divides once, in the root's last combine. 16-bit floats are
+ * rounded once per combine, at most ceil(log2 n) times on the way of a value; a partial sum beyond
+ * the type's range is infinite even where the average would fit. Averages of integers are exact:
+ * they travel in a wider type (coll_wide.h). recv of the other ranks is not touched.
+ *
+ * Cost, S bytes, n ranks, S' = S but for averages of integers: ceil(log2 n) steps; every rank but
+ * the root sends S' once, in pieces of DDP_PIECE_BYTES. Memory, all ranks: n-1 times S' moves and
+ * is combined. */
+#include "coll/coll_p2p.h"
+#include "coll/coll_shm.h"
+
+static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                             struct ddp_err *err)
+{
+    (void)shape;
+    return ddp_coll_needs_p2p(comm, "binomial", err);
+}
+
+/* Landing places of a rank with children; then partial sums where recv cannot hold them. */
+static size_t landing_bytes_of(int v, int ranks, size_t bytes)
+{
+    return ddp_binomial_children(v, ranks) != 0 ? ddp_p2p_landing_bytes(bytes) : 0;
+}
+
+static size_t binomial_scratch_bytes(const struct ddp_comm *comm,
+                                     const struct ddp_coll_shape *shape)
+{
+    const int v = ddp_virtual_rank(comm->rank, shape->root, comm->size);
+    const bool wide = ddp_is_wide(shape->dtype, shape->op);
+    const size_t bytes = shape->count * ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const bool leaf = ddp_binomial_children(v, comm->size) == 0;
+
+    if (comm->size == 1)
+        return 0;
+    return landing_bytes_of(v, comm->size, bytes) + (wide || (v != 0 && !leaf) ? bytes : 0);
+}
+
+/* The children's partial sums with own, into sum. *own: of this rank; then sum. */
+static int combine_children(struct ddp_comm *comm, const struct ddp_coll_args *args, int v,
+                            const void **own, void *sum, void *landing, struct ddp_err *err)
+{
+    const int n = comm->size, children = ddp_binomial_children(v, n);
+
+    for (int k = 0; k < children; k++) {
+        const bool complete = v == 0 && k == children - 1;
+        const struct ddp_p2p_combine c = {
+            .src = ddp_real_rank(v + (1 << k), args->root, n),
+            .in_count = args->count,
+            .own = *own,
+            .sum = sum,
+            .own_first = true,
+            .dtype = ddp_wide_dtype(args->dtype, args->op),
+            .op = args->op,
+            .divisor = complete ? ddp_coll_divisor(comm, args->op) : 1,
+            .landing = landing,
+        };
+        DDP_TRY(ddp_p2p_combine(comm, &c, err));
+        *own = sum;
+    }
+    return 0;
+}
+
+static int binomial_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                        struct ddp_err *err)
+{
+    const int n = comm->size, v = ddp_virtual_rank(comm->rank, args->root, n);
+    const bool wide = ddp_is_wide(args->dtype, args->op);
+    const enum ddp_dtype travels = ddp_wide_dtype(args->dtype, args->op);
+    const void *own = args->send;
+
+    if (n == 1 || args->count == 0) {
+        ddp_coll_copy(comm, args->recv, args->send, args->count * ddp_dtype_size(args->dtype));
+        return 0;
+    }
+    void *spare = ddp_at(scratch, landing_bytes_of(v, n, args->count * ddp_dtype_size(travels)), 1);
+    void *sum = v == 0 && !wide ? args->recv : spare;
+    if (wide) {
+        ddp_widen(spare, args->send, args->count, args->dtype);
+        own = spare;
+    }
+    DDP_TRY(combine_children(comm, args, v, &own, sum, scratch, err));
+    if (v != 0)
+        return ddp_p2p_send_pieces(comm, ddp_real_rank(ddp_binomial_parent(v), args->root, n), own,
+                                   args->count, travels, err);
+    if (wide)
+        ddp_narrow(args->recv, sum, args->count, args->dtype);
+    return 0;
+}
+
+static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+{
+    const size_t wide_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const double bytes = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
+    const double wide_bytes = (double)shape->count * (double)wide_elem;
+    struct ddp_p2p_count c = {0, 0};
+
+    *cost = (struct ddp_coll_cost){.modelled = true, .steps = ddp_rounds(ranks)};
+    if (ranks == 1) {
+        cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * bytes;
+        return;
+    }
+    ddp_count_pieces(&c, shape->count * wide_elem);
+    ddp_cost_rank(cost, &c);
+    cost->memory_bytes = (ranks - 1) * (DDP_COST_MOVE + DDP_COST_COMBINE) * wide_bytes;
+    if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens, the root narrows */
+        cost->memory_bytes += (ranks + 1) * (bytes + wide_bytes);
+}
+
+const struct ddp_coll_alg ddp_alg_reduce_binomial = {
+    .name = "binomial",
+    .coll = DDP_REDUCE,
+    .summary = "messages up a binomial tree: log2(n) steps",
+    .supports = binomial_supports,
+    .scratch_bytes = binomial_scratch_bytes,
+    .run = binomial_run,
+    .cost = binomial_cost,
+};

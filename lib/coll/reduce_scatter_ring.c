@@ -1,0 +1,105 @@
+/* Reduce-scatter "ring": every part travels through all ranks and is combined on its way.
+ *
+ * n-1 steps (coll_ring.h); rank r ends with part r, which goes to recv. The other parts of send are
+ * not touched, in place neither: partial sums lie in scratch, in two places in turn.
+ *
+ * Order, rounding and averages as in allreduce_ring.c: r+1, r+2, ..., r for the part of rank r;
+ * 16-bit floats are rounded n-1 times; averages of integers travel in a wider type and are exact.
+ *
+ * Cost, parts of S bytes, n ranks, S' = S but for averages of integers: n-1 steps; a rank sends
+ * (n-1) S', each part in pieces of DDP_PIECE_BYTES. Memory, all ranks: every byte of n S' moves and
+ * is combined n-1 times. */
+#include "coll/coll_ring.h"
+#include "coll/coll_shm.h"
+
+static int ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                         struct ddp_err *err)
+{
+    (void)shape;
+    return ddp_coll_needs_p2p(comm, "ring", err);
+}
+
+/* What lies where in scratch: landing places, then either two parts of partial sums, or for
+ * averages of integers all of send, widened. */
+struct ring_layout {
+    size_t part, landing, bytes;
+};
+
+static struct ring_layout ring_layout_of(int ranks, size_t count, enum ddp_dtype dtype,
+                                         enum ddp_op op)
+{
+    const size_t part = count * ddp_dtype_size(ddp_wide_dtype(dtype, op));
+    const size_t parts = ddp_is_wide(dtype, op) ? (size_t)ranks : ranks > 2 ? 2 : 0;
+    struct ring_layout layout = {.part = ddp_round_to_line(part),
+                                 .landing = ddp_p2p_landing_bytes(part)};
+    layout.bytes = ranks == 1 ? 0 : layout.landing + parts * layout.part;
+    return layout;
+}
+
+static size_t ring_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
+{
+    return ring_layout_of(comm->size, shape->count, shape->dtype, shape->op).bytes;
+}
+
+static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                    struct ddp_err *err)
+{
+    const bool wide = ddp_is_wide(args->dtype, args->op);
+    const size_t n = (size_t)comm->size, elem = ddp_dtype_size(args->dtype);
+    const struct ring_layout layout =
+        ring_layout_of(comm->size, args->count, args->dtype, args->op);
+
+    if (comm->size == 1 || args->count == 0) {
+        ddp_coll_copy(comm, args->recv, args->send, args->count * elem);
+        return 0;
+    }
+    struct ddp_ring_sum ring = {
+        .parts = {.count = n * args->count, .parts = comm->size},
+        .dtype = ddp_wide_dtype(args->dtype, args->op),
+        .op = args->op,
+        .divisor = ddp_coll_divisor(comm, args->op),
+        .input = args->send,
+        .result = args->recv,
+        .spare = {ddp_at(scratch, layout.landing, 1),
+                  ddp_at(scratch, layout.landing + layout.part, 1)},
+        .landing = scratch,
+    };
+    if (!wide)
+        return ddp_ring_sum(comm, &ring, err);
+    ring.whole = ddp_at(scratch, layout.landing, 1);
+    ring.input = ring.whole;
+    ring.result = ddp_at(ring.whole, (size_t)comm->rank * args->count, ddp_dtype_size(ring.dtype));
+    ddp_widen(ring.whole, args->send, n * args->count, args->dtype);
+    DDP_TRY(ddp_ring_sum(comm, &ring, err));
+    ddp_narrow(args->recv, ring.result, args->count, args->dtype);
+    return 0;
+}
+
+static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+{
+    const double part = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
+    const size_t wide_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const double wide_part = (double)shape->count * (double)wide_elem;
+    const struct ddp_parts parts = {.count = (size_t)ranks * shape->count, .parts = ranks};
+    struct ddp_p2p_count c = {0, 0};
+
+    *cost = (struct ddp_coll_cost){.modelled = true, .steps = ranks - 1};
+    ddp_ring_sum_count(&parts, wide_elem, 0, &c); /* all ranks alike: parts are equal */
+    ddp_cost_rank(cost, &c);
+    cost->memory_bytes =
+        (double)ranks * (ranks - 1) * (DDP_COST_MOVE + DDP_COST_COMBINE) * wide_part;
+    if (ranks == 1)
+        cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * part;
+    else if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens all, narrows its part */
+        cost->memory_bytes += (double)ranks * (ranks + 1) * (part + wide_part);
+}
+
+const struct ddp_coll_alg ddp_alg_reduce_scatter_ring = {
+    .name = "ring",
+    .coll = DDP_REDUCE_SCATTER,
+    .summary = "messages around a ring: least bytes, n-1 steps",
+    .supports = ring_supports,
+    .scratch_bytes = ring_scratch_bytes,
+    .run = ring_run,
+    .cost = ring_cost,
+};

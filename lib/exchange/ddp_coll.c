@@ -1,0 +1,204 @@
+/* all_reduce, reduce, bcast: lists of arrays, packed or one by one.
+ *
+ * A *run* is what one collective takes: a single array, or all arrays of one dtype. It is reduced
+ * where it lies when its arrays follow each other in memory, in the same place on all ranks or in
+ * private memory on all; else it is packed into the group's stage, and unpacked. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "comm/comm.h"
+#include "exchange/bucket.h"
+#include "exchange/ddp_impl.h"
+
+int ddp_coll_once(struct ddp_group *group, const struct ddp_coll_args *args, struct ddp_err *err)
+{
+    struct ddp_coll_plan plan;
+    int rc = ddp_coll_plan_init(&plan, group->comm, NULL, args, err);
+    /* That no algorithm fits is so on all ranks. */
+    if (rc == DDP_EUNAVAIL)
+        return rc;
+    if (rc == 0) {
+        rc = ddp_coll_run(group->comm, &plan, err);
+        ddp_coll_plan_release(&plan);
+    }
+    /* "On all ranks or on none": the others must not go on. */
+    if (rc != 0)
+        ddp_comm_abort(group->comm, rc);
+    return rc;
+}
+
+/* One call: what to do with each run. root: of the group; for all-reduce nobody's. */
+struct task {
+    struct ddp_group *group;
+    const struct ddp_array *arrays;
+    int n;
+    struct ddp_coll_args args; /* coll, op, root */
+    bool same_place;
+};
+
+/* Does this rank's data go into the collective; does it come out of it? */
+static bool gives(const struct task *task)
+{
+    return task->args.coll != DDP_BROADCAST || task->group->comm->rank == task->args.root;
+}
+
+static bool takes(const struct task *task)
+{
+    switch (task->args.coll) {
+    case DDP_BROADCAST:
+        return task->group->comm->rank != task->args.root;
+    case DDP_REDUCE:
+        return task->group->comm->rank == task->args.root;
+    default:
+        return true;
+    }
+}
+
+/* The run that begins at arrays[first]: those of its dtype before arrays[end]. */
+struct run {
+    int first, end;
+    enum ddp_dtype dtype;
+    size_t elem;
+};
+
+/* Is arrays[i] of the run, and not empty? */
+static bool in_run(const struct task *task, const struct run *run, int i)
+{
+    return task->arrays[i].dtype == run->dtype && task->arrays[i].count > 0;
+}
+
+/* Copies the arrays of a run into the stage, or back. */
+static void copy_run(const struct task *task, const struct run *run, bool back)
+{
+    const struct ddp_device *device = task->group->comm->device;
+    unsigned char *at = task->group->stage.data;
+    for (int i = run->first; i < run->end; i++) {
+        const size_t bytes = task->arrays[i].count * run->elem;
+        if (!in_run(task, run, i))
+            continue;
+        if (back)
+            device->copy(task->arrays[i].data, at, bytes);
+        else
+            device->copy(at, task->arrays[i].data, bytes);
+        at += bytes;
+    }
+}
+
+/* Elements of a run; *start: where it begins when it lies in one piece, else NULL. */
+static size_t measure_run(const struct task *task, const struct run *run, void **start)
+{
+    const unsigned char *end = NULL;
+    size_t count = 0;
+    bool adjacent = true;
+    *start = NULL;
+    for (int i = run->first; i < run->end; i++) {
+        const struct ddp_array *array = &task->arrays[i];
+        if (!in_run(task, run, i))
+            continue;
+        if (count == 0)
+            *start = array->data;
+        else
+            adjacent = adjacent && end == array->data;
+        count += array->count;
+        end = (const unsigned char *)array->data + array->count * run->elem;
+    }
+    if (!adjacent)
+        *start = NULL;
+    return count;
+}
+
+static int do_run(const struct task *task, const struct run *run, struct ddp_err *err)
+{
+    void *start;
+    const size_t count = measure_run(task, run, &start);
+    const bool packed = start == NULL || !task->same_place;
+    if (count == 0)
+        return 0;
+    if (packed) {
+        DDP_TRY(ddp_stage_reserve(task->group, count * run->elem, err));
+        start = task->group->stage.data;
+        if (gives(task))
+            copy_run(task, run, false);
+    }
+    struct ddp_coll_args args = task->args;
+    args.send = start;
+    args.recv = start;
+    args.count = count;
+    args.dtype = run->dtype;
+    DDP_TRY(ddp_coll_once(task->group, &args, err));
+    if (packed && takes(task))
+        copy_run(task, run, true);
+    return 0;
+}
+
+static int do_all(const struct task *task, bool each, struct ddp_err *err)
+{
+    bool seen[DDP_DTYPE_COUNT] = {false};
+    for (int i = 0; i < task->n; i++) {
+        const enum ddp_dtype dtype = task->arrays[i].dtype;
+        const struct run run = {.first = i,
+                                .end = each ? i + 1 : task->n,
+                                .dtype = dtype,
+                                .elem = ddp_dtype_size(dtype)};
+        if (!each && seen[dtype])
+            continue;
+        seen[dtype] = true;
+        DDP_TRY(do_run(task, &run, err));
+    }
+    return 0;
+}
+
+static int check_call(const struct ddp_group *group, enum ddp_note_kind kind,
+                      const struct ddp_array *arrays, int n, int root, const struct ddp_call *call,
+                      struct ddp_err *err)
+{
+    if (root < 0 || root >= group->n)
+        return ddp_fail(err, DDP_EUSAGE, "%s %d: group '%s' has ranks 0 to %d",
+                        kind == DDP_NOTE_BCAST ? "src" : "dst", root, group->name, group->n - 1);
+    if (kind == DDP_NOTE_BCAST && call->division)
+        return ddp_fail(err, DDP_EUSAGE, "bcast with division: nothing is summed");
+    return ddp_check_arrays(arrays, n, err);
+}
+
+int ddp_coll_list(struct ddp *d, enum ddp_note_kind kind, const struct ddp_array *arrays, int n,
+                  int root, const struct ddp_call *call, struct ddp_err *err)
+{
+    static const struct ddp_call defaults = {0};
+    struct task task = {.arrays = arrays, .n = n};
+    if (call == NULL)
+        call = &defaults;
+    DDP_TRY(ddp_group_enter(d, call->group, &task.group, err));
+    struct ddp_note note = {.kind = kind};
+    note.code = check_call(task.group, kind, arrays, n, root, call, err);
+    if (note.code == 0) {
+        const uint64_t options =
+            (uint64_t)root << 2 | (uint64_t)call->division << 1 | (uint64_t)call->each;
+        note.what = ddp_digest_arrays(ddp_digest(0, options), arrays, n);
+        note.place = ddp_digest_place(task.group, 0, arrays, n);
+    }
+    DDP_TRY(ddp_agree(task.group, &note, &task.same_place, err));
+    task.args.coll = kind == DDP_NOTE_BCAST    ? DDP_BROADCAST
+                     : kind == DDP_NOTE_REDUCE ? DDP_REDUCE
+                                               : DDP_ALLREDUCE;
+    task.args.op = call->division ? DDP_AVG : DDP_SUM;
+    task.args.root = root;
+    return do_all(&task, call->each, err);
+}
+
+int ddp_all_reduce(struct ddp *d, const struct ddp_array *arrays, int n,
+                   const struct ddp_call *call, struct ddp_err *err)
+{
+    return ddp_coll_list(d, DDP_NOTE_ALL_REDUCE, arrays, n, 0, call, err);
+}
+
+int ddp_reduce(struct ddp *d, const struct ddp_array *arrays, int n, int dst,
+               const struct ddp_call *call, struct ddp_err *err)
+{
+    return ddp_coll_list(d, DDP_NOTE_REDUCE, arrays, n, dst, call, err);
+}
+
+int ddp_bcast(struct ddp *d, const struct ddp_array *arrays, int n, int src,
+              const struct ddp_call *call, struct ddp_err *err)
+{
+    return ddp_coll_list(d, DDP_NOTE_BCAST, arrays, n, src, call, err);
+}

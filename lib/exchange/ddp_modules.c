@@ -1,0 +1,48 @@
+/* Where backend modules lie: beside the library (or the program it is linked into), as a build tree
+ * has them, or below it in ddpbench/ or ../lib/ddpbench/, as `make install` lays them out. */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/conf.h"
+#include "base/mem.h"
+#include "exchange/ddp_impl.h"
+
+static bool has_module(const char *dir)
+{
+    bool found = false;
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d != NULL && !found && (e = readdir(d)) != NULL;)
+        found = strncmp(e->d_name, "ddpbench-mpi-", 13) == 0;
+    if (d != NULL)
+        closedir(d);
+    return found;
+}
+
+void ddp_modules_find(const char *given, char *out, size_t out_bytes)
+{
+    static const char *const below[] = {"", "/ddpbench", "/../lib/ddpbench"};
+    Dl_info self = {0};
+    char dir[4200];
+    if (dladdr((const void *)(uintptr_t)ddp_modules_find, &self) == 0 || self.dli_fname == NULL)
+        self.dli_fname = "./libddp.so";
+    /* Fails for a program, whose symbols are visible, or not, by how it was linked. */
+    (void)dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL);
+
+    if (given == NULL)
+        given = ddp_conf_get(DDP_CONF_MODULE_DIR);
+    if (given != NULL) {
+        snprintf(out, out_bytes, "%s", given);
+        return;
+    }
+    const char *slash = strrchr(self.dli_fname, '/');
+    snprintf(dir, sizeof dir, "%.*s", slash != NULL ? (int)(slash - self.dli_fname) : 1,
+             slash != NULL ? self.dli_fname : ".");
+    for (size_t i = 0; i < DDP_COUNT_OF(below); i++) {
+        snprintf(out, out_bytes, "%s%s", dir, below[i]);
+        if (has_module(out))
+            return;
+    }
+    snprintf(out, out_bytes, "%s", dir);
+}

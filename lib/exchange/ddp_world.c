@@ -1,0 +1,217 @@
+/* Worlds: which one this process may open, opening and closing it, and what it says of itself. */
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/conf.h"
+#include "base/mem.h"
+#include "comm/backend.h"
+#include "comm/launcher.h"
+#include "exchange/ddp_impl.h"
+
+#define TIMEOUT_S      60.0
+#define TIMEOUT_MAX_S  1e9 /* 31 years: still well inside 64 bits of ns */
+#define HEAP_BYTES     (UINT64_C(1) << 30)
+#define HEAP_BYTES_MAX (UINT64_C(1) << 46) /* half of what x86-64 can address */
+#define NS_PER_S       1e9
+
+/* "A rank has one world": of the process, or of a thread that ddp_run made a rank. The only mutable
+ * state outside of a context: what it guards (MPI, the launcher's variables) belongs to the process
+ * as well. */
+enum { PROCESS_FREE, PROCESS_TAKEN, PROCESS_SPENT };
+static _Atomic(int) process_slot;
+static _Thread_local bool thread_slot;
+
+int ddp_slot_take(enum ddp_slot slot, struct ddp_err *err)
+{
+    int found = PROCESS_FREE;
+    if (slot == DDP_SLOT_THREAD) {
+        thread_slot = true;
+        return 0;
+    }
+    if (!thread_slot && atomic_compare_exchange_strong(&process_slot, &found, PROCESS_TAKEN))
+        return 0;
+    if (found == PROCESS_SPENT)
+        return ddp_fail(err, DDP_EUSAGE, "this process had a world over MPI, which starts once");
+    ddp_fail(err, DDP_EUSAGE, "this rank has a world already");
+    return ddp_hint(err, "ddp_finalize comes before another ddp_init");
+}
+
+static void slot_leave(enum ddp_slot slot, int process_value)
+{
+    if (slot == DDP_SLOT_THREAD)
+        thread_slot = false;
+    if (slot == DDP_SLOT_PROCESS)
+        atomic_store(&process_slot, process_value);
+}
+
+void ddp_slot_free(enum ddp_slot slot)
+{
+    slot_leave(slot, PROCESS_FREE);
+}
+
+bool ddp_slot_is_taken(void)
+{
+    return thread_slot || atomic_load(&process_slot) == PROCESS_TAKEN;
+}
+
+int ddp_settings_fill(const struct ddp_init_options *options, struct ddp_settings *out,
+                      struct ddp_err *err)
+{
+    static const struct ddp_init_options defaults = {0};
+    memset(out, 0, sizeof *out);
+    out->options = options != NULL ? *options : defaults;
+    const double timeout_s = out->options.timeout_s;
+    if (isnan(timeout_s) || timeout_s < 0 || timeout_s > TIMEOUT_MAX_S)
+        return ddp_fail(err, DDP_EUSAGE, "timeout_s '%g' is not within 0..%g", timeout_s,
+                        TIMEOUT_MAX_S);
+    if (out->options.heap_bytes > HEAP_BYTES_MAX)
+        return ddp_fail(err, DDP_EUSAGE, "heap_bytes '%llu' are more than can be addressed",
+                        (unsigned long long)out->options.heap_bytes);
+    DDP_TRY(ddp_conf_check(err));
+    ddp_modules_find(out->options.module_dir, out->module_dir, sizeof out->module_dir);
+    enum ddp_simd level = ddp_cpu_best_simd();
+    const char *cap = ddp_conf_get(DDP_CONF_SIMD);
+    if (cap != NULL)
+        level = DDP_MIN(level, (enum ddp_simd)ddp_simd_parse(cap));
+    out->comm = (struct ddp_comm_options){
+        .timeout_ns = (int64_t)((timeout_s > 0 ? timeout_s : TIMEOUT_S) * NS_PER_S),
+        .heap_bytes = out->options.heap_bytes != 0 ? out->options.heap_bytes : HEAP_BYTES,
+        .device = ddp_device_cpu(level),
+        .module_dir = out->module_dir,
+        .threads = true,
+    };
+    if (out->comm.timeout_ns == 0)
+        out->comm.timeout_ns = 1;
+    return 0;
+}
+
+static void on_expire(void *arg, const char *story)
+{
+    const struct ddp *d = arg;
+    if (d->on_lost != NULL)
+        d->on_lost(d->on_lost_arg, story);
+}
+
+int ddp_open(const struct ddp_backend *backend, const struct ddp_place *place,
+             const struct ddp_settings *settings, enum ddp_slot slot, struct ddp **out,
+             struct ddp_err *err)
+{
+    DDP_TRY(ddp_slot_take(slot, err));
+    int rc = 0;
+    struct ddp *d = ddp_calloc(1, sizeof *d);
+    if (d == NULL) {
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory for a world");
+        goto err_slot;
+    }
+    d->slot = slot;
+    d->on_lost = settings->options.on_lost;
+    d->on_lost_arg = settings->options.on_lost_arg;
+    DDP_TRY_GOTO(ddp_comm_create(backend, place, &settings->comm, &d->comm, err), err_world);
+    if ((backend->caps & DDP_CAP_LAUNCHED) != 0)
+        DDP_TRY_GOTO(ddp_watchdog_start(d->comm->flight, settings->comm.timeout_ns, on_expire, d,
+                                        &d->watchdog, err),
+                     err_comm);
+    DDP_TRY_GOTO(ddp_group_add_world(d, err), err_comm);
+    ddp_flight_phase(d->comm->flight, "user code");
+    *out = d;
+    return 0;
+
+err_comm:
+    ddp_comm_abort(d->comm, rc);
+    ddp_watchdog_stop(d->watchdog);
+    ddp_comm_destroy(d->comm);
+err_world:
+    free(d);
+err_slot:
+    ddp_slot_free(slot);
+    return rc;
+}
+
+int ddp_init(const struct ddp_init_options *options, struct ddp **out, struct ddp_err *err)
+{
+    struct ddp_settings settings;
+    struct ddp_launcher launcher;
+    DDP_TRY(ddp_settings_fill(options, &settings, err));
+    DDP_TRY(ddp_launcher_detect(&launcher, err));
+    const bool launched = launcher.kind != DDP_LAUNCHER_NONE;
+    const char *name = settings.options.backend;
+    if (name == NULL)
+        name = launched ? "mpi" : "self";
+    const struct ddp_backend *backend = ddp_backend_find(name);
+    if (backend == NULL || (backend->caps & (DDP_CAP_LAUNCHED | DDP_CAP_SELF)) == 0) {
+        ddp_fail(err, DDP_EUSAGE, "backend '%s' opens no world here; legal: mpi, self", name);
+        return ddp_hint(err, "ddp_run starts ranks of this machine, over shared memory");
+    }
+    if ((backend->caps & DDP_CAP_SELF) != 0 && launcher.place.size > 1)
+        return ddp_fail(err, DDP_EMISMATCH,
+                        "%s started %d processes, but backend '%s' would make %d worlds of them",
+                        launcher.name, launcher.place.size, name, launcher.place.size);
+    if ((backend->caps & DDP_CAP_SELF) != 0)
+        launcher.place = (struct ddp_place){.size = 1, .local_size = 1, .segment_fd = -1};
+    DDP_TRY(backend->probe(settings.module_dir, err));
+    return ddp_open(backend, &launcher.place, &settings, DDP_SLOT_PROCESS, out, err);
+}
+
+void ddp_finalize(struct ddp *d)
+{
+    if (d == NULL)
+        return;
+    const bool mpi = (d->comm->backend->caps & DDP_CAP_LAUNCHED) != 0;
+    while (d->bucketers != NULL)
+        ddp_bucketer_destroy(d->bucketers);
+    ddp_clear_parameters(d);
+    ddp_group_release_all(d);
+    ddp_watchdog_stop(d->watchdog);
+    ddp_comm_destroy(d->comm);
+    slot_leave(d->slot, mpi ? PROCESS_SPENT : PROCESS_FREE);
+    free(d);
+}
+
+int ddp_rank(const struct ddp *d)
+{
+    return d->comm->rank;
+}
+
+int ddp_size(const struct ddp *d)
+{
+    return d->comm->size;
+}
+
+int ddp_local_rank(const struct ddp *d)
+{
+    return d->comm->place.local_rank;
+}
+
+const char *ddp_name(const struct ddp *d)
+{
+    return d->comm->backend->name;
+}
+
+void ddp_abort(struct ddp *d, int code)
+{
+    d->aborted = true;
+    ddp_comm_abort(d->comm, code < 0 ? code : DDP_ELOST);
+}
+
+int ddp_barrier(struct ddp *d, struct ddp_group *group, struct ddp_err *err)
+{
+    const struct ddp_note note = {.kind = DDP_NOTE_BARRIER};
+    DDP_TRY(ddp_group_enter(d, group, &group, err));
+    return ddp_agree(group, &note, NULL, err);
+}
+
+int ddp_alloc(struct ddp *d, size_t bytes, void **out, struct ddp_err *err)
+{
+    const struct ddp_note note = {.kind = DDP_NOTE_ALLOC, .what = bytes};
+    struct ddp_group *world;
+    DDP_TRY(ddp_group_enter(d, NULL, &world, err));
+    DDP_TRY(ddp_agree(world, &note, NULL, err));
+    return ddp_comm_alloc(d->comm, bytes, out, err);
+}
+
+void ddp_free(struct ddp *d, void *ptr)
+{
+    ddp_comm_free(d->comm, ptr);
+}

@@ -1,0 +1,223 @@
+#!/usr/bin/env bats
+# The commands that need no ranks: help, explain, list, doctor, completion.
+# shellcheck disable=SC2154 # stderr is set by run --separate-stderr
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    ddpbench=${DDPBENCH:-$root/build/ddpbench}
+    python=${PYTHON:-/usr/bin/python3}
+    cd "$BATS_TEST_TMPDIR" || return
+    commands=$(sed -n 's/^DDP_COMMAND(\(.*\))/\1/p' "$root/cmd/command_list.h")
+}
+
+# The names of a list header: symbols_of coll/coll_list.h COLL
+symbols_of() {
+    sed -n "s/^DDP_$2(\([a-z0-9_]*\).*/\1/p" "$root/lib/$1"
+}
+
+@test "help names every command, and each one's help its options, within 80 columns" {
+    "$ddpbench" help >help.txt
+    for command in $commands; do
+        grep -q "^  ${command//_/-} " help.txt
+        "$ddpbench" "${command//_/-}" -h >"$command.txt"
+        grep -q '^  -h, --help' "$command.txt"
+        "$ddpbench" help "${command//_/-}" | diff - "$command.txt"
+    done
+    "$ddpbench" help environment >environment.txt
+    "$ddpbench" help units >units.txt
+    "$ddpbench" help exit-codes >exit-codes.txt
+    # A summary may be longer than a line only where it is data: not in help.
+    run grep -nE '^.{86,}' ./*.txt
+    [ -z "$output" ] || { echo "$output"; false; }
+}
+
+@test "help environment has every variable of the table" {
+    "$ddpbench" help environment >text
+    for variable in $(grep -o '"DDPBENCH_[A-Z_]*"' "$root/lib/base/conf.c" | tr -d '"'); do
+        [ "$variable" = DDPBENCH_ ] || grep -q "$variable" text
+    done
+}
+
+@test "help: one topic" {
+    run -64 --separate-stderr "$ddpbench" help list doctor
+    [[ $stderr == *doctor* ]]
+    run -64 --separate-stderr "$ddpbench" help --man list
+    run -64 --separate-stderr "$ddpbench" help evnironment
+    [[ $stderr == *"did you mean 'environment'?"* ]]
+}
+
+@test "every exit code of err.h is in help, and none that is not" {
+    "$ddpbench" help exit-codes | grep -oE '^ *[0-9]+ ' | tr -d ' ' >said
+    { echo 0; grep -oE '^ *DDP_E[A-Z]+ = -[0-9]+' "$root/lib/base/err.h" | sed 's/.*-//'; } >codes
+    diff <(sort -n codes) said
+    "$ddpbench" explain exit-codes | diff - <("$ddpbench" help exit-codes)
+}
+
+@test "the man page: no complaint of mandoc, every command, option, variable and exit code" {
+    "$ddpbench" help --man >page.1
+    if command -v mandoc >/dev/null; then
+        # The date is empty on purpose: a build prints the same page every day.
+        run bash -c "mandoc -T lint page.1 | grep -v 'missing date'"
+        [ -z "$output" ] || { echo "$output"; false; }
+        mandoc -T ascii page.1 >raw.txt
+    else
+        man -l page.1 >raw.txt
+    fi
+    sed 's/.\x08//g' raw.txt >page.txt
+    for command in $commands; do grep -q "^   ${command//_/-}$" page.txt; done
+    for word in --size --seed --epochs "-h," DDPBENCH_SIMD NO_COLOR 128+n mpiexec; do
+        grep -qe "$word" page.txt
+    done
+}
+
+@test "explain busbw: the factors are those of nccl-tests, the example is right" {
+    "$ddpbench" explain busbw >text
+    grep -qE '^allreduce +1\.000 +1\.500 +1\.750$' text
+    grep -qE '^all-gather +0\.500 +0\.750 +0\.875$' text
+    grep -qE '^broadcast +1\.000 +1\.000 +1\.000$' text
+    grep -q '= 5.37 GB/s' text
+    grep -q '= 8.05 GB/s' text # 67108864 / 0.0125 * 1.5 = 8.053e9
+    run grep -nE '^.{86,}' text
+    [ -z "$output" ]
+}
+
+@test "explain: every topic it names exists; none, two, or an unknown one is an error that lists them" {
+    run -64 --separate-stderr "$ddpbench" explain
+    [ -z "$output" ]
+    topics=$(sed -n 's/.*legal: //p' <<<"$stderr" | tr -d ,)
+    [ -n "$topics" ]
+    for topic in $topics; do "$ddpbench" explain "$topic" >/dev/null; done
+    run -64 --separate-stderr "$ddpbench" explain busbw algbw
+    run -64 --separate-stderr "$ddpbench" explain busbv
+    [[ $stderr == *"did you mean 'busbw'?"* && $stderr == *exit-codes* ]]
+}
+
+@test "list has every line of every registry" {
+    "$ddpbench" list >text
+    for name in $(symbols_of comm/backend_list.h BACKEND); do grep -qE "^backend +$name " text; done
+    for name in $(symbols_of report/report_list.h REPORTER); do grep -qE "^reporter +$name " text; done
+    for name in $(symbols_of model/model_list.h MODEL); do grep -qE "^model +${name//_/-} " text; done
+    for name in $(symbols_of model/dataset_list.h DATASET); do grep -qE "^dataset +${name//_/-} " text; done
+    for name in $(symbols_of exchange/sync_list.h SYNC); do grep -qE "^sync +$name" text; done
+    for name in $(symbols_of device/device_list.h DEVICE); do grep -qE "^device +$name " text; done
+    for name in $(symbols_of coll/coll_list.h COLL); do
+        grep -qE "^algorithm +${name%%_*}/${name#*_} " text
+    done
+}
+
+@test "list: kinds, plurals, and JSON that agrees with the text" {
+    "$ddpbench" list models syncs >text
+    run cut -d' ' -f1 text
+    [[ $output == *model* && $output == *sync* && $output != *backend* ]]
+    run -64 --separate-stderr "$ddpbench" list modles
+    [[ $stderr == *"did you mean 'model'?"* ]]
+    "$ddpbench" list --json >list.json
+    "$ddpbench" list | tail -n +2 >text
+    "$python" - <<'PY'
+import json
+items = json.load(open("list.json"))
+lines = open("text").read().splitlines()
+assert len(items) == len(lines) > 10
+for item, line in zip(items, lines):
+    assert set(item) == {"kind", "name", "usable", "reason", "summary"}, item
+    assert line.split()[:3] == [item["kind"], item["name"], "yes" if item["usable"] else "no"], line
+    assert (item["reason"] is None) == item["usable"]
+PY
+}
+
+@test "list: a SIMD level that DDPBENCH_SIMD excludes is not usable" {
+    DDPBENCH_SIMD=scalar "$ddpbench" list simd >text
+    grep -qE '^simd +scalar +yes' text
+    grep -qE '^simd +avx2 +no' text
+}
+
+@test "doctor: worst first, exit 0 without a FAIL" {
+    "$ddpbench" doctor >text
+    cut -c1-4 text >verdicts
+    run grep -vxE 'FAIL|WARN|OK  ' verdicts
+    [ -z "$output" ]
+    sed 's/FAIL/1/; s/WARN/2/; s/OK/3/' verdicts >order
+    sort -c order
+    for subject in launcher cores memory 'shared memory' /dev/shm load BLAS data; do
+        grep -q "  $subject" text
+    done
+}
+
+@test "doctor --json says the same" {
+    "$ddpbench" doctor --json >doctor.json
+    "$python" - <<'PY'
+import json
+doc = json.load(open("doctor.json"))
+verdicts = [f["verdict"] for f in doc["findings"]]
+assert verdicts == sorted(verdicts, key=["FAIL", "WARN", "OK"].index) and len(verdicts) > 8
+assert doc["failures"] == verdicts.count("FAIL") == 0
+assert doc["warnings"] == verdicts.count("WARN")
+PY
+}
+
+@test "doctor: under mpiexec without a module for it: FAIL, 69, and what to install" {
+    export OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=2
+    export DDPBENCH_MODULE_DIR=$PWD
+    run -69 --separate-stderr "$ddpbench" doctor
+    [[ ${lines[0]} == FAIL*"backend mpi"*libopenmpi-dev* ]]
+    [[ $output == *"rank 0 of 2"* ]]
+    run -69 --separate-stderr "$ddpbench" doctor --json
+    "$python" -c 'import json,sys; assert json.load(sys.stdin)["failures"] == 1' <<<"$output"
+}
+
+@test "doctor: what the environment says cannot drive the terminal" {
+    DDPBENCH_DATA_DIR=$'/no\033[2Jsuch' run --separate-stderr "$ddpbench" doctor
+    [[ $output == *'/no?[2Jsuch'* ]]
+    [[ $output != *$'\033'* ]]
+}
+
+@test "doctor looks where DDPBENCH_MODULE_DIR points" {
+    export DDPBENCH_MODULE_DIR=$PWD
+    if command -v mpiexec.mpich; then
+        "$ddpbench" doctor | grep -q '^WARN  MPICH: installed, but its module is not'
+    fi
+    touch ddpbench-mpi-mpich.so
+    run "$ddpbench" doctor
+    [[ $output != *"MPICH: installed, but"* ]]
+}
+
+# complete_bash WORD...: what bash offers for the last word.
+complete_bash() {
+    "$ddpbench" completion bash >completion.bash
+    bash -c '. ./completion.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ddpbench
+        printf "%s\n" "${COMPREPLY[@]}"' - "$@"
+}
+
+@test "completion: bash offers commands, options, words and operands" {
+    [ "$(complete_bash ddpbench allr)" = allreduce ]
+    [ "$(complete_bash ddpbench allreduce --max-b)" = --max-bytes ]
+    [ "$(complete_bash ddpbench all_reduce --max-b)" = --max-bytes ]
+    [ "$(complete_bash ddpbench allreduce --dtype bf)" = bf16 ]
+    [ "$(complete_bash ddpbench train --epochs 3 --momen)" = --momentum ]
+    [ "$(complete_bash ddpbench explain bus)" = busbw ]
+    [ "$(complete_bash ddpbench help env)" = environment ]
+    [ "$(complete_bash ddpbench completion z)" = zsh ]
+    [ -z "$(complete_bash ddpbench nonsense --x)" ]
+}
+
+@test "completion: zsh and fish parse where they are installed, and name every option" {
+    "$ddpbench" completion zsh >_ddpbench
+    "$ddpbench" completion fish >ddpbench.fish
+    # Quotes are balanced: after removing the escaped ones each line of fish has pairs.
+    run bash -c "sed \"s/'\\\\\\\\''//g\" ddpbench.fish | awk -F\"'\" 'NF % 2 == 0'"
+    [ -z "$output" ] || { echo "$output"; false; }
+    if command -v zsh >/dev/null; then zsh -n _ddpbench; fi
+    if command -v fish >/dev/null; then fish -n ddpbench.fish; fi
+    for option in $("$ddpbench" train -h | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | sed 's/.*--//'); do
+        grep -q -- "-l $option " ddpbench.fish
+        grep -q -- "'--$option:" _ddpbench
+    done
+}
+
+@test "completion without a shell, or with two, is an error" {
+    run -64 --separate-stderr "$ddpbench" completion
+    [[ $stderr == *"bash, zsh, fish"* ]]
+    run -64 --separate-stderr "$ddpbench" completion bash zsh
+    run -64 --separate-stderr "$ddpbench" completion tcsh
+}

@@ -1,0 +1,173 @@
+#!/usr/bin/env bats
+# `ddpbench train`: it learns, the same command gives the same losses, and bad data is refused with
+# the right code before anything runs.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    ddpbench=${DDPBENCH:-$root/build/ddpbench}
+    python=${PYTHON:-/usr/bin/python3}
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# A folder of IDX files, 200 + 50 images of 28 x 28, gzipped or (plain) not.
+images() {
+    mkdir -p images
+    "$python" - "${1:-gz}" <<'PY'
+import gzip, random, struct, sys
+random.seed(1)
+def put(name, data):
+    if sys.argv[1] == "plain":
+        open(f"images/{name}", "wb").write(data)
+    else:
+        gzip.open(f"images/{name}.gz", "wb").write(data)
+for name, n in ("train", 200), ("t10k", 50):
+    put(f"{name}-images-idx3-ubyte", struct.pack(">IIII", 2051, n, 28, 28) + random.randbytes(n * 784))
+    put(f"{name}-labels-idx1-ubyte", struct.pack(">II", 2049, n) + bytes(i % 10 for i in range(n)))
+PY
+}
+
+# Losses, accuracies and bytes of every epoch of a run; times left out.
+results() {
+    "$python" -c '
+import json, sys
+keys = "train_loss", "train_accuracy", "eval_loss", "eval_accuracy", "wire_bytes_per_rank"
+for t in json.load(open(sys.argv[1]))["train"]:
+    for e in t["epochs"]:
+        print(*(repr(e[k]) for k in keys))' "$1"
+}
+
+# train NAME OPTION...: a run on images/, its document in NAME.json.
+train() {
+    local name=$1
+    shift
+    "$ddpbench" train --data images --epochs 2 --batch 16 --ranks 2 --json "$name.json" "$@" \
+        >"$name.table" 2>"$name.err" || { cat "$name.err"; return 1; }
+}
+
+refused() {
+    local code=$1 text=$2
+    shift 2
+    run --separate-stderr timeout 60 "$ddpbench" train --epochs 1 "$@"
+    if [ "$status" != "$code" ] || [[ $stderr != *"ddpbench: error:"*"$text"* ]]; then
+        echo "train $*: exit $status, not $code with '$text'; stdout: $output; stderr: $stderr"
+        return 1
+    fi
+}
+
+@test "Fashion-MNIST: 60 steps teach it most of the classes" {
+    [ -d /usr/share/datasets/fashion-mnist ] || skip "dataset-fashion-mnist is not installed"
+    "$ddpbench" train --ranks 2 --max-steps 60 --lr 0.02 --json run.json >table
+    "$python" -c '
+import json
+e = json.load(open("run.json"))["train"][0]["epochs"][0]
+assert e["eval_accuracy"] > 0.6, e
+assert e["images_per_second"] > 0 and e["exchange_seconds"] > 0, e'
+}
+
+@test "the same command twice: the same losses, bit for bit; another seed: others" {
+    images
+    train a
+    train b
+    train c --seed 2
+    [ "$(results a.json)" = "$(results b.json)" ]
+    [ "$(results a.json)" != "$(results c.json)" ]
+    [ "$(results a.json | wc -l)" = 2 ]
+}
+
+@test "buckets, threads and plain files change nothing in the result" {
+    images
+    train a
+    train buckets --bucket-bytes 4K --check-replicas step
+    train threads --launch threads
+    rm -r images
+    images plain
+    train plain
+    for other in buckets threads plain; do
+        [ "$(results a.json)" = "$(results $other.json)" ] || { echo $other; false; }
+    done
+}
+
+@test "one rank of 32 sees what two of 16 see" {
+    images
+    train two
+    train one --ranks 1 --batch 32
+    "$python" -c '
+import json
+a, b = (json.load(open(f"{n}.json"))["train"][0]["epochs"] for n in ("one", "two"))
+for x, y in zip(a, b):
+    assert abs(x["train_loss"] - y["train_loss"]) < 1e-5 * x["train_loss"], (x, y)'
+}
+
+@test "sync none sends nothing; shards and other first weights work" {
+    images
+    train none --sync none
+    [ "$(results none.json | awk '{ s += $5 } END { print s }')" = 0 ]
+    train shard --partition shard --init glorot --init-sync average --check-replicas step
+    train seed --init-sync seed --target-accuracy 1
+    grep -q '"target": *null' seed.json
+}
+
+@test "progress goes to stderr, and only when asked for" {
+    images
+    train always --progress always --epochs 20
+    grep -q 'images/s' always.err
+    ! grep -q 'step ' always.table
+    train never --progress never --epochs 20
+    ! grep -q 'images/s' never.err
+}
+
+@test "hostile data: each kind is refused with 65 and named" {
+    images plain
+    cp -r images good
+    head -c 1000 good/train-images-idx3-ubyte >images/train-images-idx3-ubyte
+    refused 65 "truncated" --data images
+    cp good/train-images-idx3-ubyte images/
+    echo x >>images/t10k-images-idx3-ubyte
+    refused 65 "more bytes than its header promises" --data images
+    printf 'not IDX at all, but long enough' >images/t10k-images-idx3-ubyte
+    refused 65 "not an IDX file" --data images
+    printf '\0\0\10\3\377\377\377\377\377\377\377\377\377\377\377\377' >images/t10k-images-idx3-ubyte
+    refused 65 "promises more" --data images
+    # 64 MiB of zeros in 64 KiB, behind a header that promises 50 images.
+    rm images/t10k-images-idx3-ubyte
+    { head -c 16 good/t10k-images-idx3-ubyte; head -c 64M /dev/zero; } |
+        gzip -9 >images/t10k-images-idx3-ubyte.gz
+    refused 65 "more bytes than its header promises" --data images
+    rm images/t10k-images-idx3-ubyte.gz
+    cp good/t10k-images-idx3-ubyte images/
+    cp good/train-labels-idx1-ubyte images/t10k-labels-idx1-ubyte
+    refused 65 "200 labels for 50 images" --data images
+}
+
+@test "missing, unreadable, of another shape, too large: 66, 77, 64, 71" {
+    images plain
+    refused 66 "dataset-fashion-mnist" --data nowhere
+    refused 66 "--data" --dataset mnist --data nowhere
+    DDPBENCH_DATA_DIR=nowhere refused 66 "nowhere"
+    refused 71 "does not fit" --data images --batch 1048576 --ranks 200
+    printf '\0\0\10\3\0\0\0\1\0\0\0\1\0\0\0\1\0' | tee images/t10k-images-idx3-ubyte \
+        >images/train-images-idx3-ubyte
+    printf '\0\0\10\1\0\0\0\1\0' | tee images/t10k-labels-idx1-ubyte >images/train-labels-idx1-ubyte
+    refused 64 "1 x 28 x 28" --data images --ranks 1
+    chmod 000 images/train-images-idx3-ubyte
+    if [ "$(id -u)" = 0 ]; then
+        chmod -R a+rX "$BATS_TEST_TMPDIR"
+        chmod 000 images/train-images-idx3-ubyte
+        run setpriv --reuid 65534 --regid 65534 --clear-groups test -x "$ddpbench"
+        [ "$status" = 0 ] || skip "user nobody cannot reach the program"
+        run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups \
+            "$ddpbench" train --data "$PWD/images"
+        [ "$status" = 77 ]
+    else
+        refused 77 "train-images" --data images
+    fi
+}
+
+@test "illegal options are refused before any data is read" {
+    refused 64 "'densse'" --data nowhere --sync densse
+    [[ $stderr == *"'dense'"* ]]
+    refused 64 "takes no argument" --data nowhere --sync dense:4
+    refused 64 "momentum" --data nowhere --momentum 1.5
+    refused 64 "singa-cnn" --data nowhere --model resnet
+}

@@ -1,0 +1,77 @@
+#!/usr/bin/env bats
+# SIGKILL of any rank, at any moment, under our own launcher: exit 13 within 2 s, a message that names rank and operation, a
+# document that loads and says partial, no process and no segment left. KILLS (default 8) kills each of an
+# all-reduce and a training run; `make torture` asks for 100.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    ddpbench=${DDPBENCH:-$root/build/ddpbench}
+    python=${PYTHON:-/usr/bin/python3}
+    kills=${KILLS:-8}
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# A rank of the run dies `ms` milliseconds after its ranks exist. Sets rc, took_ms.
+kill_one() {
+    local ms=$1 victim=$2 run ranks begin
+    shift 2
+    rm -f out.json
+    "$ddpbench" "$@" --json out.json >out.txt 2>err.txt 3>&- &
+    run=$!
+    for _ in $(seq 300); do
+        mapfile -t ranks < <(pgrep -P "$run")
+        [ "${#ranks[@]}" -gt "$victim" ] && break
+        sleep 0.01
+    done
+    [ "${#ranks[@]}" -gt "$victim" ]
+    sleep "$(printf '0.%03d' "$ms")"
+    begin=$(date +%s%N)
+    kill -KILL "${ranks[$victim]}"
+    rc=0
+    wait "$run" || rc=$?
+    took_ms=$((($(date +%s%N) - begin) / 1000000))
+    for rank in "${ranks[@]}"; do
+        if kill -0 "$rank" 2>/dev/null; then
+            echo "process $rank is left"
+            return 1
+        fi
+    done
+}
+
+judge() {
+    echo "rc $rc after $took_ms ms: $(cat err.txt)"
+    [ "$rc" = 13 ]
+    [ "$took_ms" -lt 2000 ]
+    grep -qE "rank $1 \(pid [0-9]+, host [^)]*\) was killed by signal 9" err.txt
+    grep -qE "$2" err.txt
+    "$python" "$root/ci/validate_json.py" out.json
+    "$python" -c 'import json; assert json.load(open("out.json"))["status"] == "partial"'
+}
+
+@test "in the middle of an all-reduce" {
+    before=$(find /dev/shm -mindepth 1 | wc -l)
+    for i in $(seq "$kills"); do
+        kill_one $((RANDOM % 400)) $((i % 3)) allreduce --size 64M --ranks 3 -n 100000 --placement in
+        judge $((i % 3)) 'allreduce|init|barrier'
+    done
+    [ "$(find /dev/shm -mindepth 1 | wc -l)" = "$before" ]
+}
+
+@test "in the middle of a training epoch" {
+    [ -d /usr/share/datasets/fashion-mnist ] || skip "dataset-fashion-mnist is not installed"
+    for i in $(seq "$kills"); do
+        kill_one $((RANDOM % 900)) $((i % 2)) train --ranks 2 --epochs 50
+        judge $((i % 2)) 'epoch|init|allreduce|exchange'
+    done
+}
+
+@test "points finished before the death are in the document" {
+    kill_one 300 1 allreduce --size 8,16,32,1G --ranks 2 --placement in -n 100000 --check off || true
+    [ "$rc" = 13 ]
+    printed=$(grep -vc '^#' out.txt || true)
+    saved=$("$python" -c 'import json; print(len(json.load(open("out.json"))["points"]))')
+    echo "printed $printed, saved $saved"
+    [ "$saved" -ge "$printed" ]
+    [ "$saved" -ge 1 ]
+}

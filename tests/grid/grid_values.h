@@ -1,0 +1,135 @@
+/* Closed forms for the grids: what ranks put in, and what each collective must give, computed in
+ * 64-bit integers from small integer inputs, so every bit is known in every type. */
+#ifndef DDP_TEST_GRID_VALUES_H
+#define DDP_TEST_GRID_VALUES_H
+
+#include <string.h>
+
+#include "base/coll_kind.h"
+#include "base/dtype.h"
+#include "unit/half_ref.h"
+
+/* Input of a rank: small integers, so that sums and products stay exact in every type; products of
+ * 8 ranks reach 2^8, which wraps to 0 in u8. */
+static inline int64_t grid_input(enum ddp_dtype dtype, enum ddp_op op, int rank, size_t i)
+{
+    const int64_t mixed = (int64_t)((i * 7 + (size_t)rank * 13 + i / 5) % 11);
+    if (op == DDP_PROD)
+        return dtype != DDP_U8 && mixed < 4 ? -1 : 1 + mixed % 2;
+    /* Averages of u8 are of sums that do not fit it. Plain sums do fit: they wrap in ours, and
+     * saturate in Open MPI's native ones (4.1.4, its AVX code). */
+    if (dtype == DDP_U8)
+        return op == DDP_AVG ? mixed * 25 : mixed;
+    return mixed - 5;
+}
+
+static inline void grid_store(unsigned char *at, enum ddp_dtype dtype, double value)
+{
+    const float f32 = (float)value;
+    const int32_t i32 = (int32_t)value;
+    uint16_t half;
+    switch (dtype) {
+    case DDP_F32:
+        memcpy(at, &f32, sizeof(f32));
+        break;
+    case DDP_F64:
+        memcpy(at, &value, sizeof(value));
+        break;
+    case DDP_F16:
+    case DDP_BF16:
+        half = half_encode(dtype == DDP_F16 ? half_f16 : half_bf16, (double)f32);
+        memcpy(at, &half, sizeof(half));
+        break;
+    case DDP_I32:
+        memcpy(at, &i32, sizeof(i32));
+        break;
+    default:
+        *at = (unsigned char)(int64_t)value;
+    }
+}
+
+/* Element i of all ranks' inputs combined. */
+static inline double grid_reduced(enum ddp_dtype dtype, enum ddp_op op, int ranks, size_t i)
+{
+    int64_t total = grid_input(dtype, op, 0, i);
+    for (int r = 1; r < ranks; r++) {
+        const int64_t x = grid_input(dtype, op, r, i);
+        if (op == DDP_PROD)
+            total *= x;
+        else if (op == DDP_MIN || op == DDP_MAX)
+            total = (op == DDP_MIN) == (x < total) ? x : total;
+        else
+            total += x;
+    }
+    if (op != DDP_AVG)
+        return (double)total;
+    return dtype == DDP_I32 || dtype == DDP_U8 ? (double)(total / ranks) : (double)total / ranks;
+}
+
+static inline bool grid_reduces(enum ddp_coll coll)
+{
+    return coll == DDP_ALLREDUCE || coll == DDP_REDUCE || coll == DDP_REDUCE_SCATTER;
+}
+static inline bool grid_has_root(enum ddp_coll coll)
+{
+    return coll == DDP_BROADCAST || coll == DDP_REDUCE || coll == DDP_GATHER || coll == DDP_SCATTER;
+}
+
+/* Elements rank `rank` puts in and gets out: 0 where it is not the root. */
+static inline size_t grid_send_count(enum ddp_coll coll, size_t count, int rank, int ranks,
+                                     int root)
+{
+    switch (coll) {
+    case DDP_REDUCE_SCATTER:
+    case DDP_ALL_TO_ALL:
+        return (size_t)ranks * count;
+    case DDP_SCATTER:
+        return rank == root ? (size_t)ranks * count : 0;
+    case DDP_BROADCAST:
+        return rank == root ? count : 0;
+    default:
+        return count;
+    }
+}
+static inline size_t grid_recv_count(enum ddp_coll coll, size_t count, int rank, int ranks,
+                                     int root)
+{
+    switch (coll) {
+    case DDP_ALL_GATHER:
+    case DDP_ALL_TO_ALL:
+        return (size_t)ranks * count;
+    case DDP_GATHER:
+        return rank == root ? (size_t)ranks * count : 0;
+    case DDP_REDUCE:
+        return rank == root ? count : 0;
+    default:
+        return count;
+    }
+}
+
+/* What must be in element i of rank's recv. */
+static inline double grid_expected(enum ddp_coll coll, enum ddp_dtype dtype, enum ddp_op op,
+                                   size_t count, int rank, int ranks, int root, size_t i)
+{
+    const int source = (int)(i / count);
+    const size_t own = (size_t)rank * count;
+    switch (coll) {
+    case DDP_REDUCE_SCATTER:
+        return grid_reduced(dtype, op, ranks, own + i);
+    case DDP_BROADCAST:
+        return (double)grid_input(dtype, op, root, i);
+    case DDP_ALL_GATHER:
+    case DDP_GATHER:
+        return (double)grid_input(dtype, op, source, i % count);
+    case DDP_ALL_TO_ALL:
+        return (double)grid_input(dtype, op, source, own + i % count);
+    case DDP_SCATTER:
+        return (double)grid_input(dtype, op, root, own + i);
+    case DDP_SEND_RECV:
+        return (double)grid_input(dtype, op, (rank + ranks - 1) % ranks, i);
+    default:
+        return grid_reduced(dtype, op, ranks, i);
+    }
+}
+
+#endif

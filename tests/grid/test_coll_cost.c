@@ -1,0 +1,159 @@
+/* What algorithms say they cost against what they do: messages and bytes are counted by the
+ * communicator while every algorithm of the registry runs, over rank counts, sizes, types, roots
+ * and placements; the largest of all ranks must be what cost() says, exactly. Those that share
+ * memory must send nothing. */
+#include "grid/grid.h"
+#include "grid/grid_values.h"
+
+struct counted {
+    uint64_t messages, bytes;
+};
+
+/* The largest of all ranks, each for itself. */
+static int largest(struct ddp_comm *comm, struct counted *c, struct ddp_err *err)
+{
+    struct counted all[GRID_RANKS_MAX];
+    DDP_TRY(ddp_comm_exchange(comm, c, all, sizeof(*c), err));
+    for (int r = 0; r < comm->size; r++) {
+        c->messages = DDP_MAX(c->messages, all[r].messages);
+        c->bytes = DDP_MAX(c->bytes, all[r].bytes);
+    }
+    return 0;
+}
+
+static int check_point(const struct grid *grid, const struct ddp_coll_alg *alg,
+                       const struct ddp_coll_shape *s, struct ddp_err *err)
+{
+    struct ddp_comm *comm = grid->comm;
+    const size_t own = (size_t)comm->rank * s->count * ddp_dtype_size(s->dtype);
+    const bool send_inside = s->coll == DDP_ALL_GATHER || s->coll == DDP_GATHER;
+    const bool recv_inside = s->coll == DDP_REDUCE_SCATTER || s->coll == DDP_SCATTER;
+    unsigned char *buf = grid->memory[1][1];
+    const struct ddp_coll_args args = {
+        .coll = s->coll,
+        .send = !s->in_place  ? grid->memory[1][0]
+                : send_inside ? buf + own
+                              : buf,
+        .recv = s->in_place && recv_inside ? buf + own : buf,
+        .count = s->count,
+        .dtype = s->dtype,
+        .op = s->op,
+        .root = s->root,
+    };
+    struct counted c = {comm->wire_messages, comm->wire_bytes};
+    struct ddp_coll_cost cost;
+
+    DDP_TRY(grid_run(grid, alg, &args, err));
+    c.messages = comm->wire_messages - c.messages;
+    c.bytes = comm->wire_bytes - c.bytes;
+    DDP_TRY(largest(comm, &c, err));
+    alg->cost(comm->size, s, &cost);
+    if (!cost.modelled ||
+        (cost.messages == (double)c.messages && cost.sent_bytes == (double)c.bytes))
+        return 0;
+    return ddp_fail(err, DDP_EDATA,
+                    "%s/%s, %d ranks, %s %s count %zu root %d %s: cost says %.0f messages of %.0f "
+                    "bytes, counted were %llu of %llu",
+                    ddp_coll_name(s->coll), alg->name, comm->size, ddp_dtype_name(s->dtype),
+                    ddp_op_name(s->op), s->count, s->root,
+                    s->in_place ? "in place" : "out of place", cost.messages, cost.sent_bytes,
+                    (unsigned long long)c.messages, (unsigned long long)c.bytes);
+}
+
+static int check_algorithm(const struct grid *grid, const struct ddp_coll_alg *alg,
+                           struct ddp_err *err)
+{
+    static const struct {
+        enum ddp_dtype dtype;
+        enum ddp_op op;
+    } types[] = {{DDP_F32, DDP_SUM}, {DDP_F16, DDP_AVG}, {DDP_I32, DDP_AVG}, {DDP_U8, DDP_AVG}};
+    const size_t n = (size_t)grid->comm->size;
+    const size_t counts[] = {0, 1, 2, n - 1, n, n + 1, 1000, 10007, 300001 / n};
+
+    for (size_t t = 0; t < DDP_COUNT_OF(types); t++)
+        for (size_t c = 0; c < DDP_COUNT_OF(counts); c++)
+            for (size_t v = 0; v < 6; v++) {
+                const struct ddp_coll_shape shape = {.coll = alg->coll,
+                                                     .count = counts[c],
+                                                     .dtype = types[t].dtype,
+                                                     .op = types[t].op,
+                                                     .root = (int)((v / 2) * (n - 1) / 2),
+                                                     .in_place = v % 2,
+                                                     .registered = true};
+                if (v >= 2 && !grid_has_root(alg->coll))
+                    break;
+                if (grid_supports(grid, alg, &shape))
+                    DDP_TRY(check_point(grid, alg, &shape, err));
+            }
+    return 0;
+}
+
+static int check_costs(const struct grid *grid, struct ddp_err *err)
+{
+    for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a != NULL; a++)
+        DDP_TRY(check_algorithm(grid, *a, err));
+    return 0;
+}
+
+static void test_counted_is_cost(void **state)
+{
+    (void)state;
+    grid_launch(check_costs, DDP_LAUNCH_PROCESSES, GRID_CHECK);
+}
+
+/* The formulas of the opening comments, by hand: 1000 f32 on 4 ranks, of 8 MB on 8. */
+static void test_by_hand(void **state)
+{
+    (void)state;
+    static const struct {
+        enum ddp_coll coll;
+        const char *name;
+        int ranks;
+        size_t count;
+        double steps, messages, sent_bytes, memory_bytes;
+    } rows[] = {
+        /* 2 x 3 parts of 1000 bytes. Each of 4000 bytes: 3 times moved and combined, 3 moved. */
+        {DDP_ALLREDUCE, "ring", 4, 1000, 6, 6, 6000, 3 * 7 * 4000},
+        /* Parts of 1 MB: 7 in 8 pieces of 128 KiB, 7 as one message. */
+        {DDP_ALLREDUCE, "ring", 8, 2000000, 14, 63, 14e6, 7 * 7 * 8e6},
+        /* 2000 and 1000 bytes given, 1000 and 2000 exchanged. */
+        {DDP_ALLREDUCE, "rhd", 4, 1000, 4, 4, 6000, 3 * 7 * 4000},
+        /* Folded in: the odd rank sends 2000, 2000, and all 4000 out. */
+        {DDP_ALLREDUCE, "rhd", 3, 1000, 4, 3, 8000, 2 * 7 * 4000},
+        {DDP_REDUCE_SCATTER, "ring", 4, 1000, 3, 3, 12000, 3 * 5 * 16000},
+        {DDP_ALL_GATHER, "ring", 4, 1000, 3, 3, 12000, 4 * 2 * 4000 + 3 * 2 * 16000},
+        {DDP_BROADCAST, "binomial", 5, 1000, 3, 3, 12000, 2 * 4000 + 4 * 2 * 4000},
+        /* 8 parts of 1000: 1, 2, 4 of them; then 7 times one part. 12 moved down, 7 x 8 around. */
+        {DDP_BROADCAST, "scatter-ring", 8, 2000, 10, 10, 14000, 2 * 8000 + 2000 * (12 + 56)},
+        {DDP_REDUCE, "binomial", 5, 1000, 3, 1, 4000, 4 * 5 * 4000},
+        {DDP_ALL_TO_ALL, "pairwise", 4, 1000, 3, 3, 12000, 4 * (2 * 12000 + 2 * 4000)},
+        /* Ranks 1, 2, 4 send 1, 2, 4 parts to the root, 3, 5, 7 one each, 6 two. */
+        {DDP_GATHER, "binomial", 8, 1000, 3, 1, 16000, 2 * 4000 * (1 + 12 + 3)},
+        {DDP_SCATTER, "binomial", 8, 1000, 3, 3, 28000, 2 * 4000 * (1 + 12 + 3)},
+        {DDP_SEND_RECV, "p2p", 4, 1000, 1, 1, 4000, 4 * 2 * 4000},
+        {DDP_BARRIER, "dissemination", 5, 0, 3, 3, 0, 0},
+    };
+    for (size_t i = 0; i < DDP_COUNT_OF(rows); i++) {
+        const struct ddp_coll_shape shape = {
+            .coll = rows[i].coll, .count = rows[i].count, .dtype = DDP_F32};
+        const struct ddp_coll_alg *alg = ddp_coll_find(rows[i].coll, rows[i].name);
+        struct ddp_coll_cost cost;
+        assert_non_null(alg);
+        alg->cost(rows[i].ranks, &shape, &cost);
+        assert_true(cost.modelled);
+        if (cost.steps != rows[i].steps || cost.messages != rows[i].messages ||
+            cost.sent_bytes != rows[i].sent_bytes || cost.memory_bytes != rows[i].memory_bytes)
+            fail_msg("%s/%s on %d ranks: %g steps, %g messages, %g bytes sent, %g in memory",
+                     ddp_coll_name(rows[i].coll), alg->name, rows[i].ranks, cost.steps,
+                     cost.messages, cost.sent_bytes, cost.memory_bytes);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counted_is_cost),
+        cmocka_unit_test(test_by_hand),
+    };
+    return cmocka_run_group_tests_name("coll cost", tests, NULL, NULL);
+}

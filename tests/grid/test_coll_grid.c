@@ -1,0 +1,210 @@
+/* The grid: every collective and every algorithm of the registry, and what `auto` takes, on the shm
+ * backend: ranks x counts x dtypes x operations x roots x placement x memory, ranks as processes
+ * and as threads. Every bit of every buffer is checked: the result, what must not have been
+ * touched, and what lies beyond. --full: every combination (make grid). */
+#include <stdlib.h>
+
+#include "grid/grid.h"
+#include "grid/grid_values.h"
+
+#define GUARD       0xa5
+#define GUARD_BYTES 64
+
+/* One row of the grid: what is the same for all algorithms, placements and memories.
+ * input, want [GRID_ARRAY_BYTES]: this rank's send and, where it gets one, its recv. */
+struct row {
+    const struct grid *grid;
+    struct ddp_coll_shape shape;
+    size_t elem, send_bytes, recv_bytes;
+    unsigned char *input, *want, *image;
+};
+
+static size_t full_bytes(const struct row *row)
+{
+    return ddp_coll_message_bytes(row->shape.coll, row->grid->comm->size, row->shape.count,
+                                  row->shape.dtype);
+}
+
+static int row_init(struct row *row, const struct grid *grid, const struct ddp_coll_shape *shape,
+                    struct ddp_err *err)
+{
+    const int me = grid->comm->rank, n = grid->comm->size;
+    const size_t elem = ddp_dtype_size(shape->dtype);
+    const size_t sends = grid_send_count(shape->coll, shape->count, me, n, shape->root);
+    const size_t gets = grid_recv_count(shape->coll, shape->count, me, n, shape->root);
+
+    row->grid = grid;
+    row->shape = *shape;
+    row->elem = elem;
+    row->send_bytes = sends * elem;
+    row->recv_bytes = gets * elem;
+    if (full_bytes(row) + GUARD_BYTES > GRID_ARRAY_BYTES)
+        return ddp_fail(err, DDP_EINTERNAL, "the grid's buffers are too small");
+    for (size_t i = 0; i < sends; i++)
+        grid_store(row->input + i * elem, shape->dtype,
+                   (double)grid_input(shape->dtype, shape->op, me, i));
+    for (size_t i = 0; i < gets; i++)
+        grid_store(row->want + i * elem, shape->dtype,
+                   grid_expected(shape->coll, shape->dtype, shape->op, shape->count, me, n,
+                                 shape->root, i));
+    return 0;
+}
+
+static int report(const struct row *row, const struct ddp_coll_alg *alg, const char *what,
+                  size_t at, struct ddp_err *err)
+{
+    const struct ddp_coll_shape *s = &row->shape;
+    return ddp_fail(err, DDP_EDATA,
+                    "rank %d of %d: %s/%s %s %s count %zu root %d %s %s: %s, byte %zu",
+                    row->grid->comm->rank, row->grid->comm->size, ddp_coll_name(s->coll),
+                    alg != NULL ? alg->name : "auto", ddp_dtype_name(s->dtype), ddp_op_name(s->op),
+                    s->count, s->root, s->in_place ? "in place" : "out of place",
+                    s->registered ? "registered" : "private", what, at);
+}
+
+static int check_same(const struct row *row, const struct ddp_coll_alg *alg, const char *what,
+                      const unsigned char *is, const unsigned char *should, size_t bytes,
+                      struct ddp_err *err)
+{
+    if (memcmp(is, should, bytes) == 0)
+        return 0;
+    size_t at = 0;
+    while (is[at] == should[at])
+        at++;
+    return report(row, alg, what, at, err);
+}
+
+/* One point. out: the buffer results appear in; in place the input lies there, too. A rank that
+ * finds a wrong value fails its own rc; the others see it when the job ends. */
+static int check_point(const struct row *row, const struct ddp_coll_alg *alg, struct ddp_err *err)
+{
+    const struct ddp_coll_shape *s = &row->shape;
+    const struct ddp_comm *comm = row->grid->comm;
+    const size_t part = s->count * row->elem, own = (size_t)comm->rank * part;
+    const size_t whole = full_bytes(row) + GUARD_BYTES;
+    const bool send_inside = s->coll == DDP_ALL_GATHER || s->coll == DDP_GATHER;
+    const bool recv_inside = s->coll == DDP_REDUCE_SCATTER || s->coll == DDP_SCATTER;
+    unsigned char *out = row->grid->memory[s->registered][1];
+    unsigned char *in = row->grid->memory[s->registered][0];
+    unsigned char *send = !s->in_place ? in : send_inside ? out + own : out;
+    unsigned char *recv = s->in_place && recv_inside ? out + own : out;
+    const struct ddp_coll_args args = {s->coll, send, recv, s->count, s->dtype, s->op, s->root};
+
+    if (!s->in_place)
+        memset(in, GUARD, whole);
+    memset(out, GUARD, whole);
+    memcpy(send, row->input, row->send_bytes);
+    memcpy(row->image, out, whole);
+    memcpy(row->image + (recv - out), row->want, row->recv_bytes);
+    DDP_TRY(grid_run(row->grid, alg, &args, err));
+    DDP_TRY(check_same(row, alg, "result or its surroundings", out, row->image, whole, err));
+    if (s->in_place)
+        return 0;
+    memset(row->image, GUARD, whole);
+    memcpy(row->image, row->input, row->send_bytes);
+    return check_same(row, alg, "send was written to", in, row->image, whole, err);
+}
+
+/* All placements and memories of one algorithm (NULL: auto) in a row. */
+static int check_algorithm(struct row *row, const struct ddp_coll_alg *alg, struct ddp_err *err)
+{
+    const bool memory_matters = row->grid->depth == GRID_FULL || alg == NULL || !grid_sends(alg);
+    for (int v = 0; v < 4; v++) {
+        row->shape.in_place = v & 1;
+        row->shape.registered = v & 2;
+        if (!memory_matters && row->shape.in_place != row->shape.registered)
+            continue;
+        if (grid_supports(row->grid, alg, &row->shape))
+            DDP_TRY(check_point(row, alg, err));
+    }
+    return 0;
+}
+
+static int check_row(struct row *row, const struct grid *grid, const struct ddp_coll_shape *shape,
+                     struct ddp_err *err)
+{
+    DDP_TRY(row_init(row, grid, shape, err));
+    for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a != NULL; a++)
+        if ((*a)->coll == shape->coll)
+            DDP_TRY(check_algorithm(row, *a, err));
+    return check_algorithm(row, NULL, err);
+}
+
+/* Is this row one of those that a brief grid leaves out? */
+static bool left_out(const struct grid *grid, const struct ddp_coll_shape *s)
+{
+    const int mix = (int)s->dtype + (int)s->op;
+    if (grid->depth == GRID_FULL)
+        return false;
+    if (s->count > 100)
+        return grid->depth == GRID_BRIEF && mix % 5 != 0;
+    /* Roots beside the first: not with every type. */
+    return grid_has_root(s->coll) && s->root != 0 && mix % 2 != 0;
+}
+
+static int walk_collective(struct row *row, const struct grid *grid, enum ddp_coll coll,
+                           struct ddp_err *err)
+{
+    const size_t n = (size_t)grid->comm->size;
+    const size_t counts[] = {0, 1, 2, n - 1, n, n + 1, 1000, 10007};
+    const int roots = grid_has_root(coll) && n > 1 ? 2 : 1;
+    const int ops = grid_reduces(coll) ? DDP_OP_COUNT : 1;
+
+    for (int dtype = 0; dtype < DDP_DTYPE_COUNT; dtype++)
+        for (int op = 0; op < ops; op++)
+            for (size_t c = 0; c < DDP_COUNT_OF(counts); c++)
+                for (int root = 0; root < roots; root++) {
+                    const struct ddp_coll_shape shape = {.coll = coll,
+                                                         .count = counts[c],
+                                                         .dtype = (enum ddp_dtype)dtype,
+                                                         .op = (enum ddp_op)op,
+                                                         .root = root * (int)(n - 1)};
+                    if (!left_out(grid, &shape))
+                        DDP_TRY(check_row(row, grid, &shape, err));
+                }
+    /* Several rounds of a pipeline, and a last one that is not full. */
+    const bool parts = ddp_coll_message_bytes(coll, (int)n, 1, DDP_U8) != 1;
+    const struct ddp_coll_shape large = {
+        .coll = coll, .count = parts ? 600007 / n : 600007, .dtype = DDP_F32, .root = (int)(n / 2)};
+    return check_row(row, grid, &large, err);
+}
+
+static int walk_grid(const struct grid *grid, struct ddp_err *err)
+{
+    struct row row = {.input = malloc(GRID_ARRAY_BYTES),
+                      .want = malloc(GRID_ARRAY_BYTES),
+                      .image = malloc(GRID_ARRAY_BYTES)};
+    int rc = 0;
+
+    if (row.input == NULL || row.want == NULL || row.image == NULL)
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory for the grid");
+    for (int coll = 0; rc == 0 && coll < DDP_BARRIER; coll++)
+        rc = walk_collective(&row, grid, (enum ddp_coll)coll, err);
+    free(row.input);
+    free(row.want);
+    free(row.image);
+    return rc;
+}
+
+static void test_processes(void **state)
+{
+    grid_launch(walk_grid, DDP_LAUNCH_PROCESSES, *(enum grid_depth *)*state);
+}
+
+static void test_threads(void **state)
+{
+    const enum grid_depth depth = *(enum grid_depth *)*state;
+    grid_launch(walk_grid, DDP_LAUNCH_THREADS, depth == GRID_FULL ? GRID_FULL : GRID_BRIEF);
+}
+
+int main(int argc, char **argv)
+{
+    enum grid_depth depth = argc > 1 && strcmp(argv[1], "--full") == 0 ? GRID_FULL : GRID_CHECK;
+    if (argc > 2 && strcmp(argv[1], "--mpi") == 0)
+        return grid_under_mpiexec(walk_grid, argv[2]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(test_processes, &depth),
+        cmocka_unit_test_prestate(test_threads, &depth),
+    };
+    return cmocka_run_group_tests_name("coll grid", tests, NULL, NULL);
+}

@@ -1,0 +1,86 @@
+/* Messages beyond what 31 and 32 bits count: u8 with 2^31 + 8 elements on 2 ranks, through every
+ * algorithm that sends messages. That takes 9 GB and half a minute: --full (make grid); without it
+ * the same with 2^20 + 8. */
+#include "grid/grid.h"
+
+#define SMALL (((size_t)1 << 20) + 8)
+#define HUGE  (((size_t)1 << 31) + 8)
+
+static unsigned char value(int rank, size_t i)
+{
+    return (unsigned char)(i * 7 + i / 251 + (size_t)rank * 13);
+}
+
+/* Allreduce in place, send-recv and broadcast out of place: the messages of the latter two are as
+ * long as the array. buf: two arrays. */
+static int check_collective(struct ddp_comm *comm, const struct ddp_coll_alg *alg, size_t count,
+                            unsigned char *const buf[2], struct ddp_err *err)
+{
+    const bool reduces = alg->coll == DDP_ALLREDUCE;
+    const struct ddp_coll_args args = {alg->coll, buf[0], reduces ? buf[0] : buf[1], count, DDP_U8,
+                                       DDP_SUM,   0};
+    const int source = alg->coll == DDP_SEND_RECV ? 1 - comm->rank : 0;
+    const unsigned char *got = args.recv;
+    const struct grid grid = {.comm = comm};
+
+    for (size_t i = 0; i < count; i++)
+        buf[0][i] = value(comm->rank, i);
+    DDP_TRY(grid_run(&grid, alg, &args, err));
+    for (size_t i = 0; i < count; i++) {
+        const int want = reduces ? value(0, i) + value(1, i) : value(source, i);
+        if (got[i] != (unsigned char)want)
+            return ddp_fail(err, DDP_EDATA, "%s/%s of %zu: element %zu is %d, not %d",
+                            ddp_coll_name(alg->coll), alg->name, count, i, got[i], want & 0xff);
+    }
+    return 0;
+}
+
+static int rank_main(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err)
+{
+    const size_t count = *(const size_t *)arg;
+    const struct ddp_comm_options options = {.timeout_ns = GRID_TIMEOUT_NS,
+                                             .device = ddp_device_cpu(ddp_cpu_best_simd())};
+    unsigned char *buf[2] = {ddp_alloc_pages(count), ddp_alloc_pages(count)};
+    struct ddp_comm *comm = NULL;
+    int rc;
+
+    if (buf[0] == NULL || buf[1] == NULL) {
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory for two arrays of %zu bytes", count);
+        goto err_alloc;
+    }
+    DDP_TRY_GOTO(ddp_comm_create(ddp_backend_find("shm"), &rank->place, &options, &comm, err),
+                 err_alloc);
+    for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a != NULL && rc == 0; a++)
+        if (((*a)->coll == DDP_ALLREDUCE || (*a)->coll == DDP_SEND_RECV ||
+             (*a)->coll == DDP_BROADCAST) &&
+            grid_sends(*a))
+            rc = check_collective(comm, *a, count, buf, err);
+    ddp_comm_destroy(comm);
+err_alloc:
+    for (int i = 0; i < 2; i++)
+        if (buf[i] != NULL)
+            ddp_free_pages(buf[i], count);
+    return rc;
+}
+
+static void test_long_messages(void **state)
+{
+    const struct ddp_launch_job job = {
+        .ranks = 2,
+        .mode = DDP_LAUNCH_PROCESSES,
+        .timeout_ns = GRID_TIMEOUT_NS,
+        .rank_main = rank_main,
+        .arg = *state,
+    };
+    struct ddp_launch_outcome outcome = {0};
+    struct ddp_err err = DDP_ERR_INIT;
+    if (ddp_launch(&job, &outcome, &err) != 0 || outcome.code != 0)
+        fail_msg("%s (%s)", err.text, outcome.story);
+}
+
+int main(int argc, char **argv)
+{
+    size_t count = argc > 1 && strcmp(argv[1], "--full") == 0 ? HUGE : SMALL;
+    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_long_messages, &count)};
+    return cmocka_run_group_tests_name("coll huge", tests, NULL, NULL);
+}

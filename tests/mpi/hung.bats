@@ -1,0 +1,53 @@
+#!/usr/bin/env bats
+# Under the mpiexec of each MPI, a rank is stopped, or never comes: the other ends the run at the
+# timeout and says where it stood; the document says partial.
+# shellcheck disable=SC2154 # ddpbench, status, ended_ms: mpi.bash
+bats_require_minimum_version 1.5.0
+
+setup() {
+    load mpi.bash
+    mpi_setup
+}
+
+teardown() {
+    # A stopped rank cannot follow its mpiexec's last word.
+    [ ! -e victim ] || ! grep -q ddpbench "/proc/$(cat victim)/cmdline" 2>/dev/null ||
+        kill -KILL "$(cat victim)"
+}
+
+# FLAVOUR: the watchdog of the other rank ends it at the timeout, and says where.
+stopped() {
+    lose "$1" 1 STOP
+    [ "$status" = 13 ]
+    [ "$ended_ms" -lt 6000 ]
+    grep 'rank 0: no progress for 1 s in' err.txt
+    [[ $(json out.json 'd["reason"]') == *"no progress for 1 s in"* ]]
+}
+
+@test "Open MPI: a stopped rank ends the run at the timeout" {
+    stopped openmpi
+}
+
+@test "MPICH: a stopped rank ends the run at the timeout" {
+    stopped mpich
+}
+
+# FLAVOUR: rank 1 never comes to MPI_Init.
+missing() {
+    needs "$1"
+    # shellcheck disable=SC2016 # $1 and so on are the inner shell's
+    run mpi "$1" 2 sh -c '
+        eval "rank=\$$1"
+        [ "$rank" = 0 ] || { echo $$ >victim; exec sleep 30; }
+        exec "$2" allreduce --size 4 -T 1' \
+        sh "$(rank_variable "$1")" "$ddpbench"
+    [ "$status" = 13 ]
+}
+
+@test "Open MPI: a rank that never starts MPI is waited for until the timeout" {
+    missing openmpi
+}
+
+@test "MPICH: a rank that never starts MPI is waited for until the timeout" {
+    missing mpich
+}

@@ -1,0 +1,105 @@
+#!/usr/bin/env bats
+# Under the mpiexec of each MPI: right results, and never N worlds of one rank.
+# shellcheck disable=SC2154 # root, ddpbench, modules: mpi.bash
+bats_require_minimum_version 1.5.0
+
+setup() {
+    load mpi.bash
+    mpi_setup
+}
+
+# FLAVOUR RANKS LIBRARY LAUNCHER
+correct() {
+    needs "$1"
+    mpi "$1" "$2" "$ddpbench" allreduce --size 0,4,10000,1M -o sum,avg -n 3 -w 1 --json out.json
+    [ "$(json out.json 'd["status"]')" = complete ]
+    [ "$(json out.json 'd["world"]["ranks"]')" = "$2" ]
+    [ "$(json out.json 'd["world"]["launcher"]')" = "$4" ]
+    [[ $(json out.json 'd["tool"]["features"]["mpi"]') == "$3 "[0-9]* ]]
+    [ "$(json out.json 'len(d["points"])')" = 16 ]
+    [ "$(json out.json 'sum(p["check"]["wrong"] for p in d["points"])')" = 0 ]
+    [ "$(json out.json 'all(p["algorithm_used"] == "native" for p in d["points"])')" = True ]
+    [ "$(json out.json 'all(p["busbw_GBps"] > 0 for p in d["points"] if p["size_bytes"])')" = True ]
+}
+
+@test "the binary itself needs no MPI" {
+    run ldd "$ddpbench"
+    [[ $output == *libc.so* && $output != *libmpi* && $output != *libmpich* ]]
+}
+
+@test "Open MPI, 2 ranks: correct, busbw in the document" {
+    correct openmpi 2 "Open MPI" "mpiexec (Open MPI)"
+}
+
+@test "Open MPI, 4 ranks: correct, busbw in the document" {
+    correct openmpi 4 "Open MPI" "mpiexec (Open MPI)"
+}
+
+@test "MPICH, 2 ranks: correct, busbw in the document" {
+    correct mpich 2 MPICH "mpiexec (Hydra)"
+}
+
+@test "MPICH, 4 ranks: correct, busbw in the document" {
+    correct mpich 4 MPICH "mpiexec (Hydra)"
+}
+
+# THERE WANTED: only the module of one MPI is there, and the other's mpiexec starts us.
+refused_without_module() {
+    needs "$1"
+    needs "$2"
+    mkdir only
+    cp "$modules/ddpbench-mpi-$1.so" only
+    DDPBENCH_MODULE_DIR=$PWD/only run mpi "$2" 2 "$ddpbench" allreduce --size 4 --json out.json
+    [ "$status" = 69 ]
+    says "needs the module 'ddpbench-mpi-$2.so'"
+    says "(modules there: $1)"
+    [ ! -e out.json ]
+}
+
+@test "with Open MPI's module alone, MPICH's mpiexec is refused" {
+    refused_without_module openmpi mpich
+}
+
+@test "with MPICH's module alone, Open MPI's mpiexec is refused" {
+    refused_without_module mpich openmpi
+}
+
+@test "a module that is another MPI's under a false name is refused" {
+    needs openmpi
+    needs mpich
+    mkdir false
+    cp "$modules/ddpbench-mpi-openmpi.so" false/ddpbench-mpi-mpich.so
+    DDPBENCH_MODULE_DIR=$PWD/false run mpi mpich 2 "$ddpbench" allreduce --size 4
+    [ "$status" = 76 ]
+    says "was built for 'openmpi', not for 'mpich'"
+}
+
+@test "a module of another build is refused" {
+    needs mpich
+    mkdir other
+    commit=$("$ddpbench" --version | sed 's/.*(\(.*\))/\1/')
+    LC_ALL=C sed "s/$commit/${commit//?/x}/" "$modules/ddpbench-mpi-mpich.so" >other/ddpbench-mpi-mpich.so
+    DDPBENCH_MODULE_DIR=$PWD/other run mpi mpich 2 "$ddpbench" allreduce --size 4
+    [ "$status" = 76 ]
+    says "is of build '${commit//?/x}', this binary of '$commit'"
+}
+
+# FLAVOUR VARIABLE=VALUE...: the launcher's variables speak of 2 ranks, but its MPI finds one.
+refused_as_worlds_of_one() {
+    needs "$1"
+    shift
+    run env "$@" timeout 30 "$ddpbench" allreduce --size 4 --json out.json
+    [ "$status" = 76 ]
+    says "each process would be a world of its own"
+    says "mpiexec of"
+    [ ! -e out.json ]
+}
+
+@test "Open MPI: N worlds of one rank are refused" {
+    refused_as_worlds_of_one openmpi OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 \
+        OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=2
+}
+
+@test "MPICH: N worlds of one rank are refused" {
+    refused_as_worlds_of_one mpich PMI_RANK=0 PMI_SIZE=2
+}

@@ -1,0 +1,78 @@
+# For the scripts of this folder: mpiexec of each MPI, and what a document says. Sourced by bats.
+# shellcheck shell=bash disable=SC2154 # output, status: bats
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# Called by setup(): the binary, and where its modules lie.
+mpi_setup() {
+    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    ddpbench=$(realpath "${DDPBENCH:-$root/build/ddpbench}")
+    modules=$(dirname "$ddpbench")
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# FLAVOUR: skips the test, with the reason, unless this MPI can be used here.
+needs() {
+    command -v "mpiexec.$1" >/dev/null || skip "no mpiexec.$1 here"
+    [ -e "$modules/ddpbench-mpi-$1.so" ] || skip "no module for $1 was built"
+}
+
+# FLAVOUR RANKS COMMAND...: runs it under this MPI's mpiexec, more ranks than cores allowed.
+mpi() {
+    local flavour=$1 ranks=$2 more=()
+    shift 2
+    [ "$flavour" != openmpi ] || more=(--oversubscribe)
+    timeout --kill-after=5 60 "mpiexec.$flavour" "${more[@]}" -n "$ranks" "$@"
+}
+
+# The variable that tells a rank its number.
+rank_variable() {
+    [ "$1" = openmpi ] && echo OMPI_COMM_WORLD_RANK || echo PMI_RANK
+}
+
+# FILE EXPRESSION: what a Python expression on the document d gives; fails when it does not load.
+json() {
+    "${PYTHON:-python3}" -c '
+import json, sys
+with open(sys.argv[1]) as file:
+    d = json.load(file)
+print(eval(sys.argv[2]))' "$@"
+}
+
+# TEXT: the last run said it, on stdout or stderr.
+says() {
+    [[ $output == *"$1"* ]] || {
+        echo "does not say '$1' (exit $status): $output"
+        return 1
+    }
+}
+
+# FLAVOUR RANK SIGNAL: starts a run that would last, waits for its second point, and sends the
+# signal to the rank. Sets: status, ended_ms.
+lose() {
+    needs "$1"
+    local job began
+    # shellcheck disable=SC2016 # $2 and so on are the inner shell's
+    mpi "$1" 2 sh -c '
+        eval "rank=\$$1"
+        [ "$rank" != "$2" ] || echo $$ >victim
+        exec "$3" allreduce --size 4,64K,16M -n 20000 -w 1 -T 1 --json out.json' \
+        sh "$(rank_variable "$1")" "$2" "$ddpbench" >out.txt 2>err.txt 3>&- &
+    job=$!
+    for _ in {1..200}; do
+        ! grep -q ' 65536 ' out.txt || break
+        sleep 0.1
+    done
+    grep ' 65536 ' out.txt
+    sleep 0.2
+    began=$(date +%s%N)
+    kill -s "$3" "$(cat victim)"
+    status=0
+    wait $job || status=$?
+    ended_ms=$((($(date +%s%N) - began) / 1000000))
+    echo "exit $status after $ended_ms ms"
+    cat out.txt err.txt
+    printed=$(grep -c ' native ' out.txt)
+    [ "$(json out.json 'd["status"]')" = partial ]
+    [ "$(json out.json 'len(d["points"])')" -ge "$printed" ]
+}

@@ -1,0 +1,437 @@
+/* Non-blocking collectives: results, order, sleeping, deadlines, loss. Under ThreadSanitizer with
+ * ranks as threads (DDP_LAUNCH_THREADS). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "coll/async.h"
+#include "comm/launch.h"
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            return ddp_fail(err, DDP_EDATA, "%s:%d: %s", __FILE__, __LINE__, #condition);          \
+    } while (0)
+
+#if defined(__SANITIZE_THREAD__)
+#define ONLY_THREADS 1
+#else
+#define ONLY_THREADS 0
+#endif
+
+struct job {
+    int (*body)(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err);
+    int64_t timeout_ns;
+};
+
+static int rank_main(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err)
+{
+    const struct job *job = arg;
+    const struct ddp_comm_options options = {
+        .timeout_ns = job->timeout_ns,
+        .heap_bytes = 16u << 20,
+        .device = ddp_device_cpu(ddp_cpu_best_simd()),
+        .threads = true,
+    };
+    struct ddp_comm *comm;
+    struct ddp_async *async = NULL;
+    DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank->place, &options, &comm, err));
+    int rc = ddp_async_create(comm, &async, err);
+    if (rc == 0)
+        rc = job->body(comm, async, err);
+    if (rc != 0)
+        ddp_comm_abort(comm, rc);
+    ddp_async_destroy(async);
+    ddp_comm_destroy(comm);
+    return rc;
+}
+
+static int run(int ranks, enum ddp_launch_mode mode, struct job job,
+               struct ddp_launch_outcome *outcome, struct ddp_err *err)
+{
+    if (job.timeout_ns == 0)
+        job.timeout_ns = INT64_C(20000000000);
+    const struct ddp_launch_job launch = {
+        .ranks = ranks,
+        .mode = mode,
+        .timeout_ns = job.timeout_ns,
+        .heap_bytes = 16u << 20,
+        .rank_main = rank_main,
+        .arg = &job,
+    };
+    return ddp_launch(&launch, outcome, err);
+}
+
+static void run_all(struct job job)
+{
+    static const int ranks[] = {1, 2, 3, 4};
+    for (int mode = DDP_LAUNCH_THREADS; mode >= ONLY_THREADS; mode--) {
+        for (size_t i = 0; i < DDP_COUNT_OF(ranks); i++) {
+            struct ddp_launch_outcome outcome;
+            struct ddp_err err = DDP_ERR_INIT;
+            assert_int_equal(run(ranks[i], (enum ddp_launch_mode)mode, job, &outcome, &err), 0);
+            if (outcome.code != 0)
+                print_error("%d ranks: %s\n%s\n", ranks[i], outcome.story, err.text);
+            assert_int_equal(outcome.code, 0);
+        }
+    }
+}
+
+static struct ddp_coll_args sum_of(float *data, size_t count)
+{
+    return (struct ddp_coll_args){.coll = DDP_ALLREDUCE,
+                                  .send = data,
+                                  .recv = data,
+                                  .count = count,
+                                  .dtype = DDP_F32,
+                                  .op = DDP_SUM};
+}
+
+/* Many at once, registered and private, large and small; waited for last first; the parent is used
+ * meanwhile. */
+static int body_many(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
+{
+    static const size_t counts[] = {1, 100000, 7, 0, 3000, 65536, 2, 500};
+    enum { N = sizeof counts / sizeof counts[0] };
+    struct ddp_async_request requests[N];
+    float *data[N];
+    const float sum = (float)comm->size * (float)(comm->size + 1) / 2;
+    for (int round = 0; round < 5; round++) {
+        for (int i = 0; i < N; i++) {
+            void *block = malloc(counts[i] * sizeof(float) + 64);
+            if (i % 2 == 0)
+                free(block);
+            if (i % 2 == 0)
+                DDP_TRY(ddp_comm_alloc(comm, counts[i] * sizeof(float) + 64, &block, err));
+            CHECK(block != NULL);
+            data[i] = block;
+            for (size_t j = 0; j < counts[i]; j++)
+                data[i][j] = (float)(comm->rank + 1) * (float)(i + 1 + round);
+            struct ddp_coll_args args = sum_of(data[i], counts[i]);
+            DDP_TRY(ddp_async_start(async, NULL, &args, &requests[i], err));
+            float one = 1;
+            struct ddp_coll_plan plan;
+            args = sum_of(&one, 1);
+            DDP_TRY(ddp_coll_plan_init(&plan, comm, NULL, &args, err));
+            DDP_TRY(ddp_coll_run(comm, &plan, err));
+            ddp_coll_plan_release(&plan);
+            CHECK(one == (float)comm->size);
+        }
+        for (int i = N - 1; i >= 0; i--) {
+            DDP_TRY(ddp_async_wait(&requests[i], 0, err));
+            for (size_t j = 0; j < counts[i]; j++)
+                CHECK(data[i][j] == sum * (float)(i + 1 + round));
+            CHECK(ddp_async_wait(&requests[i], 0, err) == 0); /* again is fine */
+            ddp_async_release(&requests[i]);
+        }
+        for (int i = 0; i < N; i++) {
+            if (i % 2 == 0)
+                ddp_comm_free(comm, data[i]);
+            else
+                free(data[i]);
+        }
+    }
+    return 0;
+}
+
+static void test_many(void **state)
+{
+    run_all((struct job){.body = body_many});
+}
+
+struct note {
+    int *order, *next, mine;
+};
+
+static void note_order(void *arg)
+{
+    struct note *note = arg;
+    note->order[(*note->next)++] = note->mine;
+}
+
+/* Prepared once, posted often; `after` runs in the order of posting, and before the request is
+ * done; test says so without blocking. */
+static int body_prepared(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
+{
+    enum { N = 3 };
+    struct ddp_async_request requests[N];
+    struct note notes[N];
+    float data[N];
+    int order[64], next = 0;
+    for (int i = 0; i < N; i++) {
+        const struct ddp_coll_args args = sum_of(&data[i], 1);
+        DDP_TRY(ddp_async_prepare(async, NULL, &args, &requests[i], err));
+        notes[i] = (struct note){order, &next, i};
+        requests[i].after = note_order;
+        requests[i].arg = &notes[i];
+        bool done = false;
+        CHECK(ddp_async_test(&requests[i], &done, err) == 0 && done); /* never posted */
+        CHECK(ddp_async_wait(&requests[i], 0, err) == 0);
+    }
+    const uint64_t seq = atomic_load(&comm->flight->seq);
+    for (int step = 0; step < 20; step++) {
+        for (int i = 0; i < N; i++)
+            data[i] = (float)(comm->rank + step + i);
+        ddp_async_post(&requests[2]);
+        ddp_async_post(&requests[0]);
+        ddp_async_post(&requests[1]);
+        for (bool done = false; !done;)
+            DDP_TRY(ddp_async_test(&requests[1], &done, err));
+        CHECK(next == 3 * (step + 1));
+        CHECK(order[3 * step] == 2 && order[3 * step + 1] == 0 && order[3 * step + 2] == 1);
+        DDP_TRY(ddp_async_wait(&requests[0], 0, err));
+        DDP_TRY(ddp_async_wait(&requests[1], 0, err));
+        DDP_TRY(ddp_async_wait(&requests[2], 0, err));
+        for (int i = 0; i < N; i++) {
+            float expected = 0;
+            for (int r = 0; r < comm->size; r++)
+                expected += (float)(r + step + i);
+            CHECK(data[i] == expected);
+        }
+    }
+    /* The parent's recorder has each of them once, on every rank alike. */
+    CHECK(atomic_load(&comm->flight->seq) == seq + 60);
+    for (int i = 0; i < N; i++)
+        ddp_async_release(&requests[i]);
+    return 0;
+}
+
+static void test_prepared(void **state)
+{
+    run_all((struct job){.body = body_prepared});
+}
+
+/* Destroying with requests under way waits for them. */
+static int body_destroy(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
+{
+    struct ddp_async *second;
+    struct ddp_async_request request;
+    float data[1000];
+    DDP_TRY(ddp_async_create(comm, &second, err));
+    for (int i = 0; i < 1000; i++)
+        data[i] = 1;
+    const struct ddp_coll_args args = sum_of(data, 1000);
+    DDP_TRY(ddp_async_start(second, NULL, &args, &request, err));
+    ddp_async_destroy(second);
+    CHECK(data[0] == (float)comm->size && data[999] == (float)comm->size);
+    ddp_async_release(&request);
+    CHECK(ddp_async_comm(async) != comm && ddp_async_flight(async) != comm->flight);
+    return 0;
+}
+
+static void test_destroy(void **state)
+{
+    run_all((struct job){.body = body_destroy});
+    ddp_async_destroy(NULL);
+}
+
+static int64_t cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Idle means asleep: a process with nothing to do uses no processor time. */
+static int body_idle(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
+{
+    float data = 1;
+    struct ddp_async_request request;
+    const struct ddp_coll_args args = sum_of(&data, 1);
+    DDP_TRY(ddp_async_start(async, NULL, &args, &request, err));
+    DDP_TRY(ddp_async_wait(&request, 0, err));
+    const int64_t before = cpu_ns();
+    ddp_sleep_ns(300000000);
+    CHECK(cpu_ns() - before < 15000000);
+    return 0;
+}
+
+static void test_idle(void **state)
+{
+    struct ddp_launch_outcome outcome;
+    struct ddp_err err = DDP_ERR_INIT;
+    if (ONLY_THREADS)
+        return; /* needs ranks that are processes */
+    assert_int_equal(run(2, DDP_LAUNCH_PROCESSES, (struct job){.body = body_idle}, &outcome, &err),
+                     0);
+    assert_string_equal(outcome.story, "");
+}
+
+/* Rank 1 never comes: rank 0 learns so from wait, at the deadline, and so do later requests. */
+static int body_late(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
+{
+    float data[2] = {1, 1};
+    struct ddp_async_request first, second;
+    struct ddp_coll_args args = sum_of(&data[0], 1);
+    if (comm->rank == 1) {
+        ddp_sleep_ns(1000000000);
+        return 0;
+    }
+    DDP_TRY(ddp_async_start(async, NULL, &args, &first, err));
+    args = sum_of(&data[1], 1);
+    DDP_TRY(ddp_async_start(async, NULL, &args, &second, err));
+    struct ddp_err lost = DDP_ERR_INIT;
+    const int64_t start = ddp_now_ns();
+    CHECK(ddp_async_wait(&first, 0, &lost) == DDP_ELOST && lost.code == DDP_ELOST);
+    CHECK(strstr(lost.text, "waited 300 ms for rank 1") != NULL);
+    CHECK(ddp_now_ns() - start > 200000000 && ddp_now_ns() - start < 900000000);
+    bool done = false;
+    for (struct ddp_err also = DDP_ERR_INIT; !done;)
+        if (ddp_async_test(&second, &done, &also) != 0)
+            CHECK(done && also.code == DDP_ELOST);
+    CHECK(ddp_async_wait(&second, 0, NULL) == DDP_ELOST);
+    CHECK(data[0] == 1 && data[1] == 1);
+    ddp_async_release(&first);
+    ddp_async_release(&second);
+    return 0;
+}
+
+/* The deadline of wait itself. */
+static int body_own_deadline(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
+{
+    float data = 1;
+    struct ddp_async_request request;
+    const struct ddp_coll_args args = sum_of(&data, 1);
+    if (comm->rank == 1) {
+        /* Released by rank 0's word, not by time. */
+        DDP_TRY(ddp_comm_barrier(comm, err));
+        return ddp_comm_barrier(comm, err) == DDP_ELOST ? 0 : DDP_EDATA;
+    }
+    DDP_TRY(ddp_comm_barrier(comm, err));
+    DDP_TRY(ddp_async_start(async, NULL, &args, &request, err));
+    struct ddp_err lost = DDP_ERR_INIT;
+    const int64_t start = ddp_now_ns();
+    CHECK(ddp_async_wait(&request, 100000000, &lost) == DDP_ELOST);
+    CHECK(ddp_now_ns() - start >= 100000000 && ddp_now_ns() - start < 2000000000);
+    CHECK(strstr(lost.text, "waited 100 ms for its progress thread") != NULL);
+    CHECK(strstr(lost.text, "allreduce seq 0") != NULL);
+    ddp_async_release(&request);
+    return 0;
+}
+
+/* Abort on one rank ends the wait of another. */
+static int body_abort(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
+{
+    float data = 1;
+    struct ddp_async_request request;
+    const struct ddp_coll_args args = sum_of(&data, 1);
+    if (comm->rank == 1) {
+        ddp_sleep_ns(50000000);
+        ddp_comm_abort(comm, DDP_EDATA);
+        return 0;
+    }
+    DDP_TRY(ddp_async_start(async, NULL, &args, &request, err));
+    struct ddp_err lost = DDP_ERR_INIT;
+    const int64_t start = ddp_now_ns();
+    CHECK(ddp_async_wait(&request, 0, &lost) == DDP_ELOST);
+    CHECK(ddp_now_ns() - start < 2000000000);
+    CHECK(strstr(lost.text, "rank 1 failed or was lost (code 11)") != NULL);
+    ddp_async_release(&request);
+    return 0;
+}
+
+/* The code of the launch is the one the world was ended with; what ranks checked is in err. */
+static void expect_ended(struct job job, int code)
+{
+    for (int mode = DDP_LAUNCH_THREADS; mode >= ONLY_THREADS; mode--) {
+        struct ddp_launch_outcome outcome;
+        struct ddp_err err = DDP_ERR_INIT;
+        assert_int_equal(run(2, (enum ddp_launch_mode)mode, job, &outcome, &err), 0);
+        if (outcome.code != code || strstr(err.text, "test_async.c") != NULL)
+            fail_msg("code %d: %s; %s", outcome.code, outcome.story, err.text);
+    }
+}
+
+static void test_late(void **state)
+{
+    expect_ended((struct job){.body = body_late, .timeout_ns = 300000000}, DDP_ELOST);
+}
+
+static void test_own_deadline(void **state)
+{
+    expect_ended((struct job){.body = body_own_deadline}, DDP_ELOST);
+}
+
+static void test_abort(void **state)
+{
+    expect_ended((struct job){.body = body_abort}, DDP_EDATA);
+}
+
+/* A rank that dies while it waits for its progress thread: the supervisor can still say in what. */
+static int body_killed(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
+{
+    float data[1000] = {0};
+    struct ddp_async_request request;
+    const struct ddp_coll_args args = sum_of(data, 1000);
+    DDP_TRY(ddp_comm_barrier(comm, err));
+    if (comm->rank == 0) {
+        ddp_sleep_ns(200000000);
+        return ddp_async_start(async, NULL, &args, &request, err);
+    }
+    DDP_TRY(ddp_async_start(async, NULL, &args, &request, err));
+    const struct itimerspec in = {.it_value = {.tv_nsec = 50000000}};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+    timer_t timer;
+    CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+    CHECK(timer_settime(timer, 0, &in, NULL) == 0);
+    return ddp_async_wait(&request, 0, err);
+}
+
+static void test_killed(void **state)
+{
+    struct ddp_launch_outcome outcome;
+    struct ddp_err err = DDP_ERR_INIT;
+    if (ONLY_THREADS)
+        return; /* needs ranks that are processes */
+    assert_int_equal(
+        run(2, DDP_LAUNCH_PROCESSES, (struct job){.body = body_killed}, &outcome, &err), 0);
+    assert_int_equal(outcome.code, DDP_ELOST);
+    assert_int_equal(outcome.rank, 1);
+    assert_int_equal(outcome.signal, SIGKILL);
+    if (strstr(outcome.story, "allreduce seq 1 (") == NULL)
+        fail_msg("%s", outcome.story);
+}
+
+/* A plan that cannot be made is an error of start, and nothing is queued. */
+static int body_illegal(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
+{
+    float data = 1;
+    struct ddp_async_request request;
+    struct ddp_coll_args args = sum_of(&data, SIZE_MAX / 2);
+    struct ddp_err wrong = DDP_ERR_INIT;
+    CHECK(ddp_async_start(async, NULL, &args, &request, &wrong) == DDP_EUSAGE);
+    CHECK(ddp_async_prepare(async, NULL, &args, &request, NULL) == DDP_EUSAGE);
+    ddp_async_release(&request);
+    const struct ddp_coll_alg *direct = ddp_coll_find(DDP_ALLREDUCE, "direct");
+    args = sum_of(&data, 1);
+    CHECK(ddp_async_start(async, direct, &args, &request, NULL) == DDP_EUNAVAIL);
+    DDP_TRY(ddp_async_start(async, ddp_coll_find(DDP_ALLREDUCE, "staged"), &args, &request, err));
+    DDP_TRY(ddp_async_wait(&request, 0, err));
+    CHECK(data == (float)comm->size);
+    return 0;
+}
+
+static void test_illegal(void **state)
+{
+    run_all((struct job){.body = body_illegal});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_many),    cmocka_unit_test(test_prepared),
+        cmocka_unit_test(test_destroy), cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_late),    cmocka_unit_test(test_own_deadline),
+        cmocka_unit_test(test_abort),   cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_illegal),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

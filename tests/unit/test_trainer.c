@@ -1,0 +1,377 @@
+/* The trainer on threads as ranks, with images made here: P ranks of B train as one of P*B, the
+ * same seed gives the same bits, replicas stay equal and are seen when they do not, nothing is
+ * dropped, and whoever stops one rank stops all. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <assert.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "comm/backend.h"
+#include "comm/launch.h"
+#include "train/trainer.h"
+
+enum {
+    SIDE = 28,
+    PIXELS = SIDE * SIDE,
+    TRAIN = 1000,
+    EVAL = 203,
+    STEPS_MAX = 200,
+    EPOCHS_MAX = 20
+};
+
+static struct ddp_dataset data;
+
+/* A picture of noise for each class, and every image a blend of its class's and more noise; one
+ * label in five is random, so that the loss does not vanish. */
+static void make_images(struct ddp_images *set, size_t count, uint64_t stream)
+{
+    struct ddp_rng look, rng;
+    uint8_t classes[10][PIXELS];
+    ddp_rng_init(&look, 1, 0);
+    ddp_rng_init(&rng, 1, stream);
+    for (int c = 0; c < 10; c++)
+        for (int p = 0; p < PIXELS; p++)
+            classes[c][p] = (uint8_t)ddp_rng_below(&look, 256);
+    *set = (struct ddp_images){.pixels = malloc(count * PIXELS),
+                               .labels = malloc(count),
+                               .count = count,
+                               .channels = 1,
+                               .height = SIDE,
+                               .width = SIDE,
+                               .classes = 10};
+    for (size_t i = 0; i < count; i++) {
+        int c = (int)ddp_rng_below(&rng, 10);
+        for (int p = 0; p < PIXELS; p++)
+            set->pixels[i * PIXELS + (size_t)p] =
+                (uint8_t)((classes[c][p] + 2 * (int)ddp_rng_below(&rng, 256)) / 3);
+        set->labels[i] = (uint8_t)(ddp_rng_below(&rng, 5) ? c : (int)ddp_rng_below(&rng, 10));
+    }
+}
+
+/* A run, what it told, and how it ended. */
+struct run {
+    struct ddp_train_options o;
+    int ranks;
+    int stop_at_epoch, stop_code; /* what on_epoch answers there; 0: never */
+    double losses[STEPS_MAX];
+    int64_t steps;
+    struct ddp_epoch epochs[EPOCHS_MAX];
+    int epoch_count, progress;
+    struct ddp_train_run start, end;
+    int code;
+    struct ddp_err err;
+};
+
+static int on_start(void *arg, const struct ddp_train_run *run, struct ddp_err *err)
+{
+    ((struct run *)arg)->start = *run;
+    return 0;
+}
+
+static int on_epoch(void *arg, const struct ddp_train_run *run, const struct ddp_epoch *epoch,
+                    struct ddp_err *err)
+{
+    struct run *r = arg;
+    r->epochs[r->epoch_count++] = *epoch;
+    if (epoch->epoch == r->stop_at_epoch)
+        return ddp_fail(err, r->stop_code, "the listener has had enough");
+    return 0;
+}
+
+static void on_progress(void *arg, int epoch, int64_t step, int64_t steps, double loss,
+                        double images_per_second)
+{
+    ((struct run *)arg)->progress++;
+}
+
+static void on_step(void *arg, int64_t step, double loss)
+{
+    struct run *r = arg;
+    assert(step == r->steps + 1 && step <= STEPS_MAX);
+    r->losses[r->steps++] = loss;
+}
+
+static int on_end(void *arg, const struct ddp_train_run *run, struct ddp_err *err)
+{
+    ((struct run *)arg)->end = *run;
+    return 0;
+}
+
+static int rank_main(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err)
+{
+    struct run *r = arg;
+    struct ddp_comm *comm;
+    const struct ddp_train_events events = {on_start, on_epoch, on_progress, on_step, on_end, r};
+    const struct ddp_comm_options options = {
+        .timeout_ns = (int64_t)60 * 1000000000,
+        .heap_bytes = ddp_train_heap_bytes(&r->o),
+        .device = ddp_device_cpu(ddp_cpu_best_simd()),
+    };
+    DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank->place, &options, &comm, err));
+    int rc = ddp_train(comm, &r->o, comm->rank == 0 ? &events : NULL, err);
+    ddp_comm_destroy(comm);
+    return rc;
+}
+
+static const struct ddp_sync_class *sync_named(const char *name)
+{
+    const struct ddp_sync_class *cls = NULL;
+    const char *argument;
+    struct ddp_err err = DDP_ERR_INIT;
+    assert_int_equal(ddp_sync_find(name, &cls, &argument, &err), 0);
+    return cls;
+}
+
+static struct run defaults(int ranks, int batch)
+{
+    return (struct run){.ranks = ranks,
+                        .o = {.model = ddp_model_find("singa-cnn"),
+                              .data = &data,
+                              .sync = sync_named("dense"),
+                              .batch = batch,
+                              .epochs = 1,
+                              .lr = 0.005,
+                              .momentum = 0.9,
+                              .weight_decay = 1e-5,
+                              .seed = 1,
+                              .target_accuracy = NAN},
+                        .err = DDP_ERR_INIT};
+}
+
+static void run_it(struct run *r)
+{
+    const struct ddp_launch_job job = {.ranks = r->ranks,
+                                       .mode = DDP_LAUNCH_THREADS,
+                                       .timeout_ns = (int64_t)60 * 1000000000,
+                                       .heap_bytes = ddp_train_heap_bytes(&r->o),
+                                       .rank_main = rank_main,
+                                       .arg = r};
+    struct ddp_launch_outcome outcome = {0};
+    int rc = ddp_launch(&job, &outcome, &r->err);
+    r->code = rc ? rc : outcome.code;
+}
+
+static void expect_success(struct run *r)
+{
+    run_it(r);
+    if (r->code)
+        print_error("%d ranks: %d, %s\n", r->ranks, r->code, r->err.text);
+    assert_int_equal(r->code, 0);
+}
+
+static void ranks_train_as_one(void **state)
+{
+    static struct run one, two;
+    one = defaults(1, 128);
+    two = defaults(2, 64);
+    one.o.epochs = two.o.epochs = EPOCHS_MAX;
+    one.o.max_steps = two.o.max_steps = 100;
+    two.o.check_replicas = true;
+    expect_success(&one);
+    expect_success(&two);
+    assert_int_equal(one.steps, 100);
+    assert_int_equal(two.steps, 100);
+    for (int s = 0; s < 10; s++)
+        assert_true(fabs(one.losses[s] - two.losses[s]) <= 1e-6 * one.losses[s]);
+    assert_true(fabs(one.losses[99] - two.losses[99]) <= 5e-3 * one.losses[99]);
+    assert_true(one.losses[99] < 0.9 * one.losses[0]); /* and it learns */
+}
+
+static void same_seed_same_bits(void **state)
+{
+    static struct run first, again, buckets, other;
+    first = defaults(2, 64);
+    first.o.check_replicas = true;
+    again = buckets = other = first;
+    buckets.o.bucket_bytes = 65536; /* another cut of the same sums */
+    other.o.seed = 2;
+    expect_success(&first);
+    expect_success(&again);
+    expect_success(&buckets);
+    expect_success(&other);
+    assert_int_equal(first.steps, 8);
+    assert_memory_equal(first.losses, again.losses, sizeof first.losses);
+    assert_memory_equal(first.losses, buckets.losses, sizeof first.losses);
+    assert_true(first.epochs[0].parameter_hash == again.epochs[0].parameter_hash);
+    assert_true(first.epochs[0].parameter_hash == buckets.epochs[0].parameter_hash);
+    assert_true(first.epochs[0].parameter_hash != other.epochs[0].parameter_hash);
+    assert_true(first.epochs[0].wire_bytes_per_rank == 8 * 431080 * 4.0);
+    assert_true(buckets.epochs[0].wire_bytes_per_rank == first.epochs[0].wire_bytes_per_rank);
+}
+
+/* Uneven everywhere: 1000 images in batches of 3 x 64, 203 to evaluate. Accuracies of all images
+ * are whole numbers of them. */
+static void nothing_is_dropped(void **state)
+{
+    for (int kind = DDP_PARTITION_BATCH; kind <= DDP_PARTITION_SHARD; kind++) {
+        static struct run r;
+        r = defaults(3, 64);
+        r.o.partition = (enum ddp_partition)kind;
+        r.o.epochs = 2;
+        expect_success(&r);
+        assert_int_equal(r.epoch_count, 2);
+        for (int e = 0; e < 2; e++) {
+            double hits = r.epochs[e].train_accuracy * TRAIN,
+                   seen = r.epochs[e].eval_accuracy * EVAL;
+            assert_true(fabs(hits - round(hits)) < 1e-6);
+            assert_true(fabs(seen - round(seen)) < 1e-6);
+            assert_int_equal(r.epochs[e].steps, 6);
+        }
+        assert_int_equal(r.start.train_images, TRAIN);
+        assert_int_equal(r.start.eval_images, EVAL);
+        assert_true(r.end.total_seconds >= r.epochs[0].seconds);
+        assert_string_equal(r.start.partition, ddp_partition_name(r.o.partition));
+    }
+}
+
+static void more_ranks_than_images_in_a_step(void **state)
+{
+    struct ddp_dataset few = data;
+    static struct run r;
+    few.train.count = 5;
+    few.eval.count = 2;
+    for (int kind = DDP_PARTITION_BATCH; kind <= DDP_PARTITION_SHARD; kind++) {
+        r = defaults(4, 1);
+        r.o.data = &few;
+        r.o.partition = (enum ddp_partition)kind;
+        r.o.check_replicas = true;
+        expect_success(&r);
+        assert_int_equal(r.epochs[0].steps, 2);
+    }
+}
+
+static void max_steps_cuts_and_evaluates(void **state)
+{
+    static struct run r;
+    r = defaults(2, 64);
+    r.o.epochs = 5;
+    r.o.max_steps = 11;
+    expect_success(&r);
+    assert_int_equal(r.epoch_count, 2);
+    assert_int_equal(r.epochs[1].steps, 3);
+    assert_true(r.epochs[1].eval_accuracy > 0.0);
+    assert_int_equal(r.start.max_steps, 11);
+}
+
+static void first_parameters_agree(void **state)
+{
+    uint64_t hash[3];
+    for (int i = DDP_INIT_BROADCAST; i <= DDP_INIT_SEED; i++) {
+        static struct run r;
+        r = defaults(3, 16);
+        r.o.init_sync = (enum ddp_init_sync)i;
+        r.o.max_steps = 1;
+        r.o.check_replicas = true;
+        expect_success(&r);
+        hash[i] = r.epochs[0].parameter_hash;
+    }
+    assert_true(hash[DDP_INIT_BROADCAST] == hash[DDP_INIT_SEED]);
+    assert_true(hash[DDP_INIT_BROADCAST] != hash[DDP_INIT_AVERAGE]);
+}
+
+/* No exchange: allowed to differ when it says so; found out when it claims the contrary. */
+static void unequal_replicas_are_found(void **state)
+{
+    static struct run honest, liar;
+    struct ddp_sync_class claims = *sync_named("none");
+    honest = defaults(2, 64);
+    honest.o.sync = sync_named("none");
+    honest.o.check_replicas = true;
+    expect_success(&honest);
+    assert_true(honest.epochs[0].wire_bytes_per_rank == 0.0);
+    claims.replicas_equal = true;
+    for (int every_step = 0; every_step < 2; every_step++) {
+        liar = defaults(2, 64);
+        liar.o.sync = &claims;
+        liar.o.check_replicas = every_step;
+        run_it(&liar);
+        assert_int_equal(liar.code, DDP_EDATA);
+        assert_non_null(strstr(liar.err.text, every_step ? "step 1:" : "step 8:"));
+        assert_int_equal(liar.epoch_count, 0);
+    }
+}
+
+static void a_listener_stops_all_ranks(void **state)
+{
+    static struct run r;
+    r = defaults(3, 64);
+    r.o.epochs = 3;
+    r.stop_at_epoch = 2;
+    r.stop_code = DDP_EIO;
+    run_it(&r);
+    assert_int_equal(r.code, DDP_EIO);
+    assert_int_equal(r.epoch_count, 2);
+    assert_string_equal(r.err.text, "the listener has had enough");
+}
+
+static void targets_are_noted_once(void **state)
+{
+    static struct run r;
+    r = defaults(2, 64);
+    r.o.epochs = 3;
+    r.o.target_accuracy = 0.01;
+    expect_success(&r);
+    assert_int_equal(r.end.target_epoch, 1);
+    assert_true(r.end.target_seconds == r.epochs[0].seconds);
+    assert_true(r.end.total_wire_bytes == 3 * r.end.target_wire_bytes);
+    r = defaults(2, 64);
+    r.o.target_accuracy = 1.0;
+    expect_success(&r);
+    assert_int_equal(r.end.target_epoch, -1);
+    assert_true(isnan(r.end.target_seconds));
+}
+
+static void data_must_fit_the_model(void **state)
+{
+    struct ddp_dataset small = data;
+    static struct run r;
+    small.train.height = small.eval.height = SIDE / 2;
+    r = defaults(2, 64);
+    r.o.data = &small;
+    run_it(&r);
+    assert_int_equal(r.code, DDP_EUSAGE);
+    assert_non_null(strstr(r.err.text, "1 x 28 x 28"));
+    r = defaults(2, 64);
+    r.o.blas = "libno-such-blas.so.9";
+    /* Loaded before in this process, so the name no longer matters. */
+    expect_success(&r);
+}
+
+static int setup(void **state)
+{
+    make_images(&data.train, TRAIN, 2);
+    make_images(&data.eval, EVAL, 3);
+    strcpy(data.name, "noise");
+    data.synthetic = true;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    ddp_dataset_release(&data);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_train_as_one),
+        cmocka_unit_test(same_seed_same_bits),
+        cmocka_unit_test(nothing_is_dropped),
+        cmocka_unit_test(more_ranks_than_images_in_a_step),
+        cmocka_unit_test(max_steps_cuts_and_evaluates),
+        cmocka_unit_test(first_parameters_agree),
+        cmocka_unit_test(unequal_replicas_are_found),
+        cmocka_unit_test(a_listener_stops_all_ranks),
+        cmocka_unit_test(targets_are_noted_once),
+        cmocka_unit_test(data_must_fit_the_model),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
