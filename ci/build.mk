@@ -7,6 +7,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o)
 CMD_OBJ := $(CMD_SRC:%.c=$(O)/%.o)
 MODULES := $(foreach f,$(MPI_FLAVOURS),$(O)/ddpbench-mpi-$f.so)
 WHOLE_CORE = -Wl,--whole-archive $(O)/libddpcore.a -Wl,--no-whole-archive
+include ci/libddp.mk
 
 # Flags of one source. Files ending in _avx2 and _avx512 hold code for those levels only, entered
 # after a check at run time; only the files that state the build's facts see them.
@@ -18,7 +19,7 @@ source_flags = $(if $(filter %_avx2.c,$1),$(AVX2))$(if $(filter %_avx512.c,$1),$
 compile = $(CC) $(BASE_CFLAGS) $(strip $(call source_flags,$1)) $(CFLAGS) -c -o $(O)/$(1:%.c=%.o) $1
 
 .PHONY: all FORCE
-all: $(O)/ddpbench $(MODULES) ## build build/ddpbench and its MPI modules (the default)
+all: $(O)/ddpbench $(MODULES) $(LIBDDP) ## build build/ddpbench, its MPI modules, libddp (the default)
 	$(Q)mkdir -p build
 	$(Q)ln -sfn $(if $(filter build/%,$(O)),$(O:build/%=%),$(abspath $(O)))/ddpbench build/ddpbench
 	$(Q)rm -f build/ddpbench-mpi-*.so

@@ -28,7 +28,7 @@ grid: $(GRID_BIN) ## the grids of the collectives with every combination
 
 # Sanitizers: a flavour each. MPI=0: the MPI libraries' own leaks and races are not ours to find.
 # build/ddpbench stays what it was: these build the flavour's own binary.
-SAN_SCRIPTS := $(filter-out tests/mpi/% tests/cli/build.bats tests/cli/install.bats,$(SCRIPTS))
+SAN_SCRIPTS := $(filter-out tests/mpi/% tests/api/% tests/cli/build.bats tests/cli/install.bats,$(SCRIPTS))
 .PHONY: asan ubsan tsan san-test tsan-test
 asan: ## tests under AddressSanitizer
 	+$(Q)$(SUBMAKE) SAN=address MPI=0 san-test
@@ -52,5 +52,5 @@ coverage: ## line coverage of lib/ and cmd/ by all tests: build/coverage/
 	+$(Q)$(SUBMAKE) OPT='-O1 -g' CFLAGS='$(CFLAGS) --coverage' LDFLAGS='$(LDFLAGS) --coverage' coverage-report
 coverage-report: $(O)/ddpbench $(MODULES) $(UNIT_BIN)
 	$(Q)find $(O) -name '*.gcda' -exec rm -f {} +
-	-$(Q)$(PROVE) $(UNIT_BIN) $(filter-out tests/cli/build.bats tests/cli/install.bats,$(SCRIPTS))
+	-$(Q)$(PROVE) $(UNIT_BIN) $(filter-out tests/api/% tests/cli/build.bats tests/cli/install.bats,$(SCRIPTS))
 	$(Q)ci/coverage.sh $(O)

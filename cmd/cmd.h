@@ -181,6 +181,8 @@ void ddp_emit_progress(struct ddp_rank *rank, const char *fmt, ...) DDP_PRINTF(2
 /* A line on stderr, said once. */
 void ddp_emit_note(struct ddp_rank *rank, const char *fmt, ...) DDP_PRINTF(2, 3);
 
+#define DDP_PREPARE_DONE 1 /* positive: no error */
+
 enum ddp_cmd_flag {
     DDP_CMD_NEEDS_WORLD = 1 << 0, /* values begin with struct ddp_world_options */
     DDP_CMD_COLLECTIVE = 1 << 1   /* one of the collectives, for help */
@@ -203,7 +205,8 @@ struct ddp_cmd {
     int (*check)(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                  struct ddp_err *err);
     /* After the backend and largest rank count are known, in the process that forks the ranks (or
-     * each, under mpiexec): loads data, refuses what does not fit. */
+     * each, under mpiexec): loads data, refuses what does not fit. DDP_PREPARE_DONE: everything
+     * asked for has been done (--dry-run), no ranks are needed. */
     int (*prepare)(struct ddp_app *app, void *values, const char *backend, int ranks,
                    struct ddp_err *err);
     /* Registered memory a rank needs, bytes; after prepare. */

@@ -7,6 +7,7 @@
 #include "base/sysinfo.h"
 #include "base/unit.h"
 #include "bench/sampler.h"
+#include "coll/coll_auto.h"
 #include "collective.h"
 
 #define HUGE_PAGE (2u << 20) /* alignment of large registered blocks */
@@ -66,6 +67,15 @@ static int check_contradictions(const struct ddp_opt *rows, const struct ddp_opt
     return 0;
 }
 
+/* A barrier has no message: one point, of no bytes, with nothing to verify. */
+static void choose_no_data(struct ddp_bench_options *o)
+{
+    o->sizes.n = 1;
+    o->sizes.v[0] = 0;
+    o->placement = DDP_OUT_OF_PLACE;
+    o->check = DDP_CHECK_OFF;
+}
+
 int ddp_collective_check(enum ddp_coll coll, struct ddp_app *app, void *values,
                          const struct ddp_opt_result *parsed, struct ddp_err *err)
 {
@@ -76,12 +86,19 @@ int ddp_collective_check(enum ddp_coll coll, struct ddp_app *app, void *values,
                  parsed->operands[0]);
         return ddp_hint(err, "sizes go to --size: --size %s", parsed->operands[0]);
     }
-    DDP_TRY(check_contradictions(rows, parsed, err));
+    if (coll != DDP_BARRIER) /* which has no such rows */
+        DDP_TRY(check_contradictions(rows, parsed, err));
     v->bench.coll = coll;
     v->bench.seed = v->world.seed;
+    for (int i = 0; i < v->world.ranks.n; i++) {
+        int of_a_group;
+        DDP_TRY(ddp_plan_group_ranks(&v->bench, (int)v->world.ranks.v[i], &of_a_group, err));
+    }
+    if (coll == DDP_BARRIER)
+        choose_no_data(&v->bench);
     if (v->bench.step_bytes > 0)
         v->bench.step_factor = 0;
-    if (!ddp_opt_given(rows, parsed, "memory"))
+    if (coll == DDP_BARRIER || !ddp_opt_given(rows, parsed, "memory"))
         v->bench.memory = -1;
     return ddp_plan_check(&v->bench, err);
 }
@@ -113,6 +130,29 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
     }
 }
 
+static int explain_auto(const struct ddp_app *app, const struct ddp_collective_values *v,
+                        const char *backend, int ranks, struct ddp_err *err)
+{
+    struct ddp_auto_query query = {
+        .coll = v->bench.coll,
+        .backend = ddp_backend_find(backend),
+        .ranks = ranks,
+        .registered = v->plan.memory == DDP_MEMORY_REGISTERED,
+    };
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    int rc = 0;
+
+    ddp_coll_auto_explain(&query, &text);
+    query.distance = DDP_DISTANCE_FAR;
+    ddp_coll_auto_explain(&query, &text);
+    if (text.failed)
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory to explain 'auto'");
+    else
+        fputs(text.text, app->out);
+    ddp_strbuf_release(&text);
+    return rc;
+}
+
 int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backend, int ranks,
                            struct ddp_err *err)
 {
@@ -121,10 +161,17 @@ int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backen
     bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
     int local = own ? ranks : DDP_MIN(ranks, app->launcher.place.local_size);
     ddp_sysinfo_read(&host);
-    DDP_TRY(ddp_plan_make(&v->bench, backend, ranks, -1, &v->plan, err));
+    int of_a_group;
+    DDP_TRY(ddp_plan_group_ranks(&v->bench, ranks, &of_a_group, err));
+    DDP_TRY(ddp_plan_make(&v->bench, backend, of_a_group, -1, &v->plan, err));
     DDP_TRY(ddp_plan_fits(&v->plan, local, host.available_bytes, err));
     if (v->plan.rounding[0] && speaks(app))
         ddp_logf(&app->log, DDP_LOG_NOTE, "%s", v->plan.rounding);
+    if (v->explain_auto) {
+        if (speaks(app))
+            DDP_TRY(explain_auto(app, v, backend, of_a_group, err));
+        return DDP_PREPARE_DONE;
+    }
     if (!v->bench.dry_run)
         return 0;
     if (speaks(app))
@@ -168,9 +215,10 @@ static int run_points(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
             continue;
         }
         ddp_format_size(spec->size_bytes, size, sizeof size);
-        ddp_emit_progress(rank, "%s %s %s %s, %s (%d of %d)", ddp_coll_name(spec->coll),
-                          ddp_dtype_name(spec->dtype), ddp_op_name(spec->op), size, spec->algorithm,
-                          i + 1, plan->count);
+        ddp_emit_progress(rank, "%s %s%s%s %s, %s (%d of %d)", ddp_coll_name(spec->coll),
+                          ddp_dtype_name(spec->dtype), ddp_coll_reduces(spec->coll) ? " " : "",
+                          ddp_coll_reduces(spec->coll) ? ddp_op_name(spec->op) : "", size,
+                          spec->algorithm, i + 1, plan->count);
         DDP_TRY(ddp_sampler_point(sampler, i, &point, &samples, err));
         DDP_TRY(ddp_emit_point(rank, &point, samples, err));
     }
@@ -183,7 +231,10 @@ int ddp_collective_rank_main(struct ddp_rank *rank, void *values, struct ddp_err
     struct ddp_comm *comm = rank->comm;
     struct ddp_sampler *sampler = NULL;
     struct ddp_bench_plan plan;
-    int rc = ddp_plan_make(&v->bench, comm->backend->name, comm->size, -1, &plan, err);
+    int of_a_group;
+    int rc = ddp_plan_group_ranks(&v->bench, comm->size, &of_a_group, err);
+    if (rc == 0)
+        rc = ddp_plan_make(&v->bench, comm->backend->name, of_a_group, -1, &plan, err);
     DDP_TRY(ddp_comm_agree(comm, rc, err));
     rc = ddp_sampler_create(comm, &v->bench, &plan, &sampler, err);
     if (rc == 0)

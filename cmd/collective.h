@@ -6,17 +6,12 @@
 #include "bench/plan.h"
 #include "cmd.h"
 
-/* What prepare() returns when everything asked for has been done (--dry-run): no ranks are needed.
- * Positive, so no error. */
-#ifndef DDP_PREPARE_DONE
-#define DDP_PREPARE_DONE 1
-#endif
-
 /* The values of a collective command. plan: of the largest rank count, made by prepare. */
 struct ddp_collective_values {
     struct ddp_world_options world; /* first: cmd.h */
     struct ddp_bench_options bench;
     struct ddp_bench_plan plan;
+    bool explain_auto;
 };
 
 extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_words,
@@ -24,8 +19,12 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
 
 #define DDP_COLLECTIVE_FIELD(member) offsetof(struct ddp_collective_values, bench.member)
 
-/* Rows of the options every collective has. */
+/* Rows of the options of collectives that move data: sizes, arrays, and those every one has. */
 #define DDP_COLLECTIVE_ROWS                                                                        \
+    DDP_COLLECTIVE_SIZE_ROWS, DDP_COLLECTIVE_ALGORITHM_ROWS, DDP_COLLECTIVE_ARRAY_ROWS,            \
+        DDP_COLLECTIVE_TIME_ROWS, DDP_COLLECTIVE_CHECK_ROW, DDP_COLLECTIVE_OUTPUT_ROWS
+
+#define DDP_COLLECTIVE_SIZE_ROWS                                                                   \
     {.name = "size",                                                                               \
      .kind = DDP_OPT_SIZE_LIST,                                                                    \
      .offset = DDP_COLLECTIVE_FIELD(sizes),                                                        \
@@ -60,31 +59,39 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
          .help = "each size of the range is N times the one before",                               \
          .min = 2,                                                                                 \
          .max = 1 << 20},                                                                          \
-        {.name = "step-bytes",                                                                     \
-         .short_name = 'i',                                                                        \
-         .kind = DDP_OPT_SIZE,                                                                     \
-         .offset = DDP_COLLECTIVE_FIELD(step_bytes),                                               \
-         .value = "S",                                                                             \
-         .group = "Sizes",                                                                         \
-         .help = "each size of the range is S larger than the one before; instead of a factor",    \
-         .min = 1,                                                                                 \
-         .max = 9007199254740992.0},                                                               \
-        {.name = "algorithm",                                                                      \
-         .kind = DDP_OPT_STRING_LIST,                                                              \
-         .offset = DDP_COLLECTIVE_FIELD(algorithms),                                               \
-         .value = "NAME[,NAME...]",                                                                \
-         .initial = "auto",                                                                        \
-         .group = "Operation",                                                                     \
-         .help = "auto, all, or names: see `ddpbench list`"},                                      \
-        {.name = "dtype",                                                                          \
-         .short_name = 'd',                                                                        \
-         .kind = DDP_OPT_ENUM_LIST,                                                                \
-         .offset = DDP_COLLECTIVE_FIELD(dtypes),                                                   \
-         .value = "TYPE[,TYPE...]",                                                                \
-         .initial = "f32",                                                                         \
-         .group = "Operation",                                                                     \
-         .help = "element types",                                                                  \
-         .words = &ddp_dtype_words},                                                               \
+    {                                                                                              \
+        .name = "step-bytes", .short_name = 'i', .kind = DDP_OPT_SIZE,                             \
+        .offset = DDP_COLLECTIVE_FIELD(step_bytes), .value = "S", .group = "Sizes",                \
+        .help = "each size of the range is S larger than the one before; instead of a factor",     \
+        .min = 1, .max = 9007199254740992.0                                                        \
+    }
+
+#define DDP_COLLECTIVE_ALGORITHM_ROWS                                                              \
+    {.name = "algorithm",                                                                          \
+     .kind = DDP_OPT_STRING_LIST,                                                                  \
+     .offset = DDP_COLLECTIVE_FIELD(algorithms),                                                   \
+     .value = "NAME[,NAME...]",                                                                    \
+     .initial = "auto",                                                                            \
+     .group = "Operation",                                                                         \
+     .help = "auto, all, or names: see `ddpbench list`"},                                          \
+    {                                                                                              \
+        .name = "groups", .kind = DDP_OPT_INT, .offset = DDP_COLLECTIVE_FIELD(groups),             \
+        .value = "G", .initial = "1", .group = "Operation",                                        \
+        .help = "run it in G groups of consecutive ranks at the same time; the time is the "       \
+                "slowest rank's of all",                                                           \
+        .min = 1, .max = 128                                                                       \
+    }
+
+#define DDP_COLLECTIVE_ARRAY_ROWS                                                                  \
+    {.name = "dtype",                                                                              \
+     .short_name = 'd',                                                                            \
+     .kind = DDP_OPT_ENUM_LIST,                                                                    \
+     .offset = DDP_COLLECTIVE_FIELD(dtypes),                                                       \
+     .value = "TYPE[,TYPE...]",                                                                    \
+     .initial = "f32",                                                                             \
+     .group = "Operation",                                                                         \
+     .help = "element types",                                                                      \
+     .words = &ddp_dtype_words},                                                                   \
         {.name = "placement",                                                                      \
          .kind = DDP_OPT_ENUM,                                                                     \
          .offset = DDP_COLLECTIVE_FIELD(placement),                                                \
@@ -93,52 +100,65 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
          .group = "Operation",                                                                     \
          .help = "result in place of the input, or in a buffer of its own",                        \
          .words = &ddp_placement_words},                                                           \
-        {.name = "memory",                                                                         \
-         .kind = DDP_OPT_ENUM,                                                                     \
-         .offset = DDP_COLLECTIVE_FIELD(memory),                                                   \
-         .value = "KIND",                                                                          \
-         .group = "Operation",                                                                     \
-         .help = "from the backend's allocator (zero-copy; the default where it has one), or "     \
-                 "plain pages",                                                                    \
-         .words = &ddp_memory_words},                                                              \
-        {.name = "iters",                                                                          \
-         .short_name = 'n',                                                                        \
-         .kind = DDP_OPT_INT,                                                                      \
-         .offset = DDP_COLLECTIVE_FIELD(iters),                                                    \
-         .value = "N",                                                                             \
-         .initial = "20",                                                                          \
-         .group = "Measurement",                                                                   \
-         .help = "timed iterations a point; from 6 on the median has an interval",                 \
-         .min = 1,                                                                                 \
-         .max = DDP_PLAN_ITERS_MAX},                                                               \
-        {.name = "warmup",                                                                         \
-         .short_name = 'w',                                                                        \
-         .kind = DDP_OPT_INT,                                                                      \
-         .offset = DDP_COLLECTIVE_FIELD(warmup),                                                   \
-         .value = "N",                                                                             \
-         .initial = "5",                                                                           \
-         .group = "Measurement",                                                                   \
-         .help = "untimed iterations before them",                                                 \
-         .min = 0,                                                                                 \
-         .max = DDP_PLAN_ITERS_MAX},                                                               \
-        {.name = "check",                                                                          \
-         .short_name = 'c',                                                                        \
-         .kind = DDP_OPT_ENUM,                                                                     \
-         .offset = DDP_COLLECTIVE_FIELD(check),                                                    \
-         .value = "WHEN",                                                                          \
-         .initial = "once",                                                                        \
-         .group = "Measurement",                                                                   \
-         .help = "verify every element: of one untimed operation a point, of all iterations, or "  \
-                 "of none; 0, 1, N are accepted too",                                              \
-         .words = &ddp_check_words},                                                               \
-        {.name = "samples",                                                                        \
-         .kind = DDP_OPT_FLAG,                                                                     \
-         .offset = DDP_COLLECTIVE_FIELD(samples),                                                  \
-         .group = "Output",                                                                        \
-         .help = "put every iteration's time into the record"},                                    \
     {                                                                                              \
-        .name = "dry-run", .kind = DDP_OPT_FLAG, .offset = DDP_COLLECTIVE_FIELD(dry_run),          \
-        .group = "Output", .help = "print the plan and the memory it needs; measure nothing"       \
+        .name = "memory", .kind = DDP_OPT_ENUM, .offset = DDP_COLLECTIVE_FIELD(memory),            \
+        .value = "KIND", .group = "Operation",                                                     \
+        .help = "from the backend's allocator (zero-copy; the default where it has one), or "      \
+                "plain pages",                                                                     \
+        .words = &ddp_memory_words                                                                 \
+    }
+
+#define DDP_COLLECTIVE_TIME_ROWS                                                                   \
+    {.name = "iters",                                                                              \
+     .short_name = 'n',                                                                            \
+     .kind = DDP_OPT_INT,                                                                          \
+     .offset = DDP_COLLECTIVE_FIELD(iters),                                                        \
+     .value = "N",                                                                                 \
+     .initial = "20",                                                                              \
+     .group = "Measurement",                                                                       \
+     .help = "timed iterations a point; from 6 on the median has an interval",                     \
+     .min = 1,                                                                                     \
+     .max = DDP_PLAN_ITERS_MAX},                                                                   \
+    {                                                                                              \
+        .name = "warmup", .short_name = 'w', .kind = DDP_OPT_INT,                                  \
+        .offset = DDP_COLLECTIVE_FIELD(warmup), .value = "N", .initial = "5",                      \
+        .group = "Measurement", .help = "untimed iterations before them", .min = 0,                \
+        .max = DDP_PLAN_ITERS_MAX                                                                  \
+    }
+
+#define DDP_COLLECTIVE_CHECK_ROW                                                                   \
+    {                                                                                              \
+        .name = "check", .short_name = 'c', .kind = DDP_OPT_ENUM,                                  \
+        .offset = DDP_COLLECTIVE_FIELD(check), .value = "WHEN", .initial = "once",                 \
+        .group = "Measurement",                                                                    \
+        .help = "verify every element: of one untimed operation a point, of all iterations, or "   \
+                "of none; 0, 1, N are accepted too",                                               \
+        .words = &ddp_check_words                                                                  \
+    }
+
+#define DDP_COLLECTIVE_OUTPUT_ROWS                                                                 \
+    {.name = "samples",                                                                            \
+     .kind = DDP_OPT_FLAG,                                                                         \
+     .offset = DDP_COLLECTIVE_FIELD(samples),                                                      \
+     .group = "Output",                                                                            \
+     .help = "put every iteration's time into the record"},                                        \
+        {.name = "dry-run",                                                                        \
+         .kind = DDP_OPT_FLAG,                                                                     \
+         .offset = DDP_COLLECTIVE_FIELD(dry_run),                                                  \
+         .group = "Output",                                                                        \
+         .help = "print the plan and the memory it needs; measure nothing"},                       \
+    {                                                                                              \
+        .name = "explain-auto", .kind = DDP_OPT_FLAG,                                              \
+        .offset = offsetof(struct ddp_collective_values, explain_auto), .group = "Output",         \
+        .help = "print which algorithm `auto` takes for which sizes, and why; measure nothing"     \
+    }
+
+/* For collectives with a root. */
+#define DDP_COLLECTIVE_ROOT_ROW                                                                    \
+    {                                                                                              \
+        .name = "root", .short_name = 'r', .kind = DDP_OPT_INT,                                    \
+        .offset = DDP_COLLECTIVE_FIELD(root), .value = "N", .initial = "0", .group = "Operation",  \
+        .help = "the rank that has or gets the whole (of each group)", .min = 0, .max = 1 << 20    \
     }
 
 /* For collectives that combine values. */

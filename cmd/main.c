@@ -90,7 +90,9 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
         if (rc == 0)
             rc = ddp_world_run(app, cmd, values, err);
     } else if (rc == 0) {
-        rc = cmd->run(app, values, &parsed, err);
+        /* A plain command under mpiexec answers once. */
+        if (app->launcher.place.rank == 0)
+            rc = cmd->run(app, values, &parsed, err);
     } else if (err->code == DDP_EUSAGE) {
         ddp_hint(err, "`ddpbench %s -h` lists the options", cmd->name);
     }
@@ -124,11 +126,13 @@ static int dispatch(struct ddp_app *app, struct ddp_err *err)
     return run_command(app, app->argc - 1, app->argv + 1, err);
 }
 
-/* Only one rank speaks of what every rank of a foreign launcher sees alike. */
+/* Only one rank speaks of what every rank of a foreign launcher sees alike; what one rank alone
+ * saw, it has said itself (world_launched.c). */
 static bool may_speak(const struct ddp_app *app, const struct ddp_err *err)
 {
-    return app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.place.rank == 0 ||
-           err->rank >= 0;
+    if (app->launcher.kind == DDP_LAUNCHER_NONE)
+        return true;
+    return app->launcher.place.rank == 0 && (err->rank < 0 || err->agreed);
 }
 
 int main(int argc, char **argv)

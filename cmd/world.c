@@ -1,5 +1,4 @@
 /* Running a command that needs ranks: which backend, how many, and who starts them. */
-#include <dirent.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "base/conf.h"
 #include "base/mem.h"
 #include "base/sysinfo.h"
+#include "plain.h"
 #include "world.h"
 
 #define DEFAULT_RANKS_MAX 8 /* ranks started without --ranks; a laptop stays usable */
@@ -29,32 +29,6 @@ static const char *backend_word(const void *ctx, int i)
     (void)ctx;
     const struct ddp_backend *const *all = ddp_backend_all();
     return i == 0 ? "auto" : all[i - 1] ? all[i - 1]->name : NULL;
-}
-
-/* Does the folder hold a backend module? */
-static bool has_module(const char *dir)
-{
-    bool found = false;
-    DIR *d = opendir(dir);
-    for (struct dirent *e; d && !found && (e = readdir(d));)
-        found = strncmp(e->d_name, "ddpbench-mpi-", 13) == 0;
-    if (d)
-        closedir(d);
-    return found;
-}
-
-/* DDPBENCH_MODULE_DIR, else the binary's folder, else ../lib/ddpbench as `make install` lays it
- * out. */
-static void find_modules(struct ddp_world *w)
-{
-    const char *dir = ddp_conf_get(DDP_CONF_MODULE_DIR);
-    const char *binary = w->app->binary_dir;
-    if (dir)
-        snprintf(w->module_dir, sizeof w->module_dir, "%s", dir);
-    else if (has_module(binary))
-        snprintf(w->module_dir, sizeof w->module_dir, "%s", binary);
-    else
-        snprintf(w->module_dir, sizeof w->module_dir, "%s/../lib/ddpbench", binary);
 }
 
 static int unknown_backend(const char *name, struct ddp_err *err)
@@ -143,7 +117,7 @@ int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values, 
     w->show_progress = !w->options->quiet && (w->options->progress == 1 ||
                                               (w->options->progress == 0 && isatty(STDERR_FILENO)));
     ddp_record_init(&w->record);
-    find_modules(w);
+    ddp_module_dir(app, w->module_dir, sizeof w->module_dir);
     int rc = ddp_backend_check(err);
     if (rc == 0)
         rc = choose_backend(w, err);

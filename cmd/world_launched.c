@@ -77,7 +77,10 @@ static int run_all(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *e
     int rc = w->cmd->prepare
                  ? w->cmd->prepare(w->app, w->values, w->backend->name, w->max_ranks, err)
                  : 0;
-    DDP_TRY(ddp_comm_agree(comm, rc, err));
+    bool done = rc == DDP_PREPARE_DONE;
+    DDP_TRY(ddp_comm_agree(comm, done ? 0 : rc, err));
+    if (done)
+        return 0;
     rc = comm->rank == 0 ? ddp_home_open(w, err) : 0;
     DDP_TRY(ddp_comm_agree(comm, rc, err));
     DDP_TRY(gather_hosts(w, comm, err));

@@ -57,8 +57,11 @@ static int launch_once(struct ddp_world *w, int ranks, struct ddp_err *err)
 
 int ddp_world_run_own(struct ddp_world *w, struct ddp_err *err)
 {
-    if (w->cmd->prepare)
-        DDP_TRY(w->cmd->prepare(w->app, w->values, w->backend->name, w->max_ranks, err));
+    if (w->cmd->prepare) {
+        int prepared = w->cmd->prepare(w->app, w->values, w->backend->name, w->max_ranks, err);
+        if (prepared != 0)
+            return prepared == DDP_PREPARE_DONE ? 0 : prepared;
+    }
     int rc = ddp_home_open(w, err);
     for (int i = 0; i < w->count_count && rc == 0; i++)
         rc = launch_once(w, w->counts[i], err);

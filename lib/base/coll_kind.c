@@ -70,6 +70,21 @@ int ddp_coll_parse(const char *name)
     return -1;
 }
 
+bool ddp_coll_reduces(enum ddp_coll coll)
+{
+    return coll == DDP_ALLREDUCE || coll == DDP_REDUCE || coll == DDP_REDUCE_SCATTER;
+}
+
+bool ddp_coll_has_root(enum ddp_coll coll)
+{
+    return coll == DDP_BROADCAST || coll == DDP_REDUCE || coll == DDP_GATHER || coll == DDP_SCATTER;
+}
+
+bool ddp_coll_has_in_place(enum ddp_coll coll)
+{
+    return coll != DDP_SEND_RECV && coll != DDP_BARRIER;
+}
+
 double ddp_coll_busbw_factor(enum ddp_coll coll, int ranks)
 {
     assert((unsigned)coll < DDP_COLL_COUNT);

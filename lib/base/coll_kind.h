@@ -8,6 +8,8 @@
 #ifndef DDP_BASE_COLL_KIND_H
 #define DDP_BASE_COLL_KIND_H
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -31,6 +33,10 @@ const char *ddp_coll_name(enum ddp_coll coll);
 /* Accepts nccl-tests', MPI's and PyTorch's spellings (all_reduce, allgather, bcast, ...); -1 when
  * unknown. */
 int ddp_coll_parse(const char *name);
+/* Does it combine values, by an operation? Has it a root? Has it an in-place form (coll/coll.h)? */
+bool ddp_coll_reduces(enum ddp_coll coll);
+bool ddp_coll_has_root(enum ddp_coll coll);
+bool ddp_coll_has_in_place(enum ddp_coll coll);
 /* busbw = algbw * factor; NaN for fewer than 2 ranks and for barrier. */
 double ddp_coll_busbw_factor(enum ddp_coll coll, int ranks);
 

@@ -51,8 +51,9 @@ int ddp_fail_errno(struct ddp_err *err, int code, int errno_value, const char *f
 
 int ddp_hint(struct ddp_err *err, const char *fmt, ...)
 {
+    /* `return ddp_hint(err, ...)` must stay a failure when nobody wants the words. */
     if (!err)
-        return DDP_OK;
+        return DDP_EINTERNAL;
     if (err->hint[0] != '\0')
         return err->code;
     va_list args;

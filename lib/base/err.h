@@ -61,7 +61,7 @@ int ddp_fail(struct ddp_err *err, int code, const char *fmt, ...) DDP_PRINTF(3, 
 int ddp_fail_errno(struct ddp_err *err, int code, int errno_value, const char *fmt, ...)
     DDP_PRINTF(4, 5);
 
-/* Sets the hint of an error that has none yet; returns err->code. */
+/* Sets the hint of an error that has none yet; returns err->code, or DDP_EINTERNAL without err. */
 int ddp_hint(struct ddp_err *err, const char *fmt, ...) DDP_PRINTF(2, 3);
 
 /* The process exit code of a return code: 0..255. */

@@ -136,9 +136,25 @@ int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
     if (o->iters < 1 || o->iters > DDP_PLAN_ITERS_MAX || o->warmup < 0)
         return ddp_fail(err, DDP_EUSAGE, "%lld iterations after %lld for warming up: impossible",
                         (long long)o->iters, (long long)o->warmup);
+    if (!ddp_coll_has_in_place(o->coll) && o->placement == DDP_IN_PLACE)
+        return ddp_fail(err, DDP_EUSAGE, "--placement in: %s has no in-place form",
+                        ddp_coll_name(o->coll));
     DDP_TRY(check_twice(&o->dtypes, "dtype", dtype_word, err));
     DDP_TRY(check_twice(&o->ops, "op", op_word, err));
     return check_algorithms(o, err);
+}
+
+int ddp_plan_group_ranks(const struct ddp_bench_options *o, int ranks, int *out,
+                         struct ddp_err *err)
+{
+    const int groups = o->groups > 1 ? (int)o->groups : 1;
+    if (ranks % groups != 0) {
+        ddp_fail(err, DDP_EUSAGE, "--groups %d: %d rank%s cannot be divided into equal groups",
+                 groups, ranks, ranks == 1 ? "" : "s");
+        return ddp_hint(err, "use --ranks with a multiple of %d", groups);
+    }
+    *out = ranks / groups;
+    return 0;
 }
 
 static int list_sizes(const struct ddp_bench_options *o, struct sizes *out, struct ddp_err *err)
@@ -255,6 +271,7 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
     s->coll = o->coll;
     s->root = (int)o->root;
     s->ranks = ranks;
+    s->groups = o->groups > 1 ? (int)o->groups : 1;
     s->memory = plan->memory;
     snprintf(s->backend, sizeof s->backend, "%s", backend);
     for (int d = 0; d < DDP_MAX(o->dtypes.n, 1); d++) {
@@ -265,6 +282,8 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
                 snprintf(s->algorithm, sizeof s->algorithm, "%.23s", algorithms->v[a]);
                 for (int p = 0; p < DDP_PLACEMENT_COUNT; p++) {
                     s->placement = (enum ddp_placement)p;
+                    if (p == DDP_IN_PLACE && !ddp_coll_has_in_place(o->coll))
+                        continue;
                     if (o->placement == 2 || o->placement == p)
                         add_points(o, s, sizes, plan, &rounding);
                 }

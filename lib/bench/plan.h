@@ -30,8 +30,9 @@ struct ddp_bench_options {
     struct ddp_string_list algorithms;
     struct ddp_int_list dtypes, ops;
     int64_t root;
-    int placement; /* 0 in, 1 out, 2 both */
-    int memory;    /* enum ddp_memory; -1: registered where the backend has it, else private */
+    int placement;  /* 0 in, 1 out, 2 both */
+    int64_t groups; /* that run it at the same time; 0 and 1: no groups */
+    int memory;     /* enum ddp_memory; -1: registered where the backend has it, else private */
     int64_t iters, warmup;
     int check; /* enum ddp_check */
     int64_t seed;
@@ -52,10 +53,14 @@ struct ddp_bench_plan {
  * algorithms. DDP_EUSAGE. */
 int ddp_plan_check(const struct ddp_bench_options *options, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Expands options into points for `ranks` ranks on `backend`: dtypes x operations x algorithms x
- * placements x sizes, the last running fastest. DDP_EUSAGE for what contradicts itself, DDP_ENOMEM
- * (with the arithmetic in the text) when ranks * bytes_per_rank exceeds available_bytes (-1: not
- * known, or checked before). *out is released with ddp_plan_release. */
+/* The ranks of each group; DDP_EUSAGE when `ranks` ranks do not make options->groups equal ones. */
+int ddp_plan_group_ranks(const struct ddp_bench_options *options, int ranks, int *out,
+                         struct ddp_err *err) DDP_MUST_CHECK;
+
+/* Expands options into points for groups of `ranks` ranks on `backend`: dtypes x operations x
+ * algorithms x placements x sizes, the last running fastest. DDP_EUSAGE for what contradicts
+ * itself, DDP_ENOMEM (with the arithmetic in the text) when ranks * bytes_per_rank exceeds
+ * available_bytes (-1: not known, or checked before). *out is released with ddp_plan_release. */
 int ddp_plan_make(const struct ddp_bench_options *options, const char *backend, int ranks,
                   int64_t available_bytes, struct ddp_bench_plan *out,
                   struct ddp_err *err) DDP_MUST_CHECK;

@@ -1,8 +1,6 @@
-/* The sampler.
- *
- * Two buffers a rank, `a` and `b`. Out of place: a is sent, b received. In place: a is worked on,
- * b keeps the input that is put back, untimed, before every iteration (a loop that does not rewrite
- * its buffer would measure another cache state, and a sum would soon overflow). */
+/* The sampler. Which arrays lie where in its two buffers: operands.h. In place the input is put
+ * back, untimed, before every iteration: a loop that does not rewrite its buffer would measure
+ * another cache state, and a sum would soon overflow. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +10,16 @@
 #include "bench/page_size.h"
 #include "bench/pingpong.h"
 #include "bench/sampler.h"
-#include "bench/verify.h"
+#include "bench/operands.h"
 
 #define PINGPONG_NS 1000000
-#define POISON      0xA5 /* what recv holds before the verified operation: no right answer */
 #define CHUNK       1024 /* durations exchanged at a time */
 
-/* skip: [plan->count] reasons of points left out, NULL: measured. duration, sample: [iters]. chunk:
+/* comm: of all ranks. group: the one that runs the operation: comm, or this rank's share of it.
+ * skip: [plan->count] reasons of points left out, NULL: measured. duration, sample: [iters]. chunk:
  * [size][CHUNK], rank_sum: [size]. */
 struct ddp_sampler {
-    struct ddp_comm *comm;
+    struct ddp_comm *comm, *group;
     const struct ddp_bench_options *options;
     const struct ddp_bench_plan *plan;
     void *a, *b;
@@ -38,10 +36,10 @@ struct measurement {
     struct ddp_sampler *s;
     const struct ddp_point_spec *spec;
     struct ddp_coll_plan coll;
+    struct ddp_operands operands;
     uint64_t round;
-    bool in_place;
     uint64_t wire_bytes;
-    int64_t checks; /* operations verified */
+    int64_t checked; /* elements this rank has verified */
 };
 
 static int alloc_buffer(struct ddp_sampler *s, void **out, struct ddp_err *err)
@@ -61,29 +59,20 @@ static void free_buffer(struct ddp_sampler *s, void *buffer)
         ddp_free_pages(buffer, s->buffer_bytes);
 }
 
-static struct ddp_coll_args args_of(const struct ddp_sampler *s, const struct ddp_point_spec *spec)
+static void operands_of(const struct ddp_sampler *s, const struct ddp_point_spec *spec,
+                        struct ddp_operands *out)
 {
-    bool in_place = spec->placement == DDP_IN_PLACE;
-    size_t unit = ddp_dtype_size(spec->dtype);
-    size_t parts = ddp_coll_message_bytes(spec->coll, s->comm->size, 1, spec->dtype) / unit;
-    return (struct ddp_coll_args){
-        .coll = spec->coll,
-        .send = s->a,
-        .recv = in_place ? s->a : s->b,
-        .count = spec->count / parts,
-        .dtype = spec->dtype,
-        .op = spec->op,
-        .root = spec->root,
-    };
+    ddp_operands_init(out, spec, s->group->rank, s->group->size, s->a, s->b);
 }
 
 /* alg NULL means auto. */
 static int make_plan(struct ddp_sampler *s, const struct ddp_point_spec *spec,
                      struct ddp_coll_plan *out, struct ddp_err *err)
 {
-    struct ddp_coll_args args = args_of(s, spec);
+    struct ddp_operands operands;
+    operands_of(s, spec, &operands);
     const struct ddp_coll_alg *alg = ddp_coll_find(spec->coll, spec->algorithm);
-    return ddp_coll_plan_init(out, s->comm, alg, &args, err);
+    return ddp_coll_plan_init(out, s->group, alg, &operands.args, err);
 }
 
 /* Which points can be measured? What `all` brought and cannot is skipped; else it is an error, said
@@ -124,6 +113,25 @@ static int alloc_arrays(struct ddp_sampler *s, struct ddp_err *err)
     return 0;
 }
 
+/* Consecutive ranks are a group. Collective. */
+static int make_group(struct ddp_sampler *s, struct ddp_err *err)
+{
+    const int size = s->comm->size;
+    int *members = ddp_calloc((size_t)size, sizeof *members);
+    int ranks = size;
+    int rc = members ? ddp_plan_group_ranks(s->options, size, &ranks, err)
+                     : ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d ranks", size);
+    rc = ddp_comm_agree(s->comm, rc, err);
+    if (rc == 0 && ranks < size) {
+        const int first = s->comm->rank / ranks * ranks;
+        for (int i = 0; i < ranks; i++)
+            members[i] = first + i;
+        rc = ddp_comm_agree(s->comm, ddp_comm_group(s->comm, members, ranks, &s->group, err), err);
+    }
+    free(members);
+    return rc;
+}
+
 int ddp_sampler_create(struct ddp_comm *comm, const struct ddp_bench_options *options,
                        const struct ddp_bench_plan *plan, struct ddp_sampler **out,
                        struct ddp_err *err)
@@ -131,7 +139,7 @@ int ddp_sampler_create(struct ddp_comm *comm, const struct ddp_bench_options *op
     struct ddp_sampler *s = ddp_calloc(1, sizeof *s);
     int rc = s ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the sampler");
     DDP_TRY(ddp_comm_agree(comm, rc, err));
-    s->comm = comm;
+    s->comm = s->group = comm;
     s->options = options;
     s->plan = plan;
     s->memory = plan->memory;
@@ -142,9 +150,11 @@ int ddp_sampler_create(struct ddp_comm *comm, const struct ddp_bench_options *op
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
     rc = alloc_buffer(s, &s->b, err);
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
-    memset(s->a, POISON, s->buffer_bytes);
-    memset(s->b, POISON, s->buffer_bytes);
+    /* not zero: no page is shared */
+    memset(s->a, 0xff, s->buffer_bytes);
+    memset(s->b, 0xff, s->buffer_bytes);
     s->page_bytes = ddp_page_bytes(s->a);
+    DDP_TRY_GOTO(make_group(s, err), err_sampler);
     rc = find_skips(s, err);
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
     *out = s;
@@ -158,6 +168,8 @@ void ddp_sampler_destroy(struct ddp_sampler *s)
 {
     if (!s)
         return;
+    if (s->group != s->comm)
+        ddp_comm_destroy(s->group);
     if (s->b)
         free_buffer(s, s->b);
     if (s->a)
@@ -178,45 +190,25 @@ bool ddp_sampler_skips(const struct ddp_sampler *s, int index, const char **why)
     return *why != NULL;
 }
 
-/* The input of the next operations, and no right answer where the result will be. */
-static void write_input(struct measurement *m)
-{
-    struct ddp_sampler *s = m->s;
-    const struct ddp_point_spec *p = m->spec;
-    void *input = m->in_place ? s->b : s->a;
-    ddp_verify_fill(input, 0, p->count, p->dtype, p->op, s->comm->rank, s->comm->size, m->round);
-    if (m->in_place)
-        memcpy(s->a, s->b, p->size_bytes);
-    else
-        memset(s->b, POISON, p->size_bytes);
-}
-
 /* All ranks' verdict on the operation that just ran. */
 static int check_result(struct measurement *m, struct ddp_err *err)
 {
-    struct ddp_sampler *s = m->s;
-    const struct ddp_point_spec *p = m->spec;
-    int64_t wrong = 0;
-    int rc;
-    if (p->coll == DDP_ALLREDUCE)
-        rc = ddp_verify_reduced(m->in_place ? s->a : s->b, 0, p->count, p->dtype, p->op,
-                                s->comm->rank, s->comm->size, m->round, &wrong, err);
-    else
-        rc = ddp_fail(err, DDP_EINTERNAL, "the results of %s cannot be verified",
-                      ddp_coll_name(p->coll));
-    m->checks++;
-    return ddp_comm_agree(s->comm, rc, err);
+    int64_t elements, wrong;
+    int rc = ddp_operands_verify(&m->operands, m->round, &elements, &wrong, err);
+    m->checked += elements;
+    return ddp_comm_agree(m->s->comm, rc, err);
 }
 
 /* The operation once, untimed: counts what it sends, and verifies it unless nothing shall be. */
 static int run_first(struct measurement *m, struct ddp_err *err)
 {
     struct ddp_comm *comm = m->s->comm;
-    write_input(m);
+    struct ddp_comm *group = m->s->group;
+    ddp_operands_fill(&m->operands, m->round);
     DDP_TRY(ddp_comm_barrier(comm, err));
-    uint64_t before = comm->wire_bytes;
-    DDP_TRY(ddp_coll_run(comm, &m->coll, err));
-    m->wire_bytes = comm->wire_bytes - before;
+    uint64_t before = group->wire_bytes;
+    DDP_TRY(ddp_coll_run(group, &m->coll, err));
+    m->wire_bytes = group->wire_bytes - before;
     return m->s->options->check == DDP_CHECK_OFF ? 0 : check_result(m, err);
 }
 
@@ -226,19 +218,15 @@ static int run_timed(struct measurement *m, struct ddp_err *err)
     struct ddp_sampler *s = m->s;
     struct ddp_comm *comm = s->comm;
     const bool many = comm->size > 1, check = s->options->check == DDP_CHECK_ALL;
-    const bool restore = m->in_place && !check;
-    const size_t bytes = (size_t)m->spec->size_bytes;
     for (int64_t i = -s->options->warmup; i < s->options->iters; i++) {
-        if (restore) {
-            memcpy(s->a, s->b, bytes);
-        } else if (check) {
-            m->round++;
-            write_input(m);
-        }
+        if (check)
+            ddp_operands_fill(&m->operands, ++m->round);
+        else
+            ddp_operands_restore(&m->operands);
         if (many)
             DDP_TRY(ddp_comm_barrier(comm, err));
         int64_t begin = ddp_now_ns();
-        int rc = ddp_coll_run(comm, &m->coll, err);
+        int rc = ddp_coll_run(s->group, &m->coll, err);
         int64_t end = ddp_now_ns();
         if (rc != 0)
             return rc;
@@ -284,11 +272,22 @@ static int wire_bytes(struct measurement *m, struct ddp_point *out, struct ddp_e
     for (int r = 0; r < comm->size; r++)
         most = DDP_MAX(most, all[r]);
     bool hidden = comm->shm != NULL || strcmp(out->algorithm_used, "native") == 0;
-    out->wire_counted = most > 0 || comm->size == 1 || !hidden;
+    out->wire_counted = most > 0 || m->spec->ranks == 1 || !hidden;
     out->wire_bytes_per_rank =
         out->wire_counted
             ? (double)most
-            : (double)m->spec->size_bytes * ddp_coll_busbw_factor(m->spec->coll, comm->size);
+            : (double)m->spec->size_bytes * ddp_coll_busbw_factor(m->spec->coll, m->spec->ranks);
+    return 0;
+}
+
+/* Elements verified by all ranks. */
+static int sum_checked(struct measurement *m, int64_t *sum, struct ddp_err *err)
+{
+    int64_t *all = m->s->chunk; /* [size] */
+    DDP_TRY(ddp_comm_exchange(m->s->comm, &m->checked, all, sizeof *all, err));
+    *sum = 0;
+    for (int r = 0; r < m->s->comm->size; r++)
+        *sum += all[r];
     return 0;
 }
 
@@ -315,7 +314,7 @@ static int fill_point(struct measurement *m, struct ddp_point *out, struct ddp_e
     out->page_bytes = s->page_bytes;
     out->check = (enum ddp_check)s->options->check;
     if (out->check != DDP_CHECK_OFF) {
-        out->check_elements = m->checks * (int64_t)m->spec->count * size;
+        DDP_TRY(sum_checked(m, &out->check_elements, err));
         out->check_wrong = 0;
     }
     out->sample_count = s->options->samples ? s->options->iters : 0;
@@ -328,12 +327,14 @@ int ddp_sampler_point(struct ddp_sampler *s, int index, struct ddp_point *out,
     const struct ddp_point_spec *spec = &s->plan->points[index];
     struct measurement m = {.s = s,
                             .spec = spec,
-                            .in_place = spec->placement == DDP_IN_PLACE,
                             .round =
                                 (uint64_t)s->options->seed * DDP_PLAN_POINTS_MAX + (uint64_t)index};
     char id[192];
     ddp_point_id(spec, id, sizeof id);
     ddp_flight_phase(s->comm->flight, "%s", id);
+    /* Groups get data of their own: what strays into another is then wrong there. */
+    m.round += (uint64_t)(s->comm->rank / s->group->size) << 56;
+    operands_of(s, spec, &m.operands);
     int rc = make_plan(s, spec, &m.coll, err);
     DDP_TRY(ddp_comm_agree(s->comm, rc, err));
     ddp_point_init(out);
@@ -342,7 +343,7 @@ int ddp_sampler_point(struct ddp_sampler *s, int index, struct ddp_point *out,
            DDP_MIN(strlen(m.coll.alg->name), sizeof out->algorithm_used - 1));
     DDP_TRY_GOTO(run_first(&m, err), out_plan);
     DDP_TRY_GOTO(ddp_pingpong(s->comm, PINGPONG_NS, &out->pingpong_ns[0], err), out_plan);
-    write_input(&m);
+    ddp_operands_fill(&m.operands, m.round);
     DDP_TRY_GOTO(run_timed(&m, err), out_plan);
     DDP_TRY_GOTO(ddp_pingpong(s->comm, PINGPONG_NS, &out->pingpong_ns[1], err), out_plan);
     DDP_TRY_GOTO(fill_point(&m, out, err), out_plan);

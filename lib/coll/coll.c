@@ -1,4 +1,4 @@
-/* The table of algorithms, the choice of `auto`, and plans. */
+/* The table of algorithms, and plans. The choice of `auto` is in coll_auto.c. */
 #include "coll/coll.h"
 
 #include <stdlib.h>
@@ -12,32 +12,6 @@
 #undef DDP_COLL
 
 _Static_assert(DDP_REDUCE_MAX >= DDP_SHM_RANKS_MAX, "one reduce call must take all ranks' inputs");
-
-#define ANY_BYTES SIZE_MAX
-enum memory { ANY_MEMORY, REGISTERED };
-
-/* What `auto` takes: the first row that fits and whose algorithm supports the shape. A row fits up
- * to bytes_max bytes of message. This is the one place for thresholds. Where they come from: f32
- * sum in place, 2 ranks on 2 cores (Xeon, AVX-512, ping-pong 280 ns), medians in microseconds;
- * 4 ranks on the same 2 cores cross over at the same sizes:
- *            4 B   256 B  512 B  1 KiB  2 KiB  8 KiB  64 KiB  1 MiB  64 MiB
- *   flat     0.25  0.30   0.37   0.54   0.87   1.9
- *   direct   0.34  0.37   0.39   0.48   0.59   0.78   2.7     28     2650
- *   staged   0.36  0.43   0.46   0.53   0.64   1.27   5.9     70     6600
- *   Open MPI 0.44                1.04          5.5    11.8    95     19000 */
-static const struct {
-    enum ddp_coll coll;
-    enum memory memory;
-    size_t bytes_max;
-    const struct ddp_coll_alg *alg;
-} rules[] = {
-    {DDP_ALLREDUCE, ANY_MEMORY, ANY_BYTES, &ddp_alg_allreduce_self},
-    {DDP_ALLREDUCE, ANY_MEMORY, 512, &ddp_alg_allreduce_flat},
-    {DDP_ALLREDUCE, REGISTERED, ANY_BYTES, &ddp_alg_allreduce_direct},
-    {DDP_ALLREDUCE, ANY_MEMORY, 1024, &ddp_alg_allreduce_flat},
-    {DDP_ALLREDUCE, ANY_MEMORY, ANY_BYTES, &ddp_alg_allreduce_staged},
-    {DDP_ALLREDUCE, ANY_MEMORY, ANY_BYTES, &ddp_alg_allreduce_native},
-};
 
 const struct ddp_coll_alg *const *ddp_coll_algorithms(void)
 {
@@ -58,33 +32,19 @@ const struct ddp_coll_alg *ddp_coll_find(enum ddp_coll coll, const char *name)
     return NULL;
 }
 
-const struct ddp_coll_alg *ddp_coll_auto(const struct ddp_comm *comm,
-                                         const struct ddp_coll_shape *shape, struct ddp_err *err)
-{
-    const size_t bytes =
-        ddp_coll_message_bytes(shape->coll, comm->size, shape->count, shape->dtype);
-    struct ddp_err reason = DDP_ERR_INIT;
-
-    for (size_t i = 0; i < DDP_COUNT_OF(rules); i++) {
-        if (rules[i].coll != shape->coll || bytes > rules[i].bytes_max ||
-            (rules[i].memory == REGISTERED && !shape->registered))
-            continue;
-        reason = DDP_ERR_INIT; /* the last, most general row says why nothing fits */
-        if (rules[i].alg->supports(comm, shape, &reason) == 0)
-            return rules[i].alg;
-    }
-    ddp_fail(err, DDP_EUNAVAIL, "no algorithm for %s on backend '%s'%s%s",
-             ddp_coll_name(shape->coll), comm->backend->name, reason.code != 0 ? ": " : "",
-             reason.text);
-    return NULL;
-}
-
 int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name, struct ddp_err *err)
 {
     if (comm->shm == NULL)
         return ddp_fail(err, DDP_EUNAVAIL,
                         "algorithm '%s' needs shared memory, which backend '%s' does not map", name,
                         comm->backend->name);
+    return 0;
+}
+
+int ddp_coll_no_in_place(const struct ddp_coll_shape *shape, struct ddp_err *err)
+{
+    if (shape->in_place && shape->count != 0)
+        return ddp_fail(err, DDP_EUNAVAIL, "%s has no in-place form", ddp_coll_name(shape->coll));
     return 0;
 }
 
@@ -106,6 +66,17 @@ static size_t full_parts(enum ddp_coll coll, int ranks)
 size_t ddp_coll_message_bytes(enum ddp_coll coll, int ranks, size_t count, enum ddp_dtype dtype)
 {
     return full_parts(coll, ranks) * count * ddp_dtype_size(dtype);
+}
+
+/* Has this rank, which is not the root, nothing to send (or to receive)? Then its pointer says
+ * nothing. */
+static bool sends_nothing(const struct ddp_comm *comm, const struct ddp_coll_args *args)
+{
+    return comm->rank != args->root && (args->coll == DDP_BROADCAST || args->coll == DDP_SCATTER);
+}
+static bool receives_nothing(const struct ddp_comm *comm, const struct ddp_coll_args *args)
+{
+    return comm->rank != args->root && (args->coll == DDP_REDUCE || args->coll == DDP_GATHER);
 }
 
 /* Bytes of args->send and args->recv on a rank. */
@@ -165,8 +136,8 @@ static void shape_of(struct ddp_comm *comm, const struct ddp_coll_args *args,
         .op = args->op,
         .root = args->root,
         .in_place = is_in_place(comm, args),
-        .registered = is_registered(comm, args->send, send_bytes) &&
-                      is_registered(comm, args->recv, recv_bytes),
+        .registered = (sends_nothing(comm, args) || is_registered(comm, args->send, send_bytes)) &&
+                      (receives_nothing(comm, args) || is_registered(comm, args->recv, recv_bytes)),
     };
 }
 

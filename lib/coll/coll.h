@@ -14,6 +14,8 @@
  *   allreduce, reduce, broadcast, all-to-all  send == recv
  *   reduce-scatter, scatter (root)            recv == send + rank*count
  *   all-gather, gather (root)                 send == recv + rank*count
+ * All ranks must agree on what a plan is made of: whether it is in place and whether its arrays are
+ * registered, too. An array that a rank need not have (above) may be any pointer there.
  * After DDP_OK all ranks hold bit-identical results where the collective says they hold the same.
  */
 #ifndef DDP_COLL_COLL_H

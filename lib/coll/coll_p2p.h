@@ -20,7 +20,13 @@ extern "C" {
 /* One tag for all: messages of a pair keep their order, and so do collectives of a communicator. */
 #define DDP_COLL_TAG 0x0dd9
 
-/* Largest message of a step that combines. A multiple of every element's size. */
+/* Largest message of a step that combines. A multiple of every element's size. All-reduce ring in
+ * place, 2 ranks on 2 cores (Xeon, AVX-512), medians in microseconds of two runs each:
+ *                       16 KiB  32    64    128   256   512
+ *   shm, 1 MiB          164     139   136   139   164   155
+ *   shm, 64 MiB         14300   12800 12800 13000 13800 15300
+ *   Open MPI, 1 MiB     197     131   117   117   117   112
+ *   Open MPI, 64 MiB    16800   14700 12700 9250  8400  9200 */
 #define DDP_PIECE_BYTES ((size_t)128 << 10)
 
 static inline size_t ddp_piece_count(size_t bytes)

@@ -125,6 +125,7 @@ static const char *mpi_library(void)
 }
 
 #include "comm/backend_mpi_p2p.inc.h"
+#include "comm/backend_mpi_ops.inc.h"
 #include "comm/backend_mpi_native.inc.h"
 
 static int mpi_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)

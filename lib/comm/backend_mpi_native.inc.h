@@ -1,140 +1,11 @@
-/* The collectives of backend_mpi.c, of which this is a piece: MPI's own, for every type and
- * operation.
+/* The collectives of backend_mpi.c, of which this is a piece: MPI's own blocking calls, for every
+ * type and operation.
  *
  * Average: MPI has none. Floats are summed by MPI and divided afterwards in a pass of our own, so
  * a sum that overflows gives Inf even where the average would not (f16: 65504). Integers are
  * summed in 64 bits, piece by piece through world->wide, and truncated toward zero.
- * 16-bit floats: MPI moves them as 16-bit words and combines them with our operations, in f32 with
- * one rounding (to nearest even) a combine: how many that is, MPI's algorithm decides. */
-
-/* What our operations compute with. MPI hands them no context, and MPI itself is one a process. */
-static const struct ddp_device *combine_device;
-
-/* inout[len] = in[len] op inout[len]: two sources, one destination that is also a source. */
-static void combine16(void *in, void *inout, int len, enum ddp_dtype dtype, enum ddp_op op)
-{
-    const void *src[2] = {in, inout};
-    void *dst[1] = {inout};
-    const struct ddp_reduce r = {
-        .dst = dst,
-        .dst_count = 1,
-        .src = src,
-        .src_count = 2,
-        .count = (size_t)len,
-        .dtype = dtype,
-        .op = op,
-        .divisor = 1,
-    };
-    combine_device->reduce(&r);
-}
-
-/* MPI tells a function the type it was called for, not the operation: a function each. */
-#define COMBINE16(name, dtype, op)                                                                 \
-    static void name(void *in, void *inout, int *len, MPI_Datatype *type)                          \
-    {                                                                                              \
-        (void)type;                                                                                \
-        combine16(in, inout, *len, dtype, op);                                                     \
-    }
-COMBINE16(sum_f16, DDP_F16, DDP_SUM)
-COMBINE16(prod_f16, DDP_F16, DDP_PROD)
-COMBINE16(min_f16, DDP_F16, DDP_MIN)
-COMBINE16(max_f16, DDP_F16, DDP_MAX)
-COMBINE16(sum_bf16, DDP_BF16, DDP_SUM)
-COMBINE16(prod_bf16, DDP_BF16, DDP_PROD)
-COMBINE16(min_bf16, DDP_BF16, DDP_MIN)
-COMBINE16(max_bf16, DDP_BF16, DDP_MAX)
-
-static bool is_16bit(enum ddp_dtype dtype)
-{
-    return dtype == DDP_F16 || dtype == DDP_BF16;
-}
-
-static bool is_integer(enum ddp_dtype dtype)
-{
-    return dtype == DDP_I32 || dtype == DDP_U8;
-}
-
-/* MPICH 4.0.2 takes unsigned integers for signed ones in MPI_MIN and MPI_MAX (its issue 6083). */
-static int find_unsigned_bug(struct mpi_world *world, struct ddp_err *err)
-{
-    unsigned char in[256], least[256], most[256];
-    for (int i = 0; i < 256; i++) {
-        in[i] = (unsigned char)i;
-        least[i] = most[i] = (unsigned char)(255 - i);
-    }
-    MPI_TRY(world, err, MPI_Reduce_local, in, least, 256, MPI_UINT8_T, MPI_MIN);
-    MPI_TRY(world, err, MPI_Reduce_local, in, most, 256, MPI_UINT8_T, MPI_MAX);
-    for (int i = 0; i < 256; i++) {
-        if (least[i] != DDP_MIN(i, 255 - i) || most[i] != DDP_MAX(i, 255 - i))
-            world->unsigned_broken = true;
-    }
-    return 0;
-}
-
-static int ops_create(struct mpi_world *world, struct ddp_err *err)
-{
-    static const struct {
-        enum ddp_op op;
-        MPI_User_function *function[2];
-    } rows[] = {
-        {DDP_SUM, {sum_f16, sum_bf16}},
-        {DDP_PROD, {prod_f16, prod_bf16}},
-        {DDP_MIN, {min_f16, min_bf16}},
-        {DDP_MAX, {max_f16, max_bf16}},
-    };
-    for (size_t i = 0; i < DDP_COUNT_OF(rows); i++) {
-        for (int bf = 0; bf < 2; bf++)
-            MPI_TRY(world, err, MPI_Op_create, rows[i].function[bf], 1,
-                    &world->op16[bf][rows[i].op]);
-    }
-    /* An average is a sum here, divided later. */
-    for (int bf = 0; bf < 2; bf++)
-        world->op16[bf][DDP_AVG] = world->op16[bf][DDP_SUM];
-    return find_unsigned_bug(world, err);
-}
-
-static void ops_release(struct mpi_world *world)
-{
-    for (int bf = 0; bf < 2; bf++) {
-        for (int op = 0; op < DDP_OP_COUNT; op++) {
-            if (op != DDP_AVG)
-                MPI_Op_free(&world->op16[bf][op]);
-        }
-    }
-}
-
-static MPI_Op op_of(const struct mpi_world *world, enum ddp_dtype dtype, enum ddp_op op)
-{
-    if (is_16bit(dtype))
-        return world->op16[dtype == DDP_BF16][op];
-    switch (op) {
-    case DDP_PROD:
-        return MPI_PROD;
-    case DDP_MIN:
-        return MPI_MIN;
-    case DDP_MAX:
-        return MPI_MAX;
-    default:
-        return MPI_SUM;
-    }
-}
-
-static MPI_Datatype type_of(enum ddp_dtype dtype)
-{
-    switch (dtype) {
-    case DDP_F16:
-    case DDP_BF16:
-        return MPI_UINT16_T;
-    case DDP_F64:
-        return MPI_DOUBLE;
-    case DDP_I32:
-        return MPI_INT32_T;
-    case DDP_U8:
-        return MPI_UINT8_T;
-    default:
-        return MPI_FLOAT;
-    }
-}
+ * Reduce-scatter in place: MPI leaves the result where rank 0's part was, so that part of the input
+ * is lost, and the result is moved to its place by us, within the call. */
 
 /* One call made ready. elem_bytes: of one element; send, recv as bytes. */
 struct native {
@@ -217,13 +88,137 @@ static int native_allreduce(const struct native *c, struct ddp_err *err)
     return 0;
 }
 
+/* Elements [first, first + count) of the input, averaged into the start of recv, at root. */
+static int reduce_integer_average(const struct native *c, size_t first, size_t count, int root,
+                                  struct ddp_err *err)
+{
+    struct mpi_world *world = c->s->world;
+    bool here = c->comm->rank == root;
+    for (size_t done = 0; done < count; done += WIDE_COUNT) {
+        size_t n = DDP_MIN(count - done, WIDE_COUNT);
+        widen(c, first + done, n, world->wide);
+        MPI_TRY(world, err, MPI_Reduce, here ? MPI_IN_PLACE : world->wide,
+                here ? world->wide : NULL, (int)n, MPI_INT64_T, MPI_SUM, root, c->s->comm);
+        if (here)
+            narrow_average(c, done, n, world->wide);
+    }
+    return 0;
+}
+
+/* The same elements, reduced by MPI in the type itself. */
+static int reduce_part(const struct native *c, size_t first, size_t count, int root,
+                       struct ddp_err *err)
+{
+    bool here = c->comm->rank == root;
+    size_t done = 0;
+    do {
+        size_t n = DDP_MIN(count - done, (size_t)DDP_MPI_COUNT_MAX);
+        const unsigned char *in = c->send + (first + done) * c->elem_bytes;
+        unsigned char *out = here ? c->recv + done * c->elem_bytes : NULL;
+        MPI_TRY(c->s->world, err, MPI_Reduce, here && in == out ? MPI_IN_PLACE : in, out, (int)n,
+                c->type, c->op, root, c->s->comm);
+        done += n;
+    } while (done < count);
+    if (here)
+        divide(c, c->recv, count);
+    return 0;
+}
+
+static int native_reduce(const struct native *c, struct ddp_err *err)
+{
+    if (c->args->op == DDP_AVG && is_integer(c->args->dtype))
+        return reduce_integer_average(c, 0, c->args->count, c->args->root, err);
+    return reduce_part(c, 0, c->args->count, c->args->root, err);
+}
+
+/* More than MPI counts, or integer averages: part by part, each reduced at its owner. */
+static int reduce_scatter_by_parts(const struct native *c, struct ddp_err *err)
+{
+    size_t count = c->args->count;
+    bool wide = c->args->op == DDP_AVG && is_integer(c->args->dtype);
+    for (int r = 0; r < c->comm->size; r++) {
+        size_t first = (size_t)r * count;
+        DDP_TRY(wide ? reduce_integer_average(c, first, count, r, err)
+                     : reduce_part(c, first, count, r, err));
+    }
+    return 0;
+}
+
+static int native_reduce_scatter(const struct native *c, struct ddp_err *err)
+{
+    size_t count = c->args->count, part = count * c->elem_bytes;
+    if (count > DDP_MPI_COUNT_MAX / (size_t)c->comm->size ||
+        (c->args->op == DDP_AVG && is_integer(c->args->dtype)))
+        return reduce_scatter_by_parts(c, err);
+    bool in_place = c->recv == c->send + (size_t)c->comm->rank * part;
+    unsigned char *out = in_place ? (unsigned char *)c->send : c->recv;
+    MPI_TRY(c->s->world, err, MPI_Reduce_scatter_block, in_place ? MPI_IN_PLACE : c->send, out,
+            (int)count, c->type, c->op, c->s->comm);
+    if (out != c->recv && part > 0)
+        memmove(c->recv, out, part);
+    divide(c, c->recv, count);
+    return 0;
+}
+
+/* The collectives that only move, `part` being count elements of each rank. */
+static int move(const struct native *c, const struct block *part, struct ddp_err *err)
+{
+    struct mpi_world *world = c->s->world;
+    MPI_Comm comm = c->s->comm;
+    const struct ddp_coll_args *a = c->args;
+    int rank = c->comm->rank, size = c->comm->size, n = part->n, root = a->root;
+    size_t bytes = a->count * c->elem_bytes, mine = (size_t)rank * bytes;
+    MPI_Datatype t = part->type;
+    bool at_root = rank == root, gathered = c->send == c->recv + mine;
+
+    switch (a->coll) {
+    case DDP_ALL_GATHER:
+        MPI_TRY(world, err, MPI_Allgather, gathered ? MPI_IN_PLACE : c->send, n, t, c->recv, n, t,
+                comm);
+        break;
+    case DDP_BROADCAST:
+        MPI_TRY(world, err, MPI_Bcast, at_root ? (void *)c->send : c->recv, n, t, root, comm);
+        if (at_root && c->recv != c->send && bytes > 0)
+            memcpy(c->recv, c->send, bytes);
+        break;
+    case DDP_ALL_TO_ALL:
+        MPI_TRY(world, err, MPI_Alltoall, c->send == c->recv ? MPI_IN_PLACE : c->send, n, t,
+                c->recv, n, t, comm);
+        break;
+    case DDP_GATHER:
+        MPI_TRY(world, err, MPI_Gather, at_root && gathered ? MPI_IN_PLACE : c->send, n, t,
+                at_root ? c->recv : NULL, n, t, root, comm);
+        break;
+    case DDP_SCATTER:
+        MPI_TRY(world, err, MPI_Scatter, at_root ? c->send : NULL, n, t,
+                at_root && c->recv == c->send + mine ? MPI_IN_PLACE : c->recv, n, t, root, comm);
+        break;
+    default: /* send-recv */
+        MPI_TRY(world, err, MPI_Sendrecv, c->send, n, t, (rank + 1) % size, 0, c->recv, n, t,
+                (rank + size - 1) % size, 0, comm, MPI_STATUS_IGNORE);
+        break;
+    }
+    return 0;
+}
+
+static int native_move(const struct native *c, struct ddp_err *err)
+{
+    struct block part;
+    size_t count = c->args->count;
+    /* As in mpi_exchange. */
+    bool large = count > DDP_MPI_COUNT_MAX / (size_t)c->comm->size;
+    DDP_TRY(block_init(c->s->world, c->type, c->elem_bytes, count, large, &part, err));
+    int rc = move(c, &part, err);
+    block_release(&part);
+    return rc;
+}
+
 static int mpi_native_supports(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                                struct ddp_err *err)
 {
-    if (args->coll != DDP_ALLREDUCE)
-        return ddp_fail(err, DDP_EUNAVAIL, "backend 'mpi' has no native %s yet",
-                        ddp_coll_name(args->coll));
-    if (state_of(comm)->world->unsigned_broken && args->dtype == DDP_U8 &&
+    bool reduces =
+        args->coll == DDP_ALLREDUCE || args->coll == DDP_REDUCE || args->coll == DDP_REDUCE_SCATTER;
+    if (reduces && state_of(comm)->world->unsigned_broken && args->dtype == DDP_U8 &&
         (args->op == DDP_MIN || args->op == DDP_MAX))
         return ddp_fail(err, DDP_EUNAVAIL, "%s takes unsigned bytes for signed ones in %s",
                         mpi_library(), ddp_op_name(args->op));
@@ -245,5 +240,17 @@ static int mpi_native(struct ddp_comm *comm, const struct ddp_coll_args *args, s
     };
     if (s->world->failed)
         return ddp_fail(err, DDP_ELOST, "MPI failed before: no more calls on it");
-    return native_allreduce(&c, err);
+    switch (args->coll) {
+    case DDP_ALLREDUCE:
+        return native_allreduce(&c, err);
+    case DDP_REDUCE:
+        return native_reduce(&c, err);
+    case DDP_REDUCE_SCATTER:
+        return native_reduce_scatter(&c, err);
+    case DDP_BARRIER:
+        MPI_TRY(s->world, err, MPI_Barrier, s->comm);
+        return 0;
+    default:
+        return native_move(&c, err);
+    }
 }

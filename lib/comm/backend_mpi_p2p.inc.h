@@ -31,11 +31,12 @@ static int block_large(struct mpi_world *world, MPI_Datatype elem, size_t elem_b
     return 0;
 }
 
+/* large: as a derived type whatever the count. */
 static int block_init(struct mpi_world *world, MPI_Datatype elem, size_t elem_bytes, size_t count,
-                      struct block *block, struct ddp_err *err)
+                      bool large, struct block *block, struct ddp_err *err)
 {
     *block = (struct block){.n = (int)count, .type = elem};
-    if (count <= DDP_MPI_COUNT_MAX)
+    if (!large && count <= DDP_MPI_COUNT_MAX)
         return 0;
     return block_large(world, elem, elem_bytes, count, block, err);
 }
@@ -58,7 +59,9 @@ static int mpi_exchange(struct ddp_comm *comm, const void *mine, void *all, size
 {
     struct mpi_state *s = state_of(comm);
     struct block block;
-    DDP_TRY(block_init(s->world, MPI_BYTE, 1, bytes, &block, err));
+    /* Libraries also multiply by the ranks, in int. */
+    DDP_TRY(block_init(s->world, MPI_BYTE, 1, bytes, bytes > DDP_MPI_COUNT_MAX / (size_t)comm->size,
+                       &block, err));
     int mpi_rc = MPI_Allgather(mine, block.n, block.type, all, block.n, block.type, s->comm);
     block_release(&block);
     return mpi_rc == MPI_SUCCESS ? 0 : mpi_fail(s->world, mpi_rc, "MPI_Allgather", err);
@@ -79,7 +82,7 @@ static int mpi_isend(struct ddp_comm *comm, int dst, int tag, const void *buf, s
     struct mpi_state *s = state_of(comm);
     struct block block;
     MPI_Request request;
-    DDP_TRY(block_init(s->world, MPI_BYTE, 1, bytes, &block, err));
+    DDP_TRY(block_init(s->world, MPI_BYTE, 1, bytes, false, &block, err));
     int mpi_rc = MPI_Isend(buf, block.n, block.type, dst, tag, s->comm, &request);
     block_release(&block);
     if (mpi_rc != MPI_SUCCESS)
@@ -96,7 +99,7 @@ static int mpi_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t 
     struct mpi_state *s = state_of(comm);
     struct block block;
     MPI_Request request;
-    DDP_TRY(block_init(s->world, MPI_BYTE, 1, bytes, &block, err));
+    DDP_TRY(block_init(s->world, MPI_BYTE, 1, bytes, false, &block, err));
     int mpi_rc = MPI_Irecv(buf, block.n, block.type, src, tag, s->comm, &request);
     block_release(&block);
     if (mpi_rc != MPI_SUCCESS)

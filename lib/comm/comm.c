@@ -218,6 +218,8 @@ int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err)
             memcpy(err->hint, all[r].hint, sizeof err->hint);
         }
     }
+    if (err != NULL)
+        err->agreed = result != 0;
     free(all);
     return result;
 }

@@ -43,10 +43,10 @@ struct ddp_array {
 };
 
 /* All zero: the defaults. timeout_s: deadline of every wait, 0: 60. heap_bytes: registered memory
- * this rank may hold at once, 0: 1 GiB (address space only). backend: NULL: mpi under mpiexec, else
- * self. module_dir: where ddpbench-mpi-*.so lie; NULL: $DDPBENCH_MODULE_DIR, else beside the
- * library or in ../lib/ddpbench. on_lost: under mpiexec, called by the watchdog with a line for
- * people before it ends the process; may be NULL. */
+ * this rank can have at once, at least; 0: 1 GiB (address space only). backend: NULL: mpi under
+ * mpiexec, else self. module_dir: where ddpbench-mpi-*.so lie; NULL: $DDPBENCH_MODULE_DIR, else
+ * beside the library or in ../lib/ddpbench. on_lost: under mpiexec, called by the watchdog with a
+ * line for people before it ends the process; may be NULL. */
 struct ddp_init_options {
     double timeout_s;
     uint64_t heap_bytes;
@@ -109,7 +109,7 @@ const char *ddp_list_groups(const struct ddp *d, int i);
 
 /* Memory every rank of a host can reach without a copy: exchanges of such arrays are faster when
  * they lie at the same place of the same block on all ranks. Collective over the world, equal
- * bytes. Aligned to 4096; not zeroed. DDP_ENOMEM: more than heap_bytes; DDP_EMISMATCH: other bytes
+ * bytes. Aligned to 4096; not zeroed. DDP_ENOMEM: beyond heap_bytes; DDP_EMISMATCH: other bytes
  * than other ranks. */
 int ddp_alloc(struct ddp *d, size_t bytes, void **out, struct ddp_err *err) DDP_MUST_CHECK;
 /* ptr from ddp_alloc, or NULL. All ranks, same order as other ddp_alloc and ddp_free. */

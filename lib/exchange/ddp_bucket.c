@@ -45,6 +45,7 @@ static int make_buckets(struct ddp_bucketer *b, const struct ddp_array *arrays, 
 int ddp_bucketer_create(struct ddp *d, const struct ddp_array *arrays, int n, size_t pack_elements,
                         const struct ddp_call *call, struct ddp_bucketer **out, struct ddp_err *err)
 {
+    DDP_OWN_ERR(err);
     static const struct ddp_call defaults = {0};
     struct ddp_group *group;
     struct ddp_note note = {.kind = DDP_NOTE_BUCKETER};
@@ -80,11 +81,13 @@ err_free:
 
 int ddp_bucketer_ready(struct ddp_bucketer *b, int index, struct ddp_err *err)
 {
+    DDP_OWN_ERR(err);
     return ddp_buckets_ready(b->buckets, index, err);
 }
 
 int ddp_bucketer_finish(struct ddp_bucketer *b, int64_t *exposed_ns, struct ddp_err *err)
 {
+    DDP_OWN_ERR(err);
     return ddp_buckets_finish(b->buckets, exposed_ns, err);
 }
 

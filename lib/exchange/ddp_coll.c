@@ -163,6 +163,7 @@ static int check_call(const struct ddp_group *group, enum ddp_note_kind kind,
 int ddp_coll_list(struct ddp *d, enum ddp_note_kind kind, const struct ddp_array *arrays, int n,
                   int root, const struct ddp_call *call, struct ddp_err *err)
 {
+    DDP_OWN_ERR(err);
     static const struct ddp_call defaults = {0};
     struct task task = {.arrays = arrays, .n = n};
     if (call == NULL)

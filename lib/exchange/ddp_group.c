@@ -133,6 +133,7 @@ static int make_group(struct ddp *d, const char *name, const int *ranks, int n,
 
 int ddp_new_group(struct ddp *d, const char *name, const int *ranks, int n, struct ddp_err *err)
 {
+    DDP_OWN_ERR(err);
     struct ddp_group *world, *group = NULL;
     struct ddp_note note = {.kind = DDP_NOTE_GROUP};
     DDP_TRY(ddp_group_enter(d, NULL, &world, err));

@@ -23,6 +23,12 @@ extern "C" {
 
 #define DDP_GROUP_NAME_MAX 63
 
+/* First in every public function that can fail: err may be NULL there, but not below, where
+ * `return ddp_hint(err, ...)` takes the code from it. */
+#define DDP_OWN_ERR(err)                                                                           \
+    struct ddp_err own_err_ = DDP_ERR_INIT;                                                        \
+    err = (err) != NULL ? (err) : &own_err_
+
 /* A buffer that only grows. registered: all members can reach it. */
 struct ddp_stage {
     void *data;

@@ -7,6 +7,7 @@
 
 int ddp_add_parameter(struct ddp *d, const char *name, struct ddp_array array, struct ddp_err *err)
 {
+    DDP_OWN_ERR(err);
     if (name == NULL || name[0] == '\0')
         return ddp_fail(err, DDP_EUSAGE, "a parameter without a name");
     for (int i = 0; i < d->parameter_count; i++)
@@ -37,6 +38,7 @@ void ddp_clear_parameters(struct ddp *d)
 
 int ddp_all_reduce_parameters(struct ddp *d, const struct ddp_call *call, struct ddp_err *err)
 {
+    DDP_OWN_ERR(err);
     struct ddp_array *arrays = ddp_calloc((size_t)d->parameter_count, sizeof *arrays);
     if (arrays == NULL) {
         /* The others would wait. */

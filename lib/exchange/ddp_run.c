@@ -80,6 +80,7 @@ int ddp_run(int ranks, bool threads, const struct ddp_init_options *options,
             int (*rank_main)(struct ddp *d, void *arg, struct ddp_err *err), void *arg,
             struct ddp_err *err)
 {
+    DDP_OWN_ERR(err);
     struct run run = {
         .slot = threads ? DDP_SLOT_THREAD : DDP_SLOT_PROCESS, .rank_main = rank_main, .arg = arg};
     DDP_TRY(ddp_settings_fill(options, &run.settings, err));

@@ -53,6 +53,7 @@ static void copy(const struct ddp_group *group, void *to, const void *from, size
 int ddp_all_gather(struct ddp *d, const struct ddp_array *send, const struct ddp_array *recv,
                    struct ddp_group *group, struct ddp_err *err)
 {
+    DDP_OWN_ERR(err);
     bool direct;
     DDP_TRY(ddp_group_enter(d, group, &group, err));
     DDP_TRY(agree_on_parts(group, DDP_NOTE_ALL_GATHER, recv, send, false, &direct, err));
@@ -81,6 +82,7 @@ int ddp_all_gather(struct ddp *d, const struct ddp_array *send, const struct ddp
 int ddp_reduce_scatter(struct ddp *d, const struct ddp_array *send, const struct ddp_array *recv,
                        const struct ddp_call *call, struct ddp_err *err)
 {
+    DDP_OWN_ERR(err);
     static const struct ddp_call defaults = {0};
     struct ddp_group *group;
     bool direct;

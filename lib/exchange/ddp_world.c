@@ -131,6 +131,7 @@ err_slot:
 
 int ddp_init(const struct ddp_init_options *options, struct ddp **out, struct ddp_err *err)
 {
+    DDP_OWN_ERR(err);
     struct ddp_settings settings;
     struct ddp_launcher launcher;
     DDP_TRY(ddp_settings_fill(options, &settings, err));
@@ -197,6 +198,7 @@ void ddp_abort(struct ddp *d, int code)
 
 int ddp_barrier(struct ddp *d, struct ddp_group *group, struct ddp_err *err)
 {
+    DDP_OWN_ERR(err);
     const struct ddp_note note = {.kind = DDP_NOTE_BARRIER};
     DDP_TRY(ddp_group_enter(d, group, &group, err));
     return ddp_agree(group, &note, NULL, err);
@@ -204,6 +206,7 @@ int ddp_barrier(struct ddp *d, struct ddp_group *group, struct ddp_err *err)
 
 int ddp_alloc(struct ddp *d, size_t bytes, void **out, struct ddp_err *err)
 {
+    DDP_OWN_ERR(err);
     const struct ddp_note note = {.kind = DDP_NOTE_ALLOC, .what = bytes};
     struct ddp_group *world;
     DDP_TRY(ddp_group_enter(d, NULL, &world, err));

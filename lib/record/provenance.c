@@ -110,8 +110,7 @@ static int fill_environment(struct ddp_record *record, struct ddp_err *err)
         }
         entries = more;
         snprintf(entries[count].key, sizeof entries[count].key, "%s", name);
-        snprintf(entries[count].value, sizeof entries[count].value, "%s",
-                 line + strlen(name) + 1);
+        snprintf(entries[count].value, sizeof entries[count].value, "%s", line + strlen(name) + 1);
         count++;
     }
     if (count > 0)

@@ -34,14 +34,15 @@ struct ddp_point_spec {
     int root;
     enum ddp_placement placement;
     enum ddp_memory memory;
-    int ranks;
+    int ranks;  /* of a group */
+    int groups; /* that ran it at the same time; 0 and 1: no groups */
     uint64_t requested_bytes, size_bytes, count; /* count: elements of the full buffer S */
     char compress[32];                           /* "none" */
     int partial;                                 /* 0: none */
 };
 
-/* "allreduce/shm/auto/f32/sum/r0/in/registered/n2/67108864/none/0", the bytes as requested; out >=
- * 192 bytes. */
+/* "allreduce/shm/auto/f32/sum/r0/in/registered/n2/67108864/none/0", the bytes as requested, and
+ * "/g4" when 4 groups ran it; out >= 192 bytes. */
 void ddp_point_id(const struct ddp_point_spec *spec, char *out, unsigned long out_bytes);
 
 struct ddp_point {

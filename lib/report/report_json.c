@@ -243,12 +243,13 @@ static cJSON *make_point(const struct ddp_point *p, const double *samples)
     ddp_json_str(point, "backend", s->backend);
     ddp_json_str(point, "algorithm", s->algorithm);
     ddp_json_str(point, "algorithm_used", p->algorithm_used);
-    ddp_json_str(point, "dtype", ddp_dtype_name(s->dtype));
-    ddp_json_str(point, "op", ddp_op_name(s->op));
-    add_count(point, "root", s->root);
+    ddp_json_str(point, "dtype", s->coll == DDP_BARRIER ? NULL : ddp_dtype_name(s->dtype));
+    ddp_json_str(point, "op", ddp_coll_reduces(s->coll) ? ddp_op_name(s->op) : NULL);
+    add_count(point, "root", ddp_coll_has_root(s->coll) ? s->root : -1);
     ddp_json_str(point, "placement", ddp_placement_name(s->placement));
     ddp_json_str(point, "memory", ddp_memory_name(s->memory));
     add_count(point, "ranks", s->ranks);
+    add_count(point, "groups", s->groups > 1 ? s->groups : 1);
     add_count(point, "requested_bytes", (int64_t)s->requested_bytes);
     add_count(point, "size_bytes", (int64_t)s->size_bytes);
     add_count(point, "count", (int64_t)s->count);

@@ -100,11 +100,17 @@ static void point(const struct ddp_record *r, int index, const struct ddp_report
     const struct ddp_point *p = &r->points[index];
     const struct ddp_point_spec *s = &p->spec;
     const struct ddp_summary *t = &p->time_ns;
+    char ranks[24];
     if (index == 0)
         point_head(style, out);
-    ddp_strbuf_addf(out, "%12llu %12llu %-5s %-4s %-9s %5d %-5s %-10s",
+    if (s->groups > 1)
+        snprintf(ranks, sizeof ranks, "%dx%d", s->groups, s->ranks);
+    else
+        snprintf(ranks, sizeof ranks, "%d", s->ranks);
+    ddp_strbuf_addf(out, "%12llu %12llu %-5s %-4s %-9s %5s %-5s %-10s",
                     (unsigned long long)s->size_bytes, (unsigned long long)s->count,
-                    ddp_dtype_name(s->dtype), ddp_op_name(s->op), p->algorithm_used, s->ranks,
+                    s->coll == DDP_BARRIER ? "-" : ddp_dtype_name(s->dtype),
+                    ddp_coll_reduces(s->coll) ? ddp_op_name(s->op) : "-", p->algorithm_used, ranks,
                     ddp_placement_name(s->placement), ddp_memory_name(s->memory));
     cell(out, 8, t->median / 1e3);
     if (isnan(t->ci95_lo))

@@ -23,7 +23,9 @@ setup() {
     expected=$(
         printf '%s\n' ./bin/ddpbench ./share/bash-completion/completions/ddpbench \
             ./share/ddpbench/schema/ddpbench-1.schema.json ./share/doc/ddpbench/LICENSE \
-            ./share/doc/ddpbench/README.md ./share/man/man1/ddpbench.1
+            ./share/doc/ddpbench/README.md ./share/man/man1/ddpbench.1 \
+            ./include/ddp.h ./lib/libddp.a ./lib/pkgconfig/ddp.pc
+        (cd "$moved" && ls ./lib/libddp.so.*.*.*)
         for flavour in $MPI_FLAVOURS; do echo "./lib/ddpbench/ddpbench-mpi-$flavour.so"; done
     )
     [ "$output" = "$(sort <<<"$expected")" ]

@@ -116,6 +116,8 @@ static int check_algorithm(struct row *row, const struct ddp_coll_alg *alg, stru
             continue;
         if (grid_supports(row->grid, alg, &row->shape))
             DDP_TRY(check_point(row, alg, err));
+        else if (alg == NULL && !(row->shape.coll == DDP_SEND_RECV && row->shape.in_place))
+            return report(row, alg, "finds no algorithm", 0, err);
     }
     return 0;
 }

@@ -1,74 +1,14 @@
-/* Non-blocking collectives: results, order, sleeping, deadlines, loss. Under ThreadSanitizer with
- * ranks as threads (DDP_LAUNCH_THREADS). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <signal.h>
+/* Non-blocking collectives: results, order, sleeping, misuse; what happens when a rank is lost is
+ * in test_async_lost.c. Under ThreadSanitizer with ranks as threads (DDP_LAUNCH_THREADS). */
+#include "async_ranks.h"
+
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "coll/async.h"
-#include "comm/launch.h"
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            return ddp_fail(err, DDP_EDATA, "%s:%d: %s", __FILE__, __LINE__, #condition);          \
-    } while (0)
-
-#if defined(__SANITIZE_THREAD__)
-#define ONLY_THREADS 1
-#else
-#define ONLY_THREADS 0
-#endif
-
-struct job {
-    int (*body)(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err);
-    int64_t timeout_ns;
-};
-
-static int rank_main(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err)
-{
-    const struct job *job = arg;
-    const struct ddp_comm_options options = {
-        .timeout_ns = job->timeout_ns,
-        .heap_bytes = 16u << 20,
-        .device = ddp_device_cpu(ddp_cpu_best_simd()),
-        .threads = true,
-    };
-    struct ddp_comm *comm;
-    struct ddp_async *async = NULL;
-    DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank->place, &options, &comm, err));
-    int rc = ddp_async_create(comm, &async, err);
-    if (rc == 0)
-        rc = job->body(comm, async, err);
-    if (rc != 0)
-        ddp_comm_abort(comm, rc);
-    ddp_async_destroy(async);
-    ddp_comm_destroy(comm);
-    return rc;
-}
-
-static int run(int ranks, enum ddp_launch_mode mode, struct job job,
-               struct ddp_launch_outcome *outcome, struct ddp_err *err)
-{
-    if (job.timeout_ns == 0)
-        job.timeout_ns = INT64_C(20000000000);
-    const struct ddp_launch_job launch = {
-        .ranks = ranks,
-        .mode = mode,
-        .timeout_ns = job.timeout_ns,
-        .heap_bytes = 16u << 20,
-        .rank_main = rank_main,
-        .arg = &job,
-    };
-    return ddp_launch(&launch, outcome, err);
-}
 
 static void run_all(struct job job)
 {
@@ -83,16 +23,6 @@ static void run_all(struct job job)
             assert_int_equal(outcome.code, 0);
         }
     }
-}
-
-static struct ddp_coll_args sum_of(float *data, size_t count)
-{
-    return (struct ddp_coll_args){.coll = DDP_ALLREDUCE,
-                                  .send = data,
-                                  .recv = data,
-                                  .count = count,
-                                  .dtype = DDP_F32,
-                                  .op = DDP_SUM};
 }
 
 /* Many at once, registered and private, large and small; waited for last first; the parent is used
@@ -183,7 +113,7 @@ static int body_prepared(struct ddp_comm *comm, struct ddp_async *async, struct 
         ddp_async_post(&requests[2]);
         ddp_async_post(&requests[0]);
         ddp_async_post(&requests[1]);
-        for (bool done = false; !done;)
+        for (bool done = false; !done; sched_yield())
             DDP_TRY(ddp_async_test(&requests[1], &done, err));
         CHECK(next == 3 * (step + 1));
         CHECK(order[3 * step] == 2 && order[3 * step + 1] == 0 && order[3 * step + 2] == 1);
@@ -265,141 +195,6 @@ static void test_idle(void **state)
     assert_string_equal(outcome.story, "");
 }
 
-/* Rank 1 never comes: rank 0 learns so from wait, at the deadline, and so do later requests. */
-static int body_late(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
-{
-    float data[2] = {1, 1};
-    struct ddp_async_request first, second;
-    struct ddp_coll_args args = sum_of(&data[0], 1);
-    if (comm->rank == 1) {
-        ddp_sleep_ns(1000000000);
-        return 0;
-    }
-    DDP_TRY(ddp_async_start(async, NULL, &args, &first, err));
-    args = sum_of(&data[1], 1);
-    DDP_TRY(ddp_async_start(async, NULL, &args, &second, err));
-    struct ddp_err lost = DDP_ERR_INIT;
-    const int64_t start = ddp_now_ns();
-    CHECK(ddp_async_wait(&first, 0, &lost) == DDP_ELOST && lost.code == DDP_ELOST);
-    CHECK(strstr(lost.text, "waited 300 ms for rank 1") != NULL);
-    CHECK(ddp_now_ns() - start > 200000000 && ddp_now_ns() - start < 900000000);
-    bool done = false;
-    for (struct ddp_err also = DDP_ERR_INIT; !done;)
-        if (ddp_async_test(&second, &done, &also) != 0)
-            CHECK(done && also.code == DDP_ELOST);
-    CHECK(ddp_async_wait(&second, 0, NULL) == DDP_ELOST);
-    CHECK(data[0] == 1 && data[1] == 1);
-    ddp_async_release(&first);
-    ddp_async_release(&second);
-    return 0;
-}
-
-/* The deadline of wait itself. */
-static int body_own_deadline(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
-{
-    float data = 1;
-    struct ddp_async_request request;
-    const struct ddp_coll_args args = sum_of(&data, 1);
-    if (comm->rank == 1) {
-        /* Released by rank 0's word, not by time. */
-        DDP_TRY(ddp_comm_barrier(comm, err));
-        return ddp_comm_barrier(comm, err) == DDP_ELOST ? 0 : DDP_EDATA;
-    }
-    DDP_TRY(ddp_comm_barrier(comm, err));
-    DDP_TRY(ddp_async_start(async, NULL, &args, &request, err));
-    struct ddp_err lost = DDP_ERR_INIT;
-    const int64_t start = ddp_now_ns();
-    CHECK(ddp_async_wait(&request, 100000000, &lost) == DDP_ELOST);
-    CHECK(ddp_now_ns() - start >= 100000000 && ddp_now_ns() - start < 2000000000);
-    CHECK(strstr(lost.text, "waited 100 ms for its progress thread") != NULL);
-    CHECK(strstr(lost.text, "allreduce seq 0") != NULL);
-    ddp_async_release(&request);
-    return 0;
-}
-
-/* Abort on one rank ends the wait of another. */
-static int body_abort(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
-{
-    float data = 1;
-    struct ddp_async_request request;
-    const struct ddp_coll_args args = sum_of(&data, 1);
-    if (comm->rank == 1) {
-        ddp_sleep_ns(50000000);
-        ddp_comm_abort(comm, DDP_EDATA);
-        return 0;
-    }
-    DDP_TRY(ddp_async_start(async, NULL, &args, &request, err));
-    struct ddp_err lost = DDP_ERR_INIT;
-    const int64_t start = ddp_now_ns();
-    CHECK(ddp_async_wait(&request, 0, &lost) == DDP_ELOST);
-    CHECK(ddp_now_ns() - start < 2000000000);
-    CHECK(strstr(lost.text, "rank 1 failed or was lost (code 11)") != NULL);
-    ddp_async_release(&request);
-    return 0;
-}
-
-/* The code of the launch is the one the world was ended with; what ranks checked is in err. */
-static void expect_ended(struct job job, int code)
-{
-    for (int mode = DDP_LAUNCH_THREADS; mode >= ONLY_THREADS; mode--) {
-        struct ddp_launch_outcome outcome;
-        struct ddp_err err = DDP_ERR_INIT;
-        assert_int_equal(run(2, (enum ddp_launch_mode)mode, job, &outcome, &err), 0);
-        if (outcome.code != code || strstr(err.text, "test_async.c") != NULL)
-            fail_msg("code %d: %s; %s", outcome.code, outcome.story, err.text);
-    }
-}
-
-static void test_late(void **state)
-{
-    expect_ended((struct job){.body = body_late, .timeout_ns = 300000000}, DDP_ELOST);
-}
-
-static void test_own_deadline(void **state)
-{
-    expect_ended((struct job){.body = body_own_deadline}, DDP_ELOST);
-}
-
-static void test_abort(void **state)
-{
-    expect_ended((struct job){.body = body_abort}, DDP_EDATA);
-}
-
-/* A rank that dies while it waits for its progress thread: the supervisor can still say in what. */
-static int body_killed(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
-{
-    float data[1000] = {0};
-    struct ddp_async_request request;
-    const struct ddp_coll_args args = sum_of(data, 1000);
-    DDP_TRY(ddp_comm_barrier(comm, err));
-    if (comm->rank == 0) {
-        ddp_sleep_ns(200000000);
-        return ddp_async_start(async, NULL, &args, &request, err);
-    }
-    DDP_TRY(ddp_async_start(async, NULL, &args, &request, err));
-    const struct itimerspec in = {.it_value = {.tv_nsec = 50000000}};
-    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
-    timer_t timer;
-    CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
-    CHECK(timer_settime(timer, 0, &in, NULL) == 0);
-    return ddp_async_wait(&request, 0, err);
-}
-
-static void test_killed(void **state)
-{
-    struct ddp_launch_outcome outcome;
-    struct ddp_err err = DDP_ERR_INIT;
-    if (ONLY_THREADS)
-        return; /* needs ranks that are processes */
-    assert_int_equal(
-        run(2, DDP_LAUNCH_PROCESSES, (struct job){.body = body_killed}, &outcome, &err), 0);
-    assert_int_equal(outcome.code, DDP_ELOST);
-    assert_int_equal(outcome.rank, 1);
-    assert_int_equal(outcome.signal, SIGKILL);
-    if (strstr(outcome.story, "allreduce seq 1 (") == NULL)
-        fail_msg("%s", outcome.story);
-}
-
 /* A plan that cannot be made is an error of start, and nothing is queued. */
 static int body_illegal(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
 {
@@ -429,8 +224,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many),    cmocka_unit_test(test_prepared),
         cmocka_unit_test(test_destroy), cmocka_unit_test(test_idle),
-        cmocka_unit_test(test_late),    cmocka_unit_test(test_own_deadline),
-        cmocka_unit_test(test_abort),   cmocka_unit_test(test_killed),
         cmocka_unit_test(test_illegal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

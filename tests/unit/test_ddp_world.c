@@ -1,4 +1,5 @@
-/* libddp: opening, running and ending worlds; barrier, abort, memory. */
+/* libddp: opening, running and ending worlds; barrier, abort, memory. Ranks as threads
+ * (DDP_LAUNCH_THREADS) and as processes. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -189,9 +190,9 @@ static void test_run_options(void **state)
         struct ddp_init_options options;
         const char *text;
     } wrong[] = {
-        {.ranks = 0, .text = "0 ranks"},
-        {.ranks = -1, .text = "-1 ranks"},
-        {.ranks = 257, .text = "257 ranks"},
+        {.ranks = 0, .text = "0 ranks: this machine"},
+        {.ranks = -1, .text = "-1 ranks: this machine"},
+        {.ranks = 257, .text = "257 ranks: this machine"},
         {.ranks = 2, .options = {.backend = "mpi"}, .text = "backend 'mpi'"},
         {.ranks = 2, .options = {.timeout_s = -1}, .text = "timeout_s"},
     };
@@ -339,7 +340,7 @@ static int body_alloc(struct ddp *d, void *arg, struct ddp_err *err)
         ddp_free(d, again);
     }
     void *none = NULL;
-    CHECK_FAILS(DDP_ENOMEM, "do", ddp_alloc(d, 200u << 20, &none, refused));
+    CHECK_FAILS(DDP_ENOMEM, "do", ddp_alloc(d, (size_t)1 << 30, &none, refused));
     CHECK(none == NULL);
     if (ddp_size(d) > 1)
         CHECK_FAILS(DDP_EMISMATCH, "call alloc with different sizes",

@@ -15,45 +15,14 @@
 #include "base/rng.h"
 #include "comm/backend.h"
 #include "comm/launch.h"
+#include "model/blas.h"
 #include "train/trainer.h"
 
-enum {
-    SIDE = 28,
-    PIXELS = SIDE * SIDE,
-    TRAIN = 1000,
-    EVAL = 203,
-    STEPS_MAX = 200,
-    EPOCHS_MAX = 20
-};
+#include "trainer_images.h"
+
+enum { TRAIN = 1000, EVAL = 203, STEPS_MAX = 200, EPOCHS_MAX = 20 };
 
 static struct ddp_dataset data;
-
-/* A picture of noise for each class, and every image a blend of its class's and more noise; one
- * label in five is random, so that the loss does not vanish. */
-static void make_images(struct ddp_images *set, size_t count, uint64_t stream)
-{
-    struct ddp_rng look, rng;
-    uint8_t classes[10][PIXELS];
-    ddp_rng_init(&look, 1, 0);
-    ddp_rng_init(&rng, 1, stream);
-    for (int c = 0; c < 10; c++)
-        for (int p = 0; p < PIXELS; p++)
-            classes[c][p] = (uint8_t)ddp_rng_below(&look, 256);
-    *set = (struct ddp_images){.pixels = malloc(count * PIXELS),
-                               .labels = malloc(count),
-                               .count = count,
-                               .channels = 1,
-                               .height = SIDE,
-                               .width = SIDE,
-                               .classes = 10};
-    for (size_t i = 0; i < count; i++) {
-        int c = (int)ddp_rng_below(&rng, 10);
-        for (int p = 0; p < PIXELS; p++)
-            set->pixels[i * PIXELS + (size_t)p] =
-                (uint8_t)((classes[c][p] + 2 * (int)ddp_rng_below(&rng, 256)) / 3);
-        set->labels[i] = (uint8_t)(ddp_rng_below(&rng, 5) ? c : (int)ddp_rng_below(&rng, 10));
-    }
-}
 
 /* A run, what it told, and how it ended. */
 struct run {
@@ -231,6 +200,35 @@ static void nothing_is_dropped(void **state)
     }
 }
 
+/* At a learning rate of 0 the parameters stay the first ones: three ranks in batches of 16 must
+ * find what one pass of the model over all images finds. */
+static void evaluation_is_over_all_images(void **state)
+{
+    static struct run r;
+    const struct ddp_model_class *cls = ddp_model_find("singa-cnn");
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ddp_model *m;
+    double loss;
+    int correct;
+    r = defaults(3, 16);
+    r.o.lr = 0.0;
+    r.o.max_steps = 1;
+    expect_success(&r);
+    float *params = malloc(sizeof *params * cls->parameter_count);
+    float *x = malloc(sizeof *x * EVAL * PIXELS);
+    for (size_t i = 0; i < (size_t)EVAL * PIXELS; i++)
+        x[i] = (float)data.eval.pixels[i] / 255.0f;
+    ddp_model_init_params(cls, DDP_INIT_HE, 1, params);
+    assert_int_equal(ddp_blas_load(NULL, &err), 0);
+    assert_int_equal(cls->create(EVAL, params, NULL, &m, &err), 0);
+    cls->evaluate(m, x, data.eval.labels, EVAL, &loss, &correct);
+    assert_true(fabs(r.epochs[0].eval_loss * EVAL - loss) < 1e-5 * loss);
+    assert_true(fabs(r.epochs[0].eval_accuracy * EVAL - correct) < 1e-6);
+    cls->destroy(m);
+    free(x);
+    free(params);
+}
+
 static void more_ranks_than_images_in_a_step(void **state)
 {
     struct ddp_dataset few = data;
@@ -365,6 +363,7 @@ int main(void)
         cmocka_unit_test(ranks_train_as_one),
         cmocka_unit_test(same_seed_same_bits),
         cmocka_unit_test(nothing_is_dropped),
+        cmocka_unit_test(evaluation_is_over_all_images),
         cmocka_unit_test(more_ranks_than_images_in_a_step),
         cmocka_unit_test(max_steps_cuts_and_evaluates),
         cmocka_unit_test(first_parameters_agree),

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# The public header of libddp, one file without our include paths: the headers that
+# exchange/ddp.h stands on, then itself. Usage: ci/public_header.sh VERSION >ddp.h
+set -eu
+export LC_ALL=C
+version=$1
+cd "$(dirname "$0")/../lib"
+parts=(base/err.h base/dtype.h exchange/ddp.h)
+
+printf '/* ddp.h of ddpbench %s: generated from lib/{%s} by ci/public_header.sh.\n' \
+    "$version" "$(IFS=,; echo "${parts[*]}")"
+printf ' * SPDX-License-Identifier: Apache-2.0 */\n#define DDP_HEADER_VERSION "%s"\n' "$version"
+for part in "${parts[@]}"; do
+    echo
+    # What a piece includes of ours must come before it.
+    while read -r name; do
+        case " ${parts[*]%%"$part"*} " in
+        *" $name "*) ;;
+        *)
+            echo "public_header.sh: $part includes $name, which is not in the public header" >&2
+            exit 1
+            ;;
+        esac
+    done < <(sed -n 's/^#include "\(.*\)"$/\1/p' "$part")
+    grep -v '^#include "' "$part"
+done

@@ -1,0 +1,42 @@
+/* `ddpbench all-to-all`: everybody has a part for everybody */
+#include "collective.h"
+
+static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
+                 struct ddp_err *err)
+{
+    return ddp_collective_check(DDP_ALL_TO_ALL, app, values, parsed, err);
+}
+
+static const char *const aliases[] = {"all_to_all", "alltoall", NULL};
+
+static const struct ddp_opt rows[] = {
+    DDP_COLLECTIVE_ROWS,
+    DDP_WORLD_ROWS(struct ddp_collective_values),
+    DDP_OPT_END,
+};
+
+extern const struct ddp_cmd ddp_cmd_all_to_all;
+const struct ddp_cmd ddp_cmd_all_to_all = {
+    .name = "all-to-all",
+    .aliases = aliases,
+    .summary = "a part from every rank to every rank",
+    .operands = "",
+    .details =
+        "Each iteration is one operation, timed on every rank; its time is the slowest rank's.\n"
+        "A size is that of the full buffer, n times one rank's part; parts that are not\n"
+        "whole are rounded down.\n"
+        "Before its figures a point's data is verified exactly, element by element.\n"
+        "\n"
+        "Examples:\n"
+        "  ddpbench all-to-all --size 64M\n"
+        "  ddpbench all-to-all --ranks 2,4,8 --size 1M",
+    .rows = rows,
+    .values_bytes = sizeof(struct ddp_collective_values),
+    .help_offset = offsetof(struct ddp_collective_values, world.help),
+    .flags = DDP_CMD_NEEDS_WORLD | DDP_CMD_COLLECTIVE,
+    .check = check,
+    .prepare = ddp_collective_prepare,
+    .heap_bytes = ddp_collective_heap_bytes,
+    .rank_main = ddp_collective_rank_main,
+    .release = ddp_collective_release,
+};

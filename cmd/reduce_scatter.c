@@ -1,0 +1,43 @@
+/* `ddpbench reduce-scatter`: sum what all ranks have for each of them */
+#include "collective.h"
+
+static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
+                 struct ddp_err *err)
+{
+    return ddp_collective_check(DDP_REDUCE_SCATTER, app, values, parsed, err);
+}
+
+static const char *const aliases[] = {"reduce_scatter", "reducescatter", NULL};
+
+static const struct ddp_opt rows[] = {
+    DDP_COLLECTIVE_ROWS,
+    DDP_COLLECTIVE_OP_ROW,
+    DDP_WORLD_ROWS(struct ddp_collective_values),
+    DDP_OPT_END,
+};
+
+extern const struct ddp_cmd ddp_cmd_reduce_scatter;
+const struct ddp_cmd ddp_cmd_reduce_scatter = {
+    .name = "reduce-scatter",
+    .aliases = aliases,
+    .summary = "sum, average, ... over all ranks, a part of the result on each",
+    .operands = "",
+    .details =
+        "Each iteration is one operation, timed on every rank; its time is the slowest rank's.\n"
+        "A size is that of the full buffer, n times one rank's part; parts that are not\n"
+        "whole are rounded down.\n"
+        "Before its figures a point's data is verified exactly, element by element.\n"
+        "\n"
+        "Examples:\n"
+        "  ddpbench reduce-scatter --size 64M\n"
+        "  ddpbench reduce-scatter --algorithm all -d f32,bf16 -o avg",
+    .rows = rows,
+    .values_bytes = sizeof(struct ddp_collective_values),
+    .help_offset = offsetof(struct ddp_collective_values, world.help),
+    .flags = DDP_CMD_NEEDS_WORLD | DDP_CMD_COLLECTIVE,
+    .check = check,
+    .prepare = ddp_collective_prepare,
+    .heap_bytes = ddp_collective_heap_bytes,
+    .rank_main = ddp_collective_rank_main,
+    .release = ddp_collective_release,
+};

@@ -1,0 +1,41 @@
+/* `ddpbench send-recv`: a ring shift */
+#include "collective.h"
+
+static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
+                 struct ddp_err *err)
+{
+    return ddp_collective_check(DDP_SEND_RECV, app, values, parsed, err);
+}
+
+static const char *const aliases[] = {"send_recv", "sendrecv", NULL};
+
+static const struct ddp_opt rows[] = {
+    DDP_COLLECTIVE_ROWS,
+    DDP_WORLD_ROWS(struct ddp_collective_values),
+    DDP_OPT_END,
+};
+
+extern const struct ddp_cmd ddp_cmd_send_recv;
+const struct ddp_cmd ddp_cmd_send_recv = {
+    .name = "send-recv",
+    .aliases = aliases,
+    .summary = "a ring shift: an array to the next rank, one from the rank before",
+    .operands = "",
+    .details =
+        "Each iteration is one operation, timed on every rank; its time is the slowest rank's.\n"
+        "A size is that of the array every rank has. There is no in-place form.\n"
+        "Before its figures a point's data is verified exactly, element by element.\n"
+        "\n"
+        "Examples:\n"
+        "  ddpbench send-recv --size 64M\n"
+        "  ddpbench send-recv --ranks 4 --groups 2",
+    .rows = rows,
+    .values_bytes = sizeof(struct ddp_collective_values),
+    .help_offset = offsetof(struct ddp_collective_values, world.help),
+    .flags = DDP_CMD_NEEDS_WORLD | DDP_CMD_COLLECTIVE,
+    .check = check,
+    .prepare = ddp_collective_prepare,
+    .heap_bytes = ddp_collective_heap_bytes,
+    .rank_main = ddp_collective_rank_main,
+    .release = ddp_collective_release,
+};

@@ -1,0 +1,121 @@
+/* The operands of one measured operation. */
+#include <string.h>
+
+#include "bench/operands.h"
+
+#define POISON 0xA5 /* what lies where a result will be: no right answer */
+
+static unsigned char *at(void *buffer, const struct ddp_operands *o, size_t element)
+{
+    return (unsigned char *)buffer + element * ddp_dtype_size(o->args.dtype);
+}
+
+/* The part of a rank that sends, or receives, one part of the full buffer. */
+static bool sends_part(enum ddp_coll coll)
+{
+    return coll == DDP_ALL_GATHER || coll == DDP_GATHER;
+}
+
+static bool receives_part(enum ddp_coll coll)
+{
+    return coll == DDP_REDUCE_SCATTER || coll == DDP_SCATTER;
+}
+
+static void find_input(struct ddp_operands *o, size_t count)
+{
+    const bool is_root = o->rank == o->args.root;
+    const enum ddp_coll coll = o->args.coll;
+
+    if (coll == DDP_BARRIER || (!is_root && (coll == DDP_BROADCAST || coll == DDP_SCATTER)))
+        return;
+    o->input_first = sends_part(coll) ? (size_t)o->rank * o->part : 0;
+    o->input_count = sends_part(coll) ? o->part : count;
+}
+
+void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec, int rank,
+                       int ranks, void *a, void *b)
+{
+    const size_t parts = ddp_coll_message_bytes(spec->coll, ranks, 1, DDP_U8);
+    *o = (struct ddp_operands){
+        .args = {.coll = spec->coll, .dtype = spec->dtype, .op = spec->op, .root = spec->root},
+        .a = a,
+        .b = b,
+        .full_bytes = (size_t)spec->size_bytes,
+        .part = (size_t)spec->count / parts,
+        .in_place = spec->placement == DDP_IN_PLACE,
+        .rank = rank,
+        .ranks = ranks,
+    };
+    const size_t own = (size_t)rank * o->part;
+    o->args.count = o->part;
+    o->args.send = o->in_place && sends_part(spec->coll) ? at(a, o, own) : a;
+    o->args.recv = !o->in_place ? b : receives_part(spec->coll) ? (void *)at(a, o, own) : a;
+    find_input(o, (size_t)spec->count);
+}
+
+void ddp_operands_fill(const struct ddp_operands *o, uint64_t round)
+{
+    /* In place the input is prepared where it is kept; out of place, at the start of a. */
+    void *input = o->in_place ? at(o->b, o, o->input_first) : o->a;
+    memset(o->b, POISON, o->full_bytes);
+    ddp_verify_fill(input, o->input_first, o->input_count, o->args.dtype, o->args.op, o->rank,
+                    o->ranks, round);
+    if (o->in_place)
+        memcpy(o->a, o->b, o->full_bytes);
+}
+
+void ddp_operands_restore(const struct ddp_operands *o)
+{
+    if (o->in_place)
+        memcpy(at(o->a, o, o->input_first), at(o->b, o, o->input_first),
+               o->input_count * ddp_dtype_size(o->args.dtype));
+}
+
+static int verify_reduced(const struct ddp_operands *o, size_t first, uint64_t round,
+                          int64_t *wrong, struct ddp_err *err)
+{
+    return ddp_verify_reduced(o->args.recv, first, o->part, o->args.dtype, o->args.op, o->rank,
+                              o->ranks, round, wrong, err);
+}
+
+/* part elements of recv from `element` on must be src's input from `first` on. */
+static int verify_moved(const struct ddp_operands *o, size_t element, int src, size_t first,
+                        uint64_t round, int64_t *wrong, struct ddp_err *err)
+{
+    return ddp_verify_moved(at(o->args.recv, o, element), first, o->part, o->args.dtype, o->args.op,
+                            o->rank, src, o->ranks, round, wrong, err);
+}
+
+int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *elements,
+                        int64_t *wrong, struct ddp_err *err)
+{
+    const size_t own = (size_t)o->rank * o->part;
+    const int root = o->args.root;
+    const enum ddp_coll coll = o->args.coll;
+
+    *elements = *wrong = 0;
+    if (coll == DDP_BARRIER || ((coll == DDP_REDUCE || coll == DDP_GATHER) && o->rank != root))
+        return 0;
+    *elements = (int64_t)o->part;
+    switch (coll) {
+    case DDP_ALLREDUCE:
+    case DDP_REDUCE:
+        return verify_reduced(o, 0, round, wrong, err);
+    case DDP_REDUCE_SCATTER:
+        return verify_reduced(o, own, round, wrong, err);
+    case DDP_BROADCAST:
+        return verify_moved(o, 0, root, 0, round, wrong, err);
+    case DDP_SCATTER:
+        return verify_moved(o, 0, root, own, round, wrong, err);
+    case DDP_SEND_RECV:
+        return verify_moved(o, 0, (o->rank + o->ranks - 1) % o->ranks, 0, round, wrong, err);
+    default: /* all-gather, gather, all-to-all: a part from every rank */
+        break;
+    }
+    *elements = (int64_t)(o->part * (size_t)o->ranks);
+    for (int r = 0; r < o->ranks; r++) {
+        const size_t place = (size_t)r * o->part;
+        DDP_TRY(verify_moved(o, place, r, coll == DDP_ALL_TO_ALL ? own : place, round, wrong, err));
+    }
+    return 0;
+}

@@ -1,0 +1,258 @@
+/* The choice of `auto`. */
+#include "coll/coll_auto.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "base/unit.h"
+#include "comm/comm_shm.h"
+
+#define DDP_COLL(symbol) extern const struct ddp_coll_alg ddp_alg_##symbol;
+#include "coll/coll_list.h"
+#undef DDP_COLL
+
+/* What an algorithm must have at hand. */
+enum need {
+    ONE_RANK,
+    SHARED,     /* shared memory */
+    REGISTERED, /* shared memory, and both buffers in it */
+    LIBRARY,    /* collectives of the backend's library; they may refuse a type */
+    MESSAGES
+};
+
+#define ANY_BYTES SIZE_MAX
+#define ANY_RANKS 0
+#define NEAR      (1u << DDP_DISTANCE_CORE | 1u << DDP_DISTANCE_CACHE)
+#define FAR       (1u << DDP_DISTANCE_FAR)
+#define ANYWHERE  (NEAR | FAR)
+
+/* The first row that fits and whose algorithm supports the shape is taken. A row fits up to
+ * ranks_max ranks and bytes_max bytes of message (S, as bandwidth is defined on), for the distances
+ * in its set. This is the one place for thresholds.
+ * All-reduce, where they come from: f32 sum in place, 2 ranks on 2 cores (Xeon, AVX-512, ping-pong
+ * 280 ns), medians in microseconds; 4 ranks on the same 2 cores cross over at the same sizes:
+ *            4 B   256 B  512 B  1 KiB  2 KiB  8 KiB  64 KiB  1 MiB  64 MiB
+ *   flat     0.25  0.30   0.37   0.54   0.87   1.9
+ *   direct   0.34  0.37   0.39   0.48   0.59   0.78   2.7     28     2650
+ *   staged   0.36  0.43   0.46   0.53   0.64   1.27   5.9     70     6600
+ *   Open MPI 0.44                1.04          5.5    11.8    95     19000
+ * The others: f32, out of place, same machine, 2 ranks; of reductions reduce-scatter, of moves
+ * all-gather, which the rest follow within a third:
+ *                            64 B   256 B  512 B  1 KiB  4 KiB  16 KiB
+ *   reduction  flat          0.25   0.27   0.33   0.38   0.80   1.9
+ *              direct        0.40   0.39   0.40   0.40   0.40   0.52
+ *              staged        0.54   0.56   0.65   0.70   1.16   2.3
+ *   move       flat          0.23   0.31   0.38   0.42   0.92   2.0
+ *              direct        0.32   0.32   0.32   0.32   0.33   0.42
+ *              staged        0.49   0.52   0.57   0.68   1.06   2.15
+ * Far: a step more costs half a ping-pong more (about 150 ns at 600 ns), so the one step of flat
+ * pays to about twice the size. */
+struct rule {
+    enum ddp_coll coll;
+    enum need need;
+    unsigned distances;
+    int ranks_max;
+    size_t bytes_max;
+    const struct ddp_coll_alg *alg;
+    const char *why;
+};
+
+static const char why_self[] = "one rank: a copy, or nothing";
+static const char why_flat[] = "one step; the extra copies are short";
+static const char why_direct[] = "zero-copy: every byte moves once";
+static const char why_staged[] = "private buffers: through rings of shared memory, pipelined";
+static const char why_native[] = "the library knows the network";
+static const char why_few_steps[] = "few steps: short messages wait for steps";
+static const char why_few_bytes[] = "few bytes a rank: long messages wait for bytes";
+static const char why_only[] = "messages: any backend, any memory";
+
+#define SELF(coll, symbol)                                                                         \
+    {                                                                                              \
+        coll, ONE_RANK, ANYWHERE, 1, ANY_BYTES, &ddp_alg_##symbol##_self, why_self                 \
+    }
+#define NATIVE(coll, symbol)                                                                       \
+    {                                                                                              \
+        coll, LIBRARY, ANYWHERE, ANY_RANKS, ANY_BYTES, &ddp_alg_##symbol##_native, why_native      \
+    }
+#define ROW(coll, need, distances, bytes_max, symbol, why)                                         \
+    {                                                                                              \
+        coll, need, distances, ANY_RANKS, bytes_max, &ddp_alg_##symbol, why                        \
+    }
+
+/* Rows on shared memory: up to registered_max (private_max) bytes flat; far: twice that, as far as
+ * its slots go. */
+#define TWICE(bytes) DDP_MIN(2 * (size_t)(bytes), (size_t)DDP_SHM_SLOT_BYTES)
+#define SHM_ROWS(coll, symbol, registered_max, private_max)                                        \
+    SELF(coll, symbol), ROW(coll, SHARED, NEAR, registered_max, symbol##_flat, why_flat),          \
+        ROW(coll, SHARED, FAR, TWICE(registered_max), symbol##_flat, why_flat),                    \
+        ROW(coll, REGISTERED, ANYWHERE, ANY_BYTES, symbol##_direct, why_direct),                   \
+        ROW(coll, SHARED, NEAR, private_max, symbol##_flat, why_flat),                             \
+        ROW(coll, SHARED, FAR, TWICE(private_max), symbol##_flat, why_flat),                       \
+        ROW(coll, SHARED, ANYWHERE, ANY_BYTES, symbol##_staged, why_staged), NATIVE(coll, symbol)
+#define LAST(coll, symbol) ROW(coll, MESSAGES, ANYWHERE, ANY_BYTES, symbol, why_only)
+
+static const struct rule rules[] = {
+    SHM_ROWS(DDP_ALLREDUCE, allreduce, 512, 1024),
+    ROW(DDP_ALLREDUCE, MESSAGES, ANYWHERE, 16 << 10, allreduce_rhd, why_few_steps),
+    ROW(DDP_ALLREDUCE, MESSAGES, ANYWHERE, ANY_BYTES, allreduce_ring, why_few_bytes),
+    SHM_ROWS(DDP_REDUCE_SCATTER, reduce_scatter, 512, DDP_SHM_SLOT_BYTES),
+    LAST(DDP_REDUCE_SCATTER, reduce_scatter_ring),
+    SHM_ROWS(DDP_ALL_GATHER, all_gather, 128, DDP_SHM_SLOT_BYTES),
+    LAST(DDP_ALL_GATHER, all_gather_ring),
+    SHM_ROWS(DDP_BROADCAST, broadcast, 128, DDP_SHM_SLOT_BYTES),
+    ROW(DDP_BROADCAST, MESSAGES, ANYWHERE, 64 << 10, broadcast_binomial, why_few_steps),
+    ROW(DDP_BROADCAST, MESSAGES, ANYWHERE, ANY_BYTES, broadcast_scatter_ring, why_few_bytes),
+    SHM_ROWS(DDP_REDUCE, reduce, 512, DDP_SHM_SLOT_BYTES),
+    LAST(DDP_REDUCE, reduce_binomial),
+    SHM_ROWS(DDP_ALL_TO_ALL, all_to_all, 128, DDP_SHM_SLOT_BYTES),
+    LAST(DDP_ALL_TO_ALL, all_to_all_pairwise),
+    SHM_ROWS(DDP_GATHER, gather, 128, DDP_SHM_SLOT_BYTES),
+    LAST(DDP_GATHER, gather_binomial),
+    SHM_ROWS(DDP_SCATTER, scatter, 128, DDP_SHM_SLOT_BYTES),
+    LAST(DDP_SCATTER, scatter_binomial),
+    SHM_ROWS(DDP_SEND_RECV, send_recv, 128, DDP_SHM_SLOT_BYTES),
+    LAST(DDP_SEND_RECV, send_recv_p2p),
+    SELF(DDP_BARRIER, barrier),
+    ROW(DDP_BARRIER, SHARED, ANYWHERE, ANY_BYTES, barrier_flags, "one step"),
+    NATIVE(DDP_BARRIER, barrier),
+    LAST(DDP_BARRIER, barrier_dissemination),
+};
+
+static const char *const distance_names[DDP_DISTANCE_COUNT] = {
+    [DDP_DISTANCE_UNKNOWN] = "unknown",
+    [DDP_DISTANCE_CORE] = "core",
+    [DDP_DISTANCE_CACHE] = "cache",
+    [DDP_DISTANCE_FAR] = "far",
+};
+
+const char *ddp_distance_name(enum ddp_distance d)
+{
+    return distance_names[d];
+}
+
+enum ddp_distance ddp_distance_of(double pingpong_ns)
+{
+    if (isnan(pingpong_ns))
+        return DDP_DISTANCE_UNKNOWN;
+    return pingpong_ns < 75    ? DDP_DISTANCE_CORE
+           : pingpong_ns < 400 ? DDP_DISTANCE_CACHE
+                               : DDP_DISTANCE_FAR;
+}
+
+/* Is the row about such a call, whatever its size? */
+static bool is_about(const struct rule *rule, enum ddp_coll coll, int ranks,
+                     enum ddp_distance distance)
+{
+    const enum ddp_distance d = distance == DDP_DISTANCE_UNKNOWN ? DDP_DISTANCE_CACHE : distance;
+    return rule->coll == coll && (rule->distances >> d & 1) != 0 &&
+           (rule->ranks_max == ANY_RANKS || ranks <= rule->ranks_max);
+}
+
+const struct ddp_coll_alg *ddp_coll_auto_at(const struct ddp_comm *comm,
+                                            const struct ddp_coll_shape *shape,
+                                            enum ddp_distance distance, struct ddp_err *err)
+{
+    const size_t bytes =
+        ddp_coll_message_bytes(shape->coll, comm->size, shape->count, shape->dtype);
+    struct ddp_err reason = DDP_ERR_INIT;
+
+    for (size_t i = 0; i < DDP_COUNT_OF(rules); i++) {
+        if (!is_about(&rules[i], shape->coll, comm->size, distance) || bytes > rules[i].bytes_max ||
+            (rules[i].need == REGISTERED && !shape->registered))
+            continue;
+        reason = DDP_ERR_INIT; /* the last, most general row says why nothing fits */
+        if (rules[i].alg->supports(comm, shape, &reason) == 0)
+            return rules[i].alg;
+    }
+    ddp_fail(err, DDP_EUNAVAIL, "no algorithm for %s on backend '%s'%s%s",
+             ddp_coll_name(shape->coll), comm->backend->name, reason.code != 0 ? ": " : "",
+             reason.text);
+    return NULL;
+}
+
+const struct ddp_coll_alg *ddp_coll_auto(const struct ddp_comm *comm,
+                                         const struct ddp_coll_shape *shape, struct ddp_err *err)
+{
+    return ddp_coll_auto_at(comm, shape, DDP_DISTANCE_UNKNOWN, err);
+}
+
+static bool has(const struct ddp_auto_query *query, enum need need)
+{
+    const unsigned caps = query->backend->caps;
+    switch (need) {
+    case ONE_RANK:
+        return query->ranks == 1;
+    case SHARED:
+        return caps & DDP_CAP_MAP;
+    case REGISTERED:
+        return (caps & DDP_CAP_MAP) && query->registered;
+    case LIBRARY:
+        return caps & DDP_CAP_NATIVE;
+    case MESSAGES:
+        break;
+    }
+    return caps & DDP_CAP_P2P;
+}
+
+/* Rows of one algorithm that follow each other, as one line. from, to: sizes, in bytes. */
+struct line {
+    const struct ddp_coll_alg *alg; /* NULL: none yet */
+    const char *why;
+    size_t from, to;
+    bool otherwise; /* for what the line before refuses */
+};
+
+static void add_line(const struct line *line, struct ddp_strbuf *out)
+{
+    char to[24], range[48];
+    if (line->alg == NULL)
+        return;
+    ddp_format_size(line->to, to, sizeof to);
+    if (line->to != ANY_BYTES)
+        snprintf(range, sizeof range, "%sup to %s", line->from == 0 ? "" : "then ", to);
+    else
+        snprintf(range, sizeof range, "%s", line->from == 0 ? "all sizes" : "larger");
+    ddp_strbuf_addf(out, "  %-18s %-14s %s%s\n", range, line->alg->name,
+                    line->otherwise ? "where that refuses: " : "", line->why);
+}
+
+/* The rows after a library's are asked about all sizes again: it may refuse any. */
+static void add_rule(const struct rule *rule, struct line *line, struct ddp_strbuf *out)
+{
+    const bool refused = line->alg != NULL && line->to == ANY_BYTES;
+    const size_t from = refused || line->alg == NULL ? 0 : line->to;
+
+    if (rule->alg != line->alg) {
+        add_line(line, out);
+        line->from = from;
+        line->otherwise |= refused;
+    }
+    line->alg = rule->alg;
+    line->why = rule->why;
+    line->to = rule->bytes_max;
+}
+
+void ddp_coll_auto_explain(const struct ddp_auto_query *query, struct ddp_strbuf *out)
+{
+    struct line line = {0};
+
+    ddp_strbuf_addf(out, "auto of %s: backend %s, %d rank%s, %s memory, distance %s%s\n",
+                    ddp_coll_name(query->coll), query->backend->name, query->ranks,
+                    query->ranks == 1 ? "" : "s", query->registered ? "registered" : "private",
+                    ddp_distance_name(query->distance),
+                    query->distance == DDP_DISTANCE_UNKNOWN ? ", taken as cache" : "");
+    for (size_t i = 0; i < DDP_COUNT_OF(rules); i++) {
+        const struct rule *rule = &rules[i];
+        const bool open = line.alg == NULL || line.to == ANY_BYTES || rule->bytes_max > line.to;
+        if (!open || !is_about(rule, query->coll, query->ranks, query->distance) ||
+            !has(query, rule->need))
+            continue;
+        add_rule(rule, &line, out);
+        if (rule->bytes_max == ANY_BYTES && rule->need != LIBRARY)
+            break;
+    }
+    add_line(&line, out);
+    if (line.alg == NULL)
+        ddp_strbuf_add(out, "  nothing can do it\n");
+}

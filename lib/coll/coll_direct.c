@@ -1,0 +1,34 @@
+/* What the direct algorithms have in common. */
+#include "coll/coll_direct.h"
+
+/* Shortest part that is shared with the root: about where copying half of it takes as long as a
+ * step. */
+#define SHARE_FROM_BYTES ((size_t)16 << 10)
+
+int ddp_direct_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                        struct ddp_err *err)
+{
+    DDP_TRY(ddp_coll_needs_shm(comm, "direct", err));
+    if (!shape->registered) {
+        ddp_fail(err, DDP_EUNAVAIL, "algorithm 'direct' needs registered memory");
+        ddp_hint(err, "use --memory registered, or --algorithm staged");
+        return DDP_EUNAVAIL;
+    }
+    return 0;
+}
+
+size_t ddp_direct_root_begin(const struct ddp_comm *comm, size_t bytes)
+{
+    const size_t share = bytes / (size_t)comm->size / DDP_CACHE_LINE * DDP_CACHE_LINE;
+    return bytes < SHARE_FROM_BYTES ? bytes : bytes - share;
+}
+
+size_t ddp_direct_slice_begin(const void *base, size_t bytes, size_t elem, int r, int ranks)
+{
+    const size_t to_line = -(uintptr_t)base & (DDP_CACHE_LINE - 1);
+    const size_t lead = to_line % elem == 0 ? to_line : 0;
+    if (r == 0 || bytes <= lead)
+        return r == 0 ? 0 : bytes;
+    const size_t lines = (bytes - lead + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE;
+    return DDP_MIN(bytes, lead + lines * (size_t)r / (size_t)ranks * DDP_CACHE_LINE);
+}

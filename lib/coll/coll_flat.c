@@ -1,0 +1,210 @@
+/* "flat", for all collectives but all-reduce (allreduce_flat.c): everybody publishes what it sends,
+ * and then takes what it needs.
+ *
+ * For small messages, of any memory. A rank that sends copies its send into its *slot* of shared
+ * memory (at most DDP_SHM_INLINE bytes go beside the flag itself), posts, waits for all, and copies
+ * or combines from the slots into its recv; combining is in rank order. In place is no special
+ * case: all that others need has left send before recv is written.
+ *
+ * Slots and lanes are those of all-reduce "flat", and so is the double buffer: calls of whatever
+ * collective alternate between two slots and two lanes, and every call waits for all ranks. When a
+ * rank writes its slot in call k, the slot's readers were in call k-2; each has left it, for this
+ * rank has seen all of them enter call k-1.
+ *
+ * Cost, n ranks: 1 step. What is sent is read and written once; of what is taken each byte is read
+ * and, combined or not, written. Nothing is sent. */
+#include <string.h>
+
+#include "coll/coll_shm.h"
+
+/* One call: what this rank sees. bytes: that a sender publishes. */
+struct flat_call {
+    struct ddp_comm *comm;
+    const struct ddp_coll_args *args;
+    size_t part, bytes;
+    int parity;
+};
+
+static bool is_personal(enum ddp_coll coll)
+{
+    return coll == DDP_REDUCE_SCATTER || coll == DDP_ALL_TO_ALL || coll == DDP_SCATTER;
+}
+
+static bool has_source_root(enum ddp_coll coll)
+{
+    return coll == DDP_BROADCAST || coll == DDP_SCATTER;
+}
+
+static size_t published_bytes(enum ddp_coll coll, int ranks, size_t part)
+{
+    return is_personal(coll) ? part * (size_t)ranks : part;
+}
+
+static int flat_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                         struct ddp_err *err)
+{
+    DDP_TRY(ddp_coll_needs_shm(comm, "flat", err));
+    if (shape->coll == DDP_SEND_RECV)
+        DDP_TRY(ddp_coll_no_in_place(shape, err));
+    const size_t bytes =
+        published_bytes(shape->coll, comm->size, shape->count * ddp_dtype_size(shape->dtype));
+    if (bytes > DDP_SHM_SLOT_BYTES)
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "algorithm 'flat' carries at most %u bytes a rank, here are %zu",
+                        DDP_SHM_SLOT_BYTES, bytes);
+    return 0;
+}
+
+static unsigned char *slot_of(const struct flat_call *call, int rank)
+{
+    const struct ddp_comm_shm *shm = call->comm->shm;
+    return call->bytes <= DDP_SHM_INLINE
+               ? ddp_shm_lane_of(shm, rank, DDP_LANE_FLAT + call->parity)->inline_data
+               : ddp_shm_slot_of(shm, rank, call->parity);
+}
+
+/* What `rank` sends, from `part` of its parts on. */
+static const unsigned char *input_of(const struct flat_call *call, int rank, int part)
+{
+    const unsigned char *send = rank == call->comm->rank ? call->args->send : slot_of(call, rank);
+    return send + (size_t)part * call->part;
+}
+
+static void combine(const struct flat_call *call, int part)
+{
+    struct ddp_comm *comm = call->comm;
+    const void *src[DDP_REDUCE_MAX];
+
+    for (int r = 0; r < comm->size; r++)
+        src[r] = input_of(call, r, part);
+    const struct ddp_reduce reduce = {
+        .dst = &call->args->recv,
+        .dst_count = 1,
+        .src = src,
+        .src_count = comm->size,
+        .count = call->args->count,
+        .dtype = call->args->dtype,
+        .op = call->args->op,
+        .divisor = ddp_coll_divisor(comm, call->args->op),
+    };
+    comm->device->reduce(&reduce);
+}
+
+/* `part` of what each rank sends, into its place in recv. */
+static void collect(const struct flat_call *call, int part)
+{
+    unsigned char *recv = call->args->recv;
+    for (int r = 0; r < call->comm->size; r++)
+        ddp_coll_move(call->comm, recv + (size_t)r * call->part, input_of(call, r, part),
+                      call->part);
+}
+
+static void flat_take(const struct flat_call *call)
+{
+    struct ddp_comm *comm = call->comm;
+    const struct ddp_coll_args *args = call->args;
+    const bool root = comm->rank == args->root;
+
+    switch (args->coll) {
+    case DDP_REDUCE_SCATTER:
+        combine(call, comm->rank);
+        break;
+    case DDP_REDUCE:
+        if (root)
+            combine(call, 0);
+        break;
+    case DDP_ALL_GATHER:
+        collect(call, 0);
+        break;
+    case DDP_GATHER:
+        if (root)
+            collect(call, 0);
+        break;
+    case DDP_ALL_TO_ALL:
+        collect(call, comm->rank);
+        break;
+    case DDP_BROADCAST:
+        ddp_coll_move(comm, args->recv, input_of(call, args->root, 0), call->part);
+        break;
+    case DDP_SCATTER:
+        ddp_coll_move(comm, args->recv, input_of(call, args->root, comm->rank), call->part);
+        break;
+    default: /* send-recv */
+        ddp_coll_move(comm, args->recv, input_of(call, ddp_rank_at(comm->rank, -1, comm->size), 0),
+                      call->part);
+    }
+}
+
+static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                    struct ddp_err *err)
+{
+    (void)scratch;
+    const uint64_t epoch = ++comm->shm->epoch[DDP_LANE_FLAT];
+    struct flat_call call = {
+        .comm = comm,
+        .args = args,
+        .part = ddp_coll_array_bytes(args),
+        .parity = (int)(epoch & 1),
+    };
+    const int lane = DDP_LANE_FLAT + call.parity;
+
+    call.bytes = published_bytes(args->coll, comm->size, call.part);
+    if (call.bytes != 0 && (comm->rank == args->root || !has_source_root(args->coll)))
+        memcpy(slot_of(&call, comm->rank), args->send, call.bytes);
+    ddp_shm_post(comm, lane, epoch);
+    DDP_TRY(ddp_coll_wait_all(comm, lane, epoch, err));
+    if (call.part != 0)
+        flat_take(&call);
+    return 0;
+}
+
+static void flat_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+{
+    const double part = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
+    const double n = ranks, own = shape->in_place ? 0 : 1;
+    const double sent =
+        part * (is_personal(shape->coll) ? n : 1) * (has_source_root(shape->coll) ? 1 : n);
+    double taken = 0; /* bytes read and written */
+
+    switch (shape->coll) {
+    case DDP_REDUCE_SCATTER:
+        taken = n * (n + 1) * part;
+        break;
+    case DDP_REDUCE:
+        taken = (n + 1) * part;
+        break;
+    case DDP_ALL_GATHER:
+    case DDP_ALL_TO_ALL:
+        taken = 2 * n * (n - 1 + own) * part;
+        break;
+    case DDP_SEND_RECV:
+        taken = 2 * n * part;
+        break;
+    default: /* to or from a root */
+        taken = 2 * (n - 1 + own) * part;
+    }
+    *cost = (struct ddp_coll_cost){
+        .steps = 1,
+        .memory_bytes = 2 * sent + taken,
+        .modelled = true,
+    };
+}
+
+#define FLAT(symbol, kind, text)                                                                   \
+    extern const struct ddp_coll_alg ddp_alg_##symbol;                                             \
+    const struct ddp_coll_alg ddp_alg_##symbol = {                                                 \
+        .name = "flat",                                                                            \
+        .coll = kind,                                                                              \
+        .summary = "shared memory, small messages: " text ", one step",                            \
+        .supports = flat_supports,                                                                 \
+        .run = flat_run,                                                                           \
+        .cost = flat_cost,                                                                         \
+    }
+FLAT(reduce_scatter_flat, DDP_REDUCE_SCATTER, "each rank sums its part of everybody's input");
+FLAT(all_gather_flat, DDP_ALL_GATHER, "everybody reads everybody's input");
+FLAT(broadcast_flat, DDP_BROADCAST, "everybody reads the root's input");
+FLAT(reduce_flat, DDP_REDUCE, "the root sums everybody's input");
+FLAT(all_to_all_flat, DDP_ALL_TO_ALL, "each rank reads its part of everybody's input");
+FLAT(gather_flat, DDP_GATHER, "the root reads everybody's input");
+FLAT(scatter_flat, DDP_SCATTER, "each rank reads its part of the root's input");
+FLAT(send_recv_flat, DDP_SEND_RECV, "each rank reads the input of the one before it");

@@ -1,0 +1,55 @@
+/* "native", for all collectives but all-reduce (allreduce_native.c): the backend library's own.
+ * What it does inside is not modelled. */
+#include "coll/coll.h"
+
+static int native_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                           struct ddp_err *err)
+{
+    const struct ddp_coll_args args = {
+        .coll = shape->coll,
+        .count = shape->count,
+        .dtype = shape->dtype,
+        .op = shape->op,
+        .root = shape->root,
+    };
+    if (shape->coll == DDP_SEND_RECV && shape->in_place && shape->count != 0)
+        return ddp_fail(err, DDP_EUNAVAIL, "send-recv has no in-place form");
+    if (!(comm->backend->caps & DDP_CAP_NATIVE))
+        return ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no collectives of its own",
+                        comm->backend->name);
+    return comm->backend->native_supports(comm, &args, err);
+}
+
+static int native_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                      struct ddp_err *err)
+{
+    (void)scratch;
+    return comm->backend->native(comm, args, err);
+}
+
+static void native_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+{
+    (void)ranks;
+    (void)shape;
+    *cost = (struct ddp_coll_cost){.modelled = false};
+}
+
+#define NATIVE(symbol, kind, text)                                                                 \
+    extern const struct ddp_coll_alg ddp_alg_##symbol;                                             \
+    const struct ddp_coll_alg ddp_alg_##symbol = {                                                 \
+        .name = "native",                                                                          \
+        .coll = kind,                                                                              \
+        .summary = "the backend library's own " text,                                              \
+        .supports = native_supports,                                                               \
+        .run = native_run,                                                                         \
+        .cost = native_cost,                                                                       \
+    }
+NATIVE(reduce_scatter_native, DDP_REDUCE_SCATTER, "reduce-scatter");
+NATIVE(all_gather_native, DDP_ALL_GATHER, "all-gather");
+NATIVE(broadcast_native, DDP_BROADCAST, "broadcast");
+NATIVE(reduce_native, DDP_REDUCE, "reduce");
+NATIVE(all_to_all_native, DDP_ALL_TO_ALL, "all-to-all");
+NATIVE(gather_native, DDP_GATHER, "gather");
+NATIVE(scatter_native, DDP_SCATTER, "scatter");
+NATIVE(send_recv_native, DDP_SEND_RECV, "send and receive");
+NATIVE(barrier_native, DDP_BARRIER, "barrier");

@@ -1,0 +1,56 @@
+/* "self", for all collectives but all-reduce (allreduce_self.c): one rank. Each of them gives the
+ * input; in place there is nothing to do. Measures the harness.
+ *
+ * Cost: no step; in place nothing, else S read and S written. */
+#include "coll/coll.h"
+
+static int self_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                         struct ddp_err *err)
+{
+    (void)shape;
+    if (comm->size != 1)
+        return ddp_fail(err, DDP_EUNAVAIL, "algorithm 'self' is for one rank, here are %d",
+                        comm->size);
+    return 0;
+}
+
+static int self_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                    struct ddp_err *err)
+{
+    (void)scratch;
+    (void)err;
+    const size_t bytes = args->count * ddp_dtype_size(args->dtype);
+    if (args->coll != DDP_BARRIER && args->send != args->recv && bytes != 0)
+        comm->device->copy(args->recv, args->send, bytes);
+    return 0;
+}
+
+static void self_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+{
+    const double bytes =
+        (double)ddp_coll_message_bytes(shape->coll, ranks, shape->count, shape->dtype);
+    *cost = (struct ddp_coll_cost){
+        .memory_bytes = shape->in_place || shape->coll == DDP_BARRIER ? 0 : 2 * bytes,
+        .modelled = true,
+    };
+}
+
+#define SELF(symbol, kind, text)                                                                   \
+    extern const struct ddp_coll_alg ddp_alg_##symbol;                                             \
+    const struct ddp_coll_alg ddp_alg_##symbol = {                                                 \
+        .name = "self",                                                                            \
+        .coll = kind,                                                                              \
+        .summary = "one rank: " text,                                                              \
+        .supports = self_supports,                                                                 \
+        .run = self_run,                                                                           \
+        .cost = self_cost,                                                                         \
+    }
+SELF(reduce_scatter_self, DDP_REDUCE_SCATTER, "a copy, or nothing");
+SELF(all_gather_self, DDP_ALL_GATHER, "a copy, or nothing");
+SELF(broadcast_self, DDP_BROADCAST, "a copy, or nothing");
+SELF(reduce_self, DDP_REDUCE, "a copy, or nothing");
+SELF(all_to_all_self, DDP_ALL_TO_ALL, "a copy, or nothing");
+SELF(gather_self, DDP_GATHER, "a copy, or nothing");
+SELF(scatter_self, DDP_SCATTER, "a copy, or nothing");
+SELF(send_recv_self, DDP_SEND_RECV, "a copy");
+SELF(barrier_self, DDP_BARRIER, "nothing");

@@ -1,0 +1,84 @@
+/* Reduce-scatter and reduce "staged": private memory, through rings of shared memory
+ * (coll_stage.h).
+ *
+ * Reduce-scatter: each rank publishes to every other its part of the own send, and combines what
+ * the others have for it with its own, piece by piece, in rank order, into its recv. Reduce: each
+ * rank but the root publishes its send, and the root combines.
+ *
+ * Cost, full buffers of S bytes, n ranks: 3 steps. (n-1)S are copied in, read and written; nS are
+ * read and S written by combining: (3n-1)S in all, either way. Of reduce the root does all of the
+ * latter. Nothing is sent. */
+#include "coll/coll_stage.h"
+
+static void take(struct ddp_comm *comm, const struct ddp_stage *stage,
+                 const unsigned char *const *data, size_t offset, size_t bytes)
+{
+    const struct ddp_coll_args *args = stage->args;
+    const size_t own = stage->personal ? stage->stream_bytes * (size_t)comm->rank : 0;
+    const void *src[DDP_REDUCE_MAX];
+    void *dst = (unsigned char *)args->recv + offset;
+
+    for (int r = 0; r < comm->size; r++)
+        src[r] = r == comm->rank ? stage->send + own + offset : data[r];
+    const struct ddp_reduce reduce = {
+        .dst = &dst,
+        .dst_count = 1,
+        .src = src,
+        .src_count = comm->size,
+        .count = bytes / ddp_dtype_size(args->dtype),
+        .dtype = args->dtype,
+        .op = args->op,
+        .divisor = ddp_coll_divisor(comm, args->op),
+    };
+    comm->device->reduce(&reduce);
+}
+
+static int staged_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                      struct ddp_err *err)
+{
+    (void)scratch;
+    const bool scatter = args->coll == DDP_REDUCE_SCATTER;
+    const struct ddp_stage stage = {
+        .args = args,
+        .flow = scatter ? DDP_STAGE_ALL_TO_ALL : DDP_STAGE_ALL_TO_ROOT,
+        .personal = scatter,
+        .stream_bytes = ddp_coll_array_bytes(args),
+        .send = args->send,
+        .take = take,
+    };
+
+    if (comm->size == 1) {
+        ddp_coll_move(comm, args->recv, args->send, stage.stream_bytes);
+        return 0;
+    }
+    return ddp_stage_run(comm, &stage, err);
+}
+
+static void staged_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+{
+    const double bytes =
+        (double)ddp_coll_message_bytes(shape->coll, ranks, shape->count, shape->dtype);
+    *cost = (struct ddp_coll_cost){
+        .steps = ranks == 1 ? 0 : 3,
+        .memory_bytes = ranks == 1 ? (shape->in_place ? 0 : 2 * bytes) : (3.0 * ranks - 1) * bytes,
+        .modelled = true,
+    };
+}
+
+const struct ddp_coll_alg ddp_alg_reduce_scatter_staged = {
+    .name = "staged",
+    .coll = DDP_REDUCE_SCATTER,
+    .summary = "private memory: parts travel through rings of shared memory, pipelined",
+    .supports = ddp_stage_supports,
+    .run = staged_run,
+    .cost = staged_cost,
+};
+
+const struct ddp_coll_alg ddp_alg_reduce_staged = {
+    .name = "staged",
+    .coll = DDP_REDUCE,
+    .summary = "private memory: through rings of shared memory to the root, which sums, pipelined",
+    .supports = ddp_stage_supports,
+    .run = staged_run,
+    .cost = staged_cost,
+};

@@ -1,0 +1,68 @@
+/* Scatter "direct": zero-copy on registered memory.
+ *
+ * Each rank copies its part of the root's send into its recv; the root, its own. In place the root
+ * has nothing of its own to do: from 16 KiB a part up it writes the last n-th of every part.
+ *
+ * Cost, the root's buffer of S bytes, n ranks: 2 steps. S is read and written, in place (n-1)/n of
+ * it: 2S or 2(n-1)/n S in all. Nothing is sent. */
+#include "coll/coll_direct.h"
+
+static int run_root(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
+{
+    const size_t part = ddp_coll_array_bytes(args);
+    const size_t begin = ddp_direct_root_begin(comm, part);
+    const unsigned char *send = args->send;
+    const unsigned char *own = send + part * (size_t)comm->rank;
+
+    ddp_coll_move(comm, args->recv, own, part);
+    for (int i = 1; args->recv == own && begin < part && i < comm->size; i++) {
+        const int peer = ddp_rank_at(comm->rank, i, comm->size);
+        DDP_TRY(ddp_direct_wait(comm, peer, err));
+        ddp_coll_move(comm, ddp_direct_recv_of(comm, peer) + begin,
+                      send + part * (size_t)peer + begin, part - begin);
+    }
+    ddp_direct_leave(comm);
+    return ddp_direct_wait_all(comm, err);
+}
+
+static int run_peer(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
+{
+    const size_t part = ddp_coll_array_bytes(args);
+    size_t end = part;
+
+    DDP_TRY(ddp_direct_wait(comm, args->root, err));
+    const struct ddp_direct_place root = ddp_direct_place_of(comm, args->root);
+    if (root.recv == root.send + part * (size_t)args->root)
+        end = ddp_direct_root_begin(comm, part);
+    ddp_coll_move(comm, args->recv,
+                  ddp_direct_send_of(comm, args->root) + part * (size_t)comm->rank, end);
+    ddp_direct_leave(comm);
+    return end < part ? ddp_direct_wait(comm, args->root, err) : 0;
+}
+
+static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                      struct ddp_err *err)
+{
+    (void)scratch;
+    ddp_direct_enter(comm, args);
+    return comm->rank == args->root ? run_root(comm, args, err) : run_peer(comm, args, err);
+}
+
+static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+{
+    const double part = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
+    *cost = (struct ddp_coll_cost){
+        .steps = 2,
+        .memory_bytes = 2.0 * (ranks - shape->in_place) * part,
+        .modelled = true,
+    };
+}
+
+const struct ddp_coll_alg ddp_alg_scatter_direct = {
+    .name = "direct",
+    .coll = DDP_SCATTER,
+    .summary = "registered memory: each rank copies its part of the root's send, zero-copy",
+    .supports = ddp_direct_supports,
+    .run = direct_run,
+    .cost = direct_cost,
+};

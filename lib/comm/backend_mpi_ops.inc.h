@@ -1,0 +1,133 @@
+/* Types and operations of backend_mpi.c, of which this is a piece.
+ *
+ * 16-bit floats: MPI moves them as 16-bit words and combines them with our operations, in f32 with
+ * one rounding (to nearest even) a combine: how many that is, MPI's algorithm decides. */
+
+/* What our operations compute with. MPI hands them no context, and MPI itself is one a process. */
+static const struct ddp_device *combine_device;
+
+/* inout[len] = in[len] op inout[len]: two sources, one destination that is also a source. */
+static void combine16(void *in, void *inout, int len, enum ddp_dtype dtype, enum ddp_op op)
+{
+    const void *src[2] = {in, inout};
+    void *dst[1] = {inout};
+    const struct ddp_reduce r = {
+        .dst = dst,
+        .dst_count = 1,
+        .src = src,
+        .src_count = 2,
+        .count = (size_t)len,
+        .dtype = dtype,
+        .op = op,
+        .divisor = 1,
+    };
+    combine_device->reduce(&r);
+}
+
+/* MPI tells a function the type it was called for, not the operation: a function each. */
+#define COMBINE16(name, dtype, op)                                                                 \
+    static void name(void *in, void *inout, int *len, MPI_Datatype *type)                          \
+    {                                                                                              \
+        (void)type;                                                                                \
+        combine16(in, inout, *len, dtype, op);                                                     \
+    }
+COMBINE16(sum_f16, DDP_F16, DDP_SUM)
+COMBINE16(prod_f16, DDP_F16, DDP_PROD)
+COMBINE16(min_f16, DDP_F16, DDP_MIN)
+COMBINE16(max_f16, DDP_F16, DDP_MAX)
+COMBINE16(sum_bf16, DDP_BF16, DDP_SUM)
+COMBINE16(prod_bf16, DDP_BF16, DDP_PROD)
+COMBINE16(min_bf16, DDP_BF16, DDP_MIN)
+COMBINE16(max_bf16, DDP_BF16, DDP_MAX)
+
+static bool is_16bit(enum ddp_dtype dtype)
+{
+    return dtype == DDP_F16 || dtype == DDP_BF16;
+}
+
+static bool is_integer(enum ddp_dtype dtype)
+{
+    return dtype == DDP_I32 || dtype == DDP_U8;
+}
+
+/* MPICH 4.0.2 takes unsigned integers for signed ones in MPI_MIN and MPI_MAX (its issue 6083). */
+static int find_unsigned_bug(struct mpi_world *world, struct ddp_err *err)
+{
+    unsigned char in[256], least[256], most[256];
+    for (int i = 0; i < 256; i++) {
+        in[i] = (unsigned char)i;
+        least[i] = most[i] = (unsigned char)(255 - i);
+    }
+    MPI_TRY(world, err, MPI_Reduce_local, in, least, 256, MPI_UINT8_T, MPI_MIN);
+    MPI_TRY(world, err, MPI_Reduce_local, in, most, 256, MPI_UINT8_T, MPI_MAX);
+    for (int i = 0; i < 256; i++) {
+        if (least[i] != DDP_MIN(i, 255 - i) || most[i] != DDP_MAX(i, 255 - i))
+            world->unsigned_broken = true;
+    }
+    return 0;
+}
+
+static int ops_create(struct mpi_world *world, struct ddp_err *err)
+{
+    static const struct {
+        enum ddp_op op;
+        MPI_User_function *function[2];
+    } rows[] = {
+        {DDP_SUM, {sum_f16, sum_bf16}},
+        {DDP_PROD, {prod_f16, prod_bf16}},
+        {DDP_MIN, {min_f16, min_bf16}},
+        {DDP_MAX, {max_f16, max_bf16}},
+    };
+    for (size_t i = 0; i < DDP_COUNT_OF(rows); i++) {
+        for (int bf = 0; bf < 2; bf++)
+            MPI_TRY(world, err, MPI_Op_create, rows[i].function[bf], 1,
+                    &world->op16[bf][rows[i].op]);
+    }
+    /* An average is a sum here, divided later. */
+    for (int bf = 0; bf < 2; bf++)
+        world->op16[bf][DDP_AVG] = world->op16[bf][DDP_SUM];
+    return find_unsigned_bug(world, err);
+}
+
+static void ops_release(struct mpi_world *world)
+{
+    for (int bf = 0; bf < 2; bf++) {
+        for (int op = 0; op < DDP_OP_COUNT; op++) {
+            if (op != DDP_AVG)
+                MPI_Op_free(&world->op16[bf][op]);
+        }
+    }
+}
+
+static MPI_Op op_of(const struct mpi_world *world, enum ddp_dtype dtype, enum ddp_op op)
+{
+    if (is_16bit(dtype))
+        return world->op16[dtype == DDP_BF16][op];
+    switch (op) {
+    case DDP_PROD:
+        return MPI_PROD;
+    case DDP_MIN:
+        return MPI_MIN;
+    case DDP_MAX:
+        return MPI_MAX;
+    default:
+        return MPI_SUM;
+    }
+}
+
+static MPI_Datatype type_of(enum ddp_dtype dtype)
+{
+    switch (dtype) {
+    case DDP_F16:
+    case DDP_BF16:
+        return MPI_UINT16_T;
+    case DDP_F64:
+        return MPI_DOUBLE;
+    case DDP_I32:
+        return MPI_INT32_T;
+    case DDP_U8:
+        return MPI_UINT8_T;
+    default:
+        return MPI_FLOAT;
+    }
+}

@@ -1,0 +1,192 @@
+#!/usr/bin/env bats
+# libddp as a user has it: installed, found by pkg-config, linked to a client that knows nothing
+# else; shared, static, from C++ and from Python; under mpiexec too.
+# shellcheck disable=SC2154 # output, status: bats
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    export root
+    command -v pkg-config >/dev/null || skip "no pkg-config here"
+    O=$(dirname "$(readlink -f "${DDPBENCH:-$root/build/ddpbench}")")
+    make -s -C "$root" O="${O#"$root"/}" install DESTDIR="$BATS_FILE_TMPDIR" PREFIX=/first >/dev/null
+    # Moved: nothing may depend on where it was installed first.
+    mv "$BATS_FILE_TMPDIR/first" "$BATS_FILE_TMPDIR/prefix"
+    export prefix=$BATS_FILE_TMPDIR/prefix
+    export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export client=$BATS_FILE_TMPDIR/nnabla_client
+    # shellcheck disable=SC2046 # a list of flags
+    ${CC:-cc} -std=c11 -O2 -Wall -Wextra -Werror -pedantic -o "$client" \
+        "$BATS_TEST_DIRNAME/nnabla_client.c" $(pkg-config --cflags --libs ddp) -lm
+}
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# COMMAND...: trains, and says so for each of the three methods.
+trains() {
+    run timeout --kill-after=5 60 "$@"
+    echo "exit $status: $output"
+    [ "$status" = 0 ]
+    [ "$(grep -c 'loss 0\.[67].* -> 0\.[0-3]' <<<"$output")" = 3 ]
+}
+
+@test "pkg-config tells version, flags and libraries" {
+    [ "$(pkg-config --modversion ddp)" = "$(make -s -C "$root" print-VERSION)" ]
+    [[ $(pkg-config --libs ddp) == *-lddp* ]]
+    [ "$(pkg-config --libs-only-l ddp | xargs)" = -lddp ]
+    [[ $(pkg-config --static --libs-only-l ddp) == *-lm* ]]
+}
+
+@test "the shared library: a versioned name, no libraries but libc's, no names but ours" {
+    so=$prefix/lib/libddp.so
+    [ "$(readelf -d "$so" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')" = libddp.so.0 ]
+    [ -e "$prefix/lib/libddp.so.0" ]
+    run bash -c "readelf -d '$so' | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libm|libc|libdl|libpthread|ld-linux.*|lib[a-z]*san)\.so'"
+    [ -z "$output" ]
+    run bash -c "nm -D --defined-only '$so' | awk '{ print \$3 }' | grep -vE '^(ddp_|LIBDDP_)'"
+    [ -z "$output" ]
+}
+
+@test "the header: no include of ours, C11 and C++17 without a warning" {
+    run grep -nE '#include "' "$prefix/include/ddp.h"
+    [ -z "$output" ]
+    for lang in c:c11 c:c17 c++:c++11 c++:c++17 c++:c++20; do
+        command -v g++ >/dev/null || [ "${lang%%:*}" = c ] || continue
+        echo "#include <ddp.h>" >"$BATS_TEST_TMPDIR/only.c"
+        # shellcheck disable=SC2046
+        ${CC:-cc} -x "${lang%%:*}" -std="${lang##*:}" -pedantic -Wall -Wextra -Werror \
+            $(pkg-config --cflags ddp) -fsyntax-only only.c
+    done
+}
+
+@test "a client in C++17" {
+    command -v g++ >/dev/null || skip "no g++ here"
+    # shellcheck disable=SC2046
+    g++ -std=c++17 -pedantic -Wall -Wextra -Werror -o header_client \
+        "$BATS_TEST_DIRNAME/header_client.cc" $(pkg-config --cflags --libs ddp)
+    ./header_client
+}
+
+@test "nnabla's tutorial net, 2 and 4 ranks as processes and as threads" {
+    for ranks in 2 4; do
+        trains "$client" "$ranks" processes
+        [[ $output == *"$ranks ranks over shm"* ]]
+        trains "$client" "$ranks" threads
+    done
+}
+
+@test "the same alone, and linked to the static library" {
+    trains "$client" world
+    [[ $output == *"1 ranks over self"* ]]
+    # shellcheck disable=SC2046
+    ${CC:-cc} -std=c11 -O2 -o static_client "$BATS_TEST_DIRNAME/nnabla_client.c" \
+        $(pkg-config --cflags ddp) "$prefix/lib/libddp.a" $(pkg-config --static --libs-only-other ddp) -lm -ldl -pthread
+    unset LD_LIBRARY_PATH
+    trains ./static_client 2 processes
+}
+
+# FLAVOUR
+under_mpiexec() {
+    command -v "mpiexec.$1" >/dev/null || skip "no mpiexec.$1 here"
+    [ -e "$prefix/lib/ddpbench/ddpbench-mpi-$1.so" ] || skip "no module for $1 was built"
+    local more=()
+    [ "$1" != openmpi ] || more=(--oversubscribe)
+    for ranks in 2 4; do
+        trains "mpiexec.$1" "${more[@]}" -n "$ranks" "$client" world
+        [[ $output == *"$ranks ranks over mpi"* ]]
+    done
+}
+
+@test "under mpiexec of Open MPI" {
+    under_mpiexec openmpi
+}
+
+@test "under mpiexec of MPICH" {
+    under_mpiexec mpich
+}
+
+@test "from Python, which shows the library's names to nobody" {
+    command -v mpiexec.openmpi >/dev/null || skip "no mpiexec.openmpi here"
+    [ -e "$prefix/lib/ddpbench/ddpbench-mpi-openmpi.so" ] || skip "no module for openmpi was built"
+    cat >client.py <<'PY'
+import ctypes, sys
+lib = ctypes.CDLL("libddp.so.0")
+lib.ddp_rank.argtypes = lib.ddp_size.argtypes = lib.ddp_finalize.argtypes = [ctypes.c_void_p]
+lib.ddp_barrier.argtypes = [ctypes.c_void_p] * 3
+d = ctypes.c_void_p()
+if lib.ddp_init(None, ctypes.byref(d), None) or lib.ddp_barrier(d, None, None):
+    sys.exit(1)
+print("rank", lib.ddp_rank(d), "of", lib.ddp_size(d))
+lib.ddp_finalize(d)
+PY
+    run timeout 60 mpiexec.openmpi --oversubscribe -n 2 "${PYTHON:-python3}" client.py
+    echo "$output"
+    [ "$status" = 0 ]
+    [[ $output == *"rank 1 of 2"* ]]
+}
+
+@test "under mpiexec a world is opened once" {
+    command -v mpiexec.openmpi >/dev/null || skip "no mpiexec.openmpi here"
+    [ -e "$prefix/lib/ddpbench/ddpbench-mpi-openmpi.so" ] || skip "no module for openmpi was built"
+    cat >again.c <<'C'
+#include <ddp.h>
+#include <stdio.h>
+int main(void)
+{
+    struct ddp *d;
+    struct ddp_err err = DDP_ERR_INIT;
+    if (ddp_init(NULL, &d, &err) != 0)
+        return 1;
+    if (ddp_init(NULL, &d, NULL) != DDP_EUSAGE)
+        return 2;
+    ddp_finalize(d);
+    if (ddp_init(NULL, &d, &err) != DDP_EUSAGE)
+        return 3;
+    puts(err.text);
+    return 0;
+}
+C
+    # shellcheck disable=SC2046
+    ${CC:-cc} -o again again.c $(pkg-config --cflags --libs ddp)
+    run timeout 60 mpiexec.openmpi --oversubscribe -n 2 ./again
+    echo "$output"
+    [ "$status" = 0 ]
+    [ "$(grep -c "had a world over MPI" <<<"$output")" = 2 ]
+}
+
+@test "a rank that never comes: under mpiexec the watchdog ends it with 13, and says so first" {
+    command -v mpiexec.openmpi >/dev/null || skip "no mpiexec.openmpi here"
+    [ -e "$prefix/lib/ddpbench/ddpbench-mpi-openmpi.so" ] || skip "no module for openmpi was built"
+    cat >late.c <<'C'
+#include <ddp.h>
+#include <stdio.h>
+#include <unistd.h>
+static void on_lost(void *arg, const char *story)
+{
+    (void)arg;
+    fprintf(stderr, "lost: %s\n", story);
+}
+int main(void)
+{
+    struct ddp *d;
+    struct ddp_err err = DDP_ERR_INIT;
+    const struct ddp_init_options options = {.timeout_s = 1, .on_lost = on_lost};
+    if (ddp_init(&options, &d, &err) != 0)
+        return 1;
+    if (ddp_rank(d) == 1)
+        sleep(20);
+    return ddp_barrier(d, NULL, &err) != 0;
+}
+C
+    # shellcheck disable=SC2046
+    ${CC:-cc} -o late late.c $(pkg-config --cflags --libs ddp)
+    began=$(date +%s)
+    run timeout 60 mpiexec.openmpi --oversubscribe -n 2 ./late
+    echo "$output"
+    [ "$status" = 13 ]
+    [[ $output == *"lost: no progress for 1 s in exchange"* ]]
+    [ $(($(date +%s) - began)) -lt 10 ]
+}

@@ -1,0 +1,141 @@
+#!/usr/bin/env bats
+# The collective commands but allreduce (allreduce.bats) as a user runs them: every one verified,
+# with every algorithm, type, root and memory; what is rounded, what does not exist, groups.
+# shellcheck disable=SC2154 # stderr is set by run --separate-stderr
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    ddpbench=${DDPBENCH:-$root/build/ddpbench}
+    python=${PYTHON:-/usr/bin/python3}
+    moving="reduce-scatter all-gather broadcast reduce all-to-all gather scatter send-recv"
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# ok ARGUMENT...: the program succeeds; stdout in $output, stderr in $stderr.
+ok() {
+    run --separate-stderr timeout 60 "$ddpbench" "$@"
+    if [ "$status" != 0 ]; then
+        echo "ddpbench $*: exit $status; stdout: $output; stderr: $stderr"
+        return 1
+    fi
+}
+
+# refused ARGUMENT...: exit 64.
+refused() {
+    run --separate-stderr timeout 60 "$ddpbench" "$@"
+    [ "$status" = 64 ]
+}
+
+# json FILE EXPRESSION: prints a Python expression over the document d, its points p.
+json() {
+    "$python" -c 'import json, sys
+d = json.load(open(sys.argv[1]))
+p = d["points"]
+print(eval(sys.argv[2]))' "$1" "$2"
+}
+
+valid() {
+    "$python" "$root/ci/validate_json.py" "$@"
+}
+
+@test "every collective, algorithm, placement and memory, verified in every iteration, valid JSON" {
+    for c in $moving; do
+        for memory in registered private; do
+            ok "$c" --ranks 3 -n 2 -w 0 --size 36,70000 --algorithm all --memory "$memory" \
+                --check all --json "$c-$memory.json"
+            [ "$(json "$c-$memory.json" 'len({q["algorithm_used"] for q in p}) >= 3')" = True ]
+            [ "$(json "$c-$memory.json" 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
+            [ "$(json "$c-$memory.json" 'min(q["check"]["elements"] for q in p) > 0')" = True ]
+            [ "$(json "$c-$memory.json" '{q["collective"] for q in p}')" = "{'$c'}" ]
+        done
+    done
+    valid ./*.json
+}
+
+@test "all types, and operations where there are any; one and two ranks" {
+    for c in $moving; do
+        op=()
+        case $c in reduce*) op=(-o "sum,avg,prod,min,max") ;; esac
+        ok "$c" --ranks 1,2 -n 1 -w 0 --size 0,8,4000 -d f32,f16,bf16,f64,i32,u8 "${op[@]}" \
+            --check all --json r.json
+        [ "$(json r.json 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
+        [ "$(json r.json 'all((q["busbw_GBps"] is None) == (q["ranks"] == 1 or q["size_bytes"] == 0) for q in p)')" = True ]
+    done
+    refused broadcast -o sum
+}
+
+@test "roots: the first and the last; none where there is none; not beyond the ranks" {
+    for c in broadcast reduce gather scatter; do
+        ok "$c" --ranks 3 -r 2 -n 1 -w 0 --size 12,90000 --algorithm all --check all --json r.json
+        [ "$(json r.json '{q["root"] for q in p}, sum(q["check"]["wrong"] for q in p)')" = "({2}, 0)" ]
+        refused "$c" --ranks 3 --root 3 --size 4
+        [[ $stderr == *"--root 3"*"3 ranks"* ]]
+    done
+    ok all-gather --ranks 2 -n 1 --size 8 --json r.json
+    [ "$(json r.json 'p[0]["root"], p[0]["op"]')" = "(None, None)" ]
+    refused all-gather --root 0
+}
+
+@test "bus bandwidth: the factors of nccl-tests, from size and time" {
+    for pair in reduce-scatter=.75 all-gather=.75 all-to-all=.75 gather=.75 scatter=.75 broadcast=1 \
+        reduce=1 send-recv=1; do
+        ok "${pair%=*}" --ranks 4 -n 3 -w 0 --size 4000 --placement out --json r.json
+        [ "$(json r.json 'abs(p[0]["busbw_GBps"] / p[0]["algbw_GBps"] / '"${pair#*=}"' - 1) < 1e-9')" = True ]
+        [ "$(json r.json 'abs(p[0]["algbw_GBps"] * p[0]["time_us"]["median"] / 4 - 1) < 1e-9')" = True ]
+    done
+}
+
+@test "parts that are not whole elements are rounded down, said once on stderr" {
+    ok all-to-all --ranks 3 -n 1 -w 0 --size 100 --json r.json
+    [ "$(json r.json 'p[0]["requested_bytes"], p[0]["size_bytes"], p[0]["count"]')" = "(100, 96, 24)" ]
+    [ "$(grep -c '100 bytes are no whole number of f32 for every rank: rounded down to 96' <<<"$stderr")" = 1 ]
+    ok broadcast --ranks 3 -n 1 -w 0 --size 100 --json r.json
+    [ "$(json r.json 'p[0]["size_bytes"]')" = 100 ]
+}
+
+@test "placements are those the collective has" {
+    ok send-recv --ranks 2 -n 1 -w 0 --size 8 --json r.json
+    [ "$(json r.json '[q["placement"] for q in p]')" = "['out']" ]
+    refused send-recv --placement in
+    [[ $stderr == *"no in-place form"* ]]
+    ok gather --ranks 2 -n 1 -w 0 --size 8 --json r.json
+    [ "$(json r.json '[q["placement"] for q in p]')" = "['in', 'out']" ]
+}
+
+@test "a barrier has a time and nothing else" {
+    ok barrier --ranks 2,3 -n 20 --algorithm all --json r.json
+    valid r.json
+    [ "$(json r.json 'all(q["time_us"]["median"] > 0 for q in p), len(p) >= 4')" = "(True, True)" ]
+    [ "$(json r.json 'p[0]["algbw_GBps"], p[0]["busbw_GBps"], p[0]["dtype"], p[0]["size_bytes"]')" = "(None, None, None, 0)" ]
+    refused barrier --size 4
+}
+
+@test "groups run at the same time, each verified; the record says how many" {
+    for c in allreduce all-gather reduce; do
+        ok "$c" --ranks 4 --groups 2 -n 2 -w 0 --size 8,60000 --check all --json r.json
+        valid r.json
+        [ "$(json r.json '{(q["groups"], q["ranks"]) for q in p}, sum(q["check"]["wrong"] for q in p)')" = "({(2, 2)}, 0)" ]
+        [ "$(json r.json 'all(q["id"].endswith("/g2") for q in p), d["world"]["ranks"]')" = "(True, 4)" ]
+    done
+    ok send-recv --ranks 2,4 --groups 2 -n 1 -w 0 --size 8 --json r.json
+    [ "$(json r.json '[q["ranks"] for q in p]')" = "[1, 2]" ]
+    refused all-gather --ranks 4 --groups 3
+    [[ $stderr == *"equal groups"*"multiple of 3"* ]]
+    refused gather --ranks 4 --groups 2 --root 2
+}
+
+@test "--explain-auto prints the table and measures nothing" {
+    ok all-gather --explain-auto --ranks 2
+    [[ $output == *"up to "*"flat "*"larger"*"direct "*"distance far"* ]]
+    ok all-gather --explain-auto --ranks 2 --memory private
+    [[ $output == *"larger"*"staged "* ]]
+    ok barrier --explain-auto --ranks 1
+    [[ $output == *"all sizes"*"self "* ]]
+}
+
+@test "the names of nccl-tests, MPI and PyTorch" {
+    for name in reduce_scatter reducescatter all_gather allgather bcast all_to_all alltoall sendrecv send_recv; do
+        ok "$name" --ranks 2 -n 1 -w 0 --size 8
+    done
+}

@@ -1,0 +1,156 @@
+/* The table of `auto`: what it takes for each collective, size, memory and distance on shared
+ * memory, with ranks as processes; that it always takes something; and what it prints. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "coll/coll_auto.h"
+#include "comm_ranks.h"
+
+static int taken(const struct ddp_comm *comm, enum ddp_coll coll, size_t bytes, bool registered,
+                 enum ddp_distance distance, const char *name, struct ddp_err *err)
+{
+    const size_t parts = ddp_coll_message_bytes(coll, comm->size, 1, DDP_U8);
+    const struct ddp_coll_shape shape = {
+        .coll = coll, .count = bytes / parts, .dtype = DDP_U8, .registered = registered};
+    const struct ddp_coll_alg *alg = ddp_coll_auto_at(comm, &shape, distance, err);
+    if (alg == NULL)
+        return err->code;
+    if (strcmp(alg->name, name) != 0)
+        return ddp_fail(err, DDP_EDATA, "%s of %zu bytes, %s, %s: '%s', not '%s'",
+                        ddp_coll_name(coll), bytes, registered ? "registered" : "private",
+                        ddp_distance_name(distance), alg->name, name);
+    return 0;
+}
+
+static int choose(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
+                  struct ddp_err *err)
+{
+    (void)rank;
+    (void)arg;
+    if (comm->size == 1) {
+        for (int coll = 0; coll < DDP_COLL_COUNT; coll++)
+            DDP_TRY(
+                taken(comm, (enum ddp_coll)coll, 4096, true, DDP_DISTANCE_UNKNOWN, "self", err));
+        return 0;
+    }
+    for (int coll = 0; coll < DDP_BARRIER; coll++) {
+        const enum ddp_coll c = (enum ddp_coll)coll;
+        for (int d = 0; d < DDP_DISTANCE_COUNT; d++) {
+            const enum ddp_distance distance = (enum ddp_distance)d;
+            DDP_TRY(taken(comm, c, 0, false, distance, "flat", err));
+            DDP_TRY(taken(comm, c, 48, true, distance, "flat", err));
+            DDP_TRY(taken(comm, c, 64 << 10, true, distance, "direct", err));
+            DDP_TRY(taken(comm, c, 64 << 10, false, distance, "staged", err));
+            DDP_TRY(taken(comm, c, (size_t)1 << 40, false, distance, "staged", err));
+        }
+    }
+    DDP_TRY(taken(comm, DDP_BARRIER, 0, false, DDP_DISTANCE_UNKNOWN, "flags", err));
+    /* A step more costs more, far away: flat reaches further. Unknown is the middle. */
+    DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, true, DDP_DISTANCE_CACHE, "direct", err));
+    DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, true, DDP_DISTANCE_UNKNOWN, "direct", err));
+    DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, true, DDP_DISTANCE_FAR, "flat", err));
+    return taken(comm, DDP_ALLREDUCE, 768, false, DDP_DISTANCE_UNKNOWN, "flat", err);
+}
+
+static void test_choice(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 4; ranks++) {
+        struct ddp_launch_outcome outcome = {0};
+        struct ddp_err err = DDP_ERR_INIT;
+        const struct ranks_job job = {.body = choose};
+        if (ranks_run(ranks, DDP_LAUNCH_PROCESSES, job, &outcome, &err) != 0 || outcome.code != 0)
+            fail_msg("%d ranks: %s (%s)", ranks, err.text, outcome.story);
+    }
+}
+
+static void test_distance(void **state)
+{
+    (void)state;
+    assert_int_equal(ddp_distance_of(NAN), DDP_DISTANCE_UNKNOWN);
+    assert_int_equal(ddp_distance_of(49), DDP_DISTANCE_CORE);
+    assert_int_equal(ddp_distance_of(97), DDP_DISTANCE_CACHE);
+    assert_int_equal(ddp_distance_of(280), DDP_DISTANCE_CACHE);
+    assert_int_equal(ddp_distance_of(450), DDP_DISTANCE_FAR);
+}
+
+/* The text for a query; lines must be `expected`, without the first. */
+static void check_text(enum ddp_coll coll, const char *backend, int ranks, bool registered,
+                       const char *const *expected)
+{
+    const struct ddp_auto_query query = {.coll = coll,
+                                         .backend = ddp_backend_find(backend),
+                                         .ranks = ranks,
+                                         .registered = registered};
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    char *save = NULL;
+
+    ddp_coll_auto_explain(&query, &text);
+    assert_false(text.failed);
+    assert_non_null(strtok_r(text.text, "\n", &save));
+    for (; *expected != NULL; expected++) {
+        const char *line = strtok_r(NULL, "\n", &save);
+        assert_non_null(line);
+        if (strncmp(line, *expected, strlen(*expected)) != 0)
+            fail_msg("'%s' instead of '%s'", line, *expected);
+    }
+    assert_null(strtok_r(NULL, "\n", &save));
+    ddp_strbuf_release(&text);
+}
+
+static void test_text(void **state)
+{
+    (void)state;
+    check_text(
+        DDP_ALLREDUCE, "shm", 2, true,
+        (const char *const[]){"  up to 512 B        flat ", "  larger             direct ", NULL});
+    check_text(
+        DDP_ALLREDUCE, "shm", 2, false,
+        (const char *const[]){"  up to 1 KiB        flat ", "  larger             staged ", NULL});
+    check_text(DDP_ALLREDUCE, "self", 1, true,
+               (const char *const[]){"  all sizes          self ", NULL});
+    check_text(
+        DDP_ALLREDUCE, "mpi", 4, false,
+        (const char *const[]){"  all sizes          native ",
+                              "  up to 16 KiB       rhd            where that refuses: ",
+                              "  larger             ring           where that refuses: ", NULL});
+    check_text(DDP_BARRIER, "shm", 2, true,
+               (const char *const[]){"  all sizes          flags ", NULL});
+    check_text(DDP_BARRIER, "self", 2, true, (const char *const[]){"  nothing can do it", NULL});
+}
+
+/* Whatever the backend can do at all, the table has an algorithm for. */
+static void test_every_collective(void **state)
+{
+    (void)state;
+    for (int coll = 0; coll < DDP_COLL_COUNT; coll++) {
+        static const char *const backends[] = {"shm", "mpi"};
+        for (size_t b = 0; b < DDP_COUNT_OF(backends); b++) {
+            const struct ddp_auto_query query = {
+                .coll = (enum ddp_coll)coll, .backend = ddp_backend_find(backends[b]), .ranks = 5};
+            struct ddp_strbuf text = DDP_STRBUF_INIT;
+            ddp_coll_auto_explain(&query, &text);
+            if (strstr(text.text, "all sizes") == NULL && strstr(text.text, "larger") == NULL)
+                fail_msg("%s", text.text);
+            ddp_strbuf_release(&text);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_every_collective),
+    };
+    return cmocka_run_group_tests_name("coll auto", tests, NULL, NULL);
+}

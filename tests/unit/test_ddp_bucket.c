@@ -1,0 +1,311 @@
+/* libddp: the bucketer, and the buckets below it. Ranks as threads
+ * (DDP_LAUNCH_THREADS) and as processes. */
+#include "base/clock.h"
+#include "base/mem.h"
+#include "ddp_ranks.h"
+
+#define TENSORS 6
+
+/* Where the tensors lie: apart from each other, or in one piece, in private or registered memory;
+ * MIXED: in one piece on rank 0 only. */
+enum layout { APART, FLAT, FLAT_REGISTERED, MIXED, LAYOUTS };
+
+struct net {
+    struct ddp *d;
+    unsigned char *private;
+    void *block;
+    struct ddp_array grads[TENSORS];
+};
+
+static int net_open(struct net *net, struct ddp *d, enum layout layout, struct ddp_err *err)
+{
+    static const size_t counts[TENSORS] = {9, 10, 0, 1024, 3000, 17};
+    const size_t gap = layout == APART || (layout == MIXED && ddp_rank(d) > 0) ? 40 : 0;
+    net->d = d;
+    net->private = malloc(64u << 10);
+    CHECK(net->private != NULL);
+    DDP_TRY(ddp_alloc(d, 64u << 10, &net->block, err));
+    unsigned char *at = layout == FLAT_REGISTERED ? net->block : net->private;
+    for (int i = 0; i < TENSORS; i++) {
+        net->grads[i] = (struct ddp_array){at, counts[i], DDP_F32};
+        at += counts[i] * sizeof(float) + gap;
+    }
+    return 0;
+}
+
+static void net_close(struct net *net)
+{
+    free(net->private);
+    ddp_free(net->d, net->block);
+}
+
+static float gradient(int rank, int step, int tensor, size_t i)
+{
+    return (float)((rank + 1) * (int)(i % 13 + 1) + step * 8 + tensor);
+}
+
+static void set_gradient(const struct net *net, int step, int tensor)
+{
+    float *g = net->grads[tensor].data;
+    for (size_t i = 0; i < net->grads[tensor].count; i++)
+        g[i] = gradient(ddp_rank(net->d), step, tensor, i);
+}
+
+static bool is_sum(const struct net *net, int step, int ranks, float scale)
+{
+    for (int t = 0; t < TENSORS; t++) {
+        const float *g = net->grads[t].data;
+        for (size_t i = 0; i < net->grads[t].count; i++) {
+            float sum = 0;
+            for (int r = 0; r < ranks; r++)
+                sum += gradient(r, step, t, i);
+            if (g[i] != sum * scale)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Packs of 1024 cut tensor 4 in three and put 2..4 of the others into one bucket. */
+static int check_bucketer(struct ddp *d, enum layout layout, size_t pack, struct ddp_err *err)
+{
+    struct net net;
+    struct ddp_bucketer *b;
+    DDP_TRY(net_open(&net, d, layout, err));
+    DDP_TRY(ddp_bucketer_create(d, net.grads, TENSORS, pack, NULL, &b, err));
+    for (int step = 0; step < 4; step++) {
+        for (int t = TENSORS - 1; t >= 0; t--) {
+            set_gradient(&net, step, t);
+            DDP_TRY(ddp_bucketer_ready(b, t, err));
+        }
+        int64_t exposed = -1;
+        DDP_TRY(ddp_bucketer_finish(b, step % 2 ? &exposed : NULL, err));
+        CHECK(step % 2 ? exposed >= 0 && exposed < 20000000000 : exposed == -1);
+        CHECK(is_sum(&net, step, ddp_size(d), 1));
+        /* Another collective between steps, and one while the next step is under way. */
+        float one = 1;
+        const struct ddp_array array = {&one, 1, DDP_F32};
+        DDP_TRY(ddp_all_reduce(d, &array, 1, NULL, err));
+        CHECK(one == (float)ddp_size(d));
+    }
+    ddp_bucketer_destroy(b);
+    net_close(&net);
+    return 0;
+}
+
+static int body_steps(struct ddp *d, void *arg, struct ddp_err *err)
+{
+    static const size_t packs[] = {0, 1, 7, 1024, 4060, 100000};
+    for (int layout = 0; layout < LAYOUTS; layout++) {
+        for (int p = 0; p < 6; p++) {
+            if (packs[p] == 1 && (layout != APART || ddp_size(d) > 2))
+                continue; /* 4060 buckets: once is enough */
+            DDP_TRY(check_bucketer(d, (enum layout)layout, packs[p], err));
+        }
+    }
+    ddp_bucketer_destroy(NULL);
+    return 0;
+}
+
+static void test_steps(void **state)
+{
+    run_all_ranks(4, body_steps, NULL);
+}
+
+/* Averages; a group; two bucketers in turn; one left to ddp_finalize; other collectives while a
+ * step is under way. */
+static int body_options(struct ddp *d, void *arg, struct ddp_err *err)
+{
+    static const int ranks[] = {1, 2};
+    DDP_TRY(ddp_new_group(d, "pair", ranks, 2, err));
+    struct ddp_call call = {.division = true, .group = ddp_get_group(d, "pair")};
+    struct net net;
+    struct ddp_bucketer *world, *pair = NULL;
+    DDP_TRY(net_open(&net, d, FLAT, err));
+    DDP_TRY(ddp_bucketer_create(d, net.grads, TENSORS, 500, NULL, &world, err));
+    if (ddp_rank(d) > 0)
+        DDP_TRY(ddp_bucketer_create(d, net.grads, TENSORS, 300, &call, &pair, err));
+    for (int step = 0; step < 3; step++) {
+        float one = 1;
+        const struct ddp_array array = {&one, 1, DDP_F32};
+        for (int t = TENSORS - 1; t >= 0; t--) {
+            set_gradient(&net, step, t);
+            DDP_TRY(ddp_bucketer_ready(world, t, err));
+            DDP_TRY(ddp_all_reduce(d, &array, 1, NULL, err));
+        }
+        CHECK(one == 729);
+        DDP_TRY(ddp_bucketer_finish(world, NULL, err));
+        CHECK(is_sum(&net, step, 3, 1));
+        if (pair == NULL)
+            continue;
+        for (int t = TENSORS - 1; t >= 0; t--) {
+            float *g = net.grads[t].data;
+            for (size_t i = 0; i < net.grads[t].count; i++)
+                g[i] = gradient(ddp_rank(d) - 1, step, t, i);
+            DDP_TRY(ddp_bucketer_ready(pair, t, err));
+        }
+        DDP_TRY(ddp_bucketer_finish(pair, NULL, err));
+        CHECK(is_sum(&net, step, 2, 0.5f));
+    }
+    DDP_TRY(ddp_barrier(d, NULL, err));
+    ddp_bucketer_destroy(world);
+    free(net.private);
+    return 0;
+}
+
+static void test_variants(void **state)
+{
+    run_ranks(3, body_options, NULL);
+}
+
+/* Each documented error. */
+static int body_errors(struct ddp *d, void *arg, struct ddp_err *err)
+{
+    float x[3] = {1, 2, 3};
+    struct ddp_array arrays[] = {{&x[0], 1, DDP_F32}, {&x[1], 1, DDP_F32}, {&x[2], 1, DDP_F32}};
+    const struct ddp_array mixed[] = {{&x[0], 1, DDP_F32}, {&x[1], 1, DDP_I32}};
+    const struct ddp_array null = {NULL, 1, DDP_F32};
+    const int me = ddp_rank(d), n = ddp_size(d);
+    struct ddp_bucketer *b = NULL;
+    CHECK_FAILS(DDP_EUSAGE, "is i32", ddp_bucketer_create(d, mixed, 2, 0, NULL, &b, refused));
+    CHECK_FAILS(DDP_EUSAGE, "no data", ddp_bucketer_create(d, &null, 1, 0, NULL, &b, refused));
+    CHECK_FAILS(DDP_EUSAGE, "list of -1", ddp_bucketer_create(d, arrays, -1, 0, NULL, &b, refused));
+    if (n > 1) {
+        CHECK_FAILS(DDP_EMISMATCH, "call bucketer_create with different",
+                    ddp_bucketer_create(d, arrays, 3, (size_t)me + 1, NULL, &b, refused));
+        CHECK_FAILS(DDP_EMISMATCH, "call bucketer_create with different",
+                    ddp_bucketer_create(d, arrays, me == 0 ? 3 : 2, 0, NULL, &b, refused));
+    }
+    CHECK(b == NULL);
+    DDP_TRY(ddp_bucketer_create(d, arrays, 3, 2, NULL, &b, err));
+    CHECK_FAILS(DDP_EUSAGE, "array 2 of 3 never became ready",
+                ddp_bucketer_finish(b, NULL, refused));
+    CHECK_FAILS(DDP_EUSAGE, "array 1 of a bucketer is ready where 2 is next",
+                ddp_bucketer_ready(b, 1, refused));
+    CHECK_FAILS(DDP_EUSAGE, "array 3", ddp_bucketer_ready(b, 3, refused));
+    CHECK_FAILS(DDP_EUSAGE, "array -1", ddp_bucketer_ready(b, -1, refused));
+    DDP_TRY(ddp_bucketer_ready(b, 2, err));
+    CHECK_FAILS(DDP_EUSAGE, "where 1 is next", ddp_bucketer_ready(b, 2, refused)); /* twice */
+    DDP_TRY(ddp_bucketer_ready(b, 1, err));
+    CHECK_FAILS(DDP_EUSAGE, "array 0 of 3 never", ddp_bucketer_finish(b, NULL, refused));
+    DDP_TRY(ddp_bucketer_ready(b, 0, err));
+    CHECK_FAILS(DDP_EUSAGE, "after all were", ddp_bucketer_ready(b, 0, refused));
+    CHECK_FAILS(DDP_EUSAGE, "after all were", ddp_bucketer_ready(b, -1, refused));
+    DDP_TRY(ddp_bucketer_finish(b, NULL, err));
+    CHECK(x[0] == 1 * (float)n && x[1] == 2 * (float)n && x[2] == 3 * (float)n);
+    ddp_bucketer_destroy(b);
+    DDP_TRY(ddp_bucketer_create(d, NULL, 0, 0, NULL, &b, err)); /* nothing is legal */
+    DDP_TRY(ddp_bucketer_finish(b, NULL, err));
+    ddp_bucketer_destroy(b);
+    return 0;
+}
+
+static void test_errors(void **state)
+{
+    run_all_ranks(3, body_errors, NULL);
+}
+
+/* Destroying in the middle of a step waits for the buckets under way: the memory is the caller's
+ * again. */
+static int body_destroy(struct ddp *d, void *arg, struct ddp_err *err)
+{
+    for (int round = 0; round < 20; round++) {
+        struct net net;
+        struct ddp_bucketer *b;
+        DDP_TRY(net_open(&net, d, round % 2 ? APART : FLAT, err));
+        DDP_TRY(ddp_bucketer_create(d, net.grads, TENSORS, 100, NULL, &b, err));
+        for (int t = TENSORS - 1; t >= 2; t--) {
+            set_gradient(&net, 0, t);
+            DDP_TRY(ddp_bucketer_ready(b, t, err));
+        }
+        ddp_bucketer_destroy(b);
+        float sum = 0;
+        for (int r = 0; r < ddp_size(d); r++)
+            sum += gradient(r, 0, 5, 16);
+        CHECK(((float *)net.grads[5].data)[16] == sum);
+        memset(net.private, 0xff, 64u << 10);
+        net_close(&net);
+        DDP_TRY(ddp_barrier(d, NULL, err));
+    }
+    return 0;
+}
+
+static void test_destroy(void **state)
+{
+    run_ranks(2, body_destroy, NULL);
+    run_ranks(3, body_destroy, NULL);
+}
+
+/* A rank that stops taking part: the others learn it from finish, at the deadline. */
+static int body_lost(struct ddp *d, void *arg, struct ddp_err *err)
+{
+    float x = 1;
+    const struct ddp_array array = {&x, 1, DDP_F32};
+    struct ddp_bucketer *b;
+    DDP_TRY(ddp_bucketer_create(d, &array, 1, 0, NULL, &b, err));
+    if (ddp_rank(d) == 1) {
+        ddp_sleep_ns(800000000);
+        return 0;
+    }
+    DDP_TRY(ddp_bucketer_ready(b, 0, err));
+    CHECK_FAILS(DDP_ELOST, "for rank 1", ddp_bucketer_finish(b, NULL, refused));
+    CHECK_FAILS(DDP_ELOST, "", ddp_barrier(d, NULL, refused));
+    return 0;
+}
+
+static void test_lost(void **state)
+{
+    const struct ddp_init_options options = {.timeout_s = 0.3};
+    for (int threads = ONLY_THREADS; threads <= 1; threads++) {
+        struct ddp_err err = DDP_ERR_INIT;
+        int rc = ddp_run(2, threads, &options, body_lost, NULL, &err);
+        if (rc != DDP_ELOST || err.rank != 1 || strstr(err.text, "test_ddp") != NULL)
+            fail_msg("%d: %s", rc, err.text);
+    }
+}
+
+/* Buckets are reduced while backward goes on, not in finish: each tensor's sum is there before the
+ * next one is ready. Looks at memory that is the progress thread's, so not for ThreadSanitizer. */
+static int body_overlap(struct ddp *d, void *arg, struct ddp_err *err)
+{
+    struct net net;
+    struct ddp_bucketer *b;
+    DDP_TRY(net_open(&net, d, *(enum layout *)arg, err));
+    DDP_TRY(ddp_bucketer_create(d, net.grads, TENSORS, 1, NULL, &b, err));
+    for (int t = TENSORS - 1; t >= 0; t--) {
+        set_gradient(&net, 0, t);
+        DDP_TRY(ddp_bucketer_ready(b, t, err));
+        float sum = 0;
+        for (int r = 0; r < ddp_size(d); r++)
+            sum += gradient(r, 0, t, 0);
+        const volatile float *lowest = net.grads[t].data; /* the last to be reduced */
+        const int64_t end = ddp_now_ns() + 15000000000;
+        while (net.grads[t].count > 0 && *lowest != sum && ddp_now_ns() < end)
+            ddp_sleep_ns(100000);
+        CHECK(net.grads[t].count == 0 || *lowest == sum);
+    }
+    DDP_TRY(ddp_bucketer_finish(b, NULL, err));
+    CHECK(is_sum(&net, 0, ddp_size(d), 1));
+    ddp_bucketer_destroy(b);
+    net_close(&net);
+    return 0;
+}
+
+static void test_overlap(void **state)
+{
+    if (ONLY_THREADS)
+        return;
+    enum layout layouts[] = {APART, FLAT};
+    for (int i = 0; i < 2; i++)
+        run_ranks(2, body_overlap, &layouts[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_steps),  cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_errors), cmocka_unit_test(test_destroy),
+        cmocka_unit_test(test_lost),   cmocka_unit_test(test_overlap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,192 @@
+/* Operands: for every collective, placement, type and root, the arrays of all ranks are laid out
+ * and filled in this process, a naive collective runs on them, and every rank's result is accepted;
+ * one wrong element, two parts in each other's place, and a result that never came are not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "bench/operands.h"
+
+#define RANKS 3
+#define COUNT 1200 /* of the full buffer: more than a block of values, and 400 a rank */
+#define BYTES (COUNT * 4)
+
+struct ranks {
+    unsigned char a[RANKS][BYTES], b[RANKS][BYTES], sent[RANKS][BYTES];
+    struct ddp_operands o[RANKS];
+};
+
+static void set_up(struct ranks *r, enum ddp_coll coll, enum ddp_placement placement, int root)
+{
+    const struct ddp_point_spec spec = {.coll = coll,
+                                        .dtype = DDP_I32,
+                                        .op = DDP_SUM,
+                                        .root = root,
+                                        .placement = placement,
+                                        .ranks = RANKS,
+                                        .size_bytes = BYTES,
+                                        .count = COUNT};
+    for (int i = 0; i < RANKS; i++) {
+        ddp_operands_init(&r->o[i], &spec, i, RANKS, r->a[i], r->b[i]);
+        ddp_operands_fill(&r->o[i], 7);
+        if (placement == DDP_IN_PLACE) {
+            /* as a measured operation would leave it, where it is work space */
+            memset(r->a[i] + r->o[i].input_first * 4, 0xee, r->o[i].input_count * 4);
+            ddp_operands_restore(&r->o[i]);
+        }
+        memcpy(r->sent[i], r->o[i].args.send, r->o[i].input_count * 4);
+    }
+}
+
+static int32_t sum_at(const struct ranks *r, size_t i)
+{
+    int32_t sum = 0;
+    for (int j = 0; j < RANKS; j++)
+        sum += ((const int32_t *)r->sent[j])[i];
+    return sum;
+}
+
+/* As the top of coll.h says, on copies of what was sent. */
+static void run_naively(struct ranks *r, enum ddp_coll coll, int root)
+{
+    for (int me = 0; me < RANKS; me++) {
+        int32_t *recv = r->o[me].args.recv;
+        const size_t part = COUNT / RANKS, own = (size_t)me * part;
+        switch (coll) {
+        case DDP_ALLREDUCE:
+        case DDP_REDUCE:
+            for (size_t i = 0; i < COUNT && (coll == DDP_ALLREDUCE || me == root); i++)
+                recv[i] = sum_at(r, i);
+            break;
+        case DDP_REDUCE_SCATTER:
+            for (size_t i = 0; i < part; i++)
+                recv[i] = sum_at(r, own + i);
+            break;
+        case DDP_BROADCAST:
+            memcpy(recv, r->sent[root], BYTES);
+            break;
+        case DDP_SCATTER:
+            memcpy(recv, r->sent[root] + own * 4, part * 4);
+            break;
+        case DDP_SEND_RECV:
+            memcpy(recv, r->sent[(me + RANKS - 1) % RANKS], BYTES);
+            break;
+        default:
+            for (int j = 0; j < RANKS && (coll != DDP_GATHER || me == root); j++)
+                memcpy(recv + (size_t)j * part, r->sent[j] + (coll == DDP_ALL_TO_ALL ? own * 4 : 0),
+                       part * 4);
+        }
+    }
+}
+
+static bool accepts(const struct ranks *r, int rank, int64_t *elements)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    int64_t wrong = -1;
+    return ddp_operands_verify(&r->o[rank], 7, elements, &wrong, &err) == 0;
+}
+
+static void check_rank(struct ranks *r, enum ddp_coll coll, int rank, int root)
+{
+    int32_t *recv = r->o[rank].args.recv;
+    int64_t elements;
+
+    if (!accepts(r, rank, &elements))
+        fail_msg("%s, rank %d: a right result is refused", ddp_coll_name(coll), rank);
+    if ((coll == DDP_REDUCE || coll == DDP_GATHER) && rank != root) {
+        assert_int_equal(elements, 0);
+        return;
+    }
+    const bool one_part = coll == DDP_REDUCE_SCATTER || coll == DDP_SCATTER;
+    assert_int_equal(elements, one_part ? COUNT / RANKS : COUNT);
+    for (size_t i = 0; i < (size_t)elements; i += (size_t)elements - 1) {
+        recv[i] ^= 1;
+        if (accepts(r, rank, &elements))
+            fail_msg("%s, rank %d: element %zu may be wrong", ddp_coll_name(coll), rank, i);
+        recv[i] ^= 1;
+    }
+    for (size_t i = 0; !one_part && i < 400; i++) {
+        const int32_t kept = recv[i];
+        recv[i] = recv[400 + i];
+        recv[400 + i] = kept;
+    }
+    if (!one_part && accepts(r, rank, &elements))
+        fail_msg("%s, rank %d: parts may change places", ddp_coll_name(coll), rank);
+}
+
+static void test_every_collective(void **state)
+{
+    (void)state;
+    struct ranks *r = malloc(sizeof *r);
+    assert_non_null(r);
+    for (int coll = 0; coll < DDP_BARRIER; coll++) {
+        const enum ddp_coll c = (enum ddp_coll)coll;
+        const int first = ddp_coll_has_in_place(c) ? DDP_IN_PLACE : DDP_OUT_OF_PLACE;
+        for (int p = first; p < DDP_PLACEMENT_COUNT; p++) {
+            for (int root = 0; root < (ddp_coll_has_root(c) ? RANKS : 1); root++) {
+                set_up(r, c, (enum ddp_placement)p, root);
+                run_naively(r, c, root);
+                for (int rank = 0; rank < RANKS; rank++)
+                    check_rank(r, c, rank, root);
+            }
+        }
+    }
+    free(r);
+}
+
+/* What lies in recv before the operation is no right answer: an operation that does nothing fails
+ * on some rank, in place too. */
+static void test_nothing_done(void **state)
+{
+    (void)state;
+    struct ranks *r = malloc(sizeof *r);
+    assert_non_null(r);
+    for (int coll = 0; coll < DDP_BARRIER; coll++) {
+        const enum ddp_coll c = (enum ddp_coll)coll;
+        const int first = ddp_coll_has_in_place(c) ? DDP_IN_PLACE : DDP_OUT_OF_PLACE;
+        for (int p = first; p < DDP_PLACEMENT_COUNT; p++) {
+            bool all = true;
+            int64_t elements;
+            set_up(r, c, (enum ddp_placement)p, 1);
+            for (int rank = 0; rank < RANKS; rank++)
+                all &= accepts(r, rank, &elements);
+            if (all)
+                fail_msg("%s, %s: nothing done, nothing noticed", ddp_coll_name(c),
+                         ddp_placement_name((enum ddp_placement)p));
+        }
+    }
+    free(r);
+}
+
+/* A barrier has nothing to verify, and no arrays to touch. */
+static void test_barrier(void **state)
+{
+    (void)state;
+    const struct ddp_point_spec spec = {.coll = DDP_BARRIER, .ranks = 2};
+    struct ddp_operands o;
+    struct ddp_err err = DDP_ERR_INIT;
+    unsigned char byte[2] = {1, 2};
+    int64_t elements = -1, wrong = -1;
+    ddp_operands_init(&o, &spec, 0, 2, &byte[0], &byte[1]);
+    ddp_operands_fill(&o, 1);
+    assert_int_equal(byte[0] + byte[1], 3);
+    assert_int_equal(ddp_operands_verify(&o, 1, &elements, &wrong, &err), 0);
+    assert_int_equal(elements, 0);
+    assert_int_equal(wrong, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_collective),
+        cmocka_unit_test(test_nothing_done),
+        cmocka_unit_test(test_barrier),
+    };
+    return cmocka_run_group_tests_name("operands", tests, NULL, NULL);
+}
