@@ -54,3 +54,8 @@ coverage-report: $(O)/ddpbench $(MODULES) $(UNIT_BIN)
 	$(Q)find $(O) -name '*.gcda' -exec rm -f {} +
 	-$(Q)$(PROVE) $(UNIT_BIN) $(filter-out tests/api/% tests/cli/build.bats tests/cli/install.bats,$(SCRIPTS))
 	$(Q)ci/coverage.sh $(O)
+
+.PHONY: torture
+torture: all ## 100 kills of each kind, and the grid's full product
+	$(Q)KILLS=100 $(PROVE) tests/fault/kill.bats
+	+$(Q)$(SUBMAKE) grid
