@@ -31,14 +31,17 @@
 #define WIDE_COUNT ((size_t)64 << 10)
 
 /* What the communicators of a process share. comm: MPI_COMM_WORLD's ranks, apart from the messages
- * of others. op16: sums and so on of 16-bit floats, which MPI lacks. wide [WIDE_COUNT]: integer
- * averages. unsigned_broken: compares bytes as signed ones. failed: a call failed or the run was
- * given up; then nothing that waits is called. */
+ * of others. op16: sums and so on of 16-bit floats, which MPI lacks. wide [2][WIDE_COUNT]: integer
+ * averages. scratch: what in-place calls need, grown by the first that does. unsigned_broken:
+ * compares bytes as signed ones. reduce_broken: crashes in place at another root than rank 0.
+ * failed: a call failed or the run was given up; then nothing that waits is called. */
 struct mpi_world {
     MPI_Comm comm;
     MPI_Op op16[2][DDP_OP_COUNT];
     int64_t *wide;
-    bool unsigned_broken;
+    void *scratch;
+    size_t scratch_bytes;
+    bool unsigned_broken, reduce_broken;
     bool failed;
 };
 
@@ -169,9 +172,18 @@ static int check_place(const struct ddp_place *place, int rank, int size, struct
                     mpi_library(), DDP_MPI_FLAVOUR);
 }
 
+static void world_free(struct mpi_world *world)
+{
+    if (world == NULL)
+        return;
+    ddp_free_pages(world->scratch, world->scratch_bytes);
+    free(world->wide);
+    free(world);
+}
+
 static int world_open(struct mpi_world *world, struct ddp_err *err)
 {
-    world->wide = ddp_calloc(WIDE_COUNT, sizeof *world->wide);
+    world->wide = ddp_calloc(2 * WIDE_COUNT, sizeof *world->wide);
     if (world->wide == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for MPI's integer averages");
     MPI_TRY(world, err, MPI_Comm_dup, MPI_COMM_WORLD, &world->comm);
@@ -218,9 +230,7 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     return 0;
 
 err_free:
-    if (world != NULL)
-        free(world->wide);
-    free(world);
+    world_free(world);
     free(s);
     return err != NULL ? err->code : DDP_EINTERNAL;
 }
@@ -241,8 +251,7 @@ static void mpi_finalize(struct ddp_comm *comm)
         MPI_Comm_free(&world->comm);
         MPI_Finalize();
     }
-    free(world->wide);
-    free(world);
+    world_free(world);
     free(s);
 }
 

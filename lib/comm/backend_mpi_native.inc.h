@@ -4,8 +4,8 @@
  * Average: MPI has none. Floats are summed by MPI and divided afterwards in a pass of our own, so
  * a sum that overflows gives Inf even where the average would not (f16: 65504). Integers are
  * summed in 64 bits, piece by piece through world->wide, and truncated toward zero.
- * Reduce-scatter in place: MPI leaves the result where rank 0's part was, so that part of the input
- * is lost, and the result is moved to its place by us, within the call. */
+ * Reduce-scatter in place: MPI's own would put the result where rank 0's part of the input is. Here
+ * the result goes to world->scratch, and is copied to its place within the call. */
 
 /* One call made ready. elem_bytes: of one element; send, recv as bytes. */
 struct native {
@@ -88,19 +88,34 @@ static int native_allreduce(const struct native *c, struct ddp_err *err)
     return 0;
 }
 
+/* At least `bytes` of world->scratch. It grows in the first call that needs it, which is one of
+ * warm-up or of verification. */
+static int scratch_of(struct mpi_world *world, size_t bytes, void **out, struct ddp_err *err)
+{
+    if (world->scratch_bytes < bytes) {
+        void *grown = ddp_alloc_pages(bytes);
+        if (grown == NULL)
+            return ddp_fail(err, DDP_ENOMEM, "no memory for %zu bytes of scratch", bytes);
+        ddp_free_pages(world->scratch, world->scratch_bytes);
+        world->scratch = grown;
+        world->scratch_bytes = bytes;
+    }
+    *out = world->scratch;
+    return 0;
+}
+
 /* Elements [first, first + count) of the input, averaged into the start of recv, at root. */
 static int reduce_integer_average(const struct native *c, size_t first, size_t count, int root,
                                   struct ddp_err *err)
 {
-    struct mpi_world *world = c->s->world;
-    bool here = c->comm->rank == root;
+    int64_t *in = c->s->world->wide, *out = in + WIDE_COUNT;
     for (size_t done = 0; done < count; done += WIDE_COUNT) {
         size_t n = DDP_MIN(count - done, WIDE_COUNT);
-        widen(c, first + done, n, world->wide);
-        MPI_TRY(world, err, MPI_Reduce, here ? MPI_IN_PLACE : world->wide,
-                here ? world->wide : NULL, (int)n, MPI_INT64_T, MPI_SUM, root, c->s->comm);
-        if (here)
-            narrow_average(c, done, n, world->wide);
+        widen(c, first + done, n, in);
+        MPI_TRY(c->s->world, err, MPI_Reduce, in, out, (int)n, MPI_INT64_T, MPI_SUM, root,
+                c->s->comm);
+        if (c->comm->rank == root)
+            narrow_average(c, done, n, out);
     }
     return 0;
 }
@@ -109,14 +124,20 @@ static int reduce_integer_average(const struct native *c, size_t first, size_t c
 static int reduce_part(const struct native *c, size_t first, size_t count, int root,
                        struct ddp_err *err)
 {
+    struct mpi_world *world = c->s->world;
     bool here = c->comm->rank == root;
     size_t done = 0;
     do {
-        size_t n = DDP_MIN(count - done, (size_t)DDP_MPI_COUNT_MAX);
-        const unsigned char *in = c->send + (first + done) * c->elem_bytes;
-        unsigned char *out = here ? c->recv + done * c->elem_bytes : NULL;
-        MPI_TRY(c->s->world, err, MPI_Reduce, here && in == out ? MPI_IN_PLACE : in, out, (int)n,
-                c->type, c->op, root, c->s->comm);
+        size_t n = DDP_MIN(count - done, (size_t)DDP_MPI_COUNT_MAX), bytes = n * c->elem_bytes;
+        const void *in = c->send + (first + done) * c->elem_bytes;
+        void *out = here ? c->recv + done * c->elem_bytes : NULL;
+        if (here && in == out && root != 0 && world->reduce_broken && bytes > 0) {
+            void *copy = NULL;
+            DDP_TRY(scratch_of(world, bytes, &copy, err));
+            in = memcpy(copy, in, bytes);
+        }
+        MPI_TRY(world, err, MPI_Reduce, here && in == out ? MPI_IN_PLACE : in, out, (int)n, c->type,
+                c->op, root, c->s->comm);
         done += n;
     } while (done < count);
     if (here)
@@ -150,12 +171,14 @@ static int native_reduce_scatter(const struct native *c, struct ddp_err *err)
     if (count > DDP_MPI_COUNT_MAX / (size_t)c->comm->size ||
         (c->args->op == DDP_AVG && is_integer(c->args->dtype)))
         return reduce_scatter_by_parts(c, err);
+    void *out = c->recv;
     bool in_place = c->recv == c->send + (size_t)c->comm->rank * part;
-    unsigned char *out = in_place ? (unsigned char *)c->send : c->recv;
-    MPI_TRY(c->s->world, err, MPI_Reduce_scatter_block, in_place ? MPI_IN_PLACE : c->send, out,
-            (int)count, c->type, c->op, c->s->comm);
-    if (out != c->recv && part > 0)
-        memmove(c->recv, out, part);
+    if (in_place)
+        DDP_TRY(scratch_of(c->s->world, part, &out, err));
+    MPI_TRY(c->s->world, err, MPI_Reduce_scatter_block, c->send, out, (int)count, c->type, c->op,
+            c->s->comm);
+    if (in_place && part > 0)
+        memcpy(c->recv, out, part);
     divide(c, c->recv, count);
     return 0;
 }

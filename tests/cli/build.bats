@@ -6,7 +6,9 @@ bats_require_minimum_version 1.5.0
 setup() {
     root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     tree=$BATS_TEST_TMPDIR/tree
-    mkdir -p "$tree"/{cmd,lib/base,lib/comm,lib/record,tests/unit,.ci}
+    mkdir -p "$tree"/{cmd,lib/base,lib/comm,lib/exchange,lib/record,tests/unit,.ci}
+    cp "$root"/lib/base/{err,dtype}.h "$tree/lib/base" # ddp.h, the public header, is made of these
+    cp "$root/lib/exchange/ddp.h" "$tree/lib/exchange"
     cp -r "$root/Makefile" "$root/ci" "$root/.clang-format" "$tree"
     cp "$root/.ci/run" "$tree/.ci"
     cd "$tree" || return
