@@ -53,12 +53,19 @@ counts() {
 
 # A module that thinks MPI counts to 1000: the code for counts above INT_MAX, without the memory.
 pieces() {
+    local coll
     needs "$1"
     make -s -C "$root" "O=$PWD/small" CFLAGS=-DDDP_MPI_COUNT_MAX=1000 \
         "$PWD/small/ddpbench-mpi-$1.so" >make.txt 2>&1 || { cat make.txt; return 1; }
-    DDPBENCH_MODULE_DIR=$PWD/small mpi "$1" 2 "$ddpbench" allreduce --size 3996,4000,4004,1M \
-        -n 1 -w 0 -d f32,f16,i32 -o avg --json out.json
+    export DDPBENCH_MODULE_DIR=$PWD/small
+    mpi "$1" 2 "$ddpbench" allreduce --size 3996,4000,4004,1M -n 1 -w 0 -d f32,f16,i32 -o avg \
+        --json out.json
     all_right 24
+    for coll in reduce-scatter all-gather 'reduce -r 1' all-to-all 'scatter -r 1'; do
+        # shellcheck disable=SC2086 # a name and options
+        mpi "$1" 2 "$ddpbench" $coll --algorithm native --size 24,48024 -n 1 -w 0 --json out.json
+        all_right 4
+    done
 }
 
 @test "Open MPI: more elements than one call counts" {
@@ -67,4 +74,20 @@ pieces() {
 
 @test "MPICH: more elements than one call counts" {
     pieces mpich
+}
+
+# MPICH before 4.2 crashes where this is asked of it as such (its issue 6540).
+other_root() {
+    needs "$1"
+    mpi "$1" 2 "$ddpbench" reduce -r 1 --algorithm native --placement in --size 8,12000,1M \
+        -n 1 -w 0 -o sum,avg --json out.json
+    all_right 6
+}
+
+@test "Open MPI: reduce in place at rank 1" {
+    other_root openmpi
+}
+
+@test "MPICH: reduce in place at rank 1" {
+    other_root mpich
 }
