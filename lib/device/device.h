@@ -46,6 +46,8 @@ struct ddp_reduce {
     int nontemporal;
 };
 
+struct ddp_grad_kernels;
+
 struct ddp_device {
     const char *name;    /* "cpu", "cuda" */
     const char *summary; /* one line for `ddpbench list` */
@@ -60,6 +62,7 @@ struct ddp_device {
     void (*copy_nt)(void *dst, const void *src, size_t bytes);
     void (*fill)(void *dst, unsigned char byte, size_t bytes);
     void (*reduce)(const struct ddp_reduce *r);
+    const struct ddp_grad_kernels *grad; /* device/sparse.h; NULL: none */
 };
 
 /* All devices of device_list.h, in order; NULL-terminated. */
