@@ -1,0 +1,97 @@
+#include "stats/series.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Standard normal quantiles: 2 % in two tails, 2 % in one. */
+#define DRIFT_Z           2.3263
+#define AUTOCORRELATION_Z 2.0537
+#define FIRST_LOOK        20
+
+struct placed {
+    double value;
+    size_t at;
+};
+
+static int compare_placed(const void *a, const void *b)
+{
+    double x = ((const struct placed *)a)->value, y = ((const struct placed *)b)->value;
+    return (x > y) - (x < y);
+}
+
+/* rank[i]: midrank of sample i, less the mean rank. Returns the sum of their squares. */
+static double centred_ranks(struct placed *order, size_t n, double *rank)
+{
+    qsort(order, n, sizeof *order, compare_placed);
+    double squares = 0, mean = ((double)n + 1) / 2;
+    for (size_t first = 0, next; first < n; first = next) {
+        next = first + 1;
+        while (next < n && order[next].value == order[first].value)
+            next++;
+        double centred = (double)(first + 1 + next) / 2 - mean;
+        for (size_t i = first; i < next; i++)
+            rank[order[i].at] = centred;
+        squares += centred * centred * (double)(next - first);
+    }
+    return squares;
+}
+
+/* Lag-1 correlation of rank[n] less slope * time. */
+static double residual_correlation(const double *rank, size_t n, double slope)
+{
+    double products = 0, squares = 0, before = 0, middle = ((double)n - 1) / 2;
+    for (size_t i = 0; i < n; i++) {
+        double left = rank[i] - slope * ((double)i - middle);
+        squares += left * left;
+        if (i > 0)
+            products += left * before;
+        before = left;
+    }
+    return squares > 0 ? products / squares : 0;
+}
+
+int ddp_series_judge(const double *sample, size_t n, struct ddp_series *out)
+{
+    *out = (struct ddp_series){.trend = 0};
+    if (n < DDP_SERIES_MIN)
+        return 0;
+    struct placed *order = malloc(n * sizeof *order);
+    double *rank = malloc(n * sizeof *rank);
+    if (!order || !rank) {
+        free(rank);
+        free(order);
+        return -1;
+    }
+    for (size_t i = 0; i < n; i++)
+        order[i] = (struct placed){sample[i], i};
+    double squares = centred_ranks(order, n, rank), products = 0;
+    double middle = ((double)n - 1) / 2, count = (double)n;
+    double time_squares = count * (count * count - 1) / 12;
+    for (size_t i = 0; i < n; i++)
+        products += rank[i] * ((double)i - middle);
+    if (squares > 0) {
+        double slope = products / time_squares;
+        double r = residual_correlation(rank, n, slope);
+        out->trend = products / sqrt(squares * time_squares);
+        out->autocorrelation = r;
+        out->autocorrelated = r * sqrt(count) > AUTOCORRELATION_Z;
+        double enlarged = out->autocorrelated ? (1 + r) / fmax(1 - r, 1 / count) : 1;
+        out->drifting = fabs(out->trend) * sqrt((count - 1) / enlarged) > DRIFT_Z;
+    }
+    free(rank);
+    free(order);
+    return 0;
+}
+
+size_t ddp_stop_next(size_t n)
+{
+    size_t look = FIRST_LOOK;
+    while (look <= n)
+        look = look * 3 / 2;
+    return look;
+}
+
+bool ddp_stop_precise(const struct ddp_summary *s, double precision)
+{
+    return (s->ci95_hi - s->ci95_lo) / 2 <= precision * s->median; /* false for NaN */
+}

@@ -1,0 +1,178 @@
+#include "stats/signflip.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* score[i]: |d[i] - centre| limited to the clip. Returns the observed sum over the positive. */
+static double scores(const double *d, size_t n, double centre, double *score)
+{
+    double sorted[DDP_SIGNFLIP_MAX], observed = 0;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = fabs(d[i] - centre);
+    qsort(sorted, n, sizeof *sorted, compare_doubles);
+    double clip = 2 * sorted[(3 * n + 3) / 4 - 1];
+    for (size_t i = 0; i < n; i++) {
+        score[i] = fmin(fabs(d[i] - centre), clip);
+        if (d[i] > centre)
+            observed += score[i];
+    }
+    return observed;
+}
+
+/* The sums of all subsets of score[n], ascending, into sums [2^n]; other [2^n] is scratch. Returns
+ * which of the two holds them: each score merges the list with itself shifted. */
+static double *subset_sums(const double *score, size_t n, double *sums, double *other)
+{
+    sums[0] = 0;
+    for (size_t i = 0, count = 1; i < n; i++, count *= 2) {
+        size_t plain = 0, shifted = 0;
+        for (size_t at = 0; at < 2 * count; at++) {
+            bool take = plain < count && sums[plain] <= sums[shifted] + score[i];
+            other[at] = take ? sums[plain++] : sums[shifted++] + score[i];
+        }
+        double *swap = sums;
+        sums = other;
+        other = swap;
+    }
+    return sums;
+}
+
+/* The part of all sign patterns of d[n] about centre whose sum is at least the observed one.
+ * memory [4 * 2^(n/2 rounded up)]. */
+static double tail(const double *d, size_t n, double centre, double *memory)
+{
+    double score[DDP_SIGNFLIP_MAX], total = 0;
+    double observed = scores(d, n, centre, score);
+    for (size_t i = 0; i < n; i++)
+        total += score[i];
+    observed -= 1e-12 * total; /* sums in another order */
+    size_t left = n / 2, right = n - left, room = (size_t)1 << right;
+    double *low = subset_sums(score, left, memory, memory + room);
+    double *high = subset_sums(score + left, right, memory + 2 * room, memory + 3 * room);
+    /* As the sum of the left half grows, fewer of the right half are needed. */
+    double count = 0;
+    size_t from = room;
+    for (size_t i = 0; i < (size_t)1 << left; i++) {
+        while (from > 0 && low[i] + high[from - 1] >= observed)
+            from--;
+        count += (double)(room - from);
+    }
+    return ldexp(count, -(int)n);
+}
+
+static double *tail_memory(size_t n)
+{
+    assert(n <= DDP_SIGNFLIP_MAX);
+    return malloc(4 * sizeof(double) << (n - n / 2));
+}
+
+int ddp_signflip_p(const double *d, size_t n, double *p)
+{
+    if (n == 0) {
+        *p = 1;
+        return 0;
+    }
+    double *memory = tail_memory(n);
+    if (!memory)
+        return -1;
+    *p = tail(d, n, 0, memory);
+    free(memory);
+    return 0;
+}
+
+double ddp_signflip_least_p(size_t n)
+{
+    return ldexp(1, -(int)n);
+}
+
+size_t ddp_signflip_least_pairs(size_t cells, double level)
+{
+    size_t n = 0;
+    while (ddp_signflip_least_p(n) * (double)cells > level)
+        n++;
+    return n;
+}
+
+/* Where between `out` (rejected) and `in` (not) the test of d[n] changes its mind. */
+static double border(const double *d, size_t n, double alpha, double out, double in, double *memory)
+{
+    for (int i = 0; i < 40; i++) { /* a double of log ratios has no more to give */
+        double middle = out / 2 + in / 2;
+        if (tail(d, n, middle, memory) <= alpha)
+            out = middle;
+        else
+            in = middle;
+    }
+    return out;
+}
+
+static void walsh_averages(const double *d, size_t n, double *walsh, size_t *count)
+{
+    *count = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i; j < n; j++)
+            walsh[(*count)++] = d[i] / 2 + d[j] / 2;
+    qsort(walsh, *count, sizeof *walsh, compare_doubles);
+}
+
+int ddp_hodges_lehmann(const double *d, size_t n, double alpha, double *centre, double *lower,
+                       double *upper)
+{
+    double walsh[DDP_SIGNFLIP_MAX * (DDP_SIGNFLIP_MAX + 1) / 2], mirrored[DDP_SIGNFLIP_MAX];
+    size_t count;
+    double *memory = tail_memory(n);
+    if (!memory)
+        return -1;
+    walsh_averages(d, n, walsh, &count);
+    double smallest = walsh[0], largest = walsh[count - 1];
+    *centre = count % 2 ? walsh[count / 2] : walsh[count / 2 - 1] / 2 + walsh[count / 2] / 2;
+    *lower = -INFINITY;
+    *upper = INFINITY;
+    if (ddp_signflip_least_p(n) <= alpha) {
+        double apart = largest - smallest;
+        for (size_t i = 0; i < n; i++)
+            mirrored[i] = -d[i];
+        *lower = border(d, n, alpha, smallest - apart, largest, memory);
+        *upper = -border(mirrored, n, alpha, -largest - apart, -smallest, memory);
+    }
+    free(memory);
+    return 0;
+}
+
+struct ranked_p {
+    double p;
+    size_t index;
+};
+
+static int compare_p(const void *a, const void *b)
+{
+    double x = ((const struct ranked_p *)a)->p, y = ((const struct ranked_p *)b)->p;
+    return (x > y) - (x < y);
+}
+
+int ddp_holm(const double *p, size_t n, double *adjusted)
+{
+    struct ranked_p *order = malloc((n + 1) * sizeof *order);
+    if (!order)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        order[i] = (struct ranked_p){p[i], i};
+    qsort(order, n, sizeof *order, compare_p);
+    double most = 0; /* the adjusted values may not fall */
+    for (size_t i = 0; i < n; i++) {
+        most = fmax(most, fmin(1, order[i].p * (double)(n - i)));
+        adjusted[order[i].index] = most;
+    }
+    free(order);
+    return 0;
+}

@@ -1,0 +1,79 @@
+#include "stats/verdict.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "stats/signflip.h"
+
+const char *ddp_verdict_name(enum ddp_verdict v)
+{
+    static const char *const names[] = {"PASS", "FAIL", "INCONCLUSIVE"};
+    return names[v];
+}
+
+const char *ddp_cell_state_name(enum ddp_cell_state state)
+{
+    static const char *const names[] = {"same", "faster", "slower", "uncertain", "missing"};
+    return names[state];
+}
+
+/* Tests one cell; log_ratio [pairs] is scratch. */
+static int judge_cell(const double *base, const double *next, size_t pairs, double *log_ratio,
+                      struct ddp_cell *cell)
+{
+    double centre, lower, upper;
+    *cell = (struct ddp_cell){0, NAN, NAN, NAN, 1, 1, DDP_CELL_MISSING};
+    for (size_t i = 0; i < pairs; i++)
+        if (base[i] > 0 && next[i] > 0) /* false for NaN */
+            log_ratio[cell->pairs++] = log(next[i] / base[i]);
+    if (cell->pairs == 0)
+        return 0;
+    if (ddp_signflip_p(log_ratio, cell->pairs, &cell->p) != 0 ||
+        ddp_hodges_lehmann(log_ratio, cell->pairs, DDP_VERDICT_LEVEL, &centre, &lower, &upper) != 0)
+        return -1;
+    cell->ratio = exp(centre);
+    cell->lower = exp(lower);
+    cell->upper = exp(upper);
+    return 0;
+}
+
+static enum ddp_cell_state state_of(const struct ddp_cell *cell, double limit)
+{
+    if (cell->pairs == 0)
+        return DDP_CELL_MISSING;
+    if (cell->p_holm <= DDP_VERDICT_LEVEL && cell->lower > limit)
+        return DDP_CELL_SLOWER;
+    if (cell->upper < 1)
+        return DDP_CELL_FASTER;
+    return cell->upper < limit ? DDP_CELL_SAME : DDP_CELL_UNCERTAIN;
+}
+
+int ddp_verdict_decide(const double *base, const double *next, size_t cells, size_t pairs,
+                       double min_effect, struct ddp_cell *out, enum ddp_verdict *verdict)
+{
+    double *scratch = calloc(pairs + 2 * cells + 1, sizeof *scratch);
+    if (!scratch)
+        return -1;
+    double *p = scratch + pairs, *adjusted = p + cells;
+    int rc = 0;
+    for (size_t c = 0; c < cells && rc == 0; c++) {
+        rc = judge_cell(base + c * pairs, next + c * pairs, pairs, scratch, &out[c]);
+        p[c] = out[c].p;
+    }
+    if (rc == 0)
+        rc = ddp_holm(p, cells, adjusted);
+    if (rc == 0) {
+        *verdict = cells > 0 ? DDP_PASS : DDP_INCONCLUSIVE;
+        for (size_t c = 0; c < cells; c++) {
+            out[c].p_holm = adjusted[c];
+            out[c].state = state_of(&out[c], 1 + min_effect);
+            if (out[c].state == DDP_CELL_SLOWER)
+                *verdict = DDP_FAIL;
+            else if (*verdict == DDP_PASS &&
+                     (out[c].state == DDP_CELL_UNCERTAIN || out[c].state == DDP_CELL_MISSING))
+                *verdict = DDP_INCONCLUSIVE;
+        }
+    }
+    free(scratch);
+    return rc;
+}

@@ -1,0 +1,131 @@
+/* The gate's decision: on synthetic launches its error rates, by hand its rules. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "stats/verdict.h"
+
+enum { CELLS = 12, PAIRS = 12, TRIALS = 2000 };
+
+/* A launch's median: two modes 3.6 % apart and noise, together a coefficient of variation of 2.7 %:
+ * sqrt(1.8^2 + 2.0^2). */
+static double launch(struct ddp_rng *rng)
+{
+    return (ddp_rng_double(rng) < 0.5 ? 98.2 : 101.8) + 2.0 * ddp_rng_normal(rng);
+}
+
+static void run_trials(double slow_down, int *fail, int *inconclusive, int *elsewhere)
+{
+    struct ddp_rng rng;
+    ddp_rng_init(&rng, 31, (uint64_t)(slow_down * 1000));
+    *fail = *inconclusive = *elsewhere = 0;
+    for (int t = 0; t < TRIALS; t++) {
+        double base[CELLS * PAIRS], next[CELLS * PAIRS];
+        struct ddp_cell cells[CELLS];
+        enum ddp_verdict verdict;
+        for (int i = 0; i < CELLS * PAIRS; i++) {
+            base[i] = launch(&rng);
+            next[i] = launch(&rng) * (i / PAIRS == 4 ? 1 + slow_down : 1);
+        }
+        assert_int_equal(ddp_verdict_decide(base, next, CELLS, PAIRS, 0.05, cells, &verdict), 0);
+        *fail += verdict == DDP_FAIL;
+        *inconclusive += verdict == DDP_INCONCLUSIVE;
+        for (int c = 0; c < CELLS; c++)
+            *elsewhere += c != 4 && cells[c].state == DDP_CELL_SLOWER;
+    }
+    print_message("# slow-down %.0f %%: fail %.4f, inconclusive %.4f\n", slow_down * 100,
+                  *fail / (double)TRIALS, *inconclusive / (double)TRIALS);
+}
+
+static void test_error_rates(void **state)
+{
+    int fail, inconclusive, elsewhere;
+    run_trials(0, &fail, &inconclusive, &elsewhere);
+    assert_true(fail <= 0.01 * TRIALS);
+    assert_true(inconclusive <= 0.10 * TRIALS);
+    run_trials(0.10, &fail, &inconclusive, &elsewhere);
+    assert_true(fail >= 0.97 * TRIALS);
+    assert_true(elsewhere <= 0.01 * TRIALS);
+}
+
+static void fill(double *base, double *next, size_t n, double ratio)
+{
+    for (size_t i = 0; i < n; i++) {
+        base[i] = 100 + (double)i;
+        next[i] = base[i] * ratio * (1 + 0.0001 * (double)i);
+    }
+}
+
+static void test_rules(void **state)
+{
+    double base[2 * 8], next[2 * 8];
+    struct ddp_cell cells[2];
+    enum ddp_verdict verdict;
+    fill(base, next, 8, 1.00);
+    fill(base + 8, next + 8, 8, 0.80);
+    assert_int_equal(ddp_verdict_decide(base, next, 2, 8, 0.05, cells, &verdict), 0);
+    assert_int_equal(verdict, DDP_PASS);
+    assert_int_equal(cells[0].state, DDP_CELL_SAME);
+    assert_int_equal(cells[1].state, DDP_CELL_FASTER);
+    assert_true(fabs(cells[1].ratio - 0.80) < 0.001);
+
+    fill(base, next, 8, 1.10);
+    assert_int_equal(ddp_verdict_decide(base, next, 2, 8, 0.05, cells, &verdict), 0);
+    assert_int_equal(verdict, DDP_FAIL);
+    assert_int_equal(cells[0].state, DDP_CELL_SLOWER);
+    assert_true(cells[0].p == 1.0 / 256 && cells[0].p_holm == 2.0 / 256);
+
+    /* Significant, but below the least effect that matters. */
+    fill(base, next, 8, 1.03);
+    assert_int_equal(ddp_verdict_decide(base, next, 2, 8, 0.05, cells, &verdict), 0);
+    assert_int_equal(verdict, DDP_PASS);
+
+    /* One cell gone from all new launches. */
+    for (int i = 0; i < 8; i++)
+        next[i] = NAN;
+    assert_int_equal(ddp_verdict_decide(base, next, 2, 8, 0.05, cells, &verdict), 0);
+    assert_int_equal(verdict, DDP_INCONCLUSIVE);
+    assert_int_equal(cells[0].state, DDP_CELL_MISSING);
+    assert_true(isnan(cells[0].ratio));
+
+    /* Too few pairs to show anything: never a FAIL, never a PASS. */
+    fill(base, next, 3, 2.0);
+    assert_int_equal(ddp_verdict_decide(base, next, 1, 3, 0.05, cells, &verdict), 0);
+    assert_int_equal(verdict, DDP_INCONCLUSIVE);
+    assert_int_equal(ddp_verdict_decide(base, next, 0, 3, 0.05, cells, &verdict), 0);
+    assert_int_equal(verdict, DDP_INCONCLUSIVE);
+}
+
+static void test_one_outlier_decides_nothing(void **state)
+{
+    double base[12], next[12];
+    struct ddp_cell cell;
+    enum ddp_verdict verdict;
+    fill(base, next, 12, 1.00);
+    next[5] *= 50;
+    assert_int_equal(ddp_verdict_decide(base, next, 1, 12, 0.05, &cell, &verdict), 0);
+    assert_int_equal(verdict, DDP_PASS);
+    fill(base, next, 12, 1.20);
+    next[5] /= 50;
+    assert_int_equal(ddp_verdict_decide(base, next, 1, 12, 0.05, &cell, &verdict), 0);
+    assert_int_equal(verdict, DDP_FAIL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_error_rates),
+        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_one_outlier_decides_nothing),
+    };
+    return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);
+}
