@@ -1,8 +1,11 @@
 # Building: every .c under lib/ but the modules goes into the core library; cmd/*.c into the binary.
 
 MODULE_SRC := lib/comm/backend_mpi.c
-LIB_SRC := $(filter-out $(MODULE_SRC),$(wildcard lib/*/*.c))
+FAULT_SRC := lib/base/fault.c lib/base/fault_parse.c # nothing of faults in a normal build
+LIB_SRC := $(filter-out $(MODULE_SRC) $(if $(filter 0,$(FAULTS)),$(FAULT_SRC)),$(wildcard lib/*/*.c))
 CMD_SRC := $(wildcard cmd/*.c)
+MODULE_OBJ := $(addprefix $(O)/lib/,base/err.o base/mem.o base/strbuf.o base/clock.o base/unit.o \
+  base/dtype.o base/cpuinfo.o comm/launcher.o)
 LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o)
 CMD_OBJ := $(CMD_SRC:%.c=$(O)/%.o)
 MODULES := $(foreach f,$(MPI_FLAVOURS),$(O)/ddpbench-mpi-$f.so)
@@ -39,10 +42,14 @@ $(O)/%.o: %.c | $(O)/ready
 	@echo "  CC    $<"
 	$(Q)$(call compile,$<) -MMD -MP
 
-$(O)/ddpbench-mpi-%.so: $(MODULE_SRC) $(O)/build_facts.h | $(O)/ready
+# A module has the few functions of ours that it calls in itself: whoever loads it need not export
+# them (a program linked to libddp.a does not).
+$(O)/ddpbench-mpi-%.so: $(MODULE_SRC) $(MODULE_OBJ) ci/module.map $(O)/build_facts.h | $(O)/ready
 	@echo "  MPICC $@"
 	$(Q)OMPI_CC='$(CC)' MPICH_CC='$(CC)' $(MPICC_$*) $(BASE_CFLAGS) $(CFLAGS) -I$(O) \
-	  -DDDP_MPI_FLAVOUR='"$*"' -MMD -MP -MT $@ -MF $(O)/mpi-$*.d -shared $(LDFLAGS) -o $@ $<
+	  -DDDP_MPI_FLAVOUR='"$*"' -MMD -MP -MT $@ -MF $(O)/mpi-$*.d -shared \
+	  -Wl,--version-script=ci/module.map $(if $(SAN),,-Wl,--no-undefined) $(LDFLAGS) -o $@ $< \
+	  $(MODULE_OBJ) -lm
 
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(wildcard $(O)/mpi-*.d)
 

@@ -14,7 +14,7 @@ $(O)/libddp.a: $(LIB_OBJ) $(O)/objects
 	@echo "  AR    $@"
 	$(Q)rm -f $@ && ar rcs $@ $(LIBDDP_OBJ)
 
-# Backend modules take internal functions from whoever loads them, so all ddp_* are exported.
+# All ddp_* are exported: tests, and tools that look inside, use more than ddp.h has.
 $(O)/$(LIBDDP_SO): $(LIB_OBJ) $(O)/objects ci/libddp.map
 	@echo "  LD    $@"
 	$(Q)$(CC) -shared $(BASE_LDFLAGS) -Wl,-soname,libddp.so.$(DDP_SOVERSION) -Wl,--as-needed \

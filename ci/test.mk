@@ -2,8 +2,8 @@
 
 UNIT_SRC := $(wildcard tests/unit/test_*.c tests/grid/test_*.c)
 UNIT_BIN := $(UNIT_SRC:%.c=$(O)/%)
-SCRIPTS := $(sort $(wildcard tests/*/*.bats) $(wildcard tests/golden/golden.sh))
-PROVE = DDPBENCH=$(abspath $(O)/ddpbench) MPI_FLAVOURS='$(MPI_FLAVOURS)' PYTHON=$(PYTHON) ci/prove.sh
+SCRIPTS := $(sort $(wildcard tests/*/*.bats) $(wildcard tests/golden/golden.sh) tests/fault/walk.py)
+PROVE = DDPBENCH=$(abspath $(O)/ddpbench) FAULTY=$(abspath $(FAULTS_O)/ddpbench) MPI_FLAVOURS='$(MPI_FLAVOURS)' PYTHON=$(PYTHON) ci/prove.sh
 
 $(UNIT_BIN): $(O)/tests/%: $(O)/tests/%.o $(O)/libddpcore.a
 	@echo "  TEST  $@"
@@ -11,24 +11,31 @@ $(UNIT_BIN): $(O)/tests/%: $(O)/tests/%.o $(O)/libddpcore.a
 .SECONDARY: $(UNIT_BIN:=.o)
 -include $(UNIT_BIN:=.d)
 
-.PHONY: unit test check
+.PHONY: unit faults test check
 unit: $(UNIT_BIN) ## build the C tests
-test: all unit ## build and run every test
+FAULTS_O = $(O)-faults
+FAULT_SCRIPTS := tests/fault/walk.py tests/fault/points.bats # those that need it
+faults: ## a build with fault points beside this one, for tests/fault
+	+$(Q)$(SUBMAKE) O=$(FAULTS_O) FAULTS=1 MPI=0 OPT='-O1 -g' $(FAULTS_O)/ddpbench
+test: all unit faults ## build and run every test
 	$(Q)$(PROVE) $(UNIT_BIN) $(SCRIPTS)
 check: ## lint, build, every test
 	+$(Q)$(SUBMAKE) lint
-	+$(Q)$(SUBMAKE) all unit
+	+$(Q)$(SUBMAKE) all unit faults
 	$(Q)$(PROVE) $(UNIT_BIN) $(SCRIPTS)
 
 # The grids with nothing left out, and messages beyond 2^31 bytes: 9 GB of memory.
 GRID_BIN = $(filter %/test_coll_grid %/test_coll_groups %/test_coll_huge,$(UNIT_BIN))
 .PHONY: grid
-grid: $(GRID_BIN) ## the grids of the collectives with every combination
+grid: $(GRID_BIN) $(MODULES) ## the grids of the collectives with every combination
 	$(Q)for t in $(GRID_BIN); do CMOCKA_MESSAGE_OUTPUT=TAP $$t --full || exit 1; done
+	$(Q)for f in $(MPI_FLAVOURS); do echo "# $$f: 2^31 + 8 elements"; \
+	  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpiexec.$$f -n 2 \
+	  $(O)/tests/grid/test_coll_huge --mpi $(abspath $(O)) --full || exit 1; done
 
 # Sanitizers: a flavour each. MPI=0: the MPI libraries' own leaks and races are not ours to find.
 # build/ddpbench stays what it was: these build the flavour's own binary.
-SAN_SCRIPTS := $(filter-out tests/mpi/% tests/api/% tests/cli/build.bats tests/cli/install.bats,$(SCRIPTS))
+SAN_SCRIPTS := $(filter-out $(FAULT_SCRIPTS) tests/mpi/% tests/api/% tests/cli/build.bats tests/cli/install.bats,$(SCRIPTS))
 .PHONY: asan ubsan tsan san-test tsan-test
 asan: ## tests under AddressSanitizer
 	+$(Q)$(SUBMAKE) SAN=address MPI=0 san-test
@@ -52,10 +59,32 @@ coverage: ## line coverage of lib/ and cmd/ by all tests: build/coverage/
 	+$(Q)$(SUBMAKE) OPT='-O1 -g' CFLAGS='$(CFLAGS) --coverage' LDFLAGS='$(LDFLAGS) --coverage' coverage-report
 coverage-report: $(O)/ddpbench $(MODULES) $(UNIT_BIN)
 	$(Q)find $(O) -name '*.gcda' -exec rm -f {} +
-	-$(Q)$(PROVE) $(UNIT_BIN) $(filter-out tests/api/% tests/cli/build.bats tests/cli/install.bats,$(SCRIPTS))
+	-$(Q)$(PROVE) $(UNIT_BIN) $(filter-out $(FAULT_SCRIPTS) tests/api/% tests/cli/build.bats tests/cli/install.bats,$(SCRIPTS))
 	$(Q)ci/coverage.sh $(O)
 
+# What check does a part of: every fault at every point, 100 kills of each kind, 1,000 starts after
+# kills, 10,000 barriers under load, the grid's full product.
+FULL_BIN = $(filter %/test_launch_cycles %/test_barrier_load,$(UNIT_BIN))
 .PHONY: torture
-torture: all ## 100 kills of each kind, and the grid's full product
+torture: all faults $(FULL_BIN) ## every fault, 1,000 kills, 10,000 barriers under load, the full grid
+	$(Q)FAULTY=$(abspath $(FAULTS_O)/ddpbench) $(PYTHON) tests/fault/walk.py --all
+	$(Q)for t in $(FULL_BIN); do CMOCKA_MESSAGE_OUTPUT=TAP $$t --full || exit 1; done
 	$(Q)KILLS=100 $(PROVE) tests/fault/kill.bats
 	+$(Q)$(SUBMAKE) grid
+
+# Benchmarks are no tests: nothing here runs under check.
+BENCH_SRC := $(addprefix tests/bench/,bench_kernels.c bench_read_avx2.c bench_read_avx512.c)
+BENCH_OBJ := $(BENCH_SRC:%.c=$(O)/%.o) $(O)/tests/bench/bench_nth.o
+$(O)/tests/bench/bench_nth.o: tests/bench/bench_nth.cc
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(OPT) -Itests -c -o $@ $<
+$(O)/tests/bench/bench_kernels: $(BENCH_OBJ) $(O)/libddpcore.a
+	$(Q)$(CXX) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $(BENCH_OBJ) $(WHOLE_CORE) $(BASE_LIBS)
+-include $(BENCH_OBJ:.o=.d)
+.PHONY: bench-kernels
+bench-kernels: $(O)/tests/bench/bench_kernels ## the gradient kernels next to this memory's bandwidth
+	$(Q)$<
+
+.PHONY: convergence
+convergence: all ## what every sync strategy costs in accuracy, against bounds; half an hour
+	$(Q)DDPBENCH=$(abspath $(O)/ddpbench) PYTHON=$(PYTHON) tests/model/convergence.sh

@@ -72,6 +72,12 @@ def point_errors(point):
         busbw = algbw * FACTORS.get(point["collective"], lambda n: (n - 1) / n)(n)
         if point["busbw_GBps"] is not None and not close(busbw, point["busbw_GBps"]):
             found.append(f"busbw_GBps: {point['busbw_GBps']}, but algbw x factor is {busbw}")
+    if point["effective_GBps"] is not None:
+        n = point["ranks"]
+        effective = point["size_bytes"] / median / 1e3 * FACTORS["allreduce"](n)
+        if not close(effective, point["effective_GBps"]):
+            found.append(f"effective_GBps: {point['effective_GBps']}, but size/time x factor is "
+                         f"{effective}")
     interval = point["busbw_ci95_GBps"]
     if interval and not interval[0] <= point["busbw_GBps"] <= interval[1]:
         found.append("busbw_ci95_GBps: does not hold busbw")

@@ -1,9 +1,21 @@
 /* `ddpbench allreduce`: how fast do gradients really travel here? */
 #include "collective.h"
 
+static const char *feedback_word(int i)
+{
+    static const char *const words[DDP_FEEDBACK_COUNT] = {
+        [DDP_FEEDBACK_AUTO] = "auto", [DDP_FEEDBACK_ON] = "on", [DDP_FEEDBACK_OFF] = "off"};
+    return i < DDP_FEEDBACK_COUNT ? words[i] : NULL;
+}
+static const struct ddp_opt_words feedback_words = {feedback_word, NULL};
+
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                  struct ddp_err *err)
 {
+    struct ddp_bench_options *o = &((struct ddp_collective_values *)values)->bench;
+    /* side by side with compressed points, dense ones are of the same kind */
+    if (ddp_plan_reduces(o) && !ddp_opt_given(app->cmd->rows, parsed, "placement"))
+        o->placement = DDP_IN_PLACE;
     return ddp_collective_check(DDP_ALLREDUCE, app, values, parsed, err);
 }
 
@@ -12,6 +24,42 @@ static const char *const aliases[] = {"all-reduce", "all_reduce", NULL};
 static const struct ddp_opt rows[] = {
     DDP_COLLECTIVE_ROWS,
     DDP_COLLECTIVE_OP_ROW,
+    {.name = "compress",
+     .kind = DDP_OPT_STRING_LIST,
+     .offset = DDP_COLLECTIVE_FIELD(compress),
+     .value = "HOW[,HOW...]",
+     .group = "Compression",
+     .help = "what ranks send: none, fp16[:CLIP], bf16, topk:D (the fraction D of largest "
+             "magnitude), threshold:T (|x| >= T), oktopk:D; each is a point, in place, of f32"},
+    {.name = "feedback",
+     .kind = DDP_OPT_ENUM,
+     .offset = DDP_COLLECTIVE_FIELD(feedback),
+     .value = "WHEN",
+     .initial = "auto",
+     .group = "Compression",
+     .help = "add what was not sent to the next gradient; auto is on for the sparse methods",
+     .words = &feedback_words},
+    {.name = "partial",
+     .kind = DDP_OPT_INT,
+     .offset = DDP_COLLECTIVE_FIELD(partial),
+     .value = "K",
+     .group = "Compression",
+     .help = "exchange one of K equal chunks an iteration, in turn",
+     .min = 1,
+     .max = DDP_PLAN_PARTIAL_MAX},
+    {.name = "gradient",
+     .kind = DDP_OPT_STRING_LIST,
+     .offset = DDP_COLLECTIVE_FIELD(gradient),
+     .value = "WHAT",
+     .group = "Compression",
+     .help = "normal (the default), heavy-tail (Student's t, 3 degrees of freedom), or "
+             "FILE.npy[,...]: recorded by `train --dump-gradients`, replayed in sequence"},
+    {.name = "break-even",
+     .kind = DDP_OPT_FLAG,
+     .offset = DDP_COLLECTIVE_FIELD(break_even),
+     .group = "Compression",
+     .help = "measure topk and oktopk at other densities, too, to find the one from which on dense "
+             "is faster; costs the time of about ten more points"},
     DDP_WORLD_ROWS(struct ddp_collective_values),
     DDP_OPT_END,
 };
@@ -29,7 +77,11 @@ const struct ddp_cmd ddp_cmd_allreduce = {
         "Examples:\n"
         "  ddpbench allreduce --size 64M\n"
         "  ddpbench allreduce -b 8 -e 1G -f 2 --json out.json\n"
-        "  mpiexec -n 16 ddpbench allreduce --algorithm all -d f32,f16",
+        "  mpiexec -n 16 ddpbench allreduce --algorithm all -d f32,f16\n"
+        "  ddpbench allreduce --size 64M --compress fp16,topk:0.01 --break-even\n"
+        "\n"
+        "Compressed and partial exchanges have no bus bandwidth; what their figures mean:\n"
+        "`ddpbench explain effective`, `ddpbench explain break-even`.",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_collective_values),
     .help_offset = offsetof(struct ddp_collective_values, world.help),

@@ -211,6 +211,8 @@ struct ddp_cmd {
                    struct ddp_err *err);
     /* Registered memory a rank needs, bytes; after prepare. */
     uint64_t (*heap_bytes)(const void *values, int ranks);
+    /* Will ranks use communicators from a second thread (coll/async.h)? NULL: no. */
+    bool (*threads)(const void *values);
     /* In each rank. Collective. */
     int (*rank_main)(struct ddp_rank *rank, void *values, struct ddp_err *err);
     void (*release)(void *values); /* frees what prepare loaded; may be NULL */

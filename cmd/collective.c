@@ -113,21 +113,33 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
                        const char *backend, int ranks, int64_t available_bytes)
 {
     const struct ddp_bench_plan *plan = &v->plan;
-    char each[24], sum[24], have[24] = "unknown", id[192];
+    char each[24], sum[24], have[24] = "unknown", more[24], extra[64] = "", id[192];
+    const uint64_t compress = plan->compress_registered + plan->compress_private;
     ddp_format_size(plan->buffer_bytes, each, sizeof each);
     ddp_format_size(plan->bytes_per_rank * (uint64_t)ranks, sum, sizeof sum);
     if (available_bytes >= 0)
         ddp_format_size((uint64_t)available_bytes, have, sizeof have);
+    ddp_format_size(compress, more, sizeof more);
+    if (compress > 0)
+        snprintf(extra, sizeof extra, " and %s to compress", more);
     fprintf(app->out, "# dry run: %d point%s, %lld iterations after %lld each, backend %s\n",
             plan->count, plan->count == 1 ? "" : "s", (long long)v->bench.iters,
             (long long)v->bench.warmup, backend);
-    fprintf(app->out, "# %s memory: %d rank%s x %d buffers x %s = %s; available: %s\n",
+    fprintf(app->out, "# %s memory: %d rank%s x %d buffers x %s%s = %s; available: %s\n",
             ddp_memory_name(plan->memory), ranks, ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each,
-            sum, have);
+            extra, sum, have);
     for (int i = 0; i < plan->count; i++) {
         ddp_point_id(&plan->points[i], id, sizeof id);
         fprintf(app->out, "%s\n", id);
     }
+}
+
+/* On how many hosts, as far as the launcher tells. */
+static int hosts_of(const struct ddp_app *app, int ranks)
+{
+    const struct ddp_place *place = &app->launcher.place;
+    bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
+    return own || place->local_size < 1 ? 1 : (ranks + place->local_size - 1) / place->local_size;
 }
 
 static int explain_auto(const struct ddp_app *app, const struct ddp_collective_values *v,
@@ -137,6 +149,7 @@ static int explain_auto(const struct ddp_app *app, const struct ddp_collective_v
         .coll = v->bench.coll,
         .backend = ddp_backend_find(backend),
         .ranks = ranks,
+        .hosts = hosts_of(app, ranks),
         .registered = v->plan.memory == DDP_MEMORY_REGISTERED,
     };
     struct ddp_strbuf text = DDP_STRBUF_INIT;
@@ -182,10 +195,14 @@ int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backen
 uint64_t ddp_collective_heap_bytes(const void *values, int ranks)
 {
     const struct ddp_collective_values *v = values;
+    uint64_t bytes = 0;
     (void)ranks;
-    if (!v->plan.points || v->plan.memory != DDP_MEMORY_REGISTERED)
-        return 0;
-    return DDP_PLAN_BUFFERS * (v->plan.buffer_bytes + 2 * (uint64_t)HUGE_PAGE);
+    if (v->plan.points && v->plan.memory == DDP_MEMORY_REGISTERED)
+        bytes = DDP_PLAN_BUFFERS * (v->plan.buffer_bytes + 2 * (uint64_t)HUGE_PAGE);
+    if (v->plan.compress_registered > 0) /* each chunk's blocks begin on a page of their own */
+        bytes += v->plan.compress_registered +
+                 (DDP_MAX((uint64_t)v->bench.partial, 1) + 2) * 8 * HUGE_PAGE;
+    return bytes;
 }
 
 /* Was an earlier point of the same algorithm skipped, too? Then people have been told. */
@@ -225,18 +242,37 @@ static int run_points(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
     return 0;
 }
 
+/* A backend that could have registered memory may have none here: then it is private, and named so.
+ */
+static int choose_memory(const struct ddp_comm *comm, int *memory, struct ddp_err *err)
+{
+    char why[256];
+    if (ddp_comm_has_registered(comm, why, sizeof why))
+        return 0;
+    if (*memory == DDP_MEMORY_REGISTERED) {
+        ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no registered memory here: %s",
+                 comm->backend->name, why);
+        return ddp_hint(err, "use --memory private");
+    }
+    *memory = DDP_MEMORY_PRIVATE;
+    return 0;
+}
+
 int ddp_collective_rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
 {
-    struct ddp_collective_values *v = values;
+    const struct ddp_collective_values *v = values;
     struct ddp_comm *comm = rank->comm;
     struct ddp_sampler *sampler = NULL;
+    struct ddp_bench_options bench = v->bench;
     struct ddp_bench_plan plan;
     int of_a_group;
-    int rc = ddp_plan_group_ranks(&v->bench, comm->size, &of_a_group, err);
+    int rc = choose_memory(comm, &bench.memory, err);
     if (rc == 0)
-        rc = ddp_plan_make(&v->bench, comm->backend->name, of_a_group, -1, &plan, err);
+        rc = ddp_plan_group_ranks(&bench, comm->size, &of_a_group, err);
+    if (rc == 0)
+        rc = ddp_plan_make(&bench, comm->backend->name, of_a_group, -1, &plan, err);
     DDP_TRY(ddp_comm_agree(comm, rc, err));
-    rc = ddp_sampler_create(comm, &v->bench, &plan, &sampler, err);
+    rc = ddp_sampler_create(comm, &bench, &plan, &sampler, err);
     if (rc == 0)
         rc = run_points(rank, &plan, sampler, err);
     ddp_sampler_destroy(sampler);

@@ -156,6 +156,8 @@ void ddp_doctor_training(struct ddp_doctor *d)
     for (const struct ddp_dataset_reader *const *r = ddp_dataset_readers(); *r; r++) {
         char subject[32], advice[160];
         const char *dir = ddp_dataset_default_dir(*r);
+        if (!(*r)->dirs)
+            continue; /* made, always there */
         snprintf(subject, sizeof subject, "data %s", (*r)->name);
         snprintf(advice, sizeof advice, "%s%s%s", (*r)->package ? "apt-get install " : "",
                  (*r)->package ? (*r)->package : "",

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "explain_compressed.h"
 #include "plain.h"
 
 struct explain_values {
@@ -134,8 +135,14 @@ static const struct {
     const char *name;
     void (*explain)(FILE *out);
 } topics[] = {
-    {"busbw", explain_busbw},       {"algbw", explain_algbw}, {"time", explain_time},
-    {"pingpong", explain_pingpong}, {"bound", explain_bound}, {"exit-codes", ddp_exit_print},
+    {"busbw", explain_busbw},
+    {"algbw", explain_algbw},
+    {"time", explain_time},
+    {"pingpong", explain_pingpong},
+    {"bound", explain_bound},
+    {"effective", ddp_explain_effective},
+    {"break-even", ddp_explain_break_even},
+    {"exit-codes", ddp_exit_print},
 };
 
 const char *ddp_explain_topic(const void *ctx, int i)
@@ -164,7 +171,7 @@ const struct ddp_cmd ddp_cmd_explain = {
     .name = "explain",
     .summary = "what a number means and how it is computed",
     .operands = "TOPIC",
-    .details = "Topics: busbw, algbw, time, pingpong, bound, exit-codes.\n",
+    .details = "Topics: busbw, algbw, time, pingpong, bound, effective, break-even, exit-codes.\n",
     .rows = rows,
     .values_bytes = sizeof(struct explain_values),
     .help_offset = offsetof(struct explain_values, help),

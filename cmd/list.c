@@ -5,8 +5,11 @@
 
 #include "base/conf.h"
 #include "base/cpuinfo.h"
+#include "base/fault.h"
 #include "base/mem.h"
 #include "coll/coll.h"
+#include "coll/sparse_coll.h"
+#include "compress/compress.h"
 #include "exchange/sync.h"
 #include "model/dataset.h"
 #include "model/model.h"
@@ -107,7 +110,7 @@ static void list_datasets(struct listing *l)
         char why[160] = "";
         if (!ddp_dataset_default_dir(*d) && (*d)->package)
             snprintf(why, sizeof why, "install the package %s, or give --data DIR", (*d)->package);
-        else if (!ddp_dataset_default_dir(*d))
+        else if (!ddp_dataset_default_dir(*d) && (*d)->dirs)
             snprintf(why, sizeof why, "give --data DIR");
         entry(l, (*d)->name, why, (*d)->summary);
     }
@@ -119,13 +122,48 @@ static void list_models(struct listing *l)
         entry(l, (*m)->name, "", (*m)->summary);
 }
 
+/* "topk:D", "fp16[:CLIP]", "none": argument NULL: takes none; "[CLIP]": may be left out. */
+static void entry_with_argument(struct listing *l, const char *name, const char *argument,
+                                const char *summary)
+{
+    char text[64];
+    if (!argument)
+        snprintf(text, sizeof text, "%s", name);
+    else if (argument[0] == '[')
+        snprintf(text, sizeof text, "%s[:%s", name, argument + 1);
+    else
+        snprintf(text, sizeof text, "%s:%s", name, argument);
+    entry(l, text, "", summary);
+}
+
+static void list_sparse(struct listing *l)
+{
+    for (const struct ddp_sparse_alg *const *a = ddp_sparse_algorithms(); *a; a++)
+        entry(l, (*a)->name, "", (*a)->summary);
+}
+
+static void list_compressors(struct listing *l)
+{
+    for (const struct ddp_compressor *const *c = ddp_compressors(); *c; c++)
+        entry_with_argument(l, (*c)->name, (*c)->argument_help, (*c)->summary);
+}
+
 static void list_syncs(struct listing *l)
 {
-    for (const struct ddp_sync_class *const *s = ddp_syncs(); *s; s++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s%s%s", (*s)->name, (*s)->argument_help ? ":" : "",
-                 (*s)->argument_help ? (*s)->argument_help : "");
-        entry(l, name, "", (*s)->summary);
+    for (const struct ddp_sync_class *const *s = ddp_syncs(); *s; s++)
+        entry_with_argument(l, (*s)->name, (*s)->argument_help, (*s)->summary);
+}
+
+/* Only where there are any. */
+static void list_faults(struct listing *l)
+{
+    for (int i = 0; DDP_FAULTS && i < DDP_AT_COUNT; i++) {
+        const struct ddp_fault_row *row = &ddp_fault_rows()[i];
+        char summary[160];
+        snprintf(summary, sizeof summary, "%s; errno: exit %d%s%s", row->help,
+                 ddp_exit_code(row->code), row->data ? "; flip" : "",
+                 row->home ? "; of the home" : "");
+        entry(l, row->name, "", summary);
     }
 }
 
@@ -133,14 +171,20 @@ static const struct {
     const char *kind;
     void (*list)(struct listing *l);
 } kinds[] = {
-    {"backend", list_backends}, {"algorithm", list_algorithms}, {"device", list_devices},
-    {"simd", list_simd},        {"reporter", list_reporters},   {"dataset", list_datasets},
-    {"model", list_models},     {"sync", list_syncs},
+    {"backend", list_backends},   {"algorithm", list_algorithms},
+    {"sparse", list_sparse},      {"compressor", list_compressors},
+    {"device", list_devices},     {"simd", list_simd},
+    {"reporter", list_reporters}, {"dataset", list_datasets},
+    {"model", list_models},       {"sync", list_syncs},
+    {"fault", list_faults}, /* last */
 };
+
+/* Without those that this build does not know. */
+#define KIND_COUNT (DDP_COUNT_OF(kinds) - (DDP_FAULTS ? 0 : 1))
 
 const char *ddp_list_kind(const void *ctx, int i)
 {
-    return i < (int)DDP_COUNT_OF(kinds) ? kinds[i].kind : NULL;
+    return i < (int)KIND_COUNT ? kinds[i].kind : NULL;
 }
 
 /* Is the operand this kind, or its plural? */
@@ -154,7 +198,7 @@ static int check_operands(const struct ddp_opt_result *parsed, struct ddp_err *e
 {
     for (int i = 0; i < parsed->operand_count; i++) {
         bool known = false;
-        for (size_t k = 0; k < DDP_COUNT_OF(kinds); k++)
+        for (size_t k = 0; k < KIND_COUNT; k++)
             known |= names_kind(parsed->operands[i], kinds[k].kind);
         if (!known)
             return ddp_refuse_word("list of", parsed->operands[i], ddp_list_kind, NULL, err);
@@ -183,7 +227,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     } else {
         fprintf(app->out, "%-10s %-24s %-4s %s\n", "kind", "name", "here", "what it is");
     }
-    for (size_t k = 0; k < DDP_COUNT_OF(kinds); k++) {
+    for (size_t k = 0; k < KIND_COUNT; k++) {
         l.kind = kinds[k].kind;
         if (wanted(parsed, l.kind))
             kinds[k].list(&l);
@@ -193,11 +237,14 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
 
 const struct ddp_cmd ddp_cmd_list = {
     .name = "list",
-    .summary = "every backend, algorithm, device, reporter, data set, model and strategy",
+    .summary =
+        "every backend, algorithm, compressor, device, reporter, data set, model and strategy",
     .operands = "[KIND...]",
-    .details = "Kinds: backend, algorithm, device, simd, reporter, dataset, model, sync; without\n"
-               "one, all. `here` says whether it can be used on this machine as it was started;\n"
-               "if not, the reason follows.\n",
+    .details =
+        "Kinds: backend, algorithm, sparse, compressor, device, simd, reporter, dataset, model,\n"
+        "sync; without one, all. `here` says whether it can be used on this machine as it was "
+        "started;\n"
+        "if not, the reason follows.\n",
     .rows = rows,
     .values_bytes = sizeof(struct list_values),
     .help_offset = offsetof(struct list_values, help),

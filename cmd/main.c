@@ -148,6 +148,8 @@ int main(int argc, char **argv)
     };
     /* A reader that goes away is an error of write(2), not a silent death. */
     signal(SIGPIPE, SIG_IGN);
+    /* So is a limit on the size of files (ulimit -f). */
+    signal(SIGXFSZ, SIG_IGN);
     find_binary_dir(app.binary_dir, sizeof app.binary_dir);
     int rc = dispatch(&app, &err);
     if (fflush(stdout) != 0 && rc == 0)

@@ -13,10 +13,10 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     struct ddp_train_values *v = values;
     if (parsed->operand_count > 0)
         return ddp_fail(err, DDP_EUSAGE, "'train' takes no operand: '%s'", parsed->operands[0]);
-    DDP_TRY(ddp_sync_find(v->sync, &v->sync_class, &v->sync_argument, err));
+    DDP_TRY(ddp_train_values_jobs(app->cmd, v, parsed, err));
     if (!ddp_opt_given(app->cmd->rows, parsed, "target-accuracy"))
         v->target_accuracy = NAN;
-    return 0;
+    return ddp_train_values_complete(v, parsed, err);
 }
 
 /* Ranks of this run that share this machine's memory. */
@@ -26,10 +26,11 @@ static int local_ranks(const struct ddp_app *app, int ranks)
     return own ? ranks : DDP_MIN(ranks, app->launcher.place.local_size);
 }
 
-static int check_memory(const struct ddp_train_options *o, int local, struct ddp_err *err)
+static int check_memory(const struct ddp_train_options *o, int ranks, int local,
+                        struct ddp_err *err)
 {
     struct ddp_sysinfo host;
-    uint64_t each = ddp_train_heap_bytes(o) + ddp_train_private_bytes(o);
+    uint64_t each = ddp_train_heap_bytes(o, ranks) + ddp_train_private_bytes(o, ranks);
     uint64_t need = each * (uint64_t)local;
     char each_text[24], need_text[24], have_text[24];
     ddp_sysinfo_read(&host);
@@ -39,7 +40,8 @@ static int check_memory(const struct ddp_train_options *o, int local, struct ddp
     ddp_format_size(need, need_text, sizeof need_text);
     ddp_format_size((uint64_t)host.available_bytes, have_text, sizeof have_text);
     ddp_fail(err, DDP_ENOMEM, "does not fit: %d rank%s x %s for batches of %d = %s, available: %s",
-             local, local == 1 ? "" : "s", each_text, o->batch, need_text, have_text);
+             local, local == 1 ? "" : "s", each_text, ddp_train_batch(o, ranks), need_text,
+             have_text);
     return ddp_hint(err, "use a smaller --batch, or fewer --ranks");
 }
 
@@ -48,55 +50,39 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
 {
     struct ddp_train_values *v = values;
     struct ddp_train_options o;
+    struct ddp_dataset_request request;
     (void)backend;
     /* Before the ranks are forked: they share these pages. */
-    DDP_TRY(ddp_dataset_load(ddp_dataset_readers()[v->dataset]->name, v->dir, &v->data, err));
-    ddp_train_values_options(v, &o);
-    return check_memory(&o, local_ranks(app, ranks), err);
+    const struct ddp_dataset_reader *reader = ddp_train_values_data(v, &request);
+    DDP_TRY(ddp_dataset_load(reader->name, &request, &v->data, err));
+    for (int job = 0; job < v->job_count; job++) {
+        ddp_train_values_options(v, job, 0, &o);
+        DDP_TRY(check_memory(&o, ranks, local_ranks(app, ranks), err));
+    }
+    return 0;
 }
 
 static uint64_t heap_bytes(const void *values, int ranks)
 {
+    const struct ddp_train_values *v = values;
     struct ddp_train_options o;
-    (void)ranks;
-    ddp_train_values_options(values, &o);
-    return ddp_train_heap_bytes(&o);
-}
-
-static int on_start(void *arg, const struct ddp_train_run *run, struct ddp_err *err)
-{
-    return ddp_emit_train(arg, run, err);
-}
-
-static int on_epoch(void *arg, const struct ddp_train_run *run, const struct ddp_epoch *epoch,
-                    struct ddp_err *err)
-{
-    (void)run;
-    return ddp_emit_epoch(arg, epoch, err);
-}
-
-static int on_end(void *arg, const struct ddp_train_run *run, struct ddp_err *err)
-{
-    return ddp_emit_train_end(arg, run, err);
-}
-
-static void on_progress(void *arg, int epoch, int64_t step, int64_t steps, double loss,
-                        double images_per_second)
-{
-    ddp_emit_progress(arg, "epoch %d, step %lld of %lld, loss %.4f, %.0f images/s", epoch,
-                      (long long)step, (long long)steps, loss, images_per_second);
+    uint64_t most = 0;
+    for (int job = 0; job < v->job_count; job++) {
+        ddp_train_values_options(v, job, 0, &o);
+        most = DDP_MAX(most, ddp_train_heap_bytes(&o, ranks));
+    }
+    return most;
 }
 
 static int rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
 {
-    struct ddp_train_options o;
-    const struct ddp_train_events events = {.on_start = on_start,
-                                            .on_epoch = on_epoch,
-                                            .on_progress = on_progress,
-                                            .on_end = on_end,
-                                            .arg = rank};
-    ddp_train_values_options(values, &o);
-    return ddp_train(rank->comm, &o, &events, err);
+    return ddp_train_run_all(rank, values, err);
+}
+
+static bool threads(const void *values)
+{
+    const struct ddp_train_values *v = values;
+    return v->overlap != 0;
 }
 
 static void release(void *values)
@@ -116,10 +102,18 @@ const struct ddp_cmd ddp_cmd_train = {
         "seed gives the same losses, bit for bit. Seconds and images/s are of training alone;\n"
         "evaluation, over all images, is outside.\n"
         "\n"
+        "Each step takes the gradient of the ranks together (dense, fp16, bf16, topk, threshold,\n"
+        "oktopk), or each rank's own, parameters being averaged now and then (partial, local).\n"
+        "With --compare or --seeds there are several runs and a table of what each gains and\n"
+        "costs; before them a few steps of rank 0 alone, which speed-up is over.\n"
+        "\n"
         "Examples:\n"
         "  ddpbench train --epochs 10 --json run.json\n"
         "  ddpbench train --ranks 2 --batch 64 --data ~/mnist --dataset mnist\n"
-        "  mpiexec -n 16 ddpbench train --sync dense --bucket-bytes 256K",
+        "  ddpbench train --model resnet9 --data ~/cifar-10-batches-py --target-accuracy 0.7\n"
+        "  ddpbench train --model resnet9 --dataset synthetic --images 5000 --epochs 2\n"
+        "  ddpbench train --compare dense,fp16,topk:0.01 --seeds 1,2,3 --format markdown\n"
+        "  mpiexec -n 16 ddpbench train --sync dense --bucket-bytes 256K --overlap on",
     .rows = ddp_train_rows,
     .values_bytes = sizeof(struct ddp_train_values),
     .help_offset = offsetof(struct ddp_train_values, world.help),
@@ -127,6 +121,7 @@ const struct ddp_cmd ddp_cmd_train = {
     .check = check,
     .prepare = prepare,
     .heap_bytes = heap_bytes,
+    .threads = threads,
     .rank_main = rank_main,
     .release = release,
 };

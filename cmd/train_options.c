@@ -12,7 +12,7 @@ static const char *dataset_word(int i)
 }
 static const char *optimizer_word(int i)
 {
-    return i == 0 ? "sgd" : NULL;
+    return i < DDP_OPTIM_COUNT ? ddp_optimizer_name((enum ddp_optimizer)i) : NULL;
 }
 static const char *partition_word(int i)
 {
@@ -26,6 +26,21 @@ static const char *init_sync_word(int i)
 {
     return i <= DDP_INIT_SEED ? ddp_init_sync_name((enum ddp_init_sync)i) : NULL;
 }
+static const char *overlap_word(int i)
+{
+    return i == 0 ? "off" : i == 1 ? "on" : NULL;
+}
+static const char *feedback_word(int i)
+{
+    return i == DDP_FEEDBACK_AUTO  ? "auto"
+           : i == DDP_FEEDBACK_ON  ? "on"
+           : i == DDP_FEEDBACK_OFF ? "off"
+                                   : NULL;
+}
+static const char *aggregate_word(int i)
+{
+    return ddp_aggregates()[i] ? ddp_aggregates()[i]->name : NULL;
+}
 enum { CHECK_EPOCH, CHECK_STEP };
 static const char *check_word(int i)
 {
@@ -37,6 +52,9 @@ static const struct ddp_opt_words model_words = {.word = model_word},
                                   partition_words = {.word = partition_word},
                                   init_words = {.word = init_word},
                                   init_sync_words = {.word = init_sync_word},
+                                  overlap_words = {.word = overlap_word},
+                                  feedback_words = {.word = feedback_word},
+                                  aggregate_words = {.word = aggregate_word},
                                   check_words = {.word = check_word};
 
 #define AT(field) offsetof(struct ddp_train_values, field)
@@ -54,9 +72,8 @@ const struct ddp_opt ddp_train_rows[] = {
      .kind = DDP_OPT_ENUM,
      .offset = AT(dataset),
      .value = "NAME",
-     .initial = "fashion-mnist",
      .group = "Training",
-     .help = "what it learns",
+     .help = "what it learns (default: the model's)",
      .words = &dataset_words},
     {.name = "data",
      .kind = DDP_OPT_STRING,
@@ -65,13 +82,28 @@ const struct ddp_opt ddp_train_rows[] = {
      .group = "Training",
      .help = "folder with the data set's files (else DDPBENCH_DATA_DIR, else where its package "
              "puts them)"},
+    {.name = "images",
+     .kind = DDP_OPT_INT,
+     .offset = AT(images),
+     .value = "N",
+     .group = "Training",
+     .help = "data set synthetic: images to train on, a fifth as many to evaluate (default 10000)",
+     .min = 1,
+     .max = 16777216},
     {.name = "batch",
      .kind = DDP_OPT_INT,
      .offset = AT(batch),
      .value = "N",
-     .initial = "64",
      .group = "Training",
-     .help = "images a rank and step",
+     .help = "images a rank and step (default: the model's)",
+     .min = 1,
+     .max = 1048576},
+    {.name = "global-batch",
+     .kind = DDP_OPT_INT,
+     .offset = AT(global_batch),
+     .value = "N",
+     .group = "Training",
+     .help = "images a step of all ranks together, cut over them, instead of --batch",
      .min = 1,
      .max = 1048576},
     {.name = "epochs",
@@ -96,44 +128,40 @@ const struct ddp_opt ddp_train_rows[] = {
      .kind = DDP_OPT_ENUM,
      .offset = AT(optimizer),
      .value = "NAME",
-     .initial = "sgd",
      .group = "Training",
-     .help = "how gradients become steps",
+     .help = "how gradients become steps (default: the model's)",
      .words = &optimizer_words},
     {.name = "lr",
      .kind = DDP_OPT_DOUBLE,
      .offset = AT(lr),
      .value = "X",
-     .initial = "0.005",
      .group = "Training",
-     .help = "learning rate",
+     .help = "learning rate (default: the model's)",
      .min = 0,
      .max = 1e6},
     {.name = "momentum",
      .kind = DDP_OPT_DOUBLE,
      .offset = AT(momentum),
      .value = "X",
-     .initial = "0.9",
      .group = "Training",
-     .help = "share of the last step kept",
+     .help = "sgd: share of the last step kept (default: the model's)",
      .min = 0,
      .max = 1},
     {.name = "weight-decay",
      .kind = DDP_OPT_DOUBLE,
      .offset = AT(weight_decay),
      .value = "X",
-     .initial = "1e-5",
      .group = "Training",
-     .help = "L2 penalty",
+     .help = "L2 penalty (default: the model's)",
      .min = 0,
      .max = 1e6},
     {.name = "init",
      .kind = DDP_OPT_ENUM,
      .offset = AT(init),
      .value = "NAME",
-     .initial = "he",
      .group = "Training",
-     .help = "first weights, uniform in +-sqrt(6/fan_in) or +-sqrt(6/(fan_in+fan_out))",
+     .help = "first weights, uniform in +-sqrt(6/fan_in) or +-sqrt(6/(fan_in+fan_out)) (default: "
+             "the model's)",
      .words = &init_words},
     {.name = "target-accuracy",
      .kind = DDP_OPT_DOUBLE,
@@ -150,6 +178,53 @@ const struct ddp_opt ddp_train_rows[] = {
      .initial = "dense",
      .group = "Exchange",
      .help = "how ranks keep their models together; see `ddpbench list`"},
+    {.name = "compare",
+     .kind = DDP_OPT_STRING_LIST,
+     .offset = AT(compare),
+     .value = "STRATEGY[,...]",
+     .group = "Exchange",
+     .help = "train once with each instead, and say what each gains and costs against the first "
+             "'dense' (else the first)"},
+    {.name = "seeds",
+     .kind = DDP_OPT_INT_LIST,
+     .offset = AT(seeds),
+     .value = "N[,...]",
+     .group = "Exchange",
+     .help = "train once with each seed instead of --seed; runs of one seed follow each other",
+     .min = 0,
+     .max = 9007199254740991.0},
+    {.name = "feedback",
+     .kind = DDP_OPT_ENUM,
+     .offset = AT(feedback),
+     .value = "WHEN",
+     .initial = "auto",
+     .group = "Exchange",
+     .help = "keep what compression left out and add it next time; auto: on for the sparse ones",
+     .words = &feedback_words},
+    {.name = "aggregate",
+     .kind = DDP_OPT_ENUM,
+     .offset = AT(aggregate),
+     .value = "WHERE",
+     .initial = "allreduce",
+     .group = "Exchange",
+     .help = "where dense gradients are added up: by all, at rank 0, at each tensor's owner, or "
+             "first within hosts",
+     .words = &aggregate_words},
+    {.name = "algorithm",
+     .kind = DDP_OPT_STRING,
+     .offset = AT(algorithm),
+     .value = "NAME",
+     .initial = "auto",
+     .group = "Exchange",
+     .help = "of the exchange; see `ddpbench list`"},
+    {.name = "overlap",
+     .kind = DDP_OPT_ENUM,
+     .offset = AT(overlap),
+     .value = "on|off",
+     .initial = "off",
+     .group = "Exchange",
+     .help = "exchange full buckets while the backward pass goes on, by a thread beside it",
+     .words = &overlap_words},
     {.name = "bucket-bytes",
      .kind = DDP_OPT_SIZE,
      .offset = AT(bucket_bytes),
@@ -182,6 +257,21 @@ const struct ddp_opt ddp_train_rows[] = {
      .group = "Exchange",
      .help = "compare a hash of all parameters over the ranks after every epoch or every step",
      .words = &check_words},
+    {.name = "dump-gradients",
+     .kind = DDP_OPT_STRING,
+     .offset = AT(dump_dir),
+     .value = "DIR",
+     .group = "Exchange",
+     .help = "record each rank's gradients before any exchange in DIR/rank0.npy, rank1.npy, ..."},
+    {.name = "dump-every",
+     .kind = DDP_OPT_INT,
+     .offset = AT(dump_every),
+     .value = "N",
+     .initial = "100",
+     .group = "Exchange",
+     .help = "with --dump-gradients: those of the first step and of every N-th after it",
+     .min = 1,
+     .max = 1e15},
     {.name = "blas",
      .kind = DDP_OPT_STRING,
      .offset = AT(blas),
@@ -191,28 +281,3 @@ const struct ddp_opt ddp_train_rows[] = {
     DDP_WORLD_ROWS(struct ddp_train_values),
     DDP_OPT_END,
 };
-
-void ddp_train_values_options(const struct ddp_train_values *v, struct ddp_train_options *out)
-{
-    *out = (struct ddp_train_options){
-        .model = ddp_models()[v->model],
-        .data = &v->data,
-        .sync = v->sync_class,
-        .sync_text = v->sync,
-        .sync_argument = v->sync_argument,
-        .blas = v->blas,
-        .batch = (int)v->batch,
-        .epochs = (int)v->epochs,
-        .max_steps = v->max_steps,
-        .lr = v->lr,
-        .momentum = v->momentum,
-        .weight_decay = v->weight_decay,
-        .init = (enum ddp_init)v->init,
-        .init_sync = (enum ddp_init_sync)v->init_sync,
-        .partition = (enum ddp_partition)v->partition,
-        .seed = (uint64_t)v->world.seed,
-        .bucket_bytes = v->bucket_bytes,
-        .check_replicas = v->check_replicas == CHECK_STEP,
-        .target_accuracy = v->target_accuracy,
-    };
-}

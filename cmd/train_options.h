@@ -5,22 +5,46 @@
 #include "cmd.h"
 #include "train/trainer.h"
 
+/* One strategy of a run; text and argument are borrowed. */
+struct ddp_train_job {
+    const struct ddp_sync_class *cls;
+    const char *text, *argument;
+};
+
 /* Enumerations are indices of the registries they name. */
 struct ddp_train_values {
     struct ddp_world_options world;
     int model, dataset, optimizer, partition, init, init_sync, check_replicas;
-    const char *dir, *sync, *blas;
-    int64_t batch, epochs, max_steps;
-    double lr, momentum, weight_decay, target_accuracy; /* NaN: none */
+    int overlap, feedback, aggregate;
+    const char *dir, *sync, *blas, *algorithm, *dump_dir;
+    struct ddp_string_list compare;
+    struct ddp_int_list seeds;
+    int64_t dump_every;
+    int64_t batch, global_batch, images, epochs, max_steps; /* one of the batches is 0 */
+    double lr, momentum, weight_decay, target_accuracy;     /* NaN: none */
     uint64_t bucket_bytes;
     /* Not options: filled by check and prepare. */
-    const struct ddp_sync_class *sync_class;
-    const char *sync_argument;
+    struct ddp_train_job jobs[DDP_OPT_LIST_MAX]; /* strategies to run, [job_count] */
+    int job_count;
     struct ddp_dataset data;
 };
 
 extern const struct ddp_opt ddp_train_rows[];
-/* v as the trainer takes it; borrows v. */
-void ddp_train_values_options(const struct ddp_train_values *v, struct ddp_train_options *out);
+/* What the user left open, as the model has it; what does not go together: DDP_EUSAGE. */
+int ddp_train_values_complete(struct ddp_train_values *v, const struct ddp_opt_result *parsed,
+                              struct ddp_err *err) DDP_MUST_CHECK;
+/* The data set's reader, and what is asked of it. */
+const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_values *v,
+                                                       struct ddp_dataset_request *request);
+/* Strategies and seeds: fills jobs and seeds, and refuses what does not go together. */
+int ddp_train_values_jobs(const struct ddp_cmd *cmd, struct ddp_train_values *v,
+                          const struct ddp_opt_result *parsed, struct ddp_err *err) DDP_MUST_CHECK;
+/* One run of v as the trainer takes it; borrows v. */
+void ddp_train_values_options(const struct ddp_train_values *v, int job, int seed,
+                              struct ddp_train_options *out);
+/* All runs of v, on every rank: for each seed each strategy, before them a few steps on one rank
+ * when there are several runs. Collective. */
+int ddp_train_run_all(struct ddp_rank *rank, const struct ddp_train_values *v,
+                      struct ddp_err *err) DDP_MUST_CHECK;
 
 #endif

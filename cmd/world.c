@@ -84,11 +84,16 @@ static int choose_counts(struct ddp_world *w, struct ddp_err *err)
                             own ? "this backend" : l->name, most);
         w->max_ranks = DDP_MAX(w->max_ranks, w->counts[i]);
     }
-    if (own && asked->n == 0)
-        ddp_logf(&w->app->log, DDP_LOG_NOTE,
-                 "%d ranks on this machine over %s (choose with --ranks, or run under mpiexec)",
-                 w->max_ranks, w->backend->name);
     return 0;
+}
+
+void ddp_world_announce(const struct ddp_world *w)
+{
+    const bool own = !(w->backend->caps & DDP_CAP_LAUNCHED);
+    if (own && w->options->ranks.n == 0)
+        ddp_logf(&w->app->log, DDP_LOG_NOTE,
+                 "%d rank%s on this machine over %s (choose with --ranks, or run under mpiexec)",
+                 w->max_ranks, w->max_ranks == 1 ? "" : "s", w->backend->name);
 }
 
 void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_comm_options *out)
@@ -102,6 +107,7 @@ void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_com
         .heap_bytes = w->cmd->heap_bytes ? w->cmd->heap_bytes(w->values, ranks) : 0,
         .device = ddp_device_cpu(level),
         .module_dir = w->module_dir,
+        .threads = w->cmd->threads && w->cmd->threads(w->values),
     };
 }
 
@@ -126,6 +132,7 @@ int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values, 
     if (rc == 0)
         rc = w->backend->caps & DDP_CAP_LAUNCHED ? ddp_world_run_launched(w, err)
                                                  : ddp_world_run_own(w, err);
+    ddp_report_close(w->reports); /* when nothing was begun */
     ddp_record_release(&w->record);
     free(w);
     return rc;

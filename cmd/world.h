@@ -5,6 +5,7 @@
 #define DDP_CMD_WORLD_H
 
 #include "cmd.h"
+#include "comm/signal_watch.h"
 #include "report/report.h"
 
 /* What rank 0 sends home. */
@@ -28,10 +29,17 @@ struct ddp_world {
     int count_count, max_ranks;
     struct ddp_record record;
     struct ddp_report_set *reports; /* NULL away from home */
+    const struct ddp_comm *comm;    /* under an outside launcher, for its watchdog */
     bool show_progress, progress_shown;
+    /* With our own launcher: open from before the first document until after the last. */
+    bool watching;
+    struct ddp_signal_watch watch;
+    struct ddp_launch_run *running; /* while ranks run */
 };
 
-/* Opens the sinks the options name and writes the first document. */
+/* Checks the outputs the options name: all that can be wrong with them, changing nothing. */
+int ddp_home_check(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
+/* Opens them and writes the first document. After check. */
 int ddp_home_open(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
 /* Handles one message; when it returns 0 the record has it and every document on disk shows it. */
 int ddp_home_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
@@ -40,6 +48,9 @@ int ddp_home_message(struct ddp_world *w, uint32_t type, const void *payload, si
  * returns code, or the writing error. */
 int ddp_home_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err);
 void ddp_home_clear_progress(struct ddp_world *w);
+
+/* Says what was chosen where the user was silent; once all is checked. */
+void ddp_world_announce(const struct ddp_world *w);
 
 /* The two ways to have ranks. */
 int ddp_world_run_own(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;

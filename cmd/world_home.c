@@ -4,65 +4,62 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/json.h"
+#include "base/mem.h"
 #include "record/provenance.h"
+#include "outputs.h"
 #include "world.h"
 
-static struct ddp_report_style stdout_style(const struct ddp_world *w)
-{
-    struct ddp_report_style style = {.color = isatty(STDOUT_FILENO) && w->app->log.color,
-                                     .width = 80};
-    struct winsize size;
-    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        style.width = size.ws_col;
-    return style;
-}
-
-static const char *reporter_word(const void *ctx, int i)
-{
-    (void)ctx;
-    const struct ddp_reporter *const *all = ddp_reporter_all();
-    return all[i] ? all[i]->name : NULL;
-}
-
-/* --format NAME[=FILE] */
-static int add_format(struct ddp_world *w, const char *text, struct ddp_err *err)
-{
-    char name[64];
-    const char *equals = strchr(text, '=');
-    snprintf(name, sizeof name, "%.*s", (int)(equals ? (size_t)(equals - text) : strlen(text)),
-             text);
-    const struct ddp_reporter *reporter = ddp_reporter_find(name);
-    struct ddp_report_style style = stdout_style(w);
-    if (!reporter) {
-        const char *near = ddp_nearest(name, reporter_word, NULL);
-        ddp_fail(err, DDP_EUSAGE, "unknown format '%s' in --format", name);
-        return ddp_hint(err, "%s%s%s`ddpbench list reporters` shows them",
-                        near ? "did you mean '" : "", near ? near : "", near ? "'? " : "");
-    }
-    return ddp_report_add(w->reports, reporter, equals ? equals + 1 : "-", &style, err);
-}
-
-static int add_sinks(struct ddp_world *w, struct ddp_err *err)
-{
-    const struct ddp_world_options *o = w->options;
-    struct ddp_report_style style = stdout_style(w);
-    if (o->json)
-        DDP_TRY(ddp_report_add(w->reports, ddp_reporter_find("json"), o->json, &style, err));
-    for (int i = 0; i < o->formats.n; i++)
-        DDP_TRY(add_format(w, o->formats.v[i], err));
-    if (o->formats.n == 0 && !ddp_report_has_stdout(w->reports))
-        DDP_TRY(ddp_report_add(w->reports, ddp_reporter_find("table"), "-", &style, err));
-    return 0;
-}
+#define LAST_WORDS_NS 1000000000 /* how long outputs may hold up the end of a run that failed */
 
 static void set_text(char *out, size_t out_bytes, const char *text)
 {
     snprintf(out, out_bytes, "%s", text ? text : "");
+}
+
+static bool give_up(void *arg)
+{
+    struct ddp_world *w = arg;
+    if (w->running)
+        return ddp_launch_disturbed(w->running);
+    return w->watching && ddp_signal_watch_ended(&w->watch, NULL) != 0;
+}
+
+static void on_wait(void *arg, const char *line)
+{
+    struct ddp_world *w = arg;
+    ddp_home_clear_progress(w);
+    ddp_logf(&w->app->log, DDP_LOG_NOTE, "%s", line);
+}
+
+static void be_patient(struct ddp_world *w, int64_t most_ns)
+{
+    /* Our own ranks wait as long as the home does. Others cannot see that it waits: it must give up
+     * before their deadlines name this rank. */
+    bool own = w->app->launcher.kind == DDP_LAUNCHER_NONE;
+    int64_t timeout_ns = (int64_t)(w->options->timeout_s * 1e9) / (own ? 1 : 2);
+    ddp_report_be_patient(w->reports,
+                          &(struct ddp_patience){.timeout_ns = DDP_MIN(timeout_ns, most_ns),
+                                                 .give_up = give_up,
+                                                 .on_wait = on_wait,
+                                                 .arg = w});
+}
+
+int ddp_home_check(struct ddp_world *w, struct ddp_err *err)
+{
+    DDP_TRY(ddp_report_open(&w->reports, err));
+    be_patient(w, INT64_MAX);
+    int rc = ddp_outputs_add(w->reports, w->options->json, &w->options->formats,
+                             w->app->log.color, err);
+    if (rc != 0) {
+        ddp_report_close(w->reports);
+        w->reports = NULL;
+    }
+    return rc;
 }
 
 int ddp_home_open(struct ddp_world *w, struct ddp_err *err)
@@ -78,8 +75,6 @@ int ddp_home_open(struct ddp_world *w, struct ddp_err *err)
     set_text(r->feature_mpi, sizeof r->feature_mpi,
              w->backend->library ? w->backend->library() : NULL);
     set_text(r->reason, sizeof r->reason, "still running");
-    DDP_TRY(ddp_report_open(&w->reports, err));
-    DDP_TRY(add_sinks(w, err));
     return ddp_report_begin(w->reports, r, err);
 }
 
@@ -163,6 +158,8 @@ int ddp_home_close(struct ddp_world *w, int code, const char *reason, struct ddp
                                     : DDP_STATUS_PARTIAL;
     set_text(r->reason, sizeof r->reason, code == 0 ? NULL : reason);
     ddp_clock_iso8601(r->finished, sizeof r->finished);
+    if (code != 0)
+        be_patient(w, LAST_WORDS_NS);
     int rc = ddp_report_end(w->reports, r, &late);
     ddp_report_close(w->reports);
     w->reports = NULL;
@@ -177,6 +174,8 @@ static int emit(struct ddp_rank *rank, uint32_t type, const void *payload, size_
 {
     if (rank->comm->place.rank != 0)
         return 0;
+    if (type < DDP_MESSAGE_PROGRESS)
+        DDP_TRY(DDP_FAULT(SEND_HOME, 0, err));
     if (rank->home)
         return ddp_home_message(rank->home, type, payload, bytes, err);
     return ddp_launch_send(rank->launch, type, payload, bytes, err);

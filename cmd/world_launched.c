@@ -2,10 +2,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/fault.h"
 #include "base/mem.h"
 #include "base/sysinfo.h"
+#include "comm/handshake.h"
+#include "comm/hosts.h"
+#include "comm/waiter.h"
 #include "comm/watchdog.h"
 #include "world.h"
+
+#define LAST_WORDS_NS 100000000 /* mpiexec gets them from its daemon's pipe in that time */
 
 /* The blocking calls of a library cannot poll: the watchdog says what hangs, saves what is
  * finished, and ends the process. */
@@ -13,8 +20,11 @@ static void on_expire(void *arg, const char *story)
 {
     struct ddp_world *w = arg;
     struct ddp_err err = DDP_ERR_INIT;
-    ddp_logf(&w->app->log, DDP_LOG_ERROR, "rank %d: %s", w->app->launcher.place.rank, story);
-    ddp_home_close(w, DDP_ELOST, story, &err);
+    char waits[400] = "", whole[1024];
+    bool told = w->comm && ddp_wait_story(w->comm, -1, waits, sizeof waits);
+    snprintf(whole, sizeof whole, "%s%s%s", story, told ? "; " : "", waits);
+    ddp_logf(&w->app->log, DDP_LOG_ERROR, "rank %d: %s", w->app->launcher.place.rank, whole);
+    ddp_home_close(w, DDP_ELOST, whole, &err);
 }
 
 /* hosts[]: every rank says where it is, rank 0 merges by name. */
@@ -30,7 +40,8 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
     memcpy(mine.cpu, info.cpu, sizeof mine.cpu);
     memcpy(mine.kernel, info.kernel, sizeof mine.kernel);
     memcpy(mine.governor, info.governor, sizeof mine.governor);
-    mine.cores = info.cores;
+    mine.cores = info.machine_cores;
+    mine.usable_cores = info.cores;
     mine.memory_bytes = info.memory_bytes;
     mine.load = info.load;
     int rc = ddp_comm_exchange(comm, &mine, all, sizeof mine, err);
@@ -39,10 +50,13 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
         int h = 0;
         while (h < w->record.host_count && strcmp(w->record.hosts[h].name, all[r].name) != 0)
             h++;
-        if (h < w->record.host_count)
-            w->record.hosts[h].ranks++;
-        else
+        if (h == w->record.host_count) {
             rc = ddp_record_add_host(&w->record, &all[r], err);
+            continue;
+        }
+        struct ddp_host *host = &w->record.hosts[h];
+        host->ranks++;
+        host->usable_cores = DDP_MIN(host->usable_cores, all[r].usable_cores);
     }
     free(all);
     return rc;
@@ -74,9 +88,9 @@ static int run_count(struct ddp_world *w, struct ddp_comm *world, int ranks, str
 
 static int run_all(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *err)
 {
-    int rc = w->cmd->prepare
-                 ? w->cmd->prepare(w->app, w->values, w->backend->name, w->max_ranks, err)
-                 : 0;
+    int rc = comm->rank == 0 ? ddp_home_check(w, err) : 0;
+    if (rc == 0 && w->cmd->prepare)
+        rc = w->cmd->prepare(w->app, w->values, w->backend->name, w->max_ranks, err);
     bool done = rc == DDP_PREPARE_DONE;
     DDP_TRY(ddp_comm_agree(comm, done ? 0 : rc, err));
     if (done)
@@ -89,16 +103,42 @@ static int run_all(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *e
     return rc;
 }
 
+/* An error before there is a world: rank 0 is heard (main.c), and one rank of each other host, for
+ * a module may be missing there alone. */
+static int open_comm(struct ddp_world *w, const struct ddp_comm_options *options,
+                     struct ddp_comm **out, struct ddp_err *err)
+{
+    const struct ddp_place *place = &w->app->launcher.place;
+    int rc = DDP_FAULT(RANK_START, place->rank, err);
+    if (rc == 0)
+        rc = ddp_comm_create(w->backend, place, options, out, err);
+    if (rc != 0 && place->rank > 0 && place->local_rank == 0) {
+        err->rank = place->rank;
+        ddp_log_err(&w->app->log, err);
+    }
+    return rc;
+}
+
 int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)
 {
     struct ddp_comm_options options;
     struct ddp_comm *comm;
     struct ddp_watchdog *dog = NULL;
     ddp_world_comm_options(w, w->max_ranks, &options);
-    DDP_TRY(ddp_comm_create(w->backend, &w->app->launcher.place, &options, &comm, err));
+    options.on_expire = on_expire;
+    options.on_expire_arg = w;
+    DDP_TRY(open_comm(w, &options, &comm, err));
+    w->comm = comm;
+    if (comm->rank == 0 && comm->hosts && comm->hosts->why[0])
+        ddp_logf(&w->app->log, DDP_LOG_NOTE, "ranks of one host share no memory: %s",
+                 comm->hosts->why);
     int rc = ddp_watchdog_start(comm->flight, options.timeout_ns, on_expire, w, &dog, err);
     if (rc == 0)
+        rc = ddp_handshake(comm, w->app->argc - 1, w->app->argv + 1, err);
+    if (rc == 0)
         rc = run_all(w, comm, err);
+    if (rc == 0)
+        rc = DDP_FAULT(EXIT, comm->rank, err);
     ddp_watchdog_stop(dog);
     rc = ddp_home_close(w, rc, err->text, err);
     if (rc != 0 && !err->agreed) {
@@ -106,6 +146,13 @@ int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)
         err->rank = comm->rank;
         ddp_log_err(&w->app->log, err);
         ddp_comm_abort(comm, rc);
+    } else if (rc != 0 && comm->rank == 0) {
+        /* While the others wait for this one to leave MPI: at the first that ends mpiexec ends the
+         * rest, and drops what it has not handed on yet. */
+        ddp_log_err(&w->app->log, err);
+        ddp_sleep_ns(LAST_WORDS_NS);
+        err->agreed = false;
+        err->rank = 0; /* said: main is silent */
     }
     ddp_comm_destroy(comm);
     return rc;

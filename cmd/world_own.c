@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fault.h"
 #include "base/sysinfo.h"
 #include "world.h"
 
@@ -48,22 +49,48 @@ static int launch_once(struct ddp_world *w, int ranks, struct ddp_err *err)
         .on_message = on_message,
         .on_news = on_news,
         .arg = w,
+        .watch = &w->watch,
+        .running = &w->running,
     };
+    DDP_TRY(ddp_signal_watch_ended(&w->watch, err));
     DDP_TRY(ddp_launch(&job, &outcome, err));
     if (outcome.code != 0 && err->code == 0)
         ddp_fail(err, outcome.code, "%s", outcome.story[0] ? outcome.story : "a rank failed");
     return outcome.code;
 }
 
+/* From the first document to the last; a signal ends the run, but none of them is cut off. */
+static int run_watched(struct ddp_world *w, struct ddp_err *err)
+{
+    DDP_TRY(ddp_signal_watch_open(&w->watch, err));
+    w->watching = true;
+    int rc = ddp_home_open(w, err);
+    for (int i = 0; i < w->count_count && rc == 0; i++)
+        rc = launch_once(w, w->counts[i], err);
+    rc = ddp_home_close(w, rc, err->text, err);
+    struct ddp_err ended = DDP_ERR_INIT;
+    /* A wait for somebody who should read ended with the signal. */
+    if (rc == DDP_EIO && ddp_signal_watch_ended(&w->watch, &ended) != 0) {
+        *err = ended;
+        rc = ended.code;
+    }
+    w->watching = false;
+    ddp_signal_watch_close(&w->watch);
+    return rc;
+}
+
 int ddp_world_run_own(struct ddp_world *w, struct ddp_err *err)
 {
+    DDP_TRY(ddp_home_check(w, err));
     if (w->cmd->prepare) {
         int prepared = w->cmd->prepare(w->app, w->values, w->backend->name, w->max_ranks, err);
         if (prepared != 0)
             return prepared == DDP_PREPARE_DONE ? 0 : prepared;
     }
-    int rc = ddp_home_open(w, err);
-    for (int i = 0; i < w->count_count && rc == 0; i++)
-        rc = launch_once(w, w->counts[i], err);
-    return ddp_home_close(w, rc, err->text, err);
+    ddp_world_announce(w);
+    int rc = run_watched(w, err);
+    if (DDP_FAULTS && ddp_fault_missed() != NULL)
+        ddp_logf(&w->app->log, DDP_LOG_WARN, "DDPBENCH_FAULT: '%s' was never reached",
+                 ddp_fault_missed());
+    return rc;
 }

@@ -1,12 +1,17 @@
 #include "base/conf.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cpuinfo.h"
+#include "base/fault.h"
+#include "base/mem.h"
 #include "base/opt.h"
+
+extern char **environ;
 
 #define PREFIX "DDPBENCH_"
 
@@ -18,8 +23,11 @@ static const struct ddp_conf_row rows[DDP_CONF_COUNT] = {
     [DDP_CONF_MODULE_DIR] = {"DDPBENCH_MODULE_DIR",
                              "folder that holds the MPI modules (default: beside the binary)"},
     [DDP_CONF_DATA_DIR] = {"DDPBENCH_DATA_DIR", "folder that holds the data set, as --data"},
+    [DDP_CONF_HOSTS] = {"DDPBENCH_HOSTS",
+                        "take this host for several, for tests: 2, or 1+3 ranks, or 2* by turns"},
     [DDP_CONF_FAULT] = {"DDPBENCH_FAULT",
-                        "point:n:action, an injected fault; only in a build with FAULTS=1"},
+                        "point:n:action[@rank], injected faults; only in a build with FAULTS=1, "
+                        "whose `list fault` shows the points"},
 };
 
 const struct ddp_conf_row *ddp_conf_rows(void)
@@ -76,5 +84,31 @@ int ddp_conf_check(struct ddp_err *err)
         ddp_hint(err, "unset it, or build with `make FAULTS=1`");
         return DDP_EUSAGE;
     }
-    return DDP_OK;
+    return DDP_FAULTS ? ddp_fault_arm(ddp_conf_get(DDP_CONF_FAULT), err) : DDP_OK;
+}
+
+static size_t key_length(const char *entry)
+{
+    return strcspn(entry, "=");
+}
+
+char **ddp_conf_environment(const char *const *more)
+{
+    size_t ours = 0, theirs = 0, n = 0;
+    while (environ[ours])
+        ours++;
+    while (more && more[theirs])
+        theirs++;
+    char **all = ddp_calloc(ours + theirs + 1, sizeof *all);
+    for (size_t i = 0; all && i < ours; i++) {
+        bool replaced = false;
+        for (size_t j = 0; j < theirs; j++)
+            replaced |= key_length(more[j]) == key_length(environ[i]) &&
+                        strncmp(more[j], environ[i], key_length(more[j])) == 0;
+        if (!replaced)
+            all[n++] = environ[i];
+    }
+    for (size_t j = 0; all && j < theirs; j++)
+        all[n++] = (char *)more[j];
+    return all;
 }

@@ -17,6 +17,7 @@ enum ddp_conf_key {
     DDP_CONF_BLAS_LIB,   /* DDPBENCH_BLAS_LIB: library to load for CBLAS, as --blas */
     DDP_CONF_MODULE_DIR, /* DDPBENCH_MODULE_DIR: where ddpbench-mpi-*.so lie */
     DDP_CONF_DATA_DIR,   /* DDPBENCH_DATA_DIR: where data sets lie, as --data */
+    DDP_CONF_HOSTS,      /* DDPBENCH_HOSTS: hosts to pretend, for tests (comm/hosts.h) */
     DDP_CONF_FAULT,      /* DDPBENCH_FAULT: point:n:action, only in a build with FAULTS=1 */
     DDP_CONF_COUNT
 };
@@ -30,8 +31,12 @@ const struct ddp_conf_row *ddp_conf_rows(void); /* [DDP_CONF_COUNT] */
 /* The value, or NULL when unset or empty. Borrowed from the environment. */
 const char *ddp_conf_get(enum ddp_conf_key key);
 /* DDP_EUSAGE when the environment has a DDPBENCH_* variable that no row names (suggests the
- * nearest) or DDPBENCH_SIMD has an illegal value. */
+ * nearest), or DDPBENCH_SIMD or DDPBENCH_FAULT has an illegal value. Arms the faults (fault.h). */
 int ddp_conf_check(struct ddp_err *err) DDP_MUST_CHECK;
+
+/* The environment for a child: ours, with the "K=V" of more (NULL-terminated, or NULL) added or in
+ * place of ours. The block is the caller's to free(), its entries are not; NULL: no memory. */
+char **ddp_conf_environment(const char *const *more);
 
 #ifdef __cplusplus
 }

@@ -96,6 +96,8 @@ void ddp_sysinfo_read(struct ddp_sysinfo *out)
     read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", out->governor,
               sizeof out->governor);
     out->cores = ddp_cpu_usable_cores();
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    out->machine_cores = online > out->cores ? (int)online : out->cores;
     double loads[1];
     if (getloadavg(loads, 1) == 1)
         out->load = loads[0];

@@ -16,6 +16,7 @@ struct ddp_sysinfo {
     char kernel[64];         /* release */
     char governor[32];       /* cpufreq governor of cpu0, "" when not visible */
     int cores;               /* usable by this process */
+    int machine_cores;       /* that are on line, whoever may use them */
     double cpu_quota;        /* cores' worth of time the cgroup grants, NaN: not limited */
     int64_t memory_bytes;    /* of the machine, or the cgroup's limit when lower */
     int64_t available_bytes; /* MemAvailable, or what the cgroup leaves, whichever is lower */

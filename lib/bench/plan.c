@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/unit.h"
-#include "bench/plan.h"
+#include "bench/plan_impl.h"
 #include "coll/coll.h"
 
 /* Sizes, each once, in order. */
@@ -13,49 +13,6 @@ struct sizes {
     uint64_t *v;
     int n;
 };
-
-static const char *algorithm_word(const void *ctx, int i)
-{
-    const enum ddp_coll *coll = ctx;
-    if (i < 2)
-        return i == 0 ? "auto" : "all";
-    i -= 2;
-    for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a; a++) {
-        if ((*a)->coll == *coll && i-- == 0)
-            return (*a)->name;
-    }
-    return NULL;
-}
-
-static int unknown_algorithm(enum ddp_coll coll, const char *name, struct ddp_err *err)
-{
-    char legal[256] = "";
-    const char *word;
-    for (int i = 0; (word = algorithm_word(&coll, i)) != NULL; i++) {
-        size_t n = strlen(legal);
-        snprintf(legal + n, sizeof legal - n, "%s%s", i ? ", " : "", word);
-    }
-    const char *near = ddp_nearest(name, algorithm_word, &coll);
-    ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' of %s; legal: %s", name, ddp_coll_name(coll),
-             legal);
-    return near ? ddp_hint(err, "did you mean '%s'?", near) : DDP_EUSAGE;
-}
-
-static int check_algorithms(const struct ddp_bench_options *o, struct ddp_err *err)
-{
-    for (int i = 0; i < o->algorithms.n; i++) {
-        const char *name = o->algorithms.v[i];
-        if (strcmp(name, "all") == 0 && o->algorithms.n > 1)
-            return ddp_fail(err, DDP_EUSAGE, "--algorithm 'all' stands alone: it has every other");
-        for (int j = 0; j < i; j++) {
-            if (strcmp(name, o->algorithms.v[j]) == 0)
-                return ddp_fail(err, DDP_EUSAGE, "--algorithm '%s' is given twice", name);
-        }
-        if (strcmp(name, "auto") != 0 && strcmp(name, "all") != 0 && !ddp_coll_find(o->coll, name))
-            return unknown_algorithm(o->coll, name, err);
-    }
-    return 0;
-}
 
 static int check_twice(const struct ddp_int_list *list, const char *option,
                        const char *(*name)(int value), struct ddp_err *err)
@@ -141,7 +98,8 @@ int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
                         ddp_coll_name(o->coll));
     DDP_TRY(check_twice(&o->dtypes, "dtype", dtype_word, err));
     DDP_TRY(check_twice(&o->ops, "op", op_word, err));
-    return check_algorithms(o, err);
+    DDP_TRY(ddp_plan_check_compress(o, err));
+    return ddp_plan_check_algorithms(o, err);
 }
 
 int ddp_plan_group_ranks(const struct ddp_bench_options *o, int ranks, int *out,
@@ -175,34 +133,12 @@ static int list_sizes(const struct ddp_bench_options *o, struct sizes *out, stru
     return 0;
 }
 
-/* The algorithms as asked for; "all" becomes every one the collective has. */
-static int list_algorithms(const struct ddp_bench_options *o, struct ddp_string_list *out,
-                           struct ddp_err *err)
-{
-    memset(out, 0, sizeof *out);
-    if (o->algorithms.n == 0) {
-        out->n = 1;
-        snprintf(out->v[0], sizeof out->v[0], "auto");
-        return 0;
-    }
-    *out = o->algorithms;
-    if (strcmp(o->algorithms.v[0], "all") != 0)
-        return 0;
-    const char *word;
-    for (out->n = 0; (word = algorithm_word(&o->coll, out->n + 2)) != NULL; out->n++) {
-        if (out->n == DDP_OPT_LIST_MAX)
-            return ddp_fail(err, DDP_EINTERNAL, "more than %d algorithms", DDP_OPT_LIST_MAX);
-        snprintf(out->v[out->n], sizeof out->v[0], "%s", word);
-    }
-    return 0;
-}
-
 /* Registered where it exists, unless the user says what; a request that cannot be met is an error,
  * for the figures would stand under a wrong name. */
 static int choose_memory(int asked, const char *backend, enum ddp_memory *out, struct ddp_err *err)
 {
     const struct ddp_backend *b = ddp_backend_find(backend);
-    bool has = b && (b->caps & DDP_CAP_REGISTERED);
+    bool has = b && (b->caps & (DDP_CAP_REGISTERED | DDP_CAP_HOSTS));
     if (asked == DDP_MEMORY_REGISTERED && !has) {
         ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no registered memory", backend);
         return ddp_hint(err, "use --memory private");
@@ -259,7 +195,23 @@ static void describe_rounding(const struct ddp_bench_options *o, const struct ro
              parts ? " for every rank" : "", (unsigned long long)r->size, more);
 }
 
-/* All combinations; the options have been checked. */
+/* All points of one method and algorithm. */
+static void add_placements(const struct ddp_bench_options *o, struct ddp_point_spec *s,
+                           const struct sizes *sizes, struct ddp_bench_plan *plan,
+                           struct rounding *r)
+{
+    for (int p = 0; p < DDP_PLACEMENT_COUNT; p++) {
+        s->placement = (enum ddp_placement)p;
+        if (p == DDP_IN_PLACE && !ddp_coll_has_in_place(o->coll))
+            continue;
+        if (p == DDP_OUT_OF_PLACE && ddp_point_is_reduced(s))
+            continue;
+        if (o->placement == 2 || o->placement == p)
+            add_points(o, s, sizes, plan, r);
+    }
+}
+
+/* All combinations; the options have been checked. algorithms [methods]. */
 static void expand(const struct ddp_bench_options *o, const char *backend, int ranks,
                    const struct ddp_string_list *algorithms, const struct sizes *sizes,
                    struct ddp_bench_plan *plan)
@@ -273,19 +225,17 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
     s->ranks = ranks;
     s->groups = o->groups > 1 ? (int)o->groups : 1;
     s->memory = plan->memory;
+    s->partial = (int)o->partial;
     snprintf(s->backend, sizeof s->backend, "%s", backend);
     for (int d = 0; d < DDP_MAX(o->dtypes.n, 1); d++) {
         s->dtype = o->dtypes.n ? (enum ddp_dtype)o->dtypes.v[d] : DDP_F32;
         for (int op = 0; op < DDP_MAX(o->ops.n, 1); op++) {
             s->op = o->ops.n ? (enum ddp_op)o->ops.v[op] : DDP_SUM;
-            for (int a = 0; a < algorithms->n; a++) {
-                snprintf(s->algorithm, sizeof s->algorithm, "%.23s", algorithms->v[a]);
-                for (int p = 0; p < DDP_PLACEMENT_COUNT; p++) {
-                    s->placement = (enum ddp_placement)p;
-                    if (p == DDP_IN_PLACE && !ddp_coll_has_in_place(o->coll))
-                        continue;
-                    if (o->placement == 2 || o->placement == p)
-                        add_points(o, s, sizes, plan, &rounding);
+            for (int m = 0; m < ddp_plan_methods(o); m++) {
+                snprintf(s->compress, sizeof s->compress, "%.31s", ddp_plan_method(o, m));
+                for (int a = 0; a < algorithms[m].n; a++) {
+                    snprintf(s->algorithm, sizeof s->algorithm, "%.23s", algorithms[m].v[a]);
+                    add_placements(o, s, sizes, plan, &rounding);
                 }
             }
         }
@@ -296,9 +246,12 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
 int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t available_bytes,
                   struct ddp_err *err)
 {
-    char each[24], sum[24], have[24];
-    uint64_t need;
+    char each[24], sum[24], have[24], more[24], extra[64] = "";
+    uint64_t need, compress = plan->compress_registered + plan->compress_private;
     ddp_format_size(plan->buffer_bytes, each, sizeof each);
+    ddp_format_size(compress, more, sizeof more);
+    if (compress > 0)
+        snprintf(extra, sizeof extra, " and %s to compress", more);
     if (__builtin_mul_overflow(plan->bytes_per_rank, (uint64_t)ranks, &need) ||
         need > (uint64_t)INT64_MAX) {
         ddp_fail(err, DDP_ENOMEM, "%d ranks x %d buffers x %s are more than memory can address",
@@ -306,8 +259,8 @@ int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t availabl
     } else if (available_bytes >= 0 && need > (uint64_t)available_bytes) {
         ddp_format_size(need, sum, sizeof sum);
         ddp_format_size((uint64_t)available_bytes, have, sizeof have);
-        ddp_fail(err, DDP_ENOMEM, "%d rank%s x %d buffers x %s = %s, but %s are available", ranks,
-                 ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each, sum, have);
+        ddp_fail(err, DDP_ENOMEM, "%d rank%s x %d buffers x %s%s = %s, but %s are available", ranks,
+                 ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each, extra, sum, have);
     } else {
         return 0;
     }
@@ -329,17 +282,22 @@ int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ra
                   int64_t available_bytes, struct ddp_bench_plan *out, struct ddp_err *err)
 {
     struct ddp_bench_plan plan = {0};
-    struct ddp_string_list algorithms;
+    struct ddp_string_list *algorithms; /* [methods] */
     struct sizes sizes = {0};
     DDP_TRY(ddp_plan_check(o, err));
     if (o->root < 0 || o->root >= ranks)
         return ddp_fail(err, DDP_EUSAGE, "--root %lld: there are %d ranks", (long long)o->root,
                         ranks);
     DDP_TRY(choose_memory(o->memory, backend, &plan.memory, err));
-    DDP_TRY(list_algorithms(o, &algorithms, err));
     plan.all_algorithms = o->algorithms.n > 0 && strcmp(o->algorithms.v[0], "all") == 0;
-    DDP_TRY(list_sizes(o, &sizes, err));
-    int rc = count_points(o, algorithms.n, sizes.n, err);
+    DDP_TRY(ddp_plan_list_algorithms(o, &algorithms, err));
+    int rc = list_sizes(o, &sizes, err);
+    if (rc != 0)
+        goto out_algorithms;
+    int names = 0;
+    for (int m = 0; m < ddp_plan_methods(o); m++)
+        names += algorithms[m].n;
+    rc = count_points(o, names, sizes.n, err);
     if (rc < 0)
         goto out_sizes;
     plan.points = ddp_calloc((size_t)rc, sizeof *plan.points);
@@ -347,8 +305,14 @@ int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ra
         rc = ddp_fail(err, DDP_ENOMEM, "no memory for %d points", rc);
         goto out_sizes;
     }
-    expand(o, backend, ranks, &algorithms, &sizes, &plan);
-    if (__builtin_mul_overflow(plan.buffer_bytes, (uint64_t)DDP_PLAN_BUFFERS, &plan.bytes_per_rank))
+    expand(o, backend, ranks, algorithms, &sizes, &plan);
+    if (ddp_plan_reduces(o))
+        ddp_plan_add_compress_bytes(o, &plan);
+    if (__builtin_mul_overflow(plan.buffer_bytes, (uint64_t)DDP_PLAN_BUFFERS,
+                               &plan.bytes_per_rank) ||
+        __builtin_add_overflow(plan.bytes_per_rank,
+                               plan.compress_registered + plan.compress_private,
+                               &plan.bytes_per_rank))
         plan.bytes_per_rank = UINT64_MAX;
     rc = ddp_plan_fits(&plan, ranks, available_bytes, err);
     if (rc == 0)
@@ -357,6 +321,8 @@ int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ra
         ddp_plan_release(&plan);
 out_sizes:
     free(sizes.v);
+out_algorithms:
+    free(algorithms);
     return rc;
 }
 

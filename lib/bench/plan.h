@@ -37,16 +37,26 @@ struct ddp_bench_options {
     int check; /* enum ddp_check */
     int64_t seed;
     bool samples, dry_run;
+    /* all-reduce only; elsewhere empty and 0 */
+    struct ddp_string_list compress; /* methods, each a point; empty: none */
+    int feedback;                    /* enum ddp_feedback */
+    int64_t partial;                 /* chunks, one of which a step exchanges; 0: whole */
+    struct ddp_string_list gradient; /* bench/gradient.h */
+    bool break_even;                 /* measure it, which takes several points' time */
 };
+
+/* Words of --feedback; auto: as the compressor says. */
+enum ddp_feedback { DDP_FEEDBACK_AUTO, DDP_FEEDBACK_ON, DDP_FEEDBACK_OFF, DDP_FEEDBACK_COUNT };
 
 struct ddp_bench_plan {
     struct ddp_point_spec *points;
     int count;
     uint64_t buffer_bytes;   /* largest single buffer */
     uint64_t bytes_per_rank; /* registered or private memory one rank holds at once */
-    enum ddp_memory memory;  /* of all points */
-    bool all_algorithms;     /* points of algorithms that cannot are left out, not an error */
-    char rounding[256];      /* what was rounded down, "" nothing: for stderr */
+    uint64_t compress_registered, compress_private; /* of these, for compression */
+    enum ddp_memory memory;                         /* of all points */
+    bool all_algorithms; /* points of algorithms that cannot are left out, not an error */
+    char rounding[256];  /* what was rounded down, "" nothing: for stderr */
 };
 
 /* Whether options are legal for whatever backend and ranks there will be: sizes, steps, names of
@@ -68,6 +78,25 @@ int ddp_plan_make(const struct ddp_bench_options *options, const char *backend, 
 int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t available_bytes,
                   struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_plan_release(struct ddp_bench_plan *plan);
+
+/* plan_compress.c: what belongs to --compress and --partial. Most chunks of --partial. */
+#define DDP_PLAN_PARTIAL_MAX 1024
+/* Are they legal, alone and with the other options? DDP_EUSAGE. */
+int ddp_plan_check_compress(const struct ddp_bench_options *options,
+                            struct ddp_err *err) DDP_MUST_CHECK;
+/* Does any point of these options exchange less than all? */
+bool ddp_plan_reduces(const struct ddp_bench_options *options);
+/* Names of algorithms that can exchange method i of options->compress, "auto" left out;
+ * NULL-terminated by j. */
+const char *ddp_plan_algorithm(const struct ddp_bench_options *options, int method, int j);
+/* The text of method i, "none" without --compress; how many there are, at least 1. */
+const char *ddp_plan_method(const struct ddp_bench_options *options, int i);
+int ddp_plan_methods(const struct ddp_bench_options *options);
+/* Is point i's error feedback on? */
+bool ddp_plan_feedback(const struct ddp_bench_options *options, const struct ddp_point_spec *spec);
+/* Adds what compressing the points needs to the plan's memory. */
+void ddp_plan_add_compress_bytes(const struct ddp_bench_options *options,
+                                 struct ddp_bench_plan *plan);
 
 #ifdef __cplusplus
 }

@@ -7,17 +7,19 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "bench/compressed_point.h"
 #include "bench/page_size.h"
 #include "bench/pingpong.h"
 #include "bench/sampler.h"
+#include "bench/slowest.h"
 #include "bench/operands.h"
 
 #define PINGPONG_NS 1000000
-#define CHUNK       1024 /* durations exchanged at a time */
 
 /* comm: of all ranks. group: the one that runs the operation: comm, or this rank's share of it.
  * skip: [plan->count] reasons of points left out, NULL: measured. duration, sample: [iters]. chunk:
- * [size][CHUNK], rank_sum: [size]. */
+ * [size][DDP_SLOWEST_CHUNK], rank_sum: [size]. reduced: NULL unless points are compressed or
+ * partial. */
 struct ddp_sampler {
     struct ddp_comm *comm, *group;
     const struct ddp_bench_options *options;
@@ -29,6 +31,7 @@ struct ddp_sampler {
     int64_t *duration, *chunk;
     double *sample, *rank_sum;
     int64_t page_bytes;
+    struct ddp_compressed_bench *reduced;
 };
 
 /* One point being measured. */
@@ -75,18 +78,26 @@ static int make_plan(struct ddp_sampler *s, const struct ddp_point_spec *spec,
     return ddp_coll_plan_init(out, s->group, alg, &operands.args, err);
 }
 
+/* Can this point be measured? */
+static int probe(struct ddp_sampler *s, const struct ddp_point_spec *spec, struct ddp_err *err)
+{
+    struct ddp_coll_plan plan;
+    if (ddp_point_is_reduced(spec))
+        return ddp_compressed_bench_probe(s->reduced, spec, err);
+    DDP_TRY(make_plan(s, spec, &plan, err));
+    ddp_coll_plan_release(&plan);
+    return 0;
+}
+
 /* Which points can be measured? What `all` brought and cannot is skipped; else it is an error, said
  * before anything is measured. */
 static int find_skips(struct ddp_sampler *s, struct ddp_err *err)
 {
     for (int i = 0; i < s->plan->count; i++) {
-        struct ddp_coll_plan probe;
         struct ddp_err reason = DDP_ERR_INIT;
-        int rc = make_plan(s, &s->plan->points[i], &probe, &reason);
-        if (rc == 0) {
-            ddp_coll_plan_release(&probe);
+        int rc = probe(s, &s->plan->points[i], &reason);
+        if (rc == 0)
             continue;
-        }
         if (rc != DDP_EUNAVAIL || !s->plan->all_algorithms) {
             *err = reason;
             return rc;
@@ -103,7 +114,7 @@ static int alloc_arrays(struct ddp_sampler *s, struct ddp_err *err)
     size_t iters = (size_t)s->options->iters, size = (size_t)s->comm->size;
     s->duration = ddp_calloc(iters, sizeof *s->duration);
     s->sample = ddp_calloc(iters, sizeof *s->sample);
-    s->chunk = ddp_calloc(size * CHUNK, sizeof *s->chunk);
+    s->chunk = ddp_calloc(size * DDP_SLOWEST_CHUNK, sizeof *s->chunk);
     s->rank_sum = ddp_calloc(size, sizeof *s->rank_sum);
     s->skip = ddp_calloc((size_t)s->plan->count, sizeof *s->skip);
     if (!s->duration || !s->sample || !s->chunk || !s->rank_sum || !s->skip)
@@ -132,6 +143,18 @@ static int make_group(struct ddp_sampler *s, struct ddp_err *err)
     return rc;
 }
 
+static int make_reduced(struct ddp_sampler *s, struct ddp_err *err)
+{
+    const struct ddp_compressed_bench_setup setup = {
+        .comm = s->comm,
+        .group = s->group,
+        .options = s->options,
+        .data = s->a,
+        .page_bytes = s->page_bytes,
+    };
+    return ddp_compressed_bench_create(&setup, &s->reduced, err);
+}
+
 int ddp_sampler_create(struct ddp_comm *comm, const struct ddp_bench_options *options,
                        const struct ddp_bench_plan *plan, struct ddp_sampler **out,
                        struct ddp_err *err)
@@ -155,6 +178,8 @@ int ddp_sampler_create(struct ddp_comm *comm, const struct ddp_bench_options *op
     memset(s->b, 0xff, s->buffer_bytes);
     s->page_bytes = ddp_page_bytes(s->a);
     DDP_TRY_GOTO(make_group(s, err), err_sampler);
+    if (ddp_plan_reduces(options))
+        DDP_TRY_GOTO(make_reduced(s, err), err_sampler);
     rc = find_skips(s, err);
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
     *out = s;
@@ -168,6 +193,7 @@ void ddp_sampler_destroy(struct ddp_sampler *s)
 {
     if (!s)
         return;
+    ddp_compressed_bench_destroy(s->reduced);
     if (s->group != s->comm)
         ddp_comm_destroy(s->group);
     if (s->b)
@@ -237,29 +263,6 @@ static int run_timed(struct measurement *m, struct ddp_err *err)
     return 0;
 }
 
-/* sample[i] = the slowest rank's duration of iteration i; rank_sum[r] = all of rank r. */
-static int gather_durations(struct ddp_sampler *s, struct ddp_err *err)
-{
-    const int64_t iters = s->options->iters;
-    const int size = s->comm->size;
-    memset(s->rank_sum, 0, (size_t)size * sizeof *s->rank_sum);
-    for (int64_t first = 0; first < iters; first += CHUNK) {
-        size_t n = (size_t)DDP_MIN(iters - first, CHUNK);
-        DDP_TRY(ddp_comm_exchange(s->comm, s->duration + first, s->chunk, n * sizeof *s->duration,
-                                  err));
-        for (size_t i = 0; i < n; i++) {
-            int64_t slowest = 0;
-            for (int r = 0; r < size; r++) {
-                int64_t ns = s->chunk[(size_t)r * n + i];
-                slowest = DDP_MAX(slowest, ns);
-                s->rank_sum[r] += (double)ns;
-            }
-            s->sample[first + (int64_t)i] = (double)slowest;
-        }
-    }
-    return 0;
-}
-
 /* Bytes a rank sends, the most of all ranks. Counted where messages are; where ranks read each
  * other's memory or a library does it inside, the least a rank must exchange: S times the
  * collective's factor, as busbw assumes. */
@@ -271,7 +274,11 @@ static int wire_bytes(struct measurement *m, struct ddp_point *out, struct ddp_e
     uint64_t most = 0;
     for (int r = 0; r < comm->size; r++)
         most = DDP_MAX(most, all[r]);
-    bool hidden = comm->shm != NULL || strcmp(out->algorithm_used, "native") == 0;
+    /* A native call sends inside the library, one on shared memory nothing. */
+    const struct ddp_coll_shape some = {.coll = m->spec->coll, .count = 1000};
+    struct ddp_coll_cost cost;
+    m->coll.alg->cost(m->spec->ranks, &some, &cost);
+    bool hidden = !cost.modelled || cost.messages == 0;
     out->wire_counted = most > 0 || m->spec->ranks == 1 || !hidden;
     out->wire_bytes_per_rank =
         out->wire_counted
@@ -296,7 +303,8 @@ static int fill_point(struct measurement *m, struct ddp_point *out, struct ddp_e
     struct ddp_sampler *s = m->s;
     const int size = s->comm->size;
     const double iters = (double)s->options->iters;
-    DDP_TRY(gather_durations(s, err));
+    DDP_TRY(ddp_slowest(s->comm, s->duration, s->options->iters, s->chunk, s->sample, s->rank_sum,
+                        err));
     int rc = ddp_summarize(s->sample, (size_t)s->options->iters, &out->time_ns) == 0
                  ? 0
                  : ddp_fail(err, DDP_ENOMEM, "no memory to summarise %.0f iterations", iters);
@@ -332,6 +340,8 @@ int ddp_sampler_point(struct ddp_sampler *s, int index, struct ddp_point *out,
     char id[192];
     ddp_point_id(spec, id, sizeof id);
     ddp_flight_phase(s->comm->flight, "%s", id);
+    if (ddp_point_is_reduced(spec))
+        return ddp_compressed_bench_point(s->reduced, spec, index, out, samples, err);
     /* Groups get data of their own: what strays into another is then wrong there. */
     m.round += (uint64_t)(s->comm->rank / s->group->size) << 56;
     operands_of(s, spec, &m.operands);

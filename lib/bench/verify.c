@@ -1,9 +1,9 @@
 /* Exact verification: the expected integers of a block are predicted, brought into the type, and
  * compared bit for bit with what is there.
  *
- * avg of floats is the exact sum divided by n in f32 (f64), rounded to the type: exact for n a
- * power of two, else as device.h states its roundings. An avg that scales before it sums would
- * differ in the last bit; it would need an answer of its own here. */
+ * avg of f32 and f64 is the exact sum divided by n, rounded to the type: exact for n a power of
+ * two, else as device.h states its roundings. avg of 16-bit floats has inputs for which dividing
+ * before the sum and after give the same bits (verify_input.c). */
 #include <math.h>
 #include <string.h>
 

@@ -57,23 +57,48 @@ static struct ddp_verify_input summable(enum ddp_dtype dtype, int ranks)
     struct ddp_verify_input in = {.range = is_unsigned ? DDP_VERIFY_UNSIGNED : DDP_VERIFY_SIGNED,
                                   .bits = is_unsigned, /* 0 bits unsigned would be all zeros */
                                   .active = (int)DDP_MIN((int64_t)ranks, limit),
-                                  .ranks = ranks};
+                                  .ranks = ranks,
+                                  .factor = 1};
     while (in.bits < 30 && in.active * (((int64_t)2 << in.bits) - is_unsigned) <= limit)
         in.bits++;
+    return in;
+}
+
+/* Averages of 16-bit floats divide before they sum or after, as the algorithm likes. Both are exact
+ * when every value is a multiple of the odd part of the ranks: the quotients are small integers
+ * over a power of two, and as many bits are left for them as in a sum. Where that does not fit
+ * (hundreds of ranks), one rank at a time is not zero: it is rounded once, however that is done. */
+static struct ddp_verify_input divisible(enum ddp_dtype dtype, int ranks)
+{
+    struct ddp_verify_input in = summable(dtype, ranks);
+    int odd = ranks;
+    while (odd % 2 == 0)
+        odd /= 2;
+    if ((int64_t)odd << in.bits <= exact_sum(dtype)) {
+        in.factor = odd;
+    } else {
+        in.active = 1;
+        in.bits = 7;
+    }
     return in;
 }
 
 struct ddp_verify_input ddp_verify_input_of(enum ddp_dtype dtype, enum ddp_op op, int ranks)
 {
     bool integer = dtype == DDP_I32 || dtype == DDP_U8;
+    struct ddp_verify_input in = {.active = ranks, .ranks = ranks, .factor = 1};
+    if (op == DDP_AVG && (dtype == DDP_F16 || dtype == DDP_BF16))
+        return divisible(dtype, ranks);
     if (op == DDP_SUM || (op == DDP_AVG && !integer))
         return summable(dtype, ranks);
-    if (op == DDP_PROD)
-        return (struct ddp_verify_input){dtype == DDP_U8 ? DDP_VERIFY_POWERS_UNSIGNED
-                                                         : DDP_VERIFY_POWERS,
-                                         1, DDP_MIN(ranks, exact_twos(dtype)), ranks};
-    return (struct ddp_verify_input){dtype == DDP_U8 ? DDP_VERIFY_UNSIGNED : DDP_VERIFY_SIGNED,
-                                     widest_bits(dtype), ranks, ranks};
+    in.range = dtype == DDP_U8 ? DDP_VERIFY_UNSIGNED : DDP_VERIFY_SIGNED;
+    in.bits = widest_bits(dtype);
+    if (op == DDP_PROD) {
+        in.range = dtype == DDP_U8 ? DDP_VERIFY_POWERS_UNSIGNED : DDP_VERIFY_POWERS;
+        in.bits = 1;
+        in.active = DDP_MIN(ranks, exact_twos(dtype));
+    }
+    return in;
 }
 
 static inline uint32_t scramble(uint32_t t)
@@ -121,6 +146,8 @@ void ddp_verify_values(const struct ddp_verify_input *in, int rank, uint64_t rou
         for (size_t j = 0; j < n; j++)
             v[j] = (int32_t)(scramble(seed + (uint32_t)j * WEYL) >> shift);
     }
+    for (size_t j = 0; in->factor != 1 && j < n; j++)
+        v[j] *= in->factor;
     for (size_t j = 0; in->active < in->ranks && j < n; j++) {
         if (!is_active(in, rank, first + j + round))
             v[j] = 0;

@@ -22,7 +22,8 @@ extern "C" {
 /* The range of values for a type, operation and number of ranks (design.md invariant 4).
  * SIGNED: [-2^bits, 2^bits). UNSIGNED: [0, 2^bits). POWERS: +-1 and +-2, POWERS_UNSIGNED: 1 and 2;
  * 2 only on `active` ranks of a block. active: ranks with non-zero values at an element; the
- * others' turn comes with the index. */
+ * others' turn comes with the index. factor: all values are multiples of it, so that dividing them
+ * by the ranks is exact. */
 enum ddp_verify_range {
     DDP_VERIFY_SIGNED,
     DDP_VERIFY_UNSIGNED,
@@ -32,6 +33,7 @@ enum ddp_verify_range {
 struct ddp_verify_input {
     enum ddp_verify_range range;
     int bits, active, ranks;
+    int32_t factor;
 };
 
 struct ddp_verify_input ddp_verify_input_of(enum ddp_dtype dtype, enum ddp_op op, int ranks);

@@ -25,7 +25,7 @@ int ddp_all_gather_v(struct ddp_comm *comm, const void *send, void *recv, const 
     DDP_TRY(ddp_coll_needs_p2p(comm, "all-gather-v", err));
     if (parts.count == 0)
         return 0;
-    const uint64_t seq = ddp_flight_enter(comm->flight, DDP_ALL_GATHER, dtype, parts.count * elem);
+    const uint64_t seq = ddp_comm_enter(comm, DDP_ALL_GATHER, dtype, parts.count * elem);
     ddp_coll_copy(comm, ddp_at(recv, offset[comm->rank], elem), send,
                   ddp_parts_count(&parts, comm->rank) * elem);
     const int rc = ddp_ring_copy(comm, &parts, elem, recv, comm->rank, err);

@@ -12,9 +12,9 @@
  *
  * Every element is computed by one rank, the lower rank's partial sum first, so all ranks get the
  * same bits. avg divides once, in the last level's combine. 16-bit floats are rounded once per
- * combine, log2(pow2) times, and once more for folded pairs; a partial sum beyond the type's range
- * is infinite even where the average would fit. Averages of integers are exact: they travel in a
- * wider type until they are complete (coll_wide.h).
+ * combine, log2(pow2) times, and once more for folded pairs; their averages divide each input first
+ * (more than 2 ranks), which rounds once more, so no partial sum exceeds the inputs. Averages of
+ * integers are exact: they travel in a wider type until they are complete (coll_wide.h).
  *
  * Cost, S bytes, n ranks, S' = S but for averages of integers: 2 log2(pow2) steps, and 2 when
  * folding; a rank sends (pow2-1)/pow2 (S' + S) bytes, one that another is folded into S more; a
@@ -30,7 +30,7 @@ struct rhd_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
     struct ddp_fold fold;
-    int levels, new_rank;
+    int levels, new_rank, divisor;
     enum ddp_dtype travels;
     size_t wide_elem;
     struct ddp_range range[LEVELS_MAX + 1];
@@ -112,8 +112,8 @@ static int run_halving(struct rhd_call *call, struct ddp_err *err)
         const bool last = level == call->levels - 1;
         struct ddp_range give;
         ddp_halve(call->range[level], call->new_rank, level, &call->range[level + 1], &give);
-        DDP_TRY(combine(call, partner, &give, &call->range[level + 1],
-                        last ? ddp_coll_divisor(call->comm, call->args->op) : 1, err));
+        DDP_TRY(
+            combine(call, partner, &give, &call->range[level + 1], last ? call->divisor : 1, err));
     }
     return 0;
 }
@@ -154,6 +154,7 @@ static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void
         .landing = scratch,
         .own = args->send,
         .sum = args->recv,
+        .divisor = ddp_coll_divisor(comm, args->op),
     };
 
     if (comm->size == 1 || args->count == 0) {
@@ -167,6 +168,11 @@ static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void
         call.sum = ddp_at(scratch, rhd_landing_bytes(comm->size, args->count * call.wide_elem), 1);
         call.own = call.sum;
         ddp_widen(call.sum, args->send, args->count, args->dtype);
+    }
+    if (ddp_divides_first(args->dtype, args->op, comm->size)) {
+        ddp_coll_divide(comm, call.sum, args->send, args->count, args->dtype);
+        call.own = call.sum;
+        call.divisor = 1;
     }
     if (call.new_rank < 0)
         return run_folded(&call, err);
@@ -230,6 +236,8 @@ static void rhd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_c
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * bytes;
     else if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens all; parts are narrowed */
         cost->memory_bytes += (ranks + 1) * (bytes + wide_bytes);
+    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* every rank divides all */
+        cost->memory_bytes += ranks * DDP_COST_COPY * bytes;
 }
 
 const struct ddp_coll_alg ddp_alg_allreduce_rhd = {

@@ -8,9 +8,9 @@
  *
  * An element is combined by the ranks in the order r+1, r+2, ..., r of its part's owner r, and
  * computed once, so all ranks get the same bits. avg divides once, in the owner's combine. 16-bit
- * floats are rounded once per combine, n-1 times in all; a partial sum beyond the type's range is
- * infinite even where the average would fit. Averages of integers are exact: they travel to their
- * owner in a wider type (coll_wide.h).
+ * floats are rounded once per combine, n-1 times in all; their averages divide each input first
+ * (more than 2 ranks), which rounds once more, so no partial sum exceeds the inputs. Averages of
+ * integers are exact: they travel to their owner in a wider type (coll_wide.h).
  *
  * Cost, S bytes, n ranks, S' = S but for averages of integers: 2(n-1) steps; a rank sends
  * (n-1)/n (S' + S) bytes, in n-1 parts cut into pieces of DDP_PIECE_BYTES and n-1 messages. Memory,
@@ -45,6 +45,7 @@ static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
                     struct ddp_err *err)
 {
     const bool wide = ddp_is_wide(args->dtype, args->op);
+    const bool early = ddp_divides_first(args->dtype, args->op, comm->size);
     const enum ddp_dtype travels = ddp_wide_dtype(args->dtype, args->op);
     const size_t elem = ddp_dtype_size(args->dtype), wide_elem = ddp_dtype_size(travels);
     const struct ddp_parts parts = {.count = args->count, .parts = comm->size};
@@ -62,7 +63,8 @@ static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
         .parts = parts,
         .dtype = travels,
         .op = args->op,
-        .divisor = ddp_coll_divisor(comm, args->op),
+        .divisor = early ? 1 : ddp_coll_divisor(comm, args->op),
+        .divide_first = early,
         .input = wide ? widened : args->send,
         .result = ddp_at(whole, own, wide_elem),
         .whole = whole,
@@ -96,6 +98,8 @@ static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * bytes;
     else if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens all, narrows its part */
         cost->memory_bytes += (ranks + 1) * (bytes + wide_bytes);
+    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* every rank divides all */
+        cost->memory_bytes += ranks * DDP_COST_COPY * bytes;
 }
 
 const struct ddp_coll_alg ddp_alg_allreduce_ring = {

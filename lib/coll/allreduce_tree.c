@@ -12,9 +12,9 @@
  *
  * An element is computed by one chain of ranks and completed at the root, so all ranks get the same
  * bits. avg divides once, at the root. 16-bit floats are rounded once per combine (of up to three
- * values), at most depth times on the way of a value; a partial sum beyond the type's range is
- * infinite even where the average would fit. Averages of integers are exact: they go up in a wider
- * type (coll_wide.h).
+ * values), at most depth times on the way of a value; their averages divide each input first (more
+ * than 2 ranks), which rounds once more, so no partial sum exceeds the inputs. Averages of integers
+ * are exact: they go up in a wider type (coll_wide.h).
  *
  * Cost, S bytes, n ranks, m segments, depth = floor(log2 n), S' = S but for averages of integers:
  * 2 depth + m - 1 steps; a rank sends S' up and S to each child, each in m messages: inner ranks
@@ -43,8 +43,8 @@ struct tree_call {
     const struct ddp_coll_args *args;
     enum ddp_dtype travels;
     size_t elem, wide_elem, segment, segments;
-    bool wide;
-    int parent, first_child, children, lag;
+    bool wide, divides_first;
+    int parent, first_child, children, lag, divisor;
     unsigned char *sum, *landing;
     struct ddp_request up_recv[2][2], up_send[UP_OPEN];
     struct ddp_request down_recv[2], down_send[2][DOWN_OPEN];
@@ -114,7 +114,7 @@ static int combine(struct tree_call *call, size_t k, const void *own, void *sum,
         .count = elements(call, k),
         .dtype = call->travels,
         .op = call->args->op,
-        .divisor = call->parent < 0 ? ddp_coll_divisor(call->comm, call->args->op) : 1,
+        .divisor = call->parent < 0 ? call->divisor : 1,
     };
     call->comm->device->reduce(&reduce);
     for (int child = 0; child < call->children && k + 2 < call->segments; child++)
@@ -130,6 +130,9 @@ static int up(struct tree_call *call, size_t k, struct ddp_err *err)
 
     if (call->wide) {
         ddp_widen(sum, own, count, call->args->dtype);
+        own = sum;
+    } else if (call->divides_first) {
+        ddp_coll_divide(call->comm, sum, own, count, call->args->dtype);
         own = sum;
     }
     if (call->children != 0) {
@@ -207,6 +210,7 @@ static int tree_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
         .parent = ddp_binary_parent(comm->rank),
         .first_child = 2 * comm->rank + 1,
         .children = ddp_binary_children(comm->rank, comm->size),
+        .divides_first = ddp_divides_first(args->dtype, args->op, comm->size),
         .lag = 2 * ddp_binary_depth(comm->rank + 1),
         .sum = args->recv,
         .landing = scratch,
@@ -216,6 +220,7 @@ static int tree_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
         ddp_coll_copy(comm, args->recv, args->send, args->count * call.elem);
         return 0;
     }
+    call.divisor = call.divides_first ? 1 : ddp_coll_divisor(comm, args->op);
     call.wide_elem = ddp_dtype_size(call.travels);
     if (call.wide)
         call.sum = call.landing + 2 * (size_t)call.children * SEGMENT_BYTES;
@@ -245,6 +250,8 @@ static void tree_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
     }
     if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens, the root narrows */
         cost->memory_bytes += (ranks + 1) * (bytes + wide_bytes);
+    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* every rank divides all */
+        cost->memory_bytes += ranks * DDP_COST_COPY * bytes;
 }
 
 const struct ddp_coll_alg ddp_alg_allreduce_tree = {

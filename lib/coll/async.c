@@ -18,22 +18,28 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/unit.h"
+#include "comm/backend.h"
 #include "comm/comm_shm.h"
+#include "comm/hosts.h"
+#include "comm/segment.h"
 #include "comm/waiter.h"
 
 /* Looks at a request before sleeping, a few microseconds: going to sleep and being woken costs
  * more. */
 #define POLLS_BEFORE_SLEEP 64
 
-/* code, failed: the first failure; the thread's own. flight: the thread's recorder; comm's. */
+/* code, failed: the first failure; the thread's own. flight: the thread's recorder; comm's: the
+ * one in block, or own_flight. */
 struct ddp_async {
     struct ddp_comm *parent, *comm;
-    struct ddp_flight flight;
+    struct ddp_flight *flight, own_flight;
+    struct ddp_segment_rank *block;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t work, finished;
     struct ddp_async_request *first, *last;
     bool stopping, rank_is_thread;
+    uint64_t posted;
     int code;
     struct ddp_err failed;
 };
@@ -45,7 +51,8 @@ struct ddp_async {
 static void leave_core_of_rank(const struct ddp_comm *comm, bool rank_is_thread)
 {
     cpu_set_t all, more;
-    if (comm->place.segment == NULL || sched_getaffinity(0, sizeof all, &all) != 0)
+    if ((comm->backend->caps & DDP_CAP_LAUNCHED) != 0 || comm->place.segment == NULL ||
+        sched_getaffinity(0, sizeof all, &all) != 0)
         return;
     if (sched_getaffinity(rank_is_thread ? getpid() : getppid(), sizeof more, &more) != 0)
         return;
@@ -57,7 +64,8 @@ static void run_request(struct ddp_async *async, struct ddp_async_request *req)
 {
     req->started_ns = ddp_now_ns();
     if (async->code == 0) {
-        async->code = ddp_coll_run(async->comm, &req->plan, &req->err);
+        async->code = req->job != NULL ? req->job(req->arg, &req->err)
+                                       : ddp_coll_run(async->comm, &req->plan, &req->err);
         if (async->code != 0) {
             async->failed = req->err;
             /* The other ranks must not wait for this one's next collectives. */
@@ -109,6 +117,30 @@ static int start_thread(struct ddp_async *async, struct ddp_err *err)
     return 0;
 }
 
+/* In the shared segment, for this rank's first thread, so that it can be read when the rank is
+ * dead; else in private memory. */
+static struct ddp_flight *find_recorder(struct ddp_async *async)
+{
+    const struct ddp_comm *comm = async->parent;
+    while (comm->parent != NULL)
+        comm = comm->parent;
+    if (comm->place.segment == NULL)
+        return &async->own_flight;
+    struct ddp_segment_rank *block = ddp_segment_rank_of(comm->place.segment, comm->rank);
+    async->block = block;
+    if (atomic_exchange_explicit(&block->progress_used, 1, memory_order_acq_rel) == 0)
+        return &block->progress;
+    async->block = NULL;
+    return &async->own_flight;
+}
+
+/* The thread has ended: another may use it. */
+static void leave_recorder(const struct ddp_async *async)
+{
+    if (async->block != NULL)
+        atomic_store_explicit(&async->block->progress_used, 0, memory_order_release);
+}
+
 static int open_comm(struct ddp_async *async, struct ddp_err *err)
 {
     struct ddp_comm *parent = async->parent;
@@ -122,12 +154,20 @@ static int open_comm(struct ddp_async *async, struct ddp_err *err)
     int rc = ddp_comm_group(parent, ranks, parent->size, &async->comm, err);
     free(ranks);
     DDP_TRY(rc);
-    /* Two threads must not write one recorder. */
-    async->comm->flight = &async->flight;
-    ddp_flight_phase(&async->flight, "progress thread");
-    /* The thread competes with its rank for cores: it yields soon. */
-    if (async->comm->shm != NULL)
-        async->comm->shm->spin = DDP_SPIN_SHARED;
+    /* Two threads must not write one recorder. The thread competes with its rank for cores: it
+     * yields soon. */
+    struct ddp_comm *local = async->comm->hosts != NULL ? async->comm->hosts->local : NULL;
+    struct ddp_comm *const all[] = {async->comm, local};
+    async->flight = find_recorder(async);
+    for (size_t i = 0; i < DDP_COUNT_OF(all); i++) {
+        if (all[i] == NULL)
+            continue;
+        all[i]->flight = async->flight;
+        all[i]->place.oversubscribed = true;
+        if (all[i]->shm != NULL)
+            all[i]->shm->spin = DDP_SPIN_SHARED;
+    }
+    ddp_flight_phase(async->flight, "progress thread");
     return 0;
 }
 
@@ -160,6 +200,7 @@ err_thread:
     pthread_cond_destroy(&async->work);
     pthread_mutex_destroy(&async->lock);
     ddp_comm_destroy(async->comm);
+    leave_recorder(async);
 err_free:
     free(async);
     return rc;
@@ -178,6 +219,7 @@ void ddp_async_destroy(struct ddp_async *async)
     pthread_cond_destroy(&async->work);
     pthread_mutex_destroy(&async->lock);
     ddp_comm_destroy(async->comm);
+    leave_recorder(async);
     free(async);
 }
 
@@ -188,7 +230,7 @@ struct ddp_comm *ddp_async_comm(struct ddp_async *async)
 
 const struct ddp_flight *ddp_async_flight(const struct ddp_async *async)
 {
-    return &async->flight;
+    return async->flight;
 }
 
 int ddp_async_prepare(struct ddp_async *async, const struct ddp_coll_alg *alg,
@@ -199,6 +241,17 @@ int ddp_async_prepare(struct ddp_async *async, const struct ddp_coll_alg *alg,
     DDP_TRY(ddp_coll_plan_init(&req->plan, async->comm, alg, args, err));
     req->async = async;
     return 0;
+}
+
+void ddp_async_prepare_job(struct ddp_async *async, int (*job)(void *arg, struct ddp_err *err),
+                           void *arg, uint64_t bytes, struct ddp_async_request *req)
+{
+    memset(req, 0, sizeof *req);
+    req->async = async;
+    req->job = job;
+    req->arg = arg;
+    req->plan.args = (struct ddp_coll_args){.coll = DDP_ALLREDUCE, .dtype = DDP_F32};
+    req->plan.bytes = bytes;
 }
 
 static bool is_queued(const struct ddp_async_request *req)
@@ -212,6 +265,7 @@ void ddp_async_post(struct ddp_async_request *req)
     assert(async != NULL && !is_queued(req) && "a request that is prepared and not under way");
     req->next = NULL;
     req->told = false;
+    req->seq = async->posted++;
     req->code = 0;
     req->err = DDP_ERR_INIT;
     atomic_store_explicit(&req->state, DDP_ASYNC_QUEUED, memory_order_relaxed);
@@ -250,9 +304,15 @@ static int collect(struct ddp_async_request *req, struct ddp_err *err)
  * sequence on all ranks, whoever was late. */
 static uint64_t tell_parent(struct ddp_async_request *req)
 {
+    const struct ddp_async *async = req->async;
+    const struct ddp_flight_op op = {.what = req->plan.args.coll,
+                                     .dtype = req->plan.args.dtype,
+                                     .bytes = req->plan.bytes,
+                                     .group = async->comm->id,
+                                     .seq = req->seq,
+                                     .ranks = async->comm->size};
     req->told = true;
-    return ddp_flight_enter(req->async->parent->flight, req->plan.args.coll, req->plan.args.dtype,
-                            req->plan.bytes);
+    return ddp_flight_enter_op(async->parent->flight, &op);
 }
 
 int ddp_async_test(struct ddp_async_request *req, bool *done, struct ddp_err *err)
@@ -286,7 +346,7 @@ static int expire(struct ddp_async_request *req, int64_t timeout_ns, struct ddp_
     struct ddp_async *async = req->async;
     char time[32], where[384];
     ddp_format_ns((double)timeout_ns, time, sizeof time);
-    ddp_flight_describe(&async->flight, where, sizeof where);
+    ddp_flight_describe(async->flight, where, sizeof where);
     ddp_comm_abort(async->parent, DDP_ELOST);
     /* With shared flags the thread sees the abort and leaves the caller's arrays. */
     if (async->comm->shm != NULL && sleep_until_done(req, 0))

@@ -39,9 +39,11 @@ struct ddp_async_request {
     struct ddp_coll_plan plan;
     void (*after)(void *arg);
     void *arg;
+    int (*job)(void *arg, struct ddp_err *err); /* instead of the plan's collective */
     int64_t started_ns, finished_ns; /* by the progress thread: when it ran the collective */
     bool once;                       /* made by ddp_async_start: released when done */
     bool told;                       /* the parent's recorder has it */
+    uint64_t seq;                    /* which of the progress thread's it is */
     int code;
     struct ddp_err err;
     _Atomic(int) state; /* enum ddp_async_state */
@@ -65,6 +67,11 @@ const struct ddp_flight *ddp_async_flight(const struct ddp_async *async);
 int ddp_async_prepare(struct ddp_async *async, const struct ddp_coll_alg *alg,
                       const struct ddp_coll_args *args, struct ddp_async_request *req,
                       struct ddp_err *err) DDP_MUST_CHECK;
+/* The same for what is more than one collective: job(arg) is run by the progress thread, on
+ * ddp_async_comm alone; arg is borrowed. `after` is not for jobs. bytes: what the recorders say of
+ * it (as an all-reduce of f32). */
+void ddp_async_prepare_job(struct ddp_async *async, int (*job)(void *arg, struct ddp_err *err),
+                           void *arg, uint64_t bytes, struct ddp_async_request *req);
 /* Queues a prepared request that is not queued; returns at once. Collective: all ranks, same order.
  * No system call while the thread is busy, one to wake it. */
 void ddp_async_post(struct ddp_async_request *req);

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "coll/coll_shm.h"
+#include "comm/hosts.h"
 
 #define DDP_COLL(symbol) extern const struct ddp_coll_alg ddp_alg_##symbol;
 #include "coll/coll_list.h"
@@ -34,10 +35,16 @@ const struct ddp_coll_alg *ddp_coll_find(enum ddp_coll coll, const char *name)
 
 int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name, struct ddp_err *err)
 {
+    if (comm->shm == NULL && comm->hosts != NULL && comm->hosts->count > 1)
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "algorithm '%s' needs shared memory, and the ranks are on %d hosts", name,
+                        comm->hosts->count);
     if (comm->shm == NULL)
         return ddp_fail(err, DDP_EUNAVAIL,
-                        "algorithm '%s' needs shared memory, which backend '%s' does not map", name,
-                        comm->backend->name);
+                        "algorithm '%s' needs shared memory, which backend '%s' does not map%s%s",
+                        name, comm->backend->name,
+                        comm->hosts != NULL && comm->hosts->why[0] != '\0' ? ": " : "",
+                        comm->hosts != NULL ? comm->hosts->why : "");
     return 0;
 }
 
@@ -95,6 +102,14 @@ static void array_bytes(const struct ddp_comm *comm, const struct ddp_coll_args 
                 : part;
 }
 
+size_t ddp_coll_recv_bytes(const struct ddp_comm *comm, const struct ddp_coll_args *args)
+{
+    size_t send_bytes, recv_bytes;
+
+    array_bytes(comm, args, &send_bytes, &recv_bytes);
+    return receives_nothing(comm, args) ? 0 : recv_bytes;
+}
+
 /* As the top of coll.h defines it. */
 static bool is_in_place(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
@@ -136,6 +151,7 @@ static void shape_of(struct ddp_comm *comm, const struct ddp_coll_args *args,
         .op = args->op,
         .root = args->root,
         .in_place = is_in_place(comm, args),
+        .hosts = comm->hosts != NULL ? comm->hosts->count : 1,
         .registered = (sends_nothing(comm, args) || is_registered(comm, args->send, send_bytes)) &&
                       (receives_nothing(comm, args) || is_registered(comm, args->recv, recv_bytes)),
     };

@@ -21,6 +21,7 @@
 #ifndef DDP_COLL_COLL_H
 #define DDP_COLL_COLL_H
 
+#include "base/fault.h"
 #include "comm/backend.h"
 #include "comm/comm.h"
 
@@ -37,6 +38,7 @@ struct ddp_coll_shape {
     enum ddp_op op;
     int root;
     bool in_place, registered;
+    int hosts; /* the ranks are on; 0: one, or not known */
 };
 
 /* Per rank, the largest of all ranks: sequential communication steps, bytes handed to
@@ -88,18 +90,24 @@ int ddp_coll_plan_init(struct ddp_coll_plan *plan, struct ddp_comm *comm,
                        struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_coll_plan_release(struct ddp_coll_plan *plan);
 
+/* Bytes of the full buffer S for `count` (see top), as bandwidth is defined on. */
+size_t ddp_coll_message_bytes(enum ddp_coll coll, int ranks, size_t count, enum ddp_dtype dtype);
+/* Bytes of args->recv that this rank gets; 0 where its pointer says nothing. */
+size_t ddp_coll_recv_bytes(const struct ddp_comm *comm, const struct ddp_coll_args *args);
+
 /* Runs it. Collective: all ranks of the group, same plan, same order. */
 static inline int ddp_coll_run(struct ddp_comm *comm, struct ddp_coll_plan *plan,
                                struct ddp_err *err)
 {
-    uint64_t seq = ddp_flight_enter(comm->flight, plan->args.coll, plan->args.dtype, plan->bytes);
+    DDP_TRY(DDP_FAULT(COLL_ENTER, comm->place.rank, err));
+    uint64_t index = ddp_comm_enter(comm, plan->args.coll, plan->args.dtype, plan->bytes);
     int rc = plan->alg->run(comm, &plan->args, plan->scratch, err);
-    ddp_flight_leave(comm->flight, seq, rc != 0);
+    if (rc == 0)
+        rc = DDP_FAULT_DATA(COLL_LEAVE, comm->place.rank, plan->args.recv,
+                            ddp_coll_recv_bytes(comm, &plan->args), err);
+    ddp_flight_leave(comm->flight, index, rc != 0);
     return rc;
 }
-
-/* Bytes of the full buffer S for `count` (see top), as bandwidth is defined on. */
-size_t ddp_coll_message_bytes(enum ddp_coll coll, int ranks, size_t count, enum ddp_dtype dtype);
 
 #ifdef __cplusplus
 }

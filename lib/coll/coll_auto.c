@@ -18,6 +18,7 @@ enum need {
     SHARED,     /* shared memory */
     REGISTERED, /* shared memory, and both buffers in it */
     LIBRARY,    /* collectives of the backend's library; they may refuse a type */
+    HOSTS,      /* shared memory inside each of several hosts */
     MESSAGES
 };
 
@@ -65,6 +66,7 @@ static const char why_staged[] = "private buffers: through rings of shared memor
 static const char why_native[] = "the library knows the network";
 static const char why_few_steps[] = "few steps: short messages wait for steps";
 static const char why_few_bytes[] = "few bytes a rank: long messages wait for bytes";
+static const char why_hosts[] = "shared memory inside a host, one rank of each sends messages";
 static const char why_only[] = "messages: any backend, any memory";
 
 #define SELF(coll, symbol)                                                                         \
@@ -94,6 +96,7 @@ static const char why_only[] = "messages: any backend, any memory";
 
 static const struct rule rules[] = {
     SHM_ROWS(DDP_ALLREDUCE, allreduce, 512, 1024),
+    ROW(DDP_ALLREDUCE, HOSTS, ANYWHERE, ANY_BYTES, allreduce_hier, why_hosts),
     ROW(DDP_ALLREDUCE, MESSAGES, ANYWHERE, 16 << 10, allreduce_rhd, why_few_steps),
     ROW(DDP_ALLREDUCE, MESSAGES, ANYWHERE, ANY_BYTES, allreduce_ring, why_few_bytes),
     SHM_ROWS(DDP_REDUCE_SCATTER, reduce_scatter, 512, DDP_SHM_SLOT_BYTES),
@@ -180,13 +183,16 @@ const struct ddp_coll_alg *ddp_coll_auto(const struct ddp_comm *comm,
 static bool has(const struct ddp_auto_query *query, enum need need)
 {
     const unsigned caps = query->backend->caps;
+    const unsigned shares = DDP_CAP_MAP | (query->hosts > 1 ? 0 : DDP_CAP_HOSTS);
     switch (need) {
     case ONE_RANK:
         return query->ranks == 1;
     case SHARED:
-        return caps & DDP_CAP_MAP;
+        return (caps & shares) != 0;
     case REGISTERED:
-        return (caps & DDP_CAP_MAP) && query->registered;
+        return (caps & shares) != 0 && query->registered;
+    case HOSTS:
+        return (caps & DDP_CAP_HOSTS) && query->hosts > 1 && query->hosts < query->ranks;
     case LIBRARY:
         return caps & DDP_CAP_NATIVE;
     case MESSAGES:
@@ -237,9 +243,13 @@ void ddp_coll_auto_explain(const struct ddp_auto_query *query, struct ddp_strbuf
 {
     struct line line = {0};
 
-    ddp_strbuf_addf(out, "auto of %s: backend %s, %d rank%s, %s memory, distance %s%s\n",
+    char hosts[32] = "";
+    if (query->hosts > 1)
+        snprintf(hosts, sizeof hosts, " on %d hosts", query->hosts);
+    ddp_strbuf_addf(out, "auto of %s: backend %s, %d rank%s%s, %s memory, distance %s%s\n",
                     ddp_coll_name(query->coll), query->backend->name, query->ranks,
-                    query->ranks == 1 ? "" : "s", query->registered ? "registered" : "private",
+                    query->ranks == 1 ? "" : "s", hosts,
+                    query->registered ? "registered" : "private",
                     ddp_distance_name(query->distance),
                     query->distance == DDP_DISTANCE_UNKNOWN ? ", taken as cache" : "");
     for (size_t i = 0; i < DDP_COUNT_OF(rules); i++) {

@@ -35,7 +35,7 @@ const struct ddp_coll_alg *ddp_coll_auto_at(const struct ddp_comm *comm,
 struct ddp_auto_query {
     enum ddp_coll coll;
     const struct ddp_backend *backend;
-    int ranks;
+    int ranks, hosts; /* hosts 0: one */
     bool registered;
     enum ddp_distance distance;
 };

@@ -9,6 +9,23 @@ int ddp_coll_needs_p2p(const struct ddp_comm *comm, const char *name, struct ddp
     return 0;
 }
 
+void ddp_coll_divide(const struct ddp_comm *comm, void *dst, const void *src, size_t count,
+                     enum ddp_dtype dtype)
+{
+    const struct ddp_reduce reduce = {
+        .dst = &dst,
+        .dst_count = 1,
+        .src = &src,
+        .src_count = 1,
+        .count = count,
+        .dtype = dtype,
+        .op = DDP_AVG,
+        .divisor = comm->size,
+    };
+    if (count != 0)
+        comm->device->reduce(&reduce);
+}
+
 int ddp_p2p_exchange(struct ddp_comm *comm, const struct ddp_p2p_move *move, struct ddp_err *err)
 {
     struct ddp_request req[2] = {{.active = false}, {.active = false}};
@@ -62,6 +79,10 @@ static int combine_piece(struct piecewise *x, size_t k, struct ddp_err *err)
     void *sum = ddp_at(c->sum, k, DDP_PIECE_BYTES);
 
     DDP_TRY(ddp_comm_wait(x->comm, &x->recv[k % 2], 1, err));
+    if (c->divide_own) {
+        ddp_coll_divide(x->comm, sum, own, piece_bytes(x->in_bytes, k) / x->elem, c->dtype);
+        own = sum;
+    }
     const struct ddp_reduce reduce = {
         .dst = &sum,
         .dst_count = 1,

@@ -57,6 +57,17 @@ static inline void ddp_coll_copy(const struct ddp_comm *comm, void *dst, const v
         comm->device->copy(dst, src, bytes);
 }
 
+/* Averages of 16-bit floats: each input is divided, and rounded, before the first sum, so that no
+ * partial sum leaves the type's range where the average does not. Two ranks have no partial sums:
+ * their only combine is in f32, and divides there. */
+static inline bool ddp_divides_first(enum ddp_dtype dtype, enum ddp_op op, int ranks)
+{
+    return op == DDP_AVG && (dtype == DDP_F16 || dtype == DDP_BF16) && ranks > 2;
+}
+/* dst [count] = src [count] / comm->size; dst may be src. */
+void ddp_coll_divide(const struct ddp_comm *comm, void *dst, const void *src, size_t count,
+                     enum ddp_dtype dtype);
+
 /* out[out_bytes] to dst while in[in_bytes] comes from src, each as one message. They do not
  * overlap. 0 bytes: no message, the rank is not looked at. */
 struct ddp_p2p_move {
@@ -71,7 +82,8 @@ int ddp_p2p_exchange(struct ddp_comm *comm, const struct ddp_p2p_move *move,
                      struct ddp_err *err) DDP_MUST_CHECK;
 
 /* As above in pieces, and what arrives is combined: sum[i] = own[i] op arriving[i], or the other
- * way round unless own_first; divided by `divisor` if it is not 1.
+ * way round unless own_first; divided by `divisor` if it is not 1. divide_own: own is an input of
+ * ddp_divides_first, divided by the ranks before that.
  * out: [out_count], does not overlap sum. own, sum: [in_count]; sum may be own. landing:
  * ddp_p2p_landing_bytes() of the arriving bytes, aligned to 64. The other side must also combine,
  * or call ddp_p2p_send_pieces. */
@@ -83,7 +95,7 @@ struct ddp_p2p_combine {
     size_t in_count;
     const void *own;
     void *sum;
-    bool own_first;
+    bool own_first, divide_own;
     enum ddp_dtype dtype;
     enum ddp_op op;
     int divisor;

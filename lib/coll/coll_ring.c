@@ -1,10 +1,11 @@
 #include "coll/coll_ring.h"
 
-/* Where the partial sum of part c goes in a step; it is sent in the next one. */
+/* Where the partial sum of part c goes in a step; it is sent in the next one. Step -1: the input
+ * that is sent first. */
 static void *partial(const struct ddp_ring_sum *ring, int step, int c)
 {
     if (ring->whole == NULL)
-        return ring->spare[step % 2];
+        return ring->spare[(step + 2) % 2];
     return ddp_at(ring->whole, ddp_parts_begin(&ring->parts, c), ddp_dtype_size(ring->dtype));
 }
 
@@ -14,20 +15,27 @@ int ddp_ring_sum(struct ddp_comm *comm, const struct ddp_ring_sum *ring, struct 
               before = ddp_rank_at(comm->rank, -1, n);
     const size_t elem = ddp_dtype_size(ring->dtype);
 
+    const int sent_first = ddp_ring_part_summed(comm->rank, 0, n);
+    const void *out = ddp_at(ring->input, ddp_parts_begin(&ring->parts, sent_first), elem);
+    if (ring->divide_first) {
+        ddp_coll_divide(comm, partial(ring, -1, sent_first), out,
+                        ddp_parts_count(&ring->parts, sent_first), ring->dtype);
+        out = partial(ring, -1, sent_first);
+    }
     for (int step = 0; step < n - 1; step++) {
-        const bool first = step == 0, last = step == n - 2;
+        const bool last = step == n - 2;
         const int give = ddp_ring_part_summed(comm->rank, step, n);
         const int take = ddp_ring_part_summed(before, step, n);
         const struct ddp_p2p_combine c = {
             .dst = next,
-            .out = first ? ddp_at(ring->input, ddp_parts_begin(&ring->parts, give), elem)
-                         : partial(ring, step - 1, give),
+            .out = step == 0 ? out : partial(ring, step - 1, give),
             .out_count = ddp_parts_count(&ring->parts, give),
             .src = before,
             .in_count = ddp_parts_count(&ring->parts, take),
             .own = ddp_at(ring->input, ddp_parts_begin(&ring->parts, take), elem),
             .sum = last ? ring->result : partial(ring, step, take),
             .own_first = false,
+            .divide_own = ring->divide_first,
             .dtype = ring->dtype,
             .op = ring->op,
             .divisor = last ? ring->divisor : 1,

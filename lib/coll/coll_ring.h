@@ -15,6 +15,7 @@ extern "C" {
 /* The combining ring. Rank r ends with part r of all inputs combined in the order r+1, r+2, ..., r,
  * divided once, at the last step.
  * input: [parts.count]. result: [count of part r]; may be part r of input.
+ * divide_first: see ddp_divides_first; then the divisor is 1.
  * Partial sums: of part c in part c of `whole` [parts.count], which may be input; or, whole NULL,
  * in turn in spare[0] and spare[1], each as long as the longest part (2 ranks need neither).
  * landing: ddp_p2p_landing_bytes() of the longest part. */
@@ -23,6 +24,7 @@ struct ddp_ring_sum {
     enum ddp_dtype dtype;
     enum ddp_op op;
     int divisor;
+    bool divide_first;
     const void *input;
     void *result;
     void *whole;

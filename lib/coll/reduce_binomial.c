@@ -5,9 +5,10 @@
  * their parent, so partial sums are combined in the order root, root+1, ... around.
  *
  * Only the root holds a result. avg divides once, in the root's last combine. 16-bit floats are
- * rounded once per combine, at most ceil(log2 n) times on the way of a value; a partial sum beyond
- * the type's range is infinite even where the average would fit. Averages of integers are exact:
- * they travel in a wider type (coll_wide.h). recv of the other ranks is not touched.
+ * rounded once per combine, at most ceil(log2 n) times on the way of a value; their averages divide
+ * each input first (more than 2 ranks), which rounds once more, so no partial sum exceeds the
+ * inputs. Averages of integers are exact: they travel in a wider type (coll_wide.h). recv of the
+ * other ranks is not touched.
  *
  * Cost, S bytes, n ranks, S' = S but for averages of integers: ceil(log2 n) steps; every rank but
  * the root sends S' once, in pieces of DDP_PIECE_BYTES. Memory, all ranks: n-1 times S' moves and
@@ -35,10 +36,12 @@ static size_t binomial_scratch_bytes(const struct ddp_comm *comm,
     const bool wide = ddp_is_wide(shape->dtype, shape->op);
     const size_t bytes = shape->count * ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
     const bool leaf = ddp_binomial_children(v, comm->size) == 0;
+    const bool early = ddp_divides_first(shape->dtype, shape->op, comm->size);
 
     if (comm->size == 1)
         return 0;
-    return landing_bytes_of(v, comm->size, bytes) + (wide || (v != 0 && !leaf) ? bytes : 0);
+    const bool copies = wide || (v != 0 && (!leaf || early));
+    return landing_bytes_of(v, comm->size, bytes) + (copies ? bytes : 0);
 }
 
 /* The children's partial sums with own, into sum. *own: of this rank; then sum. */
@@ -46,6 +49,7 @@ static int combine_children(struct ddp_comm *comm, const struct ddp_coll_args *a
                             const void **own, void *sum, void *landing, struct ddp_err *err)
 {
     const int n = comm->size, children = ddp_binomial_children(v, n);
+    const bool early = ddp_divides_first(args->dtype, args->op, n);
 
     for (int k = 0; k < children; k++) {
         const bool complete = v == 0 && k == children - 1;
@@ -57,7 +61,7 @@ static int combine_children(struct ddp_comm *comm, const struct ddp_coll_args *a
             .own_first = true,
             .dtype = ddp_wide_dtype(args->dtype, args->op),
             .op = args->op,
-            .divisor = complete ? ddp_coll_divisor(comm, args->op) : 1,
+            .divisor = complete && !early ? ddp_coll_divisor(comm, args->op) : 1,
             .landing = landing,
         };
         DDP_TRY(ddp_p2p_combine(comm, &c, err));
@@ -83,6 +87,9 @@ static int binomial_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
     if (wide) {
         ddp_widen(spare, args->send, args->count, args->dtype);
         own = spare;
+    } else if (ddp_divides_first(args->dtype, args->op, n)) {
+        ddp_coll_divide(comm, sum, args->send, args->count, args->dtype);
+        own = sum;
     }
     DDP_TRY(combine_children(comm, args, v, &own, sum, scratch, err));
     if (v != 0)
@@ -110,6 +117,8 @@ static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct 
     cost->memory_bytes = (ranks - 1) * (DDP_COST_MOVE + DDP_COST_COMBINE) * wide_bytes;
     if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens, the root narrows */
         cost->memory_bytes += (ranks + 1) * (bytes + wide_bytes);
+    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* every rank divides its input */
+        cost->memory_bytes += ranks * DDP_COST_COPY * bytes;
 }
 
 const struct ddp_coll_alg ddp_alg_reduce_binomial = {

@@ -4,7 +4,8 @@
  * not touched, in place neither: partial sums lie in scratch, in two places in turn.
  *
  * Order, rounding and averages as in allreduce_ring.c: r+1, r+2, ..., r for the part of rank r;
- * 16-bit floats are rounded n-1 times; averages of integers travel in a wider type and are exact.
+ * 16-bit floats are rounded n-1 times, averages once more; averages of integers travel in a wider
+ * type and are exact.
  *
  * Cost, parts of S bytes, n ranks, S' = S but for averages of integers: n-1 steps; a rank sends
  * (n-1) S', each part in pieces of DDP_PIECE_BYTES. Memory, all ranks: every byte of n S' moves and
@@ -45,6 +46,7 @@ static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
                     struct ddp_err *err)
 {
     const bool wide = ddp_is_wide(args->dtype, args->op);
+    const bool early = ddp_divides_first(args->dtype, args->op, comm->size);
     const size_t n = (size_t)comm->size, elem = ddp_dtype_size(args->dtype);
     const struct ring_layout layout =
         ring_layout_of(comm->size, args->count, args->dtype, args->op);
@@ -57,7 +59,8 @@ static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
         .parts = {.count = n * args->count, .parts = comm->size},
         .dtype = ddp_wide_dtype(args->dtype, args->op),
         .op = args->op,
-        .divisor = ddp_coll_divisor(comm, args->op),
+        .divisor = early ? 1 : ddp_coll_divisor(comm, args->op),
+        .divide_first = early,
         .input = args->send,
         .result = args->recv,
         .spare = {ddp_at(scratch, layout.landing, 1),
@@ -92,6 +95,8 @@ static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * part;
     else if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens all, narrows its part */
         cost->memory_bytes += (double)ranks * (ranks + 1) * (part + wide_part);
+    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* every rank divides all */
+        cost->memory_bytes += (double)ranks * ranks * DDP_COST_COPY * part;
 }
 
 const struct ddp_coll_alg ddp_alg_reduce_scatter_ring = {

@@ -21,7 +21,9 @@ enum ddp_backend_cap {
     DDP_CAP_REGISTERED = 1 << 2, /* alloc gives memory the backend treats better than malloc's */
     DDP_CAP_NATIVE = 1 << 3,     /* has collectives of its own */
     DDP_CAP_LAUNCHED = 1 << 4,   /* needs an outside launcher (mpiexec) */
-    DDP_CAP_SELF = 1 << 5        /* one rank only */
+    DDP_CAP_SELF = 1 << 5,       /* one rank only */
+    DDP_CAP_HOSTS = 1 << 6 /* init finds out which ranks share a host (hosts.h), so there may be
+                              registered memory, and comm->shm where all ranks share one */
 };
 
 /* One collective call, for native() and for the algorithms alike. send: [count_in]; recv:

@@ -1,5 +1,5 @@
 /* Backend mpi, the half that is built once for each MPI found, as ddpbench-mpi-<flavour>.so; it is
- * loaded by backend_mpi_load.c and takes the ddp_* functions it needs from the binary.
+ * loaded by backend_mpi_load.c, and linked with the few ddp_* functions it calls (ci/build.mk).
  *
  * Collectives are MPI's own blocking calls, as users make them: other calls (MPI_Iallreduce) run
  * other algorithms. They know no deadline; the watchdog holds them to one. Errors come back as
@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,25 +31,27 @@
 /* Elements of an integer average that are summed in 64 bits at a time: 512 KiB of them. */
 #define WIDE_COUNT ((size_t)64 << 10)
 
-/* What the communicators of a process share. comm: MPI_COMM_WORLD's ranks, apart from the messages
- * of others. op16: sums and so on of 16-bit floats, which MPI lacks. wide [2][WIDE_COUNT]: integer
- * averages. scratch: what in-place calls need, grown by the first that does. unsigned_broken:
- * compares bytes as signed ones. reduce_broken: crashes in place at another root than rank 0.
- * failed: a call failed or the run was given up; then nothing that waits is called. */
+/* What the communicators of a process share, and nobody changes after init but `failed`. comm:
+ * MPI_COMM_WORLD's ranks, apart from the messages of others. op16: sums and so on of 16-bit floats,
+ * which MPI lacks. unsigned_broken: compares bytes as signed ones. reduce_broken: crashes in place
+ * at another root than rank 0. failed: a call failed or the run was given up, in whatever thread;
+ * then nothing that waits is called. */
 struct mpi_world {
     MPI_Comm comm;
     MPI_Op op16[2][DDP_OP_COUNT];
-    int64_t *wide;
-    void *scratch;
-    size_t scratch_bytes;
     bool unsigned_broken, reduce_broken;
-    bool failed;
+    _Atomic(bool) failed;
 };
 
-/* The state of one communicator. */
+/* The state of one communicator, which belongs to one thread at a time. wide [2][WIDE_COUNT]:
+ * integer averages. scratch: what in-place calls need. Both are made by the first call that needs
+ * them, which is one of warm-up or of verification. */
 struct mpi_state {
     struct mpi_world *world;
     MPI_Comm comm;
+    int64_t *wide;
+    void *scratch;
+    size_t scratch_bytes;
 };
 
 static struct mpi_state *state_of(const struct ddp_comm *comm)
@@ -153,6 +156,15 @@ static int mpi_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp
     return 0;
 }
 
+static void state_free(struct mpi_state *s)
+{
+    if (s == NULL)
+        return;
+    ddp_free_pages(s->scratch, s->scratch_bytes);
+    free(s->wide);
+    free(s);
+}
+
 /* MPI's word against the launcher's. One world of each process is what comes of the mpiexec of
  * another MPI: nothing would fail, and nothing would be measured. */
 static int check_place(const struct ddp_place *place, int rank, int size, struct ddp_err *err)
@@ -172,20 +184,31 @@ static int check_place(const struct ddp_place *place, int rank, int size, struct
                     mpi_library(), DDP_MPI_FLAVOUR);
 }
 
-static void world_free(struct mpi_world *world)
+/* "MPI_THREAD_MULTIPLE" and so on. */
+static const char *level_name(int level)
 {
-    if (world == NULL)
-        return;
-    ddp_free_pages(world->scratch, world->scratch_bytes);
-    free(world->wide);
-    free(world);
+    return level == MPI_THREAD_SINGLE       ? "MPI_THREAD_SINGLE"
+           : level == MPI_THREAD_FUNNELED   ? "MPI_THREAD_FUNNELED"
+           : level == MPI_THREAD_SERIALIZED ? "MPI_THREAD_SERIALIZED"
+                                            : "MPI_THREAD_MULTIPLE";
+}
+
+/* A progress thread beside a rank that calls MPI itself needs MULTIPLE. Levels grow in order (MPI
+ * 4.0, 11.2.1). Below SERIALIZED nothing of ours is safe either. */
+static int check_threads(int wanted, int provided, struct ddp_err *err)
+{
+    if (provided >= wanted)
+        return 0;
+    ddp_fail(err, DDP_EUNAVAIL, "%s gives %s, but %s is needed", mpi_library(),
+             level_name(provided), level_name(wanted));
+    return ddp_hint(err, wanted == MPI_THREAD_MULTIPLE
+                             ? "use an MPI that was built with threads (Open MPI: "
+                               "--enable-mpi-threads), or nothing that overlaps"
+                             : "use an MPI that was built with threads");
 }
 
 static int world_open(struct mpi_world *world, struct ddp_err *err)
 {
-    world->wide = ddp_calloc(2 * WIDE_COUNT, sizeof *world->wide);
-    if (world->wide == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for MPI's integer averages");
     MPI_TRY(world, err, MPI_Comm_dup, MPI_COMM_WORLD, &world->comm);
     MPI_TRY(world, err, MPI_Comm_set_errhandler, world->comm, MPI_ERRORS_RETURN);
     return ops_create(world, err);
@@ -208,7 +231,8 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     }
     /* Serialized: a communicator is used by one thread at a time, which need not be main's. Costs
      * no locks in either MPI; only MPI_THREAD_MULTIPLE does. */
-    int mpi_rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
+    const int wanted = options->threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED;
+    int mpi_rc = MPI_Init_thread(NULL, NULL, wanted, &provided);
     if (mpi_rc != MPI_SUCCESS) {
         mpi_fail(world, mpi_rc, "MPI_Init_thread", err);
         goto err_free;
@@ -216,7 +240,8 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (check_place(&comm->place, rank, size, err) != 0 || world_open(world, err) != 0) {
+    if (check_place(&comm->place, rank, size, err) != 0 ||
+        check_threads(wanted, provided, err) != 0 || world_open(world, err) != 0) {
         /* With others about, finalizing could wait for ever; ending without it is told by mpiexec.
          */
         if (size == 1)
@@ -230,8 +255,8 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     return 0;
 
 err_free:
-    world_free(world);
-    free(s);
+    free(world);
+    state_free(s);
     return err != NULL ? err->code : DDP_EINTERNAL;
 }
 
@@ -242,7 +267,7 @@ static void mpi_finalize(struct ddp_comm *comm)
     if (comm->parent != NULL) {
         if (!world->failed)
             MPI_Comm_free(&s->comm);
-        free(s);
+        state_free(s);
         return;
     }
     /* After a failure somebody may be missing for ever in MPI_Finalize. */
@@ -251,8 +276,8 @@ static void mpi_finalize(struct ddp_comm *comm)
         MPI_Comm_free(&world->comm);
         MPI_Finalize();
     }
-    world_free(world);
-    free(s);
+    free(world);
+    state_free(s);
 }
 
 /* Open MPI's does not return: it ends this process with the code, too. Hydra then drops what its

@@ -13,7 +13,10 @@
 #include "base/mem.h"
 #include "comm/backend.h"
 #include "comm/build_id.h"
+#include "comm/comm_shm.h"
+#include "comm/hosts.h"
 #include "comm/launcher.h"
+#include "comm/waiter.h"
 #include "comm/watchdog.h"
 
 #define PATH_BYTES 4400
@@ -187,45 +190,61 @@ static int mpi_probe(const char *module_dir, struct ddp_err *err)
     return find_module(module_dir, &flavour, path, err);
 }
 
-/* MPI_Init and MPI_Finalize wait for all ranks and know no deadline. What a user reads then is
- * mpiexec's word that this rank ended with the code of a lost rank. */
-static int watch_begin(struct ddp_comm *comm, struct ddp_watchdog **dog, uint64_t *seq,
-                       struct ddp_err *err)
+/* MPI_Init and MPI_Finalize wait for all ranks and know no deadline. flight: the recorder that the
+ * watchdog reads; init may give the communicator another one. index: of the operation in it. */
+struct watch {
+    struct ddp_watchdog *dog;
+    struct ddp_flight *flight;
+    uint64_t index;
+};
+
+static int watch_begin(struct ddp_comm *comm, const char *phase,
+                       const struct ddp_comm_options *options, struct watch *w, struct ddp_err *err)
 {
-    *seq = ddp_flight_enter(comm->flight, DDP_BARRIER, 0, 0);
-    int rc = ddp_watchdog_start(comm->flight, comm->timeout_ns, NULL, NULL, dog, err);
+    w->flight = comm->flight;
+    ddp_flight_phase(w->flight, "%s", phase);
+    w->index = ddp_flight_enter(w->flight, DDP_BARRIER, 0, 0);
+    int rc =
+        ddp_watchdog_start(w->flight, comm->timeout_ns, options != NULL ? options->on_expire : NULL,
+                           options != NULL ? options->on_expire_arg : NULL, &w->dog, err);
     if (rc != 0)
-        ddp_flight_leave(comm->flight, *seq, 1);
+        ddp_flight_leave(w->flight, w->index, 1);
     return rc;
 }
 
-static void watch_end(struct ddp_comm *comm, struct ddp_watchdog *dog, uint64_t seq, int rc)
+static void watch_end(struct watch *w, int rc)
 {
-    ddp_watchdog_stop(dog);
-    ddp_flight_leave(comm->flight, seq, rc != 0);
+    ddp_watchdog_stop(w->dog);
+    ddp_flight_leave(w->flight, w->index, rc != 0);
 }
 
 static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *options,
                     struct ddp_err *err)
 {
-    struct ddp_watchdog *dog;
-    uint64_t seq;
+    struct watch watch;
     DDP_TRY(load_module(options->module_dir, err));
-    DDP_TRY(watch_begin(comm, &dog, &seq, err));
+    DDP_TRY(watch_begin(comm, "MPI_Init", options, &watch, err));
     int rc = module_backend()->init(comm, options, err);
-    watch_end(comm, dog, seq, rc);
+    if (rc == 0) {
+        rc = ddp_hosts_open(comm, options, err);
+        /* What all ranks refuse alike they can leave together. Else ending without MPI_Finalize is
+         * told by mpiexec. */
+        if (rc == DDP_EUSAGE)
+            module_backend()->finalize(comm);
+    }
+    watch_end(&watch, rc);
     return rc;
 }
 
 static void mpi_finalize(struct ddp_comm *comm)
 {
-    struct ddp_watchdog *dog = NULL;
+    struct watch watch;
     struct ddp_err ignored = DDP_ERR_INIT;
-    uint64_t seq;
-    bool watched = comm->parent == NULL && watch_begin(comm, &dog, &seq, &ignored) == 0;
+    bool watched =
+        comm->parent == NULL && watch_begin(comm, "MPI_Finalize", NULL, &watch, &ignored) == 0;
     module_backend()->finalize(comm);
     if (watched)
-        watch_end(comm, dog, seq, 0);
+        watch_end(&watch, 0);
 }
 
 static void mpi_abort(struct ddp_comm *comm, int code)
@@ -261,8 +280,11 @@ static int mpi_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t 
     return module_backend()->irecv(comm, src, tag, buf, bytes, req, err);
 }
 
+/* MPI knows nothing of the host's abort word. */
 static int mpi_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, struct ddp_err *err)
 {
+    if (comm->shm != NULL && atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0)
+        return ddp_wait_aborted(comm, err);
     return module_backend()->test(comm, req, done, err);
 }
 
@@ -281,7 +303,7 @@ extern const struct ddp_backend ddp_backend_mpi; /* backend_list.h */
 const struct ddp_backend ddp_backend_mpi = {
     .name = "mpi",
     .summary = "MPI under its own mpiexec: Open MPI or MPICH, by the module that fits",
-    .caps = DDP_CAP_P2P | DDP_CAP_NATIVE | DDP_CAP_LAUNCHED,
+    .caps = DDP_CAP_P2P | DDP_CAP_NATIVE | DDP_CAP_LAUNCHED | DDP_CAP_HOSTS,
     .library = mpi_library,
     .probe = mpi_probe,
     .init = mpi_init,

@@ -1,11 +1,12 @@
 /* The collectives of backend_mpi.c, of which this is a piece: MPI's own blocking calls, for every
  * type and operation.
  *
- * Average: MPI has none. Floats are summed by MPI and divided afterwards in a pass of our own, so
- * a sum that overflows gives Inf even where the average would not (f16: 65504). Integers are
- * summed in 64 bits, piece by piece through world->wide, and truncated toward zero.
+ * Average: MPI has none. f32 and f64 are summed by MPI and divided afterwards, in a pass of our
+ * own; 16-bit floats are divided first, rounded, and then summed, so that no partial sum is beyond
+ * the type's range (f16: 65504) where the average is not. Integers are summed in 64 bits, piece by
+ * piece, and truncated toward zero.
  * Reduce-scatter in place: MPI's own would put the result where rank 0's part of the input is. Here
- * the result goes to world->scratch, and is copied to its place within the call. */
+ * the result goes to scratch, and is copied to its place within the call. */
 
 /* One call made ready. elem_bytes: of one element; send, recv as bytes. */
 struct native {
@@ -19,23 +20,33 @@ struct native {
     unsigned char *recv;
 };
 
-/* data[count] /= ranks, where the operation is an average. */
-static void divide(const struct native *c, void *data, size_t count)
+/* dst[count] = src[count] / ranks. */
+static void divide_into(const struct native *c, void *dst, const void *src, size_t count)
 {
-    if (c->args->op != DDP_AVG)
-        return;
-    const void *src[1] = {data};
     const struct ddp_reduce r = {
-        .dst = &data,
+        .dst = &dst,
         .dst_count = 1,
-        .src = src,
+        .src = &src,
         .src_count = 1,
         .count = count,
         .dtype = c->args->dtype,
         .op = DDP_AVG,
         .divisor = c->comm->size,
     };
-    c->comm->device->reduce(&r);
+    if (count > 0)
+        c->comm->device->reduce(&r);
+}
+
+static bool divides_first(const struct native *c)
+{
+    return c->args->op == DDP_AVG && is_16bit(c->args->dtype);
+}
+
+/* data[count] /= ranks, where the operation is an average that is not divided yet. */
+static void divide(const struct native *c, void *data, size_t count)
+{
+    if (c->args->op == DDP_AVG && !divides_first(c))
+        divide_into(c, data, data, count);
 }
 
 static void widen(const struct native *c, size_t first, size_t count, int64_t *wide)
@@ -59,15 +70,26 @@ static void narrow_average(const struct native *c, size_t first, size_t count, c
     }
 }
 
+/* The arrays of 64-bit sums. */
+static int wide_of(struct mpi_state *s, int64_t **out, struct ddp_err *err)
+{
+    if (s->wide == NULL)
+        s->wide = ddp_calloc(2 * WIDE_COUNT, sizeof *s->wide);
+    *out = s->wide;
+    return s->wide != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for integer averages");
+}
+
 static int allreduce_integer_average(const struct native *c, struct ddp_err *err)
 {
     struct mpi_world *world = c->s->world;
+    int64_t *wide = NULL;
+    DDP_TRY(wide_of(c->s, &wide, err));
     for (size_t done = 0; done < c->args->count; done += WIDE_COUNT) {
         size_t n = DDP_MIN(c->args->count - done, WIDE_COUNT);
-        widen(c, done, n, world->wide);
-        MPI_TRY(world, err, MPI_Allreduce, MPI_IN_PLACE, world->wide, (int)n, MPI_INT64_T, MPI_SUM,
+        widen(c, done, n, wide);
+        MPI_TRY(world, err, MPI_Allreduce, MPI_IN_PLACE, wide, (int)n, MPI_INT64_T, MPI_SUM,
                 c->s->comm);
-        narrow_average(c, done, n, world->wide);
+        narrow_average(c, done, n, wide);
     }
     return 0;
 }
@@ -77,10 +99,15 @@ static int native_allreduce(const struct native *c, struct ddp_err *err)
     size_t count = c->args->count, done = 0;
     if (c->args->op == DDP_AVG && is_integer(c->args->dtype))
         return allreduce_integer_average(c, err);
+    const unsigned char *send = c->send;
+    if (divides_first(c)) {
+        divide_into(c, c->recv, c->send, count);
+        send = c->recv;
+    }
     /* Once at least: a call for 0 elements is a call, too. */
     do {
         size_t n = DDP_MIN(count - done, (size_t)DDP_MPI_COUNT_MAX), at = done * c->elem_bytes;
-        MPI_TRY(c->s->world, err, MPI_Allreduce, c->send == c->recv ? MPI_IN_PLACE : c->send + at,
+        MPI_TRY(c->s->world, err, MPI_Allreduce, send == c->recv ? MPI_IN_PLACE : send + at,
                 c->recv + at, (int)n, c->type, c->op, c->s->comm);
         done += n;
     } while (done < count);
@@ -88,19 +115,18 @@ static int native_allreduce(const struct native *c, struct ddp_err *err)
     return 0;
 }
 
-/* At least `bytes` of world->scratch. It grows in the first call that needs it, which is one of
- * warm-up or of verification. */
-static int scratch_of(struct mpi_world *world, size_t bytes, void **out, struct ddp_err *err)
+/* At least `bytes` of the communicator's scratch. */
+static int scratch_of(struct mpi_state *s, size_t bytes, void **out, struct ddp_err *err)
 {
-    if (world->scratch_bytes < bytes) {
+    if (s->scratch_bytes < bytes) {
         void *grown = ddp_alloc_pages(bytes);
         if (grown == NULL)
             return ddp_fail(err, DDP_ENOMEM, "no memory for %zu bytes of scratch", bytes);
-        ddp_free_pages(world->scratch, world->scratch_bytes);
-        world->scratch = grown;
-        world->scratch_bytes = bytes;
+        ddp_free_pages(s->scratch, s->scratch_bytes);
+        s->scratch = grown;
+        s->scratch_bytes = bytes;
     }
-    *out = world->scratch;
+    *out = s->scratch;
     return 0;
 }
 
@@ -108,7 +134,9 @@ static int scratch_of(struct mpi_world *world, size_t bytes, void **out, struct 
 static int reduce_integer_average(const struct native *c, size_t first, size_t count, int root,
                                   struct ddp_err *err)
 {
-    int64_t *in = c->s->world->wide, *out = in + WIDE_COUNT;
+    int64_t *in = NULL;
+    DDP_TRY(wide_of(c->s, &in, err));
+    int64_t *out = in + WIDE_COUNT;
     for (size_t done = 0; done < count; done += WIDE_COUNT) {
         size_t n = DDP_MIN(count - done, WIDE_COUNT);
         widen(c, first + done, n, in);
@@ -131,10 +159,15 @@ static int reduce_part(const struct native *c, size_t first, size_t count, int r
         size_t n = DDP_MIN(count - done, (size_t)DDP_MPI_COUNT_MAX), bytes = n * c->elem_bytes;
         const void *in = c->send + (first + done) * c->elem_bytes;
         void *out = here ? c->recv + done * c->elem_bytes : NULL;
-        if (here && in == out && root != 0 && world->reduce_broken && bytes > 0) {
+        const bool crashes = here && in == out && root != 0 && world->reduce_broken;
+        if ((crashes || divides_first(c)) && bytes > 0) {
             void *copy = NULL;
-            DDP_TRY(scratch_of(world, bytes, &copy, err));
-            in = memcpy(copy, in, bytes);
+            DDP_TRY(scratch_of(c->s, bytes, &copy, err));
+            if (divides_first(c))
+                divide_into(c, copy, in, n);
+            else
+                memcpy(copy, in, bytes);
+            in = copy;
         }
         MPI_TRY(world, err, MPI_Reduce, here && in == out ? MPI_IN_PLACE : in, out, (int)n, c->type,
                 c->op, root, c->s->comm);
@@ -171,11 +204,19 @@ static int native_reduce_scatter(const struct native *c, struct ddp_err *err)
     if (count > DDP_MPI_COUNT_MAX / (size_t)c->comm->size ||
         (c->args->op == DDP_AVG && is_integer(c->args->dtype)))
         return reduce_scatter_by_parts(c, err);
-    void *out = c->recv;
+    const size_t full = (size_t)c->comm->size * part;
+    const void *in = c->send;
+    void *out = c->recv, *scratch = NULL;
     bool in_place = c->recv == c->send + (size_t)c->comm->rank * part;
-    if (in_place)
-        DDP_TRY(scratch_of(c->s->world, part, &out, err));
-    MPI_TRY(c->s->world, err, MPI_Reduce_scatter_block, c->send, out, (int)count, c->type, c->op,
+    if (divides_first(c)) {
+        DDP_TRY(scratch_of(c->s, full, &scratch, err));
+        divide_into(c, scratch, in, full / c->elem_bytes);
+        in = scratch;
+        in_place = false;
+    } else if (in_place) {
+        DDP_TRY(scratch_of(c->s, part, &out, err));
+    }
+    MPI_TRY(c->s->world, err, MPI_Reduce_scatter_block, in, out, (int)count, c->type, c->op,
             c->s->comm);
     if (in_place && part > 0)
         memcpy(c->recv, out, part);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fault.h"
 #include "base/mem.h"
 #include "comm/shm_impl.h"
 #include "comm/waiter.h"
@@ -42,6 +43,7 @@ static int shm_init(struct ddp_comm *comm, const struct ddp_comm_options *option
                     struct ddp_err *err)
 {
     struct ddp_segment *segment = comm->place.segment;
+    DDP_TRY(DDP_FAULT(ATTACH, comm->place.rank, err));
     if (segment == NULL || segment->magic != DDP_SEGMENT_MAGIC) {
         ddp_fail(err, DDP_EUNAVAIL, "backend 'shm' needs ranks started by ddpbench's own launcher");
         return ddp_hint(err, "without mpiexec or srun; under them use --backend mpi");

@@ -10,6 +10,10 @@ extern "C" {
 /* `git describe --always --dirty` of this binary, or "unknown". A dirty tree has one name whatever
  * is in it. */
 const char *ddp_build_commit(void);
+/* "0.1.0". */
+const char *ddp_build_version(void);
+/* Compiler, flags and knobs that change what the code does. */
+const char *ddp_build_flags(void);
 
 #ifdef __cplusplus
 }

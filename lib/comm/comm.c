@@ -2,13 +2,17 @@
 #include "comm/comm.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/coll_kind.h"
+#include "base/fault.h"
 #include "base/mem.h"
 #include "comm/backend.h"
+#include "comm/comm_id.h"
 #include "comm/comm_pages.h"
+#include "comm/hosts.h"
 #include "comm/segment.h"
 #include "comm/waiter.h"
 
@@ -18,6 +22,7 @@ struct comm_box {
     struct ddp_comm comm; /* first: boxes and communicators have one address */
     struct ddp_comm_pages pages;
     struct ddp_flight *own_flight;
+    struct ddp_comm_ids ids;
 };
 
 static struct comm_box *box_create(int size, struct ddp_err *err)
@@ -38,6 +43,7 @@ static struct comm_box *box_create(int size, struct ddp_err *err)
 static void box_destroy(struct comm_box *box)
 {
     ddp_comm_pages_release(&box->pages);
+    ddp_comm_ids_release(&box->ids);
     free(box->own_flight);
     free(box->comm.world_rank);
     free(box);
@@ -80,10 +86,17 @@ int ddp_comm_create(const struct ddp_backend *backend, const struct ddp_place *p
     int rc = 0;
     DDP_TRY_GOTO(find_flight(box, err), err_box);
     ddp_flight_phase(comm->flight, "init");
+    DDP_TRY_GOTO(DDP_FAULT(COMM_INIT, place->rank, err), err_box);
     DDP_TRY_GOTO(backend->init(comm, options, err), err_box);
+    if ((backend->caps & DDP_CAP_MAP) != 0 && !options->inside_host)
+        DDP_TRY_GOTO(ddp_hosts_pretend(comm, err), err_hosts);
     *out = comm;
     return 0;
 
+err_hosts:
+    ddp_comm_abort(comm, rc);
+    ddp_hosts_close(comm);
+    backend->finalize(comm);
 err_box:
     box_destroy(box);
     return rc;
@@ -93,6 +106,7 @@ void ddp_comm_destroy(struct ddp_comm *comm)
 {
     if (comm == NULL)
         return;
+    ddp_hosts_close(comm);
     comm->backend->finalize(comm);
     box_destroy((struct comm_box *)comm);
 }
@@ -125,9 +139,12 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
 {
     int mine;
     DDP_TRY(check_group(parent, ranks, n, &mine, err));
-    struct comm_box *box = box_create(n, err);
-    if (box == NULL)
-        return DDP_ENOMEM;
+    int rc = DDP_FAULT(GROUP, parent->place.rank, err);
+    struct comm_box *box = rc == 0 ? box_create(n, err) : NULL;
+    if (box == NULL) {
+        rc = rc != 0 ? rc : DDP_ENOMEM;
+        goto err_alone;
+    }
     struct ddp_comm *child = &box->comm;
     child->backend = parent->backend;
     child->place = parent->place;
@@ -139,13 +156,29 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
     for (int i = 0; i < n; i++)
         child->world_rank[i] = parent->world_rank[ranks[i]];
 
-    int rc = parent->backend->group(parent, child, err);
-    if (rc != 0) {
-        box_destroy(box);
-        return rc;
-    }
+    DDP_TRY_GOTO(ddp_comm_id_make(&((struct comm_box *)parent)->ids, parent, child, err),
+                 err_unmade);
+    DDP_TRY_GOTO(parent->backend->group(parent, child, err), err_box);
+    if (parent->hosts != NULL)
+        DDP_TRY_GOTO(ddp_hosts_group(parent, child, ranks, err), err_group);
     *out = child;
     return 0;
+
+err_group:
+    /* The other members have theirs. */
+    ddp_comm_abort(parent, rc);
+    ddp_hosts_close(child);
+    parent->backend->finalize(child);
+err_box:
+    box_destroy(box);
+    return rc;
+
+err_unmade:
+    box_destroy(box);
+err_alone:
+    /* The others wait for this rank, or will. */
+    ddp_comm_abort(parent, rc);
+    return rc;
 }
 
 void ddp_comm_abort(struct ddp_comm *comm, int code)
@@ -161,12 +194,21 @@ static int check_alive(const struct ddp_comm *comm, struct ddp_err *err)
     return 0;
 }
 
+/* Who does control traffic: on one host its shared memory, which knows the deadline. */
+static struct ddp_comm *by_memory(struct ddp_comm *comm)
+{
+    const bool one_host = comm->hosts != NULL && comm->hosts->count == 1;
+    return one_host && comm->hosts->local != NULL ? comm->hosts->local : comm;
+}
+
 int ddp_comm_exchange(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                       struct ddp_err *err)
 {
     DDP_TRY(check_alive(comm, err));
-    uint64_t seq = ddp_flight_enter(comm->flight, DDP_FLIGHT_EXCHANGE, 0, bytes);
-    int rc = comm->backend->exchange(comm, mine, all, bytes, err);
+    DDP_TRY(DDP_FAULT(EXCHANGE, comm->place.rank, err));
+    uint64_t seq = ddp_comm_enter(comm, DDP_FLIGHT_EXCHANGE, 0, bytes);
+    struct ddp_comm *by = by_memory(comm);
+    int rc = by->backend->exchange(by, mine, all, bytes, err);
     ddp_flight_leave(comm->flight, seq, rc != 0);
     return rc;
 }
@@ -174,8 +216,10 @@ int ddp_comm_exchange(struct ddp_comm *comm, const void *mine, void *all, size_t
 int ddp_comm_barrier(struct ddp_comm *comm, struct ddp_err *err)
 {
     DDP_TRY(check_alive(comm, err));
-    uint64_t seq = ddp_flight_enter(comm->flight, DDP_BARRIER, 0, 0);
-    int rc = comm->backend->barrier(comm, err);
+    DDP_TRY(DDP_FAULT(BARRIER, comm->place.rank, err));
+    uint64_t seq = ddp_comm_enter(comm, DDP_BARRIER, 0, 0);
+    struct ddp_comm *by = by_memory(comm);
+    int rc = by->backend->barrier(by, err);
     ddp_flight_leave(comm->flight, seq, rc != 0);
     return rc;
 }
@@ -224,30 +268,80 @@ int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err)
     return result;
 }
 
+/* Whose registered memory it is: the backend's, or this host's; NULL: there is none. */
+static struct ddp_comm *memory_of(const struct ddp_comm *comm)
+{
+    if (comm->backend->alloc != NULL)
+        return (struct ddp_comm *)(uintptr_t)comm;
+    return comm->hosts != NULL ? comm->hosts->local : NULL;
+}
+
+bool ddp_comm_has_registered(const struct ddp_comm *comm, char *why, size_t why_bytes)
+{
+    const bool has = memory_of(comm) != NULL;
+    if (!has && why != NULL)
+        snprintf(why, why_bytes, "%s",
+                 comm->hosts != NULL                          ? comm->hosts->why
+                 : (comm->backend->caps & DDP_CAP_HOSTS) != 0 ? "there is one rank"
+                                                              : "the backend has none");
+    return has;
+}
+
+/* From the memory of each host; on all of them or none. */
+static int alloc_on_hosts(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_err *err)
+{
+    struct ddp_comm *local = comm->hosts->local;
+    void *ptr = NULL;
+    int rc = local->backend->alloc(local, bytes, &ptr, err);
+    if (comm->hosts->count > 1) {
+        const int own = rc;
+        rc = ddp_comm_agree(comm, own, err);
+        if (rc != 0 && own == 0)
+            local->backend->free(local, ptr);
+    }
+    if (rc == 0)
+        *out = ptr;
+    return rc;
+}
+
+static int alloc_memory(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_err *err)
+{
+    if (comm->backend->alloc != NULL)
+        return comm->backend->alloc(comm, bytes, out, err);
+    if (memory_of(comm) != NULL)
+        return alloc_on_hosts(comm, bytes, out, err);
+    return ddp_comm_pages_alloc(&((struct comm_box *)comm)->pages, bytes, out, err);
+}
+
 int ddp_comm_alloc(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_err *err)
 {
     DDP_TRY(check_alive(comm, err));
-    uint64_t seq = ddp_flight_enter(comm->flight, DDP_FLIGHT_ALLOC, 0, bytes);
-    int rc;
-    if (comm->backend->alloc != NULL)
-        rc = comm->backend->alloc(comm, bytes, out, err);
-    else
-        rc = ddp_comm_pages_alloc(&((struct comm_box *)comm)->pages, bytes, out, err);
+    uint64_t seq = ddp_comm_enter(comm, DDP_FLIGHT_ALLOC, 0, bytes);
+    int rc = alloc_memory(comm, bytes, out, err);
     ddp_flight_leave(comm->flight, seq, rc != 0);
     return rc;
 }
 
 void ddp_comm_free(struct ddp_comm *comm, void *ptr)
 {
+    struct ddp_comm *owner = memory_of(comm);
     if (ptr == NULL)
         return;
-    if (comm->backend->free != NULL)
-        comm->backend->free(comm, ptr);
+    if (owner != NULL)
+        owner->backend->free(owner, ptr);
     else
         ddp_comm_pages_free(&((struct comm_box *)comm)->pages, ptr);
 }
 
 void *ddp_comm_map(struct ddp_comm *comm, int peer, const void *ptr)
 {
-    return comm->backend->map != NULL ? comm->backend->map(comm, peer, ptr) : NULL;
+    if (comm->backend->map != NULL)
+        return comm->backend->map(comm, peer, ptr);
+    struct ddp_comm *local = comm->hosts != NULL ? comm->hosts->local : NULL;
+    if (local == NULL || comm->hosts->of[peer] != comm->hosts->mine)
+        return NULL;
+    int place = 0;
+    for (int r = 0; r < peer; r++)
+        place += comm->hosts->of[r] == comm->hosts->mine;
+    return local->backend->map(local, place, ptr);
 }

@@ -23,6 +23,7 @@ extern "C" {
 
 struct ddp_backend;
 struct ddp_comm_shm;
+struct ddp_hosts;
 
 /* Where a rank stands; filled by our launcher or from mpiexec's variables. */
 struct ddp_place {
@@ -40,11 +41,20 @@ struct ddp_comm_options {
     const struct ddp_device *device;
     const char *module_dir; /* where backend modules lie; NULL: beside the binary */
     bool threads;           /* a second thread will use communicators of its own (coll/async.h) */
+    /* Called before a library's blocking start outlasts the deadline and the process is ended
+     * (watchdog.h), with the line to say. NULL: nothing is said. */
+    void (*on_expire)(void *arg, const char *story);
+    void *on_expire_arg;
+    bool inside_host; /* hosts.c's own: this world is of one host of another world */
 };
 
 /* The members algorithms read; all others are the backend's. rank/size are of this group;
- * world_rank[size] maps to the world. flight: this rank's recorder. shm: the shared-flags face of
- * backends with DDP_CAP_MAP (comm_shm.h), else NULL. */
+ * world_rank[size] maps to the world. flight: this rank's recorder. shm: the shared-flags face
+ * (comm_shm.h) of a backend with DDP_CAP_MAP, or of ranks that all share one host (hosts.h), else
+ * NULL. hosts: which ranks share a host; NULL where that is not asked (one host, or nobody else).
+ * id: the same on all its ranks, 0 the world. collectives, controls: how many this rank has
+ * entered, the same on all.
+ */
 struct ddp_comm {
     const struct ddp_backend *backend;
     void *state;
@@ -55,10 +65,29 @@ struct ddp_comm {
     int64_t timeout_ns;
     struct ddp_flight *flight;
     struct ddp_comm_shm *shm;
+    struct ddp_hosts *hosts;
     struct ddp_comm *parent; /* NULL for the world */
     uint64_t wire_bytes;     /* bytes this rank has sent by ddp_comm_isend so far */
     uint64_t wire_messages;
+    uint64_t id, collectives, controls;
 };
+
+/* Notes in the recorder that this rank enters an operation of all ranks of the group; what: enum
+ * ddp_coll, or control traffic (DDP_FLIGHT_EXCHANGE, DDP_FLIGHT_ALLOC). Returns the index for
+ * ddp_flight_leave. */
+static inline uint64_t ddp_comm_enter(struct ddp_comm *comm, unsigned what, unsigned dtype,
+                                      uint64_t bytes)
+{
+    const bool control = what >= DDP_FLIGHT_SEND;
+    struct ddp_flight_op op;
+    op.what = what;
+    op.dtype = dtype;
+    op.bytes = bytes;
+    op.group = comm->id;
+    op.seq = control ? comm->controls++ : comm->collectives++;
+    op.ranks = comm->size;
+    return ddp_flight_enter_op(comm->flight, &op);
+}
 
 /* Opens the world communicator. Collective: all ranks of `place`. The backend's own deadline covers
  * init. */
@@ -93,6 +122,9 @@ int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err) DDP_MUST_
 int ddp_comm_alloc(struct ddp_comm *comm, size_t bytes, void **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_comm_free(struct ddp_comm *comm, void *ptr);
+/* Does ddp_comm_alloc give registered memory here? If not, `why` (at least 256 bytes, may be NULL)
+ * says why. The same on all ranks. */
+bool ddp_comm_has_registered(const struct ddp_comm *comm, char *why, size_t why_bytes);
 /* Where rank `peer` (of this group) sees... its own copy of the registered block that holds ptr:
  * the address in THIS process. NULL when ptr is not registered or the backend cannot map. */
 void *ddp_comm_map(struct ddp_comm *comm, int peer, const void *ptr);

@@ -1,4 +1,5 @@
 /* Point to point: counting, and the waiting that is the same for all backends. */
+#include "base/fault.h"
 #include "base/mem.h"
 #include "comm/backend.h"
 #include "comm/comm_shm.h"
@@ -38,7 +39,9 @@ int ddp_comm_isend(struct ddp_comm *comm, int dst, int tag, const void *buf, siz
     DDP_TRY(check_p2p(comm, dst, err));
     *req = (struct ddp_request){.active = true};
     req->u[7] = note(dst, true, bytes);
-    int rc = comm->backend->isend(comm, dst, tag, buf, bytes, req, err);
+    int rc = DDP_FAULT_DATA(SEND, comm->place.rank, buf, bytes, err);
+    if (rc == 0)
+        rc = comm->backend->isend(comm, dst, tag, buf, bytes, req, err);
     if (rc != 0) {
         req->active = false;
         return rc;
@@ -54,7 +57,9 @@ int ddp_comm_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t by
     DDP_TRY(check_p2p(comm, src, err));
     *req = (struct ddp_request){.active = true};
     req->u[7] = note(src, false, bytes);
-    int rc = comm->backend->irecv(comm, src, tag, buf, bytes, req, err);
+    int rc = DDP_FAULT(RECV, comm->place.rank, err);
+    if (rc == 0)
+        rc = comm->backend->irecv(comm, src, tag, buf, bytes, req, err);
     if (rc != 0)
         req->active = false;
     return rc;

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/fault.h"
 #include "comm/comm.h"
 
 #ifdef __cplusplus
@@ -19,7 +20,7 @@ extern "C" {
 #endif
 
 #define DDP_SHM_RANKS_MAX 256
-#define DDP_SHM_LANES     8 /* flag words a rank owns per group, each on its own cache line */
+#define DDP_SHM_LANES     12 /* flag words a rank owns per group, each on its own cache line */
 /* Payload beside the flag of a lane, so that a small message and its flag travel in one cache line.
  */
 #define DDP_SHM_INLINE 48
@@ -78,6 +79,7 @@ static inline int ddp_shm_wait(struct ddp_comm *comm, int peer, int lane, uint64
                                struct ddp_err *err)
 {
     _Atomic(uint64_t) *flag = &ddp_shm_lane_of(comm->shm, peer, lane)->epoch;
+    DDP_TRY(DDP_FAULT(WAIT, comm->place.rank, err));
     for (int i = 0; i < 64; i++) {
         if (atomic_load_explicit(flag, memory_order_acquire) >= epoch)
             return 0;

@@ -33,7 +33,7 @@ void ddp_flight_phase(struct ddp_flight *f, const char *fmt, ...)
 
 /* The phase as it stood at one moment. A writer must finish two phases during one read to spoil it,
  * so a few attempts are plenty. */
-static void read_phase(const struct ddp_flight *f, char *out, size_t out_bytes)
+void ddp_flight_phase_text(const struct ddp_flight *f, char *out, size_t out_bytes)
 {
     char text[DDP_FLIGHT_PHASE_BYTES];
     for (int attempt = 0; attempt < 1000; attempt++) {
@@ -46,7 +46,7 @@ static void read_phase(const struct ddp_flight *f, char *out, size_t out_bytes)
             break;
     }
     text[sizeof text - 1] = '\0';
-    ddp_printable(text, out, out_bytes);
+    ddp_printable(text[0] != '\0' ? text : "start", out, out_bytes);
 }
 
 const char *ddp_flight_what(unsigned what)
@@ -59,49 +59,77 @@ const char *ddp_flight_what(unsigned what)
     return "unknown operation";
 }
 
-static void describe_entry(const struct ddp_flight_entry *e, char *out, size_t out_bytes)
+bool ddp_flight_at(const struct ddp_flight *f, uint64_t index, struct ddp_flight_op *op,
+                   enum ddp_flight_state *state)
 {
-    unsigned what = atomic_load_explicit(&e->what, memory_order_relaxed);
-    unsigned dtype = atomic_load_explicit(&e->dtype, memory_order_relaxed);
-    unsigned long long seq = atomic_load_explicit(&e->seq, memory_order_relaxed);
-    char size[32];
-    ddp_format_size(atomic_load_explicit(&e->bytes, memory_order_relaxed), size, sizeof size);
-    if (what == DDP_BARRIER)
-        snprintf(out, out_bytes, "%s seq %llu", ddp_flight_what(what), seq);
-    else if (what < DDP_COLL_COUNT && dtype < DDP_DTYPE_COUNT)
-        snprintf(out, out_bytes, "%s seq %llu (%s, %s)", ddp_flight_what(what), seq, size,
-                 ddp_dtype_name((enum ddp_dtype)dtype));
+    const struct ddp_flight_entry *e = &f->ring[index % DDP_FLIGHT_DEPTH];
+    *state = (enum ddp_flight_state)atomic_load_explicit(&e->state, memory_order_acquire);
+    op->what = atomic_load_explicit(&e->what, memory_order_relaxed);
+    op->dtype = atomic_load_explicit(&e->dtype, memory_order_relaxed);
+    op->bytes = atomic_load_explicit(&e->bytes, memory_order_relaxed);
+    op->group = atomic_load_explicit(&e->group, memory_order_relaxed);
+    op->seq = atomic_load_explicit(&e->seq, memory_order_relaxed);
+    op->ranks = atomic_load_explicit(&e->ranks, memory_order_relaxed);
+    /* Overwritten, perhaps, while it was read: the one DEPTH after it may be under way. */
+    uint64_t entered = atomic_load_explicit(&f->entered, memory_order_acquire);
+    return index < entered && entered - index < DDP_FLIGHT_DEPTH;
+}
+
+bool ddp_flight_newest(const struct ddp_flight *f, struct ddp_flight_op *op,
+                       enum ddp_flight_state *state)
+{
+    uint64_t entered = atomic_load_explicit(&f->entered, memory_order_acquire);
+    return entered > 0 && ddp_flight_at(f, entered - 1, op, state);
+}
+
+void ddp_flight_name(const struct ddp_flight_op *op, char *out, size_t out_bytes)
+{
+    const char *what = ddp_flight_what(op->what);
+    unsigned long long seq = op->seq;
+    if (op->seq == DDP_FLIGHT_NO_SEQ)
+        snprintf(out, out_bytes, "%s", what);
+    else if (op->group == 0)
+        snprintf(out, out_bytes, "%s seq %llu", what, seq);
     else
-        snprintf(out, out_bytes, "%s seq %llu (%s)", ddp_flight_what(what), seq, size);
+        snprintf(out, out_bytes, "%s seq %llu of a group of %d", what, seq, op->ranks);
+}
+
+void ddp_flight_size(const struct ddp_flight_op *op, char *out, size_t out_bytes)
+{
+    char size[32];
+    ddp_format_size(op->bytes, size, sizeof size);
+    if (op->what == DDP_BARRIER)
+        snprintf(out, out_bytes, "%s", "");
+    else if (op->what < DDP_COLL_COUNT && op->dtype < DDP_DTYPE_COUNT)
+        snprintf(out, out_bytes, " (%s, %s)", size, ddp_dtype_name((enum ddp_dtype)op->dtype));
+    else
+        snprintf(out, out_bytes, " (%s)", size);
 }
 
 void ddp_flight_describe(const struct ddp_flight *f, char *out, size_t out_bytes)
 {
-    char phase[DDP_FLIGHT_PHASE_BYTES], operation[128];
-    read_phase(f, phase, sizeof phase);
-    if (phase[0] == '\0')
-        snprintf(phase, sizeof phase, "start");
-
-    uint64_t entered = atomic_load_explicit(&f->seq, memory_order_acquire);
-    if (entered == 0) {
+    char phase[DDP_FLIGHT_PHASE_BYTES], name[64], size[48];
+    struct ddp_flight_op op;
+    enum ddp_flight_state state;
+    ddp_flight_phase_text(f, phase, sizeof phase);
+    if (!ddp_flight_newest(f, &op, &state)) {
         snprintf(out, out_bytes, "phase '%s', no operation yet", phase);
         return;
     }
-    const struct ddp_flight_entry *e = &f->ring[(entered - 1) % DDP_FLIGHT_DEPTH];
-    unsigned state = atomic_load_explicit(&e->state, memory_order_acquire);
-    describe_entry(e, operation, sizeof operation);
+    ddp_flight_name(&op, name, sizeof name);
+    ddp_flight_size(&op, size, sizeof size);
     if (state == DDP_FLIGHT_DONE)
-        snprintf(out, out_bytes, "phase '%s', after %s", phase, operation);
+        snprintf(out, out_bytes, "phase '%s', after %s%s", phase, name, size);
     else
-        snprintf(out, out_bytes, "%s in phase '%s'", operation, phase);
+        snprintf(out, out_bytes, "%s%s in phase '%s'", name, size, phase);
 }
 
-bool ddp_flight_busy(const struct ddp_flight *f, uint64_t *seq)
+bool ddp_flight_busy(const struct ddp_flight *f, uint64_t *index)
 {
-    uint64_t entered = atomic_load_explicit(&f->seq, memory_order_acquire);
+    uint64_t entered = atomic_load_explicit(&f->entered, memory_order_acquire);
     if (entered == 0)
         return false;
     const struct ddp_flight_entry *e = &f->ring[(entered - 1) % DDP_FLIGHT_DEPTH];
-    *seq = entered - 1;
+    *index = entered - 1;
     return atomic_load_explicit(&e->state, memory_order_acquire) == DDP_FLIGHT_ENTERED;
 }

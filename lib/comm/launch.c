@@ -1,10 +1,10 @@
 /* Our own launcher: set-up, starting ranks, cleaning up. The map of its files is in launch_impl.h.
  *
- * Signals. The parent blocks SIGINT, SIGTERM, SIGHUP and SIGQUIT (those not ignored: nohup and
- * background jobs stay as they were) and reads them from a signalfd; the first is forwarded, the
- * second kills. Ranks have the default actions: they hold nothing that needs saving (the record is
- * the parent's), so they die at once, whether the parent forwards a signal or a terminal sent it to
- * the whole group. The story tells both cases alike: interrupted, exit code 128 + signal. */
+ * Signals. The parent reads those that would end it from a descriptor (signal_watch.h); the first
+ * is forwarded, the second kills. Ranks have the default actions: they hold nothing that needs
+ * saving (the record is the parent's), so they die at once, whether the parent forwards a signal or
+ * a terminal sent it to the whole group. The story tells both cases alike: interrupted, exit code
+ * 128 + signal. */
 #include "comm/launch.h"
 
 #include <errno.h>
@@ -13,18 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/cpuinfo.h"
+#include "base/fault.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "comm/launch_impl.h"
-
-static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 /* Tools that report at exit, when they are linked in: ranks leave by _exit, because stdio buffers
  * they inherited are the parent's. */
@@ -81,36 +79,6 @@ void ddp_launch_fill(const struct ddp_launch_run *run, int rank, int channel_fd,
     };
 }
 
-/* Blocks what the supervisor reads from its signalfd. */
-static int watch_signals(struct ddp_launch_run *run, struct ddp_err *err)
-{
-    sigemptyset(&run->watched);
-    sigaddset(&run->watched, SIGCHLD);
-    for (size_t i = 0; i < DDP_COUNT_OF(ending_signals); i++) {
-        struct sigaction old;
-        if (sigaction(ending_signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-            sigaddset(&run->watched, ending_signals[i]);
-    }
-    /* With SIGCHLD ignored the kernel would reap ranks behind our back. */
-    struct sigaction standard = {.sa_handler = SIG_DFL};
-    sigaction(SIGCHLD, &standard, &run->old_chld);
-    pthread_sigmask(SIG_BLOCK, &run->watched, &run->old_mask);
-    run->signal_fd = signalfd(-1, &run->watched, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (run->signal_fd >= 0)
-        return 0;
-    int e = errno;
-    pthread_sigmask(SIG_SETMASK, &run->old_mask, NULL);
-    sigaction(SIGCHLD, &run->old_chld, NULL);
-    return ddp_fail_errno(err, DDP_EINTERNAL, e, "cannot watch signals");
-}
-
-static void unwatch_signals(struct ddp_launch_run *run)
-{
-    close(run->signal_fd);
-    pthread_sigmask(SIG_SETMASK, &run->old_mask, NULL);
-    sigaction(SIGCHLD, &run->old_chld, NULL);
-}
-
 /* When memory runs out the kernel shall take a rank, so that the parent can tell. */
 static void offer_to_oom_killer(void)
 {
@@ -127,19 +95,12 @@ _Noreturn static void child_main(struct ddp_launch_run *run, int rank, int chann
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(ddp_exit_code(DDP_ELOST));
-    close(run->signal_fd);
     for (int r = 0; r <= rank; r++) {
         close(run->child[r].channel);
         if (run->child[r].pidfd >= 0)
             close(run->child[r].pidfd);
     }
-    struct sigaction standard = {.sa_handler = SIG_DFL};
-    for (size_t i = 0; i < DDP_COUNT_OF(ending_signals); i++) {
-        if (sigismember(&run->watched, ending_signals[i]) == 1)
-            sigaction(ending_signals[i], &standard, NULL);
-    }
-    sigaction(SIGCHLD, &run->old_chld, NULL);
-    pthread_sigmask(SIG_SETMASK, &run->old_mask, NULL);
+    ddp_signal_watch_leave(run->watch);
     offer_to_oom_killer();
     cpu_set_t core;
     if (ddp_launch_core(run, rank, &core))
@@ -177,6 +138,7 @@ static int start_rank(struct ddp_launch_run *run, int rank, struct ddp_err *err)
 {
     struct ddp_child *child = &run->child[rank];
     int pair[2];
+    DDP_TRY(DDP_FAULT(FORK, -1, err));
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return ddp_fail_errno(err, DDP_EINTERNAL, errno, "no channel for rank %d", rank);
     child->channel = pair[0];
@@ -202,7 +164,7 @@ static int run_create(const struct ddp_launch_job *job, struct ddp_launch_run *r
                       struct ddp_err *err)
 {
     int rc = 0;
-    *run = (struct ddp_launch_run){.job = job, .segment_fd = -1, .signal_fd = -1};
+    *run = (struct ddp_launch_run){.job = job, .segment_fd = -1};
     char host[64] = "";
     gethostname(host, sizeof host - 1);
     ddp_printable(host, run->host, sizeof run->host);
@@ -217,10 +179,15 @@ static int run_create(const struct ddp_launch_job *job, struct ddp_launch_run *r
         run->child[r].channel = -1;
         run->child[r].pidfd = -1;
     }
+    DDP_TRY_GOTO(DDP_FAULT(SEGMENT, -1, err), err_arrays);
     DDP_TRY_GOTO(
         ddp_segment_create(job->ranks, job->heap_bytes, &run->segment, &run->segment_fd, err),
         err_arrays);
-    DDP_TRY_GOTO(watch_signals(run, err), err_segment);
+    run->watch = job->watch;
+    if (run->watch == NULL) {
+        run->watch = &run->own_watch;
+        DDP_TRY_GOTO(ddp_signal_watch_open(run->watch, err), err_segment);
+    }
     return 0;
 
 err_segment:
@@ -233,7 +200,8 @@ err_arrays:
 
 static void run_release(struct ddp_launch_run *run)
 {
-    unwatch_signals(run);
+    if (run->watch == &run->own_watch)
+        ddp_signal_watch_close(run->watch);
     /* Threads that were left behind still use these. */
     if (run->abandoned)
         return;
@@ -258,7 +226,11 @@ int ddp_launch(const struct ddp_launch_job *job, struct ddp_launch_outcome *outc
         ddp_segment_abort(run.segment, -1, -1, rc);
         run.end_at = ddp_now_ns();
     }
+    if (job->running != NULL)
+        *job->running = &run;
     ddp_launch_supervise(&run);
+    if (job->running != NULL)
+        *job->running = NULL;
     if (rc == 0)
         ddp_launch_tell(&run, outcome, err);
     run_release(&run);

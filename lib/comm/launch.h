@@ -6,14 +6,15 @@
  * gone; it must be called before the process has any thread of its own. A death is seen through a
  * pidfd; then the abort word is set, survivors leave their waits, and whoever is left after
  * DDP_LAUNCH_GRACE_NS is killed. A stopped rank (SIGSTOP) is reported at once and ended at the
- * timeout. SIGINT, SIGTERM, SIGHUP, SIGQUIT to the parent (those not ignored) are forwarded, and
- * ranks die of them; a second one kills. Ranks die with the parent (PR_SET_PDEATHSIG). Threads
+ * timeout. Signals that would end the parent (signal_watch.h) are forwarded, and ranks die of them;
+ * a second one kills. Ranks die with the parent (PR_SET_PDEATHSIG). Threads
  * share the fate of the process: a crash cannot be survived there. What it does not do: print (news
  * goes to on_news), or know what the ranks compute. */
 #ifndef DDP_COMM_LAUNCH_H
 #define DDP_COMM_LAUNCH_H
 
 #include "comm/comm.h"
+#include "comm/signal_watch.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,6 +37,7 @@ struct ddp_launch_rank {
 int ddp_launch_send(struct ddp_launch_rank *rank, uint32_t type, const void *payload, size_t bytes,
                     struct ddp_err *err) DDP_MUST_CHECK;
 
+struct ddp_launch_run;
 struct ddp_launch_job {
     int ranks;
     enum ddp_launch_mode mode;
@@ -43,13 +45,22 @@ struct ddp_launch_job {
     uint64_t heap_bytes; /* registered memory reserved per rank in the segment */
     /* Runs in each rank; its return code becomes the rank's; err is carried to the parent. */
     int (*rank_main)(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err);
-    /* Runs in the parent for each message of a rank. */
+    /* Runs in the parent for each message of a rank. While it does, no deadline of a rank expires:
+     * they wait for it. One that has to wait itself asks ddp_launch_disturbed. */
     int (*on_message)(void *arg, int rank, uint32_t type, const void *payload, size_t bytes,
                       struct ddp_err *err);
     /* Runs in the parent: a line for people (a rank stopped, a signal forwarded). May be NULL. */
     void (*on_news)(void *arg, const char *line);
     void *arg;
+    /* Open, borrowed; NULL: the launcher's own, for as long as it runs. */
+    struct ddp_signal_watch *watch;
+    /* NULL, or where a handle stands while the ranks run, NULL before and after. */
+    struct ddp_launch_run **running;
 };
+
+/* For on_message, when it waits for something: shall it give up, because a signal came or a rank is
+ * lost? What the run ends with is then that, not the handler's error. */
+bool ddp_launch_disturbed(struct ddp_launch_run *run);
 
 /* How it ended: first rank that failed (-1: none), its signal (0: none), and the line that names
  * rank, host, phase, operation. */

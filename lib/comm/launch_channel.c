@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "comm/launch_impl.h"
 
@@ -28,9 +29,13 @@ static void answer(struct ddp_launch_run *run, int rank)
         reply.code = run->cause.err.code;
         reply.err = run->cause.err;
     } else {
+        atomic_store_explicit(&run->segment->home_ns, INT64_MAX, memory_order_release);
         reply.code = run->job->on_message(run->job->arg, rank, child->request.type, child->payload,
                                           child->request.bytes, &reply.err);
+        atomic_store_explicit(&run->segment->home_ns, ddp_now_ns(), memory_order_release);
         if (reply.code != 0) {
+            /* It may have given up because of what is the cause then. */
+            (void)ddp_launch_disturbed(run);
             if (reply.err.code == 0)
                 ddp_fail(&reply.err, reply.code, "a message of rank %d could not be handled", rank);
             if (ddp_launch_blame(run, DDP_CAUSE_HANDLER, -1, reply.code))

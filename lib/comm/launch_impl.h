@@ -61,6 +61,7 @@ struct ddp_cause {
     enum ddp_cause_kind kind;
     int rank, signal, status;
     struct ddp_err err; /* of the handler */
+    char story[400];    /* who waits for it, "" unknown */
 };
 
 /* A job under way. end_at: when whoever is left is killed, 0 while all is well. signals: bit s:
@@ -74,11 +75,8 @@ struct ddp_launch_run {
     int alive;
     cpu_set_t cores;
     int core_count;
-    sigset_t watched, old_mask;
-    struct sigaction old_chld;
-    int signal_fd;
+    struct ddp_signal_watch *watch, own_watch;
     uint64_t signals;
-    int first_signal;
     int64_t end_at;
     bool abandoned; /* threads are still running: what they use must stay */
     struct ddp_cause cause;
@@ -113,6 +111,9 @@ void ddp_launch_kill_all(struct ddp_launch_run *run, int signal);
 /* Reads what a rank has sent; answers whole requests. False when the channel is closed. */
 bool ddp_launch_channel_read(struct ddp_launch_run *run, int rank);
 
+/* Who waits for whom, by the recorders of the ranks other than `rank` (flight_story.h); "" when
+ * they do not tell. */
+void ddp_launch_who_waits(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes);
 /* Fills outcome and, after a failure, err. */
 void ddp_launch_tell(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
                      struct ddp_err *err);

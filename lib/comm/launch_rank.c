@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "base/fault.h"
 #include "base/mem.h"
 #include "comm/launch_impl.h"
 
@@ -13,7 +14,11 @@ void ddp_launch_run_rank(struct ddp_rank_start *start)
     ddp_flight_phase(start->rank.flight, "start");
     atomic_store_explicit(&block->state, DDP_RANK_RUNNING, memory_order_release);
 
-    int rc = start->job->rank_main(start->job->arg, &start->rank, &err);
+    int rc = DDP_FAULT(RANK_START, me, &err);
+    if (rc == 0)
+        rc = start->job->rank_main(start->job->arg, &start->rank, &err);
+    if (rc == 0)
+        rc = DDP_FAULT(EXIT, me, &err);
 
     block->code = rc;
     block->err = err;

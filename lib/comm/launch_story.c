@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/unit.h"
+#include "comm/flight_story.h"
 #include "comm/launch_impl.h"
 
 /* "rank 1 (pid 4711, host h)" */
@@ -17,12 +18,12 @@ static void name_rank(const struct ddp_launch_run *run, int rank, char *out, siz
 
 static void where_is(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes)
 {
-    ddp_flight_describe(&ddp_segment_rank_of(run->segment, rank)->flight, out, out_bytes);
+    ddp_segment_describe(run->segment, rank, out, out_bytes);
 }
 
 /* The supervisor saw it: the story is the error. */
-static void tell_lost(const struct ddp_launch_run *run, const char *what, int rank, int signal,
-                      struct ddp_launch_outcome *outcome, struct ddp_err *err)
+static void tell_lost(const struct ddp_launch_run *run, const char *what, const char *waits,
+                      int rank, int signal, struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
     char who[160], where[384];
     name_rank(run, rank, who, sizeof who);
@@ -30,7 +31,8 @@ static void tell_lost(const struct ddp_launch_run *run, const char *what, int ra
     outcome->code = DDP_ELOST;
     outcome->rank = rank;
     outcome->signal = signal;
-    snprintf(outcome->story, sizeof outcome->story, "%s %s in %s", who, what, where);
+    snprintf(outcome->story, sizeof outcome->story, "%s %s in %s%s%s", who, what, where,
+             waits[0] != '\0' ? "; " : "", waits);
     ddp_fail(err, DDP_ELOST, "%s", outcome->story);
 }
 
@@ -44,14 +46,29 @@ static void tell_died(const struct ddp_launch_run *run, struct ddp_launch_outcom
                  sigdescr_np(cause->signal) != NULL ? sigdescr_np(cause->signal) : "?");
     else
         snprintf(what, sizeof what, "exited with code %d without a result", cause->status);
-    tell_lost(run, what, cause->rank, cause->signal, outcome, err);
+    tell_lost(run, what, "", cause->rank, cause->signal, outcome, err);
     if (cause->signal == SIGKILL)
         ddp_hint(err, "if nobody killed it, memory may have run out: see dmesg");
     if (cause->signal == SIGBUS)
         ddp_hint(err, "shared memory or a mapped file ran out of space, most likely");
 }
 
-static void tell_stopped(const struct ddp_launch_run *run, int rank,
+void ddp_launch_who_waits(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes)
+{
+    const struct ddp_flights all = {.first = &ddp_segment_rank_of(run->segment, 0)->flight,
+                                    .stride = sizeof(struct ddp_segment_rank),
+                                    .ranks = run->job->ranks};
+    out[0] = '\0';
+    for (int r = 0; r < run->job->ranks; r++) {
+        uint64_t index;
+        if (r != rank && ddp_flight_busy(&ddp_segment_rank_of(run->segment, r)->flight, &index) &&
+            ddp_flight_story(&all, r, rank, out, out_bytes))
+            return;
+    }
+}
+
+/* waits: who waits for it. */
+static void tell_stopped(const struct ddp_launch_run *run, int rank, const char *waits,
                          struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
     char what[128], time[32];
@@ -59,7 +76,7 @@ static void tell_stopped(const struct ddp_launch_run *run, int rank,
     ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
     snprintf(what, sizeof what, "was stopped by signal %d (%s) and did not continue within %s",
              signal, sigdescr_np(signal) != NULL ? sigdescr_np(signal) : "?", time);
-    tell_lost(run, what, rank, signal, outcome, err);
+    tell_lost(run, what, waits, rank, signal, outcome, err);
 }
 
 static void tell_signal(const struct ddp_launch_run *run, int signal,
@@ -85,14 +102,20 @@ static void tell_handler(const struct ddp_launch_run *run, struct ddp_launch_out
         *err = *said;
 }
 
+/* What the rank that ended the run said, once it has left; NULL: it has not. */
+static const struct ddp_err *said_by(const struct ddp_launch_run *run, int setter)
+{
+    const struct ddp_segment_rank *block = ddp_segment_rank_of(run->segment, setter);
+    bool done = atomic_load_explicit(&block->state, memory_order_acquire) == DDP_RANK_DONE;
+    return done && block->err.code != 0 ? &block->err : NULL;
+}
+
 /* A rank said it: setter, of itself or of a rank it waited for in vain (culprit). */
 static void tell_failed(const struct ddp_launch_run *run, int culprit, int setter, int code,
                         struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
-    const struct ddp_segment_rank *block = ddp_segment_rank_of(run->segment, setter);
+    const struct ddp_err *said = said_by(run, setter);
     char who[160], where[384], time[32];
-    bool said = atomic_load_explicit(&block->state, memory_order_acquire) == DDP_RANK_DONE &&
-                block->err.code != 0;
     int named = culprit >= 0 ? culprit : setter;
     name_rank(run, named, who, sizeof who);
     where_is(run, named, where, sizeof where);
@@ -102,16 +125,16 @@ static void tell_failed(const struct ddp_launch_run *run, int culprit, int sette
         ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
         snprintf(outcome->story, sizeof outcome->story,
                  "%s did not come within %s: it is in %.300s%s%.400s", who, time, where,
-                 said ? "; " : "", said ? block->err.text : "");
+                 said != NULL ? "; " : "", said != NULL ? said->text : "");
     } else {
         snprintf(outcome->story, sizeof outcome->story, "%s failed with code %d in %.300s%s%.400s",
-                 who, -code, where, said ? ": " : "", said ? block->err.text : "");
+                 who, -code, where, said != NULL ? ": " : "", said != NULL ? said->text : "");
     }
-    if (said && err != NULL && err->code == 0) {
-        *err = block->err;
-        err->rank = block->err.rank >= 0 ? block->err.rank : setter;
+    if (said != NULL && err != NULL && err->code == 0) {
+        *err = *said;
+        err->rank = said->rank >= 0 ? said->rank : setter;
     }
-    if (!said)
+    if (said == NULL)
         ddp_fail(err, code, "%s", outcome->story);
 }
 
@@ -145,7 +168,7 @@ void ddp_launch_tell(const struct ddp_launch_run *run, struct ddp_launch_outcome
             tell_died(run, outcome, err);
         return;
     case DDP_CAUSE_STOPPED:
-        tell_stopped(run, cause->rank, outcome, err);
+        tell_stopped(run, cause->rank, cause->story, outcome, err);
         return;
     case DDP_CAUSE_SIGNAL:
         tell_signal(run, cause->signal, outcome, err);
@@ -156,9 +179,11 @@ void ddp_launch_tell(const struct ddp_launch_run *run, struct ddp_launch_outcome
     case DDP_CAUSE_NONE:
         break;
     }
+    setter = setter >= 0 ? setter : DDP_MAX(culprit, 0);
     int stopped = code == DDP_ELOST ? stopped_rank(run, culprit) : -1;
+    const struct ddp_err *said = said_by(run, setter);
     if (stopped >= 0)
-        tell_stopped(run, stopped, outcome, err);
+        tell_stopped(run, stopped, said != NULL ? said->text : "", outcome, err);
     else
-        tell_failed(run, culprit, setter >= 0 ? setter : DDP_MAX(culprit, 0), code, outcome, err);
+        tell_failed(run, culprit, setter, code, outcome, err);
 }

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/mem.h"
 #include "base/unit.h"
 #include "comm/launch_impl.h"
@@ -40,6 +40,12 @@ bool ddp_launch_blame(struct ddp_launch_run *run, enum ddp_cause_kind kind, int 
     return true;
 }
 
+static void kill_rank(struct ddp_launch_run *run, int rank)
+{
+    run->child[rank].killed = true;
+    kill(run->child[rank].pid, SIGKILL);
+}
+
 void ddp_launch_kill_all(struct ddp_launch_run *run, int signal)
 {
     if (run->job->mode != DDP_LAUNCH_PROCESSES)
@@ -53,23 +59,44 @@ void ddp_launch_kill_all(struct ddp_launch_run *run, int signal)
     }
 }
 
-/* A rank is gone: what it said last is still heard; a death nobody asked for ends the run. */
-static void bury(struct ddp_launch_run *run, int rank, const siginfo_t *info)
+/* What was injected is said, and how long it took to be seen: a story must not be taken for a real
+ * one, and tests read the time. */
+static void note_fault(const struct ddp_launch_run *run, int rank)
 {
-    struct ddp_child *child = &run->child[rank];
+    const char *fault;
+    int64_t hit_ns;
+    char time[32];
+    if (!ddp_fault_last(rank, &fault, &hit_ns))
+        return;
+    ddp_format_ns((double)(ddp_now_ns() - hit_ns), time, sizeof time);
+    ddp_launch_news(run, "rank %d: injected fault '%s', seen after %s", rank, fault, time);
+}
+
+/* A death nobody asked for ends the run. */
+static void look_at_death(struct ddp_launch_run *run, int rank, const siginfo_t *info)
+{
     const struct ddp_segment_rank *block = ddp_segment_rank_of(run->segment, rank);
-    child->alive = false;
-    run->alive--;
     bool done = atomic_load_explicit(&block->state, memory_order_acquire) == DDP_RANK_DONE;
     bool as_said = info == NULL ||
                    (info->si_code == CLD_EXITED && info->si_status == ddp_exit_code(block->code));
-    if (!(done && as_said) && !child->killed &&
+    if (!(done && as_said) && !run->child[rank].killed &&
         ddp_launch_blame(run, DDP_CAUSE_DIED, rank, DDP_ELOST)) {
+        if (DDP_FAULTS)
+            note_fault(run, rank);
         if (info != NULL && info->si_code == CLD_EXITED)
             run->cause.status = info->si_status;
         else if (info != NULL)
             run->cause.signal = info->si_status;
     }
+}
+
+/* A rank is gone: what it said last is still heard. */
+static void bury(struct ddp_launch_run *run, int rank, const siginfo_t *info)
+{
+    struct ddp_child *child = &run->child[rank];
+    child->alive = false;
+    run->alive--;
+    look_at_death(run, rank, info);
     if (child->channel >= 0 && ddp_launch_channel_read(run, rank)) {
         close(child->channel);
         child->channel = -1;
@@ -87,6 +114,8 @@ static void note_stop(struct ddp_launch_run *run, int rank, int signal)
     char where[384], time[32];
     child->stopped_at = ddp_now_ns();
     child->stop_signal = signal;
+    if (DDP_FAULTS)
+        note_fault(run, rank);
     ddp_flight_describe(&ddp_segment_rank_of(run->segment, rank)->flight, where, sizeof where);
     ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
     ddp_launch_news(run,
@@ -137,11 +166,8 @@ static void join(struct ddp_launch_run *run, int rank)
 
 static void take_signals(struct ddp_launch_run *run)
 {
-    struct signalfd_siginfo info;
-    while (read(run->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-        int signal = (int)info.ssi_signo;
-        if (signal == SIGCHLD)
-            continue;
+    int signal;
+    while ((signal = ddp_signal_watch_take(run->watch)) != 0) {
         bool again = run->signals != 0;
         run->signals |= UINT64_C(1) << signal;
         if (again) {
@@ -150,12 +176,36 @@ static void take_signals(struct ddp_launch_run *run)
             run->end_at = ddp_now_ns();
             continue;
         }
-        run->first_signal = signal;
         ddp_launch_news(run, "signal %d (%s): ending the ranks", signal, sigdescr_np(signal));
         if (ddp_launch_blame(run, DDP_CAUSE_SIGNAL, -1, -(128 + signal)))
             run->cause.signal = signal;
         ddp_launch_kill_all(run, signal);
     }
+}
+
+bool ddp_launch_disturbed(struct ddp_launch_run *run)
+{
+    take_signals(run);
+    for (int r = 0; r < run->job->ranks && run->job->mode == DDP_LAUNCH_PROCESSES; r++) {
+        siginfo_t info = {0};
+        /* Only looked at: its channel is read, and it is buried, when the handler is through. */
+        if (run->child[r].alive &&
+            waitid(P_PID, (id_t)run->child[r].pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+            info.si_pid != 0)
+            look_at_death(run, r, &info);
+    }
+    return ddp_segment_aborted(run->segment, NULL, NULL, NULL);
+}
+
+/* A rank that stays stopped ends the run; who waits for it is looked at while they do. */
+static void end_stopped(struct ddp_launch_run *run, int rank)
+{
+    char story[sizeof run->cause.story] = "";
+    ddp_launch_who_waits(run, rank, story, sizeof story);
+    if (!ddp_launch_blame(run, DDP_CAUSE_STOPPED, rank, DDP_ELOST))
+        return;
+    run->cause.signal = run->child[rank].stop_signal;
+    memcpy(run->cause.story, story, sizeof story);
 }
 
 /* What time brings: stops that last too long, the end of the grace, threads that never leave. */
@@ -164,12 +214,17 @@ static void look_at_time(struct ddp_launch_run *run, int64_t now)
     for (int r = 0; r < run->job->ranks; r++) {
         const struct ddp_child *child = &run->child[r];
         if (child->alive && child->stopped_at != 0 &&
-            now - child->stopped_at >= run->job->timeout_ns &&
-            ddp_launch_blame(run, DDP_CAUSE_STOPPED, r, DDP_ELOST))
-            run->cause.signal = child->stop_signal;
+            now - child->stopped_at >= run->job->timeout_ns)
+            end_stopped(run, r);
     }
-    if (run->end_at == 0 && ddp_segment_aborted(run->segment, NULL, NULL, NULL))
+    bool aborted = ddp_segment_aborted(run->segment, NULL, NULL, NULL);
+    if (run->end_at == 0 && aborted)
         run->end_at = now + DDP_LAUNCH_GRACE_NS;
+    for (int r = 0; aborted && r < run->job->ranks; r++) {
+        /* It cannot leave by itself, so there is nothing to wait for. */
+        if (run->child[r].alive && run->child[r].stopped_at != 0)
+            kill_rank(run, r);
+    }
     if (run->end_at == 0 || now < run->end_at)
         return;
     if (run->job->mode == DDP_LAUNCH_PROCESSES) {
@@ -186,7 +241,7 @@ static void look_at_time(struct ddp_launch_run *run, int64_t now)
 /* Fills the poll set: signals, then each rank's pidfd and channel. */
 static void fill(const struct ddp_launch_run *run, struct pollfd *set)
 {
-    set[0] = (struct pollfd){.fd = run->signal_fd, .events = POLLIN};
+    set[0] = (struct pollfd){.fd = run->watch->fd, .events = POLLIN};
     for (int r = 0; r < run->job->ranks; r++) {
         set[1 + 2 * r] = (struct pollfd){.fd = run->child[r].pidfd, .events = POLLIN};
         set[2 + 2 * r] = (struct pollfd){.fd = run->child[r].channel, .events = POLLIN};
@@ -224,7 +279,7 @@ void ddp_launch_supervise(struct ddp_launch_run *run)
     }
     /* A signal to the whole process group may reach us last. */
     if (run->cause.kind == DDP_CAUSE_DIED && run->cause.signal > 0 &&
-        sigismember(&run->watched, run->cause.signal) == 1)
+        sigismember(&run->watch->watched, run->cause.signal) == 1)
         (void)poll(set, 1, 50);
     take_signals(run);
 }

@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/unit.h"
@@ -66,6 +69,46 @@ static int make_file(uint64_t bytes, struct ddp_err *err)
     return fd;
 }
 
+/* Maps `total` bytes of the file, aligned to huge pages: these need address and file offset aligned
+ * alike, so room to align is reserved first. NULL with errno. */
+static struct ddp_segment *map_file(int file, size_t total)
+{
+    size_t room = total + DDP_SEGMENT_HUGE;
+    char *base = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return NULL;
+    char *start = (char *)round_up((uintptr_t)base, DDP_SEGMENT_HUGE);
+    if (start > base)
+        munmap(base, (size_t)(start - base));
+    size_t tail = room - total - (size_t)(start - base);
+    if (tail > 0)
+        munmap(start + total, tail);
+    if (mmap(start, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file,
+             0) == MAP_FAILED) {
+        int e = errno;
+        munmap(start, total);
+        errno = e;
+        return NULL;
+    }
+    return (struct ddp_segment *)start;
+}
+
+/* Advice only: a kernel without huge pages for shared memory says no, and nothing is lost. */
+static void advise(struct ddp_segment *s)
+{
+    (void)madvise((char *)s + s->heap_offset, s->total_bytes - s->heap_offset, MADV_HUGEPAGE);
+}
+
+static int no_room(uint64_t bytes, int ranks, int errno_value, struct ddp_err *err)
+{
+    char want[32];
+    ddp_format_size(bytes, want, sizeof want);
+    ddp_fail_errno(err, DDP_ENOMEM, errno_value, "cannot reserve %s of address space for %d ranks",
+                   want, ranks);
+    ddp_hint(err, "raise the limit: ulimit -v unlimited; or use smaller messages or fewer ranks");
+    return DDP_ENOMEM;
+}
+
 int ddp_segment_create(int ranks, uint64_t heap_bytes, struct ddp_segment **out, int *fd,
                        struct ddp_err *err)
 {
@@ -79,27 +122,12 @@ int ddp_segment_create(int ranks, uint64_t heap_bytes, struct ddp_segment **out,
     int file = make_file(shape.total_bytes, err);
     if (file < 0)
         return file;
-
-    /* Huge pages need address and file offset aligned alike: reserve with room to align. */
-    size_t total = shape.total_bytes;
-    size_t room = total + DDP_SEGMENT_HUGE;
-    char *base = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED)
-        goto err_map;
-    char *start = (char *)round_up((uintptr_t)base, DDP_SEGMENT_HUGE);
-    if (start > base)
-        munmap(base, (size_t)(start - base));
-    size_t tail = room - total - (size_t)(start - base);
-    if (tail > 0)
-        munmap(start + total, tail);
-    if (mmap(start, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file,
-             0) == MAP_FAILED) {
+    struct ddp_segment *s = map_file(file, shape.total_bytes);
+    if (s == NULL) {
         int e = errno;
-        munmap(start, total);
-        errno = e;
-        goto err_map;
+        close(file);
+        return no_room(shape.total_bytes, ranks, e, err);
     }
-    struct ddp_segment *s = (struct ddp_segment *)start;
     s->magic = shape.magic;
     s->total_bytes = shape.total_bytes;
     s->ranks = shape.ranks;
@@ -109,19 +137,30 @@ int ddp_segment_create(int ranks, uint64_t heap_bytes, struct ddp_segment **out,
     s->pipes_offset = shape.pipes_offset;
     s->heap_offset = shape.heap_offset;
     s->heap_stride = shape.heap_stride;
-    /* Advice only: a kernel without huge pages for shared memory says no, and nothing is lost. */
-    (void)madvise(start + s->heap_offset, total - s->heap_offset, MADV_HUGEPAGE);
+    for (int r = 0; r < ranks; r++)
+        atomic_init(&ddp_segment_rank_of(s, r)->world_rank, r);
+    advise(s);
     *out = s;
     *fd = file;
     return 0;
+}
 
-err_map:
-    ddp_format_size(shape.total_bytes, want, sizeof want);
-    ddp_fail_errno(err, DDP_ENOMEM, errno, "cannot reserve %s of address space for %d ranks", want,
-                   ranks);
-    ddp_hint(err, "raise the limit: ulimit -v unlimited; or use smaller messages or fewer ranks");
-    close(file);
-    return DDP_ENOMEM;
+int ddp_segment_attach(int fd, int ranks, struct ddp_segment **out, struct ddp_err *err)
+{
+    struct ddp_segment shape;
+    struct stat file;
+    if (fstat(fd, &file) != 0 || pread(fd, &shape, sizeof shape, 0) != (ssize_t)sizeof shape ||
+        shape.magic != DDP_SEGMENT_MAGIC || shape.total_bytes != (uint64_t)file.st_size)
+        return ddp_fail(err, DDP_EMISMATCH, "a memory file that is no shared segment of ddpbench");
+    if (shape.ranks != ranks)
+        return ddp_fail(err, DDP_EMISMATCH, "a segment for %d ranks, not for %d", shape.ranks,
+                        ranks);
+    struct ddp_segment *s = map_file(fd, shape.total_bytes);
+    if (s == NULL)
+        return no_room(shape.total_bytes, ranks, errno, err);
+    advise(s);
+    *out = s;
+    return 0;
 }
 
 void ddp_segment_destroy(struct ddp_segment *segment, int fd)
@@ -155,4 +194,18 @@ bool ddp_segment_aborted(const struct ddp_segment *segment, int *culprit, int *s
     if (code != NULL)
         *code = -(int)(word & 0xff);
     return true;
+}
+
+void ddp_segment_describe(const struct ddp_segment *segment, int rank, char *out, size_t out_bytes)
+{
+    const struct ddp_segment_rank *block = ddp_segment_rank_of(segment, rank);
+    uint64_t seq;
+    ddp_flight_describe(&block->flight, out, out_bytes);
+    if (atomic_load_explicit(&block->progress_used, memory_order_acquire) == 0 ||
+        !ddp_flight_busy(&block->progress, &seq))
+        return;
+    char more[256];
+    ddp_flight_describe(&block->progress, more, sizeof more);
+    size_t n = strlen(out);
+    snprintf(out + n, out_bytes - n, ", its progress thread in %s", more);
 }

@@ -1,6 +1,7 @@
-/* The shared segment of our launcher: one nameless memory file, mapped once before the ranks are
- * forked, so that it lies at the same address in every rank and in the supervisor, and is gone with
- * the last of them.
+/* The shared segment of the ranks of one host: one nameless memory file, gone with the last of
+ * them. Our launcher maps it once before the ranks are forked, so that it lies at the same address
+ * in every rank and in the supervisor; under mpiexec the lowest rank of a host makes it and the
+ * others attach (hosts.h), each where there is room.
  *
  * Users: the launcher (fates of ranks, abort word), the shm backend (all of it). It is sparse: only
  * pages somebody touches cost memory. Layout, each part at a page boundary:
@@ -45,13 +46,17 @@ extern "C" {
 enum ddp_segment_state { DDP_RANK_STARTING, DDP_RANK_RUNNING, DDP_RANK_DONE };
 
 /* code and err are written by the rank before state becomes DDP_RANK_DONE (release), and not
- * after. opens: worlds this rank has opened; its own. */
+ * after. opens: worlds this rank has opened; its own. world_rank: which rank of the world it is,
+ * should that have other hosts, too. progress: the recorder of a progress
+ * thread (coll/async.h), of the first this rank has; progress_used: there is one. */
 struct ddp_segment_rank {
     alignas(64) _Atomic(int32_t) state;
     int32_t code;
     uint64_t opens;
+    _Atomic(int32_t) world_rank;
+    _Atomic(uint32_t) progress_used;
     struct ddp_err err;
-    struct ddp_flight flight;
+    struct ddp_flight flight, progress;
 };
 
 /* generation: how often the channel was given back; left: members of the present group that have
@@ -82,6 +87,9 @@ struct ddp_segment {
     /* 0, or (culprit rank + 1) << 8 | -code: the first failure. Culprit 0: none of the ranks. */
     alignas(64) _Atomic(uint32_t) abort_word;
     _Atomic(int32_t) abort_setter; /* rank + 1 that set it, 0: the supervisor; follows the word */
+    /* INT64_MAX while the supervisor handles a message, else when it last did (ddp_now_ns): ranks
+     * that wait for the sender wait for it. */
+    _Atomic(int64_t) home_ns;
     alignas(64) _Atomic(uint64_t) channels_used; /* bit i: channel i + 1 */
     struct ddp_segment_channel channel[DDP_SEGMENT_CHANNELS];
 };
@@ -92,6 +100,11 @@ struct ddp_segment {
  * space or a limit (ulimit -v, -f) does not allow it. */
 int ddp_segment_create(int ranks, uint64_t heap_bytes, struct ddp_segment **out, int *fd,
                        struct ddp_err *err) DDP_MUST_CHECK;
+/* Maps the segment that another process made, for `ranks` ranks, from its memory file; fd stays
+ * the caller's. DDP_EMISMATCH when the file is none of ours or of another number of ranks,
+ * DDP_ENOMEM as above. */
+int ddp_segment_attach(int fd, int ranks, struct ddp_segment **out,
+                       struct ddp_err *err) DDP_MUST_CHECK;
 /* Unmaps and closes. NULL and -1 are fine. */
 void ddp_segment_destroy(struct ddp_segment *segment, int fd);
 
@@ -100,6 +113,9 @@ void ddp_segment_destroy(struct ddp_segment *segment, int fd);
 bool ddp_segment_abort(struct ddp_segment *segment, int culprit, int setter, int code);
 /* Reads the abort word: false while nobody aborted. Any pointer may be NULL. */
 bool ddp_segment_aborted(const struct ddp_segment *segment, int *culprit, int *setter, int *code);
+/* What a rank is doing, in a line: its recorder, and its progress thread's when that is in an
+ * operation. rank: of the segment. */
+void ddp_segment_describe(const struct ddp_segment *segment, int rank, char *out, size_t out_bytes);
 
 static inline struct ddp_segment_rank *ddp_segment_rank_of(const struct ddp_segment *s, int rank)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/fault.h"
 #include "base/mem.h"
 #include "base/unit.h"
 #include "comm/shm_impl.h"
@@ -166,7 +167,9 @@ int ddp_shm_alloc(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_er
         return ddp_fail(err, DDP_ENOMEM, "no memory for %d answers", comm->size);
     }
     struct claim mine = {.bytes = bytes};
-    mine.code = heap_take(heap, bytes, &block, err);
+    mine.code = DDP_FAULT(ALLOC, comm->place.rank, err);
+    if (mine.code == 0)
+        mine.code = heap_take(heap, bytes, &block, err);
     mine.offset = block.offset;
     if (mine.code == 0)
         touch(heap->base + block.offset, block.bytes);

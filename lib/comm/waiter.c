@@ -4,8 +4,10 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/unit.h"
 #include "comm/backend.h"
+#include "comm/flight_story.h"
 #include "comm/segment.h"
 
 /* A gap this long between two looks at the clock means that this process did not run (Ctrl-Z, a
@@ -14,7 +16,9 @@
 
 void ddp_waiter_init(struct ddp_waiter *w, const struct ddp_comm *comm)
 {
+    const struct ddp_segment *segment = comm->place.segment;
     w->abort_word = comm->shm != NULL ? comm->shm->abort_word : NULL;
+    w->home_ns = segment != NULL ? &segment->home_ns : NULL;
     w->timeout_ns = comm->timeout_ns;
     w->deadline_ns = 0;
     w->last_ns = 0;
@@ -32,6 +36,12 @@ static enum ddp_wait look_at_clock(struct ddp_waiter *w)
     else if (now - w->last_ns > ASLEEP_NS)
         w->deadline_ns += now - w->last_ns;
     w->last_ns = now;
+    if (now < w->deadline_ns)
+        return DDP_WAIT_ON;
+    /* The home is slow (its disk, a reader of its output), and the peer waits for it: the time
+     * counts from when it was through. It has a deadline of its own. */
+    int64_t home = w->home_ns != NULL ? atomic_load_explicit(w->home_ns, memory_order_acquire) : 0;
+    w->deadline_ns = DDP_MAX(w->deadline_ns, DDP_MIN(home, now) + w->timeout_ns);
     return now >= w->deadline_ns ? DDP_WAIT_EXPIRED : DDP_WAIT_ON;
 }
 
@@ -69,26 +79,48 @@ int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err)
                     me, culprit, -code);
 }
 
-int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err)
+bool ddp_wait_story(const struct ddp_comm *comm, int peer, char *out, size_t out_bytes)
 {
     const struct ddp_segment *segment = comm->place.segment;
+    if (segment == NULL)
+        return false;
+    const struct ddp_segment_rank *block = ddp_segment_rank_of(segment, 0);
+    struct ddp_flights all = {.stride = sizeof *block, .ranks = segment->ranks};
+    int by = -1;
+    for (int r = 0; r < all.ranks; r++) {
+        /* A progress thread compares itself with other progress threads. */
+        if (comm->flight != &block[r].flight && comm->flight != &block[r].progress)
+            continue;
+        by = r;
+        all.first = comm->flight == &block[r].flight ? &block->flight : &block->progress;
+    }
+    return by >= 0 && ddp_flight_story(&all, by, peer, out, out_bytes);
+}
+
+/* Said before the abort word is set: until then the others wait, too. */
+int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err)
+{
+    struct ddp_segment *segment = comm->place.segment;
     int me = comm->world_rank[comm->rank];
-    char mine[384] = "", time[32], theirs[384];
+    char mine[384] = "", time[32], theirs[384] = "", story[400] = "";
     ddp_format_ns((double)comm->timeout_ns, time, sizeof time);
     ddp_flight_describe(comm->flight, mine, sizeof mine);
+    bool told = ddp_wait_story(comm, peer, story, sizeof story);
+    if (segment != NULL && peer >= 0)
+        ddp_segment_describe(segment, peer, theirs, sizeof theirs);
 
     if (segment != NULL)
-        ddp_segment_abort(comm->place.segment, peer, me, DDP_ELOST);
+        ddp_segment_abort(segment, peer, me, DDP_ELOST);
     else
         ddp_comm_abort(comm, DDP_ELOST);
     if (peer < 0)
         return ddp_fail(err, DDP_ELOST, "rank %d waited %s in %.150s", me, time, mine);
-    if (segment == NULL || peer == me)
-        return ddp_fail(err, DDP_ELOST, "rank %d waited %s for rank %d in %.150s", me, time, peer,
-                        mine);
-    ddp_flight_describe(&ddp_segment_rank_of(segment, peer)->flight, theirs, sizeof theirs);
-    ddp_fail(err, DDP_ELOST, "rank %d waited %s for rank %d in %.150s; rank %d is in %.150s", me,
-             time, peer, mine, peer, theirs);
-    ddp_hint(err, "a rank that is only slow needs a longer --timeout");
-    return DDP_ELOST;
+    if (told)
+        ddp_fail(err, DDP_ELOST, "rank %d waited %s for rank %d: %s", me, time, peer, story);
+    else if (segment == NULL || peer == me)
+        ddp_fail(err, DDP_ELOST, "rank %d waited %s for rank %d in %.150s", me, time, peer, mine);
+    else
+        ddp_fail(err, DDP_ELOST, "rank %d waited %s for rank %d in %.150s; rank %d is in %.150s",
+                 me, time, peer, mine, peer, theirs);
+    return ddp_hint(err, "a rank that is only slow needs a longer --timeout");
 }

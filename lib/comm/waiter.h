@@ -21,6 +21,7 @@ enum ddp_wait { DDP_WAIT_ON, DDP_WAIT_ABORTED, DDP_WAIT_EXPIRED };
 /* spin: polls before the first yield. abort_word: NULL where the backend has none. */
 struct ddp_waiter {
     const _Atomic(uint32_t) *abort_word;
+    const _Atomic(int64_t) *home_ns; /* of the segment; NULL as above */
     int64_t timeout_ns, deadline_ns, last_ns;
     uint32_t spin, polls;
 };
@@ -33,10 +34,14 @@ struct ddp_waiter {
 void ddp_waiter_init(struct ddp_waiter *w, const struct ddp_comm *comm);
 enum ddp_wait ddp_waiter_step(struct ddp_waiter *w);
 
+/* Who waits for whom in this rank's newest operation, as far as the recorders of this host tell
+ * (flight_story.h); peer: as below. False, out untouched: they do not. Any thread may ask. */
+bool ddp_wait_story(const struct ddp_comm *comm, int peer, char *out, size_t out_bytes);
 /* Ends a wait that saw the abort word: DDP_ELOST, saying who ended the run. */
 int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err);
-/* Ends a wait that outlasted its deadline: sets the abort word, naming world rank `peer` (-1:
- * nobody in particular) as the one waited for; DDP_ELOST, with what it was doing. */
+/* Ends a wait that outlasted its deadline: sets the abort word, naming rank `peer` (of the segment,
+ * where there is one; -1: nobody in particular) as the one waited for; DDP_ELOST, with who waits
+ * for whom, or what it was doing. */
 int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err);
 
 #ifdef __cplusplus

@@ -6,10 +6,9 @@
  * `ddpbench allreduce --compress` and by `train --sync`. Error feedback is a decorator
  * (feedback.h): a compressor only promises that what it leaves out can be kept.
  *
- *   DDP_COMBINE_SUM  wire is [n] of wire_dtype, and all-reduce may sum it.
- *   DDP_COMBINE_GATHER    wire is an index-sorted list (device/sparse.h); lists of all ranks are
- * combined.
- */
+ *   DDP_COMBINE_SUM     wire is [n] of wire_dtype, and all-reduce may sum it.
+ *   DDP_COMBINE_GATHER  wire is an index-sorted list (device/sparse.h); the lists of all ranks are
+ *                       combined. */
 #ifndef DDP_COMPRESS_COMPRESS_H
 #define DDP_COMPRESS_COMPRESS_H
 
@@ -34,13 +33,15 @@ struct ddp_compress_spec {
     char text[32];   /* as typed */
 };
 
-/* One encoding: arrays are the caller's. residual [n] or NULL (no feedback). scale: values are
- * multiplied by it before they are encoded (1/P of an average: divide before the sum). state:
- * state_bytes, zeroed before the first call, kept between calls on the same bucket. */
+/* One encoding: arrays are the caller's. residual [n] or NULL (no feedback). scale: what is encoded
+ * is multiplied by it: 16-bit forms before they are rounded (1/P of an average: divide before the
+ * sum), sparse ones after the selection, so that thresholds and residuals are in the input's unit.
+ * A 16-bit form's residual is in the wire's unit, scale applied. state: state_bytes, aligned to 64,
+ * zeroed before the first call, kept between calls on the same bucket. */
 struct ddp_encode {
     const struct ddp_device *device;
     const struct ddp_compress_spec *spec;
-    const float *in;
+    const float *in; /* [n]; does not overlap an output, but `none` may have dense == in */
     float *residual;
     size_t n;
     float scale;
@@ -48,7 +49,7 @@ struct ddp_encode {
     /* out. SUM: dense [n]. GATHER: list, with room for `bound` entries. */
     void *dense;
     struct ddp_sparse list;
-    uint64_t overflow_count; /* added to */
+    uint64_t overflow_count; /* added to: finite values that the wire form made infinite */
 };
 
 struct ddp_compressor {
@@ -58,12 +59,13 @@ struct ddp_compressor {
     enum ddp_dtype wire_dtype; /* SUM */
     bool feedback_default;     /* on for the sparse ones */
     bool fuses_feedback;       /* encode handles residual itself, in its one pass */
+    bool fixed_count;          /* GATHER: always exactly `bound` entries */
     bool global_topk;          /* oktopk: the exchange selects again, globally */
     /* Range of the argument, DDP_EUSAGE. NULL: takes none. */
     int (*check)(double argument, struct ddp_err *err);
     /* GATHER: entries at most; SUM: n. */
     size_t (*bound)(const struct ddp_compress_spec *spec, size_t n);
-    size_t (*state_bytes)(const struct ddp_compress_spec *spec, size_t n);
+    size_t (*state_bytes)(const struct ddp_compress_spec *spec, size_t n); /* NULL: none */
     void (*encode)(struct ddp_encode *e);
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "device/grad_kernels.h"
 #include "device/kernels_cpu.h"
 
 extern const struct ddp_device ddp_dev_cpu; /* device_list.h */
@@ -39,7 +40,7 @@ static void cpu_fill(void *dst, unsigned char byte, size_t bytes)
     {                                                                                              \
         .name = "cpu", .summary = "processor, " text " kernels", .probe = cpu_probe,               \
         .alloc = cpu_alloc, .free = cpu_free, .copy = cpu_copy, .copy_nt = ddp_copy_nt_##level,    \
-        .fill = cpu_fill, .reduce = ddp_reduce_##level,                                            \
+        .fill = cpu_fill, .reduce = ddp_reduce_##level, .grad = &ddp_grad_##level,                 \
     }
 
 static const struct ddp_device levels[DDP_SIMD_COUNT] = {
@@ -74,4 +75,5 @@ const struct ddp_device ddp_dev_cpu = {
     .copy_nt = best_copy_nt,
     .fill = cpu_fill,
     .reduce = best_reduce,
+    .grad = &ddp_grad_scalar, /* the same results as the other levels' */
 };

@@ -1,11 +1,7 @@
 /* The reduce kernels of one SIMD level: the template behind kernels_cpu_*.c.
  *
- * Included once by each level file, after it has defined VB (vector bytes), the names of its two
- * functions, REDUCE_SYMBOL and COPY_NT_SYMBOL, and
- *   vec_load_part, vec_store_part     the first bytes of a vector; loaded: the rest is zero
- *   vec_stream_full, vec_stream_half  non-temporal stores to aligned memory
- *   vec_stream_end                    orders them before later stores
- *   widen_f16, narrow_f16             binary16 from and to binary32
+ * Included once by each level file, after kernels_level_*.inc.h and the names of its two
+ * functions, REDUCE_SYMBOL and COPY_NT_SYMBOL.
  *
  * A kernel walks all arrays once. A *tile* of a few vectors is loaded from source 0 and widened to
  * the accumulator's type, the same tile of every other source is combined into it in index order,

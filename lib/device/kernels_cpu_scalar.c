@@ -1,75 +1,8 @@
-/* The CPU kernels of the baseline every processor has: 16-byte vectors of the compiler, which it
- * lowers to whatever the target's baseline offers (SSE2, NEON), and 16-bit floats by integer
- * arithmetic. */
+/* The CPU kernels of the baseline every processor has. */
 #include "device/kernels_cpu.h"
 
-#include <string.h>
-
-#define VB             16
 #define REDUCE_SYMBOL  ddp_reduce_scalar
 #define COPY_NT_SYMBOL ddp_copy_nt_scalar
 
-#include "device/kernels_vec.inc.h"
-
-INLINE raw_full vec_load_part(const unsigned char *p, size_t bytes)
-{
-    raw_full v = {0};
-    memcpy(&v, p, bytes);
-    return v;
-}
-
-INLINE void vec_store_part(unsigned char *p, raw_full v, size_t bytes)
-{
-    memcpy(p, &v, bytes);
-}
-
-/* Non-temporal stores are a hint, and the baseline has no portable one. */
-INLINE void vec_stream_full(unsigned char *p, raw_full v)
-{
-    memcpy(p, &v, sizeof(v));
-}
-
-INLINE void vec_stream_half(unsigned char *p, raw_half v)
-{
-    memcpy(p, &v, sizeof(v));
-}
-
-INLINE void vec_stream_end(void)
-{
-}
-
-/* binary16 to binary32, exact: the exponent is rebased by 112; infinities and NaNs (exponent 31)
- * rebase once more; subnormals are normalised by a subtraction that cannot round. */
-INLINE v_f32 widen_f16(raw_half raw)
-{
-    const v_u32 h = __builtin_convertvector((v_u16h)raw, v_u32);
-    const v_u32 sign = (h & 0x8000u) << 16;
-    const v_u32 exponent = (h & 0x7c00u) << 13;
-    const v_u32 normal = ((h & 0x7fffu) << 13) + (112u << 23);
-    const v_u32 special = (v_u32)(exponent == (0x7c00u << 13));
-    const v_u32 tiny = (v_u32)(exponent == 0u);
-    const v_u32 subnormal = (v_u32)((v_f32)(normal + (1u << 23)) - 0x1p-14f);
-    const v_u32 magnitude = (tiny & subnormal) | (~tiny & (normal + (special & (112u << 23))));
-    return (v_f32)(magnitude | sign);
-}
-
-/* binary32 to binary16, to nearest even, no NaN among the values (finish_f32 has replaced them).
- * Below 2^-14 an addition to 0.5, whose ulp is the subnormal step 2^-24, rounds; from 65520 on the
- * result is infinite. */
-INLINE raw_half narrow_f16(v_f32 value)
-{
-    const v_u32 bits = (v_u32)value;
-    const v_u32 sign = (bits >> 16) & 0x8000u;
-    const v_u32 a = bits & 0x7fffffffu;
-    const v_u32 rounded = (a + 0xfffu + ((a >> 13) & 1u) - (112u << 23)) >> 13;
-    const v_u32 subnormal = (v_u32)((v_f32)a + 0.5f) - 0x3f000000u;
-    const v_u32 tiny = (v_u32)(a < 0x38800000u);
-    const v_u32 huge = (v_u32)(a >= 0x477ff000u);
-    const v_u32 nan = (v_u32)(a > 0x7f800000u);
-    v_u32 h = (tiny & subnormal) | (~tiny & rounded);
-    h = (huge & 0x7c00u) | (~huge & h);
-    h = (nan & 0x7e00u) | (~nan & (h | sign));
-    return (raw_half) __builtin_convertvector(h, v_u16h);
-}
-
+#include "device/kernels_level_scalar.inc.h"
 #include "device/kernels_cpu.inc.h"

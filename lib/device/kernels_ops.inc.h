@@ -4,6 +4,8 @@
 #error "kernels_ops.inc.h is part of a template: include kernels_cpu.h"
 #endif
 
+#include "device/kernels_float.inc.h"
+
 /* How the combined value is finished. scale: 1/divisor when that is exact, else the divisor. */
 enum finish { FINISH_NONE, FINISH_MULTIPLY, FINISH_DIVIDE };
 struct finisher {
@@ -21,11 +23,6 @@ static struct finisher finisher_of(int divisor)
     return (struct finisher){FINISH_DIVIDE, divisor};
 }
 
-INLINE v_f32 select_f32(v_i32 mask, v_f32 yes, v_f32 no)
-{
-    return (v_f32)((mask & (v_i32)yes) | (~mask & (v_i32)no));
-}
-
 INLINE v_f64 select_f64(v_u64 mask, v_f64 yes, v_f64 no)
 {
     return (v_f64)((mask & (v_u64)yes) | (~mask & (v_u64)no));
@@ -37,7 +34,7 @@ INLINE v_f32 finish_f32(v_f32 a, struct finisher f)
         a = a * (float)f.scale;
     else if (f.how == FINISH_DIVIDE)
         a = a / (float)f.scale;
-    return select_f32((v_i32)(a == a), a, (v_f32)((v_i32){0} + 0x7fc00000));
+    return canonical(a);
 }
 
 INLINE v_f64 finish_f64(v_f64 a, struct finisher f)
@@ -59,18 +56,6 @@ INLINE v_f64 finish_mean_i32(v_f64 a, struct finisher f)
 INLINE v_f32 finish_mean_u8(v_f32 a, struct finisher f)
 {
     return f.how == FINISH_MULTIPLY ? a * (float)f.scale : a / (float)f.scale;
-}
-
-INLINE raw_half narrow_bf16(v_f32 a)
-{
-    const v_u32 bits = (v_u32)a; /* a canonical NaN survives: 0x7fc00000 rounds to itself */
-    const v_u32 rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-    return (raw_half) __builtin_convertvector(rounded, v_u16h);
-}
-
-INLINE v_f32 widen_bf16(raw_half raw)
-{
-    return (v_f32)(__builtin_convertvector((v_u16h)raw, v_u32) << 16);
 }
 
 INLINE v_f32 widen_u8(raw_quarter raw)

@@ -13,8 +13,9 @@
  *
  * Every wait ends at the deadline (ddp_init_options.timeout_s) with DDP_ELOST. Nothing prints,
  * nothing exits, but for MPI: its blocking calls cannot be left, so under mpiexec a watchdog ends
- * the process with exit code 13 at the deadline, after on_lost. ddp_abort and any failure there is
- * MPI_Abort, which ends all processes.
+ * the process with exit code 13 at the deadline, after on_lost, when it is inside one of them.
+ * Ranks that all share a host exchange through its memory, and MPI only starts them. ddp_abort and
+ * any failure there is MPI_Abort, which ends all processes.
  *
  * What this does not do: choose by measuring, compress (see sync.h), or move data between devices.
  * Source of the model: nnabla 1.x, Communicator API reference. */

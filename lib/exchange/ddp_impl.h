@@ -120,8 +120,7 @@ int ddp_open(const struct ddp_backend *backend, const struct ddp_place *place,
              const struct ddp_settings *settings, enum ddp_slot slot, struct ddp **out,
              struct ddp_err *err) DDP_MUST_CHECK;
 
-/* ddp_modules.c: the folder of ddpbench-mpi-*.so. Also makes this library's symbols visible to
- * them, should it have been loaded for one user alone (dlopen, Python). */
+/* ddp_modules.c: the folder of ddpbench-mpi-*.so. */
 void ddp_modules_find(const char *given, char *out, size_t out_bytes);
 
 /* ddp_group.c. The world's own group. */

@@ -27,9 +27,6 @@ void ddp_modules_find(const char *given, char *out, size_t out_bytes)
     char dir[4200];
     if (dladdr((const void *)(uintptr_t)ddp_modules_find, &self) == 0 || self.dli_fname == NULL)
         self.dli_fname = "./libddp.so";
-    /* Fails for a program, whose symbols are visible, or not, by how it was linked. */
-    (void)dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL);
-
     if (given == NULL)
         given = ddp_conf_get(DDP_CONF_MODULE_DIR);
     if (given != NULL) {

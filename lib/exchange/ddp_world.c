@@ -7,6 +7,7 @@
 #include "base/conf.h"
 #include "base/mem.h"
 #include "comm/backend.h"
+#include "comm/handshake.h"
 #include "comm/launcher.h"
 #include "exchange/ddp_impl.h"
 
@@ -81,6 +82,8 @@ int ddp_settings_fill(const struct ddp_init_options *options, struct ddp_setting
         .device = ddp_device_cpu(level),
         .module_dir = out->module_dir,
         .threads = true,
+        .on_expire = out->options.on_lost,
+        .on_expire_arg = out->options.on_lost_arg,
     };
     if (out->comm.timeout_ns == 0)
         out->comm.timeout_ns = 1;
@@ -113,13 +116,17 @@ int ddp_open(const struct ddp_backend *backend, const struct ddp_place *place,
         DDP_TRY_GOTO(ddp_watchdog_start(d->comm->flight, settings->comm.timeout_ns, on_expire, d,
                                         &d->watchdog, err),
                      err_comm);
+    /* The programs' arguments are theirs; the builds must be one. */
+    if ((backend->caps & DDP_CAP_LAUNCHED) != 0)
+        DDP_TRY_GOTO(ddp_handshake(d->comm, 0, NULL, err), err_comm);
     DDP_TRY_GOTO(ddp_group_add_world(d, err), err_comm);
     ddp_flight_phase(d->comm->flight, "user code");
     *out = d;
     return 0;
 
 err_comm:
-    ddp_comm_abort(d->comm, rc);
+    if (!err->agreed) /* else all ranks are here, and can tell */
+        ddp_comm_abort(d->comm, rc);
     ddp_watchdog_stop(d->watchdog);
     ddp_comm_destroy(d->comm);
 err_world:

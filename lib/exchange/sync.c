@@ -31,7 +31,7 @@ static const char *class_name(const void *ctx, int i)
 
 static int unknown(const char *text, size_t name_bytes, struct ddp_err *err)
 {
-    char legal[256] = "", name[64];
+    char legal[320] = "", name[64];
     for (int i = 0; classes[i]; i++) {
         size_t n = strlen(legal);
         snprintf(legal + n, sizeof legal - n, "%s%s%s%s", i ? ", " : "", classes[i]->name,
@@ -46,6 +46,16 @@ static int unknown(const char *text, size_t name_bytes, struct ddp_err *err)
     return DDP_EUSAGE;
 }
 
+static int check_argument(const struct ddp_sync_class *c, const char *text, const char *argument,
+                          struct ddp_err *err)
+{
+    struct ddp_err inner = DDP_ERR_INIT;
+    if (c->check(argument, &inner) == 0)
+        return 0;
+    ddp_fail(err, DDP_EUSAGE, "sync strategy '%.100s': %.360s", text, inner.text);
+    return inner.hint[0] ? ddp_hint(err, "%s", inner.hint) : DDP_EUSAGE;
+}
+
 int ddp_sync_find(const char *text, const struct ddp_sync_class **cls, const char **argument,
                   struct ddp_err *err)
 {
@@ -58,9 +68,14 @@ int ddp_sync_find(const char *text, const struct ddp_sync_class **cls, const cha
         if (colon && !c->argument_help)
             return ddp_fail(err, DDP_EUSAGE, "sync strategy '%s' takes no argument: '%s'", c->name,
                             text);
-        if (!colon && c->argument_help)
+        if (!colon && c->argument_help && c->argument_help[0] != '[')
             return ddp_fail(err, DDP_EUSAGE, "sync strategy '%s' needs an argument: '%s:%s'",
                             c->name, c->name, c->argument_help);
+        if (colon && colon[1] == '\0')
+            return ddp_fail(err, DDP_EUSAGE, "sync strategy '%s' has no argument after its ':'",
+                            text);
+        if (c->check)
+            DDP_TRY(check_argument(c, text, colon ? colon + 1 : "", err));
         *cls = c;
         *argument = colon ? colon + 1 : "";
         return 0;

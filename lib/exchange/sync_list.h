@@ -1,3 +1,10 @@
 /* One line a strategy: DDP_SYNC(symbol). */
 DDP_SYNC(dense)
+DDP_SYNC(fp16)
+DDP_SYNC(bf16)
+DDP_SYNC(topk)
+DDP_SYNC(threshold)
+DDP_SYNC(oktopk)
+DDP_SYNC(partial)
+DDP_SYNC(local)
 DDP_SYNC(none)

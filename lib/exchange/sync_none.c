@@ -1,4 +1,5 @@
-/* No exchange at all: every rank trains alone on its part. Measures the harness itself. */
+/* No exchange at all: every rank trains alone on its part. Measures the harness itself. Evaluation,
+ * each rank doing its part of the images, is of all of them. */
 #include "exchange/sync.h"
 
 #include <stdlib.h>
@@ -33,12 +34,14 @@ static void counters(const struct ddp_sync *s, struct ddp_sync_counters *out)
 {
     memset(out, 0, sizeof *out);
     out->wire_counted = true;
+    out->overflow_count = -1;
 }
 
 extern const struct ddp_sync_class ddp_sync_none;
 const struct ddp_sync_class ddp_sync_none = {
     .name = "none",
     .summary = "no exchange: each rank learns from its own images only",
+    .scale = DDP_SCALE_PRIVATE,
     .create = create,
     .destroy = destroy,
     .on_grad_ready = on_grad_ready,

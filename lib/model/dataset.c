@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/conf.h"
+#include "base/fault.h"
 
 #define DDP_DATASET(symbol) extern const struct ddp_dataset_reader ddp_dataset_##symbol;
 #include "model/dataset_list.h"
@@ -33,7 +34,7 @@ const struct ddp_dataset_reader *ddp_dataset_find(const char *name)
 
 const char *ddp_dataset_default_dir(const struct ddp_dataset_reader *reader)
 {
-    for (int i = 0; reader->dirs[i]; i++) {
+    for (int i = 0; reader->dirs && reader->dirs[i]; i++) {
         struct stat st;
         if (stat(reader->dirs[i], &st) == 0 && S_ISDIR(st.st_mode))
             return reader->dirs[i];
@@ -41,22 +42,35 @@ const char *ddp_dataset_default_dir(const struct ddp_dataset_reader *reader)
     return NULL;
 }
 
-int ddp_dataset_load(const char *name, const char *dir, struct ddp_dataset *out,
-                     struct ddp_err *err)
+bool ddp_dataset_fits(const struct ddp_dataset_reader *reader,
+                      const struct ddp_dataset_request *request)
+{
+    return (reader->channels == 0 || reader->channels == request->channels) &&
+           (reader->height == 0 || reader->height == request->height) &&
+           (reader->width == 0 || reader->width == request->width) &&
+           reader->classes <= request->classes;
+}
+
+int ddp_dataset_load(const char *name, const struct ddp_dataset_request *request,
+                     struct ddp_dataset *out, struct ddp_err *err)
 {
     const struct ddp_dataset_reader *reader = ddp_dataset_find(name);
+    DDP_TRY(DDP_FAULT(DATA_LOAD, -1, err));
     if (!reader)
         return ddp_fail(err, DDP_EUSAGE, "unknown data set '%s'", name);
-    if (!dir)
-        dir = ddp_conf_get(DDP_CONF_DATA_DIR);
-    if (!dir)
-        dir = ddp_dataset_default_dir(reader);
-    if (!dir) {
+    if (!reader->dirs)
+        return reader->load(request, out, err);
+    struct ddp_dataset_request where = *request;
+    if (!where.dir)
+        where.dir = ddp_conf_get(DDP_CONF_DATA_DIR);
+    if (!where.dir)
+        where.dir = ddp_dataset_default_dir(reader);
+    if (!where.dir) {
         ddp_fail(err, DDP_ENOINPUT, "data set '%s' is not installed: no folder '%s'", name,
                  reader->dirs[0]);
         return ddp_dataset_hint(reader->package, err);
     }
-    return reader->load(dir, out, err);
+    return reader->load(&where, out, err);
 }
 
 int ddp_dataset_hint(const char *package, struct ddp_err *err)

@@ -1,8 +1,9 @@
-/* Data sets: images and labels in memory, read once, from files that are not trusted.
+/* Data sets: images and labels in memory, read once, from files that are not trusted, or made.
  *
  * IDX (MNIST, Fashion-MNIST; gzipped or not): magic, dimensions and length must agree exactly;
  * sizes are bounded before anything is allocated; a gzip stream that grows past its header's
- * promise is refused. Readers live one a file behind dataset_list.h. */
+ * promise is refused. CIFAR-10: cifar.h. A made set is marked synthetic in every result. Readers
+ * live one a file behind dataset_list.h. */
 #ifndef DDP_MODEL_DATASET_H
 #define DDP_MODEL_DATASET_H
 
@@ -28,22 +29,36 @@ struct ddp_dataset {
     struct ddp_images train, eval;
 };
 
+/* dir: the folder, NULL: DDPBENCH_DATA_DIR, else the first default folder that exists. The rest is
+ * for made sets: what an image looks like, how many to train on (0: as many as the reader likes),
+ * of which stream. */
+struct ddp_dataset_request {
+    const char *dir;
+    int channels, height, width, classes;
+    size_t images;
+    uint64_t seed;
+};
+
 struct ddp_dataset_reader {
     const char *name, *summary;
     const char *package;     /* Debian package that brings it, or NULL */
-    const char *const *dirs; /* where it is looked for without --data, NULL-terminated */
-    /* dir: a folder. DDP_ENOINPUT names what is missing and `package`; DDP_EINPUT what is
-     * malformed. */
-    int (*load)(const char *dir, struct ddp_dataset *out, struct ddp_err *err);
+    const char *const *dirs; /* where it is looked for without --data, NULL-terminated; NULL: made,
+                                reads no file */
+    /* What its images are; 0: whatever the files say, or as requested. */
+    int channels, height, width, classes;
+    /* DDP_ENOINPUT names what is missing and `package`; DDP_EINPUT what is malformed. */
+    int (*load)(const struct ddp_dataset_request *request, struct ddp_dataset *out,
+                struct ddp_err *err);
 };
 const struct ddp_dataset_reader *const *ddp_dataset_readers(void); /* NULL-terminated */
 const struct ddp_dataset_reader *ddp_dataset_find(const char *name);
-/* Loads by name from dir; NULL: from DDPBENCH_DATA_DIR, else from the first default folder that
- * exists. */
-int ddp_dataset_load(const char *name, const char *dir, struct ddp_dataset *out,
-                     struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_dataset_load(const char *name, const struct ddp_dataset_request *request,
+                     struct ddp_dataset *out, struct ddp_err *err) DDP_MUST_CHECK;
+/* Can its images be what the request asks for? */
+bool ddp_dataset_fits(const struct ddp_dataset_reader *reader,
+                      const struct ddp_dataset_request *request);
 void ddp_dataset_release(struct ddp_dataset *set);
-/* First existing default folder of a reader, or NULL. */
+/* First existing default folder of a reader, or NULL. A made set has none. */
 const char *ddp_dataset_default_dir(const struct ddp_dataset_reader *reader);
 /* Says in err's hint where the data come from: `package` or --data. Returns err->code. */
 int ddp_dataset_hint(const char *package, struct ddp_err *err);
@@ -51,6 +66,13 @@ int ddp_dataset_hint(const char *package, struct ddp_err *err);
  * labels-idx1-ubyte, "-idx" or ".idx", gzipped or not. 10 classes. For readers. */
 int ddp_dataset_read_idx_dir(const char *dir, const char *name, const char *package,
                              struct ddp_dataset *out, struct ddp_err *err) DDP_MUST_CHECK;
+
+/* Opens a data file for reading: *fd, *bytes its size. DDP_ENOINPUT: no such file; DDP_EPERM: not
+ * readable; DDP_EINPUT: not a regular file. For readers. */
+int ddp_dataset_open(const char *path, int *fd, size_t *bytes, struct ddp_err *err) DDP_MUST_CHECK;
+/* The whole of it, [*bytes] (free()); more than `most`: DDP_EINPUT. */
+int ddp_dataset_read_file(const char *path, size_t most, uint8_t **data, size_t *bytes,
+                          struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Most bytes one IDX file may promise: 60000 images of 224 x 224 fit. */
 #define DDP_IDX_MAX_BYTES ((size_t)4 << 30)

@@ -3,9 +3,10 @@
 
 #define PACKAGE "dataset-fashion-mnist"
 
-static int load(const char *dir, struct ddp_dataset *out, struct ddp_err *err)
+static int load(const struct ddp_dataset_request *request, struct ddp_dataset *out,
+                struct ddp_err *err)
 {
-    return ddp_dataset_read_idx_dir(dir, "fashion-mnist", PACKAGE, out, err);
+    return ddp_dataset_read_idx_dir(request->dir, "fashion-mnist", PACKAGE, out, err);
 }
 
 static const char *const dirs[] = {"/usr/share/datasets/fashion-mnist", NULL};
@@ -16,5 +17,9 @@ const struct ddp_dataset_reader ddp_dataset_fashion_mnist = {
     .summary = "60,000 + 10,000 pictures of clothing, 28 x 28 grey, 10 classes",
     .package = PACKAGE,
     .dirs = dirs,
+    .channels = 1,
+    .height = 28,
+    .width = 28,
+    .classes = 10,
     .load = load,
 };

@@ -2,10 +2,8 @@
 #include "model/dataset.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -27,15 +25,6 @@ struct source {
     size_t input_pos, input_len;
 };
 
-static int open_error(const char *path, struct ddp_err *err)
-{
-    int e = errno;
-    int code = e == EACCES || e == EPERM                   ? DDP_EPERM
-               : e == EMFILE || e == ENFILE || e == ENOMEM ? DDP_EIO
-                                                           : DDP_ENOINPUT;
-    return ddp_fail_errno(err, code, e, "cannot open '%s'", path);
-}
-
 /* Fills the input buffer; input_len 0 afterwards: end of file. */
 static int refill(struct source *s, struct ddp_err *err)
 {
@@ -55,20 +44,7 @@ static int source_open(struct source *s, const char *path, struct ddp_err *err)
     int rc;
     memset(s, 0, sizeof *s);
     s->path = path;
-    /* O_NONBLOCK: a FIFO in place of a file must not hang the open. */
-    s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (s->fd < 0)
-        return open_error(path, err);
-    struct stat st;
-    if (fstat(s->fd, &st) != 0) {
-        rc = ddp_fail_errno(err, DDP_EIO, errno, "cannot read '%s'", path);
-        goto err_fd;
-    }
-    if (!S_ISREG(st.st_mode)) {
-        rc = ddp_fail(err, DDP_EINPUT, "'%s' is not a regular file", path);
-        goto err_fd;
-    }
-    s->file_bytes = (size_t)st.st_size;
+    DDP_TRY(ddp_dataset_open(path, &s->fd, &s->file_bytes, err));
     s->input = malloc(INPUT_BYTES);
     if (!s->input) {
         rc = ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", path);

@@ -1,3 +1,5 @@
 /* One line a data set: DDP_DATASET(symbol). */
 DDP_DATASET(fashion_mnist)
 DDP_DATASET(mnist)
+DDP_DATASET(cifar10)
+DDP_DATASET(synthetic)

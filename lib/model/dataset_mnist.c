@@ -1,9 +1,10 @@
 /* MNIST (LeCun, Cortes, Burges): 60,000 + 10,000 grey 28 x 28. Debian has no package of it. */
 #include "model/dataset.h"
 
-static int load(const char *dir, struct ddp_dataset *out, struct ddp_err *err)
+static int load(const struct ddp_dataset_request *request, struct ddp_dataset *out,
+                struct ddp_err *err)
 {
-    return ddp_dataset_read_idx_dir(dir, "mnist", NULL, out, err);
+    return ddp_dataset_read_idx_dir(request->dir, "mnist", NULL, out, err);
 }
 
 static const char *const dirs[] = {"/usr/share/datasets/mnist", NULL};
@@ -13,5 +14,7 @@ const struct ddp_dataset_reader ddp_dataset_mnist = {
     .name = "mnist",
     .summary = "60,000 + 10,000 handwritten digits, or any folder of four such IDX files",
     .dirs = dirs,
+    .channels = 1,
+    .classes = 10,
     .load = load,
 };

@@ -42,7 +42,8 @@ void ddp_model_init_params(const struct ddp_model_class *cls, enum ddp_init init
         const struct ddp_param *p = &cls->params[i];
         float *w = params + p->offset;
         if (p->fan_in == 0) {
-            memset(w, 0, sizeof *w * p->count);
+            for (size_t j = 0; j < p->count; j++)
+                w[j] = p->fill;
             continue;
         }
         double fan = init == DDP_INIT_HE ? p->fan_in : p->fan_in + p->fan_out;

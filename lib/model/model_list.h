@@ -1,2 +1,5 @@
 /* One line a model: DDP_MODEL(symbol). */
 DDP_MODEL(singa_cnn)
+DDP_MODEL(lenet)
+DDP_MODEL(resnet9)
+DDP_MODEL(nnabla_tiny)

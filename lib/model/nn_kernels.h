@@ -21,9 +21,11 @@ struct ddp_view {
     size_t channel, image;
 };
 
-/* A convolution: square kernel k x k, stride 1, no padding; out = in - k + 1. */
+/* A convolution: square kernel k x k, zeros around; out = (in + 2 pad - k) / stride + 1. The fast
+ * ones, im2col and col2im, have stride 1 and no padding and do not look at either. */
 struct ddp_conv_shape {
     int in_c, in_h, in_w, out_c, k;
+    int stride, pad;
 };
 
 /* What a position of a 2 x 2 window gave its maximum: 0..3 row by row, or none, when ReLU cut it.
@@ -52,6 +54,27 @@ struct ddp_nn_kernels {
     void (*row_sums)(int rows, size_t cols, const float *a, float *sums);
     /* sums[c] = sum over rows of a[rows][cols]. */
     void (*column_sums)(int rows, int cols, const float *a, float *sums);
+
+    /* im2col and col2im for any stride and padding. */
+    void (*unfold)(const struct ddp_conv_shape *s, int n, const float *x, struct ddp_view xv,
+                   float *col);
+    void (*fold)(const struct ddp_conv_shape *s, int n, const float *col, float *dx,
+                 struct ddp_view dxv);
+    /* y [rows][cols] += bias[rows]. */
+    void (*row_bias)(int rows, size_t cols, const float *bias, float *y);
+    /* y[i] += a[i]. */
+    void (*add)(size_t count, const float *a, float *y);
+    /* Of each row of x [rows][cols], cols > 0: mean, and mean square distance from it. */
+    void (*moments)(int rows, size_t cols, const float *x, float *mean, float *variance);
+    /* y = (x - mean[row]) * scale[row] + shift[row]; with relu also max(0, .). */
+    void (*normalize)(int rows, size_t cols, const float *x, const float *mean, const float *scale,
+                      const float *shift, int relu, float *y);
+    /* sums[row] = sum of dy, products[row] = sum of dy * (x - mean[row]). */
+    void (*norm_sums)(int rows, size_t cols, const float *x, const float *dy, const float *mean,
+                      float *sums, float *products);
+    /* dx = scale[row] * (dy - a[row] - b[row] * (x - mean[row])). */
+    void (*norm_backward)(int rows, size_t cols, const float *x, const float *dy, const float *mean,
+                          const float *scale, const float *a, const float *b, float *dx);
 };
 
 /* The highest level this processor has and DDPBENCH_SIMD allows. */

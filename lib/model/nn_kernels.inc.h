@@ -243,6 +243,8 @@ static void column_sums(int rows, int cols, const float *restrict a, float *rest
             sums[c] += a[c];
 }
 
+#include "model/nn_general.inc.h"
+
 const struct ddp_nn_kernels DDP_NN_TABLE = {
     .im2col = im2col,
     .col2im = DDP_NN_COL2IM,
@@ -252,4 +254,12 @@ const struct ddp_nn_kernels DDP_NN_TABLE = {
     .relu_backward = relu_backward,
     .row_sums = row_sums,
     .column_sums = column_sums,
+    .unfold = unfold,
+    .fold = fold_any,
+    .row_bias = row_bias,
+    .add = add,
+    .moments = moments,
+    .normalize = normalize,
+    .norm_sums = norm_sums,
+    .norm_backward = norm_backward,
 };

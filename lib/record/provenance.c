@@ -132,7 +132,8 @@ static int fill_host(struct ddp_record *record, int ranks, struct ddp_err *err)
     snprintf(host.kernel, sizeof host.kernel, "%s", info.kernel);
     snprintf(host.governor, sizeof host.governor, "%s", info.governor);
     host.ranks = ranks;
-    host.cores = info.cores;
+    host.cores = info.machine_cores;
+    host.usable_cores = info.cores;
     host.memory_bytes = info.memory_bytes;
     host.load = info.load;
     return ddp_record_add_host(record, &host, err);

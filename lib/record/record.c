@@ -34,11 +34,15 @@ void ddp_point_id(const struct ddp_point_spec *s, char *out, unsigned long out_b
     }
 }
 
+bool ddp_point_is_reduced(const struct ddp_point_spec *spec)
+{
+    return (spec->compress[0] && strcmp(spec->compress, "none") != 0) || spec->partial != 0;
+}
+
 /* Is the exchange a dense one, which bandwidths are defined for? */
 static bool is_dense(const struct ddp_point *p)
 {
-    bool compressed = p->spec.compress[0] && strcmp(p->spec.compress, "none") != 0;
-    return !compressed && p->spec.partial == 0;
+    return !ddp_point_is_reduced(&p->spec);
 }
 
 /* S/t in bytes per ns, which is GB (1e9) per second. */
@@ -66,6 +70,28 @@ double ddp_point_effective_GBps(const struct ddp_point *p, double ns)
     return rate(p, ns) * ddp_coll_busbw_factor(p->spec.coll, p->spec.ranks);
 }
 
+double ddp_point_speedup(const struct ddp_point *p, enum ddp_baseline baseline)
+{
+    return p->time_ns.median > 0 ? p->dense_ns[baseline] / p->time_ns.median : NAN;
+}
+
+double ddp_point_dense_bytes(const struct ddp_point_spec *spec, enum ddp_baseline baseline)
+{
+    double factor = ddp_coll_busbw_factor(DDP_ALLREDUCE, spec->ranks);
+    return factor * (double)spec->size_bytes / (baseline == DDP_BASELINE_F16 ? 2 : 1);
+}
+
+double ddp_point_pays_below_GBps(const struct ddp_point *p, enum ddp_baseline baseline)
+{
+    double saved = ddp_point_dense_bytes(&p->spec, baseline) - p->wire_bytes_per_rank;
+    bool shared = strcmp(p->spec.backend, "shm") == 0;
+    double more_ns =
+        shared ? p->time_ns.median - p->dense_ns[baseline] : p->phase_ns[0] + p->phase_ns[2];
+    if (isnan(saved) || isnan(more_ns))
+        return NAN;
+    return saved <= 0 ? 0 : more_ns > 0 ? saved / more_ns : INFINITY;
+}
+
 void ddp_point_init(struct ddp_point *p)
 {
     struct ddp_summary none = {0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
@@ -77,6 +103,10 @@ void ddp_point_init(struct ddp_point *p)
     p->wire_bytes_per_rank = NAN;
     p->achieved_density = p->threshold = p->density = NAN;
     p->overflow_count = -1;
+    for (int i = 0; i < DDP_BASELINE_COUNT; i++) {
+        p->dense_ns[i] = NAN;
+        p->break_even[i] = (struct ddp_break_even){NAN, NAN, NAN};
+    }
     p->skew_start_ns = p->skew_exit_ns = NAN;
     p->pingpong_ns[0] = p->pingpong_ns[1] = NAN;
     p->page_bytes = -1;
@@ -90,6 +120,8 @@ void ddp_epoch_init(struct ddp_epoch *e)
     e->train_loss = e->train_accuracy = e->eval_loss = e->eval_accuracy = NAN;
     e->seconds = e->compute_seconds = e->exchange_seconds = e->exposed_seconds = NAN;
     e->images_per_second = e->wire_bytes_per_rank = e->achieved_density = NAN;
+    e->encode_seconds = e->decode_seconds = NAN;
+    e->overflow_count = -1;
     e->peak_memory_bytes = -1;
 }
 

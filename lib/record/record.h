@@ -45,6 +45,17 @@ struct ddp_point_spec {
  * "/g4" when 4 groups ran it; out >= 192 bytes. */
 void ddp_point_id(const struct ddp_point_spec *spec, char *out, unsigned long out_bytes);
 
+/* What a compressed exchange is compared with: f32 and, the fair one, f16. */
+enum ddp_baseline { DDP_BASELINE_F32, DDP_BASELINE_F16, DDP_BASELINE_COUNT };
+
+/* The density below which a sparse exchange takes less than a dense one; 0: at none, 1: at all.
+ * predicted: by bytes sent alone, the dense one being a ring (sparse cost(); all-gather: 1/P
+ * against f32, 1/(2P) against f16). estimated: by this point's measured times, exchange and decode
+ * taken as proportional to the density. measured: bisected, on request. NaN: not known. */
+struct ddp_break_even {
+    double predicted, estimated, measured;
+};
+
 struct ddp_point {
     struct ddp_point_spec spec;
     char algorithm_used[24];
@@ -57,6 +68,8 @@ struct ddp_point {
     double achieved_density, threshold, density;
     char feedback[8];       /* "on", "off", "" */
     int64_t overflow_count; /* -1: not counted */
+    double dense_ns[2];     /* enum ddp_baseline: the whole buffer exchanged so, measured beside */
+    struct ddp_break_even break_even[2]; /* against each baseline */
     double skew_start_ns,
         skew_exit_ns;      /* medians over iterations of latest minus earliest; NaN: not measured */
     double pingpong_ns[2]; /* before, after; round trip; NaN with one rank */
@@ -75,13 +88,27 @@ double ddp_point_algbw_GBps(const struct ddp_point *p, double ns);
 double ddp_point_busbw_GBps(const struct ddp_point *p, double ns);
 /* What a dense exchange would have had to reach in that time; NaN unless compressed or partial. */
 double ddp_point_effective_GBps(const struct ddp_point *p, double ns);
+/* Is it compressed or partial? */
+bool ddp_point_is_reduced(const struct ddp_point_spec *spec);
+/* How many times as fast as the baseline's exchange; below 1: slower. NaN where not measured. */
+double ddp_point_speedup(const struct ddp_point *p, enum ddp_baseline baseline);
+/* Bytes a rank sends in a dense exchange by a ring, which sends the least: 2 (P-1)/P S, or half. */
+double ddp_point_dense_bytes(const struct ddp_point_spec *spec, enum ddp_baseline baseline);
+/* The speed of a rank's link, in GB/s, below which compression takes less time than the dense ring:
+ * the bytes it saves over the time its arithmetic costs more. Over shared memory, where nothing
+ * crosses a link, that is the difference between the two times; elsewhere encode and decode. 0: at
+ * no speed, it saves nothing. INFINITY: at any, it costs nothing. NaN where not measured. */
+double ddp_point_pays_below_GBps(const struct ddp_point *p, enum ddp_baseline baseline);
 
 struct ddp_epoch {
     int epoch; /* 1-based */
     double train_loss, train_accuracy, eval_loss, eval_accuracy;
     double seconds, compute_seconds, exchange_seconds, exposed_seconds, images_per_second;
+    double encode_seconds, decode_seconds;        /* within exchange; NaN without a compressor */
     double wire_bytes_per_rank, achieved_density; /* NaN: unknown */
-    int64_t peak_memory_bytes;                    /* largest of all ranks; -1 unknown */
+    bool wire_counted;                            /* else modelled */
+    int64_t overflow_count;    /* of all ranks, 16-bit exchange; -1: none are counted */
+    int64_t peak_memory_bytes; /* of the run so far, largest of all ranks; -1 unknown */
     int64_t steps;
     uint64_t parameter_hash; /* FNV-1a of rank 0's parameters; all ranks were compared */
 };
@@ -89,8 +116,10 @@ struct ddp_epoch {
 struct ddp_train_run {
     char model[24], dataset[24], optimizer[16], sync[32], init[16], init_sync[16], partition[8],
         blas[96];
-    char feedback[8];
-    int64_t parameters, train_images, eval_images, batch_per_rank, bucket_bytes;
+    char feedback[8], aggregate[16]; /* "": has no meaning with the strategy */
+    char algorithm[24];              /* of all-reduces, as asked: "auto" stays "auto" */
+    int64_t parameters, train_images, eval_images, batch_per_rank;
+    int64_t bucket_bytes; /* -1: the strategy has no buckets */
     int ranks;
     double lr, momentum, weight_decay;
     uint64_t seed;
@@ -100,13 +129,15 @@ struct ddp_train_run {
     double target_seconds, target_wire_bytes;
     double total_seconds, total_wire_bytes;
     bool overlap, synthetic;
+    bool baseline; /* a few steps on one rank, for speed-up; not evaluated */
     int epoch_count;
     struct ddp_epoch *epochs; /* [epoch_count], owned by the record */
 };
 
 struct ddp_host {
     char name[64], cpu[96], kernel[64], governor[32];
-    int ranks, cores;
+    int ranks;
+    int cores, usable_cores; /* of the machine; that a process of ours, or each rank, may run on */
     int64_t memory_bytes;
     double load;
 };
@@ -118,6 +149,8 @@ struct ddp_env_entry {
     char key[96];
     char value[256];
 };
+
+struct ddp_verdict_record;
 
 struct ddp_record {
     enum ddp_status status;
@@ -142,6 +175,7 @@ struct ddp_record {
     int point_count, point_capacity;
     struct ddp_train_run *train;
     int train_count;
+    const struct ddp_verdict_record *verdict; /* record/verdict_record.h; borrowed, NULL: none */
 };
 
 /* An empty record: status partial, everything unknown. */

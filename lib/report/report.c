@@ -37,15 +37,26 @@ struct output {
     struct ddp_sink sink;
 };
 
+/* begun: targets may have changed; before, nothing but checks. */
 struct ddp_report_set {
     struct output *outputs;
     int count;
+    bool begun;
+    struct ddp_patience patience;
 };
 
 int ddp_report_open(struct ddp_report_set **out, struct ddp_err *err)
 {
     *out = ddp_calloc(1, sizeof **out);
-    return *out ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the outputs");
+    if (!*out)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the outputs");
+    (*out)->patience = DDP_PATIENCE_INIT;
+    return 0;
+}
+
+void ddp_report_be_patient(struct ddp_report_set *set, const struct ddp_patience *patience)
+{
+    set->patience = *patience;
 }
 
 static bool is_stdout(const struct output *o)
@@ -73,7 +84,7 @@ int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *report
     struct output *added = &outputs[set->count];
     added->reporter = reporter;
     added->style = *style;
-    DDP_TRY(ddp_sink_open(&added->sink, path, reporter->document, err));
+    DDP_TRY(ddp_sink_init(&added->sink, path, reporter->document, &set->patience, err));
     for (int i = 0; i < set->count; i++) {
         if (!ddp_sink_same(&added->sink, &outputs[i].sink))
             continue;
@@ -148,6 +159,9 @@ static int update(struct ddp_report_set *set, const struct ddp_record *record, e
 int ddp_report_begin(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err)
 {
+    set->begun = true;
+    for (int i = 0; i < set->count; i++)
+        DDP_TRY(ddp_sink_open(&set->outputs[i].sink, err));
     return update(set, record, PIECE_BEGIN, err);
 }
 
@@ -165,6 +179,8 @@ int ddp_report_epoch(struct ddp_report_set *set, const struct ddp_record *record
 
 int ddp_report_end(struct ddp_report_set *set, const struct ddp_record *record, struct ddp_err *err)
 {
+    if (!set->begun)
+        return 0;
     int first = update_documents(set, record, true, err);
     for (int i = 0; i < set->count; i++) {
         struct output *o = &set->outputs[i];

@@ -14,6 +14,7 @@
 
 #include "base/strbuf.h"
 #include "record/record.h"
+#include "report/patience.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,13 +47,15 @@ const struct ddp_reporter *ddp_reporter_find(const char *name);
 /* Several sinks at once. path "-" is stdout. At most one sink on stdout. */
 struct ddp_report_set;
 int ddp_report_open(struct ddp_report_set **out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Creates or checks the target now, so that a bad path fails before anything is measured
- * (DDP_ECREATE). */
+/* For outputs that take nothing; copied. Before it is called: DDP_PATIENCE_INIT. */
+void ddp_report_be_patient(struct ddp_report_set *set, const struct ddp_patience *patience);
+/* Checks the target now, so that a bad path fails before anything is measured (DDP_ECREATE), and so
+ * does a second output to the same (DDP_EUSAGE). Nothing is created or changed before begin. */
 int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *reporter,
                    const char *path, const struct ddp_report_style *style,
                    struct ddp_err *err) DDP_MUST_CHECK;
 bool ddp_report_has_stdout(const struct ddp_report_set *set);
-/* After the head of the record is known; writes the first (partial) document. */
+/* After the head of the record is known; opens the outputs, writes the first (partial) document. */
 int ddp_report_begin(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* The record got a point (its last) or an epoch (the last of its last run). Documents first, then
@@ -61,7 +64,7 @@ int ddp_report_point(struct ddp_report_set *set, const struct ddp_record *record
                      struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_report_epoch(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Final documents (record->status, reason, finished are set). */
+/* Final documents (record->status, reason, finished are set). Without begin: nothing. */
 int ddp_report_end(struct ddp_report_set *set, const struct ddp_record *record,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_report_close(struct ddp_report_set *set);

@@ -1,3 +1,12 @@
 /* One line a reporter: DDP_REPORTER(symbol). */
 DDP_REPORTER(table)
 DDP_REPORTER(json)
+DDP_REPORTER(markdown)
+DDP_REPORTER(csv)
+DDP_REPORTER(nccltests)
+DDP_REPORTER(osu)
+DDP_REPORTER(gbench)
+DDP_REPORTER(junit)
+DDP_REPORTER(github)
+DDP_REPORTER(action_smaller)
+DDP_REPORTER(action_bigger)

@@ -1,30 +1,20 @@
-/* Sinks: see the header. Every write, fsync, close and rename is checked; on a full disk write(2)
- * may succeed and only a later call fail. */
+/* Sinks: what a path stands for, and whether it can be written. Writing: sink_write.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/rng.h"
 #include "report/report_sink.h"
 
-#define FIFO_DEADLINE_NS 10000000000 /* how long a named pipe may be without a reader */
-#define LINKS_MAX        40          /* as the kernel's own limit */
+#define LINKS_MAX 40 /* as the kernel's own limit */
 
 static int cannot_create(const struct ddp_sink *sink, int error, struct ddp_err *err)
 {
     return ddp_fail_errno(err, DDP_ECREATE, error, "cannot create '%s'", sink->path);
-}
-
-static int cannot_write(const struct ddp_sink *sink, int error, struct ddp_err *err)
-{
-    return ddp_fail_errno(err, DDP_EIO, error, "cannot write '%s'", sink->path);
 }
 
 /* The descriptor a path names by its number, or -1. */
@@ -47,7 +37,7 @@ static int descriptor_of(const char *path)
     return -1;
 }
 
-static int open_descriptor(struct ddp_sink *sink, int fd, struct ddp_err *err)
+static int check_descriptor(struct ddp_sink *sink, int fd, struct ddp_err *err)
 {
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0)
@@ -103,47 +93,38 @@ static int open_folder(struct ddp_sink *sink, struct ddp_err *err)
     sink->dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (sink->dir < 0 && errno == EACCES)
         sink->dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int error = errno;
+    int error = sink->dir >= 0 && fstat(sink->dir, &st) == 0 ? 0 : errno;
     if (slash)
         slash[1] = saved;
-    if (sink->dir < 0 || fstat(sink->dir, &st) != 0)
+    if (error != 0)
         return cannot_create(sink, error, err);
     sink->dir_device = st.st_dev;
     sink->dir_inode = st.st_ino;
     return 0;
 }
 
-/* Creates an empty file beside the target; its name into temp. Returns its descriptor, -1 with
- * errno. */
-static int create_beside(const struct ddp_sink *sink, char temp[NAME_MAX + 1])
-{
-    uint64_t seed = ddp_mix64((uint64_t)ddp_now_ns() ^ ((uint64_t)getpid() << 32));
-    for (uint64_t i = 0; i < 100; i++) {
-        snprintf(temp, NAME_MAX + 1, ".%.200s.%08x.tmp", sink->base, (unsigned)ddp_mix64(seed + i));
-        int fd =
-            openat(sink->dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-        if (fd >= 0 || errno != EEXIST)
-            return fd;
-    }
-    return -1;
-}
-
-static int open_replace(struct ddp_sink *sink, bool exists, struct ddp_err *err)
+/* Can a file be made in the target's folder? */
+static int try_folder(struct ddp_sink *sink, struct ddp_err *err)
 {
     char temp[NAME_MAX + 1];
-    sink->kind = DDP_SINK_REPLACE;
-    if (exists && faccessat(sink->dir, sink->base, W_OK, AT_EACCESS) != 0)
-        return cannot_create(sink, errno, err);
-    int fd = create_beside(sink, temp);
+    int fd = ddp_sink_create_beside(sink, temp);
     if (fd < 0)
         return cannot_create(sink, errno, err);
+    int error = unlinkat(sink->dir, temp, 0) == 0 ? 0 : errno;
     close(fd);
-    if (unlinkat(sink->dir, temp, 0) != 0)
-        return cannot_create(sink, errno, err);
-    return 0;
+    return error == 0 ? 0 : cannot_create(sink, error, err);
 }
 
-static int open_in_place(struct ddp_sink *sink, const struct stat *st, struct ddp_err *err)
+static int check_file(struct ddp_sink *sink, bool document, bool exists, struct ddp_err *err)
+{
+    sink->kind = document ? DDP_SINK_REPLACE : DDP_SINK_STREAM;
+    sink->truncate = !document;
+    if (exists && faccessat(sink->dir, sink->base, W_OK, AT_EACCESS) != 0)
+        return cannot_create(sink, errno, err);
+    return document || !exists ? try_folder(sink, err) : 0;
+}
+
+static int check_in_place(struct ddp_sink *sink, const struct stat *st, struct ddp_err *err)
 {
     sink->once = true;
     if (S_ISFIFO(st->st_mode)) {
@@ -159,20 +140,7 @@ static int open_in_place(struct ddp_sink *sink, const struct stat *st, struct dd
     return sink->fd >= 0 ? 0 : cannot_create(sink, errno, err);
 }
 
-static int open_stream(struct ddp_sink *sink, struct ddp_err *err)
-{
-    struct stat st;
-    sink->kind = DDP_SINK_STREAM;
-    sink->truncate = true; /* at the first write: until then another option may turn out wrong */
-    sink->fd = open(sink->target, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (sink->fd < 0 || fstat(sink->fd, &st) != 0)
-        return cannot_create(sink, errno, err);
-    sink->device = st.st_dev;
-    sink->inode = st.st_ino;
-    return 0;
-}
-
-static int open_path(struct ddp_sink *sink, bool document, struct ddp_err *err)
+static int check_path(struct ddp_sink *sink, bool document, struct ddp_err *err)
 {
     struct stat st, out;
     char target[PATH_MAX];
@@ -186,124 +154,42 @@ static int open_path(struct ddp_sink *sink, bool document, struct ddp_err *err)
     if (exists && S_ISDIR(st.st_mode))
         return cannot_create(sink, EISDIR, err);
     if (exists && !S_ISREG(st.st_mode))
-        return open_in_place(sink, &st, err);
+        return check_in_place(sink, &st, err);
     if (exists && fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == st.st_dev &&
         out.st_ino == st.st_ino)
-        return open_descriptor(sink, STDOUT_FILENO, err);
+        return check_descriptor(sink, STDOUT_FILENO, err);
     if (exists) {
         sink->device = st.st_dev;
         sink->inode = st.st_ino;
     }
     DDP_TRY(open_folder(sink, err));
-    return document ? open_replace(sink, exists, err) : open_stream(sink, err);
+    return check_file(sink, document, exists, err);
 }
 
-int ddp_sink_open(struct ddp_sink *sink, const char *path, bool document, struct ddp_err *err)
+int ddp_sink_init(struct ddp_sink *sink, const char *path, bool document,
+                  const struct ddp_patience *patience, struct ddp_err *err)
 {
     memset(sink, 0, sizeof *sink);
     sink->fd = sink->dir = -1;
+    sink->patience = patience;
     if (path[0] == '\0')
         return ddp_fail(err, DDP_EUSAGE, "the name of an output file is empty");
     sink->path = strdup(strcmp(path, "-") == 0 ? "stdout" : path);
     if (!sink->path)
         return ddp_fail(err, DDP_ENOMEM, "no memory for an output");
     int fd = descriptor_of(path);
-    int rc = fd >= 0 ? open_descriptor(sink, fd, err) : open_path(sink, document, err);
+    int rc = fd >= 0 ? check_descriptor(sink, fd, err) : check_path(sink, document, err);
     if (rc != 0)
         ddp_sink_release(sink);
     return rc;
 }
 
-/* Opens a named pipe once it has a reader. */
-static int wait_for_reader(struct ddp_sink *sink, struct ddp_err *err)
+int ddp_sink_open(struct ddp_sink *sink, struct ddp_err *err)
 {
-    int64_t deadline = ddp_now_ns() + FIFO_DEADLINE_NS;
-    for (;;) {
-        sink->fd = open(sink->target, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-        if (sink->fd >= 0)
-            break;
-        if (errno != ENXIO && errno != EINTR)
-            return cannot_write(sink, errno, err);
-        if (ddp_now_ns() > deadline)
-            return ddp_fail(err, DDP_EIO, "nobody reads the pipe '%s'", sink->path);
-        ddp_sleep_ns(5000000);
-    }
-    int flags = fcntl(sink->fd, F_GETFL);
-    if (flags < 0 || fcntl(sink->fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
-        return cannot_write(sink, errno, err);
-    return 0;
-}
-
-/* write(2) until done; a descriptor that somebody else made non-blocking is waited for. */
-static int write_all(int fd, const char *text, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, text, n);
-        if (done < 0 && errno == EAGAIN) {
-            struct pollfd p = {.fd = fd, .events = POLLOUT};
-            if (poll(&p, 1, -1) < 0 && errno != EINTR)
-                return -1;
-        } else if (done < 0 && errno != EINTR) {
-            return -1;
-        } else if (done > 0) {
-            text += done;
-            n -= (size_t)done;
-        }
-    }
-    return 0;
-}
-
-/* fsync where there is a disk behind it. */
-static int sync_fd(int fd)
-{
-    if (fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS || errno == EBADF)
+    if (sink->kind != DDP_SINK_STREAM || sink->fd >= 0)
         return 0;
-    return -1;
-}
-
-int ddp_sink_write(struct ddp_sink *sink, const char *text, size_t n, struct ddp_err *err)
-{
-    if (sink->kind == DDP_SINK_FIFO && sink->fd < 0)
-        DDP_TRY(wait_for_reader(sink, err));
-    if (sink->truncate && ftruncate(sink->fd, 0) != 0)
-        return cannot_write(sink, errno, err);
-    sink->truncate = false;
-    if (write_all(sink->fd, text, n) != 0)
-        return cannot_write(sink, errno, err);
-    return 0;
-}
-
-int ddp_sink_replace(struct ddp_sink *sink, const char *text, size_t n, struct ddp_err *err)
-{
-    char temp[NAME_MAX + 1];
-    if (sink->kind != DDP_SINK_REPLACE)
-        return ddp_sink_write(sink, text, n, err);
-    int fd = create_beside(sink, temp);
-    if (fd < 0)
-        return cannot_write(sink, errno, err);
-    int failed = write_all(fd, text, n) != 0 || sync_fd(fd) != 0 ? errno : 0;
-    if (close(fd) != 0 && !failed)
-        failed = errno;
-    if (!failed && renameat(sink->dir, temp, sink->dir, sink->base) != 0)
-        failed = errno;
-    if (failed) {
-        unlinkat(sink->dir, temp, 0);
-        return cannot_write(sink, failed, err);
-    }
-    return sync_fd(sink->dir) == 0 ? 0 : cannot_write(sink, errno, err);
-}
-
-int ddp_sink_finish(struct ddp_sink *sink, struct ddp_err *err)
-{
-    if (sink->fd < 0)
-        return 0;
-    int failed = sync_fd(sink->fd) != 0 ? errno : 0;
-    if (sink->kind != DDP_SINK_FD) {
-        if (close(sink->fd) != 0 && !failed)
-            failed = errno;
-        sink->fd = -1;
-    }
-    return failed ? cannot_write(sink, failed, err) : 0;
+    sink->fd = openat(sink->dir, sink->base, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    return sink->fd >= 0 ? 0 : cannot_create(sink, errno, err);
 }
 
 bool ddp_sink_same(const struct ddp_sink *a, const struct ddp_sink *b)

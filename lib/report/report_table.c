@@ -7,48 +7,17 @@
 
 #include "base/unit.h"
 #include "record/provenance.h"
-#include "report/report.h"
-
-#define DIM   "\033[2m"
-#define RED   "\033[31m"
-#define BOLD  "\033[1m"
-#define PLAIN "\033[0m"
-
-static void dim(const struct ddp_report_style *style, struct ddp_strbuf *out)
-{
-    if (style->color)
-        ddp_strbuf_add(out, DIM);
-}
-
-static void plain(const struct ddp_report_style *style, struct ddp_strbuf *out)
-{
-    if (style->color)
-        ddp_strbuf_add(out, PLAIN);
-}
-
-/* A number in `width` columns with about 4 significant digits, '-' when it does not exist. Small
- * bandwidths keep two. */
-static void cell(struct ddp_strbuf *out, int width, double value)
-{
-    if (!isfinite(value)) {
-        ddp_strbuf_addf(out, " %*s", width, "-");
-        return;
-    }
-    double size = fabs(value);
-    int digits = size >= 1000               ? 0
-                 : size >= 100              ? 1
-                 : size >= 10               ? 2
-                 : size >= 0.1 || size == 0 ? 3
-                                            : 5;
-    ddp_strbuf_addf(out, " %*.*f", width, digits, value);
-}
+#include "report/table_cells.h"
+#include "report/table_compressed.h"
+#include "report/table_strategies.h"
+#include "report/table_verdict.h"
 
 static void begin(const struct ddp_record *r, const struct ddp_report_style *style,
                   struct ddp_strbuf *out)
 {
     const struct ddp_build *build = ddp_build_info();
     char size[24];
-    dim(style, out);
+    ddp_table_dim(style, out);
     ddp_strbuf_addf(out, "# ddpbench %s (%s), %s, %d rank%s, backend %s%s%s, launcher %s\n",
                     build->version, build->commit, r->command, r->world_ranks,
                     r->world_ranks == 1 ? "" : "s", r->world_backend, r->feature_mpi[0] ? ", " : "",
@@ -56,9 +25,13 @@ static void begin(const struct ddp_record *r, const struct ddp_report_style *sty
     for (int i = 0; i < r->host_count; i++) {
         const struct ddp_host *h = &r->hosts[i];
         ddp_format_size(h->memory_bytes > 0 ? (uint64_t)h->memory_bytes : 0, size, sizeof size);
-        ddp_strbuf_addf(out, "# host %s: %s, %d core%s, %s, Linux %s", h->name,
+        ddp_strbuf_addf(out, "# host %s: %s, %d core%s", h->name,
                         h->cpu[0] ? h->cpu : "processor unknown", h->cores,
-                        h->cores == 1 ? "" : "s", h->memory_bytes > 0 ? size : "memory unknown",
+                        h->cores == 1 ? "" : "s");
+        if (h->usable_cores > 0 && h->usable_cores < h->cores)
+            ddp_strbuf_addf(out, " (%d usable%s)", h->usable_cores,
+                            strcmp(r->launcher, "own") != 0 ? " by each rank" : "");
+        ddp_strbuf_addf(out, ", %s, Linux %s", h->memory_bytes > 0 ? size : "memory unknown",
                         h->kernel);
         if (h->governor[0])
             ddp_strbuf_addf(out, ", governor %s", h->governor);
@@ -70,12 +43,12 @@ static void begin(const struct ddp_record *r, const struct ddp_report_style *sty
         ddp_strbuf_addf(out,
                         "# timer: CLOCK_MONOTONIC, %.0f ns a reading, steps of %.0f ns; SIMD %s\n",
                         r->timer_cost_ns, r->timer_resolution_ns, r->simd);
-    plain(style, out);
+    ddp_table_plain(style, out);
 }
 
 static void point_head(const struct ddp_report_style *style, struct ddp_strbuf *out)
 {
-    dim(style, out);
+    ddp_table_dim(style, out);
     ddp_strbuf_add(
         out, "# time: one operation, the slowest rank; median of the iterations with its 95 % "
              "interval. algbw = size/time,\n"
@@ -85,78 +58,78 @@ static void point_head(const struct ddp_report_style *style, struct ddp_strbuf *
              "ci95       min       p95    algbw    busbw  wrong pingpong\n"
              "#        (B)   (elements)                                                (us)   "
              "+-%      (us)      (us)   (GB/s)   (GB/s)           (ns)\n");
-    plain(style, out);
+    ddp_table_plain(style, out);
 }
 
-/* Half the interval, the larger side, in percent of the median. */
-static double half_interval(const struct ddp_summary *t)
+/* Dense and compressed points have columns of their own, and a head where the kind changes. */
+static bool begins_kind(const struct ddp_record *r, int index)
 {
-    return fmax(t->ci95_hi - t->median, t->median - t->ci95_lo) / t->median * 100;
+    return index == 0 || ddp_point_is_reduced(&r->points[index].spec) !=
+                             ddp_point_is_reduced(&r->points[index - 1].spec);
+}
+
+static void dense_row(const struct ddp_point *p, const struct ddp_report_style *style,
+                      struct ddp_strbuf *out)
+{
+    const struct ddp_point_spec *s = &p->spec;
+    const struct ddp_summary *t = &p->time_ns;
+    char ranks[24];
+    ddp_table_ranks(s, ranks);
+    ddp_strbuf_addf(out, "%12llu %12llu %-5s %-4s %-9s %5s %-5s %-10s",
+                    (unsigned long long)s->size_bytes, (unsigned long long)s->count,
+                    s->coll == DDP_BARRIER ? "-" : ddp_dtype_name(s->dtype),
+                    ddp_coll_reduces(s->coll) ? ddp_op_name(s->op) : "-", p->algorithm_used, ranks,
+                    ddp_placement_name(s->placement), ddp_memory_name(s->memory));
+    ddp_table_cell(out, 8, t->median / 1e3);
+    ddp_table_interval(out, t);
+    ddp_table_cell(out, 9, t->min / 1e3);
+    ddp_table_cell(out, 9, t->p95 / 1e3);
+    ddp_table_cell(out, 8, ddp_point_algbw_GBps(p, t->median));
+    ddp_table_bold(style, out);
+    ddp_table_cell(out, 8, ddp_point_busbw_GBps(p, t->median));
+    ddp_table_plain(style, out);
+    ddp_table_tail(p, style, out);
 }
 
 static void point(const struct ddp_record *r, int index, const struct ddp_report_style *style,
                   struct ddp_strbuf *out)
 {
     const struct ddp_point *p = &r->points[index];
-    const struct ddp_point_spec *s = &p->spec;
-    const struct ddp_summary *t = &p->time_ns;
-    char ranks[24];
-    if (index == 0)
-        point_head(style, out);
-    if (s->groups > 1)
-        snprintf(ranks, sizeof ranks, "%dx%d", s->groups, s->ranks);
+    const bool reduced = ddp_point_is_reduced(&p->spec);
+    if (begins_kind(r, index)) {
+        if (reduced)
+            ddp_table_compressed_head(style, out);
+        else
+            point_head(style, out);
+    }
+    if (reduced)
+        ddp_table_compressed_row(p, style, out);
     else
-        snprintf(ranks, sizeof ranks, "%d", s->ranks);
-    ddp_strbuf_addf(out, "%12llu %12llu %-5s %-4s %-9s %5s %-5s %-10s",
-                    (unsigned long long)s->size_bytes, (unsigned long long)s->count,
-                    s->coll == DDP_BARRIER ? "-" : ddp_dtype_name(s->dtype),
-                    ddp_coll_reduces(s->coll) ? ddp_op_name(s->op) : "-", p->algorithm_used, ranks,
-                    ddp_placement_name(s->placement), ddp_memory_name(s->memory));
-    cell(out, 8, t->median / 1e3);
-    if (isnan(t->ci95_lo))
-        ddp_strbuf_addf(out, " %6s", "-");
-    else
-        ddp_strbuf_addf(out, " %6.1f", half_interval(t));
-    cell(out, 9, t->min / 1e3);
-    cell(out, 9, t->p95 / 1e3);
-    cell(out, 8, ddp_point_algbw_GBps(p, t->median));
-    if (style->color)
-        ddp_strbuf_add(out, BOLD);
-    cell(out, 8, ddp_point_busbw_GBps(p, t->median));
-    plain(style, out);
-    if (style->color && p->check_wrong > 0)
-        ddp_strbuf_add(out, RED);
-    if (p->check_wrong < 0)
-        ddp_strbuf_addf(out, " %6s", "-");
-    else
-        ddp_strbuf_addf(out, " %6lld", (long long)p->check_wrong);
-    if (p->check_wrong > 0)
-        plain(style, out);
-    if (isnan(p->pingpong_ns[1]))
-        ddp_strbuf_addf(out, " %8s\n", "-");
-    else
-        ddp_strbuf_addf(out, " %8.0f\n", p->pingpong_ns[1]);
+        dense_row(p, style, out);
 }
 
 static void epoch_head(const struct ddp_train_run *t, const struct ddp_report_style *style,
                        struct ddp_strbuf *out)
 {
-    dim(style, out);
+    ddp_table_dim(style, out);
     ddp_strbuf_addf(out,
                     "# train %s (%lld parameters, init %s) on %s (%lld + %lld images), %d rank%s x "
-                    "batch %lld\n",
+                    "batch %lld%s\n",
                     t->model, (long long)t->parameters, t->init, t->dataset,
                     (long long)t->train_images, (long long)t->eval_images, t->ranks,
-                    t->ranks == 1 ? "" : "s", (long long)t->batch_per_rank);
-    ddp_strbuf_addf(out, "# %s lr %g, momentum %g, weight decay %g; sync %s; seed %llu; BLAS %s\n",
-                    t->optimizer, t->lr, t->momentum, t->weight_decay, t->sync,
-                    (unsigned long long)t->seed, t->blas[0] ? t->blas : "-");
-    ddp_strbuf_add(out,
-                   "# exchange: seconds in collectives; exposed: those nothing else was done in; "
-                   "sent: bytes a rank sent in the epoch (1 MB = 1e6 B)\n"
-                   "# epoch  train-loss train-acc  eval-loss  eval-acc   time(s)  images/s "
-                   "exchange(s) exposed(s)  sent(MB)\n");
-    plain(style, out);
+                    t->ranks == 1 ? "" : "s", (long long)t->batch_per_rank,
+                    t->baseline ? ": a few steps, for speed-up" : "");
+    ddp_strbuf_addf(out, "# %s lr %g", t->optimizer, t->lr);
+    if (isfinite(t->momentum))
+        ddp_strbuf_addf(out, ", momentum %g", t->momentum);
+    ddp_strbuf_addf(out, ", weight decay %g; sync %s; seed %llu; BLAS %s\n", t->weight_decay,
+                    t->sync, (unsigned long long)t->seed, t->blas[0] ? t->blas : "-");
+    ddp_strbuf_add(
+        out, "# exchange: seconds in collectives; exposed: those nothing else was done in; "
+             "sent: bytes a rank sent in the epoch; peak: memory of a rank so far (1 MB = 1e6 B)\n"
+             "# epoch  train-loss train-acc  eval-loss  eval-acc   time(s)  images/s "
+             "exchange(s) exposed(s)  sent(MB)  peak(MB)\n");
+    ddp_table_plain(style, out);
 }
 
 /* A number in `width` columns with `digits` decimals, '-' when it does not exist. */
@@ -179,15 +152,15 @@ static void epoch(const struct ddp_record *r, int run, int index,
     fixed(out, 11, 6, e->train_loss);
     fixed(out, 9, 4, e->train_accuracy);
     fixed(out, 10, 6, e->eval_loss);
-    if (style->color)
-        ddp_strbuf_add(out, BOLD);
+    ddp_table_bold(style, out);
     fixed(out, 9, 4, e->eval_accuracy);
-    plain(style, out);
+    ddp_table_plain(style, out);
     fixed(out, 9, 3, e->seconds);
     fixed(out, 9, 0, e->images_per_second);
     fixed(out, 11, 3, e->exchange_seconds);
     fixed(out, 10, 3, e->exposed_seconds);
     fixed(out, 9, 2, e->wire_bytes_per_rank / 1e6);
+    fixed(out, 9, 1, e->peak_memory_bytes < 0 ? NAN : (double)e->peak_memory_bytes / 1e6);
     ddp_strbuf_add(out, "\n");
 }
 
@@ -219,6 +192,7 @@ static void points_foot(const struct ddp_record *r, struct ddp_strbuf *out)
         ddp_format_size(r->points[best_at].spec.size_bytes, size, sizeof size);
         ddp_strbuf_addf(out, "# best busbw: %.3f GB/s at %s\n", best, size);
     }
+    ddp_table_compressed_verdicts(r, out);
     if (checked > 0)
         ddp_strbuf_addf(out, "# verified: %d of %d points, %.0f elements, %.0f wrong\n", checked,
                         r->point_count, elements, wrong);
@@ -252,12 +226,16 @@ static void train_foot(const struct ddp_train_run *t, struct ddp_strbuf *out)
 static void end(const struct ddp_record *r, const struct ddp_report_style *style,
                 struct ddp_strbuf *out)
 {
-    dim(style, out);
+    ddp_table_dim(style, out);
     if (r->point_count > 0)
         points_foot(r, out);
     for (int i = 0; i < r->train_count; i++)
-        train_foot(&r->train[i], out);
-    plain(style, out);
+        if (!r->train[i].baseline)
+            train_foot(&r->train[i], out);
+    ddp_table_plain(style, out);
+    ddp_table_strategies(r, style, out);
+    if (r->verdict)
+        ddp_table_verdict(r->verdict, style, out);
     if (r->status != DDP_STATUS_COMPLETE) {
         char reason[sizeof r->reason];
         ddp_printable(r->reason, reason, sizeof reason);

@@ -43,7 +43,7 @@ static enum ddp_cell_state state_of(const struct ddp_cell *cell, double limit)
         return DDP_CELL_MISSING;
     if (cell->p_holm <= DDP_VERDICT_LEVEL && cell->lower > limit)
         return DDP_CELL_SLOWER;
-    if (cell->upper < 1)
+    if (cell->upper < 1 / limit)
         return DDP_CELL_FASTER;
     return cell->upper < limit ? DDP_CELL_SAME : DDP_CELL_UNCERTAIN;
 }
@@ -63,15 +63,15 @@ int ddp_verdict_decide(const double *base, const double *next, size_t cells, siz
     if (rc == 0)
         rc = ddp_holm(p, cells, adjusted);
     if (rc == 0) {
-        *verdict = cells > 0 ? DDP_PASS : DDP_INCONCLUSIVE;
+        *verdict = cells > 0 ? DDP_VERDICT_PASS : DDP_VERDICT_INCONCLUSIVE;
         for (size_t c = 0; c < cells; c++) {
             out[c].p_holm = adjusted[c];
             out[c].state = state_of(&out[c], 1 + min_effect);
             if (out[c].state == DDP_CELL_SLOWER)
-                *verdict = DDP_FAIL;
-            else if (*verdict == DDP_PASS &&
+                *verdict = DDP_VERDICT_FAIL;
+            else if (*verdict == DDP_VERDICT_PASS &&
                      (out[c].state == DDP_CELL_UNCERTAIN || out[c].state == DDP_CELL_MISSING))
-                *verdict = DDP_INCONCLUSIVE;
+                *verdict = DDP_VERDICT_INCONCLUSIVE;
         }
     }
     free(scratch);

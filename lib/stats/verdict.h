@@ -16,9 +16,10 @@ extern "C" {
 /* The family-wise level of the test and of each bound. */
 #define DDP_VERDICT_LEVEL 0.05
 
-/* FASTER and SAME both pass. UNCERTAIN: the bounds allow a slow-down of min_effect, the test does
- * not show one. MISSING: no pair has the cell on both sides. */
-enum ddp_verdict { DDP_PASS, DDP_FAIL, DDP_INCONCLUSIVE };
+/* FASTER (the upper bound below 1 / (1 + min_effect)) and SAME both pass. UNCERTAIN: the bounds
+ * allow a slow-down of min_effect, the test does not show one. MISSING: no pair has the cell on
+ * both sides. */
+enum ddp_verdict { DDP_VERDICT_PASS, DDP_VERDICT_FAIL, DDP_VERDICT_INCONCLUSIVE };
 enum ddp_cell_state {
     DDP_CELL_SAME,
     DDP_CELL_FASTER,

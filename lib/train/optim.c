@@ -1,13 +1,81 @@
-/* The choice among the SIMD levels, and the plain one. */
+/* The rules, the choice among the SIMD levels, and the plain loops. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
 #include "model/nn_kernels.h"
 
-#define DDP_SGD_NAME ddp_sgd_step_scalar
+#define DDP_SGD_NAME  ddp_sgd_step_scalar
+#define DDP_ADAM_NAME ddp_adam_step_scalar
 #include "train/optim.inc.h"
+
+/* Kingma & Ba's defaults, needle's and PyTorch's. */
+#define BETA1   0.9f
+#define BETA2   0.999f
+#define EPSILON 1e-8f
 
 void ddp_sgd_step_avx2(float *p, float *v, const float *grad, size_t n, float lr, float momentum,
                        float weight_decay);
 void ddp_sgd_step_avx512(float *p, float *v, const float *grad, size_t n, float lr, float momentum,
                          float weight_decay);
+void ddp_adam_step_avx2(float *p, float *m, float *v, const float *grad, size_t n,
+                        const struct ddp_adam *a);
+void ddp_adam_step_avx512(float *p, float *m, float *v, const float *grad, size_t n,
+                          const struct ddp_adam *a);
+
+static const char *const names[DDP_OPTIM_COUNT] = {"sgd", "adam"};
+
+const char *ddp_optimizer_name(enum ddp_optimizer kind)
+{
+    return names[kind];
+}
+
+int ddp_optimizer_find(const char *name)
+{
+    for (int i = 0; i < DDP_OPTIM_COUNT; i++)
+        if (strcmp(name, names[i]) == 0)
+            return i;
+    return -1;
+}
+
+size_t ddp_optimizer_state_bytes(enum ddp_optimizer kind, size_t n)
+{
+    return n * sizeof(float) * (kind == DDP_OPTIM_ADAM ? 2 : 1);
+}
+
+int ddp_optim_init(struct ddp_optim *o, size_t n, struct ddp_err *err)
+{
+    o->n = n;
+    o->steps = 0;
+    o->state = ddp_calloc(ddp_optimizer_state_bytes(o->kind, n), 1);
+    if (!o->state)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the optimizer's %zu bytes",
+                        ddp_optimizer_state_bytes(o->kind, n));
+    return 0;
+}
+
+void ddp_optim_release(struct ddp_optim *o)
+{
+    free(o->state);
+    o->state = NULL;
+}
+
+void ddp_optim_step(struct ddp_optim *o, float *params, const float *grads)
+{
+    o->steps++;
+    if (o->kind == DDP_OPTIM_SGD) {
+        ddp_sgd_step(params, o->state, grads, o->n, (float)o->lr, (float)o->momentum,
+                     (float)o->weight_decay);
+        return;
+    }
+    const struct ddp_adam adam = {.lr = (float)o->lr,
+                                  .beta1 = BETA1,
+                                  .beta2 = BETA2,
+                                  .epsilon = EPSILON,
+                                  .weight_decay = (float)o->weight_decay,
+                                  .step = o->steps};
+    ddp_adam_step(params, o->state, o->state + o->n, grads, o->n, &adam);
+}
 
 void ddp_sgd_step(float *p, float *v, const float *grad, size_t n, float lr, float momentum,
                   float weight_decay)
@@ -21,5 +89,20 @@ void ddp_sgd_step(float *p, float *v, const float *grad, size_t n, float lr, flo
         break;
     default:
         ddp_sgd_step_scalar(p, v, grad, n, lr, momentum, weight_decay);
+    }
+}
+
+void ddp_adam_step(float *p, float *m, float *v, const float *grad, size_t n,
+                   const struct ddp_adam *a)
+{
+    switch (ddp_nn_simd()) {
+    case DDP_SIMD_AVX512:
+        ddp_adam_step_avx512(p, m, v, grad, n, a);
+        break;
+    case DDP_SIMD_AVX2:
+        ddp_adam_step_avx2(p, m, v, grad, n, a);
+        break;
+    default:
+        ddp_adam_step_scalar(p, m, v, grad, n, a);
     }
 }

@@ -27,7 +27,7 @@ static size_t divide_up(size_t a, size_t b)
 /* Images of one step as one rank of all would take them. */
 static size_t global_batch(const struct ddp_partition_plan *plan)
 {
-    return (size_t)plan->ranks * (size_t)plan->batch;
+    return plan->global_batch ? plan->global_batch : (size_t)plan->ranks * (size_t)plan->batch;
 }
 
 int64_t ddp_partition_steps(const struct ddp_partition_plan *plan)

@@ -1,10 +1,11 @@
 /* Who trains on which image when: pure arithmetic, the same on every rank.
  *
- * batch: one permutation of all images per (seed, epoch); each global batch of ranks * batch images
- * is cut evenly over the ranks, the last, uneven one too, so P ranks of B see in every step the
- * images that one rank of P*B sees. shard: the images are split over the ranks first, once per
- * seed, and each rank permutes its own part per epoch (as SINGA and needle do). Uneven parts differ
- * by at most one image; the first ranks have the larger ones. Nothing is dropped or seen twice. */
+ * batch: one permutation of all images per (seed, epoch); each global batch, of ranks * batch
+ * images unless said otherwise, is cut evenly over the ranks, the last, uneven one too, so P ranks
+ * of B see in every step the images that one rank of P*B sees. shard: the images are split over the
+ * ranks first, once per seed, and each rank permutes its own part per epoch (as SINGA and needle
+ * do). Uneven parts differ by at most one image; the first ranks have the larger ones (MXNet's
+ * split with even_split=False). Nothing is dropped or seen twice. */
 #ifndef DDP_TRAIN_PARTITION_H
 #define DDP_TRAIN_PARTITION_H
 
@@ -20,8 +21,10 @@ const char *ddp_partition_name(enum ddp_partition kind); /* "batch", "shard" */
 
 struct ddp_partition_plan {
     enum ddp_partition kind;
-    size_t images; /* of the whole data set; below 2^32 */
-    int ranks, batch;
+    size_t images;       /* of the whole data set; below 2^32 */
+    int ranks, batch;    /* batch: most images a rank and step */
+    size_t global_batch; /* of kind batch: images of all ranks a step, at most ranks * batch; 0: as
+                            many */
     uint64_t seed;
 };
 

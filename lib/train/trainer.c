@@ -13,7 +13,7 @@ static void describe(const struct ddp_trainer *t, struct ddp_train_run *run)
     ddp_train_run_init(run);
     snprintf(run->model, sizeof run->model, "%s", o->model->name);
     snprintf(run->dataset, sizeof run->dataset, "%s", o->data->name);
-    snprintf(run->optimizer, sizeof run->optimizer, "sgd");
+    snprintf(run->optimizer, sizeof run->optimizer, "%s", ddp_optimizer_name(o->optimizer));
     snprintf(run->sync, sizeof run->sync, "%s", o->sync_text ? o->sync_text : o->sync->name);
     snprintf(run->init, sizeof run->init, "%s", ddp_init_name(o->init));
     snprintf(run->init_sync, sizeof run->init_sync, "%s", ddp_init_sync_name(o->init_sync));
@@ -22,17 +22,24 @@ static void describe(const struct ddp_trainer *t, struct ddp_train_run *run)
     run->parameters = (int64_t)o->model->parameter_count;
     run->train_images = (int64_t)o->data->train.count;
     run->eval_images = (int64_t)o->data->eval.count;
-    run->batch_per_rank = o->batch;
-    run->bucket_bytes = (int64_t)o->bucket_bytes;
+    run->batch_per_rank = t->batch;
+    run->bucket_bytes = o->sync->buckets ? (int64_t)o->bucket_bytes : -1;
+    snprintf(run->algorithm, sizeof run->algorithm, "%s", o->algorithm ? o->algorithm : "auto");
+    if (o->sync->aggregates)
+        snprintf(run->aggregate, sizeof run->aggregate, "%s",
+                 o->aggregate ? o->aggregate->name : ddp_aggregates()[0]->name);
+    if (o->sync->feedback)
+        snprintf(run->feedback, sizeof run->feedback, "%s", o->sync->feedback(t->sync));
     run->ranks = t->comm->size;
     run->lr = o->lr;
-    run->momentum = o->momentum;
+    run->momentum = o->optimizer == DDP_OPTIM_SGD ? o->momentum : NAN;
     run->weight_decay = o->weight_decay;
     run->seed = o->seed;
     run->max_steps = o->max_steps > 0 ? o->max_steps : -1;
     run->target_accuracy = o->target_accuracy;
     run->total_seconds = run->total_wire_bytes = 0.0;
-    run->overlap = o->overlap;
+    run->overlap = o->overlap && o->sync->buckets;
+    run->baseline = o->baseline;
     run->synthetic = o->data->synthetic;
 }
 

@@ -2,8 +2,12 @@
  *
  * --partition batch: one permutation per (seed, epoch); each global batch of P*batch images is
  * sliced over the ranks, the last, uneven one too, so P ranks of B train as one rank of P*B (to
- * rounding). Gradients are scaled by 1/global count before the sum. Nothing is chosen by a run-time
- * measurement: same seed, same bits.
+ * rounding; batch normalisation sees each rank's part, so not with it). Gradients are scaled by
+ * 1/global count before the sum. Nothing is chosen by a run-time measurement: same seed, same bits.
+ *
+ * Before an evaluation the running statistics of batch normalisation become the mean over the
+ * ranks, weighted by the images each trained on in the epoch; but not while the ranks have not
+ * exchanged anything (sync none): those are other nets.
  *
  * What its figures mean. An epoch's seconds, images per second and parts of time are of its
  * training steps alone: evaluation, checks and events are outside. seconds: of the slowest rank;
@@ -19,6 +23,7 @@
 #include "model/dataset.h"
 #include "model/model.h"
 #include "record/record.h"
+#include "train/optim.h"
 #include "train/partition.h"
 
 #ifdef __cplusplus
@@ -36,18 +41,26 @@ struct ddp_train_options {
     const struct ddp_sync_class *sync;
     const char *sync_text, *sync_argument; /* "topk:0.01" and "0.01" */
     const char *blas;                      /* library, NULL: search (model/blas.h) */
-    int batch;                             /* per rank */
+    int batch;                             /* per rank, when global_batch is 0 */
+    int global_batch; /* of all ranks together, cut over them: at least one image each */
     int epochs;
     int64_t max_steps; /* 0: none; a run cut by it still evaluates */
-    double lr, momentum, weight_decay;
+    enum ddp_optimizer optimizer;
+    double lr, momentum, weight_decay; /* momentum: of SGD */
     enum ddp_init init;
     enum ddp_init_sync init_sync;
     enum ddp_partition partition;
     uint64_t seed;
-    size_t bucket_bytes;
-    bool overlap, feedback;
-    bool check_replicas; /* hash of all parameters compared over ranks after EVERY step (else after
-                            every epoch) */
+    size_t bucket_bytes; /* this and the next: as struct ddp_sync_setup */
+    bool overlap;
+    enum ddp_feedback feedback;
+    const struct ddp_aggregate *aggregate; /* NULL: all-reduce */
+    const char *algorithm;                 /* NULL: auto */
+    bool check_replicas;    /* hash of all parameters that must be equal compared over ranks after
+                               EVERY step (else after every epoch) */
+    bool baseline;          /* for speed alone: no evaluation, its figures are NaN */
+    const char *dump_dir;   /* folder (made if missing) for gradients as base/npy.h says; or NULL */
+    int64_t dump_every;     /* record the first step and every so many; >= 1 */
     double target_accuracy; /* NaN: none */
 };
 
@@ -72,10 +85,12 @@ struct ddp_train_events {
  * although the strategy says they must not. */
 int ddp_train(struct ddp_comm *comm, const struct ddp_train_options *options,
               const struct ddp_train_events *events, struct ddp_err *err) DDP_MUST_CHECK;
-/* Bytes of registered memory a rank needs: parameters, gradients. */
-uint64_t ddp_train_heap_bytes(const struct ddp_train_options *options);
+/* Bytes of registered memory a rank of `ranks` needs: parameters, gradients, the strategy's. */
+uint64_t ddp_train_heap_bytes(const struct ddp_train_options *options, int ranks);
 /* Bytes of its own memory a rank needs beside them; the data set, shared by ranks, not counted. */
-uint64_t ddp_train_private_bytes(const struct ddp_train_options *options);
+uint64_t ddp_train_private_bytes(const struct ddp_train_options *options, int ranks);
+/* Most images one of `ranks` ranks takes in a step. */
+int ddp_train_batch(const struct ddp_train_options *options, int ranks);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* The end of an epoch: evaluation over all images, and what all ranks did together. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -29,7 +29,7 @@ int ddp_trainer_compare(const struct ddp_trainer *t, const void *hashes, size_t 
 static void evaluate_part(struct ddp_trainer *t, struct ddp_epoch_word *word)
 {
     const struct ddp_images *eval = &t->o->data->eval;
-    size_t first, n, batch = (size_t)t->o->batch;
+    size_t first, n, batch = (size_t)t->batch;
     ddp_partition_part(eval->count, t->comm->size, t->comm->rank, &first, &n);
     word->eval_images = (int64_t)n;
     for (size_t at = 0; at < n; at += batch) {
@@ -43,10 +43,34 @@ static void evaluate_part(struct ddp_trainer *t, struct ddp_epoch_word *word)
     }
 }
 
+/* Linux's high-water mark, which ddp_trainer_reset_peak() sets back, unlike getrusage's. */
 static int64_t peak_memory(void)
 {
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : -1;
+    char line[256];
+    long long kB = -1;
+    FILE *status = fopen("/proc/self/status", "re");
+    while (status && fgets(line, sizeof line, status))
+        if (sscanf(line, "VmHWM: %lld kB", &kB) == 1)
+            break;
+    if (status)
+        fclose(status);
+    return kB >= 0 ? (int64_t)kB * 1024 : -1;
+}
+
+void ddp_trainer_reset_peak(void)
+{
+    FILE *refs = fopen("/proc/self/clear_refs", "we");
+    if (!refs)
+        return;
+    fputs("5\n", refs); /* proc(5): resets VmHWM */
+    fclose(refs);
+}
+
+/* Overflows counted since `before`; -1: none are counted. */
+static int64_t overflows(const struct ddp_sync_counters *now,
+                         const struct ddp_sync_counters *before)
+{
+    return now->overflow_count < 0 ? -1 : now->overflow_count - before->overflow_count;
 }
 
 /* What this rank did in the epoch's steps. */
@@ -63,6 +87,10 @@ static void fill_word(const struct ddp_trainer *t, int64_t end_ns, struct ddp_ep
         .exchange_seconds = (double)(now.exchange_ns - before->exchange_ns) * 1e-9,
         .exposed_seconds = (double)(now.exposed_ns - before->exposed_ns) * 1e-9,
         .wire_bytes = now.wire_bytes - before->wire_bytes,
+        .wire_counted = now.wire_counted,
+        .encode_seconds = (double)(now.encode_ns - before->encode_ns) * 1e-9,
+        .decode_seconds = (double)(now.decode_ns - before->decode_ns) * 1e-9,
+        .overflow_count = overflows(&now, before),
         .values_sent = now.values_sent - before->values_sent,
         .values_total = now.values_total - before->values_total,
         .hash = ddp_trainer_hash(t),
@@ -77,7 +105,7 @@ static double ratio(double a, double b)
 /* Sums over ranks, in rank order, so that every rank has the same bits. */
 static void merge(const struct ddp_epoch_word *all, int ranks, struct ddp_epoch *out)
 {
-    struct ddp_epoch_word sum = {.peak_memory_bytes = -1};
+    struct ddp_epoch_word sum = {.peak_memory_bytes = -1, .wire_counted = true};
     double compute = 0.0, images, eval_images;
     for (int r = 0; r < ranks; r++) {
         sum.loss += all[r].loss;
@@ -90,6 +118,10 @@ static void merge(const struct ddp_epoch_word *all, int ranks, struct ddp_epoch 
         sum.exchange_seconds += all[r].exchange_seconds;
         sum.exposed_seconds += all[r].exposed_seconds;
         sum.wire_bytes += all[r].wire_bytes;
+        sum.wire_counted &= all[r].wire_counted;
+        sum.encode_seconds += all[r].encode_seconds;
+        sum.decode_seconds += all[r].decode_seconds;
+        sum.overflow_count += all[r].overflow_count;
         sum.values_sent += all[r].values_sent;
         sum.values_total += all[r].values_total;
         sum.peak_memory_bytes = DDP_MAX(sum.peak_memory_bytes, all[r].peak_memory_bytes);
@@ -107,6 +139,10 @@ static void merge(const struct ddp_epoch_word *all, int ranks, struct ddp_epoch 
     out->exposed_seconds = sum.exposed_seconds / ranks;
     out->images_per_second = ratio(images, sum.seconds);
     out->wire_bytes_per_rank = sum.wire_bytes / ranks;
+    out->wire_counted = sum.wire_counted;
+    out->encode_seconds = sum.encode_seconds / ranks;
+    out->decode_seconds = sum.decode_seconds / ranks;
+    out->overflow_count = sum.overflow_count < 0 ? -1 : sum.overflow_count;
     out->achieved_density = ratio(sum.values_sent, sum.values_total);
     out->peak_memory_bytes = sum.peak_memory_bytes;
     out->parameter_hash = all[0].hash;
@@ -118,13 +154,17 @@ int ddp_trainer_evaluate(struct ddp_trainer *t, int epoch, struct ddp_epoch *out
     struct ddp_epoch_word mine, *all = t->gathered;
     fill_word(t, ddp_now_ns(), &mine);
     ddp_flight_phase(t->comm->flight, "epoch %d evaluation", epoch);
-    evaluate_part(t, &mine);
+    DDP_TRY(ddp_trainer_average_state(t, err));
+    if (!t->o->baseline)
+        evaluate_part(t, &mine);
     mine.peak_memory_bytes = peak_memory();
     DDP_TRY(ddp_comm_exchange(t->comm, &mine, all, sizeof mine, err));
-    if (t->o->sync->replicas_equal)
+    if (t->o->sync->replicas_equal || t->o->sync->end_epoch)
         DDP_TRY(ddp_trainer_compare(t, &all->hash, sizeof *all, err));
     ddp_epoch_init(out);
     merge(all, t->comm->size, out);
+    if (!t->o->sync->compresses)
+        out->encode_seconds = out->decode_seconds = NAN;
     out->epoch = epoch;
     out->steps = t->sums.steps;
     return 0;

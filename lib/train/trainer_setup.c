@@ -8,34 +8,19 @@
 #include "model/blas.h"
 #include "train/trainer_impl.h"
 
-#define PAGE_BYTES ((uint64_t)4096)
-#define HUGE_BYTES ((uint64_t)2 << 20)
-#define HUGE_FROM  ((uint64_t)4 << 20) /* comm.h: blocks from here up are aligned to 2 MiB */
-
-static uint64_t block_bytes(uint64_t bytes)
-{
-    uint64_t unit = bytes >= HUGE_FROM ? HUGE_BYTES : PAGE_BYTES;
-    return (bytes + unit - 1) / unit * unit;
-}
-
-uint64_t ddp_train_heap_bytes(const struct ddp_train_options *options)
-{
-    uint64_t bytes = options->model->parameter_count * sizeof(float);
-    return 2 * block_bytes(bytes) + (bytes >= HUGE_FROM ? HUGE_BYTES : 0);
-}
-
 static size_t image_count(const struct ddp_images *set)
 {
     return (size_t)set->channels * (size_t)set->height * (size_t)set->width;
 }
 
-uint64_t ddp_train_private_bytes(const struct ddp_train_options *options)
+/* A shard's owner takes the rounded down part (needle's rule), so that no rank runs out of images
+ * before the others by more than a step. */
+int ddp_train_batch(const struct ddp_train_options *options, int ranks)
 {
-    const struct ddp_images *train = &options->data->train;
-    size_t batch = (size_t)options->batch;
-    return options->model->parameter_count * sizeof(float) +
-           options->model->scratch_bytes(options->batch) +
-           batch * (image_count(train) * sizeof(float) + 1) + train->count * sizeof(uint32_t);
+    if (!options->global_batch)
+        return options->batch;
+    bool up = options->partition == DDP_PARTITION_BATCH && options->global_batch % ranks != 0;
+    return options->global_batch / ranks + up;
 }
 
 const char *ddp_init_sync_name(enum ddp_init_sync sync)
@@ -44,7 +29,7 @@ const char *ddp_init_sync_name(enum ddp_init_sync sync)
     return names[sync];
 }
 
-static int check_shapes(const struct ddp_train_options *o, struct ddp_err *err)
+static int check_data(const struct ddp_train_options *o, int ranks, struct ddp_err *err)
 {
     const struct ddp_images *sets[] = {&o->data->train, &o->data->eval};
     for (size_t i = 0; i < DDP_COUNT_OF(sets); i++) {
@@ -61,6 +46,9 @@ static int check_shapes(const struct ddp_train_options *o, struct ddp_err *err)
             return ddp_fail(err, DDP_EUSAGE, "data set '%s' has %zu images", o->data->name,
                             s->count);
     }
+    if (ddp_train_batch(o, ranks) < 1)
+        return ddp_fail(err, DDP_EUSAGE, "a global batch of %d images is too small for %d ranks",
+                        o->global_batch, ranks);
     return 0;
 }
 
@@ -68,35 +56,22 @@ static int check_shapes(const struct ddp_train_options *o, struct ddp_err *err)
 static int open_local(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
-    size_t batch = (size_t)o->batch, tensors = (size_t)o->model->param_count;
+    size_t batch = (size_t)t->batch, tensors = (size_t)o->model->param_count;
     DDP_TRY(ddp_blas_load(o->blas, err));
-    t->velocity = ddp_calloc(t->total, sizeof *t->velocity);
+    t->optim = (struct ddp_optim){.kind = o->optimizer,
+                                  .lr = o->lr,
+                                  .momentum = o->momentum,
+                                  .weight_decay = o->weight_decay};
+    DDP_TRY(ddp_optim_init(&t->optim, t->total, err));
     t->x = ddp_calloc(batch * image_count(&o->data->train), sizeof *t->x);
     t->labels = ddp_calloc(batch, 1);
     t->order = ddp_calloc(o->data->train.count, sizeof *t->order);
     t->gathered = ddp_calloc((size_t)t->comm->size, sizeof(struct ddp_epoch_word));
     t->offsets = ddp_calloc(tensors, sizeof *t->offsets);
     t->counts = ddp_calloc(tensors, sizeof *t->counts);
-    if (!t->velocity || !t->x || !t->labels || !t->order || !t->gathered || !t->offsets ||
-        !t->counts)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for batches of %d images", o->batch);
-    for (size_t i = 0; i < tensors; i++) {
-        t->offsets[i] = o->model->params[i].offset;
-        t->counts[i] = o->model->params[i].count;
-    }
-    DDP_TRY(o->model->create(o->batch, t->params, t->grads, &t->model, err));
-    struct ddp_sync_setup setup = {.comm = t->comm,
-                                   .params = t->params,
-                                   .grads = t->grads,
-                                   .total = t->total,
-                                   .offsets = t->offsets,
-                                   .counts = t->counts,
-                                   .param_count = o->model->param_count,
-                                   .bucket_bytes = o->bucket_bytes,
-                                   .overlap = o->overlap,
-                                   .feedback = o->feedback,
-                                   .argument = o->sync_argument ? o->sync_argument : ""};
-    return o->sync->create(&setup, &t->sync, err);
+    if (!t->x || !t->labels || !t->order || !t->gathered || !t->offsets || !t->counts)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for batches of %d images", t->batch);
+    return o->model->create(o->model, t->batch, t->params, t->grads, &t->model, err);
 }
 
 /* The same first parameters everywhere. A broadcast is an all-reduce in which all but rank 0 add
@@ -132,29 +107,52 @@ static int agree_on_watching(struct ddp_trainer *t, struct ddp_err *err)
     uint8_t mine = t->events->on_step != NULL, *all = t->gathered;
     DDP_TRY(ddp_comm_exchange(t->comm, &mine, all, sizeof mine, err));
     t->report_steps = all[0] != 0;
-    t->watch_steps = t->report_steps || (t->o->check_replicas && t->o->sync->replicas_equal);
+    t->watch_steps = t->report_steps || ddp_trainer_compares_steps(t);
     return 0;
+}
+
+/* An array of all parameters: registered memory; on one rank, which may be one of a larger world
+ * that is doing something else, pages of its own. */
+static int take_pages(struct ddp_trainer *t, float **out, struct ddp_err *err)
+{
+    void *pages = NULL;
+    if (t->comm->size > 1)
+        DDP_TRY(ddp_comm_alloc(t->comm, t->total * sizeof(float), &pages, err));
+    else if ((pages = ddp_alloc_pages(t->total * sizeof(float))) == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu parameters", t->total);
+    *out = pages;
+    return 0;
+}
+
+static void give_pages(struct ddp_trainer *t, float *pages)
+{
+    if (pages && t->comm->size > 1)
+        ddp_comm_free(t->comm, pages);
+    else if (pages)
+        ddp_free_pages(pages, t->total * sizeof(float));
 }
 
 int ddp_trainer_open(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
-    void *params = NULL, *grads = NULL;
     ddp_flight_phase(t->comm->flight, "training set-up");
-    DDP_TRY(check_shapes(o, err)); /* equal on all ranks */
+    ddp_trainer_reset_peak();
+    DDP_TRY(check_data(o, t->comm->size, err)); /* equal on all ranks */
+    t->batch = ddp_train_batch(o, t->comm->size);
     t->total = o->model->parameter_count;
     t->partition = (struct ddp_partition_plan){.kind = o->partition,
                                                .images = o->data->train.count,
                                                .ranks = t->comm->size,
-                                               .batch = o->batch,
+                                               .batch = t->batch,
+                                               .global_batch = (size_t)o->global_batch,
                                                .seed = o->seed};
-    DDP_TRY(ddp_comm_alloc(t->comm, t->total * sizeof(float), &params, err));
-    t->params = params;
-    DDP_TRY(ddp_comm_alloc(t->comm, t->total * sizeof(float), &grads, err));
-    t->grads = grads;
-    memset(grads, 0, t->total * sizeof(float));
+    DDP_TRY(take_pages(t, &t->params, err));
+    DDP_TRY(take_pages(t, &t->grads, err));
+    memset(t->grads, 0, t->total * sizeof(float));
     int rc = open_local(t, err);
     DDP_TRY(ddp_comm_agree(t->comm, rc, err));
+    DDP_TRY(ddp_trainer_open_sync(t, err));
+    DDP_TRY(ddp_trainer_dump_open(t, err));
     DDP_TRY(agree_on_watching(t, err));
     return first_parameters(t, err);
 }
@@ -163,6 +161,7 @@ void ddp_trainer_close(struct ddp_trainer *t)
 {
     if (t->sync)
         t->o->sync->destroy(t->sync);
+    ddp_trainer_dump_close(t);
     if (t->model)
         t->o->model->destroy(t->model);
     free(t->counts);
@@ -171,9 +170,7 @@ void ddp_trainer_close(struct ddp_trainer *t)
     free(t->order);
     free(t->labels);
     free(t->x);
-    free(t->velocity);
-    if (t->grads)
-        ddp_comm_free(t->comm, t->grads);
-    if (t->params)
-        ddp_comm_free(t->comm, t->params);
+    ddp_optim_release(&t->optim);
+    give_pages(t, t->grads);
+    give_pages(t, t->params);
 }

@@ -1,7 +1,6 @@
 /* One epoch of training steps. */
 #include "base/clock.h"
-#include "base/json.h"
-#include "train/optim.h"
+#include "base/fault.h"
 #include "train/trainer_impl.h"
 
 #define PROGRESS_EVERY_NS 200000000
@@ -19,17 +18,40 @@ void ddp_trainer_gather(const struct ddp_images *set, const uint32_t *index, siz
     }
 }
 
-uint64_t ddp_trainer_hash(const struct ddp_trainer *t)
-{
-    return ddp_fnv1a(DDP_FNV_INIT, t->params, t->total * sizeof *t->params);
-}
-
 /* Exchange may start inside the backward pass; its first failure ends the step. */
 static void on_ready(void *arg, int param)
 {
     struct ddp_trainer *t = arg;
     if (t->ready_rc == 0)
         t->ready_rc = t->o->sync->on_grad_ready(t->sync, param, t->err);
+}
+
+/* What the strategy wants the gradient of a rank's sum of losses multiplied with (exchange/sync.h).
+ */
+static double grad_scale(const struct ddp_trainer *t, size_t images, size_t global)
+{
+    switch (t->o->sync->scale) {
+    case DDP_SCALE_MEAN:
+        return (double)t->comm->size / (double)global;
+    case DDP_SCALE_PRIVATE:
+        return images > 0 ? 1.0 / (double)images : 0.0;
+    case DDP_SCALE_SUM:
+        break;
+    }
+    return 1.0 / (double)global;
+}
+
+/* Records a gradient that no exchange has touched, then starts the exchange. */
+static int record(struct ddp_trainer *t, double scale, size_t images, size_t global,
+                  struct ddp_err *err)
+{
+    int64_t begin = ddp_now_ns();
+    double wanted = images > 0 ? (double)t->comm->size / (double)global : 0.0;
+    DDP_TRY(ddp_trainer_dump(t, scale > 0.0 ? wanted / scale : 0.0, err));
+    t->sums.pause_ns += ddp_now_ns() - begin;
+    for (int p = t->o->model->param_count - 1; p >= 0; p--)
+        on_ready(t, p);
+    return 0;
 }
 
 /* Forward, backward, exchange, update. *loss: sum over this rank's images. */
@@ -43,12 +65,19 @@ static int one_step(struct ddp_trainer *t, int64_t step, double *loss, size_t *g
     ddp_trainer_gather(&o->data->train, t->order, first, n, t->x, t->labels);
     t->ready_rc = 0;
     t->err = err;
-    o->model->step(t->model, t->x, t->labels, (int)n, (float)(1.0 / (double)*global), loss,
-                   &correct, on_ready, t);
+    if (o->sync->begin_step)
+        o->sync->begin_step(t->sync, n, *global);
+    bool dump = ddp_trainer_dump_due(t);
+    double scale = grad_scale(t, n, *global);
+    o->model->step(t->model, t->x, t->labels, (int)n, (float)scale, loss, &correct,
+                   dump ? NULL : on_ready, t);
+    if (dump)
+        DDP_TRY(record(t, scale, n, *global, err));
     DDP_TRY(t->ready_rc);
     DDP_TRY(o->sync->finish_backward(t->sync, err));
-    ddp_sgd_step(t->params, t->velocity, t->grads, t->total, (float)o->lr, (float)o->momentum,
-                 (float)o->weight_decay);
+    ddp_optim_step(&t->optim, t->params, t->grads);
+    DDP_TRY(DDP_FAULT_DATA(TRAIN_STEP, t->comm->place.rank, t->params, t->total * sizeof *t->params,
+                           err));
     DDP_TRY(o->sync->end_step(t->sync, err));
     t->sums.loss += *loss;
     t->sums.correct += correct;
@@ -62,8 +91,8 @@ static int one_step(struct ddp_trainer *t, int64_t step, double *loss, size_t *g
 /* After a step that is watched: all ranks learn its loss, and that their replicas are equal. */
 static int watch(struct ddp_trainer *t, double loss, size_t global, struct ddp_err *err)
 {
-    bool compare = t->o->check_replicas && t->o->sync->replicas_equal;
-    struct ddp_step_word mine = {.loss = loss, .hash = compare ? ddp_trainer_hash(t) : 0};
+    bool compare = ddp_trainer_compares_steps(t);
+    struct ddp_step_word mine = {.loss = loss, .hash = compare ? ddp_trainer_step_hash(t) : 0};
     struct ddp_step_word *all = t->gathered;
     DDP_TRY(ddp_comm_exchange(t->comm, &mine, all, sizeof mine, err));
     if (compare)
@@ -111,5 +140,5 @@ int ddp_trainer_epoch(struct ddp_trainer *t, int epoch, struct ddp_err *err)
             tell_progress(t, epoch, steps, now);
         t->sums.pause_ns += ddp_now_ns() - now;
     }
-    return 0;
+    return t->o->sync->end_epoch ? t->o->sync->end_epoch(t->sync, err) : 0;
 }

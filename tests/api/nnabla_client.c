@@ -203,6 +203,8 @@ static int exchange(struct ddp *d, enum method method, const struct ddp_array *g
     case PARAMETERS:
         return ddp_all_reduce_parameters(d, &average, err);
     default:
+        /* While the progress thread is in its collectives, this one is in another. */
+        DDP_TRY(ddp_barrier(d, NULL, err));
         return ddp_bucketer_finish(bucketer, NULL, err);
     }
 }

@@ -162,6 +162,27 @@ PY
     invalid e.json p99
 }
 
+@test "the schema is strict about compressed points, too" {
+    "$ddpbench" allreduce --ranks 2 -n 6 --size 4K --compress none,fp16,topk:0.1 --json r.json >table 2>err
+    valid r.json
+    edit r.json 'p[1]["busbw_GBps"] = 1' >e.json
+    invalid e.json busbw_GBps
+    edit r.json 'p[1]["effective_GBps"] = None' >e.json
+    invalid e.json effective_GBps
+    edit r.json 'p[0]["effective_GBps"] = 1' >e.json
+    invalid e.json effective_GBps
+    edit r.json 'p[0]["phase_us"]["encode"] = 1' >e.json
+    invalid e.json encode
+    edit r.json 'p[2]["compress"]["feedback"] = None' >e.json
+    invalid e.json feedback
+    edit r.json 'p[2]["break_even"]["f32"]["predicted"] = 1.5' >e.json
+    invalid e.json predicted
+    edit r.json 'del p[2]["break_even"]["f16"]["measured"]' >e.json
+    invalid e.json break_even
+    edit r.json 'p[1]["effective_GBps"] *= 1.01' >e.json
+    invalid e.json "size/time x factor"
+}
+
 @test "the validator checks what a schema cannot" {
     measure
     edit r.json 'p[-1]["busbw_GBps"] *= 1.01' >e.json

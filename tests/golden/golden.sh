@@ -8,10 +8,16 @@ export LC_ALL=C
 unset NO_COLOR COLUMNS
 
 # What differs between two runs or machines: in a row the measured numbers (all from the ninth column
-# on but "wrong"), in the head the facts of build and host.
+# on but "wrong"; of a compressed point, 21 columns, also but what was sent and its density), in the
+# head the facts of build and host.
 mask() {
     sed -E -e 's/^(# ddpbench )[^,]*,/\1VERSION,/' -e 's/^(# host ).*/\1HOST/' -e 's/^(# timer: ).*/\1TIMER/' |
-        awk '/^ *[0-9]/ { for (i = 9; i <= NF; i++) if (i != 15 && $i != "-") $i = "N" } { print }'
+        awk '/^ *[0-9]/ {
+                split(NF == 21 ? "14 15 19 20" : "15", list, " ")
+                for (i = 9; i <= NF; i++) keep[i] = 0
+                for (i in list) keep[list[i]] = 1
+                for (i = 9; i <= NF; i++) if (!keep[i] && $i != "-") $i = "N"
+            } { print }'
 }
 # The keys of a JSON document; a list by its first element.
 shape() {
@@ -34,7 +40,10 @@ help | "$DDPBENCH" help
 help-allreduce | "$DDPBENCH" allreduce -h
 help-train | "$DDPBENCH" train -h
 explain-busbw | "$DDPBENCH" explain busbw
+explain-effective | "$DDPBENCH" explain effective
+explain-break-even | "$DDPBENCH" explain break-even
 table-self | "$DDPBENCH" $quick | mask
+table-compressed | "$DDPBENCH" $quick --compress none,bf16,topk:0.01 | mask
 json-self | "$DDPBENCH" $quick --json - | shape
 END
 )

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -32,11 +33,14 @@
 enum grid_depth { GRID_BRIEF, GRID_CHECK, GRID_FULL };
 
 /* A rank's view. memory[registered][send, recv]: buffers of GRID_ARRAY_BYTES. depth: as asked for,
- * but brief where ranks share cores, unless all is wanted. */
+ * but brief where ranks share cores, unless all is wanted. only: the algorithm to look at, NULL:
+ * all.
+ */
 struct grid {
     struct ddp_comm *comm;
     unsigned char *memory[2][2];
     enum grid_depth depth;
+    const char *only;
 };
 
 /* What every rank runs; its return code becomes the rank's. */
@@ -45,6 +49,7 @@ typedef int grid_body(const struct grid *grid, struct ddp_err *err);
 struct grid_job {
     grid_body *body;
     enum grid_depth depth;
+    const char *only;
 };
 
 static inline int grid_run(const struct grid *grid, const struct ddp_coll_alg *alg,
@@ -88,7 +93,7 @@ static inline int grid_in_world(const struct grid_job *job, const char *backend,
         .device = ddp_device_cpu(ddp_cpu_best_simd()),
         .module_dir = module_dir,
     };
-    struct grid grid = {.depth = job->depth};
+    struct grid grid = {.depth = job->depth, .only = job->only};
     int rc = 0;
 
     DDP_TRY(ddp_comm_create(ddp_backend_find(backend), place, &options, &grid.comm, err));
@@ -125,9 +130,9 @@ static inline int grid_rank_main(void *arg, struct ddp_launch_rank *rank, struct
 
 /* The same under mpiexec, on backend mpi with the modules of that folder; returns the exit code.
  * tests/mpi/coll_grid.bats starts it. */
-static inline int grid_under_mpiexec(grid_body *body, const char *module_dir)
+static inline int grid_under_mpiexec(grid_body *body, const char *module_dir, const char *only)
 {
-    const struct grid_job job = {body, GRID_BRIEF};
+    const struct grid_job job = {.body = body, .depth = GRID_BRIEF, .only = only};
     struct ddp_launcher launcher;
     struct ddp_err err = DDP_ERR_INIT;
     int rc = ddp_launcher_detect(&launcher, &err);
@@ -138,25 +143,47 @@ static inline int grid_under_mpiexec(grid_body *body, const char *module_dir)
 }
 
 /* Fails the test with the story of the first rank that failed. */
+static inline void grid_start(struct grid_job *grid_job, enum ddp_launch_mode mode, int ranks)
+{
+    const struct ddp_launch_job job = {
+        .ranks = ranks,
+        .mode = mode,
+        .timeout_ns = GRID_TIMEOUT_NS,
+        .heap_bytes = 4 * GRID_ARRAY_BYTES,
+        .rank_main = grid_rank_main,
+        .arg = grid_job,
+    };
+    struct ddp_launch_outcome outcome = {0};
+    struct ddp_err err = DDP_ERR_INIT;
+    if (ddp_launch(&job, &outcome, &err) != 0 || outcome.code != 0)
+        fail_msg("%d ranks: %s (%s)", ranks, err.text, outcome.story);
+}
+
 static inline void grid_launch(grid_body *body, enum ddp_launch_mode mode, enum grid_depth depth)
 {
     static const int ranks[] = {1, 2, 3, 4, 5, 7, GRID_RANKS_MAX};
     const bool few = GRID_TSAN && mode == DDP_LAUNCH_PROCESSES;
-    struct grid_job grid_job = {body, few ? GRID_BRIEF : depth};
-    for (size_t i = 0; i < (few ? 3 : DDP_COUNT_OF(ranks)); i++) {
-        const struct ddp_launch_job job = {
-            .ranks = ranks[i],
-            .mode = mode,
-            .timeout_ns = GRID_TIMEOUT_NS,
-            .heap_bytes = 4 * GRID_ARRAY_BYTES,
-            .rank_main = grid_rank_main,
-            .arg = &grid_job,
-        };
-        struct ddp_launch_outcome outcome = {0};
-        struct ddp_err err = DDP_ERR_INIT;
-        if (ddp_launch(&job, &outcome, &err) != 0 || outcome.code != 0)
-            fail_msg("%d ranks: %s (%s)", ranks[i], err.text, outcome.story);
+    struct grid_job job = {.body = body, .depth = few ? GRID_BRIEF : depth};
+    for (size_t i = 0; i < (few ? 3 : DDP_COUNT_OF(ranks)); i++)
+        grid_start(&job, mode, ranks[i]);
+}
+
+/* The same with ranks that are taken for several hosts (hosts.h), and what is made for those. */
+static inline void grid_launch_hosts(grid_body *body, enum ddp_launch_mode mode,
+                                     enum grid_depth depth, const char *only)
+{
+    static const struct {
+        const char *hosts;
+        int ranks;
+    } rows[] = {{"2", 4}, {"2", 6}, {"1+3", 4}, {"3*", 7}, {"1", 3}};
+    struct grid_job job = {.body = body, .depth = depth, .only = only};
+    if (GRID_TSAN && mode == DDP_LAUNCH_PROCESSES)
+        return;
+    for (size_t i = 0; i < DDP_COUNT_OF(rows); i++) {
+        setenv("DDPBENCH_HOSTS", rows[i].hosts, 1);
+        grid_start(&job, mode, rows[i].ranks);
     }
+    unsetenv("DDPBENCH_HOSTS");
 }
 
 #endif

@@ -10,8 +10,10 @@
 #include "unit/half_ref.h"
 
 /* Input of a rank: small integers, so that sums and products stay exact in every type; products of
- * 8 ranks reach 2^8, which wraps to 0 in u8. */
-static inline int64_t grid_input(enum ddp_dtype dtype, enum ddp_op op, int rank, size_t i)
+ * 8 ranks reach 2^8, which wraps to 0 in u8. What is averaged in 16-bit floats is a multiple of the
+ * odd part of the ranks, so that dividing before the sum or after gives the same. */
+static inline int64_t grid_input(enum ddp_dtype dtype, enum ddp_op op, int rank, int ranks,
+                                 size_t i)
 {
     const int64_t mixed = (int64_t)((i * 7 + (size_t)rank * 13 + i / 5) % 11);
     if (op == DDP_PROD)
@@ -20,7 +22,9 @@ static inline int64_t grid_input(enum ddp_dtype dtype, enum ddp_op op, int rank,
      * saturate in Open MPI's native ones (4.1.4, its AVX code). */
     if (dtype == DDP_U8)
         return op == DDP_AVG ? mixed * 25 : mixed;
-    return mixed - 5;
+    while (ranks % 2 == 0)
+        ranks /= 2;
+    return (mixed - 5) * (op == DDP_AVG && (dtype == DDP_F16 || dtype == DDP_BF16) ? ranks : 1);
 }
 
 static inline void grid_store(unsigned char *at, enum ddp_dtype dtype, double value)
@@ -51,9 +55,9 @@ static inline void grid_store(unsigned char *at, enum ddp_dtype dtype, double va
 /* Element i of all ranks' inputs combined. */
 static inline double grid_reduced(enum ddp_dtype dtype, enum ddp_op op, int ranks, size_t i)
 {
-    int64_t total = grid_input(dtype, op, 0, i);
+    int64_t total = grid_input(dtype, op, 0, ranks, i);
     for (int r = 1; r < ranks; r++) {
-        const int64_t x = grid_input(dtype, op, r, i);
+        const int64_t x = grid_input(dtype, op, r, ranks, i);
         if (op == DDP_PROD)
             total *= x;
         else if (op == DDP_MIN || op == DDP_MAX)
@@ -117,16 +121,16 @@ static inline double grid_expected(enum ddp_coll coll, enum ddp_dtype dtype, enu
     case DDP_REDUCE_SCATTER:
         return grid_reduced(dtype, op, ranks, own + i);
     case DDP_BROADCAST:
-        return (double)grid_input(dtype, op, root, i);
+        return (double)grid_input(dtype, op, root, ranks, i);
     case DDP_ALL_GATHER:
     case DDP_GATHER:
-        return (double)grid_input(dtype, op, source, i % count);
+        return (double)grid_input(dtype, op, source, ranks, i % count);
     case DDP_ALL_TO_ALL:
-        return (double)grid_input(dtype, op, source, own + i % count);
+        return (double)grid_input(dtype, op, source, ranks, own + i % count);
     case DDP_SCATTER:
-        return (double)grid_input(dtype, op, root, own + i);
+        return (double)grid_input(dtype, op, root, ranks, own + i);
     case DDP_SEND_RECV:
-        return (double)grid_input(dtype, op, (rank + ranks - 1) % ranks, i);
+        return (double)grid_input(dtype, op, (rank + ranks - 1) % ranks, ranks, i);
     default:
         return grid_reduced(dtype, op, ranks, i);
     }

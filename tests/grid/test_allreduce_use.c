@@ -50,18 +50,20 @@ static int check_identical(const struct grid *grid, struct ddp_err *err)
     return 0;
 }
 
-/* What a ring of 16-bit floats must give: rounded once per combine, in the order owner + 1, ...,
- * owner, and divided in the last combine. */
+/* What a ring's average of 16-bit floats must give: each input divided and rounded, then rounded
+ * once per combine, in the order owner + 1, ..., owner; of two ranks, divided in the only combine.
+ */
 static uint16_t ring_in_halves(struct half_format format, int owner, int ranks,
                                double (*value)(int rank, size_t i), size_t i)
 {
-    double sum = half_decode(format, half_encode(format, value((owner + 1) % ranks, i)));
-    for (int k = 2; k <= ranks; k++) {
+    const float before = ranks > 2 ? (float)ranks : 1, after = ranks > 2 ? 1 : (float)ranks;
+    double sum = 0;
+    for (int k = 1; k <= ranks; k++) {
         const int rank = (owner + k) % ranks;
         const double x = half_decode(format, half_encode(format, value(rank, i)));
-        const float combined = (float)sum + (float)x;
-        sum = half_decode(
-            format, half_encode(format, (double)(k < ranks ? combined : combined / (float)ranks)));
+        const double share = half_decode(format, half_encode(format, (double)((float)x / before)));
+        const float combined = (float)sum + (float)share;
+        sum = k == 1 ? share : half_decode(format, half_encode(format, (double)(combined / after)));
     }
     return half_encode(format, sum);
 }
@@ -91,6 +93,30 @@ static int check_rounding(const struct grid *grid, struct ddp_err *err)
             if (recv[i] != want)
                 return ddp_fail(err, DDP_EDATA, "ring %s on %d ranks: element %zu is %#x, not %#x",
                                 ddp_dtype_name(dtype), ranks, i, recv[i], want);
+        }
+    }
+    return 0;
+}
+
+/* Averages of large 16-bit floats do not overflow, whatever sums up. */
+static int check_large(const struct grid *grid, struct ddp_err *err)
+{
+    const uint16_t large = half_encode(half_f16, 60000);
+    const size_t count = 1000;
+    uint16_t *send = (uint16_t *)grid->memory[1][0], *recv = (uint16_t *)grid->memory[1][1];
+
+    for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a != NULL; a++) {
+        const struct ddp_coll_args args = {DDP_ALLREDUCE, send, recv, count, DDP_F16, DDP_AVG, 0};
+        if (!supports(grid, *a, count, DDP_F16, false))
+            continue;
+        for (size_t i = 0; i < count; i++)
+            send[i] = large;
+        DDP_TRY(grid_run(grid, *a, &args, err));
+        for (size_t i = 0; i < count; i++) {
+            const double got = half_decode(half_f16, recv[i]);
+            if (!(got > 59000 && got < 61000))
+                return ddp_fail(err, DDP_EDATA, "%s on %d ranks: the average of 60000 is %g",
+                                (*a)->name, grid->comm->size, got);
         }
     }
     return 0;
@@ -204,6 +230,7 @@ static int use(const struct grid *grid, struct ddp_err *err)
 {
     DDP_TRY(check_identical(grid, err));
     DDP_TRY(check_rounding(grid, err));
+    DDP_TRY(check_large(grid, err));
     DDP_TRY(check_nan(grid, err));
     DDP_TRY(check_succession(grid, err));
     return check_group(grid, err);
@@ -221,11 +248,19 @@ static void test_threads(void **state)
     grid_launch(use, DDP_LAUNCH_THREADS, GRID_BRIEF);
 }
 
+static void test_hosts(void **state)
+{
+    (void)state;
+    grid_launch_hosts(use, DDP_LAUNCH_PROCESSES, GRID_BRIEF, NULL);
+    grid_launch_hosts(use, DDP_LAUNCH_THREADS, GRID_BRIEF, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_processes),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_hosts),
     };
     return cmocka_run_group_tests_name("allreduce in use", tests, NULL, NULL);
 }

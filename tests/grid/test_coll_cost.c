@@ -2,6 +2,7 @@
  * communicator while every algorithm of the registry runs, over rank counts, sizes, types, roots
  * and placements; the largest of all ranks must be what cost() says, exactly. Those that share
  * memory must send nothing. */
+#include "comm/hosts.h"
 #include "grid/grid.h"
 #include "grid/grid_values.h"
 
@@ -67,6 +68,7 @@ static int check_algorithm(const struct grid *grid, const struct ddp_coll_alg *a
         enum ddp_dtype dtype;
         enum ddp_op op;
     } types[] = {{DDP_F32, DDP_SUM}, {DDP_F16, DDP_AVG}, {DDP_I32, DDP_AVG}, {DDP_U8, DDP_AVG}};
+    const int hosts = grid->comm->hosts != NULL ? grid->comm->hosts->count : 1;
     const size_t n = (size_t)grid->comm->size;
     const size_t counts[] = {0, 1, 2, n - 1, n, n + 1, 1000, 10007, 300001 / n};
 
@@ -79,7 +81,8 @@ static int check_algorithm(const struct grid *grid, const struct ddp_coll_alg *a
                                                      .op = types[t].op,
                                                      .root = (int)((v / 2) * (n - 1) / 2),
                                                      .in_place = v % 2,
-                                                     .registered = true};
+                                                     .registered = true,
+                                                     .hosts = hosts};
                 if (v >= 2 && !grid_has_root(alg->coll))
                     break;
                 if (grid_supports(grid, alg, &shape))
@@ -91,7 +94,8 @@ static int check_algorithm(const struct grid *grid, const struct ddp_coll_alg *a
 static int check_costs(const struct grid *grid, struct ddp_err *err)
 {
     for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a != NULL; a++)
-        DDP_TRY(check_algorithm(grid, *a, err));
+        if (grid->only == NULL || strcmp((*a)->name, grid->only) == 0)
+            DDP_TRY(check_algorithm(grid, *a, err));
     return 0;
 }
 
@@ -99,6 +103,7 @@ static void test_counted_is_cost(void **state)
 {
     (void)state;
     grid_launch(check_costs, DDP_LAUNCH_PROCESSES, GRID_CHECK);
+    grid_launch_hosts(check_costs, DDP_LAUNCH_PROCESSES, GRID_CHECK, "hier");
 }
 
 /* The formulas of the opening comments, by hand: 1000 f32 on 4 ranks, of 8 MB on 8. */

@@ -1,7 +1,8 @@
 /* The grid: every collective and every algorithm of the registry, and what `auto` takes, on the shm
  * backend: ranks x counts x dtypes x operations x roots x placement x memory, ranks as processes
  * and as threads. Every bit of every buffer is checked: the result, what must not have been
- * touched, and what lies beyond. --full: every combination (make grid). */
+ * touched, and what lies beyond. On several hosts, pretended, what is made for them. --full: every
+ * combination (make grid). */
 #include <stdlib.h>
 
 #include "grid/grid.h"
@@ -42,7 +43,7 @@ static int row_init(struct row *row, const struct grid *grid, const struct ddp_c
         return ddp_fail(err, DDP_EINTERNAL, "the grid's buffers are too small");
     for (size_t i = 0; i < sends; i++)
         grid_store(row->input + i * elem, shape->dtype,
-                   (double)grid_input(shape->dtype, shape->op, me, i));
+                   (double)grid_input(shape->dtype, shape->op, me, n, i));
     for (size_t i = 0; i < gets; i++)
         grid_store(row->want + i * elem, shape->dtype,
                    grid_expected(shape->coll, shape->dtype, shape->op, shape->count, me, n,
@@ -108,7 +109,9 @@ static int check_point(const struct row *row, const struct ddp_coll_alg *alg, st
 /* All placements and memories of one algorithm (NULL: auto) in a row. */
 static int check_algorithm(struct row *row, const struct ddp_coll_alg *alg, struct ddp_err *err)
 {
-    const bool memory_matters = row->grid->depth == GRID_FULL || alg == NULL || !grid_sends(alg);
+    const bool native = alg != NULL && strcmp(alg->name, "native") == 0;
+    const bool memory_matters =
+        row->grid->depth == GRID_FULL || alg == NULL || (!grid_sends(alg) && !native);
     for (int v = 0; v < 4; v++) {
         row->shape.in_place = v & 1;
         row->shape.registered = v & 2;
@@ -127,7 +130,8 @@ static int check_row(struct row *row, const struct grid *grid, const struct ddp_
 {
     DDP_TRY(row_init(row, grid, shape, err));
     for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a != NULL; a++)
-        if ((*a)->coll == shape->coll)
+        if ((*a)->coll == shape->coll &&
+            (grid->only == NULL || strcmp((*a)->name, grid->only) == 0))
             DDP_TRY(check_algorithm(row, *a, err));
     return check_algorithm(row, NULL, err);
 }
@@ -199,14 +203,44 @@ static void test_threads(void **state)
     grid_launch(walk_grid, DDP_LAUNCH_THREADS, depth == GRID_FULL ? GRID_FULL : GRID_BRIEF);
 }
 
+/* Only all-reduce is made for hosts. */
+static int walk_hosts(const struct grid *grid, struct ddp_err *err)
+{
+    struct row row = {.input = malloc(GRID_ARRAY_BYTES),
+                      .want = malloc(GRID_ARRAY_BYTES),
+                      .image = malloc(GRID_ARRAY_BYTES)};
+    int rc = row.input == NULL || row.want == NULL || row.image == NULL
+                 ? ddp_fail(err, DDP_ENOMEM, "no memory for the grid")
+                 : walk_collective(&row, grid, DDP_ALLREDUCE, err);
+    free(row.input);
+    free(row.want);
+    free(row.image);
+    return rc;
+}
+
+static void test_hosts_processes(void **state)
+{
+    grid_launch_hosts(walk_hosts, DDP_LAUNCH_PROCESSES, *(enum grid_depth *)*state, "hier");
+}
+
+static void test_hosts_threads(void **state)
+{
+    grid_launch_hosts(walk_hosts, DDP_LAUNCH_THREADS, *(enum grid_depth *)*state, "hier");
+}
+
 int main(int argc, char **argv)
 {
     enum grid_depth depth = argc > 1 && strcmp(argv[1], "--full") == 0 ? GRID_FULL : GRID_CHECK;
+    /* --mpi FOLDER, or --mpi FOLDER hier for what is made for hosts */
+    if (argc > 3 && strcmp(argv[1], "--mpi") == 0)
+        return grid_under_mpiexec(walk_hosts, argv[2], argv[3]);
     if (argc > 2 && strcmp(argv[1], "--mpi") == 0)
-        return grid_under_mpiexec(walk_grid, argv[2]);
+        return grid_under_mpiexec(walk_grid, argv[2], NULL);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_processes, &depth),
         cmocka_unit_test_prestate(test_threads, &depth),
+        cmocka_unit_test_prestate(test_hosts_processes, &depth),
+        cmocka_unit_test_prestate(test_hosts_threads, &depth),
     };
     return cmocka_run_group_tests_name("coll grid", tests, NULL, NULL);
 }

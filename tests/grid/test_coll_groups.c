@@ -34,7 +34,7 @@ static int check_random(const struct grid *grid, uint64_t *x, struct ddp_err *er
         return 0;
     const struct ddp_coll_args args = {s.coll, send, recv, s.count, s.dtype, s.op, s.root};
     for (size_t i = 0; i < grid_send_count(s.coll, s.count, me, n, s.root); i++)
-        grid_store(send + i * 4, s.dtype, (double)grid_input(s.dtype, s.op, me, i));
+        grid_store(send + i * 4, s.dtype, (double)grid_input(s.dtype, s.op, me, n, i));
     DDP_TRY(grid_run(grid, alg, &args, err));
     if (s.coll == DDP_BARRIER)
         return 0;
@@ -88,14 +88,21 @@ static void test_threads(void **state)
     grid_launch(check_groups, DDP_LAUNCH_THREADS, *(enum grid_depth *)*state);
 }
 
+/* Groups that lie on one of several hosts, on some, on all. */
+static void test_hosts(void **state)
+{
+    grid_launch_hosts(check_groups, DDP_LAUNCH_THREADS, *(enum grid_depth *)*state, NULL);
+}
+
 int main(int argc, char **argv)
 {
     enum grid_depth depth = argc > 1 && strcmp(argv[1], "--full") == 0 ? GRID_FULL : GRID_CHECK;
     if (argc > 2 && strcmp(argv[1], "--mpi") == 0)
-        return grid_under_mpiexec(check_groups, argv[2]);
+        return grid_under_mpiexec(check_groups, argv[2], NULL);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_processes, &depth),
         cmocka_unit_test_prestate(test_threads, &depth),
+        cmocka_unit_test_prestate(test_hosts, &depth),
     };
     return cmocka_run_group_tests_name("coll groups", tests, NULL, NULL);
 }

@@ -9,11 +9,19 @@ setup() {
     mpi_setup
 }
 
-# FLAVOUR RANKS TEST
+# FLAVOUR RANKS TEST [ALGORITHM]
 grid() {
     needs "$1"
     [ -x "$modules/tests/grid/$3" ] || skip "tests/grid/$3 was not built"
-    mpi "$1" "$2" "$modules/tests/grid/$3" --mpi "$modules"
+    mpi "$1" "$2" "$modules/tests/grid/$3" --mpi "$modules" "${@:4}"
+}
+
+# FLAVOUR: the ranks taken for several hosts: shared memory inside each, this MPI between them.
+hosts() {
+    DDPBENCH_HOSTS=2 grid "$1" 4 test_coll_grid hier
+    DDPBENCH_HOSTS=1+3 grid "$1" 4 test_coll_grid hier
+    DDPBENCH_HOSTS='2*' grid "$1" 6 test_coll_grid hier
+    DDPBENCH_HOSTS=2 grid "$1" 4 test_coll_groups
 }
 
 @test "Open MPI: every collective and algorithm, 3 ranks" {
@@ -30,4 +38,29 @@ grid() {
 
 @test "MPICH: different collectives in disjoint groups, 5 ranks" {
     grid mpich 5 test_coll_groups
+}
+
+@test "Open MPI: sparse and compressed all-reduce, 3 ranks" {
+    grid openmpi 3 test_sparse_grid
+    grid openmpi 3 test_sparse_oktopk
+    grid openmpi 3 test_compressed
+}
+
+@test "MPICH: sparse and compressed all-reduce, 3 ranks" {
+    grid mpich 3 test_sparse_grid
+    grid mpich 3 test_sparse_oktopk
+    grid mpich 3 test_compressed
+}
+
+@test "Open MPI: hosts of 2, of 1 and 3, of 3 ranks" {
+    hosts openmpi
+}
+
+@test "MPICH: hosts of 2, of 1 and 3, of 3 ranks" {
+    hosts mpich
+}
+
+@test "both: messages in pieces (2^31 + 8 elements: make grid)" {
+    grid openmpi 2 test_coll_huge
+    grid mpich 2 test_coll_huge
 }

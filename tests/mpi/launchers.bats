@@ -11,7 +11,8 @@ setup() {
 # FLAVOUR RANKS LIBRARY LAUNCHER
 correct() {
     needs "$1"
-    mpi "$1" "$2" "$ddpbench" allreduce --size 0,4,10000,1M -o sum,avg -n 3 -w 1 --json out.json
+    mpi "$1" "$2" "$ddpbench" allreduce --algorithm native --size 0,4,10000,1M -o sum,avg -n 3 -w 1 \
+        --json out.json
     [ "$(json out.json 'd["status"]')" = complete ]
     [ "$(json out.json 'd["world"]["ranks"]')" = "$2" ]
     [ "$(json out.json 'd["world"]["launcher"]')" = "$4" ]

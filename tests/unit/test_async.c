@@ -106,7 +106,7 @@ static int body_prepared(struct ddp_comm *comm, struct ddp_async *async, struct 
         CHECK(ddp_async_test(&requests[i], &done, err) == 0 && done); /* never posted */
         CHECK(ddp_async_wait(&requests[i], 0, err) == 0);
     }
-    const uint64_t seq = atomic_load(&comm->flight->seq);
+    const uint64_t entered = atomic_load(&comm->flight->entered);
     for (int step = 0; step < 20; step++) {
         for (int i = 0; i < N; i++)
             data[i] = (float)(comm->rank + step + i);
@@ -128,7 +128,7 @@ static int body_prepared(struct ddp_comm *comm, struct ddp_async *async, struct 
         }
     }
     /* The parent's recorder has each of them once, on every rank alike. */
-    CHECK(atomic_load(&comm->flight->seq) == seq + 60);
+    CHECK(atomic_load(&comm->flight->entered) == entered + 60);
     for (int i = 0; i < N; i++)
         ddp_async_release(&requests[i]);
     return 0;

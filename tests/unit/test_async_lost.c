@@ -144,6 +144,36 @@ static void test_killed(void **state)
         fail_msg("%s", outcome.story);
 }
 
+/* The same while it computes: its own recorder says nothing of the collective, the thread's does.
+ */
+static int body_killed_computing(struct ddp_comm *comm, struct ddp_async *async,
+                                 struct ddp_err *err)
+{
+    float data[1000] = {0};
+    struct ddp_async_request request;
+    const struct ddp_coll_args args = sum_of(data, 1000);
+    DDP_TRY(ddp_comm_barrier(comm, err));
+    if (comm->rank == 0)
+        return ddp_comm_barrier(comm, err);
+    DDP_TRY(ddp_async_start(async, NULL, &args, &request, err));
+    ddp_sleep_ns(100000000);
+    return raise(SIGKILL);
+}
+
+static void test_killed_computing(void **state)
+{
+    struct ddp_launch_outcome outcome;
+    struct ddp_err err = DDP_ERR_INIT;
+    if (ONLY_THREADS)
+        return; /* needs ranks that are processes */
+    assert_int_equal(
+        run(2, DDP_LAUNCH_PROCESSES, (struct job){.body = body_killed_computing}, &outcome, &err),
+        0);
+    assert_int_equal(outcome.signal, SIGKILL);
+    if (strstr(outcome.story, ", its progress thread in allreduce seq 0") == NULL)
+        fail_msg("%s", outcome.story);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +181,7 @@ int main(void)
         cmocka_unit_test(test_own_deadline),
         cmocka_unit_test(test_abort),
         cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_killed_computing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,10 +7,15 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
+#include "base/json.h"
 #include "idx_files.h"
 #include "model/dataset.h"
 
 enum { SIDE = 6, TRAIN = 5, EVAL = 3 };
+
+#define MADE_HASH 0xfd5177efc733d66au
+
+static const struct ddp_dataset_request anywhere = {.dir = NULL};
 
 static void write_images(const char *path, uint32_t count, uint32_t side, int gzip)
 {
@@ -55,7 +60,8 @@ static void expect(const struct folder *f, const char *name, int code, const cha
 {
     struct ddp_dataset set;
     struct ddp_err err = DDP_ERR_INIT;
-    int rc = ddp_dataset_load(name, f->path, &set, &err);
+    const struct ddp_dataset_request request = {.dir = f->path};
+    int rc = ddp_dataset_load(name, &request, &set, &err);
     if (rc != code)
         print_error("got %d (%s)\n", rc, err.text);
     assert_int_equal(rc, code);
@@ -71,7 +77,9 @@ static void loads_every_spelling(void **state)
         struct ddp_dataset set;
         struct ddp_err err = DDP_ERR_INIT;
         good_folder(&f, form & 1, form & 2);
-        assert_int_equal(ddp_dataset_load("mnist", f.path, &set, &err), 0);
+        const struct ddp_dataset_request request = {.dir = f.path};
+        assert_int_equal(ddp_dataset_load("mnist", &request, &set, &err), 0);
+        assert_false(set.synthetic);
         assert_string_equal(set.name, "mnist");
         assert_int_equal(set.train.count, TRAIN);
         assert_int_equal(set.eval.count, EVAL);
@@ -124,7 +132,7 @@ static void the_environment_names_the_folder(void **state)
     struct ddp_err err = DDP_ERR_INIT;
     good_folder(&f, 0, 0);
     setenv("DDPBENCH_DATA_DIR", f.path, 1);
-    assert_int_equal(ddp_dataset_load("fashion-mnist", NULL, &set, &err), 0);
+    assert_int_equal(ddp_dataset_load("fashion-mnist", &anywhere, &set, &err), 0);
     assert_int_equal(set.train.count, TRAIN);
     ddp_dataset_release(&set);
     unsetenv("DDPBENCH_DATA_DIR");
@@ -141,7 +149,7 @@ static void reads_the_real_thing(void **state)
         print_message("skip: package %s is not installed\n", reader->package);
         skip();
     }
-    assert_int_equal(ddp_dataset_load("fashion-mnist", NULL, &set, &err), 0);
+    assert_int_equal(ddp_dataset_load("fashion-mnist", &anywhere, &set, &err), 0);
     assert_int_equal(set.train.count, 60000);
     assert_int_equal(set.eval.count, 10000);
     size_t of_class[10] = {0};
@@ -152,6 +160,109 @@ static void reads_the_real_thing(void **state)
     ddp_dataset_release(&set);
 }
 
+static const struct ddp_dataset_request made = {
+    .channels = 3, .height = 9, .width = 6, .classes = 4, .images = 1000, .seed = 1};
+enum { MADE_PIXELS = 3 * 9 * 6 };
+
+/* Class means over the training images, [classes][pixels]. */
+static void class_means(const struct ddp_images *set, double *means)
+{
+    double count[4] = {0};
+    memset(means, 0, sizeof *means * 4 * MADE_PIXELS);
+    for (size_t i = 0; i < set->count; i++) {
+        count[set->labels[i]]++;
+        for (size_t p = 0; p < MADE_PIXELS; p++)
+            means[set->labels[i] * MADE_PIXELS + p] += set->pixels[i * MADE_PIXELS + p];
+    }
+    for (size_t i = 0; i < (size_t)4 * MADE_PIXELS; i++)
+        means[i] /= count[i / MADE_PIXELS];
+}
+
+/* Nearest class mean names the class of images never seen: so the set can be learned. And one pixel
+ * alone cannot tell. */
+static void made_images_can_be_learned(void **state)
+{
+    struct ddp_dataset set;
+    struct ddp_err err = DDP_ERR_INIT;
+    static double means[4 * MADE_PIXELS];
+    size_t hits = 0;
+    assert_int_equal(ddp_dataset_load("synthetic", &made, &set, &err), 0);
+    assert_string_equal(set.name, "synthetic");
+    assert_true(set.synthetic);
+    assert_int_equal(set.train.count, 1000);
+    assert_int_equal(set.eval.count, 200);
+    assert_int_equal(set.eval.channels * set.eval.height * set.eval.width, MADE_PIXELS);
+    class_means(&set.train, means);
+    for (size_t i = 0; i < set.eval.count; i++) {
+        double best = 1e300;
+        int at = 0;
+        for (int c = 0; c < 4; c++) {
+            double distance = 0;
+            for (size_t p = 0; p < MADE_PIXELS; p++) {
+                double d = set.eval.pixels[i * MADE_PIXELS + p] - means[c * MADE_PIXELS + (int)p];
+                distance += d * d;
+            }
+            at = distance < best ? c : at;
+            best = distance < best ? distance : best;
+        }
+        assert_true(set.eval.labels[i] < 4);
+        hits += at == set.eval.labels[i];
+    }
+    print_message("# nearest mean: %zu of 200\n", hits);
+    assert_in_range(hits, 120, 200); /* 50 by chance */
+    ddp_dataset_release(&set);
+}
+
+/* The same bytes on every machine: a hash that was computed on one. */
+static void made_images_follow_the_seed(void **state)
+{
+    struct ddp_dataset a, b;
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ddp_dataset_request other = made;
+    assert_int_equal(ddp_dataset_load("synthetic", &made, &a, &err), 0);
+    assert_int_equal(ddp_dataset_load("synthetic", &made, &b, &err), 0);
+    assert_memory_equal(a.train.pixels, b.train.pixels, 1000 * MADE_PIXELS);
+    uint64_t hash = ddp_fnv1a(DDP_FNV_INIT, a.train.pixels, 1000 * MADE_PIXELS);
+    hash = ddp_fnv1a(hash, a.eval.labels, 200);
+    if (hash != MADE_HASH)
+        print_error("hash %016llx\n", (unsigned long long)hash);
+    assert_true(hash == MADE_HASH);
+    ddp_dataset_release(&b);
+    other.seed = 2;
+    assert_int_equal(ddp_dataset_load("synthetic", &other, &b, &err), 0);
+    assert_memory_not_equal(a.train.pixels, b.train.pixels, 1000 * MADE_PIXELS);
+    ddp_dataset_release(&b);
+    ddp_dataset_release(&a);
+    other.images = (size_t)1 << 40;
+    assert_int_equal(ddp_dataset_load("synthetic", &other, &b, &err), DDP_EUSAGE);
+    err = DDP_ERR_INIT;
+    other = (struct ddp_dataset_request){.images = 5};
+    assert_int_equal(ddp_dataset_load("synthetic", &other, &b, &err), DDP_EUSAGE);
+}
+
+static void readers_say_what_they_fit(void **state)
+{
+    static const struct ddp_dataset_request grey28 = {
+        .channels = 1, .height = 28, .width = 28, .classes = 10};
+    static const struct ddp_dataset_request colour32 = {
+        .channels = 3, .height = 32, .width = 32, .classes = 10};
+    static const struct ddp_dataset_request two = {
+        .channels = 1, .height = 32, .width = 32, .classes = 2};
+    static const struct {
+        const char *name;
+        bool grey28, colour32, two;
+    } want[] = {{"fashion-mnist", true, false, false},
+                {"mnist", true, false, false},
+                {"cifar10", false, true, false},
+                {"synthetic", true, true, true}};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        const struct ddp_dataset_reader *reader = ddp_dataset_find(want[i].name);
+        assert_int_equal(ddp_dataset_fits(reader, &grey28), want[i].grey28);
+        assert_int_equal(ddp_dataset_fits(reader, &colour32), want[i].colour32);
+        assert_int_equal(ddp_dataset_fits(reader, &two), want[i].two);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +271,9 @@ int main(void)
         cmocka_unit_test(names_what_is_missing),
         cmocka_unit_test(the_environment_names_the_folder),
         cmocka_unit_test(reads_the_real_thing),
+        cmocka_unit_test(made_images_can_be_learned),
+        cmocka_unit_test(made_images_follow_the_seed),
+        cmocka_unit_test(readers_say_what_they_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

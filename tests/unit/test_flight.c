@@ -18,6 +18,15 @@ static struct ddp_flight *new_flight(void)
     return f;
 }
 
+/* An operation of the world (group 0), or of a group of 3. */
+static uint64_t enter(struct ddp_flight *f, unsigned what, unsigned dtype, uint64_t bytes,
+                      uint64_t group, uint64_t seq)
+{
+    const struct ddp_flight_op op = {
+        .what = what, .dtype = dtype, .bytes = bytes, .group = group, .seq = seq, .ranks = 3};
+    return ddp_flight_enter_op(f, &op);
+}
+
 static void assert_describes(const struct ddp_flight *f, const char *expected)
 {
     char text[512];
@@ -32,30 +41,42 @@ static void test_describe(void **state)
     ddp_flight_phase(f, "init");
     assert_describes(f, "phase 'init', no operation yet");
 
-    for (int i = 0; i < 41; i++)
-        ddp_flight_leave(f, ddp_flight_enter(f, DDP_BARRIER, 0, 0), 0);
+    for (uint64_t i = 0; i < 41; i++)
+        ddp_flight_leave(f, enter(f, DDP_BARRIER, 0, 0, 0, i), 0);
     ddp_flight_phase(f, "epoch %d step %d", 3, 41);
     assert_describes(f, "phase 'epoch 3 step 41', after barrier seq 40");
-    uint64_t seq = ddp_flight_enter(f, DDP_ALLREDUCE, DDP_F32, 64u << 20);
-    assert_describes(f, "allreduce seq 41 (64 MiB, f32) in phase 'epoch 3 step 41'");
+    uint64_t index = enter(f, DDP_ALLREDUCE, DDP_F32, 64u << 20, 0, 7);
+    assert_describes(f, "allreduce seq 7 (64 MiB, f32) in phase 'epoch 3 step 41'");
     uint64_t busy = 0;
     assert_true(ddp_flight_busy(f, &busy));
     assert_int_equal(busy, 41);
-    ddp_flight_leave(f, seq, 1);
+    assert_int_equal(index, 41);
+    ddp_flight_leave(f, index, 1);
     assert_false(ddp_flight_busy(f, &busy));
-    assert_describes(f, "allreduce seq 41 (64 MiB, f32) in phase 'epoch 3 step 41'");
-    ddp_flight_enter(f, DDP_FLIGHT_EXCHANGE, 0, 16);
-    assert_describes(f, "exchange seq 42 (16 B) in phase 'epoch 3 step 41'");
+    assert_describes(f, "allreduce seq 7 (64 MiB, f32) in phase 'epoch 3 step 41'");
+    enter(f, DDP_FLIGHT_EXCHANGE, 0, 16, 99, 5);
+    assert_describes(f, "exchange seq 5 of a group of 3 (16 B) in phase 'epoch 3 step 41'");
+    /* What concerns one rank alone has no number. */
+    ddp_flight_enter(f, DDP_FLIGHT_RECV, 0, 16);
+    assert_describes(f, "receive (16 B) in phase 'epoch 3 step 41'");
     free(f);
 }
 
 static void test_wraps(void **state)
 {
     struct ddp_flight *f = new_flight();
-    for (int i = 0; i < 3 * DDP_FLIGHT_DEPTH + 5; i++)
-        ddp_flight_leave(f, ddp_flight_enter(f, DDP_BROADCAST, DDP_F16, 2), 0);
+    struct ddp_flight_op op;
+    enum ddp_flight_state how;
+    for (uint64_t i = 0; i < 3 * DDP_FLIGHT_DEPTH + 5; i++)
+        ddp_flight_leave(f, enter(f, DDP_BROADCAST, DDP_F16, 2, 0, i), 0);
     ddp_flight_phase(f, "p");
     assert_describes(f, "phase 'p', after broadcast seq 3076 (2 B, f16)");
+    assert_true(ddp_flight_at(f, 3076, &op, &how));
+    assert_true(ddp_flight_at(f, 3077 - (DDP_FLIGHT_DEPTH - 1), &op, &how));
+    assert_int_equal(op.seq, 3077 - (DDP_FLIGHT_DEPTH - 1));
+    assert_int_equal(how, DDP_FLIGHT_DONE);
+    assert_false(ddp_flight_at(f, 3077, &op, &how));
+    assert_false(ddp_flight_at(f, 3077 - DDP_FLIGHT_DEPTH, &op, &how));
     free(f);
 }
 

@@ -13,55 +13,8 @@
 #include "model/blas.h"
 #include "model/layers.h"
 #include "model/model.h"
+#include "gradient_check.h"
 #include "naive_net.h"
-
-#define STEP      1e-6
-#define TOLERANCE 1e-4
-
-/* An array in both precisions, f holding exactly what d holds. */
-struct both {
-    int n;
-    float *f;
-    double *d;
-};
-
-static struct both random_both(struct ddp_rng *rng, int n, double scale)
-{
-    struct both b = {n, malloc(sizeof(float) * (size_t)n), malloc(sizeof(double) * (size_t)n)};
-    for (int i = 0; i < n; i++) {
-        b.f[i] = (float)(scale * ddp_rng_normal(rng));
-        b.d[i] = b.f[i];
-    }
-    return b;
-}
-
-static void release(struct both *b)
-{
-    free(b->f);
-    free(b->d);
-}
-
-/* got [n] against the finite differences of loss(arg) along at->d, every `every`-th element. */
-static void compare(const char *what, const float *got, struct both *at, int every,
-                    double (*loss)(void *arg), void *arg)
-{
-    double worst = 0, largest = 0;
-    for (int i = 0; i < at->n; i += every) {
-        double x = at->d[i];
-        at->d[i] = x + STEP;
-        double up = loss(arg);
-        at->d[i] = x - STEP;
-        double down = loss(arg);
-        at->d[i] = x;
-        double want = (up - down) / (2 * STEP);
-        largest = fmax(largest, fabs(want));
-        worst = fmax(worst, fabs(want - (double)got[i]));
-    }
-    if (!(worst <= TOLERANCE * largest))
-        print_error("%s: off by %g of %g\n", what, worst, largest);
-    assert_true(largest > 0);
-    assert_true(worst <= TOLERANCE * largest);
-}
 
 struct conv_case {
     struct naive_conv s;
@@ -106,7 +59,7 @@ static void check_conv(struct naive_conv s, int n, int chunk, int cnhw, enum ddp
                           .b = random_both(&rng, s.out_c, 0.1),
                           .weight = random_both(&rng, n * s.out_c * out_hw, 1.0)};
     struct ddp_conv_pool layer = {
-        {s.in_c, s.in_h, s.in_w, s.out_c, s.k}, chunk, ddp_nn_kernels(level)};
+        {s.in_c, s.in_h, s.in_w, s.out_c, s.k, 1, 0}, chunk, ddp_nn_kernels(level)};
     size_t hw = (size_t)in_hw, ohw = (size_t)out_hw, batch = (size_t)n;
     struct ddp_view xv =
         cnhw ? (struct ddp_view){batch * hw, hw} : (struct ddp_view){hw, hw * (size_t)s.in_c};
@@ -254,7 +207,7 @@ static void singa_cnn(void **state)
     for (int i = 0; i < c.p.n; i++)
         c.p.d[i] = c.p.f[i];
     float *grads = malloc(sizeof *grads * cls->parameter_count);
-    assert_int_equal(cls->create(c.n, c.p.f, grads, &m, &err), 0);
+    assert_int_equal(cls->create(cls, c.n, c.p.f, grads, &m, &err), 0);
     cls->step(m, c.x.f, c.labels, c.n, 1.0f / (float)c.n, &loss, &correct, NULL, NULL);
     assert_true(fabs(loss / c.n - net_loss(&c)) < 1e-5 * net_loss(&c));
     for (int t = 0; t < cls->param_count; t++) {

@@ -74,6 +74,54 @@ static void ranks_together_see_the_global_batch(void **state)
     }
 }
 
+/* MXNet's split with even_split=False: the first `extra` slices get one more. */
+static void parts_are_mxnets_slices(void **state)
+{
+    static const struct {
+        size_t count;
+        int ranks;
+        size_t sizes[5];
+    } want[] = {{10, 3, {4, 3, 3}},   {11, 3, {4, 4, 3}}, {12, 3, {4, 4, 4}},
+                {2, 4, {1, 1, 0, 0}}, {0, 2, {0, 0}},     {13, 5, {3, 3, 3, 2, 2}}};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        size_t at = 0;
+        for (int r = 0; r < want[i].ranks; r++) {
+            size_t first, n;
+            ddp_partition_part(want[i].count, want[i].ranks, r, &first, &n);
+            assert_int_equal(first, at);
+            assert_int_equal(n, want[i].sizes[r]);
+            at += n;
+        }
+        assert_int_equal(at, want[i].count);
+    }
+}
+
+/* A global batch that the ranks do not divide: the same images a step at any rank count. */
+static void global_batches_do_not_depend_on_ranks(void **state)
+{
+    struct ddp_partition_plan one = {
+        .kind = DDP_PARTITION_BATCH, .images = 1000, .ranks = 1, .batch = 128, .seed = 1};
+    for (int ranks = 2; ranks <= 5; ranks++) {
+        struct ddp_partition_plan many = one;
+        many.ranks = ranks;
+        many.batch = (128 + ranks - 1) / ranks;
+        many.global_batch = 128;
+        assert_int_equal(ddp_partition_steps(&many), ddp_partition_steps(&one));
+        for (int64_t step = 0; step < ddp_partition_steps(&many); step++) {
+            size_t first, n, global, all = 0, want_first, want_n;
+            ddp_partition_slice(&one, step, 0, &want_first, &want_n, &global);
+            for (int r = 0; r < ranks; r++) {
+                ddp_partition_slice(&many, step, r, &first, &n, &global);
+                assert_int_equal(first, want_first + all);
+                assert_true(n <= (size_t)many.batch);
+                assert_int_equal(global, want_n);
+                all += n;
+            }
+            assert_int_equal(all, want_n);
+        }
+    }
+}
+
 static void orders_follow_seed_and_epoch(void **state)
 {
     for (int kind = DDP_PARTITION_BATCH; kind <= DDP_PARTITION_SHARD; kind++) {
@@ -97,6 +145,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sees_every_image_once),
         cmocka_unit_test(ranks_together_see_the_global_batch),
+        cmocka_unit_test(parts_are_mxnets_slices),
+        cmocka_unit_test(global_batches_do_not_depend_on_ranks),
         cmocka_unit_test(orders_follow_seed_and_epoch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "bench/plan.h"
 #include "coll/coll.h"
+#include "coll/sparse_coll.h"
 
 /* The defaults of the command line. */
 static struct ddp_bench_options defaults(void)
@@ -244,6 +245,96 @@ static void test_what_does_not_fit(void **state)
     refused(&o, "shm", DDP_ENOMEM, "more than memory can address");
 }
 
+/* Each method is a point; those that exchange less are in place only, and all f32. */
+static void test_compressed_points(void **state)
+{
+    struct ddp_bench_options o = one_size(4000);
+    o.placement = 2;
+    o.compress = (struct ddp_string_list){3, {"none", "fp16", "topk:0.01"}};
+    struct ddp_bench_plan plan = make(&o, 4);
+    assert_int_equal(plan.count, 4);
+    assert_string_equal(plan.points[0].compress, "none");
+    assert_int_equal(plan.points[0].placement, DDP_IN_PLACE);
+    assert_int_equal(plan.points[1].placement, DDP_OUT_OF_PLACE);
+    assert_string_equal(plan.points[2].compress, "fp16");
+    assert_string_equal(plan.points[3].compress, "topk:0.01");
+    assert_false(ddp_plan_feedback(&o, &plan.points[2]));
+    assert_true(ddp_plan_feedback(&o, &plan.points[3]));
+    /* 16-bit values of one point, twice: the point's and its baseline's */
+    assert_true(plan.compress_registered >= 2 * 2000);
+    assert_int_equal(plan.bytes_per_rank,
+                     2 * 4000 + plan.compress_registered + plan.compress_private);
+    ddp_plan_release(&plan);
+
+    o.feedback = DDP_FEEDBACK_OFF;
+    o.partial = 4;
+    plan = make(&o, 4);
+    assert_int_equal(plan.count, 3); /* none, too, exchanges a part only */
+    assert_int_equal(plan.points[0].partial, 4);
+    assert_false(ddp_plan_feedback(&o, &plan.points[2]));
+    ddp_plan_release(&plan);
+}
+
+static void test_algorithms_of_compressed_points(void **state)
+{
+    struct ddp_bench_options o = one_size(4000);
+    o.algorithms = (struct ddp_string_list){1, {"all"}};
+    o.compress = (struct ddp_string_list){2, {"topk:0.01", "oktopk:0.01"}};
+    struct ddp_bench_plan plan = make(&o, 4);
+    int ok = 0;
+    for (int i = 0; i < plan.count; i++) {
+        assert_non_null(ddp_sparse_find(plan.points[i].algorithm));
+        bool selects = strcmp(plan.points[i].algorithm, "oktopk") == 0;
+        assert_int_equal(selects, strcmp(plan.points[i].compress, "oktopk:0.01") == 0);
+        ok += selects;
+    }
+    assert_true(ok == 1 && plan.count >= 4);
+    ddp_plan_release(&plan);
+    o.algorithms = (struct ddp_string_list){1, {"ring"}};
+    refused(&o, "shm", DDP_EUSAGE, "unknown algorithm 'ring' of allreduce --compress topk:0.01");
+    o.compress = (struct ddp_string_list){2, {"fp16", "none"}};
+    plan = make(&o, 4);
+    assert_int_equal(plan.count, 2);
+    ddp_plan_release(&plan);
+}
+
+static void test_compression_that_is_refused(void **state)
+{
+    struct ddp_bench_options o = one_size(4000);
+    o.compress = (struct ddp_string_list){1, {"tokp:0.1"}};
+    refused(&o, "shm", DDP_EUSAGE, "'tokp'");
+    o.compress = (struct ddp_string_list){2, {"fp16", "fp16"}};
+    refused(&o, "shm", DDP_EUSAGE, "given twice");
+    o.compress.n = 1;
+    o.dtypes = (struct ddp_int_list){1, {DDP_F64}};
+    refused(&o, "shm", DDP_EUSAGE, "f32 gradients, not 'f64'");
+    o.dtypes.n = 0;
+    o.ops = (struct ddp_int_list){1, {DDP_MAX}};
+    refused(&o, "shm", DDP_EUSAGE, "sum and avg, not 'max'");
+    o.ops.n = 0;
+    o.placement = DDP_OUT_OF_PLACE;
+    refused(&o, "shm", DDP_EUSAGE, "in place, as training does");
+    o = one_size(4000);
+    o.partial = 2;
+    o.placement = DDP_OUT_OF_PLACE;
+    refused(&o, "shm", DDP_EUSAGE, "--partial works in place");
+    o = one_size(4000);
+    o.feedback = DDP_FEEDBACK_ON;
+    refused(&o, "shm", DDP_EUSAGE, "--feedback means nothing without --compress");
+    o = one_size(4000);
+    o.gradient = (struct ddp_string_list){1, {"normal"}};
+    refused(&o, "shm", DDP_EUSAGE, "--gradient means nothing");
+    o.compress = (struct ddp_string_list){1, {"fp16"}};
+    o.gradient = (struct ddp_string_list){1, {"gauss"}};
+    refused(&o, "shm", DDP_EUSAGE, "--gradient 'gauss'");
+    o = one_size((uint64_t)64 << 30);
+    o.compress = (struct ddp_string_list){1, {"topk:0.5"}};
+    struct ddp_bench_plan plan;
+    struct ddp_err err = DDP_ERR_INIT;
+    assert_int_equal(ddp_plan_make(&o, "shm", 4, (int64_t)20 << 30, &plan, &err), DDP_ENOMEM);
+    assert_non_null(strstr(err.text, "to compress = "));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +349,9 @@ int main(void)
         cmocka_unit_test(test_all_algorithms),
         cmocka_unit_test(test_memory_kinds),
         cmocka_unit_test(test_what_does_not_fit),
+        cmocka_unit_test(test_compressed_points),
+        cmocka_unit_test(test_algorithms_of_compressed_points),
+        cmocka_unit_test(test_compression_that_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,6 +70,36 @@ static void test_compressed_has_effective_bandwidth_only(void **state)
     assert_true(fabs(ddp_point_effective_GBps(&p, 500) - 3.0) < 1e-12);
 }
 
+/* 1000 B on 4 ranks, 1500 of them sent by a dense ring. */
+static void test_where_compression_pays(void **state)
+{
+    struct ddp_point p = sample_point();
+    assert_false(ddp_point_is_reduced(&p.spec));
+    snprintf(p.spec.compress, sizeof p.spec.compress, "topk:0.01");
+    assert_true(ddp_point_is_reduced(&p.spec));
+    assert_true(ddp_point_dense_bytes(&p.spec, DDP_BASELINE_F32) == 1500);
+    assert_true(ddp_point_dense_bytes(&p.spec, DDP_BASELINE_F16) == 750);
+    assert_true(isnan(ddp_point_speedup(&p, DDP_BASELINE_F32)));
+    assert_true(isnan(ddp_point_pays_below_GBps(&p, DDP_BASELINE_F32)));
+    p.time_ns.median = 1000;
+    p.dense_ns[DDP_BASELINE_F32] = 500;
+    p.wire_bytes_per_rank = 100;
+    p.phase_ns[0] = 60;
+    p.phase_ns[1] = 900;
+    p.phase_ns[2] = 10;
+    assert_true(ddp_point_speedup(&p, DDP_BASELINE_F32) == 0.5);
+    assert_true(isnan(ddp_point_speedup(&p, DDP_BASELINE_F16)));
+    /* no link in shared memory: 1400 bytes for 500 ns; over a link: for encode and decode */
+    assert_true(ddp_point_pays_below_GBps(&p, DDP_BASELINE_F32) == 1400.0 / 500);
+    snprintf(p.spec.backend, sizeof p.spec.backend, "mpi");
+    assert_true(ddp_point_pays_below_GBps(&p, DDP_BASELINE_F32) == 1400.0 / 70);
+    p.wire_bytes_per_rank = 1500;
+    assert_true(ddp_point_pays_below_GBps(&p, DDP_BASELINE_F32) == 0);
+    p.wire_bytes_per_rank = 375;
+    p.phase_ns[0] = p.phase_ns[2] = 0;
+    assert_true(isinf(ddp_point_pays_below_GBps(&p, DDP_BASELINE_F32)));
+}
+
 static void test_id_says_what_was_asked(void **state)
 {
     struct ddp_point p = sample_point();
@@ -206,6 +236,7 @@ int main(void)
         cmocka_unit_test(test_bandwidths),
         cmocka_unit_test(test_bandwidths_that_do_not_exist),
         cmocka_unit_test(test_compressed_has_effective_bandwidth_only),
+        cmocka_unit_test(test_where_compression_pays),
         cmocka_unit_test(test_id_says_what_was_asked),
         cmocka_unit_test(test_unknown_values_are_not_zero),
         cmocka_unit_test(test_record_grows_and_keeps_copies),

@@ -76,6 +76,7 @@ static void test_one_target_once(void **state)
     assert_int_equal(add(set, "json", "./a.json", &err), DDP_EUSAGE);
     assert_int_equal(symlink("a.json", "link"), 0);
     assert_int_equal(add(set, "table", "link", &err), DDP_EUSAGE);
+    assert_int_equal(close(creat("t.txt", 0600)), 0);
     assert_int_equal(add(set, "table", "t.txt", &err), 0);
     assert_int_equal(link("t.txt", "hard"), 0);
     assert_int_equal(add(set, "json", "hard", &err), DDP_EUSAGE);

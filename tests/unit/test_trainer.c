@@ -13,127 +13,9 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "comm/backend.h"
-#include "comm/launch.h"
 #include "model/blas.h"
-#include "train/trainer.h"
 
-#include "trainer_images.h"
-
-enum { TRAIN = 1000, EVAL = 203, STEPS_MAX = 200, EPOCHS_MAX = 20 };
-
-static struct ddp_dataset data;
-
-/* A run, what it told, and how it ended. */
-struct run {
-    struct ddp_train_options o;
-    int ranks;
-    int stop_at_epoch, stop_code; /* what on_epoch answers there; 0: never */
-    double losses[STEPS_MAX];
-    int64_t steps;
-    struct ddp_epoch epochs[EPOCHS_MAX];
-    int epoch_count, progress;
-    struct ddp_train_run start, end;
-    int code;
-    struct ddp_err err;
-};
-
-static int on_start(void *arg, const struct ddp_train_run *run, struct ddp_err *err)
-{
-    ((struct run *)arg)->start = *run;
-    return 0;
-}
-
-static int on_epoch(void *arg, const struct ddp_train_run *run, const struct ddp_epoch *epoch,
-                    struct ddp_err *err)
-{
-    struct run *r = arg;
-    r->epochs[r->epoch_count++] = *epoch;
-    if (epoch->epoch == r->stop_at_epoch)
-        return ddp_fail(err, r->stop_code, "the listener has had enough");
-    return 0;
-}
-
-static void on_progress(void *arg, int epoch, int64_t step, int64_t steps, double loss,
-                        double images_per_second)
-{
-    ((struct run *)arg)->progress++;
-}
-
-static void on_step(void *arg, int64_t step, double loss)
-{
-    struct run *r = arg;
-    assert(step == r->steps + 1 && step <= STEPS_MAX);
-    r->losses[r->steps++] = loss;
-}
-
-static int on_end(void *arg, const struct ddp_train_run *run, struct ddp_err *err)
-{
-    ((struct run *)arg)->end = *run;
-    return 0;
-}
-
-static int rank_main(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err)
-{
-    struct run *r = arg;
-    struct ddp_comm *comm;
-    const struct ddp_train_events events = {on_start, on_epoch, on_progress, on_step, on_end, r};
-    const struct ddp_comm_options options = {
-        .timeout_ns = (int64_t)60 * 1000000000,
-        .heap_bytes = ddp_train_heap_bytes(&r->o),
-        .device = ddp_device_cpu(ddp_cpu_best_simd()),
-    };
-    DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank->place, &options, &comm, err));
-    int rc = ddp_train(comm, &r->o, comm->rank == 0 ? &events : NULL, err);
-    ddp_comm_destroy(comm);
-    return rc;
-}
-
-static const struct ddp_sync_class *sync_named(const char *name)
-{
-    const struct ddp_sync_class *cls = NULL;
-    const char *argument;
-    struct ddp_err err = DDP_ERR_INIT;
-    assert_int_equal(ddp_sync_find(name, &cls, &argument, &err), 0);
-    return cls;
-}
-
-static struct run defaults(int ranks, int batch)
-{
-    return (struct run){.ranks = ranks,
-                        .o = {.model = ddp_model_find("singa-cnn"),
-                              .data = &data,
-                              .sync = sync_named("dense"),
-                              .batch = batch,
-                              .epochs = 1,
-                              .lr = 0.005,
-                              .momentum = 0.9,
-                              .weight_decay = 1e-5,
-                              .seed = 1,
-                              .target_accuracy = NAN},
-                        .err = DDP_ERR_INIT};
-}
-
-static void run_it(struct run *r)
-{
-    const struct ddp_launch_job job = {.ranks = r->ranks,
-                                       .mode = DDP_LAUNCH_THREADS,
-                                       .timeout_ns = (int64_t)60 * 1000000000,
-                                       .heap_bytes = ddp_train_heap_bytes(&r->o),
-                                       .rank_main = rank_main,
-                                       .arg = r};
-    struct ddp_launch_outcome outcome = {0};
-    int rc = ddp_launch(&job, &outcome, &r->err);
-    r->code = rc ? rc : outcome.code;
-}
-
-static void expect_success(struct run *r)
-{
-    run_it(r);
-    if (r->code)
-        print_error("%d ranks: %d, %s\n", r->ranks, r->code, r->err.text);
-    assert_int_equal(r->code, 0);
-}
+#include "trainer_runs.h"
 
 static void ranks_train_as_one(void **state)
 {
@@ -220,7 +102,7 @@ static void evaluation_is_over_all_images(void **state)
         x[i] = (float)data.eval.pixels[i] / 255.0f;
     ddp_model_init_params(cls, DDP_INIT_HE, 1, params);
     assert_int_equal(ddp_blas_load(NULL, &err), 0);
-    assert_int_equal(cls->create(EVAL, params, NULL, &m, &err), 0);
+    assert_int_equal(cls->create(cls, EVAL, params, NULL, &m, &err), 0);
     cls->evaluate(m, x, data.eval.labels, EVAL, &loss, &correct);
     assert_true(fabs(r.epochs[0].eval_loss * EVAL - loss) < 1e-5 * loss);
     assert_true(fabs(r.epochs[0].eval_accuracy * EVAL - correct) < 1e-6);
@@ -278,9 +160,10 @@ static void first_parameters_agree(void **state)
 static void unequal_replicas_are_found(void **state)
 {
     static struct run honest, liar;
-    struct ddp_sync_class claims = *sync_named("none");
+    struct ddp_sync_class claims;
     honest = defaults(2, 64);
-    honest.o.sync = sync_named("none");
+    set_sync(&honest.o, "none");
+    claims = *honest.o.sync;
     honest.o.check_replicas = true;
     expect_success(&honest);
     assert_true(honest.epochs[0].wire_bytes_per_rank == 0.0);
@@ -342,21 +225,6 @@ static void data_must_fit_the_model(void **state)
     expect_success(&r);
 }
 
-static int setup(void **state)
-{
-    make_images(&data.train, TRAIN, 2);
-    make_images(&data.eval, EVAL, 3);
-    strcpy(data.name, "noise");
-    data.synthetic = true;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    ddp_dataset_release(&data);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,5 +240,5 @@ int main(void)
         cmocka_unit_test(targets_are_noted_once),
         cmocka_unit_test(data_must_fit_the_model),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, make_data, drop_data);
 }

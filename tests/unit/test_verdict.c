@@ -37,8 +37,8 @@ static void run_trials(double slow_down, int *fail, int *inconclusive, int *else
             next[i] = launch(&rng) * (i / PAIRS == 4 ? 1 + slow_down : 1);
         }
         assert_int_equal(ddp_verdict_decide(base, next, CELLS, PAIRS, 0.05, cells, &verdict), 0);
-        *fail += verdict == DDP_FAIL;
-        *inconclusive += verdict == DDP_INCONCLUSIVE;
+        *fail += verdict == DDP_VERDICT_FAIL;
+        *inconclusive += verdict == DDP_VERDICT_INCONCLUSIVE;
         for (int c = 0; c < CELLS; c++)
             *elsewhere += c != 4 && cells[c].state == DDP_CELL_SLOWER;
     }
@@ -73,36 +73,36 @@ static void test_rules(void **state)
     fill(base, next, 8, 1.00);
     fill(base + 8, next + 8, 8, 0.80);
     assert_int_equal(ddp_verdict_decide(base, next, 2, 8, 0.05, cells, &verdict), 0);
-    assert_int_equal(verdict, DDP_PASS);
+    assert_int_equal(verdict, DDP_VERDICT_PASS);
     assert_int_equal(cells[0].state, DDP_CELL_SAME);
     assert_int_equal(cells[1].state, DDP_CELL_FASTER);
     assert_true(fabs(cells[1].ratio - 0.80) < 0.001);
 
     fill(base, next, 8, 1.10);
     assert_int_equal(ddp_verdict_decide(base, next, 2, 8, 0.05, cells, &verdict), 0);
-    assert_int_equal(verdict, DDP_FAIL);
+    assert_int_equal(verdict, DDP_VERDICT_FAIL);
     assert_int_equal(cells[0].state, DDP_CELL_SLOWER);
     assert_true(cells[0].p == 1.0 / 256 && cells[0].p_holm == 2.0 / 256);
 
     /* Significant, but below the least effect that matters. */
     fill(base, next, 8, 1.03);
     assert_int_equal(ddp_verdict_decide(base, next, 2, 8, 0.05, cells, &verdict), 0);
-    assert_int_equal(verdict, DDP_PASS);
+    assert_int_equal(verdict, DDP_VERDICT_PASS);
 
     /* One cell gone from all new launches. */
     for (int i = 0; i < 8; i++)
         next[i] = NAN;
     assert_int_equal(ddp_verdict_decide(base, next, 2, 8, 0.05, cells, &verdict), 0);
-    assert_int_equal(verdict, DDP_INCONCLUSIVE);
+    assert_int_equal(verdict, DDP_VERDICT_INCONCLUSIVE);
     assert_int_equal(cells[0].state, DDP_CELL_MISSING);
     assert_true(isnan(cells[0].ratio));
 
     /* Too few pairs to show anything: never a FAIL, never a PASS. */
     fill(base, next, 3, 2.0);
     assert_int_equal(ddp_verdict_decide(base, next, 1, 3, 0.05, cells, &verdict), 0);
-    assert_int_equal(verdict, DDP_INCONCLUSIVE);
+    assert_int_equal(verdict, DDP_VERDICT_INCONCLUSIVE);
     assert_int_equal(ddp_verdict_decide(base, next, 0, 3, 0.05, cells, &verdict), 0);
-    assert_int_equal(verdict, DDP_INCONCLUSIVE);
+    assert_int_equal(verdict, DDP_VERDICT_INCONCLUSIVE);
 }
 
 static void test_one_outlier_decides_nothing(void **state)
@@ -113,11 +113,11 @@ static void test_one_outlier_decides_nothing(void **state)
     fill(base, next, 12, 1.00);
     next[5] *= 50;
     assert_int_equal(ddp_verdict_decide(base, next, 1, 12, 0.05, &cell, &verdict), 0);
-    assert_int_equal(verdict, DDP_PASS);
+    assert_int_equal(verdict, DDP_VERDICT_PASS);
     fill(base, next, 12, 1.20);
     next[5] /= 50;
     assert_int_equal(ddp_verdict_decide(base, next, 1, 12, 0.05, &cell, &verdict), 0);
-    assert_int_equal(verdict, DDP_FAIL);
+    assert_int_equal(verdict, DDP_VERDICT_FAIL);
 }
 
 int main(void)

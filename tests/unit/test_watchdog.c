@@ -51,7 +51,8 @@ static int in_child(void (*body)(struct ddp_flight *f), char *said, size_t said_
 static void hang(struct ddp_flight *f)
 {
     ddp_flight_phase(f, "point 7");
-    ddp_flight_enter(f, DDP_ALLREDUCE, 0, 4096);
+    const struct ddp_flight_op op = {.what = DDP_ALLREDUCE, .bytes = 4096, .seq = 3};
+    ddp_flight_enter_op(f, &op);
     for (int i = 0; i < 50; i++)
         ddp_sleep_ns(100000000);
 }
@@ -73,7 +74,7 @@ static void test_hang(void **state)
     int64_t start = ddp_now_ns();
     assert_int_equal(in_child(hang, said, sizeof said), 13);
     assert_true(ddp_now_ns() - start < 10 * TIMEOUT_NS);
-    assert_non_null(strstr(said, "allreduce seq 0 (4 KiB, f32) in phase 'point 7'"));
+    assert_non_null(strstr(said, "allreduce seq 3 (4 KiB, f32) in phase 'point 7'"));
 }
 
 static void test_progress(void **state)

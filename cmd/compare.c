@@ -1,0 +1,75 @@
+/* `ddpbench compare BASE NEW`: two stored results, for when the gate cannot run both. */
+#include <stdlib.h>
+
+#include "bench/gate_compare.h"
+#include "verdict_run.h"
+
+struct compare_values {
+    struct ddp_verdict_outputs outputs;
+    double min_effect;
+    bool help;
+};
+
+static const struct ddp_opt rows[] = {
+    {.name = "min-effect",
+     .kind = DDP_OPT_DOUBLE,
+     .offset = offsetof(struct compare_values, min_effect),
+     .value = "PCT",
+     .initial = "10",
+     .group = "Statistics",
+     .help = "percent that matter; never below 10, for stored results are of different times",
+     .min = 0.1,
+     .max = 1000},
+    DDP_VERDICT_ROWS(struct compare_values),
+    {.name = "help",
+     .short_name = 'h',
+     .kind = DDP_OPT_FLAG,
+     .offset = offsetof(struct compare_values, help),
+     .group = "Output",
+     .help = "this text; runs nothing"},
+    DDP_OPT_END,
+};
+
+static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
+               struct ddp_err *err)
+{
+    const struct compare_values *v = values;
+    struct ddp_result base = {.count = 0}, next = {.count = 0};
+    struct ddp_verdict_record verdict = {.count = 0};
+    struct ddp_record record;
+    struct ddp_report_set *reports;
+    int rc;
+    if (parsed->operand_count != 2) {
+        ddp_fail(err, DDP_EUSAGE, "compare takes two results, BASE and NEW, not %d",
+                 parsed->operand_count);
+        return ddp_hint(err, "ddpbench compare yesterday.json today.json");
+    }
+    DDP_TRY_GOTO(ddp_result_read(parsed->operands[0], &base, err), out);
+    DDP_TRY_GOTO(ddp_result_read(parsed->operands[1], &next, err), out);
+    DDP_TRY_GOTO(ddp_verdict_begin(app, &v->outputs, -1, &record, &reports, err), out);
+    rc = ddp_compare_results(&base, &next, v->min_effect / 100, &verdict, err);
+    snprintf(verdict.base_command, sizeof verdict.base_command, "%s", parsed->operands[0]);
+    snprintf(verdict.next_command, sizeof verdict.next_command, "%s", parsed->operands[1]);
+    rc = ddp_verdict_finish(&record, reports, rc == 0 ? &verdict : NULL, rc, err);
+out:
+    free(verdict.cells);
+    ddp_result_release(&next);
+    ddp_result_release(&base);
+    return rc;
+}
+
+extern const struct ddp_cmd ddp_cmd_compare;
+const struct ddp_cmd ddp_cmd_compare = {
+    .name = "compare",
+    .summary = "two stored results: slower or not, weaker than gate",
+    .operands = "BASE NEW",
+    .details =
+        "Exits 0 when no cell is slower, 10 when one is, 12 when it cannot be told. A cell is\n"
+        "slower only if the interval of its ratio lies above the larger of 10 % and\n"
+        "--min-effect: stored results were taken at different times, and nothing but pairs\n"
+        "of launches (`ddpbench gate`) tells a change of code from one of the machine.",
+    .rows = rows,
+    .values_bytes = sizeof(struct compare_values),
+    .help_offset = offsetof(struct compare_values, help),
+    .run = run,
+};

@@ -1,0 +1,53 @@
+#include "outputs.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static struct ddp_report_style stdout_style(bool color)
+{
+    struct ddp_report_style style = {.color = isatty(STDOUT_FILENO) && color, .width = 80};
+    struct winsize size;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        style.width = size.ws_col;
+    return style;
+}
+
+static const char *reporter_word(const void *ctx, int i)
+{
+    (void)ctx;
+    const struct ddp_reporter *const *all = ddp_reporter_all();
+    return all[i] ? all[i]->name : NULL;
+}
+
+/* --format NAME[=FILE] */
+static int add_format(struct ddp_report_set *set, const char *text,
+                      const struct ddp_report_style *style, struct ddp_err *err)
+{
+    char name[64];
+    const char *equals = strchr(text, '=');
+    snprintf(name, sizeof name, "%.*s", (int)(equals ? (size_t)(equals - text) : strlen(text)),
+             text);
+    const struct ddp_reporter *reporter = ddp_reporter_find(name);
+    if (!reporter) {
+        const char *near = ddp_nearest(name, reporter_word, NULL);
+        ddp_fail(err, DDP_EUSAGE, "unknown format '%s' in --format", name);
+        return ddp_hint(err, "%s%s%s`ddpbench list reporters` shows them",
+                        near ? "did you mean '" : "", near ? near : "", near ? "'? " : "");
+    }
+    return ddp_report_add(set, reporter, equals ? equals + 1 : "-", style, err);
+}
+
+int ddp_outputs_add(struct ddp_report_set *set, const char *json,
+                    const struct ddp_string_list *formats, bool color, struct ddp_err *err)
+{
+    struct ddp_report_style style = stdout_style(color);
+    if (json)
+        DDP_TRY(ddp_report_add(set, ddp_reporter_find("json"), json, &style, err));
+    for (int i = 0; i < formats->n; i++)
+        DDP_TRY(add_format(set, formats->v[i], &style, err));
+    if (formats->n == 0 && !ddp_report_has_stdout(set))
+        DDP_TRY(ddp_report_add(set, ddp_reporter_find("table"), "-", &style, err));
+    return 0;
+}

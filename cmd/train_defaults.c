@@ -1,0 +1,119 @@
+/* What `ddpbench train` does where its user is silent: each model brings its own training rule. And
+ * what does not go together. */
+#include <stdio.h>
+#include <string.h>
+
+#include "train_options.h"
+
+static bool given(const struct ddp_opt_result *parsed, const char *name)
+{
+    return ddp_opt_given(ddp_train_rows, parsed, name);
+}
+
+static const struct ddp_model_class *model_of(const struct ddp_train_values *v)
+{
+    return ddp_models()[v->model];
+}
+
+static void complete_data(struct ddp_train_values *v, const struct ddp_opt_result *parsed)
+{
+    const char *name = model_of(v)->defaults.dataset;
+    for (int i = 0; ddp_dataset_readers()[i] && !given(parsed, "dataset"); i++)
+        if (strcmp(ddp_dataset_readers()[i]->name, name) == 0)
+            v->dataset = i;
+}
+
+/* Names of the data sets that fit the model, comma separated. */
+static void fitting(const struct ddp_dataset_request *request, char *out, size_t out_bytes)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (const struct ddp_dataset_reader *const *r = ddp_dataset_readers(); *r; r++)
+        if (ddp_dataset_fits(*r, request) && used < out_bytes)
+            used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", used ? ", " : "",
+                                     (*r)->name);
+}
+
+static int check_data(const struct ddp_train_values *v, const struct ddp_opt_result *parsed,
+                      struct ddp_err *err)
+{
+    struct ddp_dataset_request request;
+    const struct ddp_dataset_reader *reader = ddp_train_values_data(v, &request);
+    if (!ddp_dataset_fits(reader, &request)) {
+        char names[160];
+        fitting(&request, names, sizeof names);
+        ddp_fail(err, DDP_EUSAGE,
+                 "model '%s' takes %d x %d x %d images of at most %d classes, which the data set "
+                 "'%s' has not",
+                 model_of(v)->name, request.channels, request.height, request.width,
+                 request.classes, reader->name);
+        return ddp_hint(err, "data sets for '%s': %s", model_of(v)->name, names);
+    }
+    if (!reader->dirs && given(parsed, "data"))
+        return ddp_fail(err, DDP_EUSAGE, "data set '%s' is made here: --data has no meaning",
+                        reader->name);
+    if (reader->dirs && given(parsed, "images"))
+        return ddp_fail(err, DDP_EUSAGE, "--images is for the data set 'synthetic', not '%s'",
+                        reader->name);
+    return 0;
+}
+
+static int complete_batch(struct ddp_train_values *v, const struct ddp_opt_result *parsed,
+                          struct ddp_err *err)
+{
+    if (given(parsed, "batch") && given(parsed, "global-batch"))
+        return ddp_fail(err, DDP_EUSAGE, "give --batch (a rank's) or --global-batch, not both");
+    if (given(parsed, "batch") || given(parsed, "global-batch"))
+        return 0;
+    v->batch = model_of(v)->defaults.batch;
+    v->global_batch = model_of(v)->defaults.global_batch;
+    return 0;
+}
+
+static int complete_optimizer(struct ddp_train_values *v, const struct ddp_opt_result *parsed,
+                              struct ddp_err *err)
+{
+    const struct ddp_model_defaults *d = &model_of(v)->defaults;
+    if (!given(parsed, "optimizer"))
+        v->optimizer = ddp_optimizer_find(d->optimizer);
+    const char *name = ddp_optimizer_name((enum ddp_optimizer)v->optimizer);
+    if (v->optimizer == DDP_OPTIM_ADAM && given(parsed, "momentum"))
+        return ddp_fail(err, DDP_EUSAGE, "--momentum is for the optimizer 'sgd', not 'adam'");
+    if (strcmp(name, d->optimizer) != 0 && !given(parsed, "lr")) {
+        ddp_fail(err, DDP_EUSAGE, "the optimizer '%s' needs --lr: %g, of '%s', is for '%s'", name,
+                 d->lr, model_of(v)->name, d->optimizer);
+        return ddp_hint(err, "usual: 0.001 for adam, 0.01 for sgd");
+    }
+    if (!given(parsed, "lr"))
+        v->lr = d->lr;
+    if (!given(parsed, "momentum"))
+        v->momentum = d->momentum;
+    if (!given(parsed, "weight-decay"))
+        v->weight_decay = d->weight_decay;
+    if (!given(parsed, "init"))
+        v->init = (int)d->init;
+    return 0;
+}
+
+const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_values *v,
+                                                       struct ddp_dataset_request *request)
+{
+    const struct ddp_model_class *model = model_of(v);
+    *request = (struct ddp_dataset_request){.dir = v->dir,
+                                            .channels = model->channels,
+                                            .height = model->height,
+                                            .width = model->width,
+                                            .classes = model->classes,
+                                            .images = (size_t)v->images,
+                                            .seed = (uint64_t)v->world.seed};
+    return ddp_dataset_readers()[v->dataset];
+}
+
+int ddp_train_values_complete(struct ddp_train_values *v, const struct ddp_opt_result *parsed,
+                              struct ddp_err *err)
+{
+    complete_data(v, parsed);
+    DDP_TRY(complete_batch(v, parsed, err));
+    DDP_TRY(complete_optimizer(v, parsed, err));
+    return check_data(v, parsed, err);
+}

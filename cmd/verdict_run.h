@@ -1,0 +1,39 @@
+/* What gate and compare do with a verdict: record, outputs, exit code. */
+#ifndef DDP_CMD_VERDICT_RUN_H
+#define DDP_CMD_VERDICT_RUN_H
+
+#include "cmd.h"
+#include "record/verdict_record.h"
+#include "report/report.h"
+
+/* Output options of both; a member of their values. */
+struct ddp_verdict_outputs {
+    const char *json;
+    struct ddp_string_list formats;
+};
+
+/* Rows of struct ddp_verdict_outputs for a values struct `type` whose member `outputs` it is. */
+#define DDP_VERDICT_ROWS(type)                                                                     \
+    {.name = "json",                                                                               \
+     .kind = DDP_OPT_STRING,                                                                       \
+     .offset = offsetof(type, outputs.json),                                                       \
+     .value = "FILE",                                                                              \
+     .group = "Output",                                                                            \
+     .help = "write the verdict as JSON (- for stdout, instead of the table)"},                    \
+    {                                                                                              \
+        .name = "format", .kind = DDP_OPT_STRING_LIST, .offset = offsetof(type, outputs.formats),  \
+        .value = "NAME[=FILE]", .group = "Output",                                                 \
+        .help = "reporters, several at once: junit, markdown, github, ...: `ddpbench list`"        \
+    }
+
+/* Opens and checks the outputs, so that a bad path fails before anything runs. *reports is released
+ * by finish. */
+int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *outputs, int64_t seed,
+                      struct ddp_record *record, struct ddp_report_set **reports,
+                      struct ddp_err *err) DDP_MUST_CHECK;
+/* Writes the verdict (NULL when rc says there is none) and returns the code: 0, DDP_EREGRESSION,
+ * DDP_EINCONCLUSIVE, or rc. */
+int ddp_verdict_finish(struct ddp_record *record, struct ddp_report_set *reports,
+                       const struct ddp_verdict_record *verdict, int rc, struct ddp_err *err);
+
+#endif

@@ -1,0 +1,138 @@
+#include "bench/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/conf.h"
+#include "base/mem.h"
+#include "base/strbuf.h"
+
+/* How long a group has between SIGTERM and SIGKILL. */
+#define GRACE_NS 5000000000
+
+static int start(const struct ddp_child *child, int errors, const sigset_t *mask, pid_t *pid,
+                 struct ddp_err *err)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    sigset_t defaults;
+    char **env = ddp_conf_environment(child->env);
+    if (!env)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for an environment");
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (!child->keep_stdout)
+        posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, errors, STDERR_FILENO);
+    posix_spawnattr_init(&attributes);
+    sigfillset(&defaults);
+    sigdelset(&defaults, SIGKILL);
+    sigdelset(&defaults, SIGSTOP);
+    posix_spawnattr_setsigdefault(&attributes, &defaults);
+    posix_spawnattr_setsigmask(&attributes, mask);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
+                                              POSIX_SPAWN_SETSIGDEF);
+    int error = posix_spawnp(pid, child->argv[0], &files, &attributes, child->argv, env);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&files);
+    free(env);
+    if (error != 0)
+        return ddp_fail_errno(err, DDP_EUNAVAIL, error, "cannot start '%s'", child->argv[0]);
+    return 0;
+}
+
+/* Waits for an end, a signal to us, or the deadline, whichever comes first. */
+static void watch(const struct ddp_child *child, pid_t pid, int pidfd, int signals,
+                  struct ddp_child_end *end)
+{
+    int64_t begun = ddp_now_ns(), ask = 0;
+    for (;;) {
+        struct pollfd fds[] = {{.fd = pidfd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+        int64_t now = ddp_now_ns(), limit = ask ? ask + GRACE_NS : child->timeout_ns + begun;
+        bool bounded = ask || child->timeout_ns > 0;
+        if (bounded && now >= limit) {
+            end->timed_out |= !ask;
+            kill(-pid, ask ? SIGKILL : SIGTERM);
+            ask = now;
+            continue;
+        }
+        int64_t wait_ms = bounded ? (limit - now) / 1000000 + 1 : -1;
+        if (poll(fds, 2, (int)DDP_MIN(wait_ms, (int64_t)1000000)) < 0 && errno != EINTR)
+            return; /* waitpid blocks then */
+        struct signalfd_siginfo info;
+        if (fds[1].revents && read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
+            end->signal = (int)info.ssi_signo;
+            kill(-pid, end->signal);
+            ask = ddp_now_ns();
+        }
+        if (fds[0].revents)
+            return;
+    }
+}
+
+static void read_last_words(int fd, struct ddp_child_end *end)
+{
+    char raw[sizeof end->last_words];
+    off_t size = lseek(fd, 0, SEEK_END);
+    off_t from = size > (off_t)sizeof raw - 1 ? size - (off_t)sizeof raw + 1 : 0;
+    ssize_t n = pread(fd, raw, sizeof raw - 1, from);
+    n = n < 0 ? 0 : n;
+    while (n > 0 && strchr(" \n", raw[n - 1]))
+        n--;
+    raw[n] = '\0';
+    for (char *c = raw; *c; c++)
+        *c = *c == '\n' ? ' ' : *c;
+    ddp_printable(raw, end->last_words, sizeof end->last_words);
+}
+
+int ddp_child_run(const struct ddp_child *child, struct ddp_child_end *end, struct ddp_err *err)
+{
+    sigset_t watched, before;
+    siginfo_t info = {0};
+    pid_t pid = 0;
+    int rc = 0, pidfd = -1;
+    *end = (struct ddp_child_end){.status = -1};
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGINT);
+    sigaddset(&watched, SIGTERM);
+    sigaddset(&watched, SIGHUP);
+    sigprocmask(SIG_BLOCK, &watched, &before);
+    int signals = signalfd(-1, &watched, SFD_CLOEXEC);
+    int errors = memfd_create("ddpbench-stderr", MFD_CLOEXEC);
+    if (signals < 0 || errors < 0) {
+        rc = ddp_fail_errno(err, DDP_EIO, errno, "cannot watch '%s'", child->argv[0]);
+        goto out;
+    }
+    int64_t begun = ddp_now_ns();
+    DDP_TRY_GOTO(start(child, errors, &before, &pid, err), out);
+    pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd >= 0)
+        watch(child, pid, pidfd, signals, end);
+    while (waitid(P_PID, (id_t)pid, &info, WEXITED) != 0 && errno == EINTR)
+        continue;
+    end->took_ns = ddp_now_ns() - begun;
+    end->status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+    read_last_words(errors, end);
+out:
+    if (pidfd >= 0)
+        close(pidfd);
+    if (errors >= 0)
+        close(errors);
+    if (signals >= 0)
+        close(signals);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}

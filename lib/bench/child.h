@@ -1,0 +1,42 @@
+/* Running another program to its end: gate's launches, `kernels`' helper binary.
+ *
+ * The child gets a process group of its own; stdin and stdout are /dev/null (or handed on), stderr
+ * is kept, its last lines are for the message when it fails. While it runs, SIGINT, SIGTERM and
+ * SIGHUP to us are sent on to it, and end the wait; a deadline ends the whole group. */
+#ifndef DDP_BENCH_CHILD_H
+#define DDP_BENCH_CHILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* argv: NULL-terminated. env: NULL-terminated "K=V" that are added to ours, or replace. */
+struct ddp_child {
+    char *const *argv;
+    const char *const *env;
+    int64_t timeout_ns; /* 0: none */
+    bool keep_stdout;
+};
+
+/* How it ended. status: exit status, or 128 + signal. signal: that we were sent meanwhile, 0 none.
+ */
+struct ddp_child_end {
+    int status, signal;
+    bool timed_out;
+    int64_t took_ns;
+    char last_words[512]; /* the end of its stderr, printable, one line */
+};
+/* 0 when it could be started, however it ended; DDP_EUNAVAIL when not (no such program), DDP_EIO.
+ */
+int ddp_child_run(const struct ddp_child *child, struct ddp_child_end *end,
+                  struct ddp_err *err) DDP_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

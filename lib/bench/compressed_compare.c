@@ -1,0 +1,113 @@
+/* What a compressed exchange is compared with: the dense ones beside it, and, on request, itself at
+ * other densities. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "bench/break_even.h"
+#include "bench/compressed_point_impl.h"
+
+#define DENSE_ITERS   20
+#define DENSITY_ITERS 10
+#define REFINE_STEPS  3 /* bisections between the two densities that enclose a break-even */
+
+static const char *const dense_method[DDP_BASELINE_COUNT] = {"none", "fp16"};
+
+/* Both baselines in turn, so that a neighbour's noise meets both alike. What is compared with
+ * itself says nothing: fp16 has no f16 baseline. */
+static int measure_dense(struct ddp_compressed_bench *b, struct ddp_point *p, struct ddp_err *err)
+{
+    struct ddp_bench_exchange e[DDP_BASELINE_COUNT] = {0};
+    double median[DDP_BASELINE_COUNT];
+    int rc = 0;
+    for (int i = 0; i < DDP_BASELINE_COUNT && rc == 0; i++) {
+        const struct ddp_bench_exchange_setup how = {
+            .method = dense_method[i], .algorithm = "auto", .op = p->spec.op, .n = p->spec.count};
+        rc = ddp_bench_exchange_open(b, &how, &e[i], err);
+    }
+    if (rc == 0)
+        rc = ddp_bench_exchange_median(b, e, DDP_BASELINE_COUNT, DENSE_ITERS, median, err);
+    for (int i = 0; i < DDP_BASELINE_COUNT; i++) {
+        ddp_bench_exchange_close(&e[i]);
+        if (rc == 0 && (strcmp(p->spec.compress, dense_method[i]) != 0 || p->spec.partial > 0))
+            p->dense_ns[i] = median[i];
+    }
+    return rc;
+}
+
+/* The point's exchange at another density. */
+static int time_at(struct ddp_compressed_bench *b, const struct ddp_point *p, const char *name,
+                   double density, struct ddp_density_times *times, struct ddp_err *err)
+{
+    char method[32];
+    struct ddp_bench_exchange e = {0};
+    double ns;
+    snprintf(method, sizeof method, "%.12s:%.6g", name, density);
+    const struct ddp_bench_exchange_setup how = {.method = method,
+                                                 .algorithm = p->spec.algorithm,
+                                                 .op = p->spec.op,
+                                                 .feedback = strcmp(p->feedback, "on") == 0,
+                                                 .n = p->spec.count};
+    int rc = ddp_bench_exchange_open(b, &how, &e, err);
+    if (rc == 0)
+        rc = ddp_bench_exchange_median(b, &e, 1, DENSITY_ITERS, &ns, err);
+    ddp_bench_exchange_close(&e);
+    if (rc == 0)
+        ddp_density_times_add(times, density, ns);
+    return rc;
+}
+
+/* A coarse walk over the densities, then a few steps towards each break-even. */
+static int measure_densities(struct ddp_compressed_bench *b, struct ddp_point *p, const char *name,
+                             struct ddp_err *err)
+{
+    static const double coarse[] = {1e-4, 1e-3, 1e-2, 1e-1, 1};
+    struct ddp_density_times times = {0};
+    double low, high;
+    for (size_t i = 0; i < DDP_COUNT_OF(coarse); i++)
+        DDP_TRY(time_at(b, p, name, coarse[i], &times, err));
+    for (int i = 0; i < DDP_BASELINE_COUNT * REFINE_STEPS; i++) {
+        ddp_break_even_measured(&times, p->dense_ns[i / REFINE_STEPS], &low, &high);
+        if (low < high)
+            DDP_TRY(time_at(b, p, name, sqrt(low * high), &times, err));
+    }
+    for (int i = 0; i < DDP_BASELINE_COUNT; i++)
+        p->break_even[i].measured = ddp_break_even_measured(&times, p->dense_ns[i], &low, &high);
+    return 0;
+}
+
+/* The algorithm whose bytes are predicted: where ranks read each other's memory nothing is sent,
+ * and the all-gather is what they would send. */
+static const struct ddp_sparse_alg *sender(const struct ddp_point *p)
+{
+    const struct ddp_sparse_alg *alg = ddp_sparse_find(p->algorithm_used);
+    struct ddp_coll_cost cost = {0};
+    bool exact;
+    if (alg)
+        alg->cost(p->spec.ranks, p->spec.count, 1, &cost, &exact);
+    return cost.sent_bytes > 0 ? alg : ddp_sparse_find("allgather");
+}
+
+int ddp_bench_compare(struct ddp_compressed_bench *b, struct ddp_point *p, struct ddp_err *err)
+{
+    struct ddp_compress_spec parsed;
+    DDP_TRY(measure_dense(b, p, err));
+    DDP_TRY(ddp_compress_parse(p->spec.compress, &parsed, err));
+    if (parsed.compressor->combine != DDP_COMBINE_GATHER || p->spec.partial > 0)
+        return 0;
+    const struct ddp_sparse_alg *alg = sender(p);
+    for (int i = 0; i < DDP_BASELINE_COUNT; i++) {
+        struct ddp_break_even *even = &p->break_even[i];
+        double dense_bytes = ddp_point_dense_bytes(&p->spec, (enum ddp_baseline)i);
+        if (alg)
+            even->predicted =
+                ddp_break_even_predicted(alg, p->spec.ranks, p->spec.count, dense_bytes);
+        even->estimated =
+            ddp_break_even_estimated(p->phase_ns, p->achieved_density, p->dense_ns[i]);
+    }
+    /* a threshold has no density before it is applied */
+    if (!b->setup.options->break_even || !parsed.compressor->fixed_count)
+        return 0;
+    return measure_densities(b, p, parsed.compressor->name, err);
+}

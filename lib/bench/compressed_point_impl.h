@@ -1,0 +1,80 @@
+/* Between the files that measure compressed exchanges: compressed_run.c runs one and times it,
+ * compressed_point.c makes a point of many, compressed_compare.c sets it beside others. Private to
+ * them. */
+#ifndef DDP_BENCH_COMPRESSED_POINT_IMPL_H
+#define DDP_BENCH_COMPRESSED_POINT_IMPL_H
+
+#include "bench/compressed_point.h"
+#include "bench/gradient.h"
+#include "bench/verify_exchange.h"
+#include "exchange/compressed.h"
+#include "record/record.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Series of durations: the whole iteration, then its phases. */
+enum { DDP_SERIES_ALL, DDP_SERIES_PHASES, DDP_SERIES_COUNT = DDP_SERIES_PHASES + 3 };
+
+/* duration [DDP_SERIES_COUNT][iters], sample [iters]: of the point; scratch [iters], chunk [size *
+ * DDP_SLOWEST_CHUNK], rank_sum [size], shared [size]: scratch of small exchanges. step: of the
+ * gradients, counts every exchange, so that no two have the same. */
+struct ddp_compressed_bench {
+    struct ddp_compressed_bench_setup setup;
+    int64_t iters;
+    struct ddp_gradient *gradient;
+    int64_t *duration, *chunk;
+    double *sample, *scratch, *rank_sum, *shared;
+    uint64_t step;
+};
+
+/* One exchange: elements [first, first + n) of the buffer. x, verify: NULL for no elements, verify
+ * also where nothing is verified. start: the counters when timing began. */
+struct ddp_bench_exchange {
+    size_t first, n;
+    struct ddp_compressed *x;
+    struct ddp_verify_exchange *verify;
+    struct ddp_compressed_counters start;
+};
+
+/* An exchange of elements [first, first + n) by `method` ("topk:0.01") and `algorithm`. verify:
+ * inputs will be those that can be verified. Collective; on failure close() what is there. */
+struct ddp_bench_exchange_setup {
+    const char *method, *algorithm;
+    enum ddp_op op;
+    bool feedback, verify;
+    size_t first, n;
+};
+int ddp_bench_exchange_open(struct ddp_compressed_bench *b,
+                            const struct ddp_bench_exchange_setup *setup,
+                            struct ddp_bench_exchange *out, struct ddp_err *err);
+void ddp_bench_exchange_close(struct ddp_bench_exchange *e);
+/* Draws a gradient and exchanges it. ns [DDP_SERIES_COUNT]: the times of this rank. */
+int ddp_bench_exchange_once(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e,
+                            int64_t *ns, struct ddp_err *err);
+/* As _once with an input whose result and residual are known, and checks them: DDP_EDATA on all
+ * ranks. */
+int ddp_bench_exchange_verified(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e,
+                                int64_t *ns, struct ddp_err *err);
+/* What it has counted until now. */
+void ddp_bench_exchange_counters(const struct ddp_bench_exchange *e,
+                                 struct ddp_compressed_counters *out);
+/* The first `iters` durations of a series: of each the slowest rank's goes to sample [iters], each
+ * rank's sum to b->rank_sum. Collective, the same on all ranks. */
+int ddp_bench_summarize(struct ddp_compressed_bench *b, int series, int64_t iters, double *sample,
+                        struct ddp_summary *out, struct ddp_err *err);
+/* Median over `iters` (at most the bench's) iterations of the slowest rank, after two that warm up;
+ * e [n]: measured in turn; median [n]. Collective, the same on all ranks. */
+int ddp_bench_exchange_median(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e, int n,
+                              int64_t iters, double *median, struct ddp_err *err);
+
+/* compressed_compare.c: fills dense_ns and break_even of a point whose own figures are there.
+ * Collective.
+ */
+int ddp_bench_compare(struct ddp_compressed_bench *b, struct ddp_point *point, struct ddp_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

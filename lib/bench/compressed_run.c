@@ -1,0 +1,174 @@
+/* Runs and times single compressed exchanges, with input drawn or known. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "bench/compressed_point_impl.h"
+#include "bench/slowest.h"
+
+#define WARMUP 2 /* of what a point is compared with */
+
+int ddp_compressed_bench_create(const struct ddp_compressed_bench_setup *setup,
+                                struct ddp_compressed_bench **out, struct ddp_err *err)
+{
+    const struct ddp_bench_options *o = setup->options;
+    const size_t size = (size_t)setup->comm->size, iters = (size_t)o->iters;
+    struct ddp_compressed_bench *b = ddp_calloc(1, sizeof *b);
+    int rc = 0;
+    if (!b)
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory to measure compression");
+    DDP_TRY(ddp_comm_agree(setup->comm, rc, err));
+    b->setup = *setup;
+    b->iters = o->iters;
+    b->duration = ddp_calloc(DDP_SERIES_COUNT * iters, sizeof *b->duration);
+    b->sample = ddp_calloc(iters, sizeof *b->sample);
+    b->scratch = ddp_calloc(iters, sizeof *b->scratch);
+    b->chunk = ddp_calloc(size * DDP_SLOWEST_CHUNK, sizeof *b->chunk);
+    b->rank_sum = ddp_calloc(size, sizeof *b->rank_sum);
+    b->shared = ddp_calloc(size, sizeof *b->shared);
+    if (!b->duration || !b->sample || !b->scratch || !b->chunk || !b->rank_sum || !b->shared)
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory for the durations of %zu iterations", iters);
+    if (rc == 0) {
+        /* zeroed is not touched: a page fault has no place between the clocks */
+        memset(b->duration, 0xff, DDP_SERIES_COUNT * iters * sizeof *b->duration);
+        rc = ddp_gradient_create(&o->gradient, (uint64_t)o->seed, &b->gradient, err);
+    }
+    rc = ddp_comm_agree(setup->comm, rc, err);
+    if (rc == 0)
+        *out = b;
+    else
+        ddp_compressed_bench_destroy(b);
+    return rc;
+}
+
+void ddp_compressed_bench_destroy(struct ddp_compressed_bench *b)
+{
+    if (!b)
+        return;
+    ddp_gradient_destroy(b->gradient);
+    free(b->duration);
+    free(b->sample);
+    free(b->scratch);
+    free(b->chunk);
+    free(b->rank_sum);
+    free(b->shared);
+    free(b);
+}
+
+int ddp_bench_exchange_open(struct ddp_compressed_bench *b,
+                            const struct ddp_bench_exchange_setup *how,
+                            struct ddp_bench_exchange *out, struct ddp_err *err)
+{
+    struct ddp_compressed_setup setup = {
+        .comm = b->setup.group,
+        .data = b->setup.data + how->first,
+        .n = how->n,
+        .feedback = how->feedback,
+        .average = how->op == DDP_AVG,
+        .algorithm = strcmp(how->algorithm, "auto") == 0 ? NULL : how->algorithm,
+    };
+    *out = (struct ddp_bench_exchange){.first = how->first, .n = how->n};
+    if (how->n == 0)
+        return 0;
+    int rc = ddp_compress_parse(how->method, &setup.spec, err);
+    DDP_TRY(ddp_comm_agree(b->setup.comm, rc, err));
+    rc = ddp_compressed_create(&setup, &out->x, err);
+    DDP_TRY(ddp_comm_agree(b->setup.comm, rc, err));
+    if (!how->verify)
+        return 0;
+    rc = ddp_verify_exchange_create(&setup, b->gradient, how->first, &out->verify, err);
+    return ddp_comm_agree(b->setup.comm, rc, err);
+}
+
+void ddp_bench_exchange_close(struct ddp_bench_exchange *e)
+{
+    ddp_verify_exchange_destroy(e->verify);
+    ddp_compressed_destroy(e->x);
+    e->x = NULL;
+    e->verify = NULL;
+}
+
+void ddp_bench_exchange_counters(const struct ddp_bench_exchange *e,
+                                 struct ddp_compressed_counters *out)
+{
+    memset(out, 0, sizeof *out);
+    if (e->x)
+        ddp_compressed_counters(e->x, out);
+}
+
+/* The timed part: input is there. */
+static int exchange(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e, int64_t *ns,
+                    struct ddp_err *err)
+{
+    struct ddp_compressed_counters before, after;
+    ddp_bench_exchange_counters(e, &before);
+    if (b->setup.comm->size > 1)
+        DDP_TRY(ddp_comm_barrier(b->setup.comm, err));
+    int64_t begin = ddp_now_ns();
+    int rc = e->x ? ddp_compressed_run(e->x, err) : 0;
+    int64_t end = ddp_now_ns();
+    ddp_bench_exchange_counters(e, &after);
+    ns[DDP_SERIES_ALL] = end - begin;
+    ns[DDP_SERIES_PHASES] = after.encode_ns - before.encode_ns;
+    ns[DDP_SERIES_PHASES + 1] = after.exchange_ns - before.exchange_ns;
+    ns[DDP_SERIES_PHASES + 2] = after.decode_ns - before.decode_ns;
+    return rc;
+}
+
+int ddp_bench_exchange_once(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e,
+                            int64_t *ns, struct ddp_err *err)
+{
+    const struct ddp_comm *group = b->setup.group;
+    DDP_TRY(ddp_gradient_draw(b->gradient, group->rank, group->size, b->step++, e->first,
+                              b->setup.data + e->first, e->n, err));
+    return exchange(b, e, ns, err);
+}
+
+int ddp_bench_exchange_verified(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e,
+                                int64_t *ns, struct ddp_err *err)
+{
+    float *data = b->setup.data + e->first;
+    struct ddp_compressed_counters before, after;
+    int rc = e->x ? ddp_verify_exchange_input(e->verify, b->step++, data, err) : 0;
+    ddp_bench_exchange_counters(e, &before);
+    DDP_TRY(ddp_comm_agree(b->setup.comm, rc, err));
+    DDP_TRY(exchange(b, e, ns, err));
+    ddp_bench_exchange_counters(e, &after);
+    if (e->x)
+        rc = ddp_verify_exchange_check(e->verify, data, ddp_compressed_residual(e->x),
+                                       after.values_sent - before.values_sent, err);
+    return ddp_comm_agree(b->setup.comm, rc, err);
+}
+
+int ddp_bench_summarize(struct ddp_compressed_bench *b, int series, int64_t iters, double *sample,
+                        struct ddp_summary *out, struct ddp_err *err)
+{
+    struct ddp_comm *comm = b->setup.comm;
+    DDP_TRY(ddp_slowest(comm, b->duration + series * b->iters, iters, b->chunk, sample, b->rank_sum,
+                        err));
+    int rc =
+        ddp_summarize(sample, (size_t)iters, out) == 0
+            ? 0
+            : ddp_fail(err, DDP_ENOMEM, "no memory to summarise %lld iterations", (long long)iters);
+    return ddp_comm_agree(comm, rc, err);
+}
+
+int ddp_bench_exchange_median(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e, int n,
+                              int64_t iters, double *median, struct ddp_err *err)
+{
+    int64_t ns[DDP_SERIES_COUNT];
+    iters = DDP_MIN(iters, b->iters);
+    for (int64_t i = -WARMUP; i < iters; i++) {
+        for (int j = 0; j < n; j++) {
+            DDP_TRY(ddp_bench_exchange_once(b, &e[j], ns, err));
+            b->duration[j * b->iters + DDP_MAX(i, 0)] = ns[DDP_SERIES_ALL];
+        }
+    }
+    for (int j = 0; j < n; j++) {
+        struct ddp_summary summary;
+        DDP_TRY(ddp_bench_summarize(b, j, iters, b->scratch, &summary, err));
+        median[j] = summary.median;
+    }
+    return 0;
+}

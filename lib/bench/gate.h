@@ -1,0 +1,76 @@
+/* The gate: is `new` slower than `base`? Two commands, run as randomised ABBA pairs of launches.
+ *
+ * The unit of the statistics is a launch, for iterations within a process are not independent. Each
+ * launch writes a result document, from which each cell (point) gives one median. Pairs come in
+ * blocks of two, base new new base or its mirror image, drawn by the seed, so that a drift of the
+ * machine cancels. A pair whose two ping-pong classes differ is run again, at most twice, before
+ * its times are looked at. What this does not do: print, or choose thresholds. */
+#ifndef DDP_BENCH_GATE_H
+#define DDP_BENCH_GATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench/words.h"
+#include "record/verdict_record.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* words: of the command; "{json}" in a word stands for the result's path, else "--json PATH" is
+ * appended. env: NULL-terminated "K=V". */
+struct ddp_gate_side {
+    const char *text;
+    struct ddp_words words;
+    const char *const *env;
+};
+
+enum { DDP_BASE, DDP_NEXT };
+
+struct ddp_gate_data;
+
+/* on_launch: before each launch, for progress. check: once the cells are known. Both may be NULL.
+ */
+struct ddp_gate_setup {
+    struct ddp_gate_side side[2];
+    int pairs; /* 1 to DDP_SIGNFLIP_MAX */
+    uint64_t seed;
+    double min_effect;
+    int64_t launch_timeout_ns;
+    const char *folder; /* for results of launches; each is removed when read */
+    void (*on_launch)(void *arg, int pair, int pairs, int side);
+    void *arg;
+    int (*check)(const struct ddp_gate_data *data, struct ddp_err *err);
+};
+
+/* Medians, cell-major [count * pairs] a side, NaN where a launch lacks the cell. */
+struct ddp_gate_data {
+    char (*id)[192];
+    size_t count;
+    int pairs, rerun, mixed;
+    double *median[2];
+    double *control[2]; /* [pairs]: the ping-pong, ns */
+    char build[2][256], fingerprint[512];
+};
+
+/* Runs all launches. The cells are those of the first base launch. DDP_EMISMATCH: a launch ran on
+ * another machine or set-up than the first; a launch's own code when it fails with one of ours;
+ * DDP_EUNAVAIL when it cannot be started or fails otherwise; -(128 + n) after a signal n. */
+int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
+                     struct ddp_err *err) DDP_MUST_CHECK;
+/* out->cells is allocated: free(). A control that differs between the sides (p < 0.01, and by more
+ * than min_effect) makes a FAIL inconclusive: the host drifted. */
+int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
+                   struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_gate_release(struct ddp_gate_data *data);
+
+/* The order of a pair's launches: DDP_BASE or DDP_NEXT first. */
+int ddp_gate_first(uint64_t seed, int pair);
+/* Do two ping-pong round trips, in ns, belong to different classes? NaN: not known, no. */
+bool ddp_gate_class_differs(double a_ns, double b_ns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

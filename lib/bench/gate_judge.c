@@ -1,0 +1,110 @@
+/* From the medians of all launches to a verdict. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "bench/gate.h"
+#include "stats/signflip.h"
+#include "stats/summary.h"
+
+/* The control is one more test than Holm knows of: it must be sure of itself. */
+#define CONTROL_LEVEL 0.01
+
+/* Of the launches that have the cell. */
+static double median_over_launches(const double *medians, int pairs)
+{
+    double there[DDP_SIGNFLIP_MAX];
+    struct ddp_summary s;
+    size_t n = 0;
+    for (int i = 0; i < pairs; i++)
+        if (!isnan(medians[i]))
+            there[n++] = medians[i];
+    return ddp_summarize(there, n, &s) == 0 ? s.median : NAN;
+}
+
+/* The control as a cell of its own, tested for a slow-down and for a speed-up. */
+static int judge_control(const struct ddp_gate_data *data, struct ddp_verdict_record *out,
+                         struct ddp_err *err)
+{
+    struct ddp_cell slower, faster;
+    enum ddp_verdict ignored;
+    size_t pairs = (size_t)data->pairs;
+    const double *base = data->control[DDP_BASE], *next = data->control[DDP_NEXT];
+    if (ddp_verdict_decide(base, next, 1, pairs, 0, &slower, &ignored) != 0 ||
+        ddp_verdict_decide(next, base, 1, pairs, 0, &faster, &ignored) != 0)
+        return ddp_fail(err, DDP_ENOMEM, "no memory to judge the control");
+    out->control_ratio = slower.ratio;
+    out->control_p = slower.pairs ? fmin(1, 2 * fmin(slower.p, faster.p)) : NAN;
+    return 0;
+}
+
+static void name_reason(const struct ddp_verdict_record *v, char *out, size_t bytes)
+{
+    size_t states[DDP_CELL_MISSING + 1] = {0};
+    for (size_t c = 0; c < v->count; c++)
+        states[v->cells[c].cell.state]++;
+    if (v->outcome == DDP_VERDICT_FAIL)
+        snprintf(out, bytes, "%zu of %zu cells are slower by more than %.3g %%",
+                 states[DDP_CELL_SLOWER], v->count, v->min_effect * 100);
+    else if (v->outcome == DDP_VERDICT_PASS)
+        snprintf(out, bytes, "no cell is slower by %.3g %% or more", v->min_effect * 100);
+    else if (states[DDP_CELL_MISSING] > 0)
+        snprintf(out, bytes, "%zu of %zu cells of base are missing in new",
+                 states[DDP_CELL_MISSING], v->count);
+    else
+        snprintf(out, bytes, "%zu of %zu cells may or may not be slower by %.3g %%: more pairs",
+                 states[DDP_CELL_UNCERTAIN], v->count, v->min_effect * 100);
+}
+
+int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
+                   struct ddp_verdict_record *out, struct ddp_err *err)
+{
+    size_t pairs = (size_t)data->pairs;
+    struct ddp_verdict_record v = {.kind = "gate",
+                                   .level = DDP_VERDICT_LEVEL,
+                                   .min_effect = setup->min_effect,
+                                   .noise_floor = NAN,
+                                   .pairs = data->pairs,
+                                   .rerun = data->rerun,
+                                   .mixed = data->mixed,
+                                   .count = data->count};
+    struct ddp_cell *cells = ddp_calloc(data->count, sizeof *cells);
+    int rc = 0;
+    v.cells = ddp_calloc(data->count, sizeof *v.cells);
+    if (!cells || !v.cells ||
+        ddp_verdict_decide(data->median[DDP_BASE], data->median[DDP_NEXT], data->count, pairs,
+                           setup->min_effect, cells, &v.outcome) != 0) {
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory to judge %zu cells", data->count);
+        goto err_cells;
+    }
+    for (size_t c = 0; c < data->count; c++) {
+        memcpy(v.cells[c].id, data->id[c], sizeof v.cells[c].id);
+        v.cells[c].cell = cells[c];
+        v.cells[c].base_ns = median_over_launches(data->median[DDP_BASE] + c * pairs, data->pairs);
+        v.cells[c].next_ns = median_over_launches(data->median[DDP_NEXT] + c * pairs, data->pairs);
+    }
+    DDP_TRY_GOTO(judge_control(data, &v, err), err_cells);
+    bool drifted = v.control_p < CONTROL_LEVEL && fabs(log(v.control_ratio)) > log1p(v.min_effect);
+    name_reason(&v, v.reason, sizeof v.reason);
+    if (v.outcome == DDP_VERDICT_FAIL && drifted) {
+        v.outcome = DDP_VERDICT_INCONCLUSIVE;
+        snprintf(v.reason, sizeof v.reason,
+                 "the host drifted: its own ping-pong differs by %+.1f %% between the two sides",
+                 (v.control_ratio - 1) * 100);
+    }
+    snprintf(v.base_command, sizeof v.base_command, "%s", setup->side[DDP_BASE].text);
+    snprintf(v.next_command, sizeof v.next_command, "%s", setup->side[DDP_NEXT].text);
+    memcpy(v.base_build, data->build[DDP_BASE], sizeof v.base_build);
+    memcpy(v.next_build, data->build[DDP_NEXT], sizeof v.next_build);
+    memcpy(v.fingerprint, data->fingerprint, sizeof v.fingerprint);
+    *out = v;
+    free(cells);
+    return 0;
+
+err_cells:
+    free(v.cells);
+    free(cells);
+    return rc;
+}

@@ -1,0 +1,48 @@
+/* Which elements a top-K or a threshold must select, found by counting magnitudes: slow, exact, and
+ * nothing in common with the kernels of device/sparse.h, which it checks. */
+#ifndef DDP_BENCH_ORACLE_SELECT_H
+#define DDP_BENCH_ORACLE_SELECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DDP_ORACLE_BUCKETS 65536
+
+/* Selected are magnitudes (bits without the sign) above limit, and of those equal to it the first
+ * `ties`, in index order; count in all. */
+struct ddp_oracle_choice {
+    uint32_t limit;
+    size_t ties, count;
+};
+
+/* bucket [DDP_ORACLE_BUCKETS]: scratch. */
+void ddp_oracle_topk(const float *x, size_t n, size_t k, uint32_t *bucket,
+                     struct ddp_oracle_choice *out);
+void ddp_oracle_threshold(const float *x, size_t n, float threshold, struct ddp_oracle_choice *out);
+
+static inline uint32_t ddp_oracle_magnitude(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & 0x7fffffffu;
+}
+
+/* Is the next element, in index order, selected? Uses up ties. */
+static inline bool ddp_oracle_takes(struct ddp_oracle_choice *left, float x)
+{
+    uint32_t magnitude = ddp_oracle_magnitude(x);
+    if (magnitude != left->limit)
+        return magnitude > left->limit;
+    return left->ties > 0 && left->ties-- > 0;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

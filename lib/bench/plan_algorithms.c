@@ -1,0 +1,107 @@
+/* The plan, as far as it is about --algorithm: which names are legal, and what `all` stands for. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "bench/plan_impl.h"
+
+/* One of --compress; the only one, "none", without it. */
+struct method {
+    const struct ddp_bench_options *options;
+    int index;
+};
+
+static const char *algorithm_word(const void *ctx, int i)
+{
+    const struct method *m = ctx;
+    if (i < 2)
+        return i == 0 ? "auto" : "all";
+    return ddp_plan_algorithm(m->options, m->index, i - 2);
+}
+
+static int unknown_algorithm(const struct method *m, const char *name, struct ddp_err *err)
+{
+    char legal[256] = "", of[80];
+    const char *word, *text = ddp_plan_method(m->options, m->index);
+    const bool plain = strcmp(text, "none") == 0;
+    for (int i = 0; (word = algorithm_word(m, i)) != NULL; i++) {
+        size_t n = strlen(legal);
+        snprintf(legal + n, sizeof legal - n, "%s%s", i ? ", " : "", word);
+    }
+    snprintf(of, sizeof of, "%s%s%.32s", ddp_coll_name(m->options->coll),
+             plain ? "" : " --compress ", plain ? "" : text);
+    const char *near = ddp_nearest(name, algorithm_word, m);
+    ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' of %s; legal: %s", name, of, legal);
+    return near ? ddp_hint(err, "did you mean '%s'?", near) : DDP_EUSAGE;
+}
+
+static bool has_algorithm(const struct method *m, const char *name)
+{
+    const char *word;
+    for (int i = 0; (word = algorithm_word(m, i)) != NULL; i++) {
+        if (strcmp(word, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+int ddp_plan_check_algorithms(const struct ddp_bench_options *o, struct ddp_err *err)
+{
+    for (int i = 0; i < o->algorithms.n; i++) {
+        const char *name = o->algorithms.v[i];
+        if (strcmp(name, "all") == 0 && o->algorithms.n > 1)
+            return ddp_fail(err, DDP_EUSAGE, "--algorithm 'all' stands alone: it has every other");
+        for (int j = 0; j < i; j++) {
+            if (strcmp(name, o->algorithms.v[j]) == 0)
+                return ddp_fail(err, DDP_EUSAGE, "--algorithm '%s' is given twice", name);
+        }
+        for (int m = 0; m < ddp_plan_methods(o); m++) {
+            const struct method method = {o, m};
+            if (!has_algorithm(&method, name))
+                return unknown_algorithm(&method, name, err);
+        }
+    }
+    return 0;
+}
+
+/* The algorithms as asked for; "all" becomes every one the collective, or the compressed exchange,
+ * has. */
+static int list_algorithms(const struct ddp_bench_options *o, int method,
+                           struct ddp_string_list *out, struct ddp_err *err)
+{
+    memset(out, 0, sizeof *out);
+    if (o->algorithms.n == 0) {
+        out->n = 1;
+        snprintf(out->v[0], sizeof out->v[0], "auto");
+        return 0;
+    }
+    *out = o->algorithms;
+    if (strcmp(o->algorithms.v[0], "all") != 0)
+        return 0;
+    const char *word;
+    for (out->n = 0; (word = ddp_plan_algorithm(o, method, out->n)) != NULL; out->n++) {
+        if (out->n == DDP_OPT_LIST_MAX)
+            return ddp_fail(err, DDP_EINTERNAL, "more than %d algorithms", DDP_OPT_LIST_MAX);
+        snprintf(out->v[out->n], sizeof out->v[0], "%s", word);
+    }
+    return 0;
+}
+
+int ddp_plan_list_algorithms(const struct ddp_bench_options *o, struct ddp_string_list **out,
+                             struct ddp_err *err)
+{
+    const int methods = ddp_plan_methods(o);
+    struct ddp_string_list *lists = ddp_calloc((size_t)methods, sizeof *lists);
+    if (!lists)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a plan of %d methods", methods);
+    for (int m = 0; m < methods; m++) {
+        int rc = list_algorithms(o, m, &lists[m], err);
+        if (rc != 0) {
+            free(lists);
+            return rc;
+        }
+    }
+    *out = lists;
+    return 0;
+}

@@ -1,0 +1,157 @@
+/* The plan, as far as it is about exchanging less: --compress, --partial and what goes with them.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "bench/gradient.h"
+#include "bench/plan.h"
+#include "coll/sparse_coll.h"
+#include "exchange/compressed.h"
+
+int ddp_plan_methods(const struct ddp_bench_options *o)
+{
+    return DDP_MAX(o->compress.n, 1);
+}
+
+const char *ddp_plan_method(const struct ddp_bench_options *o, int i)
+{
+    return o->compress.n > 0 ? o->compress.v[i] : "none";
+}
+
+static bool compresses(const struct ddp_bench_options *o)
+{
+    for (int i = 0; i < o->compress.n; i++) {
+        if (strcmp(o->compress.v[i], "none") != 0)
+            return true;
+    }
+    return false;
+}
+
+bool ddp_plan_reduces(const struct ddp_bench_options *o)
+{
+    return o->partial > 0 || compresses(o);
+}
+
+bool ddp_plan_feedback(const struct ddp_bench_options *o, const struct ddp_point_spec *spec)
+{
+    struct ddp_compress_spec parsed;
+    struct ddp_err ignored = DDP_ERR_INIT;
+    if (strcmp(spec->compress, "none") == 0)
+        return false;
+    if (o->feedback != DDP_FEEDBACK_AUTO)
+        return o->feedback == DDP_FEEDBACK_ON;
+    return ddp_compress_parse(spec->compress, &parsed, &ignored) == 0 &&
+           parsed.compressor->feedback_default;
+}
+
+/* A method that selects globally needs an exchange that does, and no other does. */
+static const char *sparse_algorithm(const struct ddp_compressor *compressor, int j)
+{
+    for (const struct ddp_sparse_alg *const *a = ddp_sparse_algorithms(); *a; a++) {
+        if ((*a)->selects == compressor->global_topk && j-- == 0)
+            return (*a)->name;
+    }
+    return NULL;
+}
+
+const char *ddp_plan_algorithm(const struct ddp_bench_options *o, int method, int j)
+{
+    struct ddp_compress_spec spec;
+    struct ddp_err ignored = DDP_ERR_INIT;
+    const char *text = ddp_plan_method(o, method);
+    if (strcmp(text, "none") != 0 && ddp_compress_parse(text, &spec, &ignored) == 0 &&
+        spec.compressor->combine == DDP_COMBINE_GATHER)
+        return sparse_algorithm(spec.compressor, j);
+    for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a; a++) {
+        if ((*a)->coll == o->coll && j-- == 0)
+            return (*a)->name;
+    }
+    return NULL;
+}
+
+static int check_methods(const struct ddp_bench_options *o, struct ddp_err *err)
+{
+    for (int i = 0; i < o->compress.n; i++) {
+        struct ddp_compress_spec spec;
+        DDP_TRY(ddp_compress_parse(o->compress.v[i], &spec, err));
+        for (int j = 0; j < i; j++) {
+            if (strcmp(o->compress.v[i], o->compress.v[j]) == 0)
+                return ddp_fail(err, DDP_EUSAGE, "--compress '%s' is given twice",
+                                o->compress.v[i]);
+        }
+    }
+    return 0;
+}
+
+/* What a compressed exchange is not: training sums or averages f32 gradients where they lie. */
+static int check_kind(const struct ddp_bench_options *o, struct ddp_err *err)
+{
+    const char *option = compresses(o) ? "compress" : "partial";
+    for (int i = 0; i < o->dtypes.n; i++) {
+        if (o->dtypes.v[i] != DDP_F32)
+            return ddp_fail(err, DDP_EUSAGE, "--%s exchanges f32 gradients, not '%s'", option,
+                            ddp_dtype_name((enum ddp_dtype)o->dtypes.v[i]));
+    }
+    for (int i = 0; i < o->ops.n; i++) {
+        if (o->ops.v[i] != DDP_SUM && o->ops.v[i] != DDP_AVG)
+            return ddp_fail(err, DDP_EUSAGE, "--%s has the operations sum and avg, not '%s'",
+                            option, ddp_op_name((enum ddp_op)o->ops.v[i]));
+    }
+    if (o->placement == DDP_OUT_OF_PLACE) {
+        ddp_fail(err, DDP_EUSAGE, "--placement out: --%s works in place, as training does", option);
+        return ddp_hint(err, "leave --placement out of the command, or say `in`");
+    }
+    return 0;
+}
+
+int ddp_plan_check_compress(const struct ddp_bench_options *o, struct ddp_err *err)
+{
+    DDP_TRY(check_methods(o, err));
+    DDP_TRY(ddp_gradient_check(&o->gradient, err));
+    if (ddp_plan_reduces(o))
+        return check_kind(o, err);
+    const char *option = o->feedback != DDP_FEEDBACK_AUTO ? "feedback"
+                         : o->gradient.n > 0              ? "gradient"
+                         : o->break_even                  ? "break-even"
+                                                          : NULL;
+    if (option) {
+        ddp_fail(err, DDP_EUSAGE, "--%s means nothing without --compress or --partial", option);
+        return ddp_hint(err, "for example: --compress topk:0.01 --%s ...", option);
+    }
+    return 0;
+}
+
+/* What one method needs on a buffer of `count` elements; 0 for one that is not known. */
+static void method_bytes(const char *text, size_t count, int ranks, bool feedback,
+                         uint64_t *registered, uint64_t *private_bytes)
+{
+    struct ddp_compress_spec spec;
+    struct ddp_err ignored = DDP_ERR_INIT;
+    *registered = *private_bytes = 0;
+    if (ddp_compress_parse(text, &spec, &ignored) == 0)
+        ddp_compressed_bytes(&spec, count, ranks, feedback, registered, private_bytes);
+}
+
+/* A point's own exchange, the two it is compared with, and, to verify it, what its residual must
+ * be. Bisecting the density needs room for every element. */
+void ddp_plan_add_compress_bytes(const struct ddp_bench_options *o, struct ddp_bench_plan *plan)
+{
+    for (int i = 0; i < plan->count; i++) {
+        const struct ddp_point_spec *s = &plan->points[i];
+        static const char *const others[] = {"none", "fp16", "topk:1"};
+        uint64_t registered, private_bytes, sum, sum_private;
+        if (!ddp_point_is_reduced(s))
+            continue;
+        method_bytes(s->compress, s->count, s->ranks, ddp_plan_feedback(o, s), &sum, &sum_private);
+        for (size_t j = 0; j < DDP_COUNT_OF(others) - !o->break_even; j++) {
+            method_bytes(others[j], s->count, s->ranks, j == 2, &registered, &private_bytes);
+            sum += registered;
+            sum_private += private_bytes;
+        }
+        plan->compress_registered = DDP_MAX(plan->compress_registered, sum);
+        plan->compress_private =
+            DDP_MAX(plan->compress_private, sum_private + s->count * sizeof(float));
+    }
+}

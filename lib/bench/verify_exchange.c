@@ -1,0 +1,369 @@
+/* Verification of compressed exchanges: what must have been sent, received and kept. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "bench/oracle_select.h"
+#include "bench/verify_exchange.h"
+#include "bench/verify_input.h"
+
+#define BLOCK              16384 /* elements that ranks show each other at a time */
+#define SHOWN              1024  /* the same, to find where they differ */
+#define OKTOPK_EXACT_STEPS 32
+#define F16_TINIEST        24 /* 2^-24 is the smallest f16 above 0 */
+
+/* acc [n] (lists): before an exchange what must be kept, during it that plus the input. shown
+ * [size][BLOCK]: what each rank must have sent. calls: exchanges checked. round: of verify_input.
+ * unit, most: whole values are integers of at most `most` (-1: any) times unit. */
+struct ddp_verify_exchange {
+    struct ddp_compressed_setup setup;
+    struct ddp_gradient *gradient;
+    size_t first;
+    bool lists;
+    float scale;
+    float *acc, *shown;
+    uint32_t *bucket;
+    uint64_t calls, round;
+    struct ddp_verify_input input;
+    float unit;
+    int32_t most;
+};
+
+/* The first difference found; count of all. */
+struct finding {
+    size_t count, element;
+    const char *what;
+    float expected, got;
+};
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static void found(struct finding *f, const char *what, size_t element, float expected, float got)
+{
+    if (f->count++ == 0)
+        *f = (struct finding){1, element, what, expected, got};
+}
+
+/* A clip must not bite, or sums would depend on rounding: the integers are scaled below it. */
+static void fit_clip(struct ddp_verify_exchange *v, double clip)
+{
+    int exponent = 0;
+    v->unit = 1;
+    v->most = -1;
+    if (isnan(clip))
+        return;
+    while (ldexp(1 << v->input.bits, -exponent) > clip && exponent < F16_TINIEST)
+        exponent++;
+    v->unit = ldexpf(1, -exponent);
+    v->most = (int32_t)DDP_MIN(clip / v->unit, 1 << 30);
+}
+
+int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
+                               struct ddp_gradient *gradient, size_t first,
+                               struct ddp_verify_exchange **out, struct ddp_err *err)
+{
+    const struct ddp_compressor *compressor = setup->spec.compressor;
+    const int ranks = setup->comm->size;
+    struct ddp_verify_exchange *v = ddp_calloc(1, sizeof *v);
+    if (!v)
+        return ddp_fail(err, DDP_ENOMEM, "no memory to verify");
+    v->setup = *setup;
+    v->gradient = gradient;
+    v->first = first;
+    v->lists = compressor->combine == DDP_COMBINE_GATHER;
+    v->scale = setup->average ? 1.0f / (float)ranks : 1;
+    if (v->lists) {
+        v->acc = ddp_calloc(setup->n, sizeof *v->acc);
+        v->shown = ddp_calloc((size_t)ranks * BLOCK, sizeof *v->shown);
+        v->bucket = ddp_calloc(DDP_ORACLE_BUCKETS, sizeof *v->bucket);
+        if (!v->acc || !v->shown || !v->bucket) {
+            ddp_verify_exchange_destroy(v);
+            return ddp_fail(err, DDP_ENOMEM, "no memory to verify %zu elements", setup->n);
+        }
+    } else {
+        enum ddp_dtype wire = compressor->wire_dtype == DDP_BF16 ? DDP_BF16 : DDP_F16;
+        v->input = ddp_verify_input_of(wire, DDP_SUM, ranks);
+        fit_clip(v, compressor->argument_help ? setup->spec.argument : NAN);
+    }
+    *out = v;
+    return 0;
+}
+
+void ddp_verify_exchange_destroy(struct ddp_verify_exchange *v)
+{
+    if (!v)
+        return;
+    free(v->acc);
+    free(v->shown);
+    free(v->bucket);
+    free(v);
+}
+
+/* Integers of elements [first, first + n) of one rank's input, within one block of verify_input. */
+static void integers(const struct ddp_verify_exchange *v, int rank, size_t first, size_t n,
+                     int32_t *value)
+{
+    ddp_verify_values(&v->input, rank, v->round, first, n, value);
+    for (size_t j = 0; v->most >= 0 && j < n; j++)
+        value[j] = DDP_MIN(DDP_MAX(value[j], -v->most), v->most);
+}
+
+/* An average divides first: multiples of the ranks, so that the quotients are the integers. */
+static void input_integers(const struct ddp_verify_exchange *v, float *data)
+{
+    const float factor = v->unit * (v->setup.average ? (float)v->setup.comm->size : 1);
+    int32_t value[DDP_VERIFY_BLOCK];
+    for (size_t done = 0, n; done < v->setup.n; done += n) {
+        size_t at = v->first + done;
+        n = DDP_MIN(v->setup.n - done, DDP_VERIFY_BLOCK - at % DDP_VERIFY_BLOCK);
+        integers(v, v->setup.comm->rank, at, n, value);
+        for (size_t j = 0; j < n; j++)
+            data[done + j] = (float)value[j] * factor;
+    }
+}
+
+int ddp_verify_exchange_input(struct ddp_verify_exchange *v, uint64_t step, float *data,
+                              struct ddp_err *err)
+{
+    const struct ddp_comm *comm = v->setup.comm;
+    v->round = step;
+    if (!v->lists) {
+        input_integers(v, data);
+        return 0;
+    }
+    DDP_TRY(ddp_gradient_draw(v->gradient, comm->rank, comm->size, step, v->first, data, v->setup.n,
+                              err));
+    ddp_gradient_round(v->gradient, data, v->setup.n);
+    for (size_t i = 0; i < v->setup.n; i++)
+        v->acc[i] = data[i] + v->acc[i];
+    return 0;
+}
+
+static void check_integers(struct ddp_verify_exchange *v, const float *data, const float *residual,
+                           struct finding *f)
+{
+    const int ranks = v->setup.comm->size;
+    const bool exact = !v->setup.average || (ranks & (ranks - 1)) == 0;
+    int32_t value[DDP_VERIFY_BLOCK], sum[DDP_VERIFY_BLOCK];
+    for (size_t done = 0, n; done < v->setup.n; done += n) {
+        size_t at = v->first + done;
+        n = DDP_MIN(v->setup.n - done, DDP_VERIFY_BLOCK - at % DDP_VERIFY_BLOCK);
+        memset(sum, 0, sizeof sum);
+        for (int r = 0; r < ranks; r++) {
+            integers(v, r, at, n, value);
+            for (size_t j = 0; j < n; j++)
+                sum[j] += value[j];
+        }
+        for (size_t j = 0; j < n; j++) {
+            float expected = (float)sum[j] * v->unit;
+            if (!(data[done + j] == expected))
+                found(f, "sum", at + j, expected, data[done + j]);
+            if (residual && exact && !(residual[done + j] == 0))
+                found(f, "residual", at + j, 0, residual[done + j]);
+        }
+    }
+}
+
+/* How far a sum of all ranks' values may be from `sum`: not at all while all bits fit. What a
+ * third divides has endless bits: an average over 3 ranks may be rounded as often as it is added.
+ */
+static bool is_sum(const struct ddp_verify_exchange *v, double sum, double magnitudes, float got)
+{
+    const int ranks = v->setup.comm->size;
+    const bool whole = (ranks & (ranks - 1)) == 0 || !v->setup.average;
+    double unit = (double)ddp_gradient_step(v->gradient) * (double)v->scale;
+    if (whole && magnitudes < 0x1p24 * unit)
+        return (double)got == sum;
+    return fabs((double)got - sum) <= (ranks + 1) * 0x1p-24 * magnitudes;
+}
+
+/* The second selection of oktopk: how many sums were taken, the smallest taken, the largest left
+ * out, how many there were, and how many more were 0, which look alike taken or not. */
+struct again {
+    size_t taken, candidates, zeros;
+    float smallest_taken, largest_left;
+};
+
+/* Was this sum taken by the second selection? */
+static bool taken_again(struct again *again, float sum, float got)
+{
+    if (sum == 0) {
+        again->zeros++;
+        return got == 0;
+    }
+    again->candidates++;
+    if (got == 0) {
+        again->largest_left = fmaxf(again->largest_left, fabsf(sum));
+        return false;
+    }
+    again->taken++;
+    again->smallest_taken = fminf(again->smallest_taken, fabsf(sum));
+    return true;
+}
+
+/* One block, after the ranks have shown what they must have sent. left: the selection, before. */
+static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
+                        struct ddp_oracle_choice *left, struct again *again, const float *data,
+                        const float *residual, struct finding *f)
+{
+    const bool global = v->setup.spec.compressor->global_topk;
+    for (size_t j = 0; j < n; j++) {
+        size_t i = begin + j;
+        double sum = 0, magnitudes = 0;
+        for (int r = 0; r < v->setup.comm->size; r++) {
+            float sent = v->shown[(size_t)r * n + j];
+            sum += (double)sent;
+            magnitudes += fabs((double)sent);
+        }
+        if (global) { /* else each value was scaled */
+            sum *= (double)v->scale;
+            magnitudes *= (double)v->scale;
+        }
+        bool taken = !global || taken_again(again, (float)sum, data[i]);
+        if (!is_sum(v, taken ? sum : 0, magnitudes, data[i]))
+            found(f, "sum", v->first + i, (float)sum, data[i]);
+        bool mine = ddp_oracle_takes(left, v->acc[i]);
+        bool unknown = global && mine && sum == 0; /* cancelled: taken or not looks alike */
+        if (unknown && residual)
+            v->acc[i] = residual[i];
+        else if (mine && taken)
+            v->acc[i] = 0;
+        if (residual && bits_of(residual[i]) != bits_of(v->acc[i]) &&
+            !(residual[i] == 0 && v->acc[i] == 0))
+            found(f, "residual", v->first + i, v->acc[i], residual[i]);
+    }
+}
+
+/* Exactly k in every 32nd call, the first included; between, what the threshold found then lets
+ * through: from two thirds of k to 2k (sparse_oktopk_select.c). Never a smaller sum than one that
+ * was left out. */
+static void check_again(const struct ddp_verify_exchange *v, const struct again *again, size_t k,
+                        struct finding *f)
+{
+    const bool exact = v->calls % OKTOPK_EXACT_STEPS == 0;
+    const size_t want = DDP_MIN(k, again->candidates);
+    if (exact ? again->taken != want
+              : again->taken > 2 * k || 3 * (again->taken + again->zeros) < 2 * want)
+        found(f, "number of sums that were selected", v->first, (float)want, (float)again->taken);
+    else if (again->smallest_taken < again->largest_left)
+        found(f, "smallest sum that was selected", v->first, again->largest_left,
+              again->smallest_taken);
+}
+
+static int check_lists(struct ddp_verify_exchange *v, const float *data, const float *residual,
+                       double values_sent, struct finding *f, struct ddp_err *err)
+{
+    const struct ddp_compress_spec *spec = &v->setup.spec;
+    const size_t n = v->setup.n, k = spec->compressor->bound(spec, n);
+    struct again again = {.smallest_taken = INFINITY};
+    struct ddp_oracle_choice choice, left;
+    /* before the sum, but where sums are selected: after it */
+    const float scale = spec->compressor->global_topk ? 1 : v->scale;
+    if (spec->compressor->fixed_count)
+        ddp_oracle_topk(v->acc, n, k, v->bucket, &choice);
+    else
+        ddp_oracle_threshold(v->acc, n, (float)spec->argument, &choice);
+    if (values_sent != (double)choice.count)
+        found(f, "number of values sent", v->first, (float)choice.count, (float)values_sent);
+    left = choice;
+    for (size_t done = 0, part; done < n; done += part) {
+        float mine[BLOCK];
+        struct ddp_oracle_choice before = left;
+        part = DDP_MIN(n - done, (size_t)BLOCK);
+        for (size_t j = 0; j < part; j++) {
+            bool sent = ddp_oracle_takes(&left, v->acc[done + j]);
+            mine[j] = sent ? v->acc[done + j] * scale : 0;
+        }
+        DDP_TRY(ddp_comm_exchange(v->setup.comm, mine, v->shown, part * sizeof *mine, err));
+        check_block(v, done, part, &before, &again, data, residual, f);
+    }
+    if (spec->compressor->global_topk)
+        check_again(v, &again, k, f);
+    v->calls++;
+    if (!v->setup.feedback)
+        memset(v->acc, 0, n * sizeof *v->acc);
+    return 0;
+}
+
+int ddp_verify_exchange_check(struct ddp_verify_exchange *v, const float *data,
+                              const float *residual, double values_sent, struct ddp_err *err)
+{
+    struct finding f = {0};
+    if (v->lists)
+        DDP_TRY(check_lists(v, data, residual, values_sent, &f, err));
+    else
+        check_integers(v, data, residual, &f);
+    int rc = ddp_verify_alike(v->setup.comm, data, v->setup.n, v->setup.spec.text, err);
+    if (f.count == 0)
+        return rc;
+    *err = DDP_ERR_INIT; /* what is wrong says more than that ranks differ */
+    return ddp_fail(err, DDP_EDATA,
+                    "wrong data: rank %d, element %zu (%s, %s): expected %.10g, got %.10g, xor "
+                    "0x%08x; %zu differ",
+                    v->setup.comm->rank, f.element, v->setup.spec.text, f.what, (double)f.expected,
+                    (double)f.got, bits_of(f.expected) ^ bits_of(f.got), f.count);
+}
+
+/* A hash of the bits: eight lanes of FNV-1a on 32-bit words (Fowler, Noll, Vo), so that one
+ * multiplication need not wait for the one before. */
+static uint64_t hash_of(const float *data, size_t n)
+{
+    uint64_t lane[8];
+    for (int i = 0; i < 8; i++)
+        lane[i] = UINT64_C(0xCBF29CE484222325) + (uint64_t)i;
+    for (size_t i = 0; i < n; i++)
+        lane[i % 8] = (lane[i % 8] ^ bits_of(data[i])) * UINT64_C(0x100000001B3);
+    for (int i = 1; i < 8; i++)
+        lane[0] = (lane[0] ^ lane[i]) * UINT64_C(0x100000001B3);
+    return lane[0];
+}
+
+/* Collective, on all ranks alike: the first element, if any, that differs from rank 0's. all
+ * [size][SHOWN]. */
+static int find_difference(struct ddp_comm *comm, const float *data, size_t n, float *all,
+                           const char *what, struct ddp_err *err)
+{
+    for (size_t done = 0, part; done < n; done += part) {
+        part = DDP_MIN(n - done, (size_t)SHOWN);
+        DDP_TRY(ddp_comm_exchange(comm, data + done, all, part * sizeof *all, err));
+        for (int r = 1; r < comm->size; r++) {
+            for (size_t j = 0; j < part; j++) {
+                uint32_t expected = bits_of(all[j]), got = bits_of(all[(size_t)r * part + j]);
+                if (got == expected)
+                    continue;
+                return ddp_fail(err, DDP_EDATA,
+                                "wrong data: rank %d, element %zu (%s, not as on rank 0): expected "
+                                "%.10g, got %.10g, xor 0x%08x",
+                                r, done + j, what, (double)all[j],
+                                (double)all[(size_t)r * part + j], expected ^ got);
+            }
+        }
+    }
+    return ddp_fail(err, DDP_EINTERNAL, "hashes of equal results differ");
+}
+
+int ddp_verify_alike(struct ddp_comm *comm, const float *data, size_t n, const char *what,
+                     struct ddp_err *err)
+{
+    const size_t size = (size_t)comm->size;
+    uint64_t mine = hash_of(data, n), *hashes = ddp_calloc(size, sizeof *hashes);
+    float *all = ddp_calloc(size * SHOWN, sizeof *all);
+    bool differ = false;
+    int rc = hashes && all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory to compare %zu ranks", size);
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), out);
+    DDP_TRY_GOTO(ddp_comm_exchange(comm, &mine, hashes, sizeof mine, err), out);
+    for (size_t r = 1; r < size; r++)
+        differ = differ || hashes[r] != hashes[0];
+    if (differ)
+        rc = find_difference(comm, data, n, all, what, err);
+out:
+    free(hashes);
+    free(all);
+    return rc;
+}

@@ -1,0 +1,76 @@
+#include "bench/words.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* Copies the word at *at to *to, without its quotes; both are left behind it. */
+static int one_word(const char **at, char **to, const char *whole, struct ddp_err *err)
+{
+    const char *in = *at;
+    char *out = *to;
+    char quote = 0;
+    for (; *in && (quote || !strchr(" \t\n", *in)); in++) {
+        if (!quote && (*in == '\'' || *in == '"')) {
+            quote = *in;
+        } else if (quote && *in == quote) {
+            quote = 0;
+        } else if (*in == '\\' && quote != '\'' && in[1]) {
+            *out++ = *++in;
+        } else if (!quote && strchr("|&;<>$`", *in)) {
+            ddp_fail(err, DDP_EUSAGE, "'%c' in '%s': no shell reads this", *in, whole);
+            return ddp_hint(err, "quote it, or put the command into a script");
+        } else {
+            *out++ = *in;
+        }
+    }
+    if (quote)
+        return ddp_fail(err, DDP_EUSAGE, "a %c is left open in '%s'", quote, whole);
+    *out++ = '\0';
+    *at = in;
+    *to = out;
+    return 0;
+}
+
+int ddp_words_split(const char *text, struct ddp_words *out, struct ddp_err *err)
+{
+    struct ddp_words w = {.word = ddp_calloc(DDP_WORDS_MAX + 1, sizeof *w.word),
+                          .text = malloc(strlen(text) + 2)};
+    char *to = w.text;
+    int rc;
+    if (!w.word || !w.text) {
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory to split a command");
+        goto err_words;
+    }
+    for (const char *at = text;;) {
+        at += strspn(at, " \t");
+        if (*at == '\0')
+            break;
+        if (*at == '\n' || w.count == DDP_WORDS_MAX) {
+            rc = ddp_fail(err, DDP_EUSAGE, "%s in a command",
+                          *at == '\n' ? "a newline" : "too many words");
+            goto err_words;
+        }
+        w.word[w.count++] = to;
+        DDP_TRY_GOTO(one_word(&at, &to, text, err), err_words);
+    }
+    if (w.count == 0) {
+        rc = ddp_fail(err, DDP_EUSAGE, "the command '%s' has no word", text);
+        goto err_words;
+    }
+    *out = w;
+    return 0;
+
+err_words:
+    ddp_words_release(&w);
+    return rc;
+}
+
+void ddp_words_release(struct ddp_words *words)
+{
+    free(words->word);
+    free(words->text);
+    *words = (struct ddp_words){.count = 0};
+}

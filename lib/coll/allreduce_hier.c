@@ -1,0 +1,365 @@
+/* All-reduce "hier": shared memory inside a host, messages between the lowest ranks (*leaders*) of
+ * hosts.
+ *
+ * The message is cut into *chunks*, and each goes through four stages:
+ *   in      every rank copies its input into its *slot* of the host's shared memory, posts IN
+ *           (registered memory: nothing to do, the inputs can be read where they are)
+ *   sum     every rank combines its *slice* of the chunk from all inputs of its host, in order of
+ *           rank, into the leader's *board*, posts SUM; so all ranks of a host work alike
+ *   leaders they all-reduce the boards by messages (coll_hier.h); posts RESULT
+ *   out     every rank copies the board into its recv, posts OUT
+ * The board is the leader's slot, over the input that has just been read; on registered memory the
+ * chunk of the leader's recv.
+ *
+ * Software pipeline: step i does in(i), sum(i-1) and out(i-LAG), so up to LAG-1 chunks are between
+ * the leaders while the next are summed and the last ones copied out; a leader moves its messages
+ * whenever it waits. A slot is used again in chunk k + DEPTH: by then its rank has done out(k),
+ * for which all sums of k were read; the leader also waits until all others have, whose board it
+ * is.
+ *
+ * An element is combined in order of rank inside a host, then of the hosts around a ring (spread:
+ * in their order), and once only, so all ranks get the same bits. avg divides once, at the end,
+ * but 16-bit floats at the sum over a host, before it is rounded: no partial sum exceeds an
+ * average. 16-bit floats are rounded once a host, and once a combine of two hosts, H - 1 times in
+ * all (spread: once more). Averages of integers are exact: they travel in a wider type
+ * (coll_wide.h).
+ *
+ * Cost, S bytes, n ranks, H hosts, m chunks, S' = S but for averages of integers: 2 steps inside
+ * and m - 1 more for the pipeline, 1 and 2(H-1) (spread: 1) between hosts when H > 1; a leader
+ * sends 2(H-1)/H S' (spread: (H-1) S') bytes, in 2(H-1) messages a chunk (spread: H - 1); others
+ * nothing. Memory, all ranks: in n(S + S'), sum (n + H) S', out n(S' + S); registered: no in, out
+ * of n - H ranks. */
+#include "coll/coll_direct.h"
+#include "coll/coll_hier.h"
+#include "coll/coll_shm.h"
+#include "comm/hosts.h"
+#include "comm/waiter.h"
+
+#define LAG (DDP_HIER_DEPTH - 1)
+
+_Static_assert(DDP_HIER_DEPTH *DDP_HIER_CHUNK_BYTES == DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES,
+               "the chunks of a rank fill its ring");
+
+/* One call. mapped: on registered memory. input [ranks of the host]: their sends; board: the
+ * leader's recv; both when mapped. in, sum, result, out: the lanes' epochs before chunk 0. */
+struct hier_call {
+    struct ddp_comm *comm, *local;
+    const struct ddp_coll_args *args;
+    size_t elem, wide_elem, chunk, chunks;
+    bool wide, mapped, leads, spreads;
+    int divisor; /* of the sum over a host */
+    uint64_t in, sum, result, out;
+    const unsigned char *input[DDP_REDUCE_MAX];
+    unsigned char *board;
+    struct ddp_hier between;
+};
+
+static int hier_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                         struct ddp_err *err)
+{
+    const struct ddp_hosts *hosts = comm->hosts;
+    (void)shape;
+    if (hosts == NULL || hosts->local == NULL)
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "algorithm 'hier' needs hosts whose ranks share memory: %s",
+                        hosts == NULL ? "this world has one host, or one rank" : hosts->why);
+    if (hosts->count == comm->size)
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "algorithm 'hier' has nothing to share: each rank is alone on its host");
+    return hosts->count > 1 ? ddp_coll_needs_p2p(comm, "hier", err) : 0;
+}
+
+static size_t hier_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
+{
+    if (comm->hosts->local->rank != 0)
+        return 0;
+    return ddp_hier_scratch_bytes(comm->hosts->count, shape->count,
+                                  ddp_wide_dtype(shape->dtype, shape->op));
+}
+
+/* Elements of chunk k. */
+static size_t elements(const struct hier_call *call, size_t k)
+{
+    return DDP_MIN(call->chunk, call->args->count - k * call->chunk);
+}
+
+static unsigned char *slot_of(const struct hier_call *call, int rank, size_t k)
+{
+    return ddp_shm_ring_of(call->local->shm, rank, 0) + k % DDP_HIER_DEPTH * DDP_HIER_CHUNK_BYTES;
+}
+static const unsigned char *input_of(const struct hier_call *call, int rank, size_t k)
+{
+    return call->mapped ? call->input[rank] + k * call->chunk * call->elem : slot_of(call, rank, k);
+}
+static unsigned char *board_of(const struct hier_call *call, size_t k)
+{
+    return call->mapped ? call->board + k * call->chunk * call->elem : slot_of(call, 0, k);
+}
+
+static bool has_reached(const struct hier_call *call, int rank, int lane, uint64_t epoch)
+{
+    return atomic_load_explicit(&ddp_shm_lane_of(call->local->shm, rank, lane)->epoch,
+                                memory_order_acquire) >= epoch;
+}
+
+/* Is everybody's slice of chunk k on the board? */
+static bool is_summed(const struct hier_call *call, size_t k)
+{
+    for (int r = 0; r < call->local->size; r++)
+        if (!has_reached(call, r, DDP_LANE_HIER_SUM, call->sum + k + 1))
+            return false;
+    return true;
+}
+
+/* The leader: begins what is summed, moves what is under way, posts what is finished. */
+static int advance(struct hier_call *call, bool *moved, struct ddp_err *err)
+{
+    struct ddp_hier *x = &call->between;
+    const size_t finished = x->finished;
+    while (x->begun < call->chunks && x->begun - x->finished < DDP_HIER_DEPTH &&
+           is_summed(call, x->begun)) {
+        DDP_TRY(ddp_hier_begin(x, board_of(call, x->begun), elements(call, x->begun), err));
+        *moved = true;
+    }
+    DDP_TRY(ddp_hier_advance(x, moved, err));
+    if (x->finished != finished)
+        ddp_shm_post(call->local, DDP_LANE_HIER_RESULT, call->result + x->finished);
+    return 0;
+}
+
+/* The leader outlasted its deadline: for another leader's message, else for `rank` of its host. */
+static int expired(struct hier_call *call, int rank, struct ddp_err *err)
+{
+    const int leader = ddp_hier_waits_for(&call->between);
+    if (leader >= 0)
+        return ddp_wait_expired(call->comm, call->comm->world_rank[leader], err);
+    return ddp_wait_expired(call->local, call->local->world_rank[rank], err);
+}
+
+/* The leader waits: until `lane` of `rank` has reached `epoch`; rank < 0: until `epoch` chunks are
+ * finished. */
+static int wait_busily(struct hier_call *call, int rank, int lane, uint64_t epoch,
+                       struct ddp_err *err)
+{
+    struct ddp_waiter waiter;
+    ddp_waiter_init(&waiter, call->local);
+    for (;;) {
+        bool moved = false;
+        if (rank < 0 ? call->between.finished >= epoch : has_reached(call, rank, lane, epoch))
+            return 0;
+        DDP_TRY(advance(call, &moved, err));
+        if (moved) {
+            ddp_waiter_init(&waiter, call->local);
+            continue;
+        }
+        switch (ddp_waiter_step(&waiter)) {
+        case DDP_WAIT_ON:
+            break;
+        case DDP_WAIT_ABORTED:
+            return ddp_wait_aborted(call->local, err);
+        case DDP_WAIT_EXPIRED:
+            return expired(call, DDP_MAX(rank, 0), err);
+        }
+    }
+}
+
+static int wait_for(struct hier_call *call, int rank, int lane, uint64_t epoch, struct ddp_err *err)
+{
+    if (call->leads)
+        return wait_busily(call, rank, lane, epoch, err);
+    return ddp_shm_wait(call->local, rank, lane, epoch, err);
+}
+
+static int wait_for_all(struct hier_call *call, int lane, uint64_t epoch, struct ddp_err *err)
+{
+    const int n = call->local->size;
+    for (int i = 1; i < n; i++)
+        DDP_TRY(wait_for(call, ddp_rank_at(call->local->rank, i, n), lane, epoch, err));
+    return 0;
+}
+
+/* Nobody reads this host's rings any more, and all inputs are there. */
+static int enter(struct hier_call *call, struct ddp_err *err)
+{
+    struct ddp_comm_shm *shm = call->local->shm;
+    call->in = ++shm->epoch[DDP_LANE_HIER_IN];
+    call->sum = shm->epoch[DDP_LANE_HIER_SUM];
+    call->result = shm->epoch[DDP_LANE_HIER_RESULT];
+    call->out = shm->epoch[DDP_LANE_HIER_OUT];
+    ddp_shm_post(call->local, DDP_LANE_HIER_IN, call->in);
+    return wait_for_all(call, DDP_LANE_HIER_IN, call->in, err);
+}
+
+static void leave(const struct hier_call *call)
+{
+    struct ddp_comm_shm *shm = call->local->shm;
+    if (!call->mapped)
+        shm->epoch[DDP_LANE_HIER_IN] = call->in + call->chunks;
+    shm->epoch[DDP_LANE_HIER_SUM] = call->sum + call->chunks;
+    shm->epoch[DDP_LANE_HIER_RESULT] = call->result + call->chunks;
+    shm->epoch[DDP_LANE_HIER_OUT] = call->out + call->chunks;
+}
+
+static int stage_in(struct hier_call *call, size_t k, struct ddp_err *err)
+{
+    const void *own = ddp_at(call->args->send, k * call->chunk, call->elem);
+    void *slot = slot_of(call, call->local->rank, k);
+    if (call->mapped)
+        return 0;
+    if (call->leads && k >= DDP_HIER_DEPTH)
+        DDP_TRY(wait_for_all(call, DDP_LANE_HIER_OUT, call->out + k - DDP_HIER_DEPTH + 1, err));
+    if (call->wide)
+        ddp_widen(slot, own, elements(call, k), call->args->dtype);
+    else
+        call->comm->device->copy(slot, own, elements(call, k) * call->elem);
+    ddp_shm_post(call->local, DDP_LANE_HIER_IN, call->in + k + 1);
+    return 0;
+}
+
+static int stage_sum(struct hier_call *call, size_t k, struct ddp_err *err)
+{
+    const struct ddp_comm *local = call->local;
+    const size_t elem = call->wide_elem, bytes = elements(call, k) * elem;
+    unsigned char *board = board_of(call, k);
+    const size_t begin = ddp_direct_slice_begin(board, bytes, elem, local->rank, local->size);
+    const size_t end = ddp_direct_slice_begin(board, bytes, elem, local->rank + 1, local->size);
+    const void *src[DDP_REDUCE_MAX];
+    void *dst = board + begin;
+
+    if (!call->mapped)
+        DDP_TRY(wait_for_all(call, DDP_LANE_HIER_IN, call->in + k + 1, err));
+    for (int r = 0; r < local->size; r++)
+        src[r] = input_of(call, r, k) + begin;
+    const struct ddp_reduce reduce = {
+        .dst = &dst,
+        .dst_count = 1,
+        .src = src,
+        .src_count = local->size,
+        .count = (end - begin) / elem,
+        .dtype = call->between.dtype,
+        .op = call->args->op,
+        .divisor = call->divisor,
+    };
+    if (reduce.count != 0)
+        local->device->reduce(&reduce);
+    ddp_shm_post(call->local, DDP_LANE_HIER_SUM, call->sum + k + 1);
+    return 0;
+}
+
+/* The leader: the only chunk, when that is short. */
+static int exchange_short(struct hier_call *call, struct ddp_err *err)
+{
+    for (int r = 1; r < call->local->size; r++)
+        DDP_TRY(ddp_shm_wait(call->local, r, DDP_LANE_HIER_SUM, call->sum + 1, err));
+    DDP_TRY(ddp_hier_spread(&call->between, board_of(call, 0), call->args->count, err));
+    ddp_shm_post(call->local, DDP_LANE_HIER_RESULT, call->result + 1);
+    return 0;
+}
+
+static int stage_out(struct hier_call *call, size_t k, struct ddp_err *err)
+{
+    const unsigned char *board = board_of(call, k);
+    void *recv = ddp_at(call->args->recv, k * call->chunk, call->elem);
+    if (call->leads && call->spreads)
+        DDP_TRY(exchange_short(call, err));
+    else if (call->leads)
+        DDP_TRY(wait_busily(call, -1, 0, k + 1, err));
+    else
+        DDP_TRY(wait_for(call, 0, DDP_LANE_HIER_RESULT, call->result + k + 1, err));
+    if (call->wide)
+        ddp_narrow(recv, board, elements(call, k), call->args->dtype);
+    else
+        ddp_coll_copy(call->comm, recv, board, elements(call, k) * call->elem);
+    ddp_shm_post(call->local, DDP_LANE_HIER_OUT, call->out + k + 1);
+    return 0;
+}
+
+/* Never a deadlock: look at the host whose slowest rank is furthest back, and there at that rank,
+ * in step i. Its in and sum wait for ranks at step i or later to have done in(i-1), or to have done
+ * out(i-DEPTH), which is of step i-1. Its out waits for chunk i-LAG to go around: all hosts have
+ * summed it, being at step i or later, and leaders that wait move its messages. */
+static int run_chunks(struct hier_call *call, struct ddp_err *err)
+{
+    for (size_t i = 0; i < call->chunks + LAG; i++) {
+        if (i < call->chunks)
+            DDP_TRY(stage_in(call, i, err));
+        if (i >= 1 && i - 1 < call->chunks)
+            DDP_TRY(stage_sum(call, i - 1, err));
+        if (i >= LAG)
+            DDP_TRY(stage_out(call, i - LAG, err));
+    }
+    /* Others read the leader's board, so it stays until they have. Its own results say that all
+     * inputs have been read. */
+    return call->leads ? wait_for_all(call, DDP_LANE_HIER_OUT, call->out + call->chunks, err) : 0;
+}
+
+/* Where the inputs and the board lie, if all of the host can be reached. */
+static void find_mapped(struct hier_call *call)
+{
+    const struct ddp_coll_args *args = call->args;
+    const size_t last = args->count * call->elem - 1;
+    struct ddp_comm *local = call->local;
+    call->mapped = !call->wide;
+    for (int end = 0; end < 2 && call->mapped; end++)
+        call->mapped =
+            ddp_comm_map(local, local->rank, ddp_at(args->send, end * last, 1)) != NULL &&
+            ddp_comm_map(local, local->rank, ddp_at(args->recv, end * last, 1)) != NULL;
+    for (int r = 0; r < local->size && call->mapped; r++)
+        call->input[r] = ddp_comm_map(local, r, args->send);
+    if (call->mapped)
+        call->board = ddp_comm_map(local, 0, args->recv);
+}
+
+static bool divides_first(enum ddp_dtype dtype, enum ddp_op op)
+{
+    return op == DDP_AVG && (dtype == DDP_F16 || dtype == DDP_BF16);
+}
+
+static int hier_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                    struct ddp_err *err)
+{
+    const struct ddp_hosts *hosts = comm->hosts;
+    const enum ddp_dtype travels = ddp_wide_dtype(args->dtype, args->op);
+    const int divisor = ddp_coll_divisor(comm, args->op);
+    const bool inside = hosts->count == 1 || divides_first(args->dtype, args->op);
+    struct hier_call call = {
+        .comm = comm,
+        .local = hosts->local,
+        .args = args,
+        .elem = ddp_dtype_size(args->dtype),
+        .wide_elem = ddp_dtype_size(travels),
+        .chunk = ddp_hier_chunk_count(travels),
+        .wide = ddp_is_wide(args->dtype, args->op),
+        .leads = hosts->local->rank == 0,
+        .divisor = inside ? divisor : 1,
+        .between = {.comm = comm,
+                    .leader = hosts->leader,
+                    .hosts = hosts->count,
+                    .me = hosts->mine,
+                    .dtype = travels,
+                    .op = args->op,
+                    .divisor = inside ? 1 : divisor,
+                    .scratch = scratch},
+    };
+
+    if (args->count == 0)
+        return 0;
+    call.chunks = args->count / call.chunk + (args->count % call.chunk != 0);
+    call.spreads = ddp_hier_spreads(hosts->count, args->count * call.wide_elem);
+    find_mapped(&call);
+    DDP_TRY(enter(&call, err));
+    DDP_TRY(run_chunks(&call, err));
+    leave(&call);
+    return 0;
+}
+
+extern const struct ddp_coll_alg ddp_alg_allreduce_hier;
+const struct ddp_coll_alg ddp_alg_allreduce_hier = {
+    .name = "hier",
+    .coll = DDP_ALLREDUCE,
+    .summary = "shared memory inside a host, messages between one leader a host, pipelined",
+    .supports = hier_supports,
+    .scratch_bytes = hier_scratch_bytes,
+    .run = hier_run,
+    .cost = ddp_hier_cost,
+};

@@ -1,0 +1,233 @@
+/* All-reduce among the leaders of hosts. */
+#include <string.h>
+
+#include "coll/coll_hier.h"
+
+/* Leader h's next and the one before, as ranks of comm. */
+static int neighbour(const struct ddp_hier *x, int distance)
+{
+    return x->leader[ddp_rank_at(x->me, distance, x->hosts)];
+}
+
+static int tag_of(size_t index)
+{
+    return DDP_COLL_TAG + 1 + (int)(index % DDP_HIER_DEPTH);
+}
+
+static struct ddp_parts parts_of(const struct ddp_hier *x, const struct ddp_hier_chunk *chunk)
+{
+    return (struct ddp_parts){.count = chunk->count, .parts = x->hosts};
+}
+
+/* The longest part of a chunk, rounded to lines. */
+static size_t part_stride(int hosts, size_t count, enum ddp_dtype dtype)
+{
+    const struct ddp_parts parts = {.count = DDP_MIN(count, ddp_hier_chunk_count(dtype)),
+                                    .parts = hosts};
+    return ddp_round_to_line(ddp_parts_count(&parts, 0) * ddp_dtype_size(dtype));
+}
+
+size_t ddp_hier_scratch_bytes(int hosts, size_t count, enum ddp_dtype dtype)
+{
+    const size_t bytes = count * ddp_dtype_size(dtype);
+    if (hosts == 1)
+        return 0;
+    if (ddp_hier_spreads(hosts, bytes))
+        return (size_t)(hosts - 1) * ddp_round_to_line(bytes);
+    return DDP_HIER_DEPTH * part_stride(hosts, count, dtype);
+}
+
+static void *landing_of(const struct ddp_hier *x, size_t index)
+{
+    return x->scratch + index % DDP_HIER_DEPTH * part_stride(x->hosts, SIZE_MAX, x->dtype);
+}
+
+/* Which part is given, and which taken, in a step of either half. */
+static int part_given(const struct ddp_hier *x, int step)
+{
+    const int turns = x->hosts - 1;
+    return step < turns ? ddp_ring_part_summed(x->me, step, x->hosts)
+                        : ddp_ring_part_copied(x->me, step - turns, x->hosts);
+}
+static int part_taken(const struct ddp_hier *x, int step)
+{
+    const int turns = x->hosts - 1;
+    return step < turns ? ddp_ring_part_summed(x->me, step + 1, x->hosts)
+                        : ddp_ring_part_copied(x->me, step - turns + 1, x->hosts);
+}
+
+static int post_step(struct ddp_hier *x, size_t index, struct ddp_err *err)
+{
+    struct ddp_hier_chunk *chunk = &x->chunk[index % DDP_HIER_DEPTH];
+    const struct ddp_parts parts = parts_of(x, chunk);
+    const size_t elem = ddp_dtype_size(x->dtype);
+    const int give = part_given(x, chunk->step), take = part_taken(x, chunk->step);
+    const bool combines = chunk->step < x->hosts - 1;
+    void *in =
+        combines ? landing_of(x, index) : ddp_at(chunk->data, ddp_parts_begin(&parts, take), elem);
+
+    if (ddp_parts_count(&parts, take) != 0)
+        DDP_TRY(ddp_comm_irecv(x->comm, neighbour(x, -1), tag_of(index), in,
+                               ddp_parts_count(&parts, take) * elem, &chunk->recv, err));
+    if (ddp_parts_count(&parts, give) != 0)
+        DDP_TRY(ddp_comm_isend(x->comm, neighbour(x, 1), tag_of(index),
+                               ddp_at(chunk->data, ddp_parts_begin(&parts, give), elem),
+                               ddp_parts_count(&parts, give) * elem, &chunk->send, err));
+    return 0;
+}
+
+/* What arrived, of the hosts before, with this host's sum. */
+static void combine_step(struct ddp_hier *x, size_t index)
+{
+    const struct ddp_hier_chunk *chunk = &x->chunk[index % DDP_HIER_DEPTH];
+    const struct ddp_parts parts = parts_of(x, chunk);
+    const int take = part_taken(x, chunk->step);
+    void *own = ddp_at(chunk->data, ddp_parts_begin(&parts, take), ddp_dtype_size(x->dtype));
+    const struct ddp_reduce reduce = {
+        .dst = &own,
+        .dst_count = 1,
+        .src = (const void *[]){landing_of(x, index), own},
+        .src_count = 2,
+        .count = ddp_parts_count(&parts, take),
+        .dtype = x->dtype,
+        .op = x->op,
+        .divisor = chunk->step == x->hosts - 2 ? x->divisor : 1,
+    };
+    if (reduce.count != 0)
+        x->comm->device->reduce(&reduce);
+}
+
+int ddp_hier_begin(struct ddp_hier *x, void *data, size_t count, struct ddp_err *err)
+{
+    struct ddp_hier_chunk *chunk = &x->chunk[x->begun % DDP_HIER_DEPTH];
+    *chunk = (struct ddp_hier_chunk){.data = data, .count = count, .open = x->hosts > 1};
+    x->begun++;
+    return chunk->open ? post_step(x, x->begun - 1, err) : 0;
+}
+
+/* One chunk as far as it goes. */
+static int advance_chunk(struct ddp_hier *x, size_t index, bool *moved, struct ddp_err *err)
+{
+    struct ddp_hier_chunk *chunk = &x->chunk[index % DDP_HIER_DEPTH];
+    while (chunk->open) {
+        bool sent, received;
+        DDP_TRY(ddp_comm_test(x->comm, &chunk->recv, &received, err));
+        DDP_TRY(ddp_comm_test(x->comm, &chunk->send, &sent, err));
+        if (!received || !sent)
+            break;
+        *moved = true;
+        if (chunk->step < x->hosts - 1)
+            combine_step(x, index);
+        chunk->step++;
+        if (chunk->step == 2 * (x->hosts - 1))
+            chunk->open = false;
+        else
+            DDP_TRY(post_step(x, index, err));
+    }
+    return 0;
+}
+
+int ddp_hier_advance(struct ddp_hier *x, bool *moved, struct ddp_err *err)
+{
+    for (size_t i = x->finished; i < x->begun; i++)
+        DDP_TRY(advance_chunk(x, i, moved, err));
+    while (x->finished < x->begun && !x->chunk[x->finished % DDP_HIER_DEPTH].open) {
+        x->finished++;
+        *moved = true;
+    }
+    return 0;
+}
+
+int ddp_hier_waits_for(const struct ddp_hier *x)
+{
+    if (x->finished == x->begun)
+        return -1;
+    const struct ddp_hier_chunk *oldest = &x->chunk[x->finished % DDP_HIER_DEPTH];
+    return neighbour(x, oldest->recv.active ? -1 : 1);
+}
+
+int ddp_hier_spread(struct ddp_hier *x, void *data, size_t count, struct ddp_err *err)
+{
+    const size_t bytes = count * ddp_dtype_size(x->dtype), stride = ddp_round_to_line(bytes);
+    struct ddp_request req[2 * (DDP_HIER_SPREAD_HOSTS - 1)];
+    const void *src[DDP_HIER_SPREAD_HOSTS];
+    int n = 0;
+
+    for (int h = 0, slot = 0; h < x->hosts; h++) {
+        src[h] = h == x->me ? data : x->scratch + (size_t)slot * stride;
+        if (h == x->me)
+            continue;
+        DDP_TRY(ddp_comm_irecv(x->comm, x->leader[h], DDP_COLL_TAG,
+                               x->scratch + (size_t)slot++ * stride, bytes, &req[n++], err));
+    }
+    for (int i = 1; i < x->hosts; i++)
+        DDP_TRY(
+            ddp_comm_isend(x->comm, neighbour(x, i), DDP_COLL_TAG, data, bytes, &req[n++], err));
+    DDP_TRY(ddp_comm_wait(x->comm, req, n, err));
+    const struct ddp_reduce reduce = {
+        .dst = &data,
+        .dst_count = 1,
+        .src = src,
+        .src_count = x->hosts,
+        .count = count,
+        .dtype = x->dtype,
+        .op = x->op,
+        .divisor = x->divisor,
+    };
+    x->comm->device->reduce(&reduce);
+    x->begun = x->finished = 1;
+    return 0;
+}
+
+/* What leader `me` sends for count elements of `dtype` that travel: adds to *c. */
+static void count_leader(int hosts, int me, size_t count, enum ddp_dtype dtype,
+                         struct ddp_p2p_count *c)
+{
+    const size_t elem = ddp_dtype_size(dtype), chunk = ddp_hier_chunk_count(dtype);
+    const struct ddp_hier x = {.hosts = hosts, .me = me};
+
+    if (ddp_hier_spreads(hosts, count * elem)) {
+        for (int i = 1; i < hosts; i++)
+            ddp_count_message(c, count * elem);
+        return;
+    }
+    /* All chunks but the last are alike: counted once. */
+    const size_t whole = count / chunk, rest = count % chunk;
+    for (int kind = 0; kind < 2; kind++) {
+        const struct ddp_parts parts = {.count = kind == 0 ? chunk : rest, .parts = hosts};
+        const double times = kind == 0 ? (double)whole : 1;
+        struct ddp_p2p_count one = {0, 0};
+        for (int step = 0; step < 2 * (hosts - 1); step++)
+            ddp_count_message(&one, ddp_parts_count(&parts, part_given(&x, step)) * elem);
+        c->messages += times * one.messages;
+        c->bytes += times * one.bytes;
+    }
+}
+
+void ddp_hier_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+{
+    const enum ddp_dtype travels = ddp_wide_dtype(shape->dtype, shape->op);
+    const size_t wide_elem = ddp_dtype_size(travels), chunk = ddp_hier_chunk_count(travels);
+    const int hosts = DDP_MAX(shape->hosts, 1);
+    const double n = ranks, h = hosts;
+    const double bytes = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
+    const double wide = (double)shape->count * (double)wide_elem;
+    const bool mapped = shape->registered && travels == shape->dtype;
+    const bool spreads = ddp_hier_spreads(hosts, shape->count * wide_elem);
+    const size_t chunks = shape->count / chunk + (shape->count % chunk != 0);
+
+    *cost = (struct ddp_coll_cost){.modelled = true, .steps = 1 + (double)DDP_MAX(chunks, 1)};
+    if (hosts > 1)
+        cost->steps += 1 + (spreads ? 1 : 2 * (h - 1));
+    for (int me = 0; me < hosts; me++) {
+        struct ddp_p2p_count c = {0, 0};
+        count_leader(hosts, me, shape->count, travels, &c);
+        ddp_cost_rank(cost, &c);
+    }
+    cost->memory_bytes = (n + h) * wide;
+    cost->memory_bytes += mapped ? (n - h) * DDP_COST_COPY * bytes : 2 * n * (bytes + wide);
+    if (spreads)
+        cost->memory_bytes += (h * (h - 1) * DDP_COST_MOVE + h * (h + 1)) * wide;
+    else
+        cost->memory_bytes += (h - 1) * (2 * DDP_COST_MOVE + DDP_COST_COMBINE) * wide;
+}

@@ -1,0 +1,300 @@
+/* Sparse all-reduce "oktopk": the sum of all ranks' top-k lists, of which the k largest are kept;
+ * after S. Li, T. Hoefler, Near-optimal sparse allreduce for distributed deep learning (Ok-Topk),
+ * PPoPP 2022.
+ *
+ * The index range is split into one *region* a rank, its *owner*, such that every rank has about
+ * k/P entries in each. *Split and reduce*: each rank sends its entries of a region to the owner,
+ * which sums them. *Selection*: all ranks agree on a threshold that about k sums reach
+ * (sparse_oktopk_select.c). *Balanced gather*: the sums that are kept go to all ranks
+ * (sparse_oktopk_gather.c). What a rank had contributed to other sums is added to its residual, so
+ * nothing is lost: result + residuals stay what was put in.
+ *
+ * Regions are estimated every 64 calls: each rank finds the indices that split its own list into P
+ * equal parts, and rank r averages all ranks' r-th. An owner adds its own entries first, then those
+ * of ranks r-1, r-2, ...; it alone computes a sum and all ranks receive its bits.
+ *
+ * Two ranks send each other their lists and both do the rest alone: 8k bytes, no more than the
+ * steps above would take, and never more than the bound.
+ *
+ * Cost, k entries a rank, P >= 3 ranks: at most 24k(P - 1)/P bytes a rank (6k words; whatever the
+ * entries are), and what follows, in steps of their own: 4(P - 1) bytes of counts, 12(P - 1) of
+ * notes; every 64 calls 8(P - 1) for regions; every 32 calls, and whenever the old threshold does
+ * not do, at most 512(P - 1) for the selection. Entries of regions are at most 8k, usually
+ * 8k(P - 1)/P; the gather is 8k(P - 1)/P when balanced. */
+#include "coll/sparse_oktopk.h"
+
+static size_t oktopk_layout(struct ddp_oktopk *x, int ranks, size_t n, size_t most, void *scratch)
+{
+    const size_t p = (size_t)ranks, word = sizeof(uint32_t);
+    size_t used = 0;
+    x->state = ddp_carve(scratch, &used, sizeof *x->state);
+    x->region = ddp_carve(scratch, &used, (p + 1) * sizeof *x->region);
+    x->split = ddp_carve(scratch, &used, (p + 1) * sizeof *x->split);
+    x->part = ddp_carve(scratch, &used, p * sizeof *x->part);
+    x->offset = ddp_carve(scratch, &used, (p + 1) * sizeof *x->offset);
+    x->note = ddp_carve(scratch, &used, p * sizeof *x->note);
+    x->counts_out = ddp_carve(scratch, &used, p * word);
+    x->counts_in = ddp_carve(scratch, &used, p * word);
+    x->digits = ddp_carve(scratch, &used, p * DDP_OKTOPK_DIGITS * word);
+    x->digits_room = ddp_carve(scratch, &used, p * DDP_OKTOPK_DIGITS * word);
+    x->above = ddp_carve(scratch, &used, p * word);
+    x->ties = ddp_carve(scratch, &used, p * word);
+    x->req = ddp_carve(scratch, &used, 2 * p * sizeof *x->req);
+    x->out = ddp_carve(scratch, &used, 2 * most * word);
+    x->in[0] = ddp_carve(scratch, &used, 4 * most * word);
+    x->in[1] = scratch != NULL ? x->in[0] + 2 * most : NULL;
+    x->room = ddp_carve(scratch, &used, 2 * most * word);
+    x->present = ddp_carve(scratch, &used, (n / 32 + 1) * word);
+    x->own.index = ddp_carve(scratch, &used, 2 * most * word);
+    x->own.value = ddp_carve(scratch, &used, 2 * most * word);
+    x->gathered = ddp_carve(scratch, &used, 4 * most * word);
+    return used;
+}
+
+static int oktopk_supports(const struct ddp_comm *comm, size_t n, size_t most, struct ddp_err *err)
+{
+    (void)most;
+    return ddp_sparse_needs_p2p(comm, "oktopk", n, err);
+}
+
+static size_t oktopk_scratch_bytes(const struct ddp_comm *comm, size_t n, size_t most)
+{
+    struct ddp_oktopk x;
+    return oktopk_layout(&x, comm->size, n, most, NULL);
+}
+
+/* Region r begins where the ranks' lists, on average, have had r/P of their entries. */
+static int estimate_regions(struct ddp_oktopk *x, struct ddp_err *err)
+{
+    const int ranks = x->comm->size;
+    const struct ddp_sparse *mine = &x->args->mine;
+    const struct ddp_parts even = {x->args->n, ranks, NULL};
+    const struct ddp_parts entries = {mine->count, ranks, NULL};
+    uint64_t sum = 0;
+
+    for (int r = 0; r < ranks; r++)
+        x->counts_out[r] =
+            (uint32_t)(mine->count != 0
+                           ? mine->index[DDP_MIN(ddp_parts_begin(&entries, r), mine->count - 1)]
+                           : ddp_parts_begin(&even, r));
+    DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->req, err));
+    for (int r = 0; r < ranks; r++)
+        sum += x->counts_in[r];
+    const uint32_t average = (uint32_t)(sum / (uint64_t)ranks);
+    DDP_TRY(ddp_words_gather(x->comm, &average, 1, x->counts_in, x->digits_room, err));
+    x->region[0] = 0;
+    x->region[ranks] = x->args->n;
+    for (int r = 1; r < ranks; r++)
+        x->region[r] = x->counts_in[r];
+    for (int r = 0; r < ranks; r++)
+        if (x->region[r] > x->region[r + 1])
+            return ddp_fail(err, DDP_EDATA, "rank %d says its region begins at %zu",
+                            x->comm->world_rank[r], x->region[r]);
+    return 0;
+}
+
+/* This rank's entries of region r. */
+static struct ddp_sparse entries_of(const struct ddp_oktopk *x, int r)
+{
+    const struct ddp_sparse *mine = &x->args->mine;
+    return (struct ddp_sparse){.index = mine->index + x->split[r],
+                               .value = mine->value + x->split[r],
+                               .count = x->split[r + 1] - x->split[r]};
+}
+
+static int split(struct ddp_oktopk *x, struct ddp_err *err)
+{
+    const int ranks = x->comm->size;
+    const struct ddp_sparse *mine = &x->args->mine;
+
+    x->split[0] = 0;
+    for (int r = 0; r < ranks; r++) {
+        x->split[r + 1] = ddp_sparse_lower_bound(mine->index, mine->count, x->region[r + 1]);
+        x->counts_out[r] = (uint32_t)(x->split[r + 1] - x->split[r]);
+    }
+    DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->req, err));
+    const size_t length = ddp_oktopk_region(x, x->comm->rank).length;
+    for (int r = 0; r < ranks; r++)
+        if (x->counts_in[r] > DDP_MIN(length, x->args->most))
+            return ddp_fail(err, DDP_EDATA, "rank %d says it has %u entries of %zu indices",
+                            x->comm->world_rank[r], x->counts_in[r], length);
+    return 0;
+}
+
+static void add_entries(struct ddp_oktopk *x, const struct ddp_sparse *list)
+{
+    const size_t begin = x->region[x->comm->rank];
+    x->comm->device->grad->scatter_add(x->args->result, list);
+    for (size_t i = 0; i < list->count; i++) {
+        const size_t bit = list->index[i] - begin;
+        x->present[bit / 32] |= UINT32_C(1) << bit % 32;
+    }
+}
+
+static int post_entries(struct ddp_oktopk *x, int distance, struct ddp_err *err)
+{
+    const int src = ddp_rank_at(x->comm->rank, -distance, x->comm->size);
+    const size_t length = ddp_oktopk_region(x, x->comm->rank).length;
+    const size_t words = ddp_sparse_code_words(x->counts_in[src], length);
+    if (words == 0)
+        return 0;
+    return ddp_comm_irecv(x->comm, src, DDP_COLL_TAG, x->in[distance % 2], words * sizeof *x->in[0],
+                          &x->req[distance % 2], err);
+}
+
+/* All messages lie one after the other in x->out: at most 2 words an entry. */
+static int send_entries(struct ddp_oktopk *x, int distance, struct ddp_err *err)
+{
+    const int dst = ddp_rank_at(x->comm->rank, distance, x->comm->size);
+    const struct ddp_sparse list = entries_of(x, dst);
+    const size_t words = ddp_sparse_code_words(list.count, ddp_oktopk_region(x, dst).length);
+    uint32_t *at = x->out + x->sent_words;
+    if (words == 0)
+        return 0;
+    ddp_sparse_encode(&list, ddp_oktopk_region(x, dst), at);
+    x->sent_words += (uint32_t)words;
+    return ddp_comm_isend(x->comm, dst, DDP_COLL_TAG, at, words * sizeof *at, &x->req[1 + distance],
+                          err);
+}
+
+static int take_entries(struct ddp_oktopk *x, int distance, struct ddp_err *err)
+{
+    const int src = ddp_rank_at(x->comm->rank, -distance, x->comm->size);
+    struct ddp_sparse list;
+    if (x->counts_in[src] == 0)
+        return 0;
+    DDP_TRY(ddp_comm_wait(x->comm, &x->req[distance % 2], 1, err));
+    DDP_TRY(ddp_sparse_decode(x->in[distance % 2], x->counts_in[src],
+                              ddp_oktopk_region(x, x->comm->rank), x->room, &list, err));
+    add_entries(x, &list);
+    return 0;
+}
+
+/* Rank r sends to r+1, r+2, ... and receives from r-1, r-2, ...: nobody is everybody's target at
+ * once. The next message lands while one is added. req[0..1]: receives, req[1 + distance]: sends.
+ */
+static int reduce(struct ddp_oktopk *x, struct ddp_err *err)
+{
+    const int ranks = x->comm->size;
+    const struct ddp_sparse_span own = ddp_oktopk_region(x, x->comm->rank);
+    const struct ddp_sparse mine = entries_of(x, x->comm->rank);
+
+    memset(x->req, 0, 2 * (size_t)ranks * sizeof *x->req);
+    x->comm->device->fill(x->args->result + own.begin, 0, own.length * sizeof(float));
+    memset(x->present, 0, (own.length / 32 + 1) * sizeof *x->present);
+    DDP_TRY(post_entries(x, 1, err));
+    add_entries(x, &mine);
+    for (int distance = 1; distance < ranks; distance++) {
+        DDP_TRY(send_entries(x, distance, err));
+        if (distance + 1 < ranks)
+            DDP_TRY(post_entries(x, distance + 1, err));
+        DDP_TRY(take_entries(x, distance, err));
+    }
+    return ddp_comm_wait(x->comm, x->req + 2, ranks - 1, err);
+}
+
+/* One or two ranks: all lists are here, and every rank selects among the same sums. x->own: the
+ * sums; x->gathered: scratch of the selection; x->out and x->room: what it keeps. */
+static int alone(struct ddp_oktopk *x, const struct ddp_sparse *first,
+                 const struct ddp_sparse *second)
+{
+    const struct ddp_grad_kernels *grad = x->comm->device->grad;
+    struct ddp_sparse kept = {.index = x->room, .value = (float *)(void *)x->out};
+
+    grad->merge(&x->own, first, second);
+    struct ddp_select select = {.in = x->own.value, .n = x->own.count, .out = kept};
+    grad->select_topk(&select, x->args->k, &x->state->hint, x->gathered);
+    kept.count = select.out.count;
+    for (size_t i = 0; i < kept.count; i++) {
+        kept.index[i] = x->own.index[kept.index[i]];
+        kept.value[i] *= x->args->scale;
+    }
+    x->comm->device->fill(x->args->result, 0, x->args->n * sizeof(float));
+    ddp_oktopk_keep(x, &kept);
+    ddp_oktopk_finish(x);
+    return 0;
+}
+
+static int in_a_pair(struct ddp_oktopk *x, struct ddp_err *err)
+{
+    const int other = !x->comm->rank;
+    const struct ddp_sparse_span span = {0, x->args->n};
+    const struct ddp_sparse *mine = &x->args->mine;
+    struct ddp_sparse theirs;
+
+    x->counts_in[other] = (uint32_t)x->args->most;
+    x->counts_out[other] = (uint32_t)mine->count;
+    if (!x->args->fixed)
+        DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->req, err));
+    const size_t count = x->counts_in[other];
+    if (count > DDP_MIN(x->args->most, x->args->n))
+        return ddp_fail(err, DDP_EDATA, "rank %d says it has %zu entries, of at most %zu",
+                        x->comm->world_rank[other], count, x->args->most);
+    ddp_sparse_encode(mine, span, x->out);
+    const struct ddp_p2p_move move = {
+        .dst = other,
+        .out = x->out,
+        .out_bytes = ddp_sparse_code_words(mine->count, span.length) * sizeof *x->out,
+        .src = other,
+        .in = x->in[0],
+        .in_bytes = ddp_sparse_code_words(count, span.length) * sizeof *x->in[0],
+    };
+    DDP_TRY(ddp_p2p_exchange(x->comm, &move, err));
+    DDP_TRY(ddp_sparse_decode(x->in[0], count, span, x->in[1], &theirs, err));
+    return x->comm->rank == 0 ? alone(x, mine, &theirs) : alone(x, &theirs, mine);
+}
+
+static int oktopk_run(struct ddp_comm *comm, const struct ddp_sparse_args *args, void *scratch,
+                      struct ddp_err *err)
+{
+    struct ddp_oktopk x = {.comm = comm, .args = args};
+    static const struct ddp_sparse nothing = {.count = 0};
+
+    oktopk_layout(&x, comm->size, args->n, args->most, scratch);
+    if (comm->size == 1)
+        return alone(&x, &args->mine, &nothing);
+    if (comm->size == 2)
+        return in_a_pair(&x, err);
+    if (x.state->step % DDP_OKTOPK_REGION_STEPS == 0)
+        DDP_TRY(estimate_regions(&x, err));
+    DDP_TRY(split(&x, err));
+    DDP_TRY(reduce(&x, err));
+    DDP_TRY(ddp_oktopk_select(&x, err));
+    DDP_TRY(ddp_oktopk_gather(&x, err));
+    x.state->step++;
+    return 0;
+}
+
+/* Rounds of the selection: 31 bits of a magnitude, a digit a round. */
+#define ROUNDS 8
+
+static void oktopk_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, bool *exact)
+{
+    const double others = ranks - 1, entries = 24.0 * (double)k * others / ranks;
+    const double logs = ddp_rounds(ranks);
+    *exact = ranks <= 2;
+    *cost = (struct ddp_coll_cost){
+        .steps = others,
+        .messages = k != 0 ? others : 0,
+        .sent_bytes = 4.0 * (double)ddp_sparse_code_words(k, n) * others,
+        .memory_bytes = ranks * (8.0 * (double)n + 6 * entries),
+        .modelled = true,
+    };
+    if (ranks <= 2)
+        return;
+    cost->steps = 3 * others + (2 + ROUNDS) * logs;
+    cost->messages = 5 * others + (2 + ROUNDS) * logs;
+    cost->sent_bytes =
+        entries + others * (4 + 12 + 8 + ROUNDS * DDP_OKTOPK_DIGITS * sizeof(uint32_t));
+}
+
+extern const struct ddp_sparse_alg ddp_sparse_alg_oktopk;
+const struct ddp_sparse_alg ddp_sparse_alg_oktopk = {
+    .name = "oktopk",
+    .summary = "owners of regions sum, the k largest sums are kept: at most 24k(P-1)/P bytes",
+    .selects = true,
+    .supports = oktopk_supports,
+    .scratch_bytes = oktopk_scratch_bytes,
+    .run = oktopk_run,
+    .cost = oktopk_cost,
+};

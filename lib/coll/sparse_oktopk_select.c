@@ -1,0 +1,157 @@
+/* Which sums are kept: the k of largest magnitude of all regions, ties to the lowest index, exactly
+ * in every 32nd call; between, those that reach the threshold found then, as long as they are not
+ * too few or too many, which all ranks see alike from the notes. */
+#include "coll/sparse_oktopk.h"
+
+static size_t count_sums(const struct ddp_oktopk *x, uint32_t threshold, uint32_t *selected)
+{
+    struct ddp_oktopk_walk walk;
+    size_t i, sums = 0;
+
+    *selected = 0;
+    ddp_oktopk_walk_init(&walk, x);
+    while (ddp_oktopk_walk_next(&walk, &i)) {
+        sums++;
+        *selected += ddp_magnitude(x->args->result[i]) >= threshold;
+    }
+    return sums;
+}
+
+static int exchange_notes(struct ddp_oktopk *x, struct ddp_err *err)
+{
+    struct ddp_oktopk_note note = {.sent_words = x->sent_words};
+    _Static_assert(sizeof note == 3 * sizeof(uint32_t), "a note is words");
+    uint32_t mine[3], *all = x->digits;
+
+    note.sums = (uint32_t)count_sums(x, x->state->threshold, &note.selected);
+    memcpy(mine, &note, sizeof mine);
+    DDP_TRY(ddp_words_gather(x->comm, mine, 3, all, x->digits_room, err));
+    memcpy(x->note, all, (size_t)x->comm->size * sizeof note);
+    return 0;
+}
+
+static uint64_t all_sums(const struct ddp_oktopk *x)
+{
+    uint64_t sums = 0;
+    for (int r = 0; r < x->comm->size; r++)
+        sums += x->note[r].sums;
+    return sums;
+}
+
+/* Two thirds of k to 2k, and no rank beyond the bound, whatever the coding and without balance. */
+static bool old_threshold_does(const struct ddp_oktopk *x)
+{
+    const int ranks = x->comm->size;
+    uint64_t selected = 0;
+
+    for (int r = 0; r < ranks; r++)
+        selected += x->note[r].selected;
+    if (selected > 2 * x->args->k || 3 * selected < 2 * DDP_MIN(all_sums(x), x->args->k))
+        return false;
+    for (int r = 0; r < ranks; r++) {
+        const uint64_t others = selected - x->note[ddp_rank_at(r, 1, ranks)].selected;
+        if (!ddp_oktopk_within(x, x->note[r].sent_words, 2 * others))
+            return false;
+    }
+    return true;
+}
+
+/* Sums by the digit of their magnitude at `shift`, among those whose higher digits are `prefix`. */
+static void count_digits(const struct ddp_oktopk *x, uint32_t prefix, int shift,
+                         uint32_t count[DDP_OKTOPK_DIGITS])
+{
+    struct ddp_oktopk_walk walk;
+    size_t i;
+
+    memset(count, 0, DDP_OKTOPK_DIGITS * sizeof *count);
+    ddp_oktopk_walk_init(&walk, x);
+    while (ddp_oktopk_walk_next(&walk, &i)) {
+        const uint64_t digits = ddp_magnitude(x->args->result[i]) >> shift;
+        if (digits >> DDP_OKTOPK_DIGIT_BITS == prefix)
+            count[digits % DDP_OKTOPK_DIGITS]++;
+    }
+}
+
+/* The digit that the k-th largest has, from the counts of all ranks in x->digits; -1: there are not
+ * as many. *above: sums known to be larger, added to; *tied: sums with that digit. */
+static int find_digit(struct ddp_oktopk *x, uint64_t k, uint64_t *above, uint64_t *tied)
+{
+    for (int digit = DDP_OKTOPK_DIGITS - 1; digit >= 0; digit--) {
+        *tied = 0;
+        for (int r = 0; r < x->comm->size; r++)
+            *tied += x->digits[r * DDP_OKTOPK_DIGITS + digit];
+        if (*above + *tied >= k)
+            return digit;
+        *above += *tied;
+        for (int r = 0; r < x->comm->size; r++)
+            x->above[r] += x->digits[r * DDP_OKTOPK_DIGITS + digit];
+    }
+    return -1;
+}
+
+/* Ties are lowest indices first: owners in order. */
+static void share_ties(struct ddp_oktopk *x, uint64_t quota)
+{
+    for (int r = 0; r < x->comm->size; r++) {
+        const uint64_t share = DDP_MIN(x->ties[r], quota);
+        quota -= share;
+        x->part[r] = x->above[r] + share;
+        if (r == x->comm->rank)
+            x->tie_quota = share;
+    }
+}
+
+/* A radix selection over all ranks, most significant digit first; ends early when a digit parts the
+ * sums at k. All ranks compute the same from the same counts. */
+static int find_threshold(struct ddp_oktopk *x, struct ddp_err *err)
+{
+    const int ranks = x->comm->size;
+    const uint64_t k = x->args->k;
+    uint64_t above = 0, tied = UINT64_MAX;
+    uint32_t prefix = 0, mine[DDP_OKTOPK_DIGITS];
+
+    memset(x->above, 0, (size_t)ranks * sizeof *x->above);
+    x->shift = 32;
+    while (x->shift > 0 && above + tied != k) {
+        x->shift -= DDP_OKTOPK_DIGIT_BITS;
+        count_digits(x, prefix, x->shift, mine);
+        DDP_TRY(ddp_words_gather(x->comm, mine, DDP_OKTOPK_DIGITS, x->digits, x->digits_room, err));
+        const int digit = find_digit(x, k, &above, &tied);
+        if (digit < 0)
+            return ddp_fail(err, DDP_EDATA, "ranks do not have the sums that they say they have");
+        prefix = prefix << DDP_OKTOPK_DIGIT_BITS | (uint32_t)digit;
+        for (int r = 0; r < ranks; r++)
+            x->ties[r] = x->digits[r * DDP_OKTOPK_DIGITS + digit];
+    }
+    x->threshold = prefix << x->shift;
+    share_ties(x, k - above);
+    return 0;
+}
+
+/* Every sum with a magnitude from `threshold` up. */
+static void keep_from(struct ddp_oktopk *x, uint32_t threshold)
+{
+    x->threshold = threshold;
+    x->shift = 0;
+    x->tie_quota = SIZE_MAX;
+    for (int r = 0; r < x->comm->size; r++)
+        x->part[r] = threshold == 0 ? x->note[r].sums : x->note[r].selected;
+}
+
+int ddp_oktopk_select(struct ddp_oktopk *x, struct ddp_err *err)
+{
+    const bool due = x->state->step % DDP_OKTOPK_THRESHOLD_STEPS == 0;
+
+    DDP_TRY(exchange_notes(x, err));
+    if (all_sums(x) <= x->args->k)
+        keep_from(x, 0);
+    else if (!due && old_threshold_does(x))
+        keep_from(x, x->state->threshold);
+    else
+        DDP_TRY(find_threshold(x, err));
+    x->state->threshold = x->threshold;
+    x->kept = 0;
+    for (int r = 0; r < x->comm->size; r++)
+        x->kept += x->part[r];
+    return 0;
+}

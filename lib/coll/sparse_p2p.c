@@ -1,0 +1,79 @@
+#include "coll/sparse_p2p.h"
+
+#include <string.h>
+
+int ddp_sparse_needs_p2p(const struct ddp_comm *comm, const char *name, size_t n,
+                         struct ddp_err *err)
+{
+    if (n > UINT32_MAX)
+        return ddp_fail(err, DDP_EUSAGE, "%zu elements: sparse lists end at 2^32", n);
+    return ddp_coll_needs_p2p(comm, name, err);
+}
+
+/* Before a step, room holds the blocks of ranks rank, rank + 1, ... rank + have - 1. */
+int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, uint32_t *all,
+                     uint32_t *room, struct ddp_err *err)
+{
+    const int n = comm->size;
+    const size_t bytes = words * sizeof *mine;
+
+    memcpy(room, mine, bytes);
+    for (int have = 1; have < n; have *= 2) {
+        const size_t blocks = (size_t)DDP_MIN(have, n - have);
+        const struct ddp_p2p_move move = {
+            .dst = ddp_rank_at(comm->rank, -have, n),
+            .out = room,
+            .out_bytes = blocks * bytes,
+            .src = ddp_rank_at(comm->rank, have, n),
+            .in = room + (size_t)have * words,
+            .in_bytes = blocks * bytes,
+        };
+        DDP_TRY(ddp_p2p_exchange(comm, &move, err));
+    }
+    for (int i = 0; i < n; i++)
+        memcpy(all + (size_t)ddp_rank_at(comm->rank, i, n) * words, room + (size_t)i * words,
+               bytes);
+    return 0;
+}
+
+int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in,
+                   struct ddp_request *req, struct ddp_err *err)
+{
+    const int n = comm->size;
+
+    in[comm->rank] = out[comm->rank];
+    for (int i = 1; i < n; i++) {
+        const int src = ddp_rank_at(comm->rank, -i, n);
+        DDP_TRY(ddp_comm_irecv(comm, src, DDP_COLL_TAG, &in[src], sizeof *in, &req[i], err));
+    }
+    for (int i = 1; i < n; i++) {
+        const int dst = ddp_rank_at(comm->rank, i, n);
+        DDP_TRY(
+            ddp_comm_isend(comm, dst, DDP_COLL_TAG, &out[dst], sizeof *out, &req[n + i - 1], err));
+    }
+    return n == 1 ? 0 : ddp_comm_wait(comm, req + 1, 2 * (n - 1), err);
+}
+
+/* 64 KiB of the result. Zeroing all of it first, then adding whole lists, takes as long while it
+ * fits a cache, and then up to three times as long: 8 lists on 2^25 elements (Xeon, AVX-512,
+ * medians of 9) at densities of 1 and 10 %: 88 and 218 ms against 260 and 514; blocks of 8 KiB to 1
+ * MiB differ by a fifth. */
+#define BLOCK ((size_t)16 << 10)
+
+void ddp_sparse_sum(const struct ddp_device *device, struct ddp_sparse *list, int count,
+                    float *result, size_t n)
+{
+    for (size_t begin = 0; begin < n; begin += BLOCK) {
+        const size_t end = DDP_MIN(begin + BLOCK, n);
+        device->fill(result + begin, 0, (end - begin) * sizeof *result);
+        for (int r = 0; r < count; r++) {
+            /* Indices ascend: a block has at most its length of them. */
+            struct ddp_sparse part = list[r];
+            part.count = ddp_sparse_lower_bound(part.index, DDP_MIN(part.count, end - begin), end);
+            device->grad->scatter_add(result, &part);
+            list[r].index += part.count;
+            list[r].value += part.count;
+            list[r].count -= part.count;
+        }
+    }
+}

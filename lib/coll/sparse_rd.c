@@ -1,0 +1,316 @@
+/* Sparse all-reduce "rd": recursive doubling of sorted streams, after SparCML.
+ *
+ * Any rank count: of P ranks the largest power of two, pow2, take part; the even one of each of the
+ * first P - pow2 pairs is *folded in*: it sends its list to its odd neighbour at the start and is
+ * sent the sum at the end (*folded out*). In round i = 0, 1, ... the new ranks r and r xor 2^i
+ * exchange their *streams*, a count first, and both add them: index-sorted lists are merged. A
+ * stream that would be no shorter as a list, in whatever coding, than as n values becomes dense,
+ * and stays so. Source: C. Renggli et al., SparCML: high-performance sparse communication for
+ * machine learning, SC 2019, section 5.3.
+ *
+ * All ranks get the same bits: before round i the 2^i ranks that have exchanged hold equal streams,
+ * both partners add the same two, and the sum of two floats does not depend on their order (NaN is
+ * canonical). Which elements a stream has, and whether it is dense, follows from both alike.
+ *
+ * Cost, k entries a rank, w(c) words of c entries, at most n: a rank sends in round i at most
+ * 4 w(2^i k) bytes, when no index coincides, and 4 for the count; 8k(P - 1) bytes in all below a
+ * density of 1/(32P), P a power of two, in 2 log2(P) steps. A folded rank sends its list and a
+ * count; its neighbour the whole sum besides. Where k is fixed, no count goes before the first
+ * lists. */
+#include "coll/coll_ring.h"
+#include "coll/sparse_p2p.h"
+
+/* A stream is dense when it has all n elements: its values are then args->result. */
+struct stream {
+    struct ddp_sparse list;
+    bool dense;
+};
+
+/* merged[2]: what streams are merged into, in turn. room: indices of a list that arrived without.
+ * in, out [words]: what travels. capacity: entries a list has at most. */
+struct rd {
+    struct ddp_comm *comm;
+    const struct ddp_sparse_args *args;
+    struct ddp_fold fold;
+    struct stream mine;
+    struct ddp_sparse merged[2];
+    int turn;
+    uint32_t *room, *in, *out;
+    size_t capacity, words;
+};
+
+static size_t capacity_of(int ranks, size_t n, size_t most)
+{
+    return DDP_MIN((size_t)ranks * most, n);
+}
+
+static size_t rd_layout(struct rd *x, int ranks, size_t n, size_t most, void *scratch)
+{
+    const size_t capacity = capacity_of(ranks, n, most);
+    const size_t words = DDP_MIN(ddp_sparse_code_bound(capacity, n), n);
+    size_t used = 0;
+    for (int i = 0; i < 2; i++) { /* merge wants room for both lists, though indices coincide */
+        x->merged[i].index = ddp_carve(scratch, &used, 2 * capacity * sizeof(uint32_t));
+        x->merged[i].value = ddp_carve(scratch, &used, 2 * capacity * sizeof(float));
+    }
+    x->room = ddp_carve(scratch, &used, capacity * sizeof *x->room);
+    x->in = ddp_carve(scratch, &used, words * sizeof *x->in);
+    x->out = ddp_carve(scratch, &used, words * sizeof *x->out);
+    x->capacity = capacity;
+    x->words = words;
+    return used;
+}
+
+static int rd_supports(const struct ddp_comm *comm, size_t n, size_t most, struct ddp_err *err)
+{
+    (void)most;
+    return ddp_sparse_needs_p2p(comm, "rd", n, err);
+}
+
+static size_t rd_scratch_bytes(const struct ddp_comm *comm, size_t n, size_t most)
+{
+    struct rd x;
+    return rd_layout(&x, comm->size, n, most, NULL);
+}
+
+/* Is a list of `count` no shorter than n values? */
+static bool is_dense(size_t count, size_t n)
+{
+    return count != 0 && ddp_sparse_code_words(count, n) >= n;
+}
+
+static void make_dense(struct rd *x)
+{
+    if (x->mine.dense || !is_dense(x->mine.list.count, x->args->n))
+        return;
+    x->comm->device->fill(x->args->result, 0, x->args->n * sizeof(float));
+    x->comm->device->grad->scatter(x->args->result, &x->mine.list);
+    x->mine.dense = true;
+}
+
+static size_t stream_count(const struct rd *x)
+{
+    return x->mine.dense ? x->args->n : x->mine.list.count;
+}
+
+static size_t stream_bytes(const struct rd *x, size_t count)
+{
+    return ddp_sparse_code_words(count, x->args->n) * sizeof(uint32_t);
+}
+
+/* What travels of this rank's stream. */
+static const void *stream_words(struct rd *x)
+{
+    if (x->mine.dense)
+        return x->args->result;
+    ddp_sparse_encode(&x->mine.list, (struct ddp_sparse_span){0, x->args->n}, x->out);
+    return x->out;
+}
+
+/* Is it what a rank can have: a list that is worth it, or all n elements? */
+static bool is_possible(const struct rd *x, size_t count)
+{
+    if (is_dense(count, x->args->n))
+        return count == x->args->n && x->words == count;
+    return count <= x->capacity;
+}
+
+/* Counts of a pair; dst, src < 0: none. DDP_EDATA when what arrives cannot be. */
+static int swap_counts(struct rd *x, int dst, int src, size_t *count, struct ddp_err *err)
+{
+    const uint32_t out = (uint32_t)stream_count(x);
+    uint32_t in = 0;
+    const struct ddp_p2p_move move = {
+        .dst = dst,
+        .out = &out,
+        .out_bytes = dst >= 0 ? sizeof out : 0,
+        .src = src,
+        .in = &in,
+        .in_bytes = src >= 0 ? sizeof in : 0,
+    };
+    DDP_TRY(ddp_p2p_exchange(x->comm, &move, err));
+    if (!is_possible(x, in))
+        return ddp_fail(err, DDP_EDATA, "rank %d says it has %u entries, of at most %zu",
+                        x->comm->world_rank[src], in, x->capacity);
+    *count = in;
+    return 0;
+}
+
+/* x->in holds n values. */
+static void add_dense(struct rd *x)
+{
+    const struct ddp_device *device = x->comm->device;
+    float *result = x->args->result;
+
+    if (!x->mine.dense) {
+        device->copy(result, x->in, x->args->n * sizeof *result);
+        device->grad->scatter_add(result, &x->mine.list);
+        x->mine.dense = true;
+        return;
+    }
+    const struct ddp_reduce reduce = {
+        .dst = (void *[]){result},
+        .dst_count = 1,
+        .src = (const void *[]){result, x->in},
+        .src_count = 2,
+        .count = x->args->n,
+        .dtype = DDP_F32,
+        .op = DDP_SUM,
+        .divisor = 1,
+    };
+    device->reduce(&reduce);
+}
+
+/* Adds what has arrived, `count` entries in x->in. */
+static int add_stream(struct rd *x, size_t count, struct ddp_err *err)
+{
+    struct ddp_sparse list;
+
+    if (is_dense(count, x->args->n)) {
+        add_dense(x);
+        return 0;
+    }
+    DDP_TRY(ddp_sparse_decode(x->in, count, (struct ddp_sparse_span){0, x->args->n}, x->room, &list,
+                              err));
+    if (x->mine.dense) {
+        x->comm->device->grad->scatter_add(x->args->result, &list);
+        return 0;
+    }
+    struct ddp_sparse *merged = &x->merged[x->turn];
+    x->comm->device->grad->merge(merged, &x->mine.list, &list);
+    if (merged->count > x->capacity)
+        return ddp_fail(err, DDP_EDATA, "%zu entries of other ranks, of at most %zu", merged->count,
+                        x->capacity);
+    x->mine.list = *merged;
+    x->turn = !x->turn;
+    make_dense(x);
+    return 0;
+}
+
+/* This rank's stream to dst, that of src into x->in; -1: nobody. known: counts are most. */
+static int swap_streams(struct rd *x, int dst, int src, bool known, size_t *count,
+                        struct ddp_err *err)
+{
+    *count = src >= 0 ? stream_count(x) : 0;
+    if (!known)
+        DDP_TRY(swap_counts(x, dst, src, count, err));
+    const struct ddp_p2p_move move = {
+        .dst = dst,
+        .out = dst >= 0 ? stream_words(x) : NULL,
+        .out_bytes = dst >= 0 ? stream_bytes(x, stream_count(x)) : 0,
+        .src = src,
+        .in = x->in,
+        .in_bytes = stream_bytes(x, *count),
+    };
+    return ddp_p2p_exchange(x->comm, &move, err);
+}
+
+static int fold_in(struct rd *x, struct ddp_err *err)
+{
+    const int rank = x->comm->rank;
+    size_t count;
+
+    if (ddp_fold_rank(x->fold, rank) < 0)
+        return swap_streams(x, rank + 1, -1, x->args->fixed, &count, err);
+    if (!ddp_fold_holds(x->fold, rank))
+        return 0;
+    DDP_TRY(swap_streams(x, -1, rank - 1, x->args->fixed, &count, err));
+    return add_stream(x, count, err);
+}
+
+static int double_up(struct rd *x, struct ddp_err *err)
+{
+    const int rank = ddp_fold_rank(x->fold, x->comm->rank);
+    bool known = x->args->fixed && x->fold.extra == 0;
+
+    for (int distance = 1; distance < x->fold.pow2; distance *= 2) {
+        const int partner = ddp_fold_real(x->fold, rank ^ distance);
+        size_t count;
+        DDP_TRY(swap_streams(x, partner, partner, known, &count, err));
+        DDP_TRY(add_stream(x, count, err));
+        known = false;
+    }
+    return 0;
+}
+
+static int fold_out(struct rd *x, struct ddp_err *err)
+{
+    const int rank = x->comm->rank;
+    size_t count;
+
+    if (ddp_fold_holds(x->fold, rank))
+        return swap_streams(x, rank - 1, -1, false, &count, err);
+    if (ddp_fold_rank(x->fold, rank) >= 0)
+        return 0;
+    DDP_TRY(swap_streams(x, -1, rank + 1, false, &count, err));
+    x->mine = (struct stream){.dense = false}; /* what arrives is the sum */
+    return add_stream(x, count, err);
+}
+
+static int rd_run(struct ddp_comm *comm, const struct ddp_sparse_args *args, void *scratch,
+                  struct ddp_err *err)
+{
+    struct rd x = {
+        .comm = comm, .args = args, .fold = ddp_fold_of(comm->size), .mine = {.list = args->mine}};
+
+    rd_layout(&x, comm->size, args->n, args->most, scratch);
+    make_dense(&x);
+    DDP_TRY(fold_in(&x, err));
+    if (ddp_fold_rank(x.fold, comm->rank) >= 0)
+        DDP_TRY(double_up(&x, err));
+    DDP_TRY(fold_out(&x, err));
+    if (!x.mine.dense) {
+        comm->device->fill(args->result, 0, args->n * sizeof *args->result);
+        comm->device->grad->scatter(args->result, &x.mine.list);
+    }
+    return 0;
+}
+
+/* Entries of new rank r's stream after `rounds` rounds, should no index coincide: those of its
+ * block of 2^rounds new ranks. */
+static double block_count(struct ddp_fold fold, int r, int rounds, double n, double k)
+{
+    const int first = r >> rounds << rounds, last = first + (1 << rounds);
+    const int folded = DDP_MAX(0, DDP_MIN(last, fold.extra) - first);
+    return DDP_MIN(n, k * ((1 << rounds) + folded));
+}
+
+static double bytes_of(double count, double n)
+{
+    return 4 * DDP_MIN(n, (double)ddp_sparse_code_bound((size_t)count, (size_t)n));
+}
+
+static void rd_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, bool *exact)
+{
+    const struct ddp_fold fold = ddp_fold_of(ranks);
+    const int rounds = ddp_rounds(fold.pow2), folds = fold.extra != 0;
+    double most_bytes = folds ? bytes_of((double)k, (double)n) : 0;
+
+    for (int r = 0; r < fold.pow2; r++) {
+        double bytes = 0;
+        for (int i = 0; i < rounds; i++)
+            bytes += 4 + bytes_of(block_count(fold, r, i, (double)n, (double)k), (double)n);
+        if (r < fold.extra)
+            bytes += 4 + bytes_of(block_count(fold, r, rounds, (double)n, (double)k), (double)n);
+        most_bytes = DDP_MAX(most_bytes, bytes - (folds || rounds == 0 ? 0 : 4));
+    }
+    *cost = (struct ddp_coll_cost){
+        .steps = 2.0 * (rounds + 2 * folds),
+        .messages = 2.0 * (rounds + folds),
+        .sent_bytes = most_bytes,
+        .memory_bytes =
+            ranks * ((DDP_COST_MOVE + DDP_COST_COPY + 3) * most_bytes + 4.0 * (double)n),
+        .modelled = true,
+    };
+    *exact = false;
+}
+
+extern const struct ddp_sparse_alg ddp_sparse_alg_rd;
+const struct ddp_sparse_alg ddp_sparse_alg_rd = {
+    .name = "rd",
+    .summary = "recursive doubling of sorted lists, dense when that is shorter: 2 log2(P) steps",
+    .supports = rd_supports,
+    .scratch_bytes = rd_scratch_bytes,
+    .run = rd_run,
+    .cost = rd_cost,
+};

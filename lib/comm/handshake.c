@@ -1,0 +1,247 @@
+/* Everyone sees everyone's card, so all come to the same verdict without another word. Only where
+ * cards differ in something that has a longer text behind it, the texts are exchanged, too. */
+#include "comm/handshake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/strbuf.h"
+#include "comm/build_id.h"
+#include "comm/rank_list.h"
+
+#define TEXT_BYTES 8192 /* of a text that is exchanged; differences beyond are not shown */
+
+_Static_assert(sizeof(struct ddp_handshake_card) == 104,
+               "other versions know the card by its size");
+
+/* What differs, in the order in which it is looked at. */
+enum field { VERSION, COMMIT, FLAGS, ARGS, FIELD_COUNT };
+
+static uint64_t hash_bytes(uint64_t hash, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        hash = ddp_mix64(hash ^ (unsigned char)text[i]) + i;
+    return hash;
+}
+
+void ddp_handshake_fill(int count, char *const *args, struct ddp_handshake_card *card)
+{
+    const char *flags = ddp_build_flags();
+    memset(card, 0, sizeof *card);
+    memcpy(card->magic, "ddpcard", 8);
+    snprintf(card->version, sizeof card->version, "%s", ddp_build_version());
+    snprintf(card->commit, sizeof card->commit, "%s", ddp_build_commit());
+    card->flags_hash = hash_bytes(0, flags, strlen(flags));
+    card->args_count = (uint64_t)count;
+    for (int i = 0; i < count; i++)
+        card->args_hash = hash_bytes(card->args_hash, args[i], strlen(args[i]) + 1);
+}
+
+static bool differs(const struct ddp_handshake_card *a, const struct ddp_handshake_card *b,
+                    enum field field)
+{
+    switch (field) {
+    case VERSION:
+        return memcmp(a->magic, b->magic, sizeof a->magic) != 0 ||
+               memcmp(a->version, b->version, sizeof a->version) != 0;
+    case COMMIT:
+        return memcmp(a->commit, b->commit, sizeof a->commit) != 0;
+    case FLAGS:
+        return a->flags_hash != b->flags_hash;
+    default:
+        return a->args_count != b->args_count || a->args_hash != b->args_hash;
+    }
+}
+
+/* The ranks that differ from rank 0 in the first field in which any does. */
+struct verdict {
+    enum field field; /* FIELD_COUNT: none */
+    int rank;         /* the first of them */
+    int count;
+    char ranks[128];
+};
+
+static int judge(const struct ddp_handshake_card *all, int size, struct verdict *out,
+                 struct ddp_err *err)
+{
+    unsigned char *mark = ddp_calloc((size_t)size, 1);
+    if (mark == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", size);
+    out->count = 0;
+    for (out->field = VERSION; out->field < FIELD_COUNT; out->field++) {
+        for (int r = size - 1; r > 0; r--) {
+            mark[r] = differs(&all[r], &all[0], out->field);
+            if (mark[r])
+                out->rank = r;
+        }
+        out->count = ddp_rank_list(mark, size, 1, out->ranks, sizeof out->ranks);
+        if (out->count > 0)
+            break;
+    }
+    free(mark);
+    return 0;
+}
+
+/* Every rank's text for all; rank `rank`'s and rank 0's are kept, one after the other. */
+static int exchange_texts(struct ddp_comm *comm, const char *mine, int rank, char *texts,
+                          struct ddp_err *err)
+{
+    char *all = ddp_calloc((size_t)comm->size, TEXT_BYTES);
+    if (all == NULL) {
+        ddp_comm_abort(comm, DDP_EMISMATCH);
+        return ddp_fail(err, DDP_ENOMEM, "no memory to tell how ranks differ");
+    }
+    int rc = ddp_comm_exchange(comm, mine, all, TEXT_BYTES, err);
+    if (rc == 0) {
+        memcpy(texts, all, TEXT_BYTES);
+        memcpy(texts + TEXT_BYTES, all + (size_t)rank * TEXT_BYTES, TEXT_BYTES);
+    }
+    free(all);
+    return rc;
+}
+
+/* "ranks 1, 3 were" */
+static void name_ranks(const struct verdict *v, char *out, size_t out_bytes)
+{
+    snprintf(out, out_bytes, "rank%s %s %s", v->count > 1 ? "s" : "", v->ranks,
+             v->count > 1 ? "were" : "was");
+}
+
+static int tell_build(const struct ddp_handshake_card *all, const struct verdict *v,
+                      struct ddp_err *err)
+{
+    const struct ddp_handshake_card *card[2] = {&all[0], &all[v->rank]};
+    char who[160], build[2][96], clean[2][96];
+    name_ranks(v, who, sizeof who);
+    for (int i = 0; i < 2; i++) {
+        snprintf(build[i], sizeof build[i], "%.15s (%.55s)", card[i]->version, card[i]->commit);
+        ddp_printable(build[i], clean[i], sizeof clean[i]);
+    }
+    ddp_fail(err, DDP_EMISMATCH, "%s not of the build of rank 0: rank %d is of %s, rank 0 of %s",
+             who, v->rank, clean[1], clean[0]);
+    return ddp_hint(err, "start the same ddpbench on all ranks");
+}
+
+static int tell_flags(const struct verdict *v, const char *texts, struct ddp_err *err)
+{
+    char who[160], clean[2][160];
+    name_ranks(v, who, sizeof who);
+    for (int i = 0; i < 2; i++)
+        ddp_printable(texts + i * TEXT_BYTES, clean[i], sizeof clean[i]);
+    ddp_fail(err, DDP_EMISMATCH,
+             "%s compiled otherwise than rank 0: rank %d with '%s', rank 0 with '%s'", who, v->rank,
+             clean[1], clean[0]);
+    return ddp_hint(err, "start the same ddpbench on all ranks");
+}
+
+/* The first argument that differs, with the option it belongs to; at: in each text, which ends with
+ * an empty word. */
+static void first_difference(const char *texts, const char *at[2], const char **option)
+{
+    at[0] = texts;
+    at[1] = texts + TEXT_BYTES;
+    const char *before = NULL;
+    while (strcmp(at[0], at[1]) == 0 && at[0][0] != '\0') {
+        before = at[0];
+        at[0] += strlen(at[0]) + 1;
+        at[1] += strlen(at[1]) + 1;
+    }
+    *option =
+        before != NULL && before[0] == '-' && at[0][0] != '-' && at[1][0] != '-' ? before : "";
+}
+
+static int tell_args(const struct verdict *v, const char *texts, struct ddp_err *err)
+{
+    char who[160], word[200], clean[2][220];
+    const char *at[2], *option;
+    name_ranks(v, who, sizeof who);
+    first_difference(texts, at, &option);
+    for (int i = 0; i < 2; i++) {
+        if (at[i][0] == '\0')
+            snprintf(word, sizeof word, "nothing more");
+        else
+            snprintf(word, sizeof word, "'%.80s%s%.100s'", option, option[0] != '\0' ? " " : "",
+                     at[i]);
+        ddp_printable(word, clean[i], sizeof clean[i]);
+    }
+    if (strcmp(at[0], at[1]) == 0)
+        ddp_fail(err, DDP_EMISMATCH, "%s started with other arguments than rank 0, far behind",
+                 who);
+    else
+        ddp_fail(err, DDP_EMISMATCH,
+                 "%s started with other arguments than rank 0: rank %d with %s, rank 0 with %s",
+                 who, v->rank, clean[1], clean[0]);
+    return ddp_hint(err, "all ranks need the same command line");
+}
+
+/* args as words, each with its NUL, then an empty one. */
+static void join(uint64_t count, char *const *args, char *out)
+{
+    size_t used = 0;
+    memset(out, 0, TEXT_BYTES);
+    for (uint64_t i = 0; i < count; i++) {
+        size_t n = strlen(args[i]) + 1;
+        if (n + 4 > TEXT_BYTES - used)
+            return;
+        /* An empty argument would look like the end. */
+        memcpy(out + used, n > 1 ? args[i] : "''", n > 1 ? n : 3);
+        used += n > 1 ? n : 3;
+    }
+}
+
+/* The same on all ranks, though each says it in its own words. */
+static int tell(struct ddp_comm *comm, const struct ddp_handshake_card *all,
+                const struct verdict *v, const char *flags, char *const *args, struct ddp_err *err)
+{
+    if (v->field <= COMMIT) {
+        if (err != NULL)
+            err->agreed = true;
+        return tell_build(all, v, err);
+    }
+    char *mine = ddp_calloc(3, TEXT_BYTES); /* mine, then rank 0's and rank v->rank's */
+    if (mine == NULL) {
+        ddp_comm_abort(comm, DDP_EMISMATCH);
+        return ddp_fail(err, DDP_ENOMEM, "no memory to tell how ranks differ");
+    }
+    char *texts = mine + TEXT_BYTES;
+    if (v->field == FLAGS)
+        snprintf(mine, TEXT_BYTES, "%s", flags);
+    else
+        join(all[comm->rank].args_count, args, mine);
+    int rc = exchange_texts(comm, mine, v->rank, texts, err);
+    if (rc == 0) {
+        rc = v->field == FLAGS ? tell_flags(v, texts, err) : tell_args(v, texts, err);
+        if (err != NULL)
+            err->agreed = true;
+    }
+    free(mine);
+    return rc;
+}
+
+int ddp_handshake_card(struct ddp_comm *comm, const struct ddp_handshake_card *mine,
+                       const char *flags, char *const *args, struct ddp_err *err)
+{
+    struct verdict verdict = {.field = FIELD_COUNT};
+    struct ddp_handshake_card *all = ddp_calloc((size_t)comm->size, sizeof *all);
+    if (all == NULL) {
+        ddp_comm_abort(comm, DDP_ENOMEM);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", comm->size);
+    }
+    int rc = ddp_comm_exchange(comm, mine, all, sizeof *mine, err);
+    if (rc == 0)
+        rc = judge(all, comm->size, &verdict, err);
+    if (rc == 0 && verdict.field != FIELD_COUNT)
+        rc = tell(comm, all, &verdict, flags, args, err);
+    free(all);
+    return rc;
+}
+
+int ddp_handshake(struct ddp_comm *comm, int count, char *const *args, struct ddp_err *err)
+{
+    struct ddp_handshake_card mine;
+    ddp_handshake_fill(count, args, &mine);
+    return ddp_handshake_card(comm, &mine, ddp_build_flags(), args, err);
+}

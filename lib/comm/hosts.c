@@ -1,0 +1,297 @@
+/* Hosts: who is where, by boot and host name, and groups of them. Their memory: hosts_share.c. */
+#include "comm/hosts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/conf.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/sysinfo.h"
+#include "comm/backend.h"
+#include "comm/segment.h"
+
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+
+/* Two kernels never have one boot id; two containers of one kernel may differ in host name, and
+ * then each is taken for a host, for they may not see each other's processes. */
+static uint64_t identity(const struct ddp_sysinfo *info)
+{
+    char boot[64] = "";
+    uint64_t digest = 0;
+    FILE *f = fopen(BOOT_ID, "re");
+    if (f != NULL) {
+        if (fgets(boot, sizeof boot, f) == NULL)
+            boot[0] = '\0';
+        fclose(f);
+    }
+    for (const char *c = boot; *c != '\0'; c++)
+        digest = ddp_mix64(digest + (unsigned char)*c);
+    digest = ddp_mix64(digest + 256);
+    for (const char *c = info->host; *c != '\0'; c++)
+        digest = ddp_mix64(digest + (unsigned char)*c);
+    return digest;
+}
+
+static int pretend_error(const char *text, int size, struct ddp_err *err)
+{
+    ddp_fail(err, DDP_EUSAGE, "DDPBENCH_HOSTS is '%.40s', which is no way to place %d ranks", text,
+             size);
+    return ddp_hint(err, "'2': two hosts of equal size; '1+3': of these sizes; '2*': ranks take "
+                         "turns");
+}
+
+/* Digits alone; -1, and end at the start, for anything else. */
+static long number(const char *text, char **end)
+{
+    *end = (char *)(uintptr_t)text;
+    return *text >= '0' && *text <= '9' ? strtol(text, end, 10) : -1;
+}
+
+/* "A+B+...": sizes that sum up to all ranks. */
+static int parse_sizes(const char *text, int size, int *of, struct ddp_err *err)
+{
+    int placed = 0, host = 0;
+    const char *at = text;
+    for (;; host++) {
+        char *end;
+        long n = number(at, &end);
+        if (end == at || n < 1 || n > size - placed)
+            return pretend_error(text, size, err);
+        for (; n > 0; n--)
+            of[placed++] = host;
+        at = end + 1;
+        if (*end == '\0')
+            break;
+        if (*end != '+')
+            return pretend_error(text, size, err);
+    }
+    return placed == size ? 0 : pretend_error(text, size, err);
+}
+
+int ddp_hosts_parse(const char *text, int size, int *of, struct ddp_err *err)
+{
+    char *end;
+    if (strchr(text, '+') != NULL)
+        return parse_sizes(text, size, of, err);
+    long n = number(text, &end);
+    const bool turns = *end == '*';
+    if (end == text || end[turns] != '\0' || n < 1 || n > size || (!turns && size % n != 0))
+        return pretend_error(text, size, err);
+    for (int r = 0; r < size; r++)
+        of[r] = turns ? r % (int)n : r / (size / (int)n);
+    return 0;
+}
+
+static void hosts_free(struct ddp_hosts *hosts)
+{
+    if (hosts == NULL)
+        return;
+    free(hosts->of);
+    free(hosts->leader);
+    free(hosts);
+}
+
+/* of [size]: any numbers, equal where ranks share a host; they become 0, 1, ... in order. */
+static int hosts_make(const struct ddp_comm *comm, const uint64_t *of, struct ddp_hosts **out,
+                      struct ddp_err *err)
+{
+    struct ddp_hosts *hosts = ddp_calloc(1, sizeof *hosts);
+    const size_t size = (size_t)comm->size;
+    if (hosts != NULL) {
+        hosts->of = ddp_calloc(size, sizeof *hosts->of);
+        hosts->leader = ddp_calloc(size, sizeof *hosts->leader);
+    }
+    if (hosts == NULL || hosts->of == NULL || hosts->leader == NULL) {
+        hosts_free(hosts);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the hosts of %d ranks", comm->size);
+    }
+    for (int r = 0; r < comm->size; r++) {
+        int h = 0;
+        while (h < hosts->count && of[hosts->leader[h]] != of[r])
+            h++;
+        if (h == hosts->count)
+            hosts->leader[hosts->count++] = r;
+        hosts->of[r] = h;
+    }
+    hosts->mine = hosts->of[comm->rank];
+    *out = hosts;
+    return 0;
+}
+
+/* Ranks of comm on this host, ascending, into members [size]; their number. */
+static int local_ranks(const struct ddp_hosts *hosts, int size, int *members)
+{
+    int n = 0;
+    for (int r = 0; r < size; r++)
+        if (hosts->of[r] == hosts->mine)
+            members[n++] = r;
+    return n;
+}
+
+static const struct ddp_comm *root_of(const struct ddp_comm *comm)
+{
+    while (comm->parent != NULL)
+        comm = comm->parent;
+    return comm;
+}
+
+/* A world of one host, and its groups, get the memory's face. Not groups inside a host of several:
+ * their ranks have other numbers in its segment than in the world. */
+static void show_face(struct ddp_comm *comm, const struct ddp_comm *world)
+{
+    const struct ddp_comm *local = comm->hosts->local;
+    if (local == NULL || world->hosts->count > 1 || (comm->backend->caps & DDP_CAP_MAP) != 0)
+        return;
+    comm->place.segment = local->place.segment;
+    comm->shm = local->shm;
+}
+
+/* hosts of the world, without memory: as found, or as DDPBENCH_HOSTS pretends. */
+static int find_hosts(struct ddp_comm *world, struct ddp_hosts **out, struct ddp_err *err)
+{
+    const size_t size = (size_t)world->size;
+    const char *text = ddp_conf_get(DDP_CONF_HOSTS);
+    uint64_t *of = ddp_calloc(size, sizeof *of);
+    int *pretended = ddp_calloc(size, sizeof *pretended);
+    struct ddp_sysinfo info;
+    int rc = 0;
+    if (of == NULL || pretended == NULL) {
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", world->size);
+    } else if (text != NULL) {
+        rc = ddp_hosts_parse(text, world->size, pretended, err);
+        for (size_t r = 0; r < size; r++)
+            of[r] = (uint64_t)pretended[r];
+    } else {
+        ddp_sysinfo_read(&info);
+        const uint64_t mine = identity(&info);
+        rc = world->backend->exchange(world, &mine, of, sizeof mine, err);
+    }
+    if (rc == 0)
+        rc = hosts_make(world, of, out, err);
+    free(pretended);
+    free(of);
+    return rc;
+}
+
+int ddp_hosts_open(struct ddp_comm *world, const struct ddp_comm_options *options,
+                   struct ddp_err *err)
+{
+    if (world->size == 1)
+        return 0;
+    int rc = 0;
+    int *members = ddp_calloc((size_t)world->size, sizeof *members);
+    if (members == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", world->size);
+    DDP_TRY_GOTO(find_hosts(world, &world->hosts, err), out);
+    const int n = local_ranks(world->hosts, world->size, members);
+    DDP_TRY_GOTO(ddp_hosts_share(world, members, n, options, err), out);
+    show_face(world, world);
+out:
+    free(members);
+    if (rc != 0)
+        ddp_hosts_close(world);
+    return rc;
+}
+
+/* A group of `parent_local`'s ranks for the ranks of child on this host. No channel left is no
+ * error: then all of them do without. Collective over child. */
+static int group_local(struct ddp_comm *parent_local, struct ddp_comm *child, const int *members,
+                       int n, struct ddp_err *err)
+{
+    struct ddp_hosts *hosts = child->hosts;
+    struct ddp_err reason = DDP_ERR_INIT;
+    int32_t mine = ddp_comm_group(parent_local, members, n, &hosts->local, &reason);
+    int32_t *all = ddp_calloc((size_t)child->size, sizeof *all);
+    if (all == NULL) {
+        ddp_comm_abort(child, DDP_ENOMEM);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %d answers", child->size);
+    }
+    int rc = child->backend->exchange(child, &mine, all, sizeof mine, err);
+    int32_t first = 0;
+    for (int r = 0; r < child->size && first == 0; r++)
+        first = all[r];
+    free(all);
+    if (rc != 0 || first == 0)
+        return rc;
+    snprintf(hosts->why, sizeof hosts->why, "%.200s",
+             mine != 0 ? reason.text : "a host of the group has no room for another");
+    ddp_comm_destroy(hosts->local);
+    hosts->local = NULL;
+    return first == DDP_EUNAVAIL ? 0 : ddp_fail(err, (int)first, "%s", hosts->why);
+}
+
+int ddp_hosts_pretend(struct ddp_comm *world, struct ddp_err *err)
+{
+    if (ddp_conf_get(DDP_CONF_HOSTS) == NULL || world->size == 1)
+        return 0;
+    int rc = 0;
+    struct ddp_hosts *hosts = NULL;
+    int *members = ddp_calloc((size_t)world->size, sizeof *members);
+    if (members == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", world->size);
+    rc = find_hosts(world, &hosts, err);
+    if (rc == 0) {
+        const int n = local_ranks(hosts, world->size, members);
+        rc = ddp_comm_group(world, members, n, &hosts->local, err);
+    }
+    world->hosts = hosts;
+    free(members);
+    return rc;
+}
+
+int ddp_hosts_group(struct ddp_comm *parent, struct ddp_comm *child, const int *ranks,
+                    struct ddp_err *err)
+{
+    const struct ddp_hosts *above = parent->hosts;
+    const size_t size = (size_t)child->size;
+    uint64_t *of = ddp_calloc(size, sizeof *of);
+    int *members = ddp_calloc(size, sizeof *members);
+    int rc = of == NULL || members == NULL
+                 ? ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d ranks", child->size)
+                 : 0;
+    for (size_t i = 0; rc == 0 && i < size; i++)
+        of[i] = (uint64_t)above->of[ranks[i]];
+    if (rc == 0)
+        rc = hosts_make(child, of, &child->hosts, err);
+    if (rc != 0)
+        goto out;
+    memcpy(child->hosts->why, above->why, sizeof child->hosts->why);
+    if (above->local == NULL)
+        goto out;
+    /* Where the group's ranks of this host are among the parent's ranks of it. */
+    int n = 0, place = 0;
+    for (int r = 0, i = 0; r < parent->size && i < child->size; r++) {
+        const bool in = ranks[i] == r, here = above->of[r] == above->mine;
+        if (in && here)
+            members[n++] = place;
+        place += here;
+        i += in;
+    }
+    rc = group_local(above->local, child, members, n, err);
+    if (rc == 0)
+        show_face(child, root_of(parent));
+out:
+    free(members);
+    free(of);
+    return rc;
+}
+
+void ddp_hosts_close(struct ddp_comm *comm)
+{
+    struct ddp_hosts *hosts = comm->hosts;
+    if (hosts == NULL)
+        return;
+    if ((comm->backend->caps & DDP_CAP_MAP) == 0)
+        comm->shm = NULL;
+    ddp_comm_destroy(hosts->local);
+    if (hosts->own_flight != NULL)
+        comm->flight = hosts->own_flight;
+    if (hosts->segment != NULL) {
+        comm->place.segment = NULL;
+        ddp_segment_destroy(hosts->segment, -1);
+    }
+    comm->hosts = NULL;
+    hosts_free(hosts);
+}

@@ -1,0 +1,144 @@
+/* The memory of a host: one shared segment, from its lowest rank to the others. Everybody learns of
+ * every failure, so that all hosts share memory or none does. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/sysinfo.h"
+#include "comm/backend.h"
+#include "comm/hosts.h"
+#include "comm/segment.h"
+
+/* What a rank says of the segment it made, and of the one it opened. */
+struct offer {
+    int32_t code, pid, fd;
+    uint64_t device, inode;
+    char text[160];
+};
+
+/* The lowest rank of a host makes its segment. Every rank could need its share of the memory; the
+ * address space costs nothing. */
+static void make_offer(int ranks, const struct ddp_comm_options *options,
+                       const struct ddp_sysinfo *info, struct ddp_segment **segment, int *fd,
+                       struct offer *offer)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    struct stat file = {0};
+    const int64_t share = DDP_MAX(info->memory_bytes, INT64_C(1) << 30) / ranks;
+    if (ranks > DDP_SHM_RANKS_MAX)
+        offer->code = ddp_fail(&err, DDP_EUNAVAIL, "%d ranks on a host, at most %d can share",
+                               ranks, DDP_SHM_RANKS_MAX);
+    else
+        offer->code = ddp_segment_create(ranks, DDP_MAX(options->heap_bytes, (uint64_t)share),
+                                         segment, fd, &err);
+    if (offer->code == 0 && fstat(*fd, &file) != 0)
+        offer->code = ddp_fail_errno(&err, DDP_EUNAVAIL, errno, "fstat of a memory file");
+    offer->pid = (int32_t)getpid();
+    offer->fd = *fd;
+    offer->device = file.st_dev;
+    offer->inode = file.st_ino;
+    snprintf(offer->text, sizeof offer->text, "%.159s", err.text);
+}
+
+static int open_offer(const struct offer *offer, int ranks, struct ddp_segment **out,
+                      struct ddp_err *err)
+{
+    char path[64];
+    struct stat file;
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)offer->pid, (int)offer->fd);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return ddp_fail_errno(err, DDP_EUNAVAIL, errno, "cannot open %s", path);
+    int rc = 0;
+    if (fstat(fd, &file) != 0 || file.st_dev != offer->device || file.st_ino != offer->inode)
+        rc = ddp_fail(err, DDP_EUNAVAIL, "%s is another process's: not one container", path);
+    if (rc == 0)
+        rc = ddp_segment_attach(fd, ranks, out, err);
+    close(fd);
+    return rc;
+}
+
+/* The first failure of all ranks, in words; 0: none. */
+static int first_failure(const struct ddp_comm *world, const struct offer *all, char *why,
+                         size_t why_bytes)
+{
+    for (int r = 0; r < world->size; r++) {
+        if (all[r].code == 0)
+            continue;
+        snprintf(why, why_bytes, "rank %d: %s", r, all[r].text);
+        return all[r].code;
+    }
+    return 0;
+}
+
+/* One segment for the ranks of this host, or NULL with hosts->why, on all ranks alike. members [n]:
+ * of this host. */
+static int make_segment(struct ddp_comm *world, const int *members, int n,
+                        const struct ddp_comm_options *options, struct ddp_err *err)
+{
+    struct ddp_hosts *hosts = world->hosts;
+    const bool leads = members[0] == world->rank;
+    struct ddp_sysinfo info;
+    struct ddp_segment *segment = NULL;
+    struct ddp_err reason = DDP_ERR_INIT;
+    struct offer mine = {.fd = -1};
+    struct offer *all = ddp_calloc((size_t)world->size, sizeof *all);
+    int fd = -1;
+    if (all == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %d offers", world->size);
+    ddp_sysinfo_read(&info);
+    if (leads)
+        make_offer(n, options, &info, &segment, &fd, &mine);
+    int rc = world->backend->exchange(world, &mine, all, sizeof mine, err);
+    int refused = rc == 0 ? first_failure(world, all, hosts->why, sizeof hosts->why) : 0;
+    if (rc == 0 && refused == 0) {
+        if (!leads)
+            mine.code = open_offer(&all[members[0]], n, &segment, &reason);
+        snprintf(mine.text, sizeof mine.text, "%.159s", reason.text);
+        rc = world->backend->exchange(world, &mine, all, sizeof mine, err);
+        if (rc == 0)
+            refused = first_failure(world, all, hosts->why, sizeof hosts->why);
+    }
+    free(all);
+    if (rc != 0 || refused != 0) {
+        ddp_segment_destroy(segment, fd);
+        return rc;
+    }
+    if (fd >= 0)
+        close(fd); /* the mapping holds it */
+    hosts->segment = segment;
+    return 0;
+}
+
+/* The communicator of this host's ranks over hosts->segment, and what the world takes from it. */
+static int open_local(struct ddp_comm *world, const int *members, int n,
+                      const struct ddp_comm_options *options, struct ddp_err *err)
+{
+    struct ddp_hosts *hosts = world->hosts;
+    struct ddp_comm_options for_local = *options;
+    struct ddp_place place = world->place;
+    place.size = place.local_size = n;
+    place.segment = hosts->segment;
+    for (place.rank = 0; members[place.rank] != world->rank; place.rank++)
+        ;
+    place.local_rank = place.rank;
+    for_local.heap_bytes = 0; /* what there is */
+    for_local.inside_host = true;
+    atomic_store(&ddp_segment_rank_of(hosts->segment, place.rank)->world_rank, world->rank);
+    DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &place, &for_local, &hosts->local, err));
+    hosts->own_flight = world->flight;
+    world->flight = hosts->local->flight;
+    return 0;
+}
+
+int ddp_hosts_share(struct ddp_comm *world, const int *members, int n,
+                    const struct ddp_comm_options *options, struct ddp_err *err)
+{
+    DDP_TRY(make_segment(world, members, n, options, err));
+    return world->hosts->segment != NULL ? open_local(world, members, n, options, err) : 0;
+}

@@ -1,0 +1,18 @@
+/* Compressor "bf16": f32 without its lower 16 bits, rounded to nearest even: half the bytes, f32's
+ * range, 8 bits of precision. */
+#include "compress/comp_impl.h"
+
+static void bf16_encode(struct ddp_encode *e)
+{
+    e->overflow_count += e->device->grad->narrow(e->dense, e->in, e->n, DDP_BF16, e->scale, 0.0f);
+}
+
+extern const struct ddp_compressor ddp_comp_bf16;
+const struct ddp_compressor ddp_comp_bf16 = {
+    .name = "bf16",
+    .summary = "f32 with 8 bits of precision, divided before it is rounded",
+    .combine = DDP_COMBINE_SUM,
+    .wire_dtype = DDP_BF16,
+    .bound = ddp_comp_bound_all,
+    .encode = bf16_encode,
+};

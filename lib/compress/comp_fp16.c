@@ -1,0 +1,35 @@
+/* Compressor "fp16": IEEE half precision, half the bytes. With an argument, values are limited to
+ * [-CLIP, CLIP] after scaling (SINGA's synchHalf: communicator.cc), so that no sum overflows: CLIP
+ * times the ranks must stay below 65,504. */
+#include <math.h>
+
+#include "compress/comp_impl.h"
+
+#define F16_LARGEST 65504.0
+
+static int fp16_check(double argument, struct ddp_err *err)
+{
+    if (!(argument > 0 && argument <= F16_LARGEST))
+        return ddp_fail(err, DDP_EUSAGE, "clip %g is not above 0 and at most %.0f", argument,
+                        F16_LARGEST);
+    return 0;
+}
+
+static void fp16_encode(struct ddp_encode *e)
+{
+    const double clip = e->spec->argument;
+    e->overflow_count += e->device->grad->narrow(e->dense, e->in, e->n, DDP_F16, e->scale,
+                                                 isnan(clip) ? 0.0f : (float)clip);
+}
+
+extern const struct ddp_compressor ddp_comp_fp16;
+const struct ddp_compressor ddp_comp_fp16 = {
+    .name = "fp16",
+    .summary = "half precision, divided before it is rounded; CLIP limits magnitudes",
+    .argument_help = "[CLIP]",
+    .combine = DDP_COMBINE_SUM,
+    .wire_dtype = DDP_F16,
+    .check = fp16_check,
+    .bound = ddp_comp_bound_all,
+    .encode = fp16_encode,
+};

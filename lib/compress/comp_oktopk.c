@@ -1,0 +1,20 @@
+/* Compressor "oktopk": the local half of Ok-Topk (S. Li, T. Hoefler, Near-optimal sparse allreduce
+ * for distributed deep learning, PPoPP 2022): top-K of each rank, as topk. The other half, the
+ * global selection among the sums, is the exchange's (coll/sparse_oktopk.c). */
+#include "compress/comp_impl.h"
+
+extern const struct ddp_compressor ddp_comp_oktopk;
+const struct ddp_compressor ddp_comp_oktopk = {
+    .name = "oktopk",
+    .summary = "top-K of each rank, summed, then top-K of the sums: below 6k words a rank",
+    .argument_help = "D",
+    .combine = DDP_COMBINE_GATHER,
+    .feedback_default = true,
+    .fuses_feedback = true,
+    .fixed_count = true,
+    .global_topk = true,
+    .check = ddp_comp_density_check,
+    .bound = ddp_comp_density_bound,
+    .state_bytes = ddp_comp_topk_state_bytes,
+    .encode = ddp_comp_topk_encode,
+};

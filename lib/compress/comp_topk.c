@@ -1,0 +1,18 @@
+/* Compressor "topk": exactly the k = ceil(D n) elements of largest magnitude, ties to the lowest
+ * index, per bucket. */
+#include "compress/comp_impl.h"
+
+extern const struct ddp_compressor ddp_comp_topk;
+const struct ddp_compressor ddp_comp_topk = {
+    .name = "topk",
+    .summary = "the fraction D of largest magnitude, exactly k, as a sparse list",
+    .argument_help = "D",
+    .combine = DDP_COMBINE_GATHER,
+    .feedback_default = true,
+    .fuses_feedback = true,
+    .fixed_count = true,
+    .check = ddp_comp_density_check,
+    .bound = ddp_comp_density_bound,
+    .state_bytes = ddp_comp_topk_state_bytes,
+    .encode = ddp_comp_topk_encode,
+};

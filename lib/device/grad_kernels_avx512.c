@@ -1,0 +1,40 @@
+/* The gradient kernels for AVX-512 (F, BW, DQ, VL). Entered only after ddp_cpu_best_simd(). */
+#include "device/grad_kernels.h"
+#include "device/kernels_level_avx512.inc.h"
+
+#define GRAD_TABLE ddp_grad_avx512
+
+typedef __mmask16 lane_mask;
+
+INLINE lane_mask at_least(v_i32 mag, v_i32 floor)
+{
+    return _mm512_cmpge_epi32_mask((__m512i)mag, (__m512i)floor);
+}
+
+INLINE uint32_t mask_bits(lane_mask mask)
+{
+    return mask;
+}
+
+INLINE v_f32 zero_where(lane_mask mask, v_f32 v)
+{
+    return (v_f32)_mm512_maskz_mov_ps((__mmask16)~mask, (__m512)v);
+}
+
+INLINE v_i32 vec_max(v_i32 a, v_i32 b)
+{
+    return (v_i32)_mm512_max_epi32((__m512i)a, (__m512i)b);
+}
+
+/* In a register, then stored: compressing straight to memory is microcode on some processors. */
+INLINE void pack_lanes(uint32_t *to, v_u32 v, uint32_t bits)
+{
+    _mm512_storeu_si512(to, _mm512_maskz_compress_epi32((__mmask16)bits, (__m512i)v));
+}
+
+INLINE uint32_t count_bits(uint32_t bits)
+{
+    return (uint32_t)__builtin_popcount(bits);
+}
+
+#include "device/grad_kernels.inc.h"

@@ -1,0 +1,148 @@
+/* The k-th largest magnitude of an array, exactly, in linear time whatever the values are: the
+ * template of one SIMD level. Part of grad_kernels.inc.h.
+ *
+ * A *range* [low, high] of magnitudes is known to hold it. It is cut into equal *buckets*, the
+ * members are counted, and the bucket that holds the wanted rank is the next range: up to 11 bits
+ * of the magnitude a round. Floats' bits are a logarithmic scale: buckets are fine where values
+ * are, and few members are left after one round. Few are looked at directly, by bisection. */
+#ifndef VB
+#error "grad_rank.inc.h is part of a template: include grad_kernels.h"
+#endif
+
+#define MAX_BUCKET_BITS 11
+/* Counters a bucket: equal values in a row would wait for one counter's last store. */
+#define WAYS ((size_t)4)
+/* Values that are looked at together: their packed members stay in the first-level cache. */
+#define CHUNK ((size_t)512)
+/* Members of a bucket to aim at: scanning empty buckets takes time, too. */
+#define BUCKET_MEMBERS_LOG2 2
+
+/* The rank-th largest magnitude, and how many of the `rank` largest are equal to it. */
+struct rank {
+    int32_t magnitude;
+    size_t ties;
+};
+
+static int32_t greatest_magnitude(const float *x, size_t n)
+{
+    v_i32 most[BLOCK] = {{0}};
+    size_t i = 0;
+    for (; n - i >= BLOCK * LANES; i += BLOCK * LANES)
+        for (size_t v = 0; v < BLOCK; v++) {
+            const v_i32 m = magnitude(canonical(load_f32(x + i + v * LANES, LANES)));
+            most[v] = vec_max(most[v], m);
+        }
+    for (; i < n; i += DDP_MIN(LANES, n - i)) {
+        const size_t lanes = DDP_MIN(LANES, n - i);
+        const v_f32 part = lanes == LANES ? load_f32(x + i, LANES) : load_f32(x + i, lanes);
+        most[0] = vec_max(most[0], magnitude(canonical(part)));
+    }
+    for (size_t v = 1; v < BLOCK; v++)
+        most[0] = vec_max(most[0], most[v]);
+    int32_t greatest = 0;
+    for (size_t lane = 0; lane < LANES; lane++)
+        greatest = DDP_MAX(greatest, most[0][lane]);
+    return greatest;
+}
+
+/* Packs magnitude - low of the members of [low, high] among x[0..n) to `to`, room for n + LANES. */
+static size_t pack_members(uint32_t *to, const float *x, size_t n, int32_t low, int32_t high)
+{
+    const v_i32 least = (v_i32){0} + low, above = (v_i32){0} + (high + 1);
+    size_t count = 0;
+    for (size_t i = 0; i < n; i += DDP_MIN(LANES, n - i)) {
+        const size_t lanes = DDP_MIN(LANES, n - i);
+        const v_f32 part = lanes == LANES ? load_f32(x + i, LANES) : load_f32(x + i, lanes);
+        const v_i32 m = magnitude(canonical(part));
+        const uint32_t bits = mask_bits(at_least(m, least)) & ~mask_bits(at_least(m, above)) &
+                              (uint32_t)((1ull << lanes) - 1);
+        pack_lanes(to + count, (v_u32)(m - least), bits);
+        count += count_bits(bits);
+    }
+    return count;
+}
+
+/* Counts the members of [low, high] by bucket. */
+static void count_buckets(uint32_t (*buckets)[WAYS], const float *x, size_t n, int32_t low,
+                          int32_t high, int shift)
+{
+    uint32_t members[CHUNK + LANES];
+    for (size_t from = 0; from < n; from += DDP_MIN(CHUNK, n - from)) {
+        const size_t count = pack_members(members, x + from, DDP_MIN(CHUNK, n - from), low, high);
+        size_t i = 0;
+        for (; count - i >= WAYS; i += WAYS)
+            for (size_t way = 0; way < WAYS; way++)
+                buckets[members[i + way] >> shift][way]++;
+        for (; i < count; i++)
+            buckets[members[i] >> shift][0]++;
+    }
+}
+
+/* How many of members[count], filled up with zeros to whole vectors, are `least` or more; least >
+ * 0.
+ */
+static size_t count_at_least(const uint32_t *members, size_t count, int32_t least)
+{
+    const v_i32 floor = (v_i32){0} + least;
+    size_t found = 0;
+    for (size_t i = 0; i < count; i += LANES) {
+        v_i32 v;
+        memcpy(&v, members + i, sizeof(v));
+        found += count_bits(mask_bits(at_least(v, floor)));
+    }
+    return found;
+}
+
+/* find_rank when at most CHUNK are in [low, high]: the greatest value that `rank` of them reach. */
+static struct rank bisect_rank(const float *x, size_t n, size_t rank, int32_t low, int32_t high)
+{
+    uint32_t members[CHUNK + 2 * LANES];
+    const size_t count = pack_members(members, x, n, low, high);
+    memset(members + count, 0, LANES * sizeof(*members));
+    int32_t reached = 0, limit = high - low;
+    while (reached < limit) {
+        const int32_t middle = reached + (limit - reached - 1) / 2 + 1;
+        if (count_at_least(members, count, middle) >= rank)
+            reached = middle;
+        else
+            limit = middle - 1;
+    }
+    return (struct rank){low + reached, rank - count_at_least(members, count, reached + 1)};
+}
+
+/* Of the buckets from `bucket` down, the one with the *rank-th member; *rank becomes the rank in
+ * it, *members its members. */
+static size_t find_bucket(uint32_t (*buckets)[WAYS], size_t bucket, size_t *rank, size_t *members)
+{
+    for (;; bucket--) {
+        *members = 0;
+        for (size_t way = 0; way < WAYS; way++)
+            *members += buckets[bucket][way];
+        if (*rank <= *members)
+            return bucket;
+        *rank -= *members;
+        assert(bucket > 0);
+    }
+}
+
+/* x [n], NaNs count as canonical; 1 <= rank <= how many are `low` or more in magnitude. */
+static struct rank find_rank(const float *x, size_t n, size_t rank, int32_t low)
+{
+    uint32_t buckets[1 << MAX_BUCKET_BITS][WAYS];
+    int32_t high = greatest_magnitude(x, n);
+    size_t members = n;
+    while (low < high) {
+        if (members <= CHUNK)
+            return bisect_rank(x, n, rank, low, high);
+        const int bits =
+            31 - BUCKET_MEMBERS_LOG2 - __builtin_clz((uint32_t)DDP_MIN(members, 1u << 31));
+        const int width = 32 - __builtin_clz((uint32_t)(high - low));
+        const int shift = DDP_MAX(width - DDP_MIN(bits, MAX_BUCKET_BITS), 0);
+        const size_t last = (size_t)((high - low) >> shift);
+        memset(buckets, 0, (last + 1) * sizeof(buckets[0]));
+        count_buckets(buckets, x, n, low, high, shift);
+        low += (int32_t)(find_bucket(buckets, last, &rank, &members) << shift);
+        high = DDP_MIN(high, low + (int32_t)((1u << shift) - 1));
+    }
+    return (struct rank){low, rank};
+}

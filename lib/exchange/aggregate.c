@@ -1,0 +1,239 @@
+#include "exchange/aggregate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* One collective on one group. model_bytes: a run's, where nothing can be counted. */
+struct step {
+    struct ddp_comm *comm;
+    struct ddp_coll_plan plan;
+    bool counts;
+    double model_bytes;
+};
+
+struct ddp_aggregation {
+    struct step *steps;
+    int count, capacity;
+    const struct ddp_coll_alg *allreduce; /* NULL: auto */
+    double wire_bytes;
+    bool counted;
+};
+
+/* Does the algorithm hand its bytes to ddp_comm_isend, where they are counted? */
+static bool sends_messages(const struct ddp_coll_plan *plan, const struct ddp_comm *comm)
+{
+    const struct ddp_coll_shape shape = {.coll = plan->args.coll,
+                                         .count = plan->args.count,
+                                         .dtype = plan->args.dtype,
+                                         .op = plan->args.op,
+                                         .root = plan->args.root,
+                                         .in_place = true};
+    struct ddp_coll_cost cost;
+    plan->alg->cost(comm->size, &shape, &cost);
+    return comm->size == 1 || (cost.modelled && cost.sent_bytes > 0);
+}
+
+static double model_bytes(const struct ddp_comm *comm, const struct ddp_coll_args *args)
+{
+    const double bytes = (double)args->count * sizeof(float), peers = comm->size - 1;
+    if (args->coll == DDP_ALLREDUCE)
+        return 2.0 * peers / comm->size * bytes;
+    if (args->coll == DDP_REDUCE)
+        return comm->rank == args->root ? 0.0 : bytes;
+    return comm->rank == args->root ? peers * bytes : 0.0;
+}
+
+/* Adds an in-place collective on data[n]; nothing for a group of one or an empty array. */
+static int add_step(struct ddp_aggregation *a, struct ddp_comm *comm, enum ddp_coll coll,
+                    float *data, size_t n, int root, struct ddp_err *err)
+{
+    if (n == 0 || comm->size == 1)
+        return 0;
+    if (a->count == a->capacity) {
+        const int capacity = 2 * a->capacity + 8;
+        struct step *grown = ddp_realloc_array(a->steps, (size_t)capacity, sizeof *grown);
+        if (grown == NULL)
+            return ddp_fail(err, DDP_ENOMEM, "no memory for %d collectives", capacity);
+        a->steps = grown;
+        a->capacity = capacity;
+    }
+    struct step *s = &a->steps[a->count];
+    const struct ddp_coll_args args = {.coll = coll,
+                                       .send = data,
+                                       .recv = data,
+                                       .count = n,
+                                       .dtype = DDP_F32,
+                                       .op = DDP_SUM,
+                                       .root = root};
+    *s = (struct step){.comm = comm, .model_bytes = model_bytes(comm, &args)};
+    DDP_TRY(ddp_coll_plan_init(&s->plan, comm, coll == DDP_ALLREDUCE ? a->allreduce : NULL, &args,
+                               err));
+    s->counts = sends_messages(&s->plan, comm);
+    a->counted &= s->counts;
+    a->count++;
+    return 0;
+}
+
+static int plan_allreduce(struct ddp_aggregation *a, const struct ddp_aggregate_setup *setup,
+                          struct ddp_err *err)
+{
+    return add_step(a, setup->comm, DDP_ALLREDUCE, setup->data, setup->n, 0, err);
+}
+
+static int plan_local(struct ddp_aggregation *a, const struct ddp_aggregate_setup *setup,
+                      struct ddp_err *err)
+{
+    DDP_TRY(add_step(a, setup->comm, DDP_REDUCE, setup->data, setup->n, 0, err));
+    return add_step(a, setup->comm, DDP_BROADCAST, setup->data, setup->n, 0, err);
+}
+
+void ddp_aggregate_owners(const size_t *counts, int count, int owners, int *owner)
+{
+    for (int i = 0; i < count; i++)
+        owner[i] = -1;
+    for (int given = 0; given < count; given++) {
+        int largest = -1, least = 0;
+        size_t least_owns = SIZE_MAX;
+        for (int i = 0; i < count; i++)
+            if (owner[i] < 0 && (largest < 0 || counts[i] > counts[largest]))
+                largest = i;
+        for (int o = 0; o < owners; o++) {
+            size_t owns = 0;
+            for (int i = 0; i < count; i++)
+                owns += owner[i] == o ? counts[i] : 0;
+            if (owns < least_owns) {
+                least_owns = owns;
+                least = o;
+            }
+        }
+        owner[largest] = least;
+    }
+}
+
+/* Each key reduced at its owner, then each broadcast from there. split_from: keys of so many
+ * elements and more are cut over all of comm. */
+static int plan_owners(struct ddp_aggregation *a, const struct ddp_aggregate_setup *setup,
+                       struct ddp_comm *comm, size_t split_from, struct ddp_err *err)
+{
+    const enum ddp_coll way[2] = {DDP_REDUCE, DDP_BROADCAST};
+    int *owner = ddp_calloc((size_t)setup->key_count, sizeof *owner), rc = 0;
+    size_t *whole = ddp_calloc((size_t)setup->key_count, sizeof *whole);
+    if (owner == NULL || whole == NULL)
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory for the owners of %d keys", setup->key_count);
+    for (int k = 0; k < setup->key_count && rc == 0; k++)
+        whole[k] = setup->counts[k] >= split_from ? 0 : setup->counts[k];
+    if (rc == 0)
+        ddp_aggregate_owners(whole, setup->key_count, comm->size, owner);
+    for (int w = 0; w < 2; w++) {
+        for (int k = 0; k < setup->key_count && rc == 0; k++) {
+            float *key = setup->data + setup->offsets[k];
+            const size_t n = setup->counts[k], parts = (size_t)comm->size;
+            if (n < split_from)
+                rc = add_step(a, comm, way[w], key, n, owner[k], err);
+            for (size_t p = 0; n >= split_from && p < parts && rc == 0; p++) {
+                const size_t low = n * p / parts, high = n * (p + 1) / parts;
+                rc = add_step(a, comm, way[w], key + low, high - low, (int)p, err);
+            }
+        }
+    }
+    free(whole);
+    free(owner);
+    return rc;
+}
+
+static int plan_device(struct ddp_aggregation *a, const struct ddp_aggregate_setup *setup,
+                       struct ddp_err *err)
+{
+    return plan_owners(a, setup, setup->comm, SIZE_MAX, err);
+}
+
+static int plan_dist_device(struct ddp_aggregation *a, const struct ddp_aggregate_setup *setup,
+                            struct ddp_err *err)
+{
+    const struct ddp_host_groups *hosts = setup->hosts;
+    DDP_TRY(add_step(a, hosts->host, DDP_REDUCE, setup->data, setup->n, 0, err));
+    if (hosts->leaders != NULL)
+        DDP_TRY(plan_owners(a, setup, hosts->leaders, DDP_AGGREGATE_BIG_KEY, err));
+    return add_step(a, hosts->host, DDP_BROADCAST, setup->data, setup->n, 0, err);
+}
+
+static const struct ddp_aggregate allreduce = {
+    .name = "allreduce",
+    .summary = "every rank has a share of the work",
+    .plan = plan_allreduce,
+};
+static const struct ddp_aggregate local = {
+    .name = "local",
+    .summary = "added up at rank 0, which broadcasts",
+    .plan = plan_local,
+};
+static const struct ddp_aggregate device = {
+    .name = "device",
+    .summary = "each tensor added up at its owner, balanced by size",
+    .plan = plan_device,
+};
+static const struct ddp_aggregate dist_device = {
+    .name = "dist-device",
+    .summary = "within each host, then at owners among the hosts; large tensors are cut over them",
+    .needs_hosts = true,
+    .plan = plan_dist_device,
+};
+
+const struct ddp_aggregate *const *ddp_aggregates(void)
+{
+    static const struct ddp_aggregate *const all[] = {&allreduce, &local, &device, &dist_device,
+                                                      NULL};
+    return all;
+}
+
+int ddp_aggregation_create(const struct ddp_aggregate *how, const struct ddp_aggregate_setup *setup,
+                           struct ddp_aggregation **out, struct ddp_err *err)
+{
+    const struct ddp_coll_alg *alg = NULL;
+    if (setup->algorithm != NULL) {
+        alg = ddp_coll_find(DDP_ALLREDUCE, setup->algorithm);
+        if (alg == NULL)
+            return ddp_fail(err, DDP_EUSAGE, "all-reduce has no algorithm '%s'", setup->algorithm);
+    }
+    struct ddp_aggregation *a = ddp_calloc(1, sizeof *a);
+    if (a == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for an aggregation");
+    a->counted = true;
+    a->allreduce = alg;
+    int rc = how->plan(a, setup, err);
+    if (rc != 0) {
+        ddp_aggregation_destroy(a);
+        return rc;
+    }
+    *out = a;
+    return 0;
+}
+
+void ddp_aggregation_destroy(struct ddp_aggregation *a)
+{
+    if (a == NULL)
+        return;
+    for (int i = 0; i < a->count; i++)
+        ddp_coll_plan_release(&a->steps[i].plan);
+    free(a->steps);
+    free(a);
+}
+
+int ddp_aggregation_run(struct ddp_aggregation *a, struct ddp_err *err)
+{
+    for (int i = 0; i < a->count; i++) {
+        struct step *s = &a->steps[i];
+        const uint64_t before = s->comm->wire_bytes;
+        DDP_TRY(ddp_coll_run(s->comm, &s->plan, err));
+        a->wire_bytes += s->counts ? (double)(s->comm->wire_bytes - before) : s->model_bytes;
+    }
+    return 0;
+}
+
+double ddp_aggregation_wire_bytes(const struct ddp_aggregation *a, bool *counted)
+{
+    *counted = a->counted;
+    return a->wire_bytes;
+}

@@ -1,0 +1,150 @@
+#include "exchange/sync_average.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define LINE_ELEMENTS (DDP_CACHE_LINE / sizeof(float))
+
+/* images, global: seen when it was averaged last. */
+struct chunk {
+    size_t first, n;
+    uint64_t images, global;
+    struct ddp_aggregation *sum;
+};
+
+/* images, global: seen so far, by this rank and by all. last: the chunk that the last step
+ * averaged, -1: none. */
+struct ddp_sync {
+    struct ddp_comm *comm;
+    float *params;
+    struct chunk *chunks; /* [count] */
+    int count, next, last;
+    int64_t every, steps;
+    uint64_t images, global;
+    int64_t exchange_ns;
+};
+
+void ddp_sync_average_chunk(size_t total, int chunks, int c, size_t *first, size_t *n)
+{
+    const size_t lines = (total + LINE_ELEMENTS - 1) / LINE_ELEMENTS, k = (size_t)chunks;
+    const size_t low = DDP_MIN(total, lines * (size_t)c / k * LINE_ELEMENTS);
+    const size_t high = DDP_MIN(total, lines * (size_t)(c + 1) / k * LINE_ELEMENTS);
+    *first = low;
+    *n = high - low;
+}
+
+void ddp_sync_average_destroy(struct ddp_sync *s)
+{
+    if (s == NULL)
+        return;
+    for (int i = 0; i < s->count; i++)
+        ddp_aggregation_destroy(s->chunks[i].sum);
+    free(s->chunks);
+    free(s);
+}
+
+int ddp_sync_average_create(const struct ddp_sync_setup *setup, int chunks, int64_t every,
+                            struct ddp_sync **out, struct ddp_err *err)
+{
+    struct ddp_sync *s = ddp_calloc(1, sizeof *s);
+    if (s != NULL)
+        s->chunks = ddp_calloc((size_t)chunks, sizeof *s->chunks);
+    if (s == NULL || s->chunks == NULL) {
+        free(s);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %d chunks of parameters", chunks);
+    }
+    s->comm = setup->comm;
+    s->params = setup->params;
+    s->every = every;
+    s->last = -1;
+    for (; s->count < chunks; s->count++) {
+        struct chunk *c = &s->chunks[s->count];
+        ddp_sync_average_chunk(setup->total, chunks, s->count, &c->first, &c->n);
+        const struct ddp_aggregate_setup sum = {.comm = setup->comm,
+                                                .data = setup->params + c->first,
+                                                .n = c->n,
+                                                .algorithm = setup->algorithm};
+        const int rc = ddp_aggregation_create(ddp_aggregates()[0], &sum, &c->sum, err);
+        if (rc != 0) {
+            ddp_sync_average_destroy(s);
+            return rc;
+        }
+    }
+    *out = s;
+    return 0;
+}
+
+void ddp_sync_average_begin_step(struct ddp_sync *s, size_t images, size_t global)
+{
+    s->images += images;
+    s->global += global;
+}
+
+int ddp_sync_average_on_grad_ready(struct ddp_sync *s, int param, struct ddp_err *err)
+{
+    (void)s;
+    (void)param;
+    (void)err;
+    return 0;
+}
+
+int ddp_sync_average_finish_backward(struct ddp_sync *s, struct ddp_err *err)
+{
+    (void)s;
+    (void)err;
+    return 0;
+}
+
+/* Each rank's part of the weighted mean, then their sum. */
+static int average(struct ddp_sync *s, struct chunk *c, struct ddp_err *err)
+{
+    const int64_t begin = ddp_now_ns();
+    float *at = s->params + c->first;
+    const double weight = (double)(s->images - c->images) / (double)(s->global - c->global);
+    for (size_t i = 0; i < c->n; i++)
+        at[i] = (float)(at[i] * weight);
+    DDP_TRY(ddp_aggregation_run(c->sum, err));
+    c->images = s->images;
+    c->global = s->global;
+    s->exchange_ns += ddp_now_ns() - begin;
+    return 0;
+}
+
+int ddp_sync_average_end_step(struct ddp_sync *s, struct ddp_err *err)
+{
+    s->last = -1;
+    if (++s->steps % s->every != 0)
+        return 0;
+    s->last = s->next;
+    s->next = (s->next + 1) % s->count;
+    return average(s, &s->chunks[s->last], err);
+}
+
+int ddp_sync_average_all(struct ddp_sync *s, struct ddp_err *err)
+{
+    for (int i = 0; i < s->count; i++)
+        if (s->chunks[i].global != s->global)
+            DDP_TRY(average(s, &s->chunks[i], err));
+    return 0;
+}
+
+void ddp_sync_average_counters(const struct ddp_sync *s, struct ddp_sync_counters *out)
+{
+    *out = (struct ddp_sync_counters){.wire_counted = true,
+                                      .exchange_ns = s->exchange_ns,
+                                      .exposed_ns = s->exchange_ns, /* nothing computes meanwhile */
+                                      .overflow_count = -1};
+    for (int i = 0; i < s->count; i++) {
+        bool counted;
+        out->wire_bytes += ddp_aggregation_wire_bytes(s->chunks[i].sum, &counted);
+        out->wire_counted &= counted;
+    }
+}
+
+void ddp_sync_average_equal_part(const struct ddp_sync *s, size_t *first, size_t *n)
+{
+    *first = s->last >= 0 ? s->chunks[s->last].first : 0;
+    *n = s->last >= 0 ? s->chunks[s->last].n : 0;
+}

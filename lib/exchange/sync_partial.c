@@ -1,0 +1,44 @@
+/* SINGA's partial synchronisation: every rank takes its own optimiser step, then one of K
+ * byte-balanced chunks of the parameters is averaged, rotating. Replicas stay a little apart, so
+ * evaluation, each rank doing its part of the images, is of all of them.
+ * Source: Apache SINGA, opt.py, DistOpt.backward_and_partial_update. Unlike there, chunks are cut
+ * from all parameters (its fusion buffer, larger than its example's models, made one of them). */
+#include "base/unit.h"
+#include "exchange/sync_average.h"
+
+#define CHUNKS_MAX 4096
+
+static int parse(const char *argument, int64_t *chunks, struct ddp_err *err)
+{
+    return ddp_parse_int(argument, 1, CHUNKS_MAX, chunks, err);
+}
+
+static int check(const char *argument, struct ddp_err *err)
+{
+    int64_t chunks;
+    return parse(argument, &chunks, err);
+}
+
+static int create(const struct ddp_sync_setup *setup, struct ddp_sync **out, struct ddp_err *err)
+{
+    int64_t chunks;
+    DDP_TRY(parse(setup->argument, &chunks, err));
+    return ddp_sync_average_create(setup, (int)chunks, 1, out, err);
+}
+
+extern const struct ddp_sync_class ddp_sync_partial;
+const struct ddp_sync_class ddp_sync_partial = {
+    .name = "partial",
+    .summary = "own steps; after each, one of K chunks of the parameters is averaged, rotating",
+    .argument_help = "K",
+    .scale = DDP_SCALE_PRIVATE,
+    .check = check,
+    .create = create,
+    .destroy = ddp_sync_average_destroy,
+    .begin_step = ddp_sync_average_begin_step,
+    .on_grad_ready = ddp_sync_average_on_grad_ready,
+    .finish_backward = ddp_sync_average_finish_backward,
+    .end_step = ddp_sync_average_end_step,
+    .counters = ddp_sync_average_counters,
+    .equal_part = ddp_sync_average_equal_part,
+};

@@ -1,0 +1,124 @@
+/* CIFAR-10: 50,000 + 10,000 colour pictures of 32 x 32, in five training files and one, in binary
+ * or in python form. Debian has no package of it. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "model/cifar.h"
+#include "model/dataset.h"
+
+#define NAME "cifar10"
+enum { BATCHES = 5, SIDE = 32 };
+
+struct place {
+    char dir[PATH_MAX];
+    bool binary;
+};
+
+static bool is_there(const char *dir, const char *file)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof path, "%s/%s", dir, file);
+    return n > 0 && (size_t)n < sizeof path && (access(path, F_OK) == 0 || errno == EACCES);
+}
+
+/* The files themselves may be in the folder, or in the one that their archive unpacks to. */
+static int find(const char *dir, struct place *place, struct ddp_err *err)
+{
+    static const char *const below[] = {"", "/cifar-10-batches-bin", "/cifar-10-batches-py"};
+    for (size_t i = 0; i < DDP_COUNT_OF(below); i++) {
+        int n = snprintf(place->dir, sizeof place->dir, "%s%s", dir, below[i]);
+        if (n < 0 || (size_t)n >= sizeof place->dir)
+            return ddp_fail(err, DDP_ENOINPUT, "the path of the data folder is too long");
+        place->binary = is_there(place->dir, "data_batch_1.bin");
+        if (place->binary || is_there(place->dir, "data_batch_1"))
+            return 0;
+    }
+    ddp_fail(err, DDP_ENOINPUT,
+             "no file 'data_batch_1.bin' (binary form) or 'data_batch_1' (python form) in '%s'",
+             dir);
+    return ddp_dataset_hint(NULL, err);
+}
+
+/* Adds the images of a file to set. */
+static int append(struct ddp_images *set, const struct ddp_cifar_batch *batch, struct ddp_err *err)
+{
+    size_t count = set->count + batch->count;
+    uint8_t *pixels = ddp_realloc_array(set->pixels, count, DDP_CIFAR_PIXELS);
+    if (pixels)
+        set->pixels = pixels;
+    uint8_t *labels = ddp_realloc_array(set->labels, count, 1);
+    if (labels)
+        set->labels = labels;
+    if (!pixels || !labels)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu images", count);
+    for (size_t i = 0; i < batch->count; i++)
+        memcpy(pixels + (set->count + i) * DDP_CIFAR_PIXELS, batch->pixels + i * batch->stride,
+               DDP_CIFAR_PIXELS);
+    memcpy(labels + set->count, batch->labels, batch->count);
+    set->count = count;
+    return 0;
+}
+
+static int read_batch(const struct place *place, const char *file, struct ddp_images *set,
+                      struct ddp_err *err)
+{
+    char path[PATH_MAX + 32];
+    uint8_t *bytes;
+    size_t n;
+    snprintf(path, sizeof path, "%s/%s%s", place->dir, file, place->binary ? ".bin" : "");
+    struct ddp_cifar_batch *batch = ddp_calloc(1, sizeof *batch);
+    if (!batch)
+        return ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", path);
+    int rc = ddp_dataset_read_file(path, DDP_CIFAR_MAX_BYTES, &bytes, &n, err);
+    if (rc == 0) {
+        rc = place->binary ? ddp_cifar_decode_binary(bytes, n, path, batch, err)
+                           : ddp_cifar_decode_pickle(bytes, n, path, batch, err);
+        rc = rc ? rc : append(set, batch, err);
+        free(bytes);
+    }
+    free(batch);
+    return rc;
+}
+
+static int load(const struct ddp_dataset_request *request, struct ddp_dataset *out,
+                struct ddp_err *err)
+{
+    static const struct ddp_images empty = {
+        .channels = 3, .height = SIDE, .width = SIDE, .classes = DDP_CIFAR_CLASSES};
+    struct ddp_dataset set = {.name = NAME, .train = empty, .eval = empty};
+    struct place place;
+    int rc;
+    DDP_TRY(find(request->dir, &place, err));
+    for (int i = 1; i <= BATCHES; i++) {
+        char file[24];
+        snprintf(file, sizeof file, "data_batch_%d", i);
+        DDP_TRY_GOTO(read_batch(&place, file, &set.train, err), err_set);
+    }
+    DDP_TRY_GOTO(read_batch(&place, "test_batch", &set.eval, err), err_set);
+    *out = set;
+    return 0;
+
+err_set:
+    ddp_dataset_release(&set);
+    return rc;
+}
+
+static const char *const dirs[] = {"/usr/share/datasets/cifar10", "/usr/share/datasets/cifar-10",
+                                   NULL};
+
+extern const struct ddp_dataset_reader ddp_dataset_cifar10;
+const struct ddp_dataset_reader ddp_dataset_cifar10 = {
+    .name = NAME,
+    .summary = "50,000 + 10,000 pictures, 32 x 32 RGB, 10 classes; binary or python form",
+    .dirs = dirs,
+    .channels = 3,
+    .height = SIDE,
+    .width = SIDE,
+    .classes = DDP_CIFAR_CLASSES,
+    .load = load,
+};

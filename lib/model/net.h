@@ -1,0 +1,76 @@
+/* Nets: models as a list of layers, which net.c runs forward and backward. For the models' own
+ * files; everybody else sees model.h.
+ *
+ * A model's file holds its layers, its table of parameters and its defaults; shapes follow from the
+ * input's. Each layer with parameters has two tensors, in the order of the layers: weight and bias
+ * (batch normalisation: gamma and beta). */
+#ifndef DDP_MODEL_NET_H
+#define DDP_MODEL_NET_H
+
+#include "model/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ddp_layer_kind {
+    DDP_LAYER_END,        /* of the list */
+    DDP_LAYER_CONV_POOL,  /* convolution (stride 1, no padding) to `out` channels, ReLU, 2 x 2 max
+                             pool; its image sides, before the pool, must be even */
+    DDP_LAYER_CONV,       /* convolution to `out` channels */
+    DDP_LAYER_BATCH_NORM, /* with relu: ReLU behind it */
+    DDP_LAYER_ADD,        /* adds the output of layer `from`, of the same shape */
+    DDP_LAYER_FLATTEN,    /* images to vectors; wanted between CONV and LINEAR, except with one
+                             channel (CONV_POOL does it itself) */
+    DDP_LAYER_LINEAR      /* fully connected to `out` values; with relu: ReLU behind it */
+};
+
+/* k, stride, pad: of convolutions; stride 0 is 1. chunk: images unfolded at once; 0: so many that
+ * they fill half of a common L2 cache. The last layer is LINEAR without ReLU, to the classes. */
+struct ddp_layer {
+    enum ddp_layer_kind kind;
+    int out, k, stride, pad;
+    int relu;
+    int from;
+    int chunk;
+};
+#define DDP_NET_LAYERS_MAX 32
+
+/* A model's parameter table from a list macro PARAMS(P) of P(id, name, count, fan_in, fan_out,
+ * fill): `enum { PARAMS(DDP_PARAM_PLACE) TOTAL };` gives each id its offset, and
+ * `{PARAMS(DDP_PARAM_ROW)}` the rows. */
+#define DDP_PARAM_PLACE(id, name, count, fan_in, fan_out, fill) id, id##_LAST = id + (count)-1,
+#define DDP_PARAM_ROW(id, name, count, fan_in, fan_out, fill)                                      \
+    {name, id, count, fan_in, fan_out, fill},
+/* The two tensors of a layer. A convolution's fan_out is its output channels times the kernel, as
+ * PyTorch and needle count. */
+#define DDP_CONV_PARAMS(P, id, name, in, out, k)                                                   \
+    P(id##_W, name ".weight", (out) * (in) * (k) * (k), (in) * (k) * (k), (out) * (k) * (k), 0.0f) \
+    P(id##_B, name ".bias", out, 0, 0, 0.0f)
+#define DDP_NORM_PARAMS(P, id, name, channels)                                                     \
+    P(id##_W, name ".weight", channels, 0, 0, 1.0f)                                                \
+    P(id##_B, name ".bias", channels, 0, 0, 0.0f)
+#define DDP_LINEAR_PARAMS(P, id, name, in, out)                                                    \
+    P(id##_W, name ".weight", (out) * (in), in, out, 0.0f)                                         \
+    P(id##_B, name ".bias", out, 0, 0, 0.0f)
+
+/* The functions of a model class that has layers. */
+int ddp_net_create(const struct ddp_model_class *cls, int batch, float *params, float *grads,
+                   struct ddp_model **out, struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_net_destroy(struct ddp_model *m);
+size_t ddp_net_scratch_bytes(const struct ddp_model_class *cls, int batch);
+float *ddp_net_state(struct ddp_model *m);
+double ddp_net_flops(const struct ddp_model_class *cls);
+void ddp_net_step(struct ddp_model *m, const float *x, const uint8_t *labels, int n, float scale,
+                  double *loss_sum, int *correct, void (*ready)(void *arg, int param), void *arg);
+void ddp_net_evaluate(struct ddp_model *m, const float *x, const uint8_t *labels, int n,
+                      double *loss_sum, int *correct);
+#define DDP_NET_FUNCTIONS                                                                          \
+    .create = ddp_net_create, .destroy = ddp_net_destroy, .scratch_bytes = ddp_net_scratch_bytes,  \
+    .state = ddp_net_state, .flops_per_image = ddp_net_flops, .step = ddp_net_step,                \
+    .evaluate = ddp_net_evaluate
+
+#ifdef __cplusplus
+}
+#endif
+#endif

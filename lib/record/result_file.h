@@ -1,0 +1,50 @@
+/* Reading a result document (schema ddpbench/1) back: what `gate` and `compare` need of it.
+ *
+ * The file is hostile: bounded before it is read, the digest checked, every figure that is derived
+ * from others worked out again. What this does not do: keep training runs, or judge. */
+#ifndef DDP_RECORD_RESULT_FILE_H
+#define DDP_RECORD_RESULT_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DDP_RESULT_MAX_POINTS 100000
+
+/* A measured point. Times in ns; NaN where the document says null. */
+struct ddp_result_point {
+    char id[192];
+    int64_t iterations;
+    double median_ns, ci95_lo_ns, ci95_hi_ns;
+    double pingpong_ns[2];
+};
+
+/* fingerprint: what must be equal for two results to be of one machine and set-up: hosts with
+ * processor and cores, ranks, backend. build: version, commit, flags. points [count], unique ids.
+ */
+struct ddp_result {
+    char status[12], label[64], fingerprint[512], build[256];
+    struct ddp_result_point *points;
+    size_t count;
+};
+
+/* DDP_ENOINPUT: no such file; DDP_EINPUT: not a result of ours, damaged, or figures that contradict
+ * each other, with the point's id; DDP_EIO, DDP_ENOMEM. */
+int ddp_result_read(const char *path, struct ddp_result *out, struct ddp_err *err) DDP_MUST_CHECK;
+/* As read, from text[bytes] that `name` stands for in messages. */
+int ddp_result_parse(const char *text, size_t bytes, const char *name, struct ddp_result *out,
+                     struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_result_release(struct ddp_result *result);
+/* NULL when there is no such point. */
+const struct ddp_result_point *ddp_result_find(const struct ddp_result *result, const char *id);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,185 @@
+/* Points read back: each figure that follows from others must be what follows from them. */
+#include "record/result_points.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/coll_kind.h"
+#include "base/mem.h"
+
+/* Figures are printed with 15 to 17 digits, times in us, from which they are worked out here. */
+#define SLACK 1e-9
+
+/* What is being read, for messages. */
+struct reader {
+    const cJSON *point;
+    const char *file, *id;
+    struct ddp_err *err;
+};
+
+static int bad(const struct reader *r, const char *key, const char *why)
+{
+    return ddp_fail(r->err, DDP_EINPUT, "'%s': point '%s': '%s' %s", r->file, r->id, key, why);
+}
+
+/* A number or null (NaN) at obj[key]; obj NULL: key is missing. */
+static int number_of(const struct reader *r, const cJSON *obj, const char *key, double *value)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(obj, key);
+    *value = NAN;
+    if (!item || (!cJSON_IsNumber(item) && !cJSON_IsNull(item)))
+        return bad(r, key, "is missing or no number");
+    *value = cJSON_IsNumber(item) ? item->valuedouble : NAN;
+    return 0;
+}
+
+/* A whole number of at least `least`. */
+static int count_of(const struct reader *r, const char *key, double least, double *value)
+{
+    DDP_TRY(number_of(r, r->point, key, value));
+    if (!(*value >= least) || *value != floor(*value) || *value > 0x1p53)
+        return bad(r, key, "is no such count");
+    return 0;
+}
+
+/* [lo, hi] or null. */
+static int pair_of(const struct reader *r, const cJSON *obj, const char *key, double *lo,
+                   double *hi)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(obj, key);
+    *lo = *hi = NAN;
+    if (cJSON_IsNull(item))
+        return 0;
+    if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 || !cJSON_IsNumber(item->child) ||
+        !cJSON_IsNumber(item->child->next))
+        return bad(r, key, "is no pair");
+    *lo = item->child->valuedouble;
+    *hi = item->child->next->valuedouble;
+    return 0;
+}
+
+/* NaN agrees with NaN only. */
+static bool agree(double said, double derived)
+{
+    if (isnan(said) || isnan(derived))
+        return isnan(said) && isnan(derived);
+    return fabs(said - derived) <= SLACK * fabs(derived);
+}
+
+/* Absent values do not contradict. */
+static bool ordered(double a, double b)
+{
+    return isnan(a) || isnan(b) || a <= b;
+}
+
+static int read_times(const struct reader *r, struct ddp_result_point *out)
+{
+    const cJSON *time = cJSON_GetObjectItemCaseSensitive(r->point, "time_us");
+    double median = NAN, lo, hi, low = NAN, p25 = NAN, p75 = NAN, high = NAN;
+    DDP_TRY(number_of(r, time, "median", &median));
+    DDP_TRY(pair_of(r, time, "ci95", &lo, &hi));
+    DDP_TRY(number_of(r, time, "min", &low));
+    DDP_TRY(number_of(r, time, "p25", &p25));
+    DDP_TRY(number_of(r, time, "p75", &p75));
+    DDP_TRY(number_of(r, time, "max", &high));
+    if (!isnan(median) && !(median >= 0))
+        return bad(r, "median", "is negative");
+    if (!ordered(low, p25) || !ordered(p25, p75) || !ordered(p75, high) || !ordered(low, median) ||
+        !ordered(median, high) || !ordered(lo, median) || !ordered(median, hi))
+        return bad(r, "time_us", "is not in order");
+    out->median_ns = median * 1e3;
+    out->ci95_lo_ns = lo * 1e3;
+    out->ci95_hi_ns = hi * 1e3;
+    return 0;
+}
+
+/* algbw = S/t, busbw = algbw * factor; both null where record.h says so. */
+static int check_bandwidths(const struct reader *r, const struct ddp_result_point *p, double bytes,
+                            double ranks)
+{
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(r->point, "collective");
+    const cJSON *compress = cJSON_GetObjectItemCaseSensitive(r->point, "compress");
+    const cJSON *method = cJSON_GetObjectItemCaseSensitive(compress, "method");
+    double algbw = NAN, busbw = NAN, partial = NAN, lo, hi;
+    int coll = cJSON_IsString(name) ? ddp_coll_parse(name->valuestring) : -1;
+    if (coll < 0)
+        return bad(r, "collective", "is none");
+    DDP_TRY(number_of(r, r->point, "algbw_GBps", &algbw));
+    DDP_TRY(number_of(r, r->point, "busbw_GBps", &busbw));
+    DDP_TRY(number_of(r, r->point, "partial", &partial));
+    DDP_TRY(pair_of(r, r->point, "busbw_ci95_GBps", &lo, &hi));
+    if (!cJSON_IsString(method))
+        return bad(r, "compress", "is missing");
+    double derived = bytes / p->median_ns; /* GB = 1e9 bytes, s = 1e9 ns */
+    if (!isnan(algbw) && !agree(algbw, derived))
+        return bad(r, "algbw_GBps", "is not size over time");
+    bool reduced = strcmp(method->valuestring, "none") != 0 || !isnan(partial);
+    double factor = ddp_coll_busbw_factor((enum ddp_coll)coll, (int)ranks);
+    if (!isnan(busbw) && (reduced || !agree(busbw, derived * factor)))
+        return bad(r, "busbw_GBps", "is not algbw times the factor");
+    if (!ordered(lo, busbw) || !ordered(busbw, hi))
+        return bad(r, "busbw_ci95_GBps", "is not about busbw");
+    return 0;
+}
+
+static int read_point(const cJSON *item, const char *name, struct ddp_result_point *out,
+                      struct ddp_err *err)
+{
+    const cJSON *id = cJSON_GetObjectItemCaseSensitive(item, "id");
+    double iterations = 0, ranks = 0, bytes = 0;
+    if (!cJSON_IsString(id) || strlen(id->valuestring) >= sizeof out->id)
+        return ddp_fail(err, DDP_EINPUT, "'%s': a point has no id", name);
+    ddp_printable(id->valuestring, out->id, sizeof out->id);
+    const struct reader r = {.point = item, .file = name, .id = out->id, .err = err};
+    DDP_TRY(count_of(&r, "iterations", 0, &iterations));
+    DDP_TRY(count_of(&r, "ranks", 1, &ranks));
+    DDP_TRY(count_of(&r, "size_bytes", 0, &bytes));
+    if (ranks > 1e6)
+        return bad(&r, "ranks", "is no such count");
+    out->iterations = (int64_t)iterations;
+    DDP_TRY(read_times(&r, out));
+    DDP_TRY(check_bandwidths(&r, out, bytes, ranks));
+    const cJSON *pingpong = cJSON_GetObjectItemCaseSensitive(item, "pingpong_ns");
+    DDP_TRY(number_of(&r, pingpong, "before", &out->pingpong_ns[0]));
+    return number_of(&r, pingpong, "after", &out->pingpong_ns[1]);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int refuse_twins(const struct ddp_result *r, const char *name, struct ddp_err *err)
+{
+    const char **ids = ddp_calloc(r->count, sizeof *ids);
+    int rc = 0;
+    if (!ids)
+        return ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", name);
+    for (size_t i = 0; i < r->count; i++)
+        ids[i] = r->points[i].id;
+    qsort(ids, r->count, sizeof *ids, compare_ids);
+    for (size_t i = 1; i < r->count && rc == 0; i++)
+        if (strcmp(ids[i - 1], ids[i]) == 0)
+            rc = ddp_fail(err, DDP_EINPUT, "'%s': two points '%s'", name, ids[i]);
+    free(ids);
+    return rc;
+}
+
+int ddp_result_read_points(const cJSON *doc, const char *name, struct ddp_result *out,
+                           struct ddp_err *err)
+{
+    const cJSON *points = cJSON_GetObjectItemCaseSensitive(doc, "points"), *item;
+    if (!cJSON_IsArray(points))
+        return ddp_fail(err, DDP_EINPUT, "'%s': 'points' is missing", name);
+    size_t count = (size_t)cJSON_GetArraySize(points);
+    if (count > DDP_RESULT_MAX_POINTS)
+        return ddp_fail(err, DDP_EINPUT, "'%s': %zu points are more than %d", name, count,
+                        DDP_RESULT_MAX_POINTS);
+    out->points = ddp_calloc(count, sizeof *out->points);
+    if (!out->points)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu points", count);
+    cJSON_ArrayForEach(item, points)
+        DDP_TRY(read_point(item, name, &out->points[out->count++], err));
+    return refuse_twins(out, name, err);
+}

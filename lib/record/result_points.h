@@ -1,0 +1,19 @@
+/* The points of a result document. Private to result_file.c. */
+#ifndef DDP_RECORD_RESULT_POINTS_H
+#define DDP_RECORD_RESULT_POINTS_H
+
+#include "base/json.h"
+#include "record/result_file.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Fills out->points and out->count; on failure what there is is the caller's to release. */
+int ddp_result_read_points(const cJSON *doc, const char *name, struct ddp_result *out,
+                           struct ddp_err *err) DDP_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,228 @@
+#include "record/strategy_table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define CLEARLY 1.05 /* a ratio of step times beyond this, either way, is a difference */
+
+/* What one run did. */
+struct outcome {
+    double accuracy, seconds, images, steps, exposed, wire, sent_density;
+};
+
+static struct outcome outcome_of(const struct ddp_train_run *run)
+{
+    struct outcome o = {.accuracy = NAN, .sent_density = NAN};
+    const int first = DDP_MAX(0, run->epoch_count - DDP_STRATEGY_EPOCHS);
+    double accuracy = 0.0, density = 0.0;
+    for (int i = 0; i < run->epoch_count; i++) {
+        const struct ddp_epoch *e = &run->epochs[i];
+        o.seconds += e->seconds;
+        o.images += e->images_per_second * e->seconds;
+        o.steps += (double)e->steps;
+        o.exposed += e->exposed_seconds;
+        o.wire += e->wire_bytes_per_rank;
+        density += e->achieved_density * (double)e->steps;
+        if (i >= first)
+            accuracy += e->eval_accuracy;
+    }
+    if (run->epoch_count > 0) {
+        o.accuracy = accuracy / (run->epoch_count - first);
+        o.sent_density = density / o.steps;
+    }
+    return o;
+}
+
+static bool belongs(const struct ddp_train_run *run, const struct ddp_strategy_row *row)
+{
+    return !run->baseline && run->ranks == row->ranks && strcmp(run->sync, row->sync) == 0;
+}
+
+/* The reference's run with the seed of `run`; NULL: none. */
+static const struct ddp_train_run *partner(const struct ddp_record *r,
+                                           const struct ddp_strategy_row *row,
+                                           const struct ddp_train_run *run)
+{
+    for (int i = 0; i < r->train_count; i++) {
+        const struct ddp_train_run *other = &r->train[i];
+        if (!other->baseline && other->ranks == row->ranks && other->seed == run->seed &&
+            strcmp(other->sync, row->reference) == 0)
+            return other;
+    }
+    return NULL;
+}
+
+/* A mean and its range, as it grows. */
+struct gather {
+    double sum, min, max;
+    int n;
+};
+
+static void add(struct gather *g, double value)
+{
+    g->min = g->n == 0 ? value : fmin(g->min, value);
+    g->max = g->n == 0 ? value : fmax(g->max, value);
+    g->sum += value;
+    g->n++;
+}
+
+static struct ddp_spread spread(const struct gather *g)
+{
+    if (g->n == 0)
+        return (struct ddp_spread){NAN, NAN, NAN};
+    return (struct ddp_spread){g->sum / g->n, g->min, g->max};
+}
+
+static enum ddp_pays judge(const struct gather *ratios)
+{
+    if (ratios->n == 0)
+        return DDP_PAYS_UNKNOWN;
+    if (ratios->min > CLEARLY)
+        return DDP_PAYS_YES;
+    return ratios->max < 1.0 / CLEARLY ? DDP_PAYS_NO : DDP_PAYS_UNCLEAR;
+}
+
+/* Images per second of the runs on one rank. */
+static double one_rank_rate(const struct ddp_record *r)
+{
+    double images = 0.0, seconds = 0.0;
+    for (int i = 0; i < r->train_count; i++) {
+        const struct outcome o = outcome_of(&r->train[i]);
+        if (r->train[i].baseline && r->train[i].epoch_count > 0) {
+            images += o.images;
+            seconds += o.seconds;
+        }
+    }
+    return seconds > 0.0 ? images / seconds : NAN;
+}
+
+/* What the runs say against the reference's, by seed. */
+static void pair_up(const struct ddp_record *r, struct ddp_strategy_row *row)
+{
+    struct gather differences = {0}, ratios = {0};
+    const bool itself = strcmp(row->sync, row->reference) == 0;
+    for (int i = 0; i < r->train_count && !itself; i++) {
+        const struct ddp_train_run *run = &r->train[i];
+        const struct ddp_train_run *other = belongs(run, row) ? partner(r, row, run) : NULL;
+        if (other == NULL || run->epoch_count == 0 || other->epoch_count == 0)
+            continue;
+        const struct outcome mine = outcome_of(run), theirs = outcome_of(other);
+        add(&differences, mine.accuracy - theirs.accuracy);
+        if (mine.seconds > 0.0 && theirs.steps > 0.0)
+            add(&ratios, theirs.seconds / theirs.steps * mine.steps / mine.seconds);
+    }
+    row->difference = spread(&differences);
+    row->reference_speedup = spread(&ratios).mean;
+    row->pays = judge(&ratios);
+}
+
+static void fill(const struct ddp_record *r, struct ddp_strategy_row *row)
+{
+    struct gather accuracy = {0}, density = {0}, target_seconds = {0}, target_bytes = {0};
+    struct outcome all = {0};
+    row->target_accuracy = NAN;
+    row->peak_memory_bytes = -1;
+    for (int i = 0; i < r->train_count; i++) {
+        const struct ddp_train_run *run = &r->train[i];
+        if (!belongs(run, row) || run->epoch_count == 0)
+            continue;
+        const struct outcome o = outcome_of(run);
+        row->runs++;
+        add(&accuracy, o.accuracy);
+        add(&density, o.sent_density);
+        all.seconds += o.seconds;
+        all.images += o.images;
+        all.steps += o.steps;
+        all.exposed += o.exposed;
+        all.wire += o.wire;
+        row->target_accuracy = run->target_accuracy;
+        if (run->target_epoch > 0) {
+            add(&target_seconds, run->target_seconds);
+            add(&target_bytes, run->target_wire_bytes);
+        }
+        for (int e = 0; e < run->epoch_count; e++)
+            row->peak_memory_bytes =
+                DDP_MAX(row->peak_memory_bytes, run->epochs[e].peak_memory_bytes);
+    }
+    const double alone = one_rank_rate(r), steps = all.steps > 0.0 ? all.steps : NAN;
+    row->accuracy = spread(&accuracy);
+    row->achieved_density = spread(&density).mean;
+    row->images_per_second = all.seconds > 0.0 ? all.images / all.seconds : NAN;
+    row->step_seconds = all.seconds / steps;
+    row->exposed_step_seconds = all.exposed / steps;
+    row->wire_bytes_per_step = all.wire / steps;
+    row->speedup = row->ranks > 1 ? row->images_per_second / alone : NAN;
+    row->efficiency = row->speedup / row->ranks;
+    row->target_reached = target_seconds.n;
+    row->target_seconds = spread(&target_seconds).mean;
+    row->target_wire_bytes = spread(&target_bytes).mean;
+    pair_up(r, row);
+}
+
+/* Adds the strategy of a run, unless it is there. */
+static int add_row(const struct ddp_train_run *run, struct ddp_strategy_row *rows, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (belongs(run, &rows[i]))
+            return count;
+    rows[count] = (struct ddp_strategy_row){.ranks = run->ranks};
+    memcpy(rows[count].sync, run->sync, sizeof run->sync);
+    return count + 1;
+}
+
+static void choose_references(struct ddp_strategy_row *rows, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int best = -1;
+        for (int other = 0; other < count; other++) {
+            const bool dense = strcmp(rows[other].sync, "dense") == 0;
+            if (rows[other].ranks == rows[i].ranks && (best < 0 || dense))
+                best = other;
+        }
+        memcpy(rows[i].reference, rows[best].sync, sizeof rows[i].reference);
+    }
+}
+
+int ddp_strategy_table(const struct ddp_record *record, struct ddp_strategy_row **rows, int *count,
+                       struct ddp_err *err)
+{
+    int runs = 0, n = 0;
+    for (int i = 0; i < record->train_count; i++)
+        runs += !record->train[i].baseline;
+    *rows = NULL;
+    *count = 0;
+    if (runs < 2)
+        return 0;
+    struct ddp_strategy_row *made = ddp_calloc((size_t)runs, sizeof *made);
+    if (made == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a table of %d runs", runs);
+    for (int i = 0; i < record->train_count; i++)
+        if (!record->train[i].baseline)
+            n = add_row(&record->train[i], made, n);
+    choose_references(made, n);
+    for (int i = 0; i < n; i++)
+        fill(record, &made[i]);
+    *rows = made;
+    *count = n;
+    return 0;
+}
+
+void ddp_strategy_verdict(const struct ddp_strategy_row *row, char *out, unsigned long out_bytes)
+{
+    const double ratio = row->reference_speedup;
+    out[0] = '\0';
+    if (row->pays == DDP_PAYS_YES)
+        snprintf(out, out_bytes, "%s pays here: a step is %.2f times as fast as with %s", row->sync,
+                 ratio, row->reference);
+    else if (row->pays == DDP_PAYS_NO)
+        snprintf(out, out_bytes, "%s does not pay here: a step takes %.2f times as long as with %s",
+                 row->sync, 1.0 / ratio, row->reference);
+    else if (row->pays == DDP_PAYS_UNCLEAR)
+        snprintf(out, out_bytes,
+                 "%s does not pay here: a step takes about as long as with %s (%.2f times)",
+                 row->sync, row->reference, 1.0 / ratio);
+}

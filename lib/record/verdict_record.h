@@ -1,0 +1,42 @@
+/* The outcome of `gate` and `compare`, as reporters read it. */
+#ifndef DDP_RECORD_VERDICT_RECORD_H
+#define DDP_RECORD_VERDICT_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "stats/verdict.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* base_ns, next_ns: medians over launches (gate) or the stored medians (compare). */
+struct ddp_verdict_cell {
+    char id[192];
+    struct ddp_cell cell;
+    double base_ns, next_ns;
+};
+
+/* kind: "gate" or "compare" (weaker: one launch each, another time). level: of the tests and
+ * bounds. min_effect: as a part, 0.05 = 5 %. drift: the control's ratio new/base and its p (NaN:
+ * none). rerun: pairs measured again because the ping-pong class changed within them; mixed: pairs
+ * kept although it did. cells [count]: owned by whoever made it. */
+struct ddp_verdict_record {
+    const char *kind;
+    enum ddp_verdict outcome;
+    char reason[256];
+    double level, min_effect, noise_floor;
+    int pairs, rerun, mixed;
+    double control_ratio, control_p;
+    char base_command[512], next_command[512];
+    char base_build[256], next_build[256];
+    char fingerprint[512];
+    struct ddp_verdict_cell *cells;
+    size_t count;
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,120 @@
+/* Writing to what may take nothing: see the header.
+ *
+ * Descriptors from outside are blocking, and making them otherwise would do so for whoever shares
+ * them. So a write follows a poll that says there is room, and is small enough to fit: PIPE_BUF
+ * into a pipe (pipe(7)), less into a terminal. */
+#include "report/patience.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define SLICE_NS       100000000 /* between two questions to give_up */
+#define TERMINAL_BYTES 256       /* n_tty says it has room from here on */
+
+/* A wait under way. waited_ns: since something was taken last. */
+struct wait {
+    const struct ddp_patience *patience;
+    int64_t waited_ns, last_ns;
+};
+
+static void start(struct wait *w, const struct ddp_patience *patience)
+{
+    *w = (struct wait){.patience = patience, .last_ns = ddp_now_ns()};
+}
+
+/* After each slice of waiting: 0, ETIMEDOUT or ECANCELED. */
+static int wait_on(struct wait *w)
+{
+    int64_t now = ddp_now_ns();
+    /* A gap means that this process itself was stopped: not the reader's fault. */
+    w->waited_ns += DDP_MIN(now - w->last_ns, 2 * (int64_t)SLICE_NS);
+    w->last_ns = now;
+    if (w->patience->give_up != NULL && w->patience->give_up(w->patience->arg))
+        return ECANCELED;
+    return w->waited_ns > w->patience->timeout_ns ? ETIMEDOUT : 0;
+}
+
+/* Until fd has room, or an error that write(2) will tell. */
+static int wait_for_room(struct wait *w, int fd)
+{
+    struct pollfd set = {.fd = fd, .events = POLLOUT};
+    for (;;) {
+        int n = poll(&set, 1, SLICE_NS / 1000000);
+        if (n > 0)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return errno;
+        int rc = wait_on(w);
+        if (rc != 0)
+            return rc;
+    }
+}
+
+/* Bytes one write may have; SIZE_MAX where none waits for a reader. */
+static size_t most_bytes(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        return SIZE_MAX;
+    return isatty(fd) ? TERMINAL_BYTES : PIPE_BUF;
+}
+
+int ddp_write_patiently(int fd, const char *text, size_t n, const struct ddp_patience *patience)
+{
+    const size_t most = most_bytes(fd);
+    struct wait w;
+    start(&w, patience);
+    while (n > 0) {
+        int rc = most < SIZE_MAX ? wait_for_room(&w, fd) : 0;
+        if (rc != 0)
+            return rc;
+        ssize_t done = write(fd, text, DDP_MIN(n, most));
+        if (done > 0) {
+            text += done;
+            n -= (size_t)done;
+            start(&w, patience);
+        } else if (done < 0 && errno == EAGAIN) {
+            /* Another writer took the room. */
+            ddp_sleep_ns(1000000);
+            rc = wait_on(&w);
+            if (rc != 0)
+                return rc;
+        } else if (done < 0 && errno != EINTR) {
+            return errno;
+        }
+    }
+    return 0;
+}
+
+int ddp_open_patiently(const char *path, const char *name, const struct ddp_patience *patience,
+                       int *fd)
+{
+    struct wait w;
+    bool told = patience->on_wait == NULL;
+    start(&w, patience);
+    for (;;) {
+        *fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        if (*fd >= 0)
+            return 0;
+        if (errno != ENXIO && errno != EINTR)
+            return errno;
+        if (!told) {
+            char line[256];
+            snprintf(line, sizeof line, "waiting for a reader of the pipe '%.200s'", name);
+            patience->on_wait(patience->arg, line);
+            told = true;
+        }
+        ddp_sleep_ns(5000000);
+        int rc = wait_on(&w);
+        if (rc != 0)
+            return rc;
+    }
+}

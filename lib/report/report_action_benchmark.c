@@ -1,0 +1,86 @@
+/* The two JSON forms that github-action-benchmark charts: customSmallerIsBetter (times) and
+ * customBiggerIsBetter (bus bandwidth, accuracy): arrays of {name, unit, value, range, extra}. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/json.h"
+#include "record/provenance.h"
+#include "record/verdict_record.h"
+#include "report/report.h"
+
+static void entry(cJSON *list, const char *name, const char *unit, double value, double lo,
+                  double hi)
+{
+    char range[64];
+    if (!isfinite(value))
+        return;
+    cJSON *item = ddp_json_append(list);
+    ddp_json_str(item, "name", name);
+    ddp_json_str(item, "unit", unit);
+    ddp_json_num(item, "value", value);
+    if (isfinite(lo) && isfinite(hi)) {
+        snprintf(range, sizeof range, "%.6g to %.6g", lo, hi);
+        ddp_json_str(item, "range", range);
+    }
+    ddp_json_str(item, "extra", ddp_build_info()->commit);
+}
+
+static int print(cJSON *list, struct ddp_strbuf *out, struct ddp_err *err)
+{
+    int rc = ddp_json_print(list, out, err);
+    cJSON_Delete(list);
+    return rc;
+}
+
+static int render_smaller(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp_err *err)
+{
+    cJSON *list = cJSON_CreateArray();
+    for (int i = 0; i < r->point_count; i++) {
+        const struct ddp_summary *t = &r->points[i].time_ns;
+        char id[192];
+        ddp_point_id(&r->points[i].spec, id, sizeof id);
+        entry(list, id, "us", t->median / 1e3, t->ci95_lo / 1e3, t->ci95_hi / 1e3);
+    }
+    for (size_t i = 0; r->verdict && i < r->verdict->count; i++) {
+        const struct ddp_verdict_cell *c = &r->verdict->cells[i];
+        entry(list, c->id, "new/base", c->cell.ratio, c->cell.lower, c->cell.upper);
+    }
+    return print(list, out, err);
+}
+
+static int render_bigger(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp_err *err)
+{
+    cJSON *list = cJSON_CreateArray();
+    for (int i = 0; i < r->point_count; i++) {
+        const struct ddp_point *p = &r->points[i];
+        char id[192];
+        ddp_point_id(&p->spec, id, sizeof id);
+        entry(list, id, "GB/s", ddp_point_busbw_GBps(p, p->time_ns.median),
+              ddp_point_busbw_GBps(p, p->time_ns.ci95_hi),
+              ddp_point_busbw_GBps(p, p->time_ns.ci95_lo));
+    }
+    for (int i = 0; i < r->train_count; i++) {
+        const struct ddp_train_run *t = &r->train[i];
+        char name[96];
+        snprintf(name, sizeof name, "%s %s seed %llu", t->model, t->sync,
+                 (unsigned long long)t->seed);
+        if (t->epoch_count > 0)
+            entry(list, name, "eval accuracy", t->epochs[t->epoch_count - 1].eval_accuracy, NAN,
+                  NAN);
+    }
+    return print(list, out, err);
+}
+
+extern const struct ddp_reporter ddp_reporter_action_smaller, ddp_reporter_action_bigger;
+const struct ddp_reporter ddp_reporter_action_smaller = {
+    .name = "action-smaller",
+    .summary = "github-action-benchmark's customSmallerIsBetter: times",
+    .document = true,
+    .render = render_smaller,
+};
+const struct ddp_reporter ddp_reporter_action_bigger = {
+    .name = "action-bigger",
+    .summary = "github-action-benchmark's customBiggerIsBetter: bandwidths, accuracy",
+    .document = true,
+    .render = render_bigger,
+};

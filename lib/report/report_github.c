@@ -1,0 +1,107 @@
+/* Annotations for GitHub Actions: workflow commands on stdout. Aggregated: one error, one warning
+ * and one notice at most, each naming up to eight cells, for a page shows only ten of a kind. */
+#include <stdio.h>
+#include <string.h>
+
+#include "record/verdict_record.h"
+#include "report/report.h"
+#include "report/table_verdict.h"
+
+#define NAMED 8
+
+/* The data of a workflow command: %, CR and LF are escaped (docs: "workflow commands"). */
+static void data(struct ddp_strbuf *out, const char *text)
+{
+    char clean[1200];
+    ddp_printable(text, clean, sizeof clean);
+    for (const char *c = clean; *c; c++) {
+        if (*c == '%')
+            ddp_strbuf_add(out, "%25");
+        else
+            ddp_strbuf_add_n(out, c, 1);
+    }
+}
+
+static void begin(const struct ddp_record *r, const struct ddp_report_style *style,
+                  struct ddp_strbuf *out)
+{
+    (void)r;
+    (void)style;
+    (void)out;
+}
+
+static void point(const struct ddp_record *r, int index, const struct ddp_report_style *style,
+                  struct ddp_strbuf *out)
+{
+    (void)r;
+    (void)index;
+    (void)style;
+    (void)out;
+}
+
+static void epoch(const struct ddp_record *r, int run, int index,
+                  const struct ddp_report_style *style, struct ddp_strbuf *out)
+{
+    (void)r;
+    (void)run;
+    (void)index;
+    (void)style;
+    (void)out;
+}
+
+/* "::error title=...::3 cells slower: a 1.10 (...); b ..." */
+static void cells_of(const struct ddp_verdict_record *v, enum ddp_cell_state state,
+                     const char *level, const char *what, struct ddp_strbuf *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < v->count; i++)
+        count += v->cells[i].cell.state == state;
+    if (count == 0)
+        return;
+    ddp_strbuf_addf(out, "::%s title=ddpbench %s::%zu of %zu cells %s:", level, v->kind, count,
+                    v->count, what);
+    size_t named = 0;
+    for (size_t i = 0; i < v->count && named < NAMED; i++) {
+        char ratio[96];
+        if (v->cells[i].cell.state != state)
+            continue;
+        ddp_verdict_ratio_text(&v->cells[i].cell, ratio, sizeof ratio);
+        ddp_strbuf_add(out, named++ ? "; " : " ");
+        data(out, v->cells[i].id);
+        ddp_strbuf_addf(out, " %s", ratio);
+    }
+    if (count > named)
+        ddp_strbuf_addf(out, "; and %zu more", count - named);
+    ddp_strbuf_add(out, "\n");
+}
+
+static void end(const struct ddp_record *r, const struct ddp_report_style *style,
+                struct ddp_strbuf *out)
+{
+    (void)style;
+    const struct ddp_verdict_record *v = r->verdict;
+    if (v) {
+        cells_of(v, DDP_CELL_SLOWER, "error", "slower", out);
+        cells_of(v, DDP_CELL_UNCERTAIN, "warning", "cannot be told", out);
+        cells_of(v, DDP_CELL_MISSING, "warning", "missing in new", out);
+        ddp_strbuf_addf(out, "::notice title=ddpbench %s::%s: ", v->kind,
+                        ddp_verdict_name(v->outcome));
+        data(out, v->reason);
+        ddp_strbuf_add(out, "\n");
+    }
+    if (r->status != DDP_STATUS_COMPLETE) {
+        ddp_strbuf_addf(out, "::error title=ddpbench %s::", r->command);
+        data(out, r->reason);
+        ddp_strbuf_add(out, "\n");
+    }
+}
+
+extern const struct ddp_reporter ddp_reporter_github;
+const struct ddp_reporter ddp_reporter_github = {
+    .name = "github",
+    .summary = "annotations for GitHub Actions",
+    .begin = begin,
+    .point = point,
+    .epoch = epoch,
+    .end = end,
+};

@@ -1,0 +1,144 @@
+/* JUnit XML, which every CI shows: a test case a cell of a verdict, or a point, or a training run.
+ *
+ * A slower cell, wrong data and a run that was cut off are failures; what could not be told, or is
+ * missing, is skipped, so that a CI does not call it passed. */
+#include <math.h>
+#include <stdio.h>
+
+#include "record/provenance.h"
+#include "record/verdict_record.h"
+#include "report/report.h"
+#include "report/table_verdict.h"
+
+/* Text as XML 1.0 can hold it, inside and outside of attributes. */
+static void escaped(struct ddp_strbuf *out, const char *text)
+{
+    char clean[1200];
+    ddp_printable(text, clean, sizeof clean);
+    for (const char *c = clean; *c; c++) {
+        switch (*c) {
+        case '&':
+            ddp_strbuf_add(out, "&amp;");
+            break;
+        case '<':
+            ddp_strbuf_add(out, "&lt;");
+            break;
+        case '>':
+            ddp_strbuf_add(out, "&gt;");
+            break;
+        case '"':
+            ddp_strbuf_add(out, "&quot;");
+            break;
+        default:
+            ddp_strbuf_add_n(out, c, 1);
+        }
+    }
+}
+
+static void open_case(struct ddp_strbuf *out, const char *kind, const char *name, double seconds)
+{
+    ddp_strbuf_addf(out, "    <testcase classname=\"ddpbench.%s\" name=\"", kind);
+    escaped(out, name);
+    ddp_strbuf_addf(out, "\" time=\"%.9f\">", isfinite(seconds) ? seconds : 0.0);
+}
+
+static void close_case(struct ddp_strbuf *out, const char *element, const char *message)
+{
+    if (element) {
+        ddp_strbuf_addf(out, "\n      <%s message=\"", element);
+        escaped(out, message);
+        ddp_strbuf_add(out, "\"/>\n    ");
+    }
+    ddp_strbuf_add(out, "</testcase>\n");
+}
+
+struct counts {
+    int tests, failures, skipped;
+};
+
+static void note(struct counts *n, const char *element)
+{
+    n->tests++;
+    n->failures += element && element[0] == 'f';
+    n->skipped += element && element[0] == 's';
+}
+
+static void verdict_cases(const struct ddp_verdict_record *v, struct ddp_strbuf *out,
+                          struct counts *n)
+{
+    for (size_t i = 0; i < v->count; i++) {
+        const struct ddp_verdict_cell *c = &v->cells[i];
+        char message[160];
+        const char *element = c->cell.state == DDP_CELL_SLOWER      ? "failure"
+                              : c->cell.state == DDP_CELL_UNCERTAIN ? "skipped"
+                              : c->cell.state == DDP_CELL_MISSING   ? "skipped"
+                                                                    : NULL;
+        ddp_verdict_ratio_text(&c->cell, message, sizeof message);
+        open_case(out, v->kind, c->id, c->next_ns * 1e-9);
+        close_case(out, element, message);
+        note(n, element);
+    }
+}
+
+static void point_cases(const struct ddp_record *r, struct ddp_strbuf *out, struct counts *n)
+{
+    for (int i = 0; i < r->point_count; i++) {
+        const struct ddp_point *p = &r->points[i];
+        char id[192], message[64];
+        const char *element = p->check_wrong > 0 ? "failure" : NULL;
+        ddp_point_id(&p->spec, id, sizeof id);
+        snprintf(message, sizeof message, "%lld elements are wrong", (long long)p->check_wrong);
+        open_case(out, "point", id, p->time_ns.median * 1e-9);
+        close_case(out, element, message);
+        note(n, element);
+    }
+    for (int i = 0; i < r->train_count; i++) {
+        char name[96];
+        snprintf(name, sizeof name, "%s %s seed %llu", r->train[i].model, r->train[i].sync,
+                 (unsigned long long)r->train[i].seed);
+        open_case(out, "train", name, r->train[i].total_seconds);
+        close_case(out, NULL, NULL);
+        note(n, NULL);
+    }
+}
+
+static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp_err *err)
+{
+    struct ddp_strbuf cases = DDP_STRBUF_INIT;
+    struct counts n = {0};
+    (void)err;
+    if (r->verdict)
+        verdict_cases(r->verdict, &cases, &n);
+    else
+        point_cases(r, &cases, &n);
+    if (r->status != DDP_STATUS_COMPLETE) {
+        open_case(&cases, "run", r->command, 0);
+        close_case(&cases, "failure", r->reason);
+        note(&n, "failure");
+    }
+    ddp_strbuf_addf(out,
+                    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
+                    "  <testsuite name=\"ddpbench %s\" tests=\"%d\" failures=\"%d\" errors=\"0\" "
+                    "skipped=\"%d\" timestamp=\"%.19s\">\n",
+                    r->command, n.tests, n.failures, n.skipped, r->started);
+    ddp_strbuf_add(out, cases.text ? cases.text : "");
+    out->failed |= cases.failed;
+    if (r->verdict) {
+        ddp_strbuf_add(out, "    <system-out>");
+        escaped(out, ddp_verdict_name(r->verdict->outcome));
+        ddp_strbuf_add(out, ": ");
+        escaped(out, r->verdict->reason);
+        ddp_strbuf_add(out, "</system-out>\n");
+    }
+    ddp_strbuf_add(out, "  </testsuite>\n</testsuites>\n");
+    ddp_strbuf_release(&cases);
+    return 0;
+}
+
+extern const struct ddp_reporter ddp_reporter_junit;
+const struct ddp_reporter ddp_reporter_junit = {
+    .name = "junit",
+    .summary = "JUnit XML: what a CI shows as tests",
+    .document = true,
+    .render = render,
+};

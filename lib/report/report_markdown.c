@@ -1,0 +1,126 @@
+/* Markdown, for an issue, a wiki or a pull request: what was run where, then tables. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/unit.h"
+#include "record/provenance.h"
+#include "report/report.h"
+#include "report/table_strategies.h"
+
+/* A number of a cell, '-' when it does not exist. */
+static void cell(struct ddp_strbuf *out, int digits, double value)
+{
+    if (isfinite(value))
+        ddp_strbuf_addf(out, " %.*f |", digits, value);
+    else
+        ddp_strbuf_add(out, " - |");
+}
+
+/* Text from outside, safe in a table and between back quotes. */
+static void add_text(struct ddp_strbuf *out, const char *text)
+{
+    char clean[256];
+    ddp_printable(text, clean, sizeof clean);
+    for (char *p = clean; *p; p++)
+        if (*p == '|' || *p == '`' || *p == '<')
+            *p = '?';
+    ddp_strbuf_add(out, clean);
+}
+
+static void head(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    const struct ddp_build *build = ddp_build_info();
+    ddp_strbuf_addf(out, "# ddpbench %s\n\n`", r->command);
+    for (int i = 0; i < r->argc; i++) {
+        ddp_strbuf_add(out, i > 0 ? " " : "");
+        add_text(out, r->argv[i]);
+    }
+    ddp_strbuf_addf(out, "`\n\nddpbench %s (%s), %d rank%s, backend %s, launcher %s, SIMD %s",
+                    build->version, build->commit, r->world_ranks, r->world_ranks == 1 ? "" : "s",
+                    r->world_backend, r->launcher, r->simd);
+    for (int i = 0; i < r->host_count; i++) {
+        const struct ddp_host *h = &r->hosts[i];
+        ddp_strbuf_addf(out, "; %d on ", h->ranks);
+        add_text(out, h->name);
+        ddp_strbuf_add(out, " (");
+        add_text(out, h->cpu[0] ? h->cpu : "processor unknown");
+        ddp_strbuf_addf(out, ", %d cores)", h->cores);
+    }
+    ddp_strbuf_addf(out, "; started %s", r->started);
+    if (r->status != DDP_STATUS_COMPLETE) {
+        ddp_strbuf_addf(
+            out, "; **%s**: ", r->status == DDP_STATUS_FAILED ? "failed" : "cut off, partial");
+        add_text(out, r->reason);
+    }
+    ddp_strbuf_add(out, "\n\n");
+}
+
+static void points(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    ddp_strbuf_add(out, "## Points\n\nTime of one operation, slowest rank, median. 1 GB = 1e9 "
+                        "bytes.\n\n| collective | size | type | ranks | algorithm | compress | "
+                        "time (us) | algbw (GB/s) | busbw (GB/s) | effective (GB/s) |\n"
+                        "|:--|--:|:--|--:|:--|:--|--:|--:|--:|--:|\n");
+    for (int i = 0; i < r->point_count; i++) {
+        const struct ddp_point *p = &r->points[i];
+        char size[24];
+        ddp_format_size(p->spec.size_bytes, size, sizeof size);
+        ddp_strbuf_addf(out, "| %s | %s | %s | %d | %s | %s |", ddp_coll_name(p->spec.coll), size,
+                        p->spec.coll == DDP_BARRIER ? "-" : ddp_dtype_name(p->spec.dtype),
+                        p->spec.ranks, p->algorithm_used, p->spec.compress);
+        cell(out, 2, p->time_ns.median / 1e3);
+        cell(out, 3, ddp_point_algbw_GBps(p, p->time_ns.median));
+        cell(out, 3, ddp_point_busbw_GBps(p, p->time_ns.median));
+        cell(out, 3, ddp_point_effective_GBps(p, p->time_ns.median));
+        ddp_strbuf_add(out, "\n");
+    }
+    ddp_strbuf_add(out, "\n");
+}
+
+static void train(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    ddp_strbuf_add(out, "## Runs\n\nSeconds and images/s are of training alone. The run on one "
+                        "rank, if there is one, is a few steps for speed only.\n\n"
+                        "| sync | ranks | seed | model | data | epochs | accuracy | seconds | "
+                        "images/s | sent by a rank (MB) |\n"
+                        "|:--|--:|--:|:--|:--|--:|--:|--:|--:|--:|\n");
+    for (int i = 0; i < r->train_count; i++) {
+        const struct ddp_train_run *t = &r->train[i];
+        double seconds = 0.0, images = 0.0, sent = 0.0, accuracy = NAN;
+        for (int e = 0; e < t->epoch_count; e++) {
+            seconds += t->epochs[e].seconds;
+            images += t->epochs[e].seconds * t->epochs[e].images_per_second;
+            sent += t->epochs[e].wire_bytes_per_rank;
+            accuracy = t->epochs[e].eval_accuracy;
+        }
+        ddp_strbuf_addf(out, "| %s | %d | %llu | %s | %s%s | %d |", t->sync, t->ranks,
+                        (unsigned long long)t->seed, t->model, t->dataset,
+                        t->synthetic ? " (synthetic)" : "", t->epoch_count);
+        cell(out, 4, accuracy);
+        cell(out, 2, seconds);
+        cell(out, 0, seconds > 0.0 ? images / seconds : NAN);
+        cell(out, 2, sent / 1e6);
+        ddp_strbuf_add(out, "\n");
+    }
+    ddp_strbuf_add(out, "\n");
+}
+
+static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp_err *err)
+{
+    (void)err;
+    head(r, out);
+    if (r->point_count > 0)
+        points(r, out);
+    ddp_markdown_strategies(r, out);
+    if (r->train_count > 0)
+        train(r, out);
+    return 0;
+}
+
+const struct ddp_reporter ddp_reporter_markdown = {
+    .name = "markdown",
+    .summary = "tables for an issue or a wiki; whole after every point",
+    .document = true,
+    .render = render,
+};

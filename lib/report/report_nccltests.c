@@ -1,0 +1,189 @@
+/* The table as NVIDIA's nccl-tests print it (common.cu of 2.1x), for scrapers that read that.
+ *
+ * One row a size, the out-of-place point left and the in-place one right; N/A where one was not
+ * measured or nothing was checked. A row is written when its second half is there; those that stay
+ * alone at the end. Rows of another algorithm, memory or rank count begin with a comment line that
+ * says so. Compressed points have no bus bandwidth and are comments. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "record/provenance.h"
+#include "report/report.h"
+
+static const char *const type_names[] = {"float", "half", "bfloat16", "double", "int32", "uint8"};
+
+/* Everything but the placement: the two halves of a row. */
+static bool same_row(const struct ddp_point_spec *a, const struct ddp_point_spec *b)
+{
+    return a->coll == b->coll && a->dtype == b->dtype && a->op == b->op && a->root == b->root &&
+           a->memory == b->memory && a->ranks == b->ranks && a->groups == b->groups &&
+           a->requested_bytes == b->requested_bytes && a->partial == b->partial &&
+           strcmp(a->algorithm, b->algorithm) == 0 && strcmp(a->backend, b->backend) == 0 &&
+           strcmp(a->compress, b->compress) == 0;
+}
+
+static bool same_table(const struct ddp_point_spec *a, const struct ddp_point_spec *b)
+{
+    return a->coll == b->coll && a->memory == b->memory && a->ranks == b->ranks &&
+           a->groups == b->groups && strcmp(a->algorithm, b->algorithm) == 0;
+}
+
+/* The other half of point `index`'s row among points [from, to), -1 when it is not there. */
+static int find_twin(const struct ddp_record *r, int index, int from, int to)
+{
+    const struct ddp_point_spec *s = &r->points[index].spec;
+    for (int i = from; i < to; i++)
+        if (same_row(&r->points[i].spec, s) && r->points[i].spec.placement != s->placement)
+            return i;
+    return -1;
+}
+
+static void begin(const struct ddp_record *r, const struct ddp_report_style *style,
+                  struct ddp_strbuf *out)
+{
+    const struct ddp_build *build = ddp_build_info();
+    (void)style;
+    ddp_strbuf_addf(out, "# ddpbench %s (%s), columns of nccl-tests; times are medians\n#\n",
+                    build->version, build->commit);
+    ddp_strbuf_addf(out, "# Using devices\n");
+    for (int i = 0; i < r->host_count; i++) {
+        char name[sizeof r->hosts[i].name], cpu[sizeof r->hosts[i].cpu];
+        ddp_printable(r->hosts[i].name, name, sizeof name);
+        ddp_printable(r->hosts[i].cpu, cpu, sizeof cpu);
+        ddp_strbuf_addf(out, "#  Ranks %2d on %10s: %s\n", r->hosts[i].ranks, name, cpu);
+    }
+    ddp_strbuf_add(
+        out,
+        "#\n"
+        "#                                                              out-of-place           "
+        "            in-place          \n"
+        "#       size         count      type   redop    root     time   algbw   busbw #wrong  "
+        "   time   algbw   busbw #wrong\n"
+        "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)         "
+        "   (us)  (GB/s)  (GB/s)       \n");
+}
+
+static void half(const struct ddp_point *p, struct ddp_strbuf *out)
+{
+    if (!p) {
+        ddp_strbuf_add(out, "      N/A     N/A     N/A    N/A");
+        return;
+    }
+    double us = p->time_ns.median / 1e3;
+    double algbw = ddp_point_algbw_GBps(p, p->time_ns.median);
+    double busbw = ddp_point_busbw_GBps(p, p->time_ns.median);
+    char wrong[24] = "N/A";
+    if (p->check_elements >= 0)
+        snprintf(wrong, sizeof wrong, "%lld", (long long)p->check_wrong);
+    /* As there: fewer decimals for long times; 0.00 for what does not exist (one rank). */
+    ddp_strbuf_addf(out, "  %7.*f  %6.2f  %6.2f  %5s",
+                    us >= 10000 ? 0
+                    : us >= 100 ? 1
+                                : 2,
+                    us, isfinite(algbw) ? algbw : 0.0, isfinite(busbw) ? busbw : 0.0, wrong);
+}
+
+static void row(const struct ddp_point *a, const struct ddp_point *b, struct ddp_strbuf *out)
+{
+    const struct ddp_point_spec *s = &a->spec;
+    const struct ddp_point *in = s->placement == DDP_IN_PLACE ? a : b;
+    const struct ddp_point *apart = s->placement == DDP_IN_PLACE ? b : a;
+    ddp_strbuf_addf(out, "%12llu  %12llu  %8s  %6s  %6d", (unsigned long long)s->size_bytes,
+                    (unsigned long long)s->count, type_names[s->dtype],
+                    ddp_coll_reduces(s->coll) ? ddp_op_name(s->op) : "none",
+                    ddp_coll_has_root(s->coll) ? s->root : -1);
+    half(apart, out);
+    half(in, out);
+    ddp_strbuf_add(out, "\n");
+}
+
+static bool compressed(const struct ddp_point *p)
+{
+    return strcmp(p->spec.compress, "none") != 0 || p->spec.partial > 0;
+}
+
+/* before: the point whose row came last, NULL at the first. */
+static void table_comment(const struct ddp_point *before, const struct ddp_point *p,
+                          struct ddp_strbuf *out)
+{
+    const struct ddp_point_spec *s = &p->spec;
+    if (before && same_table(&before->spec, s))
+        return;
+    ddp_strbuf_addf(out, "# %s, %d ranks, algorithm %s, %s memory\n", ddp_coll_name(s->coll),
+                    s->ranks, s->algorithm, ddp_memory_name(s->memory));
+}
+
+static void point(const struct ddp_record *r, int index, const struct ddp_report_style *style,
+                  struct ddp_strbuf *out)
+{
+    (void)style;
+    const struct ddp_point *p = &r->points[index], *before = NULL;
+    if (compressed(p)) {
+        ddp_strbuf_addf(out, "# %llu bytes, %s, partial %d: %.2f us, no bus bandwidth\n",
+                        (unsigned long long)p->spec.size_bytes, p->spec.compress, p->spec.partial,
+                        p->time_ns.median / 1e3);
+        return;
+    }
+    int twin = find_twin(r, index, 0, index);
+    if (twin < 0)
+        return;
+    for (int i = 0; i < index; i++)
+        if (find_twin(r, i, 0, i) >= 0)
+            before = &r->points[i];
+    table_comment(before, p, out);
+    row(&r->points[twin], p, out);
+}
+
+static void epoch(const struct ddp_record *r, int run, int index,
+                  const struct ddp_report_style *style, struct ddp_strbuf *out)
+{
+    (void)style;
+    const struct ddp_epoch *e = &r->train[run].epochs[index];
+    ddp_strbuf_addf(out, "# train %s, epoch %d: eval accuracy %.4f, %.3f s\n", r->train[run].sync,
+                    e->epoch, e->eval_accuracy, e->seconds);
+}
+
+static void end(const struct ddp_record *r, const struct ddp_report_style *style,
+                struct ddp_strbuf *out)
+{
+    (void)style;
+    const struct ddp_point *before = NULL;
+    int counted = 0;
+    double sum = 0, wrong = 0;
+    for (int i = 0; i < r->point_count; i++) {
+        const struct ddp_point *p = &r->points[i];
+        if (compressed(p) || find_twin(r, i, 0, r->point_count) >= 0)
+            continue;
+        table_comment(before, p, out);
+        row(p, NULL, out);
+        before = p;
+    }
+    for (int i = 0; i < r->point_count; i++) {
+        double busbw = ddp_point_busbw_GBps(&r->points[i], r->points[i].time_ns.median);
+        if (isfinite(busbw)) {
+            sum += busbw;
+            counted++;
+        }
+        if (r->points[i].check_wrong > 0)
+            wrong += (double)r->points[i].check_wrong;
+    }
+    ddp_strbuf_addf(out, "# Out of bounds values : %.0f %s\n", wrong,
+                    wrong > 0 || r->status == DDP_STATUS_FAILED ? "FAILED" : "OK");
+    ddp_strbuf_addf(out, "# Avg bus bandwidth    : %g \n#\n", counted ? sum / counted : 0.0);
+    if (r->status != DDP_STATUS_COMPLETE) {
+        char reason[sizeof r->reason];
+        ddp_printable(r->reason, reason, sizeof reason);
+        ddp_strbuf_addf(out, "# cut off: %s\n", reason);
+    }
+}
+
+extern const struct ddp_reporter ddp_reporter_nccltests;
+const struct ddp_reporter ddp_reporter_nccltests = {
+    .name = "nccl-tests",
+    .summary = "columns of nccl-tests, for scrapers",
+    .begin = begin,
+    .point = point,
+    .epoch = epoch,
+    .end = end,
+};

@@ -1,0 +1,90 @@
+/* The table as the OSU micro-benchmarks print it with -f (7.x), for scrapers that read that: size,
+ * then average, minimum and maximum over ranks of each rank's mean, and the iterations.
+ *
+ * Points that differ in anything but the size begin a table of their own. */
+#include <math.h>
+#include <string.h>
+
+#include "record/provenance.h"
+#include "report/report.h"
+
+static const char *const osu_names[DDP_COLL_COUNT] = {
+    [DDP_ALLREDUCE] = "Allreduce",  [DDP_REDUCE_SCATTER] = "Reduce_scatter",
+    [DDP_ALL_GATHER] = "Allgather", [DDP_BROADCAST] = "Broadcast",
+    [DDP_REDUCE] = "Reduce",        [DDP_ALL_TO_ALL] = "All-to-All Personalized Exchange",
+    [DDP_GATHER] = "Gather",        [DDP_SCATTER] = "Scatter",
+    [DDP_SEND_RECV] = "Ring Shift", [DDP_BARRIER] = "Barrier",
+};
+
+static bool same_table(const struct ddp_point_spec *a, const struct ddp_point_spec *b)
+{
+    return a->coll == b->coll && a->dtype == b->dtype && a->op == b->op && a->root == b->root &&
+           a->placement == b->placement && a->memory == b->memory && a->ranks == b->ranks &&
+           a->groups == b->groups && a->partial == b->partial &&
+           strcmp(a->algorithm, b->algorithm) == 0 && strcmp(a->compress, b->compress) == 0;
+}
+
+static void begin(const struct ddp_record *r, const struct ddp_report_style *style,
+                  struct ddp_strbuf *out)
+{
+    (void)r;
+    (void)style;
+    (void)out; /* heads come with the points */
+}
+
+static void head(const struct ddp_point_spec *s, bool first, struct ddp_strbuf *out)
+{
+    ddp_strbuf_addf(out, "%s# OSU MPI %s Latency Test (columns; measured by ddpbench %s)\n",
+                    first ? "" : "\n", osu_names[s->coll], ddp_build_info()->version);
+    ddp_strbuf_addf(out, "# %d ranks, %s %s, %s place, %s memory, algorithm %s", s->ranks,
+                    ddp_dtype_name(s->dtype), ddp_coll_reduces(s->coll) ? ddp_op_name(s->op) : "-",
+                    ddp_placement_name(s->placement), ddp_memory_name(s->memory), s->algorithm);
+    if (strcmp(s->compress, "none") != 0)
+        ddp_strbuf_addf(out, ", compress %s", s->compress);
+    if (s->partial > 0)
+        ddp_strbuf_addf(out, ", partial %d", s->partial);
+    ddp_strbuf_add(
+        out, "\n# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations\n");
+}
+
+static void point(const struct ddp_record *r, int index, const struct ddp_report_style *style,
+                  struct ddp_strbuf *out)
+{
+    (void)style;
+    const struct ddp_point *p = &r->points[index];
+    if (index == 0 || !same_table(&r->points[index - 1].spec, &p->spec))
+        head(&p->spec, index == 0, out);
+    ddp_strbuf_addf(out, "%-10llu%18.2f%18.2f%18.2f%12lld\n",
+                    (unsigned long long)p->spec.size_bytes, p->rank_mean_ns[1] / 1e3,
+                    p->rank_mean_ns[0] / 1e3, p->rank_mean_ns[2] / 1e3, (long long)p->iterations);
+}
+
+static void epoch(const struct ddp_record *r, int run, int index,
+                  const struct ddp_report_style *style, struct ddp_strbuf *out)
+{
+    (void)style;
+    const struct ddp_epoch *e = &r->train[run].epochs[index];
+    ddp_strbuf_addf(out, "# train %s, epoch %d: eval accuracy %.4f, %.3f s\n", r->train[run].sync,
+                    e->epoch, e->eval_accuracy, e->seconds);
+}
+
+static void end(const struct ddp_record *r, const struct ddp_report_style *style,
+                struct ddp_strbuf *out)
+{
+    (void)style;
+    if (r->status == DDP_STATUS_COMPLETE)
+        return;
+    char reason[sizeof r->reason];
+    ddp_printable(r->reason, reason, sizeof reason);
+    ddp_strbuf_addf(out, "# cut off: %s\n", reason);
+}
+
+extern const struct ddp_reporter ddp_reporter_osu;
+const struct ddp_reporter ddp_reporter_osu = {
+    .name = "osu",
+    .summary = "columns of the OSU micro-benchmarks, for scrapers",
+    .begin = begin,
+    .point = point,
+    .epoch = epoch,
+    .end = end,
+};

@@ -1,0 +1,151 @@
+#include "report/table_strategies.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "record/strategy_table.h"
+#include "report/table_cells.h"
+
+/* Columns of both tables, from the one list below. */
+#define CELL_BYTES 32
+struct column {
+    const char *head;
+    int width;
+    int digits;
+    double (*value)(const struct ddp_strategy_row *row);
+    bool sign;
+};
+
+#define VALUE(name, expression)                                                                    \
+    static double name(const struct ddp_strategy_row *row)                                         \
+    {                                                                                              \
+        return expression;                                                                         \
+    }
+VALUE(runs, row->runs)
+VALUE(accuracy, row->accuracy.mean)
+VALUE(lowest, row->accuracy.min)
+VALUE(highest, row->accuracy.max)
+VALUE(difference, row->difference.mean)
+VALUE(rate, row->images_per_second)
+VALUE(speedup, row->speedup)
+VALUE(efficiency, row->efficiency * 100.0)
+VALUE(step_ms, row->step_seconds * 1e3)
+VALUE(faster, row->reference_speedup)
+VALUE(exposed_ms, row->exposed_step_seconds * 1e3)
+VALUE(sent_kB, row->wire_bytes_per_step / 1e3)
+VALUE(density, row->achieved_density * 100.0)
+VALUE(target_s, row->target_seconds)
+VALUE(target_MB, row->target_wire_bytes / 1e6)
+VALUE(peak_MB, row->peak_memory_bytes < 0 ? NAN : (double)row->peak_memory_bytes / 1e6)
+#undef VALUE
+
+static const struct column columns[] = {
+    {"runs", 4, 0, runs, false},
+    {"accuracy", 8, 4, accuracy, false},
+    {"lowest", 6, 4, lowest, false},
+    {"highest", 7, 4, highest, false},
+    {"differs", 8, 4, difference, true},
+    {"images/s", 8, 0, rate, false},
+    {"speed-up", 8, 2, speedup, false},
+    {"eff(%)", 6, 1, efficiency, false},
+    {"step(ms)", 9, 3, step_ms, false},
+    {"x faster", 8, 2, faster, false},
+    {"exposed(ms)", 11, 3, exposed_ms, false},
+    {"sent/step(kB)", 13, 2, sent_kB, false},
+    {"density(%)", 10, 3, density, false},
+    {"target(s)", 9, 1, target_s, false},
+    {"target(MB)", 10, 2, target_MB, false},
+    {"peak(MB)", 8, 1, peak_MB, false},
+};
+
+static const char legend[] =
+    "accuracy: mean of each run's last 3 epochs, over seeds, with the lowest and highest; differs: "
+    "from the reference, by seed; speed-up, eff: over one rank; x faster: a step, than the "
+    "reference's; exposed: waited for the exchange, a step; sent: by a rank, a step; target: until "
+    "the target accuracy was reached";
+
+static void format(const struct column *column, const struct ddp_strategy_row *row, char *out)
+{
+    const double value = column->value(row);
+    if (!isfinite(value))
+        snprintf(out, CELL_BYTES, "-");
+    else
+        snprintf(out, CELL_BYTES, column->sign ? "%+.*f" : "%.*f", column->digits, value);
+}
+
+/* The rows, or false: none, or no memory (then *out has failed). */
+static bool rows_of(const struct ddp_record *r, struct ddp_strategy_row **rows, int *count,
+                    struct ddp_strbuf *out)
+{
+    if (ddp_strategy_table(r, rows, count, NULL) != 0)
+        out->failed = true;
+    return *count > 0;
+}
+
+/* Sentences: which strategies pay. */
+static void verdicts(const struct ddp_strategy_row *rows, int count, const char *mark,
+                     struct ddp_strbuf *out)
+{
+    for (int i = 0; i < count; i++) {
+        char text[192];
+        ddp_strategy_verdict(&rows[i], text, sizeof text);
+        if (text[0] != '\0')
+            ddp_strbuf_addf(out, "%s%s\n", mark, text);
+    }
+}
+
+void ddp_table_strategies(const struct ddp_record *r, const struct ddp_report_style *style,
+                          struct ddp_strbuf *out)
+{
+    struct ddp_strategy_row *rows;
+    int count;
+    if (!rows_of(r, &rows, &count, out))
+        return;
+    ddp_table_dim(style, out);
+    ddp_strbuf_addf(out, "# %s\n# %-16s %5s", legend, "sync", "ranks");
+    for (size_t c = 0; c < DDP_COUNT_OF(columns); c++)
+        ddp_strbuf_addf(out, " %*s", columns[c].width, columns[c].head);
+    ddp_strbuf_add(out, "\n");
+    ddp_table_plain(style, out);
+    for (int i = 0; i < count; i++) {
+        ddp_strbuf_addf(out, "  %-16s %5d", rows[i].sync, rows[i].ranks);
+        for (size_t c = 0; c < DDP_COUNT_OF(columns); c++) {
+            char text[CELL_BYTES];
+            format(&columns[c], &rows[i], text);
+            ddp_strbuf_addf(out, " %*s", columns[c].width, text);
+        }
+        ddp_strbuf_add(out, "\n");
+    }
+    verdicts(rows, count, "# ", out);
+    free(rows);
+}
+
+void ddp_markdown_strategies(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    struct ddp_strategy_row *rows;
+    int count;
+    if (!rows_of(r, &rows, &count, out))
+        return;
+    ddp_strbuf_add(out, "## Strategies\n\n| sync | ranks |");
+    for (size_t c = 0; c < DDP_COUNT_OF(columns); c++)
+        ddp_strbuf_addf(out, " %s |", columns[c].head);
+    ddp_strbuf_add(out, "\n|:--|--:|");
+    for (size_t c = 0; c < DDP_COUNT_OF(columns); c++)
+        ddp_strbuf_add(out, "--:|");
+    ddp_strbuf_add(out, "\n");
+    for (int i = 0; i < count; i++) {
+        ddp_strbuf_addf(out, "| %s | %d |", rows[i].sync, rows[i].ranks);
+        for (size_t c = 0; c < DDP_COUNT_OF(columns); c++) {
+            char text[CELL_BYTES];
+            format(&columns[c], &rows[i], text);
+            ddp_strbuf_addf(out, " %s |", text);
+        }
+        ddp_strbuf_add(out, "\n");
+    }
+    ddp_strbuf_addf(out, "\n%s.\n\n", legend);
+    verdicts(rows, count, "- ", out);
+    ddp_strbuf_add(out, "\n");
+    free(rows);
+}

@@ -1,0 +1,101 @@
+/* The strategy's side of the trainer: set-up, the memory it takes, and which replicas are equal. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "train/trainer_impl.h"
+
+#define PAGE_BYTES ((uint64_t)4096)
+#define HUGE_BYTES ((uint64_t)2 << 20)
+#define HUGE_FROM  ((uint64_t)4 << 20) /* comm.h: blocks from here up are aligned to 2 MiB */
+
+static uint64_t block_bytes(uint64_t bytes)
+{
+    uint64_t unit = bytes >= HUGE_FROM ? HUGE_BYTES : PAGE_BYTES;
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* offsets, counts [param_count] are filled. */
+static struct ddp_sync_setup setup_of(const struct ddp_train_options *o, size_t *offsets,
+                                      size_t *counts)
+{
+    for (int i = 0; i < o->model->param_count; i++) {
+        offsets[i] = o->model->params[i].offset;
+        counts[i] = o->model->params[i].count;
+    }
+    return (struct ddp_sync_setup){.total = o->model->parameter_count,
+                                   .offsets = offsets,
+                                   .counts = counts,
+                                   .param_count = o->model->param_count,
+                                   .bucket_bytes = o->bucket_bytes,
+                                   .overlap = o->overlap,
+                                   .feedback = o->feedback,
+                                   .aggregate = o->aggregate,
+                                   .algorithm = o->algorithm,
+                                   .argument = o->sync_argument ? o->sync_argument : ""};
+}
+
+int ddp_trainer_open_sync(struct ddp_trainer *t, struct ddp_err *err)
+{
+    struct ddp_sync_setup setup = setup_of(t->o, t->offsets, t->counts);
+    setup.comm = t->comm;
+    setup.params = t->params;
+    setup.grads = t->grads;
+    int rc = t->o->sync->create(&setup, &t->sync, err);
+    /* A bad request is one on all ranks; anything else the others may be waiting in. */
+    if (rc != 0 && rc != DDP_EUSAGE && rc != DDP_EUNAVAIL)
+        return rc;
+    return ddp_comm_agree(t->comm, rc, err);
+}
+
+/* What the strategy will ask for. */
+static void sync_bytes(const struct ddp_train_options *o, int ranks, uint64_t *registered,
+                       uint64_t *private_bytes)
+{
+    size_t tensors = (size_t)o->model->param_count;
+    size_t *layout = ddp_calloc(2 * tensors, sizeof *layout);
+    *registered = *private_bytes = 0;
+    if (layout && o->sync->memory) {
+        struct ddp_sync_setup setup = setup_of(o, layout, layout + tensors);
+        o->sync->memory(&setup, ranks, registered, private_bytes);
+    }
+    free(layout);
+}
+
+uint64_t ddp_train_heap_bytes(const struct ddp_train_options *options, int ranks)
+{
+    uint64_t bytes = options->model->parameter_count * sizeof(float), registered, own;
+    sync_bytes(options, ranks, &registered, &own);
+    return 2 * block_bytes(bytes) + (bytes >= HUGE_FROM ? HUGE_BYTES : 0) + registered;
+}
+
+uint64_t ddp_train_private_bytes(const struct ddp_train_options *options, int ranks)
+{
+    const struct ddp_images *train = &options->data->train;
+    size_t batch = (size_t)ddp_train_batch(options, ranks);
+    size_t image = (size_t)train->channels * (size_t)train->height * (size_t)train->width;
+    uint64_t registered, own;
+    sync_bytes(options, ranks, &registered, &own);
+    return ddp_optimizer_state_bytes(options->optimizer, options->model->parameter_count) +
+           options->model->scratch_bytes(options->model, (int)batch) +
+           batch * (image * sizeof(float) + 1) + train->count * sizeof(uint32_t) + own;
+}
+
+uint64_t ddp_trainer_hash(const struct ddp_trainer *t)
+{
+    return ddp_fnv1a(DDP_FNV_INIT, t->params, t->total * sizeof *t->params);
+}
+
+bool ddp_trainer_compares_steps(const struct ddp_trainer *t)
+{
+    return t->o->check_replicas && (t->o->sync->replicas_equal || t->o->sync->equal_part);
+}
+
+uint64_t ddp_trainer_step_hash(const struct ddp_trainer *t)
+{
+    size_t first = 0, n = t->total;
+    if (!t->o->sync->replicas_equal)
+        t->o->sync->equal_part(t->sync, &first, &n);
+    return ddp_fnv1a(DDP_FNV_INIT, t->params + first, n * sizeof *t->params);
+}

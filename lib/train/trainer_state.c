@@ -1,0 +1,59 @@
+/* What batch normalisation remembers, made equal on all ranks before an evaluation. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "train/trainer_impl.h"
+
+/* What a rank did in the epoch. exchanged: anything since the run began. */
+struct state_word {
+    int64_t images;
+    int64_t exchanged;
+};
+
+/* The share w_r = m_r / n of each rank in the mean, [size]; 0: nothing to average. */
+static int shares(struct ddp_trainer *t, double *share, struct ddp_err *err)
+{
+    struct ddp_sync_counters now;
+    t->o->sync->counters(t->sync, &now);
+    struct state_word mine = {t->sums.images, now.exchange_ns > 0}, *all = t->gathered;
+    int64_t images = 0, exchanged = 0;
+    DDP_TRY(ddp_comm_exchange(t->comm, &mine, all, sizeof mine, err));
+    for (int r = 0; r < t->comm->size; r++) {
+        images += all[r].images;
+        exchanged |= all[r].exchanged;
+    }
+    for (int r = 0; r < t->comm->size; r++)
+        share[r] = exchanged && images > 0 ? (double)all[r].images / (double)images : 0.0;
+    return 0;
+}
+
+/* In rank order and in double, so that all ranks have the same bits. */
+int ddp_trainer_average_state(struct ddp_trainer *t, struct ddp_err *err)
+{
+    size_t count = t->o->model->state_count;
+    int ranks = t->comm->size, rc;
+    if (count == 0 || ranks == 1)
+        return 0;
+    float *state = t->o->model->state(t->model);
+    float *all = ddp_calloc(count * (size_t)ranks, sizeof *all);
+    double *share = ddp_calloc((size_t)ranks, sizeof *share);
+    rc = all && share ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for running statistics");
+    DDP_TRY_GOTO(ddp_comm_agree(t->comm, rc, err), err_memory);
+    DDP_TRY_GOTO(shares(t, share, err), err_memory);
+    DDP_TRY_GOTO(ddp_comm_exchange(t->comm, state, all, count * sizeof *state, err), err_memory);
+    double sum = 0.0;
+    for (int r = 0; r < ranks; r++)
+        sum += share[r];
+    for (size_t i = 0; i < count && sum > 0.0; i++) {
+        double mean = 0.0;
+        for (int r = 0; r < ranks; r++)
+            mean += share[r] * (double)all[(size_t)r * count + i];
+        state[i] = (float)mean;
+    }
+
+err_memory:
+    free(share);
+    free(all);
+    return rc;
+}

@@ -1,0 +1,327 @@
+/* How fast the gradient kernels are, next to what memory can do: `make bench-kernels`.
+ *
+ * One core. Every round runs the bounds (copies, read, c += a) and every kernel once, so that both
+ * see the same machine; a kernel's fraction is the median over rounds of its rate by the bound's.
+ * Bytes are what a kernel must move, not what it does. Not a test.
+ * Usage: bench_kernels [ELEMENTS [ROUNDS]]; without: 25M and a size that fits the second-level
+ * cache. DDPBENCH_SIMD caps the level. */
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/conf.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "bench/bench_bounds.h"
+#include "device/device.h"
+#include "device/sparse.h"
+
+#define MAX_ROUNDS 101
+/* Small arrays are measured again and again, this long a round. */
+#define ROUND_NS 2000000
+
+enum bound { COPY, COPY_NT, READ, ADD, BOUNDS, BEST_COPY = BOUNDS, NO_BOUND };
+
+struct arrays {
+    const struct ddp_device *device;
+    enum ddp_simd level;
+    size_t n;
+    float *normal, *heavy, *in, *kept, *residual, *a, *b, *c; /* [n] */
+    uint32_t *index;                                          /* [n] */
+    void *scratch;                                            /* [n] of 8 bytes */
+    uint32_t hint;
+    float sink;
+};
+
+struct row {
+    const char *name;
+    void (*run)(struct arrays *x, double argument);
+    double argument; /* density, threshold */
+    double bytes;    /* an element, by the formulas of the header */
+    enum bound bound;
+    double goal;
+    enum { SAME, FEEDBACK, HEAVY, HEAVY_FEEDBACK, HINTED } input;
+};
+
+static size_t kept_count(const struct arrays *x, double density)
+{
+    return (size_t)ceil(density * (double)x->n);
+}
+
+static void run_copy(struct arrays *x, double argument)
+{
+    (void)argument;
+    x->device->copy(x->c, x->a, x->n * 4);
+}
+
+static void run_copy_nt(struct arrays *x, double argument)
+{
+    (void)argument;
+    x->device->copy_nt(x->c, x->a, x->n * 4);
+}
+
+static void run_read(struct arrays *x, double argument)
+{
+    (void)argument;
+    x->sink += x->level == DDP_SIMD_AVX512 ? ddp_bench_read_avx512(x->a, x->n)
+                                           : ddp_bench_read_avx2(x->a, x->n);
+}
+
+static void run_add(struct arrays *x, double argument)
+{
+    (void)argument;
+    const struct ddp_reduce r = {
+        (void *[]){x->c}, 1, (const void *[]){x->c, x->a}, 2, x->n, DDP_F32, DDP_SUM, 1, 0};
+    x->device->reduce(&r);
+}
+
+static void run_narrow_f16(struct arrays *x, double argument)
+{
+    x->device->grad->narrow(x->c, x->a, x->n, DDP_F16, (float)argument, 0);
+}
+
+static void run_narrow_bf16(struct arrays *x, double argument)
+{
+    x->device->grad->narrow(x->c, x->a, x->n, DDP_BF16, (float)argument, 0);
+}
+
+static void run_widen_f16(struct arrays *x, double argument)
+{
+    (void)argument;
+    x->device->grad->widen(x->c, x->a, x->n, DDP_F16);
+}
+
+static void run_widen_bf16(struct arrays *x, double argument)
+{
+    (void)argument;
+    x->device->grad->widen(x->c, x->a, x->n, DDP_BF16);
+}
+
+static void run_widen_add(struct arrays *x, double argument)
+{
+    (void)argument;
+    x->device->grad->widen_add(x->c, x->a, x->n, DDP_F16);
+}
+
+static void run_threshold(struct arrays *x, double argument)
+{
+    struct ddp_select s = {x->in, x->residual, x->n, {x->index, x->b, 0}};
+    x->device->grad->select_threshold(&s, (float)argument);
+}
+
+static void run_topk(struct arrays *x, double argument)
+{
+    struct ddp_select s = {x->in, x->residual, x->n, {x->index, x->b, 0}};
+    x->device->grad->select_topk(&s, kept_count(x, argument), &x->hint, x->scratch);
+}
+
+static void run_select(struct arrays *x, double argument)
+{
+    struct ddp_select s = {x->in, NULL, x->n, {x->index, x->b, 0}};
+    x->device->grad->select_topk(&s, kept_count(x, argument), &x->hint, x->scratch);
+}
+
+static void run_nth_element(struct arrays *x, double argument)
+{
+    ddp_bench_nth_element((uint32_t *)x->scratch, x->in, x->n, kept_count(x, argument));
+}
+
+static void run_sgd(struct arrays *x, double argument)
+{
+    x->device->grad->sgd(x->c, x->b, x->a, x->n, (float)argument, 0.9f, 1e-5f);
+}
+
+static void run_adam(struct arrays *x, double argument)
+{
+    const struct ddp_adam adam = {(float)argument, 0.9f, 0.999f, 1e-8f, 1e-3f, 10};
+    x->device->grad->adam(x->c, x->b, x->residual, x->a, x->n, &adam);
+}
+
+/* The first BOUNDS rows are the bounds, in their order. */
+static const struct row rows[] = {
+    {"copy", run_copy, 0, 8, NO_BOUND, 0, SAME},
+    {"copy, non-temporal", run_copy_nt, 0, 8, NO_BOUND, 0, SAME},
+    {"read", run_read, 0, 4, NO_BOUND, 0, SAME},
+    {"c += a", run_add, 0, 12, NO_BOUND, 0, SAME},
+    {"f32 to f16", run_narrow_f16, 0.5, 6, BEST_COPY, .72, SAME},
+    {"f32 to bf16", run_narrow_bf16, 0.5, 6, BEST_COPY, .72, SAME},
+    {"f16 to f32", run_widen_f16, 0, 6, BEST_COPY, .72, SAME},
+    {"bf16 to f32", run_widen_bf16, 0, 6, BEST_COPY, .72, SAME},
+    {"f32 += f16", run_widen_add, 0, 10, ADD, .72, SAME},
+    {"threshold + feedback, 0.1 %", run_threshold, 3.6792, 12 + .008, ADD, .75, FEEDBACK},
+    {"threshold + feedback, 1 %", run_threshold, 2.8799, 12 + .08, ADD, .75, FEEDBACK},
+    {"threshold + feedback, 5 %", run_threshold, 2.1913, 12 + .4, ADD, .75, FEEDBACK},
+    {"top-k + feedback, 0.1 %", run_topk, .001, 16 + .008, ADD, .60, FEEDBACK},
+    {"top-k + feedback, 1 %", run_topk, .01, 16 + .08, ADD, .60, FEEDBACK},
+    {"top-k + feedback, 5 %", run_topk, .05, 16 + .4, ADD, .60, FEEDBACK},
+    {"  heavy-tailed, 0.1 %", run_topk, .001, 16 + .008, ADD, .60, HEAVY_FEEDBACK},
+    {"  heavy-tailed, 1 %", run_topk, .01, 16 + .08, ADD, .60, HEAVY_FEEDBACK},
+    {"  heavy-tailed, 5 %", run_topk, .05, 16 + .4, ADD, .60, HEAVY_FEEDBACK},
+    {"  with a hint, 1 %", run_topk, .01, 12 + .08, ADD, .60, HINTED},
+    {"top-k alone, 0.1 %", run_select, .001, 4 + .008, READ, .60, SAME},
+    {"top-k alone, 1 %", run_select, .01, 4 + .08, READ, .45, SAME},
+    {"top-k alone, 5 %", run_select, .05, 4 + .4, READ, 0, SAME},
+    {"  heavy-tailed, 0.1 %", run_select, .001, 4 + .008, READ, .60, HEAVY},
+    {"  heavy-tailed, 1 %", run_select, .01, 4 + .08, READ, .45, HEAVY},
+    {"std::nth_element, 1 %", run_nth_element, .01, 4, READ, 0, SAME},
+    {"SGD with momentum", run_sgd, 1e-9, 20, ADD, .85, SAME},
+    {"Adam", run_adam, 1e-9, 28, ADD, .85, SAME},
+};
+#define ROWS DDP_COUNT_OF(rows)
+
+/* Untimed: the same input each time, and the same state of the caches. */
+static void prepare(struct arrays *x, const struct row *row)
+{
+    const bool heavy = row->input == HEAVY || row->input == HEAVY_FEEDBACK;
+    x->in = heavy ? x->heavy : x->normal;
+    if (row->input == FEEDBACK || row->input == HINTED || row->input == HEAVY_FEEDBACK)
+        memcpy(x->residual, x->kept, x->n * 4);
+    if (row->input != HINTED) {
+        x->hint = 0;
+    } else if (x->hint == 0) { /* that of a call before */
+        row->run(x, row->argument);
+        memcpy(x->residual, x->kept, x->n * 4);
+    }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(const double *values, int count)
+{
+    double sorted[MAX_ROUNDS];
+    memcpy(sorted, values, (size_t)count * sizeof(*values));
+    qsort(sorted, (size_t)count, sizeof(*sorted), by_value);
+    return sorted[count / 2];
+}
+
+/* Large arrays: the time this thread had, so that others on this core do not count. It takes a
+ * system call; among many short calls the median does as well. */
+static int64_t now_ns(size_t n)
+{
+    struct timespec t;
+    if (n < 1u << 20)
+        return ddp_now_ns();
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static double measure_ns(struct arrays *x, const struct row *row)
+{
+    double ns[MAX_ROUNDS], spent = 0;
+    int calls = 0;
+    x->hint = 0;
+    do {
+        prepare(x, row);
+        const int64_t start = now_ns(x->n);
+        row->run(x, row->argument);
+        ns[calls] = (double)(now_ns(x->n) - start);
+        spent += ns[calls++];
+    } while (spent < ROUND_NS && calls < MAX_ROUNDS);
+    return median(ns, calls);
+}
+
+static void print_rows(double (*ns)[MAX_ROUNDS], int rounds, size_t n)
+{
+    static const char *const bounds[] = {"copy", "copy nt", "read", "c += a", "best copy", ""};
+    printf("%-30s %10s %8s  %-10s %9s %6s\n", "kernel", "us", "GB/s", "bound", "fraction", "goal");
+    for (size_t r = 0; r < ROWS; r++) {
+        const struct row *row = &rows[r];
+        double fraction[MAX_ROUNDS] = {0};
+        const double us = median(ns[r], rounds) / 1e3;
+        const double rate = row->bytes * (double)n / us / 1e3;
+        printf("%-30s %10.1f %8.1f  %-10s", row->name, us, rate, bounds[row->bound]);
+        for (int i = 0; i < rounds && row->bound != NO_BOUND; i++) {
+            enum bound b = row->bound;
+            if (b == BEST_COPY)
+                b = ns[COPY][i] < ns[COPY_NT][i] ? COPY : COPY_NT;
+            fraction[i] = row->bytes / ns[r][i] / (rows[b].bytes / ns[b][i]);
+        }
+        const double f = median(fraction, rounds);
+        if (row->bound != NO_BOUND)
+            printf(" %9.3f", f);
+        if (row->goal > 0)
+            printf(" %6.2f%s", row->goal, f < row->goal ? "  below" : "");
+        printf("\n");
+    }
+}
+
+static float *new_floats(size_t n)
+{
+    float *x = (float *)ddp_alloc_pages(n * 4);
+    if (!x) {
+        fprintf(stderr, "bench_kernels: not enough memory\n");
+        exit(71);
+    }
+    memset(x, 0, n * 4);
+    return x;
+}
+
+static void fill(struct arrays *x)
+{
+    struct ddp_rng rng;
+    ddp_rng_init(&rng, 1, 0);
+    for (size_t i = 0; i < x->n; i++) {
+        x->normal[i] = (float)ddp_rng_normal(&rng);
+        x->kept[i] = (float)(0.5 * ddp_rng_normal(&rng)); /* sums have variance 1.25 */
+        x->a[i] = (float)ddp_rng_normal(&rng);
+        x->heavy[i] = (float)(ddp_rng_normal(&rng) / sqrt(1e-12 + ddp_rng_double(&rng)));
+    }
+}
+
+static void bench_size(enum ddp_simd level, size_t n, int rounds)
+{
+    static double ns[ROWS][MAX_ROUNDS];
+    struct arrays x = {.device = ddp_device_cpu(level), .level = level, .n = n};
+    float **all[] = {&x.normal, &x.heavy, &x.kept, &x.residual, &x.a, &x.b, &x.c};
+    for (size_t i = 0; i < DDP_COUNT_OF(all); i++)
+        *all[i] = new_floats(n);
+    x.index = (uint32_t *)(void *)new_floats(n);
+    x.scratch = new_floats(2 * n);
+    fill(&x);
+    for (int round = -1; round < rounds; round++) /* the first only warms up */
+        for (size_t r = 0; r < ROWS; r++)
+            ns[r][round < 0 ? 0 : round] = measure_ns(&x, &rows[r]);
+    printf("\n%zu elements, %s, one core, %d rounds\n", n, ddp_simd_name(level), rounds);
+    print_rows(ns, rounds, n);
+    for (size_t i = 0; i < DDP_COUNT_OF(all); i++)
+        ddp_free_pages(*all[i], n * 4);
+    ddp_free_pages(x.index, n * 4);
+    ddp_free_pages(x.scratch, 2 * n * 4);
+}
+
+int main(int argc, char **argv)
+{
+    const char *cap = ddp_conf_get(DDP_CONF_SIMD);
+    enum ddp_simd level = ddp_cpu_best_simd();
+    struct ddp_err err = {0};
+    if (ddp_conf_check(&err) != 0) {
+        fprintf(stderr, "bench_kernels: DDPBENCH_SIMD is not scalar, avx2 or avx512\n");
+        return 64;
+    }
+    if (level == DDP_SIMD_SCALAR) {
+        fprintf(stderr, "bench_kernels: this processor has no AVX2\n");
+        return 69;
+    }
+    if (cap != NULL)
+        level = DDP_MIN(level, (enum ddp_simd)ddp_simd_parse(cap));
+    const long n = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
+    const long rounds = argc > 2 ? strtol(argv[2], NULL, 10) : 15;
+    if (n < 0 || n >= 1l << 32 || rounds < 1 || rounds > MAX_ROUNDS) {
+        fprintf(stderr, "usage: bench_kernels [ELEMENTS [ROUNDS]]\n");
+        return 64;
+    }
+    if (n > 0) {
+        bench_size(level, (size_t)n, (int)rounds);
+        return 0;
+    }
+    bench_size(level, 25000000, (int)rounds);
+    bench_size(level, 49152, (int)rounds);
+    return 0;
+}

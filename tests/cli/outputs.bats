@@ -1,0 +1,178 @@
+#!/usr/bin/env bats
+# What a run does to its outputs, and what its outputs do to a run: readers that sleep, limits,
+# signals, mistakes. A result that was good stays until there is something to put in its place.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    ddpbench=${DDPBENCH:-$root/build/ddpbench}
+    PYTHON=${PYTHON:-/usr/bin/python3}
+    quick=(allreduce --ranks 1 --backend self --size 4 -n 1 -w 0)
+    export ddpbench
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# FILE KEY: a top-level value of a document.
+value() { "$PYTHON" -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$1" "$2"; }
+points() { "$PYTHON" -c 'import json, sys; print(len(json.load(open(sys.argv[1]))["points"]))' "$1"; }
+
+# Starts a run whose stdout is a pipe of 4 KiB, which its table overflows; then does what `acts`
+# (Python, with `run` the process and `reader` the other end) says. Prints exit code and stderr.
+with_pipe() {
+    "$PYTHON" - "$1" "${@:2}" <<'END'
+import fcntl, os, signal, subprocess, sys, time
+reader, writer = os.pipe()
+fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+run = subprocess.Popen([os.environ["ddpbench"], "allreduce", "--ranks", "2", "--backend", "shm", "-b",
+    "4", "-e", "400", "-i", "4", "--placement", "in", "-n", "1", "-w", "0", "--json", "out.json",
+    *sys.argv[2:]], stdout=writer, stderr=subprocess.PIPE, text=True)
+os.close(writer)
+def full():
+    size = -1
+    while True:
+        time.sleep(0.3)
+        last, size = size, int.from_bytes(fcntl.ioctl(reader, 0x541B, b"\0" * 4), "little")
+        if size == last and size > 3000:
+            return
+exec(sys.argv[1])
+err = run.communicate(timeout=30)[1]
+print(run.returncode, err)
+END
+}
+
+@test "nobody reads stdout: 74 after the timeout, and no rank is blamed" {
+    run with_pipe 'pass' -T 2
+    [[ $output == "74 "*"nobody reads 'stdout'"*"--timeout"* ]] || { echo "$output"; false; }
+    [[ $output != *"rank 0"* && $output != *"rank 1"* ]]
+    [ "$(value out.json status)" = partial ]
+    [[ $(value out.json reason) == *"nobody reads 'stdout'"* ]]
+    [ "$(points out.json)" -gt 5 ]
+}
+
+@test "a reader slower than the timeout pauses the ranks' deadlines" {
+    run with_pipe '
+full()
+for i in range(6):
+    time.sleep(0.7)
+    os.read(reader, 4096 if i > 3 else 512)
+while os.read(reader, 65536):
+    pass' -T 2
+    [[ $output == "0 "* ]] || { echo "$output"; false; }
+    [ "$(points out.json)" = 100 ]
+}
+
+@test "a signal ends a run that nobody reads, at once" {
+    run with_pipe 'full(); run.send_signal(signal.SIGINT); began = time.time(); run.wait(10); print(time.time() - began < 3)' -T 60
+    [[ $output == "True"*"-2 "* || $output == "True"*"130 "* ]] || { echo "$output"; false; }
+    [[ $(value out.json reason) == *"signal 2"* ]]
+}
+
+@test "a rank that dies while nobody reads ends the run, and is named" {
+    run with_pipe 'full(); os.kill(int(open(f"/proc/{run.pid}/task/{run.pid}/children").read().split()[1]), signal.SIGSEGV); began = time.time(); run.wait(10); print(time.time() - began < 3)' -T 60
+    [[ $output == "True"*"13 "*"rank 1"*"killed by signal 11"* ]] || { echo "$output"; false; }
+}
+
+@test "a good result survives a command line that is wrong" {
+    "$ddpbench" "${quick[@]}" --json good.json 2>/dev/null
+    cp good.json before.json
+    for wrong in "--format json=good.json" "--format csv" "--format table,table" "--backend shn"; do
+        # shellcheck disable=SC2086 # words
+        run -64 --separate-stderr "$ddpbench" "${quick[@]}" --json good.json $wrong
+        [ -z "$output" ]
+        cmp good.json before.json
+    done
+    run -64 "$ddpbench" allreduce --ranks 2 --backend shm --size 4 --json good.json --algorithm direct --memory private
+    cmp good.json before.json
+    run -64 "$ddpbench" broadcast --ranks 2,4 --backend shm --size 4 --json good.json --root 3
+    cmp good.json before.json
+    run -64 "$ddpbench" allreduce --ranks 2,3 --groups 2 --size 4 --json good.json
+    cmp good.json before.json
+    run -73 "$ddpbench" "${quick[@]}" --json good.json --format table=no/such/file
+    cmp good.json before.json
+    [ "$(echo * .[!.]*)" = "before.json good.json .[!.]*" ]
+}
+
+@test "usage errors come before any news, and print nothing on stdout" {
+    run -64 --separate-stderr "$ddpbench" allreduce --size 4 --format json,table
+    [ -z "$output" ]
+    [[ $stderr != *"ranks on this machine"* ]]
+    run -64 --separate-stderr "$ddpbench" broadcast --size 4 -r 200
+    [ -z "$output" ]
+    [[ $stderr != *"on this machine"* ]]
+    run -64 --separate-stderr "$ddpbench" allreduce --size 4 --groups 101
+    [[ $stderr != *"on this machine"* ]]
+}
+
+@test "a limit on file sizes is an error, not a silent death, and leaves nothing" {
+    run bash -c "ulimit -f 1; \"$ddpbench\" ${quick[*]} --json u.json"
+    [ "$status" = 74 ]
+    [[ $output == *"u.json"*"File too large"* ]]
+    [ -z "$(ls -A)" ]
+}
+
+@test "every signal that would end the run is told, and ends the ranks" {
+    for signal in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do
+        rm -f s.json
+        "$ddpbench" allreduce --ranks 2 --backend shm --size 4 -n 10000000 --json s.json >/dev/null 2>err &
+        pid=$!
+        for _ in $(seq 100); do
+            [ -e s.json ] && break
+            sleep 0.05
+        done
+        kill -s "$signal" "$pid"
+        code=0
+        wait "$pid" || code=$?
+        number=$(kill -l "$signal")
+        [ "$code" = $((128 + number)) ] || { echo "$signal: $code"; cat err; false; }
+        [[ $(value s.json reason) == *"signal $number "* ]] || { echo "$signal: $(value s.json reason)"; false; }
+        grep -q "signal $number" err
+    done
+}
+
+@test "a signal during start-up leaves no document that still runs" {
+    for delay in 0 0.001 0.002 0.004 0.008 0.012 0.016 0.02 0.03; do
+        rm -f s.json
+        "$ddpbench" allreduce --ranks 2 --backend shm --size 4 -n 10000000 --json s.json >/dev/null 2>&1 &
+        pid=$!
+        sleep "$delay"
+        kill "$pid"
+        code=0
+        wait "$pid" || code=$?
+        [ "$code" = 143 ]
+        [ ! -e s.json ] || [[ $(value s.json reason) == *"signal 15 "* ]] || {
+            echo "after $delay s: $(value s.json reason)"
+            false
+        }
+    done
+}
+
+@test "too few descriptors: 71, and which limit" {
+    for n in 5 6 7 8 9; do
+        run bash -c "ulimit -n $n; \"$ddpbench\" allreduce --ranks 4 --backend shm --size 4 -n 1 -w 0 --json d.json"
+        [ "$status" = 0 ] || { [ "$status" = 71 ] && [[ $output == *"ulimit -n"* ]]; } || {
+            echo "$n: $status $output"
+            false
+        }
+    done
+    run bash -c "ulimit -n 7; \"$ddpbench\" allreduce --ranks 4 --backend shm --size 4 -n 1 -w 0"
+    [ "$status" = 71 ]
+}
+
+@test "a named pipe nobody reads: says so, and ends at --timeout" {
+    mkfifo p
+    began=$(date +%s)
+    run -74 --separate-stderr "$ddpbench" "${quick[@]}" -T 1 --json p
+    [ $(($(date +%s) - began)) -le 5 ]
+    [[ $stderr == *"waiting for a reader of the pipe 'p'"*"nobody reads 'p'"* ]]
+    "$ddpbench" "${quick[@]}" --json p >/dev/null 2>&1 &
+    sleep 0.3
+    cat p >late.json
+    wait $!
+    [ "$(value late.json status)" = complete ]
+}
+
+@test "what a killed run leaves beside its target, the next one removes" {
+    echo half >.k.json.ddpbench.tmp
+    "$ddpbench" "${quick[@]}" --json k.json >/dev/null 2>&1
+    [ "$(ls -A)" = k.json ]
+}

@@ -1,0 +1,155 @@
+#!/usr/bin/env bats
+# `ddpbench train --compare`, --seeds and the options of exchange: what runs, what is in the table,
+# the document and the Markdown, and what is refused.
+# shellcheck disable=SC2154 # stderr is set by run --separate-stderr
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    ddpbench=${DDPBENCH:-$root/build/ddpbench}
+    python=${PYTHON:-/usr/bin/python3}
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# train NAME OPTION...: two ranks on a few synthetic images, its document in NAME.json.
+train() {
+    local name=$1
+    shift
+    timeout 100 "$ddpbench" train --ranks 2 --dataset synthetic --images 200 --batch 16 --epochs 2 \
+        --json "$name.json" "$@" >"$name.table" 2>"$name.err" || { cat "$name.err"; return 1; }
+}
+
+# value FILE EXPRESSION: of the document d, its runs t, its comparison c.
+value() {
+    "$python" - "$@" <<'PY'
+import json, sys
+d = json.load(open(sys.argv[1]))
+t, c = d["train"], d["comparison"]
+print(eval(sys.argv[2]))
+PY
+}
+
+holds() {
+    [ "$(value "$@")" = True ] || { echo "not so: $2"; value "$1" c; return 1; }
+}
+
+refused() {
+    local text=$1
+    shift
+    run --separate-stderr timeout 60 "$ddpbench" train --ranks 2 --dataset synthetic "$@"
+    if [ "$status" != 64 ] || [[ $stderr != *"ddpbench: error:"*"$text"* ]]; then
+        echo "train $*: exit $status, not 64 with '$text'; stdout: $output; stderr: $stderr"
+        return 1
+    fi
+}
+
+strategies=dense,fp16,bf16,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:4,none
+
+@test "compare: every strategy with every seed, interleaved, behind a run on one rank" {
+    train all --compare "$strategies" --seeds 1,2 --target-accuracy 0.01 --check-replicas step
+    "$python" "$root/ci/validate_json.py" all.json
+    holds all.json 'len(t) == 20 and len(c) == 9'
+    holds all.json '[r["baseline"] for r in t] == ([True] + 9 * [False]) * 2'
+    holds all.json '[r["seed"] for r in t] == 10 * [1] + 10 * [2]'
+    holds all.json '[r["ranks"] for r in t if r["baseline"]] == [1, 1]'
+    holds all.json '[r["strategy"] for r in c] == "'"$strategies"'".split(",")'
+    holds all.json 'all(r["runs"] == 2 and r["reference"] == "dense" for r in c)'
+    holds all.json 'c[0]["difference"] is None and all(r["difference"] for r in c[1:])'
+    holds all.json 'all(r["speedup"] > 0 and r["efficiency"] * 2 == r["speedup"] for r in c)'
+    holds all.json 'all(r["target"]["reached"] == 2 and r["target"]["seconds"] > 0 for r in c)'
+    holds all.json 'c[1]["wire_bytes_per_step"] * 2 == c[0]["wire_bytes_per_step"]'
+    holds all.json 'c[8]["wire_bytes_per_step"] == 0 and c[8]["exposed_seconds_per_step"] == 0'
+    holds all.json '[r["sync"]["feedback"] for r in t[1:10]] == [None, "off", "off", "on", "on", "on", None, None, None]'
+    holds all.json '[r["pays"] is None for r in c] == [True] + 8 * [False]'
+    # Same seed, same first step: the accuracy of each run is what the table averages.
+    holds all.json 'all(abs(r["accuracy"]["mean"] - sum(e["eval_accuracy"] for u in t if u["sync"]["strategy"] == r["strategy"] and not u["baseline"] for e in u["epochs"]) / 4) < 1e-9 for r in c)'
+    [ "$(grep -c '^  [a-z0-9:.]* *2 *2 ' all.table)" = 9 ]
+    grep -q '^# fp16 .*here: a step' all.table
+}
+
+@test "a run in a comparison is the run alone, bit for bit" {
+    train all --compare dense,topk:0.01 --seeds 2,1
+    train alone --sync topk:0.01 --seed 1
+    losses='[e["train_loss"] for r in t if r["seed"] == 1 and r["sync"]["strategy"] == "topk:0.01" for e in r["epochs"]]'
+    [ "$(value all.json "$losses")" = "$(value alone.json "$losses")" ]
+    holds alone.json 'c is None and len(t) == 1'
+}
+
+@test "seeds alone; one rank has no speed-up; rank counts have rows of their own" {
+    train seeds --seeds 1,2,3
+    holds seeds.json 'len(c) == 1 and c[0]["runs"] == 3 and c[0]["difference"] is None'
+    train one --ranks 1 --compare dense,none
+    holds one.json 'len(t) == 2 and all(r["speedup"] is None for r in c)'
+    train counts --ranks 1,2 --compare dense,none
+    holds counts.json '[(r["strategy"], r["ranks"]) for r in c] == [("dense", 1), ("none", 1), ("dense", 2), ("none", 2)]'
+}
+
+@test "Markdown: whole, with the table, and safe" {
+    train md --compare dense,fp16 --format 'markdown=out.md,table'
+    grep -q '^| fp16 | 2 | 1 |' out.md
+    grep -q '^- fp16 .*here' out.md
+    grep -q '^| dense | 1 | 1 | singa-cnn | synthetic (synthetic) | 1 | - |' out.md
+    [ "$(grep -A 3 '^| sync' out.md | sed 's/[^|]//g' | sort -u | wc -l)" = 3 ] # two tables, and --
+    "$ddpbench" allreduce --ranks 2 -n 6 --size 4K,1M --format markdown >points.md
+    [ "$(grep -c '^| allreduce |' points.md)" -ge 2 ]
+}
+
+@test "overlap, buckets and placements: the same losses" {
+    losses='[e["train_loss"] for e in t[0]["epochs"]]'
+    for sync in dense topk:0.05; do
+        train plain --sync $sync --bucket-bytes 100K
+        train beside --sync $sync --bucket-bytes 100K --overlap on --check-replicas step
+        [ "$(value plain.json "$losses")" = "$(value beside.json "$losses")" ]
+        holds beside.json 't[0]["sync"]["overlap"] and t[0]["sync"]["bucket_bytes"] == 102400'
+    done
+    train sum
+    for where in local device dist-device; do
+        train $where --aggregate $where --check-replicas step
+        [ "$(value sum.json "$losses")" = "$(value $where.json "$losses")" ] # two ranks: one order
+        holds $where.json "t[0]['sync']['aggregate'] == '$where' and t[0]['epochs'][0]['peak_memory_bytes'] > 0"
+    done
+}
+
+@test "feedback can be switched off; an algorithm chosen" {
+    train on --sync topk:0.01
+    train off --sync topk:0.01 --feedback off
+    holds on.json 't[0]["sync"]["feedback"] == "on"'
+    holds off.json 't[0]["sync"]["feedback"] == "off"'
+    [ "$(value on.json 't[0]["epochs"][1]["train_loss"]')" != "$(value off.json 't[0]["epochs"][1]["train_loss"]')" ]
+    train ring --algorithm ring
+    holds ring.json 't[0]["sync"]["algorithm"] == "ring" and t[0]["epochs"][0]["wire_bytes_source"] == "counted"'
+    train direct --algorithm direct
+    holds direct.json 't[0]["epochs"][0]["wire_bytes_source"] == "model"'
+    run value ring.json 't[0]["epochs"][0]["wire_bytes_per_rank"]'
+    [ "$output" = "$(value direct.json 't[0]["epochs"][0]["wire_bytes_per_rank"]')" ]
+}
+
+@test "recorded gradients: NumPy reads them, a row each time, and allreduce can" {
+    train dump --dump-gradients grads --dump-every 3
+    "$python" - <<'PY'
+import numpy
+a, b = (numpy.load(f"grads/rank{r}.npy") for r in (0, 1))
+assert a.shape == b.shape == (5, 431080) and a.dtype == numpy.float32, a.shape
+assert (a != b).any() and numpy.isfinite(a).all() and (a[0] != a[1]).any()
+PY
+    train plain
+    losses='[e["train_loss"] for e in t[0]["epochs"]]'
+    [ "$(value dump.json "$losses")" = "$(value plain.json "$losses")" ]
+}
+
+@test "what does not go together is refused" {
+    refused "--sync and --compare" --sync dense --compare dense,fp16
+    refused "--seed and --seeds" --seed 1 --seeds 1,2
+    refused "'dense' twice" --compare dense,dense
+    refused "--seeds has 1 twice" --seeds 1,1
+    refused "'densse'" --compare fp16,densse
+    refused "topk:0.0x" --sync topk:0.0x
+    refused "--overlap on means nothing to 'local:4'" --sync local:4 --overlap on
+    refused "--bucket-bytes means nothing to 'none'" --sync none --bucket-bytes 1M
+    refused "--aggregate means nothing to 'topk:0.1'" --sync topk:0.1 --aggregate local
+    refused "--feedback means nothing to 'dense'" --feedback off
+    refused "records one run, not 2" --seeds 1,2 --dump-gradients grads
+    refused "no algorithm 'rign'" --algorithm rign
+    refused "aggregate" --aggregate locl
+    [ ! -e grads ]
+}

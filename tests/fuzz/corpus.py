@@ -1,0 +1,84 @@
+#!/usr/bin/python3
+"""Writes the seeds of the decoders' corpora: corpus/{cifar,pickle,idx,sparse}/. Small and complete, so
+that mutations begin from what is accepted."""
+import gzip
+import os
+import struct
+
+HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
+
+
+def write(folder, name, data):
+    os.makedirs(os.path.join(HERE, folder), exist_ok=True)
+    with open(os.path.join(HERE, folder, name), "wb") as f:
+        f.write(data)
+
+
+def record(i):
+    return bytes([i % 10]) + bytes((i * 31 + p * 7) % 256 for p in range(3072))
+
+
+def text(s, put=b""):
+    return b"U" + bytes([len(s)]) + s + put
+
+
+def array(rows, dtype=b"K\0K\1", puts=True):
+    q = iter(b"q" + bytes([n]) if puts else b"" for n in range(6, 40))
+    return (
+        text(b"data")
+        + b"cnumpy.core.multiarray\n_reconstruct\n" + next(q) + b"cnumpy\nndarray\n" + next(q)
+        + b"K\0\x85" + next(q) + text(b"b") + b"\x87R" + next(q)
+        + b"(K\1M" + struct.pack("<H", rows) + b"M\0\x0c\x86"
+        + b"cnumpy\ndtype\n" + next(q) + text(b"u1") + dtype + b"\x87R" + next(q)
+        + b"(K\3" + text(b"|") + b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb"
+        + b"\x89T" + struct.pack("<I", rows * 3072)
+        + b"".join(record(i)[1:] for i in range(rows)) + b"tb"
+    )  # fmt: skip
+
+
+def labels(n):
+    return text(b"labels", b"q\4") + b"]q\5(" + b"".join(b"K" + bytes([i % 10]) for i in range(n)) + b"e"
+
+
+def names(n):
+    return text(b"filenames") + b"]r\1\0\0\0(" + b"".join(text(b"frog_%d.png" % i) for i in range(n)) + b"e"
+
+
+def pickle(*entries):
+    return b"\x80\2}q\1(" + b"".join(entries) + b"u."
+
+
+batch_label = text(b"batch_label", b"q\2") + text(b"training batch 1 of 5", b"q\3")
+
+
+def main():
+    for n in 1, 3:
+        write("cifar", f"{n}-records", b"".join(record(i) for i in range(n)))
+        write("pickle", f"{n}-rows", pickle(batch_label, labels(n), array(n), names(n)))
+    write("cifar", "cut", record(1)[:3000])
+    write("pickle", "later-numpy", pickle(array(1, b"\x89\x88", False), text(b"labels") + b"]K\7a"))
+    write("pickle", "no-data", pickle(batch_label, labels(20), names(3)))
+    write("pickle", "long-string", pickle(b"T\4\0\0\0data" + text(b"x")))
+    idx = bytes([2]) + struct.pack(">IIII", 2051, 3, 4, 5) + bytes(range(60))
+    write("idx", "images", idx)
+    write("idx", "labels", bytes([0]) + struct.pack(">II", 2049, 10) + bytes(range(10)))
+    write("idx", "images-gz", idx[:1] + gzip.compress(idx[1:], mtime=0))
+    write("idx", "labels-gz-stored", b"\0" + gzip.compress(struct.pack(">II", 2049, 300) + bytes(300), 0, mtime=0))
+    write("idx", "too-large", bytes([2]) + struct.pack(">IIII", 2051, 2**31, 2**31, 4))
+
+
+    def message(begin, length, count, *words):
+        return b"\1" + struct.pack("<IHH", begin, length, count) + struct.pack(f"<{len(words)}I", *words)
+
+
+    write("sparse", "indices", message(0, 1000, 3, 1, 500, 999, 7, 8, 9))
+    write("sparse", "indices-far", message(2**32 - 1000, 1000, 2, 2**32 - 1000, 2**32 - 1, 7, 8))
+    write("sparse", "bitmap", message(100, 40, 4, 1 << 31 | 3, 1 << 7, 1, 2, 3, 4))
+    write("sparse", "full", message(7, 5, 5, 1, 2, 3, 4, 5))
+    write("sparse", "falling", message(0, 1000, 2, 500, 499, 1, 2))
+    for word in "none", "fp16:2.5", "topk:0.01", "threshold:1e-3", "oktopk:1", "topk:", "tpok:1":
+        write("sparse", "name-" + word.replace(":", "-"), b"\0" + word.encode())
+
+
+if __name__ == "__main__":
+    main()

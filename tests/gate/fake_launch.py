@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""A launch that measured what it is told: writes a result document of one or more points.
+
+usage: fake_launch.py --points ID=US[,ID=US...] [--noise PCT] [--pingpong NS] [--host NAME]
+                      [--exit N] [--state FILE] --json FILE
+--state FILE: counts the launches, so that each draws other noise, reproducibly.
+"""
+import argparse
+import json
+import random
+import sys
+
+
+def digest(body):
+    h = 0xCBF29CE484222325
+    for byte in body:
+        h = (h ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return f"fnv1a64:{h:016x}"
+
+
+def point(name, us, pingpong):
+    size, ranks = 65536, 2
+    gbps = size / (us * 1e3)
+    return {
+        "id": name, "collective": "allreduce", "ranks": ranks, "size_bytes": size, "iterations": 20,
+        "compress": {"method": "none"}, "partial": None,
+        "time_us": {"median": us, "ci95": [us * 0.99, us * 1.01], "min": us * 0.98, "p25": us,
+                    "p75": us, "max": us * 1.02},
+        "algbw_GBps": gbps, "busbw_GBps": gbps, "busbw_ci95_GBps": None,
+        "pingpong_ns": {"before": pingpong, "after": pingpong},
+    }
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("--points", default="a=10")
+    a.add_argument("--noise", type=float, default=1.0)
+    a.add_argument("--pingpong", type=float, default=100.0)
+    a.add_argument("--host", default="h")
+    a.add_argument("--exit", type=int, default=0)
+    a.add_argument("--state")
+    a.add_argument("--json", required=True)
+    a = a.parse_args()
+    count = 0
+    if a.state:
+        try:
+            count = len(open(a.state).read())
+        except FileNotFoundError:
+            pass
+        open(a.state, "a").write("x")
+    if a.exit:
+        print("fake_launch: told to fail", file=sys.stderr)
+        sys.exit(a.exit)
+    rng = random.Random(f"{count} {a.points}")
+    points = []
+    for item in a.points.split(","):
+        name, us = item.split("=")
+        points.append(point(name, float(us) * (1 + rng.gauss(0, a.noise / 100)), a.pingpong))
+    doc = {
+        "schema": "ddpbench/1", "status": "complete", "reason": None, "label": None,
+        "tool": {"version": "0", "commit": "c", "cflags": "-O3"},
+        "world": {"ranks": 2, "backend": "shm", "hosts": [{"name": a.host, "cpu": "x", "cores": 2}]},
+        "points": points, "train": [], "verdict": None,
+    }
+    body = json.dumps(doc)[:-1].encode()
+    with open(a.json, "wb") as f:
+        f.write(body + b',"digest": "' + digest(body).encode() + b'"}\n')
+
+
+main()

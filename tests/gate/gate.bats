@@ -1,0 +1,200 @@
+#!/usr/bin/env bats
+# gate and compare: outcomes, exit codes and outputs, on launches whose times are known.
+# shellcheck disable=SC2154 # stderr: bats
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    ddpbench=${DDPBENCH:-$root/build/ddpbench}
+    python=${PYTHON:-/usr/bin/python3}
+    cd "$BATS_TEST_TMPDIR" || return
+    fake="'$python' '$BATS_TEST_DIRNAME/fake_launch.py' --state count"
+}
+
+gate() {
+    run --separate-stderr "$ddpbench" gate -q --json gate.json "$@"
+    echo "$status: $output $stderr"
+}
+
+verdict() {
+    "$python" - "$1" <<'END'
+import json, sys
+v = json.load(open("gate.json"))["verdict"]
+print(eval(sys.argv[1]))
+END
+}
+
+@test "nothing changed: PASS, exit 0" {
+    gate --base "$fake --points a=10,b=20,c=30"
+    [ "$status" = 0 ]
+    [[ "$output" == *"PASS: no cell is slower by 5 % or more"* ]]
+    [ "$(verdict 'v["outcome"], v["pairs"], len(v["cells"])')" = "('PASS', 12, 3)" ]
+    "$python" "$root/ci/validate_json.py" gate.json
+}
+
+@test "one cell of three is 10 % slower: FAIL, exit 10, and no other cell" {
+    gate --base "$fake --points a=10,b=20,c=30" --new "$fake --points a=10,b=22,c=30"
+    [ "$status" = 10 ]
+    [ "$(verdict '[c["state"] for c in v["cells"]]')" = "['same', 'slower', 'same']" ]
+    [ "$(verdict '1.08 < v["cells"][1]["ratio"] < 1.12')" = True ]
+    [ "$(verdict 'v["cells"][1]["p"] == 2.0**-12')" = True ]
+}
+
+@test "slower by less than matters: PASS; with a smaller --min-effect: FAIL" {
+    gate --base "$fake --points a=10" --new "$fake --points a=10.3" --pairs 20
+    [ "$status" = 0 ]
+    gate --base "$fake --points a=10" --new "$fake --points a=10.3" --pairs 20 --min-effect 1
+    [ "$status" = 10 ]
+}
+
+@test "too noisy to say: INCONCLUSIVE, exit 12" {
+    gate --base "$fake --points a=10 --noise 25"
+    [ "$status" = 12 ]
+    [[ "$output" == *"INCONCLUSIVE"* ]]
+}
+
+@test "a cell that is missing in new is inconclusive, never a PASS" {
+    gate --base "$fake --points a=10,b=20" --new "$fake --points a=10"
+    [ "$status" = 12 ]
+    [[ "$output" == *"1 of 2 cells of base are missing in new"* ]]
+}
+
+@test "too few pairs to ever show anything are refused after the first" {
+    gate --base "$fake --points a=1,b=1,c=1,d=1" --pairs 6
+    [ "$status" = 64 ]
+    [[ "$stderr" == *"6 pairs can never show a slow-down of one of 4 cells"* ]]
+    [[ "$stderr" == *"--pairs 7 or more"* ]]
+    [ "$(wc -c <count)" = 2 ]
+}
+
+@test "launches on another machine: 76" {
+    gate --base "$fake" --new "$fake --host other"
+    [ "$status" = 76 ]
+    [[ "$stderr" == *"another set-up"* ]]
+}
+
+@test "a pair whose ping-pong class changed is run again, twice at most, then kept and counted" {
+    gate --base "$fake --pingpong 100" --new "$fake --pingpong 500" --pairs 5
+    [ "$(verdict 'v["pairs_rerun"], v["pairs_mixed"]')" = "(10, 5)" ]
+    [ "$(wc -c <count)" = 30 ]
+}
+
+@test "a drift of the control turns FAIL into INCONCLUSIVE" {
+    gate --base "$fake --points a=10 --pingpong 100" --new "$fake --points a=12 --pingpong 120"
+    [ "$status" = 12 ]
+    [[ "$output" == *"the host drifted"* ]]
+}
+
+@test "a launch that fails: its own code, its last words, a partial document" {
+    gate --base "$fake" --new "$fake --exit 11"
+    [ "$status" = 11 ]
+    [[ "$stderr" == *"told to fail"* ]]
+    [ "$("$python" -c 'import json; print(json.load(open("gate.json"))["status"])')" = partial ]
+    gate --base "$fake" --new "$fake --exit 3"
+    [ "$status" = 69 ]
+    gate --base "./no-such-program"
+    [ "$status" = 69 ]
+    [[ "$stderr" == *"cannot start './no-such-program'"* ]]
+}
+
+@test "commands are words, not shell lines" {
+    gate --base "$fake; touch harm"
+    [ "$status" = 64 ]
+    [[ "$stderr" == *"no shell reads this"* ]]
+    [ ! -e harm ]
+    gate --base "$fake 'open"
+    [ "$status" = 64 ]
+    gate
+    [ "$status" = 64 ]
+    gate --base "$fake" --new-env NOVALUE
+    [ "$status" = 64 ]
+}
+
+@test "{json} stands for the result's path; environments differ by side" {
+    cat >probe.sh <<END
+#!/bin/sh
+echo "\$SIDE" >>sides
+exec $fake "\$@"
+END
+    chmod +x probe.sh
+    gate --base "./probe.sh --json={json}" --base-env SIDE=b --new-env SIDE=n --pairs 6
+    [ "$status" != 64 ]
+    [ "$(grep -c b sides)" = 6 ]
+    [ "$(grep -c n sides)" = 6 ]
+    # ABBA or BAAB: each block of four has both, and begins as it ends.
+    [[ "$(tr -d '\n' <sides)" =~ ^(bnnb|nbbn)(bnnb|nbbn)(bnnb|nbbn)$ ]]
+}
+
+@test "SIGTERM ends the gate and the launch it waits for" {
+    cat >sleeper.sh <<'END'
+#!/bin/sh
+echo $$ >launch.pid
+exec sleep 60
+END
+    chmod +x sleeper.sh
+    "$ddpbench" gate -q --base ./sleeper.sh --json gate.json >/dev/null 2>&1 3>&- &
+    gate=$!
+    for _ in $(seq 200); do
+        [ -s launch.pid ] && break
+        sleep 0.02
+    done
+    kill -TERM "$gate"
+    rc=0
+    wait "$gate" || rc=$?
+    [ "$rc" = 143 ]
+    ! kill -0 "$(cat launch.pid)" 2>/dev/null
+}
+
+@test "a launch over its time is ended: 13" {
+    gate --base "sh -c 'sleep 60' {json}" --launch-timeout 1
+    [ "$status" = 13 ]
+    [[ "$stderr" == *"did not end within its time"* ]]
+}
+
+@test "JUnit, GitHub annotations and chart data are what their readers read" {
+    gate --base "$fake --points a=10,b=20" --new "$fake --points a=10,b=30" \
+        --format "junit=j.xml,github=g.txt,action-smaller=s.json"
+    [ "$status" = 10 ]
+    "$python" - <<'END'
+import json
+import xml.etree.ElementTree as ET
+suite = ET.parse("j.xml").getroot().find("testsuite")
+assert suite.get("tests") == "2" and suite.get("failures") == "1", suite.attrib
+failed = [c.get("name") for c in suite.iter("testcase") if c.find("failure") is not None]
+assert failed == ["b"], failed
+lines = open("g.txt").read().splitlines()
+assert sum(line.startswith("::error ") for line in lines) == 1, lines
+assert "b 1." in lines[0], lines
+entries = json.load(open("s.json"))
+assert {e["name"] for e in entries} == {"a", "b"}
+assert all(isinstance(e["value"], float) and e["unit"] for e in entries)
+END
+}
+
+@test "compare: stored results, labelled as weaker" {
+    eval "$fake --points a=10,b=20 --noise 0 --json base.json"
+    eval "$fake --points a=10,b=20 --noise 0 --json same.json"
+    eval "$fake --points a=10,b=25 --noise 0 --json slow.json"
+    eval "$fake --points a=10,b=25 --noise 0 --host other --json other.json"
+    run "$ddpbench" compare base.json same.json
+    [ "$status" = 0 ]
+    [[ "$output" == *"STORED RESULTS"* ]]
+    run "$ddpbench" compare base.json slow.json
+    [ "$status" = 10 ]
+    run "$ddpbench" compare base.json other.json
+    [ "$status" = 76 ]
+    run "$ddpbench" compare base.json absent.json
+    [ "$status" = 66 ]
+    run "$ddpbench" compare base.json
+    [ "$status" = 64 ]
+    sed 's/10/11/' base.json >bent.json
+    run "$ddpbench" compare base.json bent.json
+    [ "$status" = 65 ]
+    [[ "$output" == *digest* ]]
+}
+
+@test "a real pair of runs" {
+    gate --base "'$ddpbench' allreduce --size 64K --ranks 2 -n 6 -q --placement in" --pairs 5
+    [[ "$status" = 0 || "$status" = 10 || "$status" = 12 ]]
+    [ "$(verdict 'v["cells"][0]["base_us"] > 0')" = True ]
+}

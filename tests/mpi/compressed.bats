@@ -1,0 +1,49 @@
+#!/usr/bin/env bats
+# Compressed all-reduces under the mpiexec of each MPI: verified, and valid documents.
+# shellcheck disable=SC2154 # root, ddpbench: mpi.bash
+bats_require_minimum_version 1.5.0
+
+setup() {
+    load mpi.bash
+    mpi_setup
+}
+
+# FLAVOUR RANKS
+compressed() {
+    needs "$1"
+    mpi "$1" "$2" "$ddpbench" allreduce --size 4,100004 -n 3 -w 1 --check all -o sum,avg \
+        --compress none,fp16,bf16,topk:0.01,threshold:2.5,oktopk:0.01 --json out.json
+    "${PYTHON:-python3}" "$root/ci/validate_json.py" out.json
+    [ "$(json out.json 'd["status"], d["world"]["ranks"], len(d["points"])')" = "('complete', $2, 24)" ]
+    [ "$(json out.json 'sum(p["check"]["wrong"] for p in d["points"])')" = 0 ]
+    [ "$(json out.json 'all(p["effective_GBps"] > 0 for p in d["points"] if p["compress"]["method"] != "none")')" = True ]
+}
+
+@test "Open MPI, 2 ranks: every method verified" {
+    compressed openmpi 2
+}
+
+@test "Open MPI, 3 ranks: every method verified" {
+    compressed openmpi 3
+}
+
+@test "MPICH, 2 ranks: every method verified" {
+    compressed mpich 2
+}
+
+@test "MPICH, 3 ranks: every method verified" {
+    compressed mpich 3
+}
+
+# FLAVOUR
+partial() {
+    needs "$1"
+    mpi "$1" 2 "$ddpbench" allreduce --size 64K -n 8 --partial 4 --compress none,topk:0.01 \
+        --check all --json out.json
+    [ "$(json out.json 'sum(p["check"]["wrong"] for p in d["points"]), d["status"]')" = "(0, 'complete')" ]
+}
+
+@test "partial synchronisation under both" {
+    partial openmpi
+    partial mpich
+}

@@ -1,0 +1,76 @@
+#!/usr/bin/env bats
+# Under the mpiexec of each MPI: ranks that were started with other arguments, or are of another
+# build, are named before anything is measured, and all ranks exit with 76.
+# shellcheck disable=SC2154 # root, ddpbench, modules, status: mpi.bash
+bats_require_minimum_version 1.5.0
+
+setup() {
+    load mpi.bash
+    mpi_setup
+}
+
+# FLAVOUR BINARY "ARGUMENTS" "ARGUMENTS OF RANK 1" TEXT: rank 1 of 3 differs; said once, all exit 76
+# (as far as Open MPI's mpiexec lets them, which ends the others when the first is gone).
+refused() {
+    needs "$1"
+    local more=() one
+    [ "$1" != openmpi ] || more=(--oversubscribe)
+    # shellcheck disable=SC2016 # $1 and so on are the inner shell's
+    one=(sh -c '"$@"; rc=$?; echo $rc >>codes; exit $rc' sh)
+    # shellcheck disable=SC2086 # options
+    run timeout --kill-after=5 60 "mpiexec.$1" "${more[@]}" \
+        -n 1 "${one[@]}" "$ddpbench" $3 --json out.json : \
+        -n 1 "${one[@]}" "$2" $4 --json out.json : \
+        -n 1 "${one[@]}" "$ddpbench" $3 --json out.json
+    echo "exit $status: $output"
+    says "$5"
+    [ "$(grep -c "error: " <<<"$output")" = 1 ]
+    [ "$(sort -u codes)" = 76 ]
+    [ "$1" = openmpi ] || [ "$(wc -l <codes)" = 3 ]
+    [ "$status" = 76 ]
+    [ ! -e out.json ]
+}
+
+other_arguments() {
+    refused "$1" "$ddpbench" "allreduce --size 1M" "allreduce --size 2M" \
+        "rank 1 was started with other arguments than rank 0: rank 1 with '--size 2M', rank 0 with '--size 1M'"
+}
+
+@test "Open MPI: another argument" {
+    other_arguments openmpi
+}
+
+@test "MPICH: another argument" {
+    other_arguments mpich
+}
+
+@test "Open MPI: another command" {
+    refused openmpi "$ddpbench" "allreduce --size 1M" "broadcast --size 1M" \
+        "rank 1 with 'broadcast', rank 0 with 'allreduce'"
+}
+
+@test "MPICH: an argument too many" {
+    refused mpich "$ddpbench" "allreduce -n 5 --size 4" "allreduce -n 5 --size 4 -q" \
+        "rank 1 with '-q'"
+}
+
+# A copy of this build that says it is another.
+other_build() {
+    needs "$1"
+    mkdir other
+    commit=$("$ddpbench" --version | sed 's/.*(\(.*\))/\1/')
+    LC_ALL=C sed "s/$commit/${commit//?/x}/g" "$ddpbench" >other/ddpbench
+    LC_ALL=C sed "s/$commit/${commit//?/x}/g" "$modules/ddpbench-mpi-$1.so" >"other/ddpbench-mpi-$1.so"
+    chmod +x other/ddpbench
+    refused "$1" "$PWD/other/ddpbench" "allreduce --size 1M" "allreduce --size 1M" \
+        "rank 1 was not of the build of rank 0: rank 1 is of 0."
+    says "(${commit//?/x}), rank 0 of 0."
+}
+
+@test "Open MPI: another build" {
+    other_build openmpi
+}
+
+@test "MPICH: another build" {
+    other_build mpich
+}

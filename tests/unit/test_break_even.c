@@ -1,0 +1,169 @@
+/* Break-even densities, and the oracle that says what must be selected. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "bench/break_even.h"
+#include "bench/oracle_select.h"
+
+/* The formula of research/compression.md: entries of 8 bytes to every other rank. */
+static void index_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, bool *exact)
+{
+    cost->sent_bytes = 8.0 * (double)k * (ranks - 1);
+    *exact = true;
+}
+
+static void test_predicted(void **state)
+{
+    const struct ddp_sparse_alg indices = {.name = "indices", .cost = index_cost};
+    struct ddp_point p;
+    ddp_point_init(&p);
+    p.spec.count = 1 << 20;
+    p.spec.size_bytes = 4 << 20;
+    for (int ranks = 2; ranks <= 64; ranks *= 2) {
+        p.spec.ranks = ranks;
+        double f32 = ddp_point_dense_bytes(&p.spec, DDP_BASELINE_F32);
+        double f16 = ddp_point_dense_bytes(&p.spec, DDP_BASELINE_F16);
+        assert_true(f32 == 2.0 * (ranks - 1) / ranks * (4 << 20));
+        assert_true(ddp_break_even_predicted(&indices, ranks, 1 << 20, f32) == 1.0 / ranks);
+        assert_true(ddp_break_even_predicted(&indices, ranks, 1 << 20, f16) == 0.5 / ranks);
+    }
+    assert_true(isnan(ddp_break_even_predicted(&indices, 1, 100, 1)));
+    assert_true(isnan(ddp_break_even_predicted(&indices, 2, 0, 1)));
+    assert_true(ddp_break_even_predicted(&indices, 2, 100, 7) == 0);
+    assert_true(ddp_break_even_predicted(&indices, 2, 100, 1e9) == 1);
+}
+
+/* Every algorithm that sends, as it is built: a bitmap is never worse than indices. */
+static void test_predicted_of_what_is_built(void **state)
+{
+    struct ddp_point p;
+    ddp_point_init(&p);
+    p.spec.size_bytes = 4 << 20;
+    for (int ranks = 2; ranks <= 8; ranks *= 2) {
+        p.spec.ranks = ranks;
+        double d = ddp_break_even_predicted(ddp_sparse_find("allgather"), ranks, 1 << 20,
+                                            ddp_point_dense_bytes(&p.spec, DDP_BASELINE_F32));
+        assert_true(fabs(d - (2.0 / ranks - 1.0 / 32)) < 1e-3);
+    }
+}
+
+static void test_estimated(void **state)
+{
+    const double phase[3] = {100, 150, 50};
+    assert_true(fabs(ddp_break_even_estimated(phase, 0.01, 500) - 0.02) < 1e-15);
+    assert_true(ddp_break_even_estimated(phase, 0.01, 90) == 0);
+    assert_true(ddp_break_even_estimated(phase, 0.5, 5000) == 1);
+    assert_true(isnan(ddp_break_even_estimated(phase, 0.01, NAN)));
+    assert_true(isnan(ddp_break_even_estimated(phase, 0, 500)));
+    assert_true(isnan(ddp_break_even_estimated(phase, NAN, 500)));
+}
+
+static void test_measured(void **state)
+{
+    struct ddp_density_times t = {0};
+    double low, high;
+    assert_true(isnan(ddp_break_even_measured(&t, 100, &low, &high)));
+    ddp_density_times_add(&t, 1, 10000);
+    ddp_density_times_add(&t, 1e-4, 1);
+    ddp_density_times_add(&t, 1e-2, 100);
+    assert_true(t.density[0] == 1e-4 && t.density[1] == 1e-2 && t.density[2] == 1);
+    /* time = 1e4 density: straight in both logarithms */
+    assert_true(fabs(ddp_break_even_measured(&t, 10, &low, &high) - 1e-3) < 1e-12);
+    assert_true(low == 1e-4 && high == 1e-2);
+    assert_true(fabs(ddp_break_even_measured(&t, 1000, &low, &high) - 0.1) < 1e-10);
+    assert_true(ddp_break_even_measured(&t, 0.5, &low, &high) == 0 && low == high);
+    assert_true(ddp_break_even_measured(&t, 1e6, &low, &high) == 1 && low == high);
+    assert_true(isnan(ddp_break_even_measured(&t, NAN, &low, &high)));
+}
+
+struct entry {
+    uint32_t magnitude;
+    size_t index;
+};
+
+static int larger_first(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    if (x->magnitude != y->magnitude)
+        return x->magnitude > y->magnitude ? -1 : 1;
+    return x->index < y->index ? -1 : 1;
+}
+
+/* The oracle against a full sort. */
+static void check_topk(const float *x, size_t n, size_t k)
+{
+    static uint32_t bucket[DDP_ORACLE_BUCKETS];
+    struct entry *sorted = malloc((n + 1) * sizeof *sorted);
+    char *wanted = calloc(n + 1, 1);
+    struct ddp_oracle_choice choice;
+    size_t taken = 0;
+    assert_true(sorted && wanted);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = (struct entry){ddp_oracle_magnitude(x[i]), i};
+    qsort(sorted, n, sizeof *sorted, larger_first);
+    for (size_t i = 0; i < DDP_MIN(k, n); i++)
+        wanted[sorted[i].index] = 1;
+    ddp_oracle_topk(x, n, k, bucket, &choice);
+    assert_int_equal(choice.count, DDP_MIN(k, n));
+    for (size_t i = 0; i < n; i++) {
+        bool takes = ddp_oracle_takes(&choice, x[i]);
+        assert_int_equal(takes, wanted[i]);
+        taken += takes;
+    }
+    assert_int_equal(taken, DDP_MIN(k, n));
+    free(sorted);
+    free(wanted);
+}
+
+static void test_oracle(void **state)
+{
+    enum { N = 3001 };
+    float x[N];
+    struct ddp_rng rng;
+    ddp_rng_init(&rng, 1, 0);
+    for (int kind = 0; kind < 5; kind++) {
+        for (size_t i = 0; i < N; i++) {
+            double v = ddp_rng_normal(&rng);
+            x[i] = (float)(kind == 0   ? v
+                           : kind == 1 ? rint(v * 2) /* ties */
+                           : kind == 2 ? 1           /* nothing else */
+                           : kind == 3 ? v * 1e-40   /* denormal */
+                                       : exp(40 * v) * v /* to infinity */);
+        }
+        if (kind == 4)
+            x[17] = NAN;
+        static const size_t k[] = {1, 2, 30, 1500, N - 1, N, N + 5};
+        for (size_t i = 0; i < DDP_COUNT_OF(k); i++)
+            check_topk(x, N, k[i]);
+        check_topk(x, 1, 1);
+    }
+}
+
+static void test_oracle_threshold(void **state)
+{
+    const float x[] = {0.5f, -0.5f, 0.499f, NAN, -INFINITY, 0, 2};
+    static const bool wanted[] = {true, true, false, true, true, false, true};
+    struct ddp_oracle_choice choice;
+    ddp_oracle_threshold(x, DDP_COUNT_OF(x), 0.5f, &choice);
+    assert_int_equal(choice.count, 5);
+    for (size_t i = 0; i < DDP_COUNT_OF(x); i++)
+        assert_int_equal(ddp_oracle_takes(&choice, x[i]), wanted[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_predicted), cmocka_unit_test(test_predicted_of_what_is_built),
+        cmocka_unit_test(test_estimated), cmocka_unit_test(test_measured),
+        cmocka_unit_test(test_oracle),    cmocka_unit_test(test_oracle_threshold),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,333 @@
+/* Compressors: how they are asked for, what they send, what they keep; over inputs of every kind
+ * and every SIMD level. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "compress/feedback.h"
+
+#define N 5003 /* a multiple of nothing */
+
+static void refuse(const char *text, const char *says)
+{
+    struct ddp_compress_spec spec;
+    struct ddp_err err = DDP_ERR_INIT;
+    if (ddp_compress_parse(text, &spec, &err) != DDP_EUSAGE)
+        fail_msg("'%s' was taken", text);
+    if (strstr(err.text, says) == NULL && strstr(err.hint, says) == NULL)
+        fail_msg("'%s': '%s' (%s) does not say '%s'", text, err.text, err.hint, says);
+}
+
+static void parse(const char *text, struct ddp_compress_spec *spec)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    if (ddp_compress_parse(text, spec, &err) != 0)
+        fail_msg("'%s': %s", text, err.text);
+    assert_string_equal(spec->text, text);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    struct ddp_compress_spec spec;
+    parse("none", &spec);
+    assert_true(isnan(spec.argument));
+    parse("fp16", &spec);
+    assert_true(isnan(spec.argument));
+    parse("fp16:2.5", &spec);
+    assert_true(spec.argument == 2.5);
+    parse("topk:0.01", &spec);
+    assert_string_equal(spec.compressor->name, "topk");
+    assert_true(spec.argument == 0.01);
+    parse("threshold:1e-3", &spec);
+    parse("oktopk:1", &spec);
+    assert_true(spec.compressor->global_topk);
+    refuse("topk", "topk:D");
+    refuse("topk:0", "density 0");
+    refuse("topk:1.01", "density 1.01");
+    refuse("topk:-1", "-1");
+    refuse("topk:nan", "nan");
+    refuse("topk:x", "'x'");
+    refuse("topk:", "''");
+    refuse("threshold:0", "threshold 0");
+    refuse("threshold:1e-60", "threshold 1e-60");
+    refuse("threshold:inf", "inf");
+    refuse("fp16:0", "clip 0");
+    refuse("fp16:1e6", "clip 1e+06");
+    refuse("none:1", "no argument");
+    refuse("bf16:1", "no argument");
+    refuse("tpok:0.1", "did you mean 'topk'?");
+    refuse("gzip", "legal: none, fp16, bf16, topk:D, threshold:T, oktopk:D");
+    refuse("", "unknown compressor ''");
+    refuse("topk:0.010000000000000000000000000000", "longer");
+}
+
+static void test_k(void **state)
+{
+    (void)state;
+    assert_int_equal(ddp_compress_k(0.01, 0), 0);
+    assert_int_equal(ddp_compress_k(1e-9, 1), 1);
+    assert_int_equal(ddp_compress_k(1e-9, 1000), 1);
+    assert_int_equal(ddp_compress_k(0.01, 100), 1);
+    assert_int_equal(ddp_compress_k(0.01, 101), 2);
+    assert_int_equal(ddp_compress_k(0.07, 100), 7); /* 0.07 * 100 is above 7 in binary */
+    assert_int_equal(ddp_compress_k(0.01, 431080), 4311);
+    assert_int_equal(ddp_compress_k(1, 431080), 431080);
+    assert_int_equal(ddp_compress_k(0.999999, 10), 10);
+}
+
+/* Inputs. */
+enum { NORMAL, HEAVY, CONSTANT, DENORMAL, STRANGE, ZERO, INPUTS };
+
+static void make_input(int kind, uint64_t seed, float *in)
+{
+    struct ddp_rng rng;
+    ddp_rng_init(&rng, seed, (uint64_t)kind);
+    for (size_t i = 0; i < N; i++) {
+        const double x = ddp_rng_normal(&rng);
+        in[i] = (float)(kind == HEAVY      ? x * x * x * x * x
+                        : kind == CONSTANT ? 0.25
+                        : kind == DENORMAL ? x * 0x1p-140
+                        : kind == ZERO     ? 0
+                                           : x);
+        if (kind == STRANGE && i % 97 == 0)
+            in[i] = i % 2 != 0 ? NAN : i % 3 != 0 ? INFINITY : -INFINITY;
+    }
+}
+
+struct box {
+    struct ddp_compress_spec spec;
+    struct ddp_encode e;
+    float in[N], residual[N], dense[N], value[N];
+    uint32_t index[N];
+};
+
+static struct box *box_of(const char *text, enum ddp_simd level, bool feedback)
+{
+    struct box *b = calloc(1, sizeof *b);
+    assert_non_null(b);
+    parse(text, &b->spec);
+    const struct ddp_compressor *c = b->spec.compressor;
+    b->e = (struct ddp_encode){
+        .device = ddp_device_cpu(level),
+        .spec = &b->spec,
+        .in = b->in,
+        .residual = feedback ? b->residual : NULL,
+        .n = N,
+        .scale = 1,
+        .dense = b->dense,
+        .list = {b->index, b->value, 0},
+    };
+    const size_t bytes = c->state_bytes != NULL ? c->state_bytes(&b->spec, N) : 64;
+    b->e.state = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    memset(b->e.state, 0, (bytes + 63) / 64 * 64);
+    return b;
+}
+
+static void box_free(struct box *b)
+{
+    free(b->e.state);
+    free(b);
+}
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return isnan(x) ? 0x7fc00000u : bits;
+}
+
+/* sent + new residual == in + old residual, bit for bit, every element in one of the two. */
+static void check_moved(const struct box *b, const float *acc)
+{
+    static float sent[N];
+    static bool is_sent[N];
+    memset(is_sent, 0, sizeof is_sent);
+    for (size_t i = 0; i < b->e.list.count; i++) {
+        assert_true(b->index[i] < N && (i == 0 || b->index[i] > b->index[i - 1]));
+        sent[b->index[i]] = b->value[i];
+        is_sent[b->index[i]] = true;
+    }
+    for (size_t i = 0; i < N; i++) {
+        assert_int_equal(bits_of(is_sent[i] ? sent[i] : b->residual[i]), bits_of(acc[i]));
+        if (is_sent[i])
+            assert_int_equal(bits_of(b->residual[i]), 0);
+    }
+}
+
+static void test_sparse(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {"topk:1e-9",   "topk:0.01",     "topk:0.5",
+                                        "topk:1",      "oktopk:0.03",   "threshold:0.25",
+                                        "threshold:2", "threshold:1e30"};
+    static float acc[N];
+    for (int level = 0; level <= (int)ddp_cpu_best_simd(); level++)
+        for (size_t s = 0; s < DDP_COUNT_OF(specs); s++)
+            for (int kind = 0; kind < INPUTS; kind++) {
+                struct box *b = box_of(specs[s], (enum ddp_simd)level, true);
+                const struct ddp_compressor *c = b->spec.compressor;
+                for (uint64_t step = 0; step < 4; step++) {
+                    make_input(kind, step, b->in);
+                    for (size_t i = 0; i < N; i++)
+                        acc[i] = b->in[i] + b->residual[i];
+                    ddp_feedback_encode(&b->e);
+                    if (c->fixed_count)
+                        assert_int_equal(b->e.list.count, c->bound(&b->spec, N));
+                    check_moved(b, acc);
+                    size_t survivors = 0;
+                    for (size_t i = 0; i < N; i++)
+                        survivors += !(fabsf(acc[i]) < (float)b->spec.argument);
+                    if (strcmp(c->name, "threshold") == 0)
+                        assert_int_equal(b->e.list.count, survivors);
+                }
+                box_free(b);
+            }
+}
+
+/* The scale is applied to what is sent, not to what is kept. */
+static void test_sparse_scale(void **state)
+{
+    (void)state;
+    struct box *b = box_of("topk:0.1", DDP_SIMD_SCALAR, true);
+    b->e.scale = 0.5f;
+    make_input(NORMAL, 7, b->in);
+    ddp_feedback_encode(&b->e);
+    assert_int_equal(b->e.list.count, 501);
+    for (size_t i = 0; i < b->e.list.count; i++)
+        assert_true(b->value[i] == b->in[b->index[i]] * 0.5f);
+    for (size_t i = 0, s = 0; i < N; i++) {
+        if (s < b->e.list.count && b->index[s] == i)
+            s++;
+        else
+            assert_true(b->residual[i] == b->in[i]);
+    }
+    box_free(b);
+}
+
+/* Of normal data the largest 5 % hold 27.91 % of the energy; an index-order pick keeps 5. */
+static void test_energy(void **state)
+{
+    (void)state;
+    enum { MILLION = 1 << 20 };
+    struct ddp_compress_spec spec;
+    parse("topk:0.05", &spec);
+    float *in = malloc(MILLION * sizeof *in);
+    const size_t k = ddp_compress_k(0.05, MILLION);
+    const size_t bytes = spec.compressor->state_bytes(&spec, MILLION);
+    struct ddp_encode e = {
+        .device = ddp_device_cpu(ddp_cpu_best_simd()),
+        .spec = &spec,
+        .in = in,
+        .n = MILLION,
+        .scale = 1,
+        .state = aligned_alloc(64, (bytes + 63) / 64 * 64),
+        .list = {malloc(k * sizeof(uint32_t)), malloc(k * sizeof(float)), 0},
+    };
+    struct ddp_rng rng;
+    double all = 0, sent = 0;
+    memset(e.state, 0, bytes);
+    ddp_rng_init(&rng, 11, 0);
+    for (size_t i = 0; i < MILLION; i++) {
+        in[i] = (float)ddp_rng_normal(&rng);
+        all += (double)in[i] * in[i];
+    }
+    ddp_feedback_encode(&e);
+    assert_int_equal(e.list.count, k);
+    for (size_t i = 0; i < k; i++)
+        sent += (double)e.list.value[i] * e.list.value[i];
+    if (sent / all < 0.278 || sent / all > 0.281)
+        fail_msg("kept %.2f %% of the energy", 100 * sent / all);
+    free(e.list.index);
+    free(e.list.value);
+    free(e.state);
+    free(in);
+}
+
+/* 16 bits: residual = acc - decoded, so what is sent over many steps is what was put in. */
+static void check_16_bit(const char *text, int kind, float scale)
+{
+    struct box *b = box_of(text, ddp_cpu_best_simd(), true);
+    const enum ddp_dtype dtype = b->spec.compressor->wire_dtype;
+    static float acc[N], decoded[N];
+    for (uint64_t step = 0; step < 3; step++) {
+        make_input(kind, step, b->in);
+        for (size_t i = 0; i < N; i++)
+            acc[i] = b->in[i] * scale + b->residual[i];
+        b->e.scale = scale;
+        ddp_feedback_encode(&b->e);
+        b->e.device->grad->widen(decoded, b->dense, N, dtype);
+        for (size_t i = 0; i < N; i++) {
+            const float left = acc[i] - decoded[i];
+            assert_int_equal(bits_of(b->residual[i] + 0.0f),
+                             bits_of(isfinite(left) ? left + 0.0f : 0));
+            if (isfinite(acc[i]) && isfinite(decoded[i]) && isnan(b->spec.argument))
+                assert_true(fabsf(left) <= fabsf(acc[i]) * 0x1p-8f + 0x1p-25f);
+        }
+    }
+    box_free(b);
+}
+
+static void test_16_bit(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {"fp16", "bf16", "fp16:0.5"};
+    for (size_t s = 0; s < DDP_COUNT_OF(specs); s++)
+        for (int kind = 0; kind < INPUTS; kind++)
+            for (int divided = 0; divided < 2; divided++)
+                check_16_bit(specs[s], kind, divided ? 1.0f / 3 : 1);
+}
+
+static void test_overflow(void **state)
+{
+    (void)state;
+    struct box *b = box_of("fp16", DDP_SIMD_SCALAR, false);
+    b->in[3] = 1e6f;
+    b->in[4000] = -70000;
+    b->in[7] = INFINITY;
+    ddp_feedback_encode(&b->e);
+    assert_int_equal(b->e.overflow_count, 2);
+    box_free(b);
+    b = box_of("fp16:100", DDP_SIMD_SCALAR, true);
+    b->in[3] = 1e6f;
+    ddp_feedback_encode(&b->e);
+    assert_int_equal(b->e.overflow_count, 0);
+    assert_true(b->residual[3] == 1e6f - 100); /* what was clipped comes later */
+    box_free(b);
+    b = box_of("bf16", DDP_SIMD_SCALAR, false);
+    b->in[3] = 1e30f;
+    ddp_feedback_encode(&b->e);
+    assert_int_equal(b->e.overflow_count, 0);
+    box_free(b);
+}
+
+static void test_none(void **state)
+{
+    (void)state;
+    struct box *b = box_of("none", DDP_SIMD_SCALAR, true);
+    make_input(STRANGE, 1, b->in);
+    ddp_feedback_encode(&b->e);
+    assert_memory_equal(b->in, b->dense, sizeof b->in);
+    for (size_t i = 0; i < N; i++)
+        assert_true(b->residual[i] == 0);
+    box_free(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),    cmocka_unit_test(test_k),
+        cmocka_unit_test(test_sparse),   cmocka_unit_test(test_sparse_scale),
+        cmocka_unit_test(test_energy),   cmocka_unit_test(test_16_bit),
+        cmocka_unit_test(test_overflow), cmocka_unit_test(test_none),
+    };
+    return cmocka_run_group_tests_name("compressors", tests, NULL, NULL);
+}

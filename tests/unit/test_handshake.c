@@ -1,0 +1,174 @@
+/* Ranks of other builds and arguments are named, on all ranks alike, with what differs first. Ranks
+ * as threads (DDP_LAUNCH_THREADS). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "comm/build_id.h"
+#include "comm/handshake.h"
+#include "comm_ranks.h"
+
+#define ARGS_MAX 6
+
+/* What one rank of `ranks` has that the others do not; 0 and NULL: nothing. */
+struct odd {
+    uint64_t who; /* bit r: rank r */
+    const char *version, *commit, *flags;
+    char *args[ARGS_MAX];
+};
+
+static int count_args(char *const *args)
+{
+    int n = 0;
+    while (n < ARGS_MAX && args[n] != NULL)
+        n++;
+    return n;
+}
+
+static int body(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg, struct ddp_err *err)
+{
+    static char *const usual[] = {"allreduce", "--size", "1M", "-n", "5", NULL};
+    const struct odd *odd = arg;
+    const bool is_odd = odd->who >> comm->rank & 1;
+    char *const *args = is_odd && odd->args[0] != NULL ? odd->args : usual;
+    const char *flags = is_odd && odd->flags != NULL ? odd->flags : "cc -O3";
+    struct ddp_handshake_card card;
+    (void)rank;
+    ddp_handshake_fill(count_args(args), args, &card);
+    card.flags_hash = strlen(flags);
+    if (is_odd && odd->version != NULL)
+        snprintf(card.version, sizeof card.version, "%s", odd->version);
+    if (is_odd && odd->commit != NULL)
+        snprintf(card.commit, sizeof card.commit, "%s", odd->commit);
+
+    struct ddp_err said = DDP_ERR_INIT;
+    int rc = ddp_handshake_card(comm, &card, flags, args, &said);
+    CHECK(rc == (odd->who != 0 ? DDP_EMISMATCH : 0));
+    CHECK(said.agreed == (rc != 0));
+    /* The same words everywhere. */
+    struct ddp_err all[8];
+    DDP_TRY(ddp_comm_exchange(comm, &said, all, sizeof said, err));
+    for (int r = 0; r < comm->size; r++)
+        CHECK(strcmp(all[r].text, said.text) == 0 && strcmp(all[r].hint, said.hint) == 0);
+    *err = said;
+    return rc;
+}
+
+static void assert_said(struct odd odd, const char *expected)
+{
+    struct ddp_launch_outcome outcome;
+    struct ddp_err err = DDP_ERR_INIT;
+    const struct ranks_job job = {.body = body, .arg = &odd};
+    assert_int_equal(ranks_run(4, DDP_LAUNCH_THREADS, job, &outcome, &err), 0);
+    assert_string_equal(err.text, expected);
+    assert_int_equal(outcome.code, expected[0] != '\0' ? DDP_EMISMATCH : 0);
+}
+
+static void test_agree(void **state)
+{
+    (void)state;
+    assert_said((struct odd){.who = 0}, "");
+}
+
+static void test_args(void **state)
+{
+    (void)state;
+    assert_said((struct odd){.who = 2, .args = {"allreduce", "--size", "2M", "-n", "5"}},
+                "rank 1 was started with other arguments than rank 0: rank 1 with '--size 2M', "
+                "rank 0 with '--size 1M'");
+    assert_said((struct odd){.who = 12, .args = {"allreduce", "--size", "1M", "-n", "6"}},
+                "ranks 2, 3 were started with other arguments than rank 0: rank 2 with '-n 6', "
+                "rank 0 with '-n 5'");
+    assert_said((struct odd){.who = 8, .args = {"train"}},
+                "rank 3 was started with other arguments than rank 0: rank 3 with 'train', rank 0 "
+                "with 'allreduce'");
+    assert_said((struct odd){.who = 4, .args = {"allreduce", "--size", "1M", "-n", "5", "-v"}},
+                "rank 2 was started with other arguments than rank 0: rank 2 with '-v', rank 0 "
+                "with nothing more");
+    assert_said((struct odd){.who = 4, .args = {"allreduce", "--size", "1M"}},
+                "rank 2 was started with other arguments than rank 0: rank 2 with nothing more, "
+                "rank 0 with '-n'");
+    assert_said((struct odd){.who = 2, .args = {"allreduce", "--size", "", "-n", "5"}},
+                "rank 1 was started with other arguments than rank 0: rank 1 with '--size ''', "
+                "rank 0 with '--size 1M'");
+    /* Where one word ends is part of it. */
+    assert_said((struct odd){.who = 2, .args = {"allreduce", "--size", "1M-n", "5"}},
+                "rank 1 was started with other arguments than rank 0: rank 1 with '--size 1M-n', "
+                "rank 0 with '--size 1M'");
+    /* What people read cannot move their cursor. */
+    assert_said((struct odd){.who = 2, .args = {"allreduce", "\033[2J"}},
+                "rank 1 was started with other arguments than rank 0: rank 1 with '?[2J', rank 0 "
+                "with '--size'");
+}
+
+/* An argument of a megabyte, and a difference behind it, are told as far as they go. */
+static void test_long_args(void **state)
+{
+    (void)state;
+    char *big = malloc(1 << 20);
+    assert_non_null(big);
+    memset(big, 'x', (1 << 20) - 1);
+    big[(1 << 20) - 1] = '\0';
+    assert_said((struct odd){.who = 2, .args = {"allreduce", big}},
+                "rank 1 was started with other arguments than rank 0: rank 1 with nothing more, "
+                "rank 0 with '--size'");
+    free(big);
+}
+
+static void test_builds(void **state)
+{
+    char expected[512];
+    const char *version = ddp_build_version(), *commit = ddp_build_commit();
+    (void)state;
+    snprintf(expected, sizeof expected,
+             "rank 3 was not of the build of rank 0: rank 3 is of %s (0123abc), rank 0 of %s (%s)",
+             version, version, commit);
+    assert_said((struct odd){.who = 8, .commit = "0123abc", .flags = "cc -O0"}, expected);
+    snprintf(expected, sizeof expected,
+             "ranks 1, 2 were not of the build of rank 0: rank 1 is of 9.9.9 (%s), rank 0 of %s "
+             "(%s)",
+             commit, version, commit);
+    assert_said((struct odd){.who = 6, .version = "9.9.9"}, expected);
+    assert_said((struct odd){.who = 2, .flags = "cc -O2 -g", .args = {"train"}},
+                "rank 1 was compiled otherwise than rank 0: rank 1 with 'cc -O2 -g', rank 0 with "
+                "'cc -O3'");
+}
+
+/* The whole of it, with this build's own facts. */
+static int body_real(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
+                     struct ddp_err *err)
+{
+    char *const args[] = {"allreduce", comm->rank == 2 ? "-v" : "-q"};
+    (void)rank;
+    (void)arg;
+    DDP_TRY(ddp_handshake(comm, 0, NULL, err));
+    DDP_TRY(ddp_handshake(comm, 1, args, err));
+    return ddp_handshake(comm, 2, args, err);
+}
+
+static void test_real(void **state)
+{
+    (void)state;
+    struct ddp_launch_outcome outcome;
+    struct ddp_err err = DDP_ERR_INIT;
+    const struct ranks_job job = {.body = body_real};
+    assert_int_equal(ranks_run(3, DDP_LAUNCH_THREADS, job, &outcome, &err), 0);
+    assert_int_equal(outcome.code, DDP_EMISMATCH);
+    assert_string_equal(err.text, "rank 2 was started with other arguments than rank 0: rank 2 "
+                                  "with '-v', rank 0 with '-q'");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_agree),  cmocka_unit_test(test_args),
+        cmocka_unit_test(test_builds), cmocka_unit_test(test_long_args),
+        cmocka_unit_test(test_real),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

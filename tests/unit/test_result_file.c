@@ -1,0 +1,187 @@
+/* Reading results back: damage is found by the digest; behind a right digest, figures that
+ * contradict each other are found, and no byte can crash the reader. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "record/result_file.h"
+
+static const char body[] =
+    "{\"schema\": \"ddpbench/1\", \"status\": \"complete\", \"label\": null, \"tool\": {"
+    "\"version\": \"0.1\", \"commit\": \"abc\", \"cflags\": \"-O3\"}, \"world\": {\"ranks\": 2, "
+    "\"backend\": \"shm\", \"hosts\": [{\"name\": \"h\", \"cpu\": \"c\", \"cores\": 2}]}, "
+    "\"points\": [{\"id\": \"a\", \"collective\": \"allreduce\", \"ranks\": 4, \"size_bytes\": "
+    "1000, \"iterations\": 9, \"compress\": {\"method\": \"none\"}, \"partial\": null, "
+    "\"time_us\": {\"median\": 2, \"ci95\": [1, 3], \"min\": 1, \"p25\": 1, \"p75\": 3, \"max\": "
+    "4}, \"algbw_GBps\": 0.5, \"busbw_GBps\": 0.75, \"busbw_ci95_GBps\": null, \"pingpong_ns\": "
+    "{\"before\": 99, \"after\": null}}]";
+
+/* text with its digest, NUL-terminated; free(). */
+static char *with_digest(const char *text, size_t n, size_t *bytes)
+{
+    char *whole = malloc(n + 64);
+    assert_non_null(whole);
+    memcpy(whole, text, n);
+    *bytes = n + (size_t)snprintf(whole + n, 64, ", \"digest\": \"fnv1a64:%016llx\"}\n",
+                                  (unsigned long long)ddp_fnv1a(DDP_FNV_INIT, text, n));
+    return whole;
+}
+
+static int parse(const char *text, size_t n, struct ddp_err *err)
+{
+    struct ddp_result r;
+    size_t bytes;
+    char *whole = with_digest(text, n, &bytes);
+    *err = DDP_ERR_INIT;
+    int rc = ddp_result_parse(whole, bytes, "x.json", &r, err);
+    if (rc == 0)
+        ddp_result_release(&r);
+    free(whole);
+    return rc;
+}
+
+static void test_reads(void **state)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ddp_result r;
+    size_t bytes;
+    char *whole = with_digest(body, strlen(body), &bytes);
+    assert_int_equal(ddp_result_parse(whole, bytes, "x.json", &r, &err), 0);
+    assert_int_equal(r.count, 1);
+    const struct ddp_result_point *p = ddp_result_find(&r, "a");
+    assert_non_null(p);
+    assert_true(p->median_ns == 2000 && p->ci95_lo_ns == 1000 && p->pingpong_ns[0] == 99);
+    assert_null(ddp_result_find(&r, "b"));
+    assert_string_equal(r.fingerprint, "h: c, 2 cores; 2 ranks, shm");
+    ddp_result_release(&r);
+    free(whole);
+}
+
+/* Replaces the first `from`, and says what the reader says. */
+static int parse_changed(const char *from, const char *to, struct ddp_err *err)
+{
+    char changed[2048];
+    const char *at = strstr(body, from);
+    assert_non_null(at);
+    int n = snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - body), body, to,
+                     at + strlen(from));
+    return parse(changed, (size_t)n, err);
+}
+
+static void test_contradictions(void **state)
+{
+    static const struct {
+        const char *from, *to, *says;
+    } cases[] = {
+        {"\"busbw_GBps\": 0.75", "\"busbw_GBps\": 0.8", "busbw"},
+        {"\"algbw_GBps\": 0.5", "\"algbw_GBps\": 0.6", "algbw"},
+        {"\"median\": 2", "\"median\": 9", "order"},
+        {"[1, 3]", "[2.5, 3]", "order"},
+        {"[1, 3]", "[1]", "pair"},
+        {"\"ranks\": 4", "\"ranks\": 0", "ranks"},
+        {"\"ranks\": 4", "\"ranks\": 1e300", "ranks"},
+        {"\"iterations\": 9", "\"iterations\": 9.5", "iterations"},
+        {"\"method\": \"none\"", "\"method\": \"topk\"", "busbw"},
+        {"\"allreduce\"", "\"nothing\"", "collective"},
+        {"\"ddpbench/1\"", "\"ddpbench/9\"", "schema"},
+        {"\"label\": null", "\"label\": null, \"more\": 1", "unknown key 'more'"},
+        {"\"id\": \"a\"", "\"id\": 7", "no id"},
+        {"\"points\": [", "\"points\": [7, ", "no id"},
+    };
+    for (size_t i = 0; i < DDP_COUNT_OF(cases); i++) {
+        struct ddp_err err;
+        assert_int_equal(parse_changed(cases[i].from, cases[i].to, &err), DDP_EINPUT);
+        if (!strstr(err.text, cases[i].says))
+            fail_msg("'%s' does not say '%s'", err.text, cases[i].says);
+    }
+}
+
+static void test_twins(void **state)
+{
+    struct ddp_err err;
+    const char *point = strstr(body, "{\"id\"");
+    char twice[4096];
+    int n = snprintf(twice, sizeof twice, "%.*s, %s", (int)strlen(body) - 1, body, point);
+    assert_int_equal(parse(twice, (size_t)n, &err), DDP_EINPUT);
+    assert_non_null(strstr(err.text, "two points"));
+}
+
+/* Every byte flipped, in every bit: 65 by the digest. */
+static void test_flips_are_found(void **state)
+{
+    size_t bytes;
+    char *whole = with_digest(body, strlen(body), &bytes);
+    for (size_t i = 0; i + 1 < bytes; i++) /* the newline at the end is not content */
+        for (int bit = 0; bit < 8; bit++) {
+            struct ddp_err err = DDP_ERR_INIT;
+            struct ddp_result r;
+            whole[i] ^= (char)(1 << bit);
+            int rc = ddp_result_parse(whole, bytes, "x.json", &r, &err);
+            if (rc == 0) { /* harmless: a blank for another one behind the digest */
+                ddp_result_release(&r);
+                assert_true(i > strlen(body));
+            } else {
+                assert_int_equal(rc, DDP_EINPUT);
+            }
+            whole[i] ^= (char)(1 << bit);
+        }
+    free(whole);
+}
+
+/* The same with the digest made right again: read, or refused, never anything else. */
+static void test_flips_with_a_right_digest(void **state)
+{
+    char changed[sizeof body];
+    int refused = 0, read = 0;
+    for (size_t i = 0; i < strlen(body); i++)
+        for (int bit = 0; bit < 8; bit++) {
+            struct ddp_err err;
+            memcpy(changed, body, sizeof body);
+            changed[i] ^= (char)(1 << bit);
+            int rc = parse(changed, strlen(body), &err);
+            assert_true(rc == 0 || rc == DDP_EINPUT);
+            refused += rc != 0;
+            read += rc == 0;
+        }
+    assert_true(refused > 1000 && read > 10);
+}
+
+static void test_truncated(void **state)
+{
+    for (size_t n = 0; n < strlen(body); n++) {
+        struct ddp_err err;
+        assert_int_equal(parse(body, n, &err), DDP_EINPUT);
+    }
+}
+
+static void test_files(void **state)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ddp_result r;
+    assert_int_equal(ddp_result_read("/nonexistent/x.json", &r, &err), DDP_ENOINPUT);
+    err = DDP_ERR_INIT;
+    assert_int_equal(ddp_result_read("/tmp", &r, &err), DDP_EINPUT);
+    err = DDP_ERR_INIT;
+    assert_int_equal(ddp_result_read("/dev/zero", &r, &err), DDP_EINPUT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reads),
+        cmocka_unit_test(test_contradictions),
+        cmocka_unit_test(test_twins),
+        cmocka_unit_test(test_flips_are_found),
+        cmocka_unit_test(test_flips_with_a_right_digest),
+        cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_files),
+    };
+    return cmocka_run_group_tests_name("result files", tests, NULL, NULL);
+}

@@ -1,0 +1,190 @@
+/* What training runs say about strategies: means, ranges, pairs by seed, speed-up, verdicts. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "record/strategy_table.h"
+
+static struct ddp_record record;
+
+static int begin(void **state)
+{
+    ddp_record_init(&record);
+    return 0;
+}
+
+static int end(void **state)
+{
+    ddp_record_release(&record);
+    return 0;
+}
+
+/* A run of epochs of 10 steps of 128 images, each `seconds` long, half of it exposed. */
+static void add_run(const char *sync, int ranks, uint64_t seed, double seconds, int epochs,
+                    const double *accuracy)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ddp_train_run run;
+    ddp_train_run_init(&run);
+    snprintf(run.sync, sizeof run.sync, "%s", sync);
+    run.ranks = ranks;
+    run.seed = seed;
+    run.baseline = accuracy == NULL;
+    run.target_accuracy = 0.85;
+    if (accuracy && accuracy[0] > 0.85) {
+        run.target_epoch = 1;
+        run.target_seconds = seconds;
+        run.target_wire_bytes = 1000;
+    }
+    assert_int_equal(ddp_record_add_train(&record, &run, &err), 0);
+    for (int i = 0; i < epochs; i++) {
+        struct ddp_epoch e;
+        ddp_epoch_init(&e);
+        e.epoch = i + 1;
+        e.steps = 10;
+        e.seconds = seconds;
+        e.exposed_seconds = seconds / 2;
+        e.images_per_second = 1280 / seconds;
+        e.wire_bytes_per_rank = 1000;
+        e.eval_accuracy = accuracy ? accuracy[i] : NAN;
+        e.peak_memory_bytes = (int64_t)seed;
+        assert_int_equal(ddp_record_add_epoch(&record, &e, &err), 0);
+    }
+}
+
+static bool near(double a, double b)
+{
+    return fabs(a - b) < 1e-12;
+}
+
+static struct ddp_strategy_row *table(int want)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ddp_strategy_row *rows;
+    int count;
+    assert_int_equal(ddp_strategy_table(&record, &rows, &count, &err), 0);
+    assert_int_equal(count, want);
+    return rows;
+}
+
+static void one_run_is_nothing_to_compare(void **state)
+{
+    assert_null(table(0));
+    add_run("dense", 1, 1, 1.0, 2, NULL); /* a baseline is no run */
+    add_run("dense", 2, 1, 1.0, 2, (double[]){0.8, 0.9});
+    assert_null(table(0));
+}
+
+static void runs_become_rows(void **state)
+{
+    char verdict[192];
+    add_run("dense", 1, 1, 4.0, 1, NULL);
+    add_run("topk:0.01", 2, 1, 1.0, 4, (double[]){0.1, 0.80, 0.82, 0.84});
+    add_run("dense", 2, 1, 2.0, 4, (double[]){0.1, 0.86, 0.87, 0.88});
+    add_run("topk:0.01", 2, 2, 1.0, 4, (double[]){0.1, 0.90, 0.92, 0.94});
+    add_run("dense", 2, 2, 2.0, 4, (double[]){0.9, 0.90, 0.91, 0.92});
+    add_run("none", 2, 1, 2.0, 1, (double[]){0.5}); /* one seed only */
+    struct ddp_strategy_row *rows = table(3);
+    /* In order of appearance; dense is the reference wherever it stands. */
+    assert_string_equal(rows[0].sync, "topk:0.01");
+    assert_string_equal(rows[1].sync, "dense");
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(rows[i].reference, "dense");
+    assert_int_equal(rows[0].runs, 2);
+    assert_int_equal(rows[2].runs, 1);
+    assert_true(near(rows[0].accuracy.mean, 0.87));
+    assert_true(near(rows[0].accuracy.min, 0.82) && near(rows[0].accuracy.max, 0.92));
+    /* By seed: 0.82 - 0.87 and 0.92 - 0.91. */
+    assert_true(near(rows[0].difference.min, -0.05) && near(rows[0].difference.max, 0.01));
+    assert_true(near(rows[0].difference.mean, -0.02));
+    assert_true(isnan(rows[1].difference.mean));
+    assert_true(near(rows[2].difference.mean, 0.5 - 0.87));
+    assert_true(near(rows[0].images_per_second, 1280) && near(rows[1].images_per_second, 640));
+    assert_true(near(rows[1].speedup, 2.0) && near(rows[1].efficiency, 1.0));
+    assert_true(near(rows[0].speedup, 4.0));
+    assert_true(near(rows[0].step_seconds, 0.1) && near(rows[0].exposed_step_seconds, 0.05));
+    assert_true(near(rows[0].wire_bytes_per_step, 100));
+    assert_true(near(rows[0].reference_speedup, 2.0) && isnan(rows[1].reference_speedup));
+    assert_int_equal(rows[0].pays, DDP_PAYS_YES);
+    assert_int_equal(rows[1].pays, DDP_PAYS_UNKNOWN);
+    assert_int_equal(rows[2].pays, DDP_PAYS_UNCLEAR);
+    assert_int_equal(rows[0].target_reached, 0);
+    assert_true(isnan(rows[0].target_seconds));
+    assert_int_equal(rows[1].target_reached, 1);
+    assert_true(near(rows[1].target_seconds, 2.0));
+    assert_int_equal(rows[0].peak_memory_bytes, 2);
+    assert_true(isnan(rows[0].achieved_density));
+    ddp_strategy_verdict(&rows[0], verdict, sizeof verdict);
+    assert_string_equal(verdict, "topk:0.01 pays here: a step is 2.00 times as fast as with dense");
+    ddp_strategy_verdict(&rows[1], verdict, sizeof verdict);
+    assert_string_equal(verdict, "");
+    ddp_strategy_verdict(&rows[2], verdict, sizeof verdict);
+    assert_non_null(strstr(verdict, "none does not pay here: a step takes about as long"));
+    free(rows);
+}
+
+/* Every seed has to agree. */
+static void one_slow_seed_leaves_it_unclear(void **state)
+{
+    static const double some[] = {0.5};
+    add_run("dense", 2, 1, 2.0, 1, some);
+    add_run("dense", 2, 2, 2.0, 1, some);
+    add_run("fp16", 2, 1, 1.0, 1, some);
+    add_run("fp16", 2, 2, 2.0, 1, some);
+    add_run("bf16", 2, 1, 3.0, 1, some);
+    add_run("bf16", 2, 2, 4.0, 1, some);
+    struct ddp_strategy_row *rows = table(3);
+    char verdict[192];
+    assert_int_equal(rows[1].pays, DDP_PAYS_UNCLEAR);
+    assert_int_equal(rows[2].pays, DDP_PAYS_NO);
+    ddp_strategy_verdict(&rows[2], verdict, sizeof verdict);
+    assert_non_null(strstr(verdict, "bf16 does not pay here"));
+    assert_true(isnan(rows[0].speedup)); /* no run on one rank */
+    free(rows);
+}
+
+static void rank_counts_have_rows_of_their_own(void **state)
+{
+    static const double some[] = {0.5};
+    add_run("dense", 2, 1, 2.0, 1, some);
+    add_run("fp16", 2, 1, 2.0, 1, some);
+    add_run("fp16", 4, 1, 2.0, 1, some);
+    add_run("bf16", 4, 1, 1.0, 1, some);
+    struct ddp_strategy_row *rows = table(4);
+    assert_string_equal(rows[1].reference, "dense");
+    assert_string_equal(rows[2].reference, "fp16"); /* no dense there: the first */
+    assert_string_equal(rows[3].reference, "fp16");
+    assert_int_equal(rows[3].pays, DDP_PAYS_YES);
+    free(rows);
+}
+
+/* A run that was cut off before its first epoch. */
+static void nothing_yet_is_null(void **state)
+{
+    add_run("dense", 2, 1, 2.0, 1, (double[]){0.5});
+    add_run("fp16", 2, 1, 2.0, 0, (double[]){0.5});
+    struct ddp_strategy_row *rows = table(2);
+    assert_int_equal(rows[1].runs, 0);
+    assert_true(isnan(rows[1].accuracy.mean) && isnan(rows[1].step_seconds));
+    assert_true(isnan(rows[1].images_per_second) && isnan(rows[1].difference.mean));
+    assert_int_equal(rows[1].pays, DDP_PAYS_UNKNOWN);
+    free(rows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(one_run_is_nothing_to_compare, begin, end),
+        cmocka_unit_test_setup_teardown(runs_become_rows, begin, end),
+        cmocka_unit_test_setup_teardown(one_slow_seed_leaves_it_unclear, begin, end),
+        cmocka_unit_test_setup_teardown(rank_counts_have_rows_of_their_own, begin, end),
+        cmocka_unit_test_setup_teardown(nothing_yet_is_null, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
