@@ -4,9 +4,9 @@ MODULE_SRC := lib/comm/backend_mpi.c
 FAULT_SRC := lib/base/fault.c lib/base/fault_parse.c # nothing of faults in a normal build
 LIB_SRC := $(filter-out $(MODULE_SRC) $(if $(filter 0,$(FAULTS)),$(FAULT_SRC)),$(wildcard lib/*/*.c))
 CMD_SRC := $(wildcard cmd/*.c)
-MODULE_OBJ := $(addprefix $(O)/lib/,base/err.o base/mem.o base/strbuf.o base/clock.o base/unit.o \
-  base/dtype.o base/cpuinfo.o comm/launcher.o)
 LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o)
+MODULE_OBJ := $(filter $(LIB_OBJ),$(addprefix $(O)/lib/,base/err.o base/mem.o base/strbuf.o base/clock.o \
+  base/unit.o base/dtype.o base/cpuinfo.o comm/launcher.o))
 CMD_OBJ := $(CMD_SRC:%.c=$(O)/%.o)
 MODULES := $(foreach f,$(MPI_FLAVOURS),$(O)/ddpbench-mpi-$f.so)
 WHOLE_CORE = -Wl,--whole-archive $(O)/libddpcore.a -Wl,--no-whole-archive

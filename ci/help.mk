@@ -6,7 +6,8 @@ help: ## this text
 	@sed -n 's/^\([a-z_. ]*\):[^#=]*## \(.*\)/\1|\2/p' ci/*.mk | sort | \
 	  while IFS='|' read -r name text; do printf '  %-22s %s\n' "$$name" "$$text"; done
 	@printf '%s\n' "" "Knobs (make NAME=VALUE; a changed one rebuilds by itself):" \
-	  "  MPI CUDA GBENCH        0 never, 1 must, auto when found (default auto)" \
+	  "  MPI                    0 never, 1 must, auto when found (default auto)" \
+	  "  CUDA GBENCH            nothing is built with them yet: 0 or auto" \
 	  "  CC OPT CFLAGS LDFLAGS  compiler and flags (OPT default: -O3 -g)" \
 	  "  SAN                    address, undefined or thread" \
 	  "  WERROR                 1: a warning is an error (default)" \

@@ -11,6 +11,9 @@ DDPDIR = $(DESTDIR)$(PREFIX)/lib
 PKGDIR = $(DDPDIR)/pkgconfig
 INCDIR = $(DESTDIR)$(PREFIX)/include
 
+# The same as words for the shell: DESTDIR and PREFIX may hold blanks.
+$(foreach v,BINDIR LIBDIR SHARE MANDIR DOCDIR SCHEMADIR DDPDIR PKGDIR INCDIR,$(eval Q_$v = $$(call sq,$$($v))))
+
 # Written by the binary itself, so that they cannot differ from its --help.
 GENERATED := $(O)/ddpbench.1 $(O)/ddpbench.bash
 $(O)/ddpbench.1: $(O)/ddpbench
@@ -20,25 +23,25 @@ $(O)/ddpbench.bash: $(O)/ddpbench
 
 .PHONY: install uninstall
 install: $(O)/ddpbench $(MODULES) $(GENERATED) $(LIBDDP) $(O)/ddp.pc ## into PREFIX: binary, modules, libddp, man page, schema, completion
-	install -d $(BINDIR) $(LIBDIR) $(MANDIR) $(DOCDIR) $(SCHEMADIR) $(SHARE)/bash-completion/completions $(PKGDIR) $(INCDIR)
-	install -m 755 $(O)/ddpbench $(BINDIR)/ddpbench
-	$(if $(MODULES),install -m 755 $(MODULES) $(LIBDIR)/)
-	install -m 644 $(O)/ddpbench.1 $(MANDIR)/ddpbench.1
-	install -m 644 LICENSE README.md $(DOCDIR)/
-	install -m 644 results/schema/ddpbench-1.schema.json $(SCHEMADIR)/
-	install -m 644 $(O)/ddpbench.bash $(SHARE)/bash-completion/completions/ddpbench
-	install -m 644 $(O)/libddp.a $(DDPDIR)/libddp.a
-	install -m 755 $(O)/$(LIBDDP_SO) $(DDPDIR)/$(LIBDDP_SO)
-	ln -sfn $(LIBDDP_SO) $(DDPDIR)/libddp.so.$(DDP_SOVERSION)
-	ln -sfn $(LIBDDP_SO) $(DDPDIR)/libddp.so
-	install -m 644 $(O)/ddp.h $(INCDIR)/ddp.h
-	install -m 644 $(O)/ddp.pc $(PKGDIR)/ddp.pc
+	install -d $(Q_BINDIR) $(Q_LIBDIR) $(Q_MANDIR) $(Q_DOCDIR) $(Q_SCHEMADIR) $(Q_SHARE)/bash-completion/completions $(Q_PKGDIR) $(Q_INCDIR)
+	install -m 755 $(O)/ddpbench $(Q_BINDIR)/ddpbench
+	$(if $(MODULES),install -m 755 $(MODULES) $(Q_LIBDIR)/)
+	install -m 644 $(O)/ddpbench.1 $(Q_MANDIR)/ddpbench.1
+	install -m 644 LICENSE README.md $(Q_DOCDIR)/
+	install -m 644 results/schema/ddpbench-1.schema.json $(Q_SCHEMADIR)/
+	install -m 644 $(O)/ddpbench.bash $(Q_SHARE)/bash-completion/completions/ddpbench
+	install -m 644 $(O)/libddp.a $(Q_DDPDIR)/libddp.a
+	install -m 755 $(O)/$(LIBDDP_SO) $(Q_DDPDIR)/$(LIBDDP_SO)
+	ln -sfn $(LIBDDP_SO) $(Q_DDPDIR)/libddp.so.$(DDP_SOVERSION)
+	ln -sfn $(LIBDDP_SO) $(Q_DDPDIR)/libddp.so
+	install -m 644 $(O)/ddp.h $(Q_INCDIR)/ddp.h
+	install -m 644 $(O)/ddp.pc $(Q_PKGDIR)/ddp.pc
 
 uninstall: ## remove what install wrote, and nothing else
-	rm -f $(BINDIR)/ddpbench $(LIBDIR)/ddpbench-mpi-openmpi.so $(LIBDIR)/ddpbench-mpi-mpich.so \
-	  $(MANDIR)/ddpbench.1 $(DOCDIR)/LICENSE $(DOCDIR)/README.md \
-	  $(SCHEMADIR)/ddpbench-1.schema.json $(SHARE)/bash-completion/completions/ddpbench \
-	  $(DDPDIR)/libddp.a $(DDPDIR)/$(LIBDDP_SO) $(DDPDIR)/libddp.so.$(DDP_SOVERSION) \
-	  $(DDPDIR)/libddp.so $(INCDIR)/ddp.h $(PKGDIR)/ddp.pc
-	@for d in $(LIBDIR) $(DOCDIR) $(SCHEMADIR) $(SHARE)/ddpbench; do \
-	  if [ -d $$d ]; then rmdir --ignore-fail-on-non-empty $$d; fi; done
+	rm -f $(Q_BINDIR)/ddpbench $(Q_LIBDIR)/ddpbench-mpi-openmpi.so $(Q_LIBDIR)/ddpbench-mpi-mpich.so \
+	  $(Q_MANDIR)/ddpbench.1 $(Q_DOCDIR)/LICENSE $(Q_DOCDIR)/README.md \
+	  $(Q_SCHEMADIR)/ddpbench-1.schema.json $(Q_SHARE)/bash-completion/completions/ddpbench \
+	  $(Q_DDPDIR)/libddp.a $(Q_DDPDIR)/$(LIBDDP_SO) $(Q_DDPDIR)/libddp.so.$(DDP_SOVERSION) \
+	  $(Q_DDPDIR)/libddp.so $(Q_INCDIR)/ddp.h $(Q_PKGDIR)/ddp.pc
+	@for d in $(Q_LIBDIR) $(Q_DOCDIR) $(Q_SCHEMADIR) $(Q_SHARE)/ddpbench; do \
+	  if [ -d "$$d" ]; then rmdir --ignore-fail-on-non-empty "$$d"; fi; done

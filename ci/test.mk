@@ -48,7 +48,7 @@ san-test: $(O)/ddpbench $(UNIT_BIN)
 	$(Q)ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 $(PROVE) $(UNIT_BIN) $(SAN_SCRIPTS)
 
 # Threads only: ThreadSanitizer sees one process. Tests that say DDP_LAUNCH_THREADS, and the binary.
-TSAN_BIN = $(patsubst %.c,$(O)/%,$(shell grep -l DDP_LAUNCH_THREADS $(UNIT_SRC) /dev/null))
+TSAN_BIN = $(patsubst %.c,$(O)/%,$(shell grep -l -e DDP_LAUNCH_THREADS -e trainer_runs.h $(UNIT_SRC) /dev/null))
 # Its shadow memory needs a fixed layout, which newer kernels' randomisation breaks.
 FIXED_LAYOUT = $(if $(shell setarch -R true 2>/dev/null && echo y),setarch -R)
 tsan-test: $(O)/ddpbench $(TSAN_BIN)

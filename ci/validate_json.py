@@ -90,8 +90,8 @@ def point_errors(point):
 
 def relation_errors(document):
     found = []
-    ids = [point["id"] for point in document["points"]]
-    found += [f"points: id twice: {i}" for i in sorted(set(ids)) if ids.count(i) > 1]
+    ids = [(point["id"], point["launch"] or 0) for point in document["points"]]
+    found += [f"points: id twice: {i[0]}" for i in sorted(set(ids)) if ids.count(i) > 1]
     for point in document["points"]:
         found += point_errors(point)
     for run in document["train"]:

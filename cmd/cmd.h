@@ -26,7 +26,8 @@ struct ddp_app {
     char *const *argv; /* whole command line */
     const struct ddp_cmd *cmd;
     struct ddp_launcher launcher;
-    char binary_dir[4096]; /* where the running binary really lies: modules are beside it */
+    struct ddp_err launcher_error; /* not 0: who started us is not known, and why; "own" then */
+    char binary_dir[4096];         /* where the running binary really lies: modules are beside it */
 };
 
 /* Options every command with ranks has; the first member of its values. */
@@ -39,6 +40,7 @@ struct ddp_world_options {
     const char *json;
     struct ddp_string_list formats; /* NAME[=FILE] */
     int progress;                   /* 0 auto, 1 always, 2 never */
+    char label[64]; /* no option: marks the whole record; for a command's check to set */
     bool quiet, verbose, help;
 };
 
@@ -158,6 +160,18 @@ struct ddp_world_options {
 
 extern const struct ddp_opt_words ddp_launch_words, ddp_progress_words;
 
+/* What rank 0 sends home. */
+enum ddp_message {
+    DDP_MESSAGE_POINT = 1, /* struct ddp_point, then sample_count doubles */
+    DDP_MESSAGE_TRAIN,     /* struct ddp_train_run */
+    DDP_MESSAGE_EPOCH,     /* struct ddp_epoch */
+    DDP_MESSAGE_TRAIN_END, /* struct ddp_train_run */
+    DDP_MESSAGE_CONTROL,   /* struct ddp_control */
+    DDP_MESSAGE_STAGE,     /* for ddp_cmd_stages.keep alone */
+    DDP_MESSAGE_PROGRESS,  /* text */
+    DDP_MESSAGE_NOTE       /* text */
+};
+
 /* What a rank of a world command works with. emit functions are for rank 0, synchronous: when they
  * return, the record has it, on disk. */
 struct ddp_rank {
@@ -166,15 +180,28 @@ struct ddp_rank {
     const struct ddp_world_options *world;
     struct ddp_launch_rank *launch; /* NULL under an outside launcher */
     struct ddp_world *home;         /* non-NULL where the record lives in this process */
+    /* Of a cell of a sweep, else zero. launch_number, first_place, of: its points' place among all
+     * (record.h). prefix: of progress lines. has: is this point there from an earlier run? */
+    int launch_number, first_place, of;
+    int *measured; /* points of the launch so far; counted on by each */
+    const char *prefix;
+    bool has_control; /* and needs none of its own */
+    bool (*has)(void *arg, const char *id);
+    void *has_arg;
 };
 int ddp_emit_point(struct ddp_rank *rank, const struct ddp_point *point, const double *samples,
                    struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_emit_control(struct ddp_rank *rank, const struct ddp_control *control,
+                     struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_emit_train(struct ddp_rank *rank, const struct ddp_train_run *run,
                    struct ddp_err *err) DDP_MUST_CHECK; /* start */
 int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch,
                    struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_emit_train_end(struct ddp_rank *rank, const struct ddp_train_run *run,
                        struct ddp_err *err) DDP_MUST_CHECK; /* replaces the last run's scalars */
+/* For the command's stages.keep. */
+int ddp_emit_stage(struct ddp_rank *rank, const void *payload, size_t bytes,
+                   struct ddp_err *err) DDP_MUST_CHECK;
 /* Progress line for a terminal: replaces the one before; dropped when progress is off. Never fails
  * a run. */
 void ddp_emit_progress(struct ddp_rank *rank, const char *fmt, ...) DDP_PRINTF(2, 3);
@@ -182,10 +209,33 @@ void ddp_emit_progress(struct ddp_rank *rank, const char *fmt, ...) DDP_PRINTF(2
 void ddp_emit_note(struct ddp_rank *rank, const char *fmt, ...) DDP_PRINTF(2, 3);
 
 #define DDP_PREPARE_DONE 1 /* positive: no error */
+#define DDP_CLOSE_MORE   1 /* of ddp_cmd_stages.close: as much as one run does; err says of what */
 
 enum ddp_cmd_flag {
     DDP_CMD_NEEDS_WORLD = 1 << 0, /* values begin with struct ddp_world_options */
     DDP_CMD_COLLECTIVE = 1 << 1   /* one of the collectives, for help */
+};
+
+/* For a command that starts ranks several times, in an order of its own, and keeps what they
+ * measure beside the record (sweep). home: the process that owns the record. */
+struct ddp_cmd_stages {
+    /* The i-th start: its backend (NULL: the one chosen) and ranks; false: there are no more. In
+     * the process that forks the ranks; under mpiexec in each, with the same answers. */
+    bool (*next)(void *values, int i, const char **backend, int *ranks);
+    /* Home; all but the points is in the record, and nothing is written yet: adds what an earlier
+     * run has left. */
+    int (*open)(void *values, struct ddp_record *record, struct ddp_err *err);
+    /* Under an outside launcher, after open: what the home knows becomes known to all.
+     * Collective. */
+    int (*share)(void *values, struct ddp_comm *comm, struct ddp_err *err);
+    /* Home: an enum ddp_message of rank 0, before the record has it and anybody sees it. */
+    int (*keep)(void *values, uint32_t type, const void *payload, size_t bytes,
+                struct ddp_err *err);
+    /* Home, before the last documents: puts the record in order. code: how the run ended; returns
+     * it, or another with err filled, or DDP_CLOSE_MORE: the record is partial, but no error. */
+    int (*close)(void *values, struct ddp_record *record, int code, struct ddp_err *err);
+    /* Home, after them, also when there was no open. code: of the whole, outputs included. */
+    void (*closed)(void *values, int code);
 };
 
 struct ddp_cmd {
@@ -200,8 +250,8 @@ struct ddp_cmd {
     /* Plain commands. Returns a code; prints to app->out. */
     int (*run)(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err);
-    /* World commands. check: after parsing, in every process, before anything is started: cheap,
-     * legal or not. */
+    /* World commands. check: after parsing, in every process, before anything is started: completes
+     * the values (what one option means for another) and says whether they are legal. Cheap. */
     int (*check)(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                  struct ddp_err *err);
     /* After the backend and largest rank count are known, in the process that forks the ranks (or
@@ -215,7 +265,8 @@ struct ddp_cmd {
     bool (*threads)(const void *values);
     /* In each rank. Collective. */
     int (*rank_main)(struct ddp_rank *rank, void *values, struct ddp_err *err);
-    void (*release)(void *values); /* frees what prepare loaded; may be NULL */
+    void (*release)(void *values);       /* frees what prepare loaded; may be NULL */
+    const struct ddp_cmd_stages *stages; /* NULL: one start for each of --ranks */
 };
 
 const struct ddp_cmd *const *ddp_commands(void); /* NULL-terminated */
@@ -224,6 +275,10 @@ const struct ddp_cmd *ddp_command_find(const char *name);
 /* Runs a world command to its end; returns the code the process exits with. */
 int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values,
                   struct ddp_err *err) DDP_MUST_CHECK;
+
+/* Ranks where the user does not say how many: all of an outside launcher's, else one a usable core,
+ * at most 8. */
+int ddp_world_default_ranks(const struct ddp_app *app);
 
 /* Help of a command (usage, options, details) and of the program. */
 void ddp_help_command(const struct ddp_cmd *cmd, FILE *out);

@@ -8,7 +8,8 @@
 #include "base/unit.h"
 #include "bench/sampler.h"
 #include "coll/coll_auto.h"
-#include "collective.h"
+#include "bench/control.h"
+#include "collective_timing.h"
 
 #define HUGE_PAGE (2u << 20) /* alignment of large registered blocks */
 
@@ -84,7 +85,11 @@ int ddp_collective_check(enum ddp_coll coll, struct ddp_app *app, void *values,
     if (parsed->operand_count > 0) {
         ddp_fail(err, DDP_EUSAGE, "'%s' takes no operand: '%s'", app->cmd->name,
                  parsed->operands[0]);
-        return ddp_hint(err, "sizes go to --size: --size %s", parsed->operands[0]);
+        uint64_t bytes;
+        struct ddp_err no_size = DDP_ERR_INIT;
+        if (ddp_parse_size(parsed->operands[0], &bytes, &no_size) == 0)
+            return ddp_hint(err, "sizes go to --size: --size %s", parsed->operands[0]);
+        return ddp_hint(err, "`ddpbench %s -h` lists the options", app->cmd->name);
     }
     if (coll != DDP_BARRIER) /* which has no such rows */
         DDP_TRY(check_contradictions(rows, parsed, err));
@@ -96,6 +101,7 @@ int ddp_collective_check(enum ddp_coll coll, struct ddp_app *app, void *values,
     }
     if (coll == DDP_BARRIER)
         choose_no_data(&v->bench);
+    DDP_TRY(ddp_collective_timing(v, rows, parsed, err));
     if (v->bench.step_bytes > 0)
         v->bench.step_factor = 0;
     if (coll == DDP_BARRIER || !ddp_opt_given(rows, parsed, "memory"))
@@ -113,7 +119,7 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
                        const char *backend, int ranks, int64_t available_bytes)
 {
     const struct ddp_bench_plan *plan = &v->plan;
-    char each[24], sum[24], have[24] = "unknown", more[24], extra[64] = "", id[192];
+    char each[24], sum[24], have[24] = "unknown", more[24], extra[64] = "", id[192], timing[128];
     const uint64_t compress = plan->compress_registered + plan->compress_private;
     ddp_format_size(plan->buffer_bytes, each, sizeof each);
     ddp_format_size(plan->bytes_per_rank * (uint64_t)ranks, sum, sizeof sum);
@@ -122,9 +128,9 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
     ddp_format_size(compress, more, sizeof more);
     if (compress > 0)
         snprintf(extra, sizeof extra, " and %s to compress", more);
-    fprintf(app->out, "# dry run: %d point%s, %lld iterations after %lld each, backend %s\n",
-            plan->count, plan->count == 1 ? "" : "s", (long long)v->bench.iters,
-            (long long)v->bench.warmup, backend);
+    ddp_collective_describe_timing(&v->bench, timing, sizeof timing);
+    fprintf(app->out, "# dry run: %d point%s, %s after %lld each, backend %s\n", plan->count,
+            plan->count == 1 ? "" : "s", timing, (long long)v->bench.warmup, backend);
     fprintf(app->out, "# %s memory: %d rank%s x %d buffers x %s%s = %s; available: %s\n",
             ddp_memory_name(plan->memory), ranks, ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each,
             extra, sum, have);
@@ -166,6 +172,22 @@ static int explain_auto(const struct ddp_app *app, const struct ddp_collective_v
     return rc;
 }
 
+/* The plans of all rank counts, the largest (`ranks`) of which stays in v: whatever is wrong with
+ * one of them is said before anything is started. */
+static int make_plans(struct ddp_collective_values *v, const char *backend, int ranks,
+                      struct ddp_err *err)
+{
+    for (int i = 0; i <= v->world.ranks.n; i++) {
+        const int count = i < v->world.ranks.n ? (int)v->world.ranks.v[i] : ranks;
+        int of_a_group;
+        ddp_plan_release(&v->plan);
+        DDP_TRY(ddp_plan_group_ranks(&v->bench, count, &of_a_group, err));
+        DDP_TRY(ddp_plan_make(&v->bench, backend, of_a_group, -1, &v->plan, err));
+        DDP_TRY(ddp_plan_foresee(&v->plan, ddp_backend_find(backend), err));
+    }
+    return 0;
+}
+
 int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backend, int ranks,
                            struct ddp_err *err)
 {
@@ -176,8 +198,9 @@ int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backen
     ddp_sysinfo_read(&host);
     int of_a_group;
     DDP_TRY(ddp_plan_group_ranks(&v->bench, ranks, &of_a_group, err));
-    DDP_TRY(ddp_plan_make(&v->bench, backend, of_a_group, -1, &v->plan, err));
+    DDP_TRY(make_plans(v, backend, ranks, err));
     DDP_TRY(ddp_plan_fits(&v->plan, local, host.available_bytes, err));
+    DDP_TRY(ddp_collective_check_inject(v, backend, ranks, err));
     if (v->plan.rounding[0] && speaks(app))
         ddp_logf(&app->log, DDP_LOG_NOTE, "%s", v->plan.rounding);
     if (v->explain_auto) {
@@ -190,6 +213,12 @@ int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backen
     if (speaks(app))
         print_plan(app, v, backend, ranks, host.available_bytes);
     return DDP_PREPARE_DONE;
+}
+
+bool ddp_collective_threads(const void *values)
+{
+    const struct ddp_collective_values *v = values;
+    return v->bench.overlap;
 }
 
 uint64_t ddp_collective_heap_bytes(const void *values, int ranks)
@@ -217,29 +246,49 @@ static bool told(const struct ddp_bench_plan *plan, const struct ddp_sampler *sa
     return false;
 }
 
+/* Says which points are left out, each algorithm once. */
+static void tell_skips(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
+                       const struct ddp_sampler *sampler)
+{
+    const char *why;
+    for (int i = 0; i < plan->count; i++) {
+        if (ddp_sampler_skips(sampler, i, &why) && !told(plan, sampler, i))
+            ddp_emit_note(rank, "left out: %s", why);
+    }
+}
+
 static int run_points(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
                       struct ddp_sampler *sampler, struct ddp_err *err)
 {
-    for (int i = 0; i < plan->count; i++) {
-        const struct ddp_point_spec *spec = &plan->points[i];
+    int count;
+    const int *order = ddp_sampler_order(sampler, &count);
+    tell_skips(rank, plan, sampler);
+    for (int i = 0; i < count; i++) {
+        const struct ddp_point_spec *spec = &plan->points[order[i]];
         struct ddp_point point;
         const double *samples;
-        const char *why;
-        char size[24];
-        if (ddp_sampler_skips(sampler, i, &why)) {
-            if (!told(plan, sampler, i))
-                ddp_emit_note(rank, "left out: %s", why);
+        char size[24], id[192];
+        ddp_point_id(spec, id, sizeof id);
+        if (rank->has && rank->has(rank->has_arg, id))
             continue;
-        }
         ddp_format_size(spec->size_bytes, size, sizeof size);
         ddp_emit_progress(rank, "%s %s%s%s %s, %s (%d of %d)", ddp_coll_name(spec->coll),
                           ddp_dtype_name(spec->dtype), ddp_coll_reduces(spec->coll) ? " " : "",
                           ddp_coll_reduces(spec->coll) ? ddp_op_name(spec->op) : "", size,
-                          spec->algorithm, i + 1, plan->count);
-        DDP_TRY(ddp_sampler_point(sampler, i, &point, &samples, err));
+                          spec->algorithm, i + 1, count);
+        DDP_TRY(ddp_sampler_point(sampler, order[i], &point, &samples, err));
         DDP_TRY(ddp_emit_point(rank, &point, samples, err));
     }
     return 0;
+}
+
+static int run_control(struct ddp_rank *rank, struct ddp_err *err)
+{
+    struct ddp_control control;
+    if (rank->has_control)
+        return 0;
+    DDP_TRY(ddp_control_measure(rank->comm, &control, err));
+    return ddp_emit_control(rank, &control, err);
 }
 
 /* A backend that could have registered memory may have none here: then it is private, and named so.
@@ -273,6 +322,8 @@ int ddp_collective_rank_main(struct ddp_rank *rank, void *values, struct ddp_err
         rc = ddp_plan_make(&bench, comm->backend->name, of_a_group, -1, &plan, err);
     DDP_TRY(ddp_comm_agree(comm, rc, err));
     rc = ddp_sampler_create(comm, &bench, &plan, &sampler, err);
+    if (rc == 0)
+        rc = run_control(rank, err);
     if (rc == 0)
         rc = run_points(rank, &plan, sampler, err);
     ddp_sampler_destroy(sampler);

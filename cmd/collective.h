@@ -3,6 +3,8 @@
 #ifndef DDP_CMD_COLLECTIVE_H
 #define DDP_CMD_COLLECTIVE_H
 
+#include <assert.h>
+
 #include "bench/plan.h"
 #include "cmd.h"
 
@@ -12,10 +14,14 @@ struct ddp_collective_values {
     struct ddp_bench_options bench;
     struct ddp_bench_plan plan;
     bool explain_auto;
+    double precision_percent; /* --precision, --inject-delay: as parsed */
+    const char *inject;
 };
 
+static_assert(offsetof(struct ddp_collective_values, world) == 0, "main.c takes values for it");
+
 extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_words,
-    ddp_memory_words, ddp_check_words;
+    ddp_memory_words, ddp_check_words, ddp_start_words, ddp_order_words;
 
 #define DDP_COLLECTIVE_FIELD(member) offsetof(struct ddp_collective_values, bench.member)
 
@@ -48,7 +54,7 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
          .value = "S",                                                                             \
          .initial = "64M",                                                                         \
          .group = "Sizes",                                                                         \
-         .help = "no size of the range is larger"},                                                \
+         .help = "last size of a range; measured even where the steps miss it"},                   \
         {.name = "step-factor",                                                                    \
          .short_name = 'f',                                                                        \
          .kind = DDP_OPT_INT,                                                                      \
@@ -114,16 +120,81 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
      .kind = DDP_OPT_INT,                                                                          \
      .offset = DDP_COLLECTIVE_FIELD(iters),                                                        \
      .value = "N",                                                                                 \
-     .initial = "20",                                                                              \
      .group = "Measurement",                                                                       \
-     .help = "timed iterations a point; from 6 on the median has an interval",                     \
+     .help = "exactly N timed iterations a point; with --precision or --max-time at most N "       \
+             "(default: as many as those two want)",                                               \
      .min = 1,                                                                                     \
      .max = DDP_PLAN_ITERS_MAX},                                                                   \
+        {.name = "warmup",                                                                         \
+         .short_name = 'w',                                                                        \
+         .kind = DDP_OPT_INT,                                                                      \
+         .offset = DDP_COLLECTIVE_FIELD(warmup),                                                   \
+         .value = "N",                                                                             \
+         .initial = "5",                                                                           \
+         .group = "Measurement",                                                                   \
+         .help = "untimed iterations before them",                                                 \
+         .max = DDP_PLAN_ITERS_MAX},                                                               \
+        {.name = "precision",                                                                      \
+         .kind = DDP_OPT_DOUBLE,                                                                   \
+         .offset = offsetof(struct ddp_collective_values, precision_percent),                      \
+         .value = "PCT",                                                                           \
+         .initial = "2",                                                                           \
+         .group = "Measurement",                                                                   \
+         .help = "without -n: until half the 95 % interval is within PCT percent of the median, "  \
+                 "looked at after 20, 30, 45, ... iterations",                                     \
+         .min = 0.01,                                                                              \
+         .max = 100},                                                                              \
+        {.name = "max-time",                                                                       \
+         .kind = DDP_OPT_DOUBLE,                                                                   \
+         .offset = DDP_COLLECTIVE_FIELD(max_time_s),                                               \
+         .value = "S",                                                                             \
+         .initial = "5",                                                                           \
+         .group = "Measurement",                                                                   \
+         .help = "without -n: a point ends after S seconds, and at least 6 iterations",            \
+         .min = 0.001,                                                                             \
+         .max = 86400},                                                                            \
+        {.name = "start",                                                                          \
+         .kind = DDP_OPT_ENUM,                                                                     \
+         .offset = DDP_COLLECTIVE_FIELD(start),                                                    \
+         .value = "HOW",                                                                           \
+         .initial = "barrier",                                                                     \
+         .group = "Measurement",                                                                   \
+         .help =                                                                                   \
+             "how an iteration starts: after a barrier, timed on each rank; or at an announced "   \
+             "moment, timed from the earliest start to the latest exit on synchronised clocks",    \
+         .words = &ddp_start_words},                                                               \
+        {.name = "block",                                                                          \
+         .kind = DDP_OPT_INT,                                                                      \
+         .offset = DDP_COLLECTIVE_FIELD(block),                                                    \
+         .value = "K",                                                                             \
+         .initial = "1",                                                                           \
+         .group = "Measurement",                                                                   \
+         .help = "time K calls in a row as one iteration, as nccl-tests does; labelled, without "  \
+                 "interval",                                                                       \
+         .min = 1,                                                                                 \
+         .max = 1000000},                                                                          \
+        {.name = "order",                                                                          \
+         .kind = DDP_OPT_ENUM,                                                                     \
+         .offset = DDP_COLLECTIVE_FIELD(order),                                                    \
+         .value = "HOW",                                                                           \
+         .initial = "random",                                                                      \
+         .group = "Measurement",                                                                   \
+         .help = "the order in which points are measured, by --seed or as given; rows appear as "  \
+                 "given",                                                                          \
+         .words = &ddp_order_words},                                                               \
+        {.name = "inject-delay",                                                                   \
+         .kind = DDP_OPT_STRING,                                                                   \
+         .offset = offsetof(struct ddp_collective_values, inject),                                 \
+         .value = "PCT@ID",                                                                        \
+         .group = "Measurement",                                                                   \
+         .help = "slow the point with that id by PCT percent of its own time, to try a gate; "     \
+                 "marks the record"},                                                              \
     {                                                                                              \
-        .name = "warmup", .short_name = 'w', .kind = DDP_OPT_INT,                                  \
-        .offset = DDP_COLLECTIVE_FIELD(warmup), .value = "N", .initial = "5",                      \
-        .group = "Measurement", .help = "untimed iterations before them", .min = 0,                \
-        .max = DDP_PLAN_ITERS_MAX                                                                  \
+        .name = "overlap-compute", .kind = DDP_OPT_FLAG, .offset = DDP_COLLECTIVE_FIELD(overlap),  \
+        .group = "Measurement",                                                                    \
+        .help =                                                                                    \
+            "run it in a progress thread beside a compute loop that takes as long; report how "    \
+            "much is hidden"                                                                       \
     }
 
 #define DDP_COLLECTIVE_CHECK_ROW                                                                   \
@@ -132,7 +203,7 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
         .offset = DDP_COLLECTIVE_FIELD(check), .value = "WHEN", .initial = "once",                 \
         .group = "Measurement",                                                                    \
         .help = "verify every element: of one untimed operation a point, of all iterations, or "   \
-                "of none; 0, 1, N are accepted too",                                               \
+                "of none; or a number: 0 off, 1 once, more all",                                   \
         .words = &ddp_check_words                                                                  \
     }
 
@@ -175,6 +246,7 @@ int ddp_collective_check(enum ddp_coll coll, struct ddp_app *app, void *values,
 int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backend, int ranks,
                            struct ddp_err *err);
 uint64_t ddp_collective_heap_bytes(const void *values, int ranks);
+bool ddp_collective_threads(const void *values);
 int ddp_collective_rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err);
 void ddp_collective_release(void *values);
 

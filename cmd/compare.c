@@ -63,11 +63,11 @@ const struct ddp_cmd ddp_cmd_compare = {
     .name = "compare",
     .summary = "two stored results: slower or not, weaker than gate",
     .operands = "BASE NEW",
-    .details =
-        "Exits 0 when no cell is slower, 10 when one is, 12 when it cannot be told. A cell is\n"
-        "slower only if the interval of its ratio lies above the larger of 10 % and\n"
-        "--min-effect: stored results were taken at different times, and nothing but pairs\n"
-        "of launches (`ddpbench gate`) tells a change of code from one of the machine.",
+    .details = "Exits 0 when no cell is slower, 10 when one is, 12 when it cannot be told. A\n"
+               "cell is slower only if the interval of its ratio lies above the larger of 10 %\n"
+               "and --min-effect: stored results were taken at different times, and nothing but\n"
+               "pairs of launches (`ddpbench gate`) tells a change of code from one of the\n"
+               "machine.",
     .rows = rows,
     .values_bytes = sizeof(struct compare_values),
     .help_offset = offsetof(struct compare_values, help),

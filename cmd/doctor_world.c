@@ -16,7 +16,10 @@ void ddp_doctor_launcher(struct ddp_doctor *d)
         if (getenv(*v))
             used += (size_t)snprintf(seen + used, sizeof seen - used, "%s%s=%.24s", used ? " " : "",
                                      *v, getenv(*v));
-    if (l->kind != DDP_LAUNCHER_NONE)
+    if (d->app->launcher_error.code != 0)
+        ddp_doctor_find(d, DDP_FAIL, "launcher", d->app->launcher_error.hint, "%s",
+                        d->app->launcher_error.text);
+    else if (l->kind != DDP_LAUNCHER_NONE)
         ddp_doctor_find(d, DDP_FINE, "launcher", "", "%s: rank %d of %d (%s)", l->name,
                         l->place.rank, l->place.size, seen);
     else if (seen[0])
@@ -84,7 +87,9 @@ void ddp_doctor_mpi(struct ddp_doctor *d)
         bool installed = on_path(known[i].programs[0]) || on_path(known[i].programs[1]);
         bool module = module_exists(dir, known[i].flavour);
         any |= installed || module;
-        snprintf(advice, sizeof advice, "install %s and run `make MPI=1`", known[i].package);
+        snprintf(advice, sizeof advice,
+                 "install %s, then `make MPI=1` (and `make install`) in ddpbench's sources",
+                 known[i].package);
         if (installed && !module)
             ddp_doctor_find(d, DDP_WARN, known[i].name, advice,
                             "installed, but its module is not: its mpiexec will be refused");

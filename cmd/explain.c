@@ -71,9 +71,10 @@ static void explain_busbw(FILE *out)
             EXAMPLE_RANKS, EXAMPLE_RANKS, factor, algbw, factor, algbw * factor);
     print_factors(out);
     fputs("\n"
-          "With one rank nothing is exchanged, and busbw does not exist: - in tables, null in\n"
-          "JSON. Over shared memory nothing crosses a link: busbw is then a common scale for\n"
-          "algorithms, not a speed of anything.\n"
+          "With one rank nothing is exchanged, and with 0 bytes nothing is moved: neither\n"
+          "algbw nor busbw exists then, - in tables, null in JSON. Over shared memory nothing\n"
+          "crosses a link: busbw is then a common scale for algorithms, not a speed of\n"
+          "anything.\n"
           "Definition: nccl-tests, doc/PERFORMANCE.md.\n",
           out);
 }
@@ -95,12 +96,26 @@ static void explain_time(FILE *out)
 {
     fputs("The time of one iteration is that of a single operation: two readings of one\n"
           "monotonic clock on every rank, after a barrier; of all ranks the largest counts.\n"
+          "With --start window ranks wait for an announced moment instead, and the time is from\n"
+          "the earliest start to the latest exit on a clock they have synchronised; iterations\n"
+          "that a rank began more than 1 us late are invalid and measured again.\n"
           "Rewriting the input and verifying the result lie outside.\n"
           "\n"
           "The table shows the median over the iterations. Its 95 % interval assumes nothing\n"
           "of how the times are distributed: with n iterations it is bounded by two of the\n"
           "sorted times, chosen by the binomial distribution (n = 20: the 6th and the 15th).\n"
           "Below 6 iterations no such pair exists, and the interval is -. Outliers stay.\n"
+          "Without -n there are as many as it takes until half the interval is within\n"
+          "--precision of the median, looked at after 20, 30, 45, ..., or --max-time is over.\n"
+          "\n"
+          "Notes of a row. drifting: the times went up or down as they were measured.\n"
+          "autocorrelated: slow ones came in runs, so the interval is too narrow. (Either is\n"
+          "said of at most 1 in 25 independent series.) invalid:N: of --start window.\n"
+          "block:K: K calls in a row as one. injected:P%: made slower on purpose.\n"
+          "\n"
+          "Points are measured in random order (--order, --seed), so that no drift of the\n"
+          "machine looks like an effect of the size. `control` is how fast all ranks at once\n"
+          "copy memory of their own, once a launch: where it moves, the machine did.\n"
           "Source: Hoefler & Belli, Scientific Benchmarking of Parallel Computing Systems,\n"
           "SC15.\n",
           out);
@@ -118,16 +133,25 @@ static void explain_pingpong(FILE *out)
 
 static void explain_bound(FILE *out)
 {
-    fputs("The bound answers whether a figure is normal for this machine.\n"
+    fputs("The bound answers whether a figure is normal for this machine: the least time that\n"
+          "what the algorithm does can take here, measured in the same run, with the same\n"
+          "buffers and pages. `bound` in the table is that time in percent of the median.\n"
           "\n"
-          "    64 KiB and more over shared memory: the bytes the algorithm must read and write,\n"
-          "    all ranks together, at the speed all ranks together copy and add in plain loops\n"
-          "    over buffers of that size\n"
-          "    less: the steps the algorithm must take, one after the other, at half a\n"
-          "    ping-pong each\n"
+          "memory          64 KiB and more over shared memory: the bytes the algorithm must\n"
+          "                read and write, all ranks together, at the speed all ranks together\n"
+          "                copy (b = a) or, where it combines values, copy or add (a += b)\n"
+          "                buffers of that size, with plain or non-temporal stores: whichever\n"
+          "                is fastest\n"
+          "latency         less than 64 KiB over shared memory: the steps the algorithm must\n"
+          "                take, one after the other, at half a ping-pong each\n"
+          "point-to-point  over messages: 64 KiB and more, the bytes a rank must send at the\n"
+          "                speed all ranks at once send such a message to their neighbours;\n"
+          "                less, its steps at the time of one such message. What a library's\n"
+          "                own collective does is not known: ceil(log2 n) steps, and the bytes\n"
+          "                of busbw\n"
           "\n"
-          "`fraction` is how much of that was reached. This version does not measure it yet:\n"
-          "\"bound\" is null.\n",
+          "Percents far below those of neighbouring sizes deserve a look. More than 100 means\n"
+          "that the algorithm found in a cache what plain copies of whole buffers did not.\n",
           out);
 }
 

@@ -198,22 +198,20 @@ const struct ddp_cmd ddp_cmd_gate = {
     .name = "gate",
     .summary = "is the new one slower than the base? For CI: exits 0, 10 or 12",
     .operands = "",
-    .details =
-        "Runs both commands as randomised ABBA pairs of launches. Each launch gives one median a\n"
-        "cell (point). Per cell: an exact one-sided sign-flip test on the log ratios, corrected "
-        "by\n"
-        "Holm for all cells; a Hodges-Lehmann ratio with one-sided 95 % bounds.\n"
-        "  FAIL (10)          a cell is significant and its lower bound exceeds --min-effect\n"
-        "  PASS (0)           every upper bound lies below --min-effect\n"
-        "  INCONCLUSIVE (12)  anything else: more pairs, or a quieter machine\n"
-        "A pair whose ping-pong class changed is run again, at most twice, before its times are\n"
-        "looked at.\n"
-        "\n"
-        "Examples:\n"
-        "  ddpbench gate --base './old allreduce --size 64K,1M' --new './new allreduce --size "
-        "64K,1M'\n"
-        "  ddpbench gate --base 'ddpbench allreduce --size 1M' --new-env DDPBENCH_SIMD=avx2 "
-        "--format table,junit=gate.xml",
+    .details = "Runs both commands as randomised ABBA pairs of launches. Each launch gives one\n"
+               "median a cell (point). Per cell: an exact one-sided sign-flip test on the log\n"
+               "ratios, corrected by Holm for all cells; a Hodges-Lehmann ratio with one-sided\n"
+               "95 % bounds.\n"
+               "  FAIL (10)          a cell is significant, its lower bound above --min-effect\n"
+               "  PASS (0)           every upper bound lies below --min-effect\n"
+               "  INCONCLUSIVE (12)  anything else: more pairs, or a quieter machine\n"
+               "A pair whose ping-pong class changed is run again, at most twice, before its\n"
+               "times are looked at.\n"
+               "\n"
+               "Examples:\n"
+               "  ddpbench gate --base './old allreduce -b 64K' --new './new allreduce -b 64K'\n"
+               "  ddpbench gate --base 'ddpbench allreduce' --new-env DDPBENCH_SIMD=avx2 \\\n"
+               "      --format table,junit=gate.xml",
     .rows = rows,
     .values_bytes = sizeof(struct gate_values),
     .help_offset = offsetof(struct gate_values, help),

@@ -10,6 +10,7 @@
 #include "base/conf.h"
 #include "base/mem.h"
 #include "cmd.h"
+#include "nccl_flags.h"
 #include "record/provenance.h"
 
 #define DDP_COMMAND(symbol) extern const struct ddp_cmd ddp_cmd_##symbol;
@@ -61,6 +62,13 @@ static void find_binary_dir(char *out, size_t out_bytes)
 
 static int unknown_command(const char *name, struct ddp_err *err)
 {
+    if (name[0] == '-') {
+        ddp_fail(err, DDP_EUSAGE, "'%s' stands before the command", name);
+        return ddp_hint(err,
+                        "options come after it: ddpbench COMMAND %s; `ddpbench help` lists the "
+                        "commands",
+                        name);
+    }
     ddp_fail(err, DDP_EUSAGE, "unknown command '%s'", name);
     const char *near = ddp_nearest(name, command_name, NULL);
     if (near)
@@ -87,6 +95,10 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
                          : world->verbose ? DDP_LOG_DEBUG
                                           : DDP_LOG_NOTE;
         rc = cmd->check ? cmd->check(app, values, &parsed, err) : 0;
+        if (rc == 0 && app->launcher_error.code != 0) {
+            *err = app->launcher_error;
+            rc = err->code;
+        }
         if (rc == 0)
             rc = ddp_world_run(app, cmd, values, err);
     } else if (rc == 0) {
@@ -102,10 +114,24 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
     return rc;
 }
 
+/* A command line of nccl-tests, of which only the program's name was changed. */
+static int run_nccl_line(struct ddp_app *app, struct ddp_err *err)
+{
+    struct ddp_nccl_line line;
+    int rc = ddp_nccl_translate(app->cmd, app->argc - 1, app->argv + 1, &line, err);
+    if (rc == 0)
+        rc = run_command(app, line.argc, line.argv, err);
+    ddp_nccl_release(&line);
+    return rc;
+}
+
 static int dispatch(struct ddp_app *app, struct ddp_err *err)
 {
     DDP_TRY(ddp_conf_check(err));
-    DDP_TRY(ddp_launcher_detect(&app->launcher, err));
+    /* Of importance only to who needs ranks, and to the doctor. */
+    if (ddp_launcher_detect(&app->launcher, &app->launcher_error) != 0)
+        app->launcher =
+            (struct ddp_launcher){.name = "own", .place = {.size = 1, .segment_fd = -1}};
     if (app->argc < 2) {
         ddp_help_program(stderr);
         return DDP_EUSAGE;
@@ -120,6 +146,9 @@ static int dispatch(struct ddp_app *app, struct ddp_err *err)
         ddp_help_program(app->out);
         return 0;
     }
+    app->cmd = ddp_nccl_command(name);
+    if (app->cmd)
+        return run_nccl_line(app, err);
     app->cmd = ddp_command_find(name);
     if (!app->cmd)
         return unknown_command(name, err);
@@ -143,6 +172,7 @@ int main(int argc, char **argv)
                 .level = DDP_LOG_NOTE,
                 .color = isatty(STDERR_FILENO) && !getenv("NO_COLOR")},
         .out = stdout,
+        .launcher_error = DDP_ERR_INIT,
         .argc = argc,
         .argv = argv,
     };

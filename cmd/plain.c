@@ -42,9 +42,10 @@ void ddp_exit_print(FILE *out)
 }
 
 const char ddp_units_text[] =
-    "Sizes: 64 or 64B is bytes; 64K, 64M, 64G, 64T (also Ki, KiB, ...) are powers of\n"
-    "1024; 64kB, 64MB, 64GB, 64TB are powers of 1000; 1e6 and 1.5G are fine. A size is\n"
-    "a whole number of bytes, in one word, or an error: nothing is rounded or clamped.\n"
+    "Sizes: 64 or 64B is bytes; 64K, 64M, 64G, 64T, 64P, 1E (also Ki, KiB, ...) are\n"
+    "powers of 1024; 64kB, 64MB, 64GB, 64TB, 64PB, 1EB are powers of 1000; 1e6 and 1.5G\n"
+    "are fine. A size is a whole number of bytes below 2^63, in one word, or an error:\n"
+    "nothing is rounded or clamped.\n"
     "\n"
     "Bandwidths: 1 GB/s is 1e9 bytes a second. Sizes in tables are bytes.\n"
     "\n"
@@ -105,6 +106,9 @@ void ddp_module_dir(const struct ddp_app *app, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "%s", dir);
     else if (has_module(app->binary_dir))
         snprintf(out, out_bytes, "%s", app->binary_dir);
-    else
-        snprintf(out, out_bytes, "%s/../lib/ddpbench", app->binary_dir);
+    else { /* as installed: bin/ and lib/ddpbench/ beside each other */
+        const char *slash = strrchr(app->binary_dir, '/');
+        snprintf(out, out_bytes, "%.*s/lib/ddpbench", slash ? (int)(slash - app->binary_dir) : 0,
+                 app->binary_dir);
+    }
 }

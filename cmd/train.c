@@ -54,9 +54,13 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
     (void)backend;
     /* Before the ranks are forked: they share these pages. */
     const struct ddp_dataset_reader *reader = ddp_train_values_data(v, &request);
-    DDP_TRY(ddp_dataset_load(reader->name, &request, &v->data, err));
+    if (!v->data.train.pixels) /* else a sweep has lent it */
+        DDP_TRY(ddp_dataset_load(reader->name, &request, &v->data, err));
     for (int job = 0; job < v->job_count; job++) {
         ddp_train_values_options(v, job, 0, &o);
+        for (int i = 0; i < v->world.ranks.n; i++)
+            DDP_TRY(ddp_train_check(&o, (int)v->world.ranks.v[i], err));
+        DDP_TRY(ddp_train_check(&o, ranks, err));
         DDP_TRY(check_memory(&o, ranks, local_ranks(app, ranks), err));
     }
     return 0;
@@ -102,10 +106,11 @@ const struct ddp_cmd ddp_cmd_train = {
         "seed gives the same losses, bit for bit. Seconds and images/s are of training alone;\n"
         "evaluation, over all images, is outside.\n"
         "\n"
-        "Each step takes the gradient of the ranks together (dense, fp16, bf16, topk, threshold,\n"
-        "oktopk), or each rank's own, parameters being averaged now and then (partial, local).\n"
-        "With --compare or --seeds there are several runs and a table of what each gains and\n"
-        "costs; before them a few steps of rank 0 alone, which speed-up is over.\n"
+        "Each step takes the gradient of the ranks together (dense, fp16, bf16, topk,\n"
+        "threshold, oktopk), or each rank's own, parameters being averaged now and then\n"
+        "(partial, local). With --compare or --seeds there are several runs and a table\n"
+        "of what each gains and costs; before them a few steps of rank 0 alone, which\n"
+        "speed-up is over.\n"
         "\n"
         "Examples:\n"
         "  ddpbench train --epochs 10 --json run.json\n"

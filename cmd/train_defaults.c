@@ -18,7 +18,8 @@ static const struct ddp_model_class *model_of(const struct ddp_train_values *v)
 static void complete_data(struct ddp_train_values *v, const struct ddp_opt_result *parsed)
 {
     const char *name = model_of(v)->defaults.dataset;
-    for (int i = 0; ddp_dataset_readers()[i] && !given(parsed, "dataset"); i++)
+    v->named = given(parsed, "dataset");
+    for (int i = 0; ddp_dataset_readers()[i] && !v->named; i++)
         if (strcmp(ddp_dataset_readers()[i]->name, name) == 0)
             v->dataset = i;
 }
@@ -100,6 +101,7 @@ const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_va
 {
     const struct ddp_model_class *model = model_of(v);
     *request = (struct ddp_dataset_request){.dir = v->dir,
+                                            .named = v->named,
                                             .channels = model->channels,
                                             .height = model->height,
                                             .width = model->width,

@@ -80,8 +80,8 @@ const struct ddp_opt ddp_train_rows[] = {
      .offset = AT(dir),
      .value = "DIR",
      .group = "Training",
-     .help = "folder with the data set's files (else DDPBENCH_DATA_DIR, else where its package "
-             "puts them)"},
+     .help = "folder with the data set's files, plain or, where those are missing, .gz (else "
+             "DDPBENCH_DATA_DIR, else where its package puts them)"},
     {.name = "images",
      .kind = DDP_OPT_INT,
      .offset = AT(images),

@@ -2,6 +2,8 @@
 #ifndef DDP_CMD_TRAIN_OPTIONS_H
 #define DDP_CMD_TRAIN_OPTIONS_H
 
+#include <assert.h>
+
 #include "cmd.h"
 #include "train/trainer.h"
 
@@ -16,6 +18,7 @@ struct ddp_train_values {
     struct ddp_world_options world;
     int model, dataset, optimizer, partition, init, init_sync, check_replicas;
     int overlap, feedback, aggregate;
+    bool named; /* not an option: --dataset was given */
     const char *dir, *sync, *blas, *algorithm, *dump_dir;
     struct ddp_string_list compare;
     struct ddp_int_list seeds;
@@ -28,6 +31,8 @@ struct ddp_train_values {
     int job_count;
     struct ddp_dataset data;
 };
+
+static_assert(offsetof(struct ddp_train_values, world) == 0, "main.c takes values for it");
 
 extern const struct ddp_opt ddp_train_rows[];
 /* What the user left open, as the model has it; what does not go together: DDP_EUSAGE. */

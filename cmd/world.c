@@ -59,6 +59,10 @@ static int choose_backend(struct ddp_world *w, struct ddp_err *err)
                  "backend '%s' needs an outside launcher, and none started this process", name);
         return ddp_hint(err, "mpiexec -n 2 ddpbench ..., or --backend shm");
     }
+    if (launched && w->options->launch == DDP_LAUNCH_THREADS)
+        return ddp_fail(err, DDP_EUSAGE,
+                        "--launch threads: %s has started the ranks, as processes of its own",
+                        l->name);
     if (!wants_launcher && launched && l->place.size > 1) {
         ddp_fail(err, DDP_EMISMATCH,
                  "%s started %d processes, but backend '%s' would make %d worlds of them", l->name,
@@ -67,6 +71,13 @@ static int choose_backend(struct ddp_world *w, struct ddp_err *err)
                         "leave out mpiexec (ddpbench starts its own ranks), or use --backend mpi");
     }
     return w->backend->probe(w->module_dir, err);
+}
+
+int ddp_world_default_ranks(const struct ddp_app *app)
+{
+    if (app->launcher.kind != DDP_LAUNCHER_NONE)
+        return app->launcher.place.size;
+    return DDP_MIN(ddp_cpu_usable_cores(), DEFAULT_RANKS_MAX);
 }
 
 static int choose_counts(struct ddp_world *w, struct ddp_err *err)
@@ -87,6 +98,21 @@ static int choose_counts(struct ddp_world *w, struct ddp_err *err)
     return 0;
 }
 
+int ddp_world_stage(struct ddp_world *w, int i, int *ranks, struct ddp_err *err)
+{
+    const struct ddp_cmd_stages *stages = w->cmd->stages;
+    const char *name = NULL;
+    *ranks = !stages && i < w->count_count ? w->counts[i] : 0;
+    if (!stages || !stages->next(w->values, i, &name, ranks))
+        return 0;
+    if (!name || strcmp(name, w->backend->name) == 0)
+        return 0;
+    w->backend = ddp_backend_find(name);
+    if (!w->backend)
+        return unknown_backend(name, err);
+    return w->backend->probe(w->module_dir, err);
+}
+
 void ddp_world_announce(const struct ddp_world *w)
 {
     const bool own = !(w->backend->caps & DDP_CAP_LAUNCHED);
@@ -94,6 +120,15 @@ void ddp_world_announce(const struct ddp_world *w)
         ddp_logf(&w->app->log, DDP_LOG_NOTE,
                  "%d rank%s on this machine over %s (choose with --ranks, or run under mpiexec)",
                  w->max_ranks, w->max_ranks == 1 ? "" : "s", w->backend->name);
+    const int cores = ddp_cpu_usable_cores();
+    if (own && w->max_ranks > cores)
+        ddp_logf(&w->app->log, DDP_LOG_WARN,
+                 "%d ranks take turns on %d usable core%s: times measure the scheduler, too",
+                 w->max_ranks, cores, cores == 1 ? "" : "s");
+    else if (!own && w->app->launcher.place.oversubscribed && w->app->launcher.place.rank == 0)
+        ddp_logf(&w->app->log, DDP_LOG_WARN,
+                 "%d ranks take turns on the cores of this host: times measure the scheduler, too",
+                 w->app->launcher.place.local_size);
 }
 
 void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_comm_options *out)

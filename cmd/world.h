@@ -8,16 +8,6 @@
 #include "comm/signal_watch.h"
 #include "report/report.h"
 
-/* What rank 0 sends home. */
-enum ddp_message {
-    DDP_MESSAGE_POINT = 1, /* struct ddp_point, then sample_count doubles */
-    DDP_MESSAGE_TRAIN,     /* struct ddp_train_run */
-    DDP_MESSAGE_EPOCH,     /* struct ddp_epoch */
-    DDP_MESSAGE_TRAIN_END, /* struct ddp_train_run */
-    DDP_MESSAGE_PROGRESS,  /* text */
-    DDP_MESSAGE_NOTE       /* text */
-};
-
 struct ddp_world {
     struct ddp_app *app;
     const struct ddp_cmd *cmd;
@@ -39,7 +29,9 @@ struct ddp_world {
 
 /* Checks the outputs the options name: all that can be wrong with them, changing nothing. */
 int ddp_home_check(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
-/* Opens them and writes the first document. After check. */
+/* Fills in what is known of the record before anything is measured. */
+int ddp_home_fill(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
+/* Opens them and writes the first document. After check and fill. */
 int ddp_home_open(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
 /* Handles one message; when it returns 0 the record has it and every document on disk shows it. */
 int ddp_home_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
@@ -51,6 +43,10 @@ void ddp_home_clear_progress(struct ddp_world *w);
 
 /* Says what was chosen where the user was silent; once all is checked. */
 void ddp_world_announce(const struct ddp_world *w);
+
+/* The i-th start of ranks: of the command's own, else one for each of counts. Sets w->backend.
+ * *ranks 0: there are no more. */
+int ddp_world_stage(struct ddp_world *w, int i, int *ranks, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* The two ways to have ranks. */
 int ddp_world_run_own(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;

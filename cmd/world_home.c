@@ -18,7 +18,7 @@
 
 static void set_text(char *out, size_t out_bytes, const char *text)
 {
-    snprintf(out, out_bytes, "%s", text ? text : "");
+    ddp_printable(text ? text : "", out, out_bytes);
 }
 
 static bool give_up(void *arg)
@@ -53,8 +53,8 @@ int ddp_home_check(struct ddp_world *w, struct ddp_err *err)
 {
     DDP_TRY(ddp_report_open(&w->reports, err));
     be_patient(w, INT64_MAX);
-    int rc = ddp_outputs_add(w->reports, w->options->json, &w->options->formats,
-                             w->app->log.color, err);
+    int rc =
+        ddp_outputs_add(w->reports, w->options->json, &w->options->formats, w->app->log.color, err);
     if (rc != 0) {
         ddp_report_close(w->reports);
         w->reports = NULL;
@@ -62,7 +62,15 @@ int ddp_home_check(struct ddp_world *w, struct ddp_err *err)
     return rc;
 }
 
-int ddp_home_open(struct ddp_world *w, struct ddp_err *err)
+/* "1,2,4" */
+static void list_counts(const struct ddp_world *w, char *out, size_t out_bytes)
+{
+    size_t used = 0;
+    for (int i = 0; i < w->count_count && w->count_count > 1 && used < out_bytes; i++)
+        used += (size_t)snprintf(out + used, out_bytes - used, "%s%d", i ? "," : "", w->counts[i]);
+}
+
+int ddp_home_fill(struct ddp_world *w, struct ddp_err *err)
 {
     struct ddp_record *r = &w->record;
     struct ddp_comm_options options;
@@ -72,22 +80,33 @@ int ddp_home_open(struct ddp_world *w, struct ddp_err *err)
     r->world_ranks = w->max_ranks;
     set_text(r->world_backend, sizeof r->world_backend, w->backend->name);
     set_text(r->launcher, sizeof r->launcher, w->app->launcher.name);
+    if (w->app->launcher.kind == DDP_LAUNCHER_NONE)
+        set_text(r->launch, sizeof r->launch, ddp_launch_words.word(w->options->launch));
+    list_counts(w, r->rank_counts, sizeof r->rank_counts);
+    set_text(r->label, sizeof r->label, w->options->label);
     set_text(r->feature_mpi, sizeof r->feature_mpi,
              w->backend->library ? w->backend->library() : NULL);
     set_text(r->reason, sizeof r->reason, "still running");
-    return ddp_report_begin(w->reports, r, err);
+    return 0;
+}
+
+int ddp_home_open(struct ddp_world *w, struct ddp_err *err)
+{
+    if (w->cmd->stages)
+        DDP_TRY(w->cmd->stages->open(w->values, &w->record, err));
+    return ddp_report_begin(w->reports, &w->record, err);
 }
 
 void ddp_home_clear_progress(struct ddp_world *w)
 {
-    if (w->progress_shown)
+    if (w->progress_shown && ddp_log_ready(stderr, 0))
         fputs("\r\033[K", stderr);
     w->progress_shown = false;
 }
 
 static void show_progress(struct ddp_world *w, const char *text, size_t bytes)
 {
-    if (!w->show_progress)
+    if (!w->show_progress || !ddp_log_ready(stderr, 0))
         return;
     fprintf(stderr, "\r\033[K%.*s", (int)bytes, text);
     fflush(stderr);
@@ -105,23 +124,19 @@ static int add_point(struct ddp_world *w, const void *payload, size_t bytes, str
     return ddp_report_point(w->reports, &w->record, err);
 }
 
-/* Scalars of a finished run replace those announced at its start; epochs stay. */
-static void end_train(struct ddp_world *w, const struct ddp_train_run *run)
-{
-    struct ddp_train_run *last = &w->record.train[w->record.train_count - 1];
-    struct ddp_epoch *epochs = last->epochs;
-    int count = last->epoch_count;
-    *last = *run;
-    last->epochs = epochs;
-    last->epoch_count = count;
-}
-
 int ddp_home_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
                      struct ddp_err *err)
 {
+    /* First the journal: what was shown must not be lost. */
+    if (w->cmd->stages && type < DDP_MESSAGE_PROGRESS)
+        DDP_TRY(w->cmd->stages->keep(w->values, type, payload, bytes, err));
     switch (type) {
+    case DDP_MESSAGE_STAGE:
+        return 0;
     case DDP_MESSAGE_POINT:
         return add_point(w, payload, bytes, err);
+    case DDP_MESSAGE_CONTROL:
+        return ddp_record_add_control(&w->record, payload, err);
     case DDP_MESSAGE_TRAIN: {
         const struct ddp_train_run *run = payload;
         set_text(w->record.feature_blas, sizeof w->record.feature_blas, run->blas);
@@ -132,7 +147,7 @@ int ddp_home_message(struct ddp_world *w, uint32_t type, const void *payload, si
         ddp_home_clear_progress(w);
         return ddp_report_epoch(w->reports, &w->record, err);
     case DDP_MESSAGE_TRAIN_END:
-        end_train(w, payload);
+        ddp_record_end_train(&w->record, payload);
         return 0;
     case DDP_MESSAGE_PROGRESS:
         show_progress(w, payload, bytes);
@@ -149,14 +164,25 @@ int ddp_home_message(struct ddp_world *w, uint32_t type, const void *payload, si
 int ddp_home_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err)
 {
     struct ddp_record *r = &w->record;
+    const struct ddp_cmd_stages *stages = w->cmd->stages;
     struct ddp_err late = DDP_ERR_INIT;
     ddp_home_clear_progress(w);
     if (!w->reports)
         return code;
-    r->status = code == 0           ? DDP_STATUS_COMPLETE
+    bool more = false;
+    if (stages) {
+        int ended = stages->close(w->values, r, code, &late);
+        more = ended == DDP_CLOSE_MORE;
+        if (ended != code)
+            reason = late.text;
+        if (ended != code && !more)
+            *err = late;
+        code = more ? code : ended;
+    }
+    r->status = code == 0 && !more  ? DDP_STATUS_COMPLETE
                 : code == DDP_EDATA ? DDP_STATUS_FAILED
                                     : DDP_STATUS_PARTIAL;
-    set_text(r->reason, sizeof r->reason, code == 0 ? NULL : reason);
+    set_text(r->reason, sizeof r->reason, code == 0 && !more ? NULL : reason);
     ddp_clock_iso8601(r->finished, sizeof r->finished);
     if (code != 0)
         be_patient(w, LAST_WORDS_NS);
@@ -165,6 +191,8 @@ int ddp_home_close(struct ddp_world *w, int code, const char *reason, struct ddp
     w->reports = NULL;
     if (rc != 0 && code == 0)
         *err = late;
+    if (stages)
+        stages->closed(w->values, code ? code : rc);
     return code ? code : rc;
 }
 
@@ -181,6 +209,17 @@ static int emit(struct ddp_rank *rank, uint32_t type, const void *payload, size_
     return ddp_launch_send(rank->launch, type, payload, bytes, err);
 }
 
+/* Among all points of a sweep instead of among its cell's. */
+static void set_place(struct ddp_rank *rank, struct ddp_point *point)
+{
+    if (rank->of == 0)
+        return;
+    point->launch = rank->launch_number;
+    point->place += rank->first_place;
+    point->order = (*rank->measured)++;
+    point->of = rank->of;
+}
+
 int ddp_emit_point(struct ddp_rank *rank, const struct ddp_point *point, const double *samples,
                    struct ddp_err *err)
 {
@@ -190,6 +229,7 @@ int ddp_emit_point(struct ddp_rank *rank, const struct ddp_point *point, const d
         return ddp_fail(err, DDP_ENOMEM, "no memory for a point of %zu bytes",
                         sizeof *point + sample_bytes);
     memcpy(message, point, sizeof *point);
+    set_place(rank, (struct ddp_point *)(void *)message);
     if (sample_bytes)
         memcpy(message + sizeof *point, samples, sample_bytes);
     int rc = emit(rank, DDP_MESSAGE_POINT, message, sizeof *point + sample_bytes, err);
@@ -197,9 +237,24 @@ int ddp_emit_point(struct ddp_rank *rank, const struct ddp_point *point, const d
     return rc;
 }
 
+int ddp_emit_control(struct ddp_rank *rank, const struct ddp_control *control, struct ddp_err *err)
+{
+    return emit(rank, DDP_MESSAGE_CONTROL, control, sizeof *control, err);
+}
+
+static int emit_run(struct ddp_rank *rank, uint32_t type, const struct ddp_train_run *run,
+                    struct ddp_err *err)
+{
+    struct ddp_train_run message = *run;
+    message.epochs = NULL; /* they go one by one */
+    message.epoch_count = 0;
+    message.launch = rank->launch_number;
+    return emit(rank, type, &message, sizeof message, err);
+}
+
 int ddp_emit_train(struct ddp_rank *rank, const struct ddp_train_run *run, struct ddp_err *err)
 {
-    return emit(rank, DDP_MESSAGE_TRAIN, run, sizeof *run, err);
+    return emit_run(rank, DDP_MESSAGE_TRAIN, run, err);
 }
 
 int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch, struct ddp_err *err)
@@ -209,15 +264,23 @@ int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch, struct 
 
 int ddp_emit_train_end(struct ddp_rank *rank, const struct ddp_train_run *run, struct ddp_err *err)
 {
-    return emit(rank, DDP_MESSAGE_TRAIN_END, run, sizeof *run, err);
+    return emit_run(rank, DDP_MESSAGE_TRAIN_END, run, err);
+}
+
+int ddp_emit_stage(struct ddp_rank *rank, const void *payload, size_t bytes, struct ddp_err *err)
+{
+    return emit(rank, DDP_MESSAGE_STAGE, payload, bytes, err);
 }
 
 static void emit_text(struct ddp_rank *rank, uint32_t type, const char *fmt, va_list args)
 {
     char text[512];
     struct ddp_err ignored = DDP_ERR_INIT; /* losing a line for people must not fail a run */
-    int n = vsnprintf(text, sizeof text, fmt, args);
-    size_t bytes = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
+    const bool prefixed = type == DDP_MESSAGE_PROGRESS && rank->prefix;
+    size_t bytes = prefixed ? strnlen(rank->prefix, sizeof text / 2) : 0;
+    memcpy(text, prefixed ? rank->prefix : "", bytes);
+    int n = vsnprintf(text + bytes, sizeof text - bytes, fmt, args);
+    bytes = n < 0 ? bytes : DDP_MIN(bytes + (size_t)n, sizeof text - 1);
     if (emit(rank, type, text, bytes, &ignored) != 0)
         return;
 }

@@ -95,11 +95,19 @@ static int run_all(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *e
     DDP_TRY(ddp_comm_agree(comm, done ? 0 : rc, err));
     if (done)
         return 0;
-    rc = comm->rank == 0 ? ddp_home_open(w, err) : 0;
+    rc = comm->rank == 0 ? ddp_home_fill(w, err) : 0;
     DDP_TRY(ddp_comm_agree(comm, rc, err));
     DDP_TRY(gather_hosts(w, comm, err));
-    for (int i = 0; i < w->count_count && rc == 0; i++)
-        rc = run_count(w, comm, w->counts[i], err);
+    ddp_world_announce(w);
+    rc = comm->rank == 0 ? ddp_home_open(w, err) : 0;
+    DDP_TRY(ddp_comm_agree(comm, rc, err));
+    if (w->cmd->stages)
+        DDP_TRY(w->cmd->stages->share(w->values, comm, err));
+    for (int i = 0, ranks = 1; rc == 0 && ranks > 0; i++) {
+        rc = ddp_world_stage(w, i, &ranks, err);
+        if (rc == 0 && ranks > 0)
+            rc = run_count(w, comm, ranks, err);
+    }
     return rc;
 }
 
@@ -139,6 +147,9 @@ int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)
         rc = run_all(w, comm, err);
     if (rc == 0)
         rc = DDP_FAULT(EXIT, comm->rank, err);
+    /* The others wait to hear whether what rank 0 writes last can be written. */
+    if (rc == 0)
+        rc = ddp_comm_agree(comm, ddp_home_close(w, 0, NULL, err), err);
     ddp_watchdog_stop(dog);
     rc = ddp_home_close(w, rc, err->text, err);
     if (rc != 0 && !err->agreed) {

@@ -64,9 +64,14 @@ static int run_watched(struct ddp_world *w, struct ddp_err *err)
 {
     DDP_TRY(ddp_signal_watch_open(&w->watch, err));
     w->watching = true;
-    int rc = ddp_home_open(w, err);
-    for (int i = 0; i < w->count_count && rc == 0; i++)
-        rc = launch_once(w, w->counts[i], err);
+    int rc = ddp_home_fill(w, err);
+    if (rc == 0)
+        rc = ddp_home_open(w, err);
+    for (int i = 0, ranks = 1; rc == 0 && ranks > 0; i++) {
+        rc = ddp_world_stage(w, i, &ranks, err);
+        if (rc == 0 && ranks > 0)
+            rc = launch_once(w, ranks, err);
+    }
     rc = ddp_home_close(w, rc, err->text, err);
     struct ddp_err ended = DDP_ERR_INIT;
     /* A wait for somebody who should read ended with the signal. */

@@ -1,5 +1,6 @@
 #include "base/err.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,6 +37,9 @@ int ddp_fail(struct ddp_err *err, int code, const char *fmt, ...)
 
 int ddp_fail_errno(struct ddp_err *err, int code, int errno_value, const char *fmt, ...)
 {
+    const bool descriptors = errno_value == EMFILE || errno_value == ENFILE;
+    if (descriptors)
+        code = DDP_ENOMEM;
     if (!err || err->code != 0)
         return code;
     err->code = code;
@@ -46,6 +50,8 @@ int ddp_fail_errno(struct ddp_err *err, int code, int errno_value, const char *f
     va_end(args);
     char why[128];
     text_append(err->text, sizeof err->text, ": %s", strerror_r(errno_value, why, sizeof why));
+    if (descriptors)
+        ddp_hint(err, "allow more open files: ulimit -n");
     return code;
 }
 

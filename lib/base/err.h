@@ -57,7 +57,8 @@ struct ddp_err {
  * err may be NULL. */
 int ddp_fail(struct ddp_err *err, int code, const char *fmt, ...) DDP_PRINTF(3, 4);
 
-/* As ddp_fail with ": <strerror(errno_value)>" appended to the text. */
+/* As ddp_fail with ": <strerror(errno_value)>" appended to the text. Too many open files is
+ * DDP_ENOMEM with a hint, whatever the caller makes of other errors: return what this returns. */
 int ddp_fail_errno(struct ddp_err *err, int code, int errno_value, const char *fmt, ...)
     DDP_PRINTF(4, 5);
 

@@ -45,6 +45,9 @@ int ddp_json_parse(const char *text, size_t bytes, const char *name, cJSON **out
  * DDP_ENOMEM, also when memory had run out while the document was built: a member never vanishes.
  */
 int ddp_json_print(const cJSON *doc, struct ddp_strbuf *out, struct ddp_err *err) DDP_MUST_CHECK;
+/* The same on one line, newline included: for files of one value a line. */
+int ddp_json_print_line(const cJSON *doc, struct ddp_strbuf *out,
+                        struct ddp_err *err) DDP_MUST_CHECK;
 /* Pretty-prints `doc`, an object that is not empty, with the member "digest" appended last,
  * computed as said above. */
 int ddp_json_print_digest(const cJSON *doc, struct ddp_strbuf *out,

@@ -1,10 +1,14 @@
 /* Printing: cJSON's own printer indents by tabs and writes 1e+15 for a count. */
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json_impl.h"
+
+/* An indent for documents of one line. */
+#define ONE_LINE SIZE_MAX
 
 /* Returns false when a part of the document is missing or of a type that has no text. */
 static bool print_item(const cJSON *item, size_t indent, struct ddp_strbuf *out);
@@ -28,25 +32,38 @@ static void print_number(double v, struct ddp_strbuf *out)
     ddp_strbuf_add(out, text);
 }
 
+/* Bytes that stand for themselves; a control character of the upper range (U+0080 to U+009F) and
+ * '<' do not: a terminal obeys the one, and the other could end a script that a document was put
+ * into. */
+static size_t plain_bytes(const char *s)
+{
+    const unsigned char *u = (const unsigned char *)s;
+    size_t n = 0;
+    while (u[n] >= 0x20 && u[n] != '"' && u[n] != '\\' && u[n] != '<' && u[n] != 0x7F &&
+           !(u[n] == 0xC2 && u[n + 1] >= 0x80 && u[n + 1] < 0xA0))
+        n++;
+    return n;
+}
+
 static void print_string(const char *s, struct ddp_strbuf *out)
 {
     ddp_strbuf_add(out, "\"");
-    while (*s) {
-        size_t plain = 0;
-        while ((unsigned char)s[plain] >= 0x20 && s[plain] != '"' && s[plain] != '\\' &&
-               s[plain] != 0x7F)
-            plain++;
+    for (; *s; s++) {
+        size_t plain = plain_bytes(s);
         ddp_strbuf_add_n(out, s, plain);
         s += plain;
+        if (*s == '\0')
+            break;
         if (*s == '"' || *s == '\\')
             ddp_strbuf_addf(out, "\\%c", *s);
         else if (*s == '\n')
             ddp_strbuf_add(out, "\\n");
         else if (*s == '\t')
             ddp_strbuf_add(out, "\\t");
-        else if (*s)
+        else if ((unsigned char)*s == 0xC2) /* the code point is that of the second byte */
+            ddp_strbuf_addf(out, "\\u%04x", (unsigned char)*++s);
+        else
             ddp_strbuf_addf(out, "\\u%04x", (unsigned char)*s);
-        s += *s != '\0';
     }
     ddp_strbuf_add(out, "\"");
 }
@@ -67,7 +84,9 @@ static void new_line(size_t indent, struct ddp_strbuf *out)
 
 static bool print_members(const cJSON *item, size_t indent, struct ddp_strbuf *out)
 {
-    bool object = cJSON_IsObject(item), one_line = !object && all_plain(item), whole = true;
+    bool object = cJSON_IsObject(item), whole = true;
+    bool one_line = indent == ONE_LINE || (!object && all_plain(item));
+    const size_t inner = indent == ONE_LINE ? ONE_LINE : indent + 2;
     if (item->valueint == DDP_JSON_INCOMPLETE)
         return false;
     ddp_strbuf_add(out, object ? "{" : "[");
@@ -75,12 +94,12 @@ static bool print_members(const cJSON *item, size_t indent, struct ddp_strbuf *o
         if (c != item->child)
             ddp_strbuf_add(out, one_line ? ", " : ",");
         if (!one_line)
-            new_line(indent + 2, out);
+            new_line(inner, out);
         if (object) {
             print_string(c->string, out);
             ddp_strbuf_add(out, ": ");
         }
-        whole = print_item(c, indent + 2, out);
+        whole = print_item(c, inner, out);
     }
     if (item->child && !one_line)
         new_line(indent, out);
@@ -107,11 +126,22 @@ static bool print_item(const cJSON *item, size_t indent, struct ddp_strbuf *out)
     return true;
 }
 
-int ddp_json_print(const cJSON *doc, struct ddp_strbuf *out, struct ddp_err *err)
+static int print_document(const cJSON *doc, size_t indent, struct ddp_strbuf *out,
+                          struct ddp_err *err)
 {
-    bool whole = print_item(doc, 0, out);
+    bool whole = print_item(doc, indent, out);
     ddp_strbuf_add(out, "\n");
     if (!whole || out->failed)
         return ddp_fail(err, DDP_ENOMEM, "no memory to print a JSON document");
     return DDP_OK;
+}
+
+int ddp_json_print(const cJSON *doc, struct ddp_strbuf *out, struct ddp_err *err)
+{
+    return print_document(doc, 0, out, err);
+}
+
+int ddp_json_print_line(const cJSON *doc, struct ddp_strbuf *out, struct ddp_err *err)
+{
+    return print_document(doc, ONE_LINE, out, err);
 }

@@ -1,6 +1,10 @@
 #include "base/log.h"
 
+#include <poll.h>
+
 #include "base/strbuf.h"
+
+#define PATIENCE_MS 1000
 
 static const struct {
     const char *word, *color;
@@ -18,9 +22,18 @@ static void start_line(const struct ddp_log *log, enum ddp_log_level level, stru
                     color ? "\033[0m" : "");
 }
 
-/* One fwrite of the whole line: stderr is unbuffered, so this is one write(). */
+bool ddp_log_ready(FILE *stream, int timeout_ms)
+{
+    struct pollfd set = {.fd = fileno(stream), .events = POLLOUT};
+    return set.fd < 0 || poll(&set, 1, timeout_ms) != 0;
+}
+
+/* One fwrite of the whole line: stderr is unbuffered, so this is one write(). Dropped when nobody
+ * takes it: news for people must not hold up a run, nor its end. */
 static void write_line(const struct ddp_log *log, const char *text, size_t n)
 {
+    if (!ddp_log_ready(log->stream, PATIENCE_MS))
+        return;
     fwrite(text, 1, n, log->stream);
     fflush(log->stream);
 }

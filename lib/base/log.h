@@ -25,6 +25,9 @@ struct ddp_log {
 /* "ddpbench: warning: text\n". A NULL log is silent. */
 void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *fmt, ...)
     DDP_PRINTF(3, 4);
+/* Will a line be taken within timeout_ms? Not by a full pipe whose reader sleeps. True of streams
+ * that are no descriptors. */
+bool ddp_log_ready(FILE *stream, int timeout_ms);
 /* "ddpbench: error: [rank N: ]text\n  hint\n" */
 void ddp_log_err(const struct ddp_log *log, const struct ddp_err *err);
 

@@ -32,8 +32,11 @@ int ddp_opt_row_unknown(const struct ddp_opt *rows, const char *dashes, const ch
     size_t used = 0;
     snprintf(text, sizeof text, "%.*s", (int)DDP_MIN(n, sizeof text - 1), name);
     legal[0] = '\0';
-    for (const struct ddp_opt *row = rows; row->name && used < sizeof legal; row++)
-        used += (size_t)snprintf(legal + used, sizeof legal - used, " %s%s", dashes, row->name);
+    for (const struct ddp_opt *row = rows; row->name && used < sizeof legal; row++) {
+        const char letter[] = {'/', '-', row->short_name, '\0'};
+        used += (size_t)snprintf(legal + used, sizeof legal - used, " %s%s%s", dashes, row->name,
+                                 row->short_name && dashes[0] ? letter : "");
+    }
     ddp_fail(err, DDP_EUSAGE, "unknown option '%s%s'", dashes, text);
     const char *near = ddp_nearest(text, ddp_opt_candidate, rows);
     if (near)
@@ -101,7 +104,10 @@ static int parse_short(struct parser *p, const char *word, struct ddp_err *err)
             /* "-size" is "--size" with a dash too few far more often than four flags. */
             const struct ddp_opt *meant =
                 ddp_opt_row_find(p->rows, word + 1, strcspn(word + 1, "="));
-            ddp_fail(err, DDP_EUSAGE, "unknown option '-%c' in '%.64s'", *letter, word);
+            if (word[2] == '\0')
+                ddp_fail(err, DDP_EUSAGE, "unknown option '%s'", word);
+            else
+                ddp_fail(err, DDP_EUSAGE, "unknown option '-%c' in '%.64s'", *letter, word);
             if (meant)
                 ddp_hint(err, "did you mean '--%s'?", meant->name);
             return ddp_opt_row_unknown(p->rows, "--", word + 1, strlen(word + 1), err);

@@ -129,6 +129,25 @@ static void set_list_length(const struct ddp_opt *row, void *field, int n)
         ((struct ddp_int_list *)field)->n = n;
 }
 
+/* A word of a list that says what an earlier one says, maybe in another spelling; items: the text
+ * so far, as the user wrote it. */
+static int check_words(const struct ddp_opt *row, const struct ddp_int_list *list, int n,
+                       const char *items, const char *item, struct ddp_err *err)
+{
+    for (int i = 0; i < n && row->kind == DDP_OPT_ENUM_LIST; i++) {
+        const int length = (int)strcspn(items, ",");
+        const char *word = row->words->word((int)list->v[i]);
+        if (list->v[i] != list->v[n])
+            items += length + 1;
+        else if ((int)strlen(item) == length && strncmp(items, item, (size_t)length) == 0)
+            return ddp_fail(err, DDP_EUSAGE, "'%.64s' is given twice", item);
+        else
+            return ddp_fail(err, DDP_EUSAGE, "'%.*s' and '%.64s' are the same: '%s'",
+                            DDP_MIN(length, 64), items, item, word);
+    }
+    return DDP_OK;
+}
+
 static int parse_list(const struct ddp_opt *row, const char *text, void *field, struct ddp_err *err)
 {
     int n = 0;
@@ -143,6 +162,7 @@ static int parse_list(const struct ddp_opt *row, const char *text, void *field, 
         /* One byte over the limit is enough for every parser to refuse it. */
         snprintf(item, sizeof item, "%.*s", (int)DDP_MIN(length, sizeof item - 1), s);
         DDP_TRY(parse_item(row, item, field, n, err));
+        DDP_TRY(check_words(row, field, n, text, item, err));
         n++;
         if (s[length] == '\0')
             break;

@@ -66,7 +66,7 @@ static const char *read_decimal(const char *text, struct decimal *out)
 }
 
 /* *out = mantissa * 10^exponent * factor when that is a whole number up to INT64_MAX. The factor
- * is at most 2^40, so the first product is below 2^104. */
+ * is at most 2^60, so the first product is below 2^124. */
 static bool decimal_whole(const struct decimal *d, uint64_t factor, uint64_t *out)
 {
     unsigned __int128 v = (unsigned __int128)d->mantissa * factor;
@@ -93,7 +93,7 @@ static bool decimal_whole(const struct decimal *d, uint64_t factor, uint64_t *ou
 /* The factor of a size suffix; 0 when it is none. */
 static uint64_t suffix_factor(const char *suffix)
 {
-    static const char letters[] = "KMGT";
+    static const char letters[] = "KMGTPE";
     if (suffix[0] == '\0' || strcmp(suffix, "B") == 0)
         return 1;
     const char *letter = strchr(letters, toupper((unsigned char)suffix[0]));
@@ -110,9 +110,9 @@ static uint64_t suffix_factor(const char *suffix)
     } else {
         return 0;
     }
-    /* "64m" is what nccl-tests' users type; "64mB" could be anything. */
+    /* "64m" is what nccl-tests' users type; "64mB" could be anything, and "64e" is cut off. */
     bool lower = islower((unsigned char)suffix[0]);
-    return lower && suffix[0] != 'k' && rest[0] ? 0 : factor;
+    return lower && suffix[0] != 'k' && (rest[0] || suffix[0] == 'e') ? 0 : factor;
 }
 
 int ddp_parse_size(const char *text, uint64_t *bytes, struct ddp_err *err)

@@ -12,10 +12,10 @@
 extern "C" {
 #endif
 
-/* Bytes: digits with an optional fraction or exponent ("1e6", "1.5G") and a suffix: none, K M G T
- * (powers of 1024; small letters, Ki, KiB and so on mean the same), kB KB MB GB TB (powers of
- * 1000), B. The result must be a whole number below 2^63 and is computed exactly. DDP_EUSAGE names
- * the token. */
+/* Bytes: digits with an optional fraction or exponent ("1e6", "1.5G") and a suffix: none, K M G T P
+ * E (powers of 1024; small letters, Ki, KiB and so on mean the same), kB KB MB GB TB PB EB (powers
+ * of 1000), B. The result must be a whole number below 2^63 and is computed exactly. DDP_EUSAGE
+ * names the token. */
 int ddp_parse_size(const char *text, uint64_t *bytes, struct ddp_err *err) DDP_MUST_CHECK;
 /* A signed integer in [min, max]; also accepts forms such as 1e3 when whole. */
 int ddp_parse_int(const char *text, int64_t min, int64_t max, int64_t *value,

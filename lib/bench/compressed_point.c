@@ -89,29 +89,53 @@ static int run_first(struct measurement *m, struct ddp_err *err)
     return 0;
 }
 
-/* The timed loop; negative i warms up. */
-static int run_timed(struct measurement *m, struct ddp_err *err)
+static void start_counting(struct measurement *m)
+{
+    for (int i = 0; i < m->parts; i++)
+        ddp_bench_exchange_counters(&m->part[i], &m->part[i].start);
+}
+
+/* Chunks in turn, as often as iterations want; *last: the one of the last. */
+static int run_iterations(struct measurement *m, int *last, struct ddp_err *err)
 {
     struct ddp_compressed_bench *b = m->b;
-    const struct ddp_bench_options *o = b->setup.options;
-    const bool check = o->check == DDP_CHECK_ALL;
+    const bool check = b->setup.options->check == DDP_CHECK_ALL;
+    bool counting = false;
     int64_t ns[DDP_SERIES_COUNT];
-    int part = 0;
-    for (int64_t i = -o->warmup; i < o->iters; i++, part = (part + 1) % m->parts) {
-        for (int j = 0; i == 0 && j < m->parts; j++)
-            ddp_bench_exchange_counters(&m->part[j], &m->part[j].start);
+    for (int part = 0;; part = (part + 1) % m->parts) {
+        bool more;
+        DDP_TRY(ddp_iterations_next(b->timed, &more, err));
+        if (!more)
+            return 0;
+        if (!counting && !ddp_iterations_warming(b->timed)) {
+            start_counting(m);
+            counting = true;
+        }
         if (check)
             DDP_TRY(verify_part(m, part, ns, err));
         else
             DDP_TRY(ddp_bench_exchange_once(b, &m->part[part], ns, err));
-        for (int s = 0; s < DDP_SERIES_COUNT; s++)
-            b->duration[s * o->iters + DDP_MAX(i, 0)] = ns[s];
+        for (int s = 0; s < DDP_SERIES_COUNT && b->at >= 0; s++)
+            b->duration[s * b->iters + b->at] = ns[s];
+        *last = part;
     }
+}
+
+/* The timed loop. */
+static int run_timed(struct measurement *m, struct ddp_err *err)
+{
+    struct ddp_compressed_bench *b = m->b;
+    const struct ddp_bench_options *o = b->setup.options;
+    int at = 0;
+    b->timed = b->setup.iterations;
+    int rc = run_iterations(m, &at, err);
+    b->timed = NULL;
+    DDP_TRY(rc);
     if (o->check != DDP_CHECK_ONCE)
         return 0;
-    struct ddp_bench_exchange *last = &m->part[(part + m->parts - 1) % m->parts];
-    int rc = ddp_verify_alike(b->setup.group, b->setup.data + last->first, last->n,
-                              m->spec->compress, err);
+    const struct ddp_bench_exchange *last = &m->part[at];
+    rc = ddp_verify_alike(b->setup.group, b->setup.data + last->first, last->n, m->spec->compress,
+                          err);
     return ddp_comm_agree(b->setup.comm, rc, err);
 }
 
@@ -130,11 +154,11 @@ static int share(struct ddp_compressed_bench *b, double mine, double *sum, doubl
     return 0;
 }
 
-/* Bytes and values an iteration, of the timed ones. Bytes: the most of all ranks, as for dense
- * points; density: their mean. */
+/* Bytes and values an iteration, of the timed ones, invalid or not. Bytes: the most of all ranks,
+ * as for dense points; density: their mean. */
 static int fill_counted(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
-    const double iters = (double)m->b->iters, ranks = m->b->setup.comm->size;
+    const double iters = (double)m->b->setup.iterations->ran, ranks = m->b->setup.comm->size;
     struct ddp_compressed_counters sum = {.wire_counted = true}, one;
     double total, most;
     for (int i = 0; i < m->parts; i++) {
@@ -166,21 +190,11 @@ static int fill_counted(struct measurement *m, struct ddp_point *out, struct ddp
 
 static int fill_times(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
-    struct ddp_compressed_bench *b = m->b;
-    const int size = b->setup.comm->size;
     struct ddp_summary phase;
+    DDP_TRY(ddp_iterations_close(m->b->setup.iterations, out, err));
     for (int p = 0; p < 3; p++) {
-        DDP_TRY(ddp_bench_summarize(b, DDP_SERIES_PHASES + p, b->iters, b->scratch, &phase, err));
+        DDP_TRY(ddp_bench_summarize(m->b, DDP_SERIES_PHASES + p, out->iterations, &phase, err));
         out->phase_ns[p] = phase.median;
-    }
-    DDP_TRY(ddp_bench_summarize(b, DDP_SERIES_ALL, b->iters, b->sample, &out->time_ns, err));
-    out->rank_mean_ns[0] = INFINITY;
-    out->rank_mean_ns[1] = out->rank_mean_ns[2] = 0;
-    for (int r = 0; r < size; r++) {
-        double mean = b->rank_sum[r] / (double)b->iters;
-        out->rank_mean_ns[0] = fmin(out->rank_mean_ns[0], mean);
-        out->rank_mean_ns[1] += mean / size;
-        out->rank_mean_ns[2] = fmax(out->rank_mean_ns[2], mean);
     }
     return 0;
 }
@@ -205,11 +219,8 @@ static int describe(struct measurement *m, struct ddp_point *out, struct ddp_err
         snprintf(out->feedback, sizeof out->feedback, "%s", m->feedback ? "on" : "off");
     if (c->combine == DDP_COMBINE_SUM && c->wire_dtype != DDP_F32)
         out->overflow_count = 0;
-    out->iterations = o->iters;
-    out->warmup = o->warmup;
     out->page_bytes = m->b->setup.page_bytes;
     out->check = (enum ddp_check)o->check;
-    out->sample_count = o->samples ? o->iters : 0;
     return 0;
 }
 
@@ -227,8 +238,7 @@ static int measure(struct measurement *m, struct ddp_point *out, struct ddp_err 
 }
 
 int ddp_compressed_bench_point(struct ddp_compressed_bench *b, const struct ddp_point_spec *spec,
-                               int index, struct ddp_point *out, const double **samples,
-                               struct ddp_err *err)
+                               int index, struct ddp_point *out, struct ddp_err *err)
 {
     struct measurement m = {.b = b, .spec = spec};
     m.feedback = ddp_plan_feedback(b->setup.options, spec);
@@ -240,6 +250,5 @@ int ddp_compressed_bench_point(struct ddp_compressed_bench *b, const struct ddp_
     close_parts(&m);
     if (rc == 0 && b->setup.group->size > 1 && spec->count > 0)
         rc = ddp_bench_compare(b, out, err);
-    *samples = rc == 0 && out->sample_count > 0 ? b->sample : NULL;
     return rc;
 }

@@ -1,15 +1,15 @@
 /* Measures one point of `allreduce --compress` or `--partial`: the exchange that training uses
  * (exchange/compressed.h), on gradients that no model is needed for.
  *
- * Per iteration: draw a new gradient where the result of the last one lies, barrier, clock, encode
- * + exchange + decode, clock. --partial K: iteration i exchanges chunk i mod K. Beside it, in the
- * same minute and on the same gradients: the whole buffer dense in f32 and in f16, for that is what
- * compression has to beat. First come untimed exchanges that are verified (verify_exchange.h);
- * after the last one all ranks must hold the same bits. */
+ * Per iteration: draw a new gradient where the result of the last one lies, start, clock, encode +
+ * exchange + decode, clock (iterations.h). --partial K: iteration i exchanges chunk i mod K. Beside
+ * it, in the same minute and on the same gradients: the whole buffer dense in f32 and in f16, for
+ * that is what compression has to beat. First come untimed exchanges that are verified
+ * (verify_exchange.h); after the last one all ranks must hold the same bits. */
 #ifndef DDP_BENCH_COMPRESSED_POINT_H
 #define DDP_BENCH_COMPRESSED_POINT_H
 
-#include "bench/plan.h"
+#include "bench/iterations.h"
 #include "comm/comm.h"
 
 #ifdef __cplusplus
@@ -25,6 +25,7 @@ struct ddp_compressed_bench_setup {
     const struct ddp_bench_options *options;
     float *data;
     int64_t page_bytes;
+    struct ddp_iterations *iterations; /* open when a point begins */
 };
 int ddp_compressed_bench_create(const struct ddp_compressed_bench_setup *setup,
                                 struct ddp_compressed_bench **out,
@@ -33,9 +34,9 @@ void ddp_compressed_bench_destroy(struct ddp_compressed_bench *b);
 /* Can it be measured? DDP_EUNAVAIL when the algorithm cannot here. Collective. */
 int ddp_compressed_bench_probe(struct ddp_compressed_bench *b, const struct ddp_point_spec *spec,
                                struct ddp_err *err) DDP_MUST_CHECK;
-/* As ddp_sampler_point. index: of the point in its plan. */
+/* As ddp_sampler_point; samples stay with the iterations. index: of the point in its plan. */
 int ddp_compressed_bench_point(struct ddp_compressed_bench *b, const struct ddp_point_spec *spec,
-                               int index, struct ddp_point *out, const double **samples,
+                               int index, struct ddp_point *out,
                                struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

@@ -17,16 +17,19 @@ extern "C" {
 /* Series of durations: the whole iteration, then its phases. */
 enum { DDP_SERIES_ALL, DDP_SERIES_PHASES, DDP_SERIES_COUNT = DDP_SERIES_PHASES + 3 };
 
-/* duration [DDP_SERIES_COUNT][iters], sample [iters]: of the point; scratch [iters], chunk [size *
- * DDP_SLOWEST_CHUNK], rank_sum [size], shared [size]: scratch of small exchanges. step: of the
+/* duration [DDP_SERIES_COUNT][iters]: of the point; scratch [iters], chunk [size *
+ * DDP_SLOWEST_CHUNK], shared [size]: scratch of small exchanges. timed: during the timed loop the
+ * setup's iterations, else NULL; at: where the last exchange was kept, -1 nowhere. step: of the
  * gradients, counts every exchange, so that no two have the same. */
 struct ddp_compressed_bench {
     struct ddp_compressed_bench_setup setup;
     int64_t iters;
     struct ddp_gradient *gradient;
     int64_t *duration, *chunk;
-    double *sample, *scratch, *rank_sum, *shared;
+    double *scratch, *shared;
     uint64_t step;
+    struct ddp_iterations *timed;
+    int64_t at;
 };
 
 /* One exchange: elements [first, first + n) of the buffer. x, verify: NULL for no elements, verify
@@ -60,9 +63,9 @@ int ddp_bench_exchange_verified(struct ddp_compressed_bench *b, struct ddp_bench
 /* What it has counted until now. */
 void ddp_bench_exchange_counters(const struct ddp_bench_exchange *e,
                                  struct ddp_compressed_counters *out);
-/* The first `iters` durations of a series: of each the slowest rank's goes to sample [iters], each
- * rank's sum to b->rank_sum. Collective, the same on all ranks. */
-int ddp_bench_summarize(struct ddp_compressed_bench *b, int series, int64_t iters, double *sample,
+/* The first `iters` durations of a series, of each the slowest rank's. Collective, the same on all
+ * ranks. */
+int ddp_bench_summarize(struct ddp_compressed_bench *b, int series, int64_t iters,
                         struct ddp_summary *out, struct ddp_err *err);
 /* Median over `iters` (at most the bench's) iterations of the slowest rank, after two that warm up;
  * e [n]: measured in turn; median [n]. Collective, the same on all ranks. */

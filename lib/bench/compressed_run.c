@@ -22,12 +22,10 @@ int ddp_compressed_bench_create(const struct ddp_compressed_bench_setup *setup,
     b->setup = *setup;
     b->iters = o->iters;
     b->duration = ddp_calloc(DDP_SERIES_COUNT * iters, sizeof *b->duration);
-    b->sample = ddp_calloc(iters, sizeof *b->sample);
     b->scratch = ddp_calloc(iters, sizeof *b->scratch);
     b->chunk = ddp_calloc(size * DDP_SLOWEST_CHUNK, sizeof *b->chunk);
-    b->rank_sum = ddp_calloc(size, sizeof *b->rank_sum);
     b->shared = ddp_calloc(size, sizeof *b->shared);
-    if (!b->duration || !b->sample || !b->scratch || !b->chunk || !b->rank_sum || !b->shared)
+    if (!b->duration || !b->scratch || !b->chunk || !b->shared)
         rc = ddp_fail(err, DDP_ENOMEM, "no memory for the durations of %zu iterations", iters);
     if (rc == 0) {
         /* zeroed is not touched: a page fault has no place between the clocks */
@@ -48,10 +46,8 @@ void ddp_compressed_bench_destroy(struct ddp_compressed_bench *b)
         return;
     ddp_gradient_destroy(b->gradient);
     free(b->duration);
-    free(b->sample);
     free(b->scratch);
     free(b->chunk);
-    free(b->rank_sum);
     free(b->shared);
     free(b);
 }
@@ -97,17 +93,26 @@ void ddp_bench_exchange_counters(const struct ddp_bench_exchange *e,
         ddp_compressed_counters(e->x, out);
 }
 
+/* As the timed loop's iterations start; beside it always by a barrier. */
+static int start(struct ddp_compressed_bench *b, struct ddp_err *err)
+{
+    if (b->timed)
+        return ddp_iterations_start(b->timed, err);
+    return b->setup.comm->size > 1 ? ddp_comm_barrier(b->setup.comm, err) : 0;
+}
+
 /* The timed part: input is there. */
 static int exchange(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e, int64_t *ns,
                     struct ddp_err *err)
 {
     struct ddp_compressed_counters before, after;
     ddp_bench_exchange_counters(e, &before);
-    if (b->setup.comm->size > 1)
-        DDP_TRY(ddp_comm_barrier(b->setup.comm, err));
-    int64_t begin = ddp_now_ns();
+    DDP_TRY(start(b, err));
+    const int64_t begin = ddp_now_ns();
     int rc = e->x ? ddp_compressed_run(e->x, err) : 0;
-    int64_t end = ddp_now_ns();
+    const int64_t end = b->timed ? ddp_iterations_end(b->timed, begin) : ddp_now_ns();
+    if (b->timed && rc == 0)
+        b->at = ddp_iterations_keep(b->timed, begin, end);
     ddp_bench_exchange_counters(e, &after);
     ns[DDP_SERIES_ALL] = end - begin;
     ns[DDP_SERIES_PHASES] = after.encode_ns - before.encode_ns;
@@ -141,14 +146,14 @@ int ddp_bench_exchange_verified(struct ddp_compressed_bench *b, struct ddp_bench
     return ddp_comm_agree(b->setup.comm, rc, err);
 }
 
-int ddp_bench_summarize(struct ddp_compressed_bench *b, int series, int64_t iters, double *sample,
+int ddp_bench_summarize(struct ddp_compressed_bench *b, int series, int64_t iters,
                         struct ddp_summary *out, struct ddp_err *err)
 {
     struct ddp_comm *comm = b->setup.comm;
-    DDP_TRY(ddp_slowest(comm, b->duration + series * b->iters, iters, b->chunk, sample, b->rank_sum,
-                        err));
+    DDP_TRY(
+        ddp_slowest(comm, b->duration + series * b->iters, iters, b->chunk, b->scratch, NULL, err));
     int rc =
-        ddp_summarize(sample, (size_t)iters, out) == 0
+        ddp_summarize(b->scratch, (size_t)iters, out) == 0
             ? 0
             : ddp_fail(err, DDP_ENOMEM, "no memory to summarise %lld iterations", (long long)iters);
     return ddp_comm_agree(comm, rc, err);
@@ -167,7 +172,7 @@ int ddp_bench_exchange_median(struct ddp_compressed_bench *b, struct ddp_bench_e
     }
     for (int j = 0; j < n; j++) {
         struct ddp_summary summary;
-        DDP_TRY(ddp_bench_summarize(b, j, iters, b->scratch, &summary, err));
+        DDP_TRY(ddp_bench_summarize(b, j, iters, &summary, err));
         median[j] = summary.median;
     }
     return 0;

@@ -50,7 +50,9 @@ struct ddp_gate_data {
     size_t count;
     int pairs, rerun, mixed;
     double *median[2];
-    double *control[2]; /* [pairs]: the ping-pong, ns */
+    /* Controls, which no change of ours moves, [pairs]; NaN: none. pingpong: ns. memory: ns a byte
+     * that all ranks at once copy. */
+    double *pingpong[2], *memory[2];
     char build[2][256], fingerprint[512];
 };
 
@@ -59,8 +61,8 @@ struct ddp_gate_data {
  * DDP_EUNAVAIL when it cannot be started or fails otherwise; -(128 + n) after a signal n. */
 int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* out->cells is allocated: free(). A control that differs between the sides (p < 0.01, and by more
- * than min_effect) makes a FAIL inconclusive: the host drifted. */
+/* out->cells is allocated: free(). A control that differs between the sides (p < 0.01 for both
+ * together, and by more than min_effect) makes a FAIL inconclusive: the host drifted. */
 int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                    struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_gate_release(struct ddp_gate_data *data);

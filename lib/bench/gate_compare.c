@@ -59,8 +59,10 @@ int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *
                                    .level = 0.05,
                                    .min_effect = fmax(min_effect, DDP_COMPARE_EFFECT),
                                    .noise_floor = NAN,
-                                   .control_ratio = NAN,
-                                   .control_p = NAN,
+                                   .pingpong_ratio = NAN,
+                                   .pingpong_p = NAN,
+                                   .memory_ratio = NAN,
+                                   .memory_p = NAN,
                                    .count = base->count};
     v.cells = ddp_calloc(base->count, sizeof *v.cells);
     if (!v.cells)

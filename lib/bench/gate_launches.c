@@ -179,9 +179,11 @@ static int open_data(const struct ddp_gate_setup *setup, const struct ddp_result
     data->id = ddp_calloc(base->count, sizeof *data->id);
     for (int side = 0; side < 2; side++) {
         data->median[side] = ddp_calloc(base->count * pairs, sizeof(double));
-        data->control[side] = ddp_calloc(pairs, sizeof(double));
+        data->pingpong[side] = ddp_calloc(pairs, sizeof(double));
+        data->memory[side] = ddp_calloc(pairs, sizeof(double));
     }
-    if (!data->id || !data->median[0] || !data->median[1] || !data->control[0] || !data->control[1])
+    if (!data->id || !data->median[0] || !data->median[1] || !data->pingpong[0] ||
+        !data->pingpong[1] || !data->memory[0] || !data->memory[1])
         return ddp_fail(err, DDP_ENOMEM, "no memory for %zu cells", base->count);
     for (size_t c = 0; c < base->count; c++)
         memcpy(data->id[c], base->points[c].id, sizeof data->id[c]);
@@ -198,7 +200,8 @@ static int keep(const struct ddp_gate_setup *setup, int pair, int side,
         return ddp_hint(err, "both commands must run on the same hosts with the same ranks");
     }
     memcpy(data->build[side], result->build, sizeof data->build[side]);
-    data->control[side][pair] = pingpong_of(result);
+    data->pingpong[side][pair] = pingpong_of(result);
+    data->memory[side][pair] = 1 / result->copy_GBps;
     for (size_t c = 0; c < data->count; c++) {
         const struct ddp_result_point *p = ddp_result_find(result, data->id[c]);
         data->median[side][c * (size_t)setup->pairs + (size_t)pair] = p ? p->median_ns : NAN;
@@ -235,7 +238,8 @@ void ddp_gate_release(struct ddp_gate_data *data)
     free(data->id);
     for (int side = 0; side < 2; side++) {
         free(data->median[side]);
-        free(data->control[side]);
+        free(data->pingpong[side]);
+        free(data->memory[side]);
     }
     *data = (struct ddp_gate_data){.count = 0};
 }

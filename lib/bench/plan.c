@@ -37,16 +37,17 @@ static const char *op_word(int value)
     return ddp_op_name((enum ddp_op)value);
 }
 
-/* The size after `bytes` in a range; false at its end, also where a step would overflow. */
+/* The size after `bytes` in a range; false at its end. The last step is shorter where it would lead
+ * beyond the end: who asks for sizes up to 64 MiB wants to see 64 MiB. */
 static bool next_size(const struct ddp_bench_options *o, uint64_t *bytes)
 {
     uint64_t next;
+    if (*bytes >= o->max_bytes)
+        return false;
     bool overflow = o->step_bytes > 0
                         ? __builtin_add_overflow(*bytes, o->step_bytes, &next)
                         : __builtin_mul_overflow(*bytes, (uint64_t)o->step_factor, &next);
-    if (overflow || next > o->max_bytes)
-        return false;
-    *bytes = next;
+    *bytes = overflow || next > o->max_bytes ? o->max_bytes : next;
     return true;
 }
 
@@ -77,6 +78,18 @@ static int check_range(const struct ddp_bench_options *o, struct ddp_err *err)
     return 0;
 }
 
+/* What is timed as one call has no input of its own for each, and no start. */
+static int check_block(const struct ddp_bench_options *o, struct ddp_err *err)
+{
+    const char *other = o->check == DDP_CHECK_ALL ? "check all"
+                        : o->overlap              ? "overlap-compute"
+                        : ddp_plan_reduces(o)     ? "compress or --partial"
+                                                  : NULL;
+    if (o->block <= 1 || !other)
+        return 0;
+    return ddp_fail(err, DDP_EUSAGE, "--block %lld is not for --%s", (long long)o->block, other);
+}
+
 int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
 {
     char text[24];
@@ -93,11 +106,16 @@ int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
     if (o->iters < 1 || o->iters > DDP_PLAN_ITERS_MAX || o->warmup < 0)
         return ddp_fail(err, DDP_EUSAGE, "%lld iterations after %lld for warming up: impossible",
                         (long long)o->iters, (long long)o->warmup);
+    DDP_TRY(check_block(o, err));
     if (!ddp_coll_has_in_place(o->coll) && o->placement == DDP_IN_PLACE)
         return ddp_fail(err, DDP_EUSAGE, "--placement in: %s has no in-place form",
                         ddp_coll_name(o->coll));
     DDP_TRY(check_twice(&o->dtypes, "dtype", dtype_word, err));
     DDP_TRY(check_twice(&o->ops, "op", op_word, err));
+    if (o->overlap && ddp_plan_reduces(o)) {
+        ddp_fail(err, DDP_EUSAGE, "--overlap-compute is not for --compress or --partial");
+        return ddp_hint(err, "`ddpbench train --overlap` shows what overlap does for those");
+    }
     DDP_TRY(ddp_plan_check_compress(o, err));
     return ddp_plan_check_algorithms(o, err);
 }
@@ -226,6 +244,7 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
     s->groups = o->groups > 1 ? (int)o->groups : 1;
     s->memory = plan->memory;
     s->partial = (int)o->partial;
+    s->overlap = o->overlap;
     snprintf(s->backend, sizeof s->backend, "%s", backend);
     for (int d = 0; d < DDP_MAX(o->dtypes.n, 1); d++) {
         s->dtype = o->dtypes.n ? (enum ddp_dtype)o->dtypes.v[d] : DDP_F32;

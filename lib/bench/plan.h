@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/opt.h"
+#include "comm/backend.h"
 #include "record/record.h"
 
 #ifdef __cplusplus
@@ -16,8 +17,10 @@ extern "C" {
 #define DDP_PLAN_POINTS_MAX 65536
 /* Buffers a rank holds at once: send and recv; in place the second keeps the input to restore. */
 #define DDP_PLAN_BUFFERS 2
-/* Largest --iters: their durations are kept in memory. */
-#define DDP_PLAN_ITERS_MAX 10000000
+/* Largest --iters: their durations are kept in memory. The most without --iters: their interval is
+ * a hundred ranks wide either way. */
+#define DDP_PLAN_ITERS_MAX      10000000
+#define DDP_PLAN_ITERS_ADAPTIVE 10000
 
 /* The collective options of design.md section 2, as parsed. Which ranks and backend: the world's
  * business. Sizes: the list, or when it is empty the range from min_bytes to max_bytes, stepped by
@@ -33,10 +36,19 @@ struct ddp_bench_options {
     int placement;  /* 0 in, 1 out, 2 both */
     int64_t groups; /* that run it at the same time; 0 and 1: no groups */
     int memory;     /* enum ddp_memory; -1: registered where the backend has it, else private */
+    /* Exactly iters of them when precision and max_time_s are 0; else at most, until half the
+     * interval is within `precision` of the median or max_time_s are over (bench/iterations.h). */
     int64_t iters, warmup;
-    int check; /* enum ddp_check */
+    double precision, max_time_s;
+    int start;     /* enum ddp_start */
+    int64_t block; /* calls timed as one; 0 and 1: none */
+    int order;     /* enum ddp_order */
+    double inject_percent;
+    char inject_id[192]; /* the point that is slowed by so much; "": none */
+    int check;           /* enum ddp_check */
     int64_t seed;
     bool samples, dry_run;
+    bool overlap; /* non-blocking, beside a compute loop: --overlap-compute */
     /* all-reduce only; elsewhere empty and 0 */
     struct ddp_string_list compress; /* methods, each a point; empty: none */
     int feedback;                    /* enum ddp_feedback */
@@ -44,6 +56,10 @@ struct ddp_bench_options {
     struct ddp_string_list gradient; /* bench/gradient.h */
     bool break_even;                 /* measure it, which takes several points' time */
 };
+
+/* In which order points are measured: drawn by the seed, so that no drift of the machine looks like
+ * an effect of the size; or as given. */
+enum ddp_order { DDP_ORDER_RANDOM, DDP_ORDER_GIVEN, DDP_ORDER_COUNT };
 
 /* Words of --feedback; auto: as the compressor says. */
 enum ddp_feedback { DDP_FEEDBACK_AUTO, DDP_FEEDBACK_ON, DDP_FEEDBACK_OFF, DDP_FEEDBACK_COUNT };
@@ -77,6 +93,10 @@ int ddp_plan_make(const struct ddp_bench_options *options, const char *backend, 
 /* DDP_ENOMEM when what `ranks` ranks of one host need exceeds available_bytes. */
 int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t available_bytes,
                   struct ddp_err *err) DDP_MUST_CHECK;
+/* DDP_EUSAGE when a named algorithm will refuse a point, as far as that is known before there are
+ * ranks: what contradicts itself costs no run. */
+int ddp_plan_foresee(const struct ddp_bench_plan *plan, const struct ddp_backend *backend,
+                     struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_plan_release(struct ddp_bench_plan *plan);
 
 /* plan_compress.c: what belongs to --compress and --partial. Most chunks of --partial. */

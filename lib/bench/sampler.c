@@ -1,219 +1,45 @@
 /* The sampler. Which arrays lie where in its two buffers: operands.h. In place the input is put
  * back, untimed, before every iteration: a loop that does not rewrite its buffer would measure
  * another cache state, and a sum would soon overflow. */
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "bench/compressed_point.h"
-#include "bench/page_size.h"
+#include "base/rng.h"
+#include "bench/overlap.h"
 #include "bench/pingpong.h"
-#include "bench/sampler.h"
-#include "bench/slowest.h"
-#include "bench/operands.h"
+#include "bench/sampler_impl.h"
 
 #define PINGPONG_NS 1000000
-
-/* comm: of all ranks. group: the one that runs the operation: comm, or this rank's share of it.
- * skip: [plan->count] reasons of points left out, NULL: measured. duration, sample: [iters]. chunk:
- * [size][DDP_SLOWEST_CHUNK], rank_sum: [size]. reduced: NULL unless points are compressed or
- * partial. */
-struct ddp_sampler {
-    struct ddp_comm *comm, *group;
-    const struct ddp_bench_options *options;
-    const struct ddp_bench_plan *plan;
-    void *a, *b;
-    size_t buffer_bytes;
-    enum ddp_memory memory;
-    char **skip;
-    int64_t *duration, *chunk;
-    double *sample, *rank_sum;
-    int64_t page_bytes;
-    struct ddp_compressed_bench *reduced;
-};
 
 /* One point being measured. */
 struct measurement {
     struct ddp_sampler *s;
     const struct ddp_point_spec *spec;
     struct ddp_coll_plan coll;
+    struct ddp_async_request request; /* the same as coll, where there is a thread */
     struct ddp_operands operands;
     uint64_t round;
     uint64_t wire_bytes;
     int64_t checked; /* elements this rank has verified */
 };
 
-static int alloc_buffer(struct ddp_sampler *s, void **out, struct ddp_err *err)
+/* The collective, and the request where there is a thread. On all ranks or none. */
+static int make_ready(struct measurement *m, struct ddp_err *err)
 {
-    if (s->memory == DDP_MEMORY_REGISTERED)
-        return ddp_comm_alloc(s->comm, s->buffer_bytes, out, err);
-    *out = ddp_alloc_pages(s->buffer_bytes);
-    return *out ? 0
-                : ddp_fail(err, DDP_ENOMEM, "no memory for a buffer of %zu bytes", s->buffer_bytes);
+    struct ddp_sampler *s = m->s;
+    int rc = ddp_sampler_plan(s, m->spec, &m->coll, err);
+    if (rc == 0 && s->async)
+        rc = ddp_async_prepare(s->async, m->coll.alg, &m->coll.args, &m->request, err);
+    return ddp_comm_agree(s->comm, rc, err);
 }
 
-static void free_buffer(struct ddp_sampler *s, void *buffer)
+static int operate(struct measurement *m, struct ddp_err *err)
 {
-    if (s->memory == DDP_MEMORY_REGISTERED)
-        ddp_comm_free(s->comm, buffer);
-    else if (buffer)
-        ddp_free_pages(buffer, s->buffer_bytes);
-}
-
-static void operands_of(const struct ddp_sampler *s, const struct ddp_point_spec *spec,
-                        struct ddp_operands *out)
-{
-    ddp_operands_init(out, spec, s->group->rank, s->group->size, s->a, s->b);
-}
-
-/* alg NULL means auto. */
-static int make_plan(struct ddp_sampler *s, const struct ddp_point_spec *spec,
-                     struct ddp_coll_plan *out, struct ddp_err *err)
-{
-    struct ddp_operands operands;
-    operands_of(s, spec, &operands);
-    const struct ddp_coll_alg *alg = ddp_coll_find(spec->coll, spec->algorithm);
-    return ddp_coll_plan_init(out, s->group, alg, &operands.args, err);
-}
-
-/* Can this point be measured? */
-static int probe(struct ddp_sampler *s, const struct ddp_point_spec *spec, struct ddp_err *err)
-{
-    struct ddp_coll_plan plan;
-    if (ddp_point_is_reduced(spec))
-        return ddp_compressed_bench_probe(s->reduced, spec, err);
-    DDP_TRY(make_plan(s, spec, &plan, err));
-    ddp_coll_plan_release(&plan);
-    return 0;
-}
-
-/* Which points can be measured? What `all` brought and cannot is skipped; else it is an error, said
- * before anything is measured. */
-static int find_skips(struct ddp_sampler *s, struct ddp_err *err)
-{
-    for (int i = 0; i < s->plan->count; i++) {
-        struct ddp_err reason = DDP_ERR_INIT;
-        int rc = probe(s, &s->plan->points[i], &reason);
-        if (rc == 0)
-            continue;
-        if (rc != DDP_EUNAVAIL || !s->plan->all_algorithms) {
-            *err = reason;
-            return rc;
-        }
-        s->skip[i] = strdup(reason.text);
-        if (!s->skip[i])
-            return ddp_fail(err, DDP_ENOMEM, "no memory for a plan of %d points", s->plan->count);
-    }
-    return 0;
-}
-
-static int alloc_arrays(struct ddp_sampler *s, struct ddp_err *err)
-{
-    size_t iters = (size_t)s->options->iters, size = (size_t)s->comm->size;
-    s->duration = ddp_calloc(iters, sizeof *s->duration);
-    s->sample = ddp_calloc(iters, sizeof *s->sample);
-    s->chunk = ddp_calloc(size * DDP_SLOWEST_CHUNK, sizeof *s->chunk);
-    s->rank_sum = ddp_calloc(size, sizeof *s->rank_sum);
-    s->skip = ddp_calloc((size_t)s->plan->count, sizeof *s->skip);
-    if (!s->duration || !s->sample || !s->chunk || !s->rank_sum || !s->skip)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the durations of %zu iterations", iters);
-    /* zeroed is not touched: a page fault has no place between the clocks */
-    memset(s->duration, 0xff, iters * sizeof *s->duration);
-    return 0;
-}
-
-/* Consecutive ranks are a group. Collective. */
-static int make_group(struct ddp_sampler *s, struct ddp_err *err)
-{
-    const int size = s->comm->size;
-    int *members = ddp_calloc((size_t)size, sizeof *members);
-    int ranks = size;
-    int rc = members ? ddp_plan_group_ranks(s->options, size, &ranks, err)
-                     : ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d ranks", size);
-    rc = ddp_comm_agree(s->comm, rc, err);
-    if (rc == 0 && ranks < size) {
-        const int first = s->comm->rank / ranks * ranks;
-        for (int i = 0; i < ranks; i++)
-            members[i] = first + i;
-        rc = ddp_comm_agree(s->comm, ddp_comm_group(s->comm, members, ranks, &s->group, err), err);
-    }
-    free(members);
-    return rc;
-}
-
-static int make_reduced(struct ddp_sampler *s, struct ddp_err *err)
-{
-    const struct ddp_compressed_bench_setup setup = {
-        .comm = s->comm,
-        .group = s->group,
-        .options = s->options,
-        .data = s->a,
-        .page_bytes = s->page_bytes,
-    };
-    return ddp_compressed_bench_create(&setup, &s->reduced, err);
-}
-
-int ddp_sampler_create(struct ddp_comm *comm, const struct ddp_bench_options *options,
-                       const struct ddp_bench_plan *plan, struct ddp_sampler **out,
-                       struct ddp_err *err)
-{
-    struct ddp_sampler *s = ddp_calloc(1, sizeof *s);
-    int rc = s ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the sampler");
-    DDP_TRY(ddp_comm_agree(comm, rc, err));
-    s->comm = s->group = comm;
-    s->options = options;
-    s->plan = plan;
-    s->memory = plan->memory;
-    s->buffer_bytes = DDP_MAX((size_t)plan->buffer_bytes, DDP_CACHE_LINE);
-    rc = alloc_arrays(s, err);
-    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
-    rc = alloc_buffer(s, &s->a, err);
-    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
-    rc = alloc_buffer(s, &s->b, err);
-    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
-    /* not zero: no page is shared */
-    memset(s->a, 0xff, s->buffer_bytes);
-    memset(s->b, 0xff, s->buffer_bytes);
-    s->page_bytes = ddp_page_bytes(s->a);
-    DDP_TRY_GOTO(make_group(s, err), err_sampler);
-    if (ddp_plan_reduces(options))
-        DDP_TRY_GOTO(make_reduced(s, err), err_sampler);
-    rc = find_skips(s, err);
-    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
-    *out = s;
-    return 0;
-err_sampler:
-    ddp_sampler_destroy(s);
-    return rc;
-}
-
-void ddp_sampler_destroy(struct ddp_sampler *s)
-{
-    if (!s)
-        return;
-    ddp_compressed_bench_destroy(s->reduced);
-    if (s->group != s->comm)
-        ddp_comm_destroy(s->group);
-    if (s->b)
-        free_buffer(s, s->b);
-    if (s->a)
-        free_buffer(s, s->a);
-    for (int i = 0; s->skip && i < s->plan->count; i++)
-        free(s->skip[i]);
-    free(s->skip);
-    free(s->duration);
-    free(s->sample);
-    free(s->chunk);
-    free(s->rank_sum);
-    free(s);
-}
-
-bool ddp_sampler_skips(const struct ddp_sampler *s, int index, const char **why)
-{
-    *why = s->skip[index];
-    return *why != NULL;
+    if (!m->s->async)
+        return ddp_coll_run(m->s->group, &m->coll, err);
+    ddp_async_post(&m->request);
+    return ddp_async_wait(&m->request, 0, err);
 }
 
 /* All ranks' verdict on the operation that just ran. */
@@ -229,38 +55,41 @@ static int check_result(struct measurement *m, struct ddp_err *err)
 static int run_first(struct measurement *m, struct ddp_err *err)
 {
     struct ddp_comm *comm = m->s->comm;
-    struct ddp_comm *group = m->s->group;
+    const struct ddp_comm *works = ddp_sampler_comm(m->s);
     ddp_operands_fill(&m->operands, m->round);
     DDP_TRY(ddp_comm_barrier(comm, err));
-    uint64_t before = group->wire_bytes;
-    DDP_TRY(ddp_coll_run(group, &m->coll, err));
-    m->wire_bytes = group->wire_bytes - before;
+    uint64_t before = works->wire_bytes;
+    DDP_TRY(operate(m, err));
+    m->wire_bytes = works->wire_bytes - before;
     return m->s->options->check == DDP_CHECK_OFF ? 0 : check_result(m, err);
 }
 
-/* The timed loop; negative i warms up. */
+/* The timed loop. */
 static int run_timed(struct measurement *m, struct ddp_err *err)
 {
-    struct ddp_sampler *s = m->s;
-    struct ddp_comm *comm = s->comm;
-    const bool many = comm->size > 1, check = s->options->check == DDP_CHECK_ALL;
-    for (int64_t i = -s->options->warmup; i < s->options->iters; i++) {
+    struct ddp_iterations *it = m->s->iterations;
+    const bool check = m->s->options->check == DDP_CHECK_ALL;
+    const int64_t block = DDP_MAX(m->s->options->block, 1);
+    for (;;) {
+        bool more;
+        DDP_TRY(ddp_iterations_next(it, &more, err));
+        if (!more)
+            return 0;
         if (check)
             ddp_operands_fill(&m->operands, ++m->round);
         else
             ddp_operands_restore(&m->operands);
-        if (many)
-            DDP_TRY(ddp_comm_barrier(comm, err));
-        int64_t begin = ddp_now_ns();
-        int rc = ddp_coll_run(s->group, &m->coll, err);
-        int64_t end = ddp_now_ns();
+        DDP_TRY(ddp_iterations_start(it, err));
+        const int64_t begin = ddp_now_ns();
+        int rc = operate(m, err);
+        for (int64_t i = 1; i < block && rc == 0; i++)
+            rc = operate(m, err);
+        const int64_t end = ddp_iterations_end(it, begin);
         if (rc != 0)
             return rc;
-        s->duration[i < 0 ? 0 : i] = end - begin;
-        if (check && i >= 0)
+        if (ddp_iterations_keep(it, begin, end) >= 0 && check)
             DDP_TRY(check_result(m, err));
     }
-    return 0;
 }
 
 /* Bytes a rank sends, the most of all ranks. Counted where messages are; where ranks read each
@@ -301,64 +130,81 @@ static int sum_checked(struct measurement *m, int64_t *sum, struct ddp_err *err)
 static int fill_point(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
     struct ddp_sampler *s = m->s;
-    const int size = s->comm->size;
-    const double iters = (double)s->options->iters;
-    DDP_TRY(ddp_slowest(s->comm, s->duration, s->options->iters, s->chunk, s->sample, s->rank_sum,
-                        err));
-    int rc = ddp_summarize(s->sample, (size_t)s->options->iters, &out->time_ns) == 0
-                 ? 0
-                 : ddp_fail(err, DDP_ENOMEM, "no memory to summarise %.0f iterations", iters);
-    DDP_TRY(ddp_comm_agree(s->comm, rc, err));
-    out->rank_mean_ns[0] = INFINITY;
-    out->rank_mean_ns[1] = out->rank_mean_ns[2] = 0;
-    for (int r = 0; r < size; r++) {
-        double mean = s->rank_sum[r] / iters;
-        out->rank_mean_ns[0] = fmin(out->rank_mean_ns[0], mean);
-        out->rank_mean_ns[1] += mean / size;
-        out->rank_mean_ns[2] = fmax(out->rank_mean_ns[2], mean);
-    }
-    out->iterations = s->options->iters;
-    out->warmup = s->options->warmup;
+    DDP_TRY(ddp_iterations_close(s->iterations, out, err));
     out->page_bytes = s->page_bytes;
     out->check = (enum ddp_check)s->options->check;
     if (out->check != DDP_CHECK_OFF) {
         DDP_TRY(sum_checked(m, &out->check_elements, err));
         out->check_wrong = 0;
     }
-    out->sample_count = s->options->samples ? s->options->iters : 0;
     return wire_bytes(m, out, err);
+}
+
+static int measure_overlap(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
+{
+    const struct ddp_overlap overlap = {
+        .comm = m->s->comm,
+        .operands = &m->operands,
+        .request = &m->request,
+        .iters = out->iterations,
+        .warmup = m->s->options->warmup,
+        .duration = m->s->duration,
+        .chunk = m->s->chunk,
+    };
+    return ddp_overlap_measure(&overlap, out->time_ns.median, out, err);
+}
+
+static int measure(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
+{
+    struct ddp_sampler *s = m->s;
+    memcpy(out->algorithm_used, m->coll.alg->name,
+           DDP_MIN(strlen(m->coll.alg->name), sizeof out->algorithm_used - 1));
+    DDP_TRY(run_first(m, err));
+    DDP_TRY(ddp_pingpong(s->comm, PINGPONG_NS, &out->pingpong_ns[0], err));
+    ddp_operands_fill(&m->operands, m->round);
+    DDP_TRY(run_timed(m, err));
+    DDP_TRY(ddp_pingpong(s->comm, PINGPONG_NS, &out->pingpong_ns[1], err));
+    DDP_TRY(fill_point(m, out, err));
+    if (s->async)
+        DDP_TRY(measure_overlap(m, out, err));
+    return ddp_bound_fill(s->bound, m->coll.alg, &m->coll.shape, out, err);
+}
+
+static int measure_dense(struct ddp_sampler *s, int index, struct ddp_point *out,
+                         struct ddp_err *err)
+{
+    struct measurement m = {.s = s, .spec = &s->plan->points[index]};
+    /* Groups get data of their own: what strays into another is then wrong there. A seed is below
+     * 2^53, so both fit; mixing is one to one, and points and iterations go on from there. */
+    const uint64_t group = (uint64_t)(s->comm->rank / s->group->size);
+    m.round = ddp_mix64((uint64_t)s->options->seed | group << 56) + (uint64_t)index;
+    ddp_sampler_operands(s, m.spec, &m.operands);
+    ddp_point_init(out);
+    out->spec = *m.spec;
+    int rc = make_ready(&m, err);
+    if (rc == 0)
+        rc = measure(&m, out, err);
+    ddp_async_release(&m.request);
+    ddp_coll_plan_release(&m.coll);
+    return rc;
 }
 
 int ddp_sampler_point(struct ddp_sampler *s, int index, struct ddp_point *out,
                       const double **samples, struct ddp_err *err)
 {
     const struct ddp_point_spec *spec = &s->plan->points[index];
-    struct measurement m = {.s = s,
-                            .spec = spec,
-                            .round =
-                                (uint64_t)s->options->seed * DDP_PLAN_POINTS_MAX + (uint64_t)index};
     char id[192];
     ddp_point_id(spec, id, sizeof id);
     ddp_flight_phase(s->comm->flight, "%s", id);
+    ddp_iterations_open(s->iterations, id);
     if (ddp_point_is_reduced(spec))
-        return ddp_compressed_bench_point(s->reduced, spec, index, out, samples, err);
-    /* Groups get data of their own: what strays into another is then wrong there. */
-    m.round += (uint64_t)(s->comm->rank / s->group->size) << 56;
-    operands_of(s, spec, &m.operands);
-    int rc = make_plan(s, spec, &m.coll, err);
-    DDP_TRY(ddp_comm_agree(s->comm, rc, err));
-    ddp_point_init(out);
-    out->spec = *spec;
-    memcpy(out->algorithm_used, m.coll.alg->name,
-           DDP_MIN(strlen(m.coll.alg->name), sizeof out->algorithm_used - 1));
-    DDP_TRY_GOTO(run_first(&m, err), out_plan);
-    DDP_TRY_GOTO(ddp_pingpong(s->comm, PINGPONG_NS, &out->pingpong_ns[0], err), out_plan);
-    ddp_operands_fill(&m.operands, m.round);
-    DDP_TRY_GOTO(run_timed(&m, err), out_plan);
-    DDP_TRY_GOTO(ddp_pingpong(s->comm, PINGPONG_NS, &out->pingpong_ns[1], err), out_plan);
-    DDP_TRY_GOTO(fill_point(&m, out, err), out_plan);
-    *samples = out->sample_count > 0 ? s->sample : NULL;
-out_plan:
-    ddp_coll_plan_release(&m.coll);
-    return rc;
+        DDP_TRY(ddp_compressed_bench_point(s->reduced, spec, index, out, err));
+    else
+        DDP_TRY(measure_dense(s, index, out, err));
+    out->place = s->place[index];
+    out->of = s->measured;
+    while (s->order[out->order] != index)
+        out->order++;
+    *samples = out->sample_count > 0 ? s->iterations->sample : NULL;
+    return 0;
 }

@@ -62,7 +62,7 @@ static int hier_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
     if (hosts == NULL || hosts->local == NULL)
         return ddp_fail(err, DDP_EUNAVAIL,
                         "algorithm 'hier' needs hosts whose ranks share memory: %s",
-                        hosts == NULL ? "this world has one host, or one rank" : hosts->why);
+                        hosts == NULL ? "here is one" : hosts->why);
     if (hosts->count == comm->size)
         return ddp_fail(err, DDP_EUNAVAIL,
                         "algorithm 'hier' has nothing to share: each rank is alone on its host");

@@ -29,7 +29,7 @@
 #define POLLS_BEFORE_SLEEP 64
 
 /* code, failed: the first failure; the thread's own. flight: the thread's recorder; comm's: the
- * one in block, or own_flight. */
+ * one in block, or own_flight. posted: requests so far, the same on all ranks. */
 struct ddp_async {
     struct ddp_comm *parent, *comm;
     struct ddp_flight *flight, own_flight;
@@ -166,6 +166,8 @@ static int open_comm(struct ddp_async *async, struct ddp_err *err)
         all[i]->place.oversubscribed = true;
         if (all[i]->shm != NULL)
             all[i]->shm->spin = DDP_SPIN_SHARED;
+        else
+            all[i]->patient = true;
     }
     ddp_flight_phase(async->flight, "progress thread");
     return 0;

@@ -177,6 +177,7 @@ int ddp_coll_plan_init(struct ddp_coll_plan *plan, struct ddp_comm *comm,
     } else {
         DDP_TRY(alg->supports(comm, &shape, err));
     }
+    made.shape = shape;
     made.bytes = ddp_coll_message_bytes(args->coll, comm->size, args->count, args->dtype);
     if (made.alg->scratch_bytes != NULL)
         made.scratch_bytes = made.alg->scratch_bytes(comm, &shape);

@@ -76,10 +76,16 @@ const struct ddp_coll_alg *ddp_coll_find(enum ddp_coll coll, const char *name);
 const struct ddp_coll_alg *ddp_coll_auto(const struct ddp_comm *comm,
                                          const struct ddp_coll_shape *shape, struct ddp_err *err);
 
+/* What alg->supports will say, before there is a communicator: `ranks` ranks of one host on
+ * `backend`, which needs no outside launcher. 0, or DDP_EUNAVAIL with the reason. */
+int ddp_coll_foresee(const struct ddp_coll_alg *alg, const struct ddp_backend *backend, int ranks,
+                     const struct ddp_coll_shape *shape, struct ddp_err *err) DDP_MUST_CHECK;
+
 /* A collective made ready: checked once, run often. */
 struct ddp_coll_plan {
     const struct ddp_coll_alg *alg;
     struct ddp_coll_args args;
+    struct ddp_coll_shape shape; /* of args, as the algorithm was asked */
     void *scratch;
     size_t scratch_bytes;
     uint64_t bytes; /* of the message, for the flight recorder */

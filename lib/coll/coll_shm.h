@@ -21,7 +21,7 @@ enum ddp_coll_lane {
     DDP_LANE_STAGED_IN = 5,
     DDP_LANE_STAGED_SUM = 6,
     DDP_LANE_STAGED_DONE = DDP_LANE_STAGED_SUM, /* of coll_stage.h; the same flags */
-    DDP_LANE_HIER_IN = 8, /* and up to 11: allreduce_hier.c */
+    DDP_LANE_HIER_IN = 8,                       /* and up to 11: allreduce_hier.c */
     DDP_LANE_HIER_SUM,
     DDP_LANE_HIER_RESULT,
     DDP_LANE_HIER_OUT

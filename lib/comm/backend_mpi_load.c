@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/conf.h"
 #include "base/mem.h"
 #include "comm/backend.h"
 #include "comm/build_id.h"
@@ -20,6 +21,10 @@
 #include "comm/watchdog.h"
 
 #define PATH_BYTES 4400
+/* For who has the sources, and for who has only what was installed from them. */
+#define BUILD_AGAIN                                                                                \
+    "build ddpbench again from its sources (`make MPI=1`, and `make install` if that is how it "   \
+    "came)"
 
 /* In the order they are tried when the launcher does not tell (srun, PMIx): MPICH under a PMIx
  * server would start worlds of one rank, and so would Open MPI under PMI-2; whichever is loaded,
@@ -89,25 +94,30 @@ static int no_launcher(const struct ddp_launcher *launcher, const char *dir, str
 
 static int no_module(const struct ddp_launcher *launcher, const char *dir, struct ddp_err *err)
 {
-    char there[64];
+    char there[64], beside[PATH_BYTES - 64];
     const struct flavour *missing = NULL;
+    /* The folder was chosen because the binary's own has no module. */
+    const bool two = ddp_conf_get(DDP_CONF_MODULE_DIR) == NULL &&
+                     module_dir_of(NULL, beside, sizeof beside) == 0 && strcmp(beside, dir) != 0;
+    const char *also = two ? ", nor beside the binary" : "";
     for (size_t i = 0; i < DDP_COUNT_OF(flavours) && launcher->flavour != NULL; i++) {
         if (strcmp(flavours[i].name, launcher->flavour) == 0)
             missing = &flavours[i];
     }
     list_modules(dir, there, sizeof there);
     if (missing == NULL) {
-        ddp_fail(err, DDP_EUNAVAIL, "%s: no MPI module is in '%.200s'", launcher->name, dir);
+        ddp_fail(err, DDP_EUNAVAIL, "%s: no MPI module is in '%.200s'%s", launcher->name, dir,
+                 also);
         return ddp_hint(err, "install an MPI with its development package (Debian: libopenmpi-dev "
-                             "or libmpich-dev) and run `make MPI=1`");
+                             "or libmpich-dev), then " BUILD_AGAIN);
     }
     ddp_fail(err, DDP_EUNAVAIL,
-             "%s needs the module 'ddpbench-mpi-%s.so', which is not in '%.200s' (modules there: "
+             "%s needs the module 'ddpbench-mpi-%s.so', which is not in '%.200s'%s (modules there: "
              "%s)",
-             launcher->name, missing->name, dir, there);
+             launcher->name, missing->name, dir, also, there);
     return ddp_hint(err,
-                    "install %s with its development package (Debian: %s) and run `make MPI=1`, or "
-                    "use the mpiexec of a module that is there",
+                    "install %s with its development package (Debian: %s), then " BUILD_AGAIN
+                    "; or use the mpiexec of a module that is there",
                     missing->library, missing->packages);
 }
 

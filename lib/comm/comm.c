@@ -80,6 +80,8 @@ int ddp_comm_create(const struct ddp_backend *backend, const struct ddp_place *p
     comm->rank = place->rank;
     comm->device = options->device;
     comm->timeout_ns = options->timeout_ns;
+    comm->on_expire = options->on_expire;
+    comm->on_expire_arg = options->on_expire_arg;
     for (int r = 0; r < comm->size; r++)
         comm->world_rank[r] = r;
 
@@ -151,6 +153,8 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
     child->rank = mine;
     child->device = parent->device;
     child->timeout_ns = parent->timeout_ns;
+    child->on_expire = parent->on_expire;
+    child->on_expire_arg = parent->on_expire_arg;
     child->flight = parent->flight;
     child->parent = parent;
     for (int i = 0; i < n; i++)

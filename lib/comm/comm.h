@@ -41,8 +41,8 @@ struct ddp_comm_options {
     const struct ddp_device *device;
     const char *module_dir; /* where backend modules lie; NULL: beside the binary */
     bool threads;           /* a second thread will use communicators of its own (coll/async.h) */
-    /* Called before a library's blocking start outlasts the deadline and the process is ended
-     * (watchdog.h), with the line to say. NULL: nothing is said. */
+    /* Called, with the line to say, before the process is ended because a library's blocking start
+     * (watchdog.h) or a wait between hosts outlasted the deadline. NULL: nothing is said. */
     void (*on_expire)(void *arg, const char *story);
     void *on_expire_arg;
     bool inside_host; /* hosts.c's own: this world is of one host of another world */
@@ -70,6 +70,9 @@ struct ddp_comm {
     uint64_t wire_bytes;     /* bytes this rank has sent by ddp_comm_isend so far */
     uint64_t wire_messages;
     uint64_t id, collectives, controls;
+    void (*on_expire)(void *arg, const char *story); /* as in ddp_comm_options */
+    void *on_expire_arg;
+    bool patient; /* long waits sleep: the thread waits for a network beside one that computes */
 };
 
 /* Notes in the recorder that this rank enters an operation of all ranks of the group; what: enum

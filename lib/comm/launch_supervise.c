@@ -16,7 +16,8 @@
 #include "base/unit.h"
 #include "comm/launch_impl.h"
 
-#define TICK_NS 250000000
+#define TICK_NS  250000000
+#define BLIND_NS 1000000 /* between two looks when poll cannot */
 /* A longer gap between two rounds means that this process itself was stopped. */
 #define ASLEEP_NS 2000000000
 
@@ -111,7 +112,7 @@ static void bury(struct ddp_launch_run *run, int rank, const siginfo_t *info)
 static void note_stop(struct ddp_launch_run *run, int rank, int signal)
 {
     struct ddp_child *child = &run->child[rank];
-    char where[384], time[32];
+    char where[512], time[32];
     child->stopped_at = ddp_now_ns();
     child->stop_signal = signal;
     if (DDP_FAULTS)
@@ -265,14 +266,18 @@ void ddp_launch_supervise(struct ddp_launch_run *run)
         if (run->end_at > now)
             wait = DDP_MIN(wait, run->end_at - now);
         fill(run, set);
-        if (poll(set, 1 + 2 * (nfds_t)run->job->ranks, (int)(wait / 1000000) + 1) <= 0)
+        int ready = poll(set, 1 + 2 * (nfds_t)run->job->ranks, (int)(wait / 1000000) + 1);
+        if (ready == 0)
             continue;
+        /* More entries than the limit on descriptors: look at all of them, now and then. */
+        if (ready < 0)
+            ddp_sleep_ns(BLIND_NS);
         /* In this order: a signal to the whole group is not taken for a rank's own death, and a
          * death is not seen late because a message takes long to write. */
         take_signals(run);
         reap(run);
         for (int r = 0; r < run->job->ranks; r++) {
-            if (set[2 + 2 * r].revents != 0 && run->child[r].channel >= 0 &&
+            if ((ready < 0 || set[2 + 2 * r].revents != 0) && run->child[r].channel >= 0 &&
                 !ddp_launch_channel_read(run, r))
                 join(run, r);
         }

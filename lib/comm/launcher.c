@@ -1,11 +1,13 @@
 /* Who started us. Variables as measured with Open MPI 4.1.4 and MPICH 4.0.2 (Hydra), and as
- * documented by Slurm (srun, "OUTPUT ENVIRONMENT VARIABLES"), PMIx and PyTorch's torchrun.
+ * documented by Slurm (srun, "OUTPUT ENVIRONMENT VARIABLES"), Flux (flux-environment(7)) and
+ * PyTorch's torchrun.
  *
  * Launchers nest (mpiexec inside an allocation starts its daemons by srun), so what stands nearer
  * to the ranks is asked first, and variables of different launchers are not held against each
  * other, with one exception: two mpiexecs that disagree. */
 #include "comm/launcher.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,95 +17,96 @@
 #include "base/mem.h"
 #include "base/unit.h"
 
+/* The variables, and their names; NONE: there is none for it. */
+enum variable {
+    NONE,
+#define DDP_LAUNCHER_VARIABLE(symbol, name, recorded) symbol,
+#include "base/launcher_variable_list.h"
+#undef DDP_LAUNCHER_VARIABLE
+    VARIABLE_COUNT
+};
+
+static const char *const names[VARIABLE_COUNT + 1] = {
+#define DDP_LAUNCHER_VARIABLE(symbol, name, recorded) [symbol] = name,
+#include "base/launcher_variable_list.h"
+#undef DDP_LAUNCHER_VARIABLE
+};
+
+const char *const *ddp_launcher_variables(void)
+{
+    return names + NONE + 1;
+}
+
 /* Where one launcher writes what. A row matches when all of needs[] are set; without needs, when
  * rank or size is: one without the other is then told as missing. */
 struct row {
     enum ddp_launcher_kind kind;
     const char *name, *flavour;
-    const char *needs[3];
-    const char *rank, *size, *local_rank, *local_size;
+    enum variable needs[3];
+    enum variable rank, size, local_rank, local_size;
 };
 
 static const struct row rows[] = {
-    {DDP_LAUNCHER_OPENMPI,
-     "mpiexec (Open MPI)",
-     "openmpi",
-     {NULL},
-     "OMPI_COMM_WORLD_RANK",
-     "OMPI_COMM_WORLD_SIZE",
-     "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {DDP_LAUNCHER_HYDRA,
-     "mpiexec (Hydra)",
-     "mpich",
-     {NULL},
-     "PMI_RANK",
-     "PMI_SIZE",
-     "MPI_LOCALRANKID",
-     "MPI_LOCALNRANKS"},
-    {DDP_LAUNCHER_SLURM,
-     "srun",
-     NULL,
-     {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
-     "SLURM_PROCID",
-     "SLURM_STEP_NUM_TASKS",
-     "SLURM_LOCALID",
-     NULL},
-    {DDP_LAUNCHER_PMIX, "pmix", NULL, {NULL}, "PMIX_RANK", NULL, NULL, NULL},
-    {DDP_LAUNCHER_TORCHRUN,
-     "torchrun",
-     NULL,
-     {"MASTER_ADDR", "RANK", "WORLD_SIZE"},
-     "RANK",
-     "WORLD_SIZE",
-     "LOCAL_RANK",
-     "LOCAL_WORLD_SIZE"},
+    {.kind = DDP_LAUNCHER_OPENMPI,
+     .name = "mpiexec (Open MPI)",
+     .flavour = "openmpi",
+     .rank = OMPI_RANK,
+     .size = OMPI_SIZE,
+     .local_rank = OMPI_LOCAL_RANK,
+     .local_size = OMPI_LOCAL_SIZE},
+    {.kind = DDP_LAUNCHER_HYDRA,
+     .name = "mpiexec (Hydra)",
+     .flavour = "mpich",
+     .rank = PMI_RANK,
+     .size = PMI_SIZE,
+     .local_rank = HYDRA_LOCAL_RANK,
+     .local_size = HYDRA_LOCAL_SIZE},
+    {.kind = DDP_LAUNCHER_SLURM,
+     .name = "srun",
+     .needs = {SLURM_SIZE, SLURM_RANK},
+     .rank = SLURM_RANK,
+     .size = SLURM_SIZE,
+     .local_rank = SLURM_LOCAL_RANK},
+    {.kind = DDP_LAUNCHER_TORCHRUN,
+     .name = "torchrun",
+     .needs = {TORCH_MASTER, TORCH_RANK, TORCH_SIZE},
+     .rank = TORCH_RANK,
+     .size = TORCH_SIZE,
+     .local_rank = TORCH_LOCAL_RANK,
+     .local_size = TORCH_LOCAL_SIZE},
 };
 
-const char *const *ddp_launcher_variables(void)
-{
-    static const char *const names[] = {
-        "OMPI_COMM_WORLD_RANK",
-        "OMPI_COMM_WORLD_SIZE",
-        "OMPI_COMM_WORLD_LOCAL_RANK",
-        "OMPI_COMM_WORLD_LOCAL_SIZE",
-        "PMI_RANK",
-        "PMI_SIZE",
-        "MPI_LOCALRANKID",
-        "MPI_LOCALNRANKS",
-        "PMIX_RANK",
-        "SLURM_PROCID",
-        "SLURM_STEP_NUM_TASKS",
-        "SLURM_LOCALID",
-        "SLURM_NODEID",
-        "SLURM_STEP_TASKS_PER_NODE",
-        "SLURM_MPI_TYPE",
-        "MASTER_ADDR",
-        "RANK",
-        "WORLD_SIZE",
-        "LOCAL_RANK",
-        "LOCAL_WORLD_SIZE",
-        NULL,
-    };
-    return names;
-}
+/* Launchers that ddpbench cannot join: taken for nobody, each of their processes would be a world
+ * of its own and all would measure at once. size: NONE where only the launcher's library knows. */
+static const struct {
+    const char *name;
+    enum variable rank, size;
+} strangers[] = {
+    {"Flux", FLUX_RANK, FLUX_SIZE},
+    {"PALS", PALS_RANK, NONE},
+    {"jsrun", JSM_RANK, JSM_SIZE},
+    {"aprun", ALPS_RANK, NONE},
+    {"mpirun_rsh", MVAPICH_RANK, MVAPICH_SIZE},
+    {"a PMIx launcher", PMIX_RANK, NONE},
+};
 
-static const char *value_of(const char *variable)
+static const char *value_of(enum variable variable)
 {
-    const char *text = variable != NULL ? getenv(variable) : NULL;
+    const char *text = variable != NONE ? getenv(names[variable]) : NULL;
     return text != NULL && text[0] != '\0' ? text : NULL;
 }
 
 /* A plain decimal number of at most seven digits. */
-static int read_number(const char *variable, int *out, struct ddp_err *err)
+static int read_number(enum variable variable, int *out, struct ddp_err *err)
 {
     const char *text = value_of(variable);
     if (text == NULL)
-        return ddp_fail(err, DDP_EMISMATCH, "the launcher's variable %s is missing", variable);
+        return ddp_fail(err, DDP_EMISMATCH, "the launcher's variable %s is missing",
+                        names[variable]);
     size_t digits = strspn(text, "0123456789");
     if (text[digits] != '\0' || digits > 7)
         return ddp_fail(err, DDP_EMISMATCH, "the launcher's variable %s is '%.40s', not a number",
-                        variable, text);
+                        names[variable], text);
     int64_t value;
     DDP_TRY(ddp_parse_int(text, 0, 9999999, &value, err));
     *out = (int)value;
@@ -136,10 +139,10 @@ static int slurm_tasks_on(const char *text, long node)
 static int slurm_local_size(void)
 {
     int64_t node = 0;
-    const char *text = value_of("SLURM_NODEID");
+    const char *text = value_of(SLURM_NODE);
     if (text != NULL && ddp_parse_int(text, 0, INT32_MAX, &node, NULL) != 0)
         return 0;
-    return slurm_tasks_on(value_of("SLURM_STEP_TASKS_PER_NODE"), (long)node);
+    return slurm_tasks_on(value_of(SLURM_TASKS), (long)node);
 }
 
 /* Cores for the ranks of this host: the mask of whoever started us, which is not bound to a rank's
@@ -155,17 +158,18 @@ static int host_cores(void)
 
 static int check_range(const struct row *row, const struct ddp_place *place, struct ddp_err *err)
 {
-    if (row->size != NULL && place->size < 1)
-        return ddp_fail(err, DDP_EMISMATCH, "%s=%d: a world without ranks", row->size, place->size);
-    if (row->size != NULL && place->rank >= place->size)
-        return ddp_fail(err, DDP_EMISMATCH, "%s=%d is not below %s=%d", row->rank, place->rank,
-                        row->size, place->size);
+    if (place->size < 1)
+        return ddp_fail(err, DDP_EMISMATCH, "%s=%d: a world without ranks", names[row->size],
+                        place->size);
+    if (place->rank >= place->size)
+        return ddp_fail(err, DDP_EMISMATCH, "%s=%d is not below %s=%d", names[row->rank],
+                        place->rank, names[row->size], place->size);
     if (place->local_size > 0 && place->local_rank >= place->local_size)
         return ddp_fail(err, DDP_EMISMATCH, "local rank %d (%s) of %d on this host",
-                        place->local_rank, row->local_rank, place->local_size);
-    if (place->size > 0 && place->local_size > place->size)
+                        place->local_rank, names[row->local_rank], place->local_size);
+    if (place->local_size > place->size)
         return ddp_fail(err, DDP_EMISMATCH, "%d ranks on this host (%s) of %d in the world",
-                        place->local_size, row->local_size != NULL ? row->local_size : "",
+                        place->local_size, row->local_size != NONE ? names[row->local_size] : "",
                         place->size);
     return 0;
 }
@@ -175,9 +179,7 @@ static int check_range(const struct row *row, const struct ddp_place *place, str
 static int read_place(const struct row *row, struct ddp_place *place, struct ddp_err *err)
 {
     DDP_TRY(read_number(row->rank, &place->rank, err));
-    place->size = 0;
-    if (row->size != NULL)
-        DDP_TRY(read_number(row->size, &place->size, err));
+    DDP_TRY(read_number(row->size, &place->size, err));
     place->local_rank = place->rank;
     place->local_size = place->size;
     if (value_of(row->local_rank) != NULL) {
@@ -194,39 +196,74 @@ static int read_place(const struct row *row, struct ddp_place *place, struct ddp
 
 static bool matches(const struct row *row)
 {
-    if (row->needs[0] == NULL)
+    if (row->needs[0] == NONE)
         return value_of(row->rank) != NULL || value_of(row->size) != NULL;
-    for (size_t i = 0; i < DDP_COUNT_OF(row->needs) && row->needs[i] != NULL; i++) {
+    for (size_t i = 0; i < DDP_COUNT_OF(row->needs) && row->needs[i] != NONE; i++) {
         if (value_of(row->needs[i]) == NULL)
             return false;
     }
     /* A step of one task is how srun starts a shell: nothing to join. */
-    return row->kind != DDP_LAUNCHER_SLURM || strcmp(value_of("SLURM_STEP_NUM_TASKS"), "1") != 0;
+    return row->kind != DDP_LAUNCHER_SLURM || strcmp(value_of(SLURM_SIZE), "1") != 0;
 }
 
 /* Open MPI's variables and Hydra's at once: one mpiexec inside a rank of the other. */
 static int check_nesting(struct ddp_err *err)
 {
-    static const char *const pairs[][2] = {
-        {"OMPI_COMM_WORLD_RANK", "PMI_RANK"},
-        {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"},
+    static const enum variable pairs[][2] = {
+        {OMPI_RANK, PMI_RANK},
+        {OMPI_SIZE, PMI_SIZE},
     };
     for (size_t i = 0; i < DDP_COUNT_OF(pairs); i++) {
         const char *ours = value_of(pairs[i][0]), *theirs = value_of(pairs[i][1]);
         if (ours == NULL || theirs == NULL || strcmp(ours, theirs) == 0)
             continue;
         ddp_fail(err, DDP_EMISMATCH, "two launchers contradict each other: %s=%.20s, but %s=%.20s",
-                 pairs[i][0], ours, pairs[i][1], theirs);
+                 names[pairs[i][0]], ours, names[pairs[i][1]], theirs);
         return ddp_hint(err, "unset the variables of the outer mpiexec");
     }
     return 0;
 }
 
-/* What Slurm's or PMIx's variables tell of the MPI behind them: Open MPI speaks PMIx, MPICH PMI-2.
- */
+/* Hydra talks to its ranks over a descriptor. Without it MPICH ends the process with a stack of its
+ * own errors. */
+static int check_hydra(struct ddp_err *err)
+{
+    int fd;
+    if (value_of(PMI_FD) == NULL)
+        return 0;
+    DDP_TRY(read_number(PMI_FD, &fd, err));
+    if (fcntl(fd, F_GETFD) >= 0)
+        return 0;
+    ddp_fail(err, DDP_EMISMATCH,
+             "PMI_FD=%d is not open: these variables are of an mpiexec that is "
+             "not there",
+             fd);
+    return ddp_hint(err, "unset PMI_FD, PMI_RANK and PMI_SIZE, or start under mpiexec");
+}
+
+/* A job of one task is how these start a shell: nothing to join. */
+static int check_strangers(struct ddp_err *err)
+{
+    for (size_t i = 0; i < DDP_COUNT_OF(strangers); i++) {
+        const char *rank = value_of(strangers[i].rank), *size = value_of(strangers[i].size);
+        if (rank == NULL || (size != NULL && strcmp(size, "1") == 0))
+            continue;
+        ddp_fail(err, DDP_EMISMATCH,
+                 "%s started this process (%s=%.20s), which ddpbench cannot join",
+                 strangers[i].name, names[strangers[i].rank], rank);
+        return ddp_hint(
+            err,
+            "start it by the mpiexec of an MPI or by srun; or unset %s, and this process "
+            "starts ranks of its own",
+            names[strangers[i].rank]);
+    }
+    return 0;
+}
+
+/* What Slurm's variables tell of the MPI behind them: Open MPI speaks PMIx, MPICH PMI-2. */
 static const char *guess_flavour(void)
 {
-    const char *type = value_of("SLURM_MPI_TYPE");
+    const char *type = value_of(SLURM_MPI);
     if (type != NULL && strncmp(type, "pmix", 4) == 0)
         return "openmpi";
     if (type != NULL && strcmp(type, "pmi2") == 0)
@@ -249,11 +286,15 @@ int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err)
         found.kind = row->kind;
         found.name = row->name;
         found.flavour = row->flavour;
-        if (row->kind == DDP_LAUNCHER_SLURM || row->kind == DDP_LAUNCHER_PMIX)
+        if (row->kind == DDP_LAUNCHER_SLURM)
             found.flavour = guess_flavour();
+        if (row->kind == DDP_LAUNCHER_HYDRA)
+            DDP_TRY(check_hydra(err));
         DDP_TRY(read_place(row, &found.place, err));
         break;
     }
+    if (found.kind == DDP_LAUNCHER_NONE)
+        DDP_TRY(check_strangers(err));
     *out = found;
     return 0;
 }

@@ -1,6 +1,7 @@
-/* Who started us: the variables of mpiexec (Open MPI, Hydra/MPICH, PMIx), srun and torchrun, or
- * nobody. Reads the environment, and the core mask of the parent process; starts nothing. Table in
- * shared research: rank/size/local rank of each launcher. */
+/* Who started us: the variables of mpiexec (Open MPI, Hydra/MPICH), srun and torchrun, or nobody.
+ * Launchers that are known but cannot be joined are an error: see launcher.c. Reads the
+ * environment, and the core mask of the parent process; starts nothing. Table in shared research:
+ * rank/size/local rank of each launcher. */
 #ifndef DDP_COMM_LAUNCHER_H
 #define DDP_COMM_LAUNCHER_H
 
@@ -14,24 +15,22 @@ enum ddp_launcher_kind {
     DDP_LAUNCHER_NONE, /* our own launcher will start the ranks */
     DDP_LAUNCHER_OPENMPI,
     DDP_LAUNCHER_HYDRA,
-    DDP_LAUNCHER_PMIX,
     DDP_LAUNCHER_SLURM,
     DDP_LAUNCHER_TORCHRUN
 };
 
-/* kind with the place it gives (segment_fd -1; size 0 where the launcher does not tell it: PMIx
- * without Slurm, whose size only MPI knows). place.oversubscribed: more ranks on this host than
+/* kind with the place it gives (segment_fd -1). place.oversubscribed: more ranks on this host than
  * cores in the launcher's mask. flavour: which MPI module fits: "openmpi", "mpich"
  * or NULL when it cannot be told. */
 struct ddp_launcher {
     enum ddp_launcher_kind kind;
-    const char
-        *name; /* "own", "mpiexec (Open MPI)", "mpiexec (Hydra)", "srun", "torchrun", "pmix" */
+    const char *name; /* "own", "mpiexec (Open MPI)", "mpiexec (Hydra)", "srun", "torchrun" */
     const char *flavour;
     struct ddp_place place;
 };
 
-/* DDP_EMISMATCH when the variables contradict each other or are not numbers. */
+/* DDP_EMISMATCH when the variables contradict each other, are not numbers, are left over from a
+ * launcher that is gone, or of one that cannot be joined. */
 int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* The names of every variable looked at, NULL-terminated: for the doctor and the record's
  * allow-list. */

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -13,6 +14,11 @@
 /* A gap this long between two looks at the clock means that this process did not run (Ctrl-Z, a
  * suspended laptop): it is not the peer's fault, so it does not count. */
 #define ASLEEP_NS 2000000000
+
+/* A patient wait yields so often before it sleeps, and sleeps so long: a thread that only yields
+ * takes half of the core from the one that computes; a network takes longer to answer than this. */
+#define YIELDS_BEFORE_SLEEP 64
+#define SLEEP_NS            50000
 
 void ddp_waiter_init(struct ddp_waiter *w, const struct ddp_comm *comm)
 {
@@ -26,6 +32,7 @@ void ddp_waiter_init(struct ddp_waiter *w, const struct ddp_comm *comm)
     if (comm->shm != NULL)
         w->spin = (uint32_t)comm->shm->spin;
     w->polls = 0;
+    w->patient = comm->patient;
 }
 
 static enum ddp_wait look_at_clock(struct ddp_waiter *w)
@@ -54,6 +61,8 @@ enum ddp_wait ddp_waiter_step(struct ddp_waiter *w)
 #endif
         if (w->polls % 64 != 0)
             return DDP_WAIT_ON;
+    } else if (w->patient && w->polls > w->spin + YIELDS_BEFORE_SLEEP) {
+        nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
     } else {
         sched_yield();
     }
@@ -65,6 +74,16 @@ enum ddp_wait ddp_waiter_step(struct ddp_waiter *w)
     return DDP_WAIT_ON;
 }
 
+/* Which rank of the world is at `place` of the segment: another one where the world has more hosts.
+ */
+static int name_of(const struct ddp_segment *segment, int place)
+{
+    return segment == NULL || place < 0
+               ? place
+               : atomic_load_explicit(&ddp_segment_rank_of(segment, place)->world_rank,
+                                      memory_order_relaxed);
+}
+
 int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err)
 {
     const struct ddp_segment *segment = comm->place.segment;
@@ -73,10 +92,10 @@ int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err)
     if (segment != NULL)
         ddp_segment_aborted(segment, &culprit, NULL, &code);
     if (culprit < 0 || culprit == me)
-        return ddp_fail(err, DDP_ELOST, "rank %d left its wait: the run was ended (code %d)", me,
-                        -code);
+        return ddp_fail(err, DDP_ELOST, "rank %d left its wait: the run was ended (code %d)",
+                        name_of(segment, me), -code);
     return ddp_fail(err, DDP_ELOST, "rank %d left its wait: rank %d failed or was lost (code %d)",
-                    me, culprit, -code);
+                    name_of(segment, me), name_of(segment, culprit), -code);
 }
 
 bool ddp_wait_story(const struct ddp_comm *comm, int peer, char *out, size_t out_bytes)
@@ -94,14 +113,17 @@ bool ddp_wait_story(const struct ddp_comm *comm, int peer, char *out, size_t out
         by = r;
         all.first = comm->flight == &block[r].flight ? &block->flight : &block->progress;
     }
+    /* The story counts ranks as the segment does. */
+    if (by >= 0 && name_of(segment, segment->ranks - 1) != segment->ranks - 1)
+        return false;
     return by >= 0 && ddp_flight_story(&all, by, peer, out, out_bytes);
 }
 
-/* Said before the abort word is set: until then the others wait, too. */
-int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err)
+/* The words of a wait that is over. */
+static void tell_expired(const struct ddp_comm *comm, int peer, struct ddp_err *err)
 {
-    struct ddp_segment *segment = comm->place.segment;
-    int me = comm->world_rank[comm->rank];
+    const struct ddp_segment *segment = comm->place.segment;
+    const int me = name_of(segment, comm->world_rank[comm->rank]), its = name_of(segment, peer);
     char mine[384] = "", time[32], theirs[384] = "", story[400] = "";
     ddp_format_ns((double)comm->timeout_ns, time, sizeof time);
     ddp_flight_describe(comm->flight, mine, sizeof mine);
@@ -109,18 +131,32 @@ int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err)
     if (segment != NULL && peer >= 0)
         ddp_segment_describe(segment, peer, theirs, sizeof theirs);
 
-    if (segment != NULL)
-        ddp_segment_abort(segment, peer, me, DDP_ELOST);
-    else
-        ddp_comm_abort(comm, DDP_ELOST);
     if (peer < 0)
-        return ddp_fail(err, DDP_ELOST, "rank %d waited %s in %.150s", me, time, mine);
-    if (told)
-        ddp_fail(err, DDP_ELOST, "rank %d waited %s for rank %d: %s", me, time, peer, story);
-    else if (segment == NULL || peer == me)
-        ddp_fail(err, DDP_ELOST, "rank %d waited %s for rank %d in %.150s", me, time, peer, mine);
+        ddp_fail(err, DDP_ELOST, "rank %d waited %s in %.150s", me, time, mine);
+    else if (told)
+        ddp_fail(err, DDP_ELOST, "rank %d waited %s for rank %d: %s", me, time, its, story);
+    else if (segment == NULL || its == me)
+        ddp_fail(err, DDP_ELOST, "rank %d waited %s for rank %d in %.150s", me, time, its, mine);
     else
         ddp_fail(err, DDP_ELOST, "rank %d waited %s for rank %d in %.150s; rank %d is in %.150s",
-                 me, time, peer, mine, peer, theirs);
-    return ddp_hint(err, "a rank that is only slow needs a longer --timeout");
+                 me, time, its, mine, its, theirs);
+    if (peer >= 0)
+        ddp_hint(err, "a rank that is only slow needs a longer --timeout");
+}
+
+/* Said before the abort word is set: until then the others wait, too. Without a segment the abort
+ * is a library's, which may end this process. */
+int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err)
+{
+    struct ddp_err words = DDP_ERR_INIT;
+    tell_expired(comm, peer, &words);
+    if (comm->place.segment != NULL) {
+        ddp_segment_abort(comm->place.segment, peer, comm->world_rank[comm->rank], DDP_ELOST);
+    } else {
+        if (comm->on_expire != NULL)
+            comm->on_expire(comm->on_expire_arg, words.text);
+        ddp_comm_abort(comm, DDP_ELOST);
+    }
+    ddp_fail(err, DDP_ELOST, "%s", words.text);
+    return words.hint[0] != '\0' ? ddp_hint(err, "%s", words.hint) : DDP_ELOST;
 }

@@ -1,5 +1,5 @@
-/* How every wait of lib/comm waits: spin a little, then yield; look at the abort word often and at
- * the clock rarely.
+/* How every wait of lib/comm waits: spin a little, then yield (a patient communicator's then
+ * sleeps); look at the abort word often and at the clock rarely.
  *
  * Use: init, then `step` after each failed look at the condition, until it says something else than
  * DDP_WAIT_ON. A first look that succeeds costs no clock read. Not for conditions that need a
@@ -24,6 +24,7 @@ struct ddp_waiter {
     const _Atomic(int64_t) *home_ns; /* of the segment; NULL as above */
     int64_t timeout_ns, deadline_ns, last_ns;
     uint32_t spin, polls;
+    bool patient;
 };
 
 /* Polls between yields when every rank has a core (some 100 us), and when not. Prototype: spin 20,

@@ -11,9 +11,13 @@ INLINE lane_mask at_least(v_i32 mag, v_i32 floor)
     return _mm512_cmpge_epi32_mask((__m512i)mag, (__m512i)floor);
 }
 
+/* Not a plain conversion: GCC 12 spills the mask as 16 bits and counts 32 (seen with -O3
+ * -fsanitize=address: popcnt of 4 bytes after kmovw to memory). */
 INLINE uint32_t mask_bits(lane_mask mask)
 {
-    return mask;
+    uint32_t bits;
+    __asm__("kmovw %1, %0" : "=r"(bits) : "k"(mask));
+    return bits;
 }
 
 INLINE v_f32 zero_where(lane_mask mask, v_f32 v)

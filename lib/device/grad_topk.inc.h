@@ -141,7 +141,7 @@ static void split_array(const float *x, size_t n, struct rank cut, size_t k, flo
 {
     v_u32 at = iota();
     out->count = 0;
-    for (size_t i = 0; i < n; i += DDP_MIN(LANES, n - i), at += (uint32_t)LANES) {
+    for (size_t i = 0; out->count < k; i += DDP_MIN(LANES, n - i), at += (uint32_t)LANES) {
         const size_t lanes = DDP_MIN(LANES, n - i);
         const v_f32 v = canonical(load_f32(x + i, lanes));
         const uint32_t take = reach_cut(v, lanes, &cut);

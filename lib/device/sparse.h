@@ -58,7 +58,7 @@ struct ddp_grad_kernels {
     /* dst[i] += (float) src[i]. 10n bytes. */
     void (*widen_add)(float *dst, const void *src, size_t n, enum ddp_dtype from);
     /* residual[i] = in[i] - (float) wire[i] where in has been narrowed to wire: what a lossy 16-bit
-     * encoding left behind; +0 where that is not finite. */
+     * encoding left behind; +0 where that is not finite. residual may be in. */
     void (*narrow_residual)(float *residual, const float *in, const void *wire, size_t n,
                             enum ddp_dtype type);
 
@@ -66,9 +66,11 @@ struct ddp_grad_kernels {
      * sets s->out.count. threshold >= 0. 12n + 8k bytes. */
     size_t (*select_threshold)(struct ddp_select *s, float threshold);
     /* Exactly the min(k, n) of largest magnitude, ties to the lowest index. scratch [n] elements of
-     * 8 bytes at least, contents undefined. hint: in: a magnitude (as bits) that is expected to let
-     * about k pass, 0: none (then estimated from a sample); out: the magnitude of the k-th. The
-     * result does not depend on it. 16n + 8k bytes, 12n + 8k with a good hint. */
+     * 8 bytes at least, contents undefined. hint: NULL, or in: a magnitude (as bits) that is
+     * expected to let about k pass (a floor 3 to 6 % below it is used), 0: none (then estimated
+     * from a sample); out, when something was selected: the magnitude of the k-th. The result does
+     * not depend on it. Counted as 16n + 8k bytes, 12n + 8k with a hint; twice the time when most
+     * magnitudes are equal or the guess was wrong, linear in n whatever the values are. */
     size_t (*select_topk)(struct ddp_select *s, size_t k, uint32_t *hint, void *scratch);
 
     /* dst[index] += value. dst [n], every index < n. */
@@ -84,7 +86,9 @@ struct ddp_grad_kernels {
     void (*sgd)(float *p, float *v, const float *grad, size_t n, float lr, float momentum,
                 float weight_decay);
     /* g = grad + wd * p; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g g; p -= lr * (m / c1) /
-     * (sqrt(v / c2) + eps), c = 1 - b^step (Kingma & Ba 2015, algorithm 1; L2 decay). 28n bytes. */
+     * (sqrt(v / c2) + eps), c = 1 - b^step (Kingma & Ba 2015, algorithm 1; L2 decay). Computed as
+     * p -= (m * (lr / c1)) / (sqrt(v) * (1 / sqrt(c2)) + eps), the factors in double, then rounded.
+     * 28n bytes. */
     void (*adam)(float *p, float *m, float *v, const float *grad, size_t n,
                  const struct ddp_adam *a);
 };

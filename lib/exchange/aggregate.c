@@ -1,5 +1,6 @@
 #include "exchange/aggregate.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -188,6 +189,17 @@ const struct ddp_aggregate *const *ddp_aggregates(void)
     return all;
 }
 
+static int unknown_algorithm(const char *name, struct ddp_err *err)
+{
+    char legal[256] = "auto";
+    for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a != NULL; a++) {
+        const size_t n = strlen(legal);
+        if ((*a)->coll == DDP_ALLREDUCE)
+            snprintf(legal + n, sizeof legal - n, ", %s", (*a)->name);
+    }
+    return ddp_fail(err, DDP_EUSAGE, "all-reduce has no algorithm '%s'; legal: %s", name, legal);
+}
+
 int ddp_aggregation_create(const struct ddp_aggregate *how, const struct ddp_aggregate_setup *setup,
                            struct ddp_aggregation **out, struct ddp_err *err)
 {
@@ -195,7 +207,7 @@ int ddp_aggregation_create(const struct ddp_aggregate *how, const struct ddp_agg
     if (setup->algorithm != NULL) {
         alg = ddp_coll_find(DDP_ALLREDUCE, setup->algorithm);
         if (alg == NULL)
-            return ddp_fail(err, DDP_EUSAGE, "all-reduce has no algorithm '%s'", setup->algorithm);
+            return unknown_algorithm(setup->algorithm, err);
     }
     struct ddp_aggregation *a = ddp_calloc(1, sizeof *a);
     if (a == NULL)

@@ -9,7 +9,7 @@ int ddp_group_alloc(struct ddp_group *group, size_t bytes, void **out, bool *reg
     struct ddp *d = group->world;
     *registered = false;
     /* Registered memory is the world's: all ranks or none. */
-    if (group->comm == d->comm && (d->comm->backend->caps & DDP_CAP_MAP) != 0) {
+    if (group->comm == d->comm && ddp_comm_has_registered(d->comm, NULL, 0)) {
         struct ddp_err full = DDP_ERR_INIT;
         int rc = ddp_comm_alloc(d->comm, bytes, out, &full);
         *registered = rc == 0;

@@ -1,12 +1,15 @@
 /* The table of data sets, and which folder is read. */
 #include "model/dataset.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/conf.h"
 #include "base/fault.h"
+#include "base/json.h"
 
 #define DDP_DATASET(symbol) extern const struct ddp_dataset_reader ddp_dataset_##symbol;
 #include "model/dataset_list.h"
@@ -51,6 +54,62 @@ bool ddp_dataset_fits(const struct ddp_dataset_reader *reader,
            reader->classes <= request->classes;
 }
 
+/* Is the folder one? What its files lack is for the reader to say. */
+static int check_folder(const char *dir, struct ddp_err *err)
+{
+    struct stat st;
+    if (stat(dir, &st) != 0) {
+        int code = errno == EACCES ? DDP_EPERM : DDP_ENOINPUT;
+        if (errno == ENOENT)
+            return ddp_fail(err, code, "no such folder '%s'", dir);
+        return ddp_fail_errno(err, code, errno, "cannot open the folder '%s'", dir);
+    }
+    if (!S_ISDIR(st.st_mode))
+        return ddp_fail(err, DDP_ENOINPUT, "'%s' is not a folder", dir);
+    return 0;
+}
+
+static uint64_t hash_of(const struct ddp_dataset *set)
+{
+    const struct ddp_images *half[] = {&set->train, &set->eval};
+    uint64_t hash = DDP_FNV_INIT;
+    for (int i = 0; i < 2; i++) {
+        const struct ddp_images *x = half[i];
+        size_t pixels = x->count * (size_t)x->channels * (size_t)x->height * (size_t)x->width;
+        hash = ddp_fnv1a(hash, x->pixels, pixels);
+        hash = ddp_fnv1a(hash, x->labels, x->count);
+    }
+    return hash;
+}
+
+static int load_files(const struct ddp_dataset_reader *reader,
+                      const struct ddp_dataset_request *request, struct ddp_dataset *out,
+                      struct ddp_err *err)
+{
+    struct ddp_dataset_request where = *request;
+    if (!where.dir)
+        where.dir = ddp_conf_get(DDP_CONF_DATA_DIR);
+    const bool own = where.dir != NULL;
+    if (!own)
+        where.dir = ddp_dataset_default_dir(reader);
+    int rc = where.dir
+                 ? check_folder(where.dir, err)
+                 : ddp_fail(err, DDP_ENOINPUT, "data set '%s' is not installed: no folder '%s'",
+                            reader->name, reader->dirs[0]);
+    if (rc == 0)
+        rc = reader->load(&where, out, err);
+    if (rc == DDP_ENOINPUT && !own && reader->package)
+        ddp_hint(err, "install the package %s, or name a folder with --data DIR", reader->package);
+    else if (rc == DDP_ENOINPUT)
+        ddp_hint(err, "name the folder that holds its files with --data DIR");
+    DDP_TRY(rc);
+    snprintf(out->path, sizeof out->path, "%s", where.dir);
+    out->hash = hash_of(out);
+    if (own && !where.named && reader->generic && out->hash != reader->hash)
+        snprintf(out->name, sizeof out->name, "custom");
+    return 0;
+}
+
 int ddp_dataset_load(const char *name, const struct ddp_dataset_request *request,
                      struct ddp_dataset *out, struct ddp_err *err)
 {
@@ -58,26 +117,11 @@ int ddp_dataset_load(const char *name, const struct ddp_dataset_request *request
     DDP_TRY(DDP_FAULT(DATA_LOAD, -1, err));
     if (!reader)
         return ddp_fail(err, DDP_EUSAGE, "unknown data set '%s'", name);
-    if (!reader->dirs)
-        return reader->load(request, out, err);
-    struct ddp_dataset_request where = *request;
-    if (!where.dir)
-        where.dir = ddp_conf_get(DDP_CONF_DATA_DIR);
-    if (!where.dir)
-        where.dir = ddp_dataset_default_dir(reader);
-    if (!where.dir) {
-        ddp_fail(err, DDP_ENOINPUT, "data set '%s' is not installed: no folder '%s'", name,
-                 reader->dirs[0]);
-        return ddp_dataset_hint(reader->package, err);
-    }
-    return reader->load(&where, out, err);
-}
-
-int ddp_dataset_hint(const char *package, struct ddp_err *err)
-{
-    return package
-               ? ddp_hint(err, "install the package %s, or name a folder with --data DIR", package)
-               : ddp_hint(err, "name the folder that holds its files with --data DIR");
+    if (reader->dirs)
+        return load_files(reader, request, out, err);
+    DDP_TRY(reader->load(request, out, err));
+    out->hash = hash_of(out);
+    return 0;
 }
 
 void ddp_dataset_release(struct ddp_dataset *set)

@@ -23,17 +23,23 @@ struct ddp_images {
     size_t count;
     int channels, height, width, classes;
 };
+/* name: "custom" when nobody says, and its bytes do not show, which set it is. path: the folder as
+ * it was given, cut; "" of a made set. hash: FNV-1a 64 of the bytes of train.pixels, train.labels,
+ * eval.pixels, eval.labels, one after the other. */
 struct ddp_dataset {
-    char name[24];
+    char name[24], path[256];
+    uint64_t hash;
     bool synthetic;
     struct ddp_images train, eval;
 };
 
-/* dir: the folder, NULL: DDPBENCH_DATA_DIR, else the first default folder that exists. The rest is
+/* dir: the folder, NULL: DDPBENCH_DATA_DIR, else the first default folder that exists. named: the
+ * user says which set it is. The rest is
  * for made sets: what an image looks like, how many to train on (0: as many as the reader likes),
  * of which stream. */
 struct ddp_dataset_request {
     const char *dir;
+    bool named;
     int channels, height, width, classes;
     size_t images;
     uint64_t seed;
@@ -44,9 +50,11 @@ struct ddp_dataset_reader {
     const char *package;     /* Debian package that brings it, or NULL */
     const char *const *dirs; /* where it is looked for without --data, NULL-terminated; NULL: made,
                                 reads no file */
+    uint64_t hash;           /* of the set, as struct ddp_dataset has it; 0: not known */
+    bool generic;            /* its files could hold any images: the form does not tell which */
     /* What its images are; 0: whatever the files say, or as requested. */
     int channels, height, width, classes;
-    /* DDP_ENOINPUT names what is missing and `package`; DDP_EINPUT what is malformed. */
+    /* DDP_ENOINPUT names what is missing; DDP_EINPUT what is malformed. */
     int (*load)(const struct ddp_dataset_request *request, struct ddp_dataset *out,
                 struct ddp_err *err);
 };
@@ -60,12 +68,10 @@ bool ddp_dataset_fits(const struct ddp_dataset_reader *reader,
 void ddp_dataset_release(struct ddp_dataset *set);
 /* First existing default folder of a reader, or NULL. A made set has none. */
 const char *ddp_dataset_default_dir(const struct ddp_dataset_reader *reader);
-/* Says in err's hint where the data come from: `package` or --data. Returns err->code. */
-int ddp_dataset_hint(const char *package, struct ddp_err *err);
 /* The four IDX files of MNIST and its relatives in `dir`: train- and t10k-, images-idx3-ubyte and
  * labels-idx1-ubyte, "-idx" or ".idx", gzipped or not. 10 classes. For readers. */
-int ddp_dataset_read_idx_dir(const char *dir, const char *name, const char *package,
-                             struct ddp_dataset *out, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_dataset_read_idx_dir(const char *dir, const char *name, struct ddp_dataset *out,
+                             struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Opens a data file for reading: *fd, *bytes its size. DDP_ENOINPUT: no such file; DDP_EPERM: not
  * readable; DDP_EINPUT: not a regular file. For readers. */
@@ -78,8 +84,8 @@ int ddp_dataset_read_file(const char *path, size_t most, uint8_t **data, size_t 
 #define DDP_IDX_MAX_BYTES ((size_t)4 << 30)
 #define DDP_IDX_MAX_DIMS  4
 
-/* One IDX file of unsigned bytes with `ndim` (at most DDP_IDX_MAX_DIMS) dimensions, plain or one
- * gzip member: *data has the product of dims[ndim] bytes (free()), at least 1. Format: "THE IDX
+/* One IDX file of unsigned bytes with `ndim` (at most DDP_IDX_MAX_DIMS) dimensions, plain or
+ * gzipped: *data has the product of dims[ndim] bytes (free()), at least 1. Format: "THE IDX
  * FILE FORMAT", yann.lecun.com/exdb/mnist. DDP_ENOINPUT: no such file; DDP_EPERM: not readable;
  * DDP_EINPUT: not a regular file, not IDX, empty, too large, truncated, or bytes after its end. */
 int ddp_idx_read(const char *path, int ndim, uint32_t *dims, uint8_t **data,

@@ -38,10 +38,9 @@ static int find(const char *dir, struct place *place, struct ddp_err *err)
         if (place->binary || is_there(place->dir, "data_batch_1"))
             return 0;
     }
-    ddp_fail(err, DDP_ENOINPUT,
-             "no file 'data_batch_1.bin' (binary form) or 'data_batch_1' (python form) in '%s'",
-             dir);
-    return ddp_dataset_hint(NULL, err);
+    return ddp_fail(
+        err, DDP_ENOINPUT,
+        "no file 'data_batch_1.bin' (binary form) or 'data_batch_1' (python form) in '%s'", dir);
 }
 
 /* Adds the images of a file to set. */

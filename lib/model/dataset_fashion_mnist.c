@@ -6,7 +6,7 @@
 static int load(const struct ddp_dataset_request *request, struct ddp_dataset *out,
                 struct ddp_err *err)
 {
-    return ddp_dataset_read_idx_dir(request->dir, "fashion-mnist", PACKAGE, out, err);
+    return ddp_dataset_read_idx_dir(request->dir, "fashion-mnist", out, err);
 }
 
 static const char *const dirs[] = {"/usr/share/datasets/fashion-mnist", NULL};
@@ -17,6 +17,8 @@ const struct ddp_dataset_reader ddp_dataset_fashion_mnist = {
     .summary = "60,000 + 10,000 pictures of clothing, 28 x 28 grey, 10 classes",
     .package = PACKAGE,
     .dirs = dirs,
+    .hash = 0x0c336750f16156c8,
+    .generic = true,
     .channels = 1,
     .height = 28,
     .width = 28,

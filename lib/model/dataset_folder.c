@@ -14,18 +14,19 @@
 /* Sides beyond this are no image that a model here takes; keeps products of sides in an int. */
 #define SIDE_MAX 4096
 
-/* The first spelling of `part` ("train-images", 3 dimensions) that is there, into path. */
+/* The first spelling of `part` ("train-images", 3 dimensions) that is there, into path: a plain
+ * file before a packed one, as what somebody unpacked is newer. */
 static int find_file(const char *dir, const char *part, int ndim, char *path, size_t path_bytes,
                      struct ddp_err *err)
 {
-    static const char *const forms[] = {"%s/%s-idx%d-ubyte.gz", "%s/%s-idx%d-ubyte",
-                                        "%s/%s.idx%d-ubyte.gz", "%s/%s.idx%d-ubyte"};
+    static const char *const forms[] = {"%s/%s-idx%d-ubyte", "%s/%s.idx%d-ubyte",
+                                        "%s/%s-idx%d-ubyte.gz", "%s/%s.idx%d-ubyte.gz"};
     for (size_t i = 0; i < DDP_COUNT_OF(forms); i++) {
         int n = snprintf(path, path_bytes, forms[i], dir, part, ndim);
         if (n < 0 || (size_t)n >= path_bytes)
             return ddp_fail(err, DDP_ENOINPUT, "the path of the data folder is too long");
         /* Whatever is there, readable or not, is opened next, and says what is wrong with it. */
-        if (access(path, F_OK) == 0 || errno == EACCES)
+        if (access(path, F_OK) == 0 || errno != ENOENT)
             return 0;
     }
     return ddp_fail(err, DDP_ENOINPUT, "no file '%s-idx%d-ubyte' or '%s-idx%d-ubyte.gz' in '%s'",
@@ -60,8 +61,8 @@ static int read_half(const char *dir, const char *half, struct ddp_images *out, 
     return 0;
 }
 
-int ddp_dataset_read_idx_dir(const char *dir, const char *name, const char *package,
-                             struct ddp_dataset *out, struct ddp_err *err)
+int ddp_dataset_read_idx_dir(const char *dir, const char *name, struct ddp_dataset *out,
+                             struct ddp_err *err)
 {
     struct ddp_dataset set;
     int rc;
@@ -79,7 +80,5 @@ int ddp_dataset_read_idx_dir(const char *dir, const char *name, const char *pack
 
 err_set:
     ddp_dataset_release(&set);
-    if (rc == DDP_ENOINPUT)
-        ddp_dataset_hint(package, err);
     return rc;
 }

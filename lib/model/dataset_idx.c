@@ -18,7 +18,7 @@
 struct source {
     const char *path;
     int fd;
-    bool gzip, ended; /* ended: the gzip member is complete and its checksum agrees */
+    bool gzip, ended; /* ended: the last gzip member is complete and its checksum agrees */
     size_t file_bytes;
     z_stream z;
     unsigned char *input;
@@ -73,6 +73,16 @@ static void source_close(struct source *s)
     close(s->fd);
 }
 
+/* A gzip file may have several members, one behind the other (RFC 1952, 2.2; pigz -i, cat a.gz
+ * b.gz): goes on to the next, or notes the end. What is no member behind the end is check_end's. */
+static int next_member(struct source *s, struct ddp_err *err)
+{
+    if (s->input_pos == s->input_len)
+        DDP_TRY(refill(s, err));
+    s->ended = s->input_len == 0 || s->input[s->input_pos] != 0x1f || inflateReset(&s->z) != Z_OK;
+    return 0;
+}
+
 /* Up to n bytes of the uncompressed file; *got < n only at its end. */
 static int source_read(struct source *s, uint8_t *out, size_t n, size_t *got, struct ddp_err *err)
 {
@@ -100,7 +110,7 @@ static int source_read(struct source *s, uint8_t *out, size_t n, size_t *got, st
         s->input_pos = s->input_len - s->z.avail_in;
         done += room - s->z.avail_out;
         if (z == Z_STREAM_END)
-            s->ended = true;
+            DDP_TRY(next_member(s, err));
         else if (z == Z_MEM_ERROR)
             return ddp_fail(err, DDP_ENOMEM, "no memory to inflate '%s'", s->path);
         else if (z != Z_OK && z != Z_BUF_ERROR)

@@ -15,17 +15,38 @@
 
 /* Prefixes end in '_'; everything else is a whole name. */
 static const char *const allowed[] = {
-    "OMP_", "OMPI_MCA_", "MPICH_", "UCX_", "NCCL_", "DDPBENCH_", "CUDA_VISIBLE_DEVICES",
+    "OMP_",
+    "OMPI_MCA_",
+    "MPICH_",
+    "UCX_",
+    "NCCL_",
+    "DDPBENCH_",
+    "CUDA_VISIBLE_DEVICES",
     /* threads of the BLAS libraries */
-    "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "GOTO_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "GOTO_NUM_THREADS",
     /* the job */
-    "SLURM_JOB_ID", "SLURM_JOB_NUM_NODES", "SLURM_NNODES", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE",
-    "SLURM_CPUS_PER_TASK", "SLURM_CPU_BIND", "SLURM_JOB_PARTITION",
-    /* the launchers' own: comm/launcher.c reads these */
-    "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-    "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
-    "PMIX_RANK", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "RANK", "WORLD_SIZE",
-    "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
+    "SLURM_JOB_ID",
+    "SLURM_JOB_NUM_NODES",
+    "SLURM_NNODES",
+    "SLURM_NTASKS",
+    "SLURM_NTASKS_PER_NODE",
+    "SLURM_CPUS_PER_TASK",
+    "SLURM_CPU_BIND",
+    "SLURM_JOB_PARTITION",
+};
+
+/* What launchers say of a rank. */
+static const struct {
+    const char *name;
+    bool recorded;
+} launcher_variables[] = {
+#define DDP_LAUNCHER_VARIABLE(symbol, name, recorded) {name, recorded},
+#include "base/launcher_variable_list.h"
+#undef DDP_LAUNCHER_VARIABLE
+};
 
 /* What Open MPI's daemon passes to its children in this form is no setting of the user, changes
  * with every run, and holds addresses of the machine. */
@@ -65,6 +86,10 @@ bool ddp_provenance_env_allowed(const char *variable)
     for (size_t i = 0; i < DDP_COUNT_OF(allowed); i++) {
         const char *a = allowed[i];
         if (a[strlen(a) - 1] == '_' ? starts_with(variable, a) : strcmp(variable, a) == 0)
+            return true;
+    }
+    for (size_t i = 0; i < DDP_COUNT_OF(launcher_variables); i++) {
+        if (launcher_variables[i].recorded && strcmp(variable, launcher_variables[i].name) == 0)
             return true;
     }
     return false;

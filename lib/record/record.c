@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "record/record.h"
 
 const char *ddp_placement_name(enum ddp_placement p)
@@ -22,6 +23,17 @@ const char *ddp_check_name(enum ddp_check c)
     return c == DDP_CHECK_OFF ? "off" : c == DDP_CHECK_ONCE ? "once" : "all";
 }
 
+const char *ddp_start_name(enum ddp_start s)
+{
+    return s == DDP_START_WINDOW ? "window" : "barrier";
+}
+
+const char *ddp_stop_name(enum ddp_stop s)
+{
+    static const char *const names[] = {"count", "precision", "max-time", "iters"};
+    return names[s];
+}
+
 void ddp_point_id(const struct ddp_point_spec *s, char *out, unsigned long out_bytes)
 {
     snprintf(out, out_bytes, "%s/%s/%s/%s/%s/r%d/%s/%s/n%d/%llu/%s/%d", ddp_coll_name(s->coll),
@@ -31,6 +43,10 @@ void ddp_point_id(const struct ddp_point_spec *s, char *out, unsigned long out_b
     if (s->groups > 1) {
         size_t n = strlen(out);
         snprintf(out + n, out_bytes - n, "/g%d", s->groups);
+    }
+    if (s->overlap) {
+        size_t n = strlen(out);
+        snprintf(out + n, out_bytes - n, "/overlap");
     }
 }
 
@@ -97,6 +113,10 @@ void ddp_point_init(struct ddp_point *p)
     struct ddp_summary none = {0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
     memset(p, 0, sizeof *p);
     p->time_ns = none;
+    p->block = 1;
+    p->series.trend = p->series.autocorrelation = NAN;
+    p->interference = (struct ddp_interference){NAN, NAN, -1};
+    p->injected_percent = NAN;
     snprintf(p->spec.compress, sizeof p->spec.compress, "none");
     for (int i = 0; i < 3; i++)
         p->rank_mean_ns[i] = p->phase_ns[i] = NAN;
@@ -107,6 +127,7 @@ void ddp_point_init(struct ddp_point *p)
         p->dense_ns[i] = NAN;
         p->break_even[i] = (struct ddp_break_even){NAN, NAN, NAN};
     }
+    p->overlap = (struct ddp_overlap_times){NAN, NAN, NAN};
     p->skew_start_ns = p->skew_exit_ns = NAN;
     p->pingpong_ns[0] = p->pingpong_ns[1] = NAN;
     p->page_bytes = -1;
@@ -152,6 +173,7 @@ void ddp_record_release(struct ddp_record *record)
     free(record->points);
     free(record->samples);
     free(record->train);
+    free(record->controls);
     free(record->hosts);
     free(record->environment);
     ddp_record_init(record);
@@ -177,6 +199,79 @@ static int grow_points(struct ddp_record *record, struct ddp_err *err)
     return 0;
 }
 
+static void clean(char *text, size_t bytes)
+{
+    char printable[256];
+    ddp_printable(text, printable, DDP_MIN(bytes, sizeof printable));
+    snprintf(text, bytes, "%s", printable);
+}
+#define CLEAN(field) clean(field, sizeof(field))
+
+static void clean_point(struct ddp_point *p)
+{
+    CLEAN(p->spec.backend);
+    CLEAN(p->spec.algorithm);
+    CLEAN(p->spec.compress);
+    CLEAN(p->algorithm_used);
+    CLEAN(p->feedback);
+    CLEAN(p->bound_kind);
+}
+
+static void clean_train(struct ddp_train_run *t)
+{
+    CLEAN(t->model);
+    CLEAN(t->dataset);
+    CLEAN(t->optimizer);
+    CLEAN(t->sync);
+    CLEAN(t->init);
+    CLEAN(t->init_sync);
+    CLEAN(t->partition);
+    CLEAN(t->blas);
+    CLEAN(t->feedback);
+    CLEAN(t->aggregate);
+    CLEAN(t->algorithm);
+}
+
+static void clean_host(struct ddp_host *h)
+{
+    CLEAN(h->name);
+    CLEAN(h->cpu);
+    CLEAN(h->kernel);
+    CLEAN(h->governor);
+}
+
+/* Does a point of launch and place a come before one of b? */
+static bool comes_before(const struct ddp_point *a, const struct ddp_point *b)
+{
+    return a->launch != b->launch ? a->launch < b->launch : a->place < b->place;
+}
+
+/* Where a point of a launch belongs: behind those of the launch that come before it in the plan. A
+ * launch without a number whose points are all there, or that has this one already, is over. */
+static int place_for(struct ddp_record *record, const struct ddp_point *p)
+{
+    const int count = record->point_count;
+    int at = count;
+    if (p->of == 0) {
+        record->launch_first = count;
+        return count;
+    }
+    if (p->launch > 0) {
+        while (at > 0 && comes_before(p, &record->points[at - 1]))
+            at--;
+        return at;
+    }
+    const struct ddp_point *first = &record->points[record->launch_first];
+    if (count == record->launch_first || first->of != p->of ||
+        count - record->launch_first >= p->of)
+        record->launch_first = count;
+    while (at > record->launch_first && record->points[at - 1].place > p->place)
+        at--;
+    if (at > record->launch_first && record->points[at - 1].place == p->place)
+        at = record->launch_first = count;
+    return at;
+}
+
 int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
                          const double *samples, struct ddp_err *err)
 {
@@ -189,9 +284,38 @@ int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
                             (long long)p->sample_count);
         memcpy(copy, samples, (size_t)p->sample_count * sizeof *copy);
     }
-    record->points[record->point_count] = *p;
-    record->samples[record->point_count] = copy;
+    const int at = place_for(record, p);
+    const size_t behind = (size_t)(record->point_count - at);
+    memmove(&record->points[at + 1], &record->points[at], behind * sizeof *record->points);
+    memmove(&record->samples[at + 1], &record->samples[at], behind * sizeof *record->samples);
+    record->points[at] = *p;
+    clean_point(&record->points[at]);
+    record->samples[at] = copy;
     record->point_count++;
+    return 0;
+}
+
+int ddp_record_settled(const struct ddp_record *record)
+{
+    int n = record->launch_first;
+    for (; n < record->point_count; n++) {
+        const struct ddp_point *p = &record->points[n];
+        const int before = p->launch > 0 ? (p->launch - 1) * p->of : 0;
+        if (p->of != 0 && p->place + before != n - record->launch_first)
+            break;
+    }
+    return n;
+}
+
+int ddp_record_add_control(struct ddp_record *record, const struct ddp_control *control,
+                           struct ddp_err *err)
+{
+    struct ddp_control *controls =
+        ddp_realloc_array(record->controls, (size_t)record->control_count + 1, sizeof *controls);
+    if (!controls)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the record of a launch");
+    record->controls = controls;
+    controls[record->control_count++] = *control;
     return 0;
 }
 
@@ -204,6 +328,7 @@ int ddp_record_add_train(struct ddp_record *record, const struct ddp_train_run *
         return ddp_fail(err, DDP_ENOMEM, "no memory for the record of a training run");
     record->train = train;
     train[record->train_count] = *run;
+    clean_train(&train[record->train_count]);
     train[record->train_count].epochs = NULL;
     train[record->train_count].epoch_count = 0;
     record->train_count++;
@@ -225,6 +350,17 @@ int ddp_record_add_epoch(struct ddp_record *record, const struct ddp_epoch *epoc
     return 0;
 }
 
+void ddp_record_end_train(struct ddp_record *record, const struct ddp_train_run *run)
+{
+    struct ddp_train_run *last = &record->train[record->train_count - 1];
+    struct ddp_epoch *epochs = last->epochs;
+    int count = last->epoch_count;
+    *last = *run;
+    clean_train(last);
+    last->epochs = epochs;
+    last->epoch_count = count;
+}
+
 int ddp_record_add_host(struct ddp_record *record, const struct ddp_host *host, struct ddp_err *err)
 {
     struct ddp_host *hosts =
@@ -232,6 +368,7 @@ int ddp_record_add_host(struct ddp_record *record, const struct ddp_host *host, 
     if (!hosts)
         return ddp_fail(err, DDP_ENOMEM, "no memory for the record of host '%s'", host->name);
     record->hosts = hosts;
-    hosts[record->host_count++] = *host;
+    hosts[record->host_count] = *host;
+    clean_host(&hosts[record->host_count++]);
     return 0;
 }

@@ -12,6 +12,8 @@
 #include "base/coll_kind.h"
 #include "base/dtype.h"
 #include "base/err.h"
+#include "base/interference.h"
+#include "stats/series.h"
 #include "stats/summary.h"
 
 #ifdef __cplusplus
@@ -21,6 +23,12 @@ extern "C" {
 enum ddp_placement { DDP_IN_PLACE, DDP_OUT_OF_PLACE, DDP_PLACEMENT_COUNT };
 enum ddp_memory { DDP_MEMORY_REGISTERED, DDP_MEMORY_PRIVATE, DDP_MEMORY_COUNT };
 enum ddp_check { DDP_CHECK_OFF, DDP_CHECK_ONCE, DDP_CHECK_ALL };
+/* How an iteration starts, and why there were no more of them: as many as were asked for; the
+ * interval is as narrow as was asked; --max-time is over; adaptive, but at most so many. */
+enum ddp_start { DDP_START_BARRIER, DDP_START_WINDOW, DDP_START_COUNT };
+enum ddp_stop { DDP_STOP_COUNT, DDP_STOP_PRECISION, DDP_STOP_TIME, DDP_STOP_ITERS };
+const char *ddp_start_name(enum ddp_start s); /* "barrier", "window" */
+const char *ddp_stop_name(enum ddp_stop s);   /* "count", "precision", "max-time", "iters" */
 const char *ddp_placement_name(enum ddp_placement p); /* "in", "out" */
 const char *ddp_memory_name(enum ddp_memory m);       /* "registered", "private" */
 const char *ddp_check_name(enum ddp_check c);         /* "off", "once", "all" */
@@ -39,10 +47,11 @@ struct ddp_point_spec {
     uint64_t requested_bytes, size_bytes, count; /* count: elements of the full buffer S */
     char compress[32];                           /* "none" */
     int partial;                                 /* 0: none */
+    bool overlap;                                /* non-blocking, and measured beside computation */
 };
 
 /* "allreduce/shm/auto/f32/sum/r0/in/registered/n2/67108864/none/0", the bytes as requested, and
- * "/g4" when 4 groups ran it; out >= 192 bytes. */
+ * "/g4" when 4 groups ran it, and "/overlap"; out >= 192 bytes. */
 void ddp_point_id(const struct ddp_point_spec *spec, char *out, unsigned long out_bytes);
 
 /* What a compressed exchange is compared with: f32 and, the fair one, f16. */
@@ -56,26 +65,45 @@ struct ddp_break_even {
     double predicted, estimated, measured;
 };
 
+/* Beside time_ns, the operation alone, started and waited for: a loop of arithmetic alone, both at
+ * once, and the part of the shorter one that was hidden (bench/overlap.h). NaN: not measured. */
+struct ddp_overlap_times {
+    double compute_ns, total_ns, percent;
+};
+
 struct ddp_point {
     struct ddp_point_spec spec;
     char algorithm_used[24];
-    int64_t iterations, warmup, invalid;
-    struct ddp_summary time_ns; /* over iterations, of the max over ranks */
-    double rank_mean_ns[3];     /* min, avg, max over ranks of each rank's own mean */
-    double wire_bytes_per_rank; /* NaN: unknown */
-    bool wire_counted;          /* else modelled */
-    double phase_ns[3];         /* encode, exchange, decode; NaN without compression */
+    /* Of `of` points of a launch this is the order-th that was measured and the place-th of the
+     * plan, both from 0. of 0: not part of a launch. launch: which of several, from 1; 0: the only
+     * one. */
+    int32_t order, place, of, launch;
+    /* invalid: iterations beside these that some rank began too late (start window). block: calls
+     * without a start between them that are one iteration, whose time is their mean; else 1. */
+    int64_t iterations, warmup, invalid, block;
+    enum ddp_start start;
+    enum ddp_stop stop;
+    struct ddp_summary time_ns; /* over iterations, of the max over ranks; block: no interval */
+    struct ddp_series series;   /* of the iterations in order; trend NaN: too few to say */
+    struct ddp_interference interference; /* meanwhile: largest of all ranks; switches: their sum */
+    double injected_percent;              /* --inject-delay; NaN: none */
+    double rank_mean_ns[3];               /* min, avg, max over ranks of each rank's own mean */
+    double wire_bytes_per_rank;           /* NaN: unknown */
+    bool wire_counted;                    /* else modelled */
+    double phase_ns[3];                   /* encode, exchange, decode; NaN without compression */
     double achieved_density, threshold, density;
     char feedback[8];       /* "on", "off", "" */
     int64_t overflow_count; /* -1: not counted */
     double dense_ns[2];     /* enum ddp_baseline: the whole buffer exchanged so, measured beside */
     struct ddp_break_even break_even[2]; /* against each baseline */
+    struct ddp_overlap_times overlap;
     double skew_start_ns,
         skew_exit_ns;      /* medians over iterations of latest minus earliest; NaN: not measured */
     double pingpong_ns[2]; /* before, after; round trip; NaN with one rank */
     int64_t page_bytes;    /* of the buffers, -1 unknown */
-    char bound_kind[24];   /* "" none, "memory", "latency" */
-    double bound_GBps, bound_ns, bound_fraction;
+    char bound_kind[24];   /* "" none, "memory", "latency", "point-to-point": bench/bound.h */
+    double bound_GBps;     /* bandwidth the bound rests on, NaN for latency */
+    double bound_ns, bound_fraction; /* least time, and its part of the median */
     enum ddp_check check;
     int64_t check_elements, check_wrong; /* -1 when check is off */
     int64_t sample_count;                /* doubles (ns) that follow, 0 unless --samples */
@@ -128,8 +156,11 @@ struct ddp_train_run {
     int target_epoch;       /* -1: not reached */
     double target_seconds, target_wire_bytes;
     double total_seconds, total_wire_bytes;
+    char data_path[256]; /* the folder, as given; "": made data */
+    uint64_t data_hash;  /* of all its images and labels (model/dataset.h) */
     bool overlap, synthetic;
     bool baseline; /* a few steps on one rank, for speed-up; not evaluated */
+    int launch;    /* which of several, from 1; 0: the only one */
     int epoch_count;
     struct ddp_epoch *epochs; /* [epoch_count], owned by the record */
 };
@@ -140,6 +171,14 @@ struct ddp_host {
     int cores, usable_cores; /* of the machine; that a process of ours, or each rank, may run on */
     int64_t memory_bytes;
     double load;
+};
+
+/* A control that no change of ours can move: how fast all ranks of a launch, at once, copy and read
+ * memory of their own, all together (copy: bytes read and written). bench/control.h. */
+struct ddp_control {
+    int32_t ranks;
+    int64_t bytes_per_rank;
+    double copy_GBps, read_GBps;
 };
 
 enum ddp_status { DDP_STATUS_COMPLETE, DDP_STATUS_PARTIAL, DDP_STATUS_FAILED };
@@ -165,6 +204,8 @@ struct ddp_record {
     int64_t seed;
     int world_ranks;
     char world_backend[16], launcher[32];
+    char launch[16];       /* "processes", "threads": of our own launcher; "" */
+    char rank_counts[256]; /* "1,2,4", when there are several */
     struct ddp_host *hosts;
     int host_count;
     struct ddp_env_entry *environment;
@@ -173,6 +214,9 @@ struct ddp_record {
     struct ddp_point *points;
     double **samples; /* [point_count]; NULL or [points[i].sample_count] ns */
     int point_count, point_capacity;
+    int launch_first;             /* index of the first point of the last launch */
+    struct ddp_control *controls; /* one a launch */
+    int control_count;
     struct ddp_train_run *train;
     int train_count;
     const struct ddp_verdict_record *verdict; /* record/verdict_record.h; borrowed, NULL: none */
@@ -181,7 +225,10 @@ struct ddp_record {
 /* An empty record: status partial, everything unknown. */
 void ddp_record_init(struct ddp_record *record);
 void ddp_record_release(struct ddp_record *record);
-/* Appends a copy; samples [p->sample_count] or NULL. DDP_ENOMEM. */
+/* The functions that add make texts printable (base/strbuf.h): no reporter meets an escape code or a
+ * line break in one. Who sets a text of the record itself does so with ddp_printable. */
+/* Adds a copy: last, or, part of a launch, at its place among the points of that launch. samples
+ * [p->sample_count] or NULL. DDP_ENOMEM. */
 int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
                          const double *samples, struct ddp_err *err) DDP_MUST_CHECK;
 /* Appends a copy of run without epochs; later epochs go to the last run. */
@@ -189,6 +236,12 @@ int ddp_record_add_train(struct ddp_record *record, const struct ddp_train_run *
                          struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_record_add_epoch(struct ddp_record *record, const struct ddp_epoch *epoch,
                          struct ddp_err *err) DDP_MUST_CHECK;
+/* The last run has ended: its scalars replace those of its start, its epochs stay. */
+void ddp_record_end_train(struct ddp_record *record, const struct ddp_train_run *run);
+int ddp_record_add_control(struct ddp_record *record, const struct ddp_control *control,
+                           struct ddp_err *err) DDP_MUST_CHECK;
+/* Points [0, n) are those that no later point of the launch will be put before. */
+int ddp_record_settled(const struct ddp_record *record);
 int ddp_record_add_host(struct ddp_record *record, const struct ddp_host *host,
                         struct ddp_err *err) DDP_MUST_CHECK;
 /* A point with every optional value unknown. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 static const char *const top_keys[] = {"schema",      "status",     "reason",   "label",   "tool",
                                        "command",     "started",    "finished", "seed",    "world",
                                        "environment", "points",     "train",    "verdict", "digest",
-                                       "control",     "comparison", NULL};
+                                       "control",     "comparison", "timer",    NULL};
 
 static int known_keys(const cJSON *doc, const char *name, struct ddp_err *err)
 {
@@ -101,6 +102,31 @@ static int read_outline(const cJSON *doc, const char *name, struct ddp_result *o
     return read_fingerprint(doc, name, out, err);
 }
 
+/* Absent in documents of other tools, empty where nothing was measured, null where memory was
+ * short.
+ */
+static int read_control(const cJSON *doc, const char *name, struct ddp_result *out,
+                        struct ddp_err *err)
+{
+    const cJSON *controls = cJSON_GetObjectItemCaseSensitive(doc, "control"), *item;
+    double logs = 0;
+    int n = 0;
+    if (controls && !cJSON_IsArray(controls))
+        return ddp_fail(err, DDP_EINPUT, "'%s': 'control' is no list", name);
+    cJSON_ArrayForEach(item, controls)
+    {
+        const cJSON *copy = cJSON_GetObjectItemCaseSensitive(item, "copy_GBps");
+        if (cJSON_IsNull(copy))
+            continue;
+        if (!cJSON_IsNumber(copy) || !(copy->valuedouble > 0))
+            return ddp_fail(err, DDP_EINPUT, "'%s': 'copy_GBps' of 'control' is no speed", name);
+        logs += log(copy->valuedouble);
+        n++;
+    }
+    out->copy_GBps = n > 0 ? exp(logs / n) : NAN;
+    return 0;
+}
+
 int ddp_result_parse(const char *text, size_t bytes, const char *name, struct ddp_result *out,
                      struct ddp_err *err)
 {
@@ -110,6 +136,7 @@ int ddp_result_parse(const char *text, size_t bytes, const char *name, struct dd
     DDP_TRY(ddp_json_check_digest(text, bytes, name, err));
     DDP_TRY(ddp_json_parse(text, bytes, name, &doc, err));
     DDP_TRY_GOTO(read_outline(doc, name, &r, err), err_doc);
+    DDP_TRY_GOTO(read_control(doc, name, &r, err), err_doc);
     DDP_TRY_GOTO(ddp_result_read_points(doc, name, &r, err), err_doc);
     *out = r;
 err_doc:

@@ -30,6 +30,7 @@ struct ddp_result_point {
  */
 struct ddp_result {
     char status[12], label[64], fingerprint[512], build[256];
+    double copy_GBps; /* the memory control, geometric mean over launches; NaN: none */
     struct ddp_result_point *points;
     size_t count;
 };

@@ -19,16 +19,17 @@ struct ddp_verdict_cell {
 };
 
 /* kind: "gate" or "compare" (weaker: one launch each, another time). level: of the tests and
- * bounds. min_effect: as a part, 0.05 = 5 %. drift: the control's ratio new/base and its p (NaN:
- * none). rerun: pairs measured again because the ping-pong class changed within them; mixed: pairs
- * kept although it did. cells [count]: owned by whoever made it. */
+ * bounds. min_effect: as a part, 0.05 = 5 %. pingpong, memory: the
+ * controls' ratios new/base of times and their p, of one test for both directions (NaN: none).
+ * rerun: pairs measured again because the ping-pong class changed within them; mixed: pairs kept
+ * although it did. cells [count]: owned by whoever made it. */
 struct ddp_verdict_record {
     const char *kind;
     enum ddp_verdict outcome;
     char reason[256];
     double level, min_effect, noise_floor;
     int pairs, rerun, mixed;
-    double control_ratio, control_p;
+    double pingpong_ratio, pingpong_p, memory_ratio, memory_p;
     char base_command[512], next_command[512];
     char base_build[256], next_build[256];
     char fingerprint[512];

@@ -66,11 +66,45 @@ static void add_bound(cJSON *point, const struct ddp_point *p)
     }
     cJSON *bound = ddp_json_obj(point, "bound");
     ddp_json_str(bound, "kind", p->bound_kind);
-    if (isnan(p->bound_GBps))
-        ddp_json_us(bound, "us", p->bound_ns);
-    else
-        ddp_json_num(bound, "GBps", p->bound_GBps);
+    ddp_json_num(bound, "GBps", p->bound_GBps);
+    ddp_json_us(bound, "us", p->bound_ns);
     ddp_json_num(bound, "fraction", p->bound_fraction);
+}
+
+/* Whether the iterations were what the interval assumes. */
+static void add_series(cJSON *point, const struct ddp_series *s)
+{
+    if (isnan(s->trend)) {
+        ddp_json_null(point, "series");
+        return;
+    }
+    cJSON *series = ddp_json_obj(point, "series");
+    ddp_json_bool(series, "drifting", s->drifting);
+    ddp_json_bool(series, "autocorrelated", s->autocorrelated);
+    ddp_json_num(series, "trend", s->trend);
+    ddp_json_num(series, "autocorrelation", s->autocorrelation);
+}
+
+static void add_interference(cJSON *point, const struct ddp_interference *i)
+{
+    cJSON *conditions = ddp_json_obj(point, "conditions");
+    ddp_json_num(conditions, "steal_ms", i->steal_ms);
+    ddp_json_num(conditions, "throttled_ms", i->throttled_ms);
+    ddp_json_count(conditions, "involuntary_switches", i->involuntary_switches);
+}
+
+/* How the iterations came about. */
+static void add_iterations(cJSON *point, const struct ddp_point *p)
+{
+    ddp_json_count(point, "launch", p->launch > 0 ? p->launch : -1);
+    ddp_json_count(point, "order", p->of > 0 ? p->order : -1);
+    ddp_json_count(point, "iterations", p->iterations);
+    ddp_json_count(point, "warmup", p->warmup);
+    ddp_json_count(point, "invalid", p->invalid);
+    ddp_json_str(point, "start", ddp_start_name(p->start));
+    ddp_json_str(point, "stop", ddp_stop_name(p->stop));
+    ddp_json_count(point, "block", p->block > 1 ? p->block : -1);
+    ddp_json_num(point, "injected_percent", p->injected_percent);
 }
 
 /* Null where a density means nothing: not sparse, or one rank. */
@@ -93,6 +127,19 @@ static void add_break_even(cJSON *point, const struct ddp_point *p)
     }
 }
 
+static void add_overlap(cJSON *point, const struct ddp_point *p)
+{
+    if (isnan(p->overlap.percent)) {
+        ddp_json_null(point, "overlap");
+        return;
+    }
+    cJSON *overlap = ddp_json_obj(point, "overlap");
+    ddp_json_us(overlap, "pure_us", p->time_ns.median);
+    ddp_json_us(overlap, "compute_us", p->overlap.compute_ns);
+    ddp_json_us(overlap, "total_us", p->overlap.total_ns);
+    ddp_json_num(overlap, "percent", p->overlap.percent);
+}
+
 static void add_conditions(cJSON *point, const struct ddp_point *p)
 {
     cJSON *phase = ddp_json_obj(point, "phase_us");
@@ -101,6 +148,7 @@ static void add_conditions(cJSON *point, const struct ddp_point *p)
     ddp_json_us(phase, "decode", p->phase_ns[2]);
     add_break_even(point, p);
     ddp_json_count(point, "overflow_count", p->overflow_count);
+    add_overlap(point, p);
     cJSON *skew = ddp_json_obj(point, "skew_us");
     ddp_json_us(skew, "start", p->skew_start_ns);
     ddp_json_us(skew, "exit", p->skew_exit_ns);
@@ -108,6 +156,7 @@ static void add_conditions(cJSON *point, const struct ddp_point *p)
     ddp_json_num(pingpong, "before", p->pingpong_ns[0]);
     ddp_json_num(pingpong, "after", p->pingpong_ns[1]);
     ddp_json_count(point, "page_bytes", p->page_bytes);
+    add_interference(point, &p->interference);
     add_bound(point, p);
     cJSON *check = ddp_json_obj(point, "check");
     ddp_json_str(check, "mode", ddp_check_name(p->check));
@@ -117,9 +166,15 @@ static void add_conditions(cJSON *point, const struct ddp_point *p)
 
 cJSON *ddp_json_point(const struct ddp_point *p, const double *samples)
 {
+    cJSON *point = cJSON_CreateObject();
+    ddp_json_point_into(point, p, samples);
+    return point;
+}
+
+void ddp_json_point_into(cJSON *point, const struct ddp_point *p, const double *samples)
+{
     const struct ddp_point_spec *s = &p->spec;
     char id[192];
-    cJSON *point = cJSON_CreateObject();
     ddp_point_id(s, id, sizeof id);
     ddp_json_str(point, "id", id);
     ddp_json_str(point, "collective", ddp_coll_name(s->coll));
@@ -138,18 +193,16 @@ cJSON *ddp_json_point(const struct ddp_point *p, const double *samples)
     ddp_json_count(point, "count", (int64_t)s->count);
     add_compress(point, p);
     ddp_json_count(point, "partial", s->partial > 0 ? s->partial : -1);
-    ddp_json_count(point, "iterations", p->iterations);
-    ddp_json_count(point, "warmup", p->warmup);
-    ddp_json_count(point, "invalid", p->invalid);
+    add_iterations(point, p);
     add_times(point, p);
+    add_series(point, &p->series);
     add_bandwidths(point, p);
     add_conditions(point, p);
     if (!samples) {
         ddp_json_null(point, "samples_us");
-        return point;
+        return;
     }
     cJSON *array = ddp_json_arr(point, "samples_us");
     for (int64_t i = 0; i < p->sample_count; i++)
         cJSON_AddItemToArray(array, cJSON_CreateNumber(samples[i] / NS_PER_US));
-    return point;
 }

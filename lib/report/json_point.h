@@ -1,4 +1,4 @@
-/* A point in the JSON document. Private to report_json.c. */
+/* A point in the JSON document. Private to report_json.c and report_jsonl.c. */
 #ifndef DDP_REPORT_JSON_POINT_H
 #define DDP_REPORT_JSON_POINT_H
 
@@ -11,6 +11,8 @@ extern "C" {
 
 /* samples: NULL, or [p->sample_count] ns. The caller owns what is returned. */
 cJSON *ddp_json_point(const struct ddp_point *p, const double *samples);
+/* Its members into an object that may have others before them. */
+void ddp_json_point_into(cJSON *point, const struct ddp_point *p, const double *samples);
 
 #ifdef __cplusplus
 }

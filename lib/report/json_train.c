@@ -1,39 +1,41 @@
 #include "report/json_train.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "record/strategy_table.h"
 
+void ddp_json_epoch_into(cJSON *epoch, const struct ddp_epoch *e)
+{
+    ddp_json_count(epoch, "epoch", e->epoch);
+    ddp_json_count(epoch, "steps", e->steps);
+    ddp_json_num(epoch, "train_loss", e->train_loss);
+    ddp_json_num(epoch, "train_accuracy", e->train_accuracy);
+    ddp_json_num(epoch, "eval_loss", e->eval_loss);
+    ddp_json_num(epoch, "eval_accuracy", e->eval_accuracy);
+    ddp_json_num(epoch, "seconds", e->seconds);
+    ddp_json_num(epoch, "compute_seconds", e->compute_seconds);
+    ddp_json_num(epoch, "exchange_seconds", e->exchange_seconds);
+    ddp_json_num(epoch, "exposed_seconds", e->exposed_seconds);
+    ddp_json_num(epoch, "images_per_second", e->images_per_second);
+    ddp_json_num(epoch, "encode_seconds", e->encode_seconds);
+    ddp_json_num(epoch, "decode_seconds", e->decode_seconds);
+    ddp_json_num(epoch, "wire_bytes_per_rank", e->wire_bytes_per_rank);
+    ddp_json_str(epoch, "wire_bytes_source",
+                 isnan(e->wire_bytes_per_rank) ? NULL
+                 : e->wire_counted             ? "counted"
+                                               : "model");
+    ddp_json_num(epoch, "achieved_density", e->achieved_density);
+    ddp_json_count(epoch, "overflow_count", e->overflow_count);
+    ddp_json_count(epoch, "peak_memory_bytes", e->peak_memory_bytes);
+}
+
 static void add_epochs(cJSON *train, const struct ddp_train_run *r)
 {
     cJSON *epochs = ddp_json_arr(train, "epochs");
-    for (int i = 0; i < r->epoch_count; i++) {
-        const struct ddp_epoch *e = &r->epochs[i];
-        cJSON *epoch = cJSON_CreateObject();
-        ddp_json_count(epoch, "epoch", e->epoch);
-        ddp_json_count(epoch, "steps", e->steps);
-        ddp_json_num(epoch, "train_loss", e->train_loss);
-        ddp_json_num(epoch, "train_accuracy", e->train_accuracy);
-        ddp_json_num(epoch, "eval_loss", e->eval_loss);
-        ddp_json_num(epoch, "eval_accuracy", e->eval_accuracy);
-        ddp_json_num(epoch, "seconds", e->seconds);
-        ddp_json_num(epoch, "compute_seconds", e->compute_seconds);
-        ddp_json_num(epoch, "exchange_seconds", e->exchange_seconds);
-        ddp_json_num(epoch, "exposed_seconds", e->exposed_seconds);
-        ddp_json_num(epoch, "images_per_second", e->images_per_second);
-        ddp_json_num(epoch, "encode_seconds", e->encode_seconds);
-        ddp_json_num(epoch, "decode_seconds", e->decode_seconds);
-        ddp_json_num(epoch, "wire_bytes_per_rank", e->wire_bytes_per_rank);
-        ddp_json_str(epoch, "wire_bytes_source",
-                     isnan(e->wire_bytes_per_rank) ? NULL
-                     : e->wire_counted             ? "counted"
-                                                   : "model");
-        ddp_json_num(epoch, "achieved_density", e->achieved_density);
-        ddp_json_count(epoch, "overflow_count", e->overflow_count);
-        ddp_json_count(epoch, "peak_memory_bytes", e->peak_memory_bytes);
-        cJSON_AddItemToArray(epochs, epoch);
-    }
+    for (int i = 0; i < r->epoch_count; i++)
+        ddp_json_epoch_into(ddp_json_append(epochs), &r->epochs[i]);
 }
 
 /* final: null until the run has ended; its accuracy is the last epoch's. */
@@ -65,11 +67,17 @@ cJSON *ddp_json_train(const struct ddp_train_run *r)
     ddp_json_str(train, "model", r->model);
     ddp_json_count(train, "parameters", r->parameters);
     ddp_json_str(train, "dataset", r->dataset);
+    cJSON *data = ddp_json_obj(train, "data");
+    char hash[32];
+    snprintf(hash, sizeof hash, "fnv1a64:%016llx", (unsigned long long)r->data_hash);
+    ddp_json_str(data, "path", r->data_path);
+    ddp_json_str(data, "hash", hash);
     ddp_json_bool(train, "synthetic", r->synthetic);
     ddp_json_count(train, "train_images", r->train_images);
     ddp_json_count(train, "eval_images", r->eval_images);
     ddp_json_count(train, "ranks", r->ranks);
     ddp_json_bool(train, "baseline", r->baseline);
+    ddp_json_count(train, "launch", r->launch > 0 ? r->launch : -1);
     ddp_json_count(train, "batch_per_rank", r->batch_per_rank);
     cJSON *optimizer = ddp_json_obj(train, "optimizer");
     ddp_json_str(optimizer, "name", r->optimizer);

@@ -1,6 +1,5 @@
 /* Training runs, and what they say about strategies, in the JSON document. Private to
- * report_json.c.
- */
+ * report_json.c and report_jsonl.c. */
 #ifndef DDP_REPORT_JSON_TRAIN_H
 #define DDP_REPORT_JSON_TRAIN_H
 
@@ -11,6 +10,8 @@
 extern "C" {
 #endif
 
+/* The members of an item of epochs[]. */
+void ddp_json_epoch_into(cJSON *epoch, const struct ddp_epoch *e);
 /* An item of train[]. */
 cJSON *ddp_json_train(const struct ddp_train_run *r);
 /* doc["comparison"]: rows of record/strategy_table.h, null when there is nothing to compare.

@@ -37,10 +37,11 @@ struct output {
     struct ddp_sink sink;
 };
 
-/* begun: targets may have changed; before, nothing but checks. */
+/* begun: targets may have changed; before, nothing but checks. printed: points that streams show.
+ */
 struct ddp_report_set {
     struct output *outputs;
-    int count;
+    int count, printed;
     bool begun;
     struct ddp_patience patience;
 };
@@ -134,12 +135,10 @@ static int update_documents(struct ddp_report_set *set, const struct ddp_record 
 
 enum piece { PIECE_BEGIN, PIECE_POINT, PIECE_EPOCH };
 
-/* Documents first, then streams: what is printed is on disk. */
-static int update(struct ddp_report_set *set, const struct ddp_record *record, enum piece piece,
-                  struct ddp_err *err)
+/* One piece to every stream; index: of the point, or of the epoch in `run`. */
+static int print_piece(struct ddp_report_set *set, const struct ddp_record *record,
+                       enum piece piece, int run, int index, struct ddp_err *err)
 {
-    int run = record->train_count - 1;
-    DDP_TRY(update_documents(set, record, false, err));
     for (int i = 0; i < set->count; i++) {
         struct output *o = &set->outputs[i];
         struct ddp_strbuf text = DDP_STRBUF_INIT;
@@ -148,11 +147,20 @@ static int update(struct ddp_report_set *set, const struct ddp_record *record, e
         if (piece == PIECE_BEGIN)
             o->reporter->begin(record, &o->style, &text);
         else if (piece == PIECE_POINT)
-            o->reporter->point(record, record->point_count - 1, &o->style, &text);
+            o->reporter->point(record, index, &o->style, &text);
         else
-            o->reporter->epoch(record, run, record->train[run].epoch_count - 1, &o->style, &text);
+            o->reporter->epoch(record, run, index, &o->style, &text);
         DDP_TRY(flush_text(o, &text, false, err));
     }
+    return 0;
+}
+
+/* The points of the record up to `count` that have not been printed. */
+static int print_points(struct ddp_report_set *set, const struct ddp_record *record, int count,
+                        struct ddp_err *err)
+{
+    while (set->printed < count)
+        DDP_TRY(print_piece(set, record, PIECE_POINT, 0, set->printed++, err)); /* or never */
     return 0;
 }
 
@@ -162,19 +170,27 @@ int ddp_report_begin(struct ddp_report_set *set, const struct ddp_record *record
     set->begun = true;
     for (int i = 0; i < set->count; i++)
         DDP_TRY(ddp_sink_open(&set->outputs[i].sink, err));
-    return update(set, record, PIECE_BEGIN, err);
+    DDP_TRY(update_documents(set, record, false, err));
+    DDP_TRY(print_piece(set, record, PIECE_BEGIN, 0, 0, err));
+    for (int run = 0; run < record->train_count; run++)
+        for (int i = 0; i < record->train[run].epoch_count; i++)
+            DDP_TRY(print_piece(set, record, PIECE_EPOCH, run, i, err));
+    return record->point_count > 0 ? print_points(set, record, ddp_record_settled(record), err) : 0;
 }
 
 int ddp_report_point(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err)
 {
-    return update(set, record, PIECE_POINT, err);
+    DDP_TRY(update_documents(set, record, false, err));
+    return print_points(set, record, ddp_record_settled(record), err);
 }
 
 int ddp_report_epoch(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err)
 {
-    return update(set, record, PIECE_EPOCH, err);
+    const int run = record->train_count - 1;
+    DDP_TRY(update_documents(set, record, false, err));
+    return print_piece(set, record, PIECE_EPOCH, run, record->train[run].epoch_count - 1, err);
 }
 
 int ddp_report_end(struct ddp_report_set *set, const struct ddp_record *record, struct ddp_err *err)
@@ -182,6 +198,9 @@ int ddp_report_end(struct ddp_report_set *set, const struct ddp_record *record, 
     if (!set->begun)
         return 0;
     int first = update_documents(set, record, true, err);
+    int printed = print_points(set, record, record->point_count, err);
+    if (first == 0)
+        first = printed;
     for (int i = 0; i < set->count; i++) {
         struct output *o = &set->outputs[i];
         struct ddp_strbuf text = DDP_STRBUF_INIT;

@@ -55,11 +55,13 @@ int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *report
                    const char *path, const struct ddp_report_style *style,
                    struct ddp_err *err) DDP_MUST_CHECK;
 bool ddp_report_has_stdout(const struct ddp_report_set *set);
-/* After the head of the record is known; opens the outputs, writes the first (partial) document. */
+/* After the head of the record is known; opens the outputs, writes the first (partial) document.
+ * Points and epochs that are there already (a sweep that goes on) are written, too. */
 int ddp_report_begin(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* The record got a point (its last) or an epoch (the last of its last run). Documents first, then
- * streams: what is printed is on disk. */
+/* The record got a point or an epoch (the last of its last run). Documents first, then streams:
+ * what is printed is on disk. Points that are measured in another order than the plan's are printed
+ * in the plan's, each as soon as those before it are there, the rest at the end. */
 int ddp_report_point(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_report_epoch(struct ddp_report_set *set, const struct ddp_record *record,

@@ -11,11 +11,16 @@
 
 /* Order of the cells in both kinds of rows. */
 static const char columns[] =
-    "kind,collective,backend,algorithm,algorithm_used,dtype,op,root,placement,memory,ranks,groups,"
-    "requested_bytes,size_bytes,count,compress,partial,iterations,warmup,invalid,time_median_us,"
+    "kind,launch,collective,backend,algorithm,algorithm_used,dtype,op,root,placement,memory,ranks,"
+    "groups,"
+    "requested_bytes,size_bytes,count,compress,partial,order,iterations,warmup,invalid,start,stop,"
+    "block,injected_percent,time_median_us,"
     "time_ci95_lo_us,time_ci95_hi_us,time_mean_us,time_stddev_us,time_min_us,time_p25_us,"
-    "time_p75_us,time_p95_us,time_p99_us,time_max_us,algbw_GBps,busbw_GBps,effective_GBps,"
-    "wire_bytes_per_rank,achieved_density,pingpong_before_ns,pingpong_after_ns,check,"
+    "time_p75_us,time_p95_us,time_p99_us,time_max_us,drifting,autocorrelated,algbw_GBps,busbw_GBps,"
+    "effective_GBps,"
+    "wire_bytes_per_rank,achieved_density,skew_start_us,skew_exit_us,pingpong_before_ns,"
+    "pingpong_after_ns,steal_ms,throttled_ms,involuntary_switches,bound,bound_GBps,bound_us,"
+    "bound_fraction,check,"
     "check_elements,check_wrong,model,dataset,sync,seed,epoch,train_loss,train_accuracy,eval_loss,"
     "eval_accuracy,seconds,compute_seconds,exchange_seconds,exposed_seconds,images_per_second\r\n";
 
@@ -104,24 +109,56 @@ static void time_cells(const struct ddp_summary *t, struct ddp_strbuf *out)
         number(out, ns[i] / 1e3);
 }
 
+static void iteration_cells(const struct ddp_point *p, struct ddp_strbuf *out)
+{
+    count(out, p->of > 0 ? p->order : -1);
+    count(out, p->iterations);
+    count(out, p->warmup);
+    count(out, p->invalid);
+    text_cell(out, ddp_start_name(p->start));
+    text_cell(out, ddp_stop_name(p->stop));
+    count(out, p->block > 1 ? p->block : -1);
+    number(out, p->injected_percent);
+}
+
+static void series_cells(const struct ddp_series *s, struct ddp_strbuf *out)
+{
+    count(out, isnan(s->trend) ? -1 : s->drifting);
+    count(out, isnan(s->trend) ? -1 : s->autocorrelated);
+}
+
+static void condition_cells(const struct ddp_point *p, struct ddp_strbuf *out)
+{
+    number(out, p->skew_start_ns / 1e3);
+    number(out, p->skew_exit_ns / 1e3);
+    number(out, p->pingpong_ns[0]);
+    number(out, p->pingpong_ns[1]);
+    number(out, p->interference.steal_ms);
+    number(out, p->interference.throttled_ms);
+    count(out, p->interference.involuntary_switches);
+    text_cell(out, p->bound_kind);
+    number(out, p->bound_GBps);
+    number(out, p->bound_ns / 1e3);
+    number(out, p->bound_fraction);
+}
+
 static void point(const struct ddp_record *r, int index, const struct ddp_report_style *style,
                   struct ddp_strbuf *out)
 {
     (void)style;
     const struct ddp_point *p = &r->points[index];
     ddp_strbuf_add(out, "point,");
+    count(out, p->launch > 0 ? p->launch : -1);
     spec_cells(p, out);
-    count(out, p->iterations);
-    count(out, p->warmup);
-    count(out, p->invalid);
+    iteration_cells(p, out);
     time_cells(&p->time_ns, out);
+    series_cells(&p->series, out);
     number(out, ddp_point_algbw_GBps(p, p->time_ns.median));
     number(out, ddp_point_busbw_GBps(p, p->time_ns.median));
     number(out, ddp_point_effective_GBps(p, p->time_ns.median));
     number(out, p->wire_bytes_per_rank);
     number(out, p->achieved_density);
-    number(out, p->pingpong_ns[0]);
-    number(out, p->pingpong_ns[1]);
+    condition_cells(p, out);
     text_cell(out, ddp_check_name(p->check));
     count(out, p->check_elements);
     count(out, p->check_wrong);
@@ -135,14 +172,16 @@ static void epoch(const struct ddp_record *r, int run, int index,
     (void)style;
     const struct ddp_train_run *t = &r->train[run];
     const struct ddp_epoch *e = &t->epochs[index];
-    ddp_strbuf_add(out, "epoch,,");
+    ddp_strbuf_add(out, "epoch,");
+    count(out, t->launch > 0 ? t->launch : -1);
+    empty(out, 1);
     text_cell(out, r->world_backend);
     empty(out, 7);
     count(out, t->ranks);
-    empty(out, 23);
+    empty(out, 30);
     number(out, e->wire_bytes_per_rank);
     number(out, e->achieved_density);
-    empty(out, 5);
+    empty(out, 14);
     text_cell(out, t->model);
     text_cell(out, t->dataset);
     text_cell(out, t->sync);

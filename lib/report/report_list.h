@@ -1,9 +1,10 @@
 /* One line a reporter: DDP_REPORTER(symbol). */
 DDP_REPORTER(table)
 DDP_REPORTER(json)
+DDP_REPORTER(jsonl)
 DDP_REPORTER(markdown)
 DDP_REPORTER(csv)
-DDP_REPORTER(nccltests)
+DDP_REPORTER(nccl_tests)
 DDP_REPORTER(osu)
 DDP_REPORTER(gbench)
 DDP_REPORTER(junit)

@@ -34,7 +34,8 @@ static int find_twin(const struct ddp_record *r, int index, int from, int to)
 {
     const struct ddp_point_spec *s = &r->points[index].spec;
     for (int i = from; i < to; i++)
-        if (same_row(&r->points[i].spec, s) && r->points[i].spec.placement != s->placement)
+        if (same_row(&r->points[i].spec, s) && r->points[i].spec.placement != s->placement &&
+            r->points[i].launch == r->points[index].launch)
             return i;
     return -1;
 }
@@ -178,8 +179,8 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
     }
 }
 
-extern const struct ddp_reporter ddp_reporter_nccltests;
-const struct ddp_reporter ddp_reporter_nccltests = {
+extern const struct ddp_reporter ddp_reporter_nccl_tests;
+const struct ddp_reporter ddp_reporter_nccl_tests = {
     .name = "nccl-tests",
     .summary = "columns of nccl-tests, for scrapers",
     .begin = begin,

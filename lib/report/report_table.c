@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/unit.h"
 #include "record/provenance.h"
 #include "report/table_cells.h"
 #include "report/table_compressed.h"
+#include "report/table_overlap.h"
 #include "report/table_strategies.h"
 #include "report/table_verdict.h"
 
@@ -18,10 +20,14 @@ static void begin(const struct ddp_record *r, const struct ddp_report_style *sty
     const struct ddp_build *build = ddp_build_info();
     char size[24];
     ddp_table_dim(style, out);
-    ddp_strbuf_addf(out, "# ddpbench %s (%s), %s, %d rank%s, backend %s%s%s, launcher %s\n",
-                    build->version, build->commit, r->command, r->world_ranks,
-                    r->world_ranks == 1 ? "" : "s", r->world_backend, r->feature_mpi[0] ? ", " : "",
-                    r->feature_mpi, r->launcher);
+    ddp_strbuf_addf(out, "# ddpbench %s (%s), %s, ", build->version, build->commit, r->command);
+    if (r->rank_counts[0])
+        ddp_strbuf_addf(out, "%s ranks", r->rank_counts);
+    else
+        ddp_strbuf_addf(out, "%d rank%s", r->world_ranks, r->world_ranks == 1 ? "" : "s");
+    ddp_strbuf_addf(out, ", backend %s%s%s, launcher %s%s\n", r->world_backend,
+                    r->feature_mpi[0] ? ", " : "", r->feature_mpi, r->launcher,
+                    strcmp(r->launch, "threads") == 0 ? " (threads)" : "");
     for (int i = 0; i < r->host_count; i++) {
         const struct ddp_host *h = &r->hosts[i];
         ddp_format_size(h->memory_bytes > 0 ? (uint64_t)h->memory_bytes : 0, size, sizeof size);
@@ -43,6 +49,8 @@ static void begin(const struct ddp_record *r, const struct ddp_report_style *sty
         ddp_strbuf_addf(out,
                         "# timer: CLOCK_MONOTONIC, %.0f ns a reading, steps of %.0f ns; SIMD %s\n",
                         r->timer_cost_ns, r->timer_resolution_ns, r->simd);
+    if (r->label[0])
+        ddp_strbuf_addf(out, "# NOTE: %s\n", r->label);
     ddp_table_plain(style, out);
 }
 
@@ -53,41 +61,47 @@ static void point_head(const struct ddp_report_style *style, struct ddp_strbuf *
         out, "# time: one operation, the slowest rank; median of the iterations with its 95 % "
              "interval. algbw = size/time,\n"
              "# busbw = algbw x the collective's factor (`ddpbench explain busbw`). 1 GB = 1e9 "
-             "bytes. Ping-pong: ranks 0 and 1, round trip.\n"
+             "bytes. n: iterations. bound: time this machine needs at least, of the time\n"
+             "# (`ddpbench explain bound`). Ping-pong: ranks 0 and 1, round trip. Notes: what to "
+             "mind about the iterations (`ddpbench explain time`).\n"
              "#       size        count type  op   algorithm ranks place memory         time   "
-             "ci95       min       p95    algbw    busbw  wrong pingpong\n"
+             "ci95       min       p95     n    algbw    busbw  bound  wrong pingpong notes\n"
              "#        (B)   (elements)                                                (us)   "
-             "+-%      (us)      (us)   (GB/s)   (GB/s)           (ns)\n");
+             "+-%      (us)      (us)         (GB/s)   (GB/s)      %            (ns)\n");
     ddp_table_plain(style, out);
 }
 
-/* Dense and compressed points have columns of their own, and a head where the kind changes. */
+/* Points of each kind have columns of their own, and a head where the kind changes. */
+enum kind { DENSE, REDUCED, OVERLAPPED };
+
+static enum kind kind_of(const struct ddp_point_spec *spec)
+{
+    return ddp_point_is_reduced(spec) ? REDUCED : spec->overlap ? OVERLAPPED : DENSE;
+}
+
 static bool begins_kind(const struct ddp_record *r, int index)
 {
-    return index == 0 || ddp_point_is_reduced(&r->points[index].spec) !=
-                             ddp_point_is_reduced(&r->points[index - 1].spec);
+    return index == 0 || kind_of(&r->points[index].spec) != kind_of(&r->points[index - 1].spec);
 }
 
 static void dense_row(const struct ddp_point *p, const struct ddp_report_style *style,
                       struct ddp_strbuf *out)
 {
-    const struct ddp_point_spec *s = &p->spec;
     const struct ddp_summary *t = &p->time_ns;
-    char ranks[24];
-    ddp_table_ranks(s, ranks);
-    ddp_strbuf_addf(out, "%12llu %12llu %-5s %-4s %-9s %5s %-5s %-10s",
-                    (unsigned long long)s->size_bytes, (unsigned long long)s->count,
-                    s->coll == DDP_BARRIER ? "-" : ddp_dtype_name(s->dtype),
-                    ddp_coll_reduces(s->coll) ? ddp_op_name(s->op) : "-", p->algorithm_used, ranks,
-                    ddp_placement_name(s->placement), ddp_memory_name(s->memory));
+    ddp_table_what(p, out);
     ddp_table_cell(out, 8, t->median / 1e3);
     ddp_table_interval(out, t);
     ddp_table_cell(out, 9, t->min / 1e3);
     ddp_table_cell(out, 9, t->p95 / 1e3);
+    ddp_table_count(out, 5, p->iterations);
     ddp_table_cell(out, 8, ddp_point_algbw_GBps(p, t->median));
     ddp_table_bold(style, out);
     ddp_table_cell(out, 8, ddp_point_busbw_GBps(p, t->median));
     ddp_table_plain(style, out);
+    if (isnan(p->bound_fraction))
+        ddp_strbuf_addf(out, " %6s", "-");
+    else
+        ddp_strbuf_addf(out, " %6.0f", p->bound_fraction * 100);
     ddp_table_tail(p, style, out);
 }
 
@@ -95,17 +109,15 @@ static void point(const struct ddp_record *r, int index, const struct ddp_report
                   struct ddp_strbuf *out)
 {
     const struct ddp_point *p = &r->points[index];
-    const bool reduced = ddp_point_is_reduced(&p->spec);
-    if (begins_kind(r, index)) {
-        if (reduced)
-            ddp_table_compressed_head(style, out);
-        else
-            point_head(style, out);
-    }
-    if (reduced)
-        ddp_table_compressed_row(p, style, out);
-    else
-        dense_row(p, style, out);
+    static void (*const heads[])(const struct ddp_report_style *, struct ddp_strbuf *) = {
+        point_head, ddp_table_compressed_head, ddp_table_overlap_head};
+    static void (*const rows[])(const struct ddp_point *, const struct ddp_report_style *,
+                                struct ddp_strbuf *) = {dense_row, ddp_table_compressed_row,
+                                                        ddp_table_overlap_row};
+    const enum kind kind = kind_of(&p->spec);
+    if (begins_kind(r, index))
+        heads[kind](style, out);
+    rows[kind](p, style, out);
 }
 
 static void epoch_head(const struct ddp_train_run *t, const struct ddp_report_style *style,
@@ -164,7 +176,72 @@ static void epoch(const struct ddp_record *r, int run, int index,
     ddp_strbuf_add(out, "\n");
 }
 
-/* Best busbw, what was verified, and what the ping-pong said: the notes below the rows. */
+/* What the machine did meanwhile, as far as it can be told. */
+static void conditions_foot(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    double steal = 0, throttled = 0, switches = 0;
+    for (int i = 0; i < r->control_count; i++) {
+        const struct ddp_control *c = &r->controls[i];
+        if (isfinite(c->copy_GBps))
+            ddp_strbuf_addf(out, "# control: %d rank%s at once copy %.1f GB/s, read %.1f GB/s\n",
+                            c->ranks, c->ranks == 1 ? "" : "s", c->copy_GBps, c->read_GBps);
+    }
+    for (int i = 0; i < r->point_count; i++) {
+        const struct ddp_interference *seen = &r->points[i].interference;
+        steal += isnan(seen->steal_ms) ? 0 : seen->steal_ms;
+        throttled += isnan(seen->throttled_ms) ? 0 : seen->throttled_ms;
+        switches += seen->involuntary_switches > 0 ? (double)seen->involuntary_switches : 0;
+    }
+    if (steal > 0 || throttled > 0 || switches > 0)
+        ddp_strbuf_addf(out,
+                        "# meanwhile: %.0f ms stolen by the hypervisor, %.0f ms throttled, %.0f "
+                        "involuntary context switches\n",
+                        steal, throttled, switches);
+}
+
+/* What is beyond doubt no property of the code measured. */
+#define PINGPONG_MOVED 10
+#define INTERVAL_WIDE  0.5
+#define RANKS_TOLD     1024 /* worlds from here on are taken together */
+
+/* The largest factor by which the ping-pong moved among points of the same number of ranks. */
+static double pingpong_moved(const struct ddp_record *r)
+{
+    double lowest[RANKS_TOLD], highest[RANKS_TOLD], moved = 1;
+    for (int n = 0; n < RANKS_TOLD; n++)
+        lowest[n] = highest[n] = NAN;
+    for (int i = 0; i < r->point_count; i++) {
+        const struct ddp_point *p = &r->points[i];
+        int n = DDP_MIN(p->spec.ranks * DDP_MAX(p->spec.groups, 1), RANKS_TOLD - 1);
+        for (int j = 0; j < 2; j++) {
+            lowest[n] = fmin(lowest[n], p->pingpong_ns[j]); /* fmin and fmax ignore a NaN */
+            highest[n] = fmax(highest[n], p->pingpong_ns[j]);
+        }
+        moved = fmax(moved, highest[n] / lowest[n]);
+    }
+    return moved;
+}
+
+static void noise_foot(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    double moved = pingpong_moved(r);
+    int wide = 0;
+    for (int i = 0; i < r->point_count; i++) {
+        const struct ddp_summary *t = &r->points[i].time_ns;
+        wide += fmax(t->ci95_hi - t->median, t->median - t->ci95_lo) > INTERVAL_WIDE * t->median;
+    }
+    if (moved > PINGPONG_MOVED)
+        ddp_strbuf_addf(out,
+                        "# NOISY: the ping-pong moved by a factor of %.0f: ranks shared cores with "
+                        "something else, or with each other\n",
+                        moved);
+    if (wide > 0)
+        ddp_strbuf_addf(out,
+                        "# NOISY: %d of %d points have a 95 %% interval wider than +-%.0f %%: do "
+                        "not compare them\n",
+                        wide, r->point_count, INTERVAL_WIDE * 100);
+}
+
 static void points_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     double best = NAN, lowest = NAN, highest = NAN;
@@ -190,7 +267,13 @@ static void points_foot(const struct ddp_record *r, struct ddp_strbuf *out)
     if (isfinite(best)) {
         char size[24];
         ddp_format_size(r->points[best_at].spec.size_bytes, size, sizeof size);
-        ddp_strbuf_addf(out, "# best busbw: %.3f GB/s at %s\n", best, size);
+        const struct ddp_point *p = &r->points[best_at];
+        char ranks[24];
+        ddp_table_ranks(&p->spec, ranks);
+        ddp_strbuf_addf(out, "# best busbw: %.4g GB/s at %s, %s ranks, %s, %s, %s\n", best, size,
+                        ranks, ddp_dtype_name(p->spec.dtype),
+                        p->spec.placement == DDP_IN_PLACE ? "in place" : "out of place",
+                        p->algorithm_used);
     }
     ddp_table_compressed_verdicts(r, out);
     if (checked > 0)
@@ -203,6 +286,8 @@ static void points_foot(const struct ddp_record *r, struct ddp_strbuf *out)
                         "# ping-pong: %.0f to %.0f ns; where it moves, so did the ranks or their "
                         "neighbours: compare only points of one level\n",
                         lowest, highest);
+    noise_foot(r, out);
+    conditions_foot(r, out);
 }
 
 static void train_foot(const struct ddp_train_run *t, struct ddp_strbuf *out)

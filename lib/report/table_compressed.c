@@ -23,7 +23,7 @@ void ddp_table_compressed_head(const struct ddp_report_style *style, struct ddp_
         "#       size        count compress         part fdbk algorithm ranks memory         time  "
         " "
         "ci95    encode  exchange    decode         sent density      eff  x f32  x f16 ovrflw  "
-        "wrong pingpong\n"
+        "wrong pingpong notes\n"
         "#        (B)   (elements)                                                         (us)   "
         "+-%      (us)      (us)      (us)          (B)           (GB/s)                       "
         "         (ns)\n");

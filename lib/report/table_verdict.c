@@ -23,13 +23,22 @@ static void ratio(struct ddp_strbuf *out, double value)
         ddp_strbuf_addf(out, " %7.3f", value);
 }
 
+static void text_line(const char *mark, const char *text, struct ddp_strbuf *out)
+{
+    ddp_strbuf_add(out, mark);
+    ddp_table_text(out, text);
+    ddp_strbuf_add(out, "\n");
+}
+
 static void head(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
                  struct ddp_strbuf *out)
 {
     ddp_table_dim(style, out);
-    ddp_strbuf_addf(out, "# base: %s\n#       %s\n", v->base_command, v->base_build);
-    ddp_strbuf_addf(out, "# new:  %s\n#       %s\n", v->next_command, v->next_build);
-    ddp_strbuf_addf(out, "# both: %s\n", v->fingerprint);
+    text_line("# base: ", v->base_command, out);
+    text_line("#       ", v->base_build, out);
+    text_line("# new:  ", v->next_command, out);
+    text_line("#       ", v->next_build, out);
+    text_line("# both: ", v->fingerprint, out);
     if (v->pairs > 0)
         ddp_strbuf_addf(out,
                         "# %d randomised pairs of launches; ratio: Hodges-Lehmann estimate of "
@@ -50,7 +59,9 @@ static void head(const struct ddp_verdict_record *v, const struct ddp_report_sty
 static void row(const struct ddp_verdict_cell *c, const struct ddp_report_style *style,
                 struct ddp_strbuf *out)
 {
-    ddp_strbuf_addf(out, "%-60s", c->id);
+    char id[sizeof c->id];
+    ddp_printable(c->id, id, sizeof id);
+    ddp_strbuf_addf(out, "%-60s", id);
     ddp_table_cell(out, 9, c->base_ns / 1e3);
     ddp_table_cell(out, 10, c->next_ns / 1e3);
     ratio(out, c->cell.ratio);
@@ -65,22 +76,28 @@ static void row(const struct ddp_verdict_cell *c, const struct ddp_report_style 
     ddp_strbuf_add(out, "\n");
 }
 
+static void control(const char *what, double ratio, double p, struct ddp_strbuf *out)
+{
+    if (!isnan(ratio))
+        ddp_strbuf_addf(out, "# control (%s): ratio %.3f, p %.2g\n", what, ratio, p);
+}
+
 void ddp_table_verdict(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
                        struct ddp_strbuf *out)
 {
     head(v, style, out);
     for (size_t i = 0; i < v->count; i++)
         row(&v->cells[i], style, out);
-    if (!isnan(v->control_ratio))
+    control("ping-pong", v->pingpong_ratio, v->pingpong_p, out);
+    control("memory copy", v->memory_ratio, v->memory_p, out);
+    if (v->pairs > 0)
         ddp_strbuf_addf(out,
-                        "# control (ping-pong): ratio %.3f, p %.2g; %d pair%s run again, %d kept "
-                        "although the class changed\n",
-                        v->control_ratio, v->control_p, v->rerun, v->rerun == 1 ? "" : "s",
-                        v->mixed);
+                        "# %d pair%s run again, %d kept although the ping-pong class changed\n",
+                        v->rerun, v->rerun == 1 ? "" : "s", v->mixed);
     ddp_table_bold(style, out);
     ddp_strbuf_addf(out, "%s", ddp_verdict_name(v->outcome));
     ddp_table_plain(style, out);
-    ddp_strbuf_addf(out, ": %s\n", v->reason);
+    text_line(": ", v->reason, out);
 }
 
 static void add_cell(cJSON *list, const struct ddp_verdict_cell *c)
@@ -105,6 +122,13 @@ static void add_side(cJSON *obj, const char *key, const char *command, const cha
     ddp_json_str(side, "build", build);
 }
 
+static void add_control(cJSON *obj, const char *key, double ratio, double p)
+{
+    cJSON *control = ddp_json_obj(obj, key);
+    ddp_json_num(control, "ratio", ratio);
+    ddp_json_num(control, "p", p);
+}
+
 void ddp_json_verdict(cJSON *obj, const struct ddp_verdict_record *v)
 {
     if (!v) {
@@ -125,8 +149,8 @@ void ddp_json_verdict(cJSON *obj, const struct ddp_verdict_record *v)
     add_side(verdict, "new", v->next_command, v->next_build);
     ddp_json_str(verdict, "fingerprint", v->fingerprint);
     cJSON *control = ddp_json_obj(verdict, "control");
-    ddp_json_num(control, "ratio", v->control_ratio);
-    ddp_json_num(control, "p", v->control_p);
+    add_control(control, "pingpong", v->pingpong_ratio, v->pingpong_p);
+    add_control(control, "memory", v->memory_ratio, v->memory_p);
     cJSON *cells = ddp_json_arr(verdict, "cells");
     for (size_t i = 0; i < v->count; i++)
         add_cell(cells, &v->cells[i]);

@@ -1,27 +1,17 @@
-/* The rules, the choice among the SIMD levels, and the plain loops. */
+/* The rules and their state; the loops are the device's. */
+#include "train/optim.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "device/device.h"
 #include "model/nn_kernels.h"
-
-#define DDP_SGD_NAME  ddp_sgd_step_scalar
-#define DDP_ADAM_NAME ddp_adam_step_scalar
-#include "train/optim.inc.h"
 
 /* Kingma & Ba's defaults, needle's and PyTorch's. */
 #define BETA1   0.9f
 #define BETA2   0.999f
 #define EPSILON 1e-8f
-
-void ddp_sgd_step_avx2(float *p, float *v, const float *grad, size_t n, float lr, float momentum,
-                       float weight_decay);
-void ddp_sgd_step_avx512(float *p, float *v, const float *grad, size_t n, float lr, float momentum,
-                         float weight_decay);
-void ddp_adam_step_avx2(float *p, float *m, float *v, const float *grad, size_t n,
-                        const struct ddp_adam *a);
-void ddp_adam_step_avx512(float *p, float *m, float *v, const float *grad, size_t n,
-                          const struct ddp_adam *a);
 
 static const char *const names[DDP_OPTIM_COUNT] = {"sgd", "adam"};
 
@@ -77,32 +67,19 @@ void ddp_optim_step(struct ddp_optim *o, float *params, const float *grads)
     ddp_adam_step(params, o->state, o->state + o->n, grads, o->n, &adam);
 }
 
+static const struct ddp_grad_kernels *kernels(void)
+{
+    return ddp_device_cpu(ddp_nn_simd())->grad;
+}
+
 void ddp_sgd_step(float *p, float *v, const float *grad, size_t n, float lr, float momentum,
                   float weight_decay)
 {
-    switch (ddp_nn_simd()) {
-    case DDP_SIMD_AVX512:
-        ddp_sgd_step_avx512(p, v, grad, n, lr, momentum, weight_decay);
-        break;
-    case DDP_SIMD_AVX2:
-        ddp_sgd_step_avx2(p, v, grad, n, lr, momentum, weight_decay);
-        break;
-    default:
-        ddp_sgd_step_scalar(p, v, grad, n, lr, momentum, weight_decay);
-    }
+    kernels()->sgd(p, v, grad, n, lr, momentum, weight_decay);
 }
 
 void ddp_adam_step(float *p, float *m, float *v, const float *grad, size_t n,
                    const struct ddp_adam *a)
 {
-    switch (ddp_nn_simd()) {
-    case DDP_SIMD_AVX512:
-        ddp_adam_step_avx512(p, m, v, grad, n, a);
-        break;
-    case DDP_SIMD_AVX2:
-        ddp_adam_step_avx2(p, m, v, grad, n, a);
-        break;
-    default:
-        ddp_adam_step_scalar(p, m, v, grad, n, a);
-    }
+    kernels()->adam(p, m, v, grad, n, a);
 }

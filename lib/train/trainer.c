@@ -13,6 +13,8 @@ static void describe(const struct ddp_trainer *t, struct ddp_train_run *run)
     ddp_train_run_init(run);
     snprintf(run->model, sizeof run->model, "%s", o->model->name);
     snprintf(run->dataset, sizeof run->dataset, "%s", o->data->name);
+    snprintf(run->data_path, sizeof run->data_path, "%s", o->data->path);
+    run->data_hash = o->data->hash;
     snprintf(run->optimizer, sizeof run->optimizer, "%s", ddp_optimizer_name(o->optimizer));
     snprintf(run->sync, sizeof run->sync, "%s", o->sync_text ? o->sync_text : o->sync->name);
     snprintf(run->init, sizeof run->init, "%s", ddp_init_name(o->init));

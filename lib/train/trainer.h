@@ -85,6 +85,10 @@ struct ddp_train_events {
  * although the strategy says they must not. */
 int ddp_train(struct ddp_comm *comm, const struct ddp_train_options *options,
               const struct ddp_train_events *events, struct ddp_err *err) DDP_MUST_CHECK;
+/* Do the data, which are loaded, and the batch fit the model and `ranks` ranks? DDP_EUSAGE. Part of
+ * ddp_train; for whoever wants to know before there are ranks. */
+int ddp_train_check(const struct ddp_train_options *options, int ranks,
+                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Bytes of registered memory a rank of `ranks` needs: parameters, gradients, the strategy's. */
 uint64_t ddp_train_heap_bytes(const struct ddp_train_options *options, int ranks);
 /* Bytes of its own memory a rank needs beside them; the data set, shared by ranks, not counted. */

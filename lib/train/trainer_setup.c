@@ -29,7 +29,7 @@ const char *ddp_init_sync_name(enum ddp_init_sync sync)
     return names[sync];
 }
 
-static int check_data(const struct ddp_train_options *o, int ranks, struct ddp_err *err)
+int ddp_train_check(const struct ddp_train_options *o, int ranks, struct ddp_err *err)
 {
     const struct ddp_images *sets[] = {&o->data->train, &o->data->eval};
     for (size_t i = 0; i < DDP_COUNT_OF(sets); i++) {
@@ -137,7 +137,7 @@ int ddp_trainer_open(struct ddp_trainer *t, struct ddp_err *err)
     const struct ddp_train_options *o = t->o;
     ddp_flight_phase(t->comm->flight, "training set-up");
     ddp_trainer_reset_peak();
-    DDP_TRY(check_data(o, t->comm->size, err)); /* equal on all ranks */
+    DDP_TRY(ddp_train_check(o, t->comm->size, err)); /* equal on all ranks */
     t->batch = ddp_train_batch(o, t->comm->size);
     t->total = o->model->parameter_count;
     t->partition = (struct ddp_partition_plan){.kind = o->partition,

@@ -4,11 +4,25 @@
 #include <cstring>
 #include <functional>
 
-uint32_t ddp_bench_nth_element(uint32_t *work, const float *x, size_t n, size_t k)
+static uint32_t magnitude(float x)
 {
-    std::memcpy(work, x, n * sizeof(*work));
+    uint32_t bits;
+    std::memcpy(&bits, &x, sizeof(bits));
+    return bits & 0x7fffffffu;
+}
+
+uint32_t ddp_bench_nth_value(uint32_t *work, const float *x, size_t n, size_t k)
+{
     for (size_t i = 0; i < n; i++)
-        work[i] &= 0x7fffffffu;
+        work[i] = magnitude(x[i]);
     std::nth_element(work, work + (k - 1), work + n, std::greater<uint32_t>());
     return work[k - 1];
+}
+
+uint32_t ddp_bench_nth_entry(uint64_t *work, const float *x, size_t n, size_t k)
+{
+    for (size_t i = 0; i < n; i++)
+        work[i] = (uint64_t)magnitude(x[i]) << 32 | (uint32_t)~i;
+    std::nth_element(work, work + (k - 1), work + n, std::greater<uint64_t>());
+    return (uint32_t)(work[k - 1] >> 32);
 }

@@ -114,9 +114,11 @@ path_without() {
     run make MPI=1
     [ "$status" = 2 ]
     [[ $output == *"mpicc.openmpi"*"make deps"* ]]
-    run make CUDA=1
-    [ "$status" = 2 ]
-    [[ $output == *nvcc* ]]
+    for knob in CUDA GBENCH; do # which nothing is built with yet, whatever is installed
+        run make "$knob=1"
+        [ "$status" = 2 ]
+        [[ $output == *"$knob=1, but nothing here is built with"* ]]
+    done
 }
 
 @test "without the libraries' headers make says so before any compiler error" {

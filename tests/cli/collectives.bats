@@ -125,6 +125,25 @@ valid() {
     refused gather --ranks 4 --groups 2 --root 2
 }
 
+@test "--overlap-compute: operation, loop, both at once; verified, and the record has them" {
+    for c in allreduce 'reduce-scatter --algorithm all' 'broadcast --groups 2' barrier; do
+        # shellcheck disable=SC2086 # a name and options
+        ok $c --ranks 2 -n 7 -w 2 --overlap-compute --json r.json
+        valid r.json
+        [ "$(json r.json 'all(q["id"].endswith("/overlap") for q in p) and len(p) > 0')" = True ]
+        [ "$(json r.json 'all(q["overlap"]["pure_us"] == q["time_us"]["median"] for q in p)')" = True ]
+        [ "$(json r.json 'all(0 <= q["overlap"]["percent"] <= 100 for q in p)')" = True ]
+        [ "$(json r.json 'all(q["overlap"]["total_us"] > 0 < q["overlap"]["compute_us"] for q in p)')" = True ]
+    done
+    ok allreduce --ranks 2 -n 3 --size 1000 --overlap-compute --check all --launch threads
+    [[ $output == *"overlap"*"0 wrong"* ]]
+    ok allreduce --ranks 2 -n 3 --size 1000 --json r.json
+    [ "$(json r.json 'p[0]["overlap"]')" = None ]
+    refused allreduce --ranks 2 --overlap-compute --partial 2
+    [[ $stderr == *"--overlap-compute is not for"* ]]
+    refused allreduce --ranks 2 --overlap-compute --compress fp16
+}
+
 @test "--explain-auto prints the table and measures nothing" {
     ok all-gather --explain-auto --ranks 2
     [[ $output == *"up to "*"flat "*"larger"*"direct "*"distance far"* ]]

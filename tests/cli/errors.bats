@@ -74,6 +74,33 @@ failed() {
     [[ $stderr == *singa-cnn* ]]
 }
 
+@test "words are named as the user wrote them" {
+    refused 64 "'half' and 'fp16' are the same: 'f16'" "${quick[@]}" --size 4 -d half,fp16
+    refused 64 "unknown option '-r'" allreduce -r 1
+    [[ $stderr != *"in '-r'"* && $stderr == *"--iters/-n"* ]]
+    refused 64 "'-v' stands before the command" -v allreduce
+    [[ $stderr == *"ddpbench COMMAND -v"* ]]
+    refused 64 "takes no operand: '--size'" allreduce -- --size
+    [[ $stderr != *"--size --size"* ]]
+    refused 64 "takes no operand: 'extra'" allreduce extra
+    [[ $stderr != *"--size extra"* ]]
+    refused 64 "takes no operand: '64M'" allreduce 64M
+    [[ $stderr == *"--size 64M"* ]]
+}
+
+@test "more ranks than cores, and threads: said on stderr and in the record" {
+    cores=$(nproc)
+    run --separate-stderr "$ddpbench" allreduce --ranks $((cores + 1)) --size 4 -n 1 -w 0 --launch threads --json l.json
+    [ "$status" = 0 ]
+    [[ $stderr == *"$((cores + 1)) ranks take turns on $cores usable core"* ]]
+    [[ $output == *"launcher own (threads)"* ]]
+    grep -q '"launch": "threads"' l.json
+    run --separate-stderr "$ddpbench" allreduce --ranks 1 --size 4 -n 1 -w 0 --json l.json
+    [ -z "$stderr" ]
+    grep -q '"launch": "processes"' l.json
+    OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 refused 64 "--launch threads" allreduce --size 4 --launch threads
+}
+
 @test "sizes: a whole token or an error" {
     for size in '' 64Q '64 M' abc -1 1.5 0x10 M 4,,8 nan inf 1e400 64Mx; do
         refused 64 size "${quick[@]}" --size "$size"
@@ -183,7 +210,7 @@ failed() {
 }
 
 @test "no data: 66, and the package that brings it" {
-    refused 66 dataset-fashion-mnist train --data no/such/dir
+    refused 66 "no such folder 'no/such/dir'" train --data no/such/dir
     mkdir empty
     refused 66 empty train --data empty
 }

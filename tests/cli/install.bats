@@ -9,8 +9,9 @@ setup_file() {
     O=$(dirname "$binary")
     export O=${O#"$root"/}
     # The flavour under test is installed, not another one built for the purpose.
-    make -s -C "$root" O="$O" install DESTDIR="$BATS_FILE_TMPDIR/dest" PREFIX=/opt/ddp >/dev/null
-    mv "$BATS_FILE_TMPDIR/dest/opt/ddp" "$BATS_FILE_TMPDIR/moved"
+    # Blanks in the way are part of the test.
+    make -s -C "$root" O="$O" install DESTDIR="$BATS_FILE_TMPDIR/de st" PREFIX=/opt/ddp >/dev/null
+    mv "$BATS_FILE_TMPDIR/de st/opt/ddp" "$BATS_FILE_TMPDIR/moved"
 }
 
 setup() {
@@ -30,7 +31,7 @@ setup() {
     )
     [ "$output" = "$(sort <<<"$expected")" ]
     [ -z "$(find "$moved" -type f ! -perm -o+r)" ]
-    [ -z "$(find "$BATS_FILE_TMPDIR/dest" -type f)" ]
+    [ -z "$(find "$BATS_FILE_TMPDIR/de st" -type f)" ]
 }
 
 @test "the installed copy runs after it was moved" {
@@ -82,7 +83,7 @@ mpiexec_of() { # FLAVOUR COMMAND...: two ranks
 }
 
 @test "uninstall removes what install wrote, and nothing else" {
-    dest=$BATS_TEST_TMPDIR/dest
+    dest="$BATS_TEST_TMPDIR/de st"
     make -s -C "$root" O="$O" install DESTDIR="$dest" >/dev/null
     [ -x "$dest/usr/local/bin/ddpbench" ]
     echo mine >"$dest/usr/local/share/doc/ddpbench/mine"

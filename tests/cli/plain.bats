@@ -96,7 +96,7 @@ symbols_of() {
 @test "list has every line of every registry" {
     "$ddpbench" list >text
     for name in $(symbols_of comm/backend_list.h BACKEND); do grep -qE "^backend +$name " text; done
-    for name in $(symbols_of report/report_list.h REPORTER); do grep -qE "^reporter +$name " text; done
+    for name in $(symbols_of report/report_list.h REPORTER); do grep -qE "^reporter +${name//_/-} " text; done
     for name in $(symbols_of model/model_list.h MODEL); do grep -qE "^model +${name//_/-} " text; done
     for name in $(symbols_of model/dataset_list.h DATASET); do grep -qE "^dataset +${name//_/-} " text; done
     for name in $(symbols_of exchange/sync_list.h SYNC); do grep -qE "^sync +$name" text; done
@@ -166,6 +166,31 @@ PY
     [[ $output == *"rank 0 of 2"* ]]
     run -69 --separate-stderr "$ddpbench" doctor --json
     "$python" -c 'import json,sys; assert json.load(sys.stdin)["failures"] == 1' <<<"$output"
+}
+
+@test "a module that is missing: where it was looked for, and what to do with an installed copy" {
+    mkdir -p place/bin
+    cp "$ddpbench" place/bin/ddpbench
+    export OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2
+    run -69 --separate-stderr place/bin/ddpbench allreduce --size 4
+    [[ $stderr == *"not in '$(realpath place)/lib/ddpbench', nor beside the binary"* ]]
+    [[ $stderr == *libopenmpi-dev*"make install"* ]]
+    DDPBENCH_MODULE_DIR=$PWD/place run -69 --separate-stderr place/bin/ddpbench allreduce --size 4
+    [[ $stderr == *"not in '$PWD/place' (modules there: none)"* ]]
+}
+
+@test "a launcher that cannot be joined: 76 and the way out, FAIL for the doctor, nothing to others" {
+    for left in "FLUX_TASK_RANK=1 FLUX_JOB_SIZE=4" PALS_RANKID=1 "PMIX_RANK=0 PMIX_NAMESPACE=a" "PMI_FD=99 PMI_SIZE=1 PMI_RANK=0"; do
+        # shellcheck disable=SC2086 # words
+        run -76 --separate-stderr env $left "$ddpbench" allreduce --size 4 -n 1
+        [ -z "$output" ]
+        [[ $stderr == *"unset ${left%%=*}"* ]]
+        # shellcheck disable=SC2086
+        run -69 --separate-stderr env $left "$ddpbench" doctor
+        [[ ${lines[0]} == FAIL*launcher:* ]]
+        # shellcheck disable=SC2086
+        run -0 env $left "$ddpbench" help
+    done
 }
 
 @test "doctor: what the environment says cannot drive the terminal" {

@@ -143,14 +143,17 @@ for x, y in zip(a, b):
 
 @test "missing, unreadable, of another shape, too large: 66, 77, 64, 71" {
     images plain
-    refused 66 "dataset-fashion-mnist" --data nowhere
+    refused 66 "no such folder 'nowhere'" --data nowhere
+    refused 66 "is not a folder" --data images/train-labels-idx1-ubyte
     refused 66 "--data" --dataset mnist --data nowhere
     DDPBENCH_DATA_DIR=nowhere refused 66 "nowhere"
     refused 71 "does not fit" --data images --batch 1048576 --ranks 200
     printf '\0\0\10\3\0\0\0\1\0\0\0\1\0\0\0\1\0' | tee images/t10k-images-idx3-ubyte \
         >images/train-images-idx3-ubyte
     printf '\0\0\10\1\0\0\0\1\0' | tee images/t10k-labels-idx1-ubyte >images/train-labels-idx1-ubyte
-    refused 64 "1 x 28 x 28" --data images --ranks 1
+    echo good >kept.json
+    refused 64 "1 x 28 x 28" --data images --ranks 1 --json kept.json
+    [ "$(cat kept.json)" = good ]
     chmod 000 images/train-images-idx3-ubyte
     if [ "$(id -u)" = 0 ]; then
         chmod -R a+rX "$BATS_TEST_TMPDIR"
@@ -163,6 +166,24 @@ for x, y in zip(a, b):
     else
         refused 77 "train-images" --data images
     fi
+}
+
+@test "where the data come from is in the record: path, hash, and a name only when it is known" {
+    images gz
+    of() { "$python" -c 'import json; t = json.load(open("data.json"))["train"][0]; print(t["dataset"], t["data"]["path"], t["data"]["hash"])'; }
+    "$ddpbench" train --ranks 1 --max-steps 1 --data images --json data.json >/dev/null 2>&1
+    first=$(of)
+    [[ $first == "custom images fnv1a64:"* ]]
+    "$ddpbench" train --ranks 1 --max-steps 1 --data images --dataset mnist --json data.json >/dev/null 2>&1
+    [ "$(of)" = "mnist images ${first##* }" ]
+    "$python" - <<'PY'
+import gzip, json
+state = 0xcbf29ce484222325
+for name, head in ("train-images-idx3", 16), ("train-labels-idx1", 8), ("t10k-images-idx3", 16), ("t10k-labels-idx1", 8):
+    for byte in gzip.open(f"images/{name}-ubyte.gz").read()[head:]:
+        state = (state ^ byte) * 0x100000001b3 & 0xffffffffffffffff
+assert json.load(open("data.json"))["train"][0]["data"]["hash"] == f"fnv1a64:{state:016x}"
+PY
 }
 
 @test "illegal options are refused before any data is read" {

@@ -80,7 +80,7 @@ judge() {
 }
 
 @test "points finished before the death are in the document" {
-    kill_one row 1 allreduce --size 8,64M --ranks 2 --placement in -n 20000
+    kill_one row 1 allreduce --size 8,64M --ranks 2 --placement in -n 20000 --order given
     [ "$rc" = 13 ]
     printed=$(grep -vc '^#' out.txt || true)
     saved=$("$python" -c 'import json; print(len(json.load(open("out.json"))["points"]))')

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes the seeds of the decoders' corpora: corpus/{cifar,pickle,idx,sparse}/. Small and complete, so
+"""Writes the seeds of the corpora: corpus/{cifar,pickle,idx,sparse,json,config,journal,sizes}/. Small and complete, so
 that mutations begin from what is accepted."""
 import gzip
 import os
@@ -78,6 +78,38 @@ def main():
     write("sparse", "falling", message(0, 1000, 2, 500, 499, 1, 2))
     for word in "none", "fp16:2.5", "topk:0.01", "threshold:1e-3", "oktopk:1", "topk:", "tpok:1":
         write("sparse", "name-" + word.replace(":", "-"), b"\0" + word.encode())
+
+    texts()
+
+
+def journal(*lines):
+    def line(body):
+        check = 0xCBF29CE484222325
+        for byte in body.encode():
+            check = (check ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+        return f'{body}, "check": "fnv1a64:{check:016x}"}}\n'
+
+    head = '{"journal": "ddpbench-journal/1", "facts": {"configuration": "7", "mpi": null}'
+    return b"\0" + "".join(line(body) for body in (head, *lines)).encode()
+
+
+def texts():
+    write("json", "values", b'{"a": [1, -2.5e3, true, false, null, "x\\u00e9\\n<\\ud83d\\ude00"], "b": {"c": {}}, "d": []}')
+    write("json", "digest", b'{\n  "a": 1,\n  "digest": "fnv1a64:3f5b0fd5b9ab1a53"\n}\n')
+    write("json", "deep", b"[" * 20 + b"]" * 20)
+    write("json", "numbers", b"[0, -0, 1e400, 5e-324, 0.1, 123456789012345678901234567890, 9007199254740993]")
+    write("config", "axes", b'{"description": "d", "runs": [{"command": "allreduce", "ranks": [1, 2], "size": [8, "64K"],'
+          b' "partial": 4}, {"command": "train", "lr": 0.005, "overlap": "on", "samples": true, "x": [true, false]}]}')
+    write("config", "one", b'{"runs": [{"command": "barrier"}]}')
+    write("config", "unknown-key", b'{"runs": [{"command": "a"}], "rums": 1}')
+    entry = '{"kind": "%s", "launch": 1, "cell": 3, "id": "a b", "data": %s'
+    write("journal", "text", journal(entry % ("begin", "null"), entry % ("point", '"AAAA"'), entry % ("end", "null")))
+    write("journal", "cut", journal(entry % ("begin", "null"), entry % ("end", "null"))[:-7])
+    for i in range(5):
+        write("journal", f"struct-{i}", b"\1" + bytes([i]) + struct.pack("<H", 40) + bytes(range(8)))
+    for i, word in enumerate(("allreduce", "bf16", "avg", "1e3", "-1.5", "0.005", "64M", "64MiB", "1.5G", "64MB", "1e6", "0",
+                              "9223372036854775807", "9223372036854775808", "8 EiB", "0x10", "1e-3")):
+        write("sizes", f"{i:02d}", bytes([0 if i < 3 else 1 if i < 6 else 2]) + word.encode())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A launch that measured what it is told: writes a result document of one or more points.
 
-usage: fake_launch.py --points ID=US[,ID=US...] [--noise PCT] [--pingpong NS] [--host NAME]
+usage: fake_launch.py --points ID=US[,ID=US...] [--noise PCT] [--pingpong NS] [--copy GBPS] [--host NAME]
                       [--exit N] [--state FILE] --json FILE
 --state FILE: counts the launches, so that each draws other noise, reproducibly.
 """
@@ -36,6 +36,7 @@ def main():
     a.add_argument("--points", default="a=10")
     a.add_argument("--noise", type=float, default=1.0)
     a.add_argument("--pingpong", type=float, default=100.0)
+    a.add_argument("--copy", type=float, help="of the memory control; without it the document has none")
     a.add_argument("--host", default="h")
     a.add_argument("--exit", type=int, default=0)
     a.add_argument("--state")
@@ -62,6 +63,9 @@ def main():
         "world": {"ranks": 2, "backend": "shm", "hosts": [{"name": a.host, "cpu": "x", "cores": 2}]},
         "points": points, "train": [], "verdict": None,
     }
+    if a.copy:
+        doc["control"] = [{"ranks": 2, "bytes_per_rank": 1 << 24, "copy_GBps": a.copy * (1 + rng.gauss(0, a.noise / 100)),
+                           "read_GBps": a.copy}]
     body = json.dumps(doc)[:-1].encode()
     with open(a.json, "wb") as f:
         f.write(body + b',"digest": "' + digest(body).encode() + b'"}\n')

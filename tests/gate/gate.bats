@@ -85,6 +85,20 @@ END
     [[ "$output" == *"the host drifted"* ]]
 }
 
+@test "so does one of the memory copy; one of both sides, or a small one, does not" {
+    gate --base "$fake --points a=10 --copy 50" --new "$fake --points a=12 --copy 40"
+    [ "$status" = 12 ]
+    [[ "$output" == *"the host drifted: its own memory copy's time differs by +2"* ]]
+    [ "$(verdict '1.2 < v["control"]["memory"]["ratio"] < 1.3 and v["control"]["memory"]["p"] < 0.001')" = True ]
+    gate --base "$fake --points a=10 --copy 40" --new "$fake --points a=12 --copy 40"
+    [ "$status" = 10 ]
+    gate --base "$fake --points a=10 --copy 50" --new "$fake --points a=12 --copy 49"
+    [ "$status" = 10 ]
+    gate --base "$fake --points a=10" --new "$fake --points a=12"
+    [ "$status" = 10 ]
+    [ "$(verdict 'v["control"]["memory"]')" = "{'ratio': None, 'p': None}" ]
+}
+
 @test "a launch that fails: its own code, its last words, a partial document" {
     gate --base "$fake" --new "$fake --exit 11"
     [ "$status" = 11 ]

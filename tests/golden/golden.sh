@@ -8,12 +8,14 @@ export LC_ALL=C
 unset NO_COLOR COLUMNS
 
 # What differs between two runs or machines: in a row the measured numbers (all from the ninth column
-# on but "wrong"; of a compressed point, 21 columns, also but what was sent and its density), in the
-# head the facts of build and host.
+# on but how many iterations there were, "wrong" and the notes; of a compressed point, 22 columns,
+# also but what was sent and its density; of one with overlap, 17, but "wrong" and the notes), in the
+# head the facts of build and host, in the foot those of the machine.
 mask() {
-    sed -E -e 's/^(# ddpbench )[^,]*,/\1VERSION,/' -e 's/^(# host ).*/\1HOST/' -e 's/^(# timer: ).*/\1TIMER/' |
+    sed -E -e 's/^(# ddpbench )[^,]*,/\1VERSION,/' -e 's/^(# host ).*/\1HOST/' -e 's/^(# timer: ).*/\1TIMER/' \
+        -e 's/^(# control: ).*/\1CONTROL/' -e '/^# (meanwhile|NOISY): /d' |
         awk '/^ *[0-9]/ {
-                split(NF == 21 ? "14 15 19 20" : "15", list, " ")
+                split(NF == 22 ? "14 15 19 20 22" : NF == 17 ? "15 17" : "13 17 19", list, " ")
                 for (i = 9; i <= NF; i++) keep[i] = 0
                 for (i in list) keep[list[i]] = 1
                 for (i = 9; i <= NF; i++) if (!keep[i] && $i != "-") $i = "N"
@@ -44,6 +46,7 @@ explain-effective | "$DDPBENCH" explain effective
 explain-break-even | "$DDPBENCH" explain break-even
 table-self | "$DDPBENCH" $quick | mask
 table-compressed | "$DDPBENCH" $quick --compress none,bf16,topk:0.01 | mask
+table-overlap | "$DDPBENCH" $quick --overlap-compute | mask
 json-self | "$DDPBENCH" $quick --json - | shape
 END
 )

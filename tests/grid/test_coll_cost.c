@@ -154,11 +154,47 @@ static void test_by_hand(void **state)
     }
 }
 
+/* hier, f32 sums on registered memory: what the leaders of H hosts send, and what all touch. */
+static void test_hosts_by_hand(void **state)
+{
+    (void)state;
+    static const struct {
+        int ranks, hosts;
+        size_t count;
+        double steps, messages, sent_bytes, memory_bytes;
+    } rows[] = {
+        /* Spread: 4000 bytes to the other leader. Sums 6, out of 2 ranks 4, between 4 + 6. */
+        {4, 2, 1000, 4, 1, 4000, (6 + 4 + 10) * 4000},
+        /* 10 chunks, 2 messages each of half of them; between: moved 2 x 2, combined once. */
+        {4, 2, 600000, 14, 20, 2400000, (6 + 4 + 7) * 2400000.0},
+        /* One host: a chunk is summed and copied out. */
+        {3, 1, 1000, 2, 0, 0, (4 + 4) * 4000},
+        /* 3 hosts, one chunk of 64 KiB: 4 messages of a third. */
+        {6, 3, 16384, 7, 4, 87384, (9 + 6 + 14) * 65536},
+    };
+    const struct ddp_coll_alg *hier = ddp_coll_find(DDP_ALLREDUCE, "hier");
+    assert_non_null(hier);
+    for (size_t i = 0; i < DDP_COUNT_OF(rows); i++) {
+        const struct ddp_coll_shape shape = {.coll = DDP_ALLREDUCE,
+                                             .count = rows[i].count,
+                                             .dtype = DDP_F32,
+                                             .registered = true,
+                                             .hosts = rows[i].hosts};
+        struct ddp_coll_cost cost;
+        hier->cost(rows[i].ranks, &shape, &cost);
+        if (cost.steps != rows[i].steps || cost.messages != rows[i].messages ||
+            cost.sent_bytes != rows[i].sent_bytes || cost.memory_bytes != rows[i].memory_bytes)
+            fail_msg("row %zu: %g steps, %g messages, %g bytes sent, %g in memory", i, cost.steps,
+                     cost.messages, cost.sent_bytes, cost.memory_bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counted_is_cost),
         cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_hosts_by_hand),
     };
     return cmocka_run_group_tests_name("coll cost", tests, NULL, NULL);
 }

@@ -56,7 +56,8 @@ lose() {
     mpi "$1" 2 sh -c '
         eval "rank=\$$1"
         [ "$rank" != "$2" ] || echo $$ >victim
-        exec "$3" allreduce --algorithm native --size 4,64K,16M -n 20000 -w 1 -T 1 --json out.json' \
+        exec "$3" allreduce --algorithm native --size 4,64K,16M --order given \
+            -n 20000 -w 1 -T 1 --json out.json' \
         sh "$(rank_variable "$1")" "$2" "$ddpbench" >out.txt 2>err.txt 3>&- &
     job=$!
     for _ in {1..200}; do

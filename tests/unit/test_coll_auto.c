@@ -82,12 +82,13 @@ static void test_distance(void **state)
 }
 
 /* The text for a query; lines must be `expected`, without the first. */
-static void check_text(enum ddp_coll coll, const char *backend, int ranks, bool registered,
-                       const char *const *expected)
+static void check_text(enum ddp_coll coll, const char *backend, int ranks, int hosts,
+                       bool registered, const char *const *expected)
 {
     const struct ddp_auto_query query = {.coll = coll,
                                          .backend = ddp_backend_find(backend),
                                          .ranks = ranks,
+                                         .hosts = hosts,
                                          .registered = registered};
     struct ddp_strbuf text = DDP_STRBUF_INIT;
     char *save = NULL;
@@ -109,21 +110,29 @@ static void test_text(void **state)
 {
     (void)state;
     check_text(
-        DDP_ALLREDUCE, "shm", 2, true,
+        DDP_ALLREDUCE, "shm", 2, 1, true,
         (const char *const[]){"  up to 512 B        flat ", "  larger             direct ", NULL});
     check_text(
-        DDP_ALLREDUCE, "shm", 2, false,
+        DDP_ALLREDUCE, "shm", 2, 1, false,
         (const char *const[]){"  up to 1 KiB        flat ", "  larger             staged ", NULL});
-    check_text(DDP_ALLREDUCE, "self", 1, true,
+    check_text(DDP_ALLREDUCE, "self", 1, 1, true,
                (const char *const[]){"  all sizes          self ", NULL});
+    /* One host, or not known; two of two ranks; one rank each. */
     check_text(
-        DDP_ALLREDUCE, "mpi", 4, false,
+        DDP_ALLREDUCE, "mpi", 4, 0, true,
+        (const char *const[]){"  up to 512 B        flat ", "  larger             direct ", NULL});
+    check_text(
+        DDP_ALLREDUCE, "mpi", 4, 2, false,
+        (const char *const[]){"  all sizes          native ",
+                              "  all sizes          hier           where that refuses: ", NULL});
+    check_text(
+        DDP_ALLREDUCE, "mpi", 4, 4, false,
         (const char *const[]){"  all sizes          native ",
                               "  up to 16 KiB       rhd            where that refuses: ",
                               "  larger             ring           where that refuses: ", NULL});
-    check_text(DDP_BARRIER, "shm", 2, true,
+    check_text(DDP_BARRIER, "shm", 2, 1, true,
                (const char *const[]){"  all sizes          flags ", NULL});
-    check_text(DDP_BARRIER, "self", 2, true, (const char *const[]){"  nothing can do it", NULL});
+    check_text(DDP_BARRIER, "self", 2, 1, true, (const char *const[]){"  nothing can do it", NULL});
 }
 
 /* Whatever the backend can do at all, the table has an algorithm for. */

@@ -77,7 +77,7 @@ static void loads_every_spelling(void **state)
         struct ddp_dataset set;
         struct ddp_err err = DDP_ERR_INIT;
         good_folder(&f, form & 1, form & 2);
-        const struct ddp_dataset_request request = {.dir = f.path};
+        const struct ddp_dataset_request request = {.dir = f.path, .named = true};
         assert_int_equal(ddp_dataset_load("mnist", &request, &set, &err), 0);
         assert_false(set.synthetic);
         assert_string_equal(set.name, "mnist");
@@ -117,12 +117,76 @@ static void names_what_is_missing(void **state)
     good_folder(&f, 0, 1);
     assert_int_equal(unlink(folder_at(&f, "t10k-labels-idx1-ubyte.gz")), 0);
     expect(&f, "fashion-mnist", DDP_ENOINPUT, "t10k-labels-idx1-ubyte");
-    expect(&f, "fashion-mnist", DDP_ENOINPUT, "dataset-fashion-mnist");
     expect(&f, "fashion-mnist", DDP_ENOINPUT, "--data");
     expect(&f, "mnist", DDP_ENOINPUT, "--data");
     expect(&f, "minst", DDP_EUSAGE, "minst");
     folder_remove(&f);
+    expect(&f, "mnist", DDP_ENOINPUT, "no such folder");
     expect(&f, "mnist", DDP_ENOINPUT, f.path);
+}
+
+/* A folder that is none, and files that are there but cannot be opened, are not "no file". */
+static void says_what_is_wrong_with_a_folder(void **state)
+{
+    struct folder f, file;
+    struct ddp_dataset set;
+    struct ddp_err err = DDP_ERR_INIT;
+    good_folder(&f, 0, 0);
+    snprintf(file.path, sizeof file.path, "%s/plain", f.path);
+    write_plain(file.path, "x", 1);
+    expect(&file, "mnist", DDP_ENOINPUT, "is not a folder");
+    snprintf(file.path, sizeof file.path, "/dev/null");
+    expect(&file, "cifar10", DDP_ENOINPUT, "is not a folder");
+    snprintf(file.path, sizeof file.path, "%s/loop", f.path);
+    assert_int_equal(symlink("loop", file.path), 0);
+    expect(&file, "mnist", DDP_ENOINPUT, "symbolic link");
+    assert_int_equal(unlink(folder_at(&f, "train-images-idx3-ubyte")), 0);
+    assert_int_equal(symlink("train-images-idx3-ubyte", folder_at(&f, "train-images-idx3-ubyte")),
+                     0);
+    expect(&f, "mnist", DDP_ENOINPUT, "symbolic link");
+    /* whose folder it is, is no matter of a package */
+    const struct ddp_dataset_request own = {.dir = f.path};
+    assert_int_equal(ddp_dataset_load("fashion-mnist", &own, &set, &err), DDP_ENOINPUT);
+    assert_null(strstr(err.hint, "dataset-fashion-mnist"));
+    folder_remove(&f);
+}
+
+/* What somebody unpacked beside the package's file is what is read. */
+static void plain_before_packed(void **state)
+{
+    struct folder f;
+    struct ddp_dataset set;
+    struct ddp_err err = DDP_ERR_INIT;
+    good_folder(&f, 0, 0);
+    write_plain(folder_at(&f, "train-images-idx3-ubyte.gz"), "\x1f\x8b cut", 6);
+    const struct ddp_dataset_request own = {.dir = f.path};
+    assert_int_equal(ddp_dataset_load("mnist", &own, &set, &err), 0);
+    ddp_dataset_release(&set);
+    folder_remove(&f);
+}
+
+/* A set has a name when the user says it or its bytes do; its path and hash always. */
+static void is_named_only_when_known(void **state)
+{
+    struct folder f;
+    struct ddp_dataset a, b;
+    struct ddp_err err = DDP_ERR_INIT;
+    good_folder(&f, 0, 0);
+    struct ddp_dataset_request own = {.dir = f.path};
+    assert_int_equal(ddp_dataset_load("fashion-mnist", &own, &a, &err), 0);
+    assert_string_equal(a.name, "custom");
+    assert_string_equal(a.path, f.path);
+    own.named = true;
+    assert_int_equal(ddp_dataset_load("fashion-mnist", &own, &b, &err), 0);
+    assert_string_equal(b.name, "fashion-mnist");
+    assert_true(a.hash == b.hash && a.hash != 0);
+    ddp_dataset_release(&b);
+    write_labels(folder_at(&f, "t10k-labels-idx1-ubyte"), EVAL, 8, 0);
+    assert_int_equal(ddp_dataset_load("fashion-mnist", &own, &b, &err), 0);
+    assert_true(a.hash != b.hash);
+    ddp_dataset_release(&a);
+    ddp_dataset_release(&b);
+    folder_remove(&f);
 }
 
 static void the_environment_names_the_folder(void **state)
@@ -157,6 +221,12 @@ static void reads_the_real_thing(void **state)
         of_class[set.train.labels[i]]++;
     for (int c = 0; c < 10; c++)
         assert_int_equal(of_class[c], 6000); /* as published */
+    assert_true(set.hash == reader->hash);
+    ddp_dataset_release(&set);
+    /* wherever it lies */
+    const struct ddp_dataset_request own = {.dir = ddp_dataset_default_dir(reader)};
+    assert_int_equal(ddp_dataset_load("fashion-mnist", &own, &set, &err), 0);
+    assert_string_equal(set.name, "fashion-mnist");
     ddp_dataset_release(&set);
 }
 
@@ -269,6 +339,9 @@ int main(void)
         cmocka_unit_test(loads_every_spelling),
         cmocka_unit_test(refuses_what_does_not_fit_together),
         cmocka_unit_test(names_what_is_missing),
+        cmocka_unit_test(says_what_is_wrong_with_a_folder),
+        cmocka_unit_test(plain_before_packed),
+        cmocka_unit_test(is_named_only_when_known),
         cmocka_unit_test(the_environment_names_the_folder),
         cmocka_unit_test(reads_the_real_thing),
         cmocka_unit_test(made_images_can_be_learned),

@@ -83,12 +83,23 @@ static void test_exit_codes(void **state)
     assert_int_equal(ddp_exit_code(-256), 70);
 }
 
+/* A limit of the machine, and what to do: whatever it was that could not be opened. */
+static void test_too_many_files(void **state)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    assert_int_equal(ddp_fail_errno(&err, DDP_ECREATE, EMFILE, "'%s'", "x"), DDP_ENOMEM);
+    assert_int_equal(err.code, DDP_ENOMEM);
+    assert_non_null(strstr(err.hint, "ulimit -n"));
+    assert_int_equal(ddp_fail_errno(NULL, DDP_EINTERNAL, ENFILE, "x"), DDP_ENOMEM);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_error_stays),  cmocka_unit_test(test_errno_is_spelt_out),
-        cmocka_unit_test(test_long_text_is_cut),   cmocka_unit_test(test_no_struct_is_fine),
-        cmocka_unit_test(test_try_evaluates_once), cmocka_unit_test(test_exit_codes),
+        cmocka_unit_test(test_too_many_files),     cmocka_unit_test(test_first_error_stays),
+        cmocka_unit_test(test_errno_is_spelt_out), cmocka_unit_test(test_long_text_is_cut),
+        cmocka_unit_test(test_no_struct_is_fine),  cmocka_unit_test(test_try_evaluates_once),
+        cmocka_unit_test(test_exit_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

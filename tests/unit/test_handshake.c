@@ -19,10 +19,10 @@
 struct odd {
     uint64_t who; /* bit r: rank r */
     const char *version, *commit, *flags;
-    char *args[ARGS_MAX];
+    const char *args[ARGS_MAX];
 };
 
-static int count_args(char *const *args)
+static int count_args(const char *const *args)
 {
     int n = 0;
     while (n < ARGS_MAX && args[n] != NULL)
@@ -32,14 +32,14 @@ static int count_args(char *const *args)
 
 static int body(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg, struct ddp_err *err)
 {
-    static char *const usual[] = {"allreduce", "--size", "1M", "-n", "5", NULL};
+    static const char *const usual[] = {"allreduce", "--size", "1M", "-n", "5", NULL};
     const struct odd *odd = arg;
     const bool is_odd = odd->who >> comm->rank & 1;
-    char *const *args = is_odd && odd->args[0] != NULL ? odd->args : usual;
+    const char *const *args = is_odd && odd->args[0] != NULL ? odd->args : usual;
     const char *flags = is_odd && odd->flags != NULL ? odd->flags : "cc -O3";
     struct ddp_handshake_card card;
     (void)rank;
-    ddp_handshake_fill(count_args(args), args, &card);
+    ddp_handshake_fill(count_args(args), (char *const *)args, &card);
     card.flags_hash = strlen(flags);
     if (is_odd && odd->version != NULL)
         snprintf(card.version, sizeof card.version, "%s", odd->version);
@@ -47,7 +47,7 @@ static int body(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg, 
         snprintf(card.commit, sizeof card.commit, "%s", odd->commit);
 
     struct ddp_err said = DDP_ERR_INIT;
-    int rc = ddp_handshake_card(comm, &card, flags, args, &said);
+    int rc = ddp_handshake_card(comm, &card, flags, (char *const *)args, &said);
     CHECK(rc == (odd->who != 0 ? DDP_EMISMATCH : 0));
     CHECK(said.agreed == (rc != 0));
     /* The same words everywhere. */
@@ -143,7 +143,8 @@ static void test_builds(void **state)
 static int body_real(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                      struct ddp_err *err)
 {
-    char *const args[] = {"allreduce", comm->rank == 2 ? "-v" : "-q"};
+    const char *const words[] = {"allreduce", comm->rank == 2 ? "-v" : "-q"};
+    char *const *args = (char *const *)words;
     (void)rank;
     (void)arg;
     DDP_TRY(ddp_handshake(comm, 0, NULL, err));

@@ -56,6 +56,40 @@ static void reads_plain_and_gzip(void **state)
     folder_remove(&f);
 }
 
+/* Members, one behind the other, cut anywhere: as pigz and cat make them. */
+static void reads_several_members(void **state)
+{
+    struct folder f;
+    uint8_t file[128], whole[512];
+    size_t n = good_file(file), sizes[3], used = 0;
+    folder_make(&f);
+    for (size_t cut = 0; cut <= n; cut++) {
+        write_gzip(folder_at(&f, "a"), file, cut);
+        write_gzip(folder_at(&f, "b"), file + cut, n - cut);
+        used = 0;
+        for (int i = 0; i < 2; i++) {
+            uint8_t *member = read_back(folder_at(&f, i ? "b" : "a"), &sizes[i]);
+            memcpy(whole + used, member, sizes[i]);
+            used += sizes[i];
+            free(member);
+        }
+        write_plain(folder_at(&f, "two"), whole, used);
+        expect(folder_at(&f, "two"), 3, 0);
+    }
+    /* the second one cut, damaged, or followed by something else */
+    for (size_t less = 1; less < sizes[1]; less++) {
+        write_plain(folder_at(&f, "cut"), whole, used - less);
+        expect(folder_at(&f, "cut"), 3, DDP_EINPUT);
+    }
+    whole[used] = 0x1f;
+    write_plain(folder_at(&f, "more"), whole, used + 1);
+    expect(folder_at(&f, "more"), 3, DDP_EINPUT);
+    whole[used] = 'x';
+    write_plain(folder_at(&f, "behind"), whole, used + 1);
+    expect(folder_at(&f, "behind"), 3, DDP_EINPUT);
+    folder_remove(&f);
+}
+
 /* Cut at every byte, and with a byte too many: never accepted, never anything but EINPUT. */
 static void refuses_every_truncation(void **state)
 {
@@ -200,9 +234,10 @@ static void names_what_cannot_be_opened(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_plain_and_gzip), cmocka_unit_test(refuses_every_truncation),
-        cmocka_unit_test(refuses_damage),       cmocka_unit_test(refuses_what_is_not_idx),
-        cmocka_unit_test(refuses_gzip_bombs),   cmocka_unit_test(names_what_cannot_be_opened),
+        cmocka_unit_test(reads_several_members),       cmocka_unit_test(reads_plain_and_gzip),
+        cmocka_unit_test(refuses_every_truncation),    cmocka_unit_test(refuses_damage),
+        cmocka_unit_test(refuses_what_is_not_idx),     cmocka_unit_test(refuses_gzip_bombs),
+        cmocka_unit_test(names_what_cannot_be_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -255,6 +255,37 @@ static void test_deadline(void **state)
     }
 }
 
+/* Rank 1 waits for rank 0, which waits for the parent, which is slow: nobody's fault. */
+static int body_slow_home(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
+                          struct ddp_err *err)
+{
+    for (int i = 0; i < 2; i++) {
+        if (comm->rank == 0)
+            DDP_TRY(ddp_launch_send(rank, 1, &i, sizeof i, err));
+        DDP_TRY(ddp_comm_barrier(comm, err));
+    }
+    return 0;
+}
+
+static int handle_slowly(void *arg, int rank, uint32_t type, const void *payload, size_t bytes,
+                         struct ddp_err *err)
+{
+    ddp_sleep_ns(*(const int *)payload == 0 ? 2300000000 : 0);
+    return 0;
+}
+
+static void test_slow_home(void **state)
+{
+    struct ddp_launch_outcome outcome;
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ranks_job job = {
+        .body = body_slow_home, .on_message = handle_slowly, .timeout_ns = 1000000000};
+    assert_int_equal(ranks_run(2, modes[mode_count - 1], job, &outcome, &err), 0);
+    if (outcome.code != 0)
+        print_error("%s\n", outcome.story);
+    assert_int_equal(outcome.code, 0);
+}
+
 static void test_refusals(void **state)
 {
     struct ddp_launch_outcome outcome;
@@ -276,7 +307,7 @@ int main(void)
         cmocka_unit_test(test_places),        cmocka_unit_test(test_pinned),
         cmocka_unit_test(test_send),          cmocka_unit_test(test_rank_error),
         cmocka_unit_test(test_handler_error), cmocka_unit_test(test_deadline),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_slow_home),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

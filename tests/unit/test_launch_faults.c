@@ -88,10 +88,11 @@ static void test_kill(void **state)
         assert_non_null(strstr(outcome.story, "phase 'barriers'"));
         assert_true(b->seen_at > b->died_at);
         slowest = b->seen_at - b->died_at > slowest ? b->seen_at - b->died_at : slowest;
-        longest = took > longest ? took : longest;
+        int64_t ended = ddp_now_ns() - b->died_at; /* before that, a busy machine may take its time */
+        longest = ended > longest ? ended : longest;
         assert_clean();
     }
-    print_message("# seen after at most %.2f ms; a whole run at most %.1f ms\n",
+    print_message("# seen after at most %.2f ms; ended after at most %.1f ms\n",
                   (double)slowest / 1e6, (double)longest / 1e6);
     print_message("# %s\n", outcome.story);
     assert_true(slowest < 50000000);

@@ -87,7 +87,17 @@ static void test_launchers(void **state)
          1,
          2},
         {{"PMI_RANK", "1", "PMI_SIZE", "2"}, 0, DDP_LAUNCHER_HYDRA, "mpich", 1, 2, 1, 2},
-        {{"PMIX_RANK", "5"}, 0, DDP_LAUNCHER_PMIX, NULL, 5, 0, 5, 0},
+        /* a job of one task, as a shell is */
+        {{"FLUX_TASK_RANK", "0", "FLUX_JOB_SIZE", "1"}, 0, DDP_LAUNCHER_NONE, NULL, 0, 1, 0, 1},
+        /* Flux with its plugin for MPICH */
+        {{"FLUX_TASK_RANK", "1", "FLUX_JOB_SIZE", "4", "PMI_RANK", "1", "PMI_SIZE", "4"},
+         0,
+         DDP_LAUNCHER_HYDRA,
+         "mpich",
+         1,
+         4,
+         1,
+         4},
         {{"SLURM_PROCID", "5", "SLURM_STEP_NUM_TASKS", "11", "SLURM_LOCALID", "1", "SLURM_NODEID",
           "1", "SLURM_STEP_TASKS_PER_NODE", "4(x2),3", "SLURM_MPI_TYPE", "pmix"},
          0,
@@ -154,11 +164,32 @@ static void test_contradictions(void **state)
         {.env = {OMPI("1", "2", "1", "3")}, .rc = DDP_EMISMATCH},
         /* a rank of one mpiexec started the other */
         {.env = {OMPI("1", "2", "1", "2"), "PMI_RANK", "0", "PMI_SIZE", "1"}, .rc = DDP_EMISMATCH},
-        {.env = {"PMIX_RANK", "x"}, .rc = DDP_EMISMATCH},
+        {.env = {"PMIX_RANK", "0"}, .rc = DDP_EMISMATCH},
+        {.env = {"FLUX_TASK_RANK", "1", "FLUX_JOB_SIZE", "4"}, .rc = DDP_EMISMATCH},
+        {.env = {"PALS_RANKID", "1"}, .rc = DDP_EMISMATCH},
+        {.env = {"JSM_NAMESPACE_RANK", "0", "JSM_NAMESPACE_SIZE", "2"}, .rc = DDP_EMISMATCH},
+        {.env = {"MV2_COMM_WORLD_RANK", "0", "MV2_COMM_WORLD_SIZE", "2"}, .rc = DDP_EMISMATCH},
+        {.env = {"ALPS_APP_PE", "0"}, .rc = DDP_EMISMATCH},
+        {.env = {"PMI_SIZE", "1", "PMI_RANK", "0", "PMI_FD", "99"}, .rc = DDP_EMISMATCH},
         {.env = {"SLURM_PROCID", "4", "SLURM_STEP_NUM_TASKS", "4"}, .rc = DDP_EMISMATCH},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         check(&cases[i]);
+}
+
+/* Whoever cannot be joined is told how to go on: the hint names what to unset. */
+static void test_way_out(void **state)
+{
+    static const char *const variables[] = {"PMIX_RANK", "FLUX_TASK_RANK", "PALS_RANKID"};
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        struct ddp_launcher found;
+        struct ddp_err err = DDP_ERR_INIT;
+        clear();
+        setenv(variables[i], "0", 1);
+        assert_int_equal(ddp_launcher_detect(&found, &err), DDP_EMISMATCH);
+        assert_non_null(strstr(err.hint, variables[i]));
+        clear();
+    }
 }
 
 int main(void)
@@ -166,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_launchers),
         cmocka_unit_test(test_contradictions),
+        cmocka_unit_test(test_way_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

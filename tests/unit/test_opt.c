@@ -193,7 +193,7 @@ static void test_mistakes(void **state)
         {"--iter 5", "unknown option '--iter'", "did you mean '--iters'?"},
         {"--zzzzzz", "unknown option '--zzzzzz'", "--json --memory"},
         {"--=5", "unknown option '--'", "--iters"},
-        {"-Z", "unknown option '-Z'", "--quiet"},
+        {"-Z", "unknown option '-Z'", "--quiet/-q"},
         {"-qZ", "'-Z' in '-qZ'", "--quiet"},
         {"-size 5", "'-s' in '-size'", "did you mean '--size'?"},
         {"--iters", "option '--iters' needs a value", "timed iterations"},
@@ -214,6 +214,9 @@ static void test_mistakes(void **state)
          "did you mean 'private'? legal: registered, private"},
         {"--memory heap", "option '--memory': 'heap'", "legal: registered, private"},
         {"--dtype f32,f31", "option '--dtype': 'f31'", "legal: f32, f16, bf16, f64, i32, u8"},
+        {"--dtype half,fp16", "option '--dtype': 'half' and 'fp16' are the same: 'f16'", ""},
+        {"--dtype f32,half,f64,f16", "'half' and 'f16' are the same: 'f16'", ""},
+        {"--dtype f64,f32,f64", "option '--dtype': 'f64' is given twice", ""},
         {"--ranks 1,,2", "option '--ranks': '1,,2' has an empty value in it", ""},
         {"--ranks ''", "option '--ranks'", ""},
         {"--ranks 1,", "option '--ranks'", ""},
@@ -226,6 +229,8 @@ static void test_mistakes(void **state)
         struct ddp_err err;
         if (parse(cases[i].line, &v, &r, &err) != DDP_EUSAGE)
             fail_msg("'%s' was taken", cases[i].line);
+        if (strlen(cases[i].line) == 2 && strstr(err.text, " in "))
+            fail_msg("'%s': %s", cases[i].line, err.text);
         if (!strstr(err.text, cases[i].text) || !strstr(err.hint, cases[i].hint))
             fail_msg("'%s': %s; %s", cases[i].line, err.text, err.hint);
     }

@@ -58,15 +58,16 @@ static void test_default_range(void **state)
 {
     struct ddp_bench_options o = defaults();
     struct ddp_bench_plan plan = make(&o, 2);
-    assert_int_equal(plan.count, 24); /* 8, 32, ..., 32 MiB, in and out */
+    assert_int_equal(plan.count, 26); /* 8, 32, ..., 32 MiB, and the 64 MiB asked for; in and out */
     assert_int_equal(plan.points[0].size_bytes, 8);
     assert_int_equal(plan.points[11].size_bytes, 32 << 20);
-    assert_int_equal(plan.points[11].placement, DDP_IN_PLACE);
-    assert_int_equal(plan.points[12].placement, DDP_OUT_OF_PLACE);
+    assert_int_equal(plan.points[12].size_bytes, 64 << 20);
+    assert_int_equal(plan.points[12].placement, DDP_IN_PLACE);
+    assert_int_equal(plan.points[13].placement, DDP_OUT_OF_PLACE);
     assert_int_equal(plan.points[0].memory, DDP_MEMORY_REGISTERED);
     assert_string_equal(plan.points[0].algorithm, "auto");
-    assert_int_equal(plan.buffer_bytes, 32 << 20);
-    assert_int_equal(plan.bytes_per_rank, 64 << 20);
+    assert_int_equal(plan.buffer_bytes, 64 << 20);
+    assert_int_equal(plan.bytes_per_rank, 128 << 20);
     assert_string_equal(plan.rounding, "");
     ddp_plan_release(&plan);
 }
@@ -102,9 +103,14 @@ static void test_step_bytes(void **state)
     o.step_bytes = 40;
     o.placement = 1;
     struct ddp_bench_plan plan = make(&o, 2);
-    assert_int_equal(plan.count, 3);
+    assert_int_equal(plan.count, 4);
     assert_int_equal(plan.points[0].size_bytes, 0);
     assert_int_equal(plan.points[2].size_bytes, 80);
+    assert_int_equal(plan.points[3].size_bytes, 100); /* the end is measured, whatever the step */
+    ddp_plan_release(&plan);
+    o.max_bytes = 80;
+    plan = make(&o, 2);
+    assert_int_equal(plan.count, 3); /* once */
     ddp_plan_release(&plan);
 }
 
@@ -219,10 +225,13 @@ static void test_memory_kinds(void **state)
     struct ddp_bench_plan plan;
     struct ddp_err err = DDP_ERR_INIT;
     assert_int_equal(ddp_plan_make(&o, "mpi", 2, -1, &plan, &err), 0);
+    assert_int_equal(plan.memory, DDP_MEMORY_REGISTERED); /* of the ranks of a host */
+    ddp_plan_release(&plan);
+    assert_int_equal(ddp_plan_make(&o, "none has this name", 2, -1, &plan, &err), 0);
     assert_int_equal(plan.memory, DDP_MEMORY_PRIVATE);
     ddp_plan_release(&plan);
     o.memory = DDP_MEMORY_REGISTERED;
-    refused(&o, "mpi", DDP_EUNAVAIL, "registered");
+    refused(&o, "none has this name", DDP_EUNAVAIL, "registered");
     o.memory = DDP_MEMORY_PRIVATE;
     plan = make(&o, 2);
     assert_int_equal(plan.points[0].memory, DDP_MEMORY_PRIVATE);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/mem.h"
 #include "record/provenance.h"
 
 static struct ddp_point sample_point(void)
@@ -147,6 +148,39 @@ static void test_record_grows_and_keeps_copies(void **state)
     assert_int_equal(r.point_count, 0);
 }
 
+/* Points of a launch, as measured: they stand as in the plan; what nothing will come before is
+ * settled. The next launch begins when one is whole, or has the place already. */
+static void test_points_stand_as_in_the_plan(void **state)
+{
+    static const struct {
+        int place, of, settled;
+    } added[] = {{2, 4, 0}, {0, 4, 1}, {3, 4, 1}, {1, 4, 4}, /* whole */
+                 {1, 2, 4}, {0, 2, 6},                       /* whole */
+                 {1, 3, 6}, {1, 3, 7},                       /* cut off after one */
+                 {0, 0, 9}};                                 /* of no launch */
+    static const int places[] = {0, 1, 2, 3, 0, 1, 1, 1, 0};
+    struct ddp_record r;
+    struct ddp_err err = DDP_ERR_INIT;
+    ddp_record_init(&r);
+    for (int i = 0; i < (int)DDP_COUNT_OF(added); i++) {
+        struct ddp_point p;
+        double sample = i;
+        ddp_point_init(&p);
+        p.place = added[i].place;
+        p.of = added[i].of;
+        p.order = i;
+        p.sample_count = 1;
+        assert_int_equal(ddp_record_add_point(&r, &p, &sample, &err), 0);
+        assert_int_equal(ddp_record_settled(&r), added[i].settled);
+    }
+    assert_int_equal(r.point_count, DDP_COUNT_OF(places));
+    for (int i = 0; i < r.point_count; i++) {
+        assert_int_equal(r.points[i].place, places[i]);
+        assert_true(r.samples[i][0] == r.points[i].order); /* they move together */
+    }
+    ddp_record_release(&r);
+}
+
 static void test_epochs_belong_to_the_last_run(void **state)
 {
     struct ddp_record r;
@@ -240,6 +274,7 @@ int main(void)
         cmocka_unit_test(test_id_says_what_was_asked),
         cmocka_unit_test(test_unknown_values_are_not_zero),
         cmocka_unit_test(test_record_grows_and_keeps_copies),
+        cmocka_unit_test(test_points_stand_as_in_the_plan),
         cmocka_unit_test(test_epochs_belong_to_the_last_run),
         cmocka_unit_test(test_environment_allow_list),
         cmocka_unit_test(test_provenance),

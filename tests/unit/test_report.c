@@ -6,6 +6,7 @@
 #include <math.h>
 #include <cmocka.h>
 
+#include "base/mem.h"
 #include "report_sample.h"
 
 static void test_document_is_valid_after_every_step(void **state)
@@ -109,12 +110,132 @@ static void test_table_replaces_an_older_one(void **state)
     ddp_record_release(&r);
 }
 
+/* A point whose iterations took us, 2 us, ... 10 times as long. */
+static void add_slow_point(struct ddp_record *r, int ranks, uint64_t bytes, double us,
+                           double pingpong_ns)
+{
+    struct ddp_point *p;
+    double samples[10];
+    add_point(r, bytes, 6);
+    p = &r->points[r->point_count - 1];
+    for (int i = 0; i < 10; i++)
+        samples[i] = us * 1000 * (1 + i);
+    assert_int_equal(ddp_summarize(samples, 10, &p->time_ns), 0);
+    p->spec.ranks = ranks;
+    p->pingpong_ns[0] = p->pingpong_ns[1] = pingpong_ns;
+}
+
+/* The table of r, as text. */
+static char *table_of(struct ddp_record *r)
+{
+    struct ddp_err err;
+    size_t bytes;
+    struct ddp_report_set *set = open_set();
+    struct ddp_record all = *r;
+    assert_int_equal(add(set, "table", "t.txt", &err), 0);
+    all.point_count = 0;
+    assert_int_equal(ddp_report_begin(set, &all, &err), 0);
+    for (int i = 0; i < r->point_count; i++) {
+        all.point_count = i + 1;
+        assert_int_equal(ddp_report_point(set, &all, &err), 0);
+    }
+    assert_int_equal(ddp_report_end(set, &all, &err), 0);
+    ddp_report_close(set);
+    return slurp("t.txt", &bytes);
+}
+
+static void says(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("no '%s' in:\n%s", part, text);
+}
+
+/* Measured in another order: rows come in the plan's, as soon as they can, the rest at the end. */
+static void test_rows_are_printed_in_order(void **state)
+{
+    static const struct {
+        int place;
+        const char *rows;
+    } steps[] = {{1, ""}, {3, ""}, {0, "1024 2048 "}, {4, "1024 2048 "}};
+    struct ddp_err err;
+    struct ddp_record r, like;
+    size_t bytes;
+    struct ddp_report_set *set = open_set();
+    make_record(&r);
+    make_record(&like);
+    assert_int_equal(add(set, "csv", "t.csv", &err), 0);
+    assert_int_equal(ddp_report_begin(set, &r, &err), 0);
+    for (size_t i = 0; i <= DDP_COUNT_OF(steps); i++) {
+        char rows[64] = "";
+        if (i < DDP_COUNT_OF(steps)) {
+            add_point(&like, UINT64_C(1024) << steps[i].place, 6);
+            struct ddp_point p = like.points[i];
+            p.place = steps[i].place;
+            p.of = 5;
+            p.sample_count = 0;
+            assert_int_equal(ddp_record_add_point(&r, &p, NULL, &err), 0);
+            assert_int_equal(ddp_report_point(set, &r, &err), 0);
+        } else {
+            assert_int_equal(ddp_report_end(set, &r, &err), 0);
+        }
+        char *text = slurp("t.csv", &bytes), *line = strtok(text, "\r\n"), size[32];
+        while ((line = strtok(NULL, "\r\n")) != NULL)
+            for (int b = 1024; b <= 16384; b *= 2) {
+                snprintf(size, sizeof size, ",%d,%d,", b, b); /* requested, real */
+                if (strstr(line, size))
+                    snprintf(rows + strlen(rows), sizeof rows - strlen(rows), "%d ", b);
+            }
+        assert_string_equal(rows,
+                            i < DDP_COUNT_OF(steps) ? steps[i].rows : "1024 2048 8192 16384 ");
+        free(text);
+    }
+    ddp_report_close(set);
+    ddp_record_release(&like);
+    ddp_record_release(&r);
+}
+
+/* Small bandwidths keep their digits; the best one says of what it is; who ran is in the head. */
+static void test_table_small_numbers(void **state)
+{
+    struct ddp_record r;
+    make_record(&r);
+    strcpy(r.rank_counts, "2,4");
+    strcpy(r.launch, "threads");
+    add_slow_point(&r, 2, 4, 1234, 500);
+    add_slow_point(&r, 4, 8, 1234, 5000);
+    char *text = table_of(&r);
+    says(text, ", 2,4 ranks, backend shm, launcher own (threads)\n");
+    says(text, " 5.89e-07 "); /* 4 bytes in 6.79 ms */
+    says(text, "# best busbw: 1.768e-06 GB/s at 8 B, 4 ranks, f32, in place, direct\n");
+    /* other ranks, another ping-pong: nothing to warn of */
+    if (strstr(text, "NOISY: the ping-pong"))
+        fail_msg("%s", text);
+    free(text);
+    ddp_record_release(&r);
+}
+
+static void test_table_warns_of_noise(void **state)
+{
+    struct ddp_record r;
+    make_record(&r);
+    add_slow_point(&r, 2, 4, 1, 666);
+    add_slow_point(&r, 2, 8, 1, 2191136);
+    char *text = table_of(&r);
+    says(text, "# NOISY: the ping-pong moved by a factor of 3290");
+    says(text, "# NOISY: 2 of 2 points have a 95 % interval wider");
+    free(text);
+    ddp_record_release(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(test_document_is_valid_after_every_step),
         IN_FOLDER(test_train_document),
         IN_FOLDER(test_table_replaces_an_older_one),
+        IN_FOLDER(test_rows_are_printed_in_order),
+        IN_FOLDER(test_table_small_numbers),
+        IN_FOLDER(test_table_warns_of_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 #include "base/rng.h"
 #include "stats/verdict.h"
 
-enum { CELLS = 12, PAIRS = 12, TRIALS = 2000 };
+enum { CELLS = 12, PAIRS = 12, PAIRS_MAX = 20, TRIALS = 2000 };
 
 /* A launch's median: two modes 3.6 % apart and noise, together a coefficient of variation of 2.7 %:
  * sqrt(1.8^2 + 2.0^2). */
@@ -23,36 +23,37 @@ static double launch(struct ddp_rng *rng)
     return (ddp_rng_double(rng) < 0.5 ? 98.2 : 101.8) + 2.0 * ddp_rng_normal(rng);
 }
 
-static void run_trials(double slow_down, int *fail, int *inconclusive, int *elsewhere)
+static void run_trials(int pairs, double slow_down, int *fail, int *inconclusive, int *elsewhere)
 {
     struct ddp_rng rng;
     ddp_rng_init(&rng, 31, (uint64_t)(slow_down * 1000));
     *fail = *inconclusive = *elsewhere = 0;
     for (int t = 0; t < TRIALS; t++) {
-        double base[CELLS * PAIRS], next[CELLS * PAIRS];
+        double base[CELLS * PAIRS_MAX], next[CELLS * PAIRS_MAX];
         struct ddp_cell cells[CELLS];
         enum ddp_verdict verdict;
-        for (int i = 0; i < CELLS * PAIRS; i++) {
+        for (int i = 0; i < CELLS * pairs; i++) {
             base[i] = launch(&rng);
-            next[i] = launch(&rng) * (i / PAIRS == 4 ? 1 + slow_down : 1);
+            next[i] = launch(&rng) * (i / pairs == 4 ? 1 + slow_down : 1);
         }
-        assert_int_equal(ddp_verdict_decide(base, next, CELLS, PAIRS, 0.05, cells, &verdict), 0);
+        assert_int_equal(
+            ddp_verdict_decide(base, next, CELLS, (size_t)pairs, 0.05, cells, &verdict), 0);
         *fail += verdict == DDP_VERDICT_FAIL;
         *inconclusive += verdict == DDP_VERDICT_INCONCLUSIVE;
         for (int c = 0; c < CELLS; c++)
             *elsewhere += c != 4 && cells[c].state == DDP_CELL_SLOWER;
     }
-    print_message("# slow-down %.0f %%: fail %.4f, inconclusive %.4f\n", slow_down * 100,
-                  *fail / (double)TRIALS, *inconclusive / (double)TRIALS);
+    print_message("# %d pairs, slow-down %.0f %%: fail %.4f, inconclusive %.4f\n", pairs,
+                  slow_down * 100, *fail / (double)TRIALS, *inconclusive / (double)TRIALS);
 }
 
 static void test_error_rates(void **state)
 {
     int fail, inconclusive, elsewhere;
-    run_trials(0, &fail, &inconclusive, &elsewhere);
+    run_trials(PAIRS, 0, &fail, &inconclusive, &elsewhere);
     assert_true(fail <= 0.01 * TRIALS);
     assert_true(inconclusive <= 0.10 * TRIALS);
-    run_trials(0.10, &fail, &inconclusive, &elsewhere);
+    run_trials(PAIRS, 0.10, &fail, &inconclusive, &elsewhere);
     assert_true(fail >= 0.97 * TRIALS);
     assert_true(elsewhere <= 0.01 * TRIALS);
 }
@@ -120,8 +121,30 @@ static void test_one_outlier_decides_nothing(void **state)
     assert_int_equal(verdict, DDP_VERDICT_FAIL);
 }
 
-int main(void)
+/* The table of the README: power against effect and pairs. */
+static void print_table(void)
 {
+    static const int pairs[] = {8, 10, 12, 16, 20};
+    static const double effects[] = {0.10, 0.15, 0.20};
+    for (size_t i = 0; i < DDP_COUNT_OF(pairs); i++) {
+        int fail, inconclusive, elsewhere;
+        run_trials(pairs[i], 0, &fail, &inconclusive, &elsewhere);
+        printf("| %d | %.1f %% | %.1f %% |", pairs[i], fail * 100.0 / TRIALS,
+               inconclusive * 100.0 / TRIALS);
+        for (size_t e = 0; e < DDP_COUNT_OF(effects); e++) {
+            run_trials(pairs[i], effects[e], &fail, &inconclusive, &elsewhere);
+            printf(" %.1f %% |", fail * 100.0 / TRIALS);
+        }
+        printf("\n");
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--table") == 0) {
+        print_table();
+        return 0;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_error_rates),
         cmocka_unit_test(test_rules),

@@ -1,0 +1,122 @@
+#include "collective_timing.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define PRECISION_PERCENT 2
+#define MAX_TIME_S        5
+#define BLOCKS            20 /* without -n */
+
+static const char *start_word(int i)
+{
+    return i < DDP_START_COUNT ? ddp_start_name((enum ddp_start)i) : NULL;
+}
+static const char *order_word(int i)
+{
+    static const char *const words[DDP_ORDER_COUNT] = {
+        [DDP_ORDER_RANDOM] = "random", [DDP_ORDER_GIVEN] = "given"};
+    return i < DDP_ORDER_COUNT ? words[i] : NULL;
+}
+const struct ddp_opt_words ddp_start_words = {.word = start_word};
+const struct ddp_opt_words ddp_order_words = {.word = order_word};
+
+/* PCT@ID */
+static int parse_inject(const char *text, struct ddp_bench_options *o, struct ddp_err *err)
+{
+    char *end;
+    o->inject_percent = strtod(text, &end);
+    const bool number =
+        end != text && *end == '@' && o->inject_percent > 0 && o->inject_percent <= 1000;
+    if (!number || end[1] == '\0' || strlen(end + 1) >= sizeof o->inject_id) {
+        ddp_fail(err, DDP_EUSAGE, "--inject-delay '%s' is no PCT@ID", text);
+        return ddp_hint(err, "for example 10@ID: 10 %% (at most 1000), and an id that --dry-run "
+                             "prints");
+    }
+    snprintf(o->inject_id, sizeof o->inject_id, "%s", end + 1);
+    return 0;
+}
+
+/* What nobody should take for plain figures. */
+static void label(struct ddp_collective_values *v)
+{
+    const struct ddp_bench_options *o = &v->bench;
+    char *out = v->world.label;
+    const size_t bytes = sizeof v->world.label;
+    if (o->inject_id[0])
+        snprintf(out, bytes, "injected delay of %g %%", o->inject_percent);
+    if (o->block > 1) {
+        const size_t n = strlen(out);
+        snprintf(out + n, bytes - n, "%sblocks of %lld calls", n ? "; " : "", (long long)o->block);
+    }
+}
+
+int ddp_collective_timing(struct ddp_collective_values *v, const struct ddp_opt *rows,
+                          const struct ddp_opt_result *parsed, struct ddp_err *err)
+{
+    struct ddp_bench_options *o = &v->bench;
+    const bool exactly = ddp_opt_given(rows, parsed, "iters") || o->block > 1;
+    if (!exactly || ddp_opt_given(rows, parsed, "precision"))
+        o->precision = v->precision_percent / 100;
+    if (exactly && !ddp_opt_given(rows, parsed, "max-time"))
+        o->max_time_s = 0;
+    if (!ddp_opt_given(rows, parsed, "iters"))
+        o->iters = o->block > 1 ? BLOCKS : DDP_PLAN_ITERS_ADAPTIVE;
+    if (o->block > 1 && ddp_opt_given(rows, parsed, "precision"))
+        return ddp_fail(err, DDP_EUSAGE, "--precision: blocks (--block %lld) have no interval",
+                        (long long)o->block);
+    if (v->inject)
+        DDP_TRY(parse_inject(v->inject, o, err));
+    label(v);
+    return 0;
+}
+
+static bool has_point(const struct ddp_bench_plan *plan, const char *wanted)
+{
+    char id[192];
+    for (int i = 0; i < plan->count; i++) {
+        ddp_point_id(&plan->points[i], id, sizeof id);
+        if (strcmp(id, wanted) == 0)
+            return true;
+    }
+    return false;
+}
+
+int ddp_collective_check_inject(const struct ddp_collective_values *v, const char *backend,
+                                int ranks, struct ddp_err *err)
+{
+    const char *id = v->bench.inject_id;
+    bool found = !id[0] || has_point(&v->plan, id);
+    for (int i = 0; i < v->world.ranks.n && !found; i++) {
+        struct ddp_bench_plan plan;
+        int of_a_group;
+        if (v->world.ranks.v[i] == ranks)
+            continue;
+        DDP_TRY(ddp_plan_group_ranks(&v->bench, (int)v->world.ranks.v[i], &of_a_group, err));
+        DDP_TRY(ddp_plan_make(&v->bench, backend, of_a_group, -1, &plan, err));
+        found = has_point(&plan, id);
+        ddp_plan_release(&plan);
+    }
+    if (found)
+        return 0;
+    ddp_fail(err, DDP_EUSAGE, "--inject-delay: no point is '%s'", id);
+    return ddp_hint(err, "the same command with --dry-run instead prints all ids");
+}
+
+void ddp_collective_describe_timing(const struct ddp_bench_options *o, char *out, size_t out_bytes)
+{
+    char limit[48] = "", block[48] = "";
+    if (o->max_time_s > 0)
+        snprintf(limit, sizeof limit, "%s%g s", o->precision > 0 ? "" : ", at most ",
+                 o->max_time_s);
+    if (o->block > 1)
+        snprintf(block, sizeof block, " of %lld calls", (long long)o->block);
+    if (o->precision > 0)
+        snprintf(out, out_bytes, "iterations%s until %g %% precise, at most %s%s%lld", block,
+                 o->precision * 100, limit, limit[0] ? " and " : "", (long long)o->iters);
+    else
+        snprintf(out, out_bytes, "%lld iterations%s%s", (long long)o->iters, block, limit);
+}

@@ -1,0 +1,244 @@
+/* Flags as of nccl-tests 2.19 (src/common.cu, the usage text and getopt table). */
+#include "nccl_flags.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static const struct {
+    const char *theirs, *ours;
+} commands[] = {
+    {"all_reduce_perf", "allreduce"},
+    {"all_gather_perf", "all-gather"},
+    {"reduce_scatter_perf", "reduce-scatter"},
+    {"broadcast_perf", "broadcast"},
+    {"reduce_perf", "reduce"},
+    {"alltoall_perf", "all-to-all"},
+    {"gather_perf", "gather"},
+    {"scatter_perf", "scatter"},
+    {"sendrecv_perf", "send-recv"},
+};
+
+/* What becomes of a flag. COPY: our option of that name, if the command has it; SIZE: the same, a
+ * size; LIST: the same, "all" being every word; ONLY: means nothing here, so it may only say what
+ * is so anyway; FACTOR, MEMORY: see there. */
+enum action { COPY, SIZE, LIST, ONLY, FACTOR, MEMORY };
+
+struct flag {
+    char letter;
+    const char *name;
+    enum action action;
+    const char *ours; /* ONLY: the value that is so */
+    const char *why;  /* ONLY: what to use instead */
+};
+
+static const char ranks_here[] = "a rank is a process here: use --ranks N, or mpiexec -n N";
+static const char cuda_only[] = "that is of CUDA and NCCL alone";
+
+static const struct flag flags[] = {
+    {'t', "nthreads", ONLY, "1", ranks_here},
+    {'g', "ngpus", ONLY, "1", ranks_here},
+    {'b', "minbytes", SIZE, "min-bytes", NULL},
+    {'e', "maxbytes", SIZE, "max-bytes", NULL},
+    {'i', "stepbytes", SIZE, "step-bytes", NULL},
+    {'f', "stepfactor", FACTOR, "step-factor", NULL},
+    {'n', "iters", COPY, "iters", NULL},
+    {'m', "agg_iters", ONLY, "1", "operations are not grouped here"},
+    {'w', "warmup_iters", COPY, "warmup", NULL},
+    {'N', "run_cycles", ONLY, "1", "use `ddpbench sweep --launches N`"},
+    {'p', "parallel_init", ONLY, "0", cuda_only},
+    {'c', "check", COPY, "check", NULL},
+    {'o', "op", LIST, "op", NULL},
+    {'d', "datatype", LIST, "dtype", NULL},
+    {'r', "root", COPY, "root", NULL},
+    {'z', "blocking", ONLY, "0", "every operation is waited for here, and timed alone"},
+    {'y', "stream_null", ONLY, "0", cuda_only},
+    {'T', "timeout", COPY, "timeout", NULL},
+    {'G', "cudagraph", ONLY, "0", cuda_only},
+    {'C', "report_cputime", ONLY, "0", "there is one time: from start to end of the operation"},
+    {'a', "average", ONLY, "3", "the time of an iteration is that of the slowest rank (-a 3)"},
+    {'R', "local_register", MEMORY, "memory", NULL},
+    {'x', "cta_policy", ONLY, "0", cuda_only},
+    {'J', "output_file", ONLY, "", "use --json FILE"},
+};
+
+const struct ddp_cmd *ddp_nccl_command(const char *name)
+{
+    for (size_t i = 0; i < DDP_COUNT_OF(commands); i++)
+        if (strcmp(commands[i].theirs, name) == 0)
+            return ddp_command_find(commands[i].ours);
+    return NULL;
+}
+
+/* The flag that a word begins with, and the value that is attached to it or NULL. */
+static const struct flag *find_flag(const char *word, const char **attached)
+{
+    *attached = NULL;
+    for (size_t i = 0; i < DDP_COUNT_OF(flags); i++) {
+        const struct flag *f = &flags[i];
+        const size_t n = strlen(f->name);
+        if (word[0] == '-' && word[1] == f->letter && f->letter != '\0') {
+            *attached = word[2] ? word + 2 : NULL;
+            return f;
+        }
+        if (strncmp(word, "--", 2) == 0 && strncmp(word + 2, f->name, n) == 0 &&
+            (word[n + 2] == '\0' || word[n + 2] == '=')) {
+            *attached = word[n + 2] ? word + n + 3 : NULL;
+            return f;
+        }
+    }
+    return NULL;
+}
+
+static const struct ddp_opt *find_row(const struct ddp_cmd *cmd, const char *name)
+{
+    const struct ddp_opt *row = cmd->rows;
+    while (row->name && strcmp(row->name, name) != 0)
+        row++;
+    return row->name ? row : NULL;
+}
+
+static int add(struct ddp_nccl_line *line, const char *name, const char *value, struct ddp_err *err)
+{
+    const size_t bytes = strlen(name) + strlen(value) + 4;
+    if (line->argc + 1 == (int)DDP_COUNT_OF(line->argv))
+        return ddp_fail(err, DDP_EUSAGE, "the command line is too long");
+    char *word = malloc(bytes);
+    if (!word)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the command line");
+    if (name[0])
+        snprintf(word, bytes, "--%s=%s", name, value);
+    else
+        snprintf(word, bytes, "%s", value);
+    line->argv[line->argc++] = word;
+    line->argv[line->argc] = NULL;
+    return 0;
+}
+
+/* What there reads a number and one letter: 64k, 1G, and 128MB, whose B is not looked at. */
+static int add_size(struct ddp_nccl_line *line, const char *name, const char *value,
+                    struct ddp_err *err)
+{
+    char text[64];
+    size_t n = strlen(value);
+    if (n >= 2 && n < sizeof text && (value[n - 1] == 'B' || value[n - 1] == 'b') &&
+        strchr("kKmMgG", value[n - 2]))
+        n--;
+    snprintf(text, sizeof text, "%.*s", (int)n, value);
+    return add(line, name, n < sizeof text ? text : value, err);
+}
+
+static int add_list(struct ddp_nccl_line *line, const struct ddp_opt *row, const char *value,
+                    struct ddp_err *err)
+{
+    char all[256];
+    if (strcmp(value, "all") != 0)
+        return add(line, row->name, value, err);
+    ddp_opt_words_join(row->words, ",", all, sizeof all);
+    return add(line, row->name, all, err);
+}
+
+static int refuse(const struct flag *f, const char *value, struct ddp_err *err)
+{
+    ddp_fail(err, DDP_EUSAGE, "-%c %s (--%s of nccl-tests) has no meaning here", f->letter, value,
+             f->name);
+    return ddp_hint(err, "%s", f->why);
+}
+
+static bool has(const struct ddp_nccl_line *line, const char *name)
+{
+    const size_t n = strlen(name);
+    for (int i = 1; i < line->argc; i++)
+        if (strncmp(line->argv[i], "--", 2) == 0 && strncmp(line->argv[i] + 2, name, n) == 0 &&
+            (line->argv[i][n + 2] == '=' || line->argv[i][n + 2] == '\0'))
+            return true;
+    return false;
+}
+
+static int add_flag(const struct ddp_cmd *cmd, const struct flag *f, const char *value,
+                    struct ddp_nccl_line *line, struct ddp_err *err)
+{
+    const struct ddp_opt *row = f->action == ONLY ? NULL : find_row(cmd, f->ours);
+    switch (f->action) {
+    case ONLY:
+        return strcmp(value, f->ours) == 0 && f->ours[0] ? 0 : refuse(f, value, err);
+    case FACTOR: /* 1: by bytes, as if it were not there */
+        return strcmp(value, "1") == 0 ? 0 : add(line, f->ours, value, err);
+    case MEMORY:
+        if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
+            return ddp_fail(err, DDP_EUSAGE, "-R %s: memory is registered (1) or as it is (0)",
+                            value);
+        return value[0] == '0' ? 0 : add(line, f->ours, "registered", err);
+    case SIZE:
+        return add_size(line, f->ours, value, err);
+    case LIST: /* all_gather_perf takes an -o, too, and ignores it */
+        return row ? add_list(line, row, value, err) : 0;
+    default:
+        if (f->letter == 'T' && strcmp(value, "0") == 0)
+            return 0; /* there: none; here there always is one */
+        return row ? add(line, f->ours, value, err) : 0;
+    }
+}
+
+/* Where nothing is said there, other things are meant than here. */
+static int add_defaults(struct ddp_nccl_line *line, struct ddp_err *err)
+{
+    if (!has(line, "size")) {
+        if (!has(line, "min-bytes"))
+            DDP_TRY(add(line, "min-bytes", "32M", err));
+        if (!has(line, "max-bytes"))
+            DDP_TRY(add(line, "max-bytes", "32M", err));
+        if (!has(line, "step-factor") && !has(line, "step-bytes"))
+            DDP_TRY(add(line, "step-bytes", "1M", err));
+    }
+    if (!has(line, "iters") && !has(line, "precision") && !has(line, "max-time"))
+        DDP_TRY(add(line, "iters", "20", err));
+    if (!has(line, "warmup"))
+        DDP_TRY(add(line, "warmup", "1", err));
+    if (!has(line, "format") && !has(line, "json") && !has(line, "dry-run"))
+        DDP_TRY(add(line, "format", "nccl-tests", err));
+    return 0;
+}
+
+/* There a factor wins over a step. */
+static void drop_step(struct ddp_nccl_line *line)
+{
+    for (int i = 1; i < line->argc && has(line, "step-factor");) {
+        if (strncmp(line->argv[i], "--step-bytes=", 13) == 0) {
+            free(line->argv[i]);
+            memmove(&line->argv[i], &line->argv[i + 1],
+                    (size_t)(line->argc - i) * sizeof *line->argv);
+            line->argc--;
+        } else {
+            i++;
+        }
+    }
+}
+
+int ddp_nccl_translate(const struct ddp_cmd *cmd, int argc, char *const *argv,
+                       struct ddp_nccl_line *out, struct ddp_err *err)
+{
+    out->argc = 0;
+    DDP_TRY(add(out, "", cmd->name, err));
+    for (int i = 1; i < argc; i++) {
+        const char *value;
+        const struct flag *f = find_flag(argv[i], &value);
+        if (!f) {
+            DDP_TRY(add(out, "", argv[i], err));
+            continue;
+        }
+        if (!value && i + 1 == argc)
+            return ddp_fail(err, DDP_EUSAGE, "'%s' needs a value", argv[i]);
+        DDP_TRY(add_flag(cmd, f, value ? value : argv[++i], out, err));
+    }
+    drop_step(out);
+    return add_defaults(out, err);
+}
+
+void ddp_nccl_release(struct ddp_nccl_line *line)
+{
+    for (int i = 0; i < line->argc; i++)
+        free(line->argv[i]);
+    line->argc = 0;
+}

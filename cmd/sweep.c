@@ -1,0 +1,163 @@
+/* `ddpbench sweep`: the options, and what holds for the sweep as a whole. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "sweep.h"
+
+/* The journal lies beside the result; a result that is no file has nothing beside it. */
+static void choose_journal(struct ddp_sweep_values *v)
+{
+    struct stat st;
+    const char *json = v->world.json;
+    if (v->journal_path || !json || strcmp(json, "-") == 0)
+        return;
+    if (stat(json, &st) == 0 && !S_ISREG(st.st_mode))
+        return;
+    if (strlen(json) + sizeof ".journal" <= sizeof v->default_journal)
+        snprintf(v->default_journal, sizeof v->default_journal, "%s.journal", json);
+}
+
+static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
+                 struct ddp_err *err)
+{
+    struct ddp_sweep_values *v = values;
+    if (parsed->operand_count == 0) {
+        ddp_fail(err, DDP_EUSAGE, "sweep needs a configuration");
+        return ddp_hint(err, "ddpbench sweep CONFIG.json; configs/ of the sources has some");
+    }
+    if (parsed->operand_count > 1)
+        return ddp_fail(err, DDP_EUSAGE, "sweep takes one configuration: '%.64s' is too much",
+                        parsed->operands[1]);
+    if (v->launches < 1)
+        v->launches = 1;
+    v->config_path = parsed->operands[0];
+    choose_journal(v);
+    if (v->restart && !v->journal_path && !v->default_journal[0])
+        return ddp_fail(err, DDP_EUSAGE,
+                        "--restart: there is no journal without --json FILE or "
+                        "--journal FILE");
+    return ddp_sweep_read(app, v, err);
+}
+
+/* The largest of the items the next ranks will run; before there are stages: of all. */
+static uint64_t heap_bytes(const void *values, int ranks)
+{
+    const struct ddp_sweep_values *v = values;
+    uint64_t most = 0;
+    if (v->current >= v->stage_count) {
+        for (int i = 0; i < v->count; i++)
+            if (v->items[i].ranks <= ranks)
+                most = DDP_MAX(most, v->items[i].heap_bytes);
+        return most;
+    }
+    const struct ddp_sweep_stage *stage = &v->stages[v->current];
+    for (int i = 0; i < stage->count; i++)
+        most = DDP_MAX(most, v->items[stage->items[i]].heap_bytes);
+    return most;
+}
+
+static bool threads(const void *values)
+{
+    const struct ddp_sweep_values *v = values;
+    for (int i = 0; i < v->count; i++)
+        if (v->items[i].threads)
+            return true;
+    return false;
+}
+
+static void release(void *values)
+{
+    struct ddp_sweep_values *v = values;
+    ddp_sweep_plan_release(&v->plan);
+    free(v->items);
+    for (int i = 0; i < v->data_count; i++)
+        ddp_dataset_release(&v->data[i].set);
+    free(v->data);
+    free(v->ids);
+    free(v->order);
+    free(v->measured);
+    free(v->stages);
+    free(v->done.keys);
+}
+
+static const struct ddp_cmd_stages stages = {
+    .next = ddp_sweep_next,
+    .open = ddp_sweep_home_open,
+    .share = ddp_sweep_share,
+    .keep = ddp_sweep_home_keep,
+    .close = ddp_sweep_home_close,
+    .closed = ddp_sweep_home_closed,
+};
+
+#define AT(field) offsetof(struct ddp_sweep_values, field)
+
+static const struct ddp_opt rows[] = {
+    {.name = "launches",
+     .kind = DDP_OPT_INT,
+     .offset = AT(launches),
+     .value = "N",
+     .initial = "1",
+     .group = "Sweep",
+     .help = "start the ranks afresh and measure everything N times; under mpiexec one launch a "
+             "run: run it N times",
+     .min = 1,
+     .max = DDP_JOURNAL_LAUNCH_MAX},
+    {.name = "journal",
+     .kind = DDP_OPT_STRING,
+     .offset = AT(journal_path),
+     .value = "FILE",
+     .group = "Sweep",
+     .help = "keep what is done in FILE, also afterwards (default: beside the result of --json, as "
+             "FILE.journal, until the result is whole)"},
+    {.name = "restart",
+     .kind = DDP_OPT_FLAG,
+     .offset = AT(restart),
+     .group = "Sweep",
+     .help = "forget what the journal says is done"},
+    {.name = "dry-run",
+     .kind = DDP_OPT_FLAG,
+     .offset = AT(dry_run),
+     .group = "Output",
+     .help = "print the plan, the memory it needs and a guess at its time; measure nothing"},
+    DDP_WORLD_ROWS(struct ddp_sweep_values),
+    DDP_OPT_END,
+};
+
+extern const struct ddp_cmd ddp_cmd_sweep;
+const struct ddp_cmd ddp_cmd_sweep = {
+    .name = "sweep",
+    .summary = "many runs from a configuration, continued where they were cut off",
+    .operands = "CONFIG.json",
+    .details =
+        "The configuration is JSON; keys of a run are options of its command, and a list\n"
+        "makes an axis: every combination is measured.\n"
+        "\n"
+        "  {\"runs\": [\n"
+        "    {\"command\": \"allreduce\", \"ranks\": [1, 2], \"size\": [\"8\", \"64K\"],\n"
+        "     \"dtype\": [\"f32\", \"f16\"]},\n"
+        "    {\"command\": \"train\", \"sync\": [\"dense\", \"topk:0.01\"], \"epochs\": 2}]}\n"
+        "\n"
+        "Each finished point goes to a journal before it is shown. The same command line\n"
+        "goes on where a run was cut off, on the same machine with the same build; a\n"
+        "training run that was cut off begins again. --seed is of the order, and of the\n"
+        "runs that name none. What cannot be run here is left out and told; the exit\n"
+        "code is then 69.\n"
+        "\n"
+        "Examples:\n"
+        "  ddpbench sweep configs/quick.json --json today.json\n"
+        "  ddpbench sweep configs/full.json --dry-run\n"
+        "  mpiexec -n 16 ddpbench sweep configs/full.json --json full.json",
+    .rows = rows,
+    .values_bytes = sizeof(struct ddp_sweep_values),
+    .help_offset = AT(world.help),
+    .flags = DDP_CMD_NEEDS_WORLD,
+    .check = check,
+    .prepare = ddp_sweep_prepare,
+    .heap_bytes = heap_bytes,
+    .threads = threads,
+    .rank_main = ddp_sweep_rank_main,
+    .release = release,
+    .stages = &stages,
+};

@@ -1,0 +1,197 @@
+/* From the configuration's cells to items: which command, on how many ranks, of which backend. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/unit.h"
+#include "sweep.h"
+
+/* What is of the sweep as a whole, not of one of its runs. */
+static const char *const whole[] = {"json",    "format",       "progress", "quiet",
+                                    "verbose", "help",         "launch",   "timeout",
+                                    "dry-run", "explain-auto", "label",    NULL};
+
+static const struct ddp_cmd *find_command(const char *name)
+{
+    const struct ddp_cmd *cmd = ddp_command_find(name);
+    return cmd && (cmd->flags & DDP_CMD_NEEDS_WORLD) && !cmd->stages ? cmd : NULL;
+}
+
+static const char *command_name(const void *ctx, int i)
+{
+    (void)ctx;
+    for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++)
+        if (find_command((*c)->name) && i-- == 0)
+            return (*c)->name;
+    return NULL;
+}
+
+/* Rank counts are starts of their own, whatever lists the option takes. */
+static bool takes_list(void *arg, const char *command, const char *option)
+{
+    const struct ddp_cmd *cmd = find_command(command);
+    (void)arg;
+    if (!cmd || strcmp(option, "ranks") == 0)
+        return false;
+    for (const struct ddp_opt *row = cmd->rows; row->name; row++)
+        if (strcmp(row->name, option) == 0 || (row->alias && strcmp(row->alias, option) == 0))
+            return row->kind == DDP_OPT_INT_LIST || row->kind == DDP_OPT_SIZE_LIST ||
+                   row->kind == DDP_OPT_ENUM_LIST || row->kind == DDP_OPT_STRING_LIST;
+    return false;
+}
+
+static int refuse(const struct ddp_sweep_values *v, int run, const char *what, const char *word,
+                  struct ddp_err *err)
+{
+    char clean[80];
+    ddp_printable(word, clean, sizeof clean);
+    return ddp_fail(err, DDP_ECONFIG, "'%.160s', runs[%d]: %s '%s'", v->config_path, run, what,
+                    clean);
+}
+
+/* The value of --option among a cell's words; NULL: not there. */
+static const char *value_of(const struct ddp_sweep_cell *cell, const char *option)
+{
+    const size_t n = strlen(option);
+    for (int i = 1; i < cell->argc; i++)
+        if (strncmp(cell->argv[i] + 2, option, n) == 0 && cell->argv[i][n + 2] == '=')
+            return cell->argv[i] + n + 3;
+    return NULL;
+}
+
+static int refuse_whole(const struct ddp_sweep_values *v, const struct ddp_sweep_cell *cell,
+                        struct ddp_err *err)
+{
+    for (int i = 1; i < cell->argc; i++) {
+        const char *word = cell->argv[i] + 2;
+        for (int k = 0; whole[k]; k++) {
+            const size_t n = strlen(whole[k]);
+            if (strncmp(word, whole[k], n) != 0 || (word[n] != '\0' && word[n] != '='))
+                continue;
+            refuse(v, cell->run, "no option of one run:", whole[k], err);
+            return ddp_hint(err, "give it to the sweep: ddpbench sweep --%s ...", whole[k]);
+        }
+    }
+    return 0;
+}
+
+/* Fills item but ranks. */
+static int read_cell(const struct ddp_sweep_values *v, const struct ddp_sweep_cell *cell,
+                     struct ddp_sweep_item *item, struct ddp_err *err)
+{
+    const char *backend = value_of(cell, "backend");
+    *item = (struct ddp_sweep_item){.cmd = find_command(cell->argv[0]),
+                                    .run = cell->run,
+                                    .argc = cell->argc,
+                                    .argv = cell->argv};
+    if (!item->cmd) {
+        const char *near = ddp_nearest(cell->argv[0], command_name, NULL);
+        refuse(v, cell->run, "no command that a sweep can run:", cell->argv[0], err);
+        return near ? ddp_hint(err, "did you mean '%s'?", near) : err->code;
+    }
+    DDP_TRY(refuse_whole(v, cell, err));
+    backend = backend ? backend : v->world.backend;
+    if (strcmp(backend, "auto") != 0 && !ddp_backend_find(backend))
+        return refuse(v, cell->run, "unknown backend", backend, err);
+    snprintf(item->backend, sizeof item->backend, "%s", backend);
+    return 0;
+}
+
+static int add_item(struct ddp_sweep_values *v, const struct ddp_sweep_item *item, int64_t ranks,
+                    struct ddp_err *err)
+{
+    if (v->count == DDP_SWEEP_CELLS_MAX)
+        return ddp_fail(err, DDP_ECONFIG, "'%.160s' makes more than %d runs", v->config_path,
+                        DDP_SWEEP_CELLS_MAX);
+    const struct ddp_backend *b = ddp_backend_find(item->backend);
+    if (b && (b->caps & DDP_CAP_SELF) && ranks > 1)
+        return ddp_fail(err, DDP_ECONFIG, "'%.160s', runs[%d]: backend '%s' has one rank, not %d",
+                        v->config_path, item->run, item->backend, (int)ranks);
+    struct ddp_sweep_item *items = ddp_realloc_array(v->items, (size_t)v->count + 1, sizeof *items);
+    if (!items)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a sweep");
+    v->items = items;
+    items[v->count] = *item;
+    items[v->count].ranks = (int)ranks;
+    v->count++;
+    return 0;
+}
+
+/* On the ranks it names, else on each of --ranks, else on as many as there are. */
+static int add_items(const struct ddp_app *app, struct ddp_sweep_values *v,
+                     const struct ddp_sweep_cell *cell, struct ddp_err *err)
+{
+    struct ddp_sweep_item item;
+    const char *own = value_of(cell, "ranks");
+    const struct ddp_int_list *ranks = &v->world.ranks;
+    int64_t n;
+    DDP_TRY(read_cell(v, cell, &item, err));
+    if (own) {
+        struct ddp_err why = DDP_ERR_INIT;
+        if (ddp_parse_int(own, 1, 256, &n, &why) != 0)
+            return refuse(v, cell->run, "'ranks' takes one number from 1 to 256, or a list:", own,
+                          err);
+        return add_item(v, &item, n, err);
+    }
+    bool self = strcmp(item.backend, "self") == 0;
+    if (ranks->n == 0)
+        return add_item(v, &item, self ? 1 : ddp_world_default_ranks(app), err);
+    for (int i = 0; i < ranks->n; i++)
+        DDP_TRY(add_item(v, &item, ranks->v[i], err));
+    return 0;
+}
+
+/* world.ranks becomes all counts, each once, so that they are checked like those of any command.
+ * The backend of all items, when there is only one, is that of the world. */
+static int gather_world(struct ddp_sweep_values *v, struct ddp_err *err)
+{
+    struct ddp_int_list *ranks = &v->world.ranks;
+    const char *backend = v->items[0].backend;
+    ranks->n = 0;
+    for (int i = 0; i < v->count; i++) {
+        int k = 0;
+        while (k < ranks->n && ranks->v[k] != v->items[i].ranks)
+            k++;
+        if (k == DDP_OPT_LIST_MAX)
+            return ddp_fail(err, DDP_ECONFIG,
+                            "'%.160s' has more than %d different numbers of ranks", v->config_path,
+                            DDP_OPT_LIST_MAX);
+        if (k == ranks->n)
+            ranks->v[ranks->n++] = v->items[i].ranks;
+        backend = strcmp(backend, v->items[i].backend) == 0 ? backend : "auto";
+    }
+    v->world.backend = backend;
+    return 0;
+}
+
+/* Every item as its command sees it, before anything is started. */
+static int check_items(const struct ddp_app *app, struct ddp_sweep_values *v, struct ddp_err *err)
+{
+    for (int i = 0; i < v->count; i++) {
+        struct ddp_sweep_open open;
+        struct ddp_sweep_item *item = &v->items[i];
+        DDP_TRY(ddp_sweep_item_open(app, v, item, &open, err));
+        const struct ddp_world_options *world = open.values;
+        item->threads = item->cmd->threads && item->cmd->threads(open.values);
+        if (world->label[0])
+            memcpy(v->world.label, world->label, sizeof v->world.label);
+        ddp_sweep_item_close(item, &open);
+    }
+    return 0;
+}
+
+int ddp_sweep_read(struct ddp_app *app, struct ddp_sweep_values *v, struct ddp_err *err)
+{
+    uint8_t *text;
+    size_t bytes;
+    DDP_TRY(ddp_dataset_read_file(v->config_path, DDP_SWEEP_FILE_MAX, &text, &bytes, err));
+    int rc = ddp_sweep_plan_parse((const char *)text, bytes, v->config_path, takes_list, NULL,
+                                  &v->plan, err);
+    free(text);
+    DDP_TRY(rc);
+    for (int i = 0; i < v->plan.count; i++)
+        DDP_TRY(add_items(app, v, &v->plan.cells[i], err));
+    DDP_TRY(gather_world(v, err));
+    return check_items(app, v, err);
+}

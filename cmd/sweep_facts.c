@@ -1,0 +1,70 @@
+/* What must be equal for a sweep to go on where another run of it was cut off. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "record/provenance.h"
+#include "sweep_home.h"
+
+/* Of a build with uncommitted changes the commit says too little. */
+static uint64_t hash_program(void)
+{
+    uint64_t hash = DDP_FNV_INIT;
+    char block[16384];
+    size_t n;
+    FILE *file = fopen("/proc/self/exe", "rb");
+    if (!file)
+        return 0;
+    while ((n = fread(block, 1, sizeof block, file)) > 0)
+        hash = ddp_fnv1a(hash, block, n);
+    fclose(file);
+    return hash;
+}
+
+static void add_build(const struct ddp_record *r, struct ddp_journal_facts *facts)
+{
+    const struct ddp_build *build = ddp_build_info();
+    ddp_journal_fact(facts, "version", "%s", build->version);
+    ddp_journal_fact(facts, "commit", "%s", build->commit);
+    ddp_journal_fact(facts, "compiler", "%s %s", build->compiler, build->cflags);
+    ddp_journal_fact(facts, "simd", "%s", r->simd);
+    ddp_journal_fact(facts, "mpi", "%s", r->feature_mpi);
+    if (build->dirty)
+        ddp_journal_fact(facts, "program", "%016llx", (unsigned long long)hash_program());
+    ddp_journal_fact(facts, "layout", "%zu %zu %zu %zu %d %d", sizeof(struct ddp_point),
+                     sizeof(struct ddp_epoch), sizeof(struct ddp_train_run),
+                     sizeof(struct ddp_control), DDP_COLL_COUNT, DDP_DTYPE_COUNT);
+}
+
+static void add_hosts(const struct ddp_record *r, struct ddp_journal_facts *facts)
+{
+    char text[480] = "";
+    size_t n = 0;
+    for (int i = 0; i < r->host_count && n < sizeof text; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s: %s, %d cores, %d ranks",
+                              i ? "; " : "", r->hosts[i].name, r->hosts[i].cpu, r->hosts[i].cores,
+                              r->hosts[i].ranks);
+    ddp_journal_fact(facts, "hosts", "%s", text);
+    ddp_journal_fact(facts, "hosts and ranks", "%d %d", r->host_count, r->world_ranks);
+}
+
+void ddp_sweep_facts(const struct ddp_sweep_values *v, const struct ddp_record *r,
+                     struct ddp_journal_facts *facts)
+{
+    char ranks[400] = "";
+    size_t n = 0;
+    facts->count = 0;
+    for (int i = 0; i < v->world.ranks.n && n < sizeof ranks; i++)
+        n += (size_t)snprintf(ranks + n, sizeof ranks - n, "%s%lld", i ? "," : "",
+                              (long long)v->world.ranks.v[i]);
+    ddp_journal_fact(facts, "configuration", "%016llx", (unsigned long long)v->plan.hash);
+    ddp_journal_fact(facts, "--seed", "%lld", (long long)v->world.seed);
+    ddp_journal_fact(facts, "--launches", "%lld", (long long)v->launches);
+    ddp_journal_fact(facts, "numbers of ranks", "%s", ranks);
+    ddp_journal_fact(facts, "runs and points", "%d %d", v->count, v->points);
+    ddp_journal_fact(facts, "backend", "%s", r->world_backend);
+    ddp_journal_fact(facts, "launcher", "%s", r->launcher);
+    add_hosts(r, facts);
+    add_build(r, facts);
+}

@@ -1,0 +1,215 @@
+/* The home of a sweep: stages in their order, the journal, and the record at the end. */
+#include "sweep_home.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+static const char *journal_path(const struct ddp_sweep_values *v)
+{
+    return v->journal_path ? v->journal_path : v->default_journal[0] ? v->default_journal : NULL;
+}
+
+static bool item_is_done(const struct ddp_sweep_values *v, int launch, int item)
+{
+    return ddp_sweep_done_has(&v->done, ddp_sweep_key(launch, item, DDP_SWEEP_END));
+}
+
+/* Under an outside launcher ranks are started once, which is one launch: the first that is not
+ * done. Its number; 0: all are done. */
+static int first_launch(const struct ddp_sweep_values *v)
+{
+    for (int i = 0; i < v->stage_count; i++)
+        if (!ddp_sweep_stage_is_done(v, &v->stages[i]))
+            return v->stages[i].launch;
+    return 0;
+}
+
+static bool in_this_run(const struct ddp_sweep_values *v, const struct ddp_sweep_stage *stage)
+{
+    if (ddp_sweep_stage_is_done(v, stage))
+        return false;
+    return v->app->launcher.kind == DDP_LAUNCHER_NONE || stage->launch == v->only_launch;
+}
+
+static void begin(struct ddp_sweep_values *v)
+{
+    v->started_ns = ddp_now_ns();
+    v->only_launch = first_launch(v);
+    for (int s = 0; s < v->stage_count; s++) {
+        const struct ddp_sweep_stage *stage = &v->stages[s];
+        for (int i = 0; i < stage->count && in_this_run(v, stage); i++)
+            if (!item_is_done(v, stage->launch, stage->items[i]))
+                v->seconds_todo += v->items[stage->items[i]].seconds;
+    }
+}
+
+bool ddp_sweep_next(void *values, int i, const char **backend, int *ranks)
+{
+    struct ddp_sweep_values *v = values;
+    if (i == 0) {
+        begin(v);
+        v->current = -1;
+    }
+    do
+        v->current++;
+    while (v->current < v->stage_count && !in_this_run(v, &v->stages[v->current]));
+    if (v->current >= v->stage_count)
+        return false;
+    *backend = v->stages[v->current].backend;
+    *ranks = v->stages[v->current].ranks;
+    return true;
+}
+
+int ddp_sweep_home_open(void *values, struct ddp_record *record, struct ddp_err *err)
+{
+    struct ddp_sweep_values *v = values;
+    const char *path = journal_path(v);
+    v->home = ddp_calloc(1, sizeof *v->home);
+    if (!v->home)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the journal");
+    return path ? ddp_sweep_restore(v, path, record, err) : 0;
+}
+
+int ddp_sweep_home_trained(struct ddp_sweep_home *home, int launch, int item, struct ddp_err *err)
+{
+    struct ddp_sweep_trained *more =
+        ddp_realloc_array(home->trained, (size_t)home->trained_count + 1, sizeof *more);
+    if (!more)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a training run");
+    home->trained = more;
+    more[home->trained_count++] = (struct ddp_sweep_trained){launch, item};
+    return 0;
+}
+
+/* Appends a line about what runs now. */
+static int append(struct ddp_sweep_home *home, enum ddp_journal_kind kind, const char *id,
+                  const void *payload, size_t bytes, struct ddp_err *err)
+{
+    struct ddp_journal_entry entry = {.kind = kind,
+                                      .launch = home->launch,
+                                      .cell = home->item,
+                                      .payload = payload,
+                                      .payload_bytes = bytes};
+    snprintf(entry.id, sizeof entry.id, "%s", id);
+    return home->journal ? ddp_journal_append(home->journal, &entry, err) : 0;
+}
+
+static int keep_news(struct ddp_sweep_values *v, const struct ddp_sweep_news *news,
+                     struct ddp_err *err)
+{
+    struct ddp_sweep_home *home = v->home;
+    char text[192];
+    home->launch = news->launch;
+    home->item = news->item;
+    ddp_sweep_item_text(&v->items[news->item], text, sizeof text);
+    switch (news->word) {
+    case DDP_SWEEP_BEGINS:
+        return append(home, DDP_JOURNAL_BEGIN, text, NULL, 0, err);
+    case DDP_SWEEP_ENDS:
+        v->ended++;
+        v->seconds_done += v->items[news->item].seconds;
+        return append(home, DDP_JOURNAL_END, text, NULL, 0, err);
+    default:
+        if (home->left_out++ == 0)
+            snprintf(home->why, sizeof home->why, "%s", news->text);
+        ddp_logf(&v->app->log, DDP_LOG_WARN, "left out: %s: %s", text, news->text);
+        return 0;
+    }
+}
+
+int ddp_sweep_home_keep(void *values, uint32_t type, const void *payload, size_t bytes,
+                        struct ddp_err *err)
+{
+    struct ddp_sweep_values *v = values;
+    struct ddp_sweep_home *home = v->home;
+    const struct ddp_train_run *run = payload;
+    char id[192];
+    switch (type) {
+    case DDP_MESSAGE_STAGE:
+        return keep_news(v, payload, err);
+    case DDP_MESSAGE_POINT:
+        v->measured[home->launch - 1]++;
+        ddp_point_id(&((const struct ddp_point *)payload)->spec, id, sizeof id);
+        return append(home, DDP_JOURNAL_POINT, id, payload, bytes, err);
+    case DDP_MESSAGE_TRAIN:
+        DDP_TRY(ddp_sweep_home_trained(home, home->launch, home->item, err));
+        snprintf(id, sizeof id, "%s %s %s seed %llu", run->model, run->dataset, run->sync,
+                 (unsigned long long)run->seed);
+        return append(home, DDP_JOURNAL_TRAIN, id, payload, bytes, err);
+    case DDP_MESSAGE_EPOCH:
+        snprintf(id, sizeof id, "epoch %d", ((const struct ddp_epoch *)payload)->epoch);
+        return append(home, DDP_JOURNAL_EPOCH, id, payload, bytes, err);
+    case DDP_MESSAGE_TRAIN_END:
+        return append(home, DDP_JOURNAL_TRAIN_END, run->sync, payload, bytes, err);
+    case DDP_MESSAGE_CONTROL:
+        return append(home, DDP_JOURNAL_CONTROL, "", payload, bytes, err);
+    default:
+        return 0;
+    }
+}
+
+static bool belongs_before(const struct ddp_sweep_trained *a, const struct ddp_sweep_trained *b)
+{
+    return a->launch != b->launch ? a->launch < b->launch : a->item < b->item;
+}
+
+/* Training runs in the order of the plan, those of one item as they came: insertion, for they are
+ * few. Points are in order already (record.h). */
+static void sort_trained(struct ddp_sweep_home *home, struct ddp_record *r)
+{
+    const int n = DDP_MIN(home->trained_count, r->train_count);
+    for (int i = 1; i < n; i++) {
+        struct ddp_sweep_trained key = home->trained[i];
+        struct ddp_train_run run = r->train[i];
+        int at = i;
+        for (; at > 0 && belongs_before(&key, &home->trained[at - 1]); at--) {
+            home->trained[at] = home->trained[at - 1];
+            r->train[at] = r->train[at - 1];
+        }
+        home->trained[at] = key;
+        r->train[at] = run;
+    }
+}
+
+int ddp_sweep_home_close(void *values, struct ddp_record *record, int code, struct ddp_err *err)
+{
+    struct ddp_sweep_values *v = values;
+    struct ddp_sweep_home *home = v->home;
+    const int all = v->count * (int)v->launches;
+    if (!home)
+        return code;
+    sort_trained(home, record);
+    home->whole = v->ended == all;
+    if (code != 0 || home->whole)
+        return code;
+    if (home->left_out > 0) {
+        ddp_fail(err, DDP_EUNAVAIL, "%d of %d runs could not be had here; the first: %s",
+                 home->left_out, all, home->why);
+        return err->code;
+    }
+    ddp_fail(err, DDP_CLOSE_MORE, "launch %d of %d; run the same command again for the next",
+             v->only_launch, (int)v->launches);
+    ddp_logf(&v->app->log, DDP_LOG_NOTE, "%s", err->text);
+    return DDP_CLOSE_MORE;
+}
+
+void ddp_sweep_home_closed(void *values, int code)
+{
+    struct ddp_sweep_values *v = values;
+    struct ddp_sweep_home *home = v->home;
+    struct ddp_err err = DDP_ERR_INIT;
+    if (!home)
+        return;
+    /* The result has it all now. */
+    if (home->journal && code == 0 && home->whole && !v->journal_path &&
+        ddp_journal_remove(home->journal, &err) != 0)
+        ddp_logf(&v->app->log, DDP_LOG_WARN, "%s", err.text);
+    ddp_journal_close(home->journal);
+    free(home->trained);
+    free(home);
+    v->home = NULL;
+}

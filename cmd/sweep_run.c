@@ -1,0 +1,110 @@
+/* The ranks' side of a sweep: the items of one stage, one after the other. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/unit.h"
+#include "sweep.h"
+
+/* Where a rank is: finished, seconds: items and their guesses since the stage began. */
+struct position {
+    const struct ddp_sweep_values *v;
+    const struct ddp_sweep_stage *stage;
+    int item; /* index in v->items */
+    int finished, measured;
+    double seconds;
+    char prefix[96];
+};
+
+static bool has(void *arg, const char *id)
+{
+    const struct position *at = arg;
+    return ddp_sweep_done_has(&at->v->done, ddp_sweep_key(at->stage->launch, at->item, id));
+}
+
+/* Time left: the guesses of what is to do, by what they were worth so far. */
+static void describe(struct position *at)
+{
+    const struct ddp_sweep_values *v = at->v;
+    const double done = v->seconds_done + at->seconds;
+    const double took = (double)(ddp_now_ns() - v->started_ns) / 1e9;
+    const double worth = done > 0 ? took / done : 1;
+    char left[24];
+    ddp_format_ns(DDP_MAX(v->seconds_todo - done, 0) * worth * 1e9, left, sizeof left);
+    snprintf(at->prefix, sizeof at->prefix, "[%d/%d, some %s left] ", v->ended + at->finished + 1,
+             v->count * (int)v->launches, left);
+}
+
+static int tell(struct ddp_rank *rank, const struct position *at, enum ddp_sweep_word word,
+                const char *text, struct ddp_err *err)
+{
+    struct ddp_sweep_news news;
+    memset(&news, 0, sizeof news);
+    news.word = (int)word;
+    news.launch = at->stage->launch;
+    news.item = at->item;
+    ddp_printable(text, news.text, sizeof news.text);
+    return ddp_emit_stage(rank, &news, sizeof news, err);
+}
+
+static int run_item(struct ddp_rank *rank, struct position *at, bool has_control,
+                    struct ddp_err *err)
+{
+    const struct ddp_sweep_values *v = at->v;
+    const struct ddp_sweep_item *item = &v->items[at->item];
+    struct ddp_sweep_open open;
+    int rc = ddp_sweep_item_open(rank->app, v, item, &open, err);
+    DDP_TRY(ddp_comm_agree(rank->comm, rc, err));
+    struct ddp_rank mine = *rank;
+    mine.app = &open.app;
+    mine.world = open.values;
+    mine.launch_number = v->launches > 1 ? at->stage->launch : 0;
+    mine.first_place = item->first_place;
+    mine.of = v->points;
+    mine.measured = &at->measured;
+    mine.prefix = at->prefix;
+    mine.has_control = has_control;
+    mine.has = has;
+    mine.has_arg = at;
+    rc = tell(rank, at, DDP_SWEEP_BEGINS, "", err);
+    if (rc == 0)
+        rc = item->cmd->rank_main(&mine, open.values, err);
+    ddp_sweep_item_close(item, &open);
+    return rc;
+}
+
+/* What all ranks agree cannot be had here, before anything of it was measured, is no reason to lose
+ * the rest. */
+static bool can_go_on(int rc, const struct ddp_err *err)
+{
+    return rc == DDP_EUNAVAIL && err->agreed;
+}
+
+int ddp_sweep_rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
+{
+    const struct ddp_sweep_values *v = values;
+    struct position at = {.v = v, .stage = &v->stages[v->current]};
+    bool has_control = false;
+    at.measured = v->measured[at.stage->launch - 1];
+    for (int i = 0; i < at.stage->count; i++) {
+        at.item = at.stage->items[i];
+        if (has(&at, DDP_SWEEP_END))
+            continue;
+        describe(&at);
+        int rc = run_item(rank, &at, has_control, err);
+        if (can_go_on(rc, err)) {
+            struct ddp_err said = *err;
+            *err = DDP_ERR_INIT;
+            DDP_TRY(tell(rank, &at, DDP_SWEEP_LEFT_OUT, said.text, err));
+        } else if (rc == 0) {
+            has_control |= v->items[at.item].points > 0;
+            DDP_TRY(tell(rank, &at, DDP_SWEEP_ENDS, "", err));
+        } else {
+            return rc;
+        }
+        at.finished++;
+        at.seconds += v->items[at.item].seconds;
+    }
+    return 0;
+}

@@ -1,0 +1,262 @@
+#include "bench/bound.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define TAG 29997
+/* So much of a larger message stands for all of it: far beyond any cache. */
+#define MOST_BYTES ((size_t)128 << 20)
+/* A round moves at least so much, in repetitions, so that the clock's steps do not matter. */
+#define ROUND_BYTES ((size_t)512 << 10)
+/* Rounds; the fastest counts. Few where one takes long. */
+#define ROUNDS_MAX 6
+#define ROUNDS_FEW 3
+#define FEW_BYTES  ((size_t)16 << 20)
+
+/* What all ranks can at once with messages or buffers of `bytes`; NaN: not measured yet. ns of one
+ * message; GB/s moved by all ranks together. */
+struct speed {
+    size_t bytes;
+    double copy_GBps, add_GBps, message_ns;
+};
+
+struct ddp_bound {
+    struct ddp_bound_setup setup;
+    struct speed *speeds;
+    int count;
+    int64_t *all; /* [size][ROUNDS_MAX] */
+};
+
+/* One thing to be timed, of `bytes`. */
+struct work {
+    struct ddp_bound *bound;
+    size_t bytes;
+    int (*run)(const struct work *w, struct ddp_err *err);
+    bool nontemporal;
+};
+
+int ddp_bound_create(const struct ddp_bound_setup *setup, struct ddp_bound **out,
+                     struct ddp_err *err)
+{
+    struct ddp_bound *b = ddp_calloc(1, sizeof *b);
+    if (b)
+        b->all = ddp_calloc((size_t)setup->comm->size * ROUNDS_MAX, sizeof *b->all);
+    if (!b || !b->all) {
+        free(b);
+        return ddp_fail(err, DDP_ENOMEM, "no memory to measure bounds");
+    }
+    b->setup = *setup;
+    *out = b;
+    return 0;
+}
+
+void ddp_bound_destroy(struct ddp_bound *b)
+{
+    if (!b)
+        return;
+    free(b->speeds);
+    free(b->all);
+    free(b);
+}
+
+/* b = a */
+static int copy(const struct work *w, struct ddp_err *err)
+{
+    const struct ddp_bound_setup *s = &w->bound->setup;
+    (void)err;
+    (w->nontemporal ? s->comm->device->copy_nt : s->comm->device->copy)(s->b, s->a, w->bytes);
+    return 0;
+}
+
+/* a += b */
+static int add(const struct work *w, struct ddp_err *err)
+{
+    const struct ddp_bound_setup *s = &w->bound->setup;
+    void *const dst[] = {s->a};
+    const void *const src[] = {s->a, s->b};
+    const struct ddp_reduce r = {.dst = dst,
+                                 .dst_count = 1,
+                                 .src = src,
+                                 .src_count = 2,
+                                 .count = w->bytes / sizeof(float),
+                                 .dtype = DDP_F32,
+                                 .op = DDP_SUM,
+                                 .divisor = 1,
+                                 .nontemporal = w->nontemporal};
+    (void)err;
+    s->comm->device->reduce(&r);
+    return 0;
+}
+
+/* a of the rank before arrives in b. */
+static int shift(const struct work *w, struct ddp_err *err)
+{
+    const struct ddp_bound_setup *s = &w->bound->setup;
+    struct ddp_comm *group = s->group;
+    const int n = group->size, next = (group->rank + 1) % n, previous = (group->rank + n - 1) % n;
+    struct ddp_request request[2];
+    DDP_TRY(ddp_comm_irecv(group, previous, TAG, s->b, w->bytes, &request[0], err));
+    DDP_TRY(ddp_comm_isend(group, next, TAG, s->a, w->bytes, &request[1], err));
+    return ddp_comm_wait(group, request, 2, err);
+}
+
+/* *ns of one run: of the fastest round, the slowest rank's. */
+static int time_of(const struct work *w, double *ns, struct ddp_err *err)
+{
+    struct ddp_comm *comm = w->bound->setup.comm;
+    const int rounds = w->bytes <= FEW_BYTES ? ROUNDS_MAX : ROUNDS_FEW;
+    const int repeat = (int)DDP_MAX(ROUND_BYTES / DDP_MAX(w->bytes, ROUND_BYTES / 16), 1);
+    int64_t mine[ROUNDS_MAX];
+    *ns = INFINITY;
+    for (int i = 0; i < rounds; i++) {
+        DDP_TRY(ddp_comm_barrier(comm, err));
+        const int64_t begin = ddp_now_ns();
+        for (int k = 0; k < repeat; k++)
+            DDP_TRY(w->run(w, err));
+        mine[i] = ddp_now_ns() - begin;
+    }
+    int64_t *all = w->bound->all;
+    DDP_TRY(ddp_comm_exchange(comm, mine, all, (size_t)rounds * sizeof *mine, err));
+    for (int i = 0; i < rounds; i++) {
+        int64_t slowest = 1;
+        for (int r = 0; r < comm->size; r++)
+            slowest = DDP_MAX(slowest, all[r * rounds + i]);
+        *ns = fmin(*ns, (double)slowest / repeat);
+    }
+    return 0;
+}
+
+/* The entry of a size, made when it is not there. */
+static struct speed *speed_of(struct ddp_bound *b, size_t bytes, struct ddp_err *err)
+{
+    for (int i = 0; i < b->count; i++)
+        if (b->speeds[i].bytes == bytes)
+            return &b->speeds[i];
+    struct speed *speeds = ddp_realloc_array(b->speeds, (size_t)b->count + 1, sizeof *speeds);
+    if (!speeds) {
+        ddp_fail(err, DDP_ENOMEM, "no memory for bounds of %d sizes", b->count + 1);
+        return NULL;
+    }
+    b->speeds = speeds;
+    speeds[b->count] = (struct speed){bytes, NAN, NAN, NAN};
+    return &speeds[b->count++];
+}
+
+/* Plain and non-temporal; moved: bytes read and written a byte of the buffer. */
+static int measure_memory(struct ddp_bound *b, size_t bytes,
+                          int (*run)(const struct work *, struct ddp_err *), double moved,
+                          double *GBps, struct ddp_err *err)
+{
+    double best = INFINITY, ns;
+    if (!isnan(*GBps))
+        return 0;
+    for (int nontemporal = 0; nontemporal < 2; nontemporal++) {
+        const struct work w = {b, bytes, run, nontemporal};
+        DDP_TRY(time_of(&w, &ns, err));
+        best = fmin(best, ns);
+    }
+    *GBps = moved * (double)bytes * b->setup.comm->size / best;
+    return 0;
+}
+
+/* GB/s of all ranks together for what the collective does. */
+static int memory_speed(struct ddp_bound *b, enum ddp_coll coll, size_t bytes, double *GBps,
+                        struct ddp_err *err)
+{
+    bytes = DDP_MIN(bytes, MOST_BYTES);
+    struct speed *speed = speed_of(b, bytes, err);
+    DDP_TRY(ddp_comm_agree(b->setup.comm, speed ? 0 : DDP_ENOMEM, err));
+    /* Not what verification has left there: it may be NaN, or too small for the fast path. */
+    memset(b->setup.a, 0, bytes);
+    memset(b->setup.b, 0, bytes);
+    DDP_TRY(measure_memory(b, bytes, copy, 2, &speed->copy_GBps, err));
+    if (ddp_coll_reduces(coll))
+        DDP_TRY(measure_memory(b, bytes, add, 3, &speed->add_GBps, err));
+    *GBps = ddp_coll_reduces(coll) ? fmax(speed->copy_GBps, speed->add_GBps) : speed->copy_GBps;
+    return 0;
+}
+
+/* ns of a message of `bytes` that all send at once, over this machine's share of it. */
+static int message_time(struct ddp_bound *b, size_t bytes, double *ns, struct ddp_err *err)
+{
+    const size_t some = DDP_MIN(bytes, MOST_BYTES);
+    struct speed *speed = speed_of(b, some, err);
+    DDP_TRY(ddp_comm_agree(b->setup.comm, speed ? 0 : DDP_ENOMEM, err));
+    if (isnan(speed->message_ns)) {
+        const struct work w = {b, some, shift, false};
+        DDP_TRY(time_of(&w, &speed->message_ns, err));
+    }
+    *ns = speed->message_ns * (some > 0 ? (double)bytes / (double)some : 1);
+    return 0;
+}
+
+static double steps_of(const struct ddp_coll_cost *cost, const struct ddp_point_spec *spec)
+{
+    if (cost->modelled)
+        return cost->steps;
+    return spec->coll == DDP_SEND_RECV ? 1 : ceil(log2(spec->ranks));
+}
+
+/* Over messages. */
+static int by_messages(struct ddp_bound *b, const struct ddp_coll_cost *cost, struct ddp_point *p,
+                       struct ddp_err *err)
+{
+    const struct ddp_point_spec *s = &p->spec;
+    double ns;
+    DDP_TRY(message_time(b, s->size_bytes, &ns, err));
+    snprintf(p->bound_kind, sizeof p->bound_kind, "point-to-point");
+    if (s->size_bytes < DDP_BOUND_BYTES) {
+        p->bound_ns = steps_of(cost, s) * ns;
+        return 0;
+    }
+    const double sent = cost->modelled
+                            ? cost->sent_bytes
+                            : (double)s->size_bytes * ddp_coll_busbw_factor(s->coll, s->ranks);
+    p->bound_GBps = (double)s->size_bytes / ns;
+    p->bound_ns = sent / p->bound_GBps;
+    return 0;
+}
+
+/* In shared memory. */
+static int by_memory(struct ddp_bound *b, const struct ddp_coll_cost *cost, struct ddp_point *p,
+                     struct ddp_err *err)
+{
+    const struct ddp_point_spec *s = &p->spec;
+    if (s->size_bytes < DDP_BOUND_BYTES) {
+        snprintf(p->bound_kind, sizeof p->bound_kind, "latency");
+        p->bound_ns = steps_of(cost, s) * fmin(p->pingpong_ns[0], p->pingpong_ns[1]) / 2;
+        return 0;
+    }
+    snprintf(p->bound_kind, sizeof p->bound_kind, "memory");
+    DDP_TRY(memory_speed(b, s->coll, s->size_bytes, &p->bound_GBps, err));
+    p->bound_ns = cost->memory_bytes * DDP_MAX(s->groups, 1) / p->bound_GBps;
+    return 0;
+}
+
+int ddp_bound_fill(struct ddp_bound *b, const struct ddp_coll_alg *alg,
+                   const struct ddp_coll_shape *shape, struct ddp_point *p, struct ddp_err *err)
+{
+    struct ddp_coll_cost cost = {0};
+    const struct ddp_point_spec *s = &p->spec;
+    const struct ddp_comm *group = b->setup.group;
+    if (s->ranks < 2 || s->size_bytes > b->setup.bytes)
+        return 0;
+    alg->cost(s->ranks, shape, &cost);
+    const bool messages = !cost.modelled || cost.messages > 0;
+    const bool sends = group->backend->caps & DDP_CAP_P2P;
+    if (strcmp(s->backend, "shm") != 0 && messages && sends)
+        DDP_TRY(by_messages(b, &cost, p, err));
+    else if (cost.modelled)
+        DDP_TRY(by_memory(b, &cost, p, err));
+    p->bound_fraction = p->bound_ns / p->time_ns.median;
+    if (p->bound_ns > 0 && isfinite(p->bound_fraction))
+        return 0;
+    p->bound_kind[0] = '\0';
+    p->bound_ns = p->bound_GBps = p->bound_fraction = NAN;
+    return 0;
+}

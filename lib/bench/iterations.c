@@ -1,0 +1,348 @@
+/* The timed iterations of a point. They come in *batches*, from one look to the next; between two
+ * batches the ranks exchange when they began and ended, and rank 0 tells how many more it wants. */
+#include "bench/iterations.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "stats/series.h"
+
+/* Spans exchanged at a time. */
+#define CHUNK 512
+/* First guess of how long it takes until all ranks know the announced start; doubled whenever one
+ * was late, and slowly taken back, for the longer they wait the likelier one is interrupted. */
+#define LEAD_NS     5000
+#define LEAD_MAX_NS 1000000
+/* No start is announced so far ahead: clocks of one host differ (time namespaces). */
+#define FAR_NS 1000000000
+/* So many invalid iterations beside the valid ones, and it is given up. */
+#define INVALID_MAX(kept) (200 + 4 * (kept))
+/* Ranks of several hosts compare their clocks so often. */
+#define DRIFT_NS 1000000000
+
+int ddp_iterations_create(struct ddp_comm *comm, const struct ddp_bench_options *options,
+                          struct ddp_iterations **out, struct ddp_err *err)
+{
+    const size_t iters = (size_t)options->iters, size = (size_t)comm->size;
+    struct ddp_iterations *it = ddp_calloc(1, sizeof *it);
+    if (!it)
+        return ddp_fail(err, DDP_ENOMEM, "no memory to measure");
+    it->comm = comm;
+    it->options = options;
+    ddp_clocks_init(&it->clocks, comm);
+    it->begin = ddp_calloc(iters, sizeof *it->begin);
+    it->end = ddp_calloc(iters, sizeof *it->end);
+    it->sample = ddp_calloc(iters, sizeof *it->sample);
+    it->skew_start = ddp_calloc(iters, sizeof *it->skew_start);
+    it->skew_exit = ddp_calloc(iters, sizeof *it->skew_exit);
+    it->chunk = ddp_calloc(size * 2 * CHUNK, sizeof *it->chunk);
+    it->rank_sum = ddp_calloc(size, sizeof *it->rank_sum);
+    if (!it->begin || !it->end || !it->sample || !it->skew_start || !it->skew_exit || !it->chunk ||
+        !it->rank_sum) {
+        ddp_iterations_destroy(it);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the times of %zu iterations", iters);
+    }
+    /* zeroed is not touched: a page fault has no place near the clocks */
+    memset(it->begin, 0xff, iters * sizeof *it->begin);
+    memset(it->end, 0xff, iters * sizeof *it->end);
+    *out = it;
+    return 0;
+}
+
+void ddp_iterations_destroy(struct ddp_iterations *it)
+{
+    if (!it)
+        return;
+    free(it->begin);
+    free(it->end);
+    free(it->sample);
+    free(it->skew_start);
+    free(it->skew_exit);
+    free(it->chunk);
+    free(it->rank_sum);
+    free(it);
+}
+
+void ddp_iterations_open(struct ddp_iterations *it, const char *id)
+{
+    const struct ddp_bench_options *o = it->options;
+    it->warm = it->kept = it->judged = it->goal = it->ran = it->invalid = 0;
+    it->late = it->pending = false;
+    it->lead_ns = LEAD_NS;
+    it->delay = strcmp(o->inject_id, id) == 0 ? o->inject_percent / 100 : 0;
+    it->opened_ns = ddp_now_ns();
+    memset(it->rank_sum, 0, (size_t)it->comm->size * sizeof *it->rank_sum);
+}
+
+int64_t ddp_iterations_keep(struct ddp_iterations *it, int64_t begin_ns, int64_t end_ns)
+{
+    const bool window = it->options->start == DDP_START_WINDOW && it->comm->size > 1;
+    it->late = window && begin_ns > it->start_ns + DDP_ITERATIONS_LATE_NS;
+    if (ddp_iterations_warming(it)) {
+        it->warm++;
+        return -1;
+    }
+    it->begin[it->kept] = begin_ns;
+    it->end[it->kept] = end_ns;
+    it->pending = window;
+    it->ran++;
+    return it->kept++;
+}
+
+/* What ranks say when they meet: a moment to start at (rank 0), and whether the last start was
+ * late. */
+struct meeting {
+    int64_t start_ns, late;
+};
+
+/* All meet. An iteration that somebody began late is forgotten. */
+static int meet(struct ddp_iterations *it, int64_t *start_ns, struct ddp_err *err)
+{
+    struct ddp_comm *comm = it->comm;
+    struct meeting *all = (struct meeting *)it->chunk; /* [size] */
+    const struct meeting mine = {.start_ns = *start_ns, .late = it->late};
+    bool late = false;
+    DDP_TRY(ddp_comm_exchange(comm, &mine, all, sizeof mine, err));
+    for (int r = 0; r < comm->size; r++)
+        late = late || all[r].late;
+    *start_ns = all[0].start_ns;
+    it->lead_ns = late ? DDP_MIN(2 * it->lead_ns, LEAD_MAX_NS)
+                       : DDP_MAX(it->lead_ns - it->lead_ns / 16, LEAD_NS);
+    if (late && it->pending) {
+        it->kept--;
+        it->invalid++;
+    }
+    it->pending = it->late = false;
+    if (it->invalid <= INVALID_MAX(it->kept))
+        return 0;
+    ddp_fail(err, DDP_EUNAVAIL, "--start window: of %lld iterations %lld began late on some rank",
+             (long long)it->ran, (long long)it->invalid);
+    ddp_hint(err, "each rank needs a core of its own; use --start barrier");
+    err->agreed = true; /* all ranks see the same */
+    return DDP_EUNAVAIL;
+}
+
+int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err)
+{
+    struct ddp_comm *comm = it->comm;
+    if (comm->size == 1)
+        return 0;
+    DDP_TRY(ddp_comm_barrier(comm, err));
+    if (it->options->start != DDP_START_WINDOW)
+        return 0;
+    int64_t start = ddp_clocks_global(&it->clocks, ddp_now_ns()) + it->lead_ns;
+    DDP_TRY(meet(it, &start, err));
+    it->start_ns = ddp_clocks_local(&it->clocks, start);
+    if (it->start_ns - ddp_now_ns() > FAR_NS)
+        it->start_ns = 0; /* not this clock's: late rather than for ever */
+    while (ddp_now_ns() < it->start_ns)
+        if (comm->place.oversubscribed)
+            sched_yield();
+    return 0;
+}
+
+/* One iteration of all ranks: span [size][n][2]. */
+static void judge_one(struct ddp_iterations *it, const int64_t *span, size_t n, size_t i,
+                      int64_t at)
+{
+    int64_t first = INT64_MAX, last_begin = INT64_MIN, first_end = INT64_MAX, last = INT64_MIN;
+    int64_t slowest = 0;
+    for (int r = 0; r < it->comm->size; r++) {
+        const int64_t begin = span[((size_t)r * n + i) * 2],
+                      end = span[((size_t)r * n + i) * 2 + 1];
+        slowest = DDP_MAX(slowest, end - begin);
+        first = DDP_MIN(first, begin);
+        last_begin = DDP_MAX(last_begin, begin);
+        first_end = DDP_MIN(first_end, end);
+        last = DDP_MAX(last, end);
+        it->rank_sum[r] += (double)(end - begin);
+    }
+    const int64_t took = it->options->start == DDP_START_WINDOW ? last - first : slowest;
+    it->sample[at] = (double)took / (double)DDP_MAX(it->options->block, 1);
+    it->skew_start[at] = (double)(last_begin - first);
+    it->skew_exit[at] = (double)(last - first_end);
+}
+
+/* The batch [judged, kept) on all ranks, by rank 0's clock. */
+static int judge_batch(struct ddp_iterations *it, struct ddp_err *err)
+{
+    struct ddp_comm *comm = it->comm;
+    DDP_TRY(ddp_clocks_estimate(&it->clocks, err));
+    while (it->judged < it->kept) {
+        int64_t mine[2 * CHUNK];
+        const size_t n = (size_t)DDP_MIN(it->kept - it->judged, CHUNK);
+        for (size_t i = 0; i < n; i++) {
+            const size_t at = (size_t)it->judged + i;
+            mine[2 * i] = ddp_clocks_global(&it->clocks, it->begin[at]);
+            mine[2 * i + 1] = ddp_clocks_global(&it->clocks, it->end[at]);
+        }
+        DDP_TRY(ddp_comm_exchange(comm, mine, it->chunk, 2 * n * sizeof *mine, err));
+        for (size_t i = 0; i < n; i++)
+            judge_one(it, it->chunk, n, i, it->judged + (int64_t)i);
+        it->judged += (int64_t)n;
+    }
+    return 0;
+}
+
+static bool is_look(int64_t n)
+{
+    size_t look = ddp_stop_next(0);
+    while (look < (size_t)n)
+        look = ddp_stop_next(look);
+    return look == (size_t)n;
+}
+
+/* Does what has been measured say enough? Rank 0's. false also when memory is short. */
+static bool is_precise(const struct ddp_iterations *it)
+{
+    struct ddp_summary s;
+    return it->options->precision > 0 && is_look(it->kept) &&
+           ddp_summarize(it->sample, (size_t)it->kept, &s) == 0 &&
+           ddp_stop_precise(&s, it->options->precision);
+}
+
+/* How many iterations there shall be at the next look, by the time they take; kept: enough. Rank
+ * 0's. */
+static int64_t choose_goal(struct ddp_iterations *it)
+{
+    const struct ddp_bench_options *o = it->options;
+    const int64_t n = it->kept, least = DDP_MIN(o->iters, DDP_ITERATIONS_LEAST);
+    const double spent = (double)(ddp_now_ns() - it->opened_ns), limit = o->max_time_s * 1e9;
+    if (n > 0) {
+        it->stop = DDP_STOP_PRECISION;
+        if (is_precise(it))
+            return n;
+        it->stop = n < o->iters       ? DDP_STOP_TIME
+                   : o->precision > 0 ? DDP_STOP_ITERS
+                                      : DDP_STOP_COUNT;
+        if (n >= o->iters || (limit > 0 && spent >= limit && n >= least))
+            return n;
+    } else if (limit > 0 && o->warmup == 0) {
+        return least; /* nothing is known yet */
+    }
+    int64_t goal = o->iters;
+    if (o->precision > 0)
+        goal = DDP_MIN(goal, (int64_t)ddp_stop_next((size_t)n));
+    const double each = n > 0 ? spent / (double)n : spent / (double)DDP_MAX(o->warmup, 1);
+    if (limit > 0 && each > 0) {
+        const double left = (limit - (n > 0 ? spent : 0)) / each;
+        goal = DDP_MIN(goal, DDP_MAX(n + (int64_t)fmin(left, 1e15), DDP_MAX(n + 1, least)));
+    }
+    if (!it->clocks.common && each > 0)
+        goal = DDP_MIN(goal, n + DDP_MAX((int64_t)fmin(DRIFT_NS / each, 1e15), 1));
+    return goal;
+}
+
+/* Ends a batch, and begins the next, or not: goal == kept. */
+static int look(struct ddp_iterations *it, struct ddp_err *err)
+{
+    struct told {
+        int64_t goal, stop;
+    } mine = {0, 0}, *all = (struct told *)it->chunk; /* [size] */
+    DDP_TRY(judge_batch(it, err));
+    if (it->comm->rank == 0) {
+        mine.goal = choose_goal(it);
+        mine.stop = it->stop;
+    }
+    DDP_TRY(ddp_comm_exchange(it->comm, &mine, all, sizeof mine, err));
+    it->goal = all[0].goal;
+    it->stop = (enum ddp_stop)all[0].stop;
+    if (it->kept == 0) { /* warm: now it counts */
+        ddp_interference_read(&it->before);
+        it->opened_ns = ddp_now_ns();
+    }
+    return 0;
+}
+
+int ddp_iterations_next(struct ddp_iterations *it, bool *more, struct ddp_err *err)
+{
+    *more = true;
+    if (it->warm == 0 && it->goal == 0 && it->clocks.estimates == 0)
+        DDP_TRY(ddp_clocks_estimate(&it->clocks, err));
+    if (ddp_iterations_warming(it) || it->kept < it->goal)
+        return 0;
+    if (it->pending) { /* the last of a batch: was it valid? */
+        int64_t unused = 0;
+        DDP_TRY(meet(it, &unused, err));
+        if (it->kept < it->goal)
+            return 0;
+    }
+    DDP_TRY(look(it, err));
+    *more = it->kept < it->goal;
+    return 0;
+}
+
+/* Median of values[n]; NaN where ranks have no skew. */
+static int median_of(const struct ddp_iterations *it, const double *values, double *out)
+{
+    struct ddp_summary s;
+    int rc = ddp_summarize(values, (size_t)it->kept, &s);
+    *out = rc == 0 && it->comm->size > 1 ? s.median : NAN;
+    return rc;
+}
+
+static int close_alone(struct ddp_iterations *it, struct ddp_point *out, struct ddp_err *err)
+{
+    const size_t n = (size_t)it->kept;
+    if (ddp_summarize(it->sample, n, &out->time_ns) != 0 ||
+        median_of(it, it->skew_start, &out->skew_start_ns) != 0 ||
+        median_of(it, it->skew_exit, &out->skew_exit_ns) != 0 ||
+        ddp_series_judge(it->sample, n, &out->series) != 0)
+        return ddp_fail(err, DDP_ENOMEM, "no memory to summarise %zu iterations", n);
+    if (n < DDP_SERIES_MIN)
+        out->series.trend = out->series.autocorrelation = NAN;
+    if (out->block > 1)
+        out->time_ns.ci95_lo = out->time_ns.ci95_hi = NAN;
+    return 0;
+}
+
+static int share_interference(struct ddp_iterations *it, struct ddp_interference *out,
+                              struct ddp_err *err)
+{
+    struct ddp_interference mine, *all = ddp_calloc((size_t)it->comm->size, sizeof *all);
+    int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for what %d ranks saw", it->comm->size);
+    DDP_TRY_GOTO(ddp_comm_agree(it->comm, rc, err), out);
+    ddp_interference_read(&mine);
+    ddp_interference_since(&it->before, &mine);
+    DDP_TRY_GOTO(ddp_comm_exchange(it->comm, &mine, all, sizeof mine, err), out);
+    *out = all[0];
+    for (int r = 1; r < it->comm->size; r++) {
+        out->steal_ms = fmax(out->steal_ms, all[r].steal_ms); /* fmax ignores a NaN */
+        out->throttled_ms = fmax(out->throttled_ms, all[r].throttled_ms);
+        if (out->involuntary_switches < 0 || all[r].involuntary_switches < 0)
+            out->involuntary_switches = -1;
+        else
+            out->involuntary_switches += all[r].involuntary_switches;
+    }
+out:
+    free(all);
+    return rc;
+}
+
+int ddp_iterations_close(struct ddp_iterations *it, struct ddp_point *out, struct ddp_err *err)
+{
+    const struct ddp_bench_options *o = it->options;
+    const int size = it->comm->size;
+    DDP_TRY(share_interference(it, &out->interference, err));
+    out->iterations = it->kept;
+    out->warmup = o->warmup;
+    out->invalid = it->invalid;
+    out->block = DDP_MAX(o->block, 1);
+    out->start = (enum ddp_start)o->start;
+    out->stop = it->stop;
+    out->injected_percent = it->delay > 0 ? it->delay * 100 : NAN;
+    out->sample_count = o->samples ? it->kept : 0;
+    DDP_TRY(ddp_comm_agree(it->comm, close_alone(it, out, err), err));
+    out->rank_mean_ns[0] = INFINITY;
+    out->rank_mean_ns[1] = out->rank_mean_ns[2] = 0;
+    for (int r = 0; r < size; r++) {
+        double mean = it->rank_sum[r] / (double)(it->kept * out->block);
+        out->rank_mean_ns[0] = fmin(out->rank_mean_ns[0], mean);
+        out->rank_mean_ns[1] += mean / size;
+        out->rank_mean_ns[2] = fmax(out->rank_mean_ns[2], mean);
+    }
+    return 0;
+}

@@ -1,0 +1,103 @@
+/* Overlap with computation. */
+#include "bench/overlap.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "bench/slowest.h"
+
+/* Elements of the loop's array: 4 KiB, so that it computes and leaves the memory to the operation.
+ */
+#define LOOP_COUNT 1024
+/* Long enough that the clock's steps do not matter. */
+#define CALIBRATE_NS 300000
+
+/* x = x * a + b over an array, again and again. */
+static void compute(float *x, uint64_t passes)
+{
+    for (uint64_t p = 0; p < passes; p++) {
+        for (size_t i = 0; i < LOOP_COUNT; i++)
+            x[i] = x[i] * 0.999f + 0.001f;
+        /* Every pass is made, whoever looks at the result. */
+        __asm__ volatile("" : : "r"(x) : "memory");
+    }
+}
+
+/* Passes that take about `ns`. */
+static uint64_t calibrate(float *x, double ns)
+{
+    int64_t took = 0;
+    uint64_t passes = 16;
+    while (took < CALIBRATE_NS) {
+        passes *= 2;
+        const int64_t begin = ddp_now_ns();
+        compute(x, passes);
+        took = ddp_now_ns() - begin;
+    }
+    return (uint64_t)fmax(1, ns * (double)passes / (double)took);
+}
+
+/* One iteration: the loop, with the operation around it, or alone. */
+static int iterate(const struct ddp_overlap *o, float *x, uint64_t passes, bool operates,
+                   int64_t *duration, struct ddp_err *err)
+{
+    if (operates)
+        ddp_operands_restore(o->operands);
+    if (o->comm->size > 1)
+        DDP_TRY(ddp_comm_barrier(o->comm, err));
+    const int64_t begin = ddp_now_ns();
+    if (operates)
+        ddp_async_post(o->request);
+    compute(x, passes);
+    if (operates)
+        DDP_TRY(ddp_async_wait(o->request, 0, err));
+    *duration = ddp_now_ns() - begin;
+    return 0;
+}
+
+/* Median over iterations of the slowest rank's. sample [iters]: scratch. */
+static int measure(const struct ddp_overlap *o, float *x, uint64_t passes, bool operates,
+                   double *sample, double *median_ns, struct ddp_err *err)
+{
+    struct ddp_summary summary;
+    for (int64_t i = -o->warmup; i < o->iters; i++)
+        DDP_TRY(iterate(o, x, passes, operates, &o->duration[i < 0 ? 0 : i], err));
+    DDP_TRY(ddp_slowest(o->comm, o->duration, o->iters, o->chunk, sample, NULL, err));
+    int rc = ddp_summarize(sample, (size_t)o->iters, &summary) == 0
+                 ? 0
+                 : ddp_fail(err, DDP_ENOMEM, "no memory to summarise %lld iterations",
+                            (long long)o->iters);
+    DDP_TRY(ddp_comm_agree(o->comm, rc, err));
+    *median_ns = summary.median;
+    return 0;
+}
+
+double ddp_overlap_percent(double pure_ns, double compute_ns, double total_ns)
+{
+    if (!(pure_ns > 0 && compute_ns > 0 && total_ns > 0))
+        return NAN;
+    const double hidden = (pure_ns + compute_ns - total_ns) / fmin(pure_ns, compute_ns);
+    return 100 * fmin(fmax(hidden, 0), 1);
+}
+
+int ddp_overlap_measure(const struct ddp_overlap *o, double pure_ns, struct ddp_point *out,
+                        struct ddp_err *err)
+{
+    double *sample = ddp_calloc((size_t)o->iters, sizeof *sample);
+    float *x = ddp_calloc(LOOP_COUNT, sizeof *x);
+    int rc =
+        sample != NULL && x != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory to measure overlap");
+    DDP_TRY_GOTO(ddp_comm_agree(o->comm, rc, err), out_free);
+    DDP_TRY_GOTO(ddp_comm_barrier(o->comm, err), out_free); /* all calibrate at once */
+    const uint64_t passes = calibrate(x, pure_ns);
+    struct ddp_overlap_times *times = &out->overlap;
+    DDP_TRY_GOTO(measure(o, x, passes, false, sample, &times->compute_ns, err), out_free);
+    DDP_TRY_GOTO(measure(o, x, passes, true, sample, &times->total_ns, err), out_free);
+    times->percent = ddp_overlap_percent(pure_ns, times->compute_ns, times->total_ns);
+out_free:
+    free(x);
+    free(sample);
+    return rc;
+}

@@ -1,0 +1,230 @@
+/* The sampler: what is made once for all points. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "bench/page_size.h"
+#include "bench/sampler_impl.h"
+#include "bench/slowest.h"
+
+#define ORDER_STREAM 0x6f72646572 /* of random numbers: "order" */
+
+static int alloc_buffer(struct ddp_sampler *s, void **out, struct ddp_err *err)
+{
+    if (s->memory == DDP_MEMORY_REGISTERED)
+        return ddp_comm_alloc(s->comm, s->buffer_bytes, out, err);
+    *out = ddp_alloc_pages(s->buffer_bytes);
+    return *out ? 0
+                : ddp_fail(err, DDP_ENOMEM, "no memory for a buffer of %zu bytes", s->buffer_bytes);
+}
+
+static void free_buffer(struct ddp_sampler *s, void *buffer)
+{
+    if (s->memory == DDP_MEMORY_REGISTERED)
+        ddp_comm_free(s->comm, buffer);
+    else if (buffer)
+        ddp_free_pages(buffer, s->buffer_bytes);
+}
+
+struct ddp_comm *ddp_sampler_comm(const struct ddp_sampler *s)
+{
+    return s->async ? ddp_async_comm(s->async) : s->group;
+}
+
+void ddp_sampler_operands(const struct ddp_sampler *s, const struct ddp_point_spec *spec,
+                          struct ddp_operands *out)
+{
+    ddp_operands_init(out, spec, s->group->rank, s->group->size, s->a, s->b);
+}
+
+/* alg NULL means auto. */
+int ddp_sampler_plan(const struct ddp_sampler *s, const struct ddp_point_spec *spec,
+                     struct ddp_coll_plan *out, struct ddp_err *err)
+{
+    struct ddp_operands operands;
+    ddp_sampler_operands(s, spec, &operands);
+    const struct ddp_coll_alg *alg = ddp_coll_find(spec->coll, spec->algorithm);
+    return ddp_coll_plan_init(out, ddp_sampler_comm(s), alg, &operands.args, err);
+}
+
+/* Can this point be measured? */
+static int probe(struct ddp_sampler *s, const struct ddp_point_spec *spec, struct ddp_err *err)
+{
+    struct ddp_coll_plan plan;
+    if (ddp_point_is_reduced(spec))
+        return ddp_compressed_bench_probe(s->reduced, spec, err);
+    DDP_TRY(ddp_sampler_plan(s, spec, &plan, err));
+    ddp_coll_plan_release(&plan);
+    return 0;
+}
+
+/* Which points can be measured? What `all` brought and cannot is skipped; else it is an error, said
+ * before anything is measured. */
+static int find_skips(struct ddp_sampler *s, struct ddp_err *err)
+{
+    for (int i = 0; i < s->plan->count; i++) {
+        struct ddp_err reason = DDP_ERR_INIT;
+        int rc = probe(s, &s->plan->points[i], &reason);
+        if (rc == 0)
+            continue;
+        if (rc != DDP_EUNAVAIL || !s->plan->all_algorithms) {
+            *err = reason;
+            return rc;
+        }
+        s->skip[i] = strdup(reason.text);
+        if (!s->skip[i])
+            return ddp_fail(err, DDP_ENOMEM, "no memory for a plan of %d points", s->plan->count);
+    }
+    return 0;
+}
+
+static int alloc_arrays(struct ddp_sampler *s, struct ddp_err *err)
+{
+    const size_t iters = (size_t)s->options->iters, size = (size_t)s->comm->size;
+    const size_t points = (size_t)s->plan->count;
+    s->duration = ddp_calloc(iters, sizeof *s->duration);
+    s->chunk = ddp_calloc(size * DDP_SLOWEST_CHUNK, sizeof *s->chunk);
+    s->skip = ddp_calloc(points, sizeof *s->skip);
+    s->order = ddp_calloc(points, sizeof *s->order);
+    s->place = ddp_calloc(points, sizeof *s->place);
+    if (!s->duration || !s->chunk || !s->skip || !s->order || !s->place)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the durations of %zu iterations", iters);
+    /* zeroed is not touched: a page fault has no place between the clocks */
+    memset(s->duration, 0xff, iters * sizeof *s->duration);
+    return ddp_iterations_create(s->comm, s->options, &s->iterations, err);
+}
+
+/* The points that are measured, drawn by the seed unless they shall be as given. The same on all
+ * ranks, who skip the same. */
+static void choose_order(struct ddp_sampler *s)
+{
+    struct ddp_rng rng;
+    for (int i = 0; i < s->plan->count; i++) {
+        s->place[i] = s->measured;
+        if (!s->skip[i])
+            s->order[s->measured++] = i;
+    }
+    ddp_rng_init(&rng, (uint64_t)s->options->seed, ORDER_STREAM);
+    for (int i = s->measured - 1; i > 0 && s->options->order == DDP_ORDER_RANDOM; i--) {
+        const int j = (int)ddp_rng_below(&rng, (uint64_t)i + 1), other = s->order[j];
+        s->order[j] = s->order[i];
+        s->order[i] = other;
+    }
+}
+
+const int *ddp_sampler_order(const struct ddp_sampler *s, int *count)
+{
+    *count = s->measured;
+    return s->order;
+}
+
+/* Consecutive ranks are a group. Collective. */
+static int make_group(struct ddp_sampler *s, struct ddp_err *err)
+{
+    const int size = s->comm->size;
+    int *members = ddp_calloc((size_t)size, sizeof *members);
+    int ranks = size;
+    int rc = members ? ddp_plan_group_ranks(s->options, size, &ranks, err)
+                     : ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d ranks", size);
+    rc = ddp_comm_agree(s->comm, rc, err);
+    if (rc == 0 && ranks < size) {
+        const int first = s->comm->rank / ranks * ranks;
+        for (int i = 0; i < ranks; i++)
+            members[i] = first + i;
+        rc = ddp_comm_agree(s->comm, ddp_comm_group(s->comm, members, ranks, &s->group, err), err);
+    }
+    free(members);
+    return rc;
+}
+
+static int make_reduced(struct ddp_sampler *s, struct ddp_err *err)
+{
+    const struct ddp_compressed_bench_setup setup = {
+        .comm = s->comm,
+        .group = s->group,
+        .options = s->options,
+        .data = s->a,
+        .page_bytes = s->page_bytes,
+        .iterations = s->iterations,
+    };
+    return ddp_compressed_bench_create(&setup, &s->reduced, err);
+}
+
+static int make_bound(struct ddp_sampler *s, struct ddp_err *err)
+{
+    const struct ddp_bound_setup setup = {
+        .comm = s->comm, .group = s->group, .a = s->a, .b = s->b, .bytes = s->buffer_bytes};
+    return ddp_bound_create(&setup, &s->bound, err);
+}
+
+int ddp_sampler_create(struct ddp_comm *comm, const struct ddp_bench_options *options,
+                       const struct ddp_bench_plan *plan, struct ddp_sampler **out,
+                       struct ddp_err *err)
+{
+    struct ddp_sampler *s = ddp_calloc(1, sizeof *s);
+    int rc = s ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the sampler");
+    DDP_TRY(ddp_comm_agree(comm, rc, err));
+    s->comm = s->group = comm;
+    s->options = options;
+    s->plan = plan;
+    s->memory = plan->memory;
+    s->buffer_bytes = DDP_MAX((size_t)plan->buffer_bytes, DDP_CACHE_LINE);
+    rc = alloc_arrays(s, err);
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
+    rc = alloc_buffer(s, &s->a, err);
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
+    rc = alloc_buffer(s, &s->b, err);
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
+    /* not zero: no page is shared */
+    memset(s->a, 0xff, s->buffer_bytes);
+    memset(s->b, 0xff, s->buffer_bytes);
+    s->page_bytes = ddp_page_bytes(s->a);
+    DDP_TRY_GOTO(make_group(s, err), err_sampler);
+    if (options->overlap) {
+        rc = ddp_async_create(s->group, &s->async, err);
+        DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
+    }
+    if (ddp_plan_reduces(options))
+        DDP_TRY_GOTO(make_reduced(s, err), err_sampler);
+    rc = find_skips(s, err);
+    if (rc == 0)
+        rc = make_bound(s, err);
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
+    choose_order(s);
+    *out = s;
+    return 0;
+err_sampler:
+    ddp_sampler_destroy(s);
+    return rc;
+}
+
+void ddp_sampler_destroy(struct ddp_sampler *s)
+{
+    if (!s)
+        return;
+    ddp_compressed_bench_destroy(s->reduced);
+    ddp_async_destroy(s->async);
+    if (s->group != s->comm)
+        ddp_comm_destroy(s->group);
+    if (s->b)
+        free_buffer(s, s->b);
+    if (s->a)
+        free_buffer(s, s->a);
+    for (int i = 0; s->skip && i < s->plan->count; i++)
+        free(s->skip[i]);
+    free(s->skip);
+    ddp_bound_destroy(s->bound);
+    ddp_iterations_destroy(s->iterations);
+    free(s->order);
+    free(s->place);
+    free(s->duration);
+    free(s->chunk);
+    free(s);
+}
+
+bool ddp_sampler_skips(const struct ddp_sampler *s, int index, const char **why)
+{
+    *why = s->skip[index];
+    return *why != NULL;
+}

@@ -1,0 +1,16 @@
+/* What an algorithm will say, before there are ranks. */
+#include "coll/coll.h"
+#include "comm/comm_shm.h"
+
+int ddp_coll_foresee(const struct ddp_coll_alg *alg, const struct ddp_backend *backend, int ranks,
+                     const struct ddp_coll_shape *shape, struct ddp_err *err)
+{
+    /* All that supports() reads of a world of one host (comm.h); nothing runs on it. */
+    struct ddp_comm_shm mapped = {.spin = 0};
+    const struct ddp_comm comm = {
+        .backend = backend,
+        .size = ranks,
+        .shm = (backend->caps & DDP_CAP_MAP) != 0 ? &mapped : NULL,
+    };
+    return alg->supports(&comm, shape, err);
+}

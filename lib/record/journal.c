@@ -1,0 +1,340 @@
+/* The file of a journal, and reading it from start to end; its lines are journal_line.c's. */
+#include "record/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "record/journal_line.h"
+
+/* How every journal begins, also one whose first line was cut off. */
+static const char beginning[] = "{\"journal\": \"ddpbench-journal/";
+
+/* bytes: of whole lines; what a failed append left behind it is cut off. made: by us, just now. */
+struct ddp_journal {
+    char *path;
+    int fd;
+    off_t bytes;
+    bool made, broken;
+};
+
+void ddp_journal_fact(struct ddp_journal_facts *facts, const char *key, const char *fmt, ...)
+{
+    char value[sizeof facts->fact->value];
+    va_list args;
+    if (facts->count == DDP_JOURNAL_FACTS_MAX)
+        return;
+    va_start(args, fmt);
+    vsnprintf(value, sizeof value, fmt, args);
+    va_end(args);
+    int i = facts->count++;
+    ddp_printable(key, facts->fact[i].key, sizeof facts->fact[i].key);
+    ddp_printable(value, facts->fact[i].value, sizeof facts->fact[i].value);
+}
+
+static int visit_line(const char *line, size_t bytes, const char *where, ddp_journal_visit visit,
+                      void *arg, struct ddp_err *err)
+{
+    struct ddp_journal_entry entry;
+    void *payload = NULL;
+    DDP_TRY(ddp_journal_read(line, bytes, where, &entry, &payload, err));
+    int rc = visit(arg, &entry, err);
+    free(payload);
+    return rc;
+}
+
+int ddp_journal_parse(const char *text, size_t bytes, const char *name,
+                      struct ddp_journal_facts *facts, ddp_journal_visit visit, void *arg,
+                      size_t *whole, struct ddp_err *err)
+{
+    const size_t begins = DDP_MIN(bytes, sizeof beginning - 1);
+    size_t at = 0, lines = 0;
+    *whole = 0;
+    facts->count = 0;
+    /* Also without a whole line: what is no journal must not be taken for the start of one. */
+    if (memcmp(text, beginning, begins) != 0)
+        return ddp_fail(err, DDP_EINPUT, "'%s' is not a journal of a sweep", name);
+    for (const char *end; at < bytes && (end = memchr(text + at, '\n', bytes - at)); lines++) {
+        char where[320];
+        const size_t n = (size_t)(end - text) - at;
+        snprintf(where, sizeof where, "'%.250s', line %zu", name, lines + 1);
+        if (lines == 0)
+            DDP_TRY(ddp_journal_read_head(text, n, where, facts, err));
+        else
+            DDP_TRY(visit_line(text + at, n, where, visit, arg, err));
+        at += n + 1;
+        *whole = at;
+    }
+    return 0;
+}
+
+static int cannot(struct ddp_journal *j, int code, const char *what, int error, struct ddp_err *err)
+{
+    return ddp_fail_errno(err, code, error, "cannot %s '%s'", what, j->path);
+}
+
+static int write_all(int fd, const char *text, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write(fd, text, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return done < 0 ? errno : ENOSPC;
+        text += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+/* Appends text[n] and brings it to the disk; what a failure leaves is cut off again. */
+static int append(struct ddp_journal *j, const char *text, size_t n, struct ddp_err *err)
+{
+    if (j->broken)
+        return ddp_fail(err, DDP_EIO, "'%s' could not be written before", j->path);
+    int error = write_all(j->fd, text, n);
+    if (error == 0 && fdatasync(j->fd) != 0)
+        error = errno;
+    if (error == 0) {
+        j->bytes += (off_t)n;
+        return 0;
+    }
+    /* If that fails too, the next reader drops the last line. */
+    j->broken = ftruncate(j->fd, j->bytes) != 0 || lseek(j->fd, j->bytes, SEEK_SET) < 0;
+    return cannot(j, DDP_EIO, "write", error, err);
+}
+
+int ddp_journal_append(struct ddp_journal *journal, const struct ddp_journal_entry *entry,
+                       struct ddp_err *err)
+{
+    struct ddp_strbuf line = DDP_STRBUF_INIT;
+    int rc = ddp_journal_print(entry, &line, err);
+    if (rc == 0)
+        rc = append(journal, line.text, line.length, err);
+    ddp_strbuf_release(&line);
+    return rc;
+}
+
+/* Is the open file still what the path names? The run before may have removed it at its end. */
+static bool is_named(const struct ddp_journal *j)
+{
+    struct stat ours, named;
+    return fstat(j->fd, &ours) == 0 && stat(j->path, &named) == 0 && ours.st_dev == named.st_dev &&
+           ours.st_ino == named.st_ino;
+}
+
+static int open_file(struct ddp_journal *j, struct ddp_err *err)
+{
+    struct stat st;
+    /* Not O_TRUNC, and not blocked by a pipe: nothing is changed before it is known what it is. */
+    j->fd = open(j->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (j->fd < 0 && errno == ENOENT) {
+        j->fd = open(j->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        j->made = j->fd >= 0;
+    }
+    if (j->fd < 0)
+        return cannot(j, DDP_ECREATE, "create", errno, err);
+    if (fstat(j->fd, &st) != 0 || !S_ISREG(st.st_mode))
+        return ddp_fail(err, DDP_ECREATE, "'%s' cannot be a journal: it is not a file", j->path);
+    if (st.st_size > (off_t)DDP_JOURNAL_MAX_BYTES)
+        return ddp_fail(err, DDP_EINPUT, "'%s' is larger than a journal can be", j->path);
+    if (flock(j->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return ddp_fail(err, DDP_ECREATE, "another run writes to '%s'", j->path);
+    if (!is_named(j))
+        return ddp_fail(err, DDP_ECREATE, "another run has just ended with '%s'; try again",
+                        j->path);
+    j->bytes = st.st_size;
+    return 0;
+}
+
+static int read_file(struct ddp_journal *j, char **out, struct ddp_err *err)
+{
+    const size_t bytes = (size_t)j->bytes;
+    char *text = malloc(bytes + 1);
+    size_t at = 0;
+    if (!text)
+        return ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", j->path);
+    while (at < bytes) {
+        ssize_t n = pread(j->fd, text + at, bytes - at, (off_t)at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            int error = n < 0 ? errno : EIO;
+            free(text);
+            return cannot(j, DDP_EIO, "read", error, err);
+        }
+        at += (size_t)n;
+    }
+    *out = text;
+    return 0;
+}
+
+static int refuse(const struct ddp_journal *j, const char *key, const char *then, const char *now,
+                  struct ddp_err *err)
+{
+    ddp_fail(err, DDP_EMISMATCH, "'%s' belongs to another run: %s was '%.120s', now '%.120s'",
+             j->path, key, then, now);
+    return ddp_hint(err,
+                    "run what it was begun with, or use --restart, which forgets what is done");
+}
+
+static const char *find_fact(const struct ddp_journal_facts *facts, const char *key)
+{
+    for (int i = 0; i < facts->count; i++)
+        if (strcmp(facts->fact[i].key, key) == 0)
+            return facts->fact[i].value;
+    return NULL;
+}
+
+static int compare_facts(const struct ddp_journal *j, const struct ddp_journal_facts *then,
+                         const struct ddp_journal_facts *now, struct ddp_err *err)
+{
+    for (int i = 0; i < now->count; i++) {
+        const char *key = now->fact[i].key, *value = find_fact(then, key);
+        if (!value || strcmp(value, now->fact[i].value) != 0)
+            return refuse(j, key, value ? value : "not there", now->fact[i].value, err);
+    }
+    for (int i = 0; i < then->count; i++)
+        if (!find_fact(now, then->fact[i].key))
+            return refuse(j, then->fact[i].key, then->fact[i].value, "not there", err);
+    return 0;
+}
+
+static int visit_nothing(void *arg, const struct ddp_journal_entry *entry, struct ddp_err *err)
+{
+    (void)arg;
+    (void)entry;
+    (void)err;
+    return 0;
+}
+
+/* Reads what is there: the facts before anything else, so that a journal of another build is called
+ * that, and not damaged. *whole as ddp_journal_parse. */
+static int read_old(struct ddp_journal *j, const struct ddp_journal_facts *facts,
+                    ddp_journal_visit visit, void *arg, size_t *whole, struct ddp_err *err)
+{
+    char *text = NULL;
+    struct ddp_journal_facts *then = malloc(sizeof *then);
+    if (!then)
+        return ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", j->path);
+    int rc = read_file(j, &text, err);
+    if (rc != 0)
+        goto out_then;
+    const char *end = memchr(text, '\n', (size_t)j->bytes);
+    const size_t head = end ? (size_t)(end - text) + 1 : (size_t)j->bytes;
+    rc = ddp_journal_parse(text, head, j->path, then, visit_nothing, NULL, whole, err);
+    if (rc == 0 && *whole > 0)
+        rc = compare_facts(j, then, facts, err);
+    if (rc == 0 && *whole > 0)
+        rc = ddp_journal_parse(text, (size_t)j->bytes, j->path, then, visit, arg, whole, err);
+    free(text);
+out_then:
+    free(then);
+    return rc;
+}
+
+/* The name of a new file is on disk only when its folder is. */
+static int sync_folder(const struct ddp_journal *j)
+{
+    char folder[4096];
+    const char *slash = strrchr(j->path, '/');
+    size_t n = slash ? (size_t)(slash - j->path) + 1 : 0;
+    if (n >= sizeof folder)
+        return 0;
+    snprintf(folder, sizeof folder, "%.*s", n ? (int)n : 1, n ? j->path : ".");
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return 0; /* one that may be written to, but not read */
+    int error = fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP ? errno : 0;
+    close(fd);
+    return error;
+}
+
+static int write_head(struct ddp_journal *j, const struct ddp_journal_facts *facts,
+                      struct ddp_err *err)
+{
+    struct ddp_strbuf line = DDP_STRBUF_INIT;
+    int rc = ddp_journal_print_head(facts, &line, err);
+    if (rc == 0)
+        rc = append(j, line.text, line.length, err);
+    ddp_strbuf_release(&line);
+    DDP_TRY(rc);
+    int error = j->made ? sync_folder(j) : 0;
+    return error ? cannot(j, DDP_EIO, "write", error, err) : 0;
+}
+
+/* To forget what a journal says it must be one: nobody's notes are overwritten by a slip. */
+static int forget(struct ddp_journal *j, struct ddp_err *err)
+{
+    char text[sizeof beginning - 1];
+    ssize_t n = pread(j->fd, text, sizeof text, 0);
+    if (n < 0)
+        return cannot(j, DDP_EIO, "read", errno, err);
+    if (memcmp(text, beginning, (size_t)n) != 0)
+        return ddp_fail(err, DDP_EINPUT, "'%s' is not a journal of a sweep", j->path);
+    return 0;
+}
+
+/* What is to be kept of an open file: all its lines, or nothing. */
+static int take_up(struct ddp_journal *j, const struct ddp_journal_facts *facts, bool restart,
+                   ddp_journal_visit visit, void *arg, bool *continued, struct ddp_err *err)
+{
+    size_t whole = 0;
+    if (restart)
+        DDP_TRY(forget(j, err));
+    else if (j->bytes > 0)
+        DDP_TRY(read_old(j, facts, visit, arg, &whole, err));
+    if ((off_t)whole != j->bytes && ftruncate(j->fd, (off_t)whole) != 0)
+        return cannot(j, DDP_EIO, "write", errno, err);
+    j->bytes = (off_t)whole;
+    if (lseek(j->fd, j->bytes, SEEK_SET) < 0)
+        return cannot(j, DDP_EIO, "write", errno, err);
+    *continued = whole > 0;
+    return whole > 0 ? 0 : write_head(j, facts, err);
+}
+
+int ddp_journal_open(const char *path, const struct ddp_journal_facts *facts, bool restart,
+                     ddp_journal_visit visit, void *arg, struct ddp_journal **out, bool *continued,
+                     struct ddp_err *err)
+{
+    struct ddp_journal *j = ddp_calloc(1, sizeof *j);
+    if (!j)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a journal");
+    j->fd = -1;
+    j->path = strdup(path);
+    int rc = j->path ? open_file(j, err) : ddp_fail(err, DDP_ENOMEM, "no memory for a journal");
+    if (rc == 0)
+        rc = take_up(j, facts, restart, visit, arg, continued, err);
+    if (rc == 0) {
+        *out = j;
+        return 0;
+    }
+    if (j->made)
+        unlink(path);
+    ddp_journal_close(j);
+    return rc;
+}
+
+int ddp_journal_remove(struct ddp_journal *journal, struct ddp_err *err)
+{
+    if (unlink(journal->path) != 0 && errno != ENOENT)
+        return cannot(journal, DDP_EIO, "remove", errno, err);
+    return 0;
+}
+
+void ddp_journal_close(struct ddp_journal *journal)
+{
+    if (!journal)
+        return;
+    if (journal->fd >= 0)
+        close(journal->fd);
+    free(journal->path);
+    free(journal);
+}

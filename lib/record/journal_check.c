@@ -1,0 +1,179 @@
+/* Structs read back from a journal: anybody can compute a check, so what would be an index, a flag
+ * or a text is looked at before it is used as one. Any double and any other count is fine. */
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/strbuf.h"
+#include "record/journal_line.h"
+
+/* word: an enumeration of `most` words; count: an int, or with 8 bytes an int64_t, of at most
+ * `most`; size: a uint64_t that fits an int64_t. */
+enum field_kind { FIELD_TEXT, FIELD_FLAG, FIELD_WORD, FIELD_COUNT, FIELD_SIZE };
+
+struct field {
+    enum field_kind kind;
+    size_t offset, bytes;
+    long long least, most;
+    const char *name;
+};
+
+#define FIELD(kind, type, member, least, most)                                                     \
+    {                                                                                              \
+        kind, offsetof(struct type, member), sizeof(((struct type *)0)->member), least, most,      \
+            #member                                                                                \
+    }
+#define TEXT(type, member)               FIELD(FIELD_TEXT, type, member, 0, 0)
+#define FLAG(type, member)               FIELD(FIELD_FLAG, type, member, 0, 1)
+#define WORD(type, member, count)        FIELD(FIELD_WORD, type, member, 0, (count)-1)
+#define COUNT(type, member, least, most) FIELD(FIELD_COUNT, type, member, least, most)
+#define SIZE(type, member)               FIELD(FIELD_SIZE, type, member, 0, INT64_MAX)
+#define MANY                             1000000
+
+static const struct field point_fields[] = {
+    WORD(ddp_point, spec.coll, DDP_COLL_COUNT),
+    WORD(ddp_point, spec.dtype, DDP_DTYPE_COUNT),
+    WORD(ddp_point, spec.op, DDP_OP_COUNT),
+    WORD(ddp_point, spec.placement, DDP_PLACEMENT_COUNT),
+    WORD(ddp_point, spec.memory, DDP_MEMORY_COUNT),
+    WORD(ddp_point, check, DDP_CHECK_ALL + 1),
+    WORD(ddp_point, start, DDP_START_COUNT),
+    WORD(ddp_point, stop, DDP_STOP_ITERS + 1),
+    TEXT(ddp_point, spec.backend),
+    TEXT(ddp_point, spec.algorithm),
+    TEXT(ddp_point, spec.compress),
+    TEXT(ddp_point, algorithm_used),
+    TEXT(ddp_point, feedback),
+    TEXT(ddp_point, bound_kind),
+    FLAG(ddp_point, spec.overlap),
+    FLAG(ddp_point, wire_counted),
+    FLAG(ddp_point, series.drifting),
+    FLAG(ddp_point, series.autocorrelated),
+    COUNT(ddp_point, spec.root, 0, MANY),
+    COUNT(ddp_point, spec.ranks, 1, MANY),
+    COUNT(ddp_point, spec.groups, 0, MANY),
+    COUNT(ddp_point, spec.partial, 0, MANY),
+    COUNT(ddp_point, place, 0, INT_MAX),
+    COUNT(ddp_point, order, 0, INT_MAX),
+    COUNT(ddp_point, of, 0, INT_MAX),
+    COUNT(ddp_point, launch, 0, DDP_JOURNAL_LAUNCH_MAX),
+    SIZE(ddp_point, spec.requested_bytes),
+    SIZE(ddp_point, spec.size_bytes),
+    SIZE(ddp_point, spec.count),
+};
+static const struct field epoch_fields[] = {
+    COUNT(ddp_epoch, epoch, 1, INT_MAX),
+    FLAG(ddp_epoch, wire_counted),
+};
+static const struct field train_fields[] = {
+    TEXT(ddp_train_run, model),
+    TEXT(ddp_train_run, dataset),
+    TEXT(ddp_train_run, data_path),
+    TEXT(ddp_train_run, optimizer),
+    TEXT(ddp_train_run, sync),
+    TEXT(ddp_train_run, init),
+    TEXT(ddp_train_run, init_sync),
+    TEXT(ddp_train_run, partition),
+    TEXT(ddp_train_run, blas),
+    TEXT(ddp_train_run, feedback),
+    TEXT(ddp_train_run, aggregate),
+    TEXT(ddp_train_run, algorithm),
+    FLAG(ddp_train_run, overlap),
+    FLAG(ddp_train_run, synthetic),
+    FLAG(ddp_train_run, baseline),
+    COUNT(ddp_train_run, ranks, 1, MANY),
+    COUNT(ddp_train_run, launch, 0, DDP_JOURNAL_LAUNCH_MAX),
+    COUNT(ddp_train_run, target_epoch, -1, INT_MAX),
+    COUNT(ddp_train_run, epoch_count, 0, 0),
+    SIZE(ddp_train_run, seed),
+};
+static const struct field control_fields[] = {
+    COUNT(ddp_control, ranks, 1, MANY),
+};
+
+static bool text_is_good(char *text, size_t bytes)
+{
+    char clean[256];
+    if (bytes > sizeof clean || !memchr(text, '\0', bytes))
+        return false;
+    ddp_printable(text, clean, sizeof clean);
+    snprintf(text, bytes, "%s", clean);
+    return !strpbrk(text, "<>&|`\"'"); /* all are names */
+}
+
+static bool is_good(const struct field *f, unsigned char *struct_bytes)
+{
+    unsigned char *at = struct_bytes + f->offset;
+    uint64_t size = 0;
+    int64_t wide = 0;
+    int32_t narrow = 0;
+    switch (f->kind) {
+    case FIELD_TEXT:
+        return text_is_good((char *)at, f->bytes);
+    case FIELD_FLAG:
+        return *at <= 1;
+    case FIELD_SIZE:
+        memcpy(&size, at, sizeof size);
+        return size <= INT64_MAX;
+    default:
+        if (f->bytes == sizeof wide)
+            memcpy(&wide, at, sizeof wide);
+        else
+            memcpy(&narrow, at, sizeof narrow);
+        wide = f->bytes == sizeof wide ? wide : narrow;
+        return wide >= f->least && wide <= f->most;
+    }
+}
+
+static const char *check_fields(const struct field *fields, size_t n, unsigned char *bytes)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!is_good(&fields[i], bytes))
+            return "a value that no run writes";
+    return NULL;
+}
+
+static const char *check_point(unsigned char *payload, size_t bytes)
+{
+    int64_t samples;
+    if (bytes < sizeof(struct ddp_point))
+        return "a point of another size";
+    memcpy(&samples, payload + offsetof(struct ddp_point, sample_count), sizeof samples);
+    if (samples < 0 || (bytes - sizeof(struct ddp_point)) / sizeof(double) != (uint64_t)samples ||
+        (bytes - sizeof(struct ddp_point)) % sizeof(double) != 0)
+        return "a point of another size";
+    return check_fields(point_fields, DDP_COUNT_OF(point_fields), payload);
+}
+
+static const char *check_train(unsigned char *payload, size_t bytes)
+{
+    struct ddp_epoch *none = NULL;
+    if (bytes != sizeof(struct ddp_train_run))
+        return "a training run of another size";
+    memcpy(payload + offsetof(struct ddp_train_run, epochs), &none, sizeof none);
+    return check_fields(train_fields, DDP_COUNT_OF(train_fields), payload);
+}
+
+const char *ddp_journal_check_payload(enum ddp_journal_kind kind, void *payload, size_t bytes)
+{
+    switch (kind) {
+    case DDP_JOURNAL_POINT:
+        return check_point(payload, bytes);
+    case DDP_JOURNAL_TRAIN:
+    case DDP_JOURNAL_TRAIN_END:
+        return check_train(payload, bytes);
+    case DDP_JOURNAL_EPOCH:
+        if (bytes != sizeof(struct ddp_epoch))
+            return "an epoch of another size";
+        return check_fields(epoch_fields, DDP_COUNT_OF(epoch_fields), payload);
+    case DDP_JOURNAL_CONTROL:
+        if (bytes != sizeof(struct ddp_control))
+            return "a control of another size";
+        return check_fields(control_fields, DDP_COUNT_OF(control_fields), payload);
+    default:
+        return bytes == 0 ? NULL : "data where none belong";
+    }
+}

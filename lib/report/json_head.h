@@ -1,0 +1,22 @@
+/* What a run is, in JSON: for the document and for the first and last line of a stream. Private to
+ * report_json.c and report_jsonl.c. */
+#ifndef DDP_REPORT_JSON_HEAD_H
+#define DDP_REPORT_JSON_HEAD_H
+
+#include "base/json.h"
+#include "record/record.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+const char *ddp_status_name(enum ddp_status status); /* "complete", "partial", "failed" */
+/* Keys "schema" to "environment" of doc. */
+void ddp_json_head(cJSON *doc, const struct ddp_record *r);
+/* doc["timer"] and doc["control"]. */
+void ddp_json_controls(cJSON *doc, const struct ddp_record *r);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

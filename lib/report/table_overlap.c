@@ -1,0 +1,36 @@
+/* Rows of non-blocking operations beside computation. */
+#include "report/table_overlap.h"
+
+#include "report/table_cells.h"
+
+void ddp_table_overlap_head(const struct ddp_report_style *style, struct ddp_strbuf *out)
+{
+    ddp_table_dim(style, out);
+    ddp_strbuf_add(
+        out,
+        "# pure: one operation, started and waited for, the slowest rank; median with its 95 % "
+        "interval. compute: a loop that takes about as\n"
+        "# long, alone. total: both at once, the operation in a progress thread. overlap: of the "
+        "shorter one, how much was hidden:\n"
+        "# (pure + compute - total) / min(pure, compute).\n"
+        "#       size        count type  op   algorithm ranks place memory         pure   ci95   "
+        "compute     total  overlap    busbw  wrong pingpong notes\n"
+        "#        (B)   (elements)                                                (us)   +-%      "
+        "(us)      (us)        %   (GB/s)           (ns)\n");
+    ddp_table_plain(style, out);
+}
+
+void ddp_table_overlap_row(const struct ddp_point *p, const struct ddp_report_style *style,
+                           struct ddp_strbuf *out)
+{
+    ddp_table_what(p, out);
+    ddp_table_cell(out, 8, p->time_ns.median / 1e3);
+    ddp_table_interval(out, &p->time_ns);
+    ddp_table_cell(out, 9, p->overlap.compute_ns / 1e3);
+    ddp_table_cell(out, 9, p->overlap.total_ns / 1e3);
+    ddp_table_bold(style, out);
+    ddp_table_cell(out, 8, p->overlap.percent);
+    ddp_table_plain(style, out);
+    ddp_table_cell(out, 8, ddp_point_busbw_GBps(p, p->time_ns.median));
+    ddp_table_tail(p, style, out);
+}

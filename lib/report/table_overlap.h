@@ -1,0 +1,18 @@
+/* The part of the table that is about non-blocking operations beside computation: other columns. */
+#ifndef DDP_REPORT_TABLE_OVERLAP_H
+#define DDP_REPORT_TABLE_OVERLAP_H
+
+#include "report/report.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void ddp_table_overlap_head(const struct ddp_report_style *style, struct ddp_strbuf *out);
+void ddp_table_overlap_row(const struct ddp_point *p, const struct ddp_report_style *style,
+                           struct ddp_strbuf *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

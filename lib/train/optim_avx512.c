@@ -1,3 +1,0 @@
-#define DDP_SGD_NAME  ddp_sgd_step_avx512
-#define DDP_ADAM_NAME ddp_adam_step_avx512
-#include "train/optim.inc.h"

@@ -1,0 +1,286 @@
+#!/usr/bin/env bats
+# Every format, read by those it is for: Python's csv and xml.etree, Google Benchmark's compare.py,
+# the regexes of superbenchmark and ReFrame, the keys of github-action-benchmark; and nothing of what
+# a run is given gets out of its place.
+# shellcheck disable=SC2154 # stderr: bats
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    ddpbench=${DDPBENCH:-$root/build/ddpbench}
+    PYTHON=${PYTHON:-/usr/bin/python3}
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# FORMAT ARGUMENT...: an all-reduce on 2 ranks as r.json and in the format as r.txt.
+measure() {
+    local format=$1
+    shift
+    "$ddpbench" allreduce --ranks 2 -n 12 --size 4,64K,1M --json r.json --format "$format=r.txt" "$@" -q
+}
+
+# FORMAT: a training run of a few steps likewise.
+train() {
+    "$ddpbench" train --ranks 2 --dataset synthetic --images 128 --epochs 2 --json r.json --format "$1=r.txt" -q
+}
+
+@test "nccl-tests: as superbenchmark reads it" {
+    measure nccl-tests
+    "$PYTHON" - <<'END'
+import json, re
+content = open("r.txt").read().splitlines()
+# superbenchmark, cuda_nccl_bw_performance.py: columns by the words of the head, then rows that begin with a number
+for line in content:
+    if "time" in line and "busbw" in line:
+        words = re.sub(r" +", " ", line[1:].strip(" ")).split(" ")
+        size, out_time, out_busbw = words.index("size"), words.index("time"), words.index("busbw")
+        out_algbw, in_algbw = words.index("algbw"), len(words) - 1 - words[::-1].index("algbw")
+        in_time, in_busbw = (len(words) - 1 - words[::-1].index(w) for w in ("time", "busbw"))
+        break
+rows = []
+for line in content:
+    words = re.sub(r" +", " ", line.strip(" ")).split(" ")
+    if not re.match(r"\d+", words[0]):
+        continue
+    rows.append((int(words[size]), *(float(words[i]) for i in
+                 (out_time, out_algbw, out_busbw, in_time, in_algbw, in_busbw))))
+points = {(p["size_bytes"], p["placement"]): p for p in json.load(open("r.json"))["points"]}
+assert [r[0] for r in rows] == [4, 65536, 1048576], rows
+for bytes_, *figures in rows:
+    for placement, (time, algbw, busbw) in ("out", figures[:3]), ("in", figures[3:]):
+        p = points[bytes_, placement]
+        assert abs(time - p["time_us"]["median"]) <= 0.051, (time, p["time_us"])
+        assert abs(algbw - p["algbw_GBps"]) <= 0.0051 and abs(busbw - p["busbw_GBps"]) <= 0.0051
+END
+}
+
+@test "nccl-tests: as ReFrame's checks read it, and one rank" {
+    measure nccl-tests
+    grep -qP '^# Out of bounds values\s*:\s*0\s+OK' r.txt
+    grep -qP '^# Avg bus bandwidth\s*:\s*\d+(\.\d+)?(e[+-]\d+)?\s*$' r.txt
+    grep -qP '^\s+1048576\s+262144\s+float\s+sum\s+-1(\s+[\d.]+){3}\s+0(\s+[\d.]+){3}\s+0$' r.txt
+    "$ddpbench" broadcast --ranks 2 -n 3 --size 4 --placement in -d half -r 1 --check off --format nccl-tests -q >r.txt
+    grep -qP '^\s+4\s+2\s+half\s+none\s+1(\s+N/A){4}(\s+[\d.]+){3}\s+N/A$' r.txt
+    "$ddpbench" allreduce --ranks 1 -n 3 --size 4 --format nccl-tests -q | grep -qP '^\s+4\s.*\s0\.00\s+0\.00\s+0$'
+}
+
+@test "an all_reduce_perf command line runs after the name alone is changed" {
+    run -0 --separate-stderr "$ddpbench" all_reduce_perf -b 8 -e 128K -f 2 -g 1 -n 20 -w 5 -c 1 -o sum -d float
+    [ "$(grep -cP '^ +\d+ +\d+ +float +sum +-1 ' <<<"$output")" = 15 ]
+    [[ $output == *"# Avg bus bandwidth"* ]]
+    # as there: sizes are binary whatever letter follows, a factor wins over a step, its absence is a step of 1M
+    run -0 --separate-stderr "$ddpbench" all_reduce_perf --minbytes 1KB --maxbytes=4k --stepfactor 2 -i 1 --dry-run --ranks 2
+    [ "$(grep -c '^allreduce/.*/in/' <<<"$output")" = 3 ]
+    [[ $output == *"/1024/none"*"/2048/none"*"/4096/none"* && $output == *"20 iterations after 1 each"* ]]
+    run -0 --separate-stderr "$ddpbench" all_reduce_perf -b 1M -e 3M --dry-run --ranks 2
+    [ "$(grep -c '^allreduce/.*/in/' <<<"$output")" = 3 ]
+    run -0 --separate-stderr "$ddpbench" all_reduce_perf -b8 -e8 -o all -d all -t 1 -p 0 -z 0 -G 0 -a 3 -R 1 -T 0 -m 1 -N 1 --dry-run --ranks 2
+    [ "$(grep -c '^allreduce/.*/in/registered' <<<"$output")" = 30 ]
+    for other in all_gather reduce_scatter broadcast reduce alltoall gather scatter sendrecv; do
+        run -0 --separate-stderr "$ddpbench" "${other}_perf" -b 1K -e 1K -o sum -d half -n 3 --ranks 2
+        [ "$(grep -cP '^ +1024 +512 +half ' <<<"$output")" = 1 ] || { echo "$other: $output"; false; }
+    done
+    # options of ours may stand between theirs
+    run -0 --separate-stderr "$ddpbench" all_reduce_perf -b 8 -e 8 --json r.json -n 3 --backend shm --ranks 2
+    [ -z "$output" ] || [[ $output != "# nccl"* ]]
+    [ -s r.json ]
+}
+
+@test "a flag of nccl-tests that has no meaning here is named, with what to do instead" {
+    for flag in "-t 2" "-g 8" "-p 1" "-z 1" "-G 1" "-a 1" "-a 0" "-m 4" "-N 3" "-y 1" "-C 1" "-x 2" "-J out.json" "--ngpus 8" "--cudagraph=4" "-t4"; do
+        # shellcheck disable=SC2086 # words
+        run -64 --separate-stderr "$ddpbench" all_reduce_perf -b 8 -e 8 $flag
+        [ -z "$output" ]
+        [[ $stderr == *"has no meaning here"* ]] || { echo "$flag: $stderr"; false; }
+    done
+    run -64 "$ddpbench" all_reduce_perf -g 8
+    [[ $output == *"-g 8"*"--ngpus"*"--ranks"* ]]
+    run -64 "$ddpbench" all_reduce_perf -b
+    run -64 "$ddpbench" all_reduce_perf -d int8
+    run -64 "$ddpbench" all_reduce_perf -R 2
+    run -64 "$ddpbench" hypercube_perf
+    run -0 "$ddpbench" all_reduce_perf -h
+}
+
+@test "osu: as ReFrame's osu checks read it" {
+    measure osu --placement in
+    "$PYTHON" - <<'END'
+import json, re
+text = open("r.txt").read()
+for p in json.load(open("r.json"))["points"]:
+    found = re.findall(rf"^{p['size_bytes']}\s+(\S+)\s+(\S+)\s+(\S+)\s+(\d+)$", text, re.M)
+    assert len(found) == 1, text
+    mean = p["rank_mean_us"]
+    assert all(abs(float(a) - b) <= 0.0051 for a, b in zip(found[0], (mean["avg"], mean["min"], mean["max"])))
+    assert int(found[0][3]) == p["iterations"]
+assert re.search(r"^# OSU MPI Allreduce Latency Test", text) and re.search(r"^# Size +Avg Latency\(us\)", text, re.M)
+END
+}
+
+@test "csv: as Python's csv module reads it" {
+    for what in "measure csv" "train csv" "measure csv --compress none,fp16,topk:0.1 --samples"; do
+        $what
+        "$PYTHON" - <<'END'
+import csv, json, math
+d = json.load(open("r.json"))
+with open("r.txt", newline="") as file:
+    raw = file.read()
+assert raw.endswith("\r\n") and raw.count("\n") == raw.count("\r\n")
+rows = list(csv.DictReader(raw.splitlines(), strict=True))
+assert all(None not in row and None not in row.values() for row in rows)
+def same(text, value):
+    return text == "" if value is None else math.isclose(float(text), value, rel_tol=1e-12)
+points = [row for row in rows if row["kind"] == "point"]
+epochs = [row for row in rows if row["kind"] == "epoch"]
+assert len(points) == len(d["points"]) and len(epochs) == sum(len(t["epochs"]) for t in d["train"])
+for row, p in zip(points, d["points"]):
+    assert (row["collective"], row["dtype"], row["compress"].split(":")[0]) == (p["collective"], p["dtype"], p["compress"]["method"])
+    for key in "ranks", "size_bytes", "count", "iterations", "busbw_GBps", "effective_GBps", "wire_bytes_per_rank":
+        assert same(row[key], p[key]), (key, row[key], p[key])
+    for key in "median", "mean", "min", "p95", "max":
+        assert same(row[f"time_{key}_us"], p["time_us"][key]), key
+for row, e in zip(epochs, [e for t in d["train"] for e in t["epochs"]]):
+    for key in "epoch", "train_loss", "eval_accuracy", "seconds", "images_per_second", "wire_bytes_per_rank":
+        assert same(row[key], e[key]), (key, row[key], e[key])
+    assert row["model"] == d["train"][0]["model"] and row["sync"] == "dense"
+END
+    done
+}
+
+@test "junit: as xml.etree reads it" {
+    measure junit
+    "$PYTHON" - <<'END'
+import json, xml.etree.ElementTree as tree
+suite = tree.parse("r.txt").getroot().find("testsuite")
+cases = suite.findall("testcase")
+assert int(suite.get("tests")) == len(cases) == 6 and suite.get("failures") == "0" == suite.get("skipped")
+assert [c.get("name") for c in cases] == [p["id"] for p in json.load(open("r.json"))["points"]]
+assert all(float(c.get("time")) > 0 and not len(c) for c in cases)
+END
+    run -69 "$ddpbench" train --ranks 1 --dataset synthetic --images 64 --blas '/no/<lib>"&' --format junit=r.txt
+    "$PYTHON" - <<'END'
+import xml.etree.ElementTree as tree
+suite = tree.parse("r.txt").getroot().find("testsuite")
+assert suite.get("failures") == "1" and '/no/<lib>"&' in suite.find("testcase/failure").get("message")
+END
+}
+
+@test "gbench: as Google Benchmark's compare.py reads it" {
+    measure gbench --samples
+    mv r.txt a.json
+    measure gbench --samples
+    mv r.txt b.json
+    "$PYTHON" - <<'END'
+import json, math
+# tools/gbench/util.py load_benchmark_results and report.py of 1.7: what they ask of a file
+def load(name):
+    results = json.load(open(name))
+    results["benchmarks"] = sorted(results["benchmarks"], key=lambda b: b["per_family_instance_index"] if "per_family_instance_index" in b else -1)
+    return sorted_by_family(results)
+def sorted_by_family(results):
+    results["benchmarks"].sort(key=lambda b: b["family_index"] if "family_index" in b else -1)
+    return results
+def names(results):
+    seen, out = set(), []
+    for b in results["benchmarks"]:
+        if b["name"] not in seen:
+            seen.add(b["name"])
+            out.append(b["name"])
+    return out
+def partition(a, b):
+    for name in [n for n in names(a) if n in names(b)]:
+        unit = None
+        for side in a, b:
+            for x in side["benchmarks"]:
+                if x["name"] == name and x.get("time_unit"):
+                    unit = unit or x["time_unit"]
+        yield [[x for x in side["benchmarks"] if x["name"] == name and x["time_unit"] == unit] for side in (a, b)]
+a, b = load("a.json"), load("b.json")
+ids = [p["id"] for p in json.load(open("r.json"))["points"]]
+assert names(a) == ids == names(b)
+for old, new in partition(a, b):
+    # compare.py's U test wants repetitions: 9 is UTEST_OPTIMAL_REPETITIONS
+    assert len(old) == len(new) == old[0]["repetitions"] == 12 >= 9
+    for x, y in zip(old, new):
+        for key in "real_time", "cpu_time":
+            assert math.isfinite((float(y[key]) - float(x[key])) / abs(float(x[key])))
+        assert x["run_type"] == "iteration" and x["iterations"] == 1 and x["time_unit"] == "us"
+    assert [x["repetition_index"] for x in old] == list(range(12))
+for key in "date", "host_name", "num_cpus", "mhz_per_cpu", "caches", "library_build_type":
+    assert key in a["context"]
+assert sorted(x["real_time"] for x in b["benchmarks"] if x["name"] == ids[0]) == sorted(json.load(open("r.json"))["points"][0]["samples_us"])
+END
+}
+
+@test "jsonl: a line as soon as there is something to say, each whole" {
+    "$ddpbench" sweep "$(printf '{"runs": [{"command": "allreduce", "ranks": 2, "size": [4, 64], "iters": 7},
+        {"command": "train", "ranks": 2, "dataset": "synthetic", "images": 128, "epochs": 2}]}' >c.json; echo c.json)" \
+        --json r.json --format jsonl=r.txt -q
+    "$PYTHON" - <<'END'
+import json
+d = json.load(open("r.json"))
+lines = [json.loads(line) for line in open("r.txt")]
+kinds = [line.pop("kind") for line in lines]
+assert kinds[0] == "run" and kinds[-1] == "end" and sorted(kinds[1:-1]) == ["epoch"] * 2 + ["point"] * 4, kinds
+assert [line for line, kind in zip(lines, kinds) if kind == "point"] == d["points"]
+epochs = [line for line, kind in zip(lines, kinds) if kind == "epoch"]
+assert all(line.items() >= e.items() for line, e in zip(epochs, d["train"][0]["epochs"]))
+assert lines[0]["command"] == d["command"] and lines[0]["world"] == d["world"]
+assert lines[-1]["status"] == "complete" and lines[-1]["points"] == 4 and lines[-1]["train"][0]["final"] == d["train"][0]["final"]
+END
+}
+
+@test "github-action-benchmark: both forms have what it asks for" {
+    measure action-smaller
+    "$PYTHON" - <<'END'
+import json
+a, d = json.load(open("r.txt")), json.load(open("r.json"))
+assert [(e["name"], e["unit"], e["value"]) for e in a] == [(p["id"], "us", p["time_us"]["median"]) for p in d["points"]]
+assert all(isinstance(e["range"], str) for e in a)
+END
+    measure action-bigger
+    "$PYTHON" - <<'END'
+import json
+a, d = json.load(open("r.txt")), json.load(open("r.json"))
+assert [(e["name"], e["unit"], e["value"]) for e in a] == [(p["id"], "GB/s", p["busbw_GBps"]) for p in d["points"]]
+END
+    train action-bigger
+    "$PYTHON" -c 'import json; (e,) = json.load(open("r.txt")); assert e["unit"] == "eval accuracy" and 0 <= e["value"] <= 1'
+}
+
+# All formats of the binary.
+formats() { "$ddpbench" list reporters | awk '$1 == "reporter" || $1 == "format" { print $2 }'; }
+
+@test "what a run is given stays in its place, in every format" {
+    hostile=$'h\e[31m\nBREAK</script>]]>&"`|.json'
+    mkdir dir
+    cd dir
+    for format in $(formats); do
+        "$ddpbench" allreduce --ranks 1 -n 6 --size 4 --format "$format=../$format.txt" --json "${hostile//\//_}" -q
+        ! grep -aq $'^BREAK\|\e' "../$format.txt" || { echo "$format"; false; }
+    done
+    cd ..
+    [ "$(echo ./*.txt | wc -w)" -ge 11 ]
+    "$PYTHON" - <<'END'
+import json, xml.etree.ElementTree as tree
+assert any("BREAK" in a and "\x1b" in a for a in json.load(open("json.txt"))["command"]["argv"])
+tree.parse("junit.txt")
+[json.loads(line) for line in open("jsonl.txt")]
+END
+    ! grep -q '<' markdown.txt
+}
+
+@test "a secret in the environment is in no output" {
+    export UCX_PASSWORD=canary-4711 NCCL_API_KEY=canary-4711 SLURM_JWT=canary-4711 AWS_SECRET_ACCESS_KEY=canary-4711 \
+        OMPI_MCA_token=canary-4711 GITHUB_TOKEN=canary-4711 MY_VAR=canary-4711 LD_AUDIT_X=canary-4711
+    outputs=()
+    for format in $(formats); do
+        outputs+=(--format "$format=$format.txt")
+    done
+    [ "${#outputs[@]}" -ge 22 ]
+    "$ddpbench" allreduce --ranks 2 -n 6 --size 4 "${outputs[@]}" -v >out 2>err
+    printf '%s' '{"runs": [{"command": "allreduce", "ranks": 2, "size": 4, "iters": 6}]}' >c.json
+    "$ddpbench" sweep c.json --json s.json --journal journal -v >>out 2>>err
+    "$ddpbench" doctor >>out 2>>err || true
+    ! grep -rlq canary-4711 . || { grep -rl canary-4711 .; false; }
+}

@@ -1,0 +1,131 @@
+#!/usr/bin/env bats
+# How often, how and in which order points are measured, and what the record says of it.
+# shellcheck disable=SC2154 # output, stderr: bats
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    ddpbench=${DDPBENCH:-$root/build/ddpbench}
+    python=${PYTHON:-/usr/bin/python3}
+    cd "$BATS_TEST_TMPDIR" || return
+    one=(allreduce --ranks 1 --backend self --placement in)
+    two=(allreduce --ranks 2 --backend shm --placement in)
+}
+
+# ARGUMENT...: succeeds, with a valid r.json.
+ok() {
+    run --separate-stderr "$ddpbench" "$@" --json r.json --format table
+    echo "$status: $output $stderr"
+    [ "$status" = 0 ]
+    "$python" "$root/ci/validate_json.py" r.json
+}
+
+# EXPRESSION on the document d, its points p.
+json() {
+    "$python" -c 'import json, sys; d = json.load(open("r.json")); p = d["points"]; print(eval(sys.argv[1]))' "$1"
+}
+
+refused() {
+    run --separate-stderr "$ddpbench" "$@"
+    echo "$status: $stderr"
+    [ "$status" = 64 ]
+}
+
+@test "without -n: as many as the interval needs, at a look" {
+    ok "${two[@]}" --size 64K --max-time 20
+    [[ $(json 'p[0]["stop"]') == precision ]]
+    [ "$(json 'p[0]["iterations"] in (20, 30, 45, 67, 100, 150, 225, 337, 505, 757, 1135, 1702, 2553, 3829, 5743, 8614)')" = True ]
+    [ "$(json '(p[0]["time_us"]["ci95"][1] - p[0]["time_us"]["ci95"][0]) / 2 <= 0.02 * p[0]["time_us"]["median"]')" = True ]
+    ok "${two[@]}" --size 64K --precision 0.01 --max-time 0.05 -n 100000
+    [ "$(json 'p[0]["stop"] in ("max-time", "iters", "precision") and p[0]["iterations"] <= 100000')" = True ]
+    ok "${two[@]}" --size 64K --compress topk:0.01 --precision 50
+    [ "$(json 'p[0]["stop"], p[0]["iterations"]')" = "('precision', 20)" ]
+}
+
+@test "-n N alone means exactly N; with the others at most N" {
+    ok "${two[@]}" --size 8,64K -n 33 --samples
+    [ "$(json '[(q["iterations"], q["stop"], len(q["samples_us"])) for q in p]')" = "[(33, 'count', 33), (33, 'count', 33)]" ]
+    ok "${two[@]}" --size 8 -n 25 --precision 0.01
+    [ "$(json 'p[0]["iterations"] in (20, 25)')" = True ]
+    ok "${one[@]}" --size 4 -n 5
+    [ "$(json 'p[0]["time_us"]["ci95"], p[0]["series"]')" = "(None, None)" ]
+}
+
+@test "--start window: one clock, starts within microseconds" {
+    ok "${two[@]}" --size 8,64K --start window -n 30
+    [ "$(json '[q["start"] for q in p]')" = "['window', 'window']" ]
+    # median over iterations that began at most 1 us late
+    [ "$(json 'all(0 <= q["skew_us"]["start"] <= 1.1 and q["skew_us"]["exit"] >= 0 for q in p)')" = True ]
+    [ "$(json 'all(q["invalid"] >= 0 and q["iterations"] == 30 for q in p)')" = True ]
+    ok "${one[@]}" --size 8 --start window -n 30
+    [ "$(json 'p[0]["skew_us"]["start"]')" = None ]
+}
+
+@test "--block: labelled, without interval, not for what has no meaning in a block" {
+    ok "${two[@]}" --size 8 --block 16
+    [ "$(json 'p[0]["block"], p[0]["iterations"], p[0]["time_us"]["ci95"], d["label"]')" = "(16, 20, None, 'blocks of 16 calls')" ]
+    [[ $output == *"# NOTE: blocks of 16 calls"* && $output == *" block:16"* ]]
+    for more in "--check all" "--overlap-compute" "--compress fp16" "--precision 5"; do
+        # shellcheck disable=SC2086 # words
+        refused "${two[@]}" --size 8 --block 16 $more
+    done
+}
+
+@test "points are measured in an order drawn by the seed, and shown in the plan's" {
+    ok "${one[@]}" -b 4 -e 16K -f 2 -n 1 -w 0
+    [ "$(json '[q["size_bytes"] for q in p] == [4 << i for i in range(13)]')" = True ]
+    [ "$(json 'sorted(q["order"] for q in p) == list(range(13))')" = True ]
+    drawn=$(json '[q["order"] for q in p]')
+    [ "$drawn" != "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]" ]
+    grep -o '^ *[0-9]\+' <<<"$output" | tr -d ' ' >rows
+    sort -n rows | diff rows -
+    ok "${one[@]}" -b 4 -e 16K -f 2 -n 1 -w 0
+    [ "$(json '[q["order"] for q in p]')" = "$drawn" ]
+    ok "${one[@]}" -b 4 -e 16K -f 2 -n 1 -w 0 --seed 2
+    [ "$(json '[q["order"] for q in p]')" != "$drawn" ]
+    ok "${one[@]}" -b 4 -e 16K -f 2 -n 1 -w 0 --order given
+    [ "$(json '[q["order"] for q in p]')" = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]" ]
+}
+
+@test "--inject-delay slows one point by so much of its own time, and marks the record" {
+    "$ddpbench" "${one[@]}" --size 16M,32M --placement out --dry-run >plan
+    id=$(grep 33554432 plan)
+    # Long operations, so that reading the clock does not matter; the better of three runs, for
+    # others run here, too.
+    for _ in 1 2 3; do
+        ok "${one[@]}" --size 16M,32M --placement out -n 15
+        before=$(json '[q["time_us"]["min"] for q in p]')
+        ok "${one[@]}" --size 16M,32M --placement out -n 15 --inject-delay "100@$id"
+        [ "$(json 'd["label"], [q["injected_percent"] for q in p]')" = "('injected delay of 100 %', [None, 100])" ]
+        [[ $output == *"# NOTE: injected delay of 100 %"* && $output == *" injected:100%"* ]]
+        found=$(json "p[1]['time_us']['min'] / ($before)[1] > 1.6 and p[0]['time_us']['min'] / ($before)[0] < 1.6")
+        [ "$found" != True ] || break
+    done
+    [ "$found" = True ]
+    refused "${one[@]}" --size 16M --inject-delay "10@nothing"
+    [[ $stderr == *"no point is 'nothing'"*--dry-run* ]]
+    for wrong in 10 "@$id" "x@$id" "-5@$id" "10@" "0@$id"; do
+        refused "${one[@]}" --size 16M,32M --placement out "--inject-delay=$wrong"
+    done
+}
+
+@test "every run has a timer, a control, and per point a bound and conditions" {
+    ok "${two[@]}" --size 8,64K,4M -n 20
+    [ "$(json 'd["timer"]["cost_ns"] > 0 and d["timer"]["resolution_ns"] > 0')" = True ]
+    [ "$(json '[c["ranks"] for c in d["control"]], all(c["copy_GBps"] > 0 and c["read_GBps"] > 0 for c in d["control"])')" = "([2], True)" ]
+    [ "$(json '[q["bound"]["kind"] for q in p]')" = "['latency', 'memory', 'memory']" ]
+    [ "$(json 'all(abs(q["bound"]["us"] / q["time_us"]["median"] / q["bound"]["fraction"] - 1) < 1e-9 for q in p)')" = True ]
+    [ "$(json 'all(q["conditions"]["involuntary_switches"] >= 0 for q in p)')" = True ]
+    [ "$(json 'all(set(q["series"]) == {"drifting", "autocorrelated", "trend", "autocorrelation"} for q in p)')" = True ]
+    [[ $output == *"# control: 2 ranks at once copy "* ]]
+    ok allreduce --backend shm --ranks 1,2 --size 64K -n 1 --placement in
+    [ "$(json '[c["ranks"] for c in d["control"]]')" = "[1, 2]" ]
+    [ "$(json '[q["bound"] is None for q in p]')" = "[True, False]" ]
+}
+
+@test "--dry-run says how long a point may take" {
+    run "$ddpbench" "${two[@]}" --size 8 --dry-run
+    [[ $output == *"iterations until 2 % precise, at most 5 s and 10000 after 5 each"* ]]
+    run "$ddpbench" "${two[@]}" --size 8 -n 7 --dry-run
+    [[ $output == *" 7 iterations after 5 each"* ]]
+}

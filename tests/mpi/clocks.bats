@@ -1,0 +1,51 @@
+#!/usr/bin/env bats
+# Clocks that are far apart: a rank in a time namespace of its own, 1000 s ahead, as if on another
+# host. --start window synchronises them by messages. Needs root and a kernel that gives time
+# namespaces; skipped elsewhere.
+# shellcheck disable=SC2154 # ddpbench, output, status: bats and mpi.bash
+bats_require_minimum_version 1.5.0
+
+setup() {
+    load mpi.bash
+    mpi_setup
+    unshare -T --fork --monotonic 1000 true 2>/dev/null || skip "no time namespaces here"
+}
+
+# FLAVOUR ARGUMENT...: two ranks, the second 1000 s ahead.
+ahead() {
+    local flavour=$1
+    needs "$flavour"
+    shift
+    # shellcheck disable=SC2016 # the inner shell's
+    run mpi "$flavour" 2 sh -c '
+        eval "rank=\$$1"
+        shift
+        [ "$rank" = 0 ] || set -- unshare -T --fork --monotonic 1000 "$@"
+        exec "$@"' sh "$(rank_variable "$flavour")" \
+        "$ddpbench" allreduce --algorithm native --size 8,64K --placement out -q --json out.json "$@"
+    echo "exit $status: $output"
+}
+
+@test "a clock 1000 s ahead is synchronised: starts within microseconds, times as by barrier" {
+    for flavour in openmpi mpich; do
+        command -v "mpiexec.$flavour" >/dev/null || continue
+        # --oversubscribe makes ranks yield while they wait, which costs microseconds
+        DDPBENCH_HOSTS=2 ahead "$flavour" --start window -n 40
+        [ "$status" = 0 ]
+        [ "$(json out.json '[p["start"] for p in d["points"]]')" = "['window', 'window']" ]
+        [ "$(json out.json 'all(p["skew_us"]["start"] < 50 for p in d["points"])')" = True ]
+        [ "$(json out.json 'all(p["skew_us"]["exit"] < 1000 for p in d["points"])')" = True ]
+        [ "$(json out.json 'all(0 < p["time_us"]["median"] < 1e5 for p in d["points"])')" = True ]
+        DDPBENCH_HOSTS=2 ahead "$flavour" --start barrier -n 40
+        [ "$status" = 0 ]
+        [ "$(json out.json 'all(p["skew_us"]["start"] < 1e5 for p in d["points"])')" = True ]
+    done
+}
+
+@test "where they pass for one host's, --start window says so instead of waiting for ever" {
+    ahead openmpi --start window -n 40 -T 20
+    [ "$status" = 69 ]
+    says "began late"
+    ahead openmpi --start barrier -n 40 -T 20
+    [ "$status" = 0 ]
+}

@@ -1,0 +1,88 @@
+#!/usr/bin/env bats
+# Under the mpiexec of each MPI: ranks of one host share its memory, and several hosts (pretended)
+# have theirs; where a host refuses, everything goes through MPI, and it is said why.
+# shellcheck disable=SC2154 # ddpbench, status: mpi.bash
+bats_require_minimum_version 1.5.0
+
+setup() {
+    load mpi.bash
+    mpi_setup
+}
+
+# Through the memory of the one host, and faster than MPI's own.
+one_host() {
+    needs "$1"
+    mpi "$1" 2 "$ddpbench" allreduce --size 8,64K,4M --placement in --algorithm auto,native -n 30 --json out.json
+    [ "$(json out.json '[p["algorithm_used"] for p in d["points"][:3]]')" = "['flat', 'direct', 'direct']" ]
+    [ "$(json out.json '{p["memory"] for p in d["points"]}')" = "{'registered'}" ]
+    [ "$(json out.json 'd["points"][1]["time_us"]["median"] < d["points"][4]["time_us"]["median"]')" = True ]
+    [ "$(json out.json '1 <= d["world"]["hosts"][0]["usable_cores"] <= d["world"]["hosts"][0]["cores"]')" = True ]
+    # Every collective, by whatever auto takes, verified.
+    for c in reduce-scatter all-gather broadcast reduce all-to-all gather scatter send-recv barrier; do
+        mpi "$1" 3 "$ddpbench" "$c" -n 2 -w 0 --json out.json
+        [ "$(json out.json '{p["algorithm_used"] for p in d["points"]} <= {"flat", "direct", "flags"}')" = True ]
+    done
+}
+
+@test "Open MPI: ranks of one host exchange through its memory" {
+    one_host openmpi
+}
+
+@test "MPICH: ranks of one host exchange through its memory" {
+    one_host mpich
+}
+
+# No file may be as large as the segment: one of the reasons a host may have.
+refusing() {
+    needs "$1"
+    run mpi "$1" 2 sh -c 'ulimit -f 1000000; exec "$@"' sh "$ddpbench" allreduce --size 8,1M -n 2 \
+        -w 0 --json out.json
+    [ "$status" = 0 ]
+    says "ranks of one host share no memory: rank 0: a sparse shared segment"
+    [ "$(json out.json '{(p["algorithm_used"], p["memory"]) for p in d["points"]}')" = "{('native', 'private')}" ]
+    run mpi "$1" 2 sh -c 'ulimit -f 1000000; exec "$@"' sh "$ddpbench" allreduce --size 8 \
+        --memory registered
+    [ "$status" != 0 ]
+    says "has no registered memory here: rank 0: a sparse shared segment"
+    run mpi "$1" 2 sh -c 'ulimit -f 1000000; exec "$@"' sh "$ddpbench" allreduce --size 8 \
+        --algorithm hier
+    says "algorithm 'hier' needs hosts whose ranks share memory: rank 0"
+}
+
+@test "Open MPI: a host that refuses to share memory" {
+    refusing openmpi
+}
+
+@test "MPICH: a host that refuses to share memory" {
+    refusing mpich
+}
+
+several() {
+    needs "$1"
+    DDPBENCH_HOSTS=2 mpi "$1" 4 "$ddpbench" allreduce --algorithm hier --size 8,40K,3M -d f32,f16 -o sum,avg \
+        --check all -n 2 -w 0 --json out.json
+    [ "$(json out.json '(len(d["points"]), sum(p["check"]["wrong"] for p in d["points"]))')" = "(24, 0)" ]
+    [ "$(json out.json '{p["wire_bytes_source"] for p in d["points"]}')" = "{'counted'}" ]
+    [ "$(json out.json 'd["environment"]["DDPBENCH_HOSTS"]')" = 2 ]
+    # Groups inside a host and across hosts; two threads of a rank inside MPI.
+    DDPBENCH_HOSTS='2*' mpi "$1" 4 "$ddpbench" allreduce --groups 2 --algorithm hier --size 40K -n 2 -w 0 &&
+        return 1
+    DDPBENCH_HOSTS=2 mpi "$1" 4 "$ddpbench" allreduce --groups 2 --algorithm hier --size 40K -n 2 -w 0
+    DDPBENCH_HOSTS=2 mpi "$1" 2 "$ddpbench" allreduce --algorithm native,ring --overlap-compute \
+        --size 8,100K -n 3 -w 1 --json out.json
+    [ "$(json out.json 'all(p["overlap"] for p in d["points"])')" = True ]
+    DDPBENCH_HOSTS=2 run mpi "$1" 4 "$ddpbench" allreduce --algorithm direct --size 8
+    [ "$status" = 69 ]
+    says "the ranks are on 2 hosts"
+    DDPBENCH_HOSTS=3 run mpi "$1" 4 "$ddpbench" allreduce --size 8
+    [ "$status" = 64 ]
+    says "DDPBENCH_HOSTS is '3'"
+}
+
+@test "Open MPI: several hosts" {
+    several openmpi
+}
+
+@test "MPICH: several hosts" {
+    several mpich
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bats
+# Outputs under the mpiexec of each MPI: what rank 0 alone finds out about them, all ranks end with.
+# shellcheck disable=SC2154 # status: mpi.bash
+bats_require_minimum_version 1.5.0
+
+setup() {
+    load mpi.bash
+    mpi_setup
+}
+
+# FLAVOUR: what cannot be written at the end is told by us alone, not by an MPI that is aborted.
+full_at_the_end() {
+    needs "$1"
+    run mpi "$1" 2 "$ddpbench" allreduce --size 4 -n 1 -w 0 --json /dev/full
+    [ "$status" = 74 ]
+    says "cannot write '/dev/full': No space left on device"
+    [[ $output != *ORTE_ERROR_LOG* && $output != *MPI_ABORT* && $output != *application\ called* ]]
+}
+
+@test "Open MPI: a document that cannot be written: 74, without a word of mpiexec's" {
+    full_at_the_end openmpi
+}
+
+@test "MPICH: a document that cannot be written: 74, without a word of mpiexec's" {
+    full_at_the_end mpich
+}
+
+# FLAVOUR: usage errors that only rank 0 looks for, and a pipe that nobody reads.
+mistakes() {
+    needs "$1"
+    echo good >good.json
+    run mpi "$1" 2 "$ddpbench" allreduce --size 4 --json good.json --format table,table
+    [ "$status" = 64 ]
+    [ "$(cat good.json)" = good ]
+    run mpi "$1" 2 "$ddpbench" allreduce --size 4 --json good.json --algorithm direct --memory private
+    [ "$status" = 64 ]
+    [ "$(cat good.json)" = good ]
+    run mpi "$1" 2 "$ddpbench" allreduce --size 4 --json good.json --launch threads
+    [ "$status" = 64 ]
+    mkfifo pipe
+    run mpi "$1" 2 "$ddpbench" allreduce --size 4 -n 1 -T 2 --json pipe
+    [ "$status" = 74 ]
+    says "nobody reads 'pipe'"
+}
+
+@test "Open MPI: mistakes change no file; a pipe that nobody reads is 74, no rank's fault" {
+    mistakes openmpi
+}
+
+@test "MPICH: mistakes change no file; a pipe that nobody reads is 74, no rank's fault" {
+    mistakes mpich
+}

@@ -1,0 +1,235 @@
+/* Bounds, the control, and what others did meanwhile. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/interference.h"
+#include "base/mem.h"
+#include "bench/bound.h"
+#include "bench/control.h"
+#include "comm_ranks.h"
+
+#define BYTES (1 << 20)
+
+static void point_of(const struct ddp_comm *comm, const char *backend, uint64_t bytes,
+                     struct ddp_point *p)
+{
+    ddp_point_init(p);
+    p->spec.coll = DDP_ALLREDUCE;
+    p->spec.ranks = comm->size;
+    p->spec.size_bytes = bytes;
+    p->spec.count = bytes / 4;
+    snprintf(p->spec.backend, sizeof p->spec.backend, "%s", backend);
+    p->time_ns.median = 1e6;
+    p->pingpong_ns[0] = 300;
+    p->pingpong_ns[1] = 200;
+}
+
+static struct ddp_coll_shape shape_of(const struct ddp_point *p)
+{
+    return (struct ddp_coll_shape){
+        .coll = DDP_ALLREDUCE, .count = p->spec.count, .in_place = true, .registered = true};
+}
+
+static int check_memory(struct ddp_comm *comm, struct ddp_bound *b, struct ddp_err *err)
+{
+    const struct ddp_coll_alg *direct = ddp_coll_find(DDP_ALLREDUCE, "direct");
+    struct ddp_point p, again;
+    struct ddp_coll_cost cost;
+    point_of(comm, "shm", BYTES, &p);
+    struct ddp_coll_shape shape = shape_of(&p);
+    DDP_TRY(ddp_bound_fill(b, direct, &shape, &p, err));
+    direct->cost(comm->size, &shape, &cost);
+    CHECK(strcmp(p.bound_kind, "memory") == 0);
+    CHECK(p.bound_GBps > 0.1 && p.bound_GBps < 1e5);
+    CHECK(fabs(p.bound_ns * p.bound_GBps / cost.memory_bytes - 1) < 1e-9);
+    CHECK(p.bound_fraction == p.bound_ns / 1e6);
+    /* once a size, and two groups share the memory */
+    point_of(comm, "shm", BYTES, &again);
+    again.spec.groups = 2;
+    DDP_TRY(ddp_bound_fill(b, direct, &shape, &again, err));
+    CHECK(again.bound_GBps == p.bound_GBps && again.bound_ns == 2 * p.bound_ns);
+    return 0;
+}
+
+static int check_latency(struct ddp_comm *comm, struct ddp_bound *b, struct ddp_err *err)
+{
+    const struct ddp_coll_alg *flat = ddp_coll_find(DDP_ALLREDUCE, "flat");
+    struct ddp_point p;
+    struct ddp_coll_cost cost;
+    point_of(comm, "shm", 8, &p);
+    struct ddp_coll_shape shape = shape_of(&p);
+    DDP_TRY(ddp_bound_fill(b, flat, &shape, &p, err));
+    flat->cost(comm->size, &shape, &cost);
+    CHECK(strcmp(p.bound_kind, "latency") == 0 && isnan(p.bound_GBps));
+    CHECK(p.bound_ns == cost.steps * 100); /* half of the better ping-pong */
+    point_of(comm, "shm", 8, &p);
+    p.pingpong_ns[0] = p.pingpong_ns[1] = NAN;
+    DDP_TRY(ddp_bound_fill(b, flat, &shape, &p, err));
+    CHECK(p.bound_kind[0] == '\0' && isnan(p.bound_ns) && isnan(p.bound_fraction));
+    return 0;
+}
+
+/* As if messages were all there is. */
+static int check_messages(struct ddp_comm *comm, struct ddp_bound *b, struct ddp_err *err)
+{
+    const struct ddp_coll_alg *ring = ddp_coll_find(DDP_ALLREDUCE, "ring");
+    struct ddp_point p;
+    struct ddp_coll_cost cost;
+    point_of(comm, "mpi", BYTES, &p);
+    struct ddp_coll_shape shape = shape_of(&p);
+    ring->cost(comm->size, &shape, &cost);
+    DDP_TRY(ddp_bound_fill(b, ring, &shape, &p, err));
+    CHECK(strcmp(p.bound_kind, "point-to-point") == 0);
+    CHECK(fabs(p.bound_ns * p.bound_GBps / cost.sent_bytes - 1) < 1e-9);
+    point_of(comm, "mpi", 8, &p);
+    shape = shape_of(&p);
+    ring->cost(comm->size, &shape, &cost);
+    DDP_TRY(ddp_bound_fill(b, ring, &shape, &p, err));
+    CHECK(p.bound_ns > 10 * cost.steps && isnan(p.bound_GBps));
+    /* one on shared memory sends none, whoever started the ranks */
+    const struct ddp_coll_alg *direct = ddp_coll_find(DDP_ALLREDUCE, "direct");
+    point_of(comm, "mpi", BYTES, &p);
+    shape = shape_of(&p);
+    DDP_TRY(ddp_bound_fill(b, direct, &shape, &p, err));
+    CHECK(strcmp(p.bound_kind, "memory") == 0);
+    return 0;
+}
+
+static int body_bounds(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
+                       struct ddp_err *err)
+{
+    struct ddp_bound *b;
+    void *x, *y;
+    comm->device = ddp_device_cpu(DDP_SIMD_SCALAR);
+    DDP_TRY(ddp_comm_alloc(comm, BYTES, &x, err));
+    DDP_TRY(ddp_comm_alloc(comm, BYTES, &y, err));
+    const struct ddp_bound_setup setup = {comm, comm, x, y, BYTES};
+    DDP_TRY(ddp_bound_create(&setup, &b, err));
+    int rc = comm->size > 1 ? check_memory(comm, b, err) : 0;
+    if (rc == 0 && comm->size > 1)
+        rc = check_latency(comm, b, err);
+    if (rc == 0 && comm->size > 1)
+        rc = check_messages(comm, b, err);
+    struct ddp_point p;
+    point_of(comm, "shm", 0, &p);
+    const struct ddp_coll_shape none = shape_of(&p);
+    if (rc == 0 && comm->size == 1) {
+        rc = ddp_bound_fill(b, ddp_coll_find(DDP_ALLREDUCE, "self"), &none, &p, err);
+        CHECK(p.bound_kind[0] == '\0');
+    }
+    ddp_bound_destroy(b);
+    ddp_comm_free(comm, y);
+    ddp_comm_free(comm, x);
+    return rc;
+}
+
+static int body_control(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
+                        struct ddp_err *err)
+{
+    struct ddp_control c, all[3];
+    DDP_TRY(ddp_control_measure(comm, &c, err));
+    CHECK(c.ranks == comm->size && c.bytes_per_rank >= 1 << 20);
+    CHECK(c.copy_GBps > 0.05 && c.copy_GBps < 1e5 && c.read_GBps > 0.05 && c.read_GBps < 1e5);
+    DDP_TRY(ddp_comm_exchange(comm, &c.copy_GBps, all, sizeof c.copy_GBps, err));
+    for (int r = 0; r < comm->size; r++)
+        CHECK(((double *)all)[r] == c.copy_GBps);
+    return 0;
+}
+
+static void run(int (*body)(struct ddp_comm *, struct ddp_launch_rank *, void *, struct ddp_err *))
+{
+    for (int ranks = 1; ranks <= 3; ranks++) {
+        struct ddp_launch_outcome outcome;
+        struct ddp_err err = DDP_ERR_INIT;
+        assert_int_equal(
+            ranks_run(ranks, DDP_LAUNCH_THREADS, (struct ranks_job){.body = body}, &outcome, &err),
+            0);
+        if (outcome.code != 0)
+            print_message("%d ranks: %s\n", ranks, err.text);
+        assert_int_equal(outcome.code, 0);
+    }
+}
+
+static void test_bounds(void **state)
+{
+    run(body_bounds);
+}
+
+static void test_control(void **state)
+{
+    run(body_control);
+}
+
+static void write_file(const char *dir, const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+/* Trees as Linux shows them: both versions of control groups, and nothing at all. */
+static void test_interference(void **state)
+{
+    char dir[] = "/tmp/ddp_test_bound_XXXXXX", stat[64], membership[64], path[96];
+    struct ddp_interference before, after;
+    assert_non_null(mkdtemp(dir));
+    snprintf(stat, sizeof stat, "%s/stat", dir);
+    snprintf(membership, sizeof membership, "%s/cgroup", dir);
+    ddp_interference_read_from(stat, membership, dir, &before);
+    assert_true(isnan(before.steal_ms) && isnan(before.throttled_ms));
+    assert_true(before.involuntary_switches >= 0); /* needs no file */
+
+    write_file(dir, "stat", "cpu  10 20 30 40 50 60 70 800 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\n");
+    write_file(dir, "cgroup", "0::/job\n");
+    snprintf(path, sizeof path, "%s/job", dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    write_file(path, "cpu.stat", "usage_usec 5\nnr_throttled 1\nthrottled_usec 1500\n");
+    ddp_interference_read_from(stat, membership, dir, &before);
+    assert_true(before.throttled_ms == 1.5);
+    assert_true(before.steal_ms == 800e3 / (double)sysconf(_SC_CLK_TCK));
+
+    /* Version 1, in a container that sees only the mount. */
+    snprintf(path, sizeof path, "%s/cpu", dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    write_file(path, "cpu.stat", "nr_periods 1\nthrottled_time 2500000\n");
+    write_file(dir, "cgroup", "3:cpuset:/\n2:cpu,cpuacct:/of/the/host\n");
+    write_file(dir, "stat", "cpu  10 20 30 40 50 60 70 801 0 0\n");
+    ddp_interference_read_from(stat, membership, dir, &after);
+    assert_true(after.throttled_ms == 2.5);
+    after.involuntary_switches = before.involuntary_switches + 3;
+    ddp_interference_since(&before, &after);
+    assert_true(after.throttled_ms == 1 && after.involuntary_switches == 3);
+    assert_true(fabs(after.steal_ms - 1e3 / (double)sysconf(_SC_CLK_TCK)) < 1e-6);
+
+    /* What is unknown stays so; a counter that ran backwards says nothing happened. */
+    before = (struct ddp_interference){20, NAN, -1};
+    after = (struct ddp_interference){10, 5, 7};
+    ddp_interference_since(&before, &after);
+    assert_true(after.steal_ms == 0 && isnan(after.throttled_ms));
+    assert_int_equal(after.involuntary_switches, -1);
+
+    snprintf(path, sizeof path, "rm -r '%s'", dir);
+    assert_int_equal(system(path), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_control),
+        cmocka_unit_test(test_interference),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
