@@ -17,6 +17,9 @@
 #include "command_list.h"
 #undef DDP_COMMAND
 
+/* At the first rank that fails mpiexec ends the others: the one that speaks needs a head start. */
+#define SPEAKER_FIRST_US 300000
+
 static const struct ddp_cmd *const commands[] = {
 #define DDP_COMMAND(symbol) &ddp_cmd_##symbol,
 #include "command_list.h"
@@ -186,5 +189,7 @@ int main(int argc, char **argv)
         rc = ddp_fail_errno(&err, DDP_EIO, errno, "cannot write to stdout");
     if (err.code != 0 && may_speak(&app, &err))
         ddp_log_err(&app.log, &err);
+    else if (err.code != 0)
+        usleep(SPEAKER_FIRST_US);
     return ddp_exit_code(rc);
 }

@@ -74,8 +74,7 @@ static int run_item(struct ddp_rank *rank, struct position *at, bool has_control
     return rc;
 }
 
-/* What all ranks agree cannot be had here, before anything of it was measured, is no reason to lose
- * the rest. */
+/* What all ranks agree cannot be had here is no reason to lose the rest. */
 static bool can_go_on(int rc, const struct ddp_err *err)
 {
     return rc == DDP_EUNAVAIL && err->agreed;

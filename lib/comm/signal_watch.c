@@ -1,23 +1,34 @@
 #include "comm/signal_watch.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 
+/* The first four ask for an end, the others merely bring it. */
 static const int ending[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,   SIGALRM,
                              SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM, SIGPWR};
+enum { ASKING = 4 };
+
+/* Would it end this process? A handler of the program's own keeps what is not meant as an end. */
+static bool is_ours(int i)
+{
+    struct sigaction old;
+    if (sigaction(ending[i], NULL, &old) != 0 || old.sa_handler == SIG_IGN)
+        return false;
+    return i < ASKING || old.sa_handler == SIG_DFL;
+}
 
 int ddp_signal_watch_open(struct ddp_signal_watch *watch, struct ddp_err *err)
 {
     *watch = (struct ddp_signal_watch){.fd = -1};
     sigemptyset(&watch->watched);
     sigaddset(&watch->watched, SIGCHLD);
-    for (size_t i = 0; i < DDP_COUNT_OF(ending); i++) {
-        struct sigaction old;
-        if (sigaction(ending[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+    for (int i = 0; i < (int)DDP_COUNT_OF(ending); i++) {
+        if (is_ours(i))
             sigaddset(&watch->watched, ending[i]);
     }
     /* With SIGCHLD ignored the kernel would reap ranks behind our back. */

@@ -3,10 +3,10 @@
  * launcher reads SIGCHLD from it, too.
  *
  * Watched: SIGHUP, SIGINT, SIGQUIT, SIGTERM, and what else ends a process that did not ask for it
- * (SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM, SIGPWR); those that are ignored stay ignored, so
- * that nohup and background jobs stay as they were. Threads started while it is open inherit the
- * mask; forked children must call leave. What it does not do: faults of this process (SIGSEGV and
- * the like), SIGKILL. */
+ * (SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM, SIGPWR) unless the program handles it. Those that
+ * are ignored stay ignored, so that nohup and background jobs stay as they were. Threads started
+ * while it is open inherit the mask; forked children must call leave. What it does not do: faults
+ * of this process (SIGSEGV and the like), SIGKILL. */
 #ifndef DDP_COMM_SIGNAL_WATCH_H
 #define DDP_COMM_SIGNAL_WATCH_H
 

@@ -225,8 +225,8 @@ struct ddp_record {
 /* An empty record: status partial, everything unknown. */
 void ddp_record_init(struct ddp_record *record);
 void ddp_record_release(struct ddp_record *record);
-/* The functions that add make texts printable (base/strbuf.h): no reporter meets an escape code or a
- * line break in one. Who sets a text of the record itself does so with ddp_printable. */
+/* The functions that add make texts printable (base/strbuf.h): no reporter meets an escape code or
+ * a line break in one. Who sets a text of the record itself does so with ddp_printable. */
 /* Adds a copy: last, or, part of a launch, at its place among the points of that launch. samples
  * [p->sample_count] or NULL. DDP_ENOMEM. */
 int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,

@@ -88,7 +88,8 @@ static void test_kill(void **state)
         assert_non_null(strstr(outcome.story, "phase 'barriers'"));
         assert_true(b->seen_at > b->died_at);
         slowest = b->seen_at - b->died_at > slowest ? b->seen_at - b->died_at : slowest;
-        int64_t ended = ddp_now_ns() - b->died_at; /* before that, a busy machine may take its time */
+        int64_t ended =
+            ddp_now_ns() - b->died_at; /* before that, a busy machine may take its time */
         longest = ended > longest ? ended : longest;
         assert_clean();
     }

@@ -1,0 +1,150 @@
+#!/usr/bin/env bats
+# A disk that is full, or fails at any moment: exit 74 or 73, what was finished is intact, nothing
+# half is left, devices stay devices; and with room again a sweep goes on.
+# shellcheck disable=SC2154 # stderr: bats
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    ddpbench=${DDPBENCH:-$root/build/ddpbench}
+    PYTHON=${PYTHON:-/usr/bin/python3}
+    cd "$BATS_TEST_TMPDIR" || return
+    printf '%s' '{"runs": [{"command": "allreduce", "ranks": 1, "backend": "self", "size": [4, 8, 16], "placement": "in", "iters": 6}]}' >c.json
+}
+
+teardown() {
+    if mountpoint -q "$BATS_TEST_TMPDIR/disk" 2>/dev/null; then
+        umount "$BATS_TEST_TMPDIR/disk"
+    fi
+}
+
+valid() { "$PYTHON" "$root/ci/validate_json.py" "$@"; }
+ids() { "$PYTHON" -c 'import json, sys; print(*(p["id"] + str(p["time_us"]["median"]) for p in json.load(open(sys.argv[1]))["points"]), sep="\n")' "$1"; }
+
+shim() {
+    command -v cc >/dev/null || skip "no C compiler here"
+    cc -shared -fPIC -D_GNU_SOURCE -o "$BATS_FILE_TMPDIR/shim.so" "$root/tests/fault/io_shim.c"
+    LD_PRELOAD=$BATS_FILE_TMPDIR/shim.so "$ddpbench" --version >/dev/null 2>&1 || skip "nothing can be preloaded into this binary"
+}
+
+# CALL NTH MORE COMMAND...: with the shim. fired: how many calls failed.
+failing() {
+    rm -f mark
+    run env LD_PRELOAD="$BATS_FILE_TMPDIR/shim.so" SHIM_CALL="$1" SHIM_NTH="$2" SHIM_MORE="$3" SHIM_MARK="$PWD/mark" "${@:4}"
+    fired=$(stat -c %s mark 2>/dev/null || echo 0)
+}
+
+# CALL: every N of it, until a run has no N-th.
+every_nth() {
+    local n lost
+    "$ddpbench" sweep c.json --json want.json -q >/dev/null
+    for ((n = 1; n < 200; n++)); do
+        rm -f r.json r.json.journal .*.tmp
+        failing "$1" "$n" 100 "$ddpbench" sweep c.json --json r.json -q
+        [ "$fired" -gt 0 ] || break
+        # removing the journal of a whole result may fail: then the run is good
+        [ "$status" = 74 ] || [ "$status" = 73 ] || { echo "$1 $n: exit $status $output"; return 1; }
+        [[ $output == *"No space left"* ]] || { echo "$1 $n: $output"; return 1; }
+        : >shown
+        if [ -e r.json ]; then
+            valid r.json || return 1
+            ids r.json >shown
+        fi
+        ! ls .*.tmp 2>/dev/null || return 1
+        # and with room again: the points that were there, and the others
+        "$ddpbench" sweep c.json --json r.json -q >/dev/null || { echo "$1 $n: does not go on"; return 1; }
+        valid r.json || return 1
+        [ "$(ids r.json | wc -l)" = 3 ] || return 1
+        lost=$(ids r.json | sort | comm -13 - <(sort shown))
+        [ -z "$lost" ] || { echo "$1 $n: lost $lost"; return 1; }
+        [ ! -e r.json.journal ] || return 1
+    done
+    [ "$status" = 0 ] || { echo "$1 $n: $output"; return 1; }
+    echo "# $1: $((n - 1)) failures" >&3
+    [ "$n" -gt "$2" ]
+}
+
+@test "every write that can fail does" {
+    shim
+    every_nth write 8
+}
+
+@test "every fsync and fdatasync that can fail does" {
+    shim
+    every_nth fsync 4
+    every_nth fdatasync 4
+}
+
+@test "every rename that can fail does" {
+    shim
+    every_nth rename 4
+}
+
+@test "the same without a sweep: documents and streams" {
+    shim
+    for call in write fsync rename; do
+        for ((n = 1; n < 100; n++)); do
+            rm -f r.json r.csv
+            failing "$call" "$n" 0 "$ddpbench" allreduce --ranks 1 --backend self --size 4,8 --placement in -n 1 -w 0 --json r.json --format csv=r.csv -q
+            [ "$fired" -gt 0 ] || break
+            [ "$status" = 74 ] || { echo "$call $n: $status $output"; false; }
+            [ ! -e r.json ] || valid r.json
+        done
+        [ "$status" = 0 ]
+        [ "$n" -gt 3 ]
+    done
+}
+
+@test "a journal that cannot be written is taken back to its last whole line" {
+    shim
+    "$ddpbench" sweep c.json --json r.json --journal whole -q >/dev/null
+    # writes: document, head, begin, control, point, ...: those of the journal are found by their file
+    for n in 3 5 7 9; do
+        rm -f j
+        failing write "$n" 0 "$ddpbench" sweep c.json --journal j --format csv=t.csv -q
+        [ "$fired" = 1 ] || continue
+        [ "$status" = 74 ]
+        [ "$(tail -c 1 j | od -An -c | tr -d ' ')" = '\n' ]
+        "$ddpbench" sweep c.json --journal j -q >/dev/null
+    done
+}
+
+@test "/dev/full is full, and a device afterwards" {
+    run -74 "$ddpbench" allreduce --ranks 1 --backend self --size 4 -n 1 --json /dev/full
+    run -74 "$ddpbench" allreduce --ranks 1 --backend self --size 4 -n 1 --format csv=/dev/full --json r.json
+    valid r.json
+    run bash -c "\"$ddpbench\" sweep c.json --json r2.json >/dev/full"
+    [ "$status" = 74 ]
+    valid r2.json
+    [ -s r2.json.journal ]
+    run -73 "$ddpbench" sweep c.json --journal /dev/full
+    run -74 "$ddpbench" sweep c.json --json /dev/full
+    run bash -c "\"$ddpbench\" help >/dev/full"
+    [ "$status" = 74 ]
+    [ -c /dev/full ]
+    "$ddpbench" sweep c.json --json r2.json -q >/dev/null
+    valid r2.json
+}
+
+@test "a disk of 64 KiB: what fits stays, and with more room the sweep goes on" {
+    [ "$(id -u)" = 0 ] || skip "mounting needs root"
+    mkdir disk
+    mount -t tmpfs -o size=64k none disk 2>/dev/null || skip "this container may not mount"
+    printf '%s' '{"runs": [{"command": "allreduce", "ranks": 1, "backend": "self", "size": [4, 8, 16, 32, 64, 128], "placement": "in", "iters": 600, "samples": true}]}' >big.json
+    run "$ddpbench" sweep big.json --json disk/r.json -q
+    [ "$status" = 74 ] || { echo "$status: $output"; false; }
+    [[ $output == *"No space left"* ]]
+    valid disk/r.json
+    ids disk/r.json >shown
+    [ "$(wc -l <shown)" -ge 1 ]
+    [ -z "$(find disk -name "*tmp*")" ]
+    run "$ddpbench" sweep big.json --json disk/r.json -q
+    [ "$status" = 74 ]
+    mount -o remount,size=4m disk
+    run -0 --separate-stderr "$ddpbench" sweep big.json --json disk/r.json
+    [[ $stderr == *"goes on"* ]]
+    valid disk/r.json
+    [ "$(ids disk/r.json | wc -l)" = 6 ]
+    [ -z "$(ids disk/r.json | sort | comm -13 - <(sort shown))" ]
+    [ "$(ls -A disk)" = r.json ]
+}
