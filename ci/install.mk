@@ -7,12 +7,15 @@ SHARE = $(DESTDIR)$(PREFIX)/share
 MANDIR = $(SHARE)/man/man1
 DOCDIR = $(SHARE)/doc/ddpbench
 SCHEMADIR = $(SHARE)/ddpbench/schema
+CONFIGDIR = $(SHARE)/ddpbench/configs
 DDPDIR = $(DESTDIR)$(PREFIX)/lib
 PKGDIR = $(DDPDIR)/pkgconfig
 INCDIR = $(DESTDIR)$(PREFIX)/include
 
 # The same as words for the shell: DESTDIR and PREFIX may hold blanks.
-$(foreach v,BINDIR LIBDIR SHARE MANDIR DOCDIR SCHEMADIR DDPDIR PKGDIR INCDIR,$(eval Q_$v = $$(call sq,$$($v))))
+$(foreach v,BINDIR LIBDIR SHARE MANDIR DOCDIR SCHEMADIR CONFIGDIR DDPDIR PKGDIR INCDIR,$(eval Q_$v = $$(call sq,$$($v))))
+
+CONFIGS := $(sort $(wildcard configs/*))
 
 # Written by the binary itself, so that they cannot differ from its --help.
 GENERATED := $(O)/ddpbench.1 $(O)/ddpbench.bash
@@ -22,13 +25,15 @@ $(O)/ddpbench.bash: $(O)/ddpbench
 	$(Q)$(O)/ddpbench completion bash > $@
 
 .PHONY: install uninstall
-install: $(O)/ddpbench $(MODULES) $(GENERATED) $(LIBDDP) $(O)/ddp.pc ## into PREFIX: binary, modules, libddp, man page, schema, completion
-	install -d $(Q_BINDIR) $(Q_LIBDIR) $(Q_MANDIR) $(Q_DOCDIR) $(Q_SCHEMADIR) $(Q_SHARE)/bash-completion/completions $(Q_PKGDIR) $(Q_INCDIR)
+install: $(O)/ddpbench $(MODULES) $(GENERATED) $(LIBDDP) $(O)/ddp.pc ## into PREFIX: binary, modules, libddp, man page, schema, configurations, completion
+	install -d $(Q_BINDIR) $(Q_LIBDIR) $(Q_MANDIR) $(Q_DOCDIR) $(Q_SCHEMADIR) $(Q_CONFIGDIR) \
+	  $(Q_SHARE)/bash-completion/completions $(Q_PKGDIR) $(Q_INCDIR)
 	install -m 755 $(O)/ddpbench $(Q_BINDIR)/ddpbench
 	$(if $(MODULES),install -m 755 $(MODULES) $(Q_LIBDIR)/)
 	install -m 644 $(O)/ddpbench.1 $(Q_MANDIR)/ddpbench.1
 	install -m 644 LICENSE README.md $(Q_DOCDIR)/
 	install -m 644 results/schema/ddpbench-1.schema.json $(Q_SCHEMADIR)/
+	install -m 644 $(CONFIGS) $(Q_CONFIGDIR)/
 	install -m 644 $(O)/ddpbench.bash $(Q_SHARE)/bash-completion/completions/ddpbench
 	install -m 644 $(O)/libddp.a $(Q_DDPDIR)/libddp.a
 	install -m 755 $(O)/$(LIBDDP_SO) $(Q_DDPDIR)/$(LIBDDP_SO)
@@ -40,8 +45,8 @@ install: $(O)/ddpbench $(MODULES) $(GENERATED) $(LIBDDP) $(O)/ddp.pc ## into PRE
 uninstall: ## remove what install wrote, and nothing else
 	rm -f $(Q_BINDIR)/ddpbench $(Q_LIBDIR)/ddpbench-mpi-openmpi.so $(Q_LIBDIR)/ddpbench-mpi-mpich.so \
 	  $(Q_MANDIR)/ddpbench.1 $(Q_DOCDIR)/LICENSE $(Q_DOCDIR)/README.md \
-	  $(Q_SCHEMADIR)/ddpbench-1.schema.json $(Q_SHARE)/bash-completion/completions/ddpbench \
+	  $(Q_SCHEMADIR)/ddpbench-1.schema.json $(foreach c,$(notdir $(CONFIGS)),$(Q_CONFIGDIR)/$c) $(Q_SHARE)/bash-completion/completions/ddpbench \
 	  $(Q_DDPDIR)/libddp.a $(Q_DDPDIR)/$(LIBDDP_SO) $(Q_DDPDIR)/libddp.so.$(DDP_SOVERSION) \
 	  $(Q_DDPDIR)/libddp.so $(Q_INCDIR)/ddp.h $(Q_PKGDIR)/ddp.pc
-	@for d in $(Q_LIBDIR) $(Q_DOCDIR) $(Q_SCHEMADIR) $(Q_SHARE)/ddpbench; do \
+	@for d in $(Q_LIBDIR) $(Q_DOCDIR) $(Q_SCHEMADIR) $(Q_CONFIGDIR) $(Q_SHARE)/ddpbench; do \
 	  if [ -d "$$d" ]; then rmdir --ignore-fail-on-non-empty "$$d"; fi; done

@@ -70,6 +70,7 @@ torture: all faults $(FULL_BIN) ## every fault, 1,000 kills, 10,000 barriers und
 	$(Q)FAULTY=$(abspath $(FAULTS_O)/ddpbench) $(PYTHON) tests/fault/walk.py --all
 	$(Q)for t in $(FULL_BIN); do CMOCKA_MESSAGE_OUTPUT=TAP $$t --full || exit 1; done
 	$(Q)KILLS=100 $(PROVE) tests/fault/kill.bats
+	$(Q)KILLS=100 TEST_TIMEOUT=1800 $(PROVE) tests/fault/sweep_kill.bats
 	+$(Q)$(SUBMAKE) grid
 
 # Benchmarks are no tests: nothing here runs under check.

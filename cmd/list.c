@@ -240,10 +240,9 @@ const struct ddp_cmd ddp_cmd_list = {
     .summary =
         "every backend, algorithm, compressor, device, reporter, data set, model and strategy",
     .operands = "[KIND...]",
-    .details =
-        "Kinds: backend, algorithm, sparse, compressor, device, simd, reporter, dataset,\n"
-        "model, sync; without one, all. `here` says whether it can be used on this\n"
-        "machine as it was started; if not, the reason follows.\n",
+    .details = "Kinds: backend, algorithm, sparse, compressor, device, simd, reporter, dataset,\n"
+               "model, sync; without one, all. `here` says whether it can be used on this\n"
+               "machine as it was started; if not, the reason follows.\n",
     .rows = rows,
     .values_bytes = sizeof(struct list_values),
     .help_offset = offsetof(struct list_values, help),

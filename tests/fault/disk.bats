@@ -50,7 +50,7 @@ every_nth() {
             valid r.json || return 1
             ids r.json >shown
         fi
-        ! ls .*.tmp 2>/dev/null || return 1
+        [ -z "$(find . -name '*.tmp')" ] || return 1
         # and with room again: the points that were there, and the others
         "$ddpbench" sweep c.json --json r.json -q >/dev/null || { echo "$1 $n: does not go on"; return 1; }
         valid r.json || return 1
