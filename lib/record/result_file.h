@@ -17,9 +17,11 @@ extern "C" {
 
 #define DDP_RESULT_MAX_POINTS 100000
 
-/* A measured point. Times in ns; NaN where the document says null. */
+/* A measured point. Times in ns; NaN where the document says null. launch: the first, of a
+ * sweep of several (0: there is one); the figures are then those of the launches' medians. */
 struct ddp_result_point {
     char id[192];
+    int launch;
     int64_t iterations;
     double median_ns, ci95_lo_ns, ci95_hi_ns;
     double pingpong_ns[2];

@@ -2,7 +2,6 @@
 #include "record/result_points.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/coll_kind.h"
@@ -138,32 +137,15 @@ static int read_point(const cJSON *item, const char *name, struct ddp_result_poi
     if (ranks > 1e6)
         return bad(&r, "ranks", "is no such count");
     out->iterations = (int64_t)iterations;
+    const cJSON *launch = cJSON_GetObjectItemCaseSensitive(item, "launch");
+    out->launch = cJSON_IsNumber(launch) && launch->valuedouble >= 1 && launch->valuedouble <= 1e6
+                      ? (int)launch->valuedouble
+                      : 0;
     DDP_TRY(read_times(&r, out));
     DDP_TRY(check_bandwidths(&r, out, bytes, ranks));
     const cJSON *pingpong = cJSON_GetObjectItemCaseSensitive(item, "pingpong_ns");
     DDP_TRY(number_of(&r, pingpong, "before", &out->pingpong_ns[0]));
     return number_of(&r, pingpong, "after", &out->pingpong_ns[1]);
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static int refuse_twins(const struct ddp_result *r, const char *name, struct ddp_err *err)
-{
-    const char **ids = ddp_calloc(r->count, sizeof *ids);
-    int rc = 0;
-    if (!ids)
-        return ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", name);
-    for (size_t i = 0; i < r->count; i++)
-        ids[i] = r->points[i].id;
-    qsort(ids, r->count, sizeof *ids, compare_ids);
-    for (size_t i = 1; i < r->count && rc == 0; i++)
-        if (strcmp(ids[i - 1], ids[i]) == 0)
-            rc = ddp_fail(err, DDP_EINPUT, "'%s': two points '%s'", name, ids[i]);
-    free(ids);
-    return rc;
 }
 
 int ddp_result_read_points(const cJSON *doc, const char *name, struct ddp_result *out,
@@ -181,5 +163,5 @@ int ddp_result_read_points(const cJSON *doc, const char *name, struct ddp_result
         return ddp_fail(err, DDP_ENOMEM, "no memory for %zu points", count);
     cJSON_ArrayForEach(item, points)
         DDP_TRY(read_point(item, name, &out->points[out->count++], err));
-    return refuse_twins(out, name, err);
+    return ddp_result_fold_launches(out, name, err);
 }

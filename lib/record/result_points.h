@@ -13,6 +13,12 @@ extern "C" {
 int ddp_result_read_points(const cJSON *doc, const char *name, struct ddp_result *out,
                            struct ddp_err *err) DDP_MUST_CHECK;
 
+/* result_launches.c: the points of one id, one a launch, become one: its median that of the
+ * launches' medians, its interval the one of that median (six launches and more). DDP_EINPUT when
+ * two points of one id are not of different launches. */
+int ddp_result_fold_launches(struct ddp_result *r, const char *name,
+                             struct ddp_err *err) DDP_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif
