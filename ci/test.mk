@@ -89,3 +89,6 @@ bench-kernels: $(O)/tests/bench/bench_kernels ## the gradient kernels next to th
 .PHONY: convergence
 convergence: all ## what every sync strategy costs in accuracy, against bounds; half an hour
 	$(Q)DDPBENCH=$(abspath $(O)/ddpbench) PYTHON=$(PYTHON) tests/model/convergence.sh
+.PHONY: bench-peers
+bench-peers: all ## all-reduce against the MPI libraries here, interleaved: results/peers.json
+	$(Q)$(PYTHON) tests/bench/peers.py --ddpbench $(O)/ddpbench
