@@ -79,6 +79,7 @@ const struct ddp_cmd ddp_cmd_allreduce = {
         "  ddpbench allreduce -b 8 -e 1G -f 2 --json out.json\n"
         "  mpiexec -n 16 ddpbench allreduce --algorithm all -d f32,f16\n"
         "  ddpbench allreduce --size 64M --compress fp16,topk:0.01 --break-even\n"
+        "  ddpbench all_reduce_perf -b 8 -e 128M -f 2 -g 1    (as of nccl-tests)\n"
         "\n"
         "Compressed and partial exchanges have no bus bandwidth; what their figures mean:\n"
         "`ddpbench explain effective`, `ddpbench explain break-even`.",

@@ -127,7 +127,7 @@ static int read_point(const cJSON *item, const char *name, struct ddp_result_poi
 {
     const cJSON *id = cJSON_GetObjectItemCaseSensitive(item, "id");
     double iterations = 0, ranks = 0, bytes = 0;
-    if (!cJSON_IsString(id) || strlen(id->valuestring) >= sizeof out->id)
+    if (!cJSON_IsString(id) || !id->valuestring[0] || strlen(id->valuestring) >= sizeof out->id)
         return ddp_fail(err, DDP_EINPUT, "'%s': a point has no id", name);
     ddp_printable(id->valuestring, out->id, sizeof out->id);
     const struct reader r = {.point = item, .file = name, .id = out->id, .err = err};

@@ -172,6 +172,49 @@ static void test_files(void **state)
     assert_int_equal(ddp_result_read("/dev/zero", &r, &err), DDP_EINPUT);
 }
 
+/* A sweep's launches become one point, whose median is that of theirs; two points of one launch do
+ * not. */
+static void test_launches(void **state)
+{
+    static const char head[] = "\"points\": [";
+    const char *points = strstr(body, head) + strlen(head);
+    const int point = (int)(strlen(points) - 1);
+    struct ddp_err err = DDP_ERR_INIT;
+    for (int same = 0; same < 2; same++) {
+        struct ddp_strbuf text = DDP_STRBUF_INIT;
+        struct ddp_result r;
+        size_t bytes;
+        ddp_strbuf_add_n(&text, body, (size_t)(points - body));
+        for (int launch = 1; launch <= 7; launch++) {
+            char one[1024], *median;
+            snprintf(one, sizeof one, "%.*s", point - 1, points); /* without its brace */
+            median = strstr(one, "\"median\": 2");
+            assert_non_null(median);
+            median[strlen("\"median\": ")] = launch == 4 ? '2' : launch < 4 ? '1' : '3';
+            char *busbw = strstr(one, "\"algbw_GBps\": 0.5, \"busbw_GBps\": 0.75");
+            assert_non_null(busbw);
+            static const char null[] = "\"algbw_GBps\":null, \"busbw_GBps\": null";
+            memcpy(busbw, null, sizeof null - 1);
+            ddp_strbuf_addf(&text, "%s%s, \"launch\": %d}", launch > 1 ? ", " : "", one,
+                            same && launch == 7 ? 1 : launch);
+        }
+        ddp_strbuf_add(&text, "]");
+        char *whole = with_digest(text.text, text.length, &bytes);
+        int rc = ddp_result_parse(whole, bytes, "x.json", &r, &err);
+        if (rc != (same ? DDP_EINPUT : 0))
+            fail_msg("%d: %s", rc, err.text);
+        if (rc == 0) {
+            assert_int_equal(r.count, 1);
+            assert_true(r.points[0].median_ns == 2000 && r.points[0].iterations == 63);
+            assert_true(r.points[0].ci95_lo_ns == 1000 && r.points[0].ci95_hi_ns == 3000);
+            ddp_result_release(&r);
+        }
+        free(whole);
+        ddp_strbuf_release(&text);
+    }
+    assert_non_null(strstr(err.text, "two points 'a'"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_flips_with_a_right_digest),
         cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_launches),
     };
     return cmocka_run_group_tests_name("result files", tests, NULL, NULL);
 }
