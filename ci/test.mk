@@ -86,6 +86,16 @@ $(O)/tests/bench/bench_kernels: $(BENCH_OBJ) $(O)/libddpcore.a
 bench-kernels: $(O)/tests/bench/bench_kernels ## the gradient kernels next to this memory's bandwidth
 	$(Q)$<
 
+# Our time of an all-reduce against a loop that has nothing of ours in it, under each MPI.
+AGREE_LOOP = $(MPI_FLAVOURS:%=$(O)/tests/bench/mpi_loop.%)
+$(O)/tests/bench/mpi_loop.%: tests/bench/mpi_loop.c
+	@mkdir -p $(@D)
+	$(Q)$(MPICC_$*) -O2 -o $@ $<
+.PHONY: bench-agree
+bench-agree: all $(AGREE_LOOP) ## our all-reduce times against a plain loop around MPI_Allreduce; 5 minutes
+	$(Q)rc=0; for f in $(MPI_FLAVOURS); do $(PYTHON) tests/bench/agree.py --ddpbench $(abspath $(O)/ddpbench) \
+	  --loop $(O)/tests/bench/mpi_loop.$$f --mpiexec mpiexec.$$f || rc=1; done; exit $$rc
+
 .PHONY: convergence
 convergence: all ## what every sync strategy costs in accuracy, against bounds; half an hour
 	$(Q)DDPBENCH=$(abspath $(O)/ddpbench) PYTHON=$(PYTHON) tests/model/convergence.sh

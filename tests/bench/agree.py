@@ -29,7 +29,7 @@ FROM, PART, NS = 64 << 10, 0.05, 100
 
 def groups(iters):
     """Sizes that share an iteration count."""
-    return [([s for s in SIZES if s <= 16 << 10], iters), ([s for s in SIZES if 16 << 10 < s <= 1 << 20], iters // 4), ([s for s in SIZES if s > 1 << 20], max(iters // 50, 20))]
+    return [([s for s in SIZES if s <= 16 << 10], iters), ([s for s in SIZES if 16 << 10 < s <= 1 << 20], iters), ([s for s in SIZES if s > 1 << 20], max(iters // 50, 20))]
 
 
 def warmup(iters):
