@@ -19,9 +19,9 @@ extern "C" {
 /* comm: of all ranks. group: the one that runs the operation: comm, or this rank's share of it.
  * skip: [plan->count] reasons of points left out, NULL: measured. order [measured]: indexes of the
  * plan's points in the order they are measured; place [plan->count]: how many measured ones come
- * before one in the plan. duration [iters], chunk [size][DDP_SLOWEST_CHUNK]: scratch. reduced: NULL
- * unless points are compressed or partial. async: NULL unless operations are non-blocking; its
- * thread runs them in the group's stead. */
+ * before one in the plan. duration [iters], of overlap, chunk [size][DDP_SLOWEST_CHUNK]: scratch.
+ * reduced: NULL unless points are compressed or partial. async: NULL unless operations are
+ * non-blocking; its thread runs them in the group's stead. */
 struct ddp_sampler {
     struct ddp_comm *comm, *group;
     const struct ddp_bench_options *options;
