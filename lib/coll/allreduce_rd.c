@@ -1,0 +1,204 @@
+/* All-reduce "rd": recursive doubling, all of the message at every step.
+ *
+ * Any rank count: of n ranks the largest power of two, pow2, take part; the even one of each of the
+ * first n - pow2 pairs is *folded in*: it sends its input to its odd neighbour at the start and is
+ * sent the result at the end (*folded out*).
+ * At level 0 to log2(pow2)-1, partners at distance 2^level exchange their partial sums of the whole
+ * message, and both combine them: half the steps of "rhd", log2(pow2)/2 times its bytes or more. So
+ * it is for messages short enough to wait for steps.
+ * Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of collective communication operations
+ * in MPICH, IJHPCA 19 (2005), section 4.5.
+ *
+ * A level combines from one buffer into another, *result* and *spare* in turn, so what a partner
+ * has not been sent yet is not overwritten; the last level ends in result.
+ *
+ * Partners combine the same two partial sums, the lower rank's first, so all ranks get the same
+ * bits. avg divides once, in the last level's combine. 16-bit floats are rounded once per combine,
+ * log2(pow2) times, and once more for folded pairs; their averages divide each input first (more
+ * than 2 ranks), which rounds once more, so no partial sum exceeds the inputs. Averages of integers
+ * are exact: they travel in a wider type (coll_wide.h).
+ *
+ * Cost, S bytes, n ranks, S' = S but for averages of integers: log2(pow2) steps, and 2 when
+ * folding; a rank sends log2(pow2) S' bytes in pieces of DDP_PIECE_BYTES, one that another is
+ * folded into S more; a folded one S'. */
+#include "coll/coll_p2p.h"
+#include "coll/coll_shm.h"
+
+/* One call. own: this rank's partial sums: its input, then what was combined last. */
+struct rd_call {
+    struct ddp_comm *comm;
+    const struct ddp_coll_args *args;
+    struct ddp_fold fold;
+    int levels, new_rank, divisor;
+    enum ddp_dtype travels;
+    void *landing, *spare, *result;
+    const void *own;
+};
+
+static int rd_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                       struct ddp_err *err)
+{
+    (void)shape;
+    return ddp_coll_needs_p2p(comm, "rd", err);
+}
+
+/* Landing places, spare; then, for averages of integers, result. */
+static size_t rd_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
+{
+    const size_t bytes = shape->count * ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    if (comm->size == 1)
+        return 0;
+    return ddp_p2p_landing_bytes(bytes) + ddp_round_to_line(bytes) +
+           (ddp_is_wide(shape->dtype, shape->op) ? bytes : 0);
+}
+
+/* Where level `level` combines into; level -1: where it must be read from, were there one more. */
+static void *target_of(const struct rd_call *call, int level)
+{
+    return (call->levels - 1 - level) % 2 == 0 ? call->result : call->spare;
+}
+
+static int combine(struct rd_call *call, int partner, size_t out_count, void *sum, int divisor,
+                   struct ddp_err *err)
+{
+    const struct ddp_p2p_combine c = {
+        .dst = partner,
+        .out = call->own,
+        .out_count = out_count,
+        .src = partner,
+        .in_count = call->args->count,
+        .own = call->own,
+        .sum = sum,
+        .own_first = call->comm->rank < partner,
+        .dtype = call->travels,
+        .op = call->args->op,
+        .divisor = divisor,
+        .landing = call->landing,
+    };
+    DDP_TRY(ddp_p2p_combine(call->comm, &c, err));
+    call->own = sum;
+    return 0;
+}
+
+/* A rank that takes no part in the levels: gives its input, gets the result. */
+static int run_folded(struct rd_call *call, struct ddp_err *err)
+{
+    const struct ddp_coll_args *args = call->args;
+    const int neighbour = call->comm->rank + 1;
+    const struct ddp_p2p_move result = {
+        .src = neighbour,
+        .in = args->recv,
+        .in_bytes = args->count * ddp_dtype_size(args->dtype),
+    };
+    DDP_TRY(ddp_p2p_send_pieces(call->comm, neighbour, call->own, args->count, call->travels, err));
+    return ddp_p2p_exchange(call->comm, &result, err);
+}
+
+/* The first level's input, and not in the buffer that it writes. */
+static void prepare_input(struct rd_call *call)
+{
+    const struct ddp_coll_args *args = call->args;
+    void *first = target_of(call, -1);
+
+    call->own = args->send;
+    if (ddp_is_wide(args->dtype, args->op)) {
+        ddp_widen(first, args->send, args->count, args->dtype);
+        call->own = first;
+    } else if (ddp_divides_first(args->dtype, args->op, call->comm->size)) {
+        ddp_coll_divide(call->comm, first, args->send, args->count, args->dtype);
+        call->own = first;
+        call->divisor = 1;
+    } else if (args->send == target_of(call, 0) && call->new_rank >= 0 &&
+               !ddp_fold_holds(call->fold, call->comm->rank)) {
+        ddp_coll_copy(call->comm, first, args->send, args->count * ddp_dtype_size(args->dtype));
+        call->own = first;
+    }
+}
+
+static int rd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                  struct ddp_err *err)
+{
+    const size_t elem = ddp_dtype_size(args->dtype);
+    const enum ddp_dtype travels = ddp_wide_dtype(args->dtype, args->op);
+    const size_t wide_bytes = args->count * ddp_dtype_size(travels);
+    const bool wide = ddp_is_wide(args->dtype, args->op);
+    struct rd_call call = {
+        .comm = comm,
+        .args = args,
+        .fold = ddp_fold_of(comm->size),
+        .divisor = ddp_coll_divisor(comm, args->op),
+        .travels = travels,
+        .landing = scratch,
+        .spare = ddp_at(scratch, ddp_p2p_landing_bytes(wide_bytes), 1),
+        .result = args->recv,
+    };
+
+    if (comm->size == 1 || args->count == 0) {
+        ddp_coll_copy(comm, args->recv, args->send, args->count * elem);
+        return 0;
+    }
+    if (wide)
+        call.result = ddp_at(call.spare, ddp_round_to_line(wide_bytes), 1);
+    call.levels = ddp_rounds(call.fold.pow2);
+    call.new_rank = ddp_fold_rank(call.fold, comm->rank);
+    prepare_input(&call);
+    if (call.new_rank < 0)
+        return run_folded(&call, err);
+    if (ddp_fold_holds(call.fold, comm->rank))
+        DDP_TRY(combine(&call, comm->rank - 1, 0, target_of(&call, -1), 1, err));
+    for (int level = 0; level < call.levels; level++) {
+        const int partner = ddp_fold_real(call.fold, call.new_rank ^ (1 << level));
+        const int divisor = level == call.levels - 1 ? call.divisor : 1;
+        DDP_TRY(combine(&call, partner, args->count, target_of(&call, level), divisor, err));
+    }
+    if (wide)
+        ddp_narrow(args->recv, call.result, args->count, args->dtype);
+    if (!ddp_fold_holds(call.fold, comm->rank))
+        return 0;
+    const struct ddp_p2p_move result = {
+        .dst = comm->rank - 1, .out = args->recv, .out_bytes = args->count * elem};
+    return ddp_p2p_exchange(comm, &result, err);
+}
+
+/* Memory, all ranks: pow2 of them move and combine S' at each level, and extra when folding in, who
+ * then move S out again. In place, an odd number of levels starts with a copy. */
+static void rd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+{
+    const struct ddp_fold fold = ddp_fold_of(ranks);
+    const int levels = ddp_rounds(fold.pow2);
+    const size_t bytes = shape->count * ddp_dtype_size(shape->dtype);
+    const size_t wide_bytes =
+        shape->count * ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const double both = (double)bytes + (double)wide_bytes;
+
+    *cost = (struct ddp_coll_cost){.modelled = true, .steps = levels + 2.0 * (fold.extra != 0)};
+    for (int r = 0; r < ranks; r++) {
+        struct ddp_p2p_count c = {0, 0};
+        for (int level = 0; level < (ddp_fold_rank(fold, r) < 0 ? 1 : levels); level++)
+            ddp_count_pieces(&c, wide_bytes);
+        if (ddp_fold_holds(fold, r))
+            ddp_count_message(&c, bytes);
+        ddp_cost_rank(cost, &c);
+    }
+    cost->memory_bytes = (fold.pow2 * levels + fold.extra) * (DDP_COST_MOVE + DDP_COST_COMBINE) *
+                             (double)wide_bytes +
+                         fold.extra * DDP_COST_MOVE * (double)bytes;
+    if (ranks == 1)
+        cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * (double)bytes;
+    else if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens all; pow2 narrow it */
+        cost->memory_bytes += (ranks + fold.pow2) * both;
+    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* every rank divides all */
+        cost->memory_bytes += ranks * DDP_COST_COPY * (double)bytes;
+    else if (shape->in_place && levels % 2 == 1)
+        cost->memory_bytes += (fold.pow2 - fold.extra) * DDP_COST_COPY * (double)bytes;
+}
+
+const struct ddp_coll_alg ddp_alg_allreduce_rd = {
+    .name = "rd",
+    .coll = DDP_ALLREDUCE,
+    .summary = "messages, recursive doubling: log2(n) steps of the whole message; for short ones",
+    .supports = rd_supports,
+    .scratch_bytes = rd_scratch_bytes,
+    .run = rd_run,
+    .cost = rd_cost,
+};
