@@ -24,7 +24,29 @@
 /* Arrays longer than this many vectors start with a partial one that aligns the stores. */
 #define HEAD_STEPS 16
 
+/* Two arrays into two, what two ranks do to each other's memory: half of the lines lie in the other
+ * core's cache, and how many are asked for at once decides. So from TWIN_BYTES on both halves are
+ * walked side by side, a vector at a time, and lines asked for TWIN_AHEAD before they are needed,
+ * never beyond the end: there the other rank works. f32 sum in place, 2 cores (Xeon, ping-pong 320
+ * ns), microseconds, medians of 300 interleaved rounds:
+ *                              16 KiB  64 KiB  256 KiB  1 MiB  16 MiB
+ *   tiles of 4 vectors         1.09    3.04    8.03     31.0   610
+ *   vectors                    0.97    2.87    8.80     31.7   647
+ *   vectors, asked for ahead   0.99    2.34    7.17     28.7   632
+ *   both halves                1.02    2.27    6.87     26.1   621 */
+#define TWIN_BYTES ((size_t)8 << 10)
+#define TWIN_AHEAD ((size_t)1 << 10)
+
 #include "device/kernels_ops.inc.h"
+
+INLINE void prefetch_twins(const void *const *src, size_t at, size_t half)
+{
+    for (int k = 0; k < 2; k++) {
+        const char *p = (const char *)src[k] + at;
+        __builtin_prefetch(p, 0, 2);
+        __builtin_prefetch(p + half, 0, 2);
+    }
+}
 
 /* Where the walk starts: bytes up to the first boundary of `step` in destination 0; 0 when that is
  * not a whole number of elements. */
@@ -111,6 +133,18 @@ INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
                     memcpy(to, &raw, sizeof(RAW));                                                 \
             }                                                                                      \
     }                                                                                              \
+    INLINE size_t NAME##_twin(void *const *dst, const void *const *src, size_t at, size_t bytes,   \
+                              struct finisher f)                                                   \
+    {                                                                                              \
+        const size_t half = (bytes - at) / 2 / sizeof(RAW) * sizeof(RAW);                          \
+        for (const size_t end = at + half; at != end; at += sizeof(RAW)) {                         \
+            if (end - at > TWIN_AHEAD)                                                             \
+                prefetch_twins(src, at + TWIN_AHEAD, half);                                        \
+            NAME##_tile(dst, 2, src, 2, at, 1, false, f);                                          \
+            NAME##_tile(dst, 2, src, 2, at + half, 1, false, f);                                   \
+        }                                                                                          \
+        return at + half;                                                                          \
+    }                                                                                              \
     INLINE void NAME##_walk(void *const *dst, int ndst, const void *const *src, int nsrc,          \
                             size_t bytes, bool stream, struct finisher f)                          \
     {                                                                                              \
@@ -118,6 +152,8 @@ INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
         size_t at = bytes > HEAD_STEPS * step ? head_bytes(dst[0], step, ELEM) : 0;                \
         if (at != 0)                                                                               \
             NAME##_edge(dst, ndst, src, nsrc, 0, at, f);                                           \
+        if (nsrc == 2 && ndst == 2 && !stream && bytes - at >= TWIN_BYTES)                         \
+            at = NAME##_twin(dst, src, at, bytes, f);                                              \
         for (; bytes - at >= TILE * step; at += TILE * step)                                       \
             NAME##_tile(dst, ndst, src, nsrc, at, TILE, stream, f);                                \
         for (; bytes - at >= step; at += step)                                                     \

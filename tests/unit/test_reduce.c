@@ -14,7 +14,8 @@
 #include "unit/half_ref.h"
 
 #define SOURCES_MAX 9
-#define BYTES_MAX   (8 << 10)
+#define BYTES_MAX   (18 << 10)
+#define SHORT_MAX   (8 << 10)
 #define GUARD       0xa5
 
 static uint64_t random_state = 88172645463325252u;
@@ -207,8 +208,6 @@ static void every_dtype_op_shape(enum ddp_simd level)
 {
     static const size_t counts[] = {0, 1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 64, 65, 127, 511, 1009};
     static const int shapes[][2] = {{1, 1}, {2, 1}, {2, 2}, {3, 2}, {4, 4}, {4, 1}, {9, 9}, {8, 3}};
-    if (level > ddp_cpu_best_simd())
-        skip();
     for (int dtype = 0; dtype < DDP_DTYPE_COUNT; dtype++)
         for (int op = 0; op < DDP_OP_COUNT; op++)
             for (size_t s = 0; s < DDP_COUNT_OF(shapes); s++)
@@ -223,27 +222,57 @@ static void every_dtype_op_shape(enum ddp_simd level)
                                       .count = counts[c],
                                       .in_place = random_bits() % 2,
                                       .same_offsets = random_bits() % 2};
-                    if (t.count * ddp_dtype_size(t.dtype) <= BYTES_MAX)
+                    if (t.count * ddp_dtype_size(t.dtype) <= SHORT_MAX)
                         run_trial(&t);
                 }
+}
+
+/* Two arrays into two, long enough to be walked as two halves. */
+static void long_twins(enum ddp_simd level)
+{
+    static const size_t bytes[] = {8 << 10, (8 << 10) + 8, 9000,    (10 << 10) - 64,
+                                   12344,   16 << 10,      17 << 10};
+    for (int dtype = 0; dtype < DDP_DTYPE_COUNT; dtype++)
+        for (int op = 0; op < DDP_OP_COUNT; op++)
+            for (size_t b = 0; b < DDP_COUNT_OF(bytes); b++) {
+                const size_t elem = ddp_dtype_size((enum ddp_dtype)dtype);
+                const struct trial t = {.level = level,
+                                        .dtype = (enum ddp_dtype)dtype,
+                                        .op = (enum ddp_op)op,
+                                        .nsrc = 2,
+                                        .ndst = 2,
+                                        .divisor = op == DDP_AVG ? 2 : 1,
+                                        .count = bytes[b] / elem + random_bits() % 8,
+                                        .in_place = random_bits() % 2,
+                                        .same_offsets = random_bits() % 2};
+                run_trial(&t);
+            }
+}
+
+static void every_trial(enum ddp_simd level)
+{
+    if (level > ddp_cpu_best_simd())
+        skip();
+    every_dtype_op_shape(level);
+    long_twins(level);
 }
 
 static void test_scalar(void **state)
 {
     (void)state;
-    every_dtype_op_shape(DDP_SIMD_SCALAR);
+    every_trial(DDP_SIMD_SCALAR);
 }
 
 static void test_avx2(void **state)
 {
     (void)state;
-    every_dtype_op_shape(DDP_SIMD_AVX2);
+    every_trial(DDP_SIMD_AVX2);
 }
 
 static void test_avx512(void **state)
 {
     (void)state;
-    every_dtype_op_shape(DDP_SIMD_AVX512);
+    every_trial(DDP_SIMD_AVX512);
 }
 
 int main(void)
