@@ -233,7 +233,10 @@ static int by_memory(struct ddp_bound *b, const struct ddp_coll_cost *cost, stru
         return 0;
     }
     snprintf(p->bound_kind, sizeof p->bound_kind, "memory");
-    DDP_TRY(memory_speed(b, s->coll, s->size_bytes, &p->bound_GBps, err));
+    const size_t bytes = s->placement == DDP_IN_PLACE
+                             ? s->size_bytes / 2 / DDP_CACHE_LINE * DDP_CACHE_LINE
+                             : s->size_bytes;
+    DDP_TRY(memory_speed(b, s->coll, bytes, &p->bound_GBps, err));
     p->bound_ns = cost->memory_bytes * DDP_MAX(s->groups, 1) / p->bound_GBps;
     return 0;
 }

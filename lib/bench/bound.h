@@ -3,7 +3,8 @@
  *
  *   memory          from 64 KiB up, where ranks share memory: the bytes the algorithm must read and
  *                   write (its cost()), at the speed all ranks at once copy (b = a) or add (a += b)
- *                   buffers of that size; of plain and non-temporal stores the faster, where it
+ *                   two buffers of that size, in place of half of it: as many bytes in the caches
+ *                   as the operation has; of plain and non-temporal stores the faster, where it
  *                   combines values of copy and add the faster
  *   latency         below 64 KiB, where ranks share memory: its steps at half a ping-pong each
  *   point-to-point  where they send messages: from 64 KiB up the bytes a rank must send, at the
