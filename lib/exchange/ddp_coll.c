@@ -14,8 +14,9 @@ int ddp_coll_once(struct ddp_group *group, const struct ddp_coll_args *args, str
 {
     struct ddp_coll_plan plan;
     int rc = ddp_coll_plan_init(&plan, group->comm, NULL, args, err);
-    /* That no algorithm fits is so on all ranks. */
-    if (rc == DDP_EUNAVAIL)
+    /* That no algorithm fits, or that all ranks' elements are more than memory has, is so on all
+     * ranks. */
+    if (rc == DDP_EUNAVAIL || rc == DDP_EUSAGE)
         return rc;
     if (rc == 0) {
         rc = ddp_coll_run(group->comm, &plan, err);

@@ -264,13 +264,16 @@ static int body_errors(struct ddp *d, void *arg, struct ddp_err *err)
     float x[4] = {1, 1, 1, 1};
     const struct ddp_array good[] = {{&x[0], 1, DDP_F32}, {&x[1], 1, DDP_F32}};
     const struct ddp_array null = {NULL, 3, DDP_F32}, odd = {x, 1, (enum ddp_dtype) - 1},
-                           huge = {x, SIZE_MAX / 2, DDP_F32};
+                           huge = {x, SIZE_MAX / 2, DDP_F32},
+                           huge_together = {x, SIZE_MAX / 4 - 1, DDP_F32};
     const struct ddp_array longer[] = {{&x[0], 1, DDP_F32}, {&x[2], 2, DDP_F32}};
     const struct ddp_array other[] = {{&x[0], 1, DDP_F32}, {&x[2], 1, DDP_I32}};
     const struct ddp_call division = {.division = true};
     CHECK_FAILS(DDP_EUSAGE, "no data", ddp_all_reduce(d, &null, 1, NULL, refused));
     CHECK_FAILS(DDP_EUSAGE, "unknown dtype", ddp_all_reduce(d, &odd, 1, NULL, refused));
     CHECK_FAILS(DDP_EUSAGE, "more than memory", ddp_all_reduce(d, &huge, 1, NULL, refused));
+    CHECK_FAILS(DDP_EUSAGE, "more than memory",
+                ddp_all_reduce(d, &huge_together, 1, NULL, refused));
     CHECK_FAILS(DDP_EUSAGE, "list of -1", ddp_all_reduce(d, good, -1, NULL, refused));
     CHECK_FAILS(DDP_EUSAGE, "is NULL", ddp_all_reduce(d, NULL, 1, NULL, refused));
     CHECK_FAILS(DDP_EUSAGE, "no data", ddp_reduce(d, &null, 1, 0, NULL, refused));
