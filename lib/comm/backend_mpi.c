@@ -134,6 +134,16 @@ static const char *mpi_library(void)
 #include "comm/backend_mpi_ops.inc.h"
 #include "comm/backend_mpi_native.inc.h"
 
+/* MPICH has 2048 communicators, and no error class that says they are used up: this is its text
+ * for **toomanycomm (src/mpi/errhan/errnames.txt). All members are told alike, and can go on. */
+static bool is_full(int mpi_rc)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    MPI_Error_string(mpi_rc, text, &length);
+    return strstr(text, "Too many communicators") != NULL;
+}
+
 static int mpi_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)
 {
     struct mpi_world *world = state_of(parent)->world;
@@ -149,6 +159,8 @@ static int mpi_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp
     MPI_Group_free(&all);
     if (mpi_rc != MPI_SUCCESS) {
         free(s);
+        if (is_full(mpi_rc))
+            return ddp_fail(err, DDP_EUNAVAIL, "%s has no room for another group", mpi_library());
         return mpi_fail(world, mpi_rc, "MPI_Comm_create_group", err);
     }
     MPI_Comm_set_errhandler(s->comm, MPI_ERRORS_RETURN);

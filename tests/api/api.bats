@@ -167,6 +167,39 @@ C
     [ "$(grep -c "had a world over MPI" <<<"$output")" = 2 ]
 }
 
+@test "more groups than MPICH has communicators: DDP_EUNAVAIL, and the world goes on" {
+    command -v mpiexec.mpich >/dev/null || skip "no mpiexec.mpich here"
+    [ -e "$prefix/lib/ddpbench/ddpbench-mpi-mpich.so" ] || skip "no module for mpich was built"
+    cat >groups.c <<'C'
+#include <ddp.h>
+#include <stdio.h>
+int main(void)
+{
+    struct ddp *d;
+    struct ddp_err err = DDP_ERR_INIT;
+    const int both[] = {0, 1};
+    char name[32];
+    int rc = ddp_init(NULL, &d, &err);
+    for (int i = 0; rc == 0 && i < 3000; i++) {
+        snprintf(name, sizeof name, "group %d", i);
+        rc = ddp_new_group(d, name, both, 2, &err);
+    }
+    printf("%d: %s\n", rc, err.text);
+    if (rc != DDP_EUNAVAIL)
+        return 1;
+    rc = ddp_barrier(d, ddp_get_group(d, "group 1"), NULL);
+    ddp_finalize(d);
+    return rc == 0 ? 0 : 2;
+}
+C
+    # shellcheck disable=SC2046
+    ${CC:-cc} -o groups groups.c $(pkg-config --cflags --libs ddp)
+    run timeout 60 mpiexec.mpich -n 2 ./groups
+    echo "$output"
+    [ "$status" = 0 ]
+    [ "$(grep -c "no room for another group" <<<"$output")" = 2 ]
+}
+
 @test "a rank that never comes: DDP_ELOST, or inside MPI the watchdog, which says so first" {
     command -v mpiexec.openmpi >/dev/null || skip "no mpiexec.openmpi here"
     [ -e "$prefix/lib/ddpbench/ddpbench-mpi-openmpi.so" ] || skip "no module for openmpi was built"
