@@ -1,0 +1,45 @@
+/* libddp: MPI starts once a process, so a world over it was the last. Here the backend of one rank
+ * plays MPI: tests/api/api.bats does the same under mpiexec. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "comm/backend.h"
+#include "exchange/ddp_impl.h"
+#include "ddp_ranks.h"
+
+static int have_a_launched_world(void)
+{
+    struct ddp_backend launched = *ddp_backend_find("self");
+    const struct ddp_place place = {.size = 1, .local_size = 1, .segment_fd = -1};
+    struct ddp_settings settings;
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ddp *d;
+    launched.caps |= DDP_CAP_LAUNCHED;
+    if (ddp_settings_fill(NULL, &settings, &err) != 0 ||
+        ddp_open(&launched, &place, &settings, DDP_SLOT_PROCESS, &d, &err) != 0)
+        return 1;
+    ddp_finalize(d);
+    if (ddp_init(NULL, &d, &err) != DDP_EUSAGE)
+        return 2;
+    return strstr(err.text, "had a world over MPI") != NULL ? 0 : 3;
+}
+
+/* In a process of its own, which can have no world afterwards. */
+static void test_spent(void **state)
+{
+    int status;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(have_a_launched_world());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
