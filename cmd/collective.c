@@ -3,12 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/conf.h"
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "base/unit.h"
 #include "bench/sampler.h"
 #include "coll/coll_auto.h"
 #include "bench/control.h"
+#include "comm/hosts.h"
 #include "collective_timing.h"
 
 #define HUGE_PAGE (2u << 20) /* alignment of large registered blocks */
@@ -140,22 +142,42 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
     }
 }
 
-/* On how many hosts, as far as the launcher tells. */
-static int hosts_of(const struct ddp_app *app, int ranks)
+/* On how many hosts the first `ranks` of `all` ranks are: as DDPBENCH_HOSTS pretends, else as far
+ * as the launcher tells. */
+static int count_hosts(const struct ddp_app *app, int ranks, int all, int *hosts,
+                       struct ddp_err *err)
 {
     const struct ddp_place *place = &app->launcher.place;
-    bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
-    return own || place->local_size < 1 ? 1 : (ranks + place->local_size - 1) / place->local_size;
+    const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
+    const char *pretended = ddp_conf_get(DDP_CONF_HOSTS);
+    *hosts = 1;
+    if (pretended != NULL && all > 1) {
+        int *of = ddp_calloc((size_t)all, sizeof *of);
+        if (of == NULL)
+            return ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", all);
+        int rc = ddp_hosts_parse(pretended, all, of, err);
+        for (int r = 0; rc == 0 && r < ranks; r++)
+            *hosts = DDP_MAX(*hosts, of[r] + 1);
+        free(of);
+        DDP_TRY(rc);
+    } else if (!own && place->local_size > 0) {
+        *hosts = (ranks + place->local_size - 1) / place->local_size;
+    }
+    return 0;
 }
 
 static int explain_auto(const struct ddp_app *app, const struct ddp_collective_values *v,
-                        const char *backend, int ranks, struct ddp_err *err)
+                        const char *backend, int ranks, int all, struct ddp_err *err)
 {
+    int hosts = 1, world_hosts = 1;
+    DDP_TRY(count_hosts(app, ranks, all, &hosts, err));
+    DDP_TRY(count_hosts(app, all, all, &world_hosts, err));
     struct ddp_auto_query query = {
         .coll = v->bench.coll,
         .backend = ddp_backend_find(backend),
         .ranks = ranks,
-        .hosts = hosts_of(app, ranks),
+        .hosts = hosts,
+        .world_hosts = world_hosts,
         .registered = v->plan.memory == DDP_MEMORY_REGISTERED,
     };
     struct ddp_strbuf text = DDP_STRBUF_INIT;
@@ -205,7 +227,7 @@ int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backen
         ddp_logf(&app->log, DDP_LOG_NOTE, "%s", v->plan.rounding);
     if (v->explain_auto) {
         if (speaks(app))
-            DDP_TRY(explain_auto(app, v, backend, of_a_group, err));
+            DDP_TRY(explain_auto(app, v, backend, of_a_group, ranks, err));
         return DDP_PREPARE_DONE;
     }
     if (!v->bench.dry_run)

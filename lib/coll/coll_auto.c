@@ -183,7 +183,8 @@ const struct ddp_coll_alg *ddp_coll_auto(const struct ddp_comm *comm,
 static bool has(const struct ddp_auto_query *query, enum need need)
 {
     const unsigned caps = query->backend->caps;
-    const unsigned shares = DDP_CAP_MAP | (query->hosts > 1 ? 0 : DDP_CAP_HOSTS);
+    const bool several = query->hosts > 1 || query->world_hosts > 1;
+    const unsigned shares = DDP_CAP_MAP | (several ? 0 : DDP_CAP_HOSTS);
     switch (need) {
     case ONE_RANK:
         return query->ranks == 1;
@@ -192,7 +193,7 @@ static bool has(const struct ddp_auto_query *query, enum need need)
     case REGISTERED:
         return (caps & shares) != 0 && query->registered;
     case HOSTS:
-        return (caps & DDP_CAP_HOSTS) && query->hosts > 1 && query->hosts < query->ranks;
+        return (caps & DDP_CAP_HOSTS) && several && query->hosts < query->ranks;
     case LIBRARY:
         return caps & DDP_CAP_NATIVE;
     case MESSAGES:

@@ -31,11 +31,13 @@ const struct ddp_coll_alg *ddp_coll_auto_at(const struct ddp_comm *comm,
                                             const struct ddp_coll_shape *shape,
                                             enum ddp_distance distance, struct ddp_err *err);
 
-/* What a choice depends on, where there is no communicator (yet). */
+/* What a choice depends on, where there is no communicator (yet). hosts: the ranks are on;
+ * world_hosts: the ranks of the world are on, where these are a group; 0: one. Groups of a world on
+ * several hosts have no shared flags. */
 struct ddp_auto_query {
     enum ddp_coll coll;
     const struct ddp_backend *backend;
-    int ranks, hosts; /* hosts 0: one */
+    int ranks, hosts, world_hosts;
     bool registered;
     enum ddp_distance distance;
 };

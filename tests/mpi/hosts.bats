@@ -24,6 +24,32 @@ one_host() {
     done
 }
 
+# What --explain-auto says of several hosts is what a run does.
+explains() {
+    needs "$1"
+    export DDPBENCH_HOSTS=2
+    run mpi "$1" 4 "$ddpbench" allreduce --explain-auto
+    [ "$status" = 0 ]
+    says "4 ranks on 2 hosts"
+    says "native"
+    [[ $output != *direct* ]]
+    mpi "$1" 4 "$ddpbench" allreduce --size 8,64K -n 1 -w 0 --json out.json
+    [ "$(json out.json '{p["algorithm_used"] for p in d["points"]}')" = "{'native'}" ]
+    # Groups inside a host do not share its memory yet.
+    run mpi "$1" 4 "$ddpbench" allreduce --groups 2 --explain-auto
+    says "2 ranks, "
+    [[ $output != *direct* ]]
+    mpi "$1" 4 "$ddpbench" allreduce --groups 2 --size 8,64K -n 1 -w 0 --json out.json
+    [ "$(json out.json '{p["algorithm_used"] for p in d["points"]}')" = "{'native'}" ]
+    # No way to place the ranks.
+    DDPBENCH_HOSTS=3 run mpi "$1" 4 "$ddpbench" allreduce --explain-auto
+    says "DDPBENCH_HOSTS is '3'"
+}
+
+@test "Open MPI: --explain-auto knows hosts that are pretended" {
+    explains openmpi
+}
+
 @test "Open MPI: ranks of one host exchange through its memory" {
     one_host openmpi
 }
