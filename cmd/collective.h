@@ -96,7 +96,7 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
      .value = "TYPE[,TYPE...]",                                                                    \
      .initial = "f32",                                                                             \
      .group = "Operation",                                                                         \
-     .help = "element types",                                                                      \
+     .help = "element types, or all",                                                              \
      .words = &ddp_dtype_words},                                                                   \
         {.name = "placement",                                                                      \
          .kind = DDP_OPT_ENUM,                                                                     \
@@ -237,7 +237,9 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
     {                                                                                              \
         .name = "op", .short_name = 'o', .kind = DDP_OPT_ENUM_LIST,                                \
         .offset = DDP_COLLECTIVE_FIELD(ops), .value = "OP[,OP...]", .initial = "sum",              \
-        .group = "Operation", .help = "how values are combined", .words = &ddp_op_words            \
+        .group = "Operation",                                                                      \
+        .help = "how values are combined, or all; NaN stays NaN, in min and max too",              \
+        .words = &ddp_op_words                                                                     \
     }
 
 /* The members of a descriptor; each but check is the descriptor's function as it is. */

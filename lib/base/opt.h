@@ -34,7 +34,7 @@ enum ddp_opt_kind {
     DDP_OPT_ENUM,        /* int: the index of the word in `words` */
     DDP_OPT_INT_LIST,    /* struct ddp_int_list */
     DDP_OPT_SIZE_LIST,   /* struct ddp_size_list */
-    DDP_OPT_ENUM_LIST,   /* struct ddp_int_list of word indices */
+    DDP_OPT_ENUM_LIST,   /* struct ddp_int_list of word indices; `all` is every word */
     DDP_OPT_STRING_LIST, /* struct ddp_string_list; comma separated, copied */
     DDP_OPT_CUSTOM       /* set by `parse` */
 };

@@ -148,9 +148,25 @@ static int check_words(const struct ddp_opt *row, const struct ddp_int_list *lis
     return DDP_OK;
 }
 
+/* `all`, where no word of the list is that. */
+static bool is_every_word(const struct ddp_opt *row, const char *text)
+{
+    struct ddp_err ignored = DDP_ERR_INIT;
+    int word;
+    return row->kind == DDP_OPT_ENUM_LIST && strcmp(text, "all") == 0 &&
+           parse_word(row, text, &word, &ignored) != 0;
+}
+
 static int parse_list(const struct ddp_opt *row, const char *text, void *field, struct ddp_err *err)
 {
     int n = 0;
+    if (is_every_word(row, text)) {
+        struct ddp_int_list *list = field;
+        for (; row->words->word(n); n++)
+            list->v[n] = n;
+        set_list_length(row, field, n);
+        return DDP_OK;
+    }
     set_list_length(row, field, 0);
     for (const char *s = text;;) {
         size_t length = strcspn(s, ",");

@@ -141,7 +141,7 @@ static void tell_expired(const struct ddp_comm *comm, int peer, struct ddp_err *
         ddp_fail(err, DDP_ELOST, "rank %d waited %s for rank %d in %.150s; rank %d is in %.150s",
                  me, time, its, mine, its, theirs);
     if (peer >= 0)
-        ddp_hint(err, "a rank that is only slow needs a longer --timeout");
+        ddp_hint(err, "a rank that is only slow needs a longer timeout (--timeout)");
 }
 
 /* Said before the abort word is set: until then the others wait, too. Without a segment the abort

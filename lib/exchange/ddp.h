@@ -113,7 +113,8 @@ const char *ddp_list_groups(const struct ddp *d, int i);
  * bytes. Aligned to 4096; not zeroed. DDP_ENOMEM: beyond heap_bytes; DDP_EMISMATCH: other bytes
  * than other ranks. */
 int ddp_alloc(struct ddp *d, size_t bytes, void **out, struct ddp_err *err) DDP_MUST_CHECK;
-/* ptr from ddp_alloc, or NULL. All ranks, same order as other ddp_alloc and ddp_free. */
+/* ptr from ddp_alloc; NULL, and what is no such memory, are ignored. All ranks, same order as other
+ * ddp_alloc and ddp_free. */
 void ddp_free(struct ddp *d, void *ptr);
 
 /* How a collective treats its arrays; zero or NULL: sum, packed, the world. division: average

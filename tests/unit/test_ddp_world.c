@@ -333,6 +333,8 @@ static int body_alloc(struct ddp *d, void *arg, struct ddp_err *err)
     for (int i = 0; i < 5; i++)
         ddp_free(d, block[i]);
     ddp_free(d, NULL);
+    ddp_free(d, block[1]);
+    ddp_free(d, &block);
     /* What is freed can be had again: the heap holds 64 MiB (and as much for rounding). */
     for (int i = 0; i < 20; i++) {
         void *again;

@@ -158,6 +158,9 @@ static void test_every_kind(void **state)
     assert_int_equal(v.algorithms.n, 2);
     assert_string_equal(v.algorithms.v[1], "auto");
     assert_int_equal(v.parity, 1);
+    accepted("--dtype all", &v, &r);
+    assert_int_equal(v.dtypes.n, DDP_DTYPE_COUNT);
+    assert_int_equal(v.dtypes.v[DDP_DTYPE_COUNT - 1], DDP_DTYPE_COUNT - 1);
 }
 
 static void test_lists_are_replaced(void **state)
