@@ -2,9 +2,10 @@
 
 MODULE_SRC := lib/comm/backend_mpi.c
 FAULT_SRC := lib/base/fault.c lib/base/fault_parse.c # nothing of faults in a normal build
-LIB_SRC := $(filter-out $(MODULE_SRC) $(if $(filter 0,$(FAULTS)),$(FAULT_SRC)),$(wildcard lib/*/*.c))
+LIB_SRC := $(call cuda_choose,$(filter-out $(MODULE_SRC) $(if $(filter 0,$(FAULTS)),$(FAULT_SRC)),$(wildcard lib/*/*.c)))
 CMD_SRC := $(wildcard cmd/*.c)
-LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o)
+CU_OBJ := $(CU_SRC:%.cu=$(O)/%.cu.o)
+LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(CU_OBJ)
 MODULE_OBJ := $(filter $(LIB_OBJ),$(addprefix $(O)/lib/,base/err.o base/mem.o base/strbuf.o base/clock.o \
   base/unit.o base/dtype.o base/cpuinfo.o comm/launcher.o))
 CMD_OBJ := $(CMD_SRC:%.c=$(O)/%.o)
@@ -18,6 +19,7 @@ FACTS_SRC := lib/record/provenance.c lib/comm/build_id.c
 AVX2 := -mavx2 -mfma -mf16c
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
 source_flags = $(if $(filter %_avx2.c,$1),$(AVX2))$(if $(filter %_avx512.c,$1),$(AVX512)) \
+  $(if $(call cuda_named,$1)$(call nccl_named,$1),$(CUDA_INCLUDE)) \
   $(if $(filter $(FACTS_SRC),$1),-I$(O)) $(if $(filter tests/%,$1),-Itests -Icmd)
 compile = $(CC) $(BASE_CFLAGS) $(strip $(call source_flags,$1)) $(CFLAGS) -c -o $(O)/$(1:%.c=%.o) $1
 
@@ -41,6 +43,11 @@ $(O)/%.o: %.c | $(O)/ready
 	@mkdir -p $(@D)
 	@echo "  CC    $<"
 	$(Q)$(call compile,$<) -MMD -MP
+
+$(CU_OBJ): $(O)/%.cu.o: %.cu | $(O)/ready
+	@mkdir -p $(@D)
+	@echo "  NVCC  $<"
+	$(Q)$(CUDA_NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 # A module has the few functions of ours that it calls in itself: whoever loads it need not export
 # them (a program linked to libddp.a does not).

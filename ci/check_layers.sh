@@ -27,8 +27,8 @@ cmd: base stats device record comm compress model coll exchange report bench tra
 # A call is a name that is no member, no part of a longer name, and followed by "(".
 uses='
 mpi.h         | #\s*include\s*[<"]mpi\.h | ^lib/comm/backend_mpi\.c$
-nccl.h        | #\s*include\s*[<"]nccl\.h | ^lib/comm/backend_nccl\.c$
-CUDA          | #\s*include\s*[<"](cuda|cudnn|cublas|nvml|nvrtc) | \.cu$|/(dev_cuda|dev_nvml|backend_nccl|layers_cuda)\.c$
+nccl.h        | #\s*include\s*[<"]nccl\.h | ^lib/comm/backend_nccl(_\w+)?\.(c|h)$
+CUDA          | #\s*include\s*[<"](cuda|cudnn|cublas|nvml|nvrtc) | \.cu$|/(dev_cuda|dev_nvml|backend_nccl|layers_cuda)(_\w+)?\.(c|inc\.h)$
 CBLAS         | \bcblas_\w+ | ^lib/model/(blas|layers_cblas)\.c$
 printing      | (?<![\w.>])(printf|vprintf|puts|putchar|perror)\s*\(|\b(stdout|stderr)\b | ^cmd/|^lib/report/|^lib/base/log\.[ch]$
 exit          | (?<![\w.>])(exit|quick_exit|abort)\s*\( | ^cmd/|^lib/report/|^lib/base/log\.c$
@@ -106,6 +106,10 @@ bad|lib/coll/a.c|# include <mpi.h>
 good|lib/comm/backend_mpi.c|#include <mpi.h>
 bad|lib/comm/a.c|#include <nccl.h>
 bad|lib/model/a.c|#include <cuda_runtime.h>
+good|lib/device/dev_cuda_stream.c|#include <cuda_runtime_api.h>
+good|lib/device/kernels.cu|#include <cuda_runtime.h>
+bad|lib/device/kernels.cu|#include "comm/comm.h"
+bad|lib/device/dev_cpu.c|#include <cuda_runtime_api.h>
 bad|lib/model/a.c|cblas_sgemm(a);
 good|lib/model/a.c|/* cblas_sgemm(a) */ // mpi\nconst char *s = "printf(\\"x\\")"; 
 bad|lib/coll/a.c|int f(void) { return printf("x"); }

@@ -19,7 +19,7 @@ $(FUZZ_BIN): $(O)/tests/%: $(O)/tests/%.o $(FUZZ_MAIN) $(O)/libddpcore.a
 .PHONY: fuzz fuzz-run
 fuzz: ## every decoder FUZZ_SECONDS (60) long, from FUZZ_SEED (1), under AddressSanitizer and UBSan
 	+$(Q)$(SUBMAKE) SAN=address CFLAGS='$(CFLAGS) -fsanitize=undefined -fno-sanitize-recover=all' \
-	  LDFLAGS='$(LDFLAGS) -fsanitize=undefined' MPI=0 OPT='-O1 -g' fuzz-run
+	  LDFLAGS='$(LDFLAGS) -fsanitize=undefined' MPI=0 CUDA=0 OPT='-O1 -g' fuzz-run
 fuzz-run: $(FUZZ_BIN)
 	$(Q)for f in $(FUZZ_BIN); do ASAN_OPTIONS=allocator_may_return_null=1:allocator_release_to_os_interval_ms=-1 \
 	  $$f --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED) || exit 1; done

@@ -7,7 +7,9 @@ help: ## this text
 	  while IFS='|' read -r name text; do printf '  %-22s %s\n' "$$name" "$$text"; done
 	@printf '%s\n' "" "Knobs (make NAME=VALUE; a changed one rebuilds by itself):" \
 	  "  MPI                    0 never, 1 must, auto when found (default auto)" \
-	  "  CUDA GBENCH            nothing is built with them yet: 0 or auto" \
+	  "  CUDA                   0 never, 1 must, auto when nvcc is found (default auto)" \
+	  "  NVCC CUDA_ARCHS        the CUDA compiler; what it makes code for (default: 80 90)" \
+	  "  GBENCH                 nothing is built with it yet: 0 or auto" \
 	  "  CC OPT CFLAGS LDFLAGS  compiler and flags (OPT default: -O3 -g)" \
 	  "  SAN                    address, undefined or thread" \
 	  "  WERROR                 1: a warning is an error (default)" \

@@ -23,8 +23,9 @@ ifeq ($(MPI)$(strip $(MPI_FLAVOURS)),1)
   $(error MPI=1, but neither mpicc.openmpi nor mpicc.mpich is installed; `make deps` installs both)
 endif
 
-# Nothing is built with these two yet, so neither can be insisted on.
-$(if $(filter 1,$(CUDA)),$(error CUDA=1, but nothing here is built with nvcc yet: leave it out))
+include ci/cuda.mk
+
+# Nothing is built with it yet, so it cannot be insisted on.
 $(if $(filter 1,$(GBENCH)),$(error GBENCH=1, but nothing here is built with Google Benchmark yet: leave it out))
 
 SAN_address := -fsanitize=address -fno-omit-frame-pointer
@@ -40,10 +41,10 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointe
 BASE_CFLAGS := -std=gnu11 $(OPT) -D_GNU_SOURCE -Ilib -fno-math-errno -ffp-contract=off \
   -fvisibility=default -pthread -fPIC $(WARN) $(SAN_FLAGS) -DDDP_FAULTS=$(FAULTS)
 BASE_LDFLAGS := -pthread -rdynamic $(SAN_FLAGS)
-BASE_LIBS := -lcjson -lz -lm -ldl
+BASE_LIBS := -lcjson -lz $(CUDA_LIBS) -lm -ldl
 
 CC_ID := $(shell $(CC) --version 2>/dev/null | head -n 1)
 FLAVOUR := $(CC) $(CC_ID) $(BASE_CFLAGS) $(CFLAGS) $(BASE_LDFLAGS) $(LDFLAGS) $(BASE_LIBS) \
-  $(MPI_FLAVOURS) $(CUDA) $(GBENCH)
+  $(MPI_FLAVOURS) $(CUDA_FLAVOUR) $(GBENCH)
 HASH := $(firstword $(shell printf '%s' $(call sq,$(FLAVOUR)) | cksum))
 O := build/$(HASH)

@@ -6,7 +6,7 @@ DDP_SOVERSION := 0
 
 LIBDDP_SRC = $(filter-out lib/base/json% lib/base/opt% lib/base/log.c,$(filter \
   lib/base/% lib/device/% lib/comm/% lib/coll/% lib/compress/% lib/exchange/%,$(LIB_SRC)))
-LIBDDP_OBJ = $(LIBDDP_SRC:%.c=$(O)/%.o)
+LIBDDP_OBJ = $(LIBDDP_SRC:%.c=$(O)/%.o) $(filter $(O)/lib/device/%,$(CU_OBJ))
 LIBDDP_SO := libddp.so.$(VERSION)
 LIBDDP := $(O)/libddp.a $(O)/$(LIBDDP_SO) $(O)/ddp.h
 
@@ -19,7 +19,7 @@ $(O)/$(LIBDDP_SO): $(LIB_OBJ) $(O)/objects ci/libddp.map
 	@echo "  LD    $@"
 	$(Q)$(CC) -shared $(BASE_LDFLAGS) -Wl,-soname,libddp.so.$(DDP_SOVERSION) -Wl,--as-needed \
 	  -Wl,-Bsymbolic-functions -Wl,--version-script=ci/libddp.map $(if $(SAN),,-Wl,--no-undefined) \
-	  $(LDFLAGS) -o $@ $(LIBDDP_OBJ) -lm -ldl
+	  $(LDFLAGS) -o $@ $(LIBDDP_OBJ) $(CUDA_LIBS) -lm -ldl
 	$(Q)ln -sfn $(LIBDDP_SO) $(O)/libddp.so.$(DDP_SOVERSION)
 	$(Q)ln -sfn $(LIBDDP_SO) $(O)/libddp.so
 
@@ -31,4 +31,4 @@ $(O)/ddp.pc: ci/libddp.mk ci/knobs.mk
 	$(Q)printf '%s\n' 'prefix=$${pcfiledir}/../..' 'libdir=$${prefix}/lib' \
 	  'includedir=$${prefix}/include' '' 'Name: ddp' 'Version: $(VERSION)' \
 	  'Description: data-parallel communication for training frameworks' \
-	  'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lddp' 'Libs.private: -lm -ldl -pthread' > $@
+	  'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lddp' 'Libs.private: $(strip $(CUDA_LIBS) -lm -ldl -pthread)' > $@

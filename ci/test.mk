@@ -18,7 +18,7 @@ unit: $(UNIT_BIN) ## build the C tests
 FAULTS_O = $(O)-faults
 FAULT_SCRIPTS := tests/fault/walk.py tests/fault/points.bats # those that need it
 faults: ## a build with fault points beside this one, for tests/fault
-	+$(Q)$(SUBMAKE) O=$(FAULTS_O) FAULTS=1 MPI=0 OPT='-O1 -g' $(FAULTS_O)/ddpbench
+	+$(Q)$(SUBMAKE) O=$(FAULTS_O) FAULTS=1 MPI=0 CUDA=0 OPT='-O1 -g' $(FAULTS_O)/ddpbench
 test: all unit faults ## build and run every test
 	$(Q)$(PROVE) $(UNIT_BIN) $(SCRIPTS)
 check: ## lint, build, every test
@@ -35,16 +35,16 @@ grid: $(GRID_BIN) $(MODULES) ## the grids of the collectives with every combinat
 	  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpiexec.$$f -n 2 \
 	  $(O)/tests/grid/test_coll_huge --mpi $(abspath $(O)) --full || exit 1; done
 
-# Sanitizers: a flavour each. MPI=0: the MPI libraries' own leaks and races are not ours to find.
+# Sanitizers: a flavour each. MPI=0, CUDA=0: these libraries' own leaks and races are not ours to find.
 # build/ddpbench stays what it was: these build the flavour's own binary.
 SAN_SCRIPTS := $(filter-out $(FAULT_SCRIPTS) tests/mpi/% tests/api/% tests/cli/build.bats tests/cli/install.bats,$(SCRIPTS))
 .PHONY: asan ubsan tsan san-test tsan-test
 asan: ## tests under AddressSanitizer
-	+$(Q)$(SUBMAKE) SAN=address MPI=0 san-test
+	+$(Q)$(SUBMAKE) SAN=address MPI=0 CUDA=0 san-test
 ubsan: ## tests under UndefinedBehaviorSanitizer
-	+$(Q)$(SUBMAKE) SAN=undefined MPI=0 san-test
+	+$(Q)$(SUBMAKE) SAN=undefined MPI=0 CUDA=0 san-test
 tsan: ## the shared-memory engine with threads as ranks, under ThreadSanitizer
-	+$(Q)$(SUBMAKE) SAN=thread MPI=0 tsan-test
+	+$(Q)$(SUBMAKE) SAN=thread MPI=0 CUDA=0 tsan-test
 # allocator_may_return_null: a test that asks for too much memory wants NULL, as from malloc.
 san-test: $(O)/ddpbench $(UNIT_BIN)
 	$(Q)ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 $(PROVE) $(UNIT_BIN) $(SAN_SCRIPTS)

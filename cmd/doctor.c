@@ -83,6 +83,7 @@ static void examine(struct ddp_doctor *d)
     ddp_doctor_launcher(d);
     ddp_doctor_backends(d);
     ddp_doctor_mpi(d);
+    ddp_doctor_gpus(d);
     ddp_doctor_cores(d);
     ddp_doctor_noise(d);
     ddp_doctor_shared_memory(d);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "device/device.h"
 #include "doctor.h"
 #include "plain.h"
 
@@ -104,4 +105,27 @@ void ddp_doctor_mpi(struct ddp_doctor *d)
         ddp_doctor_find(d, DDP_FINE, "MPI", "",
                         "none is installed; over shared memory none is "
                         "needed");
+}
+
+/* No GPU is no fault: nothing here needs one that was not asked for it. */
+void ddp_doctor_gpus(struct ddp_doctor *d)
+{
+    for (const struct ddp_device *const *device = ddp_device_all(); *device; device++) {
+        struct ddp_err why = DDP_ERR_INIT;
+        struct ddp_device_info info;
+        if (strcmp((*device)->name, "cuda") != 0)
+            continue;
+        if ((*device)->probe(&why) != 0) {
+            ddp_doctor_find(d, DDP_FINE, "gpu", why.hint, "%s", why.text);
+            continue;
+        }
+        for (int i = 0; i < (*device)->count(); i++) {
+            if ((*device)->info(i, &info, &why) != 0)
+                ddp_doctor_find(d, DDP_WARN, "gpu", why.hint, "%s", why.text);
+            else
+                ddp_doctor_find(d, DDP_FINE, "gpu", "", "%d: %s at %s, %.0f GiB, %d processors, %s",
+                                i, info.name, info.bus, (double)info.memory_bytes / (1 << 30),
+                                info.multiprocessors, info.runtime);
+        }
+    }
 }

@@ -1,9 +1,12 @@
 /* The processor as a device: kernels of the best SIMD level, copies that suit their size. */
 #include "device/device.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sysinfo.h"
+#include "device/dev_cpu_impl.h"
 #include "device/grad_kernels.h"
 #include "device/kernels_cpu.h"
 
@@ -12,6 +15,28 @@ extern const struct ddp_device ddp_dev_cpu; /* device_list.h */
 static int cpu_probe(struct ddp_err *err)
 {
     (void)err;
+    return 0;
+}
+
+static int cpu_count(void)
+{
+    return 1;
+}
+
+static int cpu_select(int index, struct ddp_err *err)
+{
+    return index == 0 ? 0 : ddp_fail(err, DDP_EUNAVAIL, "there is no CPU device %d", index);
+}
+
+static int cpu_info(int index, struct ddp_device_info *out, struct ddp_err *err)
+{
+    struct ddp_sysinfo host;
+    struct ddp_device_info info = {.multiprocessors = -1, .l2_bytes = -1};
+    DDP_TRY(cpu_select(index, err));
+    ddp_sysinfo_read(&host);
+    snprintf(info.name, sizeof info.name, "%.63s", host.cpu);
+    info.memory_bytes = host.memory_bytes;
+    *out = info;
     return 0;
 }
 
@@ -39,8 +64,9 @@ static void cpu_fill(void *dst, unsigned char byte, size_t bytes)
 #define CPU_DEVICE(level, text)                                                                    \
     {                                                                                              \
         .name = "cpu", .summary = "processor, " text " kernels", .probe = cpu_probe,               \
-        .alloc = cpu_alloc, .free = cpu_free, .copy = cpu_copy, .copy_nt = ddp_copy_nt_##level,    \
-        .fill = cpu_fill, .reduce = ddp_reduce_##level, .grad = &ddp_grad_##level,                 \
+        .count = cpu_count, .select = cpu_select, .info = cpu_info, .alloc = cpu_alloc,            \
+        .free = cpu_free, .copy = cpu_copy, .copy_nt = ddp_copy_nt_##level, .fill = cpu_fill,      \
+        .reduce = ddp_reduce_##level, .grad = &ddp_grad_##level, .streams = &ddp_cpu_streams,      \
     }
 
 static const struct ddp_device levels[DDP_SIMD_COUNT] = {
@@ -69,6 +95,9 @@ const struct ddp_device ddp_dev_cpu = {
     .name = "cpu",
     .summary = "this processor, with the best SIMD level it has",
     .probe = cpu_probe,
+    .count = cpu_count,
+    .select = cpu_select,
+    .info = cpu_info,
     .alloc = cpu_alloc,
     .free = cpu_free,
     .copy = cpu_copy,
@@ -76,4 +105,5 @@ const struct ddp_device ddp_dev_cpu = {
     .fill = cpu_fill,
     .reduce = best_reduce,
     .grad = &ddp_grad_scalar, /* the same results as the other levels' */
+    .streams = &ddp_cpu_streams,
 };

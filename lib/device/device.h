@@ -47,12 +47,28 @@ struct ddp_reduce {
 };
 
 struct ddp_grad_kernels;
+struct ddp_stream_ops;
+struct ddp_stream_kernels;
+
+/* What else there is to say of a device, for people and records; "" and -1: unknown. */
+struct ddp_device_info {
+    char name[64];        /* "NVIDIA H200" */
+    char bus[16];         /* "0000:1b:00.0" */
+    char runtime[64];     /* "CUDA 13.0, driver API 13.0" */
+    int64_t memory_bytes; /* all of it, free or not */
+    int multiprocessors, l2_bytes;
+};
 
 struct ddp_device {
     const char *name;    /* "cpu", "cuda" */
     const char *summary; /* one line for `ddpbench list` */
-    /* 0, or a negative code with the reason in err: built but unusable here, or not built. */
+    /* 0, or a negative code with the reason in err: built but unusable here, or not built. Starts
+     * an accelerator's driver, which does not survive fork() (device/stream.h). */
     int (*probe)(struct ddp_err *err);
+    /* How many there are, 0 when unusable; which of them this thread uses from now on. */
+    int (*count)(void);
+    int (*select)(int index, struct ddp_err *err);
+    int (*info)(int index, struct ddp_device_info *out, struct ddp_err *err);
     /* Device memory, aligned to 64 bytes; NULL when exhausted. free takes the same bytes. */
     void *(*alloc)(size_t bytes);
     void (*free)(void *ptr, size_t bytes);
@@ -62,7 +78,9 @@ struct ddp_device {
     void (*copy_nt)(void *dst, const void *src, size_t bytes);
     void (*fill)(void *dst, unsigned char byte, size_t bytes);
     void (*reduce)(const struct ddp_reduce *r);
-    const struct ddp_grad_kernels *grad; /* device/sparse.h; NULL: none */
+    const struct ddp_grad_kernels *grad;             /* device/sparse.h; NULL: none */
+    const struct ddp_stream_ops *streams;            /* device/stream.h; NULL: none */
+    const struct ddp_stream_kernels *stream_kernels; /* device/stream_kernels.h; NULL: none */
 };
 
 /* All devices of device_list.h, in order; NULL-terminated. */

@@ -32,7 +32,8 @@ int main(void)
     return ddp_answer() == 42 ? 0 : 1;
 }
 END
-    unset MAKEFLAGS MFLAGS MAKELEVEL CC CFLAGS LDFLAGS OPT SAN V MPI CUDA GBENCH PREFIX DESTDIR MPI_FLAVOURS DDPBENCH
+    unset MAKEFLAGS MFLAGS MAKELEVEL CC CFLAGS LDFLAGS OPT SAN V MPI CUDA GBENCH PREFIX DESTDIR MPI_FLAVOURS DDPBENCH \
+        NVCC CUDA_HOME CUDA_PATH CUDA_ARCHS
 }
 
 value() { # NAME [KNOB...]: what make says a variable is
@@ -109,16 +110,42 @@ path_without() {
     run ! command -v mpicc.openmpi
     make MPI=0 CUDA=0
     build/ddpbench
-    make # auto: nothing found is fine
+    make NVCC="$tree/none/nvcc" # auto: nothing found is fine
     [ ! -e build/ddpbench-mpi-openmpi.so ]
     run make MPI=1
     [ "$status" = 2 ]
     [[ $output == *"mpicc.openmpi"*"make deps"* ]]
-    for knob in CUDA GBENCH; do # which nothing is built with yet, whatever is installed
-        run make "$knob=1"
-        [ "$status" = 2 ]
-        [[ $output == *"$knob=1, but nothing here is built with"* ]]
-    done
+    run make CUDA=1 NVCC="$tree/none/nvcc"
+    [ "$status" = 2 ]
+    [[ $output == *"CUDA=1, but there is no $tree/none/nvcc"* ]]
+    run make GBENCH=1 # which nothing is built with yet, whatever is installed
+    [ "$status" = 2 ]
+    [[ $output == *"GBENCH=1, but nothing here is built with"* ]]
+}
+
+@test "CUDA: what holds the toolkit is found around nvcc; half a toolkit is none; absent files stand in" {
+    mkdir -p kit/bin kit/include kit/lib64 lib/device
+    printf '#!/bin/sh\necho "Cuda compilation tools, release 99.1, V99.1.2"\n' >kit/bin/nvcc
+    chmod +x kit/bin/nvcc
+    : >kit/include/cuda_runtime_api.h
+    touch lib/device/{dev_cuda,dev_cuda_more,dev_cuda_absent}.c lib/comm/{backend_nccl,backend_nccl_absent}.c lib/device/k.cu
+    [ "$(value HAVE_CUDA NVCC="$tree/kit/bin/nvcc")" = 0 ] || [ -n "$(ls /usr/lib/*/libcudart_static.a)" ]
+    run make CUDA=1 NVCC="$tree/kit/bin/nvcc"
+    [[ $output == *"has no libcudart_static.a"* ]] || [ -n "$(ls /usr/lib/*/libcudart_static.a)" ]
+    sources=" $(value LIB_SRC CUDA=0) "
+    [[ $sources == *dev_cuda_absent.c* && $sources == *backend_nccl_absent.c* ]]
+    [[ $sources != *dev_cuda.c* && $sources != *dev_cuda_more.c* && $sources != *backend_nccl.c* ]]
+    [ -z "$(value CU_OBJ CUDA=0)" ]
+
+    : >kit/lib64/libcudart_static.a
+    with=(CUDA=1 NVCC="$tree/kit/bin/nvcc")
+    sources=" $(value LIB_SRC "${with[@]}") "
+    [[ $sources == *dev_cuda.c* && $sources == *dev_cuda_more.c* && $sources != *dev_cuda_absent.c* ]]
+    [[ $(value LIB_OBJ "${with[@]}") == *lib/device/k.cu.o* ]]
+    [[ $(value CUDA_FLAVOUR "${with[@]}") == *99.1.2* ]]
+    : >kit/include/nccl.h
+    sources=" $(value LIB_SRC "${with[@]}") "
+    [[ $sources == *backend_nccl.c* && $sources != *backend_nccl_absent.c* ]]
 }
 
 @test "without the libraries' headers make says so before any compiler error" {

@@ -1,0 +1,53 @@
+# CUDA: 0 never, 1 must, auto when found. NVCC= names a compiler; without it CUDA_HOME, CUDA_PATH, the
+# PATH and the usual prefixes are searched. Nothing of CUDA is loaded by a binary that is not asked
+# for it: the runtime is linked statically, and that opens the driver when first called.
+#
+# Sources: lib/*/*.cu, and C files whose name holds _cuda (_nccl: NCCL's header, too), are built with
+# it; without it the files *_cuda_absent.c (*_nccl_absent.c) keep the names in lists and say why.
+
+ifneq ($(CUDA),0)
+  NVCC ?= $(firstword $(wildcard $(patsubst %,%/bin/nvcc,$(CUDA_HOME) $(CUDA_PATH))) \
+    $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc /opt/cuda/bin/nvcc) \
+    $(lastword $(sort $(wildcard /usr/local/cuda-*/bin/nvcc))))
+  CUDA_NVCC := $(shell command -v $(NVCC) 2>/dev/null)
+  CUDA_ROOTS := $(patsubst %/bin/nvcc,%,$(CUDA_NVCC) $(realpath $(CUDA_NVCC))) $(CUDA_HOME) $(CUDA_PATH)
+  # What a file of the toolkit is called: $1 below one of its folders, $2 where distributions have it.
+  cuda_file = $(firstword $(wildcard $(foreach r,$(CUDA_ROOTS),$(foreach d,$1,$r/$d))) $(wildcard $2))
+  CUDA_HEADER := $(if $(CUDA_NVCC),$(call cuda_file,include/cuda_runtime_api.h \
+    targets/*/include/cuda_runtime_api.h,/usr/include/cuda_runtime_api.h))
+  CUDA_ARCHIVE := $(if $(CUDA_NVCC),$(call cuda_file,lib64/libcudart_static.a lib/libcudart_static.a \
+    targets/*/lib/libcudart_static.a,/usr/lib/*/libcudart_static.a))
+  NCCL_HEADER := $(if $(CUDA_NVCC),$(call cuda_file,include/nccl.h,/usr/include/nccl.h /usr/local/include/nccl.h))
+endif
+
+HAVE_CUDA := $(if $(and $(CUDA_NVCC),$(CUDA_HEADER),$(CUDA_ARCHIVE)),1,0)
+HAVE_NCCL := $(if $(and $(filter 1,$(HAVE_CUDA)),$(NCCL_HEADER)),1,0)
+ifeq ($(CUDA)$(HAVE_CUDA),10)
+  $(error CUDA=1, but $(if $(CUDA_NVCC),$(CUDA_NVCC) has no $(if $(CUDA_HEADER),libcudart_static.a,cuda_runtime_api.h),$(if \
+    $(NVCC),there is no $(NVCC),no nvcc is on the PATH, in CUDA_HOME or in the usual prefixes)); install the CUDA toolkit, or name it: NVCC=.../bin/nvcc)
+endif
+
+ifeq ($(HAVE_CUDA),1)
+  # Code of the A100's and the H100's generation, and PTX that drivers compile for later ones.
+  CUDA_ARCHS ?= 80 90
+  CUDA_GENCODE := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a,code=sm_$a) \
+    -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
+  # --fmad=false, and IEEE division and roots as they are by default: the bits of the processor.
+  # No exceptions, no guards of static objects: the host half needs no C++ library then.
+  NVCC_FLAGS = -std=c++17 -O3 -lineinfo --fmad=false -ccbin $(CXX) -Ilib $(CUDA_GENCODE) \
+    $(if $(filter 1,$(WERROR)),-Werror all-warnings -Xcompiler -Werror) \
+    -Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-fPIC,-fno-exceptions,-fno-threadsafe-statics,-fno-asynchronous-unwind-tables
+  CUDA_INCLUDE := $(filter-out -isystem/usr/include,-isystem$(patsubst %/,%,$(dir $(CUDA_HEADER)))) \
+    $(if $(filter $(dir $(CUDA_HEADER)) /usr/include/,$(dir $(NCCL_HEADER))),,$(NCCL_HEADER:%/nccl.h=-isystem%))
+  # --exclude-libs: libraries that are loaded later bring a runtime of their own.
+  CUDA_LIBS := $(CUDA_ARCHIVE) -Wl,--exclude-libs,libcudart_static.a -lrt
+  CUDA_VERSION := $(shell $(CUDA_NVCC) --version | sed -n 's/^Cuda.*V\([0-9.]*\)/\1/p')
+endif
+CUDA_FLAVOUR := $(CUDA) $(HAVE_CUDA) $(HAVE_NCCL) $(CUDA_NVCC) $(CUDA_VERSION) $(CUDA_GENCODE)
+
+# Of the sources $1, those that are built.
+cuda_named = $(foreach f,$1,$(if $(findstring _cuda,$(notdir $f)),$f))
+nccl_named = $(foreach f,$1,$(if $(findstring _nccl.,$(notdir $f))$(findstring _nccl_,$(notdir $f)),$f))
+cuda_choose = $(filter-out $(if $(filter 1,$(HAVE_CUDA)),%_cuda_absent.c,$(filter-out %_absent.c,$(call cuda_named,$1))) \
+  $(if $(filter 1,$(HAVE_NCCL)),%_nccl_absent.c,$(filter-out %_absent.c,$(call nccl_named,$1))),$1)
+CU_SRC := $(if $(filter 1,$(HAVE_CUDA)),$(wildcard lib/*/*.cu))

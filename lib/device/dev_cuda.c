@@ -1,0 +1,138 @@
+/* NVIDIA GPUs as a device: which there are, their memory, and the calls that wait for their result.
+ *
+ * The CUDA runtime is in this binary and opens the driver when first called; without one every call
+ * fails, with 35 (driver too old) rather than 100 (no device), so any error means no GPU. */
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+
+#include "device/dev_cuda_impl.h"
+
+extern const struct ddp_device ddp_dev_cuda; /* device_list.h */
+
+int ddp_cuda_fail(struct ddp_err *err, int code, const char *place)
+{
+    const bool memory = code == cudaErrorMemoryAllocation;
+    return ddp_fail(err, memory ? DDP_ENOMEM : DDP_EUNAVAIL, "%s: %s (CUDA error %d)", place,
+                    cudaGetErrorString((cudaError_t)code), code);
+}
+
+static int cuda_probe(struct ddp_err *err)
+{
+    int count = 0;
+    const cudaError_t rc = cudaGetDeviceCount(&count);
+    if (rc != cudaSuccess) {
+        (void)cudaGetLastError(); /* else a later call reports it again */
+        ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: driver error %d", (int)rc);
+        return ddp_hint(err, "%s; nvidia-smi says what this machine has", cudaGetErrorString(rc));
+    }
+    if (count == 0) {
+        ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: the driver shows none");
+        return ddp_hint(err, "nvidia-smi says what there is, CUDA_VISIBLE_DEVICES what is shown");
+    }
+    return 0;
+}
+
+static int cuda_count(void)
+{
+    int count = 0;
+    if (cudaGetDeviceCount(&count) == cudaSuccess)
+        return count;
+    (void)cudaGetLastError();
+    return 0;
+}
+
+static int cuda_select(int index, struct ddp_err *err)
+{
+    DDP_TRY(cuda_probe(err));
+    const int count = cuda_count();
+    if (index < 0 || index >= count)
+        return ddp_fail(err, DDP_EUNAVAIL, "there is no GPU %d: this process sees %d", index,
+                        count);
+    const cudaError_t rc = cudaSetDevice(index);
+    return rc == cudaSuccess ? 0 : ddp_cuda_fail(err, rc, "cudaSetDevice");
+}
+
+/* 13000: "13.0". */
+static int version_text(char *out, size_t bytes, int version)
+{
+    return snprintf(out, bytes, "%d.%d", version / 1000, version % 1000 / 10);
+}
+
+static int cuda_info(int index, struct ddp_device_info *out, struct ddp_err *err)
+{
+    struct cudaDeviceProp p;
+    struct ddp_device_info info = {.memory_bytes = -1, .multiprocessors = -1, .l2_bytes = -1};
+    int runtime = 0, driver = 0;
+    char a[16], b[16];
+    DDP_TRY(cuda_probe(err));
+    const cudaError_t rc = cudaGetDeviceProperties(&p, index);
+    if (rc != cudaSuccess)
+        return ddp_cuda_fail(err, rc, "cudaGetDeviceProperties");
+    snprintf(info.name, sizeof info.name, "%.63s", p.name);
+    if (cudaDeviceGetPCIBusId(info.bus, sizeof info.bus, index) != cudaSuccess)
+        info.bus[0] = '\0';
+    if (cudaRuntimeGetVersion(&runtime) == cudaSuccess &&
+        cudaDriverGetVersion(&driver) == cudaSuccess) {
+        version_text(a, sizeof a, runtime);
+        version_text(b, sizeof b, driver);
+        snprintf(info.runtime, sizeof info.runtime, "CUDA %s, driver for CUDA %s", a, b);
+    }
+    info.memory_bytes = (int64_t)p.totalGlobalMem;
+    info.multiprocessors = p.multiProcessorCount;
+    info.l2_bytes = p.l2CacheSize;
+    *out = info;
+    return 0;
+}
+
+/* cudaMalloc aligns to 256 bytes. */
+static void *cuda_alloc(size_t bytes)
+{
+    void *ptr = NULL;
+    if (cudaMalloc(&ptr, bytes ? bytes : 1) == cudaSuccess)
+        return ptr;
+    (void)cudaGetLastError();
+    return NULL;
+}
+
+static void cuda_free(void *ptr, size_t bytes)
+{
+    (void)bytes;
+    if (ptr != NULL)
+        (void)cudaFree(ptr);
+}
+
+/* An error of these three stays with the runtime and is told by the next call that can tell. */
+static void cuda_copy(void *dst, const void *src, size_t bytes)
+{
+    (void)cudaMemcpy(dst, src, bytes, cudaMemcpyDefault);
+}
+
+static void cuda_fill(void *dst, unsigned char byte, size_t bytes)
+{
+    (void)cudaMemset(dst, byte, bytes);
+    (void)cudaStreamSynchronize(NULL);
+}
+
+static void cuda_reduce(const struct ddp_reduce *r)
+{
+    struct ddp_stream now = {.processors = 1}; /* the default stream */
+    ddp_cuda_kernels.reduce(&now, r);
+    (void)cudaStreamSynchronize(NULL);
+}
+
+const struct ddp_device ddp_dev_cuda = {
+    .name = "cuda",
+    .summary = "NVIDIA GPUs",
+    .probe = cuda_probe,
+    .count = cuda_count,
+    .select = cuda_select,
+    .info = cuda_info,
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .copy = cuda_copy,
+    .copy_nt = cuda_copy,
+    .fill = cuda_fill,
+    .reduce = cuda_reduce,
+    .streams = &ddp_cuda_streams,
+    .stream_kernels = &ddp_cuda_kernels,
+};
