@@ -67,6 +67,7 @@ static void cpu_fill(void *dst, unsigned char byte, size_t bytes)
         .count = cpu_count, .select = cpu_select, .info = cpu_info, .alloc = cpu_alloc,            \
         .free = cpu_free, .copy = cpu_copy, .copy_nt = ddp_copy_nt_##level, .fill = cpu_fill,      \
         .reduce = ddp_reduce_##level, .grad = &ddp_grad_##level, .streams = &ddp_cpu_streams,      \
+        .stream_kernels = &ddp_cpu_kernels,                                                        \
     }
 
 static const struct ddp_device levels[DDP_SIMD_COUNT] = {
@@ -106,4 +107,5 @@ const struct ddp_device ddp_dev_cpu = {
     .reduce = best_reduce,
     .grad = &ddp_grad_scalar, /* the same results as the other levels' */
     .streams = &ddp_cpu_streams,
+    .stream_kernels = &ddp_cpu_kernels,
 };

@@ -10,6 +10,8 @@ extern "C" {
 #endif
 
 extern const struct ddp_stream_ops ddp_cpu_streams;
+extern const struct ddp_stream_kernels
+    ddp_cpu_kernels; /* the best SIMD level's, whatever the device's */
 
 #ifdef __cplusplus
 }

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 
 #include "base/mem.h"
+#include "device/element_ops.h"
 #include "device/kernels_float.inc.h"
 
 #include "device/grad_map.inc.h"

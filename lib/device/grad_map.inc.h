@@ -279,14 +279,8 @@ static void sgd(float *p, float *v, const float *grad, size_t n, float lr, float
 #undef SGD
 }
 
-/* The bias corrections, folded: step = lr / (1 - b1^t), root = 1 / sqrt(1 - b2^t). One division an
- * element instead of three. */
-struct adam_factors {
-    float weight_decay, beta1, rest1, beta2, rest2, epsilon, step, root;
-};
-
 INLINE void adam_step(float *p, float *m, float *v, const float *grad, size_t lanes,
-                      struct adam_factors f)
+                      struct ddp_adam_factors f)
 {
     const v_f32 old = load_f32(p, lanes);
     const v_f32 g = load_f32(grad, lanes) + old * f.weight_decay;
@@ -301,16 +295,7 @@ INLINE void adam_step(float *p, float *m, float *v, const float *grad, size_t la
 static void adam(float *p, float *m, float *v, const float *grad, size_t n,
                  const struct ddp_adam *a)
 {
-    const struct adam_factors f = {
-        .weight_decay = a->weight_decay,
-        .beta1 = a->beta1,
-        .rest1 = 1 - a->beta1,
-        .beta2 = a->beta2,
-        .rest2 = 1 - a->beta2,
-        .epsilon = a->epsilon,
-        .step = (float)(a->lr / (1 - pow(a->beta1, (double)a->step))),
-        .root = (float)(1 / sqrt(1 - pow(a->beta2, (double)a->step))),
-    };
+    const struct ddp_adam_factors f = ddp_adam_factors_of(a);
 #define ADAM(i, lanes) adam_step(p + (i), m + (i), v + (i), grad + (i), lanes, f)
     EACH_VECTOR(n, ADAM);
 #undef ADAM

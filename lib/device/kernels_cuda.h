@@ -1,7 +1,8 @@
 /* The launchers of device cuda's kernels: what its table of stream kernels points to.
  *
- * Each puts its kernels on the stream and returns; a failed launch is noted in the stream. Private
- * to dev_cuda*.c and kernels_*.cu. */
+ * Each has the meaning of the table's entry (device/stream_kernels.h), puts its kernels on the
+ * stream and returns; a failed launch is noted in the stream. Private to dev_cuda*.c and
+ * kernels_*.cu. */
 #ifndef DDP_DEVICE_KERNELS_CUDA_H
 #define DDP_DEVICE_KERNELS_CUDA_H
 
@@ -11,7 +12,37 @@
 extern "C" {
 #endif
 
+/* kernels_map.cu */
 void ddp_cuda_reduce(struct ddp_stream *s, const struct ddp_reduce *r);
+void ddp_cuda_narrow(struct ddp_stream *s, void *dst, const float *src, size_t n, enum ddp_dtype to,
+                     float scale, float clip, uint64_t *overflows);
+void ddp_cuda_widen(struct ddp_stream *s, float *dst, const void *src, size_t n,
+                    enum ddp_dtype from);
+void ddp_cuda_widen_add(struct ddp_stream *s, float *dst, const void *src, size_t n,
+                        enum ddp_dtype from);
+void ddp_cuda_narrow_residual(struct ddp_stream *s, float *residual, const float *in,
+                              const void *wire, size_t n, enum ddp_dtype type);
+void ddp_cuda_sgd(struct ddp_stream *s, float *p, float *v, const float *grad, size_t n, float lr,
+                  float momentum, float weight_decay);
+void ddp_cuda_adam(struct ddp_stream *s, float *p, float *m, float *v, const float *grad, size_t n,
+                   const struct ddp_adam *a);
+/* residual[i] = in[i] + residual[i], canonical; in NULL: residual made canonical. For top-K. */
+void ddp_cuda_accumulate(struct ddp_stream *s, float *residual, const float *in, size_t n);
+
+/* kernels_select.cu */
+size_t ddp_cuda_select_scratch(size_t n, size_t k);
+void ddp_cuda_select_threshold(struct ddp_stream *s, const struct ddp_stream_select *x,
+                               float threshold);
+void ddp_cuda_select_topk(struct ddp_stream *s, const struct ddp_stream_select *x, size_t k);
+
+/* kernels_list.cu */
+void ddp_cuda_scatter_add(struct ddp_stream *s, float *dst, const struct ddp_stream_list *list);
+void ddp_cuda_scatter(struct ddp_stream *s, float *dst, const struct ddp_stream_list *list);
+void ddp_cuda_scatter_zero(struct ddp_stream *s, float *dst, const struct ddp_stream_list *list);
+size_t ddp_cuda_merge_scratch(size_t b_capacity);
+void ddp_cuda_merge(struct ddp_stream *s, const struct ddp_stream_list *out,
+                    const struct ddp_stream_list *a, const struct ddp_stream_list *b,
+                    void *scratch);
 
 #ifdef __cplusplus
 }

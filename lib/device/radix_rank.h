@@ -1,0 +1,98 @@
+/* The rank-th largest magnitude by radix passes: the logic of device cuda's top-K kernels, apart
+ * from how threads meet, so that a CPU can run it (tests/unit/test_select_tile.c).
+ *
+ * A magnitude has 31 bits: three *digits* of 11, 10 and 10, the highest first. A *pass* counts, of
+ * the values whose higher digits are those found so far (the *prefix*), each value of the next
+ * digit; the one that holds the wanted rank is found, and the rank within it. After the last pass
+ * the prefix is the magnitude, and the rank how many of the `rank` largest are equal to it. */
+#ifndef DDP_DEVICE_RADIX_RANK_H
+#define DDP_DEVICE_RADIX_RANK_H
+
+#include "device/element_ops.h"
+
+#define DDP_RADIX_PASSES 3
+#define DDP_RADIX_BINS   2048
+/* Bins are looked through in two steps: groups first, then one group's bins. */
+#define DDP_RADIX_GROUP 32
+
+struct ddp_radix {
+    uint32_t prefix, rank;
+};
+
+DDP_BOTH int ddp_radix_shift(int pass)
+{
+    return pass == 0 ? 20 : pass == 1 ? 10 : 0;
+}
+
+DDP_BOTH int ddp_radix_bits(int pass)
+{
+    return pass == 0 ? 11 : 10;
+}
+
+/* The digit of a magnitude in a pass; -1: it is not counted there. */
+DDP_BOTH int ddp_radix_digit(int32_t magnitude, int pass, uint32_t prefix)
+{
+    const uint32_t m = (uint32_t)magnitude >> ddp_radix_shift(pass);
+    if (pass > 0 && m >> ddp_radix_bits(pass) != prefix)
+        return -1;
+    return (int)(m & ((1u << ddp_radix_bits(pass)) - 1));
+}
+
+/* How many a group of bins holds. */
+DDP_BOTH uint32_t ddp_radix_group(const uint32_t *bins, int group)
+{
+    uint32_t sum = 0;
+    for (int i = 0; i < DDP_RADIX_GROUP; i++)
+        sum += bins[group * DDP_RADIX_GROUP + i];
+    return sum;
+}
+
+/* The state after a pass. groups [BINS / GROUP]: the sums of the groups of bins [BINS]. The rank is
+ * at least 1 and at most the number counted. */
+DDP_BOTH struct ddp_radix ddp_radix_step(struct ddp_radix r, int pass, const uint32_t *bins,
+                                         const uint32_t *groups)
+{
+    int group = DDP_RADIX_BINS / DDP_RADIX_GROUP - 1;
+    while (group > 0 && groups[group] < r.rank)
+        r.rank -= groups[group--];
+    int bin = group * DDP_RADIX_GROUP + DDP_RADIX_GROUP - 1;
+    while (bin > group * DDP_RADIX_GROUP && bins[bin] < r.rank)
+        r.rank -= bins[bin--];
+    r.prefix = r.prefix << ddp_radix_bits(pass) | (uint32_t)bin;
+    return r;
+}
+
+/* A sample suggests a floor that somewhat more than k of n magnitudes reach. It takes lines of 32
+ * neighbours, one at a place by chance in each stretch of equal length. */
+#define DDP_SAMPLE      65536
+#define DDP_SAMPLE_LINE 32
+
+/* rank: of the floor in the sample: that of k, a margin of 1/16 (neighbours are alike) and 4
+ * standard deviations of a binomial count; 0: not worth it. capacity: room for the candidates that
+ * reach the floor, with as much margin again; more of them cost time, not correctness. */
+struct ddp_sample_plan {
+    uint32_t rank, capacity;
+};
+
+static inline struct ddp_sample_plan ddp_sample_plan_of(uint32_t n, uint32_t k)
+{
+    struct ddp_sample_plan plan = {0, 0};
+    const double share = (double)k / n, expected = share * DDP_SAMPLE;
+    const double rank = expected * 17 / 16 + 4 * sqrt(expected * (1 - share)) + 1;
+    /* Below 16 samples' worth, or with many to send, all of it is read again instead. */
+    if (n < 16u * DDP_SAMPLE || share > 0.125)
+        return plan;
+    plan.rank = (uint32_t)rank;
+    plan.capacity = (uint32_t)((rank * 17 / 16 + 6 * sqrt(rank) + 32) / DDP_SAMPLE * n);
+    return plan;
+}
+
+/* Where line `line` of the sample of n elements begins. n >= DDP_SAMPLE. */
+DDP_BOTH uint32_t ddp_sample_at(uint32_t n, uint32_t line)
+{
+    const uint32_t stretch = n / DDP_SAMPLE_LINE / (DDP_SAMPLE / DDP_SAMPLE_LINE);
+    const uint64_t random = (line + 1) * 0x9e3779b97f4a7c15u; /* Fibonacci hashing: Knuth 3, 6.4 */
+    return (line * stretch + (uint32_t)((random >> 32) * stretch >> 32)) * DDP_SAMPLE_LINE;
+}
+
+#endif

@@ -1,0 +1,234 @@
+/* Selection in index order by independent blocks: the logic of device cuda's select kernels, apart
+ * from how threads meet, so that a CPU can run it block by block (tests/unit/test_select_tile.c).
+ *
+ * An array is cut into *tiles*; a block of threads takes one at a time. A tile is *looked* at: its
+ * values are computed, what stays is stored, and each thread knows which of its values go. A scan
+ * over the threads (not here) gives each the number before it in the tile. How many go before the
+ * tile comes by *decoupled look-back* (Merrill & Garland 2016): each tile publishes a *word*, first
+ * with its own counts, later with those of all tiles up to it; a tile adds up the words before it,
+ * backwards, until it meets one of the second kind. Then the values that go are *taken* to their
+ * places: sorted, whatever order the blocks run in. Tiles are handed out in order, so that a tile
+ * never waits for one that has not begun.
+ *
+ * The *cut* decides: magnitudes above it go, and of those equal to it the first `ties`. */
+#ifndef DDP_DEVICE_SELECT_TILE_H
+#define DDP_DEVICE_SELECT_TILE_H
+
+#include "device/element_ops.h"
+
+#define DDP_TILE_THREADS 256
+/* A thread's share: ROWS vectors of 4, one row of vectors after the other. */
+#define DDP_TILE_ROWS   4
+#define DDP_TILE_VALUES (4 * DDP_TILE_ROWS)
+#define DDP_TILE        (DDP_TILE_THREADS * DDP_TILE_VALUES)
+#define DDP_TILE_ROW    (4 * DDP_TILE_THREADS)
+
+struct ddp_cut {
+    int32_t magnitude; /* -1: all go */
+    uint32_t ties;
+};
+
+/* What is selected from, and what becomes of it; constants of a kernel. */
+enum ddp_tile_mode {
+    DDP_TILE_IN = 1,       /* in is there */
+    DDP_TILE_RESIDUAL = 2, /* residual is there, and is rewritten */
+    DDP_TILE_KEEP = 4,     /* the residual keeps what is sent, too: candidates are copies */
+    DDP_TILE_TIES = 8,     /* the cut has ties; not with RESIDUAL */
+    DDP_TILE_LIST = 16     /* in is the values of a list, whose indices are in in_index */
+};
+
+/* in, residual [n]; in_index [n] or NULL; zero: NULL, or an array that the indices point into and
+ * where what is sent becomes 0 (it may be `in`); out [capacity].
+ * What is sent beyond the capacity is put back into the residual (not with KEEP or LIST). */
+struct ddp_tile_args {
+    const float *in;
+    float *residual;
+    const uint32_t *in_index;
+    float *zero;
+    uint32_t *out_index;
+    float *out_value;
+    uint32_t n, capacity;
+    struct ddp_cut cut;
+    int vectors; /* in and residual may be read 16 bytes at a time */
+};
+
+/* Of one thread in one tile: its values, which are above the cut and which equal it, as bits. */
+struct ddp_tile_thread {
+    float value[DDP_TILE_VALUES];
+    uint32_t above, equal;
+};
+
+/* Number of tiles of n elements. */
+DDP_BOTH uint32_t ddp_tiles(uint32_t n)
+{
+    return n / DDP_TILE + (n % DDP_TILE != 0);
+}
+
+DDP_BOTH uint32_t ddp_tile_index(uint32_t tile, int thread, int j)
+{
+    return tile * DDP_TILE + (uint32_t)(j / 4 * DDP_TILE_ROW + thread * 4 + j % 4);
+}
+
+/* How many of the four elements at i exist. */
+DDP_BOTH int ddp_there(uint32_t i, uint32_t n)
+{
+    return i >= n ? 0 : n - i < 4 ? (int)(n - i) : 4;
+}
+
+/* Looks at a thread's share of a tile. All loads come before the first use. */
+DDP_BOTH void ddp_tile_look(const struct ddp_tile_args *a, const int mode, uint32_t tile,
+                            int thread, struct ddp_tile_thread *me)
+{
+    float in[DDP_TILE_VALUES], residual[DDP_TILE_VALUES];
+    DDP_UNROLL
+    for (int row = 0; row < DDP_TILE_ROWS; row++) {
+        const uint32_t i = ddp_tile_index(tile, thread, 4 * row);
+        const int there = ddp_there(i, a->n);
+        if (mode & (DDP_TILE_IN | DDP_TILE_LIST))
+            ddp_load4(in + 4 * row, a->in, i, there, a->vectors);
+        if (mode & DDP_TILE_RESIDUAL)
+            ddp_load4(residual + 4 * row, a->residual, i, there, a->vectors);
+    }
+    me->above = me->equal = 0;
+    DDP_UNROLL
+    for (int row = 0; row < DDP_TILE_ROWS; row++) {
+        const uint32_t i = ddp_tile_index(tile, thread, 4 * row);
+        const int there = ddp_there(i, a->n);
+        float stays[4];
+        DDP_UNROLL
+        for (int lane = 0; lane < 4; lane++) {
+            const int j = 4 * row + lane;
+            const float value =
+                ddp_fed(mode & (DDP_TILE_IN | DDP_TILE_LIST) ? in[j] : 0.0f,
+                        mode & DDP_TILE_RESIDUAL ? residual[j] : 0.0f,
+                        mode & (DDP_TILE_IN | DDP_TILE_LIST), mode & DDP_TILE_RESIDUAL);
+            const int32_t magnitude = ddp_f32_magnitude(value);
+            const int above = lane < there && magnitude > a->cut.magnitude;
+            const int equal =
+                (mode & DDP_TILE_TIES) && lane < there && magnitude == a->cut.magnitude;
+            me->value[j] = value;
+            me->above |= (uint32_t)above << j;
+            me->equal |= (uint32_t)equal << j;
+            stays[lane] = above && !(mode & DDP_TILE_KEEP) ? 0.0f : value;
+        }
+        if (mode & DDP_TILE_RESIDUAL)
+            ddp_store4(a->residual, stays, i, there, a->vectors);
+    }
+}
+
+/* The number of set bits in each row, 16 bits a row, row 0 the lowest: what the scan adds. */
+DDP_BOTH uint64_t ddp_tile_counts(uint32_t bits)
+{
+    uint64_t counts = 0;
+    for (int row = 0; row < DDP_TILE_ROWS; row++)
+        counts |= (uint64_t)ddp_count_bits((bits >> (4 * row)) & 15u) << (16 * row);
+    return counts;
+}
+
+/* All rows of such counts together. */
+DDP_BOTH uint32_t ddp_tile_total(uint64_t counts)
+{
+    uint32_t total = 0;
+    for (int row = 0; row < DDP_TILE_ROWS; row++)
+        total += (uint32_t)(counts >> (16 * row)) & 0xffffu;
+    return total;
+}
+
+/* A tile's word: its state in the two highest bits; 31 bits of how many are above, 31 of equal. */
+#define DDP_WORD_ABSENT 0u
+#define DDP_WORD_OWN    1u /* of the tile alone */
+#define DDP_WORD_PREFIX 2u /* of it and all before it */
+
+DDP_BOTH uint64_t ddp_word(unsigned state, uint32_t above, uint32_t equal)
+{
+    return (uint64_t)state << 62 | (uint64_t)above << 31 | equal;
+}
+
+DDP_BOTH unsigned ddp_word_state(uint64_t word)
+{
+    return (unsigned)(word >> 62);
+}
+
+/* The counts of a word, which can be added: every sum is below 2^31. */
+DDP_BOTH uint64_t ddp_word_counts(uint64_t word)
+{
+    return word & 0x3fffffffffffffffu;
+}
+
+DDP_BOTH uint32_t ddp_counts_above(uint64_t counts)
+{
+    return (uint32_t)(counts >> 31) & 0x7fffffffu;
+}
+
+DDP_BOTH uint32_t ddp_counts_equal(uint64_t counts)
+{
+    return (uint32_t)counts & 0x7fffffffu;
+}
+
+/* A window: the words of 32 tiles, bit 0 the nearest before the tile that looks back. absent,
+ * prefix: which are absent, which are of the second kind (so is everything before tile 0). Returns
+ * how many, from bit 0, can be added now; 0: wait and look again. *last: the look-back ends there.
+ */
+DDP_BOTH int ddp_window_take(uint32_t absent, uint32_t prefix, int *last)
+{
+    const int usable = absent ? ddp_lowest_bit(absent) : 32;
+    const int end = prefix ? ddp_lowest_bit(prefix) : 32;
+    *last = end < usable;
+    return *last ? end + 1 : usable;
+}
+
+/* Where in the output the values of one thread go. above, equal: of all tiles before; *_before: of
+ * the threads before it, by row; *_all: of the tile, by row. */
+struct ddp_tile_place {
+    uint32_t above, equal;
+    uint64_t above_before, above_all, equal_before, equal_all;
+};
+
+/* Takes what goes of a thread's share to its places. */
+DDP_BOTH void ddp_tile_take(const struct ddp_tile_args *a, const int mode, uint32_t tile,
+                            int thread, const struct ddp_tile_thread *me,
+                            const struct ddp_tile_place *place)
+{
+    uint32_t above_row = place->above, equal_row = place->equal;
+    if ((me->above | me->equal) == 0)
+        return;
+    DDP_UNROLL
+    for (int row = 0; row < DDP_TILE_ROWS; row++) {
+        uint32_t above = above_row + ((uint32_t)(place->above_before >> (16 * row)) & 0xffffu);
+        uint32_t equal = equal_row + ((uint32_t)(place->equal_before >> (16 * row)) & 0xffffu);
+        above_row += (uint32_t)(place->above_all >> (16 * row)) & 0xffffu;
+        equal_row += (uint32_t)(place->equal_all >> (16 * row)) & 0xffffu;
+        DDP_UNROLL
+        for (int lane = 0; lane < 4; lane++) {
+            const int j = 4 * row + lane;
+            const int is_above = (int)(me->above >> j) & 1, is_equal = (int)(me->equal >> j) & 1;
+            const uint32_t ties =
+                (mode & DDP_TILE_TIES) ? (equal < a->cut.ties ? equal : a->cut.ties) : 0u;
+            const uint32_t at = above + ties;
+            const int goes = is_above || (is_equal && equal < a->cut.ties);
+            above += (uint32_t)is_above;
+            equal += (uint32_t)is_equal;
+            if (!goes)
+                continue;
+            const uint32_t i = ddp_tile_index(tile, thread, j);
+            const uint32_t index = (mode & DDP_TILE_LIST) ? a->in_index[i] : i;
+            if (at < a->capacity) {
+                a->out_index[at] = index;
+                a->out_value[at] = me->value[j];
+                if (a->zero)
+                    a->zero[index] = 0.0f;
+            } else if ((mode & DDP_TILE_RESIDUAL) && !(mode & DDP_TILE_KEEP)) {
+                a->residual[i] = me->value[j]; /* after this thread's own store of 0 */
+            }
+        }
+    }
+}
+
+/* How many go in all, from the counts of all tiles. */
+DDP_BOTH uint32_t ddp_cut_total(struct ddp_cut cut, uint64_t counts)
+{
+    const uint32_t equal = ddp_counts_equal(counts);
+    return ddp_counts_above(counts) + (equal < cut.ties ? equal : cut.ties);
+}
+
+#endif

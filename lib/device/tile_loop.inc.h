@@ -1,0 +1,120 @@
+/* How the threads of a block and the blocks of a grid meet over the tiles of select_tile.h. Part of
+ * kernels_select.cu. */
+#ifndef __CUDACC__
+#error "tile_loop.inc.h is part of kernels_select.cu"
+#endif
+
+#include "device/select_tile.h"
+
+#define THREADS DDP_TILE_THREADS
+#define WARPS   (THREADS / 32)
+#define ALL     0xffffffffu
+
+static __device__ uint64_t load_word(const uint64_t *p)
+{
+    uint64_t word;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(p) : "memory");
+    return word;
+}
+
+static __device__ void store_word(uint64_t *p, uint64_t word)
+{
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(word) : "memory");
+}
+
+/* How much the threads before this one add up to; *all: all of them. totals [WARPS]: shared. */
+static __device__ uint64_t block_scan(uint64_t mine, uint64_t *totals, uint64_t *all)
+{
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    uint64_t sum = mine;
+#pragma unroll
+    for (unsigned distance = 1; distance < 32; distance *= 2) {
+        const uint64_t other = __shfl_up_sync(ALL, sum, distance);
+        if (lane >= distance)
+            sum += other;
+    }
+    if (lane == 31)
+        totals[warp] = sum;
+    __syncthreads();
+    uint64_t before = 0;
+    *all = 0;
+#pragma unroll
+    for (unsigned w = 0; w < WARPS; w++) {
+        if (w == warp)
+            before = *all;
+        *all += totals[w];
+    }
+    return before + sum - mine;
+}
+
+/* The counts of all tiles before this one; by one warp. own: the tile's. */
+static __device__ uint64_t look_back(uint64_t *words, uint32_t tile, uint64_t own)
+{
+    const int lane = (int)(threadIdx.x % 32);
+    uint64_t before = 0;
+    if (lane == 0 && tile > 0)
+        store_word(words + tile, (uint64_t)DDP_WORD_OWN << 62 | own);
+    int last = tile == 0;
+    for (int64_t at = (int64_t)tile - 1 - lane; !last;) {
+        const uint64_t word = at < 0 ? ddp_word(DDP_WORD_PREFIX, 0, 0) : load_word(words + at);
+        const unsigned state = ddp_word_state(word);
+        const int take = ddp_window_take(__ballot_sync(ALL, state == DDP_WORD_ABSENT),
+                                         __ballot_sync(ALL, state == DDP_WORD_PREFIX), &last);
+        uint64_t sum = lane < take ? ddp_word_counts(word) : 0;
+#pragma unroll
+        for (int distance = 16; distance > 0; distance /= 2)
+            sum += __shfl_xor_sync(ALL, sum, distance);
+        before += sum;
+        at -= take;
+    }
+    if (lane == 0)
+        store_word(words + tile, (uint64_t)DDP_WORD_PREFIX << 62 | (before + own));
+    return before;
+}
+
+/* Takes tiles until there are none. words [tiles], *ticket: 0 at first. The last tile leaves how
+ * many reach the cut in *total, and how many of them were sent in *count; NULL: not. */
+template <int MODE>
+static __device__ void tile_loop(const ddp_tile_args &a, uint64_t *words, uint32_t *ticket,
+                                 uint32_t *total, uint32_t *count)
+{
+    __shared__ uint32_t next;
+    __shared__ uint64_t before_tile, above_totals[WARPS], equal_totals[WARPS];
+    const int thread = (int)threadIdx.x;
+    const uint32_t tiles = ddp_tiles(a.n);
+    for (;;) {
+        if (thread == 0)
+            next = atomicAdd(ticket, 1);
+        __syncthreads();
+        const uint32_t tile = next;
+        if (tile >= tiles)
+            return;
+        ddp_tile_thread me;
+        ddp_tile_place place = {0, 0, 0, 0, 0, 0};
+        ddp_tile_look(&a, MODE, tile, thread, &me);
+        place.above_before = block_scan(ddp_tile_counts(me.above), above_totals, &place.above_all);
+        if (MODE & DDP_TILE_TIES)
+            place.equal_before =
+                block_scan(ddp_tile_counts(me.equal), equal_totals, &place.equal_all);
+        if (thread < 32) {
+            const uint64_t own = ddp_word(DDP_WORD_ABSENT, ddp_tile_total(place.above_all),
+                                          ddp_tile_total(place.equal_all));
+            const uint64_t before = look_back(words, tile, own);
+            if (thread == 0) {
+                before_tile = before;
+                if (tile == tiles - 1) {
+                    const uint32_t sent = ddp_cut_total(a.cut, before + own);
+                    if (total != NULL)
+                        *total = sent;
+                    if (count != NULL)
+                        *count = min(sent, a.capacity);
+                }
+            }
+        }
+        __syncthreads();
+        place.above = ddp_counts_above(before_tile);
+        place.equal = ddp_counts_equal(before_tile);
+        ddp_tile_take(&a, MODE, tile, thread, &me, &place);
+        __syncthreads(); /* next and before_tile are written again */
+    }
+}
