@@ -90,9 +90,10 @@ static inline struct ddp_sample_plan ddp_sample_plan_of(uint32_t n, uint32_t k)
 /* Where line `line` of the sample of n elements begins. n >= DDP_SAMPLE. */
 DDP_BOTH uint32_t ddp_sample_at(uint32_t n, uint32_t line)
 {
-    const uint32_t stretch = n / DDP_SAMPLE_LINE / (DDP_SAMPLE / DDP_SAMPLE_LINE);
+    const uint32_t lines = n / DDP_SAMPLE_LINE, taken = DDP_SAMPLE / DDP_SAMPLE_LINE;
     const uint64_t random = (line + 1) * 0x9e3779b97f4a7c15u; /* Fibonacci hashing: Knuth 3, 6.4 */
-    return (line * stretch + (uint32_t)((random >> 32) * stretch >> 32)) * DDP_SAMPLE_LINE;
+    const uint32_t begin = (uint32_t)((uint64_t)line * lines / taken);
+    return (begin + (uint32_t)((random >> 32) * (lines / taken) >> 32)) * DDP_SAMPLE_LINE;
 }
 
 #endif
