@@ -1,0 +1,57 @@
+/* The kernels on a stream, of the processor and of GPU 0, against the processor's own. Without a
+ * usable GPU its half is skipped, with the reason. */
+#include "gpu/gpu_cases.h"
+#include "gpu/gpu_select.h"
+
+struct under_test {
+    const char *device;
+    void (*cases)(const struct lab *lab);
+};
+
+static const struct ddp_device *find(const char *name)
+{
+    for (const struct ddp_device *const *d = ddp_device_all(); *d; d++)
+        if (strcmp((*d)->name, name) == 0)
+            return *d;
+    fail_msg("no device %s", name);
+    return NULL;
+}
+
+static void test_on(void **state)
+{
+    const struct under_test *t = (const struct under_test *)*state;
+    struct ddp_err err = DDP_ERR_INIT;
+    struct lab lab = {.device = find(t->device), .cpu = ddp_device_cpu(DDP_SIMD_SCALAR)->grad};
+    if (lab.device->probe(&err) != 0) {
+        print_message("# %s: %s\n", t->device, err.text);
+        skip();
+    }
+    lab.ops = lab.device->streams;
+    lab.k = lab.device->stream_kernels;
+    assert_true(lab.device->count() > 0);
+    assert_int_equal(lab.device->select(0, &err), 0);
+    assert_int_not_equal(lab.device->select(lab.device->count(), &err), 0);
+    err = DDP_ERR_INIT;
+    if (lab.ops->create(&lab.stream, &err) != 0)
+        fail_msg("%s", err.text);
+    t->cases(&lab);
+    lab.ops->destroy(lab.stream);
+}
+
+#define ON(name, function)                                                                         \
+    {                                                                                              \
+        name ": " #function, test_on, NULL, NULL, &(struct under_test)                             \
+        {                                                                                          \
+            name, function                                                                         \
+        }                                                                                          \
+    }
+#define ALL_ON(name)                                                                               \
+    ON(name, cases_convert), ON(name, cases_all_halves), ON(name, cases_reduce),                   \
+        ON(name, cases_optimisers), ON(name, cases_lists), ON(name, cases_streams),                \
+        ON(name, cases_threshold), ON(name, cases_topk), ON(name, cases_topk_long)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {ALL_ON("cpu"), ALL_ON("cuda")};
+    return cmocka_run_group_tests_name("gpu kernels", tests, NULL, NULL);
+}
