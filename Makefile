@@ -33,6 +33,7 @@ else
 include ci/knobs.mk
 include ci/build.mk
 include ci/test.mk
+include ci/gpu.mk
 include ci/fuzz.mk
 include ci/lint.mk
 include ci/install.mk

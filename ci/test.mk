@@ -9,7 +9,7 @@ PROVE = DDPBENCH=$(abspath $(O)/ddpbench) FAULTY=$(abspath $(FAULTS_O)/ddpbench)
 
 $(UNIT_BIN): $(O)/tests/%: $(O)/tests/%.o $(O)/libddpcore.a
 	@echo "  TEST  $@"
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $< $(WHOLE_CORE) $(BASE_LIBS) -lcmocka
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $< $(TEST_LIBS) $(WHOLE_CORE) $(BASE_LIBS) -lcmocka
 .SECONDARY: $(UNIT_BIN:=.o)
 -include $(UNIT_BIN:=.d)
 

@@ -1,6 +1,6 @@
 /* How the threads of a block and the blocks of a grid meet over the tiles of select_tile.h. Part of
  * kernels_select.cu. */
-#ifndef __CUDACC__
+#ifndef DDP_DEVICE_KERNELS_CUDA_H
 #error "tile_loop.inc.h is part of kernels_select.cu"
 #endif
 
@@ -9,18 +9,6 @@
 #define THREADS DDP_TILE_THREADS
 #define WARPS   (THREADS / 32)
 #define ALL     0xffffffffu
-
-static __device__ uint64_t load_word(const uint64_t *p)
-{
-    uint64_t word;
-    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(p) : "memory");
-    return word;
-}
-
-static __device__ void store_word(uint64_t *p, uint64_t word)
-{
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(word) : "memory");
-}
 
 /* How much the threads before this one add up to; *all: all of them. totals [WARPS]: shared. */
 static __device__ uint64_t block_scan(uint64_t mine, uint64_t *totals, uint64_t *all)
@@ -53,10 +41,10 @@ static __device__ uint64_t look_back(uint64_t *words, uint32_t tile, uint64_t ow
     const int lane = (int)(threadIdx.x % 32);
     uint64_t before = 0;
     if (lane == 0 && tile > 0)
-        store_word(words + tile, (uint64_t)DDP_WORD_OWN << 62 | own);
+        ddp_store_word(words + tile, (uint64_t)DDP_WORD_OWN << 62 | own);
     int last = tile == 0;
     for (int64_t at = (int64_t)tile - 1 - lane; !last;) {
-        const uint64_t word = at < 0 ? ddp_word(DDP_WORD_PREFIX, 0, 0) : load_word(words + at);
+        const uint64_t word = at < 0 ? ddp_word(DDP_WORD_PREFIX, 0, 0) : ddp_load_word(words + at);
         const unsigned state = ddp_word_state(word);
         const int take = ddp_window_take(__ballot_sync(ALL, state == DDP_WORD_ABSENT),
                                          __ballot_sync(ALL, state == DDP_WORD_PREFIX), &last);
@@ -68,7 +56,7 @@ static __device__ uint64_t look_back(uint64_t *words, uint32_t tile, uint64_t ow
         at -= take;
     }
     if (lane == 0)
-        store_word(words + tile, (uint64_t)DDP_WORD_PREFIX << 62 | (before + own));
+        ddp_store_word(words + tile, (uint64_t)DDP_WORD_PREFIX << 62 | (before + own));
     return before;
 }
 

@@ -122,4 +122,25 @@ DDP_BOTH void ddp_store4(float *to, const float *from, uint32_t i, int count, in
             to[i + (uint32_t)j] = from[j];
 }
 
+/* A word that another block may write meanwhile: whole, in no order with anything else. */
+DDP_BOTH uint64_t ddp_load_word(const uint64_t *p)
+{
+#if DDP_ON_GPU
+    uint64_t word;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(p) : "memory");
+    return word;
+#else
+    return __atomic_load_n(p, __ATOMIC_RELAXED);
+#endif
+}
+
+DDP_BOTH void ddp_store_word(uint64_t *p, uint64_t word)
+{
+#if DDP_ON_GPU
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(word) : "memory");
+#else
+    __atomic_store_n(p, word, __ATOMIC_RELAXED);
+#endif
+}
+
 #endif

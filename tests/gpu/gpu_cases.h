@@ -15,8 +15,8 @@ static inline size_t lab_size_count(const struct lab *lab)
     return DDP_COUNT_OF(lab_sizes) - (lab->slow ? 1 : 0);
 }
 
-static void case_convert(const struct lab *lab, enum grad_kind kind, size_t n, enum ddp_dtype type,
-                         size_t offset, float scale, float clip)
+static inline void case_convert(const struct lab *lab, enum grad_kind kind, size_t n,
+                                enum ddp_dtype type, size_t offset, float scale, float clip)
 {
     struct lab_case c = {.lab = lab};
     char context[128];
@@ -55,7 +55,7 @@ static void case_convert(const struct lab *lab, enum grad_kind kind, size_t n, e
     free(wire);
 }
 
-static void cases_convert(const struct lab *lab)
+static inline void cases_convert(const struct lab *lab)
 {
     for (size_t s = 0; s < lab_size_count(lab); s++)
         for (int kind = 0; kind < GRAD_KINDS; kind++)
@@ -67,7 +67,7 @@ static void cases_convert(const struct lab *lab)
 }
 
 /* Every half there is: widened; and floats of every exponent and rounding, narrowed. */
-static void cases_all_halves(const struct lab *lab)
+static inline void cases_all_halves(const struct lab *lab)
 {
     const size_t n = 1 << 16;
     uint16_t *half = (uint16_t *)ddp_calloc(n, 2);
@@ -109,7 +109,7 @@ struct reduce_case {
     bool in_place;
 };
 
-static void case_reduce(const struct lab *lab, const struct reduce_case *r)
+static inline void case_reduce(const struct lab *lab, const struct reduce_case *r)
 {
     char context[128];
     const size_t elem = ddp_dtype_size(r->dtype), bytes = r->n * elem;
@@ -156,7 +156,7 @@ static void case_reduce(const struct lab *lab, const struct reduce_case *r)
     lab_end(&c);
 }
 
-static void cases_reduce(const struct lab *lab)
+static inline void cases_reduce(const struct lab *lab)
 {
     static const int sources[] = {1, 2, 3, 5, 8, MANY}, divisors[] = {1, 3, 4};
     static const size_t sizes[] = {1, 17, 4096, 10007};
@@ -180,7 +180,7 @@ static void cases_reduce(const struct lab *lab)
                 }
 }
 
-static void cases_optimisers(const struct lab *lab)
+static inline void cases_optimisers(const struct lab *lab)
 {
     const struct ddp_adam adam = {0.01f, 0.9f, 0.999f, 1e-8f, 0.1f, 7};
     for (size_t s = 0; s < lab_size_count(lab); s++)
@@ -209,7 +209,7 @@ static void cases_optimisers(const struct lab *lab)
 }
 
 /* An ascending list of `count` indices below n; one in `share` is in both lists of a seed pair. */
-static void make_list(struct ddp_sparse *l, size_t n, size_t count, uint64_t seed)
+static inline void make_list(struct ddp_sparse *l, size_t n, size_t count, uint64_t seed)
 {
     struct ddp_rng rng;
     ddp_rng_init(&rng, seed, 77);
@@ -239,7 +239,7 @@ static struct ddp_stream_list put_list(struct lab_case *c, const struct ddp_spar
                                     (uint32_t *)lab_there(c, n), capacity};
 }
 
-static void case_lists(const struct lab *lab, size_t n, size_t a_count, size_t b_count)
+static inline void case_lists(const struct lab *lab, size_t n, size_t a_count, size_t b_count)
 {
     char context[96];
     struct lab_case c = {.lab = lab};
@@ -285,7 +285,7 @@ static void case_lists(const struct lab *lab, size_t n, size_t a_count, size_t b
     free(sum.index);
 }
 
-static void cases_lists(const struct lab *lab)
+static inline void cases_lists(const struct lab *lab)
 {
     static const size_t counts[] = {0, 1, 255, 256, 257, 3000};
     for (size_t a = 0; a < DDP_COUNT_OF(counts); a++)
@@ -298,7 +298,7 @@ static void cases_lists(const struct lab *lab)
 }
 
 /* Events take time forward; a graph does what was captured, each time. */
-static void cases_streams(const struct lab *lab)
+static inline void cases_streams(const struct lab *lab)
 {
     struct ddp_err err = DDP_ERR_INIT;
     struct ddp_event *from, *to;

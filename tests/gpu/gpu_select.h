@@ -17,8 +17,8 @@ struct lab_selection {
 };
 
 /* What the processor makes of it: entries beyond the capacity stay in the residual. */
-static void select_on_cpu(const struct lab *lab, const struct lab_selection *q,
-                          struct ddp_select *s)
+static inline void select_on_cpu(const struct lab *lab, const struct lab_selection *q,
+                                 struct ddp_select *s)
 {
     void *scratch = ddp_calloc(q->n + 1, 8);
     if (q->topk)
@@ -31,7 +31,7 @@ static void select_on_cpu(const struct lab *lab, const struct lab_selection *q,
             s->residual[s->out.index[s->out.count - 1]] = s->out.value[s->out.count - 1];
 }
 
-static void case_select(const struct lab *lab, const struct lab_selection *q)
+static inline void case_select(const struct lab *lab, const struct lab_selection *q)
 {
     char context[160];
     struct lab_case c = {.lab = lab};
@@ -80,7 +80,7 @@ static void case_select(const struct lab *lab, const struct lab_selection *q)
     free(right.out.value);
 }
 
-static void cases_threshold(const struct lab *lab)
+static inline void cases_threshold(const struct lab *lab)
 {
     static const size_t sizes[] = {0, 1, 5, 1023, 4095, 4096, 4097, 13000, 500003};
     static const float thresholds[] = {0, 1e-3f, 0.25f, 2, INFINITY};
@@ -100,7 +100,7 @@ static void cases_threshold(const struct lab *lab)
             }
 }
 
-static void cases_topk(const struct lab *lab)
+static inline void cases_topk(const struct lab *lab)
 {
     static const size_t sizes[] = {0, 1, 2, 100, 4097, 13000, 100003};
     for (size_t s = 0; s < DDP_COUNT_OF(sizes) - (lab->slow ? 1 : 0); s++)
@@ -120,7 +120,7 @@ static void cases_topk(const struct lab *lab)
 
 /* Long enough for a sample: candidates, and where they fail (one magnitude, mostly zeros, rising).
  */
-static void cases_topk_long(const struct lab *lab)
+static inline void cases_topk_long(const struct lab *lab)
 {
     static const enum grad_kind kinds[] = {GRAD_NORMAL, GRAD_SPARSE, GRAD_CONSTANT, GRAD_HEAVY,
                                            GRAD_BITS,   GRAD_RISING, GRAD_FEW,      GRAD_SPIKY,

@@ -1,0 +1,27 @@
+/* The emulated kernels beside the real ones: other names in the same program. Included before any
+ * header by every file that is compiled for the emulation. */
+#ifndef DDP_TEST_EMULATED_NAMES_H
+#define DDP_TEST_EMULATED_NAMES_H
+
+#define ddp_cuda_accumulate       emulated_accumulate
+#define ddp_cuda_adam             emulated_adam
+#define ddp_cuda_fail             emulated_fail
+#define ddp_cuda_kernels          emulated_kernels
+#define ddp_cuda_merge            emulated_merge
+#define ddp_cuda_merge_scratch    emulated_merge_scratch
+#define ddp_cuda_narrow           emulated_narrow
+#define ddp_cuda_narrow_residual  emulated_narrow_residual
+#define ddp_cuda_note             emulated_note
+#define ddp_cuda_reduce           emulated_reduce
+#define ddp_cuda_scatter          emulated_scatter
+#define ddp_cuda_scatter_add      emulated_scatter_add
+#define ddp_cuda_scatter_zero     emulated_scatter_zero
+#define ddp_cuda_select_scratch   emulated_select_scratch
+#define ddp_cuda_select_threshold emulated_select_threshold
+#define ddp_cuda_select_topk      emulated_select_topk
+#define ddp_cuda_sgd              emulated_sgd
+#define ddp_cuda_streams          emulated_streams
+#define ddp_cuda_widen            emulated_widen
+#define ddp_cuda_widen_add        emulated_widen_add
+
+#endif
