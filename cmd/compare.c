@@ -1,12 +1,17 @@
 /* `ddpbench compare BASE NEW`: two stored results, for when the gate cannot run both. */
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench/gate_compare.h"
+#include "noise_floor.h"
 #include "verdict_run.h"
 
 struct compare_values {
     struct ddp_verdict_outputs outputs;
-    double min_effect;
+    double min_effect; /* percent; 0: not given */
+    const char *noise_file;
     bool help;
 };
 
@@ -15,11 +20,12 @@ static const struct ddp_opt rows[] = {
      .kind = DDP_OPT_DOUBLE,
      .offset = offsetof(struct compare_values, min_effect),
      .value = "PCT",
-     .initial = "10",
      .group = "Statistics",
-     .help = "percent that matter; never below 10, for stored results are of different times",
+     .help = "percent that matter; never below 10, for stored results are of different times "
+             "(default: the larger of 10 and this machine's noise floor)",
      .min = 0.1,
      .max = 1000},
+    DDP_NOISE_FLOOR_ROW(struct compare_values),
     DDP_VERDICT_ROWS(struct compare_values),
     {.name = "help",
      .short_name = 'h',
@@ -30,12 +36,35 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_END,
 };
 
+/* The noise floor of this machine counts when both results are of it. */
+static int choose_effect(const struct compare_values *v, const struct ddp_result *base,
+                         struct ddp_min_effect *out, struct ddp_err *err)
+{
+    const double asked = v->min_effect > 0 ? v->min_effect / 100 : NAN;
+    struct ddp_noise_machine here;
+    ddp_noise_machine_read(&here);
+    DDP_TRY(ddp_min_effect_choose(asked, DDP_COMPARE_EFFECT, v->noise_file, out, err));
+    if (asked < DDP_COMPARE_EFFECT) {
+        out->effect = DDP_COMPARE_EFFECT;
+        snprintf(out->from, sizeof out->from, "the least that counts for stored results");
+    }
+    if (isnan(out->noise_floor) || (strcmp(base->cpu, here.cpu) == 0 && base->cores == here.cores))
+        return 0;
+    *out = (struct ddp_min_effect){.effect = fmax(isnan(asked) ? 0 : asked, DDP_COMPARE_EFFECT),
+                                   .noise_floor = NAN};
+    snprintf(out->from, sizeof out->from,
+             "%s; the results are of another machine, whose noise floor is not known here",
+             isnan(asked) ? "the default" : "as asked");
+    return 0;
+}
+
 static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err)
 {
     const struct compare_values *v = values;
     struct ddp_result base = {.count = 0}, next = {.count = 0};
     struct ddp_verdict_record verdict = {.count = 0};
+    struct ddp_min_effect min_effect;
     struct ddp_record record;
     struct ddp_report_set *reports;
     int rc;
@@ -46,8 +75,11 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     }
     DDP_TRY_GOTO(ddp_result_read(parsed->operands[0], &base, err), out);
     DDP_TRY_GOTO(ddp_result_read(parsed->operands[1], &next, err), out);
+    DDP_TRY_GOTO(choose_effect(v, &base, &min_effect, err), out);
     DDP_TRY_GOTO(ddp_verdict_begin(app, &v->outputs, -1, &record, &reports, err), out);
-    rc = ddp_compare_results(&base, &next, v->min_effect / 100, &verdict, err);
+    rc = ddp_compare_results(&base, &next, min_effect.effect, &verdict, err);
+    verdict.noise_floor = min_effect.noise_floor;
+    memcpy(verdict.effect_from, min_effect.from, sizeof verdict.effect_from);
     snprintf(verdict.base_command, sizeof verdict.base_command, "%s", parsed->operands[0]);
     snprintf(verdict.next_command, sizeof verdict.next_command, "%s", parsed->operands[1]);
     rc = ddp_verdict_finish(&record, reports, rc == 0 ? &verdict : NULL, rc, err);
@@ -65,7 +97,8 @@ const struct ddp_cmd ddp_cmd_compare = {
     .operands = "BASE NEW",
     .details = "Exits 0 when no cell is slower, 10 when one is, 12 when it cannot be told. A\n"
                "cell is slower only if the interval of its ratio lies above the larger of 10 %\n"
-               "and --min-effect: stored results were taken at different times, and nothing but\n"
+               "and --min-effect, which is this machine's noise floor by default: stored results "
+               "were taken at different times, and nothing but\n"
                "pairs of launches (`ddpbench gate`) tells a change of code from one of the\n"
                "machine.",
     .rows = rows,

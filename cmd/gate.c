@@ -1,4 +1,5 @@
 /* `ddpbench gate`: is the new one slower than the base? For CI: exits 0, 10 or 12. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,19 +7,12 @@
 
 #include "base/mem.h"
 #include "bench/gate.h"
+#include "bench/selftest.h"
+#include "gate_selftest.h"
+#include "noise_floor.h"
 #include "stats/signflip.h"
-#include "verdict_run.h"
 
-struct gate_values {
-    struct ddp_verdict_outputs outputs;
-    const char *command[2];
-    struct ddp_string_list env[2];
-    int64_t pairs, seed;
-    double min_effect, launch_timeout_s;
-    bool quiet, help;
-};
-
-#define AT(member) offsetof(struct gate_values, member)
+#define AT(member) offsetof(struct ddp_gate_values, member)
 
 static const struct ddp_opt rows[] = {
     {.name = "base",
@@ -68,11 +62,12 @@ static const struct ddp_opt rows[] = {
      .kind = DDP_OPT_DOUBLE,
      .offset = AT(min_effect),
      .value = "PCT",
-     .initial = "5",
      .group = "Statistics",
-     .help = "percent of slow-down that matter",
+     .help = "percent of slow-down that matter (default: the larger of 5 and this machine's noise "
+             "floor)",
      .min = 0.1,
      .max = 1000},
+    DDP_NOISE_FLOOR_ROW(struct ddp_gate_values),
     {.name = "seed",
      .kind = DDP_OPT_INT,
      .offset = AT(seed),
@@ -81,7 +76,36 @@ static const struct ddp_opt rows[] = {
      .group = "Statistics",
      .help = "of the order of launches",
      .max = 9007199254740991.0},
-    DDP_VERDICT_ROWS(struct gate_values),
+    {.name = "selftest",
+     .kind = DDP_OPT_FLAG,
+     .offset = AT(selftest),
+     .group = "Self-test",
+     .help = "runs one command (--base, else a short all-reduce of this program) against itself; "
+             "stores this machine's noise floor"},
+    {.name = "gates",
+     .kind = DDP_OPT_INT_LIST,
+     .offset = AT(gates),
+     .value = "A,B",
+     .initial = "60,30",
+     .group = "Self-test",
+     .help = "how many A/A gates, and gates with a delay in one cell",
+     .min = 0,
+     .max = DDP_SELFTEST_GATES_MAX},
+    {.name = "inject",
+     .kind = DDP_OPT_DOUBLE,
+     .offset = AT(inject),
+     .value = "PCT",
+     .initial = "10",
+     .group = "Self-test",
+     .help = "percent of that delay",
+     .min = 0.1,
+     .max = 1000},
+    {.name = "restart",
+     .kind = DDP_OPT_FLAG,
+     .offset = AT(restart),
+     .group = "Self-test",
+     .help = "forgets the gates that a self-test which was cut off has done"},
+    DDP_VERDICT_ROWS(struct ddp_gate_values),
     {.name = "quiet",
      .short_name = 'q',
      .kind = DDP_OPT_FLAG,
@@ -113,15 +137,20 @@ static void on_launch(void *arg, int pair, int pairs, int side)
     p->shown = true;
 }
 
-static int make_side(const struct gate_values *v, int which, const char **env,
-                     struct ddp_gate_side *side, struct ddp_err *err)
+static int make_env(const struct ddp_string_list *list, const char **env, struct ddp_err *err)
 {
-    const struct ddp_string_list *list = &v->env[which];
     for (int i = 0; i < list->n; i++) {
         if (list->v[i][0] == '=' || !strchr(list->v[i], '='))
             return ddp_fail(err, DDP_EUSAGE, "'%s' is no K=V", list->v[i]);
         env[i] = list->v[i];
     }
+    return 0;
+}
+
+static int make_side(const struct ddp_gate_values *v, int which, const char **env,
+                     struct ddp_gate_side *side, struct ddp_err *err)
+{
+    DDP_TRY(make_env(&v->env[which], env, err));
     side->text = v->command[which] ? v->command[which] : v->command[DDP_BASE];
     side->env = env;
     return ddp_words_split(side->text, &side->words, err);
@@ -140,14 +169,14 @@ static int enough_pairs(const struct ddp_gate_data *data, struct ddp_err *err)
                     DDP_VERDICT_LEVEL);
 }
 
-static int measure(struct ddp_app *app, const struct gate_values *v, struct ddp_gate_setup *setup,
-                   struct ddp_verdict_record *verdict, struct ddp_err *err)
+static int measure(struct ddp_app *app, const struct ddp_gate_values *v,
+                   struct ddp_gate_setup *setup, struct ddp_verdict_record *verdict,
+                   struct ddp_err *err)
 {
     struct progress progress = {.app = app, .terminal = !v->quiet && isatty(STDERR_FILENO)};
     struct ddp_gate_data data = {.count = 0};
     setup->on_launch = on_launch;
     setup->arg = &progress;
-    setup->check = enough_pairs;
     int rc = ddp_gate_measure(setup, &data, err);
     if (progress.shown)
         fputs("\r\033[K", stderr);
@@ -157,39 +186,91 @@ static int measure(struct ddp_app *app, const struct gate_values *v, struct ddp_
     return rc;
 }
 
+/* What contradicts itself, before anything is opened. */
+static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
+                 const struct ddp_opt_result *parsed, struct ddp_err *err)
+{
+    static const char *const only_selftest[] = {"gates", "inject", "restart", NULL};
+    if (parsed->operand_count > 0)
+        return ddp_fail(err, DDP_EUSAGE, "gate takes no operand: '%s'", parsed->operands[0]);
+    for (int i = 0; only_selftest[i] && !v->selftest; i++)
+        if (ddp_opt_given(app->cmd->rows, parsed, only_selftest[i]))
+            return ddp_fail(err, DDP_EUSAGE, "--%s means nothing without --selftest",
+                            only_selftest[i]);
+    if (!v->command[DDP_BASE] && !v->selftest)
+        return ddp_fail(err, DDP_EUSAGE, "gate needs --base 'CMD'");
+    if (v->selftest && v->gates.v[0] < 1)
+        return ddp_fail(err, DDP_EUSAGE, "--gates: a self-test needs an A/A gate");
+    return 0;
+}
+
+/* Room for what a run needs as long as its record. */
+struct work {
+    const char *env[2][DDP_OPT_LIST_MAX + 1];
+    struct ddp_gate_setup setup;
+    struct ddp_min_effect min_effect;
+    struct ddp_verdict_record verdict;
+    struct ddp_noise noise;
+};
+
+static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_err *err)
+{
+    const double asked = v->min_effect > 0 ? v->min_effect / 100 : NAN;
+    w->setup.pairs = (int)v->pairs;
+    w->setup.seed = (uint64_t)v->seed;
+    w->setup.launch_timeout_ns = (int64_t)(v->launch_timeout_s * 1e9);
+    w->setup.check = enough_pairs;
+    if (v->selftest) { /* it measures the floor: none stands in its way */
+        w->setup.min_effect = isnan(asked) ? DDP_GATE_EFFECT : asked;
+        return make_env(&v->env[DDP_BASE], w->env[DDP_BASE], err);
+    }
+    DDP_TRY(ddp_min_effect_choose(asked, DDP_GATE_EFFECT, v->noise_file, &w->min_effect, err));
+    w->setup.min_effect = w->min_effect.effect;
+    for (int side = 0; side < 2; side++)
+        DDP_TRY(make_side(v, side, w->env[side], &w->setup.side[side], err));
+    return 0;
+}
+
+static int work_in_folder(struct ddp_app *app, const struct ddp_gate_values *v, struct work *w,
+                          struct ddp_err *err)
+{
+    char folder[] = "/tmp/ddpbench-gate-XXXXXX";
+    int rc;
+    w->setup.folder = mkdtemp(folder);
+    if (!w->setup.folder)
+        return ddp_fail(err, DDP_ECREATE, "cannot make a folder for the launches in /tmp");
+    if (v->selftest)
+        rc = ddp_gate_selftest(app, v, w->env[DDP_BASE], &w->setup, &w->noise, &w->verdict, err);
+    else
+        rc = measure(app, v, &w->setup, &w->verdict, err);
+    rmdir(folder);
+    if (rc == 0 && !v->selftest) {
+        w->verdict.noise_floor = w->min_effect.noise_floor;
+        memcpy(w->verdict.effect_from, w->min_effect.from, sizeof w->verdict.effect_from);
+    }
+    return rc;
+}
+
 static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err)
 {
-    const struct gate_values *v = values;
-    const char *env[2][DDP_OPT_LIST_MAX + 1] = {{NULL}};
-    char folder[] = "/tmp/ddpbench-gate-XXXXXX";
-    struct ddp_verdict_record verdict = {.count = 0};
+    const struct ddp_gate_values *v = values;
     struct ddp_record record;
     struct ddp_report_set *reports;
     int rc;
-    if (parsed->operand_count > 0)
-        return ddp_fail(err, DDP_EUSAGE, "gate takes no operand: '%s'", parsed->operands[0]);
-    if (!v->command[DDP_BASE])
-        return ddp_fail(err, DDP_EUSAGE, "gate needs --base 'CMD'");
-    struct ddp_gate_setup setup = {.pairs = (int)v->pairs,
-                                   .seed = (uint64_t)v->seed,
-                                   .min_effect = v->min_effect / 100,
-                                   .launch_timeout_ns = (int64_t)(v->launch_timeout_s * 1e9)};
-    DDP_TRY_GOTO(make_side(v, DDP_BASE, env[DDP_BASE], &setup.side[DDP_BASE], err), out_words);
-    DDP_TRY_GOTO(make_side(v, DDP_NEXT, env[DDP_NEXT], &setup.side[DDP_NEXT], err), out_words);
-    DDP_TRY_GOTO(ddp_verdict_begin(app, &v->outputs, v->seed, &record, &reports, err), out_words);
-    setup.folder = mkdtemp(folder);
-    if (setup.folder)
-        rc = measure(app, v, &setup, &verdict, err);
-    else
-        rc = ddp_fail(err, DDP_ECREATE, "cannot make a folder for the launches in /tmp");
-    rc = ddp_verdict_finish(&record, reports, rc == 0 ? &verdict : NULL, rc, err);
-    if (setup.folder)
-        rmdir(setup.folder);
-out_words:
-    free(verdict.cells);
-    ddp_words_release(&setup.side[DDP_BASE].words);
-    ddp_words_release(&setup.side[DDP_NEXT].words);
+    DDP_TRY(check(app, v, parsed, err));
+    struct work *w = ddp_calloc(1, sizeof *w);
+    if (!w)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a gate");
+    DDP_TRY_GOTO(prepare(v, w, err), out);
+    DDP_TRY_GOTO(ddp_verdict_begin(app, &v->outputs, v->seed, &record, &reports, err), out);
+    rc = work_in_folder(app, v, w, err);
+    rc = ddp_verdict_finish(&record, reports, rc == 0 ? &w->verdict : NULL, rc, err);
+out:
+    free(w->verdict.cells);
+    ddp_words_release(&w->setup.side[DDP_BASE].words);
+    ddp_words_release(&w->setup.side[DDP_NEXT].words);
+    free(w);
     return rc;
 }
 
@@ -208,12 +289,20 @@ const struct ddp_cmd ddp_cmd_gate = {
                "A pair whose ping-pong class changed is run again, at most twice, before its\n"
                "times are looked at.\n"
                "\n"
+               "--selftest runs gates of one command against itself, some with a delay injected\n"
+               "into one cell, and reports false alarms, what was found, the noise floor (the\n"
+               "least --min-effect with which 90 % of A/A gates pass) and the least slow-down\n"
+               "that 90 % of gates find. It stores the noise floor for later gates and\n"
+               "comparisons on this machine. Cut off anywhere, it goes on with the next gate.\n"
+               "Exits 12 when a false alarm in 60, or 90 % found, does not hold.\n"
+               "\n"
                "Examples:\n"
                "  ddpbench gate --base './old allreduce -b 64K' --new './new allreduce -b 64K'\n"
                "  ddpbench gate --base 'ddpbench allreduce' --new-env DDPBENCH_SIMD=avx2 \\\n"
-               "      --format table,junit=gate.xml",
+               "      --format table,junit=gate.xml\n"
+               "  ddpbench gate --selftest --json selftest.json",
     .rows = rows,
-    .values_bytes = sizeof(struct gate_values),
-    .help_offset = offsetof(struct gate_values, help),
+    .values_bytes = sizeof(struct ddp_gate_values),
+    .help_offset = offsetof(struct ddp_gate_values, help),
     .run = run,
 };

@@ -86,6 +86,8 @@ static int visit(void *arg, const struct ddp_journal_entry *entry, struct ddp_er
         return 0;
     case DDP_JOURNAL_END:
         return take_pending(r, entry, err);
+    case DDP_JOURNAL_GATE:
+        return refuse(r, "a gate", entry, err);
     default: /* begin: what there is of an attempt before is void */
         forget_pending(r);
         return 0;

@@ -28,6 +28,9 @@ struct ddp_gate_side {
 
 enum { DDP_BASE, DDP_NEXT };
 
+/* The least min_effect by default: below it a machine's own noise floor does not count. */
+#define DDP_GATE_EFFECT 0.05
+
 struct ddp_gate_data;
 
 /* on_launch: before each launch, for progress. check: once the cells are known. Both may be NULL.

@@ -60,7 +60,7 @@ int ddp_journal_parse(const char *text, size_t bytes, const char *name,
     facts->count = 0;
     /* Also without a whole line: what is no journal must not be taken for the start of one. */
     if (memcmp(text, beginning, begins) != 0)
-        return ddp_fail(err, DDP_EINPUT, "'%s' is not a journal of a sweep", name);
+        return ddp_fail(err, DDP_EINPUT, "'%s' is not a journal of ddpbench", name);
     for (const char *end; at < bytes && (end = memchr(text + at, '\n', bytes - at)); lines++) {
         char where[320];
         const size_t n = (size_t)(end - text) - at;
@@ -278,7 +278,7 @@ static int forget(struct ddp_journal *j, struct ddp_err *err)
     if (n < 0)
         return cannot(j, DDP_EIO, "read", errno, err);
     if (memcmp(text, beginning, (size_t)n) != 0)
-        return ddp_fail(err, DDP_EINPUT, "'%s' is not a journal of a sweep", j->path);
+        return ddp_fail(err, DDP_EINPUT, "'%s' is not a journal of ddpbench", j->path);
     return 0;
 }
 

@@ -1,5 +1,5 @@
-/* The journal of a sweep: each point, epoch and end, on disk the moment it was measured, so that a
- * run that is cut off anywhere can be continued.
+/* The journal of a sweep, or of the gate's self-test: each point, epoch, end or gate, on disk the
+ * moment it was measured, so that a run that is cut off anywhere can be continued.
  *
  * Text, only appended to, one JSON object a line, whose last key "check" is the FNV-1a 64 of the
  * bytes of the line before it (from '{' up to the comma). The first line is the head: facts that
@@ -35,6 +35,7 @@ enum ddp_journal_kind {
     DDP_JOURNAL_EPOCH,     /* struct ddp_epoch */
     DDP_JOURNAL_TRAIN_END, /* struct ddp_train_run */
     DDP_JOURNAL_CONTROL,   /* struct ddp_control */
+    DDP_JOURNAL_GATE,      /* of a self-test: struct ddp_noise_gate and what follows it */
     DDP_JOURNAL_END,
     DDP_JOURNAL_KIND_COUNT
 };

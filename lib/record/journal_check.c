@@ -9,6 +9,8 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "record/journal_line.h"
+#include "record/noise.h"
+#include "stats/signflip.h"
 
 /* word: an enumeration of `most` words; count: an int, or with 8 bytes an int64_t, of at most
  * `most`; size: a uint64_t that fits an int64_t. */
@@ -157,6 +159,30 @@ static const char *check_train(unsigned char *payload, size_t bytes)
     return check_fields(train_fields, DDP_COUNT_OF(train_fields), payload);
 }
 
+/* Sizes first: they say where the ids lie, which are NUL-terminated and printable. */
+static const char *check_gate(unsigned char *payload, size_t bytes)
+{
+    struct ddp_noise_gate gate;
+    if (bytes < sizeof gate)
+        return "a gate of another size";
+    memcpy(&gate, payload, sizeof gate);
+    if (gate.pairs < 1 || gate.pairs > DDP_SIGNFLIP_MAX || gate.cells < 1 ||
+        gate.cells > DDP_NOISE_CELLS_MAX || gate.index < 0 || gate.rerun < 0 || gate.mixed < 0 ||
+        gate.injected < -1 || gate.injected >= gate.cells)
+        return "a value that no run writes";
+    if (bytes != ddp_noise_gate_bytes(&gate))
+        return "a gate of another size";
+    char *id = (char *)payload + sizeof gate + ddp_noise_gate_doubles(&gate) * sizeof(double);
+    for (int c = 0; c < gate.cells; c++, id += DDP_NOISE_ID_BYTES) {
+        char clean[DDP_NOISE_ID_BYTES];
+        if (!memchr(id, '\0', DDP_NOISE_ID_BYTES))
+            return "a value that no run writes";
+        ddp_printable(id, clean, sizeof clean);
+        snprintf(id, DDP_NOISE_ID_BYTES, "%s", clean);
+    }
+    return NULL;
+}
+
 const char *ddp_journal_check_payload(enum ddp_journal_kind kind, void *payload, size_t bytes)
 {
     switch (kind) {
@@ -173,6 +199,8 @@ const char *ddp_journal_check_payload(enum ddp_journal_kind kind, void *payload,
         if (bytes != sizeof(struct ddp_control))
             return "a control of another size";
         return check_fields(control_fields, DDP_COUNT_OF(control_fields), payload);
+    case DDP_JOURNAL_GATE:
+        return check_gate(payload, bytes);
     default:
         return bytes == 0 ? NULL : "data where none belong";
     }

@@ -20,7 +20,7 @@ static const char *const kinds[DDP_JOURNAL_KIND_COUNT] = {
     [DDP_JOURNAL_BEGIN] = "begin",       [DDP_JOURNAL_POINT] = "point",
     [DDP_JOURNAL_TRAIN] = "train",       [DDP_JOURNAL_EPOCH] = "epoch",
     [DDP_JOURNAL_TRAIN_END] = "trained", [DDP_JOURNAL_CONTROL] = "control",
-    [DDP_JOURNAL_END] = "end",
+    [DDP_JOURNAL_GATE] = "gate",         [DDP_JOURNAL_END] = "end",
 };
 
 /* RFC 4648, section 4. */

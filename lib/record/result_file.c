@@ -54,6 +54,19 @@ static const cJSON *object_of(const cJSON *doc, const char *key)
     return cJSON_IsObject(item) ? item : NULL;
 }
 
+static void note_machine(const char *cpu, const cJSON *cores, bool first, struct ddp_result *out)
+{
+    const double count = cJSON_IsNumber(cores) ? cores->valuedouble : -1;
+    const int n = count >= 0 && count <= 1e6 ? (int)count : -1;
+    if (first) {
+        snprintf(out->cpu, sizeof out->cpu, "%s", cpu);
+        out->cores = n;
+    } else if (strcmp(out->cpu, cpu) != 0 || out->cores != n) {
+        out->cpu[0] = '\0';
+        out->cores = -1;
+    }
+}
+
 /* "name: cpu, 2 cores; 2 ranks, shm". */
 static int read_fingerprint(const cJSON *doc, const char *name, struct ddp_result *out,
                             struct ddp_err *err)
@@ -62,6 +75,7 @@ static int read_fingerprint(const cJSON *doc, const char *name, struct ddp_resul
     const cJSON *hosts = cJSON_GetObjectItemCaseSensitive(world, "hosts");
     const cJSON *ranks = cJSON_GetObjectItemCaseSensitive(world, "ranks");
     char backend[16];
+    bool first = true;
     if (!world || !cJSON_IsArray(hosts) || !cJSON_IsNumber(ranks))
         return ddp_fail(err, DDP_EINPUT, "'%s': 'world' is not whole", name);
     DDP_TRY(text_of(world, "backend", name, backend, sizeof backend, err));
@@ -75,6 +89,8 @@ static int read_fingerprint(const cJSON *doc, const char *name, struct ddp_resul
         int n = snprintf(out->fingerprint + at, room - at, "%s: %s, %.0f cores; ", host_name, cpu,
                          cJSON_IsNumber(cores) ? cores->valuedouble : -1);
         at = DDP_MIN(at + (size_t)DDP_MAX(n, 0), room - 1);
+        note_machine(cpu, cores, first, out);
+        first = false;
     }
     snprintf(out->fingerprint + at, room - at, "%.0f ranks, %s", ranks->valuedouble, backend);
     return 0;

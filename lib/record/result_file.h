@@ -32,6 +32,8 @@ struct ddp_result_point {
  */
 struct ddp_result {
     char status[12], label[64], fingerprint[512], build[256];
+    char cpu[96]; /* and cores: of the hosts, "" and -1 where they differ */
+    int cores;
     double copy_GBps; /* the memory control, geometric mean over launches; NaN: none */
     struct ddp_result_point *points;
     size_t count;

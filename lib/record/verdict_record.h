@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "record/noise.h"
 #include "stats/verdict.h"
 
 #ifdef __cplusplus
@@ -18,16 +19,19 @@ struct ddp_verdict_cell {
     double base_ns, next_ns;
 };
 
-/* kind: "gate" or "compare" (weaker: one launch each, another time). level: of the tests and
- * bounds. min_effect: as a part, 0.05 = 5 %. pingpong, memory: the
- * controls' ratios new/base of times and their p, of one test for both directions (NaN: none).
- * rerun: pairs measured again because the ping-pong class changed within them; mixed: pairs kept
- * although it did. cells [count]: owned by whoever made it. */
+/* kind: "gate", "compare" (weaker: one launch each, another time) or "selftest". level: of the
+ * tests and bounds. min_effect: as a part, 0.05 = 5 %. pingpong, memory: the controls' ratios
+ * new/base of times and their p, of one test for both directions (NaN: none). rerun: pairs measured
+ * again because the ping-pong class changed within them; mixed: pairs kept although it did. cells
+ * [count]: owned by whoever made it. noise_floor: of this machine, NaN when none is stored;
+ * effect_from: in words, why this min_effect. noise: what a self-test found (kind "selftest", no
+ * cells), borrowed; else NULL. */
 struct ddp_verdict_record {
     const char *kind;
     enum ddp_verdict outcome;
     char reason[256];
     double level, min_effect, noise_floor;
+    char effect_from[640];
     int pairs, rerun, mixed;
     double pingpong_ratio, pingpong_p, memory_ratio, memory_p;
     char base_command[512], next_command[512];
@@ -35,6 +39,7 @@ struct ddp_verdict_record {
     char fingerprint[512];
     struct ddp_verdict_cell *cells;
     size_t count;
+    const struct ddp_noise *noise;
 };
 
 #ifdef __cplusplus

@@ -51,6 +51,10 @@ static void head(const struct ddp_verdict_record *v, const struct ddp_report_sty
                         "# STORED RESULTS, one launch each, taken at different times: weaker than "
                         "`ddpbench gate`. Slower: the interval above %.3f\n",
                         1 + v->min_effect);
+    if (v->effect_from[0]) {
+        ddp_strbuf_addf(out, "# %.3g %%: ", v->min_effect * 100);
+        text_line("", v->effect_from, out);
+    }
     ddp_strbuf_add(out, "# cell                                                         base(us)  "
                         "  new(us)   ratio   lower   upper        p     Holm\n");
     ddp_table_plain(style, out);
@@ -82,15 +86,56 @@ static void control(const char *what, double ratio, double p, struct ddp_strbuf 
         ddp_strbuf_addf(out, "# control (%s): ratio %.3f, p %.2g\n", what, ratio, p);
 }
 
-void ddp_table_verdict(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
-                       struct ddp_strbuf *out)
+/* What a self-test found, instead of cells. */
+static void noise(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
+                  struct ddp_strbuf *out)
+{
+    const struct ddp_noise *n = v->noise;
+    ddp_table_dim(style, out);
+    text_line("# self-test of: ", n->command, out);
+    text_line("# on: ", n->machine.cpu, out);
+    ddp_strbuf_addf(out, "# %d pairs a gate, %d cells, --min-effect %.3g %%\n", n->pairs, n->cells,
+                    n->min_effect * 100);
+    ddp_table_plain(style, out);
+    ddp_strbuf_addf(out,
+                    "A/A gates                %6d\n  false alarms           %6d\n"
+                    "  inconclusive           %6d\n",
+                    n->same, n->false_alarms, n->inconclusive);
+    ddp_strbuf_addf(out,
+                    "gates with %.3g %% injected %*d\n  found                  %6d\n"
+                    "  blamed another cell    %6d\n",
+                    n->injected_effect * 100, 6, n->injected, n->found, n->elsewhere);
+    ddp_strbuf_addf(out,
+                    "noise floor              %6.2f %%  # the least --min-effect with which "
+                    "90 %% of the A/A gates pass\n",
+                    n->noise_floor * 100);
+    if (isnan(n->detectable))
+        ddp_strbuf_add(out, "least slow-down found         -    # ");
+    else
+        ddp_strbuf_addf(out, "least slow-down found    %6.2f %%  # ", n->detectable * 100);
+    ddp_strbuf_addf(out, "by 90 %% of the gates, with the larger of %.3g %% and the noise floor\n",
+                    n->min_effect * 100);
+    text_line("# ", v->effect_from, out);
+}
+
+static void cells(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
+                  struct ddp_strbuf *out)
 {
     head(v, style, out);
     for (size_t i = 0; i < v->count; i++)
         row(&v->cells[i], style, out);
     control("ping-pong", v->pingpong_ratio, v->pingpong_p, out);
     control("memory copy", v->memory_ratio, v->memory_p, out);
-    if (v->pairs > 0)
+}
+
+void ddp_table_verdict(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
+                       struct ddp_strbuf *out)
+{
+    if (v->noise)
+        noise(v, style, out);
+    else
+        cells(v, style, out);
+    if (v->pairs > 0 && !v->noise)
         ddp_strbuf_addf(out,
                         "# %d pair%s run again, %d kept although the ping-pong class changed\n",
                         v->rerun, v->rerun == 1 ? "" : "s", v->mixed);
@@ -141,6 +186,7 @@ void ddp_json_verdict(cJSON *obj, const struct ddp_verdict_record *v)
     ddp_json_str(verdict, "reason", v->reason);
     ddp_json_num(verdict, "level", v->level);
     ddp_json_num(verdict, "min_effect", v->min_effect);
+    ddp_json_str(verdict, "min_effect_from", v->effect_from);
     ddp_json_num(verdict, "noise_floor", v->noise_floor);
     ddp_json_count(verdict, "pairs", v->pairs > 0 ? v->pairs : -1);
     ddp_json_count(verdict, "pairs_rerun", v->rerun);
@@ -151,7 +197,11 @@ void ddp_json_verdict(cJSON *obj, const struct ddp_verdict_record *v)
     cJSON *control = ddp_json_obj(verdict, "control");
     add_control(control, "pingpong", v->pingpong_ratio, v->pingpong_p);
     add_control(control, "memory", v->memory_ratio, v->memory_p);
-    cJSON *cells = ddp_json_arr(verdict, "cells");
+    if (v->noise)
+        ddp_noise_add(ddp_json_obj(verdict, "selftest"), v->noise);
+    else
+        ddp_json_null(verdict, "selftest");
+    cJSON *list = ddp_json_arr(verdict, "cells");
     for (size_t i = 0; i < v->count; i++)
-        add_cell(cells, &v->cells[i]);
+        add_cell(list, &v->cells[i]);
 }

@@ -2,7 +2,7 @@
 """A launch that measured what it is told: writes a result document of one or more points.
 
 usage: fake_launch.py --points ID=US[,ID=US...] [--noise PCT] [--pingpong NS] [--copy GBPS] [--host NAME]
-                      [--exit N] [--state FILE] --json FILE
+                      [--inject-delay PCT@ID] [--exit N [--exit-after N]] [--state FILE] --json FILE
 --state FILE: counts the launches, so that each draws other noise, reproducibly.
 """
 import argparse
@@ -38,7 +38,9 @@ def main():
     a.add_argument("--pingpong", type=float, default=100.0)
     a.add_argument("--copy", type=float, help="of the memory control; without it the document has none")
     a.add_argument("--host", default="h")
+    a.add_argument("--inject-delay", metavar="PCT@ID", help="the point ID takes so much longer")
     a.add_argument("--exit", type=int, default=0)
+    a.add_argument("--exit-after", type=int, metavar="N", help="with --state: fails from the N-th launch on")
     a.add_argument("--state")
     a.add_argument("--json", required=True)
     a = a.parse_args()
@@ -49,14 +51,17 @@ def main():
         except FileNotFoundError:
             pass
         open(a.state, "a").write("x")
-    if a.exit:
+    if a.exit and (a.exit_after is None or count >= a.exit_after):
         print("fake_launch: told to fail", file=sys.stderr)
         sys.exit(a.exit)
     rng = random.Random(f"{count} {a.points}")
     points = []
     for item in a.points.split(","):
         name, us = item.split("=")
-        points.append(point(name, float(us) * (1 + rng.gauss(0, a.noise / 100)), a.pingpong))
+        us = float(us) * (1 + rng.gauss(0, a.noise / 100))
+        if a.inject_delay and a.inject_delay.split("@", 1)[1] == name:
+            us *= 1 + float(a.inject_delay.split("@")[0]) / 100
+        points.append(point(name, us, a.pingpong))
     doc = {
         "schema": "ddpbench/1", "status": "complete", "reason": None, "label": None,
         "tool": {"version": "0", "commit": "c", "cflags": "-O3"},
