@@ -5,6 +5,7 @@
 
 #include "base/unit.h"
 #include "record/provenance.h"
+#include "report/markdown_verdict.h"
 #include "report/report.h"
 #include "report/table_strategies.h"
 
@@ -17,41 +18,31 @@ static void cell(struct ddp_strbuf *out, int digits, double value)
         ddp_strbuf_add(out, " - |");
 }
 
-/* Text from outside, safe in a table and between back quotes. */
-static void add_text(struct ddp_strbuf *out, const char *text)
-{
-    char clean[256];
-    ddp_printable(text, clean, sizeof clean);
-    for (char *p = clean; *p; p++)
-        if (*p == '|' || *p == '`' || *p == '<')
-            *p = '?';
-    ddp_strbuf_add(out, clean);
-}
-
 static void head(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_build *build = ddp_build_info();
-    ddp_strbuf_addf(out, "# ddpbench %s\n\n`", r->command);
-    for (int i = 0; i < r->argc; i++) {
-        ddp_strbuf_add(out, i > 0 ? " " : "");
-        add_text(out, r->argv[i]);
-    }
-    ddp_strbuf_addf(out, "`\n\nddpbench %s (%s), %d rank%s, backend %s, launcher %s, SIMD %s",
+    struct ddp_strbuf words = DDP_STRBUF_INIT;
+    for (int i = 0; i < r->argc; i++)
+        ddp_strbuf_addf(&words, "%s%s", i > 0 ? " " : "", r->argv[i]);
+    ddp_strbuf_addf(out, "# ddpbench %s\n\n", r->command);
+    ddp_markdown_code(out, words.text ? words.text : "");
+    ddp_strbuf_release(&words);
+    ddp_strbuf_addf(out, "\n\nddpbench %s (%s), %d rank%s, backend %s, launcher %s, SIMD %s",
                     build->version, build->commit, r->world_ranks, r->world_ranks == 1 ? "" : "s",
                     r->world_backend, r->launcher, r->simd);
     for (int i = 0; i < r->host_count; i++) {
         const struct ddp_host *h = &r->hosts[i];
         ddp_strbuf_addf(out, "; %d on ", h->ranks);
-        add_text(out, h->name);
+        ddp_markdown_code(out, h->name);
         ddp_strbuf_add(out, " (");
-        add_text(out, h->cpu[0] ? h->cpu : "processor unknown");
+        ddp_markdown_code(out, h->cpu[0] ? h->cpu : "processor unknown");
         ddp_strbuf_addf(out, ", %d cores)", h->cores);
     }
     ddp_strbuf_addf(out, "; started %s", r->started);
     if (r->status != DDP_STATUS_COMPLETE) {
         ddp_strbuf_addf(
             out, "; **%s**: ", r->status == DDP_STATUS_FAILED ? "failed" : "cut off, partial");
-        add_text(out, r->reason);
+        ddp_markdown_code(out, r->reason);
     }
     ddp_strbuf_add(out, "\n\n");
 }
@@ -110,6 +101,8 @@ static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp
 {
     (void)err;
     head(r, out);
+    if (r->verdict)
+        ddp_markdown_verdict(r->verdict, out);
     if (r->point_count > 0)
         points(r, out);
     ddp_markdown_strategies(r, out);

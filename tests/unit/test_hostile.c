@@ -12,7 +12,8 @@
 
 /* Its first and only unescaped line break is followed by BREAK. */
 #define HOSTILE                                                                                    \
-    "=cmd|'/C calc'!A0,\"`<b></script>]]>&%0A\033[31m\nBREAK::error::x\r\nBREAK\x7f\xc2\x9b\xff;"
+    "=cmd|'/C calc'!A0,\"`<b></script>]]>&%0A\033[31m\nBREAK::error::x\r\nBREAK\x7f\xc2\x9b\xff;"  \
+    "`![i](e)@all"
 
 static void fill(char *field, size_t bytes)
 {
@@ -131,8 +132,22 @@ static void make_hostile(struct ddp_record *r, struct ddp_verdict_record *v,
     FILL(v->base_build);
     FILL(v->next_build);
     FILL(v->fingerprint);
+    FILL(v->effect_from);
     v->cells = cell;
     v->count = 1;
+}
+
+static void make_hostile_selftest(struct ddp_verdict_record *v, struct ddp_noise *noise)
+{
+    memset(noise, 0, sizeof *noise);
+    FILL(noise->command);
+    FILL(noise->measured);
+    FILL(noise->machine.cpu);
+    FILL(noise->machine.kernel);
+    FILL(noise->machine.build);
+    v->kind = "selftest";
+    v->noise = noise;
+    v->count = 0;
 }
 
 /* Everything a reporter says about r. */
@@ -243,10 +258,24 @@ static void check_xml(const char *text)
     assert_int_equal(opened, 0);
 }
 
+/* Outside of code spans, no link, image or mention. */
+static void check_markup(const char *text)
+{
+    bool code = false;
+    for (const char *c = text; *c; c++) {
+        code ^= *c == '`';
+        if (*c == '\n' && code)
+            fail_msg("markdown: a code span that goes on: %.60s", c);
+        if (!code && strchr("[]!@", *c))
+            fail_msg("markdown: '%.60s'", c);
+    }
+}
+
 /* Table rows have the cells of their head; nothing is HTML. */
 static void check_markdown(const char *text)
 {
     int head = 0;
+    check_markup(text);
     const char *tag = strchr(text, '<');
     if (tag)
         fail_msg("markdown: '%.60s'", tag > text + 20 ? tag - 20 : tag);
@@ -276,9 +305,12 @@ static void test_every_reporter(void **state)
     struct ddp_record r;
     struct ddp_verdict_record verdict;
     struct ddp_verdict_cell cell;
+    struct ddp_noise noise;
     make_hostile(&r, &verdict, &cell);
-    for (int with_verdict = 0; with_verdict < 2; with_verdict++) {
-        r.verdict = with_verdict ? &verdict : NULL;
+    for (int round = 0; round < 3; round++) { /* no verdict, a gate's, a self-test's */
+        r.verdict = round > 0 ? &verdict : NULL;
+        if (round == 2)
+            make_hostile_selftest(&verdict, &noise);
         for (const struct ddp_reporter *const *p = ddp_reporter_all(); *p; p++) {
             char *text = say(*p, &r);
             check_any(*p, text);
