@@ -98,6 +98,12 @@ bench-agree: all $(AGREE_LOOP) ## our all-reduce times against a plain loop arou
 	$(Q)rc=0; for f in $(MPI_FLAVOURS); do $(PYTHON) tests/bench/agree.py --ddpbench $(abspath $(O)/ddpbench) \
 	  --loop $(O)/tests/bench/mpi_loop.$$f --mpiexec mpiexec.$$f || rc=1; done; exit $$rc
 
+# Does the gate keep its promises on this machine? Cut off anywhere, the same command goes on.
+GATES ?= 60,30
+.PHONY: bench-gate
+bench-gate: all ## the gate against itself: GATES=60,30 A/A and with 10 % injected; stores the noise floor; 25 minutes
+	$(Q)$(O)/ddpbench gate --selftest --gates $(GATES) --json $(O)/selftest.json
+
 .PHONY: convergence
 convergence: all ## what every sync strategy costs in accuracy, against bounds; half an hour
 	$(Q)DDPBENCH=$(abspath $(O)/ddpbench) PYTHON=$(PYTHON) tests/model/convergence.sh

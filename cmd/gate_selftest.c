@@ -130,17 +130,22 @@ static int check(const struct ddp_gate_values *v, struct ddp_err *err)
     return 0;
 }
 
+static void forget(struct ddp_app *app, struct ddp_journal *journal)
+{
+    struct ddp_err late = DDP_ERR_INIT;
+    if (ddp_journal_remove(journal, &late) != 0)
+        ddp_logf(&app->log, DDP_LOG_WARN, "%s", late.text);
+}
+
 /* Stores what was found, and only then forgets how. */
 static int store(struct ddp_app *app, const char *path, const struct ddp_noise *noise,
                  struct ddp_journal *journal, struct ddp_err *err)
 {
-    struct ddp_err late = DDP_ERR_INIT;
     if (!isfinite(noise->noise_floor))
         return ddp_fail(err, DDP_EINCONCLUSIVE,
                         "no noise floor: the gates missed cells; nothing is stored");
     DDP_TRY(ddp_noise_write(path, noise, err));
-    if (ddp_journal_remove(journal, &late) != 0)
-        ddp_logf(&app->log, DDP_LOG_WARN, "%s", late.text);
+    forget(app, journal);
     return 0;
 }
 
@@ -184,6 +189,8 @@ int ddp_gate_selftest(struct ddp_app *app, const struct ddp_gate_values *v, cons
     DDP_TRY_GOTO(store(app, path, noise, journal, err), out);
     conclude(noise, path, out);
 out:
+    if (rc != 0 && journal && test.count == 0)
+        forget(app, journal);
     ddp_journal_close(journal);
     ddp_selftest_release(&test);
     return rc;

@@ -7,6 +7,7 @@ usage: fake_launch.py --points ID=US[,ID=US...] [--noise PCT] [--pingpong NS] [-
 """
 import argparse
 import json
+import math
 import random
 import sys
 
@@ -58,7 +59,7 @@ def main():
     points = []
     for item in a.points.split(","):
         name, us = item.split("=")
-        us = float(us) * (1 + rng.gauss(0, a.noise / 100))
+        us = float(us) * math.exp(rng.gauss(0, a.noise / 100))
         if a.inject_delay and a.inject_delay.split("@", 1)[1] == name:
             us *= 1 + float(a.inject_delay.split("@")[0]) / 100
         points.append(point(name, us, a.pingpong))

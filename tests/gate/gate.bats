@@ -8,6 +8,7 @@ setup() {
     ddpbench=${DDPBENCH:-$root/build/ddpbench}
     python=${PYTHON:-/usr/bin/python3}
     cd "$BATS_TEST_TMPDIR" || return
+    export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state # no noise floor of this machine
     fake="'$python' '$BATS_TEST_DIRNAME/fake_launch.py' --state count"
 }
 

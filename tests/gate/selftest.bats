@@ -1,0 +1,204 @@
+#!/usr/bin/env bats
+# gate --selftest, and what becomes of the noise floor it stores: on launches whose times are known.
+# shellcheck disable=SC2154 # stderr: bats
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    ddpbench=${DDPBENCH:-$root/build/ddpbench}
+    python=${PYTHON:-/usr/bin/python3}
+    cd "$BATS_TEST_TMPDIR" || return
+    export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state
+    fake="'$python' -S -E '$BATS_TEST_DIRNAME/fake_launch.py' --state count"
+}
+
+gate() {
+    run --separate-stderr "$ddpbench" gate -q --json gate.json "$@"
+    echo "$status: $output $stderr"
+}
+
+# A self-test of two A/A gates and two with a delay, six pairs each.
+selftest() { gate --selftest --gates 2,2 --pairs 6 "$@"; }
+
+verdict() {
+    "$python" - "$1" <<'END'
+import json, sys
+v = json.load(open("gate.json"))["verdict"]
+print(eval(sys.argv[1]))
+END
+}
+
+stored() { echo state/ddpbench/noise-*.json; }
+
+# EXPRESSION: changes the stored floor d, with a right digest.
+edit() {
+    "$python" - "$root" "$(stored)" "$1" <<'END'
+import json, sys
+sys.path.insert(0, sys.argv[1] + "/ci")
+from validate_json import fnv1a64
+d = json.load(open(sys.argv[2]))
+exec(sys.argv[3])
+del d["digest"]
+body = json.dumps(d)[:-1]
+open(sys.argv[2], "w").write(body + f', "digest": "fnv1a64:{fnv1a64(body.encode()):016x}"' + "}\n")
+END
+}
+
+@test "what it finds, and where it is kept" {
+    selftest --base "$fake --points a=10,b=20"
+    [ "$status" = 0 ]
+    "$python" "$root/ci/validate_json.py" gate.json
+    [ "$(verdict 'v["kind"], v["outcome"], v["pairs"]')" = "('selftest', 'PASS', 6)" ]
+    [ "$(verdict '[v["selftest"][k] for k in ("same_gates", "false_alarms", "injected_gates", "found", "elsewhere", "cells")]')" = "[2, 0, 2, 2, 0, 2]" ]
+    [ "$(verdict '0.005 < v["noise_floor"] < 0.05 < v["selftest"]["detectable"] < 0.1')" = True ]
+    [ "$(wc -c <count)" = 48 ]
+    [ -f "$(stored)" ]
+    [ ! -e "$(stored).journal" ]
+    [[ "$output" == *"false alarms                0"* ]]
+    [ -z "$(find . -name '*.tmp')" ]
+}
+
+@test "a machine that cannot keep the promise: 12, and the floor says why" {
+    selftest --base "$fake --points a=10 --noise 20"
+    [ "$status" = 12 ]
+    [ "$(verdict 'v["noise_floor"] > 0.1 and v["selftest"]["found"] < 2')" = True ]
+    # later gates do not cry wolf there: the floor is the least effect that matters
+    gate --pairs 6 --base "$fake --points a=10 --noise 0.1" --new "$fake --points a=11 --noise 0.1"
+    [ "$status" = 0 ]
+    [ "$(verdict 'v["min_effect"] == v["noise_floor"] > 0.1')" = True ]
+    [[ "$output" == *"%: the noise floor; the noise floor of this machine is "* ]]
+    # unless one says what matters
+    gate --pairs 6 --base "$fake --points a=10 --noise 0.1" --new "$fake --points a=11 --noise 0.1" --min-effect 5
+    [ "$status" = 10 ]
+    [[ "$output" == *"5 %: as asked; the noise floor of this machine is "* ]]
+}
+
+@test "a quiet machine: 5 % stays; without a floor it says how to get one" {
+    gate --base "$fake" --pairs 6
+    [[ "$output" == *"5 %: the default; no noise floor is stored for this machine: \`ddpbench gate --selftest\`"* ]]
+    [ "$(verdict 'v["noise_floor"], v["min_effect"]')" = "(None, 0.05)" ]
+    selftest --base "$fake"
+    gate --base "$fake" --pairs 6
+    [[ "$output" == *"5 %: the default; the noise floor of this machine is "* ]]
+    [ "$(verdict '0 < v["noise_floor"] < 0.05 == v["min_effect"]')" = True ]
+    [[ "$output" == *"$PWD/state/ddpbench/noise-"* ]]
+}
+
+@test "cut off anywhere it goes on with the next gate" {
+    # a launch of the third gate fails
+    selftest --base "$fake --points a=10,b=20 --exit 11 --exit-after 30"
+    [ "$status" = 11 ]
+    [ "$(grep -c '"kind": *"gate"' state/ddpbench/noise-*.json.journal)" = 2 ]
+    rm count
+    # another command is another self-test
+    selftest --base "$fake --points a=10,b=20"
+    [ "$status" = 76 ]
+    selftest --base "$fake --points a=10,b=20 --exit 11 --exit-after 30"
+    [ "$status" = 0 ]
+    [[ "$stderr" == *"goes on with "*": 2 gates are done" ]]
+    [ "$(wc -c <count)" = 24 ]
+    [ "$(verdict 'v["selftest"]["same_gates"] + v["selftest"]["injected_gates"]')" = 4 ]
+}
+
+@test "more gates later; --restart forgets" {
+    selftest --base "$fake --exit 11 --exit-after 30"
+    [ "$status" = 11 ]
+    gate --selftest --gates 4,2 --pairs 7 --base "$fake --exit 11 --exit-after 30"
+    [ "$status" = 76 ]
+    [[ "$stderr" == *"--pairs was '6', now '7'"* ]]
+    rm count
+    gate --selftest --gates 1,0 --pairs 7 --base "$fake --exit 11 --exit-after 30" --restart
+    [ "$status" = 0 ]
+    [ "$(wc -c <count)" = 14 ]
+}
+
+@test "the journal cut at every byte: no crash, and what is whole is kept" {
+    selftest --base "$fake --exit 11 --exit-after 30"
+    [ "$status" = 11 ]
+    journal=$(echo state/ddpbench/noise-*.json.journal)
+    cp "$journal" whole
+    bytes=$(wc -c <whole)
+    for ((n = 0; n < bytes; n += 311)); do
+        head -c "$n" whole >"$journal"
+        # the count says that the next launch fails: nothing runs but the reading
+        selftest --base "$fake --exit 11 --exit-after 30"
+        [ "$status" = 11 ] || return 1
+    done
+    # a byte that changed is found
+    "$python" -c 'd = bytearray(open("whole", "rb").read()); d[len(d) // 2] ^= 1; open("'"$journal"'", "wb").write(d)'
+    selftest --base "$fake --exit 11 --exit-after 30"
+    [ "$status" = 65 ]
+}
+
+@test "a stored floor is not trusted: damage 65, another machine's 76, absent 66" {
+    selftest --base "$fake"
+    file=$(stored)
+    cp "$file" good
+    sed -i 's/"pairs": 6/"pairs": 7/' "$file"
+    gate --base "$fake"
+    [ "$status" = 65 ]
+    cp good "$file"
+    edit 'd["noise_floor"] = -1'
+    gate --base "$fake"
+    [ "$status" = 65 ]
+    cp good "$file"
+    edit 'd["noise_floor"] = 1e300'
+    gate --base "$fake"
+    [ "$status" = 65 ]
+    cp good "$file"
+    edit 'd["more"] = 1'
+    gate --base "$fake"
+    [ "$status" = 65 ]
+    cp good "$file"
+    edit 'd["machine"]["kernel"] = "other"'
+    gate --base "$fake"
+    [ "$status" = 76 ]
+    gate --base "$fake" --noise-floor absent.json
+    [ "$status" = 66 ]
+    [ "$(wc -c <count)" = 48 ] # none of these ran anything
+    gate --base "$fake" --noise-floor good --pairs 6
+    [[ "$output" == *"the noise floor of this machine is "* ]]
+}
+
+@test "compare: the larger of 10 % and the floor, of this machine's results" {
+    "$ddpbench" allreduce --ranks 1 --backend self --size 4 -n 8 --json mine.json -q
+    run "$ddpbench" compare mine.json mine.json --json c.json --format table
+    [[ "$output" == *"10 %: the default; no noise floor is stored"* ]]
+    selftest --base "$fake --noise 20"
+    run "$ddpbench" compare mine.json mine.json --json gate.json --format table
+    [[ "$output" == *"%: the noise floor; the noise floor of this machine is "* ]]
+    [ "$(verdict 'v["min_effect"] == v["noise_floor"] > 0.1')" = True ]
+    eval "$fake --noise 0 --json other.json"
+    run "$ddpbench" compare other.json other.json --json gate.json --format table
+    [[ "$output" == *"10 %: the default; the results are of another machine"* ]]
+    run "$ddpbench" compare mine.json mine.json --min-effect 3 --json gate.json --format table
+    [ "$(verdict 'v["min_effect"]')" = 0.1 ]
+}
+
+@test "contradictions are usage errors; nothing runs" {
+    gate --selftest --new "$fake"
+    [ "$status" = 64 ]
+    gate --selftest --gates 2,3
+    [ "$status" = 64 ]
+    gate --selftest --gates 0,0
+    [ "$status" = 64 ]
+    gate --base "$fake" --gates 2,3
+    [ "$status" = 64 ]
+    gate --base "$fake" --restart
+    [ "$status" = 64 ]
+    [ ! -e count ]
+    XDG_STATE_HOME='' HOME='' gate --selftest
+    [ "$status" = 73 ]
+    XDG_STATE_HOME=/dev/null/x gate --selftest
+    [ "$status" = 73 ]
+}
+
+@test "this program against itself" {
+    gate --selftest --gates 1,1 --pairs 1 --base "'$ddpbench' allreduce --size 64K,256K --ranks 2 -n 6 -q --placement in" --min-effect 500
+    [ "$status" = 64 ]
+    [[ "$stderr" == *"1 pairs can never show a slow-down of one of 2 cells"* ]]
+    [ -z "$(ls state/ddpbench)" ] # a journal without a gate is not kept
+    gate --selftest --gates 1,1 --pairs 6 --base "'$ddpbench' allreduce --size 64K --ranks 2 -n 6 -q --placement in" --inject 900
+    [[ "$status" = 0 || "$status" = 12 ]]
+    [ "$(verdict 'v["selftest"]["found"]')" = 1 ]
+}
