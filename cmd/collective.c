@@ -9,9 +9,9 @@
 #include "base/unit.h"
 #include "bench/sampler.h"
 #include "coll/coll_auto.h"
-#include "bench/control.h"
 #include "comm/hosts.h"
 #include "collective_timing.h"
+#include "rank_control.h"
 
 #define HUGE_PAGE (2u << 20) /* alignment of large registered blocks */
 
@@ -304,15 +304,6 @@ static int run_points(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
     return 0;
 }
 
-static int run_control(struct ddp_rank *rank, struct ddp_err *err)
-{
-    struct ddp_control control;
-    if (rank->has_control)
-        return 0;
-    DDP_TRY(ddp_control_measure(rank->comm, &control, err));
-    return ddp_emit_control(rank, &control, err);
-}
-
 /* A backend that could have registered memory may have none here: then it is private, and named so.
  */
 static int choose_memory(const struct ddp_comm *comm, int *memory, struct ddp_err *err)
@@ -345,7 +336,7 @@ int ddp_collective_rank_main(struct ddp_rank *rank, void *values, struct ddp_err
     DDP_TRY(ddp_comm_agree(comm, rc, err));
     rc = ddp_sampler_create(comm, &bench, &plan, &sampler, err);
     if (rc == 0)
-        rc = run_control(rank, err);
+        rc = ddp_rank_control(rank, err);
     if (rc == 0)
         rc = run_points(rank, &plan, sampler, err);
     ddp_sampler_destroy(sampler);

@@ -97,7 +97,7 @@ int ddp_sweep_rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err
             *err = DDP_ERR_INIT;
             DDP_TRY(tell(rank, &at, DDP_SWEEP_LEFT_OUT, said.text, err));
         } else if (rc == 0) {
-            has_control |= v->items[at.item].points > 0;
+            has_control = true;
             DDP_TRY(tell(rank, &at, DDP_SWEEP_ENDS, "", err));
         } else {
             return rc;

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 
+#include "rank_control.h"
 #include "train_options.h"
 
 /* Steps of the run on one rank: enough for a rate, short beside any training. */
@@ -243,10 +244,12 @@ static int run_baseline(struct ddp_rank *rank, const struct ddp_train_values *v,
     return rc;
 }
 
+/* The control stands before and after, for a run may take hours. */
 int ddp_train_run_all(struct ddp_rank *rank, const struct ddp_train_values *v, struct ddp_err *err)
 {
     const struct ddp_train_events events = events_of(rank);
     const bool several = v->job_count * v->seeds.n > 1;
+    DDP_TRY(ddp_rank_control(rank, err));
     for (int seed = 0; seed < v->seeds.n; seed++) {
         if (several && rank->comm->size > 1)
             DDP_TRY(run_baseline(rank, v, seed, err));
@@ -256,5 +259,5 @@ int ddp_train_run_all(struct ddp_rank *rank, const struct ddp_train_values *v, s
             DDP_TRY(ddp_train(rank->comm, &o, &events, err));
         }
     }
-    return 0;
+    return ddp_rank_control(rank, err);
 }

@@ -215,7 +215,7 @@ struct ddp_record {
     double **samples; /* [point_count]; NULL or [points[i].sample_count] ns */
     int point_count, point_capacity;
     int launch_first;             /* index of the first point of the last launch */
-    struct ddp_control *controls; /* one a launch */
+    struct ddp_control *controls; /* one a launch; of training runs one before and one after */
     int control_count;
     struct ddp_train_run *train;
     int train_count;

@@ -176,16 +176,21 @@ static void epoch(const struct ddp_record *r, int run, int index,
     ddp_strbuf_add(out, "\n");
 }
 
-/* What the machine did meanwhile, as far as it can be told. */
-static void conditions_foot(const struct ddp_record *r, struct ddp_strbuf *out)
+static void controls_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    double steal = 0, throttled = 0, switches = 0;
     for (int i = 0; i < r->control_count; i++) {
         const struct ddp_control *c = &r->controls[i];
         if (isfinite(c->copy_GBps))
             ddp_strbuf_addf(out, "# control: %d rank%s at once copy %.1f GB/s, read %.1f GB/s\n",
                             c->ranks, c->ranks == 1 ? "" : "s", c->copy_GBps, c->read_GBps);
     }
+}
+
+/* What the machine did meanwhile, as far as it can be told. */
+static void conditions_foot(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    double steal = 0, throttled = 0, switches = 0;
+    controls_foot(r, out);
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_interference *seen = &r->points[i].interference;
         steal += isnan(seen->steal_ms) ? 0 : seen->steal_ms;
@@ -317,6 +322,8 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
     for (int i = 0; i < r->train_count; i++)
         if (!r->train[i].baseline)
             train_foot(&r->train[i], out);
+    if (r->point_count == 0 && r->train_count > 0)
+        controls_foot(r, out);
     ddp_table_plain(style, out);
     ddp_table_strategies(r, style, out);
     if (r->verdict)

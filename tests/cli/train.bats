@@ -56,6 +56,12 @@ refused() {
     fi
 }
 
+@test "the memory copy control stands before and after the run" {
+    "$ddpbench" train --ranks 2 --dataset synthetic --images 128 --epochs 1 --json c.json -q >table
+    "$python" -c 'import json; c = json.load(open("c.json"))["control"]; assert len(c) == 2 and all(x["ranks"] == 2 and x["copy_GBps"] > 0 for x in c), c'
+    [ "$(grep -c '^# control: 2 ranks at once copy' table)" = 2 ]
+}
+
 @test "Fashion-MNIST: 60 steps teach it most of the classes" {
     [ -d /usr/share/datasets/fashion-mnist ] || skip "dataset-fashion-mnist is not installed"
     "$ddpbench" train --ranks 2 --max-steps 60 --lr 0.02 --json run.json >table
