@@ -4,6 +4,8 @@
 #ifndef DDP_CMD_WORLD_H
 #define DDP_CMD_WORLD_H
 
+#include <pthread.h>
+
 #include "cmd.h"
 #include "comm/signal_watch.h"
 #include "report/report.h"
@@ -25,6 +27,10 @@ struct ddp_world {
     bool watching;
     struct ddp_signal_watch watch;
     struct ddp_launch_run *running; /* while ranks run */
+    /* Under an outside launcher: who holds it may use record and reports; a watchdog or a signal
+     * may have something to say while the main thread writes. */
+    pthread_mutex_t lock;
+    bool hurry; /* mpiexec ends the job: no time for a disk */
 };
 
 /* Checks the outputs the options name: all that can be wrong with them, changing nothing. */

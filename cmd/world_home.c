@@ -46,6 +46,7 @@ static void be_patient(struct ddp_world *w, int64_t most_ns)
                           &(struct ddp_patience){.timeout_ns = DDP_MIN(timeout_ns, most_ns),
                                                  .give_up = give_up,
                                                  .on_wait = on_wait,
+                                                 .hurry = w->hurry,
                                                  .arg = w});
 }
 
@@ -204,8 +205,12 @@ static int emit(struct ddp_rank *rank, uint32_t type, const void *payload, size_
         return 0;
     if (type < DDP_MESSAGE_PROGRESS)
         DDP_TRY(DDP_FAULT(SEND_HOME, 0, err));
-    if (rank->home)
-        return ddp_home_message(rank->home, type, payload, bytes, err);
+    if (rank->home) {
+        pthread_mutex_lock(&rank->home->lock);
+        int rc = ddp_home_message(rank->home, type, payload, bytes, err);
+        pthread_mutex_unlock(&rank->home->lock);
+        return rc;
+    }
     return ddp_launch_send(rank->launch, type, payload, bytes, err);
 }
 

@@ -1,6 +1,10 @@
 /* Ranks from mpiexec, srun or torchrun: every process is a rank, rank 0 keeps the record. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -8,11 +12,26 @@
 #include "base/sysinfo.h"
 #include "comm/handshake.h"
 #include "comm/hosts.h"
+#include "comm/signal_thread.h"
 #include "comm/waiter.h"
 #include "comm/watchdog.h"
 #include "world.h"
 
+#define ASIDE_NS      500000000 /* Open MPI kills a second after it has asked for an end */
 #define LAST_WORDS_NS 100000000 /* mpiexec gets them from its daemon's pipe in that time */
+
+/* The last documents, by another thread than the main one, which gets no further after that. While
+ * that one is stuck in writing them, what is on disk must do. */
+static void close_from_aside(struct ddp_world *w, int code, const char *why, struct ddp_err *err)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += ASIDE_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (pthread_mutex_timedlock(&w->lock, &until) == 0 && w->reports)
+        ddp_home_close(w, code, why, err);
+}
 
 /* The blocking calls of a library cannot poll: the watchdog says what hangs, saves what is
  * finished, and ends the process. */
@@ -24,7 +43,18 @@ static void on_expire(void *arg, const char *story)
     bool told = w->comm && ddp_wait_story(w->comm, -1, waits, sizeof waits);
     snprintf(whole, sizeof whole, "%s%s%s", story, told ? "; " : "", waits);
     ddp_logf(&w->app->log, DDP_LOG_ERROR, "rank %d: %s", w->app->launcher.place.rank, whole);
-    ddp_home_close(w, DDP_ELOST, whole, &err);
+    close_from_aside(w, DDP_ELOST, whole, &err);
+}
+
+/* mpiexec ends the job: the document says by what, for a killed rank cannot. */
+static void on_signal(void *arg, int signal)
+{
+    struct ddp_world *w = arg;
+    struct ddp_err err = DDP_ERR_INIT;
+    char why[64];
+    snprintf(why, sizeof why, "ended by %s", strsignal(signal));
+    w->hurry = true;
+    close_from_aside(w, -(128 + signal), why, &err);
 }
 
 /* hosts[]: every rank says where it is, rank 0 merges by name. */
@@ -86,6 +116,22 @@ static int run_count(struct ddp_world *w, struct ddp_comm *world, int ranks, str
     return ddp_comm_agree(world, rc, err);
 }
 
+static int open_home(struct ddp_world *w, struct ddp_err *err)
+{
+    pthread_mutex_lock(&w->lock);
+    int rc = ddp_home_open(w, err);
+    pthread_mutex_unlock(&w->lock);
+    return rc;
+}
+
+static int close_home(struct ddp_world *w, int code, const char *reason, struct ddp_err *err)
+{
+    pthread_mutex_lock(&w->lock);
+    int rc = ddp_home_close(w, code, reason, err);
+    pthread_mutex_unlock(&w->lock);
+    return rc;
+}
+
 static int run_all(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *err)
 {
     int rc = comm->rank == 0 ? ddp_home_check(w, err) : 0;
@@ -99,7 +145,7 @@ static int run_all(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *e
     DDP_TRY(ddp_comm_agree(comm, rc, err));
     DDP_TRY(gather_hosts(w, comm, err));
     ddp_world_announce(w);
-    rc = comm->rank == 0 ? ddp_home_open(w, err) : 0;
+    rc = comm->rank == 0 ? open_home(w, err) : 0;
     DDP_TRY(ddp_comm_agree(comm, rc, err));
     if (w->cmd->stages)
         DDP_TRY(w->cmd->stages->share(w->values, comm, err));
@@ -127,7 +173,7 @@ static int open_comm(struct ddp_world *w, const struct ddp_comm_options *options
     return rc;
 }
 
-int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)
+static int run_launched(struct ddp_world *w, struct ddp_err *err)
 {
     struct ddp_comm_options options;
     struct ddp_comm *comm;
@@ -149,9 +195,9 @@ int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)
         rc = DDP_FAULT(EXIT, comm->rank, err);
     /* The others wait to hear whether what rank 0 writes last can be written. */
     if (rc == 0)
-        rc = ddp_comm_agree(comm, ddp_home_close(w, 0, NULL, err), err);
+        rc = ddp_comm_agree(comm, close_home(w, 0, NULL, err), err);
     ddp_watchdog_stop(dog);
-    rc = ddp_home_close(w, rc, err->text, err);
+    rc = close_home(w, rc, err->text, err);
     if (rc != 0 && !err->agreed) {
         /* Known to this rank alone: say it here, then take the others along. */
         err->rank = comm->rank;
@@ -166,5 +212,17 @@ int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)
         err->rank = 0; /* said: main is silent */
     }
     ddp_comm_destroy(comm);
+    return rc;
+}
+
+int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)
+{
+    struct ddp_signal_thread *signals = NULL;
+    pthread_mutex_init(&w->lock, NULL);
+    /* Before the library makes threads: see signal_thread.h. */
+    if (w->app->launcher.place.rank == 0)
+        DDP_TRY(ddp_signal_thread_start(on_signal, w, &signals, err));
+    int rc = run_launched(w, err);
+    ddp_signal_thread_stop(signals);
     return rc;
 }

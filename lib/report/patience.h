@@ -17,12 +17,14 @@ extern "C" {
 
 /* timeout_ns: without one byte taken; time in which this process was stopped does not count.
  * give_up: asked ten times a second while waiting; true ends the wait; may be NULL. on_wait: told
- * once what is waited for, should a reader still have to come; may be NULL. arg: theirs. */
+ * once what is waited for, should a reader still have to come; may be NULL. arg: theirs. hurry:
+ * this process is about to be killed: files get their content and name, but no fsync. */
 struct ddp_patience {
     int64_t timeout_ns;
     bool (*give_up)(void *arg);
     void (*on_wait)(void *arg, const char *line);
     void *arg;
+    bool hurry;
 };
 
 /* For a start: a minute, asking and telling nobody. */

@@ -121,7 +121,7 @@ int ddp_sink_replace(struct ddp_sink *sink, const char *text, size_t n, struct d
     if (fd < 0)
         return cannot_write(sink, errno, err);
     int failed = ddp_write_patiently(fd, text, n, sink->patience);
-    if (!failed && sync_fd(fd) != 0)
+    if (!failed && !sink->patience->hurry && sync_fd(fd) != 0)
         failed = errno;
     if (!failed && DDP_FAULT(HOME_WRITE, -1, NULL) != 0)
         failed = errno;
@@ -132,7 +132,7 @@ int ddp_sink_replace(struct ddp_sink *sink, const char *text, size_t n, struct d
     /* Closed last: until it has its name, the lock keeps others from taking it for a leftover. */
     if (close(fd) != 0 && !failed)
         failed = errno;
-    if (!failed && sync_fd(sink->dir) != 0)
+    if (!failed && !sink->patience->hurry && sync_fd(sink->dir) != 0)
         failed = errno;
     return failed ? cannot_write(sink, failed, err) : 0;
 }
@@ -141,7 +141,7 @@ int ddp_sink_finish(struct ddp_sink *sink, struct ddp_err *err)
 {
     if (sink->fd < 0)
         return 0;
-    int failed = sync_fd(sink->fd) != 0 ? errno : 0;
+    int failed = !sink->patience->hurry && sync_fd(sink->fd) != 0 ? errno : 0;
     if (sink->kind != DDP_SINK_FD) {
         if (close(sink->fd) != 0 && !failed)
             failed = errno;

@@ -32,3 +32,32 @@ killed() {
 @test "MPICH: rank 1 is killed" {
     killed mpich 1
 }
+
+# FLAVOUR: what mpiexec sends the ranks when it is told to end the job, sent to rank 0 alone: the
+# time until mpiexec kills what is left is none of ours to test.
+told_to_end() {
+    needs "$1"
+    local job
+    # shellcheck disable=SC2016 # $0 and so on are the inner shell's
+    mpi "$1" 2 sh -c '
+        eval "rank=\$$0"
+        [ "$rank" != 0 ] || echo $$ >victim
+        exec "$1" allreduce --size 4,64M --placement in --order given -n 1000 -w 1 --json out.json' \
+        "$(rank_variable "$1")" "$ddpbench" >out.txt 2>err.txt 3>&- &
+    job=$!
+    for _ in {1..300}; do
+        ! grep -qs '"id"' out.json || break
+        sleep 0.1
+    done
+    kill -TERM "$(cat victim)"
+    wait "$job" && return 1
+    [ "$(json out.json 'd["status"], d["reason"], len(d["points"])')" = "('partial', 'ended by Terminated', 1)" ]
+}
+
+@test "Open MPI: rank 0 is told to end: the document says so" {
+    told_to_end openmpi
+}
+
+@test "MPICH: rank 0 is told to end: the document says so" {
+    told_to_end mpich
+}

@@ -1,0 +1,109 @@
+/* Last words: the owner is told the signal, which then acts as if nobody had looked. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "comm/signal_thread.h"
+
+static void tell(void *arg, int signal)
+{
+    char byte = (char)signal;
+    if (write(*(int *)arg, &byte, 1) != 1)
+        abort();
+}
+
+static void *idle(void *arg)
+{
+    while (pause() != 0)
+        ;
+    return arg;
+}
+
+/* A child that starts the thread, then one of a library that knows nothing of signals, and is sent
+ * `signal`. */
+static int run_child(int signal, bool ignored, char *told)
+{
+    int ends[2], status;
+    pthread_t library;
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct ddp_err err = DDP_ERR_INIT;
+        struct ddp_signal_thread *thread;
+        if (ignored && sigaction(signal, &(struct sigaction){.sa_handler = SIG_IGN}, NULL) != 0)
+            _exit(1);
+        if (ddp_signal_thread_start(tell, &ends[1], &thread, &err) != 0 ||
+            pthread_create(&library, NULL, idle, NULL) != 0)
+            _exit(2);
+        kill(getpid(), signal);
+        if (ignored) {
+            ddp_signal_thread_stop(thread);
+            _exit(0);
+        }
+        while (pause() != 0)
+            ;
+    }
+    close(ends[1]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    *told = 0;
+    ssize_t n = read(ends[0], told, 1);
+    assert_true(n == 0 || n == 1);
+    close(ends[0]);
+    return status;
+}
+
+static void test_tells_and_ends(void **state)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    for (int i = 0; i < 3; i++) {
+        char told;
+        int status = run_child(signals[i], false, &told);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == signals[i]);
+        assert_int_equal(told, signals[i]);
+    }
+}
+
+static void test_ignored_stays_ignored(void **state)
+{
+    char told;
+    int status = run_child(SIGHUP, true, &told);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(told, 0);
+}
+
+static void test_stop_restores(void **state)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    sigset_t before, during, after;
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    for (int i = 0; i < 50; i++) {
+        struct ddp_signal_thread *thread;
+        assert_int_equal(ddp_signal_thread_start(tell, NULL, &thread, &err), 0);
+        pthread_sigmask(SIG_SETMASK, NULL, &during);
+        assert_true(sigismember(&during, SIGTERM));
+        ddp_signal_thread_stop(thread);
+    }
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    assert_int_equal(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM));
+    ddp_signal_thread_stop(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tells_and_ends),
+        cmocka_unit_test(test_ignored_stays_ignored),
+        cmocka_unit_test(test_stop_restores),
+    };
+    return cmocka_run_group_tests_name("signal thread", tests, NULL, NULL);
+}
