@@ -211,6 +211,8 @@ struct work {
     struct ddp_min_effect min_effect;
     struct ddp_verdict_record verdict;
     struct ddp_noise noise;
+    struct ddp_app shown; /* app, with the command line as results show it */
+    char **argv, *made[4];
 };
 
 static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_err *err)
@@ -263,11 +265,21 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     if (!w)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a gate");
     DDP_TRY_GOTO(prepare(v, w, err), out);
-    DDP_TRY_GOTO(ddp_verdict_begin(app, &v->outputs, v->seed, &record, &reports, err), out);
+    w->shown = *app;
+    w->shown.argv = w->argv = ddp_calloc((size_t)app->argc + 1, sizeof *w->argv);
+    if (!w->argv) {
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory for a gate");
+        goto out;
+    }
+    DDP_TRY_GOTO(ddp_gate_shown_argv(app, v, w->argv, w->made, err), out);
+    DDP_TRY_GOTO(ddp_verdict_begin(&w->shown, &v->outputs, v->seed, &record, &reports, err), out);
     rc = work_in_folder(app, v, w, err);
     rc = ddp_verdict_finish(&record, reports, rc == 0 ? &w->verdict : NULL, rc, err);
 out:
     free(w->verdict.cells);
+    free(w->argv);
+    for (size_t i = 0; i < DDP_COUNT_OF(w->made); i++)
+        free(w->made[i]);
     ddp_words_release(&w->setup.side[DDP_BASE].words);
     ddp_words_release(&w->setup.side[DDP_NEXT].words);
     free(w);

@@ -1,4 +1,4 @@
-/* `ddpbench gate --selftest`. Private to gate*.c. */
+/* Parts of `ddpbench gate`: its options, its self-test, its command line. Private to gate*.c. */
 #ifndef DDP_CMD_GATE_SELFTEST_H
 #define DDP_CMD_GATE_SELFTEST_H
 
@@ -24,5 +24,11 @@ struct ddp_gate_values {
 int ddp_gate_selftest(struct ddp_app *app, const struct ddp_gate_values *v, const char *const *env,
                       const struct ddp_gate_setup *gate, struct ddp_noise *noise,
                       struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
+
+/* The command line as results show it, into argv [app->argc]: --base-env and --new-env without the
+ * values of variables that no result shows of our own environment. made [4]: words that are new,
+ * NULL or free(), also after an error. */
+int ddp_gate_shown_argv(const struct ddp_app *app, const struct ddp_gate_values *v, char **argv,
+                        char *made[4], struct ddp_err *err) DDP_MUST_CHECK;
 
 #endif

@@ -282,5 +282,15 @@ END
     printf '%s' '{"runs": [{"command": "allreduce", "ranks": 2, "size": 4, "iters": 6}]}' >c.json
     "$ddpbench" sweep c.json --json s.json --journal journal -v >>out 2>>err
     "$ddpbench" doctor >>out 2>>err || true
+    "$ddpbench" train --ranks 1 --dataset synthetic --images 64 --epochs 1 --json t.json "${outputs[@]//=/=t-}" >>out 2>>err
+    # commands of a gate inherit the environment; --base-env is what a user wants shown in no output
+    export XDG_STATE_HOME=$PWD/state
+    run_of="'$PYTHON' -S -E '$root/tests/gate/fake_launch.py'"
+    "$ddpbench" gate --base "$run_of" --base-env UCX_TOKEN=canary-4711,OMP_NUM_THREADS=1 --new-env=MY=canary-4711 --pairs 5 --json g.json "${outputs[@]//=/=g-}" -q >>out 2>>err || [ $? = 12 ]
+    "$ddpbench" compare s.json s.json "${outputs[@]//=/=c-}" >>out 2>>err || [ $? = 12 ]
+    "$ddpbench" gate --selftest --base "$run_of" --gates 1,0 --pairs 5 --json f.json -q >>out 2>>err || [ $? = 12 ]
+    grep -q 'UCX_TOKEN=\*\*\*,OMP_NUM_THREADS=1' g.json
+    grep -q -e '--new-env=MY=\*\*\*' g.json
+    [ -s g.json ] && [ -s g-junit.txt ] && [ -s f.json ] && [ -s t-csv.txt ]
     ! grep -rlq canary-4711 . || { grep -rl canary-4711 .; false; }
 }

@@ -95,6 +95,34 @@ every_nth() {
     done
 }
 
+# A self-test of one A/A gate, its documents and its noise floor: fresh each time.
+small_selftest() {
+    rm -rf g.json g.csv floor.json*
+    failing "$@" "$ddpbench" gate --selftest --base "$fake" --gates 1,0 --pairs 5 --noise-floor floor.json --json g.json --format junit=g.xml -q
+}
+
+@test "the gate: documents, self-test's journal and noise floor" {
+    shim
+    fake="'$PYTHON' -S -E '$root/tests/gate/fake_launch.py' --noise 0.1"
+    export XDG_STATE_HOME=$PWD/state
+    for call in write fsync fdatasync rename; do
+        for ((n = 1; n < 60; n++)); do
+            small_selftest "$call" "$n" 0
+            [ "$fired" -gt 0 ] || break
+            # a launch of the gate has the shim, too: its own write may be the one that fails
+            [[ "$status" = 74 || "$status" = 73 || "$status" = 65 || "$status" = 69 ]] || { echo "$call $n: $status $output"; return 1; }
+            [ ! -e g.json ] || valid g.json
+            [ ! -e floor.json ] || "$ddpbench" gate --base "$fake" --pairs 5 --noise-floor floor.json -q >/dev/null || [ $? = 12 ]
+            [ -z "$(find . -name 'floor*.tmp')" ] || return 1
+        done
+        [ "$status" = 0 ] || { echo "$call $n: $status $output"; return 1; }
+        echo "# $call: $((n - 1)) failures" >&3
+    done
+    [ -s floor.json ] && [ ! -e floor.json.journal ]
+    run -74 "$ddpbench" gate --base "$fake" --pairs 5 -q --json /dev/full
+    [ -c /dev/full ]
+}
+
 @test "a journal that cannot be written is taken back to its last whole line" {
     shim
     "$ddpbench" sweep c.json --json r.json --journal whole -q >/dev/null
