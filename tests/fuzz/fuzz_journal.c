@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
 #include "record/journal_line.h"
+#include "record/noise.h"
 #include "report/report.h"
 
 #define CHECK_BYTES (sizeof ", \"check\": \"fnv1a64:0123456789abcdef\"}" - 1)
@@ -55,6 +56,9 @@ static int take(void *arg, const struct ddp_journal_entry *entry, struct ddp_err
         return 0;
     case DDP_JOURNAL_CONTROL:
         return ddp_record_add_control(&w->record, entry->payload, err);
+    case DDP_JOURNAL_GATE:
+        require(entry->payload_bytes == ddp_noise_gate_bytes(entry->payload));
+        return 0;
     default:
         require(entry->payload_bytes == 0);
         return 0;
@@ -122,6 +126,7 @@ union payload {
     struct ddp_train_run run;
     struct ddp_epoch epoch;
     struct ddp_control control;
+    struct ddp_noise_gate gate;
     unsigned char bytes[sizeof(struct ddp_point) + 4 * sizeof(double)];
 };
 
@@ -143,6 +148,9 @@ static size_t make_good(enum ddp_journal_kind kind, union payload *p)
     case DDP_JOURNAL_CONTROL:
         p->control.ranks = 2;
         return sizeof p->control;
+    case DDP_JOURNAL_GATE: /* one pair, one cell */
+        p->gate = (struct ddp_noise_gate){.injected = -1, .pairs = 1, .cells = 1};
+        return ddp_noise_gate_bytes(&p->gate);
     default:
         ddp_train_run_init(&p->run);
         p->run.ranks = 2;
@@ -170,9 +178,9 @@ static void add_struct(enum ddp_journal_kind kind, const uint8_t *data, size_t s
 /* A run, an epoch of it, a point, a control, the run's end: one of them is the input's. */
 static void read_structs(const uint8_t *data, size_t size)
 {
-    static const enum ddp_journal_kind kinds[] = {DDP_JOURNAL_TRAIN, DDP_JOURNAL_EPOCH,
-                                                  DDP_JOURNAL_POINT, DDP_JOURNAL_CONTROL,
-                                                  DDP_JOURNAL_TRAIN_END};
+    static const enum ddp_journal_kind kinds[] = {DDP_JOURNAL_TRAIN,     DDP_JOURNAL_EPOCH,
+                                                  DDP_JOURNAL_POINT,     DDP_JOURNAL_CONTROL,
+                                                  DDP_JOURNAL_TRAIN_END, DDP_JOURNAL_GATE};
     struct ddp_strbuf text = DDP_STRBUF_INIT;
     struct ddp_journal_facts facts = {.count = 0};
     struct ddp_err err = DDP_ERR_INIT;
