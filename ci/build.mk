@@ -3,13 +3,16 @@
 MODULE_SRC := lib/comm/backend_mpi.c
 FAULT_SRC := lib/base/fault.c lib/base/fault_parse.c # nothing of faults in a normal build
 LIB_SRC := $(call cuda_choose,$(filter-out $(MODULE_SRC) $(if $(filter 0,$(FAULTS)),$(FAULT_SRC)),$(wildcard lib/*/*.c)))
-CMD_SRC := $(wildcard cmd/*.c)
+# The helper that `ddpbench kernels` starts: a binary of its own, for it is linked with C++.
+KERNELS_SRC := cmd/kernels_main.c cmd/gbench.cc
+CMD_SRC := $(filter-out $(KERNELS_SRC),$(wildcard cmd/*.c))
 CU_OBJ := $(CU_SRC:%.cu=$(O)/%.cu.o)
 LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(CU_OBJ)
 MODULE_OBJ := $(filter $(LIB_OBJ),$(addprefix $(O)/lib/,base/err.o base/mem.o base/strbuf.o base/clock.o \
   base/unit.o base/dtype.o base/cpuinfo.o comm/launcher.o))
 CMD_OBJ := $(CMD_SRC:%.c=$(O)/%.o)
 MODULES := $(foreach f,$(MPI_FLAVOURS),$(O)/ddpbench-mpi-$f.so)
+HELPERS := $(if $(and $(HAVE_GBENCH),$(wildcard cmd/gbench.cc)),$(O)/ddpbench-kernels)
 WHOLE_CORE = -Wl,--whole-archive $(O)/libddpcore.a -Wl,--no-whole-archive
 include ci/libddp.mk
 
@@ -24,11 +27,11 @@ source_flags = $(if $(filter %_avx2.c,$1),$(AVX2))$(if $(filter %_avx512.c,$1),$
 compile = $(CC) $(BASE_CFLAGS) $(strip $(call source_flags,$1)) $(CFLAGS) -c -o $(O)/$(1:%.c=%.o) $1
 
 .PHONY: all FORCE
-all: $(O)/ddpbench $(MODULES) $(LIBDDP) ## build build/ddpbench, its MPI modules, libddp (the default)
+all: $(O)/ddpbench $(MODULES) $(HELPERS) $(LIBDDP) ## build build/ddpbench, its MPI modules and helper, libddp (the default)
 	$(Q)mkdir -p build
 	$(Q)ln -sfn $(if $(filter build/%,$(O)),$(O:build/%=%),$(abspath $(O)))/ddpbench build/ddpbench
-	$(Q)rm -f build/ddpbench-mpi-*.so
-	$(Q)for m in $(notdir $(MODULES)); do \
+	$(Q)rm -f build/ddpbench-mpi-*.so build/ddpbench-kernels
+	$(Q)for m in $(notdir $(MODULES) $(HELPERS)); do \
 	  ln -sfn $(if $(filter build/%,$(O)),$(O:build/%=%),$(abspath $(O)))/$$m build/$$m; done
 
 $(O)/ddpbench: $(CMD_OBJ) $(O)/libddpcore.a $(O)/objects
@@ -57,6 +60,18 @@ $(O)/ddpbench-mpi-%.so: $(MODULE_SRC) $(MODULE_OBJ) ci/module.map $(O)/build_fac
 	  -DDDP_MPI_FLAVOUR='"$*"' -MMD -MP -MT $@ -MF $(O)/mpi-$*.d -shared \
 	  -Wl,--version-script=ci/module.map $(if $(SAN),,-Wl,--no-undefined) $(LDFLAGS) -o $@ $< \
 	  $(MODULE_OBJ) -lm
+
+# Linked with what it calls alone, so that it starts as fast as any benchmark.
+KERNELS_OBJ := $(O)/cmd/kernels_main.o $(O)/cmd/gbench.o
+CXXWARN := -Wall -Wextra -Wshadow $(if $(filter 1,$(WERROR)),-Werror)
+$(O)/cmd/gbench.o: cmd/gbench.cc | $(O)/ready
+	@mkdir -p $(@D)
+	@echo "  CXX   $<"
+	$(Q)$(CXX) -std=gnu++17 $(OPT) -pthread $(CXXWARN) $(SAN_FLAGS) $(CFLAGS) -Icmd -MMD -MP -c -o $@ $<
+$(O)/ddpbench-kernels: $(KERNELS_OBJ) $(O)/libddpcore.a
+	@echo "  LD    $@"
+	$(Q)$(CXX) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $(KERNELS_OBJ) $(O)/libddpcore.a -lbenchmark $(BASE_LIBS)
+-include $(KERNELS_OBJ:.o=.d)
 
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(wildcard $(O)/mpi-*.d)
 

@@ -17,7 +17,7 @@ command -v "$CXX" >/dev/null || {
 }
 
 one() {
-    flags=(-fsyntax-only -D_GNU_SOURCE -Ilib -Icmd -DDDP_FAULTS=0 -Wall -Wextra -Werror -Wundef
+    flags=(-fsyntax-only -D_GNU_SOURCE -Ilib -Icmd -DDDP_FAULTS=0 -DDDP_GBENCH=0 -Wall -Wextra -Werror -Wundef
         -Wno-unused-parameter)
     both=$(printf '#include "%s"\n#include "%s"\n' "$1" "$1")
     "$CC" -x c -std=gnu11 -Wstrict-prototypes "${flags[@]}" -I. - <<<"$both" || {

@@ -29,6 +29,7 @@ uses='
 mpi.h         | #\s*include\s*[<"]mpi\.h | ^lib/comm/backend_mpi\.c$
 nccl.h        | #\s*include\s*[<"]nccl\.h | ^lib/comm/backend_nccl(_\w+)?\.(c|h)$
 CUDA          | #\s*include\s*[<"](cuda|cudnn|cublas|nvml|nvrtc) | \.cu$|/(dev_cuda|dev_nvml|backend_nccl|layers_cuda)(_\w+)?\.(c|inc\.h)$
+Google Benchmark | #\s*include\s*[<"]benchmark/ | ^cmd/gbench\.cc$
 CBLAS         | \bcblas_\w+ | ^lib/model/(blas|layers_cblas)\.c$
 printing      | (?<![\w.>])(printf|vprintf|puts|putchar|perror)\s*\(|\b(stdout|stderr)\b | ^cmd/|^lib/report/|^lib/base/log\.[ch]$
 exit          | (?<![\w.>])(exit|quick_exit|abort)\s*\( | ^cmd/|^lib/report/|^lib/base/log\.c$
@@ -40,7 +41,7 @@ getenv        | (?<![\w.>])(secure_)?getenv\s*\(|\benviron\b | ^cmd/|^lib/base/(
 check() {
     cd "$1"
     local files
-    mapfile -t files < <(find lib cmd -name '*.[ch]' -o -name '*.cu' | sort)
+    mapfile -t files < <(find lib cmd -name '*.[ch]' -o -name '*.cu' -o -name '*.cc' | sort)
     LAYERS=$layers USES=$uses perl -e '
         use strict; use warnings;
         my (%may, @uses, $bad);
@@ -49,7 +50,7 @@ check() {
             $may{$layer} = { map { $_ => 1 } $layer, split " ", $rest };
         }
         for (grep /\S/, split /\n/, $ENV{USES}) {
-            my ($name, $code, $files) = /^(\S+)\s+\| (.+) \| (\S+)$/ or die "rule: $_\n";
+            my ($name, $code, $files) = /^(\S.*?)\s+\| (.+) \| (\S+)$/ or die "rule: $_\n";
             push @uses, [$name, qr/$code/, qr/$files/];
         }
         while (<STDIN>) {
@@ -103,6 +104,8 @@ good|cmd/a.c|#include "cmd.h"\n#include "train/trainer.h"
 good|lib/train/a.c|#include "model/model.h"
 bad|lib/novel/a.c|int x;
 bad|lib/coll/a.c|# include <mpi.h>
+bad|cmd/a.cc|#include <benchmark/benchmark.h>
+good|cmd/gbench.cc|#include <benchmark/benchmark.h>
 good|lib/comm/backend_mpi.c|#include <mpi.h>
 bad|lib/comm/a.c|#include <nccl.h>
 bad|lib/model/a.c|#include <cuda_runtime.h>

@@ -9,7 +9,7 @@ help: ## this text
 	  "  MPI                    0 never, 1 must, auto when found (default auto)" \
 	  "  CUDA                   0 never, 1 must, auto when nvcc is found (default auto)" \
 	  "  NVCC CUDA_ARCHS        the CUDA compiler; what it makes code for (default: 80 90)" \
-	  "  GBENCH                 nothing is built with it yet: 0 or auto" \
+	  "  GBENCH                 Google Benchmark, for 'ddpbench kernels': 0, 1 or auto, as MPI" \
 	  "  CC OPT CFLAGS LDFLAGS  compiler and flags (OPT default: -O3 -g)" \
 	  "  SAN                    address, undefined or thread" \
 	  "  WERROR                 1: a warning is an error (default)" \

@@ -25,11 +25,11 @@ $(O)/ddpbench.bash: $(O)/ddpbench
 	$(Q)$(O)/ddpbench completion bash > $@
 
 .PHONY: install uninstall
-install: $(O)/ddpbench $(MODULES) $(GENERATED) $(LIBDDP) $(O)/ddp.pc ## into PREFIX: binary, modules, libddp, man page, schema, configurations, completion
+install: $(O)/ddpbench $(MODULES) $(HELPERS) $(GENERATED) $(LIBDDP) $(O)/ddp.pc ## into PREFIX: binary, modules, libddp, man page, schema, configurations, completion
 	install -d $(Q_BINDIR) $(Q_LIBDIR) $(Q_MANDIR) $(Q_DOCDIR) $(Q_SCHEMADIR) $(Q_CONFIGDIR) \
 	  $(Q_SHARE)/bash-completion/completions $(Q_PKGDIR) $(Q_INCDIR)
 	install -m 755 $(O)/ddpbench $(Q_BINDIR)/ddpbench
-	$(if $(MODULES),install -m 755 $(MODULES) $(Q_LIBDIR)/)
+	$(if $(MODULES)$(HELPERS),install -m 755 $(MODULES) $(HELPERS) $(Q_LIBDIR)/)
 	install -m 644 $(O)/ddpbench.1 $(Q_MANDIR)/ddpbench.1
 	install -m 644 LICENSE README.md $(Q_DOCDIR)/
 	install -m 644 results/schema/ddpbench-1.schema.json $(Q_SCHEMADIR)/
@@ -44,6 +44,7 @@ install: $(O)/ddpbench $(MODULES) $(GENERATED) $(LIBDDP) $(O)/ddp.pc ## into PRE
 
 uninstall: ## remove what install wrote, and nothing else
 	rm -f $(Q_BINDIR)/ddpbench $(Q_LIBDIR)/ddpbench-mpi-openmpi.so $(Q_LIBDIR)/ddpbench-mpi-mpich.so \
+	  $(Q_LIBDIR)/ddpbench-kernels \
 	  $(Q_MANDIR)/ddpbench.1 $(Q_DOCDIR)/LICENSE $(Q_DOCDIR)/README.md \
 	  $(Q_SCHEMADIR)/ddpbench-1.schema.json $(foreach c,$(notdir $(CONFIGS)),$(Q_CONFIGDIR)/$c) $(Q_SHARE)/bash-completion/completions/ddpbench \
 	  $(Q_DDPDIR)/libddp.a $(Q_DDPDIR)/$(LIBDDP_SO) $(Q_DDPDIR)/libddp.so.$(DDP_SOVERSION) \

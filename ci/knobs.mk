@@ -23,10 +23,18 @@ ifeq ($(MPI)$(strip $(MPI_FLAVOURS)),1)
   $(error MPI=1, but neither mpicc.openmpi nor mpicc.mpich is installed; `make deps` installs both)
 endif
 
-include ci/cuda.mk
+# Google Benchmark is C++: what needs it is a binary of its own (cmd/kernels_main.c).
+CXX ?= g++
+HASH_SIGN := \#
+ifneq ($(GBENCH),0)
+  HAVE_GBENCH := $(shell printf '%s\n' '$(HASH_SIGN)if !__has_include(<benchmark/benchmark.h>)' x '$(HASH_SIGN)endif' \
+    | $(CXX) $(CFLAGS) -x c++ -fsyntax-only - >/dev/null 2>&1 && echo 1)
+endif
+ifeq ($(GBENCH)$(HAVE_GBENCH),1)
+  $(error GBENCH=1, but $(CXX) finds no Google Benchmark (Debian: libbenchmark-dev); `make deps` installs it)
+endif
 
-# Nothing is built with it yet, so it cannot be insisted on.
-$(if $(filter 1,$(GBENCH)),$(error GBENCH=1, but nothing here is built with Google Benchmark yet: leave it out))
+include ci/cuda.mk
 
 SAN_address := -fsanitize=address -fno-omit-frame-pointer
 SAN_undefined := -fsanitize=undefined -fno-sanitize-recover=all
@@ -39,12 +47,13 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointe
   $(if $(filter 1,$(WERROR)),-Werror)
 # -ffp-contract=off: every SIMD level must give the scalar result bit for bit.
 BASE_CFLAGS := -std=gnu11 $(OPT) -D_GNU_SOURCE -Ilib -fno-math-errno -ffp-contract=off \
-  -fvisibility=default -pthread -fPIC $(WARN) $(SAN_FLAGS) -DDDP_FAULTS=$(FAULTS)
+  -fvisibility=default -pthread -fPIC $(WARN) $(SAN_FLAGS) -DDDP_FAULTS=$(FAULTS) \
+  -DDDP_GBENCH=$(or $(HAVE_GBENCH),0)
 BASE_LDFLAGS := -pthread -rdynamic $(SAN_FLAGS)
 BASE_LIBS := -lcjson -lz $(CUDA_LIBS) -lm -ldl
 
 CC_ID := $(shell $(CC) --version 2>/dev/null | head -n 1)
 FLAVOUR := $(CC) $(CC_ID) $(BASE_CFLAGS) $(CFLAGS) $(BASE_LDFLAGS) $(LDFLAGS) $(BASE_LIBS) \
-  $(MPI_FLAVOURS) $(CUDA_FLAVOUR) $(GBENCH)
+  $(MPI_FLAVOURS) $(CUDA_FLAVOUR) $(if $(HAVE_GBENCH),$(CXX))
 HASH := $(firstword $(shell printf '%s' $(call sq,$(FLAVOUR)) | cksum))
 O := build/$(HASH)

@@ -46,7 +46,7 @@ ubsan: ## tests under UndefinedBehaviorSanitizer
 tsan: ## the shared-memory engine with threads as ranks, under ThreadSanitizer
 	+$(Q)$(SUBMAKE) SAN=thread MPI=0 CUDA=0 tsan-test
 # allocator_may_return_null: a test that asks for too much memory wants NULL, as from malloc.
-san-test: $(O)/ddpbench $(UNIT_BIN)
+san-test: $(O)/ddpbench $(HELPERS) $(UNIT_BIN)
 	$(Q)ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 $(PROVE) $(UNIT_BIN) $(SAN_SCRIPTS)
 
 # Threads only: ThreadSanitizer sees one process. Tests that say DDP_LAUNCH_THREADS, and the binary.
@@ -59,7 +59,7 @@ tsan-test: $(O)/ddpbench $(TSAN_BIN)
 .PHONY: coverage coverage-report
 coverage: ## line coverage of lib/ and cmd/ by all tests: build/coverage/
 	+$(Q)$(SUBMAKE) OPT='-O1 -g' CFLAGS='$(CFLAGS) --coverage' LDFLAGS='$(LDFLAGS) --coverage' coverage-report
-coverage-report: $(O)/ddpbench $(MODULES) $(UNIT_BIN)
+coverage-report: $(O)/ddpbench $(MODULES) $(HELPERS) $(UNIT_BIN)
 	$(Q)find $(O) -name '*.gcda' -exec rm -f {} +
 	-$(Q)$(PROVE) $(UNIT_BIN) $(filter-out $(FAULT_SCRIPTS) tests/api/% tests/cli/build.bats tests/cli/install.bats,$(SCRIPTS))
 	$(Q)ci/coverage.sh $(O)

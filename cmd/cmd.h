@@ -247,6 +247,9 @@ struct ddp_cmd {
     const struct ddp_opt *rows; /* includes help */
     size_t values_bytes, help_offset;
     unsigned flags;
+    /* Options for another program, which the rows do not have: not parsed, left in app->argv for
+     * run. May be NULL. */
+    bool (*is_foreign)(const char *word);
     /* Plain commands. Returns a code; prints to app->out. */
     int (*run)(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err);

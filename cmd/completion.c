@@ -60,10 +60,8 @@ static void put_operands(FILE *out, const struct ddp_cmd *cmd)
         const char *command;
         const char *(*operand)(const void *ctx, int i);
     } table[] = {
-        {"completion", shell_word},
-        {"explain", ddp_explain_topic},
-        {"help", ddp_help_topic},
-        {"list", ddp_list_kind},
+        {"completion", shell_word},    {"explain", ddp_explain_topic}, {"help", ddp_help_topic},
+        {"kernels", ddp_kernels_flag}, {"list", ddp_list_kind},
     };
     for (size_t t = 0; t < DDP_COUNT_OF(table); t++)
         for (int i = 0; strcmp(table[t].command, cmd->name) == 0 && table[t].operand(NULL, i); i++)

@@ -89,6 +89,7 @@ static void examine(struct ddp_doctor *d)
     ddp_doctor_shared_memory(d);
     ddp_doctor_memory(d);
     ddp_doctor_training(d);
+    ddp_doctor_kernels(d);
 }
 
 static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,

@@ -33,6 +33,8 @@ void ddp_doctor_launcher(struct ddp_doctor *d);
 void ddp_doctor_backends(struct ddp_doctor *d);
 void ddp_doctor_mpi(struct ddp_doctor *d);
 void ddp_doctor_gpus(struct ddp_doctor *d);
+/* Is what `ddpbench kernels` starts there? */
+void ddp_doctor_kernels(struct ddp_doctor *d);
 /* doctor_host.c: the machine, and what training needs. */
 void ddp_doctor_cores(struct ddp_doctor *d);
 void ddp_doctor_noise(struct ddp_doctor *d);

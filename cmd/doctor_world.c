@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "device/device.h"
 #include "doctor.h"
+#include "kernels.h"
 #include "plain.h"
 
 void ddp_doctor_launcher(struct ddp_doctor *d)
@@ -128,4 +129,14 @@ void ddp_doctor_gpus(struct ddp_doctor *d)
                                 info.multiprocessors, info.runtime);
         }
     }
+}
+
+void ddp_doctor_kernels(struct ddp_doctor *d)
+{
+    char path[4300];
+    struct ddp_err why = DDP_ERR_INIT;
+    if (ddp_kernels_find(d->app, path, sizeof path, &why) == 0)
+        ddp_doctor_find(d, DDP_FINE, "kernels", "", "`ddpbench kernels` can run: %s", path);
+    else
+        ddp_doctor_find(d, DDP_GBENCH ? DDP_WARN : DDP_FINE, "kernels", why.hint, "%s", why.text);
 }

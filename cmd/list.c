@@ -11,6 +11,7 @@
 #include "coll/sparse_coll.h"
 #include "compress/compress.h"
 #include "exchange/sync.h"
+#include "kernels.h"
 #include "model/dataset.h"
 #include "model/model.h"
 #include "plain.h"
@@ -154,6 +155,16 @@ static void list_syncs(struct listing *l)
         entry_with_argument(l, (*s)->name, (*s)->argument_help, (*s)->summary);
 }
 
+/* Binaries of their own that commands start. */
+static void list_helpers(struct listing *l)
+{
+    char path[4300];
+    struct ddp_err why = DDP_ERR_INIT;
+    bool usable = ddp_kernels_find(l->app, path, sizeof path, &why) == 0;
+    entry(l, DDP_KERNELS_HELPER, usable ? "" : why.text,
+          "`ddpbench kernels`: Google Benchmark on the CPU kernels");
+}
+
 /* Only where there are any. */
 static void list_faults(struct listing *l)
 {
@@ -176,7 +187,7 @@ static const struct {
     {"device", list_devices},     {"simd", list_simd},
     {"reporter", list_reporters}, {"dataset", list_datasets},
     {"model", list_models},       {"sync", list_syncs},
-    {"fault", list_faults}, /* last */
+    {"helper", list_helpers},     {"fault", list_faults}, /* last */
 };
 
 /* Without those that this build does not know. */
@@ -241,7 +252,7 @@ const struct ddp_cmd ddp_cmd_list = {
         "every backend, algorithm, compressor, device, reporter, data set, model and strategy",
     .operands = "[KIND...]",
     .details = "Kinds: backend, algorithm, sparse, compressor, device, simd, reporter, dataset,\n"
-               "model, sync; without one, all. `here` says whether it can be used on this\n"
+               "model, sync, helper; without one, all. `here` says whether it can be used on this\n"
                "machine as it was started; if not, the reason follows.\n",
     .rows = rows,
     .values_bytes = sizeof(struct list_values),

@@ -79,17 +79,32 @@ static int unknown_command(const char *name, struct ddp_err *err)
     return ddp_hint(err, "`ddpbench help` lists the commands");
 }
 
+/* The command's own words of argv[0..argc), those for another program left out; *count of them. */
+static char **own_words(const struct ddp_cmd *cmd, int argc, char *const *argv, int *count)
+{
+    char **own = ddp_calloc((size_t)argc + 1, sizeof *own);
+    *count = 0;
+    for (int i = 0; own && i < argc; i++)
+        if (!cmd->is_foreign || !cmd->is_foreign(argv[i]))
+            own[(*count)++] = argv[i];
+    return own;
+}
+
 /* Parses the command's own options into a fresh values struct and runs it. */
 static int run_command(struct ddp_app *app, int argc, char *const *argv, struct ddp_err *err)
 {
     const struct ddp_cmd *cmd = app->cmd;
     struct ddp_opt_result parsed;
+    int own_count, rc;
     char *values = ddp_calloc(1, cmd->values_bytes ? cmd->values_bytes : 1);
-    if (!values)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the options of '%s'", cmd->name);
-    int rc = ddp_opt_defaults(cmd->rows, values, err);
-    if (rc == 0)
-        rc = ddp_opt_parse(cmd->rows, argc, argv, values, &parsed, err);
+    char **own = own_words(cmd, argc, argv, &own_count);
+    if (values && own)
+        rc = ddp_opt_defaults(cmd->rows, values, err);
+    else
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory for the options of '%s'", cmd->name);
+    if (rc != 0)
+        goto out;
+    rc = ddp_opt_parse(cmd->rows, own_count, own, values, &parsed, err);
     if (rc == 0 && *(bool *)(values + cmd->help_offset)) {
         ddp_help_command(cmd, app->out);
     } else if (rc == 0 && (cmd->flags & DDP_CMD_NEEDS_WORLD)) {
@@ -113,6 +128,8 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
     }
     if (cmd->release)
         cmd->release(values);
+out:
+    free(own);
     free(values);
     return rc;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/conf.h"
+#include "kernels.h"
 
 static const struct ddp_exit_row exit_rows[] = {
     {0, "success"},
@@ -87,13 +88,14 @@ int ddp_print_json(cJSON *doc, FILE *out, struct ddp_err *err)
     return rc;
 }
 
-/* Does the folder hold a backend module? */
+/* Does the folder hold a backend module, or the kernels' helper? */
 static bool has_module(const char *dir)
 {
     bool found = false;
     DIR *d = opendir(dir);
     for (struct dirent *e; d && !found && (e = readdir(d));)
-        found = strncmp(e->d_name, "ddpbench-mpi-", 13) == 0;
+        found = strncmp(e->d_name, "ddpbench-mpi-", 13) == 0 ||
+                strcmp(e->d_name, DDP_KERNELS_HELPER) == 0;
     if (d)
         closedir(d);
     return found;

@@ -15,11 +15,13 @@ int ddp_refuse_word(const char *what, const char *text,
 const char *ddp_explain_topic(const void *ctx, int i);
 const char *ddp_help_topic(const void *ctx, int i);
 const char *ddp_list_kind(const void *ctx, int i);
+const char *ddp_kernels_flag(const void *ctx, int i);
 
 /* Prints doc and releases it; NULL and an unfinished one are DDP_ENOMEM. */
 int ddp_print_json(cJSON *doc, FILE *out, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Where the backend modules lie: DDPBENCH_MODULE_DIR, else the binary's folder, else
+/* Where the backend modules and the kernels' helper lie: DDPBENCH_MODULE_DIR, else the binary's
+ * folder, else
  * ../lib/ddpbench as `make install` lays it out. */
 void ddp_module_dir(const struct ddp_app *app, char *out, size_t out_bytes);
 

@@ -20,8 +20,9 @@ static const struct ddp_conf_row rows[DDP_CONF_COUNT] = {
                        "highest SIMD level used: scalar, avx2 or avx512 (default: the best this "
                        "processor has); results do not depend on it"},
     [DDP_CONF_BLAS_LIB] = {"DDPBENCH_BLAS_LIB", "library to load for CBLAS, as --blas"},
-    [DDP_CONF_MODULE_DIR] = {"DDPBENCH_MODULE_DIR",
-                             "folder that holds the MPI modules (default: beside the binary)"},
+    [DDP_CONF_MODULE_DIR] =
+        {"DDPBENCH_MODULE_DIR",
+         "folder that holds the MPI modules and ddpbench-kernels (default: beside the binary)"},
     [DDP_CONF_DATA_DIR] = {"DDPBENCH_DATA_DIR", "folder that holds the data set, as --data"},
     [DDP_CONF_HOSTS] = {"DDPBENCH_HOSTS",
                         "take this host for several, for tests: 2, or 1+3 ranks, or 2* by turns"},

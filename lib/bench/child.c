@@ -35,7 +35,8 @@ static int start(const struct ddp_child *child, int errors, const sigset_t *mask
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (!child->keep_stdout)
         posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_adddup2(&files, errors, STDERR_FILENO);
+    if (!child->keep_stderr)
+        posix_spawn_file_actions_adddup2(&files, errors, STDERR_FILENO);
     posix_spawnattr_init(&attributes);
     sigfillset(&defaults);
     sigdelset(&defaults, SIGKILL);

@@ -1,7 +1,7 @@
 /* Running another program to its end: gate's launches, `kernels`' helper binary.
  *
  * The child gets a process group of its own; stdin and stdout are /dev/null (or handed on), stderr
- * is kept, its last lines are for the message when it fails. While it runs, SIGINT, SIGTERM and
+ * is kept (or handed on), its last lines are for the message when it fails. While it runs, SIGINT, SIGTERM and
  * SIGHUP to us are sent on to it, and end the wait; a deadline ends the whole group. */
 #ifndef DDP_BENCH_CHILD_H
 #define DDP_BENCH_CHILD_H
@@ -21,6 +21,7 @@ struct ddp_child {
     const char *const *env;
     int64_t timeout_ns; /* 0: none */
     bool keep_stdout;
+    bool keep_stderr; /* last_words stays empty */
 };
 
 /* How it ended. status: exit status, or 128 + signal. signal: that we were sent meanwhile, 0 none.

@@ -118,9 +118,6 @@ path_without() {
     run make CUDA=1 NVCC="$tree/none/nvcc"
     [ "$status" = 2 ]
     [[ $output == *"CUDA=1, but there is no $tree/none/nvcc"* ]]
-    run make GBENCH=1 # which nothing is built with yet, whatever is installed
-    [ "$status" = 2 ]
-    [[ $output == *"GBENCH=1, but nothing here is built with"* ]]
 }
 
 @test "CUDA: what holds the toolkit is found around nvcc; half a toolkit is none; absent files stand in" {
@@ -146,6 +143,25 @@ path_without() {
     : >kit/include/nccl.h
     sources=" $(value LIB_SRC "${with[@]}") "
     [[ $sources == *backend_nccl.c* && $sources != *backend_nccl_absent.c* ]]
+}
+
+@test "GBENCH: 1 without Google Benchmark is an error, auto and 0 build without; with it the helper is built" {
+    printf '#!/bin/sh\ncase "$*" in *fsyntax-only*) exit 1 ;; esac\nexec g++ "$@"\n' >no_gbench
+    chmod +x no_gbench
+    run make MPI=0 GBENCH=1 CXX="$tree/no_gbench"
+    [ "$status" = 2 ]
+    [[ $output == *"GBENCH=1, but "*"libbenchmark-dev"*"make deps"* ]]
+    [ "$(value HELPERS MPI=0 CXX="$tree/no_gbench")" = "" ]
+    make MPI=0 CXX="$tree/no_gbench"
+    build/ddpbench
+    [ -n "$(value HAVE_GBENCH)" ] || skip "no Google Benchmark here"
+    cp "$root"/cmd/{gbench.cc,gbench.h} cmd
+    printf '#include "gbench.h"\nint main(void)\n{\n    return (int)ddp_gbench_run(0, 0);\n}\n' >cmd/kernels_main.c
+    make MPI=0 GBENCH=1
+    run build/ddpbench-kernels
+    [ "$status" = 1 ] # runs nothing: there is no case
+    make MPI=0 GBENCH=0
+    [ ! -e build/ddpbench-kernels ]
 }
 
 @test "without the libraries' headers make says so before any compiler error" {

@@ -1,0 +1,144 @@
+/* `ddpbench kernels`: micro-benchmarks of the CPU kernels by Google Benchmark. That is a C++
+ * library, so they are a binary of their own (kernels_main.c), which this command starts. */
+#include "kernels.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "bench/child.h"
+#include "comm/build_id.h"
+#include "plain.h"
+
+struct kernels_values {
+    struct ddp_size_list size;
+    bool help;
+};
+
+static const struct ddp_opt rows[] = {
+    DDP_KERNELS_SIZE_ROW(offsetof(struct kernels_values, size)),
+    {.name = "help",
+     .short_name = 'h',
+     .kind = DDP_OPT_FLAG,
+     .offset = offsetof(struct kernels_values, help),
+     .group = "Output",
+     .help = "this text; runs nothing"},
+    DDP_OPT_END,
+};
+
+/* Google Benchmark's: --benchmark_filter=REGEX and the like. */
+static bool is_its_flag(const char *word)
+{
+    return strncmp(word, "--benchmark_", 12) == 0 || strncmp(word, "--v=", 4) == 0;
+}
+
+/* Those met most, for completion. */
+const char *ddp_kernels_flag(const void *ctx, int i)
+{
+    static const char *const flags[] = {"--benchmark_list_tests=true", "--benchmark_filter=",
+                                        "--benchmark_format=",         "--benchmark_out=",
+                                        "--benchmark_out_format=",     "--benchmark_min_time=",
+                                        "--benchmark_repetitions="};
+    return i < (int)DDP_COUNT_OF(flags) ? flags[i] : NULL;
+}
+
+int ddp_kernels_find(const struct ddp_app *app, char *path, size_t path_bytes, struct ddp_err *err)
+{
+    char dir[4200];
+    ddp_module_dir(app, dir, sizeof dir);
+    snprintf(path, path_bytes, "%s/" DDP_KERNELS_HELPER, dir);
+    if (access(path, X_OK) == 0)
+        return 0;
+    if (!DDP_GBENCH) {
+        ddp_fail(err, DDP_EUNAVAIL,
+                 "kernel benchmarks are not built: no Google Benchmark was "
+                 "found when this binary was built");
+        return ddp_hint(err, "install it (Debian: libbenchmark-dev, g++), then `make GBENCH=1` in "
+                             "ddpbench's sources (and `make install` if that is how it came)");
+    }
+    ddp_fail(err, DDP_EUNAVAIL, "no '" DDP_KERNELS_HELPER "' in '%.300s'", dir);
+    return ddp_hint(err, "`make`, or `make install`, puts it beside the binary or in "
+                         "../lib/ddpbench; keep them together");
+}
+
+/* "--size=262144,16777216" */
+static void put_sizes(const struct ddp_size_list *sizes, char *out, size_t out_bytes)
+{
+    size_t used = (size_t)snprintf(out, out_bytes, "--size=");
+    for (int i = 0; i < sizes->n && used < out_bytes; i++)
+        used += (size_t)snprintf(out + used, out_bytes - used, "%s%llu", i ? "," : "",
+                                 (unsigned long long)sizes->v[i]);
+}
+
+/* What the helper's end means for us. Whatever it refused, it has said itself. */
+static int judge(const struct ddp_child_end *end, struct ddp_err *err)
+{
+    if (end->signal)
+        return ddp_fail(err, -(128 + end->signal), "ended by %s", strsignal(end->signal));
+    if (end->status > 128)
+        return ddp_fail(err, -end->status, "'" DDP_KERNELS_HELPER "' was killed by signal %d (%s)",
+                        end->status - 128, strsignal(end->status - 128));
+    if (end->status > 0 && end->status < 10)
+        return ddp_fail(err, DDP_EINTERNAL, "Google Benchmark ended the kernels with status %d",
+                        end->status);
+    return -end->status;
+}
+
+static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
+               struct ddp_err *err)
+{
+    const struct kernels_values *v = values;
+    struct ddp_child_end end;
+    char path[4300], build[160], sizes[64 * 21 + 16];
+    if (parsed->operand_count > 0) {
+        ddp_fail(err, DDP_EUSAGE, "kernels takes no operand: '%s'", parsed->operands[0]);
+        return ddp_hint(err, "flags of Google Benchmark want '=': --benchmark_filter=REGEX");
+    }
+    DDP_TRY(ddp_kernels_find(app, path, sizeof path, err));
+    char **argv = ddp_calloc((size_t)app->argc + 4, sizeof *argv);
+    if (!argv)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a command line");
+    snprintf(build, sizeof build, "--build=%s", ddp_build_commit());
+    put_sizes(&v->size, sizes, sizeof sizes);
+    int count = 0;
+    argv[count++] = path;
+    argv[count++] = build;
+    argv[count++] = sizes;
+    for (int i = 2; i < app->argc; i++)
+        if (is_its_flag(app->argv[i]))
+            argv[count++] = app->argv[i];
+    const struct ddp_child child = {.argv = argv, .keep_stdout = true, .keep_stderr = true};
+    int rc = ddp_child_run(&child, &end, err);
+    free(argv);
+    return rc != 0 ? rc : judge(&end, err);
+}
+
+extern const struct ddp_cmd ddp_cmd_kernels;
+const struct ddp_cmd ddp_cmd_kernels = {
+    .name = "kernels",
+    .summary = "micro-benchmarks of the CPU kernels, by Google Benchmark",
+    .operands = "[--benchmark_FLAG=VALUE...]",
+    .details =
+        "Kernels: copy, reduce, convert, threshold and top-k selection with error feedback,\n"
+        "scatter-add and merge of sparse lists, optimiser steps; on one core, with the SIMD\n"
+        "level that DDPBENCH_SIMD allows. Bytes per second count what a kernel must move:\n"
+        "3n elements for a reduction, 6n bytes for a conversion, 12n + 8k for a threshold,\n"
+        "16n + 8k for a top-k, and so on for n elements of which k are kept.\n"
+        "\n"
+        "Google Benchmark's own flags are handed on, with '=':\n"
+        "  --benchmark_list_tests=true         the names\n"
+        "  --benchmark_filter=REGEX            only these\n"
+        "  --benchmark_format=console|json|csv on stdout\n"
+        "  --benchmark_out=FILE                to a file too; --benchmark_out_format=\n"
+        "  --benchmark_min_time=S, --benchmark_repetitions=N,\n"
+        "  --benchmark_enable_random_interleaving=true, ...\n"
+        "\n"
+        "Example:\n"
+        "  ddpbench kernels --size 1M --benchmark_filter=topk --benchmark_format=json",
+    .rows = rows,
+    .values_bytes = sizeof(struct kernels_values),
+    .help_offset = offsetof(struct kernels_values, help),
+    .is_foreign = is_its_flag,
+    .run = run,
+};
