@@ -1,8 +1,8 @@
 /* Running another program to its end: gate's launches, `kernels`' helper binary.
  *
  * The child gets a process group of its own; stdin and stdout are /dev/null (or handed on), stderr
- * is kept (or handed on), its last lines are for the message when it fails. While it runs, SIGINT, SIGTERM and
- * SIGHUP to us are sent on to it, and end the wait; a deadline ends the whole group. */
+ * is kept (or handed on), its last lines are for the message when it fails. While it runs, SIGINT,
+ * SIGTERM and SIGHUP to us are sent on to it, and end the wait; a deadline ends the whole group. */
 #ifndef DDP_BENCH_CHILD_H
 #define DDP_BENCH_CHILD_H
 
