@@ -110,6 +110,15 @@ convergence: all ## what every sync strategy costs in accuracy, against bounds; 
 .PHONY: bench-peers
 bench-peers: all ## all-reduce against the MPI libraries here, interleaved: results/peers.json
 	$(Q)$(PYTHON) tests/bench/peers.py --ddpbench $(O)/ddpbench
+TORCH_PYTHON ?= $(PYTHON)
+TRAIN_ROUNDS ?= 15
+$(O)/tests/bench/sgemm_peak: $(O)/tests/bench/sgemm_peak.o $(O)/libddpcore.a
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $< $(WHOLE_CORE) $(BASE_LIBS)
+-include $(O)/tests/bench/sgemm_peak.d
+.PHONY: bench-train
+bench-train: all $(O)/tests/bench/sgemm_peak ## training against PyTorch and against sgemm: results/train-peers.json; needs python3-torch
+	$(Q)$(PYTHON) tests/bench/train_peers.py --ddpbench $(O)/ddpbench --sgemm $(O)/tests/bench/sgemm_peak \
+	  --python $(TORCH_PYTHON) --rounds $(TRAIN_ROUNDS)
 .PHONY: bench-link
 bench-link: all ## compression and overlap over a link of 100 and 1600 Mb/s between namespaces (root)
 	$(Q)TEST_TIMEOUT=900 $(PROVE) $(TIMED_SCRIPTS)
