@@ -19,8 +19,8 @@ extern "C" {
 
 /* Convolution, bias, ReLU and 2 x 2 max pool of stride 2 as one layer: pooling first lets bias and
  * ReLU touch a quarter of the values (max and ReLU commute with adding a constant). The batch is
- * worked off in chunks of `chunk` images, so that the unfolded images stay in the L2 cache: they
- * are unfolded again on the way back, which costs less than fetching them from memory. w
+ * worked off in chunks of `chunk` images, so that the unfolded images stay in the L2 cache. The way
+ * back multiplies only what a gradient has passed the pool to (nn_pool_grad.inc.h). w
  * [out_c][in_c][k][k], b [out_c]. */
 struct ddp_conv_pool {
     struct ddp_conv_shape shape;

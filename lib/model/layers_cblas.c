@@ -36,8 +36,9 @@ static size_t col_count(const struct ddp_conv_pool *layer)
 size_t ddp_conv_pool_scratch(const struct ddp_conv_pool *layer)
 {
     const struct ddp_conv_shape *s = &layer->shape;
-    return col_count(layer) +
-           (size_t)s->out_c * (size_t)layer->chunk * (size_t)(out_h(s) * out_w(s));
+    const size_t forward =
+        col_count(layer) + (size_t)s->out_c * (size_t)layer->chunk * (size_t)(out_h(s) * out_w(s));
+    return DDP_MAX(forward, ddp_pool_grad_scratch(s));
 }
 
 void ddp_conv_pool_forward(const struct ddp_conv_pool *layer, int n, const float *x,
@@ -62,25 +63,8 @@ void ddp_conv_pool_backward(const struct ddp_conv_pool *layer, int n, const floa
                             struct ddp_view doutv, const uint8_t *which, float *dw, float *db,
                             float *dx, struct ddp_view dxv, float *scratch)
 {
-    const struct ddp_conv_shape *s = &layer->shape;
-    const int positions = out_h(s) * out_w(s), k = taps(s);
-    float *col = scratch, *dy = scratch + col_count(layer);
-    memset(dw, 0, sizeof *dw * (size_t)s->out_c * (size_t)k);
-    memset(db, 0, sizeof *db * (size_t)s->out_c);
-    for (int first = 0; first < n; first += layer->chunk) {
-        int m = DDP_MIN(layer->chunk, n - first), cols = m * positions;
-        layer->kernels->unpool(s->out_c, m, out_h(s), out_w(s), dout + (size_t)first * doutv.image,
-                               doutv, which, dy);
-        which += (size_t)s->out_c * (size_t)cols / 4;
-        layer->kernels->row_sums(s->out_c, (size_t)cols, dy, db);
-        layer->kernels->im2col(s, m, x + (size_t)first * xv.image, xv, col);
-        ddp_sgemm(0, 1, s->out_c, k, cols, 1.0f, dy, cols, col, cols, 1.0f, dw, k);
-        if (!dx)
-            continue;
-        /* col is used up: its gradient takes its place. */
-        ddp_sgemm(1, 0, k, cols, s->out_c, 1.0f, w, k, dy, cols, 0.0f, col, cols);
-        layer->kernels->col2im(s, m, col, dx + (size_t)first * dxv.image, dxv);
-    }
+    layer->kernels->pool_grad(&layer->shape, n, layer->chunk, x, xv, w, dout, doutv, which, dw, db,
+                              dx, dxv, scratch);
 }
 
 void ddp_linear_forward(const struct ddp_linear *layer, int n, const float *x, const float *w,

@@ -1,8 +1,7 @@
 /* The choice among the SIMD levels, and the plain one. */
 #include "base/conf.h"
 
-#define DDP_NN_TABLE  ddp_nn_kernels_scalar
-#define DDP_NN_COL2IM col2im
+#define DDP_NN_TABLE ddp_nn_kernels_scalar
 #include "model/nn_kernels.inc.h"
 
 enum ddp_simd ddp_nn_simd(void)
@@ -11,6 +10,11 @@ enum ddp_simd ddp_nn_simd(void)
     const char *text = ddp_conf_get(DDP_CONF_SIMD);
     int cap = text ? ddp_simd_parse(text) : -1; /* illegal values: ddp_conf_check's to refuse */
     return cap >= 0 && (enum ddp_simd)cap < best ? (enum ddp_simd)cap : best;
+}
+
+size_t ddp_pool_grad_scratch(const struct ddp_conv_shape *s)
+{
+    return cut_scratch(s, NULL, NULL);
 }
 
 const struct ddp_nn_kernels *ddp_nn_kernels(enum ddp_simd level)

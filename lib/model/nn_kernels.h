@@ -21,8 +21,8 @@ struct ddp_view {
     size_t channel, image;
 };
 
-/* A convolution: square kernel k x k, zeros around; out = (in + 2 pad - k) / stride + 1. The fast
- * ones, im2col and col2im, have stride 1 and no padding and do not look at either. */
+/* A convolution: square kernel k x k, zeros around; out = (in + 2 pad - k) / stride + 1. im2col,
+ * bias_relu_pool and pool_grad have stride 1 and no padding and do not look at either. */
 struct ddp_conv_shape {
     int in_c, in_h, in_w, out_c, k;
     int stride, pad;
@@ -36,16 +36,10 @@ struct ddp_nn_kernels {
     /* col [in_c][k][k][n][out_h][out_w] = the pixel of x that this weight meets there. */
     void (*im2col)(const struct ddp_conv_shape *s, int n, const float *x, struct ddp_view xv,
                    float *col);
-    /* dx = for each pixel the sum of what im2col copied it to, kernel rows first. */
-    void (*col2im)(const struct ddp_conv_shape *s, int n, const float *col, float *dx,
-                   struct ddp_view dxv);
     /* y [c][n][h][w], h and w even; out [h/2][w/2] = max(0, bias[c] + largest of the window), the
      * first of equals in which [c][n][h/2][w/2]. */
     void (*bias_relu_pool)(int c, int n, int h, int w, const float *y, const float *bias,
                            float *out, struct ddp_view outv, uint8_t *which);
-    /* Back again: dy [c][n][h][w] = dout at the window's maximum, 0 elsewhere. */
-    void (*unpool)(int c, int n, int h, int w, const float *dout, struct ddp_view doutv,
-                   const uint8_t *which, float *dy);
     /* y [rows][cols] += bias[cols]; with relu also max(0, .). */
     void (*bias)(int rows, int cols, const float *bias, int relu, float *y);
     /* dy[i] = y[i] > 0 ? dy[i] : 0. */
@@ -55,7 +49,8 @@ struct ddp_nn_kernels {
     /* sums[c] = sum over rows of a[rows][cols]. */
     void (*column_sums)(int rows, int cols, const float *a, float *sums);
 
-    /* im2col and col2im for any stride and padding. */
+    /* im2col for any stride and padding; and back: dx = for each pixel the sum of what it was
+     * copied to, taps in order. */
     void (*unfold)(const struct ddp_conv_shape *s, int n, const float *x, struct ddp_view xv,
                    float *col);
     void (*fold)(const struct ddp_conv_shape *s, int n, const float *col, float *dx,
@@ -75,7 +70,19 @@ struct ddp_nn_kernels {
     /* dx = scale[row] * (dy - a[row] - b[row] * (x - mean[row])). */
     void (*norm_backward)(int rows, size_t cols, const float *x, const float *dy, const float *mean,
                           const float *scale, const float *a, const float *b, float *dx);
+
+    /* From dout [c][n][h/2][w/2] and which, chunk by chunk of images as bias_relu_pool wrote it
+     * (each chunk [c][images][h/2][w/2]): gradients of the weights dw and the bias db of the
+     * convolution before the pool, and of its input, dx, or NULL. All written. scratch:
+     * ddp_pool_grad_scratch(s) floats. */
+    void (*pool_grad)(const struct ddp_conv_shape *s, int n, int chunk, const float *x,
+                      struct ddp_view xv, const float *w, const float *dout, struct ddp_view doutv,
+                      const uint8_t *which, float *dw, float *db, float *dx, struct ddp_view dxv,
+                      float *scratch);
 };
+
+/* Floats of scratch that pool_grad needs, at every level. */
+size_t ddp_pool_grad_scratch(const struct ddp_conv_shape *s);
 
 /* The highest level this processor has and DDPBENCH_SIMD allows. */
 enum ddp_simd ddp_nn_simd(void);

@@ -1,5 +1,4 @@
-/* The loops of nn_kernels.h in plain C, compiled once a SIMD level: DDP_NN_TABLE names the table,
- * DDP_NN_COL2IM the level's col2im.
+/* The loops of nn_kernels.h in plain C, compiled once a SIMD level: DDP_NN_TABLE names the table.
  * The compiler vectorises them; -ffp-contract=off and no reassociation keep the bits equal. Sizes
  * that the models here have are made constants (ROW_WIDTHS), which is what lets it unroll. */
 #include "model/nn_kernels.h"
@@ -45,41 +44,6 @@ static void im2col(const struct ddp_conv_shape *s, int n, const float *x, struct
             for (int i = 0; i < n; i++, col += plane, from += xv.image)
                 WITH_WIDTH(out_w, im2col_plane(from, s->in_w, out_h, W, col));
         }
-}
-
-/* One row of one image at a time: it stays in registers or L1 while k*k rows of col are added. */
-static inline __attribute__((always_inline)) void col2im_plane(int in_h, int in_w, int k, int w,
-                                                               const float *restrict col,
-                                                               size_t tap_stride,
-                                                               float *restrict dx)
-{
-    int out_h = in_h - k + 1;
-    for (int y = 0; y < in_h; y++) {
-        float *row = dx + y * in_w;
-        memset(row, 0, sizeof *row * (size_t)in_w);
-        for (int ky = 0; ky < k; ky++) {
-            int from = y - ky;
-            if (from < 0 || from >= out_h)
-                continue;
-            for (int kx = 0; kx < k; kx++) {
-                const float *add = col + (size_t)(ky * k + kx) * tap_stride + from * w;
-                for (int i = 0; i < w; i++)
-                    row[kx + i] += add[i];
-            }
-        }
-    }
-}
-
-static void col2im(const struct ddp_conv_shape *s, int n, const float *col, float *dx,
-                   struct ddp_view dxv)
-{
-    int out_h = s->in_h - s->k + 1, out_w = s->in_w - s->k + 1;
-    size_t plane = (size_t)out_h * (size_t)out_w, tap_stride = (size_t)n * plane;
-    for (int c = 0; c < s->in_c; c++, col += tap_stride * (size_t)(s->k * s->k))
-        for (int i = 0; i < n; i++)
-            WITH_WIDTH(out_w,
-                       col2im_plane(s->in_h, s->in_w, s->k, W, col + (size_t)i * plane, tap_stride,
-                                    dx + (size_t)c * dxv.channel + (size_t)i * dxv.image));
 }
 
 /* Four windows side by side: GCC's and clang's vectors, which every level compiles to what it has.
@@ -159,46 +123,6 @@ static void bias_relu_pool(int c, int n, int h, int w, const float *y, const flo
                                   out + (size_t)ch * outv.channel + (size_t)i * outv.image, which));
 }
 
-static inline void unpool_four(const float *d, const uint8_t *which, int w, int i, float *dy)
-{
-    v4b bytes;
-    memcpy(&bytes, which + i, sizeof bytes);
-    v4i at = __builtin_convertvector(bytes, v4i), v = (v4i)load4(d + i);
-    v4f a = (v4f)((at == 0) & v), b = (v4f)((at == 1) & v);
-    v4f c = (v4f)((at == 2) & v), e = (v4f)((at == 3) & v);
-    store4(dy + 2 * i, __builtin_shufflevector(a, b, 0, 4, 1, 5));
-    store4(dy + 2 * i + 4, __builtin_shufflevector(a, b, 2, 6, 3, 7));
-    store4(dy + w + 2 * i, __builtin_shufflevector(c, e, 0, 4, 1, 5));
-    store4(dy + w + 2 * i + 4, __builtin_shufflevector(c, e, 2, 6, 3, 7));
-}
-
-static inline __attribute__((always_inline)) void unpool_plane(const float *restrict d,
-                                                               const uint8_t *restrict which, int h,
-                                                               int w, float *restrict dy)
-{
-    for (int r = 0; r < h / 2; r++, dy += 2 * w, d += w / 2, which += w / 2) {
-        int i = 0;
-        for (; i + 4 <= w / 2; i += 4)
-            unpool_four(d, which, w, i, dy);
-        for (; i < w / 2; i++) {
-            dy[2 * i] = which[i] == 0 ? d[i] : 0.0f;
-            dy[2 * i + 1] = which[i] == 1 ? d[i] : 0.0f;
-            dy[w + 2 * i] = which[i] == 2 ? d[i] : 0.0f;
-            dy[w + 2 * i + 1] = which[i] == 3 ? d[i] : 0.0f;
-        }
-    }
-}
-
-static void unpool(int c, int n, int h, int w, const float *dout, struct ddp_view doutv,
-                   const uint8_t *which, float *dy)
-{
-    size_t plane = (size_t)h * (size_t)w;
-    for (int ch = 0; ch < c; ch++)
-        for (int i = 0; i < n; i++, dy += plane, which += plane / 4)
-            WITH_WIDTH(w, unpool_plane(dout + (size_t)ch * doutv.channel + (size_t)i * doutv.image,
-                                       which, h, W, dy));
-}
-
 static void add_bias(int rows, int cols, const float *restrict bias, int relu, float *restrict y)
 {
     for (int r = 0; r < rows; r++, y += cols)
@@ -244,12 +168,11 @@ static void column_sums(int rows, int cols, const float *restrict a, float *rest
 }
 
 #include "model/nn_general.inc.h"
+#include "model/nn_pool_grad.inc.h"
 
 const struct ddp_nn_kernels DDP_NN_TABLE = {
     .im2col = im2col,
-    .col2im = DDP_NN_COL2IM,
     .bias_relu_pool = bias_relu_pool,
-    .unpool = unpool,
     .bias = add_bias,
     .relu_backward = relu_backward,
     .row_sums = row_sums,
@@ -262,4 +185,5 @@ const struct ddp_nn_kernels DDP_NN_TABLE = {
     .normalize = normalize,
     .norm_sums = norm_sums,
     .norm_backward = norm_backward,
+    .pool_grad = pool_grad,
 };

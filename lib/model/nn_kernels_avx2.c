@@ -1,4 +1,3 @@
 /* AVX2: all by the compiler. */
-#define DDP_NN_TABLE  ddp_nn_kernels_avx2
-#define DDP_NN_COL2IM col2im
+#define DDP_NN_TABLE ddp_nn_kernels_avx2
 #include "model/nn_kernels.inc.h"

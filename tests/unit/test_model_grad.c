@@ -101,10 +101,80 @@ static void convolution(void **state)
 {
     const struct naive_conv small = {2, 8, 8, 3, 3}, wide = {1, 10, 28, 2, 5},
                             like_conv2 = {3, 12, 12, 4, 5};
+    /* Rows of the way back: padded beyond the image's own, of two vectors, of seven, of ten. */
+    const struct naive_conv narrow = {1, 6, 4, 2, 3}, two = {6, 6, 6, 2, 3},
+                            seven = {20, 6, 6, 2, 5}, ten = {32, 6, 6, 2, 5};
     for (int level = 0; level <= (int)ddp_cpu_best_simd(); level++) {
         check_conv(small, 5, 2, 0, (enum ddp_simd)level);
         check_conv(wide, 2, 1, 1, (enum ddp_simd)level);
         check_conv(like_conv2, 3, 2, 1, (enum ddp_simd)level);
+        check_conv(narrow, 3, 2, 0, (enum ddp_simd)level);
+        check_conv(two, 2, 2, 1, (enum ddp_simd)level);
+        check_conv(seven, 2, 1, 0, (enum ddp_simd)level);
+        check_conv(ten, 1, 1, 1, (enum ddp_simd)level);
+    }
+}
+
+enum {
+    LEVELS_N = 3,
+    LEVELS_WINDOWS = 16,
+    LEVELS_OUT = 7,
+    LEVELS_TAPS = 20 * 25,
+    LEVELS_X = 20 * 144
+};
+struct pooled {
+    float dw[LEVELS_OUT * LEVELS_TAPS], db[LEVELS_OUT], dx[LEVELS_N * LEVELS_X];
+};
+
+/* Gradients through a pool whose maxima lie anywhere, and in some windows nowhere. cut: nowhere. */
+static void pooled_gradients(enum ddp_simd level, int n, int cut, struct pooled *to)
+{
+    const struct ddp_conv_shape s = {20, 12, 12, LEVELS_OUT, 5, 1, 0};
+    const struct ddp_view xv = {144, LEVELS_X}, dv = {LEVELS_WINDOWS, LEVELS_WINDOWS * LEVELS_OUT};
+    static float x[LEVELS_N * LEVELS_X], w[LEVELS_OUT * LEVELS_TAPS];
+    static float dout[LEVELS_N * LEVELS_OUT * LEVELS_WINDOWS];
+    uint8_t which[LEVELS_N * LEVELS_OUT * LEVELS_WINDOWS];
+    float *scratch = malloc(sizeof *scratch * ddp_pool_grad_scratch(&s));
+    struct ddp_rng rng;
+    ddp_rng_init(&rng, 5, 0);
+    assert_non_null(scratch);
+    for (size_t i = 0; i < DDP_COUNT_OF(x); i++)
+        x[i] = (float)ddp_rng_normal(&rng);
+    for (size_t i = 0; i < DDP_COUNT_OF(w); i++)
+        w[i] = (float)ddp_rng_normal(&rng);
+    for (size_t i = 0; i < DDP_COUNT_OF(dout); i++) {
+        dout[i] = (float)ddp_rng_normal(&rng);
+        which[i] = cut ? DDP_POOL_NONE : (uint8_t)(ddp_rng_double(&rng) * (DDP_POOL_NONE + 1));
+    }
+    memset(to, 0x7f, sizeof *to);
+    ddp_nn_kernels(level)->pool_grad(&s, n, 2, x, xv, w, dout, dv, which, to->dw, to->db, to->dx,
+                                     xv, scratch);
+    free(scratch);
+}
+
+static void pool_same_bits_at_each_level(void **state)
+{
+    static struct pooled plain, got;
+    pooled_gradients(DDP_SIMD_SCALAR, LEVELS_N, 0, &plain);
+    for (int level = 1; level <= (int)ddp_cpu_best_simd(); level++) {
+        pooled_gradients((enum ddp_simd)level, LEVELS_N, 0, &got);
+        assert_memory_equal(&got, &plain, sizeof got);
+    }
+}
+
+static void pool_without_gradient(void **state)
+{
+    static struct pooled got;
+    for (int level = 0; level <= (int)ddp_cpu_best_simd(); level++) {
+        pooled_gradients((enum ddp_simd)level, LEVELS_N, 1, &got);
+        for (size_t i = 0; i < sizeof got / sizeof(float); i++)
+            assert_true(((const float *)&got)[i] == 0.0f);
+        /* No image: the parameters' gradients are written all the same. */
+        pooled_gradients((enum ddp_simd)level, 0, 0, &got);
+        for (size_t i = 0; i < DDP_COUNT_OF(got.dw); i++)
+            assert_true(got.dw[i] == 0.0f);
+        for (size_t i = 0; i < DDP_COUNT_OF(got.db); i++)
+            assert_true(got.db[i] == 0.0f);
     }
 }
 
@@ -231,6 +301,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolution),
+        cmocka_unit_test(pool_same_bits_at_each_level),
+        cmocka_unit_test(pool_without_gradient),
         cmocka_unit_test(fully_connected),
         cmocka_unit_test(softmax),
         cmocka_unit_test(singa_cnn),

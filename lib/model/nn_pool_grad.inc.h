@@ -1,0 +1,320 @@
+/* Part of nn_kernels.inc.h, compiled with it once a SIMD level: the way back through a 2 x 2 max
+ * pool and the convolution before it.
+ *
+ * Of each window only the position of the maximum has a gradient, and none where ReLU cut it: of
+ * the dense products seven of eight multiplications would be by zero. So what is multiplied is
+ * listed. An *entry* is a gradient and where the row it scales lies. Images are turned to
+ * [h][w][channels], where a *row* of k * channels values, padded to whole vectors, is contiguous,
+ * and a weight's k rows meet k rows of the image:
+ *
+ *   gradient of the weights: per output channel, += the rows of the image at its windows' maxima
+ *   gradient of the image: per position, += the rows of the weights of the channels that have
+ *   their maximum there
+ *
+ * Both are the same loop, with the sum in registers. The order of the sums is fixed: images, then
+ * windows; channels. */
+
+typedef float v16f __attribute__((vector_size(64)));
+typedef int32_t v16i __attribute__((vector_size(64)));
+typedef uint8_t v16b __attribute__((vector_size(16)));
+#define PAD 16
+
+struct entry {
+    uint32_t at; /* where the row lies */
+    float scale;
+};
+
+/* Of `lines` rows at once, each nv vectors: sum += scale * row, for each entry. Line l of the rows
+ * lies l * row_step in, of the sums l * sum_step; sums do not overlap. All in registers: lines * nv
+ * is at most 7, and some lines are wanted where a row is short, or each sum waits for the last. */
+static inline __attribute__((always_inline)) void add_lines(const int nv, const int lines,
+                                                            const struct entry *e, int count,
+                                                            const float *rows, int row_step,
+                                                            float *sum, int sum_step)
+{
+    v16f acc[7];
+    for (int l = 0; l < lines; l++)
+        for (int v = 0; v < nv; v++)
+            memcpy(&acc[l * nv + v], sum + l * sum_step + v * PAD, sizeof acc[0]);
+    for (int i = 0; i < count; i++) {
+        const float *row = rows + e[i].at;
+        for (int l = 0; l < lines; l++)
+            for (int v = 0; v < nv; v++) {
+                v16f x;
+                memcpy(&x, row + l * row_step + v * PAD, sizeof x);
+                acc[l * nv + v] += x * e[i].scale;
+            }
+    }
+    for (int l = 0; l < lines; l++)
+        for (int v = 0; v < nv; v++)
+            memcpy(sum + l * sum_step + v * PAD, &acc[l * nv + v], sizeof acc[0]);
+}
+
+/* One line of any length. */
+static inline __attribute__((always_inline)) void add_line(int vectors, const struct entry *e,
+                                                           int count, const float *rows, float *sum)
+{
+    for (; vectors > 7; vectors -= 7, rows += 7 * PAD, sum += 7 * PAD)
+        add_lines(7, 1, e, count, rows, 0, sum, 0);
+    switch (vectors) {
+    case 1:
+        add_lines(1, 1, e, count, rows, 0, sum, 0);
+        break;
+    case 2:
+        add_lines(2, 1, e, count, rows, 0, sum, 0);
+        break;
+    case 3:
+        add_lines(3, 1, e, count, rows, 0, sum, 0);
+        break;
+    case 4:
+        add_lines(4, 1, e, count, rows, 0, sum, 0);
+        break;
+    case 5:
+        add_lines(5, 1, e, count, rows, 0, sum, 0);
+        break;
+    case 6:
+        add_lines(6, 1, e, count, rows, 0, sum, 0);
+        break;
+    default:
+        add_lines(7, 1, e, count, rows, 0, sum, 0);
+    }
+}
+
+/* Arrays of one call, cut from the scratch; lists are by output channel and by position. */
+struct pool_grad {
+    int out_w, positions, windows; /* of one image */
+    int row;                       /* floats, padded */
+    float *x, *dx;                 /* [in_h][in_w][in_c], and a row's padding */
+    float *w, *dw;                 /* [k][out_c][row] */
+    struct entry *by_channel;      /* [out_c][windows] */
+    struct entry *by_position;     /* [positions][out_c + 1] */
+    int *channel_count, *position_count;
+    uint32_t *row_at, *position_at; /* [windows] */
+};
+
+static size_t round_up(size_t n)
+{
+    return (n + PAD - 1) / PAD * PAD;
+}
+
+/* Their places in the scratch; g NULL: only its size in floats is wanted. */
+static size_t cut_scratch(const struct ddp_conv_shape *s, float *scratch, struct pool_grad *g)
+{
+    const size_t row = round_up((size_t)(s->k * s->in_c));
+    const size_t image = round_up((size_t)(s->in_h * s->in_w * s->in_c)) + row;
+    const size_t weights = (size_t)(s->k * s->out_c) * row;
+    const int out_h = s->in_h - s->k + 1, out_w = s->in_w - s->k + 1;
+    const size_t positions = (size_t)(out_h * out_w), windows = positions / 4;
+    const size_t by_channel = round_up(2 * (size_t)s->out_c * windows + 2);
+    const size_t by_position = round_up(2 * positions * (size_t)(s->out_c + 1));
+    const size_t sizes[] = {image,
+                            image,
+                            weights,
+                            weights,
+                            by_channel,
+                            by_position,
+                            round_up((size_t)s->out_c),
+                            round_up(positions),
+                            round_up(windows),
+                            round_up(windows)};
+    size_t begin[sizeof sizes / sizeof *sizes], total = PAD;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        begin[i] = total;
+        total += sizes[i];
+    }
+    if (!g)
+        return total;
+    /* Vectors that do not cross cache lines. */
+    scratch -= (uintptr_t)scratch / sizeof *scratch % PAD;
+    *g = (struct pool_grad){
+        .out_w = out_w,
+        .positions = (int)positions,
+        .windows = (int)windows,
+        .row = (int)row,
+        .x = scratch + begin[0],
+        .dx = scratch + begin[1],
+        .w = scratch + begin[2],
+        .dw = scratch + begin[3],
+        .by_channel = (struct entry *)(void *)(scratch + begin[4]),
+        .by_position = (struct entry *)(void *)(scratch + begin[5]),
+        .channel_count = (int *)(void *)(scratch + begin[6]),
+        .position_count = (int *)(void *)(scratch + begin[7]),
+        .row_at = (uint32_t *)(void *)(scratch + begin[8]),
+        .position_at = (uint32_t *)(void *)(scratch + begin[9]),
+    };
+    return total;
+}
+
+/* Where w's element [o][c][tap] lies in [k][out_c][row of k * in_c]. */
+static inline int turned_at(const struct ddp_conv_shape *s, int row, int o, int c, int tap)
+{
+    return (tap / s->k * s->out_c + o) * row + tap % s->k * s->in_c + c;
+}
+
+static void turn_weights(const struct ddp_conv_shape *s, int row, const float *w, float *turned)
+{
+    for (int o = 0; o < s->out_c; o++)
+        for (int c = 0; c < s->in_c; c++)
+            for (int tap = 0; tap < s->k * s->k; tap++)
+                turned[turned_at(s, row, o, c, tap)] = *w++;
+}
+
+static void turn_weights_back(const struct ddp_conv_shape *s, int row, const float *turned,
+                              float *w)
+{
+    for (int o = 0; o < s->out_c; o++)
+        for (int c = 0; c < s->in_c; c++)
+            for (int tap = 0; tap < s->k * s->k; tap++)
+                *w++ = turned[turned_at(s, row, o, c, tap)];
+}
+
+static void turn_image(const struct ddp_conv_shape *s, const float *restrict x, size_t channel,
+                       float *restrict turned)
+{
+    const int plane = s->in_h * s->in_w;
+    for (int c = 0; c < s->in_c; c++, x += channel)
+        for (int p = 0; p < plane; p++)
+            turned[p * s->in_c + c] = x[p];
+}
+
+static void turn_image_back(const struct ddp_conv_shape *s, const float *restrict turned,
+                            size_t channel, float *restrict x)
+{
+    const int plane = s->in_h * s->in_w;
+    for (int c = 0; c < s->in_c; c++, x += channel)
+        for (int p = 0; p < plane; p++)
+            x[p] = turned[p * s->in_c + c];
+}
+
+/* Where the rows of each window begin, and how much further those of its positions 0..3 do. */
+static void place_windows(const struct ddp_conv_shape *s, const struct pool_grad *g)
+{
+    const int across = g->out_w / 2;
+    for (int i = 0; i < g->windows; i++) {
+        const int y = i / across * 2, x = i % across * 2;
+        g->row_at[i] = (uint32_t)((y * s->in_w + x) * s->in_c);
+        g->position_at[i] = (uint32_t)(y * g->out_w + x);
+    }
+}
+
+/* Entries are written in any case and counted only where there is a gradient: no branch that nobody
+ * can foresee. which, dout: of an image's first channel; channels lie which_channel and channel
+ * apart. */
+static void list_by_channel(const struct ddp_conv_shape *s, const struct pool_grad *g,
+                            const uint8_t *which, size_t which_channel, const float *dout,
+                            size_t channel)
+{
+    const uint32_t right = (uint32_t)s->in_c, low = (uint32_t)(s->in_w * s->in_c);
+    const uint32_t further[DDP_POOL_NONE + 1] = {0, right, low, low + right, 0};
+    for (int o = 0; o < s->out_c; o++, which += which_channel, dout += channel) {
+        struct entry *list = g->by_channel + o * g->windows;
+        int count = 0;
+        for (int i = 0; i < g->windows; i++) {
+            list[count] = (struct entry){g->row_at[i] + further[which[i]], dout[i]};
+            count += which[i] != DDP_POOL_NONE;
+        }
+        g->channel_count[o] = count;
+    }
+}
+
+static void list_by_position(const struct ddp_conv_shape *s, const struct pool_grad *g,
+                             const uint8_t *which, size_t which_channel, const float *dout,
+                             size_t channel)
+{
+    const uint32_t low = (uint32_t)g->out_w;
+    const uint32_t further[DDP_POOL_NONE + 1] = {0, 1, low, low + 1, 0};
+    memset(g->position_count, 0, sizeof *g->position_count * (size_t)g->positions);
+    for (int o = 0; o < s->out_c; o++, which += which_channel, dout += channel)
+        for (int i = 0; i < g->windows; i++) {
+            const uint32_t p = g->position_at[i] + further[which[i]];
+            g->by_position[p * (uint32_t)(s->out_c + 1) + (uint32_t)g->position_count[p]] =
+                (struct entry){(uint32_t)(o * g->row), dout[i]};
+            g->position_count[p] += which[i] != DDP_POOL_NONE;
+        }
+}
+
+/* In 16 lanes, as row_sums. In vectors by hand: as a loop over lanes, GCC 12.2 makes wrong sums of
+ * it for AVX2. */
+static void add_bias_grad(const struct ddp_conv_shape *s, const struct pool_grad *g,
+                          const uint8_t *which, size_t which_channel, const float *dout,
+                          size_t channel, float *db)
+{
+    for (int o = 0; o < s->out_c; o++, which += which_channel, dout += channel) {
+        float lane[LANES];
+        v16f sum = {0};
+        for (int i = 0; i < g->windows; i += LANES) {
+            v16b at = (v16b){0} + DDP_POOL_NONE;
+            v16f d = {0};
+            const size_t count = (size_t)(g->windows - i < LANES ? g->windows - i : LANES);
+            memcpy(&at, which + i, count);
+            memcpy(&d, dout + i, count * sizeof *dout);
+            sum += (v16f)((__builtin_convertvector(at, v16i) != DDP_POOL_NONE) & (v16i)d);
+        }
+        memcpy(lane, &sum, sizeof lane);
+        db[o] += lane_sum(lane);
+    }
+}
+
+static void add_weights(const struct ddp_conv_shape *s, const struct pool_grad *g)
+{
+    const int down = s->in_w * s->in_c, step = s->out_c * g->row, vectors = g->row / PAD;
+    for (int o = 0; o < s->out_c; o++) {
+        const struct entry *e = g->by_channel + o * g->windows;
+        const int count = g->channel_count[o];
+        float *dw = g->dw + o * g->row;
+        if (vectors == 1 && s->k == 5)
+            add_lines(1, 5, e, count, g->x, down, dw, step);
+        else if (vectors == 1 && s->k == 3)
+            add_lines(1, 3, e, count, g->x, down, dw, step);
+        else if (vectors == 2 && s->k == 3)
+            add_lines(2, 3, e, count, g->x, down, dw, step);
+        else
+            for (int ky = 0; ky < s->k; ky++)
+                add_line(vectors, e, count, g->x + ky * down, dw + ky * step);
+    }
+}
+
+static void add_image(const struct ddp_conv_shape *s, const struct pool_grad *g)
+{
+    memset(g->dx, 0, sizeof *g->dx * (size_t)(s->in_h * s->in_w * s->in_c));
+    /* Down the columns: rows beside each other overlap, and a load from what two stores have just
+     * left waits for both. */
+    for (int ky = 0; ky < s->k; ky++)
+        for (int x = 0; x < g->out_w; x++)
+            for (int p = x, y = ky; p < g->positions; p += g->out_w, y++)
+                if (g->position_count[p] > 0)
+                    add_line(g->row / PAD, g->by_position + p * (s->out_c + 1),
+                             g->position_count[p], g->w + ky * s->out_c * g->row,
+                             g->dx + (y * s->in_w + x) * s->in_c);
+}
+
+static void pool_grad(const struct ddp_conv_shape *s, int n, int chunk, const float *x,
+                      struct ddp_view xv, const float *w, const float *dout, struct ddp_view doutv,
+                      const uint8_t *which, float *dw, float *db, float *dx, struct ddp_view dxv,
+                      float *scratch)
+{
+    struct pool_grad g = {0};
+    size_t floats = cut_scratch(s, scratch, &g);
+    /* Rows' padding is zero and stays so where it is added from. */
+    memset(scratch, 0, sizeof *scratch * floats);
+    if (dx)
+        turn_weights(s, g.row, w, g.w);
+    memset(db, 0, sizeof *db * (size_t)s->out_c);
+    place_windows(s, &g);
+    for (int i = 0; i < n; i++) {
+        const int first = i / chunk * chunk, m = n - first < chunk ? n - first : chunk;
+        const size_t each = (size_t)g.windows, apart = (size_t)m * each;
+        const uint8_t *at = which + (size_t)(first * s->out_c + i - first) * each;
+        const float *d = dout + (size_t)i * doutv.image;
+        turn_image(s, x + (size_t)i * xv.image, xv.channel, g.x);
+        add_bias_grad(s, &g, at, apart, d, doutv.channel, db);
+        list_by_channel(s, &g, at, apart, d, doutv.channel);
+        add_weights(s, &g);
+        if (!dx)
+            continue;
+        list_by_position(s, &g, at, apart, d, doutv.channel);
+        add_image(s, &g);
+        turn_image_back(s, g.dx, dxv.channel, dx + (size_t)i * dxv.image);
+    }
+    turn_weights_back(s, g.row, g.dw, dw);
+}
