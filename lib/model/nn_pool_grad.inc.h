@@ -233,8 +233,19 @@ static void list_by_position(const struct ddp_conv_shape *s, const struct pool_g
         }
 }
 
-/* In 16 lanes, as row_sums. In vectors by hand: as a loop over lanes, GCC 12.2 makes wrong sums of
- * it for AVX2. */
+/* *sum += the gradients of windows that have one, one a lane; count at most LANES. */
+static inline __attribute__((always_inline)) void add_lanes(const uint8_t *which, const float *dout,
+                                                            size_t count, v16f *sum)
+{
+    v16b at = (v16b){0} + DDP_POOL_NONE;
+    v16f d = {0};
+    memcpy(&at, which, count);
+    memcpy(&d, dout, count * sizeof *dout);
+    *sum += (v16f)((__builtin_convertvector(at, v16i) != DDP_POOL_NONE) & (v16i)d);
+}
+
+/* In 16 lanes, as row_sums. In vectors by hand: of a loop over lanes that looks at bytes and adds
+ * floats GCC 12.2 makes wrong sums for AVX2. */
 static void add_bias_grad(const struct ddp_conv_shape *s, const struct pool_grad *g,
                           const uint8_t *which, size_t which_channel, const float *dout,
                           size_t channel, float *db)
@@ -242,14 +253,11 @@ static void add_bias_grad(const struct ddp_conv_shape *s, const struct pool_grad
     for (int o = 0; o < s->out_c; o++, which += which_channel, dout += channel) {
         float lane[LANES];
         v16f sum = {0};
-        for (int i = 0; i < g->windows; i += LANES) {
-            v16b at = (v16b){0} + DDP_POOL_NONE;
-            v16f d = {0};
-            const size_t count = (size_t)(g->windows - i < LANES ? g->windows - i : LANES);
-            memcpy(&at, which + i, count);
-            memcpy(&d, dout + i, count * sizeof *dout);
-            sum += (v16f)((__builtin_convertvector(at, v16i) != DDP_POOL_NONE) & (v16i)d);
-        }
+        int i = 0;
+        for (; i + LANES <= g->windows; i += LANES)
+            add_lanes(which + i, dout + i, LANES, &sum);
+        if (i < g->windows)
+            add_lanes(which + i, dout + i, (size_t)(g->windows - i), &sum);
         memcpy(lane, &sum, sizeof lane);
         db[o] += lane_sum(lane);
     }
