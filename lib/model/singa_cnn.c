@@ -6,8 +6,8 @@
 
 enum { CLASSES = 10, SIDE = 28, HIDDEN = 500, FLAT = 50 * 4 * 4 };
 
-/* 8 images of conv 2 unfolded are 1 MB. One of conv 1 is a product so small that OpenBLAS multiplies
- * without packing, twice as fast. */
+/* 8 images of conv 2 unfolded are 1 MB. One of conv 1 is a product so small that OpenBLAS
+ * multiplies without packing, twice as fast. */
 static const struct ddp_layer layers[] = {
     {.kind = DDP_LAYER_CONV_POOL, .out = 20, .k = 5, .chunk = 1},
     {.kind = DDP_LAYER_CONV_POOL, .out = 50, .k = 5, .chunk = 8},
