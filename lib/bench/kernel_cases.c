@@ -38,8 +38,11 @@ static void run_copy_nt(kernel_case *c, kernel_data *d)
 /* 16-bit operands, so small that sums of any number of runs stay finite. */
 static void begin_reduce(kernel_case *c, kernel_data *d)
 {
+    const size_t floats = d->bytes / 4;
     if (c->dtype == DDP_F16 || c->dtype == DDP_BF16)
-        d->device->grad->narrow(d->b, d->normal, d->n, c->dtype, 0x1p-10f, 0.0f);
+        for (size_t at = 0; at < d->n; at += floats)
+            d->device->grad->narrow((uint16_t *)d->b + at, d->normal, DDP_MIN(floats, d->n - at),
+                                    c->dtype, 0x1p-10f, 0.0f);
     else
         memcpy(d->b, d->normal, d->n * ddp_dtype_size(c->dtype));
 }

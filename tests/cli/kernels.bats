@@ -168,3 +168,8 @@ END
     run bash -c '. ./completion; COMP_WORDS=(ddpbench kernels --benchmark_fi); COMP_CWORD=2; _ddpbench; echo "${COMPREPLY[*]}"'
     [ "$output" = --benchmark_filter= ]
 }
+
+@test "16-bit operands of the default sizes come from arrays of as many bytes" {
+    "$binary" kernels --benchmark_min_time=0.0001 --benchmark_filter='^reduce/b?f16' >out 2>err
+    [ "$(grep -c real_time out)" = 4 ]
+}
