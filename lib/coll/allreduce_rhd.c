@@ -230,6 +230,8 @@ static void rhd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_c
         const struct ddp_p2p_count c = rhd_count(r, fold, shape->count, elem, wide_elem);
         ddp_cost_rank(cost, &c);
     }
+    if (fold.extra != 0) /* in, halving and doubling, out */
+        cost->path_bytes = (wide_bytes + bytes) * (1 + (fold.pow2 - 1.0) / fold.pow2);
     cost->memory_bytes =
         (ranks - 1) * ((DDP_COST_MOVE + DDP_COST_COMBINE) * wide_bytes + DDP_COST_MOVE * bytes);
     if (ranks == 1)

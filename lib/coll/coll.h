@@ -43,13 +43,24 @@ struct ddp_coll_shape {
 
 /* Per rank, the largest of all ranks: sequential communication steps, bytes handed to
  * ddp_comm_isend (0 where memory is mapped), messages, and bytes read and written in memory by all
- * ranks together (bound). */
+ * ranks together (bound). path_bytes: those that travel one after the other, where they are more
+ * than any rank sends (one receives more, or the ranks wait for each other); else 0. So the time on
+ * a network that nobody else uses is about ddp_cost_seconds: simulated, within a quarter
+ * (tests/sim). */
 struct ddp_coll_cost {
     double steps, messages;
-    double sent_bytes;
+    double sent_bytes, path_bytes;
     double memory_bytes; /* all ranks' reads + writes */
     bool modelled;       /* false: a native call, nothing is known */
 };
+
+/* alpha_s: a message of no length; beta_s: a byte of it more. */
+static inline double ddp_cost_seconds(const struct ddp_coll_cost *cost, double alpha_s,
+                                      double beta_s)
+{
+    const double bytes = cost->path_bytes > 0 ? cost->path_bytes : cost->sent_bytes;
+    return cost->steps * alpha_s + bytes * beta_s;
+}
 
 struct ddp_coll_alg {
     const char *name; /* "direct", "staged", "flat", "ring", "native" */

@@ -89,6 +89,7 @@ static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct 
     const double part = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = ddp_rounds(ranks)};
+    cost->path_bytes = (ranks - 1) * part; /* the root receives them all */
     cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * part;
     for (int v = 1; part != 0 && v < ranks; v++) {
         const int span = ddp_binomial_span(v, ranks);

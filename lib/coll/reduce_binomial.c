@@ -114,6 +114,7 @@ static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct 
     }
     ddp_count_pieces(&c, shape->count * wide_elem);
     ddp_cost_rank(cost, &c);
+    cost->path_bytes = ddp_rounds(ranks) * wide_bytes; /* all of the root's children */
     cost->memory_bytes = (ranks - 1) * (DDP_COST_MOVE + DDP_COST_COMBINE) * wide_bytes;
     if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens, the root narrows */
         cost->memory_bytes += (ranks + 1) * (bytes + wide_bytes);

@@ -1,0 +1,96 @@
+/* Every algorithm of every collective that sends messages, once, verified. */
+#include "sim/sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/operands.h"
+
+/* All-reduce: rank 0 looks at the sums, which costs ranks times elements; the others must have the
+ * same. */
+static int verify(struct sim *sim, const struct ddp_operands *o, struct ddp_err *err)
+{
+    int64_t elements, wrong;
+    if (o->args.coll != DDP_ALLREDUCE)
+        return ddp_operands_verify(o, 0, &elements, &wrong, err);
+    if (sim->comm->rank == 0)
+        DDP_TRY(ddp_operands_verify(o, 0, &elements, &wrong, err));
+    return sim_same(sim, o->args.recv, o->full_bytes, err);
+}
+
+static void print(const struct sim *sim, const struct ddp_coll_plan *plan, double seconds,
+                  double sent)
+{
+    struct ddp_coll_cost cost;
+    plan->alg->cost(sim->comm->size, &plan->shape, &cost);
+    const double model_s = ddp_cost_seconds(&cost, sim->link.alpha_s, sim->link.beta_s);
+    if (sim->comm->rank != 0)
+        return;
+    printf("{\"what\": \"dense\", \"collective\": \"%s\", \"algorithm\": \"%s\", \"ranks\": %d, "
+           "\"bytes\": %zu, \"time_us\": %.6g, \"cost_us\": %.6g, \"steps\": %.10g, "
+           "\"cost_bytes\": %.10g, \"wire_bytes\": %.10g}\n",
+           ddp_coll_name(plan->alg->coll), plan->alg->name, sim->comm->size, (size_t)plan->bytes,
+           1e6 * seconds, 1e6 * model_s, cost.steps, cost.sent_bytes, sent);
+    fflush(stdout);
+}
+
+static int run(struct sim *sim, const struct ddp_coll_alg *alg, const struct ddp_operands *o,
+               struct ddp_err *err)
+{
+    struct ddp_coll_plan plan;
+    struct ddp_err reason = DDP_ERR_INIT;
+    double seconds, sent;
+
+    if (ddp_coll_plan_init(&plan, sim->comm, alg, &o->args, &reason) != 0) {
+        *err = reason;
+        return reason.code == DDP_EUNAVAIL ? 0 : reason.code;
+    }
+    int rc = 0;
+    ddp_operands_fill(o, 0);
+    DDP_TRY_GOTO(sim_start(sim, err), out);
+    DDP_TRY_GOTO(ddp_coll_run(sim->comm, &plan, err), out);
+    DDP_TRY_GOTO(sim_end(sim, &seconds, &sent, err), out);
+    DDP_TRY_GOTO(verify(sim, o, err), out);
+    print(sim, &plan, seconds, sent);
+out:
+    ddp_coll_plan_release(&plan);
+    return rc;
+}
+
+static bool wanted(const struct sim_options *options, const struct ddp_coll_alg *alg)
+{
+    if (options->collective != NULL && strcmp(options->collective, ddp_coll_name(alg->coll)) != 0)
+        return false;
+    /* A library's own are not ours to predict. */
+    return options->algorithm != NULL ? strcmp(options->algorithm, alg->name) == 0
+                                      : strcmp(alg->name, "native") != 0;
+}
+
+int sim_dense(struct sim *sim, struct ddp_err *err)
+{
+    const size_t bytes = sim->options->bytes;
+    void *a = ddp_alloc_pages(bytes), *b = ddp_alloc_pages(bytes);
+    int rc = 0;
+
+    if (a == NULL || b == NULL)
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory for 2 buffers of %zu bytes", bytes);
+    for (const struct ddp_coll_alg *const *alg = ddp_coll_algorithms(); rc == 0 && *alg; alg++) {
+        struct ddp_point_spec spec = {
+            .coll = (*alg)->coll,
+            .dtype = DDP_F32,
+            .op = DDP_SUM,
+            .placement = DDP_OUT_OF_PLACE,
+            .size_bytes = (*alg)->coll == DDP_BARRIER ? 0 : bytes,
+        };
+        struct ddp_operands o;
+        spec.count = spec.size_bytes / ddp_dtype_size(spec.dtype);
+        if (!wanted(sim->options, *alg))
+            continue;
+        ddp_operands_init(&o, &spec, sim->comm->rank, sim->comm->size, a, b);
+        rc = run(sim, *alg, &o, err);
+    }
+    ddp_free_pages(a, bytes);
+    ddp_free_pages(b, bytes);
+    return rc;
+}
