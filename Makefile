@@ -6,6 +6,7 @@
 MPI ?= auto
 CUDA ?= auto
 GBENCH ?= auto
+SIMGRID ?= auto
 WERROR ?= 1
 FAULTS ?= 0
 SAN ?=
@@ -34,6 +35,7 @@ include ci/knobs.mk
 include ci/build.mk
 include ci/test.mk
 include ci/gpu.mk
+include ci/sim.mk
 include ci/fuzz.mk
 include ci/lint.mk
 include ci/install.mk

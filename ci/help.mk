@@ -3,13 +3,14 @@
 .PHONY: help
 help: ## this text
 	@echo "Targets:"
-	@sed -n 's/^\([a-z_. ]*\):[^#=]*## \(.*\)/\1|\2/p' ci/*.mk | sort | \
+	@sed -n 's/^\([a-z0-9_. -]*\):[^#=]*## \(.*\)/\1|\2/p' ci/*.mk | sort | \
 	  while IFS='|' read -r name text; do printf '  %-22s %s\n' "$$name" "$$text"; done
 	@printf '%s\n' "" "Knobs (make NAME=VALUE; a changed one rebuilds by itself):" \
 	  "  MPI                    0 never, 1 must, auto when found (default auto)" \
 	  "  CUDA                   0 never, 1 must, auto when nvcc is found (default auto)" \
 	  "  NVCC CUDA_ARCHS        the CUDA compiler; what it makes code for (default: 80 90)" \
 	  "  GBENCH                 Google Benchmark, for 'ddpbench kernels': 0, 1 or auto, as MPI" \
+	  "  SIMGRID                0 never, 1 must, auto when smpicc is found (default auto)" \
 	  "  CC OPT CFLAGS LDFLAGS  compiler and flags (OPT default: -O3 -g)" \
 	  "  SAN                    address, undefined or thread" \
 	  "  WERROR                 1: a warning is an error (default)" \

@@ -1,6 +1,6 @@
-# Knobs: what is built, with what. MPI, CUDA, GBENCH: 0 never, 1 must, auto when found.
+# Knobs: what is built, with what. MPI, CUDA, GBENCH, SIMGRID: 0 never, 1 must, auto when found.
 
-$(foreach k,MPI CUDA GBENCH,$(if $(filter 0 1 auto,$($k)),,$(error $k='$($k)' is not 0, 1 or auto)))
+$(foreach k,MPI CUDA GBENCH SIMGRID,$(if $(filter 0 1 auto,$($k)),,$(error $k='$($k)' is not 0, 1 or auto)))
 $(foreach k,WERROR FAULTS V,$(if $(filter 0 1,$($k)),,$(error $k='$($k)' is not 0 or 1)))
 $(if $(filter-out address undefined thread,$(SAN)),$(error SAN='$(SAN)' is not address, undefined or thread))
 

@@ -243,10 +243,10 @@ static void tree_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
     /* Filling and draining, a level takes its children's sums, or gives them the result. Between, a
      * step takes as long as rank 1's; from 5 ranks up that has a parent and two children: it waits
      * for two sums, then gives two results. */
-    const double children = DDP_MIN(ranks - 1, 2);
-    cost->path_bytes = (wide_bytes + bytes) / 2 / DDP_MAX(segments, 1) *
-                       (2 * ddp_binary_depth(ranks) * children +
-                        DDP_MAX(segments - 1, 0) * (ranks < 5 ? children : 4));
+    const double fan = DDP_MIN(ranks - 1, 2);
+    cost->path_bytes =
+        (wide_bytes + bytes) / 2 / DDP_MAX(segments, 1) *
+        (2 * ddp_binary_depth(ranks) * fan + DDP_MAX(segments - 1, 0) * (ranks < 5 ? fan : 4));
     cost->memory_bytes = (ranks - 1) * DDP_COST_MOVE * (wide_bytes + bytes);
     for (int v = 0; v < ranks; v++) {
         const int children = ddp_binary_children(v, ranks), links = (v != 0) + children;

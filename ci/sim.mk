@@ -1,0 +1,29 @@
+# Simulation: the shipped algorithms over the shipped backend mpi, built by SimGrid's smpicc, for
+# networks and ranks that are not here (tests/sim). Only backend_mpi.c differs, by DDP_MPI_SIMULATED;
+# everything else is the library as it is.
+
+ifneq ($(SIMGRID),0)
+  SMPICC := $(shell command -v smpicc 2>/dev/null)
+  $(if $(filter 1,$(SIMGRID)),$(or $(SMPICC),$(error SIMGRID=1, but smpicc is not installed: Debian's libsimgrid-dev)))
+endif
+SIM_BIN := $(if $(SMPICC),$(if $(SAN),,$(O)/tests/sim/ddpsim))
+SIM_OBJ := $(patsubst %.c,$(O)/sim/%.o,$(wildcard tests/sim/*.c) lib/comm/backend_mpi.c)
+
+# Its malloc is left alone: ranks share their memory only where they say so.
+$(SIM_OBJ): $(O)/sim/%.o: %.c $(O)/build_facts.h | $(O)/ready
+	@mkdir -p $(@D)
+	@echo "  SMPICC $<"
+	$(Q)$(SMPICC) $(BASE_CFLAGS) $(CFLAGS) -I$(O) -Itests -DSMPI_NO_OVERRIDE_MALLOC \
+	  -DDDP_MPI_FLAVOUR='"simgrid"' -DDDP_MPI_SIMULATED=1 -MMD -MP -c -o $@ $<
+$(O)/tests/sim/ddpsim: $(SIM_OBJ) $(O)/libddpcore.a
+	@mkdir -p $(@D)
+	@echo "  SMPILD $@"
+	$(Q)$(SMPICC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $(SIM_OBJ) $(O)/libddpcore.a $(BASE_LIBS)
+-include $(SIM_OBJ:.o=.d)
+
+unit: $(SIM_BIN)
+
+.PHONY: sim-1024
+sim-1024: $(SIM_BIN) ## 1024 simulated ranks (SimGrid): every algorithm, break-even densities: results/sim-1024.*
+	$(Q)$(if $(SIM_BIN),,echo "sim-1024: needs smpicc: Debian's libsimgrid-dev, or make deps" >&2; exit 69;) \
+	  $(PYTHON) tests/sim/simulate.py --ddpsim $(SIM_BIN) full

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""The shipped algorithms on simulated networks (SimGrid's SMPI; configs/platforms): `make sim-1024`.
+
+Time is the network's alone: computation takes none. alpha and beta are what a ping-pong between the
+first and the last rank takes on the same platform.
+
+check: small, a few seconds: time against cost() on the star at 16 and 13 ranks, and that a shared
+       link is felt on the tree.
+full:  star: every algorithm against cost(), at 256 ranks. Fat tree: every algorithm of every
+       collective at 1024 ranks; all-reduce at 16, 64, 256 and 1024; the density below which each
+       sparse all-reduce is faster than the best dense one, and bytes of oktopk against its bound.
+       Writes --json and --markdown.
+
+usage: simulate.py --ddpsim PATH [--json FILE] [--markdown FILE] check|full
+Exits with 1 when simulated time and cost() differ by more than a quarter on the star, or oktopk
+sends more than it says.
+"""
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+OPTIONS = [
+    "smpi/simulate-computation:no",
+    "smpi/privatization:no",  # the program's few variables are meant to be shared
+    "network/model:CM02",
+    "network/latency-factor:1",
+    "network/bandwidth-factor:1",
+]
+MIB = 1 << 20
+TOLERANCE = 0.25
+RANKS = [16, 64, 256, 1024]
+ELEMENTS = 1 << 20  # of the gradient whose break-even is looked for: 4 MiB
+DENSITIES = [10 ** (e / 4) for e in range(-20, -1)]  # 1e-5 to 0.3
+# What a rank of oktopk may send beside 24k(P-1)/P bytes, a peer: counts, notes, regions, selection.
+OKTOPK_PER_PEER = 4 + 12 + 8 + 512
+
+
+class Simulator:
+    def __init__(self, ddpsim):
+        self.ddpsim = os.path.abspath(ddpsim)
+
+    def run(self, platform, ranks, *words):
+        """The lines of one run, as dictionaries: the link first."""
+        command = ["smpirun", "-np", str(ranks), "-platform", f"{ROOT}/configs/platforms/{platform}.xml"]
+        with tempfile.NamedTemporaryFile("w", prefix="hosts") as hosts:
+            hosts.write("".join(f"node-{i}\n" for i in range(ranks)))
+            hosts.flush()
+            command += ["-hostfile", hosts.name, "--log=root.thres:warning"]
+            command += [f"--cfg={o}" for o in OPTIONS] + [self.ddpsim, *words]
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
+        if done.returncode != 0:
+            raise SystemExit(f"simulate: {' '.join(words)} on {ranks} ranks of {platform}: {done.stderr[-1500:]}")
+        return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def name_of(point):
+    return f"{point['collective']} {point['algorithm']}" if point["what"] == "dense" else f"sparse {point['algorithm']}"
+
+
+def against_cost(points):
+    """Those that take more than a quarter longer or shorter than cost() says; for a cost that is a
+    bound, longer."""
+    wrong = []
+    for p in points:
+        ratio = p["time_us"] / p["cost_us"]
+        low = 1 / (1 + TOLERANCE) if p.get("exact", True) else 0
+        if not low <= ratio <= 1 + TOLERANCE:
+            wrong.append(f"{name_of(p)}, {p['ranks']} ranks: {p['time_us']:.1f} us simulated, {p['cost_us']:.1f} us by cost()")
+    return wrong
+
+
+def oktopk_bound(point):
+    ranks = point["ranks"]
+    return 24 * point["k"] * (ranks - 1) / ranks + OKTOPK_PER_PEER * (ranks - 1)
+
+
+def check(sim):
+    wrong = []
+    for ranks in (16, 13):
+        points = sim.run("star-1024", ranks, "dense", f"bytes={MIB // ranks // 4 * ranks * 4}")[1:]
+        points += sim.run("star-1024", ranks, "sparse", "elements=100000", "density=0.01")[1:]
+        for p in points:
+            print(f"{ranks} ranks, {name_of(p)}: {p['time_us']:.1f} us, cost {p['cost_us']:.1f} us")
+        wrong += against_cost(points)
+        okay = [p for p in points if p["algorithm"] == "oktopk"]
+        if not okay or okay[0]["wire_bytes"] > oktopk_bound(okay[0]):
+            wrong.append(f"{ranks} ranks: oktopk sends more than its bound, or did not run: {okay}")
+    # Neighbours of the binary tree are in other racks; those of the ring, mostly, are not.
+    tree = {p["algorithm"]: p for p in sim.run("tree-64", 64, "dense", "collective=allreduce", f"bytes={MIB}")[1:]}
+    if tree["tree"]["time_us"] < 2 * tree["ring"]["time_us"]:
+        wrong.append("tree-64: the shared links between racks are not felt")
+    return wrong
+
+
+def measure_sparse(sim, ranks, algorithm, density):
+    words = ["sparse", f"elements={ELEMENTS}", f"density={density:.6g}", f"algorithm={algorithm}"]
+    return sim.run("fat-tree-1024", ranks, *words)[1]
+
+
+def break_even(sim, ranks, algorithm, dense_us, seen):
+    """The largest density at which the algorithm takes no longer than dense_us, by bisection on
+    DENSITIES, then a straight line between the two; 0: at none."""
+    low, high = -1, len(DENSITIES)  # faster at low, slower at high
+    times = {}
+    middle = 0
+    while high - low > 1:
+        point = measure_sparse(sim, ranks, algorithm, DENSITIES[middle])
+        seen.append(point)
+        times[middle] = point["time_us"]
+        print(f"simulate: {ranks} ranks, {algorithm} at {DENSITIES[middle]:.2g}: {point['time_us']:.0f} us, dense {dense_us:.0f}", file=sys.stderr)
+        if point["time_us"] <= dense_us:
+            low = middle
+        else:
+            high = middle
+        # What is sent grows with the density: the next guess from the last, one step at least.
+        guess = low + max(1, (high - low) // 2)
+        middle = min(guess, high - 1) if low >= 0 else (low + high) // 2
+    if low < 0:
+        return 0.0
+    if high == len(DENSITIES):
+        return DENSITIES[low]
+    a, b = times[low], times[high]
+    share = (dense_us - a) / (b - a) if b > a else 0
+    return DENSITIES[low] + share * (DENSITIES[high] - DENSITIES[low])
+
+
+def full(sim, doc):
+    wrong = []
+    began = time.time()
+    print("simulate: star, 256 ranks", file=sys.stderr)
+    doc["star"] = sim.run("star-1024", 256, "dense", f"bytes={MIB}")[1:] + sim.run("star-1024", 256, "sparse", "elements=262144", "density=0.01")[1:]
+    wrong += against_cost(doc["star"])
+    doc["fat_tree"], doc["allreduce"], doc["sparse"], doc["break_even"] = [], [], [], []
+    for ranks in RANKS:
+        print(f"simulate: fat tree, {ranks} ranks", file=sys.stderr)
+        dense = sim.run("fat-tree-1024", ranks, "dense", "collective=allreduce", f"bytes={4 * ELEMENTS}")[1:]
+        dense.sort(key=lambda p: p["time_us"])
+        doc["allreduce"] += dense
+        for algorithm in ("allgather", "rd", "oktopk"):
+            density = break_even(sim, ranks, algorithm, dense[0]["time_us"], doc["sparse"])
+            doc["break_even"].append({"ranks": ranks, "algorithm": algorithm, "dense": dense[0]["algorithm"], "dense_us": dense[0]["time_us"], "density": density})
+    print("simulate: fat tree, every algorithm", file=sys.stderr)
+    doc["fat_tree"] = sim.run("fat-tree-1024", RANKS[-1], "dense", f"bytes={MIB}")[1:]
+    for p in doc["sparse"]:
+        if p["algorithm"] == "oktopk" and p["wire_bytes"] > oktopk_bound(p):
+            wrong.append(f"oktopk, {p['ranks']} ranks, density {p['density']:.2g}: {p['wire_bytes']} bytes, bound {oktopk_bound(p):.0f}")
+    doc["seconds"] = round(time.time() - began)
+    return wrong
+
+
+def markdown(doc):
+    out = ["# Simulated networks", "", "Written by `make sim-1024` (tests/sim/simulate.py): the shipped algorithms under SimGrid. Times are of the network alone;",
+           "computation takes none, so a sparse exchange looks better here than where it must also select and merge.", ""]
+    out += ["## Star, 256 ranks, 1 MiB (sparse: 262144 elements, 1 %): simulated time against cost()", "", "| algorithm | simulated, us | cost(), us | ratio |", "|---|---|---|---|"]
+    for p in doc["star"]:
+        bound = "" if p.get("exact", True) else " (a bound)"
+        out.append(f"| {name_of(p)} | {p['time_us']:.1f} | {p['cost_us']:.1f}{bound} | {p['time_us'] / p['cost_us']:.2f} |")
+    out += ["", "## Fat tree: all-reduce of 4 MiB, f32, fastest first", "", "| ranks | first | second | third |", "|---|---|---|---|"]
+    for ranks in RANKS:
+        row = [f"{p['algorithm']} {p['time_us']:.0f} us" for p in doc["allreduce"] if p["ranks"] == ranks]
+        out.append(f"| {ranks} | " + " | ".join(row) + " |")
+    out += ["", "## Fat tree: the density below which a sparse exchange of the same gradient is faster than the best dense one", "",
+            "Entries at random places, different on every rank: no two ranks agree on what is large.", "",
+            "| ranks | dense, us | allgather | rd | oktopk | oktopk sent, of its bound |", "|---|---|---|---|---|---|"]
+    for ranks in RANKS:
+        rows = {b["algorithm"]: b for b in doc["break_even"] if b["ranks"] == ranks}
+        share = max(p["wire_bytes"] / oktopk_bound(p) for p in doc["sparse"] if p["ranks"] == ranks and p["algorithm"] == "oktopk")
+        cell = lambda b: f"{100 * b['density']:.2g} %" if b["density"] > 0 else "none"
+        out.append(f"| {ranks} | {rows['rd']['dense_us']:.0f} | {cell(rows['allgather'])} | {cell(rows['rd'])} | {cell(rows['oktopk'])} | {share:.2f} |")
+    out += ["", f"Bound of oktopk: 24k(P-1)/P + {OKTOPK_PER_PEER}(P-1) bytes. Densities looked at: {DENSITIES[0]:.0e} to {DENSITIES[-1]:.1g}; \"none\": slower at the lowest, too.", "",
+            "## Fat tree, 1024 ranks, 1 MiB: every algorithm that sends messages", "", "| algorithm | simulated, us |", "|---|---|"]
+    out += [f"| {name_of(p)} | {p['time_us']:.1f} |" for p in doc["fat_tree"]]
+    return "\n".join(out) + "\n"
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("--ddpsim", required=True)
+    a.add_argument("--json", default=os.path.join(ROOT, "results", "sim-1024.json"))
+    a.add_argument("--markdown", default=os.path.join(ROOT, "results", "sim-1024.md"))
+    a.add_argument("what", choices=["check", "full"])
+    a = a.parse_args()
+    sim = Simulator(a.ddpsim)
+    if a.what == "check":
+        wrong = check(sim)
+    else:
+        doc = {"options": OPTIONS, "elements": ELEMENTS, "densities": DENSITIES}
+        wrong = full(sim, doc)
+        doc["wrong"] = wrong
+        with open(a.json, "w") as f:
+            json.dump(doc, f, indent=1)
+            f.write("\n")
+        with open(a.markdown, "w") as f:
+            f.write(markdown(doc))
+        print(markdown(doc))
+        print(f"simulate: {doc['seconds']} s", file=sys.stderr)
+    for line in wrong:
+        print(f"simulate: {line}", file=sys.stderr)
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
