@@ -6,7 +6,7 @@ ifneq ($(SIMGRID),0)
   SMPICC := $(shell command -v smpicc 2>/dev/null)
   $(if $(filter 1,$(SIMGRID)),$(or $(SMPICC),$(error SIMGRID=1, but smpicc is not installed: Debian's libsimgrid-dev)))
 endif
-SIM_BIN := $(if $(SMPICC),$(if $(SAN),,$(O)/tests/sim/ddpsim))
+SIM_BIN := $(if $(SMPICC),$(if $(wildcard tests/sim/ddpsim.c),$(if $(SAN),,$(O)/tests/sim/ddpsim)))
 SIM_OBJ := $(patsubst %.c,$(O)/sim/%.o,$(wildcard tests/sim/*.c) lib/comm/backend_mpi.c)
 
 # Its malloc is left alone: ranks share their memory only where they say so.

@@ -48,7 +48,7 @@ says() {
 }
 
 # FLAVOUR RANK SIGNAL: starts a run that would last, waits for its second point, and sends the
-# signal to the rank. Sets: status, ended_ms.
+# signal to the rank. Sets: status, ended_ms. iterations: of each size.
 lose() {
     needs "$1"
     local job began
@@ -57,8 +57,8 @@ lose() {
         eval "rank=\$$1"
         [ "$rank" != "$2" ] || echo $$ >victim
         exec "$3" allreduce --algorithm native --size 4,64K,16M --order given \
-            -n 20000 -w 1 -T 1 --json out.json' \
-        sh "$(rank_variable "$1")" "$2" "$ddpbench" >out.txt 2>err.txt 3>&- &
+            -n "$4" -w 1 -T 1 --json out.json' \
+        sh "$(rank_variable "$1")" "$2" "$ddpbench" "${iterations:-20000}" >out.txt 2>err.txt 3>&- &
     job=$!
     for _ in {1..200}; do
         ! grep -q ' 65536 ' out.txt || break

@@ -1,0 +1,109 @@
+#!/usr/bin/env bats
+# Network namespaces as hosts under the real mpiexec of each MPI: what several machines do, but for
+# their speed (that is slow_link.bats, `make bench-link`). Needs root; skipped elsewhere.
+# shellcheck disable=SC2154 # ddpbench, output, status, ended_ms, hosts: mpi.bash and netns.bash
+bats_require_minimum_version 1.5.0
+
+setup() {
+    load mpi.bash
+    mpi_setup
+    load netns.bash
+}
+
+teardown() {
+    hosts_down
+}
+
+# FLAVOUR WANTED RANKS COMMAND...: the run ends with that code. MPICH 4.0.2 over UCX and TCP hangs in
+# MPI_Finalize now and then, more so on a busy machine (a program that only calls MPI_Barrier does,
+# too); then our watchdog ends it, and it is tried again.
+patience=5
+ends() {
+    local flavour=$1 wanted=$2 ranks=$3 try tries=1
+    shift 3
+    [ "$flavour" = openmpi ] || tries=6
+    for ((try = 1; try <= tries; try++)); do
+        run mpi "$flavour" "$ranks" "$@"
+        [ "$status" != "$wanted" ] || return 0
+        echo "try $try: $* gives $status instead of $wanted: $output"
+    done
+    return 1
+}
+
+# FLAVOUR HOSTS RANKS ALGORITHMS: they are right, and the document says who was where.
+correct() {
+    needs "$1"
+    hosts_up "$2"
+    ends "$1" 0 "$3" "$ddpbench" allreduce --algorithm "$4" --size 8,40K --placement in --check all -n 1 -w 0 \
+        -T "$patience" --json out.json
+    [ "$(json out.json 'd["status"], sum(p["check"]["wrong"] for p in d["points"])')" = "('complete', 0)" ]
+    [ "$(json out.json 'min(p["check"]["elements"] for p in d["points"]) > 0')" = True ]
+    [ "$(json out.json '",".join(p["algorithm_used"] for p in d["points"][::2])')" = "$4" ]
+    [ "$(json out.json '[h["name"] for h in d["world"]["hosts"]]')" = "$(printf "'%s', " "${hosts[@]}" | sed 's/^/[/; s/, $/]/')" ]
+    [ "$(json out.json '{len(h["ranks"]) if isinstance(h["ranks"], list) else h["ranks"] for h in d["world"]["hosts"]}')" = "{$(($3 / $2))}" ]
+}
+
+@test "Open MPI, 2 hosts of 2 ranks: right, and who was where" {
+    correct openmpi 2 4 hier,ring,native
+}
+
+@test "MPICH, 2 hosts of 2 ranks: right, and who was where" {
+    correct mpich 2 4 hier,ring,native
+}
+
+@test "Open MPI, 4 hosts from a hostfile: right, and who was where" {
+    hostfile=yes
+    correct openmpi 4 4 rhd,tree,native
+}
+
+@test "MPICH, 4 hosts from a hostfile: right, and who was where" {
+    hostfile=yes
+    correct mpich 4 4 rhd,tree,native
+}
+
+# FLAVOUR WANTED ARGUMENT...: mpiexec gives our code.
+exits() {
+    local flavour=$1 wanted=$2
+    shift 2
+    ends "$flavour" "$wanted" 2 "$ddpbench" "$@" -T "$patience"
+}
+
+# FLAVOUR: success, and what goes wrong.
+codes() {
+    needs "$1"
+    hosts_up 2
+    exits "$1" 0 allreduce --compress topk:0.01 --size 64K -n 2 -w 0
+    exits "$1" 64 allreduce --no-such-option
+    exits "$1" 69 allreduce --algorithm direct --size 8
+    exits "$1" 73 allreduce --size 8 -n 1 --json no/such/folder/out.json
+    # shellcheck disable=SC2016 # the inner shell's
+    ends "$1" 76 2 sh -c 'eval "rank=\$$1"; exec "$2" allreduce --size $((8 + 8 * rank)) -n 1 -T "$3"' \
+        sh "$(rank_variable "$1")" "$ddpbench" "$patience"
+}
+
+@test "Open MPI, 2 hosts: exit codes" {
+    codes openmpi
+}
+
+@test "MPICH, 2 hosts: exit codes" {
+    codes mpich
+}
+
+# FLAVOUR: the second rank, on the other host, is killed: neither success nor our own patience.
+killed() {
+    hosts_up 2
+    iterations=500 # of the short messages, over TCP: what 20000 take inside a host
+    lose "$1" 1 KILL
+    [ "$status" != 0 ]
+    [ "$status" != 124 ]
+    [ "$ended_ms" -lt 7000 ]
+    ! kill -0 "$(cat victim)" 2>/dev/null
+}
+
+@test "Open MPI: a rank on another host is killed: all ends" {
+    killed openmpi
+}
+
+@test "MPICH: a rank on another host is killed: all ends" {
+    killed mpich
+}
