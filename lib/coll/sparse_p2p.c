@@ -36,6 +36,13 @@ int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, 
     return 0;
 }
 
+/* Pairs of messages on their way at once: enough to hide that each takes its time, and no flood of
+ * as many as there are ranks. */
+#define SWAP_WINDOW 16
+
+/* req[i]: receive from the rank i before; req[n + i - 1]: send to the rank i after. Never a
+ * deadlock: of all ranks that wait, one at the smallest i has its partners at that i or beyond, so
+ * what it waits for has been sent, and what it sent is awaited. */
 int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in,
                    struct ddp_request *req, struct ddp_err *err)
 {
@@ -43,11 +50,12 @@ int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in,
 
     in[comm->rank] = out[comm->rank];
     for (int i = 1; i < n; i++) {
-        const int src = ddp_rank_at(comm->rank, -i, n);
+        const int src = ddp_rank_at(comm->rank, -i, n), dst = ddp_rank_at(comm->rank, i, n);
+        if (i > SWAP_WINDOW) {
+            DDP_TRY(ddp_comm_wait(comm, &req[i - SWAP_WINDOW], 1, err));
+            DDP_TRY(ddp_comm_wait(comm, &req[n + i - SWAP_WINDOW - 1], 1, err));
+        }
         DDP_TRY(ddp_comm_irecv(comm, src, DDP_COLL_TAG, &in[src], sizeof *in, &req[i], err));
-    }
-    for (int i = 1; i < n; i++) {
-        const int dst = ddp_rank_at(comm->rank, i, n);
         DDP_TRY(
             ddp_comm_isend(comm, dst, DDP_COLL_TAG, &out[dst], sizeof *out, &req[n + i - 1], err));
     }

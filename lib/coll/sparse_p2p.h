@@ -28,8 +28,8 @@ int ddp_sparse_needs_p2p(const struct ddp_comm *comm, const char *name, size_t n
  * ddp_sparse_rounds messages. Source: J. Bruck et al., IEEE TPDS 8 (1997), section 3. */
 int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, uint32_t *all,
                      uint32_t *room, struct ddp_err *err) DDP_MUST_CHECK;
-/* One word for each rank: out [size] to them, in [size] from them, all at once. 4 (P - 1) bytes in
- * P - 1 messages. req [2 * size]. */
+/* One word for each rank: out [size] to them, in [size] from them, several at once. 4 (P - 1) bytes
+ * in P - 1 messages. req [2 * size]. */
 int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in,
                    struct ddp_request *req, struct ddp_err *err) DDP_MUST_CHECK;
 
