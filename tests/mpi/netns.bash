@@ -49,11 +49,11 @@ links() {
 }
 
 # FLAVOUR RANKS COMMAND...: RANKS ranks over all hosts, equally many on each, in order; named by a
-# hostfile when `hostfile` is set. In the place of mpi.bash's, so that its functions go over hosts.
+# hostfile when `hostfile` is set; within `limit` seconds. In the place of mpi.bash's, so that its functions go over hosts.
 mpi() {
     local flavour=$1 each=$(($2 / ${#hosts[@]})) list more
     shift 2
-    local open=(mpirun.openmpi --mca plm_rsh_agent "$PWD/agent" --mca pml ob1 --mca btl tcp,self
+    local open=(mpirun.openmpi --mca plm_rsh_agent "$PWD/agent" --mca pml ob1 --mca btl tcp,vader,self
         --mca btl_tcp_if_include 10.77.9.0/24 --mca oob_tcp_if_include 10.77.9.0/24
         --mca mpi_yield_when_idle 1 --bind-to none)
     local hydra=(env UCX_TLS=tcp,self mpiexec.mpich -launcher ssh -launcher-exec "$PWD/agent" -iface eth0)
@@ -71,6 +71,6 @@ mpi() {
         more=("${hydra[@]}" -n $((each * ${#hosts[@]})) "${more[@]}")
     fi
     # shellcheck disable=SC2016 # "$0" and "$@" are the inner shell's
-    timeout --kill-after=5 60 ip netns exec "${hosts[0]}" unshare --uts \
+    timeout --kill-after=5 "${limit:-60}" ip netns exec "${hosts[0]}" unshare --uts \
         sh -c 'hostname "$0"; exec "$@"' "${hosts[0]}" "${more[@]}" "$@" </dev/null
 }

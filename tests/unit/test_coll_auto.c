@@ -123,8 +123,7 @@ static void test_text(void **state)
         (const char *const[]){"  up to 512 B        flat ", "  larger             direct ", NULL});
     check_text(
         DDP_ALLREDUCE, "mpi", 4, 2, false,
-        (const char *const[]){"  all sizes          native ",
-                              "  all sizes          hier           where that refuses: ", NULL});
+        (const char *const[]){"  up to 512 KiB      native ", "  larger             hier ", NULL});
     check_text(
         DDP_ALLREDUCE, "mpi", 4, 4, false,
         (const char *const[]){"  all sizes          native ",
