@@ -107,9 +107,22 @@ bench-gate: all ## the gate against itself: GATES=60,30 A/A and with 10 % inject
 .PHONY: convergence
 convergence: all ## what every sync strategy costs in accuracy, against bounds; half an hour
 	$(Q)DDPBENCH=$(abspath $(O)/ddpbench) PYTHON=$(PYTHON) tests/model/convergence.sh
+PEER_COLLS = reduce-scatter,all-gather,broadcast,all-to-all
+GLOO_LOOP := $(if $(wildcard /usr/include/gloo/allreduce.h),$(O)/tests/bench/gloo_loop)
+$(O)/tests/bench/gloo_loop: tests/bench/gloo_loop.cc
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -O2 -std=c++17 -pthread -o $@ $< -lgloo
 .PHONY: bench-peers
-bench-peers: all ## all-reduce against the MPI libraries here, interleaved: results/peers.json
-	$(Q)$(PYTHON) tests/bench/peers.py --ddpbench $(O)/ddpbench
+bench-peers: all $(GLOO_LOOP) ## all-reduce against MPI and Gloo, interleaved: results/peers.json; PEERS_FLAGS to peers.py
+	$(Q)$(PYTHON) tests/bench/peers.py --ddpbench $(O)/ddpbench --gloo-loop=$(GLOO_LOOP) $(PEERS_FLAGS)
+.PHONY: bench-peers-all bench-auto
+bench-peers-all: all $(GLOO_LOOP) ## the other collectives at 2 ranks, then all at 4 and 8: results/peers-*.json; hours
+	$(Q)rc=0; p='$(PYTHON) tests/bench/peers.py --ddpbench $(O)/ddpbench --gloo-loop=$(GLOO_LOOP) $(PEERS_FLAGS)'; \
+	  $$p --collective $(PEER_COLLS) --json results/peers-collectives.json || rc=1; \
+	  $$p --collective allreduce,$(PEER_COLLS) --ranks 4,8 --max 67108864 --json results/peers-ranks.json || rc=1; exit $$rc
+bench-auto: all ## auto against each of our own algorithms: results/auto.json
+	$(Q)$(PYTHON) tests/bench/peers.py --ddpbench $(O)/ddpbench --auto --collective allreduce,$(PEER_COLLS) \
+	  --json results/auto.json $(PEERS_FLAGS)
 TORCH_PYTHON ?= $(PYTHON)
 TRAIN_ROUNDS ?= 15
 $(O)/tests/bench/sgemm_peak: $(O)/tests/bench/sgemm_peak.o $(O)/libddpcore.a
@@ -120,5 +133,5 @@ bench-train: all $(O)/tests/bench/sgemm_peak ## training against PyTorch and aga
 	$(Q)$(PYTHON) tests/bench/train_peers.py --ddpbench $(O)/ddpbench --sgemm $(O)/tests/bench/sgemm_peak \
 	  --python $(TORCH_PYTHON) --rounds $(TRAIN_ROUNDS)
 .PHONY: bench-link
-bench-link: all ## compression and overlap over a link of 100 and 1600 Mb/s between namespaces (root)
+bench-link: all ## bandwidth, hier, compression, overlap over slow links between namespaces (root)
 	$(Q)TEST_TIMEOUT=900 $(PROVE) $(TIMED_SCRIPTS)

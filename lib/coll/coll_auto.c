@@ -82,9 +82,6 @@ static const char why_only[] = "messages: any backend, any memory";
         coll, need, distances, ANY_RANKS, bytes_max, &ddp_alg_##symbol, why                        \
     }
 
-/* Rows on shared memory: up to registered_max (private_max) bytes flat; far: twice that, as far as
- * its slots go. */
-#define TWICE(bytes) DDP_MIN(2 * (size_t)(bytes), (size_t)DDP_SHM_SLOT_BYTES)
 /* Between hosts, several ranks each: longer all-reduces are bound by the links, and hier sends the
  * least over them, 2(H-1)/H of the message; a ring of all ranks, which knows no hosts, 2(P-1)/P.
  * f32 sum in place, 2 hosts (namespaces) of 2 ranks, link of 1 Gb/s, fastest of 18 iterations on a
@@ -97,6 +94,9 @@ static const char why_only[] = "messages: any backend, any memory";
  * Below, hosts that share cores say nothing about hier's waits: the library's choice. */
 #define BETWEEN_HOSTS ((size_t)512 << 10)
 
+/* Rows on shared memory: up to registered_max (private_max) bytes flat; far: twice that, as far as
+ * its slots go. */
+#define TWICE(bytes) DDP_MIN(2 * (size_t)(bytes), (size_t)DDP_SHM_SLOT_BYTES)
 #define SHARED_ROWS(coll, symbol, registered_max, private_max)                                     \
     SELF(coll, symbol), ROW(coll, SHARED, NEAR, registered_max, symbol##_flat, why_flat),          \
         ROW(coll, SHARED, FAR, TWICE(registered_max), symbol##_flat, why_flat),                    \

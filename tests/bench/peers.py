@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
-"""All-reduce against the MPI libraries of this machine, interleaved: `make bench-peers`.
+"""Collectives against the MPI libraries and Gloo of this machine, interleaved: `make bench-peers`.
 
 Every variant, ours and theirs, is measured by the same sampler (ours; theirs through the blocking
-MPI_Allreduce, private memory): one operation at a time, max over ranks, in place, buffers rewritten
-between iterations. A round runs every variant once, in random order; ratios are taken within a round
-only, against the best peer of that round at that size, and only where both points saw one ping-pong
-class. Writes results/peers.json and prints a Markdown table; a row that falls short of its goal is
-marked.
+MPI call, private memory; Gloo by gloo_loop.cc, which does the same): one operation at a time, max
+over ranks, buffers rewritten between iterations; all-reduce and broadcast in place. A round runs
+every variant once, in random order; ratios are taken within a round only, against the best peer of
+that round at that size, and only where both points saw one ping-pong class. Prints a Markdown table
+for each collective and number of ranks, marks what falls short, and writes it all to --json.
 
-usage: peers.py --ddpbench PATH [--ranks N] [--rounds N] [--max BYTES] [--json FILE] [--quick]
+Never slower: the 95 % interval of the paired ratio does not exclude it (6 rounds at least).
+
+usage: peers.py --ddpbench PATH [--gloo-loop PATH] [--collective NAME,...] [--ranks N,...]
+                [--rounds N] [--min BYTES] [--max BYTES] [--only TEXT,...] [--json FILE]
+       peers.py --ddpbench PATH --auto ...    auto against each of our own algorithms
+Exits with 1 when something falls short.
 """
 import argparse
 import json
@@ -26,6 +31,10 @@ SIZES = [4 << (2 * i) for i in range(14)]  # 4 B to 256 MiB
 # Goals of issue "Speed" at 2 ranks: times the best peer, registered memory.
 GOALS = {4: 1.5, KIB: 2.8, 16 * KIB: 7, 64 * KIB: 7, MIB: 3.5, 16 * MIB: 1.5, 64 * MIB: 1.9, 256 * MIB: 1.7}
 CLASS_RATIO = 1.5
+AUTO_GOAL = 1.1
+# Of issue "Speed", all-reduce at 2 ranks: private memory against the best variant; means over sizes.
+PRIVATE_GOAL = 0.9
+MEAN_GOALS = {"registered": 3.5, "private": 1.5}
 
 
 def groups(largest):
@@ -39,9 +48,44 @@ def groups(largest):
         low = high
 
 
-def variants(ddpbench, ranks):
-    own = [ddpbench, "allreduce", "--backend", "shm", "--ranks", str(ranks)]
-    mpi = ["allreduce", "--backend", "mpi", "--algorithm", "native", "--memory", "private"]
+class Gloo:
+    """A peer that is no command of ours: tests/bench/gloo_loop.cc."""
+
+    def __init__(self, program, collective, algorithm, ranks):
+        self.words = [program, collective, algorithm, str(ranks)]
+
+
+def placement_of(collective):
+    """As it is mostly called; the same for all."""
+    return "in" if collective in ("allreduce", "broadcast") else "out"
+
+
+def gloo_variants(a):
+    algorithms = {"allreduce": ["ring", "bcube", "hd"], "all-gather": ["default"], "broadcast": ["default"], "all-to-all": ["default"]}
+    if not a.gloo_loop or not os.path.exists(a.gloo_loop):
+        print("peers: no Gloo here: Debian's libgloo-dev", file=sys.stderr)
+        return {}
+    if a.collective not in algorithms:
+        print(f"peers: Gloo has no {a.collective}", file=sys.stderr)
+    return {f"Gloo {n}": Gloo(a.gloo_loop, a.collective, n, a.ranks) for n in algorithms.get(a.collective, [])}
+
+
+def own_algorithms(a):
+    """`auto` first; then each algorithm that can run there."""
+    own = [a.ddpbench, a.collective, "--backend", "shm", "--ranks", str(a.ranks), "--memory", "registered"]
+    out = {"ddpbench auto": own}
+    with tempfile.NamedTemporaryFile(suffix=".json") as f:
+        words = ["--algorithm", "all", "--size", "64K", "-n", "1", "-w", "0", "--placement", placement_of(a.collective), "-q", "--json", f.name]
+        subprocess.run(own + words, check=True, stdout=subprocess.DEVNULL)
+        names = {p["algorithm"] for p in json.load(open(f.name))["points"]}
+    out.update({f"ddpbench {n}": own + ["--algorithm", n] for n in sorted(names)})
+    return out
+
+
+def variants(a):
+    ddpbench, ranks = a.ddpbench, a.ranks
+    own = [ddpbench, a.collective, "--backend", "shm", "--ranks", str(ranks)]
+    mpi = [a.collective, "--backend", "mpi", "--algorithm", "native", "--memory", "private"]
     out = {
         "ddpbench registered": own + ["--memory", "registered"],
         "ddpbench private": own + ["--memory", "private"],
@@ -51,22 +95,34 @@ def variants(ddpbench, ranks):
         tuned = ["--mca", "coll_tuned_use_dynamic_rules", "1"]
         ompi = {"default": []}
         names = {1: "linear", 2: "nonoverlapping", 3: "recursive doubling", 4: "ring", 5: "segmented ring", 6: "rabenseifner"}
-        for number, name in names.items():
-            ompi[name] = tuned + ["--mca", "coll_tuned_allreduce_algorithm", str(number)]
-        ompi["segmented ring"] += ["--mca", "coll_tuned_allreduce_algorithm_segmentsize", str(MIB)]
+        if a.collective == "allreduce":
+            for number, name in names.items():
+                ompi[name] = tuned + ["--mca", "coll_tuned_allreduce_algorithm", str(number)]
+            ompi["segmented ring"] += ["--mca", "coll_tuned_allreduce_algorithm_segmentsize", str(MIB)]
         ompi["UCX"] = ["--mca", "pml", "ucx", "--mca", "osc", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"]
         for name, flags in ompi.items():
             out["Open MPI " + name] = run + flags + [ddpbench] + mpi
         out["Open MPI malloc thresholds"] = ["env", "MALLOC_MMAP_THRESHOLD_=2000000000", "MALLOC_TRIM_THRESHOLD_=2000000000"] + run + [ddpbench] + mpi
     if shutil.which("mpiexec.mpich"):
         out["MPICH default"] = ["mpiexec.mpich", "-n", str(ranks), ddpbench] + mpi
+    out.update(gloo_variants(a))
     return out
 
 
-def measure(command, sizes, iters):
-    """{size: (median us, ping-pong ns)} of one launch; None when it failed."""
+def measure_gloo(gloo, sizes, iters):
+    done = subprocess.run(gloo.words + [str(iters), "3"] + [str(s) for s in sizes], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600)
+    if done.returncode != 0:
+        return None, done.stderr.decode(errors="replace").strip()[-300:]
+    lines = [line.split() for line in done.stdout.decode().splitlines()]
+    return {int(size): (float(us), math.nan) for size, us in lines}, ""
+
+
+def measure(command, collective, sizes, iters):
+    """{requested size: (median us, ping-pong ns)} of one launch; None when it failed."""
+    if isinstance(command, Gloo):
+        return measure_gloo(command, sizes, iters)
     with tempfile.NamedTemporaryFile(suffix=".json") as f:
-        args = ["--placement", "in", "--size", ",".join(map(str, sizes)), "-n", str(iters), "-w", "3", "-q", "--json", f.name]
+        args = ["--placement", placement_of(collective), "--size", ",".join(map(str, sizes)), "-n", str(iters), "-w", "3", "-q", "--json", f.name]
         env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
         done = subprocess.run(command + args, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=600)
         if done.returncode != 0:
@@ -75,7 +131,7 @@ def measure(command, sizes, iters):
     out = {}
     for p in points:
         pp = [v for v in p["pingpong_ns"].values() if v]
-        out[p["size_bytes"]] = (p["time_us"]["median"], statistics.median(pp) if pp else math.nan)
+        out[p["requested_bytes"]] = (p["time_us"]["median"], statistics.median(pp) if pp else math.nan)
     return out, ""
 
 
@@ -97,28 +153,18 @@ def same_class(a, b):
     return not (a > CLASS_RATIO * b or b > CLASS_RATIO * a)
 
 
-def main():
-    a = argparse.ArgumentParser()
-    a.add_argument("--ddpbench", required=True)
-    a.add_argument("--ranks", type=int, default=2)
-    a.add_argument("--rounds", type=int, default=9)
-    a.add_argument("--max", type=int, default=256 * MIB)
-    a.add_argument("--seed", type=int, default=1)
-    a.add_argument("--only", default="", help="comma separated parts of variants' names")
-    a.add_argument("--json", default="results/peers.json")
-    a = a.parse_args()
+def collect(a, plan):
+    """Rounds of {size: {variant: (us, ping-pong)}}, and why variants were left out."""
     rng = random.Random(a.seed)
-    plan = variants(os.path.abspath(a.ddpbench), a.ranks)
-    if a.only:
-        plan = {n: c for n, c in plan.items() if n.startswith("ddpbench") or any(o in n for o in a.only.split(","))}
     rounds, failed = [], {}
     for r in range(a.rounds):
         seen = {}
         for sizes, iters in groups(a.max):
-            names = [n for n in plan if n not in failed]
+            sizes = [s for s in sizes if s >= a.min]
+            names = [n for n in plan if n not in failed and sizes]
             rng.shuffle(names)
             for name in names:
-                got, why = measure(plan[name], sizes, iters)
+                got, why = measure(plan[name], a.collective, sizes, iters)
                 if got is None:
                     failed[name] = why
                     print(f"peers: left out: {name}: {why}", file=sys.stderr)
@@ -126,8 +172,69 @@ def main():
                 for size, point in got.items():
                     seen.setdefault(size, {})[name] = point
         rounds.append(seen)
-        print(f"peers: round {r + 1} of {a.rounds}", file=sys.stderr)
-    report(a, rounds, plan, failed)
+        print(f"peers: {a.collective}, {a.ranks} ranks: round {r + 1} of {a.rounds}", file=sys.stderr)
+    return rounds, failed
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--ddpbench", required=True)
+    p.add_argument("--gloo-loop", default="")
+    p.add_argument("--collective", default="allreduce", help="comma separated")
+    p.add_argument("--ranks", default="2", help="comma separated")
+    p.add_argument("--rounds", type=int, default=9)
+    p.add_argument("--min", type=int, default=4)
+    p.add_argument("--max", type=int, default=256 * MIB)
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--only", default="", help="comma separated parts of variants' names")
+    p.add_argument("--auto", action="store_true", help="auto against each of our own algorithms")
+    p.add_argument("--json", default="results/peers.json")
+    a = p.parse_args()
+    a.ddpbench = os.path.abspath(a.ddpbench)
+    docs, short = [], False
+    for collective in a.collective.split(","):
+        for ranks in [int(n) for n in a.ranks.split(",")]:
+            doc = one(argparse.Namespace(**dict(vars(a), collective=collective, ranks=ranks)))
+            docs.append(doc)
+            short = short or bool(doc["short"])
+    os.makedirs(os.path.dirname(a.json) or ".", exist_ok=True)
+    with open(a.json, "w") as f:
+        json.dump(docs[0] if len(docs) == 1 else docs, f, indent=1)
+        f.write("\n")
+    sys.exit(1 if short else 0)
+
+
+def one(a):
+    plan = own_algorithms(a) if a.auto else variants(a)
+    if a.only:
+        plan = {n: c for n, c in plan.items() if n.startswith("ddpbench") or any(o in n for o in a.only.split(","))}
+    rounds, failed = collect(a, plan)
+    return report_auto(a, rounds, plan) if a.auto else report(a, rounds, plan, failed)
+
+
+def report_auto(a, rounds, plan):
+    """auto's time over the best of ours, per round."""
+    doc = {"collective": a.collective, "ranks": a.ranks, "rounds": a.rounds, "auto": [], "short": []}
+    print(f"\n{a.collective}, {a.ranks} ranks, registered: auto's time over the fastest of our own algorithms (goal: 1.1)\n")
+    print("| size | auto (us) | fastest | auto / fastest |\n|---|---|---|---|")
+    for size in sizes_seen(rounds):
+        inverse, names = ratios(rounds, size, "ddpbench auto", [n for n in plan if n != "ddpbench auto"])
+        if not inverse:
+            continue
+        m, ci = interval([1 / r for r in inverse])
+        # Beyond doubt only: a minimum of several is below any one of them by chance alone.
+        mark = " **short**" if m > AUTO_GOAL and not ci[0] <= AUTO_GOAL else ""
+        us = statistics.median(s[size]["ddpbench auto"][0] for s in rounds if "ddpbench auto" in s.get(size, {}))
+        best = max(set(names), key=names.count)
+        doc["auto"].append({"bytes": size, "auto_us": us, "fastest": best, "ratio": m, "ci95": ci})
+        if mark:
+            doc["short"].append(size)
+        print(f"| {size} | {us:.2f} | {best[len('ddpbench '):]} | {m:.2f} ({ci[0]:.2f} to {ci[1]:.2f}){mark} |")
+    return doc
+
+
+def sizes_seen(rounds):
+    return sorted({size for seen in rounds for size in seen})
 
 
 def ratios(rounds, size, ours, peers):
@@ -145,47 +252,77 @@ def ratios(rounds, size, ours, peers):
     return out, best_names
 
 
+def against(rounds, size, ours, peers):
+    """Ratio to the best of the peers, as (median, interval, names of the best); None: not seen."""
+    values, names = ratios(rounds, size, ours, peers)
+    return (*interval(values), names) if values else None
+
+
+def slower(row):
+    """Is it slower beyond doubt? Not when the interval of the paired ratio holds 1."""
+    m, ci = row[0], row[1]
+    return m < 1 and not ci[1] >= 1
+
+
+def goals_missed(a, size, reg, pri, dft):
+    """What a row falls short of, as texts."""
+    out = []
+    goal = GOALS.get(size) if a.collective == "allreduce" and a.ranks == 2 else None
+    if goal and reg[0] < goal:
+        out.append(f"registered {reg[0]:.2f}, goal {goal}")
+    if slower(reg):
+        out.append(f"registered is slower: {reg[0]:.2f}")
+    if a.collective != "allreduce" or a.ranks != 2:
+        return out
+    if pri and pri[0] < PRIVATE_GOAL:
+        out.append(f"private {pri[0]:.2f}, goal {PRIVATE_GOAL}")
+    out += [f"private is slower than a default: {d[0]:.2f}" for d in dft["private"] if slower(d)]
+    if size in (64 * MIB, 256 * MIB):
+        out += [f"registered {d[0]:.2f} of a default, goal 5" for d in dft["registered"] if d[0] < 5]
+    return out
+
+
+def cell(row):
+    return f"{row[0]:.2f} ({row[1][0]:.2f} to {row[1][1]:.2f})" if row else "-"
+
+
 def report(a, rounds, plan, failed):
     peers = [n for n in plan if not n.startswith("ddpbench") and n not in failed]
-    defaults = [n for n in peers if n.endswith("default")]
-    doc = {"ranks": a.ranks, "rounds": a.rounds, "failed": failed, "sizes": []}
-    print(f"\nAll-reduce, f32 sum, in place, {a.ranks} ranks, {a.rounds} interleaved rounds; ratio: peer's time over ours\n")
-    print("| size | ours (us) | best peer | registered, of best | goal | private, of best | registered, of defaults |")
-    print("|---|---|---|---|---|---|---|")
-    short, logs, private_logs = [], [], []
-    for size in [s for s in SIZES if s <= a.max]:
-        reg, names = ratios(rounds, size, "ddpbench registered", peers)
-        pri, _ = ratios(rounds, size, "ddpbench private", peers)
-        dft = [ratios(rounds, size, "ddpbench registered", [d])[0] for d in defaults]
-        if not reg or not pri:
+    defaults = [n for n in peers if n.endswith("default") and not n.startswith("Gloo")]
+    doc = {"collective": a.collective, "ranks": a.ranks, "rounds": a.rounds, "failed": failed, "sizes": [], "short": []}
+    where = "in place" if placement_of(a.collective) == "in" else "out of place"
+    print(f"\n{a.collective}, f32, {where}, {a.ranks} ranks, {a.rounds} interleaved rounds; ratio: peer's time over ours\n")
+    print("| size | ours (us) | best peer | registered, of best | goal | private, of best | registered, of defaults | short of |")
+    print("|---|---|---|---|---|---|---|---|")
+    logs = {"registered": [], "private": []}
+    for size in sizes_seen(rounds):
+        reg = against(rounds, size, "ddpbench registered", peers)
+        pri = against(rounds, size, "ddpbench private", peers)
+        if not reg:
             continue
-        m, ci = interval(reg)
-        pm, pci = interval(pri)
-        goal = GOALS.get(size) if a.ranks == 2 else None
-        logs.append(math.log(m))
-        private_logs.append(math.log(pm))
-        ours = statistics.median(seen[size]["ddpbench registered"][0] for seen in rounds if size in seen)
-        best = max(set(names), key=names.count)
-        least = min((interval(d)[0] for d in dft if d), default=math.nan)
-        mark = " **short**" if goal and m < goal else ""
-        if mark:
-            short.append((size, m, goal))
-        print(f"| {size} | {ours:.2f} | {best} | {m:.2f} ({ci[0]:.2f} to {ci[1]:.2f}){mark} | {goal or '-'} | {pm:.2f} ({pci[0]:.2f} to {pci[1]:.2f}) | {least:.2f} |")
-        doc["sizes"].append({"bytes": size, "ours_us": ours, "best_peer": best, "registered": {"ratio": m, "ci95": ci, "rounds": len(reg)},
-                             "private": {"ratio": pm, "ci95": pci, "rounds": len(pri)}, "least_of_defaults": least, "goal": goal,
-                             "peers_us": {p: statistics.median(s[size][p][0] for s in rounds if size in s and p in s[size]) for p in plan if any(p in s.get(size, {}) for s in rounds)}})
-    if logs:
-        geo = math.exp(sum(logs) / len(logs))
-        pgeo = math.exp(sum(private_logs) / len(private_logs))
-        doc["geometric_mean"] = {"registered": geo, "private": pgeo}
-        print(f"\ngeometric mean: registered {geo:.2f} (goal 3.5), private {pgeo:.2f} (goal 1.5)")
-    for size, m, goal in short:
-        print(f"falls short: {size} bytes: {m:.2f}, goal {goal}")
-    doc = json.loads(json.dumps(doc), parse_constant=lambda _: None)
-    os.makedirs(os.path.dirname(a.json) or ".", exist_ok=True)
-    with open(a.json, "w") as f:
-        json.dump(doc, f, indent=1)
-        f.write("\n")
+        dft = {m: [r for r in (against(rounds, size, f"ddpbench {m}", [d]) for d in defaults) if r] for m in logs}
+        for memory, row in (("registered", reg), ("private", pri)):
+            if row:
+                logs[memory].append(math.log(row[0]))
+        missed = goals_missed(a, size, reg, pri, dft)
+        doc["short"] += [f"{size} bytes: {text}" for text in missed]
+        median_of = lambda v: statistics.median(s[size][v][0] for s in rounds if v in s.get(size, {}))
+        best = max(set(reg[2]), key=reg[2].count)
+        least = min((d[0] for d in dft["registered"]), default=math.nan)
+        goal = GOALS.get(size, 1) if a.collective == "allreduce" and a.ranks == 2 else 1
+        print(f"| {size} | {median_of('ddpbench registered'):.2f} | {best} | {cell(reg)} | {goal} | {cell(pri)} | {least:.2f} | {'; '.join(missed) and '**' + '; '.join(missed) + '**'} |")
+        doc["sizes"].append({
+            "bytes": size, "ours_us": median_of("ddpbench registered"), "best_peer": best, "goal": goal, "least_of_defaults": least, "missed": missed,
+            "registered": {"ratio": reg[0], "ci95": reg[1]}, "private": {"ratio": pri[0], "ci95": pri[1]} if pri else None,
+            "us": {v: median_of(v) for v in plan if any(v in s.get(size, {}) for s in rounds)}})
+    geo = {m: math.exp(sum(v) / len(v)) for m, v in logs.items() if v}
+    doc["geometric_mean"] = geo
+    print("\ngeometric mean: " + ", ".join(f"{m} {g:.2f}" for m, g in geo.items()))
+    if a.collective == "allreduce" and a.ranks == 2 and a.min <= 4 and a.max >= 256 * MIB:
+        doc["short"] += [f"geometric mean, {m}: {geo[m]:.2f}, goal {g}" for m, g in MEAN_GOALS.items() if geo.get(m, g) < g]
+    for text in doc["short"]:
+        print(f"falls short: {text}")
+    return json.loads(json.dumps(doc), parse_constant=lambda _: None)
 
 
 if __name__ == "__main__":
