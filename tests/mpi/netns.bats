@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # Network namespaces as hosts under the real mpiexec of each MPI: what several machines do, but for
 # their speed (that is slow_link.bats, `make bench-link`). Needs root; skipped elsewhere.
-# shellcheck disable=SC2154 # ddpbench, output, status, ended_ms, hosts: mpi.bash and netns.bash
+# shellcheck disable=SC2034,SC2154 # ddpbench, output, status, hosts, limit, hostfile: mpi.bash, netns.bash
 bats_require_minimum_version 1.5.0
 
 setup() {

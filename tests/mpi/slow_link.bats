@@ -2,7 +2,7 @@
 # Network namespaces as hosts, with links of chosen speed: the measured bandwidth is the link's;
 # shared memory inside hosts pays; so does compression, which does not on shared memory, by the same
 # command; overlap hides exchange. `make bench-link`. Needs root; skipped elsewhere.
-# shellcheck disable=SC2154 # ddpbench, hosts: mpi.bash and netns.bash
+# shellcheck disable=SC2034,SC2154 # ddpbench, hosts, limit: mpi.bash and netns.bash
 bats_require_minimum_version 1.5.0
 
 setup() {
