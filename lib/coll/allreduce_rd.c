@@ -180,6 +180,8 @@ static void rd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_co
             ddp_count_message(&c, bytes);
         ddp_cost_rank(cost, &c);
     }
+    if (fold.extra != 0) /* in, the levels, out */
+        cost->path_bytes = (1.0 + levels) * (double)wide_bytes + (double)bytes;
     cost->memory_bytes = (fold.pow2 * levels + fold.extra) * (DDP_COST_MOVE + DDP_COST_COMBINE) *
                              (double)wide_bytes +
                          fold.extra * DDP_COST_MOVE * (double)bytes;

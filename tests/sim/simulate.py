@@ -7,11 +7,11 @@ first and the last rank takes on the same platform.
 check: small, a few seconds: time against cost() on the star at 16 and 13 ranks, and that a shared
        link is felt on the tree.
 full:  star: every algorithm against cost(), at 256 ranks. Fat tree: every algorithm of every
-       collective at 1024 ranks; all-reduce at 16, 64, 256 and 1024; the density below which each
+       collective at 1024 ranks (the last of --ranks); all-reduce at 16, 64, 256 and 1024; the density below which each
        sparse all-reduce is faster than the best dense one, and bytes of oktopk against its bound.
        Writes --json and --markdown.
 
-usage: simulate.py --ddpsim PATH [--json FILE] [--markdown FILE] check|full
+usage: simulate.py --ddpsim PATH [--json FILE] [--markdown FILE] [--ranks N,...] check|full
 Exits with 1 when simulated time and cost() differ by more than a quarter on the star, or oktopk
 sends more than it says.
 """
@@ -35,7 +35,6 @@ OPTIONS = [
 ]
 MIB = 1 << 20
 TOLERANCE = 0.25
-RANKS = [16, 64, 256, 1024]
 ELEMENTS = 1 << 20  # of the gradient whose break-even is looked for: 4 MiB
 DENSITIES = [10 ** (e / 4) for e in range(-20, -1)]  # 1e-5 to 0.3
 # What a rank of oktopk may send beside 24k(P-1)/P bytes, a peer: counts, notes, regions, selection.
@@ -138,16 +137,18 @@ def full(sim, doc):
     doc["star"] = sim.run("star-1024", 256, "dense", f"bytes={MIB}")[1:] + sim.run("star-1024", 256, "sparse", "elements=262144", "density=0.01")[1:]
     wrong += against_cost(doc["star"])
     doc["fat_tree"], doc["allreduce"], doc["sparse"], doc["break_even"] = [], [], [], []
-    for ranks in RANKS:
+    for ranks in doc["ranks"]:
         print(f"simulate: fat tree, {ranks} ranks", file=sys.stderr)
         dense = sim.run("fat-tree-1024", ranks, "dense", "collective=allreduce", f"bytes={4 * ELEMENTS}")[1:]
         dense.sort(key=lambda p: p["time_us"])
         doc["allreduce"] += dense
         for algorithm in ("allgather", "rd", "oktopk"):
             density = break_even(sim, ranks, algorithm, dense[0]["time_us"], doc["sparse"])
+            if algorithm == "oktopk":  # its bound also where entries are most of what it sends
+                doc["sparse"].append(measure_sparse(sim, ranks, algorithm, 0.01))
             doc["break_even"].append({"ranks": ranks, "algorithm": algorithm, "dense": dense[0]["algorithm"], "dense_us": dense[0]["time_us"], "density": density})
     print("simulate: fat tree, every algorithm", file=sys.stderr)
-    doc["fat_tree"] = sim.run("fat-tree-1024", RANKS[-1], "dense", f"bytes={MIB}")[1:]
+    doc["fat_tree"] = sim.run("fat-tree-1024", doc["ranks"][-1], "dense", f"bytes={MIB}")[1:]
     for p in doc["sparse"]:
         if p["algorithm"] == "oktopk" and p["wire_bytes"] > oktopk_bound(p):
             wrong.append(f"oktopk, {p['ranks']} ranks, density {p['density']:.2g}: {p['wire_bytes']} bytes, bound {oktopk_bound(p):.0f}")
@@ -163,19 +164,19 @@ def markdown(doc):
         bound = "" if p.get("exact", True) else " (a bound)"
         out.append(f"| {name_of(p)} | {p['time_us']:.1f} | {p['cost_us']:.1f}{bound} | {p['time_us'] / p['cost_us']:.2f} |")
     out += ["", "## Fat tree: all-reduce of 4 MiB, f32, fastest first", "", "| ranks | first | second | third |", "|---|---|---|---|"]
-    for ranks in RANKS:
+    for ranks in doc["ranks"]:
         row = [f"{p['algorithm']} {p['time_us']:.0f} us" for p in doc["allreduce"] if p["ranks"] == ranks]
         out.append(f"| {ranks} | " + " | ".join(row) + " |")
     out += ["", "## Fat tree: the density below which a sparse exchange of the same gradient is faster than the best dense one", "",
             "Entries at random places, different on every rank: no two ranks agree on what is large.", "",
             "| ranks | dense, us | allgather | rd | oktopk | oktopk sent, of its bound |", "|---|---|---|---|---|---|"]
-    for ranks in RANKS:
+    for ranks in doc["ranks"]:
         rows = {b["algorithm"]: b for b in doc["break_even"] if b["ranks"] == ranks}
         share = max(p["wire_bytes"] / oktopk_bound(p) for p in doc["sparse"] if p["ranks"] == ranks and p["algorithm"] == "oktopk")
         cell = lambda b: f"{100 * b['density']:.2g} %" if b["density"] > 0 else "none"
         out.append(f"| {ranks} | {rows['rd']['dense_us']:.0f} | {cell(rows['allgather'])} | {cell(rows['rd'])} | {cell(rows['oktopk'])} | {share:.2f} |")
     out += ["", f"Bound of oktopk: 24k(P-1)/P + {OKTOPK_PER_PEER}(P-1) bytes. Densities looked at: {DENSITIES[0]:.0e} to {DENSITIES[-1]:.1g}; \"none\": slower at the lowest, too.", "",
-            "## Fat tree, 1024 ranks, 1 MiB: every algorithm that sends messages", "", "| algorithm | simulated, us |", "|---|---|"]
+            f"## Fat tree, {doc['ranks'][-1]} ranks, 1 MiB: every algorithm that sends messages", "", "| algorithm | simulated, us |", "|---|---|"]
     out += [f"| {name_of(p)} | {p['time_us']:.1f} |" for p in doc["fat_tree"]]
     return "\n".join(out) + "\n"
 
@@ -185,13 +186,14 @@ def main():
     a.add_argument("--ddpsim", required=True)
     a.add_argument("--json", default=os.path.join(ROOT, "results", "sim-1024.json"))
     a.add_argument("--markdown", default=os.path.join(ROOT, "results", "sim-1024.md"))
+    a.add_argument("--ranks", default="16,64,256,1024", help="on the fat tree")
     a.add_argument("what", choices=["check", "full"])
     a = a.parse_args()
     sim = Simulator(a.ddpsim)
     if a.what == "check":
         wrong = check(sim)
     else:
-        doc = {"options": OPTIONS, "elements": ELEMENTS, "densities": DENSITIES}
+        doc = {"ranks": [int(n) for n in a.ranks.split(",")], "options": OPTIONS, "elements": ELEMENTS, "densities": DENSITIES}
         wrong = full(sim, doc)
         doc["wrong"] = wrong
         with open(a.json, "w") as f:
