@@ -28,7 +28,8 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace
+{
 
 struct Job {
     std::string collective, algorithm;
