@@ -240,13 +240,11 @@ static void tree_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
         return;
     }
     cost->steps = 2 * ddp_binary_depth(ranks) + DDP_MAX(segments, 1) - 1;
-    /* Filling and draining, a level takes its children's sums, or gives them the result. Between, a
-     * step takes as long as rank 1's; from 5 ranks up that has a parent and two children: it waits
-     * for two sums, then gives two results. */
+    /* A step takes as long as rank 1's. From 5 ranks up that has a parent and two children: it
+     * waits for two sums, then gives two results. One segment alone is on its way up, or down. */
     const double fan = DDP_MIN(ranks - 1, 2);
-    cost->path_bytes =
-        (wide_bytes + bytes) / 2 / DDP_MAX(segments, 1) *
-        (2 * ddp_binary_depth(ranks) * fan + DDP_MAX(segments - 1, 0) * (ranks < 5 ? fan : 4));
+    cost->path_bytes = (wide_bytes + bytes) / 2 / DDP_MAX(segments, 1) * cost->steps *
+                       (ranks < 5 || segments <= 1 ? fan : 4);
     cost->memory_bytes = (ranks - 1) * DDP_COST_MOVE * (wide_bytes + bytes);
     for (int v = 0; v < ranks; v++) {
         const int children = ddp_binary_children(v, ranks), links = (v != 0) + children;

@@ -55,7 +55,7 @@ mpi() {
     shift 2
     local open=(mpirun.openmpi --mca plm_rsh_agent "$PWD/agent" --mca pml ob1 --mca btl tcp,vader,self
         --mca btl_tcp_if_include 10.77.9.0/24 --mca oob_tcp_if_include 10.77.9.0/24
-        --mca mpi_yield_when_idle 1 --bind-to none)
+        --mca mpi_yield_when_idle 1 --mca odls_base_sigkill_timeout 0 --bind-to none)
     local hydra=(env UCX_TLS=tcp,self mpiexec.mpich -launcher ssh -launcher-exec "$PWD/agent" -iface eth0)
     if [ "$flavour" = openmpi ]; then
         printf "%s slots=$each\n" "${hosts[@]}" >hostfile.txt

@@ -163,7 +163,7 @@ def markdown(doc):
     for p in doc["star"]:
         bound = "" if p.get("exact", True) else " (a bound)"
         out.append(f"| {name_of(p)} | {p['time_us']:.1f} | {p['cost_us']:.1f}{bound} | {p['time_us'] / p['cost_us']:.2f} |")
-    out += ["", "## Fat tree: all-reduce of 4 MiB, f32, fastest first", "", "| ranks | first | second | third |", "|---|---|---|---|"]
+    out += ["", "## Fat tree: all-reduce of 4 MiB, f32, fastest first", "", "| ranks | first | second | third | fourth |", "|---|---|---|---|---|"]
     for ranks in doc["ranks"]:
         row = [f"{p['algorithm']} {p['time_us']:.0f} us" for p in doc["allreduce"] if p["ranks"] == ranks]
         out.append(f"| {ranks} | " + " | ".join(row) + " |")
