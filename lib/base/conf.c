@@ -24,6 +24,12 @@ static const struct ddp_conf_row rows[DDP_CONF_COUNT] = {
         {"DDPBENCH_MODULE_DIR",
          "folder that holds the MPI modules and ddpbench-kernels (default: beside the binary)"},
     [DDP_CONF_DATA_DIR] = {"DDPBENCH_DATA_DIR", "folder that holds the data set, as --data"},
+    [DDP_CONF_PORT] = {"DDPBENCH_PORT",
+                       "port of rank 0 where ranks started by torchrun meet (default: the first "
+                       "that is free of the eight behind MASTER_PORT)"},
+    [DDP_CONF_NCCL_LIB] = {"DDPBENCH_NCCL_LIB",
+                           "library to load for NCCL (default: libnccl.so.2 where the loader finds "
+                           "it, or one of a Python package)"},
     [DDP_CONF_HOSTS] = {"DDPBENCH_HOSTS",
                         "take this host for several, for tests: 2, or 1+3 ranks, or 2* by turns"},
     [DDP_CONF_FAULT] = {"DDPBENCH_FAULT",

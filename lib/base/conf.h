@@ -17,6 +17,8 @@ enum ddp_conf_key {
     DDP_CONF_BLAS_LIB,   /* DDPBENCH_BLAS_LIB: library to load for CBLAS, as --blas */
     DDP_CONF_MODULE_DIR, /* DDPBENCH_MODULE_DIR: where ddpbench-mpi-*.so lie */
     DDP_CONF_DATA_DIR,   /* DDPBENCH_DATA_DIR: where data sets lie, as --data */
+    DDP_CONF_PORT,       /* DDPBENCH_PORT: where ranks of torchrun meet (comm/rendezvous.h) */
+    DDP_CONF_NCCL_LIB,   /* DDPBENCH_NCCL_LIB: library to load for NCCL */
     DDP_CONF_HOSTS,      /* DDPBENCH_HOSTS: hosts to pretend, for tests (comm/hosts.h) */
     DDP_CONF_FAULT,      /* DDPBENCH_FAULT: point:n:action, only in a build with FAULTS=1 */
     DDP_CONF_COUNT

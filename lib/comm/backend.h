@@ -54,6 +54,9 @@ struct ddp_backend {
     int (*barrier)(struct ddp_comm *comm, struct ddp_err *err);
     int (*exchange)(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                     struct ddp_err *err);
+    /* Is everybody still there? Never blocks; DDP_ELOST with who was lost. For backends that have
+     * no abort word, beside waits for something else. NULL: none. */
+    int (*look)(struct ddp_comm *comm, struct ddp_err *err);
     int (*alloc)(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_err *err);
     void (*free)(struct ddp_comm *comm, void *ptr);
     void *(*map)(struct ddp_comm *comm, int peer, const void *ptr);

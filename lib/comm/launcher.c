@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -296,5 +297,49 @@ int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err)
     if (found.kind == DDP_LAUNCHER_NONE)
         DDP_TRY(check_strangers(err));
     *out = found;
+    return 0;
+}
+
+/* FNV-1a over a text and its end. */
+static uint64_t mix_text(uint64_t hash, const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)(text != NULL ? text : "");; c++) {
+        hash = (hash ^ *c) * UINT64_C(0x100000001b3);
+        if (*c == '\0')
+            return hash;
+    }
+}
+
+int ddp_launcher_meeting(const char *port, struct ddp_meeting *out, struct ddp_err *err)
+{
+    static const enum variable names_job[] = {TORCH_RUN_ID, TORCH_RESTART, TORCH_MASTER,
+                                              TORCH_PORT};
+    struct ddp_meeting m = {.ports = 1, .token = UINT64_C(0xcbf29ce484222325)};
+    const char *host = value_of(TORCH_MASTER);
+    int64_t value;
+    int master_port;
+    if (host == NULL)
+        return ddp_fail(err, DDP_EMISMATCH, "the launcher's variable %s is missing",
+                        names[TORCH_MASTER]);
+    if (strlen(host) >= sizeof m.host)
+        return ddp_fail(err, DDP_EMISMATCH, "the launcher's variable %s has %zu characters",
+                        names[TORCH_MASTER], strlen(host));
+    snprintf(m.host, sizeof m.host, "%s", host);
+    for (size_t i = 0; i < DDP_COUNT_OF(names_job); i++)
+        m.token = mix_text(m.token, value_of(names_job[i]));
+    if (port != NULL) {
+        if (ddp_parse_int(port, 1, 65535, &value, NULL) != 0)
+            return ddp_fail(err, DDP_EUSAGE, "DDPBENCH_PORT is '%.40s', not a port", port);
+        m.port = (int)value;
+    } else {
+        DDP_TRY(read_number(TORCH_PORT, &master_port, err));
+        if (master_port < 1 || master_port > 65535)
+            return ddp_fail(err, DDP_EMISMATCH, "the launcher's variable %s is %d, not a port",
+                            names[TORCH_PORT], master_port);
+        m.ports = DDP_RENDEZVOUS_PORTS;
+        /* At the end of the range the row lies before it. */
+        m.port = master_port + m.ports <= 65535 ? master_port + 1 : master_port - m.ports;
+    }
+    *out = m;
     return 0;
 }

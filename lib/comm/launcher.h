@@ -6,6 +6,7 @@
 #define DDP_COMM_LAUNCHER_H
 
 #include "comm/comm.h"
+#include "comm/rendezvous.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,6 +33,12 @@ struct ddp_launcher {
 /* DDP_EMISMATCH when the variables contradict each other, are not numbers, are left over from a
  * launcher that is gone, or of one that cannot be joined. */
 int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err) DDP_MUST_CHECK;
+/* Where the ranks of torchrun meet (rendezvous.h): on the host MASTER_ADDR, from the port behind
+ * MASTER_PORT on, for torchrun's own store may listen on that one; port: decimal, on this one
+ * alone; NULL: none was given. The token is made of what names the job: TORCHELASTIC_RUN_ID, the
+ * restart, address and port. DDP_EMISMATCH when one of them is missing or no number. */
+int ddp_launcher_meeting(const char *port, struct ddp_meeting *out,
+                         struct ddp_err *err) DDP_MUST_CHECK;
 /* The names of every variable looked at, NULL-terminated: for the doctor and the record's
  * allow-list. */
 const char *const *ddp_launcher_variables(void);

@@ -1,0 +1,322 @@
+/* The hub's side of a rendezvous: one poll loop over the listening socket, the *guests* that have
+ * not said who they are, and the *peers* that have. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/unit.h"
+#include "comm/rank_list.h"
+#include "comm/rendezvous_impl.h"
+
+#define HELLO_NS   INT64_C(5000000000) /* for a whole hello; who takes longer is a stranger */
+#define GOODBYE_NS INT64_C(1000000000) /* for the last words to all */
+#define GUESTS_MAX 64                  /* at a time that have said nothing yet */
+#define PAUSE_MS   100
+
+struct host {
+    const struct ddp_party *party;
+    struct ddp_listener *listener;
+    int *peer;
+    struct ddp_endpoint *endpoint;
+    struct pollfd *polled; /* [1 + polled_guests + size] */
+    int polled_guests, polled_max;
+    int missing;
+};
+
+static void answer(int fd, uint32_t verdict, int code, const char *text, int64_t deadline_ns)
+{
+    struct ddp_answer a = {.magic = DDP_ANSWER_MAGIC, .verdict = verdict, .code = code};
+    snprintf(a.text, sizeof a.text, "%s", text);
+    (void)!ddp_tcp_send(fd, &a, sizeof a, deadline_ns); /* who does not listen will see the end */
+}
+
+/* The error is everybody's. */
+static int tell_all(const struct host *h, int rc, const struct ddp_err *err)
+{
+    const int64_t until = ddp_now_ns() + GOODBYE_NS;
+    for (int r = 1; r < h->party->size; r++) {
+        if (h->peer[r] >= 0)
+            answer(h->peer[r], DDP_HUB_REFUSED, rc, err->text, until);
+    }
+    return rc;
+}
+
+static void forget_guest(struct ddp_listener *l, int i)
+{
+    l->guests[i] = l->guests[--l->guest_count];
+}
+
+static void dismiss_guest(struct ddp_listener *l, int i)
+{
+    close(l->guests[i].fd);
+    forget_guest(l, i);
+}
+
+/* Where a rank listens. An IPv4 address is one for everybody, whatever socket it came in by. */
+static void note_endpoint(struct host *h, const struct ddp_guest *g)
+{
+    struct ddp_endpoint *e = &h->endpoint[g->hello.rank];
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)&g->from;
+    struct sockaddr_in *four = (struct sockaddr_in *)(void *)&e->address.at;
+    memset(e, 0, sizeof *e);
+    e->port = (int32_t)g->hello.port;
+    e->address.at = g->from;
+    e->address.bytes = sizeof e->address.at;
+    if (g->from.ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
+        return;
+    memset(&e->address.at, 0, sizeof e->address.at);
+    four->sin_family = AF_INET;
+    memcpy(&four->sin_addr, six->sin6_addr.s6_addr + 12, sizeof four->sin_addr);
+}
+
+/* A whole hello of this job and meeting. */
+static int judge_rank(struct host *h, struct ddp_guest *g, struct ddp_err *err)
+{
+    const struct ddp_party *p = h->party;
+    const struct ddp_hello *hello = &g->hello;
+    char text[240];
+    const int64_t until = ddp_now_ns() + GOODBYE_NS;
+    if (hello->size != (uint32_t)p->size) {
+        snprintf(text, sizeof text, "rank %u says there are %u ranks, but rank 0 says %d",
+                 hello->rank, hello->size, p->size);
+        answer(g->fd, DDP_HUB_REFUSED, DDP_EMISMATCH, text, until);
+        close(g->fd);
+        return ddp_fail(err, DDP_EMISMATCH, "%s", text);
+    }
+    if (hello->rank == 0 || hello->rank >= hello->size || h->peer[hello->rank] >= 0 ||
+        hello->port > 65535) {
+        snprintf(text, sizeof text, "rank %u of %u is there already at %s", hello->rank,
+                 hello->size, p->where);
+        answer(g->fd, DDP_HUB_TAKEN, DDP_EMISMATCH, text, until);
+        close(g->fd);
+        return 0;
+    }
+    h->peer[hello->rank] = g->fd;
+    h->missing--;
+    if (h->endpoint != NULL)
+        note_endpoint(h, g);
+    answer(g->fd, DDP_HUB_ACCEPTED, 0, "", until);
+    return 0;
+}
+
+/* A whole hello. False: it waits for another group of this rank. */
+static bool judge_guest(struct host *h, struct ddp_guest *g, int *rc, struct ddp_err *err)
+{
+    const struct ddp_hello *hello = &g->hello;
+    const int64_t until = ddp_now_ns() + GOODBYE_NS;
+    char text[240];
+    if (hello->magic != DDP_HELLO_MAGIC) {
+        close(g->fd);
+    } else if (hello->version != DDP_HELLO_VERSION) {
+        snprintf(text, sizeof text, "another version of ddpbench: %u, not %d", hello->version,
+                 DDP_HELLO_VERSION);
+        answer(g->fd, DDP_HUB_REFUSED, DDP_EMISMATCH, text, until);
+        close(g->fd);
+    } else if (hello->token != h->party->token) {
+        snprintf(text, sizeof text, "%s is another job's", h->party->where);
+        answer(g->fd, DDP_HUB_OTHER, DDP_EMISMATCH, text, until);
+        close(g->fd);
+    } else if (hello->context != h->party->context) {
+        g->until_ns = INT64_MAX;
+        return false;
+    } else {
+        *rc = judge_rank(h, g, err);
+    }
+    return true;
+}
+
+/* All that have said what they are. */
+static int judge_guests(struct host *h, struct ddp_err *err)
+{
+    struct ddp_listener *l = h->listener;
+    int rc = 0;
+    for (int i = l->guest_count - 1; i >= 0 && rc == 0; i--) {
+        if (l->guests[i].got == sizeof l->guests[i].hello &&
+            judge_guest(h, &l->guests[i], &rc, err))
+            forget_guest(l, i);
+    }
+    return rc;
+}
+
+/* Reads of a guest what is there; strangers leave. */
+static void hear_guest(struct ddp_listener *l, int i)
+{
+    struct ddp_guest *g = &l->guests[i];
+    if (g->got == sizeof g->hello) { /* it waits, and has nothing more to say */
+        char byte;
+        if (recv(g->fd, &byte, 1, MSG_PEEK) >= 0 || errno != EAGAIN)
+            dismiss_guest(l, i);
+        return;
+    }
+    const int rc = ddp_tcp_receive_some(g->fd, &g->hello, sizeof g->hello, &g->got);
+    const uint64_t magic = DDP_HELLO_MAGIC;
+    if ((rc != 0 && rc != EAGAIN) ||
+        memcmp(&g->hello.magic, &magic, DDP_MIN(g->got, sizeof magic)) != 0)
+        dismiss_guest(l, i);
+}
+
+static void dismiss_silent(struct ddp_listener *l)
+{
+    const int64_t now = ddp_now_ns();
+    for (int i = l->guest_count - 1; i >= 0; i--) {
+        if (l->guests[i].got < sizeof l->guests[i].hello && now >= l->guests[i].until_ns)
+            dismiss_guest(l, i);
+    }
+}
+
+/* Room for another: who has been silent longest, being most likely a stranger, leaves. */
+static void make_room(struct ddp_listener *l)
+{
+    int n = 0, oldest = -1;
+    for (int i = 0; i < l->guest_count; i++) {
+        if (l->guests[i].got == sizeof l->guests[i].hello)
+            continue;
+        n++;
+        if (oldest < 0 || l->guests[i].until_ns < l->guests[oldest].until_ns)
+            oldest = i;
+    }
+    if (n >= GUESTS_MAX)
+        dismiss_guest(l, oldest);
+}
+
+/* Without memory a connection is refused: a rank will come again. */
+static void accept_guests(struct ddp_listener *l)
+{
+    struct sockaddr_storage from = {0};
+    int fd;
+    while ((fd = ddp_tcp_accept(l->fd, &from)) >= 0) {
+        struct ddp_guest *more = NULL;
+        make_room(l);
+        if (l->guest_count < DDP_RENDEZVOUS_RANKS_MAX)
+            more = ddp_realloc_array(l->guests, (size_t)l->guest_count + 1, sizeof *more);
+        if (more == NULL) {
+            close(fd);
+            continue;
+        }
+        l->guests = more;
+        more[l->guest_count++] =
+            (struct ddp_guest){.fd = fd, .until_ns = ddp_now_ns() + HELLO_NS, .from = from};
+    }
+}
+
+/* The array for poll: the listener, guests, peers. */
+static int fill_polled(struct host *h, struct ddp_err *err)
+{
+    const struct ddp_listener *l = h->listener;
+    const int n = 1 + l->guest_count + h->party->size;
+    if (n > h->polled_max) {
+        struct pollfd *more = ddp_realloc_array(h->polled, (size_t)n, sizeof *more);
+        if (more == NULL)
+            return ddp_fail(err, DDP_ENOMEM, "no memory for %d connections", n);
+        h->polled = more;
+        h->polled_max = n;
+    }
+    h->polled_guests = l->guest_count;
+    h->polled[0] = (struct pollfd){.fd = l->fd, .events = POLLIN};
+    for (int i = 0; i < l->guest_count; i++)
+        h->polled[1 + i] = (struct pollfd){.fd = l->guests[i].fd, .events = POLLIN};
+    for (int r = 0; r < h->party->size; r++) /* poll ignores a negative one */
+        h->polled[1 + l->guest_count + r] = (struct pollfd){.fd = h->peer[r], .events = POLLIN};
+    return 0;
+}
+
+static int hear_all(struct host *h, struct ddp_err *err)
+{
+    struct ddp_listener *l = h->listener;
+    for (int r = 1; r < h->party->size; r++) {
+        if (h->polled[1 + h->polled_guests + r].revents == 0)
+            continue;
+        close(h->peer[r]);
+        h->peer[r] = -1; /* whoever speaks now is leaving */
+        return ddp_fail(err, DDP_ELOST, "rank %d left while others were waited for", r);
+    }
+    for (int i = h->polled_guests - 1; i >= 0; i--) {
+        if (h->polled[1 + i].revents != 0)
+            hear_guest(l, i);
+    }
+    if (h->polled[0].revents != 0)
+        accept_guests(l);
+    dismiss_silent(l);
+    return 0;
+}
+
+static int tell_missing(const struct host *h, struct ddp_err *err)
+{
+    const int size = h->party->size;
+    char list[160] = "?", time[32];
+    unsigned char *here = ddp_calloc((size_t)size, 1);
+    for (int r = 0; here != NULL && r < size; r++)
+        here[r] = r == 0 || h->peer[r] >= 0;
+    if (here != NULL)
+        (void)!ddp_rank_list(here, size, 0, list, sizeof list);
+    free(here);
+    ddp_format_ns((double)h->party->timeout_ns, time, sizeof time);
+    ddp_fail(err, DDP_ELOST, "rank%s %s of %d did not come to %s within %s",
+             h->missing == 1 ? "" : "s", list, size, h->party->where, time);
+    return ddp_hint(err, "were they started, and can they reach this host and port?");
+}
+
+static int send_ready(struct host *h, struct ddp_err *err)
+{
+    const size_t bytes = (size_t)h->party->size * sizeof *h->endpoint;
+    for (int r = 1; r < h->party->size; r++) {
+        answer(h->peer[r], DDP_HUB_READY, 0, "", h->party->deadline_ns + GOODBYE_NS);
+        if (h->endpoint == NULL)
+            continue;
+        const int rc =
+            ddp_tcp_send(h->peer[r], h->endpoint, bytes, h->party->deadline_ns + GOODBYE_NS);
+        if (rc != 0)
+            return ddp_fail_errno(err, DDP_ELOST, rc, "rank %d was lost", r);
+    }
+    return 0;
+}
+
+int ddp_rendezvous_host(const struct ddp_party *party, struct ddp_listener *listener, int *peer,
+                        struct ddp_endpoint *endpoint, struct ddp_err *err)
+{
+    struct host h = {.party = party,
+                     .listener = listener,
+                     .peer = peer,
+                     .endpoint = endpoint,
+                     .missing = party->size - 1};
+    int rc = 0;
+    for (int r = 0; r < party->size; r++)
+        peer[r] = -1;
+    for (;;) {
+        DDP_TRY_GOTO(judge_guests(&h, err), out);
+        if (h.missing == 0)
+            break;
+        if (ddp_now_ns() >= party->deadline_ns) {
+            rc = tell_missing(&h, err);
+            goto out;
+        }
+        DDP_TRY_GOTO(fill_polled(&h, err), out);
+        const int n = poll(h.polled, (nfds_t)(1 + h.polled_guests + party->size),
+                           ddp_tcp_poll_ms(party->deadline_ns, PAUSE_MS));
+        if (n < 0 && errno != EINTR) {
+            rc = ddp_fail_errno(err, DDP_EINTERNAL, errno, "poll");
+            goto out;
+        }
+        if (n >= 0)
+            DDP_TRY_GOTO(hear_all(&h, err), out);
+    }
+    rc = send_ready(&h, err);
+out:
+    free(h.polled);
+    if (rc == 0)
+        return 0;
+    tell_all(&h, rc, err);
+    for (int r = 0; r < party->size; r++) {
+        if (peer[r] >= 0)
+            close(peer[r]);
+        peer[r] = -1;
+    }
+    return rc;
+}

@@ -1,0 +1,283 @@
+/* Rendezvous: whoever is not the hub, and the setting up of both. */
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/strbuf.h"
+#include "base/unit.h"
+#include "comm/rendezvous_impl.h"
+
+#define CONNECT_NS INT64_C(2000000000) /* of one try */
+#define ANSWER_NS  INT64_C(5000000000) /* a stranger's port may take a connection and say nothing  \
+                                        */
+#define PAUSE_NS   INT64_C(20000000)   /* between two rounds at first; then longer */
+#define PAUSE_MOST INT64_C(500000000)
+/* The hub says who is missing; that is worth waiting for a little longer. */
+#define GRACE_NS INT64_C(3000000000)
+
+/* Who looks for the hub. said: what the last that refused had to say. */
+struct seeker {
+    const struct ddp_party *party;
+    struct ddp_listener *listener;
+    struct ddp_endpoint *endpoint;
+    char said[240];
+};
+
+/* A port for later groups, where those can come who are where the hub is. */
+static int open_listener(struct seeker *s, int fd, struct ddp_err *err)
+{
+    struct ddp_tcp_address own = {.bytes = sizeof own.at};
+    if (s->listener->fd >= 0)
+        return 0;
+    const bool inside = getsockname(fd, (struct sockaddr *)&own.at, &own.bytes) == 0 &&
+                        ddp_tcp_address_is_loopback(&own.at);
+    const int rc = ddp_tcp_listen(inside ? &own : NULL, 0, &s->listener->fd, &s->listener->port);
+    return rc == 0 ? 0 : ddp_fail_errno(err, DDP_EUNAVAIL, rc, "cannot listen on any port");
+}
+
+/* The answer to a hello; false: none of ours came. */
+static bool hear(const struct seeker *s, int fd, int64_t deadline_ns, struct ddp_answer *a)
+{
+    (void)s;
+    if (ddp_tcp_receive(fd, a, sizeof *a, deadline_ns) != 0 || a->magic != DDP_ANSWER_MAGIC)
+        return false;
+    char clean[sizeof a->text];
+    a->text[sizeof a->text - 1] = '\0';
+    ddp_printable(a->text, clean, sizeof clean);
+    memcpy(a->text, clean, sizeof clean);
+    return true;
+}
+
+static int refused(const struct ddp_answer *a, struct ddp_err *err)
+{
+    const bool known = a->code == DDP_EMISMATCH || a->code == DDP_ELOST || a->code == DDP_ENOMEM;
+    return ddp_fail(err, known ? a->code : DDP_ELOST, "%s", a->text);
+}
+
+/* Accepted: until all are there. */
+static int wait_ready(const struct seeker *s, int fd, struct ddp_err *err)
+{
+    const struct ddp_party *p = s->party;
+    const int64_t until = p->deadline_ns + GRACE_NS;
+    struct ddp_answer a;
+    if (!hear(s, fd, until, &a))
+        return ddp_fail(err, DDP_ELOST, "rank 0 at %s left before all ranks had come", p->where);
+    if (a.verdict != DDP_HUB_READY)
+        return refused(&a, err);
+    if (s->endpoint == NULL)
+        return 0;
+    const int rc = ddp_tcp_receive(fd, s->endpoint, (size_t)p->size * sizeof *s->endpoint, until);
+    return rc == 0 ? 0 : ddp_fail_errno(err, DDP_ELOST, rc, "rank 0 at %s was lost", p->where);
+}
+
+/* One try at one port. *fd >= 0: the hub's. An error is final; else the search goes on. */
+static int try_port(struct seeker *s, const struct ddp_tcp_address *address, int port, int *out,
+                    struct ddp_err *err)
+{
+    const struct ddp_party *p = s->party;
+    const int64_t now = ddp_now_ns(), soon = DDP_MIN(now + ANSWER_NS, p->deadline_ns);
+    struct ddp_answer a;
+    int fd, rc;
+    *out = -1;
+    if (ddp_tcp_connect(address, port, DDP_MIN(now + CONNECT_NS, p->deadline_ns), &fd) != 0)
+        return 0;
+    DDP_TRY_GOTO(open_listener(s, fd, err), err_fd);
+    const struct ddp_hello hello = {.magic = DDP_HELLO_MAGIC,
+                                    .version = DDP_HELLO_VERSION,
+                                    .rank = (uint32_t)p->rank,
+                                    .size = (uint32_t)p->size,
+                                    .port = (uint32_t)s->listener->port,
+                                    .token = p->token,
+                                    .context = p->context};
+    if (ddp_tcp_send(fd, &hello, sizeof hello, soon) != 0 ||
+        !hear(s, fd, p->context != 0 ? p->deadline_ns : soon, &a))
+        goto err_fd; /* a stranger's port, rc is 0 */
+    if (a.verdict == DDP_HUB_OTHER || a.verdict == DDP_HUB_TAKEN) {
+        memcpy(s->said, a.text, sizeof s->said);
+        goto err_fd;
+    }
+    if (a.verdict != DDP_HUB_ACCEPTED) {
+        rc = refused(&a, err);
+        goto err_fd;
+    }
+    DDP_TRY_GOTO(wait_ready(s, fd, err), err_fd);
+    *out = fd;
+    return 0;
+err_fd:
+    close(fd);
+    return rc;
+}
+
+static int tell_not_found(const struct seeker *s, struct ddp_err *err)
+{
+    char time[32];
+    ddp_format_ns((double)s->party->timeout_ns, time, sizeof time);
+    if (s->said[0] != '\0') {
+        ddp_fail(err, DDP_EMISMATCH, "rank %d found no rank 0 of its job within %s: %s",
+                 s->party->rank, time, s->said);
+        return ddp_hint(err, "give each job a MASTER_PORT of its own, at least %d apart",
+                        DDP_RENDEZVOUS_PORTS + 1);
+    }
+    ddp_fail(err, DDP_ELOST, "rank %d could not reach rank 0 at %s within %s", s->party->rank,
+             s->party->where, time);
+    return ddp_hint(err, "was rank 0 started, and is its port open to this host?");
+}
+
+/* Where the hub, or its host, stands in a table that the hub made: as this rank reached it. */
+static void mend_endpoints(struct ddp_endpoint *endpoint, int size,
+                           const struct ddp_tcp_address *hub, int hub_port)
+{
+    endpoint[0].port = hub_port;
+    for (int r = 0; r < size; r++) {
+        struct ddp_tcp_address *a = &endpoint[r].address;
+        if (a->at.ss_family == 0 ||
+            (ddp_tcp_address_is_loopback(&a->at) && !ddp_tcp_address_is_loopback(&hub->at)))
+            *a = *hub;
+    }
+}
+
+int ddp_rendezvous_join(const struct ddp_party *party, const struct ddp_tcp_address *address,
+                        int count, int port, int ports, struct ddp_listener *listener, int *fd,
+                        struct ddp_endpoint *endpoint, struct ddp_err *err)
+{
+    struct seeker s = {.party = party, .listener = listener, .endpoint = endpoint};
+    for (int64_t pause = PAUSE_NS;; pause = DDP_MIN(pause + pause / 2, PAUSE_MOST)) {
+        for (int i = 0; i < ports; i++) {
+            for (int a = 0; a < count; a++) {
+                DDP_TRY(try_port(&s, &address[a], port + i, fd, err));
+                if (*fd < 0)
+                    continue;
+                if (endpoint != NULL)
+                    mend_endpoints(endpoint, party->size, &address[a], port + i);
+                return 0;
+            }
+        }
+        if (ddp_now_ns() >= party->deadline_ns)
+            return tell_not_found(&s, err);
+        ddp_sleep_ns(pause);
+    }
+}
+
+/* The first of the meeting's ports that is free; of this host alone where its name says so. */
+static int open_hub(const struct ddp_meeting *m, const struct ddp_tcp_address *address, int count,
+                    struct ddp_listener *listener, struct ddp_err *err)
+{
+    const bool inside = ddp_tcp_is_loopback(m->host);
+    int rc = EADDRINUSE;
+    for (int i = 0; i < m->ports; i++) {
+        for (int a = 0; a < (inside ? count : 1); a++) {
+            rc = ddp_tcp_listen(inside ? &address[a] : NULL, m->port + i, &listener->fd,
+                                &listener->port);
+            if (rc == 0)
+                return 0;
+        }
+        if (rc != EADDRINUSE && rc != EACCES)
+            break;
+    }
+    if (m->ports > 1)
+        ddp_fail_errno(err, DDP_EUNAVAIL, rc, "rank 0 cannot listen on any port from %d to %d",
+                       m->port, m->port + m->ports - 1);
+    else
+        ddp_fail_errno(err, DDP_EUNAVAIL, rc, "rank 0 cannot listen on port %d", m->port);
+    return ddp_hint(err, "set DDPBENCH_PORT, or another MASTER_PORT, on all ranks");
+}
+
+static int open_star(struct ddp_star *star, int rank, int size, struct ddp_err *err)
+{
+    const int peers = rank == 0 ? size : 1;
+    if (size > DDP_RENDEZVOUS_RANKS_MAX)
+        return ddp_fail(err, DDP_EUNAVAIL, "%d ranks; %d can meet over TCP", size,
+                        DDP_RENDEZVOUS_RANKS_MAX);
+    *star = (struct ddp_star){.rank = rank, .size = size};
+    star->peer = ddp_calloc((size_t)peers, sizeof *star->peer);
+    if (star->peer == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %d connections", peers);
+    for (int i = 0; i < peers; i++)
+        star->peer[i] = -1;
+    return 0;
+}
+
+int ddp_rendezvous_world(const struct ddp_meeting *meeting, int rank, int size, int64_t timeout_ns,
+                         struct ddp_star *star, struct ddp_listener *listener,
+                         struct ddp_endpoint *endpoint, struct ddp_err *err)
+{
+    struct ddp_tcp_address address[DDP_TCP_ADDRESSES_MAX];
+    char where[320];
+    int count, rc;
+    struct ddp_party party = {.token = meeting->token,
+                              .rank = rank,
+                              .size = size,
+                              .timeout_ns = timeout_ns,
+                              .deadline_ns = ddp_now_ns() + timeout_ns,
+                              .where = where};
+    *listener = (struct ddp_listener){.fd = -1};
+    snprintf(where, sizeof where, "%s port %d", meeting->host, meeting->port);
+    memset(endpoint, 0, (size_t)size * sizeof *endpoint);
+    DDP_TRY(open_star(star, rank, size, err));
+    DDP_TRY_GOTO(ddp_tcp_resolve(meeting->host, party.deadline_ns, address, &count, err), err_star);
+    if (rank == 0) {
+        DDP_TRY_GOTO(open_hub(meeting, address, count, listener, err), err_star);
+        snprintf(where, sizeof where, "%s port %d", meeting->host, listener->port);
+        rc = ddp_rendezvous_host(&party, listener, star->peer, endpoint, err);
+    } else {
+        if (meeting->ports > 1)
+            snprintf(where, sizeof where, "%s ports %d to %d", meeting->host, meeting->port,
+                     meeting->port + meeting->ports - 1);
+        rc = ddp_rendezvous_join(&party, address, count, meeting->port, meeting->ports, listener,
+                                 star->peer, endpoint, err);
+    }
+    if (rc == 0)
+        return 0;
+    ddp_listener_close(listener);
+err_star:
+    ddp_star_close(star);
+    return rc;
+}
+
+int ddp_rendezvous_group(uint64_t token, uint64_t context, int rank, int size,
+                         const struct ddp_endpoint *hub, struct ddp_listener *listener,
+                         int64_t timeout_ns, struct ddp_star *star, struct ddp_err *err)
+{
+    const struct ddp_party party = {.token = token,
+                                    .context = context,
+                                    .rank = rank,
+                                    .size = size,
+                                    .timeout_ns = timeout_ns,
+                                    .deadline_ns = ddp_now_ns() + timeout_ns,
+                                    .where = "the first rank of a group"};
+    int rc;
+    DDP_TRY(open_star(star, rank, size, err));
+    if (rank == 0)
+        rc = ddp_rendezvous_host(&party, listener, star->peer, NULL, err);
+    else
+        rc = ddp_rendezvous_join(&party, &hub->address, 1, hub->port, 1, listener, star->peer, NULL,
+                                 err);
+    if (rc != 0)
+        ddp_star_close(star);
+    return rc;
+}
+
+void ddp_star_close(struct ddp_star *star)
+{
+    for (int i = 0; star->peer != NULL && i < (star->rank == 0 ? star->size : 1); i++) {
+        if (star->peer[i] >= 0)
+            close(star->peer[i]);
+    }
+    free(star->peer);
+    *star = (struct ddp_star){0};
+}
+
+void ddp_listener_close(struct ddp_listener *l)
+{
+    for (int i = 0; i < l->guest_count; i++)
+        close(l->guests[i].fd);
+    free(l->guests);
+    if (l->fd >= 0)
+        close(l->fd);
+    *l = (struct ddp_listener){.fd = -1};
+}

@@ -1,0 +1,552 @@
+/* Ranks that meet over TCP: 2 to 8 of them over IPv4 and IPv6, one that is missing, strangers, two
+ * jobs on one port, a rank that comes twice, another size; and control traffic when one dies. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "comm/control_tcp.h"
+#include "comm/launcher.h"
+#include "comm/rendezvous_impl.h"
+
+#define RANKS_MAX 16
+#define SECOND    INT64_C(1000000000)
+
+/* How one process ended. */
+struct outcome {
+    int code;
+    int64_t took_ns;
+    char text[512], hint[768];
+};
+
+/* One process: what its launcher says, and what it does in the world. */
+struct process {
+    const char *host, *run_id;
+    int port, rank, size;
+    bool row; /* MASTER_PORT, and the row of ports behind it */
+    int64_t timeout_ns;
+    int (*body)(struct ddp_comm *comm, struct ddp_err *err);
+};
+
+static struct outcome *outcomes; /* shared with the children */
+static pid_t children[RANKS_MAX];
+
+static void set_number(const char *name, int value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", value);
+    setenv(name, text, 1);
+}
+
+static int run(const struct process *p, struct ddp_err *err)
+{
+    const struct ddp_comm_options options = {.timeout_ns = p->timeout_ns};
+    struct ddp_launcher launcher;
+    struct ddp_comm *comm;
+    setenv("MASTER_ADDR", p->host, 1);
+    set_number("RANK", p->rank);
+    set_number("WORLD_SIZE", p->size);
+    set_number("LOCAL_RANK", p->rank);
+    set_number("LOCAL_WORLD_SIZE", p->size);
+    set_number("MASTER_PORT", p->row ? p->port - 1 : 1);
+    if (!p->row)
+        set_number("DDPBENCH_PORT", p->port);
+    if (p->run_id != NULL)
+        setenv("TORCHELASTIC_RUN_ID", p->run_id, 1);
+    DDP_TRY(ddp_launcher_detect(&launcher, err));
+    DDP_TRY(ddp_comm_create(&ddp_control_tcp, &launcher.place, &options, &comm, err));
+    const int rc = p->body != NULL ? p->body(comm, err) : 0;
+    ddp_comm_destroy(comm);
+    return rc;
+}
+
+static void start(int i, struct process p)
+{
+    if (p.host == NULL)
+        p.host = "127.0.0.1";
+    if (p.timeout_ns == 0)
+        p.timeout_ns = 30 * SECOND;
+    children[i] = fork();
+    assert_true(children[i] >= 0);
+    if (children[i] > 0)
+        return;
+    struct ddp_err err = DDP_ERR_INIT;
+    const int64_t begin = ddp_now_ns();
+    const int rc = run(&p, &err);
+    outcomes[i].took_ns = ddp_now_ns() - begin;
+    memcpy(outcomes[i].text, err.text, sizeof err.text);
+    memcpy(outcomes[i].hint, err.hint, sizeof err.hint);
+    outcomes[i].code = rc;
+    _exit(0);
+}
+
+static void finish(int i)
+{
+    assert_int_equal(waitpid(children[i], NULL, 0), children[i]);
+}
+
+static void assert_says(int i, int code, const char *part)
+{
+    if (outcomes[i].code != code || strstr(outcomes[i].text, part) == NULL)
+        fail_msg("process %d: code %d, '%s'; expected %d, '%s'", i, outcomes[i].code,
+                 outcomes[i].text, code, part);
+}
+
+/* A port that nobody listens on, nor on the seven behind it. */
+static int free_port(void)
+{
+    for (;;) {
+        int fd[DDP_RENDEZVOUS_PORTS], port = 0, n = 0, next;
+        if (ddp_tcp_listen(NULL, 0, &fd[n], &port) == 0)
+            n++;
+        while (n > 0 && n < DDP_RENDEZVOUS_PORTS && port + n < 65536 &&
+               ddp_tcp_listen(NULL, port + n, &fd[n], &next) == 0)
+            n++;
+        for (int i = 0; i < n; i++)
+            close(fd[i]);
+        if (n == DDP_RENDEZVOUS_PORTS)
+            return port;
+    }
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    outcomes = mmap(NULL, RANKS_MAX * sizeof *outcomes, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    for (int i = 0; outcomes != MAP_FAILED && i < RANKS_MAX; i++)
+        outcomes[i].code = 1; /* never ended */
+    return outcomes == MAP_FAILED;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return munmap(outcomes, RANKS_MAX * sizeof *outcomes);
+}
+
+/* Barriers, exchanges of several sizes, and groups: odd and even ranks, then the last two. */
+static int exchange_some(struct ddp_comm *comm, struct ddp_err *err)
+{
+    static unsigned char mine[100000], all[RANKS_MAX * sizeof mine];
+    for (size_t bytes = 0; bytes <= sizeof mine; bytes = bytes * 10 + 1) {
+        memset(mine, comm->world_rank[comm->rank] + 1, bytes);
+        DDP_TRY(ddp_comm_exchange(comm, mine, all, bytes, err));
+        DDP_TRY(ddp_comm_barrier(comm, err));
+        for (size_t i = 0; i < bytes * (size_t)comm->size; i++) {
+            if (all[i] != comm->world_rank[i / bytes] + 1)
+                return ddp_fail(err, DDP_EDATA, "byte %zu of %zu is %d", i, bytes, all[i]);
+        }
+    }
+    return ddp_comm_agree(comm, 0, err);
+}
+
+static int use_groups(struct ddp_comm *comm, struct ddp_err *err)
+{
+    int odd[RANKS_MAX], n = 0;
+    struct ddp_comm *group;
+    DDP_TRY(exchange_some(comm, err));
+    for (int round = 0; round < 2; round++) {
+        n = 0;
+        for (int r = comm->rank % 2; r < comm->size; r += 2)
+            odd[n++] = r;
+        DDP_TRY(ddp_comm_group(comm, odd, n, &group, err));
+        DDP_TRY(exchange_some(group, err));
+        if (round == 0)
+            ddp_comm_destroy(group); /* the other lives beside the next one */
+    }
+    if (comm->rank >= comm->size - 2) {
+        struct ddp_comm *last;
+        const int ranks[] = {comm->size - 2, comm->size - 1};
+        DDP_TRY(ddp_comm_group(comm, ranks, 2, &last, err));
+        DDP_TRY(exchange_some(last, err));
+        ddp_comm_destroy(last);
+    }
+    ddp_comm_destroy(group);
+    return exchange_some(comm, err);
+}
+
+static void meet(const char *host, int size, bool row)
+{
+    const int port = free_port();
+    for (int r = size - 1; r >= 0; r--) /* rank 0 last: the others must try again */
+        start(r, (struct process){.host = host,
+                                  .port = port,
+                                  .rank = r,
+                                  .size = size,
+                                  .row = row,
+                                  .body = use_groups});
+    for (int r = 0; r < size; r++)
+        finish(r);
+    for (int r = 0; r < size; r++)
+        assert_says(r, 0, "");
+}
+
+static void test_meet(void **state)
+{
+    (void)state;
+    for (int size = 2; size <= 8; size += size == 2 ? 1 : 5)
+        meet("127.0.0.1", size, size != 3);
+    meet("localhost", 4, true);
+}
+
+static void test_meet_ipv6(void **state)
+{
+    (void)state;
+    struct ddp_tcp_address six;
+    int count, fd, port;
+    assert_int_equal(ddp_tcp_resolve("::1", INT64_MAX, &six, &count, NULL), 0);
+    if (ddp_tcp_listen(&six, 0, &fd, &port) != 0) {
+        skip();
+        return;
+    }
+    close(fd);
+    meet("::1", 3, true);
+}
+
+static void test_missing(void **state)
+{
+    (void)state;
+    const int port = free_port();
+    for (int r = 0; r < 5; r++) {
+        if (r != 2 && r != 4)
+            start(r, (struct process){.port = port, .rank = r, .size = 5, .timeout_ns = SECOND});
+    }
+    for (int r = 0; r < 5; r++) {
+        if (r == 2 || r == 4)
+            continue;
+        finish(r);
+        assert_says(r, DDP_ELOST, "ranks 2, 4 of 5 did not come to 127.0.0.1 port");
+    }
+    /* Nobody at all there. */
+    start(1, (struct process){.port = port, .rank = 1, .size = 2, .timeout_ns = SECOND});
+    finish(1);
+    assert_says(1, DDP_ELOST, "rank 1 could not reach rank 0 at 127.0.0.1");
+}
+
+/* Connects to the hub, which need not be there yet, and says something. */
+static int speak(int port, const void *words, size_t bytes)
+{
+    struct ddp_tcp_address address;
+    int count, fd, rc;
+    assert_int_equal(ddp_tcp_resolve("127.0.0.1", INT64_MAX, &address, &count, NULL), 0);
+    for (int i = 0; i < 1000; i++) {
+        rc = ddp_tcp_connect(&address, port, ddp_now_ns() + SECOND, &fd);
+        if (rc == 0)
+            break;
+        ddp_sleep_ns(SECOND / 100);
+    }
+    assert_int_equal(rc, 0);
+    (void)!ddp_tcp_send(fd, words, bytes, ddp_now_ns() + SECOND);
+    return fd;
+}
+
+static struct ddp_hello hello_of(int rank, int size, uint64_t token)
+{
+    return (struct ddp_hello){.magic = DDP_HELLO_MAGIC,
+                              .version = DDP_HELLO_VERSION,
+                              .rank = (uint32_t)rank,
+                              .size = (uint32_t)size,
+                              .port = 1,
+                              .token = token};
+}
+
+static uint64_t token_of(int port)
+{
+    struct ddp_meeting meeting;
+    char text[16];
+    snprintf(text, sizeof text, "%d", port);
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    setenv("MASTER_PORT", "1", 1);
+    assert_int_equal(ddp_launcher_meeting(text, &meeting, NULL), 0);
+    return meeting.token;
+}
+
+/* What the hub says to a hello; 0: it closes. */
+static uint32_t heard(int fd)
+{
+    struct ddp_answer a;
+    return ddp_tcp_receive(fd, &a, sizeof a, ddp_now_ns() + 10 * SECOND) == 0 ? a.verdict : 0;
+}
+
+static void test_strangers(void **state)
+{
+    (void)state;
+    static const char garbage[] = "GET / HTTP/1.1\r\nHost: example\r\n\r\n";
+    static char much[1 << 20];
+    const int port = free_port();
+    const uint64_t token = token_of(port);
+    start(0, (struct process){.port = port, .rank = 0, .size = 2, .body = exchange_some});
+    int silent = speak(port, "", 0);
+    int half = speak(port, &(struct ddp_hello){.magic = DDP_HELLO_MAGIC}, 12);
+    int http = speak(port, garbage, sizeof garbage - 1);
+    int flood = speak(port, much, sizeof much);
+    struct ddp_hello hello = hello_of(1, 2, token + 1);
+    int other = speak(port, &hello, sizeof hello);
+    hello = hello_of(1, 2, token);
+    hello.version = 99;
+    int version = speak(port, &hello, sizeof hello);
+    hello = hello_of(7, 2, token);
+    int beyond = speak(port, &hello, sizeof hello);
+    hello = hello_of(0, 2, token);
+    int second_hub = speak(port, &hello, sizeof hello);
+    assert_int_equal(heard(http), 0);
+    assert_int_equal(heard(flood), 0);
+    assert_int_equal(heard(other), DDP_HUB_OTHER);
+    assert_int_equal(heard(version), DDP_HUB_REFUSED);
+    assert_int_equal(heard(beyond), DDP_HUB_TAKEN);
+    assert_int_equal(heard(second_hub), DDP_HUB_TAKEN);
+    start(1, (struct process){.port = port, .rank = 1, .size = 2, .body = exchange_some});
+    finish(0);
+    finish(1);
+    assert_says(0, 0, "");
+    assert_says(1, 0, "");
+    const int fds[] = {silent, half, http, flood, other, version, beyond, second_hub};
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        close(fds[i]);
+}
+
+/* More strangers than the hub hears at a time, who say nothing. */
+static void test_crowd(void **state)
+{
+    (void)state;
+    int fd[200];
+    const int port = free_port();
+    start(0, (struct process){.port = port, .rank = 0, .size = 2, .body = exchange_some});
+    for (int i = 0; i < 200; i++)
+        fd[i] = speak(port, "", 0);
+    start(1, (struct process){.port = port, .rank = 1, .size = 2, .body = exchange_some});
+    finish(0);
+    finish(1);
+    assert_says(0, 0, "");
+    assert_says(1, 0, "");
+    for (int i = 0; i < 200; i++)
+        close(fd[i]);
+}
+
+static void test_two_jobs(void **state)
+{
+    (void)state;
+    const int port = free_port();
+    /* On a row of ports both find their own. */
+    for (int job = 0; job < 2; job++) {
+        for (int r = 0; r < 3; r++)
+            start(3 * job + r, (struct process){.run_id = job == 0 ? "a" : "b",
+                                                .port = port,
+                                                .rank = r,
+                                                .size = 3,
+                                                .row = true,
+                                                .body = use_groups});
+    }
+    for (int i = 0; i < 6; i++) {
+        finish(i);
+        assert_says(i, 0, "");
+    }
+}
+
+static void test_two_jobs_one_port(void **state)
+{
+    (void)state;
+    const int port = free_port();
+    for (int r = 0; r < 2; r++)
+        start(r, (struct process){
+                     .run_id = "a", .port = port, .rank = r, .size = 3, .timeout_ns = 60 * SECOND});
+    ddp_sleep_ns(SECOND / 4);
+    close(speak(port, "", 0)); /* it listens */
+    start(3, (struct process){.run_id = "b", .port = port, .rank = 0, .size = 3});
+    finish(3);
+    assert_says(3, DDP_EUNAVAIL, "rank 0 cannot listen on port");
+    start(4, (struct process){
+                 .run_id = "b", .port = port, .rank = 1, .size = 3, .timeout_ns = SECOND});
+    finish(4);
+    assert_says(4, DDP_EMISMATCH, "is another job's");
+    /* The first job goes on. */
+    start(2, (struct process){.run_id = "a", .port = port, .rank = 2, .size = 3});
+    for (int r = 0; r < 3; r++) {
+        finish(r);
+        assert_says(r, 0, "");
+    }
+}
+
+static void test_duplicate(void **state)
+{
+    (void)state;
+    const int port = free_port();
+    start(0, (struct process){.port = port, .rank = 0, .size = 3});
+    start(1, (struct process){.port = port, .rank = 1, .size = 3, .timeout_ns = SECOND});
+    start(2, (struct process){.port = port, .rank = 1, .size = 3, .timeout_ns = SECOND});
+    /* One of the two is told; the other waits, and meets the rank that was missing. */
+    const pid_t first = waitpid(-1, NULL, 0);
+    const int twin = first == children[1] ? 1 : 2;
+    assert_true(first == children[1] || first == children[2]);
+    assert_says(twin, DDP_EMISMATCH, "rank 1 of 3 is there already");
+    start(3, (struct process){.port = port, .rank = 2, .size = 3});
+    finish(3 - twin);
+    finish(0);
+    finish(3);
+    assert_says(3 - twin, 0, "");
+    assert_says(0, 0, "");
+    assert_says(3, 0, "");
+}
+
+static void test_size(void **state)
+{
+    (void)state;
+    const int port = free_port();
+    for (int r = 0; r < 3; r++)
+        start(r, (struct process){.port = port, .rank = r, .size = r == 2 ? 4 : 3});
+    for (int r = 0; r < 3; r++)
+        finish(r);
+    assert_says(0, DDP_EMISMATCH, "rank 2 says there are 4 ranks, but rank 0 says 3");
+    assert_says(2, DDP_EMISMATCH, "rank 2 says there are 4 ranks, but rank 0 says 3");
+    /* Told, or it came too late and found nobody: it has 30 s, so rather told. */
+    assert_true(outcomes[1].code == DDP_EMISMATCH || outcomes[1].code == DDP_ELOST);
+}
+
+/* Rank 2 dies between two exchanges: nobody waits for the deadline. */
+static int die(struct ddp_comm *comm, struct ddp_err *err)
+{
+    DDP_TRY(ddp_comm_barrier(comm, err));
+    if (comm->rank == 2)
+        raise(SIGKILL);
+    return ddp_comm_barrier(comm, err);
+}
+
+/* Rank 0 does. */
+static int die_first(struct ddp_comm *comm, struct ddp_err *err)
+{
+    DDP_TRY(ddp_comm_barrier(comm, err));
+    if (comm->rank == 0)
+        raise(SIGKILL);
+    return ddp_comm_barrier(comm, err);
+}
+
+static void lose(int (*body)(struct ddp_comm *, struct ddp_err *), int rank, const char *words)
+{
+    const int port = free_port();
+    for (int r = 0; r < 4; r++)
+        start(r, (struct process){
+                     .port = port, .rank = r, .size = 4, .timeout_ns = 60 * SECOND, .body = body});
+    for (int r = 0; r < 4; r++)
+        finish(r);
+    for (int r = 0; r < 4; r++) {
+        if (r == rank)
+            continue;
+        assert_says(r, DDP_ELOST, words);
+        assert_true(outcomes[r].took_ns < 30 * SECOND);
+    }
+}
+
+static void test_lost(void **state)
+{
+    (void)state;
+    lose(die, 2, "rank 2 was lost: its connection ended");
+    lose(die_first, 0, "rank 0 was lost: its connection ended");
+}
+
+/* Rank 1 never comes to the second barrier; rank 3 watches meanwhile. */
+static int hang(struct ddp_comm *comm, struct ddp_err *err)
+{
+    DDP_TRY(ddp_comm_barrier(comm, err));
+    if (comm->rank == 1)
+        ddp_sleep_ns(2 * SECOND);
+    for (int i = 0; comm->rank == 3 && i < 600; i++) {
+        DDP_TRY(comm->backend->look(comm, err));
+        ddp_sleep_ns(SECOND / 100);
+    }
+    return ddp_comm_barrier(comm, err);
+}
+
+static void test_hung(void **state)
+{
+    (void)state;
+    const int port = free_port();
+    for (int r = 0; r < 4; r++)
+        start(r, (struct process){
+                     .port = port, .rank = r, .size = 4, .timeout_ns = SECOND, .body = hang});
+    for (int r = 0; r < 4; r++)
+        finish(r);
+    for (int r = 0; r < 4; r++)
+        assert_says(r, DDP_ELOST, "rank 0 waited 1 s for ranks 1, 3 in barrier");
+}
+
+/* Ranks whose exchanges differ in size. */
+static int disagree(struct ddp_comm *comm, struct ddp_err *err)
+{
+    char mine[8] = "", all[64];
+    return ddp_comm_exchange(comm, mine, all, comm->rank == 1 ? 4 : 8, err);
+}
+
+static void test_disagree(void **state)
+{
+    (void)state;
+    const int port = free_port();
+    for (int r = 0; r < 3; r++)
+        start(r, (struct process){.port = port, .rank = r, .size = 3, .body = disagree});
+    for (int r = 0; r < 3; r++)
+        finish(r);
+    for (int r = 0; r < 3; r++)
+        assert_says(r, DDP_ELOST, "rank 1 exchanges 4 bytes as number 1, rank 0 8 as number 1");
+}
+
+static void test_variables(void **state)
+{
+    (void)state;
+    struct ddp_meeting a, b;
+    struct ddp_err err = DDP_ERR_INIT;
+    setenv("MASTER_ADDR", "node1", 1);
+    setenv("MASTER_PORT", "29500", 1);
+    setenv("TORCHELASTIC_RUN_ID", "x", 1);
+    assert_int_equal(ddp_launcher_meeting(NULL, &a, NULL), 0);
+    assert_string_equal(a.host, "node1");
+    assert_int_equal(a.port, 29501);
+    assert_int_equal(a.ports, DDP_RENDEZVOUS_PORTS);
+    setenv("TORCHELASTIC_RESTART_COUNT", "1", 1);
+    assert_int_equal(ddp_launcher_meeting("17", &b, NULL), 0);
+    assert_int_equal(b.port, 17);
+    assert_int_equal(b.ports, 1);
+    assert_true(a.token != b.token);
+    setenv("MASTER_PORT", "65535", 1);
+    assert_int_equal(ddp_launcher_meeting(NULL, &b, NULL), 0);
+    assert_int_equal(b.port, 65535 - DDP_RENDEZVOUS_PORTS);
+    setenv("MASTER_PORT", "0x10", 1);
+    assert_int_equal(ddp_launcher_meeting(NULL, &b, &err), DDP_EMISMATCH);
+    assert_non_null(strstr(err.text, "MASTER_PORT is '0x10'"));
+    err = DDP_ERR_INIT;
+    assert_int_equal(ddp_launcher_meeting("http", &b, &err), DDP_EUSAGE);
+    unsetenv("MASTER_ADDR");
+    unsetenv("MASTER_PORT");
+    unsetenv("TORCHELASTIC_RUN_ID");
+    unsetenv("TORCHELASTIC_RESTART_COUNT");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_variables, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_meet, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_meet_ipv6, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_missing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_strangers, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_crowd, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_two_jobs, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_two_jobs_one_port, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_duplicate, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_size, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_hung, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_disagree, setup, teardown),
+    };
+    return cmocka_run_group_tests_name("rendezvous", tests, NULL, NULL);
+}
