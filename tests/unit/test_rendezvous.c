@@ -405,12 +405,15 @@ static void test_size(void **state)
     (void)state;
     const int port = free_port();
     for (int r = 0; r < 3; r++)
-        start(r, (struct process){.port = port, .rank = r, .size = r == 2 ? 4 : 3});
+        start(r, (struct process){.port = port,
+                                  .rank = r,
+                                  .size = r == 2 ? 4 : 3,
+                                  .timeout_ns = (r == 1 ? 1 : 30) * SECOND});
     for (int r = 0; r < 3; r++)
         finish(r);
     assert_says(0, DDP_EMISMATCH, "rank 2 says there are 4 ranks, but rank 0 says 3");
     assert_says(2, DDP_EMISMATCH, "rank 2 says there are 4 ranks, but rank 0 says 3");
-    /* Told, or it came too late and found nobody: it has 30 s, so rather told. */
+    /* Told, or it came too late and found nobody. */
     assert_true(outcomes[1].code == DDP_EMISMATCH || outcomes[1].code == DDP_ELOST);
 }
 
