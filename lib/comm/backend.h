@@ -18,10 +18,12 @@ enum ddp_backend_cap {
     DDP_CAP_P2P = 1 << 0, /* isend, irecv, test */
     DDP_CAP_MAP = 1 << 1, /* peers' registered memory and shared flags can be touched directly:
                              comm->shm is set */
-    DDP_CAP_REGISTERED = 1 << 2, /* alloc gives memory the backend treats better than malloc's */
-    DDP_CAP_NATIVE = 1 << 3,     /* has collectives of its own */
-    DDP_CAP_LAUNCHED = 1 << 4,   /* needs an outside launcher (mpiexec) */
-    DDP_CAP_SELF = 1 << 5,       /* one rank only */
+    DDP_CAP_REGISTERED = 1 << 2,   /* alloc gives memory the backend treats better than malloc's */
+    DDP_CAP_NATIVE = 1 << 3,       /* has collectives of its own */
+    DDP_CAP_LAUNCHED = 1 << 4,     /* needs an outside launcher (mpiexec) */
+    DDP_CAP_SELF = 1 << 5,         /* one rank only */
+    DDP_CAP_DEVICE = 1 << 7,       /* what it moves lies in the memory of comm->device, a GPU */
+    DDP_CAP_ANY_LAUNCHER = 1 << 8, /* our own launcher or an outside one */
     DDP_CAP_HOSTS = 1 << 6 /* init finds out which ranks share a host (hosts.h), so there may be
                               registered memory, and comm->shm where all ranks share one */
 };
@@ -44,6 +46,10 @@ struct ddp_backend {
     /* Version of the library behind it ("Open MPI 4.1.4"), NULL when there is none or it is not
      * loaded. */
     const char *(*library)(void);
+    /* The same of its devices ("CUDA 13.0, ..."); may be NULL. */
+    const char *(*device_library)(void);
+    /* Ranks of this host that can each have a device of their own; NULL: any number. */
+    int (*places)(void);
     /* Usable here, without starting anything heavy? module_dir as in ddp_comm_options. */
     int (*probe)(const char *module_dir, struct ddp_err *err);
     int (*init)(struct ddp_comm *comm, const struct ddp_comm_options *options, struct ddp_err *err);
@@ -69,6 +75,8 @@ struct ddp_backend {
     int (*native_supports)(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                            struct ddp_err *err);
     int (*native)(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err);
+    /* ns that the last native() took by the device's own clock, -1: not known. May be NULL. */
+    double (*device_ns)(struct ddp_comm *comm);
 };
 
 /* All backends of backend_list.h in order, NULL-terminated. */

@@ -2,3 +2,4 @@
 DDP_BACKEND(self)
 DDP_BACKEND(shm)
 DDP_BACKEND(mpi)
+DDP_BACKEND(nccl)

@@ -156,6 +156,7 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
     child->on_expire = parent->on_expire;
     child->on_expire_arg = parent->on_expire_arg;
     child->flight = parent->flight;
+    child->correctness_only = parent->correctness_only;
     child->parent = parent;
     for (int i = 0; i < n; i++)
         child->world_rank[i] = parent->world_rank[ranks[i]];
@@ -193,14 +194,19 @@ void ddp_comm_abort(struct ddp_comm *comm, int code)
 /* No collective begins on a world that was given up. */
 static int check_alive(const struct ddp_comm *comm, struct ddp_err *err)
 {
+    if (comm->control != NULL)
+        return check_alive(comm->control, err);
     if (comm->shm != NULL && atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0)
         return ddp_wait_aborted(comm, err);
     return 0;
 }
 
-/* Who does control traffic: on one host its shared memory, which knows the deadline. */
+/* Who does control traffic: a communicator made for that; on one host its shared memory, which
+ * knows the deadline. */
 static struct ddp_comm *by_memory(struct ddp_comm *comm)
 {
+    if (comm->control != NULL)
+        return by_memory(comm->control);
     const bool one_host = comm->hosts != NULL && comm->hosts->count == 1;
     return one_host && comm->hosts->local != NULL ? comm->hosts->local : comm;
 }

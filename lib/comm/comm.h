@@ -34,6 +34,12 @@ struct ddp_place {
     void *segment;       /* its mapping in this process (threads share one), or NULL */
 };
 
+/* For backends on GPUs. share: several ranks a GPU (gpu_share.h). window: registered memory is a
+ * window of all ranks. graph: collectives run as captured graphs. */
+struct ddp_gpu_options {
+    bool share, window, graph;
+};
+
 struct ddp_comm_options {
     int64_t timeout_ns;  /* deadline of every wait; > 0 */
     uint64_t heap_bytes; /* registered memory a rank may need at once (address space is reserved,
@@ -45,6 +51,7 @@ struct ddp_comm_options {
      * (watchdog.h) or a wait between hosts outlasted the deadline. NULL: nothing is said. */
     void (*on_expire)(void *arg, const char *story);
     void *on_expire_arg;
+    struct ddp_gpu_options gpu;
     bool inside_host; /* hosts.c's own: this world is of one host of another world */
 };
 
@@ -52,6 +59,8 @@ struct ddp_comm_options {
  * world_rank[size] maps to the world. flight: this rank's recorder. shm: the shared-flags face
  * (comm_shm.h) of a backend with DDP_CAP_MAP, or of ranks that all share one host (hosts.h), else
  * NULL. hosts: which ranks share a host; NULL where that is not asked (one host, or nobody else).
+ * control: barriers and exchanges go by this one (bootstrap.h); owned by the backend; NULL: by the
+ * backend itself. correctness_only: what it takes means nothing.
  * id: the same on all its ranks, 0 the world. collectives, controls: how many this rank has
  * entered, the same on all.
  */
@@ -67,7 +76,9 @@ struct ddp_comm {
     struct ddp_comm_shm *shm;
     struct ddp_hosts *hosts;
     struct ddp_comm *parent; /* NULL for the world */
-    uint64_t wire_bytes;     /* bytes this rank has sent by ddp_comm_isend so far */
+    struct ddp_comm *control;
+    bool correctness_only;
+    uint64_t wire_bytes; /* bytes this rank has sent by ddp_comm_isend so far */
     uint64_t wire_messages;
     uint64_t id, collectives, controls;
     void (*on_expire)(void *arg, const char *story); /* as in ddp_comm_options */

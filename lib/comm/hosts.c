@@ -16,7 +16,7 @@
 
 /* Two kernels never have one boot id; two containers of one kernel may differ in host name, and
  * then each is taken for a host, for they may not see each other's processes. */
-static uint64_t identity(const struct ddp_sysinfo *info)
+uint64_t ddp_hosts_identity(const struct ddp_sysinfo *info)
 {
     char boot[64] = "";
     uint64_t digest = 0;
@@ -165,7 +165,7 @@ static int find_hosts(struct ddp_comm *world, struct ddp_hosts **out, struct ddp
             of[r] = (uint64_t)pretended[r];
     } else {
         ddp_sysinfo_read(&info);
-        const uint64_t mine = identity(&info);
+        const uint64_t mine = ddp_hosts_identity(&info);
         rc = world->backend->exchange(world, &mine, of, sizeof mine, err);
     }
     if (rc == 0)

@@ -24,6 +24,7 @@ extern "C" {
 #endif
 
 struct ddp_segment;
+struct ddp_sysinfo;
 
 /* count: hosts, 1 and up, numbered by their lowest ranks; mine: this rank's. of [size]: each
  * rank's. leader [count]: the lowest rank of each. local: the ranks of this host, ascending, over
@@ -50,6 +51,9 @@ int ddp_hosts_group(struct ddp_comm *parent, struct ddp_comm *child, const int *
                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Collective over the ranks of a host when healthy. NULL members are fine. */
 void ddp_hosts_close(struct ddp_comm *comm);
+
+/* A word for a host, by its boot and name: ranks with equal ones share it. */
+uint64_t ddp_hosts_identity(const struct ddp_sysinfo *info);
 
 /* hosts_share.c: shares memory between members[n], the world's ranks of this host, ascending: fills
  * segment and local of world->hosts, or why. Collective over the world. */

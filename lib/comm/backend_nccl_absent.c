@@ -1,0 +1,63 @@
+/* Backend nccl of a build without CUDA or without NCCL's header: keeps its name and says why. */
+#include "comm/backend.h"
+
+static int absent(struct ddp_err *err)
+{
+    ddp_fail(err, DDP_EUNAVAIL, "not built: this ddpbench was made without CUDA and NCCL");
+    return ddp_hint(err, "install the CUDA toolkit with nccl.h and build with `make CUDA=1`");
+}
+
+static int nccl_probe(const char *module_dir, struct ddp_err *err)
+{
+    return absent(err);
+}
+
+static int nccl_places(void)
+{
+    return 0;
+}
+
+static int nccl_init(struct ddp_comm *comm, const struct ddp_comm_options *options,
+                     struct ddp_err *err)
+{
+    return absent(err);
+}
+
+static void nccl_finalize(struct ddp_comm *comm)
+{
+}
+
+static void nccl_abort(struct ddp_comm *comm, int code)
+{
+}
+
+static int nccl_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)
+{
+    return absent(err);
+}
+
+static int nccl_barrier(struct ddp_comm *comm, struct ddp_err *err)
+{
+    return absent(err);
+}
+
+static int nccl_exchange(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
+                         struct ddp_err *err)
+{
+    return absent(err);
+}
+
+extern const struct ddp_backend ddp_backend_nccl; /* backend_list.h */
+const struct ddp_backend ddp_backend_nccl = {
+    .name = "nccl",
+    .summary = "a GPU a rank over NVIDIA's NCCL, started by ddpbench, mpiexec or torchrun",
+    .caps = DDP_CAP_DEVICE | DDP_CAP_ANY_LAUNCHER,
+    .places = nccl_places,
+    .probe = nccl_probe,
+    .init = nccl_init,
+    .finalize = nccl_finalize,
+    .abort = nccl_abort,
+    .group = nccl_group,
+    .barrier = nccl_barrier,
+    .exchange = nccl_exchange,
+};

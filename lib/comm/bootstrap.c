@@ -1,0 +1,56 @@
+#include "comm/bootstrap.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "comm/backend.h"
+#include "comm/control_tcp.h"
+#include "comm/launcher.h"
+
+static int choose(const struct ddp_comm *comm, const struct ddp_backend **out, struct ddp_err *err)
+{
+    struct ddp_launcher launcher;
+    *out = ddp_backend_find("shm");
+    if (comm->place.segment != NULL)
+        return 0;
+    DDP_TRY(ddp_launcher_detect(&launcher, err));
+    *out = launcher.kind == DDP_LAUNCHER_TORCHRUN ? &ddp_control_tcp : ddp_backend_find("mpi");
+    return 0;
+}
+
+int ddp_bootstrap_open(struct ddp_comm *comm, const struct ddp_comm_options *options,
+                       struct ddp_err *err)
+{
+    const struct ddp_backend *backend;
+    struct ddp_comm_options for_control = *options;
+    struct ddp_comm *control;
+    DDP_TRY(choose(comm, &backend, err));
+    for_control.heap_bytes = 0;
+    for_control.inside_host = true; /* hosts that DDPBENCH_HOSTS pretends are not for this */
+    DDP_TRY(ddp_comm_create(backend, &comm->place, &for_control, &control, err));
+    comm->control = control;
+    comm->flight = control->flight;
+    return 0;
+}
+
+/* The group's ranks are counted in the world; the control of the parent counts its own. */
+int ddp_bootstrap_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)
+{
+    int *ranks = ddp_calloc((size_t)child->size, sizeof *ranks);
+    if (ranks == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d ranks", child->size);
+    for (int i = 0, r = 0; i < child->size; i++) {
+        while (parent->world_rank[r] != child->world_rank[i])
+            r++;
+        ranks[i] = r;
+    }
+    const int rc = ddp_comm_group(parent->control, ranks, child->size, &child->control, err);
+    free(ranks);
+    return rc;
+}
+
+void ddp_bootstrap_close(struct ddp_comm *comm)
+{
+    ddp_comm_destroy(comm->control);
+    comm->control = NULL;
+}
