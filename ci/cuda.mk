@@ -51,3 +51,7 @@ nccl_named = $(foreach f,$1,$(if $(findstring _nccl.,$(notdir $f))$(findstring _
 cuda_choose = $(filter-out $(if $(filter 1,$(HAVE_CUDA)),%_cuda_absent.c,$(filter-out %_absent.c,$(call cuda_named,$1))) \
   $(if $(filter 1,$(HAVE_NCCL)),%_nccl_absent.c,$(filter-out %_absent.c,$(call nccl_named,$1))),$1)
 CU_SRC := $(if $(filter 1,$(HAVE_CUDA)),$(wildcard lib/*/*.cu))
+
+# Backend nccl where there is no GPU: the binary with a device that is none in place of device cuda, and
+# an NCCL that is none beside it. For tests/nccl.
+FAKE_GPU = $(if $(filter 1,$(HAVE_NCCL)),$(O)/tests/nccl/ddpbench $(O)/tests/nccl/libnccl.so.2)

@@ -38,6 +38,7 @@ const struct ddp_cmd ddp_cmd_all_to_all = {
     .prepare = ddp_collective_prepare,
     .heap_bytes = ddp_collective_heap_bytes,
     .threads = ddp_collective_threads,
+    .gpu = ddp_collective_gpu,
     .rank_main = ddp_collective_rank_main,
     .release = ddp_collective_release,
 };

@@ -40,6 +40,7 @@ struct ddp_world_options {
     const char *json;
     struct ddp_string_list formats; /* NAME[=FILE] */
     int progress;                   /* 0 auto, 1 always, 2 never */
+    bool share_gpu;
     char label[64]; /* no option: marks the whole record; for a command's check to set */
     bool quiet, verbose, help;
 };
@@ -67,7 +68,20 @@ struct ddp_world_options {
          "NAME",                                                                                   \
          "auto",                                                                                   \
          "World",                                                                                  \
-         "auto, self, shm, mpi: how ranks reach each other; see `ddpbench list`",                  \
+         "auto, self, shm, mpi, nccl: how ranks reach each other; see `ddpbench list`",            \
+         0,                                                                                        \
+         0,                                                                                        \
+         NULL,                                                                                     \
+         NULL,                                                                                     \
+         NULL},                                                                                    \
+        {"share-gpu",                                                                              \
+         0,                                                                                        \
+         DDP_OPT_FLAG,                                                                             \
+         offsetof(type, world.share_gpu),                                                          \
+         NULL,                                                                                     \
+         NULL,                                                                                     \
+         "World",                                                                                  \
+         "backend nccl: several ranks on a GPU, for correct results; no bandwidth is shown",       \
          0,                                                                                        \
          0,                                                                                        \
          NULL,                                                                                     \
@@ -266,6 +280,9 @@ struct ddp_cmd {
     uint64_t (*heap_bytes)(const void *values, int ranks);
     /* Will ranks use communicators from a second thread (coll/async.h)? NULL: no. */
     bool (*threads)(const void *values);
+    /* Can it run on GPUs with these values? 0, or DDP_EUNAVAIL with the reason. out: what of them
+     * the backend must know, share apart. NULL: it cannot. After check. */
+    int (*gpu)(const void *values, struct ddp_gpu_options *out, struct ddp_err *err);
     /* In each rank. Collective. */
     int (*rank_main)(struct ddp_rank *rank, void *values, struct ddp_err *err);
     void (*release)(void *values);       /* frees what prepare loaded; may be NULL */

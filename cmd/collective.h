@@ -80,6 +80,11 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
      .initial = "auto",                                                                            \
      .group = "Operation",                                                                         \
      .help = "auto, all, or names: see `ddpbench list`"},                                          \
+        {.name = "graph",                                                                          \
+         .kind = DDP_OPT_FLAG,                                                                     \
+         .offset = DDP_COLLECTIVE_FIELD(graph),                                                    \
+         .group = "Operation",                                                                     \
+         .help = "backend nccl: run it as a captured CUDA graph"},                                 \
     {                                                                                              \
         .name = "groups", .kind = DDP_OPT_INT, .offset = DDP_COLLECTIVE_FIELD(groups),             \
         .value = "G", .initial = "1", .group = "Operation",                                        \
@@ -109,8 +114,8 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
     {                                                                                              \
         .name = "memory", .kind = DDP_OPT_ENUM, .offset = DDP_COLLECTIVE_FIELD(memory),            \
         .value = "KIND", .group = "Operation",                                                     \
-        .help = "from the backend's allocator (zero-copy; the default where it has one), or "      \
-                "plain pages",                                                                     \
+        .help = "from the backend's allocator (zero-copy; the default where it has one), plain "   \
+                "pages, or a window of all ranks (nccl)",                                          \
         .words = &ddp_memory_words                                                                 \
     }
 
@@ -249,6 +254,7 @@ int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backen
                            struct ddp_err *err);
 uint64_t ddp_collective_heap_bytes(const void *values, int ranks);
 bool ddp_collective_threads(const void *values);
+int ddp_collective_gpu(const void *values, struct ddp_gpu_options *out, struct ddp_err *err);
 int ddp_collective_rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err);
 void ddp_collective_release(void *values);
 

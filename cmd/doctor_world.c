@@ -45,8 +45,13 @@ void ddp_doctor_backends(struct ddp_doctor *d)
         if (needs_launcher && !launched)
             continue;
         snprintf(subject, sizeof subject, "backend %s", (*b)->name);
+        const char *library = (*b)->library ? (*b)->library() : NULL;
         if ((*b)->probe(dir, &why) == 0)
-            ddp_doctor_find(d, DDP_FINE, subject, "", "usable: %s", (*b)->summary);
+            ddp_doctor_find(d, DDP_FINE, subject, "", "usable: %s%s%s%s", (*b)->summary,
+                            library ? " (" : "", library ? library : "", library ? ")" : "");
+        else if ((*b)->caps & DDP_CAP_DEVICE) /* most machines have none, and need none */
+            ddp_doctor_find(d, DDP_FINE, subject, "", "not usable: %s; %s", why.text,
+                            library ? library : "no library");
         else if (needs_launcher || !launched)
             ddp_doctor_find(d, DDP_FAIL, subject, why.hint, "%s", why.text);
     }

@@ -36,6 +36,7 @@ const struct ddp_cmd ddp_cmd_gather = {
     .prepare = ddp_collective_prepare,
     .heap_bytes = ddp_collective_heap_bytes,
     .threads = ddp_collective_threads,
+    .gpu = ddp_collective_gpu,
     .rank_main = ddp_collective_rank_main,
     .release = ddp_collective_release,
 };

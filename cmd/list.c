@@ -59,7 +59,11 @@ static void list_backends(struct listing *l)
     for (const struct ddp_backend *const *b = ddp_backend_all(); *b; b++) {
         struct ddp_err why = DDP_ERR_INIT;
         bool usable = (*b)->probe(dir, &why) == 0;
-        entry(l, (*b)->name, usable ? "" : why.text, (*b)->summary);
+        char summary[200];
+        const char *library = (*b)->library ? (*b)->library() : NULL;
+        snprintf(summary, sizeof summary, "%s%s%s%s", (*b)->summary, library ? " (" : "",
+                 library ? library : "", library ? ")" : "");
+        entry(l, (*b)->name, usable ? "" : why.text, summary);
     }
 }
 

@@ -7,6 +7,8 @@
 #include "base/conf.h"
 #include "base/mem.h"
 #include "base/sysinfo.h"
+#include "comm/gpu_share.h"
+#include "comm/segment.h"
 #include "plain.h"
 #include "world.h"
 
@@ -43,17 +45,84 @@ static int unknown_backend(const char *name, struct ddp_err *err)
     return near ? ddp_hint(err, "did you mean '%s'?", near) : err->code;
 }
 
+bool ddp_world_is_own(const struct ddp_world *w)
+{
+    if (w->backend->caps & DDP_CAP_ANY_LAUNCHER)
+        return w->app->launcher.kind == DDP_LAUNCHER_NONE;
+    return !(w->backend->caps & DDP_CAP_LAUNCHED);
+}
+
+/* Does the command run on GPUs, as it was called? */
+static int check_gpu(const struct ddp_world *w, struct ddp_gpu_options *out, struct ddp_err *err)
+{
+    *out = (struct ddp_gpu_options){.share = w->options->share_gpu};
+    if (!w->cmd->gpu)
+        return ddp_fail(err, DDP_EUNAVAIL, "'%s' does not run on GPUs yet", w->cmd->name);
+    return w->cmd->gpu(w->values, out, err);
+}
+
+/* Has each rank of this host a GPU of its own, and can they be used for this? Two and more: with
+ * one rank there is nothing to send. */
+static bool gpus_suffice(const struct ddp_world *w)
+{
+    const struct ddp_launcher *l = &w->app->launcher;
+    const struct ddp_backend *nccl = ddp_backend_find("nccl");
+    const struct ddp_int_list *asked = &w->options->ranks;
+    struct ddp_err ignored = DDP_ERR_INIT;
+    struct ddp_gpu_options unused;
+    int64_t wanted = l->kind != DDP_LAUNCHER_NONE ? l->place.local_size : 2;
+    for (int i = 0; i < asked->n && l->kind == DDP_LAUNCHER_NONE; i++)
+        wanted = DDP_MAX(wanted, asked->v[i]);
+    if (check_gpu(w, &unused, &ignored) != 0 || w->options->launch == DDP_LAUNCH_THREADS)
+        return false;
+    return nccl && nccl->places && nccl->places() >= wanted;
+}
+
+static const char *choose_auto(const struct ddp_world *w)
+{
+    struct ddp_gpu_options asked = {0};
+    struct ddp_err ignored = DDP_ERR_INIT;
+    /* What only backend nccl has means it. */
+    if (w->options->share_gpu ||
+        (check_gpu(w, &asked, &ignored) == 0 && (asked.graph || asked.window)) || gpus_suffice(w))
+        return "nccl";
+    return w->app->launcher.kind != DDP_LAUNCHER_NONE ? "mpi" : "shm";
+}
+
+/* Options of GPUs, and a backend that uses them. */
+static int check_device(const struct ddp_world *w, struct ddp_err *err)
+{
+    struct ddp_gpu_options asked = {0};
+    if (w->backend->caps & DDP_CAP_DEVICE) {
+        DDP_TRY(check_gpu(w, &asked, err));
+        if (!asked.share)
+            return 0;
+        if (w->app->launcher.kind != DDP_LAUNCHER_NONE || w->options->launch == DDP_LAUNCH_THREADS)
+            return ddp_fail(err, DDP_EUSAGE,
+                            "--share-gpu is for processes that ddpbench starts itself");
+        return ddp_gpu_share_all(err);
+    }
+    struct ddp_err ignored = DDP_ERR_INIT;
+    if (w->cmd->gpu && w->cmd->gpu(w->values, &asked, &ignored) != 0)
+        asked = (struct ddp_gpu_options){0};
+    const char *option = w->options->share_gpu ? "share-gpu" : asked.graph ? "graph" : NULL;
+    return option ? ddp_fail(err, DDP_EUSAGE, "--%s: backend '%s' uses no GPU", option,
+                             w->backend->name)
+                  : 0;
+}
+
 static int choose_backend(struct ddp_world *w, struct ddp_err *err)
 {
     const struct ddp_launcher *l = &w->app->launcher;
     bool launched = l->kind != DDP_LAUNCHER_NONE;
     const char *name = w->options->backend;
     if (strcmp(name, "auto") == 0)
-        name = launched ? "mpi" : "shm";
+        name = choose_auto(w);
     w->backend = ddp_backend_find(name);
     if (!w->backend)
         return unknown_backend(name, err);
     bool wants_launcher = w->backend->caps & DDP_CAP_LAUNCHED;
+    bool any_launcher = w->backend->caps & DDP_CAP_ANY_LAUNCHER;
     if (wants_launcher && !launched) {
         ddp_fail(err, DDP_EUNAVAIL,
                  "backend '%s' needs an outside launcher, and none started this process", name);
@@ -63,14 +132,15 @@ static int choose_backend(struct ddp_world *w, struct ddp_err *err)
         return ddp_fail(err, DDP_EUSAGE,
                         "--launch threads: %s has started the ranks, as processes of its own",
                         l->name);
-    if (!wants_launcher && launched && l->place.size > 1) {
+    if (!wants_launcher && !any_launcher && launched && l->place.size > 1) {
         ddp_fail(err, DDP_EMISMATCH,
                  "%s started %d processes, but backend '%s' would make %d worlds of them", l->name,
                  l->place.size, name, l->place.size);
         return ddp_hint(err,
                         "leave out mpiexec (ddpbench starts its own ranks), or use --backend mpi");
     }
-    return w->backend->probe(w->module_dir, err);
+    DDP_TRY(w->backend->probe(w->module_dir, err));
+    return check_device(w, err);
 }
 
 int ddp_world_default_ranks(const struct ddp_app *app)
@@ -80,16 +150,32 @@ int ddp_world_default_ranks(const struct ddp_app *app)
     return DDP_MIN(ddp_cpu_usable_cores(), DEFAULT_RANKS_MAX);
 }
 
+/* Most ranks, and how many where the user does not say: a rank a core, or a GPU. */
+static void rank_limits(const struct ddp_world *w, int *most, int *usual)
+{
+    const int places = w->backend->places ? w->backend->places() : ddp_cpu_usable_cores();
+    *most = !ddp_world_is_own(w)                           ? w->app->launcher.place.size
+            : w->backend->caps & DDP_CAP_SELF              ? 1
+            : w->backend->places && !w->options->share_gpu ? places
+                                                           : DDP_SHM_RANKS_MAX;
+    *usual = !ddp_world_is_own(w) ? *most : DDP_MIN(DDP_MIN(places, DEFAULT_RANKS_MAX), *most);
+}
+
 static int choose_counts(struct ddp_world *w, struct ddp_err *err)
 {
     const struct ddp_launcher *l = &w->app->launcher;
-    bool own = !(w->backend->caps & DDP_CAP_LAUNCHED);
+    const bool own = ddp_world_is_own(w);
     const struct ddp_int_list *asked = &w->options->ranks;
-    int most = own ? (w->backend->caps & DDP_CAP_SELF ? 1 : 256) : l->place.size;
+    int most, usual;
+    rank_limits(w, &most, &usual);
     w->count_count = asked->n ? asked->n : 1;
     for (int i = 0; i < w->count_count; i++) {
-        int cores = DDP_MIN(ddp_cpu_usable_cores(), DEFAULT_RANKS_MAX);
-        w->counts[i] = asked->n ? (int)asked->v[i] : own ? DDP_MIN(cores, most) : most;
+        w->counts[i] = asked->n ? (int)asked->v[i] : usual;
+        if (w->counts[i] > most && own && w->backend->places) {
+            ddp_fail(err, DDP_EUNAVAIL, "--ranks %d: each needs a GPU, and there %s %d usable",
+                     w->counts[i], most == 1 ? "is" : "are", most);
+            return ddp_hint(err, "--share-gpu lets them share, for correct results alone");
+        }
         if (w->counts[i] > most)
             return ddp_fail(err, DDP_EUSAGE, "--ranks %d: %s has %d", w->counts[i],
                             own ? "this backend" : l->name, most);
@@ -110,12 +196,13 @@ int ddp_world_stage(struct ddp_world *w, int i, int *ranks, struct ddp_err *err)
     w->backend = ddp_backend_find(name);
     if (!w->backend)
         return unknown_backend(name, err);
-    return w->backend->probe(w->module_dir, err);
+    DDP_TRY(w->backend->probe(w->module_dir, err));
+    return check_device(w, err);
 }
 
 void ddp_world_announce(const struct ddp_world *w)
 {
-    const bool own = !(w->backend->caps & DDP_CAP_LAUNCHED);
+    const bool own = ddp_world_is_own(w);
     if (own && w->options->ranks.n == 0)
         ddp_logf(&w->app->log, DDP_LOG_NOTE,
                  "%d rank%s on this machine over %s (choose with --ranks, or run under mpiexec)",
@@ -144,6 +231,9 @@ void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_com
         .module_dir = w->module_dir,
         .threads = w->cmd->threads && w->cmd->threads(w->values),
     };
+    struct ddp_err ignored = DDP_ERR_INIT;
+    if ((w->backend->caps & DDP_CAP_DEVICE) && check_gpu(w, &out->gpu, &ignored) != 0)
+        out->gpu = (struct ddp_gpu_options){0}; /* it was refused before */
 }
 
 int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values, struct ddp_err *err)
@@ -165,8 +255,7 @@ int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values, 
     if (rc == 0)
         rc = choose_counts(w, err);
     if (rc == 0)
-        rc = w->backend->caps & DDP_CAP_LAUNCHED ? ddp_world_run_launched(w, err)
-                                                 : ddp_world_run_own(w, err);
+        rc = ddp_world_is_own(w) ? ddp_world_run_own(w, err) : ddp_world_run_launched(w, err);
     ddp_report_close(w->reports); /* when nothing was begun */
     ddp_record_release(&w->record);
     free(w);

@@ -33,6 +33,9 @@ struct ddp_world {
     bool hurry; /* mpiexec ends the job: no time for a disk */
 };
 
+/* Are the ranks ours to start? Else an outside launcher has. */
+bool ddp_world_is_own(const struct ddp_world *w);
+
 /* Checks the outputs the options name: all that can be wrong with them, changing nothing. */
 int ddp_home_check(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills in what is known of the record before anything is measured. */

@@ -71,6 +71,21 @@ static void list_counts(const struct ddp_world *w, char *out, size_t out_bytes)
         used += (size_t)snprintf(out + used, out_bytes - used, "%s%d", i ? "," : "", w->counts[i]);
 }
 
+/* The libraries in use; under mpiexec MPI is, whatever moves the data. */
+static void fill_features(struct ddp_world *w)
+{
+    struct ddp_record *r = &w->record;
+    const struct ddp_backend *mpi = ddp_backend_find("mpi");
+    if (!ddp_world_is_own(w) && mpi && mpi->library)
+        set_text(r->feature_mpi, sizeof r->feature_mpi, mpi->library());
+    if (!(w->backend->caps & DDP_CAP_DEVICE))
+        return;
+    set_text(r->feature_nccl, sizeof r->feature_nccl,
+             w->backend->library ? w->backend->library() : NULL);
+    set_text(r->feature_cuda, sizeof r->feature_cuda,
+             w->backend->device_library ? w->backend->device_library() : NULL);
+}
+
 int ddp_home_fill(struct ddp_world *w, struct ddp_err *err)
 {
     struct ddp_record *r = &w->record;
@@ -84,9 +99,9 @@ int ddp_home_fill(struct ddp_world *w, struct ddp_err *err)
     if (w->app->launcher.kind == DDP_LAUNCHER_NONE)
         set_text(r->launch, sizeof r->launch, ddp_launch_words.word(w->options->launch));
     list_counts(w, r->rank_counts, sizeof r->rank_counts);
-    set_text(r->label, sizeof r->label, w->options->label);
-    set_text(r->feature_mpi, sizeof r->feature_mpi,
-             w->backend->library ? w->backend->library() : NULL);
+    set_text(r->label, sizeof r->label,
+             w->options->share_gpu ? "correctness-only" : w->options->label);
+    fill_features(w);
     set_text(r->reason, sizeof r->reason, "still running");
     return 0;
 }

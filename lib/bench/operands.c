@@ -53,37 +53,65 @@ void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec
     find_input(o, (size_t)spec->count);
 }
 
+void ddp_operands_on(struct ddp_operands *o, const struct ddp_device *device, void *image_a,
+                     void *image_b)
+{
+    o->device = device;
+    o->image_a = image_a;
+    o->image_b = image_b;
+}
+
 void ddp_operands_fill(const struct ddp_operands *o, uint64_t round)
 {
+    void *a = o->device ? o->image_a : o->a, *b = o->device ? o->image_b : o->b;
     /* In place the input is prepared where it is kept; out of place, at the start of a. */
-    void *input = o->in_place ? at(o->b, o, o->input_first) : o->a;
-    memset(o->b, POISON, o->full_bytes);
+    void *input = o->in_place ? at(b, o, o->input_first) : a;
+    memset(b, POISON, o->full_bytes);
     ddp_verify_fill(input, o->input_first, o->input_count, o->args.dtype, o->args.op, o->rank,
                     o->ranks, round);
     if (o->in_place)
-        memcpy(o->a, o->b, o->full_bytes);
+        memcpy(a, b, o->full_bytes);
+    if (o->device) {
+        o->device->copy(o->a, a, o->full_bytes);
+        o->device->copy(o->b, b, o->full_bytes);
+    }
 }
 
 void ddp_operands_restore(const struct ddp_operands *o)
 {
-    if (o->in_place)
-        memcpy(at(o->a, o, o->input_first), at(o->b, o, o->input_first),
-               o->input_count * ddp_dtype_size(o->args.dtype));
+    const size_t bytes = o->input_count * ddp_dtype_size(o->args.dtype);
+    void *to = at(o->a, o, o->input_first);
+    const void *from = at(o->b, o, o->input_first);
+    if (o->in_place && o->device)
+        o->device->copy(to, from, bytes);
+    else if (o->in_place)
+        memcpy(to, from, bytes);
+}
+
+/* The result as the host can read it. */
+static const unsigned char *result(const struct ddp_operands *o)
+{
+    const unsigned char *recv = o->args.recv, *from = o->in_place ? o->a : o->b;
+    unsigned char *image = o->in_place ? o->image_a : o->image_b;
+    if (!o->device)
+        return recv;
+    o->device->copy(image, from, o->full_bytes);
+    return image + (recv - from);
 }
 
 static int verify_reduced(const struct ddp_operands *o, size_t first, uint64_t round,
                           int64_t *wrong, struct ddp_err *err)
 {
-    return ddp_verify_reduced(o->args.recv, first, o->part, o->args.dtype, o->args.op, o->rank,
+    return ddp_verify_reduced(result(o), first, o->part, o->args.dtype, o->args.op, o->rank,
                               o->ranks, round, wrong, err);
 }
 
-/* part elements of recv from `element` on must be src's input from `first` on. */
-static int verify_moved(const struct ddp_operands *o, size_t element, int src, size_t first,
-                        uint64_t round, int64_t *wrong, struct ddp_err *err)
+/* part elements of recv [] from `element` on must be src's input from `first` on. */
+static int verify_moved(const struct ddp_operands *o, const unsigned char *recv, size_t element,
+                        int src, size_t first, uint64_t round, int64_t *wrong, struct ddp_err *err)
 {
-    return ddp_verify_moved(at(o->args.recv, o, element), first, o->part, o->args.dtype, o->args.op,
-                            o->rank, src, o->ranks, round, wrong, err);
+    return ddp_verify_moved(recv + element * ddp_dtype_size(o->args.dtype), first, o->part,
+                            o->args.dtype, o->args.op, o->rank, src, o->ranks, round, wrong, err);
 }
 
 int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *elements,
@@ -104,18 +132,21 @@ int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *e
     case DDP_REDUCE_SCATTER:
         return verify_reduced(o, own, round, wrong, err);
     case DDP_BROADCAST:
-        return verify_moved(o, 0, root, 0, round, wrong, err);
+        return verify_moved(o, result(o), 0, root, 0, round, wrong, err);
     case DDP_SCATTER:
-        return verify_moved(o, 0, root, own, round, wrong, err);
+        return verify_moved(o, result(o), 0, root, own, round, wrong, err);
     case DDP_SEND_RECV:
-        return verify_moved(o, 0, (o->rank + o->ranks - 1) % o->ranks, 0, round, wrong, err);
+        return verify_moved(o, result(o), 0, (o->rank + o->ranks - 1) % o->ranks, 0, round, wrong,
+                            err);
     default: /* all-gather, gather, all-to-all: a part from every rank */
         break;
     }
     *elements = (int64_t)(o->part * (size_t)o->ranks);
+    const unsigned char *recv = result(o);
     for (int r = 0; r < o->ranks; r++) {
         const size_t place = (size_t)r * o->part;
-        DDP_TRY(verify_moved(o, place, r, coll == DDP_ALL_TO_ALL ? own : place, round, wrong, err));
+        DDP_TRY(verify_moved(o, recv, place, r, coll == DDP_ALL_TO_ALL ? own : place, round, wrong,
+                             err));
     }
     return 0;
 }

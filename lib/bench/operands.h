@@ -10,6 +10,7 @@
 #define DDP_BENCH_OPERANDS_H
 
 #include "bench/verify.h"
+#include "device/device.h"
 #include "record/record.h"
 
 #ifdef __cplusplus
@@ -17,10 +18,14 @@ extern "C" {
 #endif
 
 /* part: elements a rank has of the full buffer, count where it is one array. input_first,
- * input_count: the elements this rank puts in; 0: none. All members are the functions' below. */
+ * input_count: the elements this rank puts in; 0: none. device: whose memory a and b are, NULL: the
+ * host can touch them; image_a, image_b [full_bytes]: else what it sees of them. All members are
+ * the functions' below. */
 struct ddp_operands {
     struct ddp_coll_args args;
     void *a, *b;
+    const struct ddp_device *device;
+    void *image_a, *image_b;
     size_t full_bytes, part;
     size_t input_first, input_count;
     bool in_place;
@@ -30,6 +35,10 @@ struct ddp_operands {
 /* rank, ranks: of the group. a, b: [spec->size_bytes], borrowed. */
 void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec, int rank,
                        int ranks, void *a, void *b);
+/* a and b are memory of `device`, which the host cannot touch: it writes and compares images of its
+ * own, of the same size, that are copied. Borrowed. */
+void ddp_operands_on(struct ddp_operands *o, const struct ddp_device *device, void *image_a,
+                     void *image_b);
 /* Writes the input of `round`, and what is no right answer where the result will be. */
 void ddp_operands_fill(const struct ddp_operands *o, uint64_t round);
 /* In place: puts the input back. Out of place it is still there. */

@@ -88,6 +88,8 @@ int ddp_pingpong(struct ddp_comm *comm, int64_t budget_ns, double *round_trip_ns
     bool plays = comm->rank < 2;
     struct ddp_summary summary;
     *round_trip_ns = NAN;
+    if (comm->control) /* between the hosts' processors: whether the machine is calm */
+        return ddp_pingpong(comm->control, budget_ns, round_trip_ns, err);
     if (comm->size < 2 || (!comm->shm && !(comm->backend->caps & DDP_CAP_P2P)))
         return 0;
     DDP_TRY(ddp_comm_barrier(comm, err));

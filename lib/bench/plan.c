@@ -161,6 +161,10 @@ static int choose_memory(int asked, const char *backend, enum ddp_memory *out, s
         ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no registered memory", backend);
         return ddp_hint(err, "use --memory private");
     }
+    if (asked == DDP_MEMORY_WINDOW && !(b && (b->caps & DDP_CAP_DEVICE))) {
+        ddp_fail(err, DDP_EUSAGE, "--memory window: backend '%s' has no windows", backend);
+        return ddp_hint(err, "windows of all ranks are of backend nccl");
+    }
     *out = asked >= 0 ? (enum ddp_memory)asked : has ? DDP_MEMORY_REGISTERED : DDP_MEMORY_PRIVATE;
     return 0;
 }
@@ -245,6 +249,7 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
     s->memory = plan->memory;
     s->partial = (int)o->partial;
     s->overlap = o->overlap;
+    s->graph = o->graph;
     snprintf(s->backend, sizeof s->backend, "%s", backend);
     for (int d = 0; d < DDP_MAX(o->dtypes.n, 1); d++) {
         s->dtype = o->dtypes.n ? (enum ddp_dtype)o->dtypes.v[d] : DDP_F32;

@@ -48,6 +48,7 @@ struct ddp_bench_options {
     int check;           /* enum ddp_check */
     int64_t seed;
     bool samples, dry_run;
+    bool graph;   /* on a GPU: as a captured graph */
     bool overlap; /* non-blocking, beside a compute loop: --overlap-compute */
     /* all-reduce only; elsewhere empty and 0 */
     struct ddp_string_list compress; /* methods, each a point; empty: none */

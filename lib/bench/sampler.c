@@ -1,6 +1,7 @@
 /* The sampler. Which arrays lie where in its two buffers: operands.h. In place the input is put
  * back, untimed, before every iteration: a loop that does not rewrite its buffer would measure
  * another cache state, and a sum would soon overflow. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -8,6 +9,7 @@
 #include "base/rng.h"
 #include "bench/overlap.h"
 #include "bench/pingpong.h"
+#include "bench/slowest.h"
 #include "bench/sampler_impl.h"
 
 #define PINGPONG_NS 1000000
@@ -64,6 +66,13 @@ static int run_first(struct measurement *m, struct ddp_err *err)
     return m->s->options->check == DDP_CHECK_OFF ? 0 : check_result(m, err);
 }
 
+/* What the last operation took by the device's clock; -1: it has none. */
+static double device_time(const struct measurement *m)
+{
+    struct ddp_comm *works = ddp_sampler_comm(m->s);
+    return works->backend->device_ns ? works->backend->device_ns(works) : -1;
+}
+
 /* The timed loop. */
 static int run_timed(struct measurement *m, struct ddp_err *err)
 {
@@ -87,7 +96,10 @@ static int run_timed(struct measurement *m, struct ddp_err *err)
         const int64_t end = ddp_iterations_end(it, begin);
         if (rc != 0)
             return rc;
-        if (ddp_iterations_keep(it, begin, end) >= 0 && check)
+        const int64_t kept = ddp_iterations_keep(it, begin, end);
+        if (kept >= 0 && m->s->device_ns)
+            m->s->device_ns[kept] = device_time(m);
+        if (kept >= 0 && check)
             DDP_TRY(check_result(m, err));
     }
 }
@@ -127,10 +139,35 @@ static int sum_checked(struct measurement *m, int64_t *sum, struct ddp_err *err)
     return 0;
 }
 
+/* Median over iterations of the slowest rank's time by its device's clock. Collective. */
+static int share_device_time(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
+{
+    struct ddp_sampler *s = m->s;
+    const size_t n = (size_t)out->iterations;
+    struct ddp_summary summary;
+    if (!s->device_ns)
+        return 0;
+    double *slowest = ddp_calloc(n, sizeof *slowest);
+    int64_t *mine = ddp_calloc(n, sizeof *mine);
+    int rc = slowest && mine ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for %zu times", n);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        mine[i] = (int64_t)s->device_ns[i];
+    rc = ddp_comm_agree(s->comm, rc, err);
+    if (rc == 0)
+        rc = ddp_slowest(s->comm, mine, (int64_t)n, s->chunk, slowest, NULL, err);
+    if (rc == 0 && ddp_summarize(slowest, n, &summary) == 0 && summary.median >= 0)
+        out->device_ns = summary.median;
+    free(slowest);
+    free(mine);
+    return rc;
+}
+
 static int fill_point(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
     struct ddp_sampler *s = m->s;
     DDP_TRY(ddp_iterations_close(s->iterations, out, err));
+    DDP_TRY(share_device_time(m, out, err));
+    out->correctness_only = s->comm->correctness_only;
     out->page_bytes = s->page_bytes;
     out->check = (enum ddp_check)s->options->check;
     if (out->check != DDP_CHECK_OFF) {

@@ -27,6 +27,9 @@ struct ddp_sampler {
     const struct ddp_bench_options *options;
     const struct ddp_bench_plan *plan;
     void *a, *b;
+    const struct ddp_device *device; /* whose memory these are; NULL: the host's */
+    void *image_a, *image_b;         /* what the host sees of it then (operands.h) */
+    double *device_ns;               /* [iters] of this rank, by the device's clock; NULL: none */
     size_t buffer_bytes;
     enum ddp_memory memory;
     char **skip;

@@ -12,17 +12,19 @@
 
 static int alloc_buffer(struct ddp_sampler *s, void **out, struct ddp_err *err)
 {
-    if (s->memory == DDP_MEMORY_REGISTERED)
+    if (s->memory != DDP_MEMORY_PRIVATE)
         return ddp_comm_alloc(s->comm, s->buffer_bytes, out, err);
-    *out = ddp_alloc_pages(s->buffer_bytes);
+    *out = s->device ? s->device->alloc(s->buffer_bytes) : ddp_alloc_pages(s->buffer_bytes);
     return *out ? 0
                 : ddp_fail(err, DDP_ENOMEM, "no memory for a buffer of %zu bytes", s->buffer_bytes);
 }
 
 static void free_buffer(struct ddp_sampler *s, void *buffer)
 {
-    if (s->memory == DDP_MEMORY_REGISTERED)
+    if (s->memory != DDP_MEMORY_PRIVATE)
         ddp_comm_free(s->comm, buffer);
+    else if (buffer && s->device)
+        s->device->free(buffer, s->buffer_bytes);
     else if (buffer)
         ddp_free_pages(buffer, s->buffer_bytes);
 }
@@ -36,6 +38,8 @@ void ddp_sampler_operands(const struct ddp_sampler *s, const struct ddp_point_sp
                           struct ddp_operands *out)
 {
     ddp_operands_init(out, spec, s->group->rank, s->group->size, s->a, s->b);
+    if (s->device)
+        ddp_operands_on(out, s->device, s->image_a, s->image_b);
 }
 
 /* alg NULL means auto. */
@@ -156,6 +160,35 @@ static int make_bound(struct ddp_sampler *s, struct ddp_err *err)
     return ddp_bound_create(&setup, &s->bound, err);
 }
 
+/* Images of a device's buffers, and its times. */
+static int alloc_for_device(struct ddp_sampler *s, struct ddp_err *err)
+{
+    const size_t iters = (size_t)s->options->iters;
+    if (!s->device)
+        return 0;
+    s->image_a = ddp_alloc_pages(s->buffer_bytes);
+    s->image_b = ddp_alloc_pages(s->buffer_bytes);
+    s->device_ns = ddp_calloc(iters, sizeof *s->device_ns);
+    if (s->image_a && s->image_b && s->device_ns)
+        return 0;
+    return ddp_fail(err, DDP_ENOMEM, "no memory for images of two buffers of %zu bytes",
+                    s->buffer_bytes);
+}
+
+/* Touches all of both buffers: not zero, so that no page is shared. */
+static void touch_buffers(struct ddp_sampler *s)
+{
+    s->page_bytes = -1;
+    if (s->device) {
+        s->device->fill(s->a, 0xff, s->buffer_bytes);
+        s->device->fill(s->b, 0xff, s->buffer_bytes);
+        return;
+    }
+    memset(s->a, 0xff, s->buffer_bytes);
+    memset(s->b, 0xff, s->buffer_bytes);
+    s->page_bytes = ddp_page_bytes(s->a);
+}
+
 int ddp_sampler_create(struct ddp_comm *comm, const struct ddp_bench_options *options,
                        const struct ddp_bench_plan *plan, struct ddp_sampler **out,
                        struct ddp_err *err)
@@ -168,16 +201,17 @@ int ddp_sampler_create(struct ddp_comm *comm, const struct ddp_bench_options *op
     s->plan = plan;
     s->memory = plan->memory;
     s->buffer_bytes = DDP_MAX((size_t)plan->buffer_bytes, DDP_CACHE_LINE);
+    if (comm->backend->caps & DDP_CAP_DEVICE)
+        s->device = comm->device;
     rc = alloc_arrays(s, err);
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
     rc = alloc_buffer(s, &s->a, err);
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
     rc = alloc_buffer(s, &s->b, err);
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
-    /* not zero: no page is shared */
-    memset(s->a, 0xff, s->buffer_bytes);
-    memset(s->b, 0xff, s->buffer_bytes);
-    s->page_bytes = ddp_page_bytes(s->a);
+    rc = alloc_for_device(s, err);
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
+    touch_buffers(s);
     DDP_TRY_GOTO(make_group(s, err), err_sampler);
     if (options->overlap) {
         rc = ddp_async_create(s->group, &s->async, err);
@@ -209,6 +243,11 @@ void ddp_sampler_destroy(struct ddp_sampler *s)
         free_buffer(s, s->b);
     if (s->a)
         free_buffer(s, s->a);
+    if (s->image_a)
+        ddp_free_pages(s->image_a, s->buffer_bytes);
+    if (s->image_b)
+        ddp_free_pages(s->image_b, s->buffer_bytes);
+    free(s->device_ns);
     for (int i = 0; s->skip && i < s->plan->count; i++)
         free(s->skip[i]);
     free(s->skip);

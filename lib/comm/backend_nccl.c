@@ -41,14 +41,16 @@ static int ask(void *answer, struct ddp_err *err)
     const struct ddp_nccl *api = NULL;
     (void)err;
     *f = (struct facts){.no_gpu = DDP_ERR_INIT, .no_library = DDP_ERR_INIT};
-    if (ddp_nccl_load(&api, &f->no_library) == 0)
-        memcpy(f->library, api->text, sizeof f->library);
     if (gpu == NULL)
         ddp_fail(&f->no_gpu, DDP_EUNAVAIL, "not built: this ddpbench was made without CUDA");
     else if (gpu->probe(&f->no_gpu) == 0)
         f->gpus = gpu->count();
-    if (f->gpus > 0 && gpu->info(0, &f->first, NULL) != 0)
+    if (f->gpus == 0) /* then the library does not matter: it takes its time to load */
+        return 0;
+    if (gpu->info(0, &f->first, NULL) != 0)
         memset(&f->first, 0, sizeof f->first);
+    if (ddp_nccl_load(&api, &f->no_library) == 0)
+        memcpy(f->library, api->text, sizeof f->library);
     return 0;
 }
 
@@ -86,10 +88,11 @@ static int nccl_probe(const char *module_dir, struct ddp_err *err)
 
 static const char *nccl_library(void)
 {
-    const char *text = ddp_nccl_text();
-    if (text == NULL && facts()->library[0] != '\0')
-        text = facts()->library;
-    return text;
+    const struct ddp_nccl *api = NULL;
+    struct ddp_err ignored = DDP_ERR_INIT;
+    if (ddp_nccl_text() == NULL && facts()->library[0] != '\0')
+        return facts()->library;
+    return ddp_nccl_load(&api, &ignored) == 0 ? api->text : NULL;
 }
 
 static int nccl_places(void)

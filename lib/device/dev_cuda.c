@@ -101,10 +101,13 @@ static void cuda_free(void *ptr, size_t bytes)
         (void)cudaFree(ptr);
 }
 
-/* An error of these three stays with the runtime and is told by the next call that can tell. */
+/* An error of these three stays with the runtime and is told by the next call that can tell. A copy
+ * from pageable memory, or between two places of a device, may be under way when cudaMemcpy
+ * returns, and streams do not wait for it. */
 static void cuda_copy(void *dst, const void *src, size_t bytes)
 {
     (void)cudaMemcpy(dst, src, bytes, cudaMemcpyDefault);
+    (void)cudaStreamSynchronize(NULL);
 }
 
 static void cuda_fill(void *dst, unsigned char byte, size_t bytes)

@@ -72,7 +72,8 @@ struct ddp_device {
     /* Device memory, aligned to 64 bytes; NULL when exhausted. free takes the same bytes. */
     void *(*alloc)(size_t bytes);
     void (*free)(void *ptr, size_t bytes);
-    /* dst and src do not overlap. */
+    /* dst and src do not overlap; each is the device's or the host's. It is done when this returns.
+     */
     void (*copy)(void *dst, const void *src, size_t bytes);
     /* As copy, bypassing the cache on the store side. */
     void (*copy_nt)(void *dst, const void *src, size_t bytes);

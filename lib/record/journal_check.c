@@ -51,6 +51,8 @@ static const struct field point_fields[] = {
     TEXT(ddp_point, feedback),
     TEXT(ddp_point, bound_kind),
     FLAG(ddp_point, spec.overlap),
+    FLAG(ddp_point, spec.graph),
+    FLAG(ddp_point, correctness_only),
     FLAG(ddp_point, wire_counted),
     FLAG(ddp_point, series.drifting),
     FLAG(ddp_point, series.autocorrelated),

@@ -15,7 +15,9 @@ const char *ddp_placement_name(enum ddp_placement p)
 
 const char *ddp_memory_name(enum ddp_memory m)
 {
-    return m == DDP_MEMORY_REGISTERED ? "registered" : "private";
+    return m == DDP_MEMORY_REGISTERED ? "registered"
+           : m == DDP_MEMORY_WINDOW   ? "window"
+                                      : "private";
 }
 
 const char *ddp_check_name(enum ddp_check c)
@@ -48,6 +50,10 @@ void ddp_point_id(const struct ddp_point_spec *s, char *out, unsigned long out_b
         size_t n = strlen(out);
         snprintf(out + n, out_bytes - n, "/overlap");
     }
+    if (s->graph) {
+        size_t n = strlen(out);
+        snprintf(out + n, out_bytes - n, "/graph");
+    }
 }
 
 bool ddp_point_is_reduced(const struct ddp_point_spec *spec)
@@ -64,7 +70,7 @@ static bool is_dense(const struct ddp_point *p)
 /* S/t in bytes per ns, which is GB (1e9) per second. */
 static double rate(const struct ddp_point *p, double ns)
 {
-    if (!(ns > 0) || p->spec.size_bytes == 0 || p->spec.ranks < 2)
+    if (!(ns > 0) || p->correctness_only || p->spec.size_bytes == 0 || p->spec.ranks < 2)
         return NAN;
     return (double)p->spec.size_bytes / ns;
 }
@@ -128,6 +134,7 @@ void ddp_point_init(struct ddp_point *p)
         p->break_even[i] = (struct ddp_break_even){NAN, NAN, NAN};
     }
     p->overlap = (struct ddp_overlap_times){NAN, NAN, NAN};
+    p->device_ns = NAN;
     p->skew_start_ns = p->skew_exit_ns = NAN;
     p->pingpong_ns[0] = p->pingpong_ns[1] = NAN;
     p->page_bytes = -1;

@@ -21,7 +21,12 @@ extern "C" {
 #endif
 
 enum ddp_placement { DDP_IN_PLACE, DDP_OUT_OF_PLACE, DDP_PLACEMENT_COUNT };
-enum ddp_memory { DDP_MEMORY_REGISTERED, DDP_MEMORY_PRIVATE, DDP_MEMORY_COUNT };
+enum ddp_memory {
+    DDP_MEMORY_REGISTERED,
+    DDP_MEMORY_PRIVATE,
+    DDP_MEMORY_WINDOW, /* registered as one window of all ranks (NCCL) */
+    DDP_MEMORY_COUNT
+};
 enum ddp_check { DDP_CHECK_OFF, DDP_CHECK_ONCE, DDP_CHECK_ALL };
 /* How an iteration starts, and why there were no more of them: as many as were asked for; the
  * interval is as narrow as was asked; --max-time is over; adaptive, but at most so many. */
@@ -30,7 +35,7 @@ enum ddp_stop { DDP_STOP_COUNT, DDP_STOP_PRECISION, DDP_STOP_TIME, DDP_STOP_ITER
 const char *ddp_start_name(enum ddp_start s); /* "barrier", "window" */
 const char *ddp_stop_name(enum ddp_stop s);   /* "count", "precision", "max-time", "iters" */
 const char *ddp_placement_name(enum ddp_placement p); /* "in", "out" */
-const char *ddp_memory_name(enum ddp_memory m);       /* "registered", "private" */
+const char *ddp_memory_name(enum ddp_memory m);       /* "registered", "private", "window" */
 const char *ddp_check_name(enum ddp_check c);         /* "off", "once", "all" */
 
 /* What was asked for: nothing measured, so equal specs have equal ids. */
@@ -48,10 +53,11 @@ struct ddp_point_spec {
     char compress[32];                           /* "none" */
     int partial;                                 /* 0: none */
     bool overlap;                                /* non-blocking, and measured beside computation */
+    bool graph;                                  /* on a GPU, as a captured graph */
 };
 
 /* "allreduce/shm/auto/f32/sum/r0/in/registered/n2/67108864/none/0", the bytes as requested, and
- * "/g4" when 4 groups ran it, and "/overlap"; out >= 192 bytes. */
+ * "/g4" when 4 groups ran it, "/overlap" and "/graph"; out >= 192 bytes. */
 void ddp_point_id(const struct ddp_point_spec *spec, char *out, unsigned long out_bytes);
 
 /* What a compressed exchange is compared with: f32 and, the fair one, f16. */
@@ -97,6 +103,9 @@ struct ddp_point {
     double dense_ns[2];     /* enum ddp_baseline: the whole buffer exchanged so, measured beside */
     struct ddp_break_even break_even[2]; /* against each baseline */
     struct ddp_overlap_times overlap;
+    /* Median of the operation by the clocks of GPUs, whichever was slowest; NaN: there are none. */
+    double device_ns;
+    bool correctness_only; /* ranks shared a GPU: times and bandwidths mean nothing */
     double skew_start_ns,
         skew_exit_ns;      /* medians over iterations of latest minus earliest; NaN: not measured */
     double pingpong_ns[2]; /* before, after; round trip; NaN with one rank */

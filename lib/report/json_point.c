@@ -149,6 +149,7 @@ static void add_conditions(cJSON *point, const struct ddp_point *p)
     add_break_even(point, p);
     ddp_json_count(point, "overflow_count", p->overflow_count);
     add_overlap(point, p);
+    ddp_json_us(point, "device_us", p->device_ns);
     cJSON *skew = ddp_json_obj(point, "skew_us");
     ddp_json_us(skew, "start", p->skew_start_ns);
     ddp_json_us(skew, "exit", p->skew_exit_ns);
@@ -192,6 +193,7 @@ void ddp_json_point_into(cJSON *point, const struct ddp_point *p, const double *
     ddp_json_count(point, "size_bytes", (int64_t)s->size_bytes);
     ddp_json_count(point, "count", (int64_t)s->count);
     add_compress(point, p);
+    ddp_json_bool(point, "graph", s->graph);
     ddp_json_count(point, "partial", s->partial > 0 ? s->partial : -1);
     add_iterations(point, p);
     add_times(point, p);

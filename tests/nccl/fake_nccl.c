@@ -1,0 +1,471 @@
+/* An NCCL that is none: the functions backend nccl calls, over a shared file, on fake_gpu.h's
+ * streams. Non-blocking as the real one: nothing happens before somebody asks.
+ *
+ *   FAKE_NCCL_VERSION=N     what ncclGetVersion says
+ *   FAKE_NCCL_FAULT=WHAT    rank 1: init-hangs, init-fails, op-hangs, op-fails, wrong, dies; at its
+ *                           FAKE_NCCL_AT-th operation (default 3)
+ * Two ranks of one host (NCCL_HOSTID) on one GPU are refused, as NCCL refuses them. */
+#include <fcntl.h>
+#include <nccl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "nccl/fake_gpu.h"
+
+#define RANKS      16
+#define AREA       ((size_t)8 << 20)
+#define SLOW_POLLS 5 /* that opening is in progress */
+#define MOVES      (2 * RANKS)
+
+/* What a rank shows the others. published, done: operations; a rank writes its area again when all
+ * are done with what was in it. sent: where in the area what is for a peer begins, +1. */
+struct shown {
+    atomic_int here;
+    char host[64];
+    int gpu;
+    _Atomic(uint64_t) published, done;
+    size_t sent[RANKS];
+    unsigned char area[AREA];
+};
+
+struct ncclComm {
+    struct shown *all;
+    int rank, size, polls, at;
+    uint64_t seq;
+    ncclResult_t state;
+    const char *fault;
+};
+
+enum what { REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, MOVE };
+
+struct move {
+    bool sends;
+    int peer;
+    const void *from;
+    void *to;
+    size_t bytes;
+};
+
+struct operation {
+    enum what what;
+    ncclComm_t comm;
+    uint64_t seq;
+    bool published;
+    const void *send;
+    void *recv;
+    size_t count;
+    ncclDataType_t dtype;
+    ncclRedOp_t op;
+    int root; /* -1: all */
+    struct move moves[MOVES];
+    int move_count;
+};
+
+static struct operation group;
+static int grouped;
+static cudaStream_t group_stream;
+
+static size_t size_of(ncclDataType_t t)
+{
+    return t == ncclFloat64                        ? 8
+           : t == ncclFloat32 || t == ncclInt32    ? 4
+           : t == ncclFloat16 || t == ncclBfloat16 ? 2
+                                                   : 1;
+}
+
+static double get(const unsigned char *at, size_t i, ncclDataType_t t)
+{
+    float f;
+    uint32_t bits;
+    switch (t) {
+    case ncclFloat64:
+        return ((const double *)(const void *)at)[i];
+    case ncclFloat32:
+        return (double)((const float *)(const void *)at)[i];
+    case ncclInt32:
+        return ((const int32_t *)(const void *)at)[i];
+    case ncclFloat16:
+        return (double)((const _Float16 *)(const void *)at)[i];
+    case ncclBfloat16:
+        bits = (uint32_t)((const uint16_t *)(const void *)at)[i] << 16;
+        memcpy(&f, &bits, sizeof f);
+        return (double)f;
+    default:
+        return at[i];
+    }
+}
+
+static void set(unsigned char *at, size_t i, ncclDataType_t t, double v)
+{
+    float f = (float)v;
+    uint32_t bits;
+    switch (t) {
+    case ncclFloat64:
+        ((double *)(void *)at)[i] = v;
+        break;
+    case ncclFloat32:
+        ((float *)(void *)at)[i] = f;
+        break;
+    case ncclInt32:
+        ((int32_t *)(void *)at)[i] = (int32_t)(int64_t)v;
+        break;
+    case ncclFloat16:
+        ((_Float16 *)(void *)at)[i] = (_Float16)f;
+        break;
+    case ncclBfloat16:
+        memcpy(&bits, &f, sizeof bits);
+        ((uint16_t *)(void *)at)[i] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+        break;
+    default:
+        at[i] = (unsigned char)(int64_t)v;
+    }
+}
+
+static double combine(double a, double b, ncclRedOp_t op)
+{
+    return op == ncclProd  ? a * b
+           : op == ncclMax ? (a > b ? a : b)
+           : op == ncclMin ? (a < b ? a : b)
+                           : a + b;
+}
+
+static void reduce(const struct operation *o, size_t first)
+{
+    unsigned char *out = fake_gpu_host(o->recv);
+    const struct ncclComm *c = o->comm;
+    for (size_t i = 0; i < o->count; i++) {
+        double v = get(c->all[0].area, first + i, o->dtype);
+        for (int r = 1; r < c->size; r++)
+            v = combine(v, get(c->all[r].area, first + i, o->dtype), o->op);
+        set(out, i, o->dtype, o->op == ncclAvg ? v / c->size : v);
+    }
+}
+
+static void publish(struct operation *o)
+{
+    struct ncclComm *c = o->comm;
+    struct shown *me = &c->all[c->rank];
+    const size_t part = o->count * size_of(o->dtype);
+    size_t at = 0;
+    memset(me->sent, 0, sizeof me->sent);
+    for (int i = 0; i < o->move_count; i++) {
+        if (!o->moves[i].sends)
+            continue;
+        me->sent[o->moves[i].peer] = at + 1;
+        memcpy(me->area + at, fake_gpu_host(o->moves[i].from), o->moves[i].bytes);
+        at += o->moves[i].bytes;
+    }
+    if (o->what != MOVE && (o->what != BROADCAST || c->rank == o->root))
+        memcpy(me->area, fake_gpu_host(o->send),
+               o->what == REDUCE_SCATTER ? part * (size_t)c->size : part);
+    atomic_store(&me->published, o->seq);
+}
+
+static void deliver(const struct operation *o)
+{
+    struct ncclComm *c = o->comm;
+    const size_t part = o->count * size_of(o->dtype);
+    unsigned char *out = fake_gpu_host(o->recv);
+    switch (o->what) {
+    case REDUCE:
+        if (o->root < 0 || o->root == c->rank)
+            reduce(o, 0);
+        break;
+    case REDUCE_SCATTER:
+        reduce(o, (size_t)c->rank * o->count);
+        break;
+    case ALL_GATHER:
+        for (int r = 0; r < c->size; r++)
+            memcpy(out + (size_t)r * part, c->all[r].area, part);
+        break;
+    case BROADCAST:
+        memmove(out, c->all[o->root].area, part);
+        break;
+    case MOVE:
+        for (int i = 0; i < o->move_count; i++) {
+            const struct move *m = &o->moves[i];
+            if (!m->sends)
+                memcpy(fake_gpu_host(m->to),
+                       c->all[m->peer].area + c->all[m->peer].sent[c->rank] - 1, m->bytes);
+        }
+        break;
+    }
+    if (c->fault && strcmp(c->fault, "wrong") == 0 && c->seq >= (uint64_t)c->at && part > 0 &&
+        o->what != MOVE)
+        out[0] ^= 1;
+}
+
+static int progress(void *arg)
+{
+    struct operation *o = arg;
+    struct ncclComm *c = o->comm;
+    if (o->seq == 0)
+        o->seq = ++c->seq;
+    if (c->fault && o->seq >= (uint64_t)c->at) {
+        if (strcmp(c->fault, "dies") == 0)
+            raise(SIGKILL);
+        if (strcmp(c->fault, "op-fails") == 0)
+            c->state = ncclRemoteError;
+        if (strcmp(c->fault, "op-hangs") == 0 || strcmp(c->fault, "op-fails") == 0)
+            return 0;
+    }
+    for (int r = 0; !o->published && r < c->size; r++)
+        if (atomic_load(&c->all[r].done) < o->seq - 1)
+            return 0;
+    if (!o->published)
+        publish(o);
+    o->published = true;
+    for (int r = 0; r < c->size; r++)
+        if (atomic_load(&c->all[r].published) < o->seq)
+            return 0;
+    deliver(o);
+    atomic_store(&c->all[c->rank].done, o->seq);
+    return 1;
+}
+
+static ncclResult_t put(const struct operation *o, cudaStream_t stream)
+{
+    if (o->comm->state != ncclSuccess)
+        return ncclInvalidUsage;
+    fake_gpu_put(stream, progress, o, sizeof *o);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclGetVersion(int *version)
+{
+    const char *text = getenv("FAKE_NCCL_VERSION");
+    *version = text ? (int)strtol(text, NULL, 10) : NCCL_VERSION_CODE;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
+{
+    static int made;
+    memset(id, 0, sizeof *id);
+    const char *folder = getenv("TMPDIR");
+    snprintf(id->internal, sizeof id->internal, "%s/fake-nccl-%d-%d", folder ? folder : "/tmp",
+             (int)getpid(), made++);
+    int fd = open(id->internal, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate(fd, (off_t)(RANKS * sizeof(struct shown))) != 0)
+        return ncclSystemError;
+    close(fd);
+    return ncclSuccess;
+}
+
+const char *ncclGetErrorString(ncclResult_t result)
+{
+    return result == ncclRemoteError ? "remote process exited" : "fake error";
+}
+
+const char *ncclGetLastError(ncclComm_t comm)
+{
+    (void)comm;
+    return "";
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t *config)
+{
+    const char *host = getenv("NCCL_HOSTID"), *at = getenv("FAKE_NCCL_AT");
+    struct ncclComm *c = calloc(1, sizeof *c);
+    int fd = open(id.internal, O_RDWR | O_CLOEXEC);
+    if (config->blocking != 0 || nranks > RANKS || !c || fd < 0)
+        return ncclInvalidArgument;
+    c->all = mmap(NULL, RANKS * sizeof *c->all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (c->all == MAP_FAILED)
+        return ncclSystemError;
+    c->rank = rank;
+    c->size = nranks;
+    c->fault = rank == 1 ? getenv("FAKE_NCCL_FAULT") : NULL;
+    c->at = at ? (int)strtol(at, NULL, 10) : 3;
+    c->state = ncclInProgress;
+    snprintf(c->all[rank].host, sizeof c->all[rank].host, "%s", host ? host : "");
+    c->all[rank].gpu = fake_gpu_selected();
+    atomic_store(&c->all[rank].here, 1);
+    if (rank == nranks - 1)
+        c->polls = -SLOW_POLLS; /* the last one is slowest */
+    if (rank == 0)
+        memcpy(c->all[0].area, id.internal, sizeof id.internal); /* to be removed */
+    *comm = c;
+    return ncclInProgress;
+}
+
+static void finish_init(struct ncclComm *c)
+{
+    if (c->fault && strcmp(c->fault, "init-hangs") == 0)
+        return;
+    if (c->fault && strcmp(c->fault, "init-fails") == 0) {
+        c->state = ncclSystemError;
+        return;
+    }
+    for (int r = 0; r < c->size; r++)
+        if (!atomic_load(&c->all[r].here))
+            return;
+    for (int r = 0; r < c->size; r++)
+        for (int q = 0; q < r; q++)
+            if (c->all[q].gpu == c->all[r].gpu && strcmp(c->all[q].host, c->all[r].host) == 0)
+                c->state = ncclInvalidUsage;
+    if (c->state == ncclInProgress && ++c->polls > SLOW_POLLS) {
+        c->state = ncclSuccess;
+        if (c->rank == 0)
+            unlink((const char *)c->all[0].area);
+    }
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *state)
+{
+    if (c->state == ncclInProgress)
+        finish_init(c);
+    *state = c->state;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t c)
+{
+    return c->state;
+}
+
+static ncclResult_t drop(ncclComm_t c)
+{
+    munmap(c->all, RANKS * sizeof *c->all);
+    free(c);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t c)
+{
+    return drop(c);
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t c)
+{
+    return drop(c);
+}
+
+ncclResult_t ncclMemAlloc(void **ptr, size_t size)
+{
+    *ptr = fake_gpu_alloc(size);
+    return *ptr ? ncclSuccess : ncclSystemError;
+}
+
+ncclResult_t ncclMemFree(void *ptr)
+{
+    (void)ptr;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buff, size_t size, void **handle)
+{
+    (void)comm;
+    (void)size;
+    *handle = buff;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
+{
+    (void)comm;
+    return handle ? ncclSuccess : ncclInvalidArgument;
+}
+
+/* As NCCL where a window cannot be used: success, and *win is left alone. */
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,
+                                    int flags)
+{
+    (void)comm;
+    (void)buff;
+    (void)size;
+    return *win == NULL && flags == NCCL_WIN_COLL_SYMMETRIC ? ncclSuccess : ncclInvalidArgument;
+}
+
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win)
+{
+    (void)comm;
+    (void)win;
+    abort(); /* there is none */
+}
+
+#define ARRAYS .send = sendbuff, .recv = recvbuff, .count = count, .dtype = datatype, .comm = comm
+
+ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
+                           ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+                           cudaStream_t stream)
+{
+    return put(&(struct operation){.what = REDUCE, .op = op, .root = -1, ARRAYS}, stream);
+}
+
+ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
+{
+    return put(&(struct operation){.what = REDUCE, .op = op, .root = root, ARRAYS}, stream);
+}
+
+ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
+                           ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
+{
+    return put(&(struct operation){.what = BROADCAST, .root = root, ARRAYS}, stream);
+}
+
+ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t count,
+                               ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+                               cudaStream_t stream)
+{
+    return put(&(struct operation){.what = REDUCE_SCATTER, .op = op, ARRAYS}, stream);
+}
+
+ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t count,
+                           ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
+{
+    return put(&(struct operation){.what = ALL_GATHER, ARRAYS}, stream);
+}
+
+static ncclResult_t add_move(struct move m, ncclComm_t comm, cudaStream_t stream)
+{
+    if (grouped == 0 || group.move_count == MOVES)
+        return ncclInvalidUsage;
+    group.comm = comm;
+    group.moves[group.move_count++] = m;
+    group_stream = stream;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,
+                      ncclComm_t comm, cudaStream_t stream)
+{
+    const struct move m = {
+        .sends = true, .peer = peer, .from = sendbuff, .bytes = count * size_of(datatype)};
+    return add_move(m, comm, stream);
+}
+
+ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer,
+                      ncclComm_t comm, cudaStream_t stream)
+{
+    const struct move m = {.peer = peer, .to = recvbuff, .bytes = count * size_of(datatype)};
+    return add_move(m, comm, stream);
+}
+
+/* The header leaves their arguments open. */
+ncclResult_t ncclGroupStart(void);
+ncclResult_t ncclGroupEnd(void);
+
+ncclResult_t ncclGroupStart(void)
+{
+    grouped++;
+    group = (struct operation){.what = MOVE};
+    return ncclSuccess;
+}
+
+ncclResult_t ncclGroupEnd(void)
+{
+    if (--grouped > 0 || group.move_count == 0)
+        return ncclSuccess;
+    return put(&group, group_stream);
+}
