@@ -174,15 +174,22 @@ const struct ddp_coll_alg *ddp_coll_auto_at(const struct ddp_comm *comm,
 {
     const size_t bytes =
         ddp_coll_message_bytes(shape->coll, comm->size, shape->count, shape->dtype);
+    const unsigned caps = comm->backend->caps;
     struct ddp_err reason = DDP_ERR_INIT;
+    bool refused = false;
 
     for (size_t i = 0; i < DDP_COUNT_OF(rules); i++) {
         if (!is_about(&rules[i], shape->coll, comm->size, distance) || bytes > rules[i].bytes_max ||
             (rules[i].need == REGISTERED && !shape->registered))
             continue;
-        reason = DDP_ERR_INIT; /* the last, most general row says why nothing fits */
-        if (rules[i].alg->supports(comm, shape, &reason) == 0)
+        struct ddp_err why = DDP_ERR_INIT;
+        if (rules[i].alg->supports(comm, shape, &why) == 0)
             return rules[i].alg;
+        /* The last, most general row says why nothing fits; that there are no messages says less
+         * than what a library has refused. */
+        if (!refused)
+            reason = why;
+        refused |= rules[i].need == LIBRARY && (caps & DDP_CAP_NATIVE) && !(caps & DDP_CAP_P2P);
     }
     ddp_fail(err, DDP_EUNAVAIL, "no algorithm for %s on backend '%s'%s%s",
              ddp_coll_name(shape->coll), comm->backend->name, reason.code != 0 ? ": " : "",

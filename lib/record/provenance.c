@@ -22,6 +22,7 @@ static const char *const allowed[] = {
     "NCCL_",
     "DDPBENCH_",
     "CUDA_VISIBLE_DEVICES",
+    "CUDA_MODULE_LOADING",
     /* threads of the BLAS libraries */
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",

@@ -1,0 +1,125 @@
+#!/usr/bin/env bats
+# Backend nccl where there is no GPU: every collective, dtype and operation, verified; who may use it.
+# shellcheck disable=SC2154 # ddpbench: nccl.bash
+bats_require_minimum_version 1.5.0
+
+setup() {
+    load nccl.bash
+    nccl_setup
+}
+
+# COLLECTIVE OPTIONS: in and out of place, as a graph on 2 ranks, and on 3 in plain memory.
+correct() {
+    local collective=$1 more
+    shift
+    for more in "--ranks 2 --graph" "--ranks 3 --memory private"; do
+        # shellcheck disable=SC2086 # words
+        fake "$collective" --backend nccl --size 12K -n 2 -w 1 -c all "$@" $more -q --json out.json >/dev/null
+        [ "$(json out.json 'd["status"], d["world"]["backend"], {q["algorithm_used"] for q in p}')" = \
+            "('complete', 'nccl', {'native'})" ]
+        [ "$(json out.json 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
+        [ "$(json out.json 'sum(q["check"]["elements"] for q in p) > 1000')" = True ]
+    done
+}
+
+@test "all-reduce, every operation" {
+    correct allreduce -d f32 -o sum,avg,prod,min,max
+}
+
+@test "all-reduce, every floating dtype" {
+    correct allreduce -d f16,bf16,f64 -o sum,avg
+}
+
+@test "reductions to parts and to a root" {
+    correct reduce-scatter -o sum,avg
+    correct reduce -o sum,avg -r 1
+}
+
+@test "what only moves" {
+    for c in all-gather broadcast all-to-all gather scatter send-recv; do
+        correct $c -d u8
+    done
+}
+
+@test "integers; their averages are refused with the reason" {
+    correct allreduce -d i32,u8 -o sum,max
+    run fake allreduce --backend nccl --ranks 2 --size 4 -d i32 -o avg
+    [ "$status" = 69 ]
+    says "NCCL sums averages of i32 in that type"
+}
+
+@test "barrier, groups, one rank, several rank counts" {
+    fake barrier --backend nccl --ranks 3 -n 5 -q
+    fake allreduce --backend nccl --ranks 4 --groups 2 --size 1K -n 3 -q
+    fake allreduce --backend nccl --ranks 1,2,4 --size 0,1K -n 3 -q --json out.json
+    [ "$(json out.json 'sorted({q["ranks"] for q in p})')" = "[1, 2, 4]" ]
+    [ "$(json out.json 'all(q["busbw_GBps"] is None for q in p if q["ranks"] == 1)')" = True ]
+}
+
+@test "auto takes a GPU a rank where there are two and the command can; else not" {
+    FAKE_GPUS=2 fake allreduce --size 4 -n 3 -q --json out.json
+    [ "$(json out.json 'd["world"]["backend"], d["world"]["ranks"]')" = "('nccl', 2)" ]
+    FAKE_GPUS=1 fake allreduce --size 4 -n 3 -q --json out.json
+    [ "$(json out.json 'd["world"]["backend"]')" = shm ]
+    FAKE_GPUS=2 fake allreduce --size 4 --ranks 3 -n 3 -q --json out.json
+    [ "$(json out.json 'd["world"]["backend"]')" = shm ]
+    FAKE_GPUS=2 fake allreduce --size 1K --compress fp16 -n 3 -q --json out.json
+    [ "$(json out.json 'd["world"]["backend"]')" = shm ]
+}
+
+@test "the record: libraries, the device's time, the schema; ids say memory and graph" {
+    fake allreduce --backend nccl --ranks 2 --size 4K --memory window --graph -n 8 -q --json out.json
+    [ "$(json out.json 'd["tool"]["features"]["nccl"][:5], d["tool"]["features"]["cuda"]')" = "('NCCL ', 'CUDA fake')" ]
+    [ "$(json out.json 'all(0 < q["device_us"] < 1e6 for q in p)')" = True ]
+    [ "$(json out.json 'p[0]["id"]')" = allreduce/nccl/auto/f32/sum/r0/in/window/n2/4096/none/0/graph ]
+    [ "$(json out.json 'p[0]["graph"], p[0]["memory"], p[0]["page_bytes"]')" = "(True, 'window', None)" ]
+    "$PYTHON" -c '
+import json, jsonschema, sys
+jsonschema.validate(json.load(open(sys.argv[1])), json.load(open(sys.argv[2])))
+' out.json "$BATS_TEST_DIRNAME/../../results/schema/ddpbench-1.schema.json"
+}
+
+@test "fewer GPUs than ranks is an error that says so; --share-gpu shares, and shows no bandwidth" {
+    FAKE_GPUS=1 run fake allreduce --backend nccl --ranks 4 --size 4
+    [ "$status" = 69 ]
+    says "--ranks 4: each needs a GPU, and there is 1 usable"
+    FAKE_GPUS=1 run fake allreduce --share-gpu --ranks 4 --size 4,64K -n 5 -q --json out.json
+    [ "$status" = 0 ]
+    [ "$(json out.json 'd["label"]')" = correctness-only ]
+    [ "$(json out.json '{q[k] for q in p for k in ("algbw_GBps", "busbw_GBps", "effective_GBps")}')" = "{None}" ]
+    [ "$(json out.json 'd["environment"]["NCCL_P2P_DISABLE"], d["environment"]["NCCL_ALGO"]')" = "('1', 'Ring')" ]
+    NCCL_ALGO=Tree FAKE_GPUS=1 fake allreduce --share-gpu --ranks 2 --size 4 -n 3 -q --json out.json
+    [ "$(json out.json 'd["environment"]["NCCL_ALGO"]')" = Tree ]
+}
+
+@test "options of GPUs on a backend without any, and what does not run on GPUs" {
+    for more in --share-gpu --graph "--memory window"; do
+        # shellcheck disable=SC2086 # words
+        run fake allreduce --backend shm --ranks 2 --size 4 $more
+        [ "$status" = 64 ]
+    done
+    run fake allreduce --share-gpu --launch threads --ranks 2 --size 4
+    [ "$status" = 64 ]
+    run fake train --backend nccl --epochs 1
+    [ "$status" = 69 ]
+    says "'train' does not run on GPUs yet"
+    run fake allreduce --backend nccl --ranks 2 --compress fp16
+    [ "$status" = 69 ]
+}
+
+@test "libraries that are missing, too old, of another major version, or something else" {
+    FAKE_NCCL_VERSION=21805 run fake allreduce --backend nccl --ranks 2
+    [ "$status" = 69 ]
+    says "the library is NCCL 2.18.5"
+    FAKE_NCCL_VERSION=30000 run fake allreduce --backend nccl --ranks 2
+    [ "$status" = 69 ]
+    DDPBENCH_NCCL_LIB=$PWD/none.so run fake allreduce --backend nccl --ranks 2
+    [ "$status" = 69 ]
+    says "cannot load NCCL"
+    DDPBENCH_NCCL_LIB=libm.so.6 run fake allreduce --backend nccl --ranks 2
+    [ "$status" = 69 ]
+    says "has no 'nccl"
+    FAKE_GPUS=0 run fake allreduce --backend nccl --ranks 2
+    [ "$status" = 69 ]
+    says "no usable GPU: driver error 35"
+}

@@ -1,0 +1,82 @@
+#!/usr/bin/env bats
+# Backend nccl under torchrun's variables and under the mpiexec of each MPI: the id reaches all ranks, the
+# dead are noticed.
+# shellcheck disable=SC2154 # ddpbench: nccl.bash
+bats_require_minimum_version 1.5.0
+
+setup() {
+    load nccl.bash
+    nccl_setup
+}
+
+@test "torchrun, 2 and 4 ranks: correct, one document" {
+    for ranks in 2 4; do
+        [ "$(torchrun $ranks allreduce --size 4,64K -n 5 -q --json out.json)" = "$(printf '0 %.0s' $(seq $ranks))" ]
+        [ "$(json out.json 'd["status"], d["world"]["backend"], d["world"]["launcher"], d["world"]["ranks"]')" = \
+            "('complete', 'nccl', 'torchrun', $ranks)" ]
+        [ "$(json out.json 'sum(q["check"]["wrong"] for q in p), len(p)')" = "(0, 4)" ]
+        [ "$(json out.json 'd["tool"]["features"]["mpi"]')" = None ]
+    done
+}
+
+@test "torchrun: groups and fewer ranks than there are" {
+    [ "$(torchrun 4 allreduce --groups 2 --size 1K -n 3 -q)" = "0 0 0 0 " ]
+    [ "$(torchrun 4 allreduce --ranks 2,3 --size 1K -n 3 -q --json out.json)" = "0 0 0 0 " ]
+    [ "$(json out.json 'sorted({q["ranks"] for q in p})')" = "[2, 3]" ]
+}
+
+@test "torchrun: a rank dies, the others say which" {
+    FAKE_NCCL_AT=20 FAKE_NCCL_FAULT=dies run torchrun 3 allreduce --size 4 -n 30 -q --json out.json
+    [ "$output" = "13 137 13 " ]
+    says "rank 1 was lost: its connection ended" 0.out
+    says "rank 1 was lost: its connection ended" 2.out
+    [ "$(json out.json 'd["status"]')" = partial ]
+}
+
+@test "torchrun: a collective hangs, all leave at the deadline" {
+    FAKE_NCCL_AT=20 FAKE_NCCL_FAULT=op-hangs run torchrun 2 allreduce --size 4 -n 30 -T 1 -q --json out.json
+    [ "$output" = "13 13 " ]
+    says "waited 1 s in allreduce" 0.out
+}
+
+@test "torchrun: two ranks on one GPU, and too few of them" {
+    FAKE_GPUS=1 run torchrun 2 allreduce --backend nccl --size 4
+    [ "$output" = "69 69 " ]
+    says "ranks 0 and 1 have the same GPU" 0.out
+    FAKE_GPUS=2 run torchrun 3 allreduce --backend nccl --size 4
+    [ "$output" = "69 69 69 " ]
+    says "3 ranks on this host, but 2 usable GPUs" 0.out
+    run torchrun 2 allreduce --backend nccl --share-gpu --size 4
+    [ "$output" = "64 64 " ]
+}
+
+@test "torchrun: other arguments on one rank" {
+    MASTER_ADDR=127.0.0.1 MASTER_PORT=$((30000 + $$ % 5000)) RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 \
+        timeout 60 "$ddpbench" allreduce --size 8 -q >1.out 2>&1 3>&- &
+    MASTER_ADDR=127.0.0.1 MASTER_PORT=$((30000 + $$ % 5000)) RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 \
+        run timeout 60 "$ddpbench" allreduce --size 4 -q
+    [ "$status" = 76 ]
+    wait $! && status=0 || status=$?
+    [ "$status" = 76 ]
+}
+
+# FLAVOUR LIBRARY
+under_mpi() {
+    local more=()
+    command -v "mpiexec.$1" >/dev/null || skip "no mpiexec.$1 here"
+    [ -e "$DDPBENCH_MODULE_DIR/ddpbench-mpi-$1.so" ] || skip "no module for $1 was built"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    [ "$1" != openmpi ] || more=(--oversubscribe)
+    timeout --kill-after=5 60 "mpiexec.$1" "${more[@]}" -n 3 "$ddpbench" allreduce --size 4,64K -n 5 -q --json out.json
+    [ "$(json out.json 'd["status"], d["world"]["backend"], d["world"]["ranks"]')" = "('complete', 'nccl', 3)" ]
+    [[ $(json out.json 'd["tool"]["features"]["mpi"]') == "$2 "[0-9]* ]]
+    [ "$(json out.json 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
+}
+
+@test "under Open MPI's mpiexec" {
+    under_mpi openmpi "Open MPI"
+}
+
+@test "under MPICH's mpiexec" {
+    under_mpi mpich MPICH
+}

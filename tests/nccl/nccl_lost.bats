@@ -1,0 +1,72 @@
+#!/usr/bin/env bats
+# Backend nccl when something goes wrong: the library hangs or fails, a rank dies or stops. Every rank
+# must leave, with the code and a partial document, and say why.
+# shellcheck disable=SC2154 # ddpbench: nccl.bash
+bats_require_minimum_version 1.5.0
+
+setup() {
+    load nccl.bash
+    nccl_setup
+}
+
+# FAULT CODE TEXT [OPTIONS]: of rank 1 of 3. Leaves out.json.
+broken() {
+    local fault=$1 code=$2 text=$3
+    shift 3
+    FAKE_NCCL_AT=20 FAKE_NCCL_FAULT=$fault run fake allreduce --backend nccl --ranks 3 --size 4,1K --order given \
+        -n 20 -T 2 -q --json out.json "$@"
+    [ "$status" = "$code" ]
+    says "$text"
+    [ "$(json out.json 'd["status"] != "complete"')" = True ]
+}
+
+@test "the start hangs: the deadline ends it" {
+    broken init-hangs 13 "ncclCommInitRankConfig"
+    says "waited 2 s"
+}
+
+@test "the start fails on one rank" {
+    broken init-fails 69 "ncclCommInitRankConfig failed"
+}
+
+@test "a collective hangs: the deadline ends it, and names the operation" {
+    broken op-hangs 13 "in allreduce seq"
+    says "waited 2 s"
+}
+
+@test "the library reports a lost peer" {
+    broken op-fails 13 "remote process exited"
+}
+
+@test "wrong data is never a result" {
+    broken wrong 11 "wrong data: rank 1"
+}
+
+@test "a rank dies: seen at once, not at the deadline" {
+    broken dies 13 "rank 1 (pid" -T 60
+    says "killed by signal 9"
+}
+
+@test "what was finished before is in the document" {
+    FAKE_NCCL_AT=60 FAKE_NCCL_FAULT=dies run fake allreduce --backend nccl --ranks 2 --size 4,1K --order given \
+        -n 30 -w 1 --placement in -q --json out.json
+    [ "$status" = 13 ]
+    [ "$(json out.json 'len(p)')" = 1 ]
+}
+
+@test "a stopped rank is ended at the timeout" {
+    local run ranks
+    "$ddpbench" allreduce --backend nccl --ranks 2 --size 4 -n 10000000 -T 1 -q --json out.json >out 2>err 3>&- &
+    run=$!
+    for _ in $(seq 1000); do
+        mapfile -t ranks < <(pgrep -P "$run")
+        [ "${#ranks[@]}" -lt 2 ] || break
+        sleep 0.01
+    done
+    kill -STOP "${ranks[1]}"
+    wait "$run" && status=0 || status=$?
+    [ "$status" = 13 ]
+    output=$(cat err)
+    says stopped
+    [ "$(json out.json 'd["status"]')" = partial ]
+}
