@@ -27,7 +27,7 @@ cmd: base stats device record comm compress model coll exchange report bench tra
 # A call is a name that is no member, no part of a longer name, and followed by "(".
 uses='
 mpi.h         | #\s*include\s*[<"]mpi\.h | ^lib/comm/backend_mpi\.c$
-nccl.h        | #\s*include\s*[<"]nccl\.h | ^lib/comm/backend_nccl(_\w+)?\.(c|h)$
+nccl.h        | #\s*include\s*[<"]nccl\.h | ^lib/comm/backend_nccl(_\w+)?\.(c|inc\.h)$
 CUDA          | #\s*include\s*[<"](cuda|cudnn|cublas|nvml|nvrtc) | \.cu$|/(dev_cuda|dev_nvml|backend_nccl|layers_cuda)(_\w+)?\.(c|inc\.h)$
 Google Benchmark | #\s*include\s*[<"]benchmark/ | ^cmd/gbench\.cc$
 CBLAS         | \bcblas_\w+ | ^lib/model/(blas|layers_cblas)\.c$

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "nccl/fake_gpu.h"
+#include "nccl/fake_values.h"
 
 #define RANKS      16
 #define AREA       ((size_t)8 << 20)
@@ -71,70 +72,6 @@ struct operation {
 static struct operation group;
 static int grouped;
 static cudaStream_t group_stream;
-
-static size_t size_of(ncclDataType_t t)
-{
-    return t == ncclFloat64                        ? 8
-           : t == ncclFloat32 || t == ncclInt32    ? 4
-           : t == ncclFloat16 || t == ncclBfloat16 ? 2
-                                                   : 1;
-}
-
-static double get(const unsigned char *at, size_t i, ncclDataType_t t)
-{
-    float f;
-    uint32_t bits;
-    switch (t) {
-    case ncclFloat64:
-        return ((const double *)(const void *)at)[i];
-    case ncclFloat32:
-        return (double)((const float *)(const void *)at)[i];
-    case ncclInt32:
-        return ((const int32_t *)(const void *)at)[i];
-    case ncclFloat16:
-        return (double)((const _Float16 *)(const void *)at)[i];
-    case ncclBfloat16:
-        bits = (uint32_t)((const uint16_t *)(const void *)at)[i] << 16;
-        memcpy(&f, &bits, sizeof f);
-        return (double)f;
-    default:
-        return at[i];
-    }
-}
-
-static void set(unsigned char *at, size_t i, ncclDataType_t t, double v)
-{
-    float f = (float)v;
-    uint32_t bits;
-    switch (t) {
-    case ncclFloat64:
-        ((double *)(void *)at)[i] = v;
-        break;
-    case ncclFloat32:
-        ((float *)(void *)at)[i] = f;
-        break;
-    case ncclInt32:
-        ((int32_t *)(void *)at)[i] = (int32_t)(int64_t)v;
-        break;
-    case ncclFloat16:
-        ((_Float16 *)(void *)at)[i] = (_Float16)f;
-        break;
-    case ncclBfloat16:
-        memcpy(&bits, &f, sizeof bits);
-        ((uint16_t *)(void *)at)[i] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-        break;
-    default:
-        at[i] = (unsigned char)(int64_t)v;
-    }
-}
-
-static double combine(double a, double b, ncclRedOp_t op)
-{
-    return op == ncclProd  ? a * b
-           : op == ncclMax ? (a > b ? a : b)
-           : op == ncclMin ? (a < b ? a : b)
-                           : a + b;
-}
 
 static void reduce(const struct operation *o, size_t first)
 {
