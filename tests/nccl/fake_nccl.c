@@ -69,9 +69,9 @@ struct operation {
     int move_count;
 };
 
-static struct operation group;
-static int grouped;
+static struct operation group; /* between ncclGroupStart and ncclGroupEnd */
 static cudaStream_t group_stream;
+static int grouped;
 
 static void reduce(const struct operation *o, size_t first)
 {
@@ -269,22 +269,16 @@ ncclResult_t ncclCommFinalize(ncclComm_t c)
 {
     return c->state;
 }
-
-static ncclResult_t drop(ncclComm_t c)
+ncclResult_t ncclCommDestroy(ncclComm_t c)
 {
     munmap(c->all, RANKS * sizeof *c->all);
     free(c);
     return ncclSuccess;
 }
 
-ncclResult_t ncclCommDestroy(ncclComm_t c)
-{
-    return drop(c);
-}
-
 ncclResult_t ncclCommAbort(ncclComm_t c)
 {
-    return drop(c);
+    return ncclCommDestroy(c);
 }
 
 ncclResult_t ncclMemAlloc(void **ptr, size_t size)
@@ -295,7 +289,6 @@ ncclResult_t ncclMemAlloc(void **ptr, size_t size)
 
 ncclResult_t ncclMemFree(void *ptr)
 {
-    (void)ptr;
     return ncclSuccess;
 }
 
@@ -389,10 +382,8 @@ ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int
     return add_move(m, comm, stream);
 }
 
-/* The header leaves their arguments open. */
-ncclResult_t ncclGroupStart(void);
+ncclResult_t ncclGroupStart(void); /* the header leaves their arguments open */
 ncclResult_t ncclGroupEnd(void);
-
 ncclResult_t ncclGroupStart(void)
 {
     grouped++;
