@@ -181,12 +181,62 @@ static void test_barrier(void **state)
     assert_int_equal(wrong, 0);
 }
 
+static int copies;
+
+static void count_copy(void *dst, const void *src, size_t bytes)
+{
+    copies++;
+    memcpy(dst, src, bytes);
+}
+
+/* On a device all goes through copies, and what the device has is what is judged. */
+static void test_on_device(void **state)
+{
+    (void)state;
+    static const struct ddp_device device = {.name = "test", .copy = count_copy};
+    for (int placement = 0; placement < DDP_PLACEMENT_COUNT; placement++) {
+        float a[64], b[64], image_a[64], image_b[64];
+        struct ddp_point_spec spec = {.coll = DDP_BROADCAST,
+                                      .dtype = DDP_F32,
+                                      .placement = (enum ddp_placement)placement,
+                                      .ranks = 2,
+                                      .size_bytes = sizeof a,
+                                      .count = 64};
+        struct ddp_operands o;
+        struct ddp_err err = DDP_ERR_INIT;
+        int64_t elements, wrong;
+        ddp_operands_init(&o, &spec, 0, 2, a, b);
+        ddp_operands_on(&o, &device, image_a, image_b);
+        copies = 0;
+        ddp_operands_fill(&o, 3);
+        assert_int_equal(copies, 2);
+        assert_memory_equal(a, image_a, sizeof a);
+        assert_memory_equal(b, image_b, sizeof b);
+        if (placement == DDP_IN_PLACE) {
+            a[5] += 1; /* as an operation leaves it */
+            ddp_operands_restore(&o);
+            assert_int_equal(copies, 3);
+        } else {
+            memcpy(b, a, sizeof b);
+        }
+        float *result = placement == DDP_IN_PLACE ? a : b;
+        assert_int_equal(ddp_operands_verify(&o, 3, &elements, &wrong, &err), 0);
+        assert_int_equal(elements, 64);
+        memset(placement == DDP_IN_PLACE ? image_a : image_b, 0, sizeof image_a);
+        assert_int_equal(ddp_operands_verify(&o, 3, &elements, &wrong, &err), 0);
+        result[63] += 1;
+        assert_int_equal(ddp_operands_verify(&o, 3, &elements, &wrong, &err), DDP_EDATA);
+        assert_int_equal(wrong, 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_collective),
         cmocka_unit_test(test_nothing_done),
         cmocka_unit_test(test_barrier),
+        cmocka_unit_test(test_on_device),
     };
     return cmocka_run_group_tests_name("operands", tests, NULL, NULL);
 }

@@ -159,7 +159,7 @@ static void run_ranks(int ranks, struct ranks_job job, struct ddp_launch_outcome
 static void test_everything_is_verified(void **state)
 {
     for (int ranks = 1; ranks <= 3; ranks++) {
-        for (int memory = 0; memory < DDP_MEMORY_COUNT; memory++) {
+        for (int memory = 0; memory <= DDP_MEMORY_PRIVATE; memory++) {
             struct ddp_launch_outcome outcome;
             struct ddp_err err;
             run_ranks(ranks, (struct ranks_job){.body = body_all_of_it, .arg = &memory}, &outcome,
