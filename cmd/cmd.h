@@ -183,7 +183,13 @@ enum ddp_message {
     DDP_MESSAGE_CONTROL,   /* struct ddp_control */
     DDP_MESSAGE_STAGE,     /* for ddp_cmd_stages.keep alone */
     DDP_MESSAGE_PROGRESS,  /* text */
-    DDP_MESSAGE_NOTE       /* text */
+    DDP_MESSAGE_NOTE,      /* text */
+    DDP_MESSAGE_COMM       /* struct ddp_comm_times */
+};
+
+/* The communicator's opening and closing, as in struct ddp_record. */
+struct ddp_comm_times {
+    double init_ns, destroy_ns;
 };
 
 /* What a rank of a world command works with. emit functions are for rank 0, synchronous: when they

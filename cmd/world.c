@@ -236,6 +236,20 @@ void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_com
         out->gpu = (struct ddp_gpu_options){0}; /* it was refused before */
 }
 
+int ddp_world_init_time(struct ddp_comm *comm, double *ns, struct ddp_err *err)
+{
+    int64_t slowest = 0, *all = ddp_calloc((size_t)comm->size, sizeof *all);
+    int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for times of %d ranks", comm->size);
+    rc = ddp_comm_agree(comm, rc, err);
+    if (rc == 0)
+        rc = ddp_comm_exchange(comm, &comm->init_ns, all, sizeof *all, err);
+    for (int r = 0; rc == 0 && r < comm->size; r++)
+        slowest = DDP_MAX(slowest, all[r]);
+    *ns = (double)slowest;
+    free(all);
+    return rc;
+}
+
 int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values, struct ddp_err *err)
 {
     struct ddp_world *w = ddp_calloc(1, sizeof *w);

@@ -165,6 +165,12 @@ int ddp_home_message(struct ddp_world *w, uint32_t type, const void *payload, si
     case DDP_MESSAGE_TRAIN_END:
         ddp_record_end_train(&w->record, payload);
         return 0;
+    case DDP_MESSAGE_COMM: {
+        const struct ddp_comm_times *times = payload;
+        w->record.comm_init_ns = times->init_ns;
+        w->record.comm_destroy_ns = times->destroy_ns;
+        return 0;
+    }
     case DDP_MESSAGE_PROGRESS:
         show_progress(w, payload, bytes);
         return 0;

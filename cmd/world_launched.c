@@ -144,6 +144,7 @@ static int run_all(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *e
     rc = comm->rank == 0 ? ddp_home_fill(w, err) : 0;
     DDP_TRY(ddp_comm_agree(comm, rc, err));
     DDP_TRY(gather_hosts(w, comm, err));
+    DDP_TRY(ddp_world_init_time(comm, &w->record.comm_init_ns, err));
     ddp_world_announce(w);
     rc = comm->rank == 0 ? open_home(w, err) : 0;
     DDP_TRY(ddp_comm_agree(comm, rc, err));

@@ -1,7 +1,9 @@
 /* Ranks from our own launcher: this process forks them, keeps the record, and outlives them all. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/sysinfo.h"
 #include "world.h"
@@ -15,10 +17,17 @@ static int rank_main(void *arg, struct ddp_launch_rank *launch, struct ddp_err *
     ddp_flight_phase(launch->flight, "init");
     DDP_TRY(ddp_comm_create(w->backend, &launch->place, &options, &comm, err));
     struct ddp_rank rank = {.app = w->app, .comm = comm, .world = w->options, .launch = launch};
-    int rc = w->cmd->rank_main(&rank, w->values, err);
+    struct ddp_comm_times times = {.init_ns = NAN, .destroy_ns = NAN};
+    int rc = ddp_world_init_time(comm, &times.init_ns, err);
+    if (rc == 0)
+        rc = w->cmd->rank_main(&rank, w->values, err);
     if (rc != 0)
         ddp_comm_abort(comm, rc);
+    const int64_t began = ddp_now_ns();
     ddp_comm_destroy(comm);
+    times.destroy_ns = (double)(ddp_now_ns() - began);
+    if (rc == 0 && launch->place.rank == 0)
+        rc = ddp_launch_send(launch, DDP_MESSAGE_COMM, &times, sizeof times, err);
     return rc;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/coll_kind.h"
 #include "base/fault.h"
 #include "base/mem.h"
@@ -85,6 +86,7 @@ int ddp_comm_create(const struct ddp_backend *backend, const struct ddp_place *p
     for (int r = 0; r < comm->size; r++)
         comm->world_rank[r] = r;
 
+    const int64_t began = ddp_now_ns();
     int rc = 0;
     DDP_TRY_GOTO(find_flight(box, err), err_box);
     ddp_flight_phase(comm->flight, "init");
@@ -92,6 +94,7 @@ int ddp_comm_create(const struct ddp_backend *backend, const struct ddp_place *p
     DDP_TRY_GOTO(backend->init(comm, options, err), err_box);
     if ((backend->caps & DDP_CAP_MAP) != 0 && !options->inside_host)
         DDP_TRY_GOTO(ddp_hosts_pretend(comm, err), err_hosts);
+    comm->init_ns = ddp_now_ns() - began;
     *out = comm;
     return 0;
 

@@ -78,6 +78,7 @@ struct ddp_comm {
     struct ddp_comm *parent; /* NULL for the world */
     struct ddp_comm *control;
     bool correctness_only;
+    int64_t init_ns;     /* that this rank took to open it */
     uint64_t wire_bytes; /* bytes this rank has sent by ddp_comm_isend so far */
     uint64_t wire_messages;
     uint64_t id, collectives, controls;

@@ -1,0 +1,96 @@
+#!/usr/bin/env bats
+# Backend nccl on a real GPU, by `make test-gpu`: several ranks on one, which gives right results and no
+# figures; and one rank alone. RUNS: how often each (default 3).
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    ddpbench=${DDPBENCH:-$root/build/ddpbench}
+    runs=${RUNS:-3}
+    cd "$BATS_TEST_TMPDIR" || return
+    "$ddpbench" list --json backend >list.json
+    why=$("${PYTHON:-python3}" -c '
+import json
+print(next(b["reason"] for b in json.load(open("list.json")) if b["name"] == "nccl"))')
+    [ -z "$why" ] || skip "$why"
+}
+
+# FILE EXPRESSION: what a Python expression on the document d gives; fails when it does not load.
+json() {
+    "${PYTHON:-python3}" -c '
+import json, sys
+with open(sys.argv[1]) as file:
+    d = json.load(file)
+p = d["points"]
+print(eval(sys.argv[2]))' "$@"
+}
+
+# RANKS: every collective, `runs` times.
+all_correct() {
+    local c i
+    for ((i = 0; i < runs; i++)); do
+        for c in allreduce reduce-scatter all-gather broadcast reduce all-to-all gather scatter send-recv; do
+            timeout --kill-after=5 120 "$ddpbench" "$c" --share-gpu --ranks "$1" --size 4,64K,4M \
+                -d f32,bf16 -n 3 -w 1 -T 60 -q --json out.json >/dev/null
+            [ "$(json out.json 'd["status"], d["label"], sum(q["check"]["wrong"] for q in p)')" = \
+                "('complete', 'correctness-only', 0)" ]
+            [ "$(json out.json '{q["busbw_GBps"] for q in p}')" = "{None}" ]
+        done
+    done
+}
+
+@test "one rank: every collective, registered, private, window, as a graph" {
+    for more in "" "--memory private" "--memory window" --graph; do
+        for c in allreduce reduce-scatter all-gather broadcast all-to-all send-recv; do
+            # shellcheck disable=SC2086 # words
+            timeout --kill-after=5 120 "$ddpbench" $c --backend nccl --ranks 1 --size 4,1M -n 3 -q $more \
+                --json out.json >/dev/null
+            [ "$(json out.json 'd["status"], sum(q["check"]["wrong"] for q in p)')" = "('complete', 0)" ]
+        done
+    done
+}
+
+@test "two ranks on one GPU: every collective is right" {
+    all_correct 2
+}
+
+@test "four ranks on one GPU: every collective is right" {
+    all_correct 4
+}
+
+@test "all operations and types, groups, barrier" {
+    timeout 300 "$ddpbench" allreduce --share-gpu --ranks 2 --size 4K -d f32,f16,bf16,f64 -o sum,avg,prod,min,max \
+        -n 2 -w 1 -q
+    timeout 300 "$ddpbench" allreduce --share-gpu --ranks 2 --size 4K -d i32,u8 -o sum,max -n 2 -w 1 -q
+    timeout 300 "$ddpbench" allreduce --share-gpu --ranks 4 --groups 2 --size 4K -n 2 -w 1 -q
+    timeout 300 "$ddpbench" barrier --share-gpu --ranks 2 -n 3 -w 1 -q
+}
+
+# SIGNAL MILLISECONDS: to rank 1 of 2 in the middle of a run; it must end in that time.
+lose() {
+    local run ranks began took
+    "$ddpbench" allreduce --share-gpu --ranks 2 --size 4 -n 10000000 -T 5 -q --json out.json >out 2>err 3>&- &
+    run=$!
+    for _ in $(seq 6000); do
+        mapfile -t ranks < <(pgrep -P "$run")
+        [ "${#ranks[@]}" -lt 2 ] || break
+        sleep 0.01
+    done
+    sleep 10 # NCCL has started
+    began=$(date +%s%N)
+    kill "-$1" "${ranks[1]}"
+    wait "$run" && status=0 || status=$?
+    took=$((($(date +%s%N) - began) / 1000000))
+    echo "exit $status after $took ms: $(cat err)"
+    [ "$status" = 13 ]
+    [ "$took" -lt "$2" ]
+    [ "$(json out.json 'd["status"]')" = partial ]
+}
+
+@test "a killed rank ends the run within 2 s" {
+    lose KILL 2000
+}
+
+@test "a stopped rank ends it within the timeout and 2 s" {
+    lose STOP 7000
+}

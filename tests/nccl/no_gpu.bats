@@ -1,0 +1,52 @@
+#!/usr/bin/env bats
+# The shipped binary where there is no GPU: it starts, says why, and carries nothing of CUDA or NCCL along.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    ddpbench=${DDPBENCH:-$root/build/ddpbench}
+    cd "$BATS_TEST_TMPDIR" || return
+    "$ddpbench" list --json backend >list.json
+    why=$("${PYTHON:-python3}" -c '
+import json
+print(next(b["reason"] for b in json.load(open("list.json")) if b["name"] == "nccl"))')
+    [ -n "$why" ] || skip "there is a GPU"
+}
+
+@test "the reason is one of those that can be" {
+    [[ $why == "no usable GPU: driver error "* || $why == "no usable GPU: the driver shows none" ||
+        $why == "cannot load NCCL: "* || $why == "not built: "* ]]
+}
+
+@test "--backend nccl exits with 69 and that reason, before anything is started" {
+    run "$ddpbench" allreduce --backend nccl --size 4 --json out.json
+    [ "$status" = 69 ]
+    [[ $output == *"$why"* ]]
+    [ ! -e out.json ]
+    run "$ddpbench" allreduce --share-gpu --size 4
+    [ "$status" = 69 ]
+}
+
+@test "auto takes shared memory" {
+    "$ddpbench" allreduce --size 4 -n 3 -q --json out.json >out
+    grep -q '"backend": *"shm"' out.json
+    [ "$(grep -c '"cuda": *null' out.json)" = 1 ]
+}
+
+@test "no GPU is no fault of the machine: doctor" {
+    run "$ddpbench" doctor
+    [[ $output == *"OK    backend nccl: not usable: $why"* ]]
+}
+
+@test "the binary needs no library of CUDA, NCCL or MPI" {
+    run ldd "$ddpbench"
+    [ "$status" = 0 ]
+    [[ $output != *libnccl* && $output != *libcuda* && $output != *libcudart* && $output != *libmpi* ]]
+}
+
+@test "under torchrun's variables without a GPU: said on rank 0" {
+    RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29400 \
+        run "$ddpbench" allreduce --backend nccl --size 4
+    [ "$status" = 69 ]
+    [[ $output == *"$why"* ]]
+}
