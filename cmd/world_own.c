@@ -54,6 +54,7 @@ static int launch_once(struct ddp_world *w, int ranks, struct ddp_err *err)
         .mode = (enum ddp_launch_mode)w->options->launch,
         .timeout_ns = (int64_t)(w->options->timeout_s * 1e9),
         .heap_bytes = w->cmd->heap_bytes ? w->cmd->heap_bytes(w->values, ranks) : 0,
+        .unpinned = w->backend->caps & DDP_CAP_DEVICE,
         .rank_main = rank_main,
         .on_message = on_message,
         .on_news = on_news,

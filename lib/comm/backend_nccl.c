@@ -329,11 +329,11 @@ static void nccl_finalize(struct ddp_comm *comm)
     struct ddp_nccl_world *w = s->world;
     if (w->device->select(w->index, NULL) != 0)
         w->failed = true;
-    if (comm->parent == NULL)
-        ddp_nccl_free_all(comm);
-    if (s->graph != NULL) /* it holds the communicator */
+    if (s->graph != NULL) /* it holds the communicator and its memory */
         w->device->streams->graph_destroy(s->graph);
     s->graph = NULL;
+    if (comm->parent == NULL)
+        ddp_nccl_free_all(comm);
     close_nccl(comm);
     if (comm->parent == NULL) {
         ddp_bootstrap_close(comm);

@@ -10,6 +10,7 @@
 #define DDP_COMM_BACKEND_NCCL_IMPL_INC_H
 
 #include <nccl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "comm/backend.h"
@@ -73,7 +74,9 @@ struct ddp_nccl_state {
     ncclComm_t comm; /* NULL: aborted */
     struct ddp_stream *stream;
     struct ddp_event *begin, *end;
-    bool timed; /* begin and end have happened */
+    bool timed;       /* begin and end have happened */
+    bool selected;    /* the GPU, by `thread` */
+    pthread_t thread; /* that used it last */
     struct ddp_graph *graph;
     struct ddp_coll_args graph_args;
     bool ran_args; /* graph_args ran once without a graph */

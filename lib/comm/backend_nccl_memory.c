@@ -95,8 +95,13 @@ void ddp_nccl_free(struct ddp_comm *comm, void *ptr)
     while (*at != NULL && (*at)->ptr != ptr)
         at = &(*at)->next;
     struct ddp_nccl_block *b = *at;
+    struct ddp_nccl_state *s = ddp_nccl_state_of(world);
     if (b == NULL)
         return;
+    if (s->graph != NULL) /* it may know the block */
+        s->world->device->streams->graph_destroy(s->graph);
+    s->graph = NULL;
+    s->ran_args = false;
     *at = b->next;
     release(world, b);
 }

@@ -194,13 +194,25 @@ static int prepare_graph(struct ddp_comm *comm, const struct ddp_coll_args *args
     return 0;
 }
 
+/* A thread starts with the first GPU. */
+static int select_gpu(struct ddp_nccl_state *s, struct ddp_err *err)
+{
+    const pthread_t me = pthread_self();
+    if (s->selected && pthread_equal(s->thread, me))
+        return 0;
+    DDP_TRY(s->world->device->select(s->world->index, err));
+    s->thread = me;
+    s->selected = true;
+    return 0;
+}
+
 int ddp_nccl_run(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     const struct ddp_device *device = s->world->device;
     if (s->comm == NULL || s->world->failed)
         return ddp_fail(err, DDP_ELOST, "the communicator was given up");
-    DDP_TRY(device->select(s->world->index, err)); /* a thread starts with the first GPU */
+    DDP_TRY(select_gpu(s, err));
     if (s->world->options.graph)
         DDP_TRY(prepare_graph(comm, args, err));
     device->streams->event_record(s->begin, s->stream);

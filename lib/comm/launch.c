@@ -41,7 +41,7 @@ static void read_cores(struct ddp_launch_run *run)
 
 bool ddp_launch_core(const struct ddp_launch_run *run, int rank, cpu_set_t *set)
 {
-    if (run->job->ranks > CPU_COUNT(&run->cores))
+    if (run->job->unpinned || run->job->ranks > CPU_COUNT(&run->cores))
         return false;
     int left = rank;
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {

@@ -2,12 +2,12 @@
  * lost.
  *
  * ddp_launch() makes the shared segment (memfd: no name), forks `ranks` processes (or starts
- * threads), pins each to a core when there are enough, and stays as their parent until every one is
- * gone; it must be called before the process has any thread of its own. A death is seen through a
- * pidfd; then the abort word is set, survivors leave their waits, and whoever is left after
- * DDP_LAUNCH_GRACE_NS is killed. A stopped rank (SIGSTOP) is reported at once and ended at the
- * timeout. Signals that would end the parent (signal_watch.h) are forwarded, and ranks die of them;
- * a second one kills. Ranks die with the parent (PR_SET_PDEATHSIG). Threads
+ * threads), pins each to a core when there are enough (unless told not to), and stays as their
+ * parent until every one is gone; it must be called before the process has any thread of its own. A
+ * death is seen through a pidfd; then the abort word is set, survivors leave their waits, and
+ * whoever is left after DDP_LAUNCH_GRACE_NS is killed. A stopped rank (SIGSTOP) is reported at once
+ * and ended at the timeout. Signals that would end the parent (signal_watch.h) are forwarded, and
+ * ranks die of them; a second one kills. Ranks die with the parent (PR_SET_PDEATHSIG). Threads
  * share the fate of the process: a crash cannot be survived there. What it does not do: print (news
  * goes to on_news), or know what the ranks compute. */
 #ifndef DDP_COMM_LAUNCH_H
@@ -43,6 +43,8 @@ struct ddp_launch_job {
     enum ddp_launch_mode mode;
     int64_t timeout_ns;
     uint64_t heap_bytes; /* registered memory reserved per rank in the segment */
+    /* Ranks keep all cores: libraries have threads of their own, which would share a rank's one. */
+    bool unpinned;
     /* Runs in each rank; its return code becomes the rank's; err is carried to the parent. */
     int (*rank_main)(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err);
     /* Runs in the parent for each message of a rank. While it does, no deadline of a rank expires:

@@ -13,9 +13,10 @@
 #include "comm/rendezvous_impl.h"
 
 #define CONNECT_NS INT64_C(2000000000) /* of one try */
-#define ANSWER_NS  INT64_C(5000000000) /* a stranger's port may take a connection and say nothing  \
-                                        */
-#define PAUSE_NS   INT64_C(20000000)   /* between two rounds at first; then longer */
+#define ANSWER_NS                                                                                  \
+    INT64_C(5000000000)              /* a stranger's port may take a connection and say nothing    \
+                                      */
+#define PAUSE_NS   INT64_C(20000000) /* between two rounds at first; then longer */
 #define PAUSE_MOST INT64_C(500000000)
 /* The hub says who is missing; that is worth waiting for a little longer. */
 #define GRACE_NS INT64_C(3000000000)
