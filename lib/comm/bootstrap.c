@@ -28,6 +28,9 @@ int ddp_bootstrap_open(struct ddp_comm *comm, const struct ddp_comm_options *opt
     for_control.heap_bytes = 0;
     for_control.inside_host = true; /* hosts that DDPBENCH_HOSTS pretends are not for this */
     DDP_TRY(ddp_comm_create(backend, &comm->place, &for_control, &control, err));
+    /* No abort of this one ends the process, so nobody need speak its last words: it returns. */
+    if (backend == &ddp_control_tcp)
+        comm->on_expire = NULL;
     comm->control = control;
     comm->flight = control->flight;
     return 0;

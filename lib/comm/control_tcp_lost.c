@@ -114,7 +114,5 @@ int ddp_control_expire(struct ddp_comm *comm, struct ddp_err *err)
     }
     snprintf(text, sizeof text, "rank %d waited %s for rank%s %s in %.120s",
              comm->world_rank[comm->rank], time, many == 1 ? "" : "s", list, doing);
-    if (!c->failed && comm->on_expire != NULL)
-        comm->on_expire(comm->on_expire_arg, text);
     return ddp_control_lose(comm, first, err, text);
 }
