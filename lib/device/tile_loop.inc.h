@@ -71,6 +71,7 @@ static __device__ void tile_loop(const ddp_tile_args &a, uint64_t *words, uint32
     const int thread = (int)threadIdx.x;
     const uint32_t tiles = ddp_tiles(a.n);
     for (;;) {
+        /* What the last round left in shared memory was read before its last two meetings. */
         if (thread == 0)
             next = atomicAdd(ticket, 1);
         __syncthreads();
@@ -103,6 +104,5 @@ static __device__ void tile_loop(const ddp_tile_args &a, uint64_t *words, uint32
         place.above = ddp_counts_above(before_tile);
         place.equal = ddp_counts_equal(before_tile);
         ddp_tile_take(&a, MODE, tile, thread, &me, &place);
-        __syncthreads(); /* next and before_tile are written again */
     }
 }

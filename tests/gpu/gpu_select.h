@@ -3,6 +3,7 @@
 #ifndef DDP_TEST_GPU_SELECT_H
 #define DDP_TEST_GPU_SELECT_H
 
+#include "device/radix_rank.h"
 #include "gpu/gpu_lab.h"
 
 enum lab_feed { LAB_SUM, LAB_IN, LAB_RESIDUAL, LAB_FEEDS };
@@ -14,6 +15,7 @@ struct lab_selection {
     size_t n, k, capacity, offset;
     float threshold;
     bool topk;
+    bool deceived; /* the largest values are where the sample looks, and nowhere else */
 };
 
 /* What the processor makes of it: entries beyond the capacity stay in the residual. */
@@ -41,6 +43,9 @@ static inline void case_select(const struct lab *lab, const struct lab_selection
              grad_kind_names[q->kind], (int)q->feed, n, q->k, (double)q->threshold, q->capacity,
              q->offset);
     float *in = lab_values(q->kind, n, 1), *residual = lab_values(q->kind, n, 2);
+    for (size_t i = 0; q->deceived && i < DDP_SAMPLE; i++)
+        in[ddp_sample_at((uint32_t)n, (uint32_t)(i / DDP_SAMPLE_LINE)) + i % DDP_SAMPLE_LINE] *=
+            1e6f;
     const int there_in = lab_put(&c, in, n * 4, q->offset);
     const int there_residual = lab_put(&c, residual, n * 4, q->offset);
     const int index = lab_put(&c, NULL, q->capacity * 4, q->offset);
@@ -118,7 +123,8 @@ static inline void cases_topk(const struct lab *lab)
             }
 }
 
-/* Long enough for a sample: candidates, and where they fail (one magnitude, mostly zeros, rising).
+/* Long enough for a sample: candidates, and where they fail: too
+ * many (one magnitude), too few (deceived).
  */
 static inline void cases_topk_long(const struct lab *lab)
 {
@@ -126,7 +132,7 @@ static inline void cases_topk_long(const struct lab *lab)
                                            GRAD_BITS,   GRAD_RISING, GRAD_FEW,      GRAD_SPIKY,
                                            GRAD_ZERO,   GRAD_FALLING};
     const size_t n = lab->slow ? 1050007 : 3000001;
-    for (size_t i = 0; i < (lab->slow ? 3 : DDP_COUNT_OF(kinds)); i++) {
+    for (size_t i = 0; i < (lab->slow ? 5 : DDP_COUNT_OF(kinds)); i++) {
         const size_t ks[] = {n / 1000, n / 100, n / 11, 7};
         for (size_t j = 0; j < (lab->slow ? 1 : DDP_COUNT_OF(ks)); j++)
             case_select(lab, &(struct lab_selection){.kind = kinds[i],
@@ -137,6 +143,12 @@ static inline void cases_topk_long(const struct lab *lab)
                                                      .offset = j == 2 ? 4 : 0,
                                                      .topk = true});
     }
+    case_select(lab, &(struct lab_selection){.n = n,
+                                             .k = n / 12,
+                                             .capacity = n / 12,
+                                             .feed = LAB_SUM,
+                                             .topk = true,
+                                             .deceived = true});
 }
 
 #endif
