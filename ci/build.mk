@@ -22,7 +22,7 @@ FACTS_SRC := lib/record/provenance.c lib/comm/build_id.c
 AVX2 := -mavx2 -mfma -mf16c
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
 source_flags = $(if $(filter %_avx2.c,$1),$(AVX2))$(if $(filter %_avx512.c,$1),$(AVX512)) \
-  $(if $(call cuda_named,$1)$(call nccl_named,$1),$(CUDA_INCLUDE)) \
+  $(if $(call cuda_named,$1)$(call nccl_named,$1),$(CUDA_INCLUDE) -DDDP_CUDA_VERSION='"$(CUDA_VERSION)"') \
   $(if $(filter $(FACTS_SRC),$1),-I$(O)) $(if $(filter tests/%,$1),-Itests -Icmd)
 compile = $(CC) $(BASE_CFLAGS) $(strip $(call source_flags,$1)) $(CFLAGS) -c -o $(O)/$(1:%.c=%.o) $1
 

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "device/device.h"
+#include "device/nvml.h"
 #include "doctor.h"
 #include "kernels.h"
 #include "plain.h"
@@ -113,6 +114,27 @@ void ddp_doctor_mpi(struct ddp_doctor *d)
                         "needed");
 }
 
+/* Clocks that something holds down make figures that do not compare. */
+static void find_throttled(struct ddp_doctor *d)
+{
+    struct ddp_gpu_facts gpus[DDP_GPU_FACTS_MAX];
+    struct ddp_err why = DDP_ERR_INIT;
+    int count = 0;
+    if (ddp_nvml_read(gpus, DDP_GPU_FACTS_MAX, &count, &why) != 0)
+        ddp_doctor_find(d, DDP_WARN, "nvml", "its facts are missing from records", "%s", why.text);
+    for (int i = 0; i < count; i++) {
+        const struct ddp_gpu_facts *g = &gpus[i];
+        const bool slowed = strstr(g->throttle, "thermal") || strstr(g->throttle, "brake") ||
+                            strstr(g->throttle, "slowdown");
+        ddp_doctor_find(
+            d, slowed ? DDP_WARN : DDP_FINE, "gpu clocks",
+            slowed ? "mind its cooling and power" : "",
+            "%s %s: SM %d of %d MHz, memory %d MHz, %d C, limit %.0f W, held down by: %s", g->name,
+            g->bus, g->sm_clock_MHz, g->sm_clock_max_MHz, g->memory_clock_MHz, g->temperature_C,
+            g->power_limit_W, g->throttle[0] ? g->throttle : "unknown");
+    }
+}
+
 /* No GPU is no fault: nothing here needs one that was not asked for it. */
 void ddp_doctor_gpus(struct ddp_doctor *d)
 {
@@ -134,6 +156,7 @@ void ddp_doctor_gpus(struct ddp_doctor *d)
                                 info.multiprocessors, info.runtime);
         }
     }
+    find_throttled(d);
 }
 
 void ddp_doctor_kernels(struct ddp_doctor *d)

@@ -10,6 +10,8 @@
 #include "base/fault.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "device/device.h"
+#include "device/nvml.h"
 #include "record/provenance.h"
 #include "outputs.h"
 #include "world.h"
@@ -71,6 +73,14 @@ static void list_counts(const struct ddp_world *w, char *out, size_t out_bytes)
         used += (size_t)snprintf(out + used, out_bytes - used, "%s%d", i ? "," : "", w->counts[i]);
 }
 
+static const char *device_library(const char *name)
+{
+    for (const struct ddp_device *const *d = ddp_device_all(); *d; d++)
+        if (strcmp((*d)->name, name) == 0)
+            return (*d)->library;
+    return NULL;
+}
+
 /* The libraries in use; under mpiexec MPI is, whatever moves the data. */
 static void fill_features(struct ddp_world *w)
 {
@@ -78,12 +88,23 @@ static void fill_features(struct ddp_world *w)
     const struct ddp_backend *mpi = ddp_backend_find("mpi");
     if (!ddp_world_is_own(w) && mpi && mpi->library)
         set_text(r->feature_mpi, sizeof r->feature_mpi, mpi->library());
+    set_text(r->feature_cuda, sizeof r->feature_cuda, device_library("cuda"));
     if (!(w->backend->caps & DDP_CAP_DEVICE))
         return;
     set_text(r->feature_nccl, sizeof r->feature_nccl,
              w->backend->library ? w->backend->library() : NULL);
-    set_text(r->feature_cuda, sizeof r->feature_cuda,
-             w->backend->device_library ? w->backend->device_library() : NULL);
+    if (w->backend->device_library)
+        set_text(r->feature_cuda, sizeof r->feature_cuda, w->backend->device_library());
+}
+
+/* For the record only: what cannot be read is not in it. NVML, unlike CUDA, may be asked in a
+ * process that forks. */
+static void read_gpus(struct ddp_record *record)
+{
+    struct ddp_gpu_facts gpus[DDP_GPU_FACTS_MAX];
+    int count = 0;
+    if (ddp_nvml_read(gpus, DDP_GPU_FACTS_MAX, &count, NULL) == 0)
+        ddp_record_set_gpus(record, 0, gpus, count);
 }
 
 int ddp_home_fill(struct ddp_world *w, struct ddp_err *err)
@@ -102,6 +123,7 @@ int ddp_home_fill(struct ddp_world *w, struct ddp_err *err)
     set_text(r->label, sizeof r->label,
              w->options->share_gpu ? "correctness-only" : w->options->label);
     fill_features(w);
+    read_gpus(r);
     set_text(r->reason, sizeof r->reason, "still running");
     return 0;
 }

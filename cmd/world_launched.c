@@ -10,6 +10,7 @@
 #include "base/fault.h"
 #include "base/mem.h"
 #include "base/sysinfo.h"
+#include "device/nvml.h"
 #include "comm/handshake.h"
 #include "comm/hosts.h"
 #include "comm/signal_thread.h"
@@ -74,6 +75,8 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
     mine.usable_cores = info.cores;
     mine.memory_bytes = info.memory_bytes;
     mine.load = info.load;
+    if (ddp_nvml_read(mine.gpus, DDP_GPU_FACTS_MAX, &mine.gpu_count, NULL) != 0)
+        mine.gpu_count = 0; /* for the record only */
     int rc = ddp_comm_exchange(comm, &mine, all, sizeof mine, err);
     w->record.host_count = 0;
     for (int r = 0; r < comm->size && rc == 0 && comm->rank == 0; r++) {

@@ -126,6 +126,7 @@ static void cuda_reduce(const struct ddp_reduce *r)
 const struct ddp_device ddp_dev_cuda = {
     .name = "cuda",
     .summary = "NVIDIA GPUs",
+    .library = "CUDA " DDP_CUDA_VERSION,
     .probe = cuda_probe,
     .count = cuda_count,
     .select = cuda_select,

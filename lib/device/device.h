@@ -62,6 +62,7 @@ struct ddp_device_info {
 struct ddp_device {
     const char *name;    /* "cpu", "cuda" */
     const char *summary; /* one line for `ddpbench list` */
+    const char *library; /* "CUDA 13.0": what it was built with; NULL: nothing, or not built */
     /* 0, or a negative code with the reason in err: built but unusable here, or not built. Starts
      * an accelerator's driver, which does not survive fork() (device/stream.h). */
     int (*probe)(struct ddp_err *err);

@@ -1,5 +1,5 @@
 /* The rank-th largest magnitude by radix passes: the logic of device cuda's top-K kernels, apart
- * from how threads meet, so that a CPU can run it (tests/unit/test_select_tile.c).
+ * from how threads meet, so that a CPU can run it (tests/unit/test_radix_rank.c).
  *
  * A magnitude has 31 bits: three *digits* of 11, 10 and 10, the highest first. A *pass* counts, of
  * the values whose higher digits are those found so far (the *prefix*), each value of the next

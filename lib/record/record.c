@@ -1,4 +1,5 @@
 /* The result record: growing arrays of plain data, and the metrics derived from a point. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -246,6 +247,12 @@ static void clean_host(struct ddp_host *h)
     CLEAN(h->cpu);
     CLEAN(h->kernel);
     CLEAN(h->governor);
+    for (int i = 0; i < h->gpu_count; i++) {
+        CLEAN(h->gpus[i].name);
+        CLEAN(h->gpus[i].bus);
+        CLEAN(h->gpus[i].driver);
+        CLEAN(h->gpus[i].throttle);
+    }
 }
 
 /* Does a point of launch and place a come before one of b? */
@@ -379,4 +386,14 @@ int ddp_record_add_host(struct ddp_record *record, const struct ddp_host *host, 
     hosts[record->host_count] = *host;
     clean_host(&hosts[record->host_count++]);
     return 0;
+}
+
+void ddp_record_set_gpus(struct ddp_record *record, int index, const struct ddp_gpu_facts *facts,
+                         int count)
+{
+    struct ddp_host *h = &record->hosts[index];
+    assert(index < record->host_count && count <= DDP_GPU_FACTS_MAX);
+    memcpy(h->gpus, facts, (size_t)count * sizeof *facts);
+    h->gpu_count = count;
+    clean_host(h);
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/coll_kind.h"
+#include "base/gpu_facts.h"
 #include "base/dtype.h"
 #include "base/err.h"
 #include "base/interference.h"
@@ -180,6 +181,8 @@ struct ddp_host {
     int cores, usable_cores; /* of the machine; that a process of ours, or each rank, may run on */
     int64_t memory_bytes;
     double load;
+    struct ddp_gpu_facts gpus[DDP_GPU_FACTS_MAX];
+    int gpu_count;
 };
 
 /* A control that no change of ours can move: how fast all ranks of a launch, at once, copy and read
@@ -254,6 +257,9 @@ int ddp_record_add_control(struct ddp_record *record, const struct ddp_control *
                            struct ddp_err *err) DDP_MUST_CHECK;
 /* Points [0, n) are those that no later point of the launch will be put before. */
 int ddp_record_settled(const struct ddp_record *record);
+/* What is known of the GPUs of host `index`: facts [count], count at most DDP_GPU_FACTS_MAX. */
+void ddp_record_set_gpus(struct ddp_record *record, int index, const struct ddp_gpu_facts *facts,
+                         int count);
 int ddp_record_add_host(struct ddp_record *record, const struct ddp_host *host,
                         struct ddp_err *err) DDP_MUST_CHECK;
 /* A point with every optional value unknown. */

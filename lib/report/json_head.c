@@ -1,6 +1,8 @@
 /* What a run is, in JSON: everything but what it measured. */
 #include "report/json_head.h"
 
+#include <math.h>
+
 #include "record/provenance.h"
 #include "report/json_values.h"
 
@@ -42,6 +44,25 @@ static void add_string_item(cJSON *array, const char *text)
     cJSON_Delete(holder);
 }
 
+static void add_gpus(cJSON *host, const struct ddp_host *h)
+{
+    cJSON *gpus = ddp_json_arr(host, "gpus");
+    for (int i = 0; i < h->gpu_count; i++) {
+        const struct ddp_gpu_facts *g = &h->gpus[i];
+        cJSON *gpu = ddp_json_append(gpus);
+        ddp_json_str(gpu, "name", g->name);
+        ddp_json_str(gpu, "bus", g->bus);
+        ddp_json_str(gpu, "driver", g->driver);
+        ddp_json_count(gpu, "memory_bytes", g->memory_bytes);
+        ddp_json_count(gpu, "sm_clock_MHz", g->sm_clock_MHz);
+        ddp_json_count(gpu, "sm_clock_max_MHz", g->sm_clock_max_MHz);
+        ddp_json_count(gpu, "memory_clock_MHz", g->memory_clock_MHz);
+        ddp_json_count(gpu, "temperature_C", g->temperature_C);
+        ddp_json_num(gpu, "power_limit_W", g->power_limit_W >= 0 ? g->power_limit_W : NAN);
+        ddp_json_str(gpu, "throttle", g->throttle);
+    }
+}
+
 static void add_world(cJSON *doc, const struct ddp_record *r)
 {
     cJSON *world = ddp_json_obj(doc, "world");
@@ -65,6 +86,7 @@ static void add_world(cJSON *doc, const struct ddp_record *r)
         ddp_json_str(host, "kernel", h->kernel);
         ddp_json_str(host, "governor", h->governor);
         ddp_json_num(host, "load", h->load);
+        add_gpus(host, h);
         cJSON_AddItemToArray(hosts, host);
     }
 }

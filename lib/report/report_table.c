@@ -43,6 +43,9 @@ static void begin(const struct ddp_record *r, const struct ddp_report_style *sty
             ddp_strbuf_addf(out, ", governor %s", h->governor);
         if (isfinite(h->load))
             ddp_strbuf_addf(out, ", load %.2f", h->load);
+        if (h->gpu_count > 0)
+            ddp_strbuf_addf(out, ", %d GPU%s (%s)", h->gpu_count, h->gpu_count == 1 ? "" : "s",
+                            h->gpus[0].name);
         ddp_strbuf_addf(out, ", %d rank%s\n", h->ranks, h->ranks == 1 ? "" : "s");
     }
     if (isfinite(r->timer_cost_ns))

@@ -28,6 +28,7 @@ import json, sys
 def walk(path, value):
     if isinstance(value, dict):
         if path == ".environment": value = {}
+        if "gpus" in value: value["gpus"] = [] # the machine has some, or not
         for key in value: walk(path + "." + key, value[key])
     elif isinstance(value, list) and value and isinstance(value[0], (dict, list)): walk(path + "[]", value[0])
     else: print(path or ".")

@@ -1,0 +1,58 @@
+#!/usr/bin/env bats
+# GPUs in records, in the list and in the doctor's findings, with and without a driver. No GPU is
+# needed: NVML is a made one.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return
+    here=$BATS_TEST_DIRNAME
+    python=${PYTHON:-/usr/bin/python3}
+}
+
+fake_nvml() { # INIT's result
+    "${CC:-cc}" -shared -fPIC -DFAKE_INIT="$1" -o libnvidia-ml.so.1 "$here/fake_nvml.c"
+}
+
+facts() { # FILE: the first host's GPUs
+    "$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["world"]["hosts"][0]["gpus"])' "$1"
+}
+
+@test "list and doctor say whether there is a usable GPU, and why not" {
+    run "$DDPBENCH" list device
+    [ "$status" = 0 ]
+    grep -qE '^device +cuda +(yes|no +.*not here: (no usable GPU: driver error [0-9]+|no usable GPU: the driver shows none|not built: ))' <<<"$output"
+    run "$DDPBENCH" doctor
+    [[ $output == *"gpu: "* ]]
+}
+
+@test "the binary loads nothing of CUDA, NCCL or MPI" {
+    run ldd "$DDPBENCH"
+    [ "$status" = 0 ]
+    [[ $output != *libcuda* && $output != *libcudart* && $output != *libnccl* && $output != *libmpi* && $output != *libstdc++* ]]
+}
+
+@test "a record holds what NVML tells; what it does not is null" {
+    fake_nvml 0
+    LD_LIBRARY_PATH=$PWD "$DDPBENCH" allreduce --ranks 2 --size 64 -n 1 -w 0 --json r.json >out
+    [ "$(facts r.json)" = "[{'name': 'NVIDIA H200', 'bus': '00000000:1B:00.0', 'driver': '580.1?[31m', \
+'memory_bytes': 150754820096, 'sm_clock_MHz': 345, 'sm_clock_max_MHz': 1980, 'memory_clock_MHz': 3201, \
+'temperature_C': None, 'power_limit_W': 700, 'throttle': 'idle+thermal'}, \
+{'name': None, 'bus': None, 'driver': '580.1?[31m', 'memory_bytes': None, 'sm_clock_MHz': None, \
+'sm_clock_max_MHz': None, 'memory_clock_MHz': None, 'temperature_C': None, 'power_limit_W': None, 'throttle': None}]" ]
+    grep -q '^# host .* 2 GPUs (NVIDIA H200), ' out
+    "$python" "$here/../../ci/validate_json.py" r.json
+    LD_LIBRARY_PATH=$PWD run "$DDPBENCH" doctor
+    [[ $output == *"WARN"*"gpu clocks: NVIDIA H200"*"held down by: idle+thermal"* ]]
+}
+
+@test "an NVML that fails, or is none, leaves no GPUs and no error" {
+    fake_nvml 9
+    LD_LIBRARY_PATH=$PWD "$DDPBENCH" allreduce --ranks 2 --size 64 -n 1 -w 0 --json r.json
+    [ "$(facts r.json)" = "[]" ]
+    LD_LIBRARY_PATH=$PWD run "$DDPBENCH" doctor
+    [[ $output == *"nvml: NVML does not start: error 9"* ]]
+    "${CC:-cc}" -shared -fPIC -o libnvidia-ml.so.1 -x c /dev/null
+    LD_LIBRARY_PATH=$PWD "$DDPBENCH" allreduce --ranks 2 --size 64 -n 1 -w 0 --json r.json
+    [ "$(facts r.json)" = "[]" ]
+}
