@@ -23,3 +23,24 @@ $(O)/emulated/dev_cuda_kernels.o: lib/device/dev_cuda_kernels.c | $(O)/ready
 $(EMULATED_BIN): $(EMULATED_OBJ)
 $(EMULATED_BIN): TEST_LIBS = $(EMULATED_OBJ) -lstdc++
 -include $(EMULATED_OBJ:.o=.d)
+
+# One command each, where there is a GPU: no MPI, no network, under 8 minutes. Without one the tests
+# say what they skipped and why, and the benchmark ends with 69.
+GPU_BIN = $(patsubst %.c,$(O)/%,$(wildcard tests/gpu/test_gpu*.c))
+GPU_SCRIPTS = $(wildcard tests/gpu/*.bats)
+GPU_BENCH := $(O)/tests/gpu/bench_gpu
+$(GPU_BENCH): $(GPU_BENCH).o $(O)/libddpcore.a
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $< $(WHOLE_CORE) $(BASE_LIBS)
+-include $(GPU_BENCH).d
+.PHONY: test-gpu bench-gpu sanitize-gpu
+test-gpu: all $(GPU_BIN) ## the GPU's tests: results/gpu-tests.json
+	$(Q)DDPBENCH=$(abspath $(O)/ddpbench) PYTHON=$(PYTHON) python3 tests/gpu/run_tests.py --out results/gpu-tests.json \
+	  $(GPU_BIN) $(GPU_SCRIPTS)
+bench-gpu: $(GPU_BENCH) ## the GPU's kernels next to its copy bandwidth and PyTorch: results/gpu-kernels.json
+	$(Q)python3 tests/gpu/bench_gpu.py --bench $(abspath $(GPU_BENCH)) --out results/gpu-kernels.json
+# Each tool slows the kernels down by far; the small cases show what there is to see.
+COMPUTE_SANITIZER ?= $(firstword $(shell command -v compute-sanitizer 2>/dev/null) $(wildcard $(CUDA_ROOTS:%=%/bin/compute-sanitizer)))
+sanitize-gpu: $(O)/tests/gpu/test_gpu_kernels ## the GPU's kernels under compute-sanitizer
+	$(Q)[ -n "$(COMPUTE_SANITIZER)" ] || { echo "no compute-sanitizer on the PATH or beside nvcc" >&2; exit 69; }
+	$(Q)for tool in memcheck racecheck; do \
+	  CMOCKA_MESSAGE_OUTPUT=TAP $(COMPUTE_SANITIZER) --tool $$tool --error-exitcode 1 $< --small || exit 1; done

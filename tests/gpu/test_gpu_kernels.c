@@ -8,6 +8,8 @@ struct under_test {
     void (*cases)(const struct lab *lab);
 };
 
+static bool small; /* the GPU's half alone, with fewer cases: for compute-sanitizer */
+
 static const struct ddp_device *find(const char *name)
 {
     for (const struct ddp_device *const *d = ddp_device_all(); *d; d++)
@@ -21,7 +23,8 @@ static void test_on(void **state)
 {
     const struct under_test *t = (const struct under_test *)*state;
     struct ddp_err err = DDP_ERR_INIT;
-    struct lab lab = {.device = find(t->device), .cpu = ddp_device_cpu(DDP_SIMD_SCALAR)->grad};
+    struct lab lab = {
+        .device = find(t->device), .cpu = ddp_device_cpu(DDP_SIMD_SCALAR)->grad, .slow = small};
     if (lab.device->probe(&err) != 0) {
         print_message("# %s: %s\n", t->device, err.text);
         skip();
@@ -50,8 +53,10 @@ static void test_on(void **state)
         ON(name, cases_optimisers), ON(name, cases_lists), ON(name, cases_streams),                \
         ON(name, cases_threshold), ON(name, cases_topk), ON(name, cases_topk_long)
 
-int main(void)
+int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {ALL_ON("cpu"), ALL_ON("cuda")};
-    return cmocka_run_group_tests_name("gpu kernels", tests, NULL, NULL);
+    const struct CMUnitTest on_gpu[] = {ALL_ON("cuda")}, both[] = {ALL_ON("cpu"), ALL_ON("cuda")};
+    small = argc > 1 && strcmp(argv[1], "--small") == 0;
+    return small ? cmocka_run_group_tests_name("gpu kernels, few cases", on_gpu, NULL, NULL)
+                 : cmocka_run_group_tests_name("gpu kernels", both, NULL, NULL);
 }
