@@ -89,7 +89,7 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
     } else {
         enum ddp_dtype wire = compressor->wire_dtype == DDP_BF16 ? DDP_BF16 : DDP_F16;
         v->input = ddp_verify_input_of(wire, DDP_SUM, ranks);
-        fit_clip(v, compressor->argument_help ? setup->spec.argument : NAN);
+        fit_clip(v, compressor->argument_help ? setup->spec.argument * v->scale : NAN);
     }
     *out = v;
     return 0;

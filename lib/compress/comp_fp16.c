@@ -1,5 +1,7 @@
-/* Compressor "fp16": IEEE half precision, half the bytes. With an argument, values are limited to
- * [-CLIP, CLIP] after scaling (SINGA's synchHalf: communicator.cc), so that no sum overflows: CLIP
+/* Compressor "fp16": IEEE half precision, half the bytes. With an argument, gradients are limited
+ * to
+ * [-CLIP, CLIP] as SINGA's are (opt.py, backward_and_update_half), in their own unit: of an
+ * average, what is divided already is limited to CLIP / P. So no average overflows; of a sum CLIP
  * times the ranks must stay below 65,504. */
 #include <math.h>
 
@@ -17,7 +19,8 @@ static int fp16_check(double argument, struct ddp_err *err)
 
 static void fp16_encode(struct ddp_encode *e)
 {
-    const double clip = e->spec->argument;
+    const double unit = (double)e->scale * (e->scaled != 0 ? e->scaled : 1);
+    const double clip = e->spec->argument * unit;
     e->overflow_count += e->device->grad->narrow(e->dense, e->in, e->n, DDP_F16, e->scale,
                                                  isnan(clip) ? 0.0f : (float)clip);
 }

@@ -36,15 +36,16 @@ struct ddp_compress_spec {
 /* One encoding: arrays are the caller's. residual [n] or NULL (no feedback). scale: what is encoded
  * is multiplied by it: 16-bit forms before they are rounded (1/P of an average: divide before the
  * sum), sparse ones after the selection, so that thresholds and residuals are in the input's unit.
- * A 16-bit form's residual is in the wire's unit, scale applied. state: state_bytes, aligned to 64,
- * zeroed before the first call, kept between calls on the same bucket. */
+ * A 16-bit form's residual is in the wire's unit, scale applied. scaled: what `in` was multiplied
+ * with before, so that a clip is in the gradient's unit; 0: nothing. state: state_bytes, aligned to
+ * 64, zeroed before the first call, kept between calls on the same bucket. */
 struct ddp_encode {
     const struct ddp_device *device;
     const struct ddp_compress_spec *spec;
     const float *in; /* [n]; does not overlap an output, but `none` may have dense == in */
     float *residual;
     size_t n;
-    float scale;
+    float scale, scaled;
     void *state;
     /* out. SUM: dense [n]. GATHER: list, with room for `bound` entries. */
     void *dense;

@@ -20,6 +20,7 @@ static void encode_block(struct ddp_encode *e, size_t first, size_t count)
     part.residual = NULL;
     part.n = count;
     part.scale = 1;
+    part.scaled = e->scale;
     part.dense = (unsigned char *)e->dense + first * ddp_dtype_size(c->wire_dtype);
     c->encode(&part);
     e->overflow_count = part.overflow_count;

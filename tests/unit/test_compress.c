@@ -309,6 +309,24 @@ static void test_overflow(void **state)
     box_free(b);
 }
 
+/* The clip is in the gradient's unit: no average of what is limited to CLIP exceeds it. */
+static void test_clip_of_an_average(void **state)
+{
+    (void)state;
+    for (int feedback = 0; feedback < 2; feedback++) {
+        float decoded[N];
+        struct box *b = box_of("fp16:100", ddp_cpu_best_simd(), feedback != 0);
+        for (size_t i = 0; i < N; i++)
+            b->in[i] = i == 1 ? -4000 : i == 2 ? 96 : 4000;
+        b->e.scale = 0.25f;
+        ddp_feedback_encode(&b->e);
+        b->e.device->grad->widen(decoded, b->dense, N, DDP_F16);
+        for (size_t i = 0; i < N; i++)
+            assert_true(decoded[i] == (i == 1 ? -25 : i == 2 ? 24 : 25));
+        box_free(b);
+    }
+}
+
 static void test_none(void **state)
 {
     (void)state;
@@ -327,7 +345,8 @@ int main(void)
         cmocka_unit_test(test_names),    cmocka_unit_test(test_k),
         cmocka_unit_test(test_sparse),   cmocka_unit_test(test_sparse_scale),
         cmocka_unit_test(test_energy),   cmocka_unit_test(test_16_bit),
-        cmocka_unit_test(test_overflow), cmocka_unit_test(test_none),
+        cmocka_unit_test(test_overflow), cmocka_unit_test(test_clip_of_an_average),
+        cmocka_unit_test(test_none),
     };
     return cmocka_run_group_tests_name("compressors", tests, NULL, NULL);
 }
