@@ -116,7 +116,7 @@ static void pair_up(const struct ddp_record *r, struct ddp_strategy_row *row)
             add(&ratios, theirs.seconds / theirs.steps * mine.steps / mine.seconds);
     }
     row->difference = spread(&differences);
-    row->reference_speedup = spread(&ratios).mean;
+    row->reference_speedup = spread(&ratios);
     row->pays = judge(&ratios);
 }
 
@@ -213,7 +213,9 @@ int ddp_strategy_table(const struct ddp_record *record, struct ddp_strategy_row 
 
 void ddp_strategy_verdict(const struct ddp_strategy_row *row, char *out, unsigned long out_bytes)
 {
-    const double ratio = row->reference_speedup;
+    const double ratio = row->reference_speedup.mean;
+    const bool agree =
+        row->reference_speedup.min >= 1.0 / CLEARLY && row->reference_speedup.max <= CLEARLY;
     out[0] = '\0';
     if (row->pays == DDP_PAYS_YES)
         snprintf(out, out_bytes, "%s pays here: a step is %.2f times as fast as with %s", row->sync,
@@ -221,6 +223,11 @@ void ddp_strategy_verdict(const struct ddp_strategy_row *row, char *out, unsigne
     else if (row->pays == DDP_PAYS_NO)
         snprintf(out, out_bytes, "%s does not pay here: a step takes %.2f times as long as with %s",
                  row->sync, 1.0 / ratio, row->reference);
+    else if (row->pays == DDP_PAYS_UNCLEAR && !agree)
+        snprintf(out, out_bytes,
+                 "cannot tell whether %s pays here: by seed, a step is %.2f to %.2f times as fast "
+                 "as with %s",
+                 row->sync, row->reference_speedup.min, row->reference_speedup.max, row->reference);
     else if (row->pays == DDP_PAYS_UNCLEAR)
         snprintf(out, out_bytes,
                  "%s does not pay here: a step takes about as long as with %s (%.2f times)",

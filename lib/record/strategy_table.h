@@ -32,7 +32,7 @@ struct ddp_strategy_row {
         difference;           /* accuracy minus the reference's, by seed; NaN: is the reference */
     double images_per_second; /* of all runs: images over seconds */
     double step_seconds, exposed_step_seconds, wire_bytes_per_step; /* means; bytes of a rank */
-    double reference_speedup;   /* the reference's step time over this one's, mean over seeds */
+    struct ddp_spread reference_speedup; /* the reference's step time over this one's, over seeds */
     double speedup, efficiency; /* images/s over those of the runs on one rank, and by ranks */
     double achieved_density;
     enum ddp_pays pays;

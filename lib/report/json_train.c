@@ -132,7 +132,7 @@ static cJSON *make_row(const struct ddp_strategy_row *row)
     ddp_json_num(item, "exposed_seconds_per_step", row->exposed_step_seconds);
     ddp_json_num(item, "wire_bytes_per_step", row->wire_bytes_per_step);
     ddp_json_num(item, "achieved_density", row->achieved_density);
-    ddp_json_num(item, "reference_speedup", row->reference_speedup);
+    ddp_json_num(item, "reference_speedup", row->reference_speedup.mean);
     if (row->pays == DDP_PAYS_UNKNOWN)
         ddp_json_null(item, "pays");
     else

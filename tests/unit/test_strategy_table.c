@@ -110,7 +110,7 @@ static void runs_become_rows(void **state)
     assert_true(near(rows[0].speedup, 4.0));
     assert_true(near(rows[0].step_seconds, 0.1) && near(rows[0].exposed_step_seconds, 0.05));
     assert_true(near(rows[0].wire_bytes_per_step, 100));
-    assert_true(near(rows[0].reference_speedup, 2.0) && isnan(rows[1].reference_speedup));
+    assert_true(near(rows[0].reference_speedup.mean, 2.0) && isnan(rows[1].reference_speedup.mean));
     assert_int_equal(rows[0].pays, DDP_PAYS_YES);
     assert_int_equal(rows[1].pays, DDP_PAYS_UNKNOWN);
     assert_int_equal(rows[2].pays, DDP_PAYS_UNCLEAR);
@@ -142,6 +142,9 @@ static void one_slow_seed_leaves_it_unclear(void **state)
     struct ddp_strategy_row *rows = table(3);
     char verdict[192];
     assert_int_equal(rows[1].pays, DDP_PAYS_UNCLEAR);
+    ddp_strategy_verdict(&rows[1], verdict, sizeof verdict);
+    assert_string_equal(verdict, "cannot tell whether fp16 pays here: by seed, a step is 1.00 to "
+                                 "2.00 times as fast as with dense");
     assert_int_equal(rows[2].pays, DDP_PAYS_NO);
     ddp_strategy_verdict(&rows[2], verdict, sizeof verdict);
     assert_non_null(strstr(verdict, "bf16 does not pay here"));
