@@ -36,8 +36,28 @@ static bool has_compressor(const struct ddp_sync_class *cls)
     return cls->compresses;
 }
 
+/* What is exchanged becomes equal, at least a part. */
+static bool has_exchange(const struct ddp_sync_class *cls)
+{
+    return cls->replicas_equal || cls->equal_part != NULL;
+}
+
+/* A run's files have its ranks' numbers: another run's would take their place. */
+static int check_dump(const struct ddp_cmd *cmd, const struct ddp_train_values *v,
+                      const struct ddp_opt_result *parsed, struct ddp_err *err)
+{
+    const int runs = v->job_count * v->seeds.n * DDP_MAX(v->world.ranks.n, 1);
+    if (v->dump_dir && runs > 1)
+        return ddp_fail(err, DDP_EUSAGE, "--dump-gradients records one run, not %d", runs);
+    if (!v->dump_dir && ddp_opt_given(cmd->rows, parsed, "dump-every"))
+        return ddp_fail(err, DDP_EUSAGE, "--dump-every means nothing without --dump-gradients");
+    return 0;
+}
+
 static int check_meaning(const struct ddp_train_values *v, struct ddp_err *err)
 {
+    if (strcmp(v->algorithm, "auto") != 0)
+        DDP_TRY(needs_one(v, "algorithm", has_exchange, "exchanges nothing", err));
     if (v->overlap)
         DDP_TRY(needs_one(v, "overlap on", has_buckets, "exchanges no gradients", err));
     if (v->bucket_bytes > 0)
@@ -46,9 +66,6 @@ static int check_meaning(const struct ddp_train_values *v, struct ddp_err *err)
         DDP_TRY(needs_one(v, "aggregate", has_aggregates, "adds no dense gradients up", err));
     if (v->feedback != DDP_FEEDBACK_AUTO)
         DDP_TRY(needs_one(v, "feedback", has_compressor, "compresses nothing", err));
-    if (v->dump_dir && v->job_count * v->seeds.n > 1)
-        return ddp_fail(err, DDP_EUSAGE, "--dump-gradients records one run, not %d",
-                        v->job_count * v->seeds.n);
     return 0;
 }
 
@@ -77,6 +94,7 @@ int ddp_train_values_jobs(const struct ddp_cmd *cmd, struct ddp_train_values *v,
             if (v->seeds.v[other] == v->seeds.v[i])
                 return ddp_fail(err, DDP_EUSAGE, "--seeds has %lld twice",
                                 (long long)v->seeds.v[i]);
+    DDP_TRY(check_dump(cmd, v, parsed, err));
     return check_meaning(v, err);
 }
 

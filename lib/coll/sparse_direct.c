@@ -13,8 +13,6 @@
  * Cost, k entries a rank, P ranks: 2 steps; every rank reads 8kP and writes 4n. Nothing is sent. */
 #include <string.h>
 
-#include <string.h>
-
 #include "coll/coll_shm.h"
 #include "coll/sparse_p2p.h"
 

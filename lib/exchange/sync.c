@@ -34,9 +34,13 @@ static int unknown(const char *text, size_t name_bytes, struct ddp_err *err)
     char legal[320] = "", name[64];
     for (int i = 0; classes[i]; i++) {
         size_t n = strlen(legal);
+        const char *help = classes[i]->argument_help ? classes[i]->argument_help : "";
+        const bool optional = help[0] == '[';
         snprintf(legal + n, sizeof legal - n, "%s%s%s%s", i ? ", " : "", classes[i]->name,
-                 classes[i]->argument_help ? ":" : "",
-                 classes[i]->argument_help ? classes[i]->argument_help : "");
+                 optional  ? "[:"
+                 : help[0] ? ":"
+                           : "",
+                 help + optional);
     }
     snprintf(name, sizeof name, "%.*s", (int)name_bytes, text);
     ddp_fail(err, DDP_EUSAGE, "unknown sync strategy '%s'; legal: %s", name, legal);

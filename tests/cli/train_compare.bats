@@ -143,12 +143,16 @@ PY
     refused "'dense' twice" --compare dense,dense
     refused "--seeds has 1 twice" --seeds 1,1
     refused "'densse'" --compare fp16,densse
+    refused "legal: dense, fp16[:CLIP], bf16, topk:D" --sync densse
     refused "topk:0.0x" --sync topk:0.0x
     refused "--overlap on means nothing to 'local:4'" --sync local:4 --overlap on
     refused "--bucket-bytes means nothing to 'none'" --sync none --bucket-bytes 1M
     refused "--aggregate means nothing to 'topk:0.1'" --sync topk:0.1 --aggregate local
     refused "--feedback means nothing to 'dense'" --feedback off
+    refused "--algorithm means nothing to 'none'" --sync none --algorithm ring
     refused "records one run, not 2" --seeds 1,2 --dump-gradients grads
+    refused "records one run, not 2" --ranks 1,2 --dump-gradients grads
+    refused "--dump-every means nothing without --dump-gradients" --dump-every 3
     refused "no algorithm 'rign'" --algorithm rign
     refused "aggregate" --aggregate locl
     [ ! -e grads ]
