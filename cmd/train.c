@@ -102,8 +102,9 @@ const struct ddp_cmd ddp_cmd_train = {
     .operands = "",
     .details =
         "Every rank holds the whole model and its slice of each global batch; gradients are\n"
-        "averaged over the global batch, so P ranks of batch B train as one of P*B. The same\n"
-        "seed gives the same losses, bit for bit. Seconds and images/s are of training alone;\n"
+        "averaged over the global batch, so P ranks of batch B train as one of P*B, but for\n"
+        "batch normalisation (resnet9), which sees each rank's part alone. The same seed\n"
+        "gives the same losses, bit for bit. Seconds and images/s are of training alone;\n"
         "evaluation, over all images, is outside.\n"
         "\n"
         "Each step takes the gradient of the ranks together (dense, fp16, bf16, topk,\n"

@@ -190,7 +190,8 @@ const struct ddp_opt ddp_train_rows[] = {
      .offset = AT(seeds),
      .value = "N[,...]",
      .group = "Exchange",
-     .help = "train once with each seed instead of --seed; runs of one seed follow each other",
+     .help = "train once with each seed instead of --seed; runs of one seed follow each other; "
+             "synthetic images stay those of seed 1",
      .min = 0,
      .max = 9007199254740991.0},
     {.name = "feedback",

@@ -78,6 +78,7 @@ strategies=dense,fp16,bf16,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:
 @test "seeds alone; one rank has no speed-up; rank counts have rows of their own" {
     train seeds --seeds 1,2,3
     holds seeds.json 'len(c) == 1 and c[0]["runs"] == 3 and c[0]["difference"] is None'
+    holds seeds.json 'len({r["data"]["hash"] for r in t}) == 1' # as the help says
     train one --ranks 1 --compare dense,none
     holds one.json 'len(t) == 2 and all(r["speedup"] is None for r in c)'
     train counts --ranks 1,2 --compare dense,none
