@@ -106,17 +106,47 @@ static int check_kind(const struct ddp_bench_options *o, struct ddp_err *err)
     return 0;
 }
 
+/* Has any method a density of its own, which a break-even could be looked for at? */
+static bool has_density(const struct ddp_bench_options *o)
+{
+    for (int i = 0; i < o->compress.n; i++) {
+        struct ddp_compress_spec spec;
+        struct ddp_err ignored = DDP_ERR_INIT;
+        if (ddp_compress_parse(o->compress.v[i], &spec, &ignored) == 0 &&
+            spec.compressor->fixed_count)
+            return true;
+    }
+    return false;
+}
+
+/* What a compressed exchange is told that has no meaning for it. */
+static int check_meaning(const struct ddp_bench_options *o, struct ddp_err *err)
+{
+    if (o->break_even && o->partial > 0)
+        return ddp_fail(err, DDP_EUSAGE, "--break-even is not for --partial");
+    if (o->break_even && !has_density(o))
+        return ddp_fail(err, DDP_EUSAGE, "--break-even means nothing without topk or oktopk");
+    if (o->feedback != DDP_FEEDBACK_AUTO && !compresses(o))
+        return ddp_fail(err, DDP_EUSAGE, "--feedback means nothing where nothing is compressed");
+    return 0;
+}
+
 int ddp_plan_check_compress(const struct ddp_bench_options *o, struct ddp_err *err)
 {
     DDP_TRY(check_methods(o, err));
     DDP_TRY(ddp_gradient_check(&o->gradient, err));
-    if (ddp_plan_reduces(o))
+    if (ddp_plan_reduces(o)) {
+        DDP_TRY(check_meaning(o, err));
         return check_kind(o, err);
+    }
     const char *option = o->feedback != DDP_FEEDBACK_AUTO ? "feedback"
                          : o->gradient.n > 0              ? "gradient"
                          : o->break_even                  ? "break-even"
                                                           : NULL;
     if (option) {
+        if (o->compress.n > 0)
+            return ddp_fail(err, DDP_EUSAGE,
+                            "--%s means nothing to 'none', which compresses nothing", option);
         ddp_fail(err, DDP_EUSAGE, "--%s means nothing without --compress or --partial", option);
         return ddp_hint(err, "for example: --compress topk:0.01 --%s ...", option);
     }

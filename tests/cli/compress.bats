@@ -159,6 +159,10 @@ PY
     refused 64 "legal: auto, all, direct, allgather, rd" --compress topk:0.1 --algorithm ring
     refused 64 "means nothing without --compress" --feedback off
     refused 64 "means nothing without --compress" --break-even
+    refused 64 "means nothing to 'none'" --compress none --feedback on
+    refused 64 "--feedback means nothing where nothing is compressed" --partial 2 --feedback on
+    refused 64 "--break-even is not for --partial" --compress topk:0.1 --partial 2 --break-even
+    refused 64 "--break-even means nothing without topk" --compress fp16,threshold:1 --break-even
     refused 64 "did you mean 'heavy-tail'" --compress fp16 --gradient heavytail
     refused 64 "1..1024" --partial 0
     for command in reduce-scatter broadcast barrier; do
