@@ -3,6 +3,7 @@
  * [-CLIP, CLIP] as SINGA's are (opt.py, backward_and_update_half), in their own unit: of an
  * average, what is divided already is limited to CLIP / P. So no average overflows; of a sum CLIP
  * times the ranks must stay below 65,504. */
+#include <float.h>
 #include <math.h>
 
 #include "compress/comp_impl.h"
@@ -20,9 +21,10 @@ static int fp16_check(double argument, struct ddp_err *err)
 static void fp16_encode(struct ddp_encode *e)
 {
     const double unit = (double)e->scale * (e->scaled != 0 ? e->scaled : 1);
-    const double clip = e->spec->argument * unit;
+    /* One below any f32 is not none, which 0 means to narrow. */
+    const float clip = fmaxf((float)(e->spec->argument * unit), FLT_TRUE_MIN);
     e->overflow_count += e->device->grad->narrow(e->dense, e->in, e->n, DDP_F16, e->scale,
-                                                 isnan(clip) ? 0.0f : (float)clip);
+                                                 isnan(e->spec->argument) ? 0.0f : clip);
 }
 
 extern const struct ddp_compressor ddp_comp_fp16;

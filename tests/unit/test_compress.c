@@ -327,6 +327,18 @@ static void test_clip_of_an_average(void **state)
     }
 }
 
+static void test_least_clip(void **state)
+{
+    (void)state;
+    struct box *b = box_of("fp16:1e-60", ddp_cpu_best_simd(), false);
+    float decoded[N];
+    b->in[3] = 1;
+    ddp_feedback_encode(&b->e);
+    b->e.device->grad->widen(decoded, b->dense, N, DDP_F16);
+    assert_true(decoded[3] == 0);
+    box_free(b);
+}
+
 static void test_none(void **state)
 {
     (void)state;
@@ -342,11 +354,11 @@ static void test_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),    cmocka_unit_test(test_k),
-        cmocka_unit_test(test_sparse),   cmocka_unit_test(test_sparse_scale),
-        cmocka_unit_test(test_energy),   cmocka_unit_test(test_16_bit),
-        cmocka_unit_test(test_overflow), cmocka_unit_test(test_clip_of_an_average),
-        cmocka_unit_test(test_none),
+        cmocka_unit_test(test_names),      cmocka_unit_test(test_k),
+        cmocka_unit_test(test_sparse),     cmocka_unit_test(test_sparse_scale),
+        cmocka_unit_test(test_energy),     cmocka_unit_test(test_16_bit),
+        cmocka_unit_test(test_overflow),   cmocka_unit_test(test_clip_of_an_average),
+        cmocka_unit_test(test_least_clip), cmocka_unit_test(test_none),
     };
     return cmocka_run_group_tests_name("compressors", tests, NULL, NULL);
 }
