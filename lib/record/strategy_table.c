@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "record/strategy_alike.h"
 
 #define CLEARLY 1.05 /* a ratio of step times beyond this, either way, is a difference */
 
@@ -39,18 +40,18 @@ static struct outcome outcome_of(const struct ddp_train_run *run)
 
 static bool belongs(const struct ddp_train_run *run, const struct ddp_strategy_row *row)
 {
-    return !run->baseline && run->ranks == row->ranks && strcmp(run->sync, row->sync) == 0;
+    return !run->baseline && ddp_runs_same_row(run, row->run);
 }
 
-/* The reference's run with the seed of `run`; NULL: none. */
+/* The reference's run with the seed of `run`, of the same launch; NULL: none. */
 static const struct ddp_train_run *partner(const struct ddp_record *r,
                                            const struct ddp_strategy_row *row,
                                            const struct ddp_train_run *run)
 {
     for (int i = 0; i < r->train_count; i++) {
         const struct ddp_train_run *other = &r->train[i];
-        if (!other->baseline && other->ranks == row->ranks && other->seed == run->seed &&
-            strcmp(other->sync, row->reference) == 0)
+        if (!other->baseline && other->seed == run->seed && other->launch == run->launch &&
+            ddp_runs_same_row(other, row->reference_run))
             return other;
     }
     return NULL;
@@ -86,13 +87,14 @@ static enum ddp_pays judge(const struct gather *ratios)
     return ratios->max < 1.0 / CLEARLY ? DDP_PAYS_NO : DDP_PAYS_UNCLEAR;
 }
 
-/* Images per second of the runs on one rank. */
-static double one_rank_rate(const struct ddp_record *r)
+/* Images per second of the row's net on one rank. */
+static double one_rank_rate(const struct ddp_record *r, const struct ddp_strategy_row *row)
 {
     double images = 0.0, seconds = 0.0;
     for (int i = 0; i < r->train_count; i++) {
         const struct outcome o = outcome_of(&r->train[i]);
-        if (r->train[i].baseline && r->train[i].epoch_count > 0) {
+        if (r->train[i].baseline && r->train[i].epoch_count > 0 &&
+            ddp_runs_same_net(&r->train[i], row->run)) {
             images += o.images;
             seconds += o.seconds;
         }
@@ -104,7 +106,7 @@ static double one_rank_rate(const struct ddp_record *r)
 static void pair_up(const struct ddp_record *r, struct ddp_strategy_row *row)
 {
     struct gather differences = {0}, ratios = {0};
-    const bool itself = strcmp(row->sync, row->reference) == 0;
+    const bool itself = row->run == row->reference_run;
     for (int i = 0; i < r->train_count && !itself; i++) {
         const struct ddp_train_run *run = &r->train[i];
         const struct ddp_train_run *other = belongs(run, row) ? partner(r, row, run) : NULL;
@@ -148,7 +150,7 @@ static void fill(const struct ddp_record *r, struct ddp_strategy_row *row)
             row->peak_memory_bytes =
                 DDP_MAX(row->peak_memory_bytes, run->epochs[e].peak_memory_bytes);
     }
-    const double alone = one_rank_rate(r), steps = all.steps > 0.0 ? all.steps : NAN;
+    const double alone = one_rank_rate(r, row), steps = all.steps > 0.0 ? all.steps : NAN;
     row->accuracy = spread(&accuracy);
     row->achieved_density = spread(&density).mean;
     row->images_per_second = all.seconds > 0.0 ? all.images / all.seconds : NAN;
@@ -169,21 +171,46 @@ static int add_row(const struct ddp_train_run *run, struct ddp_strategy_row *row
     for (int i = 0; i < count; i++)
         if (belongs(run, &rows[i]))
             return count;
-    rows[count] = (struct ddp_strategy_row){.ranks = run->ranks};
-    memcpy(rows[count].sync, run->sync, sizeof run->sync);
+    rows[count] = (struct ddp_strategy_row){.ranks = run->ranks, .run = run};
     return count + 1;
+}
+
+static bool is_dense(const struct ddp_strategy_row *row)
+{
+    return strcmp(row->run->sync, "dense") == 0;
+}
+
+/* The first dense row of the same task and rank count, else the first. */
+static const struct ddp_strategy_row *reference_of(const struct ddp_strategy_row *row,
+                                                   const struct ddp_strategy_row *rows, int count)
+{
+    const struct ddp_strategy_row *best = NULL;
+    for (int i = 0; i < count; i++)
+        if (rows[i].ranks == row->ranks && ddp_runs_same_task(rows[i].run, row->run) &&
+            (best == NULL || (is_dense(&rows[i]) && !is_dense(best))))
+            best = &rows[i];
+    return best;
+}
+
+/* A row is called after its strategy, and, among rows of one, what else makes it differ. */
+static void name_rows(struct ddp_strategy_row *rows, int count)
+{
+    for (int i = 0; i < count; i++) {
+        struct ddp_strategy_row *row = &rows[i];
+        snprintf(row->sync, sizeof row->sync, "%s", row->run->sync);
+        for (int other = 0; other < count; other++)
+            if (rows[other].ranks == row->ranks &&
+                strcmp(rows[other].run->sync, row->run->sync) == 0)
+                ddp_runs_add_difference(row->run, rows[other].run, row->sync, sizeof row->sync);
+    }
 }
 
 static void choose_references(struct ddp_strategy_row *rows, int count)
 {
     for (int i = 0; i < count; i++) {
-        int best = -1;
-        for (int other = 0; other < count; other++) {
-            const bool dense = strcmp(rows[other].sync, "dense") == 0;
-            if (rows[other].ranks == rows[i].ranks && (best < 0 || dense))
-                best = other;
-        }
-        memcpy(rows[i].reference, rows[best].sync, sizeof rows[i].reference);
+        const struct ddp_strategy_row *best = reference_of(&rows[i], rows, count);
+        rows[i].reference_run = best->run;
+        memcpy(rows[i].reference, best->sync, sizeof best->sync);
     }
 }
 
@@ -203,6 +230,7 @@ int ddp_strategy_table(const struct ddp_record *record, struct ddp_strategy_row 
     for (int i = 0; i < record->train_count; i++)
         if (!record->train[i].baseline)
             n = add_row(&record->train[i], made, n);
+    name_rows(made, n);
     choose_references(made, n);
     for (int i = 0; i < n; i++)
         fill(record, &made[i]);

@@ -1,10 +1,11 @@
 /* What a record's training runs say about each strategy: `ddpbench train --compare`.
  *
- * Runs of one strategy on one rank count, one a seed, make a row. Accuracy of a run is the mean of
+ * Runs of one strategy on one rank count, one a seed, make a row; a sweep's may differ by model,
+ * batch, feedback, ... as well, and then make rows of their own. Accuracy of a run is the mean of
  * its last (at most) three epochs, so that one lucky epoch does not decide. The reference is the
- * first row of the same rank count that is 'dense', else the first; differences to it and speeds
- * against it are paired by seed, for seeds vary more than strategies do. Pure functions of the
- * record; NaN where a figure does not exist. */
+ * first row of the same task and rank count that is 'dense', else the first; differences to it and
+ * speeds against it are paired by seed, for seeds vary more than strategies do. Pure functions of
+ * the record; NaN where a figure does not exist. */
 #ifndef DDP_RECORD_STRATEGY_TABLE_H
 #define DDP_RECORD_STRATEGY_TABLE_H
 
@@ -25,8 +26,10 @@ struct ddp_spread {
 enum ddp_pays { DDP_PAYS_UNKNOWN, DDP_PAYS_YES, DDP_PAYS_NO, DDP_PAYS_UNCLEAR };
 
 struct ddp_strategy_row {
-    char sync[32], reference[32];
-    int ranks, runs; /* runs: seeds */
+    char sync[96],
+        reference[96]; /* their names; "topk:0.01, feedback off" where one is not enough */
+    const struct ddp_train_run *run, *reference_run; /* the first of each; borrowed of the record */
+    int ranks, runs;                                 /* runs: seeds */
     struct ddp_spread accuracy;
     struct ddp_spread
         difference;           /* accuracy minus the reference's, by seed; NaN: is the reference */
@@ -46,7 +49,7 @@ struct ddp_strategy_row {
  * baselines. *rows: free(). DDP_ENOMEM. */
 int ddp_strategy_table(const struct ddp_record *record, struct ddp_strategy_row **rows, int *count,
                        struct ddp_err *err) DDP_MUST_CHECK;
-/* For people: whether it pays, one sentence without a full stop. out >= 192 bytes; "" for the
+/* For people: whether it pays, one sentence without a full stop. out >= 320 bytes; "" for the
  * reference. */
 void ddp_strategy_verdict(const struct ddp_strategy_row *row, char *out, unsigned long out_bytes);
 

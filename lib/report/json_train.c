@@ -116,7 +116,7 @@ static void add_spread(cJSON *obj, const char *key, const struct ddp_spread *spr
 
 static cJSON *make_row(const struct ddp_strategy_row *row)
 {
-    char verdict[192];
+    char verdict[320];
     cJSON *item = cJSON_CreateObject();
     ddp_strategy_verdict(row, verdict, sizeof verdict);
     ddp_json_str(item, "strategy", row->sync);

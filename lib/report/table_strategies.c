@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "record/strategy_table.h"
@@ -89,11 +90,20 @@ static void verdicts(const struct ddp_strategy_row *rows, int count, const char 
                      struct ddp_strbuf *out)
 {
     for (int i = 0; i < count; i++) {
-        char text[192];
+        char text[320];
         ddp_strategy_verdict(&rows[i], text, sizeof text);
         if (text[0] != '\0')
             ddp_strbuf_addf(out, "%s%s\n", mark, text);
     }
+}
+
+/* Of the first column: the longest name's. */
+static int name_width(const struct ddp_strategy_row *rows, int count)
+{
+    int width = 16;
+    for (int i = 0; i < count; i++)
+        width = DDP_MAX(width, (int)strlen(rows[i].sync));
+    return width;
 }
 
 void ddp_table_strategies(const struct ddp_record *r, const struct ddp_report_style *style,
@@ -104,13 +114,14 @@ void ddp_table_strategies(const struct ddp_record *r, const struct ddp_report_st
     if (!rows_of(r, &rows, &count, out))
         return;
     ddp_table_dim(style, out);
-    ddp_strbuf_addf(out, "# %s\n# %-16s %5s", legend, "sync", "ranks");
+    const int width = name_width(rows, count);
+    ddp_strbuf_addf(out, "# %s\n# %-*s %5s", legend, width, "sync", "ranks");
     for (size_t c = 0; c < DDP_COUNT_OF(columns); c++)
         ddp_strbuf_addf(out, " %*s", columns[c].width, columns[c].head);
     ddp_strbuf_add(out, "\n");
     ddp_table_plain(style, out);
     for (int i = 0; i < count; i++) {
-        ddp_strbuf_addf(out, "  %-16s %5d", rows[i].sync, rows[i].ranks);
+        ddp_strbuf_addf(out, "  %-*s %5d", width, rows[i].sync, rows[i].ranks);
         for (size_t c = 0; c < DDP_COUNT_OF(columns); c++) {
             char text[CELL_BYTES];
             format(&columns[c], &rows[i], text);

@@ -83,7 +83,7 @@ static void one_run_is_nothing_to_compare(void **state)
 
 static void runs_become_rows(void **state)
 {
-    char verdict[192];
+    char verdict[320];
     add_run("dense", 1, 1, 4.0, 1, NULL);
     add_run("topk:0.01", 2, 1, 1.0, 4, (double[]){0.1, 0.80, 0.82, 0.84});
     add_run("dense", 2, 1, 2.0, 4, (double[]){0.1, 0.86, 0.87, 0.88});
@@ -129,6 +129,32 @@ static void runs_become_rows(void **state)
     free(rows);
 }
 
+/* A sweep's runs: what differs by more than the seed is a row of its own, and has a reference of
+ * its own task. */
+static void other_tasks_are_other_rows(void **state)
+{
+    static const double low[] = {0.2}, high[] = {0.8};
+    add_run("dense", 2, 1, 1.0, 1, high);
+    add_run("topk:0.1", 2, 1, 1.0, 1, high);
+    snprintf(record.train[1].feedback, sizeof record.train[1].feedback, "on");
+    add_run("topk:0.1", 2, 1, 1.0, 1, low);
+    snprintf(record.train[2].feedback, sizeof record.train[2].feedback, "off");
+    add_run("dense", 2, 1, 8.0, 1, low);
+    snprintf(record.train[3].model, sizeof record.train[3].model, "lenet");
+    record.train[3].lr = 0.04;
+    add_run("dense", 1, 1, 2.0, 1, NULL);
+    struct ddp_strategy_row *rows = table(4);
+    assert_string_equal(rows[1].sync, "topk:0.1, feedback on");
+    assert_string_equal(rows[2].sync, "topk:0.1, feedback off");
+    assert_string_equal(rows[3].sync, "dense, lenet"); /* nor is its lr said, which differs, too */
+    assert_string_equal(rows[3].reference, "dense, lenet");
+    assert_true(near(rows[0].accuracy.mean, 0.8) && near(rows[3].accuracy.mean, 0.2));
+    assert_true(near(rows[2].difference.mean, -0.6) && isnan(rows[3].difference.mean));
+    assert_true(near(rows[1].reference_speedup.mean, 1) && near(rows[0].speedup, 2));
+    assert_true(isnan(rows[3].speedup)); /* nobody ran lenet on one rank */
+    free(rows);
+}
+
 /* Every seed has to agree. */
 static void one_slow_seed_leaves_it_unclear(void **state)
 {
@@ -140,7 +166,7 @@ static void one_slow_seed_leaves_it_unclear(void **state)
     add_run("bf16", 2, 1, 3.0, 1, some);
     add_run("bf16", 2, 2, 4.0, 1, some);
     struct ddp_strategy_row *rows = table(3);
-    char verdict[192];
+    char verdict[320];
     assert_int_equal(rows[1].pays, DDP_PAYS_UNCLEAR);
     ddp_strategy_verdict(&rows[1], verdict, sizeof verdict);
     assert_string_equal(verdict, "cannot tell whether fp16 pays here: by seed, a step is 1.00 to "
@@ -185,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_run_is_nothing_to_compare, begin, end),
         cmocka_unit_test_setup_teardown(runs_become_rows, begin, end),
+        cmocka_unit_test_setup_teardown(other_tasks_are_other_rows, begin, end),
         cmocka_unit_test_setup_teardown(one_slow_seed_leaves_it_unclear, begin, end),
         cmocka_unit_test_setup_teardown(rank_counts_have_rows_of_their_own, begin, end),
         cmocka_unit_test_setup_teardown(nothing_yet_is_null, begin, end),
