@@ -15,7 +15,7 @@ INCDIR = $(DESTDIR)$(PREFIX)/include
 # The same as words for the shell: DESTDIR and PREFIX may hold blanks.
 $(foreach v,BINDIR LIBDIR SHARE MANDIR DOCDIR SCHEMADIR CONFIGDIR DDPDIR PKGDIR INCDIR,$(eval Q_$v = $$(call sq,$$($v))))
 
-CONFIGS := $(sort $(wildcard configs/*))
+CONFIGS := $(sort $(wildcard configs/*.json configs/*.md)) # platforms are for make sim-1024, here
 
 # Written by the binary itself, so that they cannot differ from its --help.
 GENERATED := $(O)/ddpbench.1 $(O)/ddpbench.bash

@@ -39,6 +39,7 @@ check: ## lint, build, every test
 	+$(Q)$(SUBMAKE) lint
 	+$(Q)$(SUBMAKE) all unit faults
 	$(Q)$(PROVE) $(UNIT_BIN) $(SCRIPTS)
+	+$(if $(CI),$(Q)$(SUBMAKE) fuzz-together)
 
 # The grids with nothing left out, and messages beyond 2^31 bytes: 9 GB of memory.
 GRID_BIN = $(filter %/test_coll_grid %/test_coll_groups %/test_coll_huge,$(UNIT_BIN))
