@@ -97,10 +97,9 @@ const struct ddp_cmd ddp_cmd_compare = {
     .operands = "BASE NEW",
     .details = "Exits 0 when no cell is slower, 10 when one is, 12 when it cannot be told. A\n"
                "cell is slower only if the interval of its ratio lies above the larger of 10 %\n"
-               "and --min-effect, which is this machine's noise floor by default: stored results "
-               "were taken at different times, and nothing but\n"
-               "pairs of launches (`ddpbench gate`) tells a change of code from one of the\n"
-               "machine.",
+               "and --min-effect, which is this machine's noise floor by default: stored results\n"
+               "were taken at different times, and nothing but pairs of launches (`ddpbench\n"
+               "gate`) tells a change of code from one of the machine.",
     .rows = rows,
     .values_bytes = sizeof(struct compare_values),
     .help_offset = offsetof(struct compare_values, help),

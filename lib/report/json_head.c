@@ -63,6 +63,13 @@ static void add_gpus(cJSON *host, const struct ddp_host *h)
     }
 }
 
+void ddp_json_comm(cJSON *parent, const struct ddp_record *r)
+{
+    cJSON *comm = ddp_json_obj(parent, "comm_us");
+    ddp_json_us(comm, "init", r->comm_init_ns);
+    ddp_json_us(comm, "destroy", r->comm_destroy_ns);
+}
+
 static void add_world(cJSON *doc, const struct ddp_record *r)
 {
     cJSON *world = ddp_json_obj(doc, "world");
@@ -70,9 +77,7 @@ static void add_world(cJSON *doc, const struct ddp_record *r)
     ddp_json_str(world, "backend", r->world_backend);
     ddp_json_str(world, "launcher", r->launcher);
     ddp_json_str(world, "launch", r->launch);
-    cJSON *comm = ddp_json_obj(world, "comm_us");
-    ddp_json_us(comm, "init", r->comm_init_ns);
-    ddp_json_us(comm, "destroy", r->comm_destroy_ns);
+    ddp_json_comm(world, r);
     cJSON *hosts = ddp_json_arr(world, "hosts");
     for (int i = 0; i < r->host_count; i++) {
         const struct ddp_host *h = &r->hosts[i];

@@ -13,6 +13,8 @@ extern "C" {
 const char *ddp_status_name(enum ddp_status status); /* "complete", "partial", "failed" */
 /* Keys "schema" to "environment" of doc. */
 void ddp_json_head(cJSON *doc, const struct ddp_record *r);
+/* parent["comm_us"]: known when the run ends. */
+void ddp_json_comm(cJSON *parent, const struct ddp_record *r);
 /* doc["timer"] and doc["control"]. */
 void ddp_json_controls(cJSON *doc, const struct ddp_record *r);
 

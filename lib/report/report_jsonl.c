@@ -71,6 +71,7 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
     ddp_json_str(doc, "reason", r->reason);
     ddp_json_str(doc, "finished", r->finished);
     ddp_json_count(doc, "points", r->point_count);
+    ddp_json_comm(doc, r);
     ddp_json_controls(doc, r);
     cJSON *train = ddp_json_arr(doc, "train");
     for (int i = 0; i < r->train_count; i++) {
