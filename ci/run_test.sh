@@ -15,7 +15,9 @@ name=${test#"$PWD"/}
 name=${name//\//_}
 dir=${TAP_DIR:-$(mktemp -d)}
 log=$dir/$name
-timeout --kill-after=10 "${TEST_TIMEOUT:-300}" "${command[@]}" 2>"$log.err" | tee "$log.tap"
+# cmocka writes "not ok 3 # SKIP name" of a test that is skipped.
+timeout --kill-after=10 "${TEST_TIMEOUT:-300}" "${command[@]}" 2>"$log.err" |
+    sed -u 's/^not ok \([0-9]* # SKIP\)/ok \1/' | tee "$log.tap"
 rc=$?
 if [ "$rc" != 0 ] || grep -q '^not ok' "$log.tap"; then
     {

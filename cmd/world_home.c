@@ -88,7 +88,8 @@ static void fill_features(struct ddp_world *w)
     const struct ddp_backend *mpi = ddp_backend_find("mpi");
     if (!ddp_world_is_own(w) && mpi && mpi->library)
         set_text(r->feature_mpi, sizeof r->feature_mpi, mpi->library());
-    set_text(r->feature_cuda, sizeof r->feature_cuda, device_library("cuda"));
+    if (r->host_count > 0 && r->hosts[0].gpu_count > 0)
+        set_text(r->feature_cuda, sizeof r->feature_cuda, device_library("cuda"));
     if (!(w->backend->caps & DDP_CAP_DEVICE))
         return;
     set_text(r->feature_nccl, sizeof r->feature_nccl,
@@ -122,8 +123,8 @@ int ddp_home_fill(struct ddp_world *w, struct ddp_err *err)
     list_counts(w, r->rank_counts, sizeof r->rank_counts);
     set_text(r->label, sizeof r->label,
              w->options->share_gpu ? "correctness-only" : w->options->label);
-    fill_features(w);
     read_gpus(r);
+    fill_features(w);
     set_text(r->reason, sizeof r->reason, "still running");
     return 0;
 }
