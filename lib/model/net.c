@@ -5,13 +5,10 @@
 #include "base/mem.h"
 #include "model/net_impl.h"
 
-/* Unfolded images that fill half of a common L2 cache: floats. */
-#define CHUNK_FLOATS 262144
-
-static int chunk_of(const struct ddp_layer *spec, size_t unfolded)
+static int chunk_of(const struct ddp_model *m, const struct ddp_layer *spec, size_t unfolded)
 {
-    size_t fit = CHUNK_FLOATS / unfolded;
-    return spec->chunk ? spec->chunk : fit > 0 ? (int)fit : 1;
+    size_t fit = m->layers->chunk_floats / unfolded;
+    return spec->chunk && m->layers->fixed_chunks ? spec->chunk : fit > 0 ? (int)fit : 1;
 }
 
 /* The layer of a node and its output's shape, from its input's. */
@@ -27,26 +24,27 @@ static void set_node(struct ddp_model *m, struct ddp_net_node *node, const struc
     case DDP_LAYER_CONV:
         node->shape =
             (struct ddp_net_shape){spec->out, ddp_conv_out_h(&conv), ddp_conv_out_w(&conv)};
-        int chunk = chunk_of(spec, taps * (size_t)(node->shape.h * node->shape.w));
+        int chunk = chunk_of(m, spec, taps * (size_t)(node->shape.h * node->shape.w));
         if (spec->kind == DDP_LAYER_CONV) {
-            node->layer.conv = (struct ddp_conv){conv, chunk, m->kernels};
+            node->layer.conv = (struct ddp_conv){conv, chunk, m->kernels, m->context, NULL};
             break;
         }
         assert(conv.stride == 1 && conv.pad == 0 && node->shape.h % 2 + node->shape.w % 2 == 0);
-        node->layer.conv_pool = (struct ddp_conv_pool){conv, chunk, m->kernels};
+        node->layer.conv_pool = (struct ddp_conv_pool){conv, chunk, m->kernels, m->context, NULL};
         node->shape.h /= 2;
         node->shape.w /= 2;
         break;
     case DDP_LAYER_BATCH_NORM:
-        node->layer.norm = (struct ddp_batch_norm){in->c, spec->relu, m->kernels};
+        node->layer.norm =
+            (struct ddp_batch_norm){in->c, spec->relu, m->kernels, m->context, in->h * in->w};
         break;
     case DDP_LAYER_FLATTEN:
         node->shape = (struct ddp_net_shape){(int)ddp_net_volume(in), 1, 1};
         break;
     case DDP_LAYER_LINEAR:
         node->shape = (struct ddp_net_shape){spec->out, 1, 1};
-        node->layer.linear =
-            (struct ddp_linear){(int)ddp_net_volume(in), spec->out, spec->relu, m->kernels};
+        node->layer.linear = (struct ddp_linear){(int)ddp_net_volume(in), spec->out, spec->relu,
+                                                 m->kernels, m->context};
         break;
     default:
         break; /* ADD: its input's shape */
@@ -75,7 +73,7 @@ static void set_nodes(struct ddp_model *m)
         assert(m->count < DDP_NET_LAYERS_MAX);
         struct ddp_net_node *node = &m->nodes[m->count];
         *node = (struct ddp_net_node){.spec = &m->cls->layers[m->count], .added_to = -1};
-        node->image_major = image_major(node->spec);
+        node->image_major = m->layers->image_major || image_major(node->spec);
         node->param = has_params(node->spec) ? param : -1;
         param += has_params(node->spec) ? 2 : 0;
         set_node(m, node, &shape);
@@ -109,11 +107,13 @@ static void *take(struct cursor *at, size_t bytes)
     return p;
 }
 
-static size_t node_scratch(const struct ddp_net_node *node)
+static size_t node_scratch(const struct ddp_model *m, const struct ddp_net_node *node)
 {
-    return node->spec->kind == DDP_LAYER_CONV_POOL ? ddp_conv_pool_scratch(&node->layer.conv_pool)
-           : node->spec->kind == DDP_LAYER_CONV    ? ddp_conv_scratch(&node->layer.conv)
-                                                   : 0;
+    return node->spec->kind == DDP_LAYER_CONV_POOL
+               ? m->layers->conv_pool_scratch(&node->layer.conv_pool, m->batch)
+           : node->spec->kind == DDP_LAYER_CONV
+               ? m->layers->conv_scratch(&node->layer.conv, m->batch)
+               : 0;
 }
 
 static size_t carve(struct ddp_model *m, char *base)
@@ -128,7 +128,7 @@ static size_t carve(struct ddp_model *m, char *base)
         node->dout = i + 1 < m->count ? take(&at, floats * sizeof(float)) : node->out;
         if (node->spec->kind == DDP_LAYER_BATCH_NORM)
             node->saved = take(&at, DDP_BATCH_NORM_SAVED * (size_t)node->shape.c * sizeof(float));
-        scratch = DDP_MAX(scratch, node_scratch(node));
+        scratch = DDP_MAX(scratch, node_scratch(m, node));
     }
     m->scratch = take(&at, scratch * sizeof(float));
     m->state = take(&at, m->cls->state_count * sizeof(float));
@@ -140,14 +140,76 @@ static size_t carve(struct ddp_model *m, char *base)
 
 size_t ddp_net_scratch_bytes(const struct ddp_model_class *cls, int batch)
 {
-    struct ddp_model m = {.cls = cls, .batch = batch};
+    struct ddp_model m = {.cls = cls, .layers = &ddp_layers_cpu, .batch = batch};
     set_nodes(&m);
     return carve(&m, NULL);
 }
 
-int ddp_net_create(const struct ddp_model_class *cls, int batch, float *params, float *grads,
-                   struct ddp_model **out, struct ddp_err *err)
+/* Most values of a layer that are summed up: its channels or outputs. */
+static int most_channels(const struct ddp_model_class *cls)
 {
+    int most = cls->classes;
+    for (int i = 0; cls->layers[i].kind != DDP_LAYER_END; i++)
+        most = DDP_MAX(most, cls->layers[i].out);
+    return most;
+}
+
+static int open_layers(struct ddp_model *m, const struct ddp_model_place *place,
+                       struct ddp_err *err)
+{
+    static const struct ddp_model_place processor = {.conv = DDP_CONV_AUTO};
+    if (place == NULL)
+        place = &processor;
+    m->device = place->device ? place->device : ddp_device_cpu(ddp_nn_simd());
+    m->layers = place->layers ? place->layers : ddp_layers_find(m->device->name);
+    if (m->layers == NULL)
+        return ddp_fail(err, DDP_EUNAVAIL, "device '%s' runs no models", m->device->name);
+    const struct ddp_layers_setup setup = {.device = m->device,
+                                           .stream = place->stream,
+                                           .batch = m->batch,
+                                           .channels = most_channels(m->cls),
+                                           .tf32 = place->tf32,
+                                           .conv = (enum ddp_conv_way)place->conv};
+    return m->layers->open(&setup, &m->context, err);
+}
+
+static int plan_convolutions(struct ddp_model *m, struct ddp_err *err)
+{
+    for (int i = 0; i < m->count && m->layers->plan_conv != NULL; i++) {
+        struct ddp_net_node *node = &m->nodes[i];
+        if (node->spec->kind == DDP_LAYER_CONV)
+            DDP_TRY(m->layers->plan_conv(m->context, &node->layer.conv.shape,
+                                         &node->layer.conv.plan, err));
+        if (node->spec->kind == DDP_LAYER_CONV_POOL)
+            DDP_TRY(m->layers->plan_conv(m->context, &node->layer.conv_pool.shape,
+                                         &node->layer.conv_pool.plan, err));
+    }
+    return 0;
+}
+
+/* Batch normalisation's first means and variances: 0 and 1. */
+static int fill_state(struct ddp_model *m, struct ddp_err *err)
+{
+    const size_t count = m->cls->state_count;
+    if (count == 0)
+        return 0;
+    float *state = ddp_calloc(count, sizeof *state);
+    if (state == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for running statistics");
+    for (int i = 0; i < m->count; i++)
+        for (int c = 0; m->nodes[i].spec->kind == DDP_LAYER_BATCH_NORM && c < m->nodes[i].shape.c;
+             c++)
+            state[m->nodes[i].state + (size_t)(m->nodes[i].shape.c + c)] = 1.0f;
+    m->device->copy(m->state, state, count * sizeof *state);
+    free(state);
+    return 0;
+}
+
+int ddp_net_create(const struct ddp_model_class *cls, const struct ddp_model_place *place,
+                   int batch, float *params, float *grads, struct ddp_model **out,
+                   struct ddp_err *err)
+{
+    int rc;
     struct ddp_model *m = ddp_calloc(1, sizeof *m);
     if (!m)
         return ddp_fail(err, DDP_ENOMEM, "no memory for the model");
@@ -156,31 +218,41 @@ int ddp_net_create(const struct ddp_model_class *cls, int batch, float *params, 
     m->batch = batch;
     m->params = params;
     m->grads = grads;
+    DDP_TRY_GOTO(open_layers(m, place, err), err_model);
     set_nodes(m);
+    DDP_TRY_GOTO(plan_convolutions(m, err), err_model);
     m->block_bytes = carve(m, NULL);
-    m->block = ddp_alloc_pages(m->block_bytes);
+    m->block = m->device->alloc(m->block_bytes);
     if (!m->block) {
-        ddp_fail(err, DDP_ENOMEM, "no memory for %zu bytes of activations of %d images",
-                 m->block_bytes, batch);
-        free(m);
-        return DDP_ENOMEM;
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory for %zu bytes of activations of %d images",
+                      m->block_bytes, batch);
+        goto err_model;
     }
     carve(m, m->block);
-    for (int i = 0; i < m->count; i++)
-        if (m->nodes[i].spec->kind == DDP_LAYER_BATCH_NORM)
-            for (int c = 0, channels = m->nodes[i].shape.c; c < channels; c++) {
-                m->state[m->nodes[i].state + (size_t)c] = 0.0f;
-                m->state[m->nodes[i].state + (size_t)(channels + c)] = 1.0f;
-            }
+    DDP_TRY_GOTO(fill_state(m, err), err_model);
     *out = m;
     return 0;
+
+err_model:
+    ddp_net_destroy(m);
+    return rc;
 }
 
 void ddp_net_destroy(struct ddp_model *m)
 {
     if (!m)
         return;
-    ddp_free_pages(m->block, m->block_bytes);
+    for (int i = 0; i < m->count && m->layers->free_plan != NULL; i++) {
+        const struct ddp_net_node *node = &m->nodes[i];
+        if (node->spec->kind == DDP_LAYER_CONV)
+            m->layers->free_plan(m->context, node->layer.conv.plan);
+        if (node->spec->kind == DDP_LAYER_CONV_POOL)
+            m->layers->free_plan(m->context, node->layer.conv_pool.plan);
+    }
+    if (m->context)
+        m->layers->close(m->context); /* waits: the block is used until then */
+    if (m->block)
+        m->device->free(m->block, m->block_bytes);
     free(m);
 }
 
@@ -191,7 +263,7 @@ float *ddp_net_state(struct ddp_model *m)
 
 double ddp_net_flops(const struct ddp_model_class *cls)
 {
-    struct ddp_model m = {.cls = cls, .batch = 1};
+    struct ddp_model m = {.cls = cls, .layers = &ddp_layers_cpu, .batch = 1};
     double sum = 0.0;
     set_nodes(&m);
     for (int i = 0; i < m.count; i++) {

@@ -55,8 +55,9 @@ struct ddp_layer {
     P(id##_B, name ".bias", out, 0, 0, 0.0f)
 
 /* The functions of a model class that has layers. */
-int ddp_net_create(const struct ddp_model_class *cls, int batch, float *params, float *grads,
-                   struct ddp_model **out, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_net_create(const struct ddp_model_class *cls, const struct ddp_model_place *place,
+                   int batch, float *params, float *grads, struct ddp_model **out,
+                   struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_net_destroy(struct ddp_model *m);
 size_t ddp_net_scratch_bytes(const struct ddp_model_class *cls, int batch);
 float *ddp_net_state(struct ddp_model *m);
@@ -65,10 +66,12 @@ void ddp_net_step(struct ddp_model *m, const float *x, const uint8_t *labels, in
                   double *loss_sum, int *correct, void (*ready)(void *arg, int param), void *arg);
 void ddp_net_evaluate(struct ddp_model *m, const float *x, const uint8_t *labels, int n,
                       double *loss_sum, int *correct);
+void ddp_net_gather(struct ddp_model *m, const uint8_t *pixels, const uint8_t *labels, size_t each,
+                    const uint32_t *index, size_t first, int n, float *x, uint8_t *label);
 #define DDP_NET_FUNCTIONS                                                                          \
     .create = ddp_net_create, .destroy = ddp_net_destroy, .scratch_bytes = ddp_net_scratch_bytes,  \
     .state = ddp_net_state, .flops_per_image = ddp_net_flops, .step = ddp_net_step,                \
-    .evaluate = ddp_net_evaluate
+    .evaluate = ddp_net_evaluate, .gather = ddp_net_gather
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,8 @@
 /* A net as net.c makes it and net_run.c runs it.
  *
  * A node is a layer at its place: its input's and output's shape, its parameters, its output and
- * that output's gradient. Image outputs lie channel by channel, [c][n][h][w], so that products and
- * normalisation see long rows; what a LINEAR layer reads lies image by image. */
+ * that output's gradient. On the processor image outputs lie channel by channel, [c][n][h][w], so
+ * that products and normalisation see long rows; what a LINEAR layer reads lies image by image. */
 #ifndef DDP_MODEL_NET_IMPL_H
 #define DDP_MODEL_NET_IMPL_H
 
@@ -37,8 +37,12 @@ struct ddp_net_node {
     size_t state;      /* BATCH_NORM: offset of its running statistics */
 };
 
+/* device: where block lies. context: of layers. */
 struct ddp_model {
     const struct ddp_model_class *cls;
+    const struct ddp_layers *layers;
+    struct ddp_layers_context *context;
+    const struct ddp_device *device;
     const struct ddp_nn_kernels *kernels;
     int batch, count;
     float *params, *grads;

@@ -1,7 +1,4 @@
 /* A net run forward and backward. */
-#include <string.h>
-
-#include "base/mem.h"
 #include "model/net_impl.h"
 
 /* Where the images of an array [n] lie. */
@@ -28,16 +25,15 @@ static size_t row_length(const struct ddp_net_node *node, int n)
     return (size_t)n * (size_t)(node->shape.h * node->shape.w);
 }
 
-/* [c][n][pixels] to [n][c][pixels], or (back) the other way round. */
-static void reorder(const struct ddp_net_shape *s, int n, bool back, const float *from, float *to)
+/* What lies channel by channel (or, on some devices, image by image already), image by image. */
+static void flatten(struct ddp_model *m, const struct ddp_net_node *node, int n, bool back,
+                    const float *from, float *to)
 {
-    size_t plane = (size_t)s->h * (size_t)s->w;
-    for (int i = 0; i < n; i++)
-        for (int c = 0; c < s->c; c++) {
-            size_t image = (size_t)(i * s->c + c) * plane, channel = (size_t)(c * n + i) * plane;
-            memcpy(to + (back ? channel : image), from + (back ? image : channel),
-                   plane * sizeof *to);
-        }
+    const struct ddp_net_shape *s = &node->in;
+    if (m->layers->image_major)
+        m->layers->copy(m->context, (size_t)n * ddp_net_volume(s), from, to);
+    else
+        m->layers->reorder(m->context, s->c, n, s->h * s->w, back, from, to);
 }
 
 static const float *weight(const struct ddp_model *m, const struct ddp_net_node *node)
@@ -55,11 +51,11 @@ static void run_norm(struct ddp_model *m, struct ddp_net_node *node, const float
 {
     float *running = m->state + node->state;
     if (training)
-        ddp_batch_norm_forward(&node->layer.norm, row_length(node, n), x, weight(m, node),
-                               bias(m, node), running, node->saved, node->out);
+        m->layers->batch_norm_forward(&node->layer.norm, row_length(node, n), x, weight(m, node),
+                                      bias(m, node), running, node->saved, node->out);
     else
-        ddp_batch_norm_evaluate(&node->layer.norm, row_length(node, n), x, weight(m, node),
-                                bias(m, node), running, node->saved, node->out);
+        m->layers->batch_norm_evaluate(&node->layer.norm, row_length(node, n), x, weight(m, node),
+                                       bias(m, node), running, node->saved, node->out);
 }
 
 static void forward(struct ddp_model *m, const float *x, int n, bool training)
@@ -70,25 +66,25 @@ static void forward(struct ddp_model *m, const float *x, int n, bool training)
         size_t floats = (size_t)n * ddp_net_volume(&node->shape);
         switch (node->spec->kind) {
         case DDP_LAYER_CONV_POOL:
-            ddp_conv_pool_forward(&node->layer.conv_pool, n, x, view_in(node, i == 0, n), w, b,
-                                  node->out, view_out(node, n), node->which, m->scratch);
+            m->layers->conv_pool_forward(&node->layer.conv_pool, n, x, view_in(node, i == 0, n), w,
+                                         b, node->out, view_out(node, n), node->which, m->scratch);
             break;
         case DDP_LAYER_CONV:
-            ddp_conv_forward(&node->layer.conv, n, x, view_in(node, i == 0, n), w, b, node->out,
-                             m->scratch);
+            m->layers->conv_forward(&node->layer.conv, n, x, view_in(node, i == 0, n), w, b,
+                                    node->out, m->scratch);
             break;
         case DDP_LAYER_BATCH_NORM:
             run_norm(m, node, x, n, training);
             break;
         case DDP_LAYER_ADD:
-            memcpy(node->out, x, floats * sizeof *x);
-            m->kernels->add(floats, m->nodes[node->spec->from].out, node->out);
+            m->layers->copy(m->context, floats, x, node->out);
+            m->layers->add(m->context, floats, m->nodes[node->spec->from].out, node->out);
             break;
         case DDP_LAYER_FLATTEN:
-            reorder(&node->in, n, false, x, node->out);
+            flatten(m, node, n, false, x, node->out);
             break;
         default:
-            ddp_linear_forward(&node->layer.linear, n, x, w, b, node->out);
+            m->layers->linear_forward(&node->layer.linear, n, x, w, b, node->out);
         }
         x = node->out;
     }
@@ -107,24 +103,25 @@ static void backward(struct ddp_model *m, int i, const float *x, int n, float *d
     struct ddp_view xv = view_in(node, i == 0, n);
     switch (node->spec->kind) {
     case DDP_LAYER_CONV_POOL:
-        ddp_conv_pool_backward(&node->layer.conv_pool, n, x, xv, w, node->dout, view_out(node, n),
-                               node->which, dw, db, dx, xv, m->scratch);
+        m->layers->conv_pool_backward(&node->layer.conv_pool, n, x, xv, w, node->dout,
+                                      view_out(node, n), node->which, dw, db, dx, xv, m->scratch);
         break;
     case DDP_LAYER_CONV:
-        ddp_conv_backward(&node->layer.conv, n, x, xv, w, node->dout, dw, db, dx, xv, m->scratch);
+        m->layers->conv_backward(&node->layer.conv, n, x, xv, w, node->dout, dw, db, dx, xv,
+                                 m->scratch);
         break;
     case DDP_LAYER_BATCH_NORM:
-        ddp_batch_norm_backward(&node->layer.norm, row_length(node, n), x, node->out, node->dout,
-                                node->saved, dw, db, dx);
+        m->layers->batch_norm_backward(&node->layer.norm, row_length(node, n), x, node->out,
+                                       node->dout, node->saved, dw, db, dx);
         break;
     case DDP_LAYER_ADD: /* the other summand's share waits in dout until that layer is reached */
-        memcpy(dx, node->dout, (size_t)n * ddp_net_volume(&node->shape) * sizeof *dx);
+        m->layers->copy(m->context, (size_t)n * ddp_net_volume(&node->shape), node->dout, dx);
         break;
     case DDP_LAYER_FLATTEN:
-        reorder(&node->in, n, true, node->dout, dx);
+        flatten(m, node, n, true, node->dout, dx);
         break;
     default:
-        ddp_linear_backward(&node->layer.linear, n, x, w, node->out, node->dout, dw, db, dx);
+        m->layers->linear_backward(&node->layer.linear, n, x, w, node->out, node->dout, dw, db, dx);
     }
 }
 
@@ -133,13 +130,14 @@ void ddp_net_step(struct ddp_model *m, const float *x, const uint8_t *labels, in
 {
     struct ddp_net_node *last = &m->nodes[m->count - 1];
     forward(m, x, n, true);
-    ddp_softmax_loss(n, m->cls->classes, last->out, labels, scale, loss_sum, correct, last->dout);
+    m->layers->softmax_loss(m->context, n, m->cls->classes, last->out, labels, scale, loss_sum,
+                            correct, last->dout);
     for (int i = m->count - 1; i >= 0; i--) {
         struct ddp_net_node *node = &m->nodes[i], *before = i > 0 ? node - 1 : NULL;
         backward(m, i, before ? before->out : x, n, before ? before->dout : NULL);
         if (before && before->added_to >= 0)
-            m->kernels->add((size_t)n * ddp_net_volume(&before->shape),
-                            m->nodes[before->added_to].dout, before->dout);
+            m->layers->add(m->context, (size_t)n * ddp_net_volume(&before->shape),
+                           m->nodes[before->added_to].dout, before->dout);
         if (ready && node->param >= 0) {
             ready(arg, node->param + 1);
             ready(arg, node->param);
@@ -152,5 +150,12 @@ void ddp_net_evaluate(struct ddp_model *m, const float *x, const uint8_t *labels
 {
     struct ddp_net_node *last = &m->nodes[m->count - 1];
     forward(m, x, n, false);
-    ddp_softmax_loss(n, m->cls->classes, last->out, labels, 0.0f, loss_sum, correct, NULL);
+    m->layers->softmax_loss(m->context, n, m->cls->classes, last->out, labels, 0.0f, loss_sum,
+                            correct, NULL);
+}
+
+void ddp_net_gather(struct ddp_model *m, const uint8_t *pixels, const uint8_t *labels, size_t each,
+                    const uint32_t *index, size_t first, int n, float *x, uint8_t *label)
+{
+    m->layers->gather(m->context, pixels, labels, each, index, first, n, x, label);
 }

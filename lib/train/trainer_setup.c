@@ -71,7 +71,7 @@ static int open_local(struct ddp_trainer *t, struct ddp_err *err)
     t->counts = ddp_calloc(tensors, sizeof *t->counts);
     if (!t->x || !t->labels || !t->order || !t->gathered || !t->offsets || !t->counts)
         return ddp_fail(err, DDP_ENOMEM, "no memory for batches of %d images", t->batch);
-    return o->model->create(o->model, t->batch, t->params, t->grads, &t->model, err);
+    return o->model->create(o->model, NULL, t->batch, t->params, t->grads, &t->model, err);
 }
 
 /* The same first parameters everywhere. A broadcast is an all-reduce in which all but rank 0 add

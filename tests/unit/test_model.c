@@ -120,7 +120,7 @@ static void gradients_come_last_layer_first(void **state)
         int order[64] = {0}, correct;
         double loss;
         fixture_init(&f, ddp_models()[i]);
-        assert_int_equal(f.cls->create(f.cls, BATCH, f.params, f.grads, &m, &err), 0);
+        assert_int_equal(f.cls->create(f.cls, NULL, BATCH, f.params, f.grads, &m, &err), 0);
         f.cls->step(m, f.x, f.labels, BATCH, 1.0f, &loss, &correct, note_ready, order);
         assert_int_equal(order[0], f.cls->param_count);
         for (int p = 0; p < f.cls->param_count; p++)
@@ -154,7 +154,7 @@ static void run_level(struct fixture *f, int level, struct outcome *out)
     int correct, eval_correct;
     size_t bytes = f->cls->parameter_count * sizeof(float);
     setenv("DDPBENCH_SIMD", ddp_simd_name((enum ddp_simd)level), 1);
-    assert_int_equal(f->cls->create(f->cls, BATCH + level, f->params, f->grads, &m, &err), 0);
+    assert_int_equal(f->cls->create(f->cls, NULL, BATCH + level, f->params, f->grads, &m, &err), 0);
     unsetenv("DDPBENCH_SIMD");
     f->cls->step(m, f->x, f->labels, 7, 1.0f, &out->loss, &correct, NULL, NULL);
     f->cls->step(m, f->x, f->labels, BATCH, 0.1f, &out->loss, &correct, NULL, NULL);
@@ -202,7 +202,7 @@ static void evaluation_uses_what_is_remembered(void **state)
     int correct;
     fixture_init(&f, ddp_model_find("resnet9"));
     size_t pixels = (size_t)(f.cls->channels * f.cls->height * f.cls->width);
-    assert_int_equal(f.cls->create(f.cls, BATCH, f.params, f.grads, &m, &err), 0);
+    assert_int_equal(f.cls->create(f.cls, NULL, BATCH, f.params, f.grads, &m, &err), 0);
     assert_true(f.cls->state(m)[0] == 0.0f && f.cls->state(m)[16] == 1.0f);
     f.cls->step(m, f.x, f.labels, BATCH, 1.0f, &loss, &correct, NULL, NULL);
     f.cls->evaluate(m, f.x, f.labels, BATCH, &eval_loss, &correct);

@@ -277,7 +277,7 @@ static void singa_cnn(void **state)
     for (int i = 0; i < c.p.n; i++)
         c.p.d[i] = c.p.f[i];
     float *grads = malloc(sizeof *grads * cls->parameter_count);
-    assert_int_equal(cls->create(cls, c.n, c.p.f, grads, &m, &err), 0);
+    assert_int_equal(cls->create(cls, NULL, c.n, c.p.f, grads, &m, &err), 0);
     cls->step(m, c.x.f, c.labels, c.n, 1.0f / (float)c.n, &loss, &correct, NULL, NULL);
     assert_true(fabs(loss / c.n - net_loss(&c)) < 1e-5 * net_loss(&c));
     for (int t = 0; t < cls->param_count; t++) {

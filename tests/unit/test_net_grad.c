@@ -226,7 +226,7 @@ static void check_net(const char *name, int n,
             c.p.d[at] = (double)c.p.f[at];
         }
     float *grads = malloc(sizeof *grads * cls->parameter_count);
-    assert_int_equal(cls->create(cls, n, c.p.f, grads, &m, &err), 0);
+    assert_int_equal(cls->create(cls, NULL, n, c.p.f, grads, &m, &err), 0);
     cls->step(m, c.x.f, labels, n, 1.0f / (float)n, &loss, &correct, NULL, NULL);
     assert_true(fabs(loss / n - net_loss(&c)) < 1e-5 * net_loss(&c));
     for (int t = 0; t < cls->param_count; t++) {

@@ -73,7 +73,7 @@ static void training_init(struct training *t, const char *name)
         for (int i = 0; i < REF_BATCH; i++)
             t->labels[b][i] = (uint8_t)(draw(&l) * cls->classes);
     }
-    assert_int_equal(cls->create(cls, REF_BATCH, t->params, t->grads, &t->model, &err), 0);
+    assert_int_equal(cls->create(cls, NULL, REF_BATCH, t->params, t->grads, &t->model, &err), 0);
     t->optim = (struct ddp_optim){.kind = (enum ddp_optimizer)ddp_optimizer_find(d->optimizer),
                                   .lr = d->lr,
                                   .momentum = d->momentum,

@@ -133,7 +133,7 @@ static double expected_loss(const struct run *r, bool averaged)
     ddp_model_init_params(cls, r->o.init, r->o.seed, params);
     for (int rank = 0; rank < r->ranks; rank++) {
         size_t seen = 0;
-        assert_int_equal(cls->create(cls, 64, params, grads, &models[rank], &err), 0);
+        assert_int_equal(cls->create(cls, NULL, 64, params, grads, &models[rank], &err), 0);
         ddp_partition_order(&plan, 1, rank, order, &count);
         for (int64_t s = 0; s < ddp_partition_steps(&plan); s++) {
             ddp_partition_slice(&plan, s, rank, &first, &n, &global);

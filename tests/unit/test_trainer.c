@@ -102,7 +102,7 @@ static void evaluation_is_over_all_images(void **state)
         x[i] = (float)data.eval.pixels[i] / 255.0f;
     ddp_model_init_params(cls, DDP_INIT_HE, 1, params);
     assert_int_equal(ddp_blas_load(NULL, &err), 0);
-    assert_int_equal(cls->create(cls, EVAL, params, NULL, &m, &err), 0);
+    assert_int_equal(cls->create(cls, NULL, EVAL, params, NULL, &m, &err), 0);
     cls->evaluate(m, x, data.eval.labels, EVAL, &loss, &correct);
     assert_true(fabs(r.epochs[0].eval_loss * EVAL - loss) < 1e-5 * loss);
     assert_true(fabs(r.epochs[0].eval_accuracy * EVAL - correct) < 1e-6);

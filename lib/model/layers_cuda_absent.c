@@ -1,0 +1,21 @@
+/* Layers on device cuda of a build without CUDA or cuBLAS: keep their name and say why. */
+#include "model/layers.h"
+
+static int absent(const struct ddp_layers_setup *setup, struct ddp_layers_context **out,
+                  struct ddp_err *err)
+{
+    ddp_fail(err, DDP_EUNAVAIL, "not built: this ddpbench was made without CUDA and cuBLAS");
+    return ddp_hint(err, "install the CUDA toolkit and build with `make CUDA=1`");
+}
+
+static const char *no_library(void)
+{
+    return "";
+}
+
+extern const struct ddp_layers ddp_layers_cuda; /* layers_list.h */
+const struct ddp_layers ddp_layers_cuda = {
+    .device = "cuda",
+    .library = no_library,
+    .open = absent,
+};

@@ -1,0 +1,264 @@
+/* Convolutions on a stream: by a library where a layer has a plan, else as products of unfolded
+ * images, chunk by chunk as the processor's are. */
+#include "base/mem.h"
+#include "model/layers_stream.h"
+
+int ddp_stream_plan_conv(struct ddp_layers_context *c, const struct ddp_conv_shape *shape,
+                         struct ddp_conv_plan **out, struct ddp_err *err)
+{
+    *out = NULL;
+    return c->conv != NULL ? c->conv->plan(c, shape, out, err) : 0;
+}
+
+void ddp_stream_free_plan(struct ddp_layers_context *c, struct ddp_conv_plan *plan)
+{
+    if (plan != NULL)
+        c->conv->free_plan(plan);
+}
+
+/* A convolution's sizes. full: values of an image's output. */
+struct sizes {
+    int out_h, out_w, each, taps;
+    size_t full;
+};
+
+static struct sizes sizes_of(const struct ddp_conv_shape *s)
+{
+    struct sizes z = {ddp_conv_out_h(s), ddp_conv_out_w(s), 0, s->in_c * s->k * s->k, 0};
+    z.each = z.out_h * z.out_w;
+    z.full = (size_t)s->out_c * (size_t)z.each;
+    return z;
+}
+
+/* A chunk's unfolded images, then its outputs [out_c][chunk * each]. */
+static size_t col_count(const struct ddp_conv_shape *s, int chunk)
+{
+    const struct sizes z = sizes_of(s);
+    return (size_t)z.taps * (size_t)chunk * (size_t)z.each;
+}
+
+static size_t unfolded_scratch(const struct ddp_conv_shape *s, int chunk)
+{
+    return col_count(s, chunk) + sizes_of(s).full * (size_t)chunk;
+}
+
+size_t ddp_stream_conv_pool_scratch(const struct ddp_conv_pool *layer, int batch)
+{
+    return layer->plan != NULL ? sizes_of(&layer->shape).full * (size_t)batch
+                               : unfolded_scratch(&layer->shape, DDP_MIN(layer->chunk, batch));
+}
+
+size_t ddp_stream_conv_scratch(const struct ddp_conv *layer, int batch)
+{
+    return layer->plan != NULL ? 0 : unfolded_scratch(&layer->shape, DDP_MIN(layer->chunk, batch));
+}
+
+static void unfold(struct ddp_layers_context *c, const struct ddp_conv_shape *s, int m,
+                   const float *x, struct ddp_view xv, float *col)
+{
+    const struct sizes z = sizes_of(s);
+    const struct ddp_nn_unfold a = {*s, m, z.out_h, z.out_w, x, xv, col};
+    c->kernels->unfold(c->stream, (uint32_t)(z.taps * m * z.each), &a);
+}
+
+static void fold(struct ddp_layers_context *c, const struct ddp_conv_shape *s, int m,
+                 const float *col, float *dx, struct ddp_view dxv)
+{
+    const struct sizes z = sizes_of(s);
+    const struct ddp_nn_fold a = {*s, m, z.out_h, z.out_w, col, dx, dxv};
+    c->kernels->fold(c->stream, (uint32_t)(s->in_c * m * s->in_h * s->in_w), &a);
+}
+
+/* y [out_c][m * each] = w * col. */
+static void product(struct ddp_layers_context *c, const struct ddp_conv_shape *s, int m,
+                    const float *w, const float *col, float *y)
+{
+    const struct sizes z = sizes_of(s);
+    const int cols = m * z.each;
+    const struct ddp_gemm g = {false, false, false, s->out_c, cols, z.taps,
+                               w,     col,   y,     z.taps,   cols, cols};
+    c->gemm(c, &g);
+}
+
+/* Of a chunk: dw += dy * col^T, then, where it is wanted, dx. dy [out_c][m * each]; first: of the
+ * batch's chunks. */
+static void product_backward(struct ddp_layers_context *c, const struct ddp_conv_shape *s, int m,
+                             bool first, const float *x, struct ddp_view xv, const float *w,
+                             const float *dy, float *dw, float *dx, struct ddp_view dxv, float *col)
+{
+    const struct sizes z = sizes_of(s);
+    const int cols = m * z.each;
+    const struct ddp_gemm to_w = {false, true, !first, s->out_c, z.taps, cols,
+                                  dy,    col,  dw,     cols,     cols,   z.taps};
+    const struct ddp_gemm to_col = {true, false, false, z.taps, cols, s->out_c,
+                                    w,    dy,    col,   z.taps, cols, cols};
+    unfold(c, s, m, x, xv, col);
+    c->gemm(c, &to_w);
+    if (dx == NULL)
+        return;
+    /* The unfolded images are used up: their gradient takes their place. */
+    c->gemm(c, &to_col);
+    fold(c, s, m, col, dx, dxv);
+}
+
+static void clear_gradients(struct ddp_layers_context *c, const struct ddp_conv_shape *s, float *dw,
+                            float *db)
+{
+    const struct ddp_stream_ops *streams = c->device->streams;
+    const size_t weights = (size_t)s->out_c * (size_t)sizes_of(s).taps;
+    streams->fill(c->stream, dw, 0, weights * sizeof *dw);
+    streams->fill(c->stream, db, 0, (size_t)s->out_c * sizeof *db);
+}
+
+/* Outputs of m images as a product leaves them, and as a library does. */
+static struct ddp_view chunk_view(const struct sizes *z, int m)
+{
+    return (struct ddp_view){(size_t)m * (size_t)z->each, (size_t)z->each};
+}
+static struct ddp_view image_view(const struct sizes *z)
+{
+    return (struct ddp_view){(size_t)z->each, z->full};
+}
+
+/* out, which: at the first of these m images. */
+static void pool(const struct ddp_conv_pool *layer, int m, const float *y, struct ddp_view yv,
+                 const float *b, float *out, struct ddp_view outv, uint8_t *which)
+{
+    const struct sizes z = sizes_of(&layer->shape);
+    const struct ddp_nn_pool a = {m, z.out_h, z.out_w, y, b, yv, outv, out, which};
+    layer->context->kernels->pool(layer->context->stream, (uint32_t)(z.full * (size_t)m / 4), &a);
+}
+
+static void unpool(const struct ddp_conv_pool *layer, int m, const float *dout,
+                   struct ddp_view doutv, const uint8_t *which, float *dy, struct ddp_view dyv)
+{
+    const struct sizes z = sizes_of(&layer->shape);
+    const struct ddp_nn_unpool a = {m, z.out_h, z.out_w, dout, which, doutv, dyv, dy};
+    layer->context->kernels->unpool(layer->context->stream, (uint32_t)(z.full * (size_t)m / 4), &a);
+}
+
+void ddp_stream_conv_pool_forward(const struct ddp_conv_pool *layer, int n, const float *x,
+                                  struct ddp_view xv, const float *w, const float *b, float *out,
+                                  struct ddp_view outv, uint8_t *which, float *scratch)
+{
+    struct ddp_layers_context *c = layer->context;
+    const struct ddp_conv_shape *s = &layer->shape;
+    const struct sizes z = sizes_of(s);
+    float *y = scratch + col_count(s, DDP_MIN(layer->chunk, c->batch));
+    if (n == 0)
+        return;
+    if (layer->plan != NULL) {
+        c->conv->forward(c, layer->plan, n, x, w, scratch);
+        pool(layer, n, scratch, image_view(&z), b, out, outv, which);
+        return;
+    }
+    for (int first = 0; first < n; first += layer->chunk) {
+        const int m = DDP_MIN(layer->chunk, n - first);
+        unfold(c, s, m, x + (size_t)first * xv.image, xv, scratch);
+        product(c, s, m, w, scratch, y);
+        pool(layer, m, y, chunk_view(&z, m), b, out + (size_t)first * outv.image, outv,
+             which + (size_t)first * outv.image);
+    }
+}
+
+static void bias_gradient(const struct ddp_conv_pool *layer, int n, const float *dout,
+                          struct ddp_view doutv, const uint8_t *which, float *db)
+{
+    struct ddp_layers_context *c = layer->context;
+    const struct sizes z = sizes_of(&layer->shape);
+    const uint32_t plane = (uint32_t)z.each / 4;
+    const struct ddp_nn_pool_sum sum = {plane, doutv, dout, which, db};
+    c->kernels->pool_sum(c->stream, (uint32_t)layer->shape.out_c, plane * (uint32_t)n, &sum,
+                         c->parts);
+}
+
+void ddp_stream_conv_pool_backward(const struct ddp_conv_pool *layer, int n, const float *x,
+                                   struct ddp_view xv, const float *w, const float *dout,
+                                   struct ddp_view doutv, const uint8_t *which, float *dw,
+                                   float *db, float *dx, struct ddp_view dxv, float *scratch)
+{
+    struct ddp_layers_context *c = layer->context;
+    const struct ddp_conv_shape *s = &layer->shape;
+    const struct sizes z = sizes_of(s);
+    float *dy = scratch + col_count(s, DDP_MIN(layer->chunk, c->batch));
+    if (n == 0) {
+        clear_gradients(c, s, dw, db);
+        return;
+    }
+    bias_gradient(layer, n, dout, doutv, which, db);
+    if (layer->plan != NULL) {
+        unpool(layer, n, dout, doutv, which, scratch, image_view(&z));
+        c->conv->backward_weights(c, layer->plan, n, x, scratch, dw);
+        if (dx != NULL)
+            c->conv->backward_data(c, layer->plan, n, w, scratch, dx);
+        return;
+    }
+    for (int first = 0; first < n; first += layer->chunk) {
+        const int m = DDP_MIN(layer->chunk, n - first);
+        unpool(layer, m, dout + (size_t)first * doutv.image, doutv,
+               which + (size_t)first * doutv.image, dy, chunk_view(&z, m));
+        product_backward(c, s, m, first == 0, x + (size_t)first * xv.image, xv, w, dy, dw,
+                         dx != NULL ? dx + (size_t)first * dxv.image : NULL, dxv, scratch);
+    }
+}
+
+void ddp_stream_conv_forward(const struct ddp_conv *layer, int n, const float *x,
+                             struct ddp_view xv, const float *w, const float *b, float *y,
+                             float *scratch)
+{
+    struct ddp_layers_context *c = layer->context;
+    const struct ddp_conv_shape *s = &layer->shape;
+    const struct sizes z = sizes_of(s);
+    float *part = scratch + col_count(s, DDP_MIN(layer->chunk, c->batch));
+    struct ddp_nn_move add_bias = {(uint32_t)n,    (uint32_t)z.each, y, b,
+                                   image_view(&z), image_view(&z),   y};
+    if (n == 0)
+        return;
+    if (layer->plan != NULL) {
+        c->conv->forward(c, layer->plan, n, x, w, y);
+        c->kernels->move(c->stream, (uint32_t)(z.full * (size_t)n), &add_bias);
+        return;
+    }
+    for (int first = 0; first < n; first += layer->chunk) {
+        const int m = DDP_MIN(layer->chunk, n - first);
+        unfold(c, s, m, x + (size_t)first * xv.image, xv, scratch);
+        product(c, s, m, w, scratch, part);
+        add_bias.n = (uint32_t)m;
+        add_bias.from = part;
+        add_bias.from_view = chunk_view(&z, m);
+        add_bias.to = y + z.full * (size_t)first;
+        c->kernels->move(c->stream, (uint32_t)(z.full * (size_t)m), &add_bias);
+    }
+}
+
+void ddp_stream_conv_backward(const struct ddp_conv *layer, int n, const float *x,
+                              struct ddp_view xv, const float *w, const float *dy, float *dw,
+                              float *db, float *dx, struct ddp_view dxv, float *scratch)
+{
+    struct ddp_layers_context *c = layer->context;
+    const struct ddp_conv_shape *s = &layer->shape;
+    const struct sizes z = sizes_of(s);
+    float *part = scratch + col_count(s, DDP_MIN(layer->chunk, c->batch));
+    const struct ddp_nn_channel_sum sum = {(uint32_t)z.each, image_view(&z), dy, db};
+    if (n == 0) {
+        clear_gradients(c, s, dw, db);
+        return;
+    }
+    c->kernels->channel_sum(c->stream, (uint32_t)s->out_c, (uint32_t)(n * z.each), &sum, c->parts);
+    if (layer->plan != NULL) {
+        c->conv->backward_weights(c, layer->plan, n, x, dy, dw);
+        if (dx != NULL)
+            c->conv->backward_data(c, layer->plan, n, w, dy, dx);
+        return;
+    }
+    for (int first = 0; first < n; first += layer->chunk) {
+        const int m = DDP_MIN(layer->chunk, n - first);
+        const struct ddp_nn_move collect = {
+            (uint32_t)m, (uint32_t)z.each, dy + z.full * (size_t)first,
+            NULL,        image_view(&z),   chunk_view(&z, m),
+            part};
+        c->kernels->move(c->stream, (uint32_t)(z.full * (size_t)m), &collect);
+        product_backward(c, s, m, first == 0, x + (size_t)first * xv.image, xv, w, part, dw,
+                         dx != NULL ? dx + (size_t)first * dxv.image : NULL, dxv, scratch);
+    }
+}
