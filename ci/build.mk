@@ -2,7 +2,7 @@
 
 MODULE_SRC := lib/comm/backend_mpi.c
 FAULT_SRC := lib/base/fault.c lib/base/fault_parse.c # nothing of faults in a normal build
-LIB_SRC := $(call cuda_choose,$(filter-out $(MODULE_SRC) $(if $(filter 0,$(FAULTS)),$(FAULT_SRC)),$(wildcard lib/*/*.c)))
+LIB_SRC := $(call cuda_layers,$(call cuda_choose,$(filter-out $(MODULE_SRC) $(if $(filter 0,$(FAULTS)),$(FAULT_SRC)),$(wildcard lib/*/*.c))))
 # The helper that `ddpbench kernels` starts: a binary of its own, for it is linked with C++.
 KERNELS_SRC := cmd/kernels_main.c cmd/gbench.cc
 CMD_SRC := $(filter-out $(KERNELS_SRC),$(wildcard cmd/*.c))

@@ -20,6 +20,11 @@ static const struct ddp_conf_row rows[DDP_CONF_COUNT] = {
                        "highest SIMD level used: scalar, avx2 or avx512 (default: the best this "
                        "processor has); results do not depend on it"},
     [DDP_CONF_BLAS_LIB] = {"DDPBENCH_BLAS_LIB", "library to load for CBLAS, as --blas"},
+    [DDP_CONF_CUBLAS_LIB] = {"DDPBENCH_CUBLAS_LIB",
+                             "library to load for cuBLAS (default: where the loader finds it, or "
+                             "one of a Python package)"},
+    [DDP_CONF_CUDNN_LIB] = {"DDPBENCH_CUDNN_LIB",
+                            "library to load for cuDNN (default: as for cuBLAS)"},
     [DDP_CONF_MODULE_DIR] =
         {"DDPBENCH_MODULE_DIR",
          "folder that holds the MPI modules and ddpbench-kernels (default: beside the binary)"},

@@ -15,6 +15,8 @@ extern "C" {
 enum ddp_conf_key {
     DDP_CONF_SIMD,       /* DDPBENCH_SIMD: scalar|avx2|avx512: highest SIMD level used */
     DDP_CONF_BLAS_LIB,   /* DDPBENCH_BLAS_LIB: library to load for CBLAS, as --blas */
+    DDP_CONF_CUBLAS_LIB, /* DDPBENCH_CUBLAS_LIB: library to load for cuBLAS */
+    DDP_CONF_CUDNN_LIB,  /* DDPBENCH_CUDNN_LIB: library to load for cuDNN */
     DDP_CONF_MODULE_DIR, /* DDPBENCH_MODULE_DIR: where ddpbench-mpi-*.so lie */
     DDP_CONF_DATA_DIR,   /* DDPBENCH_DATA_DIR: where data sets lie, as --data */
     DDP_CONF_PORT,       /* DDPBENCH_PORT: where ranks of torchrun meet (comm/rendezvous.h) */

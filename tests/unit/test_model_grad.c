@@ -58,8 +58,9 @@ static void check_conv(struct naive_conv s, int n, int chunk, int cnhw, enum ddp
                           .w = random_both(&rng, s.out_c * taps, 0.3),
                           .b = random_both(&rng, s.out_c, 0.1),
                           .weight = random_both(&rng, n * s.out_c * out_hw, 1.0)};
-    struct ddp_conv_pool layer = {
-        {s.in_c, s.in_h, s.in_w, s.out_c, s.k, 1, 0}, chunk, ddp_nn_kernels(level)};
+    struct ddp_conv_pool layer = {.shape = {s.in_c, s.in_h, s.in_w, s.out_c, s.k, 1, 0},
+                                  .chunk = chunk,
+                                  .kernels = ddp_nn_kernels(level)};
     size_t hw = (size_t)in_hw, ohw = (size_t)out_hw, batch = (size_t)n;
     struct ddp_view xv =
         cnhw ? (struct ddp_view){batch * hw, hw} : (struct ddp_view){hw, hw * (size_t)s.in_c};
@@ -204,7 +205,8 @@ static void fully_connected(void **state)
         c.w = random_both(&rng, c.out * c.in, 0.3);
         c.b = random_both(&rng, c.out, 0.1);
         c.weight = random_both(&rng, c.n * c.out, 1.0);
-        struct ddp_linear layer = {c.in, c.out, relu, ddp_nn_kernels(ddp_nn_simd())};
+        struct ddp_linear layer = {
+            .in = c.in, .out = c.out, .relu = relu, .kernels = ddp_nn_kernels(ddp_nn_simd())};
         float y[5 * 9], dy[5 * 9], dw[17 * 9], db[9], dx[5 * 17];
         memcpy(dy, c.weight.f, sizeof dy);
         ddp_linear_forward(&layer, c.n, c.x.f, c.w.f, c.b.f, y);

@@ -59,8 +59,9 @@ static void check_conv(struct naive_conv2 s, int n, int chunk, enum ddp_simd lev
                           .w = random_both(&rng, s.out_c * taps, 0.3),
                           .b = random_both(&rng, s.out_c, 0.1),
                           .weight = random_both(&rng, n * s.out_c * o * o, 1.0)};
-    struct ddp_conv layer = {
-        {s.in_c, s.side, s.side, s.out_c, s.k, s.stride, s.pad}, chunk, ddp_nn_kernels(level)};
+    struct ddp_conv layer = {.shape = {s.in_c, s.side, s.side, s.out_c, s.k, s.stride, s.pad},
+                             .chunk = chunk,
+                             .kernels = ddp_nn_kernels(level)};
     struct ddp_view xv = {(size_t)pixels, (size_t)(pixels * s.in_c)};
     float *y = malloc(sizeof *y * (size_t)c.weight.n),
           *dy = malloc(sizeof *dy * (size_t)c.weight.n);
@@ -121,7 +122,8 @@ static void check_norm(int n, int channels, int pixels, int relu, enum ddp_simd 
                           .gamma = random_both(&rng, channels, 1.0),
                           .beta = random_both(&rng, channels, 0.5),
                           .weight = random_both(&rng, n * channels * pixels, 1.0)};
-    struct ddp_batch_norm layer = {channels, relu, ddp_nn_kernels(level)};
+    struct ddp_batch_norm layer = {
+        .channels = channels, .relu = relu, .kernels = ddp_nn_kernels(level)};
     size_t total = (size_t)c.x.n, count = (size_t)(n * pixels), wide = (size_t)channels;
     float *x = malloc(sizeof *x * total), *y = malloc(sizeof *y * total);
     float *dy = malloc(sizeof *dy * total), *dx = malloc(sizeof *dx * total);
@@ -171,7 +173,7 @@ static void normalisation(void **state)
 /* One value a channel: no variance, and no gradient but beta's. */
 static void normalisation_of_one_value(void **state)
 {
-    struct ddp_batch_norm layer = {2, 0, ddp_nn_kernels(ddp_nn_simd())};
+    struct ddp_batch_norm layer = {.channels = 2, .kernels = ddp_nn_kernels(ddp_nn_simd())};
     const float x[] = {3.0f, -1.0f}, gamma[] = {2.0f, 2.0f}, beta[] = {0.5f, 0.25f};
     float y[2], dy[] = {1.0f, 2.0f}, dx[2], dgamma[2], dbeta[2], running[4] = {0, 0, 1, 1};
     float saved[2 * DDP_BATCH_NORM_SAVED];

@@ -1,0 +1,153 @@
+/* Layers on device cuda: products by cuBLAS, convolutions by cuDNN where it is there, the rest by
+ * kernels_nn.cu.
+ *
+ * f32 throughout: TF32, which cuts factors to 11 bits, only when asked for. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/conf.h"
+#include "base/mem.h"
+#include "model/layers_cuda_cudnn.h"
+#include "model/layers_cuda_impl.inc.h"
+
+/* What cuBLAS's manual recommends for Hopper. Given, so that none is allocated while a graph is
+ * captured. */
+#define WORKSPACE_BYTES ((size_t)32 << 20)
+
+#define TEXT_OF(x) #x
+#define TEXT(x)    TEXT_OF(x)
+#define NAME(name) #name,
+
+struct library {
+    struct ddp_cublas api;
+    cublasHandle_t handle;
+    void *workspace;
+};
+
+static const char *const names[] = {DDP_CUBLAS_FUNCTIONS(NAME)};
+static const struct ddp_cuda_library cublas = {
+    .what = "cuBLAS",
+    .soname = "libcublas.so." TEXT(CUBLAS_VER_MAJOR),
+    .package = "{cu" TEXT(CUBLAS_VER_MAJOR) ",cublas}",
+    .key = DDP_CONF_CUBLAS_LIB,
+    .names = names,
+    .count = DDP_COUNT_OF(names),
+};
+
+static struct library *library_of(struct ddp_layers_context *c)
+{
+    return c->library;
+}
+
+/* The stream keeps what failed; its place is all the room there is for cuBLAS's own word. */
+static void note(struct ddp_layers_context *c, cublasStatus_t status)
+{
+    if (status != CUBLAS_STATUS_SUCCESS)
+        ddp_cuda_note(c->stream, cudaErrorUnknown,
+                      library_of(c)->api.cublasGetStatusString(status));
+}
+
+/* cuBLAS has columns where we have rows: C^T = op(B)^T op(A)^T, and what is transposed for it lies
+ * in memory as it is here. */
+static void gemm(struct ddp_layers_context *c, const struct ddp_gemm *g)
+{
+    struct library *l = library_of(c);
+    const float one = 1.0f, beta = g->add ? 1.0f : 0.0f;
+    note(c, l->api.cublasSgemm_v2(l->handle, g->tb ? CUBLAS_OP_T : CUBLAS_OP_N,
+                                  g->ta ? CUBLAS_OP_T : CUBLAS_OP_N, g->n, g->m, g->k, &one, g->b,
+                                  g->ldb, g->a, g->lda, &beta, g->c, g->ldc));
+}
+
+static int fail(const struct library *l, cublasStatus_t status, const char *function,
+                struct ddp_err *err)
+{
+    const int code = status == CUBLAS_STATUS_ALLOC_FAILED ? DDP_ENOMEM : DDP_EUNAVAIL;
+    return ddp_fail(err, code, "%s: %s", function, l->api.cublasGetStatusString(status));
+}
+
+static int open_handle(struct ddp_layers_context *c, struct library *l, struct ddp_err *err)
+{
+    const struct ddp_cublas *api = &l->api;
+    int version = 0;
+    cublasStatus_t rc = api->cublasCreate_v2(&l->handle);
+    if (rc != CUBLAS_STATUS_SUCCESS)
+        return fail(l, rc, "cublasCreate", err);
+    rc = api->cublasSetStream_v2(l->handle, c->stream->handle);
+    if (rc == CUBLAS_STATUS_SUCCESS)
+        rc = api->cublasSetWorkspace_v2(l->handle, l->workspace, WORKSPACE_BYTES);
+    if (rc == CUBLAS_STATUS_SUCCESS)
+        rc = api->cublasSetMathMode(l->handle,
+                                    c->tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH);
+    if (rc != CUBLAS_STATUS_SUCCESS)
+        return fail(l, rc, "cublasSetStream", err);
+    if (api->cublasGetVersion_v2(l->handle, &version) == CUBLAS_STATUS_SUCCESS)
+        ddp_cuda_library_note("cuBLAS", version / 10000, version / 100 % 100, version % 100);
+    return 0;
+}
+
+static int open_library(struct ddp_layers_context *c, struct ddp_err *err)
+{
+    void *functions[DDP_COUNT_OF(names)];
+    struct library *l = ddp_calloc(1, sizeof *l);
+    if (l == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for cuBLAS");
+    c->library = l;
+    DDP_TRY(ddp_cuda_library_open(&cublas, functions, err));
+    memcpy(&l->api, functions, sizeof functions); /* a member a name, in their order */
+    l->workspace = c->device->alloc(WORKSPACE_BYTES);
+    if (l->workspace == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory of the GPU for cuBLAS's workspace");
+    return open_handle(c, l, err);
+}
+
+static void cuda_close(struct ddp_layers_context *c)
+{
+    struct ddp_err ignored = DDP_ERR_INIT;
+    if (c == NULL)
+        return;
+    struct library *l = library_of(c);
+    (void)!c->device->streams->wait(c->stream, &ignored);
+    if (l != NULL && l->handle != NULL)
+        (void)l->api.cublasDestroy_v2(l->handle);
+    if (l != NULL && l->workspace != NULL)
+        c->device->free(l->workspace, WORKSPACE_BYTES);
+    free(l);
+    ddp_layers_stream_close(c);
+}
+
+static int cuda_open(const struct ddp_layers_setup *setup, struct ddp_layers_context **out,
+                     struct ddp_err *err)
+{
+    struct ddp_layers_context *c = NULL;
+    struct ddp_err why = DDP_ERR_INIT;
+    int rc;
+    static_assert(sizeof(struct ddp_cublas) == DDP_COUNT_OF(names) * sizeof(void *), "see memcpy");
+    DDP_TRY(setup->device->probe(err));
+    DDP_TRY(ddp_layers_stream_open(setup, &ddp_nn_stream_cuda, &c, err));
+    c->gemm = gemm;
+    DDP_TRY_GOTO(open_library(c, err), err_context);
+    if (setup->conv != DDP_CONV_UNFOLD) {
+        rc = ddp_cuda_cudnn_open(c, &why);
+        /* auto does without a library that is not installed; anything else went wrong. */
+        if (rc != 0 && (setup->conv == DDP_CONV_LIBRARY || rc != DDP_EUNAVAIL)) {
+            *err = why;
+            goto err_context;
+        }
+    }
+    *out = c;
+    return 0;
+
+err_context:
+    cuda_close(c);
+    return rc;
+}
+
+extern const struct ddp_layers ddp_layers_cuda; /* layers_list.h */
+const struct ddp_layers ddp_layers_cuda = {
+    .device = "cuda",
+    .library = ddp_cuda_library_text,
+    .open = cuda_open,
+    .close = cuda_close,
+    DDP_LAYERS_STREAM_FUNCTIONS,
+};

@@ -1,0 +1,345 @@
+/* Convolutions of cuDNN 9's legacy C API, in NCHW and f32.
+ *
+ * An algorithm is taken by cuDNN's own heuristics, never by a measurement, and only one that gives
+ * the same bits each time; with it the kind of arithmetic (mathType) that the heuristics mean it
+ * with: f32 multiply-adds unless TF32 is asked for. Source: cuDNN 9 API reference, "cudnn_cnn". */
+#include <assert.h>
+#include <cudnn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/conf.h"
+#include "base/mem.h"
+#include "model/layers_cuda_cudnn.h"
+#include "model/layers_cuda_impl.inc.h"
+
+#define CUDNN_FUNCTIONS(X)                                                                         \
+    X(cudnnGetVersion)                                                                             \
+    X(cudnnGetErrorString)                                                                         \
+    X(cudnnCreate)                                                                                 \
+    X(cudnnDestroy)                                                                                \
+    X(cudnnSetStream)                                                                              \
+    X(cudnnCreateTensorDescriptor)                                                                 \
+    X(cudnnSetTensor4dDescriptor)                                                                  \
+    X(cudnnDestroyTensorDescriptor)                                                                \
+    X(cudnnCreateFilterDescriptor)                                                                 \
+    X(cudnnSetFilter4dDescriptor)                                                                  \
+    X(cudnnDestroyFilterDescriptor)                                                                \
+    X(cudnnCreateConvolutionDescriptor)                                                            \
+    X(cudnnSetConvolution2dDescriptor)                                                             \
+    X(cudnnSetConvolutionMathType)                                                                 \
+    X(cudnnDestroyConvolutionDescriptor)                                                           \
+    X(cudnnGetConvolutionForwardAlgorithm_v7)                                                      \
+    X(cudnnGetConvolutionBackwardFilterAlgorithm_v7)                                               \
+    X(cudnnGetConvolutionBackwardDataAlgorithm_v7)                                                 \
+    X(cudnnConvolutionForward)                                                                     \
+    X(cudnnConvolutionBackwardFilter)                                                              \
+    X(cudnnConvolutionBackwardData)
+
+#define TEXT_OF(x) #x
+#define TEXT(x)    TEXT_OF(x)
+#define NAME(name) #name,
+/* Room that an algorithm may ask for. */
+#define WORKSPACE_MOST ((size_t)256 << 20)
+#define ALGORITHMS     8
+
+struct state {
+    struct {
+        CUDNN_FUNCTIONS(DDP_CUDA_MEMBER)
+    } api;
+    cudnnHandle_t handle;
+    void *workspace; /* of all plans: they take turns on one stream */
+    size_t workspace_bytes;
+};
+
+enum { FORWARD, WEIGHTS, DATA, OPERATIONS };
+
+/* conv: one an operation, for each has its own kind of arithmetic. n: of images, for which the
+ * descriptors and algorithms are. */
+struct ddp_conv_plan {
+    struct state *state;
+    struct ddp_conv_shape shape;
+    cudnnTensorDescriptor_t x, y;
+    cudnnFilterDescriptor_t w;
+    cudnnConvolutionDescriptor_t conv[OPERATIONS];
+    cudnnConvolutionFwdAlgo_t forward;
+    cudnnConvolutionBwdFilterAlgo_t weights;
+    cudnnConvolutionBwdDataAlgo_t data;
+    int n;
+};
+
+static const char *const names[] = {CUDNN_FUNCTIONS(NAME)};
+static const struct ddp_cuda_library cudnn = {
+    .what = "cuDNN",
+    .soname = "libcudnn.so." TEXT(CUDNN_MAJOR),
+    .package = "cudnn",
+    .key = DDP_CONF_CUDNN_LIB,
+    .names = names,
+    .count = DDP_COUNT_OF(names),
+};
+
+static int fail(const struct state *s, cudnnStatus_t status, const char *what, struct ddp_err *err)
+{
+    return ddp_fail(err, DDP_EUNAVAIL, "%s: %s", what, s->api.cudnnGetErrorString(status));
+}
+
+/* The stream keeps what failed. */
+static bool passed(struct ddp_layers_context *c, const struct state *s, cudnnStatus_t status)
+{
+    if (status != CUDNN_STATUS_SUCCESS)
+        ddp_cuda_note(c->stream, cudaErrorUnknown, s->api.cudnnGetErrorString(status));
+    return status == CUDNN_STATUS_SUCCESS;
+}
+
+static bool exact(const struct ddp_layers_context *c, cudnnMathType_t math)
+{
+    return math == CUDNN_FMA_MATH || (c->tf32 && math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION);
+}
+
+/* The first of the heuristics' suggestions that may be used: found[count] are in the order of what
+ * is expected to be fastest. Sets `into` and the operation's arithmetic. */
+#define CHOOSE(c, plan, op, found, count, limit, into, rc)                                         \
+    do {                                                                                           \
+        int at_ = 0;                                                                               \
+        while (at_ < (count) &&                                                                    \
+               ((found)[at_].status != CUDNN_STATUS_SUCCESS || (found)[at_].memory > (limit) ||    \
+                (found)[at_].determinism != CUDNN_DETERMINISTIC ||                                 \
+                !exact(c, (found)[at_].mathType)))                                                 \
+            at_++;                                                                                 \
+        if (at_ == (count)) {                                                                      \
+            (rc) = CUDNN_STATUS_NOT_SUPPORTED;                                                     \
+            break;                                                                                 \
+        }                                                                                          \
+        (into) = (found)[at_].algo;                                                                \
+        need = DDP_MAX(need, (found)[at_].memory);                                                 \
+        (rc) = s->api.cudnnSetConvolutionMathType((plan)->conv[op], (found)[at_].mathType);        \
+    } while (0)
+
+/* What the heuristics are asked to allow. */
+static cudnnMathType_t asked(const struct ddp_layers_context *c)
+{
+    return c->tf32 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH;
+}
+
+/* Algorithms for the plan's n images, with at most `limit` bytes of workspace; *bytes: the most
+ * that one needs. */
+static cudnnStatus_t choose(struct ddp_layers_context *c, struct ddp_conv_plan *p, size_t limit,
+                            size_t *bytes)
+{
+    struct state *s = p->state;
+    cudnnConvolutionFwdAlgoPerf_t forward[ALGORITHMS];
+    cudnnConvolutionBwdFilterAlgoPerf_t weights[ALGORITHMS];
+    cudnnConvolutionBwdDataAlgoPerf_t data[ALGORITHMS];
+    cudnnStatus_t rc = CUDNN_STATUS_SUCCESS;
+    size_t need = 0;
+    int count = 0;
+    for (int op = 0; op < OPERATIONS && rc == CUDNN_STATUS_SUCCESS; op++)
+        rc = s->api.cudnnSetConvolutionMathType(p->conv[op], asked(c));
+    if (rc == CUDNN_STATUS_SUCCESS)
+        rc = s->api.cudnnGetConvolutionForwardAlgorithm_v7(s->handle, p->x, p->w, p->conv[FORWARD],
+                                                           p->y, ALGORITHMS, &count, forward);
+    if (rc == CUDNN_STATUS_SUCCESS)
+        CHOOSE(c, p, FORWARD, forward, count, limit, p->forward, rc);
+    if (rc == CUDNN_STATUS_SUCCESS)
+        rc = s->api.cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+            s->handle, p->x, p->y, p->conv[WEIGHTS], p->w, ALGORITHMS, &count, weights);
+    if (rc == CUDNN_STATUS_SUCCESS)
+        CHOOSE(c, p, WEIGHTS, weights, count, limit, p->weights, rc);
+    if (rc == CUDNN_STATUS_SUCCESS)
+        rc = s->api.cudnnGetConvolutionBackwardDataAlgorithm_v7(
+            s->handle, p->w, p->y, p->conv[DATA], p->x, ALGORITHMS, &count, data);
+    if (rc == CUDNN_STATUS_SUCCESS)
+        CHOOSE(c, p, DATA, data, count, limit, p->data, rc);
+    *bytes = need;
+    return rc;
+}
+
+/* Descriptors and algorithms for n images. */
+static cudnnStatus_t set_images(struct ddp_layers_context *c, struct ddp_conv_plan *p, int n,
+                                size_t limit, size_t *bytes)
+{
+    const struct state *s = p->state;
+    const struct ddp_conv_shape *h = &p->shape;
+    *bytes = 0;
+    if (p->n == n)
+        return CUDNN_STATUS_SUCCESS;
+    p->n = 0;
+    cudnnStatus_t rc = s->api.cudnnSetTensor4dDescriptor(p->x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT,
+                                                         n, h->in_c, h->in_h, h->in_w);
+    if (rc == CUDNN_STATUS_SUCCESS)
+        rc = s->api.cudnnSetTensor4dDescriptor(p->y, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, n,
+                                               h->out_c, ddp_conv_out_h(h), ddp_conv_out_w(h));
+    if (rc == CUDNN_STATUS_SUCCESS)
+        rc = choose(c, p, limit, bytes);
+    if (rc == CUDNN_STATUS_SUCCESS)
+        p->n = n;
+    return rc;
+}
+
+static void free_plan(struct ddp_conv_plan *p)
+{
+    const struct state *s = p->state;
+    for (int op = 0; op < OPERATIONS; op++)
+        if (p->conv[op] != NULL)
+            (void)s->api.cudnnDestroyConvolutionDescriptor(p->conv[op]);
+    if (p->w != NULL)
+        (void)s->api.cudnnDestroyFilterDescriptor(p->w);
+    if (p->y != NULL)
+        (void)s->api.cudnnDestroyTensorDescriptor(p->y);
+    if (p->x != NULL)
+        (void)s->api.cudnnDestroyTensorDescriptor(p->x);
+    free(p);
+}
+
+static cudnnStatus_t describe(struct ddp_conv_plan *p)
+{
+    const struct state *s = p->state;
+    const struct ddp_conv_shape *h = &p->shape;
+    cudnnStatus_t rc = s->api.cudnnCreateTensorDescriptor(&p->x);
+    if (rc == CUDNN_STATUS_SUCCESS)
+        rc = s->api.cudnnCreateTensorDescriptor(&p->y);
+    if (rc == CUDNN_STATUS_SUCCESS)
+        rc = s->api.cudnnCreateFilterDescriptor(&p->w);
+    if (rc == CUDNN_STATUS_SUCCESS)
+        rc = s->api.cudnnSetFilter4dDescriptor(p->w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, h->out_c,
+                                               h->in_c, h->k, h->k);
+    for (int op = 0; op < OPERATIONS && rc == CUDNN_STATUS_SUCCESS; op++) {
+        rc = s->api.cudnnCreateConvolutionDescriptor(&p->conv[op]);
+        if (rc == CUDNN_STATUS_SUCCESS)
+            rc = s->api.cudnnSetConvolution2dDescriptor(p->conv[op], h->pad, h->pad, h->stride,
+                                                        h->stride, 1, 1, CUDNN_CROSS_CORRELATION,
+                                                        CUDNN_DATA_FLOAT);
+    }
+    return rc;
+}
+
+/* Room for the largest algorithm so far; nothing runs yet. */
+static int grow(struct ddp_layers_context *c, struct state *s, size_t bytes, struct ddp_err *err)
+{
+    if (bytes <= s->workspace_bytes)
+        return 0;
+    if (s->workspace != NULL)
+        c->device->free(s->workspace, s->workspace_bytes);
+    s->workspace = c->device->alloc(bytes);
+    s->workspace_bytes = s->workspace != NULL ? bytes : 0;
+    return s->workspace != NULL
+               ? 0
+               : ddp_fail(err, DDP_ENOMEM,
+                          "no memory of the GPU for %zu bytes of cuDNN's workspace", bytes);
+}
+
+static int plan(struct ddp_layers_context *c, const struct ddp_conv_shape *shape,
+                struct ddp_conv_plan **out, struct ddp_err *err)
+{
+    struct state *s = c->conv_state;
+    size_t bytes = 0;
+    struct ddp_conv_plan *p = ddp_calloc(1, sizeof *p);
+    if (p == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a convolution");
+    p->state = s;
+    p->shape = *shape;
+    cudnnStatus_t rc = describe(p);
+    if (rc == CUDNN_STATUS_SUCCESS)
+        rc = set_images(c, p, c->batch, WORKSPACE_MOST, &bytes);
+    const int code =
+        rc != CUDNN_STATUS_SUCCESS ? fail(s, rc, "a convolution", err) : grow(c, s, bytes, err);
+    if (code != 0) {
+        free_plan(p);
+        return code;
+    }
+    *out = p;
+    return 0;
+}
+
+/* Makes the plan one of n images. */
+static bool ready(struct ddp_layers_context *c, struct ddp_conv_plan *p, int n)
+{
+    size_t unused;
+    return passed(c, p->state, set_images(c, p, n, p->state->workspace_bytes, &unused));
+}
+
+static void forward(struct ddp_layers_context *c, struct ddp_conv_plan *p, int n, const float *x,
+                    const float *w, float *y)
+{
+    const struct state *s = p->state;
+    const float one = 1.0f, zero = 0.0f;
+    if (ready(c, p, n))
+        passed(c, s,
+               s->api.cudnnConvolutionForward(s->handle, &one, p->x, x, p->w, w, p->conv[FORWARD],
+                                              p->forward, s->workspace, s->workspace_bytes, &zero,
+                                              p->y, y));
+}
+
+static void backward_weights(struct ddp_layers_context *c, struct ddp_conv_plan *p, int n,
+                             const float *x, const float *dy, float *dw)
+{
+    const struct state *s = p->state;
+    const float one = 1.0f, zero = 0.0f;
+    if (ready(c, p, n))
+        passed(c, s,
+               s->api.cudnnConvolutionBackwardFilter(s->handle, &one, p->x, x, p->y, dy,
+                                                     p->conv[WEIGHTS], p->weights, s->workspace,
+                                                     s->workspace_bytes, &zero, p->w, dw));
+}
+
+static void backward_data(struct ddp_layers_context *c, struct ddp_conv_plan *p, int n,
+                          const float *w, const float *dy, float *dx)
+{
+    const struct state *s = p->state;
+    const float one = 1.0f, zero = 0.0f;
+    if (ready(c, p, n))
+        passed(c, s,
+               s->api.cudnnConvolutionBackwardData(s->handle, &one, p->w, w, p->y, dy,
+                                                   p->conv[DATA], p->data, s->workspace,
+                                                   s->workspace_bytes, &zero, p->x, dx));
+}
+
+static void close_library(struct ddp_layers_context *c)
+{
+    struct state *s = c->conv_state;
+    if (s == NULL)
+        return;
+    if (s->handle != NULL)
+        (void)s->api.cudnnDestroy(s->handle);
+    if (s->workspace != NULL)
+        c->device->free(s->workspace, s->workspace_bytes);
+    free(s);
+    c->conv_state = NULL;
+}
+
+static const struct ddp_conv_library convolutions = {
+    .plan = plan,
+    .free_plan = free_plan,
+    .forward = forward,
+    .backward_weights = backward_weights,
+    .backward_data = backward_data,
+    .close = close_library,
+};
+
+int ddp_cuda_cudnn_open(struct ddp_layers_context *c, struct ddp_err *err)
+{
+    void *functions[DDP_COUNT_OF(names)];
+    struct state *s = ddp_calloc(1, sizeof *s);
+    int rc;
+    static_assert(sizeof s->api == sizeof functions, "see memcpy");
+    if (s == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for cuDNN");
+    c->conv_state = s;
+    DDP_TRY_GOTO(ddp_cuda_library_open(&cudnn, functions, err), err_state);
+    memcpy(&s->api, functions, sizeof functions); /* a member a name, in their order */
+    cudnnStatus_t status = s->api.cudnnCreate(&s->handle);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = s->api.cudnnSetStream(s->handle, c->stream->handle);
+    if (status != CUDNN_STATUS_SUCCESS) {
+        rc = fail(s, status, "cudnnCreate", err);
+        goto err_state;
+    }
+    const int version = (int)s->api.cudnnGetVersion(); /* since 9: major * 10000 + minor * 100 */
+    ddp_cuda_library_note("cuDNN", version / 10000, version / 100 % 100, version % 100);
+    c->conv = &convolutions;
+    return 0;
+
+err_state:
+    close_library(c);
+    return rc;
+}

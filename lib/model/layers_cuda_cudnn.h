@@ -1,0 +1,17 @@
+/* Convolutions by cuDNN, for the layers of device cuda; for layers_cuda.c alone. */
+#ifndef DDP_MODEL_LAYERS_CUDA_CUDNN_H
+#define DDP_MODEL_LAYERS_CUDA_CUDNN_H
+
+#include "model/layers_stream.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Gives the context its convolutions. DDP_EUNAVAIL: there is no cuDNN, or it was not built. */
+int ddp_cuda_cudnn_open(struct ddp_layers_context *c, struct ddp_err *err) DDP_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
