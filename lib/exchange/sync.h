@@ -40,6 +40,11 @@ enum ddp_grad_scale {
 struct ddp_sync_setup {
     struct ddp_comm *comm;
     float *params, *grads; /* [total] */
+    /* NULL: params and grads are the processor's. Else they lie on that device, and what comes
+     * before an exchange has been put on the stream; what the strategy does is put there, too, or
+     * is done when the call returns. */
+    const struct ddp_device *device;
+    struct ddp_stream *stream;
     size_t total;
     const size_t *offsets, *counts;
     int param_count;
@@ -71,6 +76,7 @@ struct ddp_sync_class {
     bool buckets;              /* exchanges gradients: bucket_bytes and overlap have a meaning */
     bool aggregates;           /* aggregate has a meaning */
     bool compresses;           /* feedback has a meaning */
+    bool on_device;            /* works where setup->device is not NULL */
     enum ddp_grad_scale scale;
     /* The argument's range, DDP_EUSAGE; also whether setup's words make sense. NULL: takes none. */
     int (*check)(const char *argument, struct ddp_err *err);

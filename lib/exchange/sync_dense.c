@@ -130,6 +130,7 @@ const struct ddp_sync_class ddp_sync_dense = {
     .replicas_equal = true,
     .buckets = true,
     .aggregates = true,
+    .on_device = true,
     .scale = DDP_SCALE_SUM,
     .create = create,
     .destroy = destroy,

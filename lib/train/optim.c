@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "device/device.h"
+#include "device/stream_kernels.h"
 #include "model/nn_kernels.h"
 
 /* Kingma & Ba's defaults, needle's and PyTorch's. */
@@ -37,22 +37,32 @@ int ddp_optim_init(struct ddp_optim *o, size_t n, struct ddp_err *err)
 {
     o->n = n;
     o->steps = 0;
-    o->state = ddp_calloc(ddp_optimizer_state_bytes(o->kind, n), 1);
+    const size_t bytes = ddp_optimizer_state_bytes(o->kind, n);
+    o->state = o->device ? o->device->alloc(bytes) : ddp_calloc(bytes, 1);
     if (!o->state)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the optimizer's %zu bytes",
-                        ddp_optimizer_state_bytes(o->kind, n));
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the optimizer's %zu bytes", bytes);
+    if (o->device)
+        o->device->streams->fill(o->stream, o->state, 0, bytes);
     return 0;
 }
 
 void ddp_optim_release(struct ddp_optim *o)
 {
-    free(o->state);
+    if (o->device && o->state)
+        o->device->free(o->state, ddp_optimizer_state_bytes(o->kind, o->n));
+    else
+        free(o->state);
     o->state = NULL;
 }
 
 void ddp_optim_step(struct ddp_optim *o, float *params, const float *grads)
 {
     o->steps++;
+    if (o->kind == DDP_OPTIM_SGD && o->device) {
+        o->device->stream_kernels->sgd(o->stream, params, o->state, grads, o->n, (float)o->lr,
+                                       (float)o->momentum, (float)o->weight_decay);
+        return;
+    }
     if (o->kind == DDP_OPTIM_SGD) {
         ddp_sgd_step(params, o->state, grads, o->n, (float)o->lr, (float)o->momentum,
                      (float)o->weight_decay);
@@ -64,7 +74,11 @@ void ddp_optim_step(struct ddp_optim *o, float *params, const float *grads)
                                   .epsilon = EPSILON,
                                   .weight_decay = (float)o->weight_decay,
                                   .step = o->steps};
-    ddp_adam_step(params, o->state, o->state + o->n, grads, o->n, &adam);
+    if (o->device)
+        o->device->stream_kernels->adam(o->stream, params, o->state, o->state + o->n, grads, o->n,
+                                        &adam);
+    else
+        ddp_adam_step(params, o->state, o->state + o->n, grads, o->n, &adam);
 }
 
 static const struct ddp_grad_kernels *kernels(void)

@@ -9,7 +9,9 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "device/device.h"
 #include "device/sparse.h"
+#include "device/stream.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,11 +27,14 @@ size_t ddp_optimizer_state_bytes(enum ddp_optimizer kind, size_t n);
 struct ddp_optim {
     enum ddp_optimizer kind;
     double lr, momentum, weight_decay;
+    /* NULL: the processor, at once; else parameters, gradients and state are the device's. */
+    const struct ddp_device *device;
+    struct ddp_stream *stream;
     size_t n;
     float *state;  /* owned */
     int64_t steps; /* taken */
 };
-/* Gives a rule, its first four members set, the zeroed state of n parameters. DDP_ENOMEM. */
+/* Gives a rule, its first six members set, the zeroed state of n parameters. DDP_ENOMEM. */
 int ddp_optim_init(struct ddp_optim *o, size_t n, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_optim_release(struct ddp_optim *o);
 /* params [n] by grads [n]. */

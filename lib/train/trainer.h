@@ -21,6 +21,7 @@
 #include "comm/comm.h"
 #include "exchange/sync.h"
 #include "model/dataset.h"
+#include "model/layers.h"
 #include "model/model.h"
 #include "record/record.h"
 #include "train/optim.h"
@@ -41,7 +42,13 @@ struct ddp_train_options {
     const struct ddp_sync_class *sync;
     const char *sync_text, *sync_argument; /* "topk:0.01" and "0.01" */
     const char *blas;                      /* library, NULL: search (model/blas.h) */
-    int batch;                             /* per rank, when global_batch is 0 */
+    const struct ddp_device *device;       /* where models compute, through streams and kernels on
+                                              them; NULL: this processor, directly */
+    const struct ddp_layers *layers;       /* NULL: the device's */
+    bool graph; /* a step of the model becomes a graph, launched as one (device/stream.h) */
+    bool tf32;  /* this and the next: as struct ddp_layers_setup */
+    enum ddp_conv_way conv;
+    int batch;        /* per rank, when global_batch is 0 */
     int global_batch; /* of all ranks together, cut over them: at least one image each */
     int epochs;
     int64_t max_steps; /* 0: none; a run cut by it still evaluates */
@@ -80,6 +87,11 @@ struct ddp_train_events {
     void *arg;
 };
 
+/* Can a run be on options->device, with ranks that exchange by `backend`? DDP_EUNAVAIL says why
+ * not. Nothing is ever copied to the processor to be exchanged. Does not touch the device. */
+int ddp_train_check_device(const struct ddp_train_options *options,
+                           const struct ddp_backend *backend, int ranks,
+                           struct ddp_err *err) DDP_MUST_CHECK;
 /* Collective. Loads BLAS in the calling thread. options (but events: rank 0's count) must be equal
  * on all ranks. DDP_EUSAGE when the data do not fit the model; DDP_EDATA when replicas differ
  * although the strategy says they must not. */

@@ -26,7 +26,7 @@ int ddp_trainer_compare(const struct ddp_trainer *t, const void *hashes, size_t 
 }
 
 /* This rank's part of the evaluation images. */
-static void evaluate_part(struct ddp_trainer *t, struct ddp_epoch_word *word)
+static int evaluate_part(struct ddp_trainer *t, struct ddp_epoch_word *word, struct ddp_err *err)
 {
     const struct ddp_images *eval = &t->o->data->eval;
     size_t first, n, batch = (size_t)t->batch;
@@ -36,11 +36,18 @@ static void evaluate_part(struct ddp_trainer *t, struct ddp_epoch_word *word)
         size_t m = DDP_MIN(batch, n - at);
         double loss;
         int correct;
+        if (ddp_trainer_device_is_full(t))
+            DDP_TRY(ddp_trainer_device_collect(t, &word->eval_loss, &word->eval_correct, err));
+        if (t->device) {
+            ddp_trainer_device_evaluate(t, first + at, m);
+            continue;
+        }
         ddp_trainer_gather(eval, NULL, first + at, m, t->x, t->labels);
         t->o->model->evaluate(t->model, t->x, t->labels, (int)m, &loss, &correct);
         word->eval_loss += loss;
         word->eval_correct += correct;
     }
+    return ddp_trainer_device_collect(t, &word->eval_loss, &word->eval_correct, err);
 }
 
 /* Linux's high-water mark, which ddp_trainer_reset_peak() sets back, unlike getrusage's. */
@@ -156,7 +163,7 @@ int ddp_trainer_evaluate(struct ddp_trainer *t, int epoch, struct ddp_epoch *out
     ddp_flight_phase(t->comm->flight, "epoch %d evaluation", epoch);
     DDP_TRY(ddp_trainer_average_state(t, err));
     if (!t->o->baseline)
-        evaluate_part(t, &mine);
+        DDP_TRY(evaluate_part(t, &mine, err));
     mine.peak_memory_bytes = peak_memory();
     DDP_TRY(ddp_comm_exchange(t->comm, &mine, all, sizeof mine, err));
     if (t->o->sync->replicas_equal || t->o->sync->end_epoch)

@@ -42,6 +42,8 @@ int ddp_trainer_open_sync(struct ddp_trainer *t, struct ddp_err *err)
     setup.comm = t->comm;
     setup.params = t->params;
     setup.grads = t->grads;
+    setup.device = t->device ? t->device->device : NULL;
+    setup.stream = t->device ? t->device->stream : NULL;
     int rc = t->o->sync->create(&setup, &t->sync, err);
     /* A bad request is one on all ranks; anything else the others may be waiting in. */
     if (rc != 0 && rc != DDP_EUSAGE && rc != DDP_EUNAVAIL)
@@ -84,7 +86,8 @@ uint64_t ddp_train_private_bytes(const struct ddp_train_options *options, int ra
 
 uint64_t ddp_trainer_hash(const struct ddp_trainer *t)
 {
-    return ddp_fnv1a(DDP_FNV_INIT, t->params, t->total * sizeof *t->params);
+    return ddp_fnv1a(DDP_FNV_INIT, ddp_trainer_look(t, t->params, t->total),
+                     t->total * sizeof *t->params);
 }
 
 bool ddp_trainer_compares_steps(const struct ddp_trainer *t)
@@ -97,5 +100,6 @@ uint64_t ddp_trainer_step_hash(const struct ddp_trainer *t)
     size_t first = 0, n = t->total;
     if (!t->o->sync->replicas_equal)
         t->o->sync->equal_part(t->sync, &first, &n);
-    return ddp_fnv1a(DDP_FNV_INIT, t->params + first, n * sizeof *t->params);
+    return ddp_fnv1a(DDP_FNV_INIT, ddp_trainer_look(t, t->params + first, n),
+                     n * sizeof *t->params);
 }

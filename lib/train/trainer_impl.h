@@ -18,6 +18,35 @@ struct ddp_train_sums {
     struct ddp_sync_counters before; /* the strategy's, when the epoch began */
 };
 
+/* What the model found in a step or a batch of evaluation, as it writes it. */
+struct ddp_train_result {
+    double loss; /* sum over the images */
+    int correct;
+};
+
+/* A trainer's side of a device (trainer_device.c). The data set lies in its memory, so that batches
+ * are gathered there; results come back to `results` as they are made and are looked at where
+ * somebody wants to know. */
+struct ddp_trainer_device {
+    const struct ddp_device *device;
+    struct ddp_stream *stream;
+    struct ddp_trainer_images {
+        uint8_t *pixels, *labels;
+        size_t pixel_bytes, count, each;
+    } train, eval;
+    uint32_t *order;                  /* [train.count] */
+    struct ddp_train_result *result;  /* the model's */
+    struct ddp_train_result *results; /* the host's, [DDP_TRAIN_RESULTS] */
+    int pending;
+    struct ddp_graph *graph; /* of a step with these: */
+    int graph_n;
+    float graph_scale;
+    float *host; /* [total], for looking at parameters and gradients */
+};
+#define DDP_TRAIN_RESULTS 1024
+
+/* device: NULL: the processor, directly; then params, grads, x and labels are its memory, else the
+ * device's. */
 struct ddp_trainer {
     struct ddp_comm *comm;
     const struct ddp_train_options *o;
@@ -27,6 +56,7 @@ struct ddp_trainer {
     float *params, *grads; /* [total], registered; own pages on one rank */
     struct ddp_optim optim;
     int batch; /* most images a step of this rank */
+    struct ddp_trainer_device *device;
     struct ddp_model *model;
     struct ddp_sync *sync;
     size_t *offsets, *counts; /* [param_count] */
@@ -36,6 +66,8 @@ struct ddp_trainer {
     size_t order_count;
     void *gathered;                 /* [ranks] of the largest thing ranks exchange */
     bool watch_steps, report_steps; /* exchange loss and hash after every step; tell on_step */
+    double last_loss;               /* sum over the images of the last step; on a device, once it
+                                       was collected */
     int64_t step;                   /* of the run, finished ones */
     int64_t last_progress_ns;
     struct ddp_train_sums sums; /* of this epoch */
@@ -63,6 +95,32 @@ struct ddp_step_word {
 /* Set-up: collective; on failure all ranks return the same code. close: NULL members are fine. */
 int ddp_trainer_open(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_trainer_close(struct ddp_trainer *t);
+/* trainer_device.c. open: selects the device, uploads the data set; sets t->device. Not collective.
+ * close: after everything else that uses it; NULL is fine. */
+int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_trainer_device_close(struct ddp_trainer *t);
+/* Memory of the device, or of the processor where t has none. Bytes are those of alloc. */
+void *ddp_trainer_alloc(const struct ddp_trainer *t, size_t bytes);
+void ddp_trainer_free(const struct ddp_trainer *t, void *ptr, size_t bytes);
+/* The epoch's order of images is t->order. */
+void ddp_trainer_device_order(struct ddp_trainer *t);
+/* Forward and backward of order[first, first + n), put on the stream, and its result. */
+int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale,
+                            struct ddp_err *err) DDP_MUST_CHECK;
+/* Evaluation of images [first, first + n), likewise. */
+void ddp_trainer_device_evaluate(struct ddp_trainer *t, size_t first, size_t n);
+/* Is there no room for another result? */
+bool ddp_trainer_device_is_full(const struct ddp_trainer *t);
+/* Waits; adds the results that came, in order. Nothing to do off a device. */
+int ddp_trainer_device_collect(struct ddp_trainer *t, double *loss, int64_t *correct,
+                               struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_trainer_device_wait(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
+/* from [n] (n <= total) where the processor can read it: from itself, or a copy, good until the
+ * next call. Only after a wait. */
+const float *ddp_trainer_look(const struct ddp_trainer *t, const float *from, size_t n);
+/* to [n] = from, the processor's. */
+void ddp_trainer_put(const struct ddp_trainer *t, float *to, const float *from, size_t n);
+
 /* One epoch's training steps, fewer when max_steps cuts it. */
 int ddp_trainer_epoch(struct ddp_trainer *t, int epoch, struct ddp_err *err) DDP_MUST_CHECK;
 /* Evaluation over all images, sums over ranks, replicas compared; fills *out. */

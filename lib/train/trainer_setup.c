@@ -57,21 +57,45 @@ static int open_local(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
     size_t batch = (size_t)t->batch, tensors = (size_t)o->model->param_count;
-    DDP_TRY(ddp_blas_load(o->blas, err));
-    t->optim = (struct ddp_optim){.kind = o->optimizer,
+    if (o->device == NULL || strcmp(o->device->name, "cpu") == 0)
+        DDP_TRY(ddp_blas_load(o->blas, err));
+    t->optim = (struct ddp_optim){.device = t->device ? t->device->device : NULL,
+                                  .stream = t->device ? t->device->stream : NULL,
+                                  .kind = o->optimizer,
                                   .lr = o->lr,
                                   .momentum = o->momentum,
                                   .weight_decay = o->weight_decay};
     DDP_TRY(ddp_optim_init(&t->optim, t->total, err));
-    t->x = ddp_calloc(batch * image_count(&o->data->train), sizeof *t->x);
-    t->labels = ddp_calloc(batch, 1);
+    t->x = ddp_trainer_alloc(t, batch * image_count(&o->data->train) * sizeof *t->x);
+    t->labels = ddp_trainer_alloc(t, batch);
     t->order = ddp_calloc(o->data->train.count, sizeof *t->order);
     t->gathered = ddp_calloc((size_t)t->comm->size, sizeof(struct ddp_epoch_word));
     t->offsets = ddp_calloc(tensors, sizeof *t->offsets);
     t->counts = ddp_calloc(tensors, sizeof *t->counts);
     if (!t->x || !t->labels || !t->order || !t->gathered || !t->offsets || !t->counts)
         return ddp_fail(err, DDP_ENOMEM, "no memory for batches of %d images", t->batch);
-    return o->model->create(o->model, NULL, t->batch, t->params, t->grads, &t->model, err);
+    const struct ddp_model_place place = {.device = o->device,
+                                          .stream = t->device ? t->device->stream : NULL,
+                                          .layers = o->layers,
+                                          .tf32 = o->tf32,
+                                          .conv = (int)o->conv};
+    return o->model->create(o->model, &place, t->batch, t->params, t->grads, &t->model, err);
+}
+
+/* Those that this rank begins with; rank 0's alone where they are broadcast by adding up. */
+static int own_parameters(struct ddp_trainer *t, struct ddp_err *err)
+{
+    const struct ddp_train_options *o = t->o;
+    const uint64_t own_seed = ddp_mix64(o->seed ^ ddp_mix64((uint64_t)t->comm->rank));
+    float *params = ddp_calloc(t->total, sizeof *params);
+    if (params == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu parameters", t->total);
+    if (o->init_sync != DDP_INIT_BROADCAST || t->comm->rank == 0)
+        ddp_model_init_params(o->model, o->init,
+                              o->init_sync == DDP_INIT_AVERAGE ? own_seed : o->seed, params);
+    ddp_trainer_put(t, t->params, params, t->total);
+    free(params);
+    return 0;
 }
 
 /* The same first parameters everywhere. A broadcast is an all-reduce in which all but rank 0 add
@@ -80,11 +104,7 @@ static int first_parameters(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
     bool average = o->init_sync == DDP_INIT_AVERAGE;
-    uint64_t own_seed = ddp_mix64(o->seed ^ ddp_mix64((uint64_t)t->comm->rank));
-    if (o->init_sync == DDP_INIT_BROADCAST && t->comm->rank != 0)
-        memset(t->params, 0, t->total * sizeof *t->params);
-    else
-        ddp_model_init_params(o->model, o->init, average ? own_seed : o->seed, t->params);
+    DDP_TRY(ddp_comm_agree(t->comm, own_parameters(t, err), err));
     if (o->init_sync == DDP_INIT_SEED || t->comm->size == 1)
         return 0;
     struct ddp_coll_plan plan;
@@ -118,7 +138,10 @@ static int take_pages(struct ddp_trainer *t, float **out, struct ddp_err *err)
     void *pages = NULL;
     if (t->comm->size > 1)
         DDP_TRY(ddp_comm_alloc(t->comm, t->total * sizeof(float), &pages, err));
-    else if ((pages = ddp_alloc_pages(t->total * sizeof(float))) == NULL)
+    else
+        pages = t->device ? t->device->device->alloc(t->total * sizeof(float))
+                          : ddp_alloc_pages(t->total * sizeof(float));
+    if (pages == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for %zu parameters", t->total);
     *out = pages;
     return 0;
@@ -128,6 +151,8 @@ static void give_pages(struct ddp_trainer *t, float *pages)
 {
     if (pages && t->comm->size > 1)
         ddp_comm_free(t->comm, pages);
+    else if (pages && t->device)
+        t->device->device->free(pages, t->total * sizeof(float));
     else if (pages)
         ddp_free_pages(pages, t->total * sizeof(float));
 }
@@ -146,10 +171,17 @@ int ddp_trainer_open(struct ddp_trainer *t, struct ddp_err *err)
                                                .batch = t->batch,
                                                .global_batch = (size_t)o->global_batch,
                                                .seed = o->seed};
+    DDP_TRY(ddp_train_check_device(o, t->comm->backend, t->comm->size, err));
+    int rc = ddp_trainer_device_open(t, err);
+    if (o->device)
+        DDP_TRY(ddp_comm_agree(t->comm, rc, err));
     DDP_TRY(take_pages(t, &t->params, err));
     DDP_TRY(take_pages(t, &t->grads, err));
-    memset(t->grads, 0, t->total * sizeof(float));
-    int rc = open_local(t, err);
+    if (t->device)
+        t->device->device->fill(t->grads, 0, t->total * sizeof(float));
+    else
+        memset(t->grads, 0, t->total * sizeof(float));
+    rc = open_local(t, err);
     DDP_TRY(ddp_comm_agree(t->comm, rc, err));
     DDP_TRY(ddp_trainer_open_sync(t, err));
     DDP_TRY(ddp_trainer_dump_open(t, err));
@@ -168,9 +200,11 @@ void ddp_trainer_close(struct ddp_trainer *t)
     free(t->offsets);
     free(t->gathered);
     free(t->order);
-    free(t->labels);
-    free(t->x);
+    const size_t batch = (size_t)t->batch;
+    ddp_trainer_free(t, t->labels, batch);
+    ddp_trainer_free(t, t->x, batch * image_count(&t->o->data->train) * sizeof *t->x);
     ddp_optim_release(&t->optim);
     give_pages(t, t->grads);
     give_pages(t, t->params);
+    ddp_trainer_device_close(t);
 }

@@ -35,11 +35,12 @@ int ddp_trainer_average_state(struct ddp_trainer *t, struct ddp_err *err)
     int ranks = t->comm->size, rc;
     if (count == 0 || ranks == 1)
         return 0;
-    float *state = t->o->model->state(t->model);
+    float *state = ddp_calloc(count, sizeof *state);
     float *all = ddp_calloc(count * (size_t)ranks, sizeof *all);
     double *share = ddp_calloc((size_t)ranks, sizeof *share);
-    rc = all && share ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for running statistics");
+    rc = all && share && state ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for running statistics");
     DDP_TRY_GOTO(ddp_comm_agree(t->comm, rc, err), err_memory);
+    memcpy(state, ddp_trainer_look(t, t->o->model->state(t->model), count), count * sizeof *state);
     DDP_TRY_GOTO(shares(t, share, err), err_memory);
     DDP_TRY_GOTO(ddp_comm_exchange(t->comm, state, all, count * sizeof *state, err), err_memory);
     double sum = 0.0;
@@ -51,9 +52,11 @@ int ddp_trainer_average_state(struct ddp_trainer *t, struct ddp_err *err)
             mean += share[r] * (double)all[(size_t)r * count + i];
         state[i] = (float)mean;
     }
+    ddp_trainer_put(t, t->o->model->state(t->model), state, count);
 
 err_memory:
     free(share);
     free(all);
+    free(state);
     return rc;
 }

@@ -41,7 +41,7 @@ static double grad_scale(const struct ddp_trainer *t, size_t images, size_t glob
     return 1.0 / (double)global;
 }
 
-/* Records a gradient that no exchange has touched, then starts the exchange. */
+/* Records a gradient that no exchange has touched. */
 static int record(struct ddp_trainer *t, double scale, size_t images, size_t global,
                   struct ddp_err *err)
 {
@@ -49,38 +49,53 @@ static int record(struct ddp_trainer *t, double scale, size_t images, size_t glo
     double wanted = images > 0 ? (double)t->comm->size / (double)global : 0.0;
     DDP_TRY(ddp_trainer_dump(t, scale > 0.0 ? wanted / scale : 0.0, err));
     t->sums.pause_ns += ddp_now_ns() - begin;
-    for (int p = t->o->model->param_count - 1; p >= 0; p--)
-        on_ready(t, p);
     return 0;
 }
 
-/* Forward, backward, exchange, update. *loss: sum over this rank's images. */
-static int one_step(struct ddp_trainer *t, int64_t step, double *loss, size_t *global,
-                    struct ddp_err *err)
+/* Forward and backward of this rank's images; the exchange starts inside, or, on a device and where
+ * gradients are recorded, when all gradients are there. */
+static int run_model(struct ddp_trainer *t, size_t first, size_t n, size_t global,
+                     struct ddp_err *err)
+{
+    const struct ddp_train_options *o = t->o;
+    const bool dump = ddp_trainer_dump_due(t);
+    const double scale = grad_scale(t, n, global);
+    if (t->device) {
+        if (ddp_trainer_device_is_full(t))
+            DDP_TRY(ddp_trainer_device_collect(t, &t->sums.loss, &t->sums.correct, err));
+        DDP_TRY(ddp_trainer_device_step(t, first, n, (float)scale, err));
+    } else {
+        int correct;
+        ddp_trainer_gather(&o->data->train, t->order, first, n, t->x, t->labels);
+        o->model->step(t->model, t->x, t->labels, (int)n, (float)scale, &t->last_loss, &correct,
+                       dump ? NULL : on_ready, t);
+        t->sums.loss += t->last_loss;
+        t->sums.correct += correct;
+    }
+    if (dump)
+        DDP_TRY(record(t, scale, n, global, err));
+    for (int p = o->model->param_count - 1; (dump || t->device) && p >= 0; p--)
+        on_ready(t, p);
+    return t->ready_rc;
+}
+
+/* Forward, backward, exchange, update. */
+static int one_step(struct ddp_trainer *t, int64_t step, size_t *global, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
     size_t first, n;
-    int correct;
     ddp_partition_slice(&t->partition, step, t->comm->rank, &first, &n, global);
-    ddp_trainer_gather(&o->data->train, t->order, first, n, t->x, t->labels);
     t->ready_rc = 0;
     t->err = err;
     if (o->sync->begin_step)
         o->sync->begin_step(t->sync, n, *global);
-    bool dump = ddp_trainer_dump_due(t);
-    double scale = grad_scale(t, n, *global);
-    o->model->step(t->model, t->x, t->labels, (int)n, (float)scale, loss, &correct,
-                   dump ? NULL : on_ready, t);
-    if (dump)
-        DDP_TRY(record(t, scale, n, *global, err));
-    DDP_TRY(t->ready_rc);
+    DDP_TRY(run_model(t, first, n, *global, err));
     DDP_TRY(o->sync->finish_backward(t->sync, err));
     ddp_optim_step(&t->optim, t->params, t->grads);
-    DDP_TRY(DDP_FAULT_DATA(TRAIN_STEP, t->comm->place.rank, t->params, t->total * sizeof *t->params,
-                           err));
+    if (!t->device)
+        DDP_TRY(DDP_FAULT_DATA(TRAIN_STEP, t->comm->place.rank, t->params,
+                               t->total * sizeof *t->params, err));
     DDP_TRY(o->sync->end_step(t->sync, err));
-    t->sums.loss += *loss;
-    t->sums.correct += correct;
     t->sums.images += (int64_t)n;
     t->sums.global_images += (int64_t)*global;
     t->sums.steps++;
@@ -89,10 +104,12 @@ static int one_step(struct ddp_trainer *t, int64_t step, double *loss, size_t *g
 }
 
 /* After a step that is watched: all ranks learn its loss, and that their replicas are equal. */
-static int watch(struct ddp_trainer *t, double loss, size_t global, struct ddp_err *err)
+static int watch(struct ddp_trainer *t, size_t global, struct ddp_err *err)
 {
+    DDP_TRY(ddp_trainer_device_collect(t, &t->sums.loss, &t->sums.correct, err));
     bool compare = ddp_trainer_compares_steps(t);
-    struct ddp_step_word mine = {.loss = loss, .hash = compare ? ddp_trainer_step_hash(t) : 0};
+    struct ddp_step_word mine = {.loss = t->last_loss,
+                                 .hash = compare ? ddp_trainer_step_hash(t) : 0};
     struct ddp_step_word *all = t->gathered;
     DDP_TRY(ddp_comm_exchange(t->comm, &mine, all, sizeof mine, err));
     if (compare)
@@ -105,20 +122,24 @@ static int watch(struct ddp_trainer *t, double loss, size_t global, struct ddp_e
     return 0;
 }
 
-static void tell_progress(struct ddp_trainer *t, int epoch, int64_t steps, int64_t now_ns)
+static int tell_progress(struct ddp_trainer *t, int epoch, int64_t steps, int64_t now_ns,
+                         struct ddp_err *err)
 {
+    DDP_TRY(ddp_trainer_device_collect(t, &t->sums.loss, &t->sums.correct, err));
     const struct ddp_train_sums *s = &t->sums;
     double seconds = (double)(now_ns - s->start_ns - s->pause_ns) * 1e-9;
     t->last_progress_ns = now_ns;
     t->events->on_progress(t->events->arg, epoch, s->steps, steps,
                            s->images ? s->loss / (double)s->images : 0.0,
                            seconds > 0.0 ? (double)s->global_images / seconds : 0.0);
+    return 0;
 }
 
 int ddp_trainer_epoch(struct ddp_trainer *t, int epoch, struct ddp_err *err)
 {
     int64_t steps = ddp_partition_steps(&t->partition);
     ddp_partition_order(&t->partition, epoch, t->comm->rank, t->order, &t->order_count);
+    ddp_trainer_device_order(t);
     t->sums = (struct ddp_train_sums){0};
     t->o->sync->counters(t->sync, &t->sums.before);
     /* Ranks enter together, or the first exchange would count one's late start as the other's. */
@@ -127,18 +148,18 @@ int ddp_trainer_epoch(struct ddp_trainer *t, int epoch, struct ddp_err *err)
     for (int64_t step = 0; step < steps; step++) {
         if (t->o->max_steps > 0 && t->step >= t->o->max_steps)
             break;
-        double loss;
         size_t global;
         ddp_flight_phase(t->comm->flight, "epoch %d step %lld", epoch, (long long)step + 1);
-        DDP_TRY(one_step(t, step, &loss, &global, err));
+        DDP_TRY(one_step(t, step, &global, err));
         if (!t->watch_steps && !t->events->on_progress)
             continue;
         int64_t now = ddp_now_ns();
         if (t->watch_steps)
-            DDP_TRY(watch(t, loss, global, err));
+            DDP_TRY(watch(t, global, err));
         if (t->events->on_progress && now - t->last_progress_ns >= PROGRESS_EVERY_NS)
-            tell_progress(t, epoch, steps, now);
+            DDP_TRY(tell_progress(t, epoch, steps, now, err));
         t->sums.pause_ns += ddp_now_ns() - now;
     }
+    DDP_TRY(ddp_trainer_device_collect(t, &t->sums.loss, &t->sums.correct, err));
     return t->o->sync->end_epoch ? t->o->sync->end_epoch(t->sync, err) : 0;
 }

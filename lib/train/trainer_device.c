@@ -1,0 +1,228 @@
+/* The trainer on a device: where its memory is, and how a step is put on its stream. Nothing here
+ * waits for the device but wait and collect. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "comm/backend.h"
+#include "train/trainer_impl.h"
+
+static bool is_processor(const struct ddp_device *device)
+{
+    return strcmp(device->name, "cpu") == 0;
+}
+
+int ddp_train_check_device(const struct ddp_train_options *o, const struct ddp_backend *backend,
+                           int ranks, struct ddp_err *err)
+{
+    const struct ddp_device *d = o->device;
+    const bool moves_device = backend->caps & DDP_CAP_DEVICE;
+    if (moves_device && (d == NULL || is_processor(d))) {
+        ddp_fail(err, DDP_EUNAVAIL, "backend '%s' exchanges what lies on a GPU", backend->name);
+        return ddp_hint(err,
+                        "--device cuda trains there; other backends exchange for --device cpu");
+    }
+    if (d == NULL)
+        return 0;
+    if (!o->sync->on_device)
+        return ddp_fail(err, DDP_EUNAVAIL, "strategy '%s' does not run on device '%s' yet",
+                        o->sync->name, d->name);
+    if (o->overlap)
+        return ddp_fail(
+            err, DDP_EUNAVAIL,
+            "--overlap does not go with device '%s' yet: its backward pass is one piece", d->name);
+    if (ranks > 1 && !is_processor(d) && !moves_device) {
+        ddp_fail(err, DDP_EUNAVAIL, "backend '%s' cannot exchange what lies on device '%s'",
+                 backend->name, d->name);
+        return ddp_hint(err, "--backend nccl can; --ranks 1 needs no exchange");
+    }
+    return 0;
+}
+
+void *ddp_trainer_alloc(const struct ddp_trainer *t, size_t bytes)
+{
+    return t->device ? t->device->device->alloc(bytes) : ddp_calloc(bytes, 1);
+}
+
+void ddp_trainer_free(const struct ddp_trainer *t, void *ptr, size_t bytes)
+{
+    if (ptr == NULL)
+        return;
+    if (t->device)
+        t->device->device->free(ptr, bytes);
+    else
+        free(ptr);
+}
+
+static int upload(const struct ddp_device *d, const struct ddp_images *set,
+                  struct ddp_trainer_images *out, struct ddp_err *err)
+{
+    out->each = (size_t)set->channels * (size_t)set->height * (size_t)set->width;
+    out->count = set->count;
+    out->pixel_bytes = set->count * out->each;
+    out->pixels = d->alloc(out->pixel_bytes);
+    out->labels = d->alloc(set->count);
+    if (out->pixels == NULL || out->labels == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory of device '%s' for %zu images", d->name,
+                        set->count);
+    d->copy(out->pixels, set->pixels, out->pixel_bytes);
+    d->copy(out->labels, set->labels, set->count);
+    return 0;
+}
+
+static void discard(const struct ddp_device *d, struct ddp_trainer_images *set)
+{
+    if (set->pixels != NULL)
+        d->free(set->pixels, set->pixel_bytes);
+    if (set->labels != NULL)
+        d->free(set->labels, set->count);
+}
+
+int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err)
+{
+    const struct ddp_train_options *o = t->o;
+    const struct ddp_device *d = o->device;
+    if (d == NULL)
+        return 0;
+    DDP_TRY(d->probe(err));
+    /* A backend of the device has chosen already, which one each rank has. */
+    if (t->comm->size == 1 && !is_processor(d))
+        DDP_TRY(d->select(t->comm->place.local_rank % DDP_MAX(d->count(), 1), err));
+    struct ddp_trainer_device *x = t->device = ddp_calloc(1, sizeof *x);
+    if (x == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a device");
+    x->device = d;
+    DDP_TRY(d->streams->create(&x->stream, err));
+    DDP_TRY(upload(d, &o->data->train, &x->train, err));
+    DDP_TRY(upload(d, &o->data->eval, &x->eval, err));
+    x->order = d->alloc(x->train.count * sizeof *x->order);
+    x->result = d->alloc(sizeof *x->result);
+    x->results = d->streams->host_alloc(DDP_TRAIN_RESULTS * sizeof *x->results);
+    x->host = ddp_calloc(t->total, sizeof *x->host);
+    if (x->order == NULL || x->result == NULL || x->results == NULL || x->host == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for results of device '%s'", d->name);
+    return 0;
+}
+
+void ddp_trainer_device_close(struct ddp_trainer *t)
+{
+    struct ddp_trainer_device *x = t->device;
+    if (x == NULL)
+        return;
+    const struct ddp_device *d = x->device;
+    free(x->host);
+    if (x->results != NULL)
+        d->streams->host_free(x->results, DDP_TRAIN_RESULTS * sizeof *x->results);
+    if (x->result != NULL)
+        d->free(x->result, sizeof *x->result);
+    if (x->order != NULL)
+        d->free(x->order, x->train.count * sizeof *x->order);
+    discard(d, &x->eval);
+    discard(d, &x->train);
+    if (x->graph != NULL)
+        d->streams->graph_destroy(x->graph);
+    d->streams->destroy(x->stream);
+    free(x);
+    t->device = NULL;
+}
+
+void ddp_trainer_device_order(struct ddp_trainer *t)
+{
+    if (t->device)
+        t->device->device->copy(t->device->order, t->order, t->order_count * sizeof *t->order);
+}
+
+static void model_step(struct ddp_trainer *t, size_t n, float scale)
+{
+    struct ddp_train_result *r = t->device->result;
+    t->o->model->step(t->model, t->x, t->labels, (int)n, scale, &r->loss, &r->correct, NULL, NULL);
+}
+
+/* The result on its way to the host. */
+static void send_result(struct ddp_trainer_device *x)
+{
+    x->device->streams->copy(x->stream, &x->results[x->pending++], x->result, sizeof *x->result);
+}
+
+static int capture(struct ddp_trainer *t, size_t n, float scale, struct ddp_err *err)
+{
+    struct ddp_trainer_device *x = t->device;
+    DDP_TRY(x->device->streams->capture_begin(x->stream, err));
+    model_step(t, n, scale);
+    return x->device->streams->capture_end(x->stream, &x->graph, err);
+}
+
+/* A graph is made of the first kind of step that comes twice, which every epoch begins with: the
+ * first time libraries make themselves ready, which cannot be captured. */
+int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale,
+                            struct ddp_err *err)
+{
+    struct ddp_trainer_device *x = t->device;
+    const bool same = x->graph_n == (int)n && x->graph_scale == scale;
+    t->o->model->gather(t->model, x->train.pixels, x->train.labels, x->train.each, x->order, first,
+                        (int)n, t->x, t->labels);
+    if (t->o->graph && x->graph == NULL && same && n > 0)
+        DDP_TRY(capture(t, n, scale, err));
+    if (x->graph != NULL && same) {
+        x->device->streams->graph_launch(x->graph, x->stream);
+    } else {
+        model_step(t, n, scale);
+        if (x->graph == NULL) {
+            x->graph_n = (int)n;
+            x->graph_scale = scale;
+        }
+    }
+    send_result(x);
+    return 0;
+}
+
+void ddp_trainer_device_evaluate(struct ddp_trainer *t, size_t first, size_t n)
+{
+    struct ddp_trainer_device *x = t->device;
+    t->o->model->gather(t->model, x->eval.pixels, x->eval.labels, x->eval.each, NULL, first, (int)n,
+                        t->x, t->labels);
+    t->o->model->evaluate(t->model, t->x, t->labels, (int)n, &x->result->loss, &x->result->correct);
+    send_result(x);
+}
+
+bool ddp_trainer_device_is_full(const struct ddp_trainer *t)
+{
+    return t->device && t->device->pending == DDP_TRAIN_RESULTS;
+}
+
+int ddp_trainer_device_wait(struct ddp_trainer *t, struct ddp_err *err)
+{
+    return t->device ? t->device->device->streams->wait(t->device->stream, err) : 0;
+}
+
+int ddp_trainer_device_collect(struct ddp_trainer *t, double *loss, int64_t *correct,
+                               struct ddp_err *err)
+{
+    struct ddp_trainer_device *x = t->device;
+    if (x == NULL)
+        return 0;
+    DDP_TRY(ddp_trainer_device_wait(t, err));
+    for (int i = 0; i < x->pending; i++) {
+        *loss += x->results[i].loss;
+        *correct += x->results[i].correct;
+        t->last_loss = x->results[i].loss;
+    }
+    x->pending = 0;
+    return 0;
+}
+
+const float *ddp_trainer_look(const struct ddp_trainer *t, const float *from, size_t n)
+{
+    if (t->device == NULL)
+        return from;
+    t->device->device->copy(t->device->host, from, n * sizeof *from);
+    return t->device->host;
+}
+
+void ddp_trainer_put(const struct ddp_trainer *t, float *to, const float *from, size_t n)
+{
+    if (t->device)
+        t->device->device->copy(to, from, n * sizeof *to);
+    else
+        memcpy(to, from, n * sizeof *to);
+}
