@@ -22,6 +22,7 @@ struct run {
     struct ddp_train_options o;
     int ranks;
     int stop_at_epoch, stop_code; /* what on_epoch answers there; 0: never */
+    bool quiet;                   /* nobody listens to steps and progress */
     double losses[STEPS_MAX];
     int64_t steps;
     struct ddp_epoch epochs[EPOCHS_MAX];
@@ -70,7 +71,12 @@ static inline int rank_main(void *arg, struct ddp_launch_rank *rank, struct ddp_
 {
     struct run *r = arg;
     struct ddp_comm *comm;
-    const struct ddp_train_events events = {on_start, on_epoch, on_progress, on_step, on_end, r};
+    const struct ddp_train_events events = {.on_start = on_start,
+                                            .on_epoch = on_epoch,
+                                            .on_progress = r->quiet ? NULL : on_progress,
+                                            .on_step = r->quiet ? NULL : on_step,
+                                            .on_end = on_end,
+                                            .arg = r};
     const struct ddp_comm_options options = {
         .timeout_ns = (int64_t)60 * 1000000000,
         .heap_bytes = ddp_train_heap_bytes(&r->o, r->ranks),

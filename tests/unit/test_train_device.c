@@ -1,0 +1,136 @@
+/* The trainer's way over a device (streams, kernels on them, results that come back later), on the
+ * processor's streams: bit for bit the run without them; and what does not run there is refused. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <assert.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "model/blas.h"
+
+#include "trainer_runs.h"
+
+static void on_streams(struct run *r)
+{
+    r->o.device = ddp_device_cpu(ddp_cpu_best_simd());
+}
+
+static void expect_same(struct run *plain)
+{
+    static struct run there;
+    there = *plain;
+    on_streams(&there);
+    expect_success(plain);
+    expect_success(&there);
+    assert_int_equal(there.steps, plain->steps);
+    assert_memory_equal(there.losses, plain->losses, sizeof plain->losses);
+    assert_int_equal(there.epoch_count, plain->epoch_count);
+    for (int e = 0; e < plain->epoch_count; e++) {
+        const struct ddp_epoch *a = &there.epochs[e], *b = &plain->epochs[e];
+        assert_true(a->parameter_hash == b->parameter_hash);
+        assert_true(a->train_loss == b->train_loss && a->train_accuracy == b->train_accuracy);
+        assert_true(a->eval_loss == b->eval_loss && a->eval_accuracy == b->eval_accuracy);
+        assert_true(a->wire_bytes_per_rank == b->wire_bytes_per_rank);
+    }
+}
+
+static void same_bits(void **state)
+{
+    static struct run r;
+    r = defaults(1, 64); /* 1000 images: the last batch is smaller */
+    r.o.epochs = 2;
+    expect_same(&r);
+    r = defaults(3, 33);
+    r.o.check_replicas = true;
+    r.o.bucket_bytes = 65536;
+    expect_same(&r);
+    r = defaults(2, 50);
+    r.o.optimizer = DDP_OPTIM_ADAM;
+    r.o.lr = 1e-3;
+    r.o.model = ddp_model_find("lenet");
+    r.o.init_sync = DDP_INIT_AVERAGE;
+    r.o.partition = DDP_PARTITION_SHARD;
+    expect_same(&r);
+    r = defaults(2, 64);
+    set_sync(&r.o, "none");
+    expect_same(&r);
+}
+
+/* More steps than there is room for results (1024), and nobody who looks at each. */
+static void many_steps(void **state)
+{
+    static struct run plain, there;
+    plain = defaults(1, 1);
+    plain.o.model = ddp_model_find("lenet");
+    plain.o.max_steps = 1100;
+    plain.o.epochs = 2;
+    plain.quiet = true;
+    there = plain;
+    on_streams(&there);
+    expect_success(&plain);
+    expect_success(&there);
+    assert_int_equal(there.epoch_count, 2);
+    for (int e = 0; e < 2; e++) {
+        assert_true(there.epochs[e].train_loss == plain.epochs[e].train_loss);
+        assert_true(there.epochs[e].parameter_hash == plain.epochs[e].parameter_hash);
+    }
+}
+
+static void expect_refusal(struct run *r, const char *word)
+{
+    run_it(r);
+    assert_int_equal(r->code, DDP_EUNAVAIL);
+    if (!strstr(r->err.text, word))
+        fail_msg("'%s' is not in: %s", word, r->err.text);
+}
+
+static void refusals(void **state)
+{
+    static struct run r;
+    r = defaults(1, 64);
+    on_streams(&r);
+    r.o.graph = true;
+    expect_refusal(&r, "graphs");
+    r = defaults(2, 64);
+    on_streams(&r);
+    set_sync(&r.o, "oktopk:0.1");
+    expect_refusal(&r, "'oktopk'");
+    r = defaults(2, 64);
+    on_streams(&r);
+    r.o.overlap = true;
+    expect_refusal(&r, "--overlap");
+}
+
+/* Device cuda where there is none, or with ranks that exchange elsewhere. */
+static void no_gpu(void **state)
+{
+    static struct run r;
+    const struct ddp_device *cuda = ddp_device_all()[1];
+    struct ddp_err why = DDP_ERR_INIT;
+    assert_string_equal(cuda->name, "cuda");
+    r = defaults(2, 64);
+    r.o.device = cuda;
+    expect_refusal(&r, "cannot exchange");
+    if (cuda->probe(&why) == 0)
+        skip();
+    r = defaults(1, 64);
+    r.o.device = cuda;
+    expect_refusal(&r, why.text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_bits),
+        cmocka_unit_test(many_steps),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(no_gpu),
+    };
+    return cmocka_run_group_tests(tests, make_data, NULL);
+}
