@@ -51,7 +51,10 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
     struct ddp_train_values *v = values;
     struct ddp_train_options o;
     struct ddp_dataset_request request;
-    (void)backend;
+    int most = ranks;
+    for (int i = 0; i < v->world.ranks.n; i++)
+        most = DDP_MAX(most, (int)v->world.ranks.v[i]);
+    DDP_TRY(ddp_train_values_device(v, ddp_backend_find(backend), most, err));
     /* Before the ranks are forked: they share these pages. */
     const struct ddp_dataset_reader *reader = ddp_train_values_data(v, &request);
     if (!v->data.train.pixels) /* else a sweep has lent it */

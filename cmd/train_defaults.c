@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "train_options.h"
 
 static bool given(const struct ddp_opt_result *parsed, const char *name)
@@ -111,10 +112,36 @@ const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_va
     return ddp_dataset_readers()[v->dataset];
 }
 
+/* The options that only a GPU looks at. */
+static const char *const gpu_options[] = {"cuda-graph", "tf32", "conv"};
+
+int ddp_train_values_device(struct ddp_train_values *v, const struct ddp_backend *backend,
+                            int ranks, struct ddp_err *err)
+{
+    const bool moves_device = backend->caps & DDP_CAP_DEVICE;
+    const bool cuda = v->device == DDP_TRAIN_CUDA || (v->device == DDP_TRAIN_AUTO && moves_device);
+    v->where = NULL;
+    for (int i = 0; cuda && ddp_device_all()[i]; i++)
+        if (strcmp(ddp_device_all()[i]->name, "cuda") == 0)
+            v->where = ddp_device_all()[i];
+    if (!cuda && v->gpu_option)
+        return ddp_fail(err, DDP_EUSAGE, "--%s is for --device cuda", v->gpu_option);
+    for (int job = 0; job < v->job_count; job++) {
+        struct ddp_train_options o;
+        ddp_train_values_options(v, job, 0, &o);
+        DDP_TRY(ddp_train_check_device(&o, backend, ranks, err));
+    }
+    return 0;
+}
+
 int ddp_train_values_complete(struct ddp_train_values *v, const struct ddp_opt_result *parsed,
                               struct ddp_err *err)
 {
     complete_data(v, parsed);
+    v->gpu_option = NULL;
+    for (size_t i = 0; i < DDP_COUNT_OF(gpu_options); i++)
+        if (given(parsed, gpu_options[i]))
+            v->gpu_option = gpu_options[i];
     DDP_TRY(complete_batch(v, parsed, err));
     DDP_TRY(complete_optimizer(v, parsed, err));
     return check_data(v, parsed, err);

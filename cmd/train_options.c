@@ -46,6 +46,17 @@ static const char *check_word(int i)
 {
     return i == CHECK_EPOCH ? "epoch" : i == CHECK_STEP ? "step" : NULL;
 }
+static const char *device_word(int i)
+{
+    return i == DDP_TRAIN_AUTO   ? "auto"
+           : i == DDP_TRAIN_CPU  ? "cpu"
+           : i == DDP_TRAIN_CUDA ? "cuda"
+                                 : NULL;
+}
+static const char *conv_word(int i)
+{
+    return i <= DDP_CONV_UNFOLD ? ddp_conv_way_name((enum ddp_conv_way)i) : NULL;
+}
 static const struct ddp_opt_words model_words = {.word = model_word},
                                   dataset_words = {.word = dataset_word},
                                   optimizer_words = {.word = optimizer_word},
@@ -55,7 +66,9 @@ static const struct ddp_opt_words model_words = {.word = model_word},
                                   overlap_words = {.word = overlap_word},
                                   feedback_words = {.word = feedback_word},
                                   aggregate_words = {.word = aggregate_word},
-                                  check_words = {.word = check_word};
+                                  check_words = {.word = check_word},
+                                  device_words = {.word = device_word},
+                                  conv_words = {.word = conv_word};
 
 #define AT(field) offsetof(struct ddp_train_values, field)
 
@@ -273,6 +286,39 @@ const struct ddp_opt ddp_train_rows[] = {
      .help = "with --dump-gradients: those of the first step and of every N-th after it",
      .min = 1,
      .max = 1e15},
+    {.name = "device",
+     .kind = DDP_OPT_ENUM,
+     .offset = AT(device),
+     .value = "WHERE",
+     .initial = "auto",
+     .group = "World",
+     .help = "where models compute: cpu, cuda (a GPU a rank), or auto: where the backend exchanges",
+     .words = &device_words},
+    {.name = "cuda-graph",
+     .kind = DDP_OPT_ENUM,
+     .offset = AT(graph),
+     .value = "on|off",
+     .initial = "on",
+     .group = "World",
+     .help = "device cuda: a step of the model is captured once and launched as one graph",
+     .words = &overlap_words},
+    {.name = "tf32",
+     .kind = DDP_OPT_ENUM,
+     .offset = AT(tf32),
+     .value = "on|off",
+     .initial = "off",
+     .group = "World",
+     .help = "device cuda: products may round their factors to TF32",
+     .words = &overlap_words},
+    {.name = "conv",
+     .kind = DDP_OPT_ENUM,
+     .offset = AT(conv),
+     .value = "HOW",
+     .initial = "auto",
+     .group = "World",
+     .help = "device cuda: convolutions by cuDNN, or as products of unfolded images; auto: cuDNN "
+             "where it is installed",
+     .words = &conv_words},
     {.name = "blas",
      .kind = DDP_OPT_STRING,
      .offset = AT(blas),

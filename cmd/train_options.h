@@ -7,6 +7,9 @@
 #include "cmd.h"
 #include "train/trainer.h"
 
+/* AUTO: where the backend exchanges. */
+enum ddp_train_where { DDP_TRAIN_AUTO, DDP_TRAIN_CPU, DDP_TRAIN_CUDA };
+
 /* One strategy of a run; text and argument are borrowed. */
 struct ddp_train_job {
     const struct ddp_sync_class *cls;
@@ -18,7 +21,8 @@ struct ddp_train_values {
     struct ddp_world_options world;
     int model, dataset, optimizer, partition, init, init_sync, check_replicas;
     int overlap, feedback, aggregate;
-    bool named; /* not an option: --dataset was given */
+    int device, graph, tf32, conv; /* device: enum ddp_train_where */
+    bool named;                    /* not an option: --dataset was given */
     const char *dir, *sync, *blas, *algorithm, *dump_dir;
     struct ddp_string_list compare;
     struct ddp_int_list seeds;
@@ -30,6 +34,8 @@ struct ddp_train_values {
     struct ddp_train_job jobs[DDP_OPT_LIST_MAX]; /* strategies to run, [job_count] */
     int job_count;
     struct ddp_dataset data;
+    const struct ddp_device *where; /* NULL: the processor */
+    const char *gpu_option;         /* given, and only for GPUs; NULL: none */
 };
 
 static_assert(offsetof(struct ddp_train_values, world) == 0, "main.c takes values for it");
@@ -44,6 +50,11 @@ const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_va
 /* Strategies and seeds: fills jobs and seeds, and refuses what does not go together. */
 int ddp_train_values_jobs(const struct ddp_cmd *cmd, struct ddp_train_values *v,
                           const struct ddp_opt_result *parsed, struct ddp_err *err) DDP_MUST_CHECK;
+/* Where models compute, with ranks that exchange by `backend`: fills v->where. DDP_EUSAGE: an
+ * option of a GPU, and none is used; DDP_EUNAVAIL: a strategy does not run there. Starts no driver.
+ */
+int ddp_train_values_device(struct ddp_train_values *v, const struct ddp_backend *backend,
+                            int ranks, struct ddp_err *err) DDP_MUST_CHECK;
 /* One run of v as the trainer takes it; borrows v. */
 void ddp_train_values_options(const struct ddp_train_values *v, int job, int seed,
                               struct ddp_train_options *out);

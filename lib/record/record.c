@@ -236,6 +236,7 @@ static void clean_train(struct ddp_train_run *t)
     CLEAN(t->init_sync);
     CLEAN(t->partition);
     CLEAN(t->blas);
+    CLEAN(t->device);
     CLEAN(t->feedback);
     CLEAN(t->aggregate);
     CLEAN(t->algorithm);

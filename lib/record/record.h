@@ -153,7 +153,9 @@ struct ddp_epoch {
 
 struct ddp_train_run {
     char model[24], dataset[24], optimizer[16], sync[32], init[16], init_sync[16], partition[8],
-        blas[96];
+        blas[96];    /* the libraries of its products */
+    char device[16]; /* where models computed; graph: a step as one graph of it */
+    bool graph, tf32;
     char feedback[8], aggregate[16]; /* "": has no meaning with the strategy */
     char algorithm[24];              /* of all-reduces, as asked: "auto" stays "auto" */
     int64_t parameters, train_images, eval_images, batch_per_rank;

@@ -79,6 +79,11 @@ cJSON *ddp_json_train(const struct ddp_train_run *r)
     ddp_json_bool(train, "baseline", r->baseline);
     ddp_json_count(train, "launch", r->launch > 0 ? r->launch : -1);
     ddp_json_count(train, "batch_per_rank", r->batch_per_rank);
+    cJSON *compute = ddp_json_obj(train, "compute");
+    ddp_json_str(compute, "device", r->device);
+    ddp_json_str(compute, "library", r->blas);
+    ddp_json_bool(compute, "graph", r->graph);
+    ddp_json_bool(compute, "tf32", r->tf32);
     cJSON *optimizer = ddp_json_obj(train, "optimizer");
     ddp_json_str(optimizer, "name", r->optimizer);
     ddp_json_num(optimizer, "lr", r->lr);

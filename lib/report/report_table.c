@@ -137,8 +137,10 @@ static void epoch_head(const struct ddp_train_run *t, const struct ddp_report_st
     ddp_strbuf_addf(out, "# %s lr %g", t->optimizer, t->lr);
     if (isfinite(t->momentum))
         ddp_strbuf_addf(out, ", momentum %g", t->momentum);
-    ddp_strbuf_addf(out, ", weight decay %g; sync %s; seed %llu; BLAS %s\n", t->weight_decay,
-                    t->sync, (unsigned long long)t->seed, t->blas[0] ? t->blas : "-");
+    ddp_strbuf_addf(out, ", weight decay %g; sync %s; seed %llu; %s%s %s\n", t->weight_decay,
+                    t->sync, (unsigned long long)t->seed,
+                    strcmp(t->device, "cuda") == 0 ? "device cuda" : "BLAS",
+                    t->graph ? ", graph," : "", t->blas[0] ? t->blas : "-");
     ddp_strbuf_add(
         out, "# exchange: seconds in collectives; exposed: those nothing else was done in; "
              "sent: bytes a rank sent in the epoch; peak: memory of a rank so far (1 MB = 1e6 B)\n"

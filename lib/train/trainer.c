@@ -4,8 +4,12 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "model/blas.h"
 #include "train/trainer_impl.h"
+
+static const char *run_device(const struct ddp_train_options *o)
+{
+    return o->device != NULL ? o->device->name : "cpu";
+}
 
 static void describe(const struct ddp_trainer *t, struct ddp_train_run *run)
 {
@@ -20,7 +24,12 @@ static void describe(const struct ddp_trainer *t, struct ddp_train_run *run)
     snprintf(run->init, sizeof run->init, "%s", ddp_init_name(o->init));
     snprintf(run->init_sync, sizeof run->init_sync, "%s", ddp_init_sync_name(o->init_sync));
     snprintf(run->partition, sizeof run->partition, "%s", ddp_partition_name(o->partition));
-    snprintf(run->blas, sizeof run->blas, "%s", ddp_blas_name());
+    const struct ddp_layers *layers =
+        o->layers != NULL ? o->layers : ddp_layers_find(run_device(o));
+    snprintf(run->blas, sizeof run->blas, "%s", layers->library());
+    snprintf(run->device, sizeof run->device, "%s", run_device(o));
+    run->graph = o->device != NULL && o->graph;
+    run->tf32 = o->device != NULL && o->tf32;
     run->parameters = (int64_t)o->model->parameter_count;
     run->train_images = (int64_t)o->data->train.count;
     run->eval_images = (int64_t)o->data->eval.count;
