@@ -24,6 +24,18 @@ $(EMULATED_BIN): $(EMULATED_OBJ)
 $(EMULATED_BIN): TEST_LIBS = $(EMULATED_OBJ) -lstdc++
 -include $(EMULATED_OBJ:.o=.d)
 
+# The layers' kernels, likewise.
+EMULATED_NN_BIN := $(O)/tests/gpu/test_nn_emulated
+$(O)/emulated/kernels_nn.cc: lib/model/kernels_nn.cu ci/emulate_cuda.pl | $(O)/ready
+	@mkdir -p $(@D)
+	$(Q)ci/emulate_cuda.pl $< >$@
+$(O)/emulated/kernels_nn.o: $(O)/emulated/kernels_nn.cc
+	@echo "  CXX   $<"
+	$(Q)$(CXX) -std=c++17 $(EMULATED_FLAGS) -c -o $@ $<
+$(EMULATED_NN_BIN): $(O)/emulated/kernels_nn.o $(O)/emulated/emulator.o
+$(EMULATED_NN_BIN): TEST_LIBS = $(O)/emulated/kernels_nn.o $(O)/emulated/emulator.o -lstdc++
+-include $(O)/emulated/kernels_nn.d
+
 # One command each, where there is a GPU: no MPI, no network, under 8 minutes. Without one the tests
 # say what they skipped and why, and the benchmark ends with 69.
 GPU_BIN = $(patsubst %.c,$(O)/%,$(wildcard tests/gpu/test_gpu*.c))

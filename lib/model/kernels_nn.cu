@@ -31,7 +31,7 @@ static __device__ ddp_nn_pair plus(ddp_nn_pair x, ddp_nn_pair y)
 template <class T, class Plus> static __device__ T halve(T *lane, T own, Plus add)
 {
     lane[threadIdx.x] = own;
-    for (int half = THREADS / 2; half > 0; half /= 2) {
+    for (unsigned half = THREADS / 2; half > 0; half /= 2) {
         __syncthreads();
         if (threadIdx.x < half)
             lane[threadIdx.x] = add(lane[threadIdx.x], lane[threadIdx.x + half]);
@@ -42,10 +42,10 @@ template <class T, class Plus> static __device__ T halve(T *lane, T own, Plus ad
 template <class Args, ddp_nn_pair (*term)(const Args *, uint32_t, uint32_t),
           void (*end)(const Args *, uint32_t, uint32_t, ddp_nn_pair)>
 static __global__ void __launch_bounds__(THREADS)
-    sum_kernel(uint32_t count, const Args args, ddp_nn_pair *parts)
+    sum_kernel(uint32_t count, uint32_t splits, const Args args, ddp_nn_pair *parts)
 {
     __shared__ ddp_nn_pair lane[THREADS];
-    const uint32_t row = blockIdx.x, split = blockIdx.y, splits = gridDim.y;
+    const uint32_t row = blockIdx.x / splits, split = blockIdx.x % splits;
     ddp_nn_pair own = {0.0f, 0.0f};
     for (uint32_t j = split * THREADS + threadIdx.x; j < count; j += splits * THREADS)
         own = plus(own, term(&args, row, j));
@@ -97,14 +97,35 @@ static uint32_t blocks_for(uint32_t count)
     return (count + THREADS - 1) / THREADS;
 }
 
+template <class Args, void (*at)(const Args *, uint32_t)>
+static void map(struct ddp_stream *s, uint32_t count, const Args &args, const char *place)
+{
+    if (count == 0)
+        return;
+    map_kernel<Args, at><<<blocks_for(count), THREADS, 0, s->handle>>>(count, args);
+    launched(s, place);
+}
+
+template <class Args, ddp_nn_pair (*term)(const Args *, uint32_t, uint32_t),
+          void (*end)(const Args *, uint32_t, uint32_t, ddp_nn_pair)>
+static void sum(struct ddp_stream *s, uint32_t rows, uint32_t count, const Args &args,
+                ddp_nn_pair *parts, const char *place)
+{
+    const uint32_t splits = ddp_nn_splits(count);
+    if (rows == 0)
+        return;
+    sum_kernel<Args, term, end>
+        <<<rows * splits, THREADS, 0, s->handle>>>(count, splits, args, parts);
+    if (splits > 1)
+        parts_kernel<Args, end>
+            <<<blocks_for(rows), THREADS, 0, s->handle>>>(rows, count, splits, args, parts);
+    launched(s, place);
+}
+
 #define MAP(name)                                                                                  \
     static void name##_all(struct ddp_stream *s, uint32_t count, const struct ddp_nn_##name *args) \
     {                                                                                              \
-        if (count == 0)                                                                            \
-            return;                                                                                \
-        map_kernel<struct ddp_nn_##name, ddp_nn_##name##_at>                                       \
-            <<<blocks_for(count), THREADS, 0, s->handle>>>(count, *args);                          \
-        launched(s, "layers: " #name);                                                             \
+        map<struct ddp_nn_##name, ddp_nn_##name##_at>(s, count, *args, "layers: " #name);          \
     }
 DDP_NN_MAPS(MAP)
 
@@ -112,15 +133,8 @@ DDP_NN_MAPS(MAP)
     static void name##_all(struct ddp_stream *s, uint32_t rows, uint32_t count,                    \
                            const struct ddp_nn_##name *args, struct ddp_nn_pair *parts)            \
     {                                                                                              \
-        const uint32_t splits = ddp_nn_splits(count);                                              \
-        if (rows == 0)                                                                             \
-            return;                                                                                \
-        sum_kernel<struct ddp_nn_##name, ddp_nn_##name##_term, ddp_nn_##name##_end>                \
-            <<<dim3(rows, splits), THREADS, 0, s->handle>>>(count, *args, parts);                  \
-        if (splits > 1)                                                                            \
-            parts_kernel<struct ddp_nn_##name, ddp_nn_##name##_end>                                \
-                <<<blocks_for(rows), THREADS, 0, s->handle>>>(rows, count, splits, *args, parts);  \
-        launched(s, "layers: " #name);                                                             \
+        sum<struct ddp_nn_##name, ddp_nn_##name##_term, ddp_nn_##name##_end>(                      \
+            s, rows, count, *args, parts, "layers: " #name);                                       \
     }
 DDP_NN_SUMS(SUM)
 

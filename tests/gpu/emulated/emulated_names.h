@@ -21,6 +21,7 @@
 #define ddp_cuda_select_topk      emulated_select_topk
 #define ddp_cuda_sgd              emulated_sgd
 #define ddp_cuda_streams          emulated_streams
+#define ddp_nn_stream_cuda        emulated_nn_stream
 #define ddp_cuda_widen            emulated_widen
 #define ddp_cuda_widen_add        emulated_widen_add
 
