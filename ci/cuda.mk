@@ -53,7 +53,7 @@ CUDA_FLAVOUR := $(CUDA) $(HAVE_CUDA) $(HAVE_NCCL) $(HAVE_CUBLAS) $(HAVE_CUDNN) $
 # Of the sources $1, those that are built.
 cuda_named = $(foreach f,$1,$(if $(findstring _cuda,$(notdir $f)),$f))
 nccl_named = $(foreach f,$1,$(if $(findstring _nccl.,$(notdir $f))$(findstring _nccl_,$(notdir $f)),$f))
-cuda_choose = $(filter-out $(if $(filter 1,$(HAVE_CUDA)),%/dev_cuda_absent.c,$(filter-out %_absent.c,$(call cuda_named,$1))) \
+cuda_choose = $(filter-out $(if $(filter 1,$(HAVE_CUDA)),%/dev_cuda_absent.c %/nn_stream_cuda_absent.c,$(filter-out %_absent.c,$(call cuda_named,$1))) \
   $(if $(filter 1,$(HAVE_NCCL)),%_nccl_absent.c,$(filter-out %_absent.c,$(call nccl_named,$1))),$1)
 # Layers on GPUs: $1 sources.
 cuda_layers = $(filter-out $(if $(filter 1,$(HAVE_CUBLAS)),%/layers_cuda_absent.c,%/layers_cuda.c %/layers_cuda_load.c) \

@@ -16,7 +16,9 @@
 #include "model/layers_stream.h"
 #include "model/model.h"
 
-enum { BATCH = 70, STEPS = 20 };
+#include "net_pairs.h"
+
+enum { BATCH = 64, STEPS = 20 };
 
 static void gemm(struct ddp_layers_context *c, const struct ddp_gemm *g)
 {
@@ -139,102 +141,11 @@ static const struct ddp_layers by_library = {
     DDP_LAYERS_STREAM_FUNCTIONS,
 };
 
-/* A model with its parameters and gradients. */
-struct net {
-    const struct ddp_model_class *cls;
-    struct ddp_model *m;
-    float *params, *grads;
-    struct ddp_stream *stream;
-};
-
-static struct net make_net(const char *name, const struct ddp_layers *layers)
+static void check(const char *name, const struct ddp_layers *layers, int most, int steps)
 {
-    struct ddp_err err = DDP_ERR_INIT;
-    struct net n = {.cls = ddp_model_find(name)};
-    const struct ddp_device *cpu = ddp_device_cpu(ddp_cpu_best_simd());
-    n.params = calloc(n.cls->parameter_count, sizeof *n.params);
-    n.grads = calloc(n.cls->parameter_count, sizeof *n.grads);
-    ddp_model_init_params(n.cls, DDP_INIT_HE, 7, n.params);
-    assert_int_equal(cpu->streams->create(&n.stream, &err), 0);
-    const struct ddp_model_place place = {.device = cpu, .stream = n.stream, .layers = layers};
-    if (n.cls->create(n.cls, layers ? &place : NULL, BATCH, n.params, n.grads, &n.m, &err) != 0)
-        fail_msg("%s", err.text);
-    return n;
-}
-
-static void free_net(struct net *n)
-{
-    n->cls->destroy(n->m);
-    ddp_device_cpu(ddp_cpu_best_simd())->streams->destroy(n->stream);
-    free(n->params);
-    free(n->grads);
-}
-
-/* ||a - b|| / ||b|| */
-static double distance(const float *a, const float *b, size_t n)
-{
-    double off = 0, all = 0;
-    for (size_t i = 0; i < n; i++) {
-        off += (a[i] - b[i]) * (double)(a[i] - b[i]);
-        all += b[i] * (double)b[i];
-    }
-    return sqrt(off / (all > 0 ? all : 1));
-}
-
-static void compare_gradients(const struct net *a, const struct net *b, double most)
-{
-    for (int p = 0; p < a->cls->param_count; p++) {
-        const struct ddp_param *param = &a->cls->params[p];
-        double off = distance(a->grads + param->offset, b->grads + param->offset, param->count);
-        /* A bias before a normalisation has a gradient of rounding errors alone. */
-        double norm = 0;
-        for (size_t i = 0; i < param->count; i++)
-            norm = fmax(norm, fabs((double)b->grads[param->offset + i]));
-        if (norm > 1e-5 && off > most)
-            fail_msg("%s %s: gradients are %g apart", a->cls->name, param->name, off);
-    }
-}
-
-/* Batches of all sizes, an empty one and full ones, then training: gradients, losses, hits and
- * evaluations agree. */
-static void check_net(const char *name, const struct ddp_layers *layers, int most, int steps)
-{
-    struct net a = make_net(name, layers), b = make_net(name, NULL);
-    const size_t pixels = (size_t)(a.cls->channels * a.cls->height * a.cls->width);
-    float *x = malloc(BATCH * pixels * sizeof *x);
-    uint8_t labels[BATCH];
-    struct ddp_rng rng;
-    double loss_a, loss_b;
-    int hits_a, hits_b;
-    ddp_rng_init(&rng, 5, 0);
-    const int sizes[] = {most, 1, 0, most / 2};
-    for (int s = 0; s < (int)DDP_COUNT_OF(sizes) + steps; s++) {
-        const int n = s < (int)DDP_COUNT_OF(sizes) ? sizes[s] : most;
-        for (size_t i = 0; i < (size_t)n * pixels; i++)
-            x[i] = (float)ddp_rng_double(&rng);
-        for (int i = 0; i < n; i++)
-            labels[i] = (uint8_t)(ddp_rng_double(&rng) * a.cls->classes);
-        const float scale = n > 0 ? 1.0f / (float)n : 1.0f;
-        memset(a.grads, 0x55, a.cls->parameter_count * sizeof *a.grads);
-        a.cls->step(a.m, x, labels, n, scale, &loss_a, &hits_a, NULL, NULL);
-        b.cls->step(b.m, x, labels, n, scale, &loss_b, &hits_b, NULL, NULL);
-        assert_true(fabs(loss_a - loss_b) <= 2e-4 * fabs(loss_b));
-        assert_true(abs(hits_a - hits_b) <= 1);
-        /* Rounding grows with the steps between. */
-        compare_gradients(&a, &b, s < (int)DDP_COUNT_OF(sizes) ? 2e-3 : 0.1);
-        a.cls->evaluate(a.m, x, labels, n, &loss_a, &hits_a);
-        b.cls->evaluate(b.m, x, labels, n, &loss_b, &hits_b);
-        assert_true(fabs(loss_a - loss_b) <= 1e-3 * fabs(loss_b));
-        for (size_t i = 0; s >= (int)DDP_COUNT_OF(sizes) && i < a.cls->parameter_count; i++) {
-            a.params[i] -= 0.01f * a.grads[i];
-            b.params[i] -= 0.01f * b.grads[i];
-        }
-    }
-    assert_true(distance(a.params, b.params, a.cls->parameter_count) < 1e-4);
-    assert_true(distance(a.cls->state(a.m), b.cls->state(b.m), a.cls->state_count) < 1e-4);
-    free(x);
-    free_net(&a);
-    free_net(&b);
+    const struct ddp_model_place place = {.device = ddp_device_cpu(ddp_cpu_best_simd()),
+                                          .layers = layers};
+    check_net(name, &place, most, steps);
 }
 
 /* By the hundred images in one piece, and in pieces of three. */
@@ -242,20 +153,20 @@ static void nets_unfolded(void **state)
 {
     struct ddp_layers pieces = unfolded;
     pieces.chunk_floats = 3 * 500 * 64; /* singa-cnn's second convolution */
-    check_net("singa-cnn", &unfolded, BATCH, STEPS);
-    check_net("singa-cnn", &pieces, 10, 2);
-    check_net("lenet", &unfolded, 32, STEPS);
-    check_net("resnet9", &unfolded, 16, 5);
-    check_net("resnet9", &pieces, 16, 1);
-    check_net("nnabla-tiny", &unfolded, 32, STEPS);
+    check("singa-cnn", &unfolded, BATCH, STEPS);
+    check("singa-cnn", &pieces, 10, 2);
+    check("lenet", &unfolded, 32, STEPS);
+    check("resnet9", &unfolded, 16, 5);
+    check("resnet9", &pieces, 16, 1);
+    check("nnabla-tiny", &unfolded, 32, STEPS);
 }
 
 static void nets_by_library(void **state)
 {
-    check_net("singa-cnn", &by_library, 4, 1);
-    check_net("lenet", &by_library, 8, 3);
-    check_net("resnet9", &by_library, 3, 1);
-    check_net("nnabla-tiny", &by_library, 16, 5);
+    check("singa-cnn", &by_library, 4, 1);
+    check("lenet", &by_library, 8, 3);
+    check("resnet9", &by_library, 3, 1);
+    check("nnabla-tiny", &by_library, 16, 5);
 }
 
 /* A sum's parts: more terms than one block takes, and none. */
