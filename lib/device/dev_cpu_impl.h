@@ -13,6 +13,12 @@ extern const struct ddp_stream_ops ddp_cpu_streams;
 extern const struct ddp_stream_kernels
     ddp_cpu_kernels; /* the best SIMD level's, whatever the device's */
 
+/* dev_cpu_scale.c */
+void ddp_cpu_scale(struct ddp_stream *s, float *a, size_t n, double factor);
+void ddp_cpu_widen_back(struct ddp_stream *s, float *dst, const void *src, size_t n,
+                        enum ddp_dtype from, uint64_t *overflows);
+void ddp_cpu_add_count(struct ddp_stream *s, uint64_t *sum, const uint32_t *count);
+
 #ifdef __cplusplus
 }
 #endif

@@ -149,4 +149,7 @@ const struct ddp_stream_kernels ddp_cpu_kernels = {
     .merge = cpu_merge,
     .sgd = cpu_sgd,
     .adam = cpu_adam,
+    .scale = ddp_cpu_scale,
+    .widen_back = ddp_cpu_widen_back,
+    .add_count = ddp_cpu_add_count,
 };

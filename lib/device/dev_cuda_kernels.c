@@ -17,4 +17,7 @@ const struct ddp_stream_kernels ddp_cuda_kernels = {
     .merge = ddp_cuda_merge,
     .sgd = ddp_cuda_sgd,
     .adam = ddp_cuda_adam,
+    .scale = ddp_cuda_scale,
+    .widen_back = ddp_cuda_widen_back,
+    .add_count = ddp_cuda_add_count,
 };

@@ -77,6 +77,19 @@ DDP_BOTH float ddp_narrow_left(float x, uint16_t wire, enum ddp_dtype type)
     return ddp_f32_magnitude(left) < 0x7f800000 ? left : 0.0f;
 }
 
+/* A value times a factor, rounded once. NaN canonical. */
+DDP_BOTH float ddp_scaled(float x, double factor)
+{
+    return ddp_f32_canonical((float)(x * factor));
+}
+
+/* Did a finite x come back, through 16 bits and a sum, as infinite or NaN? */
+DDP_BOTH int ddp_half_overflowed(uint16_t back, float x, enum ddp_dtype type)
+{
+    const int exponent = type == DDP_F16 ? 0x7c00 : 0x7f80;
+    return (back & exponent) == exponent && ddp_f32_magnitude(x) < 0x7f800000;
+}
+
 /* One element of a reduction. op: not AVG, which is summed. min and max keep a NaN of either. */
 DDP_BOTH float ddp_combine_f32(float a, float b, enum ddp_op op)
 {

@@ -29,6 +29,12 @@ void ddp_cuda_adam(struct ddp_stream *s, float *p, float *m, float *v, const flo
 /* residual[i] = in[i] + residual[i], canonical; in NULL: residual made canonical. For top-K. */
 void ddp_cuda_accumulate(struct ddp_stream *s, float *residual, const float *in, size_t n);
 
+/* kernels_scale.cu */
+void ddp_cuda_scale(struct ddp_stream *s, float *a, size_t n, double factor);
+void ddp_cuda_widen_back(struct ddp_stream *s, float *dst, const void *src, size_t n,
+                         enum ddp_dtype from, uint64_t *overflows);
+void ddp_cuda_add_count(struct ddp_stream *s, uint64_t *sum, const uint32_t *count);
+
 /* kernels_select.cu */
 size_t ddp_cuda_select_scratch(size_t n, size_t k);
 void ddp_cuda_select_threshold(struct ddp_stream *s, const struct ddp_stream_select *x,

@@ -67,6 +67,14 @@ struct ddp_stream_kernels {
                 float momentum, float weight_decay);
     void (*adam)(struct ddp_stream *s, float *p, float *m, float *v, const float *grad, size_t n,
                  const struct ddp_adam *a);
+
+    /* a[i] = a[i] * factor, rounded once. */
+    void (*scale)(struct ddp_stream *s, float *a, size_t n, double factor);
+    /* As widen; adds to *overflows how often src is not finite where dst was. */
+    void (*widen_back)(struct ddp_stream *s, float *dst, const void *src, size_t n,
+                       enum ddp_dtype from, uint64_t *overflows);
+    /* *sum += *count. */
+    void (*add_count)(struct ddp_stream *s, uint64_t *sum, const uint32_t *count);
 };
 
 #ifdef __cplusplus

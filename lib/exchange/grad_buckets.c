@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "coll/async.h"
+#include "device/stream.h"
 
 /* state: the method's; NULL until opened. request: with overlap. */
 struct bucket {
@@ -19,6 +20,8 @@ struct ddp_grad_buckets {
     const struct ddp_bucket_method *method;
     void *arg;
     struct ddp_async *async;
+    const struct ddp_device *device; /* gradients lie there; NULL: on the processor */
+    struct ddp_stream *stream;
     struct bucket *buckets; /* [count], in the order in which they fill */
     int count, next;
     int64_t exchange_ns, exposed_ns;
@@ -81,6 +84,8 @@ int ddp_grad_buckets_create(const struct ddp_sync_setup *setup,
     if (b != NULL) {
         b->method = method;
         b->arg = arg;
+        b->device = setup->comm->size > 1 ? setup->device : NULL; /* one rank moves nothing */
+        b->stream = setup->stream;
         b->buckets = ddp_calloc(most, sizeof *b->buckets);
     }
     if (parts == NULL || b == NULL || b->buckets == NULL)
@@ -120,6 +125,9 @@ static int start(struct ddp_grad_buckets *b, struct bucket *bucket, struct ddp_e
         ddp_async_post(&bucket->request);
         return 0;
     }
+    /* The communicator does not know the stream on which gradients are made. */
+    if (b->device != NULL)
+        DDP_TRY(b->device->streams->wait(b->stream, err));
     const int64_t begin = ddp_now_ns();
     DDP_TRY(run_method(bucket, err));
     const int64_t took = ddp_now_ns() - begin;

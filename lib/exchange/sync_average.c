@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "device/stream_kernels.h"
 
 #define LINE_ELEMENTS (DDP_CACHE_LINE / sizeof(float))
 
@@ -18,6 +19,8 @@ struct chunk {
  * averaged, -1: none. */
 struct ddp_sync {
     struct ddp_comm *comm;
+    const struct ddp_device *device; /* where params lie; NULL: the processor */
+    struct ddp_stream *stream;
     float *params;
     struct chunk *chunks; /* [count] */
     int count, next, last;
@@ -56,6 +59,8 @@ int ddp_sync_average_create(const struct ddp_sync_setup *setup, int chunks, int6
         return ddp_fail(err, DDP_ENOMEM, "no memory for %d chunks of parameters", chunks);
     }
     s->comm = setup->comm;
+    s->device = setup->device;
+    s->stream = setup->stream;
     s->params = setup->params;
     s->every = every;
     s->last = -1;
@@ -103,7 +108,11 @@ static int average(struct ddp_sync *s, struct chunk *c, struct ddp_err *err)
     const int64_t begin = ddp_now_ns();
     float *at = s->params + c->first;
     const double weight = (double)(s->images - c->images) / (double)(s->global - c->global);
-    for (size_t i = 0; i < c->n; i++)
+    if (s->device != NULL) {
+        s->device->stream_kernels->scale(s->stream, at, c->n, weight);
+        DDP_TRY(s->device->streams->wait(s->stream, err));
+    }
+    for (size_t i = 0; i < c->n && s->device == NULL; i++)
         at[i] = (float)(at[i] * weight);
     DDP_TRY(ddp_aggregation_run(c->sum, err));
     c->images = s->images;

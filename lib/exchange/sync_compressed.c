@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "exchange/compressed.h"
+#include "exchange/device_exchange.h"
 #include "exchange/grad_buckets.h"
 
 struct ddp_sync {
@@ -38,6 +39,15 @@ int ddp_sync_compressed_check(const char *name, const char *argument, struct ddp
     return parse(name, argument, &spec, err);
 }
 
+int ddp_sync_compressed_check_device(const char *name, const char *argument,
+                                     enum ddp_feedback feedback, struct ddp_err *err)
+{
+    struct ddp_compress_spec spec;
+    const struct ddp_sync_setup setup = {.feedback = feedback};
+    DDP_TRY(parse(name, argument, &spec, err));
+    return ddp_device_exchange_check(&spec, wants_feedback(&setup, &spec), err);
+}
+
 void ddp_sync_compressed_memory(const char *name, const struct ddp_sync_setup *setup, int ranks,
                                 uint64_t *registered, uint64_t *private_bytes)
 {
@@ -50,6 +60,11 @@ void ddp_sync_compressed_memory(const char *name, const struct ddp_sync_setup *s
             uint64_t shared, own;
             ddp_compressed_bytes(&spec, parts[i].count, ranks, wants_feedback(setup, &spec),
                                  &shared, &own);
+            if (setup->device) {
+                shared = ddp_device_exchange_bytes(&spec, parts[i].count, ranks,
+                                                   wants_feedback(setup, &spec));
+                own = 0; /* of the processor's memory */
+            }
             *registered += shared;
             *private_bytes += own;
         }
@@ -79,27 +94,75 @@ static int run_bucket(void *state, struct ddp_err *err)
     return ddp_compressed_run(state, err);
 }
 
+static void add_counters(const struct ddp_sync *s, const struct ddp_compressed_counters *c,
+                         struct ddp_sync_counters *sum)
+{
+    sum->wire_bytes += c->wire_bytes;
+    sum->wire_counted &= c->wire_counted;
+    sum->encode_ns += c->encode_ns;
+    sum->decode_ns += c->decode_ns;
+    if (s->spec.compressor->combine == DDP_COMBINE_GATHER) {
+        sum->values_sent += c->values_sent;
+        sum->values_total += c->values_total;
+    } else {
+        sum->overflow_count = DDP_MAX(sum->overflow_count, 0) + (int64_t)c->overflow_count;
+    }
+}
+
 static void count_bucket(void *arg, const void *state, struct ddp_sync_counters *sum)
 {
-    const struct ddp_sync *s = arg;
     struct ddp_compressed_counters c;
     ddp_compressed_counters(state, &c);
-    sum->wire_bytes += c.wire_bytes;
-    sum->wire_counted &= c.wire_counted;
-    sum->encode_ns += c.encode_ns;
-    sum->decode_ns += c.decode_ns;
-    if (s->spec.compressor->combine == DDP_COMBINE_GATHER) {
-        sum->values_sent += c.values_sent;
-        sum->values_total += c.values_total;
-    } else {
-        sum->overflow_count = DDP_MAX(sum->overflow_count, 0) + (int64_t)c.overflow_count;
-    }
+    add_counters(arg, &c, sum);
 }
 
 static void close_bucket(void *state)
 {
     ddp_compressed_destroy(state);
 }
+
+/* The same, of buckets on a device. */
+static int open_on_device(void *arg, const struct ddp_sync_setup *setup, struct ddp_comm *comm,
+                          const struct ddp_grad_bucket *bucket, void **state, struct ddp_err *err)
+{
+    const struct ddp_sync *s = arg;
+    struct ddp_device_exchange *x = NULL;
+    const struct ddp_device_exchange_setup inner = {.comm = comm,
+                                                    .device = setup->device,
+                                                    .stream = setup->stream,
+                                                    .data = setup->grads + bucket->offset,
+                                                    .n = bucket->count,
+                                                    .spec = s->spec,
+                                                    .feedback = s->feedback,
+                                                    .algorithm = setup->algorithm};
+    DDP_TRY(ddp_device_exchange_create(&inner, &x, err));
+    *state = x;
+    return 0;
+}
+
+static int run_on_device(void *state, struct ddp_err *err)
+{
+    return ddp_device_exchange_run(state, err);
+}
+
+static void count_on_device(void *arg, const void *state, struct ddp_sync_counters *sum)
+{
+    struct ddp_compressed_counters c;
+    ddp_device_exchange_counters(state, &c);
+    add_counters(arg, &c, sum);
+}
+
+static void close_on_device(void *state)
+{
+    ddp_device_exchange_destroy(state);
+}
+
+static const struct ddp_bucket_method on_device = {
+    .open = open_on_device,
+    .run = run_on_device,
+    .count = count_on_device,
+    .close = close_on_device,
+};
 
 static const struct ddp_bucket_method method = {
     .open = open_bucket,
@@ -117,7 +180,8 @@ int ddp_sync_compressed_create(const char *name, const struct ddp_sync_setup *se
     int rc = parse(name, setup->argument, &s->spec, err);
     s->feedback = rc == 0 && wants_feedback(setup, &s->spec);
     if (rc == 0)
-        rc = ddp_grad_buckets_create(setup, &method, s, &s->buckets, err);
+        rc = ddp_grad_buckets_create(setup, setup->device ? &on_device : &method, s, &s->buckets,
+                                     err);
     if (rc != 0) {
         free(s);
         return rc;

@@ -30,6 +30,7 @@ const struct ddp_sync_class ddp_sync_local = {
     .name = "local",
     .summary = "own steps; all parameters are averaged every H steps and before evaluation",
     .argument_help = "H",
+    .on_device = true,
     .scale = DDP_SCALE_PRIVATE,
     .check = check,
     .create = create,

@@ -31,6 +31,7 @@ const struct ddp_sync_class ddp_sync_partial = {
     .name = "partial",
     .summary = "own steps; after each, one of K chunks of the parameters is averaged, rotating",
     .argument_help = "K",
+    .on_device = true,
     .scale = DDP_SCALE_PRIVATE,
     .check = check,
     .create = create,

@@ -33,7 +33,8 @@ static struct ddp_sync_setup setup_of(const struct ddp_train_options *o, size_t 
                                    .feedback = o->feedback,
                                    .aggregate = o->aggregate,
                                    .algorithm = o->algorithm,
-                                   .argument = o->sync_argument ? o->sync_argument : ""};
+                                   .argument = o->sync_argument ? o->sync_argument : "",
+                                   .device = o->device};
 }
 
 int ddp_trainer_open_sync(struct ddp_trainer *t, struct ddp_err *err)

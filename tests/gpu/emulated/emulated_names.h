@@ -3,6 +3,7 @@
 #ifndef DDP_TEST_EMULATED_NAMES_H
 #define DDP_TEST_EMULATED_NAMES_H
 
+#define ddp_cuda_add_count        emulated_add_count
 #define ddp_cuda_accumulate       emulated_accumulate
 #define ddp_cuda_adam             emulated_adam
 #define ddp_cuda_fail             emulated_fail
@@ -13,6 +14,7 @@
 #define ddp_cuda_narrow_residual  emulated_narrow_residual
 #define ddp_cuda_note             emulated_note
 #define ddp_cuda_reduce           emulated_reduce
+#define ddp_cuda_scale            emulated_scale
 #define ddp_cuda_scatter          emulated_scatter
 #define ddp_cuda_scatter_add      emulated_scatter_add
 #define ddp_cuda_scatter_zero     emulated_scatter_zero
@@ -23,6 +25,7 @@
 #define ddp_cuda_streams          emulated_streams
 #define ddp_nn_stream_cuda        emulated_nn_stream
 #define ddp_cuda_widen            emulated_widen
+#define ddp_cuda_widen_back       emulated_widen_back
 #define ddp_cuda_widen_add        emulated_widen_add
 
 #endif

@@ -1,0 +1,267 @@
+#include "exchange/device_exchange.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "comm/backend.h"
+#include "device/stream_kernels.h"
+
+/* In front of a list: its length, on a line of its own. */
+#define HEAD_BYTES ((size_t)DDP_CACHE_LINE)
+
+/* What the device adds up. */
+struct tally {
+    uint64_t overflows, sent;
+};
+
+/* wire: 16-bit values [n], or this rank's list: length, indices, values. gathered [ranks] of it.
+ * part_bytes: of a list, whole lines. */
+struct ddp_device_exchange {
+    struct ddp_device_exchange_setup setup;
+    bool sparse;
+    size_t capacity, wire_bytes, part_bytes;
+    void *wire, *gathered;
+    float *residual;
+    void *scratch;
+    size_t scratch_bytes;
+    struct tally *tally;
+    struct ddp_coll_plan plan;
+    double wire_each; /* bytes that others take of a run */
+    struct ddp_compressed_counters counters;
+};
+
+static size_t lines(size_t bytes)
+{
+    return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
+}
+
+int ddp_device_exchange_check(const struct ddp_compress_spec *spec, bool feedback,
+                              struct ddp_err *err)
+{
+    const struct ddp_compressor *c = spec->compressor;
+    if (c->global_topk)
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "'%s' selects among all ranks, which is not done on a device yet", c->name);
+    if (c->combine == DDP_COMBINE_SUM && feedback)
+        return ddp_fail(err, DDP_EUNAVAIL, "'%s' keeps no error feedback on a device yet", c->name);
+    return 0;
+}
+
+size_t ddp_device_exchange_capacity(const struct ddp_compress_spec *spec, size_t n, bool feedback)
+{
+    const struct ddp_compressor *c = spec->compressor;
+    if (c->combine == DDP_COMBINE_SUM)
+        return 0;
+    return c->fixed_count || !feedback ? c->bound(spec, n) : (n + 7) / 8;
+}
+
+/* A list with room for so many entries. */
+static size_t list_bytes(size_t capacity)
+{
+    return HEAD_BYTES + 2 * lines(capacity * sizeof(float));
+}
+
+/* As comm.h aligns blocks. */
+static uint64_t block_bytes(uint64_t bytes)
+{
+    const uint64_t huge = (uint64_t)2 << 20, unit = bytes >= 2 * huge ? huge : 4096;
+    return (bytes + unit - 1) / unit * unit + (unit == huge ? huge : 0);
+}
+
+uint64_t ddp_device_exchange_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks,
+                                   bool feedback)
+{
+    const struct ddp_compressor *c = spec->compressor;
+    const size_t part = list_bytes(ddp_device_exchange_capacity(spec, n, feedback));
+    if (c->combine == DDP_COMBINE_SUM)
+        return block_bytes(lines(n * ddp_dtype_size(c->wire_dtype)));
+    return block_bytes(part) + block_bytes((uint64_t)part * (uint64_t)ranks);
+}
+
+/* Rank r's list among the gathered ones; r < 0: this rank's own. */
+static struct ddp_stream_list list_of(const struct ddp_device_exchange *x, int r)
+{
+    unsigned char *at = r < 0 ? x->wire : (unsigned char *)x->gathered + (size_t)r * x->part_bytes;
+    const size_t values = lines(x->capacity * sizeof(uint32_t));
+    return (struct ddp_stream_list){.index = (uint32_t *)(void *)(at + HEAD_BYTES),
+                                    .value = (float *)(void *)(at + HEAD_BYTES + values),
+                                    .count = (uint32_t *)(void *)at,
+                                    .capacity = x->capacity};
+}
+
+static size_t topk_of(const struct ddp_device_exchange *x)
+{
+    return x->setup.spec.compressor->fixed_count ? x->capacity : 0;
+}
+
+/* What needs no other rank. */
+static int prepare(struct ddp_device_exchange *x, struct ddp_err *err)
+{
+    const struct ddp_device_exchange_setup *s = &x->setup;
+    const struct ddp_device *d = s->device;
+    const struct ddp_compressor *c = s->spec.compressor;
+    DDP_TRY(ddp_device_exchange_check(&s->spec, s->feedback, err));
+    x->sparse = c->combine == DDP_COMBINE_GATHER;
+    x->capacity = ddp_device_exchange_capacity(&s->spec, s->n, s->feedback);
+    x->part_bytes = list_bytes(x->capacity);
+    x->wire_bytes = x->sparse ? x->part_bytes : lines(s->n * ddp_dtype_size(c->wire_dtype));
+    if (x->sparse)
+        x->scratch_bytes = d->stream_kernels->select_scratch(s->n, topk_of(x));
+    x->tally = d->alloc(sizeof *x->tally);
+    if (x->scratch_bytes > 0)
+        x->scratch = d->alloc(x->scratch_bytes);
+    if (x->sparse && s->feedback)
+        x->residual = d->alloc(s->n * sizeof(float));
+    if (x->tally == NULL || (x->scratch_bytes > 0 && x->scratch == NULL) ||
+        (x->sparse && s->feedback && x->residual == NULL))
+        return ddp_fail(err, DDP_ENOMEM, "no memory of device '%s' to compress %zu elements",
+                        d->name, s->n);
+    d->streams->fill(s->stream, x->tally, 0, sizeof *x->tally);
+    if (x->residual != NULL)
+        d->streams->fill(s->stream, x->residual, 0, s->n * sizeof(float));
+    return 0;
+}
+
+static int prepare_plan(struct ddp_device_exchange *x, struct ddp_err *err)
+{
+    const struct ddp_device_exchange_setup *s = &x->setup;
+    const double ranks = s->comm->size;
+    const struct ddp_coll_args gather = {.coll = DDP_ALL_GATHER,
+                                         .send = x->wire,
+                                         .recv = x->gathered,
+                                         .count = x->part_bytes,
+                                         .dtype = DDP_U8},
+                               sum = {.coll = DDP_ALLREDUCE,
+                                      .send = x->wire,
+                                      .recv = x->wire,
+                                      .count = s->n,
+                                      .dtype = s->spec.compressor->wire_dtype,
+                                      .op = DDP_SUM};
+    const bool automatic = s->algorithm == NULL || s->algorithm[0] == '\0' || x->sparse;
+    const struct ddp_coll_alg *alg = NULL;
+    if (!automatic && (alg = ddp_coll_find(DDP_ALLREDUCE, s->algorithm)) == NULL)
+        return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' of an all-reduce", s->algorithm);
+    x->wire_each = x->sparse ? (ranks - 1) * (double)x->part_bytes
+                             : 2 * (ranks - 1) / ranks * (double)x->wire_bytes;
+    return ddp_coll_plan_init(&x->plan, s->comm, alg, x->sparse ? &gather : &sum, err);
+}
+
+int ddp_device_exchange_create(const struct ddp_device_exchange_setup *setup,
+                               struct ddp_device_exchange **out, struct ddp_err *err)
+{
+    struct ddp_comm *comm = setup->comm;
+    struct ddp_device_exchange *x = ddp_calloc(1, sizeof *x);
+    int rc = x != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for a compressed exchange");
+    if (rc == 0) {
+        x->setup = *setup;
+        rc = prepare(x, err);
+    }
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_free);
+    DDP_TRY_GOTO(ddp_comm_alloc(comm, x->wire_bytes, &x->wire, err), err_free);
+    if (x->sparse)
+        DDP_TRY_GOTO(ddp_comm_alloc(comm, x->part_bytes * (size_t)comm->size, &x->gathered, err),
+                     err_free);
+    /* Beyond a list's length nothing is looked at, but all of it travels. */
+    setup->device->streams->fill(setup->stream, x->wire, 0, x->wire_bytes);
+    rc = prepare_plan(x, err);
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_free);
+    *out = x;
+    return 0;
+
+err_free:
+    ddp_device_exchange_destroy(x);
+    return rc;
+}
+
+void ddp_device_exchange_destroy(struct ddp_device_exchange *x)
+{
+    struct ddp_err ignored = DDP_ERR_INIT;
+    if (x == NULL)
+        return;
+    const struct ddp_device_exchange_setup *s = &x->setup;
+    (void)!s->device->streams->wait(s->stream, &ignored);
+    ddp_coll_plan_release(&x->plan);
+    if (x->gathered != NULL)
+        ddp_comm_free(s->comm, x->gathered);
+    if (x->wire != NULL)
+        ddp_comm_free(s->comm, x->wire);
+    if (x->residual != NULL)
+        s->device->free(x->residual, s->n * sizeof(float));
+    if (x->scratch != NULL)
+        s->device->free(x->scratch, x->scratch_bytes);
+    if (x->tally != NULL)
+        s->device->free(x->tally, sizeof *x->tally);
+    free(x);
+}
+
+static void encode(struct ddp_device_exchange *x)
+{
+    const struct ddp_device_exchange_setup *s = &x->setup;
+    const struct ddp_stream_kernels *k = s->device->stream_kernels;
+    const double argument = s->spec.argument;
+    const float share = 1 / (float)s->comm->size;
+    if (!x->sparse) {
+        k->narrow(s->stream, x->wire, s->data, s->n, s->spec.compressor->wire_dtype, share,
+                  isnan(argument) ? 0.0f : (float)argument, NULL);
+        return;
+    }
+    const struct ddp_stream_select select = {.in = s->data,
+                                             .residual = x->residual,
+                                             .n = s->n,
+                                             .out = list_of(x, -1),
+                                             .scratch = x->scratch,
+                                             .scratch_bytes = x->scratch_bytes};
+    if (topk_of(x) > 0)
+        k->select_topk(s->stream, &select, topk_of(x));
+    else
+        k->select_threshold(s->stream, &select, (float)argument);
+    k->scale(s->stream, select.out.value, x->capacity, share);
+    k->add_count(s->stream, &x->tally->sent, select.out.count);
+}
+
+static void decode(struct ddp_device_exchange *x)
+{
+    const struct ddp_device_exchange_setup *s = &x->setup;
+    const struct ddp_stream_kernels *k = s->device->stream_kernels;
+    if (!x->sparse) {
+        k->widen_back(s->stream, s->data, x->wire, s->n, s->spec.compressor->wire_dtype,
+                      &x->tally->overflows);
+        return;
+    }
+    s->device->streams->fill(s->stream, s->data, 0, s->n * sizeof(float));
+    for (int r = 0; r < s->comm->size; r++) {
+        const struct ddp_stream_list list = list_of(x, r);
+        k->scatter_add(s->stream, s->data, &list);
+    }
+}
+
+int ddp_device_exchange_run(struct ddp_device_exchange *x, struct ddp_err *err)
+{
+    const struct ddp_device_exchange_setup *s = &x->setup;
+    const int64_t begin = ddp_now_ns();
+    encode(x);
+    DDP_TRY(s->device->streams->wait(s->stream, err));
+    DDP_TRY(ddp_coll_run(s->comm, &x->plan, err));
+    decode(x);
+    x->counters.runs++;
+    x->counters.exchange_ns += ddp_now_ns() - begin;
+    return 0;
+}
+
+void ddp_device_exchange_counters(const struct ddp_device_exchange *x,
+                                  struct ddp_compressed_counters *out)
+{
+    const struct ddp_device_exchange_setup *s = &x->setup;
+    struct ddp_err ignored = DDP_ERR_INIT;
+    struct tally tally = {0};
+    *out = x->counters;
+    if (s->device->streams->wait(s->stream, &ignored) == 0)
+        s->device->copy(&tally, x->tally, sizeof tally);
+    out->overflow_count = tally.overflows;
+    out->values_sent = x->sparse ? (double)tally.sent : (double)s->n * (double)out->runs;
+    out->values_total = (double)s->n * (double)out->runs;
+    out->wire_bytes = x->wire_each * (double)out->runs;
+    out->wire_counted = false; /* what a ring sends */
+}
