@@ -18,14 +18,15 @@ $(UNIT_BIN): $(O)/tests/%: $(O)/tests/%.o $(O)/libddpcore.a
 -include $(UNIT_BIN:=.d)
 
 # tests/nccl/fake_gpu.h: the binary without device cuda, and a library for it.
-FAKE_GPU_OBJ = $(filter-out $(O)/lib/device/dev_cuda%.o $(CU_OBJ),$(LIB_OBJ)) $(O)/tests/nccl/fake_gpu.o
+FAKE_GPU_OBJ = $(filter-out $(O)/lib/device/dev_cuda%.o $(O)/lib/model/layers_cuda%.o $(CU_OBJ),$(LIB_OBJ)) \
+  $(O)/tests/nccl/fake_gpu.o $(O)/tests/nccl/fake_layers.o
 $(O)/tests/nccl/ddpbench: $(CMD_OBJ) $(FAKE_GPU_OBJ) $(O)/objects
 	@echo "  LD    $@"
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $(CMD_OBJ) $(FAKE_GPU_OBJ) $(filter-out $(CUDA_LIBS),$(BASE_LIBS))
 $(O)/tests/nccl/libnccl.so.2: $(O)/tests/nccl/fake_nccl.o
 	@echo "  LD    $@"
 	$(Q)$(CC) -shared $(SAN_FLAGS) $(LDFLAGS) -o $@ $<
--include $(O)/tests/nccl/fake_gpu.d $(O)/tests/nccl/fake_nccl.d
+-include $(O)/tests/nccl/fake_layers.d $(O)/tests/nccl/fake_gpu.d $(O)/tests/nccl/fake_nccl.d
 
 .PHONY: unit faults test check
 unit: $(UNIT_BIN) $(FAKE_GPU) ## build the C tests

@@ -86,6 +86,12 @@ static int rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
     return ddp_train_run_all(rank, values, err);
 }
 
+static int gpu(const void *values, struct ddp_gpu_options *out, struct ddp_err *err)
+{
+    (void)out;
+    return ddp_train_values_gpu(values, err);
+}
+
 static bool threads(const void *values)
 {
     const struct ddp_train_values *v = values;
@@ -131,6 +137,7 @@ const struct ddp_cmd ddp_cmd_train = {
     .prepare = prepare,
     .heap_bytes = heap_bytes,
     .threads = threads,
+    .gpu = gpu,
     .rank_main = rank_main,
     .release = release,
 };

@@ -115,23 +115,42 @@ const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_va
 /* The options that only a GPU looks at. */
 static const char *const gpu_options[] = {"cuda-graph", "tf32", "conv"};
 
+static const struct ddp_device *find_cuda(void)
+{
+    const struct ddp_device *const *d = ddp_device_all();
+    while (*d && strcmp((*d)->name, "cuda") != 0)
+        d++;
+    return *d;
+}
+
+/* Every strategy, where models are on `where` (NULL: the processor). */
+static int check_strategies(const struct ddp_train_values *v, const struct ddp_device *where,
+                            const struct ddp_backend *backend, int ranks, struct ddp_err *err)
+{
+    for (int job = 0; job < v->job_count; job++) {
+        struct ddp_train_options o;
+        ddp_train_values_options(v, job, 0, &o);
+        o.device = where;
+        DDP_TRY(ddp_train_check_device(&o, backend, ranks, err));
+    }
+    return 0;
+}
+
+int ddp_train_values_gpu(const struct ddp_train_values *v, struct ddp_err *err)
+{
+    const struct ddp_device *where = v->device == DDP_TRAIN_CPU ? NULL : find_cuda();
+    return check_strategies(v, where, ddp_backend_find("nccl"), 2, err);
+}
+
 int ddp_train_values_device(struct ddp_train_values *v, const struct ddp_backend *backend,
                             int ranks, struct ddp_err *err)
 {
     const bool moves_device = backend->caps & DDP_CAP_DEVICE;
     const bool cuda = v->device == DDP_TRAIN_CUDA || (v->device == DDP_TRAIN_AUTO && moves_device);
-    v->where = NULL;
-    for (int i = 0; cuda && ddp_device_all()[i]; i++)
-        if (strcmp(ddp_device_all()[i]->name, "cuda") == 0)
-            v->where = ddp_device_all()[i];
+    v->where = cuda ? find_cuda() : NULL;
     if (!cuda && v->gpu_option)
         return ddp_fail(err, DDP_EUSAGE, "--%s is for --device cuda", v->gpu_option);
-    for (int job = 0; job < v->job_count; job++) {
-        struct ddp_train_options o;
-        ddp_train_values_options(v, job, 0, &o);
-        DDP_TRY(ddp_train_check_device(&o, backend, ranks, err));
-    }
-    return 0;
+    return check_strategies(v, v->where, backend, ranks, err);
 }
 
 int ddp_train_values_complete(struct ddp_train_values *v, const struct ddp_opt_result *parsed,

@@ -55,6 +55,8 @@ int ddp_train_values_jobs(const struct ddp_cmd *cmd, struct ddp_train_values *v,
  */
 int ddp_train_values_device(struct ddp_train_values *v, const struct ddp_backend *backend,
                             int ranks, struct ddp_err *err) DDP_MUST_CHECK;
+/* Can all strategies of v be where ranks exchange what lies on GPUs? DDP_EUNAVAIL says why not. */
+int ddp_train_values_gpu(const struct ddp_train_values *v, struct ddp_err *err) DDP_MUST_CHECK;
 /* One run of v as the trainer takes it; borrows v. */
 void ddp_train_values_options(const struct ddp_train_values *v, int job, int seed,
                               struct ddp_train_options *out);

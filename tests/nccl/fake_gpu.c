@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "device/device.h"
 #include "device/stream.h"
+#include "device/stream_kernels.h"
 
 /* The GPU's memory is address space that nobody may touch; SPAN behind each byte is the real one.
  */
@@ -200,10 +201,23 @@ static void stream_copy(struct ddp_stream *s, void *dst, const void *src, size_t
     fake_gpu_put(s, do_copy, &c, sizeof c);
 }
 
+struct fill_arg {
+    void *dst;
+    size_t bytes;
+    unsigned char byte;
+};
+
+static int do_fill(void *arg)
+{
+    const struct fill_arg *f = arg;
+    fill(f->dst, f->byte, f->bytes);
+    return 1;
+}
+
 static void stream_fill(struct ddp_stream *s, void *dst, unsigned char byte, size_t bytes)
 {
-    (void)wait_all(s, NULL);
-    fill(dst, byte, bytes);
+    const struct fill_arg f = {dst, bytes, byte};
+    fake_gpu_put(s, do_fill, &f, sizeof f);
 }
 
 static int event_create(struct ddp_event **out, struct ddp_err *err)
@@ -305,4 +319,5 @@ const struct ddp_device ddp_dev_cuda = {
     .copy_nt = copy,
     .fill = fill,
     .streams = &streams,
+    .stream_kernels = &fake_gpu_kernels,
 };

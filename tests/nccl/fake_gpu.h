@@ -9,6 +9,9 @@
 
 #include <stddef.h>
 
+/* Kernels on its streams (fake_layers.c): those that training uses. */
+extern const struct ddp_stream_kernels fake_gpu_kernels;
+
 /* Memory of the GPU, and what the host may use in its stead. */
 void *fake_gpu_alloc(size_t bytes);
 void *fake_gpu_host(const void *ptr); /* ptr itself when it is the host's */

@@ -1,0 +1,239 @@
+/* What trains on the GPU that is none: the layers of device cuda, and its kernels on a stream. Each
+ * is work for the fake stream, done by the processor's kernels when somebody asks for it, with
+ * every pointer to the GPU's memory made one that the host may use. */
+#include <string.h>
+
+#include "nccl/fake_gpu.h"
+
+#include "base/mem.h"
+#include "device/stream_kernels.h"
+#include "model/blas.h"
+#include "model/layers_stream.h"
+
+extern const struct ddp_device ddp_dev_cuda; /* fake_gpu.c */
+
+/* Every word of a call that points into the GPU's memory. */
+static void translate(void *arg, size_t bytes)
+{
+    for (size_t at = 0; at + sizeof(void *) <= bytes; at += sizeof(void *)) {
+        void *p;
+        memcpy(&p, (char *)arg + at, sizeof p);
+        p = fake_gpu_host(p);
+        memcpy((char *)arg + at, &p, sizeof p);
+    }
+}
+
+/* A call to put: NAME_work is its arguments; DO runs with w pointing to them. */
+#define WORK(name, DO)                                                                             \
+    static int name##_do(void *arg)                                                                \
+    {                                                                                              \
+        struct name##_work copy, *w = &copy;                                                       \
+        memcpy(w, arg, sizeof *w); /* a graph does it again */                                     \
+        translate(w, sizeof *w);                                                                   \
+        DO;                                                                                        \
+        return 1;                                                                                  \
+    }
+#define PUT(name, s, ...)                                                                          \
+    do {                                                                                           \
+        const struct name##_work work = {__VA_ARGS__};                                             \
+        fake_gpu_put(ddp_dev_cuda.streams->native(s), name##_do, &work, sizeof work);              \
+    } while (0)
+
+static const struct ddp_stream_kernels *cpu(void)
+{
+    return ddp_device_cpu(ddp_cpu_best_simd())->stream_kernels;
+}
+
+#define MAP(name)                                                                                  \
+    struct name##_work {                                                                           \
+        struct ddp_nn_##name args;                                                                 \
+        uint32_t count;                                                                            \
+    };                                                                                             \
+    WORK(name, ddp_nn_stream_cpu.name(NULL, w->count, &w->args))                                   \
+    static void name##_put(struct ddp_stream *s, uint32_t count, const struct ddp_nn_##name *args) \
+    {                                                                                              \
+        PUT(name, s, *args, count);                                                                \
+    }
+DDP_NN_MAPS(MAP)
+
+#define SUM(name)                                                                                  \
+    struct name##_work {                                                                           \
+        struct ddp_nn_##name args;                                                                 \
+        uint32_t rows, count;                                                                      \
+    };                                                                                             \
+    WORK(name, ddp_nn_stream_cpu.name(NULL, w->rows, w->count, &w->args, NULL))                    \
+    static void name##_put(struct ddp_stream *s, uint32_t rows, uint32_t count,                    \
+                           const struct ddp_nn_##name *args, struct ddp_nn_pair *parts)            \
+    {                                                                                              \
+        PUT(name, s, *args, rows, count);                                                          \
+    }
+DDP_NN_SUMS(SUM)
+
+struct tally_work {
+    const double *each;
+    const int *hit;
+    double *loss;
+    int *correct;
+    uint32_t n;
+};
+WORK(tally, ddp_nn_stream_cpu.tally(NULL, w->n, w->each, w->hit, w->loss, w->correct))
+static void tally_put(struct ddp_stream *s, uint32_t n, const double *each, const int *hit,
+                      double *loss, int *correct)
+{
+    PUT(tally, s, each, hit, loss, correct, n);
+}
+
+static const struct ddp_nn_stream kernels = {
+#define ROW(name) .name = name##_put,
+    DDP_NN_MAPS(ROW) DDP_NN_SUMS(ROW)
+#undef ROW
+        .tally = tally_put,
+};
+
+struct gemm_work {
+    struct ddp_gemm g;
+};
+WORK(gemm, ddp_sgemm(w->g.ta, w->g.tb, w->g.m, w->g.n, w->g.k, 1.0f, w->g.a, w->g.lda, w->g.b,
+                     w->g.ldb, w->g.add ? 1.0f : 0.0f, w->g.c, w->g.ldc))
+static void gemm_put(struct ddp_layers_context *c, const struct ddp_gemm *g)
+{
+    PUT(gemm, c->stream, *g);
+}
+
+static int fake_open(const struct ddp_layers_setup *setup, struct ddp_layers_context **out,
+                     struct ddp_err *err)
+{
+    DDP_TRY(ddp_blas_load(NULL, err));
+    DDP_TRY(ddp_layers_stream_open(setup, &kernels, out, err));
+    (*out)->gemm = gemm_put;
+    return 0;
+}
+
+static const char *fake_library(void)
+{
+    return "fake";
+}
+
+extern const struct ddp_layers ddp_layers_cuda; /* layers_list.h */
+const struct ddp_layers ddp_layers_cuda = {
+    .device = "cuda",
+    .library = fake_library,
+    .open = fake_open,
+    .close = ddp_layers_stream_close,
+    DDP_LAYERS_STREAM_FUNCTIONS,
+};
+
+/* The kernels that training and its strategies use. */
+struct narrow_work {
+    void *dst;
+    const float *src;
+    size_t n;
+    uint64_t *overflows;
+    enum ddp_dtype to;
+    float scale, clip;
+};
+WORK(narrow, cpu()->narrow(NULL, w->dst, w->src, w->n, w->to, w->scale, w->clip, w->overflows))
+static void narrow_put(struct ddp_stream *s, void *dst, const float *src, size_t n,
+                       enum ddp_dtype to, float scale, float clip, uint64_t *overflows)
+{
+    PUT(narrow, s, dst, src, n, overflows, to, scale, clip);
+}
+
+struct widen_back_work {
+    float *dst;
+    const void *src;
+    size_t n;
+    uint64_t *overflows;
+    enum ddp_dtype from;
+};
+WORK(widen_back, cpu()->widen_back(NULL, w->dst, w->src, w->n, w->from, w->overflows))
+static void widen_back_put(struct ddp_stream *s, float *dst, const void *src, size_t n,
+                           enum ddp_dtype from, uint64_t *overflows)
+{
+    PUT(widen_back, s, dst, src, n, overflows, from);
+}
+
+struct select_work {
+    struct ddp_stream_select x;
+    size_t k;
+    float threshold;
+};
+WORK(select, if (w->k > 0) cpu()->select_topk(NULL, &w->x, w->k);
+     else cpu()->select_threshold(NULL, &w->x, w->threshold))
+static void topk_put(struct ddp_stream *s, const struct ddp_stream_select *x, size_t k)
+{
+    PUT(select, s, *x, k, 0.0f);
+}
+static void threshold_put(struct ddp_stream *s, const struct ddp_stream_select *x, float threshold)
+{
+    PUT(select, s, *x, 0, threshold);
+}
+static size_t select_scratch(size_t n, size_t k)
+{
+    return cpu()->select_scratch(n, k);
+}
+
+struct scatter_work {
+    struct ddp_stream_list list;
+    float *dst;
+};
+WORK(scatter, cpu()->scatter_add(NULL, w->dst, &w->list))
+static void scatter_put(struct ddp_stream *s, float *dst, const struct ddp_stream_list *list)
+{
+    PUT(scatter, s, *list, dst);
+}
+
+struct scale_work {
+    float *a;
+    size_t n;
+    double factor;
+};
+WORK(scale, cpu()->scale(NULL, w->a, w->n, w->factor))
+static void scale_put(struct ddp_stream *s, float *a, size_t n, double factor)
+{
+    PUT(scale, s, a, n, factor);
+}
+
+struct count_work {
+    uint64_t *sum;
+    const uint32_t *count;
+};
+WORK(count, cpu()->add_count(NULL, w->sum, w->count))
+static void count_put(struct ddp_stream *s, uint64_t *sum, const uint32_t *count)
+{
+    PUT(count, s, sum, count);
+}
+
+struct optimiser_work {
+    float *p, *m, *v;
+    const float *grad;
+    size_t n;
+    struct ddp_adam adam;
+    float lr, momentum, weight_decay;
+};
+WORK(optimiser, if (w->m) cpu()->adam(NULL, w->p, w->m, w->v, w->grad, w->n, &w->adam);
+     else cpu()->sgd(NULL, w->p, w->v, w->grad, w->n, w->lr, w->momentum, w->weight_decay))
+static void sgd_put(struct ddp_stream *s, float *p, float *v, const float *grad, size_t n, float lr,
+                    float momentum, float weight_decay)
+{
+    PUT(optimiser, s, .p = p, .v = v, .grad = grad, .n = n, .lr = lr, .momentum = momentum,
+        .weight_decay = weight_decay);
+}
+static void adam_put(struct ddp_stream *s, float *p, float *m, float *v, const float *grad,
+                     size_t n, const struct ddp_adam *a)
+{
+    PUT(optimiser, s, .p = p, .m = m, .v = v, .grad = grad, .n = n, .adam = *a);
+}
+
+const struct ddp_stream_kernels fake_gpu_kernels = {
+    .narrow = narrow_put,
+    .widen_back = widen_back_put,
+    .select_scratch = select_scratch,
+    .select_topk = topk_put,
+    .select_threshold = threshold_put,
+    .scatter_add = scatter_put,
+    .scale = scale_put,
+    .add_count = count_put,
+    .sgd = sgd_put,
+    .adam = adam_put,
+};
