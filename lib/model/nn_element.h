@@ -1,11 +1,10 @@
-/* The layers' arithmetic on a stream, one element or one term of a sum at a time, written once.
+/* The layers' arithmetic on a stream, one element at a time, written once.
  *
  * Compiled by nvcc into the kernels of device cuda (kernels_nn.cu) and by the C compiler into those
  * of the processor's streams (nn_stream_cpu.c), which tests hold against the layers of the
- * processor. Two kinds, listed in nn_stream.h: a *map* does element i of its count; a *sum* adds
- * `count` terms for each of its rows, and `end` makes of it what is wanted. Each is a struct of
- * arguments with functions on it. Arrays have fewer than 2^31 elements. What it does not do: loop
- * over elements, choose an order of summation (nn_stream.h). */
+ * processor. Two kinds, listed in nn_stream.h: a *map*, here, does element i of its count; a *sum*
+ * is in nn_element_sum.h. Each is a struct of arguments with functions on it. Arrays have fewer
+ * than 2^31 elements. What it does not do: loop over elements. */
 #ifndef DDP_MODEL_NN_ELEMENT_H
 #define DDP_MODEL_NN_ELEMENT_H
 
@@ -19,10 +18,6 @@
 /* As layers_norm.c has them. */
 #define DDP_NORM_EPSILON  1e-5f
 #define DDP_NORM_MOMENTUM 0.1f
-
-struct ddp_nn_pair {
-    float a, b;
-};
 
 /* Images of an array: element i of [c][n][plane] is pixel `pixel` of image `image` of a channel. */
 struct ddp_nn_place {
@@ -41,13 +36,6 @@ DDP_BOTH size_t ddp_nn_at(struct ddp_view v, struct ddp_nn_place p)
 {
     return p.channel * v.channel + p.image * v.image + p.pixel;
 }
-/* Term j of a channel's sum: over its images, then pixels. */
-DDP_BOTH size_t ddp_nn_term_at(struct ddp_view v, uint32_t channel, uint32_t j, uint32_t plane)
-{
-    const uint32_t image = j / plane;
-    return channel * v.channel + image * v.image + (j - image * plane);
-}
-
 /* Maps. */
 
 /* As ddp_nn_kernels' unfold: col [in_c][k][k][n][out_h][out_w], element by element. */
@@ -286,139 +274,6 @@ DDP_BOTH void ddp_nn_loss_at(const struct ddp_nn_loss *a, uint32_t i)
         a->d[(size_t)i * (size_t)a->classes + (size_t)c] =
             (float)((double)a->scale * (p - (c == label ? 1.0 : 0.0)));
     }
-}
-
-/* Sums. */
-
-/* out[c] = sum of a channel of a. */
-struct ddp_nn_channel_sum {
-    uint32_t plane;
-    struct ddp_view view;
-    const float *a;
-    float *out;
-};
-DDP_BOTH struct ddp_nn_pair ddp_nn_channel_sum_term(const struct ddp_nn_channel_sum *a, uint32_t c,
-                                                    uint32_t j)
-{
-    const struct ddp_nn_pair p = {a->a[ddp_nn_term_at(a->view, c, j, a->plane)], 0.0f};
-    return p;
-}
-DDP_BOTH void ddp_nn_channel_sum_end(const struct ddp_nn_channel_sum *a, uint32_t c, uint32_t count,
-                                     struct ddp_nn_pair sum)
-{
-    (void)count;
-    a->out[c] = sum.a;
-}
-
-/* out[c] = sum of what a channel's windows pass back. */
-struct ddp_nn_pool_sum {
-    uint32_t plane;
-    struct ddp_view doutv;
-    const float *dout;
-    const uint8_t *which;
-    float *out;
-};
-DDP_BOTH struct ddp_nn_pair ddp_nn_pool_sum_term(const struct ddp_nn_pool_sum *a, uint32_t c,
-                                                 uint32_t j)
-{
-    const size_t at = ddp_nn_term_at(a->doutv, c, j, a->plane);
-    const struct ddp_nn_pair p = {a->which[at] == DDP_POOL_NONE ? 0.0f : a->dout[at], 0.0f};
-    return p;
-}
-DDP_BOTH void ddp_nn_pool_sum_end(const struct ddp_nn_pool_sum *a, uint32_t c, uint32_t count,
-                                  struct ddp_nn_pair sum)
-{
-    (void)count;
-    a->out[c] = sum.a;
-}
-
-/* out[c] = sum over rows of a [rows][cols]. */
-struct ddp_nn_column_sum {
-    uint32_t cols;
-    const float *a;
-    float *out;
-};
-DDP_BOTH struct ddp_nn_pair ddp_nn_column_sum_term(const struct ddp_nn_column_sum *a, uint32_t c,
-                                                   uint32_t j)
-{
-    const struct ddp_nn_pair p = {a->a[(size_t)j * a->cols + c], 0.0f};
-    return p;
-}
-DDP_BOTH void ddp_nn_column_sum_end(const struct ddp_nn_column_sum *a, uint32_t c, uint32_t count,
-                                    struct ddp_nn_pair sum)
-{
-    (void)count;
-    a->out[c] = sum.a;
-}
-
-/* mean[c] of a channel of x. */
-struct ddp_nn_mean {
-    uint32_t plane;
-    struct ddp_view view;
-    const float *x;
-    float *mean;
-};
-DDP_BOTH struct ddp_nn_pair ddp_nn_mean_term(const struct ddp_nn_mean *a, uint32_t c, uint32_t j)
-{
-    const struct ddp_nn_pair p = {a->x[ddp_nn_term_at(a->view, c, j, a->plane)], 0.0f};
-    return p;
-}
-DDP_BOTH void ddp_nn_mean_end(const struct ddp_nn_mean *a, uint32_t c, uint32_t count,
-                              struct ddp_nn_pair sum)
-{
-    a->mean[c] = sum.a / (float)count;
-}
-
-/* The variance about mean; end: running statistics, [channels] means then variances, and what the
- * normalisation and its way back need. */
-struct ddp_nn_variance {
-    uint32_t plane, channels;
-    struct ddp_view view;
-    const float *x, *mean, *gamma;
-    float *running, *inverse, *scale;
-};
-DDP_BOTH struct ddp_nn_pair ddp_nn_variance_term(const struct ddp_nn_variance *a, uint32_t c,
-                                                 uint32_t j)
-{
-    const float d = a->x[ddp_nn_term_at(a->view, c, j, a->plane)] - a->mean[c];
-    const struct ddp_nn_pair p = {d * d, 0.0f};
-    return p;
-}
-DDP_BOTH void ddp_nn_variance_end(const struct ddp_nn_variance *a, uint32_t c, uint32_t count,
-                                  struct ddp_nn_pair sum)
-{
-    const float variance = sum.a / (float)count, keep = 1.0f - DDP_NORM_MOMENTUM;
-    float *running = a->running + c;
-    running[0] = keep * running[0] + DDP_NORM_MOMENTUM * a->mean[c];
-    running[a->channels] = keep * running[a->channels] + DDP_NORM_MOMENTUM * variance;
-    a->inverse[c] = 1.0f / sqrtf(variance + DDP_NORM_EPSILON);
-    a->scale[c] = a->gamma[c] * a->inverse[c];
-}
-
-/* Of dy (cut where y, when not NULL, is not above 0): dbeta its sum, dgamma that of dy * x^; a and
- * b: for norm_backward. */
-struct ddp_nn_norm_sum {
-    uint32_t plane;
-    struct ddp_view view;
-    const float *x, *y, *dy, *mean, *inverse;
-    float *dgamma, *dbeta, *a, *b;
-};
-DDP_BOTH struct ddp_nn_pair ddp_nn_norm_sum_term(const struct ddp_nn_norm_sum *a, uint32_t c,
-                                                 uint32_t j)
-{
-    const size_t at = ddp_nn_term_at(a->view, c, j, a->plane);
-    const float dy = a->y && !(a->y[at] > 0.0f) ? 0.0f : a->dy[at];
-    const struct ddp_nn_pair p = {dy, dy * (a->x[at] - a->mean[c])};
-    return p;
-}
-DDP_BOTH void ddp_nn_norm_sum_end(const struct ddp_nn_norm_sum *a, uint32_t c, uint32_t count,
-                                  struct ddp_nn_pair sum)
-{
-    const float dgamma = sum.b * a->inverse[c];
-    a->dbeta[c] = sum.a;
-    a->dgamma[c] = dgamma;
-    a->a[c] = sum.a / (float)count;
-    a->b[c] = dgamma * a->inverse[c] / (float)count;
 }
 
 #endif

@@ -9,7 +9,7 @@
 #define DDP_MODEL_NN_STREAM_H
 
 #include "device/stream.h"
-#include "model/nn_element.h"
+#include "model/nn_element_sum.h"
 
 #ifdef __cplusplus
 extern "C" {
