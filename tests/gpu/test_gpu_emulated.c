@@ -3,6 +3,7 @@
 #include "gpu/emulated/emulated_names.h"
 
 #include "gpu/gpu_cases.h"
+#include "gpu/gpu_exchange.h"
 #include "gpu/gpu_select.h"
 
 #include "device/dev_cuda_impl.h"
@@ -68,8 +69,9 @@ static void test_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASES(cases_convert), CASES(cases_all_halves), CASES(cases_reduce), CASES(cases_optimisers),
-        CASES(cases_lists),   CASES(cases_threshold),  CASES(cases_topk),   CASES(cases_topk_long),
+        CASES(cases_convert),   CASES(cases_exchange),   CASES(cases_all_halves),
+        CASES(cases_reduce),    CASES(cases_optimisers), CASES(cases_lists),
+        CASES(cases_threshold), CASES(cases_topk),       CASES(cases_topk_long),
     };
     return cmocka_run_group_tests_name("emulated gpu kernels", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* The kernels on a stream, of the processor and of GPU 0, against the processor's own. Without a
  * usable GPU its half is skipped, with the reason. */
 #include "gpu/gpu_cases.h"
+#include "gpu/gpu_exchange.h"
 #include "gpu/gpu_select.h"
 
 struct under_test {
@@ -49,9 +50,10 @@ static void test_on(void **state)
         }                                                                                          \
     }
 #define ALL_ON(name)                                                                               \
-    ON(name, cases_convert), ON(name, cases_all_halves), ON(name, cases_reduce),                   \
-        ON(name, cases_optimisers), ON(name, cases_lists), ON(name, cases_streams),                \
-        ON(name, cases_threshold), ON(name, cases_topk), ON(name, cases_topk_long)
+    ON(name, cases_convert), ON(name, cases_exchange), ON(name, cases_all_halves),                 \
+        ON(name, cases_reduce), ON(name, cases_optimisers), ON(name, cases_lists),                 \
+        ON(name, cases_streams), ON(name, cases_threshold), ON(name, cases_topk),                  \
+        ON(name, cases_topk_long)
 
 int main(int argc, char **argv)
 {
