@@ -1,5 +1,6 @@
 #include "exchange/device_exchange.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -202,9 +203,11 @@ static void encode(struct ddp_device_exchange *x)
     const struct ddp_stream_kernels *k = s->device->stream_kernels;
     const double argument = s->spec.argument;
     const float share = 1 / (float)s->comm->size;
+    /* A clip is in the gradient's unit, as comp_fp16.c has it; 0 would mean none. */
+    const float clip = fmaxf((float)(argument * (double)share), FLT_TRUE_MIN);
     if (!x->sparse) {
         k->narrow(s->stream, x->wire, s->data, s->n, s->spec.compressor->wire_dtype, share,
-                  isnan(argument) ? 0.0f : (float)argument, NULL);
+                  isnan(argument) ? 0.0f : clip, NULL);
         return;
     }
     const struct ddp_stream_select select = {.in = s->data,
