@@ -1,7 +1,7 @@
 # Tests: unit and grid (C, cmocka) and bats scripts; all print TAP and are run by prove.
 
 # Emulated kernels run on stacks that AddressSanitizer and ThreadSanitizer do not know.
-UNIT_SRC := $(filter-out $(if $(filter address thread,$(SAN)),tests/gpu/test_gpu_emulated.c), \
+UNIT_SRC := $(filter-out $(if $(filter address thread,$(SAN)),tests/gpu/test_gpu_emulated.c tests/gpu/test_nn_emulated.c), \
   $(wildcard tests/unit/test_*.c tests/grid/test_*.c tests/gpu/test_*.c))
 UNIT_BIN := $(UNIT_SRC:%.c=$(O)/%)
 # Times over a shaped link: a benchmark, `make bench-link`; a busy machine must not fail a check.
