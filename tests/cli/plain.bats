@@ -236,7 +236,7 @@ complete_bash() {
     [ -z "$output" ] || { echo "$output"; false; }
     if command -v zsh >/dev/null; then zsh -n _ddpbench; fi
     if command -v fish >/dev/null; then fish -n ddpbench.fish; fi
-    for option in $("$ddpbench" train -h | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | sed 's/.*--//'); do
+    for option in $("$ddpbench" train -h | grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9-]+' | sed 's/.*--//'); do
         grep -q -- "-l $option " ddpbench.fish
         grep -q -- "'--$option:" _ddpbench
     done
