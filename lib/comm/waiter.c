@@ -15,10 +15,9 @@
  * suspended laptop): it is not the peer's fault, so it does not count. */
 #define ASLEEP_NS 2000000000
 
-/* A patient wait yields so often before it sleeps, and sleeps so long: a thread that only yields
- * takes half of the core from the one that computes; a network takes longer to answer than this. */
-#define YIELDS_BEFORE_SLEEP 64
-#define SLEEP_NS            50000
+/* A patient wait sleeps so long at a time. A thread that yields to one that computes is back when
+ * that one's time slice ends, milliseconds later; a network answers sooner than that. */
+#define SLEEP_NS 50000
 
 void ddp_waiter_init(struct ddp_waiter *w, const struct ddp_comm *comm)
 {
@@ -61,7 +60,7 @@ enum ddp_wait ddp_waiter_step(struct ddp_waiter *w)
 #endif
         if (w->polls % 64 != 0)
             return DDP_WAIT_ON;
-    } else if (w->patient && w->polls > w->spin + YIELDS_BEFORE_SLEEP) {
+    } else if (w->patient) {
         nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
     } else {
         sched_yield();

@@ -38,24 +38,25 @@ hosts_down() {
     done
 }
 
-# RATE: of every host's link, in and out of the switch. The burst is what a tbf of 1 Gb/s needs; a
-# small one is bimodal.
+# RATE [BURST]: of every host's link, in and out of the switch. The usual burst is what a tbf of 1 Gb/s
+# needs; a small one is bimodal. What a link did not send it may send later, as much as the burst.
 links() {
     local i
     for i in "${!hosts[@]}"; do
-        tc -n "${hosts[i]}" qdisc replace dev eth0 root tbf rate "$1" burst 1mb latency 50ms || skip "no tbf here"
-        tc -n "$switch" qdisc replace dev "port$((i + 1))" root tbf rate "$1" burst 1mb latency 50ms
+        tc -n "${hosts[i]}" qdisc replace dev eth0 root tbf rate "$1" burst "${2:-1mb}" latency 50ms || skip "no tbf here"
+        tc -n "$switch" qdisc replace dev "port$((i + 1))" root tbf rate "$1" burst "${2:-1mb}" latency 50ms
     done
 }
 
 # FLAVOUR RANKS COMMAND...: RANKS ranks over all hosts, equally many on each, in order; named by a
-# hostfile when `hostfile` is set; within `limit` seconds. In the place of mpi.bash's, so that its functions go over hosts.
+# hostfile when `hostfile` is set; within `limit` seconds. yields: whether Open MPI's idle ranks do.
+# In the place of mpi.bash's, so that its functions go over hosts.
 mpi() {
     local flavour=$1 each=$(($2 / ${#hosts[@]})) list more
     shift 2
     local open=(mpirun.openmpi --mca plm_rsh_agent "$PWD/agent" --mca pml ob1 --mca btl tcp,vader,self
         --mca btl_tcp_if_include 10.77.9.0/24 --mca oob_tcp_if_include 10.77.9.0/24
-        --mca mpi_yield_when_idle 1 --mca odls_base_sigkill_timeout 0 --bind-to none)
+        --mca mpi_yield_when_idle "${yields:-1}" --mca odls_base_sigkill_timeout 0 --bind-to none)
     local hydra=(env UCX_TLS=tcp,self mpiexec.mpich -launcher ssh -launcher-exec "$PWD/agent" -iface eth0)
     if [ "$flavour" = openmpi ]; then
         printf "%s slots=$each\n" "${hosts[@]}" >hostfile.txt

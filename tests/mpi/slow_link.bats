@@ -54,8 +54,10 @@ hier_wins() {
     hosts_up 2
     links 1gbit
     for try in 1 2 3; do
+        # MPICH's end may be lost (netns.bats), when all was done.
         mpi "$1" 4 "$ddpbench" allreduce --algorithm hier,ring,native,auto --size 1M,16M --placement in \
-            -n 7 -w 1 --json out.json
+            -n 7 -w 1 -T 10 --json out.json || [ "$1" = mpich ]
+        [ "$(json out.json 'd["status"]')" = complete ]
         times=$(json out.json '[p["time_us"]["min"] for p in d["points"]]')
         echo "$1, try $try: hier, ring, native, auto at 1M and 16M, us: $times"
         # by auto is meant: no slower than the others, or nearly
@@ -98,19 +100,25 @@ train() {
     [ "$(json shm.json 'd["comparison"][1]["pays"]')" = False ] || { cat shm.txt; false; }
 }
 
+# Batches of 512 a rank: a step computes for 43 ms, half of it backward, and exchanges for 18; with
+# short steps the processors are busy with TCP for as long, and nothing is left to hide it in. The
+# burst is a seventh of a gradient: one of a whole gradient would be refilled while a rank computes.
+# A progress thread that yields inside MPI_Test would wait for the end of the other's time slice.
 @test "exchange as long as backward: overlap leaves less than half of it exposed" {
     needs openmpi
     hosts_up 2
-    links 1600mbit
+    yields=0
+    links 900mbit 256kb
     for try in 1 2 3; do
         for overlap in off on; do
-            train --dataset synthetic --images 7700 --epochs 1 --bucket-bytes 64K --algorithm ring \
-                --overlap $overlap --json $overlap.json >$overlap.txt
+            train --dataset synthetic --images 61440 --epochs 1 --batch 512 --bucket-bytes 64K \
+                --algorithm ring --overlap $overlap --json $overlap.json >$overlap.txt
         done
         exposed='d["train"][0]["epochs"][0]["exposed_seconds"]'
+        share=$(json off.json "(lambda e: e['exchange_seconds'] / (e['seconds'] - e['exchange_seconds']))(d['train'][0]['epochs'][0])")
         ratio=$("${PYTHON:-python3}" -c "print($(json on.json "$exposed") / $(json off.json "$exposed"))")
-        echo "try $try: exposed with overlap / without: $ratio"
-        [ "$("${PYTHON:-python3}" -c "print($ratio < 0.5)")" = True ] && return
+        echo "try $try: without overlap exchange took $share of what computing did; exposed with overlap / without: $ratio"
+        ! holds "$ratio < 0.5 and 0.38 < $share < 0.7" || return 0
     done
     cat off.txt on.txt
     false
