@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "record/journal_line.h"
 
@@ -80,26 +81,12 @@ static int cannot(struct ddp_journal *j, int code, const char *what, int error, 
     return ddp_fail_errno(err, code, error, "cannot %s '%s'", what, j->path);
 }
 
-static int write_all(int fd, const char *text, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, text, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return done < 0 ? errno : ENOSPC;
-        text += done;
-        n -= (size_t)done;
-    }
-    return 0;
-}
-
 /* Appends text[n] and brings it to the disk; what a failure leaves is cut off again. */
 static int append(struct ddp_journal *j, const char *text, size_t n, struct ddp_err *err)
 {
     if (j->broken)
         return ddp_fail(err, DDP_EIO, "'%s' could not be written before", j->path);
-    int error = write_all(j->fd, text, n);
+    int error = ddp_write_all(j->fd, text, n);
     if (error == 0 && fdatasync(j->fd) != 0)
         error = errno;
     if (error == 0) {

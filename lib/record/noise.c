@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "record/provenance.h"
@@ -218,20 +219,6 @@ int ddp_noise_read(const char *path, struct ddp_noise *out, struct ddp_err *err)
     return ddp_hint(err, "`ddpbench gate --selftest` measures this one");
 }
 
-static int write_all(int fd, const char *text, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, text, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return done < 0 ? errno : ENOSPC;
-        text += done;
-        n -= (size_t)done;
-    }
-    return fsync(fd) == 0 ? 0 : errno;
-}
-
 int ddp_noise_write(const char *path, const struct ddp_noise *noise, struct ddp_err *err)
 {
     struct ddp_strbuf text = DDP_STRBUF_INIT;
@@ -247,7 +234,9 @@ int ddp_noise_write(const char *path, const struct ddp_noise *noise, struct ddp_
         rc = ddp_fail_errno(err, DDP_ECREATE, errno, "cannot create '%s'", temp);
         goto out;
     }
-    int failed = write_all(fd, text.text, text.length);
+    int failed = ddp_write_all(fd, text.text, text.length);
+    if (!failed && fsync(fd) != 0)
+        failed = errno;
     if (close(fd) != 0 && !failed)
         failed = errno;
     if (!failed && rename(temp, path) != 0)
