@@ -80,20 +80,6 @@ static int combine(struct rd_call *call, int partner, size_t out_count, void *su
     return 0;
 }
 
-/* A rank that takes no part in the levels: gives its input, gets the result. */
-static int run_folded(struct rd_call *call, struct ddp_err *err)
-{
-    const struct ddp_coll_args *args = call->args;
-    const int neighbour = call->comm->rank + 1;
-    const struct ddp_p2p_move result = {
-        .src = neighbour,
-        .in = args->recv,
-        .in_bytes = args->count * ddp_dtype_size(args->dtype),
-    };
-    DDP_TRY(ddp_p2p_send_pieces(call->comm, neighbour, call->own, args->count, call->travels, err));
-    return ddp_p2p_exchange(call->comm, &result, err);
-}
-
 /* The first level's input, and not in the buffer that it writes. */
 static void prepare_input(struct rd_call *call)
 {
@@ -143,7 +129,7 @@ static int rd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void 
     call.new_rank = ddp_fold_rank(call.fold, comm->rank);
     prepare_input(&call);
     if (call.new_rank < 0)
-        return run_folded(&call, err);
+        return ddp_p2p_fold_in(comm, args, call.own, err);
     if (ddp_fold_holds(call.fold, comm->rank))
         DDP_TRY(combine(&call, comm->rank - 1, 0, target_of(&call, -1), 1, err));
     for (int level = 0; level < call.levels; level++) {
@@ -153,11 +139,7 @@ static int rd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void 
     }
     if (wide)
         ddp_narrow(args->recv, call.result, args->count, args->dtype);
-    if (!ddp_fold_holds(call.fold, comm->rank))
-        return 0;
-    const struct ddp_p2p_move result = {
-        .dst = comm->rank - 1, .out = args->recv, .out_bytes = args->count * elem};
-    return ddp_p2p_exchange(comm, &result, err);
+    return ddp_fold_holds(call.fold, comm->rank) ? ddp_p2p_fold_out(comm, args, err) : 0;
 }
 
 /* Memory, all ranks: pow2 of them move and combine S' at each level, and extra when folding in, who

@@ -68,20 +68,6 @@ static size_t range_count(const struct ddp_range *range)
     return range->end - range->begin;
 }
 
-/* A rank that takes no part in the levels: gives its input, gets the result. */
-static int run_folded(struct rhd_call *call, struct ddp_err *err)
-{
-    const struct ddp_coll_args *args = call->args;
-    const int neighbour = call->comm->rank + 1;
-    const struct ddp_p2p_move result = {
-        .src = neighbour,
-        .in = args->recv,
-        .in_bytes = args->count * ddp_dtype_size(args->dtype),
-    };
-    DDP_TRY(ddp_p2p_send_pieces(call->comm, neighbour, call->own, args->count, call->travels, err));
-    return ddp_p2p_exchange(call->comm, &result, err);
-}
-
 /* Combines what `partner` sends, [in], with own partial sums, and sends it [out] of them. */
 static int combine(struct rhd_call *call, int partner, const struct ddp_range *out,
                    const struct ddp_range *in, int divisor, struct ddp_err *err)
@@ -175,7 +161,7 @@ static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void
         call.divisor = 1;
     }
     if (call.new_rank < 0)
-        return run_folded(&call, err);
+        return ddp_p2p_fold_in(comm, args, call.own, err);
     if (ddp_fold_holds(call.fold, comm->rank))
         DDP_TRY(combine(&call, comm->rank - 1, &nothing, &all, 1, err));
     DDP_TRY(run_halving(&call, err));
@@ -184,11 +170,7 @@ static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void
         ddp_narrow(ddp_at(args->recv, own->begin, elem),
                    ddp_at(call.sum, own->begin, call.wide_elem), range_count(own), args->dtype);
     DDP_TRY(run_doubling(&call, err));
-    if (!ddp_fold_holds(call.fold, comm->rank))
-        return 0;
-    const struct ddp_p2p_move result = {
-        .dst = comm->rank - 1, .out = args->recv, .out_bytes = args->count * elem};
-    return ddp_p2p_exchange(comm, &result, err);
+    return ddp_fold_holds(call.fold, comm->rank) ? ddp_p2p_fold_out(comm, args, err) : 0;
 }
 
 /* What rank r sends. */

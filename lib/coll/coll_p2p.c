@@ -133,3 +133,27 @@ int ddp_p2p_send_pieces(struct ddp_comm *comm, int dst, const void *out, size_t 
     const struct ddp_p2p_combine c = {.dst = dst, .out = out, .out_count = count, .dtype = dtype};
     return ddp_p2p_combine(comm, &c, err);
 }
+
+int ddp_p2p_fold_in(struct ddp_comm *comm, const struct ddp_coll_args *args, const void *own,
+                    struct ddp_err *err)
+{
+    const int neighbour = comm->rank + 1;
+    const struct ddp_p2p_move result = {
+        .src = neighbour,
+        .in = args->recv,
+        .in_bytes = args->count * ddp_dtype_size(args->dtype),
+    };
+    DDP_TRY(ddp_p2p_send_pieces(comm, neighbour, own, args->count,
+                                ddp_wide_dtype(args->dtype, args->op), err));
+    return ddp_p2p_exchange(comm, &result, err);
+}
+
+int ddp_p2p_fold_out(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
+{
+    const struct ddp_p2p_move result = {
+        .dst = comm->rank - 1,
+        .out = args->recv,
+        .out_bytes = args->count * ddp_dtype_size(args->dtype),
+    };
+    return ddp_p2p_exchange(comm, &result, err);
+}

@@ -106,6 +106,14 @@ int ddp_p2p_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c,
 int ddp_p2p_send_pieces(struct ddp_comm *comm, int dst, const void *out, size_t count,
                         enum ddp_dtype dtype, struct ddp_err *err) DDP_MUST_CHECK;
 
+/* Of a rank that is folded in (pattern.h): gives own [args->count], its input in the type it
+ * travels in, to its neighbour, and gets the result, args->recv. */
+int ddp_p2p_fold_in(struct ddp_comm *comm, const struct ddp_coll_args *args, const void *own,
+                    struct ddp_err *err) DDP_MUST_CHECK;
+/* Of the neighbour: sends it the result. */
+int ddp_p2p_fold_out(struct ddp_comm *comm, const struct ddp_coll_args *args,
+                     struct ddp_err *err) DDP_MUST_CHECK;
+
 /* Two pieces: one arrives while the other is combined. */
 static inline size_t ddp_p2p_landing_bytes(size_t in_bytes)
 {
