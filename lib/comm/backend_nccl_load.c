@@ -2,86 +2,28 @@
  * types of its functions are those of the header this was built with; a library of another major
  * version, or older than what is used of it, is refused. */
 #include <dlfcn.h>
-#include <glob.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/conf.h"
-#include "base/mem.h"
-#include "base/strbuf.h"
-#include "base/sysinfo.h"
 #include "comm/backend_nccl_impl.inc.h"
+#include "device/find_cuda_library.h"
 
 #define SONAME "libnccl.so.2"
 /* 2.19 brought ncclMemAlloc and ncclCommRegister. */
 #define VERSION_LEAST NCCL_VERSION(2, 19, 0)
 
-/* Where Python packages and toolkits put it. %s: the value of the variable, where there is one. */
-static const struct {
-    const char *variable, *pattern;
-} places[] = {
-    {"VIRTUAL_ENV", "%s/lib/python3*/site-packages/nvidia/nccl/lib/" SONAME},
-    {"CONDA_PREFIX", "%s/lib/" SONAME},
-    {"CONDA_PREFIX", "%s/lib/python3*/site-packages/nvidia/nccl/lib/" SONAME},
-    {"HOME", "%s/.local/lib/python3*/site-packages/nvidia/nccl/lib/" SONAME},
-    {NULL, "/usr/local/lib/python3*/dist-packages/nvidia/nccl/lib/" SONAME},
-    {NULL, "/usr/local/lib/python3*/site-packages/nvidia/nccl/lib/" SONAME},
-    {NULL, "/usr/lib/python3*/site-packages/nvidia/nccl/lib/" SONAME},
-    {"CUDA_HOME", "%s/lib64/" SONAME},
-    {"CUDA_HOME", "%s/lib/" SONAME},
-    {NULL, "/usr/local/cuda/lib64/" SONAME},
-    {NULL, "/usr/local/cuda/lib/" SONAME},
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ddp_nccl loaded; /* filled once, under the lock; version 0: not yet */
 
-static const char *variable(const char *name)
-{
-    const size_t n = strlen(name);
-    const char *line;
-    for (size_t i = 0; (line = ddp_sysinfo_environment(i)) != NULL; i++) {
-        if (strncmp(line, name, n) == 0 && line[n] == '=')
-            return line + n + 1;
-    }
-    return NULL;
-}
-
-/* The first file of a place that can be opened. */
-static void *open_place(size_t i)
-{
-    char pattern[1024];
-    const char *value = places[i].variable != NULL ? variable(places[i].variable) : "";
-    glob_t found;
-    void *handle = NULL;
-    if (value == NULL || (places[i].variable != NULL && value[0] != '/'))
-        return NULL;
-    const char *rest = strstr(places[i].pattern, "%s");
-    snprintf(pattern, sizeof pattern, "%s%s", rest != NULL ? value : "",
-             rest != NULL ? rest + 2 : places[i].pattern);
-    if (glob(pattern, 0, NULL, &found) != 0)
-        return NULL;
-    for (size_t k = found.gl_pathc; k-- > 0 && handle == NULL;)
-        handle = dlopen(found.gl_pathv[k], RTLD_NOW | RTLD_LOCAL);
-    globfree(&found);
-    return handle;
-}
-
 static void *open_library(struct ddp_err *err)
 {
-    const char *given = ddp_conf_get(DDP_CONF_NCCL_LIB);
     char why[300];
-    void *handle = dlopen(given != NULL ? given : SONAME, RTLD_NOW | RTLD_LOCAL);
-    if (handle != NULL)
-        return handle;
-    ddp_printable(dlerror(), why, sizeof why);
-    for (size_t i = 0; given == NULL && handle == NULL && i < DDP_COUNT_OF(places); i++)
-        handle = open_place(i);
+    void *handle = ddp_cuda_library_find(SONAME, "nccl", DDP_CONF_NCCL_LIB, why, sizeof why);
     if (handle != NULL)
         return handle;
     ddp_fail(err, DDP_EUNAVAIL, "cannot load NCCL: %s", why);
-    if (given == NULL)
+    if (ddp_conf_get(DDP_CONF_NCCL_LIB) == NULL)
         ddp_hint(err, "install it (Debian: libnccl2; Python: nvidia-nccl-cu13), or say where it "
                       "lies: DDPBENCH_NCCL_LIB=.../" SONAME);
     return NULL;
