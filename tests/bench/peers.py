@@ -26,6 +26,8 @@ import subprocess
 import sys
 import tempfile
 
+from where import where
+
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = [4 << (2 * i) for i in range(14)]  # 4 B to 256 MiB
 # Goals of issue "Speed" at 2 ranks: times the best peer, registered memory.
@@ -192,6 +194,7 @@ def main():
     a = p.parse_args()
     a.ddpbench = os.path.abspath(a.ddpbench)
     docs, short = [], False
+    here = where(a.ddpbench)
     for collective in a.collective.split(","):
         for ranks in [int(n) for n in a.ranks.split(",")]:
             doc = one(argparse.Namespace(**dict(vars(a), collective=collective, ranks=ranks)))
@@ -199,7 +202,7 @@ def main():
             short = short or bool(doc["short"])
     os.makedirs(os.path.dirname(a.json) or ".", exist_ok=True)
     with open(a.json, "w") as f:
-        json.dump(docs[0] if len(docs) == 1 else docs, f, indent=1)
+        json.dump({"where": here, "results": docs}, f, indent=1)
         f.write("\n")
     sys.exit(1 if short else 0)
 

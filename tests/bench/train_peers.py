@@ -26,6 +26,7 @@ import sys
 import tempfile
 
 from peers import interval
+from where import where
 
 BATCH = 64
 DATA = "/usr/share/datasets/fashion-mnist"
@@ -116,7 +117,7 @@ def report(a, rounds, facts):
     for r in rows:
         if r["short"]:
             print(f"falls short: {r['row']}: {r['value']:.3f}, goal {r['goal']}")
-    doc = {"torch": facts["torch"], "sgemm": g, "flops_per_image": flops, "batch": BATCH, "steps": a.steps, "rounds": rounds,
+    doc = {"where": facts["where"], "torch": facts["torch"], "sgemm": g, "flops_per_image": flops, "batch": BATCH, "steps": a.steps, "rounds": rounds,
            "images_per_second": medians, "rows": rows}
     doc = json.loads(json.dumps(doc), parse_constant=lambda _: None)
     os.makedirs(os.path.dirname(a.json) or ".", exist_ok=True)
@@ -143,12 +144,12 @@ def main():
     cores = sorted(os.sched_getaffinity(0))[:2]
     if len(cores) < 2:
         print("bench-train: one core only: no 2 ranks", file=sys.stderr)
-    rounds, facts = [], {}
+    rounds, facts, here = [], {}, where(a.ddpbench)
     for r in range(a.rounds):
         seen, facts = one_round(a, cores, rng)
         rounds.append(seen)
         print(f"bench-train: round {r + 1} of {a.rounds}", file=sys.stderr)
-    report(a, rounds, facts)
+    report(a, rounds, {**facts, "where": here})
 
 
 if __name__ == "__main__":

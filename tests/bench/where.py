@@ -1,0 +1,14 @@
+"""What a file of results must say beside its figures: which tool, on which machine, under what."""
+import json
+import subprocess
+import tempfile
+
+
+def where(ddpbench):
+    """tool, started, host and environment of a document that ddpbench writes here, now."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as f:
+        subprocess.run([ddpbench, "allreduce", "--ranks", "1", "--size", "8", "-n", "1", "-w", "0", "-q", "--json", f.name],
+                       check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        doc = json.load(open(f.name))
+    host = {key: value for key, value in doc["world"]["hosts"][0].items() if key not in ("name", "ranks")}
+    return {"tool": doc["tool"], "started": doc["started"], "host": host, "environment": doc["environment"]}
