@@ -187,9 +187,9 @@ enum ddp_message {
     DDP_MESSAGE_COMM       /* struct ddp_comm_times */
 };
 
-/* The communicator's opening and closing, as in struct ddp_record. */
+/* The communicator's opening, splitting and closing, as in struct ddp_record. */
 struct ddp_comm_times {
-    double init_ns, destroy_ns;
+    double init_ns, split_ns, destroy_ns;
 };
 
 /* What a rank of a world command works with. emit functions are for rank 0, synchronous: when they

@@ -1,9 +1,11 @@
 /* Running a command that needs ranks: which backend, how many, and who starts them. */
-#include <stdlib.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/conf.h"
 #include "base/mem.h"
 #include "base/sysinfo.h"
@@ -236,16 +238,44 @@ void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_com
         out->gpu = (struct ddp_gpu_options){0}; /* it was refused before */
 }
 
-int ddp_world_init_time(struct ddp_comm *comm, double *ns, struct ddp_err *err)
+/* Makes a group of all ranks, and ends it. Collective. */
+static int time_split(struct ddp_comm *comm, int64_t *ns, struct ddp_err *err)
 {
-    int64_t slowest = 0, *all = ddp_calloc((size_t)comm->size, sizeof *all);
+    struct ddp_comm *group = NULL;
+    int *ranks = ddp_calloc((size_t)comm->size, sizeof *ranks);
+    int rc = ranks ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d", comm->size);
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), out);
+    for (int r = 0; r < comm->size; r++)
+        ranks[r] = r;
+    const int64_t began = ddp_now_ns();
+    DDP_TRY_GOTO(ddp_comm_group(comm, ranks, comm->size, &group, err), out);
+    *ns = ddp_now_ns() - began;
+    ddp_comm_destroy(group);
+out:
+    free(ranks);
+    return rc;
+}
+
+int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out, struct ddp_err *err)
+{
+    struct {
+        int64_t init, split;
+    } mine = {.init = comm->init_ns}, slowest = {0}, *all;
+    const bool splits = (comm->backend->caps & DDP_CAP_DEVICE) != 0;
+    all = ddp_calloc((size_t)comm->size, sizeof *all);
     int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for times of %d ranks", comm->size);
     rc = ddp_comm_agree(comm, rc, err);
+    if (rc == 0 && splits)
+        rc = time_split(comm, &mine.split, err);
     if (rc == 0)
-        rc = ddp_comm_exchange(comm, &comm->init_ns, all, sizeof *all, err);
-    for (int r = 0; rc == 0 && r < comm->size; r++)
-        slowest = DDP_MAX(slowest, all[r]);
-    *ns = (double)slowest;
+        rc = ddp_comm_exchange(comm, &mine, all, sizeof *all, err);
+    for (int r = 0; rc == 0 && r < comm->size; r++) {
+        slowest.init = DDP_MAX(slowest.init, all[r].init);
+        slowest.split = DDP_MAX(slowest.split, all[r].split);
+    }
+    *out = (struct ddp_comm_times){.init_ns = (double)slowest.init,
+                                   .split_ns = splits ? (double)slowest.split : NAN,
+                                   .destroy_ns = NAN};
     free(all);
     return rc;
 }

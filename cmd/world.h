@@ -49,8 +49,11 @@ int ddp_home_message(struct ddp_world *w, uint32_t type, const void *payload, si
  * returns code, or the writing error. */
 int ddp_home_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err);
 void ddp_home_clear_progress(struct ddp_world *w);
-/* How long the slowest rank took to open the world. Collective. */
-int ddp_world_init_time(struct ddp_comm *comm, double *ns, struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_home_comm_times(struct ddp_world *w, const struct ddp_comm_times *times);
+/* How long the slowest rank took to open the world, and takes to split it; destroy_ns: NaN.
+ * Collective. */
+int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out,
+                         struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Says what was chosen where the user was silent; once all is checked. */
 void ddp_world_announce(const struct ddp_world *w);

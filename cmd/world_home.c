@@ -163,6 +163,13 @@ static int add_point(struct ddp_world *w, const void *payload, size_t bytes, str
     return ddp_report_point(w->reports, &w->record, err);
 }
 
+void ddp_home_comm_times(struct ddp_world *w, const struct ddp_comm_times *times)
+{
+    w->record.comm_init_ns = times->init_ns;
+    w->record.comm_split_ns = times->split_ns;
+    w->record.comm_destroy_ns = times->destroy_ns;
+}
+
 int ddp_home_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
                      struct ddp_err *err)
 {
@@ -189,9 +196,7 @@ int ddp_home_message(struct ddp_world *w, uint32_t type, const void *payload, si
         ddp_record_end_train(&w->record, payload);
         return 0;
     case DDP_MESSAGE_COMM: {
-        const struct ddp_comm_times *times = payload;
-        w->record.comm_init_ns = times->init_ns;
-        w->record.comm_destroy_ns = times->destroy_ns;
+        ddp_home_comm_times(w, payload);
         return 0;
     }
     case DDP_MESSAGE_PROGRESS:

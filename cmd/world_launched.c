@@ -137,6 +137,7 @@ static int close_home(struct ddp_world *w, int code, const char *reason, struct 
 
 static int run_all(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *err)
 {
+    struct ddp_comm_times times;
     int rc = comm->rank == 0 ? ddp_home_check(w, err) : 0;
     if (rc == 0 && w->cmd->prepare)
         rc = w->cmd->prepare(w->app, w->values, w->backend->name, w->max_ranks, err);
@@ -147,7 +148,8 @@ static int run_all(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *e
     rc = comm->rank == 0 ? ddp_home_fill(w, err) : 0;
     DDP_TRY(ddp_comm_agree(comm, rc, err));
     DDP_TRY(gather_hosts(w, comm, err));
-    DDP_TRY(ddp_world_init_time(comm, &w->record.comm_init_ns, err));
+    DDP_TRY(ddp_world_comm_times(comm, &times, err));
+    ddp_home_comm_times(w, &times);
     ddp_world_announce(w);
     rc = comm->rank == 0 ? open_home(w, err) : 0;
     DDP_TRY(ddp_comm_agree(comm, rc, err));

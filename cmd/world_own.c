@@ -17,8 +17,8 @@ static int rank_main(void *arg, struct ddp_launch_rank *launch, struct ddp_err *
     ddp_flight_phase(launch->flight, "init");
     DDP_TRY(ddp_comm_create(w->backend, &launch->place, &options, &comm, err));
     struct ddp_rank rank = {.app = w->app, .comm = comm, .world = w->options, .launch = launch};
-    struct ddp_comm_times times = {.init_ns = NAN, .destroy_ns = NAN};
-    int rc = ddp_world_init_time(comm, &times.init_ns, err);
+    struct ddp_comm_times times;
+    int rc = ddp_world_comm_times(comm, &times, err);
     if (rc == 0)
         rc = w->cmd->rank_main(&rank, w->values, err);
     if (rc != 0)

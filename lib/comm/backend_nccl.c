@@ -173,31 +173,6 @@ out:
     return rc;
 }
 
-/* Rank 0's id to all, then the communicator. Collective. */
-static int open_nccl(struct ddp_comm *comm, struct ddp_err *err)
-{
-    struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
-    const struct ddp_nccl *api = s->world->api;
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    ncclUniqueId mine = {.internal = ""}, *all = ddp_calloc((size_t)comm->size, sizeof *all);
-    int rc = all != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", comm->size);
-    if (rc == 0 && comm->rank == 0) {
-        const ncclResult_t made = api->GetUniqueId(&mine);
-        if (made != ncclSuccess)
-            rc = ddp_fail(err, DDP_EUNAVAIL, "ncclGetUniqueId: %s: %s", api->GetErrorString(made),
-                          api->GetLastError(NULL));
-    }
-    DDP_TRY_GOTO(ddp_comm_agree(comm->control, rc, err), out);
-    DDP_TRY_GOTO(ddp_comm_exchange(comm->control, &mine, all, sizeof mine, err), out);
-    config.blocking = 0;
-    ddp_flight_phase(comm->flight, "ncclCommInitRankConfig");
-    ncclResult_t made = api->CommInitRankConfig(&s->comm, comm->size, all[0], comm->rank, &config);
-    rc = ddp_nccl_settle(comm, made, "ncclCommInitRankConfig", err);
-out:
-    free(all);
-    return rc;
-}
-
 static void state_free(struct ddp_nccl_state *s)
 {
     const struct ddp_device *device = s->world->device;
@@ -266,7 +241,7 @@ static int nccl_init(struct ddp_comm *comm, const struct ddp_comm_options *optio
     comm->device = w->device;
     comm->correctness_only = w->options.share;
     DDP_TRY_GOTO(meet(comm, w, err), err_control);
-    DDP_TRY_GOTO(open_nccl(comm, err), err_abort);
+    DDP_TRY_GOTO(ddp_nccl_open(comm, err), err_abort);
     return 0;
 
 err_abort:
@@ -293,10 +268,10 @@ static int nccl_group(struct ddp_comm *parent, struct ddp_comm *child, struct dd
         rc = err != NULL && err->code != 0 ? err->code : DDP_ENOMEM;
     DDP_TRY_GOTO(ddp_comm_agree(child->control, rc, err), err_state);
     child->state = s;
-    DDP_TRY_GOTO(open_nccl(child, err), err_abort);
-    return 0;
-
-err_abort:
+    rc = child->size == parent->size ? ddp_nccl_split(parent, child, err)
+                                     : ddp_nccl_open(child, err);
+    if (rc == 0)
+        return 0;
     ddp_nccl_give_up(child);
 err_state:
     if (s != NULL)
@@ -304,23 +279,6 @@ err_state:
     child->state = NULL;
     ddp_bootstrap_close(child);
     return rc;
-}
-
-/* In peace all finish together; after a failure somebody may be missing for ever. */
-static void close_nccl(struct ddp_comm *comm)
-{
-    struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
-    const struct ddp_nccl *api = s->world->api;
-    struct ddp_err ignored = DDP_ERR_INIT;
-    if (s->comm == NULL)
-        return;
-    if (s->world->failed ||
-        ddp_nccl_settle(comm, api->CommFinalize(s->comm), "ncclCommFinalize", &ignored) != 0) {
-        ddp_nccl_give_up(comm);
-        return;
-    }
-    (void)api->CommDestroy(s->comm);
-    s->comm = NULL;
 }
 
 static void nccl_finalize(struct ddp_comm *comm)
@@ -334,7 +292,7 @@ static void nccl_finalize(struct ddp_comm *comm)
     s->graph = NULL;
     if (comm->parent == NULL)
         ddp_nccl_free_all(comm);
-    close_nccl(comm);
+    ddp_nccl_close(comm);
     if (comm->parent == NULL) {
         ddp_bootstrap_close(comm);
         comm->flight = s->own_flight;

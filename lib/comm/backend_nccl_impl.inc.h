@@ -1,6 +1,7 @@
 /* Inside backend nccl: what its files share, on NVIDIA's own header. Nobody else includes this.
  *
- *   backend_nccl.c          the table: opening, closing, groups
+ *   backend_nccl.c          the table; what a world and a group are made of
+ *   backend_nccl_open.c     NCCL's own communicators
  *   backend_nccl_load.c     the library, opened when first needed
  *   backend_nccl_wait.c     waiting beside a deadline; giving up
  *   backend_nccl_run.c      the collectives
@@ -24,6 +25,7 @@
     X(GetErrorString)                                                                              \
     X(GetLastError)                                                                                \
     X(CommInitRankConfig)                                                                          \
+    X(CommSplit)                                                                                   \
     X(CommFinalize)                                                                                \
     X(CommDestroy)                                                                                 \
     X(CommAbort)                                                                                   \
@@ -94,6 +96,14 @@ static inline struct ddp_nccl_state *ddp_nccl_state_of(const struct ddp_comm *co
 /* backend_nccl_load.c. DDP_EUNAVAIL says where it was looked for, or what is wrong with it. */
 int ddp_nccl_load(const struct ddp_nccl **out, struct ddp_err *err) DDP_MUST_CHECK;
 const char *ddp_nccl_text(void); /* NULL until loaded */
+
+/* backend_nccl_open.c. The communicator of comm's state, by an id of its own. Collective. */
+int ddp_nccl_open(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
+/* The same for a group of all ranks: split off its parent. All ranks of a parent must call
+ * ncclCommSplit, so a smaller group, which is made by its members alone, has an id. Collective. */
+int ddp_nccl_split(struct ddp_comm *parent, struct ddp_comm *child,
+                   struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_nccl_close(struct ddp_comm *comm);
 
 /* backend_nccl_wait.c. What a call returned becomes ours: waits while it is in progress, up to the
  * deadline. function: its name. Anything but 0 has aborted the communicator. */

@@ -170,7 +170,7 @@ void ddp_record_init(struct ddp_record *record)
     record->status = DDP_STATUS_PARTIAL;
     record->seed = -1;
     record->timer_cost_ns = record->timer_resolution_ns = NAN;
-    record->comm_init_ns = record->comm_destroy_ns = NAN;
+    record->comm_init_ns = record->comm_split_ns = record->comm_destroy_ns = NAN;
 }
 
 void ddp_record_release(struct ddp_record *record)

@@ -225,9 +225,9 @@ struct ddp_record {
     struct ddp_env_entry *environment;
     int environment_count;
     double timer_cost_ns, timer_resolution_ns;
-    /* Of the last launch, the slowest rank opening its communicator, and rank 0 closing it; NaN:
-     * not known. */
-    double comm_init_ns, comm_destroy_ns;
+    /* Of the last launch, the slowest rank opening its communicator and splitting it into a group
+     * of all ranks (on GPUs), and rank 0 closing it; NaN: not known. */
+    double comm_init_ns, comm_split_ns, comm_destroy_ns;
     struct ddp_point *points;
     double **samples; /* [point_count]; NULL or [points[i].sample_count] ns */
     int point_count, point_capacity;

@@ -67,6 +67,7 @@ void ddp_json_comm(cJSON *parent, const struct ddp_record *r)
 {
     cJSON *comm = ddp_json_obj(parent, "comm_us");
     ddp_json_us(comm, "init", r->comm_init_ns);
+    ddp_json_us(comm, "split", r->comm_split_ns);
     ddp_json_us(comm, "destroy", r->comm_destroy_ns);
 }
 

@@ -2,8 +2,9 @@
  * streams. Non-blocking as the real one: nothing happens before somebody asks.
  *
  *   FAKE_NCCL_VERSION=N     what ncclGetVersion says
- *   FAKE_NCCL_FAULT=WHAT    rank 1: init-hangs, init-fails, op-hangs, op-fails, wrong, dies; at its
- *                           FAKE_NCCL_AT-th operation (default 3)
+ *   FAKE_NCCL_FAULT=WHAT    rank 1: init-hangs, init-fails, split-hangs, op-hangs, op-fails,
+ *                           wrong, dies; at its FAKE_NCCL_AT-th operation (default 3)
+ *
  * Two ranks of one host (NCCL_HOSTID) on one GPU are refused, as NCCL refuses them. */
 #include <fcntl.h>
 #include <nccl.h>
@@ -18,31 +19,8 @@
 #include <unistd.h>
 
 #include "nccl/fake_gpu.h"
+#include "nccl/fake_nccl_comm.h"
 #include "nccl/fake_values.h"
-
-#define RANKS      16
-#define AREA       ((size_t)8 << 20)
-#define SLOW_POLLS 5 /* that opening is in progress */
-#define MOVES      (2 * RANKS)
-
-/* What a rank shows the others. published, done: operations; a rank writes its area again when all
- * are done with what was in it. sent: where in the area what is for a peer begins, +1. */
-struct shown {
-    atomic_int here;
-    char host[64];
-    int gpu;
-    _Atomic(uint64_t) published, done;
-    size_t sent[RANKS];
-    unsigned char area[AREA];
-};
-
-struct ncclComm {
-    struct shown *all;
-    int rank, size, polls, at;
-    uint64_t seq;
-    ncclResult_t state;
-    const char *fault;
-};
 
 enum what { REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, MOVE };
 
@@ -189,11 +167,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     const char *folder = getenv("TMPDIR");
     snprintf(id->internal, sizeof id->internal, "%s/fake-nccl-%d-%d", folder ? folder : "/tmp",
              (int)getpid(), made++);
-    int fd = open(id->internal, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0 || ftruncate(fd, (off_t)(RANKS * sizeof(struct shown))) != 0)
-        return ncclSystemError;
-    close(fd);
-    return ncclSuccess;
+    return make_file(id->internal);
 }
 
 const char *ncclGetErrorString(ncclResult_t result)
@@ -210,56 +184,31 @@ const char *ncclGetLastError(ncclComm_t comm)
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank,
                                     ncclConfig_t *config)
 {
-    const char *host = getenv("NCCL_HOSTID"), *at = getenv("FAKE_NCCL_AT");
-    struct ncclComm *c = calloc(1, sizeof *c);
-    int fd = open(id.internal, O_RDWR | O_CLOEXEC);
-    if (config->blocking != 0 || nranks > RANKS || !c || fd < 0)
-        return ncclInvalidArgument;
-    c->all = mmap(NULL, RANKS * sizeof *c->all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    if (c->all == MAP_FAILED)
-        return ncclSystemError;
-    c->rank = rank;
-    c->size = nranks;
-    c->fault = rank == 1 ? getenv("FAKE_NCCL_FAULT") : NULL;
-    c->at = at ? (int)strtol(at, NULL, 10) : 3;
-    c->state = ncclInProgress;
-    snprintf(c->all[rank].host, sizeof c->all[rank].host, "%s", host ? host : "");
-    c->all[rank].gpu = fake_gpu_selected();
-    atomic_store(&c->all[rank].here, 1);
-    if (rank == nranks - 1)
-        c->polls = -SLOW_POLLS; /* the last one is slowest */
-    if (rank == 0)
-        memcpy(c->all[0].area, id.internal, sizeof id.internal); /* to be removed */
-    *comm = c;
-    return ncclInProgress;
+    return config->blocking != 0 ? ncclInvalidArgument : join(comm, nranks, id.internal, rank);
 }
 
-static void finish_init(struct ncclComm *c)
+/* All ranks of comm must call this; until they have, the parent is in progress and there is no
+ * child. */
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
+                           ncclConfig_t *config)
 {
-    if (c->fault && strcmp(c->fault, "init-hangs") == 0)
-        return;
-    if (c->fault && strcmp(c->fault, "init-fails") == 0) {
-        c->state = ncclSystemError;
-        return;
-    }
-    for (int r = 0; r < c->size; r++)
-        if (!atomic_load(&c->all[r].here))
-            return;
-    for (int r = 0; r < c->size; r++)
-        for (int q = 0; q < r; q++)
-            if (c->all[q].gpu == c->all[r].gpu && strcmp(c->all[q].host, c->all[r].host) == 0)
-                c->state = ncclInvalidUsage;
-    if (c->state == ncclInProgress && ++c->polls > SLOW_POLLS) {
-        c->state = ncclSuccess;
-        if (c->rank == 0)
-            unlink((const char *)c->all[0].area);
-    }
+    char path[NCCL_UNIQUE_ID_BYTES];
+    if (config->blocking != 0 || color != 0 || key != comm->rank || comm->state != ncclSuccess)
+        return ncclInvalidArgument;
+    *newcomm = NULL;
+    name_split(comm, atomic_load(&comm->all[comm->rank].splits) + 1, path, sizeof path);
+    if (comm->rank == 0 && make_file(path) != ncclSuccess)
+        return ncclSystemError;
+    atomic_fetch_add(&comm->all[comm->rank].splits, 1);
+    comm->split = newcomm;
+    return comm->state = ncclInProgress;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *state)
 {
-    if (c->state == ncclInProgress)
+    if (c->split != NULL)
+        finish_split(c);
+    else if (c->state == ncclInProgress)
         finish_init(c);
     *state = c->state;
     return ncclSuccess;

@@ -13,6 +13,7 @@ correct() {
     fake "$@" --backend nccl --size 12K -n 2 -w 1 -c all -q --json out.json >/dev/null
     [ "$(json out.json 'd["status"], d["world"]["backend"], {q["algorithm_used"] for q in p}')" = \
         "('complete', 'nccl', {'native'})" ]
+    [ "$(json out.json 'min(d["world"]["comm_us"][k] for k in ("init", "split", "destroy")) > 0')" = True ]
     [ "$(json out.json 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
     [ "$(json out.json 'sum(q["check"]["elements"] for q in p) > 1000')" = True ]
 }

@@ -29,6 +29,11 @@ broken() {
     broken init-fails 69 "ncclCommInitRankConfig failed"
 }
 
+@test "a split hangs: the deadline ends it" {
+    broken split-hangs 13 "ncclCommSplit"
+    says "waited 2 s"
+}
+
 @test "a collective hangs: the deadline ends it, and names the operation" {
     broken op-hangs 13 "in allreduce seq"
     says "waited 2 s"

@@ -1,0 +1,122 @@
+/* Communicators of an NCCL that is none: a shared file, in which each rank shows what it has. For
+ * fake_nccl.c. */
+#ifndef DDP_TESTS_FAKE_NCCL_COMM_H
+#define DDP_TESTS_FAKE_NCCL_COMM_H
+
+#include <fcntl.h>
+#include <nccl.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "nccl/fake_gpu.h"
+
+#define RANKS      16
+#define AREA       ((size_t)8 << 20)
+#define SLOW_POLLS 5 /* that opening is in progress */
+#define MOVES      (2 * RANKS)
+
+/* What a rank shows the others. splits: it has asked for; published, done: operations; a rank
+ * writes its area again when all are done with what was in it. sent: where in the area what is for
+ * a peer begins, +1. */
+struct shown {
+    atomic_int here, splits;
+    char host[64];
+    int gpu;
+    _Atomic(uint64_t) published, done;
+    size_t sent[RANKS];
+    unsigned char area[AREA];
+};
+
+struct ncclComm {
+    struct shown *all;
+    char path[NCCL_UNIQUE_ID_BYTES];
+    ncclComm_t *split; /* asked for: where the new one will be */
+    int rank, size, polls, at;
+    uint64_t seq;
+    ncclResult_t state;
+    const char *fault;
+};
+
+static ncclResult_t make_file(const char *path)
+{
+    int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate(fd, (off_t)(RANKS * sizeof(struct shown))) != 0)
+        return ncclSystemError;
+    close(fd);
+    return ncclSuccess;
+}
+
+static ncclResult_t join(ncclComm_t *comm, int nranks, const char *path, int rank)
+{
+    const char *host = getenv("NCCL_HOSTID"), *at = getenv("FAKE_NCCL_AT");
+    struct ncclComm *c = calloc(1, sizeof *c);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (nranks > RANKS || !c || fd < 0)
+        return ncclInvalidArgument;
+    snprintf(c->path, sizeof c->path, "%s", path);
+    c->all = mmap(NULL, RANKS * sizeof *c->all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (c->all == MAP_FAILED)
+        return ncclSystemError;
+    c->rank = rank;
+    c->size = nranks;
+    c->fault = rank == 1 ? getenv("FAKE_NCCL_FAULT") : NULL;
+    c->at = at ? (int)strtol(at, NULL, 10) : 3;
+    c->state = ncclInProgress;
+    snprintf(c->all[rank].host, sizeof c->all[rank].host, "%s", host ? host : "");
+    c->all[rank].gpu = fake_gpu_selected();
+    atomic_store(&c->all[rank].here, 1);
+    if (rank == nranks - 1)
+        c->polls = -SLOW_POLLS; /* the last one is slowest */
+    *comm = c;
+    return ncclInProgress;
+}
+
+static void name_split(const struct ncclComm *c, int n, char *path, size_t bytes)
+{
+    snprintf(path, bytes, "%.100s-%d", c->path, n);
+}
+
+static void finish_split(struct ncclComm *c)
+{
+    char path[NCCL_UNIQUE_ID_BYTES];
+    if (c->fault && strcmp(c->fault, "split-hangs") == 0)
+        return;
+    const int mine = atomic_load(&c->all[c->rank].splits);
+    for (int r = 0; r < c->size; r++)
+        if (atomic_load(&c->all[r].splits) < mine)
+            return;
+    name_split(c, mine, path, sizeof path);
+    c->state =
+        join(c->split, c->size, path, c->rank) == ncclInProgress ? ncclSuccess : ncclSystemError;
+    c->split = NULL;
+}
+
+static void finish_init(struct ncclComm *c)
+{
+    if (c->fault && strcmp(c->fault, "init-hangs") == 0)
+        return;
+    if (c->fault && strcmp(c->fault, "init-fails") == 0) {
+        c->state = ncclSystemError;
+        return;
+    }
+    for (int r = 0; r < c->size; r++)
+        if (!atomic_load(&c->all[r].here))
+            return;
+    for (int r = 0; r < c->size; r++)
+        for (int q = 0; q < r; q++)
+            if (c->all[q].gpu == c->all[r].gpu && strcmp(c->all[q].host, c->all[r].host) == 0)
+                c->state = ncclInvalidUsage;
+    if (c->state == ncclInProgress && ++c->polls > SLOW_POLLS) {
+        c->state = ncclSuccess;
+        if (c->rank == 0)
+            unlink(c->path);
+    }
+}
+
+#endif
