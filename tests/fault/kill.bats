@@ -77,7 +77,7 @@ judge() {
     [ -d /usr/share/datasets/fashion-mnist ] || skip "dataset-fashion-mnist is not installed"
     for i in $(seq "$kills"); do
         kill_one $((RANDOM % 900)) $((i % 2)) train --ranks 2 --epochs 50
-        judge $((i % 2)) 'epoch|init|allreduce|exchange'
+        judge $((i % 2)) 'epoch|init|training set-up|allreduce|exchange'
     done
 }
 
