@@ -18,12 +18,12 @@ struct tally {
 };
 
 /* wire: 16-bit values [n], or this rank's list: length, indices, values. gathered [ranks] of it.
- * part_bytes: of a list, whole lines. */
+ * part_bytes: of a list, whole lines. chosen: a list, of a global top-K; NULL. */
 struct ddp_device_exchange {
     struct ddp_device_exchange_setup setup;
     bool sparse;
     size_t capacity, wire_bytes, part_bytes;
-    void *wire, *gathered;
+    void *wire, *gathered, *chosen;
     float *residual;
     void *scratch;
     size_t scratch_bytes;
@@ -36,18 +36,6 @@ struct ddp_device_exchange {
 static size_t lines(size_t bytes)
 {
     return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
-}
-
-int ddp_device_exchange_check(const struct ddp_compress_spec *spec, bool feedback,
-                              struct ddp_err *err)
-{
-    const struct ddp_compressor *c = spec->compressor;
-    if (c->global_topk)
-        return ddp_fail(err, DDP_EUNAVAIL,
-                        "'%s' selects among all ranks, which is not done on a device yet", c->name);
-    if (c->combine == DDP_COMBINE_SUM && feedback)
-        return ddp_fail(err, DDP_EUNAVAIL, "'%s' keeps no error feedback on a device yet", c->name);
-    return 0;
 }
 
 size_t ddp_device_exchange_capacity(const struct ddp_compress_spec *spec, size_t n, bool feedback)
@@ -81,15 +69,21 @@ uint64_t ddp_device_exchange_bytes(const struct ddp_compress_spec *spec, size_t 
     return block_bytes(part) + block_bytes((uint64_t)part * (uint64_t)ranks);
 }
 
-/* Rank r's list among the gathered ones; r < 0: this rank's own. */
-static struct ddp_stream_list list_of(const struct ddp_device_exchange *x, int r)
+/* The list that lies there. */
+static struct ddp_stream_list list_at(const struct ddp_device_exchange *x, void *memory)
 {
-    unsigned char *at = r < 0 ? x->wire : (unsigned char *)x->gathered + (size_t)r * x->part_bytes;
+    unsigned char *at = memory;
     const size_t values = lines(x->capacity * sizeof(uint32_t));
     return (struct ddp_stream_list){.index = (uint32_t *)(void *)(at + HEAD_BYTES),
                                     .value = (float *)(void *)(at + HEAD_BYTES + values),
                                     .count = (uint32_t *)(void *)at,
                                     .capacity = x->capacity};
+}
+
+/* Rank r's among the gathered ones. */
+static struct ddp_stream_list list_of(const struct ddp_device_exchange *x, int r)
+{
+    return list_at(x, (unsigned char *)x->gathered + (size_t)r * x->part_bytes);
 }
 
 static size_t topk_of(const struct ddp_device_exchange *x)
@@ -103,7 +97,6 @@ static int prepare(struct ddp_device_exchange *x, struct ddp_err *err)
     const struct ddp_device_exchange_setup *s = &x->setup;
     const struct ddp_device *d = s->device;
     const struct ddp_compressor *c = s->spec.compressor;
-    DDP_TRY(ddp_device_exchange_check(&s->spec, s->feedback, err));
     x->sparse = c->combine == DDP_COMBINE_GATHER;
     x->capacity = ddp_device_exchange_capacity(&s->spec, s->n, s->feedback);
     x->part_bytes = list_bytes(x->capacity);
@@ -113,10 +106,12 @@ static int prepare(struct ddp_device_exchange *x, struct ddp_err *err)
     x->tally = d->alloc(sizeof *x->tally);
     if (x->scratch_bytes > 0)
         x->scratch = d->alloc(x->scratch_bytes);
-    if (x->sparse && s->feedback)
+    if (s->feedback)
         x->residual = d->alloc(s->n * sizeof(float));
+    if (c->global_topk)
+        x->chosen = d->alloc(x->part_bytes);
     if (x->tally == NULL || (x->scratch_bytes > 0 && x->scratch == NULL) ||
-        (x->sparse && s->feedback && x->residual == NULL))
+        (s->feedback && x->residual == NULL) || (c->global_topk && x->chosen == NULL))
         return ddp_fail(err, DDP_ENOMEM, "no memory of device '%s' to compress %zu elements",
                         d->name, s->n);
     d->streams->fill(s->stream, x->tally, 0, sizeof *x->tally);
@@ -190,6 +185,8 @@ void ddp_device_exchange_destroy(struct ddp_device_exchange *x)
         ddp_comm_free(s->comm, x->wire);
     if (x->residual != NULL)
         s->device->free(x->residual, s->n * sizeof(float));
+    if (x->chosen != NULL)
+        s->device->free(x->chosen, x->part_bytes);
     if (x->scratch != NULL)
         s->device->free(x->scratch, x->scratch_bytes);
     if (x->tally != NULL)
@@ -197,31 +194,87 @@ void ddp_device_exchange_destroy(struct ddp_device_exchange *x)
     free(x);
 }
 
-static void encode(struct ddp_device_exchange *x)
+/* a += b, both [n]. */
+static void add(const struct ddp_device_exchange *x, float *a, const float *b)
+{
+    void *const dst[] = {a};
+    const void *const src[] = {a, b};
+    const struct ddp_reduce sum = {.dst = dst,
+                                   .dst_count = 1,
+                                   .src = src,
+                                   .src_count = 2,
+                                   .count = x->setup.n,
+                                   .dtype = DDP_F32,
+                                   .op = DDP_SUM,
+                                   .divisor = 1};
+    x->setup.device->stream_kernels->reduce(x->setup.stream, &sum);
+}
+
+static float share_of(const struct ddp_device_exchange *x)
+{
+    return 1 / (float)x->setup.comm->size;
+}
+
+/* With feedback data becomes what is to be narrowed: this rank's share and what was left behind. */
+static void encode_narrow(struct ddp_device_exchange *x)
 {
     const struct ddp_device_exchange_setup *s = &x->setup;
     const struct ddp_stream_kernels *k = s->device->stream_kernels;
+    const enum ddp_dtype type = s->spec.compressor->wire_dtype;
     const double argument = s->spec.argument;
-    const float share = 1 / (float)s->comm->size;
     /* A clip is in the gradient's unit, as comp_fp16.c has it; 0 would mean none. */
-    const float clip = fmaxf((float)(argument * (double)share), FLT_TRUE_MIN);
-    if (!x->sparse) {
-        k->narrow(s->stream, x->wire, s->data, s->n, s->spec.compressor->wire_dtype, share,
-                  isnan(argument) ? 0.0f : clip, NULL);
+    const float least = fmaxf((float)(argument * (double)share_of(x)), FLT_TRUE_MIN);
+    const float clip = isnan(argument) ? 0.0f : least;
+    if (x->residual == NULL) {
+        k->narrow(s->stream, x->wire, s->data, s->n, type, share_of(x), clip, NULL);
         return;
     }
+    k->scale(s->stream, s->data, s->n, share_of(x));
+    add(x, s->data, x->residual);
+    k->narrow(s->stream, x->wire, s->data, s->n, type, 1, clip, NULL);
+    k->narrow_residual(s->stream, x->residual, s->data, x->wire, s->n, type);
+}
+
+static void encode_list(struct ddp_device_exchange *x)
+{
+    const struct ddp_device_exchange_setup *s = &x->setup;
+    const struct ddp_stream_kernels *k = s->device->stream_kernels;
     const struct ddp_stream_select select = {.in = s->data,
                                              .residual = x->residual,
                                              .n = s->n,
-                                             .out = list_of(x, -1),
+                                             .out = list_at(x, x->wire),
                                              .scratch = x->scratch,
                                              .scratch_bytes = x->scratch_bytes};
     if (topk_of(x) > 0)
         k->select_topk(s->stream, &select, topk_of(x));
     else
-        k->select_threshold(s->stream, &select, (float)argument);
-    k->scale(s->stream, select.out.value, x->capacity, share);
+        k->select_threshold(s->stream, &select, (float)s->spec.argument);
+    if (x->chosen == NULL) /* else it is the sums that are scaled: what was given may come back */
+        k->scale(s->stream, select.out.value, x->capacity, share_of(x));
     k->add_count(s->stream, &x->tally->sent, select.out.count);
+}
+
+/* data holds all sums: keeps the largest, scaled. Of what this rank gave, the rest goes back. */
+static void choose(struct ddp_device_exchange *x)
+{
+    const struct ddp_device_exchange_setup *s = &x->setup;
+    const struct ddp_stream_kernels *k = s->device->stream_kernels;
+    const struct ddp_stream_list mine = list_at(x, x->wire);
+    const struct ddp_stream_select select = {.in = s->data,
+                                             .n = s->n,
+                                             .out = list_at(x, x->chosen),
+                                             .scratch = x->scratch,
+                                             .scratch_bytes = x->scratch_bytes};
+    k->select_topk(s->stream, &select, topk_of(x));
+    s->device->streams->fill(s->stream, s->data, 0, s->n * sizeof(float));
+    if (x->residual != NULL) {
+        k->scatter(s->stream, s->data, &mine);
+        k->scatter_zero(s->stream, s->data, &select.out);
+        add(x, x->residual, s->data);
+        s->device->streams->fill(s->stream, s->data, 0, s->n * sizeof(float));
+    }
+    k->scale(s->stream, select.out.value, x->capacity, share_of(x));
+    k->scatter(s->stream, s->data, &select.out);
 }
 
 static void decode(struct ddp_device_exchange *x)
@@ -238,13 +291,18 @@ static void decode(struct ddp_device_exchange *x)
         const struct ddp_stream_list list = list_of(x, r);
         k->scatter_add(s->stream, s->data, &list);
     }
+    if (x->chosen != NULL)
+        choose(x);
 }
 
 int ddp_device_exchange_run(struct ddp_device_exchange *x, struct ddp_err *err)
 {
     const struct ddp_device_exchange_setup *s = &x->setup;
     const int64_t begin = ddp_now_ns();
-    encode(x);
+    if (x->sparse)
+        encode_list(x);
+    else
+        encode_narrow(x);
     DDP_TRY(s->device->streams->wait(s->stream, err));
     DDP_TRY(ddp_coll_run(s->comm, &x->plan, err));
     decode(x);

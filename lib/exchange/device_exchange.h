@@ -1,11 +1,12 @@
 /* A compressed all-reduce of one bucket that lies on a device: compressed.h's, with the encoding
  * and decoding on a stream and the exchange by the communicator, which moves what lies there.
  *
- * 16-bit forms: converted, all-reduced, converted back, without error feedback. Sparse ones: each
- * rank's list has room for a fixed number of entries, its length stays on the device, and all
- * lists are gathered whole: the host never asks how many there are. Sums are in rank order.
- * The host waits for the stream once, before the exchange. What it does not do: fall back to the
- * processor; a global top-K (oktopk). */
+ * 16-bit forms: converted, all-reduced, converted back. Sparse ones: each rank's list has room for
+ * a fixed number of entries, its length stays on the device, and all lists are gathered whole: the
+ * host never asks how many there are. Sums are in rank order. A global top-K (oktopk) selects
+ * exactly k of the sums in every call, each rank for itself; what a rank had given to others goes
+ * back to its residual. The host waits for the stream once, before the exchange.
+ * What it does not do: fall back to the processor. */
 #ifndef DDP_EXCHANGE_DEVICE_EXCHANGE_H
 #define DDP_EXCHANGE_DEVICE_EXCHANGE_H
 
@@ -32,9 +33,6 @@ struct ddp_device_exchange_setup {
     const char *algorithm; /* of the all-reduce; NULL or "auto": the one that fits */
 };
 
-/* Can it? DDP_EUNAVAIL says why not. Not collective. */
-int ddp_device_exchange_check(const struct ddp_compress_spec *spec, bool feedback,
-                              struct ddp_err *err) DDP_MUST_CHECK;
 /* Entries that a rank sends at most: k of a top-K; of a threshold an eighth of n where the rest
  * stays in the residual, else n. */
 size_t ddp_device_exchange_capacity(const struct ddp_compress_spec *spec, size_t n, bool feedback);

@@ -80,8 +80,6 @@ struct ddp_sync_class {
     enum ddp_grad_scale scale;
     /* The argument's range, DDP_EUSAGE; also whether setup's words make sense. NULL: takes none. */
     int (*check)(const char *argument, struct ddp_err *err);
-    /* Whether it works on a device with these, when on_device; NULL: always. DDP_EUNAVAIL. */
-    int (*check_device)(const char *argument, enum ddp_feedback feedback, struct ddp_err *err);
     /* Registered and private bytes that create will ask for, on `ranks` ranks; comm is not read.
      * NULL: none worth counting. */
     void (*memory)(const struct ddp_sync_setup *setup, int ranks, uint64_t *registered,

@@ -39,15 +39,6 @@ int ddp_sync_compressed_check(const char *name, const char *argument, struct ddp
     return parse(name, argument, &spec, err);
 }
 
-int ddp_sync_compressed_check_device(const char *name, const char *argument,
-                                     enum ddp_feedback feedback, struct ddp_err *err)
-{
-    struct ddp_compress_spec spec;
-    const struct ddp_sync_setup setup = {.feedback = feedback};
-    DDP_TRY(parse(name, argument, &spec, err));
-    return ddp_device_exchange_check(&spec, wants_feedback(&setup, &spec), err);
-}
-
 void ddp_sync_compressed_memory(const char *name, const struct ddp_sync_setup *setup, int ranks,
                                 uint64_t *registered, uint64_t *private_bytes)
 {

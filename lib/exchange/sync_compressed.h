@@ -15,9 +15,6 @@ extern "C" {
 
 /* The compressor's name; the rest are members of ddp_sync_class. */
 int ddp_sync_compressed_check(const char *name, const char *argument, struct ddp_err *err);
-/* Can it be where gradients lie on a device? DDP_EUNAVAIL. */
-int ddp_sync_compressed_check_device(const char *name, const char *argument,
-                                     enum ddp_feedback feedback, struct ddp_err *err);
 void ddp_sync_compressed_memory(const char *name, const struct ddp_sync_setup *setup, int ranks,
                                 uint64_t *registered, uint64_t *private_bytes);
 int ddp_sync_compressed_create(const char *name, const struct ddp_sync_setup *setup,
@@ -34,10 +31,6 @@ const char *ddp_sync_compressed_feedback(const struct ddp_sync *s);
     static int check(const char *value, struct ddp_err *err)                                       \
     {                                                                                              \
         return ddp_sync_compressed_check(#symbol, value, err);                                     \
-    }                                                                                              \
-    static int check_device(const char *value, enum ddp_feedback feedback, struct ddp_err *err)    \
-    {                                                                                              \
-        return ddp_sync_compressed_check_device(#symbol, value, feedback, err);                    \
     }                                                                                              \
     static void memory(const struct ddp_sync_setup *setup, int ranks, uint64_t *registered,        \
                        uint64_t *private_bytes)                                                    \
@@ -58,7 +51,6 @@ const char *ddp_sync_compressed_feedback(const struct ddp_sync *s);
         .buckets = true,                                                                           \
         .compresses = true,                                                                        \
         .on_device = true,                                                                         \
-        .check_device = check_device,                                                              \
         .scale = DDP_SCALE_MEAN,                                                                   \
         .check = check,                                                                            \
         .memory = memory,                                                                          \

@@ -27,8 +27,6 @@ int ddp_train_check_device(const struct ddp_train_options *o, const struct ddp_b
     if (!o->sync->on_device)
         return ddp_fail(err, DDP_EUNAVAIL, "strategy '%s' does not run on device '%s' yet",
                         o->sync->name, d->name);
-    if (o->sync->check_device)
-        DDP_TRY(o->sync->check_device(o->sync_argument ? o->sync_argument : "", o->feedback, err));
     if (o->overlap)
         return ddp_fail(
             err, DDP_EUNAVAIL,

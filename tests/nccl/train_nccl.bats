@@ -65,9 +65,6 @@ END
 }
 
 @test "what does not run there is refused, before there are ranks" {
-    run fake train --backend nccl --ranks 2 --sync oktopk:0.1 "${data[@]}"
-    [ "$status" = 69 ]
-    says "'oktopk' selects among all ranks"
     run fake train --backend nccl --ranks 2 --device cpu "${data[@]}"
     [ "$status" = 69 ]
     says "exchanges what lies on a GPU"
@@ -82,7 +79,7 @@ END
 @test "auto: GPUs where there are enough and the strategy runs there" {
     FAKE_GPUS=2 fake train --model lenet "${data[@]}" --json out.json
     [ "$(json out.json 'd["world"]["backend"], d["train"][0]["compute"]["device"]')" = "('nccl', 'cuda')" ]
-    FAKE_GPUS=2 fake train --model lenet --sync oktopk:0.1 "${data[@]}" --json out.json
+    FAKE_GPUS=2 fake train --model lenet --overlap on "${data[@]}" --json out.json
     [ "$(json out.json 'd["world"]["backend"], d["train"][0]["compute"]["device"]')" = "('shm', 'cpu')" ]
     FAKE_GPUS=2 fake train --model lenet --device cpu "${data[@]}" --json out.json
     [ "$(json out.json 'd["world"]["backend"], d["train"][0]["compute"]["device"]')" = "('shm', 'cpu')" ]
