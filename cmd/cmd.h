@@ -277,6 +277,9 @@ struct ddp_cmd {
      * the values (what one option means for another) and says whether they are legal. Cheap. */
     int (*check)(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                  struct ddp_err *err);
+    /* Home, after check: the i-th file that it reads, or keeps besides its outputs: none of these
+     * may be it. Its answer NULL: there are no more; NULL itself: there are none. */
+    const char *(*spared)(const void *values, int i);
     /* After the backend and largest rank count are known, in the process that forks the ranks (or
      * each, under mpiexec): loads data, refuses what does not fit. DDP_PREPARE_DONE: everything
      * asked for has been done (--dry-run), no ranks are needed. */

@@ -41,6 +41,12 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     return ddp_sweep_read(app, v, err);
 }
 
+static const char *spared(const void *values, int i)
+{
+    const struct ddp_sweep_values *v = values;
+    return i == 0 ? v->config_path : i == 1 ? ddp_sweep_journal_path(v) : NULL;
+}
+
 /* The largest of the items the next ranks will run; before there are stages: of all. */
 static uint64_t heap_bytes(const void *values, int ranks)
 {
@@ -154,6 +160,7 @@ const struct ddp_cmd ddp_cmd_sweep = {
     .help_offset = AT(world.help),
     .flags = DDP_CMD_NEEDS_WORLD,
     .check = check,
+    .spared = spared,
     .prepare = ddp_sweep_prepare,
     .heap_bytes = heap_bytes,
     .threads = threads,

@@ -107,6 +107,8 @@ void ddp_sweep_take_data(const struct ddp_sweep_item *item, void *values);
 void ddp_sweep_estimate_training(const struct ddp_sweep_item *item, const void *values, int local,
                                  double *seconds, uint64_t *bytes);
 
+/* sweep_home.c: --journal, or that beside the result; NULL: there is none. */
+const char *ddp_sweep_journal_path(const struct ddp_sweep_values *v);
 /* sweep_prepare.c: memory, points, stages. */
 int ddp_sweep_prepare(struct ddp_app *app, void *values, const char *backend, int ranks,
                       struct ddp_err *err);

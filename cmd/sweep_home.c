@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-static const char *journal_path(const struct ddp_sweep_values *v)
+const char *ddp_sweep_journal_path(const struct ddp_sweep_values *v)
 {
     return v->journal_path ? v->journal_path : v->default_journal[0] ? v->default_journal : NULL;
 }
@@ -67,7 +67,7 @@ bool ddp_sweep_next(void *values, int i, const char **backend, int *ranks)
 int ddp_sweep_home_open(void *values, struct ddp_record *record, struct ddp_err *err)
 {
     struct ddp_sweep_values *v = values;
-    const char *path = journal_path(v);
+    const char *path = ddp_sweep_journal_path(v);
     v->home = ddp_calloc(1, sizeof *v->home);
     if (!v->home)
         return ddp_fail(err, DDP_ENOMEM, "no memory for the journal");

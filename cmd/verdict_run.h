@@ -26,11 +26,11 @@ struct ddp_verdict_outputs {
         .help = "reporters, several at once: junit, markdown, github, ...: `ddpbench list`"        \
     }
 
-/* Opens and checks the outputs, so that a bad path fails before anything runs. *reports is released
- * by finish. */
+/* Opens and checks the outputs, so that a bad path fails before anything runs; none may be one of
+ * the files `spared` (NULL-terminated). *reports is released by finish. */
 int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *outputs, int64_t seed,
-                      struct ddp_record *record, struct ddp_report_set **reports,
-                      struct ddp_err *err) DDP_MUST_CHECK;
+                      const char *const *spared, struct ddp_record *record,
+                      struct ddp_report_set **reports, struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the verdict (NULL when rc says there is none) and returns the code: 0, DDP_EREGRESSION,
  * DDP_EINCONCLUSIVE, or rc. */
 int ddp_verdict_finish(struct ddp_record *record, struct ddp_report_set *reports,

@@ -52,12 +52,23 @@ static void be_patient(struct ddp_world *w, int64_t most_ns)
                                                  .arg = w});
 }
 
+/* No output may be what the command needs. */
+static int spare(const struct ddp_world *w, struct ddp_err *err)
+{
+    const char *path;
+    for (int i = 0; w->cmd->spared && (path = w->cmd->spared(w->values, i)) != NULL; i++)
+        DDP_TRY(ddp_report_spare(w->reports, path, err));
+    return 0;
+}
+
 int ddp_home_check(struct ddp_world *w, struct ddp_err *err)
 {
     DDP_TRY(ddp_report_open(&w->reports, err));
     be_patient(w, INT64_MAX);
     int rc =
         ddp_outputs_add(w->reports, w->options->json, &w->options->formats, w->app->log.color, err);
+    if (rc == 0)
+        rc = spare(w, err);
     if (rc != 0) {
         ddp_report_close(w->reports);
         w->reports = NULL;

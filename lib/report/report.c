@@ -98,6 +98,19 @@ int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *report
     return 0;
 }
 
+int ddp_report_spare(const struct ddp_report_set *set, const char *path, struct ddp_err *err)
+{
+    for (int i = 0; i < set->count; i++) {
+        const struct output *o = &set->outputs[i];
+        if (!ddp_sink_hits(&o->sink, path))
+            continue;
+        ddp_fail(err, DDP_EUSAGE, "'%s' would overwrite '%s', which this command needs",
+                 o->reporter->name, path);
+        return ddp_hint(err, "give it another file: --format %s=FILE", o->reporter->name);
+    }
+    return 0;
+}
+
 /* Writes what a reporter made; `whole`: it is a document. */
 static int flush_text(struct output *o, struct ddp_strbuf *text, bool whole, struct ddp_err *err)
 {

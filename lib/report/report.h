@@ -54,6 +54,10 @@ void ddp_report_be_patient(struct ddp_report_set *set, const struct ddp_patience
 int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *reporter,
                    const char *path, const struct ddp_report_style *style,
                    struct ddp_err *err) DDP_MUST_CHECK;
+/* DDP_EUSAGE when an output would write to `path`, a file that the command reads or keeps besides.
+ * After add, before begin. */
+int ddp_report_spare(const struct ddp_report_set *set, const char *path,
+                     struct ddp_err *err) DDP_MUST_CHECK;
 bool ddp_report_has_stdout(const struct ddp_report_set *set);
 /* After the head of the record is known; opens the outputs, writes the first (partial) document.
  * Points and epochs that are there already (a sweep that goes on) are written, too. */

@@ -202,6 +202,20 @@ bool ddp_sink_same(const struct ddp_sink *a, const struct ddp_sink *b)
            a->dir_device == b->dir_device && strcmp(a->base, b->base) == 0;
 }
 
+bool ddp_sink_hits(const struct ddp_sink *sink, const char *path)
+{
+    struct ddp_err cannot = DDP_ERR_INIT; /* whoever opens it says so */
+    struct ddp_sink named;
+    struct stat st;
+    if (stat(path, &st) == 0)
+        return sink->inode != 0 && sink->inode == st.st_ino && sink->device == st.st_dev;
+    if (ddp_sink_init(&named, path, true, sink->patience, &cannot) != 0)
+        return false;
+    bool same = ddp_sink_same(sink, &named);
+    ddp_sink_release(&named);
+    return same;
+}
+
 void ddp_sink_release(struct ddp_sink *sink)
 {
     if (sink->fd >= 0 && sink->kind != DDP_SINK_FD)

@@ -50,6 +50,8 @@ int ddp_sink_init(struct ddp_sink *sink, const char *path, bool document,
 int ddp_sink_open(struct ddp_sink *sink, struct ddp_err *err) DDP_MUST_CHECK;
 /* Would both write to the same file or descriptor? */
 bool ddp_sink_same(const struct ddp_sink *a, const struct ddp_sink *b);
+/* Would it write to what `path` names: a file that is there, or one that will be? */
+bool ddp_sink_hits(const struct ddp_sink *sink, const char *path);
 /* Frees without a check; fine after finish. */
 void ddp_sink_release(struct ddp_sink *sink);
 

@@ -201,3 +201,30 @@ os.execv(sys.argv[1], sys.argv[1:])' \
     "$ddpbench" "${quick[@]}" --json k.json >/dev/null 2>&1
     [ "$(ls -A)" = k.json ]
 }
+
+# What a run reads is not what it writes: 64, and nothing of it is touched.
+spared() {
+    cp "$1" before
+    run -64 --separate-stderr "$ddpbench" "${@:2}"
+    [[ $stderr == *"would overwrite '"*"which this command needs"* ]] || { echo "$stderr"; false; }
+    cmp "$1" before
+}
+
+@test "no output overwrites a configuration, a journal, a result to compare, a gradient or a noise floor" {
+    echo '{"runs": [{"command": "allreduce", "size": 8, "ranks": 1, "iters": 7}]}' >c.json
+    "$ddpbench" sweep c.json --json a.json --journal j -q >table
+    "$ddpbench" sweep c.json --json b.json -q >table
+    spared c.json sweep c.json --json c.json
+    spared c.json sweep c.json --format table,csv=./c.json
+    spared j sweep c.json --json a.json --journal j --format table,jsonl=j
+    spared c.json sweep c.json --json new.json --journal new.json
+    spared c.json sweep c.json --json new.json --format csv=new.json.journal
+    [ ! -e new.json ] && [ ! -e new.json.journal ]
+    spared a.json compare a.json b.json --json a.json
+    ln -s b.json link
+    spared b.json compare a.json b.json --format markdown=link
+    echo x >n.json
+    spared n.json gate --base true --noise-floor n.json --min-effect 5 --selftest --json n.json
+    echo x >g.npy
+    spared g.npy allreduce --ranks 1 --size 8 --compress fp16 --gradient g.npy --json g.npy
+}
