@@ -58,6 +58,14 @@ static int choose_effect(const struct compare_values *v, const struct ddp_result
     return 0;
 }
 
+/* "a.json", or "a.json (partial, injected delay of 10 %)". */
+static void name_result(const char *path, const struct ddp_result *r, char *out, size_t bytes)
+{
+    const bool cut = strcmp(r->status, "complete") != 0, marked = r->label[0] != '\0';
+    snprintf(out, bytes, "%s%s%s%s%s%s", path, cut || marked ? " (" : "", cut ? r->status : "",
+             cut && marked ? ", " : "", r->label, cut || marked ? ")" : "");
+}
+
 static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err)
 {
@@ -81,8 +89,8 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     rc = ddp_compare_results(&base, &next, min_effect.effect, &verdict, err);
     verdict.noise_floor = min_effect.noise_floor;
     memcpy(verdict.effect_from, min_effect.from, sizeof verdict.effect_from);
-    snprintf(verdict.base_command, sizeof verdict.base_command, "%s", parsed->operands[0]);
-    snprintf(verdict.next_command, sizeof verdict.next_command, "%s", parsed->operands[1]);
+    name_result(parsed->operands[0], &base, verdict.base_command, sizeof verdict.base_command);
+    name_result(parsed->operands[1], &next, verdict.next_command, sizeof verdict.next_command);
     rc = ddp_verdict_finish(&record, reports, rc == 0 ? &verdict : NULL, rc, err);
 out:
     free(verdict.cells);
@@ -96,11 +104,12 @@ const struct ddp_cmd ddp_cmd_compare = {
     .name = "compare",
     .summary = "two stored results: slower or not, weaker than gate",
     .operands = "BASE NEW",
-    .details = "Exits 0 when no cell is slower, 10 when one is, 12 when it cannot be told. A\n"
-               "cell is slower only if the interval of its ratio lies above the larger of 10 %\n"
-               "and --min-effect, which is this machine's noise floor by default: stored results\n"
-               "were taken at different times, and nothing but pairs of launches (`ddpbench\n"
-               "gate`) tells a change of code from one of the machine.",
+    .details =
+        "Exits 0 when no cell is slower, 10 when one is, 12 when it cannot be told, as with a\n"
+        "BASE that was cut off. A cell is slower only if the interval of its ratio lies\n"
+        "above the larger of 10 % and --min-effect, which is this machine's noise floor by\n"
+        "default: stored results were taken at different times, and nothing but pairs of\n"
+        "launches (`ddpbench gate`) tells a change of code from one of the machine.",
     .rows = rows,
     .values_bytes = sizeof(struct compare_values),
     .help_offset = offsetof(struct compare_values, help),

@@ -47,10 +47,11 @@ struct ddp_gate_setup {
     int (*check)(const struct ddp_gate_data *data, struct ddp_err *err);
 };
 
-/* Medians, cell-major [count * pairs] a side, NaN where a launch lacks the cell. */
+/* Medians, cell-major [count * pairs] a side, NaN where a launch lacks the cell. only_new: cells of
+ * the first launch of new that base does not have, and that nobody judges. */
 struct ddp_gate_data {
     char (*id)[192];
-    size_t count;
+    size_t count, only_new;
     int pairs, rerun, mixed;
     double *median[2];
     /* Controls, which no change of ours moves, [pairs]; NaN: none. pingpong: ns. memory: ns a byte
@@ -69,6 +70,9 @@ int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *o
 int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                    struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_gate_release(struct ddp_gate_data *data);
+
+/* Says at the end of a reason that so many cells are only in new; nothing when there are none. */
+void ddp_gate_note_only_new(size_t cells, char *reason, size_t bytes);
 
 /* The order of a pair's launches: DDP_BASE or DDP_NEXT first. */
 int ddp_gate_first(uint64_t seed, int pair);

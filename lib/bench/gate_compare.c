@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "bench/gate.h"
 
 static void compare_cell(const struct ddp_result_point *a, const struct ddp_result_point *b,
                          double limit, struct ddp_verdict_cell *out)
@@ -30,20 +31,25 @@ static void compare_cell(const struct ddp_result_point *a, const struct ddp_resu
         cell->state = cell->upper < limit ? DDP_CELL_SAME : DDP_CELL_UNCERTAIN;
 }
 
-static void conclude(struct ddp_verdict_record *v)
+/* A base that was cut off does not say which cells there should be: no PASS rests on it. What lacks
+ * in new is missing in any case. */
+static void conclude(const struct ddp_result *base, const struct ddp_result *next,
+                     struct ddp_verdict_record *v)
 {
+    const bool whole = strcmp(base->status, "complete") == 0;
     size_t states[DDP_CELL_MISSING + 1] = {0};
     for (size_t c = 0; c < v->count; c++)
         states[v->cells[c].cell.state]++;
     size_t unknown = states[DDP_CELL_UNCERTAIN] + states[DDP_CELL_MISSING];
-    v->outcome = states[DDP_CELL_SLOWER] > 0    ? DDP_VERDICT_FAIL
-                 : unknown > 0 || v->count == 0 ? DDP_VERDICT_INCONCLUSIVE
-                                                : DDP_VERDICT_PASS;
+    v->outcome = states[DDP_CELL_SLOWER] > 0              ? DDP_VERDICT_FAIL
+                 : unknown > 0 || v->count == 0 || !whole ? DDP_VERDICT_INCONCLUSIVE
+                                                          : DDP_VERDICT_PASS;
     snprintf(v->reason, sizeof v->reason,
              "stored results: %zu of %zu cells slower by more than %.3g %%, %zu cannot be told, "
-             "%zu missing",
+             "%zu missing%s",
              states[DDP_CELL_SLOWER], v->count, v->min_effect * 100, states[DDP_CELL_UNCERTAIN],
-             states[DDP_CELL_MISSING]);
+             states[DDP_CELL_MISSING], whole ? "" : "; base was cut off and may lack cells");
+    ddp_gate_note_only_new(ddp_result_lacking(base, next), v->reason, sizeof v->reason);
 }
 
 int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next,
@@ -70,7 +76,7 @@ int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *
     for (size_t c = 0; c < base->count; c++)
         compare_cell(&base->points[c], ddp_result_find(next, base->points[c].id), 1 + v.min_effect,
                      &v.cells[c]);
-    conclude(&v);
+    conclude(base, next, &v);
     memcpy(v.base_build, base->build, sizeof v.base_build);
     memcpy(v.next_build, next->build, sizeof v.next_build);
     memcpy(v.fingerprint, base->fingerprint, sizeof v.fingerprint);

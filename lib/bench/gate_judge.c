@@ -70,6 +70,14 @@ static void name_reason(const struct ddp_verdict_record *v, char *out, size_t by
                  states[DDP_CELL_UNCERTAIN], v->count, v->min_effect * 100);
 }
 
+void ddp_gate_note_only_new(size_t cells, char *reason, size_t bytes)
+{
+    const size_t at = strlen(reason);
+    if (cells > 0)
+        snprintf(reason + at, bytes - at, "; %zu cell%s of new only, not judged", cells,
+                 cells == 1 ? "" : "s");
+}
+
 int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                    struct ddp_verdict_record *out, struct ddp_err *err)
 {
@@ -104,6 +112,7 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
     name_reason(&v, v.reason, sizeof v.reason);
     mind_drift("ping-pong", v.pingpong_ratio, v.pingpong_p, &v);
     mind_drift("memory copy's time", v.memory_ratio, v.memory_p, &v);
+    ddp_gate_note_only_new(data->only_new, v.reason, sizeof v.reason);
     snprintf(v.base_command, sizeof v.base_command, "%s", setup->side[DDP_BASE].text);
     snprintf(v.next_command, sizeof v.next_command, "%s", setup->side[DDP_NEXT].text);
     memcpy(v.base_build, data->build[DDP_BASE], sizeof v.base_build);

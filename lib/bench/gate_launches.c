@@ -171,11 +171,13 @@ static int launch_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_
 }
 
 /* Takes the cells from the first base launch. */
-static int open_data(const struct ddp_gate_setup *setup, const struct ddp_result *base,
+static int open_data(const struct ddp_gate_setup *setup, const struct ddp_result first[2],
                      struct ddp_gate_data *data, struct ddp_err *err)
 {
+    const struct ddp_result *base = &first[DDP_BASE];
     size_t pairs = (size_t)setup->pairs;
     data->count = base->count;
+    data->only_new = ddp_result_lacking(base, &first[DDP_NEXT]);
     data->id = ddp_calloc(base->count, sizeof *data->id);
     for (int side = 0; side < 2; side++) {
         data->median[side] = ddp_calloc(base->count * pairs, sizeof(double));
@@ -218,7 +220,7 @@ int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *o
         struct ddp_result result[2] = {{.count = 0}, {.count = 0}};
         rc = launch_pair(setup, pair, &data, result, err);
         if (rc == 0 && pair == 0)
-            rc = open_data(setup, &result[DDP_BASE], &data, err);
+            rc = open_data(setup, result, &data, err);
         if (rc == 0 && pair == 0 && setup->check)
             rc = setup->check(&data, err);
         for (int side = 0; side < 2 && rc == 0; side++)

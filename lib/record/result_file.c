@@ -224,3 +224,11 @@ const struct ddp_result_point *ddp_result_find(const struct ddp_result *result, 
             return &result->points[i];
     return NULL;
 }
+
+size_t ddp_result_lacking(const struct ddp_result *result, const struct ddp_result *other)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < other->count; i++)
+        n += ddp_result_find(result, other->points[i].id) == NULL;
+    return n;
+}

@@ -27,8 +27,9 @@ struct ddp_result_point {
     double pingpong_ns[2];
 };
 
-/* fingerprint: what must be equal for two results to be of one machine and set-up: hosts with
- * processor and cores, ranks, backend. build: version, commit, flags. points [count], unique ids.
+/* status: "complete" or "partial". fingerprint: what must be equal for two results to be of one
+ * machine and set-up: hosts with processor and cores, ranks, backend. build: version, commit,
+ * flags. points [count], unique ids.
  */
 struct ddp_result {
     char status[12], label[64], fingerprint[512], build[256];
@@ -48,6 +49,8 @@ int ddp_result_parse(const char *text, size_t bytes, const char *name, struct dd
 void ddp_result_release(struct ddp_result *result);
 /* NULL when there is no such point. */
 const struct ddp_result_point *ddp_result_find(const struct ddp_result *result, const char *id);
+/* How many points of `other` this one lacks. */
+size_t ddp_result_lacking(const struct ddp_result *result, const struct ddp_result *other);
 
 #ifdef __cplusplus
 }

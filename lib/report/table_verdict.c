@@ -23,6 +23,14 @@ static void ratio(struct ddp_strbuf *out, double value)
         ddp_strbuf_addf(out, " %7.3f", value);
 }
 
+static void chance(struct ddp_strbuf *out, double p)
+{
+    if (isnan(p))
+        ddp_strbuf_add(out, "        -");
+    else
+        ddp_strbuf_addf(out, " %8.2g", p);
+}
+
 static void text_line(const char *mark, const char *text, struct ddp_strbuf *out)
 {
     ddp_strbuf_add(out, mark);
@@ -71,7 +79,9 @@ static void row(const struct ddp_verdict_cell *c, const struct ddp_report_style 
     ratio(out, c->cell.ratio);
     ratio(out, c->cell.lower);
     ratio(out, c->cell.upper);
-    ddp_strbuf_addf(out, " %8.2g %8.2g ", c->cell.p, c->cell.p_holm);
+    chance(out, c->cell.p);
+    chance(out, c->cell.p_holm);
+    ddp_strbuf_add(out, " ");
     if (c->cell.state == DDP_CELL_SLOWER)
         ddp_table_red(style, out);
     ddp_strbuf_add(out, ddp_cell_state_name(c->cell.state));

@@ -34,7 +34,7 @@ const char *ddp_cell_state_name(enum ddp_cell_state state); /* "same", "slower",
 struct ddp_cell {
     size_t pairs;
     double ratio, lower, upper; /* NaN when missing; 0 and inf where too few pairs bound it */
-    double p, p_holm;
+    double p, p_holm;           /* NaN when missing */
     enum ddp_cell_state state;
 };
 

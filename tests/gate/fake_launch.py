@@ -2,7 +2,7 @@
 """A launch that measured what it is told: writes a result document of one or more points.
 
 usage: fake_launch.py --points ID=US[,ID=US...] [--noise PCT] [--pingpong NS] [--copy GBPS] [--host NAME]
-                      [--inject-delay PCT@ID] [--exit N [--exit-after N]] [--state FILE] --json FILE
+                      [--status WORD] [--label TEXT] [--inject-delay PCT@ID] [--exit N [--exit-after N]] [--state FILE] --json FILE
 --state FILE: counts the launches, so that each draws other noise, reproducibly.
 """
 import argparse
@@ -39,6 +39,8 @@ def main():
     a.add_argument("--pingpong", type=float, default=100.0)
     a.add_argument("--copy", type=float, help="of the memory control; without it the document has none")
     a.add_argument("--host", default="h")
+    a.add_argument("--status", default="complete")
+    a.add_argument("--label")
     a.add_argument("--inject-delay", metavar="PCT@ID", help="the point ID takes so much longer")
     a.add_argument("--exit", type=int, default=0)
     a.add_argument("--exit-after", type=int, metavar="N", help="with --state: fails from the N-th launch on")
@@ -64,7 +66,7 @@ def main():
             us *= 1 + float(a.inject_delay.split("@")[0]) / 100
         points.append(point(name, us, a.pingpong))
     doc = {
-        "schema": "ddpbench/1", "status": "complete", "reason": None, "label": None,
+        "schema": "ddpbench/1", "status": a.status, "reason": None, "label": a.label,
         "tool": {"version": "0", "commit": "c", "cflags": "-O3"},
         "world": {"ranks": 2, "backend": "shm", "hosts": [{"name": a.host, "cpu": "x", "cores": 2}]},
         "points": points, "train": [], "verdict": None,

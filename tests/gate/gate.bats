@@ -58,6 +58,16 @@ END
     gate --base "$fake --points a=10,b=20" --new "$fake --points a=10"
     [ "$status" = 12 ]
     [[ "$output" == *"1 of 2 cells of base are missing in new"* ]]
+    grep -Eq '^b .* - +- +- +- +- +- missing$' <<<"$output"
+    [ "$(verdict '[c[k] for c in v["cells"][1:] for k in ("new_us", "ratio", "p", "p_holm")]')" = "[None, None, None, None]" ]
+    "$python" "$root/ci/validate_json.py" gate.json
+}
+
+@test "cells that only new has are not judged, and that is said" {
+    gate --base "$fake --points a=10" --new "$fake --points a=10,b=20,c=30"
+    [ "$status" = 0 ]
+    [[ "$output" == *"PASS: no cell is slower by 5 % or more; 2 cells of new only, not judged"* ]]
+    [ "$(verdict 'len(v["cells"])')" = 1 ]
 }
 
 @test "too few pairs to ever show anything are refused after the first" {
@@ -194,6 +204,8 @@ END
     run "$ddpbench" compare base.json same.json
     [ "$status" = 0 ]
     [[ "$output" == *"STORED RESULTS"* ]]
+    [[ "$output" != *nan* ]]
+    [ "$(grep -Ec '^[ab] .* - +- same$' <<<"$output")" = 2 ]
     run "$ddpbench" compare base.json slow.json
     [ "$status" = 10 ]
     run "$ddpbench" compare base.json other.json
@@ -206,6 +218,21 @@ END
     run "$ddpbench" compare base.json bent.json
     [ "$status" = 65 ]
     [[ "$output" == *digest* ]]
+}
+
+@test "compare: a base that was cut off gives no PASS, and what marks a result is said" {
+    eval "$fake --points a=10 --noise 0 --status partial --json part.json"
+    eval "$fake --points a=10,b=20 --noise 0 --label 'injected delay of 10 %' --json whole.json"
+    eval "$fake --points a=15,b=20 --noise 0 --json slow.json"
+    run "$ddpbench" compare part.json whole.json --json gate.json --format table
+    [ "$status" = 12 ]
+    [[ "$output" == *"# base: part.json (partial)"*"# new:  whole.json (injected delay of 10 %)"* ]]
+    [[ "$output" == *"base was cut off and may lack cells; 1 cell of new only, not judged"* ]]
+    [ "$(verdict 'v["outcome"]')" = INCONCLUSIVE ]
+    run "$ddpbench" compare part.json slow.json
+    [ "$status" = 10 ]
+    run "$ddpbench" compare whole.json part.json
+    [ "$status" = 12 ]
 }
 
 @test "a real pair of runs" {
