@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/conf.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "record/provenance.h"
@@ -37,22 +38,31 @@ static void add_build(const struct ddp_record *r, struct ddp_journal_facts *fact
                      sizeof(struct ddp_control), DDP_COLL_COUNT, DDP_DTYPE_COUNT);
 }
 
+/* With what of a host times depend on: a process bound to other cores, another kernel. Of many
+ * hosts the text is cut; the hash is of all. */
 static void add_hosts(const struct ddp_record *r, struct ddp_journal_facts *facts)
 {
-    char text[480] = "";
+    char text[480] = "", host[320];
+    uint64_t hash = DDP_FNV_INIT;
     size_t n = 0;
-    for (int i = 0; i < r->host_count && n < sizeof text; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s: %s, %d cores, %d ranks",
-                              i ? "; " : "", r->hosts[i].name, r->hosts[i].cpu, r->hosts[i].cores,
-                              r->hosts[i].ranks);
+    for (int i = 0; i < r->host_count; i++) {
+        const struct ddp_host *h = &r->hosts[i];
+        snprintf(host, sizeof host, "%s%s: %s, %d of %d cores, %s, %d ranks", i ? "; " : "",
+                 h->name, h->cpu, h->usable_cores, h->cores, h->kernel, h->ranks);
+        hash = ddp_fnv1a(hash, host, strlen(host));
+        if (n < sizeof text)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s", host);
+    }
     ddp_journal_fact(facts, "hosts", "%s", text);
-    ddp_journal_fact(facts, "hosts and ranks", "%d %d", r->host_count, r->world_ranks);
+    ddp_journal_fact(facts, "hosts and ranks", "%d %d %016llx", r->host_count, r->world_ranks,
+                     (unsigned long long)hash);
 }
 
 void ddp_sweep_facts(const struct ddp_sweep_values *v, const struct ddp_record *r,
                      struct ddp_journal_facts *facts)
 {
     char ranks[400] = "";
+    const char *pretended = ddp_conf_get(DDP_CONF_HOSTS);
     size_t n = 0;
     facts->count = 0;
     for (int i = 0; i < v->world.ranks.n && n < sizeof ranks; i++)
@@ -64,7 +74,9 @@ void ddp_sweep_facts(const struct ddp_sweep_values *v, const struct ddp_record *
     ddp_journal_fact(facts, "numbers of ranks", "%s", ranks);
     ddp_journal_fact(facts, "runs and points", "%d %d", v->count, v->points);
     ddp_journal_fact(facts, "backend", "%s", r->world_backend);
-    ddp_journal_fact(facts, "launcher", "%s", r->launcher);
+    ddp_journal_fact(facts, "launcher", "%s%s%s", r->launcher, r->launch[0] ? ", " : "", r->launch);
+    ddp_journal_fact(facts, "--share-gpu", "%s", v->world.share_gpu ? "yes" : "no");
+    ddp_journal_fact(facts, "DDPBENCH_HOSTS", "%s", pretended ? pretended : "");
     add_hosts(r, facts);
     add_build(r, facts);
 }

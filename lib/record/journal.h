@@ -51,7 +51,7 @@ struct ddp_journal_entry {
 };
 
 /* Facts of the head, in order. */
-#define DDP_JOURNAL_FACTS_MAX 16
+#define DDP_JOURNAL_FACTS_MAX 24
 struct ddp_journal_facts {
     int count;
     struct {

@@ -122,6 +122,22 @@ END
     [ "$(grep -c '"kind": "point"' j)" = 10 ]
 }
 
+@test "so is another way to start ranks, other cores, and pretended hosts: it is one result" {
+    "$ddpbench" sweep c.json --json r.json --journal j -q >/dev/null
+    cp j before
+    run -76 "$ddpbench" sweep c.json --json r.json --journal j --launch threads
+    [[ $output == *"launcher was 'own, processes', now 'own, threads'"* ]] || { echo "$output"; false; }
+    DDPBENCH_HOSTS=2 run -76 "$ddpbench" sweep c.json --json r.json --journal j
+    [[ $output == *"DDPBENCH_HOSTS was '', now '2'"* ]] || { echo "$output"; false; }
+    cmp j before
+    "$ddpbench" sweep c.json --json r.json --journal j --timeout 50 -q >/dev/null # of no matter
+    "$PYTHON" -c 'import os; exit(len(os.sched_getaffinity(0)) < 2)' || return 0
+    one=$("$PYTHON" -c 'import os; print(min(os.sched_getaffinity(0)))')
+    run -76 taskset -c "$one" "$ddpbench" sweep c.json --json r.json --journal j
+    [[ $output == *"hosts was '"*" of "*" cores"*"now '"*", 1 of "*" cores"* ]] || { echo "$output"; false; }
+    cmp j before
+}
+
 @test "a damaged journal is an error that names the line, a torn one is not" {
     "$ddpbench" sweep c.json --json r.json --journal j -q >/dev/null
     cp j good
