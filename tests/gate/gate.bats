@@ -235,6 +235,17 @@ END
     [ "$status" = 12 ]
 }
 
+@test "the id of a cell is no command for GitHub Actions, which reads what is printed" {
+    for id in '::error::pwned' '##[error]pwned' ' ::error::pwned'; do
+        eval "$fake --points '$id=10' --json hostile.json"
+        run -65 "$ddpbench" compare hostile.json hostile.json
+        [[ "$output" == *"has no id"* ]]
+        gate --base "$fake --points a=10" --new "$fake --points '$id=10'"
+        [ "$status" = 65 ]
+        ! grep -E '^ *(::|##)' <<<"$output$stderr" || false
+    done
+}
+
 @test "a real pair of runs" {
     gate --base "'$ddpbench' allreduce --size 64K --ranks 2 -n 6 -q --placement in" --pairs 5
     [[ "$status" = 0 || "$status" = 10 || "$status" = 12 ]]
