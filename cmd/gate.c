@@ -140,8 +140,11 @@ static void on_launch(void *arg, int pair, int pairs, int side)
 static int make_env(const struct ddp_string_list *list, const char **env, struct ddp_err *err)
 {
     for (int i = 0; i < list->n; i++) {
-        if (list->v[i][0] == '=' || !strchr(list->v[i], '='))
-            return ddp_fail(err, DDP_EUSAGE, "'%s' is no K=V", list->v[i]);
+        if (list->v[i][0] == '=' || !strchr(list->v[i], '=')) {
+            ddp_fail(err, DDP_EUSAGE, "'%s' is no K=V", list->v[i]);
+            return ddp_hint(err,
+                            "a value with a comma goes into the command: --new 'env K=a,b CMD'");
+        }
         env[i] = list->v[i];
     }
     return 0;

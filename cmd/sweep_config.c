@@ -60,6 +60,14 @@ static const char *value_of(const struct ddp_sweep_cell *cell, const char *optio
     return NULL;
 }
 
+static bool sweep_has(const char *option)
+{
+    for (const struct ddp_opt *row = ddp_command_find("sweep")->rows; row->name; row++)
+        if (strcmp(row->name, option) == 0)
+            return true;
+    return false;
+}
+
 static int refuse_whole(const struct ddp_sweep_values *v, const struct ddp_sweep_cell *cell,
                         struct ddp_err *err)
 {
@@ -70,6 +78,8 @@ static int refuse_whole(const struct ddp_sweep_values *v, const struct ddp_sweep
             if (strncmp(word, whole[k], n) != 0 || (word[n] != '\0' && word[n] != '='))
                 continue;
             refuse(v, cell->run, "no option of one run:", whole[k], err);
+            if (!sweep_has(whole[k]))
+                return ddp_hint(err, "that is of the command alone, outside a sweep");
             return ddp_hint(err, "give it to the sweep: ddpbench sweep --%s ...", whole[k]);
         }
     }

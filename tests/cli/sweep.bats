@@ -178,6 +178,8 @@ refused() {
     refused 78 "contradict" '{"runs": [{"command": "allreduce", "size": 8, "max-bytes": 16}]}'
     refused 78 "'json'" '{"runs": [{"command": "allreduce", "json": "x"}]}'
     refused 78 "'timeout'" '{"runs": [{"command": "allreduce", "timeout": 3}]}'
+    refused 78 "ddpbench sweep --timeout ..." '{"runs": [{"command": "allreduce", "timeout": 3}]}'
+    refused 78 "outside a sweep" '{"runs": [{"command": "allreduce", "explain-auto": true}]}'
     refused 78 "'ranks'" '{"runs": [{"command": "allreduce", "ranks": "1,2"}]}'
     refused 78 "'ranks'" '{"runs": [{"command": "allreduce", "ranks": 0}]}'
     refused 78 "unknown backend 'shn'" '{"runs": [{"command": "allreduce", "backend": "shn"}]}'

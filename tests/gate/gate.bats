@@ -150,6 +150,14 @@ END
     [[ "$(tr -d '\n' <sides)" =~ ^(bnnb|nbbn)(bnnb|nbbn)(bnnb|nbbn)$ ]]
 }
 
+@test "a value with a comma: what to do is said, and works" {
+    gate --base "$fake" --new-env A=b,c --pairs 5
+    [ "$status" = 64 ]
+    [[ "$stderr" == *"'c' is no K=V"*"--new 'env K=a,b CMD'"* ]]
+    gate --base "$fake" --new "env A=b,c $fake" --pairs 5
+    [ "$status" != 64 ]
+}
+
 @test "SIGTERM ends the gate and the launch it waits for" {
     cat >sleeper.sh <<'END'
 #!/bin/sh
