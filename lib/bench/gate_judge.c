@@ -40,10 +40,12 @@ static int judge_control(double *const control[2], int pairs, double *ratio, dou
     return 0;
 }
 
-/* A FAIL while the machine itself changed says nothing. */
+/* A FAIL while the machine itself changed says nothing. Few pairs cannot be surer of it than when
+ * all agree. */
 static void mind_drift(const char *what, double ratio, double p, struct ddp_verdict_record *v)
 {
-    if (v->outcome != DDP_VERDICT_FAIL || !(p < CONTROL_LEVEL) ||
+    const double least = 2 * ddp_signflip_least_p((size_t)v->pairs);
+    if (v->outcome != DDP_VERDICT_FAIL || !(p <= fmax(CONTROL_LEVEL, least)) ||
         !(fabs(log(ratio)) > log1p(v->min_effect)))
         return;
     v->outcome = DDP_VERDICT_INCONCLUSIVE;

@@ -96,6 +96,16 @@ END
     [[ "$output" == *"the host drifted"* ]]
 }
 
+@test "with few pairs, too, which can never be as sure" {
+    for pairs in 5 8 9; do
+        gate --base "$fake --points a=10 --pingpong 100" --new "$fake --points a=12 --pingpong 120" --pairs "$pairs"
+        [ "$status" = 12 ]
+        [[ "$output" == *"the host drifted"* ]]
+    done
+    gate --base "$fake --points a=10 --pingpong 100" --new "$fake --points a=12 --pingpong 100" --pairs 5
+    [ "$status" = 10 ]
+}
+
 @test "so does one of the memory copy; one of both sides, or a small one, does not" {
     gate --base "$fake --points a=10 --copy 50" --new "$fake --points a=12 --copy 40"
     [ "$status" = 12 ]
