@@ -51,6 +51,7 @@ struct ddp_party {
     uint64_t token, context;
     int rank, size;
     int64_t deadline_ns, timeout_ns;
+    bool inside;       /* the meeting's name is of this host alone: nobody else can come */
     const char *where; /* for people */
 };
 

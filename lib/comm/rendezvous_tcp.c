@@ -29,13 +29,15 @@ struct seeker {
     char said[240];
 };
 
-/* A port for later groups, where those can come who are where the hub is. */
+/* A port for later groups. Where this rank is with the hub, the others may still be elsewhere: many
+ * a host has its own name for 127.0.1.1. Only a name that can be no other host's keeps them out. */
 static int open_listener(struct seeker *s, int fd, struct ddp_err *err)
 {
     struct ddp_tcp_address own = {.bytes = sizeof own.at};
     if (s->listener->fd >= 0)
         return 0;
-    const bool inside = getsockname(fd, (struct sockaddr *)&own.at, &own.bytes) == 0 &&
+    const bool inside = s->party->inside &&
+                        getsockname(fd, (struct sockaddr *)&own.at, &own.bytes) == 0 &&
                         ddp_tcp_address_is_loopback(&own.at);
     const int rc = ddp_tcp_listen(inside ? &own : NULL, 0, &s->listener->fd, &s->listener->port);
     return rc == 0 ? 0 : ddp_fail_errno(err, DDP_EUNAVAIL, rc, "cannot listen on any port");
@@ -215,6 +217,7 @@ int ddp_rendezvous_world(const struct ddp_meeting *meeting, int rank, int size, 
                               .size = size,
                               .timeout_ns = timeout_ns,
                               .deadline_ns = ddp_now_ns() + timeout_ns,
+                              .inside = ddp_tcp_is_loopback(meeting->host),
                               .where = where};
     *listener = (struct ddp_listener){.fd = -1};
     snprintf(where, sizeof where, "%s port %d", meeting->host, meeting->port);

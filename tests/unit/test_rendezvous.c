@@ -2,6 +2,8 @@
  * jobs on one port, a rank that comes twice, another size. */
 #include "unit/meeting_ranks.h"
 
+#include "comm/control_tcp_impl.h"
+
 /* Barriers, exchanges of several sizes, and groups: odd and even ranks, then the last two. */
 static int exchange_some(struct ddp_comm *comm, struct ddp_err *err)
 {
@@ -79,6 +81,46 @@ static void test_meet_ipv6(void **state)
     }
     close(fd);
     meet("::1", 3, true);
+}
+
+/* Where a rank listens for later groups. */
+static bool listens_inside(const struct ddp_comm *comm)
+{
+    struct sockaddr_storage at = {0};
+    socklen_t bytes = sizeof at;
+    return getsockname(ddp_control_of(comm)->world->listener.fd, (struct sockaddr *)&at, &bytes) ==
+               0 &&
+           ddp_tcp_address_is_loopback(&at);
+}
+
+static int is_inside(struct ddp_comm *comm, struct ddp_err *err)
+{
+    return listens_inside(comm) ? 0 : ddp_fail(err, DDP_EINTERNAL, "listens to all hosts");
+}
+
+static int is_open(struct ddp_comm *comm, struct ddp_err *err)
+{
+    return listens_inside(comm) ? ddp_fail(err, DDP_EINTERNAL, "listens to its own host alone") : 0;
+}
+
+/* 127.1 stands for a host's own name, which it has often for a loopback address: ranks of other
+ * hosts find it under another, and must be able to come to a group led from there. */
+static void test_listeners(void **state)
+{
+    (void)state;
+    for (int open = 0; open < 2; open++) {
+        const int port = free_port();
+        for (int r = 0; r < 2; r++)
+            start(r, (struct process){.host = open ? "127.1" : "127.0.0.1",
+                                      .port = port,
+                                      .rank = r,
+                                      .size = 2,
+                                      .body = open ? is_open : is_inside});
+        for (int r = 0; r < 2; r++)
+            finish(r);
+        for (int r = 0; r < 2; r++)
+            assert_says(r, 0, "");
+    }
 }
 
 static void test_missing(void **state)
@@ -320,6 +362,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_variables, setup, teardown),
         cmocka_unit_test_setup_teardown(test_meet, setup, teardown),
         cmocka_unit_test_setup_teardown(test_meet_ipv6, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_listeners, setup, teardown),
         cmocka_unit_test_setup_teardown(test_missing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_strangers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_crowd, setup, teardown),
