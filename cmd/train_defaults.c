@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "comm/launch_apart.h"
 #include "train_options.h"
+
+#define CUDA_ANSWER_NS INT64_C(30000000000) /* a driver takes its time with many GPUs */
 
 static bool given(const struct ddp_opt_result *parsed, const char *name)
 {
@@ -142,6 +145,22 @@ int ddp_train_values_gpu(const struct ddp_train_values *v, struct ddp_err *err)
     return check_strategies(v, where, ddp_backend_find("nccl"), 2, err);
 }
 
+static int probe_cuda(void *unused, struct ddp_err *err)
+{
+    (void)unused;
+    return find_cuda()->probe(err);
+}
+
+/* Is there a GPU at all? Other backends than the GPUs' do not say, and what else is wrong with the
+ * options does not matter then. By a process of its own: the ranks are yet to be forked. */
+static int check_cuda(const struct ddp_backend *backend, struct ddp_err *err)
+{
+    char unused;
+    if (backend->caps & (DDP_CAP_DEVICE | DDP_CAP_LAUNCHED))
+        return 0;
+    return ddp_launch_apart(probe_cuda, &unused, sizeof unused, CUDA_ANSWER_NS, err);
+}
+
 int ddp_train_values_device(struct ddp_train_values *v, const struct ddp_backend *backend,
                             int ranks, struct ddp_err *err)
 {
@@ -150,6 +169,8 @@ int ddp_train_values_device(struct ddp_train_values *v, const struct ddp_backend
     v->where = cuda ? find_cuda() : NULL;
     if (!cuda && v->gpu_option)
         return ddp_fail(err, DDP_EUSAGE, "--%s is for --device cuda", v->gpu_option);
+    if (v->where)
+        DDP_TRY(check_cuda(backend, err));
     return check_strategies(v, v->where, backend, ranks, err);
 }
 
