@@ -35,6 +35,7 @@ void ddp_doctor_launcher(struct ddp_doctor *d)
 void ddp_doctor_backends(struct ddp_doctor *d)
 {
     bool launched = d->app->launcher.kind != DDP_LAUNCHER_NONE;
+    bool torchrun = d->app->launcher.kind == DDP_LAUNCHER_TORCHRUN; /* GPUs or nothing */
     char dir[4200];
     ddp_module_dir(d->app, dir, sizeof dir);
     for (const struct ddp_backend *const *b = ddp_backend_all(); *b; b++) {
@@ -43,7 +44,7 @@ void ddp_doctor_backends(struct ddp_doctor *d)
         bool needs_launcher = (*b)->caps & DDP_CAP_LAUNCHED;
         /* Without a launcher there is nothing to be said of those that need one; what is built for
          * them is the MPI check's. */
-        if (needs_launcher && !launched)
+        if (needs_launcher && (!launched || torchrun))
             continue;
         snprintf(subject, sizeof subject, "backend %s", (*b)->name);
         const char *library = (*b)->library ? (*b)->library() : NULL;
@@ -51,8 +52,8 @@ void ddp_doctor_backends(struct ddp_doctor *d)
             ddp_doctor_find(d, DDP_FINE, subject, "", "usable: %s%s%s%s", (*b)->summary,
                             library ? " (" : "", library ? library : "", library ? ")" : "");
         else if ((*b)->caps & DDP_CAP_DEVICE) /* most machines have none, and need none */
-            ddp_doctor_find(d, DDP_FINE, subject, "", "not usable: %s; %s", why.text,
-                            library ? library : "no library");
+            ddp_doctor_find(d, torchrun ? DDP_FAIL : DDP_FINE, subject, torchrun ? why.hint : "",
+                            "not usable: %s; %s", why.text, library ? library : "no library");
         else if (needs_launcher || !launched)
             ddp_doctor_find(d, DDP_FAIL, subject, why.hint, "%s", why.text);
     }

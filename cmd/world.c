@@ -88,6 +88,8 @@ static const char *choose_auto(const struct ddp_world *w)
     if (w->options->share_gpu ||
         (check_gpu(w, &asked, &ignored) == 0 && (asked.graph || asked.window)) || gpus_suffice(w))
         return "nccl";
+    if (w->app->launcher.kind == DDP_LAUNCHER_TORCHRUN) /* nothing else joins its ranks */
+        return "nccl";
     return w->app->launcher.kind != DDP_LAUNCHER_NONE ? "mpi" : "shm";
 }
 
@@ -142,7 +144,11 @@ static int choose_backend(struct ddp_world *w, struct ddp_err *err)
                         "leave out mpiexec (ddpbench starts its own ranks), or use --backend mpi");
     }
     DDP_TRY(w->backend->probe(w->module_dir, err));
-    return check_device(w, err);
+    const int rc = check_device(w, err);
+    if (rc != 0 && err->hint[0] == '\0' && l->kind == DDP_LAUNCHER_TORCHRUN)
+        ddp_hint(err, "ranks of torchrun are GPUs'; mpiexec -n %d ddpbench ..., or ddpbench alone",
+                 l->place.size);
+    return rc;
 }
 
 int ddp_world_default_ranks(const struct ddp_app *app)

@@ -164,7 +164,8 @@ static int run_all(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *e
 }
 
 /* An error before there is a world: rank 0 is heard (main.c), and one rank of each other host, for
- * a module may be missing there alone. */
+ * a module may be missing there alone. Ranks that meet over TCP each have their own story until
+ * they have met: rank 0 may not be there to say anything. */
 static int open_comm(struct ddp_world *w, const struct ddp_comm_options *options,
                      struct ddp_comm **out, struct ddp_err *err)
 {
@@ -172,7 +173,8 @@ static int open_comm(struct ddp_world *w, const struct ddp_comm_options *options
     int rc = DDP_FAULT(RANK_START, place->rank, err);
     if (rc == 0)
         rc = ddp_comm_create(w->backend, place, options, out, err);
-    if (rc != 0 && place->rank > 0 && place->local_rank == 0) {
+    const bool own = w->app->launcher.kind == DDP_LAUNCHER_TORCHRUN && !err->agreed;
+    if (rc != 0 && place->rank > 0 && (place->local_rank == 0 || own)) {
         err->rank = place->rank;
         ddp_log_err(&w->app->log, err);
     }

@@ -70,8 +70,12 @@ static int wait_ready(const struct seeker *s, int fd, struct ddp_err *err)
     struct ddp_answer a;
     if (!hear(s, fd, until, &a))
         return ddp_fail(err, DDP_ELOST, "rank 0 at %s left before all ranks had come", p->where);
-    if (a.verdict != DDP_HUB_READY)
-        return refused(&a, err);
+    if (a.verdict != DDP_HUB_READY) {
+        const int rc = refused(&a, err);
+        if (err != NULL)
+            err->agreed = true; /* the hub tells all, and says it itself */
+        return rc;
+    }
     if (s->endpoint == NULL)
         return 0;
     const int rc = ddp_tcp_receive(fd, s->endpoint, (size_t)p->size * sizeof *s->endpoint, until);

@@ -51,6 +51,38 @@ setup() {
     [ "$output" = "64 64 " ]
 }
 
+@test "torchrun: rank 0 never comes: who waited for it says so" {
+    MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 10000)) RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 \
+        run fake allreduce --size 4 -T 1 -q
+    [ "$status" = 13 ]
+    says "rank 1 could not reach rank 0 at 127.0.0.1 ports"
+}
+
+@test "torchrun: a rank is missing: rank 0 names it, once" {
+    for r in 0 1; do
+        MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 10000)) RANK=$r WORLD_SIZE=3 LOCAL_RANK=$r LOCAL_WORLD_SIZE=3 \
+            timeout 60 "$ddpbench" allreduce --size 4 -T 1 -q >$r.out 2>&1 3>&- &
+    done
+    wait
+    says "rank 2 of 3 did not come to 127.0.0.1 port" 0.out
+    [ ! -s 1.out ]
+}
+
+@test "torchrun: what does not run on GPUs is refused for that, not for want of an MPI" {
+    run torchrun 1 allreduce --size 4K --compress fp16
+    [ "$output" = "69 " ]
+    says "do not run on GPUs" 0.out
+    says "mpiexec -n 1" 0.out
+    run torchrun 1 allreduce --backend mpi --size 4
+    says "torchrun starts processes, but no MPI" 0.out
+}
+
+@test "torchrun: the doctor finds backend nccl usable, and misses no MPI" {
+    [ "$(torchrun 1 doctor)" = "0 " ]
+    says "OK    backend nccl: usable" 0.out
+    ! grep "backend mpi" 0.out || false
+}
+
 @test "torchrun: other arguments on one rank" {
     MASTER_ADDR=127.0.0.1 MASTER_PORT=$((30000 + $$ % 5000)) RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 \
         timeout 60 "$ddpbench" allreduce --size 8 -q >1.out 2>&1 3>&- &

@@ -27,6 +27,16 @@ print(next(b["reason"] for b in json.load(open("list.json")) if b["name"] == "nc
     [ "$status" = 69 ]
 }
 
+@test "train --device cuda: that reason, before anything is started; on several ranks, too" {
+    for ranks in 1 2; do
+        run "$ddpbench" train --device cuda --ranks $ranks --dataset synthetic --max-steps 1 --json out.json
+        [ "$status" = 69 ]
+        [[ $output == "ddpbench: error: no usable GPU: driver error "* || $output == *"not built: "* ||
+            $output == *"the driver shows none"* ]]
+        [ ! -e out.json ]
+    done
+}
+
 @test "auto takes shared memory" {
     "$ddpbench" allreduce --size 4 -n 3 -q --json out.json >out
     grep -q '"backend": *"shm"' out.json
@@ -49,4 +59,14 @@ print(next(b["reason"] for b in json.load(open("list.json")) if b["name"] == "nc
         run "$ddpbench" allreduce --backend nccl --size 4
     [ "$status" = 69 ]
     [[ $output == *"$why"* ]]
+}
+
+@test "under torchrun's variables nobody need say which backend; the doctor fails" {
+    export RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29400
+    run "$ddpbench" allreduce --size 4
+    [ "$status" = 69 ]
+    [[ $output == *"$why"* ]]
+    run "$ddpbench" doctor
+    [ "$status" = 69 ]
+    [[ $output == *"FAIL  backend nccl: not usable: $why"* ]]
 }
