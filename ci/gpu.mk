@@ -39,7 +39,7 @@ $(EMULATED_NN_BIN): TEST_LIBS = $(O)/emulated/kernels_nn.o $(O)/emulated/emulato
 # One command each, where there is a GPU: no MPI, no network, under 8 minutes. Without one the tests
 # say what they skipped and why, and the benchmark ends with 69.
 GPU_BIN = $(patsubst %.c,$(O)/%,$(wildcard tests/gpu/test_gpu*.c))
-GPU_SCRIPTS = $(wildcard tests/gpu/*.bats)
+GPU_SCRIPTS = tests/gpu/record.bats $(NEED_GPU)
 GPU_BENCH := $(O)/tests/gpu/bench_gpu
 $(GPU_BENCH): $(GPU_BENCH).o $(O)/libddpcore.a
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $< $(WHOLE_CORE) $(BASE_LIBS)

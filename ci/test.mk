@@ -6,9 +6,9 @@ UNIT_SRC := $(filter-out $(if $(filter address thread,$(SAN)),tests/gpu/test_gpu
 UNIT_BIN := $(UNIT_SRC:%.c=$(O)/%)
 # Times over a shaped link: a benchmark, `make bench-link`; a busy machine must not fail a check.
 TIMED_SCRIPTS := tests/mpi/slow_link.bats
-# What needs a GPU: `make test-gpu`.
-GPU_SCRIPTS := $(sort $(wildcard tests/gpu/*.bats))
-SCRIPTS := $(filter-out $(TIMED_SCRIPTS) $(GPU_SCRIPTS),$(sort $(wildcard tests/*/*.bats) $(wildcard tests/golden/golden.sh) tests/fault/walk.py))
+# What needs a GPU: `make test-gpu` alone. The other scripts of tests/gpu need none.
+NEED_GPU := tests/gpu/share_gpu.bats tests/gpu/train_gpu.bats
+SCRIPTS := $(filter-out $(TIMED_SCRIPTS) $(NEED_GPU),$(sort $(wildcard tests/*/*.bats) $(wildcard tests/golden/golden.sh) tests/fault/walk.py))
 PROVE = DDPBENCH=$(abspath $(O)/ddpbench) FAULTY=$(abspath $(FAULTS_O)/ddpbench) MPI_FLAVOURS='$(MPI_FLAVOURS)' PYTHON=$(PYTHON) ci/prove.sh
 
 $(UNIT_BIN): $(O)/tests/%: $(O)/tests/%.o $(O)/libddpcore.a
