@@ -1,7 +1,8 @@
 /* Runs under smpirun; tests/sim/simulate.py starts it. usage:
- *   ddpsim dense bytes=B [collective=NAME] [algorithm=NAME]
+ *   ddpsim dense bytes=B [collective=NAME] [algorithm=NAME] [spoil=1]
  *   ddpsim sparse elements=N density=D [algorithm=NAME]
- * Prints a line of JSON for the link, then one for each algorithm. */
+ * Prints a line of JSON for the link, one for each algorithm, and one that says that all went well:
+ * smpirun ends with 0 whatever its ranks end with. spoil: the results of rank 1 are made wrong. */
 #include "sim/sim.h"
 
 #include <simgrid/actor.h>
@@ -54,6 +55,13 @@ int sim_same(struct sim *sim, const void *data, size_t bytes, struct ddp_err *er
     return same ? 0
                 : ddp_fail(err, DDP_EDATA, "rank %d has another result than rank 0",
                            sim->comm->rank);
+}
+
+void sim_leave_out(const struct sim *sim, const char *algorithm, const struct ddp_err *why)
+{
+    if (sim->comm->rank == 0)
+        printf("{\"what\": \"left out\", \"algorithm\": \"%s\", \"reason\": \"%s\"}\n", algorithm,
+               why->text);
 }
 
 /* Half of a round trip between the first and the last rank; both end together. */
@@ -114,6 +122,8 @@ static int parse(int argc, char **argv, struct sim_options *o, struct ddp_err *e
             o->elements = strtoull(value, NULL, 10);
         else if (n == 7 && memcmp(argv[i], "density", n) == 0)
             o->density = strtod(value, NULL);
+        else if (n == 5 && memcmp(argv[i], "spoil", n) == 0)
+            o->spoil = strcmp(value, "1") == 0;
         else
             return ddp_fail(err, DDP_EUSAGE, "unknown word '%s'", argv[i]);
     }
@@ -123,10 +133,10 @@ static int parse(int argc, char **argv, struct sim_options *o, struct ddp_err *e
 /* The simulator knows a rank's number before MPI_Init, as mpiexec's variables do. */
 static int place_of(struct ddp_place *place, struct ddp_err *err)
 {
-    const char *rank = sg_actor_get_property_value(sg_actor_self(), "rank");
     const char *size = getenv("SMPI_GLOBAL_SIZE");
-    if (rank == NULL || size == NULL)
-        return ddp_fail(err, DDP_EUNAVAIL, "needs smpirun");
+    const char *rank = size != NULL ? sg_actor_get_property_value(sg_actor_self(), "rank") : NULL;
+    if (rank == NULL || strtol(size, NULL, 10) < 2)
+        return ddp_fail(err, DDP_EUNAVAIL, "needs smpirun, and two ranks or more");
     *place = (struct ddp_place){.rank = (int)strtol(rank, NULL, 10),
                                 .size = (int)strtol(size, NULL, 10),
                                 .local_size = 1,
@@ -151,8 +161,14 @@ static int rank_main(const struct sim_options *options, struct ddp_err *err)
         rc = sim_sparse(&sim, err);
     else if (rc == 0 && strcmp(options->mode, "link") != 0)
         rc = ddp_fail(err, DDP_EUSAGE, "unknown mode '%s'", options->mode);
-    if (rc != 0)
+    if (rc == 0)
+        rc = ddp_comm_barrier(sim.comm, err);
+    if (rc == 0 && place.rank == 0)
+        printf("{\"what\": \"end\"}\n");
+    if (rc != 0) { /* which no rank survives */
+        fprintf(stderr, "ddpsim: rank %d: %s\n", place.rank, err->text);
         ddp_comm_abort(sim.comm, rc);
+    }
     ddp_comm_destroy(sim.comm);
     return rc;
 }

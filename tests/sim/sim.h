@@ -17,6 +17,7 @@ struct sim_options {
     size_t bytes;
     size_t elements;
     double density;
+    bool spoil; /* a result of rank 1, before anybody looks at it */
 };
 
 /* Between the first rank and the last: half a round trip of 4 bytes, and a byte more. */
@@ -39,7 +40,11 @@ int sim_end(struct sim *sim, double *seconds, double *wire_bytes, struct ddp_err
 /* Do all ranks have what rank 0 has at data[bytes]? */
 int sim_same(struct sim *sim, const void *data, size_t bytes, struct ddp_err *err);
 
-/* One line of JSON on stdout for each algorithm; what cannot run here is left out. */
+/* Says that the algorithm was left out, and why. */
+void sim_leave_out(const struct sim *sim, const char *algorithm, const struct ddp_err *why);
+
+/* One line of JSON on stdout for each algorithm; what cannot run here is left out. When none ran it
+ * is an error. */
 int sim_dense(struct sim *sim, struct ddp_err *err);
 int sim_sparse(struct sim *sim, struct ddp_err *err);
 

@@ -12,6 +12,8 @@
 static int verify(struct sim *sim, const struct ddp_operands *o, struct ddp_err *err)
 {
     int64_t elements, wrong;
+    if (sim->options->spoil && sim->comm->rank == 1 && o->full_bytes > 0)
+        *(unsigned char *)o->args.recv ^= 1;
     if (o->args.coll != DDP_ALLREDUCE)
         return ddp_operands_verify(o, 0, &elements, &wrong, err);
     if (sim->comm->rank == 0)
@@ -35,16 +37,21 @@ static void print(const struct sim *sim, const struct ddp_coll_plan *plan, doubl
     fflush(stdout);
 }
 
+/* *ran: counts it, when it did. */
 static int run(struct sim *sim, const struct ddp_coll_alg *alg, const struct ddp_operands *o,
-               struct ddp_err *err)
+               int *ran, struct ddp_err *err)
 {
     struct ddp_coll_plan plan;
     struct ddp_err reason = DDP_ERR_INIT;
     double seconds, sent;
 
     if (ddp_coll_plan_init(&plan, sim->comm, alg, &o->args, &reason) != 0) {
+        if (reason.code == DDP_EUNAVAIL) {
+            sim_leave_out(sim, alg->name, &reason);
+            return 0;
+        }
         *err = reason;
-        return reason.code == DDP_EUNAVAIL ? 0 : reason.code;
+        return reason.code;
     }
     int rc = 0;
     ddp_operands_fill(o, 0);
@@ -53,6 +60,7 @@ static int run(struct sim *sim, const struct ddp_coll_alg *alg, const struct ddp
     DDP_TRY_GOTO(sim_end(sim, &seconds, &sent, err), out);
     DDP_TRY_GOTO(verify(sim, o, err), out);
     print(sim, &plan, seconds, sent);
+    ++*ran;
 out:
     ddp_coll_plan_release(&plan);
     return rc;
@@ -71,7 +79,7 @@ int sim_dense(struct sim *sim, struct ddp_err *err)
 {
     const size_t bytes = sim->options->bytes;
     void *a = ddp_alloc_pages(bytes), *b = ddp_alloc_pages(bytes);
-    int rc = 0;
+    int rc = 0, ran = 0;
 
     if (a == NULL || b == NULL)
         rc = ddp_fail(err, DDP_ENOMEM, "no memory for 2 buffers of %zu bytes", bytes);
@@ -88,8 +96,10 @@ int sim_dense(struct sim *sim, struct ddp_err *err)
         if (!wanted(sim->options, *alg))
             continue;
         ddp_operands_init(&o, &spec, sim->comm->rank, sim->comm->size, a, b);
-        rc = run(sim, *alg, &o, err);
+        rc = run(sim, *alg, &o, &ran, err);
     }
+    if (rc == 0 && ran == 0)
+        rc = ddp_fail(err, DDP_EUSAGE, "no such algorithm runs here");
     ddp_free_pages(a, bytes);
     ddp_free_pages(b, bytes);
     return rc;

@@ -116,7 +116,7 @@ int sim_sparse(struct sim *sim, struct ddp_err *err)
 {
     struct lists x = {.n = sim->options->elements};
     const char *name = sim->options->algorithm;
-    int rc = 0;
+    int rc = 0, ran = 0;
 
     x.k = ddp_compress_k(sim->options->density, x.n);
     x.mine.index = calloc(x.k, sizeof *x.mine.index);
@@ -131,10 +131,17 @@ int sim_sparse(struct sim *sim, struct ddp_err *err)
     for (const struct ddp_sparse_alg *const *alg = ddp_sparse_algorithms(); rc == 0 && *alg;
          alg++) {
         struct ddp_err reason = DDP_ERR_INIT;
-        if ((name == NULL || strcmp(name, (*alg)->name) == 0) &&
-            (*alg)->supports(sim->comm, x.n, x.k, &reason) == 0)
-            rc = run(sim, &x, *alg, err);
+        if (name != NULL && strcmp(name, (*alg)->name) != 0)
+            continue;
+        if ((*alg)->supports(sim->comm, x.n, x.k, &reason) != 0) {
+            sim_leave_out(sim, (*alg)->name, &reason);
+            continue;
+        }
+        rc = run(sim, &x, *alg, err);
+        ran++;
     }
+    if (rc == 0 && ran == 0)
+        rc = ddp_fail(err, DDP_EUSAGE, "no such algorithm runs here");
     free(x.mine.index);
     free(x.mine.value);
     free(x.result);

@@ -39,6 +39,8 @@ ELEMENTS = 1 << 19  # of the gradient whose break-even is looked for: 2 MiB; 102
 DENSITIES = [10 ** (e / 4) for e in range(-20, -1)]  # 1e-5 to 0.3
 # What a rank of oktopk may send beside 24k(P-1)/P bytes, a peer: counts, notes, regions, selection.
 OKTOPK_PER_PEER = 4 + 12 + 8 + 512
+# Those that send no messages, or are for one rank. Any other must run.
+LEFT_OUT = {"direct", "staged", "flat", "flags", "hier", "self"}
 
 
 class Simulator:
@@ -46,7 +48,8 @@ class Simulator:
         self.ddpsim = os.path.abspath(ddpsim)
 
     def run(self, platform, ranks, *words):
-        """The lines of one run, as dictionaries: the link first."""
+        """The lines of one run, as dictionaries: the link first. smpirun ends with 0 also when a rank
+        failed; the last line tells."""
         command = ["smpirun", "-np", str(ranks), "-platform", f"{ROOT}/configs/platforms/{platform}.xml"]
         with tempfile.NamedTemporaryFile("w", prefix="hosts") as hosts:
             hosts.write("".join(f"node-{i}\n" for i in range(ranks)))
@@ -54,9 +57,15 @@ class Simulator:
             command += ["-hostfile", hosts.name, "--log=root.thres:warning"]
             command += [f"--cfg={o}" for o in OPTIONS] + [self.ddpsim, *words]
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
-        if done.returncode != 0:
-            raise SystemExit(f"simulate: {' '.join(words)} on {ranks} ranks of {platform}: {done.stderr[-1500:]}")
-        return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        where = f"simulate: {' '.join(words)} on {ranks} ranks of {platform}"
+        if done.returncode != 0 or lines[-1:] != [{"what": "end"}]:
+            own = [line for line in done.stderr.splitlines() if line.startswith("ddpsim:")]
+            raise SystemExit(f"{where}: " + ("\n".join(own) or done.stderr[-1500:] or f"ended with {done.returncode}"))
+        for line in lines:
+            if line["what"] == "left out" and line["algorithm"] not in LEFT_OUT:
+                raise SystemExit(f"{where}: {line['algorithm']} did not run: {line['reason']}")
+        return [line for line in lines if line["what"] not in ("left out", "end")]
 
 
 def name_of(point):
