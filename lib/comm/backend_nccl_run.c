@@ -48,6 +48,13 @@ struct moves {
     bool send_parts, recv_parts;
 };
 
+/* Of a call inside a group: a communicator that is non-blocking may say that it is in progress, and
+ * has taken the call all the same. What came of it is the group's end's to say. */
+static bool taken(ncclResult_t rc)
+{
+    return rc == ncclSuccess || rc == ncclInProgress;
+}
+
 static ncclResult_t move_one(const struct call *c, const struct moves *m, int peer)
 {
     ncclResult_t rc = ncclSuccess;
@@ -59,7 +66,7 @@ static ncclResult_t move_one(const struct call *c, const struct moves *m, int pe
         return ncclSuccess; /* in place: it is there */
     if (sends)
         rc = c->api->Send(send, c->count, c->dtype, peer, c->nccl, c->stream);
-    if (rc == ncclSuccess && receives)
+    if (taken(rc) && receives)
         rc = c->api->Recv(recv, c->count, c->dtype, peer, c->nccl, c->stream);
     return rc;
 }
@@ -67,12 +74,12 @@ static ncclResult_t move_one(const struct call *c, const struct moves *m, int pe
 static ncclResult_t move(const struct call *c, const struct moves *m)
 {
     ncclResult_t rc = c->api->GroupStart();
-    if (rc != ncclSuccess)
+    if (!taken(rc))
         return rc;
-    for (int peer = 0; peer < c->comm->size && rc == ncclSuccess; peer++)
+    for (int peer = 0; peer < c->comm->size && taken(rc); peer++)
         rc = move_one(c, m, peer);
     const ncclResult_t ended = c->api->GroupEnd(); /* also after a failure */
-    return rc != ncclSuccess && rc != ncclInProgress ? rc : ended;
+    return taken(rc) ? ended : rc;
 }
 
 static ncclResult_t put(const struct call *c, const struct ddp_coll_args *args)

@@ -4,6 +4,7 @@
  *   FAKE_NCCL_VERSION=N     what ncclGetVersion says
  *   FAKE_NCCL_FAULT=WHAT    rank 1: init-hangs, init-fails, split-hangs, op-hangs, op-fails,
  *                           wrong, dies; at its FAKE_NCCL_AT-th operation (default 3)
+ *   FAKE_NCCL_BUSY=1        calls inside a group say that they are in progress
  *
  * Two ranks of one host (NCCL_HOSTID) on one GPU are refused, as NCCL refuses them. */
 #include <fcntl.h>
@@ -313,7 +314,7 @@ static ncclResult_t add_move(struct move m, ncclComm_t comm, cudaStream_t stream
     group.comm = comm;
     group.moves[group.move_count++] = m;
     group_stream = stream;
-    return ncclSuccess;
+    return getenv("FAKE_NCCL_BUSY") ? ncclInProgress : ncclSuccess;
 }
 
 ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,

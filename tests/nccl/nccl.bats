@@ -34,6 +34,13 @@ correct() {
     done
 }
 
+@test "what only moves, when the library is still busy with the calls of a group" {
+    export FAKE_NCCL_BUSY=1
+    for c in all-to-all gather scatter send-recv; do
+        correct $c --ranks 3
+    done
+}
+
 @test "what only moves, as a graph" {
     for c in all-to-all gather send-recv; do
         correct $c --ranks 2 --graph
