@@ -48,11 +48,14 @@ $(GPU_BENCH): $(GPU_BENCH).o $(O)/libddpcore.a
 test-gpu: all $(GPU_BIN) ## the GPU's tests: results/gpu-tests.json
 	$(Q)DDPBENCH=$(abspath $(O)/ddpbench) PYTHON=$(PYTHON) python3 tests/gpu/run_tests.py --out results/gpu-tests.json \
 	  $(GPU_BIN) $(GPU_SCRIPTS)
+# NCCL_TESTS=.../all_reduce_perf: all-reduce next to NVIDIA's, too: results/gpu-nccl.json.
 bench-gpu: all $(GPU_BENCH) ## the GPU's kernels, and a training step, next to PyTorch: results/gpu-kernels.json, gpu-train.json
 	$(Q)status=0; \
 	python3 tests/gpu/bench_gpu.py --bench $(abspath $(GPU_BENCH)) --out results/gpu-kernels.json || status=$$?; \
+	[ $$status != 69 ] || exit 69; \
 	python3 tests/gpu/bench_layers.py --ddpbench $(abspath $(O)/ddpbench) --out results/gpu-train.json || status=$$?; \
-	exit $$status
+	$(if $(NCCL_TESTS),python3 tests/gpu/bench_nccl.py --ddpbench $(abspath $(O)/ddpbench) --nccl-tests $(NCCL_TESTS) \
+	  --out results/gpu-nccl.json || status=$$?;) exit $$status
 # Each tool slows the kernels down by far; the small cases show what there is to see.
 COMPUTE_SANITIZER ?= $(firstword $(shell command -v compute-sanitizer 2>/dev/null) $(wildcard $(CUDA_ROOTS:%=%/bin/compute-sanitizer)))
 sanitize-gpu: $(O)/tests/gpu/test_gpu_kernels ## the GPU's kernels under compute-sanitizer

@@ -126,3 +126,44 @@ jsonschema.validate(json.load(open(sys.argv[1])), json.load(open(sys.argv[2])))
     [ "$status" = 69 ]
     says "no usable GPU: driver error 35"
 }
+
+# tests/gpu/bench_nccl.py, by `make bench-gpu NCCL_TESTS=...`.
+beside() {
+    run "${PYTHON:-python3}" "$BATS_TEST_DIRNAME/../gpu/bench_nccl.py" --ddpbench "$ddpbench" --nccl-tests "$PWD/perf" \
+        --ranks 2 --most 16 --rounds 2 --out beside.json
+}
+
+@test "the table next to nccl-tests: the least time of each, by size and placement" {
+    cat >perf <<'END'
+#!/bin/sh
+echo "$@" >asked
+n=$(cat runs 2>/dev/null || echo 0)
+echo $((n + 1)) >runs
+echo "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong"
+echo "           4             1     float     sum      -1    $((30 - n)).5    0.00    0.00      0    12.25    0.00    0.00    N/A"
+echo "          16             4     float     sum      -1    13.5    0.00    0.00      0    14.25    0.00    0.00    N/A"
+END
+    chmod +x perf
+    beside
+    [ "$status" = 0 ]
+    [ "$(cat asked)" = "-b 4 -e 16 -f 4 -g 2 -n 20 -w 5 -c 0" ]
+    [ "$("${PYTHON:-python3}" -c 'import json
+rows = json.load(open("beside.json"))["rows"]
+print([(r["size_bytes"], r["placement"], r["peer_us"]) for r in rows], all(r["us"] > 0 for r in rows))')" = \
+        "[(4, 'in', 12.25), (4, 'out', 29.5), (16, 'in', 14.25), (16, 'out', 13.5)] True" ]
+}
+
+@test "the table next to nccl-tests: one that is missing, fails or says nothing is no result" {
+    beside
+    [ "$status" = 69 ]
+    for body in "exit 3" "echo nothing"; do
+        printf '#!/bin/sh\n%s\n' "$body" >perf
+        chmod +x perf
+        beside
+        [ "$status" = 69 ]
+    done
+    FAKE_GPUS=0 beside
+    [ "$status" = 69 ]
+    says "no usable GPU"
+    [ ! -e beside.json ]
+}
