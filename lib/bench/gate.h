@@ -67,7 +67,7 @@ int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *o
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* out->cells is allocated: free(). A control that differs between the sides (p at most 0.01 for
  * both together, or, of 8 pairs or less, all pairs alike; and by more than min_effect) makes a FAIL
- * inconclusive: the host drifted. */
+ * inconclusive: the host drifted; and a PASS, when it was faster for new. */
 int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                    struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_gate_release(struct ddp_gate_data *data);

@@ -40,12 +40,14 @@ static int judge_control(double *const control[2], int pairs, double *ratio, dou
     return 0;
 }
 
-/* A FAIL while the machine itself changed says nothing. Few pairs cannot be surer of it than when
- * all agree. */
+/* A FAIL while the machine itself changed says nothing; nor does a PASS when new had the faster
+ * machine. Few pairs cannot be surer of it than when all agree. */
 static void mind_drift(const char *what, double ratio, double p, struct ddp_verdict_record *v)
 {
     const double least = 2 * ddp_signflip_least_p((size_t)v->pairs);
-    if (v->outcome != DDP_VERDICT_FAIL || !(p <= fmax(CONTROL_LEVEL, least)) ||
+    const bool explained =
+        v->outcome == DDP_VERDICT_FAIL || (v->outcome == DDP_VERDICT_PASS && ratio < 1);
+    if (!explained || !(p <= fmax(CONTROL_LEVEL, least)) ||
         !(fabs(log(ratio)) > log1p(v->min_effect)))
         return;
     v->outcome = DDP_VERDICT_INCONCLUSIVE;

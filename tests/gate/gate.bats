@@ -90,6 +90,14 @@ END
     [ "$(wc -c <count)" = 30 ]
 }
 
+@test "PASS while the control was faster for new is INCONCLUSIVE; while it was slower it stands" {
+    gate --base "$fake --points a=10 --pingpong 120" --new "$fake --points a=10 --pingpong 100"
+    [ "$status" = 12 ]
+    [[ "$output" == *"the host drifted"* ]]
+    gate --base "$fake --points a=10 --pingpong 100" --new "$fake --points a=10 --pingpong 120"
+    [ "$status" = 0 ]
+}
+
 @test "a drift of the control turns FAIL into INCONCLUSIVE" {
     gate --base "$fake --points a=10 --pingpong 100" --new "$fake --points a=12 --pingpong 120"
     [ "$status" = 12 ]
