@@ -1,4 +1,6 @@
 /* `ddpbench gate`: is the new one slower than the base? For CI: exits 0, 10 or 12. */
+#include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,11 +241,17 @@ static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_e
 static int work_in_folder(struct ddp_app *app, const struct ddp_gate_values *v, struct work *w,
                           struct ddp_err *err)
 {
-    char folder[] = "/tmp/ddpbench-gate-XXXXXX";
+    const char *where = getenv("TMPDIR");
+    char folder[PATH_MAX];
     int rc;
+    if (!where || where[0] != '/')
+        where = "/tmp";
+    if ((size_t)snprintf(folder, sizeof folder, "%s/ddpbench-gate-XXXXXX", where) >= sizeof folder)
+        return ddp_fail(err, DDP_ECREATE, "TMPDIR is too long for a path: '%.200s...'", where);
     w->setup.folder = mkdtemp(folder);
     if (!w->setup.folder)
-        return ddp_fail(err, DDP_ECREATE, "cannot make a folder for the launches in /tmp");
+        return ddp_fail_errno(err, DDP_ECREATE, errno,
+                              "cannot make a folder for the launches in '%s'", where);
     if (v->selftest)
         rc = ddp_gate_selftest(app, v, w->env[DDP_BASE], &w->setup, &w->noise, &w->verdict, err);
     else

@@ -176,6 +176,17 @@ END
     [ "$status" != 64 ]
 }
 
+@test "the folder of the launches is in TMPDIR, and gone afterwards" {
+    mkdir mine
+    TMPDIR=$PWD/mine gate --base "$fake --points a=10" --new "sh -c 'echo {json} >where; $fake --points a=10 --json {json}'"
+    [ "$status" = 0 ]
+    [[ "$(cat where)" == "$PWD/mine/ddpbench-gate-"* ]]
+    [ -z "$(ls mine)" ]
+    TMPDIR=$PWD/none gate --base "$fake --points a=10" --new "$fake --points a=10"
+    [ "$status" = 73 ]
+    [[ "$stderr" == *"'$PWD/none': No such file or directory"* ]]
+}
+
 @test "SIGTERM ends the gate and the launch it waits for" {
     cat >sleeper.sh <<'END'
 #!/bin/sh
