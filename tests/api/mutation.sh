@@ -17,8 +17,8 @@ mapfile -t tests < <(cd tests/unit && ls test_ddp_*.c | sed 's/\.c$//')
 # Builds and runs the tests; 0 when all pass.
 passes() {
     local sources
-    sources=$(make -s MPI=0 print-LIBDDP_SRC)
-    make -s O=out MPI=0 WERROR=0 LIB_SRC="$sources" "${tests[@]/#/out/tests/unit/}" >build.log 2>&1 || {
+    sources=$(make -s MPI=0 CUDA=0 print-LIBDDP_SRC)
+    make -s O=out MPI=0 CUDA=0 WERROR=0 LIB_SRC="$sources" "${tests[@]/#/out/tests/unit/}" >build.log 2>&1 || {
         tail -n 20 build.log >&2
         echo "mutation.sh: cannot build" >&2
         exit 70
