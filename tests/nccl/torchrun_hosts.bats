@@ -5,9 +5,10 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
+    load ../mpi/netns.bash # before what may skip: teardown needs it
     load nccl.bash
     nccl_setup
-    load ../mpi/netns.bash
+    unshare --uts --mount true 2>err.txt || skip "no mount namespaces here"
 }
 
 teardown() {
