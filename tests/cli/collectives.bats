@@ -126,7 +126,7 @@ valid() {
 }
 
 @test "--overlap-compute: operation, loop, both at once; verified, and the record has them" {
-    for c in allreduce 'reduce-scatter --algorithm all' 'broadcast --groups 2' barrier; do
+    for c in 'allreduce --size 8,64K,4M' 'reduce-scatter --algorithm all --size 8,1M' 'broadcast --groups 2 --size 8,1M' barrier; do
         # shellcheck disable=SC2086 # a name and options
         ok $c --ranks 2 -n 7 -w 2 --overlap-compute --json r.json
         valid r.json

@@ -19,7 +19,9 @@ one_host() {
     [ "$(json out.json '1 <= d["world"]["hosts"][0]["usable_cores"] <= d["world"]["hosts"][0]["cores"]')" = True ]
     # Every collective, by whatever auto takes, verified.
     for c in reduce-scatter all-gather broadcast reduce all-to-all gather scatter send-recv barrier; do
-        mpi "$1" 3 "$ddpbench" "$c" -n 2 -w 0 --json out.json
+        sizes=(--size "12,64K,4M")
+        [ "$c" != barrier ] || sizes=()
+        mpi "$1" 3 "$ddpbench" "$c" "${sizes[@]}" -n 2 -w 0 --json out.json
         [ "$(json out.json '{p["algorithm_used"] for p in d["points"]} <= {"flat", "direct", "flags"}')" = True ]
     done
 }
