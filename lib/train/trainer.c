@@ -48,21 +48,22 @@ static void describe(const struct ddp_trainer *t, struct ddp_train_run *run)
     run->seed = o->seed;
     run->max_steps = o->max_steps > 0 ? o->max_steps : -1;
     run->target_accuracy = o->target_accuracy;
-    run->total_seconds = run->total_wire_bytes = 0.0;
     run->overlap = o->overlap && o->sync->buckets;
     run->baseline = o->baseline;
     run->synthetic = o->data->synthetic;
 }
 
-/* Adds an epoch to the run's totals, and notes when the target was first reached. */
-static void account(struct ddp_train_run *run, const struct ddp_epoch *e)
+/* Adds an epoch to the sums, and notes when the target was first reached. The record's totals stay
+ * unknown until the run has ended: one that is cut off has none, not 0. */
+static void account(struct ddp_trainer *t, const struct ddp_epoch *e)
 {
-    run->total_seconds += e->seconds;
-    run->total_wire_bytes += e->wire_bytes_per_rank;
+    struct ddp_train_run *run = &t->run;
+    t->seconds += e->seconds;
+    t->wire_bytes += e->wire_bytes_per_rank;
     if (run->target_epoch < 0 && e->eval_accuracy >= run->target_accuracy) { /* false for NaN */
         run->target_epoch = e->epoch;
-        run->target_seconds = run->total_seconds;
-        run->target_wire_bytes = run->total_wire_bytes;
+        run->target_seconds = t->seconds;
+        run->target_wire_bytes = t->wire_bytes;
     }
 }
 
@@ -75,10 +76,12 @@ static int run_epochs(struct ddp_trainer *t, struct ddp_err *err)
         struct ddp_epoch e;
         DDP_TRY(ddp_trainer_epoch(t, epoch, err));
         DDP_TRY(ddp_trainer_evaluate(t, epoch, &e, err));
-        account(&t->run, &e);
+        account(t, &e);
         int rc = ev->on_epoch ? ev->on_epoch(ev->arg, &t->run, &e, err) : 0;
         DDP_TRY(ddp_comm_agree(t->comm, rc, err));
     }
+    t->run.total_seconds = t->seconds;
+    t->run.total_wire_bytes = t->wire_bytes;
     return 0;
 }
 

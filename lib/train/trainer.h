@@ -14,7 +14,7 @@
  * compute (all that is not exposed exchange), exchange, exposed and wire bytes: means over ranks.
  * Training loss and accuracy are over the epoch's images as they were met, before each update;
  * evaluation is over all images, after the epoch. total_seconds and target_seconds add up training
- * seconds. */
+ * seconds; totals are NaN until on_end. */
 #ifndef DDP_TRAIN_TRAINER_H
 #define DDP_TRAIN_TRAINER_H
 

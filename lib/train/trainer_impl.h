@@ -71,6 +71,7 @@ struct ddp_trainer {
     int64_t step;                   /* of the run, finished ones */
     int64_t last_progress_ns;
     struct ddp_train_sums sums; /* of this epoch */
+    double seconds, wire_bytes; /* of the epochs so far */
     int ready_rc;               /* of the exchange started inside the backward pass */
     struct ddp_err *err;        /* while a step runs: where that reports */
     struct ddp_npy dump;        /* gradients are recorded here; its name; a row [total] */

@@ -90,3 +90,16 @@ judge() {
     [ "$saved" -ge "$printed" ]
     [ "$saved" -ge 1 ]
 }
+
+@test "a training run that was cut off has epochs, and no totals" {
+    kill_one row 1 train --dataset synthetic --images 500 --batch 32 --epochs 20000 --ranks 2 --format table,junit=j.xml
+    judge 1 'epoch|exchange|allreduce'
+    "$python" - <<'EOF'
+import json
+run = json.load(open("out.json"))["train"][0]
+assert len(run["epochs"]) >= 1 and run["final"] is None, run["final"]
+EOF
+    grep -q '^# cut off, partial' out.txt
+    run ! grep -E 'eval accuracy .* 0\.0 s|0\.00 MB sent' out.txt
+    run ! grep -i nan out.txt j.xml
+}
