@@ -106,7 +106,8 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
         goto out;
     rc = ddp_opt_parse(cmd->rows, own_count, own, values, &parsed, err);
     if (rc == 0 && *(bool *)(values + cmd->help_offset)) {
-        ddp_help_command(cmd, app->out);
+        if (app->launcher.place.rank == 0)
+            ddp_help_command(cmd, app->out);
     } else if (rc == 0 && (cmd->flags & DDP_CMD_NEEDS_WORLD)) {
         const struct ddp_world_options *world = (const struct ddp_world_options *)(void *)values;
         app->log.level = world->quiet     ? DDP_LOG_ERROR
@@ -163,7 +164,8 @@ static int dispatch(struct ddp_app *app, struct ddp_err *err)
         return 0;
     }
     if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0) {
-        ddp_help_program(app->out);
+        if (app->launcher.place.rank == 0)
+            ddp_help_program(app->out);
         return 0;
     }
     app->cmd = ddp_nccl_command(name);
@@ -184,6 +186,18 @@ static bool may_speak(const struct ddp_app *app, const struct ddp_err *err)
     return app->launcher.place.rank == 0 && (err->rank < 0 || err->agreed);
 }
 
+/* What did not fit into stdio's buffer has been written before, and an error of that shows in
+ * ferror alone: the last flush has nothing left to fail with. */
+static int flush_stdout(int rc, struct ddp_err *err)
+{
+    bool failed = fflush(stdout) != 0;
+    if (rc != 0 || (!failed && !ferror(stdout)))
+        return rc;
+    if (failed)
+        return ddp_fail_errno(err, DDP_EIO, errno, "cannot write to stdout");
+    return ddp_fail(err, DDP_EIO, "cannot write to stdout, or not all of it");
+}
+
 int main(int argc, char **argv)
 {
     struct ddp_err err = DDP_ERR_INIT;
@@ -202,8 +216,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN);
     find_binary_dir(app.binary_dir, sizeof app.binary_dir);
     int rc = dispatch(&app, &err);
-    if (fflush(stdout) != 0 && rc == 0)
-        rc = ddp_fail_errno(&err, DDP_EIO, errno, "cannot write to stdout");
+    rc = flush_stdout(rc, &err);
     if (err.code != 0 && may_speak(&app, &err))
         ddp_log_err(&app.log, &err);
     else if (err.code != 0)

@@ -168,6 +168,18 @@ PY
     "$python" -c 'import json,sys; assert json.load(sys.stdin)["failures"] == 1' <<<"$output"
 }
 
+@test "under mpiexec, help is said once" {
+    export OMPI_COMM_WORLD_SIZE=2
+    for words in "allreduce -h" "train --help" -h --help; do
+        # shellcheck disable=SC2086 # words
+        OMPI_COMM_WORLD_RANK=0 run -0 --separate-stderr "$ddpbench" $words
+        [[ $output == *usage:* ]]
+        # shellcheck disable=SC2086
+        OMPI_COMM_WORLD_RANK=1 run -0 "$ddpbench" $words
+        [ -z "$output" ]
+    done
+}
+
 @test "a module that is missing: where it was looked for, and what to do with an installed copy" {
     mkdir -p place/bin
     cp "$ddpbench" place/bin/ddpbench

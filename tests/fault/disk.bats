@@ -147,8 +147,11 @@ small_selftest() {
     [ -s r2.json.journal ]
     run -73 "$ddpbench" sweep c.json --journal /dev/full
     run -74 "$ddpbench" sweep c.json --json /dev/full
-    run bash -c "\"$ddpbench\" help >/dev/full"
-    [ "$status" = 74 ]
+    for words in help 'allreduce -h' 'train -h' 'help --man'; do # shorter and longer than stdio's buffer
+        run bash -c "\"$ddpbench\" $words >/dev/full"
+        echo "$words: $status"
+        [ "$status" = 74 ]
+    done
     [ -c /dev/full ]
     "$ddpbench" sweep c.json --json r2.json -q >/dev/null
     valid r2.json
