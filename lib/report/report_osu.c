@@ -64,8 +64,10 @@ static void epoch(const struct ddp_record *r, int run, int index,
 {
     (void)style;
     const struct ddp_epoch *e = &r->train[run].epochs[index];
-    ddp_strbuf_addf(out, "# train %s, epoch %d: eval accuracy %.4f, %.3f s\n", r->train[run].sync,
-                    e->epoch, e->eval_accuracy, e->seconds);
+    ddp_strbuf_addf(out, "# train %s, epoch %d: ", r->train[run].sync, e->epoch);
+    if (isfinite(e->eval_accuracy)) /* the baseline on one rank is not evaluated */
+        ddp_strbuf_addf(out, "eval accuracy %.4f, ", e->eval_accuracy);
+    ddp_strbuf_addf(out, "%.3f s\n", e->seconds);
 }
 
 static void end(const struct ddp_record *r, const struct ddp_report_style *style,

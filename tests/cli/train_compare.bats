@@ -95,6 +95,15 @@ strategies=dense,fp16,bf16,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:
     [ "$(grep -c '^| allreduce |' points.md)" -ge 2 ]
 }
 
+@test "no reporter writes nan for the run on one rank, which is not evaluated" {
+    train c --compare dense,none --seeds 1 --format table,osu=osu,nccl-tests=nccl,csv=csv,jsonl=jsonl,markdown=md,gbench=gbench,junit=junit,action-bigger=bigger
+    for f in osu nccl; do
+        grep -qE '^# train dense, epoch 1: [0-9.]+ s$' "$f" # the baseline's
+        grep -qE '^# train none, epoch 2: eval accuracy 0\.[0-9]{4}, [0-9.]+ s$' "$f"
+    done
+    run ! grep -iw nan c.table osu nccl csv jsonl md gbench junit bigger
+}
+
 @test "overlap, buckets and placements: the same losses" {
     losses='[e["train_loss"] for e in t[0]["epochs"]]'
     for sync in dense topk:0.05; do
