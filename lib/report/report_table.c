@@ -183,10 +183,14 @@ static void epoch(const struct ddp_record *r, int run, int index,
 
 static void controls_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 {
+    const bool pairs = r->point_count == 0 && r->train_count > 0; /* before and after each run */
     for (int i = 0; i < r->control_count; i++) {
         const struct ddp_control *c = &r->controls[i];
         if (isfinite(c->copy_GBps))
-            ddp_strbuf_addf(out, "# control: %d rank%s at once copy %.1f GB/s, read %.1f GB/s\n",
+            ddp_strbuf_addf(out, "# control%s: %d rank%s at once copy %.1f GB/s, read %.1f GB/s\n",
+                            !pairs       ? ""
+                            : i % 2 == 0 ? " before"
+                                         : " after",
                             c->ranks, c->ranks == 1 ? "" : "s", c->copy_GBps, c->read_GBps);
     }
 }

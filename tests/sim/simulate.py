@@ -112,31 +112,44 @@ def measure_sparse(sim, ranks, algorithm, density):
     return sim.run("fat-tree-1024", ranks, *words)[1]
 
 
-def break_even(sim, ranks, algorithm, dense_us, seen):
-    """The largest density at which the algorithm takes no longer than dense_us, by bisection on
-    DENSITIES, then a straight line between the two; 0: at none."""
+def break_even(sim, ranks, algorithm, dense_us, seen, near):
+    """The largest density at which the algorithm takes no longer than dense_us, and the last of
+    DENSITIES where it does (-1: at none): looked for from near, where fewer ranks had it, in steps
+    that double, then by bisection; once more beyond the first that is slower, for where bitmaps
+    begin to replace indices, times fall; then on a straight line between the two neighbours."""
     low, high = -1, len(DENSITIES)  # faster at low, slower at high
     times = {}
-    middle = 0
+
+    def faster(i):
+        if i not in times:
+            point = measure_sparse(sim, ranks, algorithm, DENSITIES[i])
+            seen.append(point)
+            times[i] = point["time_us"]
+            print(f"simulate: {ranks} ranks, {algorithm} at {DENSITIES[i]:.2g}: {point['time_us']:.0f} us, dense {dense_us:.0f}", file=sys.stderr)
+        return times[i] <= dense_us
+
+    middle, step = max(near, 0), 1
     while high - low > 1:
-        point = measure_sparse(sim, ranks, algorithm, DENSITIES[middle])
-        seen.append(point)
-        times[middle] = point["time_us"]
-        print(f"simulate: {ranks} ranks, {algorithm} at {DENSITIES[middle]:.2g}: {point['time_us']:.0f} us, dense {dense_us:.0f}", file=sys.stderr)
-        if point["time_us"] <= dense_us:
+        if faster(middle):
             low = middle
         else:
             high = middle
-        # What is sent grows with the density: the next guess from the last, one step at least.
-        guess = low + max(1, (high - low) // 2)
-        middle = min(guess, high - 1) if low >= 0 else (low + high) // 2
+        if low >= 0 and high < len(DENSITIES):
+            middle = (low + high) // 2
+        else:
+            middle = min(low + step, high - 1) if low >= 0 else max(high - step, 0)
+            step *= 2
+    if low >= 0 and high + 1 < len(DENSITIES) and faster(high + 1):
+        low, high = high + 1, high + 2
+        while high < len(DENSITIES) and faster(high):
+            low, high = high, high + 1
     if low < 0:
-        return 0.0
+        return 0.0, low
     if high == len(DENSITIES):
-        return DENSITIES[low]
+        return DENSITIES[low], low
     a, b = times[low], times[high]
     share = (dense_us - a) / (b - a) if b > a else 0
-    return DENSITIES[low] + share * (DENSITIES[high] - DENSITIES[low])
+    return DENSITIES[low] + share * (DENSITIES[high] - DENSITIES[low]), low
 
 
 def full(sim, doc):
@@ -146,13 +159,14 @@ def full(sim, doc):
     doc["star"] = sim.run("star-1024", 256, "dense", f"bytes={MIB}")[1:] + sim.run("star-1024", 256, "sparse", "elements=262144", "density=0.01")[1:]
     wrong += against_cost(doc["star"])
     doc["fat_tree"], doc["allreduce"], doc["sparse"], doc["break_even"] = [], [], [], []
+    near = {"allgather": len(DENSITIES) // 2, "rd": len(DENSITIES) // 2, "oktopk": len(DENSITIES) // 2}
     for ranks in doc["ranks"]:
         print(f"simulate: fat tree, {ranks} ranks", file=sys.stderr)
         dense = sim.run("fat-tree-1024", ranks, "dense", "collective=allreduce", f"bytes={4 * ELEMENTS}")[1:]
         dense.sort(key=lambda p: p["time_us"])
         doc["allreduce"] += dense
-        for algorithm in ("allgather", "rd", "oktopk"):
-            density = break_even(sim, ranks, algorithm, dense[0]["time_us"], doc["sparse"])
+        for algorithm in near:
+            density, near[algorithm] = break_even(sim, ranks, algorithm, dense[0]["time_us"], doc["sparse"], near[algorithm])
             if algorithm == "oktopk":  # its bound also where entries are most of what it sends
                 doc["sparse"].append(measure_sparse(sim, ranks, algorithm, 0.01))
             doc["break_even"].append({"ranks": ranks, "algorithm": algorithm, "dense": dense[0]["algorithm"], "dense_us": dense[0]["time_us"], "density": density})
