@@ -91,7 +91,9 @@ const struct ddp_cmd ddp_cmd_allreduce = {
         "  ddpbench all_reduce_perf -b 8 -e 128M -f 2 -g 1    (as of nccl-tests)\n"
         "\n"
         "Compressed and partial exchanges have no bus bandwidth; what their figures mean:\n"
-        "`ddpbench explain effective`, `ddpbench explain break-even`.",
+        "`ddpbench explain effective`, `ddpbench explain break-even`. On GPUs lists have room\n"
+        "for k entries (threshold: n/8, without feedback n) and are gathered whole, oktopk's,\n"
+        "too: bytes are modelled there, and oktopk's are topk's.",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_collective_values),
     .help_offset = offsetof(struct ddp_collective_values, world.help),

@@ -240,8 +240,6 @@ int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backen
 int ddp_collective_gpu(const void *values, struct ddp_gpu_options *out, struct ddp_err *err)
 {
     const struct ddp_collective_values *v = values;
-    if (ddp_plan_reduces(&v->bench))
-        return ddp_fail(err, DDP_EUNAVAIL, "--compress and --partial do not run on GPUs yet");
     if (v->bench.overlap)
         return ddp_fail(err, DDP_EUNAVAIL, "--overlap-compute does not run on GPUs yet");
     out->graph = v->bench.graph;

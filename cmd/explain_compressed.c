@@ -46,9 +46,9 @@ void ddp_explain_effective(FILE *out)
           "phase_us: encode (select or convert, with error feedback), exchange, decode; each\n"
           "the median of the slowest rank's, so they need not add up to the time. sent,\n"
           "wire_bytes_per_rank: counted where messages carry them, most of all ranks; where\n"
-          "ranks read each other's memory, the bytes that others took. density: values a\n"
-          "rank sent, of all; --partial K divides it by K. overflows: finite values that\n"
-          "became infinite in 16 bits.\n",
+          "ranks read each other's memory, the bytes that others took; on GPUs a model: what\n"
+          "a ring would send. density: values a rank sent, of all; --partial K divides it by\n"
+          "K. overflows: finite values that became infinite in 16 bits.\n",
           out);
 }
 

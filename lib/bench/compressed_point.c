@@ -134,8 +134,8 @@ static int run_timed(struct measurement *m, struct ddp_err *err)
     if (o->check != DDP_CHECK_ONCE)
         return 0;
     const struct ddp_bench_exchange *last = &m->part[at];
-    rc = ddp_verify_alike(b->setup.group, b->setup.data + last->first, last->n, m->spec->compress,
-                          err);
+    rc = ddp_verify_alike(b->setup.group, ddp_bench_exchange_result(b, last), last->n,
+                          m->spec->compress, err);
     return ddp_comm_agree(b->setup.comm, rc, err);
 }
 
@@ -165,7 +165,7 @@ static int fill_counted(struct measurement *m, struct ddp_point *out, struct ddp
         const struct ddp_compressed_counters *start = &m->part[i].start;
         ddp_bench_exchange_counters(&m->part[i], &one);
         sum.wire_bytes += one.wire_bytes - start->wire_bytes;
-        sum.wire_counted = sum.wire_counted && (one.wire_counted || !m->part[i].x);
+        sum.wire_counted = sum.wire_counted && (one.wire_counted || m->part[i].n == 0);
         sum.values_sent += one.values_sent - start->values_sent;
         sum.values_total += one.values_total - start->values_total;
         sum.overflow_count += one.overflow_count - start->overflow_count;
@@ -204,13 +204,13 @@ static int describe(struct measurement *m, struct ddp_point *out, struct ddp_err
 {
     const struct ddp_bench_options *o = m->b->setup.options;
     struct ddp_compress_spec parsed;
-    const struct ddp_compressed *x = m->part[m->parts - 1].x;
+    const char *used = ddp_bench_exchange_algorithm(&m->part[m->parts - 1]);
     DDP_TRY(ddp_compress_parse(m->spec->compress, &parsed, err));
     const struct ddp_compressor *c = parsed.compressor;
     ddp_point_init(out);
     out->spec = *m->spec;
     snprintf(out->algorithm_used, sizeof out->algorithm_used, "%.23s",
-             x ? ddp_compressed_algorithm(x) : m->spec->algorithm);
+             used ? used : m->spec->algorithm);
     if (c->fixed_count)
         out->density = parsed.argument;
     else if (c->combine == DDP_COMBINE_GATHER)
@@ -221,6 +221,7 @@ static int describe(struct measurement *m, struct ddp_point *out, struct ddp_err
         out->overflow_count = 0;
     out->page_bytes = m->b->setup.page_bytes;
     out->check = (enum ddp_check)o->check;
+    out->correctness_only = m->b->setup.comm->correctness_only;
     return 0;
 }
 
@@ -248,7 +249,7 @@ int ddp_compressed_bench_point(struct ddp_compressed_bench *b, const struct ddp_
     DDP_TRY(open_parts(&m, err));
     int rc = measure(&m, out, err);
     close_parts(&m);
-    if (rc == 0 && b->setup.group->size > 1 && spec->count > 0)
+    if (rc == 0 && b->setup.group->size > 1 && spec->count > 0 && !out->correctness_only)
         rc = ddp_bench_compare(b, out, err);
     return rc;
 }

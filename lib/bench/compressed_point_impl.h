@@ -8,6 +8,7 @@
 #include "bench/gradient.h"
 #include "bench/verify_exchange.h"
 #include "exchange/compressed.h"
+#include "exchange/device_exchange.h"
 #include "record/record.h"
 
 #ifdef __cplusplus
@@ -20,9 +21,10 @@ enum { DDP_SERIES_ALL, DDP_SERIES_PHASES, DDP_SERIES_COUNT = DDP_SERIES_PHASES +
 /* duration [DDP_SERIES_COUNT][iters]: of the point; scratch [iters], chunk [size *
  * DDP_SLOWEST_CHUNK], shared [size]: scratch of small exchanges. timed: during the timed loop the
  * setup's iterations, else NULL; at: where the last exchange was kept, -1 nowhere. step: of the
- * gradients, counts every exchange, so that no two have the same. */
+ * gradients, counts every exchange, so that no two have the same. stream: of the device. */
 struct ddp_compressed_bench {
     struct ddp_compressed_bench_setup setup;
+    struct ddp_stream *stream;
     int64_t iters;
     struct ddp_gradient *gradient;
     int64_t *duration, *chunk;
@@ -32,11 +34,13 @@ struct ddp_compressed_bench {
     int64_t at;
 };
 
-/* One exchange: elements [first, first + n) of the buffer. x, verify: NULL for no elements, verify
- * also where nothing is verified. start: the counters when timing began. */
+/* One exchange: elements [first, first + n) of the buffer. x, or there: the one on a device; both
+ * and verify NULL for no elements, verify also where nothing is verified. start: the counters when
+ * timing began. */
 struct ddp_bench_exchange {
     size_t first, n;
     struct ddp_compressed *x;
+    struct ddp_device_exchange *there;
     struct ddp_verify_exchange *verify;
     struct ddp_compressed_counters start;
 };
@@ -60,6 +64,10 @@ int ddp_bench_exchange_once(struct ddp_compressed_bench *b, struct ddp_bench_exc
  * ranks. */
 int ddp_bench_exchange_verified(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e,
                                 int64_t *ns, struct ddp_err *err);
+/* The result of the last one, where the host can look at it [n]. */
+const float *ddp_bench_exchange_result(struct ddp_compressed_bench *b,
+                                       const struct ddp_bench_exchange *e);
+const char *ddp_bench_exchange_algorithm(const struct ddp_bench_exchange *e); /* NULL: nothing */
 /* What it has counted until now. */
 void ddp_bench_exchange_counters(const struct ddp_bench_exchange *e,
                                  struct ddp_compressed_counters *out);

@@ -27,6 +27,8 @@ int ddp_compressed_bench_create(const struct ddp_compressed_bench_setup *setup,
     b->shared = ddp_calloc(size, sizeof *b->shared);
     if (!b->duration || !b->scratch || !b->chunk || !b->shared)
         rc = ddp_fail(err, DDP_ENOMEM, "no memory for the durations of %zu iterations", iters);
+    if (rc == 0 && setup->device)
+        rc = setup->device->streams->create(&b->stream, err);
     if (rc == 0) {
         /* zeroed is not touched: a page fault has no place between the clocks */
         memset(b->duration, 0xff, DDP_SERIES_COUNT * iters * sizeof *b->duration);
@@ -44,12 +46,33 @@ void ddp_compressed_bench_destroy(struct ddp_compressed_bench *b)
 {
     if (!b)
         return;
+    if (b->stream)
+        b->setup.device->streams->destroy(b->stream);
     ddp_gradient_destroy(b->gradient);
     free(b->duration);
     free(b->scratch);
     free(b->chunk);
     free(b->shared);
     free(b);
+}
+
+/* The same, on the device. */
+static int open_there(struct ddp_compressed_bench *b, const struct ddp_compressed_setup *here,
+                      struct ddp_device_exchange **out, struct ddp_err *err)
+{
+    const struct ddp_device_exchange_setup setup = {
+        .comm = here->comm,
+        .device = b->setup.device,
+        .stream = b->stream,
+        .data = here->data,
+        .n = here->n,
+        .spec = here->spec,
+        .feedback = here->feedback,
+        .average = here->average,
+        .timed = true,
+        .algorithm = here->algorithm,
+    };
+    return ddp_device_exchange_create(&setup, out, err);
 }
 
 int ddp_bench_exchange_open(struct ddp_compressed_bench *b,
@@ -69,11 +92,13 @@ int ddp_bench_exchange_open(struct ddp_compressed_bench *b,
         return 0;
     int rc = ddp_compress_parse(how->method, &setup.spec, err);
     DDP_TRY(ddp_comm_agree(b->setup.comm, rc, err));
-    rc = ddp_compressed_create(&setup, &out->x, err);
+    rc = b->setup.device ? open_there(b, &setup, &out->there, err)
+                         : ddp_compressed_create(&setup, &out->x, err);
     DDP_TRY(ddp_comm_agree(b->setup.comm, rc, err));
     if (!how->verify)
         return 0;
-    rc = ddp_verify_exchange_create(&setup, b->gradient, how->first, &out->verify, err);
+    rc = ddp_verify_exchange_create(&setup, b->setup.device != NULL, b->gradient, how->first,
+                                    &out->verify, err);
     return ddp_comm_agree(b->setup.comm, rc, err);
 }
 
@@ -81,7 +106,9 @@ void ddp_bench_exchange_close(struct ddp_bench_exchange *e)
 {
     ddp_verify_exchange_destroy(e->verify);
     ddp_compressed_destroy(e->x);
+    ddp_device_exchange_destroy(e->there);
     e->x = NULL;
+    e->there = NULL;
     e->verify = NULL;
 }
 
@@ -91,6 +118,48 @@ void ddp_bench_exchange_counters(const struct ddp_bench_exchange *e,
     memset(out, 0, sizeof *out);
     if (e->x)
         ddp_compressed_counters(e->x, out);
+    else if (e->there)
+        ddp_device_exchange_counters(e->there, out);
+}
+
+const char *ddp_bench_exchange_algorithm(const struct ddp_bench_exchange *e)
+{
+    return e->x       ? ddp_compressed_algorithm(e->x)
+           : e->there ? ddp_device_exchange_algorithm(e->there)
+                      : NULL;
+}
+
+/* Where the host draws the gradient and sees the result. */
+static float *seen(const struct ddp_compressed_bench *b, const struct ddp_bench_exchange *e)
+{
+    return (b->setup.device ? b->setup.image : b->setup.data) + e->first;
+}
+
+/* What was drawn goes to the device. */
+static void give(const struct ddp_compressed_bench *b, const struct ddp_bench_exchange *e)
+{
+    if (b->setup.device && e->n > 0)
+        b->setup.device->copy(b->setup.data + e->first, seen(b, e), e->n * sizeof(float));
+}
+
+const float *ddp_bench_exchange_result(struct ddp_compressed_bench *b,
+                                       const struct ddp_bench_exchange *e)
+{
+    if (b->setup.device && e->n > 0)
+        b->setup.device->copy(seen(b, e), b->setup.data + e->first, e->n * sizeof(float));
+    return seen(b, e);
+}
+
+/* What was kept, where the host can look at it; NULL: nothing. */
+static const float *residual_of(struct ddp_compressed_bench *b, const struct ddp_bench_exchange *e)
+{
+    if (e->x)
+        return ddp_compressed_residual(e->x);
+    const float *there = ddp_device_exchange_residual(e->there);
+    if (there == NULL)
+        return NULL;
+    b->setup.device->copy(b->setup.image_residual, there, e->n * sizeof(float));
+    return b->setup.image_residual;
 }
 
 /* As the timed loop's iterations start; beside it always by a barrier. */
@@ -109,7 +178,9 @@ static int exchange(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e
     ddp_bench_exchange_counters(e, &before);
     DDP_TRY(start(b, err));
     const int64_t begin = ddp_now_ns();
-    int rc = e->x ? ddp_compressed_run(e->x, err) : 0;
+    int rc = e->x       ? ddp_compressed_run(e->x, err)
+             : e->there ? ddp_device_exchange_run(e->there, err)
+                        : 0;
     const int64_t end = b->timed ? ddp_iterations_end(b->timed, begin) : ddp_now_ns();
     if (b->timed && rc == 0)
         b->at = ddp_iterations_keep(b->timed, begin, end);
@@ -126,23 +197,25 @@ int ddp_bench_exchange_once(struct ddp_compressed_bench *b, struct ddp_bench_exc
 {
     const struct ddp_comm *group = b->setup.group;
     DDP_TRY(ddp_gradient_draw(b->gradient, group->rank, group->size, b->step++, e->first,
-                              b->setup.data + e->first, e->n, err));
+                              seen(b, e), e->n, err));
+    give(b, e);
     return exchange(b, e, ns, err);
 }
 
 int ddp_bench_exchange_verified(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e,
                                 int64_t *ns, struct ddp_err *err)
 {
-    float *data = b->setup.data + e->first;
     struct ddp_compressed_counters before, after;
-    int rc = e->x ? ddp_verify_exchange_input(e->verify, b->step++, data, err) : 0;
+    int rc = e->verify ? ddp_verify_exchange_input(e->verify, b->step++, seen(b, e), err) : 0;
+    give(b, e);
     ddp_bench_exchange_counters(e, &before);
     DDP_TRY(ddp_comm_agree(b->setup.comm, rc, err));
     DDP_TRY(exchange(b, e, ns, err));
     ddp_bench_exchange_counters(e, &after);
-    if (e->x)
-        rc = ddp_verify_exchange_check(e->verify, data, ddp_compressed_residual(e->x),
-                                       after.values_sent - before.values_sent, err);
+    if (e->verify)
+        rc =
+            ddp_verify_exchange_check(e->verify, ddp_bench_exchange_result(b, e), residual_of(b, e),
+                                      after.values_sent - before.values_sent, err);
     return ddp_comm_agree(b->setup.comm, rc, err);
 }
 

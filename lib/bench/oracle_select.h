@@ -15,7 +15,7 @@ extern "C" {
 #define DDP_ORACLE_BUCKETS 65536
 
 /* Selected are magnitudes (bits without the sign) above limit, and of those equal to it the first
- * `ties`, in index order; count in all. */
+ * `ties`; count in all: who has room for fewer lowers it, and takes the first in index order. */
 struct ddp_oracle_choice {
     uint32_t limit;
     size_t ties, count;
@@ -33,13 +33,19 @@ static inline uint32_t ddp_oracle_magnitude(float x)
     return bits & 0x7fffffffu;
 }
 
-/* Is the next element, in index order, selected? Uses up ties. */
+/* Is the next element, in index order, selected? Uses up ties and count. */
 static inline bool ddp_oracle_takes(struct ddp_oracle_choice *left, float x)
 {
     uint32_t magnitude = ddp_oracle_magnitude(x);
-    if (magnitude != left->limit)
-        return magnitude > left->limit;
-    return left->ties > 0 && left->ties-- > 0;
+    if (magnitude < left->limit || left->count == 0)
+        return false;
+    if (magnitude == left->limit) {
+        if (left->ties == 0)
+            return false;
+        left->ties--;
+    }
+    left->count--;
+    return true;
 }
 
 #ifdef __cplusplus

@@ -330,8 +330,9 @@ int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ra
         goto out_sizes;
     }
     expand(o, backend, ranks, algorithms, &sizes, &plan);
+    const struct ddp_backend *where = ddp_backend_find(backend);
     if (ddp_plan_reduces(o))
-        ddp_plan_add_compress_bytes(o, &plan);
+        ddp_plan_add_compress_bytes(o, where && (where->caps & DDP_CAP_DEVICE), &plan);
     if (__builtin_mul_overflow(plan.buffer_bytes, (uint64_t)DDP_PLAN_BUFFERS,
                                &plan.bytes_per_rank) ||
         __builtin_add_overflow(plan.bytes_per_rank,

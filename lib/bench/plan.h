@@ -115,8 +115,9 @@ const char *ddp_plan_method(const struct ddp_bench_options *options, int i);
 int ddp_plan_methods(const struct ddp_bench_options *options);
 /* Is point i's error feedback on? */
 bool ddp_plan_feedback(const struct ddp_bench_options *options, const struct ddp_point_spec *spec);
-/* Adds what compressing the points needs to the plan's memory. */
-void ddp_plan_add_compress_bytes(const struct ddp_bench_options *options,
+/* Adds what compressing the points needs to the plan's memory; on_device: the gradients lie on one.
+ */
+void ddp_plan_add_compress_bytes(const struct ddp_bench_options *options, bool on_device,
                                  struct ddp_bench_plan *plan);
 
 #ifdef __cplusplus

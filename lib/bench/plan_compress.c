@@ -136,6 +136,10 @@ int ddp_plan_check_compress(const struct ddp_bench_options *o, struct ddp_err *e
     DDP_TRY(check_methods(o, err));
     DDP_TRY(ddp_gradient_check(&o->gradient, err));
     if (ddp_plan_reduces(o)) {
+        if (o->graph)
+            return ddp_fail(err, DDP_EUSAGE,
+                            "--graph is of one collective: not for --compress or "
+                            "--partial");
         DDP_TRY(check_meaning(o, err));
         return check_kind(o, err);
     }
@@ -153,6 +157,14 @@ int ddp_plan_check_compress(const struct ddp_bench_options *o, struct ddp_err *e
     return 0;
 }
 
+/* Of the host's memory: device memory is not known here, and its allocation says when it is out. */
+static void add_device_bytes(struct ddp_bench_plan *plan)
+{
+    for (int i = 0; i < plan->count; i++)
+        plan->compress_private =
+            DDP_MAX(plan->compress_private, plan->points[i].count * sizeof(float));
+}
+
 /* What one method needs on a buffer of `count` elements; 0 for one that is not known. */
 static void method_bytes(const char *text, size_t count, int ranks, bool feedback,
                          uint64_t *registered, uint64_t *private_bytes)
@@ -166,8 +178,13 @@ static void method_bytes(const char *text, size_t count, int ranks, bool feedbac
 
 /* A point's own exchange, the two it is compared with, and, to verify it, what its residual must
  * be. Bisecting the density needs room for every element. */
-void ddp_plan_add_compress_bytes(const struct ddp_bench_options *o, struct ddp_bench_plan *plan)
+void ddp_plan_add_compress_bytes(const struct ddp_bench_options *o, bool on_device,
+                                 struct ddp_bench_plan *plan)
 {
+    if (on_device) {
+        add_device_bytes(plan);
+        return;
+    }
     for (int i = 0; i < plan->count; i++) {
         const struct ddp_point_spec *s = &plan->points[i];
         static const char *const others[] = {"none", "fp16", "topk:1"};

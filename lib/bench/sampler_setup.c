@@ -147,6 +147,9 @@ static int make_reduced(struct ddp_sampler *s, struct ddp_err *err)
         .group = s->group,
         .options = s->options,
         .data = s->a,
+        .device = s->device,
+        .image = s->image_a,
+        .image_residual = s->image_b,
         .page_bytes = s->page_bytes,
         .iterations = s->iterations,
     };

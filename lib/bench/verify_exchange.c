@@ -7,20 +7,22 @@
 #include "bench/oracle_select.h"
 #include "bench/verify_exchange.h"
 #include "bench/verify_input.h"
+#include "exchange/device_exchange.h"
 
 #define BLOCK              16384 /* elements that ranks show each other at a time */
-#define SHOWN              1024  /* the same, to find where they differ */
 #define OKTOPK_EXACT_STEPS 32
 #define F16_TINIEST        24 /* 2^-24 is the smallest f16 above 0 */
 
 /* acc [n] (lists): before an exchange what must be kept, during it that plus the input. shown
  * [size][BLOCK]: what each rank must have sent. calls: exchanges checked. round: of verify_input.
- * unit, most: whole values are integers of at most `most` (-1: any) times unit. */
+ * unit, most: whole values are integers of at most `most` (-1: any) times unit. room: entries that
+ * a list has at most; exact: a global selection always takes exactly k; rounds: an average may be
+ * divided, and rounded, by a library before it is summed. */
 struct ddp_verify_exchange {
     struct ddp_compressed_setup setup;
     struct ddp_gradient *gradient;
-    size_t first;
-    bool lists;
+    size_t first, room;
+    bool lists, exact, rounds;
     float scale;
     float *acc, *shown;
     uint32_t *bucket;
@@ -64,7 +66,17 @@ static void fit_clip(struct ddp_verify_exchange *v, double clip)
     v->most = (int32_t)DDP_MIN(clip / v->unit, 1 << 30);
 }
 
-int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
+/* What a device does otherwise. */
+static void fit_device(struct ddp_verify_exchange *v)
+{
+    const struct ddp_compressed_setup *s = &v->setup;
+    if (v->lists)
+        v->room = ddp_device_exchange_capacity(&s->spec, s->n, s->feedback);
+    v->exact = true;
+    v->rounds = s->average && s->spec.compressor->wire_dtype == DDP_F32;
+}
+
+int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup, bool on_device,
                                struct ddp_gradient *gradient, size_t first,
                                struct ddp_verify_exchange **out, struct ddp_err *err)
 {
@@ -78,6 +90,9 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
     v->first = first;
     v->lists = compressor->combine == DDP_COMBINE_GATHER;
     v->scale = setup->average ? 1.0f / (float)ranks : 1;
+    v->room = setup->n;
+    if (on_device)
+        fit_device(v);
     if (v->lists) {
         v->acc = ddp_calloc(setup->n, sizeof *v->acc);
         v->shown = ddp_calloc((size_t)ranks * BLOCK, sizeof *v->shown);
@@ -145,24 +160,38 @@ int ddp_verify_exchange_input(struct ddp_verify_exchange *v, uint64_t step, floa
     return 0;
 }
 
+/* Integers that were divided after the sum are exact; of those divided before, each is rounded, and
+ * each addition. */
+static bool is_integer_sum(const struct ddp_verify_exchange *v, float expected, int32_t magnitudes,
+                           float got)
+{
+    if (!v->rounds)
+        return got == expected;
+    return fabs((double)got - (double)expected) <=
+           (v->setup.comm->size + 1) * 0x1p-24 * (double)magnitudes * (double)v->unit;
+}
+
 static void check_integers(struct ddp_verify_exchange *v, const float *data, const float *residual,
                            struct finding *f)
 {
     const int ranks = v->setup.comm->size;
     const bool exact = !v->setup.average || (ranks & (ranks - 1)) == 0;
-    int32_t value[DDP_VERIFY_BLOCK], sum[DDP_VERIFY_BLOCK];
+    int32_t value[DDP_VERIFY_BLOCK], sum[DDP_VERIFY_BLOCK], magnitudes[DDP_VERIFY_BLOCK];
     for (size_t done = 0, n; done < v->setup.n; done += n) {
         size_t at = v->first + done;
         n = DDP_MIN(v->setup.n - done, DDP_VERIFY_BLOCK - at % DDP_VERIFY_BLOCK);
         memset(sum, 0, sizeof sum);
+        memset(magnitudes, 0, sizeof magnitudes);
         for (int r = 0; r < ranks; r++) {
             integers(v, r, at, n, value);
-            for (size_t j = 0; j < n; j++)
+            for (size_t j = 0; j < n; j++) {
                 sum[j] += value[j];
+                magnitudes[j] += abs(value[j]);
+            }
         }
         for (size_t j = 0; j < n; j++) {
             float expected = (float)sum[j] * v->unit;
-            if (!(data[done + j] == expected))
+            if (!is_integer_sum(v, expected, magnitudes[j], data[done + j]))
                 found(f, "sum", at + j, expected, data[done + j]);
             if (residual && exact && !(residual[done + j] == 0))
                 found(f, "residual", at + j, 0, residual[done + j]);
@@ -240,13 +269,13 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
     }
 }
 
-/* Exactly k in every 32nd call, the first included; between, what the threshold found then lets
- * through: from two thirds of k to 2k (sparse_oktopk_select.c). Never a smaller sum than one that
- * was left out. */
+/* Exactly k in every 32nd call, the first included (on a device in each); between, what the
+ * threshold found then lets through: from two thirds of k to 2k (sparse_oktopk_select.c). Never a
+ * smaller sum than one that was left out. */
 static void check_again(const struct ddp_verify_exchange *v, const struct again *again, size_t k,
                         struct finding *f)
 {
-    const bool exact = v->calls % OKTOPK_EXACT_STEPS == 0;
+    const bool exact = v->exact || v->calls % OKTOPK_EXACT_STEPS == 0;
     const size_t want = DDP_MIN(k, again->candidates);
     if (exact ? again->taken != want
               : again->taken > 2 * k || 3 * (again->taken + again->zeros) < 2 * want)
@@ -269,6 +298,7 @@ static int check_lists(struct ddp_verify_exchange *v, const float *data, const f
         ddp_oracle_topk(v->acc, n, k, v->bucket, &choice);
     else
         ddp_oracle_threshold(v->acc, n, (float)spec->argument, &choice);
+    choice.count = DDP_MIN(choice.count, v->room);
     if (values_sent != (double)choice.count)
         found(f, "number of values sent", v->first, (float)choice.count, (float)values_sent);
     left = choice;
@@ -308,62 +338,4 @@ int ddp_verify_exchange_check(struct ddp_verify_exchange *v, const float *data,
                     "0x%08x; %zu differ",
                     v->setup.comm->rank, f.element, v->setup.spec.text, f.what, (double)f.expected,
                     (double)f.got, bits_of(f.expected) ^ bits_of(f.got), f.count);
-}
-
-/* A hash of the bits: eight lanes of FNV-1a on 32-bit words (Fowler, Noll, Vo), so that one
- * multiplication need not wait for the one before. */
-static uint64_t hash_of(const float *data, size_t n)
-{
-    uint64_t lane[8];
-    for (int i = 0; i < 8; i++)
-        lane[i] = UINT64_C(0xCBF29CE484222325) + (uint64_t)i;
-    for (size_t i = 0; i < n; i++)
-        lane[i % 8] = (lane[i % 8] ^ bits_of(data[i])) * UINT64_C(0x100000001B3);
-    for (int i = 1; i < 8; i++)
-        lane[0] = (lane[0] ^ lane[i]) * UINT64_C(0x100000001B3);
-    return lane[0];
-}
-
-/* Collective, on all ranks alike: the first element, if any, that differs from rank 0's. all
- * [size][SHOWN]. */
-static int find_difference(struct ddp_comm *comm, const float *data, size_t n, float *all,
-                           const char *what, struct ddp_err *err)
-{
-    for (size_t done = 0, part; done < n; done += part) {
-        part = DDP_MIN(n - done, (size_t)SHOWN);
-        DDP_TRY(ddp_comm_exchange(comm, data + done, all, part * sizeof *all, err));
-        for (int r = 1; r < comm->size; r++) {
-            for (size_t j = 0; j < part; j++) {
-                uint32_t expected = bits_of(all[j]), got = bits_of(all[(size_t)r * part + j]);
-                if (got == expected)
-                    continue;
-                return ddp_fail(err, DDP_EDATA,
-                                "wrong data: rank %d, element %zu (%s, not as on rank 0): expected "
-                                "%.10g, got %.10g, xor 0x%08x",
-                                r, done + j, what, (double)all[j],
-                                (double)all[(size_t)r * part + j], expected ^ got);
-            }
-        }
-    }
-    return ddp_fail(err, DDP_EINTERNAL, "hashes of equal results differ");
-}
-
-int ddp_verify_alike(struct ddp_comm *comm, const float *data, size_t n, const char *what,
-                     struct ddp_err *err)
-{
-    const size_t size = (size_t)comm->size;
-    uint64_t mine = hash_of(data, n), *hashes = ddp_calloc(size, sizeof *hashes);
-    float *all = ddp_calloc(size * SHOWN, sizeof *all);
-    bool differ = false;
-    int rc = hashes && all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory to compare %zu ranks", size);
-    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), out);
-    DDP_TRY_GOTO(ddp_comm_exchange(comm, &mine, hashes, sizeof mine, err), out);
-    for (size_t r = 1; r < size; r++)
-        differ = differ || hashes[r] != hashes[0];
-    if (differ)
-        rc = find_difference(comm, data, n, all, what, err);
-out:
-    free(hashes);
-    free(all);
-    return rc;
 }

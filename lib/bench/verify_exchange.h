@@ -8,7 +8,8 @@
  * residual must be, and the ranks show each other what each must have sent; the result must be the
  * sum of that, element by element, and the residual must be the rest, bit for bit. oktopk selects
  * again: there the result is that sum or zero, the largest are taken (exactly k of them in every
- * 32nd call), and what was left out must be back in the residuals of those who sent it.
+ * 32nd call, in each on a device), and what was left out must be back in the residuals of those who
+ * sent it.
  * On all ranks the results must be the same bits.
  *
  * Called by the sampler, outside the clocks. What it does not do: run the exchange. */
@@ -25,8 +26,9 @@ extern "C" {
 struct ddp_verify_exchange;
 
 /* setup: of the exchange that will be checked; comm and gradient are borrowed. first: where its
- * data lies in the whole gradient. Not collective. */
-int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
+ * data lies in the whole gradient. on_device: it is a ddp_device_exchange, whose lists have limited
+ * room; what is checked is the host's copy. Not collective. */
+int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup, bool on_device,
                                struct ddp_gradient *gradient, size_t first,
                                struct ddp_verify_exchange **out,
                                struct ddp_err *err) DDP_MUST_CHECK;

@@ -3,11 +3,14 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "coll/sparse_coll.h"
 #include "comm/backend.h"
 #include "device/stream_kernels.h"
+#include "exchange/compressed_impl.h"
 
 /* In front of a list: its length, on a line of its own. */
 #define HEAD_BYTES ((size_t)DDP_CACHE_LINE)
@@ -17,11 +20,12 @@ struct tally {
     uint64_t overflows, sent;
 };
 
-/* wire: 16-bit values [n], or this rank's list: length, indices, values. gathered [ranks] of it.
- * part_bytes: of a list, whole lines. chosen: a list, of a global top-K; NULL. */
+/* wire: 16-bit values [n], or this rank's list: length, indices, values; NULL: data itself travels.
+ * gathered [ranks] of it. part_bytes: of a list, whole lines. chosen: a list, of a global top-K;
+ * NULL. */
 struct ddp_device_exchange {
     struct ddp_device_exchange_setup setup;
-    bool sparse;
+    bool sparse, lossless;
     size_t capacity, wire_bytes, part_bytes;
     void *wire, *gathered, *chosen;
     float *residual;
@@ -64,6 +68,8 @@ uint64_t ddp_device_exchange_bytes(const struct ddp_compress_spec *spec, size_t 
 {
     const struct ddp_compressor *c = spec->compressor;
     const size_t part = list_bytes(ddp_device_exchange_capacity(spec, n, feedback));
+    if (ddp_compressor_is_lossless(c))
+        return 0;
     if (c->combine == DDP_COMBINE_SUM)
         return block_bytes(lines(n * ddp_dtype_size(c->wire_dtype)));
     return block_bytes(part) + block_bytes((uint64_t)part * (uint64_t)ranks);
@@ -98,6 +104,7 @@ static int prepare(struct ddp_device_exchange *x, struct ddp_err *err)
     const struct ddp_device *d = s->device;
     const struct ddp_compressor *c = s->spec.compressor;
     x->sparse = c->combine == DDP_COMBINE_GATHER;
+    x->lossless = ddp_compressor_is_lossless(c);
     x->capacity = ddp_device_exchange_capacity(&s->spec, s->n, s->feedback);
     x->part_bytes = list_bytes(x->capacity);
     x->wire_bytes = x->sparse ? x->part_bytes : lines(s->n * ddp_dtype_size(c->wire_dtype));
@@ -106,12 +113,13 @@ static int prepare(struct ddp_device_exchange *x, struct ddp_err *err)
     x->tally = d->alloc(sizeof *x->tally);
     if (x->scratch_bytes > 0)
         x->scratch = d->alloc(x->scratch_bytes);
-    if (s->feedback)
+    if (s->feedback && !x->lossless)
         x->residual = d->alloc(s->n * sizeof(float));
     if (c->global_topk)
         x->chosen = d->alloc(x->part_bytes);
     if (x->tally == NULL || (x->scratch_bytes > 0 && x->scratch == NULL) ||
-        (s->feedback && x->residual == NULL) || (c->global_topk && x->chosen == NULL))
+        (s->feedback && !x->lossless && x->residual == NULL) ||
+        (c->global_topk && x->chosen == NULL))
         return ddp_fail(err, DDP_ENOMEM, "no memory of device '%s' to compress %zu elements",
                         d->name, s->n);
     d->streams->fill(s->stream, x->tally, 0, sizeof *x->tally);
@@ -120,27 +128,48 @@ static int prepare(struct ddp_device_exchange *x, struct ddp_err *err)
     return 0;
 }
 
+/* Lists go one way only: the algorithms of sparse_coll.h ask the processor what to send. */
+static int check_sparse(const struct ddp_device_exchange *x, const char *name, struct ddp_err *err)
+{
+    const bool selects = x->setup.spec.compressor->global_topk;
+    const struct ddp_sparse_alg *alg = ddp_sparse_find(name);
+    if (alg == NULL || alg->selects != selects)
+        return ddp_fail(err, DDP_EUSAGE,
+                        "unknown algorithm '%s' of a sparse all-reduce on a device; legal: auto%s",
+                        name, selects ? "" : ", allgather");
+    if (strcmp(name, "allgather") == 0)
+        return 0;
+    return ddp_fail(err, DDP_EUNAVAIL,
+                    "algorithm '%s' does not run on a device, where all lists are gathered whole",
+                    name);
+}
+
 static int prepare_plan(struct ddp_device_exchange *x, struct ddp_err *err)
 {
     const struct ddp_device_exchange_setup *s = &x->setup;
     const double ranks = s->comm->size;
+    void *wire = x->lossless ? s->data : x->wire;
     const struct ddp_coll_args gather = {.coll = DDP_ALL_GATHER,
                                          .send = x->wire,
                                          .recv = x->gathered,
                                          .count = x->part_bytes,
                                          .dtype = DDP_U8},
                                sum = {.coll = DDP_ALLREDUCE,
-                                      .send = x->wire,
-                                      .recv = x->wire,
+                                      .send = wire,
+                                      .recv = wire,
                                       .count = s->n,
                                       .dtype = s->spec.compressor->wire_dtype,
-                                      .op = DDP_SUM};
-    const bool automatic = s->algorithm == NULL || s->algorithm[0] == '\0' || x->sparse;
+                                      .op = x->lossless && s->average ? DDP_AVG : DDP_SUM};
+    const char *name = s->algorithm;
+    const bool automatic = name == NULL || name[0] == '\0' || strcmp(name, "auto") == 0;
     const struct ddp_coll_alg *alg = NULL;
-    if (!automatic && (alg = ddp_coll_find(DDP_ALLREDUCE, s->algorithm)) == NULL)
-        return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' of an all-reduce", s->algorithm);
+    if (x->sparse && !automatic)
+        DDP_TRY(check_sparse(x, name, err));
+    if (!x->sparse && !automatic && (alg = ddp_coll_find(DDP_ALLREDUCE, name)) == NULL)
+        return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' of an all-reduce", name);
     x->wire_each = x->sparse ? (ranks - 1) * (double)x->part_bytes
-                             : 2 * (ranks - 1) / ranks * (double)x->wire_bytes;
+                             : 2 * (ranks - 1) / ranks * (double)s->n *
+                                   (double)ddp_dtype_size(s->spec.compressor->wire_dtype);
     return ddp_coll_plan_init(&x->plan, s->comm, alg, x->sparse ? &gather : &sum, err);
 }
 
@@ -155,12 +184,14 @@ int ddp_device_exchange_create(const struct ddp_device_exchange_setup *setup,
         rc = prepare(x, err);
     }
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_free);
-    DDP_TRY_GOTO(ddp_comm_alloc(comm, x->wire_bytes, &x->wire, err), err_free);
+    if (!x->lossless)
+        DDP_TRY_GOTO(ddp_comm_alloc(comm, x->wire_bytes, &x->wire, err), err_free);
     if (x->sparse)
         DDP_TRY_GOTO(ddp_comm_alloc(comm, x->part_bytes * (size_t)comm->size, &x->gathered, err),
                      err_free);
     /* Beyond a list's length nothing is looked at, but all of it travels. */
-    setup->device->streams->fill(setup->stream, x->wire, 0, x->wire_bytes);
+    if (!x->lossless)
+        setup->device->streams->fill(setup->stream, x->wire, 0, x->wire_bytes);
     rc = prepare_plan(x, err);
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_free);
     *out = x;
@@ -210,9 +241,10 @@ static void add(const struct ddp_device_exchange *x, float *a, const float *b)
     x->setup.device->stream_kernels->reduce(x->setup.stream, &sum);
 }
 
+/* What a rank's values are multiplied by. */
 static float share_of(const struct ddp_device_exchange *x)
 {
-    return 1 / (float)x->setup.comm->size;
+    return x->setup.average ? 1 / (float)x->setup.comm->size : 1;
 }
 
 /* With feedback data becomes what is to be narrowed: this rank's share and what was left behind. */
@@ -281,6 +313,8 @@ static void decode(struct ddp_device_exchange *x)
 {
     const struct ddp_device_exchange_setup *s = &x->setup;
     const struct ddp_stream_kernels *k = s->device->stream_kernels;
+    if (x->lossless)
+        return;
     if (!x->sparse) {
         k->widen_back(s->stream, s->data, x->wire, s->n, s->spec.compressor->wire_dtype,
                       &x->tally->overflows);
@@ -301,13 +335,20 @@ int ddp_device_exchange_run(struct ddp_device_exchange *x, struct ddp_err *err)
     const int64_t begin = ddp_now_ns();
     if (x->sparse)
         encode_list(x);
-    else
+    else if (!x->lossless)
         encode_narrow(x);
     DDP_TRY(s->device->streams->wait(s->stream, err));
+    const int64_t encoded = s->timed ? ddp_now_ns() : begin;
     DDP_TRY(ddp_coll_run(s->comm, &x->plan, err));
+    const int64_t exchanged = ddp_now_ns();
     decode(x);
+    if (s->timed)
+        DDP_TRY(s->device->streams->wait(s->stream, err));
+    const int64_t end = ddp_now_ns();
     x->counters.runs++;
-    x->counters.exchange_ns += ddp_now_ns() - begin;
+    x->counters.encode_ns += encoded - begin;
+    x->counters.exchange_ns += (s->timed ? exchanged : end) - encoded;
+    x->counters.decode_ns += s->timed ? end - exchanged : 0;
     return 0;
 }
 
@@ -325,4 +366,14 @@ void ddp_device_exchange_counters(const struct ddp_device_exchange *x,
     out->values_total = (double)s->n * (double)out->runs;
     out->wire_bytes = x->wire_each * (double)out->runs;
     out->wire_counted = false; /* what a ring sends */
+}
+
+const float *ddp_device_exchange_residual(const struct ddp_device_exchange *x)
+{
+    return x->residual;
+}
+
+const char *ddp_device_exchange_algorithm(const struct ddp_device_exchange *x)
+{
+    return x->sparse ? "allgather" : x->plan.alg->name;
 }

@@ -125,6 +125,7 @@ static int open_on_device(void *arg, const struct ddp_sync_setup *setup, struct 
                                                     .n = bucket->count,
                                                     .spec = s->spec,
                                                     .feedback = s->feedback,
+                                                    .average = true,
                                                     .algorithm = setup->algorithm};
     DDP_TRY(ddp_device_exchange_create(&inner, &x, err));
     *state = x;

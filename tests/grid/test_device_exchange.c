@@ -23,7 +23,8 @@ static int check_drained(const struct grid *grid, const char *text, struct ddp_e
                                               .device = device,
                                               .data = (float *)(void *)grid->memory[1][0],
                                               .n = N,
-                                              .feedback = true};
+                                              .feedback = true,
+                                              .average = true};
     struct ddp_device_exchange *x = NULL;
     double got[N] = {0};
     int rc;

@@ -1,6 +1,7 @@
 /* What trains on the GPU that is none: the layers of device cuda, and its kernels on a stream. Each
  * is work for the fake stream, done by the processor's kernels when somebody asks for it, with
  * every pointer to the GPU's memory made one that the host may use. */
+#include <assert.h>
 #include <string.h>
 
 #include "nccl/fake_gpu.h"
@@ -183,6 +184,67 @@ static void scatter_put(struct ddp_stream *s, float *dst, const struct ddp_strea
     PUT(scatter, s, *list, dst);
 }
 
+/* scatter, and scatter_zero. */
+struct set_work {
+    struct ddp_stream_list list;
+    float *dst;
+    bool zero;
+};
+WORK(set, if (w->zero) cpu()->scatter_zero(NULL, w->dst, &w->list);
+     else cpu()->scatter(NULL, w->dst, &w->list))
+static void set_put(struct ddp_stream *s, float *dst, const struct ddp_stream_list *list)
+{
+    PUT(set, s, *list, dst, false);
+}
+static void zero_put(struct ddp_stream *s, float *dst, const struct ddp_stream_list *list)
+{
+    PUT(set, s, *list, dst, true);
+}
+
+/* Of two arrays into one: all that is asked for. */
+struct reduce_work {
+    void *dst;
+    const void *a, *b;
+    size_t count;
+    enum ddp_dtype dtype;
+    enum ddp_op op;
+    int divisor;
+};
+static void reduce_two(const struct reduce_work *w)
+{
+    void *const dst[] = {w->dst};
+    const void *const src[] = {w->a, w->b};
+    const struct ddp_reduce r = {.dst = dst,
+                                 .dst_count = 1,
+                                 .src = src,
+                                 .src_count = 2,
+                                 .count = w->count,
+                                 .dtype = w->dtype,
+                                 .op = w->op,
+                                 .divisor = w->divisor};
+    cpu()->reduce(NULL, &r);
+}
+WORK(reduce, reduce_two(w))
+static void reduce_put(struct ddp_stream *s, const struct ddp_reduce *r)
+{
+    assert(r->dst_count == 1 && r->src_count == 2);
+    PUT(reduce, s, r->dst[0], r->src[0], r->src[1], r->count, r->dtype, r->op, r->divisor);
+}
+
+struct residual_work {
+    float *residual;
+    const float *in;
+    const void *wire;
+    size_t n;
+    enum ddp_dtype type;
+};
+WORK(residual, cpu()->narrow_residual(NULL, w->residual, w->in, w->wire, w->n, w->type))
+static void residual_put(struct ddp_stream *s, float *residual, const float *in, const void *wire,
+                         size_t n, enum ddp_dtype type)
+{
+    PUT(residual, s, residual, in, wire, n, type);
+}
+
 struct scale_work {
     float *a;
     size_t n;
@@ -232,6 +294,10 @@ const struct ddp_stream_kernels fake_gpu_kernels = {
     .select_topk = topk_put,
     .select_threshold = threshold_put,
     .scatter_add = scatter_put,
+    .scatter = set_put,
+    .scatter_zero = zero_put,
+    .reduce = reduce_put,
+    .narrow_residual = residual_put,
     .scale = scale_put,
     .add_count = count_put,
     .sgd = sgd_put,

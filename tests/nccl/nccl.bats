@@ -69,7 +69,7 @@ correct() {
     [ "$(json out.json 'd["world"]["backend"]')" = shm ]
     FAKE_GPUS=2 fake allreduce --size 4 --ranks 3 -n 3 -q --json out.json
     [ "$(json out.json 'd["world"]["backend"]')" = shm ]
-    FAKE_GPUS=2 fake allreduce --size 1K --compress fp16 -n 3 -q --json out.json
+    FAKE_GPUS=2 fake allreduce --size 1K --overlap-compute -n 3 -q --json out.json
     [ "$(json out.json 'd["world"]["backend"]')" = shm ]
 }
 
@@ -106,7 +106,7 @@ jsonschema.validate(json.load(open(sys.argv[1])), json.load(open(sys.argv[2])))
     done
     run fake allreduce --share-gpu --launch threads --ranks 2 --size 4
     [ "$status" = 64 ]
-    run fake allreduce --backend nccl --ranks 2 --compress fp16
+    run fake allreduce --backend nccl --ranks 2 --overlap-compute
     [ "$status" = 69 ]
 }
 

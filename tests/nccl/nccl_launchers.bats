@@ -69,9 +69,9 @@ setup() {
 }
 
 @test "torchrun: what does not run on GPUs is refused for that, not for want of an MPI" {
-    run torchrun 1 allreduce --size 4K --compress fp16
+    run torchrun 1 allreduce --size 4K --overlap-compute
     [ "$output" = "69 " ]
-    says "do not run on GPUs" 0.out
+    says "does not run on GPUs" 0.out
     says "mpiexec -n 1" 0.out
     run torchrun 1 allreduce --backend mpi --size 4
     says "torchrun starts processes, but no MPI" 0.out

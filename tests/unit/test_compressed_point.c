@@ -11,51 +11,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "bench/sampler.h"
-#include "comm_ranks.h"
 #include "device/sparse.h"
-
-static struct ddp_bench_options options_of(void)
-{
-    struct ddp_bench_options o = {.coll = DDP_ALLREDUCE,
-                                  .placement = DDP_IN_PLACE,
-                                  .memory = -1,
-                                  .iters = 3,
-                                  .warmup = 1,
-                                  .check = DDP_CHECK_ALL,
-                                  .seed = 1};
-    o.sizes = (struct ddp_size_list){2, {4, 40004}};
-    o.compress = (struct ddp_string_list){
-        6, {"fp16", "fp16:0.5", "bf16", "topk:0.01", "threshold:2", "oktopk:0.02"}};
-    return o;
-}
-
-static int run_all(struct ddp_comm *comm, const struct ddp_bench_options *o,
-                   int (*each)(const struct ddp_point *, void *, struct ddp_err *), void *arg,
-                   struct ddp_err *err)
-{
-    struct ddp_bench_plan plan;
-    struct ddp_sampler *sampler = NULL;
-    if (!comm->device)
-        comm->device = ddp_device_cpu(ddp_cpu_best_simd());
-    DDP_TRY(ddp_plan_make(o, comm->backend->name, comm->size, -1, &plan, err));
-    int rc = ddp_sampler_create(comm, o, &plan, &sampler, err);
-    for (int i = 0; i < plan.count && rc == 0; i++) {
-        struct ddp_point point;
-        const double *samples;
-        const char *why;
-        if (ddp_sampler_skips(sampler, i, &why))
-            continue;
-        rc = ddp_sampler_point(sampler, i, &point, &samples, err);
-        if (rc == 0 && each)
-            rc = each(&point, arg, err);
-        if (rc == 0 && o->samples && (!samples || !(samples[0] > 0)))
-            rc = ddp_fail(err, DDP_EDATA, "no samples");
-    }
-    ddp_sampler_destroy(sampler);
-    ddp_plan_release(&plan);
-    return rc;
-}
+#include "compressed_runs.h"
 
 /* What must hold of every point; density and bytes where the method says them. */
 static int look(const struct ddp_point *p, void *arg, struct ddp_err *err)
@@ -100,15 +57,6 @@ static int body_all(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *a
     DDP_TRY(run_all(comm, &o, look, &seen, err));
     CHECK(seen == 24);
     return 0;
-}
-
-static void run_ranks(int ranks, struct ranks_job job)
-{
-    struct ddp_launch_outcome outcome;
-    struct ddp_err err = DDP_ERR_INIT;
-    assert_int_equal(ranks_run(ranks, DDP_LAUNCH_THREADS, job, &outcome, &err), 0);
-    if (outcome.code != 0)
-        fail_msg("%d ranks: %s\n%s", ranks, err.text, outcome.story);
 }
 
 static void test_every_method(void **state)

@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# `allreduce --compress` and `--partial` on GPUs that are none: every method is measured and verified there as
+# on the processor, and the host touches nothing of the GPU's (a program that tries dies of it).
+# shellcheck disable=SC2154 # ddpbench: nccl.bash
+bats_require_minimum_version 1.5.0
+
+setup() {
+    load nccl.bash
+    nccl_setup
+}
+
+# OPTIONS: measured, verified, complete.
+measured() {
+    fake allreduce --backend nccl -n 3 -w 1 -c all -q --json out.json "$@" >table
+    [ "$(json out.json 'd["status"], d["world"]["backend"], sum(q["check"]["wrong"] for q in p)')" = "('complete', 'nccl', 0)" ]
+    [ "$(json out.json 'all(q["check"]["elements"] > 0 and q["time_us"]["median"] > 0 for q in p)')" = True ]
+    [ "$(json out.json '{q["wire_bytes_source"] for q in p}')" = "{'model'}" ]
+    [ "$(json out.json '{q["busbw_GBps"] for q in p}')" = "{None}" ]
+}
+
+@test "every method, sums and averages; what is said of each" {
+    measured --ranks 2 --size 4K,48K -o sum,avg --compress fp16,bf16,topk:0.01,threshold:2,oktopk:0.02
+    [ "$(json out.json 'len(p)')" = 20 ]
+    [ "$(json out.json '{q["compress"]["method"]: q["algorithm_used"] for q in p}')" = \
+        "{'fp16': 'native', 'bf16': 'native', 'topk': 'allgather', 'threshold': 'allgather', 'oktopk': 'allgather'}" ]
+    # lists travel whole: of top-K its k entries, of a threshold all the room there is
+    [ "$(json out.json 'all(q["wire_bytes_per_rank"] == q["size_bytes"] / 2 for q in p if q["compress"]["method"] == "fp16")')" = True ]
+    [ "$(json out.json '{round(q["compress"]["achieved_density"], 4) for q in p if q["compress"]["method"] == "topk" and q["size_bytes"] == 49152}')" = "{0.01}" ]
+    [ "$(json out.json 'all(min(q["phase_us"].values()) > 0 for q in p)')" = True ]
+    [ "$(json out.json 'all(q["break_even"]["f32"]["predicted"] is not None for q in p if q["compress"]["method"] == "topk")')" = True ]
+    "$PYTHON" -c '
+import json, jsonschema, sys
+jsonschema.validate(json.load(open(sys.argv[1])), json.load(open(sys.argv[2])))
+' out.json "$BATS_TEST_DIRNAME/../../results/schema/ddpbench-1.schema.json"
+}
+
+@test "3 ranks, without feedback, in parts, in groups, in private memory" {
+    measured --ranks 3 --size 4K -o sum,avg --compress fp16,topk:0.1,threshold:0.1,oktopk:0.1 --feedback off
+    measured --ranks 2 --size 4K --compress fp16,bf16,threshold:0.1 --feedback on
+    measured --ranks 3 --size 4K -o avg --compress none,bf16,topk:0.1 --partial 4
+    measured --ranks 4 --groups 2 --size 4K --compress topk:0.1,oktopk:0.1 --memory private
+    measured --ranks 1 --size 4K --compress fp16:0.5,topk:0.1
+}
+
+@test "break-even by bisection; shared GPUs have none, and no bandwidth" {
+    measured --ranks 2 --size 16K --compress topk:0.01 --break-even
+    [ "$(json out.json 'p[0]["break_even"]["f32"]["measured"] is not None')" = True ]
+    FAKE_GPUS=1 fake allreduce --share-gpu --ranks 2 --size 16K --compress topk:0.01 -n 3 -q --json out.json
+    [ "$(json out.json 'd["label"], p[0]["effective_GBps"], p[0]["break_even"]')" = "('correctness-only', None, None)" ]
+}
+
+@test "auto takes the GPUs; algorithms that are the processor's are refused, or left out of all" {
+    FAKE_GPUS=2 fake allreduce --size 4K --compress fp16 -n 3 -q --json out.json
+    [ "$(json out.json 'd["world"]["backend"]')" = nccl ]
+    run fake allreduce --backend nccl --ranks 2 --size 4K --compress topk:0.1 --algorithm rd -n 3 -q
+    [ "$status" = 69 ]
+    says "algorithm 'rd' does not run on a device, where all lists are gathered whole"
+    measured --ranks 2 --size 4K --compress topk:0.1 --algorithm all
+    [ "$(json out.json '[q["algorithm"] for q in p]')" = "['allgather']" ]
+    run fake allreduce --backend nccl --ranks 2 --size 4K --compress fp16 --graph
+    [ "$status" = 64 ]
+}
+
+@test "wrong data is found: 11, and no figure" {
+    FAKE_NCCL_FAULT=wrong FAKE_NCCL_AT=4 run fake allreduce --backend nccl --ranks 2 --size 4K --compress topk:0.1 -n 5 -c all -q
+    [ "$status" = 11 ]
+    says "wrong data"
+}
