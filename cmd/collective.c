@@ -266,25 +266,32 @@ uint64_t ddp_collective_heap_bytes(const void *values, int ranks)
     return bytes;
 }
 
-/* Was an earlier point of the same algorithm skipped, too? Then people have been told. */
-static bool told(const struct ddp_bench_plan *plan, const struct ddp_sampler *sampler, int index)
+/* Was an earlier point of the same kind skipped, too, or another one for the same reason? Then
+ * people have been told. */
+static bool told(const struct ddp_bench_plan *plan, const struct ddp_sampler *sampler, int index,
+                 const char *why)
 {
-    const char *why;
+    const struct ddp_point_spec *p = &plan->points[index];
+    const char *before;
     for (int i = 0; i < index; i++) {
-        if (strcmp(plan->points[i].algorithm, plan->points[index].algorithm) == 0 &&
-            ddp_sampler_skips(sampler, i, &why))
+        const struct ddp_point_spec *q = &plan->points[i];
+        if (!ddp_sampler_skips(sampler, i, &before))
+            continue;
+        if (strcmp(before, why) == 0 ||
+            (strcmp(q->algorithm, p->algorithm) == 0 &&
+             (plan->all_algorithms || (q->dtype == p->dtype && q->op == p->op))))
             return true;
     }
     return false;
 }
 
-/* Says which points are left out, each algorithm once. */
+/* Says which points are left out, each kind once. */
 static void tell_skips(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
                        const struct ddp_sampler *sampler)
 {
     const char *why;
     for (int i = 0; i < plan->count; i++) {
-        if (ddp_sampler_skips(sampler, i, &why) && !told(plan, sampler, i))
+        if (ddp_sampler_skips(sampler, i, &why) && !told(plan, sampler, i, why))
             ddp_emit_note(rank, "left out: %s", why);
     }
 }

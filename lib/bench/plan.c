@@ -314,6 +314,8 @@ int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ra
                         ranks);
     DDP_TRY(choose_memory(o->memory, backend, &plan.memory, err));
     plan.all_algorithms = o->algorithms.n > 0 && strcmp(o->algorithms.v[0], "all") == 0;
+    plan.all_dtypes = o->dtypes.n == DDP_DTYPE_COUNT; /* each is there once */
+    plan.all_ops = o->ops.n == DDP_OP_COUNT;
     DDP_TRY(ddp_plan_list_algorithms(o, &algorithms, err));
     int rc = list_sizes(o, &sizes, err);
     if (rc != 0)

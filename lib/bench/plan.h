@@ -72,8 +72,9 @@ struct ddp_bench_plan {
     uint64_t bytes_per_rank; /* registered or private memory one rank holds at once */
     uint64_t compress_registered, compress_private; /* of these, for compression */
     enum ddp_memory memory;                         /* of all points */
-    bool all_algorithms; /* points of algorithms that cannot are left out, not an error */
-    char rounding[256];  /* what was rounded down, "" nothing: for stderr */
+    /* Did the user say `all`? What only that brought and cannot be is left out, not an error. */
+    bool all_algorithms, all_dtypes, all_ops;
+    char rounding[256]; /* what was rounded down, "" nothing: for stderr */
 };
 
 /* Whether options are legal for whatever backend and ranks there will be: sizes, steps, names of

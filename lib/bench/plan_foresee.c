@@ -38,8 +38,9 @@ int ddp_plan_foresee(const struct ddp_bench_plan *plan, const struct ddp_backend
                      struct ddp_err *err)
 {
     const bool launched = (backend->caps & DDP_CAP_LAUNCHED) != 0;
-    /* Pretended hosts have their own rules. */
-    if (plan->all_algorithms || ddp_conf_get(DDP_CONF_HOSTS) != NULL)
+    /* Pretended hosts have their own rules; of `all`, who measures leaves out what cannot be. */
+    if (plan->all_algorithms || plan->all_dtypes || plan->all_ops ||
+        ddp_conf_get(DDP_CONF_HOSTS) != NULL)
         return 0;
     for (int i = 0; i < plan->count; i++) {
         const struct ddp_point_spec *s = &plan->points[i];

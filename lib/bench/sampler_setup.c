@@ -1,4 +1,5 @@
 /* The sampler: what is made once for all points. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,16 +64,59 @@ static int probe(struct ddp_sampler *s, const struct ddp_point_spec *spec, struc
     return 0;
 }
 
+/* Is there a point that is measured, of all that the user named in points[i] himself? What all of
+ * them are left out for is no fault of `all`. */
+static bool is_had(const struct ddp_sampler *s, int i)
+{
+    const struct ddp_bench_plan *plan = s->plan;
+    const struct ddp_point_spec *asked = &plan->points[i];
+    for (int j = 0; j < plan->count; j++) {
+        const struct ddp_point_spec *p = &plan->points[j];
+        if (!s->skip[j] && (plan->all_dtypes || p->dtype == asked->dtype) &&
+            (plan->all_ops || p->op == asked->op) && strcmp(p->compress, asked->compress) == 0 &&
+            (plan->all_algorithms || strcmp(p->algorithm, asked->algorithm) == 0))
+            return true;
+    }
+    return false;
+}
+
+/* Why points[i] cannot be had: of all algorithms `auto` knows best what it lacks. */
+static int explain_skip(struct ddp_sampler *s, int i, struct ddp_err *err)
+{
+    struct ddp_err why = DDP_ERR_INIT;
+    struct ddp_point_spec any = s->plan->points[i];
+    snprintf(any.algorithm, sizeof any.algorithm, "auto");
+    const bool told = s->plan->all_algorithms && probe(s, &any, &why) == DDP_EUNAVAIL;
+    return ddp_fail(err, DDP_EUNAVAIL, "%s", told ? why.text : s->skip[i]);
+}
+
+/* The first point of those left out for which there is none in its stead. */
+static int check_skips(struct ddp_sampler *s, struct ddp_err *err)
+{
+    const struct ddp_point_spec *points = s->plan->points;
+    for (int i = 0; i < s->plan->count; i++) {
+        /* Sizes run fastest: those of one kind follow each other. */
+        const bool told = i > 0 && s->skip[i - 1] && points[i - 1].dtype == points[i].dtype &&
+                          points[i - 1].op == points[i].op &&
+                          strcmp(points[i - 1].algorithm, points[i].algorithm) == 0 &&
+                          strcmp(points[i - 1].compress, points[i].compress) == 0;
+        if (s->skip[i] && !told && !is_had(s, i))
+            return explain_skip(s, i, err);
+    }
+    return 0;
+}
+
 /* Which points can be measured? What `all` brought and cannot is skipped; else it is an error, said
  * before anything is measured. */
 static int find_skips(struct ddp_sampler *s, struct ddp_err *err)
 {
+    const bool leaves_out = s->plan->all_algorithms || s->plan->all_dtypes || s->plan->all_ops;
     for (int i = 0; i < s->plan->count; i++) {
         struct ddp_err reason = DDP_ERR_INIT;
         int rc = probe(s, &s->plan->points[i], &reason);
         if (rc == 0)
             continue;
-        if (rc != DDP_EUNAVAIL || !s->plan->all_algorithms) {
+        if (rc != DDP_EUNAVAIL || !leaves_out) {
             *err = reason;
             return rc;
         }
@@ -80,7 +124,7 @@ static int find_skips(struct ddp_sampler *s, struct ddp_err *err)
         if (!s->skip[i])
             return ddp_fail(err, DDP_ENOMEM, "no memory for a plan of %d points", s->plan->count);
     }
-    return 0;
+    return check_skips(s, err);
 }
 
 static int alloc_arrays(struct ddp_sampler *s, struct ddp_err *err)

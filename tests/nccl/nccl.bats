@@ -54,6 +54,23 @@ correct() {
     says "NCCL sums averages of i32 in that type"
 }
 
+@test "all types and all operations: what NCCL cannot do is left out and said, once; what is named is an error" {
+    fake allreduce --backend nccl --ranks 2 --size 4,1K -d all -o all --placement in -n 2 --json out.json >/dev/null 2>said
+    [ "$(json out.json 'len(p), d["status"]')" = "(56, 'complete')" ]
+    [ "$(json out.json '{(q["dtype"], q["op"]) for q in p} & {("i32", "avg"), ("u8", "avg")}')" = "set()" ]
+    [ "$(grep -c 'left out: .*NCCL sums averages of i32' said)" = 1 ]
+    [ "$(grep -c 'left out: .*NCCL sums averages of u8' said)" = 1 ]
+    fake allreduce --backend nccl --ranks 2 --size 4 -d all -o avg --placement in -n 2 -q --json out.json
+    [ "$(json out.json 'len(p)')" = 4 ]
+    for more in "-d i32 -o avg --algorithm all" "-d f32,i32 -o avg" "-d all --algorithm ring" "-o all --compress none --algorithm ring"; do
+        # shellcheck disable=SC2086 # words
+        run fake allreduce --backend nccl --ranks 2 --size 4 $more
+        [ "$status" = 69 ] || [ "$status" = 64 ]
+    done
+    run fake allreduce --backend nccl --ranks 2 --size 4 -d i32 -o avg --algorithm all
+    says "NCCL sums averages of i32 in that type"
+}
+
 @test "barrier, groups, one rank, several rank counts" {
     fake barrier --backend nccl --ranks 3 -n 5 -q
     fake allreduce --backend nccl --ranks 4 --groups 2 --size 1K -n 3 -q
