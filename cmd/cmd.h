@@ -306,7 +306,8 @@ int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values,
                   struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Ranks where the user does not say how many: all of an outside launcher's, else one a usable core,
- * at most 8. */
+ * at most so many. */
+#define DDP_DEFAULT_RANKS_MAX 8
 int ddp_world_default_ranks(const struct ddp_app *app);
 
 /* Help of a command (usage, options, details) and of the program. */

@@ -148,7 +148,8 @@ const struct ddp_cmd ddp_cmd_sweep = {
         "Each finished point goes to a journal before it is shown. The same command line\n"
         "goes on where a run was cut off, on the same machine with the same build; a\n"
         "training run that was cut off begins again. --seed is of the order, and of the\n"
-        "runs that name none. What cannot be run here is left out and told; the exit\n"
+        "runs that name none. Backend nccl has as many ranks as GPUs where none are named.\n"
+        "What cannot be run here is left out and told; the exit\n"
         "code is then 69.\n"
         "\n"
         "Examples:\n"
@@ -164,6 +165,7 @@ const struct ddp_cmd ddp_cmd_sweep = {
     .prepare = ddp_sweep_prepare,
     .heap_bytes = heap_bytes,
     .threads = threads,
+    .gpu = ddp_sweep_gpu,
     .rank_main = ddp_sweep_rank_main,
     .release = release,
     .stages = &stages,

@@ -2,7 +2,8 @@
  *
  * Words: a *cell* is one run of one command, as a line of the plan says it; an *item* is a cell on
  * one number of ranks; a *stage* is one start of ranks, which runs all items of its backend and
- * ranks; a *launch* is all stages once. Order of stages and of items in them is drawn by --seed. */
+ * ranks (and GPU options); a *launch* is all stages once. Order of stages and of items in them is
+ * drawn by --seed. */
 #ifndef DDP_CMD_SWEEP_H
 #define DDP_CMD_SWEEP_H
 
@@ -11,9 +12,11 @@
 #include "model/dataset.h"
 #include "record/journal.h"
 
-/* argv: borrowed from the plan. ranks, backend ("auto": the one chosen): to run it on. Known from
- * prepare on: first_place, points: its points among all (0 of a training run); heap_bytes of a
- * rank; bytes: of all local ranks; seconds: a guess. */
+/* argv: borrowed from the plan. ranks, backend ("auto": the one chosen): to run it on. gpu: what a
+ * backend of GPUs must know of it; no_gpu: why it does not run there, "" when it does. Known from
+ * prepare on: where: whose memory a model is trained in (NULL: the host's); first_place, points:
+ * its points among all (0 of a training run); heap_bytes of a rank; bytes: of all local ranks;
+ * seconds: a guess. */
 struct ddp_sweep_item {
     const struct ddp_cmd *cmd;
     int run, argc;
@@ -24,12 +27,16 @@ struct ddp_sweep_item {
     uint64_t heap_bytes, bytes;
     double seconds;
     bool threads;
+    struct ddp_gpu_options gpu;
+    char no_gpu[256];
+    const struct ddp_device *where;
 };
 
 struct ddp_sweep_stage {
     int launch; /* from 1 */
     const char *backend;
     int ranks;
+    struct ddp_gpu_options gpu;
     const int *items; /* [count], borrowed from order */
     int count;
 };
@@ -107,8 +114,20 @@ void ddp_sweep_take_data(const struct ddp_sweep_item *item, void *values);
 void ddp_sweep_estimate_training(const struct ddp_sweep_item *item, const void *values, int local,
                                  double *seconds, uint64_t *bytes);
 
+/* After the item's command has prepared its values: keeps where its model is to be. */
+void ddp_sweep_keep_place(struct ddp_sweep_item *item, const void *values);
+
 /* sweep_home.c: --journal, or that beside the result; NULL: there is none. */
 const char *ddp_sweep_journal_path(const struct ddp_sweep_values *v);
+/* sweep_gpu.c: can an item run on GPUs, as it was called? Into the item. */
+void ddp_sweep_gpu_look(struct ddp_sweep_item *item, const void *values);
+/* Do GPUs suit the item, on its backend, which is known now? */
+int ddp_sweep_gpu_check(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
+                        const struct ddp_app *app, struct ddp_err *err) DDP_MUST_CHECK;
+/* A ddp_cmd.gpu: of the stage that runs; before there are stages, of all items that may be on GPUs.
+ */
+int ddp_sweep_gpu(const void *values, struct ddp_gpu_options *out, struct ddp_err *err);
+
 /* sweep_prepare.c: memory, points, stages. */
 int ddp_sweep_prepare(struct ddp_app *app, void *values, const char *backend, int ranks,
                       struct ddp_err *err);

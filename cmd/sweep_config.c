@@ -128,6 +128,19 @@ static int add_item(struct ddp_sweep_values *v, const struct ddp_sweep_item *ite
     return 0;
 }
 
+/* One of backend self; a GPU each, where there are any; else as ddp_world_default_ranks. */
+static int default_ranks(const struct ddp_app *app, const struct ddp_sweep_values *v,
+                         const struct ddp_sweep_item *item)
+{
+    const struct ddp_backend *b = ddp_backend_find(item->backend);
+    const int usual = ddp_world_default_ranks(app);
+    const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
+    if (b && (b->caps & DDP_CAP_SELF))
+        return 1;
+    const int places = own && b && b->places && !v->world.share_gpu ? b->places() : 0;
+    return places > 0 ? DDP_MIN(places, DDP_DEFAULT_RANKS_MAX) : usual;
+}
+
 /* On the ranks it names, else on each of --ranks, else on as many as there are. */
 static int add_items(const struct ddp_app *app, struct ddp_sweep_values *v,
                      const struct ddp_sweep_cell *cell, struct ddp_err *err)
@@ -144,9 +157,8 @@ static int add_items(const struct ddp_app *app, struct ddp_sweep_values *v,
                           err);
         return add_item(v, &item, n, err);
     }
-    bool self = strcmp(item.backend, "self") == 0;
     if (ranks->n == 0)
-        return add_item(v, &item, self ? 1 : ddp_world_default_ranks(app), err);
+        return add_item(v, &item, default_ranks(app, v, &item), err);
     for (int i = 0; i < ranks->n; i++)
         DDP_TRY(add_item(v, &item, ranks->v[i], err));
     return 0;
@@ -184,6 +196,7 @@ static int check_items(const struct ddp_app *app, struct ddp_sweep_values *v, st
         DDP_TRY(ddp_sweep_item_open(app, v, item, &open, err));
         const struct ddp_world_options *world = open.values;
         item->threads = item->cmd->threads && item->cmd->threads(open.values);
+        ddp_sweep_gpu_look(item, open.values);
         if (world->label[0])
             memcpy(v->world.label, world->label, sizeof v->world.label);
         ddp_sweep_item_close(item, &open);

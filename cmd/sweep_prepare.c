@@ -37,7 +37,7 @@ static int choose_backend(const struct ddp_sweep_values *v, struct ddp_sweep_ite
         return ddp_fail(err, DDP_EUNAVAIL,
                         "'%.160s', runs[%d]: backend '%s' needs an outside launcher",
                         v->config_path, item->run, item->backend);
-    return 0;
+    return ddp_sweep_gpu_check(v, item, app, err);
 }
 
 static int add_points(struct ddp_sweep_values *v, struct ddp_sweep_item *item,
@@ -73,6 +73,7 @@ static int prepare_item(struct ddp_app *app, struct ddp_sweep_values *v,
         rc = said.hint[0] ? ddp_hint(err, "%s", said.hint) : err->code;
     } else {
         item->first_place = v->points;
+        ddp_sweep_keep_place(item, open.values);
         item->heap_bytes = item->cmd->heap_bytes(open.values, item->ranks);
         ddp_sweep_estimate(item, open.values, local_ranks(app, item->ranks), &item->seconds,
                            &item->bytes);
@@ -108,7 +109,8 @@ static int refuse_twins(const struct ddp_sweep_values *v, struct ddp_err *err)
 
 static bool same_stage(const struct ddp_sweep_item *a, const struct ddp_sweep_item *b)
 {
-    return a->ranks == b->ranks && strcmp(a->backend, b->backend) == 0;
+    return a->ranks == b->ranks && strcmp(a->backend, b->backend) == 0 &&
+           a->gpu.graph == b->gpu.graph && a->gpu.window == b->gpu.window;
 }
 
 /* All of one launch: items in a drawn order, those of one backend and number of ranks together,
@@ -125,8 +127,11 @@ static void make_launch(struct ddp_sweep_values *v, int launch, const uint32_t *
         if (earlier)
             continue;
         struct ddp_sweep_stage *stage = &v->stages[v->stage_count++];
-        *stage = (struct ddp_sweep_stage){
-            .launch = launch, .backend = first->backend, .ranks = first->ranks, .items = order + n};
+        *stage = (struct ddp_sweep_stage){.launch = launch,
+                                          .backend = first->backend,
+                                          .ranks = first->ranks,
+                                          .gpu = first->gpu,
+                                          .items = order + n};
         for (int k = i; k < v->count; k++)
             if (same_stage(&v->items[shuffled[k]], first)) {
                 order[n++] = (int)shuffled[k];

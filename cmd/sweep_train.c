@@ -38,6 +38,13 @@ void ddp_sweep_lend_data(const struct ddp_sweep_values *v, const struct ddp_swee
     const struct ddp_sweep_data *data = find_data(v, reader, &request);
     if (data)
         train->data = data->set;
+    train->where = item->where;
+}
+
+void ddp_sweep_keep_place(struct ddp_sweep_item *item, const void *values)
+{
+    if (item->cmd == &ddp_cmd_train)
+        item->where = ((const struct ddp_train_values *)values)->where;
 }
 
 int ddp_sweep_load_data(struct ddp_sweep_values *v, const struct ddp_sweep_item *item,

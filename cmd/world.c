@@ -14,8 +14,6 @@
 #include "plain.h"
 #include "world.h"
 
-#define DEFAULT_RANKS_MAX 8 /* ranks started without --ranks; a laptop stays usable */
-
 static const char *launch_word(int i)
 {
     return i == DDP_LAUNCH_PROCESSES ? "processes" : i == DDP_LAUNCH_THREADS ? "threads" : NULL;
@@ -155,7 +153,7 @@ int ddp_world_default_ranks(const struct ddp_app *app)
 {
     if (app->launcher.kind != DDP_LAUNCHER_NONE)
         return app->launcher.place.size;
-    return DDP_MIN(ddp_cpu_usable_cores(), DEFAULT_RANKS_MAX);
+    return DDP_MIN(ddp_cpu_usable_cores(), DDP_DEFAULT_RANKS_MAX);
 }
 
 /* Most ranks, and how many where the user does not say: a rank a core, or a GPU. */
@@ -166,7 +164,7 @@ static void rank_limits(const struct ddp_world *w, int *most, int *usual)
             : w->backend->caps & DDP_CAP_SELF              ? 1
             : w->backend->places && !w->options->share_gpu ? places
                                                            : DDP_SHM_RANKS_MAX;
-    *usual = !ddp_world_is_own(w) ? *most : DDP_MIN(DDP_MIN(places, DEFAULT_RANKS_MAX), *most);
+    *usual = !ddp_world_is_own(w) ? *most : DDP_MIN(DDP_MIN(places, DDP_DEFAULT_RANKS_MAX), *most);
 }
 
 static int choose_counts(struct ddp_world *w, struct ddp_err *err)
