@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/conf.h"
 #include "base/mem.h"
 #include "device/device.h"
 #include "device/nvml.h"
@@ -32,6 +33,25 @@ void ddp_doctor_launcher(struct ddp_doctor *d)
         ddp_doctor_find(d, DDP_FINE, "launcher", "", "none: ddpbench starts its own ranks");
 }
 
+/* A backend of GPUs that cannot be used: most machines have none, and need none; but a library that
+ * somebody named should be one. needed: nothing else can be used. */
+static void find_no_device(struct ddp_doctor *d, const struct ddp_backend *b, const char *subject,
+                           const struct ddp_err *why, bool needed)
+{
+    struct ddp_err absent = DDP_ERR_INIT;
+    const char *library = b->library ? b->library() : NULL;
+    const char *advice = needed ? why->hint : "";
+    enum ddp_verdict verdict = needed ? DDP_FAIL : DDP_FINE;
+    if (!library && b->load && b->load(&absent) != 0 && ddp_conf_get(DDP_CONF_NCCL_LIB)) {
+        advice = "correct DDPBENCH_NCCL_LIB, or unset it";
+        verdict = needed ? DDP_FAIL : DDP_WARN;
+    }
+    const char *about = library ? library : absent.text[0] ? absent.text : "no library";
+    const bool same = strcmp(about, why->text) == 0;
+    ddp_doctor_find(d, verdict, subject, advice, "not usable: %s%s%s", why->text, same ? "" : "; ",
+                    same ? "" : about);
+}
+
 void ddp_doctor_backends(struct ddp_doctor *d)
 {
     bool launched = d->app->launcher.kind != DDP_LAUNCHER_NONE;
@@ -51,9 +71,8 @@ void ddp_doctor_backends(struct ddp_doctor *d)
         if ((*b)->probe(dir, &why) == 0)
             ddp_doctor_find(d, DDP_FINE, subject, "", "usable: %s%s%s%s", (*b)->summary,
                             library ? " (" : "", library ? library : "", library ? ")" : "");
-        else if ((*b)->caps & DDP_CAP_DEVICE) /* most machines have none, and need none */
-            ddp_doctor_find(d, torchrun ? DDP_FAIL : DDP_FINE, subject, torchrun ? why.hint : "",
-                            "not usable: %s; %s", why.text, library ? library : "no library");
+        else if ((*b)->caps & DDP_CAP_DEVICE)
+            find_no_device(d, *b, subject, &why, torchrun);
         else if (needs_launcher || !launched)
             ddp_doctor_find(d, DDP_FAIL, subject, why.hint, "%s", why.text);
     }

@@ -46,6 +46,8 @@ struct ddp_backend {
     /* Version of the library behind it ("Open MPI 4.1.4"), NULL when there is none or it is not
      * loaded. */
     const char *(*library)(void);
+    /* Opens that library; DDP_EUNAVAIL says why it cannot be. NULL: there is none to open alone. */
+    int (*load)(struct ddp_err *err);
     /* The same of its devices ("CUDA 13.0, ..."); may be NULL. */
     const char *(*device_library)(void);
     /* Ranks of this host that can each have a device of their own; NULL: any number. */

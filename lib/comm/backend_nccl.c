@@ -95,6 +95,12 @@ static const char *nccl_library(void)
     return ddp_nccl_load(&api, &ignored) == 0 ? api->text : NULL;
 }
 
+static int nccl_load(struct ddp_err *err)
+{
+    const struct ddp_nccl *api = NULL;
+    return ddp_nccl_load(&api, err);
+}
+
 static int nccl_places(void)
 {
     return nccl_probe(NULL, NULL) == 0 ? facts()->gpus : 0;
@@ -328,6 +334,7 @@ const struct ddp_backend ddp_backend_nccl = {
     .summary = "a GPU a rank over NVIDIA's NCCL, started by ddpbench, mpiexec or torchrun",
     .caps = DDP_CAP_NATIVE | DDP_CAP_REGISTERED | DDP_CAP_DEVICE | DDP_CAP_ANY_LAUNCHER,
     .library = nccl_library,
+    .load = nccl_load,
     .device_library = nccl_device_text,
     .places = nccl_places,
     .probe = nccl_probe,

@@ -136,6 +136,9 @@ jsonschema.validate(json.load(open(sys.argv[1])), json.load(open(sys.argv[2])))
     DDPBENCH_NCCL_LIB=$PWD/none.so run fake allreduce --backend nccl --ranks 2
     [ "$status" = 69 ]
     says "cannot load NCCL"
+    DDPBENCH_NCCL_LIB=$PWD/none.so run fake doctor
+    says "WARN  backend nccl: not usable: cannot load NCCL: $PWD/none.so: "
+    [ "$(grep -o "cannot load NCCL" <<<"$output" | wc -l)" = 1 ]
     DDPBENCH_NCCL_LIB=libm.so.6 run fake allreduce --backend nccl --ranks 2
     [ "$status" = 69 ]
     says "has no 'nccl"

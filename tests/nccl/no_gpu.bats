@@ -48,6 +48,12 @@ print(next(b["reason"] for b in json.load(open("list.json")) if b["name"] == "nc
     [[ $output == *"OK    backend nccl: not usable: $why"* ]]
 }
 
+@test "a library that was named and is none: the doctor says what is wrong with it" {
+    DDPBENCH_NCCL_LIB=$PWD/none.so run "$ddpbench" doctor
+    [[ $why == "not built: "* ]] ||
+        [[ $output == *"WARN  backend nccl: not usable: $why; cannot load NCCL: $PWD/none.so: "*"; correct DDPBENCH_NCCL_LIB, or unset it"* ]]
+}
+
 @test "the binary needs no library of CUDA, NCCL or MPI" {
     run ldd "$ddpbench"
     [ "$status" = 0 ]
