@@ -90,7 +90,8 @@ static const struct ddp_opt rows[] = {
      .value = "A,B",
      .initial = "60,30",
      .group = "Self-test",
-     .help = "how many A/A gates, and gates with a delay in one cell",
+     .help = "how many A/A gates, of which a noise floor takes 29, and gates with a delay in one "
+             "cell",
      .min = 0,
      .max = DDP_SELFTEST_GATES_MAX},
     {.name = "inject",
@@ -318,8 +319,9 @@ const struct ddp_cmd ddp_cmd_gate = {
                "into one cell, and reports false alarms, what was found, the noise floor (the\n"
                "least --min-effect with which 90 % of A/A gates pass) and the least slow-down\n"
                "that 90 % of gates find. It stores the noise floor for later gates and\n"
-               "comparisons on this machine. Cut off anywhere, it goes on with the next gate.\n"
-               "Exits 12 when a false alarm in 60, or 90 % found, does not hold.\n"
+               "comparisons on this machine, if 29 A/A gates or more say so. Cut off anywhere, or\n"
+               "told more --gates, it goes on with the next gate. Exits 12 when there are fewer,\n"
+               "or when a false alarm in 60, or 90 % found, does not hold.\n"
                "\n"
                "Examples:\n"
                "  ddpbench gate --base './old allreduce -b 64K' --new './new allreduce -b 64K'\n"

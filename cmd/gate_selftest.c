@@ -91,10 +91,16 @@ static int open_journal(struct ddp_app *app, const struct ddp_selftest_setup *se
     return 0;
 }
 
+/* Are there gates enough to store what they say? */
+static bool is_enough(const struct ddp_noise *noise)
+{
+    return noise->same >= ddp_selftest_least_gates();
+}
+
 static void conclude(const struct ddp_noise *noise, const char *path,
                      struct ddp_verdict_record *out)
 {
-    const bool holds = ddp_selftest_holds(noise);
+    const bool holds = is_enough(noise) && ddp_selftest_holds(noise);
     *out =
         (struct ddp_verdict_record){.kind = "selftest",
                                     .outcome = holds ? DDP_VERDICT_PASS : DDP_VERDICT_INCONCLUSIVE,
@@ -107,8 +113,15 @@ static void conclude(const struct ddp_noise *noise, const char *path,
                                     .memory_ratio = NAN,
                                     .memory_p = NAN,
                                     .noise = noise};
-    snprintf(out->effect_from, sizeof out->effect_from, "the noise floor is stored in %.500s",
-             path);
+    if (is_enough(noise))
+        snprintf(out->effect_from, sizeof out->effect_from, "the noise floor is stored in %.500s",
+                 path);
+    else
+        snprintf(out->effect_from, sizeof out->effect_from,
+                 "no noise floor is stored: that takes %d A/A gates, not %d; with --gates %d,%d it "
+                 "goes on from here",
+                 ddp_selftest_least_gates(), noise->same, ddp_selftest_least_gates(),
+                 noise->injected);
     snprintf(out->base_command, sizeof out->base_command, "%s", noise->command);
     snprintf(out->next_command, sizeof out->next_command, "%s", noise->command);
     snprintf(out->reason, sizeof out->reason,
@@ -137,13 +150,15 @@ static void forget(struct ddp_app *app, struct ddp_journal *journal)
         ddp_logf(&app->log, DDP_LOG_WARN, "%s", late.text);
 }
 
-/* Stores what was found, and only then forgets how. */
+/* Stores what was found, if gates enough say so, and only then forgets how. */
 static int store(struct ddp_app *app, const char *path, const struct ddp_noise *noise,
                  struct ddp_journal *journal, struct ddp_err *err)
 {
     if (!isfinite(noise->noise_floor))
         return ddp_fail(err, DDP_EINCONCLUSIVE,
                         "no noise floor: the gates missed cells; nothing is stored");
+    if (!is_enough(noise)) /* the journal stays: more gates may come */
+        return 0;
     DDP_TRY(ddp_noise_write(path, noise, err));
     forget(app, journal);
     return 0;

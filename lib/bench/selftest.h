@@ -59,6 +59,11 @@ int ddp_selftest_judge(const struct ddp_selftest_setup *setup, const struct ddp_
                        struct ddp_noise *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* The gate's data as of a payload; borrowed from it. */
 void ddp_selftest_data(struct ddp_noise_gate *gate, struct ddp_gate_data *out);
+/* A/A gates from which on there is a noise floor: the least n with 0.9^n <= 0.05. With fewer even
+ * the largest floor of them all is, in more than one self-test of 20, below what 90 % of the gates
+ * need: the exact one-sided interval of that quantile has no end (order statistics; Conover,
+ * Practical Nonparametric Statistics, 3.2). */
+int ddp_selftest_least_gates(void);
 /* Does the machine keep what the gate promises? At most one false alarm in 60 A/A gates, the
  * injected delay found in 90 %, and never elsewhere. */
 bool ddp_selftest_holds(const struct ddp_noise *noise);

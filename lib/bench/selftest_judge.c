@@ -190,6 +190,11 @@ int ddp_selftest_judge(const struct ddp_selftest_setup *setup, const struct ddp_
     return rc;
 }
 
+int ddp_selftest_least_gates(void)
+{
+    return (int)ceil(log(DDP_VERDICT_LEVEL) / log(MOST));
+}
+
 bool ddp_selftest_holds(const struct ddp_noise *noise)
 {
     return noise->false_alarms <= (noise->same + 59) / 60 &&

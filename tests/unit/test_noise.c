@@ -111,6 +111,14 @@ static void test_holds(void **state)
     assert_false(ddp_selftest_holds(&n));
 }
 
+/* The largest of n lies above the 90 % quantile but in 5 % of cases, from here on. */
+static void test_least_gates(void **state)
+{
+    const int least = ddp_selftest_least_gates();
+    assert_int_equal(least, 29);
+    assert_true(pow(0.9, least) <= 0.05 && pow(0.9, least - 1) > 0.05);
+}
+
 static void test_kinds_are_spread(void **state)
 {
     int injected = 0;
@@ -274,6 +282,7 @@ int main(void)
         cmocka_unit_test(test_quiet_and_noisy),
         cmocka_unit_test(test_detectable_is_what_it_says),
         cmocka_unit_test(test_holds),
+        cmocka_unit_test(test_least_gates),
         cmocka_unit_test(test_kinds_are_spread),
         cmocka_unit_test(test_file),
         cmocka_unit_test(test_journal_payload),
