@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "bench/gate.h"
 #include "bench/selftest.h"
+#include "gate_folder.h"
 #include "gate_selftest.h"
 #include "noise_floor.h"
 #include "stats/signflip.h"
@@ -242,22 +243,15 @@ static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_e
 static int work_in_folder(struct ddp_app *app, const struct ddp_gate_values *v, struct work *w,
                           struct ddp_err *err)
 {
-    const char *where = getenv("TMPDIR");
-    char folder[PATH_MAX];
+    struct ddp_gate_folder folder;
     int rc;
-    if (!where || where[0] != '/')
-        where = "/tmp";
-    if ((size_t)snprintf(folder, sizeof folder, "%s/ddpbench-gate-XXXXXX", where) >= sizeof folder)
-        return ddp_fail(err, DDP_ECREATE, "TMPDIR is too long for a path: '%.200s...'", where);
-    w->setup.folder = mkdtemp(folder);
-    if (!w->setup.folder)
-        return ddp_fail_errno(err, DDP_ECREATE, errno,
-                              "cannot make a folder for the launches in '%s'", where);
+    DDP_TRY(ddp_gate_folder_make(&folder, err));
+    w->setup.folder = folder.path;
     if (v->selftest)
         rc = ddp_gate_selftest(app, v, w->env[DDP_BASE], &w->setup, &w->noise, &w->verdict, err);
     else
         rc = measure(app, v, &w->setup, &w->verdict, err);
-    rmdir(folder);
+    ddp_gate_folder_remove(&folder);
     if (rc == 0 && !v->selftest) {
         w->verdict.noise_floor = w->min_effect.noise_floor;
         memcpy(w->verdict.effect_from, w->min_effect.from, sizeof w->verdict.effect_from);

@@ -1,10 +1,8 @@
 #include "bench/child.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +16,7 @@
 #include "base/conf.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
+#include "comm/launch_program.h"
 
 /* How long a group has between SIGTERM and SIGKILL. */
 #define GRACE_NS 5000000000
@@ -25,34 +24,17 @@
 static int start(const struct ddp_child *child, int errors, const sigset_t *mask, pid_t *pid,
                  struct ddp_err *err)
 {
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t defaults;
     char **env = ddp_conf_environment(child->env);
     if (!env)
         return ddp_fail(err, DDP_ENOMEM, "no memory for an environment");
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (!child->keep_stdout)
-        posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    if (!child->keep_stderr)
-        posix_spawn_file_actions_adddup2(&files, errors, STDERR_FILENO);
-    posix_spawnattr_init(&attributes);
-    sigfillset(&defaults);
-    sigdelset(&defaults, SIGKILL);
-    sigdelset(&defaults, SIGSTOP);
-    posix_spawnattr_setsigdefault(&attributes, &defaults);
-    posix_spawnattr_setsigmask(&attributes, mask);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                              POSIX_SPAWN_SETSIGDEF);
-    int error = posix_spawnp(pid, child->argv[0], &files, &attributes, child->argv, env);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&files);
+    const struct ddp_launch_program program = {.argv = child->argv,
+                                               .env = env,
+                                               .mask = mask,
+                                               .keep_stdout = child->keep_stdout,
+                                               .errors = child->keep_stderr ? -1 : errors};
+    int rc = ddp_launch_program(&program, pid, err);
     free(env);
-    if (error != 0)
-        return ddp_fail_errno(err, DDP_EUNAVAIL, error, "cannot start '%s'", child->argv[0]);
-    return 0;
+    return rc;
 }
 
 /* Waits for an end, a signal to us, or the deadline, whichever comes first. */

@@ -2,7 +2,8 @@
  *
  * The child gets a process group of its own; stdin and stdout are /dev/null (or handed on), stderr
  * is kept (or handed on), its last lines are for the message when it fails. While it runs, SIGINT,
- * SIGTERM and SIGHUP to us are sent on to it, and end the wait; a deadline ends the whole group. */
+ * SIGTERM and SIGHUP to us are sent on to it, and end the wait; a deadline ends the whole group.
+ * When we are killed it gets SIGTERM (comm/launch_program.h). */
 #ifndef DDP_BENCH_CHILD_H
 #define DDP_BENCH_CHILD_H
 

@@ -207,6 +207,67 @@ END
     ! kill -0 "$(cat launch.pid)" 2>/dev/null
 }
 
+# FILE: waits until it is there.
+there() {
+    for _ in $(seq 500); do
+        [ -s "$1" ] && return
+        sleep 0.02
+    done
+    return 1
+}
+
+# PID: waits until there is no such process.
+gone() {
+    for _ in $(seq 500); do
+        kill -0 "$1" 2>/dev/null || return 0
+        sleep 0.02
+    done
+    return 1
+}
+
+@test "SIGKILL of the gate ends the launch, with its ranks, too; the next gate removes the folder it left" {
+    mkdir mine
+    cat >launch.sh <<'END'
+#!/bin/sh
+echo $$ >launch.pid
+exec "$@"
+END
+    chmod +x launch.sh
+    # shellcheck disable=SC2154
+    TMPDIR=$PWD/mine "$ddpbench" gate -q --base "./launch.sh '$ddpbench' allreduce --ranks 2 --size 4 -n 10000000 --json {json} -q" \
+        >/dev/null 2>&1 3>&- &
+    gate=$!
+    there launch.pid
+    launch=$(cat launch.pid)
+    for _ in $(seq 500); do
+        ranks=$(cat "/proc/$launch/task/$launch/children" 2>/dev/null || true)
+        [ "$(wc -w <<<"$ranks")" -ge 2 ] && break
+        sleep 0.02
+    done
+    [ "$(wc -w <<<"$ranks")" -ge 2 ]
+    kill -KILL "$gate"
+    wait "$gate" || true
+    gone "$launch"
+    for rank in $ranks; do
+        gone "$rank"
+    done
+    left=$(echo mine/ddpbench-gate-*)
+    [ -d "$left" ]
+    echo '{}' >"$left/launch.json"
+    # not what has other files, nor what a gate that lives has locked
+    mkdir mine/ddpbench-gate-other mine/ddpbench-gate-locked
+    touch mine/ddpbench-gate-other/file
+    flock mine/ddpbench-gate-locked sh -c 'echo locked >locked; exec sleep 60' 3>&- &
+    holder=$!
+    there locked
+    TMPDIR=$PWD/mine gate --base "$fake --points a=10" --pairs 5
+    [ "$status" = 0 ]
+    kill "$holder"
+    [ ! -e "$left" ]
+    [ "$(ls mine | tr '\n' ' ')" = "ddpbench-gate-locked ddpbench-gate-other " ]
+    [ -e mine/ddpbench-gate-other/file ]
+}
+
 @test "a launch over its time is ended: 13" {
     gate --base "sh -c 'sleep 60' {json}" --launch-timeout 1
     [ "$status" = 13 ]

@@ -1,0 +1,99 @@
+#include "gate_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME     "ddpbench-gate-"
+#define RESULT   "launch.json" /* and what is written beside it before it is renamed */
+#define ATTEMPTS 10
+
+static const char *place(void)
+{
+    const char *where = getenv("TMPDIR");
+    return where && where[0] == '/' ? where : "/tmp";
+}
+
+/* Results in the folder; then it, if there was nothing else. */
+static void clear(int fd, const char *path)
+{
+    const int again = dup(fd);
+    DIR *dir = again >= 0 ? fdopendir(again) : NULL;
+    const struct dirent *entry;
+    while (dir && (entry = readdir(dir)) != NULL)
+        if (strncmp(entry->d_name, RESULT, strlen(RESULT)) == 0)
+            (void)unlinkat(fd, entry->d_name, 0);
+    if (dir)
+        closedir(dir);
+    else if (again >= 0)
+        close(again);
+    (void)rmdir(path);
+}
+
+/* Opened and locked; -1: somebody has it, or it is not a folder of ours. */
+static int lock(const char *path)
+{
+    struct stat held, there;
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    /* Is it still there? Whoever had it may have removed it. */
+    if (fstat(fd, &held) == 0 && held.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+        lstat(path, &there) == 0 && held.st_ino == there.st_ino && held.st_dev == there.st_dev)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* What gates that were killed have left: nobody holds it. */
+static void clear_left(const char *where)
+{
+    char path[PATH_MAX];
+    const struct dirent *entry;
+    DIR *dir = opendir(where);
+    while (dir && (entry = readdir(dir)) != NULL) {
+        if (strncmp(entry->d_name, NAME, strlen(NAME)) != 0 ||
+            (size_t)snprintf(path, sizeof path, "%s/%s", where, entry->d_name) >= sizeof path)
+            continue;
+        const int fd = lock(path);
+        if (fd < 0)
+            continue;
+        clear(fd, path);
+        close(fd);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+int ddp_gate_folder_make(struct ddp_gate_folder *out, struct ddp_err *err)
+{
+    const char *where = place();
+    clear_left(where);
+    /* Between the two steps another gate may take it for one that was left, and remove it. */
+    for (int i = 0; i < ATTEMPTS; i++) {
+        if ((size_t)snprintf(out->path, sizeof out->path, "%s/" NAME "XXXXXX", where) >=
+            sizeof out->path)
+            return ddp_fail(err, DDP_ECREATE, "TMPDIR is too long for a path: '%.200s...'", where);
+        if (!mkdtemp(out->path))
+            return ddp_fail_errno(err, DDP_ECREATE, errno,
+                                  "cannot make a folder for the launches in '%s'", where);
+        out->fd = lock(out->path);
+        if (out->fd >= 0)
+            return 0;
+        (void)rmdir(out->path);
+    }
+    return ddp_fail(err, DDP_ECREATE, "cannot lock a folder for the launches in '%s'", where);
+}
+
+void ddp_gate_folder_remove(struct ddp_gate_folder *f)
+{
+    clear(f->fd, f->path);
+    close(f->fd);
+}
