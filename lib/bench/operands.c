@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "bench/operands.h"
+#include "comm/backend.h"
 
 #define POISON 0xA5 /* what lies where a result will be: no right answer */
 
@@ -32,6 +33,13 @@ static void find_input(struct ddp_operands *o, size_t count)
     o->input_count = sends_part(coll) ? o->part : count;
 }
 
+static bool averages_first(const struct ddp_point_spec *spec)
+{
+    const struct ddp_backend *b = ddp_backend_find(spec->backend);
+    return ddp_coll_reduces(spec->coll) && spec->op == DDP_AVG && b &&
+           (b->caps & DDP_CAP_AVG_FIRST);
+}
+
 void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec, int rank,
                        int ranks, void *a, void *b)
 {
@@ -43,6 +51,7 @@ void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec
         .full_bytes = (size_t)spec->size_bytes,
         .part = (size_t)spec->count / parts,
         .in_place = spec->placement == DDP_IN_PLACE,
+        .averages_first = averages_first(spec),
         .rank = rank,
         .ranks = ranks,
     };
@@ -102,6 +111,9 @@ static const unsigned char *result(const struct ddp_operands *o)
 static int verify_reduced(const struct ddp_operands *o, size_t first, uint64_t round,
                           int64_t *wrong, struct ddp_err *err)
 {
+    if (o->averages_first)
+        return ddp_verify_averaged_first(result(o), first, o->part, o->args.dtype, o->rank,
+                                         o->ranks, round, wrong, err);
     return ddp_verify_reduced(result(o), first, o->part, o->args.dtype, o->args.op, o->rank,
                               o->ranks, round, wrong, err);
 }

@@ -19,8 +19,8 @@ extern "C" {
 
 /* part: elements a rank has of the full buffer, count where it is one array. input_first,
  * input_count: the elements this rank puts in; 0: none. device: whose memory a and b are, NULL: the
- * host can touch them; image_a, image_b [full_bytes]: else what it sees of them. All members are
- * the functions' below. */
+ * host can touch them; image_a, image_b [full_bytes]: else what it sees of them. averages_first:
+ * the backend rounds before it sums (verify.h). All members are the functions' below. */
 struct ddp_operands {
     struct ddp_coll_args args;
     void *a, *b;
@@ -28,7 +28,7 @@ struct ddp_operands {
     void *image_a, *image_b;
     size_t full_bytes, part;
     size_t input_first, input_count;
-    bool in_place;
+    bool in_place, averages_first;
     int rank, ranks;
 };
 

@@ -3,8 +3,9 @@
  *
  * avg of f32 and f64 is the exact sum divided by n, rounded to the type: exact for n a power of
  * two, else as device.h states its roundings. avg of 16-bit floats has inputs for which dividing
- * before the sum and after give the same bits (verify_input.c). */
+ * before the sum and after give the same bits (verify_input.c), if that is done in f32. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -24,10 +25,11 @@ union typed {
 };
 
 /* What is being verified; the answers of one block: exact integers, and their 64-bit sums where 32
- * bits do not hold them. */
+ * bits do not hold them. rounds: the average of floats may have been rounded before the sum. */
 struct job {
     enum ddp_dtype dtype;
     enum ddp_op op;
+    bool rounds;
     int rank, ranks;
     uint64_t round;
     struct ddp_verify_input input;
@@ -211,6 +213,35 @@ static double number_of(enum ddp_dtype dtype, uint64_t bits)
     }
 }
 
+/* The largest relative error of one rounding. */
+static double unit_of(enum ddp_dtype dtype)
+{
+    return dtype == DDP_F16    ? 0x1p-11
+           : dtype == DDP_BF16 ? 0x1p-8
+           : dtype == DDP_F32  ? 0x1p-24
+                               : 0x1p-53;
+}
+
+/* What roundings may have made of the answer becomes the answer: of 1/n, of each product, of each
+ * sum, and of the answer itself, n + 2 in all, each of no more than the sum of magnitudes over n
+ * (Higham, Accuracy and Stability of Numerical Algorithms, 4.2). */
+static void allow_roundings(struct job *job, size_t first, size_t n)
+{
+    const double ranks = job->ranks, allowed = (ranks + 2) * unit_of(job->dtype);
+    memset(job->wide, 0, n * sizeof *job->wide);
+    for (int r = 0; r < job->ranks; r++) {
+        ddp_verify_values(&job->input, r, job->round, first, n, job->value);
+        for (size_t j = 0; j < n; j++)
+            job->wide[j] += llabs((int64_t)job->value[j]);
+    }
+    for (size_t j = 0; j < n; j++) {
+        const double got = number_of(job->dtype, bits_at(job, &job->got, j));
+        if (fabs(got - job->expected[j] / ranks) <= allowed * (double)job->wide[j] / ranks)
+            memcpy((unsigned char *)&job->got + j * job->elem_bytes,
+                   (unsigned char *)&job->answer + j * job->elem_bytes, job->elem_bytes);
+    }
+}
+
 /* Where the first wrong element is, and what stands there. */
 struct finding {
     size_t element;
@@ -242,6 +273,8 @@ static int compare(struct job *job, int src, const void *data, size_t first, siz
         else
             predict_moved(job, src, at, n);
         memcpy(&job->got, (const char *)data + done * job->elem_bytes, n * job->elem_bytes);
+        if (job->rounds)
+            allow_roundings(job, at, n);
         uint32_t found = count_wrong(job, n);
         if (found > 0 && total == 0)
             find_first(job, at, n, &finding);
@@ -283,6 +316,7 @@ static void start_job(struct job *job, enum ddp_dtype dtype, enum ddp_op op, int
     job->op = op;
     job->rank = rank;
     job->ranks = ranks;
+    job->rounds = false;
     job->round = round;
     job->input = ddp_verify_input_of(dtype, op, ranks);
     job->elem_bytes = ddp_dtype_size(dtype);
@@ -294,6 +328,16 @@ int ddp_verify_reduced(const void *result, size_t first, size_t count, enum ddp_
 {
     struct job job;
     start_job(&job, dtype, op, rank, ranks, round);
+    return compare(&job, -1, result, first, count, wrong, err);
+}
+
+int ddp_verify_averaged_first(const void *result, size_t first, size_t count, enum ddp_dtype dtype,
+                              int rank, int ranks, uint64_t round, int64_t *wrong,
+                              struct ddp_err *err)
+{
+    struct job job;
+    start_job(&job, dtype, DDP_AVG, rank, ranks, round);
+    job.rounds = (ranks & (ranks - 1)) != 0 && dtype != DDP_I32 && dtype != DDP_U8;
     return compare(&job, -1, result, first, count, wrong, err);
 }
 

@@ -21,6 +21,11 @@ void ddp_verify_fill(void *buf, size_t first, size_t count, enum ddp_dtype dtype
 int ddp_verify_reduced(const void *result, size_t first, size_t count, enum ddp_dtype dtype,
                        enum ddp_op op, int rank, int ranks, uint64_t round, int64_t *wrong,
                        struct ddp_err *err) DDP_MUST_CHECK;
+/* The same of an average that multiplies each value by 1/ranks, in the type, before it sums: right
+ * is also what these roundings may make of it. Of a power of two of ranks there are none. */
+int ddp_verify_averaged_first(const void *result, size_t first, size_t count, enum ddp_dtype dtype,
+                              int rank, int ranks, uint64_t round, int64_t *wrong,
+                              struct ddp_err *err) DDP_MUST_CHECK;
 /* Compares data[count] with the input of rank `src`: for collectives that move values. */
 int ddp_verify_moved(const void *data, size_t first, size_t count, enum ddp_dtype dtype,
                      enum ddp_op op, int rank, int src, int ranks, uint64_t round, int64_t *wrong,

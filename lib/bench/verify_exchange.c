@@ -7,6 +7,7 @@
 #include "bench/oracle_select.h"
 #include "bench/verify_exchange.h"
 #include "bench/verify_input.h"
+#include "comm/backend.h"
 #include "exchange/device_exchange.h"
 
 #define BLOCK              16384 /* elements that ranks show each other at a time */
@@ -73,7 +74,8 @@ static void fit_device(struct ddp_verify_exchange *v)
     if (v->lists)
         v->room = ddp_device_exchange_capacity(&s->spec, s->n, s->feedback);
     v->exact = true;
-    v->rounds = s->average && s->spec.compressor->wire_dtype == DDP_F32;
+    v->rounds = s->average && s->spec.compressor->wire_dtype == DDP_F32 &&
+                (s->comm->backend->caps & DDP_CAP_AVG_FIRST);
 }
 
 int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup, bool on_device,
@@ -160,15 +162,15 @@ int ddp_verify_exchange_input(struct ddp_verify_exchange *v, uint64_t step, floa
     return 0;
 }
 
-/* Integers that were divided after the sum are exact; of those divided before, each is rounded, and
- * each addition. */
+/* Integers that were divided after the sum are exact; divided before, as in verify.c, they may be
+ * rounded. */
 static bool is_integer_sum(const struct ddp_verify_exchange *v, float expected, int32_t magnitudes,
                            float got)
 {
     if (!v->rounds)
         return got == expected;
     return fabs((double)got - (double)expected) <=
-           (v->setup.comm->size + 1) * 0x1p-24 * (double)magnitudes * (double)v->unit;
+           (v->setup.comm->size + 2) * 0x1p-24 * (double)magnitudes * (double)v->unit;
 }
 
 static void check_integers(struct ddp_verify_exchange *v, const float *data, const float *residual,

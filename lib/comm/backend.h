@@ -24,6 +24,7 @@ enum ddp_backend_cap {
     DDP_CAP_SELF = 1 << 5,         /* one rank only */
     DDP_CAP_DEVICE = 1 << 7,       /* what it moves lies in the memory of comm->device, a GPU */
     DDP_CAP_ANY_LAUNCHER = 1 << 8, /* our own launcher or an outside one */
+    DDP_CAP_AVG_FIRST = 1 << 9,    /* native averages multiply by 1/P, in the type, and then sum */
     DDP_CAP_HOSTS = 1 << 6 /* init finds out which ranks share a host (hosts.h), so there may be
                               registered memory, and comm->shm where all ranks share one */
 };

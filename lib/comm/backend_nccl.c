@@ -332,7 +332,8 @@ extern const struct ddp_backend ddp_backend_nccl; /* backend_list.h */
 const struct ddp_backend ddp_backend_nccl = {
     .name = "nccl",
     .summary = "a GPU a rank over NVIDIA's NCCL, started by ddpbench, mpiexec or torchrun",
-    .caps = DDP_CAP_NATIVE | DDP_CAP_REGISTERED | DDP_CAP_DEVICE | DDP_CAP_ANY_LAUNCHER,
+    .caps = DDP_CAP_NATIVE | DDP_CAP_REGISTERED | DDP_CAP_DEVICE | DDP_CAP_ANY_LAUNCHER |
+            DDP_CAP_AVG_FIRST,
     .library = nccl_library,
     .load = nccl_load,
     .device_library = nccl_device_text,

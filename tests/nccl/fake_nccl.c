@@ -52,15 +52,26 @@ static struct operation group; /* between ncclGroupStart and ncclGroupEnd */
 static cudaStream_t group_stream;
 static int grouped;
 
+/* As the real one: every product and every sum is rounded to the type. */
+static double rounded(double v, ncclDataType_t t)
+{
+    unsigned char bits[8];
+    set(bits, 0, t, v);
+    return get(bits, 0, t);
+}
+
 static void reduce(const struct operation *o, size_t first)
 {
     unsigned char *out = fake_gpu_host(o->recv);
     const struct ncclComm *c = o->comm;
+    const double share = o->op == ncclAvg ? rounded(1.0 / c->size, o->dtype) : 1;
     for (size_t i = 0; i < o->count; i++) {
-        double v = get(c->all[0].area, first + i, o->dtype);
-        for (int r = 1; r < c->size; r++)
-            v = combine(v, get(c->all[r].area, first + i, o->dtype), o->op);
-        set(out, i, o->dtype, o->op == ncclAvg ? v / c->size : v);
+        double v = rounded(get(c->all[0].area, first + i, o->dtype) * share, o->dtype);
+        for (int r = 1; r < c->size; r++) {
+            const double more = get(c->all[r].area, first + i, o->dtype) * share;
+            v = rounded(combine(v, rounded(more, o->dtype), o->op), o->dtype);
+        }
+        set(out, i, o->dtype, v);
     }
 }
 

@@ -87,6 +87,43 @@ static void test_right_results_pass(void **state)
     }
 }
 
+/* As NCCL averages: each value is multiplied by 1/ranks in the type, rounded, and then added. */
+static void average_first(struct world *w)
+{
+    const float share = 1.0f / (float)w->ranks;
+    for (size_t i = 0; i < N; i++) {
+        float sum = 0;
+        for (int r = 0; r < w->ranks; r++)
+            sum += ((float *)w->input[r])[i] * share;
+        ((float *)w->result)[i] = sum;
+    }
+}
+
+static void test_averages_that_round_before_the_sum(void **state)
+{
+    static const int ranks[] = {2, 3, 4, 5, 7, 41, 250};
+    for (size_t i = 0; i < DDP_COUNT_OF(ranks); i++) {
+        const bool exact = (ranks[i] & (ranks[i] - 1)) == 0;
+        struct world w;
+        struct ddp_err err = DDP_ERR_INIT;
+        int64_t wrong = -1;
+        world_init(&w, ranks[i], DDP_F32, DDP_AVG, 0, i);
+        average_first(&w);
+        assert_int_equal(
+            ddp_verify_averaged_first(w.result, 0, N, DDP_F32, 0, w.ranks, i, &wrong, &err), 0);
+        /* else there would be nothing to allow */
+        assert_int_equal(verify(&w, 0, i, &wrong, &err), exact ? 0 : DDP_EDATA);
+        /* what one rank gave is missing, or came twice */
+        err = DDP_ERR_INIT;
+        ((float *)w.result)[5] += ((float *)w.input[1])[5] / (float)w.ranks;
+        assert_int_equal(
+            ddp_verify_averaged_first(w.result, 0, N, DDP_F32, 0, w.ranks, i, &wrong, &err),
+            DDP_EDATA);
+        assert_int_equal(wrong, 1);
+        world_release(&w);
+    }
+}
+
 /* Every single bit of some elements. */
 static void test_one_flipped_bit_is_found(void **state)
 {
@@ -274,6 +311,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_right_results_pass),
+        cmocka_unit_test(test_averages_that_round_before_the_sum),
         cmocka_unit_test(test_one_flipped_bit_is_found),
         cmocka_unit_test(test_flipped_bit_of_an_inexact_mean),
         cmocka_unit_test(test_swapped_blocks_are_found),
