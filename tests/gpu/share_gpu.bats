@@ -66,6 +66,22 @@ all_correct() {
     timeout 300 "$ddpbench" barrier --share-gpu --ranks 2 -n 3 -w 1 -q
 }
 
+@test "averages of three ranks, whose thirds are rounded before the sum" {
+    timeout 300 "$ddpbench" allreduce --share-gpu --ranks 3 --size 64K -d f32,f16,bf16,f64 -o avg -n 2 -w 1 -q
+    timeout 300 "$ddpbench" reduce-scatter --share-gpu --ranks 3 --size 96K -d f32,bf16 -o avg -n 2 -w 1 -q
+}
+
+@test "compressed and partial exchanges, with and without feedback" {
+    for ranks in 2 3; do
+        for feedback in on off; do
+            timeout 300 "$ddpbench" allreduce --share-gpu --ranks $ranks --size 4K,4M -o sum,avg \
+                --compress fp16,bf16,topk:0.01,threshold:2,oktopk:0.01 --feedback $feedback -n 3 -w 1 -c all -q --json out.json >/dev/null
+            [ "$(json out.json 'd["status"], sum(q["check"]["wrong"] for q in p)')" = "('complete', 0)" ]
+        done
+    done
+    timeout 300 "$ddpbench" allreduce --share-gpu --ranks 2 --size 4M -o avg --compress none,topk:0.01 --partial 4 -n 4 -w 1 -q
+}
+
 # SIGNAL MILLISECONDS: to rank 1 of 2 in the middle of a run; it must end in that time.
 lose() {
     local run ranks began took
