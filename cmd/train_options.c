@@ -237,7 +237,8 @@ const struct ddp_opt ddp_train_rows[] = {
      .value = "on|off",
      .initial = "off",
      .group = "Exchange",
-     .help = "exchange full buckets while the backward pass goes on, by a thread beside it",
+     .help = "exchange full buckets while the backward pass goes on, by a thread beside it (on a "
+             "GPU: on a stream of its own)",
      .words = &overlap_words},
     {.name = "bucket-bytes",
      .kind = DDP_OPT_SIZE,
@@ -300,7 +301,8 @@ const struct ddp_opt ddp_train_rows[] = {
      .value = "on|off",
      .initial = "on",
      .group = "World",
-     .help = "device cuda: a step of the model is captured once and launched as one graph",
+     .help = "device cuda: a step of the model is captured once and launched as one graph, with "
+             "--overlap as one a bucket",
      .words = &overlap_words},
     {.name = "tf32",
      .kind = DDP_OPT_ENUM,

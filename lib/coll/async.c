@@ -157,7 +157,7 @@ static int open_comm(struct ddp_async *async, struct ddp_err *err)
     /* Two threads must not write one recorder. The thread competes with its rank for cores: it
      * yields soon. */
     struct ddp_comm *local = async->comm->hosts != NULL ? async->comm->hosts->local : NULL;
-    struct ddp_comm *const all[] = {async->comm, local};
+    struct ddp_comm *const all[] = {async->comm, local, async->comm->control};
     async->flight = find_recorder(async);
     for (size_t i = 0; i < DDP_COUNT_OF(all); i++) {
         if (all[i] == NULL)
@@ -167,7 +167,8 @@ static int open_comm(struct ddp_async *async, struct ddp_err *err)
         if (all[i]->shm != NULL)
             all[i]->shm->spin = DDP_SPIN_SHARED;
         else
-            all[i]->patient = true;
+            /* Beside a GPU there is a core for both. */
+            all[i]->patient = all[i] != async->comm->control;
     }
     ddp_flight_phase(async->flight, "progress thread");
     return 0;

@@ -24,6 +24,11 @@ static int stream_create(struct ddp_stream **out, struct ddp_err *err)
     return 0;
 }
 
+static int stream_select(struct ddp_stream *s, struct ddp_err *err)
+{
+    return 0;
+}
+
 static void stream_destroy(struct ddp_stream *s)
 {
     free(s);
@@ -106,6 +111,7 @@ static void graph_destroy(struct ddp_graph *g)
 
 const struct ddp_stream_ops ddp_cpu_streams = {
     .create = stream_create,
+    .select = stream_select,
     .destroy = stream_destroy,
     .query = stream_query,
     .wait = stream_wait,

@@ -12,12 +12,13 @@ extern "C" {
 struct CUstream_st;
 
 /* handle: a cudaStream_t. failed: the first error that work put on the stream gave, a cudaError_t;
- * 0: none. place: what gave it. processors: of its device, for the size of grids. */
+ * 0: none. place: what gave it. device: which one; processors: how many it has, for the size of
+ * grids. */
 struct ddp_stream {
     struct CUstream_st *handle;
     int failed;
     const char *place;
-    int processors;
+    int device, processors;
 };
 
 extern const struct ddp_stream_ops ddp_cuda_streams;

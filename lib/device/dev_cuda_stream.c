@@ -31,16 +31,15 @@ static int told(const struct ddp_stream *s, struct ddp_err *err)
 
 static int stream_create(struct ddp_stream **out, struct ddp_err *err)
 {
-    int device = 0;
     struct ddp_stream *s = ddp_calloc(1, sizeof *s);
     if (s == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a stream");
     /* Not ordered with the default stream, on which libraries may put work of their own. */
     cudaError_t rc = cudaStreamCreateWithFlags(&s->handle, cudaStreamNonBlocking);
     if (rc == cudaSuccess)
-        rc = cudaGetDevice(&device);
+        rc = cudaGetDevice(&s->device);
     if (rc == cudaSuccess)
-        rc = cudaDeviceGetAttribute(&s->processors, cudaDevAttrMultiProcessorCount, device);
+        rc = cudaDeviceGetAttribute(&s->processors, cudaDevAttrMultiProcessorCount, s->device);
     if (rc != cudaSuccess) {
         (void)cudaGetLastError();
         if (s->handle != NULL)
@@ -50,6 +49,15 @@ static int stream_create(struct ddp_stream **out, struct ddp_err *err)
     }
     *out = s;
     return 0;
+}
+
+static int stream_select(struct ddp_stream *s, struct ddp_err *err)
+{
+    const cudaError_t rc = cudaSetDevice(s->device);
+    if (rc == cudaSuccess)
+        return 0;
+    (void)cudaGetLastError();
+    return ddp_cuda_fail(err, rc, "cudaSetDevice");
 }
 
 static int stream_query(struct ddp_stream *s, struct ddp_err *err)
@@ -211,6 +219,7 @@ static void graph_destroy(struct ddp_graph *g)
 
 const struct ddp_stream_ops ddp_cuda_streams = {
     .create = stream_create,
+    .select = stream_select,
     .destroy = stream_destroy,
     .query = stream_query,
     .wait = stream_wait,

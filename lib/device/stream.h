@@ -3,7 +3,8 @@
  * Reached through struct ddp_device (member `streams`). On the CPU a stream does its work at once.
  * Functions that put work on a stream return nothing: what fails then or later is kept by the
  * stream, whose work is undefined from there on, and told by query and wait. What it does not do:
- * allocate, choose a device (ddp_device.select), communicate. A stream belongs to one thread.
+ * allocate, choose a device (ddp_device.select), communicate. A stream belongs to one thread at a
+ * time, an event too, but that what it was recorded for may be awaited by another.
  *
  * Nothing of a device survives fork(): the first call that needs one, ddp_device.probe included,
  * belongs into the process that uses it, after the ranks were started. */
@@ -25,6 +26,8 @@ struct ddp_graph;
 struct ddp_stream_ops {
     /* On the device that this thread selected. DDP_EUNAVAIL, DDP_ENOMEM. */
     int (*create)(struct ddp_stream **out, struct ddp_err *err) DDP_MUST_CHECK;
+    /* This thread uses the device of s from now on: first of all where another one created it. */
+    int (*select)(struct ddp_stream *s, struct ddp_err *err) DDP_MUST_CHECK;
     /* Waits for its work. NULL is fine. */
     void (*destroy)(struct ddp_stream *s);
     /* 1: all work is done; 0: not yet; below 0 what failed. Never blocks, so that a caller can poll

@@ -6,6 +6,8 @@
  * buckets are filled from the end of the array, and each is exchanged as soon as its first tensor
  * in memory is final. A *method* says how one bucket is exchanged, in place. Buckets are exchanged
  * in the same order, by the same code, with overlap and without, so the bits are the same.
+ * On a device a bucket is full when the stream has come so far: with overlap the progress thread
+ * has a stream of its own, which waits for that, and on which methods put their work.
  * Unlike bucket.h, which cuts at elements and knows all-reduce only. */
 #ifndef DDP_EXCHANGE_GRAD_BUCKETS_H
 #define DDP_EXCHANGE_GRAD_BUCKETS_H
@@ -42,13 +44,15 @@ struct ddp_grad_buckets;
 
 /* Collective. setup's arrays are borrowed for create alone, but for grads; method and arg until
  * destroy. With overlap and more than one rank a progress thread is started
- * (coll/async.h); setup->comm must have been opened for threads. */
+ * (coll/async.h); setup->comm must have been opened for threads. What a method gets of setup has
+ * the stream that it is to use. */
 int ddp_grad_buckets_create(const struct ddp_sync_setup *setup,
                             const struct ddp_bucket_method *method, void *arg,
                             struct ddp_grad_buckets **out, struct ddp_err *err) DDP_MUST_CHECK;
 /* NULL is fine. */
 void ddp_grad_buckets_destroy(struct ddp_grad_buckets *b);
-/* As ddp_sync_class's on_grad_ready and finish_backward. */
+/* As ddp_sync_class's on_grad_ready and finish_backward. On a device finish waits for the stream of
+ * the gradients with overlap; what it waits longer is exposed. */
 int ddp_grad_buckets_ready(struct ddp_grad_buckets *b, int param, struct ddp_err *err);
 int ddp_grad_buckets_finish(struct ddp_grad_buckets *b, struct ddp_err *err);
 /* Between steps. */

@@ -50,7 +50,8 @@ struct ddp_sync_setup {
     int param_count;
     size_t
         bucket_bytes; /* gradient strategies: most in a bucket (but for larger tensors), 0: all */
-    bool overlap;     /* gradient strategies: exchange while backward goes on */
+    bool overlap;     /* gradient strategies: exchange while backward goes on; on a device, beside
+                         what is put on the stream after on_grad_ready */
     enum ddp_feedback feedback;
     const struct ddp_aggregate *aggregate; /* dense; NULL: all-reduce */
     const char *algorithm;                 /* of all-reduces; NULL: auto */

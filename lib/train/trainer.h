@@ -45,7 +45,8 @@ struct ddp_train_options {
     const struct ddp_device *device;       /* where models compute, through streams and kernels on
                                               them; NULL: this processor, directly */
     const struct ddp_layers *layers;       /* NULL: the device's */
-    bool graph; /* a step of the model becomes a graph, launched as one (device/stream.h) */
+    bool graph; /* a step of the model becomes a graph, launched as one (device/stream.h); with
+                   overlap one a bucket */
     bool tf32;  /* this and the next: as struct ddp_layers_setup */
     enum ddp_conv_way conv;
     int batch;        /* per rank, when global_batch is 0 */

@@ -27,10 +27,6 @@ int ddp_train_check_device(const struct ddp_train_options *o, const struct ddp_b
     if (!o->sync->on_device)
         return ddp_fail(err, DDP_EUNAVAIL, "strategy '%s' does not run on device '%s' yet",
                         o->sync->name, d->name);
-    if (o->overlap)
-        return ddp_fail(
-            err, DDP_EUNAVAIL,
-            "--overlap does not go with device '%s' yet: its backward pass is one piece", d->name);
     if (ranks > 1 && !is_processor(d) && !moves_device) {
         ddp_fail(err, DDP_EUNAVAIL, "backend '%s' cannot exchange what lies on device '%s'",
                  backend->name, d->name);
@@ -92,6 +88,7 @@ int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err)
     if (x == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a device");
     x->device = d;
+    x->overlap = o->overlap && o->sync->buckets && t->comm->size > 1;
     DDP_TRY(d->streams->create(&x->stream, err));
     DDP_TRY(upload(d, &o->data->train, &x->train, err));
     DDP_TRY(upload(d, &o->data->eval, &x->eval, err));
@@ -119,8 +116,7 @@ void ddp_trainer_device_close(struct ddp_trainer *t)
         d->free(x->order, x->train.count * sizeof *x->order);
     discard(d, &x->eval);
     discard(d, &x->train);
-    if (x->graph != NULL)
-        d->streams->graph_destroy(x->graph);
+    ddp_trainer_graph_release(t);
     d->streams->destroy(x->stream);
     free(x);
     t->device = NULL;
@@ -132,10 +128,11 @@ void ddp_trainer_device_order(struct ddp_trainer *t)
         t->device->device->copy(t->device->order, t->order, t->order_count * sizeof *t->order);
 }
 
-static void model_step(struct ddp_trainer *t, size_t n, float scale)
+void ddp_trainer_device_model(struct ddp_trainer *t, size_t n, float scale,
+                              void (*ready)(void *arg, int param))
 {
     struct ddp_train_result *r = t->device->result;
-    t->o->model->step(t->model, t->x, t->labels, (int)n, scale, &r->loss, &r->correct, NULL, NULL);
+    t->o->model->step(t->model, t->x, t->labels, (int)n, scale, &r->loss, &r->correct, ready, t);
 }
 
 /* The result on its way to the host. */
@@ -144,30 +141,22 @@ static void send_result(struct ddp_trainer_device *x)
     x->device->streams->copy(x->stream, &x->results[x->pending++], x->result, sizeof *x->result);
 }
 
-static int capture(struct ddp_trainer *t, size_t n, float scale, struct ddp_err *err)
-{
-    struct ddp_trainer_device *x = t->device;
-    DDP_TRY(x->device->streams->capture_begin(x->stream, err));
-    model_step(t, n, scale);
-    return x->device->streams->capture_end(x->stream, &x->graph, err);
-}
-
 /* A graph is made of the first kind of step that comes twice, which every epoch begins with: the
  * first time libraries make themselves ready, which cannot be captured. */
-int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale,
+int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale, bool tell,
                             struct ddp_err *err)
 {
     struct ddp_trainer_device *x = t->device;
     const bool same = x->graph_n == (int)n && x->graph_scale == scale;
     t->o->model->gather(t->model, x->train.pixels, x->train.labels, x->train.each, x->order, first,
                         (int)n, t->x, t->labels);
-    if (t->o->graph && x->graph == NULL && same && n > 0)
-        DDP_TRY(capture(t, n, scale, err));
-    if (x->graph != NULL && same) {
-        x->device->streams->graph_launch(x->graph, x->stream);
+    if (t->o->graph && !x->captured && same && n > 0)
+        DDP_TRY(ddp_trainer_graph_capture(t, n, scale, err));
+    if (x->captured && same) {
+        ddp_trainer_graph_launch(t, tell);
     } else {
-        model_step(t, n, scale);
-        if (x->graph == NULL) {
+        ddp_trainer_device_model(t, n, scale, tell ? ddp_trainer_ready : NULL);
+        if (!x->captured) {
             x->graph_n = (int)n;
             x->graph_scale = scale;
         }

@@ -37,6 +37,12 @@ static struct ddp_sync_setup setup_of(const struct ddp_train_options *o, size_t 
                                    .device = o->device};
 }
 
+int ddp_trainer_buckets(const struct ddp_trainer *t, struct ddp_grad_bucket *buckets)
+{
+    const struct ddp_sync_setup setup = setup_of(t->o, t->offsets, t->counts);
+    return ddp_grad_buckets_cut(&setup, buckets);
+}
+
 int ddp_trainer_open_sync(struct ddp_trainer *t, struct ddp_err *err)
 {
     struct ddp_sync_setup setup = setup_of(t->o, t->offsets, t->counts);

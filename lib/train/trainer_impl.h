@@ -3,6 +3,7 @@
 #define DDP_TRAIN_TRAINER_IMPL_H
 
 #include "base/npy.h"
+#include "exchange/grad_buckets.h"
 #include "train/trainer.h"
 
 #ifdef __cplusplus
@@ -24,6 +25,12 @@ struct ddp_train_result {
     int correct;
 };
 
+/* A part of a step, as a graph. param: the last whose gradient it makes. */
+struct ddp_trainer_piece {
+    struct ddp_graph *graph;
+    int param;
+};
+
 /* A trainer's side of a device (trainer_device.c). The data set lies in its memory, so that batches
  * are gathered there; results come back to `results` as they are made and are looked at where
  * somebody wants to know. */
@@ -38,10 +45,12 @@ struct ddp_trainer_device {
     struct ddp_train_result *result;  /* the model's */
     struct ddp_train_result *results; /* the host's, [DDP_TRAIN_RESULTS] */
     int pending;
-    struct ddp_graph *graph; /* of a step with these: */
-    int graph_n;
+    bool overlap;                     /* gradients are exchanged while more are made */
+    struct ddp_trainer_piece *pieces; /* [piece_count], of a step with these: */
+    int piece_count, graph_n;
     float graph_scale;
-    float *host; /* [total], for looking at parameters and gradients */
+    bool captured; /* the pieces have their graphs */
+    float *host;   /* [total], for looking at parameters and gradients */
 };
 #define DDP_TRAIN_RESULTS 1024
 
@@ -105,9 +114,19 @@ void *ddp_trainer_alloc(const struct ddp_trainer *t, size_t bytes);
 void ddp_trainer_free(const struct ddp_trainer *t, void *ptr, size_t bytes);
 /* The epoch's order of images is t->order. */
 void ddp_trainer_device_order(struct ddp_trainer *t);
-/* Forward and backward of order[first, first + n), put on the stream, and its result. */
-int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale,
+/* Forward and backward of order[first, first + n), put on the stream, and its result. tell: the
+ * strategy hears of each gradient when it has been put there. */
+int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale, bool tell,
                             struct ddp_err *err) DDP_MUST_CHECK;
+/* The model's part of it; ready as ddp_model_class's step has it, with t. */
+void ddp_trainer_device_model(struct ddp_trainer *t, size_t n, float scale,
+                              void (*ready)(void *arg, int param));
+/* trainer_graph.c: that part as graphs. launch: tell as above. release: what capture made, or had
+ * begun. */
+int ddp_trainer_graph_capture(struct ddp_trainer *t, size_t n, float scale,
+                              struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_trainer_graph_launch(struct ddp_trainer *t, bool tell);
+void ddp_trainer_graph_release(struct ddp_trainer *t);
 /* Evaluation of images [first, first + n), likewise. */
 void ddp_trainer_device_evaluate(struct ddp_trainer *t, size_t first, size_t n);
 /* Is there no room for another result? */
@@ -143,6 +162,11 @@ uint64_t ddp_trainer_hash(const struct ddp_trainer *t);
 /* Does every step end with a look at what the strategy says all ranks hold alike? Its hash. */
 bool ddp_trainer_compares_steps(const struct ddp_trainer *t);
 uint64_t ddp_trainer_step_hash(const struct ddp_trainer *t);
+/* arg: the trainer. The strategy hears of a gradient; its first failure becomes ready_rc. */
+void ddp_trainer_ready(void *arg, int param);
+/* How the strategy cuts gradients: buckets [param_count], in the order in which they fill. Returns
+ * their number. */
+int ddp_trainer_buckets(const struct ddp_trainer *t, struct ddp_grad_bucket *buckets);
 /* Creates the strategy. Collective. */
 int ddp_trainer_open_sync(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
 /* Recording gradients, if asked for: open is collective; due: in the step that begins; factor: what

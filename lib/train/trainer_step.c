@@ -19,7 +19,7 @@ void ddp_trainer_gather(const struct ddp_images *set, const uint32_t *index, siz
 }
 
 /* Exchange may start inside the backward pass; its first failure ends the step. */
-static void on_ready(void *arg, int param)
+void ddp_trainer_ready(void *arg, int param)
 {
     struct ddp_trainer *t = arg;
     if (t->ready_rc == 0)
@@ -52,30 +52,31 @@ static int record(struct ddp_trainer *t, double scale, size_t images, size_t glo
     return 0;
 }
 
-/* Forward and backward of this rank's images; the exchange starts inside, or, on a device and where
- * gradients are recorded, when all gradients are there. */
+/* Forward and backward of this rank's images; the exchange starts inside, or, where gradients are
+ * recorded and on a device without overlap, when all gradients are there. */
 static int run_model(struct ddp_trainer *t, size_t first, size_t n, size_t global,
                      struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
     const bool dump = ddp_trainer_dump_due(t);
+    const bool inside = !dump && (t->device == NULL || t->device->overlap);
     const double scale = grad_scale(t, n, global);
     if (t->device) {
         if (ddp_trainer_device_is_full(t))
             DDP_TRY(ddp_trainer_device_collect(t, &t->sums.loss, &t->sums.correct, err));
-        DDP_TRY(ddp_trainer_device_step(t, first, n, (float)scale, err));
+        DDP_TRY(ddp_trainer_device_step(t, first, n, (float)scale, inside, err));
     } else {
         int correct;
         ddp_trainer_gather(&o->data->train, t->order, first, n, t->x, t->labels);
         o->model->step(t->model, t->x, t->labels, (int)n, (float)scale, &t->last_loss, &correct,
-                       dump ? NULL : on_ready, t);
+                       inside ? ddp_trainer_ready : NULL, t);
         t->sums.loss += t->last_loss;
         t->sums.correct += correct;
     }
     if (dump)
         DDP_TRY(record(t, scale, n, global, err));
-    for (int p = o->model->param_count - 1; (dump || t->device) && p >= 0; p--)
-        on_ready(t, p);
+    for (int p = o->model->param_count - 1; !inside && p >= 0; p--)
+        ddp_trainer_ready(t, p);
     return t->ready_rc;
 }
 

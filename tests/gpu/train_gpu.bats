@@ -41,3 +41,14 @@ print(eval(sys.argv[2]))' "$@"
         [ "$(json r.json 't["compute"]["device"]')" = cuda ]
     done
 }
+
+@test "two GPUs: overlap changes no bit" {
+    for overlap in off on; do
+        run timeout 120 "$ddpbench" train --backend nccl --ranks 2 --model resnet9 --dataset synthetic --images 2000 \
+            --epochs 2 --conv im2col --bucket-bytes 1M --overlap $overlap -q --json $overlap.json
+        [ "$status" != 69 ] || skip "$(grep -m 1 error <<<"$output")"
+        [ "$status" = 0 ]
+    done
+    echo "of the exchange exposed: $(json on.json '[(e["exposed_seconds"], e["exchange_seconds"]) for e in t["epochs"]]')"
+    [ "$(json on.json '[e["train_loss"] for e in t["epochs"]]')" = "$(json off.json '[e["train_loss"] for e in t["epochs"]]')" ]
+}

@@ -1,5 +1,6 @@
 #include "nccl/fake_gpu.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -107,13 +108,20 @@ struct ddp_graph {
     struct work *first;
 };
 
+/* lock: of first and busy; one thread puts, others may drive it. busy: one does its first work. */
 struct ddp_stream {
+    pthread_mutex_t lock;
     struct work *first;
+    bool busy;
     struct ddp_graph *capturing;
+    int gpu;
 };
 
+/* recorded: how often; happened: of them. on: where it was recorded last. */
 struct ddp_event {
-    int64_t ns;
+    _Atomic(int64_t) ns;
+    _Atomic(uint64_t) recorded, happened;
+    struct ddp_stream *on;
 };
 
 static void append(struct work **list, int (*progress)(void *), const void *arg, size_t bytes)
@@ -142,32 +150,48 @@ static void drop_all(struct work **list)
 void fake_gpu_put(void *stream, int (*progress)(void *arg), const void *arg, size_t bytes)
 {
     struct ddp_stream *s = stream;
+    if (s->gpu != selected)
+        abort(); /* as a launch there fails */
+    pthread_mutex_lock(&s->lock);
     append(s->capturing ? &s->capturing->first : &s->first, progress, arg, bytes);
+    pthread_mutex_unlock(&s->lock);
 }
 
 static int create(struct ddp_stream **out, struct ddp_err *err)
 {
-    *out = ddp_calloc(1, sizeof **out);
-    return *out ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory");
+    struct ddp_stream *s = *out = ddp_calloc(1, sizeof *s);
+    if (!s)
+        return ddp_fail(err, DDP_ENOMEM, "no memory");
+    pthread_mutex_init(&s->lock, NULL);
+    s->gpu = selected;
+    return 0;
 }
 
-static void destroy(struct ddp_stream *s)
+static int stream_select(struct ddp_stream *s, struct ddp_err *err)
 {
-    if (s)
-        drop_all(&s->first);
-    free(s);
+    return select_gpu(s->gpu, err);
 }
 
-/* A step of the first piece at each call: nothing is done before somebody asks. */
+/* A step of the first piece at each call: nothing is done before somebody asks. No lock is held
+ * while it is done, for it may drive another stream. */
 static int query(struct ddp_stream *s, struct ddp_err *err)
 {
     (void)err;
-    struct work *w = s->first;
-    if (w && w->progress(w->arg)) {
+    pthread_mutex_lock(&s->lock);
+    struct work *w = s->busy ? NULL : s->first;
+    s->busy = s->busy || w;
+    pthread_mutex_unlock(&s->lock);
+    const bool finished = w && w->progress(w->arg);
+    pthread_mutex_lock(&s->lock);
+    if (finished) {
         s->first = w->next;
         free(w);
     }
-    return s->first == NULL;
+    if (w)
+        s->busy = false;
+    const int done = s->first == NULL;
+    pthread_mutex_unlock(&s->lock);
+    return done;
 }
 
 static int wait_all(struct ddp_stream *s, struct ddp_err *err)
@@ -175,6 +199,16 @@ static int wait_all(struct ddp_stream *s, struct ddp_err *err)
     while (!query(s, err))
         ;
     return 0;
+}
+
+static void destroy(struct ddp_stream *s)
+{
+    struct ddp_err ignored = DDP_ERR_INIT;
+    if (!s)
+        return;
+    (void)!wait_all(s, &ignored);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
 }
 
 static void *native(struct ddp_stream *s)
@@ -234,26 +268,46 @@ static void event_destroy(struct ddp_event *e)
 static int do_record(void *arg)
 {
     struct ddp_event *e = *(struct ddp_event **)arg;
-    e->ns = ddp_now_ns();
+    atomic_store(&e->ns, ddp_now_ns());
+    atomic_fetch_add(&e->happened, 1);
     return 1;
 }
 
 static void event_record(struct ddp_event *e, struct ddp_stream *s)
 {
+    e->on = s;
+    atomic_fetch_add(&e->recorded, 1);
     fake_gpu_put(s, do_record, &e, sizeof e);
+}
+
+struct await_arg {
+    struct ddp_event *event;
+    struct ddp_stream *on;
+    uint64_t wanted;
+};
+
+/* A GPU's streams all go on by themselves; here the one that waits drives the other. */
+static int do_await(void *arg)
+{
+    const struct await_arg *a = arg;
+    if (atomic_load(&a->event->happened) >= a->wanted)
+        return 1;
+    (void)query(a->on, NULL);
+    return atomic_load(&a->event->happened) >= a->wanted;
 }
 
 static void event_await(struct ddp_stream *s, struct ddp_event *e)
 {
-    (void)s;
-    (void)e;
+    const struct await_arg a = {e, e->on, atomic_load(&e->recorded)};
+    if (a.on && a.on != s)
+        fake_gpu_put(s, do_await, &a, sizeof a);
 }
 
 static int event_elapsed(struct ddp_event *from, struct ddp_event *to, double *ns,
                          struct ddp_err *err)
 {
     (void)err;
-    *ns = (double)(to->ns - from->ns);
+    *ns = (double)(atomic_load(&to->ns) - atomic_load(&from->ns));
     return 0;
 }
 
@@ -273,8 +327,10 @@ static int capture_end(struct ddp_stream *s, struct ddp_graph **out, struct ddp_
 
 static void graph_launch(struct ddp_graph *g, struct ddp_stream *s)
 {
+    pthread_mutex_lock(&s->lock);
     for (const struct work *w = g->first; w; w = w->next)
         append(&s->first, w->progress, w->arg, w->bytes);
+    pthread_mutex_unlock(&s->lock);
 }
 
 static void graph_destroy(struct ddp_graph *g)
@@ -286,6 +342,7 @@ static void graph_destroy(struct ddp_graph *g)
 
 static const struct ddp_stream_ops streams = {
     .create = create,
+    .select = stream_select,
     .destroy = destroy,
     .query = query,
     .wait = wait_all,

@@ -1,7 +1,7 @@
 /* A GPU that is none: for tests of backend nccl where there is no GPU. The binary under test is
  * linked with fake_gpu.c in place of device cuda; its streams hold work until somebody asks them,
- * as a real one's do, and the host cannot touch what lies in its memory: a program that tries dies
- * of it.
+ * or one that awaits them, and the host cannot touch what lies in its memory: a program that tries
+ * dies of it. So does a thread that puts work on a stream of another GPU than the one it selected.
  *
  *   FAKE_GPUS=N      there are so many (default 8); 0: none, "driver error 35" */
 #ifndef DDP_TESTS_FAKE_GPU_H

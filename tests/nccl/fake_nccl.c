@@ -133,6 +133,8 @@ static int progress(void *arg)
 {
     struct operation *o = arg;
     struct ncclComm *c = o->comm;
+    if (c->aborted)
+        return 1;
     if (o->seq == 0)
         o->seq = ++c->seq;
     if (c->fault && o->seq >= (uint64_t)c->at) {
@@ -237,9 +239,11 @@ ncclResult_t ncclCommDestroy(ncclComm_t c)
     return ncclSuccess;
 }
 
+/* What is under way ends, whenever its stream comes to it. */
 ncclResult_t ncclCommAbort(ncclComm_t c)
 {
-    return ncclCommDestroy(c);
+    c->aborted = true;
+    return ncclSuccess;
 }
 
 ncclResult_t ncclMemAlloc(void **ptr, size_t size)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <nccl.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,7 @@ struct ncclComm {
     int rank, size, polls, at;
     uint64_t seq;
     ncclResult_t state;
+    bool aborted;
     const char *fault;
 };
 

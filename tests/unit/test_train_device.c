@@ -119,6 +119,127 @@ static void global_topk(void **state)
     assert_true(there.epochs[5].train_loss < there.epochs[0].train_loss);
 }
 
+/* Buckets exchanged by the progress thread, on a stream of its own: the same bits. */
+static void overlap_changes_no_bit(void **state)
+{
+    static const char *const texts[] = {"dense",     "fp16",          "bf16",       "fp16:0.5",
+                                        "topk:0.01", "threshold:0.2", "oktopk:0.02"};
+    static struct run off, on;
+    for (size_t i = 0; i < DDP_COUNT_OF(texts); i++) {
+        off = defaults(3, 33);
+        off.o.max_steps = 6;
+        off.o.bucket_bytes = 65536;
+        set_sync(&off.o, texts[i]);
+        if (strcmp(texts[i], "bf16") == 0)
+            off.o.feedback = DDP_FEEDBACK_ON;
+        on_streams(&off);
+        on = off;
+        on.o.overlap = true;
+        on.o.check_replicas = true;
+        print_message("# %s\n", texts[i]);
+        expect_success(&off);
+        expect_success(&on);
+        const struct ddp_epoch *a = &on.epochs[0], *b = &off.epochs[0];
+        assert_memory_equal(on.losses, off.losses, sizeof on.losses);
+        assert_true(a->parameter_hash == b->parameter_hash);
+        assert_true(a->wire_bytes_per_rank == b->wire_bytes_per_rank);
+        assert_true(a->overflow_count == b->overflow_count);
+        assert_true(a->achieved_density == b->achieved_density || isnan(b->achieved_density));
+        assert_true(a->exchange_seconds > 0 && on.start.overlap && !off.start.overlap);
+        assert_true(b->exposed_seconds == b->exchange_seconds);
+    }
+}
+
+/* dense, by a strategy that looks when it hears of gradients. */
+struct witness {
+    struct ddp_sync *dense;
+    float *grads;
+    size_t total, offsets[64], counts[64];
+    int param_count;
+    bool inside; /* is it to hear of them as they are made? */
+};
+
+static const struct ddp_sync_class *dense;
+
+static int witness_create(const struct ddp_sync_setup *setup, struct ddp_sync **out,
+                          struct ddp_err *err)
+{
+    struct witness *w = ddp_calloc(1, sizeof *w);
+    if (w == NULL || setup->param_count > (int)DDP_COUNT_OF(w->offsets))
+        return ddp_fail(err, DDP_EINTERNAL, "no room for a witness");
+    w->grads = setup->grads;
+    w->total = setup->total;
+    w->param_count = setup->param_count;
+    w->inside = setup->overlap;
+    memcpy(w->offsets, setup->offsets, sizeof *w->offsets * (size_t)setup->param_count);
+    memcpy(w->counts, setup->counts, sizeof *w->counts * (size_t)setup->param_count);
+    *out = (struct ddp_sync *)(void *)w;
+    return dense->create(setup, &w->dense, err);
+}
+
+static struct witness *witness_of(const struct ddp_sync *s)
+{
+    return (struct witness *)(uintptr_t)s;
+}
+
+static void witness_destroy(struct ddp_sync *s)
+{
+    dense->destroy(witness_of(s)->dense);
+    free(s);
+}
+
+static void witness_begin(struct ddp_sync *s, size_t images, size_t global)
+{
+    struct witness *w = witness_of(s);
+    for (size_t i = 0; i < w->total; i++)
+        w->grads[i] = NAN;
+}
+
+static int witness_ready(struct ddp_sync *s, int param, struct ddp_err *err)
+{
+    const struct witness *w = witness_of(s);
+    const size_t at = w->offsets[param];
+    if (isnan(w->grads[at]) || isnan(w->grads[at + w->counts[param] - 1]))
+        return ddp_fail(err, DDP_EDATA, "gradient %d is not there", param);
+    if (param >= 2 && isnan(w->grads[0]) != w->inside)
+        return ddp_fail(err, DDP_EDATA, "the first gradient at %d: %g", param, w->grads[0]);
+    return dense->on_grad_ready(w->dense, param, err);
+}
+
+static int witness_finish(struct ddp_sync *s, struct ddp_err *err)
+{
+    return dense->finish_backward(witness_of(s)->dense, err);
+}
+
+static void witness_counters(const struct ddp_sync *s, struct ddp_sync_counters *out)
+{
+    dense->counters(witness_of(s)->dense, out);
+}
+
+/* With overlap a gradient is told of while those of earlier layers are yet to be made; else when
+ * all are there. */
+static void told_inside_backward(void **state)
+{
+    static struct run r;
+    for (int overlap = 0; overlap < 2; overlap++) {
+        r = defaults(2, 50);
+        r.o.max_steps = 4;
+        r.o.overlap = overlap;
+        dense = r.o.sync;
+        struct ddp_sync_class witness = *dense;
+        witness.create = witness_create;
+        witness.destroy = witness_destroy;
+        witness.begin_step = witness_begin;
+        witness.on_grad_ready = witness_ready;
+        witness.finish_backward = witness_finish;
+        witness.counters = witness_counters;
+        r.o.sync = &witness;
+        on_streams(&r);
+        expect_success(&r);
+        assert_int_equal(r.steps, 4);
+    }
+}
+
 /* A threshold that nearly all pass: an eighth travels, the rest waits, and it learns. */
 static void threshold_without_room(void **state)
 {
@@ -168,10 +289,6 @@ static void refusals(void **state)
     on_streams(&r);
     r.o.graph = true;
     expect_refusal(&r, "graphs");
-    r = defaults(2, 64);
-    on_streams(&r);
-    r.o.overlap = true;
-    expect_refusal(&r, "--overlap");
 }
 
 /* Device cuda where there is none, or with ranks that exchange elsewhere. */
@@ -194,9 +311,14 @@ static void no_gpu(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_bits),   cmocka_unit_test(strategies),
-        cmocka_unit_test(global_topk), cmocka_unit_test(threshold_without_room),
-        cmocka_unit_test(many_steps),  cmocka_unit_test(refusals),
+        cmocka_unit_test(same_bits),
+        cmocka_unit_test(strategies),
+        cmocka_unit_test(global_topk),
+        cmocka_unit_test(overlap_changes_no_bit),
+        cmocka_unit_test(told_inside_backward),
+        cmocka_unit_test(threshold_without_room),
+        cmocka_unit_test(many_steps),
+        cmocka_unit_test(refusals),
         cmocka_unit_test(no_gpu),
     };
     return cmocka_run_group_tests(tests, make_data, NULL);
