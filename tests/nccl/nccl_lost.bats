@@ -59,40 +59,6 @@ broken() {
     [ "$(json out.json 'len(p)')" = 1 ]
 }
 
-# FAULT OPTIONS: of rank 1 of 3, inside a step whose buckets are exchanged beside the backward pass.
-broken_beside() {
-    local fault=$1
-    shift
-    FAKE_NCCL_AT=30 FAKE_NCCL_FAULT=$fault run fake train --backend nccl --ranks 3 --model lenet --overlap on \
-        --bucket-bytes 8K --dataset synthetic --images 400 --batch 25 --epochs 2 -q --json out.json "$@"
-    [ "$status" = 13 ]
-    [ "$(json out.json 'd["status"]')" = partial ]
-}
-
-@test "training with overlap: a rank dies, and is named" {
-    for sync in dense topk:0.05; do
-        broken_beside dies -T 60 --sync $sync
-        says "rank 1 (pid"
-        says "killed by signal 9"
-    done
-}
-
-@test "training with overlap: a collective hangs, or fails" {
-    broken_beside op-hangs -T 2
-    says "waited 2 s"
-    says "allreduce"
-    broken_beside op-fails -T 60
-    says "remote process exited"
-}
-
-@test "training with overlap under torchrun: a rank dies" {
-    codes=$(FAKE_NCCL_AT=30 FAKE_NCCL_FAULT=dies torchrun 3 train --backend nccl --model lenet --overlap on \
-        --bucket-bytes 8K --dataset synthetic --images 400 --batch 25 --epochs 2 -q -T 20)
-    echo "$codes"
-    [ "$codes" = "13 137 13 " ]
-    says "rank 1 was lost" 0.out
-}
-
 @test "a stopped rank is ended at the timeout" {
     local run ranks
     "$ddpbench" allreduce --backend nccl --ranks 2 --size 4 -n 10000000 -T 1 -q --json out.json >out 2>err 3>&- &

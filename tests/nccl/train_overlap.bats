@@ -1,0 +1,78 @@
+#!/usr/bin/env bats
+# `ddpbench train --overlap on` on GPUs that are none: buckets of gradients are exchanged by another thread,
+# on a stream and an NCCL communicator of its own, with the bits of an exchange that comes after the
+# backward pass; and when a rank is lost meanwhile, all leave and name it.
+# shellcheck disable=SC2154 # ddpbench: nccl.bash
+bats_require_minimum_version 1.5.0
+
+setup() {
+    load nccl.bash
+    nccl_setup
+    job=(train --backend nccl --model lenet --dataset synthetic --images 200 --batch 10 --bucket-bytes 8K -q)
+}
+
+# RANKS SYNC OPTIONS: with overlap and without, the same bits.
+beside() {
+    local ranks=$1 sync=$2 overlap
+    shift 2
+    for overlap in on off; do
+        fake "${job[@]}" --ranks "$ranks" --sync "$sync" --max-steps 6 --check-replicas step --overlap $overlap "$@" \
+            --json $overlap.json
+    done
+    [ "$(json on.json 'd["train"][0]["sync"]["overlap"], d["train"][0]["compute"]["graph"]')" = "(True, ${graph:-True})" ]
+    [ "$(json on.json '[(e["train_loss"], e["eval_loss"]) for e in d["train"][0]["epochs"]]')" = \
+        "$(json off.json '[(e["train_loss"], e["eval_loss"]) for e in d["train"][0]["epochs"]]')" ]
+}
+
+@test "a graph a bucket: the same bits" {
+    beside 3 dense
+    beside 2 bf16 --feedback on
+    beside 3 topk:0.05
+    beside 2 threshold:0.3
+    beside 2 oktopk:0.05
+}
+
+@test "without graphs, in one bucket, and where gradients are recorded first" {
+    graph=False beside 2 fp16 --cuda-graph off
+    beside 2 topk:0.05 --bucket-bytes 0
+    beside 2 dense --dump-gradients grads --dump-every 4
+    [ -s grads/rank1.npy ]
+}
+
+@test "layers without parameters between buckets; one rank; a strategy that has none" {
+    fake "${job[@]}" --ranks 2 --model resnet9 --bucket-bytes 1M --overlap on --max-steps 3 --check-replicas step
+    fake "${job[@]}" --ranks 1 --overlap on --max-steps 3
+    fake "${job[@]}" --ranks 2 --overlap on --max-steps 4 --compare dense,local:2 --json out.json
+    [ "$(json out.json '[t["sync"]["overlap"] for t in d["train"]]')" = "[False, True, False]" ]
+}
+
+# FAULT OPTIONS: of rank 1 of 3, in the middle of a step.
+broken() {
+    local fault=$1
+    shift
+    FAKE_NCCL_AT=30 FAKE_NCCL_FAULT=$fault run fake "${job[@]}" --ranks 3 --overlap on --epochs 2 --json out.json "$@"
+    [ "$status" = 13 ]
+    [ "$(json out.json 'd["status"]')" = partial ]
+}
+
+@test "a rank dies, and is named at once" {
+    for sync in dense topk:0.05; do
+        broken dies -T 60 --sync $sync
+        says "rank 1 (pid"
+        says "killed by signal 9"
+    done
+}
+
+@test "a collective hangs: the deadline ends it; or fails" {
+    broken op-hangs -T 2
+    says "waited 2 s"
+    says "allreduce"
+    broken op-fails -T 60
+    says "remote process exited"
+}
+
+@test "under torchrun: a rank dies, the others say which" {
+    codes=$(FAKE_NCCL_AT=30 FAKE_NCCL_FAULT=dies torchrun 3 "${job[@]}" --overlap on --epochs 2 -T 20)
+    [ "$codes" = "13 137 13 " ]
+    says "rank 1 was lost" 0.out
+}
