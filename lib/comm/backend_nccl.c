@@ -188,9 +188,9 @@ static void state_free(struct ddp_nccl_state *s)
         device->free(s->scratch, s->scratch_bytes);
     if (s->word != NULL)
         device->free(s->word, sizeof(float));
+    device->streams->destroy(s->stream); /* it may yet come to its events */
     device->streams->event_destroy(s->begin);
     device->streams->event_destroy(s->end);
-    device->streams->destroy(s->stream);
     free(s);
 }
 
