@@ -37,15 +37,18 @@ static void clear(int fd, const char *path)
     (void)rmdir(path);
 }
 
-/* Opened and locked; -1: somebody has it, or it is not a folder of ours. */
-static int lock(const char *path)
+/* Opened and locked; -1: somebody has it, or it is not a folder of ours. made: by this gate, which
+ * does without a lock where the file system has none (NFS has none of folders): nobody else gets
+ * one there, either. */
+static int lock(const char *path, bool made)
 {
     struct stat held, there;
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -1;
     /* Is it still there? Whoever had it may have removed it. */
-    if (fstat(fd, &held) == 0 && held.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+    if (fstat(fd, &held) == 0 && held.st_uid == geteuid() &&
+        (flock(fd, LOCK_EX | LOCK_NB) == 0 || (made && errno != EWOULDBLOCK)) &&
         lstat(path, &there) == 0 && held.st_ino == there.st_ino && held.st_dev == there.st_dev)
         return fd;
     close(fd);
@@ -62,7 +65,7 @@ static void clear_left(const char *where)
         if (strncmp(entry->d_name, NAME, strlen(NAME)) != 0 ||
             (size_t)snprintf(path, sizeof path, "%s/%s", where, entry->d_name) >= sizeof path)
             continue;
-        const int fd = lock(path);
+        const int fd = lock(path, false);
         if (fd < 0)
             continue;
         clear(fd, path);
@@ -84,7 +87,7 @@ int ddp_gate_folder_make(struct ddp_gate_folder *out, struct ddp_err *err)
         if (!mkdtemp(out->path))
             return ddp_fail_errno(err, DDP_ECREATE, errno,
                                   "cannot make a folder for the launches in '%s'", where);
-        out->fd = lock(out->path);
+        out->fd = lock(out->path, true);
         if (out->fd >= 0)
             return 0;
         (void)rmdir(out->path);

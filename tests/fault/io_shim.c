@@ -1,7 +1,8 @@
-/* Preloaded by disk.bats: the SHIM_NTH-th call of SHIM_CALL (write, fsync, fdatasync or rename)
- * that the first process makes on a file fails with ENOSPC, and so do the SHIM_MORE after it; each
- * says so in the file SHIM_MARK. A write that fails has written half of what it was given, as on a
- * disk that is full. Pipes, sockets and memory are left alone, and so are the ranks. */
+/* Preloaded by disk.bats: the SHIM_NTH-th call of SHIM_CALL (write, fsync, fdatasync, rename or
+ * flock) that the first process makes on a file fails with ENOSPC (flock: ENOLCK), and so do the
+ * SHIM_MORE after it; each says so in the file SHIM_MARK. A write that fails has written half of
+ * what it was given, as on a disk that is full. Pipes, sockets and memory are left alone, and so
+ * are the ranks. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -74,6 +75,14 @@ int fsync(int fd)
 int fdatasync(int fd)
 {
     return is_file(fd) && fails("fdatasync") ? (int)full() : (int)syscall(SYS_fdatasync, fd);
+}
+
+int flock(int fd, int how)
+{
+    if (!is_file(fd) || !fails("flock"))
+        return (int)syscall(SYS_flock, fd, how);
+    errno = ENOLCK;
+    return -1;
 }
 
 int renameat(int from, const char *old, int to, const char *new)
