@@ -11,7 +11,7 @@ setup() {
     "$ddpbench" list --json backend >list.json
     why=$("${PYTHON:-python3}" -c '
 import json
-print(next(b["reason"] for b in json.load(open("list.json")) if b["name"] == "nccl"))')
+print(next(b["reason"] or "" for b in json.load(open("list.json")) if b["name"] == "nccl"))')
     [ -z "$why" ] || skip "$why"
 }
 
@@ -80,6 +80,19 @@ all_correct() {
         done
     done
     timeout 300 "$ddpbench" allreduce --share-gpu --ranks 2 --size 4M -o avg --compress none,topk:0.01 --partial 4 -n 4 -w 1 -q
+}
+
+@test "training: dense and compressed, and overlap changes no bit" {
+    for sync in dense fp16 topk:0.05; do
+        for overlap in off on; do
+            timeout --kill-after=5 300 "$ddpbench" train --share-gpu --ranks 2 --model lenet --dataset synthetic --images 200 \
+                --batch 10 --max-steps 8 --conv im2col --sync $sync --bucket-bytes 8K --overlap $overlap \
+                --check-replicas step -T 60 -q --json $overlap.json >/dev/null
+        done
+        [ "$(json on.json 'd["train"][0]["sync"]["overlap"], d["train"][0]["compute"]["graph"]')" = "(True, True)" ]
+        [ "$(json on.json '[(e["train_loss"], e["eval_loss"]) for e in d["train"][0]["epochs"]]')" = \
+            "$(json off.json '[(e["train_loss"], e["eval_loss"]) for e in d["train"][0]["epochs"]]')" ]
+    done
 }
 
 # SIGNAL MILLISECONDS: to rank 1 of 2 in the middle of a run; it must end in that time.
