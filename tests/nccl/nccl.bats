@@ -187,3 +187,13 @@ print([(r["size_bytes"], r["placement"], r["peer_us"]) for r in rows], all(r["us
     says "no usable GPU"
     [ ! -e beside.json ]
 }
+
+@test "the scripts for a real GPU are not skipped where there is one; that for none is" {
+    FAKE_GPUS=1 DDPBENCH=$ddpbench run bats --filter "averages of three" "$BATS_TEST_DIRNAME/../gpu/share_gpu.bats"
+    [ "$status" = 0 ]
+    says "ok 1 averages of three ranks, whose thirds are rounded before the sum"
+    [[ $output != *"# skip"* ]]
+    DDPBENCH=$ddpbench run bats "$BATS_TEST_DIRNAME/no_gpu.bats"
+    [ "$status" = 0 ]
+    [ "$(grep -c "# skip there is a GPU" <<<"$output")" = "$(grep -c "^ok" <<<"$output")" ]
+}

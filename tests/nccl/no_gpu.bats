@@ -9,7 +9,7 @@ setup() {
     "$ddpbench" list --json backend >list.json
     why=$("${PYTHON:-python3}" -c '
 import json
-print(next(b["reason"] for b in json.load(open("list.json")) if b["name"] == "nccl"))')
+print(next(b["reason"] or "" for b in json.load(open("list.json")) if b["name"] == "nccl"))')
     [ -n "$why" ] || skip "there is a GPU"
 }
 
