@@ -7,7 +7,7 @@ UNIT_BIN := $(UNIT_SRC:%.c=$(O)/%)
 # Times over a shaped link: a benchmark, `make bench-link`; a busy machine must not fail a check.
 TIMED_SCRIPTS := tests/mpi/slow_link.bats
 # What needs a GPU: `make test-gpu` alone. The other scripts of tests/gpu need none.
-NEED_GPU := tests/gpu/share_gpu.bats tests/gpu/train_gpu.bats
+NEED_GPU := tests/gpu/train_gpu.bats tests/gpu/share_gpu.bats
 SCRIPTS := $(filter-out $(TIMED_SCRIPTS) $(NEED_GPU),$(sort $(wildcard tests/*/*.bats) $(wildcard tests/golden/golden.sh) tests/fault/walk.py))
 PROVE = DDPBENCH=$(abspath $(O)/ddpbench) FAULTY=$(abspath $(FAULTS_O)/ddpbench) MPI_FLAVOURS='$(MPI_FLAVOURS)' PYTHON=$(PYTHON) ci/prove.sh
 

@@ -247,6 +247,14 @@ static float share_of(const struct ddp_device_exchange *x)
     return x->setup.average ? 1 / (float)x->setup.comm->size : 1;
 }
 
+/* values [n] become this rank's share of them. */
+static void divide(const struct ddp_device_exchange *x, float *values, size_t n)
+{
+    const struct ddp_device_exchange_setup *s = &x->setup;
+    if (share_of(x) != 1)
+        s->device->stream_kernels->scale(s->stream, values, n, share_of(x));
+}
+
 /* With feedback data becomes what is to be narrowed: this rank's share and what was left behind. */
 static void encode_narrow(struct ddp_device_exchange *x)
 {
@@ -261,7 +269,7 @@ static void encode_narrow(struct ddp_device_exchange *x)
         k->narrow(s->stream, x->wire, s->data, s->n, type, share_of(x), clip, NULL);
         return;
     }
-    k->scale(s->stream, s->data, s->n, share_of(x));
+    divide(x, s->data, s->n);
     add(x, s->data, x->residual);
     k->narrow(s->stream, x->wire, s->data, s->n, type, 1, clip, NULL);
     k->narrow_residual(s->stream, x->residual, s->data, x->wire, s->n, type);
@@ -282,7 +290,7 @@ static void encode_list(struct ddp_device_exchange *x)
     else
         k->select_threshold(s->stream, &select, (float)s->spec.argument);
     if (x->chosen == NULL) /* else it is the sums that are scaled: what was given may come back */
-        k->scale(s->stream, select.out.value, x->capacity, share_of(x));
+        divide(x, select.out.value, x->capacity);
     k->add_count(s->stream, &x->tally->sent, select.out.count);
 }
 
@@ -305,7 +313,7 @@ static void choose(struct ddp_device_exchange *x)
         add(x, x->residual, s->data);
         s->device->streams->fill(s->stream, s->data, 0, s->n * sizeof(float));
     }
-    k->scale(s->stream, select.out.value, x->capacity, share_of(x));
+    divide(x, select.out.value, x->capacity);
     k->scatter(s->stream, s->data, &select.out);
 }
 
