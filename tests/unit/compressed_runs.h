@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "bench/sampler.h"
 #include "comm_ranks.h"
+#include "plan_runs.h"
 
 static inline struct ddp_bench_options options_of(void)
 {
@@ -30,33 +30,6 @@ static inline struct ddp_bench_options options_of(void)
     o.compress = (struct ddp_string_list){
         6, {"fp16", "fp16:0.5", "bf16", "topk:0.01", "threshold:2", "oktopk:0.02"}};
     return o;
-}
-
-static inline int run_all(struct ddp_comm *comm, const struct ddp_bench_options *o,
-                          int (*each)(const struct ddp_point *, void *, struct ddp_err *),
-                          void *arg, struct ddp_err *err)
-{
-    struct ddp_bench_plan plan;
-    struct ddp_sampler *sampler = NULL;
-    if (!comm->device)
-        comm->device = ddp_device_cpu(ddp_cpu_best_simd());
-    DDP_TRY(ddp_plan_make(o, comm->backend->name, comm->size, -1, &plan, err));
-    int rc = ddp_sampler_create(comm, o, &plan, &sampler, err);
-    for (int i = 0; i < plan.count && rc == 0; i++) {
-        struct ddp_point point;
-        const double *samples;
-        const char *why;
-        if (ddp_sampler_skips(sampler, i, &why))
-            continue;
-        rc = ddp_sampler_point(sampler, i, &point, &samples, err);
-        if (rc == 0 && each)
-            rc = each(&point, arg, err);
-        if (rc == 0 && o->samples && (!samples || !(samples[0] > 0)))
-            rc = ddp_fail(err, DDP_EDATA, "no samples");
-    }
-    ddp_sampler_destroy(sampler);
-    ddp_plan_release(&plan);
-    return rc;
 }
 
 static inline void run_ranks(int ranks, struct ranks_job job)

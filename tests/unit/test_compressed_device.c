@@ -16,7 +16,8 @@
 #include "compressed_runs.h"
 
 /* What must hold of every point. */
-static int look_there(const struct ddp_point *p, void *arg, struct ddp_err *err)
+static int look_there(const struct ddp_point *p, const double *samples, void *arg,
+                      struct ddp_err *err)
 {
     const bool many = p->spec.ranks > 1, sparse = strchr("to", p->spec.compress[0]) != NULL;
     const double n = (double)p->spec.count;
@@ -42,10 +43,10 @@ static int look_there(const struct ddp_point *p, void *arg, struct ddp_err *err)
 }
 
 /* comm for as long as body() runs: what it moves lies on a device, whose kernels are these. */
-static int run_there(struct ddp_comm *comm, const struct ddp_device *device,
-                     const struct ddp_bench_options *o,
-                     int (*each)(const struct ddp_point *, void *, struct ddp_err *), void *arg,
-                     struct ddp_err *err)
+static int
+run_there(struct ddp_comm *comm, const struct ddp_device *device, const struct ddp_bench_options *o,
+          int (*each)(const struct ddp_point *, const double *, void *, struct ddp_err *),
+          void *arg, struct ddp_err *err)
 {
     const struct ddp_backend *before = comm->backend;
     struct ddp_backend there = *before;

@@ -15,7 +15,7 @@
 #include "compressed_runs.h"
 
 /* What must hold of every point; density and bytes where the method says them. */
-static int look(const struct ddp_point *p, void *arg, struct ddp_err *err)
+static int look(const struct ddp_point *p, const double *samples, void *arg, struct ddp_err *err)
 {
     const bool many = p->spec.ranks > 1;
     const double n = (double)p->spec.count, others = p->spec.ranks - 1;
@@ -67,7 +67,8 @@ static void test_every_method(void **state)
     }
 }
 
-static int look_at_part(const struct ddp_point *p, void *arg, struct ddp_err *err)
+static int look_at_part(const struct ddp_point *p, const double *samples, void *arg,
+                        struct ddp_err *err)
 {
     const double n = (double)p->spec.count;
     CHECK(p->spec.partial == 4 && p->check_wrong == 0);
@@ -106,7 +107,8 @@ static void test_partial(void **state)
     run_ranks(2, (struct ranks_job){.body = body_partial});
 }
 
-static int look_at_break_even(const struct ddp_point *p, void *arg, struct ddp_err *err)
+static int look_at_break_even(const struct ddp_point *p, const double *samples, void *arg,
+                              struct ddp_err *err)
 {
     (void)arg;
     for (int i = 0; i < DDP_BASELINE_COUNT; i++) {

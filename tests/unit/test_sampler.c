@@ -14,8 +14,8 @@
 #include "base/mem.h"
 #include "bench/page_size.h"
 #include "bench/pingpong.h"
-#include "bench/sampler.h"
 #include "comm_ranks.h"
+#include "plan_runs.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
 #define TIMING_MEANS_SOMETHING 0
@@ -47,30 +47,6 @@ static struct ddp_comm *one_rank(const struct ddp_backend *backend)
     if (ddp_comm_create(backend, &place, &options, &comm, &err) != 0)
         fail_msg("%s", err.text);
     return comm;
-}
-
-/* Runs all points of the options on one communicator; `each` looks at them. Returns a code. */
-static int run_all(struct ddp_comm *comm, const struct ddp_bench_options *o,
-                   int (*each)(const struct ddp_point *, const double *, void *, struct ddp_err *),
-                   void *arg, struct ddp_err *err)
-{
-    struct ddp_bench_plan plan;
-    struct ddp_sampler *sampler = NULL;
-    DDP_TRY(ddp_plan_make(o, comm->backend->name, comm->size, -1, &plan, err));
-    int rc = ddp_sampler_create(comm, o, &plan, &sampler, err);
-    for (int i = 0; i < plan.count && rc == 0; i++) {
-        struct ddp_point point;
-        const double *samples;
-        const char *why;
-        if (ddp_sampler_skips(sampler, i, &why))
-            continue;
-        rc = ddp_sampler_point(sampler, i, &point, &samples, err);
-        if (rc == 0 && each)
-            rc = each(&point, samples, arg, err);
-    }
-    ddp_sampler_destroy(sampler);
-    ddp_plan_release(&plan);
-    return rc;
 }
 
 static int look_at_self(const struct ddp_point *p, const double *samples, void *arg,
