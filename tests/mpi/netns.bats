@@ -54,12 +54,12 @@ correct() {
 
 @test "Open MPI, 4 hosts from a hostfile: right, and who was where" {
     hostfile=yes
-    correct openmpi 4 4 rhd,rd,native
+    correct openmpi 4 4 rhd,rd,tree,native
 }
 
 @test "MPICH, 4 hosts from a hostfile: right, and who was where" {
     hostfile=yes
-    correct mpich 4 4 rhd,rd,native
+    correct mpich 4 4 rhd,rd,tree,native
 }
 
 # FLAVOUR WANTED ARGUMENT...: mpiexec gives our code.
