@@ -226,11 +226,11 @@ END
 }
 
 @test "this program against itself" {
-    gate --selftest --gates 1,1 --pairs 1 --base "'$ddpbench' allreduce --size 64K,256K --ranks 2 -n 6 -q --placement in" --min-effect 500
+    gate --selftest --gates 1,1 --pairs 1 --base "'$ddpbench' allreduce --size 64K,256K --ranks 1 -n 6 -q --placement out" --min-effect 500
     [ "$status" = 64 ]
     [[ "$stderr" == *"1 pairs can never show a slow-down of one of 2 cells"* ]]
     [ -z "$(ls state/ddpbench)" ] # a journal without a gate is not kept
-    gate --selftest --gates 1,1 --pairs 6 --base "'$ddpbench' allreduce --size 64K --ranks 2 -n 6 -q --placement in" --inject 900
+    gate --selftest --gates 1,1 --pairs 6 --base "'$ddpbench' allreduce --size 64K --ranks 1 -n 6 -q --placement out" --inject 900
     [ "$status" = 12 ]
     [ "$(verdict 'v["selftest"]["found"]')" = 1 ]
 }
