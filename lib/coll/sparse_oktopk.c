@@ -17,10 +17,10 @@
  * steps above would take, and never more than the bound.
  *
  * Cost, k entries a rank, P >= 3 ranks: at most 24k(P - 1)/P bytes a rank (6k words; whatever the
- * entries are), and what follows, in steps of their own: 4(P - 1) bytes of counts, 12(P - 1) of
- * notes; every 64 calls 8(P - 1) for regions; every 32 calls, and whenever the old threshold does
- * not do, at most 512(P - 1) for the selection. Entries of regions are at most 8k, usually
- * 8k(P - 1)/P; the gather is 8k(P - 1)/P when balanced. */
+ * entries are), and what follows, in log2 P steps each: 2P log2 P bytes of counts, 12(P - 1) of
+ * notes; every 64 calls 2P log2 P and 4(P - 1) for regions; every 32 calls, and whenever the old
+ * threshold does not do, at most 512(P - 1) for the selection. Entries of regions are at most 8k,
+ * usually 8k(P - 1)/P; the gather is 8k(P - 1)/P when balanced. */
 #include "coll/sparse_oktopk.h"
 
 static size_t oktopk_layout(struct ddp_oktopk *x, int ranks, size_t n, size_t most, void *scratch)
@@ -77,7 +77,7 @@ static int estimate_regions(struct ddp_oktopk *x, struct ddp_err *err)
             (uint32_t)(mine->count != 0
                            ? mine->index[DDP_MIN(ddp_parts_begin(&entries, r), mine->count - 1)]
                            : ddp_parts_begin(&even, r));
-    DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->req, err));
+    DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->digits_room, err));
     for (int r = 0; r < ranks; r++)
         sum += x->counts_in[r];
     const uint32_t average = (uint32_t)(sum / (uint64_t)ranks);
@@ -112,7 +112,7 @@ static int split(struct ddp_oktopk *x, struct ddp_err *err)
         x->split[r + 1] = ddp_sparse_lower_bound(mine->index, mine->count, x->region[r + 1]);
         x->counts_out[r] = (uint32_t)(x->split[r + 1] - x->split[r]);
     }
-    DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->req, err));
+    DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->digits_room, err));
     const size_t length = ddp_oktopk_region(x, x->comm->rank).length;
     for (int r = 0; r < ranks; r++)
         if (x->counts_in[r] > DDP_MIN(length, x->args->most))
@@ -170,9 +170,13 @@ static int take_entries(struct ddp_oktopk *x, int distance, struct ddp_err *err)
     return 0;
 }
 
+/* Sends on their way at once: no flood of as many as there are ranks. */
+#define SEND_WINDOW 16
+
 /* Rank r sends to r+1, r+2, ... and receives from r-1, r-2, ...: nobody is everybody's target at
  * once. The next message lands while one is added. req[0..1]: receives, req[1 + distance]: sends.
- */
+ * Never a deadlock: of all ranks that wait, one at the smallest distance has its partners at that
+ * or beyond, so what it waits for has been sent, and what it sent is awaited. */
 static int reduce(struct ddp_oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
@@ -185,6 +189,8 @@ static int reduce(struct ddp_oktopk *x, struct ddp_err *err)
     DDP_TRY(post_entries(x, 1, err));
     add_entries(x, &mine);
     for (int distance = 1; distance < ranks; distance++) {
+        if (distance > SEND_WINDOW)
+            DDP_TRY(ddp_comm_wait(x->comm, &x->req[1 + distance - SEND_WINDOW], 1, err));
         DDP_TRY(send_entries(x, distance, err));
         if (distance + 1 < ranks)
             DDP_TRY(post_entries(x, distance + 1, err));
@@ -225,7 +231,7 @@ static int in_a_pair(struct ddp_oktopk *x, struct ddp_err *err)
     x->counts_in[other] = (uint32_t)x->args->most;
     x->counts_out[other] = (uint32_t)mine->count;
     if (!x->args->fixed)
-        DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->req, err));
+        DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->digits_room, err));
     const size_t count = x->counts_in[other];
     if (count > DDP_MIN(x->args->most, x->args->n))
         return ddp_fail(err, DDP_EDATA, "rank %d says it has %zu entries, of at most %zu",
@@ -282,10 +288,10 @@ static void oktopk_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cos
     };
     if (ranks <= 2)
         return;
-    cost->steps = 3 * others + (2 + ROUNDS) * logs;
-    cost->messages = 5 * others + (2 + ROUNDS) * logs;
-    cost->sent_bytes =
-        entries + others * (4 + 12 + 8 + ROUNDS * DDP_OKTOPK_DIGITS * sizeof(uint32_t));
+    cost->steps = 3 * others + (4 + ROUNDS) * logs;
+    cost->messages = 3 * others + (4 + ROUNDS) * logs;
+    cost->sent_bytes = entries + 2 * ddp_words_swap_bytes(ranks) +
+                       others * (12 + 4 + ROUNDS * DDP_OKTOPK_DIGITS * sizeof(uint32_t));
 }
 
 extern const struct ddp_sparse_alg ddp_sparse_alg_oktopk;

@@ -36,30 +36,36 @@ int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, 
     return 0;
 }
 
-/* Pairs of messages on their way at once: enough to hide that each takes its time, and no flood of
- * as many as there are ranks. */
-#define SWAP_WINDOW 16
-
-/* req[i]: receive from the rank i before; req[n + i - 1]: send to the rank i after. Never a
- * deadlock: of all ranks that wait, one at the smallest i has its partners at that i or beyond, so
- * what it waits for has been sent, and what it sent is awaited. */
-int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in,
-                   struct ddp_request *req, struct ddp_err *err)
+/* Before the step of bit b, room[i] is on its way to a rank i further than where it started, and
+ * has gone i mod 2^b of that. */
+int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in, uint32_t *room,
+                   struct ddp_err *err)
 {
     const int n = comm->size;
+    uint32_t *going = room + n, *coming = going + n;
 
-    in[comm->rank] = out[comm->rank];
-    for (int i = 1; i < n; i++) {
-        const int src = ddp_rank_at(comm->rank, -i, n), dst = ddp_rank_at(comm->rank, i, n);
-        if (i > SWAP_WINDOW) {
-            DDP_TRY(ddp_comm_wait(comm, &req[i - SWAP_WINDOW], 1, err));
-            DDP_TRY(ddp_comm_wait(comm, &req[n + i - SWAP_WINDOW - 1], 1, err));
-        }
-        DDP_TRY(ddp_comm_irecv(comm, src, DDP_COLL_TAG, &in[src], sizeof *in, &req[i], err));
-        DDP_TRY(
-            ddp_comm_isend(comm, dst, DDP_COLL_TAG, &out[dst], sizeof *out, &req[n + i - 1], err));
+    for (int i = 0; i < n; i++)
+        room[i] = out[ddp_rank_at(comm->rank, i, n)];
+    for (int bit = 1; bit < n; bit *= 2) {
+        size_t words = 0;
+        for (int i = bit; i < n; i = (i + 1) | bit)
+            going[words++] = room[i];
+        const struct ddp_p2p_move move = {
+            .dst = ddp_rank_at(comm->rank, bit, n),
+            .out = going,
+            .out_bytes = words * sizeof *going,
+            .src = ddp_rank_at(comm->rank, -bit, n),
+            .in = coming,
+            .in_bytes = words * sizeof *coming,
+        };
+        DDP_TRY(ddp_p2p_exchange(comm, &move, err));
+        words = 0;
+        for (int i = bit; i < n; i = (i + 1) | bit)
+            room[i] = coming[words++];
     }
-    return n == 1 ? 0 : ddp_comm_wait(comm, req + 1, 2 * (n - 1), err);
+    for (int i = 0; i < n; i++)
+        in[ddp_rank_at(comm->rank, -i, n)] = room[i];
+    return 0;
 }
 
 /* 64 KiB of the result. Zeroing all of it first, then adding whole lists, takes as long while it

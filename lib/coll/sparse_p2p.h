@@ -28,10 +28,19 @@ int ddp_sparse_needs_p2p(const struct ddp_comm *comm, const char *name, size_t n
  * ddp_sparse_rounds messages. Source: J. Bruck et al., IEEE TPDS 8 (1997), section 3. */
 int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, uint32_t *all,
                      uint32_t *room, struct ddp_err *err) DDP_MUST_CHECK;
-/* One word for each rank: out [size] to them, in [size] from them, several at once. 4 (P - 1) bytes
- * in P - 1 messages. req [2 * size]. */
-int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in,
-                   struct ddp_request *req, struct ddp_err *err) DDP_MUST_CHECK;
+/* One word for each rank: out [size] to them, in [size] from them; room [3 * size]. Bruck's
+ * all-to-all: ceil(log2 P) messages, in which every word travels once a bit of its distance.
+ * Source: as above, section 2. */
+int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in, uint32_t *room,
+                   struct ddp_err *err) DDP_MUST_CHECK;
+/* Bytes that a rank sends for it: at most 2P log2 P, 4 for two ranks. */
+static inline double ddp_words_swap_bytes(int ranks)
+{
+    double bytes = 0;
+    for (int i = 1; i < ranks; i++)
+        bytes += 4 * __builtin_popcount((unsigned)i);
+    return bytes;
+}
 
 /* result [n] = sum of list[count], in their order; the entries of list are used up. One block of
  * the result at a time: it is zeroed and added to while it is in the cache. Reads 8 bytes an entry,
