@@ -15,17 +15,18 @@ esac
 # ranks that spin in two launches at once would take each other's time, some of them five times over.
 # With fewer cores than ranks they yield; Open MPI must be told to.
 cores() {
-    taskset -cp $$ | sed 's/.*: //' | tr ',' '\n' | while IFS=- read -r first last; do seq "$first" "${last:-$first}"; done
+    sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr ',' '\n' |
+        while IFS=- read -r first last; do seq "$first" "${last:-$first}"; done
 }
-if [ -n "${HARNESS_RULESFILE:-}" ] && grep -qF -- "- '$test'" "$HARNESS_RULESFILE" && command -v taskset flock >/dev/null; then
+if [ -n "${TAP_DIR:-}" ] && grep -qsF -- "- '$test'" "${HARNESS_RULESFILE:-}" &&
+    command -v taskset >/dev/null && command -v flock >/dev/null; then
+    export OMPI_MCA_mpi_yield_when_idle=1
     for core in $(cores); do
-        exec {lock}>"${TAP_DIR:-/tmp}/core.$core"
-        if flock -n "$lock"; then
-            export OMPI_MCA_mpi_yield_when_idle=1
+        exec 9>"$TAP_DIR/core.$core"
+        if flock -n 9; then
             command=(taskset -c "$core" "${command[@]}")
             break
         fi
-        exec {lock}>&-
     done
 fi
 
@@ -34,7 +35,7 @@ name=${name//\//_}
 dir=${TAP_DIR:-$(mktemp -d)}
 log=$dir/$name
 # cmocka writes "not ok 3 # SKIP name" of a test that is skipped.
-timeout --kill-after=10 "${TEST_TIMEOUT:-300}" "${command[@]}" 2>"$log.err" |
+timeout --kill-after=10 "${TEST_TIMEOUT:-300}" "${command[@]}" 2>"$log.err" 9>&- |
     sed -u 's/^not ok \([0-9]* # SKIP\)/ok \1/' | tee "$log.tap"
 rc=$?
 if [ "$rc" != 0 ] || grep -q '^not ok' "$log.tap"; then

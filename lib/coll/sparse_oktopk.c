@@ -17,10 +17,11 @@
  * steps above would take, and never more than the bound.
  *
  * Cost, k entries a rank, P >= 3 ranks: at most 24k(P - 1)/P bytes a rank (6k words; whatever the
- * entries are), and what follows, in log2 P steps each: 2P log2 P bytes of counts, 12(P - 1) of
- * notes; every 64 calls 2P log2 P and 4(P - 1) for regions; every 32 calls, and whenever the old
- * threshold does not do, at most 512(P - 1) for the selection. Entries of regions are at most 8k,
- * usually 8k(P - 1)/P; the gather is 8k(P - 1)/P when balanced. */
+ * entries are), and what follows, in log2 P steps each: 4(P - 1) bytes of counts (2P log2 P from 17
+ * ranks on), 12(P - 1) of notes; every 64 calls as much as counts and 4(P - 1) for regions; every
+ * 32 calls, and whenever the old threshold does not do, at most 512(P - 1) for the selection, in up
+ * to 8 rounds of them. Together below 600(P - 1) for P up to 2^17. Entries of regions are at most
+ * 8k, usually 8k(P - 1)/P; the gather is 8k(P - 1)/P when balanced. */
 #include "coll/sparse_oktopk.h"
 
 static size_t oktopk_layout(struct ddp_oktopk *x, int ranks, size_t n, size_t most, void *scratch)
@@ -77,7 +78,7 @@ static int estimate_regions(struct ddp_oktopk *x, struct ddp_err *err)
             (uint32_t)(mine->count != 0
                            ? mine->index[DDP_MIN(ddp_parts_begin(&entries, r), mine->count - 1)]
                            : ddp_parts_begin(&even, r));
-    DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->digits_room, err));
+    DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->digits_room, x->req, err));
     for (int r = 0; r < ranks; r++)
         sum += x->counts_in[r];
     const uint32_t average = (uint32_t)(sum / (uint64_t)ranks);
@@ -112,7 +113,7 @@ static int split(struct ddp_oktopk *x, struct ddp_err *err)
         x->split[r + 1] = ddp_sparse_lower_bound(mine->index, mine->count, x->region[r + 1]);
         x->counts_out[r] = (uint32_t)(x->split[r + 1] - x->split[r]);
     }
-    DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->digits_room, err));
+    DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->digits_room, x->req, err));
     const size_t length = ddp_oktopk_region(x, x->comm->rank).length;
     for (int r = 0; r < ranks; r++)
         if (x->counts_in[r] > DDP_MIN(length, x->args->most))
@@ -175,8 +176,9 @@ static int take_entries(struct ddp_oktopk *x, int distance, struct ddp_err *err)
 
 /* Rank r sends to r+1, r+2, ... and receives from r-1, r-2, ...: nobody is everybody's target at
  * once. The next message lands while one is added. req[0..1]: receives, req[1 + distance]: sends.
- * Never a deadlock: of all ranks that wait, one at the smallest distance has its partners at that
- * or beyond, so what it waits for has been sent, and what it sent is awaited. */
+ * Never a deadlock. All partners of a rank at the smallest distance are there or beyond: when it
+ * waits for an earlier send, the target posted that receive long ago; when none there waits so,
+ * what they wait to receive has been sent. */
 static int reduce(struct ddp_oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
@@ -231,7 +233,7 @@ static int in_a_pair(struct ddp_oktopk *x, struct ddp_err *err)
     x->counts_in[other] = (uint32_t)x->args->most;
     x->counts_out[other] = (uint32_t)mine->count;
     if (!x->args->fixed)
-        DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->digits_room, err));
+        DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->digits_room, x->req, err));
     const size_t count = x->counts_in[other];
     if (count > DDP_MIN(x->args->most, x->args->n))
         return ddp_fail(err, DDP_EDATA, "rank %d says it has %zu entries, of at most %zu",
@@ -289,7 +291,7 @@ static void oktopk_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cos
     if (ranks <= 2)
         return;
     cost->steps = 3 * others + (4 + ROUNDS) * logs;
-    cost->messages = 3 * others + (4 + ROUNDS) * logs;
+    cost->messages = 3 * others + (2 + ROUNDS) * logs + 2 * ddp_words_swap_messages(ranks);
     cost->sent_bytes = entries + 2 * ddp_words_swap_bytes(ranks) +
                        others * (12 + 4 + ROUNDS * DDP_OKTOPK_DIGITS * sizeof(uint32_t));
 }

@@ -36,10 +36,26 @@ int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, 
     return 0;
 }
 
+/* req[i]: receive from the rank i before; req[n + i - 1]: send to the rank i after. */
+static int swap_at_once(struct ddp_comm *comm, const uint32_t *out, uint32_t *in,
+                        struct ddp_request *req, struct ddp_err *err)
+{
+    const int n = comm->size;
+
+    in[comm->rank] = out[comm->rank];
+    for (int i = 1; i < n; i++) {
+        const int src = ddp_rank_at(comm->rank, -i, n), dst = ddp_rank_at(comm->rank, i, n);
+        DDP_TRY(ddp_comm_irecv(comm, src, DDP_COLL_TAG, &in[src], sizeof *in, &req[i], err));
+        DDP_TRY(
+            ddp_comm_isend(comm, dst, DDP_COLL_TAG, &out[dst], sizeof *out, &req[n + i - 1], err));
+    }
+    return n == 1 ? 0 : ddp_comm_wait(comm, req + 1, 2 * (n - 1), err);
+}
+
 /* Before the step of bit b, room[i] is on its way to a rank i further than where it started, and
  * has gone i mod 2^b of that. */
-int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in, uint32_t *room,
-                   struct ddp_err *err)
+static int swap_by_bits(struct ddp_comm *comm, const uint32_t *out, uint32_t *in, uint32_t *room,
+                        struct ddp_err *err)
 {
     const int n = comm->size;
     uint32_t *going = room + n, *coming = going + n;
@@ -66,6 +82,13 @@ int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in, uin
     for (int i = 0; i < n; i++)
         in[ddp_rank_at(comm->rank, -i, n)] = room[i];
     return 0;
+}
+
+int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in, uint32_t *room,
+                   struct ddp_request *req, struct ddp_err *err)
+{
+    return comm->size <= DDP_WORDS_AT_ONCE ? swap_at_once(comm, out, in, req, err)
+                                           : swap_by_bits(comm, out, in, room, err);
 }
 
 /* 64 KiB of the result. Zeroing all of it first, then adding whole lists, takes as long while it

@@ -28,18 +28,25 @@ int ddp_sparse_needs_p2p(const struct ddp_comm *comm, const char *name, size_t n
  * ddp_sparse_rounds messages. Source: J. Bruck et al., IEEE TPDS 8 (1997), section 3. */
 int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, uint32_t *all,
                      uint32_t *room, struct ddp_err *err) DDP_MUST_CHECK;
-/* One word for each rank: out [size] to them, in [size] from them; room [3 * size]. Bruck's
- * all-to-all: ceil(log2 P) messages, in which every word travels once a bit of its distance.
- * Source: as above, section 2. */
+/* Ranks up to which each sends its words to all others at once. */
+#define DDP_WORDS_AT_ONCE 16
+/* One word for each rank: out [size] to them, in [size] from them; room [3 * size], req [2 * size].
+ * Up to DDP_WORDS_AT_ONCE ranks in P - 1 messages at once; beyond by Bruck's all-to-all in
+ * ceil(log2 P), in which every word travels once a bit of its distance. Source: the same, "index
+ * operation". */
 int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in, uint32_t *room,
-                   struct ddp_err *err) DDP_MUST_CHECK;
-/* Bytes that a rank sends for it: at most 2P log2 P, 4 for two ranks. */
+                   struct ddp_request *req, struct ddp_err *err) DDP_MUST_CHECK;
+/* What a rank sends for it: 4(P - 1) bytes, or at most 2P log2 P. */
 static inline double ddp_words_swap_bytes(int ranks)
 {
     double bytes = 0;
     for (int i = 1; i < ranks; i++)
-        bytes += 4 * __builtin_popcount((unsigned)i);
+        bytes += 4 * (ranks <= DDP_WORDS_AT_ONCE ? 1 : __builtin_popcount((unsigned)i));
     return bytes;
+}
+static inline int ddp_words_swap_messages(int ranks)
+{
+    return ranks <= DDP_WORDS_AT_ONCE ? ranks - 1 : ddp_rounds(ranks);
 }
 
 /* result [n] = sum of list[count], in their order; the entries of list are used up. One block of

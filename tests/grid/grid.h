@@ -20,7 +20,7 @@
 
 #define GRID_TIMEOUT_NS  ((int64_t)60 * 1000000000)
 #define GRID_ARRAY_BYTES ((size_t)3 << 20)
-#define GRID_RANKS_MAX   8
+#define GRID_RANKS_MAX   19
 
 /* Built with ThreadSanitizer: it sees threads; a few processes are enough there. */
 #if defined(__SANITIZE_THREAD__)
@@ -161,7 +161,7 @@ static inline void grid_start(struct grid_job *grid_job, enum ddp_launch_mode mo
 
 static inline void grid_launch(grid_body *body, enum ddp_launch_mode mode, enum grid_depth depth)
 {
-    static const int ranks[] = {1, 2, 3, 4, 5, 7, GRID_RANKS_MAX};
+    static const int ranks[] = {1, 2, 3, 4, 5, 7, 8};
     const bool few = GRID_TSAN && mode == DDP_LAUNCH_PROCESSES;
     struct grid_job job = {.body = body, .depth = few ? GRID_BRIEF : depth};
     for (size_t i = 0; i < (few ? 3 : DDP_COUNT_OF(ranks)); i++)

@@ -1,6 +1,6 @@
 /* oktopk: exactly the k largest sums in the calls that say so, ties to the lowest index; nothing
- * lost in any; the same bits on all ranks; never more bytes than 6k words a rank and what is
- * linear in the ranks, whatever the entries are; over many calls, for its estimates get old. */
+ * lost in any; the same bits on all ranks; never more bytes than 6k words a rank and 600
+ * bytes a peer, whatever the entries are; over many calls, for its estimates get old. */
 #include "grid/sparse_lists.h"
 
 /* Bytes a rank may send in one call besides 24k(P - 1)/P: regions, counts, notes, selection. */
@@ -189,12 +189,34 @@ static void test_strange(void **state)
     grid_launch(check_strange, DDP_LAUNCH_THREADS, GRID_BRIEF);
 }
 
+/* Beyond the ranks whose words go at once, and the sends that do; no power of two. */
+static int check_many(const struct grid *grid, struct ddp_err *err)
+{
+    static const enum places places[] = {PLACES_RANDOM, PLACES_SAME, PLACES_DISJOINT};
+
+    for (size_t p = 0; p < DDP_COUNT_OF(places); p++) {
+        const struct lists_case c = {places[p], VALUES_SMALL, 5000, 300, p % 2 != 0, 700 + p};
+        DDP_TRY(check_case(grid, &c, 3, err));
+    }
+    return 0;
+}
+
+static void test_many(void **state)
+{
+    (void)state;
+    struct grid_job job = {.body = check_many, .depth = GRID_BRIEF};
+    if (!GRID_TSAN)
+        grid_start(&job, DDP_LAUNCH_PROCESSES, GRID_RANKS_MAX);
+    grid_start(&job, DDP_LAUNCH_THREADS, GRID_RANKS_MAX);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_strange),
         cmocka_unit_test(test_processes),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_many),
     };
     if (argc == 3 && strcmp(argv[1], "--mpi") == 0)
         return grid_under_mpiexec(check_all, argv[2], NULL);

@@ -67,7 +67,8 @@ static void test_measure(void **state)
                                         .chunk = chunk};
     assert_int_equal(ddp_overlap_measure(&overlap, 2e6, &point, &err), 0);
     assert_memory_equal(a, b, sizeof a);
-    /* Between a calibration at half speed and iterations that a busy machine stretches. */
+    /* Between a calibration at a quarter of the speed and iterations that a busy machine stretches.
+     */
     assert_true(point.overlap.compute_ns > 0.5e6 && point.overlap.compute_ns < 200e6);
     assert_true(point.overlap.total_ns > 0.5e6);
     assert_true(point.overlap.percent >= 0 && point.overlap.percent <= 100);
