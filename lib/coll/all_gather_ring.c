@@ -20,8 +20,6 @@ static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     const size_t elem = ddp_dtype_size(args->dtype);
     const struct ddp_parts parts = {.count = (size_t)comm->size * args->count, .parts = comm->size};
 
-    if (args->count == 0)
-        return 0;
     ddp_coll_copy(comm, ddp_at(args->recv, (size_t)comm->rank * args->count, elem), args->send,
                   args->count * elem);
     return ddp_ring_copy(comm, &parts, elem, args->recv, comm->rank, err);

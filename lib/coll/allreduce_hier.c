@@ -342,8 +342,6 @@ static int hier_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
                     .scratch = scratch},
     };
 
-    if (args->count == 0)
-        return 0;
     call.chunks = args->count / call.chunk + (args->count % call.chunk != 0);
     call.spreads = ddp_hier_spreads(hosts->count, args->count * call.wide_elem);
     find_mapped(&call);

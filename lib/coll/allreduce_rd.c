@@ -119,7 +119,7 @@ static int rd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void 
         .result = args->recv,
     };
 
-    if (comm->size == 1 || args->count == 0) {
+    if (comm->size == 1) {
         ddp_coll_copy(comm, args->recv, args->send, args->count * elem);
         return 0;
     }

@@ -143,7 +143,7 @@ static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void
         .divisor = ddp_coll_divisor(comm, args->op),
     };
 
-    if (comm->size == 1 || args->count == 0) {
+    if (comm->size == 1) {
         ddp_coll_copy(comm, args->recv, args->send, args->count * elem);
         return 0;
     }

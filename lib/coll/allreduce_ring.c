@@ -51,7 +51,7 @@ static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     const struct ddp_parts parts = {.count = args->count, .parts = comm->size};
     const size_t own = ddp_parts_begin(&parts, comm->rank);
 
-    if (comm->size == 1 || args->count == 0) {
+    if (comm->size == 1) {
         ddp_coll_copy(comm, args->recv, args->send, args->count * elem);
         return 0;
     }

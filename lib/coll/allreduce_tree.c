@@ -216,7 +216,7 @@ static int tree_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
         .landing = scratch,
     };
 
-    if (comm->size == 1 || args->count == 0) {
+    if (comm->size == 1) {
         ddp_coll_copy(comm, args->recv, args->send, args->count * call.elem);
         return 0;
     }

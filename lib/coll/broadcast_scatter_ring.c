@@ -59,8 +59,6 @@ static int scatter_ring_run(struct ddp_comm *comm, const struct ddp_coll_args *a
     const struct ddp_parts parts = {.count = args->count, .parts = comm->size};
     const int v = ddp_virtual_rank(comm->rank, args->root, comm->size);
 
-    if (args->count == 0)
-        return 0;
     if (v == 0)
         ddp_coll_copy(comm, args->recv, args->send, args->count * elem);
     DDP_TRY(scatter(comm, &parts, v, args->root, args->recv, elem, err));

@@ -71,8 +71,8 @@ struct ddp_coll_alg {
                     struct ddp_err *err);
     /* Private bytes `run` needs; NULL: none. */
     size_t (*scratch_bytes)(const struct ddp_comm *comm, const struct ddp_coll_shape *shape);
-    /* Collective. scratch: as asked for, aligned to 64, zeroed before a plan's first call and then
-     * left alone until its last. */
+    /* Collective; of one element at least, but for barriers. scratch: as asked for, aligned to 64,
+     * zeroed before a plan's first call and then left alone until its last. */
     int (*run)(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                struct ddp_err *err);
     void (*cost)(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost);
@@ -112,13 +112,15 @@ size_t ddp_coll_message_bytes(enum ddp_coll coll, int ranks, size_t count, enum 
 /* Bytes of args->recv that this rank gets; 0 where its pointer says nothing. */
 size_t ddp_coll_recv_bytes(const struct ddp_comm *comm, const struct ddp_coll_args *args);
 
-/* Runs it. Collective: all ranks of the group, same plan, same order. */
+/* Runs it. Collective: all ranks of the group, same plan, same order. Of no elements it moves
+ * nothing and waits for nobody, whatever the algorithm; a barrier has none and waits. */
 static inline int ddp_coll_run(struct ddp_comm *comm, struct ddp_coll_plan *plan,
                                struct ddp_err *err)
 {
     DDP_TRY(DDP_FAULT(COLL_ENTER, comm->place.rank, err));
     uint64_t index = ddp_comm_enter(comm, plan->args.coll, plan->args.dtype, plan->bytes);
-    int rc = plan->alg->run(comm, &plan->args, plan->scratch, err);
+    const bool idle = plan->bytes == 0 && plan->args.coll != DDP_BARRIER;
+    int rc = idle ? 0 : plan->alg->run(comm, &plan->args, plan->scratch, err);
     if (rc == 0)
         rc = DDP_FAULT_DATA(COLL_LEAVE, comm->place.rank, plan->args.recv,
                             ddp_coll_recv_bytes(comm, &plan->args), err);

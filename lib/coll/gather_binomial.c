@@ -71,8 +71,6 @@ static int binomial_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
     const int v = ddp_virtual_rank(comm->rank, args->root, comm->size);
     const size_t part = args->count * ddp_dtype_size(args->dtype);
 
-    if (args->count == 0)
-        return 0;
     if (v == 0) {
         ddp_coll_copy(comm, ddp_at(args->recv, (size_t)comm->rank, part), args->send, part);
         return receive_children(comm, args, v, args->recv, err);

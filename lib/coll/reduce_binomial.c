@@ -78,7 +78,7 @@ static int binomial_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
     const enum ddp_dtype travels = ddp_wide_dtype(args->dtype, args->op);
     const void *own = args->send;
 
-    if (n == 1 || args->count == 0) {
+    if (n == 1) {
         ddp_coll_copy(comm, args->recv, args->send, args->count * ddp_dtype_size(args->dtype));
         return 0;
     }

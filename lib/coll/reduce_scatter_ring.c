@@ -51,7 +51,7 @@ static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     const struct ring_layout layout =
         ring_layout_of(comm->size, args->count, args->dtype, args->op);
 
-    if (comm->size == 1 || args->count == 0) {
+    if (comm->size == 1) {
         ddp_coll_copy(comm, args->recv, args->send, args->count * elem);
         return 0;
     }
