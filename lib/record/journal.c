@@ -12,17 +12,20 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "record/journal_line.h"
 
 /* How every journal begins, also one whose first line was cut off. */
 static const char beginning[] = "{\"journal\": \"ddpbench-journal/";
 
-/* bytes: of whole lines; what a failed append left behind it is cut off. made: by us, just now. */
+/* bytes: of whole lines; what a failed append left behind it is cut off. chain: the check of the
+ * last. made: by us, just now. */
 struct ddp_journal {
     char *path;
     int fd;
     off_t bytes;
+    uint64_t chain;
     bool made, broken;
 };
 
@@ -40,24 +43,26 @@ void ddp_journal_fact(struct ddp_journal_facts *facts, const char *key, const ch
     ddp_printable(value, facts->fact[i].value, sizeof facts->fact[i].value);
 }
 
-static int visit_line(const char *line, size_t bytes, const char *where, ddp_journal_visit visit,
+static int visit_line(const struct ddp_journal_line *line, uint64_t *chain, ddp_journal_visit visit,
                       void *arg, struct ddp_err *err)
 {
     struct ddp_journal_entry entry;
     void *payload = NULL;
-    DDP_TRY(ddp_journal_read(line, bytes, where, &entry, &payload, err));
+    DDP_TRY(ddp_journal_read(line, chain, &entry, &payload, err));
     int rc = visit(arg, &entry, err);
     free(payload);
     return rc;
 }
 
-int ddp_journal_parse(const char *text, size_t bytes, const char *name,
-                      struct ddp_journal_facts *facts, ddp_journal_visit visit, void *arg,
-                      size_t *whole, struct ddp_err *err)
+/* As ddp_journal_parse. *chain: the check of the last whole line. */
+static int parse(const char *text, size_t bytes, const char *name, struct ddp_journal_facts *facts,
+                 ddp_journal_visit visit, void *arg, size_t *whole, uint64_t *chain,
+                 struct ddp_err *err)
 {
     const size_t begins = DDP_MIN(bytes, sizeof beginning - 1);
     size_t at = 0, lines = 0;
     *whole = 0;
+    *chain = DDP_FNV_INIT;
     facts->count = 0;
     /* Also without a whole line: what is no journal must not be taken for the start of one. */
     if (memcmp(text, beginning, begins) != 0)
@@ -66,14 +71,23 @@ int ddp_journal_parse(const char *text, size_t bytes, const char *name,
         char where[320];
         const size_t n = (size_t)(end - text) - at;
         snprintf(where, sizeof where, "'%.250s', line %zu", name, lines + 1);
+        const struct ddp_journal_line line = {text + at, n, where};
         if (lines == 0)
-            DDP_TRY(ddp_journal_read_head(text, n, where, facts, err));
+            DDP_TRY(ddp_journal_read_head(&line, chain, facts, err));
         else
-            DDP_TRY(visit_line(text + at, n, where, visit, arg, err));
+            DDP_TRY(visit_line(&line, chain, visit, arg, err));
         at += n + 1;
         *whole = at;
     }
     return 0;
+}
+
+int ddp_journal_parse(const char *text, size_t bytes, const char *name,
+                      struct ddp_journal_facts *facts, ddp_journal_visit visit, void *arg,
+                      size_t *whole, struct ddp_err *err)
+{
+    uint64_t chain;
+    return parse(text, bytes, name, facts, visit, arg, whole, &chain, err);
 }
 
 static int cannot(struct ddp_journal *j, int code, const char *what, int error, struct ddp_err *err)
@@ -102,9 +116,12 @@ int ddp_journal_append(struct ddp_journal *journal, const struct ddp_journal_ent
                        struct ddp_err *err)
 {
     struct ddp_strbuf line = DDP_STRBUF_INIT;
-    int rc = ddp_journal_print(entry, &line, err);
+    uint64_t chain = journal->chain;
+    int rc = ddp_journal_print(entry, &chain, &line, err);
     if (rc == 0)
         rc = append(journal, line.text, line.length, err);
+    if (rc == 0)
+        journal->chain = chain;
     ddp_strbuf_release(&line);
     return rc;
 }
@@ -216,11 +233,11 @@ static int read_old(struct ddp_journal *j, const struct ddp_journal_facts *facts
         goto out_then;
     const char *end = memchr(text, '\n', (size_t)j->bytes);
     const size_t head = end ? (size_t)(end - text) + 1 : (size_t)j->bytes;
-    rc = ddp_journal_parse(text, head, j->path, then, visit_nothing, NULL, whole, err);
+    rc = parse(text, head, j->path, then, visit_nothing, NULL, whole, &j->chain, err);
     if (rc == 0 && *whole > 0)
         rc = compare_facts(j, then, facts, err);
     if (rc == 0 && *whole > 0)
-        rc = ddp_journal_parse(text, (size_t)j->bytes, j->path, then, visit, arg, whole, err);
+        rc = parse(text, (size_t)j->bytes, j->path, then, visit, arg, whole, &j->chain, err);
     free(text);
 out_then:
     free(then);
@@ -248,7 +265,8 @@ static int write_head(struct ddp_journal *j, const struct ddp_journal_facts *fac
                       struct ddp_err *err)
 {
     struct ddp_strbuf line = DDP_STRBUF_INIT;
-    int rc = ddp_journal_print_head(facts, &line, err);
+    j->chain = DDP_FNV_INIT;
+    int rc = ddp_journal_print_head(facts, &j->chain, &line, err);
     if (rc == 0)
         rc = append(j, line.text, line.length, err);
     ddp_strbuf_release(&line);

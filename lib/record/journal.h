@@ -2,7 +2,8 @@
  * moment it was measured, so that a run that is cut off anywhere can be continued.
  *
  * Text, only appended to, one JSON object a line, whose last key "check" is the FNV-1a 64 of the
- * bytes of the line before it (from '{' up to the comma). The first line is the head: facts that
+ * bytes of the line before it (from '{' up to the comma), begun with the check of the line above:
+ * a line that is missing, or there twice, is noticed. The first line is the head: facts that
  * must be equal for the journal to be continued. The others say launch, cell and id for people, and
  * carry a struct of record.h as its bytes (base64): they belong to the build that wrote them, which
  * is one of the facts. A last line without a newline was cut off while it was written: dropped. Any

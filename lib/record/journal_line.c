@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-#define FORMAT "ddpbench-journal/1"
+#define FORMAT "ddpbench-journal/2"
 /* How each line ends: `,"check": "fnv1a64:0123456789abcdef"}` */
 #define CHECK_KEY    ", \"check\": \"fnv1a64:"
 #define CHECK_DIGITS 16
@@ -73,7 +73,7 @@ static size_t decode64(const char *text, unsigned char *out)
 }
 
 /* Prints doc as a line with its check, and releases it. */
-static int print_checked(cJSON *doc, struct ddp_strbuf *out, struct ddp_err *err)
+static int print_checked(cJSON *doc, uint64_t *chain, struct ddp_strbuf *out, struct ddp_err *err)
 {
     const size_t start = out->length;
     int rc = doc ? ddp_json_print_line(doc, out, err)
@@ -81,24 +81,24 @@ static int print_checked(cJSON *doc, struct ddp_strbuf *out, struct ddp_err *err
     cJSON_Delete(doc);
     DDP_TRY(rc);
     out->length -= 2; /* "}\n" */
-    uint64_t check = ddp_fnv1a(DDP_FNV_INIT, out->text + start, out->length - start);
-    ddp_strbuf_addf(out, CHECK_KEY "%016llx" CHECK_END "\n", (unsigned long long)check);
+    *chain = ddp_fnv1a(*chain, out->text + start, out->length - start);
+    ddp_strbuf_addf(out, CHECK_KEY "%016llx" CHECK_END "\n", (unsigned long long)*chain);
     return out->failed ? ddp_fail(err, DDP_ENOMEM, "no memory for a line of the journal") : 0;
 }
 
-int ddp_journal_print_head(const struct ddp_journal_facts *facts, struct ddp_strbuf *out,
-                           struct ddp_err *err)
+int ddp_journal_print_head(const struct ddp_journal_facts *facts, uint64_t *chain,
+                           struct ddp_strbuf *out, struct ddp_err *err)
 {
     cJSON *doc = cJSON_CreateObject();
     ddp_json_str(doc, "journal", FORMAT);
     cJSON *object = ddp_json_obj(doc, "facts");
     for (int i = 0; i < facts->count; i++)
         ddp_json_str(object, facts->fact[i].key, facts->fact[i].value);
-    return print_checked(doc, out, err);
+    return print_checked(doc, chain, out, err);
 }
 
-int ddp_journal_print(const struct ddp_journal_entry *entry, struct ddp_strbuf *out,
-                      struct ddp_err *err)
+int ddp_journal_print(const struct ddp_journal_entry *entry, uint64_t *chain,
+                      struct ddp_strbuf *out, struct ddp_err *err)
 {
     cJSON *doc = cJSON_CreateObject();
     ddp_json_str(doc, "kind", kinds[entry->kind]);
@@ -116,7 +116,7 @@ int ddp_journal_print(const struct ddp_journal_entry *entry, struct ddp_strbuf *
     }
     ddp_json_str(doc, "data", data);
     free(data);
-    return print_checked(doc, out, err);
+    return print_checked(doc, chain, out, err);
 }
 
 static int bad(const char *where, const char *why, struct ddp_err *err)
@@ -126,18 +126,19 @@ static int bad(const char *where, const char *why, struct ddp_err *err)
 }
 
 /* Parses a line whose check is right: an object. */
-static int parse_checked(const char *line, size_t bytes, const char *where, cJSON **out,
+static int parse_checked(const struct ddp_journal_line *line, uint64_t *chain, cJSON **out,
                          struct ddp_err *err)
 {
     char end[CHECK_BYTES + 1];
-    if (bytes < CHECK_BYTES || line[0] != '{')
-        return bad(where, "no line of a journal", err);
-    const size_t body = bytes - CHECK_BYTES;
-    uint64_t check = ddp_fnv1a(DDP_FNV_INIT, line, body);
+    if (line->bytes < CHECK_BYTES || line->text[0] != '{')
+        return bad(line->where, "no line of a journal", err);
+    const size_t body = line->bytes - CHECK_BYTES;
+    uint64_t check = ddp_fnv1a(*chain, line->text, body);
     snprintf(end, sizeof end, CHECK_KEY "%016llx" CHECK_END, (unsigned long long)check);
-    if (memcmp(line + body, end, CHECK_BYTES) != 0)
-        return bad(where, "its check does not fit its content", err);
-    DDP_TRY(ddp_json_parse(line, bytes, where, out, err));
+    if (memcmp(line->text + body, end, CHECK_BYTES) != 0)
+        return bad(line->where, "its check does not fit it and the lines before it", err);
+    DDP_TRY(ddp_json_parse(line->text, line->bytes, line->where, out, err));
+    *chain = check;
     return 0;
 }
 
@@ -173,15 +174,15 @@ static const char *read_facts(const cJSON *doc, struct ddp_journal_facts *facts)
     return NULL;
 }
 
-int ddp_journal_read_head(const char *line, size_t bytes, const char *where,
+int ddp_journal_read_head(const struct ddp_journal_line *line, uint64_t *chain,
                           struct ddp_journal_facts *facts, struct ddp_err *err)
 {
     cJSON *doc;
-    DDP_TRY(parse_checked(line, bytes, where, &doc, err));
+    DDP_TRY(parse_checked(line, chain, &doc, err));
     facts->count = 0;
     const char *why = read_facts(doc, facts);
     cJSON_Delete(doc);
-    return why ? bad(where, why, err) : 0;
+    return why ? bad(line->where, why, err) : 0;
 }
 
 static int kind_of(const char *word)
@@ -232,13 +233,13 @@ static int read_payload(const cJSON *doc, const char *where, struct ddp_journal_
     return 0;
 }
 
-int ddp_journal_read(const char *line, size_t bytes, const char *where,
+int ddp_journal_read(const struct ddp_journal_line *line, uint64_t *chain,
                      struct ddp_journal_entry *entry, void **payload, struct ddp_err *err)
 {
     cJSON *doc;
-    DDP_TRY(parse_checked(line, bytes, where, &doc, err));
+    DDP_TRY(parse_checked(line, chain, &doc, err));
     const char *why = read_entry(doc, entry);
-    int rc = why ? bad(where, why, err) : read_payload(doc, where, entry, payload, err);
+    int rc = why ? bad(line->where, why, err) : read_payload(doc, line->where, entry, payload, err);
     cJSON_Delete(doc);
     return rc;
 }

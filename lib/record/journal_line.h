@@ -2,6 +2,8 @@
 #ifndef DDP_RECORD_JOURNAL_LINE_H
 #define DDP_RECORD_JOURNAL_LINE_H
 
+#include <stdint.h>
+
 #include "base/strbuf.h"
 #include "record/journal.h"
 
@@ -9,17 +11,25 @@
 extern "C" {
 #endif
 
-/* Appends the head, or an entry, with its newline. DDP_ENOMEM. */
-int ddp_journal_print_head(const struct ddp_journal_facts *facts, struct ddp_strbuf *out,
-                           struct ddp_err *err) DDP_MUST_CHECK;
-int ddp_journal_print(const struct ddp_journal_entry *entry, struct ddp_strbuf *out,
-                      struct ddp_err *err) DDP_MUST_CHECK;
+/* *chain: the check of the line before, DDP_FNV_INIT before the head; becomes this line's. */
 
-/* Reads line[bytes], without its newline; `where` is "'FILE', line 7", for messages. *payload: what
- * entry->payload points to, free(); NULL when there is none. DDP_EINPUT, DDP_ENOMEM. */
-int ddp_journal_read_head(const char *line, size_t bytes, const char *where,
+/* Appends the head, or an entry, with its newline. DDP_ENOMEM. */
+int ddp_journal_print_head(const struct ddp_journal_facts *facts, uint64_t *chain,
+                           struct ddp_strbuf *out, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_journal_print(const struct ddp_journal_entry *entry, uint64_t *chain,
+                      struct ddp_strbuf *out, struct ddp_err *err) DDP_MUST_CHECK;
+
+/* line[bytes], to be read without its newline. where: "'FILE', line 7", for messages. */
+struct ddp_journal_line {
+    const char *text;
+    size_t bytes;
+    const char *where;
+};
+/* *payload: what entry->payload points to, free(); NULL when there is none. DDP_EINPUT,
+ * DDP_ENOMEM. */
+int ddp_journal_read_head(const struct ddp_journal_line *line, uint64_t *chain,
                           struct ddp_journal_facts *facts, struct ddp_err *err) DDP_MUST_CHECK;
-int ddp_journal_read(const char *line, size_t bytes, const char *where,
+int ddp_journal_read(const struct ddp_journal_line *line, uint64_t *chain,
                      struct ddp_journal_entry *entry, void **payload,
                      struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -107,14 +107,16 @@ static void read_journal(const char *text, size_t size)
 /* Makes the check of every line right. */
 static void mend(char *text, size_t size)
 {
+    uint64_t chain = DDP_FNV_INIT;
     char *end;
     for (size_t at = 0; (end = memchr(text + at, '\n', size - at)); at = (size_t)(end - text) + 1) {
         const size_t n = (size_t)(end - text) - at;
         char right[CHECK_BYTES + 1];
         if (n < CHECK_BYTES)
             continue;
+        chain = ddp_fnv1a(chain, text + at, n - CHECK_BYTES);
         snprintf(right, sizeof right, ", \"check\": \"fnv1a64:%016llx\"}",
-                 (unsigned long long)ddp_fnv1a(DDP_FNV_INIT, text + at, n - CHECK_BYTES));
+                 (unsigned long long)chain);
         memcpy(end - CHECK_BYTES, right, CHECK_BYTES);
     }
 }
@@ -159,7 +161,7 @@ static size_t make_good(enum ddp_journal_kind kind, union payload *p)
 }
 
 static void add_struct(enum ddp_journal_kind kind, const uint8_t *data, size_t size,
-                       struct ddp_strbuf *text)
+                       uint64_t *chain, struct ddp_strbuf *text)
 {
     union payload p;
     uint16_t at = 0;
@@ -172,7 +174,7 @@ static void add_struct(enum ddp_journal_kind kind, const uint8_t *data, size_t s
     }
     struct ddp_journal_entry entry = {
         .kind = kind, .launch = 1, .cell = 0, .id = "x", .payload = &p, .payload_bytes = bytes};
-    require(ddp_journal_print(&entry, text, &err) == 0);
+    require(ddp_journal_print(&entry, chain, text, &err) == 0);
 }
 
 /* A run, an epoch of it, a point, a control, the run's end: one of them is the input's. */
@@ -184,10 +186,11 @@ static void read_structs(const uint8_t *data, size_t size)
     struct ddp_strbuf text = DDP_STRBUF_INIT;
     struct ddp_journal_facts facts = {.count = 0};
     struct ddp_err err = DDP_ERR_INIT;
-    require(ddp_journal_print_head(&facts, &text, &err) == 0);
+    uint64_t chain = DDP_FNV_INIT;
+    require(ddp_journal_print_head(&facts, &chain, &text, &err) == 0);
     for (size_t i = 0; i < DDP_COUNT_OF(kinds); i++) {
         const bool ours = size > 0 && data[0] % DDP_COUNT_OF(kinds) == i;
-        add_struct(kinds[i], data + ours, ours ? size - 1 : 0, &text);
+        add_struct(kinds[i], data + ours, ours ? size - 1 : 0, &chain, &text);
     }
     read_journal(text.text, text.length);
     ddp_strbuf_release(&text);

@@ -8,6 +8,8 @@
 
 #include <sys/stat.h>
 
+#include "base/json.h"
+#include "base/mem.h"
 #include "record/journal_line.h"
 #include "report_sample.h"
 
@@ -252,6 +254,56 @@ static void test_flipped(void **state)
     free(text);
 }
 
+static size_t line_at(const char *text, int line)
+{
+    const char *at = text;
+    for (int i = 0; i < line; i++)
+        at = strchr(at, '\n') + 1;
+    return (size_t)(at - text);
+}
+
+/* text without its line, with it twice, and with it behind the next one: all damaged there. */
+static void refuse_edits(const char *text, size_t bytes, int line)
+{
+    const size_t begin = line_at(text, line), end = line_at(text, line + 1);
+    const size_t next = line_at(text, line + 2);
+    const struct {
+        size_t part[3][2];
+    } edits[] = {
+        {{{0, begin}, {end, bytes}}},
+        {{{0, end}, {begin, bytes}}},
+        {{{0, begin}, {end, next}, {begin, end}}},
+    };
+    char *edited = malloc(2 * bytes);
+    assert_non_null(edited);
+    for (size_t i = 0; i < DDP_COUNT_OF(edits); i++) {
+        struct ddp_journal_facts facts;
+        struct seen seen = {0};
+        struct ddp_err err = DDP_ERR_INIT;
+        size_t n = 0, whole;
+        for (int part = 0; part < 3; part++) {
+            const size_t *p = edits[i].part[part];
+            memcpy(edited + n, text + p[0], p[1] - p[0]);
+            n += p[1] - p[0];
+        }
+        assert_int_equal(ddp_journal_parse(edited, n, "j", &facts, see, &seen, &whole, &err),
+                         DDP_EINPUT);
+        assert_int_equal(seen.lines, i == 1 ? line : line - 1);
+    }
+    free(edited);
+}
+
+/* Lines of a journal, each as it was written, but one is missing, there twice, or elsewhere. */
+static void test_edited(void **state)
+{
+    size_t bytes;
+    write_journal(3);
+    char *text = slurp("j", &bytes);
+    for (int line = 1; line_at(text, line + 1) < bytes; line++)
+        refuse_edits(text, bytes, line);
+    free(text);
+}
+
 /* A point with a field out of its range, under a right check: refused. */
 static void refuse_point(const struct sampled *s, size_t bytes)
 {
@@ -259,9 +311,10 @@ static void refuse_point(const struct sampled *s, size_t bytes)
     struct ddp_err err = DDP_ERR_INIT;
     struct ddp_journal_entry entry = make_entry(DDP_JOURNAL_POINT, s, bytes);
     void *payload;
-    assert_int_equal(ddp_journal_print(&entry, &line, &err), 0);
-    assert_int_equal(ddp_journal_read(line.text, line.length - 1, "line", &entry, &payload, &err),
-                     DDP_EINPUT);
+    uint64_t print_chain = DDP_FNV_INIT, chain = DDP_FNV_INIT;
+    assert_int_equal(ddp_journal_print(&entry, &print_chain, &line, &err), 0);
+    const struct ddp_journal_line read = {line.text, line.length - 1, "line"};
+    assert_int_equal(ddp_journal_read(&read, &chain, &entry, &payload, &err), DDP_EINPUT);
     ddp_strbuf_release(&line);
 }
 
@@ -304,9 +357,10 @@ static void test_hostile_texts(void **state)
     make_point(&s, 1);
     snprintf(s.point.algorithm_used, sizeof s.point.algorithm_used, "a\033[31m\n\xff");
     struct ddp_journal_entry entry = make_entry(DDP_JOURNAL_POINT, &s, sizeof s);
-    assert_int_equal(ddp_journal_print(&entry, &line, &err), 0);
-    assert_int_equal(ddp_journal_read(line.text, line.length - 1, "line", &entry, &payload, &err),
-                     0);
+    uint64_t print_chain = DDP_FNV_INIT, chain = DDP_FNV_INIT;
+    assert_int_equal(ddp_journal_print(&entry, &print_chain, &line, &err), 0);
+    const struct ddp_journal_line read = {line.text, line.length - 1, "line"};
+    assert_int_equal(ddp_journal_read(&read, &chain, &entry, &payload, &err), 0);
     assert_string_equal(((struct ddp_point *)payload)->algorithm_used, "a?[31m??");
     free(payload);
     ddp_strbuf_release(&line);
@@ -321,6 +375,7 @@ int main(void)
         IN_FOLDER(test_other_files),
         IN_FOLDER(test_cut_anywhere),
         IN_FOLDER(test_flipped),
+        IN_FOLDER(test_edited),
         cmocka_unit_test(test_hostile_points),
         cmocka_unit_test(test_hostile_texts),
     };
