@@ -48,7 +48,8 @@ void ddp_explain_effective(FILE *out)
           "wire_bytes_per_rank: counted where messages carry them, most of all ranks; where\n"
           "ranks read each other's memory, the bytes that others took; on GPUs a model: what\n"
           "a ring would send. density: values a rank sent, of all; --partial K divides it by\n"
-          "K. overflows: finite values that became infinite in 16 bits.\n",
+          "K (by the elements, where they are fewer: no chunk is empty). overflows: finite\n"
+          "values that became infinite in 16 bits.\n",
           out);
 }
 

@@ -76,6 +76,13 @@ static void read_last_words(int fd, struct ddp_child_end *end)
     while (n > 0 && strchr(" \n", raw[n - 1]))
         n--;
     raw[n] = '\0';
+    if (from > 0) { /* cut off in front: from the next line on, or else marked */
+        char *line = strchr(raw, '\n');
+        if (line)
+            memmove(raw, line + 1, strlen(line));
+        else if (n > 3)
+            memcpy(raw, "...", 3);
+    }
     for (char *c = raw; *c; c++)
         *c = *c == '\n' ? ' ' : *c;
     ddp_printable(raw, end->last_words, sizeof end->last_words);

@@ -30,12 +30,13 @@ static void close_parts(struct measurement *m)
     free(m->part);
 }
 
-/* Chunks differ by one element at most. Collective; on failure all have failed. */
+/* Chunks differ by one element at most, and none is empty: to exchange nothing takes no time, and
+ * the median must be of exchanges. Collective; on failure all have failed. */
 static int open_parts(struct measurement *m, struct ddp_err *err)
 {
     const struct ddp_point_spec *s = m->spec;
     struct ddp_comm *comm = m->b->setup.comm;
-    m->parts = DDP_MAX(s->partial, 1);
+    m->parts = (int)DDP_MIN((size_t)DDP_MAX(s->partial, 1), DDP_MAX(s->count, 1));
     m->part = ddp_calloc((size_t)m->parts, sizeof *m->part);
     int rc = m->part ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for %d chunks", m->parts);
     rc = ddp_comm_agree(comm, rc, err);

@@ -116,6 +116,8 @@ static int launch(const struct ddp_gate_setup *setup, int which, struct ddp_resu
     rc = ddp_result_read(path, result, err);
     if (rc == DDP_ENOINPUT)
         ddp_hint(err, "'%s' wrote no result; write {json} where its path belongs", side->text);
+    else if (rc != 0)
+        ddp_hint(err, "'%s' wrote it", side->text);
     if (rc == 0 && result->count == 0) {
         rc = ddp_fail(err, DDP_EINPUT, "'%s' measured no point", side->text);
         ddp_result_release(result);

@@ -96,8 +96,10 @@ print(eval(sys.argv[2]))' "$1" "$2"
         "[(4, None, None), (4, None, None)]" ]
     [ "$(json r.json 'm["none"]["compress"]["achieved_density"], m["none"]["wire_bytes_per_rank"]')" = \
         "(0.25, 16384)" ]
+    # fewer elements than chunks: no iteration exchanges nothing
     ok --ranks 2 -n 3 --size 0,4,8 --partial 16 --json r.json
     "$python" "$root/ci/validate_json.py" r.json
+    [ "$(json r.json '[(q["wire_bytes_per_rank"], q["compress"]["achieved_density"]) for q in p[1:]]')" = "[(4, 1), (4, 0.5)]" ]
 }
 
 @test "one sentence says that it does not pay over shared memory, and where it would" {

@@ -110,7 +110,7 @@ END
     cifar 2
     r=(--model resnet9 --ranks 1)
     printf x >>bin/data_batch_2.bin
-    refused 65 "not a multiple of 3073" "${r[@]}" --data bin
+    refused 65 "not records of 3073" "${r[@]}" --data bin
     cp bin/data_batch_1.bin bin/data_batch_2.bin
     printf '\12' | dd of=bin/data_batch_2.bin conv=notrunc status=none
     refused 65 "at most 9 is legal" "${r[@]}" --data bin

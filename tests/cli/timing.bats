@@ -121,6 +121,11 @@ refused() {
     ok allreduce --backend shm --ranks 1,2 --size 64K -n 1 --placement in
     [ "$(json '[c["ranks"] for c in d["control"]]')" = "[1, 2]" ]
     [ "$(json '[q["bound"] is None for q in p]')" = "[True, False]" ]
+    # of no elements no step is taken; a barrier has none and takes one
+    ok all-gather --backend shm --ranks 2 --size 4,8 -n 1 --placement in
+    [ "$(json '[(q["count"], q["bound"] is None) for q in p]')" = "[(0, True), (2, False)]" ]
+    ok barrier --backend shm --ranks 2 -n 1
+    [ "$(json '[q["bound"]["kind"] for q in p]')" = "['latency']" ]
 }
 
 @test "--dry-run says how long a point may take" {

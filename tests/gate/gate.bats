@@ -138,6 +138,19 @@ END
     gate --base "./no-such-program"
     [ "$status" = 69 ]
     [[ "$stderr" == *"cannot start './no-such-program'"* ]]
+    # of a long complaint whole lines; of one long line its end, marked
+    printf '#!/bin/sh\nseq -f "complaint %%g" 100 >&2\nexit 3\n' >long.sh
+    printf '#!/bin/sh\nprintf "%%0600d end\\n" 0 >&2\nexit 3\n' >wide.sh
+    printf '#!/bin/sh\necho "{" >"$2"\n' >torn.sh
+    chmod +x long.sh wide.sh torn.sh
+    run "$ddpbench" gate --base ./long.sh --new ./long.sh
+    [ "$status" = 69 ]
+    [[ "$output" == *"it said: complaint "*" complaint 100"* ]]
+    run "$ddpbench" gate --base ./wide.sh --new ./wide.sh
+    [[ "$output" == *"it said: ...0"*"0 end"* ]]
+    run "$ddpbench" gate --base ./torn.sh --new ./torn.sh
+    [ "$status" = 65 ]
+    [[ "$output" == *"'./torn.sh' wrote it"* ]]
 }
 
 @test "commands are words, not shell lines" {
@@ -326,6 +339,7 @@ END
     [ "$status" = 12 ]
     [[ "$output" == *"# base: part.json (partial)"*"# new:  whole.json (injected delay of 10 %)"* ]]
     [[ "$output" == *"base was cut off and may lack cells; 1 cell of new only, not judged"* ]]
+    "$python" "$root/ci/validate_json.py" gate.json
     [ "$(verdict 'v["outcome"]')" = INCONCLUSIVE ]
     run "$ddpbench" compare part.json slow.json
     [ "$status" = 10 ]
