@@ -91,6 +91,7 @@ static void direct_reduce(struct ddp_comm *comm, const struct ddp_coll_args *arg
         .dtype = args->dtype,
         .op = args->op,
         .divisor = ddp_coll_divisor(comm, args->op),
+        .far = ddp_rank_at(comm->rank, 1, comm->size),
     };
     comm->device->reduce(&reduce);
 }

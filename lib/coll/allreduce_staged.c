@@ -129,6 +129,7 @@ static int staged_sum(struct staged_call *call, size_t t, struct ddp_err *err)
             .dtype = call->args->dtype,
             .op = call->args->op,
             .divisor = ddp_coll_divisor(comm, call->args->op),
+            .far = next_rank(comm, comm->rank),
         };
         comm->device->reduce(&reduce);
     }

@@ -33,7 +33,8 @@ extern "C" {
  * NaN: every result that is NaN (a NaN in any source, inf - inf, 0 * inf) is the canonical quiet
  * NaN, sign 0 and only the quiet bit set. Which zero min and max give for -0 and 0 depends on the
  * order of the sources alone.
- * nontemporal: results bypass the cache (a hint). */
+ * nontemporal: results bypass the cache (a hint).
+ * far: the source, in [0, src_count), that most likely lies in another core's cache (a hint). */
 struct ddp_reduce {
     void *const *dst;
     int dst_count;
@@ -44,6 +45,7 @@ struct ddp_reduce {
     enum ddp_op op;
     int divisor;
     int nontemporal;
+    int far;
 };
 
 struct ddp_grad_kernels;

@@ -24,28 +24,39 @@
 /* Arrays longer than this many vectors start with a partial one that aligns the stores. */
 #define HEAD_STEPS 16
 
-/* Two arrays into two, what two ranks do to each other's memory: half of the lines lie in the other
- * core's cache, and how many are asked for at once decides. So from TWIN_BYTES on both halves are
- * walked side by side, a vector at a time, and lines asked for TWIN_AHEAD before they are needed,
- * never beyond the end: there the other rank works. f32 sum in place, 2 cores (Xeon, ping-pong 320
- * ns), microseconds, medians of 300 interleaved rounds:
- *                              16 KiB  64 KiB  256 KiB  1 MiB  16 MiB
- *   tiles of 4 vectors         1.09    3.04    8.03     31.0   610
- *   vectors                    0.97    2.87    8.80     31.7   647
- *   vectors, asked for ahead   0.99    2.34    7.17     28.7   632
- *   both halves                1.02    2.27    6.87     26.1   621 */
-#define TWIN_BYTES ((size_t)8 << 10)
-#define TWIN_AHEAD ((size_t)1 << 10)
+/* Two arrays into two is what two ranks do to each other's memory: half of the lines lie in the
+ * other core's cache, and how many are asked for at once decides. So lines are asked for AHEAD
+ * bytes before they are needed, never beyond the end: there the other rank works. From TWIN_BYTES
+ * on two stretches are walked side by side, a vector at a time. They must not lie a multiple of 4
+ * KiB apart, nearly: addresses that agree in their low twelve bits hinder each other, and on some
+ * processors it takes twice as long. f32 sum in place, 2 cores, microseconds, medians of
+ * interleaved rounds:
+ *   Xeon, ping-pong 320 ns       16 KiB  64 KiB  256 KiB  1 MiB  16 MiB
+ *     tiles of 4 vectors         1.09    3.04    8.03     31.0   610
+ *     vectors, asked for ahead   0.99    2.34    7.17     28.7   632
+ *     both halves                1.02    2.27    6.87     26.1   621
+ *   EPYC, ping-pong 120 ns       16 KiB  32 KiB  64 KiB   1 MiB  16 MiB
+ *     tiles of 4 vectors         0.45    0.68    1.04     27.2   520
+ *     tiles, asked for ahead     0.39    0.66    1.07     26.3   586
+ *     both halves                0.47    1.30    1.01     23.5   474
+ *     two stretches, 2 KiB off   0.43    0.65    1.03     24.0   479 */
+#define AHEAD       ((size_t)1 << 10)
+#define TWIN_BYTES  ((size_t)16 << 10)
+#define ALIAS_BYTES ((size_t)4 << 10)
 
 #include "device/kernels_ops.inc.h"
 
-INLINE void prefetch_twins(const void *const *src, size_t at, size_t half)
+INLINE void ask_for(const void *src, size_t at, size_t bytes)
 {
-    for (int k = 0; k < 2; k++) {
-        const char *p = (const char *)src[k] + at;
-        __builtin_prefetch(p, 0, 2);
-        __builtin_prefetch(p + half, 0, 2);
-    }
+    for (size_t line = 0; line < bytes; line += 64)
+        __builtin_prefetch((const char *)src + at + line, 0, 2);
+}
+
+/* How far apart the two stretches of `bytes` bytes in all are, and so how long: half of it, made an
+ * odd multiple of half of ALIAS_BYTES. */
+INLINE size_t twin_distance(size_t bytes)
+{
+    return bytes / 2 / ALIAS_BYTES * ALIAS_BYTES - ALIAS_BYTES / 2;
 }
 
 /* Where the walk starts: bytes up to the first boundary of `step` in destination 0; 0 when that is
@@ -134,28 +145,34 @@ INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
             }                                                                                      \
     }                                                                                              \
     INLINE size_t NAME##_twin(void *const *dst, const void *const *src, size_t at, size_t bytes,   \
-                              struct finisher f)                                                   \
+                              int far, struct finisher f)                                          \
     {                                                                                              \
-        const size_t half = (bytes - at) / 2 / sizeof(RAW) * sizeof(RAW);                          \
+        const size_t half = twin_distance(bytes - at);                                             \
         for (const size_t end = at + half; at != end; at += sizeof(RAW)) {                         \
-            if (end - at > TWIN_AHEAD)                                                             \
-                prefetch_twins(src, at + TWIN_AHEAD, half);                                        \
+            if (end - at > AHEAD) {                                                                \
+                ask_for(src[far], at + AHEAD, sizeof(RAW));                                        \
+                ask_for(src[far], at + half + AHEAD, sizeof(RAW));                                 \
+            }                                                                                      \
             NAME##_tile(dst, 2, src, 2, at, 1, false, f);                                          \
             NAME##_tile(dst, 2, src, 2, at + half, 1, false, f);                                   \
         }                                                                                          \
         return at + half;                                                                          \
     }                                                                                              \
     INLINE void NAME##_walk(void *const *dst, int ndst, const void *const *src, int nsrc,          \
-                            size_t bytes, bool stream, struct finisher f)                          \
+                            size_t bytes, bool stream, int far, struct finisher f)                 \
     {                                                                                              \
-        const size_t step = sizeof(RAW);                                                           \
+        const size_t step = sizeof(RAW), tile = TILE * sizeof(RAW);                                \
+        const bool pair = nsrc == 2 && ndst == 2 && !stream;                                       \
         size_t at = bytes > HEAD_STEPS * step ? head_bytes(dst[0], step, ELEM) : 0;                \
         if (at != 0)                                                                               \
             NAME##_edge(dst, ndst, src, nsrc, 0, at, f);                                           \
-        if (nsrc == 2 && ndst == 2 && !stream && bytes - at >= TWIN_BYTES)                         \
-            at = NAME##_twin(dst, src, at, bytes, f);                                              \
-        for (; bytes - at >= TILE * step; at += TILE * step)                                       \
+        if (pair && bytes - at >= TWIN_BYTES)                                                      \
+            at = NAME##_twin(dst, src, at, bytes, far, f);                                         \
+        for (; bytes - at >= tile; at += tile) {                                                   \
+            if (pair && bytes - at >= AHEAD + tile)                                                \
+                ask_for(src[far], at + AHEAD, tile);                                               \
             NAME##_tile(dst, ndst, src, nsrc, at, TILE, stream, f);                                \
+        }                                                                                          \
         for (; bytes - at >= step; at += step)                                                     \
             NAME##_tile(dst, ndst, src, nsrc, at, 1, false, f);                                    \
         if (at != bytes)                                                                           \
@@ -166,7 +183,7 @@ INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
         const size_t bytes = r->count * ELEM;                                                      \
         const bool stream = r->nontemporal && bytes > HEAD_STEPS * sizeof(RAW) &&                  \
                             can_stream(r->dst, r->dst_count, sizeof(RAW), ELEM);                   \
-        NAME##_walk(r->dst, r->dst_count, r->src, r->src_count, bytes, stream,                     \
+        NAME##_walk(r->dst, r->dst_count, r->src, r->src_count, bytes, stream, r->far,             \
                     finisher_of(r->divisor));                                                      \
         if (stream)                                                                                \
             vec_stream_end();                                                                      \
@@ -210,10 +227,10 @@ DEFINE_KERNEL(u8_mean, raw_quarter, v_f32, 1, widen_u8, narrow_u8, ADD, finish_m
         memcpy(dst, r->dst, sizeof(dst));                                                          \
         const struct finisher f = finisher_of(r->divisor);                                         \
         if (f.how == FINISH_NONE)                                                                  \
-            any_f32_sum_walk(dst, ndst, src, nsrc, r->count * 4, stream,                           \
+            any_f32_sum_walk(dst, ndst, src, nsrc, r->count * 4, stream, r->far,                   \
                              (struct finisher){FINISH_NONE, 1});                                   \
         else                                                                                       \
-            any_f32_sum_walk(dst, ndst, src, nsrc, r->count * 4, stream, f);                       \
+            any_f32_sum_walk(dst, ndst, src, nsrc, r->count * 4, stream, r->far, f);               \
     } while (0)
 
 static void f32_sum_2_1(const struct ddp_reduce *r)

@@ -14,7 +14,7 @@
 #include "unit/half_ref.h"
 
 #define SOURCES_MAX 9
-#define BYTES_MAX   (18 << 10)
+#define BYTES_MAX   (36 << 10)
 #define SHORT_MAX   (8 << 10)
 #define GUARD       0xa5
 
@@ -166,8 +166,18 @@ static void run_trial(const struct trial *t)
     const void *src[SOURCES_MAX];
     void *dst[SOURCES_MAX];
     const size_t shared_offset = random_bits() % 32;
-    const struct ddp_reduce r = {dst,      t->ndst, src,        t->nsrc,       t->count,
-                                 t->dtype, t->op,   t->divisor, t->nontemporal};
+    const struct ddp_reduce r = {
+        .dst = dst,
+        .dst_count = t->ndst,
+        .src = src,
+        .src_count = t->nsrc,
+        .count = t->count,
+        .dtype = t->dtype,
+        .op = t->op,
+        .divisor = t->divisor,
+        .nontemporal = t->nontemporal,
+        .far = (int)(random_bits() % (uint64_t)t->nsrc),
+    };
 
     memset(arena, GUARD, sizeof(arena));
     for (int k = 0; k < t->nsrc; k++) {
@@ -227,11 +237,11 @@ static void every_dtype_op_shape(enum ddp_simd level)
                 }
 }
 
-/* Two arrays into two, long enough to be walked as two halves. */
+/* Two arrays into two, long enough to be asked for ahead, and to be walked as two stretches. */
 static void long_twins(enum ddp_simd level)
 {
-    static const size_t bytes[] = {8 << 10, (8 << 10) + 8, 9000,    (10 << 10) - 64,
-                                   12344,   16 << 10,      17 << 10};
+    static const size_t bytes[] = {9000,  16 << 10, (16 << 10) + 8, (20 << 10) - 64,
+                                   20744, 24 << 10, 33 << 10};
     for (int dtype = 0; dtype < DDP_DTYPE_COUNT; dtype++)
         for (int op = 0; op < DDP_OP_COUNT; op++)
             for (size_t b = 0; b < DDP_COUNT_OF(bytes); b++) {
