@@ -247,7 +247,7 @@ int ddp_bound_fill(struct ddp_bound *b, const struct ddp_coll_alg *alg,
     struct ddp_coll_cost cost = {0};
     const struct ddp_point_spec *s = &p->spec;
     const struct ddp_comm *group = b->setup.group;
-    const bool idle = s->count == 0 && s->coll != DDP_BARRIER; /* no step is taken */
+    const bool idle = ddp_coll_is_idle(s->coll, s->count); /* no step is taken */
     if (s->ranks < 2 || s->size_bytes > b->setup.bytes || idle)
         return 0;
     alg->cost(s->ranks, shape, &cost);

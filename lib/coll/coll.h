@@ -112,14 +112,20 @@ size_t ddp_coll_message_bytes(enum ddp_coll coll, int ranks, size_t count, enum 
 /* Bytes of args->recv that this rank gets; 0 where its pointer says nothing. */
 size_t ddp_coll_recv_bytes(const struct ddp_comm *comm, const struct ddp_coll_args *args);
 
-/* Runs it. Collective: all ranks of the group, same plan, same order. Of no elements it moves
- * nothing and waits for nobody, whatever the algorithm; a barrier has none and waits. */
+/* Of no elements (bytes): nothing moves and nobody waits, whatever the algorithm. A barrier has
+ * none and waits. */
+static inline bool ddp_coll_is_idle(enum ddp_coll coll, size_t count)
+{
+    return count == 0 && coll != DDP_BARRIER;
+}
+
+/* Runs it, unless it is idle. Collective: all ranks of the group, same plan, same order. */
 static inline int ddp_coll_run(struct ddp_comm *comm, struct ddp_coll_plan *plan,
                                struct ddp_err *err)
 {
     DDP_TRY(DDP_FAULT(COLL_ENTER, comm->place.rank, err));
     uint64_t index = ddp_comm_enter(comm, plan->args.coll, plan->args.dtype, plan->bytes);
-    const bool idle = plan->bytes == 0 && plan->args.coll != DDP_BARRIER;
+    const bool idle = ddp_coll_is_idle(plan->args.coll, plan->bytes);
     int rc = idle ? 0 : plan->alg->run(comm, &plan->args, plan->scratch, err);
     if (rc == 0)
         rc = DDP_FAULT_DATA(COLL_LEAVE, comm->place.rank, plan->args.recv,
