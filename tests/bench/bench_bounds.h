@@ -13,10 +13,14 @@ extern "C" {
 /* Reads n floats with the widest loads of the level; the sum, so that nothing is left out. */
 float ddp_bench_read_avx2(const float *x, size_t n);
 float ddp_bench_read_avx512(const float *x, size_t n);
-/* The k-th largest magnitude of x[n] by std::nth_element on work [n], a copy: which are larger is
- * not known. */
+/* The element of x[n] whose magnitude is the k-th largest, by std::nth_element on work [n], a copy,
+ * comparing magnitudes: as one writes it down. */
+float ddp_bench_nth_float(float *work, const float *x, size_t n, size_t k);
+/* The k-th largest magnitude by std::nth_element of the floats' bits, for which comparing is
+ * cheaper. */
 uint32_t ddp_bench_nth_value(uint32_t *work, const float *x, size_t n, size_t k);
-/* As above with the positions, ties to the lowest: what top-K needs. The entries are work[0..k). */
+/* As above with the positions, which a top-K needs, ties to the lowest. The entries are work[0..k).
+ */
 uint32_t ddp_bench_nth_entry(uint64_t *work, const float *x, size_t n, size_t k);
 
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
 #include "bench/bench_bounds.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 
@@ -9,6 +10,14 @@ static uint32_t magnitude(float x)
     uint32_t bits;
     std::memcpy(&bits, &x, sizeof(bits));
     return bits & 0x7fffffffu;
+}
+
+float ddp_bench_nth_float(float *work, const float *x, size_t n, size_t k)
+{
+    std::memcpy(work, x, n * sizeof(*x));
+    std::nth_element(work, work + (k - 1), work + n,
+                     [](float a, float b) { return std::fabs(a) > std::fabs(b); });
+    return work[k - 1];
 }
 
 uint32_t ddp_bench_nth_value(uint32_t *work, const float *x, size_t n, size_t k)
