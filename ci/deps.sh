@@ -7,9 +7,9 @@ set -eu
 
 demo="gcc libc6-dev make libcjson-dev zlib1g-dev libopenblas0-serial dataset-fashion-mnist"
 tests="g++ libbenchmark-dev git openmpi-bin libopenmpi-dev mpich libmpich-dev libcmocka-dev bats perl \
-python3-jsonschema mandoc pkg-config procps util-linux"
+python3-jsonschema python3-numpy mandoc pkg-config procps util-linux"
 # Not in every release; what needs them says aloud that it is skipped.
-extras="spin clang-format-14 shellcheck libsimgrid-dev libgloo-dev iproute2"
+extras="spin python3-yaml clang-format-14 shellcheck libsimgrid-dev libgloo-dev iproute2"
 
 case ${1:-} in
 demo) wanted=$demo extras= ;;
