@@ -4,7 +4,7 @@
  * For algorithms on backends with DDP_CAP_MAP. A flag is a 64-bit epoch on a cache line of its own,
  * written by one rank, that only grows; waiting is always "until peer's flag >= epoch", so no flag
  * is ever reset and a wake-up cannot be lost. Waits poll the abort word and the deadline; with more
- * ranks than cores they spin a little, then sched_yield. */
+ * ranks than cores they sched_yield almost at once. */
 #ifndef DDP_COMM_COMM_SHM_H
 #define DDP_COMM_COMM_SHM_H
 
@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/fault.h"
+#include "base/mem.h"
 #include "comm/comm.h"
 
 #ifdef __cplusplus
@@ -80,7 +81,7 @@ static inline int ddp_shm_wait(struct ddp_comm *comm, int peer, int lane, uint64
 {
     _Atomic(uint64_t) *flag = &ddp_shm_lane_of(comm->shm, peer, lane)->epoch;
     DDP_TRY(DDP_FAULT(WAIT, comm->place.rank, err));
-    for (int i = 0; i < 64; i++) {
+    for (int i = 0; i < DDP_MIN(comm->shm->spin, 64); i++) {
         if (atomic_load_explicit(flag, memory_order_acquire) >= epoch)
             return 0;
 #if defined(__x86_64__)
