@@ -81,7 +81,8 @@ static inline int ddp_shm_wait(struct ddp_comm *comm, int peer, int lane, uint64
 {
     _Atomic(uint64_t) *flag = &ddp_shm_lane_of(comm->shm, peer, lane)->epoch;
     DDP_TRY(DDP_FAULT(WAIT, comm->place.rank, err));
-    for (int i = 0; i < DDP_MIN(comm->shm->spin, 64); i++) {
+    const int polls = DDP_MIN(comm->shm->spin, 64);
+    for (int i = 0; i < polls; i++) {
         if (atomic_load_explicit(flag, memory_order_acquire) >= epoch)
             return 0;
 #if defined(__x86_64__)

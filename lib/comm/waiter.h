@@ -27,9 +27,10 @@ struct ddp_waiter {
     bool patient;
 };
 
-/* Polls before the first yield when every rank has a core (some 100 us), and when not: a peer that
- * waits for this core does not come while one polls. 4 (8) ranks on 2 cores of an EPYC, all-reduce
- * in registered memory, us: of 4 B 3.4 (7.2), 84 polls 8.8 (16.7); of 4 KiB 6.9 (15), 10.9 (37). */
+/* Polls before the first yield when every rank has a core (some 100 us), and when not (a fast path
+ * may look as often before): a peer that waits for this core does not come while one polls. 4 (8)
+ * ranks on 2 cores of an EPYC, all-reduce in registered memory, us: of 4 B 3.4 (7.2), 84 polls 8.8
+ * (16.7); of 4 KiB 6.9 (15), 10.9 (37). */
 #define DDP_SPIN_ALONE  4000
 #define DDP_SPIN_SHARED 1
 

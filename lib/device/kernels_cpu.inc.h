@@ -27,19 +27,19 @@
 /* Two arrays into two is what two ranks do to each other's memory: half of the lines lie in the
  * other core's cache, and how many are asked for at once decides. So lines are asked for AHEAD
  * bytes before they are needed, never beyond the end: there the other rank works. From TWIN_BYTES
- * on two stretches are walked side by side, a vector at a time. They must not lie a multiple of 4
- * KiB apart, nearly: addresses that agree in their low twelve bits hinder each other, and on some
- * processors it takes twice as long. f32 sum in place, 2 cores, microseconds, medians of
- * interleaved rounds:
+ * on two stretches are walked side by side, a vector at a time. They are never a multiple of 4 KiB
+ * apart, as the halves of an array often are: addresses that agree in their low twelve bits hinder
+ * each other. f32 sum in place of a message of which each rank has half, 2 cores, microseconds,
+ * medians of interleaved rounds:
  *   Xeon, ping-pong 320 ns       16 KiB  64 KiB  256 KiB  1 MiB  16 MiB
  *     tiles of 4 vectors         1.09    3.04    8.03     31.0   610
  *     vectors, asked for ahead   0.99    2.34    7.17     28.7   632
  *     both halves                1.02    2.27    6.87     26.1   621
- *   EPYC, ping-pong 120 ns       16 KiB  32 KiB  64 KiB   1 MiB  16 MiB
- *     tiles of 4 vectors         0.45    0.68    1.04     27.2   520
- *     tiles, asked for ahead     0.39    0.66    1.07     26.3   586
- *     both halves                0.47    1.30    1.01     23.5   474
- *     two stretches, 2 KiB off   0.43    0.65    1.03     24.0   479
+ *   EPYC, ping-pong 120 ns
+ *     tiles of 4 vectors         0.52    1.01    3.44     13.6   558
+ *     tiles, asked for ahead     0.45    1.04    3.61     15.3   601
+ *     both halves                0.87    1.97    5.92     21.2   586
+ *     this                       0.48    1.01    3.56     14.8   588
  * Asked for into the first-level cache: into the second, 16 KiB now take 0.47 there, now 0.64. */
 #define AHEAD       ((size_t)1 << 10)
 #define TWIN_BYTES  ((size_t)16 << 10)
@@ -57,11 +57,12 @@ INLINE void ask_for(const void *src, size_t at, size_t bytes)
         __builtin_prefetch((const char *)src + at + line);
 }
 
-/* How far apart the two stretches of `bytes` bytes in all are, and so how long: half of it, made an
- * odd multiple of half of ALIAS_BYTES. */
+/* How far apart the two stretches of an array of `bytes` bytes are, and so how long: the greatest
+ * odd multiple of half of ALIAS_BYTES that is not above half. */
 INLINE size_t twin_distance(size_t bytes)
 {
-    return bytes / 2 / ALIAS_BYTES * ALIAS_BYTES - ALIAS_BYTES / 2;
+    const size_t off = ALIAS_BYTES / 2;
+    return (bytes / 2 + off) / ALIAS_BYTES * ALIAS_BYTES - off;
 }
 
 /* Where the walk starts: bytes up to the first boundary of `step` in destination 0; 0 when that is
@@ -277,6 +278,7 @@ void REDUCE_SYMBOL(const struct ddp_reduce *r)
         [DDP_U8] = {u8_sum, u8_sum, u8_prod, u8_min, u8_max},
     };
     assert(r->src_count >= 1 && r->src_count <= DDP_REDUCE_MAX && r->dst_count >= 1);
+    assert(r->far >= 0 && r->far < r->src_count);
     assert(r->divisor == 1 || r->op == DDP_SUM || r->op == DDP_AVG);
     if (r->count == 0)
         return;

@@ -246,22 +246,26 @@ static double measure_ns(struct arrays *x, const struct row *row)
 }
 
 /* The select alone next to std::nth_element of as many: how many times as fast, medians over
- * rounds. False: short of the goal. */
+ * rounds; the goal is about the call as one writes it down. False: short of it. */
 static bool print_times(double (*ns)[MAX_ROUNDS], int rounds)
 {
     bool good = true;
     for (size_t r = 0; r < ROWS; r++)
         for (size_t other = 0; other < ROWS; other++) {
             double times[MAX_ROUNDS];
+            const bool judged = rows[other].run == run_nth_float;
             if (rows[r].run != run_select || rows[r].input != SAME ||
-                rows[other].run != run_nth_float || rows[other].argument != rows[r].argument)
+                !(judged || rows[other].run == run_nth_value) ||
+                rows[other].argument != rows[r].argument)
                 continue;
             for (int i = 0; i < rounds; i++)
                 times[i] = ns[other][i] / ns[r][i];
             const double m = median(times, rounds);
-            printf("%s: %.1f times as fast as std::nth_element, goal %g%s\n", rows[r].name, m,
-                   NTH_GOAL, m < NTH_GOAL ? "  below" : "");
-            good = good && m >= NTH_GOAL;
+            printf("%s: %.1f times as fast as std::nth_element%s", rows[r].name, m,
+                   judged ? "" : " of bits\n");
+            if (judged)
+                printf(", goal %g%s\n", NTH_GOAL, m < NTH_GOAL ? "  below" : "");
+            good = good && !(judged && m < NTH_GOAL);
         }
     return good;
 }

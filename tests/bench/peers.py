@@ -38,6 +38,7 @@ CLASS_RATIO = 1.5
 # the table when seen so often.
 CLASSES = {"one core": (0, 75), "shared cache": (75, 400), "far": (400, math.inf)}
 JUDGED = "shared cache"
+JUDGED_FROM = 6  # rounds: below, there is no 95 % interval of a median
 OTHERS_FROM = 20
 AUTO_GOAL = 1.1
 # Of issue "Speed", all-reduce at 2 ranks: private memory against the best variant; means over sizes.
@@ -235,9 +236,13 @@ def report_auto(a, rounds, plan):
     doc = {"collective": a.collective, "ranks": a.ranks, "rounds": a.rounds, "auto": [], "short": []}
     print(f"\n{a.collective}, {a.ranks} ranks, registered: auto's time over the fastest of our own algorithms (goal: 1.1)\n")
     print("| size | auto (us) | fastest | auto / fastest |\n|---|---|---|---|")
-    rounds = judged(rounds, a.ranks)
-    for size in sizes_seen(rounds):
+    every, rounds = rounds, judged(rounds, a.ranks)
+    for size in sizes_seen(every):
         inverse, names = ratios(rounds, size, "ddpbench auto", [n for n in plan if n != "ddpbench auto"])
+        few = unjudged(a, len(inverse))
+        if few:
+            doc["short"].append(size)
+            print(f"| {size} | | | {few[0]} |")
         if not inverse:
             continue
         m, ci = interval([1 / r for r in inverse])
@@ -297,6 +302,13 @@ def slower(row):
     return m < 1 and not ci[1] >= 1
 
 
+def unjudged(a, rounds_judged):
+    """As a text: of a run with rounds enough, too few were of the class that is judged."""
+    if a.rounds >= JUDGED_FROM > rounds_judged:
+        return [f"judged in {rounds_judged} of {a.rounds} rounds only"]
+    return []
+
+
 def goals_missed(a, size, reg, pri, dft):
     """What a row falls short of, as texts."""
     out = []
@@ -348,16 +360,18 @@ def report(a, rounds, plan, failed):
     print("|---|---|---|---|---|---|---|---|")
     logs = {"registered": [], "private": []}
     every, rounds = rounds, judged(rounds, a.ranks)
-    for size in sizes_seen(rounds):
+    for size in sizes_seen(every):
         reg = against(rounds, size, "ddpbench registered", peers)
         pri = against(rounds, size, "ddpbench private", peers)
+        few = unjudged(a, len(reg[2]) if reg else 0)
         if not reg:
+            doc["short"] += [f"{size} bytes: {text}" for text in few]
             continue
         dft = {m: [r for r in (against(rounds, size, f"ddpbench {m}", [d]) for d in defaults) if r] for m in logs}
         for memory, row in (("registered", reg), ("private", pri)):
             if row:
                 logs[memory].append(math.log(row[0]))
-        missed = goals_missed(a, size, reg, pri, dft)
+        missed = goals_missed(a, size, reg, pri, dft) + few
         doc["short"] += [f"{size} bytes: {text}" for text in missed]
         median_of = lambda v: statistics.median(s[size][v][0] for s in rounds if v in s.get(size, {}))
         best = max(set(reg[2]), key=reg[2].count)
@@ -365,7 +379,7 @@ def report(a, rounds, plan, failed):
         goal = GOALS.get(size, 1) if a.collective == "allreduce" and a.ranks == 2 else 1
         print(f"| {size} | {median_of('ddpbench registered'):.2f} | {best} | {cell(reg)} | {goal} | {cell(pri)} | {least:.2f} | {'; '.join(missed) and '**' + '; '.join(missed) + '**'} |")
         doc["sizes"].append({
-            "bytes": size, "ours_us": median_of("ddpbench registered"), "best_peer": best, "goal": goal, "least_of_defaults": least, "missed": missed,
+            "bytes": size, "rounds_judged": len(reg[2]), "ours_us": median_of("ddpbench registered"), "best_peer": best, "goal": goal, "least_of_defaults": least, "missed": missed,
             "registered": {"ratio": reg[0], "ci95": reg[1]}, "private": {"ratio": pri[0], "ci95": pri[1]} if pri else None,
             "us": {v: median_of(v) for v in plan if any(v in s.get(size, {}) for s in rounds)}})
     if not crowded(a.ranks):
