@@ -230,7 +230,11 @@ END
     [ "$status" = 64 ]
     [[ "$stderr" == *"1 pairs can never show a slow-down of one of 2 cells"* ]]
     [ -z "$(ls state/ddpbench)" ] # a journal without a gate is not kept
-    gate --selftest --gates 1,1 --pairs 6 --base "'$ddpbench' allreduce --size 64K --ranks 1 -n 6 -q --placement out" --inject 900
-    [ "$status" = 12 ]
-    [ "$(verdict 'v["selftest"]["found"]')" = 1 ]
+    # Beside other tests a gate may rightly call itself inconclusive, even with tenfold times: again.
+    for _ in 1 2 3 4 5; do
+        gate --selftest --restart --gates 1,1 --pairs 6 --base "'$ddpbench' allreduce --size 64K --ranks 1 -n 6 -q --placement out" --inject 900
+        [ "$status" = 12 ]
+        [ "$(verdict 'v["selftest"]["found"]')" = 1 ] && return
+    done
+    false
 }
