@@ -166,6 +166,14 @@ static int count_hosts(const struct ddp_app *app, int ranks, int all, int *hosts
     return 0;
 }
 
+/* As the ranks will find it (struct ddp_comm_shm). A progress thread is one more for the cores. */
+static bool is_crowded(const struct ddp_app *app, const struct ddp_collective_values *v, int all)
+{
+    const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
+    return v->bench.overlap ||
+           (own ? all > ddp_cpu_usable_cores() : app->launcher.place.oversubscribed);
+}
+
 static int explain_auto(const struct ddp_app *app, const struct ddp_collective_values *v,
                         const char *backend, int ranks, int all, struct ddp_err *err)
 {
@@ -180,12 +188,15 @@ static int explain_auto(const struct ddp_app *app, const struct ddp_collective_v
         .world_hosts = world_hosts,
         .registered = v->plan.memory == DDP_MEMORY_REGISTERED,
     };
+    const bool crowded = is_crowded(app, v, all);
     struct ddp_strbuf text = DDP_STRBUF_INIT;
     int rc = 0;
 
+    query.distance = crowded ? DDP_DISTANCE_CROWDED : DDP_DISTANCE_UNKNOWN;
     ddp_coll_auto_explain(&query, &text);
     query.distance = DDP_DISTANCE_FAR;
-    ddp_coll_auto_explain(&query, &text);
+    if (!crowded)
+        ddp_coll_auto_explain(&query, &text);
     if (text.failed)
         rc = ddp_fail(err, DDP_ENOMEM, "no memory to explain 'auto'");
     else

@@ -164,11 +164,13 @@ static int open_comm(struct ddp_async *async, struct ddp_err *err)
             continue;
         all[i]->flight = async->flight;
         all[i]->place.oversubscribed = true;
-        if (all[i]->shm != NULL)
+        if (all[i]->shm != NULL) {
             all[i]->shm->spin = DDP_SPIN_SHARED;
-        else
+            all[i]->shm->crowded = true;
+        } else {
             /* Beside a GPU there is a core for both. */
             all[i]->patient = all[i] != async->comm->control;
+        }
     }
     ddp_flight_phase(async->flight, "progress thread");
     return 0;

@@ -26,7 +26,8 @@ enum need {
 #define ANY_RANKS 0
 #define NEAR      (1u << DDP_DISTANCE_CORE | 1u << DDP_DISTANCE_CACHE)
 #define FAR       (1u << DDP_DISTANCE_FAR)
-#define ANYWHERE  (NEAR | FAR)
+#define CROWDED   (1u << DDP_DISTANCE_CROWDED)
+#define ANYWHERE  (NEAR | FAR | CROWDED)
 
 /* The first row that fits and whose algorithm supports the shape is taken. A row fits up to
  * ranks_max ranks and bytes_max bytes of message (S, as bandwidth is defined on), for the distances
@@ -48,7 +49,20 @@ enum need {
  *              direct        0.32   0.32   0.32   0.32   0.33   0.42
  *              staged        0.49   0.52   0.57   0.68   1.06   2.15
  * Far: a step more costs half a ping-pong more (about 150 ns at 600 ns), so the one step of flat
- * pays to about twice the size. */
+ * pays to about twice the size.
+ * Crowded: a step more costs every core a round through its ranks, so flat pays as long as its
+ * copies are shorter than that. Time of direct to that of flat, f32, 2 cores (EPYC), medians of
+ * seven pairs:
+ *                   ranks   64 B   1 KiB  4 KiB  8 KiB  16 KiB
+ *   all-reduce      4       1.86   1.84   1.41   1.17   0.82
+ *                   8       1.90   1.67   1.49   1.29   0.89
+ *                   32      1.30   1.28   1.17   0.82   0.53
+ *   reduce-scatter  4, 8    1.8    1.8    1.55   1.25   1.1
+ *   all-gather      4, 8    1.85   1.9    1.75   1.7    1.5
+ *   all-to-all      4, 8    1.8    1.8    1.6    1.4    1.05
+ *   reduce          4       1.87   1.81   1.61   1.23   0.86
+ *                   8       1.92   1.79   1.01   0.69   0.42
+ * Of broadcast, gather and scatter direct has one step, too: from 1.0 down to 0.6. */
 struct rule {
     enum ddp_coll coll;
     enum need need;
@@ -61,6 +75,7 @@ struct rule {
 
 static const char why_self[] = "one rank: a copy, or nothing";
 static const char why_flat[] = "one step; the extra copies are short";
+static const char why_crowded[] = "one step; a second would wait for a switch of ranks";
 static const char why_direct[] = "zero-copy: every byte moves once";
 static const char why_staged[] = "private buffers: through rings of shared memory, pipelined";
 static const char why_native[] = "the library knows the network";
@@ -81,6 +96,10 @@ static const char why_only[] = "messages: any backend, any memory";
     {                                                                                              \
         coll, need, distances, ANY_RANKS, bytes_max, &ddp_alg_##symbol, why                        \
     }
+#define CROWDED_ROW(coll, symbol, ranks_max, bytes_max)                                            \
+    {                                                                                              \
+        coll, SHARED, CROWDED, ranks_max, bytes_max, &ddp_alg_##symbol##_flat, why_crowded         \
+    }
 
 /* Between hosts, several ranks each: longer all-reduces are bound by the links, and hier sends the
  * least over them, 2(H-1)/H of the message; a ring of all ranks, which knows no hosts, 2(P-1)/P.
@@ -98,39 +117,43 @@ static const char why_only[] = "messages: any backend, any memory";
  * its slots go. */
 #define TWICE(bytes) DDP_MIN(2 * (size_t)(bytes), (size_t)DDP_SHM_SLOT_BYTES)
 #define SHARED_ROWS(coll, symbol, registered_max, private_max)                                     \
-    SELF(coll, symbol), ROW(coll, SHARED, NEAR, registered_max, symbol##_flat, why_flat),          \
+    ROW(coll, SHARED, NEAR | CROWDED, registered_max, symbol##_flat, why_flat),                    \
         ROW(coll, SHARED, FAR, TWICE(registered_max), symbol##_flat, why_flat),                    \
         ROW(coll, REGISTERED, ANYWHERE, ANY_BYTES, symbol##_direct, why_direct),                   \
-        ROW(coll, SHARED, NEAR, private_max, symbol##_flat, why_flat),                             \
+        ROW(coll, SHARED, NEAR | CROWDED, private_max, symbol##_flat, why_flat),                   \
         ROW(coll, SHARED, FAR, TWICE(private_max), symbol##_flat, why_flat),                       \
         ROW(coll, SHARED, ANYWHERE, ANY_BYTES, symbol##_staged, why_staged)
-#define SHM_ROWS(coll, symbol, registered_max, private_max)                                        \
-    SHARED_ROWS(coll, symbol, registered_max, private_max), NATIVE(coll, symbol)
+#define SHM_ROWS(coll, symbol, registered_max, private_max, crowded_max)                           \
+    SELF(coll, symbol), CROWDED_ROW(coll, symbol, ANY_RANKS, crowded_max),                         \
+        SHARED_ROWS(coll, symbol, registered_max, private_max), NATIVE(coll, symbol)
 #define LAST(coll, symbol) ROW(coll, MESSAGES, ANYWHERE, ANY_BYTES, symbol, why_only)
 
 static const struct rule rules[] = {
+    SELF(DDP_ALLREDUCE, allreduce),
+    CROWDED_ROW(DDP_ALLREDUCE, allreduce, 8, 8 << 10),
+    CROWDED_ROW(DDP_ALLREDUCE, allreduce, ANY_RANKS, 4 << 10),
     SHARED_ROWS(DDP_ALLREDUCE, allreduce, 512, 1024),
     ROW(DDP_ALLREDUCE, LIBRARY, ANYWHERE, BETWEEN_HOSTS, allreduce_native, why_native),
     ROW(DDP_ALLREDUCE, HOSTS, ANYWHERE, ANY_BYTES, allreduce_hier, why_hosts),
     NATIVE(DDP_ALLREDUCE, allreduce),
     ROW(DDP_ALLREDUCE, MESSAGES, ANYWHERE, 16 << 10, allreduce_rhd, why_few_steps),
     ROW(DDP_ALLREDUCE, MESSAGES, ANYWHERE, ANY_BYTES, allreduce_ring, why_few_bytes),
-    SHM_ROWS(DDP_REDUCE_SCATTER, reduce_scatter, 512, DDP_SHM_SLOT_BYTES),
+    SHM_ROWS(DDP_REDUCE_SCATTER, reduce_scatter, 512, DDP_SHM_SLOT_BYTES, DDP_SHM_SLOT_BYTES),
     LAST(DDP_REDUCE_SCATTER, reduce_scatter_ring),
-    SHM_ROWS(DDP_ALL_GATHER, all_gather, 128, DDP_SHM_SLOT_BYTES),
+    SHM_ROWS(DDP_ALL_GATHER, all_gather, 128, DDP_SHM_SLOT_BYTES, DDP_SHM_SLOT_BYTES),
     LAST(DDP_ALL_GATHER, all_gather_ring),
-    SHM_ROWS(DDP_BROADCAST, broadcast, 128, DDP_SHM_SLOT_BYTES),
+    SHM_ROWS(DDP_BROADCAST, broadcast, 128, DDP_SHM_SLOT_BYTES, 128),
     ROW(DDP_BROADCAST, MESSAGES, ANYWHERE, 64 << 10, broadcast_binomial, why_few_steps),
     ROW(DDP_BROADCAST, MESSAGES, ANYWHERE, ANY_BYTES, broadcast_scatter_ring, why_few_bytes),
-    SHM_ROWS(DDP_REDUCE, reduce, 512, DDP_SHM_SLOT_BYTES),
+    SHM_ROWS(DDP_REDUCE, reduce, 512, DDP_SHM_SLOT_BYTES, 4 << 10),
     LAST(DDP_REDUCE, reduce_binomial),
-    SHM_ROWS(DDP_ALL_TO_ALL, all_to_all, 128, DDP_SHM_SLOT_BYTES),
+    SHM_ROWS(DDP_ALL_TO_ALL, all_to_all, 128, DDP_SHM_SLOT_BYTES, DDP_SHM_SLOT_BYTES),
     LAST(DDP_ALL_TO_ALL, all_to_all_pairwise),
-    SHM_ROWS(DDP_GATHER, gather, 128, DDP_SHM_SLOT_BYTES),
+    SHM_ROWS(DDP_GATHER, gather, 128, DDP_SHM_SLOT_BYTES, 128),
     LAST(DDP_GATHER, gather_binomial),
-    SHM_ROWS(DDP_SCATTER, scatter, 128, DDP_SHM_SLOT_BYTES),
+    SHM_ROWS(DDP_SCATTER, scatter, 128, DDP_SHM_SLOT_BYTES, 128),
     LAST(DDP_SCATTER, scatter_binomial),
-    SHM_ROWS(DDP_SEND_RECV, send_recv, 128, DDP_SHM_SLOT_BYTES),
+    SHM_ROWS(DDP_SEND_RECV, send_recv, 128, DDP_SHM_SLOT_BYTES, 128),
     LAST(DDP_SEND_RECV, send_recv_p2p),
     SELF(DDP_BARRIER, barrier),
     ROW(DDP_BARRIER, SHARED, ANYWHERE, ANY_BYTES, barrier_flags, "one step"),
@@ -139,10 +162,9 @@ static const struct rule rules[] = {
 };
 
 static const char *const distance_names[DDP_DISTANCE_COUNT] = {
-    [DDP_DISTANCE_UNKNOWN] = "unknown",
-    [DDP_DISTANCE_CORE] = "core",
-    [DDP_DISTANCE_CACHE] = "cache",
-    [DDP_DISTANCE_FAR] = "far",
+    [DDP_DISTANCE_UNKNOWN] = "unknown", [DDP_DISTANCE_CORE] = "core",
+    [DDP_DISTANCE_CACHE] = "cache",     [DDP_DISTANCE_FAR] = "far",
+    [DDP_DISTANCE_CROWDED] = "crowded",
 };
 
 const char *ddp_distance_name(enum ddp_distance d)
@@ -200,7 +222,9 @@ const struct ddp_coll_alg *ddp_coll_auto_at(const struct ddp_comm *comm,
 const struct ddp_coll_alg *ddp_coll_auto(const struct ddp_comm *comm,
                                          const struct ddp_coll_shape *shape, struct ddp_err *err)
 {
-    return ddp_coll_auto_at(comm, shape, DDP_DISTANCE_UNKNOWN, err);
+    const bool crowded = comm->shm != NULL && comm->shm->crowded;
+    return ddp_coll_auto_at(comm, shape, crowded ? DDP_DISTANCE_CROWDED : DDP_DISTANCE_UNKNOWN,
+                            err);
 }
 
 static bool has(const struct ddp_auto_query *query, enum need need)

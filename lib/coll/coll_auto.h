@@ -14,19 +14,21 @@ extern "C" {
 /* How far two ranks are from each other, by the round trip of a cache line between them. Measured
  * (research/peers.md): two threads of one core 49 ns; one cache for both 97 to 128 ns, on larger
  * chips 280; two chiplets 450 to 630. UNKNOWN is taken as CACHE: two runs that must choose alike
- * (training) leave it at that. */
+ * (training) leave it at that. With more ranks than cores nothing is near: whoever waits gives its
+ * core away, and that takes microseconds (struct ddp_comm_shm's crowded). */
 enum ddp_distance {
     DDP_DISTANCE_UNKNOWN,
     DDP_DISTANCE_CORE,  /* below 75 ns */
     DDP_DISTANCE_CACHE, /* below 400 ns */
     DDP_DISTANCE_FAR,
+    DDP_DISTANCE_CROWDED, /* more ranks than cores: a switch between them */
     DDP_DISTANCE_COUNT
 };
-const char *ddp_distance_name(enum ddp_distance d); /* "unknown", "core", "cache", "far" */
+const char *ddp_distance_name(enum ddp_distance d); /* "unknown", "core", ..., "crowded" */
 /* NaN: UNKNOWN. */
 enum ddp_distance ddp_distance_of(double pingpong_ns);
 
-/* As ddp_coll_auto, which is this for UNKNOWN. */
+/* As ddp_coll_auto, which is this for CROWDED where the ranks are, else for UNKNOWN. */
 const struct ddp_coll_alg *ddp_coll_auto_at(const struct ddp_comm *comm,
                                             const struct ddp_coll_shape *shape,
                                             enum ddp_distance distance, struct ddp_err *err);

@@ -10,6 +10,7 @@
 
 #include <stdalign.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/fault.h"
@@ -48,7 +49,8 @@ struct ddp_comm_shm {
     unsigned char *rings;          /* [size][DDP_SHM_RING_SLOTS][DDP_SHM_RING_BYTES] */
     _Atomic(uint32_t) *abort_word; /* 0, or a code; the world's */
     uint64_t epoch[DDP_SHM_LANES];
-    int spin; /* polls before yielding; large when each rank has a core */
+    int spin;     /* polls before yielding; large when each rank has a core */
+    bool crowded; /* more ranks than cores; the same on all ranks, for what they choose alike */
 };
 
 static inline struct ddp_shm_lane *ddp_shm_lane_of(const struct ddp_comm_shm *shm, int rank,

@@ -94,6 +94,8 @@ static int make_segment(struct ddp_comm *world, const int *members, int n,
     ddp_sysinfo_read(&info);
     if (leads)
         make_offer(n, options, &info, &segment, &fd, &mine);
+    if (segment != NULL)
+        segment->crowded = world->place.oversubscribed;
     int rc = world->backend->exchange(world, &mine, all, sizeof mine, err);
     int refused = rc == 0 ? first_failure(world, all, hosts->why, sizeof hosts->why) : 0;
     if (rc == 0 && refused == 0) {

@@ -183,6 +183,7 @@ static int run_create(const struct ddp_launch_job *job, struct ddp_launch_run *r
     DDP_TRY_GOTO(
         ddp_segment_create(job->ranks, job->heap_bytes, &run->segment, &run->segment_fd, err),
         err_arrays);
+    run->segment->crowded = job->ranks > run->core_count;
     run->watch = job->watch;
     if (run->watch == NULL) {
         run->watch = &run->own_watch;

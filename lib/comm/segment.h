@@ -82,6 +82,7 @@ struct ddp_pipe_slot {
 struct ddp_segment {
     uint64_t magic, total_bytes;
     int32_t ranks;
+    bool crowded; /* more ranks than cores, as its maker sees it, before anyone else looks */
     uint64_t ranks_offset, channels_offset, channel_stride, pipes_offset;
     uint64_t heap_offset, heap_stride; /* stride: what a rank may allocate, too */
     /* 0, or (culprit rank + 1) << 8 | -code: the first failure. Culprit 0: none of the ranks. */

@@ -34,6 +34,7 @@ void ddp_shm_channel_attach(struct ddp_comm *comm, int channel, uint64_t generat
     state->shm.rings = state->shm.slots + ranks * 2 * DDP_SHM_SLOT_BYTES;
     state->shm.abort_word = (_Atomic(uint32_t) *)(uintptr_t)&segment->abort_word;
     state->shm.spin = comm->place.oversubscribed ? DDP_SPIN_SHARED : DDP_SPIN_ALONE;
+    state->shm.crowded = segment->crowded;
     comm->shm = &state->shm;
 }
 

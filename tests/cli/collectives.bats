@@ -145,12 +145,25 @@ valid() {
 }
 
 @test "--explain-auto prints the table and measures nothing" {
-    ok all-gather --explain-auto --ranks 2
-    [[ $output == *"up to "*"flat "*"larger"*"direct "*"distance far"* ]]
+    # The whole machine's cores: beside other scripts this one has one of them.
+    local all crowd
+    all=$(</sys/devices/system/cpu/online)
+    if [ "$(taskset -c "$all" nproc)" -ge 2 ]; then
+        run -0 taskset -c "$all" "$ddpbench" all-gather --explain-auto --ranks 2
+        [[ $output == *"up to "*"flat "*"larger"*"direct "*"distance far"* ]]
+    fi
     ok all-gather --explain-auto --ranks 2 --memory private
     [[ $output == *"larger"*"staged "* ]]
     ok barrier --explain-auto --ranks 1
     [[ $output == *"all sizes"*"self "* ]]
+    # More ranks than cores: as they will find it, and as they then do.
+    crowd=$((2 * $(nproc)))
+    ok allreduce --explain-auto --ranks "$crowd"
+    [[ $output == *"distance crowded"*"up to "[48]" KiB"*"flat "*"larger"*"direct "* && $output != *"far"* ]]
+    ok allreduce --ranks "$crowd" -n 3 --size 4K,64K --placement in --json r.json
+    [ "$(json r.json '[p["algorithm_used"] for p in d["points"]]')" = "['flat', 'direct']" ]
+    ok allreduce --explain-auto --ranks 2 --overlap-compute
+    [[ $output == *"distance crowded"* ]]
 }
 
 @test "the names of nccl-tests, MPI and PyTorch" {
