@@ -47,11 +47,12 @@ static int run_out_of_place(struct ddp_comm *comm, const struct ddp_coll_args *a
     const size_t part = ddp_coll_array_bytes(args), own = part * (size_t)comm->rank;
     unsigned char *recv = args->recv;
 
-    ddp_coll_move(comm, recv + own, (const unsigned char *)args->send + own, part);
+    ddp_direct_move(comm, args, recv + own, (const unsigned char *)args->send + own, part);
     for (int i = 1; i < comm->size; i++) {
         const int peer = ddp_rank_at(comm->rank, i, comm->size);
         DDP_TRY(ddp_direct_wait(comm, peer, err));
-        ddp_coll_move(comm, recv + part * (size_t)peer, ddp_direct_send_of(comm, peer) + own, part);
+        ddp_direct_move(comm, args, recv + part * (size_t)peer,
+                        ddp_direct_send_of(comm, peer) + own, part);
     }
     return 0;
 }

@@ -14,11 +14,12 @@ static int run_root(struct ddp_comm *comm, const struct ddp_coll_args *args, str
     const size_t bytes = ddp_coll_array_bytes(args);
     const size_t begin = ddp_direct_root_begin(comm, bytes);
 
-    ddp_coll_move(comm, args->recv, send, bytes);
+    ddp_direct_move(comm, args, args->recv, send, bytes);
     for (int i = 1; send == args->recv && begin < bytes && i < comm->size; i++) {
         const int peer = ddp_rank_at(comm->rank, i, comm->size);
         DDP_TRY(ddp_direct_wait(comm, peer, err));
-        ddp_coll_move(comm, ddp_direct_recv_of(comm, peer) + begin, send + begin, bytes - begin);
+        ddp_direct_move(comm, args, ddp_direct_recv_of(comm, peer) + begin, send + begin,
+                        bytes - begin);
     }
     ddp_direct_leave(comm);
     return ddp_direct_wait_all(comm, err);
@@ -33,7 +34,7 @@ static int run_peer(struct ddp_comm *comm, const struct ddp_coll_args *args, str
     const struct ddp_direct_place root = ddp_direct_place_of(comm, args->root);
     if (root.send == root.recv)
         end = ddp_direct_root_begin(comm, bytes);
-    ddp_coll_move(comm, args->recv, ddp_direct_send_of(comm, args->root), end);
+    ddp_direct_move(comm, args, args->recv, ddp_direct_send_of(comm, args->root), end);
     ddp_direct_leave(comm);
     return end < bytes ? ddp_direct_wait(comm, args->root, err) : 0;
 }

@@ -17,6 +17,27 @@ int ddp_direct_supports(const struct ddp_comm *comm, const struct ddp_coll_shape
     return 0;
 }
 
+/* In arrays of args->count elements; of rooted collectives and in place: about as many. */
+static size_t arrays_touched(const struct ddp_comm *comm, const struct ddp_coll_args *args)
+{
+    const size_t all = (size_t)comm->size;
+    switch (args->coll) {
+    case DDP_ALL_GATHER:
+        return all + 1;
+    case DDP_ALL_TO_ALL:
+        return args->send == args->recv ? all : 2 * all;
+    case DDP_BROADCAST:
+        return 1;
+    default:
+        return 2;
+    }
+}
+
+bool ddp_direct_outgrows_cache(const struct ddp_comm *comm, const struct ddp_coll_args *args)
+{
+    return ddp_coll_array_bytes(args) * arrays_touched(comm, args) > comm->cache_share;
+}
+
 size_t ddp_direct_root_begin(const struct ddp_comm *comm, size_t bytes)
 {
     const size_t share = bytes / (size_t)comm->size / DDP_CACHE_LINE * DDP_CACHE_LINE;

@@ -14,12 +14,12 @@ static int run_root(struct ddp_comm *comm, const struct ddp_coll_args *args, str
     unsigned char *recv = args->recv;
     unsigned char *own = recv + part * (size_t)comm->rank;
 
-    ddp_coll_move(comm, own, args->send, part);
+    ddp_direct_move(comm, args, own, args->send, part);
     for (int i = 1; args->send == own && begin < part && i < comm->size; i++) {
         const int peer = ddp_rank_at(comm->rank, i, comm->size);
         DDP_TRY(ddp_direct_wait(comm, peer, err));
-        ddp_coll_move(comm, recv + part * (size_t)peer + begin,
-                      ddp_direct_send_of(comm, peer) + begin, part - begin);
+        ddp_direct_move(comm, args, recv + part * (size_t)peer + begin,
+                        ddp_direct_send_of(comm, peer) + begin, part - begin);
     }
     ddp_direct_leave(comm);
     return ddp_direct_wait_all(comm, err);
@@ -34,8 +34,8 @@ static int run_peer(struct ddp_comm *comm, const struct ddp_coll_args *args, str
     const struct ddp_direct_place root = ddp_direct_place_of(comm, args->root);
     if (root.send == root.recv + part * (size_t)args->root)
         end = ddp_direct_root_begin(comm, part);
-    ddp_coll_move(comm, ddp_direct_recv_of(comm, args->root) + part * (size_t)comm->rank,
-                  args->send, end);
+    ddp_direct_move(comm, args, ddp_direct_recv_of(comm, args->root) + part * (size_t)comm->rank,
+                    args->send, end);
     ddp_direct_leave(comm);
     return end < part ? ddp_direct_wait(comm, args->root, err) : 0;
 }

@@ -14,12 +14,12 @@ static int run_root(struct ddp_comm *comm, const struct ddp_coll_args *args, str
     const unsigned char *send = args->send;
     const unsigned char *own = send + part * (size_t)comm->rank;
 
-    ddp_coll_move(comm, args->recv, own, part);
+    ddp_direct_move(comm, args, args->recv, own, part);
     for (int i = 1; args->recv == own && begin < part && i < comm->size; i++) {
         const int peer = ddp_rank_at(comm->rank, i, comm->size);
         DDP_TRY(ddp_direct_wait(comm, peer, err));
-        ddp_coll_move(comm, ddp_direct_recv_of(comm, peer) + begin,
-                      send + part * (size_t)peer + begin, part - begin);
+        ddp_direct_move(comm, args, ddp_direct_recv_of(comm, peer) + begin,
+                        send + part * (size_t)peer + begin, part - begin);
     }
     ddp_direct_leave(comm);
     return ddp_direct_wait_all(comm, err);
@@ -34,8 +34,8 @@ static int run_peer(struct ddp_comm *comm, const struct ddp_coll_args *args, str
     const struct ddp_direct_place root = ddp_direct_place_of(comm, args->root);
     if (root.recv == root.send + part * (size_t)args->root)
         end = ddp_direct_root_begin(comm, part);
-    ddp_coll_move(comm, args->recv,
-                  ddp_direct_send_of(comm, args->root) + part * (size_t)comm->rank, end);
+    ddp_direct_move(comm, args, args->recv,
+                    ddp_direct_send_of(comm, args->root) + part * (size_t)comm->rank, end);
     ddp_direct_leave(comm);
     return end < part ? ddp_direct_wait(comm, args->root, err) : 0;
 }

@@ -22,7 +22,8 @@ static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
 
     ddp_direct_enter(comm, args);
     DDP_TRY(ddp_direct_wait(comm, before, err));
-    ddp_coll_move(comm, args->recv, ddp_direct_send_of(comm, before), ddp_coll_array_bytes(args));
+    ddp_direct_move(comm, args, args->recv, ddp_direct_send_of(comm, before),
+                    ddp_coll_array_bytes(args));
     ddp_direct_leave(comm);
     return ddp_direct_wait(comm, after, err);
 }

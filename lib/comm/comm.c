@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cache.h"
 #include "base/clock.h"
 #include "base/coll_kind.h"
 #include "base/fault.h"
@@ -38,6 +39,7 @@ static struct comm_box *box_create(int size, struct ddp_err *err)
     }
     box->comm.size = size;
     box->comm.world_rank = world_rank;
+    box->comm.cache_share = ddp_cache_share(size);
     return box;
 }
 

@@ -1,0 +1,125 @@
+/* What the kernel tells of caches: a processor with three levels, one with odd ones, one without;
+ * and a rank's share. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/cache.h"
+
+static char sys[] = "/tmp/test_cache.XXXXXX";
+
+static void make_file(int cpu, int index, const char *name, const char *text)
+{
+    static const char *const levels[] = {"devices", "system", "cpu"};
+    char path[256];
+    int n = snprintf(path, sizeof path, "%s", sys);
+    for (int i = 0; i < 3; i++) {
+        n += snprintf(path + n, sizeof path - (size_t)n, "/%s", levels[i]);
+        mkdir(path, 0700);
+    }
+    n += snprintf(path + n, sizeof path - (size_t)n, "/cpu%d", cpu);
+    mkdir(path, 0700);
+    n += snprintf(path + n, sizeof path - (size_t)n, "/cache");
+    mkdir(path, 0700);
+    n += snprintf(path + n, sizeof path - (size_t)n, "/index%d", index);
+    mkdir(path, 0700);
+    snprintf(path + n, sizeof path - (size_t)n, "/%s", name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fprintf(f, "%s\n", text);
+    fclose(f);
+}
+
+static void make_cache(int cpu, int index, const char *level, const char *type, const char *size,
+                       const char *list)
+{
+    make_file(cpu, index, "level", level);
+    make_file(cpu, index, "type", type);
+    make_file(cpu, index, "size", size);
+    make_file(cpu, index, "shared_cpu_list", list);
+}
+
+static int make_tree(void **state)
+{
+    (void)state;
+    if (mkdtemp(sys) == NULL)
+        return 1;
+    make_cache(0, 0, "1", "Data", "32K", "0");
+    make_cache(0, 1, "1", "Instruction", "32K", "0");
+    make_cache(0, 2, "2", "Unified", "1024K", "0");
+    make_cache(0, 3, "3", "Unified", "32768K", "0-7,64-71");
+    /* The last level is instructions' only, or has no size: the one below is the last that counts.
+     */
+    make_cache(1, 0, "2", "Unified", "2M", "1,3");
+    make_cache(1, 1, "3", "Instruction", "64M", "1");
+    make_cache(1, 2, "4", "Unified", "none", "0-3");
+    make_cache(2, 0, "x", "Unified", "1M", "2");
+    make_cache(3, 0, "1", "Data", "48K", "garbage");
+    return 0;
+}
+
+static int remove_tree(void **state)
+{
+    (void)state;
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", sys);
+    return system(command);
+}
+
+static void test_read(void **state)
+{
+    (void)state;
+    struct ddp_cache cache;
+    assert_true(ddp_cache_read(sys, 0, &cache));
+    assert_int_equal(cache.bytes, 32 << 20);
+    assert_int_equal(cache.sharers, 16);
+    assert_true(ddp_cache_read(sys, 1, &cache));
+    assert_int_equal(cache.bytes, 2 << 20);
+    assert_int_equal(cache.sharers, 2);
+    assert_true(ddp_cache_read(sys, 3, &cache));
+    assert_int_equal(cache.bytes, 48 << 10);
+    assert_int_equal(cache.sharers, 1);
+}
+
+static void test_not_told(void **state)
+{
+    (void)state;
+    struct ddp_cache cache = {7, 7};
+    assert_false(ddp_cache_read(sys, 2, &cache));
+    assert_int_equal(cache.bytes, 0);
+    assert_false(ddp_cache_read(sys, 99, &cache));
+    assert_false(ddp_cache_read("/nowhere", 0, &cache));
+}
+
+/* More ranks have less each, but not more of them than share one cache. */
+static void test_share(void **state)
+{
+    (void)state;
+    const size_t one = ddp_cache_share(1), two = ddp_cache_share(2);
+    struct ddp_cache cache;
+    if (!ddp_cache_read("/sys", 0, &cache)) {
+        assert_int_equal(one, SIZE_MAX);
+        skip(); /* this machine does not tell */
+    }
+    assert_true(one > 0 && one < SIZE_MAX && two <= one);
+    assert_true(ddp_cache_share(1 << 20) > 0);
+    assert_int_equal(ddp_cache_share(0), one);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_not_told),
+        cmocka_unit_test(test_share),
+    };
+    return cmocka_run_group_tests_name("cache", tests, make_tree, remove_tree);
+}
