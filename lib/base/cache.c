@@ -10,19 +10,20 @@
 #include "base/mem.h"
 
 #define INDICES 8 /* caches a processor can have; four is usual */
+#define WORD    4096
 
 /* The first word of a cache's file, as far as `out` goes; "" when there is none. */
 static void read_word(const char *sys, int cpu, int index, const char *file, char *out,
                       size_t out_bytes)
 {
-    char path[PATH_MAX], word[256] = "";
+    char path[PATH_MAX], word[WORD] = "";
     out[0] = '\0';
     const int n = snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%d/cache/index%d/%s", sys,
                            cpu, index, file);
     FILE *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
     if (f == NULL)
         return;
-    if (fscanf(f, "%255s", word) == 1)
+    if (fscanf(f, "%4095s", word) == 1)
         snprintf(out, out_bytes, "%s", word);
     fclose(f);
 }
@@ -57,8 +58,8 @@ static int count_cpus(const char *list)
 
 bool ddp_cache_read(const char *sys, int cpu, struct ddp_cache *out)
 {
-    char word[256];
-    int highest = 0;
+    char word[WORD];
+    int highest = 2;
     *out = (struct ddp_cache){0};
     for (int i = 0; i < INDICES; i++) {
         int level = 0;
@@ -76,7 +77,7 @@ bool ddp_cache_read(const char *sys, int cpu, struct ddp_cache *out)
         read_word(sys, cpu, i, "shared_cpu_list", word, sizeof word);
         *out = (struct ddp_cache){bytes, count_cpus(word)};
     }
-    return highest > 0;
+    return out->bytes > 0;
 }
 
 static struct ddp_cache here;
@@ -86,11 +87,16 @@ static void find_here(void)
     ddp_cache_read("/sys", DDP_MAX(sched_getcpu(), 0), &here);
 }
 
+size_t ddp_cache_share_of(const struct ddp_cache *cache, int ranks)
+{
+    if (cache->bytes == 0)
+        return SIZE_MAX;
+    return cache->bytes / (size_t)DDP_MAX(1, DDP_MIN(ranks, cache->sharers));
+}
+
 size_t ddp_cache_share(int ranks)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_here);
-    if (here.bytes == 0)
-        return SIZE_MAX;
-    return here.bytes / (size_t)DDP_MAX(1, DDP_MIN(ranks, here.sharers));
+    return ddp_cache_share_of(&here, ranks);
 }

@@ -13,9 +13,10 @@ extern "C" {
 
 /* How far two ranks are from each other, by the round trip of a cache line between them. Measured
  * (research/peers.md): two threads of one core 49 ns; one cache for both 97 to 128 ns, on larger
- * chips 280; two chiplets 450 to 630. UNKNOWN is taken as CACHE: two runs that must choose alike
- * (training) leave it at that. With more ranks than cores nothing is near: whoever waits gives its
- * core away, and that takes microseconds (struct ddp_comm_shm's crowded). */
+ * chips 280; two chiplets 450 to 630. UNKNOWN is taken as CACHE, and is what ranks with a core each
+ * have: no choice depends on a measurement. With more ranks than cores nothing is near: whoever
+ * waits gives its core away, and that takes microseconds (struct ddp_comm_shm's crowded); what is
+ * chosen there sums in the same order. */
 enum ddp_distance {
     DDP_DISTANCE_UNKNOWN,
     DDP_DISTANCE_CORE,  /* below 75 ns */

@@ -17,7 +17,8 @@ int ddp_direct_supports(const struct ddp_comm *comm, const struct ddp_coll_shape
     return 0;
 }
 
-/* In arrays of args->count elements; of rooted collectives and in place: about as many. */
+/* All arrays of the call over all ranks, in args->count elements a rank; where roots differ from
+ * others, and in place: about so many. All-to-all in place copies nothing, it swaps. */
 static size_t arrays_touched(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
     const size_t all = (size_t)comm->size;
@@ -25,7 +26,7 @@ static size_t arrays_touched(const struct ddp_comm *comm, const struct ddp_coll_
     case DDP_ALL_GATHER:
         return all + 1;
     case DDP_ALL_TO_ALL:
-        return args->send == args->recv ? all : 2 * all;
+        return 2 * all;
     case DDP_BROADCAST:
         return 1;
     default:

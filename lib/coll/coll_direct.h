@@ -68,7 +68,7 @@ static inline unsigned char *ddp_direct_recv_of(const struct ddp_comm *comm, int
     return (unsigned char *)comm->place.segment + ddp_direct_place_of(comm, rank).recv;
 }
 
-/* Of a long copy: does what this rank reads and writes in the call not fit its share of the cache?
+/* Of a long copy: do the call's arrays, a rank's part of them, not fit a rank's share of the cache?
  * 2 ranks on 2 cores of an EPYC with 32 MiB for both, us, plain and non-temporal (Open MPI); other
  * runs were a fifth faster, the non-temporal ones least. rep movsb is as plain.
  *               8 MiB            16 MiB             32 MiB
@@ -81,8 +81,8 @@ bool ddp_direct_outgrows_cache(const struct ddp_comm *comm, const struct ddp_col
 static inline void ddp_direct_move(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                                    void *dst, const void *src, size_t bytes)
 {
-    const size_t is_long = (size_t)64 << 10;
-    if (bytes >= is_long && dst != src && ddp_direct_outgrows_cache(comm, args))
+    const size_t long_bytes = (size_t)64 << 10; /* below, a fence is no longer small */
+    if (bytes >= long_bytes && dst != src && ddp_direct_outgrows_cache(comm, args))
         comm->device->copy_nt(dst, src, bytes);
     else
         ddp_coll_move(comm, dst, src, bytes);

@@ -39,7 +39,6 @@ static struct comm_box *box_create(int size, struct ddp_err *err)
     }
     box->comm.size = size;
     box->comm.world_rank = world_rank;
-    box->comm.cache_share = ddp_cache_share(size);
     return box;
 }
 
@@ -82,6 +81,7 @@ int ddp_comm_create(const struct ddp_backend *backend, const struct ddp_place *p
     comm->place = *place;
     comm->rank = place->rank;
     comm->device = options->device;
+    comm->cache_share = ddp_cache_share(place->local_size);
     comm->timeout_ns = options->timeout_ns;
     comm->on_expire = options->on_expire;
     comm->on_expire_arg = options->on_expire_arg;
@@ -161,6 +161,7 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
     child->on_expire = parent->on_expire;
     child->on_expire_arg = parent->on_expire_arg;
     child->flight = parent->flight;
+    child->cache_share = parent->cache_share; /* groups are at work at the same time */
     child->correctness_only = parent->correctness_only;
     child->parent = parent;
     for (int i = 0; i < n; i++)

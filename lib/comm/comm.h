@@ -84,7 +84,7 @@ struct ddp_comm {
     uint64_t id, collectives, controls;
     void (*on_expire)(void *arg, const char *story); /* as in ddp_comm_options */
     void *on_expire_arg;
-    size_t cache_share; /* bytes of last-level cache for a rank (base/cache.h) */
+    size_t cache_share; /* bytes of last-level cache for a rank of the world (base/cache.h) */
     bool patient; /* long waits sleep: the thread waits for a network beside one that computes */
 };
 

@@ -3,8 +3,8 @@
 
 Every variant, ours and theirs, is measured by the same sampler (ours; theirs through the blocking
 MPI call, private memory; Gloo by gloo_loop.cc, which does the same): one operation at a time, max
-over ranks, buffers rewritten between iterations; all-reduce and broadcast in place. A round runs
-every variant once, in random order; ratios are taken within a round only, against the best peer of
+over ranks, buffers rewritten between iterations; all-reduce and broadcast in place. A round measures
+every variant, in random order; ratios are taken within a round only, against the best peer of
 that round at that size, and only where both points saw one ping-pong class: goals are about cores
 that share a cache; other classes have rows of their own when seen in 20 rounds. A launch whose
 ping-pong was of another class is repeated, whatever its times (4 launches at most): a machine may
@@ -186,7 +186,7 @@ def measure_until_judged(a, variant, sizes, iters):
     for _ in range(1 if crowded(a.ranks) else TRIES):
         got, why = measure(variant, a.collective, sizes, iters)
         if got is None:
-            return None, why
+            return points or None, why
         for size, point in got.items():
             points.setdefault(size, []).append(point)
         if all(any(in_class(pp, JUDGED) for _, pp in p) for p in points.values()):
@@ -402,7 +402,7 @@ def report(a, rounds, plan, failed):
         goal = GOALS.get(size, 1) if a.collective == "allreduce" and a.ranks == 2 else 1
         print(f"| {size} | {median_of('ddpbench registered'):.2f} | {best} | {cell(reg)} | {goal} | {cell(pri)} | {least:.2f} | {'; '.join(missed) and '**' + '; '.join(missed) + '**'} |")
         doc["sizes"].append({
-            "bytes": size, "rounds_judged": len(reg[2]), "ours_us": median_of("ddpbench registered"), "best_peer": best, "goal": goal, "least_of_defaults": least, "missed": missed,
+            "bytes": size, "rounds_judged": len(reg[2]), "launches": sum(len(p) for s in every for p in s.get(size, {}).values()), "ours_us": median_of("ddpbench registered"), "best_peer": best, "goal": goal, "least_of_defaults": least, "missed": missed,
             "registered": {"ratio": reg[0], "ci95": reg[1]}, "private": {"ratio": pri[0], "ci95": pri[1]} if pri else None,
             "us": {v: median_of(v) for v in plan if any(v in s.get(size, {}) for s in rounds)}})
     if not crowded(a.ranks):

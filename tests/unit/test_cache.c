@@ -56,13 +56,13 @@ static int make_tree(void **state)
     make_cache(0, 1, "1", "Instruction", "32K", "0");
     make_cache(0, 2, "2", "Unified", "1024K", "0");
     make_cache(0, 3, "3", "Unified", "32768K", "0-7,64-71");
-    /* The last level is instructions' only, or has no size: the one below is the last that counts.
-     */
-    make_cache(1, 0, "2", "Unified", "2M", "1,3");
-    make_cache(1, 1, "3", "Instruction", "64M", "1");
-    make_cache(1, 2, "4", "Unified", "none", "0-3");
+    /* Levels that are instructions' only, or have no size, do not count. */
+    make_cache(1, 0, "3", "Unified", "2M", "1,3");
+    make_cache(1, 1, "4", "Instruction", "64M", "1");
+    make_cache(1, 2, "5", "Unified", "none", "0-3");
     make_cache(2, 0, "x", "Unified", "1M", "2");
-    make_cache(3, 0, "1", "Data", "48K", "garbage");
+    make_cache(2, 1, "2", "Unified", "1M", "2");
+    make_cache(3, 0, "3", "Unified", "48K", "garbage");
     return 0;
 }
 
@@ -103,15 +103,14 @@ static void test_not_told(void **state)
 static void test_share(void **state)
 {
     (void)state;
-    const size_t one = ddp_cache_share(1), two = ddp_cache_share(2);
-    struct ddp_cache cache;
-    if (!ddp_cache_read("/sys", 0, &cache)) {
-        assert_int_equal(one, SIZE_MAX);
-        skip(); /* this machine does not tell */
-    }
-    assert_true(one > 0 && one < SIZE_MAX && two <= one);
-    assert_true(ddp_cache_share(1 << 20) > 0);
-    assert_int_equal(ddp_cache_share(0), one);
+    const struct ddp_cache cache = {32 << 20, 8}, none = {0};
+    assert_int_equal(ddp_cache_share_of(&cache, 0), 32 << 20);
+    assert_int_equal(ddp_cache_share_of(&cache, 1), 32 << 20);
+    assert_int_equal(ddp_cache_share_of(&cache, 2), 16 << 20);
+    assert_int_equal(ddp_cache_share_of(&cache, 8), 4 << 20);
+    assert_int_equal(ddp_cache_share_of(&cache, 256), 4 << 20);
+    assert_int_equal(ddp_cache_share_of(&none, 2), SIZE_MAX);
+    assert_true(ddp_cache_share(2) <= ddp_cache_share(1) && ddp_cache_share(256) > 0);
 }
 
 int main(void)

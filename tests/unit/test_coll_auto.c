@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "coll/coll_auto.h"
+#include "comm/comm_shm.h"
 #include "comm_ranks.h"
 
 static int taken(const struct ddp_comm *comm, enum ddp_coll coll, size_t bytes, bool registered,
