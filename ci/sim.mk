@@ -7,7 +7,8 @@ ifneq ($(SIMGRID),0)
   $(if $(filter 1,$(SIMGRID)),$(or $(SMPICC),$(error SIMGRID=1, but smpicc is not installed: Debian's libsimgrid-dev)))
 endif
 SIM_BIN := $(if $(SMPICC),$(if $(wildcard tests/sim/ddpsim.c),$(if $(SAN),,$(O)/tests/sim/ddpsim)))
-SIM_OBJ := $(patsubst %.c,$(O)/sim/%.o,$(wildcard tests/sim/*.c) lib/comm/backend_mpi.c)
+SIM_OBJ := $(patsubst %.c,$(O)/sim/%.o,$(filter-out tests/sim/quick.c,$(wildcard tests/sim/*.c)) lib/comm/backend_mpi.c)
+SIM_QUICK := $(SIM_BIN:ddpsim=quick.so)
 
 # Its malloc is left alone: ranks share their memory only where they say so.
 $(SIM_OBJ): $(O)/sim/%.o: %.c $(O)/build_facts.h | $(O)/ready
@@ -19,11 +20,15 @@ $(O)/tests/sim/ddpsim: $(SIM_OBJ) $(O)/libddpcore.a
 	@mkdir -p $(@D)
 	@echo "  SMPILD $@"
 	$(Q)$(SMPICC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $(SIM_OBJ) $(O)/libddpcore.a $(BASE_LIBS)
+$(O)/tests/sim/quick.so: tests/sim/quick.c | $(O)/ready
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	$(Q)$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LDFLAGS) -fPIC -shared -o $@ $<
 -include $(SIM_OBJ:.o=.d)
 
-unit: $(SIM_BIN)
+unit: $(SIM_BIN) $(SIM_QUICK)
 
 .PHONY: sim-1024
-sim-1024: $(SIM_BIN) ## 1024 simulated ranks (SimGrid): every algorithm, break-even densities: results/sim-1024.*
+sim-1024: $(SIM_BIN) $(SIM_QUICK) ## 1024 simulated ranks (SimGrid): every algorithm, break-even densities: results/sim-1024.*
 	$(Q)$(if $(SIM_BIN),,echo "sim-1024: needs smpicc: Debian's libsimgrid-dev, or make deps" >&2; exit 69;) \
 	  $(PYTHON) tests/sim/simulate.py --ddpsim $(SIM_BIN) full

@@ -46,13 +46,14 @@ INLINE size_t select_walk(const float *in, float *residual, size_t n, enum feed 
                           uint32_t *index, float *value)
 {
     const v_i32 least = (v_i32){0} + floor;
+    const bool ahead = feed == FEED_IN && asks_ahead();
     v_u32 at = iota();
     v_f32 acc[BLOCK];
     uint32_t bits[BLOCK];
     size_t count = 0, i = 0;
     for (; n - i >= BLOCK * LANES; i += BLOCK * LANES, at += (uint32_t)(BLOCK * LANES)) {
         uint32_t any = 0;
-        if (feed == FEED_IN)
+        if (ahead)
             fetch_ahead(in + i, sizeof(acc));
         for (size_t v = 0; v < BLOCK; v++) {
             const size_t j = i + v * LANES;

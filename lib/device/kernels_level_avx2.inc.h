@@ -33,6 +33,11 @@ INLINE void vec_stream_half(unsigned char *p, raw_half v)
     _mm_stream_si128((__m128i *)p, (__m128i)v);
 }
 
+INLINE raw_full vec_join(raw_half low, raw_half high)
+{
+    return (raw_full)_mm256_set_m128i((__m128i)high, (__m128i)low);
+}
+
 INLINE void vec_stream_end(void)
 {
     _mm_sfence();

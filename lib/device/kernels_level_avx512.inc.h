@@ -32,6 +32,11 @@ INLINE void vec_stream_half(unsigned char *p, raw_half v)
     _mm256_stream_si256((__m256i *)p, (__m256i)v);
 }
 
+INLINE raw_full vec_join(raw_half low, raw_half high)
+{
+    return (raw_full)_mm512_inserti64x4(_mm512_castsi256_si512((__m256i)low), (__m256i)high, 1);
+}
+
 INLINE void vec_stream_end(void)
 {
     _mm_sfence();

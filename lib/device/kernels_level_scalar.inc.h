@@ -34,6 +34,14 @@ INLINE void vec_stream_half(unsigned char *p, raw_half v)
     memcpy(p, &v, sizeof(v));
 }
 
+INLINE raw_full vec_join(raw_half low, raw_half high)
+{
+    raw_full v;
+    memcpy(&v, &low, sizeof(low));
+    memcpy((unsigned char *)&v + sizeof(low), &high, sizeof(high));
+    return v;
+}
+
 INLINE void vec_stream_end(void)
 {
 }

@@ -46,6 +46,9 @@ LEFT_OUT = {"direct", "staged", "flat", "flags", "hier", "self"}
 class Simulator:
     def __init__(self, ddpsim):
         self.ddpsim = os.path.abspath(ddpsim)
+        self.quick = os.path.join(os.path.dirname(self.ddpsim), "quick.so")
+        if not os.path.exists(self.quick):
+            raise SystemExit(f"simulate: no {self.quick}: make builds it beside ddpsim")
 
     def run(self, platform, ranks, *words):
         """The lines of one run, as dictionaries: the link first. smpirun ends with 0 also when a rank
@@ -56,7 +59,8 @@ class Simulator:
             hosts.flush()
             command += ["-hostfile", hosts.name, "--log=root.thres:warning"]
             command += [f"--cfg={o}" for o in OPTIONS] + [self.ddpsim, *words]
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
+                                  env={**os.environ, "LD_PRELOAD": self.quick})
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         where = f"simulate: {' '.join(words)} on {ranks} ranks of {platform}"
         if done.returncode != 0 or lines[-1:] != [{"what": "end"}]:
