@@ -71,8 +71,8 @@ INLINE void store_half(unsigned char *p, v_f32 v, size_t lanes, enum ddp_dtype t
     }
 }
 
-/* As store_half of v and w, one after the other. A stream takes whole lines: two halves of one cost
- * a fifth more. */
+/* As store_half of v and w, one after the other. A stream takes whole vectors: of AVX-512, two
+ * halves of a line cost a fifth more. */
 INLINE void store_halves(unsigned char *p, v_f32 v, v_f32 w, enum ddp_dtype type, bool stream)
 {
     const raw_full both = vec_join(narrowed(v, type), narrowed(w, type));
@@ -80,15 +80,6 @@ INLINE void store_halves(unsigned char *p, v_f32 v, v_f32 w, enum ddp_dtype type
         vec_stream_full(p, both);
     else
         memcpy(p, &both, sizeof(both));
-}
-
-INLINE bool asks_ahead(void)
-{
-#if defined(__x86_64__)
-    return !__builtin_cpu_is("amd");
-#else
-    return true;
-#endif
 }
 
 /* Asks for what `bytes` at p will be followed by, AHEAD_BYTES further on. */
@@ -174,7 +165,7 @@ INLINE uint64_t narrow_block(unsigned char *dst, const float *src, enum ddp_dtyp
 INLINE uint64_t narrow_walk(unsigned char *dst, const float *src, size_t n, enum ddp_dtype to,
                             struct narrowing how, size_t head, bool stream)
 {
-    const bool ahead = asks_ahead();
+    const bool ahead = hardware_lags();
     uint64_t count = 0;
     size_t i = 0;
     for (; i < head; i += DDP_MIN(LANES - 1, head - i))

@@ -46,7 +46,7 @@ INLINE size_t select_walk(const float *in, float *residual, size_t n, enum feed 
                           uint32_t *index, float *value)
 {
     const v_i32 least = (v_i32){0} + floor;
-    const bool ahead = feed == FEED_IN && asks_ahead();
+    const bool ahead = feed == FEED_IN && hardware_lags();
     v_u32 at = iota();
     v_f32 acc[BLOCK];
     uint32_t bits[BLOCK];

@@ -40,6 +40,10 @@
  *     tiles, asked for ahead     0.45    1.04    3.61     15.3   601
  *     both halves                0.87    1.97    5.92     21.2   586
  *     this                       0.48    1.01    3.56     14.8   588
+ *   EPYC again, launches in turn 16 KiB  64 KiB  256 KiB  1 MiB  16 MiB  64 MiB
+ *     this                       0.42    1.06    3.61     15.2    537     5146
+ *     asked for below TWIN_BYTES 0.43    1.08    3.62     13.5    487     4982
+ * So two stretches, and asking for lines of so much, are for where the hardware lags.
  * Asked for into the first-level cache: into the second, 16 KiB now take 0.47 there, now 0.64. */
 #define AHEAD       ((size_t)1 << 10)
 #define TWIN_BYTES  ((size_t)16 << 10)
@@ -172,10 +176,11 @@ INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
         size_t at = bytes > HEAD_STEPS * step ? head_bytes(dst[0], step, ELEM) : 0;                \
         if (at != 0)                                                                               \
             NAME##_edge(dst, ndst, src, nsrc, 0, at, f);                                           \
-        if (pair && bytes - at >= TWIN_BYTES)                                                      \
+        const bool ahead = pair && (bytes - at < TWIN_BYTES || hardware_lags());                   \
+        if (pair && bytes - at >= TWIN_BYTES && hardware_lags())                                   \
             at = NAME##_twin(dst, src, at, bytes, far, f);                                         \
         for (; bytes - at >= tile; at += tile) {                                                   \
-            if (pair && bytes - at >= AHEAD + tile)                                                \
+            if (ahead && bytes - at >= AHEAD + tile)                                               \
                 ask_for(src[far], at + AHEAD, tile);                                               \
             NAME##_tile(dst, ndst, src, nsrc, at, TILE, stream, f);                                \
         }                                                                                          \

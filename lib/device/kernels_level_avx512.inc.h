@@ -1,8 +1,9 @@
 /* What the kernel templates need of AVX-512 (F, BW, DQ, VL).
  * Included once by each file of that level. vec_load_part, vec_store_part: the first bytes of a
  * vector (loaded: the rest is zero); vec_stream_*: non-temporal stores to aligned memory, a hint;
- * vec_stream_end: orders them before later stores; widen_f16, narrow_f16: binary16; canonical: NaN,
- * whatever its sign and payload, becomes 0x7fc00000; vec_clamp: to [low, high], NaN stays. */
+ * vec_join: two halves as one, the lower first; vec_stream_end: orders them before later stores;
+ * widen_f16, narrow_f16: binary16; canonical: NaN, whatever its sign and payload, becomes
+ * 0x7fc00000; vec_clamp: to [low, high], NaN stays. */
 #include <immintrin.h>
 #include <stdint.h>
 #include <string.h>

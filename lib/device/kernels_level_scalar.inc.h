@@ -2,7 +2,8 @@
  * compiler, which it lowers to whatever the target offers (SSE2, NEON), and 16-bit floats by
  * integer arithmetic. Included once by each file of that level. vec_load_part, vec_store_part: the
  * first bytes of a vector (loaded: the rest is zero); vec_stream_*: non-temporal stores to aligned
- * memory, a hint; vec_stream_end: orders them before later stores; widen_f16, narrow_f16: binary16.
+ * memory, a hint; vec_join: two halves as one, the lower first; vec_stream_end: orders them before
+ * later stores; widen_f16, narrow_f16: binary16.
  */
 #include <stdint.h>
 #include <string.h>

@@ -4,6 +4,8 @@
 #error "kernels_vec.inc.h is part of a template: include kernels_cpu.h"
 #endif
 
+#include <stdbool.h>
+
 #define INLINE        static inline __attribute__((always_inline))
 #define VECTOR(bytes) __attribute__((vector_size(bytes)))
 
@@ -18,3 +20,14 @@ typedef int32_t v_i32h VECTOR(VB / 2);
 typedef uint64_t v_u64 VECTOR(VB);
 typedef float v_f32 VECTOR(VB);
 typedef double v_f64 VECTOR(VB);
+
+/* Does the hardware's prefetch lag, so that it pays to ask ahead? Not on AMD's processors, where
+ * asking holds up what they do by themselves (Zen 4; what it gives and takes: at each use). */
+INLINE bool hardware_lags(void)
+{
+#if defined(__x86_64__)
+    return !__builtin_cpu_is("amd");
+#else
+    return true;
+#endif
+}

@@ -4,7 +4,6 @@
  * SimGrid reads its thread's processor time twice in each MPI call, a system call that takes a
  * lock, and throws the difference away: here the processor's clocks stand still. And ranks touch
  * little of much scratch, which in pages of 2 MiB would become memory all the same. */
-#include <errno.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>

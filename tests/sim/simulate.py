@@ -60,7 +60,7 @@ class Simulator:
             command += ["-hostfile", hosts.name, "--log=root.thres:warning"]
             command += [f"--cfg={o}" for o in OPTIONS] + [self.ddpsim, *words]
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
-                                  env={**os.environ, "LD_PRELOAD": self.quick})
+                                  env={**os.environ, "LD_PRELOAD": " ".join([self.quick, *os.environ.get("LD_PRELOAD", "").split()])})
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         where = f"simulate: {' '.join(words)} on {ranks} ranks of {platform}"
         if done.returncode != 0 or lines[-1:] != [{"what": "end"}]:

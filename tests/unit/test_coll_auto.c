@@ -79,9 +79,9 @@ static int choose(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg
     }
     DDP_TRY(taken(comm, DDP_BARRIER, 0, false, DDP_DISTANCE_UNKNOWN, "flags", err));
     /* A step more costs more, far away: flat reaches further. Unknown is the middle. */
-    DDP_TRY(taken(comm, DDP_ALLREDUCE, 1536, true, DDP_DISTANCE_CACHE, "direct", err));
-    DDP_TRY(taken(comm, DDP_ALLREDUCE, 1536, true, DDP_DISTANCE_UNKNOWN, "direct", err));
-    DDP_TRY(taken(comm, DDP_ALLREDUCE, 1536, true, DDP_DISTANCE_FAR, "flat", err));
+    DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, true, DDP_DISTANCE_CACHE, "direct", err));
+    DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, true, DDP_DISTANCE_UNKNOWN, "direct", err));
+    DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, true, DDP_DISTANCE_FAR, "flat", err));
     DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, false, DDP_DISTANCE_UNKNOWN, "flat", err));
     return choose_crowded(comm, err);
 }
@@ -138,7 +138,7 @@ static void test_text(void **state)
     (void)state;
     check_text(
         DDP_ALLREDUCE, "shm", 2, 1, true,
-        (const char *const[]){"  up to 1 KiB        flat ", "  larger             direct ", NULL});
+        (const char *const[]){"  up to 512 B        flat ", "  larger             direct ", NULL});
     check_text(
         DDP_ALLREDUCE, "shm", 2, 1, false,
         (const char *const[]){"  up to 1 KiB        flat ", "  larger             staged ", NULL});
@@ -147,7 +147,7 @@ static void test_text(void **state)
     /* One host, or not known; two of two ranks; one rank each. */
     check_text(
         DDP_ALLREDUCE, "mpi", 4, 0, true,
-        (const char *const[]){"  up to 1 KiB        flat ", "  larger             direct ", NULL});
+        (const char *const[]){"  up to 512 B        flat ", "  larger             direct ", NULL});
     check_text(
         DDP_ALLREDUCE, "mpi", 4, 2, false,
         (const char *const[]){"  up to 512 KiB      native ", "  larger             hier ", NULL});
