@@ -68,21 +68,21 @@ static size_t slice_begin(const void *base, size_t bytes, size_t elem, int r, in
     return DDP_MIN(bytes, lead + lines * (size_t)r / (size_t)ranks * DDP_CACHE_LINE);
 }
 
-static void direct_reduce(struct ddp_comm *comm, const struct ddp_coll_args *args,
-                          const struct direct_map *map)
+/* What this rank does of it. src, dst [DDP_REDUCE_MAX]: what it points to. */
+static struct ddp_reduce direct_reduce(const struct ddp_comm *comm,
+                                       const struct ddp_coll_args *args,
+                                       const struct direct_map *map, const void **src, void **dst)
 {
     const size_t elem = ddp_dtype_size(args->dtype);
     const size_t bytes = args->count * elem;
     const size_t begin = slice_begin(args->recv, bytes, elem, comm->rank, comm->size);
     const size_t end = slice_begin(args->recv, bytes, elem, comm->rank + 1, comm->size);
-    const void *src[DDP_REDUCE_MAX];
-    void *dst[DDP_REDUCE_MAX];
 
     for (int r = 0; r < comm->size; r++) {
         src[r] = (const unsigned char *)map->src[r] + begin;
         dst[r] = (unsigned char *)map->dst[r] + begin;
     }
-    const struct ddp_reduce reduce = {
+    return (struct ddp_reduce){
         .dst = dst,
         .dst_count = comm->size,
         .src = src,
@@ -93,7 +93,6 @@ static void direct_reduce(struct ddp_comm *comm, const struct ddp_coll_args *arg
         .divisor = ddp_coll_divisor(comm, args->op),
         .far = ddp_rank_at(comm->rank, 1, comm->size),
     };
-    comm->device->reduce(&reduce);
 }
 
 static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
@@ -101,12 +100,16 @@ static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
 {
     struct direct_map *map = scratch;
     uint64_t *epoch = &comm->shm->epoch[DDP_LANE_DIRECT];
+    const void *src[DDP_REDUCE_MAX];
+    void *dst[DDP_REDUCE_MAX];
 
     if (map->send != args->send || map->recv != args->recv)
         DDP_TRY(direct_lookup(comm, args, map, err));
     ddp_shm_post(comm, DDP_LANE_DIRECT, ++*epoch);
+    /* While the flags are under way. */
+    const struct ddp_reduce reduce = direct_reduce(comm, args, map, src, dst);
     DDP_TRY(ddp_coll_wait_all(comm, DDP_LANE_DIRECT, *epoch, err));
-    direct_reduce(comm, args, map);
+    comm->device->reduce(&reduce);
     ddp_shm_post(comm, DDP_LANE_DIRECT, ++*epoch);
     return ddp_coll_wait_all(comm, DDP_LANE_DIRECT, *epoch, err);
 }

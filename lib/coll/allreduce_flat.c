@@ -49,7 +49,7 @@ static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     if (bytes != 0)
         memcpy(flat_input(shm, comm->rank, parity, bytes), args->send, bytes);
     ddp_shm_post(comm, lane, epoch);
-    DDP_TRY(ddp_coll_wait_all(comm, lane, epoch, err));
+    /* While the flags are under way. */
     for (int r = 0; r < comm->size; r++)
         src[r] = r == comm->rank ? args->send : flat_input(shm, r, parity, bytes);
     const struct ddp_reduce reduce = {
@@ -62,6 +62,7 @@ static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
         .op = args->op,
         .divisor = ddp_coll_divisor(comm, args->op),
     };
+    DDP_TRY(ddp_coll_wait_all(comm, lane, epoch, err));
     comm->device->reduce(&reduce);
     return 0;
 }
