@@ -21,6 +21,9 @@
 
 /* Vectors a tile: enough independent additions to hide their latency, and registers for them. */
 #define TILE 4
+/* A tile where lines are asked for ahead, of two lines at most: 16 KiB takes 0.51 us with AVX-512,
+ * with four lines 0.54 (EPYC, whose stores are half as wide; 24 launches in turn). */
+#define PAIR_TILE (VB < 64 ? TILE : 2)
 /* Arrays longer than this many vectors start with a partial one that aligns the stores. */
 #define HEAD_STEPS 16
 
@@ -173,7 +176,7 @@ INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
     INLINE void NAME##_walk(void *const *dst, int ndst, const void *const *src, int nsrc,          \
                             size_t bytes, bool stream, int far, struct finisher f)                 \
     {                                                                                              \
-        const size_t step = sizeof(RAW), tile = TILE * sizeof(RAW);                                \
+        const size_t step = sizeof(RAW), tile = TILE * sizeof(RAW), two = PAIR_TILE * step;        \
         const bool pair = nsrc == 2 && ndst == 2 && !stream;                                       \
         size_t at = bytes > HEAD_STEPS * step ? head_bytes(dst[0], step, ELEM) : 0;                \
         if (at != 0)                                                                               \
@@ -183,11 +186,13 @@ INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
             at = NAME##_twin(dst, src, at, bytes, far, f);                                         \
         if (ahead && bytes - at >= AHEAD)                                                          \
             ask_for(src[far], at, AHEAD);                                                          \
-        for (; bytes - at >= tile; at += tile) {                                                   \
-            if (ahead && bytes - at >= AHEAD + tile)                                               \
-                ask_for(src[far], at + AHEAD, tile);                                               \
-            NAME##_tile(dst, ndst, src, nsrc, at, TILE, stream, f);                                \
+        for (; ahead && bytes - at >= two; at += two) {                                            \
+            if (bytes - at >= AHEAD + two)                                                         \
+                ask_for(src[far], at + AHEAD, two);                                                \
+            NAME##_tile(dst, ndst, src, nsrc, at, PAIR_TILE, stream, f);                           \
         }                                                                                          \
+        for (; bytes - at >= tile; at += tile)                                                     \
+            NAME##_tile(dst, ndst, src, nsrc, at, TILE, stream, f);                                \
         for (; bytes - at >= step; at += step)                                                     \
             NAME##_tile(dst, ndst, src, nsrc, at, 1, false, f);                                    \
         if (at != bytes)                                                                           \
