@@ -42,11 +42,11 @@
  *     tiles of 4 vectors         0.52    1.01    3.44     13.6   558
  *     tiles, asked for ahead     0.45    1.04    3.61     15.3   601
  *     both halves                0.87    1.97    5.92     21.2   586
- *     this                       0.48    1.01    3.56     14.8   588
+ *     two stretches              0.48    1.01    3.56     14.8   588
  *   EPYC again, launches in turn 16 KiB  64 KiB  256 KiB  1 MiB  16 MiB  64 MiB
- *     this                       0.42    1.06    3.61     15.2    537     5146
+ *     two stretches              0.42    1.06    3.61     15.2    537     5146
  *     asked for below TWIN_BYTES 0.43    1.08    3.62     13.5    487     4982
- * So two stretches, and asking for lines of so much, are for where the hardware lags.
+ * So two stretches, and asking for lines of so much, are for where the hardware lags (Xeon).
  * The first AHEAD bytes are asked for at once (EPYC, launches in turn: 2 to 8 KiB 3 to 7 % faster,
  * 16 KiB 1 to 4); asking for ownership, or 2 KiB ahead: no better. Asked for into the first-level
  * cache: into the second, 16 KiB now take 0.47 there, now 0.64. */
@@ -176,7 +176,7 @@ INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
     INLINE void NAME##_walk(void *const *dst, int ndst, const void *const *src, int nsrc,          \
                             size_t bytes, bool stream, int far, struct finisher f)                 \
     {                                                                                              \
-        const size_t step = sizeof(RAW), tile = TILE * sizeof(RAW), two = PAIR_TILE * step;        \
+        const size_t step = sizeof(RAW), tile = TILE * sizeof(RAW), pair_tile = PAIR_TILE * step;  \
         const bool pair = nsrc == 2 && ndst == 2 && !stream;                                       \
         size_t at = bytes > HEAD_STEPS * step ? head_bytes(dst[0], step, ELEM) : 0;                \
         if (at != 0)                                                                               \
@@ -186,9 +186,9 @@ INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
             at = NAME##_twin(dst, src, at, bytes, far, f);                                         \
         if (ahead && bytes - at >= AHEAD)                                                          \
             ask_for(src[far], at, AHEAD);                                                          \
-        for (; ahead && bytes - at >= two; at += two) {                                            \
-            if (bytes - at >= AHEAD + two)                                                         \
-                ask_for(src[far], at + AHEAD, two);                                                \
+        for (; ahead && bytes - at >= pair_tile; at += pair_tile) {                                \
+            if (bytes - at >= AHEAD + pair_tile)                                                   \
+                ask_for(src[far], at + AHEAD, pair_tile);                                          \
             NAME##_tile(dst, ndst, src, nsrc, at, PAIR_TILE, stream, f);                           \
         }                                                                                          \
         for (; bytes - at >= tile; at += tile)                                                     \
