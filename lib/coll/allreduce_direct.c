@@ -68,7 +68,8 @@ static size_t slice_begin(const void *base, size_t bytes, size_t elem, int r, in
     return DDP_MIN(bytes, lead + lines * (size_t)r / (size_t)ranks * DDP_CACHE_LINE);
 }
 
-/* What this rank does of it. src, dst [DDP_REDUCE_MAX]: what it points to. */
+/* This rank's slice of the work. src, dst [DDP_REDUCE_MAX]: filled here; what is returned points
+ * to them. */
 static struct ddp_reduce direct_reduce(const struct ddp_comm *comm,
                                        const struct ddp_coll_args *args,
                                        const struct direct_map *map, const void **src, void **dst)

@@ -19,21 +19,24 @@
 #include <assert.h>
 #include <stdbool.h>
 
+#include "base/mem.h"
+
 /* Vectors a tile: enough independent additions to hide their latency, and registers for them. */
 #define TILE 4
-/* A tile where lines are asked for ahead, of two lines at most: 16 KiB takes 0.51 us with AVX-512,
- * with four lines 0.54 (EPYC, whose stores are half as wide; 24 launches in turn). */
-#define PAIR_TILE (VB < 64 ? TILE : 2)
+/* Vectors a tile where lines are asked for ahead: two lines, at most TILE. With AVX-512 an
+ * all-reduce of 16 KiB takes 0.94 of what it does with four (EPYC, whose stores are half as wide,
+ * 24 launches in turn; not measured on a Xeon). */
+#define PAIR_TILE(RAW) DDP_MIN(TILE, (int)(2 * DDP_CACHE_LINE / sizeof(RAW)))
 /* Arrays longer than this many vectors start with a partial one that aligns the stores. */
 #define HEAD_STEPS 16
 
 /* Two arrays into two is what two ranks do to each other's memory: half of the lines lie in the
  * other core's cache, and how many are asked for at once decides. So lines are asked for AHEAD
- * bytes before they are needed, never beyond the end: there the other rank works. From TWIN_BYTES
- * on two stretches are walked side by side, a vector at a time. They are never a multiple of 4 KiB
- * apart, as the halves of an array often are: addresses that agree in their low twelve bits hinder
- * each other. f32 sum in place of a message of which each rank has half, 2 cores, microseconds,
- * medians of interleaved rounds:
+ * bytes before they are needed, never beyond the end: there the other rank works. Where the
+ * hardware lags, two stretches are walked side by side from TWIN_BYTES on, a vector at a time. They
+ * are never a multiple of 4 KiB apart, as the halves of an array often are: addresses that agree in
+ * their low twelve bits hinder each other. f32 sum in place of a message of which each rank has
+ * half, 2 cores, microseconds, medians of interleaved rounds:
  *   Xeon, ping-pong 320 ns       16 KiB  64 KiB  256 KiB  1 MiB  16 MiB
  *     tiles of 4 vectors         1.09    3.04    8.03     31.0   610
  *     vectors, asked for ahead   0.99    2.34    7.17     28.7   632
@@ -46,10 +49,12 @@
  *   EPYC again, launches in turn 16 KiB  64 KiB  256 KiB  1 MiB  16 MiB  64 MiB
  *     two stretches              0.42    1.06    3.61     15.2    537     5146
  *     asked for below TWIN_BYTES 0.43    1.08    3.62     13.5    487     4982
- * So two stretches, and asking for lines of so much, are for where the hardware lags (Xeon).
- * The first AHEAD bytes are asked for at once (EPYC, launches in turn: 2 to 8 KiB 3 to 7 % faster,
- * 16 KiB 1 to 4); asking for ownership, or 2 KiB ahead: no better. Asked for into the first-level
- * cache: into the second, 16 KiB now take 0.47 there, now 0.64. */
+ * So two stretches, and asking for lines of so much, are for where the hardware lags (Xeon); below
+ * TWIN_BYTES both gain by asking. The first AHEAD bytes are asked for at once (EPYC, launches in
+ * turn: 2 to 8 KiB 3 to 7 % faster, 16 KiB 1 to 4); asking for ownership, or 2 KiB ahead: no
+ * better. Asked for into the first-level cache: into the second, 16 KiB now take 0.47 there, now
+ * 0.64. What is left of 16 KiB there is the 24 lines a core can miss at once: 128 lines take
+ * 0.30 us, whether or not the other core reads or writes meanwhile. */
 #define AHEAD       ((size_t)1 << 10)
 #define TWIN_BYTES  ((size_t)16 << 10)
 #define ALIAS_BYTES ((size_t)4 << 10)
@@ -176,7 +181,7 @@ INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
     INLINE void NAME##_walk(void *const *dst, int ndst, const void *const *src, int nsrc,          \
                             size_t bytes, bool stream, int far, struct finisher f)                 \
     {                                                                                              \
-        const size_t step = sizeof(RAW), tile = TILE * sizeof(RAW), pair_tile = PAIR_TILE * step;  \
+        const size_t step = sizeof(RAW), tile = TILE * step, pair_tile = PAIR_TILE(RAW) * step;    \
         const bool pair = nsrc == 2 && ndst == 2 && !stream;                                       \
         size_t at = bytes > HEAD_STEPS * step ? head_bytes(dst[0], step, ELEM) : 0;                \
         if (at != 0)                                                                               \
@@ -189,7 +194,7 @@ INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
         for (; ahead && bytes - at >= pair_tile; at += pair_tile) {                                \
             if (bytes - at >= AHEAD + pair_tile)                                                   \
                 ask_for(src[far], at + AHEAD, pair_tile);                                          \
-            NAME##_tile(dst, ndst, src, nsrc, at, PAIR_TILE, stream, f);                           \
+            NAME##_tile(dst, ndst, src, nsrc, at, PAIR_TILE(RAW), stream, f);                      \
         }                                                                                          \
         for (; bytes - at >= tile; at += tile)                                                     \
             NAME##_tile(dst, ndst, src, nsrc, at, TILE, stream, f);                                \

@@ -21,5 +21,5 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct
 
 __attribute__((constructor)) static void small_pages(void)
 {
-    (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+    (void)prctl(PR_SET_THP_DISABLE, 1UL, 0UL, 0UL, 0UL);
 }

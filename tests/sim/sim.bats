@@ -3,7 +3,7 @@
 
 setup() {
     ddpsim=$(dirname "$(realpath "${DDPBENCH:-build/ddpbench}")")/tests/sim/ddpsim
-    [ -e "$ddpsim" ] && [ -e "${ddpsim%/*}/quick.so" ] || skip "no simulation was built: needs Debian's libsimgrid-dev, and no SAN"
+    [ -e "$ddpsim" ] || skip "no simulation was built: needs Debian's libsimgrid-dev, and no SAN"
     command -v smpirun >/dev/null || skip "no smpirun here"
 }
 

@@ -13,6 +13,17 @@
 #include "device/device.h"
 #include "unit/half_ref.h"
 
+/* The scalar level once more, for a processor of the test's choice: how two arrays are walked hangs
+ * on its maker, and a machine has but one. */
+static bool is_amd;
+void reduce_chosen(const struct ddp_reduce *r);
+void copy_nt_chosen(void *dst, const void *src, size_t bytes);
+#define __builtin_cpu_is(maker) ((void)(maker), is_amd)
+#define REDUCE_SYMBOL           reduce_chosen
+#define COPY_NT_SYMBOL          copy_nt_chosen
+#include "device/kernels_level_scalar.inc.h"
+#include "device/kernels_cpu.inc.h"
+
 #define SOURCES_MAX 9
 #define BYTES_MAX   (36 << 10)
 #define SHORT_MAX   (8 << 10)
@@ -146,10 +157,15 @@ static uint64_t reference(const struct ddp_reduce *r, size_t i)
     return isnan(value) ? 0x7fc00000u : bits;
 }
 
+struct reducer {
+    const char *name;
+    void (*reduce)(const struct ddp_reduce *r);
+};
+
 /* One call in memory of its own. offset[k]: elements array k starts after a cache line (sources
  * first, then destinations). in_place: destination d is source d. */
 struct trial {
-    enum ddp_simd level;
+    const struct reducer *by;
     enum ddp_dtype dtype;
     enum ddp_op op;
     int nsrc, ndst, divisor, nontemporal;
@@ -197,7 +213,7 @@ static void run_trial(const struct trial *t)
     for (size_t i = 0; i < t->count; i++)
         expected[i] = reference(&r, i);
 
-    ddp_device_cpu(t->level)->reduce(&r);
+    t->by->reduce(&r);
 
     for (int d = 0; d < t->ndst; d++) {
         const unsigned char *at = dst[d];
@@ -205,8 +221,8 @@ static void run_trial(const struct trial *t)
             if (element(at, t->dtype, i) != expected[i])
                 fail_msg("%s %s %s, %d sources, %d destinations, divisor %d, count %zu: element "
                          "%zu of destination %d is %llx, expected %llx",
-                         ddp_simd_name(t->level), ddp_dtype_name(t->dtype), ddp_op_name(t->op),
-                         t->nsrc, t->ndst, t->divisor, t->count, i, d,
+                         t->by->name, ddp_dtype_name(t->dtype), ddp_op_name(t->op), t->nsrc,
+                         t->ndst, t->divisor, t->count, i, d,
                          (unsigned long long)element(at, t->dtype, i),
                          (unsigned long long)expected[i]);
         assert_int_equal(at[-1], GUARD);
@@ -214,7 +230,7 @@ static void run_trial(const struct trial *t)
     }
 }
 
-static void every_dtype_op_shape(enum ddp_simd level)
+static void every_dtype_op_shape(const struct reducer *by)
 {
     static const size_t counts[] = {0, 1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 64, 65, 127, 511, 1009};
     static const int shapes[][2] = {{1, 1}, {2, 1}, {2, 2}, {3, 2}, {4, 4}, {4, 1}, {9, 9}, {8, 3}};
@@ -222,7 +238,7 @@ static void every_dtype_op_shape(enum ddp_simd level)
         for (int op = 0; op < DDP_OP_COUNT; op++)
             for (size_t s = 0; s < DDP_COUNT_OF(shapes); s++)
                 for (size_t c = 0; c < DDP_COUNT_OF(counts); c++) {
-                    struct trial t = {.level = level,
+                    struct trial t = {.by = by,
                                       .dtype = (enum ddp_dtype)dtype,
                                       .op = (enum ddp_op)op,
                                       .nsrc = shapes[s][0],
@@ -237,8 +253,9 @@ static void every_dtype_op_shape(enum ddp_simd level)
                 }
 }
 
-/* Two arrays into two, long enough to be asked for ahead, and to be walked as two stretches. */
-static void long_twins(enum ddp_simd level)
+/* Two arrays into two, long enough to be asked for ahead, and to be walked as two stretches where
+ * the hardware lags. */
+static void long_twins(const struct reducer *by)
 {
     static const size_t bytes[] = {9000,  16 << 10, (16 << 10) + 8, (20 << 10) - 64,
                                    20744, 24 << 10, 33 << 10};
@@ -246,7 +263,7 @@ static void long_twins(enum ddp_simd level)
         for (int op = 0; op < DDP_OP_COUNT; op++)
             for (size_t b = 0; b < DDP_COUNT_OF(bytes); b++) {
                 const size_t elem = ddp_dtype_size((enum ddp_dtype)dtype);
-                const struct trial t = {.level = level,
+                const struct trial t = {.by = by,
                                         .dtype = (enum ddp_dtype)dtype,
                                         .op = (enum ddp_op)op,
                                         .nsrc = 2,
@@ -263,8 +280,9 @@ static void every_trial(enum ddp_simd level)
 {
     if (level > ddp_cpu_best_simd())
         skip();
-    every_dtype_op_shape(level);
-    long_twins(level);
+    const struct reducer by = {ddp_simd_name(level), ddp_device_cpu(level)->reduce};
+    every_dtype_op_shape(&by);
+    long_twins(&by);
 }
 
 static void test_scalar(void **state)
@@ -285,12 +303,25 @@ static void test_avx512(void **state)
     every_trial(DDP_SIMD_AVX512);
 }
 
+/* Whether or not the hardware lags. */
+static void test_makers(void **state)
+{
+    (void)state;
+    const struct reducer amd = {"scalar, AMD's", reduce_chosen};
+    const struct reducer other = {"scalar, not AMD's", reduce_chosen};
+    is_amd = true;
+    long_twins(&amd);
+    is_amd = false;
+    long_twins(&other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scalar),
         cmocka_unit_test(test_avx2),
         cmocka_unit_test(test_avx512),
+        cmocka_unit_test(test_makers),
     };
     return cmocka_run_group_tests_name("reduce", tests, NULL, NULL);
 }
