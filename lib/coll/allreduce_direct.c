@@ -96,6 +96,24 @@ static struct ddp_reduce direct_reduce(const struct ddp_comm *comm,
     };
 }
 
+/* A slice of up to ASK_SLICE bytes is short enough for the way of its first lines to count: the
+ * first ASK_BYTES of a neighbour's are asked for before that rank has said that they are ready.
+ * What it still writes of them it takes back. EPYC, 100 launches in turn, of the time before: 1 KiB
+ * 0.92, 2 KiB 0.94, 4 KiB 0.90, 8 KiB 0.95; 16 KiB, of which more lines are read than a core can
+ * ask for at once, 1.02. */
+#define ASK_SLICE ((size_t)4 << 10)
+#define ASK_BYTES ((size_t)1 << 10)
+
+static void direct_ask(const struct ddp_reduce *reduce)
+{
+    const size_t bytes = reduce->count * ddp_dtype_size(reduce->dtype);
+    const char *from = reduce->src[reduce->far];
+    if (bytes > ASK_SLICE)
+        return;
+    for (size_t at = 0; at < DDP_MIN(bytes, ASK_BYTES); at += DDP_CACHE_LINE)
+        __builtin_prefetch(from + at);
+}
+
 static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                       struct ddp_err *err)
 {
@@ -109,6 +127,8 @@ static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
     ddp_shm_post(comm, DDP_LANE_DIRECT, ++*epoch);
     /* While the flags are under way. */
     const struct ddp_reduce reduce = direct_reduce(comm, args, map, src, dst);
+    if (!comm->shm->crowded)
+        direct_ask(&reduce);
     DDP_TRY(ddp_coll_wait_all(comm, DDP_LANE_DIRECT, *epoch, err));
     comm->device->reduce(&reduce);
     ddp_shm_post(comm, DDP_LANE_DIRECT, ++*epoch);
