@@ -161,21 +161,21 @@ static void test_large(void **state)
     const size_t n = ((size_t)16 << 20) + 77;
     struct guarded in = guarded_new(n * 4, 0), wire = guarded_new(n * 2 + 2, 0);
     struct guarded out = guarded_new(n * 4 + 8, 0);
-    float *x = grad_fill(&in, GRAD_DENORMAL, 3);
-    x[1] = x[90] = 1e30f; /* too great, in a head and in a block; these are not */
+    float *x = grad_fill(&in, GRAD_NORMAL, 3);
+    x[1] = x[90] = 3e38f; /* overflow, in a head and in a block; these do not */
     x[200] = INFINITY;
-    x[n - 90] = NAN;
+    x[250] = float_of(0xffc12345u);
     for (int i = 0; i < 12; i++) {
         const int level = DDP_MIN(i / 4, (int)ddp_cpu_best_simd());
         const struct ddp_grad_kernels *grad = ddp_device_cpu((enum ddp_simd)level)->grad;
         const enum ddp_dtype type = i % 2 ? DDP_BF16 : DDP_F16;
         uint16_t *half = (uint16_t *)guarded_at(&wire) + i / 2 % 2;
         float *wide = (float *)guarded_at(&out) + 1 + i / 2 % 2;
-        const uint64_t counted = grad->narrow(half, x, n, type, 0x1p30f, 0);
+        const uint64_t counted = grad->narrow(half, x, n, type, 2, 0);
         grad->widen(wide, half, n, type);
         uint64_t wrong = 0, overflows = 0;
         for (size_t j = 0; j < n; j += j < 300 || j > n - 100 ? 1 : 37) {
-            wrong += half[j] != narrowed(x[j], type, 0x1p30f, 0, &overflows) ||
+            wrong += half[j] != narrowed(x[j], type, 2, 0, &overflows) ||
                      bits_of(wide[j]) != bits_of(widened(half[j], type));
         }
         assert_int_equal(wrong, 0);

@@ -162,8 +162,8 @@ struct reducer {
     void (*reduce)(const struct ddp_reduce *r);
 };
 
-/* One call in memory of its own. offset[k]: elements array k starts after a cache line (sources
- * first, then destinations). in_place: destination d is source d. */
+/* One call in memory of its own. in_place: destination d is source d. same_offsets: all arrays
+ * start equally far after a cache line. */
 struct trial {
     const struct reducer *by;
     enum ddp_dtype dtype;
@@ -303,7 +303,7 @@ static void test_avx512(void **state)
     every_trial(DDP_SIMD_AVX512);
 }
 
-/* Whether or not the hardware lags. */
+/* Whether or not the hardware lags, at the scalar level. */
 static void test_makers(void **state)
 {
     (void)state;
