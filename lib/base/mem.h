@@ -26,6 +26,15 @@ static inline bool ddp_mul_size(size_t a, size_t b, size_t *out)
     return true;
 }
 
+/* Asks the processor for bytes at to at + bytes of an array, a line at a time from the first on. A
+ * hint: addresses nobody has are no error. */
+static inline __attribute__((always_inline)) void ddp_prefetch(const void *array, size_t at,
+                                                               size_t bytes)
+{
+    for (size_t line = 0; line < bytes; line += DDP_CACHE_LINE)
+        __builtin_prefetch((const char *)array + at + line);
+}
+
 /* Zeroed array of n elements; NULL on overflow or exhaustion. n 0 gives a valid pointer. free(). */
 void *ddp_calloc(size_t n, size_t elem_bytes);
 /* realloc to n elements with overflow check; the old block stays valid on NULL. */

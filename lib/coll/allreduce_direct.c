@@ -68,11 +68,15 @@ static size_t slice_begin(const void *base, size_t bytes, size_t elem, int r, in
     return DDP_MIN(bytes, lead + lines * (size_t)r / (size_t)ranks * DDP_CACHE_LINE);
 }
 
-/* This rank's slice of the work. src, dst [DDP_REDUCE_MAX]: filled here; what is returned points
- * to them. */
-static struct ddp_reduce direct_reduce(const struct ddp_comm *comm,
-                                       const struct ddp_coll_args *args,
-                                       const struct direct_map *map, const void **src, void **dst)
+/* A rank's share of the work: its slice of all ranks' arrays. */
+struct direct_slice {
+    const void *src[DDP_REDUCE_MAX];
+    void *dst[DDP_REDUCE_MAX];
+    struct ddp_reduce reduce; /* points to the two */
+};
+
+static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *args,
+                       const struct direct_map *map, struct direct_slice *out)
 {
     const size_t elem = ddp_dtype_size(args->dtype);
     const size_t bytes = args->count * elem;
@@ -80,13 +84,13 @@ static struct ddp_reduce direct_reduce(const struct ddp_comm *comm,
     const size_t end = slice_begin(args->recv, bytes, elem, comm->rank + 1, comm->size);
 
     for (int r = 0; r < comm->size; r++) {
-        src[r] = (const unsigned char *)map->src[r] + begin;
-        dst[r] = (unsigned char *)map->dst[r] + begin;
+        out->src[r] = (const unsigned char *)map->src[r] + begin;
+        out->dst[r] = (unsigned char *)map->dst[r] + begin;
     }
-    return (struct ddp_reduce){
-        .dst = dst,
+    out->reduce = (struct ddp_reduce){
+        .dst = out->dst,
         .dst_count = comm->size,
-        .src = src,
+        .src = out->src,
         .src_count = comm->size,
         .count = (end - begin) / elem,
         .dtype = args->dtype,
@@ -96,22 +100,20 @@ static struct ddp_reduce direct_reduce(const struct ddp_comm *comm,
     };
 }
 
-/* A slice of up to ASK_SLICE bytes is short enough for the way of its first lines to count: the
- * first ASK_BYTES of a neighbour's are asked for before that rank has said that they are ready.
- * What it still writes of them it takes back. f32 in place, 2 ranks (EPYC, 100 launches in turn),
- * of the time before: messages of 1 KiB 0.92, 2 KiB 0.94, 4 KiB 0.90, 8 KiB 0.95; 16 KiB would
- * take 1.02 to 1.03. */
-#define ASK_SLICE ((size_t)4 << 10)
-#define ASK_BYTES ((size_t)1 << 10)
+/* The first bytes of a neighbour's slice are asked for before that rank has said that they are
+ * ready; what it still writes of them it takes back. f32 in place, 2 ranks, of the time without
+ * (EPYC, 43 launches whose every 25 calls took another count in turn):
+ *               1 KiB  2 KiB  4 KiB  8 KiB  16 KiB  64 KiB
+ *   256 bytes   0.92   0.99   1.00   1.00   1.00    1.00
+ *   512         0.90   0.98   1.00   0.99   0.99    1.00
+ *   1024        0.90   1.03   1.02   1.01   1.01    1.00
+ * In quieter hours 16 KiB take 0.97 to 0.98 with 512. */
+#define ASK_BYTES ((size_t)512)
 
 static void direct_ask(const struct ddp_reduce *reduce)
 {
     const size_t bytes = reduce->count * ddp_dtype_size(reduce->dtype);
-    const char *from = reduce->src[reduce->far];
-    if (bytes > ASK_SLICE)
-        return;
-    for (size_t at = 0; at < DDP_MIN(bytes, ASK_BYTES); at += DDP_CACHE_LINE)
-        __builtin_prefetch(from + at);
+    ddp_prefetch(reduce->src[reduce->far], 0, DDP_MIN(bytes, ASK_BYTES));
 }
 
 static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
@@ -119,18 +121,17 @@ static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
 {
     struct direct_map *map = scratch;
     uint64_t *epoch = &comm->shm->epoch[DDP_LANE_DIRECT];
-    const void *src[DDP_REDUCE_MAX];
-    void *dst[DDP_REDUCE_MAX];
+    struct direct_slice slice;
 
     if (map->send != args->send || map->recv != args->recv)
         DDP_TRY(direct_lookup(comm, args, map, err));
     ddp_shm_post(comm, DDP_LANE_DIRECT, ++*epoch);
     /* While the flags are under way. */
-    const struct ddp_reduce reduce = direct_reduce(comm, args, map, src, dst);
+    direct_cut(comm, args, map, &slice);
     if (!comm->shm->crowded)
-        direct_ask(&reduce);
+        direct_ask(&slice.reduce);
     DDP_TRY(ddp_coll_wait_all(comm, DDP_LANE_DIRECT, *epoch, err));
-    comm->device->reduce(&reduce);
+    comm->device->reduce(&slice.reduce);
     ddp_shm_post(comm, DDP_LANE_DIRECT, ++*epoch);
     return ddp_coll_wait_all(comm, DDP_LANE_DIRECT, *epoch, err);
 }

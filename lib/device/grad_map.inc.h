@@ -18,7 +18,6 @@
  * %. AMD's does not lag, and asking holds up what it does: without, EPYC (Zen 4) converts in 0.6 to
  * 0.85 of the time, selects in 0.85. */
 #define AHEAD_BYTES 2048
-#define LINE_BYTES  ((size_t)64)
 /* Results of this size are written around the caches: they would not stay until they are used. */
 #define STREAM_BYTES ((size_t)32 << 20)
 
@@ -82,13 +81,6 @@ INLINE void store_halves(unsigned char *p, v_f32 v, v_f32 w, enum ddp_dtype type
         memcpy(p, &both, sizeof(both));
 }
 
-/* Asks for what `bytes` at p will be followed by, AHEAD_BYTES further on. */
-INLINE void fetch_ahead(const void *p, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i += LINE_BYTES)
-        __builtin_prefetch((const char *)p + AHEAD_BYTES + i);
-}
-
 INLINE v_i32 magnitude(v_f32 v)
 {
     return (v_i32)v & 0x7fffffff;
@@ -147,7 +139,7 @@ INLINE uint64_t narrow_block(unsigned char *dst, const float *src, enum ddp_dtyp
     v_i32 greatest = {0};
     uint64_t count = 0;
     if (ahead)
-        fetch_ahead(src, sizeof(y));
+        ddp_prefetch(src, AHEAD_BYTES, sizeof(y));
     for (size_t v = 0; v < BLOCK; v++) {
         y[v] = scaled(load_f32(src + v * LANES, LANES), how);
         greatest = vec_max(greatest, magnitude(y[v]));

@@ -54,7 +54,7 @@ INLINE size_t select_walk(const float *in, float *residual, size_t n, enum feed 
     for (; n - i >= BLOCK * LANES; i += BLOCK * LANES, at += (uint32_t)(BLOCK * LANES)) {
         uint32_t any = 0;
         if (ahead)
-            fetch_ahead(in + i, sizeof(acc));
+            ddp_prefetch(in + i, AHEAD_BYTES, sizeof(acc));
         for (size_t v = 0; v < BLOCK; v++) {
             const size_t j = i + v * LANES;
             bits[v] = select_vector(in + j, residual + j, LANES, feed, least, &acc[v]);

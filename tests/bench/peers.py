@@ -237,8 +237,11 @@ def main():
     for collective in a.collective.split(","):
         for ranks in [int(n) for n in a.ranks.split(",")]:
             doc = one(argparse.Namespace(**dict(vars(a), collective=collective, ranks=ranks)))
-            docs.append(doc)
-            short = short or bool(doc["short"])
+            if doc:
+                docs.append(doc)
+                short = short or bool(doc["short"])
+    if not docs:
+        sys.exit("peers: nothing was compared")
     os.makedirs(os.path.dirname(a.json) or ".", exist_ok=True)
     with open(a.json, "w") as f:
         json.dump({"where": here, "results": docs}, f, indent=1)
@@ -250,6 +253,9 @@ def one(a):
     plan = own_algorithms(a) if a.auto else variants(a)
     if a.only:
         plan = {n: c for n, c in plan.items() if n.startswith("ddpbench") or any(o in n for o in a.only.split(","))}
+    if all(n.startswith("ddpbench") for n in plan) and not a.auto:
+        print(f"peers: {a.collective}, {a.ranks} ranks: no peer to compare with", file=sys.stderr)
+        return None
     rounds, failed = collect(a, plan)
     return report_auto(a, rounds, plan) if a.auto else report(a, rounds, plan, failed)
 
@@ -315,9 +321,15 @@ def ratios(rounds, size, ours, peers):
 
 
 def against(rounds, size, ours, peers):
-    """Ratio to the best of the peers, as (median, interval, names of the best); None: not seen."""
+    """Ratio to the best of the peers, as (median, interval, names of the best, the ratio of each
+    round); None: not seen."""
     values, names = ratios(rounds, size, ours, peers)
-    return (*interval(values), names) if values else None
+    return (*interval(values), names, values) if values else None
+
+
+def row_doc(row):
+    """With the ratio of each round, so that runs can be put together."""
+    return {"ratio": row[0], "ci95": row[1], "ratios": row[3]} if row else None
 
 
 def slower(row):
@@ -364,13 +376,13 @@ def other_classes(rounds, peers):
             values, names = ratios(seen, size, "ddpbench registered", peers)
             if len(values) < OTHERS_FROM:
                 continue
-            reg = (*interval(values), names)
+            reg = (*interval(values), names, values)
             pri = against(seen, size, "ddpbench private", peers)
             us = statistics.median(s[size]["ddpbench registered"][0] for s in seen if "ddpbench registered" in s.get(size, {}))
             best = max(set(names), key=names.count)
             print(f"| {size} ({name}, {len(values)} rounds) | {us:.2f} | {best} | {cell(reg)} | - | {cell(pri)} | - |  |")
             out.append({"class": name, "bytes": size, "rounds": len(values), "ours_us": us, "best_peer": best,
-                        "registered": {"ratio": reg[0], "ci95": reg[1]}, "private": {"ratio": pri[0], "ci95": pri[1]} if pri else None})
+                        "registered": row_doc(reg), "private": row_doc(pri)})
     return out
 
 
@@ -404,7 +416,7 @@ def report(a, rounds, plan, failed):
         print(f"| {size} | {median_of('ddpbench registered'):.2f} | {best} | {cell(reg)} | {goal} | {cell(pri)} | {least:.2f} | {'; '.join(missed) and '**' + '; '.join(missed) + '**'} |")
         doc["sizes"].append({
             "bytes": size, "rounds_judged": len(reg[2]), "launches": sum(len(p) for s in every for p in s.get(size, {}).values()), "ours_us": median_of("ddpbench registered"), "best_peer": best, "goal": goal, "least_of_defaults": least, "missed": missed,
-            "registered": {"ratio": reg[0], "ci95": reg[1]}, "private": {"ratio": pri[0], "ci95": pri[1]} if pri else None,
+            "registered": row_doc(reg), "private": row_doc(pri),
             "us": {v: median_of(v) for v in plan if any(v in s.get(size, {}) for s in rounds)}})
     if not crowded(a.ranks):
         doc["other_classes"] = other_classes(every, peers)
