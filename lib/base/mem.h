@@ -1,5 +1,5 @@
-/* Memory on the heap: sizes that cannot overflow, alignment for vectors.
- * Nothing here aborts: NULL means it did not fit, and the caller says so. */
+/* Memory: on the heap, with sizes that cannot overflow and alignment for vectors; asking for lines
+ * of it ahead. Nothing here aborts: NULL means it did not fit, and the caller says so. */
 #ifndef DDP_BASE_MEM_H
 #define DDP_BASE_MEM_H
 
@@ -26,8 +26,8 @@ static inline bool ddp_mul_size(size_t a, size_t b, size_t *out)
     return true;
 }
 
-/* Asks the processor for bytes at to at + bytes of an array, a line at a time from the first on. A
- * hint: addresses nobody has are no error. */
+/* Asks the processor for `bytes` bytes of an array from byte `at` on, a line at a time. A hint:
+ * addresses nobody has are no error. */
 static inline __attribute__((always_inline)) void ddp_prefetch(const void *array, size_t at,
                                                                size_t bytes)
 {

@@ -72,7 +72,7 @@ static size_t slice_begin(const void *base, size_t bytes, size_t elem, int r, in
 struct direct_slice {
     const void *src[DDP_REDUCE_MAX];
     void *dst[DDP_REDUCE_MAX];
-    struct ddp_reduce reduce; /* points to the two */
+    struct ddp_reduce reduce; /* points to the two: never copied */
 };
 
 static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *args,

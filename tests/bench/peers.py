@@ -16,7 +16,7 @@ Never slower: the 95 % interval of the paired ratio does not exclude it (6 round
 usage: peers.py --ddpbench PATH [--gloo-loop PATH] [--collective NAME,...] [--ranks N,...]
                 [--rounds N] [--min BYTES] [--max BYTES] [--only TEXT,...] [--json FILE]
        peers.py --ddpbench PATH --auto ...    auto against each of our own algorithms
-Exits with 1 when something falls short.
+Exits with 1 when something falls short, or nothing was compared.
 """
 import argparse
 import json
@@ -425,6 +425,8 @@ def report(a, rounds, plan, failed):
     print("\ngeometric mean: " + ", ".join(f"{m} {g:.2f}" for m, g in geo.items()))
     if a.collective == "allreduce" and a.ranks == 2 and a.min <= 4 and a.max >= 256 * MIB:
         doc["short"] += [f"geometric mean, {m}: {geo[m]:.2f}, goal {g}" for m, g in MEAN_GOALS.items() if geo.get(m, g) < g]
+    if not peers:
+        doc["short"].append("every peer failed: nothing was compared")
     for text in doc["short"]:
         print(f"falls short: {text}")
     return json.loads(json.dumps(doc), parse_constant=lambda _: None)
