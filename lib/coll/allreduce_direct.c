@@ -102,12 +102,12 @@ static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *
 
 /* The first bytes of a neighbour's slice are asked for before that rank has said that they are
  * ready; what it still writes of them it takes back. f32 in place, 2 ranks, of the time without
- * (EPYC, 43 launches whose every 25 calls took another count in turn):
+ * (EPYC, means of 30 to 43 launches whose every 25 calls took another count in turn):
  *               1 KiB  2 KiB  4 KiB  8 KiB  16 KiB  64 KiB
  *   256 bytes   0.92   0.99   1.00   1.00   1.00    1.00
  *   512         0.90   0.98   1.00   0.99   0.99    1.00
  *   1024        0.90   1.03   1.02   1.01   1.01    1.00
- * In quieter hours 16 KiB take 0.97 to 0.98 with 512. */
+ * Four other runs of 16 KiB, 60 to 120 launches: 0.976 to 0.987 with 512. Unmeasured: Xeons. */
 #define ASK_BYTES ((size_t)512)
 
 static void direct_ask(const struct ddp_reduce *reduce)
