@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/conf.h"
 #include "base/mem.h"
+#include "base/signal_set.h"
 #include "base/strbuf.h"
 #include "comm/launch_program.h"
 
@@ -95,10 +96,7 @@ int ddp_child_run(const struct ddp_child *child, struct ddp_child_end *end, stru
     pid_t pid = 0;
     int rc = 0, pidfd = -1;
     *end = (struct ddp_child_end){.status = -1};
-    sigemptyset(&watched);
-    sigaddset(&watched, SIGINT);
-    sigaddset(&watched, SIGTERM);
-    sigaddset(&watched, SIGHUP);
+    ddp_signal_set_asking(&watched);
     sigprocmask(SIG_BLOCK, &watched, &before);
     int signals = signalfd(-1, &watched, SFD_CLOEXEC);
     int errors = memfd_create("ddpbench-stderr", MFD_CLOEXEC);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/signal_set.h"
 
 /* signals: a signalfd; stop: an eventfd. */
 struct ddp_signal_thread {
@@ -20,14 +21,6 @@ struct ddp_signal_thread {
     int signals, stop;
     sigset_t old_mask;
 };
-
-static void watched(sigset_t *set)
-{
-    sigemptyset(set);
-    sigaddset(set, SIGTERM);
-    sigaddset(set, SIGINT);
-    sigaddset(set, SIGHUP);
-}
 
 /* With its default action, so that the launcher sees what it sent. */
 static void let_act(int signal)
@@ -84,7 +77,7 @@ int ddp_signal_thread_start(void (*on_signal)(void *arg, int signal), void *arg,
     struct ddp_signal_thread *t = ddp_calloc(1, sizeof *t);
     if (!t)
         return ddp_fail(err, DDP_ENOMEM, "no memory to watch signals");
-    watched(&set);
+    ddp_signal_set_asking(&set);
     t->on_signal = on_signal;
     t->arg = arg;
     pthread_sigmask(SIG_BLOCK, &set, &t->old_mask);

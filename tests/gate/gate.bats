@@ -200,6 +200,41 @@ END
     [[ "$stderr" == *"'$PWD/none': No such file or directory"* ]]
 }
 
+# FILE: waits until it is there.
+there() {
+    for _ in $(seq 500); do
+        [ -s "$1" ] && return
+        sleep 0.02
+    done
+    return 1
+}
+
+# PID: waits until there is no such process.
+gone() {
+    for _ in $(seq 500); do
+        kill -0 "$1" 2>/dev/null || return 0
+        sleep 0.02
+    done
+    return 1
+}
+
+@test "SIGHUP to a gate under nohup changes nothing" {
+    cat >slow.sh <<END
+#!/bin/sh
+echo \$\$ >launch.pid
+until [ -e go ]; do sleep 0.02; done
+exec $fake --points a=10 "\$@"
+END
+    chmod +x slow.sh
+    (trap '' HUP && exec "$ddpbench" gate -q --base ./slow.sh --pairs 5 --json gate.json) >/dev/null 2>&1 3>&- &
+    gate=$!
+    there launch.pid
+    kill -HUP "$gate"
+    touch go
+    wait "$gate" || false
+    [ -s gate.json ]
+}
+
 @test "SIGTERM ends the gate and the launch it waits for" {
     cat >sleeper.sh <<'END'
 #!/bin/sh
@@ -218,24 +253,6 @@ END
     wait "$gate" || rc=$?
     [ "$rc" = 143 ]
     ! kill -0 "$(cat launch.pid)" 2>/dev/null
-}
-
-# FILE: waits until it is there.
-there() {
-    for _ in $(seq 500); do
-        [ -s "$1" ] && return
-        sleep 0.02
-    done
-    return 1
-}
-
-# PID: waits until there is no such process.
-gone() {
-    for _ in $(seq 500); do
-        kill -0 "$1" 2>/dev/null || return 0
-        sleep 0.02
-    done
-    return 1
 }
 
 @test "SIGKILL of the gate ends the launch, with its ranks, too; the next gate removes the folder it left" {
