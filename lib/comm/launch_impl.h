@@ -65,7 +65,7 @@ struct ddp_cause {
 };
 
 /* A job under way. end_at: when whoever is left is killed, 0 while all is well. signals: bit s:
- * signal s came. */
+ * signal s came, the last that counts at signalled_at. */
 struct ddp_launch_run {
     const struct ddp_launch_job *job;
     struct ddp_segment *segment;
@@ -77,7 +77,7 @@ struct ddp_launch_run {
     int core_count;
     struct ddp_signal_watch *watch, own_watch;
     uint64_t signals;
-    int64_t end_at;
+    int64_t signalled_at, end_at;
     bool abandoned; /* threads are still running: what they use must stay */
     struct ddp_cause cause;
     char host[64];

@@ -16,7 +16,10 @@
 #include "base/unit.h"
 #include "comm/launch_impl.h"
 
-#define TICK_NS  250000000
+#define TICK_NS 250000000
+/* A signal that comes again so soon is the same request: timeout(1) sends its own to its child,
+ * then to its group. */
+#define ECHO_NS  50000000
 #define BLIND_NS 1000000 /* between two looks when poll cannot */
 /* A longer gap between two rounds means that this process itself was stopped. */
 #define ASLEEP_NS 2000000000
@@ -169,12 +172,16 @@ static void take_signals(struct ddp_launch_run *run)
 {
     int signal;
     while ((signal = ddp_signal_watch_take(run->watch)) != 0) {
-        bool again = run->signals != 0;
+        const bool again = run->signals != 0, known = (run->signals >> signal & 1) != 0;
+        const int64_t now = ddp_now_ns();
+        if (known && now - run->signalled_at < ECHO_NS)
+            continue;
         run->signals |= UINT64_C(1) << signal;
+        run->signalled_at = now;
         if (again) {
             ddp_launch_news(run, "signal %d (%s) again: killing the ranks", signal,
                             sigdescr_np(signal));
-            run->end_at = ddp_now_ns();
+            run->end_at = now;
             continue;
         }
         ddp_launch_news(run, "signal %d (%s): ending the ranks", signal, sigdescr_np(signal));
