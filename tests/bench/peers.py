@@ -7,8 +7,10 @@ over ranks, buffers rewritten between iterations; all-reduce and broadcast in pl
 every variant, in random order; ratios are taken within a round only, against the best peer of
 that round at that size, and only where both points saw one ping-pong class: goals are about cores
 that share a cache; other classes have rows of their own when seen in 20 rounds. A launch whose
-ping-pong was of another class is repeated, whatever its times (4 launches at most): a machine may
-move its cores with every launch. Prints a Markdown table for each collective and number of ranks,
+ping-pong was of another class is repeated, whatever its times (6 launches at most): a machine may
+move its cores with every launch. All-reduce of 2 ranks up to 64 KiB is launched three times in a
+round, all variants in turn, and a variant's time is their median: launches differ by 15 %, and the
+least of a dozen noisy times lies below the best peer's. Prints a Markdown table for each collective and number of ranks,
 marks what falls short, and writes it all to --json.
 
 Never slower: the 95 % interval of the paired ratio does not exclude it (6 rounds at least).
@@ -42,7 +44,8 @@ CLASSES = {"one core": (0, 75), "shared cache": (75, 400), "far": (400, math.inf
 JUDGED = "shared cache"
 JUDGED_FROM = 6  # rounds: below, there is no 95 % interval of a median
 OTHERS_FROM = 20
-TRIES = 4  # of one launch, for a point of the class that is judged
+TRIES = 6  # of one launch, for a point of the class that is judged
+REPEATS = 3  # launches of a round, where goals are ratios and a launch takes a third of a second
 AUTO_GOAL = 1.1
 # Of issue "Speed", all-reduce at 2 ranks: private memory against the best variant; means over sizes.
 PRIVATE_GOAL = 0.9
@@ -95,7 +98,8 @@ def own_algorithms(a):
     out = {"ddpbench auto": own}
     with tempfile.NamedTemporaryFile(suffix=".json") as f:
         words = ["--algorithm", "all", "--size", "64K", "-n", "1", "-w", "0", "--placement", placement_of(a.collective), "-q", "--json", f.name]
-        subprocess.run(own + words, check=True, stdout=subprocess.DEVNULL)
+        if subprocess.run(own + words, stdout=subprocess.DEVNULL).returncode != 0:
+            return {}  # it said why: a barrier has no size
         names = {p["algorithm"] for p in json.load(open(f.name))["points"]}
     out.update({f"ddpbench {n}": own + ["--algorithm", n] for n in sorted(names)})
     return out
@@ -194,6 +198,20 @@ def measure_until_judged(a, variant, sizes, iters):
     return points, ""
 
 
+def has_goals(a):
+    return a.collective == "allreduce" and a.ranks == 2
+
+
+def in_turn(rng, names, times):
+    """Each name `times` times; all once, in random order, before any again."""
+    for _ in range(times):
+        yield from rng.sample(names, len(names))
+
+
+def repeats(a, sizes):
+    return REPEATS if has_goals(a) and not a.auto and max(sizes) <= 64 * KIB else 1
+
+
 def collect(a, plan):
     """Rounds of {size: {variant: [(us, ping-pong)]}}, and why variants were left out."""
     rng = random.Random(a.seed)
@@ -202,16 +220,16 @@ def collect(a, plan):
         seen = {}
         for sizes, iters in groups(a.max, a.ranks):
             sizes = [s for s in sizes if s >= a.min]
-            names = [n for n in plan if n not in failed and sizes]
-            rng.shuffle(names)
-            for name in names:
+            for name in in_turn(rng, list(plan), repeats(a, sizes) if sizes else 0):
+                if name in failed:
+                    continue
                 got, why = measure_until_judged(a, plan[name], sizes, iters)
                 if got is None:
                     failed[name] = why
                     print(f"peers: left out: {name}: {why}", file=sys.stderr)
                     continue
                 for size, points in got.items():
-                    seen.setdefault(size, {})[name] = points
+                    seen.setdefault(size, {}).setdefault(name, []).extend(points)
         rounds.append(seen)
         print(f"peers: {a.collective}, {a.ranks} ranks: round {r + 1} of {a.rounds}", file=sys.stderr)
     return rounds, failed
@@ -251,10 +269,11 @@ def main():
 
 def one(a):
     plan = own_algorithms(a) if a.auto else variants(a)
+    ours = ["ddpbench auto"] if a.auto else ["ddpbench registered", "ddpbench private"]
     if a.only:
-        plan = {n: c for n, c in plan.items() if n.startswith("ddpbench") or any(o in n for o in a.only.split(","))}
-    if all(n.startswith("ddpbench") for n in plan) and not a.auto:
-        print(f"peers: {a.collective}, {a.ranks} ranks: no peer to compare with", file=sys.stderr)
+        plan = {n: c for n, c in plan.items() if n in ours or any(o in n for o in a.only.split(","))}
+    if all(n in ours for n in plan):
+        print(f"peers: {a.collective}, {a.ranks} ranks: nothing to compare with", file=sys.stderr)
         return None
     rounds, failed = collect(a, plan)
     return report_auto(a, rounds, plan) if a.auto else report(a, rounds, plan, failed)
@@ -287,9 +306,12 @@ def report_auto(a, rounds, plan):
 
 
 def of_class(rounds, name):
-    """Each round's first points of one class of the ping-pong."""
-    first = lambda points: next((p for p in points if in_class(p[1], name)), None)
-    return [{size: {v: first(p) for v, p in row.items() if first(p)} for size, row in seen.items()} for seen in rounds]
+    """Each round's points of one class of the ping-pong: (us, ping-pong), medians of the launches."""
+    out = []
+    for seen in rounds:
+        rows = {size: {v: [p for p in points if in_class(p[1], name)] for v, points in row.items()} for size, row in seen.items()}
+        out.append({size: {v: tuple(map(statistics.median, zip(*p))) for v, p in row.items() if p} for size, row in rows.items()})
+    return out
 
 
 def judged(rounds, ranks):
@@ -348,12 +370,12 @@ def unjudged(a, rounds_judged):
 def goals_missed(a, size, reg, pri, dft):
     """What a row falls short of, as texts."""
     out = []
-    goal = GOALS.get(size) if a.collective == "allreduce" and a.ranks == 2 else None
+    goal = GOALS.get(size) if has_goals(a) else None
     if goal and reg[0] < goal:
         out.append(f"registered {reg[0]:.2f}, goal {goal}")
     if slower(reg):
         out.append(f"registered is slower: {reg[0]:.2f}")
-    if a.collective != "allreduce" or a.ranks != 2:
+    if not has_goals(a):
         return out
     if pri and pri[0] < PRIVATE_GOAL:
         out.append(f"private {pri[0]:.2f}, goal {PRIVATE_GOAL}")
@@ -412,7 +434,7 @@ def report(a, rounds, plan, failed):
         median_of = lambda v: statistics.median(s[size][v][0] for s in rounds if v in s.get(size, {}))
         best = max(set(reg[2]), key=reg[2].count)
         least = min((d[0] for d in dft["registered"]), default=math.nan)
-        goal = GOALS.get(size, 1) if a.collective == "allreduce" and a.ranks == 2 else 1
+        goal = GOALS.get(size, 1) if has_goals(a) else 1
         print(f"| {size} | {median_of('ddpbench registered'):.2f} | {best} | {cell(reg)} | {goal} | {cell(pri)} | {least:.2f} | {'; '.join(missed) and '**' + '; '.join(missed) + '**'} |")
         doc["sizes"].append({
             "bytes": size, "rounds_judged": len(reg[2]), "launches": sum(len(p) for s in every for p in s.get(size, {}).values()), "ours_us": median_of("ddpbench registered"), "best_peer": best, "goal": goal, "least_of_defaults": least, "missed": missed,
@@ -423,7 +445,7 @@ def report(a, rounds, plan, failed):
     geo = {m: math.exp(sum(v) / len(v)) for m, v in logs.items() if v}
     doc["geometric_mean"] = geo
     print("\ngeometric mean: " + ", ".join(f"{m} {g:.2f}" for m, g in geo.items()))
-    if a.collective == "allreduce" and a.ranks == 2 and a.min <= 4 and a.max >= 256 * MIB:
+    if has_goals(a) and a.min <= 4 and a.max >= 256 * MIB:
         doc["short"] += [f"geometric mean, {m}: {geo[m]:.2f}, goal {g}" for m, g in MEAN_GOALS.items() if geo.get(m, g) < g]
     if not peers:
         doc["short"].append("every peer failed: nothing was compared")
