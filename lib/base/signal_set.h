@@ -1,6 +1,6 @@
-/* Sets of signals to watch. Ignored ones stay out of them: a blocked signal
- * is kept though it is ignored (signal_ignored in Linux' kernel/signal.c), and a signalfd would
- * then read what nohup or a shell's background job had asked to be dropped. */
+/* Sets of signals to watch. Ignored ones stay out of them: a blocked signal is kept though it is
+ * ignored (sig_ignored in Linux' kernel/signal.c), and a signalfd would then read what nohup or a
+ * shell's background job had asked to be dropped. */
 #ifndef DDP_BASE_SIGNAL_SET_H
 #define DDP_BASE_SIGNAL_SET_H
 

@@ -10,8 +10,8 @@ that share a cache; other classes have rows of their own when seen in 20 rounds.
 ping-pong was of another class is repeated, whatever its times (6 launches at most): a machine may
 move its cores with every launch. All-reduce of 2 ranks up to 64 KiB is launched three times in a
 round, all variants in turn, and a variant's time is their median: launches differ by 15 %, and the
-least of a dozen noisy times lies below the best peer's. Prints a Markdown table for each collective and number of ranks,
-marks what falls short, and writes it all to --json.
+least of a dozen noisy times lies below the best peer's. Prints a Markdown table for each collective
+and number of ranks, marks what falls short, and writes it all to --json.
 
 Never slower: the 95 % interval of the paired ratio does not exclude it (6 rounds at least).
 
