@@ -184,6 +184,8 @@ static int exchange(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e
     const int64_t end = b->timed ? ddp_iterations_end(b->timed, begin) : ddp_now_ns();
     if (b->timed && rc == 0)
         b->at = ddp_iterations_keep(b->timed, begin, end);
+    if (rc == 0)
+        rc = ddp_iterations_join(b->setup.comm, e->n * sizeof(float), err);
     ddp_bench_exchange_counters(e, &after);
     ns[DDP_SERIES_ALL] = end - begin;
     ns[DDP_SERIES_PHASES] = after.encode_ns - before.encode_ns;

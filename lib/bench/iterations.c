@@ -145,6 +145,11 @@ int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err)
     return 0;
 }
 
+int ddp_iterations_join(struct ddp_comm *comm, size_t bytes, struct ddp_err *err)
+{
+    return bytes < DDP_ITERATIONS_JOIN_BYTES || comm->size == 1 ? 0 : ddp_comm_barrier(comm, err);
+}
+
 /* One iteration of all ranks: span [size][n][2]. */
 static void judge_one(struct ddp_iterations *it, const int64_t *span, size_t n, size_t i,
                       int64_t at)

@@ -15,6 +15,7 @@
  *         begin = ddp_now_ns();
  *         ... the operation ...
  *         ddp_iterations_keep(it, begin, ddp_iterations_end(it, begin));
+ *         ddp_iterations_join(comm, input's bytes, err);    untimed; collective
  *     }
  *
  * Between begin and end nothing is allocated, written or logged. What it does not do: run anything,
@@ -34,6 +35,9 @@ extern "C" {
 #define DDP_ITERATIONS_LEAST 6
 /* A start that is later than announced by more than this is late. */
 #define DDP_ITERATIONS_LATE_NS 1000
+/* Ranks join after iterations of so many bytes. Broadcast in place, 8 ranks on 2 cores (EPYC), us:
+ * 327, 1026 and 6319 of 2, 4 and 16 MiB; 587, 1492 and 6443 where nobody joined. */
+#define DDP_ITERATIONS_JOIN_BYTES ((size_t)64 << 10)
 
 /* A view for the samplers; all members are the functions'. begin, end [options->iters]: of this
  * rank, its clock's, from the last look on, then rank 0's. sample, skew [iters]: of all ranks. */
@@ -82,6 +86,11 @@ static inline int64_t ddp_iterations_end(const struct ddp_iterations *it, int64_
 }
 /* Its place among those kept, -1 while warming up. */
 int64_t ddp_iterations_keep(struct ddp_iterations *it, int64_t begin_ns, int64_t end_ns);
+/* Returns when all ranks have ended an iteration, of whatever loop: what a rank does next, verify
+ * `bytes` and put its input in place, would take processor time and bandwidth from those whose
+ * clock still runs. Below DDP_ITERATIONS_JOIN_BYTES that takes less than this would: returns at
+ * once. Collective; bytes: equal on all. */
+int ddp_iterations_join(struct ddp_comm *comm, size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
 /* What all iterations were: fills of a point what is said of iterations, start and stop, times,
  * series, skew, interference and sample_count. Collective. */
 int ddp_iterations_close(struct ddp_iterations *it, struct ddp_point *out,

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "bench/iterations.h"
 #include "bench/slowest.h"
 
 /* Elements of the loop's array: 4 KiB, so that it computes and leaves the memory to the operation.
@@ -65,7 +66,7 @@ static int iterate(const struct ddp_overlap *o, float *x, uint64_t passes, bool 
     if (operates)
         DDP_TRY(ddp_async_wait(o->request, 0, err));
     *duration = ddp_now_ns() - begin;
-    return 0;
+    return operates ? ddp_iterations_join(o->comm, o->operands->full_bytes, err) : 0;
 }
 
 /* Median over iterations of the slowest rank's. sample [iters]: scratch. */

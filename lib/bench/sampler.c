@@ -99,6 +99,7 @@ static int run_timed(struct measurement *m, struct ddp_err *err)
         const int64_t kept = ddp_iterations_keep(it, begin, end);
         if (kept >= 0 && m->s->device_ns)
             m->s->device_ns[kept] = device_time(m);
+        DDP_TRY(ddp_iterations_join(m->s->comm, m->spec->size_bytes, err));
         if (kept >= 0 && check)
             DDP_TRY(check_result(m, err));
     }

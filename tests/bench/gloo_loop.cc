@@ -1,5 +1,6 @@
 // Gloo over TCP as a peer for peers.py: ranks are processes of this one, on the loopback interface.
-// Per iteration gloo::barrier, clock, operation, clock; an iteration's time is the slowest rank's.
+// Per iteration gloo::barrier, clock, operation, clock, and gloo::barrier again before buffers are
+// rewritten; an iteration's time is the slowest rank's.
 // f32; all-reduce and broadcast in place, buffers rewritten between iterations.
 //
 // usage: gloo_loop COLLECTIVE ALGORITHM RANKS ITERS WARMUP SIZE...   prints "SIZE MEDIAN_US" a line
@@ -30,6 +31,8 @@
 
 namespace
 {
+
+const size_t join_from_bytes = 64 << 10; // DDP_ITERATIONS_JOIN_BYTES
 
 struct Job {
     std::string collective, algorithm;
@@ -106,6 +109,8 @@ void run_rank(const Job &job, int rank, const std::string &folder, double *times
                 std::chrono::steady_clock::now() - begin;
             if (i >= 0)
                 mine[i] = took.count();
+            if (count * sizeof(float) >= join_from_bytes)
+                gloo::barrier(barrier);
         }
     }
 }

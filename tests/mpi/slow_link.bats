@@ -48,7 +48,8 @@ follows() {
     follows mpich
 }
 
-# FLAVOUR: a ring of 4 ranks sends 1.5 times the message over each link, hier 1 time.
+# FLAVOUR: a ring of 4 ranks sends 1.5 times the message over each link, hier 1 time. What auto took
+# was measured twice, under its own name, too: the faster of both counts.
 hier_wins() {
     needs "$1"
     hosts_up 2
@@ -58,7 +59,7 @@ hier_wins() {
         mpi "$1" 4 "$ddpbench" allreduce --algorithm hier,ring,native,auto --size 1M,16M --placement in \
             -n 7 -w 1 -T 10 --json out.json || [ "$1" = mpich ]
         [ "$(json out.json 'd["status"]')" = complete ]
-        times=$(json out.json '[p["time_us"]["min"] for p in d["points"]]')
+        times=$(json out.json '[min(q["time_us"]["min"] for q in d["points"] if (q["algorithm_used"], q["size_bytes"]) == (p["algorithm_used"], p["size_bytes"])) for p in d["points"]]')
         echo "$1, try $try: hier, ring, native, auto at 1M and 16M, us: $times"
         # by auto is meant: no slower than the others, or nearly
         ! holds "(lambda t: t[3] > 1.2 * t[1] and t[7] < 1.15 * min(t[1], t[3], t[5]))($times)" || return 0

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,6 +284,33 @@ static int body_barrier(struct ddp_comm *comm, struct ddp_launch_rank *rank, voi
     return 0;
 }
 
+/* Nobody goes on while somebody's operation still runs. */
+static atomic_int ended;
+
+static int body_join(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
+                     struct ddp_err *err)
+{
+    struct ddp_bench_options options = options_of(5);
+    struct ddp_iterations *it;
+    bool more;
+    DDP_TRY(ddp_iterations_create(comm, &options, &it, err));
+    ddp_iterations_open(it, ID);
+    for (int i = 1;; i++) {
+        DDP_TRY(ddp_iterations_next(it, &more, err));
+        if (!more)
+            break;
+        DDP_TRY(ddp_iterations_start(it, err));
+        const int64_t begin = ddp_now_ns();
+        ddp_sleep_ns(2000000 * comm->rank);
+        atomic_fetch_add(&ended, 1);
+        ddp_iterations_keep(it, begin, ddp_iterations_end(it, begin));
+        DDP_TRY(ddp_iterations_join(comm, DDP_ITERATIONS_JOIN_BYTES, err));
+        CHECK(atomic_load(&ended) >= i * comm->size);
+    }
+    ddp_iterations_destroy(it);
+    return 0;
+}
+
 /* Clocks of one machine, compared by messages, agree within their own error. */
 static int body_clocks(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                        struct ddp_err *err)
@@ -321,6 +349,14 @@ static void test_barrier(void **state)
     run(3, body_barrier);
 }
 
+static void test_join(void **state)
+{
+    for (int ranks = 1; ranks <= 3; ranks++) {
+        atomic_store(&ended, 0);
+        run(ranks, body_join);
+    }
+}
+
 static void test_clocks_by_messages(void **state)
 {
     run(2, body_clocks);
@@ -354,6 +390,7 @@ int main(void)
         cmocka_unit_test(test_injected_delay),
         cmocka_unit_test(test_barrier),
         cmocka_unit_test(test_window),
+        cmocka_unit_test(test_join),
         cmocka_unit_test(test_clocks_by_messages),
         cmocka_unit_test(test_clocks_drift),
     };
