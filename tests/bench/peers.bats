@@ -1,0 +1,118 @@
+#!/usr/bin/env bats
+# What peers.py makes of the times it is given, and what it calls short: launches are made up, and so
+# is the number of cores (peers_made_up.py).
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return
+    here=$BATS_TEST_DIRNAME
+    python=${PYTHON:-/usr/bin/python3}
+    export PYTHONDONTWRITEBYTECODE=1
+    cores=2
+}
+
+peers() { # TIMES OPTION...: at 4 bytes
+    run "$python" "$here/peers_made_up.py" "$cores" "$1" --max 4 --rounds 6 "${@:2}"
+}
+
+of() { # EXPRESSION of d, the first of the results
+    "$python" -c "import json; d = json.load(open('r.json'))['results'][0]; print(($1))"
+}
+
+@test "a round's time is the median of its three launches, a row's ratio the median of the rounds" {
+    peers '{"ddpbench registered": [[1, 100], [9, 100], [2, 100]], "ddpbench private": [[5, 100]], "MPICH default": [[10, 100], [9, 100], [70, 100]]}'
+    [ "$status" = 0 ]
+    [ "$(of 'd["sizes"][0]["registered"]["ratio"], d["sizes"][0]["private"]["ratio"], d["short"]')" = "(5.0, 2.0, [])" ]
+    [ "$(of 'd["repeats"], d["sizes"][0]["launches"], d["sizes"][0]["rounds_judged"]')" = "(3, 54, 6)" ]
+}
+
+@test "every variant is launched once before any is launched again" {
+    peers '{"ddpbench registered": [[1, 100]], "ddpbench private": [[5, 100]], "MPICH default": [[10, 100]]}'
+    [ "$(wc -l <launches)" = 54 ]
+    paste - - - <launches >turns
+    [ "$(grep registered turns | grep private | grep -c MPICH)" = 18 ]
+    [ "$(sort -u turns | wc -l)" -gt 1 ] # in random order
+}
+
+@test "a ratio below its goal falls short, and the command ends with 1" {
+    peers '{"ddpbench registered": [[8, 100]], "ddpbench private": [[8, 100]], "MPICH default": [[10, 100]]}'
+    [ "$status" = 1 ]
+    [[ $output == *"falls short: 4 bytes: registered 1.25, goal 1.5"* ]]
+}
+
+@test "registered memory that is good does not hide private memory that is slow" {
+    peers '{"ddpbench registered": [[1, 100]], "ddpbench private": [[12.5, 100]], "MPICH default": [[10, 100]]}'
+    [ "$status" = 1 ]
+    [ "$(of 'd["short"]')" = "['4 bytes: private 0.80, goal 0.9', '4 bytes: private is slower than a default: 0.80']" ]
+}
+
+@test "only launches whose cores share a cache are judged; others are launched again, six times at most" {
+    peers '{"ddpbench registered": [[99, 500], [2, 100]], "ddpbench private": [[2, 100]], "MPICH default": [[10, 100]]}'
+    [ "$status" = 0 ]
+    [ "$(of 'd["sizes"][0]["registered"]["ratio"], d["sizes"][0]["launches"]')" = "(5.0, 72)" ]
+    peers '{"ddpbench registered": [[1, 500]], "ddpbench private": [[2, 100]], "MPICH default": [[10, 100]]}'
+    [ "$status" = 1 ]
+    [[ $output == *"falls short: 4 bytes: judged in 0 of 6 rounds only"* ]]
+    [ "$(grep -c registered launches)" = $((6 * 3 * 6)) ]
+    peers '{"ddpbench registered": [[1, 74]], "ddpbench private": [[2, 100]], "MPICH default": [[10, 100]]}' # one core
+    [ "$status" = 1 ]
+}
+
+@test "other classes have a row of their own from 20 rounds on" {
+    peers '{"ddpbench registered": [[2, 500], [1, 100]], "ddpbench private": [[2, 100]], "MPICH default": [[10, 500], [10, 100]]}' --rounds 20
+    [ "$status" = 0 ]
+    [ "$(of '[(o["class"], o["rounds"], o["registered"]["ratio"]) for o in d["other_classes"]]')" = "[('far', 20, 5.0)]" ]
+    peers '{"ddpbench registered": [[2, 500], [1, 100]], "ddpbench private": [[2, 100]], "MPICH default": [[10, 500], [10, 100]]}' --rounds 19
+    [ "$(of 'd["other_classes"]')" = "[]" ]
+}
+
+@test "slower is what is slower beyond doubt: an interval that holds 1 is not" {
+    peers '{"ddpbench registered": [[10, 100]], "ddpbench private": [[10, 100]], "MPICH default": [[9, 100]]}' --collective broadcast
+    [ "$status" = 1 ]
+    [[ $output == *"falls short: 4 bytes: registered is slower: 0.90"* ]]
+    peers '{"ddpbench registered": [[10, 100]], "ddpbench private": [[10, 100]], "MPICH default": [[9, 100], [9, 100], [9, 100], [9, 100], [9, 100], [11, 100]]}' --collective broadcast
+    [ "$status" = 0 ]
+    [ "$(of 'd["sizes"][0]["registered"]["ratio"], d["sizes"][0]["registered"]["ci95"], d["repeats"]')" = "(0.9, [0.9, 1.1], 1)" ]
+}
+
+@test "of more ranks than cores the class is the cores' own: waited for, asked again afterwards" {
+    cores=1
+    times='"ddpbench registered": [[1, 5000]], "ddpbench private": [[5, 20]], "MPICH default": [[10, 900]]'
+    peers "{\"cores apart\": [[1, 500], [1, 120], [1, 130]], $times}" # the first is not the one
+    [ "$status" = 0 ]
+    [ "$(of 'd["sizes"][0]["registered"]["ratio"], d["sizes"][0]["launches"], d["repeats"]')" = "(10.0, 18, 1)" ]
+    [ "$(grep -c apart launches)" = $((18 * 3)) ]
+
+    peers "{\"cores apart\": [[1, 120], [1, 120], [1, 130], [1, 500]], $times}" # every second launch: it changed
+    [ "$status" = 0 ]
+    [ "$(of 'd["sizes"][0]["rounds_judged"], d["sizes"][0]["launches"], d["other_classes"]')" = "(6, 35, [])" ]
+
+    peers "{\"cores apart\": [[1, 500]], $times}" --rounds 20
+    [ "$status" = 1 ]
+    [[ $output == *"falls short: 4 bytes: judged in 0 of 20 rounds only"* ]]
+    [ "$(of '[(o["class"], o["rounds"], o["registered"]["ratio"]) for o in d["other_classes"]]')" = "[('far', 20, 10.0)]" ]
+    [ "$(grep -c apart launches)" = $((1200 + 2 * 60)) ] # then it waits no more, and launches once
+
+    peers "{\"cores apart\": [[]], $times}" # of none
+    [ "$status" = 1 ]
+    [[ $output == *"no ping-pong: it died"*"judged in 0 of 6 rounds only"* ]]
+}
+
+@test "a peer that fails is named and left out; without any, nothing was compared" {
+    peers '{"ddpbench registered": [[1, 100]], "ddpbench private": [[1, 100]], "MPICH default": [[]]}'
+    [ "$status" = 1 ]
+    [[ $output == *"left out: MPICH default: it died"* && $output == *"every peer failed: nothing was compared"* ]]
+}
+
+@test "--auto: auto's time over the fastest algorithm's, of those asked for" {
+    peers '{"ddpbench auto": [[11, 100]], "ddpbench direct": [[10, 100]], "ddpbench ring": [[40, 100]]}' --auto
+    [ "$status" = 0 ]
+    [ "$(of '[(r["fastest"], r["ratio"]) for r in d["auto"]]')" = "[('ddpbench direct', 1.1)]" ]
+    peers '{"ddpbench auto": [[12, 100]], "ddpbench direct": [[10, 100]], "ddpbench ring": [[40, 100]]}' --auto
+    [ "$status" = 1 ]
+    [ "$(of 'd["short"]')" = "[4]" ]
+    peers '{"ddpbench auto": [[12, 100]], "ddpbench direct": [[10, 100]], "ddpbench ring": [[40, 100]]}' --auto --only ring # not what was not asked for
+    [ "$status" = 0 ]
+    ! grep -q direct launches
+}
