@@ -1,0 +1,51 @@
+/* How a segment is laid out: heaps that are far enough apart, and not alike for a cache. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "comm/segment.h"
+
+#define MIB       ((uint64_t)1 << 20)
+#define ALIKE_MIB 256 /* addresses so far apart agree in bits 12 to 27 */
+
+static void no_heaps_alike(int ranks, uint64_t heap_bytes)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ddp_segment *s;
+    int fd;
+    assert_int_equal(ddp_segment_create(ranks, heap_bytes, &s, &fd, &err), 0);
+    assert_true(s->heap_stride >= 2 * heap_bytes);
+    assert_true(s->heap_offset + (uint64_t)ranks * s->heap_stride <= s->total_bytes);
+    const unsigned char *first = ddp_segment_heap_of(s, 0);
+    assert_int_equal((uintptr_t)first % DDP_SEGMENT_HUGE, 0);
+    for (int r = 1; r < ranks; r++) {
+        const uint64_t apart = (uint64_t)(ddp_segment_heap_of(s, r) - first);
+        assert_int_equal(apart % DDP_SEGMENT_HUGE, 0);
+        if (apart % (ALIKE_MIB * MIB) == 0)
+            print_message("heap of %llu MiB: rank %d is %llu MiB behind rank 0\n",
+                          (unsigned long long)(heap_bytes / MIB), r,
+                          (unsigned long long)(apart / MIB));
+        assert_int_not_equal(apart % (ALIKE_MIB * MIB), 0);
+    }
+    ddp_segment_destroy(s, fd);
+}
+
+static void test_heaps_apart(void **state)
+{
+    (void)state;
+    for (uint64_t mib = 0; mib <= 2 * ALIKE_MIB; mib++)
+        no_heaps_alike(mib % 8 == 0 ? 64 : 2, mib * MIB);
+    no_heaps_alike(8, 1024 * MIB);
+    no_heaps_alike(3, 1000 * MIB + 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_heaps_apart)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
