@@ -43,6 +43,8 @@ static int time_of(struct ddp_comm *comm, struct buffers *m, void (*work)(struct
         DDP_TRY(ddp_comm_barrier(comm, err));
         int64_t begin = ddp_now_ns();
         work(m);
+        /* Ranks that take turns on a core: all of them, not the one that had it to itself. */
+        DDP_TRY(ddp_comm_barrier(comm, err));
         mine[DDP_MAX(i, 0)] = ddp_now_ns() - begin;
     }
     DDP_TRY(ddp_comm_exchange(comm, mine, all, sizeof mine, err));

@@ -21,13 +21,14 @@ static uint64_t round_up(uint64_t value, uint64_t unit)
 }
 
 /* Bytes from one rank's heap to the next: an odd number of huge pages. Buffers lie at equal offsets
- * of the heaps, and what AMD's first-level cache tells the lines of a set apart by is a hash of the
- * address bits 12 to 27 (Lipp et al., "Take A Way", 2020): of two lines whose bits are alike each
- * pushes the other out. An all-reduce of 16 KiB in place took 1.05 to 1.4 us where heaps were 256
- * MiB apart, else 0.43 to 0.55 (EPYC, ping-pong 120 ns; `--size 16K,28M` was such a case). */
+ * of the heaps, and AMD's first-level cache tells the lines of a set apart by a hash of the address
+ * bits 12 to 27 (Lipp et al., "Take A Way", 2020): where the hashes agree, as they do 256 MiB
+ * apart, each line pushes the other out. An all-reduce of 16 KiB in place took 1.05 to 1.4 us
+ * there, 0.43 to 0.55 elsewhere (EPYC, ping-pong 120 ns; `--size 16K,28M`). With an odd number only
+ * ranks 128 apart are so. */
 static uint64_t stride_of(uint64_t heap_bytes)
 {
-    return round_up(2 * heap_bytes + HEAP_SLACK_BYTES, 2 * DDP_SEGMENT_HUGE) + DDP_SEGMENT_HUGE;
+    return round_up(2 * heap_bytes + HEAP_SLACK_BYTES, DDP_SEGMENT_HUGE) | DDP_SEGMENT_HUGE;
 }
 
 /* Offsets of all parts, in the order of the header. False when they do not fit 62 bits. */

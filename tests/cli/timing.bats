@@ -128,6 +128,19 @@ refused() {
     [ "$(json '[q["bound"]["kind"] for q in p]')" = "['latency']" ]
 }
 
+# Each rank has a core to itself for a while: its own rate times their number was 24 times as much.
+@test "the control of ranks that take turns is what they reach together" {
+    [ "$(nproc)" -le 8 ] || skip "64 ranks on $(nproc) cores may well copy more than 2"
+    ok "${two[@]}" --size 4K -n 6 -w 1
+    mv r.json two.json
+    ok allreduce --ranks 64 --backend shm --placement in --size 4K -n 6 -w 1
+    "$python" -c '
+import json
+two, many = (json.load(open(name))["control"][0]["copy_GBps"] for name in ("two.json", "r.json"))
+print(two, many)
+assert many < 8 * two'
+}
+
 @test "--dry-run says how long a point may take" {
     run "$ddpbench" "${two[@]}" --size 8 --dry-run
     [[ $output == *"iterations until 2 % precise, at most 5 s and 10000 after 5 each"* ]]
