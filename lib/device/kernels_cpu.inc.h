@@ -49,14 +49,16 @@
  *   EPYC again, launches in turn 16 KiB  64 KiB  256 KiB  1 MiB  16 MiB  64 MiB
  *     two stretches              0.42    1.06    3.61     15.2    537     5146
  *     asked for below TWIN_BYTES 0.43    1.08    3.62     13.5    487     4982
- * So two stretches, and asking for lines of so much, are for where the hardware lags (Xeon); below
- * TWIN_BYTES both gain by asking. The first AHEAD bytes are asked for at once (EPYC, launches in
- * turn: 2 to 8 KiB 3 to 7 % faster, 16 KiB 1 to 4); asking for ownership, or 2 KiB ahead: no
- * better. Asked for into the first-level cache: into the second, 16 KiB now take 0.47 there, now
- * 0.64. What is left of 16 KiB there is the 24 lines a core can miss at once: 128 lines take
- * 0.30 us, whether or not the other core reads or writes meanwhile. */
+ * So two stretches are for where the hardware lags (Xeon), and so is asking for lines of much;
+ * below LONG_BYTES both gain by it. EPYC, of the time without, means of 120 launches each: 32 KiB
+ * 0.92, 64 KiB 0.97, 128 KiB 0.99, 256 KiB 1.00 to 1.01, 1 MiB 1.10. The first AHEAD bytes are
+ * asked for at once (EPYC, launches in turn: 2 to 8 KiB 3 to 7 % faster, 16 KiB 1 to 4); asking for
+ * ownership, or 2 KiB ahead: no better. Asked for into the first-level cache: into the second, 16
+ * KiB now take 0.47 there, now 0.64. What is left of 16 KiB there is the 24 lines a core can miss
+ * at once: 128 lines take 0.30 us, whether or not the other core reads or writes meanwhile. */
 #define AHEAD       ((size_t)1 << 10)
 #define TWIN_BYTES  ((size_t)16 << 10)
+#define LONG_BYTES  ((size_t)64 << 10)
 #define ALIAS_BYTES ((size_t)4 << 10)
 
 #include "device/kernels_ops.inc.h"
@@ -180,7 +182,7 @@ INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
         size_t at = bytes > HEAD_STEPS * step ? head_bytes(dst[0], step, ELEM) : 0;                \
         if (at != 0)                                                                               \
             NAME##_edge(dst, ndst, src, nsrc, 0, at, f);                                           \
-        const bool ahead = pair && (bytes - at < TWIN_BYTES || hardware_lags());                   \
+        const bool ahead = pair && (bytes - at < LONG_BYTES || hardware_lags());                   \
         if (pair && bytes - at >= TWIN_BYTES && hardware_lags())                                   \
             at = NAME##_twin(dst, src, at, bytes, far, f);                                         \
         if (ahead && bytes - at >= AHEAD)                                                          \
