@@ -48,14 +48,15 @@
  *     two stretches              0.48    1.01    3.56     14.8   588
  *   EPYC again, launches in turn 16 KiB  64 KiB  256 KiB  1 MiB  16 MiB  64 MiB
  *     two stretches              0.42    1.06    3.61     15.2    537     5146
- *     asked for below TWIN_BYTES 0.43    1.08    3.62     13.5    487     4982
- * So two stretches are for where the hardware lags (Xeon), and so is asking for lines of much;
- * below LONG_BYTES both gain by it. EPYC, of the time without, means of 120 launches each: 32 KiB
- * 0.92, 64 KiB 0.97, 128 KiB 0.99, 256 KiB 1.00 to 1.01, 1 MiB 1.10. The first AHEAD bytes are
- * asked for at once (EPYC, launches in turn: 2 to 8 KiB 3 to 7 % faster, 16 KiB 1 to 4); asking for
- * ownership, or 2 KiB ahead: no better. Asked for into the first-level cache: into the second, 16
- * KiB now take 0.47 there, now 0.64. What is left of 16 KiB there is the 24 lines a core can miss
- * at once: 128 lines take 0.30 us, whether or not the other core reads or writes meanwhile. */
+ *     slices < 16 KiB asked for  0.43    1.08    3.62     13.5    487     4982
+ * So two stretches are for where the hardware lags (Xeon), and so is asking for lines of slices of
+ * LONG_BYTES and more; of shorter ones both ask. EPYC, message (two slices) of 32 KiB: 0.92 to 0.94
+ * of the time without, 64 KiB 0.97 to 0.99, 128 KiB 0.99 (means of 120 launches, medians of 60);
+ * 256 KiB, where it is not done, 1.00 to 1.01, 1 MiB 1.10. The first AHEAD bytes are asked for at
+ * once (EPYC, launches in turn: 2 to 8 KiB 3 to 7 % faster, 16 KiB 1 to 4); asking for ownership,
+ * or 2 KiB ahead: no better. Asked for into the first-level cache: into the second, 16 KiB now take
+ * 0.47 there, now 0.64. What is left of 16 KiB there is the 24 lines a core can miss at once: 128
+ * lines take 0.30 us, whether or not the other core reads or writes meanwhile. */
 #define AHEAD       ((size_t)1 << 10)
 #define TWIN_BYTES  ((size_t)16 << 10)
 #define LONG_BYTES  ((size_t)64 << 10)

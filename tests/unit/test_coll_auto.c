@@ -40,6 +40,7 @@ static int choose_crowded(struct ddp_comm *comm, struct ddp_err *err)
     DDP_TRY(taken(comm, DDP_ALLREDUCE, 16 << 10, true, crowded, "direct", err));
     DDP_TRY(taken(comm, DDP_ALLREDUCE, 8 << 10, false, crowded, "flat", err));
     DDP_TRY(taken(comm, DDP_ALL_TO_ALL, 12 << 10, true, crowded, "flat", err));
+    DDP_TRY(taken(comm, DDP_BROADCAST, 1 << 10, true, crowded, "flat", err));
     DDP_TRY(taken(comm, DDP_BROADCAST, 4 << 10, true, crowded, "direct", err));
     for (int on = 0; on <= 1; on++) {
         const struct ddp_coll_shape shape = {
