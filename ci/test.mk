@@ -133,9 +133,9 @@ bench-peers: all $(GLOO_LOOP) ## all-reduce against MPI and Gloo, interleaved: r
 	$(Q)$(PYTHON) tests/bench/peers.py --ddpbench $(O)/ddpbench --gloo-loop=$(GLOO_LOOP) $(PEERS_FLAGS)
 .PHONY: bench-peers-all bench-auto
 bench-peers-all: all $(GLOO_LOOP) ## the other collectives at 2 ranks, then all at 4 and 8: results/peers-*.json; hours
-	$(Q)rc=0; p='$(PYTHON) tests/bench/peers.py --ddpbench $(O)/ddpbench --gloo-loop=$(GLOO_LOOP) $(PEERS_FLAGS)'; \
-	  $$p --collective $(PEER_COLLS) --json results/peers-collectives.json || rc=1; \
-	  $$p --collective allreduce,$(PEER_COLLS) --ranks 4,8 --max 67108864 --json results/peers-ranks.json || rc=1; exit $$rc
+	$(Q)rc=0; p='$(PYTHON) tests/bench/peers.py --ddpbench $(O)/ddpbench --gloo-loop=$(GLOO_LOOP)'; \
+	  $$p --collective $(PEER_COLLS) $(PEERS_FLAGS) --json results/peers-collectives.json || rc=1; \
+	  $$p --collective allreduce,$(PEER_COLLS) --ranks 4,8 --max 67108864 $(PEERS_FLAGS) --json results/peers-ranks.json || rc=1; exit $$rc
 bench-auto: all ## auto against each of our own algorithms: results/auto.json
 	$(Q)$(PYTHON) tests/bench/peers.py --ddpbench $(O)/ddpbench --auto --collective allreduce,$(PEER_COLLS) \
 	  --json results/auto.json $(PEERS_FLAGS)

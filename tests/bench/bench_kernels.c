@@ -362,15 +362,20 @@ int main(int argc, char **argv)
     }
     if (cap != NULL)
         level = DDP_MIN(level, (enum ddp_simd)ddp_simd_parse(cap));
-    const long n = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
-    const long rounds = argc > 2 ? strtol(argv[2], NULL, 10) : 15;
-    if (n < 0 || n >= 1l << 32 || rounds < 1 || rounds > MAX_ROUNDS) {
+    char none = 0, *n_end = &none, *rounds_end = &none;
+    const long n = argc > 1 ? strtol(argv[1], &n_end, 10) : 0;
+    const long rounds = argc > 2 ? strtol(argv[2], &rounds_end, 10) : 15;
+    if (*n_end != '\0' || *rounds_end != '\0' || n < 0 || n >= 1l << 32 || rounds < 1 ||
+        rounds > MAX_ROUNDS) {
         fprintf(stderr, "usage: bench_kernels [ELEMENTS [ROUNDS]]\n");
         return 64;
     }
-    if (n > 0)
-        return bench_size(level, (size_t)n, (int)rounds) ? 0 : 1;
-    const bool good = bench_size(level, 25000000, (int)rounds);
-    bench_size(level, 49152, (int)rounds);
+    const bool good = bench_size(level, n > 0 ? (size_t)n : 25000000, (int)rounds);
+    if (n == 0)
+        bench_size(level, 49152, (int)rounds);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "bench_kernels: the output could not be written\n");
+        return 74;
+    }
     return good ? 0 : 1;
 }

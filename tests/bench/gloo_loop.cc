@@ -143,8 +143,9 @@ int main(int argc, char **argv)
         job.sizes.push_back(strtoull(argv[i], nullptr, 10));
     const size_t bytes = sizeof(double) * job.sizes.size() * job.ranks * job.iters;
     void *times = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    char folder[] = "/tmp/gloo_loop.XXXXXX";
-    if (times == MAP_FAILED || mkdtemp(folder) == nullptr) {
+    const char *tmp = getenv("TMPDIR");
+    std::string folder = std::string(tmp != nullptr ? tmp : "/tmp") + "/gloo_loop.XXXXXX";
+    if (times == MAP_FAILED || mkdtemp(folder.data()) == nullptr) {
         perror("gloo_loop");
         return 71;
     }
@@ -161,9 +162,9 @@ int main(int argc, char **argv)
     bool good = true;
     for (int r = 0, status; r < job.ranks; r++)
         good = wait(&status) > 0 && status == 0 && good;
-    const std::string clean = std::string("rm -rf ") + folder;
+    const std::string clean = "rm -rf '" + folder + "'";
     if (system(clean.c_str()) != 0)
-        fprintf(stderr, "gloo_loop: %s stays\n", folder);
+        fprintf(stderr, "gloo_loop: %s stays\n", folder.c_str());
     for (size_t s = 0; good && s < job.sizes.size(); s++)
         printf("%zu %.3f\n", job.sizes[s],
                median_of_slowest(job, static_cast<const double *>(times), s));

@@ -116,3 +116,81 @@ of() { # EXPRESSION of d, the first of the results
     [ "$status" = 0 ]
     ! grep -q direct launches
 }
+
+@test "private memory that fails, or is never judged, falls short" {
+    peers '{"ddpbench registered": [[1, 100]], "ddpbench private": [[]], "MPICH default": [[10, 100]]}'
+    [ "$status" = 1 ]
+    [[ $output == *"falls short: 4 bytes: private memory: judged in 0 of 6 rounds only"*"falls short: ddpbench private failed"* ]]
+    peers '{"ddpbench registered": [[1, 100]], "ddpbench private": [[2, 500]], "MPICH default": [[10, 100]]}'
+    [ "$status" = 1 ]
+    [[ $output == *"falls short: 4 bytes: private memory: judged in 0 of 6 rounds only"* ]]
+}
+
+@test "a peer that was never in the class that is judged is named" {
+    peers '{"ddpbench registered": [[1, 100]], "ddpbench private": [[1, 100]], "MPICH default": [[10, 100]], "Open MPI UCX": [[0.2, 500]]}'
+    [ "$status" = 1 ]
+    [ "$(of 'd["short"]')" = "['4 bytes: never judged: Open MPI UCX']" ]
+}
+
+@test "from 64 MiB on registered memory takes at most 1.25 times what the machine needs" {
+    slow='"ddpbench private": [[1, 100]], "MPICH default": [[10, 100]]'
+    peers "{\"ddpbench registered\": [[1, 100, 0.79]], $slow}" --min 67108864 --max 67108864
+    [ "$status" = 1 ]
+    [ "$(of 'd["short"]')" = "['67108864 bytes: registered 0.79 of the bound, goal 0.8']" ]
+    peers "{\"ddpbench registered\": [[1, 100, 0.8]], $slow}" --min 67108864 --max 67108864
+    [ "$status" = 0 ]
+    peers "{\"ddpbench registered\": [[1, 100, 0.1]], $slow}" --min 16777216 --max 16777216
+    [ "$status" = 0 ]
+}
+
+@test "below six rounds nothing is slower beyond doubt; what is no number is null" {
+    peers '{"ddpbench registered": [[10, 100]], "ddpbench private": [[10, 100]], "MPICH default": [[9, 100]]}' --collective broadcast --rounds 5
+    [ "$status" = 0 ]
+    peers '{"ddpbench auto": [[11, 100]], "ddpbench direct": [[10, 100]]}' --auto --rounds 5
+    [ "$(of 'd["auto"][0]["ci95"]')" = "[None, None]" ]
+}
+
+@test "--auto: an algorithm that fails falls short" {
+    peers '{"ddpbench auto": [[11, 100]], "ddpbench direct": [[10, 100]], "ddpbench ring": [[]]}' --auto
+    [ "$status" = 1 ]
+    [ "$(of 'd["short"], d["failed"]')" = "(['ddpbench ring'], {'ddpbench ring': 'it died'})" ]
+}
+
+@test "--auto: each of our algorithms is launched with the sizes it carries" {
+    run "$python" - "$here" "$DDPBENCH" <<'PYTHON'
+import argparse, sys
+sys.path.insert(0, sys.argv[1])
+import peers
+plan = peers.own_algorithms(argparse.Namespace(ddpbench=sys.argv[2], collective="broadcast", ranks=2))
+print(*plan, max(plan["ddpbench flat"].sizes), max(plan["ddpbench direct"].sizes))
+print(*peers.measure(plan["ddpbench flat"], "broadcast", [16, 4 << 20], 1)[0], peers.measure(plan["ddpbench flat"], "broadcast", [4 << 20], 1))
+PYTHON
+    [ "$status" = 0 ]
+    [[ ${lines[0]} == "ddpbench auto "*"ddpbench direct "*"ddpbench flat "*" 16384 268435456" ]]
+    [ "${lines[1]}" = "16 ({}, '')" ]
+}
+
+@test "what cannot be compared, or not be written, is said before anything is launched" {
+    made='{"ddpbench registered": [[1, 100]], "ddpbench private": [[1, 100]], "MPICH default": [[10, 100]]}'
+    for wrong in "--rounds 0" "--rounds -1" "--max 0" "--min 5 --max 15" "--ranks 1" "--ranks 2," "--max 3K"; do
+        # shellcheck disable=SC2086
+        peers "$made" $wrong
+        [ "$status" = 2 ]
+        [ ! -s launches ]
+        [ ! -e r.json ]
+    done
+    peers "$made" --json nowhere/../.
+    [ "$status" = 1 ]
+    [[ $output == "peers: "*"nowhere/../."* ]]
+    [ ! -s launches ]
+}
+
+@test "interrupted: the whole rounds are reported and written, and the command ends with 130" {
+    peers '{"ddpbench registered": [[1, 100]], "ddpbench private": [[5, 100]], "MPICH default": [[10, 100], [10, 100], [10, 100], [10, 100], "interrupt"]}'
+    [ "$status" = 130 ]
+    [[ $output == *"interrupted: allreduce, 2 ranks: 1 whole rounds of 6"* ]]
+    [ "$(of 'd["rounds"], d["sizes"][0]["launches"]')" = "(1, 9)" ]
+    peers '{"ddpbench registered": ["interrupt"], "ddpbench private": [[5, 100]], "MPICH default": [[10, 100]]}' --json none.json
+    [ "$status" = 130 ]
+    [ ! -e none.json ]
+}

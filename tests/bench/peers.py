@@ -9,8 +9,8 @@ that round at that size, and only where both points saw one ping-pong class: goa
 that share a cache; other classes have rows of their own when seen in 20 rounds. A launch whose
 ping-pong was of another class is repeated, whatever its times (6 launches at most): a machine may
 move its cores with every launch. With more ranks than cores a ping-pong tells when the scheduler ran
-whom, not where: there the class is that of two ranks of ours, asked before and after a launch, which
-waits for the one that is judged. All-reduce of 2 ranks up to 64 KiB is launched three times in a
+whom, not where: there the class is that of two ranks of ours, asked between launches, which wait for
+the one that is judged. All-reduce of 2 ranks up to 64 KiB is launched three times in a
 round, all variants in turn, and a variant's time is their median: launches differ by 15 %, and the
 least of a dozen noisy times lies below the best peer's. Prints a Markdown table for each collective
 and number of ranks, marks what falls short, and writes it all to --json.
@@ -20,9 +20,11 @@ Never slower: the 95 % interval of the paired ratio does not exclude it (6 round
 usage: peers.py --ddpbench PATH [--gloo-loop PATH] [--collective NAME,...] [--ranks N,...]
                 [--rounds N] [--min BYTES] [--max BYTES] [--only TEXT,...] [--json FILE]
        peers.py --ddpbench PATH --auto ...    auto against each of our own algorithms
-Exits with 1 when something falls short, or nothing was compared.
+Exits with 1 when something falls short, or nothing was compared; interrupted, with 130 after it wrote
+what its whole rounds gave.
 """
 import argparse
+import itertools
 import json
 import math
 import os
@@ -52,9 +54,11 @@ WAITS, WAIT_S = 1200, 0.5  # of all launches of more ranks than cores together, 
 OF_NONE = -1  # in place of a ping-pong: it changed its class meanwhile
 REPEATS = 3  # launches of a round, where goals are ratios and a launch takes a third of a second
 AUTO_GOAL = 1.1
+PROBED = 64 * KIB  # the largest size at which our algorithms are asked whether they carry it
 # Of issue "Speed", all-reduce at 2 ranks: private memory against the best variant; means over sizes.
 PRIVATE_GOAL = 0.9
 MEAN_GOALS = {"registered": 3.5, "private": 1.5}
+BOUND_GOAL, BOUND_FROM = 0.8, 64 * MIB  # registered memory: of the time this machine needs at least
 
 
 def crowded(ranks):
@@ -97,18 +101,31 @@ def gloo_variants(a):
     return {f"Gloo {n}": Gloo(a.gloo_loop, a.collective, n, a.ranks) for n in algorithms.get(a.collective, [])}
 
 
+class Limited:
+    """An algorithm of ours that carries some sizes only."""
+
+    def __init__(self, words, sizes):
+        self.words, self.sizes = words, sizes
+
+
 def own_algorithms(a):
-    """`auto` first; then each algorithm that can run there."""
+    """`auto` first; then each algorithm that can run there, with the sizes it carries: what carries
+    PROBED carries all that are larger."""
     own = [a.ddpbench, a.collective, "--backend", "shm", "--ranks", str(a.ranks), "--memory", "registered"]
-    out = {"ddpbench auto": own}
+    probed = [s for s in SIZES if s <= PROBED]
     with tempfile.NamedTemporaryFile(suffix=".json") as f:
-        words = ["--algorithm", "all", "--size", "64K", "-n", "1", "-w", "0", "--placement", placement_of(a.collective), "-q", "--json", f.name]
+        words = ["--algorithm", "all", "--size", ",".join(map(str, probed)), "-n", "1", "-w", "0", "--placement", placement_of(a.collective), "-q", "--json", f.name]
         done = subprocess.run(own + words, stdout=subprocess.DEVNULL)
         if done.returncode == 64:
             return {}  # it said why: a barrier has no size
         done.check_returncode()
-        names = {p["algorithm"] for p in json.load(open(f.name))["points"]}
-    out.update({f"ddpbench {n}": own + ["--algorithm", n] for n in sorted(names)})
+        carried = {}
+        for p in json.load(open(f.name))["points"]:
+            carried.setdefault(p["algorithm"], set()).add(p["requested_bytes"])
+    out = {"ddpbench auto": own}
+    for name, sizes in sorted(carried.items()):
+        sizes |= {s for s in SIZES if s > PROBED} if PROBED in sizes else set()
+        out[f"ddpbench {name}"] = Limited(own + ["--algorithm", name], sizes)
     return out
 
 
@@ -140,17 +157,22 @@ def variants(a):
 
 
 def measure_gloo(gloo, sizes, iters):
-    done = subprocess.run(gloo.words + [str(iters), "3"] + [str(s) for s in sizes], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600)
+    with tempfile.TemporaryDirectory() as folder:  # where its ranks meet; gone, too, when it is interrupted
+        words = gloo.words + [str(iters), "3"] + [str(s) for s in sizes]
+        done = subprocess.run(words, env=dict(os.environ, TMPDIR=folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600)
     if done.returncode != 0:
         return None, done.stderr.decode(errors="replace").strip()[-300:]
     lines = [line.split() for line in done.stdout.decode().splitlines()]
-    return {int(size): (float(us), math.nan) for size, us in lines}, ""
+    return {int(size): (float(us), math.nan, None) for size, us in lines}, ""
 
 
 def measure(command, collective, sizes, iters):
-    """{requested size: (median us, ping-pong ns)} of one launch; None when it failed."""
+    """{requested size: (median us, ping-pong ns, part of the bound)} of one launch; None: it failed."""
     if isinstance(command, Gloo):
         return measure_gloo(command, sizes, iters)
+    if isinstance(command, Limited):
+        sizes = [s for s in sizes if s in command.sizes]
+        return measure(command.words, collective, sizes, iters) if sizes else ({}, "")
     with tempfile.NamedTemporaryFile(suffix=".json") as f:
         args = ["--placement", placement_of(collective), "--size", ",".join(map(str, sizes)), "-n", str(iters), "-w", "3", "-q", "--json", f.name]
         env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
@@ -163,7 +185,7 @@ def measure(command, collective, sizes, iters):
         if p["count"] == 0:
             continue  # 4 B are less than an element a rank: nothing to compare
         pp = [v for v in p["pingpong_ns"].values() if v]
-        out[p["requested_bytes"]] = (p["time_us"]["median"], statistics.median(pp) if pp else math.nan)
+        out[p["requested_bytes"]] = (p["time_us"]["median"], statistics.median(pp) if pp else math.nan, (p["bound"] or {}).get("fraction"))
     return out, ""
 
 
@@ -212,7 +234,7 @@ def measure_crowded(a, variant, sizes, iters):
     if got is None:
         return None, why
     seen = CLASSES[before][0] if before and before == a.apart else OF_NONE
-    return {size: (us, seen) for size, (us, _) in got.items()}, why
+    return {size: (point[0], seen, *point[2:]) for size, point in got.items()}, why
 
 
 def measure_until_judged(a, variant, sizes, iters):
@@ -229,7 +251,7 @@ def measure_until_judged(a, variant, sizes, iters):
             return points or None, why
         for size, point in got.items():
             points.setdefault(size, []).append(point)
-        if all(any(in_class(pp, JUDGED) for _, pp in p) for p in points.values()):
+        if all(any(in_class(point[1], JUDGED) for point in p) for p in points.values()):
             break
     return points, ""
 
@@ -250,26 +272,36 @@ def repeats(a, sizes):
 
 
 def collect(a, plan):
-    """Rounds of {size: {variant: [(us, ping-pong)]}}, and why variants were left out."""
+    """Rounds of {size: {variant: [(us, ping-pong, part of the bound)]}}, and why variants were left
+    out. Interrupted: the whole rounds so far."""
     rng = random.Random(a.seed)
     rounds, failed = [], {}
-    for r in range(a.rounds):
-        seen = {}
-        for sizes, iters in groups(a.max, a.ranks):
-            sizes = [s for s in sizes if s >= a.min]
-            for name in in_turn(rng, list(plan), repeats(a, sizes) if sizes else 0):
-                if name in failed:
-                    continue
-                got, why = measure_until_judged(a, plan[name], sizes, iters)
-                if got is None:
-                    failed[name] = why
-                    print(f"peers: left out: {name}: {why}", file=sys.stderr)
-                    continue
-                for size, points in got.items():
-                    seen.setdefault(size, {}).setdefault(name, []).extend(points)
-        rounds.append(seen)
-        print(f"peers: {a.collective}, {a.ranks} ranks: round {r + 1} of {a.rounds}", file=sys.stderr)
+    try:
+        for r in range(a.rounds):
+            rounds.append(one_round(a, plan, rng, failed))
+            print(f"peers: {a.collective}, {a.ranks} ranks: round {r + 1} of {a.rounds}", file=sys.stderr)
+    except KeyboardInterrupt:
+        a.interrupted.append(True)
+        print(f"peers: interrupted: {a.collective}, {a.ranks} ranks: {len(rounds)} whole rounds of {a.rounds}", file=sys.stderr)
+        a.rounds = len(rounds)
     return rounds, failed
+
+
+def one_round(a, plan, rng, failed):
+    seen = {}
+    for sizes, iters in groups(a.max, a.ranks):
+        sizes = [s for s in sizes if s >= a.min]
+        for name in in_turn(rng, list(plan), repeats(a, sizes) if sizes else 0):
+            if name in failed:
+                continue
+            got, why = measure_until_judged(a, plan[name], sizes, iters)
+            if got is None:
+                failed[name] = why
+                print(f"peers: left out: {name}: {why}", file=sys.stderr)
+                continue
+            for size, points in got.items():
+                seen.setdefault(size, {}).setdefault(name, []).extend(points)
+    return seen
 
 
 def main():
@@ -277,31 +309,64 @@ def main():
     p.add_argument("--ddpbench", required=True)
     p.add_argument("--gloo-loop", default="")
     p.add_argument("--collective", default="allreduce", help="comma separated")
-    p.add_argument("--ranks", default="2", help="comma separated")
-    p.add_argument("--rounds", type=int, default=9)
-    p.add_argument("--min", type=int, default=4)
-    p.add_argument("--max", type=int, default=256 * MIB)
+    p.add_argument("--ranks", type=several_ranks, default=[2], help="comma separated")
+    p.add_argument("--rounds", type=at_least(1), default=9)
+    p.add_argument("--min", type=at_least(1), default=4)
+    p.add_argument("--max", type=at_least(1), default=256 * MIB)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--only", default="", help="comma separated parts of variants' names")
     p.add_argument("--auto", action="store_true", help="auto against each of our own algorithms")
     p.add_argument("--json", default="results/peers.json")
     a = p.parse_args()
     a.ddpbench = os.path.abspath(a.ddpbench)
-    docs, short = [], False
-    here = where(a.ddpbench)
-    for collective in a.collective.split(","):
-        for ranks in [int(n) for n in a.ranks.split(",")]:
-            doc = one(argparse.Namespace(**dict(vars(a), collective=collective, ranks=ranks, waits=WAITS, apart=None)))
-            if doc:
-                docs.append(doc)
-                short = short or bool(doc["short"])
-    if not docs:
-        sys.exit("peers: nothing was compared")
+    if not any(a.min <= s <= a.max for s in SIZES):
+        p.error(f"of the sizes, 4 bytes and up by powers of 4, none is from {a.min} to {a.max}")
+    try:
+        sys.exit(run(a))
+    except OSError as e:
+        sys.exit(f"peers: {e}")  # with what it is about
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def at_least(least):
+    def number(text):
+        if int(text) < least:
+            raise argparse.ArgumentTypeError(f"at least {least}")
+        return int(text)
+
+    return number
+
+
+def several_ranks(text):
+    return [at_least(2)(n) for n in text.split(",")]
+
+
+def run(a):
     os.makedirs(os.path.dirname(a.json) or ".", exist_ok=True)
-    with open(a.json, "w") as f:
-        json.dump({"where": here, "results": docs}, f, indent=1)
-        f.write("\n")
-    sys.exit(1 if short else 0)
+    new = not os.path.exists(a.json)
+    with open(a.json, "a"):
+        pass  # now, not after hours
+    docs, short, interrupted = [], False, []
+    here = where(a.ddpbench)
+    for collective, ranks in itertools.product(a.collective.split(","), a.ranks):
+        doc = one(argparse.Namespace(**dict(vars(a), collective=collective, ranks=ranks, waits=WAITS, apart=None, interrupted=interrupted)))
+        if doc:
+            docs.append(doc)
+            short = short or bool(doc["short"])
+        if interrupted:
+            break
+    if not docs:
+        print("peers: nothing was compared", file=sys.stderr)
+        if new:
+            os.remove(a.json)
+    else:
+        with open(a.json, "w") as f:
+            json.dump({"where": here, "results": docs}, f, indent=1)
+            f.write("\n")
+    if interrupted:
+        return 130
+    return 1 if short or not docs else 0
 
 
 def one(a):
@@ -313,12 +378,15 @@ def one(a):
         print(f"peers: {a.collective}, {a.ranks} ranks: nothing to compare with", file=sys.stderr)
         return None
     rounds, failed = collect(a, plan)
-    return report_auto(a, rounds, plan) if a.auto else report(a, rounds, plan, failed)
+    if not rounds:
+        return None
+    doc = report_auto(a, rounds, plan, failed) if a.auto else report(a, rounds, plan, failed)
+    return json.loads(json.dumps(doc), parse_constant=lambda _: None)  # no number: null
 
 
-def report_auto(a, rounds, plan):
+def report_auto(a, rounds, plan, failed):
     """auto's time over the best of ours, per round."""
-    doc = {"collective": a.collective, "ranks": a.ranks, "rounds": a.rounds, "auto": [], "short": []}
+    doc = {"collective": a.collective, "ranks": a.ranks, "rounds": a.rounds, "failed": failed, "auto": [], "short": list(failed)}
     print(f"\n{a.collective}, {a.ranks} ranks, registered: auto's time over the fastest of our own algorithms (goal: 1.1)\n")
     print("| size | auto (us) | fastest | auto / fastest |\n|---|---|---|---|")
     every, rounds = rounds, of_class(rounds, JUDGED)
@@ -332,7 +400,7 @@ def report_auto(a, rounds, plan):
             continue
         m, ci = interval([1 / r for r in inverse])
         # Beyond doubt only: a minimum of several is below any one of them by chance alone.
-        mark = " **short**" if m > AUTO_GOAL and not ci[0] <= AUTO_GOAL else ""
+        mark = " **short**" if ci[0] > AUTO_GOAL else ""
         us = statistics.median(s[size]["ddpbench auto"][0] for s in rounds if "ddpbench auto" in s.get(size, {}))
         best = max(set(names), key=names.count)
         doc["auto"].append({"bytes": size, "auto_us": us, "fastest": best, "ratio": m, "ci95": ci})
@@ -343,12 +411,18 @@ def report_auto(a, rounds, plan):
 
 
 def of_class(rounds, name):
-    """Each round's points of one class of the ping-pong: (us, ping-pong), medians of the launches."""
+    """Each round's points of one class of the ping-pong: medians of the launches'."""
     out = []
     for seen in rounds:
         rows = {size: {v: [p for p in points if in_class(p[1], name)] for v, points in row.items()} for size, row in seen.items()}
-        out.append({size: {v: tuple(map(statistics.median, zip(*p))) for v, p in row.items() if p} for size, row in rows.items()})
+        out.append({size: {v: tuple(map(middle, zip(*p))) for v, p in row.items() if p} for size, row in rows.items()})
     return out
+
+
+def middle(values):
+    """The median of those that are known."""
+    known = [v for v in values if v is not None]
+    return statistics.median(known) if known else None
 
 
 def sizes_seen(rounds):
@@ -386,7 +460,7 @@ def row_doc(row):
 def slower(row):
     """Is it slower beyond doubt? Not when the interval of the paired ratio holds 1."""
     m, ci = row[0], row[1]
-    return m < 1 and not ci[1] >= 1
+    return m < 1 and ci[1] < 1
 
 
 def unjudged(a, rounds_judged):
@@ -396,7 +470,16 @@ def unjudged(a, rounds_judged):
     return []
 
 
-def goals_missed(a, size, reg, pri, dft):
+def unseen(a, every, judged, size, peers):
+    """The peers that were measured, but never in the class that is judged, as texts."""
+
+    def seen(rounds):
+        return {p for s in rounds for p in peers if s.get(size, {}).get(p)}
+
+    return [f"never judged: {p}" for p in sorted(seen(every) - seen(judged))] if a.rounds >= JUDGED_FROM else []
+
+
+def goals_missed(a, size, reg, pri, dft, bound):
     """What a row falls short of, as texts."""
     out = []
     goal = GOALS.get(size) if has_goals(a) else None
@@ -409,6 +492,8 @@ def goals_missed(a, size, reg, pri, dft):
     if pri and pri[0] < PRIVATE_GOAL:
         out.append(f"private {pri[0]:.2f}, goal {PRIVATE_GOAL}")
     out += [f"private is slower than a default: {d[0]:.2f}" for d in dft["private"] if slower(d)]
+    if size >= BOUND_FROM and bound is not None and bound < BOUND_GOAL:
+        out.append(f"registered {bound:.2f} of the bound, goal {BOUND_GOAL}")
     if size in (64 * MIB, 256 * MIB):
         out += [f"registered {d[0]:.2f} of a default, goal 5" for d in dft["registered"] if d[0] < 5]
     return out
@@ -451,6 +536,9 @@ def report(a, rounds, plan, failed):
         reg = against(rounds, size, "ddpbench registered", peers)
         pri = against(rounds, size, "ddpbench private", peers)
         few = unjudged(a, len(reg[2]) if reg else 0)
+        if not few and has_goals(a):
+            few = [f"private memory: {text}" for text in unjudged(a, len(pri[2]) if pri else 0)]
+        few += unseen(a, every, rounds, size, peers)
         if not reg:
             doc["short"] += [f"{size} bytes: {text}" for text in few]
             continue
@@ -458,7 +546,8 @@ def report(a, rounds, plan, failed):
         for memory, row in (("registered", reg), ("private", pri)):
             if row:
                 logs[memory].append(math.log(row[0]))
-        missed = goals_missed(a, size, reg, pri, dft) + few
+        bound = middle([s[size]["ddpbench registered"][2] for s in rounds if "ddpbench registered" in s.get(size, {})])
+        missed = goals_missed(a, size, reg, pri, dft, bound) + few
         doc["short"] += [f"{size} bytes: {text}" for text in missed]
         median_of = lambda v: statistics.median(s[size][v][0] for s in rounds if v in s.get(size, {}))
         best = max(set(reg[2]), key=reg[2].count)
@@ -466,7 +555,7 @@ def report(a, rounds, plan, failed):
         goal = GOALS.get(size, 1) if has_goals(a) else 1
         print(f"| {size} | {median_of('ddpbench registered'):.2f} | {best} | {cell(reg)} | {goal} | {cell(pri)} | {least:.2f} | {'; '.join(missed) and '**' + '; '.join(missed) + '**'} |")
         doc["sizes"].append({
-            "bytes": size, "rounds_judged": len(reg[2]), "launches": sum(len(p) for s in every for p in s.get(size, {}).values()), "ours_us": median_of("ddpbench registered"), "best_peer": best, "goal": goal, "least_of_defaults": least, "missed": missed,
+            "bytes": size, "rounds_judged": len(reg[2]), "launches": sum(len(p) for s in every for p in s.get(size, {}).values()), "ours_us": median_of("ddpbench registered"), "best_peer": best, "goal": goal, "of_bound": bound, "least_of_defaults": least, "missed": missed,
             "registered": row_doc(reg), "private": row_doc(pri),
             "us": {v: median_of(v) for v in plan if any(v in s.get(size, {}) for s in rounds)}})
     doc["other_classes"] = other_classes(every, peers)
@@ -474,12 +563,15 @@ def report(a, rounds, plan, failed):
     doc["geometric_mean"] = geo
     print("\ngeometric mean: " + ", ".join(f"{m} {g:.2f}" for m, g in geo.items()))
     if has_goals(a) and a.min <= 4 and a.max >= 256 * MIB:
-        doc["short"] += [f"geometric mean, {m}: {geo[m]:.2f}, goal {g}" for m, g in MEAN_GOALS.items() if geo.get(m, g) < g]
+        doc["short"] += [f"geometric mean, {m}: {geo[m]:.2f}, goal {g}" for m, g in MEAN_GOALS.items() if m in geo and geo[m] < g]
+    doc["short"] += [f"{name} failed" for name in plan if name in failed and name.startswith("ddpbench")]
     if not peers:
         doc["short"].append("every peer failed: nothing was compared")
+    elif not doc["sizes"]:
+        doc["short"].append("nothing was compared")
     for text in doc["short"]:
         print(f"falls short: {text}")
-    return json.loads(json.dumps(doc), parse_constant=lambda _: None)
+    return doc
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 """peers.py where launches are made up, for tests of what it makes of their times.
 
 usage: peers_made_up.py CORES TIMES OPTION...
-TIMES: JSON, {variant: [[us, ping-pong ns], ...]}, one for each launch, the first again after the last;
-[] for a launch that fails. "cores apart": what asks for the class of the cores where ranks are more
+TIMES: JSON, {variant: [[us, ping-pong ns, part of the bound: null], ...]}, one for each launch, the first again after the last;
+[] for a launch that fails, "interrupt" for one that is interrupted. "cores apart": what asks for the class of the cores where ranks are more
 than those; waits for it take no time. The launches are named, in their order, in the file launches.
 """
 import json
@@ -21,7 +21,9 @@ def main():
         variant = command if isinstance(command, str) else "cores apart"
         got = times[variant][launches.count(variant) % len(times[variant])]
         launches.append(variant)
-        return ({size: tuple(got) for size in sizes}, "") if got else (None, "it died")
+        if got == "interrupt":
+            raise KeyboardInterrupt
+        return ({size: (*got, None)[:3] for size in sizes}, "") if got else (None, "it died")
 
     names = {name: name for name in times if name != "cores apart"}
     os.sched_getaffinity = lambda _process: set(range(cores))

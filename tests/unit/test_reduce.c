@@ -25,7 +25,7 @@ void copy_nt_chosen(void *dst, const void *src, size_t bytes);
 #include "device/kernels_cpu.inc.h"
 
 #define SOURCES_MAX 9
-#define BYTES_MAX   (36 << 10)
+#define BYTES_MAX   (76 << 10)
 #define SHORT_MAX   (8 << 10)
 #define GUARD       0xa5
 
@@ -257,8 +257,9 @@ static void every_dtype_op_shape(const struct reducer *by)
  * the hardware lags. */
 static void long_twins(const struct reducer *by)
 {
-    static const size_t bytes[] = {9000,  16 << 10, (16 << 10) + 8, (20 << 10) - 64,
-                                   20744, 24 << 10, 33 << 10};
+    static const size_t bytes[] = {9000,     16 << 10,       (16 << 10) + 8, (20 << 10) - 64,
+                                   20744,    24 << 10,       33 << 10,       (64 << 10) - 256,
+                                   64 << 10, (64 << 10) + 8, 72 << 10};
     for (int dtype = 0; dtype < DDP_DTYPE_COUNT; dtype++)
         for (int op = 0; op < DDP_OP_COUNT; op++)
             for (size_t b = 0; b < DDP_COUNT_OF(bytes); b++) {
