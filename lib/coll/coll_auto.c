@@ -48,11 +48,14 @@ enum need {
  *   move       flat          0.23   0.31   0.38   0.42   0.92   2.0
  *              direct        0.32   0.32   0.32   0.32   0.33   0.42
  *              staged        0.49   0.52   0.57   0.68   1.06   2.15
- * Of broadcast direct's root waits for its readers, flat's does not. Time of direct to that of
- * flat, f32, in place, EPYC, medians of twelve pairs (not measured on a Xeon):
- *   ranks                    64 B   256 B  512 B  1 KiB  2 KiB  4 KiB
- *   2                        1.32   1.33   1.22   1.05   0.74   0.68
- *   4, 8 (crowded)           1.1    1.1    1.03   1.0    1.0    0.92
+ * Time of direct to that of flat, EPYC, medians of twelve pairs; broadcast, whose root waits for
+ * its readers in direct, in place and not measured on a Xeon:
+ *                  ranks     64 B   256 B  512 B  768 B  1 KiB  2 KiB  4 KiB
+ *   reduce-scatter 2         1.20   1.19   1.09   1.15   1.03   0.97   0.64
+ *   reduce         2         1.28   1.27   1.06   1.11   1.00   0.76   0.57
+ *   all-gather     2         1.15   1.08   1.02   1.08   0.94   0.82   0.56
+ *   broadcast      2         1.32   1.33   1.22   1.20   1.05   0.74   0.68
+ *                  4, 8      1.1    1.1    1.03          1.0    1.0    0.92
  * Far: a step more costs half a ping-pong more (about 150 ns at 600 ns), so the one step of flat
  * pays to about twice the size.
  * Crowded: a step more costs every core a round through its ranks, so flat pays as long as its
@@ -143,14 +146,14 @@ static const struct rule rules[] = {
     NATIVE(DDP_ALLREDUCE, allreduce),
     ROW(DDP_ALLREDUCE, MESSAGES, ANYWHERE, 16 << 10, allreduce_rhd, why_few_steps),
     ROW(DDP_ALLREDUCE, MESSAGES, ANYWHERE, ANY_BYTES, allreduce_ring, why_few_bytes),
-    SHM_ROWS(DDP_REDUCE_SCATTER, reduce_scatter, 512, DDP_SHM_SLOT_BYTES, DDP_SHM_SLOT_BYTES),
+    SHM_ROWS(DDP_REDUCE_SCATTER, reduce_scatter, 1 << 10, DDP_SHM_SLOT_BYTES, DDP_SHM_SLOT_BYTES),
     LAST(DDP_REDUCE_SCATTER, reduce_scatter_ring),
     SHM_ROWS(DDP_ALL_GATHER, all_gather, 128, DDP_SHM_SLOT_BYTES, DDP_SHM_SLOT_BYTES),
     LAST(DDP_ALL_GATHER, all_gather_ring),
     SHM_ROWS(DDP_BROADCAST, broadcast, 1 << 10, DDP_SHM_SLOT_BYTES, 1 << 10),
     ROW(DDP_BROADCAST, MESSAGES, ANYWHERE, 64 << 10, broadcast_binomial, why_few_steps),
     ROW(DDP_BROADCAST, MESSAGES, ANYWHERE, ANY_BYTES, broadcast_scatter_ring, why_few_bytes),
-    SHM_ROWS(DDP_REDUCE, reduce, 512, DDP_SHM_SLOT_BYTES, 4 << 10),
+    SHM_ROWS(DDP_REDUCE, reduce, 1 << 10, DDP_SHM_SLOT_BYTES, 4 << 10),
     LAST(DDP_REDUCE, reduce_binomial),
     SHM_ROWS(DDP_ALL_TO_ALL, all_to_all, 128, DDP_SHM_SLOT_BYTES, DDP_SHM_SLOT_BYTES),
     LAST(DDP_ALL_TO_ALL, all_to_all_pairwise),

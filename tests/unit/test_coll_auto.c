@@ -84,6 +84,10 @@ static int choose(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg
     DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, true, DDP_DISTANCE_UNKNOWN, "direct", err));
     DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, true, DDP_DISTANCE_FAR, "flat", err));
     DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, false, DDP_DISTANCE_UNKNOWN, "flat", err));
+    DDP_TRY(taken(comm, DDP_REDUCE_SCATTER, 1008, true, DDP_DISTANCE_CACHE, "flat", err));
+    DDP_TRY(taken(comm, DDP_BROADCAST, 1 << 10, true, DDP_DISTANCE_CACHE, "flat", err));
+    DDP_TRY(taken(comm, DDP_BROADCAST, 2 << 10, true, DDP_DISTANCE_CACHE, "direct", err));
+    DDP_TRY(taken(comm, DDP_ALL_GATHER, 1 << 10, true, DDP_DISTANCE_CACHE, "direct", err));
     return choose_crowded(comm, err);
 }
 
