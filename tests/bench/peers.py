@@ -281,7 +281,7 @@ def collect(a, plan):
             rounds.append(one_round(a, plan, rng, failed))
             print(f"peers: {a.collective}, {a.ranks} ranks: round {r + 1} of {a.rounds}", file=sys.stderr)
     except KeyboardInterrupt:
-        a.interrupted.append(True)
+        a.interrupted = True
         print(f"peers: interrupted: {a.collective}, {a.ranks} ranks: {len(rounds)} whole rounds of {a.rounds}", file=sys.stderr)
         a.rounds = len(rounds)
     return rounds, failed
@@ -347,13 +347,15 @@ def run(a):
     new = not os.path.exists(a.json)
     with open(a.json, "a"):
         pass  # now, not after hours
-    docs, short, interrupted = [], False, []
+    docs, short, interrupted = [], False, False
     here = where(a.ddpbench)
     for collective, ranks in itertools.product(a.collective.split(","), a.ranks):
-        doc = one(argparse.Namespace(**dict(vars(a), collective=collective, ranks=ranks, waits=WAITS, apart=None, interrupted=interrupted)))
+        job = argparse.Namespace(**dict(vars(a), collective=collective, ranks=ranks, waits=WAITS, apart=None, interrupted=False))
+        doc = one(job)
         if doc:
             docs.append(doc)
             short = short or bool(doc["short"])
+        interrupted = job.interrupted
         if interrupted:
             break
     if not docs:
@@ -401,7 +403,7 @@ def report_auto(a, rounds, plan, failed):
         m, ci = interval([1 / r for r in inverse])
         # Beyond doubt only: a minimum of several is below any one of them by chance alone.
         mark = " **short**" if ci[0] > AUTO_GOAL else ""
-        us = statistics.median(s[size]["ddpbench auto"][0] for s in rounds if "ddpbench auto" in s.get(size, {}))
+        us = median_of(rounds, size, "ddpbench auto")
         best = max(set(names), key=names.count)
         doc["auto"].append({"bytes": size, "auto_us": us, "fastest": best, "ratio": m, "ci95": ci})
         if mark:
@@ -423,6 +425,11 @@ def middle(values):
     """The median of those that are known."""
     known = [v for v in values if v is not None]
     return statistics.median(known) if known else None
+
+
+def median_of(rounds, size, variant, column=0):
+    """Of one column of its points, times unless told, over rounds of one class."""
+    return middle(s[size][variant][column] for s in rounds if variant in s.get(size, {}))
 
 
 def sizes_seen(rounds):
@@ -514,7 +521,7 @@ def other_classes(rounds, peers):
                 continue
             reg = (*interval(values), names, values)
             pri = against(seen, size, "ddpbench private", peers)
-            us = statistics.median(s[size]["ddpbench registered"][0] for s in seen if "ddpbench registered" in s.get(size, {}))
+            us = median_of(seen, size, "ddpbench registered")
             best = max(set(names), key=names.count)
             print(f"| {size} ({name}, {len(values)} rounds) | {us:.2f} | {best} | {cell(reg)} | - | {cell(pri)} | - |  |")
             out.append({"class": name, "bytes": size, "rounds": len(values), "ours_us": us, "best_peer": best,
@@ -546,18 +553,18 @@ def report(a, rounds, plan, failed):
         for memory, row in (("registered", reg), ("private", pri)):
             if row:
                 logs[memory].append(math.log(row[0]))
-        bound = middle([s[size]["ddpbench registered"][2] for s in rounds if "ddpbench registered" in s.get(size, {})])
+        bound = median_of(rounds, size, "ddpbench registered", column=2)
         missed = goals_missed(a, size, reg, pri, dft, bound) + few
         doc["short"] += [f"{size} bytes: {text}" for text in missed]
-        median_of = lambda v: statistics.median(s[size][v][0] for s in rounds if v in s.get(size, {}))
+        ours_us = median_of(rounds, size, "ddpbench registered")
         best = max(set(reg[2]), key=reg[2].count)
         least = min((d[0] for d in dft["registered"]), default=math.nan)
         goal = GOALS.get(size, 1) if has_goals(a) else 1
-        print(f"| {size} | {median_of('ddpbench registered'):.2f} | {best} | {cell(reg)} | {goal} | {cell(pri)} | {least:.2f} | {'; '.join(missed) and '**' + '; '.join(missed) + '**'} |")
+        print(f"| {size} | {ours_us:.2f} | {best} | {cell(reg)} | {goal} | {cell(pri)} | {least:.2f} | {'; '.join(missed) and '**' + '; '.join(missed) + '**'} |")
         doc["sizes"].append({
-            "bytes": size, "rounds_judged": len(reg[2]), "launches": sum(len(p) for s in every for p in s.get(size, {}).values()), "ours_us": median_of("ddpbench registered"), "best_peer": best, "goal": goal, "of_bound": bound, "least_of_defaults": least, "missed": missed,
+            "bytes": size, "rounds_judged": len(reg[2]), "launches": sum(len(p) for s in every for p in s.get(size, {}).values()), "ours_us": ours_us, "best_peer": best, "goal": goal, "of_bound": bound, "least_of_defaults": least, "missed": missed,
             "registered": row_doc(reg), "private": row_doc(pri),
-            "us": {v: median_of(v) for v in plan if any(v in s.get(size, {}) for s in rounds)}})
+            "us": {v: median_of(rounds, size, v) for v in plan if any(v in s.get(size, {}) for s in rounds)}})
     doc["other_classes"] = other_classes(every, peers)
     geo = {m: math.exp(sum(v) / len(v)) for m, v in logs.items() if v}
     doc["geometric_mean"] = geo

@@ -2,9 +2,10 @@
 """peers.py where launches are made up, for tests of what it makes of their times.
 
 usage: peers_made_up.py CORES TIMES OPTION...
-TIMES: JSON, {variant: [[us, ping-pong ns, part of the bound: null], ...]}, one for each launch, the first again after the last;
-[] for a launch that fails, "interrupt" for one that is interrupted. "cores apart": what asks for the class of the cores where ranks are more
-than those; waits for it take no time. The launches are named, in their order, in the file launches.
+TIMES: JSON, {variant: [[us, ping-pong ns, part of the bound: null], ...]}, one for each launch, the
+first again after the last; [] for a launch that fails, "interrupt" for one that is interrupted.
+"cores apart": what asks for the class of the cores where ranks are more than those; waits for it
+take no time. The launches are named, in their order, in the file launches.
 """
 import json
 import os
