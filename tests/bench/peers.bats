@@ -100,6 +100,10 @@ falls_short() { # TEXT
 }
 
 @test "a peer that fails is named and left out; without any, nothing was compared" {
+    peers '{"ddpbench registered": [[1, 100]], "ddpbench private": [[1, 100]], "MPICH default": [[10, 100]], "Open MPI UCX": [[11, 100], [11, 100], []]}'
+    falls_short "Open MPI UCX failed"
+    peers '{"ddpbench registered": [[1, 500], [], [1, 100], [1, 100]], "ddpbench private": [[1, 100]], "MPICH default": [[10, 100]]}' # launched again
+    falls_short "ddpbench registered failed"
     peers '{"ddpbench registered": [[1, 100]], "ddpbench private": [[1, 100]], "MPICH default": [[]]}'
     [ "$status" = 1 ]
     [[ $output == *"left out: MPICH default: it died"* && $output == *"every peer failed: nothing was compared"* ]]
@@ -111,7 +115,11 @@ falls_short() { # TEXT
     [ "$(of '[(r["fastest"], r["ratio"]) for r in d["auto"]]')" = "[('ddpbench direct', 1.1)]" ]
     peers '{"ddpbench auto": [[12, 100]], "ddpbench direct": [[10, 100]], "ddpbench ring": [[40, 100]]}' --auto
     [ "$status" = 1 ]
-    [ "$(of 'd["short"]')" = "[4]" ]
+    [ "$(of 'd["short"]')" = "['4 bytes: 1.20, goal 1.1']" ]
+    peers '{"ddpbench auto": [[12, 100]], "ddpbench direct": [[1, 500]], "ddpbench ring": [[40, 100]]}' --auto
+    falls_short "4 bytes: ddpbench direct judged in 0 of 6 rounds only"
+    peers '{"ddpbench auto": [[12, 500]], "ddpbench direct": [[10, 100]]}' --auto --rounds 1
+    falls_short "nothing was compared"
     peers '{"ddpbench auto": [[12, 100]], "ddpbench direct": [[10, 100]], "ddpbench ring": [[40, 100]]}' --auto --only ring # not what was not asked for
     [ "$status" = 0 ]
     ! grep -q direct launches
@@ -128,7 +136,20 @@ falls_short() { # TEXT
 @test "a peer that was never in the class that is judged is named" {
     peers '{"ddpbench registered": [[1, 100]], "ddpbench private": [[1, 100]], "MPICH default": [[10, 100]], "Open MPI UCX": [[0.2, 500]]}'
     [ "$status" = 1 ]
-    [ "$(of 'd["short"]')" = "['4 bytes: never judged: Open MPI UCX']" ]
+    [ "$(of 'd["short"]')" = "['4 bytes: Open MPI UCX judged in 0 of 6 rounds only']" ]
+    # Of the class, but too far from ours to be compared.
+    peers '{"ddpbench registered": [[1, 100]], "ddpbench private": [[1, 100]], "MPICH default": [[10, 100]], "Open MPI UCX": [[0.2, 160]]}'
+    falls_short "4 bytes: Open MPI UCX judged in 0 of 6 rounds only"
+}
+
+@test "a round without the peer that is mostly the best is not judged: Gloo, which has no ping-pong, is not all that is left" {
+    ours='"ddpbench registered": [[1, 100]], "ddpbench private": [[1, 100]], "Gloo ring": [[100, NaN]]'
+    six='[7, 500], [7, 500], [7, 500], [7, 500], [7, 500], [7, 500]' # a launch with its repetitions
+    peers "{$ours, \"MPICH default\": [[7, 100], [7, 100], [7, 100], [7, 100], [7, 100], [7, 100], $six]}" --collective broadcast --rounds 7
+    [ "$status" = 0 ]
+    [ "$(of 'd["sizes"][0]["registered"]["ratios"], set(d["sizes"][0]["registered"]["best"])')" = "([7.0, 7.0, 7.0, 7.0, 7.0, 7.0], {'MPICH default'})" ]
+    peers "{$ours, \"MPICH default\": [[0.5, 100], $six, $six, $six, $six, $six]}" --collective broadcast
+    falls_short "4 bytes: MPICH default judged in 1 of 6 rounds only"
 }
 
 @test "from 64 MiB on registered memory takes at most 1.25 times what the machine needs" {
@@ -138,6 +159,8 @@ falls_short() { # TEXT
     [ "$(of 'd["short"]')" = "['67108864 bytes: registered 0.79 of the bound, goal 0.8']" ]
     peers "{\"ddpbench registered\": [[1, 100, 0.8]], $slow}" --min 67108864 --max 67108864
     [ "$status" = 0 ]
+    peers "{\"ddpbench registered\": [[1, 100]], $slow}" --min 67108864 --max 67108864
+    falls_short "67108864 bytes: the bound is not known"
     peers "{\"ddpbench registered\": [[1, 100, 0.1]], $slow}" --min 16777216 --max 16777216
     [ "$status" = 0 ]
 }
@@ -152,7 +175,7 @@ falls_short() { # TEXT
 @test "--auto: an algorithm that fails falls short" {
     peers '{"ddpbench auto": [[11, 100]], "ddpbench direct": [[10, 100]], "ddpbench ring": [[]]}' --auto
     [ "$status" = 1 ]
-    [ "$(of 'd["short"], d["failed"]')" = "(['ddpbench ring'], {'ddpbench ring': 'it died'})" ]
+    [ "$(of 'd["short"], d["failed"]')" = "(['ddpbench ring failed'], {'ddpbench ring': 'it died'})" ]
 }
 
 @test "--auto: each of our algorithms is launched with the sizes it carries" {
@@ -192,4 +215,45 @@ PYTHON
     peers '{"ddpbench registered": ["interrupt"], "ddpbench private": [[5, 100]], "MPICH default": [[10, 100]]}' --json none.json
     [ "$status" = 130 ]
     [ ! -e none.json ]
+}
+
+@test "every goal of all-reduce is held against what was measured" {
+    peers '{"ddpbench registered": [[1, 100, 0.9]], "ddpbench private": [[1, 100]], "MPICH default": [[1.4, 100]]}' --max 268435456
+    [ "$status" = 1 ]
+    for size_goal in "4 1.5" "1024 2.8" "16384 7" "65536 7" "1048576 3.5" "16777216 1.5" "67108864 1.9" "268435456 1.7"; do
+        [[ $output == *"falls short: ${size_goal% *} bytes: registered 1.40, goal ${size_goal#* }"* ]]
+    done
+    for size in 67108864 268435456; do
+        [[ $output == *"falls short: $size bytes: registered 1.40 of a default, goal 5"* ]]
+    done
+    [[ $output == *"falls short: geometric mean, registered: 1.40, goal 3.5"* ]]
+    [[ $output == *"falls short: geometric mean, private: 1.40, goal 1.5"* ]]
+}
+
+@test "what one collective falls short of, those behind it do not hide; each is written when it is done" {
+    times='{"ddpbench registered": [[10, 100]], "ddpbench private": [[10, 100]], "MPICH default": [[11, 100]]}'
+    peers "$times" --collective allreduce,broadcast # 1.1, goal 1.5; 1.1, goal 1
+    [ "$status" = 1 ]
+    peers '{"ddpbench registered": [[1, 100]], "ddpbench private": [[1, 100]], "MPICH default": [[10, 100], [10, 100], [10, 100], [10, 100], [10, 100], [10, 100], "interrupt"]}' --collective broadcast,all-gather
+    [ "$status" = 130 ]
+    [ "$(of 'd["collective"], d["rounds"]')" = "('broadcast', 6)" ]
+}
+
+@test "a library that is not here leaves the best of all peers unknown" {
+    run "$python" - "$here" <<'PYTHON'
+import argparse, sys
+sys.path.insert(0, sys.argv[1])
+import peers
+peers.shutil.which = lambda _program: None
+for only in "", "MPICH", "Gloo,Open":
+    a = argparse.Namespace(ddpbench="none", collective="broadcast", ranks=2, gloo_loop="", only=only, missing=[])
+    peers.variants(a)
+    print(a.missing)
+def hang(*_):
+    raise peers.subprocess.TimeoutExpired("peer", 600)
+peers.measure = hang
+print(peers.launch([], "broadcast", [4], 1)[0])
+PYTHON
+    [ "$status" = 0 ]
+    [[ $output == *"['Open MPI', 'MPICH', 'Gloo']"*"['MPICH']"*"['Open MPI', 'Gloo']"*None ]]
 }

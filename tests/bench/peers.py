@@ -5,8 +5,8 @@ Every variant, ours and theirs, is measured by the same sampler (ours; theirs th
 MPI call, private memory; Gloo by gloo_loop.cc, which does the same): one operation at a time, max
 over ranks, buffers rewritten between iterations; all-reduce and broadcast in place. A round measures
 every variant, in random order; ratios are taken within a round only, against the best peer of
-that round at that size, and only where both points saw one ping-pong class: goals are about cores
-that share a cache; other classes have rows of their own when seen in 20 rounds. A launch whose
+that round at that size, and only where both points saw one ping-pong class, in rounds whose usual
+best peer did, too: goals are about cores that share a cache; other classes have rows of their own when seen in 20 rounds. A launch whose
 ping-pong was of another class is repeated, whatever its times (6 launches at most): a machine may
 move its cores with every launch. With more ranks than cores a ping-pong tells when the scheduler ran
 whom, not where: there the class is that of two ranks of ours, asked between launches, which wait for
@@ -20,8 +20,9 @@ Never slower: the 95 % interval of the paired ratio does not exclude it (6 round
 usage: peers.py --ddpbench PATH [--gloo-loop PATH] [--collective NAME,...] [--ranks N,...]
                 [--rounds N] [--min BYTES] [--max BYTES] [--only TEXT,...] [--json FILE]
        peers.py --ddpbench PATH --auto ...    auto against each of our own algorithms
-Exits with 1 when something falls short, or nothing was compared; interrupted, with 130 after it wrote
-what its whole rounds gave.
+Exits with 1 when something falls short (a peer that fails or is not here, too), or nothing was compared;
+interrupted or terminated, with 130 after it wrote what its whole rounds gave. --json is written after each
+collective.
 """
 import argparse
 import itertools
@@ -30,6 +31,7 @@ import math
 import os
 import random
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -91,10 +93,17 @@ def placement_of(collective):
     return "in" if collective in ("allreduce", "broadcast") else "out"
 
 
+def missing(a, library, why):
+    """Says so, and that the best of all peers is not known without it, where it was asked for."""
+    print(f"peers: no {library} here: {why}", file=sys.stderr)
+    if not a.only or any(o in library or library in o for o in a.only.split(",")):
+        a.missing.append(library)
+
+
 def gloo_variants(a):
     algorithms = {"allreduce": ["ring", "bcube", "hd"], "all-gather": ["default"], "broadcast": ["default"], "all-to-all": ["default"]}
     if not a.gloo_loop or not os.path.exists(a.gloo_loop):
-        print("peers: no Gloo here: Debian's libgloo-dev", file=sys.stderr)
+        missing(a, "Gloo", "--gloo-loop names no program (make bench-peers builds it with Debian's libgloo-dev)")
         return {}
     if a.collective not in algorithms:
         print(f"peers: Gloo has no {a.collective}", file=sys.stderr)
@@ -150,8 +159,12 @@ def variants(a):
         for name, flags in ompi.items():
             out["Open MPI " + name] = run + flags + [ddpbench] + mpi
         out["Open MPI malloc thresholds"] = ["env", "MALLOC_MMAP_THRESHOLD_=2000000000", "MALLOC_TRIM_THRESHOLD_=2000000000"] + run + [ddpbench] + mpi
+    else:
+        missing(a, "Open MPI", "no mpiexec.openmpi")
     if shutil.which("mpiexec.mpich"):
         out["MPICH default"] = ["mpiexec.mpich", "-n", str(ranks), ddpbench] + mpi
+    else:
+        missing(a, "MPICH", "no mpiexec.mpich")
     out.update(gloo_variants(a))
     return out
 
@@ -189,6 +202,14 @@ def measure(command, collective, sizes, iters):
     return out, ""
 
 
+def launch(command, collective, sizes, iters):
+    """measure(); what hangs, or writes what is no document, failed."""
+    try:
+        return measure(command, collective, sizes, iters)
+    except (subprocess.SubprocessError, ValueError, KeyError, TypeError) as e:
+        return None, f"{type(e).__name__}: {e}"
+
+
 def interval(values):
     """Median with its exact 95 % interval (order statistics), or None below 6 values."""
     values = sorted(values)
@@ -215,7 +236,7 @@ def in_class(ping_pong, name):
 
 def cores_apart(a):
     """The class of two ranks of ours, without others; None: not known."""
-    got, why = measure([a.ddpbench, "allreduce", "--backend", "shm", "--ranks", "2"], "allreduce", [8], 1)
+    got, why = launch([a.ddpbench, "allreduce", "--backend", "shm", "--ranks", "2"], "allreduce", [8], 1)
     if got is None or math.isnan(got[8][1]):
         print(f"peers: no ping-pong: {why}", file=sys.stderr)
         return None
@@ -229,7 +250,7 @@ def measure_crowded(a, variant, sizes, iters):
         a.waits -= 1
         time.sleep(WAIT_S)
         before = cores_apart(a)
-    got, why = measure(variant, a.collective, sizes, iters)
+    got, why = launch(variant, a.collective, sizes, iters)
     a.apart = cores_apart(a)
     if got is None:
         return None, why
@@ -246,9 +267,9 @@ def measure_until_judged(a, variant, sizes, iters):
                 break
             got, why = measure_crowded(a, variant, sizes, iters)
         else:
-            got, why = measure(variant, a.collective, sizes, iters)
+            got, why = launch(variant, a.collective, sizes, iters)
         if got is None:
-            return points or None, why
+            return None, why
         for size, point in got.items():
             points.setdefault(size, []).append(point)
         if all(any(in_class(point[1], JUDGED) for point in p) for p in points.values()):
@@ -321,6 +342,7 @@ def main():
     a.ddpbench = os.path.abspath(a.ddpbench)
     if not any(a.min <= s <= a.max for s in SIZES):
         p.error(f"of the sizes, 4 bytes and up by powers of 4, none is from {a.min} to {a.max}")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(run(a))
     except OSError as e:
@@ -344,17 +366,23 @@ def several_ranks(text):
 
 def run(a):
     os.makedirs(os.path.dirname(a.json) or ".", exist_ok=True)
+    here = where(a.ddpbench)
     new = not os.path.exists(a.json)
     with open(a.json, "a"):
         pass  # now, not after hours
     docs, short, interrupted = [], False, False
-    here = where(a.ddpbench)
     for collective, ranks in itertools.product(a.collective.split(","), a.ranks):
-        job = argparse.Namespace(**dict(vars(a), collective=collective, ranks=ranks, waits=WAITS, apart=None, interrupted=False))
-        doc = one(job)
+        job = argparse.Namespace(**dict(vars(a), collective=collective, ranks=ranks, waits=WAITS, apart=None, interrupted=False, missing=[]))
+        try:
+            doc = one(job)
+        except KeyboardInterrupt:  # before its first round
+            doc, job.interrupted = None, True
         if doc:
             docs.append(doc)
-            short = short or bool(doc["short"])
+            with open(a.json, "w") as f:
+                json.dump({"where": here, "results": docs}, f, indent=1)
+                f.write("\n")
+        short = short or not doc or bool(doc["short"])
         interrupted = job.interrupted
         if interrupted:
             break
@@ -362,13 +390,9 @@ def run(a):
         print("peers: nothing was compared", file=sys.stderr)
         if new:
             os.remove(a.json)
-    else:
-        with open(a.json, "w") as f:
-            json.dump({"where": here, "results": docs}, f, indent=1)
-            f.write("\n")
     if interrupted:
         return 130
-    return 1 if short or not docs else 0
+    return 1 if short else 0
 
 
 def one(a):
@@ -388,16 +412,17 @@ def one(a):
 
 def report_auto(a, rounds, plan, failed):
     """auto's time over the best of ours, per round."""
-    doc = {"collective": a.collective, "ranks": a.ranks, "rounds": a.rounds, "failed": failed, "auto": [], "short": list(failed)}
+    doc = {"collective": a.collective, "ranks": a.ranks, "rounds": a.rounds, "failed": failed, "auto": [], "short": [f"{name} failed" for name in failed]}
     print(f"\n{a.collective}, {a.ranks} ranks, registered: auto's time over the fastest of our own algorithms (goal: 1.1)\n")
     print("| size | auto (us) | fastest | auto / fastest |\n|---|---|---|---|")
     every, rounds = rounds, of_class(rounds, JUDGED)
     for size in sizes_seen(every):
-        inverse, names = ratios(rounds, size, "ddpbench auto", [n for n in plan if n != "ddpbench auto"])
-        few = unjudged(a, len(inverse))
+        others = [n for n in plan if n != "ddpbench auto"]
+        inverse, names = ratios(rounds, size, "ddpbench auto", others)
+        few = unjudged(a, len(inverse)) + unseen(a, every, rounds, size, "ddpbench auto", others)
+        doc["short"] += [f"{size} bytes: {text}" for text in few]
         if few:
-            doc["short"].append(size)
-            print(f"| {size} | | | {few[0]} |")
+            print(f"| {size} | | | {'; '.join(few)} |")
         if not inverse:
             continue
         m, ci = interval([1 / r for r in inverse])
@@ -407,8 +432,16 @@ def report_auto(a, rounds, plan, failed):
         best = max(set(names), key=names.count)
         doc["auto"].append({"bytes": size, "auto_us": us, "fastest": best, "ratio": m, "ci95": ci})
         if mark:
-            doc["short"].append(size)
+            doc["short"].append(f"{size} bytes: {m:.2f}, goal {AUTO_GOAL}")
         print(f"| {size} | {us:.2f} | {best[len('ddpbench '):]} | {m:.2f} ({ci[0]:.2f} to {ci[1]:.2f}){mark} |")
+    if not doc["auto"]:
+        doc["short"].append("nothing was compared")
+    return told(doc)
+
+
+def told(doc):
+    for text in doc["short"]:
+        print(f"falls short: {text}")
     return doc
 
 
@@ -437,16 +470,26 @@ def sizes_seen(rounds):
     return sorted({size for seen in rounds for size, row in seen.items() if any(v.startswith("ddpbench") for v in row)})
 
 
+def compared(row, ours, peer):
+    return ours in row and peer in row and same_class(row[peer][1], row[ours][1])
+
+
+def usual_best(rounds, size, ours, peers):
+    """The peer of the least median time, of those compared in half of the rounds at least."""
+    rows = [seen[size] for seen in rounds if ours in seen.get(size, {})]
+    times = {p: [row[p][0] for row in rows if compared(row, ours, p)] for p in peers}
+    medians = {p: statistics.median(t) for p, t in times.items() if t and 2 * len(t) >= len(rows)}
+    return min(medians, key=medians.get, default=None)
+
+
 def ratios(rounds, size, ours, peers):
-    """Peer's time over ours, per round of one class; (list, names of the best)."""
+    """Peer's time over ours, per round of one class; (list, names of the best). Without its usual best
+    peer a round says nothing: Gloo, which has no ping-pong, would be all that is left."""
     out, best_names = [], []
-    for seen in rounds:
-        row = seen.get(size, {})
-        if ours not in row:
-            continue
-        candidates = [(row[p][0], p) for p in peers if p in row and same_class(row[p][1], row[ours][1])]
-        if candidates:
-            t, name = min(candidates)
+    usual = usual_best(rounds, size, ours, peers)
+    for row in [seen.get(size, {}) for seen in rounds]:
+        if compared(row, ours, usual):
+            t, name = min((row[p][0], p) for p in peers if compared(row, ours, p))
             out.append(t / row[ours][0])
             best_names.append(name)
     return out, best_names
@@ -460,8 +503,8 @@ def against(rounds, size, ours, peers):
 
 
 def row_doc(row):
-    """With the ratio of each round, so that runs can be put together."""
-    return {"ratio": row[0], "ci95": row[1], "ratios": row[3]} if row else None
+    """With the ratio and the best peer of each round, so that runs can be put together."""
+    return {"ratio": row[0], "ci95": row[1], "ratios": row[3], "best": row[2]} if row else None
 
 
 def slower(row):
@@ -477,20 +520,19 @@ def unjudged(a, rounds_judged):
     return []
 
 
-def unseen(a, every, judged, size, peers):
-    """The peers that were measured, but never in the class that is judged, as texts."""
-
-    def seen(rounds):
-        return {p for s in rounds for p in peers if s.get(size, {}).get(p)}
-
-    return [f"never judged: {p}" for p in sorted(seen(every) - seen(judged))] if a.rounds >= JUDGED_FROM else []
+def unseen(a, every, judged, size, ours, peers):
+    """The peers that were measured, but in less than half of the rounds compared with ours, as texts."""
+    rows = [seen[size] for seen in judged if ours in seen.get(size, {})]
+    counts = {p: sum(compared(row, ours, p) for row in rows) for p in peers if any(s.get(size, {}).get(p) for s in every)}
+    few = [f"{p} judged in {n} of {len(rows)} rounds only" for p, n in sorted(counts.items()) if 2 * n < len(rows)]
+    return few if a.rounds >= JUDGED_FROM else []
 
 
 def goals_missed(a, size, reg, pri, dft, bound):
     """What a row falls short of, as texts."""
     out = []
     goal = GOALS.get(size) if has_goals(a) else None
-    if goal and reg[0] < goal:
+    if goal and not reg[0] >= goal:
         out.append(f"registered {reg[0]:.2f}, goal {goal}")
     if slower(reg):
         out.append(f"registered is slower: {reg[0]:.2f}")
@@ -499,7 +541,9 @@ def goals_missed(a, size, reg, pri, dft, bound):
     if pri and pri[0] < PRIVATE_GOAL:
         out.append(f"private {pri[0]:.2f}, goal {PRIVATE_GOAL}")
     out += [f"private is slower than a default: {d[0]:.2f}" for d in dft["private"] if slower(d)]
-    if size >= BOUND_FROM and bound is not None and bound < BOUND_GOAL:
+    if size >= BOUND_FROM and bound is None:
+        out.append("the bound is not known")
+    elif size >= BOUND_FROM and bound < BOUND_GOAL:
         out.append(f"registered {bound:.2f} of the bound, goal {BOUND_GOAL}")
     if size in (64 * MIB, 256 * MIB):
         out += [f"registered {d[0]:.2f} of a default, goal 5" for d in dft["registered"] if d[0] < 5]
@@ -545,7 +589,7 @@ def report(a, rounds, plan, failed):
         few = unjudged(a, len(reg[2]) if reg else 0)
         if not few and has_goals(a):
             few = [f"private memory: {text}" for text in unjudged(a, len(pri[2]) if pri else 0)]
-        few += unseen(a, every, rounds, size, peers)
+        few += unseen(a, every, rounds, size, "ddpbench registered", peers)
         if not reg:
             doc["short"] += [f"{size} bytes: {text}" for text in few]
             continue
@@ -571,14 +615,12 @@ def report(a, rounds, plan, failed):
     print("\ngeometric mean: " + ", ".join(f"{m} {g:.2f}" for m, g in geo.items()))
     if has_goals(a) and a.min <= 4 and a.max >= 256 * MIB:
         doc["short"] += [f"geometric mean, {m}: {geo[m]:.2f}, goal {g}" for m, g in MEAN_GOALS.items() if m in geo and geo[m] < g]
-    doc["short"] += [f"{name} failed" for name in plan if name in failed and name.startswith("ddpbench")]
+    doc["short"] += [f"{name} failed" for name in failed] + [f"{library} is not here" for library in a.missing]
     if not peers:
         doc["short"].append("every peer failed: nothing was compared")
     elif not doc["sizes"]:
         doc["short"].append("nothing was compared")
-    for text in doc["short"]:
-        print(f"falls short: {text}")
-    return doc
+    return told(doc)
 
 
 if __name__ == "__main__":
