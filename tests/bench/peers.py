@@ -6,23 +6,23 @@ MPI call, private memory; Gloo by gloo_loop.cc, which does the same): one operat
 over ranks, buffers rewritten between iterations; all-reduce and broadcast in place. A round measures
 every variant, in random order; ratios are taken within a round only, against the best peer of
 that round at that size, and only where both points saw one ping-pong class, in rounds whose usual
-best peer did, too: goals are about cores that share a cache; other classes have rows of their own when seen in 20 rounds. A launch whose
-ping-pong was of another class is repeated, whatever its times (6 launches at most): a machine may
-move its cores with every launch. With more ranks than cores a ping-pong tells when the scheduler ran
-whom, not where: there the class is that of two ranks of ours, asked between launches, which wait for
-the one that is judged. All-reduce of 2 ranks up to 64 KiB is launched three times in a
-round, all variants in turn, and a variant's time is their median: launches differ by 15 %, and the
-least of a dozen noisy times lies below the best peer's. Prints a Markdown table for each collective
-and number of ranks, marks what falls short, and writes it all to --json.
+best peer did, too: goals are about cores that share a cache; other classes have rows of their own
+when seen in 20 rounds or more. A launch whose ping-pong was of another class is repeated, whatever
+its times (6 launches at most): a machine may move its cores with every launch. With more ranks than
+cores a ping-pong tells when the scheduler ran whom, not where: there the class is that of two ranks
+of ours, asked between launches, which wait for the one that is judged. All-reduce of 2 ranks up to
+64 KiB is launched three times in a round, all variants in turn, and a variant's time is their median:
+launches differ by 15 %, and the least of a dozen noisy times lies below the best peer's. Prints a
+Markdown table for each collective and number of ranks, marks what falls short, and writes it all to --json.
 
 Never slower: the 95 % interval of the paired ratio does not exclude it (6 rounds at least).
 
 usage: peers.py --ddpbench PATH [--gloo-loop PATH] [--collective NAME,...] [--ranks N,...]
                 [--rounds N] [--min BYTES] [--max BYTES] [--only TEXT,...] [--json FILE]
        peers.py --ddpbench PATH --auto ...    auto against each of our own algorithms
-Exits with 1 when something falls short (a peer that fails or is not here, too), or nothing was compared;
-interrupted or terminated, with 130 after it wrote what its whole rounds gave. --json is written after each
-collective.
+Exits with 1 when something falls short (a peer that fails or is not here, too), or nothing was
+compared; interrupted or terminated, with 130 after it wrote what its whole rounds gave. --json is
+written after each collective.
 """
 import argparse
 import itertools
