@@ -462,7 +462,7 @@ def middle(values):
 
 def median_of(rounds, size, variant, column=0):
     """Of one column of its points, times unless told, over rounds of one class."""
-    return middle(s[size][variant][column] for s in rounds if variant in s.get(size, {}))
+    return middle(row[variant][column] for row in rows_of(rounds, size, variant))
 
 
 def sizes_seen(rounds):
@@ -470,13 +470,18 @@ def sizes_seen(rounds):
     return sorted({size for seen in rounds for size, row in seen.items() if any(v.startswith("ddpbench") for v in row)})
 
 
+def rows_of(rounds, size, ours):
+    """Each round's points of that size, where ours has one."""
+    return [seen[size] for seen in rounds if ours in seen.get(size, {})]
+
+
 def compared(row, ours, peer):
-    return ours in row and peer in row and same_class(row[peer][1], row[ours][1])
+    return peer in row and same_class(row[peer][1], row[ours][1])
 
 
 def usual_best(rounds, size, ours, peers):
     """The peer of the least median time, of those compared in half of the rounds at least."""
-    rows = [seen[size] for seen in rounds if ours in seen.get(size, {})]
+    rows = rows_of(rounds, size, ours)
     times = {p: [row[p][0] for row in rows if compared(row, ours, p)] for p in peers}
     medians = {p: statistics.median(t) for p, t in times.items() if t and 2 * len(t) >= len(rows)}
     return min(medians, key=medians.get, default=None)
@@ -487,7 +492,7 @@ def ratios(rounds, size, ours, peers):
     peer a round says nothing: Gloo, which has no ping-pong, would be all that is left."""
     out, best_names = [], []
     usual = usual_best(rounds, size, ours, peers)
-    for row in [seen.get(size, {}) for seen in rounds]:
+    for row in rows_of(rounds, size, ours):
         if compared(row, ours, usual):
             t, name = min((row[p][0], p) for p in peers if compared(row, ours, p))
             out.append(t / row[ours][0])
@@ -522,7 +527,7 @@ def unjudged(a, rounds_judged):
 
 def unseen(a, every, judged, size, ours, peers):
     """The peers that were measured, but in less than half of the rounds compared with ours, as texts."""
-    rows = [seen[size] for seen in judged if ours in seen.get(size, {})]
+    rows = rows_of(judged, size, ours)
     counts = {p: sum(compared(row, ours, p) for row in rows) for p in peers if any(s.get(size, {}).get(p) for s in every)}
     few = [f"{p} judged in {n} of {len(rows)} rounds only" for p, n in sorted(counts.items()) if 2 * n < len(rows)]
     return few if a.rounds >= JUDGED_FROM else []
@@ -608,7 +613,7 @@ def report(a, rounds, plan, failed):
         doc["sizes"].append({
             "bytes": size, "rounds_judged": len(reg[2]), "launches": sum(len(p) for s in every for p in s.get(size, {}).values()), "ours_us": ours_us, "best_peer": best, "goal": goal, "of_bound": bound, "least_of_defaults": least, "missed": missed,
             "registered": row_doc(reg), "private": row_doc(pri),
-            "us": {v: median_of(rounds, size, v) for v in plan if any(v in s.get(size, {}) for s in rounds)}})
+            "us": {v: median_of(rounds, size, v) for v in plan if rows_of(rounds, size, v)}})
     doc["other_classes"] = other_classes(every, peers)
     geo = {m: math.exp(sum(v) / len(v)) for m, v in logs.items() if v}
     doc["geometric_mean"] = geo
