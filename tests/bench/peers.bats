@@ -61,6 +61,18 @@ falls_short() { # TEXT
     [ "$status" = 1 ]
 }
 
+@test "before it is launched again, two ranks of ours see the cores share a cache; all waits are 1200" {
+    private_and_peer='"ddpbench private": [[2, 100]], "MPICH default": [[10, 100]]'
+    peers "{\"cores apart\": [[1, 500], [1, 500], [1, 120]], \"ddpbench registered\": [[99, 500], [2, 100]], $private_and_peer}"
+    [ "$status" = 0 ]
+    [ "$(of 'd["sizes"][0]["registered"]["ratio"], d["sizes"][0]["launches"]')" = "(5.0, 72)" ]
+    [ "$(uniq -c launches | awk '$2 == "cores" { print $1 }' | sort -u)" = 3 ]
+    peers "{\"cores apart\": [[1, 500]], \"ddpbench registered\": [[99, 500]], $private_and_peer}"
+    falls_short "4 bytes: judged in 0 of 6 rounds only"
+    [ "$(grep -c registered launches)" = $((6 * 3 * 6)) ]
+    [ "$(grep -c apart launches)" = $((1200 + 6 * 3 * 5)) ] # then it waits no more
+}
+
 @test "other classes have a row of their own from 20 rounds on" {
     peers '{"ddpbench registered": [[2, 500], [1, 100]], "ddpbench private": [[2, 100]], "MPICH default": [[10, 500], [10, 100]]}' --rounds 20
     [ "$status" = 0 ]

@@ -8,9 +8,10 @@ every variant, in random order; ratios are taken within a round only, against th
 that round at that size, and only where both points saw one ping-pong class, in rounds whose usual
 best peer did, too: goals are about cores that share a cache; other classes have rows of their own
 when seen in 20 rounds or more. A launch whose ping-pong was of another class is repeated, whatever
-its times (6 launches at most): a machine may move its cores with every launch. With more ranks than
-cores a ping-pong tells when the scheduler ran whom, not where: there the class is that of two ranks
-of ours, asked between launches, which wait for the one that is judged. All-reduce of 2 ranks up to
+its times (6 launches at most), once two ranks of ours see the class that is judged: a machine may
+move its cores with every launch, or leave them apart for minutes. With more ranks than cores a
+ping-pong tells when the scheduler ran whom, not where: there the class is that of two ranks of ours,
+asked between launches, which all wait for the one that is judged. All-reduce of 2 ranks up to
 64 KiB is launched three times in a round, all variants in turn, and a variant's time is their median:
 launches differ by 15 %, and the least of a dozen noisy times lies below the best peer's. Prints a
 Markdown table for each collective and number of ranks, marks what falls short, and writes it all to --json.
@@ -52,7 +53,7 @@ JUDGED = "shared cache"
 JUDGED_FROM = 6  # rounds: below, there is no 95 % interval of a median
 OTHERS_FROM = 20
 TRIES = 6  # of one launch, for a point of the class that is judged
-WAITS, WAIT_S = 1200, 0.5  # of all launches of more ranks than cores together, for that class
+WAITS, WAIT_S = 1200, 0.5  # of all launches together, for that class
 OF_NONE = -1  # in place of a ping-pong: it changed its class meanwhile
 REPEATS = 3  # launches of a round, where goals are ratios and a launch takes a third of a second
 AUTO_GOAL = 1.1
@@ -243,13 +244,18 @@ def cores_apart(a):
     return next(name for name in CLASSES if in_class(got[8][1], name))
 
 
-def measure_crowded(a, variant, sizes, iters):
-    """measure(), with the class of the cores for a ping-pong: asked after each launch, for the next too."""
-    before = a.apart or cores_apart(a)
-    while before != JUDGED and a.waits > 0:
+def wait_for_judged(a, seen):
+    """Until two ranks of ours see the class that is judged, or all waits are spent: what they see."""
+    while seen != JUDGED and a.waits > 0:
         a.waits -= 1
         time.sleep(WAIT_S)
-        before = cores_apart(a)
+        seen = cores_apart(a)
+    return seen
+
+
+def measure_crowded(a, variant, sizes, iters):
+    """measure(), with the class of the cores for a ping-pong: asked after each launch, for the next too."""
+    before = wait_for_judged(a, a.apart or cores_apart(a))
     got, why = launch(variant, a.collective, sizes, iters)
     a.apart = cores_apart(a)
     if got is None:
@@ -267,6 +273,8 @@ def measure_until_judged(a, variant, sizes, iters):
                 break
             got, why = measure_crowded(a, variant, sizes, iters)
         else:
+            if points:
+                wait_for_judged(a, cores_apart(a))
             got, why = launch(variant, a.collective, sizes, iters)
         if got is None:
             return None, why

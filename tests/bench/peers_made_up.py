@@ -4,8 +4,8 @@
 usage: peers_made_up.py CORES TIMES OPTION...
 TIMES: JSON, {variant: [[us, ping-pong ns, part of the bound: null], ...]}, one for each launch, the
 first again after the last; [] for a launch that fails, "interrupt" for one that is interrupted.
-"cores apart": what asks for the class of the cores where ranks are more than those; waits for it
-take no time. The launches are named, in their order, in the file launches.
+"cores apart": what asks for the class of the cores, which are those that are judged where nothing else
+is told; waits for it take no time. The launches are named, in their order, in the file launches.
 """
 import json
 import os
@@ -16,6 +16,7 @@ import peers
 
 def main():
     cores, times = int(sys.argv[1]), json.loads(sys.argv[2])
+    times.setdefault("cores apart", [[1, 100]])
     launches = []
 
     def measure(command, _collective, sizes, _iters):
