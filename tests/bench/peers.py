@@ -11,8 +11,9 @@ when seen in 20 rounds or more. A launch whose ping-pong was of another class is
 its times (6 launches at most), once two ranks of ours see the class that is judged: a machine may
 move its cores with every launch, or leave them apart for minutes. With more ranks than cores a
 ping-pong tells when the scheduler ran whom, not where: there the class is that of two ranks of ours,
-asked between launches, which all wait for the one that is judged. All-reduce of 2 ranks up to
-64 KiB is launched three times in a round, all variants in turn, and a variant's time is their median:
+asked between launches, which all wait for the one that is judged. Gloo's launches, which have no
+ping-pong, are of the class of two ranks of ours before and after them. A size is judged in half of
+the rounds at least, and in six where there are so many. All-reduce of 2 ranks up to 64 KiB is launched three times in a round, all variants in turn, and a variant's time is their median:
 launches differ by 15 %, and the least of a dozen noisy times lies below the best peer's. Prints a
 Markdown table for each collective and number of ranks, marks what falls short, and writes it all to --json.
 
@@ -53,8 +54,8 @@ JUDGED = "shared cache"
 JUDGED_FROM = 6  # rounds: below, there is no 95 % interval of a median
 OTHERS_FROM = 20
 TRIES = 6  # of one launch, for a point of the class that is judged
-WAITS, WAIT_S = 1200, 0.5  # of all launches together, for that class
-OF_NONE = -1  # in place of a ping-pong: it changed its class meanwhile
+WAITS, WAIT_S = 1200, 0.5  # of all launches of one collective and number of ranks, for that class: 10 to 15 minutes
+OF_NONE = -1  # in place of a ping-pong: it changed its class meanwhile, or is not known
 REPEATS = 3  # launches of a round, where goals are ratios and a launch takes a third of a second
 AUTO_GOAL = 1.1
 PROBED = 64 * KIB  # the largest size at which our algorithms are asked whether they carry it
@@ -177,7 +178,7 @@ def measure_gloo(gloo, sizes, iters):
     if done.returncode != 0:
         return None, done.stderr.decode(errors="replace").strip()[-300:]
     lines = [line.split() for line in done.stdout.decode().splitlines()]
-    return {int(size): (float(us), math.nan, None) for size, us in lines}, ""
+    return {int(size): (float(us), OF_NONE, None) for size, us in lines}, ""  # see launch_alone()
 
 
 def measure(command, collective, sizes, iters):
@@ -198,8 +199,8 @@ def measure(command, collective, sizes, iters):
     for p in points:
         if p["count"] == 0:
             continue  # 4 B are less than an element a rank: nothing to compare
-        pp = [v for v in p["pingpong_ns"].values() if v]
-        out[p["requested_bytes"]] = (p["time_us"]["median"], statistics.median(pp) if pp else math.nan, (p["bound"] or {}).get("fraction"))
+        seen = of_one_class(p["pingpong_ns"]["before"], p["pingpong_ns"]["after"])
+        out[p["requested_bytes"]] = (p["time_us"]["median"], seen, (p["bound"] or {}).get("fraction"))
     return out, ""
 
 
@@ -230,22 +231,39 @@ def same_class(a, b):
 
 
 def in_class(ping_pong, name):
-    """Gloo's points, which have no ping-pong, belong to all."""
     low, high = CLASSES[name]
-    return not (ping_pong < low or ping_pong >= high)
+    return low <= ping_pong < high
+
+
+def class_of(ping_pong):
+    """Its name; None: of none."""
+    return next((name for name in CLASSES if in_class(ping_pong, name)), None)
+
+
+def of_one_class(before, after):
+    """The ping-pong of a point, of that before and that after it."""
+    known = [v for v in (before, after) if v]
+    return statistics.median(known) if len({class_of(v) for v in known}) == 1 else OF_NONE
+
+
+def cores_ping_pong(a):
+    """Of two ranks of ours, without others, ns; OF_NONE: not known. Where they fail nobody waits for them."""
+    got, why = launch([a.ddpbench, "allreduce", "--backend", "shm", "--ranks", "2"], "allreduce", [8], 1)
+    if got is None:
+        print(f"peers: no ping-pong: {why}", file=sys.stderr)
+        a.waits = 0
+    return got[8][1] if got else OF_NONE
 
 
 def cores_apart(a):
     """The class of two ranks of ours, without others; None: not known."""
-    got, why = launch([a.ddpbench, "allreduce", "--backend", "shm", "--ranks", "2"], "allreduce", [8], 1)
-    if got is None or math.isnan(got[8][1]):
-        print(f"peers: no ping-pong: {why}", file=sys.stderr)
-        return None
-    return next(name for name in CLASSES if in_class(got[8][1], name))
+    return class_of(cores_ping_pong(a))
 
 
 def wait_for_judged(a, seen):
     """Until two ranks of ours see the class that is judged, or all waits are spent: what they see."""
+    if seen != JUDGED and a.waits == WAITS:  # for the first time
+        print(f"peers: the cores are {seen or 'of no class'}: waiting until they are {JUDGED}", file=sys.stderr)
     while seen != JUDGED and a.waits > 0:
         a.waits -= 1
         time.sleep(WAIT_S)
@@ -264,6 +282,16 @@ def measure_crowded(a, variant, sizes, iters):
     return {size: (point[0], seen, *point[2:]) for size, point in got.items()}, why
 
 
+def launch_alone(a, variant, sizes, iters):
+    """launch(); Gloo, which has no ping-pong of its own, with that of two ranks of ours before and after."""
+    if not isinstance(variant, Gloo):
+        return launch(variant, a.collective, sizes, iters)
+    before = cores_ping_pong(a)
+    got, why = launch(variant, a.collective, sizes, iters)
+    seen = of_one_class(before, cores_ping_pong(a)) if got else OF_NONE
+    return got and {size: (point[0], seen, *point[2:]) for size, point in got.items()}, why
+
+
 def measure_until_judged(a, variant, sizes, iters):
     """{size: points}, one of each launch; as many launches as it took."""
     points = {}
@@ -273,9 +301,9 @@ def measure_until_judged(a, variant, sizes, iters):
                 break
             got, why = measure_crowded(a, variant, sizes, iters)
         else:
-            if points:
+            if points and a.waits > 0:
                 wait_for_judged(a, cores_apart(a))
-            got, why = launch(variant, a.collective, sizes, iters)
+            got, why = launch_alone(a, variant, sizes, iters)
         if got is None:
             return None, why
         for size, point in got.items():
@@ -427,7 +455,7 @@ def report_auto(a, rounds, plan, failed):
     for size in sizes_seen(every):
         others = [n for n in plan if n != "ddpbench auto"]
         inverse, names = ratios(rounds, size, "ddpbench auto", others)
-        few = unjudged(a, len(inverse)) + unseen(a, every, rounds, size, "ddpbench auto", others)
+        few = unjudged(a, len(inverse)) + unseen(every, rounds, size, "ddpbench auto", others)
         doc["short"] += [f"{size} bytes: {text}" for text in few]
         if few:
             print(f"| {size} | | | {'; '.join(few)} |")
@@ -497,7 +525,7 @@ def usual_best(rounds, size, ours, peers):
 
 def ratios(rounds, size, ours, peers):
     """Peer's time over ours, per round of one class; (list, names of the best). Without its usual best
-    peer a round says nothing: Gloo, which has no ping-pong, would be all that is left."""
+    peer a round says nothing: what is left may be slow."""
     out, best_names = [], []
     usual = usual_best(rounds, size, ours, peers)
     for row in rows_of(rounds, size, ours):
@@ -527,18 +555,22 @@ def slower(row):
 
 
 def unjudged(a, rounds_judged):
-    """As a text: of a run with rounds enough, too few were of the class that is judged."""
-    if a.rounds >= JUDGED_FROM > rounds_judged:
+    """As a text: too few rounds were of the class that is judged, less than half or than an interval needs."""
+    if 2 * rounds_judged < a.rounds or a.rounds >= JUDGED_FROM > rounds_judged:
         return [f"judged in {rounds_judged} of {a.rounds} rounds only"]
     return []
 
 
-def unseen(a, every, judged, size, ours, peers):
+def unseen(every, judged, size, ours, peers):
     """The peers that were measured, but in less than half of the rounds compared with ours, as texts."""
     rows = rows_of(judged, size, ours)
     counts = {p: sum(compared(row, ours, p) for row in rows) for p in peers if any(s.get(size, {}).get(p) for s in every)}
-    few = [f"{p} judged in {n} of {len(rows)} rounds only" for p, n in sorted(counts.items()) if 2 * n < len(rows)]
-    return few if a.rounds >= JUDGED_FROM else []
+    return [f"{p} judged in {n} of {len(rows)} rounds only" for p, n in sorted(counts.items()) if 2 * n < len(rows)]
+
+
+def too_few(a, every, judged, size, ours, peers, row):
+    """What a row, or none, is of too few rounds to say, as texts."""
+    return unjudged(a, len(row[2]) if row else 0) + unseen(every, judged, size, ours, peers)
 
 
 def goals_missed(a, size, reg, pri, dft, bound):
@@ -599,10 +631,9 @@ def report(a, rounds, plan, failed):
     for size in sizes_seen(every):
         reg = against(rounds, size, "ddpbench registered", peers)
         pri = against(rounds, size, "ddpbench private", peers)
-        few = unjudged(a, len(reg[2]) if reg else 0)
+        few = too_few(a, every, rounds, size, "ddpbench registered", peers, reg)
         if not few and has_goals(a):
-            few = [f"private memory: {text}" for text in unjudged(a, len(pri[2]) if pri else 0)]
-        few += unseen(a, every, rounds, size, "ddpbench registered", peers)
+            few = [f"private memory: {text}" for text in too_few(a, every, rounds, size, "ddpbench private", peers, pri)]
         if not reg:
             doc["short"] += [f"{size} bytes: {text}" for text in few]
             continue

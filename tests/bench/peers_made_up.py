@@ -4,8 +4,8 @@
 usage: peers_made_up.py CORES TIMES OPTION...
 TIMES: JSON, {variant: [[us, ping-pong ns, part of the bound: null], ...]}, one for each launch, the
 first again after the last; [] for a launch that fails, "interrupt" for one that is interrupted.
-"cores apart": what asks for the class of the cores, which are those that are judged where nothing else
-is told; waits for it take no time. The launches are named, in their order, in the file launches.
+"cores apart": what asks for the ping-pong of the cores, 100 ns where nothing else is told; waits take
+no time. Gloo's own ping-pong does not count. "not here": names of libraries. The launches are named, in their order, in the file launches.
 """
 import json
 import os
@@ -20,18 +20,20 @@ def main():
     launches = []
 
     def measure(command, _collective, sizes, _iters):
-        variant = command if isinstance(command, str) else "cores apart"
+        variant = command if isinstance(command, str) else command.words[0] if isinstance(command, peers.Gloo) else "cores apart"
         got = times[variant][launches.count(variant) % len(times[variant])]
         launches.append(variant)
         if got == "interrupt":
             raise KeyboardInterrupt
         return ({size: (*got, None)[:3] for size in sizes}, "") if got else (None, "it died")
 
+    gone = times.pop("not here", [])
     names = {name: name for name in times if name != "cores apart"}
+    names.update({name: peers.Gloo(name, "", "", 0) for name in names if name.startswith("Gloo")})
     os.sched_getaffinity = lambda _process: set(range(cores))
     peers.measure, peers.where = measure, lambda _ddpbench: {}
     peers.time.sleep = lambda _seconds: None
-    peers.variants = peers.own_algorithms = lambda _a: names
+    peers.variants = peers.own_algorithms = lambda a: a.missing.extend(gone) or names
     sys.argv = ["peers.py", "--ddpbench", "none", "--json", "r.json"] + sys.argv[3:]
     try:
         peers.main()
