@@ -13,9 +13,10 @@ move its cores with every launch, or leave them apart for minutes. With more ran
 ping-pong tells when the scheduler ran whom, not where: there the class is that of two ranks of ours,
 asked between launches, which all wait for the one that is judged. Gloo's launches, which have no
 ping-pong, are of the class of two ranks of ours before and after them. A size is judged in half of
-the rounds at least, and in six where there are so many. All-reduce of 2 ranks up to 64 KiB is launched three times in a round, all variants in turn, and a variant's time is their median:
-launches differ by 15 %, and the least of a dozen noisy times lies below the best peer's. Prints a
-Markdown table for each collective and number of ranks, marks what falls short, and writes it all to --json.
+the rounds at least, and in six where there are so many. All-reduce of 2 ranks up to 64 KiB is
+launched three times in a round, all variants in turn, and a variant's time is their median: launches
+differ by 15 %, and the least of a dozen noisy times lies below the best peer's. Prints a Markdown
+table for each collective and number of ranks, marks what falls short, and writes it all to --json.
 
 Never slower: the 95 % interval of the paired ratio does not exclude it (6 rounds at least).
 
@@ -271,6 +272,11 @@ def wait_for_judged(a, seen):
     return seen
 
 
+def seen_by(got, ping_pong):
+    """Points with another ping-pong than their own."""
+    return {size: (point[0], ping_pong, *point[2:]) for size, point in got.items()}
+
+
 def measure_crowded(a, variant, sizes, iters):
     """measure(), with the class of the cores for a ping-pong: asked after each launch, for the next too."""
     before = wait_for_judged(a, a.apart or cores_apart(a))
@@ -279,7 +285,7 @@ def measure_crowded(a, variant, sizes, iters):
     if got is None:
         return None, why
     seen = CLASSES[before][0] if before and before == a.apart else OF_NONE
-    return {size: (point[0], seen, *point[2:]) for size, point in got.items()}, why
+    return seen_by(got, seen), why
 
 
 def launch_alone(a, variant, sizes, iters):
@@ -289,7 +295,7 @@ def launch_alone(a, variant, sizes, iters):
     before = cores_ping_pong(a)
     got, why = launch(variant, a.collective, sizes, iters)
     seen = of_one_class(before, cores_ping_pong(a)) if got else OF_NONE
-    return got and {size: (point[0], seen, *point[2:]) for size, point in got.items()}, why
+    return got and seen_by(got, seen), why
 
 
 def measure_until_judged(a, variant, sizes, iters):
@@ -455,7 +461,7 @@ def report_auto(a, rounds, plan, failed):
     for size in sizes_seen(every):
         others = [n for n in plan if n != "ddpbench auto"]
         inverse, names = ratios(rounds, size, "ddpbench auto", others)
-        few = unjudged(a, len(inverse)) + unseen(every, rounds, size, "ddpbench auto", others)
+        few = too_few(a, every, rounds, size, "ddpbench auto", others, inverse)
         doc["short"] += [f"{size} bytes: {text}" for text in few]
         if few:
             print(f"| {size} | | | {'; '.join(few)} |")
@@ -568,9 +574,9 @@ def unseen(every, judged, size, ours, peers):
     return [f"{p} judged in {n} of {len(rows)} rounds only" for p, n in sorted(counts.items()) if 2 * n < len(rows)]
 
 
-def too_few(a, every, judged, size, ours, peers, row):
-    """What a row, or none, is of too few rounds to say, as texts."""
-    return unjudged(a, len(row[2]) if row else 0) + unseen(every, judged, size, ours, peers)
+def too_few(a, every, judged, size, ours, peers, values):
+    """What was seen in too few rounds, of ours and of the peers, as texts; values: the ratio of each round judged."""
+    return unjudged(a, len(values)) + unseen(every, judged, size, ours, peers)
 
 
 def goals_missed(a, size, reg, pri, dft, bound):
@@ -631,9 +637,9 @@ def report(a, rounds, plan, failed):
     for size in sizes_seen(every):
         reg = against(rounds, size, "ddpbench registered", peers)
         pri = against(rounds, size, "ddpbench private", peers)
-        few = too_few(a, every, rounds, size, "ddpbench registered", peers, reg)
+        few = too_few(a, every, rounds, size, "ddpbench registered", peers, reg[3] if reg else [])
         if not few and has_goals(a):
-            few = [f"private memory: {text}" for text in too_few(a, every, rounds, size, "ddpbench private", peers, pri)]
+            few = [f"private memory: {text}" for text in too_few(a, every, rounds, size, "ddpbench private", peers, pri[3] if pri else [])]
         if not reg:
             doc["short"] += [f"{size} bytes: {text}" for text in few]
             continue

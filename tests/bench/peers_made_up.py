@@ -5,7 +5,8 @@ usage: peers_made_up.py CORES TIMES OPTION...
 TIMES: JSON, {variant: [[us, ping-pong ns, part of the bound: null], ...]}, one for each launch, the
 first again after the last; [] for a launch that fails, "interrupt" for one that is interrupted.
 "cores apart": what asks for the ping-pong of the cores, 100 ns where nothing else is told; waits take
-no time. Gloo's own ping-pong does not count. "not here": names of libraries. The launches are named, in their order, in the file launches.
+no time. Gloo's own ping-pong does not count. "not here": names of libraries. The launches are named,
+in their order, in the file launches.
 """
 import json
 import os
