@@ -105,8 +105,11 @@ int ddp_nccl_split(struct ddp_comm *parent, struct ddp_comm *child,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_nccl_close(struct ddp_comm *comm);
 
-/* backend_nccl_wait.c. What a call returned becomes ours: waits while it is in progress, up to the
- * deadline. function: its name. Anything but 0 has aborted the communicator. */
+/* backend_nccl_wait.c. Waits until the call on comm's communicator that returned `result` is done,
+ * up to the deadline. ncclSuccess does not mean that it is done: ncclCommSplit and
+ * ncclCommWindowRegister return it while a thread of NCCL still works, so ncclCommGetAsyncError is
+ * asked after every call. function: its name, for messages. Anything but 0 has aborted the
+ * communicator. */
 int ddp_nccl_settle(struct ddp_comm *comm, ncclResult_t result, const char *function,
                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Until the stream has done all it was given. */

@@ -38,9 +38,9 @@ int ddp_nccl_split(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_e
     ddp_flight_phase(child->flight, "ncclCommSplit");
     const ncclResult_t made =
         api->CommSplit(ddp_nccl_state_of(parent)->comm, 0, child->rank, &s->comm, &config);
-    /* The parent tells how far it is; before that there may be no child to ask. */
+    /* The parent is in progress until NCCL's thread has set s->comm. */
     DDP_TRY(ddp_nccl_settle(parent, made, "ncclCommSplit", err));
-    return ddp_nccl_settle(child, ncclInProgress, "ncclCommSplit", err);
+    return ddp_nccl_settle(child, made, "ncclCommSplit", err);
 }
 
 /* In peace all finish together; after a failure somebody may be missing for ever. */

@@ -71,8 +71,8 @@ int ddp_nccl_settle(struct ddp_comm *comm, ncclResult_t result, const char *func
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     struct ddp_waiter w;
-    if (result == ncclSuccess)
-        return 0;
+    if (result == ncclSuccess) /* a thread of NCCL may still work, as after ncclCommSplit */
+        result = ncclInProgress;
     ddp_waiter_init(&w, others(comm));
     while (result == ncclInProgress) {
         ncclResult_t asked = s->world->api->CommGetAsyncError(s->comm, &result);

@@ -1,9 +1,23 @@
-/* An NCCL that is none: the functions backend nccl calls, over a shared file, on fake_gpu.h's
- * streams. Non-blocking as the real one: nothing happens before somebody asks.
+/* A fake NCCL: the functions that backend nccl calls, over a shared file, on fake_gpu.h's streams.
+ * It copies the non-blocking communicators of NCCL 2.28.9. There ncclGroupEndInternal
+ * (src/group.cc) marks the communicator as in progress, starts a thread that does the work, and
+ * returns ncclInProgress; the functions that call it return different values:
+ *
+ *   ncclCommSplit (src/init.cc) and ncclCommWindowRegister (src/dev_runtime.cc) return ncclSuccess,
+ *     because NCCLCHECK(ncclGroupEndInternal()) drops ncclInProgress;
+ *   ncclCommInitRankConfig, ncclCommFinalize (src/init.cc) and the collectives (ncclEnqueueCheck in
+ *     src/enqueue.cc) return what ncclCommGetAsyncError says, so ncclInProgress;
+ *   ncclGroupEnd (src/group.cc) returns ncclInProgress;
+ *   ncclCommRegister, ncclCommDeregister (src/register/register.cc), ncclCommWindowDeregister and
+ *     ncclMemAlloc start no thread: what they return is final.
+ *
+ * The fake starts no thread either. Only ncclCommGetAsyncError lets the work go on, so a caller
+ * that does not ask never gets its result.
  *
  *   FAKE_NCCL_VERSION=N     what ncclGetVersion says
- *   FAKE_NCCL_FAULT=WHAT    rank 1: init-hangs, init-fails, split-hangs, op-hangs, op-fails,
- *                           wrong, dies; at its FAKE_NCCL_AT-th operation (default 3)
+ *   FAKE_NCCL_FAULT=WHAT    rank 1: init-hangs, init-fails, split-hangs, split-fails, window-hangs,
+ *                           window-fails, op-hangs, op-fails, wrong, dies; the last four at its
+ *                           FAKE_NCCL_AT-th operation (default 3)
  *   FAKE_NCCL_BUSY=1        calls inside a group say that they are in progress
  *
  * Two ranks of one host (NCCL_HOSTID) on one GPU are refused, as NCCL refuses them. */
@@ -23,42 +37,9 @@
 #include "nccl/fake_nccl_comm.h"
 #include "nccl/fake_values.h"
 
-enum what { REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, MOVE };
-
-struct move {
-    bool sends;
-    int peer;
-    const void *from;
-    void *to;
-    size_t bytes;
-};
-
-struct operation {
-    enum what what;
-    ncclComm_t comm;
-    uint64_t seq;
-    bool published;
-    const void *send;
-    void *recv;
-    size_t count;
-    ncclDataType_t dtype;
-    ncclRedOp_t op;
-    int root; /* -1: all */
-    struct move moves[MOVES];
-    int move_count;
-};
-
 static struct operation group; /* between ncclGroupStart and ncclGroupEnd */
 static cudaStream_t group_stream;
 static int grouped;
-
-/* As the real one: every product and every sum is rounded to the type. */
-static double rounded(double v, ncclDataType_t t)
-{
-    unsigned char bits[8];
-    set(bits, 0, t, v);
-    return get(bits, 0, t);
-}
 
 static void reduce(const struct operation *o, size_t first)
 {
@@ -159,12 +140,23 @@ static int progress(void *arg)
     return 1;
 }
 
+/* ncclEnqueueCheck (src/enqueue.cc): the thread puts the operation on the stream. */
 static ncclResult_t put(const struct operation *o, cudaStream_t stream)
 {
-    if (o->comm->state != ncclSuccess)
-        return ncclInvalidUsage;
-    fake_gpu_put(stream, progress, o, sizeof *o);
-    return ncclSuccess;
+    struct ncclComm *c = o->comm;
+    const ncclResult_t ready = ensure_ready(c);
+    if (ready != ncclSuccess)
+        return ready;
+    c->launch = *o;
+    c->stream = stream;
+    begin(c, LAUNCH);
+    return c->state;
+}
+
+static void finish_launch(struct ncclComm *c)
+{
+    fake_gpu_put(c->stream, progress, &c->launch, sizeof c->launch);
+    end(c, ncclSuccess);
 }
 
 ncclResult_t ncclGetVersion(int *version)
@@ -201,48 +193,65 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId i
     return config->blocking != 0 ? ncclInvalidArgument : join(comm, nranks, id.internal, rank);
 }
 
-/* All ranks of comm must call this; until they have, the parent is in progress and there is no
- * child. */
+/* All ranks of comm must call this. Until they have, the parent is in progress and there is no
+ * child, and yet the call succeeds. */
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
                            ncclConfig_t *config)
 {
     char path[NCCL_UNIQUE_ID_BYTES];
-    if (config->blocking != 0 || color != 0 || key != comm->rank || comm->state != ncclSuccess)
-        return ncclInvalidArgument;
+    const ncclResult_t ready = ensure_ready(comm);
+    if (config->blocking != 0 || color != 0 || key != comm->rank || ready != ncclSuccess)
+        return ready != ncclSuccess ? ready : ncclInvalidArgument;
     *newcomm = NULL;
     name_split(comm, atomic_load(&comm->all[comm->rank].splits) + 1, path, sizeof path);
     if (comm->rank == 0 && make_file(path) != ncclSuccess)
         return ncclSystemError;
     atomic_fetch_add(&comm->all[comm->rank].splits, 1);
     comm->split = newcomm;
-    return comm->state = ncclInProgress;
+    begin(comm, SPLIT);
+    return ncclSuccess;
 }
 
+static void (*const finish[])(struct ncclComm *) = {
+    [INIT] = finish_init,     [SPLIT] = finish_split,       [WINDOW] = finish_window,
+    [LAUNCH] = finish_launch, [FINALIZE] = finish_finalize,
+};
+
+/* The first answer after a call is always that it is in progress. CommCheck refuses NULL. */
 ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *state)
 {
-    if (c->split != NULL)
-        finish_split(c);
-    else if (c->state == ncclInProgress)
-        finish_init(c);
+    if (!c || !state)
+        return ncclInvalidArgument;
     *state = c->state;
+    if (c->job != IDLE)
+        finish[c->job](c);
     return ncclSuccess;
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t c)
 {
+    const ncclResult_t ready = ensure_ready(c);
+    if (ready != ncclSuccess)
+        return ready;
+    begin(c, FINALIZE);
     return c->state;
 }
+
 ncclResult_t ncclCommDestroy(ncclComm_t c)
 {
+    if (c->job != IDLE)
+        return ncclInvalidArgument;
     munmap(c->all, RANKS * sizeof *c->all);
     free(c);
     return ncclSuccess;
 }
 
-/* What is under way ends, whenever its stream comes to it. */
+/* What is under way ends, whenever its stream comes to it. The thread is ended, and writes no
+ * variable of the caller's any more. */
 ncclResult_t ncclCommAbort(ncclComm_t c)
 {
     c->aborted = true;
+    c->job = IDLE;
     return ncclSuccess;
 }
 
@@ -271,21 +280,30 @@ ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
     return handle ? ncclSuccess : ncclInvalidArgument;
 }
 
-/* As NCCL where a window cannot be used: success, and *win is left alone. */
+/* All ranks of comm must call this; like ncclCommSplit it succeeds before there is a window.
+ * Without symmetric memory (NCCL_P2P_DISABLE) there is none at all: this is as 2.29 and 2.30 do it.
+ */
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,
                                     int flags)
 {
-    (void)comm;
-    (void)buff;
-    (void)size;
-    return *win == NULL && flags == NCCL_WIN_COLL_SYMMETRIC ? ncclSuccess : ncclInvalidArgument;
+    *win = NULL;
+    if (!buff || size == 0 || flags != NCCL_WIN_COLL_SYMMETRIC)
+        return ncclInvalidArgument;
+    if (getenv("NCCL_P2P_DISABLE"))
+        return ncclSuccess;
+    const ncclResult_t ready = ensure_ready(comm);
+    if (ready != ncclSuccess)
+        return ready;
+    comm->window = win;
+    comm->buffer = buff;
+    atomic_fetch_add(&comm->all[comm->rank].windows, 1);
+    begin(comm, WINDOW);
+    return ncclSuccess;
 }
 
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win)
 {
-    (void)comm;
-    (void)win;
-    abort(); /* there is none */
+    return comm && win ? ncclSuccess : ncclInvalidArgument;
 }
 
 #define ARRAYS .send = sendbuff, .recv = recvbuff, .count = count, .dtype = datatype, .comm = comm
@@ -324,6 +342,9 @@ ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t count,
 
 static ncclResult_t add_move(struct move m, ncclComm_t comm, cudaStream_t stream)
 {
+    const ncclResult_t ready = ensure_ready(comm);
+    if (ready != ncclSuccess)
+        return ready;
     if (grouped == 0 || group.move_count == MOVES)
         return ncclInvalidUsage;
     group.comm = comm;

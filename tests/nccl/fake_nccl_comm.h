@@ -21,11 +21,11 @@
 #define SLOW_POLLS 5 /* that opening is in progress */
 #define MOVES      (2 * RANKS)
 
-/* What a rank shows the others. splits: it has asked for; published, done: operations; a rank
- * writes its area again when all are done with what was in it. sent: where in the area what is for
- * a peer begins, +1. */
+/* What a rank shows the others. splits, windows: it has asked for; published, done: operations; a
+ * rank writes its area again when all are done with what was in it. sent: where in the area what is
+ * for a peer begins, +1. */
 struct shown {
-    atomic_int here, splits;
+    atomic_int here, splits, windows;
     char host[64];
     int gpu;
     _Atomic(uint64_t) published, done;
@@ -33,10 +33,44 @@ struct shown {
     unsigned char area[AREA];
 };
 
+/* The call that NCCL's thread is working on while the communicator is in progress. */
+enum job { IDLE, INIT, SPLIT, WINDOW, LAUNCH, FINALIZE };
+
+enum what { REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, MOVE };
+
+struct move {
+    bool sends;
+    int peer;
+    const void *from;
+    void *to;
+    size_t bytes;
+};
+
+struct operation {
+    enum what what;
+    ncclComm_t comm;
+    uint64_t seq;
+    bool published;
+    const void *send;
+    void *recv;
+    size_t count;
+    ncclDataType_t dtype;
+    ncclRedOp_t op;
+    int root; /* -1: all */
+    struct move moves[MOVES];
+    int move_count;
+};
+
 struct ncclComm {
     struct shown *all;
     char path[NCCL_UNIQUE_ID_BYTES];
-    ncclComm_t *split; /* asked for: where the new one will be */
+    enum job job;
+    ncclComm_t child;        /* SPLIT: it is being opened */
+    ncclComm_t *split;       /* SPLIT: the caller's variable */
+    ncclWindow_t *window;    /* WINDOW: the caller's variable */
+    void *buffer;            /* WINDOW: it is being registered */
+    struct operation launch; /* LAUNCH: it goes to the stream */
+    cudaStream_t stream;
     int rank, size, polls, at;
     uint64_t seq;
     ncclResult_t state;
@@ -51,6 +85,30 @@ static ncclResult_t make_file(const char *path)
         return ncclSystemError;
     close(fd);
     return ncclSuccess;
+}
+
+static void begin(struct ncclComm *c, enum job job)
+{
+    c->job = job;
+    c->polls = 0;
+    c->state = ncclInProgress;
+}
+
+static void end(struct ncclComm *c, ncclResult_t state)
+{
+    c->job = IDLE;
+    c->state = state;
+}
+
+static bool faulty(const struct ncclComm *c, const char *fault)
+{
+    return c->fault && strcmp(c->fault, fault) == 0;
+}
+
+/* ncclCommEnsureReady (src/init.cc): a call before the last one is done is an invalid argument. */
+static ncclResult_t ensure_ready(const struct ncclComm *c)
+{
+    return c->state == ncclInProgress ? ncclInvalidArgument : c->state;
 }
 
 static ncclResult_t join(ncclComm_t *comm, int nranks, const char *path, int rank)
@@ -69,7 +127,7 @@ static ncclResult_t join(ncclComm_t *comm, int nranks, const char *path, int ran
     c->size = nranks;
     c->fault = rank == 1 ? getenv("FAKE_NCCL_FAULT") : NULL;
     c->at = at ? (int)strtol(at, NULL, 10) : 3;
-    c->state = ncclInProgress;
+    begin(c, INIT);
     snprintf(c->all[rank].host, sizeof c->all[rank].host, "%s", host ? host : "");
     c->all[rank].gpu = fake_gpu_selected();
     atomic_store(&c->all[rank].here, 1);
@@ -84,27 +142,12 @@ static void name_split(const struct ncclComm *c, int n, char *path, size_t bytes
     snprintf(path, bytes, "%.100s-%d", c->path, n);
 }
 
-static void finish_split(struct ncclComm *c)
-{
-    char path[NCCL_UNIQUE_ID_BYTES];
-    if (c->fault && strcmp(c->fault, "split-hangs") == 0)
-        return;
-    const int mine = atomic_load(&c->all[c->rank].splits);
-    for (int r = 0; r < c->size; r++)
-        if (atomic_load(&c->all[r].splits) < mine)
-            return;
-    name_split(c, mine, path, sizeof path);
-    c->state =
-        join(c->split, c->size, path, c->rank) == ncclInProgress ? ncclSuccess : ncclSystemError;
-    c->split = NULL;
-}
-
 static void finish_init(struct ncclComm *c)
 {
-    if (c->fault && strcmp(c->fault, "init-hangs") == 0)
+    if (faulty(c, "init-hangs"))
         return;
-    if (c->fault && strcmp(c->fault, "init-fails") == 0) {
-        c->state = ncclSystemError;
+    if (faulty(c, "init-fails")) {
+        end(c, ncclSystemError);
         return;
     }
     for (int r = 0; r < c->size; r++)
@@ -113,12 +156,63 @@ static void finish_init(struct ncclComm *c)
     for (int r = 0; r < c->size; r++)
         for (int q = 0; q < r; q++)
             if (c->all[q].gpu == c->all[r].gpu && strcmp(c->all[q].host, c->all[r].host) == 0)
-                c->state = ncclInvalidUsage;
+                end(c, ncclInvalidUsage);
     if (c->state == ncclInProgress && ++c->polls > SLOW_POLLS) {
-        c->state = ncclSuccess;
+        end(c, ncclSuccess);
         if (c->rank == 0)
             unlink(c->path);
     }
+}
+
+/* ncclCommInitRankFunc (src/init.cc): the thread sets the caller's variable when the child is
+ * complete. The child is never in progress itself; the parent is. */
+static void finish_split(struct ncclComm *c)
+{
+    char path[NCCL_UNIQUE_ID_BYTES];
+    if (faulty(c, "split-hangs"))
+        return;
+    if (faulty(c, "split-fails")) {
+        end(c, ncclSystemError);
+        return;
+    }
+    const int mine = atomic_load(&c->all[c->rank].splits);
+    for (int r = 0; r < c->size; r++)
+        if (atomic_load(&c->all[r].splits) < mine)
+            return;
+    name_split(c, mine, path, sizeof path);
+    if (c->child == NULL && join(&c->child, c->size, path, c->rank) != ncclInProgress) {
+        end(c, ncclSystemError);
+        return;
+    }
+    finish_init(c->child);
+    if (c->child->state == ncclInProgress)
+        return;
+    *c->split = c->child;
+    end(c, c->child->state);
+    c->child = NULL;
+}
+
+/* ncclDevrWindowRegisterInGroup (src/dev_runtime.cc): the thread sets the caller's variable, then
+ * all ranks meet in bootstrapBarrier. */
+static void finish_window(struct ncclComm *c)
+{
+    if (faulty(c, "window-hangs"))
+        return;
+    if (faulty(c, "window-fails")) {
+        end(c, ncclSystemError);
+        return;
+    }
+    *c->window = c->buffer;
+    const int mine = atomic_load(&c->all[c->rank].windows);
+    for (int r = 0; r < c->size; r++)
+        if (atomic_load(&c->all[r].windows) < mine)
+            return;
+    end(c, ncclSuccess);
+}
+
+static void finish_finalize(struct ncclComm *c)
+{
+    end(c, ncclSuccess);
 }
 
 #endif

@@ -70,4 +70,12 @@ static inline double combine(double a, double b, ncclRedOp_t op)
                            : a + b;
 }
 
+/* NCCL rounds every product and every sum to the type. */
+static inline double rounded(double v, ncclDataType_t t)
+{
+    unsigned char bits[8];
+    set(bits, 0, t, v);
+    return get(bits, 0, t);
+}
+
 #endif

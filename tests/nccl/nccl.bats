@@ -28,6 +28,13 @@ correct() {
     correct reduce --ranks 3 -o sum,avg -r 1
 }
 
+@test "every collective works in windows, and all-reduce where the library makes none" {
+    for c in allreduce reduce-scatter reduce all-gather broadcast all-to-all gather scatter send-recv; do
+        correct $c --ranks 3 --memory window
+    done
+    NCCL_P2P_DISABLE=1 correct allreduce --ranks 2 --memory window
+}
+
 @test "what only moves, on 3 ranks" {
     for c in all-gather broadcast all-to-all gather scatter send-recv; do
         correct $c --ranks 3 -d u8

@@ -34,6 +34,18 @@ broken() {
     says "waited 2 s"
 }
 
+@test "a split fails on one rank" {
+    broken split-fails 69 "ncclCommSplit failed"
+}
+
+@test "the registration of a window hangs: the deadline ends it" {
+    broken window-hangs 13 "waited 2 s" --memory window
+}
+
+@test "the registration of a window fails on one rank" {
+    broken window-fails 69 "ncclCommWindowRegister failed" --memory window
+}
+
 @test "a collective hangs: the deadline ends it, and names the operation" {
     broken op-hangs 13 "in allreduce seq"
     says "waited 2 s"
