@@ -1,10 +1,11 @@
 # Lint: every check is a script a person can run by hand.
 
 .PHONY: lint format
-lint: ## layers, self-contained headers, names, lengths, formatting, shell scripts
+lint: ## layers, headers, names, lengths, language, formatting, shell scripts
 	$(Q)ci/check_layers.sh
 	$(Q)CC='$(CC)' JOBS='$(JOBS)' ci/check_headers.sh
 	$(Q)ci/check_style.sh
+	$(Q)ci/check_language.sh
 	$(Q)JOBS='$(JOBS)' ci/check_format.sh
 
 format: ## rewrite all C files with clang-format 14
