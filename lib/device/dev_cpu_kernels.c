@@ -1,4 +1,4 @@
-/* The kernels on a stream, on the processor: done at once by the kernels of the best SIMD level. */
+/* The stream kernels of the processor. Each one runs the kernel of the best SIMD level at once. */
 #include <assert.h>
 #include <string.h>
 
@@ -41,13 +41,14 @@ static void cpu_narrow_residual(struct ddp_stream *s, float *residual, const flo
     best()->grad->narrow_residual(residual, in, wire, n, type);
 }
 
-/* Scratch: a list of n entries, which may be longer than what is sent, and as much for top-K. */
+/* Returns the scratch bytes of a selection: a list of n entries, because more entries may be
+ * selected than sent, and for top-K (k > 0) the same amount again as the kernel's own scratch. */
 static size_t cpu_select_scratch(size_t n, size_t k)
 {
     return (k > 0 ? 2 : 1) * n * (sizeof(uint32_t) + sizeof(float)) + 64;
 }
 
-/* Sends the first out.capacity entries of `all`; the others stay in the residual. */
+/* Sends the first out.capacity entries of `all` and puts the others back into the residual. */
 static void send_first(const struct ddp_stream_select *x, const struct ddp_sparse *all)
 {
     const size_t sent = DDP_MIN(all->count, x->out.capacity);

@@ -1,5 +1,5 @@
-/* Streams of the processor: what is put on one is done at once, by the caller. They let code that
- * is written for streams run, and be tested, where there is no accelerator. */
+/* Streams of the processor. The calling thread does all work at once. These streams let code that
+ * is written for an accelerator run, and be tested, on machines without one. */
 #include <stdlib.h>
 #include <string.h>
 

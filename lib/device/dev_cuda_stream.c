@@ -17,7 +17,7 @@ void ddp_cuda_note(struct ddp_stream *s, int code, const char *place)
 {
     if (code == cudaSuccess)
         return;
-    (void)cudaGetLastError(); /* it is kept here now */
+    (void)cudaGetLastError(); /* the stream keeps the error from here on */
     if (s->failed != 0)
         return;
     s->failed = code;
@@ -34,7 +34,8 @@ static int stream_create(struct ddp_stream **out, struct ddp_err *err)
     struct ddp_stream *s = ddp_calloc(1, sizeof *s);
     if (s == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a stream");
-    /* Not ordered with the default stream, on which libraries may put work of their own. */
+    /* A non-blocking stream is not ordered with the default stream, which libraries may use for
+     * work of their own. */
     cudaError_t rc = cudaStreamCreateWithFlags(&s->handle, cudaStreamNonBlocking);
     if (rc == cudaSuccess)
         rc = cudaGetDevice(&s->device);
@@ -171,7 +172,7 @@ static int event_elapsed(struct ddp_event *from, struct ddp_event *to, double *n
     return 0;
 }
 
-/* ThreadLocal: other threads may go on allocating while this one captures. */
+/* In mode ThreadLocal other threads may allocate memory while this thread captures. */
 static int capture_begin(struct ddp_stream *s, struct ddp_err *err)
 {
     DDP_TRY(told(s, err));
@@ -198,7 +199,7 @@ static int capture_end(struct ddp_stream *s, struct ddp_graph **out, struct ddp_
     (void)cudaGetLastError();
     const bool memory = g == NULL;
     free(g);
-    DDP_TRY(told(s, err)); /* what was put on the stream failed: that is the cause */
+    DDP_TRY(told(s, err)); /* if work on the stream failed, that error is the cause */
     if (memory)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a graph");
     return ddp_cuda_fail(err, rc, "capturing a graph");

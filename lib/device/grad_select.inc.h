@@ -1,18 +1,20 @@
-/* Selection with error feedback, one pass: the template of one SIMD level. Part of
+/* Selection with error feedback in one pass: the template of one SIMD level. Part of
  * grad_kernels.inc.h.
  *
- * A *pass* adds, decides, stores what stays and packs what goes, a block of vectors at a time; a
- * block with nothing to send costs one branch, and in one that has, nothing depends on which lanes
- * they are. Packing writes whole vectors: entries so far never exceed elements so far, so an array
- * with room for n is not left. */
+ * For each block of vectors, a pass adds the residual, selects lanes, stores the new residual and
+ * packs the selected entries. A block without selected lanes costs one branch, and the code for a
+ * block with selected lanes does not branch on which lanes they are. Packing writes whole vectors;
+ * this stays inside arrays with room for n entries, because at no time have more entries been
+ * written than elements read. */
 #ifndef VB
 #error "grad_select.inc.h is part of a template: include grad_kernels.h"
 #endif
 
-/* Magnitude that no value has: selects nothing. */
+/* Greater than every magnitude: selects nothing. */
 #define ABOVE_ALL INT32_MAX
 
-/* Where values come from. The residual is rewritten whenever there is one. */
+/* The inputs of a pass: in + residual, in alone, or residual alone. A pass rewrites the residual if
+ * there is one. */
 enum feed { FEED_SUM, FEED_IN, FEED_RESIDUAL };
 
 INLINE v_f32 fed(const float *in, const float *residual, size_t lanes, enum feed feed)
@@ -22,7 +24,7 @@ INLINE v_f32 fed(const float *in, const float *residual, size_t lanes, enum feed
     return canonical(load_f32(feed == FEED_IN ? in : residual, lanes));
 }
 
-/* 0, 1, 2, ... in every level's lanes. */
+/* Returns 0, 1, 2, ... in the lanes of a vector. */
 INLINE v_u32 iota(void)
 {
     v_u32 v;
@@ -31,7 +33,8 @@ INLINE v_u32 iota(void)
     return v;
 }
 
-/* The lanes of one vector whose magnitude is `least` or more, as bits; acc receives the values. */
+/* Returns the lanes of one vector whose magnitude is at least `least`, as bits, and sets *acc to
+ * the values. */
 INLINE uint32_t select_vector(const float *in, float *residual, size_t lanes, enum feed feed,
                               v_i32 least, v_f32 *acc)
 {
@@ -84,7 +87,8 @@ INLINE size_t select_walk(const float *in, float *residual, size_t n, enum feed 
     return count;
 }
 
-/* in, residual: one may be NULL. Arrays [n]; index, value: room for n. */
+/* Selects from arrays [n]. Either in or residual may be NULL. index and value have room for n
+ * entries. Returns the number of entries. */
 static size_t select_pass(const float *in, float *residual, size_t n, int32_t floor,
                           uint32_t *index, float *value)
 {

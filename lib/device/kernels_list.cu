@@ -1,5 +1,6 @@
-/* Kernels of device cuda on index-sorted lists whose lengths only the device knows: each takes
- * entries until the count, with as many blocks as the capacity could need, or fill the GPU. */
+/* Kernels of device cuda on index-sorted lists whose lengths only the device knows. The grid has as
+ * many blocks as the capacity needs, or as fill the GPU; the threads loop until they have processed
+ * `count` entries. */
 #include <cuda_runtime.h>
 
 #include "device/element_ops.h"
@@ -11,7 +12,7 @@
 
 enum how { ADD, SET, ZERO };
 
-/* No two entries of a list have one index, so nothing here needs to be atomic. */
+/* Atomics are not needed, because no index occurs twice in a list. */
 template <how HOW>
 static __global__ void __launch_bounds__(THREADS)
     scatter_kernel(float *dst, const uint32_t *index, const float *value, const uint32_t *count)
@@ -61,7 +62,7 @@ extern "C" void ddp_cuda_scatter_zero(struct ddp_stream *s, float *dst,
     scatter<ZERO>(s, dst, list);
 }
 
-/* How many of index[0..n) are below `wanted`. */
+/* Returns how many of index[0..n) are below `wanted`. */
 static __device__ uint32_t lower_bound(const uint32_t *index, uint32_t n, uint32_t wanted)
 {
     uint32_t low = 0;
@@ -77,12 +78,12 @@ static __device__ uint32_t lower_bound(const uint32_t *index, uint32_t n, uint32
     return low;
 }
 
-/* Merging: b's entries that a has not are *new*. The sum of a and b begins with, for entry i of a,
- * i entries of a and the new ones before it; so first the new ones are counted, then everybody
- * knows his place. */
+/* Merging: an entry of b whose index does not occur in a is *new*. The output position of entry i
+ * of a is i plus the number of new entries before it. So the new entries are counted first; then
+ * every thread can compute the position of its entry. */
 
-/* fresh[j]: how many of b's entries before the j-th in its stretch of THREADS are new; stretch[b]:
- * how many are new in stretch b. */
+/* Sets fresh[j] to the number of new entries before entry j of b within its block of THREADS
+ * entries, and stretch[i] to the number of new entries in block i. */
 static __global__ void __launch_bounds__(THREADS)
     merge_count(const uint32_t *a, const uint32_t *a_count, const uint32_t *b,
                 const uint32_t *b_count, uint32_t *fresh, uint32_t *stretch)
@@ -113,8 +114,9 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* stretch[i] becomes the number of new entries before stretch i; *out_count the sum's length. One
- * block: a stretch is 256 entries, so these are few. */
+/* Replaces stretch[i] by the number of new entries before block i and sets *out_count to the length
+ * of the merged list. One thread block suffices, because there is only one number for 256 entries.
+ */
 static __global__ void __launch_bounds__(THREADS)
     merge_scan(const uint32_t *a_count, const uint32_t *b_count, uint32_t *stretch,
                uint32_t *out_count)

@@ -1,9 +1,10 @@
-/* Element-wise kernels of device cuda: reduction, conversion, optimiser steps.
+/* Element-wise kernels of device cuda: conversion and optimiser steps.
  *
- * A thread takes ROWS *shares* of a block's stretch, one row of shares after the other, so that a
- * warp's accesses are neighbours; it loads all of them before it computes: 64 bytes a thread and
- * array in flight. A share is 4 elements, or 16 bytes in the reduction. Arrays may be the same: a
- * thread loads what it stores. Arithmetic: element_ops.h. */
+ * A block processes STRETCH consecutive elements as ROWS rows. In each row a thread takes a *share*
+ * of 4 consecutive elements, so the threads of a warp access neighbouring memory. A thread loads
+ * all its shares before it computes, which keeps 64 bytes per thread and array in flight. Two
+ * arrays may be the same array, because each thread stores only elements that it has loaded.
+ * element_ops.h has the arithmetic. */
 #include <cuda_runtime.h>
 
 #include "device/element_ops.h"
@@ -53,8 +54,8 @@ static __device__ void store_halves(uint16_t *to, const uint16_t *from, uint32_t
             to[i + j] = from[j];
 }
 
-/* Every kernel below is a step with a share's values, a load and a store. store returns a number
- * that end() gets the sum of, from all threads of a warp. */
+/* A Step loads the values of one share and stores the result. store() returns a number; end()
+ * receives the sum of these numbers in the thread and is called by all threads of a warp. */
 template <class Step>
 static __global__ void __launch_bounds__(THREADS) map_kernel(uint32_t n, int vectors, Step step)
 {
@@ -83,7 +84,7 @@ static void map(struct ddp_stream *s, size_t n, int vectors, const Step &step, c
     launched(s, place);
 }
 
-/* One without a count. */
+/* Base of the steps that count nothing. */
 struct plain_step {
     __device__ void end(unsigned) const
     {
