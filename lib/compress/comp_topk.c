@@ -1,5 +1,5 @@
-/* Compressor "topk": exactly the k = ceil(D n) elements of largest magnitude, ties to the lowest
- * index, per bucket. */
+/* Compressor "topk": sends exactly the k = ceil(D n) elements of largest magnitude of each bucket;
+ * the lower index wins ties. */
 #include "compress/comp_impl.h"
 
 extern const struct ddp_compressor ddp_comp_topk;
