@@ -59,7 +59,7 @@ static const char *row_name(const void *ctx, int i)
     return i < DDP_CONF_COUNT ? ((const struct ddp_conf_row *)ctx)[i].variable : NULL;
 }
 
-/* Is the variable of environ's `entry` ("NAME=value") in the table? */
+/* True if the table has the variable of `entry` ("NAME=value"). */
 static bool known(const char *entry, size_t name_length)
 {
     for (int i = 0; i < DDP_CONF_COUNT; i++)

@@ -1,7 +1,7 @@
-/* Passing fault points. Only in a build with FAULTS=1.
+/* Triggers fault points. Only in a build with FAULTS=1.
  *
- * The board lies in memory shared with forked ranks and is written by whoever passes a point; each
- * (fault, rank) has words of its own. */
+ * The counters lie in memory shared with the forked ranks. Each (fault, rank) pair has counters of
+ * its own, which the process that passes the point updates. */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -13,23 +13,23 @@
 #include "base/clock.h"
 #include "base/fault_impl.h"
 
-/* Of the home, then of ranks; more ranks than that are under mpiexec, where each has a board of
- * its own. */
+/* Rows of counters: one for the collector, the others for ranks. Only runs under mpiexec have more
+ * ranks, and there each rank has a table of its own. */
 #define PASSERS 257
 
 struct tally {
     _Atomic(uint64_t) passed;
-    _Atomic(int64_t) hit_ns; /* 0: not yet */
+    _Atomic(int64_t) hit_ns; /* time of the hit (ddp_now_ns); 0: not hit yet */
 };
 
 struct board {
-    char *text; /* all of DDPBENCH_FAULT, as it was given */
+    char *text; /* the whole value of DDPBENCH_FAULT */
     int count;
     struct ddp_fault_spec spec[DDP_FAULT_MAX];
     struct tally tally[DDP_FAULT_MAX][PASSERS];
 };
 
-/* The one thing of the process: set by ddp_fault_arm, inherited by ranks. */
+/* The armed faults of the process. ddp_fault_arm sets them; forked ranks inherit them. */
 static _Atomic(struct board *) armed;
 
 static struct tally *tally_of(struct board *b, int fault, int rank)
@@ -88,7 +88,7 @@ int ddp_fault_arm(const char *text, struct ddp_err *err)
     return 0;
 }
 
-/* The signal goes to the process, whichever of its threads is here. */
+/* kill() signals the whole process, whichever thread calls it. */
 static void die(int signal_number)
 {
     if (signal_number != SIGKILL)
@@ -98,8 +98,8 @@ static void die(int signal_number)
         pause();
 }
 
-/* A bit that matters in every type: the highest of the mantissa in f32, one that is not lost by
- * rounding. */
+/* Flips a bit that changes the value of every type noticeably: in f32 the highest bit of the
+ * mantissa, which rounding cannot remove. */
 static void flip(const void *data, size_t bytes)
 {
     size_t at = bytes / 2 / 8 * 8 + 2;

@@ -1,6 +1,6 @@
-/* One line a fault point: DDP_FAULT_POINT(symbol, name, home, code, data, help).
- * home: 1: passed by the home of the run (our launcher's parent), 0: by ranks. code: what action
- * errno makes the point return. data: 1: action flip finds something to flip there. */
+/* One line per fault point: DDP_FAULT_POINT(symbol, name, home, code, data, help). home is 1 if the
+ * collector (the parent process of our launcher) passes the point, 0 if ranks do. code is the
+ * return code for action errno. data is 1 if the point has data for action flip. */
 DDP_FAULT_POINT(DATA_LOAD, "data-load", 1, DDP_EIO, 0, "before a data set is read")
 DDP_FAULT_POINT(SEGMENT, "segment", 1, DDP_ENOMEM, 0, "before the shared segment is made")
 DDP_FAULT_POINT(FORK, "fork", 1, DDP_ENOMEM, 0, "before a rank is started; the n-th is rank n-1")

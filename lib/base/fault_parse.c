@@ -1,4 +1,4 @@
-/* point:n:action[=value][@rank]. Only in a build with FAULTS=1. */
+/* Parses point:n:action[=value][@rank]. Only in a build with FAULTS=1. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #define SLEEP_MS     100
 #define SLEEP_MS_MAX 3600000
 #define RANK_MAX     1000000
-#define ERRNO_MAX    200 /* above the highest of any Linux */
+#define ERRNO_MAX    200 /* greater than every errno of Linux */
 
 static const struct ddp_fault_row rows[DDP_AT_COUNT] = {
 #define DDP_FAULT_POINT(symbol, name, home, code, data, help)                                      \
@@ -49,7 +49,9 @@ static const char *errno_word(const void *ctx, int i)
     return name != NULL ? name : i < ERRNO_MAX ? "?" : NULL;
 }
 
-/* Index of a word; DDP_EUSAGE names it, the nearest, and (unless they are too many) all. */
+/* Returns the index of `word` among the candidates. DDP_EUSAGE: the message names the word and
+ * suggests the nearest candidate; the hint lists all candidates except errno names, which are too
+ * many. */
 static int find(const char *fault, const char *what, const char *word,
                 const char *(*candidate)(const void *ctx, int i), struct ddp_err *err)
 {
@@ -77,7 +79,7 @@ static int malformed(const char *fault, struct ddp_err *err)
     return ddp_hint(err, "such as coll-enter:3:kill9@1; `ddpbench list fault` shows the points");
 }
 
-/* A whole number in [min, max]. */
+/* Parses a whole number in [min, max]. */
 static int number(const char *fault, const char *text, int64_t min, int64_t max, int64_t *out,
                   struct ddp_err *err)
 {
@@ -108,7 +110,7 @@ static int parse_value(const char *fault, const char *text, struct ddp_fault_spe
                     actions[out->action]);
 }
 
-/* What a point cannot do. */
+/* Rejects actions and ranks that the point does not support. */
 static int check(const struct ddp_fault_spec *spec, bool ranked, struct ddp_err *err)
 {
     const struct ddp_fault_row *row = &rows[spec->point];
@@ -122,7 +124,7 @@ static int check(const struct ddp_fault_spec *spec, bool ranked, struct ddp_err 
     return 0;
 }
 
-/* Cuts text at the first `at`; what follows it, or NULL. */
+/* Cuts the text at the first `at`. Returns the text after it, or NULL if there is none. */
 static char *cut(char *text, char at)
 {
     char *found = strchr(text, at);

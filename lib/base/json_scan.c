@@ -1,21 +1,21 @@
-/* A strict scan before cJSON sees a byte: no recursion, no allocation. */
+/* A strict check of a JSON text before cJSON parses it. It does not recurse or allocate. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json_impl.h"
 
-/* at: the byte looked at; stack[depth]: '{' or '[' for every value that is open. */
+/* The state of a scan. */
 struct scan {
     const char *text, *name;
-    size_t bytes, at;
+    size_t bytes, at; /* at: the current byte */
     unsigned values;
     int depth;
-    char stack[DDP_JSON_MAX_DEPTH];
+    char stack[DDP_JSON_MAX_DEPTH]; /* '{' or '[' for each open value */
     struct ddp_err *err;
 };
 
-/* The byte looked at; 0 at the end (a NUL in the text is an error wherever it stands). */
+/* Returns the current byte, or 0 at the end. A NUL inside the text is an error anywhere. */
 static char peek(const struct scan *s)
 {
     return s->at < s->bytes ? s->text[s->at] : '\0';
@@ -33,7 +33,7 @@ static void skip_space(struct scan *s)
         s->at++;
 }
 
-/* \uXXXX: its value, or -1. */
+/* Returns the value of the four hexadecimal digits of \uXXXX, or -1. */
 static int hex4(const struct scan *s, size_t at)
 {
     int v = 0;
@@ -125,7 +125,7 @@ static int scan_number(struct scan *s)
         if (scan_digits(s) == 0)
             return refuse(s, "a number ends in its exponent");
     }
-    /* cJSON copies a number into 64 bytes and stops reading there. */
+    /* cJSON copies a number into 64 bytes and reads no further. */
     if (s->at - start > 60)
         return refuse(s, "a number of more than 60 characters");
     return DDP_OK;
@@ -140,7 +140,7 @@ static int scan_word(struct scan *s, const char *word)
     return DDP_OK;
 }
 
-/* A value without parts. */
+/* Scans a value that is not an object or array. */
 static int scan_plain(struct scan *s)
 {
     switch (peek(s)) {
@@ -157,7 +157,7 @@ static int scan_plain(struct scan *s)
     }
 }
 
-/* "key" : */
+/* Scans a key and its colon. */
 static int scan_key(struct scan *s)
 {
     skip_space(s);
@@ -169,7 +169,8 @@ static int scan_key(struct scan *s)
     return DDP_OK;
 }
 
-/* After a value: closes what ends here. *more: another value of an open one follows. */
+/* Continues after a value: closes the objects and arrays that end here. Sets *more if another value
+ * of an open one follows. */
 static int scan_after_value(struct scan *s, bool *more)
 {
     *more = false;
@@ -189,7 +190,8 @@ static int scan_after_value(struct scan *s, bool *more)
     return DDP_OK;
 }
 
-/* An opening bracket. *inside: its first value follows; else it was empty. */
+/* Scans an opening bracket. Sets *inside if a value follows; otherwise the object or array was
+ * empty. */
 static int scan_open(struct scan *s, bool *inside)
 {
     char open = peek(s);
@@ -212,7 +214,7 @@ int ddp_json_scan(const char *text, size_t bytes, const char *name, struct ddp_e
     if (bytes > DDP_JSON_MAX_BYTES)
         return ddp_fail(err, DDP_EINPUT, "'%s' has %zu bytes; at most %u are read", name, bytes,
                         DDP_JSON_MAX_BYTES);
-    for (bool more = true; more;) { /* each turn takes a bracket or a value: it ends */
+    for (bool more = true; more;) { /* each turn consumes a bracket or a value, so the loop ends */
         skip_space(&s);
         if (++s.values > DDP_JSON_MAX_VALUES)
             return refuse(&s, "too many values");

@@ -1,4 +1,4 @@
-/* The command line: words to options and operands. */
+/* Parses the command line into options and operands. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,13 +47,13 @@ int ddp_opt_row_unknown(const struct ddp_opt *rows, const char *dashes, const ch
     return DDP_EUSAGE;
 }
 
-/* Where a parse stands. argv[next] is the next word. */
+/* The state of a parse. */
 struct parser {
     const struct ddp_opt *rows;
     void *values;
     struct ddp_opt_result *result;
     char *const *argv;
-    int argc, next;
+    int argc, next; /* next: index of the next argument */
 };
 
 static int set_row(struct parser *p, const struct ddp_opt *row, const char *text,
@@ -65,14 +65,14 @@ static int set_row(struct parser *p, const struct ddp_opt *row, const char *text
     return DDP_OK;
 }
 
-/* May this word be the value of the option before it? "-" is (stdout), "-1" is; another option is
- * not: `--json --size 4` has lost its file name. */
+/* True if this argument may be the value of the option before it. "-" (stdout) and "-1" may;
+ * another option may not: in `--json --size 4` the file name is missing. */
 static bool can_be_value(const char *word)
 {
     return word[0] != '-' || word[1] == '\0' || strchr("0123456789.", word[1]);
 }
 
-/* Sets a row from the text attached to it, or from the next word. */
+/* Sets a row from the text attached to the option, or from the next argument. */
 static int take_value(struct parser *p, const struct ddp_opt *row, const char *attached,
                       struct ddp_err *err)
 {
@@ -93,7 +93,8 @@ static int parse_long(struct parser *p, const char *word, struct ddp_err *err)
     return take_value(p, row, equals ? equals + 1 : NULL, err);
 }
 
-/* -qv, -n5, -qn 5: flags may share a dash; the first letter that takes a value takes the rest. */
+/* Parses -qv, -n5 or -qn 5: flags may share a dash; the first letter that takes a value takes the
+ * rest. */
 static int parse_short(struct parser *p, const char *word, struct ddp_err *err)
 {
     for (const char *letter = word + 1; *letter; letter++) {
@@ -101,7 +102,7 @@ static int parse_short(struct parser *p, const char *word, struct ddp_err *err)
         while (row->name && row->short_name != *letter)
             row++;
         if (!row->name) {
-            /* "-size" is "--size" with a dash too few far more often than four flags. */
+            /* "-size" is far more often a mistyped "--size" than four flags. */
             const struct ddp_opt *meant =
                 ddp_opt_row_find(p->rows, word + 1, strcspn(word + 1, "="));
             if (word[2] == '\0')

@@ -1,4 +1,4 @@
-/* One value of one option: text to field. */
+/* Sets the field of one option from its text. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/opt_row.h"
 #include "base/unit.h"
 
-/* The legal range of a row as its kinds need it: both bounds 0 means anything from 0 up. */
+/* The legal range of a row; both bounds 0 mean any value >= 0. */
 static int64_t row_min(const struct ddp_opt *row)
 {
     return row->min == 0 && row->max == 0 ? 0 : (int64_t)row->min;
@@ -91,7 +91,7 @@ static int parse_word(const struct ddp_opt *row, const char *text, int *out, str
     return DDP_EUSAGE;
 }
 
-/* The i-th place of a list field, and its counter. */
+/* Parses one item of a list into position i of the field. */
 static int parse_item(const struct ddp_opt *row, const char *text, void *field, int i,
                       struct ddp_err *err)
 {
@@ -118,7 +118,7 @@ static int parse_item(const struct ddp_opt *row, const char *text, void *field, 
     }
 }
 
-/* All list types begin with their count. */
+/* Every list type begins with its count. */
 static void set_list_length(const struct ddp_opt *row, void *field, int n)
 {
     if (row->kind == DDP_OPT_SIZE_LIST)
@@ -129,8 +129,8 @@ static void set_list_length(const struct ddp_opt *row, void *field, int n)
         ((struct ddp_int_list *)field)->n = n;
 }
 
-/* A word of a list that says what an earlier one says, maybe in another spelling; items: the text
- * so far, as the user wrote it. */
+/* Rejects an item of a list that repeats an earlier choice, possibly in another spelling. items is
+ * the text of the whole list, as the user wrote it. */
 static int check_words(const struct ddp_opt *row, const struct ddp_int_list *list, int n,
                        const char *items, const char *item, struct ddp_err *err)
 {
@@ -148,7 +148,7 @@ static int check_words(const struct ddp_opt *row, const struct ddp_int_list *lis
     return DDP_OK;
 }
 
-/* `all`, where no word of the list is that. */
+/* True for `all`, unless `all` is itself a choice of the option. */
 static bool is_every_word(const struct ddp_opt *row, const char *text)
 {
     struct ddp_err ignored = DDP_ERR_INIT;
@@ -175,7 +175,7 @@ static int parse_list(const struct ddp_opt *row, const char *text, void *field, 
             return ddp_fail(err, DDP_EUSAGE, "more than %d values", DDP_OPT_LIST_MAX);
         if (length == 0)
             return ddp_fail(err, DDP_EUSAGE, "'%.64s' has an empty value in it", text);
-        /* One byte over the limit is enough for every parser to refuse it. */
+        /* One byte over the limit is enough for every parser to reject the item. */
         snprintf(item, sizeof item, "%.*s", (int)DDP_MIN(length, sizeof item - 1), s);
         DDP_TRY(parse_item(row, item, field, n, err));
         DDP_TRY(check_words(row, field, n, text, item, err));
