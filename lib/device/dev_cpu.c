@@ -95,7 +95,7 @@ static void best_copy_nt(void *dst, const void *src, size_t bytes)
  * ddp_device_cpu() instead. */
 const struct ddp_device ddp_dev_cpu = {
     .name = "cpu",
-    .summary = "this processor, with the best SIMD level it has",
+    .summary = "this processor, at its best SIMD level",
     .probe = cpu_probe,
     .count = cpu_count,
     .select = cpu_select,

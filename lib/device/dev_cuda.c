@@ -24,11 +24,12 @@ static int cuda_probe(struct ddp_err *err)
     if (rc != cudaSuccess) {
         (void)cudaGetLastError(); /* clear the error, or a later call reports it again */
         ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: driver error %d", (int)rc);
-        return ddp_hint(err, "%s; nvidia-smi says what this machine has", cudaGetErrorString(rc));
+        return ddp_hint(err, "%s; run nvidia-smi to see the GPUs of this machine",
+                        cudaGetErrorString(rc));
     }
     if (count == 0) {
         ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: the driver shows none");
-        return ddp_hint(err, "nvidia-smi says what there is, CUDA_VISIBLE_DEVICES what is shown");
+        return ddp_hint(err, "nvidia-smi lists the GPUs; CUDA_VISIBLE_DEVICES may hide them");
     }
     return 0;
 }
@@ -47,7 +48,8 @@ static int cuda_select(int index, struct ddp_err *err)
     DDP_TRY(cuda_probe(err));
     const int count = cuda_count();
     if (index < 0 || index >= count)
-        return ddp_fail(err, DDP_EUNAVAIL, "there is no GPU %d: this process sees %d", index,
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "there is no GPU %d; number of GPUs that this process sees: %d", index,
                         count);
     const cudaError_t rc = cudaSetDevice(index);
     return rc == cudaSuccess ? 0 : ddp_cuda_fail(err, rc, "cudaSetDevice");

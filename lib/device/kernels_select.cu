@@ -208,7 +208,8 @@ static bool begin(struct ddp_stream *s, const struct ddp_stream_select *x, const
         return false;
     }
     if (x->scratch_bytes < l.bytes || x->n >= (size_t)1 << 31) {
-        ddp_cuda_note(s, cudaErrorInvalidValue, "select: scratch memory or length");
+        ddp_cuda_note(s, cudaErrorInvalidValue,
+                      "select: scratch memory too small or array too long");
         return false;
     }
     ddp_cuda_streams.fill(s, x->scratch, 0, l.zeroed);
