@@ -10,7 +10,7 @@ static void bf16_encode(struct ddp_encode *e)
 extern const struct ddp_compressor ddp_comp_bf16;
 const struct ddp_compressor ddp_comp_bf16 = {
     .name = "bf16",
-    .summary = "f32 with 8 bits of precision, divided before it is rounded",
+    .summary = "f32 with 8 bits of precision; averages are divided first",
     .combine = DDP_COMBINE_SUM,
     .wire_dtype = DDP_BF16,
     .bound = ddp_comp_bound_all,

@@ -13,7 +13,8 @@
 static int fp16_check(double argument, struct ddp_err *err)
 {
     if (!(argument > 0 && argument <= F16_LARGEST))
-        return ddp_fail(err, DDP_EUSAGE, "clip %g is not above 0 and at most %.0f", argument,
+        return ddp_fail(err, DDP_EUSAGE,
+                        "clip %g is out of range: must be above 0 and at most %.0f", argument,
                         F16_LARGEST);
     return 0;
 }
@@ -30,7 +31,7 @@ static void fp16_encode(struct ddp_encode *e)
 extern const struct ddp_compressor ddp_comp_fp16;
 const struct ddp_compressor ddp_comp_fp16 = {
     .name = "fp16",
-    .summary = "half precision, divided before it is rounded; CLIP limits magnitudes",
+    .summary = "half precision; averages are divided first; CLIP limits magnitudes",
     .argument_help = "[CLIP]",
     .combine = DDP_COMBINE_SUM,
     .wire_dtype = DDP_F16,

@@ -12,7 +12,8 @@ size_t ddp_comp_bound_all(const struct ddp_compress_spec *spec, size_t n)
 int ddp_comp_density_check(double argument, struct ddp_err *err)
 {
     if (!(argument > 0 && argument <= 1))
-        return ddp_fail(err, DDP_EUSAGE, "density %g is not above 0 and at most 1", argument);
+        return ddp_fail(err, DDP_EUSAGE,
+                        "density %g is out of range: must be above 0 and at most 1", argument);
     return 0;
 }
 

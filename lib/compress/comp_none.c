@@ -18,7 +18,7 @@ static void none_encode(struct ddp_encode *e)
 extern const struct ddp_compressor ddp_comp_none;
 const struct ddp_compressor ddp_comp_none = {
     .name = "none",
-    .summary = "every element as it is, f32",
+    .summary = "every element unchanged, f32",
     .combine = DDP_COMBINE_SUM,
     .wire_dtype = DDP_F32,
     .fuses_feedback = true, /* nothing is left out, so a residual stays zero */

@@ -6,7 +6,7 @@
 extern const struct ddp_compressor ddp_comp_oktopk;
 const struct ddp_compressor ddp_comp_oktopk = {
     .name = "oktopk",
-    .summary = "top-K of each rank, summed, then top-K of the sums: below 6k words a rank",
+    .summary = "top-K of each rank, summed, then top-K of the sums; below 6k words per rank",
     .argument_help = "D",
     .combine = DDP_COMBINE_GATHER,
     .feedback_default = true,

@@ -5,7 +5,7 @@
 extern const struct ddp_compressor ddp_comp_topk;
 const struct ddp_compressor ddp_comp_topk = {
     .name = "topk",
-    .summary = "the fraction D of largest magnitude, exactly k, as a sparse list",
+    .summary = "the fraction D of largest magnitudes, as a sparse list",
     .argument_help = "D",
     .combine = DDP_COMBINE_GATHER,
     .feedback_default = true,
