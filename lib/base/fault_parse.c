@@ -67,8 +67,8 @@ static int find(const char *fault, const char *what, const char *word,
     const char *near = ddp_nearest(word, candidate, NULL);
     ddp_fail(err, DDP_EUSAGE, "DDPBENCH_FAULT: '%s': unknown %s '%s'", fault, what, word);
     if (candidate == errno_word)
-        return ddp_hint(err, near != NULL ? "did you mean '%s'?" : "a name such as EIO or ENOSPC",
-                        near);
+        return ddp_hint(
+            err, near != NULL ? "did you mean '%s'?" : "use a name such as EIO or ENOSPC", near);
     return ddp_hint(err, "%s%s%slegal: %s", near != NULL ? "did you mean '" : "",
                     near != NULL ? near : "", near != NULL ? "'? " : "", legal);
 }
@@ -76,7 +76,8 @@ static int find(const char *fault, const char *what, const char *word,
 static int malformed(const char *fault, struct ddp_err *err)
 {
     ddp_fail(err, DDP_EUSAGE, "DDPBENCH_FAULT: '%s' is not point:n:action[=value][@rank]", fault);
-    return ddp_hint(err, "such as coll-enter:3:kill9@1; `ddpbench list fault` shows the points");
+    return ddp_hint(err,
+                    "an example is coll-enter:3:kill9@1; `ddpbench list fault` shows the points");
 }
 
 /* Parses a whole number in [min, max]. */
@@ -119,7 +120,7 @@ static int check(const struct ddp_fault_spec *spec, bool ranked, struct ddp_err 
                         spec->text, row->name);
     if (ranked && row->home)
         return ddp_fail(err, DDP_EUSAGE,
-                        "DDPBENCH_FAULT: '%s': point '%s' is passed by the home, not by ranks",
+                        "DDPBENCH_FAULT: '%s': point '%s' is passed by the collector, not by ranks",
                         spec->text, row->name);
     return 0;
 }

@@ -113,7 +113,7 @@ static int check_keys(const cJSON *obj, const char *name, struct ddp_err *err)
     int rc = DDP_OK;
     for (i = 1; i < n && rc == DDP_OK; i++)
         if (strcmp(keys[i - 1], keys[i]) == 0)
-            rc = ddp_fail(err, DDP_EINPUT, "'%s': key '%.64s' stands twice in one object", name,
+            rc = ddp_fail(err, DDP_EINPUT, "'%s': key '%.64s' occurs twice in one object", name,
                           keys[i]);
     free(keys);
     return rc;
@@ -201,7 +201,7 @@ int ddp_json_check_digest(const char *text, size_t bytes, const char *name, stru
     while (key && key > text && key[-1] != ',')
         key--;
     if (!key || key == text)
-        return ddp_fail(err, DDP_EINPUT, "'%s' holds nothing but a \"digest\"", name);
+        return ddp_fail(err, DDP_EINPUT, "'%s' contains nothing but a \"digest\"", name);
     char actual[32];
     snprintf(actual, sizeof actual, DIGEST_PREFIX "%016llx",
              (unsigned long long)ddp_fnv1a(DDP_FNV_INIT, text, (size_t)(key - 1 - text)));

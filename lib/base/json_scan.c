@@ -54,7 +54,7 @@ static int scan_escape(struct scan *s)
     char c = peek(s);
     if (c != 'u') {
         if (c == '\0' || !strchr("\"\\/bfnrt", c))
-            return refuse(s, "no such escape");
+            return refuse(s, "unknown escape");
         s->at++;
         return DDP_OK;
     }
@@ -63,13 +63,13 @@ static int scan_escape(struct scan *s)
     if (v <= 0)
         return refuse(s, v < 0 ? "\\u needs four hexadecimal digits" : "\\u0000 is refused");
     if (v >= 0xDC00 && v <= 0xDFFF)
-        return refuse(s, "a low surrogate alone");
+        return refuse(s, "a low surrogate without a high surrogate");
     if (v >= 0xD800 && v <= 0xDBFF) {
         int low = s->at + 6 <= s->bytes && memcmp(s->text + s->at, "\\u", 2) == 0
                       ? hex4(s, s->at + 2)
                       : -1;
         if (low < 0xDC00 || low > 0xDFFF)
-            return refuse(s, "a high surrogate alone");
+            return refuse(s, "a high surrogate without a low surrogate");
         s->at += 6;
     }
     return DDP_OK;
@@ -117,13 +117,13 @@ static int scan_number(struct scan *s)
     if (peek(s) == '.') {
         s->at++;
         if (scan_digits(s) == 0)
-            return refuse(s, "a number ends in a point");
+            return refuse(s, "a number ends in a decimal point");
     }
     if (peek(s) == 'e' || peek(s) == 'E') {
         s->at++;
         s->at += peek(s) == '+' || peek(s) == '-';
         if (scan_digits(s) == 0)
-            return refuse(s, "a number ends in its exponent");
+            return refuse(s, "a number has an empty exponent");
     }
     /* cJSON copies a number into 64 bytes and reads no further. */
     if (s->at - start > 60)
@@ -212,7 +212,7 @@ int ddp_json_scan(const char *text, size_t bytes, const char *name, struct ddp_e
 {
     struct scan s = {.text = text, .name = name, .bytes = bytes, .err = err};
     if (bytes > DDP_JSON_MAX_BYTES)
-        return ddp_fail(err, DDP_EINPUT, "'%s' has %zu bytes; at most %u are read", name, bytes,
+        return ddp_fail(err, DDP_EINPUT, "'%s' has %zu bytes; the limit is %u", name, bytes,
                         DDP_JSON_MAX_BYTES);
     for (bool more = true; more;) { /* each turn consumes a bracket or a value, so the loop ends */
         skip_space(&s);

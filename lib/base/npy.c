@@ -127,7 +127,7 @@ static const char *parse(const char *text, size_t n, struct ddp_npy *npy)
     }
     skip_blanks(&c);
     if (c.bad || c.at != c.end || !descr || !order || !shape)
-        return "its header is not that of an array of one or two dimensions";
+        return "its header does not describe an array of one or two dimensions";
     return npy->columns > 0 ? NULL : "it has no columns";
 }
 
@@ -166,11 +166,12 @@ static int check(struct ddp_npy *npy, struct ddp_err *err)
     if (got != PREFIX_BYTES || memcmp(prefix, magic, 6) != 0)
         return ddp_fail(err, DDP_EINPUT, "'%s' is not an NPY file", npy->path);
     if (memcmp(prefix, magic, sizeof magic) != 0)
-        return ddp_fail(err, DDP_EINPUT, "'%s' is NPY version %d.%d; 1.0 is read", npy->path,
-                        prefix[6], prefix[7]);
+        return ddp_fail(err, DDP_EINPUT, "'%s' is NPY version %d.%d; only 1.0 is supported",
+                        npy->path, prefix[6], prefix[7]);
     size_t n = (size_t)prefix[8] | (size_t)prefix[9] << 8;
     if (n > sizeof header)
-        return ddp_fail(err, DDP_EINPUT, "'%s' has a header of %zu bytes", npy->path, n);
+        return ddp_fail(err, DDP_EINPUT, "'%s' has a header of %zu bytes, which is too long",
+                        npy->path, n);
     got = read_at(npy->fd, header, n, PREFIX_BYTES);
     if (got < 0)
         return ddp_fail_errno(err, DDP_EIO, errno, "cannot read '%s'", npy->path);

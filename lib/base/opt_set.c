@@ -82,7 +82,7 @@ static int parse_word(const struct ddp_opt *row, const char *text, int *out, str
     }
     char legal[512];
     ddp_opt_words_join(row->words, ", ", legal, sizeof legal);
-    ddp_fail(err, DDP_EUSAGE, "'%.64s' is not one of its words", text);
+    ddp_fail(err, DDP_EUSAGE, "'%.64s' is not a legal value", text);
     const char *near = ddp_nearest(text, word_candidate, row->words);
     if (near)
         ddp_hint(err, "did you mean '%s'? legal: %s", near, legal);
@@ -174,7 +174,7 @@ static int parse_list(const struct ddp_opt *row, const char *text, void *field, 
         if (n == DDP_OPT_LIST_MAX)
             return ddp_fail(err, DDP_EUSAGE, "more than %d values", DDP_OPT_LIST_MAX);
         if (length == 0)
-            return ddp_fail(err, DDP_EUSAGE, "'%.64s' has an empty value in it", text);
+            return ddp_fail(err, DDP_EUSAGE, "'%.64s' contains an empty value", text);
         /* One byte over the limit is enough for every parser to reject the item. */
         snprintf(item, sizeof item, "%.*s", (int)DDP_MIN(length, sizeof item - 1), s);
         DDP_TRY(parse_item(row, item, field, n, err));

@@ -124,7 +124,8 @@ int ddp_parse_size(const char *text, uint64_t *bytes, struct ddp_err *err)
     uint64_t factor = suffix ? suffix_factor(suffix) : 0;
     if (factor == 0 || text[0] == '+' || text[0] == '-') {
         ddp_fail(err, DDP_EUSAGE, "'%.64s' is not a size", text);
-        ddp_hint(err, "sizes look like 64, 1e6, 64K, 1.5G (powers of 1024) or 64MB (of 1000)");
+        ddp_hint(err,
+                 "sizes look like 64, 1e6, 64K, 1.5G (powers of 1024) or 64MB (powers of 1000)");
         return DDP_EUSAGE;
     }
     uint64_t value;
