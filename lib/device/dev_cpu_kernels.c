@@ -85,20 +85,20 @@ static void cpu_select_topk(struct ddp_stream *s, const struct ddp_stream_select
     send_first(x, &all.out);
 }
 
-static struct ddp_sparse now(const struct ddp_stream_list *list)
+static struct ddp_sparse current_list(const struct ddp_stream_list *list)
 {
     return (struct ddp_sparse){list->index, list->value, *list->count};
 }
 
 static void cpu_scatter_add(struct ddp_stream *s, float *dst, const struct ddp_stream_list *list)
 {
-    const struct ddp_sparse l = now(list);
+    const struct ddp_sparse l = current_list(list);
     best()->grad->scatter_add(dst, &l);
 }
 
 static void cpu_scatter(struct ddp_stream *s, float *dst, const struct ddp_stream_list *list)
 {
-    const struct ddp_sparse l = now(list);
+    const struct ddp_sparse l = current_list(list);
     best()->grad->scatter(dst, &l);
 }
 
@@ -116,7 +116,7 @@ static void cpu_merge(struct ddp_stream *s, const struct ddp_stream_list *out,
                       const struct ddp_stream_list *a, const struct ddp_stream_list *b,
                       void *scratch)
 {
-    const struct ddp_sparse from_a = now(a), from_b = now(b);
+    const struct ddp_sparse from_a = current_list(a), from_b = current_list(b);
     struct ddp_sparse sum = {out->index, out->value, 0};
     best()->grad->merge(&sum, &from_a, &from_b);
     *out->count = (uint32_t)sum.count;

@@ -10,10 +10,10 @@
 
 extern const struct ddp_device ddp_dev_cuda; /* listed in device_list.h */
 
-int ddp_cuda_fail(struct ddp_err *err, int code, const char *place)
+int ddp_cuda_fail(struct ddp_err *err, int code, const char *call)
 {
     const bool memory = code == cudaErrorMemoryAllocation;
-    return ddp_fail(err, memory ? DDP_ENOMEM : DDP_EUNAVAIL, "%s: %s (CUDA error %d)", place,
+    return ddp_fail(err, memory ? DDP_ENOMEM : DDP_EUNAVAIL, "%s: %s (CUDA error %d)", call,
                     cudaGetErrorString((cudaError_t)code), code);
 }
 

@@ -167,7 +167,7 @@ DDP_BOTH double ddp_finish_f64(double a, struct ddp_finish f)
 }
 
 /* Returns in + residual, or the only one of the two that exists. */
-DDP_BOTH float ddp_fed(float in, float residual, int has_in, int has_residual)
+DDP_BOTH float ddp_add_residual(float in, float residual, int has_in, int has_residual)
 {
     return ddp_f32_canonical(has_in && has_residual ? in + residual : has_in ? in : residual);
 }

@@ -65,8 +65,8 @@ void *ddp_cuda_library_find(const char *soname, const char *package, enum ddp_co
     void *handle = dlopen(given != NULL ? given : soname, RTLD_NOW | RTLD_LOCAL);
     if (handle != NULL)
         return handle;
-    const char *said = dlerror();
-    ddp_printable(said != NULL ? said : "", why, why_bytes);
+    const char *reason = dlerror();
+    ddp_printable(reason != NULL ? reason : "", why, why_bytes);
     for (size_t i = 0; given == NULL && handle == NULL && i < DDP_COUNT_OF(places); i++)
         handle = open_place(i, soname, package);
     return handle;

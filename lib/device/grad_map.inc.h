@@ -157,10 +157,10 @@ INLINE uint64_t narrow_block(unsigned char *dst, const float *src, enum ddp_dtyp
     return count;
 }
 
-INLINE uint64_t narrow_walk(unsigned char *dst, const float *src, size_t n, enum ddp_dtype to,
+INLINE uint64_t narrow_loop(unsigned char *dst, const float *src, size_t n, enum ddp_dtype to,
                             struct narrowing how, size_t head, bool stream)
 {
-    const bool ahead = hardware_lags();
+    const bool ahead = prefetcher_lags();
     uint64_t count = 0;
     size_t i = 0;
     for (; i < head; i += DDP_MIN(LANES - 1, head - i))
@@ -184,13 +184,13 @@ static uint64_t narrow(void *dst, const float *src, size_t n, enum ddp_dtype to,
     const size_t head = stream_head(dst, n, 2, VB);
     assert(to == DDP_F16 || to == DDP_BF16);
     if (to == DDP_F16)
-        return head != SIZE_MAX ? narrow_walk(out, src, n, DDP_F16, how, head, true)
-                                : narrow_walk(out, src, n, DDP_F16, how, 0, false);
-    return head != SIZE_MAX ? narrow_walk(out, src, n, DDP_BF16, how, head, true)
-                            : narrow_walk(out, src, n, DDP_BF16, how, 0, false);
+        return head != SIZE_MAX ? narrow_loop(out, src, n, DDP_F16, how, head, true)
+                                : narrow_loop(out, src, n, DDP_F16, how, 0, false);
+    return head != SIZE_MAX ? narrow_loop(out, src, n, DDP_BF16, how, head, true)
+                            : narrow_loop(out, src, n, DDP_BF16, how, 0, false);
 }
 
-INLINE void widen_walk(float *dst, const unsigned char *src, size_t n, enum ddp_dtype from,
+INLINE void widen_loop(float *dst, const unsigned char *src, size_t n, enum ddp_dtype from,
                        size_t head, bool stream)
 {
     size_t i = 0;
@@ -212,13 +212,13 @@ static void widen(float *dst, const void *src, size_t n, enum ddp_dtype from)
     const size_t head = stream_head(dst, n, sizeof(float), VB);
     assert(from == DDP_F16 || from == DDP_BF16);
     if (from == DDP_F16 && head != SIZE_MAX)
-        widen_walk(dst, in, n, DDP_F16, head, true);
+        widen_loop(dst, in, n, DDP_F16, head, true);
     else if (from == DDP_F16)
-        widen_walk(dst, in, n, DDP_F16, 0, false);
+        widen_loop(dst, in, n, DDP_F16, 0, false);
     else if (head != SIZE_MAX)
-        widen_walk(dst, in, n, DDP_BF16, head, true);
+        widen_loop(dst, in, n, DDP_BF16, head, true);
     else
-        widen_walk(dst, in, n, DDP_BF16, 0, false);
+        widen_loop(dst, in, n, DDP_BF16, 0, false);
 }
 
 INLINE void widen_add_step(float *dst, const unsigned char *src, size_t lanes, enum ddp_dtype from)

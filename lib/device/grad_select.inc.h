@@ -17,7 +17,7 @@
  * there is one. */
 enum feed { FEED_SUM, FEED_IN, FEED_RESIDUAL };
 
-INLINE v_f32 fed(const float *in, const float *residual, size_t lanes, enum feed feed)
+INLINE v_f32 with_residual(const float *in, const float *residual, size_t lanes, enum feed feed)
 {
     if (feed == FEED_SUM)
         return canonical(load_f32(in, lanes) + load_f32(residual, lanes));
@@ -38,18 +38,18 @@ INLINE v_u32 iota(void)
 INLINE uint32_t select_vector(const float *in, float *residual, size_t lanes, enum feed feed,
                               v_i32 least, v_f32 *acc)
 {
-    *acc = fed(in, residual, lanes, feed);
+    *acc = with_residual(in, residual, lanes, feed);
     const lane_mask chosen = at_least(magnitude(*acc), least);
     if (feed != FEED_IN)
         store_f32(residual, zero_where(chosen, *acc), lanes, false);
     return mask_bits(chosen);
 }
 
-INLINE size_t select_walk(const float *in, float *residual, size_t n, enum feed feed, int32_t floor,
+INLINE size_t select_loop(const float *in, float *residual, size_t n, enum feed feed, int32_t floor,
                           uint32_t *index, float *value)
 {
     const v_i32 least = (v_i32){0} + floor;
-    const bool ahead = feed == FEED_IN && hardware_lags();
+    const bool ahead = feed == FEED_IN && prefetcher_lags();
     v_u32 at = iota();
     v_f32 acc[BLOCK];
     uint32_t bits[BLOCK];
@@ -94,10 +94,10 @@ static size_t select_pass(const float *in, float *residual, size_t n, int32_t fl
 {
     assert(in != NULL || residual != NULL);
     if (residual == NULL)
-        return select_walk(in, residual, n, FEED_IN, floor, index, value);
+        return select_loop(in, residual, n, FEED_IN, floor, index, value);
     if (in == NULL)
-        return select_walk(in, residual, n, FEED_RESIDUAL, floor, index, value);
-    return select_walk(in, residual, n, FEED_SUM, floor, index, value);
+        return select_loop(in, residual, n, FEED_RESIDUAL, floor, index, value);
+    return select_loop(in, residual, n, FEED_SUM, floor, index, value);
 }
 
 static size_t select_threshold(struct ddp_select *s, float threshold)

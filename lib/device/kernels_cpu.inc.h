@@ -40,15 +40,15 @@
  * where the other rank works. Prefetching pays for ranges below LONG_BYTES, and for longer ranges
  * only where the hardware prefetcher lags (Intel).
  *
- * Where the hardware prefetcher lags, ranges from TWIN_BYTES on are processed as two ranges side by
- * side, one vector at a time.
+ * Where the hardware prefetcher lags, ranges from PAIRED_BYTES on are processed as two ranges side
+ * by side, one vector at a time.
  *
  * The distance of these two ranges is never a multiple of 4 KiB (ALIAS_BYTES), because accesses
  * whose addresses agree in the low twelve bits delay each other. */
-#define AHEAD       ((size_t)1 << 10)
-#define TWIN_BYTES  ((size_t)16 << 10)
-#define LONG_BYTES  ((size_t)64 << 10)
-#define ALIAS_BYTES ((size_t)4 << 10)
+#define AHEAD        ((size_t)1 << 10)
+#define PAIRED_BYTES ((size_t)16 << 10)
+#define LONG_BYTES   ((size_t)64 << 10)
+#define ALIAS_BYTES  ((size_t)4 << 10)
 
 #include "device/kernels_ops.inc.h"
 
@@ -60,7 +60,7 @@
 /* Returns the distance between the two ranges of an array of `bytes` bytes, which is also the
  * length of each: the greatest odd multiple of half of ALIAS_BYTES that is at most half of the
  * array. */
-INLINE size_t twin_distance(size_t bytes)
+INLINE size_t paired_distance(size_t bytes)
 {
     const size_t off = ALIAS_BYTES / 2;
     return (bytes / 2 + off) / ALIAS_BYTES * ALIAS_BYTES - off;
@@ -98,7 +98,7 @@ INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
 }
 
 /* Defines kernel NAME. RAW is the memory type of one vector's worth of elements, ELEM the bytes of
- * an element, ACC the accumulator's type. NAME##_walk is inlined with constant nsrc and ndst where
+ * an element, ACC the accumulator's type. NAME##_loop is inlined with constant nsrc and ndst where
  * that pays. */
 #define DEFINE_KERNEL(NAME, RAW, ACC, ELEM, WIDEN, NARROW, COMBINE, FINISH)                        \
     INLINE ACC NAME##_part(const void *const *src, int nsrc, size_t at, size_t bytes,              \
@@ -152,36 +152,36 @@ INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
                     memcpy(to, &raw, sizeof(RAW));                                                 \
             }                                                                                      \
     }                                                                                              \
-    INLINE size_t NAME##_twin(void *const *dst, const void *const *src, size_t at, size_t bytes,   \
-                              int far, struct finisher f)                                          \
+    INLINE size_t NAME##_paired(void *const *dst, const void *const *src, size_t at, size_t bytes, \
+                                int remote, struct finisher f)                                     \
     {                                                                                              \
-        const size_t half = twin_distance(bytes - at);                                             \
+        const size_t half = paired_distance(bytes - at);                                           \
         for (const size_t end = at + half; at != end; at += sizeof(RAW)) {                         \
             if (end - at > AHEAD) {                                                                \
-                ddp_prefetch(src[far], at + AHEAD, sizeof(RAW));                                   \
-                ddp_prefetch(src[far], at + half + AHEAD, sizeof(RAW));                            \
+                ddp_prefetch(src[remote], at + AHEAD, sizeof(RAW));                                \
+                ddp_prefetch(src[remote], at + half + AHEAD, sizeof(RAW));                         \
             }                                                                                      \
             NAME##_tile(dst, 2, src, 2, at, 1, false, f);                                          \
             NAME##_tile(dst, 2, src, 2, at + half, 1, false, f);                                   \
         }                                                                                          \
         return at + half;                                                                          \
     }                                                                                              \
-    INLINE void NAME##_walk(void *const *dst, int ndst, const void *const *src, int nsrc,          \
-                            size_t bytes, bool stream, int far, struct finisher f)                 \
+    INLINE void NAME##_loop(void *const *dst, int ndst, const void *const *src, int nsrc,          \
+                            size_t bytes, bool stream, int remote, struct finisher f)              \
     {                                                                                              \
         const size_t step = sizeof(RAW), tile = TILE * step, pair_tile = PAIR_TILE(RAW) * step;    \
         const bool pair = nsrc == 2 && ndst == 2 && !stream;                                       \
         size_t at = bytes > HEAD_STEPS * step ? head_bytes(dst[0], step, ELEM) : 0;                \
         if (at != 0)                                                                               \
             NAME##_edge(dst, ndst, src, nsrc, 0, at, f);                                           \
-        const bool ahead = pair && (bytes - at < LONG_BYTES || hardware_lags());                   \
-        if (pair && bytes - at >= TWIN_BYTES && hardware_lags())                                   \
-            at = NAME##_twin(dst, src, at, bytes, far, f);                                         \
+        const bool ahead = pair && (bytes - at < LONG_BYTES || prefetcher_lags());                 \
+        if (pair && bytes - at >= PAIRED_BYTES && prefetcher_lags())                               \
+            at = NAME##_paired(dst, src, at, bytes, remote, f);                                    \
         if (ahead && bytes - at >= AHEAD)                                                          \
-            ddp_prefetch(src[far], at, AHEAD);                                                     \
+            ddp_prefetch(src[remote], at, AHEAD);                                                  \
         for (; ahead && bytes - at >= pair_tile; at += pair_tile) {                                \
             if (bytes - at >= AHEAD + pair_tile)                                                   \
-                ddp_prefetch(src[far], at + AHEAD, pair_tile);                                     \
+                ddp_prefetch(src[remote], at + AHEAD, pair_tile);                                  \
             NAME##_tile(dst, ndst, src, nsrc, at, PAIR_TILE(RAW), stream, f);                      \
         }                                                                                          \
         for (; bytes - at >= tile; at += tile)                                                     \
@@ -196,7 +196,7 @@ INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
         const size_t bytes = r->count * ELEM;                                                      \
         const bool stream = r->nontemporal && bytes > HEAD_STEPS * sizeof(RAW) &&                  \
                             can_stream(r->dst, r->dst_count, sizeof(RAW), ELEM);                   \
-        NAME##_walk(r->dst, r->dst_count, r->src, r->src_count, bytes, stream, r->far,             \
+        NAME##_loop(r->dst, r->dst_count, r->src, r->src_count, bytes, stream, r->far,             \
                     finisher_of(r->divisor));                                                      \
         if (stream)                                                                                \
             vec_stream_end();                                                                      \
@@ -241,10 +241,10 @@ DEFINE_KERNEL(u8_mean, raw_quarter, v_f32, 1, widen_u8, narrow_u8, ADD, finish_m
         memcpy(dst, r->dst, sizeof(dst));                                                          \
         const struct finisher f = finisher_of(r->divisor);                                         \
         if (f.how == FINISH_NONE)                                                                  \
-            any_f32_sum_walk(dst, ndst, src, nsrc, r->count * 4, stream, r->far,                   \
+            any_f32_sum_loop(dst, ndst, src, nsrc, r->count * 4, stream, r->far,                   \
                              (struct finisher){FINISH_NONE, 1});                                   \
         else                                                                                       \
-            any_f32_sum_walk(dst, ndst, src, nsrc, r->count * 4, stream, r->far, f);               \
+            any_f32_sum_loop(dst, ndst, src, nsrc, r->count * 4, stream, r->far, f);               \
     } while (0)
 
 OUT_OF_LINE void f32_sum_2_1(const struct ddp_reduce *r)

@@ -1,7 +1,7 @@
 /* The reduction of device cuda: combines arrays element by element, in index order.
  *
  * A thread takes a share of 16 bytes, or one element if an array is not aligned to 16 bytes. It
- * loads the shares of WIDE sources before it combines them. A type_* class defines the memory type
+ * loads the shares of BATCH sources before it combines them. A type_* class defines the memory type
  * of an element, the accumulator type and the conversion between the two. */
 #include <cuda_runtime.h>
 
@@ -9,7 +9,7 @@
 #include "device/kernels_cuda.h"
 
 #define THREADS 256
-#define WIDE    4
+#define BATCH   4
 
 /* Passed to the kernel by value: 4 KiB of pointers. Kernels take 32 KiB of arguments since CUDA
  * 12.1. */
@@ -175,7 +175,7 @@ static __global__ void __launch_bounds__(THREADS)
     typedef share<typename Type::raw, N> part;
     const size_t i = from / N + (size_t)blockIdx.x * THREADS + threadIdx.x;
     typename Type::sum acc[N];
-    part x[WIDE];
+    part x[BATCH];
     if (i * N >= end)
         return;
     x[0] = ((const part *)r.src[0])[i];
@@ -183,12 +183,12 @@ static __global__ void __launch_bounds__(THREADS)
     for (int j = 0; j < N; j++)
         acc[j] = Type::widen(x[0].at[j], r);
     int k = 1;
-    for (; k + WIDE <= r.src_count; k += WIDE) {
+    for (; k + BATCH <= r.src_count; k += BATCH) {
 #pragma unroll
-        for (int w = 0; w < WIDE; w++)
+        for (int w = 0; w < BATCH; w++)
             x[w] = ((const part *)r.src[k + w])[i];
 #pragma unroll
-        for (int w = 0; w < WIDE; w++)
+        for (int w = 0; w < BATCH; w++)
             combine_share<Type, N>(acc, x[w], r);
     }
     for (; k < r.src_count; k++) {

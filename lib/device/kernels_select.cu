@@ -50,8 +50,8 @@ static __global__ void sample_kernel(float *sample, const float *in, const float
 {
     const uint32_t j = blockIdx.x * THREADS + threadIdx.x;
     const uint32_t i = ddp_sample_at(n, j / DDP_SAMPLE_LINE) + j % DDP_SAMPLE_LINE;
-    sample[j] =
-        ddp_fed(in ? in[i] : 0.0f, residual ? residual[i] : 0.0f, in != NULL, residual != NULL);
+    sample[j] = ddp_add_residual(in ? in[i] : 0.0f, residual ? residual[i] : 0.0f, in != NULL,
+                                 residual != NULL);
 }
 
 /* The data in which the radix passes search the cut: the candidates if there are at least k and all
@@ -63,7 +63,7 @@ struct topk_source {
     int whole; /* there are no candidates */
 };
 
-static __device__ bool looks_at_array(const topk_source &from, uint32_t found)
+static __device__ bool reads_array(const topk_source &from, uint32_t found)
 {
     return from.whole || found < from.k || found > from.capacity;
 }
@@ -88,13 +88,13 @@ static __device__ void count_digits(uint32_t *bins, const float *x, uint32_t n, 
 #pragma unroll
         for (int row = 0; row < DDP_TILE_ROWS; row++) {
             const uint32_t i = ddp_tile_index(tile, (int)threadIdx.x, 4 * row);
-            ddp_load4(value + 4 * row, x, i, ddp_there(i, n), vectors);
+            ddp_load4(value + 4 * row, x, i, ddp_tile_present(i, n), vectors);
         }
 #pragma unroll
         for (int j = 0; j < DDP_TILE_VALUES; j++) {
-            const bool there = ddp_tile_index(tile, (int)threadIdx.x, j) < n;
+            const bool present = ddp_tile_index(tile, (int)threadIdx.x, j) < n;
             const int32_t magnitude = ddp_f32_magnitude(ddp_f32_canonical(value[j]));
-            count_digit(bins, there ? ddp_radix_digit(magnitude, pass, prefix) : -1);
+            count_digit(bins, present ? ddp_radix_digit(magnitude, pass, prefix) : -1);
         }
     }
 }
@@ -107,7 +107,7 @@ static __global__ void __launch_bounds__(THREADS)
     __shared__ uint32_t bins[DDP_RADIX_BINS], groups[DDP_RADIX_BINS / DDP_RADIX_GROUP];
     __shared__ bool last;
     const ddp_radix radix = pass == 0 ? ddp_radix{0, rank} : state->radix;
-    const bool array = looks_at_array(from, state->found);
+    const bool array = reads_array(from, state->found);
     for (int i = (int)threadIdx.x; i < DDP_RADIX_BINS; i += THREADS)
         bins[i] = 0;
     __syncthreads();
@@ -146,7 +146,7 @@ static __global__ void __launch_bounds__(THREADS)
 {
     a.cut.magnitude = (int32_t)state->radix.prefix;
     a.cut.ties = state->radix.rank;
-    if (looks_at_array(from, state->found)) {
+    if (reads_array(from, state->found)) {
         a.in = from.array;
         a.n = from.n;
         a.vectors = (uintptr_t)from.array % 16 == 0;

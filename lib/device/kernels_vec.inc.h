@@ -25,7 +25,7 @@ typedef double v_f64 VECTOR(VB);
 /* True if the hardware prefetcher falls behind on long loops, so that software prefetch pays there.
  * On AMD processors the hardware prefetcher keeps up, and software prefetch slows it down. Measured
  * on a Zen 4 and on a Xeon with AVX-512; see results/notes/kernels.md. */
-INLINE bool hardware_lags(void)
+INLINE bool prefetcher_lags(void)
 {
 #if defined(__x86_64__)
     return !__builtin_cpu_is("amd");

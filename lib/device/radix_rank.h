@@ -73,11 +73,12 @@ DDP_BOTH struct ddp_radix ddp_radix_step(struct ddp_radix r, int pass, const uin
 
 /* How top-K uses a sample. */
 struct ddp_sample_plan {
-    /* rank: position of the floor in the sorted sample; 0: do not sample. The position is that of k
-     * plus a margin: 1/16, because neighbours are alike, and 4 standard deviations of a binomial
-     * count. capacity: room for the candidates, with the same margin again; if more candidates
-     * reach the floor, only time is lost. */
-    uint32_t rank, capacity;
+    /* Position of the floor in the sorted sample; 0: do not sample. It is the position of k plus a
+     * margin: 1/16, because neighbours are alike, and 4 standard deviations of a binomial count. */
+    uint32_t rank;
+    /* Room for the candidates, with the same margin again. If more candidates reach the floor, only
+     * time is lost. */
+    uint32_t capacity;
 };
 
 static inline struct ddp_sample_plan ddp_sample_plan_of(uint32_t n, uint32_t k)

@@ -80,7 +80,7 @@ DDP_BOTH uint32_t ddp_tile_index(uint32_t tile, int thread, int j)
 }
 
 /* Returns how many of the four elements at i exist. */
-DDP_BOTH int ddp_there(uint32_t i, uint32_t n)
+DDP_BOTH int ddp_tile_present(uint32_t i, uint32_t n)
 {
     return i >= n ? 0 : n - i < 4 ? (int)(n - i) : 4;
 }
@@ -93,36 +93,36 @@ DDP_BOTH void ddp_tile_look(const struct ddp_tile_args *a, const int mode, uint3
     DDP_UNROLL
     for (int row = 0; row < DDP_TILE_ROWS; row++) {
         const uint32_t i = ddp_tile_index(tile, thread, 4 * row);
-        const int there = ddp_there(i, a->n);
+        const int present = ddp_tile_present(i, a->n);
         if (mode & (DDP_TILE_IN | DDP_TILE_LIST))
-            ddp_load4(in + 4 * row, a->in, i, there, a->vectors);
+            ddp_load4(in + 4 * row, a->in, i, present, a->vectors);
         if (mode & DDP_TILE_RESIDUAL)
-            ddp_load4(residual + 4 * row, a->residual, i, there, a->vectors);
+            ddp_load4(residual + 4 * row, a->residual, i, present, a->vectors);
     }
     me->above = me->equal = 0;
     DDP_UNROLL
     for (int row = 0; row < DDP_TILE_ROWS; row++) {
         const uint32_t i = ddp_tile_index(tile, thread, 4 * row);
-        const int there = ddp_there(i, a->n);
+        const int present = ddp_tile_present(i, a->n);
         float stays[4];
         DDP_UNROLL
         for (int lane = 0; lane < 4; lane++) {
             const int j = 4 * row + lane;
             const float value =
-                ddp_fed(mode & (DDP_TILE_IN | DDP_TILE_LIST) ? in[j] : 0.0f,
-                        mode & DDP_TILE_RESIDUAL ? residual[j] : 0.0f,
-                        mode & (DDP_TILE_IN | DDP_TILE_LIST), mode & DDP_TILE_RESIDUAL);
+                ddp_add_residual(mode & (DDP_TILE_IN | DDP_TILE_LIST) ? in[j] : 0.0f,
+                                 mode & DDP_TILE_RESIDUAL ? residual[j] : 0.0f,
+                                 mode & (DDP_TILE_IN | DDP_TILE_LIST), mode & DDP_TILE_RESIDUAL);
             const int32_t magnitude = ddp_f32_magnitude(value);
-            const int above = lane < there && magnitude > a->cut.magnitude;
+            const int above = lane < present && magnitude > a->cut.magnitude;
             const int equal =
-                (mode & DDP_TILE_TIES) && lane < there && magnitude == a->cut.magnitude;
+                (mode & DDP_TILE_TIES) && lane < present && magnitude == a->cut.magnitude;
             me->value[j] = value;
             me->above |= (uint32_t)above << j;
             me->equal |= (uint32_t)equal << j;
             stays[lane] = above && !(mode & DDP_TILE_KEEP) ? 0.0f : value;
         }
         if (mode & DDP_TILE_RESIDUAL)
-            ddp_store4(a->residual, stays, i, there, a->vectors);
+            ddp_store4(a->residual, stays, i, present, a->vectors);
     }
 }
 
@@ -190,28 +190,28 @@ DDP_BOTH int ddp_window_take(uint32_t absent, uint32_t prefix, int *last)
 }
 
 /* The numbers that determine the output positions of one thread's values. */
-struct ddp_tile_place {
+struct ddp_tile_position {
     /* Counts of all tiles before this tile. */
     uint32_t above, equal;
-    /* *_before: counts of the threads before this thread, by row. *_all: of all threads of the
-     * tile, by row. */
+    /* Counts of the threads before this thread (_before) and of all threads of the tile (_all), by
+     * row. */
     uint64_t above_before, above_all, equal_before, equal_all;
 };
 
 /* Step 3 for one thread: writes its selected values to their output positions. */
 DDP_BOTH void ddp_tile_take(const struct ddp_tile_args *a, const int mode, uint32_t tile,
                             int thread, const struct ddp_tile_thread *me,
-                            const struct ddp_tile_place *place)
+                            const struct ddp_tile_position *position)
 {
-    uint32_t above_row = place->above, equal_row = place->equal;
+    uint32_t above_row = position->above, equal_row = position->equal;
     if ((me->above | me->equal) == 0)
         return;
     DDP_UNROLL
     for (int row = 0; row < DDP_TILE_ROWS; row++) {
-        uint32_t above = above_row + ((uint32_t)(place->above_before >> (16 * row)) & 0xffffu);
-        uint32_t equal = equal_row + ((uint32_t)(place->equal_before >> (16 * row)) & 0xffffu);
-        above_row += (uint32_t)(place->above_all >> (16 * row)) & 0xffffu;
-        equal_row += (uint32_t)(place->equal_all >> (16 * row)) & 0xffffu;
+        uint32_t above = above_row + ((uint32_t)(position->above_before >> (16 * row)) & 0xffffu);
+        uint32_t equal = equal_row + ((uint32_t)(position->equal_before >> (16 * row)) & 0xffffu);
+        above_row += (uint32_t)(position->above_all >> (16 * row)) & 0xffffu;
+        equal_row += (uint32_t)(position->equal_all >> (16 * row)) & 0xffffu;
         DDP_UNROLL
         for (int lane = 0; lane < 4; lane++) {
             const int j = 4 * row + lane;

@@ -83,15 +83,16 @@ static __device__ void tile_loop(const ddp_tile_args &a, uint64_t *words, uint32
         if (tile >= tiles)
             return;
         ddp_tile_thread me;
-        ddp_tile_place place = {0, 0, 0, 0, 0, 0};
+        ddp_tile_position position = {0, 0, 0, 0, 0, 0};
         ddp_tile_look(&a, MODE, tile, thread, &me);
-        place.above_before = block_scan(ddp_tile_counts(me.above), above_totals, &place.above_all);
+        position.above_before =
+            block_scan(ddp_tile_counts(me.above), above_totals, &position.above_all);
         if (MODE & DDP_TILE_TIES)
-            place.equal_before =
-                block_scan(ddp_tile_counts(me.equal), equal_totals, &place.equal_all);
+            position.equal_before =
+                block_scan(ddp_tile_counts(me.equal), equal_totals, &position.equal_all);
         if (thread < 32) {
-            const uint64_t own = ddp_word(DDP_WORD_ABSENT, ddp_tile_total(place.above_all),
-                                          ddp_tile_total(place.equal_all));
+            const uint64_t own = ddp_word(DDP_WORD_ABSENT, ddp_tile_total(position.above_all),
+                                          ddp_tile_total(position.equal_all));
             const uint64_t before = look_back(words, tile, own);
             if (thread == 0) {
                 before_tile = before;
@@ -105,8 +106,8 @@ static __device__ void tile_loop(const ddp_tile_args &a, uint64_t *words, uint32
             }
         }
         __syncthreads();
-        place.above = ddp_counts_above(before_tile);
-        place.equal = ddp_counts_equal(before_tile);
-        ddp_tile_take(&a, MODE, tile, thread, &me, &place);
+        position.above = ddp_counts_above(before_tile);
+        position.equal = ddp_counts_equal(before_tile);
+        ddp_tile_take(&a, MODE, tile, thread, &me, &position);
     }
 }
