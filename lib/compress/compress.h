@@ -41,11 +41,13 @@ struct ddp_encode {
      * after `scale`. */
     float *residual;
     size_t n;
-    /* scale: factor of the encoded values. 16-bit forms apply it before rounding (1/P for an
-     * average). Sparse forms apply it after the selection, so that thresholds and residuals are in
-     * the unit of the input. scaled: the factor that `in` was already multiplied by, which converts
-     * a clip to the unit of the input; 0: none. */
-    float scale, scaled;
+    /* Factor of the encoded values. 16-bit forms apply it before rounding (1/P for an average).
+     * Sparse forms apply it after the selection, so that thresholds and residuals are in the unit
+     * of the input. */
+    float scale;
+    /* Factor that `in` was already multiplied by; 0: none. It converts a clip, which is given in
+     * the unit of the gradient. */
+    float scaled;
     /* [state_bytes], aligned to 64, zeroed before the first call and kept between calls for the
      * same bucket. */
     void *state;
