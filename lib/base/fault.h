@@ -34,9 +34,9 @@ enum ddp_fault_at {
 
 struct ddp_fault_row {
     const char *name, *help;
-    int code; /* the code that action errno returns */
-    /* home: the collector passes this point. data: action flip is possible here. */
-    bool home, data;
+    int code;  /* the code that action errno returns */
+    bool home; /* the collector passes this point, not ranks */
+    bool data; /* action flip is possible here */
 };
 
 /* Passes the point `DDP_AT_<symbol>` as a rank of the world, or as the collector (-1). The value is

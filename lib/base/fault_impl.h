@@ -28,8 +28,8 @@ struct ddp_fault_spec {
     enum ddp_fault_action action;
     /* The passage at which the fault hits, from 1. */
     uint64_t n;
-    /* value: ms for sleep, the error number for errno. rank: -1 means every rank. */
-    int value, rank;
+    int value;                       /* ms for sleep, the error number for errno */
+    int rank;                        /* -1: every rank */
     char text[DDP_FAULT_TEXT_BYTES]; /* as given */
 };
 

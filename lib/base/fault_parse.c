@@ -30,19 +30,19 @@ const struct ddp_fault_row *ddp_fault_rows(void)
     return rows;
 }
 
-static const char *point_word(const void *ctx, int i)
+static const char *point_name(const void *ctx, int i)
 {
     (void)ctx;
     return i < DDP_AT_COUNT ? rows[i].name : NULL;
 }
 
-static const char *action_word(const void *ctx, int i)
+static const char *action_name(const void *ctx, int i)
 {
     (void)ctx;
     return i < DDP_FAULT_ACTION_COUNT ? actions[i] : NULL;
 }
 
-static const char *errno_word(const void *ctx, int i)
+static const char *errno_name(const void *ctx, int i)
 {
     (void)ctx;
     const char *name = i < ERRNO_MAX ? strerrorname_np(i + 1) : NULL;
@@ -66,7 +66,7 @@ static int find(const char *fault, const char *what, const char *word,
     }
     const char *near = ddp_nearest(word, candidate, NULL);
     ddp_fail(err, DDP_EUSAGE, "DDPBENCH_FAULT: '%s': unknown %s '%s'", fault, what, word);
-    if (candidate == errno_word)
+    if (candidate == errno_name)
         return ddp_hint(
             err, near != NULL ? "did you mean '%s'?" : "use a name such as EIO or ENOSPC", near);
     return ddp_hint(err, "%s%s%slegal: %s", near != NULL ? "did you mean '" : "",
@@ -101,7 +101,7 @@ static int parse_value(const char *fault, const char *text, struct ddp_fault_spe
         return 0;
     }
     if (out->action == DDP_FAULT_ERRNO) {
-        int i = find(fault, "errno", text != NULL ? text : "EIO", errno_word, err);
+        int i = find(fault, "errno", text != NULL ? text : "EIO", errno_name, err);
         out->value = i + 1;
         return i >= 0 ? 0 : i;
     }
@@ -149,10 +149,10 @@ int ddp_fault_parse(const char *text, size_t length, struct ddp_fault_spec *out,
     char *at = cut(action, '@');
     char *value = cut(action, '=');
 
-    int point = find(out->text, "point", parts, point_word, err);
+    int point = find(out->text, "point", parts, point_name, err);
     DDP_TRY(point < 0 ? point : 0);
     DDP_TRY(number(out->text, count, 1, INT64_MAX, &n, err));
-    int does = find(out->text, "action", action, action_word, err);
+    int does = find(out->text, "action", action, action_name, err);
     DDP_TRY(does < 0 ? does : 0);
     if (at != NULL)
         DDP_TRY(number(out->text, at, 0, RANK_MAX, &rank, err));

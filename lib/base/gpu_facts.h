@@ -10,9 +10,10 @@
 /* All clocks are the values at the time of reading, except sm_clock_max_MHz, the highest possible
  * clock. */
 struct ddp_gpu_facts {
-    /* driver: the driver's version. throttle: the reasons that limit the clocks: "none", or names
-     * joined by "+" ("idle", "power cap", "thermal", ...). */
-    char name[64], bus[32], driver[32], throttle[96];
+    char name[64], bus[32];
+    char driver[32]; /* version of the driver */
+    /* The reasons that limit the clocks: "none", or names joined by "+" ("power cap+thermal"). */
+    char throttle[96];
     int64_t memory_bytes;
     int sm_clock_MHz, sm_clock_max_MHz, memory_clock_MHz, temperature_C;
     double power_limit_W; /* the enforced limit; -1: unknown */

@@ -11,9 +11,8 @@ extern "C" {
 
 /* Values that cannot be read are NaN or -1. */
 struct ddp_interference {
-    /* steal_ms: sum over all processors of the machine, in steps of a clock tick (10 ms).
-     * throttled_ms: of this process's control group. */
-    double steal_ms, throttled_ms;
+    double steal_ms;              /* sum over all processors, in steps of a clock tick (10 ms) */
+    double throttled_ms;          /* of this process's control group */
     int64_t involuntary_switches; /* of this thread */
 };
 

@@ -8,7 +8,8 @@
 /* The state of a scan. */
 struct scan {
     const char *text, *name;
-    size_t bytes, at; /* at: the current byte */
+    size_t bytes;
+    size_t at; /* the current byte */
     unsigned values;
     int depth;
     char stack[DDP_JSON_MAX_DEPTH]; /* '{' or '[' for each open value */

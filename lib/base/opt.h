@@ -66,11 +66,12 @@ struct ddp_opt {
     const char *name; /* long name, without dashes */
     char short_name;  /* a letter, or 0 */
     enum ddp_opt_kind kind;
-    size_t offset; /* of the field, in the command's struct */
-    /* value: the placeholder in help ("N", "S[,S...]"); NULL for flags. initial: the default as
-     * text; with NULL the field keeps the caller's value and help shows no default. group: the
-     * heading in help. */
-    const char *value, *initial, *group, *help;
+    size_t offset;     /* of the field, in the command's struct */
+    const char *value; /* placeholder in help ("N", "S[,S...]"); NULL for flags */
+    /* The default as text. With NULL the field keeps the caller's value, and help shows none. */
+    const char *initial;
+    const char *group; /* heading in help */
+    const char *help;
     /* The legal range. If both are 0, any value >= 0 is legal. */
     double min, max;
     const struct ddp_opt_words *words;

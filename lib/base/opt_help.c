@@ -56,7 +56,7 @@ static void range_text(const struct ddp_opt *row, char *out, size_t out_bytes)
 }
 
 /* True if the help text already contains all choices. */
-static bool help_has_words(const struct ddp_opt *row)
+static bool help_has_choices(const struct ddp_opt *row)
 {
     for (int i = 0; row->words->word(i); i++)
         if (!strstr(row->help, row->words->word(i)))
@@ -68,7 +68,7 @@ void ddp_opt_describe(const struct ddp_opt *row, struct ddp_strbuf *out)
 {
     char words[256], range[80];
     ddp_strbuf_add(out, row->help);
-    if (row->words && !help_has_words(row)) {
+    if (row->words && !help_has_choices(row)) {
         ddp_opt_words_join(row->words, ", ", words, sizeof words);
         ddp_strbuf_addf(out, ": %s", words);
     }

@@ -113,8 +113,8 @@ static void apply(bool v2, bool memory, const char *folder, struct ddp_cgroup *o
 /* Applies the limits of every folder from the group up to the mount, because each of them binds. In
  * a container the path is often that of the host and only the mount exists; missing folders are
  * skipped. */
-static void walk(bool v2, bool memory, const char *mount, const char *controller, const char *group,
-                 struct ddp_cgroup *out)
+static void apply_folders(bool v2, bool memory, const char *mount, const char *controller,
+                          const char *group, struct ddp_cgroup *out)
 {
     char folder[PATH_MAX];
     int n = snprintf(folder, sizeof folder, "%s%s%s", mount, controller, group);
@@ -129,7 +129,7 @@ static void walk(bool v2, bool memory, const char *mount, const char *controller
 }
 
 /* True if `word` is in the comma-separated list[n]. */
-static bool has_word(const char *list, size_t n, const char *word)
+static bool list_has(const char *list, size_t n, const char *word)
 {
     size_t length = strlen(word);
     for (const char *s = list; s < list + n;) {
@@ -154,14 +154,14 @@ static void read_membership(const char *line, const char *mount, struct ddp_cgro
     const char *group = strcmp(path + 1, "/") == 0 ? "" : path + 1;
     size_t n = (size_t)(path - list - 1);
     if (n == 0) {
-        walk(true, true, mount, "", group, out);
-        walk(true, false, mount, "", group, out);
+        apply_folders(true, true, mount, "", group, out);
+        apply_folders(true, false, mount, "", group, out);
         return;
     }
-    if (has_word(list + 1, n, "memory"))
-        walk(false, true, mount, memory_v1.controller, group, out);
-    if (has_word(list + 1, n, "cpu"))
-        walk(false, false, mount, "/cpu", group, out);
+    if (list_has(list + 1, n, "memory"))
+        apply_folders(false, true, mount, memory_v1.controller, group, out);
+    if (list_has(list + 1, n, "cpu"))
+        apply_folders(false, false, mount, "/cpu", group, out);
 }
 
 void ddp_cgroup_read(const char *membership, const char *mount, struct ddp_cgroup *out)

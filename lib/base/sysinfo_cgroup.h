@@ -11,10 +11,11 @@ extern "C" {
 
 /* The limits that apply to this process. */
 struct ddp_cgroup {
-    /* memory_bytes: the lowest limit between this process's group and the root. available_bytes:
-     * the least rest of any of these limits; page cache that can be dropped counts as free. -1: no
-     * limit. */
-    int64_t memory_bytes, available_bytes;
+    /* The lowest memory limit between this process's group and the root; -1: no limit. */
+    int64_t memory_bytes;
+    /* The smallest amount still free below any of these limits; page cache that can be dropped
+     * counts as free. -1: no limit. */
+    int64_t available_bytes;
     double cpu_quota; /* in cores; NaN: no limit */
 };
 
