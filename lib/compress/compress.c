@@ -78,7 +78,7 @@ int ddp_compress_parse(const char *text, struct ddp_compress_spec *spec, struct 
     char name[sizeof made.text];
 
     if (strlen(text) >= sizeof made.text)
-        return ddp_fail(err, DDP_EUSAGE, "compressor '%.40s...' is too long", text);
+        return ddp_fail(err, DDP_EUSAGE, "compressor '%.40s...' is longer than allowed", text);
     snprintf(made.text, sizeof made.text, "%s", text);
     snprintf(name, sizeof name, "%.*s", (int)name_bytes, text);
     made.compressor = find(name);
