@@ -9,10 +9,11 @@
 
 #include "base/mem.h"
 
-#define INDICES 8 /* caches a processor can have; four is usual */
+#define INDICES 8 /* most caches a processor can have; four is usual */
 #define WORD    4096
 
-/* The first word of a cache's file, as far as `out` goes; "" when there is none. */
+/* Reads the first word of an attribute file of a cache, cut to out_bytes; "" if the file cannot be
+ * read. */
 static void read_word(const char *sys, int cpu, int index, const char *file, char *out,
                       size_t out_bytes)
 {
@@ -28,7 +29,7 @@ static void read_word(const char *sys, int cpu, int index, const char *file, cha
     fclose(f);
 }
 
-/* "32768K" */
+/* Parses a size such as "32768K" and returns bytes; 0 if the text is not a size. */
 static size_t parse_size(const char *text)
 {
     unsigned long long n = 0;
@@ -38,7 +39,7 @@ static size_t parse_size(const char *text)
     return (size_t)n << (unit == 'K' ? 10 : unit == 'M' ? 20 : 0);
 }
 
-/* "0-3,8": 5; at least 1. */
+/* Counts the processors in a list: "0-3,8" gives 5. Returns at least 1. */
 static int count_cpus(const char *list)
 {
     long long count = 0, first, last;

@@ -1,6 +1,7 @@
-/* The last-level cache, as the kernel tells of it: what fits need not bypass it. (sysconf asks the
- * processor itself, which inside a virtual machine counts what other machines use.) Of level 3 or
- * above: a guest that is told of less has more. */
+/* The last-level cache as Linux reports it. Copies that fit in it need not bypass it. Only caches
+ * of level 3 or above count, because a virtual machine that reports only smaller caches in fact has
+ * a larger one. (sysconf asks the processor itself, and inside a virtual machine it counts cache
+ * that other machines use.) */
 #ifndef DDP_BASE_CACHE_H
 #define DDP_BASE_CACHE_H
 
@@ -13,14 +14,16 @@ extern "C" {
 
 struct ddp_cache {
     size_t bytes;
-    int sharers; /* processors that have it in common, at least 1 */
+    int sharers; /* processors that share the cache, at least 1 */
 };
-/* Of processor `cpu`; sys: "/sys", but in tests. False, and zeros, where it is not told. */
+/* Reads the last-level cache of processor `cpu`. sys is "/sys", except in tests. Returns false, and
+ * zeros in *out, if Linux does not report a cache. */
 bool ddp_cache_read(const char *sys, int cpu, struct ddp_cache *out);
 
-/* Bytes of it for each of `ranks` ranks that lie side by side; SIZE_MAX where it is not told. */
+/* Returns the cache bytes per rank if `ranks` ranks run on neighbouring cores; SIZE_MAX if the
+ * cache is unknown. */
 size_t ddp_cache_share_of(const struct ddp_cache *cache, int ranks);
-/* That, of this machine. */
+/* The same for the cache of this machine, which is read once. */
 size_t ddp_cache_share(int ranks);
 
 #ifdef __cplusplus

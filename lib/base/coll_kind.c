@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* How busbw follows from algbw; see coll_kind.h. */
+/* The factor from algbw to busbw; see coll_kind.h. */
 enum factor { FACTOR_NONE, FACTOR_ONE, FACTOR_SHARD, FACTOR_TWICE_SHARD };
 
 static const struct {
@@ -25,7 +25,7 @@ static const struct {
     [DDP_BARRIER] = {"barrier", FACTOR_NONE},
 };
 
-/* Spellings that differ in more than dashes and underscores. */
+/* Aliases that differ from the names in more than dashes and underscores. */
 static const struct {
     const char *name;
     enum ddp_coll coll;
@@ -39,8 +39,8 @@ const char *ddp_coll_name(enum ddp_coll coll)
     return colls[coll].name;
 }
 
-/* Are two names the same when dashes and underscores are left out? all_reduce, all-reduce and
- * allreduce are. */
+/* True if two names are equal without their dashes and underscores: all_reduce, all-reduce,
+ * allreduce. */
 static int same_letters(const char *a, const char *b)
 {
     for (;; a++, b++) {
@@ -58,7 +58,7 @@ static int same_letters(const char *a, const char *b)
 int ddp_coll_parse(const char *name)
 {
     size_t n = strlen(name);
-    /* "-allreduce" and "reduce_" are slips, not spellings. */
+    /* a dash or underscore at either end is a typing error */
     if (n == 0 || strchr("-_", name[0]) || strchr("-_", name[n - 1]))
         return -1;
     for (int i = 0; i < DDP_COLL_COUNT; i++)

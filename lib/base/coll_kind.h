@@ -1,10 +1,13 @@
-/* The collectives: names, aliases, and the bus-bandwidth factor, the one place where it is defined.
+/* The collectives: names, aliases and bus-bandwidth factors.
  *
- * algbw = S / t, S the full buffer in bytes (n times the per-rank part for the sharded family), t
- * seconds. busbw = algbw * factor(n): what each rank's link must carry if the collective is done
- * optimally by point-to-point links (derivation: nccl-tests, doc/PERFORMANCE.md): allreduce: every
- * element must leave n-1 ranks' partial sums and reach n-1 ranks: 2(n-1)/n reduce-scatter,
- * all-gather, all-to-all, gather, scatter: (n-1)/n of S crosses broadcast, reduce, send-recv: 1. */
+ * algbw = S / t. S is the full buffer in bytes (n times the per-rank part for the collectives that
+ * split it), t is in seconds. busbw = algbw * factor(n) is the rate that each rank's link must
+ * carry in an optimal algorithm on point-to-point links (derivation: nccl-tests,
+ * doc/PERFORMANCE.md). Factors:
+ *   allreduce                    2(n-1)/n: every element leaves n-1 ranks and reaches n-1 ranks
+ *   reduce-scatter, all-gather,
+ *   all-to-all, gather, scatter  (n-1)/n: that share of S crosses the links
+ *   broadcast, reduce, send-recv 1 */
 #ifndef DDP_BASE_COLL_KIND_H
 #define DDP_BASE_COLL_KIND_H
 
@@ -30,14 +33,15 @@ enum ddp_coll {
 
 /* "allreduce", "reduce-scatter", ... */
 const char *ddp_coll_name(enum ddp_coll coll);
-/* Accepts nccl-tests', MPI's and PyTorch's spellings (all_reduce, allgather, bcast, ...); -1 when
- * unknown. */
+/* Parses a name; accepts the spellings of nccl-tests, MPI and PyTorch (all_reduce, allgather,
+ * bcast, ...). Returns -1 if unknown. */
 int ddp_coll_parse(const char *name);
-/* Does it combine values, by an operation? Has it a root? Has it an in-place form (coll/coll.h)? */
+/* True if the collective combines values with an operation; if it has a root rank; if it has an
+ * in-place form (coll/coll.h). */
 bool ddp_coll_reduces(enum ddp_coll coll);
 bool ddp_coll_has_root(enum ddp_coll coll);
 bool ddp_coll_has_in_place(enum ddp_coll coll);
-/* busbw = algbw * factor; NaN for fewer than 2 ranks and for barrier. */
+/* Returns busbw / algbw; NaN for fewer than 2 ranks and for barrier. */
 double ddp_coll_busbw_factor(enum ddp_coll coll, int ranks);
 
 #ifdef __cplusplus

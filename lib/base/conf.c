@@ -17,29 +17,31 @@ extern char **environ;
 
 static const struct ddp_conf_row rows[DDP_CONF_COUNT] = {
     [DDP_CONF_SIMD] = {"DDPBENCH_SIMD",
-                       "highest SIMD level used: scalar, avx2 or avx512 (default: the best this "
-                       "processor has); results do not depend on it"},
-    [DDP_CONF_BLAS_LIB] = {"DDPBENCH_BLAS_LIB", "library to load for CBLAS, as --blas"},
-    [DDP_CONF_CUBLAS_LIB] = {"DDPBENCH_CUBLAS_LIB",
-                             "library to load for cuBLAS (default: where the loader finds it, or "
-                             "one of a Python package)"},
+                       "highest SIMD level used: scalar, avx2 or avx512 (default: the best of "
+                       "this processor); results do not depend on it"},
+    [DDP_CONF_BLAS_LIB] = {"DDPBENCH_BLAS_LIB", "library to load for CBLAS, like --blas"},
+    [DDP_CONF_CUBLAS_LIB] =
+        {"DDPBENCH_CUBLAS_LIB",
+         "library to load for cuBLAS (default: the one that the loader finds, or "
+         "that of a Python package)"},
     [DDP_CONF_CUDNN_LIB] = {"DDPBENCH_CUDNN_LIB",
-                            "library to load for cuDNN (default: as for cuBLAS)"},
+                            "library to load for cuDNN (default: like cuBLAS)"},
     [DDP_CONF_MODULE_DIR] =
         {"DDPBENCH_MODULE_DIR",
-         "folder that holds the MPI modules and ddpbench-kernels (default: beside the binary)"},
-    [DDP_CONF_DATA_DIR] = {"DDPBENCH_DATA_DIR", "folder that holds the data set, as --data"},
+         "folder of the MPI modules and ddpbench-kernels (default: that of the binary)"},
+    [DDP_CONF_DATA_DIR] = {"DDPBENCH_DATA_DIR", "folder of the data set, like --data"},
     [DDP_CONF_PORT] = {"DDPBENCH_PORT",
-                       "port of rank 0 where ranks started by torchrun meet (default: the first "
-                       "that is free of the eight behind MASTER_PORT)"},
+                       "port on which rank 0 listens for the other ranks under torchrun (default: "
+                       "the first free one of the eight ports after MASTER_PORT)"},
     [DDP_CONF_NCCL_LIB] = {"DDPBENCH_NCCL_LIB",
-                           "library to load for NCCL (default: libnccl.so.2 where the loader finds "
-                           "it, or one of a Python package)"},
+                           "library to load for NCCL (default: the libnccl.so.2 that the loader "
+                           "finds, or that of a Python package)"},
     [DDP_CONF_HOSTS] = {"DDPBENCH_HOSTS",
-                        "take this host for several, for tests: 2, or 1+3 ranks, or 2* by turns"},
+                        "simulate several hosts, for tests: 2 (equal shares), 1+3 (ranks per "
+                        "host) or 2* (ranks in turn)"},
     [DDP_CONF_FAULT] = {"DDPBENCH_FAULT",
-                        "point:n:action[@rank], injected faults; only in a build with FAULTS=1, "
-                        "whose `list fault` shows the points"},
+                        "faults to inject, point:n:action[@rank]; only in a build with FAULTS=1; "
+                        "`ddpbench list fault` shows the points"},
 };
 
 const struct ddp_conf_row *ddp_conf_rows(void)
@@ -59,7 +61,7 @@ static const char *row_name(const void *ctx, int i)
     return i < DDP_CONF_COUNT ? ((const struct ddp_conf_row *)ctx)[i].variable : NULL;
 }
 
-/* Is the variable of environ's `entry` ("NAME=value") in the table? */
+/* True if the table has the variable of `entry` ("NAME=value"). */
 static bool known(const char *entry, size_t name_length)
 {
     for (int i = 0; i < DDP_CONF_COUNT; i++)
@@ -80,19 +82,20 @@ int ddp_conf_check(struct ddp_err *err)
         ddp_fail(err, DDP_EUSAGE, "unknown environment variable '%s'", name);
         const char *near = ddp_nearest(name, row_name, rows);
         if (near)
-            ddp_hint(err, "did you mean '%s'? `ddpbench help environment` lists them all", near);
+            ddp_hint(err, "did you mean '%s'? `ddpbench help environment` lists all variables",
+                     near);
         else
-            ddp_hint(err, "unset it; `ddpbench help environment` lists those that exist");
+            ddp_hint(err, "unset it; `ddpbench help environment` lists all variables");
         return DDP_EUSAGE;
     }
     const char *simd = ddp_conf_get(DDP_CONF_SIMD);
     if (simd && ddp_simd_parse(simd) < 0) {
-        ddp_fail(err, DDP_EUSAGE, "DDPBENCH_SIMD is '%.64s'", simd);
+        ddp_fail(err, DDP_EUSAGE, "DDPBENCH_SIMD: '%.64s' is not a legal value", simd);
         ddp_hint(err, "legal: scalar, avx2, avx512");
         return DDP_EUSAGE;
     }
     if (!DDP_FAULTS && ddp_conf_get(DDP_CONF_FAULT)) {
-        ddp_fail(err, DDP_EUSAGE, "DDPBENCH_FAULT is set, but this build injects no faults");
+        ddp_fail(err, DDP_EUSAGE, "DDPBENCH_FAULT is set, but this build has no fault points");
         ddp_hint(err, "unset it, or build with `make FAULTS=1`");
         return DDP_EUSAGE;
     }

@@ -1,6 +1,6 @@
-/* Settings from the environment: every DDPBENCH_* variable is a row of one table, so that
- * `ddpbench help environment`, `list` and the record know them all. An unknown DDPBENCH_* variable
- * is an error, not silence. */
+/* Settings from the environment. Every DDPBENCH_* variable is a row of one table, which `ddpbench
+ * help environment`, `ddpbench list` and the result record use. An unknown DDPBENCH_* variable is
+ * an error. */
 #ifndef DDP_BASE_CONF_H
 #define DDP_BASE_CONF_H
 
@@ -13,16 +13,16 @@ extern "C" {
 #endif
 
 enum ddp_conf_key {
-    DDP_CONF_SIMD,       /* DDPBENCH_SIMD: scalar|avx2|avx512: highest SIMD level used */
-    DDP_CONF_BLAS_LIB,   /* DDPBENCH_BLAS_LIB: library to load for CBLAS, as --blas */
-    DDP_CONF_CUBLAS_LIB, /* DDPBENCH_CUBLAS_LIB: library to load for cuBLAS */
-    DDP_CONF_CUDNN_LIB,  /* DDPBENCH_CUDNN_LIB: library to load for cuDNN */
-    DDP_CONF_MODULE_DIR, /* DDPBENCH_MODULE_DIR: where ddpbench-mpi-*.so lie */
-    DDP_CONF_DATA_DIR,   /* DDPBENCH_DATA_DIR: where data sets lie, as --data */
-    DDP_CONF_PORT,       /* DDPBENCH_PORT: where ranks of torchrun meet (comm/rendezvous.h) */
-    DDP_CONF_NCCL_LIB,   /* DDPBENCH_NCCL_LIB: library to load for NCCL */
-    DDP_CONF_HOSTS,      /* DDPBENCH_HOSTS: hosts to pretend, for tests (comm/hosts.h) */
-    DDP_CONF_FAULT,      /* DDPBENCH_FAULT: point:n:action, only in a build with FAULTS=1 */
+    DDP_CONF_SIMD,       /* highest SIMD level used: scalar, avx2, avx512 */
+    DDP_CONF_BLAS_LIB,   /* library to load for CBLAS, like --blas */
+    DDP_CONF_CUBLAS_LIB, /* library to load for cuBLAS */
+    DDP_CONF_CUDNN_LIB,  /* library to load for cuDNN */
+    DDP_CONF_MODULE_DIR, /* folder of ddpbench-mpi-*.so */
+    DDP_CONF_DATA_DIR,   /* folder of the data sets, like --data */
+    DDP_CONF_PORT,       /* port of the rendezvous server (comm/rendezvous.h) */
+    DDP_CONF_NCCL_LIB,   /* library to load for NCCL */
+    DDP_CONF_HOSTS,      /* hosts to simulate, for tests (comm/hosts.h) */
+    DDP_CONF_FAULT,      /* point:n:action, only in a build with FAULTS=1 */
     DDP_CONF_COUNT
 };
 
@@ -32,14 +32,16 @@ struct ddp_conf_row {
 };
 const struct ddp_conf_row *ddp_conf_rows(void); /* [DDP_CONF_COUNT] */
 
-/* The value, or NULL when unset or empty. Borrowed from the environment. */
+/* Returns the value, or NULL if the variable is unset or empty. The environment owns the text. */
 const char *ddp_conf_get(enum ddp_conf_key key);
-/* DDP_EUSAGE when the environment has a DDPBENCH_* variable that no row names (suggests the
- * nearest), or DDPBENCH_SIMD or DDPBENCH_FAULT has an illegal value. Arms the faults (fault.h). */
+/* Checks the environment and arms the faults (fault.h). Returns DDP_EUSAGE if a DDPBENCH_* variable
+ * is unknown (the hint suggests the nearest), or if DDPBENCH_SIMD or DDPBENCH_FAULT has an illegal
+ * value. */
 int ddp_conf_check(struct ddp_err *err) DDP_MUST_CHECK;
 
-/* The environment for a child: ours, with the "K=V" of more (NULL-terminated, or NULL) added or in
- * place of ours. The block is the caller's to free(), its entries are not; NULL: no memory. */
+/* Returns the environment for a child process: this process's environment, with the "K=V" entries
+ * of `more` (NULL-terminated, or NULL) added or replaced. The caller frees the array but not its
+ * entries. Returns NULL if memory is exhausted. */
 char **ddp_conf_environment(const char *const *more);
 
 #ifdef __cplusplus

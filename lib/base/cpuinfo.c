@@ -11,19 +11,19 @@ static const char *const names[DDP_SIMD_COUNT] = {
     [DDP_SIMD_AVX512] = "avx512",
 };
 
-/* The platform file: the one place in lib/base that asks what it is compiled for. */
+/* In lib/base, only this file depends on the target processor. */
 #if defined(__x86_64__)
 #include <cpuid.h>
 
 static int has_f16c(void)
 {
-    unsigned eax, ebx, ecx, edx; /* clang 14 does not know the name in __builtin_cpu_supports */
+    unsigned eax, ebx, ecx, edx; /* clang 14's __builtin_cpu_supports does not know "f16c" */
     return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & (1u << 29));
 }
 
 enum ddp_simd ddp_cpu_best_simd(void)
 {
-    /* __builtin_cpu_supports asks XGETBV too: the operating system must save the registers. */
+    /* __builtin_cpu_supports also checks XGETBV: the operating system must save the registers. */
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c())
         return DDP_SIMD_SCALAR;
@@ -54,7 +54,7 @@ int ddp_simd_parse(const char *name)
 
 int ddp_cpu_usable_cores(void)
 {
-    /* The kernel refuses a mask shorter than its own: grow until it fits. */
+    /* Linux refuses a mask shorter than its own, so grow the mask until it fits. */
     for (int cpus = 1024; cpus <= 1 << 20; cpus *= 2) {
         cpu_set_t *set = CPU_ALLOC(cpus);
         if (!set)

@@ -1,5 +1,5 @@
-/* What the processor can do, and which of it we use.
- * Level order is a promise: a higher level implies all lower ones. */
+/* The SIMD levels and the number of cores that this process can use. A higher level implies all
+ * lower ones. */
 #ifndef DDP_BASE_CPUINFO_H
 #define DDP_BASE_CPUINFO_H
 
@@ -9,14 +9,14 @@ extern "C" {
 
 enum ddp_simd { DDP_SIMD_SCALAR, DDP_SIMD_AVX2, DDP_SIMD_AVX512, DDP_SIMD_COUNT };
 
-/* The best level this processor and operating system support (AVX2 requires FMA and F16C too;
- * AVX512 requires F, BW, DQ, VL). */
+/* Returns the best level that this processor and operating system support. AVX2 also requires FMA
+ * and F16C; AVX512 requires F, BW, DQ and VL. */
 enum ddp_simd ddp_cpu_best_simd(void);
 /* "scalar", "avx2", "avx512". */
 const char *ddp_simd_name(enum ddp_simd level);
-/* -1 when unknown. */
+/* Parses a level's name; -1 if unknown. */
 int ddp_simd_parse(const char *name);
-/* Cores this process may run on (sched_getaffinity), at least 1. */
+/* Returns the number of cores that this process may run on (sched_getaffinity), at least 1. */
 int ddp_cpu_usable_cores(void);
 
 #ifdef __cplusplus

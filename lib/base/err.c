@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Appends to a NUL-terminated text; what does not fit ends in "...". */
+/* Appends to a NUL-terminated text; a text that does not fit is cut and ends in "...". */
 static void text_vappend(char *text, size_t text_bytes, const char *fmt, va_list args)
 {
     size_t used = strlen(text);
@@ -57,7 +57,7 @@ int ddp_fail_errno(struct ddp_err *err, int code, int errno_value, const char *f
 
 int ddp_hint(struct ddp_err *err, const char *fmt, ...)
 {
-    /* `return ddp_hint(err, ...)` must stay a failure when nobody wants the words. */
+    /* `return ddp_hint(err, ...)` must return a failure even if the caller passes no err. */
     if (!err)
         return DDP_EINTERNAL;
     if (err->hint[0] != '\0')
@@ -73,6 +73,6 @@ int ddp_exit_code(int code)
 {
     if (code == 0)
         return 0;
-    /* Anything that is not a negated exit code is a bug of ours: say so, never 0. */
+    /* A code that is not a negated exit code is a bug: report an internal error, never success. */
     return code < 0 && code >= -255 ? -code : -DDP_EINTERNAL;
 }

@@ -1,7 +1,7 @@
-/* Passing fault points. Only in a build with FAULTS=1.
+/* Triggers fault points. Only in a build with FAULTS=1.
  *
- * The board lies in memory shared with forked ranks and is written by whoever passes a point; each
- * (fault, rank) has words of its own. */
+ * The counters lie in memory shared with the forked ranks. Each (fault, rank) pair has counters of
+ * its own, which the process that passes the point updates. */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -13,31 +13,31 @@
 #include "base/clock.h"
 #include "base/fault_impl.h"
 
-/* Of the home, then of ranks; more ranks than that are under mpiexec, where each has a board of
- * its own. */
-#define PASSERS 257
+/* Rows of counters: one for the collector, the others for ranks. Only runs under mpiexec have more
+ * ranks, and there each rank has a table of its own. */
+#define COUNTER_ROWS 257
 
 struct tally {
     _Atomic(uint64_t) passed;
-    _Atomic(int64_t) hit_ns; /* 0: not yet */
+    _Atomic(int64_t) hit_ns; /* time of the hit (ddp_now_ns); 0: not hit yet */
 };
 
-struct board {
-    char *text; /* all of DDPBENCH_FAULT, as it was given */
+struct fault_table {
+    char *text; /* the whole value of DDPBENCH_FAULT */
     int count;
     struct ddp_fault_spec spec[DDP_FAULT_MAX];
-    struct tally tally[DDP_FAULT_MAX][PASSERS];
+    struct tally tally[DDP_FAULT_MAX][COUNTER_ROWS];
 };
 
-/* The one thing of the process: set by ddp_fault_arm, inherited by ranks. */
-static _Atomic(struct board *) armed;
+/* The armed faults of the process. ddp_fault_arm sets them; forked ranks inherit them. */
+static _Atomic(struct fault_table *) armed;
 
-static struct tally *tally_of(struct board *b, int fault, int rank)
+static struct tally *tally_of(struct fault_table *b, int fault, int rank)
 {
-    return &b->tally[fault][rank < 0 ? 0 : 1 + rank % (PASSERS - 1)];
+    return &b->tally[fault][rank < 0 ? 0 : 1 + rank % (COUNTER_ROWS - 1)];
 }
 
-static int parse_all(struct board *b, const char *text, struct ddp_err *err)
+static int parse_all(struct fault_table *b, const char *text, struct ddp_err *err)
 {
     for (const char *at = text; *at != '\0';) {
         size_t length = strcspn(at, ",");
@@ -51,7 +51,7 @@ static int parse_all(struct board *b, const char *text, struct ddp_err *err)
     return 0;
 }
 
-static void board_destroy(struct board *b)
+static void fault_table_destroy(struct fault_table *b)
 {
     if (b == NULL)
         return;
@@ -59,9 +59,9 @@ static void board_destroy(struct board *b)
     munmap(b, sizeof *b);
 }
 
-static int board_create(const char *text, struct board **out, struct ddp_err *err)
+static int fault_table_create(const char *text, struct fault_table **out, struct ddp_err *err)
 {
-    struct board *b =
+    struct fault_table *b =
         mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (b == MAP_FAILED)
         return ddp_fail(err, DDP_ENOMEM, "no memory for faults");
@@ -69,7 +69,7 @@ static int board_create(const char *text, struct board **out, struct ddp_err *er
     int rc = b->text != NULL ? parse_all(b, text, err)
                              : ddp_fail(err, DDP_ENOMEM, "no memory for faults");
     if (rc != 0) {
-        board_destroy(b);
+        fault_table_destroy(b);
         return rc;
     }
     *out = b;
@@ -78,17 +78,17 @@ static int board_create(const char *text, struct board **out, struct ddp_err *er
 
 int ddp_fault_arm(const char *text, struct ddp_err *err)
 {
-    struct board *b = NULL;
-    const struct board *now = atomic_load(&armed);
+    struct fault_table *b = NULL;
+    const struct fault_table *now = atomic_load(&armed);
     if (now != NULL && text != NULL && strcmp(now->text, text) == 0)
         return 0;
     if (text != NULL)
-        DDP_TRY(board_create(text, &b, err));
-    board_destroy(atomic_exchange(&armed, b));
+        DDP_TRY(fault_table_create(text, &b, err));
+    fault_table_destroy(atomic_exchange(&armed, b));
     return 0;
 }
 
-/* The signal goes to the process, whichever of its threads is here. */
+/* kill() signals the whole process, whichever thread calls it. */
 static void die(int signal_number)
 {
     if (signal_number != SIGKILL)
@@ -98,8 +98,8 @@ static void die(int signal_number)
         pause();
 }
 
-/* A bit that matters in every type: the highest of the mantissa in f32, one that is not lost by
- * rounding. */
+/* Flips a bit that changes the value of every type noticeably: in f32 the highest bit of the
+ * mantissa, which rounding cannot remove. */
 static void flip(const void *data, size_t bytes)
 {
     size_t at = bytes / 2 / 8 * 8 + 2;
@@ -140,7 +140,7 @@ static int act(const struct ddp_fault_spec *spec, const void *data, size_t bytes
 int ddp_fault_pass(enum ddp_fault_at point, int rank, const void *data, size_t bytes,
                    struct ddp_err *err)
 {
-    struct board *b = atomic_load_explicit(&armed, memory_order_acquire);
+    struct fault_table *b = atomic_load_explicit(&armed, memory_order_acquire);
     for (int i = 0; b != NULL && i < b->count; i++) {
         const struct ddp_fault_spec *spec = &b->spec[i];
         if (spec->point != point || (spec->rank >= 0 && spec->rank != rank) ||
@@ -157,7 +157,7 @@ int ddp_fault_pass(enum ddp_fault_at point, int rank, const void *data, size_t b
 
 bool ddp_fault_last(int rank, const char **text, int64_t *hit_ns)
 {
-    struct board *b = atomic_load_explicit(&armed, memory_order_acquire);
+    struct fault_table *b = atomic_load_explicit(&armed, memory_order_acquire);
     *hit_ns = 0;
     for (int i = 0; b != NULL && i < b->count; i++) {
         int64_t at = atomic_load(&tally_of(b, i, rank)->hit_ns);
@@ -171,10 +171,10 @@ bool ddp_fault_last(int rank, const char **text, int64_t *hit_ns)
 
 const char *ddp_fault_missed(void)
 {
-    struct board *b = atomic_load_explicit(&armed, memory_order_acquire);
+    struct fault_table *b = atomic_load_explicit(&armed, memory_order_acquire);
     for (int i = 0; b != NULL && i < b->count; i++) {
         bool hit = false;
-        for (int p = 0; p < PASSERS; p++)
+        for (int p = 0; p < COUNTER_ROWS; p++)
             hit |= atomic_load(&b->tally[i][p].hit_ns) != 0;
         if (!hit)
             return b->spec[i].text;

@@ -1,16 +1,17 @@
-/* Fault points: places where a build with FAULTS=1 can be told to fail, so that tests reach every
- * error path and every moment of a death.
+/* Fault points: places where a build with FAULTS=1 can be made to fail, so that tests reach every
+ * error path and every moment at which a rank can die.
  *
  *   DDPBENCH_FAULT=point:n:action[=value][@rank][,...]
  *
- * At its n-th passage of the point, counted for each rank, the process is killed (kill9, segv,
- * abort), stopped (stop), delayed (sleep=ms, 100), gets one wrong bit into its data (flip), or an
- * error of the point's own (errno=NAME, EIO). Without @rank every rank is meant. Points are the
- * lines of fault_list.h; `ddpbench list fault` shows them.
+ * Each rank counts its passages of the point. At the n-th passage the action happens: the process
+ * is killed (kill9, segv, abort), stopped (stop) or delayed (sleep=ms, default 100), one bit of its
+ * data is flipped (flip), or the point returns an error (errno=NAME, default EIO). Without @rank
+ * the fault applies to every rank. fault_list.h lists the points; `ddpbench list fault` shows them.
  *
- * A point is a line DDP_FAULT(...) where it lies. In a normal build (DDP_FAULTS 0) that line is a
+ * A point is a line DDP_FAULT(...) in the code. In a normal build (DDP_FAULTS 0) that line is a
  * constant, fault.c and fault_parse.c are not compiled, and DDPBENCH_FAULT is an error (conf.h).
- * Counts lie in memory that ranks inherit, so that the home can tell what was hit and when. */
+ * The counters lie in memory that ranks inherit, so the collector can report which faults hit, and
+ * when. */
 #ifndef DDP_BASE_FAULT_H
 #define DDP_BASE_FAULT_H
 
@@ -33,30 +34,32 @@ enum ddp_fault_at {
 
 struct ddp_fault_row {
     const char *name, *help;
-    int code; /* of action errno */
-    bool home, data;
+    int code;  /* the code that action errno returns */
+    bool home; /* the collector passes this point, not ranks */
+    bool data; /* action flip is possible here */
 };
 
-/* The point `DDP_AT_<symbol>` is passed by a rank of the world (-1: by the home): 0, or the error
- * to return from there, errno set. An expression; err as for ddp_fail. */
+/* Passes the point `DDP_AT_<symbol>` as a rank of the world, or as the collector (-1). The value is
+ * 0, or the error that the caller must return; errno is set. err is used as in ddp_fail. */
 #define DDP_FAULT(symbol, rank, err) DDP_FAULT_DATA(symbol, rank, NULL, 0, err)
-/* The same with data[bytes] that flip may change; a passage without bytes is none for flip. */
+/* The same with data[bytes] that flip may change. flip ignores passages without bytes. */
 #define DDP_FAULT_DATA(symbol, rank, data, bytes, err)                                             \
     (DDP_FAULTS ? ddp_fault_pass(DDP_AT_##symbol, rank, data, bytes, err) : 0)
 
-/* All below: only in a build with FAULTS=1. */
+/* The following exist only in a build with FAULTS=1. */
 
 int ddp_fault_pass(enum ddp_fault_at point, int rank, const void *data, size_t bytes,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Sets the faults of this process and of those it will fork; text NULL: none; the text that holds
- * already: nothing changes. Not while other threads pass points. DDP_EUSAGE names what is wrong in
- * the text, the legal ones and the nearest. */
+/* Sets the faults of this process and of its future children. A NULL text disarms all faults; a
+ * text that is already armed changes nothing. Must not be called while other threads pass points.
+ * DDP_EUSAGE: the message names the illegal part of the text and suggests the nearest legal one. */
 int ddp_fault_arm(const char *text, struct ddp_err *err) DDP_MUST_CHECK;
 const struct ddp_fault_row *ddp_fault_rows(void); /* [DDP_AT_COUNT] */
 
-/* The last fault that hit a rank (-1: the home): its text, and when (ddp_now_ns). */
+/* Finds the last fault that hit a rank (-1: the collector): sets *text and the time *hit_ns
+ * (ddp_now_ns). Returns false if none did. */
 bool ddp_fault_last(int rank, const char **text, int64_t *hit_ns);
-/* The first armed fault that has hit nobody; NULL: all did. */
+/* Returns the first armed fault that has not hit yet, or NULL if all have. */
 const char *ddp_fault_missed(void);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Inside the fault points: what fault.c and fault_parse.c share. Nobody else includes this. */
+/* Declarations shared by fault.c and fault_parse.c. Private to these files. */
 #ifndef DDP_BASE_FAULT_IMPL_H
 #define DDP_BASE_FAULT_IMPL_H
 
@@ -22,16 +22,18 @@ enum ddp_fault_action {
     DDP_FAULT_ACTION_COUNT
 };
 
-/* n: the passage it hits, from 1. value: ms of sleep, errno. rank -1: all. */
+/* One parsed fault. */
 struct ddp_fault_spec {
     enum ddp_fault_at point;
     enum ddp_fault_action action;
+    /* The passage at which the fault hits, from 1. */
     uint64_t n;
-    int value, rank;
-    char text[DDP_FAULT_TEXT_BYTES];
+    int value;                       /* ms for sleep, the error number for errno */
+    int rank;                        /* -1: every rank */
+    char text[DDP_FAULT_TEXT_BYTES]; /* as given */
 };
 
-/* One fault from text[length]. */
+/* Parses one fault from text[length]. */
 int ddp_fault_parse(const char *text, size_t length, struct ddp_fault_spec *out,
                     struct ddp_err *err) DDP_MUST_CHECK;
 

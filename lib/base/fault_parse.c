@@ -1,4 +1,4 @@
-/* point:n:action[=value][@rank]. Only in a build with FAULTS=1. */
+/* Parses point:n:action[=value][@rank]. Only in a build with FAULTS=1. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #define SLEEP_MS     100
 #define SLEEP_MS_MAX 3600000
 #define RANK_MAX     1000000
-#define ERRNO_MAX    200 /* above the highest of any Linux */
+#define ERRNO_MAX    200 /* greater than every errno of Linux */
 
 static const struct ddp_fault_row rows[DDP_AT_COUNT] = {
 #define DDP_FAULT_POINT(symbol, name, home, code, data, help)                                      \
@@ -30,26 +30,28 @@ const struct ddp_fault_row *ddp_fault_rows(void)
     return rows;
 }
 
-static const char *point_word(const void *ctx, int i)
+static const char *point_name(const void *ctx, int i)
 {
     (void)ctx;
     return i < DDP_AT_COUNT ? rows[i].name : NULL;
 }
 
-static const char *action_word(const void *ctx, int i)
+static const char *action_name(const void *ctx, int i)
 {
     (void)ctx;
     return i < DDP_FAULT_ACTION_COUNT ? actions[i] : NULL;
 }
 
-static const char *errno_word(const void *ctx, int i)
+static const char *errno_name(const void *ctx, int i)
 {
     (void)ctx;
     const char *name = i < ERRNO_MAX ? strerrorname_np(i + 1) : NULL;
     return name != NULL ? name : i < ERRNO_MAX ? "?" : NULL;
 }
 
-/* Index of a word; DDP_EUSAGE names it, the nearest, and (unless they are too many) all. */
+/* Returns the index of `word` among the candidates. DDP_EUSAGE: the message names the word and
+ * suggests the nearest candidate; the hint lists all candidates except errno names, which are too
+ * many. */
 static int find(const char *fault, const char *what, const char *word,
                 const char *(*candidate)(const void *ctx, int i), struct ddp_err *err)
 {
@@ -64,9 +66,9 @@ static int find(const char *fault, const char *what, const char *word,
     }
     const char *near = ddp_nearest(word, candidate, NULL);
     ddp_fail(err, DDP_EUSAGE, "DDPBENCH_FAULT: '%s': unknown %s '%s'", fault, what, word);
-    if (candidate == errno_word)
-        return ddp_hint(err, near != NULL ? "did you mean '%s'?" : "a name such as EIO or ENOSPC",
-                        near);
+    if (candidate == errno_name)
+        return ddp_hint(
+            err, near != NULL ? "did you mean '%s'?" : "use a name such as EIO or ENOSPC", near);
     return ddp_hint(err, "%s%s%slegal: %s", near != NULL ? "did you mean '" : "",
                     near != NULL ? near : "", near != NULL ? "'? " : "", legal);
 }
@@ -74,10 +76,11 @@ static int find(const char *fault, const char *what, const char *word,
 static int malformed(const char *fault, struct ddp_err *err)
 {
     ddp_fail(err, DDP_EUSAGE, "DDPBENCH_FAULT: '%s' is not point:n:action[=value][@rank]", fault);
-    return ddp_hint(err, "such as coll-enter:3:kill9@1; `ddpbench list fault` shows the points");
+    return ddp_hint(err,
+                    "an example is coll-enter:3:kill9@1; `ddpbench list fault` shows the points");
 }
 
-/* A whole number in [min, max]. */
+/* Parses a whole number in [min, max]. */
 static int number(const char *fault, const char *text, int64_t min, int64_t max, int64_t *out,
                   struct ddp_err *err)
 {
@@ -98,7 +101,7 @@ static int parse_value(const char *fault, const char *text, struct ddp_fault_spe
         return 0;
     }
     if (out->action == DDP_FAULT_ERRNO) {
-        int i = find(fault, "errno", text != NULL ? text : "EIO", errno_word, err);
+        int i = find(fault, "errno", text != NULL ? text : "EIO", errno_name, err);
         out->value = i + 1;
         return i >= 0 ? 0 : i;
     }
@@ -108,7 +111,7 @@ static int parse_value(const char *fault, const char *text, struct ddp_fault_spe
                     actions[out->action]);
 }
 
-/* What a point cannot do. */
+/* Rejects actions and ranks that the point does not support. */
 static int check(const struct ddp_fault_spec *spec, bool ranked, struct ddp_err *err)
 {
     const struct ddp_fault_row *row = &rows[spec->point];
@@ -117,12 +120,12 @@ static int check(const struct ddp_fault_spec *spec, bool ranked, struct ddp_err 
                         spec->text, row->name);
     if (ranked && row->home)
         return ddp_fail(err, DDP_EUSAGE,
-                        "DDPBENCH_FAULT: '%s': point '%s' is passed by the home, not by ranks",
+                        "DDPBENCH_FAULT: '%s': point '%s' is passed by the collector, not by ranks",
                         spec->text, row->name);
     return 0;
 }
 
-/* Cuts text at the first `at`; what follows it, or NULL. */
+/* Cuts the text at the first `at`. Returns the text after it, or NULL if there is none. */
 static char *cut(char *text, char at)
 {
     char *found = strchr(text, at);
@@ -146,10 +149,10 @@ int ddp_fault_parse(const char *text, size_t length, struct ddp_fault_spec *out,
     char *at = cut(action, '@');
     char *value = cut(action, '=');
 
-    int point = find(out->text, "point", parts, point_word, err);
+    int point = find(out->text, "point", parts, point_name, err);
     DDP_TRY(point < 0 ? point : 0);
     DDP_TRY(number(out->text, count, 1, INT64_MAX, &n, err));
-    int does = find(out->text, "action", action, action_word, err);
+    int does = find(out->text, "action", action, action_name, err);
     DDP_TRY(does < 0 ? does : 0);
     if (at != NULL)
         DDP_TRY(number(out->text, at, 0, RANK_MAX, &rank, err));

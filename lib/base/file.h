@@ -1,4 +1,4 @@
-/* Files, where write(2) alone does not do. */
+/* Helpers for writing files. */
 #ifndef DDP_BASE_FILE_H
 #define DDP_BASE_FILE_H
 
@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Writes all of bytes [n] to fd, in as many calls as it takes: 0, or the errno of the one that
- * failed; what was written before that stays. */
+/* Writes bytes [n] to fd, with as many calls of write(2) as needed. Returns 0, or the errno of the
+ * call that failed; earlier bytes stay written. */
 int ddp_write_all(int fd, const void *bytes, size_t n);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* What a record says of a GPU of this host. Filled by device/nvml.h; a fact that cannot be read is
- * "" or -1, never a guess. */
+/* Facts about one GPU of this host, for the result record. device/nvml.h fills them. A fact that
+ * cannot be read is "" or -1, never a guess. */
 #ifndef DDP_BASE_GPU_FACTS_H
 #define DDP_BASE_GPU_FACTS_H
 
@@ -7,14 +7,16 @@
 
 #define DDP_GPU_FACTS_MAX 16
 
-/* driver: its version. clocks: of the moment; sm_clock_max_MHz: what it may reach. power_limit_W:
- * as enforced now. throttle: what holds the clocks down, "none", or names joined by "+" ("idle",
- * "power cap", "thermal", ...). */
+/* All clocks are the values at the time of reading, except sm_clock_max_MHz, the highest possible
+ * clock. */
 struct ddp_gpu_facts {
-    char name[64], bus[32], driver[32], throttle[96];
+    char name[64], bus[32];
+    char driver[32]; /* version of the driver */
+    /* The reasons that limit the clocks: "none", or names joined by "+" ("power cap+thermal"). */
+    char throttle[96];
     int64_t memory_bytes;
     int sm_clock_MHz, sm_clock_max_MHz, memory_clock_MHz, temperature_C;
-    double power_limit_W; /* -1: unknown */
+    double power_limit_W; /* the enforced limit; -1: unknown */
 };
 
 #endif

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* The eighth number of /proc/stat's first line, in clock ticks (proc(5)). */
+/* Reads the steal time: the eighth number of /proc/stat's first line, in clock ticks (proc(5)). */
 static double read_steal_ms(const char *path)
 {
     unsigned long long v[8];
@@ -22,7 +22,8 @@ static double read_steal_ms(const char *path)
     return n == 8 && ticks_per_s > 0 ? (double)v[7] * 1e3 / ticks_per_s : NAN;
 }
 
-/* A number of folder/cpu.stat: microseconds in version 2, nanoseconds in version 1. */
+/* Reads the throttled time from folder/cpu.stat. Version 2 counts microseconds, version 1
+ * nanoseconds. */
 static double read_throttled_ms(const char *folder)
 {
     char path[PATH_MAX + 16], name[64];
@@ -42,8 +43,9 @@ static double read_throttled_ms(const char *folder)
     return ms;
 }
 
-/* Of the group a line "ID:controllers:/path" of the membership names, or of the mount: in a
- * container the path is often that of the host. Version 2 has no controllers in its line. */
+/* Reads the throttled time of the group that a line "ID:controllers:/path" names, or else of the
+ * mount itself, because in a container the path is often that of the host. Lines of version 2 name
+ * no controllers. */
 static double throttled_by(const char *line, const char *mount)
 {
     char folder[PATH_MAX];
@@ -87,7 +89,7 @@ void ddp_interference_read(struct ddp_interference *out)
 
 void ddp_interference_since(const struct ddp_interference *before, struct ddp_interference *after)
 {
-    /* Steal is known to run backwards on some hypervisors. */
+    /* On some hypervisors the steal time is known to run backwards. */
     after->steal_ms = isnan(before->steal_ms) || isnan(after->steal_ms)
                           ? NAN
                           : fmax(0, after->steal_ms - before->steal_ms);

@@ -1,6 +1,5 @@
-/* What others did to us while we measured: processor time a hypervisor took, time a control group
- * held us back, switches away from this thread that it did not ask for. Counters since some past
- * moment: read twice and subtract. */
+/* Disturbances of a measurement: processor time taken by the hypervisor, time throttled by a
+ * control group, involuntary context switches. These are counters: read them twice and subtract. */
 #ifndef DDP_BASE_INTERFERENCE_H
 #define DDP_BASE_INTERFERENCE_H
 
@@ -10,21 +9,20 @@
 extern "C" {
 #endif
 
-/* steal_ms: of all processors of the machine together, in steps of a clock tick (10 ms).
- * throttled_ms: of our control group. involuntary_switches: of this thread. NaN and -1: cannot be
- * read. */
+/* Values that cannot be read are NaN or -1. */
 struct ddp_interference {
-    double steal_ms, throttled_ms;
-    int64_t involuntary_switches;
+    double steal_ms;              /* sum over all processors, in steps of a clock tick (10 ms) */
+    double throttled_ms;          /* of this process's control group */
+    int64_t involuntary_switches; /* of this thread */
 };
 
-/* Reads files: not for timed regions. */
+/* Reads the counters. Opens files, so do not call it in timed regions. */
 void ddp_interference_read(struct ddp_interference *out);
 /* The same from given files, for tests. stat: /proc/stat; membership: /proc/self/cgroup; mount:
  * /sys/fs/cgroup. */
 void ddp_interference_read_from(const char *stat, const char *membership, const char *mount,
                                 struct ddp_interference *out);
-/* *after becomes what happened between the two readings. */
+/* Replaces *after by the difference of the two readings. */
 void ddp_interference_since(const struct ddp_interference *before, struct ddp_interference *after);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-/* Building documents, the digest. Checking is in json_scan.c, printing in json_print.c. */
+/* Building JSON documents, and their digest. json_scan.c checks documents, json_print.c prints
+ * them. */
 #include "base/json.h"
 
 #include <assert.h>
@@ -12,8 +13,8 @@
 
 #define DIGEST_PREFIX "fnv1a64:"
 
-/* A member that memory ran out for must not vanish: the object remembers it in a field cJSON does
- * not use for objects, and printing refuses the document. */
+/* If memory runs out for a member, the document must not be printed without it. The object is
+ * marked in a field that cJSON does not use for objects, and printing refuses a marked document. */
 static cJSON *added(cJSON *obj, cJSON *item)
 {
     if (!item && obj)
@@ -93,7 +94,8 @@ static int compare_keys(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Refuses an object with the same key twice: by sorting, for a hostile one may have millions. */
+/* Refuses an object that has a key twice. The keys are sorted, because a hostile object may have
+ * millions. */
 static int check_keys(const cJSON *obj, const char *name, struct ddp_err *err)
 {
     size_t n = 0;
@@ -111,13 +113,14 @@ static int check_keys(const cJSON *obj, const char *name, struct ddp_err *err)
     int rc = DDP_OK;
     for (i = 1; i < n && rc == DDP_OK; i++)
         if (strcmp(keys[i - 1], keys[i]) == 0)
-            rc = ddp_fail(err, DDP_EINPUT, "'%s': key '%.64s' stands twice in one object", name,
+            rc = ddp_fail(err, DDP_EINPUT, "'%s': key '%.64s' occurs twice in one object", name,
                           keys[i]);
     free(keys);
     return rc;
 }
 
-/* Recursion is bounded: the scan has refused anything deeper than DDP_JSON_MAX_DEPTH. */
+/* The recursion is bounded, because the scan has refused anything deeper than DDP_JSON_MAX_DEPTH.
+ */
 static int check_all_keys(const cJSON *item, const char *name, struct ddp_err *err)
 {
     if (cJSON_IsObject(item))
@@ -133,7 +136,7 @@ int ddp_json_parse(const char *text, size_t bytes, const char *name, cJSON **out
 {
     DDP_TRY(ddp_json_scan(text, bytes, name, err));
     cJSON *doc = cJSON_ParseWithLength(text, bytes);
-    /* What the scan let pass is JSON, so only memory can be missing. */
+    /* the scan accepted the text as JSON, so only memory can be missing */
     if (!doc)
         return ddp_fail(err, DDP_ENOMEM, "'%s': no memory for a document of %zu bytes", name,
                         bytes);
@@ -159,7 +162,7 @@ int ddp_json_print_digest(const cJSON *doc, struct ddp_strbuf *out, struct ddp_e
     assert(cJSON_IsObject(doc) && doc->child);
     size_t start = out->length;
     DDP_TRY(ddp_json_print(doc, out, err));
-    /* The document ends in "\n}\n"; the digest goes before that. */
+    /* The document ends in "\n}\n"; the digest is inserted before that. */
     static const char tail[] = "\n}\n";
     assert(out->length - start > sizeof tail - 1);
     out->length -= sizeof tail - 1;
@@ -171,7 +174,7 @@ int ddp_json_print_digest(const cJSON *doc, struct ddp_strbuf *out, struct ddp_e
     return DDP_OK;
 }
 
-/* The last occurrence of `word` in text[0..bytes), or NULL. */
+/* Returns the last occurrence of `word` in text[0..bytes), or NULL. */
 static const char *find_last(const char *text, size_t bytes, const char *word)
 {
     size_t n = strlen(word);
@@ -193,12 +196,12 @@ int ddp_json_check_digest(const char *text, size_t bytes, const char *name, stru
     cJSON_Delete(doc);
     if (!claimed[0])
         return ddp_fail(err, DDP_EINPUT, "'%s' does not end in a \"digest\"", name);
-    /* The value of the last member holds no quote, so the last "\"digest\"" is its key. */
+    /* The value of the last member contains no quote, so the last "\"digest\"" is its key. */
     const char *key = find_last(text, bytes, "\"digest\"");
     while (key && key > text && key[-1] != ',')
         key--;
     if (!key || key == text)
-        return ddp_fail(err, DDP_EINPUT, "'%s' holds nothing but a \"digest\"", name);
+        return ddp_fail(err, DDP_EINPUT, "'%s' contains nothing but a \"digest\"", name);
     char actual[32];
     snprintf(actual, sizeof actual, DIGEST_PREFIX "%016llx",
              (unsigned long long)ddp_fnv1a(DDP_FNV_INIT, text, (size_t)(key - 1 - text)));

@@ -1,4 +1,4 @@
-/* Between the files json*.c only. Users include json.h. */
+/* Declarations shared by json*.c. Others include json.h. */
 #ifndef DDP_BASE_JSON_IMPL_H
 #define DDP_BASE_JSON_IMPL_H
 
@@ -8,14 +8,15 @@
 extern "C" {
 #endif
 
-/* In valueint of an object or array that memory ran out for. */
+/* Mark in valueint of an object or array with a missing member. */
 #define DDP_JSON_INCOMPLETE (-1)
-/* Values in one document: cJSON takes about 64 bytes for each, so "[0,0,...": 1 GiB. */
+/* Largest number of values in one document. cJSON takes about 64 bytes per value, so the limit is 1
+ * GiB. */
 #define DDP_JSON_MAX_VALUES (16u << 20)
 
-/* Is text[bytes] one JSON document (RFC 8259) within the bounds of json.h? DDP_EINPUT with the
- * offset. Strict where cJSON is not: number grammar, control characters, UTF-8, lone surrogates,
- * trailing bytes; refuses \u0000, which cJSON would cut a string at. */
+/* Checks that text[bytes] is one JSON document (RFC 8259) within the bounds of json.h; DDP_EINPUT
+ * with the offset. Stricter than cJSON in number grammar, control characters, UTF-8, lone
+ * surrogates and trailing bytes. Also refuses \u0000, at which cJSON would cut a string. */
 int ddp_json_scan(const char *text, size_t bytes, const char *name,
                   struct ddp_err *err) DDP_MUST_CHECK;
 

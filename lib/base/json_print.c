@@ -1,4 +1,4 @@
-/* Printing: cJSON's own printer indents by tabs and writes 1e+15 for a count. */
+/* Prints JSON. cJSON's own printer indents by tabs and writes 1e+15 for a count. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -7,10 +7,10 @@
 
 #include "base/json_impl.h"
 
-/* An indent for documents of one line. */
+/* The value of `indent` for documents on one line. */
 #define ONE_LINE SIZE_MAX
 
-/* Returns false when a part of the document is missing or of a type that has no text. */
+/* Returns false if a part of the document is missing or has a type without a text form. */
 static bool print_item(const cJSON *item, size_t indent, struct ddp_strbuf *out);
 
 static void print_number(double v, struct ddp_strbuf *out)
@@ -21,7 +21,7 @@ static void print_number(double v, struct ddp_strbuf *out)
         return;
     }
     if (v == floor(v) && fabs(v) <= 0x1p53) {
-        ddp_strbuf_addf(out, "%.0f", v + 0.0); /* + 0.0: no "-0" */
+        ddp_strbuf_addf(out, "%.0f", v + 0.0); /* + 0.0 turns -0 into 0 */
         return;
     }
     for (int digits = 15; digits <= 17; digits++) {
@@ -32,9 +32,9 @@ static void print_number(double v, struct ddp_strbuf *out)
     ddp_strbuf_add(out, text);
 }
 
-/* Bytes that stand for themselves; a control character of the upper range (U+0080 to U+009F) and
- * '<' do not: a terminal obeys the one, and the other could end a script that a document was put
- * into. */
+/* Returns the number of leading bytes that need no escape. Control characters from U+0080 to U+009F
+ * are escaped because terminals obey them, and '<' is escaped because "</script" could end a script
+ * that embeds the document. */
 static size_t plain_bytes(const char *s)
 {
     const unsigned char *u = (const unsigned char *)s;
@@ -60,7 +60,7 @@ static void print_string(const char *s, struct ddp_strbuf *out)
             ddp_strbuf_add(out, "\\n");
         else if (*s == '\t')
             ddp_strbuf_add(out, "\\t");
-        else if ((unsigned char)*s == 0xC2) /* the code point is that of the second byte */
+        else if ((unsigned char)*s == 0xC2) /* the second byte is the code point */
             ddp_strbuf_addf(out, "\\u%04x", (unsigned char)*++s);
         else
             ddp_strbuf_addf(out, "\\u%04x", (unsigned char)*s);
@@ -113,7 +113,7 @@ static bool print_item(const cJSON *item, size_t indent, struct ddp_strbuf *out)
         return print_members(item, indent, out);
     if (cJSON_IsNumber(item))
         print_number(item->valuedouble, out);
-    else if (cJSON_IsRaw(item)) /* a number whose digits the caller chose */
+    else if (cJSON_IsRaw(item)) /* a number with digits chosen by the caller */
         ddp_strbuf_add(out, item->valuestring);
     else if (cJSON_IsString(item))
         print_string(item->valuestring, out);

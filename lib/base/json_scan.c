@@ -1,21 +1,22 @@
-/* A strict scan before cJSON sees a byte: no recursion, no allocation. */
+/* A strict check of a JSON text before cJSON parses it. It does not recurse or allocate. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json_impl.h"
 
-/* at: the byte looked at; stack[depth]: '{' or '[' for every value that is open. */
+/* The state of a scan. */
 struct scan {
     const char *text, *name;
-    size_t bytes, at;
+    size_t bytes;
+    size_t at; /* the current byte */
     unsigned values;
     int depth;
-    char stack[DDP_JSON_MAX_DEPTH];
+    char stack[DDP_JSON_MAX_DEPTH]; /* '{' or '[' for each open value */
     struct ddp_err *err;
 };
 
-/* The byte looked at; 0 at the end (a NUL in the text is an error wherever it stands). */
+/* Returns the current byte, or 0 at the end. A NUL inside the text is an error anywhere. */
 static char peek(const struct scan *s)
 {
     return s->at < s->bytes ? s->text[s->at] : '\0';
@@ -33,7 +34,7 @@ static void skip_space(struct scan *s)
         s->at++;
 }
 
-/* \uXXXX: its value, or -1. */
+/* Returns the value of the four hexadecimal digits of \uXXXX, or -1. */
 static int hex4(const struct scan *s, size_t at)
 {
     int v = 0;
@@ -54,7 +55,7 @@ static int scan_escape(struct scan *s)
     char c = peek(s);
     if (c != 'u') {
         if (c == '\0' || !strchr("\"\\/bfnrt", c))
-            return refuse(s, "no such escape");
+            return refuse(s, "unknown escape");
         s->at++;
         return DDP_OK;
     }
@@ -63,13 +64,13 @@ static int scan_escape(struct scan *s)
     if (v <= 0)
         return refuse(s, v < 0 ? "\\u needs four hexadecimal digits" : "\\u0000 is refused");
     if (v >= 0xDC00 && v <= 0xDFFF)
-        return refuse(s, "a low surrogate alone");
+        return refuse(s, "a low surrogate without a high surrogate");
     if (v >= 0xD800 && v <= 0xDBFF) {
         int low = s->at + 6 <= s->bytes && memcmp(s->text + s->at, "\\u", 2) == 0
                       ? hex4(s, s->at + 2)
                       : -1;
         if (low < 0xDC00 || low > 0xDFFF)
-            return refuse(s, "a high surrogate alone");
+            return refuse(s, "a high surrogate without a low surrogate");
         s->at += 6;
     }
     return DDP_OK;
@@ -117,15 +118,15 @@ static int scan_number(struct scan *s)
     if (peek(s) == '.') {
         s->at++;
         if (scan_digits(s) == 0)
-            return refuse(s, "a number ends in a point");
+            return refuse(s, "a number ends in a decimal point");
     }
     if (peek(s) == 'e' || peek(s) == 'E') {
         s->at++;
         s->at += peek(s) == '+' || peek(s) == '-';
         if (scan_digits(s) == 0)
-            return refuse(s, "a number ends in its exponent");
+            return refuse(s, "a number has an empty exponent");
     }
-    /* cJSON copies a number into 64 bytes and stops reading there. */
+    /* cJSON copies a number into 64 bytes and reads no further. */
     if (s->at - start > 60)
         return refuse(s, "a number of more than 60 characters");
     return DDP_OK;
@@ -140,7 +141,7 @@ static int scan_word(struct scan *s, const char *word)
     return DDP_OK;
 }
 
-/* A value without parts. */
+/* Scans a value that is not an object or array. */
 static int scan_plain(struct scan *s)
 {
     switch (peek(s)) {
@@ -157,7 +158,7 @@ static int scan_plain(struct scan *s)
     }
 }
 
-/* "key" : */
+/* Scans a key and its colon. */
 static int scan_key(struct scan *s)
 {
     skip_space(s);
@@ -169,7 +170,8 @@ static int scan_key(struct scan *s)
     return DDP_OK;
 }
 
-/* After a value: closes what ends here. *more: another value of an open one follows. */
+/* Continues after a value: closes the objects and arrays that end here. Sets *more if another value
+ * of an open one follows. */
 static int scan_after_value(struct scan *s, bool *more)
 {
     *more = false;
@@ -189,7 +191,8 @@ static int scan_after_value(struct scan *s, bool *more)
     return DDP_OK;
 }
 
-/* An opening bracket. *inside: its first value follows; else it was empty. */
+/* Scans an opening bracket. Sets *inside if a value follows; otherwise the object or array was
+ * empty. */
 static int scan_open(struct scan *s, bool *inside)
 {
     char open = peek(s);
@@ -210,9 +213,9 @@ int ddp_json_scan(const char *text, size_t bytes, const char *name, struct ddp_e
 {
     struct scan s = {.text = text, .name = name, .bytes = bytes, .err = err};
     if (bytes > DDP_JSON_MAX_BYTES)
-        return ddp_fail(err, DDP_EINPUT, "'%s' has %zu bytes; at most %u are read", name, bytes,
+        return ddp_fail(err, DDP_EINPUT, "'%s' has %zu bytes; the limit is %u", name, bytes,
                         DDP_JSON_MAX_BYTES);
-    for (bool more = true; more;) { /* each turn takes a bracket or a value: it ends */
+    for (bool more = true; more;) { /* each turn consumes a bracket or a value, so the loop ends */
         skip_space(&s);
         if (++s.values > DDP_JSON_MAX_VALUES)
             return refuse(&s, "too many values");

@@ -1,5 +1,6 @@
-/* One line a variable that launchers set: DDP_LAUNCHER_VARIABLE(symbol, name, recorded). recorded:
- * may it stand in a result? comm/launcher.c reads them, record/provenance.c keeps them. */
+/* One line per variable that launchers set: DDP_LAUNCHER_VARIABLE(symbol, name, recorded). recorded
+ * is 1 if the variable may appear in a result. comm/launcher.c reads the variables,
+ * record/provenance.c records them. */
 DDP_LAUNCHER_VARIABLE(OMPI_RANK, "OMPI_COMM_WORLD_RANK", 1)
 DDP_LAUNCHER_VARIABLE(OMPI_SIZE, "OMPI_COMM_WORLD_SIZE", 1)
 DDP_LAUNCHER_VARIABLE(OMPI_LOCAL_RANK, "OMPI_COMM_WORLD_LOCAL_RANK", 1)

@@ -4,10 +4,10 @@
 
 #include "base/strbuf.h"
 
-#define PATIENCE_MS 1000
+#define WRITE_DEADLINE_MS 1000
 
 static const struct {
-    const char *word, *color;
+    const char *prefix, *color;
 } levels[] = {
     [DDP_LOG_ERROR] = {"error: ", "\033[1;31m"},
     [DDP_LOG_WARN] = {"warning: ", "\033[1;33m"},
@@ -18,8 +18,8 @@ static const struct {
 static void start_line(const struct ddp_log *log, enum ddp_log_level level, struct ddp_strbuf *line)
 {
     bool color = log->color && levels[level].color[0];
-    ddp_strbuf_addf(line, "ddpbench: %s%s%s", color ? levels[level].color : "", levels[level].word,
-                    color ? "\033[0m" : "");
+    ddp_strbuf_addf(line, "ddpbench: %s%s%s", color ? levels[level].color : "",
+                    levels[level].prefix, color ? "\033[0m" : "");
 }
 
 bool ddp_log_ready(FILE *stream, int timeout_ms)
@@ -28,11 +28,12 @@ bool ddp_log_ready(FILE *stream, int timeout_ms)
     return set.fd < 0 || poll(&set, 1, timeout_ms) != 0;
 }
 
-/* One fwrite of the whole line: stderr is unbuffered, so this is one write(). Dropped when nobody
- * takes it: news for people must not hold up a run, nor its end. */
+/* Writes the whole line with one fwrite. stderr is unbuffered, so this is one write(). The line is
+ * dropped if the reader does not accept it in time, because a message must not delay the run or its
+ * end. */
 static void write_line(const struct ddp_log *log, const char *text, size_t n)
 {
-    if (!ddp_log_ready(log->stream, PATIENCE_MS))
+    if (!ddp_log_ready(log->stream, WRITE_DEADLINE_MS))
         return;
     fwrite(text, 1, n, log->stream);
     fflush(log->stream);
@@ -71,7 +72,7 @@ void ddp_log_err(const struct ddp_log *log, const struct ddp_err *err)
         ddp_printable(err->hint, clean, sizeof clean);
         ddp_strbuf_addf(&line, "  %s\n", clean);
     }
-    /* Out of memory: the text alone still gets out. */
+    /* If memory for the line ran out, write at least the text. */
     if (!line.failed)
         write_line(log, line.text, line.length);
     else

@@ -1,6 +1,6 @@
-/* News for people, on stderr: the one place in lib/ that writes there, and only what it is told.
- * One whole line a call (a single write), so that lines of several ranks do not mix.
- * Colour only on a terminal and without NO_COLOR; the caller decides who speaks. */
+/* Messages to the user, on stderr. Only this part of lib/ writes there. Each call writes one whole
+ * line with a single write, so that lines of several ranks do not mix. The caller decides which
+ * ranks write, and sets `color` only on a terminal without NO_COLOR. */
 #ifndef DDP_BASE_LOG_H
 #define DDP_BASE_LOG_H
 
@@ -15,20 +15,20 @@ extern "C" {
 
 enum ddp_log_level { DDP_LOG_ERROR, DDP_LOG_WARN, DDP_LOG_NOTE, DDP_LOG_DEBUG };
 
-/* stream: where lines go (stderr); level: highest level written; color: escape codes allowed. */
+/* Destination and format of the messages. */
 struct ddp_log {
-    FILE *stream;
-    enum ddp_log_level level;
-    bool color;
+    FILE *stream;             /* usually stderr */
+    enum ddp_log_level level; /* highest level written */
+    bool color;               /* escape codes are allowed */
 };
 
-/* "ddpbench: warning: text\n". A NULL log is silent. */
+/* Writes "ddpbench: warning: text\n". A NULL log writes nothing. */
 void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *fmt, ...)
     DDP_PRINTF(3, 4);
-/* Will a line be taken within timeout_ms? Not by a full pipe whose reader sleeps. True of streams
- * that are no descriptors. */
+/* Returns true if the stream can take a line within timeout_ms, false for a full pipe whose reader
+ * does not read. Always true for streams without a file descriptor. */
 bool ddp_log_ready(FILE *stream, int timeout_ms);
-/* "ddpbench: error: [rank N: ]text\n  hint\n" */
+/* Writes "ddpbench: error: [rank N: ]text\n  hint\n". */
 void ddp_log_err(const struct ddp_log *log, const struct ddp_err *err);
 
 #ifdef __cplusplus

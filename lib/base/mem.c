@@ -23,7 +23,7 @@ void *ddp_realloc_array(void *ptr, size_t n, size_t elem_bytes)
     return realloc(ptr, bytes ? bytes : 1);
 }
 
-/* Whole pages for `bytes`; 0 on overflow. */
+/* Rounds `bytes` up to whole pages, at least one; 0 on overflow. */
 static size_t round_pages(size_t bytes, size_t page)
 {
     if (bytes == 0)
@@ -33,14 +33,13 @@ static size_t round_pages(size_t bytes, size_t page)
     return (bytes + page - 1) / page * page;
 }
 
-/* mmap rather than malloc: pages of a fresh mapping have no history, so huge pages can be had from
- * the first touch on, as in the shared segment. */
+/* Uses mmap rather than malloc: a fresh mapping can get huge pages from the first touch on, like
+ * the shared segment. */
 void *ddp_alloc_pages(size_t bytes)
 {
     size_t page = bytes >= HUGE_FROM_BYTES ? HUGE_BYTES : PAGE_BYTES;
     size_t span = round_pages(bytes, page);
-    /* One page more, so that an aligned stretch of `span` lies in it wherever the kernel puts it.
-     */
+    /* Map one huge page more, so that the mapping contains an aligned range of `span` bytes. */
     size_t slack = page == HUGE_BYTES ? HUGE_BYTES : 0;
     if (span == 0 || span > SIZE_MAX - slack)
         return NULL;
@@ -55,7 +54,7 @@ void *ddp_alloc_pages(size_t bytes)
         munmap(base, head);
     if (slack > head)
         munmap(base + head + span, slack - head);
-    /* Advice: a kernel without huge pages refuses it, and plain pages are correct too. */
+    /* Only advice: a kernel without huge pages refuses it, and normal pages work too. */
     (void)madvise(base + head, span, MADV_HUGEPAGE);
     return base + head;
 }

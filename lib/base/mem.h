@@ -1,5 +1,5 @@
-/* Memory: on the heap, with sizes that cannot overflow and alignment for vectors; asking for lines
- * of it ahead. Nothing here aborts: NULL means it did not fit, and the caller says so. */
+/* Memory: allocation with overflow checks, page-aligned memory, and prefetch. Nothing here aborts:
+ * NULL means that memory was exhausted, and the caller reports the error. */
 #ifndef DDP_BASE_MEM_H
 #define DDP_BASE_MEM_H
 
@@ -16,7 +16,7 @@ extern "C" {
 #define DDP_MIN(a, b)       ((a) < (b) ? (a) : (b))
 #define DDP_MAX(a, b)       ((a) > (b) ? (a) : (b))
 
-/* *out = a * b; false (and *out untouched) on overflow. */
+/* Sets *out = a * b. Returns false, and leaves *out alone, on overflow. */
 static inline bool ddp_mul_size(size_t a, size_t b, size_t *out)
 {
     size_t r;
@@ -26,8 +26,8 @@ static inline bool ddp_mul_size(size_t a, size_t b, size_t *out)
     return true;
 }
 
-/* Asks the processor for `bytes` bytes of an array from byte `at` on, a line at a time. A hint:
- * addresses nobody has are no error. */
+/* Prefetches `bytes` bytes of an array from byte `at` on, one cache line at a time. An address that
+ * is not mapped is harmless. */
 static inline __attribute__((always_inline)) void ddp_prefetch(const void *array, size_t at,
                                                                size_t bytes)
 {
@@ -35,13 +35,14 @@ static inline __attribute__((always_inline)) void ddp_prefetch(const void *array
         __builtin_prefetch((const char *)array + at + line);
 }
 
-/* Zeroed array of n elements; NULL on overflow or exhaustion. n 0 gives a valid pointer. free(). */
+/* Returns a zeroed array of n elements, to be released with free(); NULL on overflow or exhaustion.
+ * n = 0 gives a valid pointer. */
 void *ddp_calloc(size_t n, size_t elem_bytes);
-/* realloc to n elements with overflow check; the old block stays valid on NULL. */
+/* Resizes a block to n elements, with an overflow check. On NULL the old block stays valid. */
 void *ddp_realloc_array(void *ptr, size_t n, size_t elem_bytes);
-/* Uninitialised, page-aligned (4096; 2 MiB from 4 MiB up, with transparent huge pages advised), so
- * that "private" memory has the same pages as registered memory. bytes 0 gives a valid pointer.
- * Released with ddp_free_pages(ptr, bytes). */
+/* Returns uninitialised memory, aligned to 4096 bytes; from 4 MiB up aligned to 2 MiB, with
+ * transparent huge pages advised, so that "private" memory has the same pages as registered memory.
+ * bytes = 0 gives a valid pointer. Release it with ddp_free_pages(ptr, bytes). */
 void *ddp_alloc_pages(size_t bytes);
 void ddp_free_pages(void *ptr, size_t bytes);
 

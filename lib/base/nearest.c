@@ -1,5 +1,6 @@
-/* Did you mean...? The nearest candidate by optimal string alignment: Damerau-Levenshtein in which
- * no letter is edited twice (insert, delete, replace, swap of neighbours: 1 each). */
+/* Finds the candidate for "did you mean ...?" by optimal string alignment: the Damerau-Levenshtein
+ * distance in which no letter is edited twice. An insertion, deletion, replacement or swap of
+ * neighbours costs 1. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -9,7 +10,7 @@ enum { LENGTH_MAX = 63 };
 
 static int distance(const char *a, size_t na, const char *b, size_t nb)
 {
-    int d[3][LENGTH_MAX + 1]; /* rows i, i-1 and i-2 of the table, row i at i % 3 */
+    int d[3][LENGTH_MAX + 1]; /* rows i, i-1 and i-2 of the table; row i is d[i % 3] */
     for (size_t j = 0; j <= nb; j++)
         d[0][j] = (int)j;
     for (size_t i = 1; i <= na; i++) {
@@ -40,10 +41,10 @@ const char *ddp_nearest(const char *text, const char *(*candidate)(const void *c
         if (length > LENGTH_MAX)
             continue;
         int edits = distance(text, n, name, length);
-        /* An abbreviation is one slip, however long the rest is. */
+        /* An abbreviation counts as one edit, however long the rest is. */
         if (n >= 2 && strncmp(text, name, n) == 0)
             edits = DDP_MIN(edits, 1);
-        /* A third of the letters wrong is still a slip; more is another word. */
+        /* Up to a third of the letters may differ; beyond that it is another word. */
         if ((size_t)edits * 3 > longer)
             continue;
         if (!best || edits < best_distance) {

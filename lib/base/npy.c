@@ -1,4 +1,4 @@
-/* NPY files: the header is a Python dictionary in text; this reads just the three keys it has. */
+/* Reads and writes NPY files. The header is a Python dictionary as text with exactly three keys. */
 #include "base/npy.h"
 
 #include <assert.h>
@@ -14,19 +14,21 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "'<f4' is memory order here");
 
-/* Magic, version 1.0, then two bytes of header length. The header of our own files ends here, so
- * that data begin at a multiple of 64, as the format wants. */
+/* The prefix is the magic number, the version and two bytes of header length. The header of files
+ * written here ends at byte 128, so that the data begin at a multiple of 64, as the format
+ * requires. */
 #define PREFIX_BYTES     10
 #define OUR_HEADER_BYTES 128
-/* Of other writers; version 1.0 could say up to 65535, a shape of two numbers needs no more. */
+/* Largest header accepted. Version 1.0 allows 65535 bytes, but a shape of two numbers needs far
+ * fewer. */
 #define HEADER_MAX 4096
 
 static const unsigned char magic[8] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
 
-/* What is left of the header's text; `bad` stays once set. */
+/* The rest of the header's text. */
 struct cursor {
     const char *at, *end;
-    bool bad;
+    bool bad; /* set once the text is not as expected */
 };
 
 static void skip_blanks(struct cursor *c)
@@ -35,7 +37,7 @@ static void skip_blanks(struct cursor *c)
         c->at++;
 }
 
-/* Takes the text if it is next (after blanks). */
+/* Consumes `text` if it comes next, after blanks. */
 static bool take(struct cursor *c, const char *text)
 {
     size_t n = strlen(text);
@@ -52,7 +54,7 @@ static void expect(struct cursor *c, const char *text)
         c->bad = true;
 }
 
-/* 'text' or "text" */
+/* Consumes 'text' or "text". */
 static bool take_quoted(struct cursor *c, const char *text)
 {
     struct cursor back = *c;
@@ -78,7 +80,7 @@ static size_t take_number(struct cursor *c)
     return value;
 }
 
-/* (n,) or (m, n) */
+/* Reads (n,) or (m, n). */
 static void take_shape(struct cursor *c, struct ddp_npy *npy)
 {
     expect(c, "(");
@@ -93,7 +95,7 @@ static void take_shape(struct cursor *c, struct ddp_npy *npy)
     expect(c, ")");
 }
 
-/* The dictionary, whole; NULL or what is wrong with it. */
+/* Parses the whole dictionary. Returns NULL, or the reason why the file cannot be used. */
 static const char *parse(const char *text, size_t n, struct ddp_npy *npy)
 {
     struct cursor c = {.at = text, .end = text + n};
@@ -125,11 +127,12 @@ static const char *parse(const char *text, size_t n, struct ddp_npy *npy)
     }
     skip_blanks(&c);
     if (c.bad || c.at != c.end || !descr || !order || !shape)
-        return "its header is not that of an array of one or two dimensions";
+        return "its header does not describe an array of one or two dimensions";
     return npy->columns > 0 ? NULL : "it has no columns";
 }
 
-/* Up to n bytes from offset; less at the end of the file; -1 with errno. */
+/* Reads up to n bytes at offset, fewer at the end of the file. Returns the number read, or -1 with
+ * errno. */
 static ssize_t read_at(int fd, void *out, size_t n, size_t offset)
 {
     size_t got = 0;
@@ -146,7 +149,7 @@ static ssize_t read_at(int fd, void *out, size_t n, size_t offset)
     return (ssize_t)got;
 }
 
-/* Header and length of an open file. */
+/* Checks the header and the length of an open file. */
 static int check(struct ddp_npy *npy, struct ddp_err *err)
 {
     unsigned char prefix[PREFIX_BYTES];
@@ -163,11 +166,12 @@ static int check(struct ddp_npy *npy, struct ddp_err *err)
     if (got != PREFIX_BYTES || memcmp(prefix, magic, 6) != 0)
         return ddp_fail(err, DDP_EINPUT, "'%s' is not an NPY file", npy->path);
     if (memcmp(prefix, magic, sizeof magic) != 0)
-        return ddp_fail(err, DDP_EINPUT, "'%s' is NPY version %d.%d; 1.0 is read", npy->path,
-                        prefix[6], prefix[7]);
+        return ddp_fail(err, DDP_EINPUT, "'%s' is NPY version %d.%d; only 1.0 is supported",
+                        npy->path, prefix[6], prefix[7]);
     size_t n = (size_t)prefix[8] | (size_t)prefix[9] << 8;
     if (n > sizeof header)
-        return ddp_fail(err, DDP_EINPUT, "'%s' has a header of %zu bytes", npy->path, n);
+        return ddp_fail(err, DDP_EINPUT, "'%s' has a header of %zu bytes, which is too long",
+                        npy->path, n);
     got = read_at(npy->fd, header, n, PREFIX_BYTES);
     if (got < 0)
         return ddp_fail_errno(err, DDP_EIO, errno, "cannot read '%s'", npy->path);
@@ -188,7 +192,7 @@ static int check(struct ddp_npy *npy, struct ddp_err *err)
 
 int ddp_npy_open(const char *path, struct ddp_npy *out, struct ddp_err *err)
 {
-    /* Non-blocking: a pipe without a writer must not hold us up. */
+    /* O_NONBLOCK: opening a pipe without a writer must not block. */
     struct ddp_npy npy = {.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     if (npy.fd < 0) {
         int code = errno == EACCES ? DDP_EPERM : DDP_ENOINPUT;
@@ -232,7 +236,7 @@ static int write_at(const struct ddp_npy *npy, const void *data, size_t n, size_
     return 0;
 }
 
-/* Of fixed length, so that it can be written again when rows were added. */
+/* Writes the header. Its length is fixed, so that it can be written again after rows were added. */
 static int write_header(const struct ddp_npy *npy, struct ddp_err *err)
 {
     char header[OUR_HEADER_BYTES + 1];

@@ -1,12 +1,12 @@
-/* Options: one row is at once the command-line flag, the configuration key, the default, the range
- * and the help.
+/* Options: one table row defines the command-line flag, the configuration key, the default, the
+ * range and the help text.
  *
- * A command owns a struct of values; its rows say where in it a value lies. ddp_opt_defaults() sets
- * every default through the same parser as a user's text, so a default that is not legal cannot
- * exist. Parsing is strict: unknown option, missing or illegal value, a value for a flag, an
- * abbreviation: DDP_EUSAGE that names it, lists the legal ones and suggests the nearest. Given
- * twice: the last one wins, except that lists are replaced, not appended. What this does not do:
- * print, exit, or know any command. */
+ * A command owns a struct of values; each row has the offset of its field. ddp_opt_defaults() sets
+ * every default through the parser that also reads the user's text, so every default is legal.
+ * Parsing is strict: an unknown option, a missing or illegal value, a value for a flag, or an
+ * abbreviation is DDP_EUSAGE; the message names the option, and the hint lists the legal ones and
+ * suggests the nearest. If an option is given twice, the last value wins; lists are replaced, not
+ * appended. These functions do not print or exit, and know no command. */
 #ifndef DDP_BASE_OPT_H
 #define DDP_BASE_OPT_H
 
@@ -22,19 +22,19 @@ extern "C" {
 #endif
 
 #define DDP_OPT_LIST_MAX 64
-#define DDP_OPT_ITEM_MAX 256 /* bytes of one item of a string list, NUL included */
+#define DDP_OPT_ITEM_MAX 256 /* bytes of one item of a string list, with its NUL */
 
-/* The type of the field at `offset`. */
+/* The type of an option's field. */
 enum ddp_opt_kind {
     DDP_OPT_FLAG,        /* bool; takes no value */
     DDP_OPT_INT,         /* int64_t in [min, max] */
     DDP_OPT_DOUBLE,      /* double in [min, max] */
-    DDP_OPT_SIZE,        /* uint64_t bytes, ddp_parse_size, in [min, max] */
+    DDP_OPT_SIZE,        /* uint64_t bytes in [min, max], read by ddp_parse_size */
     DDP_OPT_STRING,      /* const char *, borrowed from argv */
-    DDP_OPT_ENUM,        /* int: the index of the word in `words` */
+    DDP_OPT_ENUM,        /* int: the index of the choice in `words` */
     DDP_OPT_INT_LIST,    /* struct ddp_int_list */
     DDP_OPT_SIZE_LIST,   /* struct ddp_size_list */
-    DDP_OPT_ENUM_LIST,   /* struct ddp_int_list of word indices; `all` is every word */
+    DDP_OPT_ENUM_LIST,   /* struct ddp_int_list of indices of choices; `all` is every choice */
     DDP_OPT_STRING_LIST, /* struct ddp_string_list; comma separated, copied */
     DDP_OPT_CUSTOM       /* set by `parse` */
 };
@@ -52,25 +52,30 @@ struct ddp_string_list {
     char v[DDP_OPT_LIST_MAX][DDP_OPT_ITEM_MAX];
 };
 
-/* word(i): the i-th legal word, NULL past the end. May read a registry, so help never repeats a
- * table. alias (optional): index of an accepted other spelling, or -1. */
+/* The choices of an option. They may come from a registry, so that the help need not repeat its
+ * names. */
 struct ddp_opt_words {
+    /* Returns the i-th choice; NULL past the end. */
     const char *(*word)(int i);
+    /* Optional. Returns the index of the choice for another accepted spelling, or -1. */
     int (*alias)(const char *text);
 };
 
-/* name: long name without dashes. short_name: 0 or a letter. value: the placeholder in help ("N",
- * "S[,S...]"), NULL for flags. initial: default as text (NULL: the field keeps what the caller put
- * there, and help shows no default). group: heading in help. min/max: legal range; both 0: any
- * value >= 0. */
+/* One option. */
 struct ddp_opt {
-    const char *name;
-    char short_name;
+    const char *name; /* long name, without dashes */
+    char short_name;  /* a letter, or 0 */
     enum ddp_opt_kind kind;
-    size_t offset;
-    const char *value, *initial, *group, *help;
+    size_t offset;     /* of the field, in the command's struct */
+    const char *value; /* placeholder in help ("N", "S[,S...]"); NULL for flags */
+    /* The default as text. With NULL the field keeps the caller's value, and help shows none. */
+    const char *initial;
+    const char *group; /* heading in help */
+    const char *help;
+    /* The legal range. If both are 0, any value >= 0 is legal. */
     double min, max;
     const struct ddp_opt_words *words;
+    /* For DDP_OPT_CUSTOM: sets the field from the text. */
     int (*parse)(const char *text, void *field, struct ddp_err *err);
     const char *alias; /* a second long name, or NULL */
 };
@@ -79,45 +84,48 @@ struct ddp_opt {
         .name = NULL                                                                               \
     }
 
-/* Sets the field of one option from text; text NULL for a flag. Used by the command line and by
- * configuration files. */
+/* Sets the field of one option from text, which is NULL for a flag. The command line and
+ * configuration files use it. */
 int ddp_opt_set(const struct ddp_opt *rows, void *values, const char *name, const char *text,
                 struct ddp_err *err) DDP_MUST_CHECK;
-/* Applies every row's default. */
+/* Sets the field of every row to its default. */
 int ddp_opt_defaults(const struct ddp_opt *rows, void *values, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Result of a parse: operands (in order, "--" ends options), and which rows the user named (bit per
- * row index). */
+/* The result of a parse. */
 struct ddp_opt_result {
+    /* The operands, in order. "--" ends the options. */
     const char *operands[64];
     int operand_count;
-    uint64_t given[2];
+    uint64_t given[2]; /* one bit per row that the user named */
 };
-/* Parses argv[1..argc). Rows: at most 128. */
+/* Parses argv[1..argc). The table has at most 128 rows. */
 int ddp_opt_parse(const struct ddp_opt *rows, int argc, char *const *argv, void *values,
                   struct ddp_opt_result *result, struct ddp_err *err) DDP_MUST_CHECK;
+/* True if the user named the option. */
 bool ddp_opt_given(const struct ddp_opt *rows, const struct ddp_opt_result *result,
                    const char *name);
 
-/* The i-th long name of rows, then NULL: a candidate function for ddp_nearest (ctx: rows). */
+/* Returns the long name of the i-th row, NULL past the end: a candidate function for ddp_nearest.
+ * ctx is the table of rows. */
 const char *ddp_opt_candidate(const void *rows, int i);
-/* Words joined by `separator`: "sum, avg, prod". At most out_bytes - 1 bytes, cut with "...". */
+/* Joins the choices by `separator`: "sum, avg, prod". A text of more than out_bytes - 1 bytes is
+ * cut and ends in "...". */
 void ddp_opt_words_join(const struct ddp_opt_words *words, const char *separator, char *out,
                         size_t out_bytes);
 
-/* What one row is for, on one line: help, legal words, default, range. */
+/* Appends the description of one row on one line: help, choices, default, range. */
 void ddp_opt_describe(const struct ddp_opt *row, struct ddp_strbuf *out);
-/* Its heading; "Options" for rows without one. */
+/* Returns the heading of a row; "Options" if it has none. */
 const char *ddp_opt_group(const struct ddp_opt *row);
-/* Appends text and a newline, wrapped at spaces before column `width`; the line it continues is at
- * `column`, further ones begin at `indent`. */
+/* Appends text and a newline, wrapped at spaces before column `width`. The current line is already
+ * at `column`; further lines begin at `indent`. */
 void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t width,
                    const char *text);
-/* Help text of all rows, by group, wrapped at 80 columns, with defaults, ranges and legal words. */
+/* Appends the help text of all rows, by group, wrapped at 80 columns. */
 void ddp_opt_help(const struct ddp_opt *rows, struct ddp_strbuf *out);
 
-/* The candidate nearest to `text` by Damerau-Levenshtein distance, if near enough to suggest; else
- * NULL. */
+/* Returns the candidate nearest to `text` by Damerau-Levenshtein distance, or NULL if none is near
+ * enough to suggest. candidate(ctx, i) returns the i-th candidate, NULL past the end. */
 const char *ddp_nearest(const char *text, const char *(*candidate)(const void *ctx, int i),
                         const void *ctx);
 

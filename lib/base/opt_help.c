@@ -1,4 +1,4 @@
-/* Help: the table, for people. */
+/* The help text of an option table. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "base/opt.h"
 #include "base/unit.h"
 
-enum { WIDTH = 80, COLUMN = 28 }; /* where help texts begin */
+enum { WIDTH = 80, COLUMN = 28 }; /* COLUMN: where help texts begin */
 
 void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t width,
                    const char *text)
@@ -31,7 +31,7 @@ void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t 
     ddp_strbuf_add(out, "\n");
 }
 
-/* "1..256", "from 1", or "" when anything from 0 up is legal. */
+/* Writes "1..256", "from 1", or "" if any value >= 0 is legal. */
 static void range_text(const struct ddp_opt *row, char *out, size_t out_bytes)
 {
     out[0] = '\0';
@@ -47,7 +47,7 @@ static void range_text(const struct ddp_opt *row, char *out, size_t out_bytes)
             snprintf(out, out_bytes, "%s..%s", low, high);
     } else if (row->kind == DDP_OPT_INT || row->kind == DDP_OPT_DOUBLE ||
                row->kind == DDP_OPT_INT_LIST) {
-        /* Beyond 2^31 a bound is a limit of the machine, not of the idea. */
+        /* A bound beyond 2^31 is a technical limit that users need not see. */
         if (row->max >= 0x1p31)
             snprintf(out, out_bytes, "from %.10g", row->min);
         else
@@ -55,8 +55,8 @@ static void range_text(const struct ddp_opt *row, char *out, size_t out_bytes)
     }
 }
 
-/* Are all legal words in the help text already? */
-static bool help_has_words(const struct ddp_opt *row)
+/* True if the help text already contains all choices. */
+static bool help_has_choices(const struct ddp_opt *row)
 {
     for (int i = 0; row->words->word(i); i++)
         if (!strstr(row->help, row->words->word(i)))
@@ -68,7 +68,7 @@ void ddp_opt_describe(const struct ddp_opt *row, struct ddp_strbuf *out)
 {
     char words[256], range[80];
     ddp_strbuf_add(out, row->help);
-    if (row->words && !help_has_words(row)) {
+    if (row->words && !help_has_choices(row)) {
         ddp_opt_words_join(row->words, ", ", words, sizeof words);
         ddp_strbuf_addf(out, ": %s", words);
     }
@@ -113,7 +113,7 @@ const char *ddp_opt_group(const struct ddp_opt *row)
 
 void ddp_opt_help(const struct ddp_opt *rows, struct ddp_strbuf *out)
 {
-    /* Groups stand in the order of their first row. */
+    /* Groups appear in the order of their first row. */
     for (const struct ddp_opt *first = rows; first->name; first++) {
         bool seen = false;
         for (const struct ddp_opt *row = rows; row < first && !seen; row++)

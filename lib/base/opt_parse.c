@@ -1,4 +1,4 @@
-/* The command line: words to options and operands. */
+/* Parses the command line into options and operands. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,13 +47,14 @@ int ddp_opt_row_unknown(const struct ddp_opt *rows, const char *dashes, const ch
     return DDP_EUSAGE;
 }
 
-/* Where a parse stands. argv[next] is the next word. */
+/* The state of a parse. */
 struct parser {
     const struct ddp_opt *rows;
     void *values;
     struct ddp_opt_result *result;
     char *const *argv;
-    int argc, next;
+    int argc;
+    int next; /* index of the next argument */
 };
 
 static int set_row(struct parser *p, const struct ddp_opt *row, const char *text,
@@ -65,14 +66,14 @@ static int set_row(struct parser *p, const struct ddp_opt *row, const char *text
     return DDP_OK;
 }
 
-/* May this word be the value of the option before it? "-" is (stdout), "-1" is; another option is
- * not: `--json --size 4` has lost its file name. */
-static bool can_be_value(const char *word)
+/* True if this argument may be the value of the option before it. "-" (stdout) and "-1" may;
+ * another option may not: in `--json --size 4` the file name is missing. */
+static bool can_be_value(const char *arg)
 {
-    return word[0] != '-' || word[1] == '\0' || strchr("0123456789.", word[1]);
+    return arg[0] != '-' || arg[1] == '\0' || strchr("0123456789.", arg[1]);
 }
 
-/* Sets a row from the text attached to it, or from the next word. */
+/* Sets a row from the text attached to the option, or from the next argument. */
 static int take_value(struct parser *p, const struct ddp_opt *row, const char *attached,
                       struct ddp_err *err)
 {
@@ -83,9 +84,9 @@ static int take_value(struct parser *p, const struct ddp_opt *row, const char *a
     return set_row(p, row, p->argv[p->next++], err);
 }
 
-static int parse_long(struct parser *p, const char *word, struct ddp_err *err)
+static int parse_long(struct parser *p, const char *arg, struct ddp_err *err)
 {
-    const char *name = word + 2, *equals = strchr(name, '=');
+    const char *name = arg + 2, *equals = strchr(name, '=');
     size_t n = equals ? (size_t)(equals - name) : strlen(name);
     const struct ddp_opt *row = ddp_opt_row_find(p->rows, name, n);
     if (!row)
@@ -93,24 +94,24 @@ static int parse_long(struct parser *p, const char *word, struct ddp_err *err)
     return take_value(p, row, equals ? equals + 1 : NULL, err);
 }
 
-/* -qv, -n5, -qn 5: flags may share a dash; the first letter that takes a value takes the rest. */
-static int parse_short(struct parser *p, const char *word, struct ddp_err *err)
+/* Parses -qv, -n5 or -qn 5: flags may share a dash; the first letter that takes a value takes the
+ * rest. */
+static int parse_short(struct parser *p, const char *arg, struct ddp_err *err)
 {
-    for (const char *letter = word + 1; *letter; letter++) {
+    for (const char *letter = arg + 1; *letter; letter++) {
         const struct ddp_opt *row = p->rows;
         while (row->name && row->short_name != *letter)
             row++;
         if (!row->name) {
-            /* "-size" is "--size" with a dash too few far more often than four flags. */
-            const struct ddp_opt *meant =
-                ddp_opt_row_find(p->rows, word + 1, strcspn(word + 1, "="));
-            if (word[2] == '\0')
-                ddp_fail(err, DDP_EUSAGE, "unknown option '%s'", word);
+            /* "-size" is far more often a mistyped "--size" than four flags. */
+            const struct ddp_opt *meant = ddp_opt_row_find(p->rows, arg + 1, strcspn(arg + 1, "="));
+            if (arg[2] == '\0')
+                ddp_fail(err, DDP_EUSAGE, "unknown option '%s'", arg);
             else
-                ddp_fail(err, DDP_EUSAGE, "unknown option '-%c' in '%.64s'", *letter, word);
+                ddp_fail(err, DDP_EUSAGE, "unknown option '-%c' in '%.64s'", *letter, arg);
             if (meant)
                 ddp_hint(err, "did you mean '--%s'?", meant->name);
-            return ddp_opt_row_unknown(p->rows, "--", word + 1, strlen(word + 1), err);
+            return ddp_opt_row_unknown(p->rows, "--", arg + 1, strlen(arg + 1), err);
         }
         if (row->kind != DDP_OPT_FLAG)
             return take_value(p, row, letter[1] ? letter + 1 : NULL, err);
@@ -130,18 +131,18 @@ int ddp_opt_parse(const struct ddp_opt *rows, int argc, char *const *argv, void 
     memset(result, 0, sizeof *result);
     bool options = true;
     while (p.next < argc) {
-        const char *word = argv[p.next++];
-        if (options && strcmp(word, "--") == 0) {
+        const char *arg = argv[p.next++];
+        if (options && strcmp(arg, "--") == 0) {
             options = false;
-        } else if (options && strncmp(word, "--", 2) == 0) {
-            DDP_TRY(parse_long(&p, word, err));
-        } else if (options && word[0] == '-' && word[1] != '\0') {
-            DDP_TRY(parse_short(&p, word, err));
+        } else if (options && strncmp(arg, "--", 2) == 0) {
+            DDP_TRY(parse_long(&p, arg, err));
+        } else if (options && arg[0] == '-' && arg[1] != '\0') {
+            DDP_TRY(parse_short(&p, arg, err));
         } else {
             if (result->operand_count == (int)DDP_COUNT_OF(result->operands))
                 return ddp_fail(err, DDP_EUSAGE, "more than %d operands",
                                 (int)DDP_COUNT_OF(result->operands));
-            result->operands[result->operand_count++] = word;
+            result->operands[result->operand_count++] = arg;
         }
     }
     return DDP_OK;

@@ -1,4 +1,4 @@
-/* One value of one option: text to field. */
+/* Sets the field of one option from its text. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/opt_row.h"
 #include "base/unit.h"
 
-/* The legal range of a row as its kinds need it: both bounds 0 means anything from 0 up. */
+/* The legal range of a row; both bounds 0 mean any value >= 0. */
 static int64_t row_min(const struct ddp_opt *row)
 {
     return row->min == 0 && row->max == 0 ? 0 : (int64_t)row->min;
@@ -44,7 +44,7 @@ static int parse_size(const struct ddp_opt *row, const char *text, uint64_t *out
     return DDP_OK;
 }
 
-static const char *word_candidate(const void *ctx, int i)
+static const char *choice_candidate(const void *ctx, int i)
 {
     return ((const struct ddp_opt_words *)ctx)->word(i);
 }
@@ -67,7 +67,7 @@ void ddp_opt_words_join(const struct ddp_opt_words *words, const char *separator
     }
 }
 
-static int parse_word(const struct ddp_opt *row, const char *text, int *out, struct ddp_err *err)
+static int parse_choice(const struct ddp_opt *row, const char *text, int *out, struct ddp_err *err)
 {
     for (int i = 0; row->words->word(i); i++) {
         if (strcmp(text, row->words->word(i)) == 0) {
@@ -82,8 +82,8 @@ static int parse_word(const struct ddp_opt *row, const char *text, int *out, str
     }
     char legal[512];
     ddp_opt_words_join(row->words, ", ", legal, sizeof legal);
-    ddp_fail(err, DDP_EUSAGE, "'%.64s' is not one of its words", text);
-    const char *near = ddp_nearest(text, word_candidate, row->words);
+    ddp_fail(err, DDP_EUSAGE, "'%.64s' is not a legal value", text);
+    const char *near = ddp_nearest(text, choice_candidate, row->words);
     if (near)
         ddp_hint(err, "did you mean '%s'? legal: %s", near, legal);
     else
@@ -91,7 +91,7 @@ static int parse_word(const struct ddp_opt *row, const char *text, int *out, str
     return DDP_EUSAGE;
 }
 
-/* The i-th place of a list field, and its counter. */
+/* Parses one item of a list into position i of the field. */
 static int parse_item(const struct ddp_opt *row, const char *text, void *field, int i,
                       struct ddp_err *err)
 {
@@ -104,7 +104,7 @@ static int parse_item(const struct ddp_opt *row, const char *text, void *field, 
     case DDP_OPT_SIZE_LIST:
         return parse_size(row, text, &((struct ddp_size_list *)field)->v[i], err);
     case DDP_OPT_ENUM_LIST:
-        rc = parse_word(row, text, &word, err);
+        rc = parse_choice(row, text, &word, err);
         if (rc == 0)
             ints->v[i] = word;
         return rc;
@@ -118,7 +118,7 @@ static int parse_item(const struct ddp_opt *row, const char *text, void *field, 
     }
 }
 
-/* All list types begin with their count. */
+/* Every list type begins with its count. */
 static void set_list_length(const struct ddp_opt *row, void *field, int n)
 {
     if (row->kind == DDP_OPT_SIZE_LIST)
@@ -129,10 +129,10 @@ static void set_list_length(const struct ddp_opt *row, void *field, int n)
         ((struct ddp_int_list *)field)->n = n;
 }
 
-/* A word of a list that says what an earlier one says, maybe in another spelling; items: the text
- * so far, as the user wrote it. */
-static int check_words(const struct ddp_opt *row, const struct ddp_int_list *list, int n,
-                       const char *items, const char *item, struct ddp_err *err)
+/* Rejects an item of a list that repeats an earlier choice, possibly in another spelling. items is
+ * the text of the whole list, as the user wrote it. */
+static int check_repeated(const struct ddp_opt *row, const struct ddp_int_list *list, int n,
+                          const char *items, const char *item, struct ddp_err *err)
 {
     for (int i = 0; i < n && row->kind == DDP_OPT_ENUM_LIST; i++) {
         const int length = (int)strcspn(items, ",");
@@ -148,19 +148,19 @@ static int check_words(const struct ddp_opt *row, const struct ddp_int_list *lis
     return DDP_OK;
 }
 
-/* `all`, where no word of the list is that. */
-static bool is_every_word(const struct ddp_opt *row, const char *text)
+/* True for `all`, unless `all` is itself a choice of the option. */
+static bool is_every_choice(const struct ddp_opt *row, const char *text)
 {
     struct ddp_err ignored = DDP_ERR_INIT;
     int word;
     return row->kind == DDP_OPT_ENUM_LIST && strcmp(text, "all") == 0 &&
-           parse_word(row, text, &word, &ignored) != 0;
+           parse_choice(row, text, &word, &ignored) != 0;
 }
 
 static int parse_list(const struct ddp_opt *row, const char *text, void *field, struct ddp_err *err)
 {
     int n = 0;
-    if (is_every_word(row, text)) {
+    if (is_every_choice(row, text)) {
         struct ddp_int_list *list = field;
         for (; row->words->word(n); n++)
             list->v[n] = n;
@@ -174,11 +174,11 @@ static int parse_list(const struct ddp_opt *row, const char *text, void *field, 
         if (n == DDP_OPT_LIST_MAX)
             return ddp_fail(err, DDP_EUSAGE, "more than %d values", DDP_OPT_LIST_MAX);
         if (length == 0)
-            return ddp_fail(err, DDP_EUSAGE, "'%.64s' has an empty value in it", text);
-        /* One byte over the limit is enough for every parser to refuse it. */
+            return ddp_fail(err, DDP_EUSAGE, "'%.64s' contains an empty value", text);
+        /* One byte over the limit is enough for every parser to reject the item. */
         snprintf(item, sizeof item, "%.*s", (int)DDP_MIN(length, sizeof item - 1), s);
         DDP_TRY(parse_item(row, item, field, n, err));
-        DDP_TRY(check_words(row, field, n, text, item, err));
+        DDP_TRY(check_repeated(row, field, n, text, item, err));
         n++;
         if (s[length] == '\0')
             break;
@@ -207,7 +207,7 @@ static int parse_field(const struct ddp_opt *row, const char *text, void *field,
         *(const char **)field = text;
         return DDP_OK;
     case DDP_OPT_ENUM:
-        return parse_word(row, text, field, err);
+        return parse_choice(row, text, field, err);
     case DDP_OPT_INT_LIST:
     case DDP_OPT_SIZE_LIST:
     case DDP_OPT_ENUM_LIST:

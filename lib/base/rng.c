@@ -6,12 +6,13 @@
 
 void ddp_rng_init(struct ddp_rng *rng, uint64_t seed, uint64_t stream)
 {
-    /* Both words pass a bijective mix before they meet, so that neighbouring seeds and neighbouring
-     * streams do not give each other's states. */
+    /* Seed and stream each pass a bijective mix before they are combined, so that neighbouring
+     * seeds and streams do not produce each other's states. */
     uint64_t x = ddp_mix64(seed ^ ddp_mix64(stream));
     for (int i = 0; i < 4; i++, x += GOLDEN)
         rng->s[i] = ddp_mix64(x);
-    /* splitmix64 gives 0 for one x only, so the four are never all zero, which xoshiro forbids. */
+    /* splitmix64 returns 0 for one x only, so the four are never all zero, which xoshiro forbids.
+     */
 }
 
 static uint64_t rotate_left(uint64_t x, int k)
@@ -41,7 +42,7 @@ double ddp_rng_double(struct ddp_rng *rng)
 double ddp_rng_normal(struct ddp_rng *rng)
 {
     double u, v, q;
-    do { /* a point in the unit circle, not its centre: 1.27 tries on average */
+    do { /* a point in the unit circle except its centre; takes 1.27 tries on average */
         u = 2 * ddp_rng_double(rng) - 1;
         v = 2 * ddp_rng_double(rng) - 1;
         q = u * u + v * v;
@@ -51,8 +52,8 @@ double ddp_rng_normal(struct ddp_rng *rng)
 
 uint64_t ddp_rng_below(struct ddp_rng *rng, uint64_t bound)
 {
-    /* The high half of a 128-bit product is the value; low halves below 2^64 mod bound are thrown
-     * away, so every value has equally many words. */
+    /* The high half of a 128-bit product is the value. Products with a low half below 2^64 mod
+     * bound are discarded, so that every value is equally likely. */
     unsigned __int128 product = (unsigned __int128)ddp_rng_u64(rng) * bound;
     if ((uint64_t)product < bound) {
         uint64_t excess = -bound % bound;

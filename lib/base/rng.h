@@ -1,6 +1,6 @@
-/* Random numbers with a state the caller owns: same seed, same bits, everywhere.
- * splitmix64 for seeding, xoshiro256** for the stream (Blackman & Vigna, 2018; public domain
- * algorithm). Not for secrets. */
+/* Random numbers. The caller owns the state; the same seed gives the same bits on every machine.
+ * splitmix64 seeds xoshiro256** (Blackman & Vigna, 2018; public domain algorithm). Not for secrets.
+ */
 #ifndef DDP_BASE_RNG_H
 #define DDP_BASE_RNG_H
 
@@ -15,18 +15,18 @@ struct ddp_rng {
     uint64_t s[4];
 };
 
-/* A stream for (seed, stream): different stream numbers give independent streams. */
+/* Initialises the state for (seed, stream). Different stream numbers give independent streams. */
 void ddp_rng_init(struct ddp_rng *rng, uint64_t seed, uint64_t stream);
 uint64_t ddp_rng_u64(struct ddp_rng *rng);
-/* Uniform in [0, 1): 53 bits. */
+/* Returns a uniform number in [0, 1) with 53 random bits. */
 double ddp_rng_double(struct ddp_rng *rng);
-/* Standard normal (polar Box-Muller without a cached second value). */
+/* Returns a standard normal number (polar Box-Muller without a cached second value). */
 double ddp_rng_normal(struct ddp_rng *rng);
-/* Uniform in [0, bound), unbiased (Lemire 2019); bound > 0. */
+/* Returns a uniform number in [0, bound), unbiased (Lemire 2019). bound > 0. */
 uint64_t ddp_rng_below(struct ddp_rng *rng, uint64_t bound);
-/* Fisher-Yates shuffle of index[n]. */
+/* Shuffles index[n] (Fisher-Yates). */
 void ddp_rng_shuffle(struct ddp_rng *rng, uint32_t *index, size_t n);
-/* Stateless mix of 64 bits (splitmix64 finaliser). */
+/* Mixes 64 bits without a state (the finaliser of splitmix64). */
 static inline uint64_t ddp_mix64(uint64_t x)
 {
     x += 0x9E3779B97F4A7C15u;

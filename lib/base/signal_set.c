@@ -13,10 +13,10 @@ static bool is_ignored(int signal)
 
 void ddp_signal_set_asking(sigset_t *set)
 {
-    static const int asking[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int termination[] = {SIGINT, SIGTERM, SIGHUP};
     sigemptyset(set);
-    for (size_t i = 0; i < DDP_COUNT_OF(asking); i++) {
-        if (!is_ignored(asking[i]))
-            sigaddset(set, asking[i]);
+    for (size_t i = 0; i < DDP_COUNT_OF(termination); i++) {
+        if (!is_ignored(termination[i]))
+            sigaddset(set, termination[i]);
     }
 }

@@ -1,6 +1,6 @@
-/* Sets of signals to watch. Ignored ones stay out of them: a blocked signal is kept though it is
- * ignored (sig_ignored in Linux' kernel/signal.c), and a signalfd would then read what nohup or a
- * shell's background job had asked to be dropped. */
+/* Sets of signals to watch. Ignored signals stay out of the set: Linux queues a blocked signal even
+ * if it is ignored (sig_ignored in kernel/signal.c), so a signalfd would receive signals that nohup
+ * or a shell's background job wanted to be dropped. */
 #ifndef DDP_BASE_SIGNAL_SET_H
 #define DDP_BASE_SIGNAL_SET_H
 
@@ -10,7 +10,8 @@
 extern "C" {
 #endif
 
-/* SIGINT, SIGTERM and SIGHUP, by which people and launchers end a program, less the ignored. */
+/* Fills *set with the signals by which people and launchers end a program, SIGINT, SIGTERM and
+ * SIGHUP, except those that this process ignores. */
 void ddp_signal_set_asking(sigset_t *set);
 
 #ifdef __cplusplus

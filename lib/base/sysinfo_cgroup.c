@@ -8,18 +8,19 @@
 
 #include "base/mem.h"
 
-/* A limit at or above this is version 1's way to write "none" (the largest page-aligned int64). */
+/* Version 1 writes "no limit" as a number of at least this size (the largest page-aligned int64).
+ */
 #define NO_LIMIT ((int64_t)1 << 60)
 
-/* The names of a version's files. controller: its folder below the mount in version 1. */
+/* The file names of a version. */
 struct version {
-    const char *controller, *limit, *usage, *reclaimable;
+    const char *controller, *limit, *usage, *reclaimable; /* controller: folder below the mount */
 };
 static const struct version memory_v2 = {"", "memory.max", "memory.current", "inactive_file"};
 static const struct version memory_v1 = {"/memory", "memory.limit_in_bytes",
                                          "memory.usage_in_bytes", "total_inactive_file"};
 
-/* Opens folder/file. */
+/* Opens folder/file; NULL if it does not exist. */
 static FILE *open_in(const char *folder, const char *file)
 {
     char path[PATH_MAX + 64];
@@ -27,7 +28,7 @@ static FILE *open_in(const char *folder, const char *file)
     return n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
 }
 
-/* The number a file holds; -1 when it has none ("max") or cannot be read. */
+/* Returns the number in a file, -1 if the file has none ("max") or cannot be read. */
 static int64_t read_number(const char *folder, const char *file)
 {
     long long v = -1;
@@ -40,7 +41,7 @@ static int64_t read_number(const char *folder, const char *file)
     return v;
 }
 
-/* "field N" of memory.stat; 0 when it is not there. */
+/* Returns a field of memory.stat, 0 if it is missing. */
 static int64_t read_stat(const char *folder, const char *field)
 {
     char name[64];
@@ -59,7 +60,7 @@ static int64_t read_stat(const char *folder, const char *field)
     return found;
 }
 
-/* Lowers what *out has to what this folder leaves. */
+/* Lowers the memory limits in *out to the limits of this folder. */
 static void apply_memory(const struct version *v, const char *folder, struct ddp_cgroup *out)
 {
     int64_t limit = read_number(folder, v->limit);
@@ -109,10 +110,11 @@ static void apply(bool v2, bool memory, const char *folder, struct ddp_cgroup *o
         apply_cpu_v1(folder, out);
 }
 
-/* Every folder from the group up to the mount: a limit of any of them binds. In a container the
- * path is often that of the host and only the mount itself exists; missing folders are passed. */
-static void walk(bool v2, bool memory, const char *mount, const char *controller, const char *group,
-                 struct ddp_cgroup *out)
+/* Applies the limits of every folder from the group up to the mount, because each of them binds. In
+ * a container the path is often that of the host and only the mount exists; missing folders are
+ * skipped. */
+static void apply_folders(bool v2, bool memory, const char *mount, const char *controller,
+                          const char *group, struct ddp_cgroup *out)
 {
     char folder[PATH_MAX];
     int n = snprintf(folder, sizeof folder, "%s%s%s", mount, controller, group);
@@ -126,8 +128,8 @@ static void walk(bool v2, bool memory, const char *mount, const char *controller
     apply(v2, memory, folder, out);
 }
 
-/* Is `word` in the comma-separated list[n]? */
-static bool has_word(const char *list, size_t n, const char *word)
+/* True if `word` is in the comma-separated list[n]. */
+static bool list_has(const char *list, size_t n, const char *word)
 {
     size_t length = strlen(word);
     for (const char *s = list; s < list + n;) {
@@ -141,7 +143,8 @@ static bool has_word(const char *list, size_t n, const char *word)
     return false;
 }
 
-/* A line of the membership file: "ID:controllers:/path"; no controllers: version 2. */
+/* Reads a line "ID:controllers:/path" of the membership file. Lines of version 2 name no
+ * controllers. */
 static void read_membership(const char *line, const char *mount, struct ddp_cgroup *out)
 {
     const char *list = strchr(line, ':');
@@ -151,14 +154,14 @@ static void read_membership(const char *line, const char *mount, struct ddp_cgro
     const char *group = strcmp(path + 1, "/") == 0 ? "" : path + 1;
     size_t n = (size_t)(path - list - 1);
     if (n == 0) {
-        walk(true, true, mount, "", group, out);
-        walk(true, false, mount, "", group, out);
+        apply_folders(true, true, mount, "", group, out);
+        apply_folders(true, false, mount, "", group, out);
         return;
     }
-    if (has_word(list + 1, n, "memory"))
-        walk(false, true, mount, memory_v1.controller, group, out);
-    if (has_word(list + 1, n, "cpu"))
-        walk(false, false, mount, "/cpu", group, out);
+    if (list_has(list + 1, n, "memory"))
+        apply_folders(false, true, mount, memory_v1.controller, group, out);
+    if (list_has(list + 1, n, "cpu"))
+        apply_folders(false, false, mount, "/cpu", group, out);
 }
 
 void ddp_cgroup_read(const char *membership, const char *mount, struct ddp_cgroup *out)

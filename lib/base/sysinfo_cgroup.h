@@ -1,5 +1,5 @@
-/* What a control group leaves us: memory and processor limits, of versions 1 and 2. Called by
- * sysinfo.c; the paths are parameters so that a test can show it a tree of its own. */
+/* The memory and processor limits of this process's control groups, versions 1 and 2. sysinfo.c
+ * calls it; the paths are parameters so that tests can provide a tree of their own. */
 #ifndef DDP_BASE_SYSINFO_CGROUP_H
 #define DDP_BASE_SYSINFO_CGROUP_H
 
@@ -9,16 +9,18 @@
 extern "C" {
 #endif
 
-/* memory_bytes: the lowest limit on the way from our group to the root; available_bytes: the least
- * that is left below one, page cache that can be dropped counted as free; -1: no limit. cpu_quota:
- * cores' worth of time, NaN: no limit. */
+/* The limits that apply to this process. */
 struct ddp_cgroup {
-    int64_t memory_bytes, available_bytes;
-    double cpu_quota;
+    /* The lowest memory limit between this process's group and the root; -1: no limit. */
+    int64_t memory_bytes;
+    /* The smallest amount still free below any of these limits; page cache that can be dropped
+     * counts as free. -1: no limit. */
+    int64_t available_bytes;
+    double cpu_quota; /* in cores; NaN: no limit */
 };
 
-/* membership: /proc/self/cgroup. mount: /sys/fs/cgroup (version 2, or the folder that holds
- * version 1's controllers). */
+/* Reads the limits. membership: /proc/self/cgroup. mount: /sys/fs/cgroup (version 2, or the folder
+ * with version 1's controllers). */
 void ddp_cgroup_read(const char *membership, const char *mount, struct ddp_cgroup *out);
 
 #ifdef __cplusplus

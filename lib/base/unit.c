@@ -10,16 +10,16 @@
 
 #include "base/mem.h"
 
-/* A decimal number taken apart: mantissa * 10^exponent, the mantissa without trailing zeros. */
+/* A decimal number: mantissa * 10^exponent. The mantissa has no trailing zeros. */
 struct decimal {
     bool negative;
     uint64_t mantissa;
     int exponent;
 };
 
-#define EXPONENT_MAX 400 /* beyond any double; keeps the arithmetic in int */
+#define EXPONENT_MAX 400 /* beyond every double; keeps the arithmetic within int */
 
-/* Reads digits with an optional fraction and exponent; returns what follows them, or NULL when the
+/* Reads digits with an optional fraction and exponent. Returns the text after them, or NULL if the
  * text does not begin with a number or has more than 19 significant digits. */
 static const char *read_decimal(const char *text, struct decimal *out)
 {
@@ -36,7 +36,8 @@ static const char *read_decimal(const char *text, struct decimal *out)
             break;
         digits++;
         d.exponent -= fraction;
-        /* Zeros wait: at the end they only move the exponent. */
+        /* Zeros are counted and applied later: at the end of the digits they only change the
+         * exponent. */
         zeros++;
         if (*s == '0')
             continue;
@@ -65,7 +66,7 @@ static const char *read_decimal(const char *text, struct decimal *out)
     return s;
 }
 
-/* *out = mantissa * 10^exponent * factor when that is a whole number up to INT64_MAX. The factor
+/* Sets *out = mantissa * 10^exponent * factor if that is a whole number up to INT64_MAX. The factor
  * is at most 2^60, so the first product is below 2^124. */
 static bool decimal_whole(const struct decimal *d, uint64_t factor, uint64_t *out)
 {
@@ -90,7 +91,7 @@ static bool decimal_whole(const struct decimal *d, uint64_t factor, uint64_t *ou
     return true;
 }
 
-/* The factor of a size suffix; 0 when it is none. */
+/* Returns the factor of a size suffix, 0 if it is not one. */
 static uint64_t suffix_factor(const char *suffix)
 {
     static const char letters[] = "KMGTPE";
@@ -110,7 +111,8 @@ static uint64_t suffix_factor(const char *suffix)
     } else {
         return 0;
     }
-    /* "64m" is what nccl-tests' users type; "64mB" could be anything, and "64e" is cut off. */
+    /* "64m" is common among nccl-tests' users. "64mB" is ambiguous, and "64e" looks like a cut-off
+     * exponent. */
     bool lower = islower((unsigned char)suffix[0]);
     return lower && suffix[0] != 'k' && (rest[0] || suffix[0] == 'e') ? 0 : factor;
 }
@@ -122,7 +124,8 @@ int ddp_parse_size(const char *text, uint64_t *bytes, struct ddp_err *err)
     uint64_t factor = suffix ? suffix_factor(suffix) : 0;
     if (factor == 0 || text[0] == '+' || text[0] == '-') {
         ddp_fail(err, DDP_EUSAGE, "'%.64s' is not a size", text);
-        ddp_hint(err, "sizes look like 64, 1e6, 64K, 1.5G (powers of 1024) or 64MB (of 1000)");
+        ddp_hint(err,
+                 "sizes look like 64, 1e6, 64K, 1.5G (powers of 1024) or 64MB (powers of 1000)");
         return DDP_EUSAGE;
     }
     uint64_t value;
@@ -152,7 +155,7 @@ int ddp_parse_int(const char *text, int64_t min, int64_t max, int64_t *value, st
 
 int ddp_parse_double(const char *text, double min, double max, double *value, struct ddp_err *err)
 {
-    /* strtod alone would take " 1", "0x1p3", "inf" and "nan". */
+    /* strtod alone would accept " 1", "0x1p3", "inf" and "nan". */
     bool plain = text[0] != '\0' && strspn(text, "0123456789+-.eE") == strlen(text);
     char *end = NULL;
     double v = plain ? strtod(text, &end) : 0;
@@ -189,7 +192,7 @@ void ddp_format_ns(double ns, char *out, size_t out_bytes)
     }
     double v = fabs(ns);
     const char *sign = ns < 0 ? "-" : "";
-    /* From 999.5 on three digits would round up to four. */
+    /* From 999.5 on, three digits would round up to four, so use the next unit. */
     unsigned unit = 0;
     for (; unit + 1 < DDP_COUNT_OF(units) && v >= 999.5; unit++)
         v /= 1000;

@@ -1,5 +1,5 @@
-/* Compressor "bf16": f32 without its lower 16 bits, rounded to nearest even: half the bytes, f32's
- * range, 8 bits of precision. */
+/* Compressor "bf16": f32 without its lower 16 bits, rounded to nearest even. It sends half the
+ * bytes, with the range of f32 and 8 bits of precision. */
 #include "compress/comp_impl.h"
 
 static void bf16_encode(struct ddp_encode *e)
@@ -10,7 +10,7 @@ static void bf16_encode(struct ddp_encode *e)
 extern const struct ddp_compressor ddp_comp_bf16;
 const struct ddp_compressor ddp_comp_bf16 = {
     .name = "bf16",
-    .summary = "f32 with 8 bits of precision, divided before it is rounded",
+    .summary = "f32 with 8 bits of precision; averages are divided first",
     .combine = DDP_COMBINE_SUM,
     .wire_dtype = DDP_BF16,
     .bound = ddp_comp_bound_all,

@@ -1,8 +1,8 @@
-/* Compressor "fp16": IEEE half precision, half the bytes. With an argument, gradients are limited
- * to
- * [-CLIP, CLIP] as SINGA's are (opt.py, backward_and_update_half), in their own unit: of an
- * average, what is divided already is limited to CLIP / P. So no average overflows; of a sum CLIP
- * times the ranks must stay below 65,504. */
+/* Compressor "fp16": IEEE half precision, half the bytes. The optional argument CLIP limits
+ * gradients to [-CLIP, CLIP], as SINGA does (opt.py, backward_and_update_half). The limit is in the
+ * gradient's own unit: if the values have already been divided by the number of ranks P for an
+ * average, the limit is CLIP / P. Therefore no average overflows. For a sum, CLIP times P must stay
+ * below 65,504. */
 #include <float.h>
 #include <math.h>
 
@@ -13,7 +13,8 @@
 static int fp16_check(double argument, struct ddp_err *err)
 {
     if (!(argument > 0 && argument <= F16_LARGEST))
-        return ddp_fail(err, DDP_EUSAGE, "clip %g is not above 0 and at most %.0f", argument,
+        return ddp_fail(err, DDP_EUSAGE,
+                        "clip %g is out of range: must be above 0 and at most %.0f", argument,
                         F16_LARGEST);
     return 0;
 }
@@ -21,7 +22,7 @@ static int fp16_check(double argument, struct ddp_err *err)
 static void fp16_encode(struct ddp_encode *e)
 {
     const double unit = (double)e->scale * (e->scaled != 0 ? e->scaled : 1);
-    /* One below any f32 is not none, which 0 means to narrow. */
+    /* A clip that underflows to 0 would mean "no clip" to narrow(). */
     const float clip = fmaxf((float)(e->spec->argument * unit), FLT_TRUE_MIN);
     e->overflow_count += e->device->grad->narrow(e->dense, e->in, e->n, DDP_F16, e->scale,
                                                  isnan(e->spec->argument) ? 0.0f : clip);
@@ -30,7 +31,7 @@ static void fp16_encode(struct ddp_encode *e)
 extern const struct ddp_compressor ddp_comp_fp16;
 const struct ddp_compressor ddp_comp_fp16 = {
     .name = "fp16",
-    .summary = "half precision, divided before it is rounded; CLIP limits magnitudes",
+    .summary = "half precision; averages are divided first; CLIP limits magnitudes",
     .argument_help = "[CLIP]",
     .combine = DDP_COMBINE_SUM,
     .wire_dtype = DDP_F16,

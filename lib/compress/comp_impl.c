@@ -1,4 +1,4 @@
-/* What compressors of one kind have in common. */
+/* Functions shared by several compressors. */
 #include "compress/comp_impl.h"
 
 #include "base/mem.h"
@@ -12,7 +12,8 @@ size_t ddp_comp_bound_all(const struct ddp_compress_spec *spec, size_t n)
 int ddp_comp_density_check(double argument, struct ddp_err *err)
 {
     if (!(argument > 0 && argument <= 1))
-        return ddp_fail(err, DDP_EUSAGE, "density %g is not above 0 and at most 1", argument);
+        return ddp_fail(err, DDP_EUSAGE,
+                        "density %g is out of range: must be above 0 and at most 1", argument);
     return 0;
 }
 
@@ -21,13 +22,13 @@ size_t ddp_comp_density_bound(const struct ddp_compress_spec *spec, size_t n)
     return ddp_compress_k(spec->argument, n);
 }
 
-/* State of a top-K: the magnitude that let about k pass in the last call, then the kernel's
- * scratch. */
+/* State of a top-K: the hint for select_topk, which is the k-th largest magnitude of the previous
+ * call. The kernel's scratch memory follows at SCRATCH_AT. */
 struct topk_state {
     uint32_t hint;
 };
 #define SCRATCH_AT   DDP_CACHE_LINE
-#define SCRATCH_ELEM 8 /* bytes an element, as select_topk asks for */
+#define SCRATCH_ELEM 8 /* bytes per element that select_topk asks for */
 
 size_t ddp_comp_topk_state_bytes(const struct ddp_compress_spec *spec, size_t n)
 {

@@ -1,4 +1,4 @@
-/* What compressors of one kind have in common. For lib/compress only. */
+/* Functions shared by several compressors. For lib/compress only. */
 #ifndef DDP_COMPRESS_COMP_IMPL_H
 #define DDP_COMPRESS_COMP_IMPL_H
 
@@ -8,11 +8,11 @@
 extern "C" {
 #endif
 
-/* bound of a compressor that keeps every element. */
+/* The `bound` of a compressor that keeps every element. */
 size_t ddp_comp_bound_all(const struct ddp_compress_spec *spec, size_t n);
 
-/* Those with a density in (0, 1]: check, bound (k entries), the state of a top-K, and its encoding.
- */
+/* For compressors with a density in (0, 1]: `check`, `bound` (k entries), and `state_bytes` and
+ * `encode` of top-K. */
 int ddp_comp_density_check(double argument, struct ddp_err *err);
 size_t ddp_comp_density_bound(const struct ddp_compress_spec *spec, size_t n);
 size_t ddp_comp_topk_state_bytes(const struct ddp_compress_spec *spec, size_t n);

@@ -1,5 +1,5 @@
-/* Compressor "none": every element as it is. Measures the harness itself, and is the dense exchange
- * that others are compared with. */
+/* Compressor "none": sends every element unchanged. It measures the cost of the harness itself and
+ * is the dense exchange that the other compressors are compared with. */
 #include "compress/comp_impl.h"
 
 static void none_encode(struct ddp_encode *e)
@@ -18,10 +18,10 @@ static void none_encode(struct ddp_encode *e)
 extern const struct ddp_compressor ddp_comp_none;
 const struct ddp_compressor ddp_comp_none = {
     .name = "none",
-    .summary = "every element as it is, f32",
+    .summary = "every element unchanged, f32",
     .combine = DDP_COMBINE_SUM,
     .wire_dtype = DDP_F32,
-    .fuses_feedback = true, /* nothing is left out: a residual stays zero */
+    .fuses_feedback = true, /* nothing is left out, so a residual stays zero */
     .bound = ddp_comp_bound_all,
     .encode = none_encode,
 };

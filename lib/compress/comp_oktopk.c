@@ -1,12 +1,12 @@
 /* Compressor "oktopk": the local half of Ok-Topk (S. Li, T. Hoefler, Near-optimal sparse allreduce
- * for distributed deep learning, PPoPP 2022): top-K of each rank, as topk. The other half, the
- * global selection among the sums, is the exchange's (coll/sparse_oktopk.c). */
+ * for distributed deep learning, PPoPP 2022): each rank's top-K, like topk. The sparse all-reduce
+ * does the other half, the global selection among the sums (coll/sparse_oktopk.c). */
 #include "compress/comp_impl.h"
 
 extern const struct ddp_compressor ddp_comp_oktopk;
 const struct ddp_compressor ddp_comp_oktopk = {
     .name = "oktopk",
-    .summary = "top-K of each rank, summed, then top-K of the sums: below 6k words a rank",
+    .summary = "top-K of each rank, summed, then top-K of the sums; below 6k words per rank",
     .argument_help = "D",
     .combine = DDP_COMBINE_GATHER,
     .feedback_default = true,

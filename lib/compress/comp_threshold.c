@@ -1,4 +1,4 @@
-/* Compressor "threshold": the elements with |x| >= T, however many; NaN and infinity travel. */
+/* Compressor "threshold": sends all elements with |x| >= T, including NaN and infinity. */
 #include <float.h>
 
 #include "compress/comp_impl.h"

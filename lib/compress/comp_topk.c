@@ -1,11 +1,11 @@
-/* Compressor "topk": exactly the k = ceil(D n) elements of largest magnitude, ties to the lowest
- * index, per bucket. */
+/* Compressor "topk": sends exactly the k = ceil(D n) elements of largest magnitude of each bucket;
+ * the lower index wins ties. */
 #include "compress/comp_impl.h"
 
 extern const struct ddp_compressor ddp_comp_topk;
 const struct ddp_compressor ddp_comp_topk = {
     .name = "topk",
-    .summary = "the fraction D of largest magnitude, exactly k, as a sparse list",
+    .summary = "the fraction D of largest magnitudes, as a sparse list",
     .argument_help = "D",
     .combine = DDP_COMBINE_GATHER,
     .feedback_default = true,

@@ -1,4 +1,4 @@
-/* The table of compressors and how their names are read. */
+/* The table of compressors, and the parser for their names and arguments. */
 #include "compress/compress.h"
 
 #include <float.h>
@@ -26,8 +26,8 @@ const struct ddp_compressor *const *ddp_compressors(void)
     return compressors;
 }
 
-/* Rounding must not add an entry: 0.01 * 100 is a little more than 1 in binary. A density within a
- * part in 2^50 of a whole number of entries means that number. */
+/* Rounding must not add an entry: in binary, 0.01 * 100 is a little more than 1. A product within a
+ * part in 2^50 of a whole number is taken as that number. */
 size_t ddp_compress_k(double density, size_t n)
 {
     const double exact = density * (double)n;
@@ -78,7 +78,7 @@ int ddp_compress_parse(const char *text, struct ddp_compress_spec *spec, struct 
     char name[sizeof made.text];
 
     if (strlen(text) >= sizeof made.text)
-        return ddp_fail(err, DDP_EUSAGE, "compressor '%.40s...' is longer than any can be", text);
+        return ddp_fail(err, DDP_EUSAGE, "compressor '%.40s...' is longer than allowed", text);
     snprintf(made.text, sizeof made.text, "%s", text);
     snprintf(name, sizeof name, "%.*s", (int)name_bytes, text);
     made.compressor = find(name);

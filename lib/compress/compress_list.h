@@ -1,5 +1,5 @@
-/* One line a compressor: DDP_COMPRESSOR(symbol). Order matters only to people: help and `list` show
- * it. */
+/* One line per compressor: DDP_COMPRESSOR(symbol). Help and `ddpbench list` show them in this
+ * order. */
 DDP_COMPRESSOR(none)
 DDP_COMPRESSOR(fp16)
 DDP_COMPRESSOR(bf16)

@@ -2,10 +2,11 @@
 
 #include "base/mem.h"
 
-/* Elements at a time: acc stays in the first-level cache, so memory sees each array once. */
+/* Elements per block. A block of acc stays in the first-level cache, so each array is read from
+ * memory once. */
 #define BLOCK ((size_t)2048)
 
-/* One block of a compressor whose wire form is [n] of a 16-bit type. */
+/* Encodes one block with a compressor whose encoded bucket is an array of a 16-bit type. */
 static void encode_block(struct ddp_encode *e, size_t first, size_t count)
 {
     const struct ddp_compressor *c = e->spec->compressor;

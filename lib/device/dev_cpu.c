@@ -1,4 +1,4 @@
-/* The processor as a device: kernels of the best SIMD level, copies that suit their size. */
+/* The processor as a device. The kernels are those of the best SIMD level. */
 #include "device/device.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "device/grad_kernels.h"
 #include "device/kernels_cpu.h"
 
-extern const struct ddp_device ddp_dev_cpu; /* device_list.h */
+extern const struct ddp_device ddp_dev_cpu; /* listed in device_list.h */
 
 static int cpu_probe(struct ddp_err *err)
 {
@@ -50,7 +50,7 @@ static void cpu_free(void *ptr, size_t bytes)
     ddp_free_pages(ptr, bytes);
 }
 
-/* libc's: rep movsb and plain vector copies of our own were no faster from 4 KiB to 64 MiB. */
+/* memcpy suffices: rep movsb and our own vector copies were no faster from 4 KiB to 64 MiB. */
 static void cpu_copy(void *dst, const void *src, size_t bytes)
 {
     memcpy(dst, src, bytes);
@@ -91,10 +91,11 @@ static void best_copy_nt(void *dst, const void *src, size_t bytes)
     levels[ddp_cpu_best_simd()].copy_nt(dst, src, bytes);
 }
 
-/* The row of the table of devices: looks for the level in each call. Ranks use ddp_device_cpu(). */
+/* The CPU's entry in the table of devices. It looks up the SIMD level in every call; ranks use
+ * ddp_device_cpu() instead. */
 const struct ddp_device ddp_dev_cpu = {
     .name = "cpu",
-    .summary = "this processor, with the best SIMD level it has",
+    .summary = "this processor, at its best SIMD level",
     .probe = cpu_probe,
     .count = cpu_count,
     .select = cpu_select,
@@ -105,7 +106,7 @@ const struct ddp_device ddp_dev_cpu = {
     .copy_nt = best_copy_nt,
     .fill = cpu_fill,
     .reduce = best_reduce,
-    .grad = &ddp_grad_scalar, /* the same results as the other levels' */
+    .grad = &ddp_grad_scalar, /* all levels give the same results */
     .streams = &ddp_cpu_streams,
     .stream_kernels = &ddp_cpu_kernels,
 };

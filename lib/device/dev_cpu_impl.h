@@ -1,4 +1,4 @@
-/* What the files of device cpu share. Private to dev_cpu*.c. */
+/* Declarations shared by the files of device cpu. Private to dev_cpu*.c. */
 #ifndef DDP_DEVICE_DEV_CPU_IMPL_H
 #define DDP_DEVICE_DEV_CPU_IMPL_H
 
@@ -10,10 +10,9 @@ extern "C" {
 #endif
 
 extern const struct ddp_stream_ops ddp_cpu_streams;
-extern const struct ddp_stream_kernels
-    ddp_cpu_kernels; /* the best SIMD level's, whatever the device's */
+extern const struct ddp_stream_kernels ddp_cpu_kernels; /* kernels of the best SIMD level */
 
-/* dev_cpu_scale.c */
+/* Defined in dev_cpu_scale.c. */
 void ddp_cpu_scale(struct ddp_stream *s, float *a, size_t n, double factor);
 void ddp_cpu_widen_back(struct ddp_stream *s, float *dst, const void *src, size_t n,
                         enum ddp_dtype from, uint64_t *overflows);

@@ -1,4 +1,4 @@
-/* The kernels on a stream, on the processor: done at once by the kernels of the best SIMD level. */
+/* The stream kernels of the processor. Each one runs the kernel of the best SIMD level at once. */
 #include <assert.h>
 #include <string.h>
 
@@ -41,13 +41,14 @@ static void cpu_narrow_residual(struct ddp_stream *s, float *residual, const flo
     best()->grad->narrow_residual(residual, in, wire, n, type);
 }
 
-/* Scratch: a list of n entries, which may be longer than what is sent, and as much for top-K. */
+/* Returns the scratch bytes of a selection: a list of n entries, because more entries may be
+ * selected than sent, and for top-K (k > 0) the same amount again as the kernel's own scratch. */
 static size_t cpu_select_scratch(size_t n, size_t k)
 {
     return (k > 0 ? 2 : 1) * n * (sizeof(uint32_t) + sizeof(float)) + 64;
 }
 
-/* Sends the first out.capacity entries of `all`; the others stay in the residual. */
+/* Sends the first out.capacity entries of `all` and puts the others back into the residual. */
 static void send_first(const struct ddp_stream_select *x, const struct ddp_sparse *all)
 {
     const size_t sent = DDP_MIN(all->count, x->out.capacity);
@@ -84,20 +85,20 @@ static void cpu_select_topk(struct ddp_stream *s, const struct ddp_stream_select
     send_first(x, &all.out);
 }
 
-static struct ddp_sparse now(const struct ddp_stream_list *list)
+static struct ddp_sparse current_list(const struct ddp_stream_list *list)
 {
     return (struct ddp_sparse){list->index, list->value, *list->count};
 }
 
 static void cpu_scatter_add(struct ddp_stream *s, float *dst, const struct ddp_stream_list *list)
 {
-    const struct ddp_sparse l = now(list);
+    const struct ddp_sparse l = current_list(list);
     best()->grad->scatter_add(dst, &l);
 }
 
 static void cpu_scatter(struct ddp_stream *s, float *dst, const struct ddp_stream_list *list)
 {
-    const struct ddp_sparse l = now(list);
+    const struct ddp_sparse l = current_list(list);
     best()->grad->scatter(dst, &l);
 }
 
@@ -115,7 +116,7 @@ static void cpu_merge(struct ddp_stream *s, const struct ddp_stream_list *out,
                       const struct ddp_stream_list *a, const struct ddp_stream_list *b,
                       void *scratch)
 {
-    const struct ddp_sparse from_a = now(a), from_b = now(b);
+    const struct ddp_sparse from_a = current_list(a), from_b = current_list(b);
     struct ddp_sparse sum = {out->index, out->value, 0};
     best()->grad->merge(&sum, &from_a, &from_b);
     *out->count = (uint32_t)sum.count;

@@ -1,5 +1,5 @@
-/* Of the kernels on a stream of the processor: what strategies on a device need besides the
- * gradient kernels. */
+/* The processor's stream kernels that scale gradients, convert them back and count overflows. The
+ * sync strategies need them in addition to the gradient kernels. */
 #include <math.h>
 
 #include "device/dev_cpu_impl.h"

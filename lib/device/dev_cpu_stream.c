@@ -1,5 +1,5 @@
-/* Streams of the processor: what is put on one is done at once, by the caller. They let code that
- * is written for streams run, and be tested, where there is no accelerator. */
+/* Streams of the processor. The calling thread does all work at once. These streams let code that
+ * is written for an accelerator run, and be tested, on machines without one. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,7 +93,7 @@ static int event_elapsed(struct ddp_event *from, struct ddp_event *to, double *n
 
 static int capture_begin(struct ddp_stream *s, struct ddp_err *err)
 {
-    return ddp_fail(err, DDP_EUNAVAIL, "the processor has no graphs: its streams work at once");
+    return ddp_fail(err, DDP_EUNAVAIL, "device cpu has no graphs: its streams do all work at once");
 }
 
 static int capture_end(struct ddp_stream *s, struct ddp_graph **out, struct ddp_err *err)

@@ -1,18 +1,19 @@
-/* NVIDIA GPUs as a device: which there are, their memory, and the calls that wait for their result.
+/* NVIDIA GPUs as a device: probing, device memory, and the operations that wait for their result.
  *
- * The CUDA runtime is in this binary and opens the driver when first called; without one every call
- * fails, with 35 (driver too old) rather than 100 (no device), so any error means no GPU. */
+ * The CUDA runtime is linked into the binary and opens the driver at its first call. Without a
+ * driver every call fails with 35 (driver too old) rather than 100 (no device), so every error is
+ * treated as "no GPU". */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 
 #include "device/dev_cuda_impl.h"
 
-extern const struct ddp_device ddp_dev_cuda; /* device_list.h */
+extern const struct ddp_device ddp_dev_cuda; /* listed in device_list.h */
 
-int ddp_cuda_fail(struct ddp_err *err, int code, const char *place)
+int ddp_cuda_fail(struct ddp_err *err, int code, const char *call)
 {
     const bool memory = code == cudaErrorMemoryAllocation;
-    return ddp_fail(err, memory ? DDP_ENOMEM : DDP_EUNAVAIL, "%s: %s (CUDA error %d)", place,
+    return ddp_fail(err, memory ? DDP_ENOMEM : DDP_EUNAVAIL, "%s: %s (CUDA error %d)", call,
                     cudaGetErrorString((cudaError_t)code), code);
 }
 
@@ -21,13 +22,14 @@ static int cuda_probe(struct ddp_err *err)
     int count = 0;
     const cudaError_t rc = cudaGetDeviceCount(&count);
     if (rc != cudaSuccess) {
-        (void)cudaGetLastError(); /* else a later call reports it again */
+        (void)cudaGetLastError(); /* clear the error, or a later call reports it again */
         ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: driver error %d", (int)rc);
-        return ddp_hint(err, "%s; nvidia-smi says what this machine has", cudaGetErrorString(rc));
+        return ddp_hint(err, "%s; run nvidia-smi to see the GPUs of this machine",
+                        cudaGetErrorString(rc));
     }
     if (count == 0) {
         ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: the driver shows none");
-        return ddp_hint(err, "nvidia-smi says what there is, CUDA_VISIBLE_DEVICES what is shown");
+        return ddp_hint(err, "nvidia-smi lists the GPUs; CUDA_VISIBLE_DEVICES may hide them");
     }
     return 0;
 }
@@ -46,13 +48,14 @@ static int cuda_select(int index, struct ddp_err *err)
     DDP_TRY(cuda_probe(err));
     const int count = cuda_count();
     if (index < 0 || index >= count)
-        return ddp_fail(err, DDP_EUNAVAIL, "there is no GPU %d: this process sees %d", index,
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "there is no GPU %d; number of GPUs that this process sees: %d", index,
                         count);
     const cudaError_t rc = cudaSetDevice(index);
     return rc == cudaSuccess ? 0 : ddp_cuda_fail(err, rc, "cudaSetDevice");
 }
 
-/* 13000: "13.0". */
+/* Formats CUDA's version number: 13000 becomes "13.0". */
 static int version_text(char *out, size_t bytes, int version)
 {
     return snprintf(out, bytes, "%d.%d", version / 1000, version % 1000 / 10);
@@ -84,7 +87,7 @@ static int cuda_info(int index, struct ddp_device_info *out, struct ddp_err *err
     return 0;
 }
 
-/* cudaMalloc aligns to 256 bytes. */
+/* cudaMalloc aligns to 256 bytes, more than the interface asks for. */
 static void *cuda_alloc(size_t bytes)
 {
     void *ptr = NULL;
@@ -101,9 +104,10 @@ static void cuda_free(void *ptr, size_t bytes)
         (void)cudaFree(ptr);
 }
 
-/* An error of these three stays with the runtime and is told by the next call that can tell. A copy
- * from pageable memory, or between two places of a device, may be under way when cudaMemcpy
- * returns, and streams do not wait for it. */
+/* cuda_copy, cuda_fill and cuda_reduce cannot return an error. The CUDA runtime keeps the error,
+ * and the next call that can fail reports it. cudaMemcpy may return before a copy from pageable
+ * memory, or a copy within a device, is complete, and other streams do not wait for such a copy;
+ * hence the synchronisation. */
 static void cuda_copy(void *dst, const void *src, size_t bytes)
 {
     (void)cudaMemcpy(dst, src, bytes, cudaMemcpyDefault);

@@ -1,7 +1,8 @@
-/* Device cuda of a build without CUDA: keeps its name and says why. */
+/* Device cuda of a build without CUDA: the device is listed, and every use reports why it is
+ * missing. */
 #include "device/device.h"
 
-extern const struct ddp_device ddp_dev_cuda; /* device_list.h */
+extern const struct ddp_device ddp_dev_cuda; /* listed in device_list.h */
 
 static int absent(struct ddp_err *err)
 {

@@ -1,4 +1,4 @@
-/* What the files of device cuda share. Private to dev_cuda*.c and kernels_*.cu. */
+/* Declarations shared by the files of device cuda. Private to dev_cuda*.c and kernels_*.cu. */
 #ifndef DDP_DEVICE_DEV_CUDA_IMPL_H
 #define DDP_DEVICE_DEV_CUDA_IMPL_H
 
@@ -11,23 +11,22 @@ extern "C" {
 
 struct CUstream_st;
 
-/* handle: a cudaStream_t. failed: the first error that work put on the stream gave, a cudaError_t;
- * 0: none. place: what gave it. device: which one; processors: how many it has, for the size of
- * grids. */
+/* A CUDA stream and the first error of the work put on it. */
 struct ddp_stream {
-    struct CUstream_st *handle;
-    int failed;
-    const char *place;
-    int device, processors;
+    struct CUstream_st *handle; /* a cudaStream_t */
+    int failed;                 /* the first error (a cudaError_t), or 0 */
+    const char *call;           /* the call that failed */
+    int device;                 /* its index */
+    int processors;             /* number of multiprocessors; sets the size of grids */
 };
 
 extern const struct ddp_stream_ops ddp_cuda_streams;
 extern const struct ddp_stream_kernels ddp_cuda_kernels;
 
-/* Keeps the first error of a stream. code: a cudaError_t. */
-void ddp_cuda_note(struct ddp_stream *s, int code, const char *place);
-/* A failure of the CUDA runtime: "cudaMalloc: out of memory (CUDA error 2)". */
-int ddp_cuda_fail(struct ddp_err *err, int code, const char *place);
+/* Records an error in the stream unless the stream already has one. code is a cudaError_t. */
+void ddp_cuda_note(struct ddp_stream *s, int code, const char *call);
+/* Fails with an error of the CUDA runtime: "cudaMalloc: out of memory (CUDA error 2)". */
+int ddp_cuda_fail(struct ddp_err *err, int code, const char *call);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* Device cuda's table of stream kernels. */
+/* The table of stream kernels of device cuda. */
 #include "device/kernels_cuda.h"
 
 const struct ddp_stream_kernels ddp_cuda_kernels = {

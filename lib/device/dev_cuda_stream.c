@@ -13,20 +13,20 @@ struct ddp_graph {
     cudaGraphExec_t handle;
 };
 
-void ddp_cuda_note(struct ddp_stream *s, int code, const char *place)
+void ddp_cuda_note(struct ddp_stream *s, int code, const char *call)
 {
     if (code == cudaSuccess)
         return;
-    (void)cudaGetLastError(); /* it is kept here now */
+    (void)cudaGetLastError(); /* the stream keeps the error from here on */
     if (s->failed != 0)
         return;
     s->failed = code;
-    s->place = place;
+    s->call = call;
 }
 
-static int told(const struct ddp_stream *s, struct ddp_err *err)
+static int stream_error(const struct ddp_stream *s, struct ddp_err *err)
 {
-    return s->failed == 0 ? 0 : ddp_cuda_fail(err, s->failed, s->place);
+    return s->failed == 0 ? 0 : ddp_cuda_fail(err, s->failed, s->call);
 }
 
 static int stream_create(struct ddp_stream **out, struct ddp_err *err)
@@ -34,7 +34,8 @@ static int stream_create(struct ddp_stream **out, struct ddp_err *err)
     struct ddp_stream *s = ddp_calloc(1, sizeof *s);
     if (s == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a stream");
-    /* Not ordered with the default stream, on which libraries may put work of their own. */
+    /* A non-blocking stream is not ordered with the default stream, which libraries may use for
+     * work of their own. */
     cudaError_t rc = cudaStreamCreateWithFlags(&s->handle, cudaStreamNonBlocking);
     if (rc == cudaSuccess)
         rc = cudaGetDevice(&s->device);
@@ -62,20 +63,20 @@ static int stream_select(struct ddp_stream *s, struct ddp_err *err)
 
 static int stream_query(struct ddp_stream *s, struct ddp_err *err)
 {
-    DDP_TRY(told(s, err));
+    DDP_TRY(stream_error(s, err));
     const cudaError_t rc = cudaStreamQuery(s->handle);
     if (rc == cudaErrorNotReady) {
         (void)cudaGetLastError();
         return 0;
     }
     ddp_cuda_note(s, rc, "cudaStreamQuery");
-    return rc == cudaSuccess ? 1 : told(s, err);
+    return rc == cudaSuccess ? 1 : stream_error(s, err);
 }
 
 static int stream_wait(struct ddp_stream *s, struct ddp_err *err)
 {
     ddp_cuda_note(s, cudaStreamSynchronize(s->handle), "cudaStreamSynchronize");
-    return told(s, err);
+    return stream_error(s, err);
 }
 
 static void stream_destroy(struct ddp_stream *s)
@@ -171,10 +172,10 @@ static int event_elapsed(struct ddp_event *from, struct ddp_event *to, double *n
     return 0;
 }
 
-/* ThreadLocal: other threads may go on allocating while this one captures. */
+/* In mode ThreadLocal other threads may allocate memory while this thread captures. */
 static int capture_begin(struct ddp_stream *s, struct ddp_err *err)
 {
-    DDP_TRY(told(s, err));
+    DDP_TRY(stream_error(s, err));
     const cudaError_t rc = cudaStreamBeginCapture(s->handle, cudaStreamCaptureModeThreadLocal);
     if (rc == cudaSuccess)
         return 0;
@@ -198,7 +199,7 @@ static int capture_end(struct ddp_stream *s, struct ddp_graph **out, struct ddp_
     (void)cudaGetLastError();
     const bool memory = g == NULL;
     free(g);
-    DDP_TRY(told(s, err)); /* what was put on the stream failed: that is the cause */
+    DDP_TRY(stream_error(s, err)); /* if work on the stream failed, that error is the cause */
     if (memory)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a graph");
     return ddp_cuda_fail(err, rc, "capturing a graph");

@@ -1,5 +1,6 @@
-/* NVML, opened at run time. Its header is not in every toolkit, and its interface is frozen, so the
- * prototypes are written out (nvml.h of the CUDA toolkit: nvmlDeviceGet*). */
+/* Reads GPU facts through NVML, which is opened at run time. The prototypes are written out here
+ * because not every toolkit ships nvml.h; NVML's interface is frozen (see nvmlDeviceGet* in the
+ * CUDA toolkit). */
 #include "device/nvml.h"
 
 #include <dlfcn.h>
@@ -16,14 +17,15 @@ struct nvml_memory {
     unsigned long long total, free, used;
 };
 
-/* nvmlPciInfo_t of nvmlDeviceGetPciInfo_v3. */
+/* nvmlPciInfo_t, as nvmlDeviceGetPciInfo_v3 fills it. */
 struct nvml_pci {
     char bus_legacy[16];
     unsigned domain, bus, device, device_id, subsystem_id;
     char bus_id[32];
 };
 
-/* Functions of the library: all return 0 when they could. required: without it nothing is told. */
+/* The NVML functions in use. Each returns 0 on success. A function that the library lacks is NULL.
+ */
 struct nvml {
     void *library;
     int (*init)(void);
@@ -41,6 +43,7 @@ struct nvml {
     int (*throttle)(device_handle, unsigned long long *);
 };
 
+/* `required` functions must exist; without the others the facts they return stay unknown. */
 static const struct {
     const char *name;
     size_t offset;
@@ -61,7 +64,8 @@ static const struct {
     {"nvmlDeviceGetCurrentClocksThrottleReasons", offsetof(struct nvml, throttle), false},
 };
 
-/* 1: opened; 0: there is no such library, and so no driver. */
+/* Returns 1 if the library was opened, 0 if it does not exist (then there is no driver either), or
+ * a negative code. */
 static int open_library(struct nvml *n, struct ddp_err *err)
 {
     memset(n, 0, sizeof *n);

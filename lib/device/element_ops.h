@@ -1,9 +1,10 @@
-/* The arithmetic of one element: what every kernel of the device layer computes, written once.
+/* The arithmetic on one element, written once for every kernel of the device layer.
  *
- * Compiled by nvcc into device cuda's kernels (kernels_*.cu), and by the C compiler as the plain
- * reference that tests hold the CPU's vector kernels against; both give the same bits with
- * -ffp-contract=off and --fmad=false. Semantics: device/sparse.h and struct ddp_reduce.
- * What it does not do: loop, load, store. */
+ * nvcc compiles this header into device cuda's kernels (kernels_*.cu). The C compiler compiles it
+ * into the CPU's optimiser and scaling kernels and into the plain reference that tests compare the
+ * vector kernels with. Both give the same bits with -ffp-contract=off and --fmad=false.
+ * device/sparse.h and struct ddp_reduce define the semantics. These functions take and return
+ * single values: loops and memory accesses are the caller's. */
 #ifndef DDP_DEVICE_ELEMENT_OPS_H
 #define DDP_DEVICE_ELEMENT_OPS_H
 
@@ -27,7 +28,7 @@ DDP_BOTH double ddp_f64_canonical(double x)
     return x == x ? x : quiet;
 }
 
-/* The order of |x|, NaN the greatest; never negative. */
+/* Maps x to a non-negative integer that orders values by |x|; NaN is the greatest. */
 DDP_BOTH int32_t ddp_f32_magnitude(float x)
 {
     return (int32_t)(ddp_f32_bits(x) & 0x7fffffffu);
@@ -38,7 +39,7 @@ DDP_BOTH float ddp_bf16_widen(uint16_t h)
     return ddp_f32_from((uint32_t)h << 16);
 }
 
-/* x has a canonical NaN, which rounds to itself. */
+/* x must not be NaN, except the canonical NaN, which rounds to itself. */
 DDP_BOTH uint16_t ddp_bf16_narrow(float x)
 {
     const uint32_t bits = ddp_f32_bits(x);
@@ -50,47 +51,49 @@ DDP_BOTH float ddp_half_widen(uint16_t h, enum ddp_dtype type)
     return ddp_f32_canonical(type == DDP_F16 ? ddp_f16_widen(h) : ddp_bf16_widen(h));
 }
 
-/* x has a canonical NaN. */
+/* x must not be NaN, except the canonical NaN. */
 DDP_BOTH uint16_t ddp_half_narrow(float x, enum ddp_dtype type)
 {
     return type == DDP_F16 ? ddp_f16_narrow(x) : ddp_bf16_narrow(x);
 }
 
-/* What narrow makes of x before it rounds; clip: INFINITY when there is none. */
+/* Scales and clips x, as `narrow` does before it rounds. clip is INFINITY if there is no limit. */
 DDP_BOTH float ddp_narrow_value(float x, float scale, float clip)
 {
     const float y = x * scale;
     return ddp_f32_canonical(y > clip ? clip : y < -clip ? -clip : y);
 }
 
-/* Has x, finite, become y, infinite in that type or NaN? */
+/* True if x is finite but y = scaled x becomes infinite or NaN when it is rounded to the 16-bit
+ * type. */
 DDP_BOTH int ddp_narrow_overflows(float x, float y, enum ddp_dtype type)
 {
     const int32_t from = type == DDP_F16 ? 0x477ff000 : 0x7f7f8000;
     return ddp_f32_magnitude(y) >= from && ddp_f32_magnitude(x) < 0x7f800000;
 }
 
-/* What a lossy encoding left of x behind. */
+/* Returns the part of x that its 16-bit encoding lost; 0 if that is not finite. */
 DDP_BOTH float ddp_narrow_left(float x, uint16_t wire, enum ddp_dtype type)
 {
     const float left = x - ddp_half_widen(wire, type);
     return ddp_f32_magnitude(left) < 0x7f800000 ? left : 0.0f;
 }
 
-/* A value times a factor, rounded once. NaN canonical. */
+/* Returns x * factor, rounded once. A NaN becomes canonical. */
 DDP_BOTH float ddp_scaled(float x, double factor)
 {
     return ddp_f32_canonical((float)(x * factor));
 }
 
-/* Did a finite x come back, through 16 bits and a sum, as infinite or NaN? */
+/* True if a finite x became infinite or NaN on its way through a 16-bit sum. */
 DDP_BOTH int ddp_half_overflowed(uint16_t back, float x, enum ddp_dtype type)
 {
     const int exponent = type == DDP_F16 ? 0x7c00 : 0x7f80;
     return (back & exponent) == exponent && ddp_f32_magnitude(x) < 0x7f800000;
 }
 
-/* One element of a reduction. op: not AVG, which is summed. min and max keep a NaN of either. */
+/* Combines one element of a reduction. op must not be AVG, which is summed. min and max return NaN
+ * if either operand is NaN. */
 DDP_BOTH float ddp_combine_f32(float a, float b, enum ddp_op op)
 {
     if (op == DDP_MIN)
@@ -109,7 +112,7 @@ DDP_BOTH double ddp_combine_f64(double a, double b, enum ddp_op op)
     return op == DDP_PROD ? a * b : a + b;
 }
 
-/* Bits of an i32 or u8: sums and products wrap. */
+/* The operands are the bits of an i32. Sums and products wrap around. */
 DDP_BOTH uint32_t ddp_combine_i32(uint32_t a, uint32_t b, enum ddp_op op)
 {
     if (op == DDP_MIN)
@@ -128,7 +131,8 @@ DDP_BOTH uint8_t ddp_combine_u8(uint8_t a, uint8_t b, enum ddp_op op)
     return (uint8_t)(op == DDP_PROD ? (uint32_t)a * b : (uint32_t)a + b);
 }
 
-/* A divisor as the kernels apply it: multiply by `scale` when that is exact, else divide by it. */
+/* A divisor as the kernels apply it: they multiply by `scale` if that is exact, else they divide by
+ * it. */
 struct ddp_finish {
     int how; /* 0: nothing, 1: multiply, 2: divide */
     double scale;
@@ -162,13 +166,13 @@ DDP_BOTH double ddp_finish_f64(double a, struct ddp_finish f)
     return a;
 }
 
-/* acc = in + residual, or the one of them that there is. */
-DDP_BOTH float ddp_fed(float in, float residual, int has_in, int has_residual)
+/* Returns in + residual, or the only one of the two that exists. */
+DDP_BOTH float ddp_add_residual(float in, float residual, int has_in, int has_residual)
 {
     return ddp_f32_canonical(has_in && has_residual ? in + residual : has_in ? in : residual);
 }
 
-/* a's value first; what is not there adds -0, which changes nothing. */
+/* Adds b to a. The caller passes -0 for a missing entry, because adding -0 changes no value. */
 DDP_BOTH float ddp_merged(float a, float b)
 {
     return ddp_f32_canonical(a + b);
@@ -183,8 +187,8 @@ DDP_BOTH void ddp_sgd_step(float *p, float *v, float grad, float lr, float momen
     *p = ddp_f32_canonical(*p - next * lr);
 }
 
-/* The bias corrections, folded: step = lr / (1 - b1^t), root = 1 / sqrt(1 - b2^t). One division an
- * element instead of three. */
+/* Adam's coefficients with the bias corrections folded in: step = lr / (1 - b1^t), root = 1 /
+ * sqrt(1 - b2^t). This takes one division per element instead of three. */
 struct ddp_adam_factors {
     float weight_decay, beta1, rest1, beta2, rest2, epsilon, step, root;
 };

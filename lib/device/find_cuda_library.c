@@ -9,8 +9,9 @@
 #include "base/strbuf.h"
 #include "base/sysinfo.h"
 
-/* $variable, then the pattern, with the package's folder where there is a second half; both end
- * with the soname. */
+/* The places to search after the dynamic linker's own. Each is a glob pattern: the value of
+ * $variable, then `before`, then the Python package's folder and `after` unless `after` is NULL.
+ * The soname is appended. */
 static const struct {
     const char *variable, *before, *after;
 } places[] = {
@@ -37,7 +38,7 @@ static const char *variable(const char *name)
     return NULL;
 }
 
-/* The first file of a place that can be opened. */
+/* Opens the last file matching a place's pattern that dlopen accepts; NULL if none does. */
 static void *open_place(size_t i, const char *soname, const char *package)
 {
     char pattern[1024];
@@ -64,8 +65,8 @@ void *ddp_cuda_library_find(const char *soname, const char *package, enum ddp_co
     void *handle = dlopen(given != NULL ? given : soname, RTLD_NOW | RTLD_LOCAL);
     if (handle != NULL)
         return handle;
-    const char *said = dlerror();
-    ddp_printable(said != NULL ? said : "", why, why_bytes);
+    const char *reason = dlerror();
+    ddp_printable(reason != NULL ? reason : "", why, why_bytes);
     for (size_t i = 0; given == NULL && handle == NULL && i < DDP_COUNT_OF(places); i++)
         handle = open_place(i, soname, package);
     return handle;

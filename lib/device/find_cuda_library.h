@@ -1,5 +1,5 @@
-/* Where NVIDIA's libraries lie: opened when first needed, so that the binary starts where they are
- * not installed. */
+/* Finds NVIDIA's libraries. They are opened when first needed, so that the binary also starts on
+ * machines where they are not installed. */
 #ifndef DDP_DEVICE_FIND_CUDA_LIBRARY_H
 #define DDP_DEVICE_FIND_CUDA_LIBRARY_H
 
@@ -11,9 +11,10 @@
 extern "C" {
 #endif
 
-/* dlopen of what `key` names; when it names nothing of soname, as the linker finds it, then where
- * toolkits and Python packages (nvidia/`package`) put it. NULL: why [why_bytes], printable. The
- * handle is the caller's. */
+/* Opens the library that the setting `key` names. If `key` is not set, opens `soname` as the
+ * dynamic linker finds it, else from the places where toolkits and Python packages
+ * (nvidia/`package`) install it. Returns the handle, which the caller owns, or NULL with the
+ * printable reason in why [why_bytes]. */
 void *ddp_cuda_library_find(const char *soname, const char *package, enum ddp_conf_key key,
                             char *why, size_t why_bytes);
 

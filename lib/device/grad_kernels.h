@@ -1,7 +1,8 @@
-/* The CPU's tables of gradient kernels (sparse.h), one a SIMD level, all with the same results.
+/* The CPU's tables of gradient kernels (sparse.h): one table per SIMD level, all with the same
+ * results.
  *
- * Only dev_cpu.c and the level files include this. A level other than scalar may only be entered on
- * a processor that has it (ddp_cpu_best_simd). */
+ * Only dev_cpu.c and the level files include this header. Functions of a level other than scalar
+ * may only be called on a processor that supports the level (ddp_cpu_best_simd). */
 #ifndef DDP_DEVICE_GRAD_KERNELS_H
 #define DDP_DEVICE_GRAD_KERNELS_H
 
@@ -15,8 +16,8 @@ extern const struct ddp_grad_kernels ddp_grad_scalar;
 extern const struct ddp_grad_kernels ddp_grad_avx2;
 extern const struct ddp_grad_kernels ddp_grad_avx512;
 
-/* The kernels on lists, the same code at every level: they wait for memory, not for arithmetic. As
- * in struct ddp_grad_kernels. */
+/* The kernels on index-sorted lists, documented in struct ddp_grad_kernels. All levels share this
+ * code, because these kernels are bound by memory and not by arithmetic. */
 void ddp_list_scatter_add(float *dst, const struct ddp_sparse *s);
 void ddp_list_scatter(float *dst, const struct ddp_sparse *s);
 void ddp_list_scatter_zero(float *dst, const uint32_t *index, size_t count);

@@ -1,15 +1,16 @@
 /* The gradient kernels of one SIMD level: the template behind grad_kernels_*.c.
  *
- * Included once by each level file, after kernels_level_*.inc.h, GRAD_TABLE (the table's name) and
- *   lane_mask                which lanes of a vector
- *   at_least(mag, floor)     the lanes where mag >= floor, signed
- *   mask_bits                a mask as bits, lane 0 the lowest
- *   zero_where(mask, v)      v with these lanes +0
- *   vec_max                  of signed lanes
- *   pack_lanes(to, v, bits)  stores a vector that begins with the lanes in bits; the rest: any
- *   count_bits               of at most LANES bits
- * Results do not depend on the level: lanes never meet, no operation is contracted, and which
- * values are selected is defined without reference to how. */
+ * Each level file includes this template once. Before that it includes kernels_level_*.inc.h and
+ * defines GRAD_TABLE (the name of the table) and:
+ *   lane_mask                a type that selects lanes of a vector
+ *   at_least(mag, floor)     the mask of lanes where mag >= floor (signed)
+ *   mask_bits(mask)          the mask as an integer; lane 0 is the lowest bit
+ *   zero_where(mask, v)      v with +0 in the selected lanes
+ *   vec_max(a, b)            the larger value of each pair of signed lanes
+ *   pack_lanes(to, v, bits)  stores a vector that begins with the lanes in bits; other lanes
+ * undefined count_bits(bits)         the number of bits set, of at most LANES Results do not depend
+ * on the level: lanes are never combined with each other, no operation is contracted, and the
+ * definition of the selected values does not depend on the method. */
 #ifndef VB
 #error "grad_kernels.inc.h is a template: include grad_kernels.h"
 #endif

@@ -1,4 +1,4 @@
-/* The gradient kernels for AVX2, FMA and F16C. Entered only after ddp_cpu_best_simd() said so. */
+/* The gradient kernels for AVX2, FMA and F16C. Callers check ddp_cpu_best_simd() first. */
 #include "device/grad_kernels.h"
 #include "device/kernels_level_avx2.inc.h"
 
@@ -8,7 +8,8 @@ typedef v_i32 lane_mask;
 
 INLINE lane_mask at_least(v_i32 mag, v_i32 floor)
 {
-    return (v_i32)(mag > floor - 1); /* floors are constants of a loop, and >= is two steps */
+    return (v_i32)(mag >
+                   floor - 1); /* floor is constant in loops; >= would take two instructions */
 }
 
 INLINE uint32_t mask_bits(lane_mask mask)
@@ -26,8 +27,9 @@ INLINE v_i32 vec_max(v_i32 a, v_i32 b)
     return (v_i32)_mm256_max_epi32((__m256i)a, (__m256i)b);
 }
 
-/* Row b: the lanes that are set in b, in order, a byte each; the bytes after them: any lane. Made
- * of the rows of its two halves: the lower one's lanes and their count, and the upper one's. */
+/* Row b lists the lanes set in b, in order, one byte each; the bytes after them may name any lane.
+ * A row is composed of the rows of the two halves of b: the lower half's lanes and their count,
+ * then the upper half's lanes. */
 #define ROW(low, count, high) ((uint64_t)(low) | ((uint64_t)(high) + 0x04040404) << 8 * (count))
 #define ROWS(high)                                                                                 \
     ROW(0, 0, high), ROW(0, 1, high), ROW(1, 1, high), ROW(0x100, 2, high), ROW(2, 1, high),       \

@@ -1,4 +1,4 @@
-/* The gradient kernels for AVX-512 (F, BW, DQ, VL). Entered only after ddp_cpu_best_simd(). */
+/* The gradient kernels for AVX-512 (F, BW, DQ, VL). Callers check ddp_cpu_best_simd() first. */
 #include "device/grad_kernels.h"
 #include "device/kernels_level_avx512.inc.h"
 
@@ -11,7 +11,7 @@ INLINE lane_mask at_least(v_i32 mag, v_i32 floor)
     return _mm512_cmpge_epi32_mask((__m512i)mag, (__m512i)floor);
 }
 
-/* Not a plain conversion: GCC 12 spills the mask as 16 bits and counts 32 (seen with -O3
+/* A plain conversion fails: GCC 12 spills the mask as 16 bits and counts 32 (seen with -O3
  * -fsanitize=address: popcnt of 4 bytes after kmovw to memory). */
 INLINE uint32_t mask_bits(lane_mask mask)
 {
@@ -30,7 +30,8 @@ INLINE v_i32 vec_max(v_i32 a, v_i32 b)
     return (v_i32)_mm512_max_epi32((__m512i)a, (__m512i)b);
 }
 
-/* In a register, then stored: compressing straight to memory is microcode on some processors. */
+/* Compresses into a register and stores that: compressing straight to memory is microcode on some
+ * processors. */
 INLINE void pack_lanes(uint32_t *to, v_u32 v, uint32_t bits)
 {
     _mm512_storeu_si512(to, _mm512_maskz_compress_epi32((__mmask16)bits, (__m512i)v));

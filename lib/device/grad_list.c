@@ -4,8 +4,9 @@
 
 #include "device/grad_kernels.h"
 
-/* Entries ahead of which a destination is asked for: covers a miss at a few entries a nanosecond's
- * reach. Reading an index ahead is safe up to the end only. */
+/* Destinations are prefetched this many entries before their use, which covers a cache miss. The
+ * loop reads the index of the entry to prefetch, so prefetching stops AHEAD entries before the end.
+ */
 #define AHEAD 32
 
 static float canonical(float x)
@@ -37,7 +38,7 @@ void ddp_list_scatter_zero(float *dst, const uint32_t *index, size_t count)
         dst[index[i]] = 0;
 }
 
-/* The rest of one list, when the other has ended. */
+/* Copies the remaining entries of one list after the other list has ended. */
 static size_t append(struct ddp_sparse *out, size_t at, const struct ddp_sparse *s, size_t from)
 {
     const size_t count = s->count - from;
@@ -48,8 +49,9 @@ static size_t append(struct ddp_sparse *out, size_t at, const struct ddp_sparse 
     return at + count;
 }
 
-/* Without branches on the indices, which no predictor knows: each step takes from a, from b or from
- * both. What is not taken adds -0, which changes no value. */
+/* The loop has no branches on the indices, because they cannot be predicted: each step takes an
+ * entry from a, from b or from both. A list whose entry is not taken adds -0, which changes no
+ * value. */
 void ddp_list_merge(struct ddp_sparse *out, const struct ddp_sparse *a, const struct ddp_sparse *b)
 {
     size_t i = 0, j = 0, at = 0;

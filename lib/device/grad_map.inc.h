@@ -1,24 +1,24 @@
 /* Element-wise gradient kernels of one SIMD level: conversion and optimiser steps. Part of the
  * template grad_kernels.inc.h.
  *
- * Each kernel is a *step* on one vector. The last one is partly filled: a step is inlined with the
- * constant LANES for whole vectors and with fewer for the rest, so there is no second
- * implementation. Steps load before they store: arrays may be the same, not overlap partly. */
+ * Each kernel is a *step* on one vector. A step is inlined with the constant LANES for whole
+ * vectors and with a smaller count for the last, partial vector, so one implementation serves both.
+ * Steps load before they store: two arrays may be the same array, but may not overlap partly. */
 #ifndef VB
 #error "grad_map.inc.h is part of a template: include grad_kernels.h"
 #endif
 
 #define LANES ((size_t)VB / sizeof(float))
-/* Vectors that are looked at together. */
+/* Vectors that are processed together. */
 #define BLOCK ((size_t)8)
-/* How far ahead of its use memory is asked for where one array is read and little written: on
- * Intel's processors the hardware's prefetch lags there, and what waits fills the window of pending
- * instructions. Converts 100 MB in 0.6 of the time without (Xeon; 2 and 4 KiB: alike; 0.5 KiB: half
- * the gain), selects in 0.75. Kernels that rewrite what they read gain nothing, and lose up to 20
- * %. AMD's does not lag, and asking holds up what it does: without, EPYC (Zen 4) converts in 0.6 to
- * 0.85 of the time, selects in 0.85. */
+/* Prefetch distance for kernels that read one array and write little. On Intel processors the
+ * hardware prefetcher falls behind, and software prefetch makes conversion and selection up to 1.7
+ * times as fast; 2 KiB and 4 KiB are equally good. On AMD processors software prefetch slows these
+ * kernels down. Kernels that rewrite the array they read do not prefetch, because they gain
+ * nothing. Measurements: results/notes/kernels.md. */
 #define AHEAD_BYTES 2048
-/* Results of this size are written around the caches: they would not stay until they are used. */
+/* Results of at least this size are written around the caches, which would not hold them until
+ * their next use. */
 #define STREAM_BYTES ((size_t)32 << 20)
 
 INLINE v_f32 load_f32(const float *p, size_t lanes)
@@ -57,7 +57,7 @@ INLINE raw_half narrowed(v_f32 v, enum ddp_dtype type)
     return type == DDP_F16 ? narrow_f16(v) : narrow_bf16(v);
 }
 
-/* v has canonical NaNs. */
+/* NaNs in v must be canonical. */
 INLINE void store_half(unsigned char *p, v_f32 v, size_t lanes, enum ddp_dtype type)
 {
     const raw_half raw = narrowed(v, type);
@@ -70,8 +70,8 @@ INLINE void store_half(unsigned char *p, v_f32 v, size_t lanes, enum ddp_dtype t
     }
 }
 
-/* As store_half of v and w, one after the other. A stream takes whole vectors: of AVX-512, two
- * halves of a line cost a fifth more. */
+/* Stores v and then w, like two calls of store_half. A non-temporal store writes a whole vector,
+ * because with AVX-512 two half-line stores are slower (results/notes/kernels.md). */
 INLINE void store_halves(unsigned char *p, v_f32 v, v_f32 w, enum ddp_dtype type, bool stream)
 {
     const raw_full both = vec_join(narrowed(v, type), narrowed(w, type));
@@ -86,8 +86,9 @@ INLINE v_i32 magnitude(v_f32 v)
     return (v_i32)v & 0x7fffffff;
 }
 
-/* Elements up to the first boundary of `align` bytes at dst, or n: what comes before the
- * non-temporal stores. SIZE_MAX: plain stores serve better. */
+/* Returns the number of elements before the first boundary of `align` bytes in dst, which plain
+ * stores must write before the non-temporal stores begin. Returns SIZE_MAX if plain stores are
+ * better throughout. */
 static size_t stream_head(const void *dst, size_t n, size_t elem, size_t align)
 {
     const size_t head = -(uintptr_t)dst & (align - 1);
@@ -97,16 +98,17 @@ static size_t stream_head(const void *dst, size_t n, size_t elem, size_t align)
 }
 
 struct narrowing {
-    float scale, clip; /* clip: INFINITY when there is none */
+    float scale, clip; /* clip: INFINITY if there is no limit */
 };
 
-/* From here on nearest is infinity: 65520 in f16, half a step above the greatest in bf16. */
+/* Magnitudes from this value on round to infinity: 65520 for f16, half a step above the greatest
+ * finite value for bf16. */
 INLINE int32_t overflow_from(enum ddp_dtype to)
 {
     return to == DDP_F16 ? 0x477ff000 : 0x7f7f8000;
 }
 
-/* How many of the first lanes have become infinite or NaN though x was finite. */
+/* Counts, among the first `lanes` lanes, finite x whose y is infinite or NaN in the 16-bit type. */
 INLINE uint64_t count_overflows(v_f32 x, v_f32 y, size_t lanes, enum ddp_dtype to)
 {
     const v_i32 hit =
@@ -122,7 +124,7 @@ INLINE v_f32 scaled(v_f32 x, struct narrowing how)
     return vec_clamp(x * how.scale, (v_f32){0} - how.clip, (v_f32){0} + how.clip);
 }
 
-/* One partly filled or whole vector. */
+/* Converts one vector, whole or partial, and returns its overflows. */
 INLINE uint64_t narrow_step(unsigned char *dst, const float *src, size_t lanes, enum ddp_dtype to,
                             struct narrowing how)
 {
@@ -131,7 +133,8 @@ INLINE uint64_t narrow_step(unsigned char *dst, const float *src, size_t lanes, 
     return count_overflows(x, y, lanes, to);
 }
 
-/* BLOCK vectors, that look for what is not finite only when something is that great. */
+/* Converts BLOCK vectors and returns their overflows. Lanes are checked one by one only if the
+ * greatest magnitude of the block overflows. */
 INLINE uint64_t narrow_block(unsigned char *dst, const float *src, enum ddp_dtype to,
                              struct narrowing how, bool ahead, bool stream)
 {
@@ -154,10 +157,10 @@ INLINE uint64_t narrow_block(unsigned char *dst, const float *src, enum ddp_dtyp
     return count;
 }
 
-INLINE uint64_t narrow_walk(unsigned char *dst, const float *src, size_t n, enum ddp_dtype to,
+INLINE uint64_t narrow_loop(unsigned char *dst, const float *src, size_t n, enum ddp_dtype to,
                             struct narrowing how, size_t head, bool stream)
 {
-    const bool ahead = hardware_lags();
+    const bool ahead = prefetcher_lags();
     uint64_t count = 0;
     size_t i = 0;
     for (; i < head; i += DDP_MIN(LANES - 1, head - i))
@@ -181,13 +184,13 @@ static uint64_t narrow(void *dst, const float *src, size_t n, enum ddp_dtype to,
     const size_t head = stream_head(dst, n, 2, VB);
     assert(to == DDP_F16 || to == DDP_BF16);
     if (to == DDP_F16)
-        return head != SIZE_MAX ? narrow_walk(out, src, n, DDP_F16, how, head, true)
-                                : narrow_walk(out, src, n, DDP_F16, how, 0, false);
-    return head != SIZE_MAX ? narrow_walk(out, src, n, DDP_BF16, how, head, true)
-                            : narrow_walk(out, src, n, DDP_BF16, how, 0, false);
+        return head != SIZE_MAX ? narrow_loop(out, src, n, DDP_F16, how, head, true)
+                                : narrow_loop(out, src, n, DDP_F16, how, 0, false);
+    return head != SIZE_MAX ? narrow_loop(out, src, n, DDP_BF16, how, head, true)
+                            : narrow_loop(out, src, n, DDP_BF16, how, 0, false);
 }
 
-INLINE void widen_walk(float *dst, const unsigned char *src, size_t n, enum ddp_dtype from,
+INLINE void widen_loop(float *dst, const unsigned char *src, size_t n, enum ddp_dtype from,
                        size_t head, bool stream)
 {
     size_t i = 0;
@@ -209,13 +212,13 @@ static void widen(float *dst, const void *src, size_t n, enum ddp_dtype from)
     const size_t head = stream_head(dst, n, sizeof(float), VB);
     assert(from == DDP_F16 || from == DDP_BF16);
     if (from == DDP_F16 && head != SIZE_MAX)
-        widen_walk(dst, in, n, DDP_F16, head, true);
+        widen_loop(dst, in, n, DDP_F16, head, true);
     else if (from == DDP_F16)
-        widen_walk(dst, in, n, DDP_F16, 0, false);
+        widen_loop(dst, in, n, DDP_F16, 0, false);
     else if (head != SIZE_MAX)
-        widen_walk(dst, in, n, DDP_BF16, head, true);
+        widen_loop(dst, in, n, DDP_BF16, head, true);
     else
-        widen_walk(dst, in, n, DDP_BF16, 0, false);
+        widen_loop(dst, in, n, DDP_BF16, 0, false);
 }
 
 INLINE void widen_add_step(float *dst, const unsigned char *src, size_t lanes, enum ddp_dtype from)
@@ -224,7 +227,7 @@ INLINE void widen_add_step(float *dst, const unsigned char *src, size_t lanes, e
     store_f32(dst, canonical(sum), lanes, false);
 }
 
-/* STEP(i, lanes) for every vector of n elements. */
+/* Runs STEP(i, lanes) for every vector of n elements. */
 #define EACH_VECTOR(n, STEP)                                                                       \
     do {                                                                                           \
         size_t at = 0;                                                                             \

@@ -1,25 +1,30 @@
-/* The k-th largest magnitude of an array, exactly, in linear time whatever the values are: the
- * template of one SIMD level. Part of grad_kernels.inc.h.
+/* Finds the k-th largest magnitude of an array exactly, in linear time for any values: the template
+ * of one SIMD level. Part of grad_kernels.inc.h.
  *
- * A *range* [low, high] of magnitudes is known to hold it. It is cut into equal *buckets*, the
- * members are counted, and the bucket that holds the wanted rank is the next range: up to 11 bits
- * of the magnitude a round. Floats' bits are a logarithmic scale: buckets are fine where values
- * are, and few members are left after one round. Few are looked at directly, by bisection. */
+ * The search keeps a *range* [low, high] of magnitudes that contains the answer. Each round cuts
+ * the range into equal *buckets*, counts the members of each, and continues in the bucket with the
+ * wanted rank; one round fixes up to 11 bits of the magnitude. The bits of a float form a
+ * logarithmic scale, so buckets are fine where values are dense, and few members remain after one
+ * round. When at most CHUNK members remain, bisection finds the answer directly. */
 #ifndef VB
 #error "grad_rank.inc.h is part of a template: include grad_kernels.h"
 #endif
 
 #define MAX_BUCKET_BITS 11
-/* Counters a bucket: equal values in a row would wait for one counter's last store. */
+/* Counters per bucket. With a single counter, a run of equal values would wait for the previous
+ * store to it. */
 #define WAYS ((size_t)4)
-/* Values that are looked at together: their packed members stay in the first-level cache. */
+/* Values that are packed at a time, so that the packed members stay in the first-level cache. */
 #define CHUNK ((size_t)512)
-/* Members of a bucket to aim at: scanning empty buckets takes time, too. */
+/* The intended number of members per bucket, as a power of two. More buckets would cost time to
+ * scan. */
 #define BUCKET_MEMBERS_LOG2 2
 
-/* The rank-th largest magnitude, and how many of the `rank` largest are equal to it. */
+/* The result of a search for the rank-th largest magnitude. */
 struct rank {
+    /* The rank-th largest magnitude. */
     int32_t magnitude;
+    /* How many of the `rank` largest have exactly this magnitude. */
     size_t ties;
 };
 
@@ -45,7 +50,8 @@ static int32_t greatest_magnitude(const float *x, size_t n)
     return greatest;
 }
 
-/* Packs magnitude - low of the members of [low, high] among x[0..n) to `to`, room for n + LANES. */
+/* Packs magnitude - low of all x[0..n) with a magnitude in [low, high] into `to`, which has room
+ * for n + LANES. Returns their number. */
 static size_t pack_members(uint32_t *to, const float *x, size_t n, int32_t low, int32_t high)
 {
     const v_i32 least = (v_i32){0} + low, above = (v_i32){0} + (high + 1);
@@ -62,7 +68,7 @@ static size_t pack_members(uint32_t *to, const float *x, size_t n, int32_t low, 
     return count;
 }
 
-/* Counts the members of [low, high] by bucket. */
+/* Counts the members of [low, high] in each bucket. */
 static void count_buckets(uint32_t (*buckets)[WAYS], const float *x, size_t n, int32_t low,
                           int32_t high, int shift)
 {
@@ -78,9 +84,8 @@ static void count_buckets(uint32_t (*buckets)[WAYS], const float *x, size_t n, i
     }
 }
 
-/* How many of members[count], filled up with zeros to whole vectors, are `least` or more; least >
- * 0.
- */
+/* Returns how many of members[count] are at least `least`, which is > 0. The array is filled up
+ * with zeros to whole vectors. */
 static size_t count_at_least(const uint32_t *members, size_t count, int32_t least)
 {
     const v_i32 floor = (v_i32){0} + least;
@@ -93,7 +98,8 @@ static size_t count_at_least(const uint32_t *members, size_t count, int32_t leas
     return found;
 }
 
-/* find_rank when at most CHUNK are in [low, high]: the greatest value that `rank` of them reach. */
+/* find_rank for at most CHUNK members in [low, high]: finds the greatest value that at least `rank`
+ * members reach. */
 static struct rank bisect_rank(const float *x, size_t n, size_t rank, int32_t low, int32_t high)
 {
     uint32_t members[CHUNK + 2 * LANES];
@@ -110,8 +116,8 @@ static struct rank bisect_rank(const float *x, size_t n, size_t rank, int32_t lo
     return (struct rank){low + reached, rank - count_at_least(members, count, reached + 1)};
 }
 
-/* Of the buckets from `bucket` down, the one with the *rank-th member; *rank becomes the rank in
- * it, *members its members. */
+/* Searches downwards from `bucket` for the bucket with the *rank-th largest member. Sets *rank to
+ * the rank within that bucket and *members to the number of its members. */
 static size_t find_bucket(uint32_t (*buckets)[WAYS], size_t bucket, size_t *rank, size_t *members)
 {
     for (;; bucket--) {
@@ -125,7 +131,8 @@ static size_t find_bucket(uint32_t (*buckets)[WAYS], size_t bucket, size_t *rank
     }
 }
 
-/* x [n], NaNs count as canonical; 1 <= rank <= how many are `low` or more in magnitude. */
+/* Finds the rank-th largest magnitude of x [n]; every NaN counts as the canonical NaN. rank is at
+ * least 1 and at most the number of values with a magnitude of at least `low`. */
 static struct rank find_rank(const float *x, size_t n, size_t rank, int32_t low)
 {
     uint32_t buckets[1 << MAX_BUCKET_BITS][WAYS];

@@ -1,28 +1,30 @@
-/* Selection with error feedback, one pass: the template of one SIMD level. Part of
+/* Selection with error feedback in one pass: the template of one SIMD level. Part of
  * grad_kernels.inc.h.
  *
- * A *pass* adds, decides, stores what stays and packs what goes, a block of vectors at a time; a
- * block with nothing to send costs one branch, and in one that has, nothing depends on which lanes
- * they are. Packing writes whole vectors: entries so far never exceed elements so far, so an array
- * with room for n is not left. */
+ * For each block of vectors, a pass adds the residual, selects lanes, stores the new residual and
+ * packs the selected entries. A block without selected lanes costs one branch, and the code for a
+ * block with selected lanes does not branch on which lanes they are. Packing writes whole vectors;
+ * this stays inside arrays with room for n entries, because at no time have more entries been
+ * written than elements read. */
 #ifndef VB
 #error "grad_select.inc.h is part of a template: include grad_kernels.h"
 #endif
 
-/* Magnitude that no value has: selects nothing. */
+/* Greater than every magnitude: selects nothing. */
 #define ABOVE_ALL INT32_MAX
 
-/* Where values come from. The residual is rewritten whenever there is one. */
+/* The inputs of a pass: in + residual, in alone, or residual alone. A pass rewrites the residual if
+ * there is one. */
 enum feed { FEED_SUM, FEED_IN, FEED_RESIDUAL };
 
-INLINE v_f32 fed(const float *in, const float *residual, size_t lanes, enum feed feed)
+INLINE v_f32 with_residual(const float *in, const float *residual, size_t lanes, enum feed feed)
 {
     if (feed == FEED_SUM)
         return canonical(load_f32(in, lanes) + load_f32(residual, lanes));
     return canonical(load_f32(feed == FEED_IN ? in : residual, lanes));
 }
 
-/* 0, 1, 2, ... in every level's lanes. */
+/* Returns 0, 1, 2, ... in the lanes of a vector. */
 INLINE v_u32 iota(void)
 {
     v_u32 v;
@@ -31,22 +33,23 @@ INLINE v_u32 iota(void)
     return v;
 }
 
-/* The lanes of one vector whose magnitude is `least` or more, as bits; acc receives the values. */
+/* Returns the lanes of one vector whose magnitude is at least `least`, as bits, and sets *acc to
+ * the values. */
 INLINE uint32_t select_vector(const float *in, float *residual, size_t lanes, enum feed feed,
                               v_i32 least, v_f32 *acc)
 {
-    *acc = fed(in, residual, lanes, feed);
+    *acc = with_residual(in, residual, lanes, feed);
     const lane_mask chosen = at_least(magnitude(*acc), least);
     if (feed != FEED_IN)
         store_f32(residual, zero_where(chosen, *acc), lanes, false);
     return mask_bits(chosen);
 }
 
-INLINE size_t select_walk(const float *in, float *residual, size_t n, enum feed feed, int32_t floor,
+INLINE size_t select_loop(const float *in, float *residual, size_t n, enum feed feed, int32_t floor,
                           uint32_t *index, float *value)
 {
     const v_i32 least = (v_i32){0} + floor;
-    const bool ahead = feed == FEED_IN && hardware_lags();
+    const bool ahead = feed == FEED_IN && prefetcher_lags();
     v_u32 at = iota();
     v_f32 acc[BLOCK];
     uint32_t bits[BLOCK];
@@ -84,16 +87,17 @@ INLINE size_t select_walk(const float *in, float *residual, size_t n, enum feed 
     return count;
 }
 
-/* in, residual: one may be NULL. Arrays [n]; index, value: room for n. */
+/* Selects from arrays [n]. Either in or residual may be NULL. index and value have room for n
+ * entries. Returns the number of entries. */
 static size_t select_pass(const float *in, float *residual, size_t n, int32_t floor,
                           uint32_t *index, float *value)
 {
     assert(in != NULL || residual != NULL);
     if (residual == NULL)
-        return select_walk(in, residual, n, FEED_IN, floor, index, value);
+        return select_loop(in, residual, n, FEED_IN, floor, index, value);
     if (in == NULL)
-        return select_walk(in, residual, n, FEED_RESIDUAL, floor, index, value);
-    return select_walk(in, residual, n, FEED_SUM, floor, index, value);
+        return select_loop(in, residual, n, FEED_RESIDUAL, floor, index, value);
+    return select_loop(in, residual, n, FEED_SUM, floor, index, value);
 }
 
 static size_t select_threshold(struct ddp_select *s, float threshold)

@@ -1,31 +1,36 @@
 /* Exact top-K with error feedback: the template of one SIMD level. Part of grad_kernels.inc.h.
  *
- * A *floor* is guessed that somewhat more than k magnitudes reach: just below the hint, or the
- * right quantile of a *sample*. One pass (grad_select.inc.h) takes these *candidates*; the k-th
- * largest of them, the *cut*, is found exactly (grad_rank.inc.h), and what lies below goes back to
- * the residual. Where a large part of the array has one magnitude (zeros), as many would be
- * candidates: the floor is put just above it, and if that leaves fewer than k, the rest are the
- * first ones of that magnitude. When all guesses fail the cut is that of the whole array. Only time
- * depends on the guesses. */
+ * 1. Guess a *floor* that somewhat more than k magnitudes reach: a value just below the caller's
+ * hint, or a quantile of a *sample*.
+ *
+ * 2. Collect the *candidates* that reach the floor, in one pass (grad_select.inc.h).
+ *
+ * 3. Find the *cut*, the k-th largest candidate, exactly (grad_rank.inc.h), and return the
+ * candidates below the cut to the residual.
+ *
+ * If many elements share one magnitude (zeros, for example), the floor is set just above that
+ * magnitude, or all of them would become candidates. If that leaves fewer than k candidates, the
+ * first elements of the shared magnitude fill the rest. If all guesses fail, the cut is searched in
+ * the whole array. The result does not depend on the guesses; only the time does. */
 #ifndef VB
 #error "grad_topk.inc.h is part of a template: include grad_kernels.h"
 #endif
 
-/* Up to here every value is a candidate. */
+/* In arrays of up to this many elements every value is a candidate. */
 #define SMALL ((size_t)1024)
-/* A sample takes whole cache lines of LINE floats, one at a random place in each stretch of
- * `stride` lines, so that no period of the array meets one of the sample: 1/64 of the array, more
- * of a small one. */
+/* A sample consists of whole cache lines of LINE floats. One line is taken at a random position of
+ * every `stride` lines, so that a periodic array cannot mislead the sample. The sample has 1/64 of
+ * the array's elements, and a larger share of small arrays. */
 #define LINE          ((size_t)16)
 #define SAMPLE_STRIDE ((size_t)64)
 #define SAMPLE_LEAST  ((size_t)2048)
-/* Below the hint: 2^19 steps are 3 to 6 percent. */
+/* The floor is this far below the hint: 2^19 float steps are 3 to 6 percent. */
 #define HINT_MARGIN (1 << 19)
 
-/* A magnitude that this part of a sample has, 1 / PLATEAU, is kept out of the candidates. */
+/* If more than 1/PLATEAU of the sample has one magnitude, the floor is set above that magnitude. */
 #define PLATEAU 8
 
-/* How many magnitudes of x[n] are `least` or more. */
+/* Returns how many magnitudes of x[n] are at least `least`. */
 static size_t count_reaching(const float *x, size_t n, int32_t least)
 {
     const v_i32 floor = (v_i32){0} + least;
@@ -40,8 +45,9 @@ static size_t count_reaching(const float *x, size_t n, int32_t least)
     return count;
 }
 
-/* The floor that a sample suggests: the rank of k in it, plus a margin of 1/16 (neighbours in a
- * line are alike) and 4 standard deviations of a binomial count. sample: room for n. */
+/* Returns the floor that a sample suggests, or 0 if it suggests none. The rank of the floor in the
+ * sample is the rank that corresponds to k, plus a margin: 1/16, because neighbours in a line are
+ * alike, and 4 standard deviations of a binomial count. sample has room for n values. */
 static int32_t sample_floor(const float *in, const float *residual, size_t n, size_t k,
                             float *sample)
 {
@@ -72,7 +78,7 @@ static int32_t sample_floor(const float *in, const float *residual, size_t n, si
     return same > count / PLATEAU ? floor + 1 : floor;
 }
 
-/* Of eq, the lanes of equal magnitude, the first *ties. */
+/* Returns the first *ties lanes set in eq and reduces *ties by their number. */
 INLINE uint32_t take_ties(uint32_t eq, size_t *ties)
 {
     uint32_t take = 0;
@@ -85,8 +91,8 @@ INLINE uint32_t take_ties(uint32_t eq, size_t *ties)
     return take;
 }
 
-/* The lanes of v that reach the cut; of those equal to it, the first cut->ties, which are counted
- * down. */
+/* Returns the lanes of v above the cut, and the first cut->ties lanes equal to the cut; reduces
+ * cut->ties. */
 INLINE uint32_t reach_cut(v_f32 v, size_t lanes, struct rank *cut)
 {
     const uint32_t all = (uint32_t)((1ull << lanes) - 1);
@@ -96,7 +102,7 @@ INLINE uint32_t reach_cut(v_f32 v, size_t lanes, struct rank *cut)
     return more | take_ties(same, &cut->ties);
 }
 
-/* Adds the entries in `take`; out has room for k. */
+/* Appends the entries of the lanes in `take` to out, which has room for k. */
 INLINE void append_lanes(struct ddp_sparse *out, size_t k, v_u32 index, v_f32 value, uint32_t take)
 {
     const size_t more = count_bits(take);
@@ -135,7 +141,7 @@ static void split_candidates(const struct ddp_sparse *candidates, struct rank cu
     assert(out->count == k);
 }
 
-/* Moves what reaches the cut out of x [n], which is the residual when there is one. */
+/* Moves the elements that reach the cut from x [n] to out. x is the residual if there is one. */
 static void split_array(const float *x, size_t n, struct rank cut, size_t k, float *residual,
                         struct ddp_sparse *out)
 {
@@ -155,8 +161,9 @@ static void split_array(const float *x, size_t n, struct rank cut, size_t k, flo
     assert(out->count == k);
 }
 
-/* Takes candidates: true when they are k or more. Otherwise the residual, if there is one, holds
- * the sums again, and *floor is what only candidates->count values reach. */
+/* Collects candidates, first with the hint, then with a sample. Returns true if there are at least
+ * k. Otherwise the residual, if there is one, holds the sums again, and only candidates->count
+ * values reach *floor. */
 static bool take_candidates(const struct ddp_select *s, size_t k, uint32_t hint,
                             struct ddp_sparse *candidates, int32_t *floor)
 {
@@ -177,8 +184,8 @@ static bool take_candidates(const struct ddp_select *s, size_t k, uint32_t hint,
     }
 }
 
-/* The cut of all of x [n] at k. `above` values, fewer than k, reach `floor`: often all the others
- * wanted are equal and just below. */
+/* Returns the cut of the whole array x [n]. `above` values, fewer than k, reach `floor`. Often all
+ * missing values equal the magnitude just below the floor, so that magnitude is tried first. */
 static struct rank find_cut(const float *x, size_t n, size_t k, int32_t floor, size_t above)
 {
     if (floor > 0 && count_reaching(x, n, floor - 1) >= k)

@@ -1,7 +1,9 @@
-/* The CPU kernels: one template (kernels_cpu.inc.h), built once a SIMD level.
+/* The CPU's reduce and copy kernels: one template (kernels_cpu.inc.h), compiled once per SIMD
+ * level.
  *
- * Only dev_cpu.c includes this from outside. Every level gives the same bits; a level other than
- * scalar may only be entered on a processor that has it (ddp_cpu_best_simd). */
+ * Only dev_cpu.c and the level files include this header. Every level gives the same bits.
+ * Functions of a level other than scalar may only be called on a processor that supports the level
+ * (ddp_cpu_best_simd). */
 #ifndef DDP_DEVICE_KERNELS_CPU_H
 #define DDP_DEVICE_KERNELS_CPU_H
 
@@ -11,7 +13,7 @@
 extern "C" {
 #endif
 
-/* As in struct ddp_device. */
+/* The functions `reduce` and `copy_nt` of struct ddp_device. */
 void ddp_reduce_scalar(const struct ddp_reduce *r);
 void ddp_reduce_avx2(const struct ddp_reduce *r);
 void ddp_reduce_avx512(const struct ddp_reduce *r);

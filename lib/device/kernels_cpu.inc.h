@@ -1,17 +1,18 @@
 /* The reduce kernels of one SIMD level: the template behind kernels_cpu_*.c.
  *
- * Included once by each level file, after kernels_level_*.inc.h and the names of its two
- * functions, REDUCE_SYMBOL and COPY_NT_SYMBOL.
+ * Each level file includes this template once, after kernels_level_*.inc.h and after it has defined
+ * the names of the two functions, REDUCE_SYMBOL and COPY_NT_SYMBOL.
  *
- * A kernel walks all arrays once. A *tile* of a few vectors is loaded from source 0 and widened to
- * the accumulator's type, the same tile of every other source is combined into it in index order,
- * then it is finished (divided, NaN made canonical), narrowed and stored to every destination. So
- * nothing is written and read again, whatever the number of sources, and a destination may be a
- * source. Head and tail take the same path through a partly filled vector: there is no second
- * implementation whose bits could differ.
+ * A kernel goes through all arrays once. It loads a *tile* of a few vectors from source 0 and
+ * widens it to the accumulator's type. It combines the same tile of every other source into the
+ * accumulator, in index order. Then it finishes the tile (division, canonical NaN), narrows it and
+ * stores it to every destination. Thus no intermediate result goes through memory, for any number
+ * of sources, and a destination may be a source. The head and the tail of an array are partial
+ * vectors that take the same path, so no second implementation exists whose bits could differ.
  *
- * Bits do not depend on VB: lanes never meet, no operation is contracted (-ffp-contract=off), and
- * NaNs, whose payload depends on the order of operands, become 0x7fc00000 (canonical quiet). */
+ * The results do not depend on VB: lanes are never combined with each other, no operation is
+ * contracted (-ffp-contract=off), and every NaN becomes 0x7fc00000 (canonical quiet), because the
+ * payload of a NaN depends on the order of operands. */
 #ifndef VB
 #error "kernels_cpu.inc.h is a template: include kernels_cpu.h"
 #endif
@@ -21,70 +22,59 @@
 
 #include "base/mem.h"
 
-/* Vectors a tile: enough independent additions to hide their latency, and registers for them. */
+/* Vectors per tile: enough independent additions to hide their latency, few enough for the
+ * registers. */
 #define TILE 4
-/* Vectors a tile where lines are asked for ahead: two lines, at most TILE. With AVX-512 an
- * all-reduce of 16 KiB takes 0.94 of what it does with four (EPYC, whose stores are half as wide,
- * 24 launches in turn; not measured on a Xeon). */
+/* Vectors per tile in loops that prefetch: two cache lines, but at most TILE vectors. With AVX-512
+ * on Zen 4 this is 6 % faster than four vectors (results/notes/kernels.md). */
 #define PAIR_TILE(RAW) DDP_MIN(TILE, (int)(2 * DDP_CACHE_LINE / sizeof(RAW)))
-/* Arrays longer than this many vectors start with a partial one that aligns the stores. */
+/* Arrays longer than this many vectors start with a partial vector that aligns the stores. */
 #define HEAD_STEPS 16
 
-/* Two arrays into two is what two ranks do to each other's memory: half of the lines lie in the
- * other core's cache, and how many are asked for at once decides. So lines are asked for AHEAD
- * bytes before they are needed, never beyond the end: there the other rank works. Where the
- * hardware lags, two stretches are walked side by side from TWIN_BYTES on, a vector at a time. They
- * are never a multiple of 4 KiB apart, as the halves of an array often are: addresses that agree in
- * their low twelve bits hinder each other. f32 sum in place of a message of which each rank has
- * half, 2 cores, microseconds, medians of interleaved rounds:
- *   Xeon, ping-pong 320 ns       16 KiB  64 KiB  256 KiB  1 MiB  16 MiB
- *     tiles of 4 vectors         1.09    3.04    8.03     31.0   610
- *     vectors, asked for ahead   0.99    2.34    7.17     28.7   632
- *     both halves                1.02    2.27    6.87     26.1   621
- *   EPYC, ping-pong 120 ns
- *     tiles of 4 vectors         0.52    1.01    3.44     13.6   558
- *     tiles, asked for ahead     0.45    1.04    3.61     15.3   601
- *     both halves                0.87    1.97    5.92     21.2   586
- *     two stretches              0.48    1.01    3.56     14.8   588
- *   EPYC again, launches in turn 16 KiB  64 KiB  256 KiB  1 MiB  16 MiB  64 MiB
- *     two stretches              0.42    1.06    3.61     15.2    537     5146
- *     slices < 16 KiB asked for  0.43    1.08    3.62     13.5    487     4982
- * So two stretches are for where the hardware lags (Xeon), and so is asking for lines of slices of
- * LONG_BYTES and more; of shorter ones both ask. EPYC, message (two slices) of 32 KiB: 0.92 to 0.94
- * of the time without, 64 KiB 0.97 to 0.99, 128 KiB 0.99 (means of 120 launches, medians of 60);
- * 256 KiB, where it is not done, 1.00 to 1.01, 1 MiB 1.10. The first AHEAD bytes are asked for at
- * once (EPYC, launches in turn: 2 to 8 KiB 3 to 7 % faster, 16 KiB 1 to 4); asking for ownership,
- * or 2 KiB ahead: no better. Asked for into the first-level cache: into the second, 16 KiB now take
- * 0.47 there, now 0.64. What is left of 16 KiB there is the 24 lines a core can miss at once: 128
- * lines take 0.30 us, whether or not the other core reads or writes meanwhile. */
-#define AHEAD       ((size_t)1 << 10)
-#define TWIN_BYTES  ((size_t)16 << 10)
-#define LONG_BYTES  ((size_t)64 << 10)
-#define ALIAS_BYTES ((size_t)4 << 10)
+/* Two sources and two destinations occur when two ranks each reduce half of a message in both
+ * ranks' memory. Half of the lines then lie in the other core's cache, and the time depends on how
+ * many of these lines are requested at once. Three measures follow; results/notes/kernels.md has
+ * the timings.
+ *
+ * The kernels prefetch lines AHEAD bytes before their use, but never beyond the end of the range,
+ * where the other rank works. Prefetching pays for ranges below LONG_BYTES, and for longer ranges
+ * only where the hardware prefetcher lags (Intel).
+ *
+ * Where the hardware prefetcher lags, ranges from PAIRED_BYTES on are processed as two ranges side
+ * by side, one vector at a time.
+ *
+ * The distance of these two ranges is never a multiple of 4 KiB (ALIAS_BYTES), because accesses
+ * whose addresses agree in the low twelve bits delay each other. */
+#define AHEAD        ((size_t)1 << 10)
+#define PAIRED_BYTES ((size_t)16 << 10)
+#define LONG_BYTES   ((size_t)64 << 10)
+#define ALIAS_BYTES  ((size_t)4 << 10)
 
 #include "device/kernels_ops.inc.h"
 
-/* A kernel is jumped to: inlined into those that choose it, it would make each of them save and
- * restore the registers it needs. A call took 19.6 ns, takes 17.3; of 1 KiB 46, 34. */
+/* Kernels are called and not inlined: if they were inlined into the functions that choose among
+ * them, each of those would save and restore all registers of the kernel, which costs about 2 ns
+ * per call (results/notes/kernels.md). */
 #define OUT_OF_LINE static __attribute__((noinline))
 
-/* How far apart the two stretches of an array of `bytes` bytes are, and so how long: the greatest
- * odd multiple of half of ALIAS_BYTES that is not above half. */
-INLINE size_t twin_distance(size_t bytes)
+/* Returns the distance between the two ranges of an array of `bytes` bytes, which is also the
+ * length of each: the greatest odd multiple of half of ALIAS_BYTES that is at most half of the
+ * array. */
+INLINE size_t paired_distance(size_t bytes)
 {
     const size_t off = ALIAS_BYTES / 2;
     return (bytes / 2 + off) / ALIAS_BYTES * ALIAS_BYTES - off;
 }
 
-/* Where the walk starts: bytes up to the first boundary of `step` in destination 0; 0 when that is
- * not a whole number of elements. */
+/* Returns the number of bytes before the first boundary of `step` bytes in dst, or 0 if that is not
+ * a whole number of elements. */
 INLINE size_t head_bytes(const void *dst, size_t step, size_t elem)
 {
     const size_t head = -(uintptr_t)dst & (step - 1);
     return head % elem == 0 ? head : 0;
 }
 
-/* Non-temporal stores need every destination at the same distance from a boundary. */
+/* Non-temporal stores need all destinations at the same offset from a boundary of `step` bytes. */
 static bool can_stream(void *const *dst, int ndst, size_t step, size_t elem)
 {
     for (int d = 0; d < ndst; d++)
@@ -104,11 +94,12 @@ INLINE void stream_raw_half(unsigned char *p, raw_half v)
 }
 INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
 {
-    memcpy(p, &v, sizeof(v)); /* only u8 means: not worth a store of its own */
+    memcpy(p, &v, sizeof(v)); /* only means of u8 get here: not worth a special store */
 }
 
-/* NAME: of the kernel. RAW: memory type of one vector's worth of elements of ELEM bytes. ACC: the
- * accumulator's. NAME##_walk is inlined with constant nsrc and ndst where that pays. */
+/* Defines kernel NAME. RAW is the memory type of one vector's worth of elements, ELEM the bytes of
+ * an element, ACC the accumulator's type. NAME##_loop is inlined with constant nsrc and ndst where
+ * that pays. */
 #define DEFINE_KERNEL(NAME, RAW, ACC, ELEM, WIDEN, NARROW, COMBINE, FINISH)                        \
     INLINE ACC NAME##_part(const void *const *src, int nsrc, size_t at, size_t bytes,              \
                            struct finisher f)                                                      \
@@ -161,36 +152,36 @@ INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
                     memcpy(to, &raw, sizeof(RAW));                                                 \
             }                                                                                      \
     }                                                                                              \
-    INLINE size_t NAME##_twin(void *const *dst, const void *const *src, size_t at, size_t bytes,   \
-                              int far, struct finisher f)                                          \
+    INLINE size_t NAME##_paired(void *const *dst, const void *const *src, size_t at, size_t bytes, \
+                                int remote, struct finisher f)                                     \
     {                                                                                              \
-        const size_t half = twin_distance(bytes - at);                                             \
+        const size_t half = paired_distance(bytes - at);                                           \
         for (const size_t end = at + half; at != end; at += sizeof(RAW)) {                         \
             if (end - at > AHEAD) {                                                                \
-                ddp_prefetch(src[far], at + AHEAD, sizeof(RAW));                                   \
-                ddp_prefetch(src[far], at + half + AHEAD, sizeof(RAW));                            \
+                ddp_prefetch(src[remote], at + AHEAD, sizeof(RAW));                                \
+                ddp_prefetch(src[remote], at + half + AHEAD, sizeof(RAW));                         \
             }                                                                                      \
             NAME##_tile(dst, 2, src, 2, at, 1, false, f);                                          \
             NAME##_tile(dst, 2, src, 2, at + half, 1, false, f);                                   \
         }                                                                                          \
         return at + half;                                                                          \
     }                                                                                              \
-    INLINE void NAME##_walk(void *const *dst, int ndst, const void *const *src, int nsrc,          \
-                            size_t bytes, bool stream, int far, struct finisher f)                 \
+    INLINE void NAME##_loop(void *const *dst, int ndst, const void *const *src, int nsrc,          \
+                            size_t bytes, bool stream, int remote, struct finisher f)              \
     {                                                                                              \
         const size_t step = sizeof(RAW), tile = TILE * step, pair_tile = PAIR_TILE(RAW) * step;    \
         const bool pair = nsrc == 2 && ndst == 2 && !stream;                                       \
         size_t at = bytes > HEAD_STEPS * step ? head_bytes(dst[0], step, ELEM) : 0;                \
         if (at != 0)                                                                               \
             NAME##_edge(dst, ndst, src, nsrc, 0, at, f);                                           \
-        const bool ahead = pair && (bytes - at < LONG_BYTES || hardware_lags());                   \
-        if (pair && bytes - at >= TWIN_BYTES && hardware_lags())                                   \
-            at = NAME##_twin(dst, src, at, bytes, far, f);                                         \
+        const bool ahead = pair && (bytes - at < LONG_BYTES || prefetcher_lags());                 \
+        if (pair && bytes - at >= PAIRED_BYTES && prefetcher_lags())                               \
+            at = NAME##_paired(dst, src, at, bytes, remote, f);                                    \
         if (ahead && bytes - at >= AHEAD)                                                          \
-            ddp_prefetch(src[far], at, AHEAD);                                                     \
+            ddp_prefetch(src[remote], at, AHEAD);                                                  \
         for (; ahead && bytes - at >= pair_tile; at += pair_tile) {                                \
             if (bytes - at >= AHEAD + pair_tile)                                                   \
-                ddp_prefetch(src[far], at + AHEAD, pair_tile);                                     \
+                ddp_prefetch(src[remote], at + AHEAD, pair_tile);                                  \
             NAME##_tile(dst, ndst, src, nsrc, at, PAIR_TILE(RAW), stream, f);                      \
         }                                                                                          \
         for (; bytes - at >= tile; at += tile)                                                     \
@@ -205,7 +196,7 @@ INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
         const size_t bytes = r->count * ELEM;                                                      \
         const bool stream = r->nontemporal && bytes > HEAD_STEPS * sizeof(RAW) &&                  \
                             can_stream(r->dst, r->dst_count, sizeof(RAW), ELEM);                   \
-        NAME##_walk(r->dst, r->dst_count, r->src, r->src_count, bytes, stream, r->far,             \
+        NAME##_loop(r->dst, r->dst_count, r->src, r->src_count, bytes, stream, r->far,             \
                     finisher_of(r->divisor));                                                      \
         if (stream)                                                                                \
             vec_stream_end();                                                                      \
@@ -239,8 +230,9 @@ DEFINE_KERNEL(u8_min, raw_full, v_u8, 1, TO_U8, TO_RAW, MIN_U8, AS_IS)
 DEFINE_KERNEL(u8_max, raw_full, v_u8, 1, TO_U8, TO_RAW, MAX_U8, AS_IS)
 DEFINE_KERNEL(u8_mean, raw_quarter, v_f32, 1, widen_u8, narrow_u8, ADD, finish_mean_u8)
 
-/* f32 sums of two and four arrays into one or two or four: what dense gradient exchange spends its
- * time in. Constant counts let the compiler keep every pointer in a register and unroll. */
+/* Kernels for the shapes in which dense gradient exchange spends its time: f32 sums of two arrays
+ * into one or two, and of four into four. With constant counts the compiler keeps every pointer in
+ * a register and unrolls the loops. */
 #define FIXED_F32_SUM(nsrc, ndst, stream)                                                          \
     do {                                                                                           \
         const void *src[nsrc];                                                                     \
@@ -249,10 +241,10 @@ DEFINE_KERNEL(u8_mean, raw_quarter, v_f32, 1, widen_u8, narrow_u8, ADD, finish_m
         memcpy(dst, r->dst, sizeof(dst));                                                          \
         const struct finisher f = finisher_of(r->divisor);                                         \
         if (f.how == FINISH_NONE)                                                                  \
-            any_f32_sum_walk(dst, ndst, src, nsrc, r->count * 4, stream, r->far,                   \
+            any_f32_sum_loop(dst, ndst, src, nsrc, r->count * 4, stream, r->far,                   \
                              (struct finisher){FINISH_NONE, 1});                                   \
         else                                                                                       \
-            any_f32_sum_walk(dst, ndst, src, nsrc, r->count * 4, stream, r->far, f);               \
+            any_f32_sum_loop(dst, ndst, src, nsrc, r->count * 4, stream, r->far, f);               \
     } while (0)
 
 OUT_OF_LINE void f32_sum_2_1(const struct ddp_reduce *r)

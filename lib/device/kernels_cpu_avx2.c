@@ -1,4 +1,4 @@
-/* The CPU kernels for AVX2, FMA and F16C. Entered only after ddp_cpu_best_simd() said so. */
+/* The CPU kernels for AVX2, FMA and F16C. Callers check ddp_cpu_best_simd() first. */
 #include "device/kernels_cpu.h"
 
 #define REDUCE_SYMBOL  ddp_reduce_avx2

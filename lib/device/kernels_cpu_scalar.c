@@ -1,4 +1,4 @@
-/* The CPU kernels of the baseline every processor has. */
+/* The CPU kernels of the baseline that every processor supports. */
 #include "device/kernels_cpu.h"
 
 #define REDUCE_SYMBOL  ddp_reduce_scalar

@@ -1,8 +1,9 @@
-/* The launchers of device cuda's kernels: what its table of stream kernels points to.
+/* The functions that launch the kernels of device cuda. dev_cuda_kernels.c builds the table of
+ * stream kernels from them.
  *
- * Each has the meaning of the table's entry (device/stream_kernels.h), puts its kernels on the
- * stream and returns; a failed launch is noted in the stream. Private to dev_cuda*.c and
- * kernels_*.cu. */
+ * Each function has the meaning of the table's member (device/stream_kernels.h): it puts its
+ * kernels on the stream and returns. A failed launch is recorded in the stream. Private to
+ * dev_cuda*.c and kernels_*.cu. */
 #ifndef DDP_DEVICE_KERNELS_CUDA_H
 #define DDP_DEVICE_KERNELS_CUDA_H
 
@@ -12,7 +13,7 @@
 extern "C" {
 #endif
 
-/* kernels_map.cu */
+/* kernels_map.cu; ddp_cuda_reduce: kernels_reduce.cu */
 void ddp_cuda_reduce(struct ddp_stream *s, const struct ddp_reduce *r);
 void ddp_cuda_narrow(struct ddp_stream *s, void *dst, const float *src, size_t n, enum ddp_dtype to,
                      float scale, float clip, uint64_t *overflows);
@@ -26,7 +27,8 @@ void ddp_cuda_sgd(struct ddp_stream *s, float *p, float *v, const float *grad, s
                   float momentum, float weight_decay);
 void ddp_cuda_adam(struct ddp_stream *s, float *p, float *m, float *v, const float *grad, size_t n,
                    const struct ddp_adam *a);
-/* residual[i] = in[i] + residual[i], canonical; in NULL: residual made canonical. For top-K. */
+/* For top-K: residual[i] = in[i] + residual[i], or residual[i] alone if in is NULL. NaNs become
+ * canonical. */
 void ddp_cuda_accumulate(struct ddp_stream *s, float *residual, const float *in, size_t n);
 
 /* kernels_scale.cu */

@@ -1,4 +1,5 @@
-/* Floats of every kernel template: selection, bf16. After the level's file. */
+/* Float operations that every kernel template uses: selection by mask, bf16. Included after the
+ * level's file. */
 #ifndef VB
 #error "kernels_float.inc.h is part of a template: include kernels_cpu.h"
 #endif
@@ -10,7 +11,7 @@ INLINE v_f32 select_f32(v_i32 mask, v_f32 yes, v_f32 no)
 
 INLINE raw_half narrow_bf16(v_f32 a)
 {
-    const v_u32 bits = (v_u32)a; /* a canonical NaN survives: 0x7fc00000 rounds to itself */
+    const v_u32 bits = (v_u32)a; /* the canonical NaN, 0x7fc00000, rounds to itself */
     const v_u32 rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
     return (raw_half) __builtin_convertvector(rounded, v_u16h);
 }

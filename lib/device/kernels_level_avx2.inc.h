@@ -1,9 +1,13 @@
-/* What the kernel templates need of AVX2, FMA and F16C.
- * Included once by each file of that level. vec_load_part, vec_store_part: the first bytes of a
- * vector (loaded: the rest is zero); vec_stream_*: non-temporal stores to aligned memory, a hint;
- * vec_join: two halves as one, the lower first; vec_stream_end: orders them before later stores;
- * widen_f16, narrow_f16: binary16; canonical: NaN, whatever its sign and payload, becomes
- * 0x7fc00000; vec_clamp: to [low, high], NaN stays. */
+/* The operations of AVX2, FMA and F16C that the kernel templates use. Each file of this level
+ * includes this header once.
+ *   vec_load_part    loads the first bytes of a vector; the other bytes are zero
+ *   vec_store_part   stores the first bytes of a vector
+ *   vec_stream_*     non-temporal stores to aligned memory
+ *   vec_join         joins two halves, the lower one first
+ *   vec_stream_end   orders non-temporal stores before later stores
+ *   widen_f16, narrow_f16   convert from and to binary16
+ *   canonical        replaces every NaN, of any sign and payload, by 0x7fc00000
+ *   vec_clamp        limits to [low, high]; a NaN stays */
 #include <immintrin.h>
 #include <stdint.h>
 #include <string.h>
@@ -68,6 +72,6 @@ INLINE v_f32 canonical(v_f32 a)
 
 INLINE v_f32 vec_clamp(v_f32 a, v_f32 low, v_f32 high)
 {
-    /* Of two operands the instructions return the second when one is NaN. */
+    /* If one operand is NaN, these instructions return the second operand. */
     return (v_f32)_mm256_max_ps((__m256)low, _mm256_min_ps((__m256)high, (__m256)a));
 }

@@ -1,10 +1,14 @@
-/* What the kernel templates need of the baseline every processor has: 16-byte vectors of the
- * compiler, which it lowers to whatever the target offers (SSE2, NEON), and 16-bit floats by
- * integer arithmetic. Included once by each file of that level. vec_load_part, vec_store_part: the
- * first bytes of a vector (loaded: the rest is zero); vec_stream_*: non-temporal stores to aligned
- * memory, a hint; vec_join: two halves as one, the lower first; vec_stream_end: orders them before
- * later stores; widen_f16, narrow_f16: binary16.
- */
+/* The operations of the baseline that the kernel templates use: 16-byte vectors of the compiler,
+ * which it lowers to the target's instructions (SSE2, NEON), and 16-bit floats by integer
+ * arithmetic. Each file of this level includes this header once.
+ *   vec_load_part    loads the first bytes of a vector; the other bytes are zero
+ *   vec_store_part   stores the first bytes of a vector
+ *   vec_stream_*     plain stores at this level
+ *   vec_join         joins two halves, the lower one first
+ *   vec_stream_end   does nothing at this level
+ *   widen_f16, narrow_f16   convert from and to binary16
+ *   canonical        replaces every NaN, of any sign and payload, by 0x7fc00000
+ *   vec_clamp        limits to [low, high]; a NaN stays */
 #include <stdint.h>
 #include <string.h>
 
@@ -24,7 +28,8 @@ INLINE void vec_store_part(unsigned char *p, raw_full v, size_t bytes)
     memcpy(p, &v, bytes);
 }
 
-/* Non-temporal stores are a hint, and the baseline has no portable one. */
+/* A plain store, because the baseline has no portable non-temporal store and callers only need a
+ * hint. */
 INLINE void vec_stream_full(unsigned char *p, raw_full v)
 {
     memcpy(p, &v, sizeof(v));
@@ -47,8 +52,9 @@ INLINE void vec_stream_end(void)
 {
 }
 
-/* binary16 to binary32, exact: the exponent is rebased by 112; infinities and NaNs (exponent 31)
- * rebase once more; subnormals are normalised by a subtraction that cannot round. */
+/* Converts binary16 to binary32 exactly. The exponent is rebased by 112; infinities and NaNs
+ * (exponent 31) are rebased once more; a subtraction that cannot round normalises the subnormals.
+ */
 INLINE v_f32 widen_f16(raw_half raw)
 {
     const v_u32 h = __builtin_convertvector((v_u16h)raw, v_u32);
@@ -62,9 +68,9 @@ INLINE v_f32 widen_f16(raw_half raw)
     return (v_f32)(magnitude | sign);
 }
 
-/* binary32 to binary16, to nearest even, no NaN among the values (finish_f32 has replaced them).
- * Below 2^-14 an addition to 0.5, whose ulp is the subnormal step 2^-24, rounds; from 65520 on the
- * result is infinite. */
+/* Converts binary32 to binary16, rounding to nearest even. Below 2^-14 an addition to 0.5, whose
+ * ulp is the subnormal step 2^-24, does the rounding. From 65520 on the result is infinite. A NaN
+ * becomes canonical. */
 INLINE raw_half narrow_f16(v_f32 value)
 {
     const v_u32 bits = (v_u32)value;

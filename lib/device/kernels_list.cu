@@ -1,5 +1,6 @@
-/* Kernels of device cuda on index-sorted lists whose lengths only the device knows: each takes
- * entries until the count, with as many blocks as the capacity could need, or fill the GPU. */
+/* Kernels of device cuda on index-sorted lists whose lengths only the device knows. The grid has as
+ * many blocks as the capacity needs, or as fill the GPU; the threads loop until they have processed
+ * `count` entries. */
 #include <cuda_runtime.h>
 
 #include "device/element_ops.h"
@@ -11,7 +12,7 @@
 
 enum how { ADD, SET, ZERO };
 
-/* No two entries of a list have one index, so nothing here needs to be atomic. */
+/* Atomics are not needed, because no index occurs twice in a list. */
 template <how HOW>
 static __global__ void __launch_bounds__(THREADS)
     scatter_kernel(float *dst, const uint32_t *index, const float *value, const uint32_t *count)
@@ -61,7 +62,7 @@ extern "C" void ddp_cuda_scatter_zero(struct ddp_stream *s, float *dst,
     scatter<ZERO>(s, dst, list);
 }
 
-/* How many of index[0..n) are below `wanted`. */
+/* Returns how many of index[0..n) are below `wanted`. */
 static __device__ uint32_t lower_bound(const uint32_t *index, uint32_t n, uint32_t wanted)
 {
     uint32_t low = 0;
@@ -77,15 +78,15 @@ static __device__ uint32_t lower_bound(const uint32_t *index, uint32_t n, uint32
     return low;
 }
 
-/* Merging: b's entries that a has not are *new*. The sum of a and b begins with, for entry i of a,
- * i entries of a and the new ones before it; so first the new ones are counted, then everybody
- * knows his place. */
+/* Merging: an entry of b whose index does not occur in a is *new*. The output position of entry i
+ * of a is i plus the number of new entries before it. So the new entries are counted first; then
+ * every thread can compute the position of its entry. */
 
-/* fresh[j]: how many of b's entries before the j-th in its stretch of THREADS are new; stretch[b]:
- * how many are new in stretch b. */
+/* Sets offset_in_block[j] to the number of new entries before entry j of b within its block of
+ * THREADS entries, and block_offset[i] to the number of new entries in block i. */
 static __global__ void __launch_bounds__(THREADS)
     merge_count(const uint32_t *a, const uint32_t *a_count, const uint32_t *b,
-                const uint32_t *b_count, uint32_t *fresh, uint32_t *stretch)
+                const uint32_t *b_count, uint32_t *offset_in_block, uint32_t *block_offset)
 {
     __shared__ uint32_t totals[WARPS];
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, na = *a_count, nb = *b_count;
@@ -106,24 +107,26 @@ static __global__ void __launch_bounds__(THREADS)
             all += totals[w];
         }
         if (j < nb)
-            fresh[j] = before + (uint32_t)__popc(mask & ((1u << lane) - 1));
+            offset_in_block[j] = before + (uint32_t)__popc(mask & ((1u << lane) - 1));
         if (threadIdx.x == 0)
-            stretch[from / THREADS] = all;
+            block_offset[from / THREADS] = all;
         __syncthreads();
     }
 }
 
-/* stretch[i] becomes the number of new entries before stretch i; *out_count the sum's length. One
- * block: a stretch is 256 entries, so these are few. */
+/* Replaces block_offset[i] by the number of new entries before block i and sets *out_count to the
+ * length of the merged list. One thread block suffices, because there is only one number for 256
+ * entries.
+ */
 static __global__ void __launch_bounds__(THREADS)
-    merge_scan(const uint32_t *a_count, const uint32_t *b_count, uint32_t *stretch,
+    merge_scan(const uint32_t *a_count, const uint32_t *b_count, uint32_t *block_offset,
                uint32_t *out_count)
 {
     __shared__ uint32_t sums[THREADS];
     const uint32_t count = (*b_count + THREADS - 1) / THREADS;
     uint32_t carry = 0;
     for (uint32_t from = 0; from < count; from += THREADS) {
-        const uint32_t i = from + threadIdx.x, mine = i < count ? stretch[i] : 0;
+        const uint32_t i = from + threadIdx.x, mine = i < count ? block_offset[i] : 0;
         sums[threadIdx.x] = mine;
         __syncthreads();
         for (uint32_t distance = 1; distance < THREADS; distance *= 2) {
@@ -133,7 +136,7 @@ static __global__ void __launch_bounds__(THREADS)
             __syncthreads();
         }
         if (i < count)
-            stretch[i] = carry + sums[threadIdx.x] - mine;
+            block_offset[i] = carry + sums[threadIdx.x] - mine;
         carry += sums[THREADS - 1];
         __syncthreads();
     }
@@ -149,7 +152,7 @@ struct merge_lists {
 };
 
 static __global__ void __launch_bounds__(THREADS)
-    merge_place(merge_lists l, const uint32_t *fresh, const uint32_t *stretch,
+    merge_place(merge_lists l, const uint32_t *offset_in_block, const uint32_t *block_offset,
                 const uint32_t *out_count)
 {
     const uint32_t na = *l.a_count, nb = *l.b_count;
@@ -160,12 +163,13 @@ static __global__ void __launch_bounds__(THREADS)
             of_a ? lower_bound(l.b_index, nb, index) : lower_bound(l.a_index, na, index);
         if (of_a) {
             const bool both = other < nb && l.b_index[other] == index;
-            const uint32_t new_before =
-                other < nb ? stretch[other / THREADS] + fresh[other] : *out_count - na;
+            const uint32_t new_before = other < nb
+                                            ? block_offset[other / THREADS] + offset_in_block[other]
+                                            : *out_count - na;
             l.out_index[i + new_before] = index;
             l.out_value[i + new_before] = ddp_merged(l.a_value[i], both ? l.b_value[other] : -0.0f);
         } else if (other == na || l.a_index[other] != index) {
-            const uint32_t at = other + stretch[(i - na) / THREADS] + fresh[i - na];
+            const uint32_t at = other + block_offset[(i - na) / THREADS] + offset_in_block[i - na];
             l.out_index[at] = index;
             l.out_value[at] = ddp_merged(-0.0f, l.b_value[i - na]);
         }
@@ -181,15 +185,16 @@ extern "C" void ddp_cuda_merge(struct ddp_stream *s, const struct ddp_stream_lis
                                const struct ddp_stream_list *a, const struct ddp_stream_list *b,
                                void *scratch)
 {
-    uint32_t *fresh = (uint32_t *)scratch, *stretch = fresh + b->capacity;
+    uint32_t *offset_in_block = (uint32_t *)scratch, *block_offset = offset_in_block + b->capacity;
     const merge_lists l = {a->index, b->index, a->count,   b->count,
                            a->value, b->value, out->index, out->value};
     const size_t capacity = a->capacity + b->capacity;
     if (b->capacity != 0)
         merge_count<<<grid_of(s, b->capacity), THREADS, 0, s->handle>>>(
-            a->index, a->count, b->index, b->count, fresh, stretch);
-    merge_scan<<<1, THREADS, 0, s->handle>>>(a->count, b->count, stretch, out->count);
+            a->index, a->count, b->index, b->count, offset_in_block, block_offset);
+    merge_scan<<<1, THREADS, 0, s->handle>>>(a->count, b->count, block_offset, out->count);
     if (capacity != 0)
-        merge_place<<<grid_of(s, capacity), THREADS, 0, s->handle>>>(l, fresh, stretch, out->count);
+        merge_place<<<grid_of(s, capacity), THREADS, 0, s->handle>>>(l, offset_in_block,
+                                                                     block_offset, out->count);
     ddp_cuda_note(s, cudaGetLastError(), "merge");
 }

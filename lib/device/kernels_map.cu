@@ -1,65 +1,66 @@
-/* Element-wise kernels of device cuda: reduction, conversion, optimiser steps.
+/* Element-wise kernels of device cuda: conversion and optimiser steps.
  *
- * A thread takes ROWS *shares* of a block's stretch, one row of shares after the other, so that a
- * warp's accesses are neighbours; it loads all of them before it computes: 64 bytes a thread and
- * array in flight. A share is 4 elements, or 16 bytes in the reduction. Arrays may be the same: a
- * thread loads what it stores. Arithmetic: element_ops.h. */
+ * A block processes BLOCK_ELEMENTS consecutive elements as ROWS rows. In each row a thread takes a
+ * *share* of 4 consecutive elements, so the threads of a warp access neighbouring memory. A thread
+ * loads all its shares before it computes, which keeps 64 bytes per thread and array in flight. Two
+ * arrays may be the same array, because each thread stores only elements that it has loaded.
+ * element_ops.h has the arithmetic. */
 #include <cuda_runtime.h>
 
 #include "device/element_ops.h"
 #include "device/kernels_cuda.h"
 
-#define THREADS 256
-#define ROWS    4
-#define SHARE   4
-#define STRETCH (THREADS * ROWS * SHARE)
+#define THREADS        256
+#define ROWS           4
+#define SHARE          4
+#define BLOCK_ELEMENTS (THREADS * ROWS * SHARE)
 
 static bool aligned(const void *p, size_t to)
 {
     return (uintptr_t)p % to == 0;
 }
 
-static unsigned blocks_for(size_t n, size_t stretch)
+static unsigned blocks_for(size_t n, size_t per_block)
 {
-    return (unsigned)((n + stretch - 1) / stretch);
+    return (unsigned)((n + per_block - 1) / per_block);
 }
 
-static void launched(struct ddp_stream *s, const char *place)
+static void launched(struct ddp_stream *s, const char *call)
 {
-    ddp_cuda_note(s, cudaGetLastError(), place);
+    ddp_cuda_note(s, cudaGetLastError(), call);
 }
 
-static __device__ void load_halves(uint16_t *to, const uint16_t *from, uint32_t i, int there,
+static __device__ void load_halves(uint16_t *to, const uint16_t *from, uint32_t i, int present,
                                    int vectors)
 {
-    if (vectors && there == 4) {
+    if (vectors && present == 4) {
         const ushort4 v = __ldcs((const ushort4 *)(from + i));
         to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
         return;
     }
     for (int j = 0; j < 4; j++)
-        to[j] = j < there ? from[i + j] : (uint16_t)0;
+        to[j] = j < present ? from[i + j] : (uint16_t)0;
 }
 
-static __device__ void store_halves(uint16_t *to, const uint16_t *from, uint32_t i, int there,
+static __device__ void store_halves(uint16_t *to, const uint16_t *from, uint32_t i, int present,
                                     int vectors)
 {
-    if (vectors && there == 4) {
+    if (vectors && present == 4) {
         __stcs((ushort4 *)(to + i), make_ushort4(from[0], from[1], from[2], from[3]));
         return;
     }
     for (int j = 0; j < 4; j++)
-        if (j < there)
+        if (j < present)
             to[i + j] = from[j];
 }
 
-/* Every kernel below is a step with a share's values, a load and a store. store returns a number
- * that end() gets the sum of, from all threads of a warp. */
+/* A Step loads the values of one share and stores the result. store() returns a number; end()
+ * receives the sum of these numbers in the thread and is called by all threads of a warp. */
 template <class Step>
 static __global__ void __launch_bounds__(THREADS) map_kernel(uint32_t n, int vectors, Step step)
 {
     typename Step::values v[ROWS];
-    const uint32_t from = blockIdx.x * STRETCH + threadIdx.x * SHARE;
+    const uint32_t from = blockIdx.x * BLOCK_ELEMENTS + threadIdx.x * SHARE;
     unsigned found = 0;
 #pragma unroll
     for (int row = 0; row < ROWS; row++) {
@@ -75,15 +76,16 @@ static __global__ void __launch_bounds__(THREADS) map_kernel(uint32_t n, int vec
 }
 
 template <class Step>
-static void map(struct ddp_stream *s, size_t n, int vectors, const Step &step, const char *place)
+static void map(struct ddp_stream *s, size_t n, int vectors, const Step &step, const char *call)
 {
     if (n == 0)
         return;
-    map_kernel<<<blocks_for(n, STRETCH), THREADS, 0, s->handle>>>((uint32_t)n, vectors, step);
-    launched(s, place);
+    map_kernel<<<blocks_for(n, BLOCK_ELEMENTS), THREADS, 0, s->handle>>>((uint32_t)n, vectors,
+                                                                         step);
+    launched(s, call);
 }
 
-/* One without a count. */
+/* Base of the steps that count nothing. */
 struct plain_step {
     __device__ void end(unsigned) const
     {
@@ -99,20 +101,20 @@ template <ddp_dtype TYPE> struct narrow_step {
     float scale, clip;
     unsigned long long *overflows;
 
-    __device__ void load(values &v, uint32_t i, int there, int vectors) const
+    __device__ void load(values &v, uint32_t i, int present, int vectors) const
     {
-        ddp_load4(v.x, src, i, there, vectors);
+        ddp_load4(v.x, src, i, present, vectors);
     }
-    __device__ unsigned store(values &v, uint32_t i, int there, int vectors) const
+    __device__ unsigned store(values &v, uint32_t i, int present, int vectors) const
     {
         uint16_t half[4];
         unsigned found = 0;
         for (int j = 0; j < 4; j++) {
             const float y = ddp_narrow_value(v.x[j], scale, clip);
             half[j] = ddp_half_narrow(y, TYPE);
-            found += j < there && ddp_narrow_overflows(v.x[j], y, TYPE);
+            found += j < present && ddp_narrow_overflows(v.x[j], y, TYPE);
         }
-        store_halves(dst, half, i, there, vectors);
+        store_halves(dst, half, i, present, vectors);
         return found;
     }
     __device__ void end(unsigned found) const
@@ -133,13 +135,13 @@ template <ddp_dtype TYPE, bool ADD> struct widen_step : plain_step {
     float *dst;
     const uint16_t *src;
 
-    __device__ void load(values &v, uint32_t i, int there, int vectors) const
+    __device__ void load(values &v, uint32_t i, int present, int vectors) const
     {
-        load_halves(v.half, src, i, there, vectors);
+        load_halves(v.half, src, i, present, vectors);
         if (ADD)
-            ddp_load4(v.sum, dst, i, there, vectors);
+            ddp_load4(v.sum, dst, i, present, vectors);
     }
-    __device__ unsigned store(values &v, uint32_t i, int there, int vectors) const
+    __device__ unsigned store(values &v, uint32_t i, int present, int vectors) const
     {
         float x[4];
         for (int j = 0; j < 4; j++) {
@@ -147,7 +149,7 @@ template <ddp_dtype TYPE, bool ADD> struct widen_step : plain_step {
             if (ADD)
                 x[j] = ddp_f32_canonical(v.sum[j] + x[j]);
         }
-        ddp_store4(dst, x, i, there, vectors);
+        ddp_store4(dst, x, i, present, vectors);
         return 0;
     }
 };
@@ -161,17 +163,17 @@ template <ddp_dtype TYPE> struct residual_step : plain_step {
     const float *in;
     const uint16_t *wire;
 
-    __device__ void load(values &v, uint32_t i, int there, int vectors) const
+    __device__ void load(values &v, uint32_t i, int present, int vectors) const
     {
-        load_halves(v.half, wire, i, there, vectors);
-        ddp_load4(v.in, in, i, there, vectors);
+        load_halves(v.half, wire, i, present, vectors);
+        ddp_load4(v.in, in, i, present, vectors);
     }
-    __device__ unsigned store(values &v, uint32_t i, int there, int vectors) const
+    __device__ unsigned store(values &v, uint32_t i, int present, int vectors) const
     {
         float left[4];
         for (int j = 0; j < 4; j++)
             left[j] = ddp_narrow_left(v.in[j], v.half[j], TYPE);
-        ddp_store4(residual, left, i, there, vectors);
+        ddp_store4(residual, left, i, present, vectors);
         return 0;
     }
 };
@@ -183,17 +185,17 @@ struct accumulate_step : plain_step {
     float *residual;
     const float *in;
 
-    __device__ void load(values &v, uint32_t i, int there, int vectors) const
+    __device__ void load(values &v, uint32_t i, int present, int vectors) const
     {
         if (in != NULL)
-            ddp_load4(v.in, in, i, there, vectors);
-        ddp_load4(v.residual, residual, i, there, vectors);
+            ddp_load4(v.in, in, i, present, vectors);
+        ddp_load4(v.residual, residual, i, present, vectors);
     }
-    __device__ unsigned store(values &v, uint32_t i, int there, int vectors) const
+    __device__ unsigned store(values &v, uint32_t i, int present, int vectors) const
     {
         for (int j = 0; j < 4; j++)
-            v.residual[j] = ddp_fed(v.in[j], v.residual[j], in != NULL, 1);
-        ddp_store4(residual, v.residual, i, there, vectors);
+            v.residual[j] = ddp_add_residual(v.in[j], v.residual[j], in != NULL, 1);
+        ddp_store4(residual, v.residual, i, present, vectors);
         return 0;
     }
 };
@@ -206,18 +208,18 @@ struct sgd_step : plain_step {
     const float *grad;
     float lr, momentum, weight_decay;
 
-    __device__ void load(values &x, uint32_t i, int there, int vectors) const
+    __device__ void load(values &x, uint32_t i, int present, int vectors) const
     {
-        ddp_load4(x.p, p, i, there, vectors);
-        ddp_load4(x.v, v, i, there, vectors);
-        ddp_load4(x.grad, grad, i, there, vectors);
+        ddp_load4(x.p, p, i, present, vectors);
+        ddp_load4(x.v, v, i, present, vectors);
+        ddp_load4(x.grad, grad, i, present, vectors);
     }
-    __device__ unsigned store(values &x, uint32_t i, int there, int vectors) const
+    __device__ unsigned store(values &x, uint32_t i, int present, int vectors) const
     {
         for (int j = 0; j < 4; j++)
             ddp_sgd_step(&x.p[j], &x.v[j], x.grad[j], lr, momentum, weight_decay);
-        ddp_store4(p, x.p, i, there, vectors);
-        ddp_store4(v, x.v, i, there, vectors);
+        ddp_store4(p, x.p, i, present, vectors);
+        ddp_store4(v, x.v, i, present, vectors);
         return 0;
     }
 };
@@ -230,20 +232,20 @@ struct adam_step : plain_step {
     const float *grad;
     struct ddp_adam_factors factors;
 
-    __device__ void load(values &x, uint32_t i, int there, int vectors) const
+    __device__ void load(values &x, uint32_t i, int present, int vectors) const
     {
-        ddp_load4(x.p, p, i, there, vectors);
-        ddp_load4(x.m, m, i, there, vectors);
-        ddp_load4(x.v, v, i, there, vectors);
-        ddp_load4(x.grad, grad, i, there, vectors);
+        ddp_load4(x.p, p, i, present, vectors);
+        ddp_load4(x.m, m, i, present, vectors);
+        ddp_load4(x.v, v, i, present, vectors);
+        ddp_load4(x.grad, grad, i, present, vectors);
     }
-    __device__ unsigned store(values &x, uint32_t i, int there, int vectors) const
+    __device__ unsigned store(values &x, uint32_t i, int present, int vectors) const
     {
         for (int j = 0; j < 4; j++)
             ddp_adam_step(&x.p[j], &x.m[j], &x.v[j], x.grad[j], factors);
-        ddp_store4(p, x.p, i, there, vectors);
-        ddp_store4(m, x.m, i, there, vectors);
-        ddp_store4(v, x.v, i, there, vectors);
+        ddp_store4(p, x.p, i, present, vectors);
+        ddp_store4(m, x.m, i, present, vectors);
+        ddp_store4(v, x.v, i, present, vectors);
         return 0;
     }
 };

@@ -1,15 +1,16 @@
-/* Element operations of the kernel template: how two values are combined, how a result is
- * finished, how memory types widen to accumulators and narrow back. Part of kernels_cpu.inc.h. */
+/* Element operations of the reduce kernels: combining two values, finishing a result, widening
+ * memory types to accumulators and narrowing them back. Part of kernels_cpu.inc.h. */
 #ifndef VB
 #error "kernels_ops.inc.h is part of a template: include kernels_cpu.h"
 #endif
 
 #include "device/kernels_float.inc.h"
 
-/* How the combined value is finished. scale: 1/divisor when that is exact, else the divisor. */
+/* The last operation on a combined value. */
 enum finish { FINISH_NONE, FINISH_MULTIPLY, FINISH_DIVIDE };
 struct finisher {
     enum finish how;
+    /* 1/divisor for FINISH_MULTIPLY, where it is exact, else the divisor. */
     double scale;
 };
 
@@ -46,8 +47,9 @@ INLINE v_f64 finish_f64(v_f64 a, struct finisher f)
     return select_f64((v_u64)(a == a), a, (v_f64)((v_u64){0} + 0x7ff8000000000000u));
 }
 
-/* The quotients are exact before truncation: |sum| < 2^39 in f64 (2^16 in f32 for u8) lies further
- * from the next integer multiple of the divisor than a rounding error reaches. */
+/* The quotient is exact after truncation. |sum| is below 2^39 and computed in f64 (for u8 below
+ * 2^16, in f32), so a rounding error is smaller than the distance of a quotient to the next
+ * integer. */
 INLINE v_f64 finish_mean_i32(v_f64 a, struct finisher f)
 {
     return f.how == FINISH_MULTIPLY ? a * f.scale : a / f.scale;
@@ -78,7 +80,7 @@ INLINE raw_quarter narrow_u8(v_f32 a)
 #define NARROW_I32(a)  ((raw_half) __builtin_convertvector(a, v_i32h))
 #define ADD(a, b)      ((a) + (b))
 #define MUL(a, b)      ((a) * (b))
-/* A NaN in a stays because a != a, one in b because the comparison with it is false. */
+/* If a is NaN, a != a selects a; if b is NaN, the comparison is false and selects b. */
 #define MIN_F32(a, b)    select_f32((v_i32)((a < b) | (a != a)), a, b)
 #define MAX_F32(a, b)    select_f32((v_i32)((a > b) | (a != a)), a, b)
 #define MIN_F64(a, b)    select_f64((v_u64)((a < b) | (a != a)), a, b)

@@ -1,17 +1,18 @@
-/* The reduction of device cuda: arrays combined element by element, in index order.
+/* The reduction of device cuda: combines arrays element by element, in index order.
  *
- * A thread takes a share of 16 bytes, or one element where an array is not aligned to that; it
- * loads the shares of WIDE sources before it combines them. A type says how its elements lie in
- * memory, what they are summed in, and how that becomes an element again. */
+ * A thread takes a share of 16 bytes, or one element if an array is not aligned to 16 bytes. It
+ * loads the shares of BATCH sources before it combines them. A type_* class defines the memory type
+ * of an element, the accumulator type and the conversion between the two. */
 #include <cuda_runtime.h>
 
 #include "device/element_ops.h"
 #include "device/kernels_cuda.h"
 
 #define THREADS 256
-#define WIDE    4
+#define BATCH   4
 
-/* By value: 4 KiB of pointers; kernels take 32 KiB of arguments since CUDA 12.1. */
+/* Passed to the kernel by value: 4 KiB of pointers. Kernels take 32 KiB of arguments since CUDA
+ * 12.1. */
 struct reduce_args {
     const void *src[DDP_REDUCE_MAX];
     void *dst[DDP_REDUCE_MAX];
@@ -101,7 +102,8 @@ struct type_u8 {
     }
 };
 
-/* Means of integers: summed and divided in a float that holds the sum exactly, then truncated. */
+/* Means of integers are summed and divided in a float that holds the sum exactly, then truncated.
+ */
 struct type_i32_mean {
     typedef int32_t raw;
     typedef double sum;
@@ -150,7 +152,7 @@ static __device__ void combine_all(typename Type::sum (&acc)[N],
         acc[j] = Type::combine(acc[j], Type::widen(x.at[j], r), op);
 }
 
-/* The operation is looked at once for all elements of a share. */
+/* Tests the operation once for all elements of a share. */
 template <class Type, int N>
 static __device__ void combine_share(typename Type::sum (&acc)[N],
                                      const share<typename Type::raw, N> &x, const reduce_args &r)
@@ -165,7 +167,7 @@ static __device__ void combine_share(typename Type::sum (&acc)[N],
         combine_all<Type, N>(acc, x, r, DDP_SUM);
 }
 
-/* Elements [from, from + the grid's N a thread); count is a multiple of N, or N is 1. */
+/* Reduces elements [from, end), N elements per thread. end - from is a multiple of N. */
 template <class Type, int N>
 static __global__ void __launch_bounds__(THREADS)
     reduce_kernel(const __grid_constant__ reduce_args r, size_t from, size_t end)
@@ -173,7 +175,7 @@ static __global__ void __launch_bounds__(THREADS)
     typedef share<typename Type::raw, N> part;
     const size_t i = from / N + (size_t)blockIdx.x * THREADS + threadIdx.x;
     typename Type::sum acc[N];
-    part x[WIDE];
+    part x[BATCH];
     if (i * N >= end)
         return;
     x[0] = ((const part *)r.src[0])[i];
@@ -181,12 +183,12 @@ static __global__ void __launch_bounds__(THREADS)
     for (int j = 0; j < N; j++)
         acc[j] = Type::widen(x[0].at[j], r);
     int k = 1;
-    for (; k + WIDE <= r.src_count; k += WIDE) {
+    for (; k + BATCH <= r.src_count; k += BATCH) {
 #pragma unroll
-        for (int w = 0; w < WIDE; w++)
+        for (int w = 0; w < BATCH; w++)
             x[w] = ((const part *)r.src[k + w])[i];
 #pragma unroll
-        for (int w = 0; w < WIDE; w++)
+        for (int w = 0; w < BATCH; w++)
             combine_share<Type, N>(acc, x[w], r);
     }
     for (; k < r.src_count; k++) {

@@ -1,5 +1,6 @@
-/* Kernels of device cuda: what strategies need besides the gradient kernels. A thread an element;
- * they are a few percent of an exchange. */
+/* Kernels of device cuda that the sync strategies need in addition to the gradient kernels. Each
+ * thread handles one element, which is fast enough: these kernels take a few percent of an
+ * exchange. */
 #include <cuda_runtime.h>
 
 #include "device/element_ops.h"

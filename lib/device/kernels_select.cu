@@ -1,29 +1,30 @@
 /* Selection kernels of device cuda: by threshold, and exact top-K, both with error feedback.
  *
- * The logic is in select_tile.h and radix_rank.h; here is how threads meet: scans in a block,
- * look-back between tiles (tile_loop.inc.h), counting of digits.
+ * select_tile.h and radix_rank.h have the logic. This file has the cooperation of threads: scans
+ * within a block, look-back between tiles (tile_loop.inc.h) and counting of digits.
  *
- * top-K: a sample gives a *floor* that somewhat more than k magnitudes reach. One pass adds, stores
- * the residual and copies these *candidates* out, in order; radix passes over them find the cut;
- * they are split at it, and what is sent becomes 0 in the residual. Where the floor let too few
- * pass, or more than there is room for, the same passes go over the whole array: no kernel waits
- * for the host to learn which. Small arrays and large k take that way at once. */
+ * Top-K works in three steps. A sample gives a *floor* that somewhat more than k magnitudes reach.
+ * One pass adds in and residual, stores the sums in the residual and copies the *candidates* that
+ * reach the floor, in order. Radix passes over the candidates find the cut, and a last pass sends
+ * the candidates that reach the cut and zeroes them in the residual. If fewer than k candidates
+ * reach the floor, or more than fit, the radix passes and the last pass read the whole array
+ * instead; the kernels decide this, so that nothing waits for the host. Small arrays and large k
+ * always use the whole array. */
 #include <cuda_runtime.h>
 
 #include "device/kernels_cuda.h"
 #include "device/radix_rank.h"
 #include "device/tile_loop.inc.h"
 
-/* Blocks a processor of kernels that take work until there is none. */
+/* Blocks per multiprocessor for kernels that loop until no work is left. */
 #define RESIDENT 8
 
-/* What the passes of a selection know, on the device; zeroed first. done: blocks that have counted;
- * ticket: tiles that were handed out, of the first pass and of the last. */
+/* State of a selection in device memory, zeroed before the first kernel. */
 struct select_state {
     ddp_radix radix;
-    uint32_t found; /* reach the floor */
-    uint32_t done;
-    uint32_t ticket[2];
+    uint32_t found;     /* number of magnitudes that reach the floor */
+    uint32_t done;      /* number of blocks that have finished counting */
+    uint32_t ticket[2]; /* next tile of the first and of the last pass */
     uint32_t bins[DDP_RADIX_BINS];
 };
 
@@ -34,7 +35,7 @@ static __global__ void __launch_bounds__(THREADS)
     tile_loop<MODE>(a, words, ticket, NULL, count);
 }
 
-/* The candidates: what reaches the floor that the sample's radix passes found. */
+/* Copies the candidates: the values that reach the floor found by the sample's radix passes. */
 template <int MODE>
 static __global__ void __launch_bounds__(THREADS)
     candidate_kernel(ddp_tile_args a, uint64_t *words, select_state *state)
@@ -49,12 +50,12 @@ static __global__ void sample_kernel(float *sample, const float *in, const float
 {
     const uint32_t j = blockIdx.x * THREADS + threadIdx.x;
     const uint32_t i = ddp_sample_at(n, j / DDP_SAMPLE_LINE) + j % DDP_SAMPLE_LINE;
-    sample[j] =
-        ddp_fed(in ? in[i] : 0.0f, residual ? residual[i] : 0.0f, in != NULL, residual != NULL);
+    sample[j] = ddp_add_residual(in ? in[i] : 0.0f, residual ? residual[i] : 0.0f, in != NULL,
+                                 residual != NULL);
 }
 
-/* Where the passes that look for the cut look: the candidates, when they are k or more and none
- * was left out; else the array. */
+/* The data in which the radix passes search the cut: the candidates if there are at least k and all
+ * of them fit, else the whole array. */
 struct topk_source {
     const float *array, *candidates;
     const uint32_t *candidate_index;
@@ -62,12 +63,13 @@ struct topk_source {
     int whole; /* there are no candidates */
 };
 
-static __device__ bool looks_at_array(const topk_source &from, uint32_t found)
+static __device__ bool reads_array(const topk_source &from, uint32_t found)
 {
     return from.whole || found < from.k || found > from.capacity;
 }
 
-/* Adds 1 to bins[digit] for each lane, once for lanes of one digit: real values share few. */
+/* Adds 1 to bins[digit] for each lane with a digit >= 0. Lanes with the same digit do one addition
+ * together, because real values have few distinct digits. */
 static __device__ void count_digit(uint32_t *bins, int digit)
 {
     if (!__any_sync(ALL, digit >= 0))
@@ -86,25 +88,26 @@ static __device__ void count_digits(uint32_t *bins, const float *x, uint32_t n, 
 #pragma unroll
         for (int row = 0; row < DDP_TILE_ROWS; row++) {
             const uint32_t i = ddp_tile_index(tile, (int)threadIdx.x, 4 * row);
-            ddp_load4(value + 4 * row, x, i, ddp_there(i, n), vectors);
+            ddp_load4(value + 4 * row, x, i, ddp_tile_present(i, n), vectors);
         }
 #pragma unroll
         for (int j = 0; j < DDP_TILE_VALUES; j++) {
-            const bool there = ddp_tile_index(tile, (int)threadIdx.x, j) < n;
+            const bool present = ddp_tile_index(tile, (int)threadIdx.x, j) < n;
             const int32_t magnitude = ddp_f32_magnitude(ddp_f32_canonical(value[j]));
-            count_digit(bins, there ? ddp_radix_digit(magnitude, pass, prefix) : -1);
+            count_digit(bins, present ? ddp_radix_digit(magnitude, pass, prefix) : -1);
         }
     }
 }
 
-/* One radix pass. rank: wanted; used by pass 0. The block that is done last finds the digit. */
+/* One radix pass. Pass 0 starts with the wanted rank; later passes continue from the state. The
+ * block that finishes last determines the digit. */
 static __global__ void __launch_bounds__(THREADS)
     radix_kernel(topk_source from, select_state *state, int pass, uint32_t rank)
 {
     __shared__ uint32_t bins[DDP_RADIX_BINS], groups[DDP_RADIX_BINS / DDP_RADIX_GROUP];
     __shared__ bool last;
     const ddp_radix radix = pass == 0 ? ddp_radix{0, rank} : state->radix;
-    const bool array = looks_at_array(from, state->found);
+    const bool array = reads_array(from, state->found);
     for (int i = (int)threadIdx.x; i < DDP_RADIX_BINS; i += THREADS)
         bins[i] = 0;
     __syncthreads();
@@ -136,14 +139,14 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Sends what reaches the cut. zero: the residual, or NULL. */
+/* Sends the values that reach the cut and zeroes them in a.zero, the residual (or NULL). */
 static __global__ void __launch_bounds__(THREADS)
     split_kernel(topk_source from, ddp_tile_args a, uint64_t *words, select_state *state,
                  uint32_t *count)
 {
     a.cut.magnitude = (int32_t)state->radix.prefix;
     a.cut.ties = state->radix.rank;
-    if (looks_at_array(from, state->found)) {
+    if (reads_array(from, state->found)) {
         a.in = from.array;
         a.n = from.n;
         a.vectors = (uintptr_t)from.array % 16 == 0;
@@ -157,8 +160,8 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Parts of the scratch memory; each begins at a multiple of 256 bytes. The first `zeroed` bytes are
- * zeroed at the start. */
+/* Offsets of the parts of the scratch memory; each is a multiple of 256 bytes. The first `zeroed`
+ * bytes are zeroed at the start. */
 struct select_layout {
     ddp_sample_plan plan;
     size_t words, last_words, zeroed, sample, index, value, bytes;
@@ -197,7 +200,7 @@ static unsigned grid_of(const struct ddp_stream *s, uint32_t n)
     return tiles < most ? tiles : most;
 }
 
-/* The first steps of a selection: false when there is nothing to do. */
+/* Starts a selection. Returns false if nothing remains to be done or an error was recorded. */
 static bool begin(struct ddp_stream *s, const struct ddp_stream_select *x, const select_layout &l)
 {
     if (x->n == 0) {
@@ -205,7 +208,8 @@ static bool begin(struct ddp_stream *s, const struct ddp_stream_select *x, const
         return false;
     }
     if (x->scratch_bytes < l.bytes || x->n >= (size_t)1 << 31) {
-        ddp_cuda_note(s, cudaErrorInvalidValue, "select: scratch memory or length");
+        ddp_cuda_note(s, cudaErrorInvalidValue,
+                      "select: scratch memory too small or array too long");
         return false;
     }
     ddp_cuda_streams.fill(s, x->scratch, 0, l.zeroed);
@@ -225,7 +229,7 @@ static ddp_tile_args args_of(const struct ddp_stream_select *x)
     return a;
 }
 
-/* One pass: what is above `magnitude` goes. */
+/* Selects the values with a magnitude above `magnitude`, in one pass. */
 static void select_above(struct ddp_stream *s, const struct ddp_stream_select *x,
                          const select_layout &l, int32_t magnitude)
 {
@@ -261,7 +265,7 @@ static void radix_passes(struct ddp_stream *s, const topk_source &from, select_s
     ddp_cuda_note(s, cudaGetLastError(), "radix pass");
 }
 
-/* Copies the candidates out; the residual becomes the sums. */
+/* Copies the candidates to the scratch memory; the residual becomes in + residual. */
 static void take_candidates(struct ddp_stream *s, const struct ddp_stream_select *x,
                             const select_layout &l, select_state *state)
 {

@@ -1,5 +1,6 @@
-/* Vector types of the kernel template, VB bytes wide. Included by the level files only, after VB.
- * raw_*: bytes as they lie in memory, a whole, half or quarter vector; v_*: what is computed on. */
+/* Vector types of the kernel templates, VB bytes wide. Only the level files include this header,
+ * after they define VB. raw_* hold the bytes of a whole, half or quarter vector as they lie in
+ * memory; v_* are computed on. */
 #ifndef VB
 #error "kernels_vec.inc.h is part of a template: include kernels_cpu.h"
 #endif
@@ -21,10 +22,10 @@ typedef uint64_t v_u64 VECTOR(VB);
 typedef float v_f32 VECTOR(VB);
 typedef double v_f64 VECTOR(VB);
 
-/* Does the hardware's prefetch lag, so that it pays to ask ahead on long walks too? Not on AMD's
- * processors, where that holds up what they do by themselves. Measured on a Zen 4 and on a Xeon
- * with AVX-512; what it gives and takes: at each use. */
-INLINE bool hardware_lags(void)
+/* True if the hardware prefetcher falls behind on long loops, so that software prefetch pays there.
+ * On AMD processors the hardware prefetcher keeps up, and software prefetch slows it down. Measured
+ * on a Zen 4 and on a Xeon with AVX-512; see results/notes/kernels.md. */
+INLINE bool prefetcher_lags(void)
 {
 #if defined(__x86_64__)
     return !__builtin_cpu_is("amd");

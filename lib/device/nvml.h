@@ -1,9 +1,10 @@
-/* The GPUs of this host as NVIDIA's management library sees them: names, clocks, limits. For the
- * record and the doctor.
+/* The GPUs of this host as NVIDIA's management library (NVML) reports them: names, clocks, limits.
+ * The result record and `ddpbench doctor` use them.
  *
- * Unlike CUDA it may be asked before ranks are forked, and it sees all GPUs of the host, whatever
- * CUDA_VISIBLE_DEVICES hides. The library comes with the driver and is opened when asked for;
- * without it there are no GPUs to tell of. What this does not do: change a setting. */
+ * Unlike CUDA, NVML may be called before ranks are forked, and it sees all GPUs of the host,
+ * including those that CUDA_VISIBLE_DEVICES hides. The library comes with the driver and is opened
+ * on the first call; without the library no GPUs are reported. These functions change no setting.
+ */
 #ifndef DDP_DEVICE_NVML_H
 #define DDP_DEVICE_NVML_H
 
@@ -16,12 +17,13 @@
 extern "C" {
 #endif
 
-/* Fills out [room], room at most DDP_GPU_FACTS_MAX; *count: how many, 0 without GPUs or driver.
- * DDP_EUNAVAIL when the library is there but fails: err says how. */
+/* Fills out [room] and sets *count to the number of GPUs, 0 without GPUs or driver. room is at most
+ * DDP_GPU_FACTS_MAX. Returns DDP_EUNAVAIL, with the reason in err, if the library exists but fails.
+ */
 int ddp_nvml_read(struct ddp_gpu_facts *out, int room, int *count,
                   struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Names of throttle reasons, NVML's bits, into out: "none", "power cap+thermal". */
+/* Writes the names of NVML's throttle reason bits to out: "none", "power cap+thermal". */
 void ddp_nvml_throttle_text(uint64_t reasons, char *out, size_t out_bytes);
 
 #ifdef __cplusplus

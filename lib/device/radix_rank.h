@@ -1,10 +1,12 @@
-/* The rank-th largest magnitude by radix passes: the logic of device cuda's top-K kernels, apart
- * from how threads meet, so that a CPU can run it (tests/unit/test_radix_rank.c).
+/* The rank-th largest magnitude by radix passes: the logic of device cuda's top-K kernels without
+ * the cooperation of threads, so that a CPU can run it (tests/unit/test_radix_rank.c).
  *
- * A magnitude has 31 bits: three *digits* of 11, 10 and 10, the highest first. A *pass* counts, of
- * the values whose higher digits are those found so far (the *prefix*), each value of the next
- * digit; the one that holds the wanted rank is found, and the rank within it. After the last pass
- * the prefix is the magnitude, and the rank how many of the `rank` largest are equal to it. */
+ * A magnitude has 31 bits: three *digits* of 11, 10 and 10 bits, the highest first. The digits
+ * found so far are the *prefix*. A *pass* takes the values that begin with the prefix and counts
+ * how often each value of the next digit occurs. The digit that contains the wanted rank extends
+ * the prefix, and the rank becomes the rank among the values with this prefix. After the last pass
+ * the prefix is the magnitude, and the rank is the number of values among the `rank` largest that
+ * equal the magnitude. */
 #ifndef DDP_DEVICE_RADIX_RANK_H
 #define DDP_DEVICE_RADIX_RANK_H
 
@@ -12,7 +14,7 @@
 
 #define DDP_RADIX_PASSES 3
 #define DDP_RADIX_BINS   2048
-/* Bins are looked through in two steps: groups first, then one group's bins. */
+/* Bins are searched in two steps: first by groups of this many bins, then within one group. */
 #define DDP_RADIX_GROUP 32
 
 struct ddp_radix {
@@ -29,7 +31,8 @@ DDP_BOTH int ddp_radix_bits(int pass)
     return pass == 0 ? 11 : 10;
 }
 
-/* The digit of a magnitude in a pass; -1: it is not counted there. */
+/* Returns the digit of a magnitude in a pass, or -1 if the magnitude does not begin with the
+ * prefix. */
 DDP_BOTH int ddp_radix_digit(int32_t magnitude, int pass, uint32_t prefix)
 {
     const uint32_t m = (uint32_t)magnitude >> ddp_radix_shift(pass);
@@ -38,7 +41,7 @@ DDP_BOTH int ddp_radix_digit(int32_t magnitude, int pass, uint32_t prefix)
     return (int)(m & ((1u << ddp_radix_bits(pass)) - 1));
 }
 
-/* How many a group of bins holds. */
+/* Returns the sum of a group of bins. */
 DDP_BOTH uint32_t ddp_radix_group(const uint32_t *bins, int group)
 {
     uint32_t sum = 0;
@@ -47,8 +50,8 @@ DDP_BOTH uint32_t ddp_radix_group(const uint32_t *bins, int group)
     return sum;
 }
 
-/* The state after a pass. groups [BINS / GROUP]: the sums of the groups of bins [BINS]. The rank is
- * at least 1 and at most the number counted. */
+/* Returns the state after a pass. groups [BINS / GROUP] holds the sums of the groups of bins
+ * [BINS]. r.rank is at least 1 and at most the number of values counted. */
 DDP_BOTH struct ddp_radix ddp_radix_step(struct ddp_radix r, int pass, const uint32_t *bins,
                                          const uint32_t *groups)
 {
@@ -62,16 +65,20 @@ DDP_BOTH struct ddp_radix ddp_radix_step(struct ddp_radix r, int pass, const uin
     return r;
 }
 
-/* A sample suggests a floor that somewhat more than k of n magnitudes reach. It takes lines of 32
- * neighbours, one at a place by chance in each stretch of equal length. */
+/* A sample of the array suggests a floor that somewhat more than k of n magnitudes reach. The
+ * sample consists of lines of 32 neighbours; one line is taken at a random position of each of
+ * equally long ranges. */
 #define DDP_SAMPLE      65536
 #define DDP_SAMPLE_LINE 32
 
-/* rank: of the floor in the sample: that of k, a margin of 1/16 (neighbours are alike) and 4
- * standard deviations of a binomial count; 0: not worth it. capacity: room for the candidates that
- * reach the floor, with as much margin again; more of them cost time, not correctness. */
+/* How top-K uses a sample. */
 struct ddp_sample_plan {
-    uint32_t rank, capacity;
+    /* Position of the floor in the sorted sample; 0: do not sample. It is the position of k plus a
+     * margin: 1/16, because neighbours are alike, and 4 standard deviations of a binomial count. */
+    uint32_t rank;
+    /* Room for the candidates, with the same margin again. If more candidates reach the floor, only
+     * time is lost. */
+    uint32_t capacity;
 };
 
 static inline struct ddp_sample_plan ddp_sample_plan_of(uint32_t n, uint32_t k)
@@ -79,7 +86,8 @@ static inline struct ddp_sample_plan ddp_sample_plan_of(uint32_t n, uint32_t k)
     struct ddp_sample_plan plan = {0, 0};
     const double share = (double)k / n, expected = share * DDP_SAMPLE;
     const double rank = expected * 17 / 16 + 4 * sqrt(expected * (1 - share)) + 1;
-    /* Below 16 samples' worth, or with many to send, all of it is read again instead. */
+    /* For arrays below 16 samples, or if many values are sent, reading the whole array again is
+     * faster. */
     if (n < 16u * DDP_SAMPLE || share > 0.125)
         return plan;
     plan.rank = (uint32_t)rank;
@@ -87,7 +95,7 @@ static inline struct ddp_sample_plan ddp_sample_plan_of(uint32_t n, uint32_t k)
     return plan;
 }
 
-/* Where line `line` of the sample of n elements begins. n >= DDP_SAMPLE. */
+/* Returns the index of the first element of line `line` of the sample. n >= DDP_SAMPLE. */
 DDP_BOTH uint32_t ddp_sample_at(uint32_t n, uint32_t line)
 {
     const uint32_t lines = n / DDP_SAMPLE_LINE, taken = DDP_SAMPLE / DDP_SAMPLE_LINE;

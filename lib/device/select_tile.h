@@ -1,64 +1,74 @@
-/* Selection in index order by independent blocks: the logic of device cuda's select kernels, apart
- * from how threads meet, so that a CPU can run it block by block (tests/unit/test_select_tile.c).
+/* Selection in index order by independent blocks: the logic of device cuda's select kernels without
+ * the cooperation of threads, so that a CPU can run it block by block
+ * (tests/unit/test_select_tile.c).
  *
- * An array is cut into *tiles*; a block of threads takes one at a time. A tile is *looked* at: its
- * values are computed, what stays is stored, and each thread knows which of its values go. A scan
- * over the threads (not here) gives each the number before it in the tile. How many go before the
- * tile comes by *decoupled look-back* (Merrill & Garland 2016): each tile publishes a *word*, first
- * with its own counts, later with those of all tiles up to it; a tile adds up the words before it,
- * backwards, until it meets one of the second kind. Then the values that go are *taken* to their
- * places: sorted, whatever order the blocks run in. Tiles are handed out in order, so that a tile
- * never waits for one that has not begun.
+ * An array is cut into *tiles*; a block of threads takes one tile at a time. Three steps process a
+ * tile:
  *
- * The *cut* decides: magnitudes above it go, and of those equal to it the first `ties`. */
+ * 1. ddp_tile_look computes the values, stores the new residual and marks each thread's selected
+ * values.
+ *
+ * 2. A scan over the threads of the block gives each thread the number of selected values before
+ * its own in the tile. *Decoupled look-back* (Merrill & Garland 2016) gives the number in all tiles
+ * before: each tile publishes a *word*, first with its own counts, later with the total of all
+ * tiles up to itself. A tile adds up the words before it, backwards, until it meets a word with a
+ * total.
+ *
+ * 3. ddp_tile_take writes the selected values to their positions. The output is sorted, in whatever
+ * order the blocks run. Tiles are handed out in order, so that a tile never waits for a tile that
+ * has not begun.
+ *
+ * The *cut* defines the selection: all magnitudes above the cut, and the first `ties` values equal
+ * to it. */
 #ifndef DDP_DEVICE_SELECT_TILE_H
 #define DDP_DEVICE_SELECT_TILE_H
 
 #include "device/element_ops.h"
 
 #define DDP_TILE_THREADS 256
-/* A thread's share: ROWS vectors of 4, one row of vectors after the other. */
+/* A thread processes ROWS vectors of 4 values in each tile; one row of vectors follows the other.
+ */
 #define DDP_TILE_ROWS   4
 #define DDP_TILE_VALUES (4 * DDP_TILE_ROWS)
 #define DDP_TILE        (DDP_TILE_THREADS * DDP_TILE_VALUES)
 #define DDP_TILE_ROW    (4 * DDP_TILE_THREADS)
 
 struct ddp_cut {
-    int32_t magnitude; /* -1: all go */
+    int32_t magnitude; /* -1: all values are selected */
     uint32_t ties;
 };
 
-/* What is selected from, and what becomes of it; constants of a kernel. */
+/* The inputs and the effects of a selection. Kernels are compiled for constant modes. */
 enum ddp_tile_mode {
-    DDP_TILE_IN = 1,       /* in is there */
-    DDP_TILE_RESIDUAL = 2, /* residual is there, and is rewritten */
-    DDP_TILE_KEEP = 4,     /* the residual keeps what is sent, too: candidates are copies */
+    DDP_TILE_IN = 1,       /* values come from `in` */
+    DDP_TILE_RESIDUAL = 2, /* values come from, and rest goes to, the residual */
+    DDP_TILE_KEEP = 4,     /* the residual also keeps the selected values */
     DDP_TILE_TIES = 8,     /* the cut has ties; not with RESIDUAL */
-    DDP_TILE_LIST = 16     /* in is the values of a list, whose indices are in in_index */
+    DDP_TILE_LIST = 16     /* `in` holds the values of a list, in_index its indices */
 };
 
-/* in, residual [n]; in_index [n] or NULL; zero: NULL, or an array that the indices point into and
- * where what is sent becomes 0 (it may be `in`); out [capacity].
- * What is sent beyond the capacity is put back into the residual (not with KEEP or LIST). */
+/* The arguments of a selection. Selected values beyond the capacity go back to the residual (except
+ * with KEEP or LIST). */
 struct ddp_tile_args {
-    const float *in;
-    float *residual;
-    const uint32_t *in_index;
+    const float *in;          /* [n] */
+    float *residual;          /* [n] */
+    const uint32_t *in_index; /* [n], or NULL */
+    /* Array that is set to 0 at the indices of the sent values, or NULL. It may be `in`. */
     float *zero;
-    uint32_t *out_index;
-    float *out_value;
+    uint32_t *out_index; /* [capacity] */
+    float *out_value;    /* [capacity] */
     uint32_t n, capacity;
     struct ddp_cut cut;
-    int vectors; /* in and residual may be read 16 bytes at a time */
+    int vectors; /* nonzero: in and residual are aligned to 16 bytes */
 };
 
-/* Of one thread in one tile: its values, which are above the cut and which equal it, as bits. */
+/* The values of one thread in one tile, and the bit masks of those above and equal to the cut. */
 struct ddp_tile_thread {
     float value[DDP_TILE_VALUES];
     uint32_t above, equal;
 };
 
-/* Number of tiles of n elements. */
+/* Returns the number of tiles of n elements. */
 DDP_BOTH uint32_t ddp_tiles(uint32_t n)
 {
     return n / DDP_TILE + (n % DDP_TILE != 0);
@@ -69,13 +79,13 @@ DDP_BOTH uint32_t ddp_tile_index(uint32_t tile, int thread, int j)
     return tile * DDP_TILE + (uint32_t)(j / 4 * DDP_TILE_ROW + thread * 4 + j % 4);
 }
 
-/* How many of the four elements at i exist. */
-DDP_BOTH int ddp_there(uint32_t i, uint32_t n)
+/* Returns how many of the four elements at i exist. */
+DDP_BOTH int ddp_tile_present(uint32_t i, uint32_t n)
 {
     return i >= n ? 0 : n - i < 4 ? (int)(n - i) : 4;
 }
 
-/* Looks at a thread's share of a tile. All loads come before the first use. */
+/* Step 1 for one thread of a tile. All loads come before the first use. */
 DDP_BOTH void ddp_tile_look(const struct ddp_tile_args *a, const int mode, uint32_t tile,
                             int thread, struct ddp_tile_thread *me)
 {
@@ -83,40 +93,41 @@ DDP_BOTH void ddp_tile_look(const struct ddp_tile_args *a, const int mode, uint3
     DDP_UNROLL
     for (int row = 0; row < DDP_TILE_ROWS; row++) {
         const uint32_t i = ddp_tile_index(tile, thread, 4 * row);
-        const int there = ddp_there(i, a->n);
+        const int present = ddp_tile_present(i, a->n);
         if (mode & (DDP_TILE_IN | DDP_TILE_LIST))
-            ddp_load4(in + 4 * row, a->in, i, there, a->vectors);
+            ddp_load4(in + 4 * row, a->in, i, present, a->vectors);
         if (mode & DDP_TILE_RESIDUAL)
-            ddp_load4(residual + 4 * row, a->residual, i, there, a->vectors);
+            ddp_load4(residual + 4 * row, a->residual, i, present, a->vectors);
     }
     me->above = me->equal = 0;
     DDP_UNROLL
     for (int row = 0; row < DDP_TILE_ROWS; row++) {
         const uint32_t i = ddp_tile_index(tile, thread, 4 * row);
-        const int there = ddp_there(i, a->n);
+        const int present = ddp_tile_present(i, a->n);
         float stays[4];
         DDP_UNROLL
         for (int lane = 0; lane < 4; lane++) {
             const int j = 4 * row + lane;
             const float value =
-                ddp_fed(mode & (DDP_TILE_IN | DDP_TILE_LIST) ? in[j] : 0.0f,
-                        mode & DDP_TILE_RESIDUAL ? residual[j] : 0.0f,
-                        mode & (DDP_TILE_IN | DDP_TILE_LIST), mode & DDP_TILE_RESIDUAL);
+                ddp_add_residual(mode & (DDP_TILE_IN | DDP_TILE_LIST) ? in[j] : 0.0f,
+                                 mode & DDP_TILE_RESIDUAL ? residual[j] : 0.0f,
+                                 mode & (DDP_TILE_IN | DDP_TILE_LIST), mode & DDP_TILE_RESIDUAL);
             const int32_t magnitude = ddp_f32_magnitude(value);
-            const int above = lane < there && magnitude > a->cut.magnitude;
+            const int above = lane < present && magnitude > a->cut.magnitude;
             const int equal =
-                (mode & DDP_TILE_TIES) && lane < there && magnitude == a->cut.magnitude;
+                (mode & DDP_TILE_TIES) && lane < present && magnitude == a->cut.magnitude;
             me->value[j] = value;
             me->above |= (uint32_t)above << j;
             me->equal |= (uint32_t)equal << j;
             stays[lane] = above && !(mode & DDP_TILE_KEEP) ? 0.0f : value;
         }
         if (mode & DDP_TILE_RESIDUAL)
-            ddp_store4(a->residual, stays, i, there, a->vectors);
+            ddp_store4(a->residual, stays, i, present, a->vectors);
     }
 }
 
-/* The number of set bits in each row, 16 bits a row, row 0 the lowest: what the scan adds. */
+/* Returns the number of set bits of each row, 16 bits per row, row 0 lowest. The scan adds these
+ * numbers. */
 DDP_BOTH uint64_t ddp_tile_counts(uint32_t bits)
 {
     uint64_t counts = 0;
@@ -125,7 +136,7 @@ DDP_BOTH uint64_t ddp_tile_counts(uint32_t bits)
     return counts;
 }
 
-/* All rows of such counts together. */
+/* Returns the sum over all rows of such counts. */
 DDP_BOTH uint32_t ddp_tile_total(uint64_t counts)
 {
     uint32_t total = 0;
@@ -134,10 +145,11 @@ DDP_BOTH uint32_t ddp_tile_total(uint64_t counts)
     return total;
 }
 
-/* A tile's word: its state in the two highest bits; 31 bits of how many are above, 31 of equal. */
+/* A tile's word has its state in the two highest bits, then 31 bits for the number of values above
+ * the cut and 31 bits for the number of values equal to it. */
 #define DDP_WORD_ABSENT 0u
-#define DDP_WORD_OWN    1u /* of the tile alone */
-#define DDP_WORD_PREFIX 2u /* of it and all before it */
+#define DDP_WORD_OWN    1u /* counts of this tile alone */
+#define DDP_WORD_PREFIX 2u /* counts of this tile and all before it */
 
 DDP_BOTH uint64_t ddp_word(unsigned state, uint32_t above, uint32_t equal)
 {
@@ -149,7 +161,7 @@ DDP_BOTH unsigned ddp_word_state(uint64_t word)
     return (unsigned)(word >> 62);
 }
 
-/* The counts of a word, which can be added: every sum is below 2^31. */
+/* Returns the counts of a word. Counts can be added, because every sum is below 2^31. */
 DDP_BOTH uint64_t ddp_word_counts(uint64_t word)
 {
     return word & 0x3fffffffffffffffu;
@@ -165,10 +177,10 @@ DDP_BOTH uint32_t ddp_counts_equal(uint64_t counts)
     return (uint32_t)counts & 0x7fffffffu;
 }
 
-/* A window: the words of 32 tiles, bit 0 the nearest before the tile that looks back. absent,
- * prefix: which are absent, which are of the second kind (so is everything before tile 0). Returns
- * how many, from bit 0, can be added now; 0: wait and look again. *last: the look-back ends there.
- */
+/* Evaluates a window of the look-back: the words of 32 tiles; bit 0 is the nearest tile before the
+ * one that looks back. absent and prefix are masks of the words in state ABSENT and PREFIX;
+ * positions before tile 0 count as PREFIX. Returns how many words, from bit 0, can be added now; 0:
+ * read the words again. Sets *last if the look-back ends in this window. */
 DDP_BOTH int ddp_window_take(uint32_t absent, uint32_t prefix, int *last)
 {
     const int usable = absent ? ddp_lowest_bit(absent) : 32;
@@ -177,27 +189,29 @@ DDP_BOTH int ddp_window_take(uint32_t absent, uint32_t prefix, int *last)
     return *last ? end + 1 : usable;
 }
 
-/* Where in the output the values of one thread go. above, equal: of all tiles before; *_before: of
- * the threads before it, by row; *_all: of the tile, by row. */
-struct ddp_tile_place {
+/* The numbers that determine the output positions of one thread's values. */
+struct ddp_tile_position {
+    /* Counts of all tiles before this tile. */
     uint32_t above, equal;
+    /* Counts of the threads before this thread (_before) and of all threads of the tile (_all), by
+     * row. */
     uint64_t above_before, above_all, equal_before, equal_all;
 };
 
-/* Takes what goes of a thread's share to its places. */
+/* Step 3 for one thread: writes its selected values to their output positions. */
 DDP_BOTH void ddp_tile_take(const struct ddp_tile_args *a, const int mode, uint32_t tile,
                             int thread, const struct ddp_tile_thread *me,
-                            const struct ddp_tile_place *place)
+                            const struct ddp_tile_position *position)
 {
-    uint32_t above_row = place->above, equal_row = place->equal;
+    uint32_t above_row = position->above, equal_row = position->equal;
     if ((me->above | me->equal) == 0)
         return;
     DDP_UNROLL
     for (int row = 0; row < DDP_TILE_ROWS; row++) {
-        uint32_t above = above_row + ((uint32_t)(place->above_before >> (16 * row)) & 0xffffu);
-        uint32_t equal = equal_row + ((uint32_t)(place->equal_before >> (16 * row)) & 0xffffu);
-        above_row += (uint32_t)(place->above_all >> (16 * row)) & 0xffffu;
-        equal_row += (uint32_t)(place->equal_all >> (16 * row)) & 0xffffu;
+        uint32_t above = above_row + ((uint32_t)(position->above_before >> (16 * row)) & 0xffffu);
+        uint32_t equal = equal_row + ((uint32_t)(position->equal_before >> (16 * row)) & 0xffffu);
+        above_row += (uint32_t)(position->above_all >> (16 * row)) & 0xffffu;
+        equal_row += (uint32_t)(position->equal_all >> (16 * row)) & 0xffffu;
         DDP_UNROLL
         for (int lane = 0; lane < 4; lane++) {
             const int j = 4 * row + lane;
@@ -218,13 +232,13 @@ DDP_BOTH void ddp_tile_take(const struct ddp_tile_args *a, const int mode, uint3
                 if (a->zero)
                     a->zero[index] = 0.0f;
             } else if ((mode & DDP_TILE_RESIDUAL) && !(mode & DDP_TILE_KEEP)) {
-                a->residual[i] = me->value[j]; /* after this thread's own store of 0 */
+                a->residual[i] = me->value[j]; /* overwrites the 0 this thread stored in step 1 */
             }
         }
     }
 }
 
-/* How many go in all, from the counts of all tiles. */
+/* Returns the number of selected values, from the counts of all tiles. */
 DDP_BOTH uint32_t ddp_cut_total(struct ddp_cut cut, uint64_t counts)
 {
     const uint32_t equal = ddp_counts_equal(counts);

@@ -1,11 +1,11 @@
-/* The gradient kernels on a stream: those of device/sparse.h and the reduction, with counts that
- * stay on the device, so that nothing between them waits for the host.
+/* The gradient kernels on a stream: the kernels of device/sparse.h and the reduction. Counts stay
+ * on the device, so that the host need not wait between two kernels.
  *
- * Reached through struct ddp_device (member `stream_kernels`). All arrays are the device's, except
- * the arrays of pointers in struct ddp_reduce, which are read during the call. Results equal those
- * of device/sparse.h and ddp_device.reduce, bit for bit; what each kernel computes is said there.
- * Lengths are below 2^31. Users: compressors and strategies on an accelerator, backends.
- * What it does not do: allocate (select and merge take scratch memory), wait. */
+ * Callers reach the kernels through struct ddp_device (member `stream_kernels`). All arrays are
+ * device memory, except the arrays of pointers in struct ddp_reduce, which are read during the
+ * call. device/sparse.h and ddp_device.reduce define the results, which are bit-identical. Lengths
+ * are below 2^31. Compressors, sync strategies and backends of an accelerator use these kernels.
+ * The kernels never wait, and they allocate nothing: select and merge take scratch memory. */
 #ifndef DDP_DEVICE_STREAM_KERNELS_H
 #define DDP_DEVICE_STREAM_KERNELS_H
 
@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* An index-sorted list whose length is known when the stream gets there. */
+/* An index-sorted list whose length is known only when the stream reaches its use. */
 struct ddp_stream_list {
     uint32_t *index; /* [capacity] */
     float *value;    /* [capacity] */
@@ -25,21 +25,22 @@ struct ddp_stream_list {
     size_t capacity;
 };
 
-/* As struct ddp_select; out may be shorter than n: of what is selected the first out.capacity are
- * sent, the others stay in the residual (without one they are left out). scratch [scratch_bytes]:
- * aligned to 64, contents undefined before and after. */
+/* The arguments of a selection, as in struct ddp_select, except that out may be shorter than n. The
+ * first out.capacity selected entries are sent; the others stay in the residual, or are lost if
+ * there is no residual. */
 struct ddp_stream_select {
     const float *in;
     float *residual;
     size_t n;
     struct ddp_stream_list out;
+    /* [scratch_bytes], aligned to 64; contents undefined before and after the call. */
     void *scratch;
     size_t scratch_bytes;
 };
 
 struct ddp_stream_kernels {
     void (*reduce)(struct ddp_stream *s, const struct ddp_reduce *r);
-    /* Adds the overflows to *overflows; NULL: not counted. */
+    /* Adds the number of overflows to *overflows unless that is NULL. */
     void (*narrow)(struct ddp_stream *s, void *dst, const float *src, size_t n, enum ddp_dtype to,
                    float scale, float clip, uint64_t *overflows);
     void (*widen)(struct ddp_stream *s, float *dst, const void *src, size_t n, enum ddp_dtype from);
@@ -48,17 +49,19 @@ struct ddp_stream_kernels {
     void (*narrow_residual)(struct ddp_stream *s, float *residual, const float *in,
                             const void *wire, size_t n, enum ddp_dtype type);
 
-    /* Scratch that a selection of n needs; k 0: by threshold. */
+    /* Returns the scratch bytes of a selection from n elements: of top-K, or by threshold if k is
+     * 0. */
     size_t (*select_scratch)(size_t n, size_t k);
     void (*select_threshold)(struct ddp_stream *s, const struct ddp_stream_select *x,
                              float threshold);
-    /* out.capacity >= min(k, n). */
+    /* x->out.capacity >= min(k, n). */
     void (*select_topk)(struct ddp_stream *s, const struct ddp_stream_select *x, size_t k);
 
     void (*scatter_add)(struct ddp_stream *s, float *dst, const struct ddp_stream_list *list);
     void (*scatter)(struct ddp_stream *s, float *dst, const struct ddp_stream_list *list);
     void (*scatter_zero)(struct ddp_stream *s, float *dst, const struct ddp_stream_list *list);
-    /* out->capacity >= the sum of both lists' capacities. scratch [merge_scratch(b->capacity)]. */
+    /* out->capacity must be at least the sum of the capacities of a and b. scratch has
+     * merge_scratch(b->capacity) bytes. */
     size_t (*merge_scratch)(size_t b_capacity);
     void (*merge)(struct ddp_stream *s, const struct ddp_stream_list *out,
                   const struct ddp_stream_list *a, const struct ddp_stream_list *b, void *scratch);
@@ -70,7 +73,8 @@ struct ddp_stream_kernels {
 
     /* a[i] = a[i] * factor, rounded once. */
     void (*scale)(struct ddp_stream *s, float *a, size_t n, double factor);
-    /* As widen; adds to *overflows how often src is not finite where dst was. */
+    /* Like widen, but also adds to *overflows the number of elements where src is not finite
+     * although dst, on entry, was. */
     void (*widen_back)(struct ddp_stream *s, float *dst, const void *src, size_t n,
                        enum ddp_dtype from, uint64_t *overflows);
     /* *sum += *count. */

@@ -1,5 +1,5 @@
-/* How the threads of a block and the blocks of a grid meet over the tiles of select_tile.h. Part of
- * kernels_select.cu. */
+/* The cooperation of the threads of a block, and of the blocks of a grid, on the tiles of
+ * select_tile.h. Part of kernels_select.cu. */
 #ifndef DDP_DEVICE_KERNELS_CUDA_H
 #error "tile_loop.inc.h is part of kernels_select.cu"
 #endif
@@ -10,7 +10,8 @@
 #define WARPS   (THREADS / 32)
 #define ALL     0xffffffffu
 
-/* How much the threads before this one add up to; *all: all of them. totals [WARPS]: shared. */
+/* Returns the sum of `mine` over the threads before this one; *all is the sum over all threads.
+ * totals [WARPS] is shared memory. */
 static __device__ uint64_t block_scan(uint64_t mine, uint64_t *totals, uint64_t *all)
 {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -35,7 +36,8 @@ static __device__ uint64_t block_scan(uint64_t mine, uint64_t *totals, uint64_t 
     return before + sum - mine;
 }
 
-/* The counts of all tiles before this one; by one warp. own: the tile's. */
+/* Returns the counts of all tiles before this one. All lanes of one warp call it. own: the tile's
+ * own counts. */
 static __device__ uint64_t look_back(uint64_t *words, uint32_t tile, uint64_t own)
 {
     const int lane = (int)(threadIdx.x % 32);
@@ -60,8 +62,9 @@ static __device__ uint64_t look_back(uint64_t *words, uint32_t tile, uint64_t ow
     return before;
 }
 
-/* Takes tiles until there are none. words [tiles], *ticket: 0 at first. The last tile leaves how
- * many reach the cut in *total, and how many of them were sent in *count; NULL: not. */
+/* Processes tiles until none is left. words [tiles] and *ticket are 0 at first. The block with the
+ * last tile stores the number of values that reach the cut in *total and the number sent in *count;
+ * either may be NULL. */
 template <int MODE>
 static __device__ void tile_loop(const ddp_tile_args &a, uint64_t *words, uint32_t *ticket,
                                  uint32_t *total, uint32_t *count)
@@ -71,7 +74,8 @@ static __device__ void tile_loop(const ddp_tile_args &a, uint64_t *words, uint32
     const int thread = (int)threadIdx.x;
     const uint32_t tiles = ddp_tiles(a.n);
     for (;;) {
-        /* What the last round left in shared memory was read before its last two meetings. */
+        /* All threads have read `next` and the totals of the last tile before its last two
+         * barriers. */
         if (thread == 0)
             next = atomicAdd(ticket, 1);
         __syncthreads();
@@ -79,15 +83,16 @@ static __device__ void tile_loop(const ddp_tile_args &a, uint64_t *words, uint32
         if (tile >= tiles)
             return;
         ddp_tile_thread me;
-        ddp_tile_place place = {0, 0, 0, 0, 0, 0};
+        ddp_tile_position position = {0, 0, 0, 0, 0, 0};
         ddp_tile_look(&a, MODE, tile, thread, &me);
-        place.above_before = block_scan(ddp_tile_counts(me.above), above_totals, &place.above_all);
+        position.above_before =
+            block_scan(ddp_tile_counts(me.above), above_totals, &position.above_all);
         if (MODE & DDP_TILE_TIES)
-            place.equal_before =
-                block_scan(ddp_tile_counts(me.equal), equal_totals, &place.equal_all);
+            position.equal_before =
+                block_scan(ddp_tile_counts(me.equal), equal_totals, &position.equal_all);
         if (thread < 32) {
-            const uint64_t own = ddp_word(DDP_WORD_ABSENT, ddp_tile_total(place.above_all),
-                                          ddp_tile_total(place.equal_all));
+            const uint64_t own = ddp_word(DDP_WORD_ABSENT, ddp_tile_total(position.above_all),
+                                          ddp_tile_total(position.equal_all));
             const uint64_t before = look_back(words, tile, own);
             if (thread == 0) {
                 before_tile = before;
@@ -101,8 +106,8 @@ static __device__ void tile_loop(const ddp_tile_args &a, uint64_t *words, uint32
             }
         }
         __syncthreads();
-        place.above = ddp_counts_above(before_tile);
-        place.equal = ddp_counts_equal(before_tile);
-        ddp_tile_take(&a, MODE, tile, thread, &me, &place);
+        position.above = ddp_counts_above(before_tile);
+        position.equal = ddp_counts_equal(before_tile);
+        ddp_tile_take(&a, MODE, tile, thread, &me, &position);
     }
 }

@@ -1,5 +1,5 @@
-/* What nvcc and the C compiler call differently: the only place of the device layer that knows
- * which of them compiles it. For element_ops.h and the headers that kernels and tests share. */
+/* The differences between nvcc and the C compiler. Only this header of the device layer tests which
+ * of them compiles it. element_ops.h and the headers shared by kernels and tests include it. */
 #ifndef DDP_DEVICE_TWO_COMPILERS_H
 #define DDP_DEVICE_TWO_COMPILERS_H
 
@@ -12,8 +12,9 @@
 #define DDP_BOTH static inline
 #endif
 
-/* 1 while code for the GPU is made, 0 for the processor. UNROLL: arrays of a thread stay in
- * registers only when every index is a constant. */
+/* DDP_ON_GPU is 1 while code for the GPU is compiled, 0 for the processor. Loops over a thread's
+ * arrays are unrolled on the GPU, because arrays stay in registers only if every index is a
+ * constant. */
 #ifdef __CUDA_ARCH__
 #define DDP_ON_GPU 1
 #define DDP_UNROLL _Pragma("unroll")
@@ -36,7 +37,7 @@ DDP_BOTH float ddp_f32_from(uint32_t bits)
     return x;
 }
 
-/* binary16 to binary32, exact; a NaN becomes any NaN. */
+/* Converts binary16 to binary32 exactly; a NaN becomes some NaN. */
 DDP_BOTH float ddp_f16_widen(uint16_t h)
 {
 #if DDP_ON_GPU
@@ -54,8 +55,9 @@ DDP_BOTH float ddp_f16_widen(uint16_t h)
 #endif
 }
 
-/* binary32 to binary16, to nearest even; NaN becomes canonical. Below 2^-14 an addition to 0.5,
- * whose ulp is the subnormal step 2^-24, rounds; from 65520 on the result is infinite. */
+/* Converts binary32 to binary16, rounding to nearest even; a NaN becomes canonical. Below 2^-14 an
+ * addition to 0.5, whose ulp is the subnormal step 2^-24, does the rounding. From 65520 on the
+ * result is infinite. */
 DDP_BOTH uint16_t ddp_f16_narrow(float x)
 {
 #if DDP_ON_GPU
@@ -83,7 +85,7 @@ DDP_BOTH int ddp_count_bits(uint32_t bits)
 #endif
 }
 
-/* Place of the lowest bit; bits != 0. */
+/* Returns the position of the lowest set bit. bits is not 0. */
 DDP_BOTH int ddp_lowest_bit(uint32_t bits)
 {
 #if DDP_ON_GPU
@@ -93,7 +95,8 @@ DDP_BOTH int ddp_lowest_bit(uint32_t bits)
 #endif
 }
 
-/* Four values at i, of which `count` (0 to 4) exist. */
+/* Loads the `count` (0 to 4) existing values at index i; the others become 0. vectors: nonzero if
+ * `from` is aligned to 16 bytes. */
 DDP_BOTH void ddp_load4(float *to, const float *from, uint32_t i, int count, int vectors)
 {
 #if DDP_ON_GPU
@@ -122,7 +125,7 @@ DDP_BOTH void ddp_store4(float *to, const float *from, uint32_t i, int count, in
             to[i + (uint32_t)j] = from[j];
 }
 
-/* A word that another block may write meanwhile: whole, in no order with anything else. */
+/* Loads a word that another block may be writing: the load is atomic, without any ordering. */
 DDP_BOTH uint64_t ddp_load_word(const uint64_t *p)
 {
 #if DDP_ON_GPU

@@ -152,7 +152,7 @@ PY
 @test "what is refused, with its reason" {
     refused 64 "did you mean 'topk'" --compress tpok:0.1
     refused 64 "'topk:D'" --compress topk
-    refused 64 "not above 0 and at most 1" --compress topk:2
+    refused 64 "above 0 and at most 1" --compress topk:2
     refused 64 "given twice" --compress fp16,fp16
     refused 64 "f32 gradients, not 'f16'" --compress topk:0.1 -d f16
     refused 64 "sum and avg, not 'max'" --compress topk:0.1 -o max

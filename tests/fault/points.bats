@@ -54,7 +54,7 @@ refused() {
     done
     refused wait:1:kill9=3 "action 'kill9' takes no value"
     refused wait:1:flip "point 'wait' has no data to flip"
-    refused fork:1:kill9@0 "passed by the home, not by ranks"
+    refused fork:1:kill9@0 "passed by the collector, not by ranks"
     refused wait:1:stop,wait:1:nap "unknown action 'nap'"
     refused "$(printf 'wait:1:stop,%.0s' {1..9})" "more than 8 faults"
     refused "wait:1:kill9$(printf '0%.0s' {1..100})" "is not point:n:action"

@@ -220,7 +220,7 @@ static void test_mistakes(void **state)
         {"--dtype half,fp16", "option '--dtype': 'half' and 'fp16' are the same: 'f16'", ""},
         {"--dtype f32,half,f64,f16", "'half' and 'f16' are the same: 'f16'", ""},
         {"--dtype f64,f32,f64", "option '--dtype': 'f64' is given twice", ""},
-        {"--ranks 1,,2", "option '--ranks': '1,,2' has an empty value in it", ""},
+        {"--ranks 1,,2", "option '--ranks': '1,,2' contains an empty value", ""},
         {"--ranks ''", "option '--ranks'", ""},
         {"--ranks 1,", "option '--ranks'", ""},
         {"--ranks 0", "option '--ranks': '0' is not in 1..256", ""},

@@ -95,7 +95,7 @@ static void end_tile(struct grid *g, struct block *b)
     const uint64_t sum = b->before + own_counts(b);
     g->words[b->tile] = (uint64_t)DDP_WORD_PREFIX << 62 | sum;
     for (int t = 0; t < DDP_TILE_THREADS; t++) {
-        const struct ddp_tile_place place = {
+        const struct ddp_tile_position place = {
             ddp_counts_above(b->before), ddp_counts_equal(b->before),
             b->above_before[t],          b->above_all,
             b->equal_before[t],          b->equal_all};
