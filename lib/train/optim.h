@@ -26,7 +26,9 @@ size_t ddp_optimizer_state_bytes(enum ddp_optimizer kind, size_t n);
 /* SGD with momentum, or Adam (beta 0.9 and 0.999, epsilon 1e-8; `momentum` is not looked at). */
 struct ddp_optim {
     enum ddp_optimizer kind;
-    double lr, momentum, weight_decay;
+    double lr;
+    double momentum;
+    double weight_decay;
     /* NULL: the processor, at once; else parameters, gradients and state are the device's. */
     const struct ddp_device *device;
     struct ddp_stream *stream;

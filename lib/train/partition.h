@@ -21,8 +21,9 @@ const char *ddp_partition_name(enum ddp_partition kind); /* "batch", "shard" */
 
 struct ddp_partition_plan {
     enum ddp_partition kind;
-    size_t images;       /* of the whole data set; below 2^32 */
-    int ranks, batch;    /* batch: most images a rank and step */
+    size_t images; /* of the whole data set; below 2^32 */
+    int ranks;
+    int batch;           /* batch: most images a rank and step */
     size_t global_batch; /* of kind batch: images of all ranks a step, at most ranks * batch; 0: as
                             many */
     uint64_t seed;

@@ -40,11 +40,12 @@ struct ddp_train_options {
     const struct ddp_model_class *model;
     const struct ddp_dataset *data; /* borrowed */
     const struct ddp_sync_class *sync;
-    const char *sync_text, *sync_argument; /* "topk:0.01" and "0.01" */
-    const char *blas;                      /* library, NULL: search (model/blas.h) */
-    const struct ddp_device *device;       /* where models compute, through streams and kernels on
-                                              them; NULL: this processor, directly */
-    const struct ddp_layers *layers;       /* NULL: the device's */
+    const char *sync_text;
+    const char *sync_argument;       /* "topk:0.01" and "0.01" */
+    const char *blas;                /* library, NULL: search (model/blas.h) */
+    const struct ddp_device *device; /* where models compute, through streams and kernels on
+                                        them; NULL: this processor, directly */
+    const struct ddp_layers *layers; /* NULL: the device's */
     bool graph; /* a step of the model becomes a graph, launched as one (device/stream.h); with
                    overlap one a bucket */
     bool tf32;  /* this and the next: as struct ddp_layers_setup */
@@ -54,7 +55,9 @@ struct ddp_train_options {
     int epochs;
     int64_t max_steps; /* 0: none; a run cut by it still evaluates */
     enum ddp_optimizer optimizer;
-    double lr, momentum, weight_decay; /* momentum: of SGD */
+    double lr;
+    double momentum;
+    double weight_decay; /* momentum: of SGD */
     enum ddp_init init;
     enum ddp_init_sync init_sync;
     enum ddp_partition partition;

@@ -14,8 +14,11 @@ extern "C" {
  * not training. */
 struct ddp_train_sums {
     double loss;
-    int64_t correct, images, global_images, steps;
-    int64_t start_ns, pause_ns;
+    int64_t correct, images;
+    int64_t global_images;
+    int64_t steps;
+    int64_t start_ns;
+    int64_t pause_ns;
     struct ddp_sync_counters before; /* the strategy's, when the epoch began */
 };
 
@@ -39,7 +42,9 @@ struct ddp_trainer_device {
     struct ddp_stream *stream;
     struct ddp_trainer_images {
         uint8_t *pixels, *labels;
-        size_t pixel_bytes, count, each;
+        size_t pixel_bytes;
+        size_t count;
+        size_t each;
     } train, eval;
     uint32_t *order;                  /* [train.count] */
     struct ddp_train_result *result;  /* the model's */
@@ -47,7 +52,8 @@ struct ddp_trainer_device {
     int pending;
     bool overlap;                     /* gradients are exchanged while more are made */
     struct ddp_trainer_piece *pieces; /* [piece_count], of a step with these: */
-    int piece_count, graph_n;
+    int piece_count;
+    int graph_n;
     float graph_scale;
     bool captured; /* the pieces have their graphs */
     float *host;   /* [total], for looking at parameters and gradients */
@@ -73,11 +79,12 @@ struct ddp_trainer {
     uint8_t *labels;          /* [batch] */
     uint32_t *order;          /* [train images] */
     size_t order_count;
-    void *gathered;                 /* [ranks] of the largest thing ranks exchange */
-    bool watch_steps, report_steps; /* exchange loss and hash after every step; tell on_step */
-    double last_loss;               /* sum over the images of the last step; on a device, once it
-                                       was collected */
-    int64_t step;                   /* of the run, finished ones */
+    void *gathered; /* [ranks] of the largest thing ranks exchange */
+    bool watch_steps;
+    bool report_steps; /* exchange loss and hash after every step; tell on_step */
+    double last_loss;  /* sum over the images of the last step; on a device, once it
+                          was collected */
+    int64_t step;      /* of the run, finished ones */
     int64_t last_progress_ns;
     struct ddp_train_sums sums; /* of this epoch */
     double seconds, wire_bytes; /* of the epochs so far */
