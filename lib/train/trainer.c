@@ -1,4 +1,4 @@
-/* The course of a training run: set-up, epochs, and what rank 0 tells about them. */
+/* The main loop of a training run: set-up, epochs, and the events that rank 0 reports. */
 #include "train/trainer.h"
 
 #include <math.h>
@@ -53,8 +53,8 @@ static void describe(const struct ddp_trainer *t, struct ddp_train_run *run)
     run->synthetic = o->data->synthetic;
 }
 
-/* Adds an epoch to the sums, and notes when the target was first reached. The record's totals stay
- * unknown until the run has ended: one that is cut off has none, not 0. */
+/* Adds an epoch to the running sums and records when the target accuracy was first reached. The
+ * totals in the record are set only when the run ends, so an interrupted run has unknown totals. */
 static void account(struct ddp_trainer *t, const struct ddp_epoch *e)
 {
     struct ddp_train_run *run = &t->run;

@@ -1,5 +1,5 @@
-/* The trainer on a device: where its memory is, and how a step is put on its stream. Nothing here
- * waits for the device but wait and collect. */
+/* The device side of the trainer: its memory, and how a step is enqueued on its stream. Only
+ * ddp_trainer_device_wait() and ddp_trainer_device_collect() wait for the device. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,7 +81,7 @@ int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err)
     if (d == NULL)
         return 0;
     DDP_TRY(d->probe(err));
-    /* A backend of the device has chosen already, which one each rank has. */
+    /* With several ranks the backend has already selected one device per rank. */
     if (t->comm->size == 1 && !is_processor(d))
         DDP_TRY(d->select(t->comm->place.local_rank % DDP_MAX(d->count(), 1), err));
     struct ddp_trainer_device *x = t->device = ddp_calloc(1, sizeof *x);
@@ -135,14 +135,15 @@ void ddp_trainer_device_model(struct ddp_trainer *t, size_t n, float scale,
     t->o->model->step(t->model, t->x, t->labels, (int)n, scale, &r->loss, &r->correct, ready, t);
 }
 
-/* The result on its way to the host. */
+/* Enqueues the copy of the step's result to host memory. */
 static void send_result(struct ddp_trainer_device *x)
 {
     x->device->streams->copy(x->stream, &x->results[x->pending++], x->result, sizeof *x->result);
 }
 
-/* A graph is made of the first kind of step that comes twice, which every epoch begins with: the
- * first time libraries make themselves ready, which cannot be captured. */
+/* Captures a graph when two consecutive steps have the same size and scale, as the first two steps
+ * of an epoch normally do. The first step runs without a graph because the libraries initialise
+ * themselves in it, and initialisation cannot be captured. */
 int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale, bool tell,
                             struct ddp_err *err)
 {

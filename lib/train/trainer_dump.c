@@ -1,4 +1,4 @@
-/* Recorded gradients: this rank's own, before any exchange, one NPY file a rank. */
+/* Records each rank's own gradients, before any exchange, in one NPY file per rank. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The end of an epoch: evaluation over all images, and what all ranks did together. */
+/* The end of an epoch: evaluates all images and combines the figures of all ranks. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,10 +22,10 @@ int ddp_trainer_compare(const struct ddp_trainer *t, const void *hashes, size_t 
                           (long long)t->step, (unsigned long long)first, r,
                           (unsigned long long)other, t->run.sync);
     }
-    return rc ? ddp_comm_agree(t->comm, rc, err) : 0; /* all saw the same hashes */
+    return rc ? ddp_comm_agree(t->comm, rc, err) : 0; /* all ranks compared the same hashes */
 }
 
-/* This rank's part of the evaluation images. */
+/* Evaluates this rank's part of the evaluation images. */
 static int evaluate_part(struct ddp_trainer *t, struct ddp_epoch_word *word, struct ddp_err *err)
 {
     const struct ddp_images *eval = &t->o->data->eval;
@@ -50,7 +50,8 @@ static int evaluate_part(struct ddp_trainer *t, struct ddp_epoch_word *word, str
     return ddp_trainer_device_collect(t, &word->eval_loss, &word->eval_correct, err);
 }
 
-/* Linux's high-water mark, which ddp_trainer_reset_peak() sets back, unlike getrusage's. */
+/* Returns the peak resident memory in bytes, or -1. Reads VmHWM rather than getrusage() because
+ * ddp_trainer_reset_peak() can reset VmHWM. */
 static int64_t peak_memory(void)
 {
     char line[256];
@@ -73,14 +74,14 @@ void ddp_trainer_reset_peak(void)
     fclose(refs);
 }
 
-/* Overflows counted since `before`; -1: none are counted. */
+/* Overflows counted since `before`, or -1 if the strategy does not count them. */
 static int64_t overflows(const struct ddp_sync_counters *now,
                          const struct ddp_sync_counters *before)
 {
     return now->overflow_count < 0 ? -1 : now->overflow_count - before->overflow_count;
 }
 
-/* What this rank did in the epoch's steps. */
+/* Fills in this rank's figures for the training steps of the epoch. */
 static void fill_word(const struct ddp_trainer *t, int64_t end_ns, struct ddp_epoch_word *word)
 {
     struct ddp_sync_counters now;
@@ -109,7 +110,7 @@ static double ratio(double a, double b)
     return b > 0.0 ? a / b : NAN;
 }
 
-/* Sums over ranks, in rank order, so that every rank has the same bits. */
+/* Combines the figures of all ranks in rank order, so that every rank gets the same bits. */
 static void merge(const struct ddp_epoch_word *all, int ranks, struct ddp_epoch *out)
 {
     struct ddp_epoch_word sum = {.peak_memory_bytes = -1, .wire_counted = true};

@@ -1,6 +1,7 @@
-/* A step of the model as graphs: one; or, where gradients are exchanged while more are made, one a
- * bucket, for another stream can wait for what lies between two graphs, not for the inside of
- * one. They are launched one after the other, and the strategy hears of a bucket between them. */
+/* Runs the model's step as captured graphs: one graph, or, if gradients are exchanged during the
+ * backward pass, one graph per bucket. Another stream can wait for the end of a graph but not for
+ * a point inside one. The graphs are launched in sequence, and the strategy is notified of a
+ * bucket's gradients between two launches. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -31,7 +32,8 @@ static struct ddp_trainer_piece *open_piece(const struct ddp_trainer_device *x)
     return piece;
 }
 
-/* While it is captured: a gradient is made. The last piece takes all that is left. */
+/* Called during capture when the gradient of `param` is complete: ends the current graph if this
+ * is the last gradient in it. The last graph takes the rest of the step. */
 static void cut(void *arg, int param)
 {
     struct ddp_trainer *t = arg;

@@ -1,4 +1,4 @@
-/* What a training run needs before its first step: memory, model, strategy, first parameters. */
+/* Set-up of a training run: memory, model, strategy and initial parameters. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +13,8 @@ static size_t image_count(const struct ddp_images *set)
     return (size_t)set->channels * (size_t)set->height * (size_t)set->width;
 }
 
-/* A shard's owner takes the rounded down part (needle's rule), so that no rank runs out of images
- * before the others by more than a step. */
+/* With shards the batch is rounded down (needle's rule), so that no rank runs out of images more
+ * than one step before the others. */
 int ddp_train_batch(const struct ddp_train_options *options, int ranks)
 {
     if (!options->global_batch)
@@ -52,7 +52,7 @@ int ddp_train_check(const struct ddp_train_options *o, int ranks, struct ddp_err
     return 0;
 }
 
-/* What needs no other rank. */
+/* The part of the set-up that involves no other rank. */
 static int open_local(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
@@ -82,7 +82,8 @@ static int open_local(struct ddp_trainer *t, struct ddp_err *err)
     return o->model->create(o->model, &place, t->batch, t->params, t->grads, &t->model, err);
 }
 
-/* Those that this rank begins with; rank 0's alone where they are broadcast by adding up. */
+/* Initialises this rank's parameters. For DDP_INIT_BROADCAST all ranks but rank 0 start with zeros,
+ * because first_parameters() broadcasts by a sum. */
 static int own_parameters(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
@@ -98,8 +99,9 @@ static int own_parameters(struct ddp_trainer *t, struct ddp_err *err)
     return 0;
 }
 
-/* The same first parameters everywhere. A broadcast is an all-reduce in which all but rank 0 add
- * zeros: exact (but for the sign of a zero), and the one collective that every backend has. */
+/* Gives all ranks the same initial parameters. The broadcast is an all-reduce to which all ranks
+ * but rank 0 contribute zeros: it is exact, except for the sign of a zero, and all-reduce is the
+ * one collective that every backend has. */
 static int first_parameters(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
@@ -121,7 +123,8 @@ static int first_parameters(struct ddp_trainer *t, struct ddp_err *err)
     return rc;
 }
 
-/* Rank 0's events decide what all ranks exchange. */
+/* Rank 0 decides for all ranks whether losses are exchanged after each step, because only rank 0
+ * has events. */
 static int agree_on_watching(struct ddp_trainer *t, struct ddp_err *err)
 {
     uint8_t mine = t->events->on_step != NULL, *all = t->gathered;
@@ -131,8 +134,8 @@ static int agree_on_watching(struct ddp_trainer *t, struct ddp_err *err)
     return 0;
 }
 
-/* An array of all parameters: registered memory; on one rank, which may be one of a larger world
- * that is doing something else, pages of its own. */
+/* Allocates an array of all parameters. One rank alone uses ordinary pages: it may belong to a
+ * larger world whose other ranks are busy and cannot join a collective allocation. */
 static int take_pages(struct ddp_trainer *t, float **out, struct ddp_err *err)
 {
     void *pages = NULL;
@@ -162,7 +165,7 @@ int ddp_trainer_open(struct ddp_trainer *t, struct ddp_err *err)
     const struct ddp_train_options *o = t->o;
     ddp_flight_phase(t->comm->flight, "training set-up");
     ddp_trainer_reset_peak();
-    DDP_TRY(ddp_train_check(o, t->comm->size, err)); /* equal on all ranks */
+    DDP_TRY(ddp_train_check(o, t->comm->size, err)); /* gives the same result on all ranks */
     t->batch = ddp_train_batch(o, t->comm->size);
     t->total = o->model->parameter_count;
     t->partition = (struct ddp_partition_plan){.kind = o->partition,

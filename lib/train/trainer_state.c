@@ -1,17 +1,18 @@
-/* What batch normalisation remembers, made equal on all ranks before an evaluation. */
+/* Averages the running statistics of batch normalisation over the ranks before an evaluation. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "train/trainer_impl.h"
 
-/* What a rank did in the epoch. exchanged: anything since the run began. */
+/* A rank's weight in the average. */
 struct state_word {
-    int64_t images;
-    int64_t exchanged;
+    int64_t images;    /* trained on in this epoch */
+    int64_t exchanged; /* true if this rank has exchanged anything since the run began */
 };
 
-/* The share w_r = m_r / n of each rank in the mean, [size]; 0: nothing to average. */
+/* Fills share [size] with each rank's fraction of the epoch's images, or with zeros if the ranks
+ * have never exchanged anything and must not be averaged. */
 static int shares(struct ddp_trainer *t, double *share, struct ddp_err *err)
 {
     struct ddp_sync_counters now;
@@ -28,7 +29,7 @@ static int shares(struct ddp_trainer *t, double *share, struct ddp_err *err)
     return 0;
 }
 
-/* In rank order and in double, so that all ranks have the same bits. */
+/* Averages in rank order and in double precision, so that all ranks get the same bits. */
 int ddp_trainer_average_state(struct ddp_trainer *t, struct ddp_err *err)
 {
     size_t count = t->o->model->state_count;
