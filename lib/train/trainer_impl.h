@@ -148,10 +148,10 @@ bool ddp_trainer_device_is_full(const struct ddp_trainer *t);
 int ddp_trainer_device_collect(struct ddp_trainer *t, double *loss, int64_t *correct,
                                struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_trainer_device_wait(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns from [n] as CPU-readable memory: `from` itself, or a copy that is valid until the next
- * call. n <= total. The caller has waited for the device. */
+/* Returns the n values of `from` in CPU memory: `from` itself, or a copy that is valid until the
+ * next call. n <= total. The caller has waited for the device. */
 const float *ddp_trainer_look(const struct ddp_trainer *t, const float *from, size_t n);
-/* Copies from [n], CPU memory, to to [n], which is device memory if the trainer has a device. */
+/* Copies n values from CPU memory to `to`, which is device memory if the trainer has a device. */
 void ddp_trainer_put(const struct ddp_trainer *t, float *to, const float *from, size_t n);
 
 /* Runs the training steps of one epoch, fewer if max_steps is reached. */
