@@ -21,7 +21,8 @@ extern "C" {
  * (positive: that is what makes intervals too narrow). Ranks: neither outliers nor two modes
  * matter. So on independent series at most 4 % are called either. */
 struct ddp_series {
-    bool drifting, autocorrelated;
+    bool drifting;
+    bool autocorrelated;
     double trend;           /* Spearman's rho with time, -1..1 */
     double autocorrelation; /* r, -1..1 */
 };

@@ -18,7 +18,14 @@ extern "C" {
  * middle two. */
 struct ddp_summary {
     size_t n;
-    double median, ci95_lo, ci95_hi, mean, stddev, min, p25, p75, p95, p99, max;
+    double median;
+    double ci95_lo, ci95_hi;
+    double mean;
+    double stddev;
+    double min, p25, p75;
+    double p95;
+    double p99;
+    double max;
 };
 
 /* Sorts a copy of sample[n]. Returns 0, or -1 when memory is exhausted. */

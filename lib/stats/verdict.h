@@ -33,8 +33,9 @@ const char *ddp_cell_state_name(enum ddp_cell_state state); /* "same", "slower",
 /* ratio: Hodges-Lehmann estimate of new/base times; above 1 is slower. pairs: that were used. */
 struct ddp_cell {
     size_t pairs;
-    double ratio, lower, upper; /* NaN when missing; 0 and inf where too few pairs bound it */
-    double p, p_holm;           /* NaN when missing */
+    double ratio;
+    double lower, upper; /* NaN when missing; 0 and inf where too few pairs bound it */
+    double p, p_holm;    /* NaN when missing */
     enum ddp_cell_state state;
 };
 
