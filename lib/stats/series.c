@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Standard normal quantiles: 2 % in two tails, 2 % in one. */
+/* Quantiles of the standard normal distribution: 2 % in both tails together, and 2 % in one. */
 #define DRIFT_Z           2.3263
 #define AUTOCORRELATION_Z 2.0537
 #define FIRST_LOOK        20
@@ -19,7 +19,8 @@ static int compare_placed(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* rank[i]: midrank of sample i, less the mean rank. Returns the sum of their squares. */
+/* Fills rank [n] with the midrank of each sample minus the mean rank. Returns the sum of squares.
+ */
 static double centred_ranks(struct placed *order, size_t n, double *rank)
 {
     qsort(order, n, sizeof *order, compare_placed);
@@ -36,7 +37,7 @@ static double centred_ranks(struct placed *order, size_t n, double *rank)
     return squares;
 }
 
-/* Lag-1 correlation of rank[n] less slope * time. */
+/* Returns the lag-1 correlation of rank [n] after the trend `slope` is subtracted. */
 static double residual_correlation(const double *rank, size_t n, double slope)
 {
     double products = 0, squares = 0, before = 0, middle = ((double)n - 1) / 2;
