@@ -142,11 +142,11 @@ int ddp_hodges_lehmann(const double *d, size_t n, double alpha, double *centre, 
     *lower = -INFINITY;
     *upper = INFINITY;
     if (ddp_signflip_least_p(n) <= alpha) {
-        double apart = largest - smallest;
+        double span = largest - smallest;
         for (size_t i = 0; i < n; i++)
             mirrored[i] = -d[i];
-        *lower = border(d, n, alpha, smallest - apart, largest, memory);
-        *upper = -border(mirrored, n, alpha, -largest - apart, -smallest, memory);
+        *lower = border(d, n, alpha, smallest - span, largest, memory);
+        *upper = -border(mirrored, n, alpha, -largest - span, -smallest, memory);
     }
     free(memory);
     return 0;
