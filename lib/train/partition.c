@@ -63,7 +63,7 @@ void ddp_partition_order(const struct ddp_partition_plan *plan, int epoch, int r
 }
 
 /* Returns how many images of its shard a rank takes in this step, at most plan->batch. */
-static size_t shard_slice(const struct ddp_partition_plan *plan, int64_t step, int rank)
+static size_t shard_batch(const struct ddp_partition_plan *plan, int64_t step, int rank)
 {
     size_t first, n, used = (size_t)step * (size_t)plan->batch;
     ddp_partition_part(plan->images, plan->ranks, rank, &first, &n);
@@ -81,8 +81,8 @@ void ddp_partition_slice(const struct ddp_partition_plan *plan, int64_t step, in
         return;
     }
     *first = (size_t)step * (size_t)plan->batch;
-    *n = shard_slice(plan, step, rank);
+    *n = shard_batch(plan, step, rank);
     *global = 0;
     for (int r = 0; r < plan->ranks; r++)
-        *global += shard_slice(plan, step, r);
+        *global += shard_batch(plan, step, r);
 }

@@ -88,9 +88,9 @@ static int run_epochs(struct ddp_trainer *t, struct ddp_err *err)
 int ddp_train(struct ddp_comm *comm, const struct ddp_train_options *options,
               const struct ddp_train_events *events, struct ddp_err *err)
 {
-    static const struct ddp_train_events silent = {.on_start = NULL};
-    bool speaks = comm->rank == 0 && events;
-    struct ddp_trainer t = {.comm = comm, .o = options, .events = speaks ? events : &silent};
+    static const struct ddp_train_events no_events = {.on_start = NULL};
+    bool is_root = comm->rank == 0 && events;
+    struct ddp_trainer t = {.comm = comm, .o = options, .events = is_root ? events : &no_events};
     const struct ddp_train_events *ev = t.events;
     int rc;
     DDP_TRY_GOTO(ddp_trainer_open(&t, err), err_trainer);

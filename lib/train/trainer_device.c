@@ -53,9 +53,9 @@ void ddp_trainer_free(const struct ddp_trainer *t, void *ptr, size_t bytes)
 static int upload(const struct ddp_device *d, const struct ddp_images *set,
                   struct ddp_trainer_images *out, struct ddp_err *err)
 {
-    out->each = (size_t)set->channels * (size_t)set->height * (size_t)set->width;
+    out->image_pixels = (size_t)set->channels * (size_t)set->height * (size_t)set->width;
     out->count = set->count;
-    out->pixel_bytes = set->count * out->each;
+    out->pixel_bytes = set->count * out->image_pixels;
     out->pixels = d->alloc(out->pixel_bytes);
     out->labels = d->alloc(set->count);
     if (out->pixels == NULL || out->labels == NULL)
@@ -144,19 +144,19 @@ static void send_result(struct ddp_trainer_device *x)
 /* Captures a graph when two consecutive steps have the same size and scale, as the first two steps
  * of an epoch normally do. The first step runs without a graph because the libraries initialise
  * themselves in it, and initialisation cannot be captured. */
-int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale, bool tell,
+int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale, bool notify,
                             struct ddp_err *err)
 {
     struct ddp_trainer_device *x = t->device;
     const bool same = x->graph_n == (int)n && x->graph_scale == scale;
-    t->o->model->gather(t->model, x->train.pixels, x->train.labels, x->train.each, x->order, first,
-                        (int)n, t->x, t->labels);
+    t->o->model->gather(t->model, x->train.pixels, x->train.labels, x->train.image_pixels, x->order,
+                        first, (int)n, t->x, t->labels);
     if (t->o->graph && !x->captured && same && n > 0)
         DDP_TRY(ddp_trainer_graph_capture(t, n, scale, err));
     if (x->captured && same) {
-        ddp_trainer_graph_launch(t, tell);
+        ddp_trainer_graph_launch(t, notify);
     } else {
-        ddp_trainer_device_model(t, n, scale, tell ? ddp_trainer_ready : NULL);
+        ddp_trainer_device_model(t, n, scale, notify ? ddp_trainer_ready : NULL);
         if (!x->captured) {
             x->graph_n = (int)n;
             x->graph_scale = scale;
@@ -169,8 +169,8 @@ int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float
 void ddp_trainer_device_evaluate(struct ddp_trainer *t, size_t first, size_t n)
 {
     struct ddp_trainer_device *x = t->device;
-    t->o->model->gather(t->model, x->eval.pixels, x->eval.labels, x->eval.each, NULL, first, (int)n,
-                        t->x, t->labels);
+    t->o->model->gather(t->model, x->eval.pixels, x->eval.labels, x->eval.image_pixels, NULL, first,
+                        (int)n, t->x, t->labels);
     t->o->model->evaluate(t->model, t->x, t->labels, (int)n, &x->result->loss, &x->result->correct);
     send_result(x);
 }
@@ -201,7 +201,7 @@ int ddp_trainer_device_collect(struct ddp_trainer *t, double *loss, int64_t *cor
     return 0;
 }
 
-const float *ddp_trainer_look(const struct ddp_trainer *t, const float *from, size_t n)
+const float *ddp_trainer_read(const struct ddp_trainer *t, const float *from, size_t n)
 {
     if (t->device == NULL)
         return from;
@@ -209,7 +209,7 @@ const float *ddp_trainer_look(const struct ddp_trainer *t, const float *from, si
     return t->device->host;
 }
 
-void ddp_trainer_put(const struct ddp_trainer *t, float *to, const float *from, size_t n)
+void ddp_trainer_write(const struct ddp_trainer *t, float *to, const float *from, size_t n)
 {
     if (t->device)
         t->device->device->copy(to, from, n * sizeof *to);

@@ -39,7 +39,7 @@ bool ddp_trainer_dump_due(const struct ddp_trainer *t)
 int ddp_trainer_dump(struct ddp_trainer *t, double factor, struct ddp_err *err)
 {
     DDP_TRY(ddp_trainer_device_wait(t, err));
-    const float *grads = ddp_trainer_look(t, t->grads, t->total);
+    const float *grads = ddp_trainer_read(t, t->grads, t->total);
     for (size_t i = 0; i < t->total; i++)
         t->dump_row[i] = (float)(grads[i] * factor);
     return ddp_npy_append(&t->dump, t->dump_row, err);

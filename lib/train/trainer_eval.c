@@ -26,28 +26,29 @@ int ddp_trainer_compare(const struct ddp_trainer *t, const void *hashes, size_t 
 }
 
 /* Evaluates this rank's part of the evaluation images. */
-static int evaluate_part(struct ddp_trainer *t, struct ddp_epoch_word *word, struct ddp_err *err)
+static int evaluate_part(struct ddp_trainer *t, struct ddp_epoch_totals *totals,
+                         struct ddp_err *err)
 {
     const struct ddp_images *eval = &t->o->data->eval;
     size_t first, n, batch = (size_t)t->batch;
     ddp_partition_part(eval->count, t->comm->size, t->comm->rank, &first, &n);
-    word->eval_images = (int64_t)n;
+    totals->eval_images = (int64_t)n;
     for (size_t at = 0; at < n; at += batch) {
         size_t m = DDP_MIN(batch, n - at);
         double loss;
         int correct;
         if (ddp_trainer_device_is_full(t))
-            DDP_TRY(ddp_trainer_device_collect(t, &word->eval_loss, &word->eval_correct, err));
+            DDP_TRY(ddp_trainer_device_collect(t, &totals->eval_loss, &totals->eval_correct, err));
         if (t->device) {
             ddp_trainer_device_evaluate(t, first + at, m);
             continue;
         }
         ddp_trainer_gather(eval, NULL, first + at, m, t->x, t->labels);
         t->o->model->evaluate(t->model, t->x, t->labels, (int)m, &loss, &correct);
-        word->eval_loss += loss;
-        word->eval_correct += correct;
+        totals->eval_loss += loss;
+        totals->eval_correct += correct;
     }
-    return ddp_trainer_device_collect(t, &word->eval_loss, &word->eval_correct, err);
+    return ddp_trainer_device_collect(t, &totals->eval_loss, &totals->eval_correct, err);
 }
 
 /* Returns the peak resident memory in bytes, or -1. Reads VmHWM rather than getrusage() because
@@ -82,12 +83,13 @@ static int64_t overflows(const struct ddp_sync_counters *now,
 }
 
 /* Fills in this rank's figures for the training steps of the epoch. */
-static void fill_word(const struct ddp_trainer *t, int64_t end_ns, struct ddp_epoch_word *word)
+static void fill_totals(const struct ddp_trainer *t, int64_t end_ns,
+                        struct ddp_epoch_totals *totals)
 {
     struct ddp_sync_counters now;
     const struct ddp_sync_counters *before = &t->sums.before;
     t->o->sync->counters(t->sync, &now);
-    *word = (struct ddp_epoch_word){
+    *totals = (struct ddp_epoch_totals){
         .loss = t->sums.loss,
         .correct = t->sums.correct,
         .images = t->sums.images,
@@ -111,9 +113,9 @@ static double ratio(double a, double b)
 }
 
 /* Combines the figures of all ranks in rank order, so that every rank gets the same bits. */
-static void merge(const struct ddp_epoch_word *all, int ranks, struct ddp_epoch *out)
+static void merge(const struct ddp_epoch_totals *all, int ranks, struct ddp_epoch *out)
 {
-    struct ddp_epoch_word sum = {.peak_memory_bytes = -1, .wire_counted = true};
+    struct ddp_epoch_totals sum = {.peak_memory_bytes = -1, .wire_counted = true};
     double compute = 0.0, images, eval_images;
     for (int r = 0; r < ranks; r++) {
         sum.loss += all[r].loss;
@@ -159,8 +161,8 @@ static void merge(const struct ddp_epoch_word *all, int ranks, struct ddp_epoch 
 int ddp_trainer_evaluate(struct ddp_trainer *t, int epoch, struct ddp_epoch *out,
                          struct ddp_err *err)
 {
-    struct ddp_epoch_word mine, *all = t->gathered;
-    fill_word(t, ddp_now_ns(), &mine);
+    struct ddp_epoch_totals mine, *all = t->gathered;
+    fill_totals(t, ddp_now_ns(), &mine);
     ddp_flight_phase(t->comm->flight, "epoch %d evaluation", epoch);
     DDP_TRY(ddp_trainer_average_state(t, err));
     if (!t->o->baseline)

@@ -94,7 +94,7 @@ uint64_t ddp_train_private_bytes(const struct ddp_train_options *options, int ra
 
 uint64_t ddp_trainer_hash(const struct ddp_trainer *t)
 {
-    return ddp_fnv1a(DDP_FNV_INIT, ddp_trainer_look(t, t->params, t->total),
+    return ddp_fnv1a(DDP_FNV_INIT, ddp_trainer_read(t, t->params, t->total),
                      t->total * sizeof *t->params);
 }
 
@@ -108,6 +108,6 @@ uint64_t ddp_trainer_step_hash(const struct ddp_trainer *t)
     size_t first = 0, n = t->total;
     if (!t->o->sync->replicas_equal)
         t->o->sync->equal_part(t->sync, &first, &n);
-    return ddp_fnv1a(DDP_FNV_INIT, ddp_trainer_look(t, t->params + first, n),
+    return ddp_fnv1a(DDP_FNV_INIT, ddp_trainer_read(t, t->params + first, n),
                      n * sizeof *t->params);
 }

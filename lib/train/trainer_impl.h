@@ -28,7 +28,7 @@ struct ddp_train_result {
 };
 
 /* A part of a step that was captured as a graph. */
-struct ddp_trainer_piece {
+struct ddp_step_graph {
     struct ddp_graph *graph; /* NULL until captured */
     int param;               /* the last parameter whose gradient this graph computes */
 };
@@ -41,20 +41,20 @@ struct ddp_trainer_device {
     struct ddp_stream *stream;
     struct ddp_trainer_images {
         uint8_t *pixels, *labels;
-        size_t pixel_bytes; /* size of `pixels` */
-        size_t count;       /* images */
-        size_t each;        /* pixels per image */
+        size_t pixel_bytes;  /* size of `pixels` */
+        size_t count;        /* images */
+        size_t image_pixels; /* pixels per image */
     } train, eval;
     uint32_t *order;                  /* [train.count], in device memory */
     struct ddp_train_result *result;  /* of the current step, in device memory */
     struct ddp_train_result *results; /* [DDP_TRAIN_RESULTS], in host memory */
     int pending;                      /* results enqueued and not yet collected */
     bool overlap;                     /* exchange gradients during the backward pass */
-    struct ddp_trainer_piece *pieces; /* [piece_count] */
-    int piece_count;
+    struct ddp_step_graph *graphs;    /* [graph_count] */
+    int graph_count;
     int graph_n;       /* images per step of the captured graphs */
     float graph_scale; /* gradient scale of the captured graphs */
-    bool captured;     /* all pieces have their graphs */
+    bool captured;     /* all graphs have been captured */
     float *host;       /* [total], host copy of parameters or gradients */
 };
 #define DDP_TRAIN_RESULTS 1024
@@ -97,7 +97,7 @@ struct ddp_trainer {
 };
 
 /* The figures of one rank at the end of an epoch, gathered from all ranks. */
-struct ddp_epoch_word {
+struct ddp_epoch_totals {
     double loss, eval_loss, seconds, exchange_seconds, exposed_seconds, wire_bytes;
     double encode_seconds, decode_seconds, values_sent, values_total;
     int64_t correct, eval_correct, images, eval_images, peak_memory_bytes, overflow_count;
@@ -105,7 +105,7 @@ struct ddp_epoch_word {
     bool wire_counted;
 };
 /* The figures of one rank after a watched step, gathered from all ranks. */
-struct ddp_step_word {
+struct ddp_step_totals {
     double loss;
     uint64_t hash;
 };
@@ -126,18 +126,18 @@ void ddp_trainer_free(const struct ddp_trainer *t, void *ptr, size_t bytes);
 /* Copies t->order, the order of this epoch's images, to the device. */
 void ddp_trainer_device_order(struct ddp_trainer *t);
 /* Enqueues the forward and backward pass of images order[first, first + n) and the copy of their
- * result. If `tell` is set, the strategy is notified of each gradient once the gradient has been
+ * result. If `notify` is set, the strategy is notified of each gradient once the gradient has been
  * enqueued. */
-int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale, bool tell,
+int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale, bool notify,
                             struct ddp_err *err) DDP_MUST_CHECK;
 /* Enqueues the model's part of a step. `ready` is called with t, as ddp_model_class describes. */
 void ddp_trainer_device_model(struct ddp_trainer *t, size_t n, float scale,
                               void (*ready)(void *arg, int param));
-/* trainer_graph.c captures the model's part of a step as graphs, and launches them. `tell` has the
- * same meaning as above. release() also frees the graphs of a capture that failed halfway. */
+/* trainer_graph.c captures the model's part of a step as graphs, and launches them. `notify` has
+ * the same meaning as above. release() also frees the graphs of a capture that failed halfway. */
 int ddp_trainer_graph_capture(struct ddp_trainer *t, size_t n, float scale,
                               struct ddp_err *err) DDP_MUST_CHECK;
-void ddp_trainer_graph_launch(struct ddp_trainer *t, bool tell);
+void ddp_trainer_graph_launch(struct ddp_trainer *t, bool notify);
 void ddp_trainer_graph_release(struct ddp_trainer *t);
 /* Enqueues the evaluation of images [first, first + n) and the copy of their result. */
 void ddp_trainer_device_evaluate(struct ddp_trainer *t, size_t first, size_t n);
@@ -150,9 +150,9 @@ int ddp_trainer_device_collect(struct ddp_trainer *t, double *loss, int64_t *cor
 int ddp_trainer_device_wait(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the n values of `from` in CPU memory: `from` itself, or a copy that is valid until the
  * next call. n <= total. The caller has waited for the device. */
-const float *ddp_trainer_look(const struct ddp_trainer *t, const float *from, size_t n);
+const float *ddp_trainer_read(const struct ddp_trainer *t, const float *from, size_t n);
 /* Copies n values from CPU memory to `to`, which is device memory if the trainer has a device. */
-void ddp_trainer_put(const struct ddp_trainer *t, float *to, const float *from, size_t n);
+void ddp_trainer_write(const struct ddp_trainer *t, float *to, const float *from, size_t n);
 
 /* Runs the training steps of one epoch, fewer if max_steps is reached. */
 int ddp_trainer_epoch(struct ddp_trainer *t, int epoch, struct ddp_err *err) DDP_MUST_CHECK;

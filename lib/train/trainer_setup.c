@@ -69,17 +69,17 @@ static int open_local(struct ddp_trainer *t, struct ddp_err *err)
     t->x = ddp_trainer_alloc(t, batch * image_count(&o->data->train) * sizeof *t->x);
     t->labels = ddp_trainer_alloc(t, batch);
     t->order = ddp_calloc(o->data->train.count, sizeof *t->order);
-    t->gathered = ddp_calloc((size_t)t->comm->size, sizeof(struct ddp_epoch_word));
+    t->gathered = ddp_calloc((size_t)t->comm->size, sizeof(struct ddp_epoch_totals));
     t->offsets = ddp_calloc(tensors, sizeof *t->offsets);
     t->counts = ddp_calloc(tensors, sizeof *t->counts);
     if (!t->x || !t->labels || !t->order || !t->gathered || !t->offsets || !t->counts)
         return ddp_fail(err, DDP_ENOMEM, "no memory for batches of %d images", t->batch);
-    const struct ddp_model_place place = {.device = o->device,
-                                          .stream = t->device ? t->device->stream : NULL,
-                                          .layers = o->layers,
-                                          .tf32 = o->tf32,
-                                          .conv = (int)o->conv};
-    return o->model->create(o->model, &place, t->batch, t->params, t->grads, &t->model, err);
+    const struct ddp_model_place model_place = {.device = o->device,
+                                                .stream = t->device ? t->device->stream : NULL,
+                                                .layers = o->layers,
+                                                .tf32 = o->tf32,
+                                                .conv = (int)o->conv};
+    return o->model->create(o->model, &model_place, t->batch, t->params, t->grads, &t->model, err);
 }
 
 /* Initialises this rank's parameters. For DDP_INIT_BROADCAST all ranks but rank 0 start with zeros,
@@ -94,7 +94,7 @@ static int own_parameters(struct ddp_trainer *t, struct ddp_err *err)
     if (o->init_sync != DDP_INIT_BROADCAST || t->comm->rank == 0)
         ddp_model_init_params(o->model, o->init,
                               o->init_sync == DDP_INIT_AVERAGE ? own_seed : o->seed, params);
-    ddp_trainer_put(t, t->params, params, t->total);
+    ddp_trainer_write(t, t->params, params, t->total);
     free(params);
     return 0;
 }
@@ -136,7 +136,7 @@ static int agree_on_watching(struct ddp_trainer *t, struct ddp_err *err)
 
 /* Allocates an array of all parameters. One rank alone uses ordinary pages: it may belong to a
  * larger world whose other ranks are busy and cannot join a collective allocation. */
-static int take_pages(struct ddp_trainer *t, float **out, struct ddp_err *err)
+static int alloc_array(struct ddp_trainer *t, float **out, struct ddp_err *err)
 {
     void *pages = NULL;
     if (t->comm->size > 1)
@@ -150,7 +150,7 @@ static int take_pages(struct ddp_trainer *t, float **out, struct ddp_err *err)
     return 0;
 }
 
-static void give_pages(struct ddp_trainer *t, float *pages)
+static void free_array(struct ddp_trainer *t, float *pages)
 {
     if (pages && t->comm->size > 1)
         ddp_comm_free(t->comm, pages);
@@ -178,8 +178,8 @@ int ddp_trainer_open(struct ddp_trainer *t, struct ddp_err *err)
     int rc = ddp_trainer_device_open(t, err);
     if (o->device)
         DDP_TRY(ddp_comm_agree(t->comm, rc, err));
-    DDP_TRY(take_pages(t, &t->params, err));
-    DDP_TRY(take_pages(t, &t->grads, err));
+    DDP_TRY(alloc_array(t, &t->params, err));
+    DDP_TRY(alloc_array(t, &t->grads, err));
     if (t->device)
         t->device->device->fill(t->grads, 0, t->total * sizeof(float));
     else
@@ -207,7 +207,7 @@ void ddp_trainer_close(struct ddp_trainer *t)
     ddp_trainer_free(t, t->labels, batch);
     ddp_trainer_free(t, t->x, batch * image_count(&t->o->data->train) * sizeof *t->x);
     ddp_optim_release(&t->optim);
-    give_pages(t, t->grads);
-    give_pages(t, t->params);
+    free_array(t, t->grads);
+    free_array(t, t->params);
     ddp_trainer_device_close(t);
 }

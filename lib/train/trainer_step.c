@@ -110,9 +110,9 @@ static int watch(struct ddp_trainer *t, size_t global, struct ddp_err *err)
 {
     DDP_TRY(ddp_trainer_device_collect(t, &t->sums.loss, &t->sums.correct, err));
     bool compare = ddp_trainer_compares_steps(t);
-    struct ddp_step_word mine = {.loss = t->last_loss,
-                                 .hash = compare ? ddp_trainer_step_hash(t) : 0};
-    struct ddp_step_word *all = t->gathered;
+    struct ddp_step_totals mine = {.loss = t->last_loss,
+                                   .hash = compare ? ddp_trainer_step_hash(t) : 0};
+    struct ddp_step_totals *all = t->gathered;
     DDP_TRY(ddp_comm_exchange(t->comm, &mine, all, sizeof mine, err));
     if (compare)
         DDP_TRY(ddp_trainer_compare(t, &all->hash, sizeof *all, err));
@@ -124,8 +124,8 @@ static int watch(struct ddp_trainer *t, size_t global, struct ddp_err *err)
     return 0;
 }
 
-static int tell_progress(struct ddp_trainer *t, int epoch, int64_t steps, int64_t now_ns,
-                         struct ddp_err *err)
+static int report_progress(struct ddp_trainer *t, int epoch, int64_t steps, int64_t now_ns,
+                           struct ddp_err *err)
 {
     DDP_TRY(ddp_trainer_device_collect(t, &t->sums.loss, &t->sums.correct, err));
     const struct ddp_train_sums *s = &t->sums;
@@ -159,7 +159,7 @@ int ddp_trainer_epoch(struct ddp_trainer *t, int epoch, struct ddp_err *err)
         if (t->watch_steps)
             DDP_TRY(watch(t, global, err));
         if (t->events->on_progress && now - t->last_progress_ns >= PROGRESS_EVERY_NS)
-            DDP_TRY(tell_progress(t, epoch, steps, now, err));
+            DDP_TRY(report_progress(t, epoch, steps, now, err));
         t->sums.pause_ns += ddp_now_ns() - now;
     }
     DDP_TRY(ddp_trainer_device_collect(t, &t->sums.loss, &t->sums.correct, err));
