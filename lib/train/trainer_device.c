@@ -18,19 +18,18 @@ int ddp_train_check_device(const struct ddp_train_options *o, const struct ddp_b
     const struct ddp_device *d = o->device;
     const bool moves_device = backend->caps & DDP_CAP_DEVICE;
     if (moves_device && (d == NULL || is_processor(d))) {
-        ddp_fail(err, DDP_EUNAVAIL, "backend '%s' exchanges what lies on a GPU", backend->name);
-        return ddp_hint(err,
-                        "--device cuda trains there; other backends exchange for --device cpu");
+        ddp_fail(err, DDP_EUNAVAIL, "backend '%s' exchanges GPU memory only", backend->name);
+        return ddp_hint(err, "use --device cuda, or another backend with --device cpu");
     }
     if (d == NULL)
         return 0;
     if (!o->sync->on_device)
-        return ddp_fail(err, DDP_EUNAVAIL, "strategy '%s' does not run on device '%s' yet",
+        return ddp_fail(err, DDP_EUNAVAIL, "strategy '%s' does not support device '%s' yet",
                         o->sync->name, d->name);
     if (ranks > 1 && !is_processor(d) && !moves_device) {
-        ddp_fail(err, DDP_EUNAVAIL, "backend '%s' cannot exchange what lies on device '%s'",
+        ddp_fail(err, DDP_EUNAVAIL, "backend '%s' cannot exchange memory of device '%s'",
                  backend->name, d->name);
-        return ddp_hint(err, "--backend nccl can; --ranks 1 needs no exchange");
+        return ddp_hint(err, "use --backend nccl, or --ranks 1, which needs no exchange");
     }
     return 0;
 }
@@ -59,7 +58,7 @@ static int upload(const struct ddp_device *d, const struct ddp_images *set,
     out->pixels = d->alloc(out->pixel_bytes);
     out->labels = d->alloc(set->count);
     if (out->pixels == NULL || out->labels == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory of device '%s' for %zu images", d->name,
+        return ddp_fail(err, DDP_ENOMEM, "device '%s' has no memory for %zu images", d->name,
                         set->count);
     d->copy(out->pixels, set->pixels, out->pixel_bytes);
     d->copy(out->labels, set->labels, set->count);
@@ -86,7 +85,7 @@ int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err)
         DDP_TRY(d->select(t->comm->place.local_rank % DDP_MAX(d->count(), 1), err));
     struct ddp_trainer_device *x = t->device = ddp_calloc(1, sizeof *x);
     if (x == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a device");
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the state of a device");
     x->device = d;
     x->overlap = o->overlap && o->sync->buckets && t->comm->size > 1;
     DDP_TRY(d->streams->create(&x->stream, err));
@@ -97,7 +96,7 @@ int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err)
     x->results = d->streams->host_alloc(DDP_TRAIN_RESULTS * sizeof *x->results);
     x->host = ddp_calloc(t->total, sizeof *x->host);
     if (x->order == NULL || x->result == NULL || x->results == NULL || x->host == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for results of device '%s'", d->name);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the results of device '%s'", d->name);
     return 0;
 }
 

@@ -20,7 +20,7 @@ static int open_file(struct ddp_trainer *t, struct ddp_err *err)
         return ddp_fail_errno(err, DDP_ECREATE, errno, "cannot create folder '%s'", dir);
     int n = snprintf(t->dump_path, PATH_BYTES, "%s/rank%d.npy", dir, t->comm->rank);
     if (n < 0 || n >= PATH_BYTES)
-        return ddp_fail(err, DDP_ECREATE, "the name of folder '%.64s...' is too long", dir);
+        return ddp_fail(err, DDP_ECREATE, "the path of folder '%.64s...' is too long", dir);
     return ddp_npy_create(t->dump_path, t->total, &t->dump, err);
 }
 

@@ -37,14 +37,15 @@ int ddp_train_check(const struct ddp_train_options *o, int ranks, struct ddp_err
         if (s->channels != o->model->channels || s->height != o->model->height ||
             s->width != o->model->width || s->classes > o->model->classes)
             return ddp_fail(err, DDP_EUSAGE,
-                            "model '%s' takes %d x %d x %d images of %d classes, data set '%s' has "
-                            "%d x %d x %d of %d",
+                            "model '%s' takes %d x %d x %d images of %d classes, but data set "
+                            "'%s' has %d x %d x %d images of %d classes",
                             o->model->name, o->model->channels, o->model->height, o->model->width,
                             o->model->classes, o->data->name, s->channels, s->height, s->width,
                             s->classes);
         if (s->count == 0 || s->count > UINT32_MAX)
-            return ddp_fail(err, DDP_EUSAGE, "data set '%s' has %zu images", o->data->name,
-                            s->count);
+            return ddp_fail(err, DDP_EUSAGE,
+                            "data set '%s' has %zu images; 1 to 4294967295 are supported",
+                            o->data->name, s->count);
     }
     if (ddp_train_batch(o, ranks) < 1)
         return ddp_fail(err, DDP_EUSAGE, "a global batch of %d images is too small for %d ranks",
