@@ -24,7 +24,8 @@ extern "C" {
 
 /* pixels: image i at pixels + i * stride, within the bytes that were decoded. */
 struct ddp_cifar_batch {
-    size_t count, stride;
+    size_t count;
+    size_t stride;
     const uint8_t *pixels;
     uint8_t labels[DDP_CIFAR_MAX_IMAGES];
 };

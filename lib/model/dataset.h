@@ -19,7 +19,8 @@ extern "C" {
 
 /* pixels: [count][channels][height][width] bytes; labels: [count] in [0, classes). */
 struct ddp_images {
-    uint8_t *pixels, *labels;
+    uint8_t *pixels;
+    uint8_t *labels;
     size_t count;
     int channels, height, width, classes;
 };
@@ -27,7 +28,8 @@ struct ddp_images {
  * it was given, cut; "" of a made set. hash: FNV-1a 64 of the bytes of train.pixels, train.labels,
  * eval.pixels, eval.labels, one after the other. */
 struct ddp_dataset {
-    char name[24], path[256];
+    char name[24];
+    char path[256];
     uint64_t hash;
     bool synthetic;
     struct ddp_images train, eval;

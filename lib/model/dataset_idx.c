@@ -18,7 +18,8 @@
 struct source {
     const char *path;
     int fd;
-    bool gzip, ended; /* ended: the last gzip member is complete and its checksum agrees */
+    bool gzip;
+    bool ended; /* ended: the last gzip member is complete and its checksum agrees */
     size_t file_bytes;
     z_stream z;
     unsigned char *input;

@@ -139,7 +139,8 @@ struct ddp_layers_setup {
 struct ddp_layers {
     const char *device;           /* the ddp_device's name */
     const char *(*library)(void); /* "cuDNN 9.19, cuBLAS 13.1"; "" while none is loaded */
-    bool image_major, fixed_chunks;
+    bool image_major;
+    bool fixed_chunks;
     size_t chunk_floats;
     int (*open)(const struct ddp_layers_setup *setup, struct ddp_layers_context **out,
                 struct ddp_err *err);

@@ -31,7 +31,9 @@ struct ddp_cublas {
 
 /* A library to look for: `soname`, or what `key` names; package: a Python package's folder. */
 struct ddp_cuda_library {
-    const char *what, *soname, *package;
+    const char *what;
+    const char *soname;
+    const char *package;
     int key;                  /* enum ddp_conf_key */
     const char *const *names; /* its functions, [count] */
     size_t count;

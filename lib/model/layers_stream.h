@@ -19,7 +19,8 @@ extern "C" {
 
 /* C[m][n] = op(A) * op(B) + (add: C), row-major; ta/tb: transposed. */
 struct ddp_gemm {
-    bool ta, tb, add;
+    bool ta, tb;
+    bool add;
     int m, n, k;
     const float *a, *b;
     float *c;
@@ -49,7 +50,8 @@ struct ddp_layers_context {
     const struct ddp_nn_stream *kernels;
     void (*gemm)(struct ddp_layers_context *c, const struct ddp_gemm *g);
     const struct ddp_conv_library *conv;
-    void *library, *conv_state;
+    void *library;
+    void *conv_state;
     int batch;
     bool tf32;
     struct ddp_nn_pair *parts;

@@ -18,7 +18,9 @@ void ddp_stream_free_plan(struct ddp_layers_context *c, struct ddp_conv_plan *pl
 
 /* A convolution's sizes. full: values of an image's output. */
 struct sizes {
-    int out_h, out_w, each, taps;
+    int out_h, out_w;
+    int each;
+    int taps;
     size_t full;
 };
 

@@ -52,7 +52,8 @@ struct ddp_model_defaults {
     const char *dataset, *optimizer;
     double lr, momentum, weight_decay;
     enum ddp_init init;
-    int batch, global_batch;
+    int batch;
+    int global_batch;
 };
 
 struct ddp_layer;

@@ -29,7 +29,8 @@ enum ddp_layer_kind {
  * they fill half of a common L2 cache. The last layer is LINEAR without ReLU, to the classes. */
 struct ddp_layer {
     enum ddp_layer_kind kind;
-    int out, k, stride, pad;
+    int out;
+    int k, stride, pad;
     int relu;
     int from;
     int chunk;

@@ -44,7 +44,8 @@ struct ddp_model {
     struct ddp_layers_context *context;
     const struct ddp_device *device;
     const struct ddp_nn_kernels *kernels;
-    int batch, count;
+    int batch;
+    int count;
     float *params, *grads;
     struct ddp_net_node nodes[DDP_NET_LAYERS_MAX];
     float *state, *scratch;

@@ -88,8 +88,10 @@ struct pool_grad {
     float *w, *dw;                 /* [k][out_c][row] */
     struct entry *by_channel;      /* [out_c][windows] */
     struct entry *by_position;     /* [positions][out_c + 1] */
-    int *channel_count, *position_count;
-    uint32_t *row_at, *position_at; /* [windows] */
+    int *channel_count;
+    int *position_count;
+    uint32_t *row_at;
+    uint32_t *position_at; /* [windows] */
 };
 
 static size_t round_up(size_t n)
