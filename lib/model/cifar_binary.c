@@ -1,4 +1,4 @@
-/* CIFAR-10's binary form: records of 3073 bytes. */
+/* The binary form of CIFAR-10: records of 3073 bytes. */
 #include "model/cifar.h"
 
 #define RECORD (1 + DDP_CIFAR_PIXELS)

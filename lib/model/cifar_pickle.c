@@ -1,8 +1,8 @@
-/* CIFAR-10's python form: one grammar, read from left to right.
+/* The python form of CIFAR-10, read from left to right by a fixed grammar.
  *
- * Opcodes: Python's Lib/pickletools.py. cPickle of Python 2 stores an object in its memo (BINPUT)
- * only when something else holds it too, so a memo store may follow each object; nothing is ever
- * fetched from it. */
+ * Opcodes: Python's Lib/pickletools.py. Python 2's cPickle stores an object in its memo (BINPUT)
+ * only if something else refers to the object too. A memo store is therefore accepted after each
+ * object, and nothing is ever read from the memo. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ struct pickle {
     struct ddp_err *err;
 };
 
-/* Returns a constant, so that the compiler sees what is not set after it is not read either. */
+/* Returns a constant, so that the compiler knows that the caller does not use unset outputs. */
 static int refuse(const struct pickle *p, const char *what)
 {
     ddp_fail(p->err, DDP_EINPUT, "'%s' is no CIFAR-10 batch of the python form: byte %zu: %s",
@@ -81,7 +81,7 @@ static int number(struct pickle *p, int width, uint32_t *out)
     return 0;
 }
 
-/* A store into the memo, if there is one. */
+/* Skips a store into the memo, if one follows. */
 static int memo(struct pickle *p)
 {
     uint32_t ignored;
@@ -98,7 +98,7 @@ static int put(struct pickle *p, enum opcode code, const char *what)
     return memo(p);
 }
 
-/* A small int: one or two bytes, or four and not negative. */
+/* Reads a small int: one, two or four bytes. */
 static int integer(struct pickle *p, const char *what, uint32_t *out)
 {
     int code = next(p);
@@ -141,7 +141,7 @@ static int global(struct pickle *p, const char *lines, const char *what)
     return memo(p);
 }
 
-/* ndarray by _reconstruct(ndarray, (0,), 'b'), still empty. */
+/* Reads the call _reconstruct(ndarray, (0,), 'b'), which makes an empty array. */
 static int empty_array(struct pickle *p)
 {
     DDP_TRY(global(p, "numpy.core.multiarray\n_reconstruct\n", "the data are no numpy array"));
@@ -153,13 +153,13 @@ static int empty_array(struct pickle *p)
     return put(p, REDUCE, "the array is not made");
 }
 
-/* dtype('u1', 0, 1), state (3, '|', None, None, None, -1, -1, 0): unsigned bytes. */
+/* Reads dtype('u1', 0, 1) with the state (3, '|', None, None, None, -1, -1, 0): unsigned bytes. */
 static int byte_type(struct pickle *p)
 {
     static const char rest[] = "NNNJ\377\377\377\377J\377\377\377\377K\0t";
     DDP_TRY(global(p, "numpy\ndtype\n", "the array has no dtype"));
     DDP_TRY(word(p, "u1", "the array's elements are not unsigned bytes"));
-    if (next(p) == NEWFALSE) /* later numpys have False, True */
+    if (next(p) == NEWFALSE) /* newer versions of NumPy write False, True */
         DDP_TRY(literal(p, "\x89\x88", 2, "the dtype is not ('u1', False, True)"));
     else
         DDP_TRY(literal(p, "K\0K\1", 4, "the dtype is not ('u1', 0, 1)"));
@@ -217,7 +217,7 @@ static int file_name(struct pickle *p, uint8_t *labels, size_t *count)
     return string(p, "a file name is no string", &text, &length);
 }
 
-/* A list: items in groups of many, or one by one. item: label or file_name. */
+/* Reads a list whose items are appended in groups or one by one. item is label or file_name. */
 static int list(struct pickle *p, int (*item)(struct pickle *, uint8_t *, size_t *),
                 uint8_t *labels, size_t *count)
 {
@@ -238,7 +238,7 @@ static int list(struct pickle *p, int (*item)(struct pickle *, uint8_t *, size_t
     }
 }
 
-/* A key and its value; seen: bit per key. */
+/* Reads a key and its value. *seen has one bit per key. */
 static int entry(struct pickle *p, unsigned *seen, size_t *label_count, struct ddp_cifar_batch *out)
 {
     static const char *const keys[] = {"data", "labels", "batch_label", "filenames"};

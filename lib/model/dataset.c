@@ -1,4 +1,4 @@
-/* The table of data sets, and which folder is read. */
+/* The list of data sets, and the search for their folder. */
 #include "model/dataset.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ bool ddp_dataset_fits(const struct ddp_dataset_reader *reader,
            reader->classes <= request->classes;
 }
 
-/* Is the folder one? What its files lack is for the reader to say. */
+/* Checks that `dir` is a folder. The reader reports files that are missing in it. */
 static int check_folder(const char *dir, struct ddp_err *err)
 {
     struct stat st;

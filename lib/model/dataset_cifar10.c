@@ -1,5 +1,5 @@
-/* CIFAR-10: 50,000 + 10,000 colour pictures of 32 x 32, in five training files and one, in binary
- * or in python form. Debian has no package of it. */
+/* CIFAR-10: 50,000 training and 10,000 evaluation images, 32 x 32 RGB, in six files of the binary
+ * or the python form. Debian has no package for it. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static bool is_there(const char *dir, const char *file)
     return n > 0 && (size_t)n < sizeof path && (access(path, F_OK) == 0 || errno == EACCES);
 }
 
-/* The files themselves may be in the folder, or in the one that their archive unpacks to. */
+/* Finds the files in `dir` or in the subfolder that their archive unpacks to. */
 static int find(const char *dir, struct place *place, struct ddp_err *err)
 {
     static const char *const below[] = {"", "/cifar-10-batches-bin", "/cifar-10-batches-py"};
@@ -43,7 +43,7 @@ static int find(const char *dir, struct place *place, struct ddp_err *err)
         "no file 'data_batch_1.bin' (binary form) or 'data_batch_1' (python form) in '%s'", dir);
 }
 
-/* Adds the images of a file to set. */
+/* Appends the images of a file to set. */
 static int append(struct ddp_images *set, const struct ddp_cifar_batch *batch, struct ddp_err *err)
 {
     size_t count = set->count + batch->count;

@@ -1,4 +1,5 @@
-/* Fashion-MNIST (Xiao, Rasul, Vollgraf 2017, arXiv:1708.07747): 60,000 + 10,000 grey 28 x 28. */
+/* Fashion-MNIST (Xiao, Rasul, Vollgraf 2017, arXiv:1708.07747): 60,000 training and 10,000
+ * evaluation images, 28 x 28 grey. */
 #include "model/dataset.h"
 
 #define PACKAGE "dataset-fashion-mnist"

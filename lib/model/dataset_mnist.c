@@ -1,4 +1,5 @@
-/* MNIST (LeCun, Cortes, Burges): 60,000 + 10,000 grey 28 x 28. Debian has no package of it. */
+/* MNIST (LeCun, Cortes, Burges): 60,000 training and 10,000 evaluation images, 28 x 28 grey. Debian
+ * has no package for it. */
 #include "model/dataset.h"
 
 static int load(const struct ddp_dataset_request *request, struct ddp_dataset *out,

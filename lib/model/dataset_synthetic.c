@@ -1,9 +1,10 @@
-/* A made data set: every class has a picture of its own, every image is that picture and noise.
+/* A generated data set. Every class has its own picture, and every image is its class's picture
+ * plus noise.
  *
- * Learnable, by convolutions or by a single matrix: pictures are coarse, and twice as faint as the
- * noise. For models whose real data are not at hand and for measuring time, never for comparing
- * accuracies with real sets. All of it is integer arithmetic on one stream of bits, so every
- * machine makes the same bytes. */
+ * Models can learn the set with convolutions or with a single matrix, because the pictures are
+ * coarse; their standard deviation is half that of the noise. Use the set for measuring time, or if
+ * the real data is missing, but never for comparing accuracies with real sets. The generator uses
+ * integer arithmetic on one random stream, so every machine generates the same bytes. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -12,16 +13,16 @@
 
 #define IMAGES_DEFAULT 10000
 #define IMAGES_MAX     ((size_t)1 << 24)
-/* Evaluation images a training image. */
+/* Training images per evaluation image. */
 #define EVAL_SHARE 5
-#define TILE       4 /* pixels of a picture that share a value: coarse enough for strided layers */
+#define TILE       4 /* side of the square of pixels that share a value; suits strided layers */
 
-/* Streams of the seed; partition.c and models use other numbers. */
+/* Random streams of the seed. partition.c and the models use other numbers. */
 #define STREAM_PICTURES ((uint64_t)3 << 60)
 #define STREAM_TRAIN    (STREAM_PICTURES + 1)
 #define STREAM_EVAL     (STREAM_PICTURES + 2)
 
-/* About normal, mean 0, deviation 148: the sum of four bytes. */
+/* Returns the sum of four random bytes minus its mean: roughly normal, standard deviation 148. */
 static int noise(struct ddp_rng *rng, uint64_t *bits, int *left)
 {
     if (*left == 0) {
@@ -35,7 +36,7 @@ static int noise(struct ddp_rng *rng, uint64_t *bits, int *left)
            (int)(four >> 24) - 510;
 }
 
-/* pictures [classes][c][h][w]: tiles of -64..63. */
+/* Draws pictures [classes][c][h][w] of square tiles with values from -64 to 63. */
 static void draw_pictures(const struct ddp_dataset_request *r, int8_t *pictures)
 {
     struct ddp_rng rng;

@@ -1,5 +1,5 @@
-/* The layers' kernels of device cuda: nn_element.h over a grid. A map has a thread an element; a
- * sum has a block a row and part, and, where there are several parts, a second kernel that adds
+/* The layers' kernels of device cuda: nn_element.h applied to a grid. A map uses one thread per
+ * element. A sum uses one block per row and part; if there are several parts, a second kernel adds
  * them. */
 #include <cuda_runtime.h>
 
@@ -27,7 +27,7 @@ static __device__ ddp_nn_pair plus(ddp_nn_pair x, ddp_nn_pair y)
     return sum;
 }
 
-/* The sum of all threads' values, by halving; thread 0 has it. */
+/* Adds the values of all threads by halving. The result is valid in thread 0 only. */
 template <class T, class Plus> static __device__ T halve(T *lane, T own, Plus add)
 {
     lane[threadIdx.x] = own;

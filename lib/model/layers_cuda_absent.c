@@ -1,4 +1,5 @@
-/* Layers on device cuda of a build without CUDA or cuBLAS: keep their name and say why. */
+/* The layers of device cuda in a build without CUDA or cuBLAS: opening them fails with the reason.
+ */
 #include "model/layers.h"
 
 static int absent(const struct ddp_layers_setup *setup, struct ddp_layers_context **out,

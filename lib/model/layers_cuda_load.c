@@ -1,6 +1,6 @@
-/* NVIDIA's libraries of the layers: opened when first needed, so that the binary starts where they
- * are not installed. Their functions have the types of the headers this was built with; the soname
- * carries the major version. */
+/* Opens NVIDIA's libraries for the layers on first use, so that the program starts without them.
+ * The functions have the types of the headers that this file was built with; the soname carries the
+ * major version. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,7 +10,8 @@
 #include "device/find_cuda_library.h"
 #include "model/layers_cuda_impl.inc.h"
 
-/* Lazily filled, once a process: a shared library is process-wide by nature. */
+/* Names and versions of the opened libraries, filled once per process because shared libraries are
+ * process-wide. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char text[96];
 

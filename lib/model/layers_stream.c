@@ -1,4 +1,4 @@
-/* Layers on a stream: all but convolutions. */
+/* The layers on a stream, except for convolutions. */
 #include "model/layers_stream.h"
 
 #include <stdlib.h>
@@ -93,7 +93,7 @@ static void clear(struct ddp_layers_context *c, float *a, size_t count)
     c->device->streams->fill(c->stream, a, 0, count * sizeof *a);
 }
 
-/* Unlike the processor's, dy is left alone: the kernels look at y. */
+/* Unlike the CPU's function, this one does not change dy: the kernels apply ReLU by reading y. */
 void ddp_stream_batch_norm_backward(const struct ddp_batch_norm *layer, size_t count,
                                     const float *x, const float *y, float *dy, float *saved,
                                     float *dgamma, float *dbeta, float *dx)

@@ -1,5 +1,5 @@
-/* Convolutions on a stream: by a library where a layer has a plan, else as products of unfolded
- * images, chunk by chunk as the processor's are. */
+/* Convolutions on a stream: by a library if the layer has a plan, otherwise as products of unfolded
+ * images, chunk by chunk as on the CPU. */
 #include "base/mem.h"
 #include "model/layers_stream.h"
 
@@ -16,12 +16,12 @@ void ddp_stream_free_plan(struct ddp_layers_context *c, struct ddp_conv_plan *pl
         c->conv->free_plan(plan);
 }
 
-/* A convolution's sizes. full: values of an image's output. */
+/* The sizes of a convolution. */
 struct sizes {
     int out_h, out_w;
-    int each;
-    int taps;
-    size_t full;
+    int each;    /* positions per output image */
+    int taps;    /* weights per output channel */
+    size_t full; /* values per output image, all channels */
 };
 
 static struct sizes sizes_of(const struct ddp_conv_shape *s)
@@ -32,7 +32,9 @@ static struct sizes sizes_of(const struct ddp_conv_shape *s)
     return z;
 }
 
-/* A chunk's unfolded images, then its outputs [out_c][chunk * each]. */
+/* The scratch memory holds the unfolded images of a chunk, then their outputs [out_c][chunk *
+ * each].
+ */
 static size_t col_count(const struct ddp_conv_shape *s, int chunk)
 {
     const struct sizes z = sizes_of(s);
@@ -82,8 +84,8 @@ static void product(struct ddp_layers_context *c, const struct ddp_conv_shape *s
     c->gemm(c, &g);
 }
 
-/* Of a chunk: dw += dy * col^T, then, where it is wanted, dx. dy [out_c][m * each]; first: of the
- * batch's chunks. */
+/* Backward pass of a chunk: dw += dy * col^T, then dx unless it is NULL. dy [out_c][m * each].
+ * first: this is the first chunk of the batch, which overwrites dw. */
 static void product_backward(struct ddp_layers_context *c, const struct ddp_conv_shape *s, int m,
                              bool first, const float *x, struct ddp_view xv, const float *w,
                              const float *dy, float *dw, float *dx, struct ddp_view dxv, float *col)
@@ -98,7 +100,7 @@ static void product_backward(struct ddp_layers_context *c, const struct ddp_conv
     c->gemm(c, &to_w);
     if (dx == NULL)
         return;
-    /* The unfolded images are used up: their gradient takes their place. */
+    /* The unfolded images are no longer needed; their gradient overwrites them. */
     c->gemm(c, &to_col);
     fold(c, s, m, col, dx, dxv);
 }
@@ -112,7 +114,7 @@ static void clear_gradients(struct ddp_layers_context *c, const struct ddp_conv_
     streams->fill(c->stream, db, 0, (size_t)s->out_c * sizeof *db);
 }
 
-/* Outputs of m images as a product leaves them, and as a library does. */
+/* The layouts of m output images: as a product writes them, and as a library writes them. */
 static struct ddp_view chunk_view(const struct sizes *z, int m)
 {
     return (struct ddp_view){(size_t)m * (size_t)z->each, (size_t)z->each};
@@ -122,7 +124,7 @@ static struct ddp_view image_view(const struct sizes *z)
     return (struct ddp_view){(size_t)z->each, z->full};
 }
 
-/* out, which: at the first of these m images. */
+/* Pools m images. out and which point to the first of them. */
 static void pool(const struct ddp_conv_pool *layer, int m, const float *y, struct ddp_view yv,
                  const float *b, float *out, struct ddp_view outv, uint8_t *which)
 {
