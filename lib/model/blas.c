@@ -109,7 +109,7 @@ static int open_library(const char *file, struct ddp_err *err)
     set_one_thread(lib);
     if (!multiplies(sgemm)) {
         dlclose(lib);
-        return ddp_fail(err, DDP_EUNAVAIL, "cblas_sgemm of '%s' multiplies wrongly", file);
+        return ddp_fail(err, DDP_EUNAVAIL, "cblas_sgemm of '%s' computes a wrong product", file);
     }
     describe(lib, file, blas.name, sizeof blas.name);
     blas.sgemm = sgemm;
@@ -123,7 +123,7 @@ static int search(const char *name, struct ddp_err *err)
     if (asked) {
         int rc = open_library(asked, err);
         if (rc)
-            ddp_hint(err, "name a library with CBLAS, or leave it out to search");
+            ddp_hint(err, "name a library that has CBLAS, or omit the name to search for one");
         return rc;
     }
     for (size_t i = 0; i < DDP_COUNT_OF(candidates); i++)
@@ -131,7 +131,7 @@ static int search(const char *name, struct ddp_err *err)
             return 0;
     ddp_fail(err, DDP_EUNAVAIL,
              "no CBLAS library found; tried OpenBLAS, BLIS, MKL and the reference BLAS");
-    return ddp_hint(err, "install libopenblas0-serial, or name one with --blas");
+    return ddp_hint(err, "install libopenblas0-serial, or name a library with --blas");
 }
 
 int ddp_blas_load(const char *name, struct ddp_err *err)

@@ -46,7 +46,7 @@ struct pickle {
 /* Returns a constant, so that the compiler knows that the caller does not use unset outputs. */
 static int refuse(const struct pickle *p, const char *what)
 {
-    ddp_fail(p->err, DDP_EINPUT, "'%s' is no CIFAR-10 batch of the python form: byte %zu: %s",
+    ddp_fail(p->err, DDP_EINPUT, "'%s' is not a CIFAR-10 batch in the python form: byte %zu: %s",
              p->name, p->at, what);
     return DDP_EINPUT;
 }
@@ -73,7 +73,7 @@ static int op(struct pickle *p, enum opcode code, const char *what)
 static int number(struct pickle *p, int width, uint32_t *out)
 {
     if ((size_t)width > p->n - p->at)
-        return refuse(p, "the file ends within a number");
+        return refuse(p, "the file ends inside a number");
     *out = 0;
     for (int i = 0; i < width; i++) /* little-endian */
         *out |= (uint32_t)p->bytes[p->at + (size_t)i] << (8 * i);
@@ -144,13 +144,13 @@ static int global(struct pickle *p, const char *lines, const char *what)
 /* Reads the call _reconstruct(ndarray, (0,), 'b'), which makes an empty array. */
 static int empty_array(struct pickle *p)
 {
-    DDP_TRY(global(p, "numpy.core.multiarray\n_reconstruct\n", "the data are no numpy array"));
-    DDP_TRY(global(p, "numpy\nndarray\n", "the data are no numpy array"));
-    DDP_TRY(literal(p, "K\0", 2, "the array is not made from (0,)"));
-    DDP_TRY(put(p, TUPLE1, "the array is not made from (0,)"));
-    DDP_TRY(word(p, "b", "the array is not made from 'b'"));
-    DDP_TRY(put(p, TUPLE3, "the array is not made from three arguments"));
-    return put(p, REDUCE, "the array is not made");
+    DDP_TRY(global(p, "numpy.core.multiarray\n_reconstruct\n", "the data is not a numpy array"));
+    DDP_TRY(global(p, "numpy\nndarray\n", "the data is not a numpy array"));
+    DDP_TRY(literal(p, "K\0", 2, "the array is not created from (0,)"));
+    DDP_TRY(put(p, TUPLE1, "the array is not created from (0,)"));
+    DDP_TRY(word(p, "b", "the array is not created from 'b'"));
+    DDP_TRY(put(p, TUPLE3, "the array is not created from three arguments"));
+    return put(p, REDUCE, "the array is not created");
 }
 
 /* Reads dtype('u1', 0, 1) with the state (3, '|', None, None, None, -1, -1, 0): unsigned bytes. */
@@ -163,11 +163,11 @@ static int byte_type(struct pickle *p)
         DDP_TRY(literal(p, "\x89\x88", 2, "the dtype is not ('u1', False, True)"));
     else
         DDP_TRY(literal(p, "K\0K\1", 4, "the dtype is not ('u1', 0, 1)"));
-    DDP_TRY(put(p, TUPLE3, "the dtype is not made from three arguments"));
-    DDP_TRY(put(p, REDUCE, "the dtype is not made"));
-    DDP_TRY(literal(p, "(K\3", 3, "the dtype's state is not of version 3"));
+    DDP_TRY(put(p, TUPLE3, "the dtype is not created from three arguments"));
+    DDP_TRY(put(p, REDUCE, "the dtype is not created"));
+    DDP_TRY(literal(p, "(K\3", 3, "the dtype's state does not have version 3"));
     DDP_TRY(word(p, "|", "the dtype has a byte order"));
-    DDP_TRY(literal(p, rest, sizeof rest - 1, "the dtype's state is another"));
+    DDP_TRY(literal(p, rest, sizeof rest - 1, "the dtype's state is not that of unsigned bytes"));
     DDP_TRY(memo(p));
     return op(p, BUILD, "the dtype's state is not set");
 }
@@ -178,18 +178,18 @@ static int array(struct pickle *p, struct ddp_cifar_batch *out)
     const uint8_t *text;
     size_t length;
     DDP_TRY(empty_array(p));
-    DDP_TRY(literal(p, "(K\1", 3, "the array's state is not of version 1"));
+    DDP_TRY(literal(p, "(K\1", 3, "the array's state does not have version 1"));
     DDP_TRY(integer(p, "the array has no rows", &rows));
     DDP_TRY(integer(p, "the array has no columns", &columns));
     if (rows == 0 || rows > DDP_CIFAR_MAX_IMAGES || columns != DDP_CIFAR_PIXELS)
         return refuse(p, "the array is not 1 to 10000 rows of 3072");
-    DDP_TRY(put(p, TUPLE2, "the array has not two dimensions"));
+    DDP_TRY(put(p, TUPLE2, "the array does not have two dimensions"));
     DDP_TRY(byte_type(p));
-    DDP_TRY(op(p, NEWFALSE, "the array is in Fortran's order"));
+    DDP_TRY(op(p, NEWFALSE, "the array is in Fortran order"));
     DDP_TRY(string(p, "the array has no bytes", &text, &length));
     if (length != (size_t)rows * columns)
-        return refuse(p, "the array's bytes are not rows times columns");
-    DDP_TRY(put(p, TUPLE, "the array's state has more members"));
+        return refuse(p, "the length of the array is not rows times columns");
+    DDP_TRY(put(p, TUPLE, "the array's state has too many members"));
     out->pixels = text;
     out->stride = DDP_CIFAR_PIXELS;
     out->count = rows;
@@ -199,7 +199,7 @@ static int array(struct pickle *p, struct ddp_cifar_batch *out)
 static int label(struct pickle *p, uint8_t *labels, size_t *count)
 {
     uint32_t value;
-    DDP_TRY(op(p, BININT1, "a label is no small int"));
+    DDP_TRY(op(p, BININT1, "a label is not a small int"));
     DDP_TRY(number(p, 1, &value));
     if (value >= DDP_CIFAR_CLASSES)
         return refuse(p, "a label is above 9");
@@ -214,7 +214,7 @@ static int file_name(struct pickle *p, uint8_t *labels, size_t *count)
     const uint8_t *text;
     size_t length;
     ++*count;
-    return string(p, "a file name is no string", &text, &length);
+    return string(p, "a file name is not a string", &text, &length);
 }
 
 /* Reads a list whose items are appended in groups or one by one. item is label or file_name. */
@@ -222,7 +222,7 @@ static int list(struct pickle *p, int (*item)(struct pickle *, uint8_t *, size_t
                 uint8_t *labels, size_t *count)
 {
     *count = 0;
-    DDP_TRY(put(p, EMPTY_LIST, "a list is expected"));
+    DDP_TRY(put(p, EMPTY_LIST, "the value is not a list"));
     for (;;) {
         if (next(p) == MARK) {
             p->at++;
@@ -231,7 +231,7 @@ static int list(struct pickle *p, int (*item)(struct pickle *, uint8_t *, size_t
             p->at++;
         } else if (next(p) == BININT1 && item == label) {
             DDP_TRY(item(p, labels, count));
-            DDP_TRY(op(p, APPEND, "a list is not appended to"));
+            DDP_TRY(op(p, APPEND, "a list item is not appended"));
         } else {
             return 0;
         }
@@ -244,13 +244,13 @@ static int entry(struct pickle *p, unsigned *seen, size_t *label_count, struct d
     static const char *const keys[] = {"data", "labels", "batch_label", "filenames"};
     const uint8_t *text;
     size_t length, key = 0, names;
-    DDP_TRY(string(p, "a key is no string", &text, &length));
+    DDP_TRY(string(p, "a key is not a string", &text, &length));
     while (key < 4 && (length != strlen(keys[key]) || memcmp(text, keys[key], length) != 0))
         key++;
     if (key == 4)
         return refuse(p, "a key is not data, labels, batch_label or filenames");
     if (*seen & 1u << key)
-        return refuse(p, "a key is there twice");
+        return refuse(p, "a key occurs twice");
     *seen |= 1u << key;
     switch (key) {
     case 0:
@@ -258,7 +258,7 @@ static int entry(struct pickle *p, unsigned *seen, size_t *label_count, struct d
     case 1:
         return list(p, label, out->labels, label_count);
     case 2:
-        return string(p, "the batch's label is no string", &text, &length);
+        return string(p, "the batch's label is not a string", &text, &length);
     default:
         return list(p, file_name, NULL, &names);
     }
@@ -270,17 +270,17 @@ int ddp_cifar_decode_pickle(const uint8_t *bytes, size_t n, const char *name,
     struct pickle p = {bytes, n, 0, name, err};
     unsigned seen = 0;
     size_t label_count = 0;
-    DDP_TRY(literal(&p, "\x80\2", 2, "it is not a pickle of protocol 2"));
-    DDP_TRY(put(&p, EMPTY_DICT, "it is not a dict"));
+    DDP_TRY(literal(&p, "\x80\2", 2, "the file is not a pickle of protocol 2"));
+    DDP_TRY(put(&p, EMPTY_DICT, "the object is not a dict"));
     DDP_TRY(op(&p, MARK, "the dict is empty"));
     while (next(&p) != SETITEMS)
         DDP_TRY(entry(&p, &seen, &label_count, out));
     p.at++;
-    DDP_TRY(op(&p, STOP, "something follows the dict"));
+    DDP_TRY(op(&p, STOP, "the pickle does not end after the dict"));
     if (p.at != n)
         return refuse(&p, "bytes follow the pickle");
     if ((seen & 3) != 3)
-        return refuse(&p, "data or labels are missing");
+        return refuse(&p, "the data or the labels are missing");
     if (label_count != out->count)
         return ddp_fail(err, DDP_EINPUT, "'%s' has %zu labels for %zu images", name, label_count,
                         out->count);

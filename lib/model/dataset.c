@@ -92,16 +92,17 @@ static int load_files(const struct ddp_dataset_reader *reader,
     const bool own = where.dir != NULL;
     if (!own)
         where.dir = ddp_dataset_default_dir(reader);
-    int rc = where.dir
-                 ? check_folder(where.dir, err)
-                 : ddp_fail(err, DDP_ENOINPUT, "data set '%s' is not installed: no folder '%s'",
-                            reader->name, reader->dirs[0]);
+    int rc = where.dir ? check_folder(where.dir, err)
+                       : ddp_fail(err, DDP_ENOINPUT,
+                                  "data set '%s' is not installed: there is no folder '%s'",
+                                  reader->name, reader->dirs[0]);
     if (rc == 0)
         rc = reader->load(&where, out, err);
     if (rc == DDP_ENOINPUT && !own && reader->package)
-        ddp_hint(err, "install the package %s, or name a folder with --data DIR", reader->package);
+        ddp_hint(err, "install the package %s, or name the folder with --data DIR",
+                 reader->package);
     else if (rc == DDP_ENOINPUT)
-        ddp_hint(err, "name the folder that holds its files with --data DIR");
+        ddp_hint(err, "name the folder with the files of the data set with --data DIR");
     DDP_TRY(rc);
     snprintf(out->path, sizeof out->path, "%s", where.dir);
     out->hash = hash_of(out);

@@ -113,7 +113,7 @@ static const char *const dirs[] = {"/usr/share/datasets/cifar10", "/usr/share/da
 extern const struct ddp_dataset_reader ddp_dataset_cifar10;
 const struct ddp_dataset_reader ddp_dataset_cifar10 = {
     .name = NAME,
-    .summary = "50,000 + 10,000 pictures, 32 x 32 RGB, 10 classes; binary or python form",
+    .summary = "50,000 + 10,000 images, 32 x 32 RGB, 10 classes; binary or python form",
     .dirs = dirs,
     .channels = 3,
     .height = SIDE,

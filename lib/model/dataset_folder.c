@@ -70,8 +70,9 @@ int ddp_dataset_read_idx_dir(const char *dir, const char *name, struct ddp_datas
     DDP_TRY_GOTO(read_half(dir, "train", &set.train, err), err_set);
     DDP_TRY_GOTO(read_half(dir, "t10k", &set.eval, err), err_set);
     if (set.train.height != set.eval.height || set.train.width != set.eval.width) {
-        rc = ddp_fail(err, DDP_EINPUT, "'%s': training images are %d x %d, evaluation's %d x %d",
-                      dir, set.train.height, set.train.width, set.eval.height, set.eval.width);
+        rc = ddp_fail(err, DDP_EINPUT,
+                      "'%s': training images are %d x %d, but evaluation images %d x %d", dir,
+                      set.train.height, set.train.width, set.eval.height, set.eval.width);
         goto err_set;
     }
     snprintf(set.name, sizeof set.name, "%s", name);

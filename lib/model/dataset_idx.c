@@ -130,7 +130,7 @@ static int check_end(struct source *s, struct ddp_err *err)
     size_t got;
     DDP_TRY(source_read(s, &extra, 1, &got, err));
     if (got > 0)
-        return ddp_fail(err, DDP_EINPUT, "'%s' holds more bytes than its header promises", s->path);
+        return ddp_fail(err, DDP_EINPUT, "'%s' has more bytes than its header promises", s->path);
     if (!s->gzip)
         return 0;
     if (!s->ended)
@@ -138,7 +138,7 @@ static int check_end(struct source *s, struct ddp_err *err)
     if (s->input_pos == s->input_len)
         DDP_TRY(refill(s, err));
     if (s->input_pos < s->input_len)
-        return ddp_fail(err, DDP_EINPUT, "'%s' has bytes behind the end of its gzip stream",
+        return ddp_fail(err, DDP_EINPUT, "'%s' has bytes after the end of its gzip stream",
                         s->path);
     return 0;
 }

@@ -13,7 +13,7 @@ static const char *const dirs[] = {"/usr/share/datasets/mnist", NULL};
 extern const struct ddp_dataset_reader ddp_dataset_mnist;
 const struct ddp_dataset_reader ddp_dataset_mnist = {
     .name = "mnist",
-    .summary = "60,000 + 10,000 handwritten digits, or any folder of four such IDX files",
+    .summary = "60,000 + 10,000 handwritten digits, or any folder with four such IDX files",
     .dirs = dirs,
     .generic = true,
     .channels = 1,

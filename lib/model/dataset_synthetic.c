@@ -66,7 +66,7 @@ static int make(const struct ddp_dataset_request *r, const int8_t *pictures, siz
         out->pixels = ddp_calloc(bytes, 1);
     out->labels = ddp_calloc(count, 1);
     if (!out->pixels || !out->labels)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu made images", count);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu generated images", count);
     ddp_rng_init(&rng, r->seed, stream);
     for (size_t i = 0; i < count; i++) {
         uint8_t label = out->labels[i] = (uint8_t)ddp_rng_below(&rng, (uint64_t)r->classes);
@@ -88,9 +88,9 @@ static int load(const struct ddp_dataset_request *r, struct ddp_dataset *out, st
     struct ddp_dataset set = {.name = "synthetic", .synthetic = true};
     int rc;
     if (r->channels < 1 || r->height < 1 || r->width < 1 || r->classes < 1 || r->classes > 256)
-        return ddp_fail(err, DDP_EUSAGE, "made images need a shape and 1 to 256 classes");
+        return ddp_fail(err, DDP_EUSAGE, "generated images need a shape and 1 to 256 classes");
     if (images > IMAGES_MAX)
-        return ddp_fail(err, DDP_EUSAGE, "at most %zu images can be made", IMAGES_MAX);
+        return ddp_fail(err, DDP_EUSAGE, "at most %zu images can be generated", IMAGES_MAX);
     int8_t *pictures =
         ddp_calloc((size_t)r->classes * (size_t)r->channels, (size_t)r->height * (size_t)r->width);
     if (!pictures)
@@ -113,6 +113,7 @@ err_set:
 extern const struct ddp_dataset_reader ddp_dataset_synthetic;
 const struct ddp_dataset_reader ddp_dataset_synthetic = {
     .name = "synthetic",
-    .summary = "made from the seed in the shape the model takes: a picture a class, and noise",
+    .summary =
+        "generated from the seed in the model's input shape: one picture per class, plus noise",
     .load = load,
 };

@@ -18,7 +18,7 @@ static int cpu_open(const struct ddp_layers_setup *setup, struct ddp_layers_cont
 {
     struct ddp_layers_context *c = ddp_calloc(1, sizeof *c);
     if (c == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for layers");
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the layers");
     c->kernels = ddp_nn_kernels(ddp_nn_simd());
     *out = c;
     return 0;

@@ -98,7 +98,7 @@ static int open_library(struct ddp_layers_context *c, struct ddp_err *err)
     memcpy(&l->api, functions, sizeof functions); /* the members have the order of the names */
     l->workspace = c->device->alloc(WORKSPACE_BYTES);
     if (l->workspace == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory of the GPU for cuBLAS's workspace");
+        return ddp_fail(err, DDP_ENOMEM, "the GPU has no memory for cuBLAS's workspace");
     return open_handle(c, l, err);
 }
 

@@ -224,7 +224,7 @@ static int grow(struct ddp_layers_context *c, struct state *s, size_t bytes, str
     return s->workspace != NULL
                ? 0
                : ddp_fail(err, DDP_ENOMEM,
-                          "no memory of the GPU for %zu bytes of cuDNN's workspace", bytes);
+                          "the GPU has no memory for %zu bytes of cuDNN's workspace", bytes);
 }
 
 static int plan(struct ddp_layers_context *c, const struct ddp_conv_shape *shape,
@@ -240,8 +240,8 @@ static int plan(struct ddp_layers_context *c, const struct ddp_conv_shape *shape
     cudnnStatus_t rc = describe(p);
     if (rc == CUDNN_STATUS_SUCCESS)
         rc = set_images(c, p, c->batch, WORKSPACE_MOST, &bytes);
-    const int code =
-        rc != CUDNN_STATUS_SUCCESS ? fail(s, rc, "a convolution", err) : grow(c, s, bytes, err);
+    const int code = rc != CUDNN_STATUS_SUCCESS ? fail(s, rc, "cannot set up a convolution", err)
+                                                : grow(c, s, bytes, err);
     if (code != 0) {
         free_plan(p);
         return code;

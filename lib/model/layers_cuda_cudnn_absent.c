@@ -3,6 +3,6 @@
 
 int ddp_cuda_cudnn_open(struct ddp_layers_context *c, struct ddp_err *err)
 {
-    ddp_fail(err, DDP_EUNAVAIL, "not built: this ddpbench was made without cuDNN's header");
+    ddp_fail(err, DDP_EUNAVAIL, "not built in: this ddpbench was built without cuDNN's header");
     return ddp_hint(err, "install cuDNN's headers and build again, or use --conv im2col");
 }

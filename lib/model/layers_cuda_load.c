@@ -21,8 +21,8 @@ static void *open_library(const struct ddp_cuda_library *l, struct ddp_err *err)
     char why[300];
     void *handle = ddp_cuda_library_find(l->soname, l->package, key, why, sizeof why);
     if (handle == NULL) {
-        ddp_fail(err, DDP_EUNAVAIL, "no %s: %s", l->what, why);
-        ddp_hint(err, "%s=FILE names the library", ddp_conf_rows()[l->key].variable);
+        ddp_fail(err, DDP_EUNAVAIL, "cannot load %s: %s", l->what, why);
+        ddp_hint(err, "set %s=FILE to name the library", ddp_conf_rows()[l->key].variable);
     }
     return handle;
 }
@@ -36,7 +36,7 @@ int ddp_cuda_library_open(const struct ddp_cuda_library *l, void **functions, st
         functions[i] = dlsym(handle, l->names[i]);
         if (functions[i] == NULL) {
             dlclose(handle);
-            return ddp_fail(err, DDP_EUNAVAIL, "the %s that was found has no %s", l->what,
+            return ddp_fail(err, DDP_EUNAVAIL, "the %s library has no function %s", l->what,
                             l->names[i]);
         }
     }

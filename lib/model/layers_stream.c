@@ -26,7 +26,7 @@ int ddp_layers_stream_open(const struct ddp_layers_setup *setup,
     const size_t batch = (size_t)setup->batch;
     struct ddp_layers_context *c = ddp_calloc(1, sizeof *c);
     if (c == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for layers");
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the layers");
     c->device = d;
     c->stream = setup->stream;
     c->kernels = kernels;
@@ -38,7 +38,7 @@ int ddp_layers_stream_open(const struct ddp_layers_setup *setup,
     c->hit = d->alloc(batch * sizeof *c->hit);
     if (c->parts == NULL || c->each == NULL || c->hit == NULL) {
         release(c);
-        return ddp_fail(err, DDP_ENOMEM, "no memory of device '%s' for losses of %d images",
+        return ddp_fail(err, DDP_ENOMEM, "device '%s' has no memory for the losses of %d images",
                         d->name, setup->batch);
     }
     *out = c;

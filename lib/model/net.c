@@ -165,7 +165,7 @@ static int open_layers(struct ddp_model *m, const struct ddp_model_place *place,
     m->device = place->device ? place->device : ddp_device_cpu(ddp_nn_simd());
     m->layers = place->layers ? place->layers : ddp_layers_find(m->device->name);
     if (m->layers == NULL)
-        return ddp_fail(err, DDP_EUNAVAIL, "device '%s' runs no models", m->device->name);
+        return ddp_fail(err, DDP_EUNAVAIL, "device '%s' cannot run models", m->device->name);
     const struct ddp_layers_setup setup = {.device = m->device,
                                            .stream = place->stream,
                                            .batch = m->batch,
@@ -226,7 +226,7 @@ int ddp_net_create(const struct ddp_model_class *cls, const struct ddp_model_pla
     m->block_bytes = carve(m, NULL);
     m->block = m->device->alloc(m->block_bytes);
     if (!m->block) {
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory for %zu bytes of activations of %d images",
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory for the %zu bytes of activations of %d images",
                       m->block_bytes, batch);
         goto err_model;
     }
