@@ -40,11 +40,11 @@ static struct {
     char name[96];
     atomic_int users; /* threads that have called ddp_blas_load() */
 } blas = {.load_lock = PTHREAD_MUTEX_INITIALIZER, .call_lock = PTHREAD_MUTEX_INITIALIZER};
-static _Thread_local int counted_here;
+static _Thread_local int thread_is_counted;
 
 /* Asks the library, through its environment variables, to use one thread. Variables that the user
  * has set are kept; set_one_thread() overrides them after loading. */
-static void ask_for_one_thread(void)
+static void request_one_thread(void)
 {
     static const char *const variables[] = {"OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS",
                                             "MKL_NUM_THREADS", "OMP_NUM_THREADS"};
@@ -118,10 +118,10 @@ static int open_library(const char *file, struct ddp_err *err)
 
 static int search(const char *name, struct ddp_err *err)
 {
-    ask_for_one_thread();
-    const char *asked = name ? name : ddp_conf_get(DDP_CONF_BLAS_LIB);
-    if (asked) {
-        int rc = open_library(asked, err);
+    request_one_thread();
+    const char *chosen = name ? name : ddp_conf_get(DDP_CONF_BLAS_LIB);
+    if (chosen) {
+        int rc = open_library(chosen, err);
         if (rc)
             ddp_hint(err, "name a library that has CBLAS, or omit the name to search for one");
         return rc;
@@ -138,8 +138,8 @@ int ddp_blas_load(const char *name, struct ddp_err *err)
 {
     pthread_mutex_lock(&blas.load_lock);
     int rc = blas.sgemm ? 0 : search(name, err);
-    if (rc == 0 && !counted_here) {
-        counted_here = 1;
+    if (rc == 0 && !thread_is_counted) {
+        thread_is_counted = 1;
         atomic_fetch_add(&blas.users, 1);
     }
     pthread_mutex_unlock(&blas.load_lock);

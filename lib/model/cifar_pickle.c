@@ -38,7 +38,7 @@ enum opcode {
 
 struct pickle {
     const uint8_t *bytes;
-    size_t n, at;
+    size_t n, pos;
     const char *name;
     struct ddp_err *err;
 };
@@ -47,20 +47,20 @@ struct pickle {
 static int refuse(const struct pickle *p, const char *what)
 {
     ddp_fail(p->err, DDP_EINPUT, "'%s' is not a CIFAR-10 batch in the python form: byte %zu: %s",
-             p->name, p->at, what);
+             p->name, p->pos, what);
     return DDP_EINPUT;
 }
 
 static int next(const struct pickle *p)
 {
-    return p->at < p->n ? p->bytes[p->at] : -1;
+    return p->pos < p->n ? p->bytes[p->pos] : -1;
 }
 
 static int literal(struct pickle *p, const void *want, size_t n, const char *what)
 {
-    if (n > p->n - p->at || memcmp(p->bytes + p->at, want, n) != 0)
+    if (n > p->n - p->pos || memcmp(p->bytes + p->pos, want, n) != 0)
         return refuse(p, what);
-    p->at += n;
+    p->pos += n;
     return 0;
 }
 
@@ -72,12 +72,12 @@ static int op(struct pickle *p, enum opcode code, const char *what)
 
 static int number(struct pickle *p, int width, uint32_t *out)
 {
-    if ((size_t)width > p->n - p->at)
+    if ((size_t)width > p->n - p->pos)
         return refuse(p, "the file ends inside a number");
     *out = 0;
     for (int i = 0; i < width; i++) /* little-endian */
-        *out |= (uint32_t)p->bytes[p->at + (size_t)i] << (8 * i);
-    p->at += (size_t)width;
+        *out |= (uint32_t)p->bytes[p->pos + (size_t)i] << (8 * i);
+    p->pos += (size_t)width;
     return 0;
 }
 
@@ -88,7 +88,7 @@ static int memo(struct pickle *p)
     if (next(p) != BINPUT && next(p) != LONG_BINPUT)
         return 0;
     int width = next(p) == BINPUT ? 1 : 4;
-    p->at++;
+    p->pos++;
     return number(p, width, &ignored);
 }
 
@@ -104,7 +104,7 @@ static int integer(struct pickle *p, const char *what, uint32_t *out)
     int code = next(p);
     if (code != BININT1 && code != BININT2 && code != BININT)
         return refuse(p, what);
-    p->at++;
+    p->pos++;
     return number(p, code == BININT1 ? 1 : code == BININT2 ? 2 : 4, out);
 }
 
@@ -114,17 +114,17 @@ static int string(struct pickle *p, const char *what, const uint8_t **text, size
     uint32_t n;
     if (code != SHORT_BINSTRING && code != BINSTRING)
         return refuse(p, what);
-    p->at++;
+    p->pos++;
     DDP_TRY(number(p, code == SHORT_BINSTRING ? 1 : 4, &n));
-    if (n > p->n - p->at)
+    if (n > p->n - p->pos)
         return refuse(p, "a string is longer than the file");
-    *text = p->bytes + p->at;
+    *text = p->bytes + p->pos;
     *length = n;
-    p->at += n;
+    p->pos += n;
     return memo(p);
 }
 
-static int word(struct pickle *p, const char *want, const char *what)
+static int exact_string(struct pickle *p, const char *want, const char *what)
 {
     const uint8_t *text;
     size_t length;
@@ -148,7 +148,7 @@ static int empty_array(struct pickle *p)
     DDP_TRY(global(p, "numpy\nndarray\n", "the data is not a numpy array"));
     DDP_TRY(literal(p, "K\0", 2, "the array is not created from (0,)"));
     DDP_TRY(put(p, TUPLE1, "the array is not created from (0,)"));
-    DDP_TRY(word(p, "b", "the array is not created from 'b'"));
+    DDP_TRY(exact_string(p, "b", "the array is not created from 'b'"));
     DDP_TRY(put(p, TUPLE3, "the array is not created from three arguments"));
     return put(p, REDUCE, "the array is not created");
 }
@@ -158,7 +158,7 @@ static int byte_type(struct pickle *p)
 {
     static const char rest[] = "NNNJ\377\377\377\377J\377\377\377\377K\0t";
     DDP_TRY(global(p, "numpy\ndtype\n", "the array has no dtype"));
-    DDP_TRY(word(p, "u1", "the array's elements are not unsigned bytes"));
+    DDP_TRY(exact_string(p, "u1", "the array's elements are not unsigned bytes"));
     if (next(p) == NEWFALSE) /* newer versions of NumPy write False, True */
         DDP_TRY(literal(p, "\x89\x88", 2, "the dtype is not ('u1', False, True)"));
     else
@@ -166,7 +166,7 @@ static int byte_type(struct pickle *p)
     DDP_TRY(put(p, TUPLE3, "the dtype is not created from three arguments"));
     DDP_TRY(put(p, REDUCE, "the dtype is not created"));
     DDP_TRY(literal(p, "(K\3", 3, "the dtype's state does not have version 3"));
-    DDP_TRY(word(p, "|", "the dtype has a byte order"));
+    DDP_TRY(exact_string(p, "|", "the dtype has a byte order"));
     DDP_TRY(literal(p, rest, sizeof rest - 1, "the dtype's state is not that of unsigned bytes"));
     DDP_TRY(memo(p));
     return op(p, BUILD, "the dtype's state is not set");
@@ -225,10 +225,10 @@ static int list(struct pickle *p, int (*item)(struct pickle *, uint8_t *, size_t
     DDP_TRY(put(p, EMPTY_LIST, "the value is not a list"));
     for (;;) {
         if (next(p) == MARK) {
-            p->at++;
+            p->pos++;
             while (next(p) != APPENDS)
                 DDP_TRY(item(p, labels, count));
-            p->at++;
+            p->pos++;
         } else if (next(p) == BININT1 && item == label) {
             DDP_TRY(item(p, labels, count));
             DDP_TRY(op(p, APPEND, "a list item is not appended"));
@@ -275,9 +275,9 @@ int ddp_cifar_decode_pickle(const uint8_t *bytes, size_t n, const char *name,
     DDP_TRY(op(&p, MARK, "the dict is empty"));
     while (next(&p) != SETITEMS)
         DDP_TRY(entry(&p, &seen, &label_count, out));
-    p.at++;
+    p.pos++;
     DDP_TRY(op(&p, STOP, "the pickle does not end after the dict"));
-    if (p.at != n)
+    if (p.pos != n)
         return refuse(&p, "bytes follow the pickle");
     if ((seen & 3) != 3)
         return refuse(&p, "the data or the labels are missing");

@@ -14,12 +14,12 @@
 #define NAME "cifar10"
 enum { BATCHES = 5, SIDE = 32 };
 
-struct place {
+struct location {
     char dir[PATH_MAX];
     bool binary;
 };
 
-static bool is_there(const char *dir, const char *file)
+static bool exists(const char *dir, const char *file)
 {
     char path[PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/%s", dir, file);
@@ -27,15 +27,15 @@ static bool is_there(const char *dir, const char *file)
 }
 
 /* Finds the files in `dir` or in the subfolder that their archive unpacks to. */
-static int find(const char *dir, struct place *place, struct ddp_err *err)
+static int find(const char *dir, struct location *location, struct ddp_err *err)
 {
-    static const char *const below[] = {"", "/cifar-10-batches-bin", "/cifar-10-batches-py"};
-    for (size_t i = 0; i < DDP_COUNT_OF(below); i++) {
-        int n = snprintf(place->dir, sizeof place->dir, "%s%s", dir, below[i]);
-        if (n < 0 || (size_t)n >= sizeof place->dir)
+    static const char *const subfolders[] = {"", "/cifar-10-batches-bin", "/cifar-10-batches-py"};
+    for (size_t i = 0; i < DDP_COUNT_OF(subfolders); i++) {
+        int n = snprintf(location->dir, sizeof location->dir, "%s%s", dir, subfolders[i]);
+        if (n < 0 || (size_t)n >= sizeof location->dir)
             return ddp_fail(err, DDP_ENOINPUT, "the path of the data folder is too long");
-        place->binary = is_there(place->dir, "data_batch_1.bin");
-        if (place->binary || is_there(place->dir, "data_batch_1"))
+        location->binary = exists(location->dir, "data_batch_1.bin");
+        if (location->binary || exists(location->dir, "data_batch_1"))
             return 0;
     }
     return ddp_fail(
@@ -63,20 +63,20 @@ static int append(struct ddp_images *set, const struct ddp_cifar_batch *batch, s
     return 0;
 }
 
-static int read_batch(const struct place *place, const char *file, struct ddp_images *set,
+static int read_batch(const struct location *location, const char *file, struct ddp_images *set,
                       struct ddp_err *err)
 {
     char path[PATH_MAX + 32];
     uint8_t *bytes;
     size_t n;
-    snprintf(path, sizeof path, "%s/%s%s", place->dir, file, place->binary ? ".bin" : "");
+    snprintf(path, sizeof path, "%s/%s%s", location->dir, file, location->binary ? ".bin" : "");
     struct ddp_cifar_batch *batch = ddp_calloc(1, sizeof *batch);
     if (!batch)
         return ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", path);
     int rc = ddp_dataset_read_file(path, DDP_CIFAR_MAX_BYTES, &bytes, &n, err);
     if (rc == 0) {
-        rc = place->binary ? ddp_cifar_decode_binary(bytes, n, path, batch, err)
-                           : ddp_cifar_decode_pickle(bytes, n, path, batch, err);
+        rc = location->binary ? ddp_cifar_decode_binary(bytes, n, path, batch, err)
+                              : ddp_cifar_decode_pickle(bytes, n, path, batch, err);
         rc = rc ? rc : append(set, batch, err);
         free(bytes);
     }
@@ -90,15 +90,15 @@ static int load(const struct ddp_dataset_request *request, struct ddp_dataset *o
     static const struct ddp_images empty = {
         .channels = 3, .height = SIDE, .width = SIDE, .classes = DDP_CIFAR_CLASSES};
     struct ddp_dataset set = {.name = NAME, .train = empty, .eval = empty};
-    struct place place;
+    struct location location;
     int rc;
-    DDP_TRY(find(request->dir, &place, err));
+    DDP_TRY(find(request->dir, &location, err));
     for (int i = 1; i <= BATCHES; i++) {
         char file[24];
         snprintf(file, sizeof file, "data_batch_%d", i);
-        DDP_TRY_GOTO(read_batch(&place, file, &set.train, err), err_set);
+        DDP_TRY_GOTO(read_batch(&location, file, &set.train, err), err_set);
     }
-    DDP_TRY_GOTO(read_batch(&place, "test_batch", &set.eval, err), err_set);
+    DDP_TRY_GOTO(read_batch(&location, "test_batch", &set.eval, err), err_set);
     *out = set;
     return 0;
 

@@ -19,26 +19,25 @@ void ddp_stream_free_plan(struct ddp_layers_context *c, struct ddp_conv_plan *pl
 /* The sizes of a convolution. */
 struct sizes {
     int out_h, out_w;
-    int each;    /* positions per output image */
-    int taps;    /* weights per output channel */
-    size_t full; /* values per output image, all channels */
+    int positions; /* per output image */
+    int taps;      /* weights per output channel */
+    size_t full;   /* values per output image, all channels */
 };
 
 static struct sizes sizes_of(const struct ddp_conv_shape *s)
 {
     struct sizes z = {ddp_conv_out_h(s), ddp_conv_out_w(s), 0, s->in_c * s->k * s->k, 0};
-    z.each = z.out_h * z.out_w;
-    z.full = (size_t)s->out_c * (size_t)z.each;
+    z.positions = z.out_h * z.out_w;
+    z.full = (size_t)s->out_c * (size_t)z.positions;
     return z;
 }
 
-/* The scratch memory holds the unfolded images of a chunk, then their outputs [out_c][chunk *
- * each].
- */
+/* The scratch memory holds the unfolded images of a chunk, then the chunk's outputs
+ * [out_c][chunk * positions]. */
 static size_t col_count(const struct ddp_conv_shape *s, int chunk)
 {
     const struct sizes z = sizes_of(s);
-    return (size_t)z.taps * (size_t)chunk * (size_t)z.each;
+    return (size_t)z.taps * (size_t)chunk * (size_t)z.positions;
 }
 
 static size_t unfolded_scratch(const struct ddp_conv_shape *s, int chunk)
@@ -62,7 +61,7 @@ static void unfold(struct ddp_layers_context *c, const struct ddp_conv_shape *s,
 {
     const struct sizes z = sizes_of(s);
     const struct ddp_nn_unfold a = {*s, m, z.out_h, z.out_w, x, xv, col};
-    c->kernels->unfold(c->stream, (uint32_t)(z.taps * m * z.each), &a);
+    c->kernels->unfold(c->stream, (uint32_t)(z.taps * m * z.positions), &a);
 }
 
 static void fold(struct ddp_layers_context *c, const struct ddp_conv_shape *s, int m,
@@ -73,25 +72,25 @@ static void fold(struct ddp_layers_context *c, const struct ddp_conv_shape *s, i
     c->kernels->fold(c->stream, (uint32_t)(s->in_c * m * s->in_h * s->in_w), &a);
 }
 
-/* y [out_c][m * each] = w * col. */
+/* y [out_c][m * positions] = w * col. */
 static void product(struct ddp_layers_context *c, const struct ddp_conv_shape *s, int m,
                     const float *w, const float *col, float *y)
 {
     const struct sizes z = sizes_of(s);
-    const int cols = m * z.each;
+    const int cols = m * z.positions;
     const struct ddp_gemm g = {false, false, false, s->out_c, cols, z.taps,
                                w,     col,   y,     z.taps,   cols, cols};
     c->gemm(c, &g);
 }
 
-/* Backward pass of a chunk: dw += dy * col^T, then dx unless it is NULL. dy [out_c][m * each].
- * first: this is the first chunk of the batch, which overwrites dw. */
+/* Backward pass of a chunk: dw += dy * col^T, then dx unless it is NULL. dy [out_c][m * positions].
+ * `first` marks the first chunk of the batch, which overwrites dw. */
 static void product_backward(struct ddp_layers_context *c, const struct ddp_conv_shape *s, int m,
                              bool first, const float *x, struct ddp_view xv, const float *w,
                              const float *dy, float *dw, float *dx, struct ddp_view dxv, float *col)
 {
     const struct sizes z = sizes_of(s);
-    const int cols = m * z.each;
+    const int cols = m * z.positions;
     const struct ddp_gemm to_w = {false, true, !first, s->out_c, z.taps, cols,
                                   dy,    col,  dw,     cols,     cols,   z.taps};
     const struct ddp_gemm to_col = {true, false, false, z.taps, cols, s->out_c,
@@ -117,11 +116,11 @@ static void clear_gradients(struct ddp_layers_context *c, const struct ddp_conv_
 /* The layouts of m output images: as a product writes them, and as a library writes them. */
 static struct ddp_view chunk_view(const struct sizes *z, int m)
 {
-    return (struct ddp_view){(size_t)m * (size_t)z->each, (size_t)z->each};
+    return (struct ddp_view){(size_t)m * (size_t)z->positions, (size_t)z->positions};
 }
 static struct ddp_view image_view(const struct sizes *z)
 {
-    return (struct ddp_view){(size_t)z->each, z->full};
+    return (struct ddp_view){(size_t)z->positions, z->full};
 }
 
 /* Pools m images. out and which point to the first of them. */
@@ -170,7 +169,7 @@ static void bias_gradient(const struct ddp_conv_pool *layer, int n, const float 
 {
     struct ddp_layers_context *c = layer->context;
     const struct sizes z = sizes_of(&layer->shape);
-    const uint32_t plane = (uint32_t)z.each / 4;
+    const uint32_t plane = (uint32_t)z.positions / 4;
     const struct ddp_nn_pool_sum sum = {plane, doutv, dout, which, db};
     c->kernels->pool_sum(c->stream, (uint32_t)layer->shape.out_c, plane * (uint32_t)n, &sum,
                          c->parts);
@@ -214,8 +213,8 @@ void ddp_stream_conv_forward(const struct ddp_conv *layer, int n, const float *x
     const struct ddp_conv_shape *s = &layer->shape;
     const struct sizes z = sizes_of(s);
     float *part = scratch + col_count(s, DDP_MIN(layer->chunk, c->batch));
-    struct ddp_nn_move add_bias = {(uint32_t)n,    (uint32_t)z.each, y, b,
-                                   image_view(&z), image_view(&z),   y};
+    struct ddp_nn_move add_bias = {(uint32_t)n,    (uint32_t)z.positions, y, b,
+                                   image_view(&z), image_view(&z),        y};
     if (n == 0)
         return;
     if (layer->plan != NULL) {
@@ -243,12 +242,13 @@ void ddp_stream_conv_backward(const struct ddp_conv *layer, int n, const float *
     const struct ddp_conv_shape *s = &layer->shape;
     const struct sizes z = sizes_of(s);
     float *part = scratch + col_count(s, DDP_MIN(layer->chunk, c->batch));
-    const struct ddp_nn_channel_sum sum = {(uint32_t)z.each, image_view(&z), dy, db};
+    const struct ddp_nn_channel_sum sum = {(uint32_t)z.positions, image_view(&z), dy, db};
     if (n == 0) {
         clear_gradients(c, s, dw, db);
         return;
     }
-    c->kernels->channel_sum(c->stream, (uint32_t)s->out_c, (uint32_t)(n * z.each), &sum, c->parts);
+    c->kernels->channel_sum(c->stream, (uint32_t)s->out_c, (uint32_t)(n * z.positions), &sum,
+                            c->parts);
     if (layer->plan != NULL) {
         c->conv->backward_weights(c, layer->plan, n, x, dy, dw);
         if (dx != NULL)
@@ -258,8 +258,8 @@ void ddp_stream_conv_backward(const struct ddp_conv *layer, int n, const float *
     for (int first = 0; first < n; first += layer->chunk) {
         const int m = DDP_MIN(layer->chunk, n - first);
         const struct ddp_nn_move collect = {
-            (uint32_t)m, (uint32_t)z.each, dy + z.full * (size_t)first,
-            NULL,        image_view(&z),   chunk_view(&z, m),
+            (uint32_t)m, (uint32_t)z.positions, dy + z.full * (size_t)first,
+            NULL,        image_view(&z),        chunk_view(&z, m),
             part};
         c->kernels->move(c->stream, (uint32_t)(z.full * (size_t)m), &collect);
         product_backward(c, s, m, first == 0, x + (size_t)first * xv.image, xv, w, part, dw,

@@ -23,7 +23,7 @@ static const struct ddp_layer layers[] = {
     DDP_LINEAR_PARAMS(P, FC2, "fc2", 120, 84)                                                      \
     DDP_LINEAR_PARAMS(P, FC3, "fc3", 84, CLASSES)
 
-enum { PARAMS(DDP_PARAM_PLACE) TOTAL };
+enum { PARAMS(DDP_PARAM_OFFSET) TOTAL };
 static const struct ddp_param params[] = {PARAMS(DDP_PARAM_ROW)};
 
 extern const struct ddp_model_class ddp_model_lenet;

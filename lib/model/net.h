@@ -39,9 +39,9 @@ struct ddp_layer {
 #define DDP_NET_LAYERS_MAX 32
 
 /* A model lists its parameters in a macro PARAMS(P) of rows P(id, name, count, fan_in, fan_out,
- * fill). `enum { PARAMS(DDP_PARAM_PLACE) TOTAL };` gives each id its offset, and
+ * fill). `enum { PARAMS(DDP_PARAM_OFFSET) TOTAL };` gives each id its offset, and
  * `{PARAMS(DDP_PARAM_ROW)}` gives the parameter table. */
-#define DDP_PARAM_PLACE(id, name, count, fan_in, fan_out, fill) id, id##_LAST = id + (count)-1,
+#define DDP_PARAM_OFFSET(id, name, count, fan_in, fan_out, fill) id, id##_LAST = id + (count)-1,
 #define DDP_PARAM_ROW(id, name, count, fan_in, fan_out, fill)                                      \
     {name, id, count, fan_in, fan_out, fill},
 /* The two tensors of a layer. A convolution's fan_out is the number of output channels times the

@@ -21,19 +21,19 @@
 #define DDP_NORM_MOMENTUM 0.1f
 
 /* The position of an element of an array [c][n][plane]. */
-struct ddp_nn_place {
+struct ddp_nn_position {
     uint32_t channel, image, pixel;
 };
-DDP_BOTH struct ddp_nn_place ddp_nn_place_of(uint32_t i, uint32_t n, uint32_t plane)
+DDP_BOTH struct ddp_nn_position ddp_nn_position_of(uint32_t i, uint32_t n, uint32_t plane)
 {
-    struct ddp_nn_place p;
+    struct ddp_nn_position p;
     const uint32_t row = i / plane;
     p.pixel = i - row * plane;
     p.channel = row / n;
     p.image = row - p.channel * n;
     return p;
 }
-DDP_BOTH size_t ddp_nn_at(struct ddp_view v, struct ddp_nn_place p)
+DDP_BOTH size_t ddp_nn_at(struct ddp_view v, struct ddp_nn_position p)
 {
     return p.channel * v.channel + p.image * v.image + p.pixel;
 }
@@ -79,7 +79,7 @@ DDP_BOTH void ddp_nn_fold_at(const struct ddp_nn_fold *a, uint32_t i)
 {
     const uint32_t plane = (uint32_t)(a->s.in_h * a->s.in_w),
                    each = (uint32_t)(a->out_h * a->out_w);
-    const struct ddp_nn_place p = ddp_nn_place_of(i, (uint32_t)a->n, plane);
+    const struct ddp_nn_position p = ddp_nn_position_of(i, (uint32_t)a->n, plane);
     const int y = (int)p.pixel / a->s.in_w, x = (int)p.pixel % a->s.in_w, k = a->s.k;
     float sum = 0.0f;
     for (int ky = 0; ky < k; ky++)
@@ -108,7 +108,7 @@ struct ddp_nn_pool {
 DDP_BOTH void ddp_nn_pool_at(const struct ddp_nn_pool *a, uint32_t i)
 {
     const uint32_t ow = (uint32_t)a->w / 2, plane = (uint32_t)a->h / 2 * ow;
-    const struct ddp_nn_place p = ddp_nn_place_of(i, (uint32_t)a->n, plane);
+    const struct ddp_nn_position p = ddp_nn_position_of(i, (uint32_t)a->n, plane);
     const size_t row = p.pixel / ow, col = p.pixel % ow, w = (size_t)a->w;
     const float *y =
         a->y + p.channel * a->yv.channel + p.image * a->yv.image + 2 * row * w + 2 * col;
@@ -136,7 +136,7 @@ struct ddp_nn_unpool {
 DDP_BOTH void ddp_nn_unpool_at(const struct ddp_nn_unpool *a, uint32_t i)
 {
     const uint32_t ow = (uint32_t)a->w / 2, plane = (uint32_t)a->h / 2 * ow;
-    const struct ddp_nn_place p = ddp_nn_place_of(i, (uint32_t)a->n, plane);
+    const struct ddp_nn_position p = ddp_nn_position_of(i, (uint32_t)a->n, plane);
     const size_t row = p.pixel / ow, col = p.pixel % ow, w = (size_t)a->w;
     const float d = a->dout[ddp_nn_at(a->doutv, p)];
     const int at = a->which[ddp_nn_at(a->doutv, p)];
@@ -180,7 +180,7 @@ struct ddp_nn_move {
 };
 DDP_BOTH void ddp_nn_move_at(const struct ddp_nn_move *a, uint32_t i)
 {
-    const struct ddp_nn_place p = ddp_nn_place_of(i, a->n, a->plane);
+    const struct ddp_nn_position p = ddp_nn_position_of(i, a->n, a->plane);
     const float v = a->from[ddp_nn_at(a->from_view, p)];
     a->to[ddp_nn_at(a->to_view, p)] = a->bias ? v + a->bias[p.channel] : v;
 }

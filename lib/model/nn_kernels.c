@@ -14,7 +14,7 @@ enum ddp_simd ddp_nn_simd(void)
 
 size_t ddp_pool_grad_scratch(const struct ddp_conv_shape *s)
 {
-    return cut_scratch(s, NULL, NULL);
+    return divide_scratch(s, NULL, NULL);
 }
 
 const struct ddp_nn_kernels *ddp_nn_kernels(enum ddp_simd level)

@@ -21,7 +21,7 @@ typedef uint8_t v16b __attribute__((vector_size(16)));
 #define PAD 16
 
 struct entry {
-    uint32_t at; /* offset of the row */
+    uint32_t row; /* offset of the row */
     float scale;
 };
 
@@ -39,7 +39,7 @@ static inline __attribute__((always_inline)) void add_lines(const int nv, const 
         for (int v = 0; v < nv; v++)
             memcpy(&acc[l * nv + v], sum + l * sum_step + v * PAD, sizeof acc[0]);
     for (int i = 0; i < count; i++) {
-        const float *row = rows + e[i].at;
+        const float *row = rows + e[i].row;
         for (int l = 0; l < lines; l++)
             for (int v = 0; v < nv; v++) {
                 v16f x;
@@ -103,7 +103,7 @@ static size_t round_up(size_t n)
 
 /* Divides the scratch memory into the arrays of *g and returns its size in floats. With g NULL it
  * only returns the size. */
-static size_t cut_scratch(const struct ddp_conv_shape *s, float *scratch, struct pool_grad *g)
+static size_t divide_scratch(const struct ddp_conv_shape *s, float *scratch, struct pool_grad *g)
 {
     const size_t row = round_up((size_t)(s->k * s->in_c));
     const size_t image = round_up((size_t)(s->in_h * s->in_w * s->in_c)) + row;
@@ -151,48 +151,49 @@ static size_t cut_scratch(const struct ddp_conv_shape *s, float *scratch, struct
 }
 
 /* Returns the offset of w's element [o][c][tap] in the transposed weights [k][out_c][row]. */
-static inline int turned_at(const struct ddp_conv_shape *s, int row, int o, int c, int tap)
+static inline int transposed_offset(const struct ddp_conv_shape *s, int row, int o, int c, int tap)
 {
     return (tap / s->k * s->out_c + o) * row + tap % s->k * s->in_c + c;
 }
 
-static void turn_weights(const struct ddp_conv_shape *s, int row, const float *w, float *turned)
+static void transpose_weights(const struct ddp_conv_shape *s, int row, const float *w,
+                              float *transposed)
 {
     for (int o = 0; o < s->out_c; o++)
         for (int c = 0; c < s->in_c; c++)
             for (int tap = 0; tap < s->k * s->k; tap++)
-                turned[turned_at(s, row, o, c, tap)] = *w++;
+                transposed[transposed_offset(s, row, o, c, tap)] = *w++;
 }
 
-static void turn_weights_back(const struct ddp_conv_shape *s, int row, const float *turned,
-                              float *w)
+static void restore_weights(const struct ddp_conv_shape *s, int row, const float *transposed,
+                            float *w)
 {
     for (int o = 0; o < s->out_c; o++)
         for (int c = 0; c < s->in_c; c++)
             for (int tap = 0; tap < s->k * s->k; tap++)
-                *w++ = turned[turned_at(s, row, o, c, tap)];
+                *w++ = transposed[transposed_offset(s, row, o, c, tap)];
 }
 
-static void turn_image(const struct ddp_conv_shape *s, const float *restrict x, size_t channel,
-                       float *restrict turned)
+static void transpose_image(const struct ddp_conv_shape *s, const float *restrict x, size_t channel,
+                            float *restrict transposed)
 {
     const int plane = s->in_h * s->in_w;
     for (int c = 0; c < s->in_c; c++, x += channel)
         for (int p = 0; p < plane; p++)
-            turned[p * s->in_c + c] = x[p];
+            transposed[p * s->in_c + c] = x[p];
 }
 
-static void turn_image_back(const struct ddp_conv_shape *s, const float *restrict turned,
-                            size_t channel, float *restrict x)
+static void restore_image(const struct ddp_conv_shape *s, const float *restrict transposed,
+                          size_t channel, float *restrict x)
 {
     const int plane = s->in_h * s->in_w;
     for (int c = 0; c < s->in_c; c++, x += channel)
         for (int p = 0; p < plane; p++)
-            x[p] = turned[p * s->in_c + c];
+            x[p] = transposed[p * s->in_c + c];
 }
 
 /* Fills row_at and position_at. */
-static void place_windows(const struct ddp_conv_shape *s, const struct pool_grad *g)
+static void locate_windows(const struct ddp_conv_shape *s, const struct pool_grad *g)
 {
     const int across = g->out_w / 2;
     for (int i = 0; i < g->windows; i++) {
@@ -210,12 +211,12 @@ static void list_by_channel(const struct ddp_conv_shape *s, const struct pool_gr
                             size_t channel)
 {
     const uint32_t right = (uint32_t)s->in_c, low = (uint32_t)(s->in_w * s->in_c);
-    const uint32_t further[DDP_POOL_NONE + 1] = {0, right, low, low + right, 0};
+    const uint32_t offset[DDP_POOL_NONE + 1] = {0, right, low, low + right, 0};
     for (int o = 0; o < s->out_c; o++, which += which_channel, dout += channel) {
         struct entry *list = g->by_channel + o * g->windows;
         int count = 0;
         for (int i = 0; i < g->windows; i++) {
-            list[count] = (struct entry){g->row_at[i] + further[which[i]], dout[i]};
+            list[count] = (struct entry){g->row_at[i] + offset[which[i]], dout[i]};
             count += which[i] != DDP_POOL_NONE;
         }
         g->channel_count[o] = count;
@@ -227,11 +228,11 @@ static void list_by_position(const struct ddp_conv_shape *s, const struct pool_g
                              size_t channel)
 {
     const uint32_t low = (uint32_t)g->out_w;
-    const uint32_t further[DDP_POOL_NONE + 1] = {0, 1, low, low + 1, 0};
+    const uint32_t offset[DDP_POOL_NONE + 1] = {0, 1, low, low + 1, 0};
     memset(g->position_count, 0, sizeof *g->position_count * (size_t)g->positions);
     for (int o = 0; o < s->out_c; o++, which += which_channel, dout += channel)
         for (int i = 0; i < g->windows; i++) {
-            const uint32_t p = g->position_at[i] + further[which[i]];
+            const uint32_t p = g->position_at[i] + offset[which[i]];
             g->by_position[p * (uint32_t)(s->out_c + 1) + (uint32_t)g->position_count[p]] =
                 (struct entry){(uint32_t)(o * g->row), dout[i]};
             g->position_count[p] += which[i] != DDP_POOL_NONE;
@@ -308,27 +309,27 @@ static void pool_grad(const struct ddp_conv_shape *s, int n, int chunk, const fl
                       float *scratch)
 {
     struct pool_grad g = {0};
-    size_t floats = cut_scratch(s, scratch, &g);
+    size_t floats = divide_scratch(s, scratch, &g);
     /* The padding of rows must be zero. Rows that are added to others keep it zero. */
     memset(scratch, 0, sizeof *scratch * floats);
     if (dx)
-        turn_weights(s, g.row, w, g.w);
+        transpose_weights(s, g.row, w, g.w);
     memset(db, 0, sizeof *db * (size_t)s->out_c);
-    place_windows(s, &g);
+    locate_windows(s, &g);
     for (int i = 0; i < n; i++) {
         const int first = i / chunk * chunk, m = n - first < chunk ? n - first : chunk;
-        const size_t each = (size_t)g.windows, apart = (size_t)m * each;
+        const size_t each = (size_t)g.windows, channel_step = (size_t)m * each;
         const uint8_t *at = which + (size_t)(first * s->out_c + i - first) * each;
         const float *d = dout + (size_t)i * doutv.image;
-        turn_image(s, x + (size_t)i * xv.image, xv.channel, g.x);
-        add_bias_grad(s, &g, at, apart, d, doutv.channel, db);
-        list_by_channel(s, &g, at, apart, d, doutv.channel);
+        transpose_image(s, x + (size_t)i * xv.image, xv.channel, g.x);
+        add_bias_grad(s, &g, at, channel_step, d, doutv.channel, db);
+        list_by_channel(s, &g, at, channel_step, d, doutv.channel);
         add_weights(s, &g);
         if (!dx)
             continue;
-        list_by_position(s, &g, at, apart, d, doutv.channel);
+        list_by_position(s, &g, at, channel_step, d, doutv.channel);
         add_image(s, &g);
-        turn_image_back(s, g.dx, dxv.channel, dx + (size_t)i * dxv.image);
+        restore_image(s, g.dx, dxv.channel, dx + (size_t)i * dxv.image);
     }
-    turn_weights_back(s, g.row, g.dw, dw);
+    restore_weights(s, g.row, g.dw, dw);
 }

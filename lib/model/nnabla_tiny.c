@@ -17,7 +17,7 @@ static const struct ddp_layer layers[] = {
     DDP_CONV_PARAMS(P, CONV, "conv", 1, 1, 3)                                                      \
     DDP_LINEAR_PARAMS(P, AFFINE, "affine", SIDE *SIDE, CLASSES)
 
-enum { PARAMS(DDP_PARAM_PLACE) TOTAL };
+enum { PARAMS(DDP_PARAM_OFFSET) TOTAL };
 static const struct ddp_param params[] = {PARAMS(DDP_PARAM_ROW)};
 
 extern const struct ddp_model_class ddp_model_nnabla_tiny;

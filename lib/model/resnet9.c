@@ -50,7 +50,7 @@ static const struct ddp_layer layers[] = {
     DDP_LINEAR_PARAMS(P, FC1, "fc1", WIDE, WIDE)                                                   \
     DDP_LINEAR_PARAMS(P, FC2, "fc2", WIDE, CLASSES)
 
-enum { PARAMS(DDP_PARAM_PLACE) TOTAL };
+enum { PARAMS(DDP_PARAM_OFFSET) TOTAL };
 static const struct ddp_param params[] = {PARAMS(DDP_PARAM_ROW)};
 
 extern const struct ddp_model_class ddp_model_resnet9;
