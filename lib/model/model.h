@@ -61,10 +61,10 @@ struct ddp_model_class {
     struct ddp_model_defaults defaults;
     /* Creates a model for up to `batch` >= 1 images per call. params, grads [parameter_count] are
      * borrowed until destroy(); they may be NULL if only the layout is wanted. On the CPU, call
-     * ddp_blas_load() before step() and evaluate(). With a place, all arrays that the model
-     * receives are memory of the device, including loss_sum and correct, and the functions return
-     * before their results are written. DDP_EUNAVAIL if the device has no layers or lacks their
-     * libraries.
+     * ddp_blas_load() before step() and evaluate(). If `place` names a device, all arrays that the
+     * model receives are memory of the device, including loss_sum and correct, and the functions
+     * return before their results are written. DDP_EUNAVAIL if the device has no layers or lacks
+     * their libraries.
      */
     int (*create)(const struct ddp_model_class *cls, const struct ddp_model_place *place, int batch,
                   float *params, float *grads, struct ddp_model **out, struct ddp_err *err);
