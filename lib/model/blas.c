@@ -1,4 +1,5 @@
-/* The one place that knows CBLAS: found at run time, so the binary starts without it. */
+/* Loads a CBLAS library at run time, so that the program starts without one. This is the only file
+ * that knows CBLAS. */
 #include "model/blas.h"
 
 #include <dlfcn.h>
@@ -11,14 +12,15 @@
 #include "base/conf.h"
 #include "base/mem.h"
 
-/* cblas_sgemm as the reference CBLAS declares it, with 32-bit int arguments (LP64); enums of C have
- * the size of int in every ABI we run on. Source: netlib.org/blas/cblas.h. */
+/* cblas_sgemm as the reference CBLAS declares it, with 32-bit integer arguments (LP64). A C enum
+ * has the size of int in every supported ABI. Source: netlib.org/blas/cblas.h. */
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_NO_TRANS = 111, CBLAS_TRANS = 112 };
 typedef void cblas_sgemm_fn(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
                             const float *a, int lda, const float *b, int ldb, float beta, float *c,
                             int ldc);
 
-/* In order of preference. A name with a slash is Debian's alternative that is not the default. */
+/* Libraries in order of preference. The full paths are Debian's alternatives that are not the
+ * default. */
 static const char *const candidates[] = {
     "/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0",
     "/usr/lib/aarch64-linux-gnu/openblas-serial/libopenblas.so.0",
@@ -31,25 +33,24 @@ static const char *const candidates[] = {
     "libblas.so.3",
 };
 
-/* Lazily filled, once a process: a shared library is process-wide by nature. users: threads that
- * called ddp_blas_load. */
+/* The loaded library. It is filled once per process because a shared library is process-wide. */
 static struct {
     pthread_mutex_t load_lock, call_lock;
     cblas_sgemm_fn *sgemm;
     char name[96];
-    atomic_int users;
+    atomic_int users; /* threads that have called ddp_blas_load() */
 } blas = {.load_lock = PTHREAD_MUTEX_INITIALIZER, .call_lock = PTHREAD_MUTEX_INITIALIZER};
-static _Thread_local int counted_here;
+static _Thread_local int thread_is_counted;
 
-/* A name may be taken by the environment already; what a user set stays, and the setter that
- * follows decides. */
-static void ask_for_one_thread(void)
+/* Asks the library, through its environment variables, to use one thread. Variables that the user
+ * has set are kept; set_one_thread() overrides them after loading. */
+static void request_one_thread(void)
 {
     static const char *const variables[] = {"OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS",
                                             "MKL_NUM_THREADS", "OMP_NUM_THREADS"};
     for (size_t i = 0; i < DDP_COUNT_OF(variables); i++)
         setenv(variables[i], "1", 0);
-    /* MKL else picks a code path by alignment, and the same run would give other bits. */
+    /* Without this variable MKL chooses a code path by alignment, and equal runs differ in bits. */
     setenv("MKL_CBWR", "AUTO", 0);
 }
 
@@ -66,8 +67,8 @@ static void set_one_thread(void *lib)
         mkl(1);
 }
 
-/* A library of 64-bit integers or of another major order would be silent about it: one small exact
- * product tells. */
+/* Returns whether one small product has the exact result. A library with 64-bit integers or another
+ * matrix order would otherwise go unnoticed. */
 static int multiplies(cblas_sgemm_fn *sgemm)
 {
     const float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {7, 8, 9, 10, 11, 12};
@@ -77,7 +78,7 @@ static int multiplies(cblas_sgemm_fn *sgemm)
     return memcmp(c, want, sizeof c) == 0;
 }
 
-/* "OpenBLAS 0.3.21 SkylakeX (libopenblas.so.0)". */
+/* Writes a name such as "OpenBLAS 0.3.21 SkylakeX (libopenblas.so.0)". */
 static void describe(void *lib, const char *file, char *out, size_t out_bytes)
 {
     const char *base = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
@@ -93,7 +94,7 @@ static void describe(void *lib, const char *file, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "%.90s", base);
 }
 
-/* DDP_EUNAVAIL with the loader's words when it is not there or no CBLAS. */
+/* DDP_EUNAVAIL, with the loader's message, if `file` cannot be opened or has no working CBLAS. */
 static int open_library(const char *file, struct ddp_err *err)
 {
     void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);
@@ -108,7 +109,7 @@ static int open_library(const char *file, struct ddp_err *err)
     set_one_thread(lib);
     if (!multiplies(sgemm)) {
         dlclose(lib);
-        return ddp_fail(err, DDP_EUNAVAIL, "cblas_sgemm of '%s' multiplies wrongly", file);
+        return ddp_fail(err, DDP_EUNAVAIL, "cblas_sgemm of '%s' computes a wrong product", file);
     }
     describe(lib, file, blas.name, sizeof blas.name);
     blas.sgemm = sgemm;
@@ -117,12 +118,12 @@ static int open_library(const char *file, struct ddp_err *err)
 
 static int search(const char *name, struct ddp_err *err)
 {
-    ask_for_one_thread();
-    const char *asked = name ? name : ddp_conf_get(DDP_CONF_BLAS_LIB);
-    if (asked) {
-        int rc = open_library(asked, err);
+    request_one_thread();
+    const char *chosen = name ? name : ddp_conf_get(DDP_CONF_BLAS_LIB);
+    if (chosen) {
+        int rc = open_library(chosen, err);
         if (rc)
-            ddp_hint(err, "name a library with CBLAS, or leave it out to search");
+            ddp_hint(err, "name a library that has CBLAS, or omit the name to search for one");
         return rc;
     }
     for (size_t i = 0; i < DDP_COUNT_OF(candidates); i++)
@@ -130,15 +131,15 @@ static int search(const char *name, struct ddp_err *err)
             return 0;
     ddp_fail(err, DDP_EUNAVAIL,
              "no CBLAS library found; tried OpenBLAS, BLIS, MKL and the reference BLAS");
-    return ddp_hint(err, "install libopenblas0-serial, or name one with --blas");
+    return ddp_hint(err, "install libopenblas0-serial, or name a library with --blas");
 }
 
 int ddp_blas_load(const char *name, struct ddp_err *err)
 {
     pthread_mutex_lock(&blas.load_lock);
     int rc = blas.sgemm ? 0 : search(name, err);
-    if (rc == 0 && !counted_here) {
-        counted_here = 1;
+    if (rc == 0 && !thread_is_counted) {
+        thread_is_counted = 1;
         atomic_fetch_add(&blas.users, 1);
     }
     pthread_mutex_unlock(&blas.load_lock);
@@ -155,7 +156,7 @@ void ddp_sgemm(int ta, int tb, int m, int n, int k, float alpha, const float *a,
 {
     if (m <= 0 || n <= 0)
         return;
-    /* A serial OpenBLAS shares its buffers between threads without locks. */
+    /* A serial OpenBLAS uses one set of buffers for all threads without locking them. */
     int shared = atomic_load_explicit(&blas.users, memory_order_relaxed) > 1;
     if (shared)
         pthread_mutex_lock(&blas.call_lock);

@@ -1,10 +1,11 @@
-/* CBLAS, loaded when first needed: one matrix product is all the layers ask of it.
+/* CBLAS, loaded on first use. The layers need a single function of it, the matrix product.
  *
- * Searched: the name given, DDPBENCH_BLAS_LIB, then Debian's serial OpenBLAS, OpenBLAS, BLIS, MKL,
- * reference. One thread a rank is requested through the library's own variables before loading and
- * its setter after. Load it in the rank, after the fork. Every thread that will multiply calls
- * ddp_blas_load before any of them multiplies: with more than one such thread, calls take turns
- * (a serial OpenBLAS is not thread safe), which only --launch threads meets. */
+ * The search order is: the name given, DDPBENCH_BLAS_LIB, Debian's serial OpenBLAS, OpenBLAS, BLIS,
+ * MKL, the reference BLAS. The library is limited to one thread per rank by its environment
+ * variables before loading and by its setter after loading. Load it in the rank, after the fork.
+ * Every thread that will multiply calls ddp_blas_load() before any thread multiplies. If there are
+ * several such threads, which happens only with --launch threads, their calls are serialised,
+ * because a serial OpenBLAS is not thread safe. */
 #ifndef DDP_MODEL_BLAS_H
 #define DDP_MODEL_BLAS_H
 
@@ -14,13 +15,15 @@
 extern "C" {
 #endif
 
-/* Loads, once a process: later calls keep the library that the first success found, whatever their
- * name. name NULL: search. DDP_EUNAVAIL says what was tried and which package brings one. */
+/* Loads the library `name`, or searches for one if name is NULL. The first library that was loaded
+ * serves the whole process; later calls keep it, whatever their name. DDP_EUNAVAIL with the
+ * libraries that were tried and the package to install. */
 int ddp_blas_load(const char *name, struct ddp_err *err) DDP_MUST_CHECK;
-/* "OpenBLAS 0.3.21 SkylakeX (libopenblas.so.0)" or the file name; "" before loading. */
+/* The name of the library, such as "OpenBLAS 0.3.21 SkylakeX (libopenblas.so.0)", or its file name.
+ * "" before a library is loaded. */
 const char *ddp_blas_name(void);
-/* C[m][n] = alpha * op(A) * op(B) + beta * C, row-major, f32; ta/tb: transposed. beta 0 ignores
- * what C held. Only after a successful load. */
+/* C [m][n] = alpha * op(A) * op(B) + beta * C, row-major, f32. ta and tb say whether A and B are
+ * transposed. With beta 0 the old contents of C are ignored. Requires a loaded library. */
 void ddp_sgemm(int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda,
                const float *b, int ldb, float beta, float *c, int ldc);
 

@@ -1,4 +1,4 @@
-/* CIFAR-10's binary form: records of 3073 bytes. */
+/* The binary form of CIFAR-10: records of 3073 bytes. */
 #include "model/cifar.h"
 
 #define RECORD (1 + DDP_CIFAR_PIXELS)
@@ -8,7 +8,8 @@ int ddp_cifar_decode_binary(const uint8_t *bytes, size_t n, const char *name,
 {
     size_t count = n / RECORD;
     if (n == 0 || n % RECORD != 0)
-        return ddp_fail(err, DDP_EINPUT, "'%s' has %zu bytes, not records of %d", name, n, RECORD);
+        return ddp_fail(err, DDP_EINPUT, "'%s' has %zu bytes, which is not a multiple of %d", name,
+                        n, RECORD);
     if (count > DDP_CIFAR_MAX_IMAGES)
         return ddp_fail(err, DDP_EINPUT, "'%s' holds %zu images, at most %d are accepted", name,
                         count, DDP_CIFAR_MAX_IMAGES);

@@ -1,8 +1,8 @@
-/* CIFAR-10's python form: one grammar, read from left to right.
+/* The python form of CIFAR-10, read from left to right by a fixed grammar.
  *
- * Opcodes: Python's Lib/pickletools.py. cPickle of Python 2 stores an object in its memo (BINPUT)
- * only when something else holds it too, so a memo store may follow each object; nothing is ever
- * fetched from it. */
+ * Opcodes: Python's Lib/pickletools.py. Python 2's cPickle stores an object in its memo (BINPUT)
+ * only if something else refers to the object too. A memo store is therefore accepted after each
+ * object, and nothing is ever read from the memo. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -38,29 +38,29 @@ enum opcode {
 
 struct pickle {
     const uint8_t *bytes;
-    size_t n, at;
+    size_t n, pos;
     const char *name;
     struct ddp_err *err;
 };
 
-/* Returns a constant, so that the compiler sees what is not set after it is not read either. */
+/* Returns a constant, so that the compiler knows that the caller does not use unset outputs. */
 static int refuse(const struct pickle *p, const char *what)
 {
-    ddp_fail(p->err, DDP_EINPUT, "'%s' is no CIFAR-10 batch of the python form: byte %zu: %s",
-             p->name, p->at, what);
+    ddp_fail(p->err, DDP_EINPUT, "'%s' is not a CIFAR-10 batch in the python form: byte %zu: %s",
+             p->name, p->pos, what);
     return DDP_EINPUT;
 }
 
 static int next(const struct pickle *p)
 {
-    return p->at < p->n ? p->bytes[p->at] : -1;
+    return p->pos < p->n ? p->bytes[p->pos] : -1;
 }
 
 static int literal(struct pickle *p, const void *want, size_t n, const char *what)
 {
-    if (n > p->n - p->at || memcmp(p->bytes + p->at, want, n) != 0)
+    if (n > p->n - p->pos || memcmp(p->bytes + p->pos, want, n) != 0)
         return refuse(p, what);
-    p->at += n;
+    p->pos += n;
     return 0;
 }
 
@@ -72,23 +72,23 @@ static int op(struct pickle *p, enum opcode code, const char *what)
 
 static int number(struct pickle *p, int width, uint32_t *out)
 {
-    if ((size_t)width > p->n - p->at)
-        return refuse(p, "the file ends within a number");
+    if ((size_t)width > p->n - p->pos)
+        return refuse(p, "the file ends inside a number");
     *out = 0;
     for (int i = 0; i < width; i++) /* little-endian */
-        *out |= (uint32_t)p->bytes[p->at + (size_t)i] << (8 * i);
-    p->at += (size_t)width;
+        *out |= (uint32_t)p->bytes[p->pos + (size_t)i] << (8 * i);
+    p->pos += (size_t)width;
     return 0;
 }
 
-/* A store into the memo, if there is one. */
+/* Skips a store into the memo, if one follows. */
 static int memo(struct pickle *p)
 {
     uint32_t ignored;
     if (next(p) != BINPUT && next(p) != LONG_BINPUT)
         return 0;
     int width = next(p) == BINPUT ? 1 : 4;
-    p->at++;
+    p->pos++;
     return number(p, width, &ignored);
 }
 
@@ -98,13 +98,13 @@ static int put(struct pickle *p, enum opcode code, const char *what)
     return memo(p);
 }
 
-/* A small int: one or two bytes, or four and not negative. */
+/* Reads a small int: one, two or four bytes. */
 static int integer(struct pickle *p, const char *what, uint32_t *out)
 {
     int code = next(p);
     if (code != BININT1 && code != BININT2 && code != BININT)
         return refuse(p, what);
-    p->at++;
+    p->pos++;
     return number(p, code == BININT1 ? 1 : code == BININT2 ? 2 : 4, out);
 }
 
@@ -114,17 +114,17 @@ static int string(struct pickle *p, const char *what, const uint8_t **text, size
     uint32_t n;
     if (code != SHORT_BINSTRING && code != BINSTRING)
         return refuse(p, what);
-    p->at++;
+    p->pos++;
     DDP_TRY(number(p, code == SHORT_BINSTRING ? 1 : 4, &n));
-    if (n > p->n - p->at)
+    if (n > p->n - p->pos)
         return refuse(p, "a string is longer than the file");
-    *text = p->bytes + p->at;
+    *text = p->bytes + p->pos;
     *length = n;
-    p->at += n;
+    p->pos += n;
     return memo(p);
 }
 
-static int word(struct pickle *p, const char *want, const char *what)
+static int exact_string(struct pickle *p, const char *want, const char *what)
 {
     const uint8_t *text;
     size_t length;
@@ -141,33 +141,33 @@ static int global(struct pickle *p, const char *lines, const char *what)
     return memo(p);
 }
 
-/* ndarray by _reconstruct(ndarray, (0,), 'b'), still empty. */
+/* Reads the call _reconstruct(ndarray, (0,), 'b'), which makes an empty array. */
 static int empty_array(struct pickle *p)
 {
-    DDP_TRY(global(p, "numpy.core.multiarray\n_reconstruct\n", "the data are no numpy array"));
-    DDP_TRY(global(p, "numpy\nndarray\n", "the data are no numpy array"));
-    DDP_TRY(literal(p, "K\0", 2, "the array is not made from (0,)"));
-    DDP_TRY(put(p, TUPLE1, "the array is not made from (0,)"));
-    DDP_TRY(word(p, "b", "the array is not made from 'b'"));
-    DDP_TRY(put(p, TUPLE3, "the array is not made from three arguments"));
-    return put(p, REDUCE, "the array is not made");
+    DDP_TRY(global(p, "numpy.core.multiarray\n_reconstruct\n", "the data is not a numpy array"));
+    DDP_TRY(global(p, "numpy\nndarray\n", "the data is not a numpy array"));
+    DDP_TRY(literal(p, "K\0", 2, "the array is not created from (0,)"));
+    DDP_TRY(put(p, TUPLE1, "the array is not created from (0,)"));
+    DDP_TRY(exact_string(p, "b", "the array is not created from 'b'"));
+    DDP_TRY(put(p, TUPLE3, "the array is not created from three arguments"));
+    return put(p, REDUCE, "the array is not created");
 }
 
-/* dtype('u1', 0, 1), state (3, '|', None, None, None, -1, -1, 0): unsigned bytes. */
+/* Reads dtype('u1', 0, 1) with the state (3, '|', None, None, None, -1, -1, 0): unsigned bytes. */
 static int byte_type(struct pickle *p)
 {
     static const char rest[] = "NNNJ\377\377\377\377J\377\377\377\377K\0t";
     DDP_TRY(global(p, "numpy\ndtype\n", "the array has no dtype"));
-    DDP_TRY(word(p, "u1", "the array's elements are not unsigned bytes"));
-    if (next(p) == NEWFALSE) /* later numpys have False, True */
+    DDP_TRY(exact_string(p, "u1", "the array's elements are not unsigned bytes"));
+    if (next(p) == NEWFALSE) /* newer versions of NumPy write False, True */
         DDP_TRY(literal(p, "\x89\x88", 2, "the dtype is not ('u1', False, True)"));
     else
         DDP_TRY(literal(p, "K\0K\1", 4, "the dtype is not ('u1', 0, 1)"));
-    DDP_TRY(put(p, TUPLE3, "the dtype is not made from three arguments"));
-    DDP_TRY(put(p, REDUCE, "the dtype is not made"));
-    DDP_TRY(literal(p, "(K\3", 3, "the dtype's state is not of version 3"));
-    DDP_TRY(word(p, "|", "the dtype has a byte order"));
-    DDP_TRY(literal(p, rest, sizeof rest - 1, "the dtype's state is another"));
+    DDP_TRY(put(p, TUPLE3, "the dtype is not created from three arguments"));
+    DDP_TRY(put(p, REDUCE, "the dtype is not created"));
+    DDP_TRY(literal(p, "(K\3", 3, "the dtype's state does not have version 3"));
+    DDP_TRY(exact_string(p, "|", "the dtype has a byte order"));
+    DDP_TRY(literal(p, rest, sizeof rest - 1, "the dtype's state is not that of unsigned bytes"));
     DDP_TRY(memo(p));
     return op(p, BUILD, "the dtype's state is not set");
 }
@@ -178,18 +178,18 @@ static int array(struct pickle *p, struct ddp_cifar_batch *out)
     const uint8_t *text;
     size_t length;
     DDP_TRY(empty_array(p));
-    DDP_TRY(literal(p, "(K\1", 3, "the array's state is not of version 1"));
+    DDP_TRY(literal(p, "(K\1", 3, "the array's state does not have version 1"));
     DDP_TRY(integer(p, "the array has no rows", &rows));
     DDP_TRY(integer(p, "the array has no columns", &columns));
     if (rows == 0 || rows > DDP_CIFAR_MAX_IMAGES || columns != DDP_CIFAR_PIXELS)
         return refuse(p, "the array is not 1 to 10000 rows of 3072");
-    DDP_TRY(put(p, TUPLE2, "the array has not two dimensions"));
+    DDP_TRY(put(p, TUPLE2, "the array does not have two dimensions"));
     DDP_TRY(byte_type(p));
-    DDP_TRY(op(p, NEWFALSE, "the array is in Fortran's order"));
+    DDP_TRY(op(p, NEWFALSE, "the array is in Fortran order"));
     DDP_TRY(string(p, "the array has no bytes", &text, &length));
     if (length != (size_t)rows * columns)
-        return refuse(p, "the array's bytes are not rows times columns");
-    DDP_TRY(put(p, TUPLE, "the array's state has more members"));
+        return refuse(p, "the length of the array is not rows times columns");
+    DDP_TRY(put(p, TUPLE, "the array's state has too many members"));
     out->pixels = text;
     out->stride = DDP_CIFAR_PIXELS;
     out->count = rows;
@@ -199,7 +199,7 @@ static int array(struct pickle *p, struct ddp_cifar_batch *out)
 static int label(struct pickle *p, uint8_t *labels, size_t *count)
 {
     uint32_t value;
-    DDP_TRY(op(p, BININT1, "a label is no small int"));
+    DDP_TRY(op(p, BININT1, "a label is not a small int"));
     DDP_TRY(number(p, 1, &value));
     if (value >= DDP_CIFAR_CLASSES)
         return refuse(p, "a label is above 9");
@@ -214,43 +214,43 @@ static int file_name(struct pickle *p, uint8_t *labels, size_t *count)
     const uint8_t *text;
     size_t length;
     ++*count;
-    return string(p, "a file name is no string", &text, &length);
+    return string(p, "a file name is not a string", &text, &length);
 }
 
-/* A list: items in groups of many, or one by one. item: label or file_name. */
+/* Reads a list whose items are appended in groups or one by one. item is label or file_name. */
 static int list(struct pickle *p, int (*item)(struct pickle *, uint8_t *, size_t *),
                 uint8_t *labels, size_t *count)
 {
     *count = 0;
-    DDP_TRY(put(p, EMPTY_LIST, "a list is expected"));
+    DDP_TRY(put(p, EMPTY_LIST, "the value is not a list"));
     for (;;) {
         if (next(p) == MARK) {
-            p->at++;
+            p->pos++;
             while (next(p) != APPENDS)
                 DDP_TRY(item(p, labels, count));
-            p->at++;
+            p->pos++;
         } else if (next(p) == BININT1 && item == label) {
             DDP_TRY(item(p, labels, count));
-            DDP_TRY(op(p, APPEND, "a list is not appended to"));
+            DDP_TRY(op(p, APPEND, "a list item is not appended"));
         } else {
             return 0;
         }
     }
 }
 
-/* A key and its value; seen: bit per key. */
+/* Reads a key and its value. *seen has one bit per key. */
 static int entry(struct pickle *p, unsigned *seen, size_t *label_count, struct ddp_cifar_batch *out)
 {
     static const char *const keys[] = {"data", "labels", "batch_label", "filenames"};
     const uint8_t *text;
     size_t length, key = 0, names;
-    DDP_TRY(string(p, "a key is no string", &text, &length));
+    DDP_TRY(string(p, "a key is not a string", &text, &length));
     while (key < 4 && (length != strlen(keys[key]) || memcmp(text, keys[key], length) != 0))
         key++;
     if (key == 4)
         return refuse(p, "a key is not data, labels, batch_label or filenames");
     if (*seen & 1u << key)
-        return refuse(p, "a key is there twice");
+        return refuse(p, "a key occurs twice");
     *seen |= 1u << key;
     switch (key) {
     case 0:
@@ -258,7 +258,7 @@ static int entry(struct pickle *p, unsigned *seen, size_t *label_count, struct d
     case 1:
         return list(p, label, out->labels, label_count);
     case 2:
-        return string(p, "the batch's label is no string", &text, &length);
+        return string(p, "the batch's label is not a string", &text, &length);
     default:
         return list(p, file_name, NULL, &names);
     }
@@ -270,17 +270,17 @@ int ddp_cifar_decode_pickle(const uint8_t *bytes, size_t n, const char *name,
     struct pickle p = {bytes, n, 0, name, err};
     unsigned seen = 0;
     size_t label_count = 0;
-    DDP_TRY(literal(&p, "\x80\2", 2, "it is not a pickle of protocol 2"));
-    DDP_TRY(put(&p, EMPTY_DICT, "it is not a dict"));
+    DDP_TRY(literal(&p, "\x80\2", 2, "the file is not a pickle of protocol 2"));
+    DDP_TRY(put(&p, EMPTY_DICT, "the object is not a dict"));
     DDP_TRY(op(&p, MARK, "the dict is empty"));
     while (next(&p) != SETITEMS)
         DDP_TRY(entry(&p, &seen, &label_count, out));
-    p.at++;
-    DDP_TRY(op(&p, STOP, "something follows the dict"));
-    if (p.at != n)
+    p.pos++;
+    DDP_TRY(op(&p, STOP, "the pickle does not end after the dict"));
+    if (p.pos != n)
         return refuse(&p, "bytes follow the pickle");
     if ((seen & 3) != 3)
-        return refuse(&p, "data or labels are missing");
+        return refuse(&p, "the data or the labels are missing");
     if (label_count != out->count)
         return ddp_fail(err, DDP_EINPUT, "'%s' has %zu labels for %zu images", name, label_count,
                         out->count);

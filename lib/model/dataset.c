@@ -1,4 +1,4 @@
-/* The table of data sets, and which folder is read. */
+/* The list of data sets, and the search for their folder. */
 #include "model/dataset.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ bool ddp_dataset_fits(const struct ddp_dataset_reader *reader,
            reader->classes <= request->classes;
 }
 
-/* Is the folder one? What its files lack is for the reader to say. */
+/* Checks that `dir` is a folder. The reader reports files that are missing in it. */
 static int check_folder(const char *dir, struct ddp_err *err)
 {
     struct stat st;
@@ -86,26 +86,27 @@ static int load_files(const struct ddp_dataset_reader *reader,
                       const struct ddp_dataset_request *request, struct ddp_dataset *out,
                       struct ddp_err *err)
 {
-    struct ddp_dataset_request where = *request;
-    if (!where.dir)
-        where.dir = ddp_conf_get(DDP_CONF_DATA_DIR);
-    const bool own = where.dir != NULL;
-    if (!own)
-        where.dir = ddp_dataset_default_dir(reader);
-    int rc = where.dir
-                 ? check_folder(where.dir, err)
-                 : ddp_fail(err, DDP_ENOINPUT, "data set '%s' is not installed: no folder '%s'",
-                            reader->name, reader->dirs[0]);
+    struct ddp_dataset_request located = *request;
+    if (!located.dir)
+        located.dir = ddp_conf_get(DDP_CONF_DATA_DIR);
+    const bool user_dir = located.dir != NULL;
+    if (!user_dir)
+        located.dir = ddp_dataset_default_dir(reader);
+    int rc = located.dir ? check_folder(located.dir, err)
+                         : ddp_fail(err, DDP_ENOINPUT,
+                                    "data set '%s' is not installed: there is no folder '%s'",
+                                    reader->name, reader->dirs[0]);
     if (rc == 0)
-        rc = reader->load(&where, out, err);
-    if (rc == DDP_ENOINPUT && !own && reader->package)
-        ddp_hint(err, "install the package %s, or name a folder with --data DIR", reader->package);
+        rc = reader->load(&located, out, err);
+    if (rc == DDP_ENOINPUT && !user_dir && reader->package)
+        ddp_hint(err, "install the package %s, or name the folder with --data DIR",
+                 reader->package);
     else if (rc == DDP_ENOINPUT)
-        ddp_hint(err, "name the folder that holds its files with --data DIR");
+        ddp_hint(err, "name the folder with the files of the data set with --data DIR");
     DDP_TRY(rc);
-    snprintf(out->path, sizeof out->path, "%s", where.dir);
+    snprintf(out->path, sizeof out->path, "%s", located.dir);
     out->hash = hash_of(out);
-    if (own && !where.named && reader->generic && out->hash != reader->hash)
+    if (user_dir && !located.named && reader->generic && out->hash != reader->hash)
         snprintf(out->name, sizeof out->name, "custom");
     return 0;
 }

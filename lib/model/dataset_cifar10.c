@@ -1,5 +1,5 @@
-/* CIFAR-10: 50,000 + 10,000 colour pictures of 32 x 32, in five training files and one, in binary
- * or in python form. Debian has no package of it. */
+/* CIFAR-10: 50,000 training and 10,000 evaluation images, 32 x 32 RGB, in six files of the binary
+ * or the python form. Debian has no package for it. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -14,28 +14,28 @@
 #define NAME "cifar10"
 enum { BATCHES = 5, SIDE = 32 };
 
-struct place {
+struct location {
     char dir[PATH_MAX];
     bool binary;
 };
 
-static bool is_there(const char *dir, const char *file)
+static bool exists(const char *dir, const char *file)
 {
     char path[PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/%s", dir, file);
     return n > 0 && (size_t)n < sizeof path && (access(path, F_OK) == 0 || errno == EACCES);
 }
 
-/* The files themselves may be in the folder, or in the one that their archive unpacks to. */
-static int find(const char *dir, struct place *place, struct ddp_err *err)
+/* Finds the files in `dir` or in the subfolder that their archive unpacks to. */
+static int find(const char *dir, struct location *location, struct ddp_err *err)
 {
-    static const char *const below[] = {"", "/cifar-10-batches-bin", "/cifar-10-batches-py"};
-    for (size_t i = 0; i < DDP_COUNT_OF(below); i++) {
-        int n = snprintf(place->dir, sizeof place->dir, "%s%s", dir, below[i]);
-        if (n < 0 || (size_t)n >= sizeof place->dir)
+    static const char *const subfolders[] = {"", "/cifar-10-batches-bin", "/cifar-10-batches-py"};
+    for (size_t i = 0; i < DDP_COUNT_OF(subfolders); i++) {
+        int n = snprintf(location->dir, sizeof location->dir, "%s%s", dir, subfolders[i]);
+        if (n < 0 || (size_t)n >= sizeof location->dir)
             return ddp_fail(err, DDP_ENOINPUT, "the path of the data folder is too long");
-        place->binary = is_there(place->dir, "data_batch_1.bin");
-        if (place->binary || is_there(place->dir, "data_batch_1"))
+        location->binary = exists(location->dir, "data_batch_1.bin");
+        if (location->binary || exists(location->dir, "data_batch_1"))
             return 0;
     }
     return ddp_fail(
@@ -43,7 +43,7 @@ static int find(const char *dir, struct place *place, struct ddp_err *err)
         "no file 'data_batch_1.bin' (binary form) or 'data_batch_1' (python form) in '%s'", dir);
 }
 
-/* Adds the images of a file to set. */
+/* Appends the images of a file to set. */
 static int append(struct ddp_images *set, const struct ddp_cifar_batch *batch, struct ddp_err *err)
 {
     size_t count = set->count + batch->count;
@@ -63,20 +63,20 @@ static int append(struct ddp_images *set, const struct ddp_cifar_batch *batch, s
     return 0;
 }
 
-static int read_batch(const struct place *place, const char *file, struct ddp_images *set,
+static int read_batch(const struct location *location, const char *file, struct ddp_images *set,
                       struct ddp_err *err)
 {
     char path[PATH_MAX + 32];
     uint8_t *bytes;
     size_t n;
-    snprintf(path, sizeof path, "%s/%s%s", place->dir, file, place->binary ? ".bin" : "");
+    snprintf(path, sizeof path, "%s/%s%s", location->dir, file, location->binary ? ".bin" : "");
     struct ddp_cifar_batch *batch = ddp_calloc(1, sizeof *batch);
     if (!batch)
         return ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", path);
     int rc = ddp_dataset_read_file(path, DDP_CIFAR_MAX_BYTES, &bytes, &n, err);
     if (rc == 0) {
-        rc = place->binary ? ddp_cifar_decode_binary(bytes, n, path, batch, err)
-                           : ddp_cifar_decode_pickle(bytes, n, path, batch, err);
+        rc = location->binary ? ddp_cifar_decode_binary(bytes, n, path, batch, err)
+                              : ddp_cifar_decode_pickle(bytes, n, path, batch, err);
         rc = rc ? rc : append(set, batch, err);
         free(bytes);
     }
@@ -90,15 +90,15 @@ static int load(const struct ddp_dataset_request *request, struct ddp_dataset *o
     static const struct ddp_images empty = {
         .channels = 3, .height = SIDE, .width = SIDE, .classes = DDP_CIFAR_CLASSES};
     struct ddp_dataset set = {.name = NAME, .train = empty, .eval = empty};
-    struct place place;
+    struct location location;
     int rc;
-    DDP_TRY(find(request->dir, &place, err));
+    DDP_TRY(find(request->dir, &location, err));
     for (int i = 1; i <= BATCHES; i++) {
         char file[24];
         snprintf(file, sizeof file, "data_batch_%d", i);
-        DDP_TRY_GOTO(read_batch(&place, file, &set.train, err), err_set);
+        DDP_TRY_GOTO(read_batch(&location, file, &set.train, err), err_set);
     }
-    DDP_TRY_GOTO(read_batch(&place, "test_batch", &set.eval, err), err_set);
+    DDP_TRY_GOTO(read_batch(&location, "test_batch", &set.eval, err), err_set);
     *out = set;
     return 0;
 
@@ -113,7 +113,7 @@ static const char *const dirs[] = {"/usr/share/datasets/cifar10", "/usr/share/da
 extern const struct ddp_dataset_reader ddp_dataset_cifar10;
 const struct ddp_dataset_reader ddp_dataset_cifar10 = {
     .name = NAME,
-    .summary = "50,000 + 10,000 pictures, 32 x 32 RGB, 10 classes; binary or python form",
+    .summary = "50,000 + 10,000 images, 32 x 32 RGB, 10 classes; binary or python form",
     .dirs = dirs,
     .channels = 3,
     .height = SIDE,

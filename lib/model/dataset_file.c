@@ -1,4 +1,4 @@
-/* Data files: opened with care, read whole. */
+/* Opens and reads data files, which are not trusted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ int ddp_dataset_open(const char *path, int *fd, size_t *bytes, struct ddp_err *e
 {
     int rc;
     struct stat st;
-    /* O_NONBLOCK: a FIFO in place of a file must not hang the open. */
+    /* O_NONBLOCK keeps open() from hanging if the path is a FIFO. */
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
         return open_error(path, err);
@@ -42,7 +42,7 @@ err_file:
     return rc;
 }
 
-/* Exactly `bytes` bytes. */
+/* Reads exactly `bytes` bytes. */
 static int read_exactly(int fd, const char *path, uint8_t *data, size_t bytes, struct ddp_err *err)
 {
     for (size_t done = 0; done < bytes;) {

@@ -1,4 +1,4 @@
-/* A folder with the four IDX files of MNIST and its relatives. */
+/* Reads a folder with the four IDX files of MNIST and similar sets. */
 #include "model/dataset.h"
 
 #include <errno.h>
@@ -11,11 +11,11 @@
 #include "base/mem.h"
 
 #define CLASSES 10
-/* Sides beyond this are no image that a model here takes; keeps products of sides in an int. */
+/* Largest accepted side of an image. It keeps the product of two sides within an int. */
 #define SIDE_MAX 4096
 
-/* The first spelling of `part` ("train-images", 3 dimensions) that is there, into path: a plain
- * file before a packed one, as what somebody unpacked is newer. */
+/* Finds the file for `part` (such as "train-images" with 3 dimensions) and writes its path. Plain
+ * files come before gzipped ones, because a user who unpacked a file expects the plain one. */
 static int find_file(const char *dir, const char *part, int ndim, char *path, size_t path_bytes,
                      struct ddp_err *err)
 {
@@ -25,7 +25,7 @@ static int find_file(const char *dir, const char *part, int ndim, char *path, si
         int n = snprintf(path, path_bytes, forms[i], dir, part, ndim);
         if (n < 0 || (size_t)n >= path_bytes)
             return ddp_fail(err, DDP_ENOINPUT, "the path of the data folder is too long");
-        /* Whatever is there, readable or not, is opened next, and says what is wrong with it. */
+        /* Stop at any existing file, even an unreadable one: opening it reports the error. */
         if (access(path, F_OK) == 0 || errno != ENOENT)
             return 0;
     }
@@ -70,8 +70,9 @@ int ddp_dataset_read_idx_dir(const char *dir, const char *name, struct ddp_datas
     DDP_TRY_GOTO(read_half(dir, "train", &set.train, err), err_set);
     DDP_TRY_GOTO(read_half(dir, "t10k", &set.eval, err), err_set);
     if (set.train.height != set.eval.height || set.train.width != set.eval.width) {
-        rc = ddp_fail(err, DDP_EINPUT, "'%s': training images are %d x %d, evaluation's %d x %d",
-                      dir, set.train.height, set.train.width, set.eval.height, set.eval.width);
+        rc = ddp_fail(err, DDP_EINPUT,
+                      "'%s': training images are %d x %d, but evaluation images %d x %d", dir,
+                      set.train.height, set.train.width, set.eval.height, set.eval.width);
         goto err_set;
     }
     snprintf(set.name, sizeof set.name, "%s", name);

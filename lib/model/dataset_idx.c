@@ -1,4 +1,4 @@
-/* IDX files: a magic number, big-endian dimensions, bytes. Nothing in them is believed. */
+/* Reads IDX files: a magic number, big-endian dimensions, bytes. The files are not trusted. */
 #include "model/dataset.h"
 
 #include <errno.h>
@@ -10,22 +10,23 @@
 #include "base/mem.h"
 
 #define INPUT_BYTES 65536
-/* Deflate cannot expand more than this: 258 bytes for 2 bits (zlib's "Maximum Expansion Factor"),
- * so a header that promises more than that is lying, and is refused before memory is taken. */
+/* Deflate cannot expand data by more than this factor: 258 bytes from 2 bits (zlib, "Maximum
+ * Expansion Factor"). A header that promises more is rejected before memory is allocated. */
 #define DEFLATE_MAX_RATIO 1032
 
-/* A file read through zlib when it begins as gzip does. */
+/* An open file. A gzip file is inflated through zlib. */
 struct source {
     const char *path;
     int fd;
-    bool gzip, ended; /* ended: the last gzip member is complete and its checksum agrees */
+    bool gzip;
+    bool ended; /* the last gzip member is complete and its checksum agrees */
     size_t file_bytes;
     z_stream z;
     unsigned char *input;
     size_t input_pos, input_len;
 };
 
-/* Fills the input buffer; input_len 0 afterwards: end of file. */
+/* Fills the input buffer. At the end of the file input_len is 0. */
 static int refill(struct source *s, struct ddp_err *err)
 {
     ssize_t got;
@@ -73,8 +74,9 @@ static void source_close(struct source *s)
     close(s->fd);
 }
 
-/* A gzip file may have several members, one behind the other (RFC 1952, 2.2; pigz -i, cat a.gz
- * b.gz): goes on to the next, or notes the end. What is no member behind the end is check_end's. */
+/* A gzip file may consist of several members (RFC 1952, 2.2; written by pigz -i or cat a.gz b.gz).
+ * Starts the next member, or sets `ended`. Other bytes after the last member are left to
+ * check_end(). */
 static int next_member(struct source *s, struct ddp_err *err)
 {
     if (s->input_pos == s->input_len)
@@ -83,7 +85,7 @@ static int next_member(struct source *s, struct ddp_err *err)
     return 0;
 }
 
-/* Up to n bytes of the uncompressed file; *got < n only at its end. */
+/* Reads up to n bytes of the uncompressed data. *got < n only at the end of the data. */
 static int source_read(struct source *s, uint8_t *out, size_t n, size_t *got, struct ddp_err *err)
 {
     size_t done = 0;
@@ -121,14 +123,14 @@ static int source_read(struct source *s, uint8_t *out, size_t n, size_t *got, st
     return 0;
 }
 
-/* After the last promised byte: nothing more inside, nothing more behind. */
+/* Checks that nothing follows the last byte that the header promised. */
 static int check_end(struct source *s, struct ddp_err *err)
 {
     uint8_t extra;
     size_t got;
     DDP_TRY(source_read(s, &extra, 1, &got, err));
     if (got > 0)
-        return ddp_fail(err, DDP_EINPUT, "'%s' holds more bytes than its header promises", s->path);
+        return ddp_fail(err, DDP_EINPUT, "'%s' has more bytes than its header promises", s->path);
     if (!s->gzip)
         return 0;
     if (!s->ended)
@@ -136,12 +138,13 @@ static int check_end(struct source *s, struct ddp_err *err)
     if (s->input_pos == s->input_len)
         DDP_TRY(refill(s, err));
     if (s->input_pos < s->input_len)
-        return ddp_fail(err, DDP_EINPUT, "'%s' has bytes behind the end of its gzip stream",
+        return ddp_fail(err, DDP_EINPUT, "'%s' has bytes after the end of its gzip stream",
                         s->path);
     return 0;
 }
 
-/* Magic and dimensions; *bytes: what must follow. */
+/* Reads the magic number and the dimensions. *bytes is the number of data bytes that must follow.
+ */
 static int read_header(struct source *s, int ndim, uint32_t *dims, size_t *bytes,
                        struct ddp_err *err)
 {

@@ -1,4 +1,4 @@
-/* One line a data set: DDP_DATASET(symbol). */
+/* One line per data set: DDP_DATASET(symbol). */
 DDP_DATASET(fashion_mnist)
 DDP_DATASET(mnist)
 DDP_DATASET(cifar10)

@@ -1,4 +1,5 @@
-/* MNIST (LeCun, Cortes, Burges): 60,000 + 10,000 grey 28 x 28. Debian has no package of it. */
+/* MNIST (LeCun, Cortes, Burges): 60,000 training and 10,000 evaluation images, 28 x 28 grey. Debian
+ * has no package for it. */
 #include "model/dataset.h"
 
 static int load(const struct ddp_dataset_request *request, struct ddp_dataset *out,
@@ -12,7 +13,7 @@ static const char *const dirs[] = {"/usr/share/datasets/mnist", NULL};
 extern const struct ddp_dataset_reader ddp_dataset_mnist;
 const struct ddp_dataset_reader ddp_dataset_mnist = {
     .name = "mnist",
-    .summary = "60,000 + 10,000 handwritten digits, or any folder of four such IDX files",
+    .summary = "60,000 + 10,000 handwritten digits, or any folder with four such IDX files",
     .dirs = dirs,
     .generic = true,
     .channels = 1,

@@ -1,9 +1,10 @@
-/* A made data set: every class has a picture of its own, every image is that picture and noise.
+/* A generated data set. Every class has its own picture, and every image is its class's picture
+ * plus noise.
  *
- * Learnable, by convolutions or by a single matrix: pictures are coarse, and twice as faint as the
- * noise. For models whose real data are not at hand and for measuring time, never for comparing
- * accuracies with real sets. All of it is integer arithmetic on one stream of bits, so every
- * machine makes the same bytes. */
+ * Models can learn the set with convolutions or with a single matrix, because the pictures are
+ * coarse; their standard deviation is half that of the noise. Use the set for measuring time, or if
+ * the real data is missing, but never for comparing accuracies with real sets. The generator uses
+ * integer arithmetic on one random stream, so every machine generates the same bytes. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -12,16 +13,16 @@
 
 #define IMAGES_DEFAULT 10000
 #define IMAGES_MAX     ((size_t)1 << 24)
-/* Evaluation images a training image. */
+/* Training images per evaluation image. */
 #define EVAL_SHARE 5
-#define TILE       4 /* pixels of a picture that share a value: coarse enough for strided layers */
+#define TILE       4 /* side of the square of pixels that share a value; suits strided layers */
 
-/* Streams of the seed; partition.c and models use other numbers. */
+/* Random streams of the seed. partition.c and the models use other numbers. */
 #define STREAM_PICTURES ((uint64_t)3 << 60)
 #define STREAM_TRAIN    (STREAM_PICTURES + 1)
 #define STREAM_EVAL     (STREAM_PICTURES + 2)
 
-/* About normal, mean 0, deviation 148: the sum of four bytes. */
+/* Returns the sum of four random bytes minus its mean: roughly normal, standard deviation 148. */
 static int noise(struct ddp_rng *rng, uint64_t *bits, int *left)
 {
     if (*left == 0) {
@@ -35,7 +36,7 @@ static int noise(struct ddp_rng *rng, uint64_t *bits, int *left)
            (int)(four >> 24) - 510;
 }
 
-/* pictures [classes][c][h][w]: tiles of -64..63. */
+/* Draws pictures [classes][c][h][w] of square tiles with values from -64 to 63. */
 static void draw_pictures(const struct ddp_dataset_request *r, int8_t *pictures)
 {
     struct ddp_rng rng;
@@ -65,7 +66,7 @@ static int make(const struct ddp_dataset_request *r, const int8_t *pictures, siz
         out->pixels = ddp_calloc(bytes, 1);
     out->labels = ddp_calloc(count, 1);
     if (!out->pixels || !out->labels)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu made images", count);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu generated images", count);
     ddp_rng_init(&rng, r->seed, stream);
     for (size_t i = 0; i < count; i++) {
         uint8_t label = out->labels[i] = (uint8_t)ddp_rng_below(&rng, (uint64_t)r->classes);
@@ -87,9 +88,9 @@ static int load(const struct ddp_dataset_request *r, struct ddp_dataset *out, st
     struct ddp_dataset set = {.name = "synthetic", .synthetic = true};
     int rc;
     if (r->channels < 1 || r->height < 1 || r->width < 1 || r->classes < 1 || r->classes > 256)
-        return ddp_fail(err, DDP_EUSAGE, "made images need a shape and 1 to 256 classes");
+        return ddp_fail(err, DDP_EUSAGE, "generated images need a shape and 1 to 256 classes");
     if (images > IMAGES_MAX)
-        return ddp_fail(err, DDP_EUSAGE, "at most %zu images can be made", IMAGES_MAX);
+        return ddp_fail(err, DDP_EUSAGE, "at most %zu images can be generated", IMAGES_MAX);
     int8_t *pictures =
         ddp_calloc((size_t)r->classes * (size_t)r->channels, (size_t)r->height * (size_t)r->width);
     if (!pictures)
@@ -112,6 +113,7 @@ err_set:
 extern const struct ddp_dataset_reader ddp_dataset_synthetic;
 const struct ddp_dataset_reader ddp_dataset_synthetic = {
     .name = "synthetic",
-    .summary = "made from the seed in the shape the model takes: a picture a class, and noise",
+    .summary =
+        "generated from the seed in the model's input shape: one picture per class, plus noise",
     .load = load,
 };

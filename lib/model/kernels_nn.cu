@@ -1,5 +1,5 @@
-/* The layers' kernels of device cuda: nn_element.h over a grid. A map has a thread an element; a
- * sum has a block a row and part, and, where there are several parts, a second kernel that adds
+/* The layers' kernels of device cuda: nn_element.h applied to a grid. A map uses one thread per
+ * element. A sum uses one block per row and part; if there are several parts, a second kernel adds
  * them. */
 #include <cuda_runtime.h>
 
@@ -8,9 +8,9 @@
 
 #define THREADS DDP_NN_THREADS
 
-static void launched(struct ddp_stream *s, const char *place)
+static void note_launch(struct ddp_stream *s, const char *location)
 {
-    ddp_cuda_note(s, cudaGetLastError(), place);
+    ddp_cuda_note(s, cudaGetLastError(), location);
 }
 
 template <class Args, void (*at)(const Args *, uint32_t)>
@@ -27,7 +27,7 @@ static __device__ ddp_nn_pair plus(ddp_nn_pair x, ddp_nn_pair y)
     return sum;
 }
 
-/* The sum of all threads' values, by halving; thread 0 has it. */
+/* Adds the values of all threads by halving. The result is valid in thread 0 only. */
 template <class T, class Plus> static __device__ T halve(T *lane, T own, Plus add)
 {
     lane[threadIdx.x] = own;
@@ -98,18 +98,18 @@ static uint32_t blocks_for(uint32_t count)
 }
 
 template <class Args, void (*at)(const Args *, uint32_t)>
-static void map(struct ddp_stream *s, uint32_t count, const Args &args, const char *place)
+static void map(struct ddp_stream *s, uint32_t count, const Args &args, const char *location)
 {
     if (count == 0)
         return;
     map_kernel<Args, at><<<blocks_for(count), THREADS, 0, s->handle>>>(count, args);
-    launched(s, place);
+    note_launch(s, location);
 }
 
 template <class Args, ddp_nn_pair (*term)(const Args *, uint32_t, uint32_t),
           void (*end)(const Args *, uint32_t, uint32_t, ddp_nn_pair)>
 static void sum(struct ddp_stream *s, uint32_t rows, uint32_t count, const Args &args,
-                ddp_nn_pair *parts, const char *place)
+                ddp_nn_pair *parts, const char *location)
 {
     const uint32_t splits = ddp_nn_splits(count);
     if (rows == 0)
@@ -119,7 +119,7 @@ static void sum(struct ddp_stream *s, uint32_t rows, uint32_t count, const Args 
     if (splits > 1)
         parts_kernel<Args, end>
             <<<blocks_for(rows), THREADS, 0, s->handle>>>(rows, count, splits, args, parts);
-    launched(s, place);
+    note_launch(s, location);
 }
 
 #define MAP(name)                                                                                  \
@@ -142,7 +142,7 @@ static void tally(struct ddp_stream *s, uint32_t n, const double *each, const in
                   double *loss, int *correct)
 {
     tally_kernel<<<1, THREADS, 0, s->handle>>>(n, each, hit, loss, correct);
-    launched(s, "layers: tally");
+    note_launch(s, "layers: tally");
 }
 
 extern "C" const struct ddp_nn_stream ddp_nn_stream_cuda = {

@@ -1,4 +1,4 @@
-/* The table of layers, by device. */
+/* The list of layer tables, one per device. */
 #include "model/layers.h"
 
 #include <string.h>

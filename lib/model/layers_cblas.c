@@ -1,8 +1,8 @@
-/* The layers on the CPU: products by CBLAS, all else by nn_kernels.h.
+/* The layers on the CPU: matrix products by CBLAS, everything else by nn_kernels.h.
  *
- * A chunk of m images is unfolded to col [in_c*k*k][m*positions], images side by side: then the
- * convolution of all of them is one product, and its result y [out_c][m*positions] lies channel by
- * channel, as the next layer's unfolding wants to read it. */
+ * A chunk of m images is unfolded into col [in_c*k*k][m*positions], images side by side. One
+ * product then convolves the whole chunk. Its result y [out_c][m*positions] is stored channel by
+ * channel, which is the order in which the next layer's unfolding reads. */
 #include "model/layers.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static int out_w(const struct ddp_conv_shape *s)
     return s->in_w - s->k + 1;
 }
 
-/* Weights of one output channel; the inner dimension of the product. */
+/* Number of weights per output channel, the inner dimension of the product. */
 static int taps(const struct ddp_conv_shape *s)
 {
     return s->in_c * s->k * s->k;
@@ -105,7 +105,7 @@ void ddp_softmax_loss(int n, int classes, const float *logits, const uint8_t *la
         double top = logits[best];
         for (int c = 0; c < classes; c++)
             sum += exp((double)logits[c] - top);
-        /* -log(softmax), shifted by the largest so that nothing overflows. */
+        /* -log(softmax). Subtracting the largest logit first avoids overflow. */
         loss += log(sum) + top - (double)logits[labels[i]];
         hits += best == labels[i];
         if (!d)

@@ -1,4 +1,4 @@
-/* The processor's table of layers: the functions of layers.h, done when they return. */
+/* The CPU's layer table: the functions of layers.h, which have finished when they return. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "model/blas.h"
 #include "model/layers.h"
 
-/* Unfolded images that fill half of a common L2 cache: floats. */
+/* Floats of unfolded images in a chunk: 1 MiB, half of a common L2 cache. */
 #define CHUNK_FLOATS 262144
 
 struct ddp_layers_context {
@@ -18,7 +18,7 @@ static int cpu_open(const struct ddp_layers_setup *setup, struct ddp_layers_cont
 {
     struct ddp_layers_context *c = ddp_calloc(1, sizeof *c);
     if (c == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for layers");
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the layers");
     c->kernels = ddp_nn_kernels(ddp_nn_simd());
     *out = c;
     return 0;

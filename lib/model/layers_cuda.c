@@ -1,7 +1,7 @@
-/* Layers on device cuda: products by cuBLAS, convolutions by cuDNN where it is there, the rest by
- * kernels_nn.cu.
+/* The layers of device cuda: products by cuBLAS, convolutions by cuDNN if available, and everything
+ * else by kernels_nn.cu.
  *
- * f32 throughout: TF32, which cuts factors to 11 bits, only when asked for. */
+ * All arithmetic is f32. TF32, which rounds factors to 11 bits, is used only on request. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "model/layers_cuda_cudnn.h"
 #include "model/layers_cuda_impl.inc.h"
 
-/* What cuBLAS's manual recommends for Hopper. Given, so that none is allocated while a graph is
- * captured. */
+/* The size that cuBLAS's manual recommends for Hopper. The workspace is provided here because
+ * cuBLAS must not allocate one while a graph is captured. */
 #define WORKSPACE_BYTES ((size_t)32 << 20)
 
 #define TEXT_OF(x) #x
@@ -40,7 +40,7 @@ static struct library *library_of(struct ddp_layers_context *c)
     return c->library;
 }
 
-/* The stream keeps what failed; its place is all the room there is for cuBLAS's own word. */
+/* Records a failure in the stream. cuBLAS's own error text takes the place of the location. */
 static void note(struct ddp_layers_context *c, cublasStatus_t status)
 {
     if (status != CUBLAS_STATUS_SUCCESS)
@@ -48,8 +48,9 @@ static void note(struct ddp_layers_context *c, cublasStatus_t status)
                       library_of(c)->api.cublasGetStatusString(status));
 }
 
-/* cuBLAS has columns where we have rows: C^T = op(B)^T op(A)^T, and what is transposed for it lies
- * in memory as it is here. */
+/* cuBLAS stores matrices by columns, ddpbench by rows. The row-major product C = op(A) op(B) is
+ * therefore computed as C^T = op(B)^T op(A)^T: a row-major matrix is its own transpose in column
+ * order, so nothing is moved. */
 static void gemm(struct ddp_layers_context *c, const struct ddp_gemm *g)
 {
     struct library *l = library_of(c);
@@ -94,10 +95,10 @@ static int open_library(struct ddp_layers_context *c, struct ddp_err *err)
         return ddp_fail(err, DDP_ENOMEM, "no memory for cuBLAS");
     c->library = l;
     DDP_TRY(ddp_cuda_library_open(&cublas, functions, err));
-    memcpy(&l->api, functions, sizeof functions); /* a member a name, in their order */
+    memcpy(&l->api, functions, sizeof functions); /* the members have the order of the names */
     l->workspace = c->device->alloc(WORKSPACE_BYTES);
     if (l->workspace == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory of the GPU for cuBLAS's workspace");
+        return ddp_fail(err, DDP_ENOMEM, "the GPU has no memory for cuBLAS's workspace");
     return open_handle(c, l, err);
 }
 
@@ -129,7 +130,7 @@ static int cuda_open(const struct ddp_layers_setup *setup, struct ddp_layers_con
     DDP_TRY_GOTO(open_library(c, err), err_context);
     if (setup->conv != DDP_CONV_UNFOLD) {
         rc = ddp_cuda_cudnn_open(c, &why);
-        /* auto does without a library that is not installed; anything else went wrong. */
+        /* With conv auto a missing cuDNN is not an error; every other failure is. */
         if (rc != 0 && (setup->conv == DDP_CONV_LIBRARY || rc != DDP_EUNAVAIL)) {
             *err = why;
             goto err_context;

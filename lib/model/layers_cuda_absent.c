@@ -1,10 +1,11 @@
-/* Layers on device cuda of a build without CUDA or cuBLAS: keep their name and say why. */
+/* The layers of device cuda in a build without CUDA or cuBLAS: opening them fails with the reason.
+ */
 #include "model/layers.h"
 
 static int absent(const struct ddp_layers_setup *setup, struct ddp_layers_context **out,
                   struct ddp_err *err)
 {
-    ddp_fail(err, DDP_EUNAVAIL, "not built: this ddpbench was made without CUDA and cuBLAS");
+    ddp_fail(err, DDP_EUNAVAIL, "not built in: this ddpbench was built without CUDA and cuBLAS");
     return ddp_hint(err, "install the CUDA toolkit and build with `make CUDA=1`");
 }
 

@@ -1,8 +1,9 @@
-/* Convolutions of cuDNN 9's legacy C API, in NCHW and f32.
+/* Convolutions by cuDNN 9's legacy C API, in NCHW and f32.
  *
- * An algorithm is taken by cuDNN's own heuristics, never by a measurement, and only one that gives
- * the same bits each time; with it the kind of arithmetic (mathType) that the heuristics mean it
- * with: f32 multiply-adds unless TF32 is asked for. Source: cuDNN 9 API reference, "cudnn_cnn". */
+ * The algorithm is chosen by cuDNN's heuristics, never by a measurement, and only among algorithms
+ * that give the same bits each time. Each algorithm is used with the kind of arithmetic (mathType)
+ * that the heuristics name: f32 multiply-adds, unless TF32 is requested. Source: cuDNN 9 API
+ * reference, "cudnn_cnn". */
 #include <assert.h>
 #include <cudnn.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@
 #define TEXT_OF(x) #x
 #define TEXT(x)    TEXT_OF(x)
 #define NAME(name) #name,
-/* Room that an algorithm may ask for. */
+/* Largest workspace that an algorithm may need. */
 #define WORKSPACE_MOST ((size_t)256 << 20)
 #define ALGORITHMS     8
 
@@ -48,24 +49,22 @@ struct state {
         CUDNN_FUNCTIONS(DDP_CUDA_MEMBER)
     } api;
     cudnnHandle_t handle;
-    void *workspace; /* of all plans: they take turns on one stream */
+    void *workspace; /* shared by all plans, which run one after the other on one stream */
     size_t workspace_bytes;
 };
 
 enum { FORWARD, WEIGHTS, DATA, OPERATIONS };
 
-/* conv: one an operation, for each has its own kind of arithmetic. n: of images, for which the
- * descriptors and algorithms are. */
 struct ddp_conv_plan {
     struct state *state;
     struct ddp_conv_shape shape;
     cudnnTensorDescriptor_t x, y;
     cudnnFilterDescriptor_t w;
-    cudnnConvolutionDescriptor_t conv[OPERATIONS];
+    cudnnConvolutionDescriptor_t conv[OPERATIONS]; /* each operation has its own arithmetic */
     cudnnConvolutionFwdAlgo_t forward;
     cudnnConvolutionBwdFilterAlgo_t weights;
     cudnnConvolutionBwdDataAlgo_t data;
-    int n;
+    int n; /* number of images that the descriptors and algorithms are set for */
 };
 
 static const char *const names[] = {CUDNN_FUNCTIONS(NAME)};
@@ -83,7 +82,7 @@ static int fail(const struct state *s, cudnnStatus_t status, const char *what, s
     return ddp_fail(err, DDP_EUNAVAIL, "%s: %s", what, s->api.cudnnGetErrorString(status));
 }
 
-/* The stream keeps what failed. */
+/* Records a failure in the stream. Returns whether the call succeeded. */
 static bool passed(struct ddp_layers_context *c, const struct state *s, cudnnStatus_t status)
 {
     if (status != CUDNN_STATUS_SUCCESS)
@@ -96,8 +95,8 @@ static bool exact(const struct ddp_layers_context *c, cudnnMathType_t math)
     return math == CUDNN_FMA_MATH || (c->tf32 && math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION);
 }
 
-/* The first of the heuristics' suggestions that may be used: found[count] are in the order of what
- * is expected to be fastest. Sets `into` and the operation's arithmetic. */
+/* Takes the first usable suggestion of the heuristics. found [count] is ordered from the algorithm
+ * that is expected to be the fastest. Sets `into` and the arithmetic of the operation. */
 #define CHOOSE(c, plan, op, found, count, limit, into, rc)                                         \
     do {                                                                                           \
         int at_ = 0;                                                                               \
@@ -115,14 +114,14 @@ static bool exact(const struct ddp_layers_context *c, cudnnMathType_t math)
         (rc) = s->api.cudnnSetConvolutionMathType((plan)->conv[op], (found)[at_].mathType);        \
     } while (0)
 
-/* What the heuristics are asked to allow. */
+/* The arithmetic that the heuristics may suggest. */
 static cudnnMathType_t asked(const struct ddp_layers_context *c)
 {
     return c->tf32 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH;
 }
 
-/* Algorithms for the plan's n images, with at most `limit` bytes of workspace; *bytes: the most
- * that one needs. */
+/* Chooses the algorithms for the plan's n images, with at most `limit` bytes of workspace. *bytes
+ * receives the largest workspace that a chosen algorithm needs. */
 static cudnnStatus_t choose(struct ddp_layers_context *c, struct ddp_conv_plan *p, size_t limit,
                             size_t *bytes)
 {
@@ -154,7 +153,7 @@ static cudnnStatus_t choose(struct ddp_layers_context *c, struct ddp_conv_plan *
     return rc;
 }
 
-/* Descriptors and algorithms for n images. */
+/* Sets the descriptors and algorithms for n images, unless they are set already. */
 static cudnnStatus_t set_images(struct ddp_layers_context *c, struct ddp_conv_plan *p, int n,
                                 size_t limit, size_t *bytes)
 {
@@ -213,7 +212,7 @@ static cudnnStatus_t describe(struct ddp_conv_plan *p)
     return rc;
 }
 
-/* Room for the largest algorithm so far; nothing runs yet. */
+/* Enlarges the workspace to `bytes` if necessary. Called before any convolution runs. */
 static int grow(struct ddp_layers_context *c, struct state *s, size_t bytes, struct ddp_err *err)
 {
     if (bytes <= s->workspace_bytes)
@@ -225,7 +224,7 @@ static int grow(struct ddp_layers_context *c, struct state *s, size_t bytes, str
     return s->workspace != NULL
                ? 0
                : ddp_fail(err, DDP_ENOMEM,
-                          "no memory of the GPU for %zu bytes of cuDNN's workspace", bytes);
+                          "the GPU has no memory for %zu bytes of cuDNN's workspace", bytes);
 }
 
 static int plan(struct ddp_layers_context *c, const struct ddp_conv_shape *shape,
@@ -241,8 +240,8 @@ static int plan(struct ddp_layers_context *c, const struct ddp_conv_shape *shape
     cudnnStatus_t rc = describe(p);
     if (rc == CUDNN_STATUS_SUCCESS)
         rc = set_images(c, p, c->batch, WORKSPACE_MOST, &bytes);
-    const int code =
-        rc != CUDNN_STATUS_SUCCESS ? fail(s, rc, "a convolution", err) : grow(c, s, bytes, err);
+    const int code = rc != CUDNN_STATUS_SUCCESS ? fail(s, rc, "cannot set up a convolution", err)
+                                                : grow(c, s, bytes, err);
     if (code != 0) {
         free_plan(p);
         return code;
@@ -251,7 +250,7 @@ static int plan(struct ddp_layers_context *c, const struct ddp_conv_shape *shape
     return 0;
 }
 
-/* Makes the plan one of n images. */
+/* Prepares the plan for n images. Returns false, and records the failure, if that is impossible. */
 static bool ready(struct ddp_layers_context *c, struct ddp_conv_plan *p, int n)
 {
     size_t unused;
@@ -326,7 +325,7 @@ int ddp_cuda_cudnn_open(struct ddp_layers_context *c, struct ddp_err *err)
         return ddp_fail(err, DDP_ENOMEM, "no memory for cuDNN");
     c->conv_state = s;
     DDP_TRY_GOTO(ddp_cuda_library_open(&cudnn, functions, err), err_state);
-    memcpy(&s->api, functions, sizeof functions); /* a member a name, in their order */
+    memcpy(&s->api, functions, sizeof functions); /* the members have the order of the names */
     cudnnStatus_t status = s->api.cudnnCreate(&s->handle);
     if (status == CUDNN_STATUS_SUCCESS)
         status = s->api.cudnnSetStream(s->handle, c->stream->handle);
@@ -334,7 +333,7 @@ int ddp_cuda_cudnn_open(struct ddp_layers_context *c, struct ddp_err *err)
         rc = fail(s, status, "cudnnCreate", err);
         goto err_state;
     }
-    const int version = (int)s->api.cudnnGetVersion(); /* since 9: major * 10000 + minor * 100 */
+    const int version = (int)s->api.cudnnGetVersion(); /* cuDNN 9: major * 10000 + minor * 100 */
     ddp_cuda_library_note("cuDNN", version / 10000, version / 100 % 100, version % 100);
     c->conv = &convolutions;
     return 0;

@@ -1,4 +1,4 @@
-/* Convolutions by cuDNN, for the layers of device cuda; for layers_cuda.c alone. */
+/* cuDNN's convolutions for device cuda. Used by layers_cuda.c only. */
 #ifndef DDP_MODEL_LAYERS_CUDA_CUDNN_H
 #define DDP_MODEL_LAYERS_CUDA_CUDNN_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Gives the context its convolutions. DDP_EUNAVAIL: there is no cuDNN, or it was not built. */
+/* Gives the context its convolutions. DDP_EUNAVAIL if cuDNN was not found or not built in. */
 int ddp_cuda_cudnn_open(struct ddp_layers_context *c, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

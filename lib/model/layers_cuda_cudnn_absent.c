@@ -1,8 +1,8 @@
-/* Convolutions of cuDNN in a build without its header: there are none. */
+/* cuDNN's convolutions in a build without cuDNN's header: opening them fails with the reason. */
 #include "model/layers_cuda_cudnn.h"
 
 int ddp_cuda_cudnn_open(struct ddp_layers_context *c, struct ddp_err *err)
 {
-    ddp_fail(err, DDP_EUNAVAIL, "not built: this ddpbench was made without cuDNN's header");
+    ddp_fail(err, DDP_EUNAVAIL, "not built in: this ddpbench was built without cuDNN's header");
     return ddp_hint(err, "install cuDNN's headers and build again, or use --conv im2col");
 }

@@ -1,10 +1,10 @@
-/* Inside the layers of device cuda: what their files share, on NVIDIA's own headers. Nobody else
- * includes this.
+/* Declarations shared by the files of device cuda's layers, based on NVIDIA's headers. Private to
+ * these files:
  *
- *   layers_cuda.c               the table: opening, closing, products
- *   layers_cuda_load.c          the libraries, opened when first needed
- *   layers_cuda_cudnn.c         convolutions (layers_cuda_cudnn_absent.c: built without its header)
- *   layers_cuda_absent.c        instead of the first two in a build without cuBLAS's header */
+ *   layers_cuda.c               the layer table: open, close, products
+ *   layers_cuda_load.c          opens the libraries on first use
+ *   layers_cuda_cudnn.c         convolutions (layers_cuda_cudnn_absent.c if its header is missing)
+ *   layers_cuda_absent.c        replaces the first two in a build without cuBLAS's header */
 #ifndef DDP_MODEL_LAYERS_CUDA_IMPL_INC_H
 #define DDP_MODEL_LAYERS_CUDA_IMPL_INC_H
 
@@ -29,19 +29,22 @@ struct ddp_cublas {
     DDP_CUBLAS_FUNCTIONS(DDP_CUDA_MEMBER)
 };
 
-/* A library to look for: `soname`, or what `key` names; package: a Python package's folder. */
+/* A library to open. */
 struct ddp_cuda_library {
-    const char *what, *soname, *package;
-    int key;                  /* enum ddp_conf_key */
-    const char *const *names; /* its functions, [count] */
+    const char *what;         /* name in messages */
+    const char *soname;       /* file name to search for, unless `key` is configured */
+    const char *package;      /* folder of the Python package that contains the library */
+    int key;                  /* enum ddp_conf_key: the setting that names the file */
+    const char *const *names; /* the functions to look up, [count] */
     size_t count;
 };
-/* layers_cuda_load.c. Fills functions [count]. DDP_EUNAVAIL says what was not found. Keeps the
- * library open. */
+/* layers_cuda_load.c. Opens the library and fills functions [count] with its functions. The library
+ * stays open. DDP_EUNAVAIL with the library or function that was not found. */
 int ddp_cuda_library_open(const struct ddp_cuda_library *l, void **functions,
                           struct ddp_err *err) DDP_MUST_CHECK;
-/* What layers.library() says: once a library is open its name and version. */
+/* Adds an opened library to the text that ddp_cuda_library_text() returns. */
 void ddp_cuda_library_note(const char *name, int major, int minor, int patch);
+/* Names and versions of the opened libraries, as struct ddp_layers' library() returns them. */
 const char *ddp_cuda_library_text(void);
 
 #endif

@@ -1,6 +1,6 @@
-/* NVIDIA's libraries of the layers: opened when first needed, so that the binary starts where they
- * are not installed. Their functions have the types of the headers this was built with; the soname
- * carries the major version. */
+/* Opens NVIDIA's libraries for the layers on first use, so that the program starts without them.
+ * The functions have the types of the headers that this file was built with; the soname carries the
+ * major version. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,7 +10,8 @@
 #include "device/find_cuda_library.h"
 #include "model/layers_cuda_impl.inc.h"
 
-/* Lazily filled, once a process: a shared library is process-wide by nature. */
+/* Names and versions of the opened libraries, filled once per process because shared libraries are
+ * process-wide. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char text[96];
 
@@ -20,8 +21,8 @@ static void *open_library(const struct ddp_cuda_library *l, struct ddp_err *err)
     char why[300];
     void *handle = ddp_cuda_library_find(l->soname, l->package, key, why, sizeof why);
     if (handle == NULL) {
-        ddp_fail(err, DDP_EUNAVAIL, "no %s: %s", l->what, why);
-        ddp_hint(err, "%s=FILE names the library", ddp_conf_rows()[l->key].variable);
+        ddp_fail(err, DDP_EUNAVAIL, "cannot load %s: %s", l->what, why);
+        ddp_hint(err, "set %s=FILE to name the library", ddp_conf_rows()[l->key].variable);
     }
     return handle;
 }
@@ -35,7 +36,7 @@ int ddp_cuda_library_open(const struct ddp_cuda_library *l, void **functions, st
         functions[i] = dlsym(handle, l->names[i]);
         if (functions[i] == NULL) {
             dlclose(handle);
-            return ddp_fail(err, DDP_EUNAVAIL, "the %s that was found has no %s", l->what,
+            return ddp_fail(err, DDP_EUNAVAIL, "the %s library has no function %s", l->what,
                             l->names[i]);
         }
     }

@@ -1,5 +1,5 @@
-/* Batch normalisation (Ioffe & Szegedy 2015): each channel over the images and positions of the
- * batch. */
+/* Batch normalisation (Ioffe & Szegedy 2015). Each channel is normalised over all images and
+ * positions of the batch. */
 #include "model/layers.h"
 
 #include <math.h>

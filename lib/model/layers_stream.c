@@ -1,4 +1,4 @@
-/* Layers on a stream: all but convolutions. */
+/* The layers on a stream, except for convolutions. */
 #include "model/layers_stream.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ int ddp_layers_stream_open(const struct ddp_layers_setup *setup,
     const size_t batch = (size_t)setup->batch;
     struct ddp_layers_context *c = ddp_calloc(1, sizeof *c);
     if (c == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for layers");
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the layers");
     c->device = d;
     c->stream = setup->stream;
     c->kernels = kernels;
@@ -38,7 +38,7 @@ int ddp_layers_stream_open(const struct ddp_layers_setup *setup,
     c->hit = d->alloc(batch * sizeof *c->hit);
     if (c->parts == NULL || c->each == NULL || c->hit == NULL) {
         release(c);
-        return ddp_fail(err, DDP_ENOMEM, "no memory of device '%s' for losses of %d images",
+        return ddp_fail(err, DDP_ENOMEM, "device '%s' has no memory for the losses of %d images",
                         d->name, setup->batch);
     }
     *out = c;
@@ -93,7 +93,7 @@ static void clear(struct ddp_layers_context *c, float *a, size_t count)
     c->device->streams->fill(c->stream, a, 0, count * sizeof *a);
 }
 
-/* Unlike the processor's, dy is left alone: the kernels look at y. */
+/* Unlike the CPU's function, this one does not change dy: the kernels apply ReLU by reading y. */
 void ddp_stream_batch_norm_backward(const struct ddp_batch_norm *layer, size_t count,
                                     const float *x, const float *y, float *dy, float *saved,
                                     float *dgamma, float *dbeta, float *dx)

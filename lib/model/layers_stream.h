@@ -1,12 +1,12 @@
-/* Layers on a stream: all but the products are nn_stream.h's kernels, and convolutions are
- * unfolded images times weights, unless a library does them.
+/* Layers on a stream. Everything except the products is done by nn_stream.h's kernels. Convolutions
+ * are products of unfolded images, unless a library computes them.
  *
- * For the tables of layers of a device (layers_cuda.c), which opens a context with its products;
- * and for tests, which hold the same code on a stream of the processor against the layers of the
- * processor. Images lie [n][c][h][w] everywhere. What is not asked of a convolution library here:
- * bias, ReLU and pooling, which are one kernel that reads the product once and leaves a byte where
- * a library would read values again; and batch normalisation, whose running variance is biased
- * here and not in cuDNN. */
+ * Used by the layer tables of devices (layers_cuda.c), which provide the products, and by tests,
+ * which compare this code on a CPU stream with the CPU's layers. Images are always [n][c][h][w].
+ * Two steps are not left to a convolution library. Bias, ReLU and pooling are a single kernel,
+ * which reads the product once and leaves one byte per window for the backward pass; a library
+ * would read the values again. Batch normalisation uses a biased running variance, cuDNN an
+ * unbiased one. */
 #ifndef DDP_MODEL_LAYERS_STREAM_H
 #define DDP_MODEL_LAYERS_STREAM_H
 
@@ -17,17 +17,18 @@
 extern "C" {
 #endif
 
-/* C[m][n] = op(A) * op(B) + (add: C), row-major; ta/tb: transposed. */
+/* The product C [m][n] = op(A) * op(B), row-major. */
 struct ddp_gemm {
-    bool ta, tb, add;
+    bool ta, tb; /* A, B are transposed */
+    bool add;    /* add the product to C instead of overwriting it */
     int m, n, k;
     const float *a, *b;
     float *c;
     int lda, ldb, ldc;
 };
 
-/* Convolutions of a library, in NCHW, without bias: y = x * w; dw and dx written. A plan is of one
- * shape, for up to the context's batch of images. */
+/* The convolutions of a library, in NCHW and without bias: y = x * w. dw and dx are written, not
+ * added. A plan belongs to one shape and serves up to the context's batch of images. */
 struct ddp_conv_library {
     int (*plan)(struct ddp_layers_context *c, const struct ddp_conv_shape *shape,
                 struct ddp_conv_plan **out, struct ddp_err *err);
@@ -41,31 +42,30 @@ struct ddp_conv_library {
     void (*close)(struct ddp_layers_context *c);
 };
 
-/* gemm: puts a product on the stream. conv: NULL: unfolded. library: the device's own. parts,
- * each, hit: scratch of sums and losses, memory of the device. */
 struct ddp_layers_context {
     const struct ddp_device *device;
     struct ddp_stream *stream;
     const struct ddp_nn_stream *kernels;
-    void (*gemm)(struct ddp_layers_context *c, const struct ddp_gemm *g);
-    const struct ddp_conv_library *conv;
-    void *library, *conv_state;
-    int batch;
+    void (*gemm)(struct ddp_layers_context *c, const struct ddp_gemm *g); /* enqueues a product */
+    const struct ddp_conv_library *conv; /* NULL: unfold images and multiply */
+    void *library;                       /* state of the device's library of products */
+    void *conv_state;                    /* state of `conv` */
+    int batch;                           /* most images in a call */
     bool tf32;
-    struct ddp_nn_pair *parts;
+    struct ddp_nn_pair *parts; /* scratch memory for sums, on the device */
     size_t parts_bytes;
-    double *each;
-    int *hit;
+    double *each; /* [batch], losses of the images, on the device */
+    int *hit;     /* [batch], whether the images were classified correctly, on the device */
 };
 
-/* A context without products. DDP_ENOMEM. */
+/* Opens a context, to which the caller then adds gemm. DDP_ENOMEM. */
 int ddp_layers_stream_open(const struct ddp_layers_setup *setup,
                            const struct ddp_nn_stream *kernels, struct ddp_layers_context **out,
                            struct ddp_err *err) DDP_MUST_CHECK;
-/* Waits for the stream first. NULL is fine. */
+/* Waits for the stream, then frees the context. NULL is fine. */
 void ddp_layers_stream_close(struct ddp_layers_context *c);
 
-/* The members of a table besides device, library, open and close. */
+/* The members of struct ddp_layers except for device, library, open and close. */
 int ddp_stream_plan_conv(struct ddp_layers_context *c, const struct ddp_conv_shape *shape,
                          struct ddp_conv_plan **out, struct ddp_err *err);
 void ddp_stream_free_plan(struct ddp_layers_context *c, struct ddp_conv_plan *plan);
@@ -109,7 +109,7 @@ void ddp_stream_gather(struct ddp_layers_context *c, const uint8_t *pixels, cons
                        size_t each, const uint32_t *index, size_t first, int n, float *x,
                        uint8_t *label);
 
-/* 16M floats of unfolded images: 64 MiB, enough to fill an accelerator. */
+/* A chunk is 16M floats of unfolded images (64 MiB), enough to keep an accelerator busy. */
 #define DDP_LAYERS_STREAM_FUNCTIONS                                                                \
     .image_major = true, .chunk_floats = 16777216, .plan_conv = ddp_stream_plan_conv,              \
     .free_plan = ddp_stream_free_plan, .conv_pool_scratch = ddp_stream_conv_pool_scratch,          \

@@ -1,5 +1,5 @@
-/* Convolutions on a stream: by a library where a layer has a plan, else as products of unfolded
- * images, chunk by chunk as the processor's are. */
+/* Convolutions on a stream: by a library if the layer has a plan, otherwise as products of unfolded
+ * images, chunk by chunk as on the CPU. */
 #include "base/mem.h"
 #include "model/layers_stream.h"
 
@@ -16,25 +16,28 @@ void ddp_stream_free_plan(struct ddp_layers_context *c, struct ddp_conv_plan *pl
         c->conv->free_plan(plan);
 }
 
-/* A convolution's sizes. full: values of an image's output. */
+/* The sizes of a convolution. */
 struct sizes {
-    int out_h, out_w, each, taps;
-    size_t full;
+    int out_h, out_w;
+    int positions; /* per output image */
+    int taps;      /* weights per output channel */
+    size_t full;   /* values per output image, all channels */
 };
 
 static struct sizes sizes_of(const struct ddp_conv_shape *s)
 {
     struct sizes z = {ddp_conv_out_h(s), ddp_conv_out_w(s), 0, s->in_c * s->k * s->k, 0};
-    z.each = z.out_h * z.out_w;
-    z.full = (size_t)s->out_c * (size_t)z.each;
+    z.positions = z.out_h * z.out_w;
+    z.full = (size_t)s->out_c * (size_t)z.positions;
     return z;
 }
 
-/* A chunk's unfolded images, then its outputs [out_c][chunk * each]. */
+/* The scratch memory holds the unfolded images of a chunk, then the chunk's outputs
+ * [out_c][chunk * positions]. */
 static size_t col_count(const struct ddp_conv_shape *s, int chunk)
 {
     const struct sizes z = sizes_of(s);
-    return (size_t)z.taps * (size_t)chunk * (size_t)z.each;
+    return (size_t)z.taps * (size_t)chunk * (size_t)z.positions;
 }
 
 static size_t unfolded_scratch(const struct ddp_conv_shape *s, int chunk)
@@ -58,7 +61,7 @@ static void unfold(struct ddp_layers_context *c, const struct ddp_conv_shape *s,
 {
     const struct sizes z = sizes_of(s);
     const struct ddp_nn_unfold a = {*s, m, z.out_h, z.out_w, x, xv, col};
-    c->kernels->unfold(c->stream, (uint32_t)(z.taps * m * z.each), &a);
+    c->kernels->unfold(c->stream, (uint32_t)(z.taps * m * z.positions), &a);
 }
 
 static void fold(struct ddp_layers_context *c, const struct ddp_conv_shape *s, int m,
@@ -69,25 +72,25 @@ static void fold(struct ddp_layers_context *c, const struct ddp_conv_shape *s, i
     c->kernels->fold(c->stream, (uint32_t)(s->in_c * m * s->in_h * s->in_w), &a);
 }
 
-/* y [out_c][m * each] = w * col. */
+/* y [out_c][m * positions] = w * col. */
 static void product(struct ddp_layers_context *c, const struct ddp_conv_shape *s, int m,
                     const float *w, const float *col, float *y)
 {
     const struct sizes z = sizes_of(s);
-    const int cols = m * z.each;
+    const int cols = m * z.positions;
     const struct ddp_gemm g = {false, false, false, s->out_c, cols, z.taps,
                                w,     col,   y,     z.taps,   cols, cols};
     c->gemm(c, &g);
 }
 
-/* Of a chunk: dw += dy * col^T, then, where it is wanted, dx. dy [out_c][m * each]; first: of the
- * batch's chunks. */
+/* Backward pass of a chunk: dw += dy * col^T, then dx unless it is NULL. dy [out_c][m * positions].
+ * `first` marks the first chunk of the batch, which overwrites dw. */
 static void product_backward(struct ddp_layers_context *c, const struct ddp_conv_shape *s, int m,
                              bool first, const float *x, struct ddp_view xv, const float *w,
                              const float *dy, float *dw, float *dx, struct ddp_view dxv, float *col)
 {
     const struct sizes z = sizes_of(s);
-    const int cols = m * z.each;
+    const int cols = m * z.positions;
     const struct ddp_gemm to_w = {false, true, !first, s->out_c, z.taps, cols,
                                   dy,    col,  dw,     cols,     cols,   z.taps};
     const struct ddp_gemm to_col = {true, false, false, z.taps, cols, s->out_c,
@@ -96,7 +99,7 @@ static void product_backward(struct ddp_layers_context *c, const struct ddp_conv
     c->gemm(c, &to_w);
     if (dx == NULL)
         return;
-    /* The unfolded images are used up: their gradient takes their place. */
+    /* The unfolded images are no longer needed; their gradient overwrites them. */
     c->gemm(c, &to_col);
     fold(c, s, m, col, dx, dxv);
 }
@@ -110,17 +113,17 @@ static void clear_gradients(struct ddp_layers_context *c, const struct ddp_conv_
     streams->fill(c->stream, db, 0, (size_t)s->out_c * sizeof *db);
 }
 
-/* Outputs of m images as a product leaves them, and as a library does. */
+/* The layouts of m output images: as a product writes them, and as a library writes them. */
 static struct ddp_view chunk_view(const struct sizes *z, int m)
 {
-    return (struct ddp_view){(size_t)m * (size_t)z->each, (size_t)z->each};
+    return (struct ddp_view){(size_t)m * (size_t)z->positions, (size_t)z->positions};
 }
 static struct ddp_view image_view(const struct sizes *z)
 {
-    return (struct ddp_view){(size_t)z->each, z->full};
+    return (struct ddp_view){(size_t)z->positions, z->full};
 }
 
-/* out, which: at the first of these m images. */
+/* Pools m images. out and which point to the first of them. */
 static void pool(const struct ddp_conv_pool *layer, int m, const float *y, struct ddp_view yv,
                  const float *b, float *out, struct ddp_view outv, uint8_t *which)
 {
@@ -166,7 +169,7 @@ static void bias_gradient(const struct ddp_conv_pool *layer, int n, const float 
 {
     struct ddp_layers_context *c = layer->context;
     const struct sizes z = sizes_of(&layer->shape);
-    const uint32_t plane = (uint32_t)z.each / 4;
+    const uint32_t plane = (uint32_t)z.positions / 4;
     const struct ddp_nn_pool_sum sum = {plane, doutv, dout, which, db};
     c->kernels->pool_sum(c->stream, (uint32_t)layer->shape.out_c, plane * (uint32_t)n, &sum,
                          c->parts);
@@ -210,8 +213,8 @@ void ddp_stream_conv_forward(const struct ddp_conv *layer, int n, const float *x
     const struct ddp_conv_shape *s = &layer->shape;
     const struct sizes z = sizes_of(s);
     float *part = scratch + col_count(s, DDP_MIN(layer->chunk, c->batch));
-    struct ddp_nn_move add_bias = {(uint32_t)n,    (uint32_t)z.each, y, b,
-                                   image_view(&z), image_view(&z),   y};
+    struct ddp_nn_move add_bias = {(uint32_t)n,    (uint32_t)z.positions, y, b,
+                                   image_view(&z), image_view(&z),        y};
     if (n == 0)
         return;
     if (layer->plan != NULL) {
@@ -239,12 +242,13 @@ void ddp_stream_conv_backward(const struct ddp_conv *layer, int n, const float *
     const struct ddp_conv_shape *s = &layer->shape;
     const struct sizes z = sizes_of(s);
     float *part = scratch + col_count(s, DDP_MIN(layer->chunk, c->batch));
-    const struct ddp_nn_channel_sum sum = {(uint32_t)z.each, image_view(&z), dy, db};
+    const struct ddp_nn_channel_sum sum = {(uint32_t)z.positions, image_view(&z), dy, db};
     if (n == 0) {
         clear_gradients(c, s, dw, db);
         return;
     }
-    c->kernels->channel_sum(c->stream, (uint32_t)s->out_c, (uint32_t)(n * z.each), &sum, c->parts);
+    c->kernels->channel_sum(c->stream, (uint32_t)s->out_c, (uint32_t)(n * z.positions), &sum,
+                            c->parts);
     if (layer->plan != NULL) {
         c->conv->backward_weights(c, layer->plan, n, x, dy, dw);
         if (dx != NULL)
@@ -254,8 +258,8 @@ void ddp_stream_conv_backward(const struct ddp_conv *layer, int n, const float *
     for (int first = 0; first < n; first += layer->chunk) {
         const int m = DDP_MIN(layer->chunk, n - first);
         const struct ddp_nn_move collect = {
-            (uint32_t)m, (uint32_t)z.each, dy + z.full * (size_t)first,
-            NULL,        image_view(&z),   chunk_view(&z, m),
+            (uint32_t)m, (uint32_t)z.positions, dy + z.full * (size_t)first,
+            NULL,        image_view(&z),        chunk_view(&z, m),
             part};
         c->kernels->move(c->stream, (uint32_t)(z.full * (size_t)m), &collect);
         product_backward(c, s, m, first == 0, x + (size_t)first * xv.image, xv, w, part, dw,

@@ -1,7 +1,7 @@
-/* LeNet as MXNet's tutorial has it: conv 1->6 5x5, ReLU, pool 2, conv 6->16 3x3, ReLU, pool 2, FC
+/* LeNet as in MXNet's tutorial: conv 1->6 5x5, ReLU, pool 2, conv 6->16 3x3, ReLU, pool 2, FC
  * 400->120, ReLU, FC 120->84, ReLU, FC 84->10; 60,170 parameters. Source: Apache MXNet, "Train a
- * Model with Multiple GPUs" (python/tutorials, its training rule too: SGD, lr 0.04, no momentum,
- * batches of 128 over all devices). */
+ * Model with Multiple GPUs" (python/tutorials). The tutorial also gives the training settings: SGD,
+ * lr 0.04, no momentum, batches of 128 over all devices. */
 #include "base/mem.h"
 #include "model/net.h"
 
@@ -23,7 +23,7 @@ static const struct ddp_layer layers[] = {
     DDP_LINEAR_PARAMS(P, FC2, "fc2", 120, 84)                                                      \
     DDP_LINEAR_PARAMS(P, FC3, "fc3", 84, CLASSES)
 
-enum { PARAMS(DDP_PARAM_PLACE) TOTAL };
+enum { PARAMS(DDP_PARAM_OFFSET) TOTAL };
 static const struct ddp_param params[] = {PARAMS(DDP_PARAM_ROW)};
 
 extern const struct ddp_model_class ddp_model_lenet;

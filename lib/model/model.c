@@ -1,4 +1,4 @@
-/* The table of models, and initial weights. */
+/* The list of models, and the initialisation of parameters. */
 #include "model/model.h"
 
 #include <math.h>
@@ -49,7 +49,8 @@ void ddp_model_init_params(const struct ddp_model_class *cls, enum ddp_init init
         double fan = init == DDP_INIT_HE ? p->fan_in : p->fan_in + p->fan_out;
         double bound = sqrt(6.0 / fan);
         struct ddp_rng rng;
-        ddp_rng_init(&rng, seed, (uint64_t)i); /* a stream each: layers do not shift each other */
+        ddp_rng_init(&rng, seed,
+                     (uint64_t)i); /* one stream per tensor, independent of the others */
         for (size_t j = 0; j < p->count; j++)
             w[j] = (float)(bound * (2.0 * ddp_rng_double(&rng) - 1.0));
     }

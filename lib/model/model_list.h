@@ -1,4 +1,4 @@
-/* One line a model: DDP_MODEL(symbol). */
+/* One line per model: DDP_MODEL(symbol). */
 DDP_MODEL(singa_cnn)
 DDP_MODEL(lenet)
 DDP_MODEL(resnet9)

@@ -1,4 +1,4 @@
-/* A net made from its layers: shapes and memory. */
+/* Builds a net from its layers: shapes and memory. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@ static int chunk_of(const struct ddp_model *m, const struct ddp_layer *spec, siz
     return spec->chunk && m->layers->fixed_chunks ? spec->chunk : fit > 0 ? (int)fit : 1;
 }
 
-/* The layer of a node and its output's shape, from its input's. */
+/* Sets the layer of a node and the shape of its output from the shape of its input. */
 static void set_node(struct ddp_model *m, struct ddp_net_node *node, const struct ddp_net_shape *in)
 {
     const struct ddp_layer *spec = node->spec;
@@ -47,7 +47,7 @@ static void set_node(struct ddp_model *m, struct ddp_net_node *node, const struc
                                                  m->kernels, m->context};
         break;
     default:
-        break; /* ADD: its input's shape */
+        break; /* ADD: the output has the shape of the input */
     }
 }
 
@@ -63,7 +63,8 @@ static bool image_major(const struct ddp_layer *spec)
            (spec->kind == DDP_LAYER_CONV_POOL && before_linear);
 }
 
-/* All nodes but their memory; a list that is no net is the model file's bug. */
+/* Sets all nodes except for their memory. An invalid list of layers is a bug in the model's file.
+ */
 static void set_nodes(struct ddp_model *m)
 {
     struct ddp_net_shape shape = {m->cls->channels, m->cls->height, m->cls->width};
@@ -94,7 +95,8 @@ static void set_nodes(struct ddp_model *m)
     assert(m->count > 0 && shape.c == m->cls->classes);
 }
 
-/* Arrays one after the other in a block, each on lines of its own; base NULL: only their size. */
+/* Divides a block into arrays that start on separate cache lines. With base NULL only the size is
+ * computed. */
 struct cursor {
     char *base;
     size_t used;
@@ -124,7 +126,7 @@ static size_t carve(struct ddp_model *m, char *base)
         struct ddp_net_node *node = &m->nodes[i];
         size_t floats = batch * ddp_net_volume(&node->shape);
         node->out = take(&at, floats * sizeof(float));
-        /* The loss's gradient takes the place of the logits. */
+        /* The gradient of the loss overwrites the logits. */
         node->dout = i + 1 < m->count ? take(&at, floats * sizeof(float)) : node->out;
         if (node->spec->kind == DDP_LAYER_BATCH_NORM)
             node->saved = take(&at, DDP_BATCH_NORM_SAVED * (size_t)node->shape.c * sizeof(float));
@@ -145,7 +147,7 @@ size_t ddp_net_scratch_bytes(const struct ddp_model_class *cls, int batch)
     return carve(&m, NULL);
 }
 
-/* Most values of a layer that are summed up: its channels or outputs. */
+/* Returns the largest number of channels or outputs of a layer, which bounds the rows of a sum. */
 static int most_channels(const struct ddp_model_class *cls)
 {
     int most = cls->classes;
@@ -163,7 +165,7 @@ static int open_layers(struct ddp_model *m, const struct ddp_model_place *place,
     m->device = place->device ? place->device : ddp_device_cpu(ddp_nn_simd());
     m->layers = place->layers ? place->layers : ddp_layers_find(m->device->name);
     if (m->layers == NULL)
-        return ddp_fail(err, DDP_EUNAVAIL, "device '%s' runs no models", m->device->name);
+        return ddp_fail(err, DDP_EUNAVAIL, "device '%s' cannot run models", m->device->name);
     const struct ddp_layers_setup setup = {.device = m->device,
                                            .stream = place->stream,
                                            .batch = m->batch,
@@ -187,7 +189,7 @@ static int plan_convolutions(struct ddp_model *m, struct ddp_err *err)
     return 0;
 }
 
-/* Batch normalisation's first means and variances: 0 and 1. */
+/* Sets the running means to 0 and the running variances to 1. */
 static int fill_state(struct ddp_model *m, struct ddp_err *err)
 {
     const size_t count = m->cls->state_count;
@@ -224,7 +226,7 @@ int ddp_net_create(const struct ddp_model_class *cls, const struct ddp_model_pla
     m->block_bytes = carve(m, NULL);
     m->block = m->device->alloc(m->block_bytes);
     if (!m->block) {
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory for %zu bytes of activations of %d images",
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory for the %zu bytes of activations of %d images",
                       m->block_bytes, batch);
         goto err_model;
     }
@@ -250,7 +252,7 @@ void ddp_net_destroy(struct ddp_model *m)
             m->layers->free_plan(m->context, node->layer.conv_pool.plan);
     }
     if (m->context)
-        m->layers->close(m->context); /* waits: the block is used until then */
+        m->layers->close(m->context); /* waits for the device, which uses the block until then */
     if (m->block)
         m->device->free(m->block, m->block_bytes);
     free(m);
@@ -273,7 +275,7 @@ double ddp_net_flops(const struct ddp_model_class *cls)
         double positions = (double)node->shape.h * node->shape.w;
         if (kind == DDP_LAYER_BATCH_NORM)
             continue;
-        /* Forward, gradient of the weights, and, but for the first layer, of the input. */
+        /* Forward pass, gradient of the weights and, except for the first layer, of the input. */
         sum += 2.0 * weights * positions * (kind == DDP_LAYER_CONV_POOL ? 4 : 1) * (i ? 3 : 2);
     }
     return sum;

@@ -1,9 +1,9 @@
-/* Nets: models as a list of layers, which net.c runs forward and backward. For the models' own
- * files; everybody else sees model.h.
+/* Nets: models as a list of layers, which net.c runs forward and backward. For the models' files;
+ * all other code uses model.h.
  *
- * A model's file holds its layers, its table of parameters and its defaults; shapes follow from the
- * input's. Each layer with parameters has two tensors, in the order of the layers: weight and bias
- * (batch normalisation: gamma and beta). */
+ * A model's file contains its layers, its parameter table and its defaults. Shapes follow from the
+ * shape of the input. Each layer with parameters has two tensors, weight and bias (gamma and beta
+ * for batch normalisation), in the order of the layers. */
 #ifndef DDP_MODEL_NET_H
 #define DDP_MODEL_NET_H
 
@@ -14,36 +14,38 @@ extern "C" {
 #endif
 
 enum ddp_layer_kind {
-    DDP_LAYER_END,        /* of the list */
+    DDP_LAYER_END,        /* end of the list */
     DDP_LAYER_CONV_POOL,  /* convolution (stride 1, no padding) to `out` channels, ReLU, 2 x 2 max
-                             pool; its image sides, before the pool, must be even */
+                             pooling; the height and width before pooling must be even */
     DDP_LAYER_CONV,       /* convolution to `out` channels */
-    DDP_LAYER_BATCH_NORM, /* with relu: ReLU behind it */
-    DDP_LAYER_ADD,        /* adds the output of layer `from`, of the same shape */
-    DDP_LAYER_FLATTEN,    /* images to vectors; wanted between CONV and LINEAR, except with one
-                             channel (CONV_POOL does it itself) */
-    DDP_LAYER_LINEAR      /* fully connected to `out` values; with relu: ReLU behind it */
+    DDP_LAYER_BATCH_NORM, /* batch normalisation, with relu followed by ReLU */
+    DDP_LAYER_ADD,        /* adds the output of layer `from`, which has the same shape */
+    DDP_LAYER_FLATTEN,    /* images to vectors; required between CONV and LINEAR unless there is one
+                             channel (CONV_POOL flattens its own output) */
+    DDP_LAYER_LINEAR      /* fully connected to `out` values, with relu followed by ReLU */
 };
 
-/* k, stride, pad: of convolutions; stride 0 is 1. chunk: images unfolded at once; 0: so many that
- * they fill half of a common L2 cache. The last layer is LINEAR without ReLU, to the classes. */
+/* One layer of a model. The last layer must be LINEAR without relu and have one output per class.
+ */
 struct ddp_layer {
     enum ddp_layer_kind kind;
-    int out, k, stride, pad;
+    int out;
+    int k, stride, pad; /* convolutions; stride 0 means 1 */
     int relu;
-    int from;
-    int chunk;
+    int from;  /* ADD */
+    int chunk; /* convolutions: images unfolded at once; 0: as many as fill half of a common L2
+                  cache */
 };
 #define DDP_NET_LAYERS_MAX 32
 
-/* A model's parameter table from a list macro PARAMS(P) of P(id, name, count, fan_in, fan_out,
- * fill): `enum { PARAMS(DDP_PARAM_PLACE) TOTAL };` gives each id its offset, and
- * `{PARAMS(DDP_PARAM_ROW)}` the rows. */
-#define DDP_PARAM_PLACE(id, name, count, fan_in, fan_out, fill) id, id##_LAST = id + (count)-1,
+/* A model lists its parameters in a macro PARAMS(P) of rows P(id, name, count, fan_in, fan_out,
+ * fill). `enum { PARAMS(DDP_PARAM_OFFSET) TOTAL };` gives each id its offset, and
+ * `{PARAMS(DDP_PARAM_ROW)}` gives the parameter table. */
+#define DDP_PARAM_OFFSET(id, name, count, fan_in, fan_out, fill) id, id##_LAST = id + (count)-1,
 #define DDP_PARAM_ROW(id, name, count, fan_in, fan_out, fill)                                      \
     {name, id, count, fan_in, fan_out, fill},
-/* The two tensors of a layer. A convolution's fan_out is its output channels times the kernel, as
- * PyTorch and needle count. */
+/* The two tensors of a layer. A convolution's fan_out is the number of output channels times the
+ * kernel size, as in PyTorch and needle. */
 #define DDP_CONV_PARAMS(P, id, name, in, out, k)                                                   \
     P(id##_W, name ".weight", (out) * (in) * (k) * (k), (in) * (k) * (k), (out) * (k) * (k), 0.0f) \
     P(id##_B, name ".bias", out, 0, 0, 0.0f)
@@ -54,7 +56,7 @@ struct ddp_layer {
     P(id##_W, name ".weight", (out) * (in), in, out, 0.0f)                                         \
     P(id##_B, name ".bias", out, 0, 0, 0.0f)
 
-/* The functions of a model class that has layers. */
+/* The functions of every model class that is made of layers. */
 int ddp_net_create(const struct ddp_model_class *cls, const struct ddp_model_place *place,
                    int batch, float *params, float *grads, struct ddp_model **out,
                    struct ddp_err *err) DDP_MUST_CHECK;

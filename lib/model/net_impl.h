@@ -1,8 +1,9 @@
-/* A net as net.c makes it and net_run.c runs it.
+/* The net that net.c builds and net_run.c runs.
  *
- * A node is a layer at its place: its input's and output's shape, its parameters, its output and
- * that output's gradient. On the processor image outputs lie channel by channel, [c][n][h][w], so
- * that products and normalisation see long rows; what a LINEAR layer reads lies image by image. */
+ * A node is a layer within a net: its input and output shape, its parameters, its output and the
+ * gradient of its output. On the CPU the outputs are stored channel by channel, [c][n][h][w], so
+ * that products and normalisation run over long rows. The input of a LINEAR layer is stored image
+ * by image. */
 #ifndef DDP_MODEL_NET_IMPL_H
 #define DDP_MODEL_NET_IMPL_H
 
@@ -21,10 +22,10 @@ struct ddp_net_shape {
 
 struct ddp_net_node {
     const struct ddp_layer *spec;
-    struct ddp_net_shape in, shape;
-    bool image_major; /* the output: [n][c][h][w] instead of [c][n][h][w] */
-    int param;        /* its first of two, -1: none */
-    int added_to;     /* the ADD layer that takes this output besides the next one, -1: none */
+    struct ddp_net_shape in, shape; /* input and output */
+    bool image_major;               /* the output is [n][c][h][w] rather than [c][n][h][w] */
+    int param;                      /* index of the first of its two parameters, or -1 */
+    int added_to;                   /* the ADD layer that also reads this output, or -1 */
     union {
         struct ddp_conv_pool conv_pool;
         struct ddp_conv conv;
@@ -32,27 +33,27 @@ struct ddp_net_node {
         struct ddp_linear linear;
     } layer;
     float *out, *dout; /* [batch] images */
-    uint8_t *which;    /* CONV_POOL */
-    float *saved;      /* BATCH_NORM */
-    size_t state;      /* BATCH_NORM: offset of its running statistics */
+    uint8_t *which;    /* CONV_POOL: see ddp_conv_pool_forward() */
+    float *saved;      /* BATCH_NORM: see ddp_batch_norm_forward() */
+    size_t state;      /* BATCH_NORM: offset of its running statistics in the model's state */
 };
 
-/* device: where block lies. context: of layers. */
 struct ddp_model {
     const struct ddp_model_class *cls;
     const struct ddp_layers *layers;
-    struct ddp_layers_context *context;
-    const struct ddp_device *device;
+    struct ddp_layers_context *context; /* of the layers */
+    const struct ddp_device *device;    /* whose memory `block` is */
     const struct ddp_nn_kernels *kernels;
-    int batch, count;
+    int batch; /* most images in a call */
+    int count; /* nodes */
     float *params, *grads;
     struct ddp_net_node nodes[DDP_NET_LAYERS_MAX];
     float *state, *scratch;
-    void *block;
+    void *block; /* holds all arrays of the model and its nodes */
     size_t block_bytes;
 };
 
-/* Elements of one image. */
+/* Returns the number of elements in one image. */
 static inline size_t ddp_net_volume(const struct ddp_net_shape *s)
 {
     return (size_t)s->c * (size_t)s->h * (size_t)s->w;

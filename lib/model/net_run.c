@@ -1,7 +1,7 @@
-/* A net run forward and backward. */
+/* Runs a net forward and backward. */
 #include "model/net_impl.h"
 
-/* Where the images of an array [n] lie. */
+/* Returns the layout of an array of n images. */
 static struct ddp_view view_of(const struct ddp_net_shape *s, bool image_major, int n)
 {
     size_t plane = (size_t)s->h * (size_t)s->w;
@@ -19,13 +19,14 @@ static struct ddp_view view_out(const struct ddp_net_node *node, int n)
     return view_of(&node->shape, node->image_major, n);
 }
 
-/* Values a channel of an array [n]. */
+/* Returns the number of values per channel in an array of n images. */
 static size_t row_length(const struct ddp_net_node *node, int n)
 {
     return (size_t)n * (size_t)(node->shape.h * node->shape.w);
 }
 
-/* What lies channel by channel (or, on some devices, image by image already), image by image. */
+/* Converts [c][n][h][w] to [n][c][h][w], or back. A device that already stores images this way only
+ * copies. */
 static void flatten(struct ddp_model *m, const struct ddp_net_node *node, int n, bool back,
                     const float *from, float *to)
 {
@@ -90,7 +91,8 @@ static void forward(struct ddp_model *m, const float *x, int n, bool training)
     }
 }
 
-/* One node: its parameters' gradients, and dx, its input's (NULL: nobody wants it). */
+/* Runs one node backward: computes the gradients of its parameters and, in dx, of its input. dx may
+ * be NULL. */
 static void backward(struct ddp_model *m, int i, const float *x, int n, float *dx)
 {
     struct ddp_net_node *node = &m->nodes[i];
@@ -114,7 +116,7 @@ static void backward(struct ddp_model *m, int i, const float *x, int n, float *d
         m->layers->batch_norm_backward(&node->layer.norm, row_length(node, n), x, node->out,
                                        node->dout, node->saved, dw, db, dx);
         break;
-    case DDP_LAYER_ADD: /* the other summand's share waits in dout until that layer is reached */
+    case DDP_LAYER_ADD: /* ddp_net_step() adds dout to the other input when it reaches that layer */
         m->layers->copy(m->context, (size_t)n * ddp_net_volume(&node->shape), node->dout, dx);
         break;
     case DDP_LAYER_FLATTEN:

@@ -1,10 +1,11 @@
-/* The layers' arithmetic on a stream, one element at a time, written once.
+/* The arithmetic of the layers on a stream, written once, one element at a time.
  *
- * Compiled by nvcc into the kernels of device cuda (kernels_nn.cu) and by the C compiler into those
- * of the processor's streams (nn_stream_cpu.c), which tests hold against the layers of the
- * processor. Two kinds, listed in nn_stream.h: a *map*, here, does element i of its count; a *sum*
- * is in nn_element_sum.h. Each is a struct of arguments with functions on it. Arrays have fewer
- * than 2^31 elements. What it does not do: loop over elements. */
+ * nvcc compiles this header into the kernels of device cuda (kernels_nn.cu). The C compiler
+ * compiles it into the kernels of CPU streams (nn_stream_cpu.c), which tests compare with the CPU's
+ * layers. nn_stream.h lists two kinds of kernels. A *map*, in this header, computes element i of
+ * its count; a *sum* is in nn_element_sum.h. Each is a struct of arguments and functions that take
+ * the struct. Arrays have fewer than 2^31 elements. The loops over elements belong to the callers.
+ */
 #ifndef DDP_MODEL_NN_ELEMENT_H
 #define DDP_MODEL_NN_ELEMENT_H
 
@@ -15,30 +16,30 @@
 #include "device/two_compilers.h"
 #include "model/nn_kernels.h"
 
-/* As layers_norm.c has them. */
+/* The same values as in layers_norm.c. */
 #define DDP_NORM_EPSILON  1e-5f
 #define DDP_NORM_MOMENTUM 0.1f
 
-/* Images of an array: element i of [c][n][plane] is pixel `pixel` of image `image` of a channel. */
-struct ddp_nn_place {
+/* The position of an element of an array [c][n][plane]. */
+struct ddp_nn_position {
     uint32_t channel, image, pixel;
 };
-DDP_BOTH struct ddp_nn_place ddp_nn_place_of(uint32_t i, uint32_t n, uint32_t plane)
+DDP_BOTH struct ddp_nn_position ddp_nn_position_of(uint32_t i, uint32_t n, uint32_t plane)
 {
-    struct ddp_nn_place p;
+    struct ddp_nn_position p;
     const uint32_t row = i / plane;
     p.pixel = i - row * plane;
     p.channel = row / n;
     p.image = row - p.channel * n;
     return p;
 }
-DDP_BOTH size_t ddp_nn_at(struct ddp_view v, struct ddp_nn_place p)
+DDP_BOTH size_t ddp_nn_at(struct ddp_view v, struct ddp_nn_position p)
 {
     return p.channel * v.channel + p.image * v.image + p.pixel;
 }
 /* Maps. */
 
-/* As ddp_nn_kernels' unfold: col [in_c][k][k][n][out_h][out_w], element by element. */
+/* See unfold() of struct ddp_nn_kernels. Element i of col [in_c][k][k][n][out_h][out_w]. */
 struct ddp_nn_unfold {
     struct ddp_conv_shape s;
     int n, out_h, out_w;
@@ -65,7 +66,8 @@ DDP_BOTH void ddp_nn_unfold_at(const struct ddp_nn_unfold *a, uint32_t i)
             : 0.0f;
 }
 
-/* As ddp_nn_kernels' fold, for element i of [in_c][n][in_h][in_w]: the taps in order. */
+/* See fold() of struct ddp_nn_kernels. Element i of [in_c][n][in_h][in_w]; adds the taps in order.
+ */
 struct ddp_nn_fold {
     struct ddp_conv_shape s;
     int n, out_h, out_w;
@@ -77,7 +79,7 @@ DDP_BOTH void ddp_nn_fold_at(const struct ddp_nn_fold *a, uint32_t i)
 {
     const uint32_t plane = (uint32_t)(a->s.in_h * a->s.in_w),
                    each = (uint32_t)(a->out_h * a->out_w);
-    const struct ddp_nn_place p = ddp_nn_place_of(i, (uint32_t)a->n, plane);
+    const struct ddp_nn_position p = ddp_nn_position_of(i, (uint32_t)a->n, plane);
     const int y = (int)p.pixel / a->s.in_w, x = (int)p.pixel % a->s.in_w, k = a->s.k;
     float sum = 0.0f;
     for (int ky = 0; ky < k; ky++)
@@ -94,7 +96,8 @@ DDP_BOTH void ddp_nn_fold_at(const struct ddp_nn_fold *a, uint32_t i)
     a->dx[ddp_nn_at(a->dxv, p)] = sum;
 }
 
-/* As ddp_nn_kernels' bias_relu_pool, for window i of [c][n][h/2][w/2]; which lies as out does. */
+/* See bias_relu_pool() of struct ddp_nn_kernels. Window i of [c][n][h/2][w/2]. Unlike there,
+ * `which` has the layout of out. */
 struct ddp_nn_pool {
     int n, h, w;
     const float *y, *bias;
@@ -105,7 +108,7 @@ struct ddp_nn_pool {
 DDP_BOTH void ddp_nn_pool_at(const struct ddp_nn_pool *a, uint32_t i)
 {
     const uint32_t ow = (uint32_t)a->w / 2, plane = (uint32_t)a->h / 2 * ow;
-    const struct ddp_nn_place p = ddp_nn_place_of(i, (uint32_t)a->n, plane);
+    const struct ddp_nn_position p = ddp_nn_position_of(i, (uint32_t)a->n, plane);
     const size_t row = p.pixel / ow, col = p.pixel % ow, w = (size_t)a->w;
     const float *y =
         a->y + p.channel * a->yv.channel + p.image * a->yv.image + 2 * row * w + 2 * col;
@@ -122,7 +125,7 @@ DDP_BOTH void ddp_nn_pool_at(const struct ddp_nn_pool *a, uint32_t i)
     a->which[ddp_nn_at(a->outv, p)] = top > 0.0f ? best : (uint8_t)DDP_POOL_NONE;
 }
 
-/* Back again: the four values of window i. */
+/* Backward pass of ddp_nn_pool: writes the four values of window i. */
 struct ddp_nn_unpool {
     int n, h, w;
     const float *dout;
@@ -133,7 +136,7 @@ struct ddp_nn_unpool {
 DDP_BOTH void ddp_nn_unpool_at(const struct ddp_nn_unpool *a, uint32_t i)
 {
     const uint32_t ow = (uint32_t)a->w / 2, plane = (uint32_t)a->h / 2 * ow;
-    const struct ddp_nn_place p = ddp_nn_place_of(i, (uint32_t)a->n, plane);
+    const struct ddp_nn_position p = ddp_nn_position_of(i, (uint32_t)a->n, plane);
     const size_t row = p.pixel / ow, col = p.pixel % ow, w = (size_t)a->w;
     const float d = a->dout[ddp_nn_at(a->doutv, p)];
     const int at = a->which[ddp_nn_at(a->doutv, p)];
@@ -144,7 +147,7 @@ DDP_BOTH void ddp_nn_unpool_at(const struct ddp_nn_unpool *a, uint32_t i)
     dy[w + 1] = at == 3 ? d : 0.0f;
 }
 
-/* y [rows][cols] += bias[cols]; with relu also max(0, .). */
+/* y [rows][cols] += bias [cols], followed by max(0, .) if relu is set. */
 struct ddp_nn_bias {
     uint32_t cols;
     int relu;
@@ -167,8 +170,8 @@ DDP_BOTH void ddp_nn_relu_backward_at(const struct ddp_nn_relu_backward *a, uint
         a->dy[i] = 0.0f;
 }
 
-/* to = from + bias[channel] (bias NULL: 0), each where its view says: element i of [c][n][plane].
- */
+/* to = from + bias[channel], or to = from if bias is NULL. Element i of [c][n][plane]; from and to
+ * have the layouts of their views. */
 struct ddp_nn_move {
     uint32_t n, plane;
     const float *from, *bias;
@@ -177,7 +180,7 @@ struct ddp_nn_move {
 };
 DDP_BOTH void ddp_nn_move_at(const struct ddp_nn_move *a, uint32_t i)
 {
-    const struct ddp_nn_place p = ddp_nn_place_of(i, a->n, a->plane);
+    const struct ddp_nn_position p = ddp_nn_position_of(i, a->n, a->plane);
     const float v = a->from[ddp_nn_at(a->from_view, p)];
     a->to[ddp_nn_at(a->to_view, p)] = a->bias ? v + a->bias[p.channel] : v;
 }
@@ -191,7 +194,7 @@ DDP_BOTH void ddp_nn_add_at(const struct ddp_nn_add *a, uint32_t i)
     a->y[i] += a->a[i];
 }
 
-/* Element i of [n][channels][plane]. As ddp_nn_kernels' normalize. */
+/* See normalize() of struct ddp_nn_kernels. Element i of [n][channels][plane]. */
 struct ddp_nn_normalize {
     uint32_t channels, plane;
     const float *x, *mean, *scale, *shift;
@@ -205,7 +208,7 @@ DDP_BOTH void ddp_nn_normalize_at(const struct ddp_nn_normalize *a, uint32_t i)
     a->y[i] = a->relu && !(v > 0.0f) ? 0.0f : v;
 }
 
-/* scale[c] of a normalisation by running statistics. */
+/* Computes scale[c] of a normalisation by the running statistics. */
 struct ddp_nn_norm_scale {
     const float *gamma, *variance;
     float *scale;
@@ -215,7 +218,8 @@ DDP_BOTH void ddp_nn_norm_scale_at(const struct ddp_nn_norm_scale *a, uint32_t c
     a->scale[c] = a->gamma[c] * (1.0f / sqrtf(a->variance[c] + DDP_NORM_EPSILON));
 }
 
-/* y NULL: no ReLU behind it. The rest as ddp_nn_kernels' norm_backward. */
+/* See norm_backward() of struct ddp_nn_kernels. If y is not NULL, dy counts as 0 where ReLU cut y.
+ */
 struct ddp_nn_norm_backward {
     uint32_t channels, plane;
     const float *x, *y, *dy, *mean, *scale, *a, *b;
@@ -228,7 +232,8 @@ DDP_BOTH void ddp_nn_norm_backward_at(const struct ddp_nn_norm_backward *a, uint
     a->dx[i] = a->scale[c] * (dy - a->a[c] - a->b[c] * (a->x[i] - a->mean[c]));
 }
 
-/* Pixel i of [n][pixels]: that of image index[first + i / pixels], index NULL: of first + .... */
+/* Pixel i of [n][pixels]: gathers from image index[first + i / pixels], or from image
+ * first + i / pixels if index is NULL. */
 struct ddp_nn_gather {
     const uint8_t *pixels, *labels;
     const uint32_t *index;
@@ -245,7 +250,7 @@ DDP_BOTH void ddp_nn_gather_at(const struct ddp_nn_gather *a, uint32_t i)
         a->label[at] = a->labels[image];
 }
 
-/* Image i: as ddp_softmax_loss, its loss and hit apart; d NULL: not wanted. */
+/* See ddp_softmax_loss(). Image i; its loss and its hit are stored separately. d may be NULL. */
 struct ddp_nn_loss {
     int classes;
     const float *logits;
@@ -270,7 +275,7 @@ DDP_BOTH void ddp_nn_loss_at(const struct ddp_nn_loss *a, uint32_t i)
     a->loss[i] = log(sum) + top - own;
     a->hit[i] = best == label;
     for (int c = 0; a->d && c < a->classes; c++) {
-        const double p = exp((double)logits[c] - top) / sum; /* d may be the logits: c is read */
+        const double p = exp((double)logits[c] - top) / sum; /* read before d, which may alias */
         a->d[(size_t)i * (size_t)a->classes + (size_t)c] =
             (float)((double)a->scale * (p - (c == label ? 1.0 : 0.0)));
     }

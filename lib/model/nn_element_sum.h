@@ -1,6 +1,6 @@
-/* The sums among the layers' kernels on a stream, a term at a time (nn_element.h says how they are
- * written, nn_stream.h in which order they are added): `term` is term j of a row, `end` makes of
- * the sum of `count` terms what is wanted. */
+/* The sums among the layers' kernels on a stream, one term at a time. nn_element.h describes the
+ * form, nn_stream.h the order of the additions. `term` returns term j of a row; `end` computes the
+ * result from the sum of the row's `count` terms. */
 #ifndef DDP_MODEL_NN_ELEMENT_SUM_H
 #define DDP_MODEL_NN_ELEMENT_SUM_H
 
@@ -10,14 +10,14 @@ struct ddp_nn_pair {
     float a, b;
 };
 
-/* Term j of a channel's sum: over its images, then pixels. */
+/* Returns the index of term j of a channel's sum, which runs over its images, then pixels. */
 DDP_BOTH size_t ddp_nn_term_at(struct ddp_view v, uint32_t channel, uint32_t j, uint32_t plane)
 {
     const uint32_t image = j / plane;
     return channel * v.channel + image * v.image + (j - image * plane);
 }
 
-/* out[c] = sum of a channel of a. */
+/* out[c] = sum of channel c of a. */
 struct ddp_nn_channel_sum {
     uint32_t plane;
     struct ddp_view view;
@@ -37,7 +37,7 @@ DDP_BOTH void ddp_nn_channel_sum_end(const struct ddp_nn_channel_sum *a, uint32_
     a->out[c] = sum.a;
 }
 
-/* out[c] = sum of what a channel's windows pass back. */
+/* out[c] = sum of the gradients that the pooling windows of channel c pass back. */
 struct ddp_nn_pool_sum {
     uint32_t plane;
     struct ddp_view doutv;
@@ -59,7 +59,7 @@ DDP_BOTH void ddp_nn_pool_sum_end(const struct ddp_nn_pool_sum *a, uint32_t c, u
     a->out[c] = sum.a;
 }
 
-/* out[c] = sum over rows of a [rows][cols]. */
+/* out[c] = sum of column c of a [rows][cols]. */
 struct ddp_nn_column_sum {
     uint32_t cols;
     const float *a;
@@ -78,7 +78,7 @@ DDP_BOTH void ddp_nn_column_sum_end(const struct ddp_nn_column_sum *a, uint32_t 
     a->out[c] = sum.a;
 }
 
-/* mean[c] of a channel of x. */
+/* mean[c] = mean of channel c of x. */
 struct ddp_nn_mean {
     uint32_t plane;
     struct ddp_view view;
@@ -96,8 +96,8 @@ DDP_BOTH void ddp_nn_mean_end(const struct ddp_nn_mean *a, uint32_t c, uint32_t 
     a->mean[c] = sum.a / (float)count;
 }
 
-/* The variance about mean; end: running statistics, [channels] means then variances, and what the
- * normalisation and its way back need. */
+/* The variance of a channel about its mean. `end` updates the running statistics (means, then
+ * variances) and computes the factors for the normalisation and for its backward pass. */
 struct ddp_nn_variance {
     uint32_t plane, channels;
     struct ddp_view view;
@@ -122,8 +122,9 @@ DDP_BOTH void ddp_nn_variance_end(const struct ddp_nn_variance *a, uint32_t c, u
     a->scale[c] = a->gamma[c] * a->inverse[c];
 }
 
-/* Of dy (cut where y, when not NULL, is not above 0): dbeta its sum, dgamma that of dy * x^; a and
- * b: for norm_backward. */
+/* Sums for the backward pass of batch normalisation. If y is not NULL, dy counts as 0 where ReLU
+ * cut y. dbeta is the sum of dy, dgamma the sum of dy * x^, the normalised x. a and b are inputs of
+ * norm_backward. */
 struct ddp_nn_norm_sum {
     uint32_t plane;
     struct ddp_view view;

@@ -1,11 +1,11 @@
-/* Part of nn_kernels.inc.h, compiled with it once a SIMD level: convolutions with stride and
- * padding, and batch normalisation. Plain loops; what order they sum in is fixed by the code. */
+/* Convolutions with stride and padding, and batch normalisation. Included by nn_kernels.inc.h,
+ * which is compiled once per SIMD level. The code fixes the order of all sums. */
 
-/* Outputs [*first, *last) of a row whose tap `at` (0..k-1) meets a pixel and not the padding. */
+/* Finds the outputs [*first, *last) of a row whose tap `at` (0..k-1) reads a pixel, not padding. */
 static inline void tap_range(int in, int out, int at, const struct ddp_conv_shape *s, int *first,
                              int *last)
 {
-    int offset = at - s->pad; /* output o meets pixel o * stride + offset */
+    int offset = at - s->pad; /* output o reads pixel o * stride + offset */
     *first = offset >= 0 ? 0 : (-offset + s->stride - 1) / s->stride;
     *last = in - offset <= 0 ? 0 : (in - offset - 1) / s->stride + 1;
     if (*last > out)
@@ -14,7 +14,7 @@ static inline void tap_range(int in, int out, int at, const struct ddp_conv_shap
         *first = *last;
 }
 
-/* x: the first pixel met. */
+/* x points to the first pixel that is read. */
 static inline void unfold_row(const float *restrict x, int stride, int first, int last, int out_w,
                               float *restrict col)
 {

@@ -1,4 +1,4 @@
-/* The choice among the SIMD levels, and the plain one. */
+/* Chooses the SIMD level, and compiles the scalar level. */
 #include "base/conf.h"
 
 #define DDP_NN_TABLE ddp_nn_kernels_scalar
@@ -8,13 +8,13 @@ enum ddp_simd ddp_nn_simd(void)
 {
     enum ddp_simd best = ddp_cpu_best_simd();
     const char *text = ddp_conf_get(DDP_CONF_SIMD);
-    int cap = text ? ddp_simd_parse(text) : -1; /* illegal values: ddp_conf_check's to refuse */
+    int cap = text ? ddp_simd_parse(text) : -1; /* ddp_conf_check() rejects invalid values */
     return cap >= 0 && (enum ddp_simd)cap < best ? (enum ddp_simd)cap : best;
 }
 
 size_t ddp_pool_grad_scratch(const struct ddp_conv_shape *s)
 {
-    return cut_scratch(s, NULL, NULL);
+    return divide_scratch(s, NULL, NULL);
 }
 
 const struct ddp_nn_kernels *ddp_nn_kernels(enum ddp_simd level)

@@ -1,8 +1,8 @@
-/* The loops of the layers that are not matrix products, at each SIMD level.
+/* The loops of the CPU's layers that are not matrix products, for each SIMD level. All values are
+ * f32.
  *
- * For the layers (layers_cblas.c) only. All f32. Each level gives the same bits: an element's sum
- * is always taken in the same order, and sums over elements use 16 fixed lanes. Nothing here
- * allocates or fails. */
+ * Used by the CPU's layers only. All levels give the same bits: the terms of a sum are always added
+ * in the same order, and sums over elements use 16 fixed lanes. Nothing here allocates or fails. */
 #ifndef DDP_MODEL_NN_KERNELS_H
 #define DDP_MODEL_NN_KERNELS_H
 
@@ -15,42 +15,43 @@
 extern "C" {
 #endif
 
-/* Where image n of channel c of a batch begins: c * channel + n * image elements in; its pixels
- * [h][w] are contiguous. NCHW: {h*w, c*h*w}; CNHW: {n*h*w, h*w}. */
+/* The layout of a batch of images. Image n of channel c begins at element c * channel + n * image,
+ * and its pixels [h][w] are contiguous. NCHW: {h*w, c*h*w}; CNHW: {n*h*w, h*w}. */
 struct ddp_view {
     size_t channel, image;
 };
 
-/* A convolution: square kernel k x k, zeros around; out = (in + 2 pad - k) / stride + 1. im2col,
- * bias_relu_pool and pool_grad have stride 1 and no padding and do not look at either. */
+/* A convolution with a square kernel k x k and zero padding: out = (in + 2 pad - k) / stride + 1.
+ * im2col, bias_relu_pool and pool_grad assume stride 1 and no padding and ignore both members. */
 struct ddp_conv_shape {
     int in_c, in_h, in_w, out_c, k;
     int stride, pad;
 };
 
-/* What a position of a 2 x 2 window gave its maximum: 0..3 row by row, or none, when ReLU cut it.
- */
+/* The value of `which` for a window whose output ReLU cut. Otherwise `which` is the position of the
+ * maximum in the 2 x 2 window, 0..3, row by row. */
 #define DDP_POOL_NONE 4
 
 struct ddp_nn_kernels {
-    /* col [in_c][k][k][n][out_h][out_w] = the pixel of x that this weight meets there. */
+    /* Unfolds images: col [in_c][k][k][n][out_h][out_w] receives, for each weight and output
+     * position, the pixel of x that they multiply. */
     void (*im2col)(const struct ddp_conv_shape *s, int n, const float *x, struct ddp_view xv,
                    float *col);
-    /* y [c][n][h][w], h and w even; out [h/2][w/2] = max(0, bias[c] + largest of the window), the
-     * first of equals in which [c][n][h/2][w/2]. */
+    /* y [c][n][h][w], h and w even. out [h/2][w/2] = max(0, bias[c] + the window's maximum); which
+     * [c][n][h/2][w/2] receives the position of the first maximum. */
     void (*bias_relu_pool)(int c, int n, int h, int w, const float *y, const float *bias,
                            float *out, struct ddp_view outv, uint8_t *which);
-    /* y [rows][cols] += bias[cols]; with relu also max(0, .). */
+    /* y [rows][cols] += bias [cols], followed by max(0, .) if relu is set. */
     void (*bias)(int rows, int cols, const float *bias, int relu, float *y);
     /* dy[i] = y[i] > 0 ? dy[i] : 0. */
     void (*relu_backward)(size_t count, const float *y, float *dy);
-    /* sums[r] += sum of a[r][cols]. */
+    /* sums[r] += sum of row r of a [rows][cols]. */
     void (*row_sums)(int rows, size_t cols, const float *a, float *sums);
-    /* sums[c] = sum over rows of a[rows][cols]. */
+    /* sums[c] = sum of column c of a [rows][cols]. */
     void (*column_sums)(int rows, int cols, const float *a, float *sums);
 
-    /* im2col for any stride and padding; and back: dx = for each pixel the sum of what it was
-     * copied to, taps in order. */
+    /* unfold: im2col for any stride and padding. fold: the reverse; each pixel of dx becomes the
+     * sum of the elements of col that it was copied to, added in the order of the taps. */
     void (*unfold)(const struct ddp_conv_shape *s, int n, const float *x, struct ddp_view xv,
                    float *col);
     void (*fold)(const struct ddp_conv_shape *s, int n, const float *col, float *dx,
@@ -59,9 +60,9 @@ struct ddp_nn_kernels {
     void (*row_bias)(int rows, size_t cols, const float *bias, float *y);
     /* y[i] += a[i]. */
     void (*add)(size_t count, const float *a, float *y);
-    /* Of each row of x [rows][cols], cols > 0: mean, and mean square distance from it. */
+    /* Computes the mean and the biased variance of each row of x [rows][cols], cols > 0. */
     void (*moments)(int rows, size_t cols, const float *x, float *mean, float *variance);
-    /* y = (x - mean[row]) * scale[row] + shift[row]; with relu also max(0, .). */
+    /* y = (x - mean[row]) * scale[row] + shift[row], followed by max(0, .) if relu is set. */
     void (*normalize)(int rows, size_t cols, const float *x, const float *mean, const float *scale,
                       const float *shift, int relu, float *y);
     /* sums[row] = sum of dy, products[row] = sum of dy * (x - mean[row]). */
@@ -71,22 +72,22 @@ struct ddp_nn_kernels {
     void (*norm_backward)(int rows, size_t cols, const float *x, const float *dy, const float *mean,
                           const float *scale, const float *a, const float *b, float *dx);
 
-    /* From dout [c][n][h/2][w/2] and which, chunk by chunk of images as bias_relu_pool wrote it
-     * (each chunk [c][images][h/2][w/2]): gradients of the weights dw and the bias db of the
-     * convolution before the pool, and of its input, dx, or NULL. All written. scratch:
-     * ddp_pool_grad_scratch(s) floats. */
+    /* Backward pass of a convolution followed by bias_relu_pool. Writes the gradients of the
+     * weights (dw), the bias (db) and, unless dx is NULL, the input. dout has the layout of doutv.
+     * which is stored chunk by chunk of images, as bias_relu_pool wrote it, each chunk
+     * [c][images][h/2][w/2]. scratch: ddp_pool_grad_scratch(s) floats. */
     void (*pool_grad)(const struct ddp_conv_shape *s, int n, int chunk, const float *x,
                       struct ddp_view xv, const float *w, const float *dout, struct ddp_view doutv,
                       const uint8_t *which, float *dw, float *db, float *dx, struct ddp_view dxv,
                       float *scratch);
 };
 
-/* Floats of scratch that pool_grad needs, at every level. */
+/* Floats of scratch memory that pool_grad needs at any SIMD level. */
 size_t ddp_pool_grad_scratch(const struct ddp_conv_shape *s);
 
-/* The highest level this processor has and DDPBENCH_SIMD allows. */
+/* Returns the highest SIMD level that the CPU supports and DDPBENCH_SIMD allows. */
 enum ddp_simd ddp_nn_simd(void);
-/* The kernels of a level, which the processor must have. Never NULL. */
+/* Returns the kernels of a level, which the CPU must support. Never NULL. */
 const struct ddp_nn_kernels *ddp_nn_kernels(enum ddp_simd level);
 
 extern const struct ddp_nn_kernels ddp_nn_kernels_scalar, ddp_nn_kernels_avx2,

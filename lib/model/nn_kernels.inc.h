@@ -1,13 +1,14 @@
-/* The loops of nn_kernels.h in plain C, compiled once a SIMD level: DDP_NN_TABLE names the table.
- * The compiler vectorises them; -ffp-contract=off and no reassociation keep the bits equal. Sizes
- * that the models here have are made constants (ROW_WIDTHS), which is what lets it unroll. */
+/* The loops of nn_kernels.h in plain C, compiled once per SIMD level. DDP_NN_TABLE is the name of
+ * the table. The compiler vectorises the loops. -ffp-contract=off and the lack of reassociation
+ * keep the bits equal at all levels. The row widths of ddpbench's models are compile-time constants
+ * (WITH_WIDTH), so that the compiler can unroll the loops. */
 #include "model/nn_kernels.h"
 
 #include <string.h>
 
 #define LANES 16
 
-/* Runs CALL with w known to the compiler where it is one of the widths met often. */
+/* Runs CALL with W as a compile-time constant if w is one of the common widths. */
 #define WITH_WIDTH(w, CALL)                                                                        \
     do {                                                                                           \
         switch (w) {                                                                               \
@@ -46,8 +47,8 @@ static void im2col(const struct ddp_conv_shape *s, int n, const float *x, struct
         }
 }
 
-/* Four windows side by side: GCC's and clang's vectors, which every level compiles to what it has.
- * Loops over pairs of floats are what the vectoriser does badly. */
+/* Four windows side by side, as GCC and clang vectors, which the compiler maps to the instructions
+ * of each level. The automatic vectoriser handles loops over pairs of floats badly. */
 typedef float v4f __attribute__((vector_size(16)));
 typedef int32_t v4i __attribute__((vector_size(16)));
 typedef uint8_t v4b __attribute__((vector_size(4)));
@@ -69,7 +70,7 @@ static inline v4i choose(v4i mask, v4i yes, v4i no)
     return (mask & yes) | (~mask & no);
 }
 
-/* Windows i .. i+3 of the row pair at y. */
+/* Pools windows i to i+3 of the pair of rows that begins at y. */
 static inline void pool_four(const float *y, int w, int i, float bias, float *out, uint8_t *which)
 {
     v4f t0 = load4(y + 2 * i), t1 = load4(y + 2 * i + 4);
@@ -82,7 +83,7 @@ static inline void pool_four(const float *y, int w, int i, float bias, float *ou
     v4f top = (v4f)choose(right_top, (v4i)b, (v4i)a), low = (v4f)choose(right_low, (v4i)d, (v4i)c);
     v4i is_low = low > top;
     v4f v = (v4f)choose(is_low, (v4i)low, (v4i)top) + bias;
-    /* A true comparison is -1. */
+    /* A true vector comparison is -1. */
     v4i at = choose(is_low, 2 - right_low, -right_top), positive = v > 0.0f;
     v4b bytes = __builtin_convertvector(choose(positive, at, (v4i){} + DDP_POOL_NONE), v4b);
     store4(out + i, (v4f)(positive & (v4i)v));

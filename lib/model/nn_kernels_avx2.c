@@ -1,3 +1,3 @@
-/* AVX2: all by the compiler. */
+/* The AVX2 level, vectorised by the compiler. */
 #define DDP_NN_TABLE ddp_nn_kernels_avx2
 #include "model/nn_kernels.inc.h"

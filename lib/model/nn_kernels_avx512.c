@@ -1,4 +1,4 @@
-/* AVX-512. */
+/* The AVX-512 level, vectorised by the compiler. */
 
 #define DDP_NN_TABLE ddp_nn_kernels_avx512
 #include "model/nn_kernels.inc.h"

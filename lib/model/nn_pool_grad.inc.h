@@ -1,18 +1,19 @@
-/* Part of nn_kernels.inc.h, compiled with it once a SIMD level: the way back through a 2 x 2 max
- * pool and the convolution before it.
+/* Backward pass through a 2 x 2 max pool and the convolution before it. Included by
+ * nn_kernels.inc.h, which is compiled once per SIMD level.
  *
- * Of each window only the position of the maximum has a gradient, and none where ReLU cut it: of
- * the dense products seven of eight multiplications would be by zero. So what is multiplied is
- * listed. An *entry* is a gradient and where the row it scales lies. Images are turned to
- * [h][w][channels], where a *row* of k * channels values, padded to whole vectors, is contiguous,
- * and a weight's k rows meet k rows of the image:
+ * In each window only the position of the maximum has a gradient, and no position has one if ReLU
+ * cut the output. Seven of eight multiplications of the dense products would multiply by zero.
+ * Therefore the nonzero gradients are listed first: an *entry* is a gradient and the offset of the
+ * row that it scales. Images are transposed to [h][w][channels]. A *row* of k * channels values,
+ * padded to whole vectors, is then contiguous, and the k rows of a weight meet k rows of the image:
  *
- *   gradient of the weights: per output channel, += the rows of the image at its windows' maxima
- *   gradient of the image: per position, += the rows of the weights of the channels that have
- *   their maximum there
+ *   gradient of the weights: for each output channel, add the image's rows at the maxima of its
+ *   windows
+ *   gradient of the image: for each position, add the weight rows of the channels that have their
+ *   maximum there
  *
- * Both are the same loop, with the sum in registers. The order of the sums is fixed: images, then
- * windows; channels. */
+ * Both use the same loop, which keeps the sum in registers. The order of the sums is fixed: by
+ * images and windows for the weights, by channels for the image. */
 
 typedef float v16f __attribute__((vector_size(64)));
 typedef int32_t v16i __attribute__((vector_size(64)));
@@ -20,13 +21,14 @@ typedef uint8_t v16b __attribute__((vector_size(16)));
 #define PAD 16
 
 struct entry {
-    uint32_t at; /* where the row lies */
+    uint32_t row; /* offset of the row */
     float scale;
 };
 
-/* Of `lines` rows at once, each nv vectors: sum += scale * row, for each entry. Line l of the rows
- * lies l * row_step in, of the sums l * sum_step; sums do not overlap. All in registers: lines * nv
- * is at most 7, and some lines are wanted where a row is short, or each sum waits for the last. */
+/* For each entry: sum += scale * row. Handles `lines` rows at once, each of nv vectors. Line l of
+ * the rows begins at l * row_step, line l of the sums at l * sum_step; the sums do not overlap. All
+ * sums are in registers, so lines * nv is at most 7. Short rows need several lines at once; with a
+ * single line each addition would wait for the one before. */
 static inline __attribute__((always_inline)) void add_lines(const int nv, const int lines,
                                                             const struct entry *e, int count,
                                                             const float *rows, int row_step,
@@ -37,7 +39,7 @@ static inline __attribute__((always_inline)) void add_lines(const int nv, const 
         for (int v = 0; v < nv; v++)
             memcpy(&acc[l * nv + v], sum + l * sum_step + v * PAD, sizeof acc[0]);
     for (int i = 0; i < count; i++) {
-        const float *row = rows + e[i].at;
+        const float *row = rows + e[i].row;
         for (int l = 0; l < lines; l++)
             for (int v = 0; v < nv; v++) {
                 v16f x;
@@ -50,7 +52,7 @@ static inline __attribute__((always_inline)) void add_lines(const int nv, const 
             memcpy(sum + l * sum_step + v * PAD, &acc[l * nv + v], sizeof acc[0]);
 }
 
-/* One line of any length. */
+/* Handles a single line of any length. */
 static inline __attribute__((always_inline)) void add_line(int vectors, const struct entry *e,
                                                            int count, const float *rows, float *sum)
 {
@@ -80,16 +82,18 @@ static inline __attribute__((always_inline)) void add_line(int vectors, const st
     }
 }
 
-/* Arrays of one call, cut from the scratch; lists are by output channel and by position. */
+/* The arrays of one call, all in the scratch memory. */
 struct pool_grad {
     int out_w, positions, windows; /* of one image */
-    int row;                       /* floats, padded */
-    float *x, *dx;                 /* [in_h][in_w][in_c], and a row's padding */
+    int row;                       /* floats in a row, including its padding */
+    float *x, *dx;                 /* [in_h][in_w][in_c], plus the padding of a row */
     float *w, *dw;                 /* [k][out_c][row] */
-    struct entry *by_channel;      /* [out_c][windows] */
-    struct entry *by_position;     /* [positions][out_c + 1] */
-    int *channel_count, *position_count;
-    uint32_t *row_at, *position_at; /* [windows] */
+    struct entry *by_channel;      /* [out_c][windows], entries of each output channel */
+    struct entry *by_position;     /* [positions][out_c + 1], entries of each position */
+    int *channel_count;            /* [out_c], number of entries of each output channel */
+    int *position_count;           /* [positions], number of entries of each position */
+    uint32_t *row_at;              /* [windows], offset of the rows of a window's first position */
+    uint32_t *position_at;         /* [windows], index of a window's first position */
 };
 
 static size_t round_up(size_t n)
@@ -97,8 +101,9 @@ static size_t round_up(size_t n)
     return (n + PAD - 1) / PAD * PAD;
 }
 
-/* Their places in the scratch; g NULL: only its size in floats is wanted. */
-static size_t cut_scratch(const struct ddp_conv_shape *s, float *scratch, struct pool_grad *g)
+/* Divides the scratch memory into the arrays of *g and returns its size in floats. With g NULL it
+ * only returns the size. */
+static size_t divide_scratch(const struct ddp_conv_shape *s, float *scratch, struct pool_grad *g)
 {
     const size_t row = round_up((size_t)(s->k * s->in_c));
     const size_t image = round_up((size_t)(s->in_h * s->in_w * s->in_c)) + row;
@@ -124,7 +129,7 @@ static size_t cut_scratch(const struct ddp_conv_shape *s, float *scratch, struct
     }
     if (!g)
         return total;
-    /* Vectors that do not cross cache lines. */
+    /* Align the arrays, so that no vector crosses a cache line. */
     scratch -= (uintptr_t)scratch / sizeof *scratch % PAD;
     *g = (struct pool_grad){
         .out_w = out_w,
@@ -145,49 +150,50 @@ static size_t cut_scratch(const struct ddp_conv_shape *s, float *scratch, struct
     return total;
 }
 
-/* Where w's element [o][c][tap] lies in [k][out_c][row of k * in_c]. */
-static inline int turned_at(const struct ddp_conv_shape *s, int row, int o, int c, int tap)
+/* Returns the offset of w's element [o][c][tap] in the transposed weights [k][out_c][row]. */
+static inline int transposed_offset(const struct ddp_conv_shape *s, int row, int o, int c, int tap)
 {
     return (tap / s->k * s->out_c + o) * row + tap % s->k * s->in_c + c;
 }
 
-static void turn_weights(const struct ddp_conv_shape *s, int row, const float *w, float *turned)
+static void transpose_weights(const struct ddp_conv_shape *s, int row, const float *w,
+                              float *transposed)
 {
     for (int o = 0; o < s->out_c; o++)
         for (int c = 0; c < s->in_c; c++)
             for (int tap = 0; tap < s->k * s->k; tap++)
-                turned[turned_at(s, row, o, c, tap)] = *w++;
+                transposed[transposed_offset(s, row, o, c, tap)] = *w++;
 }
 
-static void turn_weights_back(const struct ddp_conv_shape *s, int row, const float *turned,
-                              float *w)
+static void restore_weights(const struct ddp_conv_shape *s, int row, const float *transposed,
+                            float *w)
 {
     for (int o = 0; o < s->out_c; o++)
         for (int c = 0; c < s->in_c; c++)
             for (int tap = 0; tap < s->k * s->k; tap++)
-                *w++ = turned[turned_at(s, row, o, c, tap)];
+                *w++ = transposed[transposed_offset(s, row, o, c, tap)];
 }
 
-static void turn_image(const struct ddp_conv_shape *s, const float *restrict x, size_t channel,
-                       float *restrict turned)
+static void transpose_image(const struct ddp_conv_shape *s, const float *restrict x, size_t channel,
+                            float *restrict transposed)
 {
     const int plane = s->in_h * s->in_w;
     for (int c = 0; c < s->in_c; c++, x += channel)
         for (int p = 0; p < plane; p++)
-            turned[p * s->in_c + c] = x[p];
+            transposed[p * s->in_c + c] = x[p];
 }
 
-static void turn_image_back(const struct ddp_conv_shape *s, const float *restrict turned,
-                            size_t channel, float *restrict x)
+static void restore_image(const struct ddp_conv_shape *s, const float *restrict transposed,
+                          size_t channel, float *restrict x)
 {
     const int plane = s->in_h * s->in_w;
     for (int c = 0; c < s->in_c; c++, x += channel)
         for (int p = 0; p < plane; p++)
-            x[p] = turned[p * s->in_c + c];
+            x[p] = transposed[p * s->in_c + c];
 }
 
-/* Where the rows of each window begin, and how much further those of its positions 0..3 do. */
-static void place_windows(const struct ddp_conv_shape *s, const struct pool_grad *g)
+/* Fills row_at and position_at. */
+static void locate_windows(const struct ddp_conv_shape *s, const struct pool_grad *g)
 {
     const int across = g->out_w / 2;
     for (int i = 0; i < g->windows; i++) {
@@ -197,20 +203,20 @@ static void place_windows(const struct ddp_conv_shape *s, const struct pool_grad
     }
 }
 
-/* Entries are written in any case and counted only where there is a gradient: no branch that nobody
- * can foresee. which, dout: of an image's first channel; channels lie which_channel and channel
- * apart. */
+/* Lists the entries of each output channel. Every window writes an entry, but the count grows only
+ * if the window has a gradient; this avoids an unpredictable branch. which and dout belong to an
+ * image's first channel; the next channels follow at distances which_channel and channel. */
 static void list_by_channel(const struct ddp_conv_shape *s, const struct pool_grad *g,
                             const uint8_t *which, size_t which_channel, const float *dout,
                             size_t channel)
 {
     const uint32_t right = (uint32_t)s->in_c, low = (uint32_t)(s->in_w * s->in_c);
-    const uint32_t further[DDP_POOL_NONE + 1] = {0, right, low, low + right, 0};
+    const uint32_t offset[DDP_POOL_NONE + 1] = {0, right, low, low + right, 0};
     for (int o = 0; o < s->out_c; o++, which += which_channel, dout += channel) {
         struct entry *list = g->by_channel + o * g->windows;
         int count = 0;
         for (int i = 0; i < g->windows; i++) {
-            list[count] = (struct entry){g->row_at[i] + further[which[i]], dout[i]};
+            list[count] = (struct entry){g->row_at[i] + offset[which[i]], dout[i]};
             count += which[i] != DDP_POOL_NONE;
         }
         g->channel_count[o] = count;
@@ -222,18 +228,19 @@ static void list_by_position(const struct ddp_conv_shape *s, const struct pool_g
                              size_t channel)
 {
     const uint32_t low = (uint32_t)g->out_w;
-    const uint32_t further[DDP_POOL_NONE + 1] = {0, 1, low, low + 1, 0};
+    const uint32_t offset[DDP_POOL_NONE + 1] = {0, 1, low, low + 1, 0};
     memset(g->position_count, 0, sizeof *g->position_count * (size_t)g->positions);
     for (int o = 0; o < s->out_c; o++, which += which_channel, dout += channel)
         for (int i = 0; i < g->windows; i++) {
-            const uint32_t p = g->position_at[i] + further[which[i]];
+            const uint32_t p = g->position_at[i] + offset[which[i]];
             g->by_position[p * (uint32_t)(s->out_c + 1) + (uint32_t)g->position_count[p]] =
                 (struct entry){(uint32_t)(o * g->row), dout[i]};
             g->position_count[p] += which[i] != DDP_POOL_NONE;
         }
 }
 
-/* *sum += the gradients of windows that have one, one a lane; count at most LANES. */
+/* Adds the gradients of `count` <= LANES windows to the lanes of *sum. Windows without a gradient
+ * add 0. */
 static inline __attribute__((always_inline)) void add_lanes(const uint8_t *which, const float *dout,
                                                             size_t count, v16f *sum)
 {
@@ -244,8 +251,8 @@ static inline __attribute__((always_inline)) void add_lanes(const uint8_t *which
     *sum += (v16f)((__builtin_convertvector(at, v16i) != DDP_POOL_NONE) & (v16i)d);
 }
 
-/* In 16 lanes, as row_sums. In vectors by hand: of a loop over lanes that looks at bytes and adds
- * floats GCC 12.2 makes wrong sums for AVX2. */
+/* Adds the bias gradients in 16 lanes, as row_sums does. The vectors are written by hand because
+ * GCC 12.2 miscompiles for AVX2 a loop over lanes that tests bytes and adds floats. */
 static void add_bias_grad(const struct ddp_conv_shape *s, const struct pool_grad *g,
                           const uint8_t *which, size_t which_channel, const float *dout,
                           size_t channel, float *db)
@@ -285,8 +292,8 @@ static void add_weights(const struct ddp_conv_shape *s, const struct pool_grad *
 static void add_image(const struct ddp_conv_shape *s, const struct pool_grad *g)
 {
     memset(g->dx, 0, sizeof *g->dx * (size_t)(s->in_h * s->in_w * s->in_c));
-    /* Down the columns: rows beside each other overlap, and a load from what two stores have just
-     * left waits for both. */
+    /* Process column by column. Neighbouring rows overlap, and a load that overlaps two recent
+     * stores has to wait for both. */
     for (int ky = 0; ky < s->k; ky++)
         for (int x = 0; x < g->out_w; x++)
             for (int p = x, y = ky; p < g->positions; p += g->out_w, y++)
@@ -302,27 +309,27 @@ static void pool_grad(const struct ddp_conv_shape *s, int n, int chunk, const fl
                       float *scratch)
 {
     struct pool_grad g = {0};
-    size_t floats = cut_scratch(s, scratch, &g);
-    /* Rows' padding is zero and stays so where it is added from. */
+    size_t floats = divide_scratch(s, scratch, &g);
+    /* The padding of rows must be zero. Rows that are added to others keep it zero. */
     memset(scratch, 0, sizeof *scratch * floats);
     if (dx)
-        turn_weights(s, g.row, w, g.w);
+        transpose_weights(s, g.row, w, g.w);
     memset(db, 0, sizeof *db * (size_t)s->out_c);
-    place_windows(s, &g);
+    locate_windows(s, &g);
     for (int i = 0; i < n; i++) {
         const int first = i / chunk * chunk, m = n - first < chunk ? n - first : chunk;
-        const size_t each = (size_t)g.windows, apart = (size_t)m * each;
+        const size_t each = (size_t)g.windows, channel_step = (size_t)m * each;
         const uint8_t *at = which + (size_t)(first * s->out_c + i - first) * each;
         const float *d = dout + (size_t)i * doutv.image;
-        turn_image(s, x + (size_t)i * xv.image, xv.channel, g.x);
-        add_bias_grad(s, &g, at, apart, d, doutv.channel, db);
-        list_by_channel(s, &g, at, apart, d, doutv.channel);
+        transpose_image(s, x + (size_t)i * xv.image, xv.channel, g.x);
+        add_bias_grad(s, &g, at, channel_step, d, doutv.channel, db);
+        list_by_channel(s, &g, at, channel_step, d, doutv.channel);
         add_weights(s, &g);
         if (!dx)
             continue;
-        list_by_position(s, &g, at, apart, d, doutv.channel);
+        list_by_position(s, &g, at, channel_step, d, doutv.channel);
         add_image(s, &g);
-        turn_image_back(s, g.dx, dxv.channel, dx + (size_t)i * dxv.image);
+        restore_image(s, g.dx, dxv.channel, dx + (size_t)i * dxv.image);
     }
-    turn_weights_back(s, g.row, g.dw, dw);
+    restore_weights(s, g.row, g.dw, dw);
 }

@@ -1,10 +1,11 @@
-/* The layers' kernels on a stream: those of nn_element.h over all their elements.
+/* The layers' kernels on a stream: the functions of nn_element.h applied to all elements.
  *
- * One table a device: nn_stream_cpu.c (at once, for tests and as the reference), kernels_nn.cu.
- * Both give the same bits, but for exp and log. A sum's order is fixed by its count alone: it is
- * cut in ddp_nn_splits(count) parts, in each of which DDP_NN_THREADS partial sums of every
- * so-manieth term are added by halving; then the parts are added in order. What it does not do:
- * products (layers_stream.h), allocate, wait. */
+ * Each device has one table: nn_stream_cpu.c (runs at once; for tests and as the reference) and
+ * kernels_nn.cu. Both give the same bits, except for exp and log. The order of a sum depends only
+ * on its number of terms. The terms are split into ddp_nn_splits(count) parts. In each part
+ * DDP_NN_THREADS partial sums, each over terms at a fixed stride, are added by halving. The parts
+ * are then added in order. The kernels do not compute products (layers_stream.h), allocate or wait.
+ */
 #ifndef DDP_MODEL_NN_STREAM_H
 #define DDP_MODEL_NN_STREAM_H
 
@@ -39,7 +40,8 @@ extern "C" {
 
 #define DDP_NN_THREADS    256
 #define DDP_NN_SPLITS_MAX 64
-/* Terms that a part has at least: a block's launch is worth that many. */
+/* Minimum number of terms in a part; with fewer, launching another block costs more than it saves.
+ */
 #define DDP_NN_SPLIT_TERMS 8192
 
 DDP_BOTH uint32_t ddp_nn_splits(uint32_t count)
@@ -48,7 +50,7 @@ DDP_BOTH uint32_t ddp_nn_splits(uint32_t count)
     return splits < 1 ? 1 : splits > DDP_NN_SPLITS_MAX ? DDP_NN_SPLITS_MAX : splits;
 }
 
-/* args are read during the call. parts: room for rows * ddp_nn_splits(count). */
+/* The kernels read *args during the call. parts has room for rows * ddp_nn_splits(count) pairs. */
 struct ddp_nn_stream {
 #define DDP_NN_MAP(name)                                                                           \
     void (*name)(struct ddp_stream * s, uint32_t count, const struct ddp_nn_##name *args);
@@ -59,7 +61,9 @@ struct ddp_nn_stream {
     DDP_NN_SUMS(DDP_NN_SUM)
 #undef DDP_NN_MAP
 #undef DDP_NN_SUM
-    /* loss[0] = sum of each[n], by DDP_NN_THREADS sums as above; correct[0] = sum of hit[n]. */
+    /* loss[0] = sum of each [n], by DDP_NN_THREADS partial sums as above; correct[0] = sum of hit
+     * [n].
+     */
     void (*tally)(struct ddp_stream *s, uint32_t n, const double *each, const int *hit,
                   double *loss, int *correct);
 };

@@ -1,6 +1,7 @@
 /* The net of nnabla's data-parallel tutorial: conv 1->1 3x3 with padding on 1 x 32 x 32, affine to
  * 2; 2,060 parameters. Source: nnabla, tutorial/python/multi_device_training ("Prepare ..."), with
- * its Adam (alpha 1e-3). Small enough that exchange, and not compute, is what a step costs. */
+ * its Adam (alpha 1e-3). The net is so small that a step spends more time in the exchange than in
+ * computation. */
 #include "base/mem.h"
 #include "model/net.h"
 
@@ -16,7 +17,7 @@ static const struct ddp_layer layers[] = {
     DDP_CONV_PARAMS(P, CONV, "conv", 1, 1, 3)                                                      \
     DDP_LINEAR_PARAMS(P, AFFINE, "affine", SIDE *SIDE, CLASSES)
 
-enum { PARAMS(DDP_PARAM_PLACE) TOTAL };
+enum { PARAMS(DDP_PARAM_OFFSET) TOTAL };
 static const struct ddp_param params[] = {PARAMS(DDP_PARAM_ROW)};
 
 extern const struct ddp_model_class ddp_model_nnabla_tiny;

@@ -1,8 +1,8 @@
-/* ResNet-9 as needle has it, for 3 x 32 x 32: convolutions with bias, batch normalisation and ReLU
- * (7x7 stride 4, 3x3 stride 2, a residual pair, twice), FC 128, ReLU, FC 10; 431,946 parameters.
- * Source: needle (CMU 10-414/714), apps/models.py ResNet9; its training rule: Adam, lr 1e-3, weight
- * decay 1e-3, batches of 128 over all ranks. Padding is (k - 1) / 2, so the images shrink 32, 8, 4,
- * 2, 1. */
+/* ResNet-9 as in needle, for 3 x 32 x 32 images: convolutions with bias, batch normalisation and
+ * ReLU (7x7 stride 4, 3x3 stride 2, a residual pair, twice), FC 128, ReLU, FC 10; 431,946
+ * parameters. Source: needle (CMU 10-414/714), apps/models.py, ResNet9. Its training settings:
+ * Adam, lr 1e-3, weight decay 1e-3, batches of 128 over all ranks. The padding is (k - 1) / 2, so
+ * the side of the images shrinks from 32 to 8, 4, 2 and 1. */
 #include "base/mem.h"
 #include "model/net.h"
 
@@ -20,12 +20,12 @@ enum { CLASSES = 10, SIDE = 32, WIDE = 128 };
 
 static const struct ddp_layer layers[] = {
     CONV_BN(16, 7, 4),
-    CONV_BN(32, 3, 2), /* layers 2 and 3 */
+    CONV_BN(32, 3, 2), /* layers 2 and 3 of the list */
     CONV_BN(32, 3, 1),
     CONV_BN(32, 3, 1),
-    {.kind = DDP_LAYER_ADD, .from = 3}, /* 8 */
+    {.kind = DDP_LAYER_ADD, .from = 3}, /* layer 8 */
     CONV_BN(64, 3, 2),
-    CONV_BN(WIDE, 3, 2), /* 11 and 12 */
+    CONV_BN(WIDE, 3, 2), /* layers 11 and 12 */
     CONV_BN(WIDE, 3, 1),
     CONV_BN(WIDE, 3, 1),
     {.kind = DDP_LAYER_ADD, .from = 12},
@@ -50,7 +50,7 @@ static const struct ddp_layer layers[] = {
     DDP_LINEAR_PARAMS(P, FC1, "fc1", WIDE, WIDE)                                                   \
     DDP_LINEAR_PARAMS(P, FC2, "fc2", WIDE, CLASSES)
 
-enum { PARAMS(DDP_PARAM_PLACE) TOTAL };
+enum { PARAMS(DDP_PARAM_OFFSET) TOTAL };
 static const struct ddp_param params[] = {PARAMS(DDP_PARAM_ROW)};
 
 extern const struct ddp_model_class ddp_model_resnet9;

@@ -1,13 +1,14 @@
 /* SINGA's CNN: conv 1->20 5x5, ReLU, pool 2, conv 20->50 5x5, ReLU, pool 2, FC 800->500, ReLU, FC
- * 500->10; 431,080 parameters. Source: Apache SINGA, examples/cnn/model/cnn.py (with the second
- * pooling of its MNIST figures). */
+ * 500->10; 431,080 parameters. Source: Apache SINGA, examples/cnn/model/cnn.py, with the second
+ * pooling layer that SINGA's MNIST figures use. */
 #include "base/mem.h"
 #include "model/net.h"
 
 enum { CLASSES = 10, SIDE = 28, HIDDEN = 500, FLAT = 50 * 4 * 4 };
 
-/* 8 images of conv 2 unfolded are 1 MB. One of conv 1 is a product so small that OpenBLAS
- * multiplies without packing, twice as fast. */
+/* A chunk of 8 unfolded images of conv 2 takes 1 MB. conv 1 uses chunks of one image, because
+ * OpenBLAS multiplies a product that small without packing, which is faster
+ * (results/notes/model_chunks.md). */
 static const struct ddp_layer layers[] = {
     {.kind = DDP_LAYER_CONV_POOL, .out = 20, .k = 5, .chunk = 1},
     {.kind = DDP_LAYER_CONV_POOL, .out = 50, .k = 5, .chunk = 8},
@@ -22,7 +23,7 @@ static const struct ddp_layer layers[] = {
     DDP_LINEAR_PARAMS(P, FC1, "fc1", FLAT, HIDDEN)                                                 \
     DDP_LINEAR_PARAMS(P, FC2, "fc2", HIDDEN, CLASSES)
 
-enum { PARAMS(DDP_PARAM_PLACE) TOTAL };
+enum { PARAMS(DDP_PARAM_OFFSET) TOTAL };
 static const struct ddp_param params[] = {PARAMS(DDP_PARAM_ROW)};
 
 extern const struct ddp_model_class ddp_model_singa_cnn;

@@ -3,26 +3,28 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Standard normal quantiles: 2 % in two tails, 2 % in one. */
+/* Quantiles of the standard normal distribution: 2 % in both tails together, and 2 % in one. */
 #define DRIFT_Z           2.3263
 #define AUTOCORRELATION_Z 2.0537
 #define FIRST_LOOK        20
 
-struct placed {
+struct indexed_value {
     double value;
-    size_t at;
+    size_t index;
 };
 
-static int compare_placed(const void *a, const void *b)
+static int compare_values(const void *a, const void *b)
 {
-    double x = ((const struct placed *)a)->value, y = ((const struct placed *)b)->value;
+    double x = ((const struct indexed_value *)a)->value,
+           y = ((const struct indexed_value *)b)->value;
     return (x > y) - (x < y);
 }
 
-/* rank[i]: midrank of sample i, less the mean rank. Returns the sum of their squares. */
-static double centred_ranks(struct placed *order, size_t n, double *rank)
+/* Fills rank [n] with the midrank of each sample minus the mean rank. Returns the sum of squares.
+ */
+static double centred_ranks(struct indexed_value *order, size_t n, double *rank)
 {
-    qsort(order, n, sizeof *order, compare_placed);
+    qsort(order, n, sizeof *order, compare_values);
     double squares = 0, mean = ((double)n + 1) / 2;
     for (size_t first = 0, next; first < n; first = next) {
         next = first + 1;
@@ -30,13 +32,13 @@ static double centred_ranks(struct placed *order, size_t n, double *rank)
             next++;
         double centred = (double)(first + 1 + next) / 2 - mean;
         for (size_t i = first; i < next; i++)
-            rank[order[i].at] = centred;
+            rank[order[i].index] = centred;
         squares += centred * centred * (double)(next - first);
     }
     return squares;
 }
 
-/* Lag-1 correlation of rank[n] less slope * time. */
+/* Returns the lag-1 correlation of rank [n] after the trend `slope` is subtracted. */
 static double residual_correlation(const double *rank, size_t n, double slope)
 {
     double products = 0, squares = 0, before = 0, middle = ((double)n - 1) / 2;
@@ -55,7 +57,7 @@ int ddp_series_judge(const double *sample, size_t n, struct ddp_series *out)
     *out = (struct ddp_series){.trend = 0};
     if (n < DDP_SERIES_MIN)
         return 0;
-    struct placed *order = malloc(n * sizeof *order);
+    struct indexed_value *order = malloc(n * sizeof *order);
     double *rank = malloc(n * sizeof *rank);
     if (!order || !rank) {
         free(rank);
@@ -63,7 +65,7 @@ int ddp_series_judge(const double *sample, size_t n, struct ddp_series *out)
         return -1;
     }
     for (size_t i = 0; i < n; i++)
-        order[i] = (struct placed){sample[i], i};
+        order[i] = (struct indexed_value){sample[i], i};
     double squares = centred_ranks(order, n, rank), products = 0;
     double middle = ((double)n - 1) / 2, count = (double)n;
     double time_squares = count * (count * count - 1) / 12;

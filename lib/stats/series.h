@@ -1,5 +1,6 @@
-/* Is a sequence of measurements what the interval of its median assumes, independent and steady?
- * And when has one measured enough? Pure functions on arrays. */
+/* Diagnostics of a sequence of measurements. The confidence interval of the median assumes that the
+ * samples are independent and do not drift; ddp_series_judge() tests both. The ddp_stop functions
+ * decide when an adaptive measurement has enough samples. All functions are pure. */
 #ifndef DDP_STATS_SERIES_H
 #define DDP_STATS_SERIES_H
 
@@ -12,28 +13,30 @@
 extern "C" {
 #endif
 
-/* Below this many samples nothing is said. */
+/* Series with fewer samples are not judged. */
 #define DDP_SERIES_MIN 20
 
-/* drifting: the rank correlation with time (Spearman) is beyond 2 % two-sided, its variance
- * enlarged by (1 + r)/(1 - r) when what is left without the trend is autocorrelated.
- * autocorrelated: the lag-1 correlation r of the ranks without their trend is beyond 2 % one-sided
- * (positive: that is what makes intervals too narrow). Ranks: neither outliers nor two modes
- * matter. So on independent series at most 4 % are called either. */
+/* The result of both tests. The tests work on ranks, so outliers and bimodal samples do not disturb
+ * them. At most 4 % of independent, steady series are reported as drifting or autocorrelated. */
 struct ddp_series {
-    bool drifting, autocorrelated;
+    /* Spearman's correlation with time is significant at 2 % (two-sided). If the series is also
+     * autocorrelated, the variance of the correlation is enlarged by (1 + r)/(1 - r). */
+    bool drifting;
+    /* The lag-1 correlation r of the detrended ranks is significantly positive at 2 % (one-sided).
+     * Only positive correlation makes intervals too narrow. */
+    bool autocorrelated;
     double trend;           /* Spearman's rho with time, -1..1 */
     double autocorrelation; /* r, -1..1 */
 };
 
-/* sample [n] in the order of measurement. 0, or -1 when memory is exhausted. Constant or short
- * series are neither. */
+/* Judges sample [n], given in the order of measurement. A constant or short series is neither
+ * drifting nor autocorrelated. Returns 0, or -1 if memory is exhausted. */
 int ddp_series_judge(const double *sample, size_t n, struct ddp_series *out);
 
-/* Adaptive stopping looks at n = 20, 30, 45, 67, ...: few looks, so that the interval keeps its
- * coverage. The next look after n samples. */
+/* Returns the number of samples at which adaptive stopping checks the precision again, after n
+ * samples: 20, 30, 45, 67, ... The checks are few so that the interval keeps its coverage. */
 size_t ddp_stop_next(size_t n);
-/* Is half the 95 % interval within `precision` (0.02: 2 %) of the median? */
+/* Returns whether half the 95 % interval is at most `precision` (0.02 = 2 %) of the median. */
 bool ddp_stop_precise(const struct ddp_summary *s, double precision);
 
 #ifdef __cplusplus

@@ -13,7 +13,8 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* score[i]: |d[i] - centre| limited to the clip. Returns the observed sum over the positive. */
+/* Fills score [n] with |d[i] - centre|, limited to the clip. Returns the observed statistic: the
+ * sum of the scores whose difference is positive. */
 static double scores(const double *d, size_t n, double centre, double *score)
 {
     double sorted[DDP_SIGNFLIP_MAX], observed = 0;
@@ -29,8 +30,9 @@ static double scores(const double *d, size_t n, double centre, double *score)
     return observed;
 }
 
-/* The sums of all subsets of score[n], ascending, into sums [2^n]; other [2^n] is scratch. Returns
- * which of the two holds them: each score merges the list with itself shifted. */
+/* Computes the sums of all subsets of score [n] in ascending order. Each score merges the list with
+ * a copy shifted by the score. sums and other have room for 2^n values each; returns the one that
+ * holds the result. */
 static double *subset_sums(const double *score, size_t n, double *sums, double *other)
 {
     sums[0] = 0;
@@ -47,19 +49,19 @@ static double *subset_sums(const double *score, size_t n, double *sums, double *
     return sums;
 }
 
-/* The part of all sign patterns of d[n] about centre whose sum is at least the observed one.
- * memory [4 * 2^(n/2 rounded up)]. */
+/* Returns the fraction of all sign patterns of d [n] about centre whose statistic is at least the
+ * observed one. memory is scratch space of 4 * 2^ceil(n/2) values. */
 static double tail(const double *d, size_t n, double centre, double *memory)
 {
     double score[DDP_SIGNFLIP_MAX], total = 0;
     double observed = scores(d, n, centre, score);
     for (size_t i = 0; i < n; i++)
         total += score[i];
-    observed -= 1e-12 * total; /* sums in another order */
+    observed -= 1e-12 * total; /* allow for rounding: below, the sums are added in another order */
     size_t left = n / 2, right = n - left, room = (size_t)1 << right;
     double *low = subset_sums(score, left, memory, memory + room);
     double *high = subset_sums(score + left, right, memory + 2 * room, memory + 3 * room);
-    /* As the sum of the left half grows, fewer of the right half are needed. */
+    /* The larger the sum of the left half, the smaller the sums of the right half that suffice. */
     double count = 0;
     size_t from = room;
     for (size_t i = 0; i < (size_t)1 << left; i++) {
@@ -103,10 +105,11 @@ size_t ddp_signflip_least_pairs(size_t cells, double level)
     return n;
 }
 
-/* Where between `out` (rejected) and `in` (not) the test of d[n] changes its mind. */
+/* Finds by bisection where the test of d [n] changes from rejecting (`out`) to not rejecting
+ * (`in`). */
 static double border(const double *d, size_t n, double alpha, double out, double in, double *memory)
 {
-    for (int i = 0; i < 40; i++) { /* a double of log ratios has no more to give */
+    for (int i = 0; i < 40; i++) { /* 40 halvings reach the precision of a log ratio */
         double middle = out / 2 + in / 2;
         if (tail(d, n, middle, memory) <= alpha)
             out = middle;
@@ -139,11 +142,11 @@ int ddp_hodges_lehmann(const double *d, size_t n, double alpha, double *centre, 
     *lower = -INFINITY;
     *upper = INFINITY;
     if (ddp_signflip_least_p(n) <= alpha) {
-        double apart = largest - smallest;
+        double span = largest - smallest;
         for (size_t i = 0; i < n; i++)
             mirrored[i] = -d[i];
-        *lower = border(d, n, alpha, smallest - apart, largest, memory);
-        *upper = -border(mirrored, n, alpha, -largest - apart, -smallest, memory);
+        *lower = border(d, n, alpha, smallest - span, largest, memory);
+        *upper = -border(mirrored, n, alpha, -largest - span, -smallest, memory);
     }
     free(memory);
     return 0;
@@ -168,7 +171,7 @@ int ddp_holm(const double *p, size_t n, double *adjusted)
     for (size_t i = 0; i < n; i++)
         order[i] = (struct ranked_p){p[i], i};
     qsort(order, n, sizeof *order, compare_p);
-    double most = 0; /* the adjusted values may not fall */
+    double most = 0; /* adjusted values must not decrease with rank */
     for (size_t i = 0; i < n; i++) {
         most = fmax(most, fmin(1, order[i].p * (double)(n - i)));
         adjusted[order[i].index] = most;

@@ -1,13 +1,14 @@
-/* One-sample location by random signs: is the centre of paired log ratios above zero, where is it,
- * and how sure is that? Pure functions on arrays.
+/* A sign-flip test of paired differences: is their centre above zero, where is the centre, and how
+ * certain is the estimate? The gate applies it to log ratios of times. All functions are pure.
  *
- * Assumes that each difference is as likely to be d as -d when nothing changed, which randomised
- * pairs guarantee; no distribution is assumed. The statistic is the sum of the differences, each
- * limited to *clip* = twice the third quartile of all |d|: on normal data that is the mean (99 %
- * efficient), on two modes it does not jump between them as rank statistics do, and an outlier
- * counts as clip and no more. |d| does not change with signs, so the test is exact: all 2^n
- * patterns are counted, as the sorted subset sums of two halves. Bounds invert the same test; the
- * estimate is Hodges and Lehmann's (1963). Huber 1981, 1.7; Horowitz & Sahni 1974 for the halves.
+ * The test assumes that each difference is as likely to be d as -d if nothing changed. Randomised
+ * pairs guarantee this; no distribution is assumed. The statistic is the sum of the differences,
+ * each limited to *clip*, twice the third quartile of all |d|. On normal data the sum is as good as
+ * the mean (99 % efficient). On data with two modes it does not jump between the modes as rank
+ * statistics do. An outlier counts no more than clip.
+ * The absolute values do not change with the signs, so the test is exact. It counts all 2^n sign
+ * patterns as pairs of sorted subset sums of two halves (Horowitz & Sahni 1974). The bounds invert
+ * the same test. The estimate is that of Hodges and Lehmann (1963). On clipping: Huber 1981, 1.7.
  */
 #ifndef DDP_STATS_SIGNFLIP_H
 #define DDP_STATS_SIGNFLIP_H
@@ -18,28 +19,30 @@
 extern "C" {
 #endif
 
-/* Most differences: 2^20 sums a half, milliseconds. */
+/* Largest number of differences. Each half then has 2^20 subset sums, which takes milliseconds. */
 #define DDP_SIGNFLIP_MAX 40
 
-/* *p = P(T >= observed) under random signs: small when d[n] lie above zero; 1 when all are zero.
- * n at most DDP_SIGNFLIP_MAX. 0, or -1 when memory is exhausted. */
+/* Sets *p to P(T >= observed) under random signs: small if the differences d [n] lie above zero, 1
+ * if all are zero. n <= DDP_SIGNFLIP_MAX. Returns 0, or -1 if memory is exhausted. */
 int ddp_signflip_p(const double *d, size_t n, double *p);
 
-/* Smallest p that n pairs can reach: 2^-n. */
+/* The smallest p value that n pairs can reach: 2^-n. */
 double ddp_signflip_least_p(size_t n);
-/* Pairs below which no cell of `cells` could ever be significant at `level` after Holm's
- * correction: ceil(log2(cells / level)). */
+/* The smallest number of pairs with which a cell can be significant at `level` after Holm's
+ * correction over `cells` cells: ceil(log2(cells / level)). */
 size_t ddp_signflip_least_pairs(size_t cells, double level);
 
-/* The Hodges-Lehmann estimate of the centre of d[n] (median of the Walsh averages), and one-sided
- * lower and upper bounds, each with confidence 1 - alpha: the centre up to which (from which) the
- * sign-flip test rejects; -inf, inf where 2^-n > alpha. 1 <= n <= DDP_SIGNFLIP_MAX. 0, or -1 when
- * memory is exhausted. */
+/* Estimates the centre of d [n] by the median of the Walsh averages (Hodges & Lehmann).
+ * *lower is the largest centre that the sign-flip test rejects as too low, and *upper the smallest
+ * one that the test rejects as too high. Each bound is one-sided with confidence 1 - alpha. They
+ * are -inf and inf if 2^-n > alpha. 1 <= n <= DDP_SIGNFLIP_MAX. Returns 0, or -1 if memory is
+ * exhausted.
+ */
 int ddp_hodges_lehmann(const double *d, size_t n, double alpha, double *centre, double *lower,
                        double *upper);
 
-/* Holm's step-down correction: adjusted[i] >= p[i], at most 1; p[n] may be adjusted. 0, or -1 when
- * memory is exhausted. Holm 1979. */
+/* Holm's step-down correction (Holm 1979) of the p values p [n]. adjusted [n] may be the same array
+ * as p. p[i] <= adjusted[i] <= 1. Returns 0, or -1 if memory is exhausted. */
 int ddp_holm(const double *p, size_t n, double *adjusted);
 
 #ifdef __cplusplus

@@ -11,37 +11,38 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Nearest rank: the ceil(p*n)-th smallest, p in percent so that the ceiling is exact. */
+/* Nearest rank: the ceil(p*n)-th smallest. p is in percent so that the ceiling is exact. */
 static double percentile(const double *sorted, size_t n, size_t percent)
 {
     size_t rank = (size_t)(((unsigned __int128)n * percent + 99) / 100);
     return sorted[rank > 0 ? rank - 1 : 0];
 }
 
-/* log of P(B = k) for B ~ Binomial(n, 1/2). By lgamma, for 2^-n underflows from n = 1075 on. */
+/* log of P(B = k) for B ~ Binomial(n, 1/2). Uses lgamma because 2^-n underflows from n = 1075. */
 static double log_probability(size_t n, size_t k)
 {
-    int sign; /* lgamma_r: plain lgamma writes a global */
+    int sign; /* lgamma_r() is used because lgamma() writes a global variable */
     return lgamma_r((double)n + 1, &sign) - lgamma_r((double)k + 1, &sign) -
            lgamma_r((double)(n - k) + 1, &sign) - (double)n * log(2);
 }
 
-/* X_(lo) and X_(hi), hi = n + 1 - lo, miss the median when fewer than lo of the n samples lie on
- * one side of it: each sample does with probability 1/2 (half of a tie counts for either side, so
- * ties only widen), hence
+/* The order statistics X_(lo) and X_(hi), hi = n + 1 - lo, miss the median if fewer than lo of the
+ * n samples lie on one side of it. Each sample lies on a given side with probability 1/2; half of a
+ * tie counts for either side, so ties only widen the interval. Hence
  *     coverage = 1 - 2 * P(B <= lo - 1),  B ~ Binomial(n, 1/2).
- * The largest lo that keeps it at the level gives the narrowest pair. P is summed from the smallest
- * term up. */
+ * The largest lo that keeps the coverage at the level gives the narrowest pair. P is summed from
+ * its smallest term up. */
 int ddp_median_interval(size_t n, double level, size_t *lo, size_t *hi)
 {
     assert(level > 0 && level < 1);
-    /* The slack is for the rounding of lgamma, where the coverage is the level exactly. */
+    /* The slack absorbs the rounding of lgamma if the coverage equals the level exactly. */
     double tail_max = (1 - level) / 2 * (1 + 1e-9), tail = 0;
-    /* 12 standard deviations (sqrt(n)/2 each) below the mean lies less than 1e-32: not summed. */
+    /* The terms more than 12 standard deviations (sqrt(n)/2 each) below the mean add up to less
+     * than 1e-32 and are skipped. */
     double start = (double)n / 2 - 6 * sqrt((double)n);
     size_t best = 0;
     for (size_t k = start > 0 ? (size_t)start : 0; k < (n + 1) / 2;
-         k++) { /* k = lo - 1; lo <= hi */
+         k++) { /* k = lo - 1, and lo <= hi */
         tail += exp(log_probability(n, k));
         if (tail > tail_max)
             break;
@@ -81,7 +82,7 @@ int ddp_summarize(const double *sample, size_t n, struct ddp_summary *out)
         s.ci95_lo = sorted[lo - 1];
         s.ci95_hi = sorted[hi - 1];
     }
-    /* Two passes about the mean: times are large numbers that differ little. */
+    /* Compute the variance in two passes, because times are large numbers that differ little. */
     double sum = 0, squares = 0;
     for (size_t i = 0; i < n; i++)
         sum += sorted[i];

@@ -17,7 +17,7 @@ const char *ddp_cell_state_name(enum ddp_cell_state state)
     return names[state];
 }
 
-/* Tests one cell; log_ratio [pairs] is scratch. */
+/* Tests one cell. log_ratio [pairs] is scratch space. */
 static int judge_cell(const double *base, const double *next, size_t pairs, double *log_ratio,
                       struct ddp_cell *cell)
 {
@@ -67,7 +67,8 @@ int ddp_verdict_decide(const double *base, const double *next, size_t cells, siz
         for (size_t c = 0; c < cells; c++) {
             out[c].p_holm = adjusted[c];
             out[c].state = state_of(&out[c], 1 + min_effect);
-            if (out[c].state == DDP_CELL_MISSING) /* it counted among the cells, with p 1 */
+            if (out[c].state ==
+                DDP_CELL_MISSING) /* in Holm's correction the cell counted with p 1 */
                 out[c].p = out[c].p_holm = NAN;
             if (out[c].state == DDP_CELL_SLOWER)
                 *verdict = DDP_VERDICT_FAIL;

@@ -1,9 +1,10 @@
-/* The gate's decision: pure functions on the medians of paired launches.
+/* The gate's decision, computed from the medians of paired runs. All functions are pure.
  *
- * A *cell* is one point of the benchmark (collective, size, ...), measured in every launch. A
- * *pair* is one launch of base and one of new, close in time, in random order. Per cell the log
- * ratios of the pairs are tested (signflip.h), the cells' p values are corrected by Holm, and the
- * ratio new/base is estimated with one-sided 95 % bounds. */
+ * A *cell* is one point of the benchmark (collective, size, ...), measured in every run. A *pair*
+ * is one run of the base and one run of the new command, close in time and in random order. For
+ * each cell the log ratios of its pairs are tested (signflip.h), and the ratio new/base is
+ * estimated with one-sided 95 % bounds. The p values of all cells are corrected by Holm's method.
+ */
 #ifndef DDP_STATS_VERDICT_H
 #define DDP_STATS_VERDICT_H
 
@@ -13,36 +14,34 @@
 extern "C" {
 #endif
 
-/* The family-wise level of the test and of each bound. */
+/* Significance level of the corrected tests together, and of each bound. */
 #define DDP_VERDICT_LEVEL 0.05
 
-/* FASTER (the upper bound below 1 / (1 + min_effect)) and SAME both pass. UNCERTAIN: the bounds
- * allow a slow-down of min_effect, the test does not show one. MISSING: no pair has the cell on
- * both sides. */
 enum ddp_verdict { DDP_VERDICT_PASS, DDP_VERDICT_FAIL, DDP_VERDICT_INCONCLUSIVE };
 enum ddp_cell_state {
-    DDP_CELL_SAME,
-    DDP_CELL_FASTER,
-    DDP_CELL_SLOWER,
-    DDP_CELL_UNCERTAIN,
-    DDP_CELL_MISSING
+    DDP_CELL_SAME,      /* no slow-down of min_effect is plausible */
+    DDP_CELL_FASTER,    /* the upper bound lies below 1 / (1 + min_effect); passes like SAME */
+    DDP_CELL_SLOWER,    /* the test is significant and the lower bound exceeds 1 + min_effect */
+    DDP_CELL_UNCERTAIN, /* the bounds allow a slow-down of min_effect, but do not show one */
+    DDP_CELL_MISSING    /* no pair has measured the cell on both sides */
 };
 const char *ddp_verdict_name(enum ddp_verdict v);           /* "PASS", "FAIL", "INCONCLUSIVE" */
 const char *ddp_cell_state_name(enum ddp_cell_state state); /* "same", "slower", ... */
 
-/* ratio: Hodges-Lehmann estimate of new/base times; above 1 is slower. pairs: that were used. */
+/* The result of one cell. */
 struct ddp_cell {
-    size_t pairs;
-    double ratio, lower, upper; /* NaN when missing; 0 and inf where too few pairs bound it */
-    double p, p_holm;           /* NaN when missing */
+    size_t pairs;        /* pairs used */
+    double ratio;        /* estimate of new/base times; above 1 is slower; NaN if missing */
+    double lower, upper; /* bounds of ratio; 0 and inf with too few pairs; NaN if missing */
+    double p, p_holm;    /* p value, and p value after Holm's correction; NaN if missing */
     enum ddp_cell_state state;
 };
 
-/* base, next [cells * pairs], cell-major: the median times of launches; NaN where a launch lacks
- * the cell. min_effect: 0.05 = 5 %. out [cells]. pairs at
- * most DDP_SIGNFLIP_MAX. FAIL if a cell is Holm-significant and its lower
- * bound exceeds 1 + min_effect; PASS if every upper bound is below it; else INCONCLUSIVE. 0, or -1
- * when memory is exhausted. */
+/* Decides the verdict. base, next [cells * pairs] hold the median times, all pairs of a cell
+ * together; NaN if a run has not measured the cell. pairs <= DDP_SIGNFLIP_MAX. min_effect: 0.05
+ * means 5 %. Fills out [cells]. FAIL: at least one cell is SLOWER. PASS: the upper bound of every
+ * cell lies below 1 + min_effect. INCONCLUSIVE: everything else. Returns 0, or -1 if memory is
+ * exhausted. */
 int ddp_verdict_decide(const double *base, const double *next, size_t cells, size_t pairs,
                        double min_effect, struct ddp_cell *out, enum ddp_verdict *verdict);
 

@@ -1,4 +1,4 @@
-/* The rules and their state; the loops are the device's. */
+/* The optimisers and their state. The loops over elements belong to the device. */
 #include "train/optim.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "device/stream_kernels.h"
 #include "model/nn_kernels.h"
 
-/* Kingma & Ba's defaults, needle's and PyTorch's. */
+/* The defaults of Kingma & Ba, which needle and PyTorch use too. */
 #define BETA1   0.9f
 #define BETA2   0.999f
 #define EPSILON 1e-8f

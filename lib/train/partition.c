@@ -3,8 +3,9 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
-/* Random streams of a seed. Models take the small numbers, one a tensor. */
-#define STREAM_EPOCH  ((uint64_t)1 << 32) /* + epoch; for a shard also + rank * 2^33 */
+/* Random streams of a seed. Model initialisation uses the small numbers, one per tensor. An epoch
+ * uses STREAM_EPOCH + epoch; a rank's shard adds rank * 2^33. */
+#define STREAM_EPOCH  ((uint64_t)1 << 32)
 #define STREAM_SHARDS ((uint64_t)1 << 63)
 
 const char *ddp_partition_name(enum ddp_partition kind)
@@ -24,7 +25,7 @@ static size_t divide_up(size_t a, size_t b)
     return a / b + (a % b != 0);
 }
 
-/* Images of one step as one rank of all would take them. */
+/* Images that all ranks together take in one full step. */
 static size_t global_batch(const struct ddp_partition_plan *plan)
 {
     return plan->global_batch ? plan->global_batch : (size_t)plan->ranks * (size_t)plan->batch;
@@ -54,15 +55,15 @@ void ddp_partition_order(const struct ddp_partition_plan *plan, int epoch, int r
     ddp_rng_init(&rng, plan->seed, STREAM_SHARDS);
     ddp_rng_shuffle(&rng, order, plan->images);
     ddp_partition_part(plan->images, plan->ranks, rank, &first, &n);
-    for (size_t i = 0; i < n; i++) /* forwards: first >= 0, so nothing is overwritten unread */
+    for (size_t i = 0; i < n; i++) /* first >= 0, so no index is overwritten before it is read */
         order[i] = order[first + i];
     ddp_rng_init(&rng, plan->seed, STREAM_EPOCH + (uint64_t)epoch + ((uint64_t)rank << 33));
     ddp_rng_shuffle(&rng, order, n);
     *count = n;
 }
 
-/* Images a rank has left in its shard at a step, at most a batch. */
-static size_t shard_slice(const struct ddp_partition_plan *plan, int64_t step, int rank)
+/* Returns how many images of its shard a rank takes in this step, at most plan->batch. */
+static size_t shard_batch(const struct ddp_partition_plan *plan, int64_t step, int rank)
 {
     size_t first, n, used = (size_t)step * (size_t)plan->batch;
     ddp_partition_part(plan->images, plan->ranks, rank, &first, &n);
@@ -80,8 +81,8 @@ void ddp_partition_slice(const struct ddp_partition_plan *plan, int64_t step, in
         return;
     }
     *first = (size_t)step * (size_t)plan->batch;
-    *n = shard_slice(plan, step, rank);
+    *n = shard_batch(plan, step, rank);
     *global = 0;
     for (int r = 0; r < plan->ranks; r++)
-        *global += shard_slice(plan, step, r);
+        *global += shard_batch(plan, step, r);
 }

@@ -1,4 +1,4 @@
-/* The course of a training run: set-up, epochs, and what rank 0 tells about them. */
+/* The main loop of a training run: set-up, epochs, and the events that rank 0 reports. */
 #include "train/trainer.h"
 
 #include <math.h>
@@ -53,8 +53,8 @@ static void describe(const struct ddp_trainer *t, struct ddp_train_run *run)
     run->synthetic = o->data->synthetic;
 }
 
-/* Adds an epoch to the sums, and notes when the target was first reached. The record's totals stay
- * unknown until the run has ended: one that is cut off has none, not 0. */
+/* Adds an epoch to the running sums and records when the target accuracy was first reached. The
+ * totals in the record are set only when the run ends, so an interrupted run has unknown totals. */
 static void account(struct ddp_trainer *t, const struct ddp_epoch *e)
 {
     struct ddp_train_run *run = &t->run;
@@ -88,9 +88,9 @@ static int run_epochs(struct ddp_trainer *t, struct ddp_err *err)
 int ddp_train(struct ddp_comm *comm, const struct ddp_train_options *options,
               const struct ddp_train_events *events, struct ddp_err *err)
 {
-    static const struct ddp_train_events silent = {.on_start = NULL};
-    bool speaks = comm->rank == 0 && events;
-    struct ddp_trainer t = {.comm = comm, .o = options, .events = speaks ? events : &silent};
+    static const struct ddp_train_events no_events = {.on_start = NULL};
+    bool is_root = comm->rank == 0 && events;
+    struct ddp_trainer t = {.comm = comm, .o = options, .events = is_root ? events : &no_events};
     const struct ddp_train_events *ev = t.events;
     int rc;
     DDP_TRY_GOTO(ddp_trainer_open(&t, err), err_trainer);

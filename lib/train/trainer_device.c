@@ -1,5 +1,5 @@
-/* The trainer on a device: where its memory is, and how a step is put on its stream. Nothing here
- * waits for the device but wait and collect. */
+/* The device side of the trainer: its memory, and how a step is enqueued on its stream. Only
+ * ddp_trainer_device_wait() and ddp_trainer_device_collect() wait for the device. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,19 +18,18 @@ int ddp_train_check_device(const struct ddp_train_options *o, const struct ddp_b
     const struct ddp_device *d = o->device;
     const bool moves_device = backend->caps & DDP_CAP_DEVICE;
     if (moves_device && (d == NULL || is_processor(d))) {
-        ddp_fail(err, DDP_EUNAVAIL, "backend '%s' exchanges what lies on a GPU", backend->name);
-        return ddp_hint(err,
-                        "--device cuda trains there; other backends exchange for --device cpu");
+        ddp_fail(err, DDP_EUNAVAIL, "backend '%s' exchanges GPU memory only", backend->name);
+        return ddp_hint(err, "use --device cuda, or another backend with --device cpu");
     }
     if (d == NULL)
         return 0;
     if (!o->sync->on_device)
-        return ddp_fail(err, DDP_EUNAVAIL, "strategy '%s' does not run on device '%s' yet",
+        return ddp_fail(err, DDP_EUNAVAIL, "strategy '%s' does not support device '%s' yet",
                         o->sync->name, d->name);
     if (ranks > 1 && !is_processor(d) && !moves_device) {
-        ddp_fail(err, DDP_EUNAVAIL, "backend '%s' cannot exchange what lies on device '%s'",
+        ddp_fail(err, DDP_EUNAVAIL, "backend '%s' cannot exchange memory of device '%s'",
                  backend->name, d->name);
-        return ddp_hint(err, "--backend nccl can; --ranks 1 needs no exchange");
+        return ddp_hint(err, "use --backend nccl, or --ranks 1, which needs no exchange");
     }
     return 0;
 }
@@ -53,13 +52,13 @@ void ddp_trainer_free(const struct ddp_trainer *t, void *ptr, size_t bytes)
 static int upload(const struct ddp_device *d, const struct ddp_images *set,
                   struct ddp_trainer_images *out, struct ddp_err *err)
 {
-    out->each = (size_t)set->channels * (size_t)set->height * (size_t)set->width;
+    out->image_pixels = (size_t)set->channels * (size_t)set->height * (size_t)set->width;
     out->count = set->count;
-    out->pixel_bytes = set->count * out->each;
+    out->pixel_bytes = set->count * out->image_pixels;
     out->pixels = d->alloc(out->pixel_bytes);
     out->labels = d->alloc(set->count);
     if (out->pixels == NULL || out->labels == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory of device '%s' for %zu images", d->name,
+        return ddp_fail(err, DDP_ENOMEM, "device '%s' has no memory for %zu images", d->name,
                         set->count);
     d->copy(out->pixels, set->pixels, out->pixel_bytes);
     d->copy(out->labels, set->labels, set->count);
@@ -81,12 +80,12 @@ int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err)
     if (d == NULL)
         return 0;
     DDP_TRY(d->probe(err));
-    /* A backend of the device has chosen already, which one each rank has. */
+    /* With several ranks the backend has already selected one device per rank. */
     if (t->comm->size == 1 && !is_processor(d))
         DDP_TRY(d->select(t->comm->place.local_rank % DDP_MAX(d->count(), 1), err));
     struct ddp_trainer_device *x = t->device = ddp_calloc(1, sizeof *x);
     if (x == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a device");
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the state of a device");
     x->device = d;
     x->overlap = o->overlap && o->sync->buckets && t->comm->size > 1;
     DDP_TRY(d->streams->create(&x->stream, err));
@@ -97,7 +96,7 @@ int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err)
     x->results = d->streams->host_alloc(DDP_TRAIN_RESULTS * sizeof *x->results);
     x->host = ddp_calloc(t->total, sizeof *x->host);
     if (x->order == NULL || x->result == NULL || x->results == NULL || x->host == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for results of device '%s'", d->name);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the results of device '%s'", d->name);
     return 0;
 }
 
@@ -135,27 +134,28 @@ void ddp_trainer_device_model(struct ddp_trainer *t, size_t n, float scale,
     t->o->model->step(t->model, t->x, t->labels, (int)n, scale, &r->loss, &r->correct, ready, t);
 }
 
-/* The result on its way to the host. */
+/* Enqueues the copy of the step's result to host memory. */
 static void send_result(struct ddp_trainer_device *x)
 {
     x->device->streams->copy(x->stream, &x->results[x->pending++], x->result, sizeof *x->result);
 }
 
-/* A graph is made of the first kind of step that comes twice, which every epoch begins with: the
- * first time libraries make themselves ready, which cannot be captured. */
-int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale, bool tell,
+/* Captures a graph when two consecutive steps have the same size and scale, as the first two steps
+ * of an epoch normally do. The first step runs without a graph because the libraries initialise
+ * themselves in it, and initialisation cannot be captured. */
+int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale, bool notify,
                             struct ddp_err *err)
 {
     struct ddp_trainer_device *x = t->device;
     const bool same = x->graph_n == (int)n && x->graph_scale == scale;
-    t->o->model->gather(t->model, x->train.pixels, x->train.labels, x->train.each, x->order, first,
-                        (int)n, t->x, t->labels);
+    t->o->model->gather(t->model, x->train.pixels, x->train.labels, x->train.image_pixels, x->order,
+                        first, (int)n, t->x, t->labels);
     if (t->o->graph && !x->captured && same && n > 0)
         DDP_TRY(ddp_trainer_graph_capture(t, n, scale, err));
     if (x->captured && same) {
-        ddp_trainer_graph_launch(t, tell);
+        ddp_trainer_graph_launch(t, notify);
     } else {
-        ddp_trainer_device_model(t, n, scale, tell ? ddp_trainer_ready : NULL);
+        ddp_trainer_device_model(t, n, scale, notify ? ddp_trainer_ready : NULL);
         if (!x->captured) {
             x->graph_n = (int)n;
             x->graph_scale = scale;
@@ -168,8 +168,8 @@ int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float
 void ddp_trainer_device_evaluate(struct ddp_trainer *t, size_t first, size_t n)
 {
     struct ddp_trainer_device *x = t->device;
-    t->o->model->gather(t->model, x->eval.pixels, x->eval.labels, x->eval.each, NULL, first, (int)n,
-                        t->x, t->labels);
+    t->o->model->gather(t->model, x->eval.pixels, x->eval.labels, x->eval.image_pixels, NULL, first,
+                        (int)n, t->x, t->labels);
     t->o->model->evaluate(t->model, t->x, t->labels, (int)n, &x->result->loss, &x->result->correct);
     send_result(x);
 }
@@ -200,7 +200,7 @@ int ddp_trainer_device_collect(struct ddp_trainer *t, double *loss, int64_t *cor
     return 0;
 }
 
-const float *ddp_trainer_look(const struct ddp_trainer *t, const float *from, size_t n)
+const float *ddp_trainer_read(const struct ddp_trainer *t, const float *from, size_t n)
 {
     if (t->device == NULL)
         return from;
@@ -208,7 +208,7 @@ const float *ddp_trainer_look(const struct ddp_trainer *t, const float *from, si
     return t->device->host;
 }
 
-void ddp_trainer_put(const struct ddp_trainer *t, float *to, const float *from, size_t n)
+void ddp_trainer_write(const struct ddp_trainer *t, float *to, const float *from, size_t n)
 {
     if (t->device)
         t->device->device->copy(to, from, n * sizeof *to);

@@ -1,4 +1,4 @@
-/* Recorded gradients: this rank's own, before any exchange, one NPY file a rank. */
+/* Records each rank's own gradients, before any exchange, in one NPY file per rank. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static int open_file(struct ddp_trainer *t, struct ddp_err *err)
         return ddp_fail_errno(err, DDP_ECREATE, errno, "cannot create folder '%s'", dir);
     int n = snprintf(t->dump_path, PATH_BYTES, "%s/rank%d.npy", dir, t->comm->rank);
     if (n < 0 || n >= PATH_BYTES)
-        return ddp_fail(err, DDP_ECREATE, "the name of folder '%.64s...' is too long", dir);
+        return ddp_fail(err, DDP_ECREATE, "the path of folder '%.64s...' is too long", dir);
     return ddp_npy_create(t->dump_path, t->total, &t->dump, err);
 }
 
@@ -39,7 +39,7 @@ bool ddp_trainer_dump_due(const struct ddp_trainer *t)
 int ddp_trainer_dump(struct ddp_trainer *t, double factor, struct ddp_err *err)
 {
     DDP_TRY(ddp_trainer_device_wait(t, err));
-    const float *grads = ddp_trainer_look(t, t->grads, t->total);
+    const float *grads = ddp_trainer_read(t, t->grads, t->total);
     for (size_t i = 0; i < t->total; i++)
         t->dump_row[i] = (float)(grads[i] * factor);
     return ddp_npy_append(&t->dump, t->dump_row, err);

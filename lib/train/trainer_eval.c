@@ -1,4 +1,4 @@
-/* The end of an epoch: evaluation over all images, and what all ranks did together. */
+/* The end of an epoch: evaluates all images and combines the figures of all ranks. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,35 +22,37 @@ int ddp_trainer_compare(const struct ddp_trainer *t, const void *hashes, size_t 
                           (long long)t->step, (unsigned long long)first, r,
                           (unsigned long long)other, t->run.sync);
     }
-    return rc ? ddp_comm_agree(t->comm, rc, err) : 0; /* all saw the same hashes */
+    return rc ? ddp_comm_agree(t->comm, rc, err) : 0; /* all ranks compared the same hashes */
 }
 
-/* This rank's part of the evaluation images. */
-static int evaluate_part(struct ddp_trainer *t, struct ddp_epoch_word *word, struct ddp_err *err)
+/* Evaluates this rank's part of the evaluation images. */
+static int evaluate_part(struct ddp_trainer *t, struct ddp_epoch_totals *totals,
+                         struct ddp_err *err)
 {
     const struct ddp_images *eval = &t->o->data->eval;
     size_t first, n, batch = (size_t)t->batch;
     ddp_partition_part(eval->count, t->comm->size, t->comm->rank, &first, &n);
-    word->eval_images = (int64_t)n;
+    totals->eval_images = (int64_t)n;
     for (size_t at = 0; at < n; at += batch) {
         size_t m = DDP_MIN(batch, n - at);
         double loss;
         int correct;
         if (ddp_trainer_device_is_full(t))
-            DDP_TRY(ddp_trainer_device_collect(t, &word->eval_loss, &word->eval_correct, err));
+            DDP_TRY(ddp_trainer_device_collect(t, &totals->eval_loss, &totals->eval_correct, err));
         if (t->device) {
             ddp_trainer_device_evaluate(t, first + at, m);
             continue;
         }
         ddp_trainer_gather(eval, NULL, first + at, m, t->x, t->labels);
         t->o->model->evaluate(t->model, t->x, t->labels, (int)m, &loss, &correct);
-        word->eval_loss += loss;
-        word->eval_correct += correct;
+        totals->eval_loss += loss;
+        totals->eval_correct += correct;
     }
-    return ddp_trainer_device_collect(t, &word->eval_loss, &word->eval_correct, err);
+    return ddp_trainer_device_collect(t, &totals->eval_loss, &totals->eval_correct, err);
 }
 
-/* Linux's high-water mark, which ddp_trainer_reset_peak() sets back, unlike getrusage's. */
+/* Returns the peak resident memory in bytes, or -1. Reads VmHWM rather than getrusage() because
+ * ddp_trainer_reset_peak() can reset VmHWM. */
 static int64_t peak_memory(void)
 {
     char line[256];
@@ -73,20 +75,21 @@ void ddp_trainer_reset_peak(void)
     fclose(refs);
 }
 
-/* Overflows counted since `before`; -1: none are counted. */
+/* Overflows counted since `before`, or -1 if the strategy does not count them. */
 static int64_t overflows(const struct ddp_sync_counters *now,
                          const struct ddp_sync_counters *before)
 {
     return now->overflow_count < 0 ? -1 : now->overflow_count - before->overflow_count;
 }
 
-/* What this rank did in the epoch's steps. */
-static void fill_word(const struct ddp_trainer *t, int64_t end_ns, struct ddp_epoch_word *word)
+/* Fills in this rank's figures for the training steps of the epoch. */
+static void fill_totals(const struct ddp_trainer *t, int64_t end_ns,
+                        struct ddp_epoch_totals *totals)
 {
     struct ddp_sync_counters now;
     const struct ddp_sync_counters *before = &t->sums.before;
     t->o->sync->counters(t->sync, &now);
-    *word = (struct ddp_epoch_word){
+    *totals = (struct ddp_epoch_totals){
         .loss = t->sums.loss,
         .correct = t->sums.correct,
         .images = t->sums.images,
@@ -109,10 +112,10 @@ static double ratio(double a, double b)
     return b > 0.0 ? a / b : NAN;
 }
 
-/* Sums over ranks, in rank order, so that every rank has the same bits. */
-static void merge(const struct ddp_epoch_word *all, int ranks, struct ddp_epoch *out)
+/* Combines the figures of all ranks in rank order, so that every rank gets the same bits. */
+static void merge(const struct ddp_epoch_totals *all, int ranks, struct ddp_epoch *out)
 {
-    struct ddp_epoch_word sum = {.peak_memory_bytes = -1, .wire_counted = true};
+    struct ddp_epoch_totals sum = {.peak_memory_bytes = -1, .wire_counted = true};
     double compute = 0.0, images, eval_images;
     for (int r = 0; r < ranks; r++) {
         sum.loss += all[r].loss;
@@ -158,8 +161,8 @@ static void merge(const struct ddp_epoch_word *all, int ranks, struct ddp_epoch 
 int ddp_trainer_evaluate(struct ddp_trainer *t, int epoch, struct ddp_epoch *out,
                          struct ddp_err *err)
 {
-    struct ddp_epoch_word mine, *all = t->gathered;
-    fill_word(t, ddp_now_ns(), &mine);
+    struct ddp_epoch_totals mine, *all = t->gathered;
+    fill_totals(t, ddp_now_ns(), &mine);
     ddp_flight_phase(t->comm->flight, "epoch %d evaluation", epoch);
     DDP_TRY(ddp_trainer_average_state(t, err));
     if (!t->o->baseline)

@@ -1,4 +1,4 @@
-/* The strategy's side of the trainer: set-up, the memory it takes, and which replicas are equal. */
+/* Connects the trainer with the sync strategy: set-up, memory, and comparison of replicas. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 #define PAGE_BYTES ((uint64_t)4096)
 #define HUGE_BYTES ((uint64_t)2 << 20)
-#define HUGE_FROM  ((uint64_t)4 << 20) /* comm.h: blocks from here up are aligned to 2 MiB */
+#define HUGE_FROM  ((uint64_t)4 << 20) /* comm.h aligns blocks of at least this size to 2 MiB */
 
 static uint64_t block_bytes(uint64_t bytes)
 {
@@ -16,7 +16,7 @@ static uint64_t block_bytes(uint64_t bytes)
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* offsets, counts [param_count] are filled. */
+/* Returns the strategy's set-up and fills offsets and counts, both [param_count]. */
 static struct ddp_sync_setup setup_of(const struct ddp_train_options *o, size_t *offsets,
                                       size_t *counts)
 {
@@ -52,13 +52,14 @@ int ddp_trainer_open_sync(struct ddp_trainer *t, struct ddp_err *err)
     setup.device = t->device ? t->device->device : NULL;
     setup.stream = t->device ? t->device->stream : NULL;
     int rc = t->o->sync->create(&setup, &t->sync, err);
-    /* A bad request is one on all ranks; anything else the others may be waiting in. */
+    /* DDP_EUSAGE and DDP_EUNAVAIL occur on all ranks, so ddp_comm_agree() below is safe. After any
+     * other error the other ranks may still wait inside create(). */
     if (rc != 0 && rc != DDP_EUSAGE && rc != DDP_EUNAVAIL)
         return rc;
     return ddp_comm_agree(t->comm, rc, err);
 }
 
-/* What the strategy will ask for. */
+/* Returns the bytes that the strategy will allocate. */
 static void sync_bytes(const struct ddp_train_options *o, int ranks, uint64_t *registered,
                        uint64_t *private_bytes)
 {
@@ -93,7 +94,7 @@ uint64_t ddp_train_private_bytes(const struct ddp_train_options *options, int ra
 
 uint64_t ddp_trainer_hash(const struct ddp_trainer *t)
 {
-    return ddp_fnv1a(DDP_FNV_INIT, ddp_trainer_look(t, t->params, t->total),
+    return ddp_fnv1a(DDP_FNV_INIT, ddp_trainer_read(t, t->params, t->total),
                      t->total * sizeof *t->params);
 }
 
@@ -107,6 +108,6 @@ uint64_t ddp_trainer_step_hash(const struct ddp_trainer *t)
     size_t first = 0, n = t->total;
     if (!t->o->sync->replicas_equal)
         t->o->sync->equal_part(t->sync, &first, &n);
-    return ddp_fnv1a(DDP_FNV_INIT, ddp_trainer_look(t, t->params + first, n),
+    return ddp_fnv1a(DDP_FNV_INIT, ddp_trainer_read(t, t->params + first, n),
                      n * sizeof *t->params);
 }

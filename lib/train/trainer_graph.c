@@ -1,6 +1,7 @@
-/* A step of the model as graphs: one; or, where gradients are exchanged while more are made, one a
- * bucket, for another stream can wait for what lies between two graphs, not for the inside of
- * one. They are launched one after the other, and the strategy hears of a bucket between them. */
+/* Runs the model's step as captured graphs: one graph, or, if gradients are exchanged during the
+ * backward pass, one graph per bucket. Another stream can wait for the end of a graph but not for
+ * a point inside one. The graphs are launched in sequence, and the strategy is notified of a
+ * bucket's gradients between two launches. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -11,37 +12,38 @@ static int plan(struct ddp_trainer *t, struct ddp_err *err)
     struct ddp_trainer_device *x = t->device;
     const size_t most = (size_t)t->o->model->param_count;
     struct ddp_grad_bucket *buckets = ddp_calloc(most, sizeof *buckets);
-    x->pieces = ddp_calloc(most, sizeof *x->pieces);
-    if (buckets == NULL || x->pieces == NULL) {
+    x->graphs = ddp_calloc(most, sizeof *x->graphs);
+    if (buckets == NULL || x->graphs == NULL) {
         free(buckets);
         return ddp_fail(err, DDP_ENOMEM, "no memory for the graphs of a step");
     }
-    x->piece_count = x->overlap ? ddp_trainer_buckets(t, buckets) : 1;
-    for (int i = 0; i < x->piece_count; i++)
-        x->pieces[i].param = x->overlap ? buckets[i].first : 0;
+    x->graph_count = x->overlap ? ddp_trainer_buckets(t, buckets) : 1;
+    for (int i = 0; i < x->graph_count; i++)
+        x->graphs[i].param = x->overlap ? buckets[i].first : 0;
     free(buckets);
     return 0;
 }
 
-static struct ddp_trainer_piece *open_piece(const struct ddp_trainer_device *x)
+static struct ddp_step_graph *first_uncaptured(const struct ddp_trainer_device *x)
 {
-    struct ddp_trainer_piece *piece = x->pieces;
-    while (piece->graph != NULL)
-        piece++;
-    return piece;
+    struct ddp_step_graph *part = x->graphs;
+    while (part->graph != NULL)
+        part++;
+    return part;
 }
 
-/* While it is captured: a gradient is made. The last piece takes all that is left. */
-static void cut(void *arg, int param)
+/* Called during capture when the gradient of `param` is complete: ends the current graph if this
+ * is the last gradient in it. The last graph takes the rest of the step. */
+static void end_graph(void *arg, int param)
 {
     struct ddp_trainer *t = arg;
     struct ddp_trainer_device *x = t->device;
     if (t->ready_rc != 0 || param == 0)
         return;
-    struct ddp_trainer_piece *piece = open_piece(x);
-    if (param != piece->param)
+    struct ddp_step_graph *part = first_uncaptured(x);
+    if (param != part->param)
         return;
-    t->ready_rc = x->device->streams->capture_end(x->stream, &piece->graph, t->err);
+    t->ready_rc = x->device->streams->capture_end(x->stream, &part->graph, t->err);
     if (t->ready_rc == 0)
         t->ready_rc = x->device->streams->capture_begin(x->stream, t->err);
 }
@@ -51,20 +53,20 @@ int ddp_trainer_graph_capture(struct ddp_trainer *t, size_t n, float scale, stru
     struct ddp_trainer_device *x = t->device;
     DDP_TRY(plan(t, err));
     DDP_TRY(x->device->streams->capture_begin(x->stream, err));
-    ddp_trainer_device_model(t, n, scale, cut);
+    ddp_trainer_device_model(t, n, scale, end_graph);
     DDP_TRY(t->ready_rc);
-    DDP_TRY(x->device->streams->capture_end(x->stream, &open_piece(x)->graph, err));
+    DDP_TRY(x->device->streams->capture_end(x->stream, &first_uncaptured(x)->graph, err));
     x->captured = true;
     return 0;
 }
 
-void ddp_trainer_graph_launch(struct ddp_trainer *t, bool tell)
+void ddp_trainer_graph_launch(struct ddp_trainer *t, bool notify)
 {
     const struct ddp_trainer_device *x = t->device;
     int param = t->o->model->param_count - 1;
-    for (int i = 0; i < x->piece_count; i++) {
-        x->device->streams->graph_launch(x->pieces[i].graph, x->stream);
-        for (; tell && param >= x->pieces[i].param; param--)
+    for (int i = 0; i < x->graph_count; i++) {
+        x->device->streams->graph_launch(x->graphs[i].graph, x->stream);
+        for (; notify && param >= x->graphs[i].param; param--)
             ddp_trainer_ready(t, param);
     }
 }
@@ -72,8 +74,8 @@ void ddp_trainer_graph_launch(struct ddp_trainer *t, bool tell)
 void ddp_trainer_graph_release(struct ddp_trainer *t)
 {
     struct ddp_trainer_device *x = t->device;
-    for (int i = 0; i < x->piece_count; i++)
-        if (x->pieces[i].graph != NULL)
-            x->device->streams->graph_destroy(x->pieces[i].graph);
-    free(x->pieces);
+    for (int i = 0; i < x->graph_count; i++)
+        if (x->graphs[i].graph != NULL)
+            x->device->streams->graph_destroy(x->graphs[i].graph);
+    free(x->graphs);
 }

@@ -1,4 +1,4 @@
-/* The parts of the trainer, private to trainer*.c: one struct, and who fills it. */
+/* Types and functions shared by the trainer*.c files. Private to lib/train. */
 #ifndef DDP_TRAIN_TRAINER_IMPL_H
 #define DDP_TRAIN_TRAINER_IMPL_H
 
@@ -10,167 +10,186 @@
 extern "C" {
 #endif
 
-/* What a rank counts in an epoch's training steps. pause: time spent in checks and events, which is
- * not training. */
+/* This rank's sums over the training steps of an epoch. */
 struct ddp_train_sums {
-    double loss;
-    int64_t correct, images, global_images, steps;
-    int64_t start_ns, pause_ns;
-    struct ddp_sync_counters before; /* the strategy's, when the epoch began */
+    double loss;             /* sum over this rank's images */
+    int64_t correct, images; /* of this rank */
+    int64_t global_images;   /* of all ranks */
+    int64_t steps;
+    int64_t start_ns;
+    int64_t pause_ns;                /* spent in checks and events, which is not training time */
+    struct ddp_sync_counters before; /* the strategy's counters when the epoch began */
 };
 
-/* What the model found in a step or a batch of evaluation, as it writes it. */
+/* The result of a training step or of one evaluation batch, in the form the model writes it. */
 struct ddp_train_result {
     double loss; /* sum over the images */
     int correct;
 };
 
-/* A part of a step, as a graph. param: the last whose gradient it makes. */
-struct ddp_trainer_piece {
-    struct ddp_graph *graph;
-    int param;
+/* A part of a step that was captured as a graph. */
+struct ddp_step_graph {
+    struct ddp_graph *graph; /* NULL until captured */
+    int param;               /* the last parameter whose gradient this graph computes */
 };
 
-/* A trainer's side of a device (trainer_device.c). The data set lies in its memory, so that batches
- * are gathered there; results come back to `results` as they are made and are looked at where
- * somebody wants to know. */
+/* The trainer's state on a device (trainer_device.c). The data set lies in device memory, so the
+ * device gathers the batches. Results are copied to `results` asynchronously and are read only by
+ * ddp_trainer_device_collect(). */
 struct ddp_trainer_device {
     const struct ddp_device *device;
     struct ddp_stream *stream;
     struct ddp_trainer_images {
         uint8_t *pixels, *labels;
-        size_t pixel_bytes, count, each;
+        size_t pixel_bytes;  /* size of `pixels` */
+        size_t count;        /* images */
+        size_t image_pixels; /* pixels per image */
     } train, eval;
-    uint32_t *order;                  /* [train.count] */
-    struct ddp_train_result *result;  /* the model's */
-    struct ddp_train_result *results; /* the host's, [DDP_TRAIN_RESULTS] */
-    int pending;
-    bool overlap;                     /* gradients are exchanged while more are made */
-    struct ddp_trainer_piece *pieces; /* [piece_count], of a step with these: */
-    int piece_count, graph_n;
-    float graph_scale;
-    bool captured; /* the pieces have their graphs */
-    float *host;   /* [total], for looking at parameters and gradients */
+    uint32_t *order;                  /* [train.count], in device memory */
+    struct ddp_train_result *result;  /* of the current step, in device memory */
+    struct ddp_train_result *results; /* [DDP_TRAIN_RESULTS], in host memory */
+    int pending;                      /* results enqueued and not yet collected */
+    bool overlap;                     /* exchange gradients during the backward pass */
+    struct ddp_step_graph *graphs;    /* [graph_count] */
+    int graph_count;
+    int graph_n;       /* images per step of the captured graphs */
+    float graph_scale; /* gradient scale of the captured graphs */
+    bool captured;     /* all graphs have been captured */
+    float *host;       /* [total], host copy of parameters or gradients */
 };
 #define DDP_TRAIN_RESULTS 1024
 
-/* device: NULL: the processor, directly; then params, grads, x and labels are its memory, else the
- * device's. */
+/* A training run on one rank. */
 struct ddp_trainer {
     struct ddp_comm *comm;
     const struct ddp_train_options *o;
-    const struct ddp_train_events *events; /* never NULL; empty but on rank 0 */
+    const struct ddp_train_events *events; /* never NULL; without callbacks on ranks other than 0 */
     struct ddp_partition_plan partition;
-    size_t total;          /* parameters */
-    float *params, *grads; /* [total], registered; own pages on one rank */
+    size_t total;          /* number of parameters */
+    float *params, *grads; /* [total], registered memory; ordinary pages if there is one rank */
     struct ddp_optim optim;
-    int batch; /* most images a step of this rank */
+    int batch; /* most images that this rank takes in a step */
+    /* NULL: the model runs directly on the CPU, and params, grads, x and labels are CPU memory.
+     * Otherwise they are memory of this device. */
     struct ddp_trainer_device *device;
     struct ddp_model *model;
     struct ddp_sync *sync;
     size_t *offsets, *counts; /* [param_count] */
     float *x;                 /* [batch] images */
     uint8_t *labels;          /* [batch] */
-    uint32_t *order;          /* [train images] */
+    uint32_t *order;          /* [train images], the image indices of this epoch */
     size_t order_count;
-    void *gathered;                 /* [ranks] of the largest thing ranks exchange */
-    bool watch_steps, report_steps; /* exchange loss and hash after every step; tell on_step */
-    double last_loss;               /* sum over the images of the last step; on a device, once it
-                                       was collected */
-    int64_t step;                   /* of the run, finished ones */
+    void *gathered;    /* [ranks], receives the figures gathered from all ranks */
+    bool watch_steps;  /* gather loss and hash from all ranks after every step */
+    bool report_steps; /* rank 0 has an on_step callback */
+    double last_loss;  /* sum over the images of the last step; on a device, of the last
+                          collected step */
+    int64_t step;      /* steps finished since the run began */
     int64_t last_progress_ns;
     struct ddp_train_sums sums; /* of this epoch */
-    double seconds, wire_bytes; /* of the epochs so far */
-    int ready_rc;               /* of the exchange started inside the backward pass */
-    struct ddp_err *err;        /* while a step runs: where that reports */
-    struct ddp_npy dump;        /* gradients are recorded here; its name; a row [total] */
+    double seconds, wire_bytes; /* sums over the epochs so far */
+    int ready_rc;               /* first error of an exchange started during the backward pass */
+    struct ddp_err *err;        /* receives that error; valid during a step */
+    struct ddp_npy dump;        /* file of recorded gradients */
     char *dump_path;
-    float *dump_row;
+    float *dump_row; /* [total], one row of that file */
     struct ddp_train_run run;
 };
 
-/* What a rank tells the others at the end of an epoch, and after a step that is watched. */
-struct ddp_epoch_word {
+/* The figures of one rank at the end of an epoch, gathered from all ranks. */
+struct ddp_epoch_totals {
     double loss, eval_loss, seconds, exchange_seconds, exposed_seconds, wire_bytes;
     double encode_seconds, decode_seconds, values_sent, values_total;
     int64_t correct, eval_correct, images, eval_images, peak_memory_bytes, overflow_count;
     uint64_t hash;
     bool wire_counted;
 };
-struct ddp_step_word {
+/* The figures of one rank after a watched step, gathered from all ranks. */
+struct ddp_step_totals {
     double loss;
     uint64_t hash;
 };
 
-/* Set-up: collective; on failure all ranks return the same code. close: NULL members are fine. */
+/* Sets up the run. Collective; on failure all ranks return the same code, and the caller still has
+ * to call ddp_trainer_close(). */
 int ddp_trainer_open(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
+/* Releases everything that ddp_trainer_open() set up. Members that are NULL are skipped. */
 void ddp_trainer_close(struct ddp_trainer *t);
-/* trainer_device.c. open: selects the device, uploads the data set; sets t->device. Not collective.
- * close: after everything else that uses it; NULL is fine. */
+/* Selects the device, uploads the data set and sets t->device. Not collective. */
 int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
+/* Releases t->device, which may be NULL. Call it after everything else that uses the device. */
 void ddp_trainer_device_close(struct ddp_trainer *t);
-/* Memory of the device, or of the processor where t has none. Bytes are those of alloc. */
+/* Allocates or frees device memory, or CPU memory if the trainer has no device. `bytes` must be the
+ * same in both calls. */
 void *ddp_trainer_alloc(const struct ddp_trainer *t, size_t bytes);
 void ddp_trainer_free(const struct ddp_trainer *t, void *ptr, size_t bytes);
-/* The epoch's order of images is t->order. */
+/* Copies t->order, the order of this epoch's images, to the device. */
 void ddp_trainer_device_order(struct ddp_trainer *t);
-/* Forward and backward of order[first, first + n), put on the stream, and its result. tell: the
- * strategy hears of each gradient when it has been put there. */
-int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale, bool tell,
+/* Enqueues the forward and backward pass of images order[first, first + n) and the copy of their
+ * result. If `notify` is set, the strategy is notified of each gradient once the gradient has been
+ * enqueued. */
+int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale, bool notify,
                             struct ddp_err *err) DDP_MUST_CHECK;
-/* The model's part of it; ready as ddp_model_class's step has it, with t. */
+/* Enqueues the model's part of a step. `ready` is called with t, as ddp_model_class describes. */
 void ddp_trainer_device_model(struct ddp_trainer *t, size_t n, float scale,
                               void (*ready)(void *arg, int param));
-/* trainer_graph.c: that part as graphs. launch: tell as above. release: what capture made, or had
- * begun. */
+/* trainer_graph.c captures the model's part of a step as graphs, and launches them. `notify` has
+ * the same meaning as above. release() also frees the graphs of a capture that failed halfway. */
 int ddp_trainer_graph_capture(struct ddp_trainer *t, size_t n, float scale,
                               struct ddp_err *err) DDP_MUST_CHECK;
-void ddp_trainer_graph_launch(struct ddp_trainer *t, bool tell);
+void ddp_trainer_graph_launch(struct ddp_trainer *t, bool notify);
 void ddp_trainer_graph_release(struct ddp_trainer *t);
-/* Evaluation of images [first, first + n), likewise. */
+/* Enqueues the evaluation of images [first, first + n) and the copy of their result. */
 void ddp_trainer_device_evaluate(struct ddp_trainer *t, size_t first, size_t n);
-/* Is there no room for another result? */
+/* Returns whether the results must be collected before the next step. */
 bool ddp_trainer_device_is_full(const struct ddp_trainer *t);
-/* Waits; adds the results that came, in order. Nothing to do off a device. */
+/* Waits for the device and adds all pending results, in order, to *loss and *correct. Does nothing
+ * without a device. */
 int ddp_trainer_device_collect(struct ddp_trainer *t, double *loss, int64_t *correct,
                                struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_trainer_device_wait(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
-/* from [n] (n <= total) where the processor can read it: from itself, or a copy, good until the
- * next call. Only after a wait. */
-const float *ddp_trainer_look(const struct ddp_trainer *t, const float *from, size_t n);
-/* to [n] = from, the processor's. */
-void ddp_trainer_put(const struct ddp_trainer *t, float *to, const float *from, size_t n);
+/* Returns the n values of `from` in CPU memory: `from` itself, or a copy that is valid until the
+ * next call. n <= total. The caller has waited for the device. */
+const float *ddp_trainer_read(const struct ddp_trainer *t, const float *from, size_t n);
+/* Copies n values from CPU memory to `to`, which is device memory if the trainer has a device. */
+void ddp_trainer_write(const struct ddp_trainer *t, float *to, const float *from, size_t n);
 
-/* One epoch's training steps, fewer when max_steps cuts it. */
+/* Runs the training steps of one epoch, fewer if max_steps is reached. */
 int ddp_trainer_epoch(struct ddp_trainer *t, int epoch, struct ddp_err *err) DDP_MUST_CHECK;
-/* Evaluation over all images, sums over ranks, replicas compared; fills *out. */
+/* Evaluates all images, combines the figures of all ranks in *out, and compares the replicas if the
+ * strategy keeps them equal. Collective. */
 int ddp_trainer_evaluate(struct ddp_trainer *t, int epoch, struct ddp_epoch *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
-/* The peak of memory that epochs report begins anew: another run in this process starts. Where the
- * system refuses, it stays that of the process. */
+/* Resets the peak memory that epochs report, because another run starts in this process. If the
+ * system refuses, the reported peak remains that of the whole process. */
 void ddp_trainer_reset_peak(void);
-/* Running statistics: the weighted mean over ranks of the model's state. Collective. */
+/* Replaces the model's running statistics by their weighted mean over the ranks. Collective. */
 int ddp_trainer_average_state(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
-/* Pixels of set's images index[n] (NULL: first, first + 1, ...) as f32 / 255 into x, with labels.
- */
+/* Gathers n images of `set` into x as pixel / 255, and their labels into `labels`. The images are
+ * index[first], index[first + 1], ..., or first, first + 1, ... if index is NULL. */
 void ddp_trainer_gather(const struct ddp_images *set, const uint32_t *index, size_t first, size_t n,
                         float *x, uint8_t *labels);
-/* Do all ranks hold the same parameters? hash [ranks] with `stride` bytes between. */
+/* Fails with DDP_EDATA if the ranks' hashes differ. hashes: one uint64_t per rank, `stride` bytes
+ * apart. */
 int ddp_trainer_compare(const struct ddp_trainer *t, const void *hashes, size_t stride,
                         struct ddp_err *err) DDP_MUST_CHECK;
+/* Returns the hash of this rank's parameters. */
 uint64_t ddp_trainer_hash(const struct ddp_trainer *t);
-/* Does every step end with a look at what the strategy says all ranks hold alike? Its hash. */
+/* Returns whether replicas are compared after every step. */
 bool ddp_trainer_compares_steps(const struct ddp_trainer *t);
+/* Returns the hash of the parameters that the strategy keeps equal on all ranks. */
 uint64_t ddp_trainer_step_hash(const struct ddp_trainer *t);
-/* arg: the trainer. The strategy hears of a gradient; its first failure becomes ready_rc. */
+/* Notifies the strategy of a finished gradient. arg is the trainer. The first failure is kept in
+ * ready_rc. */
 void ddp_trainer_ready(void *arg, int param);
-/* How the strategy cuts gradients: buckets [param_count], in the order in which they fill. Returns
- * their number. */
+/* Fills buckets [param_count] with the strategy's buckets in the order in which they fill, and
+ * returns their number. */
 int ddp_trainer_buckets(const struct ddp_trainer *t, struct ddp_grad_bucket *buckets);
 /* Creates the strategy. Collective. */
 int ddp_trainer_open_sync(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
-/* Recording gradients, if asked for: open is collective; due: in the step that begins; factor: what
- * makes the gradient what base/npy.h promises. */
+/* Recording of gradients (options->dump_dir). open() is collective and does nothing without a
+ * folder. due() returns whether the step that begins is recorded. dump() appends the gradients
+ * times `factor`, which gives them the scale that base/npy.h promises. */
 int ddp_trainer_dump_open(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
 bool ddp_trainer_dump_due(const struct ddp_trainer *t);
 int ddp_trainer_dump(struct ddp_trainer *t, double factor, struct ddp_err *err) DDP_MUST_CHECK;

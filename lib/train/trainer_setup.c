@@ -1,4 +1,4 @@
-/* What a training run needs before its first step: memory, model, strategy, first parameters. */
+/* Set-up of a training run: memory, model, strategy and initial parameters. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +13,8 @@ static size_t image_count(const struct ddp_images *set)
     return (size_t)set->channels * (size_t)set->height * (size_t)set->width;
 }
 
-/* A shard's owner takes the rounded down part (needle's rule), so that no rank runs out of images
- * before the others by more than a step. */
+/* With shards the batch is rounded down (needle's rule), so that no rank runs out of images more
+ * than one step before the others. */
 int ddp_train_batch(const struct ddp_train_options *options, int ranks)
 {
     if (!options->global_batch)
@@ -37,14 +37,15 @@ int ddp_train_check(const struct ddp_train_options *o, int ranks, struct ddp_err
         if (s->channels != o->model->channels || s->height != o->model->height ||
             s->width != o->model->width || s->classes > o->model->classes)
             return ddp_fail(err, DDP_EUSAGE,
-                            "model '%s' takes %d x %d x %d images of %d classes, data set '%s' has "
-                            "%d x %d x %d of %d",
+                            "model '%s' takes %d x %d x %d images of %d classes, but data set "
+                            "'%s' has %d x %d x %d images of %d classes",
                             o->model->name, o->model->channels, o->model->height, o->model->width,
                             o->model->classes, o->data->name, s->channels, s->height, s->width,
                             s->classes);
         if (s->count == 0 || s->count > UINT32_MAX)
-            return ddp_fail(err, DDP_EUSAGE, "data set '%s' has %zu images", o->data->name,
-                            s->count);
+            return ddp_fail(err, DDP_EUSAGE,
+                            "data set '%s' has %zu images; 1 to 4294967295 are supported",
+                            o->data->name, s->count);
     }
     if (ddp_train_batch(o, ranks) < 1)
         return ddp_fail(err, DDP_EUSAGE, "a global batch of %d images is too small for %d ranks",
@@ -52,7 +53,7 @@ int ddp_train_check(const struct ddp_train_options *o, int ranks, struct ddp_err
     return 0;
 }
 
-/* What needs no other rank. */
+/* The part of the set-up that involves no other rank. */
 static int open_local(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
@@ -69,20 +70,21 @@ static int open_local(struct ddp_trainer *t, struct ddp_err *err)
     t->x = ddp_trainer_alloc(t, batch * image_count(&o->data->train) * sizeof *t->x);
     t->labels = ddp_trainer_alloc(t, batch);
     t->order = ddp_calloc(o->data->train.count, sizeof *t->order);
-    t->gathered = ddp_calloc((size_t)t->comm->size, sizeof(struct ddp_epoch_word));
+    t->gathered = ddp_calloc((size_t)t->comm->size, sizeof(struct ddp_epoch_totals));
     t->offsets = ddp_calloc(tensors, sizeof *t->offsets);
     t->counts = ddp_calloc(tensors, sizeof *t->counts);
     if (!t->x || !t->labels || !t->order || !t->gathered || !t->offsets || !t->counts)
         return ddp_fail(err, DDP_ENOMEM, "no memory for batches of %d images", t->batch);
-    const struct ddp_model_place place = {.device = o->device,
-                                          .stream = t->device ? t->device->stream : NULL,
-                                          .layers = o->layers,
-                                          .tf32 = o->tf32,
-                                          .conv = (int)o->conv};
-    return o->model->create(o->model, &place, t->batch, t->params, t->grads, &t->model, err);
+    const struct ddp_model_place model_place = {.device = o->device,
+                                                .stream = t->device ? t->device->stream : NULL,
+                                                .layers = o->layers,
+                                                .tf32 = o->tf32,
+                                                .conv = (int)o->conv};
+    return o->model->create(o->model, &model_place, t->batch, t->params, t->grads, &t->model, err);
 }
 
-/* Those that this rank begins with; rank 0's alone where they are broadcast by adding up. */
+/* Initialises this rank's parameters. For DDP_INIT_BROADCAST all ranks but rank 0 start with zeros,
+ * because first_parameters() broadcasts by a sum. */
 static int own_parameters(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
@@ -93,13 +95,14 @@ static int own_parameters(struct ddp_trainer *t, struct ddp_err *err)
     if (o->init_sync != DDP_INIT_BROADCAST || t->comm->rank == 0)
         ddp_model_init_params(o->model, o->init,
                               o->init_sync == DDP_INIT_AVERAGE ? own_seed : o->seed, params);
-    ddp_trainer_put(t, t->params, params, t->total);
+    ddp_trainer_write(t, t->params, params, t->total);
     free(params);
     return 0;
 }
 
-/* The same first parameters everywhere. A broadcast is an all-reduce in which all but rank 0 add
- * zeros: exact (but for the sign of a zero), and the one collective that every backend has. */
+/* Gives all ranks the same initial parameters. The broadcast is an all-reduce to which all ranks
+ * but rank 0 contribute zeros: it is exact, except for the sign of a zero, and all-reduce is the
+ * one collective that every backend has. */
 static int first_parameters(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
@@ -121,7 +124,8 @@ static int first_parameters(struct ddp_trainer *t, struct ddp_err *err)
     return rc;
 }
 
-/* Rank 0's events decide what all ranks exchange. */
+/* Rank 0 decides for all ranks whether losses are exchanged after each step, because only rank 0
+ * has events. */
 static int agree_on_watching(struct ddp_trainer *t, struct ddp_err *err)
 {
     uint8_t mine = t->events->on_step != NULL, *all = t->gathered;
@@ -131,9 +135,9 @@ static int agree_on_watching(struct ddp_trainer *t, struct ddp_err *err)
     return 0;
 }
 
-/* An array of all parameters: registered memory; on one rank, which may be one of a larger world
- * that is doing something else, pages of its own. */
-static int take_pages(struct ddp_trainer *t, float **out, struct ddp_err *err)
+/* Allocates an array of all parameters. One rank alone uses ordinary pages: it may belong to a
+ * larger world whose other ranks are busy and cannot join a collective allocation. */
+static int alloc_array(struct ddp_trainer *t, float **out, struct ddp_err *err)
 {
     void *pages = NULL;
     if (t->comm->size > 1)
@@ -147,7 +151,7 @@ static int take_pages(struct ddp_trainer *t, float **out, struct ddp_err *err)
     return 0;
 }
 
-static void give_pages(struct ddp_trainer *t, float *pages)
+static void free_array(struct ddp_trainer *t, float *pages)
 {
     if (pages && t->comm->size > 1)
         ddp_comm_free(t->comm, pages);
@@ -162,7 +166,7 @@ int ddp_trainer_open(struct ddp_trainer *t, struct ddp_err *err)
     const struct ddp_train_options *o = t->o;
     ddp_flight_phase(t->comm->flight, "training set-up");
     ddp_trainer_reset_peak();
-    DDP_TRY(ddp_train_check(o, t->comm->size, err)); /* equal on all ranks */
+    DDP_TRY(ddp_train_check(o, t->comm->size, err)); /* gives the same result on all ranks */
     t->batch = ddp_train_batch(o, t->comm->size);
     t->total = o->model->parameter_count;
     t->partition = (struct ddp_partition_plan){.kind = o->partition,
@@ -175,8 +179,8 @@ int ddp_trainer_open(struct ddp_trainer *t, struct ddp_err *err)
     int rc = ddp_trainer_device_open(t, err);
     if (o->device)
         DDP_TRY(ddp_comm_agree(t->comm, rc, err));
-    DDP_TRY(take_pages(t, &t->params, err));
-    DDP_TRY(take_pages(t, &t->grads, err));
+    DDP_TRY(alloc_array(t, &t->params, err));
+    DDP_TRY(alloc_array(t, &t->grads, err));
     if (t->device)
         t->device->device->fill(t->grads, 0, t->total * sizeof(float));
     else
@@ -204,7 +208,7 @@ void ddp_trainer_close(struct ddp_trainer *t)
     ddp_trainer_free(t, t->labels, batch);
     ddp_trainer_free(t, t->x, batch * image_count(&t->o->data->train) * sizeof *t->x);
     ddp_optim_release(&t->optim);
-    give_pages(t, t->grads);
-    give_pages(t, t->params);
+    free_array(t, t->grads);
+    free_array(t, t->params);
     ddp_trainer_device_close(t);
 }

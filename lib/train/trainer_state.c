@@ -1,22 +1,23 @@
-/* What batch normalisation remembers, made equal on all ranks before an evaluation. */
+/* Averages the running statistics of batch normalisation over the ranks before an evaluation. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "train/trainer_impl.h"
 
-/* What a rank did in the epoch. exchanged: anything since the run began. */
-struct state_word {
-    int64_t images;
-    int64_t exchanged;
+/* A rank's weight in the average. */
+struct state_weight {
+    int64_t images;    /* trained on in this epoch */
+    int64_t exchanged; /* true if this rank has exchanged anything since the run began */
 };
 
-/* The share w_r = m_r / n of each rank in the mean, [size]; 0: nothing to average. */
+/* Fills share [size] with each rank's fraction of the epoch's images, or with zeros if the ranks
+ * have never exchanged anything and must not be averaged. */
 static int shares(struct ddp_trainer *t, double *share, struct ddp_err *err)
 {
     struct ddp_sync_counters now;
     t->o->sync->counters(t->sync, &now);
-    struct state_word mine = {t->sums.images, now.exchange_ns > 0}, *all = t->gathered;
+    struct state_weight mine = {t->sums.images, now.exchange_ns > 0}, *all = t->gathered;
     int64_t images = 0, exchanged = 0;
     DDP_TRY(ddp_comm_exchange(t->comm, &mine, all, sizeof mine, err));
     for (int r = 0; r < t->comm->size; r++) {
@@ -28,7 +29,7 @@ static int shares(struct ddp_trainer *t, double *share, struct ddp_err *err)
     return 0;
 }
 
-/* In rank order and in double, so that all ranks have the same bits. */
+/* Averages in rank order and in double precision, so that all ranks get the same bits. */
 int ddp_trainer_average_state(struct ddp_trainer *t, struct ddp_err *err)
 {
     size_t count = t->o->model->state_count;
@@ -40,7 +41,7 @@ int ddp_trainer_average_state(struct ddp_trainer *t, struct ddp_err *err)
     double *share = ddp_calloc((size_t)ranks, sizeof *share);
     rc = all && share && state ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for running statistics");
     DDP_TRY_GOTO(ddp_comm_agree(t->comm, rc, err), err_memory);
-    memcpy(state, ddp_trainer_look(t, t->o->model->state(t->model), count), count * sizeof *state);
+    memcpy(state, ddp_trainer_read(t, t->o->model->state(t->model), count), count * sizeof *state);
     DDP_TRY_GOTO(shares(t, share, err), err_memory);
     DDP_TRY_GOTO(ddp_comm_exchange(t->comm, state, all, count * sizeof *state, err), err_memory);
     double sum = 0.0;
@@ -52,7 +53,7 @@ int ddp_trainer_average_state(struct ddp_trainer *t, struct ddp_err *err)
             mean += share[r] * (double)all[(size_t)r * count + i];
         state[i] = (float)mean;
     }
-    ddp_trainer_put(t, t->o->model->state(t->model), state, count);
+    ddp_trainer_write(t, t->o->model->state(t->model), state, count);
 
 err_memory:
     free(share);

@@ -1,4 +1,4 @@
-/* One epoch of training steps. */
+/* The training steps of one epoch. */
 #include "base/clock.h"
 #include "base/fault.h"
 #include "train/trainer_impl.h"
@@ -18,7 +18,7 @@ void ddp_trainer_gather(const struct ddp_images *set, const uint32_t *index, siz
     }
 }
 
-/* Exchange may start inside the backward pass; its first failure ends the step. */
+/* Called for each finished gradient. The first failure is kept and ends the step. */
 void ddp_trainer_ready(void *arg, int param)
 {
     struct ddp_trainer *t = arg;
@@ -26,8 +26,8 @@ void ddp_trainer_ready(void *arg, int param)
         t->ready_rc = t->o->sync->on_grad_ready(t->sync, param, t->err);
 }
 
-/* What the strategy wants the gradient of a rank's sum of losses multiplied with (exchange/sync.h).
- */
+/* The factor by which this rank multiplies the gradient of its sum of losses, as the strategy
+ * requires (exchange/sync.h). */
 static double grad_scale(const struct ddp_trainer *t, size_t images, size_t global)
 {
     switch (t->o->sync->scale) {
@@ -41,7 +41,7 @@ static double grad_scale(const struct ddp_trainer *t, size_t images, size_t glob
     return 1.0 / (double)global;
 }
 
-/* Records a gradient that no exchange has touched. */
+/* Records this rank's gradient before it is exchanged. */
 static int record(struct ddp_trainer *t, double scale, size_t images, size_t global,
                   struct ddp_err *err)
 {
@@ -52,8 +52,8 @@ static int record(struct ddp_trainer *t, double scale, size_t images, size_t glo
     return 0;
 }
 
-/* Forward and backward of this rank's images; the exchange starts inside, or, where gradients are
- * recorded and on a device without overlap, when all gradients are there. */
+/* Runs the forward and backward pass on this rank's images. The exchange starts during the backward
+ * pass. It starts after the pass if gradients are recorded or the device does not overlap. */
 static int run_model(struct ddp_trainer *t, size_t first, size_t n, size_t global,
                      struct ddp_err *err)
 {
@@ -80,7 +80,7 @@ static int run_model(struct ddp_trainer *t, size_t first, size_t n, size_t globa
     return t->ready_rc;
 }
 
-/* Forward, backward, exchange, update. */
+/* One training step: forward, backward, exchange, update. */
 static int one_step(struct ddp_trainer *t, int64_t step, size_t *global, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
@@ -104,14 +104,15 @@ static int one_step(struct ddp_trainer *t, int64_t step, size_t *global, struct 
     return 0;
 }
 
-/* After a step that is watched: all ranks learn its loss, and that their replicas are equal. */
+/* After a watched step: gives all ranks the loss of the step and, if asked for, compares replicas.
+ */
 static int watch(struct ddp_trainer *t, size_t global, struct ddp_err *err)
 {
     DDP_TRY(ddp_trainer_device_collect(t, &t->sums.loss, &t->sums.correct, err));
     bool compare = ddp_trainer_compares_steps(t);
-    struct ddp_step_word mine = {.loss = t->last_loss,
-                                 .hash = compare ? ddp_trainer_step_hash(t) : 0};
-    struct ddp_step_word *all = t->gathered;
+    struct ddp_step_totals mine = {.loss = t->last_loss,
+                                   .hash = compare ? ddp_trainer_step_hash(t) : 0};
+    struct ddp_step_totals *all = t->gathered;
     DDP_TRY(ddp_comm_exchange(t->comm, &mine, all, sizeof mine, err));
     if (compare)
         DDP_TRY(ddp_trainer_compare(t, &all->hash, sizeof *all, err));
@@ -123,8 +124,8 @@ static int watch(struct ddp_trainer *t, size_t global, struct ddp_err *err)
     return 0;
 }
 
-static int tell_progress(struct ddp_trainer *t, int epoch, int64_t steps, int64_t now_ns,
-                         struct ddp_err *err)
+static int report_progress(struct ddp_trainer *t, int epoch, int64_t steps, int64_t now_ns,
+                           struct ddp_err *err)
 {
     DDP_TRY(ddp_trainer_device_collect(t, &t->sums.loss, &t->sums.correct, err));
     const struct ddp_train_sums *s = &t->sums;
@@ -143,7 +144,7 @@ int ddp_trainer_epoch(struct ddp_trainer *t, int epoch, struct ddp_err *err)
     ddp_trainer_device_order(t);
     t->sums = (struct ddp_train_sums){0};
     t->o->sync->counters(t->sync, &t->sums.before);
-    /* Ranks enter together, or the first exchange would count one's late start as the other's. */
+    /* Synchronise first, so that a late rank is not counted as exchange time of the others. */
     DDP_TRY(ddp_comm_barrier(t->comm, err));
     t->sums.start_ns = ddp_now_ns();
     for (int64_t step = 0; step < steps; step++) {
@@ -158,7 +159,7 @@ int ddp_trainer_epoch(struct ddp_trainer *t, int epoch, struct ddp_err *err)
         if (t->watch_steps)
             DDP_TRY(watch(t, global, err));
         if (t->events->on_progress && now - t->last_progress_ns >= PROGRESS_EVERY_NS)
-            DDP_TRY(tell_progress(t, epoch, steps, now, err));
+            DDP_TRY(report_progress(t, epoch, steps, now, err));
         t->sums.pause_ns += ddp_now_ns() - now;
     }
     DDP_TRY(ddp_trainer_device_collect(t, &t->sums.loss, &t->sums.correct, err));

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# What compression and partial synchronisation cost in accuracy, held against bounds: singa-cnn on
+# Compares the accuracy lost by compression and partial synchronisation with bounds: singa-cnn on
 # Fashion-MNIST, 2 ranks, 10 epochs, mean of epochs 8 to 10, paired by seed, mean over seeds 1 to 3.
-# TAP; about half an hour on two idle cores. `make convergence`, or
-#   tests/model/convergence.sh [FOLDER]     keeps its documents in FOLDER, and goes on from those there
-# EPOCHS and SEEDS shorten it, for a look; the bounds are for 10 and 1,2,3. LeNet, which is not paired
-# with anything, has eight: one seed's accuracy has a standard deviation of 0.006, the same in PyTorch.
+# Prints TAP. The test takes about half an hour on two idle cores. Run `make convergence`, or
+#   tests/model/convergence.sh [FOLDER]     keeps the results in FOLDER and resumes from them
+# EPOCHS and SEEDS shorten the test; the bounds hold for 10 epochs and seeds 1,2,3. LeNet is not paired
+# and therefore uses eight seeds: the accuracy of one seed varies by a standard deviation of 0.006, as
+# in PyTorch.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 ddpbench=${DDPBENCH:-$here/../../build/ddpbench}
@@ -14,10 +15,10 @@ seeds=${SEEDS:-1,2,3}
 folder=${1:-$(mktemp -d)}
 mkdir -p "$folder"
 
-# Prediction of T: about 0.028 gives a mean density of 0.8 to 1.2 % here.
+# A threshold of about 0.028 gives a mean density of 0.8 to 1.2 % on this model.
 strategies=dense,fp16,bf16,partial:4,local:4,topk:0.01,topk:0.001,oktopk:0.01,threshold:0.028
 
-# NAME OPTION...: one document, unless it is there and complete.
+# run NAME OPTION...: trains and writes one document, unless a complete one exists.
 run() {
     local name=$1
     shift
@@ -44,7 +45,7 @@ def rows(name):
 
 
 def alone(name):
-    """One seed makes no comparison: the mean of the last three epochs of its run."""
+    """A single seed has no comparison; returns the mean of the last three epochs of its run."""
     with open(f"{folder}/{name}.json") as file:
         run = json.load(file)["train"][0]
     last = [epoch["eval_accuracy"] for epoch in run["epochs"][-3:]]

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 """An independent reference of the training arithmetic, in numpy and double, from first principles.
 
-Trains each net for 20 steps on images from a linear congruential generator and writes what came
-out: the losses, and for every tensor how far it moved (its norm, and its sum with fixed signs).
+Trains each net for 20 steps on images from a linear congruential generator and writes the results:
+the losses, and the change of every tensor (its norm, and its sum with fixed signs).
 tests/unit/test_reference.c runs the shipped code on the same inputs and compares.
 
     tests/model/reference.py            > tests/model/reference_values.h
-    tests/model/reference.py --check      compares with that file instead; exit 1: they differ
+    tests/model/reference.py --check      compares with that file instead; exits with 1 if they differ
 """
 import os
 import re
@@ -18,7 +18,7 @@ STEPS, BATCHES, BATCH = 20, 4, 16
 
 
 class Lcg:
-    """Knuth's MMIX generator; numbers of 24 bits in [0, 1), exact in f32."""
+    """Knuth's MMIX generator. Its numbers in [0, 1) have 24 bits and are exact in f32."""
 
     def __init__(self, seed):
         self.state = seed
@@ -43,7 +43,7 @@ class Conv:
         self.fans = cin * k * k, cout * k * k
 
     def taps(self, x):
-        """Of each kernel position: the pixels of x (padded) that it meets, as a view."""
+        """Returns, for each kernel position, a view of the pixels of padded x that it multiplies."""
         s, side = self.stride, (x.shape[2] - self.k) // self.stride + 1
         for ky in range(self.k):
             for kx in range(self.k):
@@ -82,7 +82,7 @@ class Linear:
 
 
 class Norm:
-    """Batch normalisation; running statistics as needle has them: momentum 0.1, biased variance."""
+    """Batch normalisation with needle's running statistics: momentum 0.1, biased variance."""
 
     def __init__(self, channels):
         self.shapes, self.fans = [(channels,), (channels,)], None
@@ -116,7 +116,7 @@ class Relu:
 
 
 class Pool:
-    """2 x 2, stride 2: the gradient goes to the first of the largest."""
+    """2 x 2 max pooling with stride 2. The gradient goes to the first maximum."""
 
     shapes = []
 
@@ -220,7 +220,7 @@ NETS = {
 
 
 def first_parameters(net, lcg):
-    """Weights He-uniform, biases in +-0.1, gamma in 0.5..1.5; rounded to f32."""
+    """Weights are He-uniform, biases in +-0.1, gamma in 0.5..1.5, all rounded to f32."""
     out = []
     for layer in net.leaves():
         for i, shape in enumerate(layer.shapes):
@@ -267,13 +267,13 @@ def run(name):
 
 def text():
     rows = [
-        "/* Written by tests/model/reference.py: what each net's 20 steps must give. */",
+        "/* Written by tests/model/reference.py: the expected results of 20 steps of each net. */",
         "#ifndef DDP_TESTS_REFERENCE_VALUES_H",
         "#define DDP_TESTS_REFERENCE_VALUES_H",
         "",
         f"enum {{ REF_STEPS = {STEPS}, REF_BATCHES = {BATCHES}, REF_BATCH = {BATCH} }};",
         "",
-        "/* moved: of each tensor, the norm of its change and the change's sum with signs. */",
+        "/* moved: for each tensor, the norm of its change and the sum of its change with fixed signs. */",
         "static const struct reference {",
         "    const char *model;",
         f"    double loss[{STEPS}], evaluated, moved[40][2];",

@@ -1,10 +1,10 @@
-/* Written by tests/model/reference.py: what each net's 20 steps must give. */
+/* Written by tests/model/reference.py: the expected results of 20 steps of each net. */
 #ifndef DDP_TESTS_REFERENCE_VALUES_H
 #define DDP_TESTS_REFERENCE_VALUES_H
 
 enum { REF_STEPS = 20, REF_BATCHES = 4, REF_BATCH = 16 };
 
-/* moved: of each tensor, the norm of its change and the change's sum with signs. */
+/* moved: for each tensor, the norm of its change and the sum of its change with fixed signs. */
 static const struct reference {
     const char *model;
     double loss[20], evaluated, moved[40][2];

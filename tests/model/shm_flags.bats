@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The shared-memory flag protocol, model-checked: right as shipped, and the classic mistakes are found.
+# Model-checks the shared-memory flag protocol: it is correct, and the classic mistakes are detected.
 
 setup() {
     command -v spin >/dev/null || skip "spin is not installed"
@@ -24,7 +24,7 @@ search() {
     [[ "$output" == *"invalid end state"* ]]
 }
 
-@test "mistake: epoch posted before its payload delivers stale data" {
+@test "mistake: a sequence number posted before its payload delivers stale data" {
     run search -DPOST_FIRST
     [[ "$output" == *"assertion violated"* ]]
 }

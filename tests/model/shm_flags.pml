@@ -1,14 +1,17 @@
-/* The flag protocol of lib/comm/comm_shm.h as allreduce_flat and ddp_shm_barrier use it, with a rank that may die.
+/* The flag protocol of lib/comm/comm_shm.h as allreduce_flat and ddp_shm_barrier use it, with a rank that may
+ * die.
  *
- * Every rank owns one flag, an epoch that only grows, and SLOTS payload slots used in turn. A round: write the payload of
- * this epoch, post the epoch, wait until every peer's epoch has reached it (or the abort word is set), read every peer's payload.
- * One rank may die between any two steps; the supervisor sees it some time later and sets the abort word.
+ * Every rank owns one flag, a sequence number that only grows (`epoch` below), and SLOTS payload slots
+ * that it uses in turn. In each round a rank writes its payload, posts the sequence number, waits until
+ * every peer has posted the number too (or the abort word is set), and reads every peer's payload. One
+ * rank may die between any two steps. The supervisor notices the death later and sets the abort word.
  *
- * Proved by exhaustive search: nobody waits for ever (no invalid end state), and whoever leaves a wait by the flags reads
- * the payloads of exactly that epoch (the assertion). Three mistakes, each a macro, must be found:
- *   NO_ABORT     waits do not look at the abort word         -> invalid end state
- *   POST_FIRST   the epoch is posted before the payload       -> assertion
- *   SLOTS=1      one slot: a fast rank overwrites what a slow one still reads -> assertion */
+ * An exhaustive search proves that no rank waits forever (no invalid end state), and that a rank that
+ * leaves a wait because of the flags reads exactly the payloads of that round (the assertion). Three
+ * mistakes, each enabled by a macro, must be detected:
+ *   NO_ABORT     waits ignore the abort word                              -> invalid end state
+ *   POST_FIRST   the sequence number is posted before the payload         -> assertion
+ *   SLOTS=1      a fast rank overwrites the slot that a slow rank reads   -> assertion */
 #ifndef N
 #define N 3
 #endif
@@ -78,7 +81,7 @@ gone:
     running--
 }
 
-/* Sees a death sooner or later, never before it. */
+/* Notices a death at any time after it. */
 proctype Supervisor()
 {
     byte r;

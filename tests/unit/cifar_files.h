@@ -1,5 +1,5 @@
-/* For tests: CIFAR-10 batches in both forms, built here byte by byte (the python form as cPickle of
- * Python 2 writes it). */
+/* Test helper: builds CIFAR-10 batches in both forms byte by byte. The python form is what cPickle
+ * of Python 2 writes. */
 #ifndef DDP_TEST_CIFAR_FILES_H
 #define DDP_TEST_CIFAR_FILES_H
 
@@ -25,7 +25,7 @@ static inline void put(struct bytes *b, const void *data, size_t n)
     b->n += n;
 }
 
-/* A C string literal, NULs inside included. */
+/* Appends a C string literal, which may contain NULs. */
 #define PUT(b, literal) put(b, literal, sizeof(literal) - 1)
 
 static inline uint8_t cifar_pixel(int image, int p)
@@ -70,7 +70,7 @@ static inline void put_labels(struct bytes *b, int count)
     for (int i = 0; i < count; i++) {
         uint8_t item[2] = {'K', cifar_label(i)};
         put(b, item, 2);
-        if (i % 1000 == 999 && i + 1 < count) /* groups of 1000 */
+        if (i % 1000 == 999 && i + 1 < count) /* cPickle appends in groups of 1000 */
             PUT(b, "e(");
     }
     PUT(b, "e");
@@ -107,7 +107,7 @@ static inline void put_names(struct bytes *b, int count)
     PUT(b, "e");
 }
 
-/* In the order of the published files. */
+/* The keys have the order of the published files. */
 static inline struct bytes cifar_pickle(int count)
 {
     struct bytes b = {0};

@@ -1,4 +1,4 @@
-/* For tests: IDX files, good and hostile, in a folder that goes away. */
+/* Test helper: writes valid and malformed IDX files into a temporary folder. */
 #ifndef DDP_TEST_IDX_FILES_H
 #define DDP_TEST_IDX_FILES_H
 
@@ -32,7 +32,7 @@ static inline void folder_remove(struct folder *f)
     nftw(f->path, folder_drop, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* path of a file in the folder, in one of a few rotating buffers. */
+/* Returns the path of a file in the folder, in one of several buffers used in turn. */
 static inline const char *folder_at(const struct folder *f, const char *name)
 {
     static char paths[8][160];
@@ -42,7 +42,7 @@ static inline const char *folder_at(const struct folder *f, const char *name)
     return p;
 }
 
-/* An IDX header of unsigned bytes; returns its length. */
+/* Writes the IDX header of an array of unsigned bytes and returns the length of the header. */
 static inline size_t idx_header(uint8_t *out, int ndim, const uint32_t *dims)
 {
     size_t n = 4;
@@ -71,7 +71,7 @@ static inline void write_gzip(const char *path, const void *data, size_t bytes)
     assert_int_equal(gzclose(f), Z_OK);
 }
 
-/* Bytes of a file, [*bytes], to be freed. */
+/* Returns the *bytes bytes of a file. The caller frees them. */
 static inline uint8_t *read_back(const char *path, size_t *bytes)
 {
     FILE *f = fopen(path, "rb");

@@ -1,5 +1,5 @@
-/* For tests: convolution with stride and padding, batch normalisation, and the nets made of them,
- * as naive loops in double, written from their definitions and not from the shipped code. NCHW. */
+/* Test helper: convolution with stride and padding, batch normalisation, and nets made of them, as
+ * naive loops in double. They are written from the definitions, not from the shipped code. NCHW. */
 #ifndef DDP_TEST_NAIVE_LAYERS_H
 #define DDP_TEST_NAIVE_LAYERS_H
 
@@ -59,7 +59,8 @@ static inline void naive_norm(int n, int channels, int pixels, int relu, const d
     }
 }
 
-/* relu(norm(conv(x))), parameters at *p: weight, bias, gamma, beta; *p moves behind them. */
+/* relu(norm(conv(x))). The parameters at *p are weight, bias, gamma, beta; advances *p past them.
+ */
 static inline double *naive_conv_norm(const struct naive_conv2 *s, int n, const double *x,
                                       const double **p)
 {
@@ -74,7 +75,7 @@ static inline double *naive_conv_norm(const struct naive_conv2 *s, int n, const 
     return z;
 }
 
-/* x + f(f(x)) in place; both layers have shape s, which keeps the image's. */
+/* x + f(f(x)), in place. Both layers have shape s, which keeps the shape of the image. */
 static inline void naive_residual(const struct naive_conv2 *s, int n, double *x, const double **p)
 {
     double *y = naive_conv_norm(s, n, x, p);
@@ -84,8 +85,9 @@ static inline void naive_residual(const struct naive_conv2 *s, int n, double *x,
     free(y), free(z);
 }
 
-/* needle's ResNet-9 (research: ConvBN(3,16,7,s4) (16,32,3,s2) Res[2x ConvBN(32,32,3)] (32,64,3,s2)
- * (64,128,3,s2) Res[2x ConvBN(128,128,3)] FC 128 ReLU FC 10). Loss of p [431946]. */
+/* The loss of needle's ResNet-9 at parameters p [431946]: ConvBN(3,16,7,s4) (16,32,3,s2)
+ * Res[2x ConvBN(32,32,3)] (32,64,3,s2) (64,128,3,s2) Res[2x ConvBN(128,128,3)] FC 128 ReLU FC 10.
+ */
 static inline double naive_resnet9(int n, const double *x, const double *p, const uint8_t *labels)
 {
     const struct naive_conv2 c1 = {3, 32, 16, 7, 4, 3}, c2 = {16, 8, 32, 3, 2, 1};
@@ -105,8 +107,8 @@ static inline double naive_resnet9(int n, const double *x, const double *p, cons
     return loss;
 }
 
-/* MXNet's LeNet (research: conv 6@5x5 ReLU, pool, conv 16@3x3 ReLU, pool, FC 120 ReLU, 84 ReLU,
- * 10). Loss of p [60170]. */
+/* The loss of MXNet's LeNet at parameters p [60170]: conv 6@5x5 ReLU, pool, conv 16@3x3 ReLU, pool,
+ * FC 120 ReLU, FC 84 ReLU, FC 10. */
 static inline double naive_lenet(int n, const double *x, const double *p, const uint8_t *labels)
 {
     const struct naive_conv c1 = {1, 28, 28, 6, 5}, c2 = {6, 12, 12, 16, 3};
@@ -123,7 +125,7 @@ static inline double naive_lenet(int n, const double *x, const double *p, const 
     return loss;
 }
 
-/* nnabla's net (research: conv 1->1 3x3 pad 1 on 1x32x32, affine to 2). Loss of p [2060]. */
+/* The loss of nnabla's net at parameters p [2060]: conv 1->1 3x3 pad 1 on 1x32x32, affine to 2. */
 static inline double naive_nnabla_tiny(int n, const double *x, const double *p,
                                        const uint8_t *labels)
 {

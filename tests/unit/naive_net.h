@@ -1,5 +1,5 @@
-/* For tests: the layers again, as naive loops in double, written from their definitions and not
- * from the shipped code. All arrays NCHW. */
+/* Test helper: the layers as naive loops in double. They are written from the definitions, not from
+ * the shipped code. All arrays are NCHW. */
 #ifndef DDP_TEST_NAIVE_NET_H
 #define DDP_TEST_NAIVE_NET_H
 
@@ -53,7 +53,7 @@ static inline void naive_linear(int n, int in, int out, int relu, const double *
         }
 }
 
-/* Sum of -log(softmax(logits)[label]). */
+/* Returns the sum of -log(softmax(logits)[label]). */
 static inline double naive_loss(int n, int classes, const double *logits, const uint8_t *labels)
 {
     double loss = 0;
@@ -66,8 +66,8 @@ static inline double naive_loss(int n, int classes, const double *logits, const 
     return loss;
 }
 
-/* The loss of SINGA's CNN (research: conv 1->20 5x5, pool, conv 20->50 5x5, pool, FC 800->500, FC
- * 500->10) at parameters p [431080], tensors in this order, weight before bias. */
+/* The loss of SINGA's CNN at parameters p [431080]: conv 1->20 5x5, pool, conv 20->50 5x5, pool, FC
+ * 800->500, FC 500->10. The tensors have this order, weight before bias. */
 static inline double naive_singa_cnn(int n, const double *x, const double *p, const uint8_t *labels)
 {
     const struct naive_conv c1 = {1, 28, 28, 20, 5}, c2 = {20, 12, 12, 50, 5};

@@ -1,5 +1,5 @@
-/* For tests: the same model on a device and on the processor, side by side. Include after cmocka.h.
- */
+/* Test helper: runs the same model on a device and on the CPU, side by side. Include it after
+ * cmocka.h. */
 #ifndef DDP_TEST_NET_PAIRS_H
 #define DDP_TEST_NET_PAIRS_H
 
@@ -13,8 +13,8 @@
 #include "model/layers.h"
 #include "model/model.h"
 
-/* A model with its parameters and gradients, in memory of its device, and a step's images and
- * result. place.device NULL: the processor's own layers. */
+/* A model with its parameters, gradients, and the images and result of a step, all in memory of its
+ * device. If place.device is NULL, the model uses the CPU's own layers. */
 struct net {
     const struct ddp_model_class *cls;
     struct ddp_model *m;
@@ -28,7 +28,7 @@ struct net {
         double loss;
         int hits;
     } * result;
-    float *look; /* [parameters], on the processor */
+    float *look; /* [parameters], copy in CPU memory */
 };
 
 static inline struct net make_net(const char *name, const struct ddp_model_place *place, int batch)
@@ -77,7 +77,8 @@ static inline void wait_for_net(const struct net *n)
         fail_msg("%s", err.text);
 }
 
-/* from [count] of the net's device, on the processor, until the next look. */
+/* Copies from [count] from the net's device to CPU memory. The copy is valid until the next call.
+ */
 static inline const float *look_at(const struct net *n, const float *from, size_t count)
 {
     wait_for_net(n);
@@ -132,7 +133,7 @@ static inline void compare_gradients(const struct net *a, const struct net *b, d
     for (int p = 0; p < a->cls->param_count; p++) {
         const struct ddp_param *param = &a->cls->params[p];
         const double off = distance(mine + param->offset, right + param->offset, param->count);
-        /* A bias before a normalisation has a gradient of rounding errors alone. */
+        /* The gradient of a bias before a normalisation consists of rounding errors only. */
         double norm = 0;
         for (size_t i = 0; i < param->count; i++)
             norm = fmax(norm, fabs((double)right[param->offset + i]));
@@ -150,8 +151,8 @@ static inline void compare_nets(const struct net *a, const struct net *b)
                              look_at(b, b->cls->state(b->m), state), state) < 1e-4);
 }
 
-/* Batches of several sizes, an empty one and full ones, then training: gradients, losses, hits and
- * evaluations of the net at `place` and the processor's agree. */
+/* Compares the net at `place` with the CPU's: gradients, losses, hits and evaluations, for several
+ * batch sizes including empty and full batches, and then during training. */
 static inline void check_net(const char *name, const struct ddp_model_place *place, int most,
                              int steps)
 {
@@ -171,7 +172,7 @@ static inline void check_net(const char *name, const struct ddp_model_place *pla
         struct net_result here = run_net(&b, x, labels, n, true);
         assert_true(fabs(there.loss - here.loss) <= 2e-4 * fabs(here.loss));
         assert_true(abs(there.hits - here.hits) <= 1);
-        compare_gradients(&a, &b, s < first ? 2e-3 : 0.1); /* rounding grows with the steps */
+        compare_gradients(&a, &b, s < first ? 2e-3 : 0.1); /* rounding errors grow with the steps */
         there = run_net(&a, x, labels, n, false);
         here = run_net(&b, x, labels, n, false);
         assert_true(fabs(there.loss - here.loss) <= 1e-3 * fabs(here.loss));

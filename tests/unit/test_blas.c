@@ -1,4 +1,5 @@
-/* BLAS: found, named, multiplies in all four forms; what is not a BLAS is refused. */
+/* BLAS: the library is found and named and multiplies in all four forms; other files are rejected.
+ */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -10,7 +11,8 @@
 
 #include "model/blas.h"
 
-/* In a child: the library is loaded once a process. Returns what the load returned. */
+/* Loads in a child process, because a library is loaded once per process. Returns the load's code.
+ */
 static int load_in_child(const char *name)
 {
     pid_t child = fork();

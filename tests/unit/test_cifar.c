@@ -1,5 +1,5 @@
-/* CIFAR-10 batches: good ones are decoded to the byte, in both forms; whatever is not exactly that
- * is refused with its code, and nothing outside the file is read (run it under ASan). */
+/* CIFAR-10 batches: valid ones in both forms are decoded exactly. Everything else is rejected with
+ * its code, and nothing outside the file is read (run under ASan). */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -15,8 +15,8 @@
 typedef int decoder(const uint8_t *bytes, size_t n, const char *name, struct ddp_cifar_batch *out,
                     struct ddp_err *err);
 
-/* Decodes a copy of exactly n bytes, so that ASan sees every read behind it. words: in the message,
- * NULL: any. */
+/* Decodes a copy of exactly n bytes, so that ASan detects every read past the end. words: expected
+ * part of the message, or NULL. */
 static void expect(decoder *decode, const uint8_t *bytes, size_t n, int code, const char *words)
 {
     static struct ddp_cifar_batch batch;
@@ -59,7 +59,8 @@ static void decodes_both_forms(void **state)
     }
 }
 
-/* Keys in any order, no file names, no memo, a dtype as later numpys have it, one label alone. */
+/* Keys in another order, no file names, no memo, a dtype of later NumPy versions, a single label.
+ */
 static void decodes_variants(void **state)
 {
     static struct ddp_cifar_batch batch;
@@ -93,7 +94,7 @@ static void refuses_bad_records(void **state)
     free(b.at);
 }
 
-/* Cut anywhere, or with a byte too many: never accepted. */
+/* A file that is cut anywhere, or has one byte too many, is never accepted. */
 static void refuses_every_truncation(void **state)
 {
     struct bytes b = cifar_pickle(2);
@@ -111,8 +112,8 @@ static size_t find(const struct bytes *b, const char *text)
     return (size_t)((uint8_t *)at - b->at);
 }
 
-/* Any other byte in any place: refused, or it changed a pixel, a label, a name or a memo's index,
- * and nothing else. */
+/* Changes every byte of a file. The file must be rejected, unless the byte belongs to a pixel, a
+ * label, a name or a memo index. */
 static void refuses_every_other_opcode(void **state)
 {
     static struct ddp_cifar_batch batch;
@@ -132,13 +133,14 @@ static void refuses_every_other_opcode(void **state)
             accepted += rc == 0;
         }
     }
-    /* 12 indices of a memo of 1 byte and one of 4; 21 letters of the batch's label and 17 of the
-     * file name; 4 of the label's bits; and a length, 23 for 21, which takes in the memo store. */
+    /* Accepted changes: 12 memo indices of 1 byte and one of 4; 21 letters of the batch's label and
+     * 17 of the file name; 4 bits of the label; and one length, 23 instead of 21, which includes
+     * the memo store that follows. */
     assert_int_equal(accepted, 8 * (12 + 4 + 21 + 17) + 4 + 1);
     free(b.at);
 }
 
-/* What a general unpickler would run, and other traps: each instead of a piece of a good file. */
+/* Replaces parts of a valid file by opcodes that a general unpickler would execute. */
 static void refuses_what_is_another_object(void **state)
 {
     static const struct {
@@ -178,7 +180,7 @@ static void refuses_what_is_another_object(void **state)
     }
 }
 
-/* A dict of one entry, written by `first` and then by `second`. */
+/* Builds a dict with one entry, which is written by `first` and then by `second`. */
 static struct bytes two_entries(void (*first)(struct bytes *, int), int m,
                                 void (*second)(struct bytes *, int), int n)
 {
@@ -218,7 +220,7 @@ static void refuses_what_does_not_fit_together(void **state)
     }
 }
 
-/* Lengths that lie: near 2^32, or beyond the file. */
+/* Lengths near 2^32 or beyond the end of the file. */
 static void refuses_lengths_that_lie(void **state)
 {
     static const uint32_t lengths[] = {0, 3071, 3073, 6143, 6145, 0x7fffffff, 0xffffffff};
@@ -263,7 +265,7 @@ static void reads_folders(void **state)
             assert_int_equal(set.train.count, 15);
             assert_int_equal(set.eval.count, 6);
             assert_int_equal(set.train.channels * set.train.height * set.train.width, 3072);
-            /* Image 2 of file 3 is the sixth of all. */
+            /* Image 2 of file 3 is the sixth image of the set. */
             assert_int_equal(set.train.pixels[5 * 3072 + 100], cifar_pixel(2, 100));
             assert_int_equal(set.train.labels[5], cifar_label(2));
             assert_false(set.synthetic);
@@ -296,7 +298,7 @@ static void refuses_folders(void **state)
     assert_int_equal(unlink(folder_at(&f, "data_batch_4")), 0);
     write_plain(folder_at(&f, "data_batch_4"), "", 0);
     expect_folder(&f, DDP_EINPUT, "protocol 2");
-    /* 40 MiB, sparse: refused before it is read. */
+    /* A sparse file of 40 MiB is rejected before it is read. */
     assert_int_equal(truncate(folder_at(&f, "data_batch_4"), (off_t)40 << 20), 0);
     expect_folder(&f, DDP_EINPUT, "at most");
     folder_remove(&f);

@@ -1,5 +1,5 @@
-/* Data sets: a folder of four files, in each spelling; whatever does not fit together is refused.
- */
+/* Data sets: a folder of four files is read in each spelling; files that do not match each other
+ * are rejected. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static void write_labels(const char *path, uint32_t count, uint8_t last, int gzi
     (gzip ? write_gzip : write_plain)(path, file, n);
 }
 
-/* A folder of four good files. dot: "train-images.idx3-ubyte". */
+/* Writes a folder of four valid files. dot: with names like "train-images.idx3-ubyte". */
 static void good_folder(struct folder *f, int dot, int gzip)
 {
     static const char *const parts[] = {"train-images%cidx3-ubyte%s", "train-labels%cidx1-ubyte%s",
@@ -92,7 +92,7 @@ static void loads_every_spelling(void **state)
         assert_int_equal(set.train.labels[1], 1);
         assert_int_equal(set.train.labels[TRAIN - 1], 9);
         ddp_dataset_release(&set);
-        ddp_dataset_release(&set); /* twice is fine */
+        ddp_dataset_release(&set); /* releasing twice is allowed */
         folder_remove(&f);
     }
 }
@@ -125,7 +125,8 @@ static void names_what_is_missing(void **state)
     expect(&f, "mnist", DDP_ENOINPUT, f.path);
 }
 
-/* A folder that is none, and files that are there but cannot be opened, are not "no file". */
+/* A path that is no folder, or files that exist but cannot be opened, must not be reported as "no
+ * file". */
 static void says_what_is_wrong_with_a_folder(void **state)
 {
     struct folder f, file;
@@ -144,14 +145,14 @@ static void says_what_is_wrong_with_a_folder(void **state)
     assert_int_equal(symlink("train-images-idx3-ubyte", folder_at(&f, "train-images-idx3-ubyte")),
                      0);
     expect(&f, "mnist", DDP_ENOINPUT, "symbolic link");
-    /* whose folder it is, is no matter of a package */
+    /* With a folder of the user's, the hint must not suggest a package. */
     const struct ddp_dataset_request own = {.dir = f.path};
     assert_int_equal(ddp_dataset_load("fashion-mnist", &own, &set, &err), DDP_ENOINPUT);
     assert_null(strstr(err.hint, "dataset-fashion-mnist"));
     folder_remove(&f);
 }
 
-/* What somebody unpacked beside the package's file is what is read. */
+/* An unpacked file beside the package's gzipped file is the one that is read. */
 static void plain_before_packed(void **state)
 {
     struct folder f;
@@ -165,7 +166,7 @@ static void plain_before_packed(void **state)
     folder_remove(&f);
 }
 
-/* A set has a name when the user says it or its bytes do; its path and hash always. */
+/* A set gets its name from the user or from its hash. Its path and hash are always set. */
 static void is_named_only_when_known(void **state)
 {
     struct folder f;
@@ -220,10 +221,10 @@ static void reads_the_real_thing(void **state)
     for (size_t i = 0; i < set.train.count; i++)
         of_class[set.train.labels[i]]++;
     for (int c = 0; c < 10; c++)
-        assert_int_equal(of_class[c], 6000); /* as published */
+        assert_int_equal(of_class[c], 6000); /* the published number */
     assert_true(set.hash == reader->hash);
     ddp_dataset_release(&set);
-    /* wherever it lies */
+    /* The hash gives the set its name in any folder. */
     const struct ddp_dataset_request own = {.dir = ddp_dataset_default_dir(reader)};
     assert_int_equal(ddp_dataset_load("fashion-mnist", &own, &set, &err), 0);
     assert_string_equal(set.name, "fashion-mnist");
@@ -234,7 +235,7 @@ static const struct ddp_dataset_request made = {
     .channels = 3, .height = 9, .width = 6, .classes = 4, .images = 1000, .seed = 1};
 enum { MADE_PIXELS = 3 * 9 * 6 };
 
-/* Class means over the training images, [classes][pixels]. */
+/* Computes the class means of the training images, [classes][pixels]. */
 static void class_means(const struct ddp_images *set, double *means)
 {
     double count[4] = {0};
@@ -248,8 +249,8 @@ static void class_means(const struct ddp_images *set, double *means)
         means[i] /= count[i / MADE_PIXELS];
 }
 
-/* Nearest class mean names the class of images never seen: so the set can be learned. And one pixel
- * alone cannot tell. */
+/* The nearest class mean classifies unseen images, so the set can be learned. A single pixel does
+ * not suffice. */
 static void made_images_can_be_learned(void **state)
 {
     struct ddp_dataset set;
@@ -279,11 +280,11 @@ static void made_images_can_be_learned(void **state)
         hits += at == set.eval.labels[i];
     }
     print_message("# nearest mean: %zu of 200\n", hits);
-    assert_in_range(hits, 120, 200); /* 50 by chance */
+    assert_in_range(hits, 120, 200); /* chance gives 50 */
     ddp_dataset_release(&set);
 }
 
-/* The same bytes on every machine: a hash that was computed on one. */
+/* The set has the same bytes on every machine: compares with a hash computed on another one. */
 static void made_images_follow_the_seed(void **state)
 {
     struct ddp_dataset a, b;

@@ -1,4 +1,5 @@
-/* IDX files: good ones are read to the byte; every kind of bad one is refused with its code. */
+/* IDX files: valid ones are read exactly; every kind of malformed file is rejected with its code.
+ */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -12,7 +13,7 @@
 
 #define PIXELS 60 /* 3 x 4 x 5 */
 
-/* Reads path, expecting `code`; on success the content must be 0, 1, 2, ... */
+/* Reads path and expects `code`; on success the content must be 0, 1, 2, ... */
 static void expect(const char *path, int ndim, int code)
 {
     uint32_t dims[DDP_IDX_MAX_DIMS] = {77, 77, 77, 77};
@@ -30,7 +31,7 @@ static void expect(const char *path, int ndim, int code)
         return;
     }
     assert_null(data);
-    assert_int_equal(dims[0], 77); /* outputs only on success */
+    assert_int_equal(dims[0], 77); /* outputs are set only on success */
     assert_non_null(strstr(err.text, path));
 }
 
@@ -56,7 +57,7 @@ static void reads_plain_and_gzip(void **state)
     folder_remove(&f);
 }
 
-/* Members, one behind the other, cut anywhere: as pigz and cat make them. */
+/* Several gzip members in sequence, cut at any byte: as pigz and cat write them. */
 static void reads_several_members(void **state)
 {
     struct folder f;
@@ -76,7 +77,7 @@ static void reads_several_members(void **state)
         write_plain(folder_at(&f, "two"), whole, used);
         expect(folder_at(&f, "two"), 3, 0);
     }
-    /* the second one cut, damaged, or followed by something else */
+    /* The second member is cut, damaged, or followed by other bytes. */
     for (size_t less = 1; less < sizes[1]; less++) {
         write_plain(folder_at(&f, "cut"), whole, used - less);
         expect(folder_at(&f, "cut"), 3, DDP_EINPUT);
@@ -90,7 +91,7 @@ static void reads_several_members(void **state)
     folder_remove(&f);
 }
 
-/* Cut at every byte, and with a byte too many: never accepted, never anything but EINPUT. */
+/* A file that is cut at any byte, or has one byte too many, always fails with DDP_EINPUT. */
 static void refuses_every_truncation(void **state)
 {
     struct folder f;
@@ -120,8 +121,8 @@ static void refuses_every_truncation(void **state)
     folder_remove(&f);
 }
 
-/* Every single flipped byte of a gzip file either does not matter (header fields such as the time)
- * or is refused: never other content. */
+/* Flips every byte of a gzip file in turn. The file is rejected, or has the same content because
+ * the byte belongs to a header field such as the time. */
 static void refuses_damage(void **state)
 {
     struct folder f;
@@ -160,7 +161,7 @@ static void refuses_what_is_not_idx(void **state)
         {{0, 0, 8, 3}, {0, 4, 5}},
         {{0, 0, 8, 3}, {3, 0, 5}},
         {{0, 0, 8, 3}, {0xffffffff, 0xffffffff, 0xffffffff}},
-        /* 2^66 and 2^64: products that wrap to something small */
+        /* The products 2^66 and 2^64 would wrap to a small number. */
         {{0, 0, 8, 3}, {0x80000000, 0x80000000, 16}},
         {{0, 0, 8, 3}, {0x10000, 0x10000, 0x10000}},
         {{0, 0, 8, 3}, {0x80000000, 0x80000000, 4}},
@@ -182,8 +183,8 @@ static void refuses_what_is_not_idx(void **state)
     folder_remove(&f);
 }
 
-/* 64 MiB of zeros behind a header that promises 60 bytes; and a header that promises more than its
- * compressed length can hold, which must not be allocated. */
+/* Two hostile files: 64 MiB of zeros after a header that promises 60 bytes, and a header that
+ * promises more than the compressed length can hold and must not be allocated. */
 static void refuses_gzip_bombs(void **state)
 {
     struct folder f;
@@ -210,11 +211,11 @@ static void names_what_cannot_be_opened(void **state)
     expect(folder_at(&f, "missing"), 3, DDP_ENOINPUT);
     expect(f.path, 3, DDP_EINPUT); /* a folder */
     assert_int_equal(mkfifo(folder_at(&f, "fifo"), 0600), 0);
-    expect(folder_at(&f, "fifo"), 3, DDP_EINPUT); /* and it does not hang */
+    expect(folder_at(&f, "fifo"), 3, DDP_EINPUT); /* must not hang */
     write_plain(folder_at(&f, "locked"), file, good_file(file));
     assert_int_equal(chmod(folder_at(&f, "locked"), 0), 0);
     assert_int_equal(chmod(f.path, 0755), 0);
-    /* root reads everything: another user looks. */
+    /* root can read every file, so a child process drops its privileges. */
     pid_t child = fork();
     if (child == 0) {
         uint32_t dims[3];

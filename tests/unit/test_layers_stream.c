@@ -1,6 +1,6 @@
-/* The layers that run on streams (what device cuda is made of: unfolded products, the kernels of
- * nn_element.h, and convolutions of a library), on streams of the processor, against the layers of
- * the processor. */
+/* Compares the layers that run on streams with the CPU's layers. The stream layers are the basis of
+ * device cuda: unfolded products, the kernels of nn_element.h, and convolutions of a library. Here
+ * they run on CPU streams. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <math.h>
@@ -39,7 +39,7 @@ static const char *no_library(void)
     return "";
 }
 
-/* A library of convolutions: loops from the definition, and a count of what is not given back. */
+/* A convolution library for the test: loops from the definition, and a count of plans not freed. */
 struct ddp_conv_plan {
     struct ddp_conv_shape s;
 };
@@ -60,7 +60,8 @@ static void naive_free(struct ddp_conv_plan *plan)
     plans--;
 }
 
-/* Calls visit for each product of a weight and a pixel: y[at_y] with x[at_x] and w[at_w]. */
+/* Executes DO for each product of a weight w[at_w] and a pixel x[at_x] that belongs to the output
+ * y[at_y]. */
 #define EACH_PRODUCT(s, n, at_y, at_x, at_w, DO)                                                   \
     for (int i_ = 0; i_ < (n); i_++)                                                               \
         for (int oc = 0; oc < (s)->out_c; oc++)                                                    \
@@ -148,11 +149,11 @@ static void check(const char *name, const struct ddp_layers *layers, int most, i
     check_net(name, &place, most, steps);
 }
 
-/* By the hundred images in one piece, and in pieces of three. */
+/* The whole batch in one chunk, and in chunks of three images. */
 static void nets_unfolded(void **state)
 {
     struct ddp_layers pieces = unfolded;
-    pieces.chunk_floats = 3 * 500 * 64; /* singa-cnn's second convolution */
+    pieces.chunk_floats = 3 * 500 * 64; /* three images of singa-cnn's second convolution */
     check("singa-cnn", &unfolded, BATCH, STEPS);
     check("singa-cnn", &pieces, 10, 2);
     check("lenet", &unfolded, 32, STEPS);
@@ -169,7 +170,7 @@ static void nets_by_library(void **state)
     check("nnabla-tiny", &by_library, 16, 5);
 }
 
-/* A sum's parts: more terms than one block takes, and none. */
+/* Sums with more terms than one block takes, and without terms. */
 static void sums_in_parts(void **state)
 {
     enum { COLS = 3, ROWS = 3 * DDP_NN_SPLIT_TERMS + 17 };

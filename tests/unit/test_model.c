@@ -1,6 +1,6 @@
-/* Models: layout, first weights, and what the step promises beyond its numbers (those are
- * test_model_grad's, test_net_grad's and test_reference's): order of gradients, any batch size,
- * same bits again and at every SIMD level; what batch normalisation remembers. */
+/* Models: layout, initial weights, and what the step promises apart from its numbers: the order of
+ * gradients, any batch size, the same bits at every repetition and SIMD level, and the state of
+ * batch normalisation. test_model_grad, test_net_grad and test_reference test the numbers. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <math.h>
@@ -16,7 +16,7 @@
 #include "model/model.h"
 #include "model/nn_kernels.h"
 
-#define BATCH 19 /* crosses chunks, divides by nothing */
+#define BATCH 19 /* a prime that is not a multiple of any chunk */
 
 struct fixture {
     const struct ddp_model_class *cls;
@@ -72,7 +72,7 @@ static void sizes_are_the_published_ones(void **state)
     assert_int_equal(ddp_model_find("nnabla-tiny")->parameter_count, 2060);
     const struct ddp_model_class *cls = ddp_model_find("singa-cnn");
     assert_true(fabs(cls->flops_per_image(cls) - 13.2e6) < 0.1e6);
-    /* 2 * (3 * 2058) * 1024 products of the affine layer and the first convolution's 2. */
+    /* The affine layer needs three products of its weights, the first convolution two. */
     cls = ddp_model_find("nnabla-tiny");
     assert_true(cls->flops_per_image(cls) == 2.0 * (2 * 9 * 1024 + 3 * 2048));
 }
@@ -125,7 +125,7 @@ static void gradients_come_last_layer_first(void **state)
         assert_int_equal(order[0], f.cls->param_count);
         for (int p = 0; p < f.cls->param_count; p++)
             assert_int_equal(order[p + 1], f.cls->param_count - 1 - p);
-        /* No images: no loss, gradients are written all the same, nothing is remembered. */
+        /* Without images the loss is 0, the gradients are written, and the state is unchanged. */
         size_t bytes = f.cls->state_count * sizeof(float);
         float *remembered = malloc(bytes + 1);
         memcpy(remembered, f.cls->state(m), bytes);
@@ -141,7 +141,7 @@ static void gradients_come_last_layer_first(void **state)
     }
 }
 
-/* What one level gives: loss, gradients, state. */
+/* The results of one SIMD level. */
 struct outcome {
     double loss, eval_loss;
     float *grads, *state;
@@ -168,8 +168,8 @@ static void run_level(struct fixture *f, int level, struct outcome *out)
     f->cls->destroy(m);
 }
 
-/* Of what does a gradient depend? On images and parameters; not on the batch that the model was
- * made for, on what ran before, or on the SIMD level. */
+/* A gradient depends only on images and parameters. It does not depend on the batch that the model
+ * was created for, on earlier calls or on the SIMD level. */
 static void same_bits_everywhere(void **state)
 {
     for (int i = 0; ddp_models()[i]; i++) {
@@ -191,8 +191,8 @@ static void same_bits_everywhere(void **state)
     }
 }
 
-/* Evaluation reads the state, and nothing of the batch: an image's loss is the same alone. After
- * many steps on one batch the state is that batch's, and both losses agree. */
+/* Evaluation uses the state and not the batch, so an image has the same loss alone. After many
+ * steps on one batch the state is that of the batch, and both losses agree. */
 static void evaluation_uses_what_is_remembered(void **state)
 {
     struct fixture f;

@@ -1,6 +1,6 @@
-/* Gradients: what the layers ship, in f32, against central finite differences of an independent
- * implementation in double: 1e-4 of the gradient's largest value, for every layer; then the whole
- * network. */
+/* Compares the gradients of the layers, in f32, with central finite differences of an independent
+ * implementation in double: within 1e-4 of the largest gradient for every layer. Then tests the
+ * whole network. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 struct conv_case {
     struct naive_conv s;
     int n;
-    struct both x, w, b, weight; /* weight: of each output in the loss */
+    struct both x, w, b, weight; /* weight: the weight of each output in the loss */
 };
 
 static double conv_loss(void *arg)
@@ -33,7 +33,7 @@ static double conv_loss(void *arg)
     return loss;
 }
 
-/* From [n][c][hw] to [c][n][hw] (to_cnhw), or back. */
+/* Converts [n][c][hw] to [c][n][hw] (to_cnhw), or back. */
 static void reorder(int n, int c, int hw, const float *from, float *to, int to_cnhw)
 {
     for (int i = 0; i < n; i++)
@@ -45,7 +45,8 @@ static void reorder(int n, int c, int hw, const float *from, float *to, int to_c
         }
 }
 
-/* One shape, with input and output NCHW or CNHW, in chunks that do not divide the batch. */
+/* Tests one shape, with input and output in NCHW or CNHW, in chunks that do not divide the batch.
+ */
 static void check_conv(struct naive_conv s, int n, int chunk, int cnhw, enum ddp_simd level)
 {
     struct ddp_rng rng;
@@ -102,7 +103,7 @@ static void convolution(void **state)
 {
     const struct naive_conv small = {2, 8, 8, 3, 3}, wide = {1, 10, 28, 2, 5},
                             like_conv2 = {3, 12, 12, 4, 5};
-    /* Rows of the way back: padded beyond the image's own, of two vectors, of seven, of ten. */
+    /* Rows of the backward pass: longer than the image's, and of two, seven and ten vectors. */
     const struct naive_conv narrow = {1, 6, 4, 2, 3}, two = {6, 6, 6, 2, 3},
                             seven = {20, 6, 6, 2, 5}, ten = {32, 6, 6, 2, 5};
     for (int level = 0; level <= (int)ddp_cpu_best_simd(); level++) {
@@ -127,7 +128,7 @@ struct pooled {
     float dw[LEVELS_OUT * LEVELS_TAPS], db[LEVELS_OUT], dx[LEVELS_N * LEVELS_X];
 };
 
-/* Gradients through a pool whose maxima lie anywhere, and in some windows nowhere. cut: nowhere. */
+/* Gradients through a pool with maxima anywhere. With `cut` no window has a gradient. */
 static void pooled_gradients(enum ddp_simd level, int n, int cut, struct pooled *to)
 {
     const struct ddp_conv_shape s = {20, 12, 12, LEVELS_OUT, 5, 1, 0};
@@ -170,7 +171,7 @@ static void pool_without_gradient(void **state)
         pooled_gradients((enum ddp_simd)level, LEVELS_N, 1, &got);
         for (size_t i = 0; i < sizeof got / sizeof(float); i++)
             assert_true(((const float *)&got)[i] == 0.0f);
-        /* No image: the parameters' gradients are written all the same. */
+        /* Without images the gradients of the parameters are still written. */
         pooled_gradients((enum ddp_simd)level, 0, 0, &got);
         for (size_t i = 0; i < DDP_COUNT_OF(got.dw); i++)
             assert_true(got.dw[i] == 0.0f);
@@ -241,7 +242,7 @@ static void softmax(void **state)
     ddp_softmax_loss(4, 5, c.logits.f, labels, 0.25f, &loss, &correct, d);
     assert_true(fabs(0.25 * loss - softmax_loss(&c)) < 1e-12);
     compare("softmax", d, &c.logits, 1, softmax_loss, &c);
-    /* Logits that overflow exp() have a finite loss; the first of equals is the answer. */
+    /* Logits that overflow exp() give a finite loss; among equal logits the first one counts. */
     const float far[] = {1000.0f, -1000.0f, 3.0f, 3.0f};
     const uint8_t at[] = {1, 0};
     ddp_softmax_loss(2, 2, far, at, 1.0f, &loss, &correct, NULL);
@@ -262,7 +263,7 @@ static double net_loss(void *arg)
     return naive_singa_cnn(c->n, c->x.d, c->p.d, c->labels) / c->n;
 }
 
-/* Each tensor's gradient at some of its elements, and the loss. */
+/* Compares some elements of each tensor's gradient, and the loss. */
 static void singa_cnn(void **state)
 {
     const struct ddp_model_class *cls = ddp_model_find("singa-cnn");

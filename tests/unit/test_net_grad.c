@@ -1,5 +1,5 @@
-/* Gradients, continued: convolutions with stride and padding, batch normalisation, and the nets of
- * these layers, against finite differences of naive code in double. */
+/* Compares the gradients of convolutions with stride and padding, of batch normalisation, and of
+ * nets made of them with finite differences of naive code in double. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 struct conv_case {
     struct naive_conv2 s;
     int n;
-    struct both x, w, b, weight; /* weight: of each output in the loss */
+    struct both x, w, b, weight; /* weight: the weight of each output in the loss */
 };
 
 static double weighted(const struct both *weight, const double *y)
@@ -39,7 +39,7 @@ static double conv_loss(void *arg)
     return loss;
 }
 
-/* [n][c][hw] to [c][n][hw]; the way back with n and c exchanged. */
+/* Converts [n][c][hw] to [c][n][hw]. With n and c exchanged it converts back. */
 static void reorder(int n, int c, int hw, const float *from, float *to)
 {
     for (int i = 0; i < n; i++)
@@ -83,7 +83,8 @@ static void check_conv(struct naive_conv2 s, int n, int chunk, enum ddp_simd lev
     release(&c.x), release(&c.w), release(&c.b), release(&c.weight);
 }
 
-/* Strides that divide and do not, padding up to more than the kernel, images smaller than it. */
+/* Strides that divide the image and strides that do not, padding larger than the kernel, images
+ * smaller than the kernel. */
 static void convolution(void **state)
 {
     static const struct naive_conv2 shapes[] = {
@@ -149,7 +150,7 @@ static void check_norm(int n, int channels, int pixels, int relu, enum ddp_simd 
     compare("norm gamma", dgamma, &c.gamma, 1, norm_loss, &c);
     compare("norm beta", dbeta, &c.beta, 1, norm_loss, &c);
     compare("norm input", grad, &c.x, 1, norm_loss, &c);
-    /* By remembered statistics: an affine map. */
+    /* Normalisation by the running statistics is an affine map. */
     ddp_batch_norm_evaluate(&layer, count, x, c.gamma.f, c.beta.f, running, saved, y);
     double want = (double)c.gamma.f[0] * ((double)x[0] - (double)running[0]) /
                       sqrt((double)running[wide] + 1e-5) +
@@ -170,7 +171,7 @@ static void normalisation(void **state)
         }
 }
 
-/* One value a channel: no variance, and no gradient but beta's. */
+/* With one value per channel the variance is 0, and only beta has a gradient. */
 static void normalisation_of_one_value(void **state)
 {
     struct ddp_batch_norm layer = {.channels = 2, .kernels = ddp_nn_kernels(ddp_nn_simd())};
@@ -197,15 +198,14 @@ static double net_loss(void *arg)
     return c->net(c->n, c->x.d, c->p.d, c->labels) / c->n;
 }
 
-/* A convolution's bias before a normalisation changes nothing: its gradient is rounding. */
+/* A convolution's bias before a normalisation has no effect, so its gradient is rounding error. */
 static int has_no_effect(const struct ddp_model_class *cls, int tensor)
 {
     return strstr(cls->params[tensor].name, ".conv.bias") != NULL;
 }
 
-/* Each tensor's gradient at about nine of its elements (each tap of a 3x3 kernel once), and the
- * loss.
- */
+/* Compares about nine elements of each tensor's gradient (each tap of a 3x3 kernel once), and the
+ * loss. */
 static void check_net(const char *name, int n,
                       double (*net)(int, const double *, const double *, const uint8_t *))
 {

@@ -1,4 +1,4 @@
-/* SGD and Adam: the published rules, element by element, and the same bits at every SIMD level. */
+/* SGD and Adam: the published rules element by element, and the same bits at every SIMD level. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <math.h>
@@ -53,7 +53,7 @@ static void adam_follows_the_rule(void **state)
     double want_p[N], want_m[N] = {0}, want_v[N] = {0};
     fill(p, v, g);
     const double b2 = (double)0.999f;
-    g[7] = 0.0f; /* only its decay */
+    g[7] = 0.0f; /* only the weight decay changes this parameter */
     for (int i = 0; i < N; i++)
         want_p[i] = (double)p[i];
     struct ddp_adam a = {
@@ -75,7 +75,7 @@ static void adam_follows_the_rule(void **state)
     }
 }
 
-/* The object: names, sizes, and that it counts its steps. */
+/* struct ddp_optim: names, sizes, and the number of steps. */
 static void rules_have_state(void **state)
 {
     float p[N], v[N], g[N], want[N], m[N] = {0}, second[N] = {0};
@@ -88,7 +88,7 @@ static void rules_have_state(void **state)
     assert_int_equal(ddp_optimizer_state_bytes(DDP_OPTIM_SGD, 10), 40);
     assert_int_equal(ddp_optimizer_state_bytes(DDP_OPTIM_ADAM, 10), 80);
     fill(p, v, g);
-    g[3] = 1e-8f; /* where epsilon counts */
+    g[3] = 1e-8f; /* epsilon matters for this gradient */
     memcpy(want, p, sizeof p);
     assert_int_equal(ddp_optim_init(&o, N, &err), 0);
     for (a.step = 1; a.step <= STEPS; a.step++) {

@@ -1,5 +1,5 @@
-/* Partition: every image exactly once an epoch, slices that fit the batch, and P ranks of B that
- * see what one rank of P*B sees. */
+/* Partition: every image occurs once per epoch, the slices fit the batch, and P ranks of batch B
+ * see the images that one rank of batch P*B sees. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include "train/partition.h"
 
-/* images, ranks, batch: even, uneven last batch, fewer images than ranks, one rank. */
+/* Images, ranks and batch: even, an uneven last batch, fewer images than ranks, one rank. */
 static const struct {
     size_t images;
     int ranks, batch;
@@ -74,7 +74,7 @@ static void ranks_together_see_the_global_batch(void **state)
     }
 }
 
-/* MXNet's split with even_split=False: the first `extra` slices get one more. */
+/* MXNet's split with even_split=False: the first `extra` slices get one image more. */
 static void parts_are_mxnets_slices(void **state)
 {
     static const struct {
@@ -96,7 +96,8 @@ static void parts_are_mxnets_slices(void **state)
     }
 }
 
-/* A global batch that the ranks do not divide: the same images a step at any rank count. */
+/* A global batch that is not a multiple of the ranks: each step has the same images at any number
+ * of ranks. */
 static void global_batches_do_not_depend_on_ranks(void **state)
 {
     struct ddp_partition_plan one = {

@@ -1,4 +1,5 @@
-/* Independence and steadiness of series, adaptive stopping: rates over 2,000 synthetic streams. */
+/* Independence and drift of series, and adaptive stopping: error rates over 2,000 synthetic
+ * streams. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -17,8 +18,8 @@
 enum { STREAMS = 2000, LONGEST = 4000 };
 enum shape { NORMAL, LOG_NORMAL, BIMODAL, SHAPES };
 static const char *const shape_names[] = {"normal", "log-normal", "bimodal"};
-/* Of each shape, by construction; the bimodal one has its median inside the larger mode: P(mode A)
- * = 0.6, so the median is A's quantile 0.5/0.6 = 0.8333: z = 0.967422. */
+/* The true median of each shape. The bimodal shape has its median inside the larger mode A: P(A) =
+ * 0.6, so the median is A's quantile 0.5/0.6 = 0.8333, at z = 0.967422. */
 static const double medians[] = {100, 100, 100 + 0.967422 * 2};
 
 static double draw(struct ddp_rng *rng, enum shape shape)
@@ -82,7 +83,8 @@ static void test_adaptive_coverage(void **state)
     }
 }
 
-/* How often a stream of n is called; ar: the coefficient; drift: of the whole run, in sd. */
+/* How often a stream of n samples is called drifting or autocorrelated. ar: coefficient of the
+ * autocorrelation; drift: over the whole run, in standard deviations. */
 static void rates(size_t n, enum shape shape, double ar, double drift, double *drifting,
                   double *autocorrelated, double *either)
 {
@@ -121,7 +123,7 @@ static void test_judgement(void **state)
         }
     rates(200, NORMAL, 0.6, 0, &drifting, &autocorrelated, &either);
     assert_true(autocorrelated >= 0.9);
-    assert_true(drifting <= 0.1); /* it wanders, but has no trend */
+    assert_true(drifting <= 0.1); /* the stream wanders, but has no trend */
     rates(200, NORMAL, 0, 1, &drifting, &autocorrelated, &either);
     assert_true(drifting >= 0.9);
     rates(200, NORMAL, 0, -1, &drifting, &autocorrelated, &either);
@@ -138,7 +140,7 @@ static void test_edges(void **state)
     assert_true(!s.drifting && !s.autocorrelated && s.trend == 0);
     for (int i = 0; i < 19; i++)
         same[i] = i;
-    assert_int_equal(ddp_series_judge(same, 19, &s), 0); /* too few to say */
+    assert_int_equal(ddp_series_judge(same, 19, &s), 0); /* too few samples to judge */
     assert_true(!s.drifting);
     for (int i = 0; i < 50; i++)
         same[i] = i;

@@ -1,5 +1,5 @@
-/* The sign-flip test, its estimate and Holm's correction: against enumeration of all sign patterns,
- * published tables, and a calculation by hand. */
+/* The sign-flip test, its estimate and Holm's correction: compared with an enumeration of all sign
+ * patterns, published tables, and a calculation by hand. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The definition: every pattern of signs of the clipped differences, counted. */
+/* The definition of the test: enumerates all sign patterns of the clipped differences. */
 static double p_by_enumeration(const double *d, size_t n)
 {
     double sorted[16], score[16], observed = 0;
@@ -50,7 +50,7 @@ static void test_p_is_exact(void **state)
     for (int trial = 0; trial < 200; trial++) {
         double d[10], p = -1;
         size_t n = 1 + ddp_rng_below(&rng, DDP_COUNT_OF(d));
-        /* Half of the trials on a coarse grid: ties and zeros. */
+        /* Half of the trials use a coarse grid, which gives ties and zeros. */
         for (size_t i = 0; i < n; i++)
             d[i] = trial % 2 ? ddp_rng_normal(&rng) : (double)ddp_rng_below(&rng, 7) - 3;
         assert_int_equal(ddp_signflip_p(d, n, &p), 0);
@@ -71,7 +71,7 @@ static void test_p_extremes(void **state)
     assert_true(p == 1);
     assert_int_equal(ddp_signflip_p(NULL, 0, &p), 0);
     assert_true(p == 1);
-    /* An outlier counts as the clip (here 8) and no more. */
+    /* An outlier counts no more than the clip, here 8. */
     double mild[] = {1, 2, 3, -4, 8}, wild[] = {1, 2, 3, -4, 5e9}, q;
     assert_int_equal(ddp_signflip_p(mild, 5, &p), 0);
     assert_int_equal(ddp_signflip_p(wild, 5, &q), 0);
@@ -93,15 +93,15 @@ static void test_estimate(void **state)
     assert_int_equal(ddp_hodges_lehmann(three, 3, 0.05, &centre, &lower, &upper), 0);
     assert_true(centre == 2.25);
     assert_true(isinf(lower) && lower < 0 && isinf(upper) && upper > 0);
-    /* alpha 1/8 is met exactly: all three must lie on one side. */
+    /* An alpha of 1/8 is met exactly: all three differences must lie on one side. */
     assert_int_equal(ddp_hodges_lehmann(three, 3, 0.125, &centre, &lower, &upper), 0);
     assert_true(fabs(lower - 1) < 1e-9 && fabs(upper - 4) < 1e-9);
 }
 
 static void test_bounds_cover(void **state)
 {
-    /* Symmetric, two modes 5 apart and noise, centre 1: each one-sided bound misses it in at most
-     * 5 %; 3000 trials have a standard deviation of 0.4 %. */
+    /* A symmetric distribution with two modes 5 apart, noise, and centre 1. Each one-sided bound
+     * may miss the centre in at most 5 %; 3000 trials have a standard deviation of 0.4 %. */
     enum { TRIALS = 3000 };
     struct ddp_rng rng;
     int low = 0, high = 0;
@@ -117,7 +117,7 @@ static void test_bounds_cover(void **state)
     print_message("# lower bound misses %.4f, upper %.4f\n", low / (double)TRIALS,
                   high / (double)TRIALS);
     assert_true(low <= 0.062 * TRIALS && high <= 0.062 * TRIALS);
-    assert_true(low >= 0.03 * TRIALS && high >= 0.03 * TRIALS); /* nor is it slack */
+    assert_true(low >= 0.03 * TRIALS && high >= 0.03 * TRIALS); /* the bounds are not too wide */
 }
 
 static void test_most_pairs(void **state)
@@ -155,7 +155,7 @@ static void test_bounds_and_test_agree(void **state)
 
 static void test_holm(void **state)
 {
-    /* Sorted .01 .02 .03 .04 times 4 3 2 1: .04 .06 .06 .06 (may not fall). */
+    /* Sorted .01 .02 .03 .04 times 4 3 2 1 gives .04 .06 .06 .06, which must not decrease. */
     static const double p[] = {0.04, 0.01, 0.03, 0.02};
     double adjusted[4];
     assert_int_equal(ddp_holm(p, 4, adjusted), 0);

@@ -1,4 +1,4 @@
-/* Summary statistics against values computed by hand and by exact integer arithmetic. */
+/* Summary statistics: compared with values computed by hand and by exact integer arithmetic. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 static void test_interval_ranks(void **state)
 {
-    /* By exact integer sums of binomial coefficients. n = 6: 1 - 2/64 = 0.96875; n = 20:
+    /* Computed with exact integer sums of binomial coefficients. n = 6: 1 - 2/64 = 0.96875; n = 20:
      * P(B <= 5) = 21700/2^20 = 0.0207, P(B <= 6) = 60460/2^20 = 0.058. */
     static const size_t table[][3] = {
         {6, 1, 6},
@@ -53,7 +53,7 @@ static void test_interval_ranks(void **state)
     assert_int_equal(ddp_median_interval(100, 0.99, &lo, &hi), 0);
     assert_int_equal(lo, 37);
     assert_int_equal(hi, 64);
-    /* The level met exactly counts as met. */
+    /* A level that is met exactly counts as met. */
     assert_int_equal(ddp_median_interval(6, 0.96875, &lo, &hi), 0);
     assert_int_equal(lo, 1);
 }
@@ -102,7 +102,7 @@ static void test_small(void **state)
     assert_true(s.mean == 10.5);
     assert_true(fabs(s.stddev - sqrt(140.7)) < 1e-12);
     assert_true(isnan(s.p95) && isnan(s.p99));
-    assert_true(sample[0] == 8); /* a copy was sorted */
+    assert_true(sample[0] == 8); /* ddp_summarize() sorts a copy */
 }
 
 static void test_what_does_not_exist(void **state)
@@ -146,7 +146,7 @@ static void test_percentiles(void **state)
 
 static void test_large_numbers_that_differ_little(void **state)
 {
-    /* Sum of squares minus square of sum would lose all digits here. */
+    /* The sum of squares minus the square of the sum would lose all digits. */
     static const double sample[] = {1e15 + 1, 1e15 + 2, 1e15 + 3};
     struct ddp_summary s;
     assert_int_equal(ddp_summarize(sample, 3, &s), 0);

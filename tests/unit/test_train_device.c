@@ -1,5 +1,5 @@
-/* The trainer's way over a device (streams, kernels on them, results that come back later), on the
- * processor's streams: bit for bit the run without them; and what does not run there is refused. */
+/* The trainer on a device (streams, kernels on streams, results that arrive later), here on CPU
+ * streams: a run gives the same bits as without a device. Unsupported runs are rejected. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <assert.h>
@@ -36,7 +36,7 @@ static void expect_same(struct run *plain)
         assert_true(a->parameter_hash == b->parameter_hash);
         assert_true(a->train_loss == b->train_loss && a->train_accuracy == b->train_accuracy);
         assert_true(a->eval_loss == b->eval_loss && a->eval_accuracy == b->eval_accuracy);
-        if (!plain->o.sync->compresses) /* lists travel whole there */
+        if (!plain->o.sync->compresses) /* on a device sparse lists are sent in full */
             assert_true(a->wire_bytes_per_rank == b->wire_bytes_per_rank);
         assert_true(a->overflow_count == b->overflow_count);
         assert_true(a->achieved_density == b->achieved_density || isnan(b->achieved_density));
@@ -65,13 +65,14 @@ static void same_bits(void **state)
     expect_same(&r);
 }
 
-/* Strategies, too: lists are gathered whole there and merged here, with the same sums. */
+/* The strategies. On a device sparse lists are all-gathered in full, on the CPU they are merged;
+ * the sums are equal. */
 static void strategies(void **state)
 {
     static const char *const texts[] = {
         "fp16",          "fp16:0.5",        "bf16", "topk:0.01", "topk:1", "partial:3", "local:3",
         "threshold:0.2", "threshold:1e-30", "fp16", "fp16:0.5",  "bf16"};
-    const size_t first_with_feedback = DDP_COUNT_OF(texts) - 3; /* of those whose default is none */
+    const size_t first_with_feedback = DDP_COUNT_OF(texts) - 3; /* strategies without feedback */
     static struct run r;
     for (size_t i = 0; i < DDP_COUNT_OF(texts); i++) {
         r = defaults(3, 33);
@@ -80,7 +81,7 @@ static void strategies(void **state)
         if (r.o.sync->buckets)
             r.o.bucket_bytes = 65536;
         if (strcmp(texts[i], "threshold:1e-30") == 0)
-            r.o.feedback = DDP_FEEDBACK_OFF; /* room for all: nothing stays behind */
+            r.o.feedback = DDP_FEEDBACK_OFF; /* the list has room for all values */
         if (i >= first_with_feedback)
             r.o.feedback = DDP_FEEDBACK_ON;
         if (r.o.sync->replicas_equal)
@@ -90,8 +91,8 @@ static void strategies(void **state)
     }
 }
 
-/* The processors' selection among the sums is exact in the first step only, and adds up in the same
- * order where there are two ranks. */
+/* The CPU's selection among the sums is exact in the first step only, and adds in the same order
+ * only with two ranks. */
 static void global_topk(void **state)
 {
     static struct run r, there;
@@ -119,7 +120,7 @@ static void global_topk(void **state)
     assert_true(there.epochs[5].train_loss < there.epochs[0].train_loss);
 }
 
-/* Buckets exchanged by the progress thread, on a stream of its own: the same bits. */
+/* Buckets that the progress thread exchanges on its own stream give the same bits. */
 static void overlap_changes_no_bit(void **state)
 {
     static const char *const texts[] = {"dense",     "fp16",          "bf16",       "fp16:0.5",
@@ -150,13 +151,13 @@ static void overlap_changes_no_bit(void **state)
     }
 }
 
-/* dense, by a strategy that looks when it hears of gradients. */
+/* A strategy that records when it is notified of gradients, and calls dense. */
 struct witness {
     struct ddp_sync *dense;
     float *grads;
     size_t total, offsets[64], counts[64];
     int param_count;
-    bool inside; /* is it to hear of them as they are made? */
+    bool inside; /* notifications are expected during the backward pass */
 };
 
 static const struct ddp_sync_class *dense;
@@ -216,8 +217,8 @@ static void witness_counters(const struct ddp_sync *s, struct ddp_sync_counters 
     dense->counters(witness_of(s)->dense, out);
 }
 
-/* With overlap a gradient is told of while those of earlier layers are yet to be made; else when
- * all are there. */
+/* With overlap the strategy is notified of a gradient before those of earlier layers are computed.
+ * Without overlap it is notified when all are computed. */
 static void told_inside_backward(void **state)
 {
     static struct run r;
@@ -240,7 +241,8 @@ static void told_inside_backward(void **state)
     }
 }
 
-/* A threshold that nearly all pass: an eighth travels, the rest waits, and it learns. */
+/* A threshold that nearly all values exceed: an eighth of the values is sent, the rest is kept, and
+ * the model still learns. */
 static void threshold_without_room(void **state)
 {
     static struct run r;
@@ -254,7 +256,7 @@ static void threshold_without_room(void **state)
     assert_true(r.epochs[2].train_loss < r.epochs[0].train_loss);
 }
 
-/* More steps than there is room for results (1024), and nobody who looks at each. */
+/* More steps than the buffer has room for results (1024), without a callback that collects them. */
 static void many_steps(void **state)
 {
     static struct run plain, there;
@@ -291,7 +293,7 @@ static void refusals(void **state)
     expect_refusal(&r, "graphs");
 }
 
-/* Device cuda where there is none, or with ranks that exchange elsewhere. */
+/* Device cuda on a machine without GPU, or with ranks that exchange CPU memory. */
 static void no_gpu(void **state)
 {
     static struct run r;

@@ -1,6 +1,6 @@
-/* Models in the trainer: each with its own rule learns a made set; a global batch gives the same
- * losses at any rank count; running statistics are averaged over the ranks before evaluation,
- * weighted by images. */
+/* Models in the trainer: each learns a generated set with its own settings, a global batch gives
+ * the same losses at any number of ranks, and running statistics are averaged over the ranks before
+ * an evaluation, weighted by images. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 #include "trainer_runs.h"
 
-/* A made set in the shape a model takes. */
+/* A generated set in the shape that a model takes. */
 static struct ddp_dataset made_for(const struct ddp_model_class *cls, size_t images)
 {
     struct ddp_dataset set;
@@ -29,7 +29,7 @@ static struct ddp_dataset made_for(const struct ddp_model_class *cls, size_t ima
     return set;
 }
 
-/* By the model's own rule. */
+/* Sets the model's own training settings. */
 static struct run run_of(const char *model, int ranks, const struct ddp_dataset *set)
 {
     struct run r = defaults(ranks, 0);
@@ -75,7 +75,8 @@ static void each_learns_by_its_own_rule(void **state)
     }
 }
 
-/* 100 images in steps of 32, over 1 and 3 ranks: 11, 11, 10 a step, and 2, 1, 1 in the last. */
+/* 100 images in steps of 32, over 1 and 3 ranks: 11, 11, 10 images in a step, and 2, 1, 1 in the
+ * last. */
 static void global_batch_is_the_same_at_any_rank_count(void **state)
 {
     static struct run one, three, shards;
@@ -92,7 +93,8 @@ static void global_batch_is_the_same_at_any_rank_count(void **state)
     assert_int_equal(three.start.batch_per_rank, 11);
     for (int s = 0; s < 12; s++)
         assert_true(fabs(one.losses[s] - three.losses[s]) <= 1e-5 * one.losses[s]);
-    /* Shards: 34, 33, 33 images, 10 a step (needle's 32 / 3): all are seen, each step weighted. */
+    /* Shards of 34, 33 and 33 images, 10 per step (needle's 32 / 3): all images are used, and each
+     * step is weighted by its images. */
     shards = three;
     shards.steps = shards.epoch_count = 0;
     shards.o.partition = DDP_PARTITION_SHARD;
@@ -109,9 +111,9 @@ static void global_batch_is_the_same_at_any_rank_count(void **state)
     ddp_dataset_release(&set);
 }
 
-/* What the trainer should find at a learning rate of 0: each rank's running statistics after its
- * images of an epoch; their weighted mean if `averaged`; then the loss over all evaluation images,
- * each rank its part. */
+/* Computes the loss that the trainer should find at a learning rate of 0: each rank's running
+ * statistics after its images of an epoch, their weighted mean if `averaged`, then the loss over
+ * all evaluation images, each rank evaluating its part. */
 static double expected_loss(const struct run *r, bool averaged)
 {
     const struct ddp_model_class *cls = r->o.model;
@@ -128,7 +130,7 @@ static double expected_loss(const struct run *r, bool averaged)
     double *mean = calloc(cls->state_count, sizeof *mean), loss = 0.0, sum;
     uint8_t *labels = malloc(64);
     uint32_t *order = malloc(plan.images * sizeof *order);
-    struct ddp_model *models[8]; /* each for 64 images */
+    struct ddp_model *models[8]; /* one per rank, each for 64 images */
     int correct;
     ddp_model_init_params(cls, r->o.init, r->o.seed, params);
     for (int rank = 0; rank < r->ranks; rank++) {
@@ -157,8 +159,8 @@ static double expected_loss(const struct run *r, bool averaged)
     return loss / (double)r->o.data->eval.count;
 }
 
-/* Shards of 34, 33, 33 in batches of 33: in the second step one rank has one image, the others
- * none. */
+/* Shards of 34, 33 and 33 images in batches of 33: in the second step one rank has one image and
+ * the others have none. */
 static void running_statistics_are_averaged(void **state)
 {
     static struct run r;
@@ -173,8 +175,8 @@ static void running_statistics_are_averaged(void **state)
     print_message("# %.7f: averaged %.7f, each its own %.7f\n", r.epochs[0].eval_loss, averaged,
                   own);
     assert_true(fabs(r.epochs[0].eval_loss - averaged) < 1e-6 * averaged);
-    assert_true(fabs(averaged - own) > 1e-4 * averaged); /* else this test tells nothing */
-    /* Nothing exchanged: other nets, which keep their own. */
+    assert_true(fabs(averaged - own) > 1e-4 * averaged); /* otherwise the test shows nothing */
+    /* Ranks that exchange nothing train different models and keep their own statistics. */
     r.epoch_count = 0;
     r.steps = 0;
     r.o.check_replicas = false;

@@ -1,6 +1,6 @@
-/* Sync strategies in training: each keeps its promise about replicas and bytes on one to four
- * ranks, overlap changes no bit, placements give one sum, uneven parts have their weight, and
- * recorded gradients are what they say. */
+/* Sync strategies in training, on one to four ranks: each keeps its promise about replicas and
+ * bytes, overlap changes no bit, all placements give the same sum, uneven parts are weighted, and
+ * recorded gradients are correct. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <math.h>
@@ -20,7 +20,8 @@
 
 #define N 431080.0 /* parameters of singa-cnn */
 
-/* Bytes a rank sends in `steps` steps, mean over ranks; most: an upper bound only. */
+/* Bytes that a rank sends in `steps` steps, averaged over the ranks. most: the value is an upper
+ * bound only. */
 struct bytes {
     double each;
     bool most;
@@ -40,9 +41,9 @@ static struct bytes wire_bytes(const char *sync, int ranks, int steps, double de
         return (struct bytes){(24.0 * k * peers / p + 256.0 * p) * steps, true};
     if (strncmp(sync, "threshold", 9) == 0)
         return (struct bytes){(8.0 * density * N + 8.0) * peers * steps, true};
-    if (strcmp(sync, "partial:4") == 0) /* one chunk a step; all steps are whole turns */
+    if (strcmp(sync, "partial:4") == 0) /* one chunk per step; the steps are a multiple of 4 */
         return (struct bytes){dense * steps / 4.0, false};
-    if (strcmp(sync, "local:4") == 0) /* and once before evaluation, when steps are left */
+    if (strcmp(sync, "local:4") == 0) /* averages also before the evaluation, if steps are left */
         return (struct bytes){dense * ceil(steps / 4.0), false};
     return (struct bytes){0.0, false};
 }
@@ -70,13 +71,13 @@ static bool is_compressed(const char *sync)
     return strcmp(sync, "dense") != 0;
 }
 
-/* Another run as r was asked for. */
+/* Makes another run with the options of r. */
 static struct run like(const struct run *r)
 {
     return (struct run){.ranks = r->ranks, .o = r->o, .err = DDP_ERR_INIT};
 }
 
-/* check_replicas looks after every step: at all parameters, or at the chunk just averaged. */
+/* check_replicas compares after every step: all parameters, or the chunk that was just averaged. */
 static void every_strategy_keeps_its_promises(void **state)
 {
     for (size_t i = 0; i < DDP_COUNT_OF(strategies); i++) {
@@ -86,7 +87,7 @@ static void every_strategy_keeps_its_promises(void **state)
             set_sync(&r.o, strategies[i]);
             r.o.max_steps = strncmp(strategies[i], "local", 5) == 0 ? 6 : 4;
             r.o.check_replicas = true;
-            /* Counted, not modelled: messages. */
+            /* The bytes are counted from messages, not modelled. */
             if (ranks > 1 && i < 3)
                 r.o.algorithm = "ring";
             if (!r.o.sync->buckets && ranks > 1 && r.o.sync->end_step)
@@ -104,7 +105,7 @@ static void every_strategy_keeps_its_promises(void **state)
     }
 }
 
-/* Same seed, same bits: with the exchange beside the backward pass or after it. */
+/* The same seed gives the same bits with the exchange during the backward pass or after it. */
 static void overlap_changes_no_bit(void **state)
 {
     for (int i = 0; i < GRADIENT_STRATEGIES; i++) {
@@ -125,7 +126,8 @@ static void overlap_changes_no_bit(void **state)
     }
 }
 
-/* Each placement gives all-reduce's result; bit for bit on two ranks, where there is one order. */
+/* Each placement gives the result of the all-reduce. On two ranks, where only one order of
+ * additions exists, it gives the same bits. */
 static void placements_give_the_same_sum(void **state)
 {
     static struct run reference, other;
@@ -154,8 +156,9 @@ static void placements_give_the_same_sum(void **state)
     }
 }
 
-/* Without momentum, averaging the parameters after one own step each, weighted by images, is the
- * step of the whole batch. Five images over four ranks: the second step is of one rank alone. */
+/* Without momentum, averaging the parameters after one private step each, weighted by images,
+ * equals the step of the whole batch. With five images over four ranks the second step has only one
+ * rank. */
 static void uneven_parts_have_their_weight(void **state)
 {
     struct ddp_dataset few = data;
@@ -176,13 +179,13 @@ static void uneven_parts_have_their_weight(void **state)
             expect_success(&other);
             const double a = dense.epochs[2].eval_loss, b = other.epochs[2].eval_loss;
             const bool close = fabs(a - b) < 2e-6 * a;
-            assert_true(close == (i < 2)); /* averaging every second step is something else */
+            assert_true(close == (i < 2)); /* averaging every second step gives another result */
         }
     }
 }
 
-/* The mean over ranks of what they recorded is the gradient of one rank with all the images; and
- * recording changes no bit, nor which exchange follows. */
+/* The mean of the gradients that the ranks record is the gradient of one rank with all the images.
+ * Recording changes no bit and no later exchange. */
 static void recorded_gradients_are_those_before_the_exchange(void **state)
 {
     char dir[] = "/tmp/ddpbench-dump-XXXXXX", one_dir[64], two_dir[64], path[96];
@@ -198,7 +201,7 @@ static void recorded_gradients_are_those_before_the_exchange(void **state)
         one = defaults(1, 14);
         one.o.max_steps = 4;
         one.o.dump_every = 3;
-        one.o.lr = 0.0; /* the second row is of the same parameters */
+        one.o.lr = 0.0; /* so the second row has the same parameters */
         two = one;
         one.o.dump_dir = one_dir;
         two.ranks = 2;

@@ -1,6 +1,6 @@
-/* The trainer on threads as ranks, with images made here: P ranks of B train as one of P*B, the
- * same seed gives the same bits, replicas stay equal and are seen when they do not, nothing is
- * dropped, and whoever stops one rank stops all. */
+/* The trainer on threads as ranks, with generated images: P ranks of batch B train as one rank of
+ * P*B, the same seed gives the same bits, replicas that differ are detected, no image is dropped,
+ * and an error on one rank stops all ranks. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <assert.h>
@@ -32,7 +32,7 @@ static void ranks_train_as_one(void **state)
     for (int s = 0; s < 10; s++)
         assert_true(fabs(one.losses[s] - two.losses[s]) <= 1e-6 * one.losses[s]);
     assert_true(fabs(one.losses[99] - two.losses[99]) <= 5e-3 * one.losses[99]);
-    assert_true(one.losses[99] < 0.9 * one.losses[0]); /* and it learns */
+    assert_true(one.losses[99] < 0.9 * one.losses[0]); /* the model learns */
 }
 
 static void same_seed_same_bits(void **state)
@@ -41,7 +41,7 @@ static void same_seed_same_bits(void **state)
     first = defaults(2, 64);
     first.o.check_replicas = true;
     again = buckets = other = first;
-    buckets.o.bucket_bytes = 65536; /* another cut of the same sums */
+    buckets.o.bucket_bytes = 65536; /* other buckets, the same sums */
     other.o.seed = 2;
     expect_success(&first);
     expect_success(&again);
@@ -57,8 +57,8 @@ static void same_seed_same_bits(void **state)
     assert_true(buckets.epochs[0].wire_bytes_per_rank == first.epochs[0].wire_bytes_per_rank);
 }
 
-/* Uneven everywhere: 1000 images in batches of 3 x 64, 203 to evaluate. Accuracies of all images
- * are whole numbers of them. */
+/* All sizes are uneven: 1000 images in batches of 3 x 64, and 203 images to evaluate. An accuracy
+ * times the number of images must be a whole number. */
 static void nothing_is_dropped(void **state)
 {
     for (int kind = DDP_PARTITION_BATCH; kind <= DDP_PARTITION_SHARD; kind++) {
@@ -83,8 +83,8 @@ static void nothing_is_dropped(void **state)
     }
 }
 
-/* At a learning rate of 0 the parameters stay the first ones: three ranks in batches of 16 must
- * find what one pass of the model over all images finds. */
+/* At a learning rate of 0 the parameters do not change: three ranks with batches of 16 must find
+ * the same figures as one pass of the model over all images. */
 static void evaluation_is_over_all_images(void **state)
 {
     static struct run r;
@@ -157,7 +157,8 @@ static void first_parameters_agree(void **state)
     assert_true(hash[DDP_INIT_BROADCAST] != hash[DDP_INIT_AVERAGE]);
 }
 
-/* No exchange: allowed to differ when it says so; found out when it claims the contrary. */
+/* Without an exchange replicas may differ if the strategy says so; if it denies this, the run
+ * fails. */
 static void unequal_replicas_are_found(void **state)
 {
     static struct run honest, liar;
@@ -222,7 +223,7 @@ static void data_must_fit_the_model(void **state)
     assert_non_null(strstr(r.err.text, "1 x 28 x 28"));
     r = defaults(2, 64);
     r.o.blas = "libno-such-blas.so.9";
-    /* Loaded before in this process, so the name no longer matters. */
+    /* A library was loaded before in this process, so the name has no effect. */
     expect_success(&r);
 }
 

@@ -1,4 +1,4 @@
-/* The gate's decision: on synthetic launches its error rates, by hand its rules. */
+/* The gate's decision: error rates on synthetic runs, and the rules by hand. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -16,8 +16,8 @@
 
 enum { CELLS = 12, PAIRS = 12, PAIRS_MAX = 20, TRIALS = 2000 };
 
-/* A launch's median: two modes 3.6 % apart and noise, together a coefficient of variation of 2.7 %:
- * sqrt(1.8^2 + 2.0^2). */
+/* The median of a run: two modes 3.6 % apart and noise, with a joint coefficient of variation of
+ * 2.7 %: sqrt(1.8^2 + 2.0^2). */
 static double launch(struct ddp_rng *rng)
 {
     return (ddp_rng_double(rng) < 0.5 ? 98.2 : 101.8) + 2.0 * ddp_rng_normal(rng);
@@ -90,12 +90,12 @@ static void test_rules(void **state)
     assert_int_equal(cells[0].state, DDP_CELL_SLOWER);
     assert_true(cells[0].p == 1.0 / 256 && cells[0].p_holm == 2.0 / 256);
 
-    /* Significant, but below the least effect that matters. */
+    /* Significant, but smaller than the least effect that matters. */
     fill(base, next, 8, 1.03);
     assert_int_equal(ddp_verdict_decide(base, next, 2, 8, 0.05, cells, &verdict), 0);
     assert_int_equal(verdict, DDP_VERDICT_PASS);
 
-    /* One cell gone from all new launches. */
+    /* One cell is missing from all new runs. */
     for (int i = 0; i < 8; i++)
         next[i] = NAN;
     assert_int_equal(ddp_verdict_decide(base, next, 2, 8, 0.05, cells, &verdict), 0);
@@ -103,7 +103,7 @@ static void test_rules(void **state)
     assert_int_equal(cells[0].state, DDP_CELL_MISSING);
     assert_true(isnan(cells[0].ratio));
 
-    /* Too few pairs to show anything: never a FAIL, never a PASS. */
+    /* Too few pairs to show anything: the verdict is INCONCLUSIVE. */
     fill(base, next, 3, 2.0);
     assert_int_equal(ddp_verdict_decide(base, next, 1, 3, 0.05, cells, &verdict), 0);
     assert_int_equal(verdict, DDP_VERDICT_INCONCLUSIVE);
@@ -126,7 +126,7 @@ static void test_one_outlier_decides_nothing(void **state)
     assert_int_equal(verdict, DDP_VERDICT_FAIL);
 }
 
-/* The table of the README: power against effect and pairs. */
+/* The power table of the README: power against effect and number of pairs. */
 static void print_table(void)
 {
     static const int pairs[] = {8, 10, 12, 16, 20};

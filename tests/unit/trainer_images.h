@@ -9,8 +9,8 @@
 
 enum { SIDE = 28, PIXELS = SIDE * SIDE };
 
-/* A picture of noise for each class, and every image a blend of its class's and more noise; one
- * label in five is random, so that the loss does not vanish. */
+/* Each class has a picture of noise, and each image is a blend of its class's picture and more
+ * noise. One label in five is random, so that the loss does not reach 0. */
 static void make_images(struct ddp_images *set, size_t count, uint64_t stream)
 {
     struct ddp_rng look, rng;

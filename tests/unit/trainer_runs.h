@@ -1,5 +1,5 @@
-/* Training runs on threads as ranks, on images made here, for the trainer's tests. Include after
- * cmocka.h. */
+/* Test helper for the trainer's tests: training runs on threads as ranks, on generated images.
+ * Include it after cmocka.h. */
 #ifndef DDP_TESTS_TRAINER_RUNS_H
 #define DDP_TESTS_TRAINER_RUNS_H
 
@@ -17,12 +17,12 @@ enum { TRAIN = 1000, EVAL = 203, STEPS_MAX = 200, EPOCHS_MAX = 20 };
 
 static struct ddp_dataset data;
 
-/* A run, what it told, and how it ended. */
+/* A run, the events it reported, and its result. */
 struct run {
     struct ddp_train_options o;
     int ranks;
-    int stop_at_epoch, stop_code; /* what on_epoch answers there; 0: never */
-    bool quiet;                   /* nobody listens to steps and progress */
+    int stop_at_epoch, stop_code; /* on_epoch returns stop_code at this epoch; 0: at none */
+    bool quiet;                   /* no callbacks for steps and progress */
     double losses[STEPS_MAX];
     int64_t steps;
     struct ddp_epoch epochs[EPOCHS_MAX];
@@ -89,7 +89,7 @@ static inline int rank_main(void *arg, struct ddp_launch_rank *rank, struct ddp_
     return rc;
 }
 
-/* text: "topk:0.01" */
+/* Sets the strategy from a text such as "topk:0.01". */
 static inline void set_sync(struct ddp_train_options *o, const char *text)
 {
     struct ddp_err err = DDP_ERR_INIT;
