@@ -6,23 +6,23 @@
 
 #include "base/mem.h"
 
-/* One collective on one group. model_bytes: a run's, where nothing can be counted. */
+/* One collective on one group. */
 struct step {
     struct ddp_comm *comm;
     struct ddp_coll_plan plan;
-    bool counts;
-    double model_bytes;
+    bool counts;        /* The collective counts its bytes in comm->wire_bytes. */
+    double model_bytes; /* Modelled bytes of one run if !counts. */
 };
 
 struct ddp_aggregation {
     struct step *steps;
     int count, capacity;
-    const struct ddp_coll_alg *allreduce; /* NULL: auto */
+    const struct ddp_coll_alg *allreduce; /* NULL: auto. */
     double wire_bytes;
     bool counted;
 };
 
-/* Does the algorithm hand its bytes to ddp_comm_isend, where they are counted? */
+/* True if the algorithm sends its bytes by ddp_comm_isend, which counts them. */
 static bool sends_messages(const struct ddp_coll_plan *plan, const struct ddp_comm *comm)
 {
     const struct ddp_coll_shape shape = {.coll = plan->args.coll,
@@ -46,7 +46,8 @@ static double model_bytes(const struct ddp_comm *comm, const struct ddp_coll_arg
     return comm->rank == args->root ? peers * bytes : 0.0;
 }
 
-/* Adds an in-place collective on data[n]; nothing for a group of one or an empty array. */
+/* Adds an in-place collective on data[n]. Adds nothing for a group of one rank or an empty array.
+ */
 static int add_step(struct ddp_aggregation *a, struct ddp_comm *comm, enum ddp_coll coll,
                     float *data, size_t n, int root, struct ddp_err *err)
 {
@@ -113,8 +114,8 @@ void ddp_aggregate_owners(const size_t *counts, int count, int owners, int *owne
     }
 }
 
-/* Each key reduced at its owner, then each broadcast from there. split_from: keys of so many
- * elements and more are cut over all of comm. */
+/* Reduces each key at its owner, then broadcasts each key from there. Keys of split_from elements
+ * and more are cut over all ranks of comm. */
 static int plan_owners(struct ddp_aggregation *a, const struct ddp_aggregate_setup *setup,
                        struct ddp_comm *comm, size_t split_from, struct ddp_err *err)
 {

@@ -1,6 +1,6 @@
-/* What ranks tell each other before a collective: 24 bytes each, so that a wrong argument on one
- * rank is an error on all, with words, and not a wait that ends at the deadline.
- * Cost: one ddp_comm_exchange; on shared memory about a microsecond for two ranks. */
+/* Before each collective the ranks exchange notes of 24 bytes. A wrong argument on one rank thus
+ * becomes an error with a message on all ranks instead of a wait that ends at the deadline. Cost:
+ * one ddp_comm_exchange per collective. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ static const char *kind_name(uint32_t kind)
     return kind < DDP_NOTE_COUNT ? names[kind] : "something unknown";
 }
 
-/* Compares all ranks with the first, so that all come to the same words. */
+/* Compares every note with that of the first rank, so that all ranks produce the same message. */
 static int compare(const struct ddp_group *group, bool *same_place, struct ddp_err *err)
 {
     const struct ddp_note *first = &group->notes[0];
@@ -87,7 +87,7 @@ uint64_t ddp_digest_text(uint64_t digest, const char *text)
     return digest;
 }
 
-/* Arrays of one dtype: what ddp_coll.c may treat as one piece. */
+/* Digests the positions of the arrays of one dtype, which ddp_coll.c may reduce as one array. */
 static uint64_t digest_place_of(const struct ddp_group *group, uint64_t digest,
                                 const struct ddp_array *arrays, int n, enum ddp_dtype dtype)
 {
@@ -95,7 +95,8 @@ static uint64_t digest_place_of(const struct ddp_group *group, uint64_t digest,
     for (int i = 0; i < n; i++) {
         if (arrays[i].count == 0 || arrays[i].dtype != dtype)
             continue;
-        /* Rank 0's copy lies at one address in all ranks, when theirs do. */
+        /* Maps to rank 0's address, which is the same on all ranks if their arrays lie at the same
+         * offset. */
         const void *first = ddp_comm_map(group->comm, 0, arrays[i].data);
         digest = ddp_digest(digest, (uintptr_t)first);
         digest = ddp_digest(digest, end == arrays[i].data);

@@ -1,4 +1,4 @@
-/* The public bucketer: bucket.h, made once by all ranks alike. */
+/* The public bucketer: bucket.h, plus the check that all ranks create it alike. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -16,7 +16,7 @@ static int check_tensors(const struct ddp_array *arrays, int n, struct ddp_err *
     return 0;
 }
 
-/* Memory to pack into, unless all ranks' arrays lie in one piece. */
+/* Allocates memory to pack into, unless the arrays of every rank are adjacent. */
 static int find_memory(struct ddp_bucketer *b, const struct ddp_array *arrays, int n,
                        bool same_place, struct ddp_err *err)
 {

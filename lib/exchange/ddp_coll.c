@@ -1,8 +1,9 @@
-/* all_reduce, reduce, bcast: lists of arrays, packed or one by one.
+/* all_reduce, reduce and bcast on lists of arrays, packed or one by one.
  *
- * A *run* is what one collective takes: a single array, or all arrays of one dtype. It is reduced
- * where it lies when its arrays follow each other in memory, in the same place on all ranks or in
- * private memory on all; else it is packed into the group's stage, and unpacked. */
+ * A *run* is the input of one collective: a single array, or all arrays of one dtype. The run is
+ * reduced in place if its arrays are adjacent in memory and lie at the same offset on all ranks (or
+ * in private memory on all ranks). Otherwise it is packed into the group's pack buffer and unpacked
+ * afterwards. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -14,35 +15,37 @@ int ddp_coll_once(struct ddp_group *group, const struct ddp_coll_args *args, str
 {
     struct ddp_coll_plan plan;
     int rc = ddp_coll_plan_init(&plan, group->comm, NULL, args, err);
-    /* That no algorithm fits, or that all ranks' elements are more than memory has, is so on all
-     * ranks. */
+    /* These two errors depend only on arguments that are equal on all ranks, so all ranks return
+     * them. */
     if (rc == DDP_EUNAVAIL || rc == DDP_EUSAGE)
         return rc;
     if (rc == 0) {
         rc = ddp_coll_run(group->comm, &plan, err);
         ddp_coll_plan_release(&plan);
     }
-    /* "On all ranks or on none": the others must not go on. */
+    /* A collective fails on all ranks or on none, so stop the other ranks. */
     if (rc != 0)
         ddp_comm_abort(group->comm, rc);
     return rc;
 }
 
-/* One call: what to do with each run. root: of the group; for all-reduce nobody's. */
+/* One call of a collective on a list of arrays. */
 struct task {
     struct ddp_group *group;
     const struct ddp_array *arrays;
     int n;
-    struct ddp_coll_args args; /* coll, op, root */
+    /* Template of the arguments: coll, op and root (a rank of the group; unused by all-reduce). */
+    struct ddp_coll_args args;
     bool same_place;
 };
 
-/* Does this rank's data go into the collective; does it come out of it? */
+/* True if the collective reads this rank's data. */
 static bool gives(const struct task *task)
 {
     return task->args.coll != DDP_BROADCAST || task->group->comm->rank == task->args.root;
 }
 
+/* True if the collective writes this rank's data. */
 static bool takes(const struct task *task)
 {
     switch (task->args.coll) {
@@ -55,20 +58,20 @@ static bool takes(const struct task *task)
     }
 }
 
-/* The run that begins at arrays[first]: those of its dtype before arrays[end]. */
+/* The non-empty arrays of one dtype in arrays[first, end). */
 struct run {
     int first, end;
     enum ddp_dtype dtype;
     size_t elem;
 };
 
-/* Is arrays[i] of the run, and not empty? */
+/* True if arrays[i] belongs to the run, that is, has its dtype and is not empty. */
 static bool in_run(const struct task *task, const struct run *run, int i)
 {
     return task->arrays[i].dtype == run->dtype && task->arrays[i].count > 0;
 }
 
-/* Copies the arrays of a run into the stage, or back. */
+/* Copies the arrays of a run into the pack buffer, or back. */
 static void copy_run(const struct task *task, const struct run *run, bool back)
 {
     const struct ddp_device *device = task->group->comm->device;
@@ -85,7 +88,8 @@ static void copy_run(const struct task *task, const struct run *run, bool back)
     }
 }
 
-/* Elements of a run; *start: where it begins when it lies in one piece, else NULL. */
+/* Returns the number of elements of a run. *start: address of the run if its arrays are adjacent in
+ * memory, otherwise NULL. */
 static size_t measure_run(const struct task *task, const struct run *run, void **start)
 {
     const unsigned char *end = NULL;

@@ -1,4 +1,4 @@
-/* Named groups of a world. The first in the list is the world itself. */
+/* Named groups of a world. The first group in the list is "world". */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void group_free(struct ddp_group *group)
     free(group);
 }
 
-/* A group without a communicator yet; NULL when memory ran out. */
+/* Allocates a group without a communicator. Returns NULL if memory ran out. */
 static struct ddp_group *group_make(struct ddp *d, const char *name, int n)
 {
     struct ddp_group *group = ddp_calloc(1, sizeof *group);
@@ -111,13 +111,13 @@ static bool is_member(const struct ddp *d, const int *ranks, int n)
     return false;
 }
 
-/* What a rank does when all agree to make the group. */
+/* Creates the group on this rank, after all ranks agreed on the arguments. */
 static int make_group(struct ddp *d, const char *name, const int *ranks, int n,
                       struct ddp_group **out, struct ddp_err *err)
 {
     struct ddp_group *group = group_make(d, name, n);
     if (group == NULL) {
-        /* The other members would wait for this one. */
+        /* Without an abort the other members would wait for this rank. */
         ddp_comm_abort(d->comm, DDP_ENOMEM);
         return ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d ranks", n);
     }
@@ -145,7 +145,8 @@ int ddp_new_group(struct ddp *d, const char *name, const int *ranks, int n, stru
     }
     DDP_TRY(ddp_agree(world, &note, NULL, err));
     int rc = make_group(d, name, ranks, n, &group, err);
-    /* Those that are not in it cannot know whether there was room for it. */
+    /* Ranks outside the group cannot know whether its creation succeeded, so the members tell them.
+     */
     rc = ddp_comm_agree(d->comm, rc, err);
     if (rc != 0) {
         if (group != NULL)

@@ -1,4 +1,4 @@
-/* Ranks of our own: ddp_run. */
+/* ddp_run: runs ranks under our own launcher. */
 #include <dirent.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static int run_rank(void *arg, struct ddp_launch_rank *launch, struct ddp_err *e
     struct ddp *d;
     DDP_TRY(ddp_open(ddp_backend_find("shm"), &launch->place, &run->settings, run->slot, &d, err));
     int rc = run->rank_main(d, run->arg, err);
-    /* A code without words, or of the wrong sign, still is a failure. */
+    /* rank_main may fail without a message or with a code of the wrong sign. */
     if (rc > 0)
         rc = DDP_EINTERNAL;
     if (rc != 0) {
@@ -30,7 +30,7 @@ static int run_rank(void *arg, struct ddp_launch_rank *launch, struct ddp_err *e
     return rc;
 }
 
-/* Threads of this process, as far as can be told. */
+/* Returns the number of threads of this process, or 0 if /proc cannot be read. */
 static int count_threads(void)
 {
     int n = 0;
@@ -62,7 +62,8 @@ static int check_run(int ranks, bool threads, const struct ddp_settings *setting
     return 0;
 }
 
-/* The story names rank and operation; the rank's own error has the hint. */
+/* Copies the outcome of the launch into err. The launcher's report names rank and operation; the
+ * rank's own error adds the hint. */
 static int tell(const struct ddp_launch_outcome *outcome, const struct ddp_err *said,
                 struct ddp_err *err)
 {

@@ -1,12 +1,12 @@
-/* all_gather and reduce_scatter: one array a rank on one side. lib/coll takes the arrays of that
- * side as one; those that do not follow each other in memory, on some rank, go through the stage.
- */
+/* all_gather and reduce_scatter. One side of each has one array per rank, which lib/coll expects as
+ * a single array. If these arrays are not adjacent in memory on some rank, they go through the pack
+ * buffer. */
 #include "base/mem.h"
 #include "comm/comm.h"
 #include "exchange/bucket.h"
 #include "exchange/ddp_impl.h"
 
-/* parts [group size]: one a rank; whole: the single array. */
+/* parts [group size]: the side with one array per rank. whole: the side with a single array. */
 static int check_parts(const struct ddp_group *group, const struct ddp_array *parts,
                        const struct ddp_array *whole, struct ddp_err *err)
 {
@@ -23,7 +23,8 @@ static int check_parts(const struct ddp_group *group, const struct ddp_array *pa
     return 0;
 }
 
-/* May lib/coll work on the arrays as they are? Equal on all ranks. */
+/* Compares the arguments of all ranks. *direct: true if lib/coll can work on the arrays in place;
+ * equal on all ranks. */
 static int agree_on_parts(struct ddp_group *group, enum ddp_note_kind kind,
                           const struct ddp_array *parts, const struct ddp_array *whole,
                           bool division, bool *direct, struct ddp_err *err)

@@ -1,4 +1,4 @@
-/* The buffer that arrays are packed into. */
+/* The pack buffer of a group. */
 #include "base/mem.h"
 #include "comm/backend.h"
 #include "exchange/ddp_impl.h"
@@ -8,7 +8,7 @@ int ddp_group_alloc(struct ddp_group *group, size_t bytes, void **out, bool *reg
 {
     struct ddp *d = group->world;
     *registered = false;
-    /* Registered memory is the world's: all ranks or none. */
+    /* Registered memory can only be allocated by all ranks of the world. */
     if (group->comm == d->comm && ddp_comm_has_registered(d->comm, NULL, 0)) {
         struct ddp_err full = DDP_ERR_INIT;
         int rc = ddp_comm_alloc(d->comm, bytes, out, &full);

@@ -1,4 +1,4 @@
-/* Worlds: which one this process may open, opening and closing it, and what it says of itself. */
+/* Opens and closes worlds, and answers queries about them. */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -12,14 +12,14 @@
 #include "exchange/ddp_impl.h"
 
 #define TIMEOUT_S      60.0
-#define TIMEOUT_MAX_S  1e9 /* 31 years: still well inside 64 bits of ns */
+#define TIMEOUT_MAX_S  1e9 /* 31 years, which fits in 64 bits of ns. */
 #define HEAP_BYTES     (UINT64_C(1) << 30)
-#define HEAP_BYTES_MAX (UINT64_C(1) << 46) /* half of what x86-64 can address */
+#define HEAP_BYTES_MAX (UINT64_C(1) << 46) /* Half of the address space of x86-64. */
 #define NS_PER_S       1e9
 
-/* "A rank has one world": of the process, or of a thread that ddp_run made a rank. The only mutable
- * state outside of a context: what it guards (MPI, the launcher's variables) belongs to the process
- * as well. */
+/* A process has at most one world, and so has a thread that ddp_run made a rank. These variables
+ * are the only mutable state outside of a context: the resources that they guard (MPI, the
+ * launcher's environment variables) belong to the process as well. */
 enum { PROCESS_FREE, PROCESS_TAKEN, PROCESS_SPENT };
 static _Atomic(int) process_slot;
 static _Thread_local bool thread_slot;
@@ -116,7 +116,7 @@ int ddp_open(const struct ddp_backend *backend, const struct ddp_place *place,
         DDP_TRY_GOTO(ddp_watchdog_start(d->comm->flight, settings->comm.timeout_ns, on_expire, d,
                                         &d->watchdog, err),
                      err_comm);
-    /* The programs' arguments are theirs; the builds must be one. */
+    /* Ranks may run with different arguments but must be the same build. */
     if ((backend->caps & DDP_CAP_LAUNCHED) != 0)
         DDP_TRY_GOTO(ddp_handshake(d->comm, 0, NULL, err), err_comm);
     DDP_TRY_GOTO(ddp_group_add_world(d, err), err_comm);
@@ -125,7 +125,7 @@ int ddp_open(const struct ddp_backend *backend, const struct ddp_place *place,
     return 0;
 
 err_comm:
-    if (!err->agreed) /* else all ranks are here, and can tell */
+    if (!err->agreed) /* If the error is agreed, every rank has it already. */
         ddp_comm_abort(d->comm, rc);
     ddp_watchdog_stop(d->watchdog);
     ddp_comm_destroy(d->comm);

@@ -1,4 +1,4 @@
-/* The table of sync strategies and how their names are read. */
+/* The table of sync strategies, and the parser of their names. */
 #include "exchange/sync.h"
 
 #include <stdio.h>

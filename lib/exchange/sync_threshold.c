@@ -1,4 +1,4 @@
-/* Gradients of at least T in magnitude, the rest kept for later. */
+/* Gradients of magnitude T and above. The rest is kept for later steps. */
 #include "exchange/sync_compressed.h"
 
 DDP_SYNC_COMPRESSED(threshold, "T",
