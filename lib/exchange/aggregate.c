@@ -163,22 +163,23 @@ static int plan_dist_device(struct ddp_aggregation *a, const struct ddp_aggregat
 
 static const struct ddp_aggregate allreduce = {
     .name = "allreduce",
-    .summary = "every rank has a share of the work",
+    .summary = "every rank sums a share",
     .plan = plan_allreduce,
 };
 static const struct ddp_aggregate local = {
     .name = "local",
-    .summary = "added up at rank 0, which broadcasts",
+    .summary = "reduced to rank 0, then broadcast",
     .plan = plan_local,
 };
 static const struct ddp_aggregate device = {
     .name = "device",
-    .summary = "each tensor added up at its owner, balanced by size",
+    .summary = "each tensor is reduced to its owner, then broadcast; owners are balanced by size",
     .plan = plan_device,
 };
 static const struct ddp_aggregate dist_device = {
     .name = "dist-device",
-    .summary = "within each host, then at owners among the hosts; large tensors are cut over them",
+    .summary = "reduced within each host, then to owners among the hosts; large tensors are split "
+               "over all hosts",
     .needs_hosts = true,
     .plan = plan_dist_device,
 };

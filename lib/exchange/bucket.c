@@ -163,9 +163,11 @@ int ddp_buckets_ready(struct ddp_buckets *b, int index, struct ddp_err *err)
     if (index != b->next_tensor || index < 0) {
         if (b->next_tensor < 0)
             return ddp_fail(err, DDP_EUSAGE,
-                            "array %d of a bucketer is ready after all were; finish comes first",
+                            "array %d of a bucketer was reported ready, but all arrays already "
+                            "are; call finish first",
                             index);
-        return ddp_fail(err, DDP_EUSAGE, "array %d of a bucketer is ready where %d is next", index,
+        return ddp_fail(err, DDP_EUSAGE,
+                        "array %d of a bucketer was reported ready, but array %d is next", index,
                         b->next_tensor);
     }
     const struct ddp_array *array = &b->arrays[index];
@@ -183,7 +185,7 @@ int ddp_buckets_finish(struct ddp_buckets *b, int64_t *exposed_ns, struct ddp_er
 {
     if (b->next_tensor >= 0)
         return ddp_fail(err, DDP_EUSAGE,
-                        "a bucketer is to finish, but array %d of %d never became ready",
+                        "a bucketer cannot finish: array %d of %d was not reported ready",
                         b->next_tensor, b->n);
     const int64_t start = ddp_now_ns();
     int rc = 0;

@@ -57,7 +57,7 @@ static int unknown_algorithm(const char *name, bool sparse, bool selects, struct
     for (; !sparse && *a != NULL; a++)
         if ((*a)->coll == DDP_ALLREDUCE)
             snprintf(legal + strlen(legal), sizeof legal - strlen(legal), ", %s", (*a)->name);
-    return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' of a %s all-reduce; legal: %s", name,
+    return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' for a %s all-reduce; legal: %s", name,
                     sparse ? "sparse" : "dense", legal);
 }
 

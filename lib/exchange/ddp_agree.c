@@ -23,7 +23,7 @@ static const char *kind_name(uint32_t kind)
         [DDP_NOTE_PARAMETERS] = "all_reduce_parameters",
         [DDP_NOTE_BUCKETER] = "bucketer_create",
     };
-    return kind < DDP_NOTE_COUNT ? names[kind] : "something unknown";
+    return kind < DDP_NOTE_COUNT ? names[kind] : "an unknown function";
 }
 
 /* Compares every note with that of the first rank, so that all ranks produce the same message. */
@@ -34,7 +34,7 @@ static int compare(const struct ddp_group *group, bool *same_place, struct ddp_e
     for (int r = 1; r < group->n; r++) {
         const struct ddp_note *note = &group->notes[r];
         if (note->kind != first->kind)
-            return ddp_fail(err, DDP_EMISMATCH, "rank %d calls %s where rank %d calls %s",
+            return ddp_fail(err, DDP_EMISMATCH, "rank %d calls %s, but rank %d calls %s",
                             group->ranks[r], kind_name(note->kind), group->ranks[0],
                             kind_name(first->kind));
         if (note->what != first->what)
@@ -117,7 +117,8 @@ uint64_t ddp_digest_place(const struct ddp_group *group, uint64_t digest,
 int ddp_check_arrays(const struct ddp_array *arrays, int n, struct ddp_err *err)
 {
     if (n < 0 || (n > 0 && arrays == NULL))
-        return ddp_fail(err, DDP_EUSAGE, "a list of %d arrays%s", n, n > 0 ? " that is NULL" : "");
+        return ddp_fail(err, DDP_EUSAGE, "invalid list of %d arrays%s", n,
+                        n > 0 ? " that is NULL" : "");
     size_t total = 0;
     for (int i = 0; i < n; i++) {
         size_t bytes;
@@ -125,11 +126,12 @@ int ddp_check_arrays(const struct ddp_array *arrays, int n, struct ddp_err *err)
             return ddp_fail(err, DDP_EUSAGE, "array %d has the unknown dtype %d", i,
                             (int)arrays[i].dtype);
         if (arrays[i].data == NULL && arrays[i].count > 0)
-            return ddp_fail(err, DDP_EUSAGE, "array %d has %zu elements, but no data", i,
+            return ddp_fail(err, DDP_EUSAGE, "array %d has %zu elements, but its data is NULL", i,
                             arrays[i].count);
         if (!ddp_mul_size(arrays[i].count, ddp_dtype_size(arrays[i].dtype), &bytes) ||
             __builtin_add_overflow(total, bytes, &total))
-            return ddp_fail(err, DDP_EUSAGE, "array %d has %zu elements, more than memory has", i,
+            return ddp_fail(err, DDP_EUSAGE,
+                            "array %d has %zu elements, more than the address space holds", i,
                             arrays[i].count);
     }
     return 0;

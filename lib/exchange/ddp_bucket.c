@@ -11,7 +11,8 @@ static int check_tensors(const struct ddp_array *arrays, int n, struct ddp_err *
     DDP_TRY(ddp_check_arrays(arrays, n, err));
     for (int i = 1; i < n; i++)
         if (arrays[i].dtype != arrays[0].dtype)
-            return ddp_fail(err, DDP_EUSAGE, "array %d of a bucketer is %s, the first %s", i,
+            return ddp_fail(err, DDP_EUSAGE,
+                            "array %d of a bucketer has dtype %s, but the first has dtype %s", i,
                             ddp_dtype_name(arrays[i].dtype), ddp_dtype_name(arrays[0].dtype));
     return 0;
 }

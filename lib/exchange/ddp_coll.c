@@ -158,10 +158,11 @@ static int check_call(const struct ddp_group *group, enum ddp_note_kind kind,
                       struct ddp_err *err)
 {
     if (root < 0 || root >= group->n)
-        return ddp_fail(err, DDP_EUSAGE, "%s %d: group '%s' has ranks 0 to %d",
+        return ddp_fail(err, DDP_EUSAGE, "%s %d is out of range: group '%s' has ranks 0 to %d",
                         kind == DDP_NOTE_BCAST ? "src" : "dst", root, group->name, group->n - 1);
     if (kind == DDP_NOTE_BCAST && call->division)
-        return ddp_fail(err, DDP_EUSAGE, "bcast with division: nothing is summed");
+        return ddp_fail(err, DDP_EUSAGE,
+                        "bcast does not support division, because it sums nothing");
     return ddp_check_arrays(arrays, n, err);
 }
 

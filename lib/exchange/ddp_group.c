@@ -83,22 +83,23 @@ static int check_new(const struct ddp *d, const char *name, const int *ranks, in
                      struct ddp_err *err)
 {
     if (name == NULL || name[0] == '\0')
-        return ddp_fail(err, DDP_EUSAGE, "a group without a name");
+        return ddp_fail(err, DDP_EUSAGE, "the group name is empty");
     if (strlen(name) > DDP_GROUP_NAME_MAX)
-        return ddp_fail(err, DDP_EUSAGE, "group name '%.80s': longer than %d bytes", name,
+        return ddp_fail(err, DDP_EUSAGE, "group name '%.80s' is longer than %d bytes", name,
                         DDP_GROUP_NAME_MAX);
     if (find(d, name) != NULL)
-        return ddp_fail(err, DDP_EUSAGE, "group '%s' exists already", name);
+        return ddp_fail(err, DDP_EUSAGE, "group '%s' already exists", name);
     if (n < 1 || ranks == NULL)
-        return ddp_fail(err, DDP_EUSAGE, "group '%s' of %d ranks", name, n);
+        return ddp_fail(err, DDP_EUSAGE, "group '%s': invalid list of %d ranks", name, n);
     for (int i = 0; i < n; i++) {
         if (ranks[i] < 0 || ranks[i] >= d->comm->size)
-            return ddp_fail(err, DDP_EUSAGE, "group '%s' with rank %d: the world has %d", name,
+            return ddp_fail(err, DDP_EUSAGE,
+                            "group '%s': rank %d does not exist; the world has %d ranks", name,
                             ranks[i], d->comm->size);
         if (i > 0 && ranks[i] <= ranks[i - 1])
-            return ddp_fail(err, DDP_EUSAGE, "group '%s' with rank %d after rank %d: %s", name,
+            return ddp_fail(err, DDP_EUSAGE, "group '%s': rank %d after rank %d is %s", name,
                             ranks[i], ranks[i - 1],
-                            ranks[i] == ranks[i - 1] ? "twice" : "not ascending");
+                            ranks[i] == ranks[i - 1] ? "a duplicate" : "not in ascending order");
     }
     return 0;
 }

@@ -47,17 +47,17 @@ static int check_run(int ranks, bool threads, const struct ddp_settings *setting
 {
     const char *backend = settings->options.backend;
     if (ranks < 1 || ranks > DDP_SHM_RANKS_MAX)
-        return ddp_fail(err, DDP_EUSAGE, "%d ranks: this machine can have 1 to %d", ranks,
+        return ddp_fail(err, DDP_EUSAGE, "cannot start %d ranks; legal: 1 to %d", ranks,
                         DDP_SHM_RANKS_MAX);
     if (backend != NULL && strcmp(backend, "shm") != 0)
         return ddp_fail(err, DDP_EUSAGE, "backend '%s' cannot start ranks; legal: shm", backend);
     if (ddp_slot_is_taken())
-        return ddp_fail(err, DDP_EUSAGE, "this process is a rank of a world already");
+        return ddp_fail(err, DDP_EUSAGE, "this process is already a rank of a world");
     if (!threads && count_threads() > 1) {
         ddp_fail(err, DDP_EUSAGE,
-                 "this process has %d threads, of which a forked rank would have one",
+                 "this process has %d threads, but a forked rank would have only one",
                  count_threads());
-        return ddp_hint(err, "call ddp_run first, or with threads");
+        return ddp_hint(err, "call ddp_run before starting threads, or pass threads = true");
     }
     return 0;
 }

@@ -17,8 +17,8 @@ static int check_parts(const struct ddp_group *group, const struct ddp_array *pa
     for (int r = 0; r < group->n; r++)
         if (parts[r].count != whole->count || parts[r].dtype != whole->dtype)
             return ddp_fail(err, DDP_EUSAGE,
-                            "array %d has %zu elements of %s, the single one %zu of %s", r,
-                            parts[r].count, ddp_dtype_name(parts[r].dtype), whole->count,
+                            "array %d has %zu elements of %s, but the single array has %zu of %s",
+                            r, parts[r].count, ddp_dtype_name(parts[r].dtype), whole->count,
                             ddp_dtype_name(whole->dtype));
     return 0;
 }

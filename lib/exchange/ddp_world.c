@@ -34,9 +34,11 @@ int ddp_slot_take(enum ddp_slot slot, struct ddp_err *err)
     if (!thread_slot && atomic_compare_exchange_strong(&process_slot, &found, PROCESS_TAKEN))
         return 0;
     if (found == PROCESS_SPENT)
-        return ddp_fail(err, DDP_EUSAGE, "this process had a world over MPI, which starts once");
-    ddp_fail(err, DDP_EUSAGE, "this rank has a world already");
-    return ddp_hint(err, "ddp_finalize comes before another ddp_init");
+        return ddp_fail(
+            err, DDP_EUSAGE,
+            "this process already had a world over MPI, and MPI starts only once in a process");
+    ddp_fail(err, DDP_EUSAGE, "this rank already has a world");
+    return ddp_hint(err, "call ddp_finalize before another ddp_init");
 }
 
 static void slot_leave(enum ddp_slot slot, int process_value)
@@ -68,7 +70,7 @@ int ddp_settings_fill(const struct ddp_init_options *options, struct ddp_setting
         return ddp_fail(err, DDP_EUSAGE, "timeout_s '%g' is not within 0..%g", timeout_s,
                         TIMEOUT_MAX_S);
     if (out->options.heap_bytes > HEAP_BYTES_MAX)
-        return ddp_fail(err, DDP_EUSAGE, "heap_bytes '%llu' are more than can be addressed",
+        return ddp_fail(err, DDP_EUSAGE, "heap_bytes '%llu' exceeds the address space",
                         (unsigned long long)out->options.heap_bytes);
     DDP_TRY(ddp_conf_check(err));
     ddp_modules_find(out->options.module_dir, out->module_dir, sizeof out->module_dir);
@@ -149,8 +151,9 @@ int ddp_init(const struct ddp_init_options *options, struct ddp **out, struct dd
         name = launched ? "mpi" : "self";
     const struct ddp_backend *backend = ddp_backend_find(name);
     if (backend == NULL || (backend->caps & (DDP_CAP_LAUNCHED | DDP_CAP_SELF)) == 0) {
-        ddp_fail(err, DDP_EUSAGE, "backend '%s' opens no world here; legal: mpi, self", name);
-        return ddp_hint(err, "ddp_run starts ranks of this machine, over shared memory");
+        ddp_fail(err, DDP_EUSAGE, "backend '%s' cannot open a world in ddp_init; legal: mpi, self",
+                 name);
+        return ddp_hint(err, "use ddp_run to start ranks on this machine over shared memory");
     }
     if ((backend->caps & DDP_CAP_SELF) != 0 && launcher.place.size > 1)
         return ddp_fail(err, DDP_EMISMATCH,

@@ -137,13 +137,12 @@ static int check_sparse(const struct ddp_device_exchange *x, const char *name, s
     const struct ddp_sparse_alg *alg = ddp_sparse_find(name);
     if (alg == NULL || alg->selects != selects)
         return ddp_fail(err, DDP_EUSAGE,
-                        "unknown algorithm '%s' of a sparse all-reduce on a device; legal: auto%s",
+                        "unknown algorithm '%s' for a sparse all-reduce on a device; legal: auto%s",
                         name, selects ? "" : ", allgather");
     if (strcmp(name, "allgather") == 0)
         return 0;
     return ddp_fail(err, DDP_EUNAVAIL,
-                    "algorithm '%s' does not run on a device, where all lists are gathered whole",
-                    name);
+                    "algorithm '%s' does not run on a device; use 'auto'", name);
 }
 
 static int prepare_plan(struct ddp_device_exchange *x, struct ddp_err *err)
@@ -168,7 +167,7 @@ static int prepare_plan(struct ddp_device_exchange *x, struct ddp_err *err)
     if (x->sparse && !automatic)
         DDP_TRY(check_sparse(x, name, err));
     if (!x->sparse && !automatic && (alg = ddp_coll_find(DDP_ALLREDUCE, name)) == NULL)
-        return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' of an all-reduce", name);
+        return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' for an all-reduce", name);
     x->wire_each = x->sparse ? (ranks - 1) * (double)x->part_bytes
                              : 2 * (ranks - 1) / ranks * (double)s->n *
                                    (double)ddp_dtype_size(s->spec.compressor->wire_dtype);

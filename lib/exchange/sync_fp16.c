@@ -2,4 +2,4 @@
  * argument clips values to +-CLIP first, as SINGA's half-precision mode does. */
 #include "exchange/sync_compressed.h"
 
-DDP_SYNC_COMPRESSED(fp16, "[CLIP]", "every gradient, as 16-bit floats: half the bytes");
+DDP_SYNC_COMPRESSED(fp16, "[CLIP]", "every gradient as a 16-bit float: half the bytes");

@@ -29,7 +29,8 @@ static int create(const struct ddp_sync_setup *setup, struct ddp_sync **out, str
 extern const struct ddp_sync_class ddp_sync_local;
 const struct ddp_sync_class ddp_sync_local = {
     .name = "local",
-    .summary = "own steps; all parameters are averaged every H steps and before evaluation",
+    .summary = "each rank takes its own steps; all parameters are averaged every H steps and "
+               "before evaluation",
     .argument_help = "H",
     .on_device = true,
     .scale = DDP_SCALE_PRIVATE,

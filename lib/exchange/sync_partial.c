@@ -30,7 +30,8 @@ static int create(const struct ddp_sync_setup *setup, struct ddp_sync **out, str
 extern const struct ddp_sync_class ddp_sync_partial;
 const struct ddp_sync_class ddp_sync_partial = {
     .name = "partial",
-    .summary = "own steps; after each, one of K chunks of the parameters is averaged, rotating",
+    .summary = "each rank takes its own steps; after each step the next of K chunks of the "
+               "parameters is averaged",
     .argument_help = "K",
     .on_device = true,
     .scale = DDP_SCALE_PRIVATE,

@@ -2,4 +2,5 @@
  */
 #include "exchange/sync_compressed.h"
 
-DDP_SYNC_COMPRESSED(topk, "D", "the largest share D of each rank's gradients, the rest later");
+DDP_SYNC_COMPRESSED(
+    topk, "D", "each rank sends the largest share D of its gradients and keeps the rest for later");
