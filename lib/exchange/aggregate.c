@@ -119,7 +119,7 @@ void ddp_aggregate_owners(const size_t *counts, int count, int owners, int *owne
 static int plan_owners(struct ddp_aggregation *a, const struct ddp_aggregate_setup *setup,
                        struct ddp_comm *comm, size_t split_from, struct ddp_err *err)
 {
-    const enum ddp_coll way[2] = {DDP_REDUCE, DDP_BROADCAST};
+    const enum ddp_coll phase[2] = {DDP_REDUCE, DDP_BROADCAST};
     int *owner = ddp_calloc((size_t)setup->key_count, sizeof *owner), rc = 0;
     size_t *whole = ddp_calloc((size_t)setup->key_count, sizeof *whole);
     if (owner == NULL || whole == NULL)
@@ -128,15 +128,15 @@ static int plan_owners(struct ddp_aggregation *a, const struct ddp_aggregate_set
         whole[k] = setup->counts[k] >= split_from ? 0 : setup->counts[k];
     if (rc == 0)
         ddp_aggregate_owners(whole, setup->key_count, comm->size, owner);
-    for (int w = 0; w < 2; w++) {
+    for (int i = 0; i < 2; i++) {
         for (int k = 0; k < setup->key_count && rc == 0; k++) {
             float *key = setup->data + setup->offsets[k];
             const size_t n = setup->counts[k], parts = (size_t)comm->size;
             if (n < split_from)
-                rc = add_step(a, comm, way[w], key, n, owner[k], err);
+                rc = add_step(a, comm, phase[i], key, n, owner[k], err);
             for (size_t p = 0; n >= split_from && p < parts && rc == 0; p++) {
                 const size_t low = n * p / parts, high = n * (p + 1) / parts;
-                rc = add_step(a, comm, way[w], key + low, high - low, (int)p, err);
+                rc = add_step(a, comm, phase[i], key + low, high - low, (int)p, err);
             }
         }
     }

@@ -58,7 +58,7 @@ struct ddp_init_options {
     const char *backend, *module_dir;
     /* Optional. Under mpiexec the watchdog calls this function with a readable report before it
      * ends the process. */
-    void (*on_lost)(void *arg, const char *story);
+    void (*on_lost)(void *arg, const char *report);
     void *on_lost_arg;
 };
 

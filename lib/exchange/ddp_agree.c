@@ -27,26 +27,26 @@ static const char *kind_name(uint32_t kind)
 }
 
 /* Compares every note with that of the first rank, so that all ranks produce the same message. */
-static int compare(const struct ddp_group *group, bool *same_place, struct ddp_err *err)
+static int compare(const struct ddp_group *group, bool *same_position, struct ddp_err *err)
 {
     const struct ddp_note *first = &group->notes[0];
-    *same_place = true;
+    *same_position = true;
     for (int r = 1; r < group->n; r++) {
         const struct ddp_note *note = &group->notes[r];
         if (note->kind != first->kind)
             return ddp_fail(err, DDP_EMISMATCH, "rank %d calls %s, but rank %d calls %s",
                             group->ranks[r], kind_name(note->kind), group->ranks[0],
                             kind_name(first->kind));
-        if (note->what != first->what)
+        if (note->call != first->call)
             return ddp_fail(err, DDP_EMISMATCH,
                             "ranks %d and %d call %s with different sizes, types or options",
                             group->ranks[0], group->ranks[r], kind_name(note->kind));
-        *same_place = *same_place && note->place == first->place;
+        *same_position = *same_position && note->position == first->position;
     }
     return 0;
 }
 
-int ddp_agree(struct ddp_group *group, const struct ddp_note *mine, bool *same_place,
+int ddp_agree(struct ddp_group *group, const struct ddp_note *mine, bool *same_position,
               struct ddp_err *err)
 {
     bool same = true;
@@ -62,8 +62,8 @@ int ddp_agree(struct ddp_group *group, const struct ddp_note *mine, bool *same_p
         if (group->notes[r].code != 0)
             return ddp_comm_agree(group->comm, mine->code, err);
     DDP_TRY(compare(group, &same, err));
-    if (same_place != NULL)
-        *same_place = same;
+    if (same_position != NULL)
+        *same_position = same;
     return 0;
 }
 
@@ -88,8 +88,8 @@ uint64_t ddp_digest_text(uint64_t digest, const char *text)
 }
 
 /* Digests the positions of the arrays of one dtype, which ddp_coll.c may reduce as one array. */
-static uint64_t digest_place_of(const struct ddp_group *group, uint64_t digest,
-                                const struct ddp_array *arrays, int n, enum ddp_dtype dtype)
+static uint64_t digest_position_of(const struct ddp_group *group, uint64_t digest,
+                                   const struct ddp_array *arrays, int n, enum ddp_dtype dtype)
 {
     const unsigned char *end = NULL;
     for (int i = 0; i < n; i++) {
@@ -106,11 +106,11 @@ static uint64_t digest_place_of(const struct ddp_group *group, uint64_t digest,
     return digest;
 }
 
-uint64_t ddp_digest_place(const struct ddp_group *group, uint64_t digest,
-                          const struct ddp_array *arrays, int n)
+uint64_t ddp_digest_position(const struct ddp_group *group, uint64_t digest,
+                             const struct ddp_array *arrays, int n)
 {
     for (int t = 0; t < DDP_DTYPE_COUNT; t++)
-        digest = digest_place_of(group, digest, arrays, n, (enum ddp_dtype)t);
+        digest = digest_position_of(group, digest, arrays, n, (enum ddp_dtype)t);
     return digest;
 }
 

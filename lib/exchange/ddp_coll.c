@@ -36,17 +36,17 @@ struct task {
     int n;
     /* Template of the arguments: coll, op and root (a rank of the group; unused by all-reduce). */
     struct ddp_coll_args args;
-    bool same_place;
+    bool same_position;
 };
 
 /* True if the collective reads this rank's data. */
-static bool gives(const struct task *task)
+static bool is_input(const struct task *task)
 {
     return task->args.coll != DDP_BROADCAST || task->group->comm->rank == task->args.root;
 }
 
 /* True if the collective writes this rank's data. */
-static bool takes(const struct task *task)
+static bool is_output(const struct task *task)
 {
     switch (task->args.coll) {
     case DDP_BROADCAST:
@@ -75,7 +75,7 @@ static bool in_run(const struct task *task, const struct run *run, int i)
 static void copy_run(const struct task *task, const struct run *run, bool back)
 {
     const struct ddp_device *device = task->group->comm->device;
-    unsigned char *at = task->group->stage.data;
+    unsigned char *at = task->group->pack.data;
     for (int i = run->first; i < run->end; i++) {
         const size_t bytes = task->arrays[i].count * run->elem;
         if (!in_run(task, run, i))
@@ -116,13 +116,13 @@ static int do_run(const struct task *task, const struct run *run, struct ddp_err
 {
     void *start;
     const size_t count = measure_run(task, run, &start);
-    const bool packed = start == NULL || !task->same_place;
+    const bool packed = start == NULL || !task->same_position;
     if (count == 0)
         return 0;
     if (packed) {
-        DDP_TRY(ddp_stage_reserve(task->group, count * run->elem, err));
-        start = task->group->stage.data;
-        if (gives(task))
+        DDP_TRY(ddp_pack_reserve(task->group, count * run->elem, err));
+        start = task->group->pack.data;
+        if (is_input(task))
             copy_run(task, run, false);
     }
     struct ddp_coll_args args = task->args;
@@ -131,7 +131,7 @@ static int do_run(const struct task *task, const struct run *run, struct ddp_err
     args.count = count;
     args.dtype = run->dtype;
     DDP_TRY(ddp_coll_once(task->group, &args, err));
-    if (packed && takes(task))
+    if (packed && is_output(task))
         copy_run(task, run, true);
     return 0;
 }
@@ -180,10 +180,10 @@ int ddp_coll_list(struct ddp *d, enum ddp_note_kind kind, const struct ddp_array
     if (note.code == 0) {
         const uint64_t options =
             (uint64_t)root << 2 | (uint64_t)call->division << 1 | (uint64_t)call->each;
-        note.what = ddp_digest_arrays(ddp_digest(0, options), arrays, n);
-        note.place = ddp_digest_place(task.group, 0, arrays, n);
+        note.call = ddp_digest_arrays(ddp_digest(0, options), arrays, n);
+        note.position = ddp_digest_position(task.group, 0, arrays, n);
     }
-    DDP_TRY(ddp_agree(task.group, &note, &task.same_place, err));
+    DDP_TRY(ddp_agree(task.group, &note, &task.same_position, err));
     task.args.coll = kind == DDP_NOTE_BCAST    ? DDP_BROADCAST
                      : kind == DDP_NOTE_REDUCE ? DDP_REDUCE
                                                : DDP_ALLREDUCE;

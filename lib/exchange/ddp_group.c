@@ -56,7 +56,7 @@ static void release(struct ddp *d, struct ddp_group *group)
 {
     ddp_watchdog_stop(group->async_watchdog);
     ddp_async_destroy(group->async);
-    ddp_stage_release(group);
+    ddp_pack_release(group);
     if (group->comm != d->comm)
         ddp_comm_destroy(group->comm);
     group_free(group);
@@ -140,9 +140,9 @@ int ddp_new_group(struct ddp *d, const char *name, const int *ranks, int n, stru
     DDP_TRY(ddp_group_enter(d, NULL, &world, err));
     note.code = check_new(d, name, ranks, n, err);
     if (note.code == 0) {
-        note.what = ddp_digest_text(ddp_digest(0, (uint64_t)n), name);
+        note.call = ddp_digest_text(ddp_digest(0, (uint64_t)n), name);
         for (int i = 0; i < n; i++)
-            note.what = ddp_digest(note.what, (uint64_t)ranks[i]);
+            note.call = ddp_digest(note.call, (uint64_t)ranks[i]);
     }
     DDP_TRY(ddp_agree(world, &note, NULL, err));
     int rc = make_group(d, name, ranks, n, &group, err);
@@ -198,11 +198,11 @@ int ddp_group_enter(struct ddp *d, struct ddp_group *group, struct ddp_group **o
     return 0;
 }
 
-static void on_expire(void *arg, const char *story)
+static void on_expire(void *arg, const char *report)
 {
     const struct ddp *d = arg;
     if (d->on_lost != NULL)
-        d->on_lost(d->on_lost_arg, story);
+        d->on_lost(d->on_lost_arg, report);
 }
 
 int ddp_group_async(struct ddp_group *group, struct ddp_err *err)

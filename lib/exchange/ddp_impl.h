@@ -5,7 +5,7 @@
  *   ddp_modules.c  finds the folder of the backend modules
  *   ddp_group.c    named groups
  *   ddp_agree.c    one small exchange before each collective, so that it fails on all ranks or none
- *   ddp_stage.c    the pack buffer
+ *   ddp_pack.c    the pack buffer
  *   ddp_coll.c     all_reduce, reduce, bcast (ddp_param.c: registered parameters)
  *   ddp_shards.c   all_gather, reduce_scatter
  *   ddp_bucket.c   the bucketer, built on bucket.h */
@@ -30,7 +30,7 @@ extern "C" {
     err = (err) != NULL ? (err) : &own_err_
 
 /* The pack buffer of a group. It only grows. */
-struct ddp_stage {
+struct ddp_pack_buffer {
     void *data;
     size_t bytes;
     bool registered; /* True if all members can access the memory. */
@@ -41,9 +41,9 @@ struct ddp_note {
     uint32_t kind; /* enum ddp_note_kind */
     /* 0, or the code with which this rank rejects its arguments. */
     int32_t code;
-    /* what: digest of the sizes, types and options; must be equal on all ranks. place: digest of
+    /* call: digest of the sizes, types and options; must be equal on all ranks. place: digest of
      * where the arrays lie; if it differs between ranks, the arrays are packed. */
-    uint64_t what, place;
+    uint64_t call, position;
 };
 enum ddp_note_kind {
     DDP_NOTE_BARRIER,
@@ -71,7 +71,7 @@ struct ddp_group {
     struct ddp_comm *comm;
     /* Notes of all members, [n]. */
     struct ddp_note *notes;
-    struct ddp_stage stage;
+    struct ddp_pack_buffer pack;
     /* Progress thread and its watchdog. Both start with the first bucketer. */
     struct ddp_async *async;
     struct ddp_watchdog *async_watchdog;
@@ -95,7 +95,7 @@ struct ddp {
     int parameter_count;
     struct ddp_bucketer *bucketers;
     struct ddp_watchdog *watchdog;
-    void (*on_lost)(void *arg, const char *story);
+    void (*on_lost)(void *arg, const char *report);
     void *on_lost_arg;
 };
 
@@ -145,9 +145,9 @@ int ddp_group_async(struct ddp_group *group, struct ddp_err *err) DDP_MUST_CHECK
 
 /* ddp_agree.c. Compares the notes of all ranks. Collective over the group. Returns mine->code, or
  * the code and message of the first rank that rejects its arguments, or DDP_EMISMATCH if the ranks
- * call different functions, or 0. *same_place (may be NULL) tells whether `place` is equal on all
- * ranks. */
-int ddp_agree(struct ddp_group *group, const struct ddp_note *mine, bool *same_place,
+ * call different functions, or 0. *same_position (may be NULL) tells whether `position` is equal on
+ * all ranks. */
+int ddp_agree(struct ddp_group *group, const struct ddp_note *mine, bool *same_position,
               struct ddp_err *err) DDP_MUST_CHECK;
 /* Mix a value, the counts and dtypes of arrays, or a text into a digest. */
 uint64_t ddp_digest(uint64_t digest, uint64_t value);
@@ -155,16 +155,16 @@ uint64_t ddp_digest_arrays(uint64_t digest, const struct ddp_array *arrays, int 
 uint64_t ddp_digest_text(uint64_t digest, const char *text);
 /* Mixes the position of the arrays into a digest: their offset in registered memory, and whether
  * each follows the previous array of its dtype. */
-uint64_t ddp_digest_place(const struct ddp_group *group, uint64_t digest,
-                          const struct ddp_array *arrays, int n);
+uint64_t ddp_digest_position(const struct ddp_group *group, uint64_t digest,
+                             const struct ddp_array *arrays, int n);
 /* Returns DDP_EUSAGE if n is negative, arrays is NULL, a dtype is unknown, data is NULL, or the
  * total size exceeds the address space. */
 int ddp_check_arrays(const struct ddp_array *arrays, int n, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* ddp_stage.c. Grows the pack buffer to at least `bytes`. Collective over the group with equal
+/* ddp_pack.c. Grows the pack buffer to at least `bytes`. Collective over the group with equal
  * bytes; fails on all ranks or on none. */
-int ddp_stage_reserve(struct ddp_group *group, size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
-void ddp_stage_release(struct ddp_group *group);
+int ddp_pack_reserve(struct ddp_group *group, size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_pack_release(struct ddp_group *group);
 /* Allocates memory for a group: registered memory if the backend has it, otherwise private pages.
  * Collective; fails on all ranks or on none. */
 int ddp_group_alloc(struct ddp_group *group, size_t bytes, void **out, bool *registered,

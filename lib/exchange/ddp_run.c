@@ -64,16 +64,16 @@ static int check_run(int ranks, bool threads, const struct ddp_settings *setting
 
 /* Copies the outcome of the launch into err. The launcher's report names rank and operation; the
  * rank's own error adds the hint. */
-static int tell(const struct ddp_launch_outcome *outcome, const struct ddp_err *said,
-                struct ddp_err *err)
+static int report_outcome(const struct ddp_launch_outcome *outcome, const struct ddp_err *cause,
+                          struct ddp_err *err)
 {
     if (outcome->code == 0)
         return 0;
-    ddp_fail(err, outcome->code, "%s", outcome->story[0] != '\0' ? outcome->story : said->text);
+    ddp_fail(err, outcome->code, "%s", outcome->story[0] != '\0' ? outcome->story : cause->text);
     if (err != NULL)
         err->rank = outcome->rank;
-    if (said->hint[0] != '\0')
-        ddp_hint(err, "%s", said->hint);
+    if (cause->hint[0] != '\0')
+        ddp_hint(err, "%s", cause->hint);
     return outcome->code;
 }
 
@@ -95,11 +95,11 @@ int ddp_run(int ranks, bool threads, const struct ddp_init_options *options,
         .arg = &run,
     };
     struct ddp_launch_outcome outcome;
-    struct ddp_err said = DDP_ERR_INIT;
-    int rc = ddp_launch(&job, &outcome, &said);
+    struct ddp_err cause = DDP_ERR_INIT;
+    int rc = ddp_launch(&job, &outcome, &cause);
     if (rc != 0) {
-        ddp_fail(err, rc, "%s", said.text);
-        return ddp_hint(err, "%s", said.hint);
+        ddp_fail(err, rc, "%s", cause.text);
+        return ddp_hint(err, "%s", cause.hint);
     }
-    return tell(&outcome, &said, err);
+    return report_outcome(&outcome, &cause, err);
 }

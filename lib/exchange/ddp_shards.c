@@ -30,18 +30,18 @@ static int agree_on_parts(struct ddp_group *group, enum ddp_note_kind kind,
                           bool division, bool *direct, struct ddp_err *err)
 {
     struct ddp_note note = {.kind = kind};
-    bool same_place, adjacent = false;
+    bool same_position, adjacent = false;
     note.code = check_parts(group, parts, whole, err);
     if (note.code == 0) {
         adjacent = ddp_buckets_adjacent(parts, group->n);
-        note.what = ddp_digest_arrays(ddp_digest(0, division), whole, 1);
-        note.place = ddp_digest(0, adjacent);
-        note.place = ddp_digest(note.place, parts[group->comm->rank].data == whole->data);
-        note.place = ddp_digest_place(group, note.place, parts, 1);
-        note.place = ddp_digest_place(group, note.place, whole, 1);
+        note.call = ddp_digest_arrays(ddp_digest(0, division), whole, 1);
+        note.position = ddp_digest(0, adjacent);
+        note.position = ddp_digest(note.position, parts[group->comm->rank].data == whole->data);
+        note.position = ddp_digest_position(group, note.position, parts, 1);
+        note.position = ddp_digest_position(group, note.position, whole, 1);
     }
-    DDP_TRY(ddp_agree(group, &note, &same_place, err));
-    *direct = same_place && adjacent;
+    DDP_TRY(ddp_agree(group, &note, &same_position, err));
+    *direct = same_position && adjacent;
     return 0;
 }
 
@@ -68,15 +68,15 @@ int ddp_all_gather(struct ddp *d, const struct ddp_array *send, const struct ddp
                                  .dtype = send->dtype};
     if (direct)
         return ddp_coll_once(group, &args, err);
-    DDP_TRY(ddp_stage_reserve(group, bytes * (size_t)group->n, err));
-    unsigned char *stage = group->stage.data;
-    unsigned char *mine = stage + bytes * (size_t)group->comm->rank;
+    DDP_TRY(ddp_pack_reserve(group, bytes * (size_t)group->n, err));
+    unsigned char *pack = group->pack.data;
+    unsigned char *mine = pack + bytes * (size_t)group->comm->rank;
     copy(group, mine, send->data, bytes);
     args.send = mine;
-    args.recv = stage;
+    args.recv = pack;
     DDP_TRY(ddp_coll_once(group, &args, err));
     for (int r = 0; r < group->n; r++)
-        copy(group, recv[r].data, stage + bytes * (size_t)r, bytes);
+        copy(group, recv[r].data, pack + bytes * (size_t)r, bytes);
     return 0;
 }
 
@@ -103,12 +103,12 @@ int ddp_reduce_scatter(struct ddp *d, const struct ddp_array *send, const struct
                                  .op = call->division ? DDP_AVG : DDP_SUM};
     if (direct)
         return ddp_coll_once(group, &args, err);
-    DDP_TRY(ddp_stage_reserve(group, bytes * (size_t)group->n, err));
-    unsigned char *stage = group->stage.data;
-    unsigned char *mine = stage + bytes * (size_t)group->comm->rank;
+    DDP_TRY(ddp_pack_reserve(group, bytes * (size_t)group->n, err));
+    unsigned char *pack = group->pack.data;
+    unsigned char *mine = pack + bytes * (size_t)group->comm->rank;
     for (int r = 0; r < group->n; r++)
-        copy(group, stage + bytes * (size_t)r, send[r].data, bytes);
-    args.send = stage;
+        copy(group, pack + bytes * (size_t)r, send[r].data, bytes);
+    args.send = pack;
     args.recv = mine;
     DDP_TRY(ddp_coll_once(group, &args, err));
     copy(group, recv->data, mine, bytes);

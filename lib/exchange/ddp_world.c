@@ -92,11 +92,11 @@ int ddp_settings_fill(const struct ddp_init_options *options, struct ddp_setting
     return 0;
 }
 
-static void on_expire(void *arg, const char *story)
+static void on_expire(void *arg, const char *report)
 {
     const struct ddp *d = arg;
     if (d->on_lost != NULL)
-        d->on_lost(d->on_lost_arg, story);
+        d->on_lost(d->on_lost_arg, report);
 }
 
 int ddp_open(const struct ddp_backend *backend, const struct ddp_place *place,
@@ -217,7 +217,7 @@ int ddp_barrier(struct ddp *d, struct ddp_group *group, struct ddp_err *err)
 int ddp_alloc(struct ddp *d, size_t bytes, void **out, struct ddp_err *err)
 {
     DDP_OWN_ERR(err);
-    const struct ddp_note note = {.kind = DDP_NOTE_ALLOC, .what = bytes};
+    const struct ddp_note note = {.kind = DDP_NOTE_ALLOC, .call = bytes};
     struct ddp_group *world;
     DDP_TRY(ddp_group_enter(d, NULL, &world, err));
     DDP_TRY(ddp_agree(world, &note, NULL, err));

@@ -34,11 +34,11 @@ struct ddp_device_exchange {
     size_t scratch_bytes;
     struct tally *tally;
     struct ddp_coll_plan plan;
-    double wire_each; /* Bytes that other ranks receive per run. */
+    double wire_per_run; /* Bytes that other ranks receive per run. */
     struct ddp_compressed_counters counters;
 };
 
-static size_t lines(size_t bytes)
+static size_t round_to_line(size_t bytes)
 {
     return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
 }
@@ -54,7 +54,7 @@ size_t ddp_device_exchange_capacity(const struct ddp_compress_spec *spec, size_t
 /* Size of a list of `capacity` entries. */
 static size_t list_bytes(size_t capacity)
 {
-    return HEAD_BYTES + 2 * lines(capacity * sizeof(float));
+    return HEAD_BYTES + 2 * round_to_line(capacity * sizeof(float));
 }
 
 /* Rounds up as ddp_comm_alloc does (comm.h). */
@@ -72,7 +72,7 @@ uint64_t ddp_device_exchange_bytes(const struct ddp_compress_spec *spec, size_t 
     if (ddp_compressor_is_lossless(c))
         return 0;
     if (c->combine == DDP_COMBINE_SUM)
-        return block_bytes(lines(n * ddp_dtype_size(c->wire_dtype)));
+        return block_bytes(round_to_line(n * ddp_dtype_size(c->wire_dtype)));
     return block_bytes(part) + block_bytes((uint64_t)part * (uint64_t)ranks);
 }
 
@@ -80,7 +80,7 @@ uint64_t ddp_device_exchange_bytes(const struct ddp_compress_spec *spec, size_t 
 static struct ddp_stream_list list_at(const struct ddp_device_exchange *x, void *memory)
 {
     unsigned char *at = memory;
-    const size_t values = lines(x->capacity * sizeof(uint32_t));
+    const size_t values = round_to_line(x->capacity * sizeof(uint32_t));
     return (struct ddp_stream_list){.index = (uint32_t *)(void *)(at + HEAD_BYTES),
                                     .value = (float *)(void *)(at + HEAD_BYTES + values),
                                     .count = (uint32_t *)(void *)at,
@@ -108,7 +108,7 @@ static int prepare(struct ddp_device_exchange *x, struct ddp_err *err)
     x->lossless = ddp_compressor_is_lossless(c);
     x->capacity = ddp_device_exchange_capacity(&s->spec, s->n, s->feedback);
     x->part_bytes = list_bytes(x->capacity);
-    x->wire_bytes = x->sparse ? x->part_bytes : lines(s->n * ddp_dtype_size(c->wire_dtype));
+    x->wire_bytes = x->sparse ? x->part_bytes : round_to_line(s->n * ddp_dtype_size(c->wire_dtype));
     if (x->sparse)
         x->scratch_bytes = d->stream_kernels->select_scratch(s->n, topk_of(x));
     x->tally = d->alloc(sizeof *x->tally);
@@ -141,8 +141,7 @@ static int check_sparse(const struct ddp_device_exchange *x, const char *name, s
                         name, selects ? "" : ", allgather");
     if (strcmp(name, "allgather") == 0)
         return 0;
-    return ddp_fail(err, DDP_EUNAVAIL,
-                    "algorithm '%s' does not run on a device; use 'auto'", name);
+    return ddp_fail(err, DDP_EUNAVAIL, "algorithm '%s' does not run on a device; use 'auto'", name);
 }
 
 static int prepare_plan(struct ddp_device_exchange *x, struct ddp_err *err)
@@ -168,9 +167,9 @@ static int prepare_plan(struct ddp_device_exchange *x, struct ddp_err *err)
         DDP_TRY(check_sparse(x, name, err));
     if (!x->sparse && !automatic && (alg = ddp_coll_find(DDP_ALLREDUCE, name)) == NULL)
         return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' for an all-reduce", name);
-    x->wire_each = x->sparse ? (ranks - 1) * (double)x->part_bytes
-                             : 2 * (ranks - 1) / ranks * (double)s->n *
-                                   (double)ddp_dtype_size(s->spec.compressor->wire_dtype);
+    x->wire_per_run = x->sparse ? (ranks - 1) * (double)x->part_bytes
+                                : 2 * (ranks - 1) / ranks * (double)s->n *
+                                      (double)ddp_dtype_size(s->spec.compressor->wire_dtype);
     return ddp_coll_plan_init(&x->plan, s->comm, alg, x->sparse ? &gather : &sum, err);
 }
 
@@ -377,7 +376,7 @@ void ddp_device_exchange_counters(const struct ddp_device_exchange *x,
     out->overflow_count = tally.overflows;
     out->values_sent = x->sparse ? (double)tally.sent : (double)s->n * (double)out->runs;
     out->values_total = (double)s->n * (double)out->runs;
-    out->wire_bytes = x->wire_each * (double)out->runs;
+    out->wire_bytes = x->wire_per_run * (double)out->runs;
     out->wire_counted = false; /* Modelled as a ring. */
 }
 

@@ -22,9 +22,10 @@ struct ddp_grad_buckets {
     void *arg;
     struct ddp_async *async;         /* NULL without overlap. */
     const struct ddp_device *device; /* Device that holds the gradients. NULL: host memory. */
-    /* Streams of the device: `made` computes the gradients, `exchange` exchanges buckets. Both are
-     * the same stream without overlap; with overlap `exchange` belongs to the progress thread. */
-    struct ddp_stream *made, *exchange;
+    /* Streams of the device: `compute` computes the gradients, `exchange` exchanges buckets. Both
+     * are the same stream without overlap; with overlap `exchange` belongs to the progress thread.
+     */
+    struct ddp_stream *compute, *exchange;
     struct ddp_event *exchanged; /* With overlap: recorded after the last exchange of a step. */
     struct bucket *buckets;      /* [planned], in the order in which they fill. */
     /* planned: number of buckets. count: buckets that are open. next: the bucket being filled. */
@@ -114,8 +115,8 @@ static void close_stream(struct ddp_grad_buckets *b)
 {
     const struct ddp_stream_ops *streams = b->device->streams;
     struct ddp_err ignored = DDP_ERR_INIT;
-    (void)!streams->wait(b->made, &ignored);
-    if (b->exchange != b->made)
+    (void)!streams->wait(b->compute, &ignored);
+    if (b->exchange != b->compute)
         streams->destroy(b->exchange);
     for (int i = 0; i < b->planned; i++)
         streams->event_destroy(b->buckets[i].full);
@@ -152,7 +153,7 @@ int ddp_grad_buckets_create(const struct ddp_sync_setup *setup,
     b->method = method;
     b->arg = arg;
     b->device = setup->comm->size > 1 ? setup->device : NULL; /* A single rank exchanges nothing. */
-    b->made = b->exchange = setup->stream;
+    b->compute = b->exchange = setup->stream;
     DDP_TRY_GOTO(plan(b, setup, err), err_buckets);
     if (setup->overlap && setup->comm->size > 1)
         DDP_TRY_GOTO(ddp_async_create(setup->comm, &b->async, err), err_buckets);
@@ -190,7 +191,7 @@ static int start(struct ddp_grad_buckets *b, struct bucket *bucket, struct ddp_e
 {
     if (b->async != NULL) {
         if (b->device != NULL)
-            b->device->streams->event_record(bucket->full, b->made);
+            b->device->streams->event_record(bucket->full, b->compute);
         ddp_async_post(&bucket->request);
         return 0;
     }
@@ -206,7 +207,7 @@ static int join_streams(struct ddp_grad_buckets *b, struct ddp_err *err)
 {
     const struct ddp_stream_ops *streams = b->device->streams;
     streams->event_record(b->exchanged, b->exchange);
-    streams->event_await(b->made, b->exchanged);
+    streams->event_await(b->compute, b->exchanged);
     const int done = streams->query(b->exchange, err);
     return done < 0 ? done : 0;
 }
@@ -229,7 +230,7 @@ int ddp_grad_buckets_finish(struct ddp_grad_buckets *b, struct ddp_err *err)
         return rc;
     /* The device computes until this wait ends, so the exchange is not exposed before. */
     if (b->device != NULL)
-        rc = b->device->streams->wait(b->made, err);
+        rc = b->device->streams->wait(b->compute, err);
     const int64_t begin = ddp_now_ns();
     /* Wait for all requests even after an error, so that nothing accesses the gradients any more
      * when this function returns. */
