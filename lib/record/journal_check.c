@@ -1,5 +1,6 @@
-/* Structs read back from a journal: anybody can compute a check, so what would be an index, a flag
- * or a text is looked at before it is used as one. Any double and any other count is fine. */
+/* Checks structs that were read from a journal. Anybody can compute the check of a line, so every
+ * enum, flag, count and text is validated before use. Doubles and other counts may have any value.
+ */
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,8 +13,8 @@
 #include "record/noise.h"
 #include "stats/signflip.h"
 
-/* word: an enumeration of `most` words; count: an int, or with 8 bytes an int64_t, of at most
- * `most`; size: a uint64_t that fits an int64_t. */
+/* FIELD_WORD: an enum with values up to `most`. FIELD_COUNT: an int, or an int64_t if it has 8
+ * bytes, of at most `most`. FIELD_SIZE: a uint64_t that fits into an int64_t. */
 enum field_kind { FIELD_TEXT, FIELD_FLAG, FIELD_WORD, FIELD_COUNT, FIELD_SIZE };
 
 struct field {
@@ -108,7 +109,7 @@ static bool text_is_good(char *text, size_t bytes)
         return false;
     ddp_printable(text, clean, sizeof clean);
     snprintf(text, bytes, "%s", clean);
-    return !strpbrk(text, "<>&|`\"'"); /* all are names */
+    return !strpbrk(text, "<>&|`\"'"); /* No text of a record needs these characters. */
 }
 
 static bool is_good(const struct field *f, unsigned char *struct_bytes)
@@ -164,7 +165,8 @@ static const char *check_train(unsigned char *payload, size_t bytes)
     return check_fields(train_fields, DDP_COUNT_OF(train_fields), payload);
 }
 
-/* Sizes first: they say where the ids lie, which are NUL-terminated and printable. */
+/* Checks the sizes first, because they determine the offset of the ids, which must be
+ * NUL-terminated and printable. */
 static const char *check_gate(unsigned char *payload, size_t bytes)
 {
     struct ddp_noise_gate gate;

@@ -49,7 +49,8 @@ size_t ddp_noise_gate_bytes(const struct ddp_noise_gate *gate)
            (size_t)gate->cells * DDP_NOISE_ID_BYTES;
 }
 
-/* The members of the file, by kind: what is written is what is read. Counts are positive or 0. */
+/* The members of the file by type. Writer and reader share these tables. Counts are not negative.
+ */
 static const struct {
     const char *key;
     size_t offset, bytes;
@@ -136,7 +137,7 @@ static int read_count(const cJSON *obj, const char *key, const char *name, int *
     return 0;
 }
 
-/* At most a factor of 1000. */
+/* Reads an effect or null (NaN). The limit is a factor of 1000. */
 static int read_effect(const cJSON *obj, const char *key, const char *name, double *out,
                        struct ddp_err *err)
 {
@@ -200,7 +201,7 @@ int ddp_noise_read(const char *path, struct ddp_noise *out, struct ddp_err *err)
     struct ddp_noise_machine here;
     struct stat st;
     ssize_t n = -1;
-    /* Not blocked by a pipe without a writer: that is no file, and is refused. */
+    /* O_NONBLOCK: opening a pipe without a writer must not block. Pipes are rejected below. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return ddp_fail_errno(err, errno == EACCES ? DDP_EPERM : DDP_ENOINPUT, errno,
@@ -227,7 +228,8 @@ int ddp_noise_write(const char *path, const struct ddp_noise *noise, struct ddp_
     if ((size_t)snprintf(temp, sizeof temp, "%s.tmp", path) >= sizeof temp)
         return ddp_fail(err, DDP_ECREATE, "'%.200s...' is too long for a path", path);
     DDP_TRY_GOTO(print(noise, &text, err), out);
-    /* The name is fixed: who writes holds the self-test's journal. What a kill left is replaced. */
+    /* The temporary name is fixed, because only the process that locked the self-test's journal
+     * writes. A file left by a killed process is replaced. */
     unlink(temp);
     fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0) {

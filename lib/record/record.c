@@ -62,13 +62,13 @@ bool ddp_point_is_reduced(const struct ddp_point_spec *spec)
     return (spec->compress[0] && strcmp(spec->compress, "none") != 0) || spec->partial != 0;
 }
 
-/* Is the exchange a dense one, which bandwidths are defined for? */
+/* True if the exchange is dense. Bandwidths are defined for dense exchanges only. */
 static bool is_dense(const struct ddp_point *p)
 {
     return !ddp_point_is_reduced(&p->spec);
 }
 
-/* S/t in bytes per ns, which is GB (1e9) per second. */
+/* S/t in bytes per ns, which equals GB (1e9) per second. */
 static double rate(const struct ddp_point *p, double ns)
 {
     if (!(ns > 0) || p->correctness_only || p->spec.size_bytes == 0 || p->spec.ranks < 2)
@@ -188,7 +188,7 @@ void ddp_record_release(struct ddp_record *record)
     ddp_record_init(record);
 }
 
-/* Room for one more point in both parallel arrays. */
+/* Makes room for one more point in both parallel arrays. */
 static int grow_points(struct ddp_record *record, struct ddp_err *err)
 {
     if (record->point_count < record->point_capacity)
@@ -256,14 +256,14 @@ static void clean_host(struct ddp_host *h)
     }
 }
 
-/* Does a point of launch and place a come before one of b? */
+/* True if point a comes before b, by repetition and plan index. */
 static bool comes_before(const struct ddp_point *a, const struct ddp_point *b)
 {
     return a->launch != b->launch ? a->launch < b->launch : a->place < b->place;
 }
 
-/* Where a point of a launch belongs: behind those of the launch that come before it in the plan. A
- * launch without a number whose points are all there, or that has this one already, is over. */
+/* Returns the index at which to insert a point: in plan order among those of its repetition. If
+ * launch is 0, a complete repetition, or one that has this plan index, is followed by a new one. */
 static int place_for(struct ddp_record *record, const struct ddp_point *p)
 {
     const int count = record->point_count;

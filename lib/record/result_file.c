@@ -1,4 +1,4 @@
-/* Opening and outline of a result document; its points are result_points.c's. */
+/* Opens a result document and reads everything but its points (see result_points.c). */
 #include "record/result_file.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static int known_keys(const cJSON *doc, const char *name, struct ddp_err *err)
     return 0;
 }
 
-/* The string obj[key]; "" when it is null. */
+/* Reads the string at obj[key]; "" if it is null. */
 static int text_of(const cJSON *obj, const char *key, const char *name, char *out, size_t bytes,
                    struct ddp_err *err)
 {
@@ -67,7 +67,7 @@ static void note_machine(const char *cpu, const cJSON *cores, bool first, struct
     }
 }
 
-/* "name: cpu, 2 cores; 2 ranks, shm". */
+/* Writes the fingerprint, for example "name: cpu, 2 cores; 2 ranks, shm". */
 static int read_fingerprint(const cJSON *doc, const char *name, struct ddp_result *out,
                             struct ddp_err *err)
 {
@@ -118,9 +118,8 @@ static int read_outline(const cJSON *doc, const char *name, struct ddp_result *o
     return read_fingerprint(doc, name, out, err);
 }
 
-/* Absent in documents of other tools, empty where nothing was measured, null where memory was
- * short.
- */
+/* Reads the memory baseline. The key is missing in documents of other tools, the list is empty if
+ * nothing was measured, and a speed is null if memory was short. */
 static int read_control(const cJSON *doc, const char *name, struct ddp_result *out,
                         struct ddp_err *err)
 {
@@ -186,7 +185,7 @@ static int read_whole(int fd, const char *path, char **text, size_t *bytes, stru
             return ddp_fail_errno(err, DDP_EIO, error, "cannot read '%s'", path);
         }
         if (n == 0)
-            break; /* it shrank meanwhile: the digest will say so */
+            break; /* The file shrank; the digest check will reject it. */
         *bytes += (size_t)n;
     }
     buffer[*bytes] = '\0';
@@ -198,7 +197,7 @@ int ddp_result_read(const char *path, struct ddp_result *out, struct ddp_err *er
 {
     char *text = NULL;
     size_t bytes = 0;
-    /* Not blocked by a pipe without a writer: that is no file, and is refused. */
+    /* O_NONBLOCK: opening a pipe without a writer must not block. Pipes are rejected below. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return ddp_fail_errno(err, errno == EACCES ? DDP_EPERM : DDP_ENOINPUT, errno,

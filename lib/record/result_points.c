@@ -1,4 +1,4 @@
-/* Points read back: each figure that follows from others must be what follows from them. */
+/* Reads points and recomputes each derived figure, which must agree with the stored one. */
 #include "record/result_points.h"
 
 #include <math.h>
@@ -7,10 +7,10 @@
 #include "base/coll_kind.h"
 #include "base/mem.h"
 
-/* Figures are printed with 15 to 17 digits, times in us, from which they are worked out here. */
+/* Relative tolerance of recomputed figures. Files store 15 to 17 digits, and times in us. */
 #define SLACK 1e-9
 
-/* What is being read, for messages. */
+/* The point being read, for messages. */
 struct reader {
     const cJSON *point;
     const char *file, *id;
@@ -22,7 +22,7 @@ static int bad(const struct reader *r, const char *key, const char *why)
     return ddp_fail(r->err, DDP_EINPUT, "'%s': point '%s': '%s' %s", r->file, r->id, key, why);
 }
 
-/* A number or null (NaN) at obj[key]; obj NULL: key is missing. */
+/* Reads the number at obj[key], null as NaN. A NULL obj counts as a missing key. */
 static int number_of(const struct reader *r, const cJSON *obj, const char *key, double *value)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(obj, key);
@@ -33,7 +33,7 @@ static int number_of(const struct reader *r, const cJSON *obj, const char *key, 
     return 0;
 }
 
-/* A whole number of at least `least`. */
+/* Reads a whole number of at least `least`. */
 static int count_of(const struct reader *r, const char *key, double least, double *value)
 {
     DDP_TRY(number_of(r, r->point, key, value));
@@ -42,7 +42,7 @@ static int count_of(const struct reader *r, const char *key, double least, doubl
     return 0;
 }
 
-/* [lo, hi] or null. */
+/* Reads a pair [lo, hi], or null as two NaN. */
 static int pair_of(const struct reader *r, const cJSON *obj, const char *key, double *lo,
                    double *hi)
 {
@@ -58,7 +58,7 @@ static int pair_of(const struct reader *r, const cJSON *obj, const char *key, do
     return 0;
 }
 
-/* NaN agrees with NaN only. */
+/* Compares a stored with a recomputed figure. NaN equals NaN only. */
 static bool agree(double said, double derived)
 {
     if (isnan(said) || isnan(derived))
@@ -66,7 +66,7 @@ static bool agree(double said, double derived)
     return fabs(said - derived) <= SLACK * fabs(derived);
 }
 
-/* Absent values do not contradict. */
+/* True if a <= b. Missing values (NaN) count as ordered. */
 static bool ordered(double a, double b)
 {
     return isnan(a) || isnan(b) || a <= b;
@@ -93,7 +93,8 @@ static int read_times(const struct reader *r, struct ddp_result_point *out)
     return 0;
 }
 
-/* algbw = S/t, busbw = algbw * factor; both null where record.h says so. */
+/* Checks that algbw = S/t and busbw = algbw * factor, and that both are null in the cases that
+ * record.h lists. */
 static int check_bandwidths(const struct reader *r, const struct ddp_result_point *p, double bytes,
                             double ranks)
 {
@@ -132,8 +133,8 @@ static int read_point(const cJSON *item, const char *name, struct ddp_result_poi
 {
     const cJSON *id = cJSON_GetObjectItemCaseSensitive(item, "id");
     double iterations = 0, ranks = 0, bytes = 0;
-    /* A table's row begins with it: no "::command" for GitHub Actions, which reads what we print.
-     */
+    /* The id begins a line of the table, and GitHub Actions executes lines that begin with
+     * "::command". */
     if (!cJSON_IsString(id) || !begins_name(id->valuestring[0]) ||
         strlen(id->valuestring) >= sizeof out->id)
         return ddp_fail(err, DDP_EINPUT, "'%s': a point has no id", name);
