@@ -99,7 +99,7 @@ static int cannot(struct ddp_journal *j, int code, const char *what, int error, 
 static int append(struct ddp_journal *j, const char *text, size_t n, struct ddp_err *err)
 {
     if (j->broken)
-        return ddp_fail(err, DDP_EIO, "'%s' could not be written before", j->path);
+        return ddp_fail(err, DDP_EIO, "an earlier write to '%s' failed", j->path);
     int error = ddp_write_all(j->fd, text, n);
     if (error == 0 && fdatasync(j->fd) != 0)
         error = errno;
@@ -147,14 +147,14 @@ static int open_file(struct ddp_journal *j, struct ddp_err *err)
     if (j->fd < 0)
         return cannot(j, DDP_ECREATE, "create", errno, err);
     if (fstat(j->fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return ddp_fail(err, DDP_ECREATE, "'%s' cannot be a journal: it is not a file", j->path);
-    if (st.st_size > (off_t)DDP_JOURNAL_MAX_BYTES)
-        return ddp_fail(err, DDP_EINPUT, "'%s' is larger than a journal can be", j->path);
-    if (flock(j->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return ddp_fail(err, DDP_ECREATE, "another run writes to '%s'", j->path);
-    if (!is_named(j))
-        return ddp_fail(err, DDP_ECREATE, "another run has just ended with '%s'; try again",
+        return ddp_fail(err, DDP_ECREATE, "'%s' cannot be a journal: it is not a regular file",
                         j->path);
+    if (st.st_size > (off_t)DDP_JOURNAL_MAX_BYTES)
+        return ddp_fail(err, DDP_EINPUT, "'%s' is too large to be a journal", j->path);
+    if (flock(j->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return ddp_fail(err, DDP_ECREATE, "another run is writing to '%s'", j->path);
+    if (!is_named(j))
+        return ddp_fail(err, DDP_ECREATE, "another run has just removed '%s'; try again", j->path);
     j->bytes = st.st_size;
     return 0;
 }
@@ -186,8 +186,7 @@ static int refuse(const struct ddp_journal *j, const char *key, const char *then
 {
     ddp_fail(err, DDP_EMISMATCH, "'%s' belongs to another run: %s was '%.120s', now '%.120s'",
              j->path, key, then, now);
-    return ddp_hint(err,
-                    "run what it was begun with, or use --restart, which forgets what is done");
+    return ddp_hint(err, "repeat the command that began it, or use --restart to discard it");
 }
 
 static const char *find_fact(const struct ddp_journal_facts *facts, const char *key)
@@ -204,11 +203,11 @@ static int compare_facts(const struct ddp_journal *j, const struct ddp_journal_f
     for (int i = 0; i < now->count; i++) {
         const char *key = now->fact[i].key, *value = find_fact(then, key);
         if (!value || strcmp(value, now->fact[i].value) != 0)
-            return refuse(j, key, value ? value : "not there", now->fact[i].value, err);
+            return refuse(j, key, value ? value : "missing", now->fact[i].value, err);
     }
     for (int i = 0; i < then->count; i++)
         if (!find_fact(now, then->fact[i].key))
-            return refuse(j, then->fact[i].key, then->fact[i].value, "not there", err);
+            return refuse(j, then->fact[i].key, then->fact[i].value, "missing", err);
     return 0;
 }
 

@@ -140,7 +140,7 @@ static const char *check_fields(const struct field *fields, size_t n, unsigned c
 {
     for (size_t i = 0; i < n; i++)
         if (!is_good(&fields[i], bytes))
-            return "a value that no run writes";
+            return "a value is out of range";
     return NULL;
 }
 
@@ -148,11 +148,11 @@ static const char *check_point(unsigned char *payload, size_t bytes)
 {
     int64_t samples;
     if (bytes < sizeof(struct ddp_point))
-        return "a point of another size";
+        return "a point has the wrong size";
     memcpy(&samples, payload + offsetof(struct ddp_point, sample_count), sizeof samples);
     if (samples < 0 || (bytes - sizeof(struct ddp_point)) / sizeof(double) != (uint64_t)samples ||
         (bytes - sizeof(struct ddp_point)) % sizeof(double) != 0)
-        return "a point of another size";
+        return "a point has the wrong size";
     return check_fields(point_fields, DDP_COUNT_OF(point_fields), payload);
 }
 
@@ -160,7 +160,7 @@ static const char *check_train(unsigned char *payload, size_t bytes)
 {
     struct ddp_epoch *none = NULL;
     if (bytes != sizeof(struct ddp_train_run))
-        return "a training run of another size";
+        return "a training run has the wrong size";
     memcpy(payload + offsetof(struct ddp_train_run, epochs), &none, sizeof none);
     return check_fields(train_fields, DDP_COUNT_OF(train_fields), payload);
 }
@@ -171,19 +171,19 @@ static const char *check_gate(unsigned char *payload, size_t bytes)
 {
     struct ddp_noise_gate gate;
     if (bytes < sizeof gate)
-        return "a gate of another size";
+        return "a gate has the wrong size";
     memcpy(&gate, payload, sizeof gate);
     if (gate.pairs < 1 || gate.pairs > DDP_SIGNFLIP_MAX || gate.cells < 1 ||
         gate.cells > DDP_NOISE_CELLS_MAX || gate.index < 0 || gate.rerun < 0 || gate.mixed < 0 ||
         gate.injected < -1 || gate.injected >= gate.cells)
-        return "a value that no run writes";
+        return "a value is out of range";
     if (bytes != ddp_noise_gate_bytes(&gate))
-        return "a gate of another size";
+        return "a gate has the wrong size";
     char *id = (char *)payload + sizeof gate + ddp_noise_gate_doubles(&gate) * sizeof(double);
     for (int c = 0; c < gate.cells; c++, id += DDP_NOISE_ID_BYTES) {
         char clean[DDP_NOISE_ID_BYTES];
         if (!memchr(id, '\0', DDP_NOISE_ID_BYTES))
-            return "a value that no run writes";
+            return "a value is out of range";
         ddp_printable(id, clean, sizeof clean);
         snprintf(id, DDP_NOISE_ID_BYTES, "%s", clean);
     }
@@ -200,11 +200,11 @@ const char *ddp_journal_check_payload(enum ddp_journal_kind kind, void *payload,
         return check_train(payload, bytes);
     case DDP_JOURNAL_EPOCH:
         if (bytes != sizeof(struct ddp_epoch))
-            return "an epoch of another size";
+            return "an epoch has the wrong size";
         return check_fields(epoch_fields, DDP_COUNT_OF(epoch_fields), payload);
     case DDP_JOURNAL_CONTROL:
         if (bytes != sizeof(struct ddp_control))
-            return "a control of another size";
+            return "a memory baseline has the wrong size";
         return check_fields(control_fields, DDP_COUNT_OF(control_fields), payload);
     case DDP_JOURNAL_GATE:
         return check_gate(payload, bytes);

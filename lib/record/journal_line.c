@@ -123,7 +123,7 @@ int ddp_journal_print(const struct ddp_journal_entry *entry, uint64_t *chain,
 static int bad(const char *where, const char *why, struct ddp_err *err)
 {
     ddp_fail(err, DDP_EINPUT, "%s: %s", where, why);
-    return ddp_hint(err, "the journal was changed or damaged; --restart begins anew");
+    return ddp_hint(err, "the journal was changed or damaged; use --restart to begin anew");
 }
 
 /* Verifies the check of a line and parses its object. */
@@ -169,7 +169,7 @@ static const char *read_facts(const cJSON *doc, struct ddp_journal_facts *facts)
     cJSON_ArrayForEach(item, object)
     {
         if (!cJSON_IsString(item) && !cJSON_IsNull(item))
-            return "a fact is no text";
+            return "a fact is not a string";
         ddp_journal_fact(facts, item->string, "%s", cJSON_IsString(item) ? item->valuestring : "");
     }
     return NULL;
@@ -203,7 +203,7 @@ static const char *read_entry(const cJSON *doc, struct ddp_journal_entry *entry)
     const char *id = text_of(doc, "id");
     if (cJSON_GetArraySize(doc) != 6 || kind < 0 || launch < 0 || cell < 0 ||
         (id && strlen(id) >= sizeof entry->id))
-        return "an entry that no run writes";
+        return "invalid entry";
     *entry = (struct ddp_journal_entry){
         .kind = (enum ddp_journal_kind)kind, .launch = launch, .cell = cell};
     ddp_printable(id ? id : "", entry->id, sizeof entry->id);

@@ -133,7 +133,7 @@ static int fill_environment(struct ddp_record *record, struct ddp_err *err)
         struct ddp_env_entry *more = ddp_realloc_array(entries, (size_t)count + 1, sizeof *entries);
         if (!more) {
             free(entries);
-            return ddp_fail(err, DDP_ENOMEM, "no memory for the environment's record");
+            return ddp_fail(err, DDP_ENOMEM, "no memory to record the environment");
         }
         entries = more;
         snprintf(entries[count].key, sizeof entries[count].key, "%s", name);

@@ -355,7 +355,7 @@ int ddp_record_add_epoch(struct ddp_record *record, const struct ddp_epoch *epoc
                          struct ddp_err *err)
 {
     if (record->train_count == 0)
-        return ddp_fail(err, DDP_EINTERNAL, "epoch %d belongs to no training run", epoch->epoch);
+        return ddp_fail(err, DDP_EINTERNAL, "epoch %d has no training run", epoch->epoch);
     struct ddp_train_run *run = &record->train[record->train_count - 1];
     struct ddp_epoch *epochs =
         ddp_realloc_array(run->epochs, (size_t)run->epoch_count + 1, sizeof *epochs);

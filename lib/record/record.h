@@ -119,9 +119,8 @@ struct ddp_point {
     /* Median of the operation by the clock of the slowest GPU. NaN: no GPUs. */
     double device_ns;
     bool correctness_only; /* Ranks shared a GPU, so times and bandwidths mean nothing. */
-    double skew_start_ns,
-        /* Medians over iterations of the latest minus the earliest rank. NaN: not measured. */
-        skew_exit_ns;
+    /* Medians over iterations of the latest minus the earliest rank. NaN: not measured. */
+    double skew_start_ns, skew_exit_ns;
     double pingpong_ns[2]; /* Round trip before and after the point. NaN with one rank. */
     int64_t page_bytes;    /* Page size of the buffers. -1: unknown. */
     /* Kind of lower bound (bench/bound.h): "memory", "latency", "point-to-point" or "". */

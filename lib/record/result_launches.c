@@ -47,7 +47,8 @@ static int fold_all(struct ddp_result *r, struct ddp_result_point **sorted, doub
     for (size_t i = 0, n; i < r->count; i += n) {
         for (n = 1; i + n < r->count && strcmp(sorted[i]->id, sorted[i + n]->id) == 0; n++)
             if (sorted[i + n]->launch == sorted[i + n - 1]->launch)
-                return ddp_fail(err, DDP_EINPUT, "'%s': two points '%s'", name, sorted[i]->id);
+                return ddp_fail(err, DDP_EINPUT, "'%s': point '%s' occurs twice", name,
+                                sorted[i]->id);
         if (n > 1)
             DDP_TRY(fold(&sorted[i], n, medians, err));
         for (size_t k = 1; k < n; k++)

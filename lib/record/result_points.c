@@ -28,7 +28,7 @@ static int number_of(const struct reader *r, const cJSON *obj, const char *key, 
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(obj, key);
     *value = NAN;
     if (!item || (!cJSON_IsNumber(item) && !cJSON_IsNull(item)))
-        return bad(r, key, "is missing or no number");
+        return bad(r, key, "is missing or not a number");
     *value = cJSON_IsNumber(item) ? item->valuedouble : NAN;
     return 0;
 }
@@ -38,7 +38,7 @@ static int count_of(const struct reader *r, const char *key, double least, doubl
 {
     DDP_TRY(number_of(r, r->point, key, value));
     if (!(*value >= least) || *value != floor(*value) || *value > 0x1p53)
-        return bad(r, key, "is no such count");
+        return bad(r, key, "is not a valid count");
     return 0;
 }
 
@@ -52,7 +52,7 @@ static int pair_of(const struct reader *r, const cJSON *obj, const char *key, do
         return 0;
     if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 || !cJSON_IsNumber(item->child) ||
         !cJSON_IsNumber(item->child->next))
-        return bad(r, key, "is no pair");
+        return bad(r, key, "is not a pair of numbers");
     *lo = item->child->valuedouble;
     *hi = item->child->next->valuedouble;
     return 0;
@@ -104,7 +104,7 @@ static int check_bandwidths(const struct reader *r, const struct ddp_result_poin
     double algbw = NAN, busbw = NAN, partial = NAN, lo, hi;
     int coll = cJSON_IsString(name) ? ddp_coll_parse(name->valuestring) : -1;
     if (coll < 0)
-        return bad(r, "collective", "is none");
+        return bad(r, "collective", "is not a collective");
     DDP_TRY(number_of(r, r->point, "algbw_GBps", &algbw));
     DDP_TRY(number_of(r, r->point, "busbw_GBps", &busbw));
     DDP_TRY(number_of(r, r->point, "partial", &partial));
@@ -113,13 +113,13 @@ static int check_bandwidths(const struct reader *r, const struct ddp_result_poin
         return bad(r, "compress", "is missing");
     double derived = bytes / p->median_ns; /* GB = 1e9 bytes, s = 1e9 ns */
     if (!isnan(algbw) && !agree(algbw, derived))
-        return bad(r, "algbw_GBps", "is not size over time");
+        return bad(r, "algbw_GBps", "is not size / time");
     bool reduced = strcmp(method->valuestring, "none") != 0 || !isnan(partial);
     double factor = ddp_coll_busbw_factor((enum ddp_coll)coll, (int)ranks);
     if (!isnan(busbw) && (reduced || !agree(busbw, derived * factor)))
         return bad(r, "busbw_GBps", "is not algbw times the factor");
     if (!ordered(lo, busbw) || !ordered(busbw, hi))
-        return bad(r, "busbw_ci95_GBps", "is not about busbw");
+        return bad(r, "busbw_ci95_GBps", "does not contain busbw");
     return 0;
 }
 
@@ -144,7 +144,7 @@ static int read_point(const cJSON *item, const char *name, struct ddp_result_poi
     DDP_TRY(count_of(&r, "ranks", 1, &ranks));
     DDP_TRY(count_of(&r, "size_bytes", 0, &bytes));
     if (ranks > 1e6)
-        return bad(&r, "ranks", "is no such count");
+        return bad(&r, "ranks", "is not a valid count");
     out->iterations = (int64_t)iterations;
     const cJSON *launch = cJSON_GetObjectItemCaseSensitive(item, "launch");
     out->launch = cJSON_IsNumber(launch) && launch->valuedouble >= 1 && launch->valuedouble <= 1e6
@@ -165,8 +165,8 @@ int ddp_result_read_points(const cJSON *doc, const char *name, struct ddp_result
         return ddp_fail(err, DDP_EINPUT, "'%s': 'points' is missing", name);
     size_t count = (size_t)cJSON_GetArraySize(points);
     if (count > DDP_RESULT_MAX_POINTS)
-        return ddp_fail(err, DDP_EINPUT, "'%s': %zu points are more than %d", name, count,
-                        DDP_RESULT_MAX_POINTS);
+        return ddp_fail(err, DDP_EINPUT, "'%s' has %zu points, more than the limit of %d", name,
+                        count, DDP_RESULT_MAX_POINTS);
     out->points = ddp_calloc(count, sizeof *out->points);
     if (!out->points)
         return ddp_fail(err, DDP_ENOMEM, "no memory for %zu points", count);

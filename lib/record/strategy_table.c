@@ -253,7 +253,8 @@ void ddp_strategy_verdict(const struct ddp_strategy_row *row, char *out, unsigne
                  row->sync, 1.0 / ratio, row->reference);
     else if (row->pays == DDP_PAYS_UNCLEAR && !agree)
         snprintf(out, out_bytes,
-                 "cannot tell whether %s pays here: by seed, a step is %.2f to %.2f times as fast "
+                 "cannot tell whether %s pays here: depending on the seed, a step is %.2f to %.2f "
+                 "times as fast "
                  "as with %s",
                  row->sync, row->reference_speedup.min, row->reference_speedup.max, row->reference);
     else if (row->pays == DDP_PAYS_UNCLEAR)
