@@ -24,8 +24,8 @@ struct ddp_journal {
     int fd;
     /* Bytes of complete lines. The remains of a failed append beyond them are cut off. */
     off_t bytes;
-    uint64_t chain;    /* Check of the last line. */
-    bool made, broken; /* made: this process created the file. */
+    uint64_t chain;       /* Check of the last line. */
+    bool created, broken; /* created: this process created the file. */
 };
 
 void ddp_journal_fact(struct ddp_journal_facts *facts, const char *key, const char *fmt, ...)
@@ -142,7 +142,7 @@ static int open_file(struct ddp_journal *j, struct ddp_err *err)
     j->fd = open(j->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (j->fd < 0 && errno == ENOENT) {
         j->fd = open(j->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        j->made = j->fd >= 0;
+        j->created = j->fd >= 0;
     }
     if (j->fd < 0)
         return cannot(j, DDP_ECREATE, "create", errno, err);
@@ -271,13 +271,13 @@ static int write_head(struct ddp_journal *j, const struct ddp_journal_facts *fac
         rc = append(j, line.text, line.length, err);
     ddp_strbuf_release(&line);
     DDP_TRY(rc);
-    int error = j->made ? sync_folder(j) : 0;
+    int error = j->created ? sync_folder(j) : 0;
     return error ? cannot(j, DDP_EIO, "write", error, err) : 0;
 }
 
 /* Checks that the file is a journal before its contents are discarded, so that a mistyped path does
  * not destroy another file. */
-static int forget(struct ddp_journal *j, struct ddp_err *err)
+static int check_discard(struct ddp_journal *j, struct ddp_err *err)
 {
     char text[sizeof beginning - 1];
     ssize_t n = pread(j->fd, text, sizeof text, 0);
@@ -289,12 +289,12 @@ static int forget(struct ddp_journal *j, struct ddp_err *err)
 }
 
 /* Keeps all complete lines of an open file (restart: none) and positions for appending. */
-static int take_up(struct ddp_journal *j, const struct ddp_journal_facts *facts, bool restart,
-                   ddp_journal_visit visit, void *arg, bool *continued, struct ddp_err *err)
+static int keep_lines(struct ddp_journal *j, const struct ddp_journal_facts *facts, bool restart,
+                      ddp_journal_visit visit, void *arg, bool *continued, struct ddp_err *err)
 {
     size_t whole = 0;
     if (restart)
-        DDP_TRY(forget(j, err));
+        DDP_TRY(check_discard(j, err));
     else if (j->bytes > 0)
         DDP_TRY(read_old(j, facts, visit, arg, &whole, err));
     if ((off_t)whole != j->bytes && ftruncate(j->fd, (off_t)whole) != 0)
@@ -317,12 +317,12 @@ int ddp_journal_open(const char *path, const struct ddp_journal_facts *facts, bo
     j->path = strdup(path);
     int rc = j->path ? open_file(j, err) : ddp_fail(err, DDP_ENOMEM, "no memory for a journal");
     if (rc == 0)
-        rc = take_up(j, facts, restart, visit, arg, continued, err);
+        rc = keep_lines(j, facts, restart, visit, arg, continued, err);
     if (rc == 0) {
         *out = j;
         return 0;
     }
-    if (j->made)
+    if (j->created)
         unlink(path);
     ddp_journal_close(j);
     return rc;

@@ -13,9 +13,9 @@
 #include "record/noise.h"
 #include "stats/signflip.h"
 
-/* FIELD_WORD: an enum with values up to `most`. FIELD_COUNT: an int, or an int64_t if it has 8
+/* FIELD_ENUM: an enum with values up to `most`. FIELD_COUNT: an int, or an int64_t if it has 8
  * bytes, of at most `most`. FIELD_SIZE: a uint64_t that fits into an int64_t. */
-enum field_kind { FIELD_TEXT, FIELD_FLAG, FIELD_WORD, FIELD_COUNT, FIELD_SIZE };
+enum field_kind { FIELD_TEXT, FIELD_FLAG, FIELD_ENUM, FIELD_COUNT, FIELD_SIZE };
 
 struct field {
     enum field_kind kind;
@@ -31,20 +31,20 @@ struct field {
     }
 #define TEXT(type, member)               FIELD(FIELD_TEXT, type, member, 0, 0)
 #define FLAG(type, member)               FIELD(FIELD_FLAG, type, member, 0, 1)
-#define WORD(type, member, count)        FIELD(FIELD_WORD, type, member, 0, (count)-1)
+#define ENUM(type, member, count)        FIELD(FIELD_ENUM, type, member, 0, (count)-1)
 #define COUNT(type, member, least, most) FIELD(FIELD_COUNT, type, member, least, most)
 #define SIZE(type, member)               FIELD(FIELD_SIZE, type, member, 0, INT64_MAX)
 #define MANY                             1000000
 
 static const struct field point_fields[] = {
-    WORD(ddp_point, spec.coll, DDP_COLL_COUNT),
-    WORD(ddp_point, spec.dtype, DDP_DTYPE_COUNT),
-    WORD(ddp_point, spec.op, DDP_OP_COUNT),
-    WORD(ddp_point, spec.placement, DDP_PLACEMENT_COUNT),
-    WORD(ddp_point, spec.memory, DDP_MEMORY_COUNT),
-    WORD(ddp_point, check, DDP_CHECK_ALL + 1),
-    WORD(ddp_point, start, DDP_START_COUNT),
-    WORD(ddp_point, stop, DDP_STOP_ITERS + 1),
+    ENUM(ddp_point, spec.coll, DDP_COLL_COUNT),
+    ENUM(ddp_point, spec.dtype, DDP_DTYPE_COUNT),
+    ENUM(ddp_point, spec.op, DDP_OP_COUNT),
+    ENUM(ddp_point, spec.placement, DDP_PLACEMENT_COUNT),
+    ENUM(ddp_point, spec.memory, DDP_MEMORY_COUNT),
+    ENUM(ddp_point, check, DDP_CHECK_ALL + 1),
+    ENUM(ddp_point, start, DDP_START_COUNT),
+    ENUM(ddp_point, stop, DDP_STOP_ITERS + 1),
     TEXT(ddp_point, spec.backend),
     TEXT(ddp_point, spec.algorithm),
     TEXT(ddp_point, spec.compress),

@@ -264,7 +264,7 @@ static bool comes_before(const struct ddp_point *a, const struct ddp_point *b)
 
 /* Returns the index at which to insert a point: in plan order among those of its repetition. If
  * launch is 0, a complete repetition, or one that has this plan index, is followed by a new one. */
-static int place_for(struct ddp_record *record, const struct ddp_point *p)
+static int insert_index(struct ddp_record *record, const struct ddp_point *p)
 {
     const int count = record->point_count;
     int at = count;
@@ -300,7 +300,7 @@ int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
                             (long long)p->sample_count);
         memcpy(copy, samples, (size_t)p->sample_count * sizeof *copy);
     }
-    const int at = place_for(record, p);
+    const int at = insert_index(record, p);
     const size_t behind = (size_t)(record->point_count - at);
     memmove(&record->points[at + 1], &record->points[at], behind * sizeof *record->points);
     memmove(&record->samples[at + 1], &record->samples[at], behind * sizeof *record->samples);

@@ -59,11 +59,11 @@ static int pair_of(const struct reader *r, const cJSON *obj, const char *key, do
 }
 
 /* Compares a stored with a recomputed figure. NaN equals NaN only. */
-static bool agree(double said, double derived)
+static bool agree(double stored, double derived)
 {
-    if (isnan(said) || isnan(derived))
-        return isnan(said) && isnan(derived);
-    return fabs(said - derived) <= SLACK * fabs(derived);
+    if (isnan(stored) || isnan(derived))
+        return isnan(stored) && isnan(derived);
+    return fabs(stored - derived) <= SLACK * fabs(derived);
 }
 
 /* True if a <= b. Missing values (NaN) count as ordered. */

@@ -224,17 +224,17 @@ int ddp_strategy_table(const struct ddp_record *record, struct ddp_strategy_row 
     *count = 0;
     if (runs < 2)
         return 0;
-    struct ddp_strategy_row *made = ddp_calloc((size_t)runs, sizeof *made);
-    if (made == NULL)
+    struct ddp_strategy_row *table = ddp_calloc((size_t)runs, sizeof *table);
+    if (table == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a table of %d runs", runs);
     for (int i = 0; i < record->train_count; i++)
         if (!record->train[i].baseline)
-            n = add_row(&record->train[i], made, n);
-    name_rows(made, n);
-    choose_references(made, n);
+            n = add_row(&record->train[i], table, n);
+    name_rows(table, n);
+    choose_references(table, n);
     for (int i = 0; i < n; i++)
-        fill(record, &made[i]);
-    *rows = made;
+        fill(record, &table[i]);
+    *rows = table;
     *count = n;
     return 0;
 }
