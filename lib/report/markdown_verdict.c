@@ -8,7 +8,8 @@ void ddp_markdown_code(struct ddp_strbuf *out, const char *text)
     char clean[1200];
     ddp_printable(text, clean, sizeof clean);
     for (char *c = clean; *c; c++)
-        if (*c == '|' || *c == '`' || *c == '<') /* the last for readers that strip code spans */
+        /* Some readers strip code spans, so replace '<' too. */
+        if (*c == '|' || *c == '`' || *c == '<')
             *c = '?';
     if (clean[0])
         ddp_strbuf_addf(out, "`%s`", clean);

@@ -1,5 +1,6 @@
-/* Annotations for GitHub Actions: workflow commands on stdout. Aggregated: one error, one warning
- * and one notice at most, each naming up to eight cells, for a page shows only ten of a kind. */
+/* Annotations for GitHub Actions: workflow commands on stdout. GitHub shows only ten annotations of
+ * a kind, so there are at most one error, two warnings and one notice, each naming up to eight
+ * cells. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,8 @@
 
 #define NAMED 8
 
-/* The data of a workflow command: %, CR and LF are escaped (docs: "workflow commands"). */
+/* Adds the data of a workflow command, with %, CR and LF escaped (GitHub docs: "workflow
+ * commands"). */
 static void data(struct ddp_strbuf *out, const char *text)
 {
     char clean[1200];
@@ -49,7 +51,7 @@ static void epoch(const struct ddp_record *r, int run, int index,
     (void)out;
 }
 
-/* "::error title=...::3 cells slower: a 1.10 (...); b ..." */
+/* Adds one annotation: "::error title=...::3 of 9 cells slower: a 1.10 (...); b ..." */
 static void cells_of(const struct ddp_verdict_record *v, enum ddp_cell_state state,
                      const char *level, const char *what, struct ddp_strbuf *out)
 {

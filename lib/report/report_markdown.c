@@ -1,4 +1,4 @@
-/* Markdown, for an issue, a wiki or a pull request: what was run where, then tables. */
+/* Markdown for an issue, a wiki or a pull request: the set-up, then tables. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "report/report.h"
 #include "report/table_strategies.h"
 
-/* A number of a cell, '-' when it does not exist. */
+/* Adds a number as a cell; '-' if it is missing. */
 static void cell(struct ddp_strbuf *out, int digits, double value)
 {
     if (isfinite(value))

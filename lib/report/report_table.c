@@ -1,6 +1,5 @@
-/* The table for people, in the manner of nccl-tests: '#' lines explain, one row a point or epoch.
- *
- * A value that does not exist is '-'. Units stand in the head. */
+/* The table for readers, in the style of nccl-tests: lines with '#' explain, and each point or
+ * epoch is one row. A missing value is '-'. The head of a table names the units. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -74,7 +73,7 @@ static void point_head(const struct ddp_report_style *style, struct ddp_strbuf *
     ddp_table_plain(style, out);
 }
 
-/* Points of each kind have columns of their own, and a head where the kind changes. */
+/* Each kind of point has its own columns, with a new head whenever the kind changes. */
 enum kind { DENSE, REDUCED, OVERLAPPED };
 
 static enum kind kind_of(const struct ddp_point_spec *spec)
@@ -149,7 +148,7 @@ static void epoch_head(const struct ddp_train_run *t, const struct ddp_report_st
     ddp_table_plain(style, out);
 }
 
-/* A number in `width` columns with `digits` decimals, '-' when it does not exist. */
+/* Adds a number in `width` columns with `digits` decimals; '-' if it is missing. */
 static void fixed(struct ddp_strbuf *out, int width, int digits, double value)
 {
     if (isfinite(value))
@@ -183,7 +182,8 @@ static void epoch(const struct ddp_record *r, int run, int index,
 
 static void controls_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    const bool pairs = r->point_count == 0 && r->train_count > 0; /* before and after each run */
+    /* One entry before and one after each run. */
+    const bool pairs = r->point_count == 0 && r->train_count > 0;
     for (int i = 0; i < r->control_count; i++) {
         const struct ddp_control *c = &r->controls[i];
         if (isfinite(c->copy_GBps))
@@ -195,7 +195,7 @@ static void controls_foot(const struct ddp_record *r, struct ddp_strbuf *out)
     }
 }
 
-/* What the machine did meanwhile, as far as it can be told. */
+/* Reports the interference of the machine during the run, as far as it is known. */
 static void conditions_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     double steal = 0, throttled = 0, switches = 0;
@@ -213,12 +213,14 @@ static void conditions_foot(const struct ddp_record *r, struct ddp_strbuf *out)
                         steal, throttled, switches);
 }
 
-/* What is beyond doubt no property of the code measured. */
+/* Thresholds beyond which the cause cannot be the measured code: factor by which the ping-pong
+ * changed, and half width of the interval relative to the median. */
 #define PINGPONG_MOVED 10
 #define INTERVAL_WIDE  0.5
-#define RANKS_TOLD     1024 /* worlds from here on are taken together */
+#define RANKS_TOLD     1024 /* Larger worlds share one entry. */
 
-/* The largest factor by which the ping-pong moved among points of the same number of ranks. */
+/* Returns the largest factor by which the ping-pong changed among points with equal numbers of
+ * ranks. */
 static double pingpong_moved(const struct ddp_record *r)
 {
     double lowest[RANKS_TOLD], highest[RANKS_TOLD], moved = 1;
@@ -228,7 +230,7 @@ static double pingpong_moved(const struct ddp_record *r)
         const struct ddp_point *p = &r->points[i];
         int n = DDP_MIN(p->spec.ranks * DDP_MAX(p->spec.groups, 1), RANKS_TOLD - 1);
         for (int j = 0; j < 2; j++) {
-            lowest[n] = fmin(lowest[n], p->pingpong_ns[j]); /* fmin and fmax ignore a NaN */
+            lowest[n] = fmin(lowest[n], p->pingpong_ns[j]); /* fmin and fmax ignore a NaN. */
             highest[n] = fmax(highest[n], p->pingpong_ns[j]);
         }
         moved = fmax(moved, highest[n] / lowest[n]);

@@ -57,7 +57,7 @@ void ddp_table_compressed_row(const struct ddp_point *p, const struct ddp_report
     ddp_table_tail(p, style, out);
 }
 
-/* Times that differ by less than this say nothing. */
+/* Times that differ by less count as equal. */
 #define ALIKE 0.05
 
 static bool is_alike(double speedup)
@@ -88,7 +88,8 @@ static void add_speed(double GBps, struct ddp_strbuf *out)
     ddp_strbuf_addf(out, "%.*f %s", value < 10 ? 1 : 0, value, GBps >= 1 ? "GB/s" : "MB/s");
 }
 
-/* Whether it pays here, and if not, where. fp16 is the fair baseline where it was measured. */
+/* Adds whether the method pays here and, if not, on which links it would. The fair baseline is
+ * fp16, if it was measured. */
 static void add_verdict(const struct ddp_point *p, struct ddp_strbuf *out)
 {
     const double f32 = ddp_point_speedup(p, DDP_BASELINE_F32);
@@ -115,7 +116,7 @@ static void add_density(struct ddp_strbuf *out, const char *what, double density
         ddp_strbuf_addf(out, ", %.2g %s", density, what);
 }
 
-/* Break-even densities, where there are any. */
+/* Adds the break-even densities that are known. */
 static void add_break_even(const struct ddp_point *p, struct ddp_strbuf *out)
 {
     for (int i = 0; i < DDP_BASELINE_COUNT; i++) {
@@ -138,7 +139,7 @@ static bool same_method(const struct ddp_point *a, const struct ddp_point *b)
            a->spec.op == b->spec.op && strcmp(a->spec.algorithm, b->spec.algorithm) == 0;
 }
 
-/* Is it the largest of its method, and the last of those? */
+/* True if the point is the last one of the largest size of its method. */
 static bool stands_for_method(const struct ddp_record *r, int index)
 {
     const struct ddp_point *p = &r->points[index];

@@ -9,7 +9,7 @@
 #include "record/strategy_table.h"
 #include "report/table_cells.h"
 
-/* Columns of both tables, from the one list below. */
+/* Columns of both tables. */
 #define CELL_BYTES 32
 struct column {
     const char *head;
@@ -76,7 +76,8 @@ static void format(const struct column *column, const struct ddp_strategy_row *r
         snprintf(out, CELL_BYTES, column->sign ? "%+.*f" : "%.*f", column->digits, value);
 }
 
-/* The rows, or false: none, or no memory (then *out has failed). */
+/* Computes the rows. Returns false if there are none or memory ran out (*out is then marked as
+ * failed). */
 static bool rows_of(const struct ddp_record *r, struct ddp_strategy_row **rows, int *count,
                     struct ddp_strbuf *out)
 {
@@ -85,7 +86,7 @@ static bool rows_of(const struct ddp_record *r, struct ddp_strategy_row **rows, 
     return *count > 0;
 }
 
-/* Sentences: which strategies pay. */
+/* Adds a sentence per strategy that says whether it pays. */
 static void verdicts(const struct ddp_strategy_row *rows, int count, const char *mark,
                      struct ddp_strbuf *out)
 {
@@ -97,7 +98,7 @@ static void verdicts(const struct ddp_strategy_row *rows, int count, const char 
     }
 }
 
-/* Of the first column: the longest name's. */
+/* Returns the width of the first column, that of the longest name. */
 static int name_width(const struct ddp_strategy_row *rows, int count)
 {
     int width = 16;

@@ -96,7 +96,7 @@ static void control(const char *what, double ratio, double p, struct ddp_strbuf 
         ddp_strbuf_addf(out, "# control (%s): ratio %.3f, p %.2g\n", what, ratio, p);
 }
 
-/* What a self-test found, instead of cells. */
+/* Adds the results of a self-test, which has no cells. */
 static void noise(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
                   struct ddp_strbuf *out)
 {
