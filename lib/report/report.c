@@ -91,7 +91,7 @@ int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *report
         ddp_fail(err, DDP_EUSAGE, "both '%s' and '%s' would write to '%s'",
                  outputs[i].reporter->name, reporter->name, added->sink.path);
         ddp_sink_release(&added->sink);
-        return ddp_hint(err, "give one of them another file: --format %s=FILE", reporter->name);
+        return ddp_hint(err, "use another file for one of them: --format %s=FILE", reporter->name);
     }
     set->count++;
     return 0;
@@ -105,7 +105,7 @@ int ddp_report_spare(const struct ddp_report_set *set, const char *path, struct 
             continue;
         ddp_fail(err, DDP_EUSAGE, "'%s' would overwrite '%s', which this command needs",
                  o->reporter->name, path);
-        return ddp_hint(err, "give it another file: --format %s=FILE", o->reporter->name);
+        return ddp_hint(err, "use another file: --format %s=FILE", o->reporter->name);
     }
     return 0;
 }

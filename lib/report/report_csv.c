@@ -206,7 +206,7 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
 extern const struct ddp_reporter ddp_reporter_csv;
 const struct ddp_reporter ddp_reporter_csv = {
     .name = "csv",
-    .summary = "comma-separated values, tidy: one row a point or epoch",
+    .summary = "comma-separated values, one row per point or epoch",
     .begin = begin,
     .point = point,
     .epoch = epoch,

@@ -84,7 +84,7 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
     const struct ddp_verdict_record *v = r->verdict;
     if (v) {
         cells_of(v, DDP_CELL_SLOWER, "error", "slower", out);
-        cells_of(v, DDP_CELL_UNCERTAIN, "warning", "cannot be told", out);
+        cells_of(v, DDP_CELL_UNCERTAIN, "warning", "uncertain", out);
         cells_of(v, DDP_CELL_MISSING, "warning", "missing in new", out);
         ddp_strbuf_addf(out, "::notice title=ddpbench %s::%s: ", v->kind,
                         ddp_verdict_name(v->outcome));

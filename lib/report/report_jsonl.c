@@ -88,7 +88,7 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
 extern const struct ddp_reporter ddp_reporter_jsonl;
 const struct ddp_reporter ddp_reporter_jsonl = {
     .name = "jsonl",
-    .summary = "JSON lines, as they come: run, points and epochs, end",
+    .summary = "JSON lines, written as they arise: run, points and epochs, end",
     .begin = begin,
     .point = point,
     .epoch = epoch,

@@ -139,7 +139,7 @@ static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp
 extern const struct ddp_reporter ddp_reporter_junit;
 const struct ddp_reporter ddp_reporter_junit = {
     .name = "junit",
-    .summary = "JUnit XML: what a CI shows as tests",
+    .summary = "JUnit XML, which CI systems show as tests",
     .document = true,
     .render = render,
 };

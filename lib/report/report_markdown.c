@@ -35,13 +35,13 @@ static void head(const struct ddp_record *r, struct ddp_strbuf *out)
         ddp_strbuf_addf(out, "; %d on ", h->ranks);
         ddp_markdown_code(out, h->name);
         ddp_strbuf_add(out, " (");
-        ddp_markdown_code(out, h->cpu[0] ? h->cpu : "processor unknown");
+        ddp_markdown_code(out, h->cpu[0] ? h->cpu : "unknown processor");
         ddp_strbuf_addf(out, ", %d cores)", h->cores);
     }
     ddp_strbuf_addf(out, "; started %s", r->started);
     if (r->status != DDP_STATUS_COMPLETE) {
         ddp_strbuf_addf(
-            out, "; **%s**: ", r->status == DDP_STATUS_FAILED ? "failed" : "cut off, partial");
+            out, "; **%s**: ", r->status == DDP_STATUS_FAILED ? "failed" : "interrupted, partial");
         ddp_markdown_code(out, r->reason);
     }
     ddp_strbuf_add(out, "\n\n");
@@ -49,7 +49,7 @@ static void head(const struct ddp_record *r, struct ddp_strbuf *out)
 
 static void points(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    ddp_strbuf_add(out, "## Points\n\nTime of one operation, slowest rank, median. 1 GB = 1e9 "
+    ddp_strbuf_add(out, "## Points\n\nTime: median of the slowest rank. 1 GB = 1e9 "
                         "bytes.\n\n| collective | size | type | ranks | algorithm | compress | "
                         "time (us) | algbw (GB/s) | busbw (GB/s) | effective (GB/s) |\n"
                         "|:--|--:|:--|--:|:--|:--|--:|--:|--:|--:|\n");
@@ -71,10 +71,10 @@ static void points(const struct ddp_record *r, struct ddp_strbuf *out)
 
 static void train(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    ddp_strbuf_add(out, "## Runs\n\nSeconds and images/s are of training alone. The run on one "
-                        "rank, if there is one, is a few steps for speed only.\n\n"
+    ddp_strbuf_add(out, "## Runs\n\nSeconds and images/s count training only. The run on one "
+                        "rank, if there is one, is a few steps to compute the speed-up.\n\n"
                         "| sync | ranks | seed | model | data | epochs | accuracy | seconds | "
-                        "images/s | sent by a rank (MB) |\n"
+                        "images/s | sent per rank (MB) |\n"
                         "|:--|--:|--:|:--|:--|--:|--:|--:|--:|--:|\n");
     for (int i = 0; i < r->train_count; i++) {
         const struct ddp_train_run *t = &r->train[i];
@@ -113,7 +113,7 @@ static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp
 
 const struct ddp_reporter ddp_reporter_markdown = {
     .name = "markdown",
-    .summary = "tables for an issue or a wiki; whole after every point",
+    .summary = "tables for an issue or a wiki; rewritten after every point",
     .document = true,
     .render = render,
 };

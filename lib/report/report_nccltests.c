@@ -184,7 +184,7 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
 extern const struct ddp_reporter ddp_reporter_nccl_tests;
 const struct ddp_reporter ddp_reporter_nccl_tests = {
     .name = "nccl-tests",
-    .summary = "columns of nccl-tests, for scrapers",
+    .summary = "columns of nccl-tests, for programs that parse them",
     .begin = begin,
     .point = point,
     .epoch = epoch,

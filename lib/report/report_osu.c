@@ -84,7 +84,7 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
 extern const struct ddp_reporter ddp_reporter_osu;
 const struct ddp_reporter ddp_reporter_osu = {
     .name = "osu",
-    .summary = "columns of the OSU micro-benchmarks, for scrapers",
+    .summary = "columns of the OSU micro-benchmarks, for programs that parse them",
     .begin = begin,
     .point = point,
     .epoch = epoch,

@@ -23,12 +23,12 @@ static int cannot_write(struct ddp_sink *sink, int error, struct ddp_err *err)
     char time[32];
     sink->broken = sink->kind != DDP_SINK_REPLACE;
     if (error == ECANCELED)
-        return ddp_fail(err, DDP_EIO, "the run ended while '%s' took nothing", sink->path);
+        return ddp_fail(err, DDP_EIO, "the run ended while '%s' was blocked", sink->path);
     if (error != ETIMEDOUT)
         return ddp_fail_errno(err, DDP_EIO, error, "cannot write '%s'", sink->path);
     ddp_format_ns((double)sink->patience->timeout_ns, time, sizeof time);
-    ddp_fail(err, DDP_EIO, "nobody reads '%s': nothing was taken for %s", sink->path, time);
-    return ddp_hint(err, "a reader that is only slow needs a longer --timeout");
+    ddp_fail(err, DDP_EIO, "'%s' was blocked for %s: its reader takes no data", sink->path, time);
+    return ddp_hint(err, "if the reader is only slow, use a longer --timeout");
 }
 
 /* True if `temp` still names the locked file `fd`. */
@@ -103,7 +103,7 @@ int ddp_sink_write(struct ddp_sink *sink, const char *text, size_t n, struct ddp
 {
     int failed = 0;
     if (sink->broken)
-        return ddp_fail(err, DDP_EIO, "'%s' could not be written before", sink->path);
+        return ddp_fail(err, DDP_EIO, "an earlier write to '%s' failed", sink->path);
     if (sink->kind == DDP_SINK_FIFO && sink->fd < 0)
         failed = ddp_open_patiently(sink->target, sink->path, sink->patience, &sink->fd);
     if (!failed && sink->truncate && ftruncate(sink->fd, 0) != 0)

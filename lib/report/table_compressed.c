@@ -15,11 +15,13 @@ void ddp_table_compressed_head(const struct ddp_report_style *style, struct ddp_
     ddp_table_dim(style, out);
     ddp_strbuf_add(
         out,
-        "# time: gradient to sum, the slowest rank; encode, exchange, decode: its parts, each the "
-        "slowest rank's. sent: bytes a rank sent.\n"
-        "# density: values a rank sent, of all. eff: what a dense exchange would have had to reach "
+        "# time: from gradient to sum, of the slowest rank; encode, exchange, decode: its phases, "
+        "each of the "
+        "slowest rank. sent: bytes that a rank sent.\n"
+        "# density: share of the values that a rank sent. eff: bandwidth that a dense exchange "
+        "would need for this time "
         "(`ddpbench explain effective`).\n"
-        "# x f32, x f16: times as fast as the dense exchange measured beside it; below 1: slower.\n"
+        "# x f32, x f16: speed relative to the dense exchange in the same run; below 1: slower.\n"
         "#       size        count compress         part fdbk algorithm ranks memory         time  "
         " "
         "ci95    encode  exchange    decode         sent density      eff  x f32  x f16 ovrflw  "
@@ -96,17 +98,19 @@ static void add_verdict(const struct ddp_point *p, struct ddp_strbuf *out)
     const double f16 = ddp_point_speedup(p, DDP_BASELINE_F16);
     const double below = ddp_point_pays_below_GBps(p, DDP_BASELINE_F32);
     if (f32 >= 1 + ALIKE) {
-        ddp_strbuf_add(out, f16 <= 1 - ALIKE ? ": here fp16 pays more" : ": it pays here");
+        ddp_strbuf_add(out, f16 <= 1 - ALIKE ? ": fp16 pays more here" : ": it pays here");
         return;
     }
     ddp_strbuf_add(out, is_alike(f32) ? ": it gains nothing here" : ": it does not pay here");
     if (below == 0) {
-        ddp_strbuf_addf(out, ", nor on any link: it sends no fewer bytes than a dense ring of %d",
+        ddp_strbuf_addf(out,
+                        ", nor on any link, because it sends at least as many bytes as a dense "
+                        "ring of %d ranks",
                         p->spec.ranks);
     } else if (isfinite(below)) {
         ddp_strbuf_add(out, "; it would pay on links below about ");
         add_speed(below, out);
-        ddp_strbuf_add(out, " a rank");
+        ddp_strbuf_add(out, " per rank");
     }
 }
 
@@ -125,8 +129,8 @@ static void add_break_even(const struct ddp_point *p, struct ddp_strbuf *out)
             continue;
         ddp_strbuf_addf(out, "#   break-even density against %s", baseline_name[i]);
         ddp_strbuf_add(out, ": ");
-        ddp_strbuf_addf(out, "%.2g by bytes alone", even->predicted);
-        add_density(out, "by the times above", even->estimated);
+        ddp_strbuf_addf(out, "%.2g from the bytes alone", even->predicted);
+        add_density(out, "estimated from the times above", even->estimated);
         add_density(out, "measured", even->measured);
         ddp_strbuf_add(out, "\n");
     }

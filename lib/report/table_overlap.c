@@ -8,10 +8,11 @@ void ddp_table_overlap_head(const struct ddp_report_style *style, struct ddp_str
     ddp_table_dim(style, out);
     ddp_strbuf_add(
         out,
-        "# pure: one operation, started and waited for, the slowest rank; median with its 95 % "
-        "interval. compute: a loop that takes about as\n"
-        "# long, alone. total: both at once, the operation in a progress thread. overlap: of the "
-        "shorter one, how much was hidden:\n"
+        "# pure: one operation, started and waited for, of the slowest rank; median with its 95 % "
+        "interval. compute: arithmetic alone, about as\n"
+        "# long. total: both at once, the operation in a progress thread. overlap: hidden part of "
+        "the "
+        "shorter one,\n"
         "# (pure + compute - total) / min(pure, compute).\n"
         "#       size        count type  op   algorithm ranks place memory         pure   ci95   "
         "compute     total  overlap    busbw  wrong pingpong notes\n"

@@ -61,11 +61,13 @@ static const struct column columns[] = {
     {"peak(MB)", 8, 1, peak_MB, false},
 };
 
-static const char legend[] =
-    "accuracy: mean of each run's last 3 epochs, over seeds, with the lowest and highest; differs: "
-    "from the reference, by seed; speed-up, eff: over one rank; x faster: a step, than the "
-    "reference's; exposed: waited for the exchange, a step; sent: by a rank, a step; target: until "
-    "the target accuracy was reached";
+static const char legend[] = "accuracy: mean over seeds of the last 3 epochs of a run, with the "
+                             "lowest and highest; differs: "
+                             "accuracy minus the reference's; speed-up, eff: relative to one rank; "
+                             "x faster: step time of the "
+                             "reference over that of this row; exposed: wait for the exchange per "
+                             "step; sent: per rank and step; target: until "
+                             "the target accuracy was reached";
 
 static void format(const struct column *column, const struct ddp_strategy_row *row, char *out)
 {
