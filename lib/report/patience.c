@@ -98,7 +98,7 @@ int ddp_open_patiently(const char *path, const char *name, const struct ddp_pati
                        int *fd)
 {
     struct wait w;
-    bool told = patience->on_wait == NULL;
+    bool reported = patience->on_wait == NULL;
     start(&w, patience);
     for (;;) {
         *fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
@@ -106,11 +106,11 @@ int ddp_open_patiently(const char *path, const char *name, const struct ddp_pati
             return 0;
         if (errno != ENXIO && errno != EINTR)
             return errno;
-        if (!told) {
+        if (!reported) {
             char line[256];
             snprintf(line, sizeof line, "waiting for a reader of the pipe '%.200s'", name);
             patience->on_wait(patience->arg, line);
-            told = true;
+            reported = true;
         }
         ddp_sleep_ns(5000000);
         int rc = wait_on(&w);

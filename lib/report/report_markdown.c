@@ -21,12 +21,12 @@ static void cell(struct ddp_strbuf *out, int digits, double value)
 static void head(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_build *build = ddp_build_info();
-    struct ddp_strbuf words = DDP_STRBUF_INIT;
+    struct ddp_strbuf command = DDP_STRBUF_INIT;
     for (int i = 0; i < r->argc; i++)
-        ddp_strbuf_addf(&words, "%s%s", i > 0 ? " " : "", r->argv[i]);
+        ddp_strbuf_addf(&command, "%s%s", i > 0 ? " " : "", r->argv[i]);
     ddp_strbuf_addf(out, "# ddpbench %s\n\n", r->command);
-    ddp_markdown_code(out, words.text ? words.text : "");
-    ddp_strbuf_release(&words);
+    ddp_markdown_code(out, command.text ? command.text : "");
+    ddp_strbuf_release(&command);
     ddp_strbuf_addf(out, "\n\nddpbench %s (%s), %d rank%s, backend %s, launcher %s, SIMD %s",
                     build->version, build->commit, r->world_ranks, r->world_ranks == 1 ? "" : "s",
                     r->world_backend, r->launcher, r->simd);

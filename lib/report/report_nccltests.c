@@ -30,7 +30,7 @@ static bool same_table(const struct ddp_point_spec *a, const struct ddp_point_sp
 }
 
 /* Returns the index of the other half of point `index`'s row among points [from, to), or -1. */
-static int find_twin(const struct ddp_record *r, int index, int from, int to)
+static int find_other_half(const struct ddp_record *r, int index, int from, int to)
 {
     const struct ddp_point_spec *s = &r->points[index].spec;
     for (int i = from; i < to; i++)
@@ -89,12 +89,12 @@ static void row(const struct ddp_point *a, const struct ddp_point *b, struct ddp
 {
     const struct ddp_point_spec *s = &a->spec;
     const struct ddp_point *in = s->placement == DDP_IN_PLACE ? a : b;
-    const struct ddp_point *apart = s->placement == DDP_IN_PLACE ? b : a;
+    const struct ddp_point *out_of_place = s->placement == DDP_IN_PLACE ? b : a;
     ddp_strbuf_addf(out, "%12llu  %12llu  %8s  %6s  %6d", (unsigned long long)s->size_bytes,
                     (unsigned long long)s->count, type_names[s->dtype],
                     ddp_coll_reduces(s->coll) ? ddp_op_name(s->op) : "none",
                     ddp_coll_has_root(s->coll) ? s->root : -1);
-    half(apart, out);
+    half(out_of_place, out);
     half(in, out);
     ddp_strbuf_add(out, "\n");
 }
@@ -126,14 +126,14 @@ static void point(const struct ddp_record *r, int index, const struct ddp_report
                         p->time_ns.median / 1e3);
         return;
     }
-    int twin = find_twin(r, index, 0, index);
-    if (twin < 0)
+    int other_half = find_other_half(r, index, 0, index);
+    if (other_half < 0)
         return;
     for (int i = 0; i < index; i++)
-        if (find_twin(r, i, 0, i) >= 0)
+        if (find_other_half(r, i, 0, i) >= 0)
             before = &r->points[i];
     table_comment(before, p, out);
-    row(&r->points[twin], p, out);
+    row(&r->points[other_half], p, out);
 }
 
 static void epoch(const struct ddp_record *r, int run, int index,
@@ -156,7 +156,7 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
     double sum = 0, wrong = 0;
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_point *p = &r->points[i];
-        if (compressed(p) || find_twin(r, i, 0, r->point_count) >= 0)
+        if (compressed(p) || find_other_half(r, i, 0, r->point_count) >= 0)
             continue;
         table_comment(before, p, out);
         row(p, NULL, out);

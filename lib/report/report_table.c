@@ -221,43 +221,43 @@ static void conditions_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 
 /* Thresholds beyond which the cause cannot be the measured code: factor by which the ping-pong
  * changed, and half width of the interval relative to the median. */
-#define PINGPONG_MOVED 10
-#define INTERVAL_WIDE  0.5
-#define RANKS_TOLD     1024 /* Larger worlds share one entry. */
+#define PINGPONG_CHANGE_MAX 10
+#define INTERVAL_WIDE       0.5
+#define RANKS_SEPARATE      1024 /* Larger worlds share one entry. */
 
 /* Returns the largest factor by which the ping-pong changed among points with equal numbers of
  * ranks. */
-static double pingpong_moved(const struct ddp_record *r)
+static double pingpong_change(const struct ddp_record *r)
 {
-    double lowest[RANKS_TOLD], highest[RANKS_TOLD], moved = 1;
-    for (int n = 0; n < RANKS_TOLD; n++)
+    double lowest[RANKS_SEPARATE], highest[RANKS_SEPARATE], change = 1;
+    for (int n = 0; n < RANKS_SEPARATE; n++)
         lowest[n] = highest[n] = NAN;
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_point *p = &r->points[i];
-        int n = DDP_MIN(p->spec.ranks * DDP_MAX(p->spec.groups, 1), RANKS_TOLD - 1);
+        int n = DDP_MIN(p->spec.ranks * DDP_MAX(p->spec.groups, 1), RANKS_SEPARATE - 1);
         for (int j = 0; j < 2; j++) {
             lowest[n] = fmin(lowest[n], p->pingpong_ns[j]); /* fmin and fmax ignore a NaN. */
             highest[n] = fmax(highest[n], p->pingpong_ns[j]);
         }
-        moved = fmax(moved, highest[n] / lowest[n]);
+        change = fmax(change, highest[n] / lowest[n]);
     }
-    return moved;
+    return change;
 }
 
 static void noise_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    double moved = pingpong_moved(r);
+    double change = pingpong_change(r);
     int wide = 0;
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_summary *t = &r->points[i].time_ns;
         wide += fmax(t->ci95_hi - t->median, t->median - t->ci95_lo) > INTERVAL_WIDE * t->median;
     }
-    if (moved > PINGPONG_MOVED)
+    if (change > PINGPONG_CHANGE_MAX)
         ddp_strbuf_addf(
             out,
             "# NOISY: the ping-pong changed by a factor of %.0f: ranks shared cores with "
             "other processes or with each other\n",
-            moved);
+            change);
     if (wide > 0)
         ddp_strbuf_addf(out,
                         "# NOISY: %d of %d points have a 95 %% interval wider than +-%.0f %%: do "

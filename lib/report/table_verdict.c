@@ -23,7 +23,7 @@ static void ratio(struct ddp_strbuf *out, double value)
         ddp_strbuf_addf(out, " %7.3f", value);
 }
 
-static void chance(struct ddp_strbuf *out, double p)
+static void p_value(struct ddp_strbuf *out, double p)
 {
     if (isnan(p))
         ddp_strbuf_add(out, "        -");
@@ -81,8 +81,8 @@ static void row(const struct ddp_verdict_cell *c, const struct ddp_report_style 
     ratio(out, c->cell.ratio);
     ratio(out, c->cell.lower);
     ratio(out, c->cell.upper);
-    chance(out, c->cell.p);
-    chance(out, c->cell.p_holm);
+    p_value(out, c->cell.p);
+    p_value(out, c->cell.p_holm);
     ddp_strbuf_add(out, " ");
     if (c->cell.state == DDP_CELL_SLOWER)
         ddp_table_red(style, out);
