@@ -96,8 +96,8 @@ void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf 
         ddp_strbuf_addf(out, "- %d pairs of launches%s\n", v->pairs, v->noise ? " per gate" : "");
     else
         ddp_strbuf_add(out, "- stored results, measured at different times: weaker than a gate\n");
-    ddp_strbuf_addf(
-        out, "- smallest effect that counts (--min-effect): %.3g %%: ", v->min_effect * 100);
+    ddp_strbuf_addf(out,
+                    "- smallest effect that counts (--min-effect): %.3g %%: ", v->min_effect * 100);
     ddp_markdown_code(out, v->effect_from);
     ddp_strbuf_add(out, "\n");
     control("ping-pong", v->pingpong_ratio, v->pingpong_p, out);

@@ -92,7 +92,7 @@ static void dense_row(const struct ddp_point *p, const struct ddp_report_style *
                       struct ddp_strbuf *out)
 {
     const struct ddp_summary *t = &p->time_ns;
-    ddp_table_what(p, out);
+    ddp_table_spec(p, out);
     ddp_table_cell(out, 8, t->median / 1e3);
     ddp_table_interval(out, t);
     ddp_table_cell(out, 9, t->min / 1e3);

@@ -82,7 +82,7 @@ void ddp_table_ranks(const struct ddp_point_spec *spec, char *out)
         snprintf(out, 24, "%d", spec->ranks);
 }
 
-void ddp_table_what(const struct ddp_point *p, struct ddp_strbuf *out)
+void ddp_table_spec(const struct ddp_point *p, struct ddp_strbuf *out)
 {
     const struct ddp_point_spec *s = &p->spec;
     char ranks[24];

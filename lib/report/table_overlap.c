@@ -24,7 +24,7 @@ void ddp_table_overlap_head(const struct ddp_report_style *style, struct ddp_str
 void ddp_table_overlap_row(const struct ddp_point *p, const struct ddp_report_style *style,
                            struct ddp_strbuf *out)
 {
-    ddp_table_what(p, out);
+    ddp_table_spec(p, out);
     ddp_table_cell(out, 8, p->time_ns.median / 1e3);
     ddp_table_interval(out, &p->time_ns);
     ddp_table_cell(out, 9, p->overlap.compute_ns / 1e3);
