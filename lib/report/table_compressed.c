@@ -16,11 +16,9 @@ void ddp_table_compressed_head(const struct ddp_report_style *style, struct ddp_
     ddp_strbuf_add(
         out,
         "# time: from gradient to sum, of the slowest rank; encode, exchange, decode: its phases, "
-        "each of the "
-        "slowest rank. sent: bytes that a rank sent.\n"
+        "each of the slowest rank. sent: bytes that a rank sent.\n"
         "# density: share of the values that a rank sent. eff: bandwidth that a dense exchange "
-        "would need for this time "
-        "(`ddpbench explain effective`).\n"
+        "would need for this time (`ddpbench explain effective`).\n"
         "# x f32, x f16: speed relative to the dense exchange in the same run; below 1: slower.\n"
         "#       size        count compress         part fdbk algorithm ranks memory         time  "
         " "
