@@ -6,23 +6,23 @@
 
 #include "base/mem.h"
 
-/* One collective on one group. model_bytes: a run's, where nothing can be counted. */
+/* One collective on one group. */
 struct step {
     struct ddp_comm *comm;
     struct ddp_coll_plan plan;
-    bool counts;
-    double model_bytes;
+    bool counts;        /* The collective counts its bytes in comm->wire_bytes. */
+    double model_bytes; /* Modelled bytes of one run if !counts. */
 };
 
 struct ddp_aggregation {
     struct step *steps;
     int count, capacity;
-    const struct ddp_coll_alg *allreduce; /* NULL: auto */
+    const struct ddp_coll_alg *allreduce; /* NULL: auto. */
     double wire_bytes;
     bool counted;
 };
 
-/* Does the algorithm hand its bytes to ddp_comm_isend, where they are counted? */
+/* True if the algorithm sends its bytes by ddp_comm_isend, which counts them. */
 static bool sends_messages(const struct ddp_coll_plan *plan, const struct ddp_comm *comm)
 {
     const struct ddp_coll_shape shape = {.coll = plan->args.coll,
@@ -46,7 +46,8 @@ static double model_bytes(const struct ddp_comm *comm, const struct ddp_coll_arg
     return comm->rank == args->root ? peers * bytes : 0.0;
 }
 
-/* Adds an in-place collective on data[n]; nothing for a group of one or an empty array. */
+/* Adds an in-place collective on data[n]. Adds nothing for a group of one rank or an empty array.
+ */
 static int add_step(struct ddp_aggregation *a, struct ddp_comm *comm, enum ddp_coll coll,
                     float *data, size_t n, int root, struct ddp_err *err)
 {
@@ -113,12 +114,12 @@ void ddp_aggregate_owners(const size_t *counts, int count, int owners, int *owne
     }
 }
 
-/* Each key reduced at its owner, then each broadcast from there. split_from: keys of so many
- * elements and more are cut over all of comm. */
+/* Reduces each key at its owner, then broadcasts each key from there. Keys of split_from elements
+ * and more are cut over all ranks of comm. */
 static int plan_owners(struct ddp_aggregation *a, const struct ddp_aggregate_setup *setup,
                        struct ddp_comm *comm, size_t split_from, struct ddp_err *err)
 {
-    const enum ddp_coll way[2] = {DDP_REDUCE, DDP_BROADCAST};
+    const enum ddp_coll phase[2] = {DDP_REDUCE, DDP_BROADCAST};
     int *owner = ddp_calloc((size_t)setup->key_count, sizeof *owner), rc = 0;
     size_t *whole = ddp_calloc((size_t)setup->key_count, sizeof *whole);
     if (owner == NULL || whole == NULL)
@@ -127,15 +128,15 @@ static int plan_owners(struct ddp_aggregation *a, const struct ddp_aggregate_set
         whole[k] = setup->counts[k] >= split_from ? 0 : setup->counts[k];
     if (rc == 0)
         ddp_aggregate_owners(whole, setup->key_count, comm->size, owner);
-    for (int w = 0; w < 2; w++) {
+    for (int i = 0; i < 2; i++) {
         for (int k = 0; k < setup->key_count && rc == 0; k++) {
             float *key = setup->data + setup->offsets[k];
             const size_t n = setup->counts[k], parts = (size_t)comm->size;
             if (n < split_from)
-                rc = add_step(a, comm, way[w], key, n, owner[k], err);
+                rc = add_step(a, comm, phase[i], key, n, owner[k], err);
             for (size_t p = 0; n >= split_from && p < parts && rc == 0; p++) {
                 const size_t low = n * p / parts, high = n * (p + 1) / parts;
-                rc = add_step(a, comm, way[w], key + low, high - low, (int)p, err);
+                rc = add_step(a, comm, phase[i], key + low, high - low, (int)p, err);
             }
         }
     }
@@ -162,22 +163,23 @@ static int plan_dist_device(struct ddp_aggregation *a, const struct ddp_aggregat
 
 static const struct ddp_aggregate allreduce = {
     .name = "allreduce",
-    .summary = "every rank has a share of the work",
+    .summary = "every rank sums a share",
     .plan = plan_allreduce,
 };
 static const struct ddp_aggregate local = {
     .name = "local",
-    .summary = "added up at rank 0, which broadcasts",
+    .summary = "reduced to rank 0, then broadcast",
     .plan = plan_local,
 };
 static const struct ddp_aggregate device = {
     .name = "device",
-    .summary = "each tensor added up at its owner, balanced by size",
+    .summary = "each tensor is reduced to its owner, then broadcast; owners are balanced by size",
     .plan = plan_device,
 };
 static const struct ddp_aggregate dist_device = {
     .name = "dist-device",
-    .summary = "within each host, then at owners among the hosts; large tensors are cut over them",
+    .summary = "reduced within each host, then to owners among the hosts; large tensors are split "
+               "over all hosts",
     .needs_hosts = true,
     .plan = plan_dist_device,
 };

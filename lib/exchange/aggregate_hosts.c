@@ -1,4 +1,4 @@
-/* The groups of ranks that share a host. */
+/* Opens the groups of ranks that share a host. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -6,7 +6,8 @@
 #include "comm/hosts.h"
 #include "exchange/aggregate.h"
 
-/* A group for the thread that owns `comm`: it records where comm does, and waits as comm does. */
+/* Opens a group for the thread that owns `comm`. The group uses the flight recorder and the spin
+ * setting of comm. */
 static int open_group(struct ddp_comm *comm, const int *ranks, int n, struct ddp_comm **out,
                       struct ddp_err *err)
 {
@@ -17,7 +18,7 @@ static int open_group(struct ddp_comm *comm, const int *ranks, int n, struct ddp
     return 0;
 }
 
-/* members [size] is scratch. */
+/* Opens the groups. members [comm->size] is scratch memory. */
 static int open_groups(struct ddp_comm *comm, int *members, struct ddp_host_groups *groups,
                        struct ddp_err *err)
 {

@@ -6,25 +6,26 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* Elements [low, high) of the sequence. */
+/* One bucket: elements [low, high) of the sequence. */
 struct bucket {
     struct ddp_buckets *all;
     size_t low, high;
     struct ddp_async_request request;
 };
 
-/* begin [n + 1]: where each tensor begins in the sequence. data: of the sequence's first element.
- * next_tensor: the one that becomes ready next, counted down; -1: none left. next_bucket: the one
- * that fills now. */
 struct ddp_buckets {
     struct ddp_async *async;
     struct ddp_array *arrays;
+    /* Index of each tensor's first element in the sequence, [n + 1]. */
     size_t *begin;
     int n;
     size_t elem;
     bool in_place;
+    /* Address of the sequence's first element. */
     unsigned char *data;
     struct bucket *buckets;
+    /* next_bucket: the bucket that is being filled. next_tensor: the tensor that must become ready
+     * next (they count down), -1 if none is left. */
     int count, next_bucket, next_tensor;
     int64_t exchange_ns;
 };
@@ -67,7 +68,7 @@ static void free_all(struct ddp_buckets *b)
     free(b);
 }
 
-/* Copies the tensors and lays the sequence out. */
+/* Copies the array structs and computes the layout of the sequence. */
 static int lay_out(struct ddp_buckets *b, const struct ddp_buckets_setup *setup)
 {
     b->arrays = ddp_calloc((size_t)setup->n, sizeof *b->arrays);
@@ -90,7 +91,7 @@ static int lay_out(struct ddp_buckets *b, const struct ddp_buckets_setup *setup)
     return b->buckets != NULL ? 0 : DDP_ENOMEM;
 }
 
-/* Bucket k ends k packs before the end. */
+/* Prepares the request of each bucket. Bucket k ends k * pack_elements before the end. */
 static int prepare(struct ddp_buckets *b, const struct ddp_buckets_setup *setup,
                    struct ddp_err *err)
 {
@@ -162,9 +163,11 @@ int ddp_buckets_ready(struct ddp_buckets *b, int index, struct ddp_err *err)
     if (index != b->next_tensor || index < 0) {
         if (b->next_tensor < 0)
             return ddp_fail(err, DDP_EUSAGE,
-                            "array %d of a bucketer is ready after all were; finish comes first",
+                            "array %d of a bucketer was reported ready, but all arrays already "
+                            "are; call finish first",
                             index);
-        return ddp_fail(err, DDP_EUSAGE, "array %d of a bucketer is ready where %d is next", index,
+        return ddp_fail(err, DDP_EUSAGE,
+                        "array %d of a bucketer was reported ready, but array %d is next", index,
                         b->next_tensor);
     }
     const struct ddp_array *array = &b->arrays[index];
@@ -182,11 +185,12 @@ int ddp_buckets_finish(struct ddp_buckets *b, int64_t *exposed_ns, struct ddp_er
 {
     if (b->next_tensor >= 0)
         return ddp_fail(err, DDP_EUSAGE,
-                        "a bucketer is to finish, but array %d of %d never became ready",
+                        "a bucketer cannot finish: array %d of %d was not reported ready",
                         b->next_tensor, b->n);
     const int64_t start = ddp_now_ns();
     int rc = 0;
-    /* All of them, so that no array is touched any more when this returns. */
+    /* Wait for all requests even after an error, so that nothing accesses the arrays any more when
+     * this function returns. */
     for (int k = 0; k < b->count; k++) {
         struct ddp_async_request *request = &b->buckets[k].request;
         int one = ddp_async_wait(request, 0, rc == 0 ? err : NULL);

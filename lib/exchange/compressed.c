@@ -36,10 +36,11 @@ static int exchange(struct ddp_compressed *x, struct ddp_err *err)
     return 0;
 }
 
-/* Elements at a time: what widen reads and data's lines stay in the cache between the two looks. */
+/* Elements per block. Both passes over a block, the overflow check and the conversion, find it in
+ * the cache. */
 #define BLOCK ((size_t)4096)
 
-/* Exponent all ones: infinite or NaN. */
+/* Exponent bits that are all ones in an infinity or NaN. */
 static uint16_t exponent_of(enum ddp_dtype dtype)
 {
     return dtype == DDP_F16 ? 0x7c00 : 0x7f80;
@@ -53,7 +54,7 @@ static bool any_not_finite(const uint16_t *wire, size_t count, uint16_t exponent
     return found != 0;
 }
 
-/* data still holds what this rank gave. */
+/* Counts the elements that overflowed. data still holds the input of this rank. */
 static uint64_t count_overflows(const uint16_t *wire, const float *data, size_t count,
                                 uint16_t exponent)
 {

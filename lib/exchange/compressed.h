@@ -1,10 +1,11 @@
-/* A compressed all-reduce made ready: encode, exchange, decode of one bucket, in place.
+/* A prepared compressed all-reduce: encode, exchange and decode one bucket in place.
  *
- * The same code under `ddpbench allreduce --compress` and under the sync strategies. After run()
- * data[n] holds, on all ranks bit for bit alike, the sum over ranks of what each rank sent (times
- * 1/P for an average). Phases are timed apart: encode is the compressor with error feedback;
- * exchange what needs the other ranks, for sparse lists with their summation into data; decode
- * the conversion from 16 bits. What it does not do: decide when, or cut into buckets. */
+ * `ddpbench allreduce --compress` and the sync strategies both run this code. After run() data[n]
+ * holds the sum over the ranks of the values that each rank sent (times 1/P for an average),
+ * bit-identical on all ranks. The phases are timed separately. Encode is the compressor with error
+ * feedback. Exchange is everything that needs the other ranks, including the summation of sparse
+ * lists into data. Decode is the conversion back from 16 bits. Callers decide when to exchange and
+ * how to cut buckets. */
 #ifndef DDP_EXCHANGE_COMPRESSED_H
 #define DDP_EXCHANGE_COMPRESSED_H
 
@@ -17,49 +18,52 @@ extern "C" {
 
 struct ddp_compressed;
 
-/* data [n]: the bucket; registered memory where the backend has it; wire buffers are too. Borrowed
- * until destroy.
- * feedback: keep what was not sent (nothing is kept of `none`, which sends all). average: divide by
- * the ranks, before the sum (16-bit) or in the values (sparse; a residual stays undivided).
- * algorithm: of the sparse or dense exchange; NULL or "auto": the one that fits. */
+/* Arguments of ddp_compressed_create. */
 struct ddp_compressed_setup {
     struct ddp_comm *comm;
-    float *data;
+    float *data; /* The bucket, [n], borrowed until destroy. Registered if the backend can. */
     size_t n;
     struct ddp_compress_spec spec;
+    /* feedback: keep the values that were not sent (ignored by `none`, which sends everything).
+     * average: divide by the number of ranks: before the sum for 16-bit forms, in the sent values
+     * for sparse forms. A sparse residual stays undivided. */
     bool feedback, average;
+    /* Algorithm of the sparse or dense exchange. NULL or "auto" selects one. */
     const char *algorithm;
 };
 
-/* Since create (or reset). wire_bytes: bytes other ranks took from this one, counted; wire_counted
- * false: a native call, of which a ring's are assumed. values: entries sent; values_total: n per
- * run. overflow_count: elements that this rank gave as finite numbers and got back infinite or NaN
- * (16-bit forms). */
+/* Counters since create or reset. */
 struct ddp_compressed_counters {
     int64_t runs, encode_ns, exchange_ns, decode_ns;
+    /* wire_bytes: bytes that other ranks received from this rank. values_sent: entries sent.
+     * values_total: n per run. */
     double wire_bytes, values_sent, values_total;
+    /* False if wire_bytes is modelled: a native call is assumed to send as much as a ring. */
     bool wire_counted;
+    /* 16-bit forms: elements that were finite on this rank and came back infinite or NaN. */
     uint64_t overflow_count;
 };
 
-/* Collective (registered memory may be allocated). DDP_EUSAGE: no such algorithm; DDP_EUNAVAIL: not
- * on this backend or device; DDP_ENOMEM; alike on all ranks. */
+/* Prepares the exchange. Collective, because it may allocate registered memory. All ranks return
+ * the same code: DDP_EUSAGE if the algorithm is unknown, DDP_EUNAVAIL if it does not support this
+ * backend or device, DDP_ENOMEM. */
 int ddp_compressed_create(const struct ddp_compressed_setup *setup, struct ddp_compressed **out,
                           struct ddp_err *err) DDP_MUST_CHECK;
-/* Collective where the backend's registered memory is. NULL is fine. */
+/* Collective if the backend's registered memory is. x may be NULL. */
 void ddp_compressed_destroy(struct ddp_compressed *x);
-/* Collective. No allocation. */
+/* Runs one exchange. Collective. Does not allocate. */
 int ddp_compressed_run(struct ddp_compressed *x, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_compressed_counters(const struct ddp_compressed *x, struct ddp_compressed_counters *out);
-/* Counters only; what is kept stays. */
+/* Resets the counters. The residual stays. */
 void ddp_compressed_reset(struct ddp_compressed *x);
-/* What is kept: [n], or NULL without feedback. Of 16-bit forms in the wire's unit (divided when
- * averaging). */
+/* Returns the residual [n], or NULL without feedback. For 16-bit forms the residual has the scale
+ * of the sent values (divided when averaging). */
 const float *ddp_compressed_residual(const struct ddp_compressed *x);
-const char *ddp_compressed_algorithm(const struct ddp_compressed *x); /* that it uses */
-/* Registered and private bytes that create will ask for, for memory checks before. Private: of the
- * algorithm that needs most; of threshold, whose lists may have any length, as if a sixteenth of
- * the elements survived. */
+/* Name of the chosen algorithm. */
+const char *ddp_compressed_algorithm(const struct ddp_compressed *x);
+/* Estimates the registered and private bytes that create will allocate per rank, for memory checks
+ * in advance. The private bytes are those of the most demanding algorithm. The lists of `threshold`
+ * may have any length; the estimate assumes that a sixteenth of the elements survives. */
 void ddp_compressed_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks, bool feedback,
                           uint64_t *registered, uint64_t *private_bytes);
 

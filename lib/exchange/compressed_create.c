@@ -1,4 +1,4 @@
-/* Compressed all-reduces: checked, given memory, and freed. */
+/* Creates and destroys compressed all-reduces. */
 #include "exchange/compressed_impl.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 
 #include "base/mem.h"
 
-/* A threshold's density is not known; it is set for about this (auto), and memory checks take it to
- * stay below that. */
+/* The density of a threshold is not known in advance. EXPECTED is the list length for which auto
+ * chooses; CHECKED is the length that memory checks assume. */
 #define THRESHOLD_EXPECTED(n) ((n) / 100 + 1)
 #define THRESHOLD_CHECKED(n)  ((n) / 16 + 1)
 
@@ -29,7 +29,8 @@ static size_t round_to_line(size_t bytes)
     return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
 }
 
-/* Registered bytes of the wire form; a list: indices, then values on a line of their own. */
+/* Registered bytes of the encoded form. A list holds indices, then values in a cache line of their
+ * own. */
 static size_t wire_bytes(const struct ddp_compress_spec *spec, size_t n)
 {
     const struct ddp_compressor *c = spec->compressor;
@@ -56,7 +57,7 @@ static int unknown_algorithm(const char *name, bool sparse, bool selects, struct
     for (; !sparse && *a != NULL; a++)
         if ((*a)->coll == DDP_ALLREDUCE)
             snprintf(legal + strlen(legal), sizeof legal - strlen(legal), ", %s", (*a)->name);
-    return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' of a %s all-reduce; legal: %s", name,
+    return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' for a %s all-reduce; legal: %s", name,
                     sparse ? "sparse" : "dense", legal);
 }
 
@@ -65,7 +66,7 @@ static bool is_auto(const char *name)
     return name == NULL || strcmp(name, "auto") == 0;
 }
 
-/* The algorithm of a GATHER, found and able. */
+/* Chooses the sparse algorithm and checks that it supports the setup. */
 static int choose_sparse(struct ddp_compressed *x, struct ddp_err *err)
 {
     const struct ddp_compressed_setup *s = &x->setup;
@@ -93,7 +94,7 @@ static int check_dense(const struct ddp_compressed *x, struct ddp_err *err)
     return 0;
 }
 
-/* What needs no other rank. */
+/* Does the local part of create, before any communication. */
 static int prepare(struct ddp_compressed *x, struct ddp_err *err)
 {
     const struct ddp_compressed_setup *s = &x->setup;
@@ -121,9 +122,9 @@ static int prepare(struct ddp_compressed *x, struct ddp_err *err)
     return 0;
 }
 
-/* Bytes that other ranks take from this one without a message. Of mapped memory as many as a ring
- * would send, each slice being read once by its owner and stored once by it into every other
- * rank's; of a native call the same is assumed. */
+/* Sets mapped_bytes, the bytes that other ranks read from this rank without a message. In mapped
+ * memory they are as many as a ring sends: the owner of each chunk reads it once and stores it once
+ * into every other rank's memory. The same is assumed for native calls. */
 static void model_dense(struct ddp_compressed *x)
 {
     const struct ddp_coll_args *args = &x->plan.args;
@@ -138,7 +139,7 @@ static void model_dense(struct ddp_compressed *x)
     x->mapped_bytes = cost.sent_bytes > 0 ? NAN : 2 * (ranks - 1) / ranks * (double)x->plan.bytes;
 }
 
-/* Every other rank reads every entry. */
+/* Every other rank reads all entries of this rank. */
 static void model_sparse(struct ddp_compressed *x)
 {
     const int ranks = x->setup.comm->size;
@@ -149,7 +150,7 @@ static void model_sparse(struct ddp_compressed *x)
     x->mapped_bytes = cost.sent_bytes > 0 ? NAN : 8.0 * (ranks - 1);
 }
 
-/* The dense plan, on the wire form or on data itself. */
+/* Plans the all-reduce of the 16-bit buffer, or of data itself if nothing is encoded. */
 static int prepare_dense(struct ddp_compressed *x, struct ddp_err *err)
 {
     const struct ddp_compressed_setup *s = &x->setup;
@@ -242,7 +243,7 @@ void ddp_compressed_bytes(const struct ddp_compress_spec *spec, size_t n, int ra
                           uint64_t *registered, uint64_t *private_bytes)
 {
     const struct ddp_compressor *c = spec->compressor;
-    const struct ddp_comm comm = {.size = ranks}; /* all that scratch_bytes looks at */
+    const struct ddp_comm comm = {.size = ranks}; /* scratch_bytes reads only the size. */
     uint64_t scratch = 0;
 
     if (c->combine == DDP_COMBINE_GATHER) {

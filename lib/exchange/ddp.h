@@ -1,24 +1,26 @@
-/* libddp: data-parallel communication for a training framework, in C.
+/* libddp: data-parallel communication for training frameworks, in C.
  *
- * What nnabla's Communicator offers (init, groups, all_reduce with division, registered parameters,
- * bucketed all-reduce during backward), on ddpbench's engine. One `struct ddp` a process (with
- * ddp_run's thread mode: a thread), used by one thread. Every function that can fail returns 0 or a
- * negative code of enum ddp_code and fills *err, which may be NULL, or is DDP_ERR_INIT before.
+ * The API follows nnabla's Communicator: init, groups, all_reduce with division, registered
+ * parameters, and a bucketed all-reduce that overlaps with the backward pass. A process opens at
+ * most one `struct ddp` (in ddp_run's thread mode: a thread opens one) and uses it from one thread.
+ * Every function that can fail returns 0 or a negative code of enum ddp_code and fills *err. err
+ * may be NULL; otherwise initialise it with DDP_ERR_INIT.
  *
- * Functions marked "collective" must be called by all ranks of the group, in the same order. They
- * fail on all ranks or on none: a rank that refuses its arguments takes the others along, with its
- * code and words, and ranks that call different things, or with different counts, learn so
- * (DDP_EMISMATCH) instead of waiting for each other. After these two everything can go on; after
- * DDP_ELOST the world is unusable, and only ddp_finalize may follow.
+ * All ranks of the group must call a "collective" function, in the same order. It fails on all
+ * ranks or on none: if one rank rejects its arguments, all ranks return that rank's code and
+ * message. If ranks call different functions, or pass different counts, all of them return
+ * DDP_EMISMATCH instead of waiting for each other. The world stays usable after both kinds of
+ * failure. After DDP_ELOST the world is unusable and only ddp_finalize may follow.
  *
- * Every wait ends at the deadline (ddp_init_options.timeout_s) with DDP_ELOST. Nothing prints,
- * nothing exits, but for MPI: its blocking calls cannot be left, so under mpiexec a watchdog ends
- * the process with exit code 13 at the deadline, after on_lost, when it is inside one of them.
- * Ranks that all share a host exchange through its memory, and MPI only starts them. ddp_abort and
- * any failure there is MPI_Abort, which ends all processes.
+ * Every wait ends with DDP_ELOST at the deadline, ddp_init_options.timeout_s. The library never
+ * prints and never exits, with one exception: a blocking MPI call cannot be interrupted, so under
+ * mpiexec a watchdog calls on_lost and then ends the process with exit code 13 if it is still
+ * inside such a call at the deadline. If all ranks share one host, they exchange data through
+ * shared memory and use MPI only for start-up. Under MPI, ddp_abort and failures call MPI_Abort,
+ * which ends all processes.
  *
- * What this does not do: choose by measuring, compress (see sync.h), or move data between devices.
- * Source of the model: nnabla 1.x, Communicator API reference. */
+ * The library does not choose algorithms by measuring, does not compress (see sync.h) and does not
+ * move data between devices. Source of the model: nnabla 1.x, Communicator API reference. */
 #ifndef DDP_EXCHANGE_DDP_H
 #define DDP_EXCHANGE_DDP_H
 
@@ -33,46 +35,53 @@
 extern "C" {
 #endif
 
-struct ddp;       /* the world, seen from one rank */
-struct ddp_group; /* some of its ranks; owned by the world, valid until ddp_finalize */
+struct ddp;       /* All ranks of the job, as one rank sees them. */
+struct ddp_group; /* A subset of the ranks. Owned by the world, valid until ddp_finalize. */
 
-/* One dense array: data [count] of dtype, owned by the caller. */
+/* One dense array of `count` elements. The caller owns the data. */
 struct ddp_array {
     void *data;
     size_t count;
     enum ddp_dtype dtype;
 };
 
-/* All zero: the defaults. timeout_s: deadline of every wait, 0: 60. heap_bytes: registered memory
- * this rank can have at once, at least; 0: 1 GiB (address space only). backend: NULL: mpi under
- * mpiexec, else self. module_dir: where ddpbench-mpi-*.so lie; NULL: $DDPBENCH_MODULE_DIR, else
- * beside the library or in ../lib/ddpbench. on_lost: under mpiexec, called by the watchdog with a
- * line for people before it ends the process; may be NULL. */
+/* Options of ddp_init and ddp_run. A zeroed struct selects the defaults. */
 struct ddp_init_options {
+    /* Deadline of every wait in seconds. 0 means 60. */
     double timeout_s;
+    /* Registered memory that this rank can allocate at the same time, at least. 0 means 1 GiB. Only
+     * address space is reserved. */
     uint64_t heap_bytes;
+    /* backend: NULL selects "mpi" under mpiexec and "self" otherwise. module_dir: folder of
+     * ddpbench-mpi-*.so. NULL selects $DDPBENCH_MODULE_DIR or, if that is not set, the library's
+     * own folder, then ddpbench/ below it, then ../lib/ddpbench. */
     const char *backend, *module_dir;
-    void (*on_lost)(void *arg, const char *story);
+    /* Optional. Under mpiexec the watchdog calls this function with a readable report before it
+     * ends the process. */
+    void (*on_lost)(void *arg, const char *report);
     void *on_lost_arg;
 };
 
-/* Opens the world this process was started into (mpiexec), or a world of one. Collective over the
- * world. options may be NULL.
- * DDP_EUSAGE: this rank has a world already (under mpiexec: had; MPI starts once a process), an
- * option is illegal. DDP_EMISMATCH: mpiexec started more than one process, and backend 'self' would
- * make worlds of one of them. DDP_EUNAVAIL: no module for the MPI that started us. */
+/* Opens the world that mpiexec started this process into, or a world of one rank. Collective over
+ * the world. options may be NULL. Errors: DDP_EUSAGE if this rank already has a world (under
+ * mpiexec also if it had one before, because MPI starts only once in a process) or if an option is
+ * illegal. DDP_EMISMATCH if mpiexec started several processes but the backend is 'self', which
+ * would give each process a world of its own. DDP_EUNAVAIL if no module fits the MPI that started
+ * the process. */
 int ddp_init(const struct ddp_init_options *options, struct ddp **out,
              struct ddp_err *err) DDP_MUST_CHECK;
-/* Collective when healthy. NULL is fine. Registered memory, groups, bucketers end with it. */
+/* Closes the world and releases its registered memory, groups and bucketers. Collective unless the
+ * world is lost or aborted. d may be NULL. */
 void ddp_finalize(struct ddp *d);
 
-/* Starts `ranks` ranks on this machine over shared memory, runs rank_main(d, arg) in each, and
- * supervises them: processes forked from this one (threads: as threads). In each rank ddp_init is
- * already done; d is finalized for it. Returns when all are gone: 0, or the code of the first that
- * failed (rank_main's own, DDP_ELOST for one that died or hung), err->text naming rank and
- * operation.
- * DDP_EUSAGE: ranks out of 1..256, an option is illegal (backend: NULL or "shm"), this process has
- * a world, or (processes) has other threads, which a fork would cut off. */
+/* Starts `ranks` ranks on this machine over shared memory, runs rank_main(d, arg) in each and
+ * supervises them. Ranks are processes forked from this one, or threads if `threads` is set. Each
+ * rank is initialised before rank_main and finalized after it. Returns when all ranks have ended:
+ * 0, or the code of the first rank that failed, with err->text naming the rank and its operation.
+ * The code is rank_main's own, or DDP_ELOST for a rank that died or hung. Errors: DDP_EUSAGE if
+ * `ranks` is outside 1..256, an option is illegal (backend must be NULL or "shm"), this process
+ * already has a world, or ranks are processes and this process has several threads, which would not
+ * survive fork(). */
 int ddp_run(int ranks, bool threads, const struct ddp_init_options *options,
             int (*rank_main)(struct ddp *d, void *arg, struct ddp_err *err), void *arg,
             struct ddp_err *err) DDP_MUST_CHECK;
@@ -80,108 +89,117 @@ int ddp_run(int ranks, bool threads, const struct ddp_init_options *options,
 int ddp_rank(const struct ddp *d);
 int ddp_size(const struct ddp *d);
 int ddp_local_rank(const struct ddp *d);
-/* "shm", "mpi", "self": how ranks reach each other. */
+/* Name of the backend that connects the ranks: "shm", "mpi" or "self". */
 const char *ddp_name(const struct ddp *d);
-/* Ends all waits of all ranks with DDP_ELOST, and all later calls. Not collective, returns at once.
- * code: why, a negative enum ddp_code. */
+/* Makes all pending waits and all later calls on all ranks fail with DDP_ELOST. Not collective;
+ * returns immediately. code: the cause, a negative enum ddp_code. */
 void ddp_abort(struct ddp *d, int code);
-/* group NULL means the world, here and below. Collective over the group.
- * DDP_EUSAGE: this rank is not in the group. */
+/* Waits until all ranks of the group have called it. Collective over the group. A NULL group means
+ * the world, in this and in all functions below. Errors: DDP_EUSAGE if this rank is not in the
+ * group. */
 int ddp_barrier(struct ddp *d, struct ddp_group *group, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* A named group over ranks[n] of the world, ascending and distinct. Collective over the WORLD: all
- * ranks call it alike, members or not.
- * DDP_EUSAGE: name taken ("world" always is) or empty or longer than 63 bytes, a rank out of range
- * or repeated or out of order, n 0. DDP_EUNAVAIL: no room for another (there is for 63; a group
- * with bucketers counts twice). */
+/* Creates a group named `name` of the world ranks ranks[n], which must be ascending and distinct.
+ * Collective over the WORLD: all ranks pass the same arguments, whether they are members or not.
+ * Errors: DDP_EUSAGE if the name is in use ("world" always is), empty or longer than 63 bytes, if n
+ * is 0, or if a rank is out of range, repeated or out of order. DDP_EUNAVAIL if the world already
+ * holds 63 groups; a group with bucketers counts twice. */
 int ddp_new_group(struct ddp *d, const char *name, const int *ranks, int n,
                   struct ddp_err *err) DDP_MUST_CHECK;
-/* The handle of a group; NULL when the name is unknown (check it: NULL means the world elsewhere).
- * "world" works. A rank that is not in the group has the handle too, and DDP_EUSAGE from every call
- * with it. */
+/* Returns the handle of a group, or NULL if the name is unknown. Check the result, because NULL
+ * means the world in all other calls. The name "world" is valid. Ranks outside the group get the
+ * handle too, but every call with it returns DDP_EUSAGE there. */
 struct ddp_group *ddp_get_group(struct ddp *d, const char *name);
-/* This rank, counted within the group; -1 when it is not in it. */
+/* Returns this rank's number within the group, or -1 if it is not a member. */
 int ddp_group_rank(const struct ddp *d, const struct ddp_group *group);
-/* Ranks of a group: returns their number and sets *ranks (borrowed); 0 and NULL when unknown (as
- * nnabla's empty list). */
+/* Returns the number of ranks in a group and points *ranks to their world ranks (borrowed). Returns
+ * 0 and sets *ranks to NULL if the name is unknown (nnabla returns an empty list). */
 int ddp_find_group(const struct ddp *d, const char *name, const int **ranks);
-/* Name of the i-th group in order of creation ("world" first); NULL past the end. */
+/* Returns the name of the i-th group in order of creation ("world" is the first), or NULL past the
+ * end. */
 const char *ddp_list_groups(const struct ddp *d, int i);
 
-/* Memory every rank of a host can reach without a copy: exchanges of such arrays are faster when
- * they lie at the same place of the same block on all ranks. Collective over the world, equal
- * bytes. Aligned to 4096; not zeroed. DDP_ENOMEM: beyond heap_bytes; DDP_EMISMATCH: other bytes
- * than other ranks. */
+/* Allocates memory that every rank of the host can access without a copy. Collectives are faster on
+ * arrays that lie at the same offset of the same block on all ranks. Collective over the world,
+ * with equal `bytes`. The memory is aligned to 4096 bytes and not zeroed. Errors: DDP_ENOMEM if
+ * heap_bytes is exceeded, DDP_EMISMATCH if ranks pass different sizes. */
 int ddp_alloc(struct ddp *d, size_t bytes, void **out, struct ddp_err *err) DDP_MUST_CHECK;
-/* ptr from ddp_alloc; NULL, and what is no such memory, are ignored. All ranks, same order as other
- * ddp_alloc and ddp_free. */
+/* Frees memory from ddp_alloc. Ignores NULL and any other pointer. All ranks call ddp_alloc and
+ * ddp_free in the same order. */
 void ddp_free(struct ddp *d, void *ptr);
 
-/* How a collective treats its arrays; zero or NULL: sum, packed, the world. division: average
- * instead of sum (integers: truncated). each: one collective an array, in place (nnabla's
- * inplace=True); else all arrays are packed into one buffer, one collective, and unpacked. Mixed
- * dtypes are packed per dtype. */
+/* Options of a collective. NULL or a zeroed struct means: sum, pack the arrays, use the world. */
 struct ddp_call {
     struct ddp_group *group;
+    /* division: average instead of sum (integers are truncated). each: run one collective per
+     * array, in place (nnabla's inplace=True). Otherwise all arrays of a dtype are packed into one
+     * buffer, reduced by one collective and unpacked. */
     bool division, each;
 };
 
-/* All ranks end with the sum (average) of arrays[n], bit for bit the same. Collective; call may be
- * NULL. Equal counts and dtypes on all ranks (DDP_EMISMATCH).
- * DDP_EUSAGE: not a member of the group, NULL data with a count, an unknown dtype, n < 0. */
+/* Replaces arrays[n] on all ranks by their sum (or average) over the ranks. The result is
+ * bit-identical on all ranks. Collective; call may be NULL. All ranks must pass equal counts and
+ * dtypes (else DDP_EMISMATCH). Errors: DDP_EUSAGE if this rank is not a member of the group, data
+ * is NULL with a count above 0, a dtype is unknown, or n is negative. */
 int ddp_all_reduce(struct ddp *d, const struct ddp_array *arrays, int n,
                    const struct ddp_call *call, struct ddp_err *err) DDP_MUST_CHECK;
-/* Only rank dst OF THE GROUP ends with the result; other ranks' arrays are unchanged. Errors as
- * ddp_all_reduce, and DDP_EUSAGE: dst out of range. DDP_EMISMATCH: another dst than other ranks. */
+/* Like ddp_all_reduce, but only rank dst OF THE GROUP receives the result. The arrays of other
+ * ranks stay unchanged. Further errors: DDP_EUSAGE if dst is out of range, DDP_EMISMATCH if ranks
+ * pass different dst. */
 int ddp_reduce(struct ddp *d, const struct ddp_array *arrays, int n, int dst,
                const struct ddp_call *call, struct ddp_err *err) DDP_MUST_CHECK;
-/* All ranks end with the arrays of rank src OF THE GROUP. Errors as ddp_reduce, and DDP_EUSAGE: a
- * division, of which there is none here. */
+/* Copies the arrays of rank src OF THE GROUP to all ranks. Errors as for ddp_reduce, and DDP_EUSAGE
+ * if call->division is set, because nothing is summed. */
 int ddp_bcast(struct ddp *d, const struct ddp_array *arrays, int n, int src,
               const struct ddp_call *call, struct ddp_err *err) DDP_MUST_CHECK;
-/* send [count] of every rank r lands in recv[r] [count] of every rank; recv has group-size arrays
- * of send's count and dtype (DDP_EUSAGE). Fastest when they follow each other in memory. In place:
- * send is recv[this rank]. */
+/* Copies `send` of every rank r into recv[r] of every rank. recv holds one array per rank of the
+ * group, each with send's count and dtype (else DDP_EUSAGE). The call is fastest if the arrays of
+ * recv are adjacent in memory. In-place use: `send` is recv[this rank]. */
 int ddp_all_gather(struct ddp *d, const struct ddp_array *send, const struct ddp_array *recv,
                    struct ddp_group *group, struct ddp_err *err) DDP_MUST_CHECK;
-/* recv [count] of rank r gets the sum (average) over ranks of send[r]; send has group-size arrays
- * of recv's count and dtype (DDP_EUSAGE) and is unchanged, but for send[this rank] when that is
- * recv. call->each has no meaning here. */
+/* Stores in `recv` of rank r the sum (or average) of send[r] over all ranks. `send` holds one array
+ * per rank of the group, each with recv's count and dtype (else DDP_EUSAGE). `send` stays
+ * unchanged, except send[this rank] if it is the same array as `recv`. call->each is ignored. */
 int ddp_reduce_scatter(struct ddp *d, const struct ddp_array *send, const struct ddp_array *recv,
                        const struct ddp_call *call, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Registered parameters: arrays that ddp_all_reduce_parameters reduces in one call, in the order
- * they were added. Not collective. Data is borrowed until cleared.
- * DDP_EUSAGE: the name is taken or empty, NULL data with a count, an unknown dtype. */
+/* Registers a parameter. ddp_all_reduce_parameters reduces all registered arrays in one call, in
+ * the order in which they were added. Not collective. The data is borrowed until
+ * ddp_clear_parameters. Errors: DDP_EUSAGE if the name is in use or empty, data is NULL with a
+ * count above 0, or the dtype is unknown. */
 int ddp_add_parameter(struct ddp *d, const char *name, struct ddp_array array,
                       struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_clear_parameters(struct ddp *d);
-/* As ddp_all_reduce. */
+/* Behaves like ddp_all_reduce on all registered parameters. */
 int ddp_all_reduce_parameters(struct ddp *d, const struct ddp_call *call,
                               struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Bucketed all-reduce during backward. Gradients arrays[n] are given in layer order and become
- * ready in reverse; they are cut, from the end, into buckets of exactly pack_elements (the last to
- * fill may be shorter; a tensor may span buckets; 0: one bucket). A bucket is reduced by a progress
- * thread as soon as its last element is ready, and unpacked by it, while backward goes on and the
- * next bucket is packed; the thread sleeps when idle. Arrays that follow each other in memory on
- * all ranks are reduced where they are. All arrays have one dtype.
- * Use: create once; each step ready(n-1) ... ready(0), then finish, which returns when every array
- * holds its result. Other collectives may be called meanwhile. */
+/* Bucketed all-reduce during the backward pass. Pass the gradients arrays[n], all of one dtype, in
+ * layer order; they become ready in reverse order. The sequence of all elements is cut from its end
+ * into buckets of exactly pack_elements elements (0: a single bucket). The bucket that fills last
+ * may be shorter, and a tensor may span buckets. As soon as the last element of a bucket is ready,
+ * a progress thread reduces and unpacks the bucket while the backward pass fills the next one. The
+ * thread sleeps when idle. Arrays that are adjacent in memory on all ranks are reduced in place,
+ * without packing. Usage: create the bucketer once. In each step call ready(n-1) ... ready(0), then
+ * finish, which returns when every array holds its result. Other collectives may run in between. */
 struct ddp_bucketer;
-/* Collective over call's group (call may be NULL; call->each has no meaning here); the arrays and
- * call->group outlive the bucketer. Errors as ddp_all_reduce, and DDP_EUSAGE: mixed dtypes. */
+/* Creates a bucketer. Collective over call->group; call may be NULL and call->each is ignored. The
+ * arrays and the group must outlive the bucketer. Errors as for ddp_all_reduce, and DDP_EUSAGE if
+ * the arrays have different dtypes. */
 int ddp_bucketer_create(struct ddp *d, const struct ddp_array *arrays, int n, size_t pack_elements,
                         const struct ddp_call *call, struct ddp_bucketer **out,
                         struct ddp_err *err) DDP_MUST_CHECK;
-/* arrays[index] is final: not to be read or written until finish. DDP_EUSAGE: out of order, or
- * twice in a step. Not collective, does not wait. */
+/* Reports that arrays[index] is final. The caller must not read or write the array until finish.
+ * Not collective; never waits. Errors: DDP_EUSAGE if an array is reported out of order or twice in
+ * a step. */
 int ddp_bucketer_ready(struct ddp_bucketer *b, int index, struct ddp_err *err) DDP_MUST_CHECK;
-/* Collective. DDP_EUSAGE, on this rank, when an array never became ready. *exposed_ns (may be
- * NULL): how long this call waited. */
+/* Waits until all buckets are reduced. Collective. *exposed_ns (may be NULL) receives the time this
+ * call waited, in ns. Errors: DDP_EUSAGE, on this rank only, if an array was never reported ready.
+ */
 int ddp_bucketer_finish(struct ddp_bucketer *b, int64_t *exposed_ns,
                         struct ddp_err *err) DDP_MUST_CHECK;
-/* Waits for what is under way. All ranks, same order as ddp_alloc and ddp_free. NULL is fine. */
+/* Waits for pending buckets and frees the bucketer. All ranks call it in the same order as
+ * ddp_alloc and ddp_free. b may be NULL. */
 void ddp_bucketer_destroy(struct ddp_bucketer *b);
 
 #ifdef __cplusplus

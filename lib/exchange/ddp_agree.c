@@ -1,6 +1,6 @@
-/* What ranks tell each other before a collective: 24 bytes each, so that a wrong argument on one
- * rank is an error on all, with words, and not a wait that ends at the deadline.
- * Cost: one ddp_comm_exchange; on shared memory about a microsecond for two ranks. */
+/* Before each collective the ranks exchange notes of 24 bytes. A wrong argument on one rank thus
+ * becomes an error with a message on all ranks instead of a wait that ends at the deadline. Cost:
+ * one ddp_comm_exchange per collective. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,30 +23,30 @@ static const char *kind_name(uint32_t kind)
         [DDP_NOTE_PARAMETERS] = "all_reduce_parameters",
         [DDP_NOTE_BUCKETER] = "bucketer_create",
     };
-    return kind < DDP_NOTE_COUNT ? names[kind] : "something unknown";
+    return kind < DDP_NOTE_COUNT ? names[kind] : "an unknown function";
 }
 
-/* Compares all ranks with the first, so that all come to the same words. */
-static int compare(const struct ddp_group *group, bool *same_place, struct ddp_err *err)
+/* Compares every note with that of the first rank, so that all ranks produce the same message. */
+static int compare(const struct ddp_group *group, bool *same_position, struct ddp_err *err)
 {
     const struct ddp_note *first = &group->notes[0];
-    *same_place = true;
+    *same_position = true;
     for (int r = 1; r < group->n; r++) {
         const struct ddp_note *note = &group->notes[r];
         if (note->kind != first->kind)
-            return ddp_fail(err, DDP_EMISMATCH, "rank %d calls %s where rank %d calls %s",
+            return ddp_fail(err, DDP_EMISMATCH, "rank %d calls %s, but rank %d calls %s",
                             group->ranks[r], kind_name(note->kind), group->ranks[0],
                             kind_name(first->kind));
-        if (note->what != first->what)
+        if (note->call != first->call)
             return ddp_fail(err, DDP_EMISMATCH,
                             "ranks %d and %d call %s with different sizes, types or options",
                             group->ranks[0], group->ranks[r], kind_name(note->kind));
-        *same_place = *same_place && note->place == first->place;
+        *same_position = *same_position && note->position == first->position;
     }
     return 0;
 }
 
-int ddp_agree(struct ddp_group *group, const struct ddp_note *mine, bool *same_place,
+int ddp_agree(struct ddp_group *group, const struct ddp_note *mine, bool *same_position,
               struct ddp_err *err)
 {
     bool same = true;
@@ -62,8 +62,8 @@ int ddp_agree(struct ddp_group *group, const struct ddp_note *mine, bool *same_p
         if (group->notes[r].code != 0)
             return ddp_comm_agree(group->comm, mine->code, err);
     DDP_TRY(compare(group, &same, err));
-    if (same_place != NULL)
-        *same_place = same;
+    if (same_position != NULL)
+        *same_position = same;
     return 0;
 }
 
@@ -87,15 +87,16 @@ uint64_t ddp_digest_text(uint64_t digest, const char *text)
     return digest;
 }
 
-/* Arrays of one dtype: what ddp_coll.c may treat as one piece. */
-static uint64_t digest_place_of(const struct ddp_group *group, uint64_t digest,
-                                const struct ddp_array *arrays, int n, enum ddp_dtype dtype)
+/* Digests the positions of the arrays of one dtype, which ddp_coll.c may reduce as one array. */
+static uint64_t digest_position_of(const struct ddp_group *group, uint64_t digest,
+                                   const struct ddp_array *arrays, int n, enum ddp_dtype dtype)
 {
     const unsigned char *end = NULL;
     for (int i = 0; i < n; i++) {
         if (arrays[i].count == 0 || arrays[i].dtype != dtype)
             continue;
-        /* Rank 0's copy lies at one address in all ranks, when theirs do. */
+        /* Maps to rank 0's address, which is the same on all ranks if their arrays lie at the same
+         * offset. */
         const void *first = ddp_comm_map(group->comm, 0, arrays[i].data);
         digest = ddp_digest(digest, (uintptr_t)first);
         digest = ddp_digest(digest, end == arrays[i].data);
@@ -105,18 +106,19 @@ static uint64_t digest_place_of(const struct ddp_group *group, uint64_t digest,
     return digest;
 }
 
-uint64_t ddp_digest_place(const struct ddp_group *group, uint64_t digest,
-                          const struct ddp_array *arrays, int n)
+uint64_t ddp_digest_position(const struct ddp_group *group, uint64_t digest,
+                             const struct ddp_array *arrays, int n)
 {
     for (int t = 0; t < DDP_DTYPE_COUNT; t++)
-        digest = digest_place_of(group, digest, arrays, n, (enum ddp_dtype)t);
+        digest = digest_position_of(group, digest, arrays, n, (enum ddp_dtype)t);
     return digest;
 }
 
 int ddp_check_arrays(const struct ddp_array *arrays, int n, struct ddp_err *err)
 {
     if (n < 0 || (n > 0 && arrays == NULL))
-        return ddp_fail(err, DDP_EUSAGE, "a list of %d arrays%s", n, n > 0 ? " that is NULL" : "");
+        return ddp_fail(err, DDP_EUSAGE, "invalid list of %d arrays%s", n,
+                        n > 0 ? " that is NULL" : "");
     size_t total = 0;
     for (int i = 0; i < n; i++) {
         size_t bytes;
@@ -124,11 +126,12 @@ int ddp_check_arrays(const struct ddp_array *arrays, int n, struct ddp_err *err)
             return ddp_fail(err, DDP_EUSAGE, "array %d has the unknown dtype %d", i,
                             (int)arrays[i].dtype);
         if (arrays[i].data == NULL && arrays[i].count > 0)
-            return ddp_fail(err, DDP_EUSAGE, "array %d has %zu elements, but no data", i,
+            return ddp_fail(err, DDP_EUSAGE, "array %d has %zu elements, but its data is NULL", i,
                             arrays[i].count);
         if (!ddp_mul_size(arrays[i].count, ddp_dtype_size(arrays[i].dtype), &bytes) ||
             __builtin_add_overflow(total, bytes, &total))
-            return ddp_fail(err, DDP_EUSAGE, "array %d has %zu elements, more than memory has", i,
+            return ddp_fail(err, DDP_EUSAGE,
+                            "array %d has %zu elements, more than the address space holds", i,
                             arrays[i].count);
     }
     return 0;

@@ -1,4 +1,4 @@
-/* The public bucketer: bucket.h, made once by all ranks alike. */
+/* The public bucketer: bucket.h, plus the check that all ranks create it alike. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -11,16 +11,17 @@ static int check_tensors(const struct ddp_array *arrays, int n, struct ddp_err *
     DDP_TRY(ddp_check_arrays(arrays, n, err));
     for (int i = 1; i < n; i++)
         if (arrays[i].dtype != arrays[0].dtype)
-            return ddp_fail(err, DDP_EUSAGE, "array %d of a bucketer is %s, the first %s", i,
+            return ddp_fail(err, DDP_EUSAGE,
+                            "array %d of a bucketer has dtype %s, but the first has dtype %s", i,
                             ddp_dtype_name(arrays[i].dtype), ddp_dtype_name(arrays[0].dtype));
     return 0;
 }
 
-/* Memory to pack into, unless all ranks' arrays lie in one piece. */
+/* Allocates memory to pack into, unless the arrays of every rank are adjacent. */
 static int find_memory(struct ddp_bucketer *b, const struct ddp_array *arrays, int n,
-                       bool same_place, struct ddp_err *err)
+                       bool same_position, struct ddp_err *err)
 {
-    if (same_place && ddp_buckets_adjacent(arrays, n))
+    if (same_position && ddp_buckets_adjacent(arrays, n))
         return 0;
     for (int i = 0; i < n; i++)
         b->memory_bytes += arrays[i].count * ddp_dtype_size(arrays[i].dtype);
@@ -49,7 +50,7 @@ int ddp_bucketer_create(struct ddp *d, const struct ddp_array *arrays, int n, si
     static const struct ddp_call defaults = {0};
     struct ddp_group *group;
     struct ddp_note note = {.kind = DDP_NOTE_BUCKETER};
-    bool same_place;
+    bool same_position;
     int rc = 0;
     if (call == NULL)
         call = &defaults;
@@ -58,13 +59,13 @@ int ddp_bucketer_create(struct ddp *d, const struct ddp_array *arrays, int n, si
     note.code = b == NULL ? ddp_fail(err, DDP_ENOMEM, "no memory for a bucketer")
                           : check_tensors(arrays, n, err);
     if (note.code == 0) {
-        note.what = ddp_digest(ddp_digest(0, pack_elements), call->division);
-        note.what = ddp_digest_arrays(note.what, arrays, n);
-        note.place = ddp_digest_place(group, 0, arrays, n);
+        note.call = ddp_digest(ddp_digest(0, pack_elements), call->division);
+        note.call = ddp_digest_arrays(note.call, arrays, n);
+        note.position = ddp_digest_position(group, 0, arrays, n);
     }
-    DDP_TRY_GOTO(ddp_agree(group, &note, &same_place, err), err_free);
+    DDP_TRY_GOTO(ddp_agree(group, &note, &same_position, err), err_free);
     b->group = group;
-    DDP_TRY_GOTO(find_memory(b, arrays, n, same_place, err), err_free);
+    DDP_TRY_GOTO(find_memory(b, arrays, n, same_position, err), err_free);
     DDP_TRY_GOTO(make_buckets(b, arrays, n, pack_elements, call->division, err), err_memory);
     b->next = d->bucketers;
     d->bucketers = b;

@@ -1,8 +1,9 @@
-/* all_reduce, reduce, bcast: lists of arrays, packed or one by one.
+/* all_reduce, reduce and bcast on lists of arrays, packed or one by one.
  *
- * A *run* is what one collective takes: a single array, or all arrays of one dtype. It is reduced
- * where it lies when its arrays follow each other in memory, in the same place on all ranks or in
- * private memory on all; else it is packed into the group's stage, and unpacked. */
+ * A *run* is the input of one collective: a single array, or all arrays of one dtype. The run is
+ * reduced in place if its arrays are adjacent in memory and lie at the same offset on all ranks (or
+ * in private memory on all ranks). Otherwise it is packed into the group's pack buffer and unpacked
+ * afterwards. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -14,36 +15,38 @@ int ddp_coll_once(struct ddp_group *group, const struct ddp_coll_args *args, str
 {
     struct ddp_coll_plan plan;
     int rc = ddp_coll_plan_init(&plan, group->comm, NULL, args, err);
-    /* That no algorithm fits, or that all ranks' elements are more than memory has, is so on all
-     * ranks. */
+    /* These two errors depend only on arguments that are equal on all ranks, so all ranks return
+     * them. */
     if (rc == DDP_EUNAVAIL || rc == DDP_EUSAGE)
         return rc;
     if (rc == 0) {
         rc = ddp_coll_run(group->comm, &plan, err);
         ddp_coll_plan_release(&plan);
     }
-    /* "On all ranks or on none": the others must not go on. */
+    /* A collective fails on all ranks or on none, so stop the other ranks. */
     if (rc != 0)
         ddp_comm_abort(group->comm, rc);
     return rc;
 }
 
-/* One call: what to do with each run. root: of the group; for all-reduce nobody's. */
+/* One call of a collective on a list of arrays. */
 struct task {
     struct ddp_group *group;
     const struct ddp_array *arrays;
     int n;
-    struct ddp_coll_args args; /* coll, op, root */
-    bool same_place;
+    /* Template of the arguments: coll, op and root (a rank of the group; unused by all-reduce). */
+    struct ddp_coll_args args;
+    bool same_position;
 };
 
-/* Does this rank's data go into the collective; does it come out of it? */
-static bool gives(const struct task *task)
+/* True if the collective reads this rank's data. */
+static bool is_input(const struct task *task)
 {
     return task->args.coll != DDP_BROADCAST || task->group->comm->rank == task->args.root;
 }
 
-static bool takes(const struct task *task)
+/* True if the collective writes this rank's data. */
+static bool is_output(const struct task *task)
 {
     switch (task->args.coll) {
     case DDP_BROADCAST:
@@ -55,24 +58,24 @@ static bool takes(const struct task *task)
     }
 }
 
-/* The run that begins at arrays[first]: those of its dtype before arrays[end]. */
+/* The non-empty arrays of one dtype in arrays[first, end). */
 struct run {
     int first, end;
     enum ddp_dtype dtype;
     size_t elem;
 };
 
-/* Is arrays[i] of the run, and not empty? */
+/* True if arrays[i] belongs to the run, that is, has its dtype and is not empty. */
 static bool in_run(const struct task *task, const struct run *run, int i)
 {
     return task->arrays[i].dtype == run->dtype && task->arrays[i].count > 0;
 }
 
-/* Copies the arrays of a run into the stage, or back. */
+/* Copies the arrays of a run into the pack buffer, or back. */
 static void copy_run(const struct task *task, const struct run *run, bool back)
 {
     const struct ddp_device *device = task->group->comm->device;
-    unsigned char *at = task->group->stage.data;
+    unsigned char *at = task->group->pack.data;
     for (int i = run->first; i < run->end; i++) {
         const size_t bytes = task->arrays[i].count * run->elem;
         if (!in_run(task, run, i))
@@ -85,7 +88,8 @@ static void copy_run(const struct task *task, const struct run *run, bool back)
     }
 }
 
-/* Elements of a run; *start: where it begins when it lies in one piece, else NULL. */
+/* Returns the number of elements of a run. *start: address of the run if its arrays are adjacent in
+ * memory, otherwise NULL. */
 static size_t measure_run(const struct task *task, const struct run *run, void **start)
 {
     const unsigned char *end = NULL;
@@ -112,13 +116,13 @@ static int do_run(const struct task *task, const struct run *run, struct ddp_err
 {
     void *start;
     const size_t count = measure_run(task, run, &start);
-    const bool packed = start == NULL || !task->same_place;
+    const bool packed = start == NULL || !task->same_position;
     if (count == 0)
         return 0;
     if (packed) {
-        DDP_TRY(ddp_stage_reserve(task->group, count * run->elem, err));
-        start = task->group->stage.data;
-        if (gives(task))
+        DDP_TRY(ddp_pack_reserve(task->group, count * run->elem, err));
+        start = task->group->pack.data;
+        if (is_input(task))
             copy_run(task, run, false);
     }
     struct ddp_coll_args args = task->args;
@@ -127,7 +131,7 @@ static int do_run(const struct task *task, const struct run *run, struct ddp_err
     args.count = count;
     args.dtype = run->dtype;
     DDP_TRY(ddp_coll_once(task->group, &args, err));
-    if (packed && takes(task))
+    if (packed && is_output(task))
         copy_run(task, run, true);
     return 0;
 }
@@ -154,10 +158,11 @@ static int check_call(const struct ddp_group *group, enum ddp_note_kind kind,
                       struct ddp_err *err)
 {
     if (root < 0 || root >= group->n)
-        return ddp_fail(err, DDP_EUSAGE, "%s %d: group '%s' has ranks 0 to %d",
+        return ddp_fail(err, DDP_EUSAGE, "%s %d is out of range: group '%s' has ranks 0 to %d",
                         kind == DDP_NOTE_BCAST ? "src" : "dst", root, group->name, group->n - 1);
     if (kind == DDP_NOTE_BCAST && call->division)
-        return ddp_fail(err, DDP_EUSAGE, "bcast with division: nothing is summed");
+        return ddp_fail(err, DDP_EUSAGE,
+                        "bcast does not support division, because it sums nothing");
     return ddp_check_arrays(arrays, n, err);
 }
 
@@ -175,10 +180,10 @@ int ddp_coll_list(struct ddp *d, enum ddp_note_kind kind, const struct ddp_array
     if (note.code == 0) {
         const uint64_t options =
             (uint64_t)root << 2 | (uint64_t)call->division << 1 | (uint64_t)call->each;
-        note.what = ddp_digest_arrays(ddp_digest(0, options), arrays, n);
-        note.place = ddp_digest_place(task.group, 0, arrays, n);
+        note.call = ddp_digest_arrays(ddp_digest(0, options), arrays, n);
+        note.position = ddp_digest_position(task.group, 0, arrays, n);
     }
-    DDP_TRY(ddp_agree(task.group, &note, &task.same_place, err));
+    DDP_TRY(ddp_agree(task.group, &note, &task.same_position, err));
     task.args.coll = kind == DDP_NOTE_BCAST    ? DDP_BROADCAST
                      : kind == DDP_NOTE_REDUCE ? DDP_REDUCE
                                                : DDP_ALLREDUCE;

@@ -1,4 +1,4 @@
-/* Named groups of a world. The first in the list is the world itself. */
+/* Named groups of a world. The first group in the list is "world". */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void group_free(struct ddp_group *group)
     free(group);
 }
 
-/* A group without a communicator yet; NULL when memory ran out. */
+/* Allocates a group without a communicator. Returns NULL if memory ran out. */
 static struct ddp_group *group_make(struct ddp *d, const char *name, int n)
 {
     struct ddp_group *group = ddp_calloc(1, sizeof *group);
@@ -56,7 +56,7 @@ static void release(struct ddp *d, struct ddp_group *group)
 {
     ddp_watchdog_stop(group->async_watchdog);
     ddp_async_destroy(group->async);
-    ddp_stage_release(group);
+    ddp_pack_release(group);
     if (group->comm != d->comm)
         ddp_comm_destroy(group->comm);
     group_free(group);
@@ -83,22 +83,23 @@ static int check_new(const struct ddp *d, const char *name, const int *ranks, in
                      struct ddp_err *err)
 {
     if (name == NULL || name[0] == '\0')
-        return ddp_fail(err, DDP_EUSAGE, "a group without a name");
+        return ddp_fail(err, DDP_EUSAGE, "the group name is empty");
     if (strlen(name) > DDP_GROUP_NAME_MAX)
-        return ddp_fail(err, DDP_EUSAGE, "group name '%.80s': longer than %d bytes", name,
+        return ddp_fail(err, DDP_EUSAGE, "group name '%.80s' is longer than %d bytes", name,
                         DDP_GROUP_NAME_MAX);
     if (find(d, name) != NULL)
-        return ddp_fail(err, DDP_EUSAGE, "group '%s' exists already", name);
+        return ddp_fail(err, DDP_EUSAGE, "group '%s' already exists", name);
     if (n < 1 || ranks == NULL)
-        return ddp_fail(err, DDP_EUSAGE, "group '%s' of %d ranks", name, n);
+        return ddp_fail(err, DDP_EUSAGE, "group '%s': invalid list of %d ranks", name, n);
     for (int i = 0; i < n; i++) {
         if (ranks[i] < 0 || ranks[i] >= d->comm->size)
-            return ddp_fail(err, DDP_EUSAGE, "group '%s' with rank %d: the world has %d", name,
+            return ddp_fail(err, DDP_EUSAGE,
+                            "group '%s': rank %d does not exist; the world has %d ranks", name,
                             ranks[i], d->comm->size);
         if (i > 0 && ranks[i] <= ranks[i - 1])
-            return ddp_fail(err, DDP_EUSAGE, "group '%s' with rank %d after rank %d: %s", name,
+            return ddp_fail(err, DDP_EUSAGE, "group '%s': rank %d after rank %d is %s", name,
                             ranks[i], ranks[i - 1],
-                            ranks[i] == ranks[i - 1] ? "twice" : "not ascending");
+                            ranks[i] == ranks[i - 1] ? "a duplicate" : "not in ascending order");
     }
     return 0;
 }
@@ -111,13 +112,13 @@ static bool is_member(const struct ddp *d, const int *ranks, int n)
     return false;
 }
 
-/* What a rank does when all agree to make the group. */
+/* Creates the group on this rank, after all ranks agreed on the arguments. */
 static int make_group(struct ddp *d, const char *name, const int *ranks, int n,
                       struct ddp_group **out, struct ddp_err *err)
 {
     struct ddp_group *group = group_make(d, name, n);
     if (group == NULL) {
-        /* The other members would wait for this one. */
+        /* Without an abort the other members would wait for this rank. */
         ddp_comm_abort(d->comm, DDP_ENOMEM);
         return ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d ranks", n);
     }
@@ -139,13 +140,14 @@ int ddp_new_group(struct ddp *d, const char *name, const int *ranks, int n, stru
     DDP_TRY(ddp_group_enter(d, NULL, &world, err));
     note.code = check_new(d, name, ranks, n, err);
     if (note.code == 0) {
-        note.what = ddp_digest_text(ddp_digest(0, (uint64_t)n), name);
+        note.call = ddp_digest_text(ddp_digest(0, (uint64_t)n), name);
         for (int i = 0; i < n; i++)
-            note.what = ddp_digest(note.what, (uint64_t)ranks[i]);
+            note.call = ddp_digest(note.call, (uint64_t)ranks[i]);
     }
     DDP_TRY(ddp_agree(world, &note, NULL, err));
     int rc = make_group(d, name, ranks, n, &group, err);
-    /* Those that are not in it cannot know whether there was room for it. */
+    /* Ranks outside the group cannot know whether its creation succeeded, so the members tell them.
+     */
     rc = ddp_comm_agree(d->comm, rc, err);
     if (rc != 0) {
         if (group != NULL)
@@ -196,11 +198,11 @@ int ddp_group_enter(struct ddp *d, struct ddp_group *group, struct ddp_group **o
     return 0;
 }
 
-static void on_expire(void *arg, const char *story)
+static void on_expire(void *arg, const char *report)
 {
     const struct ddp *d = arg;
     if (d->on_lost != NULL)
-        d->on_lost(d->on_lost_arg, story);
+        d->on_lost(d->on_lost_arg, report);
 }
 
 int ddp_group_async(struct ddp_group *group, struct ddp_err *err)

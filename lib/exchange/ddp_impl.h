@@ -1,14 +1,14 @@
-/* Inside libddp: what its files share. Nobody else includes this.
+/* Internal declarations that the files of libddp share.
  *
- *   ddp_world.c    opening and closing a world, what it says of itself
- *   ddp_run.c      our own launcher
- *   ddp_modules.c  where backend modules lie
+ *   ddp_world.c    opens and closes a world; queries
+ *   ddp_run.c      runs ranks under our own launcher
+ *   ddp_modules.c  finds the folder of the backend modules
  *   ddp_group.c    named groups
  *   ddp_agree.c    one small exchange before each collective, so that it fails on all ranks or none
- *   ddp_stage.c    the buffer arrays are packed into
- *   ddp_coll.c     all_reduce, reduce, bcast; parameters in ddp_param.c
+ *   ddp_pack.c    the pack buffer
+ *   ddp_coll.c     all_reduce, reduce, bcast (ddp_param.c: registered parameters)
  *   ddp_shards.c   all_gather, reduce_scatter
- *   ddp_bucket.c   the bucketer, on bucket.h */
+ *   ddp_bucket.c   the bucketer, built on bucket.h */
 #ifndef DDP_EXCHANGE_DDP_IMPL_H
 #define DDP_EXCHANGE_DDP_IMPL_H
 
@@ -23,25 +23,27 @@ extern "C" {
 
 #define DDP_GROUP_NAME_MAX 63
 
-/* First in every public function that can fail: err may be NULL there, but not below, where
- * `return ddp_hint(err, ...)` takes the code from it. */
+/* First statement of every public function that can fail. Replaces a NULL err by a local one,
+ * because internal functions use `return ddp_hint(err, ...)`, which reads the code from err. */
 #define DDP_OWN_ERR(err)                                                                           \
     struct ddp_err own_err_ = DDP_ERR_INIT;                                                        \
     err = (err) != NULL ? (err) : &own_err_
 
-/* A buffer that only grows. registered: all members can reach it. */
-struct ddp_stage {
+/* The pack buffer of a group. It only grows. */
+struct ddp_pack_buffer {
     void *data;
     size_t bytes;
-    bool registered;
+    bool registered; /* True if all members can access the memory. */
 };
 
-/* A rank's word before a collective: what it is about to do, must be equal on all ranks; place: how
- * its arrays lie, may differ, and then they are copied; code: 0, or why it refuses. */
+/* A rank's description of the collective that it is about to start. All ranks compare theirs. */
 struct ddp_note {
     uint32_t kind; /* enum ddp_note_kind */
+    /* 0, or the code with which this rank rejects its arguments. */
     int32_t code;
-    uint64_t what, place;
+    /* call: digest of the sizes, types and options; must be equal on all ranks. place: digest of
+     * where the arrays lie; if it differs between ranks, the arrays are packed. */
+    uint64_t call, position;
 };
 enum ddp_note_kind {
     DDP_NOTE_BARRIER,
@@ -57,16 +59,20 @@ enum ddp_note_kind {
     DDP_NOTE_COUNT
 };
 
-/* ranks [n]: of the world. comm: NULL when this rank is not in it; the world's group borrows the
- * world's. notes [n]. async and its watchdog: from the first bucketer on. */
+/* A named group of ranks. */
 struct ddp_group {
     struct ddp *world;
     struct ddp_group *next;
     char name[DDP_GROUP_NAME_MAX + 1];
+    /* World ranks of the members, [n]. */
     int *ranks, n;
+    /* NULL if this rank is not a member. The group "world" borrows the communicator of the world.
+     */
     struct ddp_comm *comm;
+    /* Notes of all members, [n]. */
     struct ddp_note *notes;
-    struct ddp_stage stage;
+    struct ddp_pack_buffer pack;
+    /* Progress thread and its watchdog. Both start with the first bucketer. */
     struct ddp_async *async;
     struct ddp_watchdog *async_watchdog;
 };
@@ -76,7 +82,8 @@ struct ddp_parameter {
     struct ddp_array array;
 };
 
-/* Whose "one world" a world is. */
+/* Scope in which a world must be the only one: the process, or one thread of ddp_run's thread mode.
+ */
 enum ddp_slot { DDP_SLOT_NONE, DDP_SLOT_PROCESS, DDP_SLOT_THREAD };
 
 struct ddp {
@@ -88,79 +95,86 @@ struct ddp {
     int parameter_count;
     struct ddp_bucketer *bucketers;
     struct ddp_watchdog *watchdog;
-    void (*on_lost)(void *arg, const char *story);
+    void (*on_lost)(void *arg, const char *report);
     void *on_lost_arg;
 };
 
 struct ddp_bucketer {
     struct ddp_group *group;
     struct ddp_buckets *buckets;
-    void *memory; /* of the buckets; NULL: in place */
+    void *memory; /* Memory of the buckets. NULL if they are reduced in place. */
     size_t memory_bytes;
     bool registered;
-    struct ddp_bucketer *next; /* in ddp.bucketers */
+    struct ddp_bucketer *next; /* Next element of the list ddp.bucketers. */
 };
 
-/* Options with their defaults filled in. */
+/* Options after the defaults were filled in. */
 struct ddp_settings {
     struct ddp_init_options options;
     struct ddp_comm_options comm;
     char module_dir[4400];
 };
 
-/* ddp_world.c. DDP_EUSAGE when an option is illegal. */
+/* ddp_world.c. Checks the options and fills in defaults. Returns DDP_EUSAGE if an option is
+ * illegal. */
 int ddp_settings_fill(const struct ddp_init_options *options, struct ddp_settings *out,
                       struct ddp_err *err) DDP_MUST_CHECK;
-/* A rank has one world. DDP_EUSAGE when the slot is taken. free: for (processes) another. */
+/* Marks this process or thread as a rank of a world. Returns DDP_EUSAGE if it already is one.
+ * ddp_slot_free allows the process to open another world. */
 int ddp_slot_take(enum ddp_slot slot, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_slot_free(enum ddp_slot slot);
 bool ddp_slot_is_taken(void);
-/* Opens a world; takes and, when it fails, frees the slot. */
+/* Opens a world. Takes the slot, and frees it again on failure. */
 int ddp_open(const struct ddp_backend *backend, const struct ddp_place *place,
              const struct ddp_settings *settings, enum ddp_slot slot, struct ddp **out,
              struct ddp_err *err) DDP_MUST_CHECK;
 
-/* ddp_modules.c: the folder of ddpbench-mpi-*.so. */
+/* ddp_modules.c. Writes the folder of ddpbench-mpi-*.so to out. given: the user's choice, or NULL.
+ */
 void ddp_modules_find(const char *given, char *out, size_t out_bytes);
 
-/* ddp_group.c. The world's own group. */
+/* ddp_group.c. Adds the group "world". */
 int ddp_group_add_world(struct ddp *d, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_group_release_all(struct ddp *d);
-/* The group a call is for (NULL: the world). DDP_EUSAGE when this rank is not in it, DDP_ELOST when
- * the world was given up. */
+/* Resolves the group of a call (NULL: the world). Returns DDP_EUSAGE if this rank is not a member
+ * and DDP_ELOST after ddp_abort. */
 int ddp_group_enter(struct ddp *d, struct ddp_group *group, struct ddp_group **out,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Its progress thread, started at the first call. Collective over the group. */
+/* Starts the group's progress thread on the first call. Collective over the group. */
 int ddp_group_async(struct ddp_group *group, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* ddp_agree.c. Collective over the group. Returns mine->code or that of the first rank that refuses
- * (with its words), DDP_EMISMATCH when ranks call different things, or 0. *same_place: is place
- * equal on all ranks? (NULL is fine) */
-int ddp_agree(struct ddp_group *group, const struct ddp_note *mine, bool *same_place,
+/* ddp_agree.c. Compares the notes of all ranks. Collective over the group. Returns mine->code, or
+ * the code and message of the first rank that rejects its arguments, or DDP_EMISMATCH if the ranks
+ * call different functions, or 0. *same_position (may be NULL) tells whether `position` is equal on
+ * all ranks. */
+int ddp_agree(struct ddp_group *group, const struct ddp_note *mine, bool *same_position,
               struct ddp_err *err) DDP_MUST_CHECK;
-/* Mixes a value, arrays' counts and dtypes, a text into a note. */
+/* Mix a value, the counts and dtypes of arrays, or a text into a digest. */
 uint64_t ddp_digest(uint64_t digest, uint64_t value);
 uint64_t ddp_digest_arrays(uint64_t digest, const struct ddp_array *arrays, int n);
 uint64_t ddp_digest_text(uint64_t digest, const char *text);
-/* Where the arrays lie: in which registered memory, and which follow the one before of their dtype.
- */
-uint64_t ddp_digest_place(const struct ddp_group *group, uint64_t digest,
-                          const struct ddp_array *arrays, int n);
-/* DDP_EUSAGE: n < 0, no arrays, an unknown dtype, NULL data, more bytes than memory can have. */
+/* Mixes the position of the arrays into a digest: their offset in registered memory, and whether
+ * each follows the previous array of its dtype. */
+uint64_t ddp_digest_position(const struct ddp_group *group, uint64_t digest,
+                             const struct ddp_array *arrays, int n);
+/* Returns DDP_EUSAGE if n is negative, arrays is NULL, a dtype is unknown, data is NULL, or the
+ * total size exceeds the address space. */
 int ddp_check_arrays(const struct ddp_array *arrays, int n, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* ddp_stage.c. At least `bytes`. Collective over the group, equal bytes: fails on all or none. */
-int ddp_stage_reserve(struct ddp_group *group, size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
-void ddp_stage_release(struct ddp_group *group);
-/* Memory for a group: registered where that can be, else pages of this rank. As above. */
+/* ddp_pack.c. Grows the pack buffer to at least `bytes`. Collective over the group with equal
+ * bytes; fails on all ranks or on none. */
+int ddp_pack_reserve(struct ddp_group *group, size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_pack_release(struct ddp_group *group);
+/* Allocates memory for a group: registered memory if the backend has it, otherwise private pages.
+ * Collective; fails on all ranks or on none. */
 int ddp_group_alloc(struct ddp_group *group, size_t bytes, void **out, bool *registered,
                     struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_group_free(struct ddp_group *group, void *ptr, size_t bytes, bool registered);
 
-/* ddp_coll.c. One collective on arrays as lib/coll takes them. */
+/* ddp_coll.c. Plans and runs one collective of lib/coll. */
 int ddp_coll_once(struct ddp_group *group, const struct ddp_coll_args *args,
                   struct ddp_err *err) DDP_MUST_CHECK;
-/* All-reduce, reduce and bcast of a list. root: of the group. */
+/* Runs all-reduce, reduce or bcast on a list of arrays. root: rank of the group. */
 int ddp_coll_list(struct ddp *d, enum ddp_note_kind kind, const struct ddp_array *arrays, int n,
                   int root, const struct ddp_call *call, struct ddp_err *err) DDP_MUST_CHECK;
 

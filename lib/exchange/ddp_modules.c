@@ -1,5 +1,6 @@
-/* Where backend modules lie: beside the library (or the program it is linked into), as a build tree
- * has them, or below it in ddpbench/ or ../lib/ddpbench/, as `make install` lays them out. */
+/* Finds the backend modules. They lie in the folder of the library (or of the program it is linked
+ * into) as in a build tree, or in ddpbench/ or ../lib/ddpbench/ relative to it, as `make install`
+ * places them. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>

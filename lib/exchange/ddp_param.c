@@ -9,10 +9,10 @@ int ddp_add_parameter(struct ddp *d, const char *name, struct ddp_array array, s
 {
     DDP_OWN_ERR(err);
     if (name == NULL || name[0] == '\0')
-        return ddp_fail(err, DDP_EUSAGE, "a parameter without a name");
+        return ddp_fail(err, DDP_EUSAGE, "the parameter name is empty");
     for (int i = 0; i < d->parameter_count; i++)
         if (strcmp(d->parameters[i].name, name) == 0)
-            return ddp_fail(err, DDP_EUSAGE, "parameter '%.200s' exists already", name);
+            return ddp_fail(err, DDP_EUSAGE, "parameter '%.200s' already exists", name);
     DDP_TRY(ddp_check_arrays(&array, 1, err));
     struct ddp_parameter *grown =
         ddp_realloc_array(d->parameters, (size_t)d->parameter_count + 1, sizeof *d->parameters);
@@ -41,7 +41,7 @@ int ddp_all_reduce_parameters(struct ddp *d, const struct ddp_call *call, struct
     DDP_OWN_ERR(err);
     struct ddp_array *arrays = ddp_calloc((size_t)d->parameter_count, sizeof *arrays);
     if (arrays == NULL) {
-        /* The others would wait. */
+        /* Without an abort the other ranks would wait for this one. */
         ddp_abort(d, DDP_ENOMEM);
         return ddp_fail(err, DDP_ENOMEM, "no memory for a list of %d arrays", d->parameter_count);
     }

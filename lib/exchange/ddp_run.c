@@ -1,4 +1,4 @@
-/* Ranks of our own: ddp_run. */
+/* ddp_run: runs ranks under our own launcher. */
 #include <dirent.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static int run_rank(void *arg, struct ddp_launch_rank *launch, struct ddp_err *e
     struct ddp *d;
     DDP_TRY(ddp_open(ddp_backend_find("shm"), &launch->place, &run->settings, run->slot, &d, err));
     int rc = run->rank_main(d, run->arg, err);
-    /* A code without words, or of the wrong sign, still is a failure. */
+    /* rank_main may fail without a message or with a code of the wrong sign. */
     if (rc > 0)
         rc = DDP_EINTERNAL;
     if (rc != 0) {
@@ -30,7 +30,7 @@ static int run_rank(void *arg, struct ddp_launch_rank *launch, struct ddp_err *e
     return rc;
 }
 
-/* Threads of this process, as far as can be told. */
+/* Returns the number of threads of this process, or 0 if /proc cannot be read. */
 static int count_threads(void)
 {
     int n = 0;
@@ -47,32 +47,33 @@ static int check_run(int ranks, bool threads, const struct ddp_settings *setting
 {
     const char *backend = settings->options.backend;
     if (ranks < 1 || ranks > DDP_SHM_RANKS_MAX)
-        return ddp_fail(err, DDP_EUSAGE, "%d ranks: this machine can have 1 to %d", ranks,
+        return ddp_fail(err, DDP_EUSAGE, "cannot start %d ranks; legal: 1 to %d", ranks,
                         DDP_SHM_RANKS_MAX);
     if (backend != NULL && strcmp(backend, "shm") != 0)
         return ddp_fail(err, DDP_EUSAGE, "backend '%s' cannot start ranks; legal: shm", backend);
     if (ddp_slot_is_taken())
-        return ddp_fail(err, DDP_EUSAGE, "this process is a rank of a world already");
+        return ddp_fail(err, DDP_EUSAGE, "this process is already a rank of a world");
     if (!threads && count_threads() > 1) {
         ddp_fail(err, DDP_EUSAGE,
-                 "this process has %d threads, of which a forked rank would have one",
+                 "this process has %d threads, but a forked rank would have only one",
                  count_threads());
-        return ddp_hint(err, "call ddp_run first, or with threads");
+        return ddp_hint(err, "call ddp_run before starting threads, or pass threads = true");
     }
     return 0;
 }
 
-/* The story names rank and operation; the rank's own error has the hint. */
-static int tell(const struct ddp_launch_outcome *outcome, const struct ddp_err *said,
-                struct ddp_err *err)
+/* Copies the outcome of the launch into err. The launcher's report names rank and operation; the
+ * rank's own error adds the hint. */
+static int report_outcome(const struct ddp_launch_outcome *outcome, const struct ddp_err *cause,
+                          struct ddp_err *err)
 {
     if (outcome->code == 0)
         return 0;
-    ddp_fail(err, outcome->code, "%s", outcome->story[0] != '\0' ? outcome->story : said->text);
+    ddp_fail(err, outcome->code, "%s", outcome->story[0] != '\0' ? outcome->story : cause->text);
     if (err != NULL)
         err->rank = outcome->rank;
-    if (said->hint[0] != '\0')
-        ddp_hint(err, "%s", said->hint);
+    if (cause->hint[0] != '\0')
+        ddp_hint(err, "%s", cause->hint);
     return outcome->code;
 }
 
@@ -94,11 +95,11 @@ int ddp_run(int ranks, bool threads, const struct ddp_init_options *options,
         .arg = &run,
     };
     struct ddp_launch_outcome outcome;
-    struct ddp_err said = DDP_ERR_INIT;
-    int rc = ddp_launch(&job, &outcome, &said);
+    struct ddp_err cause = DDP_ERR_INIT;
+    int rc = ddp_launch(&job, &outcome, &cause);
     if (rc != 0) {
-        ddp_fail(err, rc, "%s", said.text);
-        return ddp_hint(err, "%s", said.hint);
+        ddp_fail(err, rc, "%s", cause.text);
+        return ddp_hint(err, "%s", cause.hint);
     }
-    return tell(&outcome, &said, err);
+    return report_outcome(&outcome, &cause, err);
 }

@@ -1,12 +1,12 @@
-/* all_gather and reduce_scatter: one array a rank on one side. lib/coll takes the arrays of that
- * side as one; those that do not follow each other in memory, on some rank, go through the stage.
- */
+/* all_gather and reduce_scatter. One side of each has one array per rank, which lib/coll expects as
+ * a single array. If these arrays are not adjacent in memory on some rank, they go through the pack
+ * buffer. */
 #include "base/mem.h"
 #include "comm/comm.h"
 #include "exchange/bucket.h"
 #include "exchange/ddp_impl.h"
 
-/* parts [group size]: one a rank; whole: the single array. */
+/* parts [group size]: the side with one array per rank. whole: the side with a single array. */
 static int check_parts(const struct ddp_group *group, const struct ddp_array *parts,
                        const struct ddp_array *whole, struct ddp_err *err)
 {
@@ -17,30 +17,31 @@ static int check_parts(const struct ddp_group *group, const struct ddp_array *pa
     for (int r = 0; r < group->n; r++)
         if (parts[r].count != whole->count || parts[r].dtype != whole->dtype)
             return ddp_fail(err, DDP_EUSAGE,
-                            "array %d has %zu elements of %s, the single one %zu of %s", r,
-                            parts[r].count, ddp_dtype_name(parts[r].dtype), whole->count,
+                            "array %d has %zu elements of %s, but the single array has %zu of %s",
+                            r, parts[r].count, ddp_dtype_name(parts[r].dtype), whole->count,
                             ddp_dtype_name(whole->dtype));
     return 0;
 }
 
-/* May lib/coll work on the arrays as they are? Equal on all ranks. */
+/* Compares the arguments of all ranks. *direct: true if lib/coll can work on the arrays in place;
+ * equal on all ranks. */
 static int agree_on_parts(struct ddp_group *group, enum ddp_note_kind kind,
                           const struct ddp_array *parts, const struct ddp_array *whole,
                           bool division, bool *direct, struct ddp_err *err)
 {
     struct ddp_note note = {.kind = kind};
-    bool same_place, adjacent = false;
+    bool same_position, adjacent = false;
     note.code = check_parts(group, parts, whole, err);
     if (note.code == 0) {
         adjacent = ddp_buckets_adjacent(parts, group->n);
-        note.what = ddp_digest_arrays(ddp_digest(0, division), whole, 1);
-        note.place = ddp_digest(0, adjacent);
-        note.place = ddp_digest(note.place, parts[group->comm->rank].data == whole->data);
-        note.place = ddp_digest_place(group, note.place, parts, 1);
-        note.place = ddp_digest_place(group, note.place, whole, 1);
+        note.call = ddp_digest_arrays(ddp_digest(0, division), whole, 1);
+        note.position = ddp_digest(0, adjacent);
+        note.position = ddp_digest(note.position, parts[group->comm->rank].data == whole->data);
+        note.position = ddp_digest_position(group, note.position, parts, 1);
+        note.position = ddp_digest_position(group, note.position, whole, 1);
     }
-    DDP_TRY(ddp_agree(group, &note, &same_place, err));
-    *direct = same_place && adjacent;
+    DDP_TRY(ddp_agree(group, &note, &same_position, err));
+    *direct = same_position && adjacent;
     return 0;
 }
 
@@ -67,15 +68,15 @@ int ddp_all_gather(struct ddp *d, const struct ddp_array *send, const struct ddp
                                  .dtype = send->dtype};
     if (direct)
         return ddp_coll_once(group, &args, err);
-    DDP_TRY(ddp_stage_reserve(group, bytes * (size_t)group->n, err));
-    unsigned char *stage = group->stage.data;
-    unsigned char *mine = stage + bytes * (size_t)group->comm->rank;
+    DDP_TRY(ddp_pack_reserve(group, bytes * (size_t)group->n, err));
+    unsigned char *pack = group->pack.data;
+    unsigned char *mine = pack + bytes * (size_t)group->comm->rank;
     copy(group, mine, send->data, bytes);
     args.send = mine;
-    args.recv = stage;
+    args.recv = pack;
     DDP_TRY(ddp_coll_once(group, &args, err));
     for (int r = 0; r < group->n; r++)
-        copy(group, recv[r].data, stage + bytes * (size_t)r, bytes);
+        copy(group, recv[r].data, pack + bytes * (size_t)r, bytes);
     return 0;
 }
 
@@ -102,12 +103,12 @@ int ddp_reduce_scatter(struct ddp *d, const struct ddp_array *send, const struct
                                  .op = call->division ? DDP_AVG : DDP_SUM};
     if (direct)
         return ddp_coll_once(group, &args, err);
-    DDP_TRY(ddp_stage_reserve(group, bytes * (size_t)group->n, err));
-    unsigned char *stage = group->stage.data;
-    unsigned char *mine = stage + bytes * (size_t)group->comm->rank;
+    DDP_TRY(ddp_pack_reserve(group, bytes * (size_t)group->n, err));
+    unsigned char *pack = group->pack.data;
+    unsigned char *mine = pack + bytes * (size_t)group->comm->rank;
     for (int r = 0; r < group->n; r++)
-        copy(group, stage + bytes * (size_t)r, send[r].data, bytes);
-    args.send = stage;
+        copy(group, pack + bytes * (size_t)r, send[r].data, bytes);
+    args.send = pack;
     args.recv = mine;
     DDP_TRY(ddp_coll_once(group, &args, err));
     copy(group, recv->data, mine, bytes);

@@ -1,4 +1,4 @@
-/* Worlds: which one this process may open, opening and closing it, and what it says of itself. */
+/* Opens and closes worlds, and answers queries about them. */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -12,14 +12,14 @@
 #include "exchange/ddp_impl.h"
 
 #define TIMEOUT_S      60.0
-#define TIMEOUT_MAX_S  1e9 /* 31 years: still well inside 64 bits of ns */
+#define TIMEOUT_MAX_S  1e9 /* 31 years, which fits in 64 bits of ns. */
 #define HEAP_BYTES     (UINT64_C(1) << 30)
-#define HEAP_BYTES_MAX (UINT64_C(1) << 46) /* half of what x86-64 can address */
+#define HEAP_BYTES_MAX (UINT64_C(1) << 46) /* Half of the address space of x86-64. */
 #define NS_PER_S       1e9
 
-/* "A rank has one world": of the process, or of a thread that ddp_run made a rank. The only mutable
- * state outside of a context: what it guards (MPI, the launcher's variables) belongs to the process
- * as well. */
+/* A process has at most one world, and so has a thread that ddp_run made a rank. These variables
+ * are the only mutable state outside of a context: the resources that they guard (MPI, the
+ * launcher's environment variables) belong to the process as well. */
 enum { PROCESS_FREE, PROCESS_TAKEN, PROCESS_SPENT };
 static _Atomic(int) process_slot;
 static _Thread_local bool thread_slot;
@@ -34,9 +34,11 @@ int ddp_slot_take(enum ddp_slot slot, struct ddp_err *err)
     if (!thread_slot && atomic_compare_exchange_strong(&process_slot, &found, PROCESS_TAKEN))
         return 0;
     if (found == PROCESS_SPENT)
-        return ddp_fail(err, DDP_EUSAGE, "this process had a world over MPI, which starts once");
-    ddp_fail(err, DDP_EUSAGE, "this rank has a world already");
-    return ddp_hint(err, "ddp_finalize comes before another ddp_init");
+        return ddp_fail(
+            err, DDP_EUSAGE,
+            "this process already had a world over MPI, and MPI starts only once in a process");
+    ddp_fail(err, DDP_EUSAGE, "this rank already has a world");
+    return ddp_hint(err, "call ddp_finalize before another ddp_init");
 }
 
 static void slot_leave(enum ddp_slot slot, int process_value)
@@ -68,7 +70,7 @@ int ddp_settings_fill(const struct ddp_init_options *options, struct ddp_setting
         return ddp_fail(err, DDP_EUSAGE, "timeout_s '%g' is not within 0..%g", timeout_s,
                         TIMEOUT_MAX_S);
     if (out->options.heap_bytes > HEAP_BYTES_MAX)
-        return ddp_fail(err, DDP_EUSAGE, "heap_bytes '%llu' are more than can be addressed",
+        return ddp_fail(err, DDP_EUSAGE, "heap_bytes '%llu' exceeds the address space",
                         (unsigned long long)out->options.heap_bytes);
     DDP_TRY(ddp_conf_check(err));
     ddp_modules_find(out->options.module_dir, out->module_dir, sizeof out->module_dir);
@@ -90,11 +92,11 @@ int ddp_settings_fill(const struct ddp_init_options *options, struct ddp_setting
     return 0;
 }
 
-static void on_expire(void *arg, const char *story)
+static void on_expire(void *arg, const char *report)
 {
     const struct ddp *d = arg;
     if (d->on_lost != NULL)
-        d->on_lost(d->on_lost_arg, story);
+        d->on_lost(d->on_lost_arg, report);
 }
 
 int ddp_open(const struct ddp_backend *backend, const struct ddp_place *place,
@@ -116,7 +118,7 @@ int ddp_open(const struct ddp_backend *backend, const struct ddp_place *place,
         DDP_TRY_GOTO(ddp_watchdog_start(d->comm->flight, settings->comm.timeout_ns, on_expire, d,
                                         &d->watchdog, err),
                      err_comm);
-    /* The programs' arguments are theirs; the builds must be one. */
+    /* Ranks may run with different arguments but must be the same build. */
     if ((backend->caps & DDP_CAP_LAUNCHED) != 0)
         DDP_TRY_GOTO(ddp_handshake(d->comm, 0, NULL, err), err_comm);
     DDP_TRY_GOTO(ddp_group_add_world(d, err), err_comm);
@@ -125,7 +127,7 @@ int ddp_open(const struct ddp_backend *backend, const struct ddp_place *place,
     return 0;
 
 err_comm:
-    if (!err->agreed) /* else all ranks are here, and can tell */
+    if (!err->agreed) /* If the error is agreed, every rank has it already. */
         ddp_comm_abort(d->comm, rc);
     ddp_watchdog_stop(d->watchdog);
     ddp_comm_destroy(d->comm);
@@ -149,8 +151,9 @@ int ddp_init(const struct ddp_init_options *options, struct ddp **out, struct dd
         name = launched ? "mpi" : "self";
     const struct ddp_backend *backend = ddp_backend_find(name);
     if (backend == NULL || (backend->caps & (DDP_CAP_LAUNCHED | DDP_CAP_SELF)) == 0) {
-        ddp_fail(err, DDP_EUSAGE, "backend '%s' opens no world here; legal: mpi, self", name);
-        return ddp_hint(err, "ddp_run starts ranks of this machine, over shared memory");
+        ddp_fail(err, DDP_EUSAGE, "backend '%s' cannot open a world in ddp_init; legal: mpi, self",
+                 name);
+        return ddp_hint(err, "use ddp_run to start ranks on this machine over shared memory");
     }
     if ((backend->caps & DDP_CAP_SELF) != 0 && launcher.place.size > 1)
         return ddp_fail(err, DDP_EMISMATCH,
@@ -214,7 +217,7 @@ int ddp_barrier(struct ddp *d, struct ddp_group *group, struct ddp_err *err)
 int ddp_alloc(struct ddp *d, size_t bytes, void **out, struct ddp_err *err)
 {
     DDP_OWN_ERR(err);
-    const struct ddp_note note = {.kind = DDP_NOTE_ALLOC, .what = bytes};
+    const struct ddp_note note = {.kind = DDP_NOTE_ALLOC, .call = bytes};
     struct ddp_group *world;
     DDP_TRY(ddp_group_enter(d, NULL, &world, err));
     DDP_TRY(ddp_agree(world, &note, NULL, err));

@@ -12,32 +12,33 @@
 #include "device/stream_kernels.h"
 #include "exchange/compressed_impl.h"
 
-/* In front of a list: its length, on a line of its own. */
+/* A list begins with its length, which occupies a cache line of its own. */
 #define HEAD_BYTES ((size_t)DDP_CACHE_LINE)
 
-/* What the device adds up. */
+/* Counters in device memory. */
 struct tally {
     uint64_t overflows, sent;
 };
 
-/* wire: 16-bit values [n], or this rank's list: length, indices, values; NULL: data itself travels.
- * gathered [ranks] of it. part_bytes: of a list, whole lines. chosen: a list, of a global top-K;
- * NULL. */
 struct ddp_device_exchange {
     struct ddp_device_exchange_setup setup;
     bool sparse, lossless;
+    /* capacity: entries of a list. part_bytes: size of a list, a multiple of the cache line. */
     size_t capacity, wire_bytes, part_bytes;
+    /* wire: 16-bit values [n], or this rank's list (length, indices, values); NULL if data is sent
+     * as it is. gathered: lists of all ranks. chosen: the list that a global top-K selects, else
+     * NULL. */
     void *wire, *gathered, *chosen;
     float *residual;
     void *scratch;
     size_t scratch_bytes;
     struct tally *tally;
     struct ddp_coll_plan plan;
-    double wire_each; /* bytes that others take of a run */
+    double wire_per_run; /* Bytes that other ranks receive per run. */
     struct ddp_compressed_counters counters;
 };
 
-static size_t lines(size_t bytes)
+static size_t round_to_line(size_t bytes)
 {
     return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
 }
@@ -50,13 +51,13 @@ size_t ddp_device_exchange_capacity(const struct ddp_compress_spec *spec, size_t
     return c->fixed_count || !feedback ? c->bound(spec, n) : (n + 7) / 8;
 }
 
-/* A list with room for so many entries. */
+/* Size of a list of `capacity` entries. */
 static size_t list_bytes(size_t capacity)
 {
-    return HEAD_BYTES + 2 * lines(capacity * sizeof(float));
+    return HEAD_BYTES + 2 * round_to_line(capacity * sizeof(float));
 }
 
-/* As comm.h aligns blocks. */
+/* Rounds up as ddp_comm_alloc does (comm.h). */
 static uint64_t block_bytes(uint64_t bytes)
 {
     const uint64_t huge = (uint64_t)2 << 20, unit = bytes >= 2 * huge ? huge : 4096;
@@ -71,22 +72,22 @@ uint64_t ddp_device_exchange_bytes(const struct ddp_compress_spec *spec, size_t 
     if (ddp_compressor_is_lossless(c))
         return 0;
     if (c->combine == DDP_COMBINE_SUM)
-        return block_bytes(lines(n * ddp_dtype_size(c->wire_dtype)));
+        return block_bytes(round_to_line(n * ddp_dtype_size(c->wire_dtype)));
     return block_bytes(part) + block_bytes((uint64_t)part * (uint64_t)ranks);
 }
 
-/* The list that lies there. */
+/* The list that is stored at `memory`. */
 static struct ddp_stream_list list_at(const struct ddp_device_exchange *x, void *memory)
 {
     unsigned char *at = memory;
-    const size_t values = lines(x->capacity * sizeof(uint32_t));
+    const size_t values = round_to_line(x->capacity * sizeof(uint32_t));
     return (struct ddp_stream_list){.index = (uint32_t *)(void *)(at + HEAD_BYTES),
                                     .value = (float *)(void *)(at + HEAD_BYTES + values),
                                     .count = (uint32_t *)(void *)at,
                                     .capacity = x->capacity};
 }
 
-/* Rank r's among the gathered ones. */
+/* The list of rank r among the gathered lists. */
 static struct ddp_stream_list list_of(const struct ddp_device_exchange *x, int r)
 {
     return list_at(x, (unsigned char *)x->gathered + (size_t)r * x->part_bytes);
@@ -97,7 +98,7 @@ static size_t topk_of(const struct ddp_device_exchange *x)
     return x->setup.spec.compressor->fixed_count ? x->capacity : 0;
 }
 
-/* What needs no other rank. */
+/* Does the local part of create, before any communication. */
 static int prepare(struct ddp_device_exchange *x, struct ddp_err *err)
 {
     const struct ddp_device_exchange_setup *s = &x->setup;
@@ -107,7 +108,7 @@ static int prepare(struct ddp_device_exchange *x, struct ddp_err *err)
     x->lossless = ddp_compressor_is_lossless(c);
     x->capacity = ddp_device_exchange_capacity(&s->spec, s->n, s->feedback);
     x->part_bytes = list_bytes(x->capacity);
-    x->wire_bytes = x->sparse ? x->part_bytes : lines(s->n * ddp_dtype_size(c->wire_dtype));
+    x->wire_bytes = x->sparse ? x->part_bytes : round_to_line(s->n * ddp_dtype_size(c->wire_dtype));
     if (x->sparse)
         x->scratch_bytes = d->stream_kernels->select_scratch(s->n, topk_of(x));
     x->tally = d->alloc(sizeof *x->tally);
@@ -128,20 +129,19 @@ static int prepare(struct ddp_device_exchange *x, struct ddp_err *err)
     return 0;
 }
 
-/* Lists go one way only: the algorithms of sparse_coll.h ask the processor what to send. */
+/* Lists can only be gathered in full, because the other algorithms of sparse_coll.h decide on the
+ * CPU which entries to send. */
 static int check_sparse(const struct ddp_device_exchange *x, const char *name, struct ddp_err *err)
 {
     const bool selects = x->setup.spec.compressor->global_topk;
     const struct ddp_sparse_alg *alg = ddp_sparse_find(name);
     if (alg == NULL || alg->selects != selects)
         return ddp_fail(err, DDP_EUSAGE,
-                        "unknown algorithm '%s' of a sparse all-reduce on a device; legal: auto%s",
+                        "unknown algorithm '%s' for a sparse all-reduce on a device; legal: auto%s",
                         name, selects ? "" : ", allgather");
     if (strcmp(name, "allgather") == 0)
         return 0;
-    return ddp_fail(err, DDP_EUNAVAIL,
-                    "algorithm '%s' does not run on a device, where all lists are gathered whole",
-                    name);
+    return ddp_fail(err, DDP_EUNAVAIL, "algorithm '%s' does not run on a device; use 'auto'", name);
 }
 
 static int prepare_plan(struct ddp_device_exchange *x, struct ddp_err *err)
@@ -166,10 +166,10 @@ static int prepare_plan(struct ddp_device_exchange *x, struct ddp_err *err)
     if (x->sparse && !automatic)
         DDP_TRY(check_sparse(x, name, err));
     if (!x->sparse && !automatic && (alg = ddp_coll_find(DDP_ALLREDUCE, name)) == NULL)
-        return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' of an all-reduce", name);
-    x->wire_each = x->sparse ? (ranks - 1) * (double)x->part_bytes
-                             : 2 * (ranks - 1) / ranks * (double)s->n *
-                                   (double)ddp_dtype_size(s->spec.compressor->wire_dtype);
+        return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' for an all-reduce", name);
+    x->wire_per_run = x->sparse ? (ranks - 1) * (double)x->part_bytes
+                                : 2 * (ranks - 1) / ranks * (double)s->n *
+                                      (double)ddp_dtype_size(s->spec.compressor->wire_dtype);
     return ddp_coll_plan_init(&x->plan, s->comm, alg, x->sparse ? &gather : &sum, err);
 }
 
@@ -189,7 +189,7 @@ int ddp_device_exchange_create(const struct ddp_device_exchange_setup *setup,
     if (x->sparse)
         DDP_TRY_GOTO(ddp_comm_alloc(comm, x->part_bytes * (size_t)comm->size, &x->gathered, err),
                      err_free);
-    /* Beyond a list's length nothing is looked at, but all of it travels. */
+    /* The whole buffer is sent, so initialise the part behind the list's end too. */
     if (!x->lossless)
         setup->device->streams->fill(setup->stream, x->wire, 0, x->wire_bytes);
     rc = prepare_plan(x, err);
@@ -241,13 +241,13 @@ static void add(const struct ddp_device_exchange *x, float *a, const float *b)
     x->setup.device->stream_kernels->reduce(x->setup.stream, &sum);
 }
 
-/* What a rank's values are multiplied by. */
+/* Factor for this rank's values. */
 static float share_of(const struct ddp_device_exchange *x)
 {
     return x->setup.average ? 1 / (float)x->setup.comm->size : 1;
 }
 
-/* values [n] become this rank's share of them. */
+/* Scales values [n] by that factor. */
 static void divide(const struct ddp_device_exchange *x, float *values, size_t n)
 {
     const struct ddp_device_exchange_setup *s = &x->setup;
@@ -255,14 +255,16 @@ static void divide(const struct ddp_device_exchange *x, float *values, size_t n)
         s->device->stream_kernels->scale(s->stream, values, n, share_of(x));
 }
 
-/* With feedback data becomes what is to be narrowed: this rank's share and what was left behind. */
+/* Converts data to 16 bits. With feedback, data becomes the scaled gradient plus the residual
+ * first. */
 static void encode_narrow(struct ddp_device_exchange *x)
 {
     const struct ddp_device_exchange_setup *s = &x->setup;
     const struct ddp_stream_kernels *k = s->device->stream_kernels;
     const enum ddp_dtype type = s->spec.compressor->wire_dtype;
     const double argument = s->spec.argument;
-    /* A clip is in the gradient's unit, as comp_fp16.c has it; 0 would mean none. */
+    /* The clip limit is in the unit of the gradient, as in comp_fp16.c, so it is scaled too. A
+     * limit that underflows to 0 must not mean "no clip". */
     const float least = fmaxf((float)(argument * (double)share_of(x)), FLT_TRUE_MIN);
     const float clip = isnan(argument) ? 0.0f : least;
     if (x->residual == NULL) {
@@ -289,12 +291,14 @@ static void encode_list(struct ddp_device_exchange *x)
         k->select_topk(s->stream, &select, topk_of(x));
     else
         k->select_threshold(s->stream, &select, (float)s->spec.argument);
-    if (x->chosen == NULL) /* else it is the sums that are scaled: what was given may come back */
+    /* A global top-K scales the sums instead, because entries may return to the residual. */
+    if (x->chosen == NULL)
         divide(x, select.out.value, x->capacity);
     k->add_count(s->stream, &x->tally->sent, select.out.count);
 }
 
-/* data holds all sums: keeps the largest, scaled. Of what this rank gave, the rest goes back. */
+/* On entry data holds the sums over all ranks. Keeps the k largest, scaled, and returns this rank's
+ * contributions to the other sums to its residual. */
 static void choose(struct ddp_device_exchange *x)
 {
     const struct ddp_device_exchange_setup *s = &x->setup;
@@ -372,8 +376,8 @@ void ddp_device_exchange_counters(const struct ddp_device_exchange *x,
     out->overflow_count = tally.overflows;
     out->values_sent = x->sparse ? (double)tally.sent : (double)s->n * (double)out->runs;
     out->values_total = (double)s->n * (double)out->runs;
-    out->wire_bytes = x->wire_each * (double)out->runs;
-    out->wire_counted = false; /* what a ring sends */
+    out->wire_bytes = x->wire_per_run * (double)out->runs;
+    out->wire_counted = false; /* Modelled as a ring. */
 }
 
 const float *ddp_device_exchange_residual(const struct ddp_device_exchange *x)

@@ -1,12 +1,12 @@
-/* A compressed all-reduce of one bucket that lies on a device: compressed.h's, with the encoding
- * and decoding on a stream and the exchange by the communicator, which moves what lies there.
+/* A compressed all-reduce of one bucket in device memory. Like compressed.h, with encoding and
+ * decoding on a stream and an exchange by the communicator, which accesses device memory directly.
  *
- * 16-bit forms: converted, all-reduced, converted back; `none`: all-reduced where it is. Sparse
- * ones: each rank's list has room for a fixed number of entries, its length stays on the device,
- * and all lists are gathered whole: the host never asks how many there are. Sums are in rank order.
- * A global top-K (oktopk) selects exactly k of the sums in every call, each rank for itself; what a
- * rank had given to others goes back to its residual. The host waits for the stream once, before
- * the exchange. What it does not do: fall back to the processor. */
+ * 16-bit forms are converted, all-reduced and converted back; `none` is all-reduced in place. In
+ * sparse forms each rank's list has a fixed capacity, its length stays on the device, and all lists
+ * are gathered in full, so the host never needs the length. Sums are formed in rank order. For a
+ * global top-K (oktopk) every rank selects exactly k of the sums in each call; entries that this
+ * rank sent but that were not selected return to its residual. The host waits for the stream once,
+ * before the exchange. There is no fallback to the CPU. */
 #ifndef DDP_EXCHANGE_DEVICE_EXCHANGE_H
 #define DDP_EXCHANGE_DEVICE_EXCHANGE_H
 
@@ -21,39 +21,43 @@ extern "C" {
 
 struct ddp_device_exchange;
 
-/* data [n]: memory of the device, which the communicator reaches; in place. average: as of
- * ddp_compressed_setup. timed: each run waits for its own decoding, too, and the counters have its
- * phases by the host's clock; for who has nothing else on the stream. */
+/* Arguments of ddp_device_exchange_create. */
 struct ddp_device_exchange_setup {
     struct ddp_comm *comm;
     const struct ddp_device *device;
     struct ddp_stream *stream;
+    /* The bucket, [n], in device memory that the communicator can access. Exchanged in place. */
     float *data;
     size_t n;
     struct ddp_compress_spec spec;
+    /* feedback, average: see ddp_compressed_setup. timed: each run also waits for its decoding, and
+     * the counters hold the phases by the host's clock. Set it only if nothing else uses the
+     * stream. */
     bool feedback, average, timed;
-    const char *algorithm; /* NULL or "auto": the one that fits; of lists there is "allgather" */
+    const char *algorithm; /* NULL or "auto" selects one. For lists: "allgather". */
 };
 
-/* Entries that a rank sends at most: k of a top-K; of a threshold an eighth of n where the rest
- * stays in the residual, else n. */
+/* Returns the maximum number of entries that a rank sends. For a top-K it is k. For a threshold it
+ * is an eighth of n with error feedback, which keeps the rest in the residual, and n without. */
 size_t ddp_device_exchange_capacity(const struct ddp_compress_spec *spec, size_t n, bool feedback);
-/* Registered bytes that create will ask for on each of `ranks` ranks. */
+/* Returns the registered bytes that create will allocate on each of `ranks` ranks. */
 uint64_t ddp_device_exchange_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks,
                                    bool feedback);
-/* Collective, as ddp_compressed_create. */
+/* Collective. Errors as for ddp_compressed_create. */
 int ddp_device_exchange_create(const struct ddp_device_exchange_setup *setup,
                                struct ddp_device_exchange **out,
                                struct ddp_err *err) DDP_MUST_CHECK;
-/* Collective where the backend's registered memory is. Waits for the stream. NULL is fine. */
+/* Waits for the stream. Collective if the backend's registered memory is. x may be NULL. */
 void ddp_device_exchange_destroy(struct ddp_device_exchange *x);
-/* Collective. No allocation. What it put on the stream may be unfinished when it returns. */
+/* Runs one exchange. Collective. Does not allocate. Work that it put on the stream may be
+ * unfinished on return, unless timed. */
 int ddp_device_exchange_run(struct ddp_device_exchange *x, struct ddp_err *err) DDP_MUST_CHECK;
-/* Unless timed, exchange_ns is all the time that the host spent, and the other two are 0.
- * wire_bytes is never counted: what a ring sends. Waits for the stream. */
+/* Reads the counters. Waits for the stream. If not timed, exchange_ns is the total time that the
+ * host spent, and encode_ns and decode_ns are 0. wire_bytes is always modelled as that of a ring.
+ */
 void ddp_device_exchange_counters(const struct ddp_device_exchange *x,
                                   struct ddp_compressed_counters *out);
-/* As of ddp_compressed; memory of the device. */
+/* See ddp_compressed_residual and ddp_compressed_algorithm. The residual is device memory. */
 const float *ddp_device_exchange_residual(const struct ddp_device_exchange *x);
 const char *ddp_device_exchange_algorithm(const struct ddp_device_exchange *x);
 

@@ -7,29 +7,28 @@
 #include "coll/async.h"
 #include "device/stream.h"
 
-/* state: the method's; NULL until opened. took_ns: its last exchange. With overlap: request, and,
- * on a device, full: happens when all its gradients are there. */
 struct bucket {
     const struct ddp_grad_buckets *all;
     struct ddp_grad_bucket part;
-    void *state;
-    int64_t took_ns;
-    struct ddp_async_request request;
+    void *state;                      /* Owned by the method. NULL until opened. */
+    int64_t took_ns;                  /* Duration of the last exchange. */
+    struct ddp_async_request request; /* With overlap. */
+    /* With overlap on a device: recorded when all gradients of the bucket are computed. */
     struct ddp_event *full;
 };
 
-/* async: NULL without overlap. planned: buckets; count: those that are open. next: the one that
- * fills now. */
 struct ddp_grad_buckets {
     const struct ddp_bucket_method *method;
     void *arg;
-    struct ddp_async *async;
-    const struct ddp_device *device; /* gradients lie there; NULL: on the processor */
-    /* Of the device: where gradients are made, and where buckets are exchanged: the same one
-     * without overlap, else the progress thread's. */
-    struct ddp_stream *made, *exchange;
-    struct ddp_event *exchanged; /* when exchange's work of a step is done; with overlap */
-    struct bucket *buckets;      /* [planned], in the order in which they fill */
+    struct ddp_async *async;         /* NULL without overlap. */
+    const struct ddp_device *device; /* Device that holds the gradients. NULL: host memory. */
+    /* Streams of the device: `compute` computes the gradients, `exchange` exchanges buckets. Both
+     * are the same stream without overlap; with overlap `exchange` belongs to the progress thread.
+     */
+    struct ddp_stream *compute, *exchange;
+    struct ddp_event *exchanged; /* With overlap: recorded after the last exchange of a step. */
+    struct bucket *buckets;      /* [planned], in the order in which they fill. */
+    /* planned: number of buckets. count: buckets that are open. next: the bucket being filled. */
     int planned, count, next;
     int64_t exchange_ns, exposed_ns;
 };
@@ -53,8 +52,8 @@ int ddp_grad_buckets_cut(const struct ddp_sync_setup *setup, struct ddp_grad_buc
     return n;
 }
 
-/* The gradients must be there, for the communicator knows no stream; with overlap the rest of the
- * backward pass goes on meanwhile. */
+/* Waits until the gradients of a bucket are computed, because the communicator knows no streams.
+ * With overlap the rest of the backward pass continues meanwhile. */
 static int await_gradients(const struct bucket *bucket, struct ddp_err *err)
 {
     const struct ddp_grad_buckets *b = bucket->all;
@@ -68,7 +67,7 @@ static int await_gradients(const struct bucket *bucket, struct ddp_err *err)
     return streams->wait(b->exchange, err);
 }
 
-/* By the main thread, or, with overlap, by the progress thread. */
+/* Exchanges one bucket. Runs in the main thread or, with overlap, in the progress thread. */
 static int exchange_bucket(void *arg, struct ddp_err *err)
 {
     struct bucket *bucket = arg;
@@ -98,7 +97,7 @@ static int plan(struct ddp_grad_buckets *b, const struct ddp_sync_setup *setup, 
     return 0;
 }
 
-/* What the progress thread needs on the device beside the main thread. */
+/* Creates the progress thread's stream and the events. */
 static int open_stream(struct ddp_grad_buckets *b, struct ddp_err *err)
 {
     const struct ddp_stream_ops *streams = b->device->streams;
@@ -111,13 +110,13 @@ static int open_stream(struct ddp_grad_buckets *b, struct ddp_err *err)
     return 0;
 }
 
-/* Events last as long as a stream may come to them. */
+/* Waits for the stream first: events must outlive the work that refers to them. */
 static void close_stream(struct ddp_grad_buckets *b)
 {
     const struct ddp_stream_ops *streams = b->device->streams;
     struct ddp_err ignored = DDP_ERR_INIT;
-    (void)!streams->wait(b->made, &ignored);
-    if (b->exchange != b->made)
+    (void)!streams->wait(b->compute, &ignored);
+    if (b->exchange != b->compute)
         streams->destroy(b->exchange);
     for (int i = 0; i < b->planned; i++)
         streams->event_destroy(b->buckets[i].full);
@@ -153,8 +152,8 @@ int ddp_grad_buckets_create(const struct ddp_sync_setup *setup,
         return ddp_fail(err, DDP_ENOMEM, "no memory for buckets of gradients");
     b->method = method;
     b->arg = arg;
-    b->device = setup->comm->size > 1 ? setup->device : NULL; /* one rank moves nothing */
-    b->made = b->exchange = setup->stream;
+    b->device = setup->comm->size > 1 ? setup->device : NULL; /* A single rank exchanges nothing. */
+    b->compute = b->exchange = setup->stream;
     DDP_TRY_GOTO(plan(b, setup, err), err_buckets);
     if (setup->overlap && setup->comm->size > 1)
         DDP_TRY_GOTO(ddp_async_create(setup->comm, &b->async, err), err_buckets);
@@ -173,7 +172,7 @@ void ddp_grad_buckets_destroy(struct ddp_grad_buckets *b)
 {
     if (b == NULL)
         return;
-    /* First what the thread still works on, then what it works with. */
+    /* First wait for the progress thread, then free the objects that it uses. */
     for (int i = 0; i < b->count; i++)
         ddp_async_release(&b->buckets[i].request);
     for (int i = 0; i < b->count; i++)
@@ -187,28 +186,28 @@ void ddp_grad_buckets_destroy(struct ddp_grad_buckets *b)
     free(b);
 }
 
-/* Starts the exchange of a bucket that is full; without overlap it is over when this returns. */
+/* Starts the exchange of a full bucket. Without overlap the exchange is complete on return. */
 static int start(struct ddp_grad_buckets *b, struct bucket *bucket, struct ddp_err *err)
 {
     if (b->async != NULL) {
         if (b->device != NULL)
-            b->device->streams->event_record(bucket->full, b->made);
+            b->device->streams->event_record(bucket->full, b->compute);
         ddp_async_post(&bucket->request);
         return 0;
     }
     DDP_TRY(exchange_bucket(bucket, err));
     b->exchange_ns += bucket->took_ns;
-    b->exposed_ns += bucket->took_ns; /* nothing computes meanwhile */
+    b->exposed_ns += bucket->took_ns; /* The main thread waits. */
     return 0;
 }
 
-/* The gradients' user comes after what the exchange has put on its stream, which is the main
- * thread's for now. What failed there is told here. */
+/* Makes the compute stream wait for the exchange stream, and reports errors of the exchange stream.
+ */
 static int join_streams(struct ddp_grad_buckets *b, struct ddp_err *err)
 {
     const struct ddp_stream_ops *streams = b->device->streams;
     streams->event_record(b->exchanged, b->exchange);
-    streams->event_await(b->made, b->exchanged);
+    streams->event_await(b->compute, b->exchanged);
     const int done = streams->query(b->exchange, err);
     return done < 0 ? done : 0;
 }
@@ -229,11 +228,12 @@ int ddp_grad_buckets_finish(struct ddp_grad_buckets *b, struct ddp_err *err)
     b->next = 0;
     if (b->async == NULL || rc != 0)
         return rc;
-    /* Until then the device computes, and nothing of the exchange is exposed. */
+    /* The device computes until this wait ends, so the exchange is not exposed before. */
     if (b->device != NULL)
-        rc = b->device->streams->wait(b->made, err);
+        rc = b->device->streams->wait(b->compute, err);
     const int64_t begin = ddp_now_ns();
-    /* All of them, so that no gradient is touched any more when this returns. */
+    /* Wait for all requests even after an error, so that nothing accesses the gradients any more
+     * when this function returns. */
     for (int i = 0; i < started; i++) {
         const int one = ddp_async_wait(&b->buckets[i].request, 0, rc == 0 ? err : NULL);
         rc = rc != 0 ? rc : one;

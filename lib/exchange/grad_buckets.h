@@ -1,14 +1,16 @@
-/* Gradients exchanged in buckets, by the main thread as they fill, or beside it by the progress
- * thread: what all gradient strategies (sync_dense.c, sync_compressed.c) are made of.
+/* Exchange of gradients in buckets, by the main thread or, with overlap, by a progress thread
+ * beside it. All gradient strategies (sync_dense.c, sync_compressed.c) are built on this.
  *
- * A *bucket* is a run of neighbouring tensors of the flat array, at most bucket_bytes together; a
- * larger tensor is a bucket alone; bucket_bytes 0: one bucket. Gradients come last layer first, so
- * buckets are filled from the end of the array, and each is exchanged as soon as its first tensor
- * in memory is final. A *method* says how one bucket is exchanged, in place. Buckets are exchanged
- * in the same order, by the same code, with overlap and without, so the bits are the same.
- * On a device a bucket is full when the stream has come so far: with overlap the progress thread
- * has a stream of its own, which waits for that, and on which methods put their work.
- * Unlike bucket.h, which cuts at elements and knows all-reduce only. */
+ * A *bucket* is a sequence of neighbouring tensors of the flat array with at most bucket_bytes in
+ * total. A larger tensor is a bucket of its own; bucket_bytes 0 gives a single bucket. Gradients
+ * become ready last layer first, so buckets fill from the end of the array, and each is exchanged
+ * as soon as its first tensor in memory is final. A *method* defines how one bucket is exchanged in
+ * place. With and without overlap the same code exchanges the buckets in the same order, so the
+ * results are bit-identical.
+ *
+ * On a device a bucket is full when the compute stream has reached that point. With overlap the
+ * progress thread has its own stream: it waits for that point, and the methods put their work on
+ * it. bucket.h, in contrast, cuts at elements instead of tensors and supports all-reduce only. */
 #ifndef DDP_EXCHANGE_GRAD_BUCKETS_H
 #define DDP_EXCHANGE_GRAD_BUCKETS_H
 
@@ -18,48 +20,54 @@
 extern "C" {
 #endif
 
-/* Tensors [first, first + tensors) of the setup: elements [offset, offset + count) of grads. */
+/* One bucket: tensors [first, first + tensors), which are elements [offset, offset + count) of
+ * grads. */
 struct ddp_grad_bucket {
     int first, tensors;
     size_t offset, count;
 };
 
-/* arg: as given to create; state: one a bucket. begin (may be NULL): once, before the first bucket;
- * collective over comm, on which run will be called (by another thread, with overlap). open:
- * collective, too. run: collective; no allocation. count: adds what it knows to *sum (wire_bytes,
- * wire_counted, values, encode, decode, overflows). close: NULL is fine. end (may be NULL): once,
- * after the last close, also when begin failed or was not called. */
+/* How one bucket is exchanged. arg is the value passed to ddp_grad_buckets_create; state belongs to
+ * one bucket. */
 struct ddp_bucket_method {
+    /* Optional. Called once, before the first open. Collective over comm, the communicator that run
+     * will use (with overlap in another thread). */
     int (*begin)(void *arg, const struct ddp_sync_setup *setup, struct ddp_comm *comm,
                  struct ddp_err *err);
+    /* Optional. Called once, after the last close, even if begin failed or was not called. */
     void (*end)(void *arg);
+    /* Creates the state of one bucket. Collective. */
     int (*open)(void *arg, const struct ddp_sync_setup *setup, struct ddp_comm *comm,
                 const struct ddp_grad_bucket *bucket, void **state, struct ddp_err *err);
+    /* Exchanges the bucket. Collective. Must not allocate. */
     int (*run)(void *state, struct ddp_err *err);
+    /* Adds the bucket's counters to *sum: wire_bytes, wire_counted, values, encode, decode,
+     * overflows. */
     void (*count)(void *arg, const void *state, struct ddp_sync_counters *sum);
+    /* Frees the state, which may be NULL. */
     void (*close)(void *state);
 };
 
 struct ddp_grad_buckets;
 
-/* Collective. setup's arrays are borrowed for create alone, but for grads; method and arg until
- * destroy. With overlap and more than one rank a progress thread is started
- * (coll/async.h); setup->comm must have been opened for threads. What a method gets of setup has
- * the stream that it is to use. */
+/* Cuts the gradients and opens all buckets. Collective. setup->grads, method and arg are borrowed
+ * until destroy, the other arrays of setup only during the call. With overlap and more than one
+ * rank a progress thread is started (coll/async.h), so setup->comm must have been opened with
+ * threads. Methods receive a copy of setup whose stream is the one to use. */
 int ddp_grad_buckets_create(const struct ddp_sync_setup *setup,
                             const struct ddp_bucket_method *method, void *arg,
                             struct ddp_grad_buckets **out, struct ddp_err *err) DDP_MUST_CHECK;
-/* NULL is fine. */
+/* b may be NULL. */
 void ddp_grad_buckets_destroy(struct ddp_grad_buckets *b);
-/* As ddp_sync_class's on_grad_ready and finish_backward. On a device finish waits for the stream of
- * the gradients with overlap; what it waits longer is exposed. */
+/* Implement on_grad_ready and finish_backward of ddp_sync_class. On a device with overlap, finish
+ * first waits for the compute stream; the time it waits after that counts as exposed. */
 int ddp_grad_buckets_ready(struct ddp_grad_buckets *b, int param, struct ddp_err *err);
 int ddp_grad_buckets_finish(struct ddp_grad_buckets *b, struct ddp_err *err);
-/* Between steps. */
+/* Sums the counters of all buckets. Call it between steps only. */
 void ddp_grad_buckets_counters(const struct ddp_grad_buckets *b, struct ddp_sync_counters *out);
 int ddp_grad_buckets_count(const struct ddp_grad_buckets *b);
-/* How setup's gradients are cut: buckets [param_count], in the order in which they fill. Returns
- * their number. */
+/* Cuts setup's gradients into buckets [param_count], in the order in which they fill. Returns the
+ * number of buckets. */
 int ddp_grad_buckets_cut(const struct ddp_sync_setup *setup, struct ddp_grad_bucket *buckets);
 
 #ifdef __cplusplus

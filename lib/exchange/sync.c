@@ -1,4 +1,4 @@
-/* The table of sync strategies and how their names are read. */
+/* The table of sync strategies, and the parser of their names. */
 #include "exchange/sync.h"
 
 #include <stdio.h>
@@ -76,7 +76,7 @@ int ddp_sync_find(const char *text, const struct ddp_sync_class **cls, const cha
             return ddp_fail(err, DDP_EUSAGE, "sync strategy '%s' needs an argument: '%s:%s'",
                             c->name, c->name, c->argument_help);
         if (colon && colon[1] == '\0')
-            return ddp_fail(err, DDP_EUSAGE, "sync strategy '%s' has no argument after its ':'",
+            return ddp_fail(err, DDP_EUSAGE, "sync strategy '%s' needs an argument after ':'",
                             text);
         if (c->check)
             DDP_TRY(check_argument(c, text, colon ? colon + 1 : "", err));

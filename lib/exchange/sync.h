@@ -1,16 +1,18 @@
-/* Sync strategies: how the ranks of a training run keep their parameters together. One file and one
- * line in sync_list.h add one.
+/* Sync strategies: how the ranks of a training run keep their parameters in step. To add a
+ * strategy, write one file and one line in sync_list.h.
  *
- * The trainer owns parameters and gradients (flat arrays, registered memory where the backend has
- * it). Order of calls in a step: begin_step; on_grad_ready for each parameter, last layer first;
- * finish_backward: after it grads holds what the optimiser shall use; then the optimiser; then
- * end_step (parameter strategies average here). end_epoch: before an evaluation and at the end of
- * the run. Communicates only through lib/coll and lib/exchange. Never chooses by a run-time
- * measurement: same seed, same bits, with overlap or without.
+ * The trainer owns the flat arrays of parameters and gradients; they lie in registered memory if
+ * the backend has it. In each step the trainer calls begin_step; on_grad_ready for each parameter,
+ * last layer first; finish_backward, after which grads holds the gradients for the optimiser; the
+ * optimiser; and end_step, in which parameter strategies average. It calls end_epoch before an
+ * evaluation and at the end of the run. Strategies communicate only through lib/coll and
+ * lib/exchange. They never choose by a run-time measurement, so the same seed gives the same bits,
+ * with and without overlap.
  *
- * Gradients or parameters: dense, fp16, bf16, topk, threshold, oktopk exchange gradients in buckets
- * (grad_buckets.h), so all ranks take the same step and stay equal bit for bit. partial, local and
- * none take steps of their own. */
+ * dense, fp16, bf16, topk, threshold and oktopk are gradient strategies: they exchange gradients in
+ * buckets (grad_buckets.h), so all ranks take the same step and their parameters stay
+ * bit-identical. partial and local are parameter strategies: ranks take their own steps and average
+ * parameters. none exchanges nothing. */
 #ifndef DDP_EXCHANGE_SYNC_H
 #define DDP_EXCHANGE_SYNC_H
 
@@ -23,89 +25,102 @@ extern "C" {
 
 struct ddp_sync;
 
-/* Whether what was not sent is kept and added next time. AUTO: as the compressor has it. */
+/* Error feedback: keep the values that were not sent and add them in the next step. AUTO: the
+ * default of the compressor. */
 enum ddp_feedback { DDP_FEEDBACK_AUTO, DDP_FEEDBACK_ON, DDP_FEEDBACK_OFF };
 
-/* How each rank scales the gradient of its sum of losses. m: its images in this step, n: those of
- * all P ranks. In each case uneven parts are weighted w_r = m/n. */
+/* Factor by which each rank scales the gradient of its sum of losses. m: images of this rank in the
+ * step; n: images of all P ranks. Ranks with different m are thus weighted by m/n. */
 enum ddp_grad_scale {
-    DDP_SCALE_SUM,    /* 1/n: the sum over ranks is the mean over the global batch */
-    DDP_SCALE_MEAN,   /* P/n: the mean over ranks is; a rank's own is its plain mean where parts are
-                         even, as thresholds and 16-bit ranges of SINGA are meant */
-    DDP_SCALE_PRIVATE /* 1/m: the rank learns from its own images; weights come when parameters are
-                         averaged */
+    DDP_SCALE_SUM, /* 1/n. The sum over ranks is the mean over the global batch. */
+    /* P/n. The average over ranks is the mean over the global batch. With equal m, a rank's own
+     * gradient is its plain mean, as SINGA's thresholds and 16-bit ranges assume. */
+    DDP_SCALE_MEAN,
+    /* 1/m. The rank learns from its own images only; averages of parameters are weighted instead.
+     */
+    DDP_SCALE_PRIVATE
 };
 
-/* offsets/counts [param_count]: the tensors in the flat arrays, in layer order. */
+/* Arguments of ddp_sync_class.create. */
 struct ddp_sync_setup {
     struct ddp_comm *comm;
-    float *params, *grads; /* [total] */
-    /* NULL: params and grads are the processor's. Else they lie on that device, and what comes
-     * before an exchange has been put on the stream; what the strategy does is put there, too, or
-     * is done when the call returns. */
+    /* Flat arrays [total]. */
+    float *params, *grads;
+    /* NULL: params and grads are in host memory. Otherwise both lie on this device, and the caller
+     * has put the work that precedes an exchange on the stream. The strategy puts its own work on
+     * the stream too, or finishes it before it returns. */
     const struct ddp_device *device;
     struct ddp_stream *stream;
     size_t total;
+    /* Offset and length of each tensor in the flat arrays, in layer order, [param_count]. */
     const size_t *offsets, *counts;
     int param_count;
     size_t
-        bucket_bytes; /* gradient strategies: most in a bucket (but for larger tensors), 0: all */
-    bool overlap;     /* gradient strategies: exchange while backward goes on; on a device, beside
-                         what is put on the stream after on_grad_ready */
+        /* Gradient strategies: maximum size of a bucket; a larger tensor gets its own. 0: one
+         * bucket. */
+        bucket_bytes;
+    /* Gradient strategies: exchange during the backward pass. On a device the exchange overlaps
+     * with the work that is put on the stream after on_grad_ready. */
+    bool overlap;
     enum ddp_feedback feedback;
-    const struct ddp_aggregate *aggregate; /* dense; NULL: all-reduce */
-    const char *algorithm;                 /* of all-reduces; NULL: auto */
-    const char *argument;                  /* text after ':' in the strategy's name, "" without */
+    /* Strategy dense: placement of the sums. NULL: all-reduce. */
+    const struct ddp_aggregate *aggregate;
+    const char *algorithm; /* Algorithm of all-reduces. NULL: auto. */
+    const char *argument;  /* Text after ':' in the strategy's name, or "". */
 };
 
-/* Since the start of the run, of this rank. wire_bytes: bytes others took from it, counted or
- * (wire_counted false) modelled. exchange: in collectives, encoding and decoding included; exposed:
- * the part the main thread waited. */
+/* Counters of this rank since the start of the run. */
 struct ddp_sync_counters {
+    /* Bytes that other ranks received from this rank: counted if wire_counted, else modelled. */
     double wire_bytes;
     bool wire_counted;
+    /* exchange_ns: time of the exchanges with encoding and decoding. exposed_ns: the part of it
+     * during which the main thread waited. */
     int64_t exchange_ns, exposed_ns;
-    int64_t encode_ns, decode_ns;     /* within exchange_ns; 0 without a compressor */
-    double values_sent, values_total; /* achieved density = sent / total; total 0: not sparse */
-    int64_t overflow_count;           /* -1: not a 16-bit exchange */
+    int64_t encode_ns, decode_ns; /* Parts of exchange_ns. 0 without a compressor. */
+    /* Achieved density = sent / total. total is 0 if the exchange is not sparse. */
+    double values_sent, values_total;
+    int64_t overflow_count; /* -1 unless the exchange is 16-bit. */
 };
 
 struct ddp_sync_class {
     const char *name, *summary;
-    const char *argument_help; /* "D", "K", "[CLIP]" (may be left out), NULL: takes none */
-    bool replicas_equal;       /* all ranks hold identical parameters after every step */
-    bool buckets;              /* exchanges gradients: bucket_bytes and overlap have a meaning */
-    bool aggregates;           /* aggregate has a meaning */
-    bool compresses;           /* feedback has a meaning */
-    bool on_device;            /* works where setup->device is not NULL */
+    const char *argument_help; /* "D", "K"; "[CLIP]" is optional. NULL: takes none. */
+    bool replicas_equal;       /* All ranks hold identical parameters after every step. */
+    bool buckets;              /* Exchanges gradients; uses bucket_bytes and overlap. */
+    bool aggregates;           /* Uses `aggregate`. */
+    bool compresses;           /* Uses `feedback`. */
+    bool on_device;            /* Works with a setup->device other than NULL. */
     enum ddp_grad_scale scale;
-    /* The argument's range, DDP_EUSAGE; also whether setup's words make sense. NULL: takes none. */
+    /* Checks the argument. Returns DDP_EUSAGE with a message if it is illegal. NULL: the strategy
+     * accepts any or takes none. */
     int (*check)(const char *argument, struct ddp_err *err);
-    /* Registered and private bytes that create will ask for, on `ranks` ranks; comm is not read.
-     * NULL: none worth counting. */
+    /* Estimates the registered and private bytes that create will allocate per rank, on `ranks`
+     * ranks. Does not read setup->comm. NULL: negligible. */
     void (*memory)(const struct ddp_sync_setup *setup, int ranks, uint64_t *registered,
                    uint64_t *private_bytes);
-    /* Collective. On failure all that was made is gone; other ranks may have succeeded. */
+    /* Collective. A failing rank frees everything it created; other ranks may have succeeded. */
     int (*create)(const struct ddp_sync_setup *setup, struct ddp_sync **out, struct ddp_err *err);
     void (*destroy)(struct ddp_sync *s);
-    /* images: of this rank in the step that begins; global: of all ranks, > 0. NULL: no matter. */
+    /* images: of this rank in the coming step. global: of all ranks, > 0. NULL: not needed. */
     void (*begin_step)(struct ddp_sync *s, size_t images, size_t global);
     int (*on_grad_ready)(struct ddp_sync *s, int param, struct ddp_err *err);
     int (*finish_backward)(struct ddp_sync *s, struct ddp_err *err);
     int (*end_step)(struct ddp_sync *s, struct ddp_err *err);
-    /* NULL: nothing to do. */
+    /* Optional. */
     int (*end_epoch)(struct ddp_sync *s, struct ddp_err *err);
     void (*counters)(const struct ddp_sync *s, struct ddp_sync_counters *out);
-    /* "on", "off"; "" without a compressor. */
+    /* Returns "on" or "off". NULL: the strategy has no compressor. */
     const char *(*feedback)(const struct ddp_sync *s);
-    /* For tests and --check-replicas: the elements [*first, *first + *n) of params that all ranks
-     * hold alike after this step; NULL: all of them, if replicas_equal, else none. */
+    /* For tests and --check-replicas: returns the range [*first, *first + *n) of params that is
+     * identical on all ranks after this step. NULL: the whole array if replicas_equal, else
+     * nothing. */
     void (*equal_part)(const struct ddp_sync *s, size_t *first, size_t *n);
 };
 
 const struct ddp_sync_class *const *ddp_syncs(void); /* NULL-terminated */
-/* Splits "topk:0.01" into class and argument, and checks the argument. DDP_EUSAGE lists the legal
- * names. */
+/* Splits a text like "topk:0.01" into class and argument, and checks the argument. Returns
+ * DDP_EUSAGE with a message that lists the legal names. */
 int ddp_sync_find(const char *text, const struct ddp_sync_class **cls, const char **argument,
                   struct ddp_err *err) DDP_MUST_CHECK;
 

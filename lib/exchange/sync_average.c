@@ -8,23 +8,24 @@
 
 #define LINE_ELEMENTS (DDP_CACHE_LINE / sizeof(float))
 
-/* images, global: seen when it was averaged last. */
+/* One chunk of the parameters. */
 struct chunk {
     size_t first, n;
+    /* Images seen by this rank and by all ranks when the chunk was last averaged. */
     uint64_t images, global;
     struct ddp_aggregation *sum;
 };
 
-/* images, global: seen so far, by this rank and by all. last: the chunk that the last step
- * averaged, -1: none. */
 struct ddp_sync {
     struct ddp_comm *comm;
-    const struct ddp_device *device; /* where params lie; NULL: the processor */
+    const struct ddp_device *device; /* Device that holds params. NULL: host memory. */
     struct ddp_stream *stream;
     float *params;
     struct chunk *chunks; /* [count] */
+    /* next: chunk to average next. last: chunk that the last step averaged, or -1. */
     int count, next, last;
     int64_t every, steps;
+    /* Images seen so far by this rank and by all ranks. */
     uint64_t images, global;
     int64_t exchange_ns;
 };
@@ -102,7 +103,7 @@ int ddp_sync_average_finish_backward(struct ddp_sync *s, struct ddp_err *err)
     return 0;
 }
 
-/* Each rank's part of the weighted mean, then their sum. */
+/* Averages one chunk: scales it by this rank's weight, then sums over the ranks. */
 static int average(struct ddp_sync *s, struct chunk *c, struct ddp_err *err)
 {
     const int64_t begin = ddp_now_ns();
@@ -143,7 +144,8 @@ void ddp_sync_average_counters(const struct ddp_sync *s, struct ddp_sync_counter
 {
     *out = (struct ddp_sync_counters){.wire_counted = true,
                                       .exchange_ns = s->exchange_ns,
-                                      .exposed_ns = s->exchange_ns, /* nothing computes meanwhile */
+                                      /* The main thread waits during averages. */
+                                      .exposed_ns = s->exchange_ns,
                                       .overflow_count = -1};
     for (int i = 0; i < s->count; i++) {
         bool counted;

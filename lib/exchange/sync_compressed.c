@@ -15,7 +15,7 @@ struct ddp_sync {
     struct ddp_grad_buckets *buckets;
 };
 
-/* "topk" and "0.01" as the compressor's own parser takes them. */
+/* Parses name and argument ("topk" and "0.01") with the compressor's own parser. */
 static int parse(const char *name, const char *argument, struct ddp_compress_spec *spec,
                  struct ddp_err *err)
 {
@@ -54,7 +54,7 @@ void ddp_sync_compressed_memory(const char *name, const struct ddp_sync_setup *s
             if (setup->device) {
                 shared = ddp_device_exchange_bytes(&spec, parts[i].count, ranks,
                                                    wants_feedback(setup, &spec));
-                own = 0; /* of the processor's memory */
+                own = 0; /* Needs no host memory. */
             }
             *registered += shared;
             *private_bytes += own;
@@ -112,7 +112,7 @@ static void close_bucket(void *state)
     ddp_compressed_destroy(state);
 }
 
-/* The same, of buckets on a device. */
+/* The same functions for buckets in device memory. */
 static int open_on_device(void *arg, const struct ddp_sync_setup *setup, struct ddp_comm *comm,
                           const struct ddp_grad_bucket *bucket, void **state, struct ddp_err *err)
 {

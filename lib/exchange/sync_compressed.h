@@ -1,9 +1,9 @@
-/* Gradients exchanged in fewer bytes: what fp16, bf16, topk, threshold and oktopk are made of.
+/* Gradients exchanged in fewer bytes: the common part of fp16, bf16, topk, threshold and oktopk.
  *
- * Each bucket is one ddp_compressed (compressed.h), with error feedback as the compressor has it by
- * default or --feedback says. Each rank's gradient comes scaled as its mean (DDP_SCALE_MEAN) and
- * the exchange averages: so a threshold means what it means in SINGA, and 16-bit values are divided
- * before the sum. topk selects within a bucket. */
+ * Each bucket is one ddp_compressed (compressed.h). Error feedback follows --feedback, or the
+ * default of the compressor. Each rank scales its gradient to its mean (DDP_SCALE_MEAN) and the
+ * exchange averages, so thresholds mean the same as in SINGA, and 16-bit values are divided before
+ * the sum. topk selects within a bucket. */
 #ifndef DDP_EXCHANGE_SYNC_COMPRESSED_H
 #define DDP_EXCHANGE_SYNC_COMPRESSED_H
 
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* The compressor's name; the rest are members of ddp_sync_class. */
+/* name: the compressor. Otherwise the functions implement members of ddp_sync_class. */
 int ddp_sync_compressed_check(const char *name, const char *argument, struct ddp_err *err);
 void ddp_sync_compressed_memory(const char *name, const struct ddp_sync_setup *setup, int ranks,
                                 uint64_t *registered, uint64_t *private_bytes);
@@ -26,7 +26,8 @@ int ddp_sync_compressed_end_step(struct ddp_sync *s, struct ddp_err *err);
 void ddp_sync_compressed_counters(const struct ddp_sync *s, struct ddp_sync_counters *out);
 const char *ddp_sync_compressed_feedback(const struct ddp_sync *s);
 
-/* Defines ddp_sync_<symbol>, the strategy of the compressor of that name. argument: help. */
+/* Defines ddp_sync_<symbol>, the strategy of the compressor of that name. argument: argument_help.
+ */
 #define DDP_SYNC_COMPRESSED(symbol, argument, text)                                                \
     static int check(const char *value, struct ddp_err *err)                                       \
     {                                                                                              \

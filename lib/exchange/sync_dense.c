@@ -1,14 +1,14 @@
-/* Dense gradient averaging: the sum over ranks of gradients that each rank scaled by 1/global
- * count, in buckets, each added up where --aggregate says (aggregate.h). */
+/* Dense gradient averaging. Each rank scales its gradients by 1/(global number of images); the
+ * strategy sums them over the ranks in buckets. --aggregate selects where each bucket is summed
+ * (aggregate.h). */
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "exchange/grad_buckets.h"
 
-/* hosts: where the placement needs them. */
 struct ddp_sync {
     const struct ddp_aggregate *how;
-    struct ddp_host_groups hosts;
+    struct ddp_host_groups hosts; /* Only if how->needs_hosts. */
     struct ddp_grad_buckets *buckets;
 };
 

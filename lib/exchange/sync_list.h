@@ -1,4 +1,4 @@
-/* One line a strategy: DDP_SYNC(symbol). */
+/* One line per strategy: DDP_SYNC(symbol). */
 DDP_SYNC(dense)
 DDP_SYNC(fp16)
 DDP_SYNC(bf16)

@@ -1,7 +1,8 @@
-/* Local SGD: every rank takes optimiser steps of its own; every H steps all parameters are
- * averaged. Also before every evaluation (the end of an epoch, and of the run), when there were
- * steps since: so what is evaluated, and what a run leaves, is the average, one model on all ranks.
- * Source: Stich, Local SGD Converges Fast and Communicates Little (ICLR 2019), algorithm 1. */
+/* Local SGD: every rank takes its own optimiser steps, and all parameters are averaged every H
+ * steps. They are also averaged before every evaluation (the end of an epoch and of the run) if
+ * there were steps since the last average, so the evaluated and the final model are identical on
+ * all ranks. Source: Stich, Local SGD Converges Fast and Communicates Little (ICLR 2019), algorithm
+ * 1. */
 #include "base/unit.h"
 #include "exchange/sync_average.h"
 
@@ -28,7 +29,8 @@ static int create(const struct ddp_sync_setup *setup, struct ddp_sync **out, str
 extern const struct ddp_sync_class ddp_sync_local;
 const struct ddp_sync_class ddp_sync_local = {
     .name = "local",
-    .summary = "own steps; all parameters are averaged every H steps and before evaluation",
+    .summary = "each rank takes its own steps; all parameters are averaged every H steps and "
+               "before evaluation",
     .argument_help = "H",
     .on_device = true,
     .scale = DDP_SCALE_PRIVATE,

@@ -1,5 +1,6 @@
-/* No exchange at all: every rank trains alone on its part. Measures the harness itself. Evaluation,
- * each rank doing its part of the images, is of all of them. */
+/* No exchange at all: every rank trains alone on its own part of the data. This measures the
+ * harness itself. In an evaluation each rank evaluates its own part of the images, and the sum
+ * covers all images. */
 #include "exchange/sync.h"
 
 #include <stdlib.h>

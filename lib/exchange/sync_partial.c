@@ -1,8 +1,9 @@
-/* SINGA's partial synchronisation: every rank takes its own optimiser step, then one of K
- * byte-balanced chunks of the parameters is averaged, rotating. Replicas stay a little apart, so
- * evaluation, each rank doing its part of the images, is of all of them.
- * Source: Apache SINGA, opt.py, DistOpt.backward_and_partial_update. Unlike there, chunks are cut
- * from all parameters (its fusion buffer, larger than its example's models, made one of them). */
+/* SINGA's partial synchronisation: every rank takes its own optimiser step, then one of K chunks of
+ * the parameters, of equal size, is averaged, in rotation. The replicas differ slightly, so an
+ * evaluation, in which each rank evaluates its part of the images, averages over the replicas.
+ * Source: Apache SINGA, opt.py, DistOpt.backward_and_partial_update. SINGA cuts its fusion buffer
+ * instead, which is larger than its example models and thus gives one chunk; here all parameters
+ * are cut. */
 #include "base/unit.h"
 #include "exchange/sync_average.h"
 
@@ -29,7 +30,8 @@ static int create(const struct ddp_sync_setup *setup, struct ddp_sync **out, str
 extern const struct ddp_sync_class ddp_sync_partial;
 const struct ddp_sync_class ddp_sync_partial = {
     .name = "partial",
-    .summary = "own steps; after each, one of K chunks of the parameters is averaged, rotating",
+    .summary = "each rank takes its own steps; after each step the next of K chunks of the "
+               "parameters is averaged",
     .argument_help = "K",
     .on_device = true,
     .scale = DDP_SCALE_PRIVATE,

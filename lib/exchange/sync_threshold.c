@@ -1,5 +1,6 @@
-/* Gradients of at least T in magnitude, the rest kept for later. */
+/* Gradients of magnitude T and above. The rest is kept for later steps. */
 #include "exchange/sync_compressed.h"
 
-DDP_SYNC_COMPRESSED(threshold, "T",
-                    "each rank's gradients of magnitude T and more, the rest later");
+DDP_SYNC_COMPRESSED(
+    threshold, "T",
+    "each rank sends its gradients of magnitude T and above and keeps the rest for later");

@@ -1,4 +1,6 @@
-/* The largest D of the gradients of each rank and bucket, the rest kept for later. */
+/* The largest share D of the gradients of each rank and bucket. The rest is kept for later steps.
+ */
 #include "exchange/sync_compressed.h"
 
-DDP_SYNC_COMPRESSED(topk, "D", "the largest share D of each rank's gradients, the rest later");
+DDP_SYNC_COMPRESSED(
+    topk, "D", "each rank sends the largest share D of its gradients and keeps the rest for later");

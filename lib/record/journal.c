@@ -1,4 +1,4 @@
-/* The file of a journal, and reading it from start to end; its lines are journal_line.c's. */
+/* Opens, reads and appends to the file of a journal. journal_line.c handles single lines. */
 #include "record/journal.h"
 
 #include <errno.h>
@@ -16,17 +16,16 @@
 #include "base/mem.h"
 #include "record/journal_line.h"
 
-/* How every journal begins, also one whose first line was cut off. */
+/* Beginning of every journal, even of one whose first line was cut off. */
 static const char beginning[] = "{\"journal\": \"ddpbench-journal/";
 
-/* bytes: of whole lines; what a failed append left behind it is cut off. chain: the check of the
- * last. made: by us, just now. */
 struct ddp_journal {
     char *path;
     int fd;
+    /* Bytes of complete lines. The remains of a failed append beyond them are cut off. */
     off_t bytes;
-    uint64_t chain;
-    bool made, broken;
+    uint64_t chain;       /* Check of the last line. */
+    bool created, broken; /* created: this process created the file. */
 };
 
 void ddp_journal_fact(struct ddp_journal_facts *facts, const char *key, const char *fmt, ...)
@@ -54,7 +53,7 @@ static int visit_line(const struct ddp_journal_line *line, uint64_t *chain, ddp_
     return rc;
 }
 
-/* As ddp_journal_parse. *chain: the check of the last whole line. */
+/* Like ddp_journal_parse. *chain: check of the last complete line. */
 static int parse(const char *text, size_t bytes, const char *name, struct ddp_journal_facts *facts,
                  ddp_journal_visit visit, void *arg, size_t *whole, uint64_t *chain,
                  struct ddp_err *err)
@@ -64,7 +63,8 @@ static int parse(const char *text, size_t bytes, const char *name, struct ddp_jo
     *whole = 0;
     *chain = DDP_FNV_INIT;
     facts->count = 0;
-    /* Also without a whole line: what is no journal must not be taken for the start of one. */
+    /* Check this even without a complete line: another kind of file must not pass as the start of a
+     * journal. */
     if (memcmp(text, beginning, begins) != 0)
         return ddp_fail(err, DDP_EINPUT, "'%s' is not a journal of ddpbench", name);
     for (const char *end; at < bytes && (end = memchr(text + at, '\n', bytes - at)); lines++) {
@@ -95,11 +95,11 @@ static int cannot(struct ddp_journal *j, int code, const char *what, int error, 
     return ddp_fail_errno(err, code, error, "cannot %s '%s'", what, j->path);
 }
 
-/* Appends text[n] and brings it to the disk; what a failure leaves is cut off again. */
+/* Appends text[n] and syncs it to disk. Cuts off the remains of a failed write. */
 static int append(struct ddp_journal *j, const char *text, size_t n, struct ddp_err *err)
 {
     if (j->broken)
-        return ddp_fail(err, DDP_EIO, "'%s' could not be written before", j->path);
+        return ddp_fail(err, DDP_EIO, "an earlier write to '%s' failed", j->path);
     int error = ddp_write_all(j->fd, text, n);
     if (error == 0 && fdatasync(j->fd) != 0)
         error = errno;
@@ -107,7 +107,7 @@ static int append(struct ddp_journal *j, const char *text, size_t n, struct ddp_
         j->bytes += (off_t)n;
         return 0;
     }
-    /* If that fails too, the next reader drops the last line. */
+    /* If the cut fails too, the next reader drops the incomplete line. */
     j->broken = ftruncate(j->fd, j->bytes) != 0 || lseek(j->fd, j->bytes, SEEK_SET) < 0;
     return cannot(j, DDP_EIO, "write", error, err);
 }
@@ -126,7 +126,7 @@ int ddp_journal_append(struct ddp_journal *journal, const struct ddp_journal_ent
     return rc;
 }
 
-/* Is the open file still what the path names? The run before may have removed it at its end. */
+/* True if the path still names the open file. The previous run may have removed it meanwhile. */
 static bool is_named(const struct ddp_journal *j)
 {
     struct stat ours, named;
@@ -137,23 +137,24 @@ static bool is_named(const struct ddp_journal *j)
 static int open_file(struct ddp_journal *j, struct ddp_err *err)
 {
     struct stat st;
-    /* Not O_TRUNC, and not blocked by a pipe: nothing is changed before it is known what it is. */
+    /* No O_TRUNC: the file is not changed before it is known to be a journal. O_NONBLOCK: opening a
+     * pipe must not block. */
     j->fd = open(j->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (j->fd < 0 && errno == ENOENT) {
         j->fd = open(j->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        j->made = j->fd >= 0;
+        j->created = j->fd >= 0;
     }
     if (j->fd < 0)
         return cannot(j, DDP_ECREATE, "create", errno, err);
     if (fstat(j->fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return ddp_fail(err, DDP_ECREATE, "'%s' cannot be a journal: it is not a file", j->path);
-    if (st.st_size > (off_t)DDP_JOURNAL_MAX_BYTES)
-        return ddp_fail(err, DDP_EINPUT, "'%s' is larger than a journal can be", j->path);
-    if (flock(j->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return ddp_fail(err, DDP_ECREATE, "another run writes to '%s'", j->path);
-    if (!is_named(j))
-        return ddp_fail(err, DDP_ECREATE, "another run has just ended with '%s'; try again",
+        return ddp_fail(err, DDP_ECREATE, "'%s' cannot be a journal: it is not a regular file",
                         j->path);
+    if (st.st_size > (off_t)DDP_JOURNAL_MAX_BYTES)
+        return ddp_fail(err, DDP_EINPUT, "'%s' is too large to be a journal", j->path);
+    if (flock(j->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return ddp_fail(err, DDP_ECREATE, "another run is writing to '%s'", j->path);
+    if (!is_named(j))
+        return ddp_fail(err, DDP_ECREATE, "another run has just removed '%s'; try again", j->path);
     j->bytes = st.st_size;
     return 0;
 }
@@ -185,8 +186,7 @@ static int refuse(const struct ddp_journal *j, const char *key, const char *then
 {
     ddp_fail(err, DDP_EMISMATCH, "'%s' belongs to another run: %s was '%.120s', now '%.120s'",
              j->path, key, then, now);
-    return ddp_hint(err,
-                    "run what it was begun with, or use --restart, which forgets what is done");
+    return ddp_hint(err, "repeat the command that began it, or use --restart to discard it");
 }
 
 static const char *find_fact(const struct ddp_journal_facts *facts, const char *key)
@@ -203,11 +203,11 @@ static int compare_facts(const struct ddp_journal *j, const struct ddp_journal_f
     for (int i = 0; i < now->count; i++) {
         const char *key = now->fact[i].key, *value = find_fact(then, key);
         if (!value || strcmp(value, now->fact[i].value) != 0)
-            return refuse(j, key, value ? value : "not there", now->fact[i].value, err);
+            return refuse(j, key, value ? value : "missing", now->fact[i].value, err);
     }
     for (int i = 0; i < then->count; i++)
         if (!find_fact(now, then->fact[i].key))
-            return refuse(j, then->fact[i].key, then->fact[i].value, "not there", err);
+            return refuse(j, then->fact[i].key, then->fact[i].value, "missing", err);
     return 0;
 }
 
@@ -219,8 +219,8 @@ static int visit_nothing(void *arg, const struct ddp_journal_entry *entry, struc
     return 0;
 }
 
-/* Reads what is there: the facts before anything else, so that a journal of another build is called
- * that, and not damaged. *whole as ddp_journal_parse. */
+/* Reads an existing journal. It compares the facts first, so that a journal of another build is
+ * reported as such and not as damaged. *whole: see ddp_journal_parse. */
 static int read_old(struct ddp_journal *j, const struct ddp_journal_facts *facts,
                     ddp_journal_visit visit, void *arg, size_t *whole, struct ddp_err *err)
 {
@@ -244,7 +244,7 @@ out_then:
     return rc;
 }
 
-/* The name of a new file is on disk only when its folder is. */
+/* Syncs the folder. Only then is the name of a new file on disk. */
 static int sync_folder(const struct ddp_journal *j)
 {
     char folder[4096];
@@ -255,7 +255,7 @@ static int sync_folder(const struct ddp_journal *j)
     snprintf(folder, sizeof folder, "%.*s", n ? (int)n : 1, n ? j->path : ".");
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return 0; /* one that may be written to, but not read */
+        return 0; /* The folder may be writable but not readable. */
     int error = fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP ? errno : 0;
     close(fd);
     return error;
@@ -271,12 +271,13 @@ static int write_head(struct ddp_journal *j, const struct ddp_journal_facts *fac
         rc = append(j, line.text, line.length, err);
     ddp_strbuf_release(&line);
     DDP_TRY(rc);
-    int error = j->made ? sync_folder(j) : 0;
+    int error = j->created ? sync_folder(j) : 0;
     return error ? cannot(j, DDP_EIO, "write", error, err) : 0;
 }
 
-/* To forget what a journal says it must be one: nobody's notes are overwritten by a slip. */
-static int forget(struct ddp_journal *j, struct ddp_err *err)
+/* Checks that the file is a journal before its contents are discarded, so that a mistyped path does
+ * not destroy another file. */
+static int check_discard(struct ddp_journal *j, struct ddp_err *err)
 {
     char text[sizeof beginning - 1];
     ssize_t n = pread(j->fd, text, sizeof text, 0);
@@ -287,13 +288,13 @@ static int forget(struct ddp_journal *j, struct ddp_err *err)
     return 0;
 }
 
-/* What is to be kept of an open file: all its lines, or nothing. */
-static int take_up(struct ddp_journal *j, const struct ddp_journal_facts *facts, bool restart,
-                   ddp_journal_visit visit, void *arg, bool *continued, struct ddp_err *err)
+/* Keeps all complete lines of an open file (restart: none) and positions for appending. */
+static int keep_lines(struct ddp_journal *j, const struct ddp_journal_facts *facts, bool restart,
+                      ddp_journal_visit visit, void *arg, bool *continued, struct ddp_err *err)
 {
     size_t whole = 0;
     if (restart)
-        DDP_TRY(forget(j, err));
+        DDP_TRY(check_discard(j, err));
     else if (j->bytes > 0)
         DDP_TRY(read_old(j, facts, visit, arg, &whole, err));
     if ((off_t)whole != j->bytes && ftruncate(j->fd, (off_t)whole) != 0)
@@ -316,12 +317,12 @@ int ddp_journal_open(const char *path, const struct ddp_journal_facts *facts, bo
     j->path = strdup(path);
     int rc = j->path ? open_file(j, err) : ddp_fail(err, DDP_ENOMEM, "no memory for a journal");
     if (rc == 0)
-        rc = take_up(j, facts, restart, visit, arg, continued, err);
+        rc = keep_lines(j, facts, restart, visit, arg, continued, err);
     if (rc == 0) {
         *out = j;
         return 0;
     }
-    if (j->made)
+    if (j->created)
         unlink(path);
     ddp_journal_close(j);
     return rc;

@@ -1,16 +1,16 @@
-/* The journal of a sweep, or of the gate's self-test: each point, epoch, end or gate, on disk the
- * moment it was measured, so that a run that is cut off anywhere can be continued.
+/* The journal of a sweep or of the gate's self-test. Every point, epoch, end of a cell and gate is
+ * on disk as soon as it was measured, so an interrupted run can be continued.
  *
- * Text, only appended to, one JSON object a line, whose last key "check" is the FNV-1a 64 of the
- * bytes of the line before it (from '{' up to the comma), begun with the check of the line above:
- * a line that is missing, or there twice, is noticed. The first line is the head: facts that
- * must be equal for the journal to be continued. The others say launch, cell and id for people, and
- * carry a struct of record.h as its bytes (base64): they belong to the build that wrote them, which
- * is one of the facts. A last line without a newline was cut off while it was written: dropped. Any
- * other line that is not as it was written is an error that names it.
+ * The journal is an append-only text file with one JSON object per line. The last key of a line,
+ * "check", is the FNV-1a 64 hash of the line up to the comma before it, seeded with the check of
+ * the previous line, so missing and duplicate lines are detected. The first line is the head: facts
+ * that must be equal for a run to continue the journal. The other lines hold launch, cell and id in
+ * readable form, and a struct of record.h as base64 bytes. The bytes depend on the build that wrote
+ * them, so the build is one of the facts. A last line without a newline was cut off while being
+ * written and is dropped. Any other damaged line is an error that names the line.
  *
- * Bytes read are not trusted: words, flags, counts and texts are checked before anybody sees them.
- * What this does not do: know what cells are, decide what is done, print. */
+ * The contents are untrusted: enums, flags, counts and texts are checked before they are handed to
+ * the caller. The journal does not interpret cells and does not decide which are done. */
 #ifndef DDP_RECORD_JOURNAL_H
 #define DDP_RECORD_JOURNAL_H
 
@@ -28,30 +28,30 @@ extern "C" {
 #define DDP_JOURNAL_LAUNCH_MAX 1000
 #define DDP_JOURNAL_CELL_MAX   100000
 
-/* begin, end: of a cell; left_out: it could not be run, id says why. */
+/* Kinds of lines and their payload. BEGIN and END delimit a cell. */
 enum ddp_journal_kind {
     DDP_JOURNAL_BEGIN,
-    DDP_JOURNAL_POINT,     /* struct ddp_point, then its sample_count doubles */
-    DDP_JOURNAL_TRAIN,     /* struct ddp_train_run, its start */
+    DDP_JOURNAL_POINT,     /* struct ddp_point and its sample_count doubles */
+    DDP_JOURNAL_TRAIN,     /* struct ddp_train_run as of its start */
     DDP_JOURNAL_EPOCH,     /* struct ddp_epoch */
     DDP_JOURNAL_TRAIN_END, /* struct ddp_train_run */
     DDP_JOURNAL_CONTROL,   /* struct ddp_control */
-    DDP_JOURNAL_GATE,      /* of a self-test: struct ddp_noise_gate and what follows it */
+    DDP_JOURNAL_GATE,      /* Self-test: struct ddp_noise_gate, its doubles and ids */
     DDP_JOURNAL_END,
     DDP_JOURNAL_KIND_COUNT
 };
 
-/* One line. launch: from 1; cell: from 0. id: printable, for people and as a key. payload: aligned
- * for the struct, borrowed; NULL and 0 for begin and end. */
+/* One line of the journal. */
 struct ddp_journal_entry {
     enum ddp_journal_kind kind;
-    int launch, cell;
-    char id[192];
+    int launch, cell; /* launch: from 1. cell: from 0. */
+    char id[192];     /* Printable, for readers and as a key. */
+    /* Aligned for its struct, borrowed. NULL with 0 bytes for BEGIN and END. */
     const void *payload;
     size_t payload_bytes;
 };
 
-/* Facts of the head, in order. */
+/* The facts of the head, in order. */
 #define DDP_JOURNAL_FACTS_MAX 24
 struct ddp_journal_facts {
     int count;
@@ -59,35 +59,36 @@ struct ddp_journal_facts {
         char key[24], value[488];
     } fact[DDP_JOURNAL_FACTS_MAX];
 };
-/* Adds "key": value, printable, cut when too long. */
+/* Adds a fact. The value is made printable, and cut if it is too long. */
 void ddp_journal_fact(struct ddp_journal_facts *facts, const char *key, const char *fmt, ...)
     DDP_PRINTF(3, 4);
 
-/* Called for each line but the head, in order; a code other than 0 ends the reading. */
+/* Called for each line except the head, in order. A result other than 0 stops the reading. */
 typedef int (*ddp_journal_visit)(void *arg, const struct ddp_journal_entry *entry,
                                  struct ddp_err *err);
 
-/* Reads text[bytes], which `name` stands for in messages. *whole: bytes up to the end of the last
- * whole line; 0: not even a head. facts: filled when there is a head. DDP_EINPUT. */
+/* Parses text[bytes]. name: the document's name in messages. *whole: bytes up to the end of the
+ * last complete line; 0 if even the head is incomplete. facts: filled if the head is complete.
+ * Returns DDP_EINPUT. */
 int ddp_journal_parse(const char *text, size_t bytes, const char *name,
                       struct ddp_journal_facts *facts, ddp_journal_visit visit, void *arg,
                       size_t *whole, struct ddp_err *err) DDP_MUST_CHECK;
 
 struct ddp_journal;
-/* Opens the journal at `path`, made when there is none, and locks it against other runs. restart:
- * forgets what it says. *continued: it was begun by an earlier run, with the same facts, and visit
- * has seen its lines. DDP_EMISMATCH when a fact differs, saying which; DDP_EINPUT; DDP_ECREATE,
- * also when another run writes to it. */
+/* Opens or creates the journal at `path` and locks it against other runs. restart: discard its
+ * contents. *continued: true if an earlier run with the same facts began the journal; visit has
+ * then seen its lines. Returns DDP_EMISMATCH if a fact differs (the message names it), DDP_EINPUT,
+ * or DDP_ECREATE, also if another run holds the lock. */
 int ddp_journal_open(const char *path, const struct ddp_journal_facts *facts, bool restart,
                      ddp_journal_visit visit, void *arg, struct ddp_journal **out, bool *continued,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Appends a line and brings it to the disk; not for timed regions. A line that could not be written
- * whole is taken back. DDP_EIO. */
+/* Appends a line and syncs it to disk; too slow for timed regions. A line that could not be written
+ * completely is removed again. Returns DDP_EIO. */
 int ddp_journal_append(struct ddp_journal *journal, const struct ddp_journal_entry *entry,
                        struct ddp_err *err) DDP_MUST_CHECK;
-/* Removes the file: what it says stands elsewhere now. DDP_EIO. */
+/* Removes the file, because its contents are stored elsewhere now. Returns DDP_EIO. */
 int ddp_journal_remove(struct ddp_journal *journal, struct ddp_err *err) DDP_MUST_CHECK;
-/* NULL is fine. The file stays. */
+/* Closes the journal; the file stays. journal may be NULL. */
 void ddp_journal_close(struct ddp_journal *journal);
 
 #ifdef __cplusplus

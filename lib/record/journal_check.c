@@ -1,5 +1,6 @@
-/* Structs read back from a journal: anybody can compute a check, so what would be an index, a flag
- * or a text is looked at before it is used as one. Any double and any other count is fine. */
+/* Checks structs that were read from a journal. Anybody can compute the check of a line, so every
+ * enum, flag, count and text is validated before use. Doubles and other counts may have any value.
+ */
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,9 +13,9 @@
 #include "record/noise.h"
 #include "stats/signflip.h"
 
-/* word: an enumeration of `most` words; count: an int, or with 8 bytes an int64_t, of at most
- * `most`; size: a uint64_t that fits an int64_t. */
-enum field_kind { FIELD_TEXT, FIELD_FLAG, FIELD_WORD, FIELD_COUNT, FIELD_SIZE };
+/* FIELD_ENUM: an enum with values up to `most`. FIELD_COUNT: an int, or an int64_t if it has 8
+ * bytes, of at most `most`. FIELD_SIZE: a uint64_t that fits into an int64_t. */
+enum field_kind { FIELD_TEXT, FIELD_FLAG, FIELD_ENUM, FIELD_COUNT, FIELD_SIZE };
 
 struct field {
     enum field_kind kind;
@@ -30,20 +31,20 @@ struct field {
     }
 #define TEXT(type, member)               FIELD(FIELD_TEXT, type, member, 0, 0)
 #define FLAG(type, member)               FIELD(FIELD_FLAG, type, member, 0, 1)
-#define WORD(type, member, count)        FIELD(FIELD_WORD, type, member, 0, (count)-1)
+#define ENUM(type, member, count)        FIELD(FIELD_ENUM, type, member, 0, (count)-1)
 #define COUNT(type, member, least, most) FIELD(FIELD_COUNT, type, member, least, most)
 #define SIZE(type, member)               FIELD(FIELD_SIZE, type, member, 0, INT64_MAX)
 #define MANY                             1000000
 
 static const struct field point_fields[] = {
-    WORD(ddp_point, spec.coll, DDP_COLL_COUNT),
-    WORD(ddp_point, spec.dtype, DDP_DTYPE_COUNT),
-    WORD(ddp_point, spec.op, DDP_OP_COUNT),
-    WORD(ddp_point, spec.placement, DDP_PLACEMENT_COUNT),
-    WORD(ddp_point, spec.memory, DDP_MEMORY_COUNT),
-    WORD(ddp_point, check, DDP_CHECK_ALL + 1),
-    WORD(ddp_point, start, DDP_START_COUNT),
-    WORD(ddp_point, stop, DDP_STOP_ITERS + 1),
+    ENUM(ddp_point, spec.coll, DDP_COLL_COUNT),
+    ENUM(ddp_point, spec.dtype, DDP_DTYPE_COUNT),
+    ENUM(ddp_point, spec.op, DDP_OP_COUNT),
+    ENUM(ddp_point, spec.placement, DDP_PLACEMENT_COUNT),
+    ENUM(ddp_point, spec.memory, DDP_MEMORY_COUNT),
+    ENUM(ddp_point, check, DDP_CHECK_ALL + 1),
+    ENUM(ddp_point, start, DDP_START_COUNT),
+    ENUM(ddp_point, stop, DDP_STOP_ITERS + 1),
     TEXT(ddp_point, spec.backend),
     TEXT(ddp_point, spec.algorithm),
     TEXT(ddp_point, spec.compress),
@@ -108,7 +109,7 @@ static bool text_is_good(char *text, size_t bytes)
         return false;
     ddp_printable(text, clean, sizeof clean);
     snprintf(text, bytes, "%s", clean);
-    return !strpbrk(text, "<>&|`\"'"); /* all are names */
+    return !strpbrk(text, "<>&|`\"'"); /* No text of a record needs these characters. */
 }
 
 static bool is_good(const struct field *f, unsigned char *struct_bytes)
@@ -139,7 +140,7 @@ static const char *check_fields(const struct field *fields, size_t n, unsigned c
 {
     for (size_t i = 0; i < n; i++)
         if (!is_good(&fields[i], bytes))
-            return "a value that no run writes";
+            return "a value is out of range";
     return NULL;
 }
 
@@ -147,11 +148,11 @@ static const char *check_point(unsigned char *payload, size_t bytes)
 {
     int64_t samples;
     if (bytes < sizeof(struct ddp_point))
-        return "a point of another size";
+        return "a point has the wrong size";
     memcpy(&samples, payload + offsetof(struct ddp_point, sample_count), sizeof samples);
     if (samples < 0 || (bytes - sizeof(struct ddp_point)) / sizeof(double) != (uint64_t)samples ||
         (bytes - sizeof(struct ddp_point)) % sizeof(double) != 0)
-        return "a point of another size";
+        return "a point has the wrong size";
     return check_fields(point_fields, DDP_COUNT_OF(point_fields), payload);
 }
 
@@ -159,29 +160,30 @@ static const char *check_train(unsigned char *payload, size_t bytes)
 {
     struct ddp_epoch *none = NULL;
     if (bytes != sizeof(struct ddp_train_run))
-        return "a training run of another size";
+        return "a training run has the wrong size";
     memcpy(payload + offsetof(struct ddp_train_run, epochs), &none, sizeof none);
     return check_fields(train_fields, DDP_COUNT_OF(train_fields), payload);
 }
 
-/* Sizes first: they say where the ids lie, which are NUL-terminated and printable. */
+/* Checks the sizes first, because they determine the offset of the ids, which must be
+ * NUL-terminated and printable. */
 static const char *check_gate(unsigned char *payload, size_t bytes)
 {
     struct ddp_noise_gate gate;
     if (bytes < sizeof gate)
-        return "a gate of another size";
+        return "a gate has the wrong size";
     memcpy(&gate, payload, sizeof gate);
     if (gate.pairs < 1 || gate.pairs > DDP_SIGNFLIP_MAX || gate.cells < 1 ||
         gate.cells > DDP_NOISE_CELLS_MAX || gate.index < 0 || gate.rerun < 0 || gate.mixed < 0 ||
         gate.injected < -1 || gate.injected >= gate.cells)
-        return "a value that no run writes";
+        return "a value is out of range";
     if (bytes != ddp_noise_gate_bytes(&gate))
-        return "a gate of another size";
+        return "a gate has the wrong size";
     char *id = (char *)payload + sizeof gate + ddp_noise_gate_doubles(&gate) * sizeof(double);
     for (int c = 0; c < gate.cells; c++, id += DDP_NOISE_ID_BYTES) {
         char clean[DDP_NOISE_ID_BYTES];
         if (!memchr(id, '\0', DDP_NOISE_ID_BYTES))
-            return "a value that no run writes";
+            return "a value is out of range";
         ddp_printable(id, clean, sizeof clean);
         snprintf(id, DDP_NOISE_ID_BYTES, "%s", clean);
     }
@@ -198,11 +200,11 @@ const char *ddp_journal_check_payload(enum ddp_journal_kind kind, void *payload,
         return check_train(payload, bytes);
     case DDP_JOURNAL_EPOCH:
         if (bytes != sizeof(struct ddp_epoch))
-            return "an epoch of another size";
+            return "an epoch has the wrong size";
         return check_fields(epoch_fields, DDP_COUNT_OF(epoch_fields), payload);
     case DDP_JOURNAL_CONTROL:
         if (bytes != sizeof(struct ddp_control))
-            return "a control of another size";
+            return "a memory baseline has the wrong size";
         return check_fields(control_fields, DDP_COUNT_OF(control_fields), payload);
     case DDP_JOURNAL_GATE:
         return check_gate(payload, bytes);

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 
 #define FORMAT "ddpbench-journal/2"
-/* How each line ends: `,"check": "fnv1a64:0123456789abcdef"}` */
+/* The end of each line: `,"check": "fnv1a64:0123456789abcdef"}` */
 #define CHECK_KEY    ", \"check\": \"fnv1a64:"
 #define CHECK_DIGITS 16
 #define CHECK_END    "\"}"
@@ -23,7 +23,7 @@ static const char *const kinds[DDP_JOURNAL_KIND_COUNT] = {
     [DDP_JOURNAL_GATE] = "gate",         [DDP_JOURNAL_END] = "end",
 };
 
-/* RFC 4648, section 4. */
+/* Base64 digits (RFC 4648, section 4). */
 static const char digits64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 static void encode64(const unsigned char *bytes, size_t n, char *out)
@@ -50,7 +50,8 @@ static int digit64(char c)
                                   : -1;
 }
 
-/* out has room for 3 bytes of every 4 digits. Returns how many they are, or SIZE_MAX. */
+/* Decodes base64. out has room for 3 bytes per 4 digits. Returns the number of bytes, or SIZE_MAX
+ * if the text is malformed. */
 static size_t decode64(const char *text, unsigned char *out)
 {
     size_t n = strlen(text), bytes = 0;
@@ -72,7 +73,7 @@ static size_t decode64(const char *text, unsigned char *out)
     return bytes;
 }
 
-/* Prints doc as a line with its check, and releases it. */
+/* Prints doc as a line with its check, and deletes doc. */
 static int print_checked(cJSON *doc, uint64_t *chain, struct ddp_strbuf *out, struct ddp_err *err)
 {
     const size_t start = out->length;
@@ -122,10 +123,10 @@ int ddp_journal_print(const struct ddp_journal_entry *entry, uint64_t *chain,
 static int bad(const char *where, const char *why, struct ddp_err *err)
 {
     ddp_fail(err, DDP_EINPUT, "%s: %s", where, why);
-    return ddp_hint(err, "the journal was changed or damaged; --restart begins anew");
+    return ddp_hint(err, "the journal was changed or damaged; use --restart to begin anew");
 }
 
-/* Parses a line whose check is right: an object. */
+/* Verifies the check of a line and parses its object. */
 static int parse_checked(const struct ddp_journal_line *line, uint64_t *chain, cJSON **out,
                          struct ddp_err *err)
 {
@@ -142,14 +143,14 @@ static int parse_checked(const struct ddp_journal_line *line, uint64_t *chain, c
     return 0;
 }
 
-/* The text obj[key], or NULL. */
+/* Returns the text at obj[key], or NULL. */
 static const char *text_of(const cJSON *obj, const char *key)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(obj, key);
     return cJSON_IsString(item) ? item->valuestring : NULL;
 }
 
-/* The whole number obj[key] in [least, most], or -1. */
+/* Returns the whole number at obj[key] if it lies in [least, most], else -1. */
 static int number_of(const cJSON *obj, const char *key, int least, int most)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(obj, key);
@@ -168,7 +169,7 @@ static const char *read_facts(const cJSON *doc, struct ddp_journal_facts *facts)
     cJSON_ArrayForEach(item, object)
     {
         if (!cJSON_IsString(item) && !cJSON_IsNull(item))
-            return "a fact is no text";
+            return "a fact is not a string";
         ddp_journal_fact(facts, item->string, "%s", cJSON_IsString(item) ? item->valuestring : "");
     }
     return NULL;
@@ -193,7 +194,7 @@ static int kind_of(const char *word)
     return -1;
 }
 
-/* Everything but the payload. */
+/* Reads all members of an entry except the payload. */
 static const char *read_entry(const cJSON *doc, struct ddp_journal_entry *entry)
 {
     int kind = kind_of(text_of(doc, "kind"));
@@ -202,7 +203,7 @@ static const char *read_entry(const cJSON *doc, struct ddp_journal_entry *entry)
     const char *id = text_of(doc, "id");
     if (cJSON_GetArraySize(doc) != 6 || kind < 0 || launch < 0 || cell < 0 ||
         (id && strlen(id) >= sizeof entry->id))
-        return "an entry that no run writes";
+        return "invalid entry";
     *entry = (struct ddp_journal_entry){
         .kind = (enum ddp_journal_kind)kind, .launch = launch, .cell = cell};
     ddp_printable(id ? id : "", entry->id, sizeof entry->id);

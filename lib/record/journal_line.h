@@ -1,4 +1,4 @@
-/* Lines of a journal. Private to journal*.c and their test. */
+/* Prints and parses the lines of a journal. Used by journal*.c and their test only. */
 #ifndef DDP_RECORD_JOURNAL_LINE_H
 #define DDP_RECORD_JOURNAL_LINE_H
 
@@ -11,30 +11,31 @@
 extern "C" {
 #endif
 
-/* *chain: the check of the line before, DDP_FNV_INIT before the head; becomes this line's. */
+/* *chain holds the check of the previous line (DDP_FNV_INIT before the head) and receives the check
+ * of this line. */
 
-/* Appends the head, or an entry, with its newline. DDP_ENOMEM. */
+/* Append the head, or an entry, with its newline. Return DDP_ENOMEM. */
 int ddp_journal_print_head(const struct ddp_journal_facts *facts, uint64_t *chain,
                            struct ddp_strbuf *out, struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_journal_print(const struct ddp_journal_entry *entry, uint64_t *chain,
                       struct ddp_strbuf *out, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* line[bytes], to be read without its newline. where: "'FILE', line 7", for messages. */
+/* A line to parse, without its newline. */
 struct ddp_journal_line {
     const char *text;
     size_t bytes;
-    const char *where;
+    const char *where; /* "'FILE', line 7", for messages. */
 };
-/* *payload: what entry->payload points to, free(); NULL when there is none. DDP_EINPUT,
- * DDP_ENOMEM. */
+/* Parse the head, or an entry. *payload: memory that entry->payload points to, which the caller
+ * passes to free(), or NULL. Return DDP_EINPUT or DDP_ENOMEM. */
 int ddp_journal_read_head(const struct ddp_journal_line *line, uint64_t *chain,
                           struct ddp_journal_facts *facts, struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_journal_read(const struct ddp_journal_line *line, uint64_t *chain,
                      struct ddp_journal_entry *entry, void **payload,
                      struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Is payload[bytes] what the kind says, and may it be used? NULL, or what is wrong with it. Texts
- * in it are made printable. journal_check.c */
+/* journal_check.c. Checks that payload[bytes] is a valid struct of this kind and makes its texts
+ * printable. Returns NULL, or a description of the problem. */
 const char *ddp_journal_check_payload(enum ddp_journal_kind kind, void *payload, size_t bytes);
 
 #ifdef __cplusplus

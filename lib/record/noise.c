@@ -49,7 +49,8 @@ size_t ddp_noise_gate_bytes(const struct ddp_noise_gate *gate)
            (size_t)gate->cells * DDP_NOISE_ID_BYTES;
 }
 
-/* The members of the file, by kind: what is written is what is read. Counts are positive or 0. */
+/* The members of the file by type. Writer and reader share these tables. Counts are not negative.
+ */
 static const struct {
     const char *key;
     size_t offset, bytes;
@@ -109,8 +110,8 @@ static int print(const struct ddp_noise *noise, struct ddp_strbuf *out, struct d
 
 static int refuse(const char *name, const char *key, struct ddp_err *err)
 {
-    ddp_fail(err, DDP_EINPUT, "'%s': '%s' is missing or no value of a noise floor", name, key);
-    return ddp_hint(err, "remove it and measure again: `ddpbench gate --selftest`");
+    ddp_fail(err, DDP_EINPUT, "'%s': '%s' is missing or not valid in a noise floor", name, key);
+    return ddp_hint(err, "remove the file and measure again: `ddpbench gate --selftest`");
 }
 
 static int read_text(const cJSON *obj, const char *key, const char *name, char *out, size_t bytes,
@@ -136,7 +137,7 @@ static int read_count(const cJSON *obj, const char *key, const char *name, int *
     return 0;
 }
 
-/* At most a factor of 1000. */
+/* Reads an effect or null (NaN). The limit is a factor of 1000. */
 static int read_effect(const cJSON *obj, const char *key, const char *name, double *out,
                        struct ddp_err *err)
 {
@@ -158,12 +159,14 @@ static int read_members(const cJSON *doc, const char *name, struct ddp_noise *n,
     char schema[32];
     DDP_TRY(read_text(doc, "schema", name, schema, sizeof schema, err));
     if (strcmp(schema, SCHEMA) != 0)
-        return ddp_fail(err, DDP_EINPUT, "'%s': schema '%s', not '" SCHEMA "'", name, schema);
+        return ddp_fail(err, DDP_EINPUT, "'%s' has the schema '%s', expected '" SCHEMA "'", name,
+                        schema);
     if (!cJSON_IsObject(machine) || cJSON_GetArraySize(machine) != 4)
         return refuse(name, "machine", err);
     if ((size_t)cJSON_GetArraySize(doc) !=
         3 + DDP_COUNT_OF(texts) + DDP_COUNT_OF(counts) + DDP_COUNT_OF(effects))
-        return ddp_fail(err, DDP_EINPUT, "'%s' has keys that no noise floor has", name);
+        return ddp_fail(err, DDP_EINPUT, "'%s' has keys that do not belong into a noise floor",
+                        name);
     DDP_TRY(read_text(machine, "cpu", name, m->cpu, sizeof m->cpu, err));
     DDP_TRY(read_count(machine, "cores", name, &m->cores, err));
     DDP_TRY(read_text(machine, "kernel", name, m->kernel, sizeof m->kernel, err));
@@ -200,7 +203,7 @@ int ddp_noise_read(const char *path, struct ddp_noise *out, struct ddp_err *err)
     struct ddp_noise_machine here;
     struct stat st;
     ssize_t n = -1;
-    /* Not blocked by a pipe without a writer: that is no file, and is refused. */
+    /* O_NONBLOCK: opening a pipe without a writer must not block. Pipes are rejected below. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return ddp_fail_errno(err, errno == EACCES ? DDP_EPERM : DDP_ENOINPUT, errno,
@@ -214,9 +217,10 @@ int ddp_noise_read(const char *path, struct ddp_noise *out, struct ddp_err *err)
     ddp_noise_machine_read(&here);
     if (ddp_noise_machine_key(&here) == ddp_noise_machine_key(&out->machine))
         return 0;
-    ddp_fail(err, DDP_EMISMATCH, "'%s' is of another machine or build: %s, %d cores, Linux %s",
-             path, out->machine.cpu, out->machine.cores, out->machine.kernel);
-    return ddp_hint(err, "`ddpbench gate --selftest` measures this one");
+    ddp_fail(err, DDP_EMISMATCH,
+             "'%s' was measured on another machine or build: %s, %d cores, Linux %s", path,
+             out->machine.cpu, out->machine.cores, out->machine.kernel);
+    return ddp_hint(err, "run `ddpbench gate --selftest` to measure this one");
 }
 
 int ddp_noise_write(const char *path, const struct ddp_noise *noise, struct ddp_err *err)
@@ -225,9 +229,10 @@ int ddp_noise_write(const char *path, const struct ddp_noise *noise, struct ddp_
     char temp[PATH_MAX];
     int rc, fd = -1;
     if ((size_t)snprintf(temp, sizeof temp, "%s.tmp", path) >= sizeof temp)
-        return ddp_fail(err, DDP_ECREATE, "'%.200s...' is too long for a path", path);
+        return ddp_fail(err, DDP_ECREATE, "the path '%.200s...' is too long", path);
     DDP_TRY_GOTO(print(noise, &text, err), out);
-    /* The name is fixed: who writes holds the self-test's journal. What a kill left is replaced. */
+    /* The temporary name is fixed, because only the process that locked the self-test's journal
+     * writes. A file left by a killed process is replaced. */
     unlink(temp);
     fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0) {

@@ -1,10 +1,10 @@
-/* The noise floor of a machine: what `ddpbench gate --selftest` has measured about the gate here,
- * as a small file that later gates and comparisons read.
+/* The noise floor of a machine: the result of `ddpbench gate --selftest`, stored as a small file
+ * that later gates and comparisons read.
  *
- * It is of one machine (processor, cores, kernel) and one compiler and flags, for other machines
- * and builds have other noise; a new commit alone does not void it. The file is JSON with a digest,
- * and hostile: bounded, every value checked. What this does not do: choose where the file lies, or
- * compute what is in it (bench/selftest.h). */
+ * A noise floor is valid for one machine (processor, cores, kernel) and one compiler with its
+ * flags, because other machines and builds have other noise. A new commit alone does not invalidate
+ * it. The file is JSON with a digest and untrusted: its size is limited and every value is checked.
+ * bench/selftest.h computes the contents; cmd/ chooses the path. */
 #ifndef DDP_RECORD_NOISE_H
 #define DDP_RECORD_NOISE_H
 
@@ -20,53 +20,59 @@ extern "C" {
 
 struct ddp_noise_machine {
     char cpu[96], kernel[64];
-    char build[256]; /* compiler and flags */
-    int cores;       /* of the machine */
+    char build[256]; /* Compiler and flags. */
+    int cores;       /* Cores of the machine. */
 };
-/* Of this machine and this build. */
+/* Describes this machine and this build. */
 void ddp_noise_machine_read(struct ddp_noise_machine *out);
-/* The same on equal machines: for file names. */
+/* Returns a hash that is equal for equal machines and builds, for file names. */
 uint64_t ddp_noise_machine_key(const struct ddp_noise_machine *machine);
 
-/* Effects as parts, 0.05 = 5 %. same: A/A gates, of which false_alarms said FAIL and inconclusive
- * could not tell; injected: gates with one cell slowed by injected_effect, of which `found` said so
- * and `elsewhere` blamed another cell; all judged with min_effect. noise_floor: the least
- * min_effect with which 90 % of the A/A gates pass. detectable: the least slow-down of a cell that
- * 90 % of the gates find with the larger of min_effect and noise_floor; NaN: none up to 100 %. */
+/* Outcome of a self-test. Effects are fractions: 0.05 means 5 %. All gates are judged with
+ * min_effect. */
 struct ddp_noise {
     struct ddp_noise_machine machine;
     char measured[24], command[512];
     int pairs, cells;
+    /* same: A/A gates, of which false_alarms ended in FAIL and inconclusive in INCONCLUSIVE. */
     int same, false_alarms, inconclusive;
+    /* injected: gates with one cell slowed by injected_effect, of which `found` reported that cell
+     * and `elsewhere` reported another one. */
     int injected, found, elsewhere;
+    /* noise_floor: the smallest min_effect with which 90 % of the A/A gates pass. detectable: the
+     * smallest slow-down of a cell that 90 % of the gates find when judged with the larger of
+     * min_effect and noise_floor; NaN: none up to 100 %. */
     double injected_effect, min_effect, noise_floor, detectable;
 };
 
-/* The members, without schema, machine and digest: for the file and for result documents. */
+/* Adds the members to obj, without schema, machine and digest. Used for the file and for result
+ * documents. */
 void ddp_noise_add(cJSON *obj, const struct ddp_noise *noise);
 
-/* From text[bytes] that `name` stands for in messages. DDP_EINPUT. */
+/* Parses text[bytes]. name: the document's name in messages. Returns DDP_EINPUT. */
 int ddp_noise_parse(const char *text, size_t bytes, const char *name, struct ddp_noise *out,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* DDP_ENOINPUT: no such file; DDP_EPERM; DDP_EINPUT: not one of ours, damaged; DDP_EMISMATCH: of
- * another machine or build. */
+/* Reads a file. Returns DDP_ENOINPUT if there is none, DDP_EPERM, DDP_EINPUT if it is damaged or no
+ * noise floor, and DDP_EMISMATCH if it belongs to another machine or build. */
 int ddp_noise_read(const char *path, struct ddp_noise *out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Replaces the file as a whole: written beside it, brought to the disk, renamed. DDP_ECREATE,
- * DDP_EIO. */
+/* Replaces the file atomically: writes a temporary file beside it, syncs it to disk and renames it.
+ * Returns DDP_ECREATE or DDP_EIO. */
 int ddp_noise_write(const char *path, const struct ddp_noise *noise,
                     struct ddp_err *err) DDP_MUST_CHECK;
 
-/* A finished gate of the self-test, as its journal has it; behind it ddp_noise_gate_doubles()
- * doubles: the medians in ns [side][cell][pair], NaN where a launch lacks the cell, then the
- * controls ping-pong and memory [2][side][pair]; behind those the cells' ids [cells][192].
- * injected: the cell that was slowed, -1 in an A/A gate. index: among those of its kind. */
+/* A finished gate of the self-test, as stored in its journal. It is followed by
+ * ddp_noise_gate_doubles() doubles: the medians in ns [side][cell][pair], NaN if a launch lacks the
+ * cell, then the control values ping-pong and memory [2][side][pair]. After the doubles come the
+ * ids of the cells [cells][192]. */
 struct ddp_noise_gate {
+    /* index: number among the gates of the same kind. injected: the cell that was slowed, -1 in an
+     * A/A gate. */
     int32_t index, injected, pairs, cells, rerun, mixed;
 };
 #define DDP_NOISE_ID_BYTES  192
 #define DDP_NOISE_CELLS_MAX 100000
 size_t ddp_noise_gate_doubles(const struct ddp_noise_gate *gate);
-/* Of all three together. */
+/* Bytes of the struct, the doubles and the ids together. */
 size_t ddp_noise_gate_bytes(const struct ddp_noise_gate *gate);
 
 #ifdef __cplusplus

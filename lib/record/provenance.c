@@ -1,4 +1,5 @@
-/* Where a result comes from. The environment is an allow-list: a record is made to be shared. */
+/* The origin of a result. Only allow-listed environment variables are recorded, because results are
+ * shared. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include "build_facts.h"
 #include "record/provenance.h"
 
-/* Prefixes end in '_'; everything else is a whole name. */
+/* Prefixes end in '_'. All other entries are complete names. */
 static const char *const allowed[] = {
     "OMP_",
     "OMPI_MCA_",
@@ -23,12 +24,12 @@ static const char *const allowed[] = {
     "DDPBENCH_",
     "CUDA_VISIBLE_DEVICES",
     "CUDA_MODULE_LOADING",
-    /* threads of the BLAS libraries */
+    /* Threads of the BLAS libraries. */
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
     "BLIS_NUM_THREADS",
     "GOTO_NUM_THREADS",
-    /* the job */
+    /* The batch job. */
     "SLURM_JOB_ID",
     "SLURM_JOB_NUM_NODES",
     "SLURM_NNODES",
@@ -39,7 +40,7 @@ static const char *const allowed[] = {
     "SLURM_JOB_PARTITION",
 };
 
-/* What launchers say of a rank. */
+/* Variables that launchers set for each rank. */
 static const struct {
     const char *name;
     bool recorded;
@@ -49,8 +50,8 @@ static const struct {
 #undef DDP_LAUNCHER_VARIABLE
 };
 
-/* What Open MPI's daemon passes to its children in this form is no setting of the user, changes
- * with every run, and holds addresses of the machine. */
+/* Open MPI's daemon passes these to its children. They are not settings of the user, change with
+ * every run and contain addresses of the machine. */
 static const char *const internal[] = {"OMPI_MCA_orte_", "OMPI_MCA_ess_", "OMPI_MCA_pmix",
                                        "OMPI_MCA_initial_wdir"};
 
@@ -61,7 +62,7 @@ static bool starts_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Does `text` hold `word` (upper case) in any case? */
+/* True if `text` contains `word` (upper case) in any case. */
 static bool holds_word(const char *text, const char *word)
 {
     for (; *text; text++) {
@@ -109,7 +110,7 @@ static int compare_entries(const void *a, const void *b)
     return strcmp(((const struct ddp_env_entry *)a)->key, ((const struct ddp_env_entry *)b)->key);
 }
 
-/* The name of an environment line, when it may be recorded and fits. */
+/* Extracts the name from NAME=VALUE. Returns false if it may not be recorded or does not fit. */
 static bool allowed_name(const char *line, char *name, size_t name_bytes)
 {
     const char *equals = strchr(line, '=');
@@ -132,7 +133,7 @@ static int fill_environment(struct ddp_record *record, struct ddp_err *err)
         struct ddp_env_entry *more = ddp_realloc_array(entries, (size_t)count + 1, sizeof *entries);
         if (!more) {
             free(entries);
-            return ddp_fail(err, DDP_ENOMEM, "no memory for the environment's record");
+            return ddp_fail(err, DDP_ENOMEM, "no memory to record the environment");
         }
         entries = more;
         snprintf(entries[count].key, sizeof entries[count].key, "%s", name);
@@ -165,7 +166,8 @@ static int fill_host(struct ddp_record *record, int ranks, struct ddp_err *err)
     return ddp_record_add_host(record, &host, err);
 }
 
-/* The level the CPU device runs at: the best there is, or what DDPBENCH_SIMD caps it to. */
+/* Returns the SIMD level of the CPU device: the best of this machine, or the limit set by
+ * DDPBENCH_SIMD. */
 static enum ddp_simd simd_level(void)
 {
     const char *cap = ddp_conf_get(DDP_CONF_SIMD);

@@ -1,6 +1,5 @@
-/* Where a result comes from: the build, this host, the environment variables that matter.
- * Only allow-listed variables are taken, and none whose name looks like a secret, whatever the list
- * says. */
+/* The origin of a result: the build, this host and the relevant environment variables. Only
+ * allow-listed variables are recorded, and never one whose name suggests a secret. */
 #ifndef DDP_RECORD_PROVENANCE_H
 #define DDP_RECORD_PROVENANCE_H
 
@@ -12,19 +11,19 @@
 extern "C" {
 #endif
 
-/* From the build: version ("0.1.0"), commit (git describe --always --dirty), compiler, cflags.
- * dirty: uncommitted changes. */
+/* Facts about the build. */
 struct ddp_build {
+    /* version: "0.1.0". commit: output of git describe --always --dirty. */
     const char *version, *commit, *compiler, *cflags;
-    bool dirty;
+    bool dirty; /* There were uncommitted changes. */
 };
 const struct ddp_build *ddp_build_info(void);
 
-/* Fills command line, time, host 0 (this one, `ranks` ranks), environment, timer cost. argv is
- * borrowed for the record's life. */
+/* Fills in the command line, the time, host 0 (this one, with `ranks` ranks), the environment and
+ * the timer cost. argv is borrowed for the life of the record. */
 int ddp_provenance_fill(struct ddp_record *record, const char *command, int argc, char *const *argv,
                         int ranks, struct ddp_err *err) DDP_MUST_CHECK;
-/* May this variable be recorded? */
+/* True if this variable may be recorded. */
 bool ddp_provenance_env_allowed(const char *variable);
 
 #ifdef __cplusplus

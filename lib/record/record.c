@@ -62,13 +62,13 @@ bool ddp_point_is_reduced(const struct ddp_point_spec *spec)
     return (spec->compress[0] && strcmp(spec->compress, "none") != 0) || spec->partial != 0;
 }
 
-/* Is the exchange a dense one, which bandwidths are defined for? */
+/* True if the exchange is dense. Bandwidths are defined for dense exchanges only. */
 static bool is_dense(const struct ddp_point *p)
 {
     return !ddp_point_is_reduced(&p->spec);
 }
 
-/* S/t in bytes per ns, which is GB (1e9) per second. */
+/* S/t in bytes per ns, which equals GB (1e9) per second. */
 static double rate(const struct ddp_point *p, double ns)
 {
     if (!(ns > 0) || p->correctness_only || p->spec.size_bytes == 0 || p->spec.ranks < 2)
@@ -188,7 +188,7 @@ void ddp_record_release(struct ddp_record *record)
     ddp_record_init(record);
 }
 
-/* Room for one more point in both parallel arrays. */
+/* Makes room for one more point in both parallel arrays. */
 static int grow_points(struct ddp_record *record, struct ddp_err *err)
 {
     if (record->point_count < record->point_capacity)
@@ -256,15 +256,15 @@ static void clean_host(struct ddp_host *h)
     }
 }
 
-/* Does a point of launch and place a come before one of b? */
+/* True if point a comes before b, by repetition and plan index. */
 static bool comes_before(const struct ddp_point *a, const struct ddp_point *b)
 {
     return a->launch != b->launch ? a->launch < b->launch : a->place < b->place;
 }
 
-/* Where a point of a launch belongs: behind those of the launch that come before it in the plan. A
- * launch without a number whose points are all there, or that has this one already, is over. */
-static int place_for(struct ddp_record *record, const struct ddp_point *p)
+/* Returns the index at which to insert a point: in plan order among those of its repetition. If
+ * launch is 0, a complete repetition, or one that has this plan index, is followed by a new one. */
+static int insert_index(struct ddp_record *record, const struct ddp_point *p)
 {
     const int count = record->point_count;
     int at = count;
@@ -300,7 +300,7 @@ int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
                             (long long)p->sample_count);
         memcpy(copy, samples, (size_t)p->sample_count * sizeof *copy);
     }
-    const int at = place_for(record, p);
+    const int at = insert_index(record, p);
     const size_t behind = (size_t)(record->point_count - at);
     memmove(&record->points[at + 1], &record->points[at], behind * sizeof *record->points);
     memmove(&record->samples[at + 1], &record->samples[at], behind * sizeof *record->samples);
@@ -355,7 +355,7 @@ int ddp_record_add_epoch(struct ddp_record *record, const struct ddp_epoch *epoc
                          struct ddp_err *err)
 {
     if (record->train_count == 0)
-        return ddp_fail(err, DDP_EINTERNAL, "epoch %d belongs to no training run", epoch->epoch);
+        return ddp_fail(err, DDP_EINTERNAL, "epoch %d has no training run", epoch->epoch);
     struct ddp_train_run *run = &record->train[record->train_count - 1];
     struct ddp_epoch *epochs =
         ddp_realloc_array(run->epochs, (size_t)run->epoch_count + 1, sizeof *epochs);

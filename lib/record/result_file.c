@@ -1,4 +1,4 @@
-/* Opening and outline of a result document; its points are result_points.c's. */
+/* Opens a result document and reads everything but its points (see result_points.c). */
 #include "record/result_file.h"
 
 #include <errno.h>
@@ -35,14 +35,14 @@ static int known_keys(const cJSON *doc, const char *name, struct ddp_err *err)
     return 0;
 }
 
-/* The string obj[key]; "" when it is null. */
+/* Reads the string at obj[key]; "" if it is null. */
 static int text_of(const cJSON *obj, const char *key, const char *name, char *out, size_t bytes,
                    struct ddp_err *err)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(obj, key);
     out[0] = '\0';
     if (!item || (!cJSON_IsString(item) && !cJSON_IsNull(item)))
-        return ddp_fail(err, DDP_EINPUT, "'%s': '%s' is missing or no text", name, key);
+        return ddp_fail(err, DDP_EINPUT, "'%s': '%s' is missing or not a string", name, key);
     if (cJSON_IsString(item))
         ddp_printable(item->valuestring, out, bytes);
     return 0;
@@ -67,7 +67,7 @@ static void note_machine(const char *cpu, const cJSON *cores, bool first, struct
     }
 }
 
-/* "name: cpu, 2 cores; 2 ranks, shm". */
+/* Writes the fingerprint, for example "name: cpu, 2 cores; 2 ranks, shm". */
 static int read_fingerprint(const cJSON *doc, const char *name, struct ddp_result *out,
                             struct ddp_err *err)
 {
@@ -77,7 +77,7 @@ static int read_fingerprint(const cJSON *doc, const char *name, struct ddp_resul
     char backend[16];
     bool first = true;
     if (!world || !cJSON_IsArray(hosts) || !cJSON_IsNumber(ranks))
-        return ddp_fail(err, DDP_EINPUT, "'%s': 'world' is not whole", name);
+        return ddp_fail(err, DDP_EINPUT, "'%s': 'world' is missing or incomplete", name);
     DDP_TRY(text_of(world, "backend", name, backend, sizeof backend, err));
     size_t at = 0, room = sizeof out->fingerprint;
     cJSON_ArrayForEach(host, hosts)
@@ -115,10 +115,12 @@ static int read_outline(const cJSON *doc, const char *name, struct ddp_result *o
     char schema[32], version[32], commit[64], flags[128];
     const cJSON *tool = object_of(doc, "tool");
     if (!cJSON_IsObject(doc))
-        return ddp_fail(err, DDP_EINPUT, "'%s' is not a result of ddpbench: no object", name);
+        return ddp_fail(err, DDP_EINPUT,
+                        "'%s' is not a result of ddpbench: it holds no JSON object", name);
     DDP_TRY(text_of(doc, "schema", name, schema, sizeof schema, err));
     if (strcmp(schema, "ddpbench/1") != 0)
-        return ddp_fail(err, DDP_EINPUT, "'%s': schema '%s', not 'ddpbench/1'", name, schema);
+        return ddp_fail(err, DDP_EINPUT, "'%s' has the schema '%s', expected 'ddpbench/1'", name,
+                        schema);
     DDP_TRY(known_keys(doc, name, err));
     DDP_TRY(text_of(doc, "status", name, out->status, sizeof out->status, err));
     note_status(doc, out);
@@ -132,9 +134,8 @@ static int read_outline(const cJSON *doc, const char *name, struct ddp_result *o
     return read_fingerprint(doc, name, out, err);
 }
 
-/* Absent in documents of other tools, empty where nothing was measured, null where memory was
- * short.
- */
+/* Reads the memory baseline. The key is missing in documents of other tools, the list is empty if
+ * nothing was measured, and a speed is null if memory was short. */
 static int read_control(const cJSON *doc, const char *name, struct ddp_result *out,
                         struct ddp_err *err)
 {
@@ -142,14 +143,15 @@ static int read_control(const cJSON *doc, const char *name, struct ddp_result *o
     double logs = 0;
     int n = 0;
     if (controls && !cJSON_IsArray(controls))
-        return ddp_fail(err, DDP_EINPUT, "'%s': 'control' is no list", name);
+        return ddp_fail(err, DDP_EINPUT, "'%s': 'control' is not an array", name);
     cJSON_ArrayForEach(item, controls)
     {
         const cJSON *copy = cJSON_GetObjectItemCaseSensitive(item, "copy_GBps");
         if (cJSON_IsNull(copy))
             continue;
         if (!cJSON_IsNumber(copy) || !(copy->valuedouble > 0))
-            return ddp_fail(err, DDP_EINPUT, "'%s': 'copy_GBps' of 'control' is no speed", name);
+            return ddp_fail(err, DDP_EINPUT,
+                            "'%s': 'copy_GBps' in 'control' is not a positive number", name);
         logs += log(copy->valuedouble);
         n++;
     }
@@ -227,11 +229,11 @@ static int read_whole(int fd, const char *path, char **text, size_t *bytes, stru
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
-        return ddp_fail_errno(err, DDP_EIO, errno, "cannot look at '%s'", path);
+        return ddp_fail_errno(err, DDP_EIO, errno, "cannot stat '%s'", path);
     if (!S_ISREG(st.st_mode))
-        return ddp_fail(err, DDP_EINPUT, "'%s' is not a file", path);
+        return ddp_fail(err, DDP_EINPUT, "'%s' is not a regular file", path);
     if (st.st_size > DDP_JSON_MAX_BYTES)
-        return ddp_fail(err, DDP_EINPUT, "'%s' is larger than a result can be", path);
+        return ddp_fail(err, DDP_EINPUT, "'%s' is too large to be a result", path);
     size_t size = (size_t)st.st_size;
     char *buffer = malloc(size + 1);
     if (!buffer)
@@ -247,7 +249,7 @@ static int read_whole(int fd, const char *path, char **text, size_t *bytes, stru
             return ddp_fail_errno(err, DDP_EIO, error, "cannot read '%s'", path);
         }
         if (n == 0)
-            break; /* it shrank meanwhile: the digest will say so */
+            break; /* The file shrank; the digest check will reject it. */
         *bytes += (size_t)n;
     }
     buffer[*bytes] = '\0';
@@ -259,7 +261,7 @@ int ddp_result_read(const char *path, struct ddp_result *out, struct ddp_err *er
 {
     char *text = NULL;
     size_t bytes = 0;
-    /* Not blocked by a pipe without a writer: that is no file, and is refused. */
+    /* O_NONBLOCK: opening a pipe without a writer must not block. Pipes are rejected below. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return ddp_fail_errno(err, errno == EACCES ? DDP_EPERM : DDP_ENOINPUT, errno,

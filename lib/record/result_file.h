@@ -1,8 +1,7 @@
-/* Reading a result document (schema ddpbench/1) back: what `gate` and `compare` need of it.
+/* Reads the parts of a result document (schema ddpbench/1) that `gate` and `compare` need.
  *
- * The file is hostile: bounded before it is read, the digest checked, every figure that is derived
- * from others worked out again. Of training runs only the names are kept. Nothing is judged here.
- */
+ * The file is untrusted: its size is limited before it is read, the digest is checked, and every
+ * derived figure is recomputed. Of training runs only the names are read. */
 #ifndef DDP_RECORD_RESULT_FILE_H
 #define DDP_RECORD_RESULT_FILE_H
 
@@ -19,47 +18,50 @@ extern "C" {
 #define DDP_RESULT_MAX_POINTS 100000
 #define DDP_RESULT_MAX_RUNS   10000
 
-/* A measured point. Times in ns; NaN where the document says null. launch: the first, of a
- * sweep of several (0: there is one); the figures are then those of the launches' medians. */
+/* A measured point. Times are in ns, NaN where the document has null. After a sweep with several
+ * repetitions the figures are those of the repetitions' medians. */
 struct ddp_result_point {
     char id[192];
-    int launch;
+    int launch; /* First repetition. 0: there is only one. */
     int64_t iterations;
-    double injected_percent; /* --inject-delay; NaN: none */
+    double injected_percent; /* Value of --inject-delay. NaN: none. */
     double median_ns, ci95_lo_ns, ci95_hi_ns;
     double pingpong_ns[2];
 };
 
-/* status: "complete", "partial" or "failed". fingerprint: what must be equal for two results to be
- * of one machine and set-up: hosts with processor and cores, ranks, backend. build: version,
- * commit, flags. points [count], unique ids.
- */
+/* A result document. */
 struct ddp_result {
+    /* status: "complete", "partial" or "failed". fingerprint: identifies machine and set-up by
+     * hosts, processors, cores, ranks and backend; results are comparable if theirs are equal.
+     * build: version, commit and compiler flags. */
     char status[12], label[64], fingerprint[512], build[256];
-    char reason[256]; /* why the status is not "complete"; "" */
-    /* Why no figure of the document may be judged: its status is "failed", a point has wrong data
-     * or no valid iterations. "" when there is no such reason. */
+    /* Why the status is not "complete". "" if it is complete. */
+    char reason[256];
+    /* Why no figure of the document may be judged: its status is "failed", or a point has wrong
+     * data or no valid iterations. "" if there is no such reason. */
     char flaw[512];
-    bool wrong_data; /* a collective delivered wrong data */
-    char cpu[96];    /* and cores: of the hosts, "" and -1 where they differ */
+    bool wrong_data; /* A collective delivered wrong data. */
+    char cpu[96];    /* Processor and cores of the hosts; "" and -1 if they differ. */
     int cores;
-    double copy_GBps; /* the memory control, geometric mean over launches; NaN: none */
-    struct ddp_result_point *points;
+    /* Copy speed of the memory baseline, geometric mean over launches. NaN: none. */
+    double copy_GBps;
+    struct ddp_result_point *points; /* [count], with unique ids. */
     size_t count;
-    char (*runs)[192]; /* [run_count], the names of the training runs, each once */
+    char (*runs)[192]; /* [run_count], distinct names of the training runs. */
     size_t run_count;
 };
 
-/* DDP_ENOINPUT: no such file; DDP_EINPUT: not a result of ours, damaged, or figures that contradict
- * each other, with the point's id; DDP_EIO, DDP_ENOMEM. */
+/* Reads a file. Returns DDP_ENOINPUT if there is none; DDP_EINPUT if it is no result of ddpbench,
+ * is damaged, or contains contradictory figures (the message names the point); DDP_EIO, DDP_ENOMEM.
+ */
 int ddp_result_read(const char *path, struct ddp_result *out, struct ddp_err *err) DDP_MUST_CHECK;
-/* As read, from text[bytes] that `name` stands for in messages. */
+/* Parses text[bytes]. name: the document's name in messages. */
 int ddp_result_parse(const char *text, size_t bytes, const char *name, struct ddp_result *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_result_release(struct ddp_result *result);
-/* NULL when there is no such point. */
+/* Returns the point with this id, or NULL. */
 const struct ddp_result_point *ddp_result_find(const struct ddp_result *result, const char *id);
-/* Does one of the points have an injected delay that the other does not have? */
+/* Tells whether one of the points has an injected delay that the other does not have. */
 bool ddp_result_delays_differ(const struct ddp_result_point *a, const struct ddp_result_point *b);
 
 #ifdef __cplusplus

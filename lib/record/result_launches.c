@@ -1,5 +1,5 @@
-/* Results of several launches (sweep --launches): the unit of what can be said about a cell is a
- * launch, for iterations within one are not independent. */
+/* Merges the results of several repetitions (sweep --launches). The repetition is the statistical
+ * unit, because iterations within one are not independent. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 #include "record/result_points.h"
 #include "stats/summary.h"
 
-/* By id, then launch; the result keeps the order of the first launch, which is that of the plan. */
+/* Sorts by id, then repetition. The result keeps the order of the first repetition, which is plan
+ * order. */
 static int compare_points(const void *a, const void *b)
 {
     const struct ddp_result_point *const *x = a, *const *y = b;
@@ -16,7 +17,7 @@ static int compare_points(const void *a, const void *b)
     return order ? order : ((*x)->launch > (*y)->launch) - ((*x)->launch < (*y)->launch);
 }
 
-/* same [n]: points of one id; the first takes the figures of all. medians [n] is room. */
+/* Merges points of one id, same [n], into the first one. medians [n] is scratch memory. */
 static int fold(struct ddp_result_point *const *same, size_t n, double *medians,
                 struct ddp_err *err)
 {
@@ -47,7 +48,8 @@ static int fold_all(struct ddp_result *r, struct ddp_result_point **sorted, doub
     for (size_t i = 0, n; i < r->count; i += n) {
         for (n = 1; i + n < r->count && strcmp(sorted[i]->id, sorted[i + n]->id) == 0; n++)
             if (sorted[i + n]->launch == sorted[i + n - 1]->launch)
-                return ddp_fail(err, DDP_EINPUT, "'%s': two points '%s'", name, sorted[i]->id);
+                return ddp_fail(err, DDP_EINPUT, "'%s': point '%s' occurs twice", name,
+                                sorted[i]->id);
         if (n > 1)
             DDP_TRY(fold(&sorted[i], n, medians, err));
         for (size_t k = 1; k < n; k++)

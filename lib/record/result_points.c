@@ -1,4 +1,4 @@
-/* Points read back: each figure that follows from others must be what follows from them. */
+/* Reads points and recomputes each derived figure, which must agree with the stored one. */
 #include "record/result_points.h"
 
 #include <math.h>
@@ -8,10 +8,10 @@
 #include "base/coll_kind.h"
 #include "base/mem.h"
 
-/* Figures are printed with 15 to 17 digits, times in us, from which they are worked out here. */
+/* Relative tolerance of recomputed figures. Files store 15 to 17 digits, and times in us. */
 #define SLACK 1e-9
 
-/* What is being read, for messages. */
+/* The point being read, for messages. */
 struct reader {
     const cJSON *point;
     const char *file, *id;
@@ -23,27 +23,27 @@ static int bad(const struct reader *r, const char *key, const char *why)
     return ddp_fail(r->err, DDP_EINPUT, "'%s': point '%s': '%s' %s", r->file, r->id, key, why);
 }
 
-/* A number or null (NaN) at obj[key]; obj NULL: key is missing. */
+/* Reads the number at obj[key], null as NaN. A NULL obj counts as a missing key. */
 static int number_of(const struct reader *r, const cJSON *obj, const char *key, double *value)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(obj, key);
     *value = NAN;
     if (!item || (!cJSON_IsNumber(item) && !cJSON_IsNull(item)))
-        return bad(r, key, "is missing or no number");
+        return bad(r, key, "is missing or not a number");
     *value = cJSON_IsNumber(item) ? item->valuedouble : NAN;
     return 0;
 }
 
-/* A whole number of at least `least`. */
+/* Reads a whole number of at least `least`. */
 static int count_of(const struct reader *r, const char *key, double least, double *value)
 {
     DDP_TRY(number_of(r, r->point, key, value));
     if (!(*value >= least) || *value != floor(*value) || *value > 0x1p53)
-        return bad(r, key, "is no such count");
+        return bad(r, key, "is not a valid count");
     return 0;
 }
 
-/* [lo, hi] or null. */
+/* Reads a pair [lo, hi], or null as two NaN. */
 static int pair_of(const struct reader *r, const cJSON *obj, const char *key, double *lo,
                    double *hi)
 {
@@ -53,21 +53,21 @@ static int pair_of(const struct reader *r, const cJSON *obj, const char *key, do
         return 0;
     if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 || !cJSON_IsNumber(item->child) ||
         !cJSON_IsNumber(item->child->next))
-        return bad(r, key, "is no pair");
+        return bad(r, key, "is not a pair of numbers");
     *lo = item->child->valuedouble;
     *hi = item->child->next->valuedouble;
     return 0;
 }
 
-/* NaN agrees with NaN only. */
-static bool agree(double said, double derived)
+/* Compares a stored with a recomputed figure. NaN equals NaN only. */
+static bool agree(double stored, double derived)
 {
-    if (isnan(said) || isnan(derived))
-        return isnan(said) && isnan(derived);
-    return fabs(said - derived) <= SLACK * fabs(derived);
+    if (isnan(stored) || isnan(derived))
+        return isnan(stored) && isnan(derived);
+    return fabs(stored - derived) <= SLACK * fabs(derived);
 }
 
-/* Absent values do not contradict. */
+/* True if a <= b. Missing values (NaN) count as ordered. */
 static bool ordered(double a, double b)
 {
     return isnan(a) || isnan(b) || a <= b;
@@ -94,7 +94,8 @@ static int read_times(const struct reader *r, struct ddp_result_point *out)
     return 0;
 }
 
-/* algbw = S/t, busbw = algbw * factor; both null where record.h says so. */
+/* Checks that algbw = S/t and busbw = algbw * factor, and that both are null in the cases that
+ * record.h lists. */
 static int check_bandwidths(const struct reader *r, const struct ddp_result_point *p, double bytes,
                             double ranks)
 {
@@ -104,7 +105,7 @@ static int check_bandwidths(const struct reader *r, const struct ddp_result_poin
     double algbw = NAN, busbw = NAN, partial = NAN, lo, hi;
     int coll = cJSON_IsString(name) ? ddp_coll_parse(name->valuestring) : -1;
     if (coll < 0)
-        return bad(r, "collective", "is none");
+        return bad(r, "collective", "is not a collective");
     DDP_TRY(number_of(r, r->point, "algbw_GBps", &algbw));
     DDP_TRY(number_of(r, r->point, "busbw_GBps", &busbw));
     DDP_TRY(number_of(r, r->point, "partial", &partial));
@@ -113,13 +114,13 @@ static int check_bandwidths(const struct reader *r, const struct ddp_result_poin
         return bad(r, "compress", "is missing");
     double derived = bytes / p->median_ns; /* GB = 1e9 bytes, s = 1e9 ns */
     if (!isnan(algbw) && !agree(algbw, derived))
-        return bad(r, "algbw_GBps", "is not size over time");
+        return bad(r, "algbw_GBps", "is not size / time");
     bool reduced = strcmp(method->valuestring, "none") != 0 || !isnan(partial);
     double factor = ddp_coll_busbw_factor((enum ddp_coll)coll, (int)ranks);
     if (!isnan(busbw) && (reduced || !agree(busbw, derived * factor)))
         return bad(r, "busbw_GBps", "is not algbw times the factor");
     if (!ordered(lo, busbw) || !ordered(busbw, hi))
-        return bad(r, "busbw_ci95_GBps", "is not about busbw");
+        return bad(r, "busbw_ci95_GBps", "does not contain busbw");
     return 0;
 }
 
@@ -162,7 +163,7 @@ static int read_point(const cJSON *item, const char *name, struct ddp_result *re
     DDP_TRY(count_of(&r, "ranks", 1, &ranks));
     DDP_TRY(count_of(&r, "size_bytes", 0, &bytes));
     if (ranks > 1e6)
-        return bad(&r, "ranks", "is no such count");
+        return bad(&r, "ranks", "is not a valid count");
     out->iterations = (int64_t)iterations;
     DDP_TRY(note_flaw(&r, iterations, result));
     const cJSON *injected = cJSON_GetObjectItemCaseSensitive(item, "injected_percent");
@@ -186,8 +187,8 @@ int ddp_result_read_points(const cJSON *doc, const char *name, struct ddp_result
         return ddp_fail(err, DDP_EINPUT, "'%s': 'points' is missing", name);
     size_t count = (size_t)cJSON_GetArraySize(points);
     if (count > DDP_RESULT_MAX_POINTS)
-        return ddp_fail(err, DDP_EINPUT, "'%s': %zu points are more than %d", name, count,
-                        DDP_RESULT_MAX_POINTS);
+        return ddp_fail(err, DDP_EINPUT, "'%s' has %zu points, more than the limit of %d", name,
+                        count, DDP_RESULT_MAX_POINTS);
     out->points = ddp_calloc(count, sizeof *out->points);
     if (!out->points)
         return ddp_fail(err, DDP_ENOMEM, "no memory for %zu points", count);

@@ -1,4 +1,4 @@
-/* The points of a result document. Private to result_file.c. */
+/* Reads the points of a result document. Used by result_file.c only. */
 #ifndef DDP_RECORD_RESULT_POINTS_H
 #define DDP_RECORD_RESULT_POINTS_H
 
@@ -9,17 +9,17 @@
 extern "C" {
 #endif
 
-/* Fills out->points and out->count; on failure what there is is the caller's to release. */
+/* Fills out->points and out->count. On failure the caller releases the points that were read. */
 int ddp_result_read_points(const cJSON *doc, const char *name, struct ddp_result *out,
                            struct ddp_err *err) DDP_MUST_CHECK;
 
-/* May a name begin with this character? Rows of a table begin with a name, and GitHub Actions takes
- * a line that begins with "::" or "##[" for a command. */
+/* Tells whether a name may begin with this character. Rows of the table begin with a name, and
+ * GitHub Actions executes a line that begins with "::" or "##[". */
 bool ddp_result_begins_name(char c);
 
-/* result_launches.c: the points of one id, one a launch, become one: its median that of the
- * launches' medians, its interval the one of that median (six launches and more). DDP_EINPUT when
- * two points of one id are not of different launches. */
+/* result_launches.c. Merges the points with equal ids, one per repetition, into one point. Its
+ * median is the median of their medians, and its interval the interval of that median (from six
+ * repetitions on). Returns DDP_EINPUT if two points have the same id and the same repetition. */
 int ddp_result_fold_launches(struct ddp_result *r, const char *name,
                              struct ddp_err *err) DDP_MUST_CHECK;
 

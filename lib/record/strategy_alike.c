@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a run was told, but for ranks, strategy and seed. The first ones: what it learns; then the
- * steps; then how gradients are exchanged. */
+/* Settings of a run, except ranks, strategy and seed. The first group defines the task, the second
+ * the steps, the third how gradients are exchanged. */
 enum detail {
     MODEL,
     DATASET,

@@ -8,9 +8,9 @@
 #include "base/mem.h"
 #include "record/strategy_alike.h"
 
-#define CLEARLY 1.05 /* a ratio of step times beyond this, either way, is a difference */
+#define CLEARLY 1.05 /* A larger ratio of step times, either way, counts as a difference. */
 
-/* What one run did. */
+/* Totals of one run. */
 struct outcome {
     double accuracy, seconds, images, steps, exposed, wire, sent_density;
 };
@@ -43,7 +43,7 @@ static bool belongs(const struct ddp_train_run *run, const struct ddp_strategy_r
     return !run->baseline && ddp_runs_same_row(run, row->run);
 }
 
-/* The reference's run with the seed of `run`, of the same launch; NULL: none. */
+/* Returns the reference's run with the seed and repetition of `run`, or NULL. */
 static const struct ddp_train_run *partner(const struct ddp_record *r,
                                            const struct ddp_strategy_row *row,
                                            const struct ddp_train_run *run)
@@ -57,7 +57,7 @@ static const struct ddp_train_run *partner(const struct ddp_record *r,
     return NULL;
 }
 
-/* A mean and its range, as it grows. */
+/* Accumulates a mean and a range. */
 struct gather {
     double sum, min, max;
     int n;
@@ -87,7 +87,7 @@ static enum ddp_pays judge(const struct gather *ratios)
     return ratios->max < 1.0 / CLEARLY ? DDP_PAYS_NO : DDP_PAYS_UNCLEAR;
 }
 
-/* Images per second of the row's net on one rank. */
+/* Returns the images per second of the row's model on one rank. */
 static double one_rank_rate(const struct ddp_record *r, const struct ddp_strategy_row *row)
 {
     double images = 0.0, seconds = 0.0;
@@ -102,7 +102,7 @@ static double one_rank_rate(const struct ddp_record *r, const struct ddp_strateg
     return seconds > 0.0 ? images / seconds : NAN;
 }
 
-/* What the runs say against the reference's, by seed. */
+/* Compares the runs with those of the reference, paired by seed. */
 static void pair_up(const struct ddp_record *r, struct ddp_strategy_row *row)
 {
     struct gather differences = {0}, ratios = {0};
@@ -165,7 +165,7 @@ static void fill(const struct ddp_record *r, struct ddp_strategy_row *row)
     pair_up(r, row);
 }
 
-/* Adds the strategy of a run, unless it is there. */
+/* Adds a row for the run unless it belongs to an existing one. */
 static int add_row(const struct ddp_train_run *run, struct ddp_strategy_row *rows, int count)
 {
     for (int i = 0; i < count; i++)
@@ -180,7 +180,7 @@ static bool is_dense(const struct ddp_strategy_row *row)
     return strcmp(row->run->sync, "dense") == 0;
 }
 
-/* The first dense row of the same task and rank count, else the first. */
+/* Returns the first dense row of the same task and number of ranks, or the first row. */
 static const struct ddp_strategy_row *reference_of(const struct ddp_strategy_row *row,
                                                    const struct ddp_strategy_row *rows, int count)
 {
@@ -192,7 +192,7 @@ static const struct ddp_strategy_row *reference_of(const struct ddp_strategy_row
     return best;
 }
 
-/* A row is called after its strategy, and, among rows of one, what else makes it differ. */
+/* Names each row after its strategy, plus the first difference from other rows of that strategy. */
 static void name_rows(struct ddp_strategy_row *rows, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -224,17 +224,17 @@ int ddp_strategy_table(const struct ddp_record *record, struct ddp_strategy_row 
     *count = 0;
     if (runs < 2)
         return 0;
-    struct ddp_strategy_row *made = ddp_calloc((size_t)runs, sizeof *made);
-    if (made == NULL)
+    struct ddp_strategy_row *table = ddp_calloc((size_t)runs, sizeof *table);
+    if (table == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a table of %d runs", runs);
     for (int i = 0; i < record->train_count; i++)
         if (!record->train[i].baseline)
-            n = add_row(&record->train[i], made, n);
-    name_rows(made, n);
-    choose_references(made, n);
+            n = add_row(&record->train[i], table, n);
+    name_rows(table, n);
+    choose_references(table, n);
     for (int i = 0; i < n; i++)
-        fill(record, &made[i]);
-    *rows = made;
+        fill(record, &table[i]);
+    *rows = table;
     *count = n;
     return 0;
 }
@@ -253,7 +253,8 @@ void ddp_strategy_verdict(const struct ddp_strategy_row *row, char *out, unsigne
                  row->sync, 1.0 / ratio, row->reference);
     else if (row->pays == DDP_PAYS_UNCLEAR && !agree)
         snprintf(out, out_bytes,
-                 "cannot tell whether %s pays here: by seed, a step is %.2f to %.2f times as fast "
+                 "cannot tell whether %s pays here: depending on the seed, a step is %.2f to %.2f "
+                 "times as fast "
                  "as with %s",
                  row->sync, row->reference_speedup.min, row->reference_speedup.max, row->reference);
     else if (row->pays == DDP_PAYS_UNCLEAR)

@@ -1,4 +1,4 @@
-/* What a run is, in JSON: everything but what it measured. */
+/* The head of a run in JSON: everything except the measurements. */
 #include "report/json_head.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ static void add_tool(cJSON *doc, const struct ddp_record *r)
     ddp_json_str(features, "blas", r->feature_blas);
 }
 
-/* The text of an argument as JSON can hold it; ddp_json_str is the one place that knows how. */
+/* Adds an argument to an array, converted to valid JSON text by ddp_json_str. */
 static void add_string_item(cJSON *array, const char *text)
 {
     cJSON *holder = cJSON_CreateObject();
@@ -116,7 +116,7 @@ void ddp_json_head(cJSON *doc, const struct ddp_record *r)
     cJSON *environment = ddp_json_obj(doc, "environment");
     for (int i = 0; i < r->environment_count; i++) {
         const struct ddp_env_entry *e = &r->environment[i];
-        if (e->value[0] == '\0') /* set, but empty: that is a value */
+        if (e->value[0] == '\0') /* The variable is set but empty, which is a value. */
             cJSON_AddStringToObject(environment, e->key, "");
         else
             ddp_json_str(environment, e->key, e->value);

@@ -1,4 +1,4 @@
-/* What a run is, in JSON: for the document and for the first and last line of a stream. Private to
+/* The head of a run in JSON, for the document and for the first and last line of a stream. Used by
  * report_json.c and report_jsonl.c. */
 #ifndef DDP_REPORT_JSON_HEAD_H
 #define DDP_REPORT_JSON_HEAD_H
@@ -11,11 +11,11 @@ extern "C" {
 #endif
 
 const char *ddp_status_name(enum ddp_status status); /* "complete", "partial", "failed" */
-/* Keys "schema" to "environment" of doc. */
+/* Adds the keys "schema" to "environment" to doc. */
 void ddp_json_head(cJSON *doc, const struct ddp_record *r);
-/* parent["comm_us"]: known when the run ends. */
+/* Sets parent["comm_us"], which is known when the run ends. */
 void ddp_json_comm(cJSON *parent, const struct ddp_record *r);
-/* doc["timer"] and doc["control"]. */
+/* Sets doc["timer"] and doc["control"]. */
 void ddp_json_controls(cJSON *doc, const struct ddp_record *r);
 
 #ifdef __cplusplus

@@ -42,7 +42,7 @@ static void add_times(cJSON *point, const struct ddp_point *p)
     ddp_json_us(means, "max", p->rank_mean_ns[2]);
 }
 
-/* A longer time is a lower bandwidth: the ends of the interval change places. */
+/* A longer time means a lower bandwidth, so the ends of the interval swap. */
 static void add_bandwidths(cJSON *point, const struct ddp_point *p)
 {
     const struct ddp_summary *t = &p->time_ns;
@@ -71,7 +71,7 @@ static void add_bound(cJSON *point, const struct ddp_point *p)
     ddp_json_num(bound, "fraction", p->bound_fraction);
 }
 
-/* Whether the iterations were what the interval assumes. */
+/* Adds how far the iterations satisfy the assumptions of the interval. */
 static void add_series(cJSON *point, const struct ddp_series *s)
 {
     if (isnan(s->trend)) {
@@ -93,7 +93,7 @@ static void add_interference(cJSON *point, const struct ddp_interference *i)
     ddp_json_count(conditions, "involuntary_switches", i->involuntary_switches);
 }
 
-/* How the iterations came about. */
+/* Adds how the iterations were run. */
 static void add_iterations(cJSON *point, const struct ddp_point *p)
 {
     ddp_json_count(point, "launch", p->launch > 0 ? p->launch : -1);
@@ -107,7 +107,7 @@ static void add_iterations(cJSON *point, const struct ddp_point *p)
     ddp_json_num(point, "injected_percent", p->injected_percent);
 }
 
-/* Null where a density means nothing: not sparse, or one rank. */
+/* Adds the break-even densities; null if the exchange is not sparse or there is one rank. */
 static void add_break_even(cJSON *point, const struct ddp_point *p)
 {
     static const char *const key[DDP_BASELINE_COUNT] = {"f32", "f16"};

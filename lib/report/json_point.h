@@ -1,4 +1,4 @@
-/* A point in the JSON document. Private to report_json.c and report_jsonl.c. */
+/* A point in the JSON document. Used by report_json.c and report_jsonl.c. */
 #ifndef DDP_REPORT_JSON_POINT_H
 #define DDP_REPORT_JSON_POINT_H
 
@@ -9,9 +9,9 @@
 extern "C" {
 #endif
 
-/* samples: NULL, or [p->sample_count] ns. The caller owns what is returned. */
+/* Creates the object of a point, which the caller owns. samples: NULL or [p->sample_count] ns. */
 cJSON *ddp_json_point(const struct ddp_point *p, const double *samples);
-/* Its members into an object that may have others before them. */
+/* Adds the members of a point to an object that may already have others. */
 void ddp_json_point_into(cJSON *point, const struct ddp_point *p, const double *samples);
 
 #ifdef __cplusplus

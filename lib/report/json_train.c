@@ -38,7 +38,7 @@ static void add_epochs(cJSON *train, const struct ddp_train_run *r)
         ddp_json_epoch_into(ddp_json_append(epochs), &r->epochs[i]);
 }
 
-/* final: null until the run has ended; its accuracy is the last epoch's. */
+/* Adds "final": null until the run has ended. Its accuracy is that of the last epoch. */
 static void add_outcome(cJSON *train, const struct ddp_train_run *r)
 {
     if (isnan(r->total_seconds)) {
@@ -106,7 +106,7 @@ cJSON *ddp_json_train(const struct ddp_train_run *r)
     return train;
 }
 
-/* {"mean", "min", "max"}, or null. */
+/* Adds {"mean", "min", "max"}, or null. */
 static void add_spread(cJSON *obj, const char *key, const struct ddp_spread *spread)
 {
     if (isnan(spread->mean)) {

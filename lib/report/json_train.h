@@ -1,5 +1,5 @@
-/* Training runs, and what they say about strategies, in the JSON document. Private to
- * report_json.c and report_jsonl.c. */
+/* Training runs and their comparison in the JSON document. Used by report_json.c and
+ * report_jsonl.c. */
 #ifndef DDP_REPORT_JSON_TRAIN_H
 #define DDP_REPORT_JSON_TRAIN_H
 
@@ -10,12 +10,12 @@
 extern "C" {
 #endif
 
-/* The members of an item of epochs[]. */
+/* Adds the members of an item of epochs[]. */
 void ddp_json_epoch_into(cJSON *epoch, const struct ddp_epoch *e);
-/* An item of train[]. */
+/* Creates an item of train[], which the caller owns. */
 cJSON *ddp_json_train(const struct ddp_train_run *r);
-/* doc["comparison"]: rows of record/strategy_table.h, null when there is nothing to compare.
- * DDP_ENOMEM. */
+/* Sets doc["comparison"] to the rows of record/strategy_table.h, or to null if there is nothing to
+ * compare. Returns DDP_ENOMEM. */
 int ddp_json_comparison(cJSON *doc, const struct ddp_record *r, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

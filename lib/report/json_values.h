@@ -1,4 +1,4 @@
-/* Values of the JSON document beyond those of base/json.h: what does not exist is null. Private to
+/* Values of the JSON document beyond those of base/json.h. Missing values become null. Used by
  * report_json.c and json_*.c. */
 #ifndef DDP_REPORT_JSON_VALUES_H
 #define DDP_REPORT_JSON_VALUES_H
@@ -9,9 +9,9 @@
 extern "C" {
 #endif
 
-/* A time: ns here, us in the document. */
+/* Sets obj[key] to a time, converted from ns to us. */
 void ddp_json_us(cJSON *obj, const char *key, double ns);
-/* obj[key] = [lo, hi], or null when either does not exist. */
+/* Sets obj[key] to [lo, hi], or to null if either is missing. */
 void ddp_json_pair(cJSON *obj, const char *key, double lo, double hi);
 
 #ifdef __cplusplus

@@ -10,7 +10,8 @@ void ddp_markdown_code(struct ddp_strbuf *out, const char *text)
     char clean[2400];
     ddp_printable(text, clean, sizeof clean);
     for (char *c = clean; *c; c++)
-        if (*c == '|' || *c == '`' || *c == '<') /* the last for readers that strip code spans */
+        /* Some readers strip code spans, so replace '<' too. */
+        if (*c == '|' || *c == '`' || *c == '<')
             *c = '?';
     if (clean[0])
         ddp_strbuf_addf(out, "`%s`", clean);
@@ -77,7 +78,7 @@ static void noise(const struct ddp_noise *n, struct ddp_strbuf *out)
 {
     ddp_strbuf_addf(out,
                     "| A/A gates | false alarms | inconclusive | gates with %.3g %% | found | "
-                    "elsewhere | noise floor (%%) | least found (%%) |\n"
+                    "elsewhere | noise floor (%%) | smallest found (%%) |\n"
                     "|--:|--:|--:|--:|--:|--:|--:|--:|\n| %d | %d | %d | %d | %d | %d |",
                     n->injected_effect * 100, n->same, n->false_alarms, n->inconclusive,
                     n->injected, n->found, n->elsewhere);
@@ -99,10 +100,11 @@ void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf 
     if (!v->noise)
         side("new", v->next_command, v->next_build, out);
     if (v->pairs > 0)
-        ddp_strbuf_addf(out, "- %d pairs of launches%s\n", v->pairs, v->noise ? " a gate" : "");
+        ddp_strbuf_addf(out, "- %d pairs of launches%s\n", v->pairs, v->noise ? " per gate" : "");
     else
-        ddp_strbuf_add(out, "- stored results, taken at different times: weaker than a gate\n");
-    ddp_strbuf_addf(out, "- least effect that matters: %.3g %%: ", v->min_effect * 100);
+        ddp_strbuf_add(out, "- stored results, measured at different times: weaker than a gate\n");
+    ddp_strbuf_addf(out,
+                    "- smallest effect that counts (--min-effect): %.3g %%: ", v->min_effect * 100);
     ddp_markdown_code(out, v->effect_from);
     ddp_strbuf_add(out, "\n");
     control("ping-pong", v->pingpong_ratio, v->pingpong_p, out);

@@ -1,4 +1,4 @@
-/* What Markdown reporters share: foreign text, and a verdict. Private to report_*.c. */
+/* Shared by the Markdown reporters: untrusted text and verdicts. Used by report_*.c. */
 #ifndef DDP_REPORT_MARKDOWN_VERDICT_H
 #define DDP_REPORT_MARKDOWN_VERDICT_H
 
@@ -9,10 +9,10 @@
 extern "C" {
 #endif
 
-/* Text from outside as a code span, in which nothing is markup: no link, image, mention or HTML.
- * '-' when it is empty. Fits in a cell of a table. */
+/* Adds untrusted text as a code span, in which links, images, mentions and HTML have no effect; '-'
+ * if it is empty. Fits into a table cell. */
 void ddp_markdown_code(struct ddp_strbuf *out, const char *text);
-/* The outcome, what was compared, the cells as a table, the slower ones first. */
+/* Adds the outcome, the compared commands, and a table of the cells, slower ones first. */
 void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
-/* Writing to what may take nothing: see the header.
+/* Writes with a deadline; see the header.
  *
- * Descriptors from outside are blocking, and making them otherwise would do so for whoever shares
- * them. So a write follows a poll that says there is room, and is small enough to fit: PIPE_BUF
+ * Inherited descriptors are blocking, and making them non-blocking would affect every process that
+ * shares them. So each write follows a poll that reports room, and is small enough to fit: PIPE_BUF
  * into a pipe (pipe(7)), less into a terminal. */
 #include "report/patience.h"
 
@@ -16,13 +16,13 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define SLICE_NS       100000000 /* between two questions to give_up */
-#define TERMINAL_BYTES 256       /* n_tty says it has room from here on */
+#define SLICE_NS       100000000 /* Interval between two calls of give_up. */
+#define TERMINAL_BYTES 256       /* poll() reports room in a terminal from this many bytes on. */
 
-/* A wait under way. waited_ns: since something was taken last. */
+/* A wait in progress. */
 struct wait {
     const struct ddp_patience *patience;
-    int64_t waited_ns, last_ns;
+    int64_t waited_ns, last_ns; /* waited_ns: since the output last took a byte. */
 };
 
 static void start(struct wait *w, const struct ddp_patience *patience)
@@ -30,11 +30,11 @@ static void start(struct wait *w, const struct ddp_patience *patience)
     *w = (struct wait){.patience = patience, .last_ns = ddp_now_ns()};
 }
 
-/* After each slice of waiting: 0, ETIMEDOUT or ECANCELED. */
+/* Called after each slice of waiting. Returns 0, ETIMEDOUT or ECANCELED. */
 static int wait_on(struct wait *w)
 {
     int64_t now = ddp_now_ns();
-    /* A gap means that this process itself was stopped: not the reader's fault. */
+    /* A longer gap means that this process was stopped, for which the reader is not responsible. */
     w->waited_ns += DDP_MIN(now - w->last_ns, 2 * (int64_t)SLICE_NS);
     w->last_ns = now;
     if (w->patience->give_up != NULL && w->patience->give_up(w->patience->arg))
@@ -42,7 +42,7 @@ static int wait_on(struct wait *w)
     return w->waited_ns > w->patience->timeout_ns ? ETIMEDOUT : 0;
 }
 
-/* Until fd has room, or an error that write(2) will tell. */
+/* Waits until fd has room, or has an error that write(2) will report. */
 static int wait_for_room(struct wait *w, int fd)
 {
     struct pollfd set = {.fd = fd, .events = POLLOUT};
@@ -58,7 +58,7 @@ static int wait_for_room(struct wait *w, int fd)
     }
 }
 
-/* Bytes one write may have; SIZE_MAX where none waits for a reader. */
+/* Returns the maximum size of one write; SIZE_MAX for regular files, which need no reader. */
 static size_t most_bytes(int fd)
 {
     struct stat st;
@@ -82,7 +82,7 @@ int ddp_write_patiently(int fd, const char *text, size_t n, const struct ddp_pat
             n -= (size_t)done;
             start(&w, patience);
         } else if (done < 0 && errno == EAGAIN) {
-            /* Another writer took the room. */
+            /* Another writer used the room. */
             ddp_sleep_ns(1000000);
             rc = wait_on(&w);
             if (rc != 0)
@@ -98,7 +98,7 @@ int ddp_open_patiently(const char *path, const char *name, const struct ddp_pati
                        int *fd)
 {
     struct wait w;
-    bool told = patience->on_wait == NULL;
+    bool reported = patience->on_wait == NULL;
     start(&w, patience);
     for (;;) {
         *fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
@@ -106,11 +106,11 @@ int ddp_open_patiently(const char *path, const char *name, const struct ddp_pati
             return 0;
         if (errno != ENXIO && errno != EINTR)
             return errno;
-        if (!told) {
+        if (!reported) {
             char line[256];
             snprintf(line, sizeof line, "waiting for a reader of the pipe '%.200s'", name);
             patience->on_wait(patience->arg, line);
-            told = true;
+            reported = true;
         }
         ddp_sleep_ns(5000000);
         int rc = wait_on(&w);

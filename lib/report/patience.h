@@ -1,7 +1,7 @@
-/* Writing to what may take nothing: a pipe whose reader sleeps, a terminal stopped by Ctrl-S, a
- * named pipe without a reader. Such a wait holds up the whole run, so it has a deadline, and
- * whoever must be able to end the run is asked all along whether to go on. Private to the sinks and
- * to whoever sets them up. What it does not do: wait for a disk. */
+/* Writes with a deadline to outputs that may block: a pipe whose reader sleeps, a terminal stopped
+ * by Ctrl-S, a named pipe without a reader. A blocked write stops the whole run. It therefore ends
+ * at the deadline, and a callback is asked meanwhile whether to go on. Used by the sinks and by the
+ * code that sets them up. Waits for a disk have no deadline. */
 #ifndef DDP_REPORT_PATIENCE_H
 #define DDP_REPORT_PATIENCE_H
 
@@ -15,27 +15,29 @@
 extern "C" {
 #endif
 
-/* timeout_ns: without one byte taken; time in which this process was stopped does not count.
- * give_up: asked ten times a second while waiting; true ends the wait; may be NULL. on_wait: told
- * once what is waited for, should a reader still have to come; may be NULL. arg: theirs. hurry:
- * this process is about to be killed: files get their content and name, but no fsync. */
+/* The write deadline and its callbacks. */
 struct ddp_patience {
+    /* Longest time in which the output takes no byte. Time in which this process itself was stopped
+     * does not count. */
     int64_t timeout_ns;
+    /* Optional. Called ten times a second during a wait; true ends the wait. */
     bool (*give_up)(void *arg);
+    /* Optional. Called once with a message if a named pipe has no reader yet. */
     void (*on_wait)(void *arg, const char *line);
-    void *arg;
+    void *arg; /* Argument of the callbacks. */
+    /* This process is about to be killed: files get their contents and names, but no fsync. */
     bool hurry;
 };
 
-/* For a start: a minute, asking and telling nobody. */
+/* Default: a deadline of 60 s and no callbacks. */
 #define DDP_PATIENCE_INIT ((struct ddp_patience){.timeout_ns = 60000000000})
 
-/* Writes text[n] to fd. 0, or an errno value: of write(2), ETIMEDOUT when nothing was taken for too
- * long, ECANCELED when give_up said so. After a failure any part may have been written. */
+/* Writes text[n] to fd. Returns 0 or an errno value: that of write(2), ETIMEDOUT at the deadline,
+ * or ECANCELED if give_up returned true. After a failure any part may have been written. */
 int ddp_write_patiently(int fd, const char *text, size_t n,
                         const struct ddp_patience *patience) DDP_MUST_CHECK;
-/* Opens a named pipe for writing once it has a reader: *fd, non-blocking. Errors as above; `name`
- * is what on_wait is told. */
+/* Opens a named pipe for writing as soon as it has a reader. *fd is non-blocking. Returns errors as
+ * above. name: the pipe's name in the message to on_wait. */
 int ddp_open_patiently(const char *path, const char *name, const struct ddp_patience *patience,
                        int *fd) DDP_MUST_CHECK;
 

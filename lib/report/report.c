@@ -37,12 +37,11 @@ struct output {
     struct ddp_sink sink;
 };
 
-/* begun: targets may have changed; before, nothing but checks. printed: points that streams show.
- */
 struct ddp_report_set {
     struct output *outputs;
+    /* printed: points that were written to the streams. */
     int count, printed;
-    bool begun;
+    bool begun; /* Targets may have changed. Before, they were only checked. */
     struct ddp_patience patience;
 };
 
@@ -92,7 +91,7 @@ int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *report
         ddp_fail(err, DDP_EUSAGE, "both '%s' and '%s' would write to '%s'",
                  outputs[i].reporter->name, reporter->name, added->sink.path);
         ddp_sink_release(&added->sink);
-        return ddp_hint(err, "give one of them another file: --format %s=FILE", reporter->name);
+        return ddp_hint(err, "use another file for one of them: --format %s=FILE", reporter->name);
     }
     set->count++;
     return 0;
@@ -106,12 +105,12 @@ int ddp_report_spare(const struct ddp_report_set *set, const char *path, struct 
             continue;
         ddp_fail(err, DDP_EUSAGE, "'%s' would overwrite '%s', which this command needs",
                  o->reporter->name, path);
-        return ddp_hint(err, "give it another file: --format %s=FILE", o->reporter->name);
+        return ddp_hint(err, "use another file: --format %s=FILE", o->reporter->name);
     }
     return 0;
 }
 
-/* Writes what a reporter made; `whole`: it is a document. */
+/* Writes the output of a reporter. whole: the text is a document. */
 static int flush_text(struct output *o, struct ddp_strbuf *text, bool whole, struct ddp_err *err)
 {
     int rc = 0;
@@ -125,7 +124,7 @@ static int flush_text(struct output *o, struct ddp_strbuf *text, bool whole, str
     return rc;
 }
 
-/* Rewrites every document; those that can be written only once wait for the end. */
+/* Rewrites every document. Documents that can be written only once are written at the end. */
 static int update_documents(struct ddp_report_set *set, const struct ddp_record *record, bool end,
                             struct ddp_err *err)
 {
@@ -148,7 +147,7 @@ static int update_documents(struct ddp_report_set *set, const struct ddp_record 
 
 enum piece { PIECE_BEGIN, PIECE_POINT, PIECE_EPOCH };
 
-/* One piece to every stream; index: of the point, or of the epoch in `run`. */
+/* Writes one piece to every stream. index: of the point, or of the epoch in `run`. */
 static int print_piece(struct ddp_report_set *set, const struct ddp_record *record,
                        enum piece piece, int run, int index, struct ddp_err *err)
 {
@@ -168,12 +167,13 @@ static int print_piece(struct ddp_report_set *set, const struct ddp_record *reco
     return 0;
 }
 
-/* The points of the record up to `count` that have not been printed. */
+/* Prints the points before `count` that have not been printed. */
 static int print_points(struct ddp_report_set *set, const struct ddp_record *record, int count,
                         struct ddp_err *err)
 {
     while (set->printed < count)
-        DDP_TRY(print_piece(set, record, PIECE_POINT, 0, set->printed++, err)); /* or never */
+        /* A failed point is not printed again. */
+        DDP_TRY(print_piece(set, record, PIECE_POINT, 0, set->printed++, err));
     return 0;
 }
 

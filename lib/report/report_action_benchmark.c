@@ -1,5 +1,6 @@
-/* The two JSON forms that github-action-benchmark charts: customSmallerIsBetter (times) and
- * customBiggerIsBetter (bus bandwidth, accuracy): arrays of {name, unit, value, range, extra}. */
+/* The two JSON formats that github-action-benchmark charts: customSmallerIsBetter (times) and
+ * customBiggerIsBetter (bus bandwidth, accuracy). Each is an array of {name, unit, value, range,
+ * extra}. */
 #include <math.h>
 #include <stdio.h>
 

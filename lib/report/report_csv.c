@@ -1,6 +1,6 @@
-/* Comma-separated values (RFC 4180), tidy: one row a point or epoch, one column a variable, one
- * head. Columns that do not apply, and values that do not exist, are empty. A text that a
- * spreadsheet would take for a formula gets an apostrophe before it. */
+/* Comma-separated values (RFC 4180) with one head, one row per point or epoch and one column per
+ * variable. Cells that do not apply or have no value are empty. A text that a spreadsheet would
+ * take for a formula gets a leading apostrophe. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "report/report.h"
 
-/* Order of the cells in both kinds of rows. */
+/* The columns, in the order of the cells in both kinds of rows. */
 static const char columns[] =
     "kind,launch,collective,backend,algorithm,algorithm_used,dtype,op,root,placement,memory,ranks,"
     "groups,"
@@ -64,7 +64,7 @@ static void empty(struct ddp_strbuf *out, int cells)
         ddp_strbuf_add(out, ",");
 }
 
-/* The last cell has no comma behind it. */
+/* Replaces the comma after the last cell by a newline. */
 static void end_row(struct ddp_strbuf *out)
 {
     if (!out->failed && out->length > 0)
@@ -199,13 +199,14 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
 {
     (void)r;
     (void)style;
-    (void)out; /* a cut-off run has fewer rows; what cut it is on stderr and in the JSON */
+    /* An interrupted run has fewer rows. The reason is on stderr and in the JSON document. */
+    (void)out;
 }
 
 extern const struct ddp_reporter ddp_reporter_csv;
 const struct ddp_reporter ddp_reporter_csv = {
     .name = "csv",
-    .summary = "comma-separated values, tidy: one row a point or epoch",
+    .summary = "comma-separated values, one row per point or epoch",
     .begin = begin,
     .point = point,
     .epoch = epoch,

@@ -1,10 +1,10 @@
-/* Google Benchmark's JSON (library 1.7, json_schema_version 1), so that its compare.py and what
- * else reads it works on our results.
+/* The JSON of Google Benchmark (library 1.7, json_schema_version 1), for compare.py and other
+ * programs that read it.
  *
- * A point is a benchmark named by its id. With --samples each iteration is a repetition, which
- * compare.py's U test can use; else the median stands as the one repetition. real_time is the
- * iteration of the slowest rank, cpu_time the same (ranks spin), in microseconds. An epoch is a
- * benchmark whose time is the training time of the epoch. */
+ * Each point is a benchmark named by its id. With --samples each iteration is a repetition, which
+ * compare.py's U test can use; otherwise the median is the only repetition. real_time is the
+ * iteration of the slowest rank in microseconds, and cpu_time is the same, because ranks spin. An
+ * epoch is a benchmark whose time is the training time of the epoch. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static void context(const struct ddp_record *r, cJSON *doc)
     ddp_json_str(c, "host_name", h ? h->name : "");
     ddp_json_str(c, "executable", "ddpbench");
     ddp_json_count(c, "num_cpus", h ? h->cores : -1);
-    ddp_json_count(c, "mhz_per_cpu", 0); /* not known; readers want a number */
+    ddp_json_count(c, "mhz_per_cpu", 0); /* Unknown, but readers expect a number. */
     ddp_json_bool(c, "cpu_scaling_enabled", false);
     ddp_json_arr(c, "caches");
     cJSON *load = ddp_json_arr(c, "load_avg");
@@ -34,7 +34,7 @@ static void context(const struct ddp_record *r, cJSON *doc)
         ddp_json_str(c, "cut_off", r->reason);
 }
 
-/* One repetition. */
+/* Adds one repetition. */
 static cJSON *entry(cJSON *list, const char *name, int family, int repetition, int repetitions,
                     double ns, int64_t iterations)
 {

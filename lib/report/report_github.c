@@ -1,5 +1,5 @@
-/* Annotations for GitHub Actions: workflow commands on stdout. Cells of one state share one
- * annotation, which names up to eight of them, for a page shows only ten of a kind. */
+/* Annotations for GitHub Actions: workflow commands on stdout. GitHub shows only ten annotations of
+ * a kind, so all cells of one state share one annotation, which names up to eight of them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,8 @@
 
 #define NAMED 8
 
-/* The data of a workflow command: %, CR and LF are escaped (docs: "workflow commands"). */
+/* Adds the data of a workflow command, with %, CR and LF escaped (GitHub docs: "workflow
+ * commands"). */
 static void data(struct ddp_strbuf *out, const char *text)
 {
     char clean[2400];
@@ -49,7 +50,7 @@ static void epoch(const struct ddp_record *r, int run, int index,
     (void)out;
 }
 
-/* "::error title=...::3 cells slower: a 1.10 (...); b ..." */
+/* Adds one annotation: "::error title=...::3 of 9 cells slower: a 1.10 (...); b ..." */
 static void cells_of(const struct ddp_verdict_record *v, enum ddp_cell_state state,
                      const char *level, const char *what, struct ddp_strbuf *out)
 {
@@ -104,7 +105,7 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
     const struct ddp_verdict_record *v = r->verdict;
     if (v) {
         cells_of(v, DDP_CELL_SLOWER, "error", "slower", out);
-        cells_of(v, DDP_CELL_UNCERTAIN, "warning", "cannot be told", out);
+        cells_of(v, DDP_CELL_UNCERTAIN, "warning", "uncertain", out);
         cells_of(v, DDP_CELL_MISSING, "warning", "missing in new", out);
         unjudged(v, out);
         ddp_strbuf_addf(out, "::notice title=ddpbench %s::%s: ", v->kind,

@@ -1,8 +1,8 @@
-/* The JSON document, schema ddpbench/1: results/schema/ddpbench-1.schema.json is the contract.
+/* The JSON document, schema ddpbench/1. The contract is results/schema/ddpbench-1.schema.json.
  *
- * Every key is always present; what does not exist is null. Times leave the record in ns and become
- * us here, under keys that say so. Adding a key: record.h, here, the schema; the schema test fails
- * until the three agree. */
+ * Every key is always present; a missing value is null. Times are ns in the record and us in the
+ * document, under keys that name the unit. To add a key, change record.h, this reporter and the
+ * schema; the schema test fails until the three agree. */
 #include "base/json.h"
 #include "report/json_head.h"
 #include "report/json_point.h"

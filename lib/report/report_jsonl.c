@@ -1,8 +1,8 @@
-/* JSON lines: one object a line, for what reads results while they are measured.
+/* JSON lines: one object per line, for programs that read results during the measurement.
  *
- * "kind" says which: "run", the document's keys up to "environment"; "point"; "epoch", with the run
- * it belongs to; "end", how it ended and what is known only then. Keys are those of the document
- * (results/schema). A run that was killed has no "end". */
+ * "kind" is "run" (the document's keys up to "environment"), "point", "epoch" (with its run) or
+ * "end" (how the run ended, and values known only then). The keys are those of the document
+ * (results/schema). A killed run has no "end". */
 #include "base/json.h"
 #include "report/json_head.h"
 #include "report/json_point.h"
@@ -17,7 +17,7 @@ static cJSON *open_line(const char *kind)
     return doc;
 }
 
-/* Prints and releases it; out keeps a failure. */
+/* Prints doc as a line and deletes it. A failure marks *out as failed. */
 static void close_line(cJSON *doc, struct ddp_strbuf *out)
 {
     struct ddp_err ignored = DDP_ERR_INIT;
@@ -88,7 +88,7 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
 extern const struct ddp_reporter ddp_reporter_jsonl;
 const struct ddp_reporter ddp_reporter_jsonl = {
     .name = "jsonl",
-    .summary = "JSON lines, as they come: run, points and epochs, end",
+    .summary = "JSON lines, written as they arise: run, points and epochs, end",
     .begin = begin,
     .point = point,
     .epoch = epoch,

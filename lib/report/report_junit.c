@@ -1,7 +1,8 @@
-/* JUnit XML, which every CI shows: a test case a cell of a verdict, or a point, or a training run.
+/* JUnit XML, which most CI systems display. Each cell of a verdict, each point and each training
+ * run is a test case.
  *
- * A slower cell, wrong data and a run that was cut off are failures; what could not be told, or is
- * missing, is skipped, so that a CI does not call it passed. */
+ * Slower cells, wrong data and interrupted runs are failures. Uncertain and missing cells are
+ * skipped, so that a CI does not count them as passed. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,7 +11,7 @@
 #include "report/report.h"
 #include "report/table_verdict.h"
 
-/* Text as XML 1.0 can hold it, inside and outside of attributes. */
+/* Adds text escaped for XML 1.0, valid inside and outside of attributes. */
 static void escaped(struct ddp_strbuf *out, const char *text)
 {
     char clean[2400];
@@ -147,7 +148,7 @@ static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp
 extern const struct ddp_reporter ddp_reporter_junit;
 const struct ddp_reporter ddp_reporter_junit = {
     .name = "junit",
-    .summary = "JUnit XML: what a CI shows as tests",
+    .summary = "JUnit XML, which CI systems show as tests",
     .document = true,
     .render = render,
 };

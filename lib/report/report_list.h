@@ -1,4 +1,4 @@
-/* One line a reporter: DDP_REPORTER(symbol). */
+/* One line per reporter: DDP_REPORTER(symbol). */
 DDP_REPORTER(table)
 DDP_REPORTER(json)
 DDP_REPORTER(jsonl)

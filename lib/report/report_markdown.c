@@ -1,4 +1,4 @@
-/* Markdown, for an issue, a wiki or a pull request: what was run where, then tables. */
+/* Markdown for an issue, a wiki or a pull request: the set-up, then tables. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "report/report.h"
 #include "report/table_strategies.h"
 
-/* A number of a cell, '-' when it does not exist. */
+/* Adds a number as a cell; '-' if it is missing. */
 static void cell(struct ddp_strbuf *out, int digits, double value)
 {
     if (isfinite(value))
@@ -21,12 +21,12 @@ static void cell(struct ddp_strbuf *out, int digits, double value)
 static void head(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_build *build = ddp_build_info();
-    struct ddp_strbuf words = DDP_STRBUF_INIT;
+    struct ddp_strbuf command = DDP_STRBUF_INIT;
     for (int i = 0; i < r->argc; i++)
-        ddp_strbuf_addf(&words, "%s%s", i > 0 ? " " : "", r->argv[i]);
+        ddp_strbuf_addf(&command, "%s%s", i > 0 ? " " : "", r->argv[i]);
     ddp_strbuf_addf(out, "# ddpbench %s\n\n", r->command);
-    ddp_markdown_code(out, words.text ? words.text : "");
-    ddp_strbuf_release(&words);
+    ddp_markdown_code(out, command.text ? command.text : "");
+    ddp_strbuf_release(&command);
     ddp_strbuf_addf(out, "\n\nddpbench %s (%s), %d rank%s, backend %s, launcher %s, SIMD %s",
                     build->version, build->commit, r->world_ranks, r->world_ranks == 1 ? "" : "s",
                     r->world_backend, r->launcher, r->simd);
@@ -35,13 +35,13 @@ static void head(const struct ddp_record *r, struct ddp_strbuf *out)
         ddp_strbuf_addf(out, "; %d on ", h->ranks);
         ddp_markdown_code(out, h->name);
         ddp_strbuf_add(out, " (");
-        ddp_markdown_code(out, h->cpu[0] ? h->cpu : "processor unknown");
+        ddp_markdown_code(out, h->cpu[0] ? h->cpu : "unknown processor");
         ddp_strbuf_addf(out, ", %d cores)", h->cores);
     }
     ddp_strbuf_addf(out, "; started %s", r->started);
     if (r->status != DDP_STATUS_COMPLETE) {
         ddp_strbuf_addf(
-            out, "; **%s**: ", r->status == DDP_STATUS_FAILED ? "failed" : "cut off, partial");
+            out, "; **%s**: ", r->status == DDP_STATUS_FAILED ? "failed" : "interrupted, partial");
         ddp_markdown_code(out, r->reason);
     }
     ddp_strbuf_add(out, "\n\n");
@@ -49,7 +49,7 @@ static void head(const struct ddp_record *r, struct ddp_strbuf *out)
 
 static void points(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    ddp_strbuf_add(out, "## Points\n\nTime of one operation, slowest rank, median. 1 GB = 1e9 "
+    ddp_strbuf_add(out, "## Points\n\nTime: median of the slowest rank. 1 GB = 1e9 "
                         "bytes.\n\n| collective | size | type | ranks | algorithm | compress | "
                         "time (us) | algbw (GB/s) | busbw (GB/s) | effective (GB/s) |\n"
                         "|:--|--:|:--|--:|:--|:--|--:|--:|--:|--:|\n");
@@ -71,10 +71,10 @@ static void points(const struct ddp_record *r, struct ddp_strbuf *out)
 
 static void train(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    ddp_strbuf_add(out, "## Runs\n\nSeconds and images/s are of training alone. The run on one "
-                        "rank, if there is one, is a few steps for speed only.\n\n"
+    ddp_strbuf_add(out, "## Runs\n\nSeconds and images/s count training only. The run on one "
+                        "rank, if there is one, is a few steps to compute the speed-up.\n\n"
                         "| sync | ranks | seed | model | data | epochs | accuracy | seconds | "
-                        "images/s | sent by a rank (MB) |\n"
+                        "images/s | sent per rank (MB) |\n"
                         "|:--|--:|--:|:--|:--|--:|--:|--:|--:|--:|\n");
     for (int i = 0; i < r->train_count; i++) {
         const struct ddp_train_run *t = &r->train[i];
@@ -113,7 +113,7 @@ static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp
 
 const struct ddp_reporter ddp_reporter_markdown = {
     .name = "markdown",
-    .summary = "tables for an issue or a wiki; whole after every point",
+    .summary = "tables for an issue or a wiki; rewritten after every point",
     .document = true,
     .render = render,
 };

@@ -1,9 +1,9 @@
-/* The table as NVIDIA's nccl-tests print it (common.cu of 2.1x), for scrapers that read that.
+/* The table in the format of NVIDIA's nccl-tests (common.cu of 2.1x), for programs that parse it.
  *
- * One row a size, the out-of-place point left and the in-place one right; N/A where one was not
- * measured or nothing was checked. A row is written when its second half is there; those that stay
- * alone at the end. Rows of another algorithm, memory or rank count begin with a comment line that
- * says so. Compressed points have no bus bandwidth and are comments. */
+ * Each row is one size, with the out-of-place point on the left and the in-place point on the
+ * right; N/A if a point was not measured or not checked. A row is written when its second half is
+ * known; incomplete rows follow at the end. A comment line precedes rows with another algorithm,
+ * memory or number of ranks. Compressed points have no bus bandwidth and become comments. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 static const char *const type_names[] = {"float", "half", "bfloat16", "double", "int32", "uint8"};
 
-/* Everything but the placement: the two halves of a row. */
+/* True if the points differ in nothing but placement, so that they form one row. */
 static bool same_row(const struct ddp_point_spec *a, const struct ddp_point_spec *b)
 {
     return a->coll == b->coll && a->dtype == b->dtype && a->op == b->op && a->root == b->root &&
@@ -29,8 +29,8 @@ static bool same_table(const struct ddp_point_spec *a, const struct ddp_point_sp
            a->groups == b->groups && strcmp(a->algorithm, b->algorithm) == 0;
 }
 
-/* The other half of point `index`'s row among points [from, to), -1 when it is not there. */
-static int find_twin(const struct ddp_record *r, int index, int from, int to)
+/* Returns the index of the other half of point `index`'s row among points [from, to), or -1. */
+static int find_other_half(const struct ddp_record *r, int index, int from, int to)
 {
     const struct ddp_point_spec *s = &r->points[index].spec;
     for (int i = from; i < to; i++)
@@ -77,7 +77,7 @@ static void half(const struct ddp_point *p, struct ddp_strbuf *out)
     char wrong[24] = "N/A";
     if (p->check_elements >= 0)
         snprintf(wrong, sizeof wrong, "%lld", (long long)p->check_wrong);
-    /* As there: fewer decimals for long times; 0.00 for what does not exist (one rank). */
+    /* Like nccl-tests: fewer decimals for long times, 0.00 for missing values (one rank). */
     ddp_strbuf_addf(out, "  %7.*f  %6.2f  %6.2f  %5s",
                     us >= 10000 ? 0
                     : us >= 100 ? 1
@@ -89,12 +89,12 @@ static void row(const struct ddp_point *a, const struct ddp_point *b, struct ddp
 {
     const struct ddp_point_spec *s = &a->spec;
     const struct ddp_point *in = s->placement == DDP_IN_PLACE ? a : b;
-    const struct ddp_point *apart = s->placement == DDP_IN_PLACE ? b : a;
+    const struct ddp_point *out_of_place = s->placement == DDP_IN_PLACE ? b : a;
     ddp_strbuf_addf(out, "%12llu  %12llu  %8s  %6s  %6d", (unsigned long long)s->size_bytes,
                     (unsigned long long)s->count, type_names[s->dtype],
                     ddp_coll_reduces(s->coll) ? ddp_op_name(s->op) : "none",
                     ddp_coll_has_root(s->coll) ? s->root : -1);
-    half(apart, out);
+    half(out_of_place, out);
     half(in, out);
     ddp_strbuf_add(out, "\n");
 }
@@ -104,7 +104,7 @@ static bool compressed(const struct ddp_point *p)
     return strcmp(p->spec.compress, "none") != 0 || p->spec.partial > 0;
 }
 
-/* before: the point whose row came last, NULL at the first. */
+/* before: the point of the previous row, NULL before the first. */
 static void table_comment(const struct ddp_point *before, const struct ddp_point *p,
                           struct ddp_strbuf *out)
 {
@@ -126,14 +126,14 @@ static void point(const struct ddp_record *r, int index, const struct ddp_report
                         p->time_ns.median / 1e3);
         return;
     }
-    int twin = find_twin(r, index, 0, index);
-    if (twin < 0)
+    int other_half = find_other_half(r, index, 0, index);
+    if (other_half < 0)
         return;
     for (int i = 0; i < index; i++)
-        if (find_twin(r, i, 0, i) >= 0)
+        if (find_other_half(r, i, 0, i) >= 0)
             before = &r->points[i];
     table_comment(before, p, out);
-    row(&r->points[twin], p, out);
+    row(&r->points[other_half], p, out);
 }
 
 static void epoch(const struct ddp_record *r, int run, int index,
@@ -142,7 +142,7 @@ static void epoch(const struct ddp_record *r, int run, int index,
     (void)style;
     const struct ddp_epoch *e = &r->train[run].epochs[index];
     ddp_strbuf_addf(out, "# train %s, epoch %d: ", r->train[run].sync, e->epoch);
-    if (isfinite(e->eval_accuracy)) /* the baseline on one rank is not evaluated */
+    if (isfinite(e->eval_accuracy)) /* The single-rank baseline is not evaluated. */
         ddp_strbuf_addf(out, "eval accuracy %.4f, ", e->eval_accuracy);
     ddp_strbuf_addf(out, "%.3f s\n", e->seconds);
 }
@@ -156,7 +156,7 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
     double sum = 0, wrong = 0;
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_point *p = &r->points[i];
-        if (compressed(p) || find_twin(r, i, 0, r->point_count) >= 0)
+        if (compressed(p) || find_other_half(r, i, 0, r->point_count) >= 0)
             continue;
         table_comment(before, p, out);
         row(p, NULL, out);
@@ -184,7 +184,7 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
 extern const struct ddp_reporter ddp_reporter_nccl_tests;
 const struct ddp_reporter ddp_reporter_nccl_tests = {
     .name = "nccl-tests",
-    .summary = "columns of nccl-tests, for scrapers",
+    .summary = "columns of nccl-tests, for programs that parse them",
     .begin = begin,
     .point = point,
     .epoch = epoch,

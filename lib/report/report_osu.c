@@ -1,7 +1,7 @@
-/* The table as the OSU micro-benchmarks print it with -f (7.x), for scrapers that read that: size,
- * then average, minimum and maximum over ranks of each rank's mean, and the iterations.
+/* The table in the format of the OSU micro-benchmarks with -f (7.x), for programs that parse it:
+ * size, then the average, minimum and maximum over ranks of each rank's mean, and the iterations.
  *
- * Points that differ in anything but the size begin a table of their own. */
+ * Points that differ in anything but the size begin a new table. */
 #include <math.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static void begin(const struct ddp_record *r, const struct ddp_report_style *sty
 {
     (void)r;
     (void)style;
-    (void)out; /* heads come with the points */
+    (void)out; /* point() writes the heads. */
 }
 
 static void head(const struct ddp_point_spec *s, bool first, struct ddp_strbuf *out)
@@ -65,7 +65,7 @@ static void epoch(const struct ddp_record *r, int run, int index,
     (void)style;
     const struct ddp_epoch *e = &r->train[run].epochs[index];
     ddp_strbuf_addf(out, "# train %s, epoch %d: ", r->train[run].sync, e->epoch);
-    if (isfinite(e->eval_accuracy)) /* the baseline on one rank is not evaluated */
+    if (isfinite(e->eval_accuracy)) /* The single-rank baseline is not evaluated. */
         ddp_strbuf_addf(out, "eval accuracy %.4f, ", e->eval_accuracy);
     ddp_strbuf_addf(out, "%.3f s\n", e->seconds);
 }
@@ -84,7 +84,7 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
 extern const struct ddp_reporter ddp_reporter_osu;
 const struct ddp_reporter ddp_reporter_osu = {
     .name = "osu",
-    .summary = "columns of the OSU micro-benchmarks, for scrapers",
+    .summary = "columns of the OSU micro-benchmarks, for programs that parse them",
     .begin = begin,
     .point = point,
     .epoch = epoch,

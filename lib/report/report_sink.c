@@ -1,4 +1,4 @@
-/* Sinks: what a path stands for, and whether it can be written. Writing: sink_write.c. */
+/* Resolves the path of a sink and checks that it can be written. sink_write.c writes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,14 +10,14 @@
 
 #include "report/report_sink.h"
 
-#define LINKS_MAX 40 /* as the kernel's own limit */
+#define LINKS_MAX 40 /* The limit of the kernel. */
 
 static int cannot_create(const struct ddp_sink *sink, int error, struct ddp_err *err)
 {
     return ddp_fail_errno(err, DDP_ECREATE, error, "cannot create '%s'", sink->path);
 }
 
-/* The descriptor a path names by its number, or -1. */
+/* Returns the descriptor that a path names by number, or -1. */
 static int descriptor_of(const char *path)
 {
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
@@ -61,7 +61,7 @@ static int follow_links(struct ddp_sink *sink, char *target, struct ddp_err *err
         char link[PATH_MAX];
         ssize_t n = readlink(target, link, sizeof link - 1);
         if (n < 0)
-            return 0; /* no link, or nothing there */
+            return 0; /* Not a link, or nothing exists there. */
         link[n] = '\0';
         char *slash = strrchr(target, '/');
         size_t keep = link[0] == '/' || !slash ? 0 : (size_t)(slash + 1 - target);
@@ -103,7 +103,7 @@ static int open_folder(struct ddp_sink *sink, struct ddp_err *err)
     return 0;
 }
 
-/* Can a file be made in the target's folder? */
+/* Checks that a file can be created in the target's folder. */
 static int try_folder(struct ddp_sink *sink, struct ddp_err *err)
 {
     char temp[NAME_MAX + 1];
@@ -128,7 +128,7 @@ static int check_in_place(struct ddp_sink *sink, const struct stat *st, struct d
 {
     sink->once = true;
     if (S_ISFIFO(st->st_mode)) {
-        /* Opened when there is something to say: its reader may come later. */
+        /* The pipe is opened at the first write, because its reader may come later. */
         sink->kind = DDP_SINK_FIFO;
         return access(sink->target, W_OK) == 0 ? 0 : cannot_create(sink, errno, err);
     }
@@ -204,7 +204,7 @@ bool ddp_sink_same(const struct ddp_sink *a, const struct ddp_sink *b)
 
 bool ddp_sink_hits(const struct ddp_sink *sink, const char *path)
 {
-    struct ddp_err cannot = DDP_ERR_INIT; /* whoever opens it says so */
+    struct ddp_err cannot = DDP_ERR_INIT; /* The code that opens the file reports the error. */
     struct ddp_sink named;
     struct stat st;
     if (stat(path, &st) == 0)

@@ -1,15 +1,16 @@
-/* Where a reporter's text goes: a file that is replaced as a whole, a stream that grows, or
- * something that can only be written in place. Private to report.c and its test.
+/* A sink is the target of a reporter: a file that is replaced as a whole, a stream that grows, or
+ * an output that can only be written in place. Used by report.c and its test only.
  *
- * - absent or regular file, whole documents: written beside the target, fsynced, renamed over it;
- *   a reader sees the old document or the new one, and a failure leaves nothing behind. Symbolic
- *   links are followed, never replaced. The file beside has one name a target, so that what a kill
- *   leaves there is taken over by the next run.
- * - regular file, stream: truncated at the first write, then appended to.
- * - "-", /dev/stdout, /dev/stderr, /dev/fd/N: that descriptor, which stays open. So does stdout
- *   when a path names the very file it goes to.
- * - pipes and character devices: in place; a whole document only once, at the end (once).
- * Block devices and folders are refused. What it does not do: format anything, or print. */
+ *   - Absent or regular file, document: the document is written to a temporary file beside the
+ * target, fsynced and renamed. Readers see the old or the new document, and a failure leaves
+ * nothing behind. Symbolic links are followed, never replaced. The temporary file has a fixed name
+ * per target, so the next run replaces what a killed run left.
+ *   - Regular file, stream: the file is truncated at the first write, then appended to.
+ *   - "-", /dev/stdout, /dev/stderr, /dev/fd/N: the sink writes to that descriptor and leaves it
+ * open. The same holds if a path names the file that stdout goes to.
+ *   - Pipes and character devices: the sink writes in place, and a document only once, at the end.
+ *
+ * Block devices and folders are rejected. */
 #ifndef DDP_REPORT_REPORT_SINK_H
 #define DDP_REPORT_REPORT_SINK_H
 
@@ -26,46 +27,47 @@ extern "C" {
 
 enum ddp_sink_kind { DDP_SINK_REPLACE, DDP_SINK_STREAM, DDP_SINK_FD, DDP_SINK_FIFO };
 
-/* path: as the user wrote it, for messages. fd: -1 until open; owned unless kind is FD. dir, base:
- * of a target that is a file or absent. device, inode: of an existing target, 0 when absent or of
- * no matter. broken: a write in place failed, and what is there may end anywhere: it is left alone.
- * patience: borrowed. */
+/* A sink. The deadline settings (patience) are borrowed. */
 struct ddp_sink {
     enum ddp_sink_kind kind;
-    char *path;
+    char *path; /* As the user wrote it, for messages. */
     char *target;
+    /* fd: -1 until opened; owned unless kind is FD. dir: folder of a target that is a file or
+     * absent. */
     int fd, dir;
-    char base[256];
+    char base[256]; /* Last component of such a target. */
     dev_t device, dir_device;
-    ino_t inode, dir_inode;
+    ino_t inode, dir_inode; /* inode and device: of an existing file, else 0. */
+    /* once: write a document only at the end. truncate: before the first write. broken: a write in
+     * place failed, so the output may end anywhere and no more is written. */
     bool once, truncate, broken;
     const struct ddp_patience *patience;
 };
 
-/* Checks that the target can be written, before anything is measured; changes nothing and leaves
- * nothing behind. DDP_ECREATE, or DDP_EUSAGE for an empty path. */
+/* Checks before the measurement that the target can be written, without changing it. Returns
+ * DDP_ECREATE, or DDP_EUSAGE for an empty path. */
 int ddp_sink_init(struct ddp_sink *sink, const char *path, bool document,
                   const struct ddp_patience *patience, struct ddp_err *err) DDP_MUST_CHECK;
-/* Opens it for the first write: from here on the target may change. DDP_ECREATE. */
+/* Opens the target for the first write. From here on the target may change. Returns DDP_ECREATE. */
 int ddp_sink_open(struct ddp_sink *sink, struct ddp_err *err) DDP_MUST_CHECK;
-/* Would both write to the same file or descriptor? */
+/* True if both would write to the same file or descriptor. */
 bool ddp_sink_same(const struct ddp_sink *a, const struct ddp_sink *b);
-/* Would it write to what `path` names: a file that is there, or one that will be? */
+/* True if the sink would write to the file that `path` names, which may not exist yet. */
 bool ddp_sink_hits(const struct ddp_sink *sink, const char *path);
-/* Frees without a check; fine after finish. */
+/* Releases the sink without checks. Allowed after ddp_sink_finish. */
 void ddp_sink_release(struct ddp_sink *sink);
 
-/* sink_write.c: after open. Appends text[n]. DDP_EIO. */
+/* sink_write.c. Appends text[n] after ddp_sink_open. Returns DDP_EIO. */
 int ddp_sink_write(struct ddp_sink *sink, const char *text, size_t n,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Makes the target hold text[n] and nothing else; for a once sink: writes it. DDP_EIO. */
+/* Replaces the contents of the target by text[n]; a `once` sink just writes it. Returns DDP_EIO. */
 int ddp_sink_replace(struct ddp_sink *sink, const char *text, size_t n,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* fsync and close of what is ours, checked. DDP_EIO. */
+/* Syncs and closes the sink's own descriptors, with checks. Returns DDP_EIO. */
 int ddp_sink_finish(struct ddp_sink *sink, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Makes an empty file beside the target and holds it (flock) as long as it is open; its name into
- * temp[NAME_MAX + 1]. Returns its descriptor, or -1 with errno. */
+/* Creates an empty temporary file beside the target and locks it (flock) while it is open. Stores
+ * its name in temp[NAME_MAX + 1]. Returns its descriptor, or -1 with errno. */
 int ddp_sink_create_beside(const struct ddp_sink *sink, char *temp);
 
 #ifdef __cplusplus

@@ -1,6 +1,5 @@
-/* The table for people, in the manner of nccl-tests: '#' lines explain, one row a point or epoch.
- *
- * A value that does not exist is '-'. Units stand in the head. */
+/* The table for readers, in the style of nccl-tests: lines with '#' explain, and each point or
+ * epoch is one row. A missing value is '-'. The head of a table names the units. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,12 +31,12 @@ static void begin(const struct ddp_record *r, const struct ddp_report_style *sty
         const struct ddp_host *h = &r->hosts[i];
         ddp_format_size(h->memory_bytes > 0 ? (uint64_t)h->memory_bytes : 0, size, sizeof size);
         ddp_strbuf_addf(out, "# host %s: %s, %d core%s", h->name,
-                        h->cpu[0] ? h->cpu : "processor unknown", h->cores,
+                        h->cpu[0] ? h->cpu : "unknown processor", h->cores,
                         h->cores == 1 ? "" : "s");
         if (h->usable_cores > 0 && h->usable_cores < h->cores)
             ddp_strbuf_addf(out, " (%d usable%s)", h->usable_cores,
                             strcmp(r->launcher, "own") != 0 ? " by each rank" : "");
-        ddp_strbuf_addf(out, ", %s, Linux %s", h->memory_bytes > 0 ? size : "memory unknown",
+        ddp_strbuf_addf(out, ", %s, Linux %s", h->memory_bytes > 0 ? size : "unknown memory size",
                         h->kernel);
         if (h->governor[0])
             ddp_strbuf_addf(out, ", governor %s", h->governor);
@@ -49,9 +48,9 @@ static void begin(const struct ddp_record *r, const struct ddp_report_style *sty
         ddp_strbuf_addf(out, ", %d rank%s\n", h->ranks, h->ranks == 1 ? "" : "s");
     }
     if (isfinite(r->timer_cost_ns))
-        ddp_strbuf_addf(out,
-                        "# timer: CLOCK_MONOTONIC, %.0f ns a reading, steps of %.0f ns; SIMD %s\n",
-                        r->timer_cost_ns, r->timer_resolution_ns, r->simd);
+        ddp_strbuf_addf(
+            out, "# timer: CLOCK_MONOTONIC, %.0f ns per reading, resolution %.0f ns; SIMD %s\n",
+            r->timer_cost_ns, r->timer_resolution_ns, r->simd);
     if (r->label[0])
         ddp_strbuf_addf(out, "# NOTE: %s\n", r->label);
     ddp_table_plain(style, out);
@@ -61,20 +60,22 @@ static void point_head(const struct ddp_report_style *style, struct ddp_strbuf *
 {
     ddp_table_dim(style, out);
     ddp_strbuf_add(
-        out, "# time: one operation, the slowest rank; median of the iterations with its 95 % "
-             "interval. algbw = size/time,\n"
-             "# busbw = algbw x the collective's factor (`ddpbench explain busbw`). 1 GB = 1e9 "
-             "bytes. n: iterations. bound: time this machine needs at least, of the time\n"
-             "# (`ddpbench explain bound`). Ping-pong: ranks 0 and 1, round trip. Notes: what to "
-             "mind about the iterations (`ddpbench explain time`).\n"
-             "#       size        count type  op   algorithm ranks place memory         time   "
-             "ci95       min       p95     n    algbw    busbw  bound  wrong pingpong notes\n"
-             "#        (B)   (elements)                                                (us)   "
-             "+-%      (us)      (us)         (GB/s)   (GB/s)      %            (ns)\n");
+        out,
+        "# time: median over the iterations of the slowest rank's time, with its 95 % "
+        "interval. algbw = size/time,\n"
+        "# busbw = algbw x the collective's factor (`ddpbench explain busbw`). 1 GB = 1e9 "
+        "bytes. n: iterations. bound: lower bound of the time on this machine, in percent of the "
+        "time\n"
+        "# (`ddpbench explain bound`). pingpong: round trip between ranks 0 and 1. notes: warnings "
+        "about the iterations (`ddpbench explain time`).\n"
+        "#       size        count type  op   algorithm ranks place memory         time   "
+        "ci95       min       p95     n    algbw    busbw  bound  wrong pingpong notes\n"
+        "#        (B)   (elements)                                                (us)   "
+        "+-%      (us)      (us)         (GB/s)   (GB/s)      %            (ns)\n");
     ddp_table_plain(style, out);
 }
 
-/* Points of each kind have columns of their own, and a head where the kind changes. */
+/* Each kind of point has its own columns, with a new head whenever the kind changes. */
 enum kind { DENSE, REDUCED, OVERLAPPED };
 
 static enum kind kind_of(const struct ddp_point_spec *spec)
@@ -91,7 +92,7 @@ static void dense_row(const struct ddp_point *p, const struct ddp_report_style *
                       struct ddp_strbuf *out)
 {
     const struct ddp_summary *t = &p->time_ns;
-    ddp_table_what(p, out);
+    ddp_table_spec(p, out);
     ddp_table_cell(out, 8, t->median / 1e3);
     ddp_table_interval(out, t);
     ddp_table_cell(out, 9, t->min / 1e3);
@@ -133,7 +134,7 @@ static void epoch_head(const struct ddp_train_run *t, const struct ddp_report_st
                     t->model, (long long)t->parameters, t->init, t->dataset,
                     (long long)t->train_images, (long long)t->eval_images, t->ranks,
                     t->ranks == 1 ? "" : "s", (long long)t->batch_per_rank,
-                    t->baseline ? ": a few steps, for speed-up" : "");
+                    t->baseline ? ": a few steps to compute the speed-up" : "");
     ddp_strbuf_addf(out, "# %s lr %g", t->optimizer, t->lr);
     if (isfinite(t->momentum))
         ddp_strbuf_addf(out, ", momentum %g", t->momentum);
@@ -142,14 +143,16 @@ static void epoch_head(const struct ddp_train_run *t, const struct ddp_report_st
                     strcmp(t->device, "cuda") == 0 ? "device cuda" : "BLAS",
                     t->graph ? ", graph," : "", t->blas[0] ? t->blas : "-");
     ddp_strbuf_add(
-        out, "# exchange: seconds in collectives; exposed: those nothing else was done in; "
-             "sent: bytes a rank sent in the epoch; peak: memory of a rank so far (1 MB = 1e6 B)\n"
-             "# epoch  train-loss train-acc  eval-loss  eval-acc   time(s)  images/s "
-             "exchange(s) exposed(s)  sent(MB)  peak(MB)\n");
+        out,
+        "# exchange: seconds in collectives; exposed: seconds not overlapped with computation; "
+        "sent: bytes that each rank sent in the epoch; peak: memory of a rank so far (1 MB = 1e6 "
+        "B)\n"
+        "# epoch  train-loss train-acc  eval-loss  eval-acc   time(s)  images/s "
+        "exchange(s) exposed(s)  sent(MB)  peak(MB)\n");
     ddp_table_plain(style, out);
 }
 
-/* A number in `width` columns with `digits` decimals, '-' when it does not exist. */
+/* Adds a number in `width` columns with `digits` decimals; '-' if it is missing. */
 static void fixed(struct ddp_strbuf *out, int width, int digits, double value)
 {
     if (isfinite(value))
@@ -183,11 +186,13 @@ static void epoch(const struct ddp_record *r, int run, int index,
 
 static void controls_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    const bool pairs = r->point_count == 0 && r->train_count > 0; /* before and after each run */
+    /* One entry before and one after each run. */
+    const bool pairs = r->point_count == 0 && r->train_count > 0;
     for (int i = 0; i < r->control_count; i++) {
         const struct ddp_control *c = &r->controls[i];
         if (isfinite(c->copy_GBps))
-            ddp_strbuf_addf(out, "# control%s: %d rank%s at once copy %.1f GB/s, read %.1f GB/s\n",
+            ddp_strbuf_addf(out,
+                            "# memory baseline%s (%d rank%s): copy %.1f GB/s, read %.1f GB/s\n",
                             !pairs       ? ""
                             : i % 2 == 0 ? " before"
                                          : " after",
@@ -195,7 +200,7 @@ static void controls_foot(const struct ddp_record *r, struct ddp_strbuf *out)
     }
 }
 
-/* What the machine did meanwhile, as far as it can be told. */
+/* Reports the interference of the machine during the run, as far as it is known. */
 static void conditions_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     double steal = 0, throttled = 0, switches = 0;
@@ -207,48 +212,52 @@ static void conditions_foot(const struct ddp_record *r, struct ddp_strbuf *out)
         switches += seen->involuntary_switches > 0 ? (double)seen->involuntary_switches : 0;
     }
     if (steal > 0 || throttled > 0 || switches > 0)
-        ddp_strbuf_addf(out,
-                        "# meanwhile: %.0f ms stolen by the hypervisor, %.0f ms throttled, %.0f "
-                        "involuntary context switches\n",
-                        steal, throttled, switches);
+        ddp_strbuf_addf(
+            out,
+            "# during the run: %.0f ms stolen by the hypervisor, %.0f ms throttled, %.0f "
+            "involuntary context switches\n",
+            steal, throttled, switches);
 }
 
-/* What is beyond doubt no property of the code measured. */
-#define PINGPONG_MOVED 10
-#define INTERVAL_WIDE  0.5
-#define RANKS_TOLD     1024 /* worlds from here on are taken together */
+/* Thresholds beyond which the cause cannot be the measured code: factor by which the ping-pong
+ * changed, and half width of the interval relative to the median. */
+#define PINGPONG_CHANGE_MAX 10
+#define INTERVAL_WIDE       0.5
+#define RANKS_SEPARATE      1024 /* Larger worlds share one entry. */
 
-/* The largest factor by which the ping-pong moved among points of the same number of ranks. */
-static double pingpong_moved(const struct ddp_record *r)
+/* Returns the largest factor by which the ping-pong changed among points with equal numbers of
+ * ranks. */
+static double pingpong_change(const struct ddp_record *r)
 {
-    double lowest[RANKS_TOLD], highest[RANKS_TOLD], moved = 1;
-    for (int n = 0; n < RANKS_TOLD; n++)
+    double lowest[RANKS_SEPARATE], highest[RANKS_SEPARATE], change = 1;
+    for (int n = 0; n < RANKS_SEPARATE; n++)
         lowest[n] = highest[n] = NAN;
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_point *p = &r->points[i];
-        int n = DDP_MIN(p->spec.ranks * DDP_MAX(p->spec.groups, 1), RANKS_TOLD - 1);
+        int n = DDP_MIN(p->spec.ranks * DDP_MAX(p->spec.groups, 1), RANKS_SEPARATE - 1);
         for (int j = 0; j < 2; j++) {
-            lowest[n] = fmin(lowest[n], p->pingpong_ns[j]); /* fmin and fmax ignore a NaN */
+            lowest[n] = fmin(lowest[n], p->pingpong_ns[j]); /* fmin and fmax ignore a NaN. */
             highest[n] = fmax(highest[n], p->pingpong_ns[j]);
         }
-        moved = fmax(moved, highest[n] / lowest[n]);
+        change = fmax(change, highest[n] / lowest[n]);
     }
-    return moved;
+    return change;
 }
 
 static void noise_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    double moved = pingpong_moved(r);
+    double change = pingpong_change(r);
     int wide = 0;
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_summary *t = &r->points[i].time_ns;
         wide += fmax(t->ci95_hi - t->median, t->median - t->ci95_lo) > INTERVAL_WIDE * t->median;
     }
-    if (moved > PINGPONG_MOVED)
-        ddp_strbuf_addf(out,
-                        "# NOISY: the ping-pong moved by a factor of %.0f: ranks shared cores with "
-                        "something else, or with each other\n",
-                        moved);
+    if (change > PINGPONG_CHANGE_MAX)
+        ddp_strbuf_addf(
+            out,
+            "# NOISY: the ping-pong changed by a factor of %.0f: ranks shared cores with "
+            "other processes or with each other\n",
+            change);
     if (wide > 0)
         ddp_strbuf_addf(out,
                         "# NOISY: %d of %d points have a 95 %% interval wider than +-%.0f %%: do "
@@ -296,10 +305,11 @@ static void points_foot(const struct ddp_record *r, struct ddp_strbuf *out)
     else
         ddp_strbuf_add(out, "# verified: nothing (--check off)\n");
     if (isfinite(lowest))
-        ddp_strbuf_addf(out,
-                        "# ping-pong: %.0f to %.0f ns; where it moves, so did the ranks or their "
-                        "neighbours: compare only points of one level\n",
-                        lowest, highest);
+        ddp_strbuf_addf(
+            out,
+            "# ping-pong: %.0f to %.0f ns; if it changes, ranks may have migrated: compare "
+            "only points with similar ping-pong times\n",
+            lowest, highest);
     noise_foot(r, out);
     conditions_foot(r, out);
 }
@@ -313,7 +323,7 @@ static void train_foot(const struct ddp_train_run *t, struct ddp_strbuf *out)
     else
         return;
     if (isfinite(t->total_wire_bytes))
-        ddp_strbuf_addf(out, ", %.2f MB sent a rank", t->total_wire_bytes / 1e6);
+        ddp_strbuf_addf(out, ", %.2f MB sent per rank", t->total_wire_bytes / 1e6);
     ddp_strbuf_add(out, "\n");
     if (isfinite(t->target_accuracy) && t->target_epoch > 0)
         ddp_strbuf_addf(out, "# target accuracy %g reached in epoch %d, after %.1f s\n",
@@ -341,13 +351,13 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
         char reason[sizeof r->reason];
         ddp_printable(r->reason, reason, sizeof reason);
         ddp_strbuf_addf(out, "# %s: %s\n",
-                        r->status == DDP_STATUS_FAILED ? "FAILED" : "cut off, partial", reason);
+                        r->status == DDP_STATUS_FAILED ? "FAILED" : "interrupted, partial", reason);
     }
 }
 
 const struct ddp_reporter ddp_reporter_table = {
     .name = "table",
-    .summary = "for people, in the manner of nccl-tests",
+    .summary = "a table to read, in the style of nccl-tests",
     .begin = begin,
     .point = point,
     .epoch = epoch,

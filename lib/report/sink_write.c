@@ -1,5 +1,5 @@
-/* Sinks, once they are open: see report_sink.h. Every write, fsync, close and rename is checked; on
- * a full disk write(2) may succeed and only a later call fail. */
+/* Writes to open sinks; see report_sink.h. Every write, fsync, close and rename is checked, because
+ * on a full disk write(2) may succeed and a later call fail. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,21 +17,21 @@
 
 #define TRIES 100
 
-/* error: of errno, or of patience.h. */
+/* error: an errno value, or one of ddp_write_patiently. */
 static int cannot_write(struct ddp_sink *sink, int error, struct ddp_err *err)
 {
     char time[32];
     sink->broken = sink->kind != DDP_SINK_REPLACE;
     if (error == ECANCELED)
-        return ddp_fail(err, DDP_EIO, "the run ended while '%s' took nothing", sink->path);
+        return ddp_fail(err, DDP_EIO, "the run ended while '%s' was blocked", sink->path);
     if (error != ETIMEDOUT)
         return ddp_fail_errno(err, DDP_EIO, error, "cannot write '%s'", sink->path);
     ddp_format_ns((double)sink->patience->timeout_ns, time, sizeof time);
-    ddp_fail(err, DDP_EIO, "nobody reads '%s': nothing was taken for %s", sink->path, time);
-    return ddp_hint(err, "a reader that is only slow needs a longer --timeout");
+    ddp_fail(err, DDP_EIO, "'%s' was blocked for %s: its reader takes no data", sink->path, time);
+    return ddp_hint(err, "if the reader is only slow, use a longer --timeout");
 }
 
-/* Is `fd`, now that it is locked, still what `temp` names? */
+/* True if `temp` still names the locked file `fd`. */
 static bool is_named(const struct ddp_sink *sink, const char *temp, int fd)
 {
     struct stat st, named;
@@ -39,13 +39,14 @@ static bool is_named(const struct ddp_sink *sink, const char *temp, int fd)
            st.st_dev == named.st_dev && st.st_ino == named.st_ino;
 }
 
-/* Creates temp and locks it; -1 with errno, EEXIST when somebody has it, or took it from us. */
+/* Creates temp and locks it. Returns -1 with errno: EEXIST if another run has the file or took it
+ * from this one. */
 static int create_locked(const struct ddp_sink *sink, const char *temp)
 {
     int fd = openat(sink->dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0)
         return -1;
-    /* Where there are no locks (some network file systems) nobody removes anything either. */
+    /* Without locks (on some network file systems) no run removes temporary files either. */
     if (flock(fd, LOCK_EX | LOCK_NB) == 0 && !is_named(sink, temp, fd)) {
         close(fd);
         errno = EEXIST;
@@ -54,7 +55,7 @@ static int create_locked(const struct ddp_sink *sink, const char *temp)
     return fd;
 }
 
-/* Removes temp when a run that was killed has left it: one that still writes holds its lock. */
+/* Removes temp if a killed run left it. A run that is still writing holds its lock. */
 static bool remove_leftover(const struct ddp_sink *sink, const char *temp)
 {
     struct stat st;
@@ -78,7 +79,8 @@ int ddp_sink_create_beside(const struct ddp_sink *sink, char *temp)
         if (!remove_leftover(sink, temp))
             break;
     }
-    /* Another run writes to the same target: each with a file of its own, the later one stays. */
+    /* Another run writes to the same target. Each run writes its own temporary file, and the later
+     * one remains. */
     uint64_t seed = ddp_mix64((uint64_t)ddp_now_ns() ^ ((uint64_t)getpid() << 32));
     for (uint64_t i = 0; i < TRIES; i++) {
         snprintf(temp, NAME_MAX + 1, ".%.200s.%08x.tmp", sink->base, (unsigned)ddp_mix64(seed + i));
@@ -89,7 +91,7 @@ int ddp_sink_create_beside(const struct ddp_sink *sink, char *temp)
     return -1;
 }
 
-/* fsync where there is a disk behind it. */
+/* Syncs fd. Ignores descriptors without a disk behind them. */
 static int sync_fd(int fd)
 {
     if (fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS || errno == EBADF)
@@ -101,7 +103,7 @@ int ddp_sink_write(struct ddp_sink *sink, const char *text, size_t n, struct ddp
 {
     int failed = 0;
     if (sink->broken)
-        return ddp_fail(err, DDP_EIO, "'%s' could not be written before", sink->path);
+        return ddp_fail(err, DDP_EIO, "an earlier write to '%s' failed", sink->path);
     if (sink->kind == DDP_SINK_FIFO && sink->fd < 0)
         failed = ddp_open_patiently(sink->target, sink->path, sink->patience, &sink->fd);
     if (!failed && sink->truncate && ftruncate(sink->fd, 0) != 0)
@@ -129,7 +131,7 @@ int ddp_sink_replace(struct ddp_sink *sink, const char *text, size_t n, struct d
         failed = errno;
     if (failed)
         unlinkat(sink->dir, temp, 0);
-    /* Closed last: until it has its name, the lock keeps others from taking it for a leftover. */
+    /* Close last: until the file has its final name, the lock keeps other runs from removing it. */
     if (close(fd) != 0 && !failed)
         failed = errno;
     if (!failed && !sink->patience->hurry && sync_fd(sink->dir) != 0)

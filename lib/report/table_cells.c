@@ -1,4 +1,4 @@
-/* Cells of the tables for people. */
+/* Cells of the tables for readers. */
 #include "report/table_cells.h"
 
 #include <math.h>
@@ -82,7 +82,7 @@ void ddp_table_ranks(const struct ddp_point_spec *spec, char *out)
         snprintf(out, 24, "%d", spec->ranks);
 }
 
-void ddp_table_what(const struct ddp_point *p, struct ddp_strbuf *out)
+void ddp_table_spec(const struct ddp_point *p, struct ddp_strbuf *out)
 {
     const struct ddp_point_spec *s = &p->spec;
     char ranks[24];
@@ -94,7 +94,7 @@ void ddp_table_what(const struct ddp_point *p, struct ddp_strbuf *out)
                     ddp_placement_name(s->placement), ddp_memory_name(s->memory));
 }
 
-/* One word, joined to those before it by a comma. */
+/* Adds one note, separated from the previous ones by a comma. */
 static void note(struct ddp_strbuf *out, bool *any, const char *fmt, ...) DDP_PRINTF(3, 4);
 static void note(struct ddp_strbuf *out, bool *any, const char *fmt, ...)
 {

@@ -1,5 +1,5 @@
-/* What the tables for people are made of: numbers in columns, and colour where it is allowed.
- * Private to report_table.c and table_*.c. */
+/* Cells of the tables for readers: numbers in columns, and colour if allowed. Used by
+ * report_table.c and table_*.c. */
 #ifndef DDP_REPORT_TABLE_CELLS_H
 #define DDP_REPORT_TABLE_CELLS_H
 
@@ -9,26 +9,27 @@
 extern "C" {
 #endif
 
-/* What follows is so, until _plain; nothing without colour. */
+/* Switch the style of the text that follows, until ddp_table_plain. They do nothing without colour.
+ */
 void ddp_table_dim(const struct ddp_report_style *style, struct ddp_strbuf *out);
 void ddp_table_bold(const struct ddp_report_style *style, struct ddp_strbuf *out);
 void ddp_table_red(const struct ddp_report_style *style, struct ddp_strbuf *out);
 void ddp_table_plain(const struct ddp_report_style *style, struct ddp_strbuf *out);
-/* Text from outside, made printable. */
+/* Adds untrusted text in printable form. */
 void ddp_table_text(struct ddp_strbuf *out, const char *text);
-/* A blank, then a number in `width` columns with about 4 significant digits, small ones with 3, '-'
- * when it does not exist. */
+/* Adds a blank and a number in `width` columns, with about 4 significant digits (small numbers: 3);
+ * '-' if it is missing. */
 void ddp_table_cell(struct ddp_strbuf *out, int width, double value);
-/* The same of a count, '-' below 0. */
+/* Adds a count likewise; '-' if it is negative. */
 void ddp_table_count(struct ddp_strbuf *out, int width, int64_t value);
-/* Half an interval of the median, the larger side, in percent of it. */
+/* Adds the larger half of the median's interval, in percent of the median. */
 void ddp_table_interval(struct ddp_strbuf *out, const struct ddp_summary *t);
-/* How many ranks, "4x2" for 4 groups of 2; out >= 24 bytes. */
+/* Writes the number of ranks, "4x2" for 4 groups of 2. out >= 24 bytes. */
 void ddp_table_ranks(const struct ddp_point_spec *spec, char *out);
-/* Size to memory: the begin of a row of a collective. */
-void ddp_table_what(const struct ddp_point *p, struct ddp_strbuf *out);
-/* Elements that were wrong, red when there are any, the ping-pong, and in words what to mind about
- * the iterations, "-" nothing: the end of a row. */
+/* Adds the first columns of a row, from size to memory. */
+void ddp_table_spec(const struct ddp_point *p, struct ddp_strbuf *out);
+/* Adds the last columns of a row: wrong elements (red if there are any), the ping-pong, and notes
+ * on the iterations ("-" if there are none). */
 void ddp_table_tail(const struct ddp_point *p, const struct ddp_report_style *style,
                     struct ddp_strbuf *out);
 

@@ -15,11 +15,11 @@ void ddp_table_compressed_head(const struct ddp_report_style *style, struct ddp_
     ddp_table_dim(style, out);
     ddp_strbuf_add(
         out,
-        "# time: gradient to sum, the slowest rank; encode, exchange, decode: its parts, each the "
-        "slowest rank's. sent: bytes a rank sent.\n"
-        "# density: values a rank sent, of all. eff: what a dense exchange would have had to reach "
-        "(`ddpbench explain effective`).\n"
-        "# x f32, x f16: times as fast as the dense exchange measured beside it; below 1: slower.\n"
+        "# time: from gradient to sum, of the slowest rank; encode, exchange, decode: its phases, "
+        "each of the slowest rank. sent: bytes that a rank sent.\n"
+        "# density: share of the values that a rank sent. eff: bandwidth that a dense exchange "
+        "would need for this time (`ddpbench explain effective`).\n"
+        "# x f32, x f16: speed relative to the dense exchange in the same run; below 1: slower.\n"
         "#       size        count compress         part fdbk algorithm ranks memory         time  "
         " "
         "ci95    encode  exchange    decode         sent density      eff  x f32  x f16 ovrflw  "
@@ -57,7 +57,7 @@ void ddp_table_compressed_row(const struct ddp_point *p, const struct ddp_report
     ddp_table_tail(p, style, out);
 }
 
-/* Times that differ by less than this say nothing. */
+/* Times that differ by less count as equal. */
 #define ALIKE 0.05
 
 static bool is_alike(double speedup)
@@ -88,24 +88,27 @@ static void add_speed(double GBps, struct ddp_strbuf *out)
     ddp_strbuf_addf(out, "%.*f %s", value < 10 ? 1 : 0, value, GBps >= 1 ? "GB/s" : "MB/s");
 }
 
-/* Whether it pays here, and if not, where. fp16 is the fair baseline where it was measured. */
+/* Adds whether the method pays here and, if not, on which links it would. The fair baseline is
+ * fp16, if it was measured. */
 static void add_verdict(const struct ddp_point *p, struct ddp_strbuf *out)
 {
     const double f32 = ddp_point_speedup(p, DDP_BASELINE_F32);
     const double f16 = ddp_point_speedup(p, DDP_BASELINE_F16);
     const double below = ddp_point_pays_below_GBps(p, DDP_BASELINE_F32);
     if (f32 >= 1 + ALIKE) {
-        ddp_strbuf_add(out, f16 <= 1 - ALIKE ? ": here fp16 pays more" : ": it pays here");
+        ddp_strbuf_add(out, f16 <= 1 - ALIKE ? ": fp16 pays more here" : ": it pays here");
         return;
     }
     ddp_strbuf_add(out, is_alike(f32) ? ": it gains nothing here" : ": it does not pay here");
     if (below == 0) {
-        ddp_strbuf_addf(out, ", nor on any link: it sends no fewer bytes than a dense ring of %d",
+        ddp_strbuf_addf(out,
+                        ", nor on any link, because it sends at least as many bytes as a dense "
+                        "ring of %d ranks",
                         p->spec.ranks);
     } else if (isfinite(below)) {
         ddp_strbuf_add(out, "; it would pay on links below about ");
         add_speed(below, out);
-        ddp_strbuf_add(out, " a rank");
+        ddp_strbuf_add(out, " per rank");
     }
 }
 
@@ -115,7 +118,7 @@ static void add_density(struct ddp_strbuf *out, const char *what, double density
         ddp_strbuf_addf(out, ", %.2g %s", density, what);
 }
 
-/* Break-even densities, where there are any. */
+/* Adds the break-even densities that are known. */
 static void add_break_even(const struct ddp_point *p, struct ddp_strbuf *out)
 {
     for (int i = 0; i < DDP_BASELINE_COUNT; i++) {
@@ -124,8 +127,8 @@ static void add_break_even(const struct ddp_point *p, struct ddp_strbuf *out)
             continue;
         ddp_strbuf_addf(out, "#   break-even density against %s", baseline_name[i]);
         ddp_strbuf_add(out, ": ");
-        ddp_strbuf_addf(out, "%.2g by bytes alone", even->predicted);
-        add_density(out, "by the times above", even->estimated);
+        ddp_strbuf_addf(out, "%.2g from the bytes alone", even->predicted);
+        add_density(out, "estimated from the times above", even->estimated);
         add_density(out, "measured", even->measured);
         ddp_strbuf_add(out, "\n");
     }
@@ -138,7 +141,7 @@ static bool same_method(const struct ddp_point *a, const struct ddp_point *b)
            a->spec.op == b->spec.op && strcmp(a->spec.algorithm, b->spec.algorithm) == 0;
 }
 
-/* Is it the largest of its method, and the last of those? */
+/* True if the point is the last one of the largest size of its method. */
 static bool stands_for_method(const struct ddp_record *r, int index)
 {
     const struct ddp_point *p = &r->points[index];

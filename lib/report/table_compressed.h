@@ -1,5 +1,5 @@
-/* The part of the table that is about compressed and partial exchanges: other columns, and a
- * sentence for each method that says whether it pays here. */
+/* The table of compressed and partial exchanges: it has its own columns, and a sentence per method
+ * that says whether the method pays here. */
 #ifndef DDP_REPORT_TABLE_COMPRESSED_H
 #define DDP_REPORT_TABLE_COMPRESSED_H
 
@@ -12,7 +12,7 @@ extern "C" {
 void ddp_table_compressed_head(const struct ddp_report_style *style, struct ddp_strbuf *out);
 void ddp_table_compressed_row(const struct ddp_point *p, const struct ddp_report_style *style,
                               struct ddp_strbuf *out);
-/* For each method (and algorithm, and number of ranks), by its largest size. */
+/* Adds a sentence for each method, algorithm and number of ranks, based on its largest size. */
 void ddp_table_compressed_verdicts(const struct ddp_record *r, struct ddp_strbuf *out);
 
 #ifdef __cplusplus

@@ -8,10 +8,11 @@ void ddp_table_overlap_head(const struct ddp_report_style *style, struct ddp_str
     ddp_table_dim(style, out);
     ddp_strbuf_add(
         out,
-        "# pure: one operation, started and waited for, the slowest rank; median with its 95 % "
-        "interval. compute: a loop that takes about as\n"
-        "# long, alone. total: both at once, the operation in a progress thread. overlap: of the "
-        "shorter one, how much was hidden:\n"
+        "# pure: one operation, started and waited for, of the slowest rank; median with its 95 % "
+        "interval. compute: arithmetic alone, about as\n"
+        "# long. total: both at once, the operation in a progress thread. overlap: hidden part of "
+        "the "
+        "shorter one,\n"
         "# (pure + compute - total) / min(pure, compute).\n"
         "#       size        count type  op   algorithm ranks place memory         pure   ci95   "
         "compute     total  overlap    busbw  wrong pingpong notes\n"
@@ -23,7 +24,7 @@ void ddp_table_overlap_head(const struct ddp_report_style *style, struct ddp_str
 void ddp_table_overlap_row(const struct ddp_point *p, const struct ddp_report_style *style,
                            struct ddp_strbuf *out)
 {
-    ddp_table_what(p, out);
+    ddp_table_spec(p, out);
     ddp_table_cell(out, 8, p->time_ns.median / 1e3);
     ddp_table_interval(out, &p->time_ns);
     ddp_table_cell(out, 9, p->overlap.compute_ns / 1e3);

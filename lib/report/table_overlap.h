@@ -1,4 +1,4 @@
-/* The part of the table that is about non-blocking operations beside computation: other columns. */
+/* The table of non-blocking operations beside computation, which has its own columns. */
 #ifndef DDP_REPORT_TABLE_OVERLAP_H
 #define DDP_REPORT_TABLE_OVERLAP_H
 

@@ -9,7 +9,7 @@
 #include "record/strategy_table.h"
 #include "report/table_cells.h"
 
-/* Columns of both tables, from the one list below. */
+/* Columns of both tables. */
 #define CELL_BYTES 32
 struct column {
     const char *head;
@@ -61,11 +61,13 @@ static const struct column columns[] = {
     {"peak(MB)", 8, 1, peak_MB, false},
 };
 
-static const char legend[] =
-    "accuracy: mean of each run's last 3 epochs, over seeds, with the lowest and highest; differs: "
-    "from the reference, by seed; speed-up, eff: over one rank; x faster: a step, than the "
-    "reference's; exposed: waited for the exchange, a step; sent: by a rank, a step; target: until "
-    "the target accuracy was reached";
+static const char legend[] = "accuracy: mean over seeds of the last 3 epochs of a run, with the "
+                             "lowest and highest; differs: "
+                             "accuracy minus the reference's; speed-up, eff: relative to one rank; "
+                             "x faster: step time of the "
+                             "reference over that of this row; exposed: wait for the exchange per "
+                             "step; sent: per rank and step; target: until "
+                             "the target accuracy was reached";
 
 static void format(const struct column *column, const struct ddp_strategy_row *row, char *out)
 {
@@ -76,7 +78,8 @@ static void format(const struct column *column, const struct ddp_strategy_row *r
         snprintf(out, CELL_BYTES, column->sign ? "%+.*f" : "%.*f", column->digits, value);
 }
 
-/* The rows, or false: none, or no memory (then *out has failed). */
+/* Computes the rows. Returns false if there are none or memory ran out (*out is then marked as
+ * failed). */
 static bool rows_of(const struct ddp_record *r, struct ddp_strategy_row **rows, int *count,
                     struct ddp_strbuf *out)
 {
@@ -85,7 +88,7 @@ static bool rows_of(const struct ddp_record *r, struct ddp_strategy_row **rows, 
     return *count > 0;
 }
 
-/* Sentences: which strategies pay. */
+/* Adds a sentence per strategy that says whether it pays. */
 static void verdicts(const struct ddp_strategy_row *rows, int count, const char *mark,
                      struct ddp_strbuf *out)
 {
@@ -97,7 +100,7 @@ static void verdicts(const struct ddp_strategy_row *rows, int count, const char 
     }
 }
 
-/* Of the first column: the longest name's. */
+/* Returns the width of the first column, that of the longest name. */
 static int name_width(const struct ddp_strategy_row *rows, int count)
 {
     int width = 16;

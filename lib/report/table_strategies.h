@@ -1,5 +1,5 @@
-/* The comparison of strategies (record/strategy_table.h) as text: for the table for people and in
- * Markdown. Private to lib/report. */
+/* The comparison of strategies (record/strategy_table.h), as a text table and in Markdown. Used in
+ * lib/report only. */
 #ifndef DDP_REPORT_TABLE_STRATEGIES_H
 #define DDP_REPORT_TABLE_STRATEGIES_H
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* Nothing when there is nothing to compare. Running out of memory marks *out as failed. */
+/* Both add nothing if there is nothing to compare. If memory runs out, they mark *out as failed. */
 void ddp_table_strategies(const struct ddp_record *r, const struct ddp_report_style *style,
                           struct ddp_strbuf *out);
 void ddp_markdown_strategies(const struct ddp_record *r, struct ddp_strbuf *out);

@@ -24,7 +24,7 @@ static void ratio(struct ddp_strbuf *out, double value)
         ddp_strbuf_addf(out, " %7.3f", value);
 }
 
-static void chance(struct ddp_strbuf *out, double p)
+static void p_value(struct ddp_strbuf *out, double p)
 {
     if (isnan(p))
         ddp_strbuf_add(out, "        -");
@@ -52,14 +52,16 @@ static void head(const struct ddp_verdict_record *v, const struct ddp_report_sty
         ddp_strbuf_addf(out,
                         "# %d randomised pairs of launches; ratio: Hodges-Lehmann estimate of "
                         "new/base times, with one-sided %.0f %% bounds\n"
-                        "# p: exact sign-flip test, slower; Holm: corrected for %zu cells. Slower: "
-                        "Holm <= %.2f and the lower bound above %.3f\n",
+                        "# p: exact sign-flip test for slower; Holm: p corrected for %zu cells. A "
+                        "cell is slower if "
+                        "Holm <= %.2f and its lower bound is above %.3f\n",
                         v->pairs, (1 - v->level) * 100, v->count, v->level, 1 + v->min_effect);
     else
-        ddp_strbuf_addf(out,
-                        "# STORED RESULTS, one launch each, taken at different times: weaker than "
-                        "`ddpbench gate`. Slower: the interval above %.3f\n",
-                        1 + v->min_effect);
+        ddp_strbuf_addf(
+            out,
+            "# STORED RESULTS of one launch each, measured at different times: weaker than "
+            "`ddpbench gate`. A cell is slower if its interval is above %.3f\n",
+            1 + v->min_effect);
     if (v->effect_from[0]) {
         ddp_strbuf_addf(out, "# %.3g %%: ", v->min_effect * 100);
         text_line("", v->effect_from, out);
@@ -80,8 +82,8 @@ static void row(const struct ddp_verdict_cell *c, const char *state,
     ratio(out, c->cell.ratio);
     ratio(out, c->cell.lower);
     ratio(out, c->cell.upper);
-    chance(out, c->cell.p);
-    chance(out, c->cell.p_holm);
+    p_value(out, c->cell.p);
+    p_value(out, c->cell.p_holm);
     ddp_strbuf_add(out, " ");
     if (c->cell.state == DDP_CELL_SLOWER)
         ddp_table_red(style, out);
@@ -97,7 +99,7 @@ static void control(const char *what, double ratio, double p, struct ddp_strbuf 
         ddp_strbuf_addf(out, "# control (%s): ratio %.3f, p %.2g\n", what, ratio, p);
 }
 
-/* What a self-test found, instead of cells. */
+/* Adds the results of a self-test, which has no cells. */
 static void noise(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
                   struct ddp_strbuf *out)
 {
@@ -105,8 +107,8 @@ static void noise(const struct ddp_verdict_record *v, const struct ddp_report_st
     ddp_table_dim(style, out);
     text_line("# self-test of: ", n->command, out);
     text_line("# on: ", n->machine.cpu, out);
-    ddp_strbuf_addf(out, "# %d pairs a gate, %d cells, --min-effect %.3g %%\n", n->pairs, n->cells,
-                    n->min_effect * 100);
+    ddp_strbuf_addf(out, "# %d pairs per gate, %d cells, --min-effect %.3g %%\n", n->pairs,
+                    n->cells, n->min_effect * 100);
     ddp_table_plain(style, out);
     ddp_strbuf_addf(out,
                     "A/A gates                %6d\n  false alarms           %6d\n"
@@ -117,14 +119,15 @@ static void noise(const struct ddp_verdict_record *v, const struct ddp_report_st
                     "  blamed another cell    %6d\n",
                     n->injected_effect * 100, 6, n->injected, n->found, n->elsewhere);
     ddp_strbuf_addf(out,
-                    "noise floor              %6.2f %%  # the least --min-effect with which "
+                    "noise floor              %6.2f %%  # the smallest --min-effect with which "
                     "90 %% of the A/A gates pass\n",
                     n->noise_floor * 100);
     if (isnan(n->detectable))
         ddp_strbuf_add(out, "least slow-down found         -    # ");
     else
         ddp_strbuf_addf(out, "least slow-down found    %6.2f %%  # ", n->detectable * 100);
-    ddp_strbuf_addf(out, "by 90 %% of the gates, with the larger of %.3g %% and the noise floor\n",
+    ddp_strbuf_addf(out,
+                    "found by 90 %% of the gates, with the larger of %.3g %% and the noise floor\n",
                     n->min_effect * 100);
     text_line("# ", v->effect_from, out);
 }
@@ -153,9 +156,9 @@ void ddp_table_verdict(const struct ddp_verdict_record *v, const struct ddp_repo
     else
         cells(v, style, out);
     if (v->pairs > 0 && !v->noise)
-        ddp_strbuf_addf(out,
-                        "# %d pair%s run again, %d kept although the ping-pong class changed\n",
-                        v->rerun, v->rerun == 1 ? "" : "s", v->mixed);
+        ddp_strbuf_addf(
+            out, "# %d pair%s measured again, %d kept although the ping-pong class changed\n",
+            v->rerun, v->rerun == 1 ? "" : "s", v->mixed);
     ddp_table_bold(style, out);
     ddp_strbuf_addf(out, "%s", ddp_verdict_name(v->outcome));
     ddp_table_plain(style, out);

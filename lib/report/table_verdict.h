@@ -1,4 +1,4 @@
-/* A verdict as lines for people, and as the JSON of the document. Private to report_*.c. */
+/* A verdict as text for readers, and as JSON for the document. Used in lib/report only. */
 #ifndef DDP_REPORT_TABLE_VERDICT_H
 #define DDP_REPORT_TABLE_VERDICT_H
 
@@ -10,16 +10,16 @@
 extern "C" {
 #endif
 
-/* Head, a row a cell, the outcome last. */
+/* Adds a head, a row per cell, and the outcome. */
 void ddp_table_verdict(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
                        struct ddp_strbuf *out);
-/* obj["verdict"]: an object, or null without one (v NULL). */
+/* Sets obj["verdict"] to an object, or to null if v is NULL. */
 void ddp_json_verdict(cJSON *obj, const struct ddp_verdict_record *v);
-/* What was not judged as a row among the cells: a cell without figures, and "not judged: cell of
- * base". */
+/* Fills a row for something that was not judged: a cell without figures, and the state "not judged:
+ * cell of base". */
 void ddp_unjudged_as_cell(const struct ddp_unjudged *item, struct ddp_verdict_cell *cell,
                           char *state, size_t bytes);
-/* "1.093 (1.071 to inf)": for one-line messages. */
+/* Writes "1.093 (one-sided bounds 1.071 and inf)", for one-line messages. */
 void ddp_verdict_ratio_text(const struct ddp_cell *cell, char *out, size_t bytes);
 
 #ifdef __cplusplus

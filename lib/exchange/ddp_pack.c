@@ -1,4 +1,4 @@
-/* The buffer that arrays are packed into. */
+/* The pack buffer of a group. */
 #include "base/mem.h"
 #include "comm/backend.h"
 #include "exchange/ddp_impl.h"
@@ -8,7 +8,7 @@ int ddp_group_alloc(struct ddp_group *group, size_t bytes, void **out, bool *reg
 {
     struct ddp *d = group->world;
     *registered = false;
-    /* Registered memory is the world's: all ranks or none. */
+    /* Registered memory can only be allocated by all ranks of the world. */
     if (group->comm == d->comm && ddp_comm_has_registered(d->comm, NULL, 0)) {
         struct ddp_err full = DDP_ERR_INIT;
         int rc = ddp_comm_alloc(d->comm, bytes, out, &full);
@@ -40,22 +40,22 @@ void ddp_group_free(struct ddp_group *group, void *ptr, size_t bytes, bool regis
         ddp_free_pages(ptr, bytes);
 }
 
-int ddp_stage_reserve(struct ddp_group *group, size_t bytes, struct ddp_err *err)
+int ddp_pack_reserve(struct ddp_group *group, size_t bytes, struct ddp_err *err)
 {
-    struct ddp_stage *stage = &group->stage;
-    if (bytes <= stage->bytes)
+    struct ddp_pack_buffer *pack = &group->pack;
+    if (bytes <= pack->bytes)
         return 0;
-    ddp_stage_release(group);
+    ddp_pack_release(group);
     void *data;
-    DDP_TRY(ddp_group_alloc(group, bytes, &data, &stage->registered, err));
-    stage->data = data;
-    stage->bytes = bytes;
+    DDP_TRY(ddp_group_alloc(group, bytes, &data, &pack->registered, err));
+    pack->data = data;
+    pack->bytes = bytes;
     return 0;
 }
 
-void ddp_stage_release(struct ddp_group *group)
+void ddp_pack_release(struct ddp_group *group)
 {
-    struct ddp_stage *stage = &group->stage;
-    ddp_group_free(group, stage->data, stage->bytes, stage->registered);
-    *stage = (struct ddp_stage){0};
+    struct ddp_pack_buffer *pack = &group->pack;
+    ddp_group_free(group, pack->data, pack->bytes, pack->registered);
+    *pack = (struct ddp_pack_buffer){0};
 }
