@@ -86,6 +86,10 @@ const struct ddp_coll_alg *ddp_coll_find(enum ddp_coll coll, const char *name);
  * none supports it. */
 const struct ddp_coll_alg *ddp_coll_auto(const struct ddp_comm *comm,
                                          const struct ddp_coll_shape *shape, struct ddp_err *err);
+/* The same without the collectives of the backend's library. */
+const struct ddp_coll_alg *ddp_coll_auto_own(const struct ddp_comm *comm,
+                                             const struct ddp_coll_shape *shape,
+                                             struct ddp_err *err);
 
 /* What alg->supports will say, before there is a communicator: `ranks` ranks of one host on
  * `backend`, which needs no outside launcher. 0, or DDP_EUNAVAIL with the reason. */
