@@ -42,6 +42,7 @@ struct ddp_auto_query {
     const struct ddp_backend *backend;
     int ranks, hosts, world_hosts;
     bool registered;
+    bool open_mpi; /* the library behind the backend is Open MPI */
     enum ddp_distance distance;
 };
 /* Appends the rows of the table that can come true for `query`, as lines of text: range of message

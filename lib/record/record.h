@@ -114,6 +114,8 @@ struct ddp_point {
     int64_t overflow_count; /* -1: not counted. */
     /* By enum ddp_baseline: time of the dense exchange of the whole buffer. */
     double dense_ns[2];
+    /* By enum ddp_baseline: the algorithm that dense_ns belongs to. "": not measured. */
+    char dense_algorithm[2][24];
     struct ddp_break_even break_even[2]; /* By enum ddp_baseline. */
     struct ddp_overlap_times overlap;
     /* Median of the operation by the clock of the slowest GPU. NaN: no GPUs. */
