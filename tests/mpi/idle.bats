@@ -32,9 +32,9 @@ waits() {
 # FLAVOUR: a training run of two ranks; the last of its epochs is written after the deadline.
 trains() {
     needs "$1"
-    run mpi "$1" 3 "$ddpbench" train --ranks 2 --dataset synthetic --images 6000 --epochs 6 -T 1 --json out.json
+    run mpi "$1" 3 "$ddpbench" train --ranks 2 --dataset synthetic --images 4000 --epochs 4 -T 2 --json out.json
     [ "$status" = 0 ] || { echo "$output"; false; }
-    [ "$(json out.json 'len(d["train"][0]["epochs"]), d["status"]')" = "(6, 'complete')" ]
+    [ "$(json out.json 'len(d["train"][0]["epochs"]), d["status"]')" = "(4, 'complete')" ]
 }
 
 @test "Open MPI: idle ranks outwait a training run" { trains openmpi; }
@@ -42,7 +42,7 @@ trains() {
 
 # FLAVOUR HOSTS RANK SIGNAL: a working rank stops or dies; the job ends all the same.
 ends() {
-    export DDPBENCH_HOSTS=$2 world=4
+    export DDPBENCH_HOSTS=$2 world=4 iterations=300
     lose "$1" "$3" "$4"
     [ "$status" != 0 ]
     [ "$status" != 124 ]
