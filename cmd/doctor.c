@@ -177,9 +177,10 @@ const struct ddp_cmd ddp_cmd_doctor = {
     .details =
         "One line a finding: FAIL (cannot work here), WARN (works, but figures or features\n"
         "suffer) or OK, then what it is about, the fact, and what to do. Exits with 69 when\n"
-        "there is a FAIL, else with 0. `mpiexec -n N ddpbench doctor` looks at each host of that\n"
-        "job: lines of several hosts name theirs, and a FAIL that only one rank has names the rank.\n"
-        "With --json each host prints a document, and such a FAIL goes to stderr.\n",
+        "there is a FAIL, else with 0. `mpiexec -n N ddpbench doctor` looks at\n"
+        "each host of that job: with several hosts every line names its own, and a FAIL\n"
+        "that one rank alone has names the rank. With --json each host prints a document,\n"
+        "and such a FAIL goes to stderr.\n",
     .rows = rows,
     .values_bytes = sizeof(struct doctor_values),
     .help_offset = offsetof(struct doctor_values, help),

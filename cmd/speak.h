@@ -1,6 +1,6 @@
-/* Which rank says what when several processes of an outside launcher find something wrong. A process
- * that fails before there is a world cannot ask the others, so ranks of one host see through a name
- * in the kernel (an abstract socket) that another has said the same line already. */
+/* Which rank says what when several processes of an outside launcher find something wrong. A
+ * process that fails before there is a world cannot ask the others, so ranks of one host see
+ * through a name in the kernel (an abstract socket) that another has said the same line already. */
 #ifndef DDP_CMD_SPEAK_H
 #define DDP_CMD_SPEAK_H
 

@@ -44,8 +44,16 @@ static void on_expire(void *arg, const char *story)
     char waits[400] = "", whole[1024], who[256];
     bool told = w->comm && ddp_wait_story(w->comm, -1, waits, sizeof waits);
     snprintf(whole, sizeof whole, "%s%s%s", story, told ? "; " : "", waits);
-    ddp_speak_rank(w->app, who, sizeof who);
-    ddp_logf(&w->app->log, DDP_LOG_ERROR, "%s: %s", who, whole);
+    /* The main thread and the watchdog may both expire. */
+    const bool first = !atomic_exchange(&w->expired, true);
+    if (first) {
+        ddp_speak_rank(w->app, who, sizeof who);
+        ddp_logf(&w->app->log, DDP_LOG_ERROR, "%s: %s", who, whole);
+    }
+    /* All ranks expire at about the same time, and mpiexec ends rank 0 with the first that ends. */
+    if (!first || w->app->launcher.place.rank > 0)
+        ddp_sleep_ns(2 * ASIDE_NS);
+    w->hurry = true;
     close_from_aside(w, DDP_ELOST, whole, &err);
 }
 

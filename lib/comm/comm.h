@@ -2,9 +2,9 @@
  *
  * This is what algorithms (lib/coll) are written against. A communicator belongs to one thread at a
  * time. Every wait in here polls two things besides its own condition: the world's abort word, and
- * a deadline `timeout_ns` after the wait began (not ddp_comm_agree_untimed). Either ends the call with DDP_ELOST on this rank;
- * no later call on the communicator succeeds ("a collective fails on all ranks or on none"). What
- * it does not do: reductions, algorithms, printing. */
+ * a deadline `timeout_ns` after the wait began (not ddp_comm_agree_untimed). Either ends the call
+ * with DDP_ELOST on this rank; no later call on the communicator succeeds ("a collective fails on
+ * all ranks or on none"). What it does not do: reductions, algorithms, printing. */
 #ifndef DDP_COMM_COMM_H
 #define DDP_COMM_COMM_H
 
