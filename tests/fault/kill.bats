@@ -5,11 +5,9 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-    ddpbench=${DDPBENCH:-$root/build/ddpbench}
-    python=${PYTHON:-/usr/bin/python3}
+    load ../helpers.bash
+    bench_setup
     kills=${KILLS:-8}
-    cd "$BATS_TEST_TMPDIR" || return
 }
 
 # kill_one MS VICTIM ARGUMENT...: a rank of the run dies MS milliseconds after the ranks exist, or once a row has been printed
@@ -60,8 +58,8 @@ judge() {
     [ "$took_ms" -lt 2000 ]
     grep -qE "rank $1 \(pid [0-9]+, host [^)]*\) was killed by signal 9" err.txt
     grep -qE "$2" err.txt
-    "$python" "$root/ci/validate_json.py" out.json
-    "$python" -c 'import json; assert json.load(open("out.json"))["status"] == "partial"'
+    "$PYTHON" "$root/ci/validate_json.py" out.json
+    "$PYTHON" -c 'import json; assert json.load(open("out.json"))["status"] == "partial"'
 }
 
 @test "in the middle of an all-reduce" {
@@ -85,7 +83,7 @@ judge() {
     kill_one row 1 allreduce --size 8,64M --ranks 2 --placement in -n 20000 --order given
     [ "$rc" = 13 ]
     printed=$(grep -vc '^#' out.txt || true)
-    saved=$("$python" -c 'import json; print(len(json.load(open("out.json"))["points"]))')
+    saved=$("$PYTHON" -c 'import json; print(len(json.load(open("out.json"))["points"]))')
     echo "printed $printed, saved $saved"
     [ "$saved" -ge "$printed" ]
     [ "$saved" -ge 1 ]
@@ -94,7 +92,7 @@ judge() {
 @test "a training run that was cut off has epochs, and no totals" {
     kill_one row 1 train --dataset synthetic --images 500 --batch 32 --epochs 20000 --ranks 2 --format table,junit=j.xml
     judge 1 'epoch|exchange|allreduce'
-    "$python" - <<'EOF'
+    "$PYTHON" - <<'EOF'
 import json
 run = json.load(open("out.json"))["train"][0]
 assert len(run["epochs"]) >= 1 and run["final"] is None, run["final"]

@@ -5,10 +5,9 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-    ddpbench=$(realpath "${DDPBENCH:-$root/build/ddpbench}")
+    load ../helpers.bash
+    bench_setup
     faulty=$(realpath -m "${FAULTY:-$(dirname "$ddpbench")-faults/ddpbench}")
-    cd "$BATS_TEST_TMPDIR" || return
 }
 
 needs_faulty() {
@@ -74,7 +73,7 @@ refused() {
     run "$faulty" list fault
     [ "$status" = 0 ]
     [[ $output == *coll-leave*"errno: exit 70; flip"* ]]
-    "$faulty" list faults --json | "${PYTHON:-/usr/bin/python3}" -c 'import json, sys; assert len(json.load(sys.stdin)) > 10'
+    "$faulty" list faults --json | "$PYTHON" -c 'import json, sys; assert len(json.load(sys.stdin)) > 10'
 }
 
 @test "ranks that are threads: an error is told, a flip is found" {

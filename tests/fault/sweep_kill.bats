@@ -5,10 +5,10 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    load ../helpers.bash
+    bench_setup
     export ddpbench=${DDPBENCH:-$root/build/ddpbench} PYTHON=${PYTHON:-/usr/bin/python3} root
     export KILLS=${KILLS:-10} SEED=${SEED:-1}
-    cd "$BATS_TEST_TMPDIR" || return
     cat >c.json <<'END'
 {"runs": [{"command": "allreduce", "ranks": [1, 2], "size": [8, "4K", "64K"], "dtype": ["f32", "f16"], "placement": "in", "iters": 20},
           {"command": "allreduce", "ranks": 2, "size": ["1M"], "compress": ["fp16", "topk:0.1"], "iters": 10},

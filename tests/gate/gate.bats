@@ -4,12 +4,10 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-    ddpbench=${DDPBENCH:-$root/build/ddpbench}
-    python=${PYTHON:-/usr/bin/python3}
-    cd "$BATS_TEST_TMPDIR" || return
+    load ../helpers.bash
+    bench_setup
     export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state # no noise floor of this machine
-    fake="'$python' '$BATS_TEST_DIRNAME/fake_launch.py' --state count"
+    fake="'$PYTHON' '$BATS_TEST_DIRNAME/fake_launch.py' --state count"
 }
 
 gate() {
@@ -17,28 +15,20 @@ gate() {
     echo "$status: $output $stderr"
 }
 
-verdict() {
-    "$python" - "$1" <<'END'
-import json, sys
-v = json.load(open("gate.json"))["verdict"]
-print(eval(sys.argv[1]))
-END
-}
-
 @test "nothing changed: PASS, exit 0" {
     gate --base "$fake --points a=10,b=20,c=30"
     [ "$status" = 0 ]
     [[ "$output" == *"PASS: no cell is slower by 5 % or more"* ]]
-    [ "$(verdict 'v["outcome"], v["pairs"], len(v["cells"])')" = "('PASS', 12, 3)" ]
-    "$python" "$root/ci/validate_json.py" gate.json
+    [ "$(json gate.json 'v["outcome"], v["pairs"], len(v["cells"])')" = "('PASS', 12, 3)" ]
+    "$PYTHON" "$root/ci/validate_json.py" gate.json
 }
 
 @test "one cell of three is 10 % slower: FAIL, exit 10, and no other cell" {
     gate --base "$fake --points a=10,b=20,c=30" --new "$fake --points a=10,b=22,c=30"
     [ "$status" = 10 ]
-    [ "$(verdict '[c["state"] for c in v["cells"]]')" = "['same', 'slower', 'same']" ]
-    [ "$(verdict '1.08 < v["cells"][1]["ratio"] < 1.12')" = True ]
-    [ "$(verdict 'v["cells"][1]["p"] == 2.0**-12')" = True ]
+    [ "$(json gate.json '[c["state"] for c in v["cells"]]')" = "['same', 'slower', 'same']" ]
+    [ "$(json gate.json '1.08 < v["cells"][1]["ratio"] < 1.12')" = True ]
+    [ "$(json gate.json 'v["cells"][1]["p"] == 2.0**-12')" = True ]
 }
 
 @test "slower by less than matters: PASS; with a smaller --min-effect: FAIL" {
@@ -59,15 +49,15 @@ END
     [ "$status" = 12 ]
     [[ "$output" == *"1 of 2 cells of base are missing in new"* ]]
     grep -Eq '^b .* - +- +- +- +- +- missing$' <<<"$output"
-    [ "$(verdict '[c[k] for c in v["cells"][1:] for k in ("new_us", "ratio", "p", "p_holm")]')" = "[None, None, None, None]" ]
-    "$python" "$root/ci/validate_json.py" gate.json
+    [ "$(json gate.json '[c[k] for c in v["cells"][1:] for k in ("new_us", "ratio", "p", "p_holm")]')" = "[None, None, None, None]" ]
+    "$PYTHON" "$root/ci/validate_json.py" gate.json
 }
 
 @test "cells that only new has are not judged, and that is said" {
     gate --base "$fake --points a=10" --new "$fake --points a=10,b=20,c=30"
     [ "$status" = 0 ]
     [[ "$output" == *"PASS: no cell is slower by 5 % or more; 2 cells of new only, not judged"* ]]
-    [ "$(verdict 'len(v["cells"])')" = 1 ]
+    [ "$(json gate.json 'len(v["cells"])')" = 1 ]
 }
 
 @test "too few pairs to ever show anything are refused after the first" {
@@ -86,7 +76,7 @@ END
 
 @test "a pair whose ping-pong class changed is run again, twice at most, then kept and counted" {
     gate --base "$fake --pingpong 100" --new "$fake --pingpong 500" --pairs 5
-    [ "$(verdict 'v["pairs_rerun"], v["pairs_mixed"]')" = "(10, 5)" ]
+    [ "$(json gate.json 'v["pairs_rerun"], v["pairs_mixed"]')" = "(10, 5)" ]
     [ "$(wc -c <count)" = 30 ]
 }
 
@@ -118,21 +108,21 @@ END
     gate --base "$fake --points a=10 --copy 50" --new "$fake --points a=12 --copy 40"
     [ "$status" = 12 ]
     [[ "$output" == *"the host drifted: its own memory copy's time differs by +2"* ]]
-    [ "$(verdict '1.2 < v["control"]["memory"]["ratio"] < 1.3 and v["control"]["memory"]["p"] < 0.001')" = True ]
+    [ "$(json gate.json '1.2 < v["control"]["memory"]["ratio"] < 1.3 and v["control"]["memory"]["p"] < 0.001')" = True ]
     gate --base "$fake --points a=10 --copy 40" --new "$fake --points a=12 --copy 40"
     [ "$status" = 10 ]
     gate --base "$fake --points a=10 --copy 50" --new "$fake --points a=12 --copy 49"
     [ "$status" = 10 ]
     gate --base "$fake --points a=10" --new "$fake --points a=12"
     [ "$status" = 10 ]
-    [ "$(verdict 'v["control"]["memory"]')" = "{'ratio': None, 'p': None}" ]
+    [ "$(json gate.json 'v["control"]["memory"]')" = "{'ratio': None, 'p': None}" ]
 }
 
 @test "a launch that fails: its own code, its last words, a partial document" {
     gate --base "$fake" --new "$fake --exit 11"
     [ "$status" = 11 ]
     [[ "$stderr" == *"told to fail"* ]]
-    [ "$("$python" -c 'import json; print(json.load(open("gate.json"))["status"])')" = partial ]
+    [ "$("$PYTHON" -c 'import json; print(json.load(open("gate.json"))["status"])')" = partial ]
     gate --base "$fake" --new "$fake --exit 3"
     [ "$status" = 69 ]
     gate --base "./no-such-program"
@@ -308,7 +298,7 @@ END
     gate --base "$fake --points a=10,b=20" --new "$fake --points a=10,b=30" \
         --format "junit=j.xml,github=g.txt,action-smaller=s.json"
     [ "$status" = 10 ]
-    "$python" - <<'END'
+    "$PYTHON" - <<'END'
 import json
 import xml.etree.ElementTree as ET
 suite = ET.parse("j.xml").getroot().find("testsuite")
@@ -356,8 +346,8 @@ END
     [ "$status" = 12 ]
     [[ "$output" == *"# base: part.json (partial)"*"# new:  whole.json (injected delay of 10 %)"* ]]
     [[ "$output" == *"base was cut off and may lack cells; 1 cell of new only, not judged"* ]]
-    "$python" "$root/ci/validate_json.py" gate.json
-    [ "$(verdict 'v["outcome"]')" = INCONCLUSIVE ]
+    "$PYTHON" "$root/ci/validate_json.py" gate.json
+    [ "$(json gate.json 'v["outcome"]')" = INCONCLUSIVE ]
     run "$ddpbench" compare part.json slow.json
     [ "$status" = 10 ]
     run "$ddpbench" compare whole.json part.json
@@ -378,5 +368,5 @@ END
 @test "a real pair of runs" {
     gate --base "'$ddpbench' allreduce --size 64K --ranks 2 -n 6 -q --placement in" --pairs 5
     [[ "$status" = 0 || "$status" = 10 || "$status" = 12 ]]
-    [ "$(verdict 'v["cells"][0]["base_us"] > 0')" = True ]
+    [ "$(json gate.json 'v["cells"][0]["base_us"] > 0')" = True ]
 }

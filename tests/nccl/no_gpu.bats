@@ -3,11 +3,10 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-    ddpbench=${DDPBENCH:-$root/build/ddpbench}
-    cd "$BATS_TEST_TMPDIR" || return
+    load ../helpers.bash
+    bench_setup
     "$ddpbench" list --json backend >list.json
-    why=$("${PYTHON:-python3}" -c '
+    why=$("$PYTHON" -c '
 import json
 print(next(b["reason"] or "" for b in json.load(open("list.json")) if b["name"] == "nccl"))')
     [ -n "$why" ] || skip "there is a GPU"
