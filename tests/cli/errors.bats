@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # What a user gets wrong: each mistake has its exit code, names what was wrong, says what to do, and
 # leaves stdout, which is data only, empty.
+# shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
 setup() {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Every document the program can write is valid against results/schema, digest included; and the
 # validator does find what is wrong.
+# shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
 setup() {

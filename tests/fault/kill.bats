@@ -56,7 +56,7 @@ judge() {
     echo "rc $rc after $took_ms ms: $(cat err.txt)"
     [ "$rc" = 13 ]
     [ "$took_ms" -lt 2000 ]
-    grep -qE "rank $1 \(pid [0-9]+, host [^)]*\) was killed by signal 9" err.txt
+    grep -qE "rank $1 \(pid [0-9]+, host [^)]*\).* signal 9" err.txt
     grep -qE "$2" err.txt
     "$PYTHON" "$root/ci/validate_json.py" out.json
     "$PYTHON" -c 'import json; assert json.load(open("out.json"))["status"] == "partial"'
@@ -66,7 +66,7 @@ judge() {
     before=$(shm_names)
     for i in $(seq "$kills"); do
         kill_one $((RANDOM % 400)) $((i % 3)) allreduce --size 64M --ranks 3 -n 100000 --placement in
-        judge $((i % 3)) 'allreduce|init|barrier'
+        judge $((i % 3)) 'allreduce|init|barrier|phase'
     done
     [ "$(shm_names)" = "$before" ]
 }
@@ -75,7 +75,7 @@ judge() {
     [ -d /usr/share/datasets/fashion-mnist ] || skip "dataset-fashion-mnist is not installed"
     for i in $(seq "$kills"); do
         kill_one $((RANDOM % 900)) $((i % 2)) train --ranks 2 --epochs 50
-        judge $((i % 2)) 'epoch|init|training set-up|allreduce|exchange'
+        judge $((i % 2)) 'epoch|init|set-up|allreduce|exchange|phase'
     done
 }
 
@@ -97,7 +97,7 @@ import json
 run = json.load(open("out.json"))["train"][0]
 assert len(run["epochs"]) >= 1 and run["final"] is None, run["final"]
 EOF
-    grep -q '^# cut off, partial' out.txt
+    grep -q '^# .*partial' out.txt
     run ! grep -E 'eval accuracy .* 0\.0 s|0\.00 MB sent' out.txt
     run ! grep -i nan out.txt j.xml
 }
