@@ -53,7 +53,7 @@ bad() {
     bad fork:1:kill9@0 "'fork:1:kill9@0'" "'fork'"
     bad wait:1:stop,wait:1:nap "'nap'"
     bad "$(printf 'wait:1:stop,%.0s' {1..9})" DDPBENCH_FAULT 8
-    bad "wait:1:kill9$(printf '0%.0s' {1..100})" "is not point:n:action"
+    bad "wait:1:kill9$(printf '0%.0s' {1..100})" DDPBENCH_FAULT
 }
 
 @test "several faults; one that is not reached is said" {
