@@ -61,7 +61,7 @@ ok() {
 failed() {
     local code=$1 subjects=()
     shift
-    while [ "$1" != -- ]; do
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
         subjects+=("$1")
         shift
     done

@@ -12,15 +12,6 @@ setup() {
     all=none,fp16,bf16,topk:0.01,threshold:2.5,oktopk:0.01
 }
 
-# ok ARGUMENT...: the all-reduce succeeds; stdout in $output, stderr in $stderr.
-ok() {
-    run --separate-stderr timeout 60 "$ddpbench" allreduce "$@"
-    if [ "$status" != 0 ]; then
-        echo "ddpbench allreduce $*: exit $status; stdout: $output; stderr: $stderr"
-        return 1
-    fi
-}
-
 @test "every method on 1 to 4 ranks: verified, valid, no bus bandwidth" {
     for ranks in 1 2 3 4; do
         ok allreduce --ranks $ranks "${few[@]}" --size 0,4,100004 --compress "$all" -o sum,avg --json r.json

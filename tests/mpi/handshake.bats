@@ -11,7 +11,7 @@ setup() {
 
 # FLAVOUR BINARY "ARGUMENTS" "ARGUMENTS OF RANK 1" SUBJECT...: rank 1 of 3 differs; named once, all exit 76
 # (as far as Open MPI's mpiexec lets them, which ends the others when the first is gone).
-refused() {
+differs() {
     needs "$1"
     local more=() one
     [ "$1" != openmpi ] || more=(--oversubscribe)
@@ -32,7 +32,7 @@ refused() {
 }
 
 other_arguments() {
-    refused "$1" "$ddpbench" "allreduce --size 1M" "allreduce --size 2M" \
+    differs "$1" "$ddpbench" "allreduce --size 1M" "allreduce --size 2M" \
         "rank 1" "'--size 2M'" "rank 0" "'--size 1M'"
 }
 
@@ -45,12 +45,12 @@ other_arguments() {
 }
 
 @test "Open MPI: another command" {
-    refused openmpi "$ddpbench" "allreduce --size 1M" "broadcast --size 1M" \
+    differs openmpi "$ddpbench" "allreduce --size 1M" "broadcast --size 1M" \
         "rank 1" "'broadcast'" "rank 0" "'allreduce'"
 }
 
 @test "MPICH: an argument too many" {
-    refused mpich "$ddpbench" "allreduce -n 5 --size 4" "allreduce -n 5 --size 4 -q" \
+    differs mpich "$ddpbench" "allreduce -n 5 --size 4" "allreduce -n 5 --size 4 -q" \
         "rank 1" "'-q'"
 }
 
@@ -62,7 +62,7 @@ other_build() {
     LC_ALL=C sed "s/$commit/${commit//?/x}/g" "$ddpbench" >other/ddpbench
     LC_ALL=C sed "s/$commit/${commit//?/x}/g" "$modules/ddpbench-mpi-$1.so" >"other/ddpbench-mpi-$1.so"
     chmod +x other/ddpbench
-    refused "$1" "$PWD/other/ddpbench" "allreduce --size 1M" "allreduce --size 1M" \
+    differs "$1" "$PWD/other/ddpbench" "allreduce --size 1M" "allreduce --size 1M" \
         "rank 1" "(${commit//?/x})" "rank 0"
 }
 
