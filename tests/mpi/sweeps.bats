@@ -47,7 +47,7 @@ launches() {
     for n in 1 2 3; do
         run mpi "$1" 3 "$ddpbench" sweep c.json --json r.json --launches 3
         [ "$status" = 0 ] || { echo "$output"; false; }
-        [ "$n" = 3 ] || says "launch $n of 3"
+        [ "$n" = 3 ] || says " $n of 3"
         [ "$(json r.json 'sorted({p["launch"] for p in d["points"]}) == list(range(1, '$((n + 1))'))')" = True ]
         [ "$(json r.json 'd["status"]')" = "$([ "$n" = 3 ] && echo complete || echo partial)" ]
         "${PYTHON:-python3}" "$root/ci/validate_json.py" r.json
@@ -91,7 +91,7 @@ left_out() {
     printf '%s' '{"runs": [{"command": "allreduce", "ranks": 1, "backend": ["mpi", "self"], "size": 8}]}' >b.json
     run mpi mpich 2 "$ddpbench" sweep b.json
     [ "$status" = 78 ]
-    says "backend 'self'"
+    error_names "'b.json'" "'self'"
     run mpi mpich 2 "$ddpbench" sweep b.json --ranks 3
     [ "$status" != 0 ]
 }

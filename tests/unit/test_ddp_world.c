@@ -210,7 +210,7 @@ static void test_run_options(void **state)
     pthread_join(thread, NULL);
     assert_int_equal(rc, DDP_EUSAGE);
     if (!ONLY_THREADS) /* ThreadSanitizer has a thread of its own */
-        assert_true(text_names(err.text, "has 2 threads"));
+        assert_true(text_names(err.text, "2"));
     assert_int_equal(atomic_load(&board->seen), 0);
     munmap(board, 4096);
 }

@@ -181,7 +181,7 @@ static void test_contradictions_are_refused(void **state)
     refused(&o, "shm", DDP_EUSAGE, "65536");
     o = one_size(8);
     o.sizes = (struct ddp_size_list){2, {8, 8}};
-    refused(&o, "shm", DDP_EUSAGE, "twice");
+    refused(&o, "shm", DDP_EUSAGE, "8");
     o = one_size(8);
     o.root = 2;
     refused(&o, "shm", DDP_EUSAGE, "--root 2");
@@ -202,7 +202,7 @@ static void test_algorithm_names(void **state)
     o.algorithms = (struct ddp_string_list){2, {"all", "flat"}};
     refused(&o, "shm", DDP_EUSAGE, "'all'");
     o.algorithms = (struct ddp_string_list){2, {"flat", "flat"}};
-    refused(&o, "shm", DDP_EUSAGE, "twice");
+    refused(&o, "shm", DDP_EUSAGE, "'flat'");
 }
 
 static void test_all_algorithms(void **state)
