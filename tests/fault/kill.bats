@@ -2,6 +2,7 @@
 # SIGKILL of any rank, at any moment, under our own launcher: exit 13 within 2 s, a message that names rank and operation, a
 # document that loads and says partial, no process and no segment left. KILLS (default 8) kills each of an
 # all-reduce and a training run; `make torture` asks for 100.
+# shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
 setup() {

@@ -2,6 +2,7 @@
 # SIGKILL of everything, parent and ranks, at seeded instants of a sweep: its journal loads, no
 # finished point is lost or measured again, and in the end there is the set of points that an
 # undisturbed sweep has. KILLS (default 10) in all; `make torture` asks for 100. SEED: 1.
+# shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
 setup() {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Backend nccl on a real GPU, by `make test-gpu`: several ranks on one, which gives right results and no
 # figures; and one rank alone. RUNS: how often each (default 3).
+# shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
 setup() {

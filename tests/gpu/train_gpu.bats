@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # `ddpbench train` on a real GPU, by `make test-gpu`: what it learns is what it learns on the processor.
 # EPOCHS: of Fashion-MNIST (default 3; the goal is stated for 10).
+# shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
 setup() {

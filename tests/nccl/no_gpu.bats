@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # The shipped binary where there is no GPU: it starts, says why, and carries nothing of CUDA or NCCL along.
+# shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
 setup() {
