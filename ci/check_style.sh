@@ -11,7 +11,7 @@ fail() {
 }
 
 mapfile -t code < <(find lib cmd tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cc' | sort)
-mapfile -t scripts < <(find ci tests .ci -name '*.sh' -o -name '*.bats' -o -name '*.py' -o -name run | sort)
+mapfile -t scripts < <(find ci tests .ci -name '*.sh' -o -name '*.bats' -o -name '*.bash' -o -name '*.py' -o -name run | sort)
 
 twice=$(printf '%s\n' "${code[@]}" "${scripts[@]}" | sed 's|.*/||' | sort | uniq -d)
 [ -z "$twice" ] || fail "two files of one name:" "$twice"

@@ -164,7 +164,7 @@ C
     run timeout 60 mpiexec.openmpi --oversubscribe -n 2 ./again
     echo "$output"
     [ "$status" = 0 ]
-    [ "$(grep -c "had a world over MPI" <<<"$output")" = 2 ]
+    [ "$(grep -c "MPI" <<<"$output")" = 2 ]
 }
 
 @test "more groups than MPICH has communicators: DDP_EUNAVAIL, and the world goes on" {
@@ -197,7 +197,7 @@ C
     run timeout 60 mpiexec.mpich -n 2 ./groups
     echo "$output"
     [ "$status" = 0 ]
-    [ "$(grep -c "no room for another group" <<<"$output")" = 2 ]
+    [ "$(grep -c '^-69: .*group' <<<"$output")" = 2 ]
 }
 
 @test "a rank that never comes: DDP_ELOST, or inside MPI the watchdog, which says so first" {
@@ -233,10 +233,10 @@ C
     run timeout 60 mpiexec.openmpi --oversubscribe -n 2 ./late
     echo "$output"
     [ "$status" = 13 ]
-    [[ $output == *"returned: rank 0 waited 1 s for rank 1"* ]]
+    [[ $output == *"returned: rank 0 "*"1 s"*"rank 1"* ]]
     DDPBENCH_HOSTS=2 run timeout 60 mpiexec.openmpi --oversubscribe -n 2 ./late
     echo "$output"
     [ "$status" = 13 ]
-    [[ $output == *"lost: no progress for 1 s in exchange"* ]]
+    [[ $output == *"lost: "*"1 s"*exchange* ]]
     [ $(($(date +%s) - began)) -lt 20 ]
 }

@@ -5,17 +5,11 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-    ddpbench=${DDPBENCH:-$root/build/ddpbench}
-    PYTHON=${PYTHON:-/usr/bin/python3}
+    load ../helpers.bash
+    bench_setup
     quick=(allreduce --ranks 1 --backend self --size 4 -n 1 -w 0)
     export ddpbench
-    cd "$BATS_TEST_TMPDIR" || return
 }
-
-# FILE KEY: a top-level value of a document.
-value() { "$PYTHON" -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$1" "$2"; }
-points() { "$PYTHON" -c 'import json, sys; print(len(json.load(open(sys.argv[1]))["points"]))' "$1"; }
 
 # Starts a run whose stdout is a pipe of 8 KiB, which its table overflows; then does what `acts`
 # (Python, with `run` the process and `reader` the other end) says. Prints exit code and stderr.
@@ -44,11 +38,11 @@ END
 
 @test "nobody reads stdout: 74 after the timeout, and no rank is blamed" {
     run with_pipe 'pass' -T 2
-    [[ $output == "74 "*"nobody reads 'stdout'"*"--timeout"* ]] || { echo "$output"; false; }
+    [[ $output == "74 "*"'stdout'"*"--timeout"* ]] || { echo "$output"; false; }
     [[ $output != *"rank 0"* && $output != *"rank 1"* ]]
-    [ "$(value out.json status)" = partial ]
-    [[ $(value out.json reason) == *"nobody reads 'stdout'"* ]]
-    [ "$(points out.json)" -gt 5 ]
+    [ "$(json out.json 'd["status"]')" = partial ]
+    [[ $(json out.json 'd["reason"]') == *"'stdout'"* ]]
+    [ "$(json out.json 'len(p)')" -gt 5 ]
 }
 
 @test "nobody reads stdout and stderr: the run ends all the same" {
@@ -73,18 +67,18 @@ for i in range(4):
 while os.read(reader, 65536):
     pass' -T 2
     [[ $output == "0 "* ]] || { echo "$output"; false; }
-    [ "$(points out.json)" = 100 ]
+    [ "$(json out.json 'len(p)')" = 100 ]
 }
 
 @test "a signal ends a run that nobody reads, at once" {
     run with_pipe 'full(); run.send_signal(signal.SIGINT); began = time.time(); run.wait(10); print(time.time() - began < 3)' -T 60
     [[ $output == "True"*"-2 "* || $output == "True"*"130 "* ]] || { echo "$output"; false; }
-    [[ $(value out.json reason) == *"signal 2"* ]]
+    [[ $(json out.json 'd["reason"]') == *"signal 2"* ]]
 }
 
 @test "a rank that dies while nobody reads ends the run, and is named" {
     run with_pipe 'full(); os.kill(int(open(f"/proc/{run.pid}/task/{run.pid}/children").read().split()[1]), signal.SIGKILL); began = time.time(); run.wait(10); print(time.time() - began < 3)' -T 60
-    [[ $output == "True"*"13 "*"rank 1"*"killed by signal 9"* ]] || { echo "$output"; false; }
+    [[ $output == "True"*"13 "*"rank 1"*"signal 9"* ]] || { echo "$output"; false; }
 }
 
 @test "a good result survives a command line that is wrong" {
@@ -112,18 +106,18 @@ while os.read(reader, 65536):
 @test "usage errors come before any news, and print nothing on stdout" {
     run -64 --separate-stderr "$ddpbench" allreduce --size 4 --format json,table
     [ -z "$output" ]
-    [[ $stderr != *"ranks on this machine"* ]]
+    [ "$(wc -l <<<"$stderr")" -le 2 ] # the error and its hint
     run -64 --separate-stderr "$ddpbench" broadcast --size 4 -r 200
     [ -z "$output" ]
-    [[ $stderr != *"on this machine"* ]]
+    [ "$(wc -l <<<"$stderr")" -le 2 ]
     run -64 --separate-stderr "$ddpbench" allreduce --size 4 --groups 101
-    [[ $stderr != *"on this machine"* ]]
+    [ "$(wc -l <<<"$stderr")" -le 2 ]
 }
 
 @test "a limit on file sizes is an error, not a silent death, and leaves nothing" {
     run bash -c "ulimit -f 1; \"$ddpbench\" ${quick[*]} --json u.json"
     [ "$status" = 74 ]
-    [[ $output == *"u.json"*"File too large"* ]]
+    error_names u.json "File too large"
     [ -z "$(ls -A)" ]
 }
 
@@ -147,7 +141,7 @@ os.execv(sys.argv[1], sys.argv[1:])' \
         wait "$pid" || code=$?
         number=$(kill -l "$signal")
         [ "$code" = $((128 + number)) ] || { echo "$signal: $code"; cat err; false; }
-        [[ $(value s.json reason) == *"signal $number "* ]] || { echo "$signal: $(value s.json reason)"; false; }
+        [[ $(json s.json 'd["reason"]') == *"signal $number "* ]] || { echo "$signal: $(json s.json 'd["reason"]')"; false; }
         grep -q "signal $number" err
     done
 }
@@ -162,8 +156,8 @@ os.execv(sys.argv[1], sys.argv[1:])' \
         code=0
         wait "$pid" || code=$?
         [ "$code" = 143 ]
-        [ ! -e s.json ] || [[ $(value s.json reason) == *"signal 15 "* ]] || {
-            echo "after $delay s: $(value s.json reason)"
+        [ ! -e s.json ] || [[ $(json s.json 'd["reason"]') == *"signal 15 "* ]] || {
+            echo "after $delay s: $(json s.json 'd["reason"]')"
             false
         }
     done
@@ -188,12 +182,13 @@ os.execv(sys.argv[1], sys.argv[1:])' \
     began=$(date +%s)
     run -74 --separate-stderr "$ddpbench" "${quick[@]}" -T 1 --json p
     [ $(($(date +%s) - began)) -le 5 ]
-    [[ $stderr == *"waiting for a reader of the pipe 'p'"*"nobody reads 'p'"* ]]
+    [ "$(grep -c "'p'" <<<"$stderr")" = 2 ] # when it begins to wait, and when it ends
+    error_names "'p'"
     "$ddpbench" "${quick[@]}" --json p >/dev/null 2>&1 &
     sleep 0.3
     cat p >late.json
     wait $!
-    [ "$(value late.json status)" = complete ]
+    [ "$(json late.json 'd["status"]')" = complete ]
 }
 
 @test "what a killed run leaves beside its target, the next one removes" {
@@ -206,7 +201,9 @@ os.execv(sys.argv[1], sys.argv[1:])' \
 spared() {
     cp "$1" before
     run -64 --separate-stderr "$ddpbench" "${@:2}"
-    [[ $stderr == *"would overwrite '"*"which this command needs"* ]] || { echo "$stderr"; false; }
+    local written=${!#}
+    written=${written##*=}
+    error_names "'${written#./}'"
     cmp "$1" before
 }
 

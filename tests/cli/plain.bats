@@ -4,10 +4,8 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-    ddpbench=${DDPBENCH:-$root/build/ddpbench}
-    python=${PYTHON:-/usr/bin/python3}
-    cd "$BATS_TEST_TMPDIR" || return
+    load ../helpers.bash
+    bench_setup
     commands=$(sed -n 's/^DDP_COMMAND(\(.*\))/\1/p' "$root/cmd/command_list.h")
 }
 
@@ -41,10 +39,10 @@ symbols_of() {
 
 @test "help: one topic" {
     run -64 --separate-stderr "$ddpbench" help list doctor
-    [[ $stderr == *doctor* ]]
+    error_names doctor
     run -64 --separate-stderr "$ddpbench" help --man list
     run -64 --separate-stderr "$ddpbench" help evnironment
-    [[ $stderr == *"did you mean 'environment'?"* ]]
+    hint_names "'environment'"
 }
 
 @test "every exit code of err.h is in help, and none that is not" {
@@ -85,12 +83,13 @@ symbols_of() {
 @test "explain: every topic it names exists; none, two, or an unknown one is an error that lists them" {
     run -64 --separate-stderr "$ddpbench" explain
     [ -z "$output" ]
-    topics=$(sed -n 's/.*legal: //p' <<<"$stderr" | tr -d ,)
+    topics=$("$ddpbench" completion bash | sed -n 's/^ *explain) words="--help \([^"]*\)".*/\1/p')
     [ -n "$topics" ]
     for topic in $topics; do "$ddpbench" explain "$topic" >/dev/null; done
     run -64 --separate-stderr "$ddpbench" explain busbw algbw
     run -64 --separate-stderr "$ddpbench" explain busbv
-    [[ $stderr == *"did you mean 'busbw'?"* && $stderr == *exit-codes* ]]
+    hint_names "'busbw'"
+    message_names exit-codes
 }
 
 @test "list has every line of every registry" {
@@ -113,10 +112,10 @@ symbols_of() {
     run cut -d' ' -f1 text
     [[ $output == *model* && $output == *sync* && $output != *backend* ]]
     run -64 --separate-stderr "$ddpbench" list modles
-    [[ $stderr == *"did you mean 'model'?"* ]]
+    hint_names "'model'"
     "$ddpbench" list --json >list.json
     "$ddpbench" list | tail -n +2 >text
-    "$python" - <<'PY'
+    "$PYTHON" - <<'PY'
 import json
 items = json.load(open("list.json"))
 lines = open("text").read().splitlines()
@@ -148,7 +147,7 @@ PY
 
 @test "doctor --json says the same" {
     "$ddpbench" doctor --json >doctor.json
-    "$python" - <<'PY'
+    "$PYTHON" - <<'PY'
 import json
 doc = json.load(open("doctor.json"))
 verdicts = [f["verdict"] for f in doc["findings"]]
@@ -162,10 +161,10 @@ PY
     export OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=2
     export DDPBENCH_MODULE_DIR=$PWD
     run -69 --separate-stderr "$ddpbench" doctor
-    [[ ${lines[0]} == FAIL*"backend mpi"*libopenmpi-dev* ]]
-    [[ $output == *"rank 0 of 2"* ]]
+    [[ ${lines[0]} == FAIL*mpi*libopenmpi-dev* ]]
+    grep -q 'rank 0 .*2' <<<"$output"
     run -69 --separate-stderr "$ddpbench" doctor --json
-    "$python" -c 'import json,sys; assert json.load(sys.stdin)["failures"] == 1' <<<"$output"
+    "$PYTHON" -c 'import json,sys; assert json.load(sys.stdin)["failures"] == 1' <<<"$output"
 }
 
 @test "under mpiexec, help is said once" {
@@ -173,7 +172,7 @@ PY
     for words in "allreduce -h" "train --help" -h --help; do
         # shellcheck disable=SC2086 # words
         OMPI_COMM_WORLD_RANK=0 run -0 --separate-stderr "$ddpbench" $words
-        [[ $output == *usage:* ]]
+        [ -n "$output" ]
         # shellcheck disable=SC2086
         OMPI_COMM_WORLD_RANK=1 run -0 "$ddpbench" $words
         [ -z "$output" ]
@@ -185,10 +184,10 @@ PY
     cp "$ddpbench" place/bin/ddpbench
     export OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2
     run -69 --separate-stderr place/bin/ddpbench allreduce --size 4
-    [[ $stderr == *"not in '$(realpath place)/lib/ddpbench', nor beside the binary"* ]]
-    [[ $stderr == *libopenmpi-dev*"make install"* ]]
+    error_names "'ddpbench-mpi-openmpi.so'" "'$(realpath place)/lib/ddpbench'"
+    hint_names libopenmpi-dev "make install"
     DDPBENCH_MODULE_DIR=$PWD/place run -69 --separate-stderr place/bin/ddpbench allreduce --size 4
-    [[ $stderr == *"not in '$PWD/place' (modules there: none)"* ]]
+    error_names "'ddpbench-mpi-openmpi.so'" "'$PWD/place'"
 }
 
 @test "a launcher that cannot be joined: 76 and the way out, FAIL for the doctor, nothing to others" {
@@ -196,10 +195,11 @@ PY
         # shellcheck disable=SC2086 # words
         run -76 --separate-stderr env $left "$ddpbench" allreduce --size 4 -n 1
         [ -z "$output" ]
-        [[ $stderr == *"unset ${left%%=*}"* ]]
+        error_names "${left%%=*}"
+        hint_names "${left%%=*}"
         # shellcheck disable=SC2086
         run -69 --separate-stderr env $left "$ddpbench" doctor
-        [[ ${lines[0]} == FAIL*launcher:* ]]
+        [[ ${lines[0]} == FAIL*launcher*"${left%%=*}"* ]]
         # shellcheck disable=SC2086
         run -0 env $left "$ddpbench" help
     done
@@ -214,11 +214,11 @@ PY
 @test "doctor looks where DDPBENCH_MODULE_DIR points" {
     export DDPBENCH_MODULE_DIR=$PWD
     if command -v mpiexec.mpich; then
-        "$ddpbench" doctor | grep -q '^WARN  MPICH: installed, but its module is not'
+        "$ddpbench" doctor | grep -q '^WARN .*MPICH.*libmpich-dev'
     fi
     touch ddpbench-mpi-mpich.so
     run "$ddpbench" doctor
-    [[ $output != *"MPICH: installed, but"* ]]
+    ! grep '^WARN .*MPICH.*libmpich-dev' <<<"$output"
 }
 
 # complete_bash WORD...: what bash offers for the last word.
@@ -256,7 +256,7 @@ complete_bash() {
 
 @test "completion without a shell, or with two, is an error" {
     run -64 --separate-stderr "$ddpbench" completion
-    [[ $stderr == *"bash, zsh, fish"* ]]
+    message_names bash zsh fish
     run -64 --separate-stderr "$ddpbench" completion bash zsh
     run -64 --separate-stderr "$ddpbench" completion tcsh
 }

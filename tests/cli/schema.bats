@@ -1,17 +1,12 @@
 #!/usr/bin/env bats
 # Every document the program can write is valid against results/schema, digest included; and the
 # validator does find what is wrong.
+# shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-    ddpbench=${DDPBENCH:-$root/build/ddpbench}
-    python=${PYTHON:-/usr/bin/python3}
-    cd "$BATS_TEST_TMPDIR" || return
-}
-
-valid() {
-    "$python" "$root/ci/validate_json.py" "$@"
+    load ../helpers.bash
+    bench_setup
 }
 
 # invalid FILE TEXT: refused, with TEXT in what is said.
@@ -22,7 +17,7 @@ invalid() {
 
 # edit FILE EXPRESSION: changes the parsed document d and writes it with a right digest.
 edit() {
-    "$python" - "$root" "$@" <<'PY'
+    "$PYTHON" - "$root" "$@" <<'PY'
 import json, sys
 sys.path.insert(0, sys.argv[1] + "/ci")
 from validate_json import fnv1a64
@@ -67,7 +62,7 @@ measure() {
 # A folder of IDX files, 40 + 20 images of 28 x 28: small enough to train on in no time.
 images() {
     mkdir -p images
-    "$python" - <<'PY'
+    "$PYTHON" - <<'PY'
 import random, struct
 random.seed(1)
 for name, n in ("train", 40), ("t10k", 20):

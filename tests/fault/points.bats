@@ -5,25 +5,20 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-    ddpbench=$(realpath "${DDPBENCH:-$root/build/ddpbench}")
+    load ../helpers.bash
+    bench_setup
     faulty=$(realpath -m "${FAULTY:-$(dirname "$ddpbench")-faults/ddpbench}")
-    cd "$BATS_TEST_TMPDIR" || return
 }
 
 needs_faulty() {
     [ -x "$faulty" ] || skip "no build with FAULTS=1 (\`make faults\`)"
 }
 
-# FAULT TEXT...: refused with 64, naming each text.
-refused() {
-    local fault=$1 text
-    DDPBENCH_FAULT=$fault run --separate-stderr "$faulty" list
-    [ "$status" = 64 ] || { echo "$fault: exit $status"; return 1; }
-    shift
-    for text; do
-        [[ $stderr == *"$text"* ]] || { echo "$fault: does not say '$text': $stderr"; return 1; }
-    done
+# bad FAULT SUBJECT...: refused with 64; the error or its hint names every SUBJECT.
+bad() {
+    DDPBENCH_FAULT=$1 run --separate-stderr "$faulty" list
+    [ "$status" = 64 ] || { echo "$1: exit $status"; return 1; }
+    message_names "${@:2}"
 }
 
 @test "a normal build has no fault point, and says so" {
@@ -33,31 +28,32 @@ refused() {
     [[ $output != *ddp_fault_* ]]
     DDPBENCH_FAULT=wait:1:kill9 run --separate-stderr "$ddpbench" list
     [ "$status" = 64 ]
-    [[ $stderr == *DDPBENCH_FAULT*"make FAULTS=1"* ]]
+    error_names DDPBENCH_FAULT
+    hint_names "make FAULTS=1"
     run "$ddpbench" list fault
     [ "$status" = 64 ]
 }
 
 @test "mistakes are named, with the nearest and all legal words" {
     needs_faulty
-    refused coll-entr:1:kill9 "unknown point 'coll-entr'" "did you mean 'coll-enter'?" data-load
-    refused wait:1:kil9 "unknown action 'kil9'" "did you mean 'kill9'?" \
+    bad coll-entr:1:kill9 "'coll-entr'" "'coll-enter'" data-load
+    bad wait:1:kil9 "'kil9'" "'kill9'" \
         "kill9, segv, stop, abort, sleep, flip, errno"
-    refused wait:1:errno=EEIO "unknown errno 'EEIO'" "did you mean 'EIO'?"
+    bad wait:1:errno=EEIO "'EEIO'" "'EIO'"
     for fault in wait wait:1 kill9 ","; do
-        refused "$fault" "is not point:n:action"
+        bad "$fault" "'$fault'"
     done
-    refused :: "unknown point ''"
+    bad :: "''"
     for fault in wait:0:kill9 wait:-1:kill9 wait:x:kill9 wait::kill9 wait:1:kill9@ wait:1:kill9@-1 \
         wait:1:kill9@x wait:1:sleep=0 wait:1:sleep=x; do
-        refused "$fault" "'$fault'"
+        bad "$fault" "'$fault'"
     done
-    refused wait:1:kill9=3 "action 'kill9' takes no value"
-    refused wait:1:flip "point 'wait' has no data to flip"
-    refused fork:1:kill9@0 "passed by the collector, not by ranks"
-    refused wait:1:stop,wait:1:nap "unknown action 'nap'"
-    refused "$(printf 'wait:1:stop,%.0s' {1..9})" "more than 8 faults"
-    refused "wait:1:kill9$(printf '0%.0s' {1..100})" "is not point:n:action"
+    bad wait:1:kill9=3 "'wait:1:kill9=3'" "'kill9'"
+    bad wait:1:flip "'wait:1:flip'" "'wait'"
+    bad fork:1:kill9@0 "'fork:1:kill9@0'" "'fork'"
+    bad wait:1:stop,wait:1:nap "'nap'"
+    bad "$(printf 'wait:1:stop,%.0s' {1..9})" DDPBENCH_FAULT 8
+    bad "wait:1:kill9$(printf '0%.0s' {1..100})" DDPBENCH_FAULT
 }
 
 @test "several faults; one that is not reached is said" {
@@ -65,7 +61,7 @@ refused() {
     DDPBENCH_FAULT=coll-enter:2:sleep=5@0,exit:1:sleep=5,recv:1:segv run --separate-stderr "$faulty" \
         allreduce --size 4K --ranks 2 -n 3 --algorithm direct
     [ "$status" = 0 ]
-    [[ $stderr == *"'recv:1:segv' was never reached"* ]]
+    says "'recv:1:segv'"
     [[ $stderr != *sleep* ]]
 }
 
@@ -73,8 +69,8 @@ refused() {
     needs_faulty
     run "$faulty" list fault
     [ "$status" = 0 ]
-    [[ $output == *coll-leave*"errno: exit 70; flip"* ]]
-    "$faulty" list faults --json | "${PYTHON:-/usr/bin/python3}" -c 'import json, sys; assert len(json.load(sys.stdin)) > 10'
+    grep -q 'coll-leave.* 70.*flip' <<<"$output"
+    "$faulty" list faults --json | "$PYTHON" -c 'import json, sys; assert len(json.load(sys.stdin)) > 10'
 }
 
 @test "ranks that are threads: an error is told, a flip is found" {
@@ -82,11 +78,11 @@ refused() {
     DDPBENCH_FAULT=coll-enter:2:errno=ENOSPC@1 run --separate-stderr "$faulty" \
         allreduce --size 4K --ranks 3 -n 3 --launch threads
     [ "$status" = 70 ]
-    [[ $stderr == *"injected fault 'coll-enter:2:errno=ENOSPC@1': No space left on device"* ]]
+    error_names "'coll-enter:2:errno=ENOSPC@1'" "No space left on device"
     DDPBENCH_FAULT=coll-leave:1:flip@2 run --separate-stderr "$faulty" \
         allreduce --size 4K --ranks 3 -n 3 --launch threads
     [ "$status" = 11 ]
-    [[ $stderr == *"wrong data: rank 2, element"* ]]
+    error_names "rank 2" element
 }
 
 @test "who waits for whom is said when a deadline passes: processes and threads" {
@@ -97,6 +93,6 @@ refused() {
         echo "$mode: exit $status: $stderr"
         [ "$status" = 13 ]
         # an all-reduce and a barrier for each iteration, and the ping-pong's barrier, were before
-        [[ $stderr =~ "rank 2 never entered allreduce seq "[0-9]+"; 0, 1, 3 wait in it (64 MiB, f32)" ]]
+        [[ $stderr =~ "rank 2 ".*"allreduce seq "[0-9]+.*"0, 1, 3".*"64 MiB, f32" ]]
     done
 }

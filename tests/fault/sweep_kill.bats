@@ -2,13 +2,14 @@
 # SIGKILL of everything, parent and ranks, at seeded instants of a sweep: its journal loads, no
 # finished point is lost or measured again, and in the end there is the set of points that an
 # undisturbed sweep has. KILLS (default 10) in all; `make torture` asks for 100. SEED: 1.
+# shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    load ../helpers.bash
+    bench_setup
     export ddpbench=${DDPBENCH:-$root/build/ddpbench} PYTHON=${PYTHON:-/usr/bin/python3} root
     export KILLS=${KILLS:-10} SEED=${SEED:-1}
-    cd "$BATS_TEST_TMPDIR" || return
     cat >c.json <<'END'
 {"runs": [{"command": "allreduce", "ranks": [1, 2], "size": [8, "4K", "64K"], "dtype": ["f32", "f16"], "placement": "in", "iters": 20},
           {"command": "allreduce", "ranks": 2, "size": ["1M"], "compress": ["fp16", "topk:0.1"], "iters": 10},

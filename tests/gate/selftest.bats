@@ -13,12 +13,10 @@ setup_file() {
 }
 
 setup() {
-    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-    ddpbench=${DDPBENCH:-$root/build/ddpbench}
-    python=${PYTHON:-/usr/bin/python3}
-    cd "$BATS_TEST_TMPDIR" || return
+    load ../helpers.bash
+    bench_setup
     export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state
-    fake="'$python' -S -E '$BATS_TEST_DIRNAME/fake_launch.py' --state count"
+    fake="'$PYTHON' -S -E '$BATS_TEST_DIRNAME/fake_launch.py' --state count"
 }
 
 gate() {
@@ -29,14 +27,6 @@ gate() {
 # A self-test of two A/A gates and two with a delay, six pairs each: too few to store a floor.
 selftest() { gate --selftest --gates 2,2 --pairs 6 "$@"; }
 
-verdict() {
-    "$python" - "$1" <<'END'
-import json, sys
-v = json.load(open("gate.json"))["verdict"]
-print(eval(sys.argv[1]))
-END
-}
-
 stored() { echo state/ddpbench/noise-*.json; }
 
 # As after setup_file's self-test.
@@ -44,7 +34,7 @@ with_floor() { cp -r "$BATS_FILE_TMPDIR/state" .; }
 
 # EXPRESSION: changes the stored floor d, with a right digest.
 edit() {
-    "$python" - "$root" "$(stored)" "$1" <<'END'
+    "$PYTHON" - "$root" "$(stored)" "$1" <<'END'
 import json, sys
 sys.path.insert(0, sys.argv[1] + "/ci")
 from validate_json import fnv1a64
@@ -60,58 +50,56 @@ END
     cp -r "$BATS_FILE_TMPDIR"/* .
     [ "$(cat status)" = 0 ]
     output=$(cat output)
-    "$python" "$root/ci/validate_json.py" gate.json
-    [ "$(verdict 'v["kind"], v["outcome"], v["pairs"]')" = "('selftest', 'PASS', 6)" ]
-    [ "$(verdict '[v["selftest"][k] for k in ("same_gates", "false_alarms", "injected_gates", "found", "elsewhere", "cells")]')" = "[29, 0, 2, 2, 0, 2]" ]
-    [ "$(verdict '0.005 < v["noise_floor"] < 0.05 < v["selftest"]["detectable"] < 0.1')" = True ]
+    "$PYTHON" "$root/ci/validate_json.py" gate.json
+    [ "$(json gate.json 'v["kind"], v["outcome"], v["pairs"]')" = "('selftest', 'PASS', 6)" ]
+    [ "$(json gate.json '[v["selftest"][k] for k in ("same_gates", "false_alarms", "injected_gates", "found", "elsewhere", "cells")]')" = "[29, 0, 2, 2, 0, 2]" ]
+    [ "$(json gate.json '0.005 < v["noise_floor"] < 0.05 < v["selftest"]["detectable"] < 0.1')" = True ]
     [ "$(wc -c <count)" = 372 ]
     [ -f "$(stored)" ]
     [ ! -e "$(stored).journal" ]
-    [[ "$output" == *"the noise floor is stored in "* ]]
-    [[ "$output" == *"false alarms                0"* ]]
+    [[ "$output" == *"/ddpbench/noise-"* ]]
     [ -z "$(find . -name '*.tmp')" ]
 }
 
 @test "too few gates store nothing, say how many it takes, and are kept for when there are more" {
     selftest --base "$fake"
     [ "$status" = 12 ]
-    [ "$(verdict 'v["outcome"], v["selftest"]["same_gates"]')" = "('INCONCLUSIVE', 2)" ]
-    [[ "$output" == *"no noise floor is stored: that takes 29 A/A gates, not 2; with --gates 29,2 it goes on from here"* ]]
+    [ "$(json gate.json 'v["outcome"], v["selftest"]["same_gates"]')" = "('INCONCLUSIVE', 2)" ]
+    grep -q ' 29 .* 2.*--gates 29,2' <<<"$output"
     [ ! -e "$(stored)" ]
     gate --base "$fake" --new "$fake" --pairs 6
-    [[ "$output" == *"no noise floor is stored for this machine"* ]]
+    says --selftest
     bytes=$(wc -c <count)
     gate --selftest --gates 3,2 --pairs 6 --base "$fake"
-    [[ "$stderr" == *"goes on with "*": 4 gates are done" ]]
+    [[ "$stderr" == *".journal'"*" 4 gates"* ]]
     [ "$(wc -c <count)" = $((bytes + 12)) ]
 }
 
 @test "a machine that cannot keep the promise: 12, and the floor says why" {
     selftest --base "$fake --points a=10 --noise 20"
     [ "$status" = 12 ]
-    [ "$(verdict 'v["noise_floor"] > 0.1 and v["selftest"]["found"] < 2')" = True ]
+    [ "$(json gate.json 'v["noise_floor"] > 0.1 and v["selftest"]["found"] < 2')" = True ]
     # later gates do not cry wolf there: the floor is the least effect that matters
     rm -r state
     with_floor
     edit 'd["noise_floor"] = 0.15'
     gate --pairs 6 --base "$fake --points a=10 --noise 0.1" --new "$fake --points a=11 --noise 0.1"
     [ "$status" = 0 ]
-    [ "$(verdict 'v["min_effect"] == v["noise_floor"] > 0.1')" = True ]
-    [[ "$output" == *"%: the noise floor; the noise floor of this machine is "* ]]
+    [ "$(json gate.json 'v["min_effect"] == v["noise_floor"] > 0.1')" = True ]
     # unless one says what matters
     gate --pairs 6 --base "$fake --points a=10 --noise 0.1" --new "$fake --points a=11 --noise 0.1" --min-effect 5
     [ "$status" = 10 ]
-    [[ "$output" == *"5 %: as asked; the noise floor of this machine is "* ]]
+    says "5 %" "/ddpbench/noise-"
 }
 
 @test "a quiet machine: 5 % stays; without a floor it says how to get one" {
     gate --base "$fake" --new "$fake" --pairs 6
-    [[ "$output" == *"5 %: the default; no noise floor is stored for this machine: \`ddpbench gate --selftest\`"* ]]
-    [ "$(verdict 'v["noise_floor"], v["min_effect"]')" = "(None, 0.05)" ]
+    says "5 %" "\`ddpbench gate --selftest\`"
+    [ "$(json gate.json 'v["noise_floor"], v["min_effect"]')" = "(None, 0.05)" ]
     with_floor
     gate --base "$fake" --new "$fake" --pairs 6
-    [[ "$output" == *"5 %: the default; the noise floor of this machine is "* ]]
-    [ "$(verdict '0 < v["noise_floor"] < 0.05 == v["min_effect"]')" = True ]
+    says "5 %"
+    [ "$(json gate.json '0 < v["noise_floor"] < 0.05 == v["min_effect"]')" = True ]
     [[ "$output" == *"$PWD/state/ddpbench/noise-"* ]]
 }
 
@@ -126,9 +114,9 @@ END
     [ "$status" = 76 ]
     selftest --base "$fake --points a=10,b=20 --exit 11 --exit-after 30"
     [ "$status" = 12 ]
-    [[ "$stderr" == *"goes on with "*": 2 gates are done" ]]
+    [[ "$stderr" == *".journal'"*" 2 gates"* ]]
     [ "$(wc -c <count)" = 24 ]
-    [ "$(verdict 'v["selftest"]["same_gates"] + v["selftest"]["injected_gates"]')" = 4 ]
+    [ "$(json gate.json 'v["selftest"]["same_gates"] + v["selftest"]["injected_gates"]')" = 4 ]
 }
 
 @test "more gates later; --restart forgets" {
@@ -136,7 +124,7 @@ END
     [ "$status" = 11 ]
     gate --selftest --gates 4,2 --pairs 7 --base "$fake --exit 11 --exit-after 30"
     [ "$status" = 76 ]
-    [[ "$stderr" == *"--pairs was '6', now '7'"* ]]
+    error_names --pairs "'6'" "'7'"
     rm count
     gate --selftest --gates 1,0 --pairs 7 --base "$fake --exit 11 --exit-after 30" --restart
     [ "$status" = 12 ]
@@ -156,7 +144,7 @@ END
         [ "$status" = 11 ] || return 1
     done
     # a byte that changed is found
-    "$python" -c 'd = bytearray(open("whole", "rb").read()); d[len(d) // 2] ^= 1; open("'"$journal"'", "wb").write(d)'
+    "$PYTHON" -c 'd = bytearray(open("whole", "rb").read()); d[len(d) // 2] ^= 1; open("'"$journal"'", "wb").write(d)'
     selftest --base "$fake --exit 11 --exit-after 30"
     [ "$status" = 65 ]
 }
@@ -188,23 +176,23 @@ END
     [ "$status" = 66 ]
     [ ! -e count ] # none of these ran anything
     gate --base "$fake" --new "$fake" --noise-floor good --pairs 6
-    [[ "$output" == *"the noise floor of this machine is "* ]]
+    [ "$(json gate.json '0 < v["noise_floor"] < 0.05')" = True ]
 }
 
 @test "compare: the larger of 10 % and the floor, of this machine's results" {
     "$ddpbench" allreduce --ranks 1 --backend self --size 4 -n 8 --json mine.json -q
     run "$ddpbench" compare mine.json mine.json --json c.json --format table
-    [[ "$output" == *"10 %: the default; no noise floor is stored"* ]]
+    says "10 %" --selftest
     with_floor
     edit 'd["noise_floor"] = 0.15'
     run "$ddpbench" compare mine.json mine.json --json gate.json --format table
-    [[ "$output" == *"%: the noise floor; the noise floor of this machine is "* ]]
-    [ "$(verdict 'v["min_effect"] == v["noise_floor"] > 0.1')" = True ]
+    [ "$(json gate.json 'v["min_effect"] == v["noise_floor"] > 0.1')" = True ]
     eval "$fake --noise 0 --json other.json"
     run "$ddpbench" compare other.json other.json --json gate.json --format table
-    [[ "$output" == *"10 %: the default; the results are of another machine"* ]]
+    says "10 %"
+    [ "$(json gate.json 'v["noise_floor"], v["min_effect"]')" = "(None, 0.1)" ]
     run "$ddpbench" compare mine.json mine.json --min-effect 3 --json gate.json --format table
-    [ "$(verdict 'v["min_effect"]')" = 0.1 ]
+    [ "$(json gate.json 'v["min_effect"]')" = 0.1 ]
 }
 
 @test "contradictions are usage errors; nothing runs" {
@@ -228,13 +216,13 @@ END
 @test "this program against itself" {
     gate --selftest --gates 1,1 --pairs 1 --base "'$ddpbench' allreduce --size 64K,256K --ranks 1 -n 6 -q --placement out" --min-effect 500
     [ "$status" = 64 ]
-    [[ "$stderr" == *"1 pairs can never show a slow-down of one of 2 cells"* ]]
+    error_names "1 pair" "2 cells"
     [ -z "$(ls state/ddpbench)" ] # a journal without a gate is not kept
     # Beside other tests a gate may rightly call itself inconclusive, even with tenfold times: again.
     for _ in 1 2 3 4 5; do
         gate --selftest --restart --gates 1,1 --pairs 6 --base "'$ddpbench' allreduce --size 64K --ranks 1 -n 6 -q --placement out" --inject 900
         [ "$status" = 12 ]
-        [ "$(verdict 'v["selftest"]["found"]')" = 1 ] && return
+        [ "$(json gate.json 'v["selftest"]["found"]')" = 1 ] && return
     done
     false
 }

@@ -21,9 +21,9 @@ facts() { # FILE: the first host's GPUs
 @test "list and doctor say whether there is a usable GPU, and why not" {
     run "$DDPBENCH" list device
     [ "$status" = 0 ]
-    grep -qE '^device +cuda +(yes|no +.*not here: (no usable GPU: driver error [0-9]+|no usable GPU: the driver shows none|not built: ))' <<<"$output"
+    grep -qE '^device +cuda +(yes|no +.*(GPU|CUDA))' <<<"$output"
     run "$DDPBENCH" doctor
-    [[ $output == *"gpu: "* ]]
+    [[ $output == *gpu* ]]
 }
 
 @test "the binary loads nothing of CUDA, NCCL or MPI" {
@@ -41,10 +41,10 @@ facts() { # FILE: the first host's GPUs
 'temperature_C': None, 'power_limit_W': 700, 'throttle': 'idle+thermal'}, \
 {'name': None, 'bus': None, 'driver': '580.1?[31m', 'memory_bytes': None, 'sm_clock_MHz': None, \
 'sm_clock_max_MHz': None, 'memory_clock_MHz': None, 'temperature_C': None, 'power_limit_W': None, 'throttle': None}]" ]
-    grep -q '^# host .* 2 GPUs (NVIDIA H200), ' out
+    grep -q '^# .* 2 GPUs (NVIDIA H200)' out
     "$python" "$here/../../ci/validate_json.py" r.json
     LD_LIBRARY_PATH=$PWD run "$DDPBENCH" doctor
-    [[ $output == *"WARN"*"gpu clocks: NVIDIA H200"*"held down by: idle+thermal"* ]]
+    [[ $output == *"WARN"*"NVIDIA H200"*"idle+thermal"* ]]
 }
 
 @test "an NVML that fails, or is none, leaves no GPUs and no error" {
@@ -52,7 +52,7 @@ facts() { # FILE: the first host's GPUs
     LD_LIBRARY_PATH=$PWD "$DDPBENCH" allreduce --ranks 2 --size 64 -n 1 -w 0 --json r.json
     [ "$(facts r.json)" = "[]" ]
     LD_LIBRARY_PATH=$PWD run "$DDPBENCH" doctor
-    [[ $output == *"nvml: NVML does not start: error 9"* ]]
+    grep -q 'NVML.* 9' <<<"$output"
     "${CC:-cc}" -shared -fPIC -o libnvidia-ml.so.1 -x c /dev/null
     LD_LIBRARY_PATH=$PWD "$DDPBENCH" allreduce --ranks 2 --size 64 -n 1 -w 0 --json r.json
     [ "$(facts r.json)" = "[]" ]

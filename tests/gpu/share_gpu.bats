@@ -1,28 +1,18 @@
 #!/usr/bin/env bats
 # Backend nccl on a real GPU, by `make test-gpu`: several ranks on one, which gives right results and no
 # figures; and one rank alone. RUNS: how often each (default 3).
+# shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-    ddpbench=${DDPBENCH:-$root/build/ddpbench}
+    load ../helpers.bash
+    bench_setup
     runs=${RUNS:-3}
-    cd "$BATS_TEST_TMPDIR" || return
     "$ddpbench" list --json backend >list.json
-    why=$("${PYTHON:-python3}" -c '
+    why=$("$PYTHON" -c '
 import json
 print(next(b["reason"] or "" for b in json.load(open("list.json")) if b["name"] == "nccl"))')
     [ -z "$why" ] || skip "$why"
-}
-
-# FILE EXPRESSION: what a Python expression on the document d gives; fails when it does not load.
-json() {
-    "${PYTHON:-python3}" -c '
-import json, sys
-with open(sys.argv[1]) as file:
-    d = json.load(file)
-p = d["points"]
-print(eval(sys.argv[2]))' "$@"
 }
 
 # RANKS: every collective, `runs` times.

@@ -9,9 +9,9 @@ setup() {
     mpi_setup
 }
 
-# FLAVOUR BINARY "ARGUMENTS" "ARGUMENTS OF RANK 1" TEXT: rank 1 of 3 differs; said once, all exit 76
+# FLAVOUR BINARY "ARGUMENTS" "ARGUMENTS OF RANK 1" SUBJECT...: rank 1 of 3 differs; named once, all exit 76
 # (as far as Open MPI's mpiexec lets them, which ends the others when the first is gone).
-refused() {
+differs() {
     needs "$1"
     local more=() one
     [ "$1" != openmpi ] || more=(--oversubscribe)
@@ -23,7 +23,7 @@ refused() {
         -n 1 "${one[@]}" "$2" $4 --json out.json : \
         -n 1 "${one[@]}" "$ddpbench" $3 --json out.json
     echo "exit $status: $output"
-    says "$5"
+    error_names "${@:5}"
     [ "$(grep -c "error: " <<<"$output")" = 1 ]
     [ "$(sort -u codes)" = 76 ]
     [ "$1" = openmpi ] || [ "$(wc -l <codes)" = 3 ]
@@ -32,8 +32,8 @@ refused() {
 }
 
 other_arguments() {
-    refused "$1" "$ddpbench" "allreduce --size 1M" "allreduce --size 2M" \
-        "rank 1 was started with other arguments than rank 0: rank 1 with '--size 2M', rank 0 with '--size 1M'"
+    differs "$1" "$ddpbench" "allreduce --size 1M" "allreduce --size 2M" \
+        "rank 1" "'--size 2M'" "rank 0" "'--size 1M'"
 }
 
 @test "Open MPI: another argument" {
@@ -45,13 +45,13 @@ other_arguments() {
 }
 
 @test "Open MPI: another command" {
-    refused openmpi "$ddpbench" "allreduce --size 1M" "broadcast --size 1M" \
-        "rank 1 with 'broadcast', rank 0 with 'allreduce'"
+    differs openmpi "$ddpbench" "allreduce --size 1M" "broadcast --size 1M" \
+        "rank 1" "'broadcast'" "rank 0" "'allreduce'"
 }
 
 @test "MPICH: an argument too many" {
-    refused mpich "$ddpbench" "allreduce -n 5 --size 4" "allreduce -n 5 --size 4 -q" \
-        "rank 1 with '-q'"
+    differs mpich "$ddpbench" "allreduce -n 5 --size 4" "allreduce -n 5 --size 4 -q" \
+        "rank 1" "'-q'"
 }
 
 # A copy of this build that says it is another.
@@ -62,9 +62,8 @@ other_build() {
     LC_ALL=C sed "s/$commit/${commit//?/x}/g" "$ddpbench" >other/ddpbench
     LC_ALL=C sed "s/$commit/${commit//?/x}/g" "$modules/ddpbench-mpi-$1.so" >"other/ddpbench-mpi-$1.so"
     chmod +x other/ddpbench
-    refused "$1" "$PWD/other/ddpbench" "allreduce --size 1M" "allreduce --size 1M" \
-        "rank 1 was not of the build of rank 0: rank 1 is of 0."
-    says "(${commit//?/x}), rank 0 of 0."
+    differs "$1" "$PWD/other/ddpbench" "allreduce --size 1M" "allreduce --size 1M" \
+        "rank 1" "(${commit//?/x})" "rank 0"
 }
 
 @test "Open MPI: another build" {

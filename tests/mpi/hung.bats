@@ -27,8 +27,8 @@ stopped() {
     lose "$1" 1 STOP
     exit_is_13 "$1"
     [ "$ended_ms" -lt 6000 ]
-    grep -E 'rank 0 on [^:]+: (no progress for 1 s in|rank 0 waited 1 s for rank 1)' err.txt
-    [[ $(json out.json 'd["reason"]') =~ "no progress for 1 s in"|"rank 1 never entered" ]]
+    grep -E 'rank 0.* 1 s' err.txt
+    [[ $(json out.json 'd["reason"]') =~ " 1 s "|"rank 1 " ]]
 }
 
 @test "Open MPI: a stopped rank ends the run at the timeout" {
@@ -49,8 +49,7 @@ missing() {
         exec "$2" allreduce --size 4 -T 1' \
         sh "$(rank_variable "$1")" "$ddpbench"
     exit_is_13 "$1"
-    says "rank 0 on $(hostname): no progress for 1 s in"
-    says "phase 'MPI_Init'"
+    error_names "rank 0" "1 s" "'MPI_Init'"
 }
 
 @test "Open MPI: a rank that never starts MPI is waited for until the timeout" {

@@ -52,8 +52,7 @@ refused_without_module() {
     cp "$modules/ddpbench-mpi-$1.so" only
     DDPBENCH_MODULE_DIR=$PWD/only run mpi "$2" 2 "$ddpbench" allreduce --size 4 --json out.json
     [ "$status" = 69 ]
-    says "needs the module 'ddpbench-mpi-$2.so'"
-    says "(modules there: $1)"
+    error_names "'ddpbench-mpi-$2.so'" "'$PWD/only'" " $1"
     [ ! -e out.json ]
 }
 
@@ -72,7 +71,7 @@ refused_without_module() {
     cp "$modules/ddpbench-mpi-openmpi.so" false/ddpbench-mpi-mpich.so
     DDPBENCH_MODULE_DIR=$PWD/false run mpi mpich 2 "$ddpbench" allreduce --size 4
     [ "$status" = 76 ]
-    says "was built for 'openmpi', not for 'mpich'"
+    error_names "'openmpi'" "'mpich'"
 }
 
 @test "a module of another build is refused" {
@@ -82,7 +81,7 @@ refused_without_module() {
     LC_ALL=C sed "s/$commit/${commit//?/x}/" "$modules/ddpbench-mpi-mpich.so" >other/ddpbench-mpi-mpich.so
     DDPBENCH_MODULE_DIR=$PWD/other run mpi mpich 2 "$ddpbench" allreduce --size 4
     [ "$status" = 76 ]
-    says "is of build '${commit//?/x}', this binary of '$commit'"
+    error_names "'${commit//?/x}'" "'$commit'"
 }
 
 # FLAVOUR VARIABLE=VALUE...: the launcher's variables speak of 2 ranks, but its MPI finds one.
@@ -91,8 +90,8 @@ refused_as_worlds_of_one() {
     shift
     run env "$@" timeout 30 "$ddpbench" allreduce --size 4 --json out.json
     [ "$status" = 76 ]
-    says "each process would be a world of its own"
-    says "mpiexec of"
+    error_names "rank 0 of 2" "rank 0 of 1"
+    hint_names mpiexec
     [ ! -e out.json ]
 }
 

@@ -51,7 +51,7 @@ told_to_end() {
     done
     kill -TERM "$(cat victim)"
     wait "$job" && return 1
-    [ "$(json out.json 'd["status"], d["reason"], len(d["points"])')" = "('partial', 'ended by Terminated', 1)" ]
+    [ "$(json out.json 'd["status"], "Terminated" in d["reason"], len(d["points"])')" = "('partial', True, 1)" ]
 }
 
 @test "Open MPI: rank 0 is told to end: the document says so" {

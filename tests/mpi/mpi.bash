@@ -1,14 +1,15 @@
-# For the scripts of this folder: mpiexec of each MPI, and what a document says. Sourced by bats.
-# shellcheck shell=bash disable=SC2154 # output, status: bats
+# For the scripts of this folder: mpiexec of each MPI. Sourced by bats.
+# shellcheck shell=bash disable=SC2154 # output, status: bats; root, ddpbench: helpers.bash
+
+load ../helpers.bash
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # Called by setup(): the binary, and where its modules lie.
 mpi_setup() {
-    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-    ddpbench=$(realpath "${DDPBENCH:-$root/build/ddpbench}")
+    bench_setup
+    ddpbench=$(realpath "$ddpbench")
     modules=$(dirname "$ddpbench")
-    cd "$BATS_TEST_TMPDIR" || return
 }
 
 # FLAVOUR: skips the test, with the reason, unless this MPI can be used here.
@@ -28,23 +29,6 @@ mpi() {
 # The variable that tells a rank its number.
 rank_variable() {
     [ "$1" = openmpi ] && echo OMPI_COMM_WORLD_RANK || echo PMI_RANK
-}
-
-# FILE EXPRESSION: what a Python expression on the document d gives; fails when it does not load.
-json() {
-    "${PYTHON:-python3}" -c '
-import json, sys
-with open(sys.argv[1]) as file:
-    d = json.load(file)
-print(eval(sys.argv[2]))' "$@"
-}
-
-# TEXT: the last run said it, on stdout or stderr.
-says() {
-    [[ $output == *"$1"* ]] || {
-        echo "does not say '$1' (exit $status): $output"
-        return 1
-    }
 }
 
 # FLAVOUR RANK SIGNAL: starts a run that would last, waits for its second point, and sends the

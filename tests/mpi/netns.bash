@@ -1,6 +1,6 @@
 # For scripts of this folder: network namespaces as hosts, with a switch between them, and mpiexec
 # across. Sourced by bats, after mpi.bash. Needs root and a kernel that gives namespaces.
-# shellcheck shell=bash disable=SC2034,SC2154 # hosts: the scripts; ddpbench: mpi.bash
+# shellcheck shell=bash disable=SC2034,SC2054,SC2154 # hosts: the scripts; ddpbench: mpi.bash
 
 # N: makes hosts[0..N-1], each with the interface eth0, all in one network. Skips with the reason.
 hosts_up() {

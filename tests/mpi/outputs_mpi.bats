@@ -13,7 +13,7 @@ full_at_the_end() {
     needs "$1"
     run mpi "$1" 2 "$ddpbench" allreduce --size 4 -n 1 -w 0 --json /dev/full
     [ "$status" = 74 ]
-    says "cannot write '/dev/full': No space left on device"
+    error_names "'/dev/full'" "No space left on device"
     [[ $output != *ORTE_ERROR_LOG* && $output != *MPI_ABORT* && $output != *application\ called* ]]
 }
 
@@ -40,7 +40,7 @@ mistakes() {
     mkfifo pipe
     run mpi "$1" 2 "$ddpbench" allreduce --size 4 -n 1 -T 2 --json pipe
     [ "$status" = 74 ]
-    says "nobody reads 'pipe'"
+    error_names "'pipe'"
 }
 
 @test "Open MPI: mistakes change no file; a pipe that nobody reads is 74, no rank's fault" {

@@ -1,17 +1,18 @@
 # For the scripts of this folder: backend nccl on GPUs and an NCCL that are none (fake_gpu.h). Sourced by
 # bats.
-# shellcheck shell=bash disable=SC2154 # output, status: bats
+# shellcheck shell=bash disable=SC2154 # output, status: bats; ddpbench: helpers.bash
+
+load ../helpers.bash
 
 # Called by setup(): the fake binary and its library, or the test is skipped.
 nccl_setup() {
-    local root flavour
-    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-    flavour=$(dirname "$(realpath "${DDPBENCH:-$root/build/ddpbench}")")
+    local flavour
+    bench_setup
+    flavour=$(dirname "$(realpath "$ddpbench")")
     ddpbench=$flavour/tests/nccl/ddpbench
     [ -x "$ddpbench" ] || skip "built without CUDA and NCCL's header"
     export DDPBENCH_NCCL_LIB=$flavour/tests/nccl/libnccl.so.2 DDPBENCH_MODULE_DIR=$flavour
     export TMPDIR=$BATS_TEST_TMPDIR
-    cd "$BATS_TEST_TMPDIR" || return
 }
 
 # ARGUMENTS: the fake binary, with an end.
@@ -33,24 +34,4 @@ torchrun() {
     for r in "${pids[@]}"; do
         wait "$r" && printf '0 ' || printf '%s ' $?
     done
-}
-
-# FILE EXPRESSION: what a Python expression on the document d gives; fails when it does not load.
-json() {
-    "${PYTHON:-python3}" -c '
-import json, sys
-with open(sys.argv[1]) as file:
-    d = json.load(file)
-p = d["points"]
-print(eval(sys.argv[2]))' "$@"
-}
-
-# TEXT [FILE]: the last run said it, or it is in the file.
-says() {
-    local text=$output
-    [ $# = 1 ] || text=$(cat "$2")
-    [[ $text == *"$1"* ]] || {
-        echo "does not say '$1': $text"
-        return 1
-    }
 }

@@ -1,21 +1,20 @@
 #!/usr/bin/env bats
 # The shipped binary where there is no GPU: it starts, says why, and carries nothing of CUDA or NCCL along.
+# shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-    ddpbench=${DDPBENCH:-$root/build/ddpbench}
-    cd "$BATS_TEST_TMPDIR" || return
+    load ../helpers.bash
+    bench_setup
     "$ddpbench" list --json backend >list.json
-    why=$("${PYTHON:-python3}" -c '
+    why=$("$PYTHON" -c '
 import json
 print(next(b["reason"] or "" for b in json.load(open("list.json")) if b["name"] == "nccl"))')
     [ -n "$why" ] || skip "there is a GPU"
 }
 
-@test "the reason is one of those that can be" {
-    [[ $why == "no usable GPU: driver error "* || $why == "no usable GPU: the driver shows none" ||
-        $why == "cannot load NCCL: "* || $why == "not built: "* ]]
+@test "the reason names what is missing" {
+    [[ $why == *GPU* || $why == *NCCL* || $why == *CUDA* ]]
 }
 
 @test "--backend nccl exits with 69 and that reason, before anything is started" {
@@ -31,8 +30,7 @@ print(next(b["reason"] or "" for b in json.load(open("list.json")) if b["name"] 
     for ranks in 1 2; do
         run "$ddpbench" train --device cuda --ranks $ranks --dataset synthetic --max-steps 1 --json out.json
         [ "$status" = 69 ]
-        [[ $output == "ddpbench: error: no usable GPU: driver error "* || $output == *"not built: "* ||
-            $output == *"the driver shows none"* ]]
+        [[ $output == "ddpbench: error: "*GPU* || $output == "ddpbench: error: "*CUDA* ]]
         [ ! -e out.json ]
     done
 }
@@ -45,13 +43,13 @@ print(next(b["reason"] or "" for b in json.load(open("list.json")) if b["name"] 
 
 @test "no GPU is no fault of the machine: doctor" {
     run "$ddpbench" doctor
-    [[ $output == *"OK    backend nccl: not usable: $why"* ]]
+    [[ $output == *"OK "*" nccl: "*"$why"* ]]
 }
 
 @test "a library that was named and is none: the doctor says what is wrong with it" {
     DDPBENCH_NCCL_LIB=$PWD/none.so run "$ddpbench" doctor
-    [[ $why == "not built: "* ]] ||
-        [[ $output == *"WARN  backend nccl: not usable: $why; cannot load NCCL: $PWD/none.so: "*"; correct DDPBENCH_NCCL_LIB, or unset it"* ]]
+    [[ $why == *make*CUDA* ]] || # built without
+        [[ $output == *"WARN "*" nccl: "*"$why"*"$PWD/none.so"*DDPBENCH_NCCL_LIB* ]]
 }
 
 @test "the binary needs no library of CUDA, NCCL or MPI" {
@@ -74,5 +72,5 @@ print(next(b["reason"] or "" for b in json.load(open("list.json")) if b["name"] 
     [[ $output == *"$why"* ]]
     run "$ddpbench" doctor
     [ "$status" = 69 ]
-    [[ $output == *"FAIL  backend nccl: not usable: $why"* ]]
+    [[ $output == *"FAIL "*" nccl: "*"$why"* ]]
 }

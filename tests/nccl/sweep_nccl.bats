@@ -41,7 +41,7 @@ END
     echo '{"runs": [{"command": "allreduce", "backend": ["nccl", "shm"], "ranks": [1, 4], "size": "1K", "iters": 3}]}' >n.json
     FAKE_GPUS=2 run fake sweep n.json --json none.json
     [ "$status" = 69 ]
-    says "runs[0]: 4 ranks: each needs a GPU, and there are 2 usable"
+    error_names "runs[0]" "4 ranks" GPU 2
     [ ! -e none.json ]
 }
 
@@ -51,15 +51,15 @@ END
     sed 's/"nccl", "shm"/"shm"/' train.json >cpu.json
     run fake sweep cpu.json --share-gpu
     [ "$status" = 64 ] || [ "$status" = 78 ]
-    says "uses no GPU"
+    error_names GPU
     echo '{"runs": [{"command": "allreduce", "backend": "nccl", "ranks": 2, "overlap-compute": true}]}' >o.json
     run fake sweep o.json
     [ "$status" = 69 ]
-    says "runs[0]: --overlap-compute does not run on GPUs yet"
+    error_names "runs[0]" --overlap-compute GPU
     echo '{"runs": [{"command": "allreduce", "backend": "shm", "ranks": 2, "graph": true}]}' >g.json
     run fake sweep g.json
     [ "$status" = 78 ] || [ "$status" = 64 ]
-    says "uses no GPU"
+    error_names GPU
 }
 
 @test "a rank dies: what is done is kept, and the same command goes on" {
@@ -75,10 +75,10 @@ END
     [ "$(torchrun 2 sweep plain.json -q --json out.json)" = "0 0 " ]
     [ "$(json out.json 'd["status"], d["world"]["launcher"], len(p)')" = "('complete', 'torchrun', 10)" ]
     [ "$(torchrun 2 sweep train.json -q --json out.json)" = "78 78 " ]
-    says "backend 'shm' under torchrun" 0.out
+    file_says 0.out "'shm'" torchrun
     echo '{"runs": [{"command": "allreduce", "size": "1K", "iters": 3, "graph": [true, false]}]}' >g.json
     [ "$(torchrun 2 sweep g.json -q)" = "78 78 " ]
-    says "under an outside launcher all runs have the same 'graph'" 0.out
+    file_says 0.out "'graph'"
 }
 
 @test "mpiexec: the id by MPI" {

@@ -68,13 +68,13 @@ END
 @test "what does not run there is refused, before there are ranks" {
     run fake train --backend nccl --ranks 2 --device cpu "${data[@]}"
     [ "$status" = 69 ]
-    says "exchanges what lies on a GPU"
+    error_names "'nccl'" GPU
     run fake train --backend shm --ranks 2 --device cuda "${data[@]}"
     [ "$status" = 69 ]
-    says "backend 'shm' cannot exchange what lies on device 'cuda'"
+    error_names "'shm'" "'cuda'"
     run fake train --backend nccl --ranks 2 --overlap on --sync local:4 "${data[@]}"
     [ "$status" = 64 ]
-    says "--overlap on means nothing to 'local:4'"
+    error_names --overlap "'local:4'"
 }
 
 @test "auto: GPUs where there are enough and the strategy runs there" {

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "exchange/ddp.h"
+#include "names.h"
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -21,14 +22,14 @@
             return ddp_fail(err, DDP_EDATA, "%s:%d: %s", __FILE__, __LINE__, #condition);          \
     } while (0)
 
-/* The call must fail with the code, and its words must hold the text. */
+/* The call must fail with the code, and its message must name the subjects. */
 #define CHECK_FAILS(expected_code, expected_text, ...)                                             \
     do {                                                                                           \
         struct ddp_err refused_ = DDP_ERR_INIT;                                                    \
         struct ddp_err *const refused = &refused_;                                                 \
         int rc_ = (__VA_ARGS__);                                                                   \
         if (rc_ != (expected_code) || refused_.code != rc_ ||                                      \
-            strstr(refused_.text, expected_text) == NULL)                                          \
+            !text_names(refused_.text, expected_text))                                             \
             return ddp_fail(err, DDP_EDATA, "%s:%d: %s gives %d, '%.200s'", __FILE__, __LINE__,    \
                             #__VA_ARGS__, rc_, refused_.text);                                     \
     } while (0)

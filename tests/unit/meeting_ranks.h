@@ -22,6 +22,7 @@
 #include "comm/control_tcp.h"
 #include "comm/launcher.h"
 #include "comm/rendezvous_impl.h"
+#include "names.h"
 
 #define RANKS_MAX 16
 #define SECOND    INT64_C(1000000000)
@@ -101,7 +102,7 @@ static inline void finish(int i)
 
 static inline void assert_says(int i, int code, const char *part)
 {
-    if (outcomes[i].code != code || strstr(outcomes[i].text, part) == NULL)
+    if (outcomes[i].code != code || !text_names(outcomes[i].text, part))
         fail_msg("process %d: code %d, '%s'; expected %d, '%s'", i, outcomes[i].code,
                  outcomes[i].text, code, part);
 }

@@ -13,6 +13,7 @@
 #include "coll/coll_auto.h"
 #include "comm/comm_shm.h"
 #include "comm_ranks.h"
+#include "names.h"
 
 static int taken(const struct ddp_comm *comm, enum ddp_coll coll, size_t bytes, bool registered,
                  enum ddp_distance distance, const char *name, struct ddp_err *err)
@@ -113,7 +114,7 @@ static void test_distance(void **state)
     assert_int_equal(ddp_distance_of(450), DDP_DISTANCE_FAR);
 }
 
-/* The text for a query; lines must be `expected`, without the first. */
+/* The text for a query; its lines must name `expected`, without the first. */
 static void check_text(enum ddp_coll coll, const char *backend, int ranks, int hosts,
                        bool registered, const char *const *expected)
 {
@@ -132,8 +133,8 @@ static void check_text(enum ddp_coll coll, const char *backend, int ranks, int h
     for (; *expected != NULL; expected++) {
         const char *line = strtok_r(NULL, "\n", &save);
         assert_non_null(line);
-        if (strncmp(line, *expected, strlen(*expected)) != 0)
-            fail_msg("'%s' instead of '%s'", line, *expected);
+        if (!text_names(line, *expected))
+            fail_msg("'%s' does not name %s", line, *expected);
     }
     assert_null(strtok_r(NULL, "\n", &save));
     ddp_strbuf_release(&text);
@@ -142,33 +143,23 @@ static void check_text(enum ddp_coll coll, const char *backend, int ranks, int h
 static void test_text(void **state)
 {
     (void)state;
-    check_text(
-        DDP_ALLREDUCE, "shm", 2, 1, true,
-        (const char *const[]){"  up to 512 B        flat ", "  larger             direct ", NULL});
-    check_text(
-        DDP_ALLREDUCE, "shm", 2, 1, false,
-        (const char *const[]){"  up to 1 KiB        flat ", "  larger             staged ", NULL});
-    check_text(DDP_ALLREDUCE, "self", 1, 1, true,
-               (const char *const[]){"  all sizes          self ", NULL});
+    check_text(DDP_ALLREDUCE, "shm", 2, 1, true,
+               (const char *const[]){" 512 B | flat ", " direct ", NULL});
+    check_text(DDP_ALLREDUCE, "shm", 2, 1, false,
+               (const char *const[]){" 1 KiB | flat ", " staged ", NULL});
+    check_text(DDP_ALLREDUCE, "self", 1, 1, true, (const char *const[]){" self ", NULL});
     /* One host, or not known; two of two ranks; one rank each. */
-    check_text(
-        DDP_ALLREDUCE, "mpi", 4, 0, true,
-        (const char *const[]){"  up to 512 B        flat ", "  larger             direct ", NULL});
-    check_text(
-        DDP_ALLREDUCE, "mpi", 4, 2, false,
-        (const char *const[]){"  up to 512 KiB      native ", "  larger             hier ", NULL});
-    check_text(
-        DDP_ALLREDUCE, "mpi", 4, 4, false,
-        (const char *const[]){"  up to 2 MiB        native ", "  larger             ring ", NULL});
+    check_text(DDP_ALLREDUCE, "mpi", 4, 0, true,
+               (const char *const[]){" 512 B | flat ", " direct ", NULL});
+    check_text(DDP_ALLREDUCE, "mpi", 4, 2, false,
+               (const char *const[]){" 512 KiB | native ", " hier ", NULL});
+    check_text(DDP_ALLREDUCE, "mpi", 4, 4, false,
+               (const char *const[]){" 2 MiB | native ", " ring ", NULL});
     /* More hosts than were measured. */
-    check_text(
-        DDP_ALLREDUCE, "mpi", 5, 5, false,
-        (const char *const[]){"  all sizes          native ",
-                              "  up to 16 KiB       rhd            where that refuses: ",
-                              "  larger             ring           where that refuses: ", NULL});
-    check_text(DDP_BARRIER, "shm", 2, 1, true,
-               (const char *const[]){"  all sizes          flags ", NULL});
-    check_text(DDP_BARRIER, "self", 2, 1, true, (const char *const[]){"  nothing can do it", NULL});
+    check_text(DDP_ALLREDUCE, "mpi", 5, 5, false,
+               (const char *const[]){" native ", " 16 KiB | rhd ", " ring ", NULL});
+    check_text(DDP_BARRIER, "shm", 2, 1, true, (const char *const[]){" flags ", NULL});
+    check_text(DDP_BARRIER, "self", 2, 1, true, (const char *const[]){"", NULL});
 }
 
 /* Whatever the backend can do at all, the table has an algorithm for. */
@@ -182,7 +173,11 @@ static void test_every_collective(void **state)
                 .coll = (enum ddp_coll)coll, .backend = ddp_backend_find(backends[b]), .ranks = 5};
             struct ddp_strbuf text = DDP_STRBUF_INIT;
             ddp_coll_auto_explain(&query, &text);
-            if (strstr(text.text, "all sizes") == NULL && strstr(text.text, "larger") == NULL)
+            const char *row = strchr(text.text, '\n'); /* below the head */
+            bool found = false;
+            for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a && row; a++)
+                found = found || strstr(row, (*a)->name) != NULL;
+            if (!found)
                 fail_msg("%s", text.text);
             ddp_strbuf_release(&text);
         }

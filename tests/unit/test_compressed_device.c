@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "device/stream_kernels.h"
 #include "compressed_runs.h"
+#include "names.h"
 
 /* What must hold of every point. */
 static int look_there(const struct ddp_point *p, const double *samples, void *arg,
@@ -101,7 +102,7 @@ static int body_algorithms(struct ddp_comm *comm, struct ddp_launch_rank *rank, 
     o.compress = (struct ddp_string_list){1, {"topk:0.01"}};
     o.algorithms = (struct ddp_string_list){1, {"rd"}};
     CHECK(run_there(comm, device, &o, NULL, NULL, err) == DDP_EUNAVAIL);
-    CHECK(strstr(err->text, "'rd' does not run on a device"));
+    CHECK(text_names(err->text, "'rd'"));
     *err = DDP_ERR_INIT;
     snprintf(o.algorithms.v[0], sizeof o.algorithms.v[0], "all");
     DDP_TRY(run_there(comm, device, &o, look_there, &seen, err));
@@ -165,7 +166,7 @@ static int body_defect_there(struct ddp_comm *comm, struct ddp_launch_rank *rank
     o.compress = (struct ddp_string_list){.n = 1};
     snprintf(o.compress.v[0], sizeof o.compress.v[0], "%s", d->method);
     CHECK(run_there(comm, &device, &o, NULL, NULL, err) == DDP_EDATA);
-    const bool said = strstr(err->text, d->says) != NULL;
+    const bool said = text_names(err->text, d->says);
     *err = DDP_ERR_INIT;
     CHECK(said);
     return 0;
@@ -174,9 +175,9 @@ static int body_defect_there(struct ddp_comm *comm, struct ddp_launch_rank *rank
 static void test_defects_on_a_device_are_found(void **state)
 {
     static struct defect_there defects[] = {
-        {"topk:0.01", "wrong data", {.select_topk = one_less}},
-        {"oktopk:0.01", "wrong data", {.select_topk = one_less}},
-        {"threshold:2", "wrong data", {.select_threshold = swapped}},
+        {"topk:0.01", "rank |element ", {.select_topk = one_less}},
+        {"oktopk:0.01", "rank |element ", {.select_topk = one_less}},
+        {"threshold:2", "rank |element ", {.select_threshold = swapped}},
         {"bf16", "element 17 (bf16, sum)", {.narrow = flipping_there}},
     };
     for (size_t i = 0; i < DDP_COUNT_OF(defects); i++)

@@ -38,8 +38,8 @@ static void lose(int (*body)(struct ddp_comm *, struct ddp_err *), int rank, con
 static void test_lost(void **state)
 {
     (void)state;
-    lose(die, 2, "rank 2 was lost: its connection ended");
-    lose(die_first, 0, "rank 0 was lost: its connection ended");
+    lose(die, 2, "rank 2");
+    lose(die_first, 0, "rank 0");
 }
 
 /* Rank 1 never comes to the second barrier; rank 3 watches meanwhile. */
@@ -65,7 +65,7 @@ static void test_hung(void **state)
     for (int r = 0; r < 4; r++)
         finish(r);
     for (int r = 0; r < 4; r++)
-        assert_says(r, DDP_ELOST, "rank 0 waited 1 s for ranks 1, 3 in barrier");
+        assert_says(r, DDP_ELOST, "rank 0|1 s|1, 3|barrier");
 }
 
 /* Ranks whose exchanges differ in size. */
@@ -84,7 +84,7 @@ static void test_disagree(void **state)
     for (int r = 0; r < 3; r++)
         finish(r);
     for (int r = 0; r < 3; r++)
-        assert_says(r, DDP_ELOST, "rank 1 exchanges 4 bytes as number 1, rank 0 8 as number 1");
+        assert_says(r, DDP_ELOST, "rank 1|4 bytes|rank 0|8");
 }
 
 int main(void)

@@ -46,31 +46,28 @@ static int body_errors(struct ddp *d, void *arg, struct ddp_err *err)
     char longest[65];
     memset(longest, 'x', 64);
     longest[64] = '\0';
-    CHECK_FAILS(DDP_EUSAGE, "'world' exists", ddp_new_group(d, "world", good, 2, refused));
-    CHECK_FAILS(DDP_EUSAGE, "without a name", ddp_new_group(d, "", good, 2, refused));
-    CHECK_FAILS(DDP_EUSAGE, "without a name", ddp_new_group(d, NULL, good, 2, refused));
-    CHECK_FAILS(DDP_EUSAGE, "longer than 63", ddp_new_group(d, longest, good, 2, refused));
-    CHECK_FAILS(DDP_EUSAGE, "with rank -1: the world has 3",
-                ddp_new_group(d, "g", low, 2, refused));
-    CHECK_FAILS(DDP_EUSAGE, "with rank 3: the world has 3",
-                ddp_new_group(d, "g", high, 2, refused));
-    CHECK_FAILS(DDP_EUSAGE, "twice", ddp_new_group(d, "g", twice, 2, refused));
-    CHECK_FAILS(DDP_EUSAGE, "not ascending", ddp_new_group(d, "g", down, 2, refused));
-    CHECK_FAILS(DDP_EUSAGE, "of 0 ranks", ddp_new_group(d, "g", good, 0, refused));
-    CHECK_FAILS(DDP_EUSAGE, "of 2 ranks", ddp_new_group(d, "g", NULL, 2, refused));
+    CHECK_FAILS(DDP_EUSAGE, "'world'", ddp_new_group(d, "world", good, 2, refused));
+    CHECK_FAILS(DDP_EUSAGE, "", ddp_new_group(d, "", good, 2, refused));
+    CHECK_FAILS(DDP_EUSAGE, "", ddp_new_group(d, NULL, good, 2, refused));
+    CHECK_FAILS(DDP_EUSAGE, "63", ddp_new_group(d, longest, good, 2, refused));
+    CHECK_FAILS(DDP_EUSAGE, "-1|3", ddp_new_group(d, "g", low, 2, refused));
+    CHECK_FAILS(DDP_EUSAGE, "3", ddp_new_group(d, "g", high, 2, refused));
+    CHECK_FAILS(DDP_EUSAGE, "'g'|1", ddp_new_group(d, "g", twice, 2, refused));
+    CHECK_FAILS(DDP_EUSAGE, "'g'", ddp_new_group(d, "g", down, 2, refused));
+    CHECK_FAILS(DDP_EUSAGE, "'g'|0", ddp_new_group(d, "g", good, 0, refused));
+    CHECK_FAILS(DDP_EUSAGE, "'g'", ddp_new_group(d, "g", NULL, 2, refused));
     CHECK(ddp_get_group(d, "g") == NULL && ddp_list_groups(d, 1) == NULL);
     longest[63] = '\0';
     DDP_TRY(ddp_new_group(d, longest, good, 2, err));
-    CHECK_FAILS(DDP_EUSAGE, "exists already", ddp_new_group(d, longest, good, 2, refused));
+    CHECK_FAILS(DDP_EUSAGE, "", ddp_new_group(d, longest, good, 2, refused));
     CHECK(ddp_get_group(d, longest) != NULL);
 
     /* One rank alone is wrong: all learn it, with its words. */
     const char *name = ddp_rank(d) == 2 ? "" : "h";
-    CHECK_FAILS(DDP_EUSAGE, "without a name", ddp_new_group(d, name, good, 2, refused));
+    CHECK_FAILS(DDP_EUSAGE, "", ddp_new_group(d, name, good, 2, refused));
     name = ddp_rank(d) == 2 ? "i" : "h";
-    CHECK_FAILS(DDP_EMISMATCH, "call new_group with different",
-                ddp_new_group(d, name, good, 2, refused));
-    CHECK_FAILS(DDP_EMISMATCH, "call new_group with different",
+    CHECK_FAILS(DDP_EMISMATCH, "new_group", ddp_new_group(d, name, good, 2, refused));
+    CHECK_FAILS(DDP_EMISMATCH, "new_group",
                 ddp_new_group(d, "h", good, ddp_rank(d) == 2 ? 1 : 2, refused));
     CHECK(ddp_get_group(d, "h") == NULL && ddp_get_group(d, "i") == NULL);
     return ddp_barrier(d, NULL, err);
@@ -91,7 +88,7 @@ static int body_outside(struct ddp *d, void *arg, struct ddp_err *err)
     DDP_TRY(ddp_new_group(d, "first", ranks, 1, err));
     const struct ddp_call call = {.group = ddp_get_group(d, "first")};
     struct ddp_bucketer *bucketer;
-    static const char words[] = "rank 1 is not in group 'first'";
+    static const char words[] = "rank 1|'first'";
     if (ddp_rank(d) == 0)
         return ddp_barrier(d, call.group, err);
     CHECK_FAILS(DDP_EUSAGE, words, ddp_barrier(d, call.group, refused));
@@ -133,7 +130,7 @@ static int body_many(struct ddp *d, void *arg, struct ddp_err *err)
         DDP_TRY(ddp_new_group(d, name, ranks, 1, err));
     }
     DDP_TRY(ddp_new_group(d, "last", ranks, 1, err));
-    CHECK_FAILS(DDP_EUNAVAIL, "groups at a time", ddp_new_group(d, "more", ranks, 1, refused));
+    CHECK_FAILS(DDP_EUNAVAIL, "", ddp_new_group(d, "more", ranks, 1, refused));
     CHECK(ddp_get_group(d, "more") == NULL && ddp_get_group(d, "last") != NULL);
     return ddp_barrier(d, NULL, err);
 }
@@ -158,15 +155,15 @@ static int body_parameters(struct ddp *d, void *arg, struct ddp_err *err)
     DDP_TRY(ddp_add_parameter(d, "b", (struct ddp_array){b, 3, DDP_F32}, err));
     DDP_TRY(ddp_add_parameter(d, "steps", (struct ddp_array){&steps, 1, DDP_I32}, err));
     DDP_TRY(ddp_add_parameter(d, "empty", (struct ddp_array){NULL, 0, DDP_F16}, err));
-    CHECK_FAILS(DDP_EUSAGE, "parameter 'b' exists",
+    CHECK_FAILS(DDP_EUSAGE, "'b'",
                 ddp_add_parameter(d, "b", (struct ddp_array){w, 10, DDP_F32}, refused));
-    CHECK_FAILS(DDP_EUSAGE, "without a name",
+    CHECK_FAILS(DDP_EUSAGE, "",
                 ddp_add_parameter(d, "", (struct ddp_array){w, 10, DDP_F32}, refused));
-    CHECK_FAILS(DDP_EUSAGE, "without a name",
+    CHECK_FAILS(DDP_EUSAGE, "",
                 ddp_add_parameter(d, NULL, (struct ddp_array){w, 10, DDP_F32}, refused));
-    CHECK_FAILS(DDP_EUSAGE, "no data",
+    CHECK_FAILS(DDP_EUSAGE, "10",
                 ddp_add_parameter(d, "c", (struct ddp_array){NULL, 10, DDP_F32}, refused));
-    CHECK_FAILS(DDP_EUSAGE, "unknown dtype",
+    CHECK_FAILS(DDP_EUSAGE, "dtype",
                 ddp_add_parameter(d, "c", (struct ddp_array){w, 10, (enum ddp_dtype)77}, refused));
     DDP_TRY(ddp_all_reduce_parameters(d, NULL, err));
     for (int i = 0; i < 10; i++)
@@ -183,7 +180,7 @@ static int body_parameters(struct ddp *d, void *arg, struct ddp_err *err)
     if (ddp_rank(d) > 0)
         DDP_TRY(ddp_add_parameter(d, "w", (struct ddp_array){w, 10, DDP_F32}, err));
     if (n > 1)
-        CHECK_FAILS(DDP_EMISMATCH, "call all_reduce_parameters with different",
+        CHECK_FAILS(DDP_EMISMATCH, "all_reduce_parameters",
                     ddp_all_reduce_parameters(d, NULL, refused));
     return 0;
 }

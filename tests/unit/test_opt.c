@@ -11,6 +11,7 @@
 #include "base/dtype.h"
 #include "base/mem.h"
 #include "base/opt.h"
+#include "names.h"
 
 struct values {
     bool quiet, verbose;
@@ -191,40 +192,39 @@ static void test_mistakes(void **state)
     static const struct {
         const char *line, *text, *hint;
     } cases[] = {
-        {"--itres 5", "unknown option '--itres'", "did you mean '--iters'?"},
+        {"--itres 5", "'--itres'", "'--iters'"},
         {"--siez 4", "'--siez'", "'--size'"},
-        {"--iter 5", "unknown option '--iter'", "did you mean '--iters'?"},
-        {"--zzzzzz", "unknown option '--zzzzzz'", "--json --memory"},
-        {"--=5", "unknown option '--'", "--iters"},
-        {"-Z", "unknown option '-Z'", "--quiet/-q"},
-        {"-qZ", "'-Z' in '-qZ'", "--quiet"},
-        {"-size 5", "'-s' in '-size'", "did you mean '--size'?"},
-        {"--iters", "option '--iters' needs a value", "timed iterations"},
-        {"-n", "option '--iters' needs a value", ""},
-        {"--json --iters 5", "option '--json' needs a value", "FILE"},
-        {"--json=", "option '--json': the value is empty", ""},
-        {"--quiet=1", "option '--quiet' takes no value, but got '1'", ""},
-        {"-q1", "'-1' in '-q1'", ""},
-        {"--iters 0", "option '--iters': '0' is not in 1..1000000", ""},
-        {"-n -5", "option '--iters': '-5' is not in", ""},
-        {"--iters x", "option '--iters': 'x' is not a whole number", ""},
-        {"--seed -1", "option '--seed': '-1' is not in 0..9007199254740991", ""},
-        {"--seed 9007199254740992", "option '--seed'", ""},
-        {"--lr -1", "option '--lr': '-1' is less than 0", ""},
-        {"-e 2", "option '--max-bytes': '2' is not in 4 B..1 TiB", ""},
-        {"-e 64Q", "option '--max-bytes': '64Q' is not a size", "64MB"},
-        {"--memory privat", "option '--memory': 'privat'",
-         "did you mean 'private'? legal: registered, private"},
-        {"--memory heap", "option '--memory': 'heap'", "legal: registered, private"},
-        {"--dtype f32,f31", "option '--dtype': 'f31'", "legal: f32, f16, bf16, f64, i32, u8"},
-        {"--dtype half,fp16", "option '--dtype': 'half' and 'fp16' are the same: 'f16'", ""},
-        {"--dtype f32,half,f64,f16", "'half' and 'f16' are the same: 'f16'", ""},
-        {"--dtype f64,f32,f64", "option '--dtype': 'f64' is given twice", ""},
-        {"--ranks 1,,2", "option '--ranks': '1,,2' contains an empty value", ""},
-        {"--ranks ''", "option '--ranks'", ""},
-        {"--ranks 1,", "option '--ranks'", ""},
-        {"--ranks 0", "option '--ranks': '0' is not in 1..256", ""},
-        {"--parity none", "option '--parity': 'none' is neither even nor odd", ""},
+        {"--iter 5", "'--iter'", "'--iters'"},
+        {"--zzzzzz", "'--zzzzzz'", "--json --memory"},
+        {"--=5", "'--'", "--iters"},
+        {"-Z", "'-Z'", "--quiet/-q"},
+        {"-qZ", "'-Z'|'-qZ'", "--quiet"},
+        {"-size 5", "'-s'|'-size'", "'--size'"},
+        {"--iters", "'--iters'", "timed iterations"},
+        {"-n", "'--iters'", ""},
+        {"--json --iters 5", "'--json'", "FILE"},
+        {"--json=", "'--json'", ""},
+        {"--quiet=1", "'--quiet'|'1'", ""},
+        {"-q1", "'-1'|'-q1'", ""},
+        {"--iters 0", "'--iters'|'0'|1000000", ""},
+        {"-n -5", "'--iters'|'-5'", ""},
+        {"--iters x", "'--iters'|'x'", ""},
+        {"--seed -1", "'--seed'|'-1'|9007199254740991", ""},
+        {"--seed 9007199254740992", "'--seed'", ""},
+        {"--lr -1", "'--lr'|'-1'|0", ""},
+        {"-e 2", "'--max-bytes'|'2'|4 B|1 TiB", ""},
+        {"-e 64Q", "'--max-bytes'|'64Q'", "64MB"},
+        {"--memory privat", "'--memory'|'privat'", "'private'|registered, private"},
+        {"--memory heap", "'--memory'|'heap'", "registered, private"},
+        {"--dtype f32,f31", "'--dtype'|'f31'", "f32, f16, bf16, f64, i32, u8"},
+        {"--dtype half,fp16", "'--dtype'|'half'|'fp16'|'f16'", ""},
+        {"--dtype f32,half,f64,f16", "'half'|'f16'", ""},
+        {"--dtype f64,f32,f64", "'--dtype'|'f64'", ""},
+        {"--ranks 1,,2", "'--ranks'|'1,,2'", ""},
+        {"--ranks ''", "'--ranks'", ""},
+        {"--ranks 1,", "'--ranks'", ""},
+        {"--ranks 0", "'--ranks'|'0'|256", ""},
+        {"--parity none", "'--parity'|'none'", ""},
     };
     for (size_t i = 0; i < DDP_COUNT_OF(cases); i++) {
         struct values v;
@@ -232,9 +232,10 @@ static void test_mistakes(void **state)
         struct ddp_err err;
         if (parse(cases[i].line, &v, &r, &err) != DDP_EUSAGE)
             fail_msg("'%s' was taken", cases[i].line);
-        if (strlen(cases[i].line) == 2 && strstr(err.text, " in "))
+        if (strlen(cases[i].line) == 2 &&
+            strchr(strchr(strchr(err.text, '\'') + 1, '\'') + 1, '\''))
             fail_msg("'%s': %s", cases[i].line, err.text);
-        if (!strstr(err.text, cases[i].text) || !strstr(err.hint, cases[i].hint))
+        if (!text_names(err.text, cases[i].text) || !text_names(err.hint, cases[i].hint))
             fail_msg("'%s': %s; %s", cases[i].line, err.text, err.hint);
     }
 }
@@ -278,8 +279,8 @@ static void test_set_by_name(void **state)
     assert_int_equal(ddp_opt_set(rows, &v, "quiet", NULL, &err), 0);
     assert_true(v.quiet);
     assert_int_equal(ddp_opt_set(rows, &v, "quite", NULL, &err), DDP_EUSAGE);
-    assert_string_equal(err.text, "unknown option 'quite'");
-    assert_non_null(strstr(err.hint, "did you mean 'quiet'?"));
+    assert_true(text_names(err.text, "'quite'"));
+    assert_true(text_names(err.hint, "'quiet'"));
 }
 
 static void test_help(void **state)
@@ -290,17 +291,16 @@ static void test_help(void **state)
     static const char *const lines[] = {
         "Output:\n  -q, --quiet               errors only\n",
         "\nMeasurement:\n",
-        "\nOptions:\n      --seed N              of everything random (default 1; from 0)\n",
-        "  -n, --iters N             timed iterations a point (default 20; 1..1000000)\n",
-        "  -e, --max-bytes S         largest size (default 64M; 4 B..1 TiB)\n",
-        "      --memory WHERE        of the buffers: registered, private (default\n"
-        "                            private)\n",
-        "  -d, --dtype T[,T...]      element types: f32, f16, bf16, f64, i32, u8 (default\n",
-        "      --algorithm NAME[,NAME]\n                            how (default auto)\n",
-        "      --lr F                learning rate (default 0.5)\n",
+        "\nOptions:\n      --seed N              of everything random ",
+        "  -n, --iters N             timed iterations a point ",
+        "  -e, --max-bytes S         largest size ",
+        "      --memory WHERE        of the buffers: registered, private",
+        "  -d, --dtype T[,T...]      element types: f32, f16, bf16, f64, i32, u8",
+        "      --algorithm NAME[,NAME]\n                            how ",
+        "      --lr F                learning rate ",
     };
     for (size_t i = 0; i < DDP_COUNT_OF(lines); i++)
-        if (!strstr(help.text, lines[i]))
+        if (!text_names(help.text, lines[i]))
             fail_msg("no '%s' in:\n%s", lines[i], help.text);
     for (const char *line = help.text; *line; line += strcspn(line, "\n") + 1)
         if (strcspn(line, "\n") > 80)

@@ -141,7 +141,8 @@ static void test_ints(void **state)
         assert_int_equal(v, 77);
     }
     assert_int_equal(ddp_parse_int("6", -5, 5, &v, &err), DDP_EUSAGE);
-    assert_string_equal(err.text, "'6' is not in -5..5");
+    assert_non_null(strstr(err.text, "'6'"));
+    assert_non_null(strstr(err.text, "-5"));
 }
 
 static void test_doubles(void **state)

@@ -1,0 +1,111 @@
+# For every script of tests/: how a test starts the program and what it may check. Sourced by bats.
+# A test checks the exit code and the subject that a message names (an option, a file, a value, a
+# rank), never the sentence around it, so that a message can be reworded. tests/golden keeps prose.
+# shellcheck shell=bash disable=SC2034,SC2154 # set here or by bats, read by the scripts
+
+# Called by setup(): sets root, ddpbench and PYTHON, and goes to the test's own folder.
+bench_setup() {
+    root=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
+    ddpbench=$(realpath -s "${DDPBENCH:-$root/build/ddpbench}")
+    export PYTHON=${PYTHON:-/usr/bin/python3}
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# names WHERE TEXT SUBJECT...: fails, and shows TEXT, unless TEXT contains every SUBJECT.
+names() {
+    local where=$1 text=$2 subject
+    for subject in "${@:3}"; do
+        [[ $text == *"$subject"* ]] || {
+            echo "$where does not name $subject (exit $status): $text"
+            return 1
+        }
+    done
+}
+
+# says SUBJECT...: what the last run printed, on stdout or stderr, names every SUBJECT.
+says() {
+    names "the output" "$output${stderr:+ $stderr}" "$@"
+}
+
+# file_says FILE SUBJECT...: the file names every SUBJECT.
+file_says() {
+    names "$1" "$(cat "$1")" "${@:2}"
+}
+
+# error_names SUBJECT...: the error line of the last run names every SUBJECT.
+error_names() {
+    names "the error" "$(grep -am 1 '^ddpbench: error: ' <<<"$output"$'\n'"${stderr:-}")" "$@"
+}
+
+# hint_names SUBJECT...: the hint below the error line of the last run names every SUBJECT.
+hint_names() {
+    names "the hint" "$(grep -am 1 -A 1 '^ddpbench: error: ' <<<"$output"$'\n'"${stderr:-}" | tail -n +2)" "$@"
+}
+
+# message_names SUBJECT...: the error line of the last run or its hint names every SUBJECT.
+message_names() {
+    names "the message" "$(grep -am 1 -A 1 '^ddpbench: error: ' <<<"$output"$'\n'"${stderr:-}")" "$@"
+}
+
+# ok ARGUMENT...: ddpbench with these arguments succeeds; its stdout is in $output, stderr in $stderr.
+ok() {
+    run --separate-stderr timeout 60 "$ddpbench" "$@"
+    [ "$status" = 0 ] || {
+        echo "ddpbench $*: exit $status; stdout: $output; stderr: $stderr"
+        return 1
+    }
+}
+
+# failed CODE SUBJECT... -- ARGUMENT...: ddpbench with these arguments ends with CODE, and the error
+# line on stderr names every SUBJECT.
+failed() {
+    local code=$1 subjects=()
+    shift
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        subjects+=("$1")
+        shift
+    done
+    shift
+    run --separate-stderr timeout 60 "$ddpbench" "$@"
+    [ "$status" = "$code" ] && error_names "${subjects[@]}" || {
+        echo "ddpbench $*: exit $status, expected $code; stdout: $output; stderr: $stderr"
+        return 1
+    }
+}
+
+# refused CODE SUBJECT... -- ARGUMENT...: as failed, and stdout is empty, for nothing was run.
+refused() {
+    failed "$@" || return
+    [ -z "$output" ] || {
+        echo "refused $*: stdout: $output"
+        return 1
+    }
+}
+
+# json FILE EXPRESSION: prints a Python expression over the document d, its points p, its training
+# runs t, its comparison c and its verdict v; m(METHOD) is its last point with that compression.
+json() {
+    "$PYTHON" - "$@" <<'PY'
+import json, sys
+with open(sys.argv[1]) as file:
+    d = json.load(file)
+p, t, c, v = (d.get(key) for key in ("points", "train", "comparison", "verdict"))
+def m(method):
+    return [q for q in p if q["id"].split("/")[10] == method][-1]
+print(eval(sys.argv[2]))
+PY
+}
+
+# holds FILE EXPRESSION: the expression of json is True.
+holds() {
+    local value
+    value=$(json "$@") && [ "$value" = True ] || {
+        echo "$1: $2 is $value"
+        return 1
+    }
+}
+
+# valid FILE...: the documents agree with the schema, digest included.
+valid() {
+    "$PYTHON" "$root/ci/validate_json.py" "$@"
+}
