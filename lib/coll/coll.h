@@ -49,8 +49,8 @@ struct ddp_coll_cost {
     double steps;      /* communication steps that follow one another */
     double messages;   /* messages that one rank sends */
     double sent_bytes; /* bytes one rank passes to ddp_comm_isend; 0 where memory is mapped */
-    /* Bytes that are sent one after the other, if they are more than any rank sends: a rank receives
-     * more than it sends, or ranks wait for each other. Else 0. */
+    /* Bytes that are sent one after the other, if they are more than any rank sends: a rank
+     * receives more than it sends, or ranks wait for each other. Else 0. */
     double path_bytes;
     double memory_bytes; /* bytes that all ranks together read and write in memory */
     bool modelled;       /* false for a native call, whose cost is unknown */

@@ -1,6 +1,6 @@
-/* Backend nccl: a GPU a rank, NVIDIA's NCCL between them. What NCCL lacks (barriers, agreement,
- * news of the dead) is the control communicator's (bootstrap.h); memory and streams are the
- * device's (device/stream.h). */
+/* Backend nccl: one GPU per rank, connected by NVIDIA's NCCL. NCCL has no barriers, no agreement
+ * and no notice of dead ranks; the side channel provides them (bootstrap.h). Memory and streams
+ * come from the device (device/stream.h). */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +15,15 @@
 #include "comm/hosts.h"
 #include "comm/launch_apart.h"
 
-/* The driver's first answer takes a second or two on a machine with many GPUs. */
+/* On a machine with many GPUs the driver takes a second or two to initialise. */
 #define ASK_NS INT64_C(30000000000)
 
-/* What a process of its own found out; a failure is kept as what it says. */
+/* Facts that a child process found out about GPUs and NCCL. */
 struct facts {
     int gpus;
     char library[32];
     struct ddp_device_info first;
+    /* Errors with their texts; code 0 if all is well. */
     struct ddp_err no_gpu, no_library;
 };
 
@@ -45,7 +46,7 @@ static int ask(void *answer, struct ddp_err *err)
         ddp_fail(&f->no_gpu, DDP_EUNAVAIL, "not built: this ddpbench was made without CUDA");
     else if (gpu->probe(&f->no_gpu) == 0)
         f->gpus = gpu->count();
-    if (f->gpus == 0) /* then the library does not matter: it takes its time to load */
+    if (f->gpus == 0) /* loading NCCL takes time and needs a GPU */
         return 0;
     if (gpu->info(0, &f->first, NULL) != 0)
         memset(&f->first, 0, sizeof f->first);
@@ -54,7 +55,7 @@ static int ask(void *answer, struct ddp_err *err)
     return 0;
 }
 
-static struct facts known; /* filled once */
+static struct facts known; /* filled once by ask_once */
 
 static void ask_once(void)
 {
@@ -111,21 +112,22 @@ static const char *nccl_device_text(void)
     return facts()->first.runtime[0] != '\0' ? facts()->first.runtime : NULL;
 }
 
-/* What a rank says of itself before NCCL is started. */
+/* Facts that a rank sends to the others before NCCL starts. */
 struct card {
     uint64_t host;
     int32_t version, gpus;
     char bus[16];
 };
 
-/* The GPU of this rank: its local rank's. A launcher may show each rank its own alone. */
+/* Selects the GPU with the index of the rank's local rank. A launcher may show each rank only its
+ * own GPU, which then has index 0. */
 static int choose_gpu(struct ddp_comm *comm, struct ddp_nccl_world *w, struct ddp_err *err)
 {
     const struct ddp_place *place = &comm->place;
     const int gpus = w->device->count(), local = DDP_MAX(place->local_size, 1);
     w->index = place->local_rank;
     if (gpus == 1 && place->segment == NULL)
-        w->index = 0; /* whether it is one's own is found out together */
+        w->index = 0; /* compare_cards checks that no two ranks share the GPU */
     else if (w->options.share && gpus > 0)
         w->index = place->local_rank % gpus;
     else if (place->local_rank >= gpus) {
@@ -137,7 +139,7 @@ static int choose_gpu(struct ddp_comm *comm, struct ddp_nccl_world *w, struct dd
     return w->device->select(w->index, err);
 }
 
-/* No GPU twice, and one NCCL for all. card [size]. */
+/* Fails if two ranks have the same GPU or different versions of NCCL. card [size]. */
 static int compare_cards(const struct ddp_comm *comm, const struct card *card, bool share,
                          struct ddp_err *err)
 {
@@ -173,7 +175,7 @@ static int meet(struct ddp_comm *comm, struct ddp_nccl_world *w, struct ddp_err 
     DDP_TRY_GOTO(ddp_comm_exchange(comm->control, &mine, all, sizeof mine, err), out);
     rc = compare_cards(comm, all, w->options.share, err);
     if (rc != 0 && err != NULL)
-        err->agreed = true; /* all ranks see the same */
+        err->agreed = true; /* all ranks compare the same array */
 out:
     free(all);
     return rc;
@@ -188,13 +190,13 @@ static void state_free(struct ddp_nccl_state *s)
         device->free(s->scratch, s->scratch_bytes);
     if (s->word != NULL)
         device->free(s->word, sizeof(float));
-    device->streams->destroy(s->stream); /* it may yet come to its events */
+    device->streams->destroy(s->stream); /* before its events: it may still record them */
     device->streams->event_destroy(s->begin);
     device->streams->event_destroy(s->end);
     free(s);
 }
 
-/* One of the communicator's own things on this rank's GPU. */
+/* Creates the stream, the events and the barrier word of one communicator on this rank's GPU. */
 static struct ddp_nccl_state *state_create(struct ddp_nccl_world *w, struct ddp_err *err)
 {
     const struct ddp_stream_ops *streams = w->device->streams;
@@ -293,7 +295,7 @@ static void nccl_finalize(struct ddp_comm *comm)
     struct ddp_nccl_world *w = s->world;
     if (w->device->select(w->index, NULL) != 0)
         w->failed = true;
-    if (s->graph != NULL) /* it holds the communicator and its memory */
+    if (s->graph != NULL) /* the graph refers to the communicator and its memory */
         w->device->streams->graph_destroy(s->graph);
     s->graph = NULL;
     if (comm->parent == NULL)
@@ -316,7 +318,7 @@ static void nccl_abort(struct ddp_comm *comm, int code)
     ddp_nccl_give_up(comm);
 }
 
-/* Never called: comm.c goes to the control communicator itself. */
+/* Never called: comm.c uses the side channel directly. */
 static int nccl_barrier(struct ddp_comm *comm, struct ddp_err *err)
 {
     return ddp_comm_barrier(comm->control, err);

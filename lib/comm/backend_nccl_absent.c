@@ -1,4 +1,4 @@
-/* Backend nccl of a build without CUDA or without NCCL's header: keeps its name and says why. */
+/* Backend nccl in a build without CUDA or NCCL's header: every call fails with the reason. */
 #include "comm/backend.h"
 
 static int absent(struct ddp_err *err)

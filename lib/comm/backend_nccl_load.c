@@ -1,6 +1,6 @@
-/* NCCL itself: opened when first needed, so that the binary starts where it is not installed. The
- * types of its functions are those of the header this was built with; a library of another major
- * version, or older than what is used of it, is refused. */
+/* Loads NCCL at its first use, so that the binary also starts on machines without NCCL. Functions
+ * have the types of the header that this build used; a library of another major version, or older
+ * than 2.19, is refused. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,11 +10,11 @@
 #include "device/find_cuda_library.h"
 
 #define SONAME "libnccl.so.2"
-/* 2.19 brought ncclMemAlloc and ncclCommRegister. */
+/* ncclMemAlloc and ncclCommRegister exist since 2.19. */
 #define VERSION_LEAST NCCL_VERSION(2, 19, 0)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct ddp_nccl loaded; /* filled once, under the lock; version 0: not yet */
+static struct ddp_nccl loaded; /* filled once, under the lock; version 0 until then */
 
 static void *open_library(struct ddp_err *err)
 {
@@ -51,7 +51,7 @@ static int check_version(struct ddp_nccl *api, struct ddp_err *err)
     const ncclResult_t rc = api->GetVersion(&v);
     if (rc != ncclSuccess)
         return ddp_fail(err, DDP_EUNAVAIL, "ncclGetVersion: %s", api->GetErrorString(rc));
-    /* Since 2.9 as NCCL_VERSION makes it; before, another way that is smaller. */
+    /* Since 2.9 codes are made by NCCL_VERSION; older codes are smaller numbers. */
     snprintf(api->text, sizeof api->text, "NCCL %d.%d.%d", v / 10000, v % 10000 / 100, v % 100);
     if (v / 10000 != NCCL_MAJOR || v < VERSION_LEAST) {
         ddp_fail(err, DDP_EUNAVAIL, "the library is %s (code %d); 2.19 or a later 2.x is needed",
@@ -62,7 +62,7 @@ static int check_version(struct ddp_nccl *api, struct ddp_err *err)
     return 0;
 }
 
-/* Under the lock. The library stays open for the life of the process: it may have threads. */
+/* Call under the lock. The library is never closed, because it may run threads. */
 static int load(struct ddp_err *err)
 {
     struct ddp_nccl api = {0};

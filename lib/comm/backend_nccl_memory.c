@@ -1,5 +1,5 @@
-/* Memory from NCCL's allocator, registered with the world's communicator: alone (ncclCommRegister:
- * this rank's buffer can be reached without a copy), or as one window of all ranks
+/* Memory from NCCL's allocator, registered with the world's communicator: either for this rank
+ * alone (ncclCommRegister: NCCL accesses the buffer without a copy) or as one window of all ranks
  * (ncclCommWindowRegister, collective). */
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static int register_window(struct ddp_comm *comm, struct ddp_nccl_block *b, size
     const struct ddp_nccl *api = s->world->api;
     if (api->CommWindowRegister == NULL || api->CommWindowDeregister == NULL)
         return ddp_fail(err, DDP_EUNAVAIL, "%s has no windows; 2.27 brought them", api->text);
-    /* It may succeed without setting it, where a window cannot be used (NCCL_P2P_DISABLE). */
+    /* If windows are unusable (NCCL_P2P_DISABLE), the call may succeed and not set b->window. */
     b->window = NULL;
     return ddp_nccl_settle(
         comm, api->CommWindowRegister(s->comm, b->ptr, bytes, &b->window, NCCL_WIN_COLL_SYMMETRIC),
@@ -98,7 +98,7 @@ void ddp_nccl_free(struct ddp_comm *comm, void *ptr)
     struct ddp_nccl_state *s = ddp_nccl_state_of(world);
     if (b == NULL)
         return;
-    if (s->graph != NULL) /* it may know the block */
+    if (s->graph != NULL) /* the graph may refer to the block */
         s->world->device->streams->graph_destroy(s->graph);
     s->graph = NULL;
     s->ran_args = false;

@@ -1,16 +1,16 @@
-/* Waiting for NCCL. Its communicators are non-blocking: no call waits inside the library, so every
- * wait is a loop of ours beside the abort word, the control connection and a deadline. Only its
- * network transports notice a dead peer, and none a stopped one. */
+/* Waiting for NCCL. Its communicators are non-blocking: no NCCL call waits inside the library, so
+ * every wait is a loop of ours that also checks the abort word, the side channel and the deadline.
+ * Only NCCL's network transports notice a dead peer, and none notices a stopped one. */
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "comm/backend_nccl_impl.inc.h"
 #include "comm/waiter.h"
 
-/* Looks at the stream between two at the library's error and at the connection: the latter are
+/* Polls of the stream between two checks of NCCL's error state and of the side channel, which cost
  * system calls. */
 #define LOOK_EVERY 512
 
-/* The GPU's kernels of a collective wait for their peers as long as nobody ends them. */
+/* The GPU kernels of a collective wait for their peers until the communicator is aborted. */
 void ddp_nccl_give_up(struct ddp_comm *comm)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
@@ -38,13 +38,13 @@ static int fail(struct ddp_comm *comm, ncclResult_t result, const char *function
     return code;
 }
 
-/* Where the others are looked at while this rank waits for the GPU. */
+/* Returns the communicator that shows lost ranks while this rank waits for the GPU. */
 static struct ddp_comm *others(struct ddp_comm *comm)
 {
     return comm->control != NULL ? comm->control : comm;
 }
 
-/* One step of a wait that is not over. */
+/* Runs one step of a wait and checks for lost ranks; aborts the NCCL communicator on failure. */
 static int step(struct ddp_comm *comm, struct ddp_waiter *w, struct ddp_err *err)
 {
     struct ddp_comm *control = others(comm);

@@ -1,4 +1,4 @@
-/* Backend self: one rank, nothing to talk to. It measures the harness itself. */
+/* Backend self: one rank that communicates with nobody. It measures the overhead of the harness. */
 #include <stdlib.h>
 #include <string.h>
 
