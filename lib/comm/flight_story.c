@@ -1,6 +1,7 @@
-/* The *operation in question* is (group, seq) of the rank that asks. Every rank of the group is on
- * one of five lists: it waits in the operation, is in another one of the same number (then the
- * program differs between ranks), has left it, or never entered. */
+/* The report compares one operation, identified by the (group, seq) of the rank that reports. Each
+ * rank is in one of five states: it is not known to be in the group, has not entered the operation,
+ * is in another operation of the same number (the ranks then run different programs), is in the
+ * operation, or has left it. */
 #include "comm/flight_story.h"
 
 #include <stdarg.h>
@@ -10,7 +11,7 @@
 #include "base/mem.h"
 #include "comm/rank_list.h"
 
-#define RANKS_MAX 1024 /* of one host: there are never so many */
+#define RANKS_MAX 1024 /* more than the ranks of any host */
 #define SCAN      (DDP_FLIGHT_DEPTH - 1)
 
 enum place { OUTSIDE, NEVER, OTHER, INSIDE, LEFT };
@@ -21,14 +22,16 @@ static const struct ddp_flight *flight_of(const struct ddp_flights *all, int ran
                                                      (size_t)rank * all->stride);
 }
 
-/* Control traffic and collectives are counted apart. */
+/* Returns whether the sequence numbers of two operations come from the same counter. Control
+ * operations and collectives are counted separately. */
 static bool same_count(const struct ddp_flight_op *a, const struct ddp_flight_op *b)
 {
     return a->seq != DDP_FLIGHT_NO_SEQ && b->seq != DDP_FLIGHT_NO_SEQ && a->group == b->group &&
            (a->what < DDP_COLL_COUNT) == (b->what < DDP_COLL_COUNT);
 }
 
-/* Where a rank stands; *its: what it does there when that is something else. */
+/* Returns the state of the rank with recorder `f`. For OTHER, *its is the operation that the rank
+ * is in. */
 static enum place place_of(const struct ddp_flight *f, const struct ddp_flight_op *asked,
                            struct ddp_flight_op *its)
 {
@@ -58,7 +61,7 @@ static int first_in(const unsigned char *place, int ranks, enum place wanted)
     return -1;
 }
 
-/* Appends at *used, cut at the end. */
+/* Appends text at *used; text that does not fit is cut. */
 static void add(char *out, size_t out_bytes, size_t *used, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 static void add(char *out, size_t out_bytes, size_t *used, const char *fmt, ...)

@@ -1,5 +1,5 @@
-/* Everyone sees everyone's card, so all come to the same verdict without another word. Only where
- * cards differ in something that has a longer text behind it, the texts are exchanged, too. */
+/* Each rank receives the cards of all ranks, so all reach the same verdict without further
+ * messages. Only if cards differ in a hashed text do the ranks also send the texts. */
 #include "comm/handshake.h"
 
 #include <stdio.h>
@@ -12,12 +12,12 @@
 #include "comm/build_id.h"
 #include "comm/rank_list.h"
 
-#define TEXT_BYTES 8192 /* of a text that is exchanged; differences beyond are not shown */
+#define TEXT_BYTES 8192 /* texts are cut here, so later differences are not shown */
 
 _Static_assert(sizeof(struct ddp_handshake_card) == 104,
                "other versions know the card by its size");
 
-/* What differs, in the order in which it is looked at. */
+/* The compared fields, in the order of comparison. */
 enum field { VERSION, COMMIT, FLAGS, ARGS, FIELD_COUNT };
 
 static uint64_t hash_bytes(uint64_t hash, const char *text, size_t n)
@@ -56,10 +56,10 @@ static bool differs(const struct ddp_handshake_card *a, const struct ddp_handsha
     }
 }
 
-/* The ranks that differ from rank 0 in the first field in which any does. */
+/* The ranks that differ from rank 0 in the first differing field. */
 struct verdict {
-    enum field field; /* FIELD_COUNT: none */
-    int rank;         /* the first of them */
+    enum field field; /* FIELD_COUNT: all ranks agree */
+    int rank;         /* the lowest differing rank */
     int count;
     char ranks[128];
 };
@@ -85,7 +85,8 @@ static int judge(const struct ddp_handshake_card *all, int size, struct verdict 
     return 0;
 }
 
-/* Every rank's text for all; rank `rank`'s and rank 0's are kept, one after the other. */
+/* Sends every rank's text to all ranks. Stores the texts of rank 0 and of `rank` in `texts`, one
+ * after the other. */
 static int exchange_texts(struct ddp_comm *comm, const char *mine, int rank, char *texts,
                           struct ddp_err *err)
 {
@@ -103,7 +104,7 @@ static int exchange_texts(struct ddp_comm *comm, const char *mine, int rank, cha
     return rc;
 }
 
-/* "ranks 1, 3 were" */
+/* Writes "ranks 1, 3 were" or "rank 1 was". */
 static void name_ranks(const struct verdict *v, char *out, size_t out_bytes)
 {
     snprintf(out, out_bytes, "rank%s %s %s", v->count > 1 ? "s" : "", v->ranks,
@@ -137,8 +138,9 @@ static int tell_flags(const struct verdict *v, const char *texts, struct ddp_err
     return ddp_hint(err, "start the same ddpbench on all ranks");
 }
 
-/* The first argument that differs, with the option it belongs to; at: in each text, which ends with
- * an empty word. */
+/* Finds the first argument that differs between the two texts. at [2] points to it in each text, or
+ * to the empty string that ends the text. *option is the option that the argument belongs to, or
+ * "". */
 static void first_difference(const char *texts, const char *at[2], const char **option)
 {
     at[0] = texts;
@@ -177,7 +179,7 @@ static int tell_args(const struct verdict *v, const char *texts, struct ddp_err 
     return ddp_hint(err, "all ranks need the same command line");
 }
 
-/* args as words, each with its NUL, then an empty one. */
+/* Writes the arguments to `out` as NUL-terminated strings, followed by an empty string. */
 static void join(uint64_t count, char *const *args, char *out)
 {
     size_t used = 0;
@@ -186,13 +188,13 @@ static void join(uint64_t count, char *const *args, char *out)
         size_t n = strlen(args[i]) + 1;
         if (n + 4 > TEXT_BYTES - used)
             return;
-        /* An empty argument would look like the end. */
+        /* An empty argument would look like the end of the list. */
         memcpy(out + used, n > 1 ? args[i] : "''", n > 1 ? n : 3);
         used += n > 1 ? n : 3;
     }
 }
 
-/* The same on all ranks, though each says it in its own words. */
+/* Reports the difference. All ranks return the same error, each in its own words. */
 static int tell(struct ddp_comm *comm, const struct ddp_handshake_card *all,
                 const struct verdict *v, const char *flags, char *const *args, struct ddp_err *err)
 {
@@ -201,7 +203,7 @@ static int tell(struct ddp_comm *comm, const struct ddp_handshake_card *all,
             err->agreed = true;
         return tell_build(all, v, err);
     }
-    char *mine = ddp_calloc(3, TEXT_BYTES); /* mine, then rank 0's and rank v->rank's */
+    char *mine = ddp_calloc(3, TEXT_BYTES); /* three texts: mine, rank 0's, rank v->rank's */
     if (mine == NULL) {
         ddp_comm_abort(comm, DDP_EMISMATCH);
         return ddp_fail(err, DDP_ENOMEM, "no memory to tell how ranks differ");

@@ -1,6 +1,5 @@
-/* How it ended: the first failure, in words for people. A rank that died is named by what its
- * flight recorder still holds; a rank that failed by its own error. What came after the first
- * failure (ranks that left their waits) is not told. */
+/* Reports the first failure of a run as text. A dead rank is described by its flight recorder, a
+ * failed rank by its own error. Later failures (ranks that left their waits) are not reported. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +8,7 @@
 #include "comm/flight_story.h"
 #include "comm/launch_impl.h"
 
-/* "rank 1 (pid 4711, host h)" */
+/* Writes "rank 1 (pid 4711, host h)". */
 static void name_rank(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes)
 {
     snprintf(out, out_bytes, "rank %d (pid %d, host %s)", rank, (int)run->child[rank].pid,
@@ -21,7 +20,7 @@ static void where_is(const struct ddp_launch_run *run, int rank, char *out, size
     ddp_segment_describe(run->segment, rank, out, out_bytes);
 }
 
-/* The supervisor saw it: the story is the error. */
+/* Reports a loss that the supervisor saw; the report is also the error. */
 static void tell_lost(const struct ddp_launch_run *run, const char *what, const char *waits,
                       int rank, int signal, struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
@@ -67,7 +66,7 @@ void ddp_launch_who_waits(const struct ddp_launch_run *run, int rank, char *out,
     }
 }
 
-/* waits: who waits for it. */
+/* `waits`: a report of the ranks that wait for this rank. */
 static void tell_stopped(const struct ddp_launch_run *run, int rank, const char *waits,
                          struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
@@ -102,7 +101,7 @@ static void tell_handler(const struct ddp_launch_run *run, struct ddp_launch_out
         *err = *said;
 }
 
-/* What the rank that ended the run said, once it has left; NULL: it has not. */
+/* Returns the error of the rank that ended the run, or NULL if that rank has not left. */
 static const struct ddp_err *said_by(const struct ddp_launch_run *run, int setter)
 {
     const struct ddp_segment_rank *block = ddp_segment_rank_of(run->segment, setter);
@@ -110,7 +109,8 @@ static const struct ddp_err *said_by(const struct ddp_launch_run *run, int sette
     return done && block->err.code != 0 ? &block->err : NULL;
 }
 
-/* A rank said it: setter, of itself or of a rank it waited for in vain (culprit). */
+/* Reports a failure that rank `setter` recorded: its own, or that it waited for rank `culprit` in
+ * vain. */
 static void tell_failed(const struct ddp_launch_run *run, int culprit, int setter, int code,
                         struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
@@ -138,8 +138,8 @@ static void tell_failed(const struct ddp_launch_run *run, int culprit, int sette
         ddp_fail(err, code, "%s", outcome->story);
 }
 
-/* The stopped rank that explains why others waited in vain: the one they named, or any; -1: none.
- */
+/* Returns the stopped rank that explains a failed wait: `culprit` if it is stopped, else any
+ * stopped rank, or -1. */
 static int stopped_rank(const struct ddp_launch_run *run, int culprit)
 {
     if (culprit >= 0 && run->child[culprit].stopped_at != 0)
@@ -161,7 +161,7 @@ void ddp_launch_tell(const struct ddp_launch_run *run, struct ddp_launch_outcome
     const struct ddp_cause *cause = &run->cause;
     switch (cause->kind) {
     case DDP_CAUSE_DIED:
-        /* A signal to the whole group: the rank saw it first. */
+        /* A signal to the whole process group reached the rank before the parent. */
         if (cause->signal > 0 && cause->signal < 64 && (run->signals >> cause->signal & 1) != 0)
             tell_signal(run, cause->signal, outcome, err);
         else
