@@ -1,9 +1,10 @@
-/* Channels of the shm backend: which part of the segment a group's flags and slots lie in.
+/* Channels of the shm backend: the parts of the segment that hold a group's flags and slots.
  *
- * Channel 0 is the world's. Another is claimed by a group's lowest rank and told to the members by
- * messages of the parent, so that only they take part and two disjoint groups can be made at the
- * same time. All flags of a free channel are zero: the last member to leave clears them, when no
- * one is left who could read them, so that epochs only grow while anybody looks. */
+ * Channel 0 belongs to the world. For another group its lowest rank claims a channel and sends its
+ * number to the members over the parent's point to point, so that only members take part and
+ * disjoint groups can be opened at the same time. All flags of a free channel are zero: the last
+ * member to leave clears them, when no rank can read them any more, so sequence numbers never
+ * decrease while a rank reads them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,11 +14,11 @@
 
 #define GROUPS (DDP_SEGMENT_CHANNELS - 1)
 
-/* What the lowest rank tells the members; checksum: of the ranks of the group. */
+/* Message of the lowest rank to the members. */
 struct invitation {
     int32_t channel;
     uint64_t generation;
-    uint64_t checksum;
+    uint64_t checksum; /* of the ranks of the group */
 };
 
 void ddp_shm_channel_attach(struct ddp_comm *comm, int channel, uint64_t generation)
@@ -58,7 +59,7 @@ void ddp_shm_channel_leave(struct ddp_comm *comm)
                                   memory_order_release);
 }
 
-/* A free channel, or -1. */
+/* Claims a free channel; returns -1 if there is none. */
 static int claim_channel(struct ddp_segment *segment)
 {
     uint64_t used = atomic_load_explicit(&segment->channels_used, memory_order_relaxed);
@@ -80,7 +81,8 @@ static uint64_t checksum(const struct ddp_comm *comm)
     return sum;
 }
 
-/* u[7] of a request is the peer as the parent counts (comm_p2p.c). */
+/* Returns the rank in the parent of a world rank. comm_p2p.c stores the peer in u[7] of a request
+ * as a rank of the communicator. */
 static uint64_t parent_rank(const struct ddp_comm *parent, int world_rank)
 {
     int r = 0;
@@ -89,7 +91,7 @@ static uint64_t parent_rank(const struct ddp_comm *parent, int world_rank)
     return (uint64_t)r;
 }
 
-/* The lowest rank: claims a channel and tells all others. */
+/* Runs on the lowest rank: claims a channel and sends it to all other members. */
 static int invite(struct ddp_comm *parent, const struct ddp_comm *child,
                   struct invitation *invitation, struct ddp_err *err)
 {

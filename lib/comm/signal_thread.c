@@ -13,16 +13,17 @@
 #include "base/mem.h"
 #include "base/signal_set.h"
 
-/* signals: a signalfd; stop: an eventfd. */
+/* The thread and its descriptors. */
 struct ddp_signal_thread {
     void (*on_signal)(void *arg, int signal);
     void *arg;
     pthread_t thread;
-    int signals, stop;
+    int signals, stop; /* a signalfd, and an eventfd that ends the thread */
     sigset_t old_mask;
 };
 
-/* With its default action, so that the launcher sees what it sent. */
+/* Raises the signal with its default action, so that the launcher sees its signal as the cause of
+ * death. */
 static void let_act(int signal)
 {
     sigset_t set;
@@ -59,7 +60,7 @@ static void release(struct ddp_signal_thread *t)
     free(t);
 }
 
-/* The thread takes none itself: it reads them. */
+/* Starts the thread with all signals blocked; it reads them from the signalfd. */
 static int start(struct ddp_signal_thread *t)
 {
     sigset_t all, blocked;
