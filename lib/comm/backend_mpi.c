@@ -201,7 +201,7 @@ static int check_place(const struct ddp_place *place, int rank, int size, struct
     struct ddp_err ignored = DDP_ERR_INIT;
     if (ddp_launcher_detect(&launcher, &ignored) != 0)
         launcher.name = "the launcher";
-    ddp_fail(err, DDP_EMISMATCH, "%s says rank %d of %d, but %s says rank %d of %d%s",
+    ddp_fail(err, DDP_EMISMATCH, "%s reports rank %d of %d, but %s reports rank %d of %d%s",
              launcher.name, place->rank, place->size, mpi_library(), rank, size,
              size == 1 ? ": each process would be a world of its own" : "");
     return ddp_hint(err,
@@ -226,11 +226,11 @@ static int check_threads(int wanted, int provided, struct ddp_err *err)
 {
     if (provided >= wanted)
         return 0;
-    ddp_fail(err, DDP_EUNAVAIL, "%s gives %s, but %s is needed", mpi_library(),
+    ddp_fail(err, DDP_EUNAVAIL, "%s provides %s, but %s is needed", mpi_library(),
              level_name(provided), level_name(wanted));
     return ddp_hint(err, wanted == MPI_THREAD_MULTIPLE
                              ? "use an MPI that was built with threads (Open MPI: "
-                               "--enable-mpi-threads), or nothing that overlaps"
+                               "--enable-mpi-threads), or run without overlap"
                              : "use an MPI that was built with threads");
 }
 
@@ -253,7 +253,8 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     }
     MPI_Initialized(&started);
     if (started) {
-        ddp_fail(err, DDP_EINTERNAL, "MPI starts once in a process, and was started before");
+        ddp_fail(err, DDP_EINTERNAL,
+                 "MPI was started before in this process and can start only once");
         goto err_free;
     }
     /* SERIALIZED suffices without progress threads: only one thread at a time uses a communicator,

@@ -23,8 +23,8 @@
 #define PATH_BYTES 4400
 /* Hint for people who have the sources and for those who only installed a build. */
 #define BUILD_AGAIN                                                                                \
-    "build ddpbench again from its sources (`make MPI=1`, and `make install` if that is how it "   \
-    "came)"
+    "build ddpbench again from its sources (`make MPI=1`, and `make install` if it was "           \
+    "installed that way)"
 
 /* The supported MPIs, in the order in which their modules are tried if the launcher does not
  * identify its MPI (srun, PMIx). MPICH under a PMIx server would start worlds of one rank, and so
@@ -89,7 +89,7 @@ static int no_launcher(const struct ddp_launcher *launcher, const char *dir, str
                  there);
     else
         ddp_fail(err, DDP_EUNAVAIL,
-                 "needs mpiexec, and none started this process (modules here: %s)", there);
+                 "needs mpiexec, but no mpiexec started this process (modules here: %s)", there);
     return ddp_hint(err, "mpiexec -n 2 ddpbench ...; without MPI: ddpbench ... --backend shm");
 }
 
@@ -118,7 +118,7 @@ static int no_module(const struct ddp_launcher *launcher, const char *dir, struc
              launcher->name, missing->name, dir, also, there);
     return ddp_hint(err,
                     "install %s with its development package (Debian: %s), then " BUILD_AGAIN
-                    "; or use the mpiexec of a module that is there",
+                    "; or use the mpiexec of an existing module",
                     missing->library, missing->packages);
 }
 
@@ -130,7 +130,7 @@ static int find_module(const char *given_dir, const struct flavour **flavour, ch
     char dir[PATH_BYTES - 64];
     DDP_TRY(ddp_launcher_detect(&launcher, err));
     if (module_dir_of(given_dir, dir, sizeof dir) != 0)
-        return ddp_fail(err, DDP_EUNAVAIL, "cannot tell where this binary and its modules lie");
+        return ddp_fail(err, DDP_EUNAVAIL, "cannot find the folder of this binary and its modules");
     if (launcher.kind == DDP_LAUNCHER_NONE || launcher.kind == DDP_LAUNCHER_TORCHRUN)
         return no_launcher(&launcher, dir, err);
     for (size_t i = 0; i < DDP_COUNT_OF(flavours); i++) {
@@ -152,8 +152,9 @@ static int check_module(const struct ddp_backend_module *module, const struct fl
     if (module == NULL)
         return ddp_fail(err, DDP_EMISMATCH, "'%.300s' is no module of ddpbench", path);
     if (module->abi != DDP_MODULE_ABI)
-        return ddp_fail(err, DDP_EMISMATCH, "module '%.300s' has ABI %d, this binary %d", path,
-                        module->abi, DDP_MODULE_ABI);
+        return ddp_fail(err, DDP_EMISMATCH,
+                        "module '%.300s' has ABI %d, but this binary has ABI %d", path, module->abi,
+                        DDP_MODULE_ABI);
     if (strcmp(module->commit, ddp_build_commit()) != 0)
         return ddp_fail(err, DDP_EMISMATCH,
                         "module '%.200s' is of build '%.60s', this binary of '%.60s'", path,
@@ -176,7 +177,8 @@ static int load_module(const char *given_dir, struct ddp_err *err)
     if (handle == NULL) {
         ddp_fail(err, DDP_EUNAVAIL, "cannot load the module of %s: %.380s", flavour->library,
                  dlerror());
-        return ddp_hint(err, "is the %s it was built with installed? else run `make MPI=1` again",
+        return ddp_hint(err,
+                        "install the %s that the module was built with, or run `make MPI=1` again",
                         flavour->library);
     }
     const struct ddp_backend_module *module = dlsym(handle, "ddp_backend_module");
@@ -315,7 +317,7 @@ static int mpi_native(struct ddp_comm *comm, const struct ddp_coll_args *args, s
 extern const struct ddp_backend ddp_backend_mpi; /* backend_list.h */
 const struct ddp_backend ddp_backend_mpi = {
     .name = "mpi",
-    .summary = "MPI under its own mpiexec: Open MPI or MPICH, by the module that fits",
+    .summary = "MPI under its own mpiexec: loads the module for Open MPI or MPICH",
     .caps = DDP_CAP_P2P | DDP_CAP_NATIVE | DDP_CAP_LAUNCHED | DDP_CAP_HOSTS,
     .library = mpi_library,
     .probe = mpi_probe,

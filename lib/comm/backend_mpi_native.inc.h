@@ -307,7 +307,7 @@ static int mpi_native(struct ddp_comm *comm, const struct ddp_coll_args *args, s
         .recv = args->recv,
     };
     if (s->world->failed)
-        return ddp_fail(err, DDP_ELOST, "MPI failed before: no more calls on it");
+        return ddp_fail(err, DDP_ELOST, "an MPI call failed before, so MPI is not called again");
     switch (args->coll) {
     case DDP_ALLREDUCE:
         return native_allreduce(&c, err);

@@ -151,6 +151,6 @@ static int mpi_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, 
         return mpi_fail(s->world, mpi_rc, "MPI_Get_elements_x", err);
     if ((uint64_t)bytes == req->u[0])
         return 0;
-    return ddp_fail(err, DDP_EMISMATCH, "a message of %lld bytes came where %llu were expected",
+    return ddp_fail(err, DDP_EMISMATCH, "received a message of %lld bytes, but expected %llu",
                     (long long)bytes, (unsigned long long)req->u[0]);
 }

@@ -43,7 +43,7 @@ static int ask(void *answer, struct ddp_err *err)
     (void)err;
     *f = (struct facts){.no_gpu = DDP_ERR_INIT, .no_library = DDP_ERR_INIT};
     if (gpu == NULL)
-        ddp_fail(&f->no_gpu, DDP_EUNAVAIL, "not built: this ddpbench was made without CUDA");
+        ddp_fail(&f->no_gpu, DDP_EUNAVAIL, "not built: this ddpbench was compiled without CUDA");
     else if (gpu->probe(&f->no_gpu) == 0)
         f->gpus = gpu->count();
     if (f->gpus == 0) /* loading NCCL takes time and needs a GPU */
@@ -134,7 +134,8 @@ static int choose_gpu(struct ddp_comm *comm, struct ddp_nccl_world *w, struct dd
         DDP_TRY(w->device->probe(err));
         ddp_fail(err, DDP_EUNAVAIL, "%d ranks on this host, but %d usable GPU%s", local, gpus,
                  gpus == 1 ? "" : "s");
-        return ddp_hint(err, "use --ranks %d; or --share-gpu, for correct results alone", gpus);
+        return ddp_hint(
+            err, "use --ranks %d, or --share-gpu to check results without valid timings", gpus);
     }
     return w->device->select(w->index, err);
 }
@@ -145,15 +146,16 @@ static int compare_cards(const struct ddp_comm *comm, const struct card *card, b
 {
     for (int r = 0; r < comm->size; r++) {
         if (card[r].version != card[0].version)
-            return ddp_fail(err, DDP_EMISMATCH, "rank 0 has NCCL of version code %d, rank %d of %d",
-                            card[0].version, r, card[r].version);
+            return ddp_fail(err, DDP_EMISMATCH,
+                            "rank 0 has NCCL version code %d, but rank %d has %d", card[0].version,
+                            r, card[r].version);
         for (int q = 0; q < r && !share; q++) {
             if (card[q].host != card[r].host || strcmp(card[q].bus, card[r].bus) != 0 ||
                 card[r].bus[0] == '\0')
                 continue;
             ddp_fail(err, DDP_EUNAVAIL, "ranks %d and %d have the same GPU, %s; each needs its own",
                      q, r, card[r].bus);
-            return ddp_hint(err, "start a rank a GPU; or use --share-gpu without a launcher");
+            return ddp_hint(err, "start one rank per GPU, or use --share-gpu without a launcher");
         }
     }
     return 0;
@@ -213,7 +215,7 @@ static struct ddp_nccl_state *state_create(struct ddp_nccl_world *w, struct ddp_
             w->device->fill(s->word, 0, sizeof(float));
             return s;
         }
-        ddp_fail(err, DDP_ENOMEM, "no memory of the GPU");
+        ddp_fail(err, DDP_ENOMEM, "the GPU has no free memory");
     }
     state_free(s);
     return NULL;
@@ -234,7 +236,7 @@ static int nccl_init(struct ddp_comm *comm, const struct ddp_comm_options *optio
         DDP_TRY_GOTO(ddp_gpu_share_rank(comm->rank, err), err_world);
     DDP_TRY_GOTO(ddp_bootstrap_open(comm, options, err), err_world);
     rc = w->device != NULL ? choose_gpu(comm, w, err)
-                           : ddp_fail(err, DDP_EUNAVAIL, "this ddpbench was made without CUDA");
+                           : ddp_fail(err, DDP_EUNAVAIL, "this ddpbench was compiled without CUDA");
     if (rc == 0)
         rc = ddp_nccl_load(&w->api, err);
     if (rc == 0) {
@@ -333,7 +335,7 @@ static int nccl_exchange(struct ddp_comm *comm, const void *mine, void *all, siz
 extern const struct ddp_backend ddp_backend_nccl; /* backend_list.h */
 const struct ddp_backend ddp_backend_nccl = {
     .name = "nccl",
-    .summary = "a GPU a rank over NVIDIA's NCCL, started by ddpbench, mpiexec or torchrun",
+    .summary = "one GPU per rank over NVIDIA's NCCL, started by ddpbench, mpiexec or torchrun",
     .caps = DDP_CAP_NATIVE | DDP_CAP_REGISTERED | DDP_CAP_DEVICE | DDP_CAP_ANY_LAUNCHER |
             DDP_CAP_AVG_FIRST,
     .library = nccl_library,

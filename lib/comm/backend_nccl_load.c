@@ -24,8 +24,8 @@ static void *open_library(struct ddp_err *err)
         return handle;
     ddp_fail(err, DDP_EUNAVAIL, "cannot load NCCL: %s", why);
     if (ddp_conf_get(DDP_CONF_NCCL_LIB) == NULL)
-        ddp_hint(err, "install it (Debian: libnccl2; Python: nvidia-nccl-cu13), or say where it "
-                      "lies: DDPBENCH_NCCL_LIB=.../" SONAME);
+        ddp_hint(err, "install it (Debian: libnccl2; Python: nvidia-nccl-cu13), or set its path: "
+                      "DDPBENCH_NCCL_LIB=.../" SONAME);
     return NULL;
 }
 
@@ -41,7 +41,7 @@ static int find_functions(void *handle, struct ddp_nccl *api, struct ddp_err *er
     DDP_NCCL_FUNCTIONS(FIND)
 #undef FIND
     if (missing != NULL)
-        return ddp_fail(err, DDP_EUNAVAIL, "the NCCL library here has no '%s'", missing);
+        return ddp_fail(err, DDP_EUNAVAIL, "the installed NCCL library has no '%s'", missing);
     return 0;
 }
 
@@ -56,7 +56,7 @@ static int check_version(struct ddp_nccl *api, struct ddp_err *err)
     if (v / 10000 != NCCL_MAJOR || v < VERSION_LEAST) {
         ddp_fail(err, DDP_EUNAVAIL, "the library is %s (code %d); 2.19 or a later 2.x is needed",
                  api->text, v);
-        return ddp_hint(err, "DDPBENCH_NCCL_LIB says which library is loaded");
+        return ddp_hint(err, "set DDPBENCH_NCCL_LIB to load another library");
     }
     api->version = v;
     return 0;

@@ -18,7 +18,8 @@ static int register_window(struct ddp_comm *comm, struct ddp_nccl_block *b, size
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     const struct ddp_nccl *api = s->world->api;
     if (api->CommWindowRegister == NULL || api->CommWindowDeregister == NULL)
-        return ddp_fail(err, DDP_EUNAVAIL, "%s has no windows; 2.27 brought them", api->text);
+        return ddp_fail(err, DDP_EUNAVAIL, "%s has no windows; NCCL 2.27 or later is needed",
+                        api->text);
     /* If windows are unusable (NCCL_P2P_DISABLE), the call may succeed and not set b->window. */
     b->window = NULL;
     return ddp_nccl_settle(
@@ -58,7 +59,7 @@ int ddp_nccl_alloc(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_e
     if (b == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a block");
     if (s->comm == NULL) {
-        rc = ddp_fail(err, DDP_ELOST, "the communicator was given up");
+        rc = ddp_fail(err, DDP_ELOST, "the communicator was aborted after a failure");
         goto err_block;
     }
     bytes = (DDP_MAX(bytes, 1) + NCCL_WIN_REQUIRED_ALIGNMENT - 1) / NCCL_WIN_REQUIRED_ALIGNMENT *

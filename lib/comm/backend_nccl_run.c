@@ -23,7 +23,7 @@ int ddp_nccl_supports(const struct ddp_comm *comm, const struct ddp_coll_args *a
     if (ddp_coll_reduces(args->coll) && args->op == DDP_AVG &&
         (args->dtype == DDP_I32 || args->dtype == DDP_U8))
         return ddp_fail(err, DDP_EUNAVAIL,
-                        "NCCL sums averages of %s in that type, where they wrap: not an average",
+                        "NCCL sums averages of %s in that type, so the sums would overflow",
                         ddp_dtype_name(args->dtype));
     return 0;
 }
@@ -125,7 +125,7 @@ static int grow_scratch(struct ddp_nccl_state *s, size_t bytes, struct ddp_err *
     s->scratch_bytes = s->scratch != NULL ? bytes : 0;
     return s->scratch != NULL
                ? 0
-               : ddp_fail(err, DDP_ENOMEM, "no memory of the GPU for %zu bytes of scratch", bytes);
+               : ddp_fail(err, DDP_ENOMEM, "the GPU has no memory for %zu bytes of scratch", bytes);
 }
 
 /* Puts the operation on the stream. */
@@ -221,7 +221,7 @@ int ddp_nccl_run(struct ddp_comm *comm, const struct ddp_coll_args *args, struct
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     const struct ddp_device *device = s->world->device;
     if (s->comm == NULL || s->world->failed)
-        return ddp_fail(err, DDP_ELOST, "the communicator was given up");
+        return ddp_fail(err, DDP_ELOST, "the communicator was aborted after a failure");
     DDP_TRY(select_gpu(s, err));
     if (s->world->options.graph)
         DDP_TRY(prepare_graph(comm, args, err));

@@ -33,7 +33,7 @@ static int fail(struct ddp_comm *comm, ncclResult_t result, const char *function
     ddp_fail(err, code, "%s failed: %s%s%s", function, api->GetErrorString(result),
              clean[0] != '\0' ? ": " : "", clean);
     if (code != DDP_ELOST)
-        ddp_hint(err, "NCCL_DEBUG=INFO makes NCCL say what it does");
+        ddp_hint(err, "set NCCL_DEBUG=INFO to see NCCL's own messages");
     ddp_nccl_give_up(comm);
     return code;
 }

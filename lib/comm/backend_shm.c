@@ -47,14 +47,15 @@ static int shm_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     DDP_TRY(DDP_FAULT(ATTACH, comm->place.rank, err));
     if (segment == NULL || segment->magic != DDP_SEGMENT_MAGIC) {
         ddp_fail(err, DDP_EUNAVAIL, "backend 'shm' needs ranks started by ddpbench's own launcher");
-        return ddp_hint(err, "without mpiexec or srun; under them use --backend mpi");
+        return ddp_hint(err,
+                        "start ddpbench without mpiexec or srun, or use --backend mpi under them");
     }
     if (segment->ranks != comm->size)
-        return ddp_fail(err, DDP_EMISMATCH, "a segment for %d ranks and a world of %d",
+        return ddp_fail(err, DDP_EMISMATCH, "the shared segment has %d ranks, but the world has %d",
                         segment->ranks, comm->size);
     if (options->heap_bytes > segment->heap_stride)
         return ddp_fail(err, DDP_EINTERNAL,
-                        "the launcher reserved less registered memory than is asked for now");
+                        "the launcher reserved less registered memory than the rank needs");
 
     int rc = 0;
     struct ddp_shm_state *state = ddp_calloc(1, sizeof *state);

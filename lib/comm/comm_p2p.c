@@ -27,7 +27,7 @@ static int check_p2p(const struct ddp_comm *comm, int peer, struct ddp_err *err)
         return ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no point-to-point messages",
                         comm->backend->name);
     if (peer < 0 || peer >= comm->size)
-        return ddp_fail(err, DDP_EUSAGE, "no rank %d among %d", peer, comm->size);
+        return ddp_fail(err, DDP_EUSAGE, "rank %d is not among the %d ranks", peer, comm->size);
     if (comm->shm != NULL && atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0)
         return ddp_wait_aborted(comm, err);
     return 0;

@@ -78,8 +78,8 @@ int ddp_control_check_frame(struct ddp_comm *comm, int rank, const struct ddp_co
     const struct ddp_control *c = ddp_control_of(comm);
     char text[DDP_CONTROL_TEXT_BYTES];
     if (head->magic == DDP_FRAME_MAGIC && head->kind == DDP_FRAME_BYE) {
-        snprintf(text, sizeof text, "rank %d has left, and rank %d has not", comm->world_rank[rank],
-                 comm->world_rank[comm->rank]);
+        snprintf(text, sizeof text, "rank %d has left the run, but rank %d has not",
+                 comm->world_rank[rank], comm->world_rank[comm->rank]);
         return ddp_control_lose(comm, rank, err, text);
     }
     if (head->magic == DDP_FRAME_MAGIC && head->kind == kind && head->seq == c->seq &&

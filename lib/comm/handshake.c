@@ -93,7 +93,7 @@ static int exchange_texts(struct ddp_comm *comm, const char *mine, int rank, cha
     char *all = ddp_calloc((size_t)comm->size, TEXT_BYTES);
     if (all == NULL) {
         ddp_comm_abort(comm, DDP_EMISMATCH);
-        return ddp_fail(err, DDP_ENOMEM, "no memory to tell how ranks differ");
+        return ddp_fail(err, DDP_ENOMEM, "no memory to compare ranks");
     }
     int rc = ddp_comm_exchange(comm, mine, all, TEXT_BYTES, err);
     if (rc == 0) {
@@ -170,8 +170,8 @@ static int tell_args(const struct verdict *v, const char *texts, struct ddp_err 
         ddp_printable(word, clean[i], sizeof clean[i]);
     }
     if (strcmp(at[0], at[1]) == 0)
-        ddp_fail(err, DDP_EMISMATCH, "%s started with other arguments than rank 0, far behind",
-                 who);
+        ddp_fail(err, DDP_EMISMATCH,
+                 "%s started with other arguments than rank 0, beyond the compared text", who);
     else
         ddp_fail(err, DDP_EMISMATCH,
                  "%s started with other arguments than rank 0: rank %d with %s, rank 0 with %s",
@@ -206,7 +206,7 @@ static int tell(struct ddp_comm *comm, const struct ddp_handshake_card *all,
     char *mine = ddp_calloc(3, TEXT_BYTES); /* three texts: mine, rank 0's, rank v->rank's */
     if (mine == NULL) {
         ddp_comm_abort(comm, DDP_EMISMATCH);
-        return ddp_fail(err, DDP_ENOMEM, "no memory to tell how ranks differ");
+        return ddp_fail(err, DDP_ENOMEM, "no memory to compare ranks");
     }
     char *texts = mine + TEXT_BYTES;
     if (v->field == FLAGS)

@@ -37,10 +37,12 @@ uint64_t ddp_hosts_identity(const struct ddp_sysinfo *info)
 
 static int pretend_error(const char *text, int size, struct ddp_err *err)
 {
-    ddp_fail(err, DDP_EUSAGE, "DDPBENCH_HOSTS is '%.40s', which is no way to place %d ranks", text,
+    ddp_fail(err, DDP_EUSAGE,
+             "DDPBENCH_HOSTS is '%.40s', which does not distribute %d ranks over hosts", text,
              size);
-    return ddp_hint(err, "'2': two hosts of equal size; '1+3': of these sizes; '2*': ranks take "
-                         "turns");
+    return ddp_hint(err,
+                    "use '2' for two hosts of equal size, '1+3' for hosts of these sizes, '2*' for "
+                    "ranks on alternating hosts");
 }
 
 /* Parses decimal digits at `text`; anything else gives -1 and *end = text. */
@@ -220,7 +222,7 @@ static int group_local(struct ddp_comm *parent_local, struct ddp_comm *child, co
     if (rc != 0 || first == 0)
         return rc;
     snprintf(hosts->why, sizeof hosts->why, "%.200s",
-             mine != 0 ? reason.text : "a host of the group has no room for another");
+             mine != 0 ? reason.text : "a host of the group has no free channel");
     ddp_comm_destroy(hosts->local);
     hosts->local = NULL;
     return first == DDP_EUNAVAIL ? 0 : ddp_fail(err, (int)first, "%s", hosts->why);

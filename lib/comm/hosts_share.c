@@ -32,8 +32,9 @@ static void make_offer(int ranks, const struct ddp_comm_options *options,
     struct stat file = {0};
     const int64_t share = DDP_MAX(info->memory_bytes, INT64_C(1) << 30) / ranks;
     if (ranks > DDP_SHM_RANKS_MAX)
-        offer->code = ddp_fail(&err, DDP_EUNAVAIL, "%d ranks on a host, at most %d can share",
-                               ranks, DDP_SHM_RANKS_MAX);
+        offer->code =
+            ddp_fail(&err, DDP_EUNAVAIL, "%d ranks on a host, but at most %d can share memory",
+                     ranks, DDP_SHM_RANKS_MAX);
     else
         offer->code = ddp_segment_create(ranks, DDP_MAX(options->heap_bytes, (uint64_t)share),
                                          segment, fd, &err);
@@ -57,7 +58,8 @@ static int open_offer(const struct offer *offer, int ranks, struct ddp_segment *
         return ddp_fail_errno(err, DDP_EUNAVAIL, errno, "cannot open %s", path);
     int rc = 0;
     if (fstat(fd, &file) != 0 || file.st_dev != offer->device || file.st_ino != offer->inode)
-        rc = ddp_fail(err, DDP_EUNAVAIL, "%s is another process's: not one container", path);
+        rc = ddp_fail(err, DDP_EUNAVAIL,
+                      "%s belongs to another process: the ranks run in different containers", path);
     if (rc == 0)
         rc = ddp_segment_attach(fd, ranks, out, err);
     close(fd);

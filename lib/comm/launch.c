@@ -141,7 +141,8 @@ static int start_rank(struct ddp_launch_run *run, int rank, struct ddp_err *err)
     int pair[2];
     DDP_TRY(DDP_FAULT(FORK, -1, err));
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-        return ddp_fail_errno(err, DDP_EINTERNAL, errno, "no channel for rank %d", rank);
+        return ddp_fail_errno(err, DDP_EINTERNAL, errno, "cannot create a channel for rank %d",
+                              rank);
     child->channel = pair[0];
     int rc;
     if (run->job->mode == DDP_LAUNCH_THREADS) {

@@ -72,8 +72,8 @@ static bool make_room(struct ddp_launch_run *run, int rank)
     struct ddp_child *child = &run->child[rank];
     if (child->request.bytes > DDP_MESSAGE_MAX || run->job->on_message == NULL) {
         if (ddp_launch_blame(run, DDP_CAUSE_HANDLER, rank, DDP_EINTERNAL))
-            ddp_fail(&run->cause.err, DDP_EINTERNAL, "rank %d sent a message nobody can take",
-                     rank);
+            ddp_fail(&run->cause.err, DDP_EINTERNAL,
+                     "rank %d sent a message that cannot be handled", rank);
         return false;
     }
     child->payload = malloc(child->request.bytes + 1);

@@ -245,7 +245,7 @@ static void look_at_time(struct ddp_launch_run *run, int64_t now)
      * abandoned. */
     if (run->signals != 0 || now >= run->end_at + run->job->timeout_ns) {
         run->abandoned = true;
-        ddp_launch_news(run, "%d ranks (threads) do not come back; leaving them", run->alive);
+        ddp_launch_news(run, "%d ranks (threads) do not end; leaving them running", run->alive);
     }
 }
 

@@ -162,16 +162,17 @@ static int host_cores(void)
 static int check_range(const struct row *row, const struct ddp_place *place, struct ddp_err *err)
 {
     if (place->size < 1)
-        return ddp_fail(err, DDP_EMISMATCH, "%s=%d: a world without ranks", names[row->size],
-                        place->size);
+        return ddp_fail(err, DDP_EMISMATCH, "%s=%d: a world needs at least one rank",
+                        names[row->size], place->size);
     if (place->rank >= place->size)
         return ddp_fail(err, DDP_EMISMATCH, "%s=%d is not below %s=%d", names[row->rank],
                         place->rank, names[row->size], place->size);
     if (place->local_size > 0 && place->local_rank >= place->local_size)
-        return ddp_fail(err, DDP_EMISMATCH, "local rank %d (%s) of %d on this host",
+        return ddp_fail(err, DDP_EMISMATCH,
+                        "local rank %d (%s) is not below the %d ranks on this host",
                         place->local_rank, names[row->local_rank], place->local_size);
     if (place->local_size > place->size)
-        return ddp_fail(err, DDP_EMISMATCH, "%d ranks on this host (%s) of %d in the world",
+        return ddp_fail(err, DDP_EMISMATCH, "%d ranks on this host (%s), but only %d in the world",
                         place->local_size, row->local_size != NONE ? names[row->local_size] : "",
                         place->size);
     return 0;
@@ -239,8 +240,8 @@ static int check_hydra(struct ddp_err *err)
     if (fcntl(fd, F_GETFD) >= 0)
         return 0;
     ddp_fail(err, DDP_EMISMATCH,
-             "PMI_FD=%d is not open: these variables are of an mpiexec that is "
-             "not there",
+             "PMI_FD=%d is not open: these variables belong to an mpiexec that "
+             "has ended",
              fd);
     return ddp_hint(err, "unset PMI_FD, PMI_RANK and PMI_SIZE, or start under mpiexec");
 }
@@ -258,8 +259,8 @@ static int check_strangers(struct ddp_err *err)
                  strangers[i].name, names[strangers[i].rank], rank);
         return ddp_hint(
             err,
-            "start it by the mpiexec of an MPI or by srun; or unset %s, and this process "
-            "starts ranks of its own",
+            "start it with the mpiexec of an MPI or with srun, or unset %s to let this process "
+            "start ranks of its own",
             names[strangers[i].rank]);
     }
     return 0;
@@ -333,7 +334,7 @@ int ddp_launcher_meeting(const char *port, struct ddp_meeting *out, struct ddp_e
         m.token = mix_text(m.token, value_of(names_job[i]));
     if (port != NULL) {
         if (ddp_parse_int(port, 1, 65535, &value, NULL) != 0)
-            return ddp_fail(err, DDP_EUSAGE, "DDPBENCH_PORT is '%.40s', not a port", port);
+            return ddp_fail(err, DDP_EUSAGE, "DDPBENCH_PORT is '%.40s', which is not a port", port);
         m.port = (int)value;
     } else {
         DDP_TRY(read_number(TORCH_PORT, &master_port, err));

@@ -118,8 +118,8 @@ static bool judge_guest(struct host *h, struct ddp_guest *g, int *rc, struct ddp
     if (hello->magic != DDP_HELLO_MAGIC) {
         close(g->fd);
     } else if (hello->version != DDP_HELLO_VERSION) {
-        snprintf(text, sizeof text, "another version of ddpbench: %u, not %d", hello->version,
-                 DDP_HELLO_VERSION);
+        snprintf(text, sizeof text, "another version of ddpbench: protocol %u, not %d",
+                 hello->version, DDP_HELLO_VERSION);
         answer(g->fd, DDP_HUB_REFUSED, DDP_EMISMATCH, text, until);
         close(g->fd);
     } else if (hello->token != h->party->token) {
@@ -239,7 +239,7 @@ static int hear_all(struct host *h, struct ddp_err *err)
             continue;
         close(h->peer[r]);
         h->peer[r] = -1; /* an accepted peer sends nothing unless it leaves */
-        return ddp_fail(err, DDP_ELOST, "rank %d left while others were waited for", r);
+        return ddp_fail(err, DDP_ELOST, "rank %d left while other ranks were missing", r);
     }
     for (int i = h->polled_guests - 1; i >= 0; i--) {
         if (h->polled[1 + i].revents != 0)

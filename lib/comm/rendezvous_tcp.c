@@ -70,7 +70,8 @@ static int wait_ready(const struct seeker *s, int fd, struct ddp_err *err)
     const int64_t until = p->deadline_ns + GRACE_NS;
     struct ddp_answer a;
     if (!hear(s, fd, until, &a))
-        return ddp_fail(err, DDP_ELOST, "rank 0 at %s left before all ranks had come", p->where);
+        return ddp_fail(err, DDP_ELOST, "rank 0 at %s left before all ranks were connected",
+                        p->where);
     if (a.verdict != DDP_HUB_READY) {
         const int rc = refused(&a, err);
         if (err != NULL)
@@ -202,8 +203,8 @@ static int open_star(struct ddp_star *star, int rank, int size, struct ddp_err *
 {
     const int peers = rank == 0 ? size : 1;
     if (size > DDP_RENDEZVOUS_RANKS_MAX)
-        return ddp_fail(err, DDP_EUNAVAIL, "%d ranks; %d can meet over TCP", size,
-                        DDP_RENDEZVOUS_RANKS_MAX);
+        return ddp_fail(err, DDP_EUNAVAIL, "%d ranks are too many: at most %d can connect over TCP",
+                        size, DDP_RENDEZVOUS_RANKS_MAX);
     *star = (struct ddp_star){.rank = rank, .size = size};
     star->peer = ddp_calloc((size_t)peers, sizeof *star->peer);
     if (star->peer == NULL)

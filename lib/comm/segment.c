@@ -68,7 +68,7 @@ static int make_file(uint64_t bytes, struct ddp_err *err)
         close(fd);
         char want[32];
         ddp_format_size(bytes, want, sizeof want);
-        ddp_fail(err, DDP_ENOMEM, "a sparse shared segment of %s is over the file size limit",
+        ddp_fail(err, DDP_ENOMEM, "a sparse shared segment of %s exceeds the file size limit",
                  want);
         return ddp_hint(err, "raise it: ulimit -f unlimited");
     }
@@ -127,7 +127,7 @@ int ddp_segment_create(int ranks, uint64_t heap_bytes, struct ddp_segment **out,
     struct ddp_segment shape = {0};
     if (!lay_out(&shape, ranks, heap_bytes)) {
         ddp_format_size(heap_bytes, want, sizeof want);
-        return ddp_fail(err, DDP_ENOMEM, "%s of registered memory for each of %d ranks: too much",
+        return ddp_fail(err, DDP_ENOMEM, "%s of registered memory for each of %d ranks is too much",
                         want, ranks);
     }
     int file = make_file(shape.total_bytes, err);
@@ -162,9 +162,9 @@ int ddp_segment_attach(int fd, int ranks, struct ddp_segment **out, struct ddp_e
     struct stat file;
     if (fstat(fd, &file) != 0 || pread(fd, &shape, sizeof shape, 0) != (ssize_t)sizeof shape ||
         shape.magic != DDP_SEGMENT_MAGIC || shape.total_bytes != (uint64_t)file.st_size)
-        return ddp_fail(err, DDP_EMISMATCH, "a memory file that is no shared segment of ddpbench");
+        return ddp_fail(err, DDP_EMISMATCH, "the memory file is not a shared segment of ddpbench");
     if (shape.ranks != ranks)
-        return ddp_fail(err, DDP_EMISMATCH, "a segment for %d ranks, not for %d", shape.ranks,
+        return ddp_fail(err, DDP_EMISMATCH, "the shared segment has %d ranks, not %d", shape.ranks,
                         ranks);
     struct ddp_segment *s = map_file(fd, shape.total_bytes);
     if (s == NULL)

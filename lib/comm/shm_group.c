@@ -101,7 +101,7 @@ static int invite(struct ddp_comm *parent, const struct ddp_comm *child,
     struct ddp_request *req = ddp_calloc(others, sizeof *req);
     if (req == NULL) {
         ddp_comm_abort(parent, DDP_ENOMEM);
-        return ddp_fail(err, DDP_ENOMEM, "no memory to invite %zu ranks", others);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a group with %zu other ranks", others);
     }
     invitation->channel = claim_channel(segment);
     invitation->checksum = checksum(child);
@@ -130,7 +130,7 @@ static int be_invited(struct ddp_comm *parent, const struct ddp_comm *child,
     DDP_TRY(ddp_comm_wait(parent, &req, 1, err));
     if (invitation->checksum != checksum(child)) {
         ddp_comm_abort(parent, DDP_EMISMATCH);
-        return ddp_fail(err, DDP_EMISMATCH, "ranks %d and %d make different groups",
+        return ddp_fail(err, DDP_EMISMATCH, "ranks %d and %d open different groups",
                         child->world_rank[0], child->world_rank[child->rank]);
     }
     return 0;

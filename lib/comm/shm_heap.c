@@ -78,9 +78,10 @@ static int heap_take(struct ddp_shm_heap *heap, size_t wanted, struct ddp_shm_bl
         ddp_format_size(wanted, want, sizeof want);
         ddp_format_size(used, have, sizeof have);
         ddp_format_size(heap->bytes, all, sizeof all);
-        return ddp_fail(err, DDP_ENOMEM,
-                        "%s of registered memory do not fit: %s of %s reserved for a rank are used",
-                        want, have, all);
+        return ddp_fail(
+            err, DDP_ENOMEM,
+            "%s of registered memory does not fit: %s of %s reserved for a rank are used", want,
+            have, all);
     }
     if (heap->count == heap->capacity) {
         size_t capacity = heap->capacity * 2 + 16;
@@ -146,12 +147,12 @@ static int check_claims(const struct ddp_comm *comm, const struct claim *mine,
     for (int r = 0; r < comm->size; r++) {
         if (all[r].bytes != mine->bytes)
             return ddp_fail(err, DDP_EMISMATCH,
-                            "rank %d allocates %llu bytes where rank %d allocates %llu",
+                            "rank %d allocates %llu bytes, but rank %d allocates %llu",
                             comm->world_rank[comm->rank], (unsigned long long)mine->bytes,
                             comm->world_rank[r], (unsigned long long)all[r].bytes);
         if (all[r].code == 0 && mine->code == 0 && all[r].offset != mine->offset)
             return ddp_fail(err, DDP_EMISMATCH,
-                            "ranks %d and %d allocated or freed in different order",
+                            "ranks %d and %d allocated or freed in a different order",
                             comm->world_rank[comm->rank], comm->world_rank[r]);
         if (all[r].code != 0)
             return ddp_fail(err, (int)all[r].code,

@@ -135,7 +135,8 @@ static int keep_early(struct ddp_shm_peer *p, const struct ddp_pipe_slot *header
     if (m == NULL || data == NULL) {
         free(m);
         free(data);
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a message of %llu bytes that came early",
+        return ddp_fail(err, DDP_ENOMEM,
+                        "no memory for a message of %llu bytes that has no receive yet",
                         (unsigned long long)header->total);
     }
     m->context = header->context;
