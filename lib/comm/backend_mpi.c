@@ -193,7 +193,7 @@ static void state_free(struct mpi_state *s)
 /* Compares the rank and size that MPI reports with those of the launcher. They differ if the
  * mpiexec belongs to another MPI than the module: every process would then be a world of one rank
  * and measure nothing, without an error. */
-static int check_place(const struct ddp_place *place, int rank, int size, struct ddp_err *err)
+static int check_rank_info(const struct ddp_place *place, int rank, int size, struct ddp_err *err)
 {
     if (rank == place->rank && size == place->size)
         return 0;
@@ -271,7 +271,7 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (check_place(&comm->place, rank, size, err) != 0 ||
+    if (check_rank_info(&comm->place, rank, size, err) != 0 ||
         check_threads(wanted, provided, err) != 0 || world_open(world, err) != 0) {
         /* MPI_Finalize could wait for ever for other ranks. If a process exits without it, mpiexec
          * reports that. */

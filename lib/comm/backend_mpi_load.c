@@ -82,30 +82,30 @@ static void list_modules(const char *dir, char *out, size_t out_bytes)
 
 static int no_launcher(const struct ddp_launcher *launcher, const char *dir, struct ddp_err *err)
 {
-    char there[64];
-    list_modules(dir, there, sizeof there);
+    char modules[64];
+    list_modules(dir, modules, sizeof modules);
     if (launcher->kind == DDP_LAUNCHER_TORCHRUN)
         ddp_fail(err, DDP_EUNAVAIL, "torchrun starts processes, but no MPI (modules here: %s)",
-                 there);
+                 modules);
     else
         ddp_fail(err, DDP_EUNAVAIL,
-                 "needs mpiexec, but no mpiexec started this process (modules here: %s)", there);
+                 "needs mpiexec, but no mpiexec started this process (modules here: %s)", modules);
     return ddp_hint(err, "mpiexec -n 2 ddpbench ...; without MPI: ddpbench ... --backend shm");
 }
 
 static int no_module(const struct ddp_launcher *launcher, const char *dir, struct ddp_err *err)
 {
-    char there[64], beside[PATH_BYTES - 64];
+    char modules[64], own_dir[PATH_BYTES - 64];
     const struct flavour *missing = NULL;
     /* If the binary's own folder was searched first, the message names it too. */
     const bool two = ddp_conf_get(DDP_CONF_MODULE_DIR) == NULL &&
-                     module_dir_of(NULL, beside, sizeof beside) == 0 && strcmp(beside, dir) != 0;
+                     module_dir_of(NULL, own_dir, sizeof own_dir) == 0 && strcmp(own_dir, dir) != 0;
     const char *also = two ? ", nor beside the binary" : "";
     for (size_t i = 0; i < DDP_COUNT_OF(flavours) && launcher->flavour != NULL; i++) {
         if (strcmp(flavours[i].name, launcher->flavour) == 0)
             missing = &flavours[i];
     }
-    list_modules(dir, there, sizeof there);
+    list_modules(dir, modules, sizeof modules);
     if (missing == NULL) {
         ddp_fail(err, DDP_EUNAVAIL, "%s: no MPI module is in '%.200s'%s", launcher->name, dir,
                  also);
@@ -115,7 +115,7 @@ static int no_module(const struct ddp_launcher *launcher, const char *dir, struc
     ddp_fail(err, DDP_EUNAVAIL,
              "%s needs the module 'ddpbench-mpi-%s.so', which is not in '%.200s'%s (modules there: "
              "%s)",
-             launcher->name, missing->name, dir, also, there);
+             launcher->name, missing->name, dir, also, modules);
     return ddp_hint(err,
                     "install %s with its development package (Debian: %s), then " BUILD_AGAIN
                     "; or use the mpiexec of an existing module",

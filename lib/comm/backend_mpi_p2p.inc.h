@@ -111,7 +111,7 @@ static int mpi_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t 
 }
 
 /* Tests a request; in a simulation, waits for it. */
-static int look_at(MPI_Request *request, int *done, MPI_Status *status)
+static int test_or_wait(MPI_Request *request, int *done, MPI_Status *status)
 {
     if (!DDP_MPI_SIMULATED)
         return MPI_Test(request, done, status);
@@ -137,7 +137,7 @@ static int mpi_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, 
     MPI_Status status;
     int flag;
     memcpy(&request, &req->impl[0], sizeof request);
-    int mpi_rc = look_at(&request, &flag, &status);
+    int mpi_rc = test_or_wait(&request, &flag, &status);
     if (mpi_rc != MPI_SUCCESS)
         return mpi_fail(s->world, mpi_rc, "MPI_Test", err);
     request_store(req, request);

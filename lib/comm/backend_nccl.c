@@ -16,7 +16,7 @@
 #include "comm/launch_apart.h"
 
 /* On a machine with many GPUs the driver takes a second or two to initialise. */
-#define ASK_NS INT64_C(30000000000)
+#define FACTS_TIMEOUT_NS INT64_C(30000000000)
 
 /* Facts that a child process found out about GPUs and NCCL. */
 struct facts {
@@ -35,7 +35,7 @@ static const struct ddp_device *find_gpu(void)
     return *d;
 }
 
-static int ask(void *answer, struct ddp_err *err)
+static int read_facts(void *answer, struct ddp_err *err)
 {
     struct facts *f = answer;
     const struct ddp_device *gpu = find_gpu();
@@ -55,12 +55,12 @@ static int ask(void *answer, struct ddp_err *err)
     return 0;
 }
 
-static struct facts known; /* filled once by ask_once */
+static struct facts known; /* filled once by read_facts_once */
 
-static void ask_once(void)
+static void read_facts_once(void)
 {
     struct ddp_err err = DDP_ERR_INIT;
-    if (ddp_launch_apart(ask, &known, sizeof known, ASK_NS, &err) == 0)
+    if (ddp_launch_apart(read_facts, &known, sizeof known, FACTS_TIMEOUT_NS, &err) == 0)
         return;
     known = (struct facts){.no_library = DDP_ERR_INIT, .no_gpu = err};
 }
@@ -68,14 +68,14 @@ static void ask_once(void)
 static const struct facts *facts(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, ask_once);
+    pthread_once(&once, read_facts_once);
     return &known;
 }
 
-static int repeat(const struct ddp_err *said, struct ddp_err *err)
+static int fail_again(const struct ddp_err *cause, struct ddp_err *err)
 {
-    ddp_fail(err, said->code, "%s", said->text);
-    return said->hint[0] != '\0' ? ddp_hint(err, "%s", said->hint) : said->code;
+    ddp_fail(err, cause->code, "%s", cause->text);
+    return cause->hint[0] != '\0' ? ddp_hint(err, "%s", cause->hint) : cause->code;
 }
 
 static int nccl_probe(const char *module_dir, struct ddp_err *err)
@@ -83,8 +83,8 @@ static int nccl_probe(const char *module_dir, struct ddp_err *err)
     const struct facts *f = facts();
     (void)module_dir;
     if (f->no_gpu.code != 0)
-        return repeat(&f->no_gpu, err);
-    return f->no_library.code != 0 ? repeat(&f->no_library, err) : 0;
+        return fail_again(&f->no_gpu, err);
+    return f->no_library.code != 0 ? fail_again(&f->no_library, err) : 0;
 }
 
 static const char *nccl_library(void)
@@ -161,7 +161,7 @@ static int compare_cards(const struct ddp_comm *comm, const struct card *card, b
     return 0;
 }
 
-static int meet(struct ddp_comm *comm, struct ddp_nccl_world *w, struct ddp_err *err)
+static int exchange_cards(struct ddp_comm *comm, struct ddp_nccl_world *w, struct ddp_err *err)
 {
     struct ddp_sysinfo host;
     struct ddp_device_info info = {.name = ""};
@@ -250,12 +250,12 @@ static int nccl_init(struct ddp_comm *comm, const struct ddp_comm_options *optio
     comm->state = s;
     comm->device = w->device;
     comm->correctness_only = w->options.share;
-    DDP_TRY_GOTO(meet(comm, w, err), err_control);
+    DDP_TRY_GOTO(exchange_cards(comm, w, err), err_control);
     DDP_TRY_GOTO(ddp_nccl_open(comm, err), err_abort);
     return 0;
 
 err_abort:
-    ddp_nccl_give_up(comm);
+    ddp_nccl_abort(comm);
     ddp_comm_abort(comm->control, rc);
 err_control:
     if (s != NULL)
@@ -282,7 +282,7 @@ static int nccl_group(struct ddp_comm *parent, struct ddp_comm *child, struct dd
                                      : ddp_nccl_open(child, err);
     if (rc == 0)
         return 0;
-    ddp_nccl_give_up(child);
+    ddp_nccl_abort(child);
 err_state:
     if (s != NULL)
         state_free(s);
@@ -317,7 +317,7 @@ static void nccl_finalize(struct ddp_comm *comm)
 static void nccl_abort(struct ddp_comm *comm, int code)
 {
     ddp_comm_abort(comm->control, code);
-    ddp_nccl_give_up(comm);
+    ddp_nccl_abort(comm);
 }
 
 /* Never called: comm.c uses the side channel directly. */

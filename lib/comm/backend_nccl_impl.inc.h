@@ -118,7 +118,7 @@ int ddp_nccl_settle(struct ddp_comm *comm, ncclResult_t result, const char *func
 /* Waits until the stream is idle, up to the deadline. */
 int ddp_nccl_wait(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
 /* Aborts the NCCL communicator and its kernels on the GPU. It cannot be used again. */
-void ddp_nccl_give_up(struct ddp_comm *comm);
+void ddp_nccl_abort(struct ddp_comm *comm);
 
 /* backend_nccl_run.c */
 int ddp_nccl_supports(const struct ddp_comm *comm, const struct ddp_coll_args *args,

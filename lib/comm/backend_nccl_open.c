@@ -55,7 +55,7 @@ void ddp_nccl_close(struct ddp_comm *comm)
         return;
     if (s->world->failed ||
         ddp_nccl_settle(comm, api->CommFinalize(s->comm), "ncclCommFinalize", &ignored) != 0) {
-        ddp_nccl_give_up(comm);
+        ddp_nccl_abort(comm);
         return;
     }
     (void)api->CommDestroy(s->comm);

@@ -64,8 +64,8 @@ struct verdict {
     char ranks[128];
 };
 
-static int judge(const struct ddp_handshake_card *all, int size, struct verdict *out,
-                 struct ddp_err *err)
+static int compare_cards(const struct ddp_handshake_card *all, int size, struct verdict *out,
+                         struct ddp_err *err)
 {
     unsigned char *mark = ddp_calloc((size_t)size, 1);
     if (mark == NULL)
@@ -195,8 +195,9 @@ static void join(uint64_t count, char *const *args, char *out)
 }
 
 /* Reports the difference. All ranks return the same error, each in its own words. */
-static int tell(struct ddp_comm *comm, const struct ddp_handshake_card *all,
-                const struct verdict *v, const char *flags, char *const *args, struct ddp_err *err)
+static int report_difference(struct ddp_comm *comm, const struct ddp_handshake_card *all,
+                             const struct verdict *v, const char *flags, char *const *args,
+                             struct ddp_err *err)
 {
     if (v->field <= COMMIT) {
         if (err != NULL)
@@ -234,9 +235,9 @@ int ddp_handshake_card(struct ddp_comm *comm, const struct ddp_handshake_card *m
     }
     int rc = ddp_comm_exchange(comm, mine, all, sizeof *mine, err);
     if (rc == 0)
-        rc = judge(all, comm->size, &verdict, err);
+        rc = compare_cards(all, comm->size, &verdict, err);
     if (rc == 0 && verdict.field != FIELD_COUNT)
-        rc = tell(comm, all, &verdict, flags, args, err);
+        rc = report_difference(comm, all, &verdict, flags, args, err);
     free(all);
     return rc;
 }

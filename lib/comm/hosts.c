@@ -266,13 +266,13 @@ int ddp_hosts_group(struct ddp_comm *parent, struct ddp_comm *child, const int *
     memcpy(child->hosts->why, above->why, sizeof child->hosts->why);
     if (above->local == NULL)
         goto out;
-    /* The local communicator numbers the parent's ranks on this host; `place` counts them. */
-    int n = 0, place = 0;
+    /* The local communicator numbers the parent's ranks on this host; `local_rank` counts them. */
+    int n = 0, local_rank = 0;
     for (int r = 0, i = 0; r < parent->size && i < child->size; r++) {
         const bool in = ranks[i] == r, here = above->of[r] == above->mine;
         if (in && here)
-            members[n++] = place;
-        place += here;
+            members[n++] = local_rank;
+        local_rank += here;
         i += in;
     }
     rc = group_local(above->local, child, members, n, err);

@@ -63,8 +63,8 @@ static void execute(const struct ddp_launch_program *p, const char *path)
 
 /* Runs in the child between fork and exec. `parent` is checked to be alive, and errno of a failure
  * is written to `report`. */
-_Noreturn static void become(const struct ddp_launch_program *p, const char *path, pid_t parent,
-                             int report)
+_Noreturn static void exec_child(const struct ddp_launch_program *p, const char *path, pid_t parent,
+                                 int report)
 {
     (void)setpgid(0, 0);
     for (int s = 1; s < NSIG; s++)
@@ -89,7 +89,7 @@ int ddp_launch_program(const struct ddp_launch_program *program, pid_t *pid, str
         return ddp_fail_errno(err, DDP_EUNAVAIL, errno, "cannot start '%s'", program->argv[0]);
     const pid_t child = fork();
     if (child == 0)
-        become(program, path, me, report[1]);
+        exec_child(program, path, me, report[1]);
     const int no_process = errno;
     close(report[1]);
     if (child < 0) {

@@ -15,7 +15,7 @@ static void name_rank(const struct ddp_launch_run *run, int rank, char *out, siz
              run->host);
 }
 
-static void where_is(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes)
+static void describe_rank(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes)
 {
     ddp_segment_describe(run->segment, rank, out, out_bytes);
 }
@@ -26,7 +26,7 @@ static void tell_lost(const struct ddp_launch_run *run, const char *what, const 
 {
     char who[160], where[384];
     name_rank(run, rank, who, sizeof who);
-    where_is(run, rank, where, sizeof where);
+    describe_rank(run, rank, where, sizeof where);
     outcome->code = DDP_ELOST;
     outcome->rank = rank;
     outcome->signal = signal;
@@ -82,7 +82,7 @@ static void tell_signal(const struct ddp_launch_run *run, int signal,
                         struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
     char where[384];
-    where_is(run, 0, where, sizeof where);
+    describe_rank(run, 0, where, sizeof where);
     outcome->code = -(128 + signal);
     snprintf(outcome->story, sizeof outcome->story,
              "ended by signal %d (%s) on host %s; rank 0 was in %s", signal, sigdescr_np(signal),
@@ -93,16 +93,16 @@ static void tell_signal(const struct ddp_launch_run *run, int signal,
 static void tell_handler(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
                          struct ddp_err *err)
 {
-    const struct ddp_err *said = &run->cause.err;
-    outcome->code = said->code;
+    const struct ddp_err *error = &run->cause.err;
+    outcome->code = error->code;
     outcome->rank = run->cause.rank;
-    snprintf(outcome->story, sizeof outcome->story, "%s", said->text);
+    snprintf(outcome->story, sizeof outcome->story, "%s", error->text);
     if (err != NULL && err->code == 0)
-        *err = *said;
+        *err = *error;
 }
 
 /* Returns the error of the rank that ended the run, or NULL if that rank has not left. */
-static const struct ddp_err *said_by(const struct ddp_launch_run *run, int setter)
+static const struct ddp_err *error_of(const struct ddp_launch_run *run, int setter)
 {
     const struct ddp_segment_rank *block = ddp_segment_rank_of(run->segment, setter);
     bool done = atomic_load_explicit(&block->state, memory_order_acquire) == DDP_RANK_DONE;
@@ -114,27 +114,27 @@ static const struct ddp_err *said_by(const struct ddp_launch_run *run, int sette
 static void tell_failed(const struct ddp_launch_run *run, int culprit, int setter, int code,
                         struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
-    const struct ddp_err *said = said_by(run, setter);
+    const struct ddp_err *error = error_of(run, setter);
     char who[160], where[384], time[32];
     int named = culprit >= 0 ? culprit : setter;
     name_rank(run, named, who, sizeof who);
-    where_is(run, named, where, sizeof where);
+    describe_rank(run, named, where, sizeof where);
     outcome->code = code;
     outcome->rank = named;
     if (culprit != setter && culprit >= 0) {
         ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
         snprintf(outcome->story, sizeof outcome->story,
                  "%s did not come within %s: it is in %.300s%s%.400s", who, time, where,
-                 said != NULL ? "; " : "", said != NULL ? said->text : "");
+                 error != NULL ? "; " : "", error != NULL ? error->text : "");
     } else {
         snprintf(outcome->story, sizeof outcome->story, "%s failed with code %d in %.300s%s%.400s",
-                 who, -code, where, said != NULL ? ": " : "", said != NULL ? said->text : "");
+                 who, -code, where, error != NULL ? ": " : "", error != NULL ? error->text : "");
     }
-    if (said != NULL && err != NULL && err->code == 0) {
-        *err = *said;
-        err->rank = said->rank >= 0 ? said->rank : setter;
+    if (error != NULL && err != NULL && err->code == 0) {
+        *err = *error;
+        err->rank = error->rank >= 0 ? error->rank : setter;
     }
-    if (said == NULL)
+    if (error == NULL)
         ddp_fail(err, code, "%s", outcome->story);
 }
 
@@ -181,9 +181,9 @@ void ddp_launch_tell(const struct ddp_launch_run *run, struct ddp_launch_outcome
     }
     setter = setter >= 0 ? setter : DDP_MAX(culprit, 0);
     int stopped = code == DDP_ELOST ? stopped_rank(run, culprit) : -1;
-    const struct ddp_err *said = said_by(run, setter);
+    const struct ddp_err *error = error_of(run, setter);
     if (stopped >= 0)
-        tell_stopped(run, stopped, said != NULL ? said->text : "", outcome, err);
+        tell_stopped(run, stopped, error != NULL ? error->text : "", outcome, err);
     else
         tell_failed(run, culprit, setter, code, outcome, err);
 }

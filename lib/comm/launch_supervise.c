@@ -19,10 +19,10 @@
 #define TICK_NS 250000000
 /* The same signal within this time is one request: timeout(1) sends its signal to its child and
  * then to its group. */
-#define ECHO_NS  50000000
-#define BLIND_NS 1000000 /* pause between two rounds if poll fails */
+#define REPEAT_NS      50000000
+#define POLL_FAILED_NS 1000000 /* pause between two rounds if poll fails */
 /* A longer time between two rounds means that this process itself was stopped. */
-#define ASLEEP_NS 2000000000
+#define STOPPED_NS 2000000000
 
 void ddp_launch_news(const struct ddp_launch_run *run, const char *fmt, ...)
 {
@@ -65,7 +65,7 @@ void ddp_launch_kill_all(struct ddp_launch_run *run, int signal)
 
 /* Reports an injected fault, so that the failure is not mistaken for a real one, and the time until
  * it was detected, which tests read. */
-static void note_fault(const struct ddp_launch_run *run, int rank)
+static void report_fault(const struct ddp_launch_run *run, int rank)
 {
     const char *fault;
     int64_t hit_ns;
@@ -77,16 +77,16 @@ static void note_fault(const struct ddp_launch_run *run, int rank)
 }
 
 /* An unexpected death ends the run. */
-static void look_at_death(struct ddp_launch_run *run, int rank, const siginfo_t *info)
+static void check_death(struct ddp_launch_run *run, int rank, const siginfo_t *info)
 {
     const struct ddp_segment_rank *block = ddp_segment_rank_of(run->segment, rank);
     bool done = atomic_load_explicit(&block->state, memory_order_acquire) == DDP_RANK_DONE;
-    bool as_said = info == NULL ||
-                   (info->si_code == CLD_EXITED && info->si_status == ddp_exit_code(block->code));
-    if (!(done && as_said) && !run->child[rank].killed &&
+    bool as_reported = info == NULL || (info->si_code == CLD_EXITED &&
+                                        info->si_status == ddp_exit_code(block->code));
+    if (!(done && as_reported) && !run->child[rank].killed &&
         ddp_launch_blame(run, DDP_CAUSE_DIED, rank, DDP_ELOST)) {
         if (DDP_FAULTS)
-            note_fault(run, rank);
+            report_fault(run, rank);
         if (info != NULL && info->si_code == CLD_EXITED)
             run->cause.status = info->si_status;
         else if (info != NULL)
@@ -100,7 +100,7 @@ static void bury(struct ddp_launch_run *run, int rank, const siginfo_t *info)
     struct ddp_child *child = &run->child[rank];
     child->alive = false;
     run->alive--;
-    look_at_death(run, rank, info);
+    check_death(run, rank, info);
     if (child->channel >= 0 && ddp_launch_channel_read(run, rank)) {
         close(child->channel);
         child->channel = -1;
@@ -112,14 +112,14 @@ static void bury(struct ddp_launch_run *run, int rank, const siginfo_t *info)
     child->pidfd = -1;
 }
 
-static void note_stop(struct ddp_launch_run *run, int rank, int signal)
+static void report_stop(struct ddp_launch_run *run, int rank, int signal)
 {
     struct ddp_child *child = &run->child[rank];
     char where[512], time[32];
     child->stopped_at = ddp_now_ns();
     child->stop_signal = signal;
     if (DDP_FAULTS)
-        note_fault(run, rank);
+        report_fault(run, rank);
     ddp_flight_describe(&ddp_segment_rank_of(run->segment, rank)->flight, where, sizeof where);
     ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
     ddp_launch_news(run,
@@ -146,7 +146,7 @@ static void reap(struct ddp_launch_run *run)
             if (rc != 0) { /* another waitpid reaped it; it is gone all the same */
                 bury(run, r, NULL);
             } else if (info.si_code == CLD_STOPPED || info.si_code == CLD_TRAPPED) {
-                note_stop(run, r, info.si_status);
+                report_stop(run, r, info.si_status);
             } else if (info.si_code == CLD_CONTINUED) {
                 if (child->stopped_at != 0)
                     ddp_launch_news(run, "rank %d (pid %d) continues", r, (int)child->pid);
@@ -174,7 +174,7 @@ static void take_signals(struct ddp_launch_run *run)
     while ((signal = ddp_signal_watch_take(run->watch)) != 0) {
         const bool again = run->signals != 0, known = (run->signals >> signal & 1) != 0;
         const int64_t now = ddp_now_ns();
-        if (known && now - run->signalled_at < ECHO_NS)
+        if (known && now - run->signalled_at < REPEAT_NS)
             continue;
         run->signals |= UINT64_C(1) << signal;
         run->signalled_at = now;
@@ -200,7 +200,7 @@ bool ddp_launch_disturbed(struct ddp_launch_run *run)
         if (run->child[r].alive &&
             waitid(P_PID, (id_t)run->child[r].pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
             info.si_pid != 0)
-            look_at_death(run, r, &info);
+            check_death(run, r, &info);
     }
     return ddp_segment_aborted(run->segment, NULL, NULL, NULL);
 }
@@ -219,7 +219,7 @@ static void end_stopped(struct ddp_launch_run *run, int rank)
 
 /* Handles timeouts: ranks stopped too long, the end of the grace period, threads that never
  * leave. */
-static void look_at_time(struct ddp_launch_run *run, int64_t now)
+static void check_time(struct ddp_launch_run *run, int64_t now)
 {
     for (int r = 0; r < run->job->ranks; r++) {
         const struct ddp_child *child = &run->child[r];
@@ -266,12 +266,12 @@ void ddp_launch_supervise(struct ddp_launch_run *run)
     int64_t last = ddp_now_ns();
     while (run->alive > 0 && !run->abandoned) {
         int64_t now = ddp_now_ns();
-        for (int r = 0; now - last > ASLEEP_NS && r < run->job->ranks; r++) {
+        for (int r = 0; now - last > STOPPED_NS && r < run->job->ranks; r++) {
             if (run->child[r].stopped_at != 0)
                 run->child[r].stopped_at += now - last;
         }
         last = now;
-        look_at_time(run, now);
+        check_time(run, now);
         int64_t wait = TICK_NS;
         if (run->end_at > now)
             wait = DDP_MIN(wait, run->end_at - now);
@@ -282,7 +282,7 @@ void ddp_launch_supervise(struct ddp_launch_run *run)
         /* The set has more entries than the limit on descriptors allows, so check all ranks
          * periodically. */
         if (ready < 0)
-            ddp_sleep_ns(BLIND_NS);
+            ddp_sleep_ns(POLL_FAILED_NS);
         /* Signals come first, so that a signal to the whole group is not reported as a rank's own
          * death. Deaths come before messages, because handling a message may take long. */
         take_signals(run);

@@ -180,7 +180,7 @@ static int check_range(const struct row *row, const struct ddp_place *place, str
 
 /* Reads the rank_info from a row's variables. Without a local rank all ranks count as ranks of this
  * host, which is the worst case for waiting. */
-static int read_place(const struct row *row, struct ddp_place *place, struct ddp_err *err)
+static int read_rank_info(const struct row *row, struct ddp_place *place, struct ddp_err *err)
 {
     DDP_TRY(read_number(row->rank, &place->rank, err));
     DDP_TRY(read_number(row->size, &place->size, err));
@@ -296,7 +296,7 @@ int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err)
             found.flavour = guess_flavour();
         if (row->kind == DDP_LAUNCHER_HYDRA)
             DDP_TRY(check_hydra(err));
-        DDP_TRY(read_place(row, &found.place, err));
+        DDP_TRY(read_rank_info(row, &found.place, err));
         break;
     }
     if (found.kind == DDP_LAUNCHER_NONE)

@@ -20,7 +20,7 @@
 #define GUESTS_MAX 64                  /* connections without a complete hello at a time */
 #define PAUSE_MS   100
 
-struct host {
+struct server {
     const struct ddp_party *party;
     struct ddp_listener *listener;
     int *peer;
@@ -39,7 +39,7 @@ static void answer(int fd, uint32_t verdict, int code, const char *text, int64_t
 }
 
 /* Sends the error to all accepted peers. */
-static int tell_all(const struct host *h, int rc, const struct ddp_err *err)
+static int tell_all(const struct server *h, int rc, const struct ddp_err *err)
 {
     const int64_t until = ddp_now_ns() + GOODBYE_NS;
     for (int r = 1; r < h->party->size; r++) {
@@ -62,7 +62,7 @@ static void dismiss_guest(struct ddp_listener *l, int i)
 
 /* Records where a rank listens. An IPv4 address that came in through an IPv6 socket is stored as
  * IPv4, which hosts without IPv6 can use. */
-static void note_endpoint(struct host *h, const struct ddp_guest *g)
+static void store_endpoint(struct server *h, const struct ddp_guest *g)
 {
     struct ddp_endpoint *e = &h->endpoint[g->hello.rank];
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)&g->from;
@@ -79,7 +79,7 @@ static void note_endpoint(struct host *h, const struct ddp_guest *g)
 }
 
 /* Handles a complete hello of this job and group: accepts or refuses the rank. */
-static int judge_rank(struct host *h, struct ddp_guest *g, struct ddp_err *err)
+static int accept_rank(struct server *h, struct ddp_guest *g, struct ddp_err *err)
 {
     const struct ddp_party *p = h->party;
     const struct ddp_hello *hello = &g->hello;
@@ -103,14 +103,14 @@ static int judge_rank(struct host *h, struct ddp_guest *g, struct ddp_err *err)
     h->peer[hello->rank] = g->fd;
     h->missing--;
     if (h->endpoint != NULL)
-        note_endpoint(h, g);
+        store_endpoint(h, g);
     answer(g->fd, DDP_HUB_ACCEPTED, 0, "", until);
     return 0;
 }
 
 /* Handles a complete hello. Returns false if the connection waits for another group of this
  * rank. */
-static bool judge_guest(struct host *h, struct ddp_guest *g, int *rc, struct ddp_err *err)
+static bool judge_guest(struct server *h, struct ddp_guest *g, int *rc, struct ddp_err *err)
 {
     const struct ddp_hello *hello = &g->hello;
     const int64_t until = ddp_now_ns() + GOODBYE_NS;
@@ -130,13 +130,13 @@ static bool judge_guest(struct host *h, struct ddp_guest *g, int *rc, struct ddp
         g->until_ns = INT64_MAX;
         return false;
     } else {
-        *rc = judge_rank(h, g, err);
+        *rc = accept_rank(h, g, err);
     }
     return true;
 }
 
 /* Handles all connections whose hello is complete. */
-static int judge_guests(struct host *h, struct ddp_err *err)
+static int judge_guests(struct server *h, struct ddp_err *err)
 {
     struct ddp_listener *l = h->listener;
     int rc = 0;
@@ -211,7 +211,7 @@ static void accept_guests(struct ddp_listener *l)
 }
 
 /* Fills the array for poll: listener, pending connections, peers. */
-static int fill_polled(struct host *h, struct ddp_err *err)
+static int fill_polled(struct server *h, struct ddp_err *err)
 {
     const struct ddp_listener *l = h->listener;
     const int n = 1 + l->guest_count + h->party->size;
@@ -231,7 +231,7 @@ static int fill_polled(struct host *h, struct ddp_err *err)
     return 0;
 }
 
-static int hear_all(struct host *h, struct ddp_err *err)
+static int hear_all(struct server *h, struct ddp_err *err)
 {
     struct ddp_listener *l = h->listener;
     for (int r = 1; r < h->party->size; r++) {
@@ -251,7 +251,7 @@ static int hear_all(struct host *h, struct ddp_err *err)
     return 0;
 }
 
-static int tell_missing(const struct host *h, struct ddp_err *err)
+static int tell_missing(const struct server *h, struct ddp_err *err)
 {
     const int size = h->party->size;
     char list[160] = "?", time[32];
@@ -267,7 +267,7 @@ static int tell_missing(const struct host *h, struct ddp_err *err)
     return ddp_hint(err, "were they started, and can they reach this host and port?");
 }
 
-static int send_ready(struct host *h, struct ddp_err *err)
+static int send_ready(struct server *h, struct ddp_err *err)
 {
     const size_t bytes = (size_t)h->party->size * sizeof *h->endpoint;
     for (int r = 1; r < h->party->size; r++) {
@@ -285,11 +285,11 @@ static int send_ready(struct host *h, struct ddp_err *err)
 int ddp_rendezvous_host(const struct ddp_party *party, struct ddp_listener *listener, int *peer,
                         struct ddp_endpoint *endpoint, struct ddp_err *err)
 {
-    struct host h = {.party = party,
-                     .listener = listener,
-                     .peer = peer,
-                     .endpoint = endpoint,
-                     .missing = party->size - 1};
+    struct server h = {.party = party,
+                       .listener = listener,
+                       .peer = peer,
+                       .endpoint = endpoint,
+                       .missing = party->size - 1};
     int rc = 0;
     for (int r = 0; r < party->size; r++)
         peer[r] = -1;

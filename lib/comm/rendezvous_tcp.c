@@ -26,7 +26,7 @@ struct seeker {
     struct ddp_listener *listener;
     struct ddp_endpoint *endpoint;
     /* Text of the last answer that sent this client on. */
-    char said[240];
+    char last_answer[240];
 };
 
 /* Opens a port for later groups. It listens on the loopback device only if the job's address is one
@@ -108,7 +108,7 @@ static int try_port(struct seeker *s, const struct ddp_tcp_address *address, int
         !hear(s, fd, p->context != 0 ? p->deadline_ns : soon, &a))
         goto err_fd; /* an unknown peer; rc is 0 */
     if (a.verdict == DDP_HUB_OTHER || a.verdict == DDP_HUB_TAKEN) {
-        memcpy(s->said, a.text, sizeof s->said);
+        memcpy(s->last_answer, a.text, sizeof s->last_answer);
         goto err_fd;
     }
     if (a.verdict != DDP_HUB_ACCEPTED) {
@@ -127,9 +127,9 @@ static int tell_not_found(const struct seeker *s, struct ddp_err *err)
 {
     char time[32];
     ddp_format_ns((double)s->party->timeout_ns, time, sizeof time);
-    if (s->said[0] != '\0') {
+    if (s->last_answer[0] != '\0') {
         ddp_fail(err, DDP_EMISMATCH, "rank %d found no rank 0 of its job within %s: %s",
-                 s->party->rank, time, s->said);
+                 s->party->rank, time, s->last_answer);
         return ddp_hint(err, "give each job a MASTER_PORT of its own, at least %d apart",
                         DDP_RENDEZVOUS_PORTS + 1);
     }

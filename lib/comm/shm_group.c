@@ -15,7 +15,7 @@
 #define GROUPS (DDP_SEGMENT_CHANNELS - 1)
 
 /* Message of the lowest rank to the members. */
-struct invitation {
+struct offer {
     int32_t channel;
     uint64_t generation;
     uint64_t checksum; /* of the ranks of the group */
@@ -92,8 +92,8 @@ static uint64_t parent_rank(const struct ddp_comm *parent, int world_rank)
 }
 
 /* Runs on the lowest rank: claims a channel and sends it to all other members. */
-static int invite(struct ddp_comm *parent, const struct ddp_comm *child,
-                  struct invitation *invitation, struct ddp_err *err)
+static int send_channel(struct ddp_comm *parent, const struct ddp_comm *child, struct offer *offer,
+                        struct ddp_err *err)
 {
     const struct ddp_shm_state *state = ddp_shm_state_of(parent);
     struct ddp_segment *segment = state->world->segment;
@@ -103,32 +103,32 @@ static int invite(struct ddp_comm *parent, const struct ddp_comm *child,
         ddp_comm_abort(parent, DDP_ENOMEM);
         return ddp_fail(err, DDP_ENOMEM, "no memory for a group with %zu other ranks", others);
     }
-    invitation->channel = claim_channel(segment);
-    invitation->checksum = checksum(child);
-    invitation->generation = 0;
-    if (invitation->channel > 0)
-        invitation->generation = atomic_load_explicit(
-            &segment->channel[invitation->channel].generation, memory_order_relaxed);
+    offer->channel = claim_channel(segment);
+    offer->checksum = checksum(child);
+    offer->generation = 0;
+    if (offer->channel > 0)
+        offer->generation = atomic_load_explicit(&segment->channel[offer->channel].generation,
+                                                 memory_order_relaxed);
     for (size_t i = 0; i < others; i++) {
         req[i].u[7] = parent_rank(parent, child->world_rank[i + 1]);
         ddp_shm_p2p_send(state->world, child->world_rank[i + 1], state->context | DDP_SHM_CONTROL,
-                         0, invitation, sizeof *invitation, &req[i]);
+                         0, offer, sizeof *offer, &req[i]);
     }
     int rc = ddp_comm_wait(parent, req, (int)others, err);
     free(req);
     return rc;
 }
 
-static int be_invited(struct ddp_comm *parent, const struct ddp_comm *child,
-                      struct invitation *invitation, struct ddp_err *err)
+static int receive_channel(struct ddp_comm *parent, const struct ddp_comm *child,
+                           struct offer *offer, struct ddp_err *err)
 {
     const struct ddp_shm_state *state = ddp_shm_state_of(parent);
     struct ddp_request req = {0};
     req.u[7] = parent_rank(parent, child->world_rank[0]);
-    ddp_shm_p2p_recv(state->world, child->world_rank[0], state->context | DDP_SHM_CONTROL, 0,
-                     invitation, sizeof *invitation, &req);
+    ddp_shm_p2p_recv(state->world, child->world_rank[0], state->context | DDP_SHM_CONTROL, 0, offer,
+                     sizeof *offer, &req);
     DDP_TRY(ddp_comm_wait(parent, &req, 1, err));
-    if (invitation->checksum != checksum(child)) {
+    if (offer->checksum != checksum(child)) {
         ddp_comm_abort(parent, DDP_EMISMATCH);
         return ddp_fail(err, DDP_EMISMATCH, "ranks %d and %d open different groups",
                         child->world_rank[0], child->world_rank[child->rank]);
@@ -143,10 +143,10 @@ int ddp_shm_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_er
         ddp_comm_abort(parent, DDP_ENOMEM);
         return ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
     }
-    struct invitation invitation = {0};
-    int rc = child->rank == 0 ? invite(parent, child, &invitation, err)
-                              : be_invited(parent, child, &invitation, err);
-    if (rc == 0 && invitation.channel < 0)
+    struct offer offer = {0};
+    int rc = child->rank == 0 ? send_channel(parent, child, &offer, err)
+                              : receive_channel(parent, child, &offer, err);
+    if (rc == 0 && offer.channel < 0)
         rc = ddp_fail(err, DDP_EUNAVAIL, "more than %d groups at a time", GROUPS);
     if (rc != 0) {
         free(state);
@@ -154,6 +154,6 @@ int ddp_shm_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_er
     }
     state->world = ddp_shm_state_of(parent)->world;
     child->state = state;
-    ddp_shm_channel_attach(child, invitation.channel, invitation.generation);
+    ddp_shm_channel_attach(child, offer.channel, offer.generation);
     return 0;
 }

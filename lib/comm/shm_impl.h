@@ -111,7 +111,7 @@ int ddp_shm_pipe_progress(struct ddp_shm_world *world, struct ddp_err *err) DDP_
 bool ddp_shm_pipe_take_early(struct ddp_shm_peer *p, struct ddp_request *req);
 /* Drops all open requests after an abort: callers return, and the memory of their requests ends
  * with them. */
-void ddp_shm_pipe_forget(struct ddp_shm_world *world);
+void ddp_shm_pipe_drop(struct ddp_shm_world *world);
 
 /* shm_p2p.c. `target` and `source` are ranks of the world. */
 void ddp_shm_p2p_send(struct ddp_shm_world *world, int target, uint64_t context, int tag,

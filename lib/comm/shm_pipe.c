@@ -15,7 +15,7 @@
 #include "comm/shm_impl.h"
 
 /* The rings of all ranks are read once in this many calls. */
-#define LOOK_AT_ALL 32
+#define ALL_RINGS_EVERY 32
 
 static struct ddp_request *next_of(const struct ddp_request *req)
 {
@@ -215,7 +215,7 @@ static int drain(struct ddp_shm_world *world, int source, struct ddp_err *err)
 
 int ddp_shm_pipe_progress(struct ddp_shm_world *world, struct ddp_err *err)
 {
-    bool all = ++world->ticks % LOOK_AT_ALL == 0;
+    bool all = ++world->ticks % ALL_RINGS_EVERY == 0;
     for (int r = 0; r < world->ranks; r++) {
         struct ddp_shm_peer *p = &world->peer[r];
         bool sends = p->sends != NULL;
@@ -250,7 +250,7 @@ bool ddp_shm_pipe_take_early(struct ddp_shm_peer *p, struct ddp_request *req)
     return true;
 }
 
-void ddp_shm_pipe_forget(struct ddp_shm_world *world)
+void ddp_shm_pipe_drop(struct ddp_shm_world *world)
 {
     for (int r = 0; r < world->ranks; r++) {
         struct ddp_shm_peer *p = &world->peer[r];

@@ -24,7 +24,7 @@ struct ddp_signal_thread {
 
 /* Raises the signal with its default action, so that the launcher sees its signal as the cause of
  * death. */
-static void let_act(int signal)
+static void raise_default(int signal)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -45,7 +45,7 @@ static void *watch(void *arg)
             return NULL;
         if (fds[0].revents && read(t->signals, &info, sizeof info) == sizeof info) {
             t->on_signal(t->arg, (int)info.ssi_signo);
-            let_act((int)info.ssi_signo);
+            raise_default((int)info.ssi_signo);
         }
     }
 }

@@ -15,7 +15,7 @@ enum { ASKING = 4 };
 
 /* Returns whether ending[i] is watched. Signals that are ignored are not, nor signals after the
  * first four that the program handles itself. */
-static bool is_ours(int i)
+static bool is_watched(int i)
 {
     struct sigaction old;
     if (sigaction(ending[i], NULL, &old) != 0 || old.sa_handler == SIG_IGN)
@@ -29,7 +29,7 @@ int ddp_signal_watch_open(struct ddp_signal_watch *watch, struct ddp_err *err)
     sigemptyset(&watch->watched);
     sigaddset(&watch->watched, SIGCHLD);
     for (int i = 0; i < (int)DDP_COUNT_OF(ending); i++) {
-        if (is_ours(i))
+        if (is_watched(i))
             sigaddset(&watch->watched, ending[i]);
     }
     /* If SIGCHLD were ignored, the kernel would reap ranks itself. */
