@@ -59,7 +59,7 @@ enum ddp_cause_kind {
 struct ddp_cause {
     enum ddp_cause_kind kind;
     int rank, signal, status;
-    struct ddp_err err; /* of the handler */
+    struct ddp_err err; /* error of the handler */
     char story[400];    /* report of the ranks that wait for it; "": unknown */
 };
 

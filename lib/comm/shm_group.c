@@ -18,7 +18,7 @@
 struct offer {
     int32_t channel;
     uint64_t generation;
-    uint64_t checksum; /* of the ranks of the group */
+    uint64_t checksum; /* hash of the group's world ranks */
 };
 
 void ddp_shm_channel_attach(struct ddp_comm *comm, int channel, uint64_t generation)

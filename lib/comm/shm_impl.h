@@ -69,7 +69,7 @@ struct ddp_shm_world {
 struct ddp_shm_state {
     struct ddp_shm_world *world;
     int channel;
-    uint64_t context; /* marks its messages: channel | generation << 8 */
+    uint64_t context; /* marks the messages of this communicator: channel | generation << 8 */
     struct ddp_comm_shm shm;
 };
 #define DDP_SHM_CONTROL (UINT64_C(1) << 63) /* bit of a context: messages of the backend itself */
@@ -95,7 +95,7 @@ enum ddp_shm_request_field {
     DDP_REQ_TAG,
     DDP_REQ_CONTEXT,
     DDP_REQ_STATE,
-    DDP_REQ_LENGTH, /* of the message, if it differs from the receive's */
+    DDP_REQ_LENGTH, /* bytes of the message, if they differ from the receive's */
     DDP_REQ_PEER
 };
 enum ddp_shm_request_state { DDP_REQ_PENDING, DDP_REQ_DONE, DDP_REQ_WRONG_LENGTH };
