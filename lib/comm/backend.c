@@ -29,7 +29,8 @@ const struct ddp_backend *ddp_backend_find(const char *name)
     return NULL;
 }
 
-/* One promise of a table: where the bit is set the function exists, and where not, not. */
+/* Fails with DDP_EINTERNAL and the text `what` unless `function` (the pointer is set) equals
+ * `bit`. */
 static int check_bit(const struct ddp_backend *b, bool bit, bool function, const char *what,
                      struct ddp_err *err)
 {

@@ -1,9 +1,9 @@
-/* The backend seam: how ranks reach each other. One file and one line in backend_list.h add one.
+/* The backend interface: the functions through which the ranks of a communicator reach each other.
+ * A new backend is one file and one line in backend_list.h.
  *
- * Callers use comm.h; this is for those who write a backend. All functions but probe take a
- * communicator whose generic members are set. A function that cannot exist is NULL and its
- * capability bit is off; ddp_backend_check() proves that bits and pointers agree when the program
- * starts. */
+ * Callers use comm.h; this header is for backends. All functions but probe take a communicator
+ * whose generic members are set. A backend that lacks a function leaves its pointer NULL and the
+ * capability bit off; ddp_backend_check() proves at program start that bits and pointers agree. */
 #ifndef DDP_COMM_BACKEND_H
 #define DDP_COMM_BACKEND_H
 
@@ -15,27 +15,28 @@ extern "C" {
 #endif
 
 enum ddp_backend_cap {
-    DDP_CAP_P2P = 1 << 0, /* isend, irecv, test */
-    DDP_CAP_MAP = 1 << 1, /* peers' registered memory and shared flags can be touched directly:
+    DDP_CAP_P2P = 1 << 0, /* has isend, irecv and test */
+    DDP_CAP_MAP = 1 << 1, /* ranks can access peers' registered memory and shared flags directly;
                              comm->shm is set */
-    DDP_CAP_REGISTERED = 1 << 2,   /* alloc gives memory the backend treats better than malloc's */
-    DDP_CAP_NATIVE = 1 << 3,       /* has collectives of its own */
+    DDP_CAP_REGISTERED =
+        1 << 2,              /* alloc returns memory that the backend moves faster than malloc's */
+    DDP_CAP_NATIVE = 1 << 3, /* has collectives of its own */
     DDP_CAP_LAUNCHED = 1 << 4,     /* needs an outside launcher (mpiexec) */
     DDP_CAP_SELF = 1 << 5,         /* one rank only */
-    DDP_CAP_DEVICE = 1 << 7,       /* what it moves lies in the memory of comm->device, a GPU */
-    DDP_CAP_ANY_LAUNCHER = 1 << 8, /* our own launcher or an outside one */
-    DDP_CAP_AVG_FIRST = 1 << 9,    /* native averages multiply by 1/P, in the type, and then sum */
-    DDP_CAP_HOSTS = 1 << 6 /* init finds out which ranks share a host (hosts.h), so there may be
-                              registered memory, and comm->shm where all ranks share one */
+    DDP_CAP_DEVICE = 1 << 7,       /* buffers lie in the memory of comm->device, a GPU */
+    DDP_CAP_ANY_LAUNCHER = 1 << 8, /* works with our own launcher and with an outside one */
+    DDP_CAP_AVG_FIRST = 1 << 9,    /* native averages multiply by 1/P in the data type, then sum */
+    DDP_CAP_HOSTS = 1 << 6 /* init finds out which ranks share a host (hosts.h): registered memory
+                              is possible, and comm->shm is set if all ranks share one host */
 };
 
-/* One collective call, for native() and for the algorithms alike. send: [count_in]; recv:
- * [count_out]; in place: see coll.h. */
+/* The arguments of one collective call, for native() and for the algorithms. coll.h defines the
+ * shapes, the meaning of `count` and in-place calls. */
 struct ddp_coll_args {
     enum ddp_coll coll;
-    const void *send;
-    void *recv;
-    size_t count; /* elements; per collective as coll.h says */
+    const void *send; /* [count_in] */
+    void *recv;       /* [count_out] */
+    size_t count;     /* elements; each collective defines of which array (coll.h) */
     enum ddp_dtype dtype;
     enum ddp_op op;
     int root;
@@ -44,27 +45,31 @@ struct ddp_coll_args {
 struct ddp_backend {
     const char *name, *summary;
     unsigned caps;
-    /* Version of the library behind it ("Open MPI 4.1.4"), NULL when there is none or it is not
-     * loaded. */
+    /* Returns the version of the backend's library ("Open MPI 4.1.4"), or NULL if the backend has
+     * no library or has not loaded it. */
     const char *(*library)(void);
-    /* Opens that library; DDP_EUNAVAIL says why it cannot be. NULL: there is none to open alone. */
+    /* Opens the library; returns DDP_EUNAVAIL with the reason if that is impossible. NULL: the
+     * backend has no library that can be opened alone. */
     int (*load)(struct ddp_err *err);
-    /* The same of its devices ("CUDA 13.0, ..."); may be NULL. */
+    /* Returns the version of the device's software ("CUDA 13.0, ..."). May be NULL. */
     const char *(*device_library)(void);
-    /* Ranks of this host that can each have a device of their own; NULL: any number. */
+    /* Returns the number of devices on this host that ranks can use, one rank each. NULL: no
+     * limit. */
     int (*places)(void);
-    /* Usable here, without starting anything heavy? module_dir as in ddp_comm_options. */
+    /* Checks that the backend is usable here, without starting anything expensive. module_dir as in
+     * ddp_comm_options. */
     int (*probe)(const char *module_dir, struct ddp_err *err);
     int (*init)(struct ddp_comm *comm, const struct ddp_comm_options *options, struct ddp_err *err);
-    void (*finalize)(struct ddp_comm *comm); /* also for groups; comm->parent tells */
+    void (*finalize)(struct ddp_comm *comm); /* also for groups, whose comm->parent is set */
     void (*abort)(struct ddp_comm *comm, int code);
-    int (*group)(struct ddp_comm *parent, struct ddp_comm *child,
-                 struct ddp_err *err); /* child: rank, size, world_rank set */
+    /* Opens a group. The caller has set rank, size and world_rank of `child`. */
+    int (*group)(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err);
     int (*barrier)(struct ddp_comm *comm, struct ddp_err *err);
     int (*exchange)(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                     struct ddp_err *err);
-    /* Is everybody still there? Never blocks; DDP_ELOST with who was lost. For backends that have
-     * no abort word, beside waits for something else. NULL: none. */
+    /* Checks that no rank is lost, without blocking; returns DDP_ELOST naming the lost rank.
+     * Backends without an abort word have it, and a rank calls it while it waits for something
+     * else. NULL: not needed. */
     int (*look)(struct ddp_comm *comm, struct ddp_err *err);
     int (*alloc)(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_err *err);
     void (*free)(struct ddp_comm *comm, void *ptr);
@@ -74,18 +79,20 @@ struct ddp_backend {
     int (*irecv)(struct ddp_comm *comm, int src, int tag, void *buf, size_t bytes,
                  struct ddp_request *req, struct ddp_err *err);
     int (*test)(struct ddp_comm *comm, struct ddp_request *req, bool *done, struct ddp_err *err);
-    /* Whether native() can do this collective, dtype and op; the reason in err when not. */
+    /* Checks that native() can run this collective, dtype and op; otherwise fails with the reason
+     * in err. */
     int (*native_supports)(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                            struct ddp_err *err);
     int (*native)(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err);
-    /* ns that the last native() took by the device's own clock, -1: not known. May be NULL. */
+    /* Returns the ns that the last native() took by the device's own clock, or -1 if unknown. May
+     * be NULL. */
     double (*device_ns)(struct ddp_comm *comm);
 };
 
 /* All backends of backend_list.h in order, NULL-terminated. */
 const struct ddp_backend *const *ddp_backend_all(void);
-const struct ddp_backend *ddp_backend_find(const char *name); /* NULL when unknown */
-/* DDP_EINTERNAL when a table's bits and pointers disagree. */
+const struct ddp_backend *ddp_backend_find(const char *name); /* NULL if unknown */
+/* Returns DDP_EINTERNAL if the capability bits and the pointers of a backend disagree. */
 int ddp_backend_check(struct ddp_err *err) DDP_MUST_CHECK;
 
 /* A backend module (ddpbench-mpi-openmpi.so) exports `const struct ddp_backend_module
@@ -94,7 +101,7 @@ int ddp_backend_check(struct ddp_err *err) DDP_MUST_CHECK;
 struct ddp_backend_module {
     int abi;
     const char *flavour; /* "openmpi", "mpich" */
-    const char *commit;  /* of the build; must equal the binary's */
+    const char *commit;  /* the build's commit; must equal the binary's */
     const struct ddp_backend *backend;
 };
 

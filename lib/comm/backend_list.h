@@ -1,4 +1,4 @@
-/* One line a backend: DDP_BACKEND(symbol). */
+/* One line per backend: DDP_BACKEND(symbol). */
 DDP_BACKEND(self)
 DDP_BACKEND(shm)
 DDP_BACKEND(mpi)

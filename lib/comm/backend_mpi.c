@@ -1,9 +1,10 @@
-/* Backend mpi, the half that is built once for each MPI found, as ddpbench-mpi-<flavour>.so; it is
- * loaded by backend_mpi_load.c, and linked with the few ddp_* functions it calls (ci/build.mk).
+/* Backend mpi, the part that is built once per installed MPI as ddpbench-mpi-<flavour>.so.
+ * backend_mpi_load.c loads the module; the module is linked with the few ddp_* functions that it
+ * calls (ci/build.mk).
  *
- * Collectives are MPI's own blocking calls, as users make them: other calls (MPI_Iallreduce) run
- * other algorithms. They know no deadline; the watchdog holds them to one. Errors come back as
- * codes (MPI_ERRORS_RETURN), as far as the library hands them back at all. */
+ * Collectives are MPI's blocking calls, because applications use these and MPI_Iallreduce would run
+ * other algorithms. Blocking calls have no deadline, so a watchdog thread enforces one. Errors are
+ * returned as codes (MPI_ERRORS_RETURN) as far as the library reports them. */
 #include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -19,43 +20,47 @@
 #include "comm/backend.h"
 #include "comm/launcher.h"
 
-/* MPI counts in int: more elements than this go as several calls, or as one derived type. A power
- * of two, so that a piece begins where its vector registers like it. Tests make it small. */
+/* MPI counts elements in an int, so larger arrays are split into several calls or described by one
+ * derived type. The limit is a power of two, so that every part starts at an aligned address. Tests
+ * make it small. */
 #ifndef DDP_MPI_COUNT_MAX
 #define DDP_MPI_COUNT_MAX (1 << 30)
 #endif
 
-/* 1 in a simulation (ci/sim.mk), whose ranks take turns in one thread: one that polls keeps it, so
- * a wait must be a call that blocks; and there is nothing to be safe from. The one switch of it. */
+/* 1 in a SimGrid simulation (ci/sim.mk). The simulation runs all ranks in one thread and switches
+ * ranks only in blocking calls, so polling would never end, and no thread safety is needed. This is
+ * the only switch for simulations. */
 #ifndef DDP_MPI_SIMULATED
 #define DDP_MPI_SIMULATED 0
 #endif
 
-/* Between the last words of a rank and MPI_Abort. */
+/* Pause between the last message of a rank and its MPI_Abort. */
 #define ABORT_PAUSE_NS 100000000
 
-/* Elements of an integer average that are summed in 64 bits at a time: 512 KiB of them. */
+/* Elements of an integer average that are summed in 64 bits at a time (512 KiB). */
 #define WIDE_COUNT ((size_t)64 << 10)
 
-/* What the communicators of a process share, and nobody changes after init but `failed`. comm:
- * MPI_COMM_WORLD's ranks, apart from the messages of others. op16: sums and so on of 16-bit floats,
- * which MPI lacks. unsigned_broken: compares bytes as signed ones. reduce_broken: crashes in place
- * at another root than rank 0. failed: a call failed or the run was given up, in whatever thread;
- * then nothing that waits is called. */
+/* State that all communicators of a process share. Only `failed` changes after init. */
 struct mpi_world {
+    /* Duplicate of MPI_COMM_WORLD, so that our messages never match those of others. */
     MPI_Comm comm;
+    /* Reduction operations for f16 and bf16, which MPI lacks. */
     MPI_Op op16[2][DDP_OP_COUNT];
+    /* unsigned_broken: MIN and MAX compare unsigned bytes as signed ones. reduce_broken: an
+     * in-place MPI_Reduce crashes at a root other than rank 0. */
     bool unsigned_broken, reduce_broken;
+    /* A call failed in some thread, or the run was aborted. No blocking call is made afterwards. */
     _Atomic(bool) failed;
 };
 
-/* The state of one communicator, which belongs to one thread at a time. wide [2][WIDE_COUNT]:
- * integer averages. scratch: what in-place calls need. Both are made by the first call that needs
- * them, which is one of warm-up or of verification. */
+/* State of one communicator. Only one thread at a time uses it. */
 struct mpi_state {
     struct mpi_world *world;
     MPI_Comm comm;
+    /* [2][WIDE_COUNT] sums of integer averages; allocated by the first untimed call that needs
+     * them. */
     int64_t *wide;
+    /* Copy of in-place inputs; allocated like `wide`. */
     void *scratch;
     size_t scratch_bytes;
 };
@@ -65,7 +70,7 @@ static struct mpi_state *state_of(const struct ddp_comm *comm)
     return comm->state;
 }
 
-/* Which of our codes says what an MPI error class means. */
+/* Returns our error code for an MPI error class. */
 static int code_of(int mpi_class)
 {
     switch (mpi_class) {
@@ -84,7 +89,8 @@ static int code_of(int mpi_class)
     case MPI_ERR_TYPE:
         return DDP_EINTERNAL;
     default:
-        /* A dead peer is said in many ways: MPI_ERR_OTHER, MPI_ERR_INTERN, MPIX_ERR_PROC_FAILED. */
+        /* MPI libraries report a dead peer with many classes: MPI_ERR_OTHER, MPI_ERR_INTERN,
+         * MPIX_ERR_PROC_FAILED. */
         return DDP_ELOST;
     }
 }
@@ -96,7 +102,7 @@ static int mpi_fail(struct mpi_world *world, int mpi_rc, const char *function, s
     int length, mpi_class = MPI_ERR_UNKNOWN;
     MPI_Error_string(mpi_rc, text, &length);
     MPI_Error_class(mpi_rc, &mpi_class);
-    /* MPICH gives its whole error stack, a line a level. */
+    /* MPICH returns its whole error stack, one line per level. */
     for (char *line = text; (line = strchr(line, '\n')) != NULL;)
         *line = line[1] != '\0' ? ';' : '\0';
     ddp_printable(text, clean, sizeof clean);
@@ -104,7 +110,7 @@ static int mpi_fail(struct mpi_world *world, int mpi_rc, const char *function, s
     return ddp_fail(err, code_of(mpi_class), "%s failed: %s", function, clean);
 }
 
-/* Calls an MPI function; leaves the calling function with our code when it fails. */
+/* Calls an MPI function; on failure the calling function returns our error code. */
 #define MPI_TRY(world, err, function, ...)                                                         \
     do {                                                                                           \
         int mpi_rc_ = function(__VA_ARGS__);                                                       \
@@ -112,8 +118,8 @@ static int mpi_fail(struct mpi_world *world, int mpi_rc, const char *function, s
             return mpi_fail(world, mpi_rc_, #function, err);                                       \
     } while (0)
 
-/* "Open MPI 4.1.4" of "Open MPI v4.1.4, package: ...", "MPICH 4.0.2" of "MPICH Version:\t4.0.2\n
- * ...", else the first line; made once. */
+/* The name and version of the MPI library, made once: "Open MPI 4.1.4" from "Open MPI v4.1.4,
+ * package: ...", "MPICH 4.0.2" from "MPICH Version:\t4.0.2\n...", otherwise the first line. */
 static char library_text[64];
 
 static void make_library_text(void)
@@ -140,8 +146,9 @@ static const char *mpi_library(void)
 #include "comm/backend_mpi_ops.inc.h"
 #include "comm/backend_mpi_native.inc.h"
 
-/* MPICH has 2048 communicators, and no error class that says they are used up: this is its text
- * for **toomanycomm (src/mpi/errhan/errnames.txt). All members are told alike, and can go on. */
+/* Recognises the text of MPICH's error **toomanycomm (src/mpi/errhan/errnames.txt): MPICH has 2048
+ * communicators and no error class for their exhaustion. All members get the same error and can
+ * continue. */
 static bool is_full(int mpi_rc)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -183,9 +190,10 @@ static void state_free(struct mpi_state *s)
     free(s);
 }
 
-/* MPI's word against the launcher's. One world of each process is what comes of the mpiexec of
- * another MPI: nothing would fail, and nothing would be measured. */
-static int check_place(const struct ddp_place *place, int rank, int size, struct ddp_err *err)
+/* Compares the rank and size that MPI reports with those of the launcher. They differ if the
+ * mpiexec belongs to another MPI than the module: every process would then be a world of one rank
+ * and measure nothing, without an error. */
+static int check_rank_info(const struct ddp_place *place, int rank, int size, struct ddp_err *err)
 {
     if (rank == place->rank && size == place->size)
         return 0;
@@ -193,7 +201,7 @@ static int check_place(const struct ddp_place *place, int rank, int size, struct
     struct ddp_err ignored = DDP_ERR_INIT;
     if (ddp_launcher_detect(&launcher, &ignored) != 0)
         launcher.name = "the launcher";
-    ddp_fail(err, DDP_EMISMATCH, "%s says rank %d of %d, but %s says rank %d of %d%s",
+    ddp_fail(err, DDP_EMISMATCH, "%s reports rank %d of %d, but %s reports rank %d of %d%s",
              launcher.name, place->rank, place->size, mpi_library(), rank, size,
              size == 1 ? ": each process would be a world of its own" : "");
     return ddp_hint(err,
@@ -202,7 +210,7 @@ static int check_place(const struct ddp_place *place, int rank, int size, struct
                     mpi_library(), DDP_MPI_FLAVOUR);
 }
 
-/* "MPI_THREAD_MULTIPLE" and so on. */
+/* Returns the name of a thread level, such as "MPI_THREAD_MULTIPLE". */
 static const char *level_name(int level)
 {
     return level == MPI_THREAD_SINGLE       ? "MPI_THREAD_SINGLE"
@@ -211,17 +219,18 @@ static const char *level_name(int level)
                                             : "MPI_THREAD_MULTIPLE";
 }
 
-/* A progress thread beside a rank that calls MPI itself needs MULTIPLE. Levels grow in order (MPI
- * 4.0, 11.2.1). Below SERIALIZED nothing of ours is safe either. */
+/* Fails unless MPI provides the wanted thread level. A progress thread needs MULTIPLE, because its
+ * rank calls MPI too; even without progress threads we need SERIALIZED. Levels grow in order (MPI
+ * 4.0, 11.2.1). */
 static int check_threads(int wanted, int provided, struct ddp_err *err)
 {
     if (provided >= wanted)
         return 0;
-    ddp_fail(err, DDP_EUNAVAIL, "%s gives %s, but %s is needed", mpi_library(),
+    ddp_fail(err, DDP_EUNAVAIL, "%s provides %s, but %s is needed", mpi_library(),
              level_name(provided), level_name(wanted));
     return ddp_hint(err, wanted == MPI_THREAD_MULTIPLE
                              ? "use an MPI that was built with threads (Open MPI: "
-                               "--enable-mpi-threads), or nothing that overlaps"
+                               "--enable-mpi-threads), or run without overlap"
                              : "use an MPI that was built with threads");
 }
 
@@ -244,11 +253,13 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     }
     MPI_Initialized(&started);
     if (started) {
-        ddp_fail(err, DDP_EINTERNAL, "MPI starts once in a process, and was started before");
+        ddp_fail(err, DDP_EINTERNAL,
+                 "MPI was started before in this process and can start only once");
         goto err_free;
     }
-    /* Serialized: a communicator is used by one thread at a time, which need not be main's. Costs
-     * no locks in either MPI; only MPI_THREAD_MULTIPLE does. */
+    /* SERIALIZED suffices without progress threads: only one thread at a time uses a communicator,
+     * though not always the main thread. It costs no locks in either MPI; only MPI_THREAD_MULTIPLE
+     * does. */
     const int wanted = options->threads    ? MPI_THREAD_MULTIPLE
                        : DDP_MPI_SIMULATED ? MPI_THREAD_SINGLE
                                            : MPI_THREAD_SERIALIZED;
@@ -260,10 +271,10 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (check_place(&comm->place, rank, size, err) != 0 ||
+    if (check_rank_info(&comm->place, rank, size, err) != 0 ||
         check_threads(wanted, provided, err) != 0 || world_open(world, err) != 0) {
-        /* With others about, finalizing could wait for ever; ending without it is told by mpiexec.
-         */
+        /* MPI_Finalize could wait for ever for other ranks. If a process exits without it, mpiexec
+         * reports that. */
         if (size == 1)
             MPI_Finalize();
         goto err_free;
@@ -290,7 +301,7 @@ static void mpi_finalize(struct ddp_comm *comm)
         state_free(s);
         return;
     }
-    /* After a failure somebody may be missing for ever in MPI_Finalize. */
+    /* After a failure another rank may never call MPI_Finalize. */
     if (!world->failed) {
         ops_release(world);
         MPI_Comm_free(&world->comm);
@@ -300,8 +311,9 @@ static void mpi_finalize(struct ddp_comm *comm)
     state_free(s);
 }
 
-/* Open MPI's does not return: it ends this process with the code, too. Hydra then drops what its
- * proxies had not handed on yet, such as the line that says why: they get a moment for it. */
+/* Open MPI's MPI_Abort does not return; it ends this process with `code`. MPICH's Hydra then drops
+ * output that its proxies have not forwarded yet, such as our error message, so the rank pauses
+ * first. */
 static void mpi_abort(struct ddp_comm *comm, int code)
 {
     state_of(comm)->world->failed = true;
@@ -309,7 +321,7 @@ static void mpi_abort(struct ddp_comm *comm, int code)
     MPI_Abort(MPI_COMM_WORLD, ddp_exit_code(code));
 }
 
-/* Never asked: the loader answers without a module. */
+/* Never called: backend_mpi_load.c probes without a module. */
 static int mpi_probe(const char *module_dir, struct ddp_err *err)
 {
     return 0;

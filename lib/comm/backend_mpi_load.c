@@ -1,9 +1,9 @@
-/* Backend mpi, the half that every build has: picks the module of the MPI that started us, loads
- * it, and forwards to it.
+/* Backend mpi, the part that every build has: picks and loads the module for the MPI that started
+ * this process and forwards all calls to it.
  *
- * The binary itself needs no MPI. Which module fits is told by the launcher's environment, before
- * anything of an MPI is loaded: the libraries of two MPIs define the same names, so a process loads
- * one module, once, and never another. */
+ * The binary itself needs no MPI. The launcher's environment shows which module fits, before an MPI
+ * library is loaded. The libraries of two MPIs define the same names, so a process loads exactly
+ * one module. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,15 +21,15 @@
 #include "comm/watchdog.h"
 
 #define PATH_BYTES 4400
-/* For who has the sources, and for who has only what was installed from them. */
+/* Hint for people who have the sources and for those who only installed a build. */
 #define BUILD_AGAIN                                                                                \
-    "build ddpbench again from its sources (`make MPI=1`, and `make install` if that is how it "   \
-    "came)"
+    "build ddpbench again from its sources (`make MPI=1`, and `make install` if it was "           \
+    "installed that way)"
 
-/* In the order they are tried when the launcher does not tell (srun, PMIx): MPICH under a PMIx
- * server would start worlds of one rank, and so would Open MPI under PMI-2; whichever is loaded,
- * its init compares the sizes. packages: what Debian calls the library and what builds against it.
- */
+/* The supported MPIs, in the order in which their modules are tried if the launcher does not
+ * identify its MPI (srun, PMIx). MPICH under a PMIx server would start worlds of one rank, and so
+ * would Open MPI under PMI-2; init of the loaded module compares the sizes. `packages` is Debian's
+ * development package. */
 static const struct flavour {
     const char *name, *library, *packages;
 } flavours[] = {
@@ -37,7 +37,7 @@ static const struct flavour {
     {"mpich", "MPICH", "libmpich-dev"},
 };
 
-/* The module of this process; set once, kept for the life of the process. */
+/* The module of this process; set once and never unloaded. */
 static _Atomic(const struct ddp_backend_module *) loaded;
 
 static const struct ddp_backend *module_backend(void)
@@ -59,14 +59,15 @@ static int module_dir_of(const char *given, char *out, size_t out_bytes)
     return 0;
 }
 
-/* Path of a flavour's module; is there one to read? */
+/* Writes the path of a flavour's module to path [PATH_BYTES]; returns whether the file is
+ * readable. */
 static bool module_exists(const char *dir, const struct flavour *flavour, char *path)
 {
     snprintf(path, PATH_BYTES, "%s/ddpbench-mpi-%s.so", dir, flavour->name);
     return access(path, R_OK) == 0;
 }
 
-/* "openmpi, mpich", "none". */
+/* Writes the modules in `dir` as "openmpi, mpich", or "none". */
 static void list_modules(const char *dir, char *out, size_t out_bytes)
 {
     char path[PATH_BYTES];
@@ -81,30 +82,30 @@ static void list_modules(const char *dir, char *out, size_t out_bytes)
 
 static int no_launcher(const struct ddp_launcher *launcher, const char *dir, struct ddp_err *err)
 {
-    char there[64];
-    list_modules(dir, there, sizeof there);
+    char modules[64];
+    list_modules(dir, modules, sizeof modules);
     if (launcher->kind == DDP_LAUNCHER_TORCHRUN)
         ddp_fail(err, DDP_EUNAVAIL, "torchrun starts processes, but no MPI (modules here: %s)",
-                 there);
+                 modules);
     else
         ddp_fail(err, DDP_EUNAVAIL,
-                 "needs mpiexec, and none started this process (modules here: %s)", there);
+                 "needs mpiexec, but no mpiexec started this process (modules here: %s)", modules);
     return ddp_hint(err, "mpiexec -n 2 ddpbench ...; without MPI: ddpbench ... --backend shm");
 }
 
 static int no_module(const struct ddp_launcher *launcher, const char *dir, struct ddp_err *err)
 {
-    char there[64], beside[PATH_BYTES - 64];
+    char modules[64], own_dir[PATH_BYTES - 64];
     const struct flavour *missing = NULL;
-    /* The folder was chosen because the binary's own has no module. */
+    /* If the binary's own folder was searched first, the message names it too. */
     const bool two = ddp_conf_get(DDP_CONF_MODULE_DIR) == NULL &&
-                     module_dir_of(NULL, beside, sizeof beside) == 0 && strcmp(beside, dir) != 0;
+                     module_dir_of(NULL, own_dir, sizeof own_dir) == 0 && strcmp(own_dir, dir) != 0;
     const char *also = two ? ", nor beside the binary" : "";
     for (size_t i = 0; i < DDP_COUNT_OF(flavours) && launcher->flavour != NULL; i++) {
         if (strcmp(flavours[i].name, launcher->flavour) == 0)
             missing = &flavours[i];
     }
-    list_modules(dir, there, sizeof there);
+    list_modules(dir, modules, sizeof modules);
     if (missing == NULL) {
         ddp_fail(err, DDP_EUNAVAIL, "%s: no MPI module is in '%.200s'%s", launcher->name, dir,
                  also);
@@ -114,14 +115,14 @@ static int no_module(const struct ddp_launcher *launcher, const char *dir, struc
     ddp_fail(err, DDP_EUNAVAIL,
              "%s needs the module 'ddpbench-mpi-%s.so', which is not in '%.200s'%s (modules there: "
              "%s)",
-             launcher->name, missing->name, dir, also, there);
+             launcher->name, missing->name, dir, also, modules);
     return ddp_hint(err,
                     "install %s with its development package (Debian: %s), then " BUILD_AGAIN
-                    "; or use the mpiexec of a module that is there",
+                    "; or use the mpiexec of an existing module",
                     missing->library, missing->packages);
 }
 
-/* The module that fits the launcher; path [PATH_BYTES]. */
+/* Finds the module that fits the launcher and writes its path to path [PATH_BYTES]. */
 static int find_module(const char *given_dir, const struct flavour **flavour, char *path,
                        struct ddp_err *err)
 {
@@ -129,7 +130,7 @@ static int find_module(const char *given_dir, const struct flavour **flavour, ch
     char dir[PATH_BYTES - 64];
     DDP_TRY(ddp_launcher_detect(&launcher, err));
     if (module_dir_of(given_dir, dir, sizeof dir) != 0)
-        return ddp_fail(err, DDP_EUNAVAIL, "cannot tell where this binary and its modules lie");
+        return ddp_fail(err, DDP_EUNAVAIL, "cannot find the folder of this binary and its modules");
     if (launcher.kind == DDP_LAUNCHER_NONE || launcher.kind == DDP_LAUNCHER_TORCHRUN)
         return no_launcher(&launcher, dir, err);
     for (size_t i = 0; i < DDP_COUNT_OF(flavours); i++) {
@@ -143,15 +144,17 @@ static int find_module(const char *given_dir, const struct flavour **flavour, ch
     return no_module(&launcher, dir, err);
 }
 
-/* Is it ours, of this build, and what its name says? */
+/* Fails with DDP_EMISMATCH unless `module` is ours, from this build, and for the MPI that its file
+ * name states. */
 static int check_module(const struct ddp_backend_module *module, const struct flavour *flavour,
                         const char *path, struct ddp_err *err)
 {
     if (module == NULL)
         return ddp_fail(err, DDP_EMISMATCH, "'%.300s' is no module of ddpbench", path);
     if (module->abi != DDP_MODULE_ABI)
-        return ddp_fail(err, DDP_EMISMATCH, "module '%.300s' has ABI %d, this binary %d", path,
-                        module->abi, DDP_MODULE_ABI);
+        return ddp_fail(err, DDP_EMISMATCH,
+                        "module '%.300s' has ABI %d, but this binary has ABI %d", path, module->abi,
+                        DDP_MODULE_ABI);
     if (strcmp(module->commit, ddp_build_commit()) != 0)
         return ddp_fail(err, DDP_EMISMATCH,
                         "module '%.200s' is of build '%.60s', this binary of '%.60s'", path,
@@ -169,12 +172,13 @@ static int load_module(const char *given_dir, struct ddp_err *err)
     if (atomic_load_explicit(&loaded, memory_order_acquire) != NULL)
         return 0;
     DDP_TRY(find_module(given_dir, &flavour, path, err));
-    /* Global: Open MPI's own plugins look for the library's symbols there. */
+    /* RTLD_GLOBAL, because Open MPI's plugins look up the library's symbols globally. */
     void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (handle == NULL) {
         ddp_fail(err, DDP_EUNAVAIL, "cannot load the module of %s: %.380s", flavour->library,
                  dlerror());
-        return ddp_hint(err, "is the %s it was built with installed? else run `make MPI=1` again",
+        return ddp_hint(err,
+                        "install the %s that the module was built with, or run `make MPI=1` again",
                         flavour->library);
     }
     const struct ddp_backend_module *module = dlsym(handle, "ddp_backend_module");
@@ -200,11 +204,12 @@ static int mpi_probe(const char *module_dir, struct ddp_err *err)
     return find_module(module_dir, &flavour, path, err);
 }
 
-/* MPI_Init and MPI_Finalize wait for all ranks and know no deadline. flight: the recorder that the
- * watchdog reads; init may give the communicator another one. index: of the operation in it. */
+/* A watchdog around MPI_Init and MPI_Finalize, which wait for all ranks without a deadline. */
 struct watch {
     struct ddp_watchdog *dog;
+    /* The recorder that the watchdog reads. Init may give the communicator another one. */
     struct ddp_flight *flight;
+    /* Index of the recorded operation in `flight`. */
     uint64_t index;
 };
 
@@ -237,8 +242,8 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     int rc = module_backend()->init(comm, options, err);
     if (rc == 0) {
         rc = ddp_hosts_open(comm, options, err);
-        /* What all ranks refuse alike they can leave together. Else ending without MPI_Finalize is
-         * told by mpiexec. */
+        /* DDP_EUSAGE is the same on all ranks, so all can finalize together. After another error
+         * this rank exits without MPI_Finalize, and mpiexec reports that. */
         if (rc == DDP_EUSAGE)
             module_backend()->finalize(comm);
     }
@@ -290,7 +295,7 @@ static int mpi_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t 
     return module_backend()->irecv(comm, src, tag, buf, bytes, req, err);
 }
 
-/* MPI knows nothing of the host's abort word. */
+/* The MPI module does not know the abort word of the host's segment, so check it here. */
 static int mpi_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, struct ddp_err *err)
 {
     if (comm->shm != NULL && atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0)
@@ -312,7 +317,7 @@ static int mpi_native(struct ddp_comm *comm, const struct ddp_coll_args *args, s
 extern const struct ddp_backend ddp_backend_mpi; /* backend_list.h */
 const struct ddp_backend ddp_backend_mpi = {
     .name = "mpi",
-    .summary = "MPI under its own mpiexec: Open MPI or MPICH, by the module that fits",
+    .summary = "MPI under its own mpiexec: loads the module for Open MPI or MPICH",
     .caps = DDP_CAP_P2P | DDP_CAP_NATIVE | DDP_CAP_LAUNCHED | DDP_CAP_HOSTS,
     .library = mpi_library,
     .probe = mpi_probe,

@@ -1,26 +1,27 @@
-/* The collectives of backend_mpi.c, of which this is a piece: MPI's own blocking calls, for every
- * type and operation.
+/* The collectives of backend_mpi.c, which includes this file: MPI's blocking calls, for every type
+ * and operation.
  *
- * Average: MPI has none. f32 and f64 are summed by MPI and divided afterwards, in a pass of our
- * own; 16-bit floats are divided first, rounded, and then summed, so that no partial sum is beyond
- * the type's range (f16: 65504) where the average is not. Integers are summed in 64 bits, piece by
- * piece, and truncated toward zero.
- * Reduce-scatter in place: MPI's own would put the result where rank 0's part of the input is. Here
- * the result goes to scratch, and is copied to its place within the call. */
+ * MPI has no average. For f32 and f64 MPI sums, and a pass of ours divides the sum. 16-bit floats
+ * are divided and rounded first and then summed, so that no partial sum exceeds the type's range
+ * (f16: 65504) when the average does not. Integers are summed in 64 bits, WIDE_COUNT at a time, and
+ * truncated toward zero. MPI's in-place reduce-scatter would put the result where rank 0's chunk of
+ * the input lies. Here the result goes to scratch memory and is copied to this rank's chunk within
+ * the call. */
 
-/* One call made ready. elem_bytes: of one element; send, recv as bytes. */
+/* The prepared arguments of one call. */
 struct native {
     struct ddp_comm *comm;
     struct mpi_state *s;
     const struct ddp_coll_args *args;
     MPI_Datatype type;
     MPI_Op op;
+    /* Bytes per element. */
     size_t elem_bytes;
     const unsigned char *send;
     unsigned char *recv;
 };
 
-/* dst[count] = src[count] / ranks. */
+/* Computes dst[count] = src[count] / ranks. */
 static void divide_into(const struct native *c, void *dst, const void *src, size_t count)
 {
     const struct ddp_reduce r = {
@@ -42,7 +43,7 @@ static bool divides_first(const struct native *c)
     return c->args->op == DDP_AVG && is_16bit(c->args->dtype);
 }
 
-/* data[count] /= ranks, where the operation is an average that is not divided yet. */
+/* Divides data[count] by the ranks if the operation is an average that was not divided first. */
 static void divide(const struct native *c, void *data, size_t count)
 {
     if (c->args->op == DDP_AVG && !divides_first(c))
@@ -70,7 +71,7 @@ static void narrow_average(const struct native *c, size_t first, size_t count, c
     }
 }
 
-/* The arrays of 64-bit sums. */
+/* Returns the array of 64-bit sums in *out, allocating it at the first call. */
 static int wide_of(struct mpi_state *s, int64_t **out, struct ddp_err *err)
 {
     if (s->wide == NULL)
@@ -104,7 +105,7 @@ static int native_allreduce(const struct native *c, struct ddp_err *err)
         divide_into(c, c->recv, c->send, count);
         send = c->recv;
     }
-    /* Once at least: a call for 0 elements is a call, too. */
+    /* Zero elements take one call, too. */
     do {
         size_t n = DDP_MIN(count - done, (size_t)DDP_MPI_COUNT_MAX), at = done * c->elem_bytes;
         MPI_TRY(c->s->world, err, MPI_Allreduce, send == c->recv ? MPI_IN_PLACE : send + at,
@@ -115,7 +116,7 @@ static int native_allreduce(const struct native *c, struct ddp_err *err)
     return 0;
 }
 
-/* At least `bytes` of the communicator's scratch. */
+/* Returns at least `bytes` of the communicator's scratch memory in *out. */
 static int scratch_of(struct mpi_state *s, size_t bytes, void **out, struct ddp_err *err)
 {
     if (s->scratch_bytes < bytes) {
@@ -130,7 +131,8 @@ static int scratch_of(struct mpi_state *s, size_t bytes, void **out, struct ddp_
     return 0;
 }
 
-/* Elements [first, first + count) of the input, averaged into the start of recv, at root. */
+/* Averages elements [first, first + count) of the input at rank `root`, into the start of its
+ * recv. */
 static int reduce_integer_average(const struct native *c, size_t first, size_t count, int root,
                                   struct ddp_err *err)
 {
@@ -148,7 +150,8 @@ static int reduce_integer_average(const struct native *c, size_t first, size_t c
     return 0;
 }
 
-/* The same elements, reduced by MPI in the type itself. */
+/* Reduces elements [first, first + count) of the input with MPI, in their own type, at rank
+ * `root`. */
 static int reduce_part(const struct native *c, size_t first, size_t count, int root,
                        struct ddp_err *err)
 {
@@ -185,7 +188,8 @@ static int native_reduce(const struct native *c, struct ddp_err *err)
     return reduce_part(c, 0, c->args->count, c->args->root, err);
 }
 
-/* More than MPI counts, or integer averages: part by part, each reduced at its owner. */
+/* Reduces the chunk of each rank with a call of its own: for arrays larger than MPI's counts, and
+ * for integer averages. */
 static int reduce_scatter_by_parts(const struct native *c, struct ddp_err *err)
 {
     size_t count = c->args->count;
@@ -224,7 +228,7 @@ static int native_reduce_scatter(const struct native *c, struct ddp_err *err)
     return 0;
 }
 
-/* The collectives that only move, `part` being count elements of each rank. */
+/* Runs a collective that only moves data; `part` describes the `count` elements of one rank. */
 static int move(const struct native *c, const struct block *part, struct ddp_err *err)
 {
     struct mpi_world *world = c->s->world;
@@ -269,7 +273,7 @@ static int native_move(const struct native *c, struct ddp_err *err)
 {
     struct block part;
     size_t count = c->args->count;
-    /* As in mpi_exchange. */
+    /* Libraries multiply counts by the ranks in int, as in mpi_exchange. */
     bool large = count > DDP_MPI_COUNT_MAX / (size_t)c->comm->size;
     DDP_TRY(block_init(c->s->world, c->type, c->elem_bytes, count, large, &part, err));
     int rc = move(c, &part, err);
@@ -303,7 +307,7 @@ static int mpi_native(struct ddp_comm *comm, const struct ddp_coll_args *args, s
         .recv = args->recv,
     };
     if (s->world->failed)
-        return ddp_fail(err, DDP_ELOST, "MPI failed before: no more calls on it");
+        return ddp_fail(err, DDP_ELOST, "an MPI call failed before, so MPI is not called again");
     switch (args->coll) {
     case DDP_ALLREDUCE:
         return native_allreduce(&c, err);

@@ -1,12 +1,15 @@
-/* Types and operations of backend_mpi.c, of which this is a piece.
+/* Types and operations of backend_mpi.c, which includes this file.
  *
- * 16-bit floats: MPI moves them as 16-bit words and combines them with our operations, in f32 with
- * one rounding (to nearest even) a combine: how many that is, MPI's algorithm decides. */
+ * MPI moves 16-bit floats as 16-bit integers and combines them with our operations. Each
+ * combination computes in f32 and rounds once, to nearest even; MPI's algorithm decides how many
+ * combinations there are. */
 
-/* What our operations compute with. MPI hands them no context, and MPI itself is one a process. */
+/* The device whose kernels our operations use. It is a global because MPI passes them no context; a
+ * process has one MPI. */
 static const struct ddp_device *combine_device;
 
-/* inout[len] = in[len] op inout[len]: two sources, one destination that is also a source. */
+/* Computes inout[len] = in[len] op inout[len]. inout is both the second source and the
+ * destination. */
 static void combine16(void *in, void *inout, int len, enum ddp_dtype dtype, enum ddp_op op)
 {
     const void *src[2] = {in, inout};
@@ -24,7 +27,8 @@ static void combine16(void *in, void *inout, int len, enum ddp_dtype dtype, enum
     combine_device->reduce(&r);
 }
 
-/* MPI tells a function the type it was called for, not the operation: a function each. */
+/* MPI passes an operation's function the type but not the operation, so each combination needs a
+ * function of its own. */
 #define COMBINE16(name, dtype, op)                                                                 \
     static void name(void *in, void *inout, int *len, MPI_Datatype *type)                          \
     {                                                                                              \
@@ -50,7 +54,7 @@ static bool is_integer(enum ddp_dtype dtype)
     return dtype == DDP_I32 || dtype == DDP_U8;
 }
 
-/* MPICH 4.0.2 takes unsigned integers for signed ones in MPI_MIN and MPI_MAX (its issue 6083). */
+/* MPICH 4.0.2 treats unsigned integers as signed in MPI_MIN and MPI_MAX (its issue 6083). */
 static int find_unsigned_bug(struct mpi_world *world, struct ddp_err *err)
 {
     unsigned char in[256], least[256], most[256];
@@ -67,8 +71,8 @@ static int find_unsigned_bug(struct mpi_world *world, struct ddp_err *err)
     return 0;
 }
 
-/* MPICH before 4.2 reads through MPI_IN_PLACE in MPI_Reduce at a root that is not rank 0, where the
- * ranks share a host (its issue 6540). A crash cannot be tried out, so the version decides. */
+/* MPICH before 4.2 reads through MPI_IN_PLACE in MPI_Reduce at a root other than rank 0 if the
+ * ranks share a host (its issue 6540). A test would crash, so the version decides. */
 static bool has_reduce_bug(void)
 {
     int major, minor;
@@ -92,7 +96,7 @@ static int ops_create(struct mpi_world *world, struct ddp_err *err)
             MPI_TRY(world, err, MPI_Op_create, rows[i].function[bf], 1,
                     &world->op16[bf][rows[i].op]);
     }
-    /* An average is a sum here, divided later. */
+    /* Averages are sums that are divided elsewhere. */
     for (int bf = 0; bf < 2; bf++)
         world->op16[bf][DDP_AVG] = world->op16[bf][DDP_SUM];
     world->reduce_broken = has_reduce_bug();

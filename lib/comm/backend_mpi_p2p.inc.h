@@ -1,15 +1,15 @@
-/* Messages of backend_mpi.c, of which this is a piece: point to point, and the untimed exchange.
- * Sizes beyond an int go as one message of a derived type. */
+/* Messages of backend_mpi.c, which includes this file: point to point, and the untimed all-gather.
+ * A message with more elements than an int counts is sent as one element of a derived type. */
 
-/* `count` elements as MPI wants them said: n of type; owned: a derived type to be freed. */
+/* A message as MPI describes it: n elements of `type`. */
 struct block {
     int n;
     MPI_Datatype type;
-    bool owned;
+    bool owned; /* type is a derived type that block_release frees */
 };
 
-/* One derived type for more elements than an int counts: rows of DDP_MPI_COUNT_MAX, then the rest.
- */
+/* Builds one derived type for more elements than an int counts: rows of DDP_MPI_COUNT_MAX, then the
+ * rest. */
 static int block_large(struct mpi_world *world, MPI_Datatype elem, size_t elem_bytes, size_t count,
                        struct block *block, struct ddp_err *err)
 {
@@ -31,7 +31,7 @@ static int block_large(struct mpi_world *world, MPI_Datatype elem, size_t elem_b
     return 0;
 }
 
-/* large: as a derived type whatever the count. */
+/* Describes `count` elements. large: use a derived type even for a small count. */
 static int block_init(struct mpi_world *world, MPI_Datatype elem, size_t elem_bytes, size_t count,
                       bool large, struct block *block, struct ddp_err *err)
 {
@@ -41,7 +41,7 @@ static int block_init(struct mpi_world *world, MPI_Datatype elem, size_t elem_by
     return block_large(world, elem, elem_bytes, count, block, err);
 }
 
-/* Legal as soon as the call that uses it was made: MPI keeps the type until it is done. */
+/* May be called directly after a non-blocking call: MPI keeps the type until the operation ends. */
 static void block_release(struct block *block)
 {
     if (block->owned)
@@ -59,7 +59,7 @@ static int mpi_exchange(struct ddp_comm *comm, const void *mine, void *all, size
 {
     struct mpi_state *s = state_of(comm);
     struct block block;
-    /* Libraries also multiply by the ranks, in int. */
+    /* Libraries multiply the count by the ranks, in int. */
     DDP_TRY(block_init(s->world, MPI_BYTE, 1, bytes, bytes > DDP_MPI_COUNT_MAX / (size_t)comm->size,
                        &block, err));
     int mpi_rc = MPI_Allgather(mine, block.n, block.type, all, block.n, block.type, s->comm);
@@ -67,8 +67,8 @@ static int mpi_exchange(struct ddp_comm *comm, const void *mine, void *all, size
     return mpi_rc == MPI_SUCCESS ? 0 : mpi_fail(s->world, mpi_rc, "MPI_Allgather", err);
 }
 
-/* A ddp_request of ours: impl[0] holds the MPI_Request, u[0] the bytes, u[1] whether it receives.
- */
+/* In our requests impl[0] holds the MPI_Request, u[0] the bytes, and u[1] whether it is a
+ * receive. */
 _Static_assert(sizeof(MPI_Request) <= sizeof(void *), "an MPI_Request must fit in impl[0]");
 
 static void request_store(struct ddp_request *req, MPI_Request request)
@@ -110,8 +110,8 @@ static int mpi_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t 
     return 0;
 }
 
-/* Is it done? In a simulation: waits until it is. */
-static int look_at(MPI_Request *request, int *done, MPI_Status *status)
+/* Tests a request; in a simulation, waits for it. */
+static int test_or_wait(MPI_Request *request, int *done, MPI_Status *status)
 {
     if (!DDP_MPI_SIMULATED)
         return MPI_Test(request, done, status);
@@ -119,7 +119,7 @@ static int look_at(MPI_Request *request, int *done, MPI_Status *status)
     return MPI_Wait(request, status);
 }
 
-/* SimGrid 3.32 has no MPI_Get_elements_x, and no message there is longer than an int says. */
+/* SimGrid 3.32 lacks MPI_Get_elements_x; its messages fit an int. */
 static int count_bytes(MPI_Status *status, MPI_Count *bytes)
 {
     int n = 0;
@@ -137,20 +137,20 @@ static int mpi_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, 
     MPI_Status status;
     int flag;
     memcpy(&request, &req->impl[0], sizeof request);
-    int mpi_rc = look_at(&request, &flag, &status);
+    int mpi_rc = test_or_wait(&request, &flag, &status);
     if (mpi_rc != MPI_SUCCESS)
         return mpi_fail(s->world, mpi_rc, "MPI_Test", err);
     request_store(req, request);
     *done = flag;
     if (!flag || !req->u[1])
         return 0;
-    /* A longer message is MPI_ERR_TRUNCATE; a shorter one MPI takes in silence. */
+    /* MPI reports a longer message as MPI_ERR_TRUNCATE and accepts a shorter one silently. */
     MPI_Count bytes = 0;
     mpi_rc = count_bytes(&status, &bytes);
     if (mpi_rc != MPI_SUCCESS)
         return mpi_fail(s->world, mpi_rc, "MPI_Get_elements_x", err);
     if ((uint64_t)bytes == req->u[0])
         return 0;
-    return ddp_fail(err, DDP_EMISMATCH, "a message of %lld bytes came where %llu were expected",
+    return ddp_fail(err, DDP_EMISMATCH, "received a message of %lld bytes, but expected %llu",
                     (long long)bytes, (unsigned long long)req->u[0]);
 }

@@ -1,6 +1,6 @@
-/* Backend nccl: a GPU a rank, NVIDIA's NCCL between them. What NCCL lacks (barriers, agreement,
- * news of the dead) is the control communicator's (bootstrap.h); memory and streams are the
- * device's (device/stream.h). */
+/* Backend nccl: one GPU per rank, connected by NVIDIA's NCCL. NCCL has no barriers, no agreement
+ * and no notice of dead ranks; the side channel provides them (bootstrap.h). Memory and streams
+ * come from the device (device/stream.h). */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +15,15 @@
 #include "comm/hosts.h"
 #include "comm/launch_apart.h"
 
-/* The driver's first answer takes a second or two on a machine with many GPUs. */
-#define ASK_NS INT64_C(30000000000)
+/* On a machine with many GPUs the driver takes a second or two to initialise. */
+#define FACTS_TIMEOUT_NS INT64_C(30000000000)
 
-/* What a process of its own found out; a failure is kept as what it says. */
+/* Facts that a child process found out about GPUs and NCCL. */
 struct facts {
     int gpus;
     char library[32];
     struct ddp_device_info first;
+    /* Errors with their texts; code 0 if all is well. */
     struct ddp_err no_gpu, no_library;
 };
 
@@ -34,7 +35,7 @@ static const struct ddp_device *find_gpu(void)
     return *d;
 }
 
-static int ask(void *answer, struct ddp_err *err)
+static int read_facts(void *answer, struct ddp_err *err)
 {
     struct facts *f = answer;
     const struct ddp_device *gpu = find_gpu();
@@ -42,10 +43,10 @@ static int ask(void *answer, struct ddp_err *err)
     (void)err;
     *f = (struct facts){.no_gpu = DDP_ERR_INIT, .no_library = DDP_ERR_INIT};
     if (gpu == NULL)
-        ddp_fail(&f->no_gpu, DDP_EUNAVAIL, "not built: this ddpbench was made without CUDA");
+        ddp_fail(&f->no_gpu, DDP_EUNAVAIL, "not built: this ddpbench was compiled without CUDA");
     else if (gpu->probe(&f->no_gpu) == 0)
         f->gpus = gpu->count();
-    if (f->gpus == 0) /* then the library does not matter: it takes its time to load */
+    if (f->gpus == 0) /* loading NCCL takes time and needs a GPU */
         return 0;
     if (gpu->info(0, &f->first, NULL) != 0)
         memset(&f->first, 0, sizeof f->first);
@@ -54,12 +55,12 @@ static int ask(void *answer, struct ddp_err *err)
     return 0;
 }
 
-static struct facts known; /* filled once */
+static struct facts known; /* filled once by read_facts_once */
 
-static void ask_once(void)
+static void read_facts_once(void)
 {
     struct ddp_err err = DDP_ERR_INIT;
-    if (ddp_launch_apart(ask, &known, sizeof known, ASK_NS, &err) == 0)
+    if (ddp_launch_apart(read_facts, &known, sizeof known, FACTS_TIMEOUT_NS, &err) == 0)
         return;
     known = (struct facts){.no_library = DDP_ERR_INIT, .no_gpu = err};
 }
@@ -67,14 +68,14 @@ static void ask_once(void)
 static const struct facts *facts(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, ask_once);
+    pthread_once(&once, read_facts_once);
     return &known;
 }
 
-static int repeat(const struct ddp_err *said, struct ddp_err *err)
+static int fail_again(const struct ddp_err *cause, struct ddp_err *err)
 {
-    ddp_fail(err, said->code, "%s", said->text);
-    return said->hint[0] != '\0' ? ddp_hint(err, "%s", said->hint) : said->code;
+    ddp_fail(err, cause->code, "%s", cause->text);
+    return cause->hint[0] != '\0' ? ddp_hint(err, "%s", cause->hint) : cause->code;
 }
 
 static int nccl_probe(const char *module_dir, struct ddp_err *err)
@@ -82,8 +83,8 @@ static int nccl_probe(const char *module_dir, struct ddp_err *err)
     const struct facts *f = facts();
     (void)module_dir;
     if (f->no_gpu.code != 0)
-        return repeat(&f->no_gpu, err);
-    return f->no_library.code != 0 ? repeat(&f->no_library, err) : 0;
+        return fail_again(&f->no_gpu, err);
+    return f->no_library.code != 0 ? fail_again(&f->no_library, err) : 0;
 }
 
 static const char *nccl_library(void)
@@ -111,53 +112,56 @@ static const char *nccl_device_text(void)
     return facts()->first.runtime[0] != '\0' ? facts()->first.runtime : NULL;
 }
 
-/* What a rank says of itself before NCCL is started. */
+/* Facts that a rank sends to the others before NCCL starts. */
 struct card {
     uint64_t host;
     int32_t version, gpus;
     char bus[16];
 };
 
-/* The GPU of this rank: its local rank's. A launcher may show each rank its own alone. */
+/* Selects the GPU with the index of the rank's local rank. A launcher may show each rank only its
+ * own GPU, which then has index 0. */
 static int choose_gpu(struct ddp_comm *comm, struct ddp_nccl_world *w, struct ddp_err *err)
 {
     const struct ddp_place *place = &comm->place;
     const int gpus = w->device->count(), local = DDP_MAX(place->local_size, 1);
     w->index = place->local_rank;
     if (gpus == 1 && place->segment == NULL)
-        w->index = 0; /* whether it is one's own is found out together */
+        w->index = 0; /* compare_cards checks that no two ranks share the GPU */
     else if (w->options.share && gpus > 0)
         w->index = place->local_rank % gpus;
     else if (place->local_rank >= gpus) {
         DDP_TRY(w->device->probe(err));
         ddp_fail(err, DDP_EUNAVAIL, "%d ranks on this host, but %d usable GPU%s", local, gpus,
                  gpus == 1 ? "" : "s");
-        return ddp_hint(err, "use --ranks %d; or --share-gpu, for correct results alone", gpus);
+        return ddp_hint(
+            err, "use --ranks %d, or --share-gpu to check results without valid timings", gpus);
     }
     return w->device->select(w->index, err);
 }
 
-/* No GPU twice, and one NCCL for all. card [size]. */
+/* Fails if two ranks have the same GPU or different versions of NCCL. card [size]. */
 static int compare_cards(const struct ddp_comm *comm, const struct card *card, bool share,
                          struct ddp_err *err)
 {
     for (int r = 0; r < comm->size; r++) {
         if (card[r].version != card[0].version)
-            return ddp_fail(err, DDP_EMISMATCH, "rank 0 has NCCL of version code %d, rank %d of %d",
-                            card[0].version, r, card[r].version);
+            return ddp_fail(err, DDP_EMISMATCH,
+                            "rank 0 has NCCL version code %d, but rank %d has %d", card[0].version,
+                            r, card[r].version);
         for (int q = 0; q < r && !share; q++) {
             if (card[q].host != card[r].host || strcmp(card[q].bus, card[r].bus) != 0 ||
                 card[r].bus[0] == '\0')
                 continue;
             ddp_fail(err, DDP_EUNAVAIL, "ranks %d and %d have the same GPU, %s; each needs its own",
                      q, r, card[r].bus);
-            return ddp_hint(err, "start a rank a GPU; or use --share-gpu without a launcher");
+            return ddp_hint(err, "start one rank per GPU, or use --share-gpu without a launcher");
         }
     }
     return 0;
 }
 
-static int meet(struct ddp_comm *comm, struct ddp_nccl_world *w, struct ddp_err *err)
+static int exchange_cards(struct ddp_comm *comm, struct ddp_nccl_world *w, struct ddp_err *err)
 {
     struct ddp_sysinfo host;
     struct ddp_device_info info = {.name = ""};
@@ -173,7 +177,7 @@ static int meet(struct ddp_comm *comm, struct ddp_nccl_world *w, struct ddp_err 
     DDP_TRY_GOTO(ddp_comm_exchange(comm->control, &mine, all, sizeof mine, err), out);
     rc = compare_cards(comm, all, w->options.share, err);
     if (rc != 0 && err != NULL)
-        err->agreed = true; /* all ranks see the same */
+        err->agreed = true; /* all ranks compare the same array */
 out:
     free(all);
     return rc;
@@ -188,13 +192,13 @@ static void state_free(struct ddp_nccl_state *s)
         device->free(s->scratch, s->scratch_bytes);
     if (s->word != NULL)
         device->free(s->word, sizeof(float));
-    device->streams->destroy(s->stream); /* it may yet come to its events */
+    device->streams->destroy(s->stream); /* before its events: it may still record them */
     device->streams->event_destroy(s->begin);
     device->streams->event_destroy(s->end);
     free(s);
 }
 
-/* One of the communicator's own things on this rank's GPU. */
+/* Creates the stream, the events and the barrier word of one communicator on this rank's GPU. */
 static struct ddp_nccl_state *state_create(struct ddp_nccl_world *w, struct ddp_err *err)
 {
     const struct ddp_stream_ops *streams = w->device->streams;
@@ -211,7 +215,7 @@ static struct ddp_nccl_state *state_create(struct ddp_nccl_world *w, struct ddp_
             w->device->fill(s->word, 0, sizeof(float));
             return s;
         }
-        ddp_fail(err, DDP_ENOMEM, "no memory of the GPU");
+        ddp_fail(err, DDP_ENOMEM, "the GPU has no free memory");
     }
     state_free(s);
     return NULL;
@@ -232,7 +236,7 @@ static int nccl_init(struct ddp_comm *comm, const struct ddp_comm_options *optio
         DDP_TRY_GOTO(ddp_gpu_share_rank(comm->rank, err), err_world);
     DDP_TRY_GOTO(ddp_bootstrap_open(comm, options, err), err_world);
     rc = w->device != NULL ? choose_gpu(comm, w, err)
-                           : ddp_fail(err, DDP_EUNAVAIL, "this ddpbench was made without CUDA");
+                           : ddp_fail(err, DDP_EUNAVAIL, "this ddpbench was compiled without CUDA");
     if (rc == 0)
         rc = ddp_nccl_load(&w->api, err);
     if (rc == 0) {
@@ -246,12 +250,12 @@ static int nccl_init(struct ddp_comm *comm, const struct ddp_comm_options *optio
     comm->state = s;
     comm->device = w->device;
     comm->correctness_only = w->options.share;
-    DDP_TRY_GOTO(meet(comm, w, err), err_control);
+    DDP_TRY_GOTO(exchange_cards(comm, w, err), err_control);
     DDP_TRY_GOTO(ddp_nccl_open(comm, err), err_abort);
     return 0;
 
 err_abort:
-    ddp_nccl_give_up(comm);
+    ddp_nccl_abort(comm);
     ddp_comm_abort(comm->control, rc);
 err_control:
     if (s != NULL)
@@ -278,7 +282,7 @@ static int nccl_group(struct ddp_comm *parent, struct ddp_comm *child, struct dd
                                      : ddp_nccl_open(child, err);
     if (rc == 0)
         return 0;
-    ddp_nccl_give_up(child);
+    ddp_nccl_abort(child);
 err_state:
     if (s != NULL)
         state_free(s);
@@ -293,7 +297,7 @@ static void nccl_finalize(struct ddp_comm *comm)
     struct ddp_nccl_world *w = s->world;
     if (w->device->select(w->index, NULL) != 0)
         w->failed = true;
-    if (s->graph != NULL) /* it holds the communicator and its memory */
+    if (s->graph != NULL) /* the graph refers to the communicator and its memory */
         w->device->streams->graph_destroy(s->graph);
     s->graph = NULL;
     if (comm->parent == NULL)
@@ -313,10 +317,10 @@ static void nccl_finalize(struct ddp_comm *comm)
 static void nccl_abort(struct ddp_comm *comm, int code)
 {
     ddp_comm_abort(comm->control, code);
-    ddp_nccl_give_up(comm);
+    ddp_nccl_abort(comm);
 }
 
-/* Never called: comm.c goes to the control communicator itself. */
+/* Never called: comm.c uses the side channel directly. */
 static int nccl_barrier(struct ddp_comm *comm, struct ddp_err *err)
 {
     return ddp_comm_barrier(comm->control, err);
@@ -331,7 +335,7 @@ static int nccl_exchange(struct ddp_comm *comm, const void *mine, void *all, siz
 extern const struct ddp_backend ddp_backend_nccl; /* backend_list.h */
 const struct ddp_backend ddp_backend_nccl = {
     .name = "nccl",
-    .summary = "a GPU a rank over NVIDIA's NCCL, started by ddpbench, mpiexec or torchrun",
+    .summary = "one GPU per rank over NVIDIA's NCCL, started by ddpbench, mpiexec or torchrun",
     .caps = DDP_CAP_NATIVE | DDP_CAP_REGISTERED | DDP_CAP_DEVICE | DDP_CAP_ANY_LAUNCHER |
             DDP_CAP_AVG_FIRST,
     .library = nccl_library,

@@ -1,9 +1,9 @@
-/* Backend nccl of a build without CUDA or without NCCL's header: keeps its name and says why. */
+/* Backend nccl in a build without CUDA or NCCL's header: every call fails with the reason. */
 #include "comm/backend.h"
 
 static int absent(struct ddp_err *err)
 {
-    ddp_fail(err, DDP_EUNAVAIL, "not built: this ddpbench was made without CUDA and NCCL");
+    ddp_fail(err, DDP_EUNAVAIL, "not built: this ddpbench was compiled without CUDA and NCCL");
     return ddp_hint(err, "install the CUDA toolkit with nccl.h and build with `make CUDA=1`");
 }
 
@@ -50,7 +50,7 @@ static int nccl_exchange(struct ddp_comm *comm, const void *mine, void *all, siz
 extern const struct ddp_backend ddp_backend_nccl; /* backend_list.h */
 const struct ddp_backend ddp_backend_nccl = {
     .name = "nccl",
-    .summary = "a GPU a rank over NVIDIA's NCCL, started by ddpbench, mpiexec or torchrun",
+    .summary = "one GPU per rank over NVIDIA's NCCL, started by ddpbench, mpiexec or torchrun",
     .caps = DDP_CAP_DEVICE | DDP_CAP_ANY_LAUNCHER,
     .places = nccl_places,
     .probe = nccl_probe,

@@ -1,12 +1,12 @@
-/* Inside backend nccl: what its files share, on NVIDIA's own header. Nobody else includes this.
+/* Private header of backend nccl; includes NVIDIA's nccl.h.
  *
- *   backend_nccl.c          the table; what a world and a group are made of
+ *   backend_nccl.c          the backend's table; opening worlds and groups
  *   backend_nccl_open.c     NCCL's own communicators
- *   backend_nccl_load.c     the library, opened when first needed
- *   backend_nccl_wait.c     waiting beside a deadline; giving up
+ *   backend_nccl_load.c     loading the library
+ *   backend_nccl_wait.c     waiting with a deadline; giving up
  *   backend_nccl_run.c      the collectives
- *   backend_nccl_memory.c   memory of the library, registered or not
- *   backend_nccl_absent.c   instead of all of them in a build without CUDA */
+ *   backend_nccl_memory.c   NCCL's memory, registered or not
+ *   backend_nccl_absent.c   replaces all of them in a build without CUDA */
 #ifndef DDP_COMM_BACKEND_NCCL_IMPL_INC_H
 #define DDP_COMM_BACKEND_NCCL_IMPL_INC_H
 
@@ -18,7 +18,7 @@
 #include "device/device.h"
 #include "device/stream.h"
 
-/* Functions of the library: those that must be there, and those that later versions brought. */
+/* Functions of the library that must exist, and those that only later versions have. */
 #define DDP_NCCL_FUNCTIONS(X)                                                                      \
     X(GetVersion)                                                                                  \
     X(GetUniqueId)                                                                                 \
@@ -47,44 +47,46 @@
     X(CommWindowRegister)                                                                          \
     X(CommWindowDeregister)
 
-/* The library of this process. text: "NCCL 2.28.9". */
+/* The library of this process. */
 struct ddp_nccl {
 #define DDP_NCCL_MEMBER(name) __typeof__(nccl##name) *name;
     DDP_NCCL_FUNCTIONS(DDP_NCCL_MEMBER)
     DDP_NCCL_LATER_FUNCTIONS(DDP_NCCL_MEMBER)
 #undef DDP_NCCL_MEMBER
     int version;
-    char text[32];
+    char text[32]; /* "NCCL 2.28.9" */
 };
 
-/* What the communicators of a process share. failed: a call failed or the run was given up, in
- * whatever thread; then nothing that waits is called. */
+/* State that all communicators of a process share. */
 struct ddp_nccl_world {
     const struct ddp_nccl *api;
     const struct ddp_device *device;
-    int index; /* of the GPU */
+    int index; /* index of the GPU */
     struct ddp_gpu_options options;
+    /* A call failed in some thread, or the run was aborted. No blocking call is made afterwards. */
     _Atomic(bool) failed;
-    struct ddp_nccl_block *blocks; /* of the world's memory */
+    struct ddp_nccl_block *blocks; /* memory of the world's ddp_nccl_alloc calls */
 };
 
-/* One communicator, which belongs to one thread at a time. begin, end: around the last operation.
- * scratch: what in-place moves need; made by the first call that needs it, which is one of warm-up
- * or of verification, as is the graph of `graph_args`. */
+/* State of one communicator. Only one thread at a time uses it. The graph and `scratch` are made by
+ * the first untimed call that needs them. */
 struct ddp_nccl_state {
     struct ddp_nccl_world *world;
-    ncclComm_t comm; /* NULL: aborted */
+    ncclComm_t comm; /* NULL after an abort */
     struct ddp_stream *stream;
-    struct ddp_event *begin, *end;
-    bool timed;       /* begin and end have happened */
-    bool selected;    /* the GPU, by `thread` */
-    pthread_t thread; /* that used it last */
+    struct ddp_event *begin, *end; /* recorded before and after the last operation */
+    bool timed;                    /* begin and end are recorded */
+    bool selected;                 /* `thread` has selected the GPU */
+    pthread_t thread;              /* the thread that used the communicator last */
+    /* The captured operation, and its arguments. */
     struct ddp_graph *graph;
     struct ddp_coll_args graph_args;
     bool ran_args; /* graph_args ran once without a graph */
+    /* Copy of the input of in-place moves. */
     void *scratch;
     size_t scratch_bytes;
-    void *word; /* [1] f32: what a barrier sums */
+    void *word; /* [1] f32 that a barrier sums */
+    /* comm->flight before the side channel's recorder replaced it. */
     struct ddp_flight *own_flight;
 };
 
@@ -93,29 +95,30 @@ static inline struct ddp_nccl_state *ddp_nccl_state_of(const struct ddp_comm *co
     return (struct ddp_nccl_state *)comm->state;
 }
 
-/* backend_nccl_load.c. DDP_EUNAVAIL says where it was looked for, or what is wrong with it. */
+/* backend_nccl_load.c. Fails with DDP_EUNAVAIL and the reason: the searched paths, or the defect of
+ * the library. */
 int ddp_nccl_load(const struct ddp_nccl **out, struct ddp_err *err) DDP_MUST_CHECK;
 const char *ddp_nccl_text(void); /* NULL until loaded */
 
-/* backend_nccl_open.c. The communicator of comm's state, by an id of its own. Collective. */
+/* backend_nccl_open.c. Opens NCCL's communicator for `comm` with a new ncclUniqueId. Collective. */
 int ddp_nccl_open(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
-/* The same for a group of all ranks: split off its parent. All ranks of a parent must call
- * ncclCommSplit, so a smaller group, which is made by its members alone, has an id. Collective. */
+/* Opens NCCL's communicator for a group of all ranks by splitting the parent's. A smaller group
+ * uses ddp_nccl_open, because ncclCommSplit must be called by all ranks of the parent, and only the
+ * members create a group. Collective. */
 int ddp_nccl_split(struct ddp_comm *parent, struct ddp_comm *child,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_nccl_close(struct ddp_comm *comm);
 
-/* backend_nccl_wait.c. Waits until the call on comm's communicator that returned `result` is done,
- * up to the deadline. ncclSuccess does not mean that it is done: ncclCommSplit and
- * ncclCommWindowRegister return it while a thread of NCCL still works, so ncclCommGetAsyncError is
- * asked after every call. function: its name, for messages. Anything but 0 has aborted the
- * communicator. */
+/* backend_nccl_wait.c. Waits up to the deadline until the NCCL call that returned `result` is done.
+ * `function` names the call in messages. ncclSuccess does not mean done: ncclCommSplit and
+ * ncclCommWindowRegister return it while a thread of NCCL still works, so this asks
+ * ncclCommGetAsyncError after every call. On failure the communicator is aborted. */
 int ddp_nccl_settle(struct ddp_comm *comm, ncclResult_t result, const char *function,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Until the stream has done all it was given. */
+/* Waits until the stream is idle, up to the deadline. */
 int ddp_nccl_wait(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
-/* Ends what is under way on the GPU, for ever. */
-void ddp_nccl_give_up(struct ddp_comm *comm);
+/* Aborts the NCCL communicator and its kernels on the GPU. It cannot be used again. */
+void ddp_nccl_abort(struct ddp_comm *comm);
 
 /* backend_nccl_run.c */
 int ddp_nccl_supports(const struct ddp_comm *comm, const struct ddp_coll_args *args,

@@ -1,6 +1,6 @@
-/* NCCL itself: opened when first needed, so that the binary starts where it is not installed. The
- * types of its functions are those of the header this was built with; a library of another major
- * version, or older than what is used of it, is refused. */
+/* Loads NCCL at its first use, so that the binary also starts on machines without NCCL. Functions
+ * have the types of the header that this build used; a library of another major version, or older
+ * than 2.19, is refused. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,11 +10,11 @@
 #include "device/find_cuda_library.h"
 
 #define SONAME "libnccl.so.2"
-/* 2.19 brought ncclMemAlloc and ncclCommRegister. */
+/* ncclMemAlloc and ncclCommRegister exist since 2.19. */
 #define VERSION_LEAST NCCL_VERSION(2, 19, 0)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct ddp_nccl loaded; /* filled once, under the lock; version 0: not yet */
+static struct ddp_nccl loaded; /* filled once, under the lock; version 0 until then */
 
 static void *open_library(struct ddp_err *err)
 {
@@ -24,8 +24,8 @@ static void *open_library(struct ddp_err *err)
         return handle;
     ddp_fail(err, DDP_EUNAVAIL, "cannot load NCCL: %s", why);
     if (ddp_conf_get(DDP_CONF_NCCL_LIB) == NULL)
-        ddp_hint(err, "install it (Debian: libnccl2; Python: nvidia-nccl-cu13), or say where it "
-                      "lies: DDPBENCH_NCCL_LIB=.../" SONAME);
+        ddp_hint(err, "install it (Debian: libnccl2; Python: nvidia-nccl-cu13), or set its path: "
+                      "DDPBENCH_NCCL_LIB=.../" SONAME);
     return NULL;
 }
 
@@ -41,7 +41,7 @@ static int find_functions(void *handle, struct ddp_nccl *api, struct ddp_err *er
     DDP_NCCL_FUNCTIONS(FIND)
 #undef FIND
     if (missing != NULL)
-        return ddp_fail(err, DDP_EUNAVAIL, "the NCCL library here has no '%s'", missing);
+        return ddp_fail(err, DDP_EUNAVAIL, "the installed NCCL library has no '%s'", missing);
     return 0;
 }
 
@@ -51,18 +51,18 @@ static int check_version(struct ddp_nccl *api, struct ddp_err *err)
     const ncclResult_t rc = api->GetVersion(&v);
     if (rc != ncclSuccess)
         return ddp_fail(err, DDP_EUNAVAIL, "ncclGetVersion: %s", api->GetErrorString(rc));
-    /* Since 2.9 as NCCL_VERSION makes it; before, another way that is smaller. */
+    /* Since 2.9 codes are made by NCCL_VERSION; older codes are smaller numbers. */
     snprintf(api->text, sizeof api->text, "NCCL %d.%d.%d", v / 10000, v % 10000 / 100, v % 100);
     if (v / 10000 != NCCL_MAJOR || v < VERSION_LEAST) {
         ddp_fail(err, DDP_EUNAVAIL, "the library is %s (code %d); 2.19 or a later 2.x is needed",
                  api->text, v);
-        return ddp_hint(err, "DDPBENCH_NCCL_LIB says which library is loaded");
+        return ddp_hint(err, "set DDPBENCH_NCCL_LIB to load another library");
     }
     api->version = v;
     return 0;
 }
 
-/* Under the lock. The library stays open for the life of the process: it may have threads. */
+/* Call under the lock. The library is never closed, because it may run threads. */
 static int load(struct ddp_err *err)
 {
     struct ddp_nccl api = {0};

@@ -1,5 +1,5 @@
-/* Memory from NCCL's allocator, registered with the world's communicator: alone (ncclCommRegister:
- * this rank's buffer can be reached without a copy), or as one window of all ranks
+/* Memory from NCCL's allocator, registered with the world's communicator: either for this rank
+ * alone (ncclCommRegister: NCCL accesses the buffer without a copy) or as one window of all ranks
  * (ncclCommWindowRegister, collective). */
 #include <stdlib.h>
 
@@ -18,8 +18,9 @@ static int register_window(struct ddp_comm *comm, struct ddp_nccl_block *b, size
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     const struct ddp_nccl *api = s->world->api;
     if (api->CommWindowRegister == NULL || api->CommWindowDeregister == NULL)
-        return ddp_fail(err, DDP_EUNAVAIL, "%s has no windows; 2.27 brought them", api->text);
-    /* It may succeed without setting it, where a window cannot be used (NCCL_P2P_DISABLE). */
+        return ddp_fail(err, DDP_EUNAVAIL, "%s has no windows; NCCL 2.27 or later is needed",
+                        api->text);
+    /* If windows are unusable (NCCL_P2P_DISABLE), the call may succeed and not set b->window. */
     b->window = NULL;
     return ddp_nccl_settle(
         comm, api->CommWindowRegister(s->comm, b->ptr, bytes, &b->window, NCCL_WIN_COLL_SYMMETRIC),
@@ -58,7 +59,7 @@ int ddp_nccl_alloc(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_e
     if (b == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a block");
     if (s->comm == NULL) {
-        rc = ddp_fail(err, DDP_ELOST, "the communicator was given up");
+        rc = ddp_fail(err, DDP_ELOST, "the communicator was aborted after a failure");
         goto err_block;
     }
     bytes = (DDP_MAX(bytes, 1) + NCCL_WIN_REQUIRED_ALIGNMENT - 1) / NCCL_WIN_REQUIRED_ALIGNMENT *
@@ -98,7 +99,7 @@ void ddp_nccl_free(struct ddp_comm *comm, void *ptr)
     struct ddp_nccl_state *s = ddp_nccl_state_of(world);
     if (b == NULL)
         return;
-    if (s->graph != NULL) /* it may know the block */
+    if (s->graph != NULL) /* the graph may refer to the block */
         s->world->device->streams->graph_destroy(s->graph);
     s->graph = NULL;
     s->ran_args = false;

@@ -1,10 +1,10 @@
-/* NCCL's own communicators: opening, splitting, closing. */
+/* Opens, splits and closes NCCL's own communicators. */
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "comm/backend_nccl_impl.inc.h"
 
-/* Rank 0's id to all, then the communicator. */
+/* Rank 0 makes an id and sends it to all; then all ranks open the communicator. */
 int ddp_nccl_open(struct ddp_comm *comm, struct ddp_err *err)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
@@ -38,12 +38,14 @@ int ddp_nccl_split(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_e
     ddp_flight_phase(child->flight, "ncclCommSplit");
     const ncclResult_t made =
         api->CommSplit(ddp_nccl_state_of(parent)->comm, 0, child->rank, &s->comm, &config);
-    /* The parent is in progress until NCCL's thread has set s->comm. */
+    /* ncclCommGetAsyncError of the parent reports "in progress" until NCCL's thread has set
+     * s->comm. */
     DDP_TRY(ddp_nccl_settle(parent, made, "ncclCommSplit", err));
     return ddp_nccl_settle(child, made, "ncclCommSplit", err);
 }
 
-/* In peace all finish together; after a failure somebody may be missing for ever. */
+/* Without a failure all ranks call ncclCommFinalize together. After a failure another rank may
+ * never call it, so the communicator is aborted. */
 void ddp_nccl_close(struct ddp_comm *comm)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
@@ -53,7 +55,7 @@ void ddp_nccl_close(struct ddp_comm *comm)
         return;
     if (s->world->failed ||
         ddp_nccl_settle(comm, api->CommFinalize(s->comm), "ncclCommFinalize", &ignored) != 0) {
-        ddp_nccl_give_up(comm);
+        ddp_nccl_abort(comm);
         return;
     }
     (void)api->CommDestroy(s->comm);

@@ -1,6 +1,6 @@
-/* NCCL's collectives. What it has none of is made of its sends and receives in one group, as
- * nccl-tests does; a barrier is an all-reduce of one word, as PyTorch's is. Each call returns when
- * the GPU has the result. */
+/* NCCL's collectives. Those that NCCL lacks are sends and receives in one NCCL group, as in
+ * nccl-tests; a barrier is an all-reduce of one f32, as in PyTorch. Each call returns when the GPU
+ * has the result. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -23,12 +23,12 @@ int ddp_nccl_supports(const struct ddp_comm *comm, const struct ddp_coll_args *a
     if (ddp_coll_reduces(args->coll) && args->op == DDP_AVG &&
         (args->dtype == DDP_I32 || args->dtype == DDP_U8))
         return ddp_fail(err, DDP_EUNAVAIL,
-                        "NCCL sums averages of %s in that type, where they wrap: not an average",
+                        "NCCL sums averages of %s in that type, so the sums would overflow",
                         ddp_dtype_name(args->dtype));
     return 0;
 }
 
-/* The arrays of one call. */
+/* The arguments of one call. */
 struct call {
     struct ddp_comm *comm;
     const struct ddp_nccl *api;
@@ -36,20 +36,22 @@ struct call {
     cudaStream_t stream;
     const unsigned char *send;
     unsigned char *recv;
-    size_t count, part; /* elements, and their bytes */
+    size_t count, part; /* elements of one rank, and their bytes */
     ncclDataType_t dtype;
     int root;
 };
 
-/* Peers that send to and receive from this rank; -1: all; parts: they have a part each. */
+/* The moves of one rank in a collective made of sends and receives. */
 struct moves {
     bool sends, receives;
+    /* The rank to send to and the rank to receive from; -1: all ranks. */
     int to, from;
+    /* Each peer has a chunk of its own in the send or receive buffer. */
     bool send_parts, recv_parts;
 };
 
-/* Of a call inside a group: a communicator that is non-blocking may say that it is in progress, and
- * has taken the call all the same. What came of it is the group's end's to say. */
+/* Returns whether NCCL accepted a call inside a group. A non-blocking communicator may also return
+ * ncclInProgress; ncclGroupEnd then reports the outcome. */
 static bool taken(ncclResult_t rc)
 {
     return rc == ncclSuccess || rc == ncclInProgress;
@@ -63,7 +65,7 @@ static ncclResult_t move_one(const struct call *c, const struct moves *m, int pe
     const bool sends = m->sends && (m->to < 0 || m->to == peer);
     const bool receives = m->receives && (m->from < 0 || m->from == peer);
     if (peer == c->comm->rank && sends && receives && send == recv)
-        return ncclSuccess; /* in place: it is there */
+        return ncclSuccess; /* in place: nothing to copy */
     if (sends)
         rc = c->api->Send(send, c->count, c->dtype, peer, c->nccl, c->stream);
     if (taken(rc) && receives)
@@ -78,7 +80,7 @@ static ncclResult_t move(const struct call *c, const struct moves *m)
         return rc;
     for (int peer = 0; peer < c->comm->size && taken(rc); peer++)
         rc = move_one(c, m, peer);
-    const ncclResult_t ended = c->api->GroupEnd(); /* also after a failure */
+    const ncclResult_t ended = c->api->GroupEnd(); /* must be called after a failure, too */
     return taken(rc) ? ended : rc;
 }
 
@@ -123,7 +125,7 @@ static int grow_scratch(struct ddp_nccl_state *s, size_t bytes, struct ddp_err *
     s->scratch_bytes = s->scratch != NULL ? bytes : 0;
     return s->scratch != NULL
                ? 0
-               : ddp_fail(err, DDP_ENOMEM, "no memory of the GPU for %zu bytes of scratch", bytes);
+               : ddp_fail(err, DDP_ENOMEM, "the GPU has no memory for %zu bytes of scratch", bytes);
 }
 
 /* Puts the operation on the stream. */
@@ -151,7 +153,8 @@ static int enqueue(struct ddp_comm *comm, const struct ddp_coll_args *args, stru
         c.count = 1;
         c.dtype = ncclFloat32;
     } else if (args->coll == DDP_ALL_TO_ALL && c.send == c.recv) {
-        /* What is sent must not be what has been received already. */
+        /* In place, received data would overwrite chunks that are not sent yet, so send from a
+         * copy. */
         const size_t bytes = c.part * (size_t)comm->size;
         DDP_TRY(grow_scratch(s, bytes, err));
         streams->copy(s->stream, s->scratch, c.send, bytes);
@@ -168,8 +171,8 @@ static bool same_args(const struct ddp_coll_args *a, const struct ddp_coll_args 
            a->dtype == b->dtype && a->op == b->op && a->root == b->root;
 }
 
-/* The operation as a graph: its second call, for the first one makes connections, which cannot be
- * captured. */
+/* Captures the operation as a graph, at its second call: the first call opens connections, which
+ * cannot be captured. */
 static int capture(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
@@ -184,7 +187,7 @@ static int capture(struct ddp_comm *comm, const struct ddp_coll_args *args, stru
     return rc;
 }
 
-/* Has the stream's graph been made for these? */
+/* Makes s->graph the graph of these arguments, or NULL at their first call. */
 static int prepare_graph(struct ddp_comm *comm, const struct ddp_coll_args *args,
                          struct ddp_err *err)
 {
@@ -201,7 +204,7 @@ static int prepare_graph(struct ddp_comm *comm, const struct ddp_coll_args *args
     return 0;
 }
 
-/* A thread starts with the first GPU. */
+/* Selects this rank's GPU in the calling thread, because a new thread uses GPU 0. */
 static int select_gpu(struct ddp_nccl_state *s, struct ddp_err *err)
 {
     const pthread_t me = pthread_self();
@@ -218,7 +221,7 @@ int ddp_nccl_run(struct ddp_comm *comm, const struct ddp_coll_args *args, struct
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     const struct ddp_device *device = s->world->device;
     if (s->comm == NULL || s->world->failed)
-        return ddp_fail(err, DDP_ELOST, "the communicator was given up");
+        return ddp_fail(err, DDP_ELOST, "the communicator was aborted after a failure");
     DDP_TRY(select_gpu(s, err));
     if (s->world->options.graph)
         DDP_TRY(prepare_graph(comm, args, err));

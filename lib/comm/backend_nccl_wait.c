@@ -1,17 +1,17 @@
-/* Waiting for NCCL. Its communicators are non-blocking: no call waits inside the library, so every
- * wait is a loop of ours beside the abort word, the control connection and a deadline. Only its
- * network transports notice a dead peer, and none a stopped one. */
+/* Waiting for NCCL. Its communicators are non-blocking: no NCCL call waits inside the library, so
+ * every wait is a loop of ours that also checks the abort word, the side channel and the deadline.
+ * Only NCCL's network transports notice a dead peer, and none notices a stopped one. */
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "comm/backend_nccl_impl.inc.h"
 #include "comm/waiter.h"
 
-/* Looks at the stream between two at the library's error and at the connection: the latter are
+/* Polls of the stream between two checks of NCCL's error state and of the side channel, which cost
  * system calls. */
-#define LOOK_EVERY 512
+#define CHECK_EVERY 512
 
-/* The GPU's kernels of a collective wait for their peers as long as nobody ends them. */
-void ddp_nccl_give_up(struct ddp_comm *comm)
+/* The GPU kernels of a collective wait for their peers until the communicator is aborted. */
+void ddp_nccl_abort(struct ddp_comm *comm)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     s->world->failed = true;
@@ -33,25 +33,25 @@ static int fail(struct ddp_comm *comm, ncclResult_t result, const char *function
     ddp_fail(err, code, "%s failed: %s%s%s", function, api->GetErrorString(result),
              clean[0] != '\0' ? ": " : "", clean);
     if (code != DDP_ELOST)
-        ddp_hint(err, "NCCL_DEBUG=INFO makes NCCL say what it does");
-    ddp_nccl_give_up(comm);
+        ddp_hint(err, "set NCCL_DEBUG=INFO to see NCCL's own messages");
+    ddp_nccl_abort(comm);
     return code;
 }
 
-/* Where the others are looked at while this rank waits for the GPU. */
-static struct ddp_comm *others(struct ddp_comm *comm)
+/* Returns the communicator that shows lost ranks while this rank waits for the GPU. */
+static struct ddp_comm *side_channel_of(struct ddp_comm *comm)
 {
     return comm->control != NULL ? comm->control : comm;
 }
 
-/* One step of a wait that is not over. */
+/* Runs one step of a wait and checks for lost ranks; aborts the NCCL communicator on failure. */
 static int step(struct ddp_comm *comm, struct ddp_waiter *w, struct ddp_err *err)
 {
-    struct ddp_comm *control = others(comm);
+    struct ddp_comm *control = side_channel_of(comm);
     int rc = 0;
     switch (ddp_waiter_step(w)) {
     case DDP_WAIT_ON:
-        if (w->polls % LOOK_EVERY == 0 && control->backend->look != NULL)
+        if (w->polls % CHECK_EVERY == 0 && control->backend->look != NULL)
             rc = control->backend->look(control, err);
         break;
     case DDP_WAIT_ABORTED:
@@ -62,7 +62,7 @@ static int step(struct ddp_comm *comm, struct ddp_waiter *w, struct ddp_err *err
         break;
     }
     if (rc != 0)
-        ddp_nccl_give_up(comm);
+        ddp_nccl_abort(comm);
     return rc;
 }
 
@@ -73,7 +73,7 @@ int ddp_nccl_settle(struct ddp_comm *comm, ncclResult_t result, const char *func
     struct ddp_waiter w;
     if (result == ncclSuccess) /* a thread of NCCL may still work, as after ncclCommSplit */
         result = ncclInProgress;
-    ddp_waiter_init(&w, others(comm));
+    ddp_waiter_init(&w, side_channel_of(comm));
     while (result == ncclInProgress) {
         ncclResult_t asked = s->world->api->CommGetAsyncError(s->comm, &result);
         if (asked != ncclSuccess)
@@ -92,11 +92,11 @@ int ddp_nccl_wait(struct ddp_comm *comm, struct ddp_err *err)
     int done = ops->query(s->stream, err);
     if (done > 0)
         return 0;
-    ddp_waiter_init(&w, others(comm));
+    ddp_waiter_init(&w, side_channel_of(comm));
     for (; done == 0; done = ops->query(s->stream, err)) {
         ncclResult_t state = ncclSuccess;
         DDP_TRY(step(comm, &w, err));
-        if (w.polls % LOOK_EVERY != 0)
+        if (w.polls % CHECK_EVERY != 0)
             continue;
         const ncclResult_t asked = s->world->api->CommGetAsyncError(s->comm, &state);
         if (asked != ncclSuccess)
@@ -105,6 +105,6 @@ int ddp_nccl_wait(struct ddp_comm *comm, struct ddp_err *err)
             return fail(comm, state, "a collective", err);
     }
     if (done < 0)
-        ddp_nccl_give_up(comm);
+        ddp_nccl_abort(comm);
     return done < 0 ? done : 0;
 }

@@ -1,4 +1,4 @@
-/* Backend self: one rank, nothing to talk to. It measures the harness itself. */
+/* Backend self: one rank that communicates with nobody. It measures the overhead of the harness. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static int self_init(struct ddp_comm *comm, const struct ddp_comm_options *optio
                      struct ddp_err *err)
 {
     if (comm->size != 1) {
-        ddp_fail(err, DDP_EUSAGE, "backend 'self' is one rank, not %d", comm->size);
+        ddp_fail(err, DDP_EUSAGE, "backend 'self' runs one rank, not %d", comm->size);
         return ddp_hint(err, "use --ranks 1, or --backend shm");
     }
     comm->state = ddp_calloc(1, sizeof(struct ddp_comm_pages));

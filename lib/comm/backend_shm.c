@@ -1,6 +1,6 @@
-/* Backend shm: ranks of one host over the segment of our own launcher. Flags and slots for
- * algorithms (comm_shm.h), point to point (shm_p2p.c, shm_pipe.c), registered memory every rank can
- * touch (shm_heap.c). */
+/* Backend shm: the ranks of one host, over the segment of our own launcher. It has flags and slots
+ * for algorithms (comm_shm.h), point to point (shm_p2p.c, shm_pipe.c) and registered memory that
+ * every rank can access (shm_heap.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,8 @@ static int shm_probe(const char *module_dir, struct ddp_err *err)
     return 0;
 }
 
-/* A world opened again waits until the last rank has left the one before. */
+/* Waits until the last rank has left the previous world in this segment, when a world is opened
+ * again. */
 static int wait_for_world(struct ddp_comm *comm, uint64_t generation, struct ddp_err *err)
 {
     const struct ddp_segment *segment = ddp_shm_state_of(comm)->world->segment;
@@ -46,14 +47,15 @@ static int shm_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     DDP_TRY(DDP_FAULT(ATTACH, comm->place.rank, err));
     if (segment == NULL || segment->magic != DDP_SEGMENT_MAGIC) {
         ddp_fail(err, DDP_EUNAVAIL, "backend 'shm' needs ranks started by ddpbench's own launcher");
-        return ddp_hint(err, "without mpiexec or srun; under them use --backend mpi");
+        return ddp_hint(err,
+                        "start ddpbench without mpiexec or srun, or use --backend mpi under them");
     }
     if (segment->ranks != comm->size)
-        return ddp_fail(err, DDP_EMISMATCH, "a segment for %d ranks and a world of %d",
+        return ddp_fail(err, DDP_EMISMATCH, "the shared segment has %d ranks, but the world has %d",
                         segment->ranks, comm->size);
     if (options->heap_bytes > segment->heap_stride)
         return ddp_fail(err, DDP_EINTERNAL,
-                        "the launcher reserved less registered memory than is asked for now");
+                        "the launcher reserved less registered memory than the rank needs");
 
     int rc = 0;
     struct ddp_shm_state *state = ddp_calloc(1, sizeof *state);
@@ -92,7 +94,7 @@ static void shm_finalize(struct ddp_comm *comm)
 {
     struct ddp_shm_state *state = ddp_shm_state_of(comm);
     struct ddp_shm_world *world = state->world;
-    /* After a failure nobody will use the channel again, and others may still be in it. */
+    /* After a failure nobody opens the channel again, and other ranks may still use it. */
     if (!ddp_segment_aborted(world->segment, NULL, NULL, NULL))
         ddp_shm_channel_leave(comm);
     if (comm->parent == NULL)
@@ -111,9 +113,9 @@ static int shm_barrier(struct ddp_comm *comm, struct ddp_err *err)
     return ddp_shm_barrier(comm, 0, err);
 }
 
-/* All-gather through the small slots, in pieces; slot i%2 is written again only after the barrier
- * of piece i+1, when all have read it. The barriers around keep the slots from algorithms before
- * and after. */
+/* All-gather through the small slots, DDP_SHM_SLOT_BYTES at a time. Fragment i uses slot i % 2,
+ * which is written again only after the barrier of fragment i + 1, when all ranks have read it. The
+ * first and last barrier separate this use of the slots from algorithms before and after. */
 static int shm_exchange(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                         struct ddp_err *err)
 {

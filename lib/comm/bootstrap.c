@@ -26,9 +26,10 @@ int ddp_bootstrap_open(struct ddp_comm *comm, const struct ddp_comm_options *opt
     struct ddp_comm *control;
     DDP_TRY(choose(comm, &backend, err));
     for_control.heap_bytes = 0;
-    for_control.inside_host = true; /* hosts that DDPBENCH_HOSTS pretends are not for this */
+    for_control.inside_host = true; /* DDPBENCH_HOSTS does not apply to the side channel */
     DDP_TRY(ddp_comm_create(backend, &comm->place, &for_control, &control, err));
-    /* No abort of this one ends the process, so nobody need speak its last words: it returns. */
+    /* Unlike an abort of MPI, an abort of the TCP side channel does not end the process, so the
+     * caller reports the error. */
     if (backend == &ddp_control_tcp)
         comm->on_expire = NULL;
     comm->control = control;
@@ -36,7 +37,8 @@ int ddp_bootstrap_open(struct ddp_comm *comm, const struct ddp_comm_options *opt
     return 0;
 }
 
-/* The group's ranks are counted in the world; the control of the parent counts its own. */
+/* child->world_rank counts ranks of the world; the parent's side channel needs ranks of the
+ * parent. */
 int ddp_bootstrap_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)
 {
     int *ranks = ddp_calloc((size_t)child->size, sizeof *ranks);

@@ -1,5 +1,5 @@
-/* Which build this is, for those who load other pieces of it (modules) and must not mix builds.
- * Called by backend loaders; what a result says of its build is record/provenance.h. */
+/* Identity of this build. Backend loaders refuse modules of another build. record/provenance.h
+ * describes the build in results. */
 #ifndef DDP_COMM_BUILD_ID_H
 #define DDP_COMM_BUILD_ID_H
 
@@ -7,12 +7,12 @@
 extern "C" {
 #endif
 
-/* `git describe --always --dirty` of this binary, or "unknown". A dirty tree has one name whatever
- * is in it. */
+/* Returns `git describe --always --dirty` of this binary, or "unknown". All dirty trees of one
+ * commit have the same name. */
 const char *ddp_build_commit(void);
-/* "0.1.0". */
+/* Returns the version, such as "0.1.0". */
 const char *ddp_build_version(void);
-/* Compiler, flags and knobs that change what the code does. */
+/* Returns the compiler, its flags, and the build options that change the code. */
 const char *ddp_build_flags(void);
 
 #ifdef __cplusplus

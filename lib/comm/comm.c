@@ -1,4 +1,4 @@
-/* Communicators: what is the same for all backends. Point to point is in comm_p2p.c. */
+/* Communicators: the part that is the same for all backends. comm_p2p.c has point to point. */
 #include "comm/comm.h"
 
 #include <assert.h>
@@ -18,11 +18,12 @@
 #include "comm/segment.h"
 #include "comm/waiter.h"
 
-/* A communicator with what only this file needs. pages: private memory of backends without
- * registered memory. own_flight: the recorder where no segment has one. */
+/* A communicator and the members that only this file uses. */
 struct comm_box {
-    struct ddp_comm comm; /* first: boxes and communicators have one address */
+    struct ddp_comm comm; /* must be first: box and communicator have the same address */
+    /* Private memory of backends without registered memory. */
     struct ddp_comm_pages pages;
+    /* The flight recorder if no segment holds it. */
     struct ddp_flight *own_flight;
     struct ddp_comm_ids ids;
 };
@@ -118,7 +119,8 @@ void ddp_comm_destroy(struct ddp_comm *comm)
     box_destroy((struct comm_box *)comm);
 }
 
-/* Ascending, distinct, in the parent, and this rank among them; its place in *mine. */
+/* Fails unless ranks [n] are ascending and distinct ranks of the parent and include this rank.
+ * *mine becomes this rank's number in the group. */
 static int check_group(const struct ddp_comm *parent, const int *ranks, int n, int *mine,
                        struct ddp_err *err)
 {
@@ -161,7 +163,8 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
     child->on_expire = parent->on_expire;
     child->on_expire_arg = parent->on_expire_arg;
     child->flight = parent->flight;
-    child->cache_share = parent->cache_share; /* groups are at work at the same time */
+    child->cache_share =
+        parent->cache_share; /* the world's share, because groups run at the same time */
     child->correctness_only = parent->correctness_only;
     child->parent = parent;
     for (int i = 0; i < n; i++)
@@ -176,7 +179,7 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
     return 0;
 
 err_group:
-    /* The other members have theirs. */
+    /* The other members have opened their groups. */
     ddp_comm_abort(parent, rc);
     ddp_hosts_close(child);
     parent->backend->finalize(child);
@@ -187,7 +190,7 @@ err_box:
 err_unmade:
     box_destroy(box);
 err_alone:
-    /* The others wait for this rank, or will. */
+    /* The other members wait for this rank, or will. */
     ddp_comm_abort(parent, rc);
     return rc;
 }
@@ -197,7 +200,7 @@ void ddp_comm_abort(struct ddp_comm *comm, int code)
     comm->backend->abort(comm, code);
 }
 
-/* No collective begins on a world that was given up. */
+/* Fails if the world was aborted, so that no collective begins. */
 static int check_alive(const struct ddp_comm *comm, struct ddp_err *err)
 {
     if (comm->control != NULL)
@@ -207,8 +210,8 @@ static int check_alive(const struct ddp_comm *comm, struct ddp_err *err)
     return 0;
 }
 
-/* Who does control traffic: a communicator made for that; on one host its shared memory, which
- * knows the deadline. */
+/* Returns the communicator that carries control operations: the side channel if there is one, or on
+ * a single host the shared memory, whose waits have a deadline. */
 static struct ddp_comm *by_memory(struct ddp_comm *comm)
 {
     if (comm->control != NULL)
@@ -240,7 +243,7 @@ int ddp_comm_barrier(struct ddp_comm *comm, struct ddp_err *err)
     return rc;
 }
 
-/* What a rank says in ddp_comm_agree. */
+/* A rank's result in ddp_comm_agree. */
 struct verdict {
     int32_t code;
     char text[sizeof((struct ddp_err *)0)->text];
@@ -256,14 +259,14 @@ int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err)
     }
     struct verdict *all = ddp_calloc((size_t)comm->size, sizeof *all);
     if (all == NULL) {
-        /* The others cannot be told in words any more. */
+        /* This rank cannot send its error text without memory, so it only aborts. */
         ddp_comm_abort(comm, rc != 0 ? rc : DDP_ENOMEM);
         return rc != 0 ? rc : ddp_fail(err, DDP_ENOMEM, "no memory for %d verdicts", comm->size);
     }
     struct ddp_err lost = DDP_ERR_INIT;
     int result = ddp_comm_exchange(comm, &mine, all, sizeof mine, &lost);
     if (result != 0) {
-        /* An error of one's own says more than that the others are gone. */
+        /* This rank's own error explains more than the loss of other ranks. */
         result = rc != 0 ? rc : ddp_fail(err, result, "%s", lost.text);
         free(all);
         return result;
@@ -298,7 +301,8 @@ int64_t ddp_comm_wait_ns(const struct ddp_comm *comm)
     return untimed ? INT64_MAX / 2 : comm->timeout_ns;
 }
 
-/* Whose registered memory it is: the backend's, or this host's; NULL: there is none. */
+/* Returns the communicator that owns registered memory: this one, or that of this host. NULL: there
+ * is no registered memory. */
 static struct ddp_comm *memory_of(const struct ddp_comm *comm)
 {
     if (comm->backend->alloc != NULL)
@@ -317,7 +321,7 @@ bool ddp_comm_has_registered(const struct ddp_comm *comm, char *why, size_t why_
     return has;
 }
 
-/* From the memory of each host; on all of them or none. */
+/* Allocates on every host; succeeds on all hosts or on none. */
 static int alloc_on_hosts(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_err *err)
 {
     struct ddp_comm *local = comm->hosts->local;

@@ -1,12 +1,12 @@
-/* Point to point: counting, and the waiting that is the same for all backends. */
+/* Point to point: byte counters and waiting, which are the same for all backends. */
 #include "base/fault.h"
 #include "base/mem.h"
 #include "comm/backend.h"
 #include "comm/comm_shm.h"
 #include "comm/waiter.h"
 
-/* u[7] of a request: what to say of a wait that lasts: the rank on the other side (low bits),
- * whether it is a send, and how many bytes. */
+/* u[7] of a request describes it for the message of an expired wait: the peer (low bits), whether
+ * it is a send, and the bytes (saturated). */
 #define SENDS       (UINT64_C(1) << 31)
 #define BYTES_SHIFT 32
 
@@ -27,7 +27,7 @@ static int check_p2p(const struct ddp_comm *comm, int peer, struct ddp_err *err)
         return ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no point-to-point messages",
                         comm->backend->name);
     if (peer < 0 || peer >= comm->size)
-        return ddp_fail(err, DDP_EUSAGE, "no rank %d among %d", peer, comm->size);
+        return ddp_fail(err, DDP_EUSAGE, "rank %d is not among the %d ranks", peer, comm->size);
     if (comm->shm != NULL && atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0)
         return ddp_wait_aborted(comm, err);
     return 0;
@@ -77,7 +77,8 @@ int ddp_comm_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, st
     return rc;
 }
 
-/* Tests all requests once; *first is the first that is not finished, n when none is left. */
+/* Tests all requests once. *first becomes the first unfinished request, or n if all are
+ * finished. */
 static int test_all(struct ddp_comm *comm, struct ddp_request *req, int n, int *first,
                     struct ddp_err *err)
 {
@@ -92,7 +93,8 @@ static int test_all(struct ddp_comm *comm, struct ddp_request *req, int n, int *
     return 0;
 }
 
-/* A wait outside of any collective shows up in the flight recorder once it turns out long. */
+/* Records a long wait outside of a collective in the flight recorder. Returns false if an operation
+ * is recorded already. */
 static bool enter_flight(struct ddp_comm *comm, const struct ddp_request *req, uint64_t *seq)
 {
     if (ddp_flight_busy(comm->flight, seq))
@@ -119,7 +121,7 @@ int ddp_comm_wait(struct ddp_comm *comm, struct ddp_request *req, int n, struct 
             recorded = enter_flight(comm, &req[first], &seq);
         switch (ddp_waiter_step(&waiter)) {
         case DDP_WAIT_ON:
-        case DDP_WAIT_ABORTED: /* test says so, too, and lets go of the requests */
+        case DDP_WAIT_ABORTED: /* test_all fails, too, and releases the requests */
             rc = test_all(comm, req, n, &first, err);
             break;
         case DDP_WAIT_EXPIRED:

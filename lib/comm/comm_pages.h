@@ -1,5 +1,5 @@
-/* Private pages handed out as "registered" memory by backends without any: remembers the size that
- * ddp_free_pages() wants back. Not thread safe. */
+/* Private pages that backends without registered memory return instead of it. Remembers the size of
+ * each block, which ddp_free_pages() needs. Not thread safe. */
 #ifndef DDP_COMM_COMM_PAGES_H
 #define DDP_COMM_COMM_PAGES_H
 
@@ -12,15 +12,15 @@ extern "C" {
 #endif
 
 struct ddp_page_block;
-/* Zero-initialised: empty. */
+/* All bytes zero: empty. */
 struct ddp_comm_pages {
     struct ddp_page_block *first;
 };
 
 int ddp_comm_pages_alloc(struct ddp_comm_pages *pages, size_t bytes, void **out,
                          struct ddp_err *err) DDP_MUST_CHECK;
-void ddp_comm_pages_free(struct ddp_comm_pages *pages, void *ptr); /* NULL is fine */
-void ddp_comm_pages_release(struct ddp_comm_pages *pages);         /* frees all that is left */
+void ddp_comm_pages_free(struct ddp_comm_pages *pages, void *ptr); /* NULL is allowed */
+void ddp_comm_pages_release(struct ddp_comm_pages *pages);         /* frees all remaining blocks */
 
 #ifdef __cplusplus
 }

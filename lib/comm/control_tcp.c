@@ -1,4 +1,4 @@
-/* Control traffic over a star of TCP connections: exchanges, opening, closing. */
+/* The side channel over TCP: all-gathers, opening, closing. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define PAUSE_MS 200
 
-/* Hub: what is there of a leaf's share. *done: all of it. */
+/* Runs on rank 0: receives available bytes of a leaf's DATA frame. *done: the frame is complete. */
 static int receive_share(struct ddp_comm *comm, int rank, void *to, size_t bytes, bool *done,
                          struct ddp_err *err)
 {
@@ -58,7 +58,7 @@ static int collect(struct ddp_comm *comm, char *all, size_t bytes, struct ddp_er
                 continue;
             DDP_TRY(receive_share(comm, r, all + (size_t)r * bytes, bytes, &done, err));
             if (done) {
-                c->polled[r].fd = -1; /* what it says next belongs to the next exchange */
+                c->polled[r].fd = -1; /* later bytes belong to the next all-gather */
                 missing--;
             }
         }
@@ -96,7 +96,8 @@ static int by_leaf(struct ddp_comm *comm, const void *mine, char *all, size_t by
     const int fd = c->star.peer[0];
     struct ddp_control_frame head = {
         .magic = DDP_FRAME_MAGIC, .kind = DDP_FRAME_DATA, .seq = c->seq, .bytes = bytes};
-    /* When that fails the hub may have said why before it left. */
+    /* If sending fails, rank 0 may have sent the reason before it closed the connection, so read
+     * its answer all the same. */
     int rc = ddp_tcp_send(fd, &head, sizeof head, deadline);
     if (rc == 0)
         rc = ddp_tcp_send(fd, mine, bytes, deadline);
@@ -130,7 +131,7 @@ static int tcp_barrier(struct ddp_comm *comm, struct ddp_err *err)
     return tcp_exchange(comm, &nothing, &nothing, 0, err);
 }
 
-/* Of one connection, without taking anything that an exchange will want. */
+/* Checks one connection without taking bytes that belong to an all-gather. */
 static int look_at(struct ddp_comm *comm, int rank, int fd, struct ddp_err *err)
 {
     struct ddp_control *c = ddp_control_of(comm);

@@ -1,10 +1,10 @@
-/* Control traffic over TCP: a backend that can only exchange a few bytes, meet, and give up, over
- * the star of rendezvous.h. It is what a backend that moves data by itself (NCCL) stands on when
- * neither an MPI nor a segment of ours is there: ranks of torchrun, on one host or several.
+/* The side channel over TCP: a backend with all-gathers of a few bytes, barriers and aborts, over
+ * the connections of rendezvous.h. NCCL uses it if there is neither an MPI nor a segment of ours:
+ * under torchrun, on one host or several.
  *
- * Not in backend_list.h: nobody measures on it. Rank 0 is the hub of each exchange: 2 (P - 1)
- * messages. A rank whose connection ends, or that says it gives up, ends the wait of all others.
- * What it does not do: point to point, registered memory, collectives. */
+ * It is not in backend_list.h, because nobody measures it. Rank 0 collects and distributes each
+ * all-gather with 2 (P - 1) messages. If a connection ends or a rank reports an abort, the waits of
+ * all other ranks end. It has no point to point, no registered memory and no collectives. */
 #ifndef DDP_COMM_CONTROL_TCP_H
 #define DDP_COMM_CONTROL_TCP_H
 
@@ -17,8 +17,8 @@ extern "C" {
 
 extern const struct ddp_backend ddp_control_tcp;
 
-/* Opens the world over a meeting of its own: what init does with the one of torchrun's variables.
- * Collective. For ddp_control_tcp.init, and for tests. */
+/* Opens the world over the given rendezvous. ddp_control_tcp.init calls it with the rendezvous from
+ * torchrun's variables, and tests with one of their own. Collective. */
 int ddp_control_tcp_open(struct ddp_comm *comm, const struct ddp_meeting *meeting,
                          struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -1,10 +1,11 @@
-/* Inside control traffic over TCP: what its two files share. Nobody else includes this.
+/* Private header of the TCP side channel.
  *
- *   control_tcp.c        exchanges; opening and closing
- *   control_tcp_lost.c   who is lost, and how the others hear of it
+ *   control_tcp.c        all-gathers; opening and closing
+ *   control_tcp_lost.c   lost ranks: detection, and the message to the others
  *
- * All travels in *frames*: a head, then bytes. A leaf sends DATA, the hub answers RESULT with
- * everybody's; ABORT may come at any time, and BYE before a connection is closed in peace. */
+ * All data is sent in *frames*: a head, then bytes. A leaf (any rank but 0) sends DATA, and rank 0
+ * answers RESULT with the data of all ranks. ABORT may come at any time. BYE precedes an orderly
+ * close. */
 #ifndef DDP_COMM_CONTROL_TCP_IMPL_H
 #define DDP_COMM_CONTROL_TCP_IMPL_H
 
@@ -17,42 +18,45 @@ extern "C" {
 #endif
 
 #define DDP_FRAME_MAGIC 0x6d616664u /* "dfam" */
-#define DDP_CONTROL_GRACE_NS                                                                       \
-    INT64_C(2000000000) /* a leaf waits longer: the hub knows who is missing */
+/* A leaf waits longer than rank 0, because rank 0 knows which ranks are missing and reports them.
+ */
+#define DDP_CONTROL_GRACE_NS   INT64_C(2000000000)
 #define DDP_CONTROL_GOODBYE_NS INT64_C(500000000)
 #define DDP_CONTROL_TEXT_BYTES 240
 
 enum ddp_control_kind { DDP_FRAME_DATA = 1, DDP_FRAME_RESULT, DDP_FRAME_ABORT, DDP_FRAME_BYE };
 
-/* bytes: that follow; of ABORT TEXT_BYTES, of BYE none. seq: of the exchange. */
 struct ddp_control_frame {
     uint32_t magic, kind;
+    /* Sequence number of the all-gather, and the bytes that follow: DDP_CONTROL_TEXT_BYTES after
+     * ABORT, 0 after BYE. */
     uint64_t seq, bytes;
-    int32_t code, rank; /* of ABORT: why, and who is to blame; -1: nobody */
+    /* ABORT only: the error code, and the world rank that caused it (-1: unknown). */
+    int32_t code, rank;
 };
 
-/* What the hub has of a leaf's contribution. */
+/* Rank 0: the part of a leaf's DATA frame that has arrived. */
 struct ddp_control_share {
     struct ddp_control_frame head;
     size_t got_head, got;
-    bool gone; /* in peace */
+    bool gone; /* the leaf sent BYE */
 };
 
-/* What the communicators of a process share. */
+/* State that all communicators of a process share. */
 struct ddp_control_world {
     uint64_t token;
     struct ddp_listener listener;
-    struct ddp_endpoint *endpoint; /* [size] of the world */
+    struct ddp_endpoint *endpoint; /* [size of the world] */
 };
 
 struct ddp_control {
     struct ddp_control_world *world;
     struct ddp_star star;
-    struct ddp_control_share *share; /* [size], the hub's */
+    struct ddp_control_share *share; /* [size], used by rank 0 */
     struct pollfd *polled;           /* [size] */
     uint64_t seq;
     bool failed;
-    char why[DDP_CONTROL_TEXT_BYTES]; /* what was the first failure */
+    char why[DDP_CONTROL_TEXT_BYTES]; /* the first failure */
 };
 
 static inline struct ddp_control *ddp_control_of(const struct ddp_comm *comm)
@@ -60,18 +64,20 @@ static inline struct ddp_control *ddp_control_of(const struct ddp_comm *comm)
     return (struct ddp_control *)comm->state;
 }
 
-/* The first failure is kept, and told to all. rank: of the group, -1: nobody in particular. */
+/* Keeps the communicator's first failure, sends it to all ranks and returns DDP_ELOST. rank: the
+ * lost rank of the group, -1 if unknown. */
 int ddp_control_lose(struct ddp_comm *comm, int rank, struct ddp_err *err, const char *text);
-/* error: an errno value of its connection. */
+/* As ddp_control_lose, for the connection to `rank`, which failed with errno value `error`. */
 int ddp_control_lose_peer(struct ddp_comm *comm, int rank, int error, struct ddp_err *err);
-/* The deadline has passed: the hub knows who is missing. */
+/* As ddp_control_lose, for a passed deadline. On rank 0 the message names the missing ranks. */
 int ddp_control_expire(struct ddp_comm *comm, struct ddp_err *err);
-/* Somebody gave up; head: of the frame that says so. */
+/* Handles an ABORT frame whose head was received from `fd`: reads its text and passes it on. */
 int ddp_control_hear_abort(struct ddp_comm *comm, int fd, const struct ddp_control_frame *head,
                            struct ddp_err *err);
-/* Is a frame what this exchange wants? */
+/* Fails unless the frame from `rank` has the expected kind, bytes and sequence number. */
 int ddp_control_check_frame(struct ddp_comm *comm, int rank, const struct ddp_control_frame *head,
                             enum ddp_control_kind kind, uint64_t bytes, struct ddp_err *err);
+/* Marks the communicator failed and sends ABORT with c->why on every connection. */
 void ddp_control_give_up(struct ddp_control *c, int code, int rank);
 
 #ifdef __cplusplus

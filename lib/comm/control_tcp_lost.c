@@ -1,4 +1,4 @@
-/* Control traffic over TCP: who is lost, and how the others hear of it. */
+/* Lost ranks of the TCP side channel: detection, and the message to the others. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,6 @@ static void send_abort(struct ddp_control *c, int fd, int code, int rank)
         (void)!ddp_tcp_send(fd, &m, sizeof m, ddp_now_ns() + DDP_CONTROL_GOODBYE_NS);
 }
 
-/* Tells all there is a connection to. */
 void ddp_control_give_up(struct ddp_control *c, int code, int rank)
 {
     if (c->failed)
@@ -35,7 +34,6 @@ void ddp_control_give_up(struct ddp_control *c, int code, int rank)
         send_abort(c, c->star.peer[i], code, rank);
 }
 
-/* The first failure of this communicator; the words go to the others, too. rank: of the group. */
 int ddp_control_lose(struct ddp_comm *comm, int rank, struct ddp_err *err, const char *text)
 {
     struct ddp_control *c = ddp_control_of(comm);
@@ -57,7 +55,6 @@ int ddp_control_lose_peer(struct ddp_comm *comm, int rank, int error, struct ddp
     return ddp_control_lose(comm, rank, err, text);
 }
 
-/* Somebody gave up; rank said so. */
 int ddp_control_hear_abort(struct ddp_comm *comm, int fd, const struct ddp_control_frame *head,
                            struct ddp_err *err)
 {
@@ -75,15 +72,14 @@ int ddp_control_hear_abort(struct ddp_comm *comm, int fd, const struct ddp_contr
     return ddp_fail(err, DDP_ELOST, "%s", c->why);
 }
 
-/* Is a frame what this exchange wants? */
 int ddp_control_check_frame(struct ddp_comm *comm, int rank, const struct ddp_control_frame *head,
                             enum ddp_control_kind kind, uint64_t bytes, struct ddp_err *err)
 {
     const struct ddp_control *c = ddp_control_of(comm);
     char text[DDP_CONTROL_TEXT_BYTES];
     if (head->magic == DDP_FRAME_MAGIC && head->kind == DDP_FRAME_BYE) {
-        snprintf(text, sizeof text, "rank %d has left, and rank %d has not", comm->world_rank[rank],
-                 comm->world_rank[comm->rank]);
+        snprintf(text, sizeof text, "rank %d has left the run, but rank %d has not",
+                 comm->world_rank[rank], comm->world_rank[comm->rank]);
         return ddp_control_lose(comm, rank, err, text);
     }
     if (head->magic == DDP_FRAME_MAGIC && head->kind == kind && head->seq == c->seq &&
@@ -96,7 +92,6 @@ int ddp_control_check_frame(struct ddp_comm *comm, int rank, const struct ddp_co
     return ddp_control_lose(comm, rank, err, text);
 }
 
-/* The deadline: the hub knows who is missing. */
 int ddp_control_expire(struct ddp_comm *comm, struct ddp_err *err)
 {
     struct ddp_control *c = ddp_control_of(comm);

@@ -11,9 +11,9 @@
 
 #define PHASE_WORDS (DDP_FLIGHT_PHASE_BYTES / 8)
 
-/* Writes the text that does not hold, then lets it hold. Every word is stored with release order
- * (ThreadSanitizer knows no fences), so a reader that sees a word of the next text but one also
- * sees that the version has moved on. */
+/* Writes the text that is not current, then makes it current. Words are stored with release order,
+ * because ThreadSanitizer does not model fences. A reader that sees a word of a later text in the
+ * same buffer therefore also sees that the version has changed. */
 void ddp_flight_phase(struct ddp_flight *f, const char *fmt, ...)
 {
     char text[DDP_FLIGHT_PHASE_BYTES] = {0};
@@ -31,8 +31,8 @@ void ddp_flight_phase(struct ddp_flight *f, const char *fmt, ...)
     atomic_store_explicit(&f->phase_version, version, memory_order_release);
 }
 
-/* The phase as it stood at one moment. A writer must finish two phases during one read to spoil it,
- * so a few attempts are plenty. */
+/* Reads a consistent copy of the phase. A read fails only if the writer finishes two phases during
+ * it, so a bounded number of attempts suffices. */
 void ddp_flight_phase_text(const struct ddp_flight *f, char *out, size_t out_bytes)
 {
     char text[DDP_FLIGHT_PHASE_BYTES];
@@ -70,7 +70,8 @@ bool ddp_flight_at(const struct ddp_flight *f, uint64_t index, struct ddp_flight
     op->group = atomic_load_explicit(&e->group, memory_order_relaxed);
     op->seq = atomic_load_explicit(&e->seq, memory_order_relaxed);
     op->ranks = atomic_load_explicit(&e->ranks, memory_order_relaxed);
-    /* Overwritten, perhaps, while it was read: the one DEPTH after it may be under way. */
+    /* The entry may have been overwritten during the read: operation index + DEPTH uses the same
+     * entry. */
     uint64_t entered = atomic_load_explicit(&f->entered, memory_order_acquire);
     return index < entered && entered - index < DDP_FLIGHT_DEPTH;
 }

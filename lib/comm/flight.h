@@ -1,10 +1,10 @@
-/* The flight recorder: what each rank was doing, readable by another process after the rank is
- * dead.
+/* The flight recorder: the last operations of a rank, which another process can read after the rank
+ * has died.
  *
- * A rank writes its own slot only; slots lie in memory the supervisor also maps (or in the
- * process's own heap under mpiexec, where the watchdog thread reads them). Writing costs a few
- * stores: no lock, no clock read, no call. A reader may see an entry half written; `state` is
- * stored last with release order. */
+ * A rank writes only its own recorder. Recorders lie in memory that the supervisor also maps, or
+ * under mpiexec in the process's own heap, where the watchdog thread reads them. Recording costs a
+ * few stores: no lock, no clock, no call. A reader may see a half-written entry; `state` is stored
+ * last with release order. */
 #ifndef DDP_COMM_FLIGHT_H
 #define DDP_COMM_FLIGHT_H
 
@@ -17,23 +17,23 @@
 extern "C" {
 #endif
 
-#define DDP_FLIGHT_DEPTH 1024 /* operations remembered; a power of two */
+#define DDP_FLIGHT_DEPTH 1024 /* recorded operations; a power of two */
 
 enum ddp_flight_state { DDP_FLIGHT_IDLE, DDP_FLIGHT_ENTERED, DDP_FLIGHT_DONE, DDP_FLIGHT_FAILED };
 
-/* What is entered. what: enum ddp_coll, or DDP_FLIGHT_SEND and up. group: which communicator, the
- * same word on all its ranks, 0 the world; ranks: how many it has. seq: which of its collectives,
- * counted alike on all its ranks, so that recorders can be compared; control traffic counts apart.
- * DDP_FLIGHT_NO_SEQ: concerns this rank alone. */
+/* An operation that a rank enters. */
 struct ddp_flight_op {
-    unsigned what, dtype;
+    unsigned what, dtype; /* what: enum ddp_coll, or DDP_FLIGHT_SEND and up */
+    /* group: id of the communicator (comm_id.h), 0 for the world. seq: number of the operation on
+     * it, the same on all its ranks, so that recorders can be compared; control operations have a
+     * counter of their own. DDP_FLIGHT_NO_SEQ: concerns only this rank. */
     uint64_t bytes, group, seq;
-    int ranks;
+    int ranks; /* ranks of the communicator */
 };
 #define DDP_FLIGHT_NO_SEQ UINT64_MAX
 
-/* All fields are atomics written with relaxed order (plain stores to the processor), because a
- * watching thread may read while the owner writes. */
+/* One recorded operation. All members are atomics stored with relaxed order (plain stores to the
+ * processor), because another thread may read while the owner writes. */
 struct ddp_flight_entry {
     _Atomic(uint64_t) group, seq, bytes;
     _Atomic(uint16_t) ranks;
@@ -43,20 +43,21 @@ struct ddp_flight_entry {
 
 #define DDP_FLIGHT_PHASE_BYTES 192
 
-/* phase: where in the run the rank is ("init", "allreduce/shm/.../67108864", "epoch 3 step 41");
- * phase_version counts them and its lowest bit says which of the two texts holds, so that one that
- * is being written, or never will be to its end, is not seen. untimed: no deadline holds for what
- * this rank waits for now (ddp_comm_agree_untimed). All zero bytes is an empty recorder.
- */
+/* A flight recorder. All bytes zero: empty. */
 struct ddp_flight {
+    /* The rank is in ddp_comm_agree_untimed, so its wait has no deadline. */
     _Atomic(bool) untimed;
-    _Atomic(uint64_t) entered; /* operations so far; entry of operation i is ring[i % DEPTH] */
+    _Atomic(uint64_t) entered; /* operations so far; operation i is ring[i % DEPTH] */
+    /* Number of phases so far. Its lowest bit selects the current text of `phase`, so that readers
+     * never see a text that is being written. */
     _Atomic(uint32_t) phase_version;
-    _Atomic(uint64_t) phase[2][DDP_FLIGHT_PHASE_BYTES / 8]; /* text, NUL-terminated */
+    /* NUL-terminated text: where in the run the rank is ("init", "allreduce/shm/.../67108864",
+     * "epoch 3 step 41"). */
+    _Atomic(uint64_t) phase[2][DDP_FLIGHT_PHASE_BYTES / 8];
     struct ddp_flight_entry ring[DDP_FLIGHT_DEPTH];
 };
 
-/* Returns the operation's index in this recorder, for ddp_flight_leave. */
+/* Records that the rank enters an operation; returns its index for ddp_flight_leave. */
 static inline uint64_t ddp_flight_enter_op(struct ddp_flight *f, const struct ddp_flight_op *op)
 {
     uint64_t i = atomic_load_explicit(&f->entered, memory_order_relaxed);
@@ -72,7 +73,7 @@ static inline uint64_t ddp_flight_enter_op(struct ddp_flight *f, const struct dd
     return i;
 }
 
-/* An operation that concerns this rank alone. */
+/* Records an operation that concerns only this rank. */
 static inline uint64_t ddp_flight_enter(struct ddp_flight *f, unsigned what, unsigned dtype,
                                         uint64_t bytes)
 {
@@ -86,37 +87,39 @@ static inline uint64_t ddp_flight_enter(struct ddp_flight *f, unsigned what, uns
     return ddp_flight_enter_op(f, &op);
 }
 
+/* Records that the operation with this index has ended. */
 static inline void ddp_flight_leave(struct ddp_flight *f, uint64_t index, int failed)
 {
     atomic_store_explicit(&f->ring[index % DDP_FLIGHT_DEPTH].state,
                           failed ? DDP_FLIGHT_FAILED : DDP_FLIGHT_DONE, memory_order_release);
 }
 
-/* Sets the phase (truncated); not for timed regions. */
+/* Sets the phase; text that does not fit is cut. Not for timed regions. */
 void ddp_flight_phase(struct ddp_flight *f, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* One line for people: "allreduce seq 41 (64 MiB, f32) in phase 'epoch 3 step 41'"; between
- * operations "phase 'epoch 3 step 41', after allreduce seq 41 (64 MiB, f32)"; before the first
- * "phase 'init', no operation yet". Safe while the owner writes, and after it died. */
+/* Writes one line for users: "allreduce seq 41 (64 MiB, f32) in phase 'epoch 3 step 41'"; between
+ * operations "phase 'epoch 3 step 41', after allreduce seq 41 (64 MiB, f32)"; before the first one
+ * "phase 'init', no operation yet". Safe while the owner writes and after its death. */
 void ddp_flight_describe(const struct ddp_flight *f, char *out, size_t out_bytes);
-/* Is an operation under way (entered, not left)? *index: as ddp_flight_enter gave it. */
+/* Returns whether an operation was entered and not left; *index becomes the newest operation's
+ * index. */
 bool ddp_flight_busy(const struct ddp_flight *f, uint64_t *index);
-/* The newest operation, as it stands; false when there was none. */
+/* Reads the newest operation and its state; returns false if there is none. */
 bool ddp_flight_newest(const struct ddp_flight *f, struct ddp_flight_op *op,
                        enum ddp_flight_state *state);
-/* "allreduce seq 41", of a group "allreduce seq 41 of a group of 3". */
+/* Writes "allreduce seq 41", or for a group "allreduce seq 41 of a group of 3". */
 void ddp_flight_name(const struct ddp_flight_op *op, char *out, size_t out_bytes);
-/* " (64 MiB, f32)", " (16 B)", or "" where there is nothing to say. */
+/* Writes " (64 MiB, f32)", " (16 B)", or "" for operations without a size. */
 void ddp_flight_size(const struct ddp_flight_op *op, char *out, size_t out_bytes);
-/* The text of the phase, printable; "start" before the first. */
+/* Writes the printable text of the phase; "start" before the first phase. */
 void ddp_flight_phase_text(const struct ddp_flight *f, char *out, size_t out_bytes);
-/* An operation by its index, if the ring still has it. */
+/* Reads an operation by its index; returns false if the ring no longer holds it. */
 bool ddp_flight_at(const struct ddp_flight *f, uint64_t index, struct ddp_flight_op *op,
                    enum ddp_flight_state *state);
-/* Names of operations, index = `what`. */
+/* Returns the name of an operation, given its `what`. */
 const char *ddp_flight_what(unsigned what);
 
-/* enum ddp_coll values come first (coll_kind.h); these follow. */
+/* Values of `what` after those of enum ddp_coll (coll_kind.h). */
 #define DDP_FLIGHT_SEND     32
 #define DDP_FLIGHT_RECV     33
 #define DDP_FLIGHT_EXCHANGE 34

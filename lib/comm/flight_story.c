@@ -1,6 +1,7 @@
-/* The *operation in question* is (group, seq) of the rank that asks. Every rank of the group is on
- * one of five lists: it waits in the operation, is in another one of the same number (then the
- * program differs between ranks), has left it, or never entered. */
+/* The report compares one operation, identified by the (group, seq) of the rank that reports. Each
+ * rank is in one of five states: it is not known to be in the group, has not entered the operation,
+ * is in another operation of the same number (the ranks then run different programs), is in the
+ * operation, or has left it. */
 #include "comm/flight_story.h"
 
 #include <stdarg.h>
@@ -10,10 +11,10 @@
 #include "base/mem.h"
 #include "comm/rank_list.h"
 
-#define RANKS_MAX 1024 /* of one host: there are never so many */
+#define RANKS_MAX 1024 /* more than the ranks of any host */
 #define SCAN      (DDP_FLIGHT_DEPTH - 1)
 
-enum place { OUTSIDE, NEVER, OTHER, INSIDE, LEFT };
+enum standing { OUTSIDE, NEVER, OTHER, INSIDE, LEFT };
 
 static const struct ddp_flight *flight_of(const struct ddp_flights *all, int rank)
 {
@@ -21,19 +22,21 @@ static const struct ddp_flight *flight_of(const struct ddp_flights *all, int ran
                                                      (size_t)rank * all->stride);
 }
 
-/* Control traffic and collectives are counted apart. */
+/* Returns whether the sequence numbers of two operations come from the same counter. Control
+ * operations and collectives are counted separately. */
 static bool same_count(const struct ddp_flight_op *a, const struct ddp_flight_op *b)
 {
     return a->seq != DDP_FLIGHT_NO_SEQ && b->seq != DDP_FLIGHT_NO_SEQ && a->group == b->group &&
            (a->what < DDP_COLL_COUNT) == (b->what < DDP_COLL_COUNT);
 }
 
-/* Where a rank stands; *its: what it does there when that is something else. */
-static enum place place_of(const struct ddp_flight *f, const struct ddp_flight_op *asked,
-                           struct ddp_flight_op *its)
+/* Returns the state of the rank with recorder `f`. For OTHER, *its is the operation that the rank
+ * is in. */
+static enum standing standing_of(const struct ddp_flight *f, const struct ddp_flight_op *asked,
+                                 struct ddp_flight_op *its)
 {
     uint64_t entered = atomic_load_explicit(&f->entered, memory_order_acquire);
-    enum place place = asked->group == 0 ? NEVER : OUTSIDE;
+    enum standing standing = asked->group == 0 ? NEVER : OUTSIDE;
     for (uint64_t back = 1; back <= DDP_MIN(entered, (uint64_t)SCAN); back++) {
         enum ddp_flight_state state;
         if (!ddp_flight_at(f, entered - back, its, &state) || !same_count(its, asked))
@@ -46,22 +49,22 @@ static enum place place_of(const struct ddp_flight *f, const struct ddp_flight_o
             return OTHER;
         return state == DDP_FLIGHT_DONE ? LEFT : INSIDE;
     }
-    return place;
+    return standing;
 }
 
-static int first_in(const unsigned char *place, int ranks, enum place wanted)
+static int first_in(const unsigned char *standing, int ranks, enum standing wanted)
 {
     for (int r = 0; r < ranks; r++) {
-        if (place[r] == wanted)
+        if (standing[r] == wanted)
             return r;
     }
     return -1;
 }
 
-/* Appends at *used, cut at the end. */
-static void add(char *out, size_t out_bytes, size_t *used, const char *fmt, ...)
+/* Appends text at *used; text that does not fit is cut. */
+static void append(char *out, size_t out_bytes, size_t *used, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-static void add(char *out, size_t out_bytes, size_t *used, const char *fmt, ...)
+static void append(char *out, size_t out_bytes, size_t *used, const char *fmt, ...)
 {
     va_list args;
     if (*used >= out_bytes)
@@ -72,46 +75,46 @@ static void add(char *out, size_t out_bytes, size_t *used, const char *fmt, ...)
     *used += n > 0 ? (size_t)n : 0;
 }
 
-static void tell(const struct ddp_flights *all, int by, const struct ddp_flight_op *asked,
-                 const unsigned char *place, char *out, size_t out_bytes)
+static void write_report(const struct ddp_flights *all, int by, const struct ddp_flight_op *asked,
+                         const unsigned char *standing, char *out, size_t out_bytes)
 {
     char name[64], size[48], phase[96], never[64], others[64], inside[64], left[64], its[200];
     size_t used = 0;
-    int n_never = ddp_rank_list(place, all->ranks, NEVER, never, sizeof never);
-    int n_others = ddp_rank_list(place, all->ranks, OTHER, others, sizeof others);
-    int n_inside = ddp_rank_list(place, all->ranks, INSIDE, inside, sizeof inside);
-    int n_left = ddp_rank_list(place, all->ranks, LEFT, left, sizeof left);
+    int n_never = ddp_rank_list(standing, all->ranks, NEVER, never, sizeof never);
+    int n_others = ddp_rank_list(standing, all->ranks, OTHER, others, sizeof others);
+    int n_inside = ddp_rank_list(standing, all->ranks, INSIDE, inside, sizeof inside);
+    int n_left = ddp_rank_list(standing, all->ranks, LEFT, left, sizeof left);
     ddp_flight_name(asked, name, sizeof name);
     ddp_flight_size(asked, size, sizeof size);
     ddp_flight_phase_text(flight_of(all, by), phase, sizeof phase);
 
     if (n_never > 0)
-        add(out, out_bytes, &used, "rank%s %s never entered %s; %s wait%s in it",
-            n_never > 1 ? "s" : "", never, name, inside, n_inside > 1 ? "" : "s");
+        append(out, out_bytes, &used, "rank%s %s never entered %s; %s wait%s in it",
+               n_never > 1 ? "s" : "", never, name, inside, n_inside > 1 ? "" : "s");
     else
-        add(out, out_bytes, &used, "%s wait%s in %s", inside, n_inside > 1 ? "" : "s", name);
+        append(out, out_bytes, &used, "%s wait%s in %s", inside, n_inside > 1 ? "" : "s", name);
     if (n_left > 0)
-        add(out, out_bytes, &used, ", %s left it", left);
-    add(out, out_bytes, &used, "%s, phase '%s'", size, phase);
+        append(out, out_bytes, &used, ", %s left it", left);
+    append(out, out_bytes, &used, "%s, phase '%s'", size, phase);
     if (n_others > 0) {
         struct ddp_flight_op op;
-        int r = first_in(place, all->ranks, OTHER);
-        (void)place_of(flight_of(all, r), asked, &op);
+        int r = first_in(standing, all->ranks, OTHER);
+        (void)standing_of(flight_of(all, r), asked, &op);
         ddp_flight_name(&op, name, sizeof name);
         ddp_flight_size(&op, size, sizeof size);
-        add(out, out_bytes, &used, "; %s %s in %s%s instead", others, n_others > 1 ? "are" : "is",
-            name, size);
+        append(out, out_bytes, &used, "; %s %s in %s%s instead", others,
+               n_others > 1 ? "are" : "is", name, size);
     }
     if (n_never > 0) {
-        int r = first_in(place, all->ranks, NEVER);
+        int r = first_in(standing, all->ranks, NEVER);
         ddp_flight_describe(flight_of(all, r), its, sizeof its);
-        add(out, out_bytes, &used, "; rank %d is in %s", r, its);
+        append(out, out_bytes, &used, "; rank %d is in %s", r, its);
     }
 }
 
 bool ddp_flight_story(const struct ddp_flights *all, int by, int peer, char *out, size_t out_bytes)
 {
-    unsigned char place[RANKS_MAX];
+    unsigned char standing[RANKS_MAX];
     struct ddp_flight_op asked, its;
     enum ddp_flight_state state;
     if (by < 0 || by >= all->ranks || all->ranks > RANKS_MAX ||
@@ -119,11 +122,11 @@ bool ddp_flight_story(const struct ddp_flights *all, int by, int peer, char *out
         state == DDP_FLIGHT_DONE)
         return false;
     for (int r = 0; r < all->ranks; r++) {
-        place[r] = (unsigned char)place_of(flight_of(all, r), &asked, &its);
-        if (r == peer && place[r] == OUTSIDE)
-            place[r] = NEVER;
+        standing[r] = (unsigned char)standing_of(flight_of(all, r), &asked, &its);
+        if (r == peer && standing[r] == OUTSIDE)
+            standing[r] = NEVER;
     }
-    place[by] = INSIDE;
-    tell(all, by, &asked, place, out, out_bytes);
+    standing[by] = INSIDE;
+    write_report(all, by, &asked, standing, out, out_bytes);
     return true;
 }

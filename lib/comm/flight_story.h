@@ -1,6 +1,6 @@
-/* Who waits for whom, read from the recorders of all ranks of a world: "rank 2 never entered
- * allreduce seq 41; 0, 1, 3 wait in it". Asked for by whoever ends a run, while the others still
- * wait; only looks. */
+/* A report of which rank waits for which, made from the flight recorders of all ranks of a world:
+ * "rank 2 never entered allreduce seq 41; 0, 1, 3 wait in it". The process that ends a run makes it
+ * while the ranks still wait. It only reads the recorders. */
 #ifndef DDP_COMM_FLIGHT_STORY_H
 #define DDP_COMM_FLIGHT_STORY_H
 
@@ -10,17 +10,17 @@
 extern "C" {
 #endif
 
-/* Recorder of rank r: at `first` + r * stride bytes. */
+/* The recorders of all ranks. That of rank r lies `r * stride` bytes after `first`. */
 struct ddp_flights {
     const struct ddp_flight *first;
     size_t stride;
     int ranks;
 };
 
-/* The newest operation of rank `by`, and how far the other ranks of its group are with it.
- * peer: a rank known to be of that group, -1: none (ranks of a group are otherwise known by
- * what they did in it before). False, out untouched: it is no operation of a group, so nothing can
- * be compared. */
+/* Writes a report about the newest operation of rank `by`: which ranks of its group have not
+ * entered it, wait in it, or have left it. A rank counts as a member of the group if its recorder
+ * holds an operation of that group, or if it is `peer`, a known member (-1: none). Returns false
+ * and leaves `out` alone if the newest operation is finished or is not an operation of a group. */
 bool ddp_flight_story(const struct ddp_flights *all, int by, int peer, char *out, size_t out_bytes);
 
 #ifdef __cplusplus

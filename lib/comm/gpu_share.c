@@ -8,11 +8,12 @@
 
 #include "base/mem.h"
 
-/* As found to work with NCCL 2.28: sockets over the loopback device alone, few blocks, so that the
- * kernels of all ranks fit beside each other, and none that waits for one that is not loaded yet.
- */
+/* Settings found to work with NCCL 2.28: ranks talk over sockets on the loopback device only,
+ * kernels use few blocks so that those of all ranks fit on the GPU together, and kernels are loaded
+ * eagerly so that no running kernel waits for one that is not loaded. */
 static const struct {
     const char *name, *value;
+    /* A user's own value wins. */
     bool tunes;
 } variables[] = {
     {"NCCL_SOCKET_IFNAME", "=lo", false}, {"NCCL_NET", "Socket", false},

@@ -1,6 +1,6 @@
-/* Several ranks on one GPU: for correct results where there are fewer GPUs than ranks, never for a
- * figure. NCCL refuses two ranks of one host on one GPU; told by its variables that each rank is a
- * host of its own, and that these reach each other by sockets, it does not. */
+/* Several ranks on one GPU, for checking results with fewer GPUs than ranks; timings are
+ * meaningless. NCCL refuses two ranks of one host on one GPU, so its environment variables tell it
+ * that each rank is a host of its own and that hosts communicate by sockets. */
 #ifndef DDP_COMM_GPU_SHARE_H
 #define DDP_COMM_GPU_SHARE_H
 
@@ -10,10 +10,12 @@
 extern "C" {
 #endif
 
-/* Sets the variables that are alike on all ranks; in the parent of the ranks, so that its record
- * has them. What only tunes (NCCL_ALGO, NCCL_PROTO, NCCL_MAX_CTAS) stays as the user has it. */
+/* Sets the variables that are the same on all ranks. Call it in the parent of the ranks, so that
+ * the record contains them. Tuning variables (NCCL_ALGO, NCCL_PROTO, NCCL_MAX_CTAS) keep a value
+ * that the user set. */
 int ddp_gpu_share_all(struct ddp_err *err) DDP_MUST_CHECK;
-/* Sets the one that differs, in the rank's own process, before NCCL is loaded. */
+/* Sets NCCL_HOSTID, which differs between ranks. Call it in the rank's process before NCCL is
+ * loaded. */
 int ddp_gpu_share_rank(int rank, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* Everyone sees everyone's card, so all come to the same verdict without another word. Only where
- * cards differ in something that has a longer text behind it, the texts are exchanged, too. */
+/* Each rank receives the cards of all ranks, so all reach the same verdict without further
+ * messages. Only if cards differ in a hashed text do the ranks also send the texts. */
 #include "comm/handshake.h"
 
 #include <stdio.h>
@@ -12,12 +12,12 @@
 #include "comm/build_id.h"
 #include "comm/rank_list.h"
 
-#define TEXT_BYTES 8192 /* of a text that is exchanged; differences beyond are not shown */
+#define TEXT_BYTES 8192 /* texts are cut here, so later differences are not shown */
 
 _Static_assert(sizeof(struct ddp_handshake_card) == 104,
                "other versions know the card by its size");
 
-/* What differs, in the order in which it is looked at. */
+/* The compared fields, in the order of comparison. */
 enum field { VERSION, COMMIT, FLAGS, ARGS, FIELD_COUNT };
 
 static uint64_t hash_bytes(uint64_t hash, const char *text, size_t n)
@@ -56,16 +56,16 @@ static bool differs(const struct ddp_handshake_card *a, const struct ddp_handsha
     }
 }
 
-/* The ranks that differ from rank 0 in the first field in which any does. */
+/* The ranks that differ from rank 0 in the first differing field. */
 struct verdict {
-    enum field field; /* FIELD_COUNT: none */
-    int rank;         /* the first of them */
+    enum field field; /* FIELD_COUNT: all ranks agree */
+    int rank;         /* the lowest differing rank */
     int count;
     char ranks[128];
 };
 
-static int judge(const struct ddp_handshake_card *all, int size, struct verdict *out,
-                 struct ddp_err *err)
+static int compare_cards(const struct ddp_handshake_card *all, int size, struct verdict *out,
+                         struct ddp_err *err)
 {
     unsigned char *mark = ddp_calloc((size_t)size, 1);
     if (mark == NULL)
@@ -85,14 +85,15 @@ static int judge(const struct ddp_handshake_card *all, int size, struct verdict 
     return 0;
 }
 
-/* Every rank's text for all; rank `rank`'s and rank 0's are kept, one after the other. */
+/* Sends every rank's text to all ranks. Stores the texts of rank 0 and of `rank` in `texts`, one
+ * after the other. */
 static int exchange_texts(struct ddp_comm *comm, const char *mine, int rank, char *texts,
                           struct ddp_err *err)
 {
     char *all = ddp_calloc((size_t)comm->size, TEXT_BYTES);
     if (all == NULL) {
         ddp_comm_abort(comm, DDP_EMISMATCH);
-        return ddp_fail(err, DDP_ENOMEM, "no memory to tell how ranks differ");
+        return ddp_fail(err, DDP_ENOMEM, "no memory to compare ranks");
     }
     int rc = ddp_comm_exchange(comm, mine, all, TEXT_BYTES, err);
     if (rc == 0) {
@@ -103,7 +104,7 @@ static int exchange_texts(struct ddp_comm *comm, const char *mine, int rank, cha
     return rc;
 }
 
-/* "ranks 1, 3 were" */
+/* Writes "ranks 1, 3 were" or "rank 1 was". */
 static void name_ranks(const struct verdict *v, char *out, size_t out_bytes)
 {
     snprintf(out, out_bytes, "rank%s %s %s", v->count > 1 ? "s" : "", v->ranks,
@@ -137,8 +138,9 @@ static int tell_flags(const struct verdict *v, const char *texts, struct ddp_err
     return ddp_hint(err, "start the same ddpbench on all ranks");
 }
 
-/* The first argument that differs, with the option it belongs to; at: in each text, which ends with
- * an empty word. */
+/* Finds the first argument that differs between the two texts. at [2] points to it in each text, or
+ * to the empty string that ends the text. *option is the option that the argument belongs to, or
+ * "". */
 static void first_difference(const char *texts, const char *at[2], const char **option)
 {
     at[0] = texts;
@@ -168,8 +170,8 @@ static int tell_args(const struct verdict *v, const char *texts, struct ddp_err 
         ddp_printable(word, clean[i], sizeof clean[i]);
     }
     if (strcmp(at[0], at[1]) == 0)
-        ddp_fail(err, DDP_EMISMATCH, "%s started with other arguments than rank 0, far behind",
-                 who);
+        ddp_fail(err, DDP_EMISMATCH,
+                 "%s started with other arguments than rank 0, beyond the compared text", who);
     else
         ddp_fail(err, DDP_EMISMATCH,
                  "%s started with other arguments than rank 0: rank %d with %s, rank 0 with %s",
@@ -177,7 +179,7 @@ static int tell_args(const struct verdict *v, const char *texts, struct ddp_err 
     return ddp_hint(err, "all ranks need the same command line");
 }
 
-/* args as words, each with its NUL, then an empty one. */
+/* Writes the arguments to `out` as NUL-terminated strings, followed by an empty string. */
 static void join(uint64_t count, char *const *args, char *out)
 {
     size_t used = 0;
@@ -186,25 +188,26 @@ static void join(uint64_t count, char *const *args, char *out)
         size_t n = strlen(args[i]) + 1;
         if (n + 4 > TEXT_BYTES - used)
             return;
-        /* An empty argument would look like the end. */
+        /* An empty argument would look like the end of the list. */
         memcpy(out + used, n > 1 ? args[i] : "''", n > 1 ? n : 3);
         used += n > 1 ? n : 3;
     }
 }
 
-/* The same on all ranks, though each says it in its own words. */
-static int tell(struct ddp_comm *comm, const struct ddp_handshake_card *all,
-                const struct verdict *v, const char *flags, char *const *args, struct ddp_err *err)
+/* Reports the difference. All ranks return the same error, each in its own words. */
+static int report_difference(struct ddp_comm *comm, const struct ddp_handshake_card *all,
+                             const struct verdict *v, const char *flags, char *const *args,
+                             struct ddp_err *err)
 {
     if (v->field <= COMMIT) {
         if (err != NULL)
             err->agreed = true;
         return tell_build(all, v, err);
     }
-    char *mine = ddp_calloc(3, TEXT_BYTES); /* mine, then rank 0's and rank v->rank's */
+    char *mine = ddp_calloc(3, TEXT_BYTES); /* three texts: mine, rank 0's, rank v->rank's */
     if (mine == NULL) {
         ddp_comm_abort(comm, DDP_EMISMATCH);
-        return ddp_fail(err, DDP_ENOMEM, "no memory to tell how ranks differ");
+        return ddp_fail(err, DDP_ENOMEM, "no memory to compare ranks");
     }
     char *texts = mine + TEXT_BYTES;
     if (v->field == FLAGS)
@@ -232,9 +235,9 @@ int ddp_handshake_card(struct ddp_comm *comm, const struct ddp_handshake_card *m
     }
     int rc = ddp_comm_exchange(comm, mine, all, sizeof *mine, err);
     if (rc == 0)
-        rc = judge(all, comm->size, &verdict, err);
+        rc = compare_cards(all, comm->size, &verdict, err);
     if (rc == 0 && verdict.field != FIELD_COUNT)
-        rc = tell(comm, all, &verdict, flags, args, err);
+        rc = report_difference(comm, all, &verdict, flags, args, err);
     free(all);
     return rc;
 }

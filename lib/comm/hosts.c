@@ -1,4 +1,5 @@
-/* Hosts: who is where, by boot and host name, and groups of them. Their memory: hosts_share.c. */
+/* Finds the hosts of ranks by boot id and host name, and makes groups of them. hosts_share.c shares
+ * their memory. */
 #include "comm/hosts.h"
 
 #include <stdio.h>
@@ -14,8 +15,8 @@
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
-/* Two kernels never have one boot id; two containers of one kernel may differ in host name, and
- * then each is taken for a host, for they may not see each other's processes. */
+/* Two kernels never have the same boot id. Containers of one kernel may have different host names;
+ * each then counts as a host, because its ranks may not see the processes of the others. */
 uint64_t ddp_hosts_identity(const struct ddp_sysinfo *info)
 {
     char boot[64] = "";
@@ -36,20 +37,22 @@ uint64_t ddp_hosts_identity(const struct ddp_sysinfo *info)
 
 static int pretend_error(const char *text, int size, struct ddp_err *err)
 {
-    ddp_fail(err, DDP_EUSAGE, "DDPBENCH_HOSTS is '%.40s', which is no way to place %d ranks", text,
+    ddp_fail(err, DDP_EUSAGE,
+             "DDPBENCH_HOSTS is '%.40s', which does not distribute %d ranks over hosts", text,
              size);
-    return ddp_hint(err, "'2': two hosts of equal size; '1+3': of these sizes; '2*': ranks take "
-                         "turns");
+    return ddp_hint(err,
+                    "use '2' for two hosts of equal size, '1+3' for hosts of these sizes, '2*' for "
+                    "ranks on alternating hosts");
 }
 
-/* Digits alone; -1, and end at the start, for anything else. */
+/* Parses decimal digits at `text`; anything else gives -1 and *end = text. */
 static long number(const char *text, char **end)
 {
     *end = (char *)(uintptr_t)text;
     return *text >= '0' && *text <= '9' ? strtol(text, end, 10) : -1;
 }
 
-/* "A+B+...": sizes that sum up to all ranks. */
+/* Parses "A+B+...", host sizes whose sum must be the number of ranks. */
 static int parse_sizes(const char *text, int size, int *of, struct ddp_err *err)
 {
     int placed = 0, host = 0;
@@ -93,7 +96,8 @@ static void hosts_free(struct ddp_hosts *hosts)
     free(hosts);
 }
 
-/* of [size]: any numbers, equal where ranks share a host; they become 0, 1, ... in order. */
+/* Makes the hosts of `comm`. of [size] holds any numbers, equal for ranks of one host; hosts are
+ * renumbered 0, 1, ... by their lowest ranks. */
 static int hosts_make(const struct ddp_comm *comm, const uint64_t *of, struct ddp_hosts **out,
                       struct ddp_err *err)
 {
@@ -120,7 +124,7 @@ static int hosts_make(const struct ddp_comm *comm, const uint64_t *of, struct dd
     return 0;
 }
 
-/* Ranks of comm on this host, ascending, into members [size]; their number. */
+/* Writes the ranks of this host in ascending order to members [size] and returns their number. */
 static int local_ranks(const struct ddp_hosts *hosts, int size, int *members)
 {
     int n = 0;
@@ -137,8 +141,9 @@ static const struct ddp_comm *root_of(const struct ddp_comm *comm)
     return comm;
 }
 
-/* A world of one host, and its groups, get the memory's face. Not groups inside a host of several:
- * their ranks have other numbers in its segment than in the world. */
+/* Gives a world of one host, and its groups, the shm context of that host's communicator. With
+ * several hosts a rank's number in the segment differs from its number in the world, so groups
+ * inside a host get none. */
 static void show_face(struct ddp_comm *comm, const struct ddp_comm *world)
 {
     const struct ddp_comm *local = comm->hosts->local;
@@ -148,7 +153,7 @@ static void show_face(struct ddp_comm *comm, const struct ddp_comm *world)
     comm->shm = local->shm;
 }
 
-/* hosts of the world, without memory: as found, or as DDPBENCH_HOSTS pretends. */
+/* Finds the hosts of the world, or simulates those of DDPBENCH_HOSTS, without sharing memory. */
 static int find_hosts(struct ddp_comm *world, struct ddp_hosts **out, struct ddp_err *err)
 {
     const size_t size = (size_t)world->size;
@@ -195,8 +200,9 @@ out:
     return rc;
 }
 
-/* A group of `parent_local`'s ranks for the ranks of child on this host. No channel left is no
- * error: then all of them do without. Collective over child. */
+/* Makes a group of `parent_local` from the child's ranks on this host. If one host has no channel
+ * left, that is no error: all ranks of the child then do without shared memory. Collective over the
+ * child. */
 static int group_local(struct ddp_comm *parent_local, struct ddp_comm *child, const int *members,
                        int n, struct ddp_err *err)
 {
@@ -216,7 +222,7 @@ static int group_local(struct ddp_comm *parent_local, struct ddp_comm *child, co
     if (rc != 0 || first == 0)
         return rc;
     snprintf(hosts->why, sizeof hosts->why, "%.200s",
-             mine != 0 ? reason.text : "a host of the group has no room for another");
+             mine != 0 ? reason.text : "a host of the group has no free channel");
     ddp_comm_destroy(hosts->local);
     hosts->local = NULL;
     return first == DDP_EUNAVAIL ? 0 : ddp_fail(err, (int)first, "%s", hosts->why);
@@ -260,13 +266,13 @@ int ddp_hosts_group(struct ddp_comm *parent, struct ddp_comm *child, const int *
     memcpy(child->hosts->why, above->why, sizeof child->hosts->why);
     if (above->local == NULL)
         goto out;
-    /* Where the group's ranks of this host are among the parent's ranks of it. */
-    int n = 0, place = 0;
+    /* The local communicator numbers the parent's ranks on this host; `local_rank` counts them. */
+    int n = 0, local_rank = 0;
     for (int r = 0, i = 0; r < parent->size && i < child->size; r++) {
         const bool in = ranks[i] == r, here = above->of[r] == above->mine;
         if (in && here)
-            members[n++] = place;
-        place += here;
+            members[n++] = local_rank;
+        local_rank += here;
         i += in;
     }
     rc = group_local(above->local, child, members, n, err);

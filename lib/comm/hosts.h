@@ -1,19 +1,19 @@
-/* Hosts: which ranks of a communicator share one, and the memory these share.
+/* Hosts: which ranks of a communicator share a host, and the memory that they share.
  *
- * Under mpiexec nobody hands the ranks of a host a shared segment, so they make one: its lowest
- * rank creates a memory file, the others open it as /proc/<pid>/fd/<n>. It has no name anywhere and
- * is gone with the last process that maps it, whatever kills them. All hosts of the world can, or
- * none does (a container or a system call filter may refuse): then `local` is NULL and `why` says
- * why, and everything goes through the backend as if there were no hosts.
+ * Under mpiexec the ranks of a host get no shared segment from the launcher, so they make one: the
+ * host's lowest rank creates a memory file and the others open it as /proc/<pid>/fd/<n>. The file
+ * has no name and disappears with the last process that maps it. Either all hosts of the world
+ * share memory or none does (a container or a system call filter may forbid it). In that case
+ * `local` is NULL, `why` has the reason, and the backend carries everything.
  *
- * A world whose ranks all share one host, and its groups, get its shm face (comm_shm.h), so that
- * all algorithms on shared memory run on them. One of several hosts has algorithms made for that
- * (allreduce "hier"): shared memory inside a host, messages between them.
+ * A world whose ranks all share one host, and its groups, get the shm context of that host
+ * (comm_shm.h), so all algorithms on shared memory run there. Worlds of several hosts have
+ * algorithms of their own (allreduce "hier"): shared memory inside a host, messages between hosts.
  *
- * DDPBENCH_HOSTS pretends several hosts where there is one, for tests: "2" two of equal size, in
- * order of rank; "1+3" of these sizes; "2*" two, whose ranks take turns. It works on backend shm,
- * too; there the communicator keeps the face it has.
- * What this does not do: communicate between hosts. For lib/comm, and algorithms that read it. */
+ * DDPBENCH_HOSTS simulates several hosts on one, for tests: "2" makes two hosts of equal size in
+ * rank order, "1+3" hosts of these sizes, and "2*" two hosts whose ranks alternate. It also works
+ * on backend shm, where the communicator keeps its shm context. This module does not communicate
+ * between hosts. Users: lib/comm, and algorithms that read struct ddp_hosts. */
 #ifndef DDP_COMM_HOSTS_H
 #define DDP_COMM_HOSTS_H
 
@@ -26,41 +26,48 @@ extern "C" {
 struct ddp_segment;
 struct ddp_sysinfo;
 
-/* count: hosts, 1 and up, numbered by their lowest ranks; mine: this rank's. of [size]: each
- * rank's. leader [count]: the lowest rank of each. local: the ranks of this host, ascending, over
- * shared memory; owned; NULL where they cannot share. segment, own_flight: of the world, hosts.c's.
- */
 struct ddp_hosts {
+    /* The number of hosts (at least 1), and this rank's host. Hosts are numbered by their lowest
+     * ranks. */
     int count, mine;
+    /* of [size]: the host of each rank. leader [count]: the lowest rank of each host. */
     int *of, *leader;
+    /* The ranks of this host in ascending order, over shared memory. Owned; NULL if they cannot
+     * share memory. */
     struct ddp_comm *local;
+    /* World only, private to hosts.c: this host's segment, and the recorder that world->flight
+     * replaced. */
     struct ddp_segment *segment;
     struct ddp_flight *own_flight;
-    char why[256];
+    char why[256]; /* the reason if `local` is NULL */
 };
 
-/* Finds the hosts of a world and shares memory inside each. Collective over the world; for a
- * backend's init, when exchange works. Nothing to do for one rank. An error is a real one (a rank
- * was lost, DDPBENCH_HOSTS is wrong); memory that cannot be shared is none. */
+/* Finds the hosts of a world and shares memory inside each. Does nothing for one rank. The
+ * backend's init calls it once its all-gather works. Collective over the world. Errors are those
+ * that end the run, such as a lost rank or a wrong DDPBENCH_HOSTS; memory that cannot be shared is
+ * not an error. */
 int ddp_hosts_open(struct ddp_comm *world, const struct ddp_comm_options *options,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* DDPBENCH_HOSTS on a backend that maps memory of its own. Collective. Nothing without it. */
+/* Applies DDPBENCH_HOSTS to a backend that maps memory itself (DDP_CAP_MAP); does nothing if the
+ * variable is not set. Collective. */
 int ddp_hosts_pretend(struct ddp_comm *world, struct ddp_err *err) DDP_MUST_CHECK;
-/* The same of a group whose parent has hosts. Collective over the group. */
+/* Makes the hosts of a group whose parent has hosts. Collective over the group. */
 int ddp_hosts_group(struct ddp_comm *parent, struct ddp_comm *child, const int *ranks,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Collective over the ranks of a host when healthy. NULL members are fine. */
+/* Frees comm->hosts. Collective over the ranks of a host unless the run failed. comm->hosts may be
+ * NULL, and so may its members. */
 void ddp_hosts_close(struct ddp_comm *comm);
 
-/* A word for a host, by its boot and name: ranks with equal ones share it. */
+/* Returns a hash of the boot id and the host name. Ranks with equal hashes share a host. */
 uint64_t ddp_hosts_identity(const struct ddp_sysinfo *info);
 
-/* hosts_share.c: shares memory between members[n], the world's ranks of this host, ascending: fills
- * segment and local of world->hosts, or why. Collective over the world. */
+/* hosts_share.c. Shares memory between members [n], the world's ranks of this host in ascending
+ * order. Fills world->hosts: segment and local, or why. Collective over the world. */
 int ddp_hosts_share(struct ddp_comm *world, const int *members, int n,
                     const struct ddp_comm_options *options, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* DDPBENCH_HOSTS for `size` ranks: of [size]. DDP_EUSAGE. */
+/* Parses the value of DDPBENCH_HOSTS for `size` ranks and writes the host of each rank to of
+ * [size]. Returns DDP_EUSAGE if it is wrong. */
 int ddp_hosts_parse(const char *text, int size, int *of, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* The memory of a host: one shared segment, from its lowest rank to the others. Everybody learns of
- * every failure, so that all hosts share memory or none does. */
+/* The shared memory of a host: its lowest rank makes one segment and the others open it. All ranks
+ * learn of every failure, so that either all hosts share memory or none does. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,15 +14,16 @@
 #include "comm/hosts.h"
 #include "comm/segment.h"
 
-/* What a rank says of the segment it made, and of the one it opened. */
+/* Message of a rank about the segment that it made or opened. `code` and `text` are the failure, if
+ * any. */
 struct offer {
     int32_t code, pid, fd;
     uint64_t device, inode;
     char text[160];
 };
 
-/* The lowest rank of a host makes its segment. Every rank could need its share of the memory; the
- * address space costs nothing. */
+/* The lowest rank of a host makes its segment. Each heap reserves the rank's share of the machine's
+ * memory, because every rank could need as much and address space is free. */
 static void make_offer(int ranks, const struct ddp_comm_options *options,
                        const struct ddp_sysinfo *info, struct ddp_segment **segment, int *fd,
                        struct offer *offer)
@@ -31,8 +32,9 @@ static void make_offer(int ranks, const struct ddp_comm_options *options,
     struct stat file = {0};
     const int64_t share = DDP_MAX(info->memory_bytes, INT64_C(1) << 30) / ranks;
     if (ranks > DDP_SHM_RANKS_MAX)
-        offer->code = ddp_fail(&err, DDP_EUNAVAIL, "%d ranks on a host, at most %d can share",
-                               ranks, DDP_SHM_RANKS_MAX);
+        offer->code =
+            ddp_fail(&err, DDP_EUNAVAIL, "%d ranks on a host, but at most %d can share memory",
+                     ranks, DDP_SHM_RANKS_MAX);
     else
         offer->code = ddp_segment_create(ranks, DDP_MAX(options->heap_bytes, (uint64_t)share),
                                          segment, fd, &err);
@@ -56,14 +58,16 @@ static int open_offer(const struct offer *offer, int ranks, struct ddp_segment *
         return ddp_fail_errno(err, DDP_EUNAVAIL, errno, "cannot open %s", path);
     int rc = 0;
     if (fstat(fd, &file) != 0 || file.st_dev != offer->device || file.st_ino != offer->inode)
-        rc = ddp_fail(err, DDP_EUNAVAIL, "%s is another process's: not one container", path);
+        rc = ddp_fail(err, DDP_EUNAVAIL,
+                      "%s belongs to another process: the ranks run in different containers", path);
     if (rc == 0)
         rc = ddp_segment_attach(fd, ranks, out, err);
     close(fd);
     return rc;
 }
 
-/* The first failure of all ranks, in words; 0: none. */
+/* Returns the code of the first failure of all ranks and writes its text to `why`; 0 if there is
+ * none. */
 static int first_failure(const struct ddp_comm *world, const struct offer *all, char *why,
                          size_t why_bytes)
 {
@@ -76,8 +80,8 @@ static int first_failure(const struct ddp_comm *world, const struct offer *all, 
     return 0;
 }
 
-/* One segment for the ranks of this host, or NULL with hosts->why, on all ranks alike. members [n]:
- * of this host. */
+/* Makes one segment for members [n], the ranks of this host. If any host cannot, hosts->segment
+ * stays NULL and hosts->why gets the reason, on all ranks alike. */
 static int make_segment(struct ddp_comm *world, const int *members, int n,
                         const struct ddp_comm_options *options, struct ddp_err *err)
 {
@@ -112,12 +116,13 @@ static int make_segment(struct ddp_comm *world, const int *members, int n,
         return rc;
     }
     if (fd >= 0)
-        close(fd); /* the mapping holds it */
+        close(fd); /* the mapping keeps the file alive */
     hosts->segment = segment;
     return 0;
 }
 
-/* The communicator of this host's ranks over hosts->segment, and what the world takes from it. */
+/* Opens the communicator of this host's ranks over hosts->segment. The world uses its flight
+ * recorder. */
 static int open_local(struct ddp_comm *world, const int *members, int n,
                       const struct ddp_comm_options *options, struct ddp_err *err)
 {
@@ -129,7 +134,7 @@ static int open_local(struct ddp_comm *world, const int *members, int n,
     for (place.rank = 0; members[place.rank] != world->rank; place.rank++)
         ;
     place.local_rank = place.rank;
-    for_local.heap_bytes = 0; /* what there is */
+    for_local.heap_bytes = 0; /* the segment's own size */
     for_local.inside_host = true;
     atomic_store(&ddp_segment_rank_of(hosts->segment, place.rank)->world_rank, world->rank);
     DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &place, &for_local, &hosts->local, err));

@@ -1,10 +1,10 @@
-/* Our own launcher: set-up, starting ranks, cleaning up. The map of its files is in launch_impl.h.
+/* Our own launcher: set-up, starting ranks, cleaning up. launch_impl.h lists its files.
  *
- * Signals. The parent reads those that would end it from a descriptor (signal_watch.h); the first
- * is forwarded, the second kills. Ranks have the default actions: they hold nothing that needs
- * saving (the record is the parent's), so they die at once, whether the parent forwards a signal or
- * a terminal sent it to the whole group. The story tells both cases alike: interrupted, exit code
- * 128 + signal. */
+ * Signals: the parent reads those that would end it from a descriptor (signal_watch.h). The first
+ * signal is forwarded to the ranks; a second one kills them. Ranks use the default actions: they
+ * hold nothing that must be saved, because the parent owns the record, so they die at once. That is
+ * the same whether the parent forwarded the signal or a terminal sent it to the whole group, and
+ * both cases are reported alike: interrupted, exit code 128 + signal. */
 #include "comm/launch.h"
 
 #include <errno.h>
@@ -24,8 +24,8 @@
 #include "base/strbuf.h"
 #include "comm/launch_impl.h"
 
-/* Tools that report at exit, when they are linked in: ranks leave by _exit, because stdio buffers
- * they inherited are the parent's. */
+/* Exit handlers of coverage and leak checking, if linked in. Ranks call them directly, because they
+ * leave by _exit: their stdio buffers are copies of the parent's. */
 void __gcov_dump(void) __attribute__((weak));
 void __lsan_do_leak_check(void) __attribute__((weak));
 
@@ -33,7 +33,7 @@ static void read_cores(struct ddp_launch_run *run)
 {
     CPU_ZERO(&run->cores);
     if (sched_getaffinity(0, sizeof run->cores, &run->cores) != 0)
-        CPU_ZERO(&run->cores); /* more than 1024 processors: not pinned */
+        CPU_ZERO(&run->cores); /* more than 1024 processors: ranks are not pinned */
     run->core_count = CPU_COUNT(&run->cores);
     if (run->core_count == 0)
         run->core_count = ddp_cpu_usable_cores();
@@ -79,7 +79,8 @@ void ddp_launch_fill(const struct ddp_launch_run *run, int rank, int channel_fd,
     };
 }
 
-/* When memory runs out the kernel shall take a rank, so that the parent can tell. */
+/* Makes the kernel's out-of-memory killer choose a rank, so that the parent survives and can report
+ * it. */
 static void offer_to_oom_killer(void)
 {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -89,7 +90,7 @@ static void offer_to_oom_killer(void)
     close(fd);
 }
 
-/* The child's side of fork. */
+/* The code of a rank's process after fork. */
 _Noreturn static void child_main(struct ddp_launch_run *run, int rank, int channel_fd, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -129,7 +130,7 @@ static int start_process(struct ddp_launch_run *run, int rank, int channel_fd, s
     if (child->pid == 0)
         child_main(run, rank, channel_fd, parent);
     close(channel_fd);
-    /* Without pidfds (before Linux 5.3) SIGCHLD tells of deaths, too. */
+    /* pidfds exist since Linux 5.3; without one the parent learns of deaths from SIGCHLD. */
     child->pidfd = (int)syscall(SYS_pidfd_open, child->pid, 0);
     return 0;
 }
@@ -140,7 +141,8 @@ static int start_rank(struct ddp_launch_run *run, int rank, struct ddp_err *err)
     int pair[2];
     DDP_TRY(DDP_FAULT(FORK, -1, err));
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-        return ddp_fail_errno(err, DDP_EINTERNAL, errno, "no channel for rank %d", rank);
+        return ddp_fail_errno(err, DDP_EINTERNAL, errno, "cannot create a channel for rank %d",
+                              rank);
     child->channel = pair[0];
     int rc;
     if (run->job->mode == DDP_LAUNCH_THREADS) {
@@ -203,7 +205,7 @@ static void run_release(struct ddp_launch_run *run)
 {
     if (run->watch == &run->own_watch)
         ddp_signal_watch_close(run->watch);
-    /* Threads that were left behind still use these. */
+    /* Threads that were abandoned still use these. */
     if (run->abandoned)
         return;
     ddp_segment_destroy(run->segment, run->segment_fd);

@@ -12,7 +12,7 @@
 
 #define PAUSE_NS 500000
 
-/* Shared between the two; the answer follows. */
+/* Memory that parent and child share; the bytes of the answer follow it. */
 struct result {
     int code;
     struct ddp_err err;
@@ -28,7 +28,7 @@ _Noreturn static void child_main(int (*ask)(void *, struct ddp_err *), struct re
     _exit(0);
 }
 
-/* Until the child has ended. */
+/* Waits until the child has ended; kills it at the timeout. */
 static int wait_for(pid_t child, int64_t timeout_ns, struct ddp_err *err)
 {
     const int64_t deadline = ddp_now_ns() + timeout_ns;
@@ -62,7 +62,7 @@ int ddp_launch_apart(int (*ask)(void *answer, struct ddp_err *err), void *answer
         mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (result == MAP_FAILED)
         return ddp_fail_errno(err, DDP_ENOMEM, errno, "no memory for an answer");
-    result->code = DDP_EINTERNAL; /* until it says something else */
+    result->code = DDP_EINTERNAL; /* holds if the child ends early */
     const pid_t child = fork();
     int rc;
     if (child == 0)

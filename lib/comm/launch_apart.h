@@ -1,6 +1,5 @@
-/* A question answered by a process of its own: for what a process must not do before it starts
- * others. CUDA's driver does not survive fork(), and it is the parent of the ranks that wants to
- * know which GPUs there are. */
+/* Runs a function in a child process, for calls that a process must not make before it forks.
+ * CUDA's driver does not survive fork(), but the parent of the ranks must know which GPUs exist. */
 #ifndef DDP_COMM_LAUNCH_APART_H
 #define DDP_COMM_LAUNCH_APART_H
 
@@ -13,9 +12,9 @@
 extern "C" {
 #endif
 
-/* Runs ask in a child, which ends with it; answer [bytes] is copied back when it returned 0, and
- * its error when not. Not while this process has other threads. DDP_EUNAVAIL: the child died, or
- * took longer than timeout_ns. */
+/* Runs `ask` in a child process and returns its code. On success answer [bytes] is copied back, on
+ * failure the error. Must not be called while this process has other threads. Returns DDP_EUNAVAIL
+ * if the child died or took longer than timeout_ns. */
 int ddp_launch_apart(int (*ask)(void *answer, struct ddp_err *err), void *answer, size_t bytes,
                      int64_t timeout_ns, struct ddp_err *err) DDP_MUST_CHECK;
 

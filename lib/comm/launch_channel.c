@@ -1,5 +1,5 @@
-/* The parent's side of messages. Reads are incremental, so that a rank that dies in the middle of a
- * message, or is slow, never holds up the watch over the others. */
+/* The parent's side of messages. It reads only available bytes, so a rank that is slow, or dies in
+ * the middle of a message, does not delay the supervision of the other ranks. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +19,13 @@ static void close_channel(struct ddp_child *child)
     child->got = 0;
 }
 
-/* A whole request is there: handle it, answer. */
+/* Handles a complete request and sends the answer. */
 static void answer(struct ddp_launch_run *run, int rank)
 {
     struct ddp_child *child = &run->child[rank];
     struct ddp_channel_answer reply = {.err = DDP_ERR_INIT};
     if (run->cause.kind == DDP_CAUSE_HANDLER) {
-        /* It failed once; what it writes to is not touched again. */
+        /* The handler failed before; do not use its outputs again. */
         reply.code = run->cause.err.code;
         reply.err = run->cause.err;
     } else {
@@ -34,7 +34,8 @@ static void answer(struct ddp_launch_run *run, int rank)
                                           child->request.bytes, &reply.err);
         atomic_store_explicit(&run->segment->home_ns, ddp_now_ns(), memory_order_release);
         if (reply.code != 0) {
-            /* It may have given up because of what is the cause then. */
+            /* The handler may have failed because a rank was lost or a signal came; record that
+             * cause first. */
             (void)ddp_launch_disturbed(run);
             if (reply.err.code == 0)
                 ddp_fail(&reply.err, reply.code, "a message of rank %d could not be handled", rank);
@@ -45,14 +46,15 @@ static void answer(struct ddp_launch_run *run, int rank)
     free(child->payload);
     child->payload = NULL;
     child->got = 0;
-    /* Small against the socket's buffer, which is empty: the rank waits for nothing else. A rank
-     * that is dead does not need it. */
+    /* The answer fits the socket's buffer, which is empty because the rank waits for this answer.
+     * If the rank is dead, nobody needs it. */
     while (send(child->channel, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
            errno == EINTR)
         continue;
 }
 
-/* Where the next bytes go; zero when the request is whole. */
+/* Returns the number of bytes that are missing, and in *into where they go; 0 if the request is
+ * complete. */
 static size_t wanted(struct ddp_child *child, unsigned char **into)
 {
     size_t head = sizeof child->request;
@@ -64,14 +66,14 @@ static size_t wanted(struct ddp_child *child, unsigned char **into)
     return child->request.bytes - (child->got - head);
 }
 
-/* The length is known: make room. A request that cannot be is answered by ending the run. */
+/* Allocates the payload once its length is known. If that fails, ends the run and returns false. */
 static bool make_room(struct ddp_launch_run *run, int rank)
 {
     struct ddp_child *child = &run->child[rank];
     if (child->request.bytes > DDP_MESSAGE_MAX || run->job->on_message == NULL) {
         if (ddp_launch_blame(run, DDP_CAUSE_HANDLER, rank, DDP_EINTERNAL))
-            ddp_fail(&run->cause.err, DDP_EINTERNAL, "rank %d sent a message nobody can take",
-                     rank);
+            ddp_fail(&run->cause.err, DDP_EINTERNAL,
+                     "rank %d sent a message that cannot be handled", rank);
         return false;
     }
     child->payload = malloc(child->request.bytes + 1);

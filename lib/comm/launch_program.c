@@ -11,7 +11,7 @@
 
 #include "base/sysinfo.h"
 
-/* /dev/null as fd. */
+/* Makes `fd` /dev/null. */
 static bool close_to_null(int fd, int flags)
 {
     const int null = open("/dev/null", flags | O_CLOEXEC);
@@ -25,7 +25,7 @@ static bool set_files(const struct ddp_launch_program *p)
            (p->errors < 0 || dup2(p->errors, STDERR_FILENO) == STDERR_FILENO);
 }
 
-/* The value of PATH, or what is searched without one. */
+/* Returns the value of PATH, or the default search path without one. */
 static const char *search_path(void)
 {
     const char *line;
@@ -35,8 +35,8 @@ static const char *search_path(void)
     return "/bin:/usr/bin";
 }
 
-/* execve of the first that there is, as execvpe, but never a shell. Returns when there is none;
- * errno says why. */
+/* Executes the first file that is found on the path, like execvpe but never through a shell.
+ * Returns only on failure, with errno. */
 static void execute(const struct ddp_launch_program *p, const char *path)
 {
     const char *name = p->argv[0];
@@ -54,23 +54,23 @@ static void execute(const struct ddp_launch_program *p, const char *path)
             continue;
         (void)execve(file, p->argv, p->env);
         if (errno == EACCES)
-            error = EACCES; /* there may be another one further on */
+            error = EACCES; /* a later folder may have an executable file */
         else if (errno != ENOENT && errno != ENOTDIR)
             return;
     }
     errno = error;
 }
 
-/* Between fork and exec. path: to search; parent: who must still be there; report: takes why it
- * failed. */
-_Noreturn static void become(const struct ddp_launch_program *p, const char *path, pid_t parent,
-                             int report)
+/* Runs in the child between fork and exec. `parent` is checked to be alive, and errno of a failure
+ * is written to `report`. */
+_Noreturn static void exec_child(const struct ddp_launch_program *p, const char *path, pid_t parent,
+                                 int report)
 {
     (void)setpgid(0, 0);
     for (int s = 1; s < NSIG; s++)
         (void)signal(s, SIG_DFL);
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) /* it ended before that could be asked for */
+    if (getppid() != parent) /* it ended before prctl */
         _exit(0);
     if (set_files(p) && sigprocmask(SIG_SETMASK, p->mask, NULL) == 0)
         execute(p, path);
@@ -89,7 +89,7 @@ int ddp_launch_program(const struct ddp_launch_program *program, pid_t *pid, str
         return ddp_fail_errno(err, DDP_EUNAVAIL, errno, "cannot start '%s'", program->argv[0]);
     const pid_t child = fork();
     if (child == 0)
-        become(program, path, me, report[1]);
+        exec_child(program, path, me, report[1]);
     const int no_process = errno;
     close(report[1]);
     if (child < 0) {

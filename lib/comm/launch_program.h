@@ -1,10 +1,11 @@
-/* Starts another program that does not outlive us: gate's launches, the helper of `kernels`.
+/* Starts another program that does not outlive this process: child processes of a gate, and the
+ * helper of `kernels`.
  *
- * It gets a process group of its own, every signal's default, and SIGTERM when the thread that
- * started it ends, however that is, SIGKILL of our process included: mpiexec and ddpbench's own
- * launcher then take their ranks along. What it does not do: reach what that program has started
- * and does not end itself (a shell script that does not `exec` its last command), nor a set-uid
- * program, from which the kernel takes that signal away; wait, or time anything. */
+ * The program gets its own process group, the default action of every signal, and SIGTERM when the
+ * thread that started it ends, even by SIGKILL of this process; mpiexec and ddpbench's launcher
+ * then end their ranks. This does not reach processes that the program started and does not end
+ * itself (a shell script that does not `exec` its last command), nor a set-uid program, for which
+ * the kernel clears that signal. It does not wait for the program or time it. */
 #ifndef DDP_COMM_LAUNCH_PROGRAM_H
 #define DDP_COMM_LAUNCH_PROGRAM_H
 
@@ -18,15 +19,16 @@
 extern "C" {
 #endif
 
-/* argv, env: NULL-terminated; argv[0] is searched in our PATH. mask: of signals it blocks. stdin is
- * /dev/null, stdout too unless kept; errors: its stderr, -1: ours. */
+/* A program to start. argv and env are NULL-terminated, and argv[0] is searched in this process's
+ * PATH. stdin is /dev/null. */
 struct ddp_launch_program {
     char *const *argv, *const *env;
-    const sigset_t *mask;
-    bool keep_stdout;
-    int errors;
+    const sigset_t *mask; /* signals that the program blocks */
+    bool keep_stdout;     /* false: stdout is /dev/null */
+    int errors;           /* descriptor that becomes stderr; -1: inherit */
 };
-/* DDP_EUNAVAIL: there is no such program, or no process for it. *pid is for waitpid. */
+/* Starts the program. *pid is for waitpid. Returns DDP_EUNAVAIL if the program does not exist or no
+ * process can be made. */
 int ddp_launch_program(const struct ddp_launch_program *program, pid_t *pid,
                        struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -22,7 +22,7 @@ void ddp_launch_run_rank(struct ddp_rank_start *start)
 
     block->code = rc;
     block->err = err;
-    /* The others must not wait for a rank that has left with an error. */
+    /* The other ranks must not wait for a rank that left with an error. */
     if (rc != 0)
         ddp_segment_abort(start->segment, me, me, rc);
     atomic_store_explicit(&block->state, DDP_RANK_DONE, memory_order_release);

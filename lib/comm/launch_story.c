@@ -1,6 +1,5 @@
-/* How it ended: the first failure, in words for people. A rank that died is named by what its
- * flight recorder still holds; a rank that failed by its own error. What came after the first
- * failure (ranks that left their waits) is not told. */
+/* Reports the first failure of a run as text. A dead rank is described by its flight recorder, a
+ * failed rank by its own error. Later failures (ranks that left their waits) are not reported. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,25 +8,25 @@
 #include "comm/flight_story.h"
 #include "comm/launch_impl.h"
 
-/* "rank 1 (pid 4711, host h)" */
+/* Writes "rank 1 (pid 4711, host h)". */
 static void name_rank(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes)
 {
     snprintf(out, out_bytes, "rank %d (pid %d, host %s)", rank, (int)run->child[rank].pid,
              run->host);
 }
 
-static void where_is(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes)
+static void describe_rank(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes)
 {
     ddp_segment_describe(run->segment, rank, out, out_bytes);
 }
 
-/* The supervisor saw it: the story is the error. */
+/* Reports a loss that the supervisor saw; the report is also the error. */
 static void tell_lost(const struct ddp_launch_run *run, const char *what, const char *waits,
                       int rank, int signal, struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
     char who[160], where[384];
     name_rank(run, rank, who, sizeof who);
-    where_is(run, rank, where, sizeof where);
+    describe_rank(run, rank, where, sizeof where);
     outcome->code = DDP_ELOST;
     outcome->rank = rank;
     outcome->signal = signal;
@@ -67,7 +66,7 @@ void ddp_launch_who_waits(const struct ddp_launch_run *run, int rank, char *out,
     }
 }
 
-/* waits: who waits for it. */
+/* `waits`: a report of the ranks that wait for this rank. */
 static void tell_stopped(const struct ddp_launch_run *run, int rank, const char *waits,
                          struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
@@ -83,7 +82,7 @@ static void tell_signal(const struct ddp_launch_run *run, int signal,
                         struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
     char where[384];
-    where_is(run, 0, where, sizeof where);
+    describe_rank(run, 0, where, sizeof where);
     outcome->code = -(128 + signal);
     snprintf(outcome->story, sizeof outcome->story,
              "ended by signal %d (%s) on host %s; rank 0 was in %s", signal, sigdescr_np(signal),
@@ -94,52 +93,53 @@ static void tell_signal(const struct ddp_launch_run *run, int signal,
 static void tell_handler(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
                          struct ddp_err *err)
 {
-    const struct ddp_err *said = &run->cause.err;
-    outcome->code = said->code;
+    const struct ddp_err *error = &run->cause.err;
+    outcome->code = error->code;
     outcome->rank = run->cause.rank;
-    snprintf(outcome->story, sizeof outcome->story, "%s", said->text);
+    snprintf(outcome->story, sizeof outcome->story, "%s", error->text);
     if (err != NULL && err->code == 0)
-        *err = *said;
+        *err = *error;
 }
 
-/* What the rank that ended the run said, once it has left; NULL: it has not. */
-static const struct ddp_err *said_by(const struct ddp_launch_run *run, int setter)
+/* Returns the error of the rank that ended the run, or NULL if that rank has not left. */
+static const struct ddp_err *error_of(const struct ddp_launch_run *run, int setter)
 {
     const struct ddp_segment_rank *block = ddp_segment_rank_of(run->segment, setter);
     bool done = atomic_load_explicit(&block->state, memory_order_acquire) == DDP_RANK_DONE;
     return done && block->err.code != 0 ? &block->err : NULL;
 }
 
-/* A rank said it: setter, of itself or of a rank it waited for in vain (culprit). */
+/* Reports a failure that rank `setter` recorded: its own, or that it waited for rank `culprit` in
+ * vain. */
 static void tell_failed(const struct ddp_launch_run *run, int culprit, int setter, int code,
                         struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
-    const struct ddp_err *said = said_by(run, setter);
+    const struct ddp_err *error = error_of(run, setter);
     char who[160], where[384], time[32];
     int named = culprit >= 0 ? culprit : setter;
     name_rank(run, named, who, sizeof who);
-    where_is(run, named, where, sizeof where);
+    describe_rank(run, named, where, sizeof where);
     outcome->code = code;
     outcome->rank = named;
     if (culprit != setter && culprit >= 0) {
         ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
         snprintf(outcome->story, sizeof outcome->story,
                  "%s did not come within %s: it is in %.300s%s%.400s", who, time, where,
-                 said != NULL ? "; " : "", said != NULL ? said->text : "");
+                 error != NULL ? "; " : "", error != NULL ? error->text : "");
     } else {
         snprintf(outcome->story, sizeof outcome->story, "%s failed with code %d in %.300s%s%.400s",
-                 who, -code, where, said != NULL ? ": " : "", said != NULL ? said->text : "");
+                 who, -code, where, error != NULL ? ": " : "", error != NULL ? error->text : "");
     }
-    if (said != NULL && err != NULL && err->code == 0) {
-        *err = *said;
-        err->rank = said->rank >= 0 ? said->rank : setter;
+    if (error != NULL && err != NULL && err->code == 0) {
+        *err = *error;
+        err->rank = error->rank >= 0 ? error->rank : setter;
     }
-    if (said == NULL)
+    if (error == NULL)
         ddp_fail(err, code, "%s", outcome->story);
 }
 
-/* The stopped rank that explains why others waited in vain: the one they named, or any; -1: none.
- */
+/* Returns the stopped rank that explains a failed wait: `culprit` if it is stopped, else any
+ * stopped rank, or -1. */
 static int stopped_rank(const struct ddp_launch_run *run, int culprit)
 {
     if (culprit >= 0 && run->child[culprit].stopped_at != 0)
@@ -161,7 +161,7 @@ void ddp_launch_tell(const struct ddp_launch_run *run, struct ddp_launch_outcome
     const struct ddp_cause *cause = &run->cause;
     switch (cause->kind) {
     case DDP_CAUSE_DIED:
-        /* A signal to the whole group: the rank saw it first. */
+        /* A signal to the whole process group reached the rank before the parent. */
         if (cause->signal > 0 && cause->signal < 64 && (run->signals >> cause->signal & 1) != 0)
             tell_signal(run, cause->signal, outcome, err);
         else
@@ -181,9 +181,9 @@ void ddp_launch_tell(const struct ddp_launch_run *run, struct ddp_launch_outcome
     }
     setter = setter >= 0 ? setter : DDP_MAX(culprit, 0);
     int stopped = code == DDP_ELOST ? stopped_rank(run, culprit) : -1;
-    const struct ddp_err *said = said_by(run, setter);
+    const struct ddp_err *error = error_of(run, setter);
     if (stopped >= 0)
-        tell_stopped(run, stopped, said != NULL ? said->text : "", outcome, err);
+        tell_stopped(run, stopped, error != NULL ? error->text : "", outcome, err);
     else
         tell_failed(run, culprit, setter, code, outcome, err);
 }

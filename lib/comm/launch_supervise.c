@@ -1,6 +1,6 @@
-/* The parent's loop. It sleeps in poll until a rank dies (pidfd), a rank speaks (channel), a signal
- * comes (signalfd: to us, or SIGCHLD for a stop), or a quarter of a second has passed, after which
- * it looks whether a rank has set the abort word. */
+/* The parent's loop. It sleeps in poll until a rank dies (pidfd), a rank sends a message (channel),
+ * or a signal comes (signalfd: one that ends the parent, or SIGCHLD for a stop). Every 250 ms it
+ * also checks whether a rank has set the abort word. */
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -17,12 +17,12 @@
 #include "comm/launch_impl.h"
 
 #define TICK_NS 250000000
-/* A signal that comes again so soon is the same request: timeout(1) sends its own to its child,
+/* The same signal within this time is one request: timeout(1) sends its signal to its child and
  * then to its group. */
-#define ECHO_NS  50000000
-#define BLIND_NS 1000000 /* between two looks when poll cannot */
-/* A longer gap between two rounds means that this process itself was stopped. */
-#define ASLEEP_NS 2000000000
+#define REPEAT_NS      50000000
+#define POLL_FAILED_NS 1000000 /* pause between two rounds if poll fails */
+/* A longer time between two rounds means that this process itself was stopped. */
+#define STOPPED_NS 2000000000
 
 void ddp_launch_news(const struct ddp_launch_run *run, const char *fmt, ...)
 {
@@ -63,9 +63,9 @@ void ddp_launch_kill_all(struct ddp_launch_run *run, int signal)
     }
 }
 
-/* What was injected is said, and how long it took to be seen: a story must not be taken for a real
- * one, and tests read the time. */
-static void note_fault(const struct ddp_launch_run *run, int rank)
+/* Reports an injected fault, so that the failure is not mistaken for a real one, and the time until
+ * it was detected, which tests read. */
+static void report_fault(const struct ddp_launch_run *run, int rank)
 {
     const char *fault;
     int64_t hit_ns;
@@ -76,17 +76,17 @@ static void note_fault(const struct ddp_launch_run *run, int rank)
     ddp_launch_news(run, "rank %d: injected fault '%s', seen after %s", rank, fault, time);
 }
 
-/* A death nobody asked for ends the run. */
-static void look_at_death(struct ddp_launch_run *run, int rank, const siginfo_t *info)
+/* An unexpected death ends the run. */
+static void check_death(struct ddp_launch_run *run, int rank, const siginfo_t *info)
 {
     const struct ddp_segment_rank *block = ddp_segment_rank_of(run->segment, rank);
     bool done = atomic_load_explicit(&block->state, memory_order_acquire) == DDP_RANK_DONE;
-    bool as_said = info == NULL ||
-                   (info->si_code == CLD_EXITED && info->si_status == ddp_exit_code(block->code));
-    if (!(done && as_said) && !run->child[rank].killed &&
+    bool as_reported = info == NULL || (info->si_code == CLD_EXITED &&
+                                        info->si_status == ddp_exit_code(block->code));
+    if (!(done && as_reported) && !run->child[rank].killed &&
         ddp_launch_blame(run, DDP_CAUSE_DIED, rank, DDP_ELOST)) {
         if (DDP_FAULTS)
-            note_fault(run, rank);
+            report_fault(run, rank);
         if (info != NULL && info->si_code == CLD_EXITED)
             run->cause.status = info->si_status;
         else if (info != NULL)
@@ -94,13 +94,13 @@ static void look_at_death(struct ddp_launch_run *run, int rank, const siginfo_t 
     }
 }
 
-/* A rank is gone: what it said last is still heard. */
+/* Cleans up after a rank's death. Messages that it sent before are still read. */
 static void bury(struct ddp_launch_run *run, int rank, const siginfo_t *info)
 {
     struct ddp_child *child = &run->child[rank];
     child->alive = false;
     run->alive--;
-    look_at_death(run, rank, info);
+    check_death(run, rank, info);
     if (child->channel >= 0 && ddp_launch_channel_read(run, rank)) {
         close(child->channel);
         child->channel = -1;
@@ -112,14 +112,14 @@ static void bury(struct ddp_launch_run *run, int rank, const siginfo_t *info)
     child->pidfd = -1;
 }
 
-static void note_stop(struct ddp_launch_run *run, int rank, int signal)
+static void report_stop(struct ddp_launch_run *run, int rank, int signal)
 {
     struct ddp_child *child = &run->child[rank];
     char where[512], time[32];
     child->stopped_at = ddp_now_ns();
     child->stop_signal = signal;
     if (DDP_FAULTS)
-        note_fault(run, rank);
+        report_fault(run, rank);
     ddp_flight_describe(&ddp_segment_rank_of(run->segment, rank)->flight, where, sizeof where);
     ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
     ddp_launch_news(run,
@@ -128,7 +128,7 @@ static void note_stop(struct ddp_launch_run *run, int rank, int signal)
                     rank, (int)child->pid, run->host, signal, sigdescr_np(signal), where, time);
 }
 
-/* Takes all that waitid has to say of the ranks. */
+/* Handles all state changes of ranks that waitid reports. */
 static void reap(struct ddp_launch_run *run)
 {
     if (run->job->mode != DDP_LAUNCH_PROCESSES)
@@ -143,10 +143,10 @@ static void reap(struct ddp_launch_run *run)
                 continue;
             if (rc == 0 && info.si_pid == 0)
                 break;
-            if (rc != 0) { /* somebody else has reaped it: it is gone all the same */
+            if (rc != 0) { /* another waitpid reaped it; it is gone all the same */
                 bury(run, r, NULL);
             } else if (info.si_code == CLD_STOPPED || info.si_code == CLD_TRAPPED) {
-                note_stop(run, r, info.si_status);
+                report_stop(run, r, info.si_status);
             } else if (info.si_code == CLD_CONTINUED) {
                 if (child->stopped_at != 0)
                     ddp_launch_news(run, "rank %d (pid %d) continues", r, (int)child->pid);
@@ -158,7 +158,7 @@ static void reap(struct ddp_launch_run *run)
     }
 }
 
-/* Threads are over when their end of the channel is closed. */
+/* A thread has ended when its end of the channel is closed. */
 static void join(struct ddp_launch_run *run, int rank)
 {
     struct ddp_child *child = &run->child[rank];
@@ -174,7 +174,7 @@ static void take_signals(struct ddp_launch_run *run)
     while ((signal = ddp_signal_watch_take(run->watch)) != 0) {
         const bool again = run->signals != 0, known = (run->signals >> signal & 1) != 0;
         const int64_t now = ddp_now_ns();
-        if (known && now - run->signalled_at < ECHO_NS)
+        if (known && now - run->signalled_at < REPEAT_NS)
             continue;
         run->signals |= UINT64_C(1) << signal;
         run->signalled_at = now;
@@ -196,16 +196,17 @@ bool ddp_launch_disturbed(struct ddp_launch_run *run)
     take_signals(run);
     for (int r = 0; r < run->job->ranks && run->job->mode == DDP_LAUNCH_PROCESSES; r++) {
         siginfo_t info = {0};
-        /* Only looked at: its channel is read, and it is buried, when the handler is through. */
+        /* WNOWAIT: the loop reads the channel and reaps the rank after the handler has returned. */
         if (run->child[r].alive &&
             waitid(P_PID, (id_t)run->child[r].pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
             info.si_pid != 0)
-            look_at_death(run, r, &info);
+            check_death(run, r, &info);
     }
     return ddp_segment_aborted(run->segment, NULL, NULL, NULL);
 }
 
-/* A rank that stays stopped ends the run; who waits for it is looked at while they do. */
+/* Ends the run because a rank stayed stopped. The report of waiting ranks is made first, while they
+ * wait. */
 static void end_stopped(struct ddp_launch_run *run, int rank)
 {
     char story[sizeof run->cause.story] = "";
@@ -216,8 +217,9 @@ static void end_stopped(struct ddp_launch_run *run, int rank)
     memcpy(run->cause.story, story, sizeof story);
 }
 
-/* What time brings: stops that last too long, the end of the grace, threads that never leave. */
-static void look_at_time(struct ddp_launch_run *run, int64_t now)
+/* Handles timeouts: ranks stopped too long, the end of the grace period, threads that never
+ * leave. */
+static void check_time(struct ddp_launch_run *run, int64_t now)
 {
     for (int r = 0; r < run->job->ranks; r++) {
         const struct ddp_child *child = &run->child[r];
@@ -229,7 +231,7 @@ static void look_at_time(struct ddp_launch_run *run, int64_t now)
     if (run->end_at == 0 && aborted)
         run->end_at = now + DDP_LAUNCH_GRACE_NS;
     for (int r = 0; aborted && r < run->job->ranks; r++) {
-        /* It cannot leave by itself, so there is nothing to wait for. */
+        /* A stopped rank cannot leave by itself, so it gets no grace period. */
         if (run->child[r].alive && run->child[r].stopped_at != 0)
             kill_rank(run, r);
     }
@@ -239,14 +241,15 @@ static void look_at_time(struct ddp_launch_run *run, int64_t now)
         ddp_launch_kill_all(run, SIGKILL);
         return;
     }
-    /* A thread cannot be killed. It has its own deadlines; after those it is left behind. */
+    /* A thread cannot be killed. Its waits have deadlines; if it is still running after them, it is
+     * abandoned. */
     if (run->signals != 0 || now >= run->end_at + run->job->timeout_ns) {
         run->abandoned = true;
-        ddp_launch_news(run, "%d ranks (threads) do not come back; leaving them", run->alive);
+        ddp_launch_news(run, "%d ranks (threads) do not end; leaving them running", run->alive);
     }
 }
 
-/* Fills the poll set: signals, then each rank's pidfd and channel. */
+/* Fills the poll set: signals, then pidfd and channel of each rank. */
 static void fill(const struct ddp_launch_run *run, struct pollfd *set)
 {
     set[0] = (struct pollfd){.fd = run->watch->fd, .events = POLLIN};
@@ -263,12 +266,12 @@ void ddp_launch_supervise(struct ddp_launch_run *run)
     int64_t last = ddp_now_ns();
     while (run->alive > 0 && !run->abandoned) {
         int64_t now = ddp_now_ns();
-        for (int r = 0; now - last > ASLEEP_NS && r < run->job->ranks; r++) {
+        for (int r = 0; now - last > STOPPED_NS && r < run->job->ranks; r++) {
             if (run->child[r].stopped_at != 0)
                 run->child[r].stopped_at += now - last;
         }
         last = now;
-        look_at_time(run, now);
+        check_time(run, now);
         int64_t wait = TICK_NS;
         if (run->end_at > now)
             wait = DDP_MIN(wait, run->end_at - now);
@@ -276,11 +279,12 @@ void ddp_launch_supervise(struct ddp_launch_run *run)
         int ready = poll(set, 1 + 2 * (nfds_t)run->job->ranks, (int)(wait / 1000000) + 1);
         if (ready == 0)
             continue;
-        /* More entries than the limit on descriptors: look at all of them, now and then. */
+        /* The set has more entries than the limit on descriptors allows, so check all ranks
+         * periodically. */
         if (ready < 0)
-            ddp_sleep_ns(BLIND_NS);
-        /* In this order: a signal to the whole group is not taken for a rank's own death, and a
-         * death is not seen late because a message takes long to write. */
+            ddp_sleep_ns(POLL_FAILED_NS);
+        /* Signals come first, so that a signal to the whole group is not reported as a rank's own
+         * death. Deaths come before messages, because handling a message may take long. */
         take_signals(run);
         reap(run);
         for (int r = 0; r < run->job->ranks; r++) {
@@ -289,7 +293,7 @@ void ddp_launch_supervise(struct ddp_launch_run *run)
                 join(run, r);
         }
     }
-    /* A signal to the whole process group may reach us last. */
+    /* A signal to the whole process group may reach this process after its ranks. */
     if (run->cause.kind == DDP_CAUSE_DIED && run->cause.signal > 0 &&
         sigismember(&run->watch->watched, run->cause.signal) == 1)
         (void)poll(set, 1, 50);

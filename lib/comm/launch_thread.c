@@ -1,4 +1,4 @@
-/* Ranks as threads of this process: what ThreadSanitizer and a debugger want. */
+/* Ranks as threads of this process, for ThreadSanitizer and debuggers. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,7 +9,8 @@ static void *thread_main(void *arg)
 {
     struct ddp_rank_start *start = arg;
     ddp_launch_run_rank(start);
-    /* The parent sees the end of the channel as a process's death is seen by its pidfd. */
+    /* The closed channel tells the parent that the thread has ended, as a pidfd does for a
+     * process. */
     close(start->rank.channel_fd);
     return NULL;
 }

@@ -1,10 +1,10 @@
-/* Who started us. Variables as measured with Open MPI 4.1.4 and MPICH 4.0.2 (Hydra), and as
- * documented by Slurm (srun, "OUTPUT ENVIRONMENT VARIABLES"), Flux (flux-environment(7)) and
- * PyTorch's torchrun.
+/* Detects the launcher that started this process. The variables were observed with Open MPI 4.1.4
+ * and MPICH 4.0.2 (Hydra), or are documented by Slurm (srun, "OUTPUT ENVIRONMENT VARIABLES"), Flux
+ * (flux-environment(7)) and PyTorch's torchrun.
  *
- * Launchers nest (mpiexec inside an allocation starts its daemons by srun), so what stands nearer
- * to the ranks is asked first, and variables of different launchers are not held against each
- * other, with one exception: two mpiexecs that disagree. */
+ * Launchers nest: mpiexec inside an allocation starts its daemons by srun. The launcher that is
+ * closer to the ranks is therefore checked first, and variables of different launchers may
+ * disagree, except those of two mpiexecs. */
 #include "comm/launcher.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "base/unit.h"
 
-/* The variables, and their names; NONE: there is none for it. */
+/* The variables and their names. NONE: the launcher has no such variable. */
 enum variable {
     NONE,
 #define DDP_LAUNCHER_VARIABLE(symbol, name, recorded) symbol,
@@ -38,8 +38,8 @@ const char *const *ddp_launcher_variables(void)
     return names + NONE + 1;
 }
 
-/* Where one launcher writes what. A row matches when all of needs[] are set; without needs, when
- * rank or size is: one without the other is then told as missing. */
+/* The variables of one launcher. A row matches if all of needs[] are set; a row without needs
+ * matches if rank or size is set, and the other one is then reported as missing. */
 struct row {
     enum ddp_launcher_kind kind;
     const char *name, *flavour;
@@ -77,8 +77,9 @@ static const struct row rows[] = {
      .local_size = TORCH_LOCAL_SIZE},
 };
 
-/* Launchers that ddpbench cannot join: taken for nobody, each of their processes would be a world
- * of its own and all would measure at once. size: NONE where only the launcher's library knows. */
+/* Launchers that ddpbench cannot join. If they were ignored, each of their processes would be a
+ * world of its own and all would measure at once. size is NONE if only the launcher's library knows
+ * it. */
 static const struct {
     const char *name;
     enum variable rank, size;
@@ -97,7 +98,7 @@ static const char *value_of(enum variable variable)
     return text != NULL && text[0] != '\0' ? text : NULL;
 }
 
-/* A plain decimal number of at most seven digits. */
+/* Reads a plain decimal number of at most seven digits. */
 static int read_number(enum variable variable, int *out, struct ddp_err *err)
 {
     const char *text = value_of(variable);
@@ -114,7 +115,8 @@ static int read_number(enum variable variable, int *out, struct ddp_err *err)
     return 0;
 }
 
-/* Slurm's "4(x2),3": tasks on the nodes in order; the count of node `node`, or 0. */
+/* Parses Slurm's "4(x2),3", the tasks on each node in order, and returns the count of `node`, or 0
+ * if it is unknown. */
 static int slurm_tasks_on(const char *text, long node)
 {
     while (text != NULL && *text != '\0') {
@@ -146,8 +148,8 @@ static int slurm_local_size(void)
     return slurm_tasks_on(value_of(SLURM_TASKS), (long)node);
 }
 
-/* Cores for the ranks of this host: the mask of whoever started us, which is not bound to a rank's
- * share as we may be. */
+/* Returns the number of cores for the ranks of this host. Uses the mask of the parent process,
+ * because this process may be bound to one rank's share. */
 static int host_cores(void)
 {
     cpu_set_t set;
@@ -160,24 +162,25 @@ static int host_cores(void)
 static int check_range(const struct row *row, const struct ddp_place *place, struct ddp_err *err)
 {
     if (place->size < 1)
-        return ddp_fail(err, DDP_EMISMATCH, "%s=%d: a world without ranks", names[row->size],
-                        place->size);
+        return ddp_fail(err, DDP_EMISMATCH, "%s=%d: a world needs at least one rank",
+                        names[row->size], place->size);
     if (place->rank >= place->size)
         return ddp_fail(err, DDP_EMISMATCH, "%s=%d is not below %s=%d", names[row->rank],
                         place->rank, names[row->size], place->size);
     if (place->local_size > 0 && place->local_rank >= place->local_size)
-        return ddp_fail(err, DDP_EMISMATCH, "local rank %d (%s) of %d on this host",
+        return ddp_fail(err, DDP_EMISMATCH,
+                        "local rank %d (%s) is not below the %d ranks on this host",
                         place->local_rank, names[row->local_rank], place->local_size);
     if (place->local_size > place->size)
-        return ddp_fail(err, DDP_EMISMATCH, "%d ranks on this host (%s) of %d in the world",
+        return ddp_fail(err, DDP_EMISMATCH, "%d ranks on this host (%s), but only %d in the world",
                         place->local_size, row->local_size != NONE ? names[row->local_size] : "",
                         place->size);
     return 0;
 }
 
-/* The place a row's variables give. Without a local rank all ranks are taken to be here: the worst
- * case for waiting. */
-static int read_place(const struct row *row, struct ddp_place *place, struct ddp_err *err)
+/* Reads the rank_info from a row's variables. Without a local rank all ranks count as ranks of this
+ * host, which is the worst case for waiting. */
+static int read_rank_info(const struct row *row, struct ddp_place *place, struct ddp_err *err)
 {
     DDP_TRY(read_number(row->rank, &place->rank, err));
     DDP_TRY(read_number(row->size, &place->size, err));
@@ -203,11 +206,12 @@ static bool matches(const struct row *row)
         if (value_of(row->needs[i]) == NULL)
             return false;
     }
-    /* A step of one task is how srun starts a shell: nothing to join. */
+    /* srun starts shells as steps of one task, which have no ranks to join. */
     return row->kind != DDP_LAUNCHER_SLURM || strcmp(value_of(SLURM_SIZE), "1") != 0;
 }
 
-/* Open MPI's variables and Hydra's at once: one mpiexec inside a rank of the other. */
+/* Fails if Open MPI's and Hydra's variables are both set and differ: one mpiexec runs inside a rank
+ * of the other. */
 static int check_nesting(struct ddp_err *err)
 {
     static const enum variable pairs[][2] = {
@@ -225,8 +229,8 @@ static int check_nesting(struct ddp_err *err)
     return 0;
 }
 
-/* Hydra talks to its ranks over a descriptor. Without it MPICH ends the process with a stack of its
- * own errors. */
+/* Fails unless the descriptor to Hydra is open. Without it MPICH would end the process with its own
+ * error stack. */
 static int check_hydra(struct ddp_err *err)
 {
     int fd;
@@ -236,13 +240,14 @@ static int check_hydra(struct ddp_err *err)
     if (fcntl(fd, F_GETFD) >= 0)
         return 0;
     ddp_fail(err, DDP_EMISMATCH,
-             "PMI_FD=%d is not open: these variables are of an mpiexec that is "
-             "not there",
+             "PMI_FD=%d is not open: these variables belong to an mpiexec that "
+             "has ended",
              fd);
     return ddp_hint(err, "unset PMI_FD, PMI_RANK and PMI_SIZE, or start under mpiexec");
 }
 
-/* A job of one task is how these start a shell: nothing to join. */
+/* Fails if a launcher that cannot be joined started this process. A job of one task is allowed,
+ * because these launchers start shells that way. */
 static int check_strangers(struct ddp_err *err)
 {
     for (size_t i = 0; i < DDP_COUNT_OF(strangers); i++) {
@@ -254,14 +259,14 @@ static int check_strangers(struct ddp_err *err)
                  strangers[i].name, names[strangers[i].rank], rank);
         return ddp_hint(
             err,
-            "start it by the mpiexec of an MPI or by srun; or unset %s, and this process "
-            "starts ranks of its own",
+            "start it with the mpiexec of an MPI or with srun, or unset %s to let this process "
+            "start ranks of its own",
             names[strangers[i].rank]);
     }
     return 0;
 }
 
-/* What Slurm's variables tell of the MPI behind them: Open MPI speaks PMIx, MPICH PMI-2. */
+/* Guesses the MPI from Slurm's variables: Open MPI uses PMIx, MPICH uses PMI-2. */
 static const char *guess_flavour(void)
 {
     const char *type = value_of(SLURM_MPI);
@@ -291,7 +296,7 @@ int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err)
             found.flavour = guess_flavour();
         if (row->kind == DDP_LAUNCHER_HYDRA)
             DDP_TRY(check_hydra(err));
-        DDP_TRY(read_place(row, &found.place, err));
+        DDP_TRY(read_rank_info(row, &found.place, err));
         break;
     }
     if (found.kind == DDP_LAUNCHER_NONE)
@@ -300,7 +305,7 @@ int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err)
     return 0;
 }
 
-/* FNV-1a over a text and its end. */
+/* Continues an FNV-1a hash with a text and its NUL. */
 static uint64_t mix_text(uint64_t hash, const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)(text != NULL ? text : "");; c++) {
@@ -329,7 +334,7 @@ int ddp_launcher_meeting(const char *port, struct ddp_meeting *out, struct ddp_e
         m.token = mix_text(m.token, value_of(names_job[i]));
     if (port != NULL) {
         if (ddp_parse_int(port, 1, 65535, &value, NULL) != 0)
-            return ddp_fail(err, DDP_EUSAGE, "DDPBENCH_PORT is '%.40s', not a port", port);
+            return ddp_fail(err, DDP_EUSAGE, "DDPBENCH_PORT is '%.40s', which is not a port", port);
         m.port = (int)value;
     } else {
         DDP_TRY(read_number(TORCH_PORT, &master_port, err));
@@ -337,7 +342,7 @@ int ddp_launcher_meeting(const char *port, struct ddp_meeting *out, struct ddp_e
             return ddp_fail(err, DDP_EMISMATCH, "the launcher's variable %s is %d, not a port",
                             names[TORCH_PORT], master_port);
         m.ports = DDP_RENDEZVOUS_PORTS;
-        /* At the end of the range the row lies before it. */
+        /* At the end of the port range, use the ports before MASTER_PORT. */
         m.port = master_port + m.ports <= 65535 ? master_port + 1 : master_port - m.ports;
     }
     *out = m;

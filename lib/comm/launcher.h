@@ -1,7 +1,6 @@
-/* Who started us: the variables of mpiexec (Open MPI, Hydra/MPICH), srun and torchrun, or nobody.
- * Launchers that are known but cannot be joined are an error: see launcher.c. Reads the
- * environment, and the core mask of the parent process; starts nothing. Table in shared research:
- * rank/size/local rank of each launcher. */
+/* Detects the launcher from the environment: mpiexec (Open MPI, Hydra/MPICH), srun, torchrun, or
+ * none. Known launchers that ddpbench cannot join are an error (launcher.c). It reads the
+ * environment and the core mask of the parent process, and starts nothing. */
 #ifndef DDP_COMM_LAUNCHER_H
 #define DDP_COMM_LAUNCHER_H
 
@@ -20,27 +19,30 @@ enum ddp_launcher_kind {
     DDP_LAUNCHER_TORCHRUN
 };
 
-/* kind with the place it gives (segment_fd -1). place.oversubscribed: more ranks on this host than
- * cores in the launcher's mask. flavour: which MPI module fits: "openmpi", "mpich"
- * or NULL when it cannot be told. */
+/* The launcher and the rank_info that it gives. */
 struct ddp_launcher {
     enum ddp_launcher_kind kind;
     const char *name; /* "own", "mpiexec (Open MPI)", "mpiexec (Hydra)", "srun", "torchrun" */
+    /* The MPI module that fits: "openmpi", "mpich", or NULL if unknown. */
     const char *flavour;
+    /* segment_fd is -1. oversubscribed: more ranks on this host than cores in the launcher's
+     * mask. */
     struct ddp_place place;
 };
 
-/* DDP_EMISMATCH when the variables contradict each other, are not numbers, are left over from a
- * launcher that is gone, or of one that cannot be joined. */
+/* Detects the launcher. Returns DDP_EMISMATCH if its variables contradict each other, are not
+ * numbers, are left over from a launcher that is gone, or belong to a launcher that cannot be
+ * joined. */
 int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Where the ranks of torchrun meet (rendezvous.h): on the host MASTER_ADDR, from the port behind
- * MASTER_PORT on, for torchrun's own store may listen on that one; port: decimal, on this one
- * alone; NULL: none was given. The token is made of what names the job: TORCHELASTIC_RUN_ID, the
- * restart, address and port. DDP_EMISMATCH when one of them is missing or no number. */
+/* Fills the rendezvous of torchrun's ranks (rendezvous.h): host MASTER_ADDR, and the ports behind
+ * MASTER_PORT, because torchrun's own store may listen on MASTER_PORT itself. `port` (decimal, may
+ * be NULL) replaces them by one port. The token is a hash of TORCHELASTIC_RUN_ID, the restart
+ * count, address and port. Returns DDP_EMISMATCH if a variable is missing or not a number,
+ * DDP_EUSAGE if `port` is wrong. */
 int ddp_launcher_meeting(const char *port, struct ddp_meeting *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
-/* The names of every variable looked at, NULL-terminated: for the doctor and the record's
- * allow-list. */
+/* Returns the names of all variables that are read, NULL-terminated, for `doctor` and the
+ * record. */
 const char *const *ddp_launcher_variables(void);
 
 #ifdef __cplusplus

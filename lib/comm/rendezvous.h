@@ -1,18 +1,19 @@
-/* Rendezvous: processes that know a rank, a size and one address find each other over TCP, without
- * any MPI. Rank 0, the *hub*, listens; the others connect, again and again until the deadline, and
- * say who they are. What comes of it is a star of connections.
+/* Rendezvous: processes that know their rank, the size and one address connect to each other over
+ * TCP, without MPI. Rank 0 is the *rendezvous server*: it listens, and the other ranks are its
+ * clients. A client tries to connect until the deadline and sends a hello with its rank. The result
+ * is one connection between rank 0 and every other rank.
  *
- * A *hello* has a magic number, a version, the job's token, rank and size, all of fixed length, and
- * is looked at field by field. What is no hello, or is not complete within seconds, is a stranger:
- * its connection is closed and the others go on. Another job's rank, and a second process of one
- * rank, are told so and go on looking, for their own hub may listen on the next port. A rank of
- * this job that says another size is an error on both sides, at once. When somebody is missing at
- * the deadline the hub names all who are, and tells those who came.
+ * A *hello* has a fixed length: magic number, version, the job's token, rank and size. The server
+ * checks each field. A connection that sends anything else, or no complete hello within seconds, is
+ * an unknown peer; the server closes it and continues. A rank of another job and a second process
+ * of one rank get an answer and continue their search, because their own server may listen on the
+ * next port. A rank of this job with another size is an error on both sides at once. If ranks are
+ * missing at the deadline, the server names them and informs all connected clients.
  *
- * torchrun's own store may listen on MASTER_PORT, and a port beside it may be taken: there are
- * `ports` ports in a row, the hub takes the first it can have, the others look on all.
- * What it does not do: prove who somebody is. A token keeps jobs apart by accident, not by force;
- * the network is trusted as MPI and NCCL trust it. */
+ * torchrun's own store may listen on MASTER_PORT, and neighbouring ports may be in use. The server
+ * therefore takes the first free port of `ports` consecutive ones, and clients try all of them. A
+ * token prevents mix-ups of jobs; it does not authenticate. The network is trusted, as it is by MPI
+ * and NCCL. */
 #ifndef DDP_COMM_RENDEZVOUS_H
 #define DDP_COMM_RENDEZVOUS_H
 
@@ -22,52 +23,56 @@
 extern "C" {
 #endif
 
-/* Most ranks: each is a connection of the hub. */
+/* Maximum number of ranks; rank 0 has a connection to each. */
 #define DDP_RENDEZVOUS_RANKS_MAX 4096
-/* Ports from the first on that are tried. */
+/* Number of consecutive ports that are tried. */
 #define DDP_RENDEZVOUS_PORTS 8
 
-/* Where a job meets. token: the same on all its ranks, another job's differs. */
+/* Address at which the ranks of a job meet. */
 struct ddp_meeting {
     char host[256];
-    int port, ports;
-    uint64_t token;
+    int port, ports; /* the first port, and the number of consecutive ports */
+    uint64_t token;  /* the same on all ranks of a job, different in another job */
 };
 
-/* A rank's own listening socket, where the ranks of a later group may find it; and those who came
- * before the group they are for (rendezvous_hub.c). */
+/* A rank's own listening socket, to which the ranks of a later group connect. */
 struct ddp_listener {
     int fd, port;
+    /* Connections whose hello is incomplete, or that belong to a group this rank has not opened
+     * yet. */
     struct ddp_guest *guests;
     int guest_count;
 };
 
-/* Where a rank listens, as the hub sees its host. */
+/* The address at which a rank listens, as rank 0 sees its host. */
 struct ddp_endpoint {
     struct ddp_tcp_address address;
     int32_t port, reserved;
 };
 
-/* Connections of one group. hub: peer [size], -1 at itself; others: peer[0] is the hub's. */
+/* The connections of one group. */
 struct ddp_star {
     int rank, size;
+    /* On rank 0: [size] sockets, -1 for itself. On other ranks: peer[0] is the connection to rank
+     * 0. */
     int *peer;
 };
 
-/* All ranks of a job meet: fills *star, this rank's *listener and endpoint [size] of all.
- * Collective. DDP_ELOST: somebody is missing, or left; DDP_EMISMATCH: sizes differ, or the port is
- * another job's. Nothing is left open then. */
+/* Connects all ranks of a job. Fills *star, this rank's *listener and endpoint [size], where each
+ * rank listens. Collective. Returns DDP_ELOST if a rank is missing or left, and DDP_EMISMATCH if
+ * sizes differ or the port belongs to another job; all sockets are then closed. */
 int ddp_rendezvous_world(const struct ddp_meeting *meeting, int rank, int size, int64_t timeout_ns,
                          struct ddp_star *star, struct ddp_listener *listener,
                          struct ddp_endpoint *endpoint, struct ddp_err *err) DDP_MUST_CHECK;
-/* The same of `size` ranks of it; this is the group's `rank`-th. hub: where its 0-th listens, NULL
- * there. context: which group, the same on all its ranks and no other's; not 0. */
+/* Connects `size` ranks of a job as a group, of which this rank is number `rank`. hub: where rank 0
+ * of the group listens; NULL on that rank. context: a non-zero id of the group, the same on all its
+ * ranks and different from other groups'. Collective over the group. */
 int ddp_rendezvous_group(uint64_t token, uint64_t context, int rank, int size,
                          const struct ddp_endpoint *hub, struct ddp_listener *listener,
                          int64_t timeout_ns, struct ddp_star *star,
                          struct ddp_err *err) DDP_MUST_CHECK;
-void ddp_star_close(struct ddp_star *star);      /* {0} is fine */
-void ddp_listener_close(struct ddp_listener *l); /* fd -1 is fine */
+void ddp_star_close(struct ddp_star *star);      /* {0} is allowed */
+void ddp_listener_close(struct ddp_listener *l); /* fd -1 is allowed */
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* The hub's side of a rendezvous: one poll loop over the listening socket, the *guests* that have
- * not said who they are, and the *peers* that have. */
+/* The rendezvous server: one poll loop over the listening socket, the pending connections (no
+ * complete hello yet, or a hello for a later group) and the accepted peers. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -15,12 +15,12 @@
 #include "comm/rank_list.h"
 #include "comm/rendezvous_impl.h"
 
-#define HELLO_NS   INT64_C(5000000000) /* for a whole hello; who takes longer is a stranger */
-#define GOODBYE_NS INT64_C(1000000000) /* for the last words to all */
-#define GUESTS_MAX 64                  /* at a time that have said nothing yet */
+#define HELLO_NS   INT64_C(5000000000) /* time limit for a complete hello */
+#define GOODBYE_NS INT64_C(1000000000) /* time limit for the last message to all */
+#define GUESTS_MAX 64                  /* connections without a complete hello at a time */
 #define PAUSE_MS   100
 
-struct host {
+struct server {
     const struct ddp_party *party;
     struct ddp_listener *listener;
     int *peer;
@@ -34,11 +34,12 @@ static void answer(int fd, uint32_t verdict, int code, const char *text, int64_t
 {
     struct ddp_answer a = {.magic = DDP_ANSWER_MAGIC, .verdict = verdict, .code = code};
     snprintf(a.text, sizeof a.text, "%s", text);
-    (void)!ddp_tcp_send(fd, &a, sizeof a, deadline_ns); /* who does not listen will see the end */
+    /* A client that does not read the answer sees the close. */
+    (void)!ddp_tcp_send(fd, &a, sizeof a, deadline_ns);
 }
 
-/* The error is everybody's. */
-static int tell_all(const struct host *h, int rc, const struct ddp_err *err)
+/* Sends the error to all accepted peers. */
+static int tell_all(const struct server *h, int rc, const struct ddp_err *err)
 {
     const int64_t until = ddp_now_ns() + GOODBYE_NS;
     for (int r = 1; r < h->party->size; r++) {
@@ -59,8 +60,9 @@ static void dismiss_guest(struct ddp_listener *l, int i)
     forget_guest(l, i);
 }
 
-/* Where a rank listens. An IPv4 address is one for everybody, whatever socket it came in by. */
-static void note_endpoint(struct host *h, const struct ddp_guest *g)
+/* Records where a rank listens. An IPv4 address that came in through an IPv6 socket is stored as
+ * IPv4, which hosts without IPv6 can use. */
+static void store_endpoint(struct server *h, const struct ddp_guest *g)
 {
     struct ddp_endpoint *e = &h->endpoint[g->hello.rank];
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)&g->from;
@@ -76,8 +78,8 @@ static void note_endpoint(struct host *h, const struct ddp_guest *g)
     memcpy(&four->sin_addr, six->sin6_addr.s6_addr + 12, sizeof four->sin_addr);
 }
 
-/* A whole hello of this job and meeting. */
-static int judge_rank(struct host *h, struct ddp_guest *g, struct ddp_err *err)
+/* Handles a complete hello of this job and group: accepts or refuses the rank. */
+static int accept_rank(struct server *h, struct ddp_guest *g, struct ddp_err *err)
 {
     const struct ddp_party *p = h->party;
     const struct ddp_hello *hello = &g->hello;
@@ -101,13 +103,14 @@ static int judge_rank(struct host *h, struct ddp_guest *g, struct ddp_err *err)
     h->peer[hello->rank] = g->fd;
     h->missing--;
     if (h->endpoint != NULL)
-        note_endpoint(h, g);
+        store_endpoint(h, g);
     answer(g->fd, DDP_HUB_ACCEPTED, 0, "", until);
     return 0;
 }
 
-/* A whole hello. False: it waits for another group of this rank. */
-static bool judge_guest(struct host *h, struct ddp_guest *g, int *rc, struct ddp_err *err)
+/* Handles a complete hello. Returns false if the connection waits for another group of this
+ * rank. */
+static bool judge_guest(struct server *h, struct ddp_guest *g, int *rc, struct ddp_err *err)
 {
     const struct ddp_hello *hello = &g->hello;
     const int64_t until = ddp_now_ns() + GOODBYE_NS;
@@ -115,8 +118,8 @@ static bool judge_guest(struct host *h, struct ddp_guest *g, int *rc, struct ddp
     if (hello->magic != DDP_HELLO_MAGIC) {
         close(g->fd);
     } else if (hello->version != DDP_HELLO_VERSION) {
-        snprintf(text, sizeof text, "another version of ddpbench: %u, not %d", hello->version,
-                 DDP_HELLO_VERSION);
+        snprintf(text, sizeof text, "another version of ddpbench: protocol %u, not %d",
+                 hello->version, DDP_HELLO_VERSION);
         answer(g->fd, DDP_HUB_REFUSED, DDP_EMISMATCH, text, until);
         close(g->fd);
     } else if (hello->token != h->party->token) {
@@ -127,13 +130,13 @@ static bool judge_guest(struct host *h, struct ddp_guest *g, int *rc, struct ddp
         g->until_ns = INT64_MAX;
         return false;
     } else {
-        *rc = judge_rank(h, g, err);
+        *rc = accept_rank(h, g, err);
     }
     return true;
 }
 
-/* All that have said what they are. */
-static int judge_guests(struct host *h, struct ddp_err *err)
+/* Handles all connections whose hello is complete. */
+static int judge_guests(struct server *h, struct ddp_err *err)
 {
     struct ddp_listener *l = h->listener;
     int rc = 0;
@@ -145,11 +148,11 @@ static int judge_guests(struct host *h, struct ddp_err *err)
     return rc;
 }
 
-/* Reads of a guest what is there; strangers leave. */
+/* Reads available bytes from a pending connection; closes it if they are not a hello. */
 static void hear_guest(struct ddp_listener *l, int i)
 {
     struct ddp_guest *g = &l->guests[i];
-    if (g->got == sizeof g->hello) { /* it waits, and has nothing more to say */
+    if (g->got == sizeof g->hello) { /* it waits for its group and must not send anything */
         char byte;
         if (recv(g->fd, &byte, 1, MSG_PEEK) >= 0 || errno != EAGAIN)
             dismiss_guest(l, i);
@@ -171,7 +174,8 @@ static void dismiss_silent(struct ddp_listener *l)
     }
 }
 
-/* Room for another: who has been silent longest, being most likely a stranger, leaves. */
+/* Makes room for another connection: closes the one that has been silent longest, which is most
+ * likely an unknown peer. */
 static void make_room(struct ddp_listener *l)
 {
     int n = 0, oldest = -1;
@@ -186,7 +190,7 @@ static void make_room(struct ddp_listener *l)
         dismiss_guest(l, oldest);
 }
 
-/* Without memory a connection is refused: a rank will come again. */
+/* Accepts all new connections. Without memory a connection is closed; a rank will connect again. */
 static void accept_guests(struct ddp_listener *l)
 {
     struct sockaddr_storage from = {0};
@@ -206,8 +210,8 @@ static void accept_guests(struct ddp_listener *l)
     }
 }
 
-/* The array for poll: the listener, guests, peers. */
-static int fill_polled(struct host *h, struct ddp_err *err)
+/* Fills the array for poll: listener, pending connections, peers. */
+static int fill_polled(struct server *h, struct ddp_err *err)
 {
     const struct ddp_listener *l = h->listener;
     const int n = 1 + l->guest_count + h->party->size;
@@ -222,20 +226,20 @@ static int fill_polled(struct host *h, struct ddp_err *err)
     h->polled[0] = (struct pollfd){.fd = l->fd, .events = POLLIN};
     for (int i = 0; i < l->guest_count; i++)
         h->polled[1 + i] = (struct pollfd){.fd = l->guests[i].fd, .events = POLLIN};
-    for (int r = 0; r < h->party->size; r++) /* poll ignores a negative one */
+    for (int r = 0; r < h->party->size; r++) /* poll ignores negative descriptors */
         h->polled[1 + l->guest_count + r] = (struct pollfd){.fd = h->peer[r], .events = POLLIN};
     return 0;
 }
 
-static int hear_all(struct host *h, struct ddp_err *err)
+static int hear_all(struct server *h, struct ddp_err *err)
 {
     struct ddp_listener *l = h->listener;
     for (int r = 1; r < h->party->size; r++) {
         if (h->polled[1 + h->polled_guests + r].revents == 0)
             continue;
         close(h->peer[r]);
-        h->peer[r] = -1; /* whoever speaks now is leaving */
-        return ddp_fail(err, DDP_ELOST, "rank %d left while others were waited for", r);
+        h->peer[r] = -1; /* an accepted peer sends nothing unless it leaves */
+        return ddp_fail(err, DDP_ELOST, "rank %d left while other ranks were missing", r);
     }
     for (int i = h->polled_guests - 1; i >= 0; i--) {
         if (h->polled[1 + i].revents != 0)
@@ -247,7 +251,7 @@ static int hear_all(struct host *h, struct ddp_err *err)
     return 0;
 }
 
-static int tell_missing(const struct host *h, struct ddp_err *err)
+static int tell_missing(const struct server *h, struct ddp_err *err)
 {
     const int size = h->party->size;
     char list[160] = "?", time[32];
@@ -263,7 +267,7 @@ static int tell_missing(const struct host *h, struct ddp_err *err)
     return ddp_hint(err, "were they started, and can they reach this host and port?");
 }
 
-static int send_ready(struct host *h, struct ddp_err *err)
+static int send_ready(struct server *h, struct ddp_err *err)
 {
     const size_t bytes = (size_t)h->party->size * sizeof *h->endpoint;
     for (int r = 1; r < h->party->size; r++) {
@@ -281,11 +285,11 @@ static int send_ready(struct host *h, struct ddp_err *err)
 int ddp_rendezvous_host(const struct ddp_party *party, struct ddp_listener *listener, int *peer,
                         struct ddp_endpoint *endpoint, struct ddp_err *err)
 {
-    struct host h = {.party = party,
-                     .listener = listener,
-                     .peer = peer,
-                     .endpoint = endpoint,
-                     .missing = party->size - 1};
+    struct server h = {.party = party,
+                       .listener = listener,
+                       .peer = peer,
+                       .endpoint = endpoint,
+                       .missing = party->size - 1};
     int rc = 0;
     for (int r = 0; r < party->size; r++)
         peer[r] = -1;

@@ -1,4 +1,4 @@
-/* Rendezvous: whoever is not the hub, and the setting up of both. */
+/* Rendezvous: the clients, and the set-up of server and clients. */
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -12,25 +12,26 @@
 #include "base/unit.h"
 #include "comm/rendezvous_impl.h"
 
-#define CONNECT_NS INT64_C(2000000000) /* of one try */
-#define ANSWER_NS                                                                                  \
-    INT64_C(5000000000)              /* a stranger's port may take a connection and say nothing    \
-                                      */
-#define PAUSE_NS   INT64_C(20000000) /* between two rounds at first; then longer */
+#define CONNECT_NS INT64_C(2000000000) /* of one attempt */
+#define ANSWER_NS  INT64_C(5000000000) /* an unknown peer's port may accept and say nothing */
+/* Pause between two rounds of attempts; it grows by half each time. */
+#define PAUSE_NS   INT64_C(20000000)
 #define PAUSE_MOST INT64_C(500000000)
-/* The hub says who is missing; that is worth waiting for a little longer. */
+/* Extra time for the server's message about missing ranks. */
 #define GRACE_NS INT64_C(3000000000)
 
-/* Who looks for the hub. said: what the last that refused had to say. */
+/* A client that searches the server. */
 struct seeker {
     const struct ddp_party *party;
     struct ddp_listener *listener;
     struct ddp_endpoint *endpoint;
-    char said[240];
+    /* Text of the last answer that sent this client on. */
+    char last_answer[240];
 };
 
-/* A port for later groups. Where this rank is with the hub, the others may still be elsewhere: many
- * a host has its own name for 127.0.1.1. Only a name that can be no other host's keeps them out. */
+/* Opens a port for later groups. It listens on the loopback device only if the job's address is one
+ * by definition: a host name may resolve to 127.0.1.1 on its own host while ranks on other hosts
+ * need to connect. */
 static int open_listener(struct seeker *s, int fd, struct ddp_err *err)
 {
     struct ddp_tcp_address own = {.bytes = sizeof own.at};
@@ -43,7 +44,7 @@ static int open_listener(struct seeker *s, int fd, struct ddp_err *err)
     return rc == 0 ? 0 : ddp_fail_errno(err, DDP_EUNAVAIL, rc, "cannot listen on any port");
 }
 
-/* The answer to a hello; false: none of ours came. */
+/* Receives an answer; returns false if none of ours came. */
 static bool hear(const struct seeker *s, int fd, int64_t deadline_ns, struct ddp_answer *a)
 {
     (void)s;
@@ -62,18 +63,19 @@ static int refused(const struct ddp_answer *a, struct ddp_err *err)
     return ddp_fail(err, known ? a->code : DDP_ELOST, "%s", a->text);
 }
 
-/* Accepted: until all are there. */
+/* Waits, after ACCEPTED, until all ranks are connected. */
 static int wait_ready(const struct seeker *s, int fd, struct ddp_err *err)
 {
     const struct ddp_party *p = s->party;
     const int64_t until = p->deadline_ns + GRACE_NS;
     struct ddp_answer a;
     if (!hear(s, fd, until, &a))
-        return ddp_fail(err, DDP_ELOST, "rank 0 at %s left before all ranks had come", p->where);
+        return ddp_fail(err, DDP_ELOST, "rank 0 at %s left before all ranks were connected",
+                        p->where);
     if (a.verdict != DDP_HUB_READY) {
         const int rc = refused(&a, err);
         if (err != NULL)
-            err->agreed = true; /* the hub tells all, and says it itself */
+            err->agreed = true; /* the server sends the error to all, and reports it too */
         return rc;
     }
     if (s->endpoint == NULL)
@@ -82,7 +84,8 @@ static int wait_ready(const struct seeker *s, int fd, struct ddp_err *err)
     return rc == 0 ? 0 : ddp_fail_errno(err, DDP_ELOST, rc, "rank 0 at %s was lost", p->where);
 }
 
-/* One try at one port. *fd >= 0: the hub's. An error is final; else the search goes on. */
+/* Tries one port. *out is the connection to the server, or -1 if the search goes on. A returned
+ * error is final. */
 static int try_port(struct seeker *s, const struct ddp_tcp_address *address, int port, int *out,
                     struct ddp_err *err)
 {
@@ -103,9 +106,9 @@ static int try_port(struct seeker *s, const struct ddp_tcp_address *address, int
                                     .context = p->context};
     if (ddp_tcp_send(fd, &hello, sizeof hello, soon) != 0 ||
         !hear(s, fd, p->context != 0 ? p->deadline_ns : soon, &a))
-        goto err_fd; /* a stranger's port, rc is 0 */
+        goto err_fd; /* an unknown peer; rc is 0 */
     if (a.verdict == DDP_HUB_OTHER || a.verdict == DDP_HUB_TAKEN) {
-        memcpy(s->said, a.text, sizeof s->said);
+        memcpy(s->last_answer, a.text, sizeof s->last_answer);
         goto err_fd;
     }
     if (a.verdict != DDP_HUB_ACCEPTED) {
@@ -124,9 +127,9 @@ static int tell_not_found(const struct seeker *s, struct ddp_err *err)
 {
     char time[32];
     ddp_format_ns((double)s->party->timeout_ns, time, sizeof time);
-    if (s->said[0] != '\0') {
+    if (s->last_answer[0] != '\0') {
         ddp_fail(err, DDP_EMISMATCH, "rank %d found no rank 0 of its job within %s: %s",
-                 s->party->rank, time, s->said);
+                 s->party->rank, time, s->last_answer);
         return ddp_hint(err, "give each job a MASTER_PORT of its own, at least %d apart",
                         DDP_RENDEZVOUS_PORTS + 1);
     }
@@ -135,7 +138,8 @@ static int tell_not_found(const struct seeker *s, struct ddp_err *err)
     return ddp_hint(err, "was rank 0 started, and is its port open to this host?");
 }
 
-/* Where the hub, or its host, stands in a table that the hub made: as this rank reached it. */
+/* The server cannot know under which address other hosts reach it, or ranks that connected to it by
+ * loopback. Replace these addresses by the one under which this rank reached the server. */
 static void mend_endpoints(struct ddp_endpoint *endpoint, int size,
                            const struct ddp_tcp_address *hub, int hub_port)
 {
@@ -170,7 +174,8 @@ int ddp_rendezvous_join(const struct ddp_party *party, const struct ddp_tcp_addr
     }
 }
 
-/* The first of the meeting's ports that is free; of this host alone where its name says so. */
+/* Listens on the first free port of the rendezvous; on the loopback device only if the host name
+ * says so. */
 static int open_hub(const struct ddp_meeting *m, const struct ddp_tcp_address *address, int count,
                     struct ddp_listener *listener, struct ddp_err *err)
 {
@@ -198,8 +203,8 @@ static int open_star(struct ddp_star *star, int rank, int size, struct ddp_err *
 {
     const int peers = rank == 0 ? size : 1;
     if (size > DDP_RENDEZVOUS_RANKS_MAX)
-        return ddp_fail(err, DDP_EUNAVAIL, "%d ranks; %d can meet over TCP", size,
-                        DDP_RENDEZVOUS_RANKS_MAX);
+        return ddp_fail(err, DDP_EUNAVAIL, "%d ranks are too many: at most %d can connect over TCP",
+                        size, DDP_RENDEZVOUS_RANKS_MAX);
     *star = (struct ddp_star){.rank = rank, .size = size};
     star->peer = ddp_calloc((size_t)peers, sizeof *star->peer);
     if (star->peer == NULL)

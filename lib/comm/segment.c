@@ -12,7 +12,7 @@
 #include "base/unit.h"
 
 #define PAGE 4096u
-/* Room beside what was announced: many small blocks round up to whole huge pages. */
+/* Slack in each heap, because every small block is rounded up to whole huge pages. */
 #define HEAP_SLACK_BYTES (128u << 20)
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
@@ -20,18 +20,18 @@ static uint64_t round_up(uint64_t value, uint64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
-/* Bytes from one rank's heap to the next: an odd number of huge pages. Buffers lie at equal offsets
- * of the heaps, and AMD's first-level cache tells the lines of a set apart by a hash of the address
- * bits 12 to 27 (Lipp et al., "Take A Way", 2020): where the hashes agree, as they do 256 MiB
- * apart, each line pushes the other out. An all-reduce of 16 KiB in place took 1.05 to 1.4 us
- * there, 0.43 to 0.55 elsewhere (EPYC, ping-pong 120 ns; `--size 16K,28M`). With an odd number only
- * ranks 128 apart are so. */
+/* Returns the distance between the heaps of two ranks: an odd number of huge pages. Buffers lie at
+ * equal offsets of all heaps, and AMD's L1 data cache distinguishes the lines of a set by a hash of
+ * the address bits 12 to 27 (Lipp et al., "Take A Way", 2020). If the hashes of two buffers agree,
+ * as they do 256 MiB apart, their lines evict each other and small all-reduces take twice as long
+ * (results/notes/shared-memory.md). With an odd number this happens only to ranks 128 apart. */
 static uint64_t stride_of(uint64_t heap_bytes)
 {
     return round_up(2 * heap_bytes + HEAP_SLACK_BYTES, DDP_SEGMENT_HUGE) | DDP_SEGMENT_HUGE;
 }
 
-/* Offsets of all parts, in the order of the header. False when they do not fit 62 bits. */
+/* Computes the offsets of all parts in the order shown in segment.h. Returns false if they do not
+ * fit 62 bits. */
 static bool lay_out(struct ddp_segment *s, int ranks, uint64_t heap_bytes)
 {
     uint64_t n = (uint64_t)ranks;
@@ -61,14 +61,14 @@ static int make_file(uint64_t bytes, struct ddp_err *err)
     if (fd < 0)
         return ddp_fail_errno(err, errno == ENOMEM ? DDP_ENOMEM : DDP_EUNAVAIL, errno,
                               "cannot create shared memory (memfd)");
-    /* A file size limit would raise SIGXFSZ in place of an error. */
+    /* Beyond a file size limit ftruncate would raise SIGXFSZ instead of returning an error. */
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         bytes > limit.rlim_cur) {
         close(fd);
         char want[32];
         ddp_format_size(bytes, want, sizeof want);
-        ddp_fail(err, DDP_ENOMEM, "a sparse shared segment of %s is over the file size limit",
+        ddp_fail(err, DDP_ENOMEM, "a sparse shared segment of %s exceeds the file size limit",
                  want);
         return ddp_hint(err, "raise it: ulimit -f unlimited");
     }
@@ -80,8 +80,8 @@ static int make_file(uint64_t bytes, struct ddp_err *err)
     return fd;
 }
 
-/* Maps `total` bytes of the file, aligned to huge pages: these need address and file offset aligned
- * alike, so room to align is reserved first. NULL with errno. */
+/* Maps `total` bytes of the file, aligned to huge pages: address and file offset must be aligned
+ * alike, so a larger address range is reserved first. Returns NULL with errno on failure. */
 static struct ddp_segment *map_file(int file, size_t total)
 {
     size_t room = total + DDP_SEGMENT_HUGE;
@@ -104,7 +104,7 @@ static struct ddp_segment *map_file(int file, size_t total)
     return (struct ddp_segment *)start;
 }
 
-/* Advice only: a kernel without huge pages for shared memory says no, and nothing is lost. */
+/* Requests huge pages. A kernel without huge pages for shared memory refuses, which is harmless. */
 static void advise(struct ddp_segment *s)
 {
     (void)madvise((char *)s + s->heap_offset, s->total_bytes - s->heap_offset, MADV_HUGEPAGE);
@@ -127,7 +127,7 @@ int ddp_segment_create(int ranks, uint64_t heap_bytes, struct ddp_segment **out,
     struct ddp_segment shape = {0};
     if (!lay_out(&shape, ranks, heap_bytes)) {
         ddp_format_size(heap_bytes, want, sizeof want);
-        return ddp_fail(err, DDP_ENOMEM, "%s of registered memory for each of %d ranks: too much",
+        return ddp_fail(err, DDP_ENOMEM, "%s of registered memory for each of %d ranks is too much",
                         want, ranks);
     }
     int file = make_file(shape.total_bytes, err);
@@ -162,9 +162,9 @@ int ddp_segment_attach(int fd, int ranks, struct ddp_segment **out, struct ddp_e
     struct stat file;
     if (fstat(fd, &file) != 0 || pread(fd, &shape, sizeof shape, 0) != (ssize_t)sizeof shape ||
         shape.magic != DDP_SEGMENT_MAGIC || shape.total_bytes != (uint64_t)file.st_size)
-        return ddp_fail(err, DDP_EMISMATCH, "a memory file that is no shared segment of ddpbench");
+        return ddp_fail(err, DDP_EMISMATCH, "the memory file is not a shared segment of ddpbench");
     if (shape.ranks != ranks)
-        return ddp_fail(err, DDP_EMISMATCH, "a segment for %d ranks, not for %d", shape.ranks,
+        return ddp_fail(err, DDP_EMISMATCH, "the shared segment has %d ranks, not %d", shape.ranks,
                         ranks);
     struct ddp_segment *s = map_file(fd, shape.total_bytes);
     if (s == NULL)

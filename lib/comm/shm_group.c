@@ -1,9 +1,10 @@
-/* Channels of the shm backend: which part of the segment a group's flags and slots lie in.
+/* Channels of the shm backend: the parts of the segment that hold a group's flags and slots.
  *
- * Channel 0 is the world's. Another is claimed by a group's lowest rank and told to the members by
- * messages of the parent, so that only they take part and two disjoint groups can be made at the
- * same time. All flags of a free channel are zero: the last member to leave clears them, when no
- * one is left who could read them, so that epochs only grow while anybody looks. */
+ * Channel 0 belongs to the world. For another group its lowest rank claims a channel and sends its
+ * number to the members over the parent's point to point, so that only members take part and
+ * disjoint groups can be opened at the same time. All flags of a free channel are zero: the last
+ * member to leave clears them, when no rank can read them any more, so sequence numbers never
+ * decrease while a rank reads them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,11 +14,11 @@
 
 #define GROUPS (DDP_SEGMENT_CHANNELS - 1)
 
-/* What the lowest rank tells the members; checksum: of the ranks of the group. */
-struct invitation {
+/* Message of the lowest rank to the members. */
+struct offer {
     int32_t channel;
     uint64_t generation;
-    uint64_t checksum;
+    uint64_t checksum; /* hash of the group's world ranks */
 };
 
 void ddp_shm_channel_attach(struct ddp_comm *comm, int channel, uint64_t generation)
@@ -58,7 +59,7 @@ void ddp_shm_channel_leave(struct ddp_comm *comm)
                                   memory_order_release);
 }
 
-/* A free channel, or -1. */
+/* Claims a free channel; returns -1 if there is none. */
 static int claim_channel(struct ddp_segment *segment)
 {
     uint64_t used = atomic_load_explicit(&segment->channels_used, memory_order_relaxed);
@@ -80,7 +81,8 @@ static uint64_t checksum(const struct ddp_comm *comm)
     return sum;
 }
 
-/* u[7] of a request is the peer as the parent counts (comm_p2p.c). */
+/* Returns the rank in the parent of a world rank. comm_p2p.c stores the peer in u[7] of a request
+ * as a rank of the communicator. */
 static uint64_t parent_rank(const struct ddp_comm *parent, int world_rank)
 {
     int r = 0;
@@ -89,9 +91,9 @@ static uint64_t parent_rank(const struct ddp_comm *parent, int world_rank)
     return (uint64_t)r;
 }
 
-/* The lowest rank: claims a channel and tells all others. */
-static int invite(struct ddp_comm *parent, const struct ddp_comm *child,
-                  struct invitation *invitation, struct ddp_err *err)
+/* Runs on the lowest rank: claims a channel and sends it to all other members. */
+static int send_channel(struct ddp_comm *parent, const struct ddp_comm *child, struct offer *offer,
+                        struct ddp_err *err)
 {
     const struct ddp_shm_state *state = ddp_shm_state_of(parent);
     struct ddp_segment *segment = state->world->segment;
@@ -99,36 +101,36 @@ static int invite(struct ddp_comm *parent, const struct ddp_comm *child,
     struct ddp_request *req = ddp_calloc(others, sizeof *req);
     if (req == NULL) {
         ddp_comm_abort(parent, DDP_ENOMEM);
-        return ddp_fail(err, DDP_ENOMEM, "no memory to invite %zu ranks", others);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a group with %zu other ranks", others);
     }
-    invitation->channel = claim_channel(segment);
-    invitation->checksum = checksum(child);
-    invitation->generation = 0;
-    if (invitation->channel > 0)
-        invitation->generation = atomic_load_explicit(
-            &segment->channel[invitation->channel].generation, memory_order_relaxed);
+    offer->channel = claim_channel(segment);
+    offer->checksum = checksum(child);
+    offer->generation = 0;
+    if (offer->channel > 0)
+        offer->generation = atomic_load_explicit(&segment->channel[offer->channel].generation,
+                                                 memory_order_relaxed);
     for (size_t i = 0; i < others; i++) {
         req[i].u[7] = parent_rank(parent, child->world_rank[i + 1]);
         ddp_shm_p2p_send(state->world, child->world_rank[i + 1], state->context | DDP_SHM_CONTROL,
-                         0, invitation, sizeof *invitation, &req[i]);
+                         0, offer, sizeof *offer, &req[i]);
     }
     int rc = ddp_comm_wait(parent, req, (int)others, err);
     free(req);
     return rc;
 }
 
-static int be_invited(struct ddp_comm *parent, const struct ddp_comm *child,
-                      struct invitation *invitation, struct ddp_err *err)
+static int receive_channel(struct ddp_comm *parent, const struct ddp_comm *child,
+                           struct offer *offer, struct ddp_err *err)
 {
     const struct ddp_shm_state *state = ddp_shm_state_of(parent);
     struct ddp_request req = {0};
     req.u[7] = parent_rank(parent, child->world_rank[0]);
-    ddp_shm_p2p_recv(state->world, child->world_rank[0], state->context | DDP_SHM_CONTROL, 0,
-                     invitation, sizeof *invitation, &req);
+    ddp_shm_p2p_recv(state->world, child->world_rank[0], state->context | DDP_SHM_CONTROL, 0, offer,
+                     sizeof *offer, &req);
     DDP_TRY(ddp_comm_wait(parent, &req, 1, err));
-    if (invitation->checksum != checksum(child)) {
+    if (offer->checksum != checksum(child)) {
         ddp_comm_abort(parent, DDP_EMISMATCH);
-        return ddp_fail(err, DDP_EMISMATCH, "ranks %d and %d make different groups",
+        return ddp_fail(err, DDP_EMISMATCH, "ranks %d and %d open different groups",
                         child->world_rank[0], child->world_rank[child->rank]);
     }
     return 0;
@@ -141,10 +143,10 @@ int ddp_shm_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_er
         ddp_comm_abort(parent, DDP_ENOMEM);
         return ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
     }
-    struct invitation invitation = {0};
-    int rc = child->rank == 0 ? invite(parent, child, &invitation, err)
-                              : be_invited(parent, child, &invitation, err);
-    if (rc == 0 && invitation.channel < 0)
+    struct offer offer = {0};
+    int rc = child->rank == 0 ? send_channel(parent, child, &offer, err)
+                              : receive_channel(parent, child, &offer, err);
+    if (rc == 0 && offer.channel < 0)
         rc = ddp_fail(err, DDP_EUNAVAIL, "more than %d groups at a time", GROUPS);
     if (rc != 0) {
         free(state);
@@ -152,6 +154,6 @@ int ddp_shm_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_er
     }
     state->world = ddp_shm_state_of(parent)->world;
     child->state = state;
-    ddp_shm_channel_attach(child, invitation.channel, invitation.generation);
+    ddp_shm_channel_attach(child, offer.channel, offer.generation);
     return 0;
 }

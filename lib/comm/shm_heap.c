@@ -1,5 +1,6 @@
-/* Registered memory of the shm backend: each rank's heap lies at a constant distance from the next
- * rank's, and all heaps are cut alike, so a peer's copy of a block is found by adding. */
+/* Registered memory of the shm backend. The heaps of all ranks lie at a constant distance and have
+ * the same blocks at the same offsets, so adding a constant to an address gives a peer's copy of a
+ * block. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +17,10 @@
 
 #define PAGE              4096u
 #define COLLAPSE_ATTEMPTS 4
-/* From here up blocks lie on huge pages of their own (as comm.h promises). */
+/* Blocks of this size or more are aligned to huge pages (as comm.h promises). */
 #define HUGE_FROM_BYTES (4u << 20)
-/* Smaller blocks keep their pages when freed: the call costs more than they do. */
+/* Smaller blocks keep their pages when freed, because the system call costs more than the pages are
+ * worth. */
 #define GIVE_BACK_FROM_BYTES (1u << 20)
 
 void ddp_shm_heap_init(struct ddp_shm_heap *heap, unsigned char *base, size_t bytes)
@@ -41,7 +43,8 @@ void ddp_shm_heap_release(struct ddp_shm_heap *heap)
     heap->count = heap->capacity = 0;
 }
 
-/* First gap that holds `bytes`; *index: where the block goes in the list. */
+/* Finds the first gap of `bytes` and its offset. *index is the position of the new block in the
+ * list. */
 static bool find_gap(const struct ddp_shm_heap *heap, size_t bytes, size_t align, size_t *index,
                      size_t *offset)
 {
@@ -75,9 +78,10 @@ static int heap_take(struct ddp_shm_heap *heap, size_t wanted, struct ddp_shm_bl
         ddp_format_size(wanted, want, sizeof want);
         ddp_format_size(used, have, sizeof have);
         ddp_format_size(heap->bytes, all, sizeof all);
-        return ddp_fail(err, DDP_ENOMEM,
-                        "%s of registered memory do not fit: %s of %s reserved for a rank are used",
-                        want, have, all);
+        return ddp_fail(
+            err, DDP_ENOMEM,
+            "%s of registered memory does not fit: %s of %s reserved for a rank are used", want,
+            have, all);
     }
     if (heap->count == heap->capacity) {
         size_t capacity = heap->capacity * 2 + 16;
@@ -95,8 +99,8 @@ static int heap_take(struct ddp_shm_heap *heap, size_t wanted, struct ddp_shm_bl
     return 0;
 }
 
-/* What is no block (freed before, or never allocated) is a caller's mistake with nothing to undo.
- */
+/* Frees the block at `offset`. An unknown offset is a mistake of the caller, with nothing to
+ * free. */
 static void heap_give(struct ddp_shm_heap *heap, size_t offset)
 {
     size_t i = 0;
@@ -109,10 +113,11 @@ static void heap_give(struct ddp_shm_heap *heap, size_t offset)
     memmove(heap->blocks + i, heap->blocks + i + 1, (heap->count - i) * sizeof *heap->blocks);
 }
 
-/* The owner touches its pages first, so that they lie near its core. Distributions switch huge
- * pages for shared memory off, which costs up to 2x from 1 MiB up (research/peers.md), while
- * private memory has them; MADV_COLLAPSE makes them on request. It wants one page in each, and
- * where it fails the loop below has ordinary pages. */
+/* Touches all pages of a new block. The owner does it first, so that the memory is near its core.
+ * Distributions disable huge pages for shared memory, which makes messages of 1 MiB and more up to
+ * twice as slow as in private memory (results/notes/shared-memory.md); MADV_COLLAPSE makes huge
+ * pages on request. It needs one touched page in each. If it fails, the second loop touches
+ * ordinary pages. */
 static void touch(unsigned char *start, size_t bytes)
 {
     volatile unsigned char *at = start;
@@ -129,7 +134,8 @@ static void touch(unsigned char *start, size_t bytes)
         at[i] = 0;
 }
 
-/* What a rank did for an allocation; the same on all ranks, or the ranks have parted ways. */
+/* A rank's result of an allocation. Different values mean that the ranks did not make the same
+ * calls. */
 struct claim {
     int64_t code;
     uint64_t offset, bytes;
@@ -141,12 +147,12 @@ static int check_claims(const struct ddp_comm *comm, const struct claim *mine,
     for (int r = 0; r < comm->size; r++) {
         if (all[r].bytes != mine->bytes)
             return ddp_fail(err, DDP_EMISMATCH,
-                            "rank %d allocates %llu bytes where rank %d allocates %llu",
+                            "rank %d allocates %llu bytes, but rank %d allocates %llu",
                             comm->world_rank[comm->rank], (unsigned long long)mine->bytes,
                             comm->world_rank[r], (unsigned long long)all[r].bytes);
         if (all[r].code == 0 && mine->code == 0 && all[r].offset != mine->offset)
             return ddp_fail(err, DDP_EMISMATCH,
-                            "ranks %d and %d allocated or freed in different order",
+                            "ranks %d and %d allocated or freed in a different order",
                             comm->world_rank[comm->rank], comm->world_rank[r]);
         if (all[r].code != 0)
             return ddp_fail(err, (int)all[r].code,
@@ -162,7 +168,7 @@ int ddp_shm_alloc(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_er
     struct ddp_shm_block block = {0};
     struct claim *all = ddp_calloc((size_t)comm->size, sizeof *all);
     if (all == NULL) {
-        /* The others wait for a word this rank cannot read: end it for all. */
+        /* The other ranks wait for this rank's result, so end the run for all. */
         ddp_comm_abort(comm, DDP_ENOMEM);
         return ddp_fail(err, DDP_ENOMEM, "no memory for %d answers", comm->size);
     }

@@ -1,8 +1,8 @@
-/* Inside the shm backend: what its files share. Nobody else includes this.
+/* Private header of the shm backend.
  *
- * A world (struct ddp_shm_world) is one rank's view of the segment: registered heap and
- * point-to-point engine, shared by the world's communicator and all its groups. A communicator's
- * state (struct ddp_shm_state) adds the channel of its group. */
+ * A world (struct ddp_shm_world) is one rank's view of the segment: heap and point-to-point state,
+ * shared by the world's communicator and all its groups. The state of a communicator (struct
+ * ddp_shm_state) adds the channel of its group. */
 #ifndef DDP_COMM_SHM_IMPL_H
 #define DDP_COMM_SHM_IMPL_H
 
@@ -16,8 +16,8 @@
 extern "C" {
 #endif
 
-/* Registered memory of this rank: first fit over a list sorted by offset. Every rank makes the same
- * calls in the same order, so offsets agree without a word. */
+/* Registered memory of this rank: first fit over a list sorted by offset. All ranks make the same
+ * calls in the same order, so their offsets agree without messages. */
 struct ddp_shm_block {
     size_t offset, bytes;
 };
@@ -28,7 +28,7 @@ struct ddp_shm_heap {
     size_t count, capacity;
 };
 
-/* A message that came before its receive; got < total while it is still arriving. */
+/* A message that arrived before its receive was posted. got < total while it is arriving. */
 struct ddp_shm_message {
     struct ddp_shm_message *next;
     uint64_t context, got, total;
@@ -36,42 +36,43 @@ struct ddp_shm_message {
     unsigned char *data;
 };
 
-/* What this rank has open with one other. Sending: requests in order, the first one moves. tail:
- * slots filled; head_seen: the receiver's head when last looked at. Receiving: posted receives in
- * order, early messages in order, and the message whose slots are arriving now, into a receive's
- * buffer or an early message (both NULL: it is dropped). */
+/* Open sends to and receives from one other rank. */
 struct ddp_shm_peer {
+    /* Sends in order; the first one is being sent. */
     struct ddp_request *sends, *sends_last;
-    uint64_t tail, head_seen;
+    uint64_t tail, head_seen; /* slots filled, and the receiver's `head` when it was last read */
+    /* Posted receives in order. */
     struct ddp_request *posted, *posted_last;
+    /* Early messages in order. */
     struct ddp_shm_message *early, *early_last;
-    uint64_t head;
+    uint64_t head; /* slots emptied */
+    /* A message is arriving: it goes into a receive's buffer or an early message. If both are NULL,
+     * it is discarded. */
     bool arriving;
     struct ddp_request *into_request;
     struct ddp_shm_message *into_message;
     uint64_t got, total;
 };
 
-/* lock: guards peer[] when two threads of this rank use communicators of their own
- * (ddp_comm_options.threads); not taken otherwise. */
+/* One rank's view of the segment. */
 struct ddp_shm_world {
     struct ddp_segment *segment;
     int me, ranks;
-    bool threads;
-    pthread_mutex_t lock;
+    bool threads; /* two threads of this rank use communicators (ddp_comm_options.threads) */
+    pthread_mutex_t lock; /* guards peer[]; used only if `threads` is set */
     struct ddp_shm_heap heap;
     struct ddp_shm_peer *peer; /* [ranks] */
     unsigned ticks;
 };
 
-/* context: marks the messages of this communicator: channel | generation << 8. */
+/* State of one communicator. */
 struct ddp_shm_state {
     struct ddp_shm_world *world;
     int channel;
-    uint64_t context;
+    uint64_t context; /* marks the messages of this communicator: channel | generation << 8 */
     struct ddp_comm_shm shm;
 };
-#define DDP_SHM_CONTROL (UINT64_C(1) << 63) /* in a context: messages of this backend itself */
+#define DDP_SHM_CONTROL (UINT64_C(1) << 63) /* bit of a context: messages of the backend itself */
 
 static inline struct ddp_shm_state *ddp_shm_state_of(const struct ddp_comm *comm)
 {
@@ -80,38 +81,39 @@ static inline struct ddp_shm_state *ddp_shm_state_of(const struct ddp_comm *comm
 
 /* shm_heap.c */
 void ddp_shm_heap_init(struct ddp_shm_heap *heap, unsigned char *base, size_t bytes);
-void ddp_shm_heap_release(
-    struct ddp_shm_heap *heap); /* gives the pages of what is left back, too */
+/* Also gives back the pages of remaining blocks. */
+void ddp_shm_heap_release(struct ddp_shm_heap *heap);
 int ddp_shm_alloc(struct ddp_comm *comm, size_t bytes, void **out,
                   struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_shm_free(struct ddp_comm *comm, void *ptr);
 void *ddp_shm_map(struct ddp_comm *comm, int peer, const void *ptr);
 
-/* A request's u[] and its state. impl[0]: buffer; impl[1]: next in its list. */
+/* Indices of a request's u[]. impl[0] is the buffer, impl[1] the next request of the list. */
 enum ddp_shm_request_field {
     DDP_REQ_BYTES,
     DDP_REQ_MOVED,
     DDP_REQ_TAG,
     DDP_REQ_CONTEXT,
     DDP_REQ_STATE,
-    DDP_REQ_LENGTH, /* of the message, when it is not the receive's */
+    DDP_REQ_LENGTH, /* bytes of the message, if they differ from the receive's */
     DDP_REQ_PEER
 };
 enum ddp_shm_request_state { DDP_REQ_PENDING, DDP_REQ_DONE, DDP_REQ_WRONG_LENGTH };
 
-/* shm_pipe.c: the rings; under the lock. */
+/* shm_pipe.c: the rings. Call these functions under the lock. */
 int ddp_shm_pipe_init(struct ddp_shm_world *world, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_shm_pipe_release(struct ddp_shm_world *world);
-/* Moves the sends to `target` as far as there are free slots. */
+/* Moves the sends to `target` into its free slots. */
 void ddp_shm_pipe_push(struct ddp_shm_world *world, int target);
-/* Moves all that can move. */
+/* Moves everything that can move. */
 int ddp_shm_pipe_progress(struct ddp_shm_world *world, struct ddp_err *err) DDP_MUST_CHECK;
-/* A receive whose message is there, or on its way, already: served, true. */
+/* Serves a receive whose message has arrived or is arriving; returns false if there is none. */
 bool ddp_shm_pipe_take_early(struct ddp_shm_peer *p, struct ddp_request *req);
-/* The world was given up: callers return and their requests with them, so none is touched again. */
-void ddp_shm_pipe_forget(struct ddp_shm_world *world);
+/* Drops all open requests after an abort: callers return, and the memory of their requests ends
+ * with them. */
+void ddp_shm_pipe_drop(struct ddp_shm_world *world);
 
-/* shm_p2p.c. `target`, `source`: ranks of the world. */
+/* shm_p2p.c. `target` and `source` are ranks of the world. */
 void ddp_shm_p2p_send(struct ddp_shm_world *world, int target, uint64_t context, int tag,
                       const void *buf, size_t bytes, struct ddp_request *req);
 void ddp_shm_p2p_recv(struct ddp_shm_world *world, int source, uint64_t context, int tag, void *buf,

@@ -75,11 +75,11 @@ int ddp_shm_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t byt
     return 0;
 }
 
-/* Under the lock. */
+/* Call under the lock. */
 static int test_request(struct ddp_shm_world *world, struct ddp_request *req, struct ddp_err *err)
 {
     if (ddp_segment_aborted(world->segment, NULL, NULL, NULL)) {
-        ddp_shm_pipe_forget(world);
+        ddp_shm_pipe_drop(world);
         return DDP_ELOST;
     }
     if (req->u[DDP_REQ_STATE] == DDP_REQ_PENDING)
@@ -100,7 +100,7 @@ int ddp_shm_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, str
     *done = rc == 0 && req->u[DDP_REQ_STATE] == DDP_REQ_DONE;
     if (rc != 0) {
         ddp_comm_abort(comm, rc);
-        ddp_shm_pipe_forget(world);
+        ddp_shm_pipe_drop(world);
     }
     unlock(world);
     return rc == DDP_ELOST ? ddp_wait_aborted(comm, err) : rc;

@@ -1,21 +1,21 @@
 /* Point to point over shared memory: a ring of slots for each ordered pair of ranks.
  *
  * The sender copies into free slots and counts them in `tail`; the receiver copies out and counts
- * in `head`: two words that only grow, each written by one side. A message of any size goes through
- * in pieces; pieces of one pair never interleave, so the first piece alone is matched, by context
- * and tag, against the receives in the order they were posted. A message nobody waits for yet is
- * kept in private memory ("early"), so that the ring behind it never stands still.
+ * in `head`. Both only grow, and each is written by one side. A message is sent in fragments of one
+ * slot. Fragments of a pair never interleave, so only the first one is matched, by context and tag,
+ * with the posted receives in order. A message without a posted receive is copied to private memory
+ * (an "early" message), so that it does not block the ring.
  *
- * Progress is made in `test` only, for all that is open, and now and then for ranks from which
- * nothing is expected: two ranks that first send and then receive both get on. */
+ * Only `test` makes progress, on all open requests and at times on the rings of all ranks, so that
+ * two ranks that both send first do not deadlock. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "comm/shm_impl.h"
 
-/* Every so many calls the rings of all ranks are looked at. */
-#define LOOK_AT_ALL 32
+/* The rings of all ranks are read once in this many calls. */
+#define ALL_RINGS_EVERY 32
 
 static struct ddp_request *next_of(const struct ddp_request *req)
 {
@@ -57,7 +57,6 @@ void ddp_shm_pipe_release(struct ddp_shm_world *world)
     world->peer = NULL;
 }
 
-/* Moves the sends to `target` as far as there are free slots. */
 void ddp_shm_pipe_push(struct ddp_shm_world *world, int target)
 {
     struct ddp_shm_peer *p = &world->peer[target];
@@ -92,7 +91,7 @@ void ddp_shm_pipe_push(struct ddp_shm_world *world, int target)
     }
 }
 
-/* Takes the first posted receive that matches out of the list. */
+/* Removes the first matching posted receive from the list and returns it. */
 static struct ddp_request *take_posted(struct ddp_shm_peer *p, uint64_t context, int32_t tag)
 {
     struct ddp_request *before = NULL;
@@ -110,7 +109,7 @@ static struct ddp_request *take_posted(struct ddp_shm_peer *p, uint64_t context,
     return NULL;
 }
 
-/* Takes the first early message that matches out of the list. */
+/* Removes the first matching early message from the list and returns it. */
 static struct ddp_shm_message *take_early(struct ddp_shm_peer *p, uint64_t context, int32_t tag)
 {
     struct ddp_shm_message *before = NULL;
@@ -136,7 +135,8 @@ static int keep_early(struct ddp_shm_peer *p, const struct ddp_pipe_slot *header
     if (m == NULL || data == NULL) {
         free(m);
         free(data);
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a message of %llu bytes that came early",
+        return ddp_fail(err, DDP_ENOMEM,
+                        "no memory for a message of %llu bytes that has no receive yet",
                         (unsigned long long)header->total);
     }
     m->context = header->context;
@@ -152,7 +152,7 @@ static int keep_early(struct ddp_shm_peer *p, const struct ddp_pipe_slot *header
     return 0;
 }
 
-/* A message begins: where do its pieces go? */
+/* Starts a message: finds the receive or early message that its fragments go to. */
 static int begin_message(struct ddp_shm_peer *p, const struct ddp_pipe_slot *header,
                          struct ddp_err *err)
 {
@@ -171,8 +171,8 @@ static int begin_message(struct ddp_shm_peer *p, const struct ddp_pipe_slot *hea
     return 0;
 }
 
-/* Copies one slot to where its message goes. A piece of no message is the rest of one whose sender
- * gave up with the world before this one: dropped. */
+/* Copies one slot to the destination of its message. A fragment without a first one is the rest of
+ * a message whose sender aborted in the previous world; it is discarded. */
 static int take_slot(struct ddp_shm_peer *p, const unsigned char *slot, struct ddp_err *err)
 {
     struct ddp_pipe_slot header;
@@ -215,7 +215,7 @@ static int drain(struct ddp_shm_world *world, int source, struct ddp_err *err)
 
 int ddp_shm_pipe_progress(struct ddp_shm_world *world, struct ddp_err *err)
 {
-    bool all = ++world->ticks % LOOK_AT_ALL == 0;
+    bool all = ++world->ticks % ALL_RINGS_EVERY == 0;
     for (int r = 0; r < world->ranks; r++) {
         struct ddp_shm_peer *p = &world->peer[r];
         bool sends = p->sends != NULL;
@@ -250,7 +250,7 @@ bool ddp_shm_pipe_take_early(struct ddp_shm_peer *p, struct ddp_request *req)
     return true;
 }
 
-void ddp_shm_pipe_forget(struct ddp_shm_world *world)
+void ddp_shm_pipe_drop(struct ddp_shm_world *world)
 {
     for (int r = 0; r < world->ranks; r++) {
         struct ddp_shm_peer *p = &world->peer[r];

@@ -1,4 +1,4 @@
-/* Waiting for flags in shared memory. */
+/* Waits and barriers on flags in shared memory. */
 #include "comm/comm_shm.h"
 #include "comm/waiter.h"
 
@@ -26,7 +26,8 @@ int ddp_shm_barrier(struct ddp_comm *comm, int lane, struct ddp_err *err)
 {
     uint64_t epoch = ++comm->shm->epoch[lane];
     ddp_shm_post(comm, lane, epoch);
-    /* Each rank begins with its successor, so that not all look at one line at once. */
+    /* Each rank begins with its successor, so that ranks do not all read the same cache line at
+     * once. */
     for (int i = 1; i < comm->size; i++) {
         int peer = comm->rank + i < comm->size ? comm->rank + i : comm->rank + i - comm->size;
         DDP_TRY(ddp_shm_wait(comm, peer, lane, epoch, err));

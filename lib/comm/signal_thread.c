@@ -13,17 +13,18 @@
 #include "base/mem.h"
 #include "base/signal_set.h"
 
-/* signals: a signalfd; stop: an eventfd. */
+/* The thread and its descriptors. */
 struct ddp_signal_thread {
     void (*on_signal)(void *arg, int signal);
     void *arg;
     pthread_t thread;
-    int signals, stop;
+    int signals, stop; /* a signalfd, and an eventfd that ends the thread */
     sigset_t old_mask;
 };
 
-/* With its default action, so that the launcher sees what it sent. */
-static void let_act(int signal)
+/* Raises the signal with its default action, so that the launcher sees its signal as the cause of
+ * death. */
+static void raise_default(int signal)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -44,7 +45,7 @@ static void *watch(void *arg)
             return NULL;
         if (fds[0].revents && read(t->signals, &info, sizeof info) == sizeof info) {
             t->on_signal(t->arg, (int)info.ssi_signo);
-            let_act((int)info.ssi_signo);
+            raise_default((int)info.ssi_signo);
         }
     }
 }
@@ -59,7 +60,7 @@ static void release(struct ddp_signal_thread *t)
     free(t);
 }
 
-/* The thread takes none itself: it reads them. */
+/* Starts the thread with all signals blocked; it reads them from the signalfd. */
 static int start(struct ddp_signal_thread *t)
 {
     sigset_t all, blocked;

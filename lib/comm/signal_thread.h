@@ -1,10 +1,10 @@
-/* Last words of a process that somebody else's launcher ends: SIGTERM, SIGINT and SIGHUP wake a
- * sleeping thread, which tells the owner of the results and then lets the signal act.
+/* Last messages of a process that an outside launcher ends: SIGTERM, SIGINT and SIGHUP wake a
+ * sleeping thread, which calls on_signal and then lets the signal act.
  *
- * mpiexec sends one of them to every rank before it kills what is left, and does not wait for long.
- * Start it before the library of the launcher makes threads of its own: signals are blocked here
- * and in every thread started later, so none of them can take one. Ignored signals stay ignored.
- * What it does not do: wake up while nothing happens, or survive the signal. */
+ * mpiexec sends such a signal to every rank, waits for a short time and then kills the ranks. Start
+ * the thread before the launcher's library makes threads of its own: signals are blocked here and
+ * in every thread that is started later. Ignored signals stay ignored. The thread sleeps while no
+ * signal comes. It does not prevent the signal from ending the process. */
 #ifndef DDP_COMM_SIGNAL_THREAD_H
 #define DDP_COMM_SIGNAL_THREAD_H
 
@@ -15,12 +15,13 @@ extern "C" {
 #endif
 
 struct ddp_signal_thread;
-/* on_signal(arg, n): on the thread, once, for the first signal; what it shares with others it must
- * lock. When it returns the process ends by that signal. DDP_ENOMEM. */
+/* Starts the thread. It calls on_signal(arg, signal) once, for the first signal, and the process
+ * then ends by that signal. The callback must lock data that it shares with other threads. Returns
+ * DDP_ENOMEM or 0. */
 int ddp_signal_thread_start(void (*on_signal)(void *arg, int signal), void *arg,
                             struct ddp_signal_thread **out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Ends the thread and restores the calling thread's mask: a signal that came meanwhile acts now.
- * NULL is fine. */
+/* Ends the thread and restores the signal mask of the calling thread; pending signals then act.
+ * NULL is allowed. */
 void ddp_signal_thread_stop(struct ddp_signal_thread *thread);
 
 #ifdef __cplusplus

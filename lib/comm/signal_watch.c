@@ -8,13 +8,14 @@
 
 #include "base/mem.h"
 
-/* The first four ask for an end, the others merely bring it. */
+/* Signals that end a process. The first four request an end; the others end it by default. */
 static const int ending[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,   SIGALRM,
                              SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM, SIGPWR};
 enum { ASKING = 4 };
 
-/* Would it end this process? A handler of the program's own keeps what is not meant as an end. */
-static bool is_ours(int i)
+/* Returns whether ending[i] is watched. Signals that are ignored are not, nor signals after the
+ * first four that the program handles itself. */
+static bool is_watched(int i)
 {
     struct sigaction old;
     if (sigaction(ending[i], NULL, &old) != 0 || old.sa_handler == SIG_IGN)
@@ -28,10 +29,10 @@ int ddp_signal_watch_open(struct ddp_signal_watch *watch, struct ddp_err *err)
     sigemptyset(&watch->watched);
     sigaddset(&watch->watched, SIGCHLD);
     for (int i = 0; i < (int)DDP_COUNT_OF(ending); i++) {
-        if (is_ours(i))
+        if (is_watched(i))
             sigaddset(&watch->watched, ending[i]);
     }
-    /* With SIGCHLD ignored the kernel would reap ranks behind our back. */
+    /* If SIGCHLD were ignored, the kernel would reap ranks itself. */
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigaction(SIGCHLD, &standard, &watch->old_chld);
     pthread_sigmask(SIG_BLOCK, &watch->watched, &watch->old_mask);

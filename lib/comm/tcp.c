@@ -75,7 +75,7 @@ bool ddp_tcp_is_loopback(const char *host)
     return ddp_tcp_address_is_loopback(&at);
 }
 
-/* Small messages that somebody waits for: never held back. */
+/* Disables delays for small messages that a peer waits for. */
 static void set_no_delay(int fd)
 {
     const int yes = 1;
@@ -93,14 +93,14 @@ static socklen_t set_port(struct sockaddr_storage *at, int port)
     return sizeof(struct sockaddr_in6);
 }
 
-/* A socket that listens on `at`. */
+/* Opens a socket that listens on `at`; returns 0 or an errno value. */
 static int listen_on(struct sockaddr_storage *at, int port, int *fd)
 {
     const int yes = 1, no = 0;
     int s = socket(at->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (s < 0)
         return errno;
-    /* A job that has just ended leaves its port in TIME_WAIT. */
+    /* The port of a job that has just ended is in TIME_WAIT. */
     (void)setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     if (at->ss_family == AF_INET6)
         (void)setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
@@ -123,7 +123,8 @@ static int port_of(int fd)
                                    : ntohs(((struct sockaddr_in6 *)(void *)&at)->sin6_port);
 }
 
-/* All addresses: one socket of both families; without IPv6, of the one there is. */
+/* For all addresses it opens one socket of both families, or an IPv4 socket on hosts without
+ * IPv6. */
 int ddp_tcp_listen(const struct ddp_tcp_address *only, int port, int *fd, int *bound)
 {
     struct sockaddr_storage at = {.ss_family = AF_INET6};
@@ -134,7 +135,7 @@ int ddp_tcp_listen(const struct ddp_tcp_address *only, int port, int *fd, int *b
     int rc = listen_on(&at, port, fd);
     if (only == NULL && (rc == EAFNOSUPPORT || rc == EADDRNOTAVAIL)) {
         memset(&at, 0, sizeof at);
-        at.ss_family = AF_INET; /* and INADDR_ANY is zero */
+        at.ss_family = AF_INET; /* the address 0.0.0.0 is all zero */
         rc = listen_on(&at, port, fd);
     }
     if (rc == 0)
@@ -154,7 +155,7 @@ int ddp_tcp_accept(int fd, struct sockaddr_storage *from)
     return s;
 }
 
-/* Until fd can be read or written. */
+/* Waits until fd is ready for `events`. */
 static int wait_for(int fd, short events, int64_t deadline_ns)
 {
     struct pollfd p = {.fd = fd, .events = events};

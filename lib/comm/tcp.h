@@ -1,9 +1,9 @@
-/* TCP sockets with deadlines: what the rendezvous of ranks over a network needs, IPv4 and IPv6.
+/* TCP sockets with deadlines, IPv4 and IPv6, for the rendezvous of ranks over a network.
  *
- * All sockets are non-blocking and close on exec; every call polls until its deadline (ddp_now_ns,
- * INT64_MAX: none). They say what went wrong as an errno value, ETIMEDOUT for a deadline that
- * passed and EPIPE for a peer that closed, because callers put it into words of their own. Nothing
- * here raises SIGPIPE. */
+ * All sockets are non-blocking and close on exec. Calls with a deadline (ddp_now_ns; INT64_MAX:
+ * none) wait until it passes. Most functions return 0 or an errno value, which callers turn into a
+ * message: ETIMEDOUT for a passed deadline, EPIPE for a peer that closed the connection. No
+ * function raises SIGPIPE. */
 #ifndef DDP_COMM_TCP_H
 #define DDP_COMM_TCP_H
 
@@ -25,26 +25,28 @@ struct ddp_tcp_address {
     socklen_t bytes;
 };
 
-/* Addresses of a name or of a number, IPv4 and IPv6, [DDP_TCP_ADDRESSES_MAX]; *count of them.
- * Tries a name again while its server does not answer. DDP_EMISMATCH when there is no such host. */
+/* Resolves a host name or address to out [DDP_TCP_ADDRESSES_MAX] and their number *count. Retries
+ * while the name server does not answer. Returns DDP_EMISMATCH if the host does not exist. */
 int ddp_tcp_resolve(const char *host, int64_t deadline_ns, struct ddp_tcp_address *out, int *count,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Does the name stand for this host alone: "localhost", 127.x.y.z, ::1? */
+/* Returns whether the name always means this host: "localhost", 127.x.y.z or ::1. */
 bool ddp_tcp_is_loopback(const char *host);
 bool ddp_tcp_address_is_loopback(const struct sockaddr_storage *at);
 
-/* Listens on a port, 0: one that is free; on one address of this host, NULL: on all, of both
- * families. *fd, and *bound: the port. Returns 0 or an errno value (EADDRINUSE). */
+/* Listens on `port`, or on a free port if it is 0. only: one address of this host; NULL: all
+ * addresses of both families. Stores the socket in *fd and the port in *bound. Returns 0 or an
+ * errno value (EADDRINUSE). */
 int ddp_tcp_listen(const struct ddp_tcp_address *only, int port, int *fd, int *bound);
-/* The next connection, or -1 when there is none. */
+/* Returns the next connection, or -1 if there is none. */
 int ddp_tcp_accept(int fd, struct sockaddr_storage *from);
 int ddp_tcp_connect(const struct ddp_tcp_address *to, int port, int64_t deadline_ns, int *fd);
-/* All bytes, or the errno value. */
+/* These send or receive all `bytes`; return 0 or an errno value. */
 int ddp_tcp_send(int fd, const void *data, size_t bytes, int64_t deadline_ns);
 int ddp_tcp_receive(int fd, void *data, size_t bytes, int64_t deadline_ns);
-/* What is there now, up to `bytes`; adds to *got. EAGAIN: nothing more yet. 0: all are there. */
+/* Receives available data until *got, which it increases, reaches `bytes`. Returns 0 if all bytes
+ * have arrived, EAGAIN if not, or another errno value. */
 int ddp_tcp_receive_some(int fd, void *data, size_t bytes, size_t *got);
-/* Milliseconds for poll(2) until the deadline, rounded up, at most `most`. */
+/* Returns the milliseconds until the deadline for poll(2), rounded up, at most `most`. */
 int ddp_tcp_poll_ms(int64_t deadline_ns, int most);
 
 #ifdef __cplusplus

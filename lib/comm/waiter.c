@@ -11,12 +11,13 @@
 #include "comm/flight_story.h"
 #include "comm/segment.h"
 
-/* A gap this long between two looks at the clock means that this process did not run (Ctrl-Z, a
- * suspended laptop): it is not the peer's fault, so it does not count. */
+/* A gap this long between two clock reads means that this process did not run (Ctrl-Z, a suspended
+ * laptop). The gap does not count, because the awaited rank did not cause it. */
 #define ASLEEP_NS 2000000000
 
-/* A patient wait sleeps so long at a time. A thread that yields to one that computes is back when
- * that one's time slice ends, milliseconds later; a network answers sooner than that. */
+/* Time of one sleep of a communicator with sleeps_in_waits. A thread that yields to a computing
+ * thread runs again milliseconds later, at the end of that thread's time slice; a network answers
+ * sooner. */
 #define SLEEP_NS 50000
 
 void ddp_waiter_init(struct ddp_waiter *w, const struct ddp_comm *comm)
@@ -44,8 +45,9 @@ static enum ddp_wait look_at_clock(struct ddp_waiter *w)
     w->last_ns = now;
     if (now < w->deadline_ns)
         return DDP_WAIT_ON;
-    /* The home is slow (its disk, a reader of its output), and the peer waits for it: the time
-     * counts from when it was through. It has a deadline of its own. */
+    /* The awaited rank may be waiting for the collector, which is busy with its disk or with a
+     * reader of its output and has a deadline of its own. The time counts from when the collector
+     * was last done. */
     int64_t home = w->home_ns != NULL ? atomic_load_explicit(w->home_ns, memory_order_acquire) : 0;
     w->deadline_ns = DDP_MAX(w->deadline_ns, DDP_MIN(home, now) + w->timeout_ns);
     return now >= w->deadline_ns ? DDP_WAIT_EXPIRED : DDP_WAIT_ON;
@@ -67,14 +69,14 @@ enum ddp_wait ddp_waiter_step(struct ddp_waiter *w)
     }
     if (w->abort_word != NULL && atomic_load_explicit(w->abort_word, memory_order_acquire) != 0)
         return DDP_WAIT_ABORTED;
-    /* A yield costs ten clock reads or more, so every eighth may take one. */
+    /* A yield costs as much as ten clock reads or more, so the clock may be read after every eighth
+     * yield. */
     if (w->polls > w->spin ? w->polls % 8 == 0 : w->polls % 1024 == 0)
         return look_at_clock(w);
     return DDP_WAIT_ON;
 }
 
-/* Which rank of the world is at `place` of the segment: another one where the world has more hosts.
- */
+/* Returns the world rank at a rank of the segment. They differ if the world has several hosts. */
 static int name_of(const struct ddp_segment *segment, int place)
 {
     return segment == NULL || place < 0
@@ -106,19 +108,20 @@ bool ddp_wait_story(const struct ddp_comm *comm, int peer, char *out, size_t out
     struct ddp_flights all = {.stride = sizeof *block, .ranks = segment->ranks};
     int by = -1;
     for (int r = 0; r < all.ranks; r++) {
-        /* A progress thread compares itself with other progress threads. */
+        /* A progress thread is compared with other progress threads. */
         if (comm->flight != &block[r].flight && comm->flight != &block[r].progress)
             continue;
         by = r;
         all.first = comm->flight == &block[r].flight ? &block->flight : &block->progress;
     }
-    /* The story counts ranks as the segment does. */
+    /* The report would number ranks as the segment does, which is wrong in a world of several
+     * hosts. */
     if (by >= 0 && name_of(segment, segment->ranks - 1) != segment->ranks - 1)
         return false;
     return by >= 0 && ddp_flight_story(&all, by, peer, out, out_bytes);
 }
 
-/* The words of a wait that is over. */
+/* Fails with the message of an expired wait. */
 static void tell_expired(const struct ddp_comm *comm, int peer, struct ddp_err *err)
 {
     const struct ddp_segment *segment = comm->place.segment;
@@ -143,8 +146,8 @@ static void tell_expired(const struct ddp_comm *comm, int peer, struct ddp_err *
         ddp_hint(err, "a rank that is only slow needs a longer timeout (--timeout)");
 }
 
-/* Said before the abort word is set: until then the others wait, too. Without a segment the abort
- * is a library's, which may end this process. */
+/* The report is made before the abort word is set, while the other ranks still wait. Without a
+ * segment the abort is the library's and may end this process, so on_expire is called first. */
 int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err)
 {
     struct ddp_err words = DDP_ERR_INIT;

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/unit.h"
 
-/* lock guards `stopping`; wake is signalled with it. */
+/* A watchdog. */
 struct ddp_watchdog {
     const struct ddp_flight *flight;
     int64_t timeout_ns;
@@ -21,7 +21,7 @@ struct ddp_watchdog {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    bool stopping;
+    bool stopping; /* guarded by `lock`; changes signal `wake` */
 };
 
 _Noreturn static void expire(const struct ddp_watchdog *dog)
@@ -35,7 +35,7 @@ _Noreturn static void expire(const struct ddp_watchdog *dog)
     _exit(ddp_exit_code(DDP_ELOST));
 }
 
-/* Sleeps one period; false when the watchdog is stopped. */
+/* Sleeps one period; returns false if the watchdog is stopped. */
 static bool sleep_period(struct ddp_watchdog *dog)
 {
     struct timespec until;
@@ -63,7 +63,7 @@ static void *watch(void *arg)
         uint64_t seq = 0;
         bool busy = ddp_flight_busy(dog->flight, &seq) &&
                     !atomic_load_explicit(&dog->flight->untimed, memory_order_acquire);
-        /* A sleep far too long means that the process was stopped: that time does not count. */
+        /* A much longer sleep means that the process was stopped; that time does not count. */
         if (since != 0 && now - last > dog->timeout_ns)
             since += now - last;
         last = now;
@@ -96,7 +96,7 @@ int ddp_watchdog_start(const struct ddp_flight *flight, int64_t timeout_ns,
     pthread_cond_init(&dog->wake, &attr);
     pthread_condattr_destroy(&attr);
 
-    /* Signals are for the threads that were there before. */
+    /* Block all signals in the watchdog's thread, so that other threads handle them. */
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);

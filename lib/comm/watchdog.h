@@ -1,8 +1,8 @@
-/* The watchdog: a sleeping thread that ends this process when one operation outlasts its deadline.
- * For calls that block inside a library and cannot poll (native MPI). It reads the flight recorder
- * every timeout/8 and acts when the newest operation has been ENTERED, with the same sequence
- * number, for longer than the timeout. It is one of the two places that may _exit. Before that it
- * calls `on_expire` with the line to say. */
+/* The watchdog: a sleeping thread that ends this process if one operation exceeds its deadline. It
+ * is for calls that block inside a library and cannot poll (native MPI). It reads the flight
+ * recorder every timeout / 8 and acts if the newest operation has been in state ENTERED, with the
+ * same index, for longer than the timeout. It calls `on_expire` with a report and then _exit; only
+ * the watchdog and the launcher may call _exit. */
 #ifndef DDP_COMM_WATCHDOG_H
 #define DDP_COMM_WATCHDOG_H
 
@@ -16,7 +16,7 @@ struct ddp_watchdog;
 int ddp_watchdog_start(const struct ddp_flight *flight, int64_t timeout_ns,
                        void (*on_expire)(void *arg, const char *story), void *arg,
                        struct ddp_watchdog **out, struct ddp_err *err) DDP_MUST_CHECK;
-void ddp_watchdog_stop(struct ddp_watchdog *dog); /* NULL is fine */
+void ddp_watchdog_stop(struct ddp_watchdog *dog); /* NULL is allowed */
 
 #ifdef __cplusplus
 }
