@@ -49,12 +49,13 @@ struct ddp_iterations {
     int64_t *begin, *end, *chunk;
     double *sample, *skew_start, *skew_exit, *rank_sum;
     int64_t warm, kept, judged, goal, ran, invalid;
-    int64_t opened_ns;  /* when warming up, then measuring, began */
-    int64_t start_ns;   /* announced, local */
-    int64_t lead_ns;    /* how far in the future it is */
-    bool late, pending; /* this rank's last one; the last one is not yet known to be valid */
+    int64_t opened_ns;
+    int64_t start_ns;
+    int64_t lead_ns;
+    bool late;
+    bool pending;
     enum ddp_stop stop;
-    double delay; /* injected, of the operation's own time; 0: none */
+    double delay;
 };
 
 /* Allocates for options->iters iterations. comm, options: borrowed. Not collective. */

@@ -19,7 +19,7 @@ struct measurement {
     struct ddp_sampler *s;
     const struct ddp_point_spec *spec;
     struct ddp_coll_plan coll;
-    struct ddp_async_request request; /* the same as coll, where there is a thread */
+    struct ddp_async_request request;
     struct ddp_operands operands;
     uint64_t round;
     uint64_t wire_bytes;

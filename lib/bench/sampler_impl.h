@@ -23,13 +23,14 @@ extern "C" {
  * reduced: NULL unless points are compressed or partial. async: NULL unless operations are
  * non-blocking; its thread runs them in the group's stead. */
 struct ddp_sampler {
-    struct ddp_comm *comm, *group;
+    struct ddp_comm *comm;
+    struct ddp_comm *group;
     const struct ddp_bench_options *options;
     const struct ddp_bench_plan *plan;
     void *a, *b;
-    const struct ddp_device *device; /* whose memory these are; NULL: the host's */
-    void *image_a, *image_b;         /* what the host sees of it then (operands.h) */
-    double *device_ns;               /* [iters] of this rank, by the device's clock; NULL: none */
+    const struct ddp_device *device;
+    void *image_a, *image_b;
+    double *device_ns;
     size_t buffer_bytes;
     enum ddp_memory memory;
     char **skip;
@@ -42,8 +43,6 @@ struct ddp_sampler {
     struct ddp_compressed_bench *reduced;
     struct ddp_async *async;
 };
-
-/* The communicator that operations run on. */
 struct ddp_comm *ddp_sampler_comm(const struct ddp_sampler *s);
 /* Where the arrays of a point lie. */
 void ddp_sampler_operands(const struct ddp_sampler *s, const struct ddp_point_spec *spec,

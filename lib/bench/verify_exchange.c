@@ -22,12 +22,17 @@
 struct ddp_verify_exchange {
     struct ddp_compressed_setup setup;
     struct ddp_gradient *gradient;
-    size_t first, room;
-    bool lists, exact, rounds;
+    size_t first;
+    size_t room;
+    bool lists;
+    bool exact;
+    bool rounds;
     float scale;
-    float *acc, *shown;
+    float *acc;
+    float *shown;
     uint32_t *bucket;
-    uint64_t calls, round;
+    uint64_t calls;
+    uint64_t round;
     struct ddp_verify_input input;
     float unit;
     int32_t most;
@@ -217,7 +222,9 @@ static bool is_sum(const struct ddp_verify_exchange *v, double sum, double magni
 /* The second selection of oktopk: how many sums were taken, the smallest taken, the largest left
  * out, how many there were, and how many more were 0, which look alike taken or not. */
 struct again {
-    size_t taken, candidates, zeros;
+    size_t taken;
+    size_t candidates;
+    size_t zeros;
     float smallest_taken, largest_left;
 };
 

@@ -32,10 +32,11 @@ enum ddp_verify_range {
 };
 struct ddp_verify_input {
     enum ddp_verify_range range;
-    int bits, active, ranks;
+    int bits;
+    int active;
+    int ranks;
     int32_t factor;
 };
-
 struct ddp_verify_input ddp_verify_input_of(enum ddp_dtype dtype, enum ddp_op op, int ranks);
 
 /* Values of elements [first, first + n) of one rank into v[n]. They lie in one block: first /
