@@ -1,11 +1,11 @@
-/* Are results the same bits on all ranks? */
+/* Checks that results have the same bits on all ranks. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "bench/verify_exchange.h"
 
-#define SHOWN 1024 /* elements that ranks show each other at a time, to find where they differ */
+#define SHOWN 1024 /* elements that ranks exchange at a time to find a difference */
 
 static uint32_t bits_of(float x)
 {
@@ -14,8 +14,8 @@ static uint32_t bits_of(float x)
     return bits;
 }
 
-/* A hash of the bits: eight lanes of FNV-1a on 32-bit words (Fowler, Noll, Vo), so that one
- * multiplication need not wait for the one before. */
+/* Hashes the bits: eight independent FNV-1a hashes (Fowler, Noll, Vo) of 32-bit words, so that
+ * multiplications overlap. */
 static uint64_t hash_of(const float *data, size_t n)
 {
     uint64_t lane[8];
@@ -28,8 +28,8 @@ static uint64_t hash_of(const float *data, size_t n)
     return lane[0];
 }
 
-/* Collective, on all ranks alike: the first element, if any, that differs from rank 0's. all
- * [size][SHOWN]. */
+/* Finds the first element that differs from rank 0's, and fails with it on all ranks. all
+ * [size][SHOWN]: scratch. Collective. */
 static int find_difference(struct ddp_comm *comm, const float *data, size_t n, float *all,
                            const char *what, struct ddp_err *err)
 {

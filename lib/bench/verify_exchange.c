@@ -1,4 +1,4 @@
-/* Verification of compressed exchanges: what must have been sent, received and kept. */
+/* Verification of compressed exchanges: which values must have been sent, received and kept. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,35 +10,32 @@
 #include "comm/backend.h"
 #include "exchange/device_exchange.h"
 
-#define BLOCK              16384 /* elements that ranks show each other at a time */
+#define BLOCK              16384 /* elements that ranks exchange at a time */
 #define OKTOPK_EXACT_STEPS 32
 #define F16_TINIEST        24 /* 2^-24 is the smallest f16 above 0 */
 
-/* acc [n] (lists): before an exchange what must be kept, during it that plus the input. shown
- * [size][BLOCK]: what each rank must have sent. calls: exchanges checked. round: of verify_input.
- * unit, most: whole values are integers of at most `most` (-1: any) times unit. room: entries that
- * a list has at most; exact: a global selection always takes exactly k; rounds: an average may be
- * divided, and rounded, by a library before it is summed. */
 struct ddp_verify_exchange {
     struct ddp_compressed_setup setup;
     struct ddp_gradient *gradient;
-    size_t first;
-    size_t room;
-    bool lists;
-    bool exact;
-    bool rounds;
-    float scale;
+    size_t first; /* index of the first element in the whole gradient */
+    size_t room;  /* capacity of a list in entries */
+    bool lists;   /* the exchange sends lists, not whole arrays */
+    bool exact;   /* a global selection takes exactly k in every call */
+    bool rounds;  /* the library may divide, and round, an average before the sum */
+    float scale;  /* 1/ranks for an average, else 1 */
+    /* [n], for lists: the expected residual; during an exchange, residual plus input. */
     float *acc;
-    float *shown;
-    uint32_t *bucket;
-    uint64_t calls;
-    uint64_t round;
+    float *shown;     /* [size][BLOCK]: the values that each rank must have sent */
+    uint32_t *bucket; /* [DDP_ORACLE_BUCKETS]: scratch of the selection */
+    uint64_t calls;   /* exchanges checked */
+    uint64_t round;   /* of verify_input.h: the step */
     struct ddp_verify_input input;
+    /* Dense values are integers, of magnitude at most `most` (-1: no limit), times unit. */
     float unit;
     int32_t most;
 };
 
-/* The first difference found; count of all. */
+/* The first difference, and how many there are (count). */
 struct finding {
     size_t count, element;
     const char *what;
@@ -58,7 +55,8 @@ static void found(struct finding *f, const char *what, size_t element, float exp
         *f = (struct finding){1, element, what, expected, got};
 }
 
-/* A clip must not bite, or sums would depend on rounding: the integers are scaled below it. */
+/* Chooses a unit so small that no value exceeds the clip: clipping would make sums depend on
+ * rounding. */
 static void fit_clip(struct ddp_verify_exchange *v, double clip)
 {
     int exponent = 0;
@@ -72,7 +70,7 @@ static void fit_clip(struct ddp_verify_exchange *v, double clip)
     v->most = (int32_t)DDP_MIN(clip / v->unit, 1 << 30);
 }
 
-/* What a device does otherwise. */
+/* Sets the members that differ for an exchange on a device. */
 static void fit_device(struct ddp_verify_exchange *v)
 {
     const struct ddp_compressed_setup *s = &v->setup;
@@ -127,7 +125,8 @@ void ddp_verify_exchange_destroy(struct ddp_verify_exchange *v)
     free(v);
 }
 
-/* Integers of elements [first, first + n) of one rank's input, within one block of verify_input. */
+/* Computes the integers of elements [first, first + n) of one rank's input. They lie in one block
+ * of verify_input.h. */
 static void integers(const struct ddp_verify_exchange *v, int rank, size_t first, size_t n,
                      int32_t *value)
 {
@@ -136,7 +135,8 @@ static void integers(const struct ddp_verify_exchange *v, int rank, size_t first
         value[j] = DDP_MIN(DDP_MAX(value[j], -v->most), v->most);
 }
 
-/* An average divides first: multiples of the ranks, so that the quotients are the integers. */
+/* Writes the input of a dense exchange. For an average, which divides first, values are multiples
+ * of the number of ranks, so that the quotients are integers. */
 static void input_integers(const struct ddp_verify_exchange *v, float *data)
 {
     const float factor = v->unit * (v->setup.average ? (float)v->setup.comm->size : 1);
@@ -167,8 +167,9 @@ int ddp_verify_exchange_input(struct ddp_verify_exchange *v, uint64_t step, floa
     return 0;
 }
 
-/* Integers that were divided after the sum are exact; divided before, as in verify.c, they may be
- * rounded. */
+/* Compares a result with the expected sum. It must be equal, unless the library may have divided
+ * before the sum; then rounding errors are accepted as in verify.c. magnitudes: sum of absolute
+ * values. */
 static bool is_integer_sum(const struct ddp_verify_exchange *v, float expected, int32_t magnitudes,
                            float got)
 {
@@ -206,9 +207,9 @@ static void check_integers(struct ddp_verify_exchange *v, const float *data, con
     }
 }
 
-/* How far a sum of all ranks' values may be from `sum`: not at all while all bits fit. What a
- * third divides has endless bits: an average over 3 ranks may be rounded as often as it is added.
- */
+/* True if `got` is the sum of all ranks' values. It must be exact while all bits fit into f32. An
+ * average over a number of ranks that is not a power of two cannot be exact: it may be off by one
+ * rounding per addition. */
 static bool is_sum(const struct ddp_verify_exchange *v, double sum, double magnitudes, float got)
 {
     const int ranks = v->setup.comm->size;
@@ -219,16 +220,15 @@ static bool is_sum(const struct ddp_verify_exchange *v, double sum, double magni
     return fabs((double)got - sum) <= (ranks + 1) * 0x1p-24 * magnitudes;
 }
 
-/* The second selection of oktopk: how many sums were taken, the smallest taken, the largest left
- * out, how many there were, and how many more were 0, which look alike taken or not. */
+/* The second selection of oktopk, among the sums. */
 struct again {
-    size_t taken;
-    size_t candidates;
-    size_t zeros;
-    float smallest_taken, largest_left;
+    size_t taken;      /* sums that were selected */
+    size_t candidates; /* sums that are not 0 */
+    size_t zeros;      /* sums that are 0: nobody can see whether they were taken */
+    float smallest_taken, largest_left; /* magnitudes: smallest selected, largest left out */
 };
 
-/* Was this sum taken by the second selection? */
+/* True if the second selection took this sum; counts it in *again. */
 static bool taken_again(struct again *again, float sum, float got)
 {
     if (sum == 0) {
@@ -245,7 +245,8 @@ static bool taken_again(struct again *again, float sum, float got)
     return true;
 }
 
-/* One block, after the ranks have shown what they must have sent. left: the selection, before. */
+/* Checks elements [begin, begin + n), after the ranks exchanged the values they must have sent.
+ * left: the state of this rank's selection before the block. */
 static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
                         struct ddp_oracle_choice *left, struct again *again, const float *data,
                         const float *residual, struct finding *f)
@@ -259,7 +260,7 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
             sum += (double)sent;
             magnitudes += fabs((double)sent);
         }
-        if (global) { /* else each value was scaled */
+        if (global) { /* otherwise each value was scaled before it was sent */
             sum *= (double)v->scale;
             magnitudes *= (double)v->scale;
         }
@@ -267,7 +268,8 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
         if (!is_sum(v, taken ? sum : 0, magnitudes, data[i]))
             found(f, "sum", v->first + i, (float)sum, data[i]);
         bool mine = ddp_oracle_takes(left, v->acc[i]);
-        bool unknown = global && mine && sum == 0; /* cancelled: taken or not looks alike */
+        /* values cancelled: result does not show whether taken */
+        bool unknown = global && mine && sum == 0;
         if (unknown && residual)
             v->acc[i] = residual[i];
         else if (mine && taken)
@@ -278,9 +280,10 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
     }
 }
 
-/* Exactly k in every 32nd call, the first included (on a device in each); between, what the
- * threshold found then lets through: from two thirds of k to 2k (sparse_oktopk_select.c). Never a
- * smaller sum than one that was left out. */
+/* Checks how many sums the second selection took. Exactly k in every 32nd call, including the
+ * first, and on a device in every call. In between, the last threshold is used again and lets two
+ * thirds of k to 2k sums through (sparse_oktopk_select.c). No sum may be smaller than one that was
+ * left out. */
 static void check_again(const struct ddp_verify_exchange *v, const struct again *again, size_t k,
                         struct finding *f)
 {
@@ -301,7 +304,7 @@ static int check_lists(struct ddp_verify_exchange *v, const float *data, const f
     const size_t n = v->setup.n, k = spec->compressor->bound(spec, n);
     struct again again = {.smallest_taken = INFINITY};
     struct ddp_oracle_choice choice, left;
-    /* before the sum, but where sums are selected: after it */
+    /* Values are scaled before the sum; a global selection scales the sums. */
     const float scale = spec->compressor->global_topk ? 1 : v->scale;
     if (spec->compressor->fixed_count)
         ddp_oracle_topk(v->acc, n, k, v->bucket, &choice);
@@ -341,7 +344,7 @@ int ddp_verify_exchange_check(struct ddp_verify_exchange *v, const float *data,
     int rc = ddp_verify_alike(v->setup.comm, data, v->setup.n, v->setup.spec.text, err);
     if (f.count == 0)
         return rc;
-    *err = DDP_ERR_INIT; /* what is wrong says more than that ranks differ */
+    *err = DDP_ERR_INIT; /* The specific difference is more helpful than "ranks differ". */
     return ddp_fail(err, DDP_EDATA,
                     "wrong data: rank %d, element %zu (%s, %s): expected %.10g, got %.10g, xor "
                     "0x%08x; %zu differ",
