@@ -22,7 +22,8 @@
  * message; GB/s moved by all ranks together. */
 struct speed {
     size_t bytes;
-    double copy_GBps, add_GBps, message_ns;
+    double copy_GBps, add_GBps;
+    double message_ns;
 };
 
 struct ddp_bound {

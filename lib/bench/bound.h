@@ -23,13 +23,13 @@ extern "C" {
 #endif
 
 #define DDP_BOUND_BYTES 65536
-
 struct ddp_bound;
 
 /* comm: of all ranks; group: that runs the operations. a, b [bytes]: the buffers of points, whose
  * contents are lost at each call. All borrowed. Not collective. */
 struct ddp_bound_setup {
-    struct ddp_comm *comm, *group;
+    struct ddp_comm *comm;
+    struct ddp_comm *group;
     void *a, *b;
     size_t bytes;
 };

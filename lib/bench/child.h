@@ -20,21 +20,17 @@ extern "C" {
 struct ddp_child {
     char *const *argv;
     const char *const *env;
-    int64_t timeout_ns; /* 0: none */
+    int64_t timeout_ns;
     bool keep_stdout;
-    bool keep_stderr; /* last_words stays empty */
+    bool keep_stderr;
 };
-
-/* How it ended. status: exit status, or 128 + signal. signal: that we were sent meanwhile, 0 none.
- */
 struct ddp_child_end {
-    int status, signal;
+    int status;
+    int signal;
     bool timed_out;
     int64_t took_ns;
-    char last_words[512]; /* the end of its stderr, printable, one line */
+    char last_words[512];
 };
-/* 0 when it could be started, however it ended; DDP_EUNAVAIL when not (no such program), DDP_EIO.
- */
 int ddp_child_run(const struct ddp_child *child, struct ddp_child_end *end,
                   struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -23,10 +23,9 @@ struct ddp_clocks {
     bool common;
     int estimates;
     int64_t at_ns[2];
-    double offset_ns[2], error_ns;
+    double offset_ns[2];
+    double error_ns;
 };
-
-/* No estimate yet. comm is borrowed. */
 void ddp_clocks_init(struct ddp_clocks *c, struct ddp_comm *comm);
 /* Estimates once more. Collective, untimed: two exchanges a round and other host; nothing where
  * the clock is common. */

@@ -37,35 +37,25 @@ struct ddp_gate_data;
  */
 struct ddp_gate_setup {
     struct ddp_gate_side side[2];
-    int pairs; /* 1 to DDP_SIGNFLIP_MAX */
+    int pairs;
     uint64_t seed;
     double min_effect;
     int64_t launch_timeout_ns;
-    const char *folder; /* for results of launches; each is removed when read */
+    const char *folder;
     void (*on_launch)(void *arg, int pair, int pairs, int side);
     void *arg;
     int (*check)(const struct ddp_gate_data *data, struct ddp_err *err);
-    bool injects; /* a self-test: new may have an injected delay that base does not have */
+    bool injects;
 };
-
-/* Medians, cell-major [count * pairs] a side, NaN where a launch lacks the cell. */
 struct ddp_gate_data {
     char (*id)[192];
     size_t count;
-    struct ddp_unjudged_list unjudged; /* cells that the first base launch lacks; training runs */
+    struct ddp_unjudged_list unjudged;
     int pairs, rerun, mixed;
     double *median[2];
-    /* Controls, which no change of ours moves, [pairs]; NaN: none. pingpong: ns. memory: ns a byte
-     * that all ranks at once copy. */
     double *pingpong[2], *memory[2];
     char build[2][256], fingerprint[512];
 };
-
-/* Runs all launches. The cells are those of the first base launch. DDP_EMISMATCH: a launch ran on
- * another machine or set-up than the first; a launch's own code when it fails with one of ours;
- * DDP_EDATA when its document says that data was wrong; DDP_EUNAVAIL when it cannot be started,
- * fails otherwise, its document is not complete or has a point without valid iterations, or one
- * side alone has an injected delay; -(128 + n) after a signal n. */
 int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* out->cells and out->unjudged.items are allocated: free(). There is no PASS when a cell or a

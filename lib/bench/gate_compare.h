@@ -12,7 +12,6 @@ extern "C" {
 #endif
 
 #define DDP_COMPARE_EFFECT 0.10
-
 /* Cells are base's. The interval: of the medians' own 95 % intervals, widest combination.
  * There is no PASS when a result was cut off, or when a cell or a training run of base was not
  * judged; a cell with an injected delay on one side alone is not. min_effect: raised to

@@ -19,10 +19,10 @@
 /* tail(m) = P(|X| > m). quantile[c]: the magnitude that a share c/CELLS lies below; the last cell
  * has no upper end, so its draws are inverted exactly. */
 struct ddp_gradient {
-    double (*tail)(double m); /* NULL: recorded */
+    double (*tail)(double m);
     float quantile[CELLS + 1];
     uint64_t seed;
-    float step; /* of ddp_gradient_round */
+    float step;
     struct ddp_string_list files;
     struct ddp_npy npy[DDP_OPT_LIST_MAX];
 };

@@ -28,10 +28,10 @@ struct ddp_kernel_data {
     float *normal, *heavy, *kept, *residual, *a, *b, *c; /* [bytes] */
     uint32_t *index;                                     /* [bytes] */
     void *scratch;                                       /* [2 * bytes] */
-    /* Of the case and size begun last. n: elements; kept_count: of the last selection. */
-    size_t n, kept_count;
+    size_t n;
+    size_t kept_count;
     uint32_t hint;
-    struct ddp_sparse list[DDP_KERNEL_LISTS]; /* views into b and index */
+    struct ddp_sparse list[DDP_KERNEL_LISTS];
 };
 
 struct ddp_kernel_case {
@@ -43,9 +43,9 @@ struct ddp_kernel_case {
     enum ddp_op op;
     enum ddp_dtype narrow; /* the 16-bit type of a conversion */
     double density;
-    double bytes_each, bytes_kept; /* a run must move: an element, an entry selected */
-    bool heavy;                    /* heavy-tailed input */
-    bool feedback;                 /* the residual is what ddp_kernel_restore puts back */
+    double bytes_each, bytes_kept;
+    bool heavy;
+    bool feedback;
 };
 
 /* All cases; ends with name NULL. */

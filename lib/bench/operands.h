@@ -26,13 +26,13 @@ struct ddp_operands {
     void *a, *b;
     const struct ddp_device *device;
     void *image_a, *image_b;
-    size_t full_bytes, part;
+    size_t full_bytes;
+    size_t part;
     size_t input_first, input_count;
-    bool in_place, averages_first;
+    bool in_place;
+    bool averages_first;
     int rank, ranks;
 };
-
-/* rank, ranks: of the group. a, b: [spec->size_bytes], borrowed. */
 void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec, int rank,
                        int ranks, void *a, void *b);
 /* a and b are memory of `device`, which the host cannot touch: it writes and compares images of its
