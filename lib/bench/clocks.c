@@ -8,8 +8,9 @@
 #include "comm/backend.h"
 #include "comm/hosts.h"
 
-#define TAG 29998 /* of no algorithm; pingpong.c has the next */
-/* The fastest of 20 round trips over TCP is seldom further than 1 us from the fastest there is. */
+#define TAG 29998 /* no algorithm uses this tag; pingpong.c uses the next */
+/* 20 suffice: the fastest of 20 round trips over TCP is seldom more than 1 us slower than the
+ * fastest possible. */
 #define ROUNDS 20
 
 void ddp_clocks_init(struct ddp_clocks *c, struct ddp_comm *comm)
@@ -18,7 +19,7 @@ void ddp_clocks_init(struct ddp_clocks *c, struct ddp_comm *comm)
     c->common = comm->size == 1 || comm->hosts == NULL || comm->hosts->count == 1;
 }
 
-/* One round between rank 0, who answers with its time, and `peer`, who asks. */
+/* One round trip: `peer` asks, rank 0 answers with its time. */
 static int ask(struct ddp_comm *comm, int peer, double *offset_ns, double *round_ns,
                struct ddp_err *err)
 {
@@ -42,7 +43,7 @@ static int ask(struct ddp_comm *comm, int peer, double *offset_ns, double *round
     return 0;
 }
 
-/* All rounds of one peer with rank 0; others have nothing to do. */
+/* All round trips between one peer and rank 0. Other ranks return at once. */
 static int ask_often(struct ddp_comm *comm, int peer, double *offset_ns, double *error_ns,
                      struct ddp_err *err)
 {
@@ -99,8 +100,8 @@ out:
     return rc;
 }
 
-/* Between two estimates on the line through them; outside as the nearest says: the slope of two
- * that are close together is mostly their error. */
+/* The offset at a local time: linear between two estimates, constant outside. Extrapolation would
+ * be wrong: the slope between two close estimates is mostly their error. */
 static double offset_at(const struct ddp_clocks *c, int64_t local_ns)
 {
     if (c->common || c->estimates == 0)

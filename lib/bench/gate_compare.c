@@ -25,7 +25,7 @@ static void compare_cell(const struct ddp_result_point *a, const struct ddp_resu
     if (isnan(cell->lower) || isnan(cell->upper))
         cell->state = DDP_CELL_UNCERTAIN; /* too few iterations for an interval */
     else if (ddp_result_delays_differ(a, b))
-        cell->state = DDP_CELL_UNCERTAIN; /* the ratio is that of the injected delay */
+        cell->state = DDP_CELL_UNCERTAIN; /* the ratio shows the injected delay */
     else if (cell->lower > limit)
         cell->state = DDP_CELL_SLOWER;
     else if (cell->upper < 1 / limit)
@@ -47,7 +47,7 @@ static int find_unjudged(const struct ddp_result *base, const struct ddp_result 
     return 0;
 }
 
-/* The first cell with an injected delay on one side alone; NULL: none. */
+/* Returns the first cell with an injected delay on one side only; NULL: none. */
 static const char *find_delay(const struct ddp_result *base, const struct ddp_result *next)
 {
     for (size_t i = 0; i < base->count; i++) {
@@ -63,8 +63,8 @@ static bool is_whole(const struct ddp_result *r)
     return strcmp(r->status, "complete") == 0;
 }
 
-/* A base that was cut off does not say which cells there should be, and a new one that was cut off
- * may have failed in a cell that both have: no PASS rests on either. */
+/* Decides the verdict. A base that was cut off does not tell which cells there should be, and a new
+ * result that was cut off may have failed in a cell that both have, so neither allows a PASS. */
 static void conclude(const struct ddp_result *base, const struct ddp_result *next,
                      struct ddp_verdict_record *v)
 {

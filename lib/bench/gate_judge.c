@@ -1,4 +1,4 @@
-/* From the medians of all launches to a verdict. */
+/* Turns the medians of all child processes into a verdict. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,13 +9,13 @@
 #include "stats/signflip.h"
 #include "stats/summary.h"
 
-/* Controls are tests that Holm does not know of: they must be sure of themselves. Of each of two.
- */
+/* Significance level of each of the two tests of covariates. They are outside the Holm correction,
+ * so they use a stricter level: 0.01, divided by both (Bonferroni). */
 #define CONTROL_LEVEL (0.01 / 2)
-/* So many names of a kind stand in a verdict's reason. */
+/* A verdict's reason names at most this many items of a kind. */
 #define NAMED 4
 
-/* Of the launches that have the cell. */
+/* Median over the child processes that have the cell. */
 static double median_over_launches(const double *medians, int pairs)
 {
     double there[DDP_SIGNFLIP_MAX];
@@ -27,7 +27,7 @@ static double median_over_launches(const double *medians, int pairs)
     return ddp_summarize(there, n, &s) == 0 ? s.median : NAN;
 }
 
-/* A control [pairs] as a cell of its own, tested for a slow-down and for a speed-up. */
+/* Tests a covariate [pairs] as a cell of its own, for a slow-down and for a speed-up. */
 static int judge_control(double *const control[2], int pairs, double *ratio, double *p,
                          struct ddp_err *err)
 {
@@ -42,8 +42,9 @@ static int judge_control(double *const control[2], int pairs, double *ratio, dou
     return 0;
 }
 
-/* A FAIL while the machine itself changed says nothing; nor does a PASS when new had the faster
- * machine. Few pairs cannot be surer of it than when all agree. */
+/* Turns a verdict into INCONCLUSIVE if a covariate shows that the host drifted: a FAIL then proves
+ * nothing, nor does a PASS if the host was faster for new. With few pairs the smallest possible p
+ * value, all pairs agreeing, is enough. */
 static void mind_drift(const char *what, double ratio, double p, struct ddp_verdict_record *v)
 {
     const double least = 2 * ddp_signflip_least_p((size_t)v->pairs);
@@ -81,7 +82,8 @@ static void append(struct ddp_verdict_record *v, const char *before, const char 
     snprintf(v->reason + at, sizeof v->reason - at, "%s%s", before, text);
 }
 
-/* Appends the nth name, and instead of the first that is too many how many more there are. */
+/* Appends the nth of `all` names. The first one too many is replaced by the number of names left
+ * out. */
 static void append_name(struct ddp_verdict_record *v, size_t nth, size_t all, const char *name)
 {
     char more[40];
@@ -90,7 +92,7 @@ static void append_name(struct ddp_verdict_record *v, size_t nth, size_t all, co
         append(v, nth ? ", " : ": ", nth < NAMED ? name : more);
 }
 
-/* Names the cells of base that new lacks; returns how many there are. */
+/* Appends the cells of base that new lacks. Returns how many there are. */
 static size_t name_missing(struct ddp_verdict_record *v)
 {
     size_t all = 0, n = 0;
@@ -106,7 +108,7 @@ static size_t name_missing(struct ddp_verdict_record *v)
     return all;
 }
 
-/* Names the items of one kind; returns how many there are. */
+/* Appends the unjudged items of one kind. Returns how many there are. */
 static size_t name_unjudged(struct ddp_verdict_record *v, bool train, bool base)
 {
     const struct ddp_unjudged_list *list = &v->unjudged;

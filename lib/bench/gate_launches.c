@@ -1,4 +1,4 @@
-/* The launches of the gate; their judgement is gate_judge.c's. */
+/* The child processes of the gate; gate_judge.c judges their results. */
 #include "bench/gate.h"
 
 #include <errno.h>
@@ -16,8 +16,8 @@
 #include "stats/summary.h"
 
 #define RERUNS 2
-/* Cores that share a cache level answer within 1.5 times of each other; another level is 2 to 10
- * times away (three classes at 49, 97-128 and 450-630 ns on one machine). */
+/* Cores that share a cache level answer within 1.5 times of each other; the next level is 2 to 10
+ * times slower. results/notes/bench.md has the measurement. */
 #define CLASS_RATIO 1.5
 
 int ddp_gate_first(uint64_t seed, int pair)
@@ -31,7 +31,8 @@ bool ddp_gate_class_differs(double a_ns, double b_ns)
     return a_ns > CLASS_RATIO * b_ns || b_ns > CLASS_RATIO * a_ns;
 }
 
-/* The words with the result's path in place: argv is the caller's, its new words are too. */
+/* Returns a copy of the command's words with the result's path filled in. The caller frees *argv
+ * and its words. */
 static int make_argv(const struct ddp_words *words, const char *path, char ***argv,
                      struct ddp_err *err)
 {
@@ -77,7 +78,8 @@ static void free_argv(char **argv)
     free(argv);
 }
 
-/* Codes that a launch of ours ends with, and that say more than "it failed". */
+/* Maps the exit status of a child process to an error code. Our own codes are kept, because they
+ * say more than "failed". */
 static int code_of(int status)
 {
     return status == 11 || status == 13 || (status >= 64 && status <= 78) ? -status : DDP_EUNAVAIL;
@@ -96,7 +98,7 @@ static int explain_end(const struct ddp_gate_side *side, const struct ddp_child_
     return err->code;
 }
 
-/* Does the document of a launch that exited with 0 say that the launch failed? */
+/* Checks the document of a child that exited with 0: the document may still report a failure. */
 static int check_document(const struct ddp_gate_side *side, const struct ddp_result *result,
                           struct ddp_err *err)
 {
@@ -148,7 +150,7 @@ out:
     return rc;
 }
 
-/* The launch's ping-pong: the median over its points; NaN where it has none (one rank). */
+/* The ping-pong of a child process: the median over its points; NaN if there is none (one rank). */
 static double pingpong_of(const struct ddp_result *r)
 {
     struct ddp_summary s;
@@ -165,7 +167,8 @@ static double pingpong_of(const struct ddp_result *r)
     return rc == 0 ? s.median : NAN;
 }
 
-/* Both launches of a pair, in its order, again while their classes differ. */
+/* Runs both child processes of a pair in its order, and again while their ping-pong classes
+ * differ. */
 static int launch_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_gate_data *data,
                        struct ddp_result result[2], struct ddp_err *err)
 {
@@ -192,7 +195,8 @@ static int launch_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_
     }
 }
 
-/* A delay that was injected into one side alone is no difference of the programs. */
+/* Fails if only one side has an injected delay: that would not be a difference between the
+ * programs. */
 static int same_delays(const struct ddp_gate_setup *setup, const struct ddp_result result[2],
                        struct ddp_err *err)
 {
@@ -210,7 +214,7 @@ static int same_delays(const struct ddp_gate_setup *setup, const struct ddp_resu
     return 0;
 }
 
-/* Takes the cells from the first base launch. */
+/* Takes the cells from base's first child process. */
 static int open_data(const struct ddp_gate_setup *setup, const struct ddp_result first[2],
                      struct ddp_gate_data *data, struct ddp_err *err)
 {
