@@ -18,7 +18,8 @@ extern "C" {
  * `ties`; count in all: who has room for fewer lowers it, and takes the first in index order. */
 struct ddp_oracle_choice {
     uint32_t limit;
-    size_t ties, count;
+    size_t ties;
+    size_t count;
 };
 
 /* bucket [DDP_ORACLE_BUCKETS]: scratch. */

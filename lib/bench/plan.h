@@ -33,55 +33,40 @@ struct ddp_bench_options {
     struct ddp_string_list algorithms;
     struct ddp_int_list dtypes, ops;
     int64_t root;
-    int placement;  /* 0 in, 1 out, 2 both */
-    int64_t groups; /* that run it at the same time; 0 and 1: no groups */
-    int memory;     /* enum ddp_memory; -1: registered where the backend has it, else private */
-    /* Exactly iters of them when precision and max_time_s are 0; else at most, until half the
-     * interval is within `precision` of the median or max_time_s are over (bench/iterations.h). */
+    int placement;
+    int64_t groups;
+    int memory;
     int64_t iters, warmup;
     double precision, max_time_s;
-    int start;     /* enum ddp_start */
-    int64_t block; /* calls timed as one; 0 and 1: none */
-    int order;     /* enum ddp_order */
+    int start;
+    int64_t block;
+    int order;
     double inject_percent;
-    char inject_id[192]; /* the point that is slowed by so much; "": none */
-    int check;           /* enum ddp_check */
+    char inject_id[192];
+    int check;
     int64_t seed;
     bool samples, dry_run;
-    bool graph;   /* on a GPU: as a captured graph */
-    bool overlap; /* non-blocking, beside a compute loop: --overlap-compute */
-    /* all-reduce only; elsewhere empty and 0 */
-    struct ddp_string_list compress; /* methods, each a point; empty: none */
-    int feedback;                    /* enum ddp_feedback */
-    int64_t partial;                 /* chunks, one of which a step exchanges; 0: whole */
-    struct ddp_string_list gradient; /* bench/gradient.h */
-    bool break_even;                 /* measure it, which takes several points' time */
+    bool graph;
+    bool overlap;
+    struct ddp_string_list compress;
+    int feedback;
+    int64_t partial;
+    struct ddp_string_list gradient;
+    bool break_even;
 };
-
-/* In which order points are measured: drawn by the seed, so that no drift of the machine looks like
- * an effect of the size; or as given. */
 enum ddp_order { DDP_ORDER_RANDOM, DDP_ORDER_GIVEN, DDP_ORDER_COUNT };
-
-/* Words of --feedback; auto: as the compressor says. */
 enum ddp_feedback { DDP_FEEDBACK_AUTO, DDP_FEEDBACK_ON, DDP_FEEDBACK_OFF, DDP_FEEDBACK_COUNT };
-
 struct ddp_bench_plan {
     struct ddp_point_spec *points;
     int count;
-    uint64_t buffer_bytes;   /* largest single buffer */
-    uint64_t bytes_per_rank; /* registered or private memory one rank holds at once */
-    uint64_t compress_registered, compress_private; /* of these, for compression */
-    enum ddp_memory memory;                         /* of all points */
-    /* Did the user say `all`? What only that brought and cannot be is left out, not an error. */
+    uint64_t buffer_bytes;
+    uint64_t bytes_per_rank;
+    uint64_t compress_registered, compress_private;
+    enum ddp_memory memory;
     bool all_algorithms, all_dtypes, all_ops;
-    char rounding[256]; /* what was rounded down, "" nothing: for stderr */
+    char rounding[256];
 };
-
-/* Whether options are legal for whatever backend and ranks there will be: sizes, steps, names of
- * algorithms. DDP_EUSAGE. */
 int ddp_plan_check(const struct ddp_bench_options *options, struct ddp_err *err) DDP_MUST_CHECK;
-
-/* The ranks of each group; DDP_EUSAGE when `ranks` ranks do not make options->groups equal ones. */
 int ddp_plan_group_ranks(const struct ddp_bench_options *options, int ranks, int *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -32,15 +32,10 @@ struct ddp_selftest_setup {
     void (*on_gate)(void *arg, int done, int all, bool injected);
     void *arg;
 };
-
-/* gates [count]: payloads of a journal, each one block. */
 struct ddp_selftest {
     struct ddp_noise_gate **gates;
     int count;
 };
-
-/* What must be equal for a journal to be continued: command, machine, build, statistics. How many
- * gates there are to be is not among it. */
 void ddp_selftest_facts(const struct ddp_selftest_setup *setup, struct ddp_journal_facts *facts);
 /* Takes a gate from the journal: a ddp_journal_visit, arg is the struct ddp_selftest. */
 int ddp_selftest_visit(void *arg, const struct ddp_journal_entry *entry, struct ddp_err *err);

@@ -46,7 +46,7 @@ static double most_of(double *v, size_t n)
 struct work {
     const struct ddp_selftest_setup *setup;
     struct ddp_cell *cells;
-    double *next; /* medians of new, one cell of them slowed */
+    double *next;
     double *values;
     size_t n;
 };

@@ -34,15 +34,11 @@ struct ddp_sweep_cell {
     int run, argc;
     char **argv;
 };
-
-/* hash: FNV-1a 64 of the text. */
 struct ddp_sweep_plan {
     struct ddp_sweep_cell *cells;
     int count, runs;
     uint64_t hash;
 };
-
-/* Does the command's option take a list, so that an axis of it needs no cells of its own? */
 typedef bool (*ddp_sweep_takes_list)(void *arg, const char *command, const char *option);
 
 /* text[bytes], which `name` stands for in messages. DDP_EINPUT: no JSON; DDP_ECONFIG: not as said

@@ -18,8 +18,6 @@ struct ddp_words {
     int count;
     char *text;
 };
-/* DDP_EUSAGE: an open quote, a shell character, no word, too many. Released with
- * ddp_words_release. */
 int ddp_words_split(const char *text, struct ddp_words *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_words_release(struct ddp_words *words);
 
