@@ -3,7 +3,7 @@
  * A case is bound to arrays of one size and run again and again. It tells how many bytes a run must
  * move, by the formulas of device/sparse.h and device.h: the bytes that the kernel has to move, not
  * those it does move. `make bench-kernels` uses the same formulas. The helper binary
- * (cmd/kernels_main.c) takes the times and prints them; the unit tests verify results. */
+ * (cmd/kernels_main.c) takes the times and prints them. Results are not verified here. */
 #ifndef DDP_BENCH_KERNEL_CASES_H
 #define DDP_BENCH_KERNEL_CASES_H
 

@@ -1,4 +1,4 @@
-/* The plan: from options to points. */
+/* The plan: turns options into points. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "bench/plan_impl.h"
 #include "coll/coll.h"
 
-/* Sizes, each once, in order. */
+/* The sizes [n] to measure, in order. */
 struct sizes {
     uint64_t *v;
     int n;
@@ -37,8 +37,8 @@ static const char *op_word(int value)
     return ddp_op_name((enum ddp_op)value);
 }
 
-/* The size after `bytes` in a range; false at its end. The last step is shorter where it would lead
- * beyond the end: who asks for sizes up to 64 MiB wants to see 64 MiB. */
+/* Replaces *bytes by the next size of a range; false at its end. The last step is shorter if
+ * necessary: a user who asks for sizes up to 64 MiB wants to see 64 MiB. */
 static bool next_size(const struct ddp_bench_options *o, uint64_t *bytes)
 {
     uint64_t next;
@@ -78,7 +78,8 @@ static int check_range(const struct ddp_bench_options *o, struct ddp_err *err)
     return 0;
 }
 
-/* What is timed as one call has no input of its own for each, and no start. */
+/* --block times several calls as one; they have no inputs of their own, and no start in between.
+ * Rejects options that need these. */
 static int check_block(const struct ddp_bench_options *o, struct ddp_err *err)
 {
     const char *other = o->check == DDP_CHECK_ALL ? "check all"
@@ -151,8 +152,8 @@ static int list_sizes(const struct ddp_bench_options *o, struct sizes *out, stru
     return 0;
 }
 
-/* Registered where it exists, unless the user says what; a request that cannot be met is an error,
- * for the figures would stand under a wrong name. */
+/* Chooses registered memory if the backend has it, unless the user chose. A choice that the backend
+ * cannot provide is an error, because the results would be labelled wrongly. */
 static int choose_memory(int asked, const char *backend, enum ddp_memory *out, struct ddp_err *err)
 {
     const struct ddp_backend *b = ddp_backend_find(backend);
@@ -169,8 +170,8 @@ static int choose_memory(int asked, const char *backend, enum ddp_memory *out, s
     return 0;
 }
 
-/* Elements of the full buffer in `bytes`: whole ones, and for collectives on parts the same number
- * in every part. */
+/* Returns how many elements of the full buffer fit into `bytes`. For collectives on chunks, every
+ * chunk has the same number. */
 static uint64_t whole_count(enum ddp_coll coll, uint64_t bytes, enum ddp_dtype dtype, int ranks)
 {
     uint64_t count = bytes / ddp_dtype_size(dtype);
@@ -178,7 +179,7 @@ static uint64_t whole_count(enum ddp_coll coll, uint64_t bytes, enum ddp_dtype d
     return count - count % parts;
 }
 
-/* Remembers the first size that was rounded, and how many more there were. */
+/* The first size that was rounded down, and the number n of points that were. */
 struct rounding {
     uint64_t requested, size;
     enum ddp_dtype dtype;
@@ -217,7 +218,7 @@ static void describe_rounding(const struct ddp_bench_options *o, const struct ro
              parts ? " for every rank" : "", (unsigned long long)r->size, more);
 }
 
-/* All points of one method and algorithm. */
+/* Adds all points of one method and algorithm. */
 static void add_placements(const struct ddp_bench_options *o, struct ddp_point_spec *s,
                            const struct sizes *sizes, struct ddp_bench_plan *plan,
                            struct rounding *r)
@@ -233,7 +234,8 @@ static void add_placements(const struct ddp_bench_options *o, struct ddp_point_s
     }
 }
 
-/* All combinations; the options have been checked. algorithms [methods]. */
+/* Adds the points of all combinations. The options have been checked. algorithms [methods]: the
+ * names for each method. */
 static void expand(const struct ddp_bench_options *o, const char *backend, int ranks,
                    const struct ddp_string_list *algorithms, const struct sizes *sizes,
                    struct ddp_bench_plan *plan)
@@ -314,7 +316,7 @@ int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ra
                         ranks);
     DDP_TRY(choose_memory(o->memory, backend, &plan.memory, err));
     plan.all_algorithms = o->algorithms.n > 0 && strcmp(o->algorithms.v[0], "all") == 0;
-    plan.all_dtypes = o->dtypes.n == DDP_DTYPE_COUNT; /* each is there once */
+    plan.all_dtypes = o->dtypes.n == DDP_DTYPE_COUNT; /* duplicates have been rejected */
     plan.all_ops = o->ops.n == DDP_OP_COUNT;
     DDP_TRY(ddp_plan_list_algorithms(o, &algorithms, err));
     int rc = list_sizes(o, &sizes, err);

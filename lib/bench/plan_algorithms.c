@@ -1,4 +1,4 @@
-/* The plan, as far as it is about --algorithm: which names are legal, and what `all` stands for. */
+/* --algorithm in the plan: the legal names, and the meaning of `all`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "bench/plan_impl.h"
 
-/* One of --compress; the only one, "none", without it. */
+/* One method of --compress; without --compress the only method is "none". */
 struct method {
     const struct ddp_bench_options *options;
     int index;
@@ -65,8 +65,8 @@ int ddp_plan_check_algorithms(const struct ddp_bench_options *o, struct ddp_err 
     return 0;
 }
 
-/* The algorithms as asked for; "all" becomes every one the collective, or the compressed exchange,
- * has. */
+/* Lists the algorithms for a method. `all` becomes every algorithm of the collective or of the
+ * compressed exchange. */
 static int list_algorithms(const struct ddp_bench_options *o, int method,
                            struct ddp_string_list *out, struct ddp_err *err)
 {

@@ -9,20 +9,20 @@
 #include "base/mem.h"
 #include "base/opt.h"
 
-/* What is being read, for messages. run -1: outside of a run. */
+/* The state of the parser. Messages name the document, the run and the command. */
 struct reader {
     const char *name;
-    int run;
+    int run; /* index of the current run; -1: outside of a run */
     const char *command;
     ddp_sweep_takes_list takes_list;
     void *arg;
     struct ddp_err *err;
 };
 
-/* One key of a run: option, and the word of argv for each value; "" for one that adds none. */
+/* One key of a run. */
 struct axis {
-    const char *key;
-    char **words;
+    const char *key; /* the option */
+    char **words;    /* [count]: the argument for each value; "" for a value that adds none */
     int count;
 };
 
@@ -35,7 +35,8 @@ static int bad(const struct reader *r, const char *key, const char *why)
     return ddp_fail(r->err, DDP_ECONFIG, "'%s', runs[%d]: '%s' %s", r->name, r->run, clean, why);
 }
 
-/* A scalar as text: numbers as short as they read back. false: not one. */
+/* Writes a scalar as text, numbers in the shortest form that reads back the same. False if it is
+ * not a scalar. */
 static bool scalar_text(const cJSON *item, char *out, size_t out_bytes)
 {
     if (cJSON_IsString(item) && strlen(item->valuestring) < out_bytes) {
@@ -57,7 +58,7 @@ static bool scalar_text(const cJSON *item, char *out, size_t out_bytes)
     return true;
 }
 
-/* "--key", then text as it is ("=value", or nothing). */
+/* Returns "--key" followed by `equals` ("=" or "") and value. NULL without memory. */
 static char *make_word(const struct reader *r, const char *key, const char *equals,
                        const char *value)
 {
@@ -70,7 +71,7 @@ static char *make_word(const struct reader *r, const char *key, const char *equa
     return word;
 }
 
-/* The word of one value; "" for false. NULL: an error. */
+/* Returns the argument for one value, "" for false. NULL: an error. */
 static char *word_of(const struct reader *r, const char *key, const cJSON *item)
 {
     char text[DDP_SWEEP_VALUE_MAX + 1];
@@ -86,7 +87,7 @@ static char *word_of(const struct reader *r, const char *key, const cJSON *item)
     return NULL;
 }
 
-/* All values of a list in one word, for an option that takes lists. */
+/* Returns all values of a list in one argument, for an option that takes lists. NULL: an error. */
 static char *joined_word(const struct reader *r, const char *key, const cJSON *list)
 {
     struct ddp_strbuf joined = DDP_STRBUF_INIT;
@@ -163,7 +164,8 @@ static void release_axes(struct axis *axes, int count)
     }
 }
 
-/* The cell of combination `index`: its words are copied into one block behind argv. */
+/* Creates the cell of combination `index`. Its arguments are copied behind argv, in the same
+ * allocation. */
 static int make_cell(const struct reader *r, const struct axis *axes, int count, int64_t index,
                      struct ddp_sweep_cell *out)
 {

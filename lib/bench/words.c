@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* Copies the word at *at to *to, without its quotes; both are left behind it. */
+/* Copies the argument at *at to *to without its quotes, and advances both past it. */
 static int one_word(const char **at, char **to, const char *whole, struct ddp_err *err)
 {
     const char *in = *at;
