@@ -24,13 +24,14 @@ struct ddp_compressed_bench;
  * gradient's buffer, for the largest point. device: whose memory that is, NULL: the host's; image,
  * image_residual [as data]: the host's then. All borrowed until destroy. Collective. */
 struct ddp_compressed_bench_setup {
-    struct ddp_comm *comm, *group;
+    struct ddp_comm *comm;
+    struct ddp_comm *group;
     const struct ddp_bench_options *options;
     float *data;
     const struct ddp_device *device;
     float *image, *image_residual;
     int64_t page_bytes;
-    struct ddp_iterations *iterations; /* open when a point begins */
+    struct ddp_iterations *iterations;
 };
 int ddp_compressed_bench_create(const struct ddp_compressed_bench_setup *setup,
                                 struct ddp_compressed_bench **out,

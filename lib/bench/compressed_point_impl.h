@@ -27,16 +27,13 @@ struct ddp_compressed_bench {
     struct ddp_stream *stream;
     int64_t iters;
     struct ddp_gradient *gradient;
-    int64_t *duration, *chunk;
+    int64_t *duration;
+    int64_t *chunk;
     double *scratch, *shared;
     uint64_t step;
     struct ddp_iterations *timed;
     int64_t at;
 };
-
-/* One exchange: elements [first, first + n) of the buffer. x, or there: the one on a device; both
- * and verify NULL for no elements, verify also where nothing is verified. start: the counters when
- * timing began. */
 struct ddp_bench_exchange {
     size_t first, n;
     struct ddp_compressed *x;
@@ -44,13 +41,11 @@ struct ddp_bench_exchange {
     struct ddp_verify_exchange *verify;
     struct ddp_compressed_counters start;
 };
-
-/* An exchange of elements [first, first + n) by `method` ("topk:0.01") and `algorithm`. verify:
- * inputs will be those that can be verified. Collective; on failure close() what is there. */
 struct ddp_bench_exchange_setup {
     const char *method, *algorithm;
     enum ddp_op op;
-    bool feedback, verify;
+    bool feedback;
+    bool verify;
     size_t first, n;
 };
 int ddp_bench_exchange_open(struct ddp_compressed_bench *b,
