@@ -1,4 +1,4 @@
-/* Runs and times single compressed exchanges, with input drawn or known. */
+/* Runs and times single compressed exchanges, with random input or with input of known result. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "bench/compressed_point_impl.h"
 #include "bench/slowest.h"
 
-#define WARMUP 2 /* of what a point is compared with */
+#define WARMUP 2 /* iterations before a baseline is timed */
 
 int ddp_compressed_bench_create(const struct ddp_compressed_bench_setup *setup,
                                 struct ddp_compressed_bench **out, struct ddp_err *err)
@@ -30,7 +30,7 @@ int ddp_compressed_bench_create(const struct ddp_compressed_bench_setup *setup,
     if (rc == 0 && setup->device)
         rc = setup->device->streams->create(&b->stream, err);
     if (rc == 0) {
-        /* zeroed is not touched: a page fault has no place between the clocks */
+        /* Write to the pages now, so that no page fault falls into a timed region. */
         memset(b->duration, 0xff, DDP_SERIES_COUNT * iters * sizeof *b->duration);
         rc = ddp_gradient_create(&o->gradient, (uint64_t)o->seed, &b->gradient, err);
     }
@@ -56,7 +56,7 @@ void ddp_compressed_bench_destroy(struct ddp_compressed_bench *b)
     free(b);
 }
 
-/* The same, on the device. */
+/* Creates the same exchange on the device. */
 static int open_there(struct ddp_compressed_bench *b, const struct ddp_compressed_setup *here,
                       struct ddp_device_exchange **out, struct ddp_err *err)
 {
@@ -129,13 +129,13 @@ const char *ddp_bench_exchange_algorithm(const struct ddp_bench_exchange *e)
                       : NULL;
 }
 
-/* Where the host draws the gradient and sees the result. */
+/* The elements of the exchange where the host draws the gradient and reads the result. */
 static float *seen(const struct ddp_compressed_bench *b, const struct ddp_bench_exchange *e)
 {
     return (b->setup.device ? b->setup.image : b->setup.data) + e->first;
 }
 
-/* What was drawn goes to the device. */
+/* Copies the drawn gradient to the device, if there is one. */
 static void give(const struct ddp_compressed_bench *b, const struct ddp_bench_exchange *e)
 {
     if (b->setup.device && e->n > 0)
@@ -150,7 +150,7 @@ const float *ddp_bench_exchange_result(struct ddp_compressed_bench *b,
     return seen(b, e);
 }
 
-/* What was kept, where the host can look at it; NULL: nothing. */
+/* Returns the residual, where the host can read it; NULL: none. */
 static const float *residual_of(struct ddp_compressed_bench *b, const struct ddp_bench_exchange *e)
 {
     if (e->x)
@@ -162,7 +162,7 @@ static const float *residual_of(struct ddp_compressed_bench *b, const struct ddp
     return b->setup.image_residual;
 }
 
-/* As the timed loop's iterations start; beside it always by a barrier. */
+/* Waits for the start: as --start asks inside the timed loop, with a barrier everywhere else. */
 static int start(struct ddp_compressed_bench *b, struct ddp_err *err)
 {
     if (b->timed)
@@ -170,7 +170,7 @@ static int start(struct ddp_compressed_bench *b, struct ddp_err *err)
     return b->setup.comm->size > 1 ? ddp_comm_barrier(b->setup.comm, err) : 0;
 }
 
-/* The timed part: input is there. */
+/* Runs and times one exchange, whose input is in place. */
 static int exchange(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e, int64_t *ns,
                     struct ddp_err *err)
 {

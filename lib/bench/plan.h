@@ -23,7 +23,7 @@ extern "C" {
 #define DDP_PLAN_ITERS_MAX      10000000
 #define DDP_PLAN_ITERS_ADAPTIVE 10000
 
-/* The parsed options of a collective command. cmd/world.h has those for ranks and backend. */
+/* The parsed options of a collective command, without those that choose ranks and backend. */
 struct ddp_bench_options {
     enum ddp_coll coll;
     /* Sizes in bytes. If the list is empty: the range from min_bytes to max_bytes, stepped by
