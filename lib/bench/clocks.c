@@ -65,7 +65,8 @@ int ddp_clocks_offset(struct ddp_comm *comm, double *offset_ns, double *error_ns
 {
     double offset = 0, error = 0;
     if (comm->size > 1 && !(comm->backend->caps & DDP_CAP_P2P))
-        return ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no messages to compare clocks by",
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "backend '%s' has no messages, so clocks cannot be compared",
                         comm->backend->name);
     for (int peer = 1; peer < comm->size; peer++)
         DDP_TRY(ask_often(comm, peer, &offset, &error, err));

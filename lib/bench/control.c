@@ -65,7 +65,7 @@ int ddp_control_measure(struct ddp_comm *comm, struct ddp_control *out, struct d
     int64_t *all = ddp_calloc((size_t)comm->size * ROUNDS, sizeof *all);
     int32_t mine, *have = (int32_t *)all;
     double copy_ns, read_ns;
-    int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the control");
+    int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the memory baseline");
     *out = (struct ddp_control){.ranks = comm->size, .copy_GBps = NAN, .read_GBps = NAN};
     m.a = ddp_alloc_pages(m.bytes);
     m.b = ddp_alloc_pages(m.bytes);

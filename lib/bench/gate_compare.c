@@ -76,15 +76,16 @@ static void conclude(const struct ddp_result *base, const struct ddp_result *nex
     v->outcome = states[DDP_CELL_SLOWER] > 0                 ? DDP_VERDICT_FAIL
                  : known && is_whole(base) && is_whole(next) ? DDP_VERDICT_PASS
                                                              : DDP_VERDICT_INCONCLUSIVE;
-    snprintf(v->reason, sizeof v->reason,
-             "stored results: %zu of %zu cells slower by more than %.3g %%, %zu cannot be told%s%s",
-             states[DDP_CELL_SLOWER], v->count, v->min_effect * 100, states[DDP_CELL_UNCERTAIN],
-             is_whole(base) ? "" : "; base was cut off and may lack cells",
-             is_whole(next) ? "" : "; new was cut off");
+    snprintf(
+        v->reason, sizeof v->reason,
+        "stored results: %zu of %zu cells are slower by more than %.3g %%, %zu are undecided%s%s",
+        states[DDP_CELL_SLOWER], v->count, v->min_effect * 100, states[DDP_CELL_UNCERTAIN],
+        is_whole(base) ? "" : "; base was cut off and may lack cells",
+        is_whole(next) ? "" : "; new was cut off");
     const size_t at = strlen(v->reason);
     if (delayed)
         snprintf(v->reason + at, sizeof v->reason - at,
-                 "; one side alone has a delay injected into '%s'", delayed);
+                 "; only one side has a delay injected into '%s'", delayed);
     ddp_gate_mind_unjudged(v);
 }
 
@@ -93,9 +94,10 @@ int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *
 {
     if (strcmp(base->fingerprint, next->fingerprint) != 0) {
         ddp_fail(err, DDP_EMISMATCH,
-                 "results of different machines or set-ups: '%.200s' and '%.200s'",
+                 "the results have different machines or set-ups: '%.200s' and '%.200s'",
                  base->fingerprint, next->fingerprint);
-        return ddp_hint(err, "times of different machines say nothing about a change");
+        return ddp_hint(err,
+                        "compare results that were measured on one machine with the same ranks");
     }
     struct ddp_verdict_record v = {.kind = "compare",
                                    .level = 0.05,

@@ -36,7 +36,7 @@ static int judge_control(double *const control[2], int pairs, double *ratio, dou
     const double *base = control[DDP_BASE], *next = control[DDP_NEXT];
     if (ddp_verdict_decide(base, next, 1, (size_t)pairs, 0, &slower, &ignored) != 0 ||
         ddp_verdict_decide(next, base, 1, (size_t)pairs, 0, &faster, &ignored) != 0)
-        return ddp_fail(err, DDP_ENOMEM, "no memory to judge the control");
+        return ddp_fail(err, DDP_ENOMEM, "no memory to judge a covariate");
     *ratio = slower.ratio;
     *p = slower.pairs ? fmin(1, 2 * fmin(slower.p, faster.p)) : NAN;
     return 0;
@@ -72,7 +72,8 @@ static void name_reason(const struct ddp_verdict_record *v, char *out, size_t by
     else if (states[DDP_CELL_UNCERTAIN] == 0)
         snprintf(out, bytes, "no cell is slower by %.3g %% or more", v->min_effect * 100);
     else
-        snprintf(out, bytes, "%zu of %zu cells may or may not be slower by %.3g %%: more pairs",
+        snprintf(out, bytes,
+                 "%zu of %zu cells are undecided: slower by %.3g %% or not; use more --pairs",
                  states[DDP_CELL_UNCERTAIN], v->count, v->min_effect * 100);
 }
 

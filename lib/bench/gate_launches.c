@@ -40,7 +40,7 @@ static int make_argv(const struct ddp_words *words, const char *path, char ***ar
     int rc;
     char **all = ddp_calloc((size_t)words->count + 3, sizeof *all);
     if (!all)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a launch");
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a child process");
     for (int i = 0; i < words->count; i++) {
         struct ddp_strbuf word = DDP_STRBUF_INIT;
         const char *at = words->word[i], *mark;
@@ -53,7 +53,7 @@ static int make_argv(const struct ddp_words *words, const char *path, char ***ar
         ddp_strbuf_add(&word, at);
         ddp_strbuf_add(&word, "");
         if (word.failed || !(all[i] = word.text ? word.text : strdup(""))) {
-            rc = ddp_fail(err, DDP_ENOMEM, "no memory for a launch");
+            rc = ddp_fail(err, DDP_ENOMEM, "no memory for a child process");
             goto err_words;
         }
     }
@@ -91,9 +91,10 @@ static int explain_end(const struct ddp_gate_side *side, const struct ddp_child_
     if (end->signal)
         return ddp_fail(err, -(128 + end->signal), "ended by %s", strsignal(end->signal));
     if (end->timed_out)
-        ddp_fail(err, DDP_ELOST, "'%s' did not end within its time", side->text);
+        ddp_fail(err, DDP_ELOST, "'%s' did not end within its time (--launch-timeout)", side->text);
     else
-        ddp_fail(err, code_of(end->status), "'%s' failed with %d", side->text, end->status);
+        ddp_fail(err, code_of(end->status), "'%s' failed with exit code %d", side->text,
+                 end->status);
     ddp_hint(err, "it said: %s", end->last_words[0] ? end->last_words : "nothing");
     return err->code;
 }
@@ -113,7 +114,7 @@ static int check_document(const struct ddp_gate_side *side, const struct ddp_res
         return 0;
     ddp_fail(err, DDP_EINPUT, "'%s' measured no point", side->text);
     if (result->run_count > 0)
-        ddp_hint(err, "gate does not judge training runs, as '%s'", result->runs[0]);
+        ddp_hint(err, "gate does not judge training runs such as '%s'", result->runs[0]);
     return err->code;
 }
 
@@ -136,7 +137,8 @@ static int launch(const struct ddp_gate_setup *setup, int which, struct ddp_resu
     }
     rc = ddp_result_read(path, result, err);
     if (rc == DDP_ENOINPUT)
-        ddp_hint(err, "'%s' wrote no result; write {json} where its path belongs", side->text);
+        ddp_hint(err, "'%s' wrote no result; write {json} where the command line takes its path",
+                 side->text);
     else if (rc != 0)
         ddp_hint(err, "'%s' wrote it", side->text);
     if (rc == 0) {
@@ -260,7 +262,7 @@ static int keep(const struct ddp_gate_setup *setup, int pair, int side,
                 const struct ddp_result *result, struct ddp_gate_data *data, struct ddp_err *err)
 {
     if (strcmp(result->fingerprint, data->fingerprint) != 0) {
-        ddp_fail(err, DDP_EMISMATCH, "launches of another set-up: '%s' of '%s', not '%s'",
+        ddp_fail(err, DDP_EMISMATCH, "a run had another set-up: '%s' of '%s', not '%s'",
                  result->fingerprint, setup->side[side].text, data->fingerprint);
         return ddp_hint(err, "both commands must run on the same hosts with the same ranks");
     }

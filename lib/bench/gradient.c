@@ -81,12 +81,13 @@ int ddp_gradient_check(const struct ddp_string_list *source, struct ddp_err *err
         if (find_distribution(name) < 0) {
             const char *near = ddp_nearest(name, source_word, NULL);
             ddp_fail(err, DDP_EUSAGE,
-                     "--gradient '%.128s' is none; legal: normal, heavy-tail, FILE.npy[,...]",
+                     "--gradient '%.128s' is unknown; legal: normal, heavy-tail, FILE.npy[,...]",
                      name);
             return near ? ddp_hint(err, "did you mean '%s'?", near) : DDP_EUSAGE;
         }
         if (source->n > 1)
-            return ddp_fail(err, DDP_EUSAGE, "--gradient '%s' stands alone: it is no file", name);
+            return ddp_fail(err, DDP_EUSAGE,
+                            "--gradient '%s' stands alone: only files can be combined", name);
     }
     return 0;
 }
@@ -136,7 +137,7 @@ static int open_files(struct ddp_gradient *g, struct ddp_err *err)
     for (int i = 0; i < g->files.n; i++) {
         DDP_TRY(ddp_npy_open(g->files.v[i], &g->npy[i], err));
         if (g->npy[i].rows == 0)
-            return ddp_fail(err, DDP_EINPUT, "'%s' has no gradient in it", g->files.v[i]);
+            return ddp_fail(err, DDP_EINPUT, "'%s' contains no gradient", g->files.v[i]);
     }
     n = DDP_MIN(g->npy[0].columns, (size_t)BLOCK);
     DDP_TRY(ddp_npy_read(&g->npy[0], 0, 0, sample, n, err));

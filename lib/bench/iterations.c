@@ -314,7 +314,9 @@ static int share_interference(struct ddp_iterations *it, struct ddp_interference
                               struct ddp_err *err)
 {
     struct ddp_interference mine, *all = ddp_calloc((size_t)it->comm->size, sizeof *all);
-    int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for what %d ranks saw", it->comm->size);
+    int rc = all ? 0
+                 : ddp_fail(err, DDP_ENOMEM, "no memory for the interference counters of %d ranks",
+                            it->comm->size);
     DDP_TRY_GOTO(ddp_comm_agree(it->comm, rc, err), out);
     ddp_interference_read(&mine);
     ddp_interference_since(&it->before, &mine);

@@ -58,14 +58,14 @@ static int check_range(const struct ddp_bench_options *o, struct ddp_err *err)
     ddp_format_size(o->max_bytes, to, sizeof to);
     if ((o->step_bytes > 0) == (o->step_factor != 0))
         return ddp_fail(err, DDP_EUSAGE,
-                        "a range of sizes has one step: --step-factor or --step-bytes");
+                        "a range of sizes needs one of --step-factor and --step-bytes");
     if (o->step_bytes == 0 && o->step_factor < 2)
-        return ddp_fail(err, DDP_EUSAGE, "--step-factor %lld never grows",
+        return ddp_fail(err, DDP_EUSAGE, "--step-factor %lld never grows: use 2 or more",
                         (long long)o->step_factor);
     if (o->min_bytes > o->max_bytes)
         return ddp_fail(err, DDP_EUSAGE, "--min-bytes %s is above --max-bytes %s", from, to);
     if (o->min_bytes == 0 && o->step_bytes == 0 && o->max_bytes > 0) {
-        ddp_fail(err, DDP_EUSAGE, "--min-bytes 0 never grows by a factor");
+        ddp_fail(err, DDP_EUSAGE, "--min-bytes 0 never grows by --step-factor");
         return ddp_hint(err, "use --step-bytes, or list the sizes: --size 0,8,...");
     }
     uint64_t bytes = o->min_bytes;
@@ -88,7 +88,8 @@ static int check_block(const struct ddp_bench_options *o, struct ddp_err *err)
                                                   : NULL;
     if (o->block <= 1 || !other)
         return 0;
-    return ddp_fail(err, DDP_EUSAGE, "--block %lld is not for --%s", (long long)o->block, other);
+    return ddp_fail(err, DDP_EUSAGE, "--block %lld cannot be combined with --%s",
+                    (long long)o->block, other);
 }
 
 int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
@@ -105,7 +106,7 @@ int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
         }
     }
     if (o->iters < 1 || o->iters > DDP_PLAN_ITERS_MAX || o->warmup < 0)
-        return ddp_fail(err, DDP_EUSAGE, "%lld iterations after %lld for warming up: impossible",
+        return ddp_fail(err, DDP_EUSAGE, "--iters %lld with --warmup %lld is out of range",
                         (long long)o->iters, (long long)o->warmup);
     DDP_TRY(check_block(o, err));
     if (!ddp_coll_has_in_place(o->coll) && o->placement == DDP_IN_PLACE)
@@ -114,7 +115,8 @@ int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
     DDP_TRY(check_twice(&o->dtypes, "dtype", dtype_word, err));
     DDP_TRY(check_twice(&o->ops, "op", op_word, err));
     if (o->overlap && ddp_plan_reduces(o)) {
-        ddp_fail(err, DDP_EUSAGE, "--overlap-compute is not for --compress or --partial");
+        ddp_fail(err, DDP_EUSAGE,
+                 "--overlap-compute cannot be combined with --compress or --partial");
         return ddp_hint(err, "`ddpbench train --overlap` shows what overlap does for those");
     }
     DDP_TRY(ddp_plan_check_compress(o, err));
@@ -164,7 +166,7 @@ static int choose_memory(int asked, const char *backend, enum ddp_memory *out, s
     }
     if (asked == DDP_MEMORY_WINDOW && !(b && (b->caps & DDP_CAP_DEVICE))) {
         ddp_fail(err, DDP_EUSAGE, "--memory window: backend '%s' has no windows", backend);
-        return ddp_hint(err, "windows of all ranks are of backend nccl");
+        return ddp_hint(err, "only backend nccl has windows");
     }
     *out = asked >= 0 ? (enum ddp_memory)asked : has ? DDP_MEMORY_REGISTERED : DDP_MEMORY_PRIVATE;
     return 0;
@@ -299,7 +301,7 @@ static int count_points(const struct ddp_bench_options *o, int algorithms, int s
     int64_t n = (int64_t)sizes * algorithms * DDP_MAX(o->dtypes.n, 1) * DDP_MAX(o->ops.n, 1) *
                 (o->placement == 2 ? 2 : 1);
     if (n > DDP_PLAN_POINTS_MAX)
-        return ddp_fail(err, DDP_EUSAGE, "%lld points are asked for; at most %d can be",
+        return ddp_fail(err, DDP_EUSAGE, "the options ask for %lld points; the maximum is %d",
                         (long long)n, DDP_PLAN_POINTS_MAX);
     return (int)n;
 }
@@ -312,8 +314,8 @@ int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ra
     struct sizes sizes = {0};
     DDP_TRY(ddp_plan_check(o, err));
     if (o->root < 0 || o->root >= ranks)
-        return ddp_fail(err, DDP_EUSAGE, "--root %lld: there are %d ranks", (long long)o->root,
-                        ranks);
+        return ddp_fail(err, DDP_EUSAGE, "--root %lld is out of range: there are %d ranks",
+                        (long long)o->root, ranks);
     DDP_TRY(choose_memory(o->memory, backend, &plan.memory, err));
     plan.all_algorithms = o->algorithms.n > 0 && strcmp(o->algorithms.v[0], "all") == 0;
     plan.all_dtypes = o->dtypes.n == DDP_DTYPE_COUNT; /* duplicates have been rejected */

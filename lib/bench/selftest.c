@@ -114,8 +114,8 @@ int ddp_selftest_visit(void *arg, const struct ddp_journal_entry *entry, struct 
     }
     if (good)
         return 0;
-    ddp_fail(err, DDP_EINPUT, "the journal has what no self-test writes: '%s'", entry->id);
-    return ddp_hint(err, "--restart begins anew");
+    ddp_fail(err, DDP_EINPUT, "the journal has an entry that no self-test writes: '%s'", entry->id);
+    return ddp_hint(err, "use --restart to begin again");
 }
 
 static int split_sides(const struct ddp_selftest_setup *setup, const char *next,
@@ -164,11 +164,11 @@ static int run_gate(const struct ddp_selftest_setup *setup, bool injected, int i
         const struct ddp_unjudged *first = &data.unjudged.items[0];
         ddp_fail(err, DDP_EMISMATCH, "a self-test cannot judge '%s', a %s", first->name,
                  ddp_unjudged_kind(first));
-        rc = ddp_hint(err, "its command must always measure the same points, and train nothing");
+        rc = ddp_hint(err, "the command must always measure the same points, and must not train");
         goto out;
     }
     if (!same_cells(test, &data)) {
-        ddp_fail(err, DDP_EMISMATCH, "the cells of this gate are not those of the first");
+        ddp_fail(err, DDP_EMISMATCH, "the cells of this gate differ from those of the first");
         rc = ddp_hint(err, "the command of a self-test must always measure the same points");
         goto out;
     }

@@ -83,7 +83,7 @@ static char *word_of(const struct reader *r, const char *key, const cJSON *item)
         return make_word(r, key, "=", text);
     bad(r, key,
         cJSON_IsString(item) ? "has a value that is too long"
-                             : "takes texts, numbers, true, false, or a list of these");
+                             : "takes strings, numbers, true, false, or a list of these");
     return NULL;
 }
 
@@ -96,7 +96,7 @@ static char *joined_word(const struct reader *r, const char *key, const cJSON *l
     cJSON_ArrayForEach(item, list)
     {
         if (!scalar_text(item, text, sizeof text)) {
-            bad(r, key, "takes texts and numbers");
+            bad(r, key, "takes strings and numbers");
             goto out;
         }
         ddp_strbuf_addf(&joined, "%s%s", item == list->child ? "" : ",", text);
@@ -126,7 +126,7 @@ static int check_list(const struct reader *r, const cJSON *list)
     for (const cJSON *a = list->child; a; a = a->next)
         for (const cJSON *b = list->child; b != a; b = b->next)
             if (cJSON_Compare(a, b, true))
-                return bad(r, list->string, "has a value twice");
+                return bad(r, list->string, "contains a value twice");
     return 0;
 }
 
@@ -134,7 +134,7 @@ static int read_axis(const struct reader *r, const cJSON *item, struct axis *axi
 {
     const char *key = item->string;
     if (!key_is_legal(key))
-        return bad(r, key, "is no option");
+        return bad(r, key, "is not an option");
     axis->key = key;
     axis->count = 0;
     const bool list = cJSON_IsArray(item);
@@ -203,8 +203,8 @@ static int add_cells(const struct reader *r, const struct axis *axes, int count,
         n *= axes[i].count;
     if (plan->count + n > DDP_SWEEP_CELLS_MAX)
         return ddp_fail(r->err, DDP_ECONFIG,
-                        "'%s', runs[%d]: with this run there are more than %d combinations",
-                        r->name, r->run, DDP_SWEEP_CELLS_MAX);
+                        "'%s', runs[%d]: the combinations up to this run exceed %d", r->name,
+                        r->run, DDP_SWEEP_CELLS_MAX);
     struct ddp_sweep_cell *cells =
         ddp_realloc_array(plan->cells, (size_t)(plan->count + n), sizeof *cells);
     if (!cells)
@@ -225,7 +225,7 @@ static int read_run(struct reader *r, const cJSON *run, struct ddp_sweep_plan *p
     if (!cJSON_IsObject(run))
         return ddp_fail(r->err, DDP_ECONFIG, "'%s', runs[%d] is not an object", r->name, r->run);
     if (!cJSON_IsString(command) || !key_is_legal(command->valuestring))
-        return bad(r, "command", "must name one, such as \"allreduce\"");
+        return bad(r, "command", "must name a command, such as \"allreduce\"");
     r->command = command->valuestring;
     cJSON_ArrayForEach(item, run)
     {
@@ -264,12 +264,12 @@ static int check_top(const struct reader *r, const cJSON *doc)
             i++;
         if (!top_key(NULL, i)) {
             const char *near = ddp_nearest(item->string, top_key, NULL);
-            bad(r, item->string, "is no key of a sweep");
+            bad(r, item->string, "is not a key of a sweep");
             return ddp_hint(r->err, "%s%s%slegal: description, runs", near ? "did you mean '" : "",
                             near ? near : "", near ? "'? " : "");
         }
         if (i == 0 && !cJSON_IsString(item))
-            return bad(r, "description", "is no text");
+            return bad(r, "description", "is not a string");
     }
     const cJSON *runs = cJSON_GetObjectItemCaseSensitive(doc, "runs");
     if (!cJSON_IsArray(runs) || !runs->child)
@@ -287,7 +287,7 @@ int ddp_sweep_plan_parse(const char *text, size_t bytes, const char *name,
     struct ddp_sweep_plan plan = {.hash = ddp_fnv1a(DDP_FNV_INIT, text, bytes)};
     cJSON *doc;
     if (bytes > DDP_SWEEP_FILE_MAX)
-        return ddp_fail(err, DDP_EINPUT, "'%s' is larger than a configuration can be", name);
+        return ddp_fail(err, DDP_EINPUT, "'%s' is too large for a configuration", name);
     DDP_TRY(ddp_json_parse(text, bytes, name, &doc, err));
     int rc = check_top(&r, doc);
     const cJSON *runs = cJSON_GetObjectItemCaseSensitive(doc, "runs"), *run;

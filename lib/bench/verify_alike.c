@@ -41,11 +41,12 @@ static int find_difference(struct ddp_comm *comm, const float *data, size_t n, f
                 uint32_t expected = bits_of(all[j]), got = bits_of(all[(size_t)r * part + j]);
                 if (got == expected)
                     continue;
-                return ddp_fail(err, DDP_EDATA,
-                                "wrong data: rank %d, element %zu (%s, not as on rank 0): expected "
-                                "%.10g, got %.10g, xor 0x%08x",
-                                r, done + j, what, (double)all[j],
-                                (double)all[(size_t)r * part + j], expected ^ got);
+                return ddp_fail(
+                    err, DDP_EDATA,
+                    "wrong data: rank %d, element %zu (%s, differs from rank 0): expected "
+                    "%.10g, got %.10g, xor 0x%08x",
+                    r, done + j, what, (double)all[j], (double)all[(size_t)r * part + j],
+                    expected ^ got);
             }
         }
     }
