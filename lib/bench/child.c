@@ -43,15 +43,16 @@ static int start(const struct ddp_child *child, int errors, const sigset_t *mask
 static void watch(const struct ddp_child *child, pid_t pid, int pidfd, int signals,
                   struct ddp_child_end *end)
 {
-    int64_t begun = ddp_now_ns(), ask = 0;
+    int64_t begun = ddp_now_ns(), signalled_ns = 0;
     for (;;) {
         struct pollfd fds[] = {{.fd = pidfd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
-        int64_t now = ddp_now_ns(), limit = ask ? ask + GRACE_NS : child->timeout_ns + begun;
-        bool bounded = ask || child->timeout_ns > 0;
+        int64_t now = ddp_now_ns(),
+                limit = signalled_ns ? signalled_ns + GRACE_NS : child->timeout_ns + begun;
+        bool bounded = signalled_ns || child->timeout_ns > 0;
         if (bounded && now >= limit) {
-            end->timed_out |= !ask;
-            kill(-pid, ask ? SIGKILL : SIGTERM);
-            ask = now;
+            end->timed_out |= !signalled_ns;
+            kill(-pid, signalled_ns ? SIGKILL : SIGTERM);
+            signalled_ns = now;
             continue;
         }
         int64_t wait_ms = bounded ? (limit - now) / 1000000 + 1 : -1;
@@ -61,7 +62,7 @@ static void watch(const struct ddp_child *child, pid_t pid, int pidfd, int signa
         if (fds[1].revents && read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
             end->signal = (int)info.ssi_signo;
             kill(-pid, end->signal);
-            ask = ddp_now_ns();
+            signalled_ns = ddp_now_ns();
         }
         if (fds[0].revents)
             return;

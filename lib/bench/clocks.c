@@ -20,37 +20,37 @@ void ddp_clocks_init(struct ddp_clocks *c, struct ddp_comm *comm)
 }
 
 /* One round trip: `peer` asks, rank 0 answers with its time. */
-static int ask(struct ddp_comm *comm, int peer, double *offset_ns, double *round_ns,
-               struct ddp_err *err)
+static int round_trip(struct ddp_comm *comm, int peer, double *offset_ns, double *round_ns,
+                      struct ddp_err *err)
 {
     struct ddp_request request;
-    int64_t word = 0;
+    int64_t time_ns = 0;
     if (comm->rank == 0) {
-        DDP_TRY(ddp_comm_irecv(comm, peer, TAG, &word, sizeof word, &request, err));
+        DDP_TRY(ddp_comm_irecv(comm, peer, TAG, &time_ns, sizeof time_ns, &request, err));
         DDP_TRY(ddp_comm_wait(comm, &request, 1, err));
-        word = ddp_now_ns();
-        DDP_TRY(ddp_comm_isend(comm, peer, TAG, &word, sizeof word, &request, err));
+        time_ns = ddp_now_ns();
+        DDP_TRY(ddp_comm_isend(comm, peer, TAG, &time_ns, sizeof time_ns, &request, err));
         return ddp_comm_wait(comm, &request, 1, err);
     }
     const int64_t asked = ddp_now_ns();
-    DDP_TRY(ddp_comm_isend(comm, 0, TAG, &word, sizeof word, &request, err));
+    DDP_TRY(ddp_comm_isend(comm, 0, TAG, &time_ns, sizeof time_ns, &request, err));
     DDP_TRY(ddp_comm_wait(comm, &request, 1, err));
-    DDP_TRY(ddp_comm_irecv(comm, 0, TAG, &word, sizeof word, &request, err));
+    DDP_TRY(ddp_comm_irecv(comm, 0, TAG, &time_ns, sizeof time_ns, &request, err));
     DDP_TRY(ddp_comm_wait(comm, &request, 1, err));
     const int64_t answered = ddp_now_ns();
     *round_ns = (double)(answered - asked);
-    *offset_ns = (double)(word - asked) - *round_ns / 2;
+    *offset_ns = (double)(time_ns - asked) - *round_ns / 2;
     return 0;
 }
 
 /* All round trips between one peer and rank 0. Other ranks return at once. */
-static int ask_often(struct ddp_comm *comm, int peer, double *offset_ns, double *error_ns,
-                     struct ddp_err *err)
+static int best_round_trip(struct ddp_comm *comm, int peer, double *offset_ns, double *error_ns,
+                           struct ddp_err *err)
 {
     double fastest = INFINITY;
     for (int i = 0; i < ROUNDS && (comm->rank == 0 || comm->rank == peer); i++) {
         double offset = 0, round = 0;
-        DDP_TRY(ask(comm, peer, &offset, &round, err));
+        DDP_TRY(round_trip(comm, peer, &offset, &round, err));
         if (comm->rank == 0 || round >= fastest)
             continue;
         fastest = round;
@@ -69,7 +69,7 @@ int ddp_clocks_offset(struct ddp_comm *comm, double *offset_ns, double *error_ns
                         "backend '%s' has no messages, so clocks cannot be compared",
                         comm->backend->name);
     for (int peer = 1; peer < comm->size; peer++)
-        DDP_TRY(ask_often(comm, peer, &offset, &error, err));
+        DDP_TRY(best_round_trip(comm, peer, &offset, &error, err));
     *offset_ns = offset;
     *error_ns = error;
     return 0;
@@ -88,7 +88,7 @@ int ddp_clocks_estimate(struct ddp_clocks *c, struct ddp_err *err)
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), out);
     for (int h = 0; h < hosts->count; h++)
         if (hosts->leader[h] != 0)
-            DDP_TRY_GOTO(ask_often(comm, hosts->leader[h], &mine[0], &mine[1], err), out);
+            DDP_TRY_GOTO(best_round_trip(comm, hosts->leader[h], &mine[0], &mine[1], err), out);
     DDP_TRY_GOTO(ddp_comm_exchange(comm, mine, all, sizeof mine, err), out);
     c->at_ns[0] = c->at_ns[1];
     c->offset_ns[0] = c->offset_ns[1];

@@ -34,7 +34,7 @@ struct ddp_compressed_bench {
 struct ddp_bench_exchange {
     size_t first, n;
     struct ddp_compressed *x;             /* the exchange on the host; NULL: on a device */
-    struct ddp_device_exchange *there;    /* the exchange on a device; NULL: on the host */
+    struct ddp_device_exchange *device_x; /* the exchange on a device; NULL: on the host */
     struct ddp_verify_exchange *verify;   /* NULL: nothing is verified */
     struct ddp_compressed_counters start; /* the counters when timing began */
 };
@@ -43,7 +43,7 @@ struct ddp_bench_exchange_setup {
     const char *method, *algorithm; /* such as "topk:0.01", "auto" */
     enum ddp_op op;
     bool feedback;
-    bool verify; /* inputs will be such that the result can be verified */
+    bool verify; /* choose inputs whose result can be verified */
     size_t first, n;
 };
 /* Creates an exchange of elements [first, first + n). After a failure, call

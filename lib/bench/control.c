@@ -29,7 +29,7 @@ static void read_once(struct buffers *m)
     uint64_t sum = 0;
     for (size_t i = 0; i < m->bytes / sizeof *m->b; i++)
         sum += m->b[i];
-    __asm__ volatile("" : : "r"(sum)); /* keep the loop */
+    __asm__ volatile("" : : "r"(sum)); /* the compiler must not drop the loop */
 }
 
 /* Median over the rounds of the slowest rank's time, after one round of warm-up. all

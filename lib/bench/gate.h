@@ -30,8 +30,7 @@ struct ddp_gate_side {
 
 enum { DDP_BASE, DDP_NEXT };
 
-/* Default of the smallest min_effect. A machine's noise floor below this value does not lower the
- * threshold. */
+/* Default of min_effect. A machine's noise floor raises the threshold only above this value. */
 #define DDP_GATE_EFFECT 0.05
 
 struct ddp_gate_data;
@@ -85,7 +84,7 @@ void ddp_gate_release(struct ddp_gate_data *data);
 
 /* Turns a PASS into INCONCLUSIVE if a cell or a training run of base was not judged. Appends the
  * names of everything that was not judged, including cells of new, to v->reason. */
-void ddp_gate_mind_unjudged(struct ddp_verdict_record *v);
+void ddp_gate_check_unjudged(struct ddp_verdict_record *v);
 
 /* Returns which side runs first in a pair: DDP_BASE or DDP_NEXT. */
 int ddp_gate_first(uint64_t seed, int pair);

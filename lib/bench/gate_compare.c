@@ -86,7 +86,7 @@ static void conclude(const struct ddp_result *base, const struct ddp_result *nex
     if (delayed)
         snprintf(v->reason + at, sizeof v->reason - at,
                  "; only one side has a delay injected into '%s'", delayed);
-    ddp_gate_mind_unjudged(v);
+    ddp_gate_check_unjudged(v);
 }
 
 int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next,

@@ -118,8 +118,8 @@ static int check_document(const struct ddp_gate_side *side, const struct ddp_res
     return err->code;
 }
 
-static int launch(const struct ddp_gate_setup *setup, int which, struct ddp_result *result,
-                  struct ddp_err *err)
+static int run_child(const struct ddp_gate_setup *setup, int which, struct ddp_result *result,
+                     struct ddp_err *err)
 {
     const struct ddp_gate_side *side = &setup->side[which];
     struct ddp_child_end end;
@@ -171,8 +171,8 @@ static double pingpong_of(const struct ddp_result *r)
 
 /* Runs both child processes of a pair in its order, and again while their ping-pong classes
  * differ. */
-static int launch_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_gate_data *data,
-                       struct ddp_result result[2], struct ddp_err *err)
+static int run_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_gate_data *data,
+                    struct ddp_result result[2], struct ddp_err *err)
 {
     for (int attempt = 0;; attempt++) {
         int first = ddp_gate_first(setup->seed, pair);
@@ -180,7 +180,7 @@ static int launch_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_
             int which = k == 0 ? first : !first;
             if (setup->on_launch)
                 setup->on_launch(setup->arg, pair, setup->pairs, which);
-            int rc = launch(setup, which, &result[which], err);
+            int rc = run_child(setup, which, &result[which], err);
             if (rc != 0 && k == 1)
                 ddp_result_release(&result[first]);
             DDP_TRY(rc);
@@ -283,7 +283,7 @@ int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *o
     int rc = 0;
     for (int pair = 0; pair < setup->pairs && rc == 0; pair++) {
         struct ddp_result result[2] = {{.count = 0}, {.count = 0}};
-        rc = launch_pair(setup, pair, &data, result, err);
+        rc = run_pair(setup, pair, &data, result, err);
         if (rc == 0)
             rc = same_delays(setup, result, err);
         if (rc == 0 && pair == 0)

@@ -51,7 +51,7 @@ static const struct {
     {"heavy-tail", student_tail, 1.7320508075688772},
 };
 
-static const char *source_word(const void *ctx, int i)
+static const char *source_name(const void *ctx, int i)
 {
     (void)ctx;
     return i < (int)DDP_COUNT_OF(distributions) ? distributions[i].name : NULL;
@@ -79,7 +79,7 @@ int ddp_gradient_check(const struct ddp_string_list *source, struct ddp_err *err
         if (is_file(name))
             continue;
         if (find_distribution(name) < 0) {
-            const char *near = ddp_nearest(name, source_word, NULL);
+            const char *near = ddp_nearest(name, source_name, NULL);
             ddp_fail(err, DDP_EUSAGE,
                      "--gradient '%.128s' is unknown; legal: normal, heavy-tail, FILE.npy[,...]",
                      name);

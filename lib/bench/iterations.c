@@ -72,7 +72,7 @@ void ddp_iterations_destroy(struct ddp_iterations *it)
 void ddp_iterations_open(struct ddp_iterations *it, const char *id)
 {
     const struct ddp_bench_options *o = it->options;
-    it->warm = it->kept = it->judged = it->goal = it->ran = it->invalid = 0;
+    it->warm = it->kept = it->evaluated = it->goal = it->ran = it->invalid = 0;
     it->late = it->pending = false;
     it->lead_ns = LEAD_NS;
     it->delay = strcmp(o->inject_id, id) == 0 ? o->inject_percent / 100 : 0;
@@ -97,17 +97,17 @@ int64_t ddp_iterations_keep(struct ddp_iterations *it, int64_t begin_ns, int64_t
 
 /* Exchanged before a start in a window: the start time (used from rank 0) and whether this rank
  * began its last iteration late. */
-struct meeting {
+struct start_notice {
     int64_t start_ns, late;
 };
 
 /* Exchanges start times and lateness among all ranks, and sets *start_ns to rank 0's. If any rank
  * began the last iteration late, drops that iteration. */
-static int meet(struct ddp_iterations *it, int64_t *start_ns, struct ddp_err *err)
+static int exchange_start(struct ddp_iterations *it, int64_t *start_ns, struct ddp_err *err)
 {
     struct ddp_comm *comm = it->comm;
-    struct meeting *all = (struct meeting *)it->chunk; /* [size] */
-    const struct meeting mine = {.start_ns = *start_ns, .late = it->late};
+    struct start_notice *all = (struct start_notice *)it->chunk; /* [size] */
+    const struct start_notice mine = {.start_ns = *start_ns, .late = it->late};
     bool late = false;
     DDP_TRY(ddp_comm_exchange(comm, &mine, all, sizeof mine, err));
     for (int r = 0; r < comm->size; r++)
@@ -138,7 +138,7 @@ int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err)
     if (it->options->start != DDP_START_WINDOW)
         return 0;
     int64_t start = ddp_clocks_global(&it->clocks, ddp_now_ns()) + it->lead_ns;
-    DDP_TRY(meet(it, &start, err));
+    DDP_TRY(exchange_start(it, &start, err));
     it->start_ns = ddp_clocks_local(&it->clocks, start);
     if (it->start_ns - ddp_now_ns() > FAR_NS)
         it->start_ns = 0; /* wrong clock: begin now and be late, rather than wait for ever */
@@ -155,8 +155,8 @@ int ddp_iterations_join(struct ddp_comm *comm, size_t bytes, struct ddp_err *err
 
 /* Evaluates one iteration and stores it at index `at`. span [size][n][2]: begin and end of n
  * iterations on each rank; i: the one to evaluate. */
-static void judge_one(struct ddp_iterations *it, const int64_t *span, size_t n, size_t i,
-                      int64_t at)
+static void evaluate_one(struct ddp_iterations *it, const int64_t *span, size_t n, size_t i,
+                         int64_t at)
 {
     int64_t first = INT64_MAX, last_begin = INT64_MIN, first_end = INT64_MAX, last = INT64_MIN;
     int64_t slowest = 0;
@@ -177,32 +177,32 @@ static void judge_one(struct ddp_iterations *it, const int64_t *span, size_t n, 
 }
 
 /* Exchanges and evaluates the iterations [judged, kept), in rank 0's clock. */
-static int judge_batch(struct ddp_iterations *it, struct ddp_err *err)
+static int evaluate_batch(struct ddp_iterations *it, struct ddp_err *err)
 {
     struct ddp_comm *comm = it->comm;
     DDP_TRY(ddp_clocks_estimate(&it->clocks, err));
-    while (it->judged < it->kept) {
+    while (it->evaluated < it->kept) {
         int64_t mine[2 * CHUNK];
-        const size_t n = (size_t)DDP_MIN(it->kept - it->judged, CHUNK);
+        const size_t n = (size_t)DDP_MIN(it->kept - it->evaluated, CHUNK);
         for (size_t i = 0; i < n; i++) {
-            const size_t at = (size_t)it->judged + i;
+            const size_t at = (size_t)it->evaluated + i;
             mine[2 * i] = ddp_clocks_global(&it->clocks, it->begin[at]);
             mine[2 * i + 1] = ddp_clocks_global(&it->clocks, it->end[at]);
         }
         DDP_TRY(ddp_comm_exchange(comm, mine, it->chunk, 2 * n * sizeof *mine, err));
         for (size_t i = 0; i < n; i++)
-            judge_one(it, it->chunk, n, i, it->judged + (int64_t)i);
-        it->judged += (int64_t)n;
+            evaluate_one(it, it->chunk, n, i, it->evaluated + (int64_t)i);
+        it->evaluated += (int64_t)n;
     }
     return 0;
 }
 
-static bool is_look(int64_t n)
+static bool is_checkpoint(int64_t n)
 {
-    size_t look = ddp_stop_next(0);
-    while (look < (size_t)n)
-        look = ddp_stop_next(look);
-    return look == (size_t)n;
+    size_t checkpoint = ddp_stop_next(0);
+    while (checkpoint < (size_t)n)
+        checkpoint = ddp_stop_next(checkpoint);
+    return checkpoint == (size_t)n;
 }
 
 /* True if the interval is narrow enough and n is one of the checkpoints. Called on rank 0. Also
@@ -210,7 +210,7 @@ static bool is_look(int64_t n)
 static bool is_precise(const struct ddp_iterations *it)
 {
     struct ddp_summary s;
-    return it->options->precision > 0 && is_look(it->kept) &&
+    return it->options->precision > 0 && is_checkpoint(it->kept) &&
            ddp_summarize(it->sample, (size_t)it->kept, &s) == 0 &&
            ddp_stop_precise(&s, it->options->precision);
 }
@@ -248,12 +248,12 @@ static int64_t choose_goal(struct ddp_iterations *it)
 }
 
 /* Ends a batch and begins the next one. No batch follows if goal == kept. */
-static int look(struct ddp_iterations *it, struct ddp_err *err)
+static int finish_batch(struct ddp_iterations *it, struct ddp_err *err)
 {
-    struct told {
+    struct decision {
         int64_t goal, stop;
-    } mine = {0, 0}, *all = (struct told *)it->chunk; /* [size] */
-    DDP_TRY(judge_batch(it, err));
+    } mine = {0, 0}, *all = (struct decision *)it->chunk; /* [size] */
+    DDP_TRY(evaluate_batch(it, err));
     if (it->comm->rank == 0) {
         mine.goal = choose_goal(it);
         mine.stop = it->stop;
@@ -277,11 +277,11 @@ int ddp_iterations_next(struct ddp_iterations *it, bool *more, struct ddp_err *e
         return 0;
     if (it->pending) { /* check whether the last iteration of the batch was valid */
         int64_t unused = 0;
-        DDP_TRY(meet(it, &unused, err));
+        DDP_TRY(exchange_start(it, &unused, err));
         if (it->kept < it->goal)
             return 0;
     }
-    DDP_TRY(look(it, err));
+    DDP_TRY(finish_batch(it, err));
     *more = it->kept < it->goal;
     return 0;
 }
@@ -295,7 +295,7 @@ static int median_of(const struct ddp_iterations *it, const double *values, doub
     return rc;
 }
 
-static int close_alone(struct ddp_iterations *it, struct ddp_point *out, struct ddp_err *err)
+static int summarize(struct ddp_iterations *it, struct ddp_point *out, struct ddp_err *err)
 {
     const size_t n = (size_t)it->kept;
     if (ddp_summarize(it->sample, n, &out->time_ns) != 0 ||
@@ -348,7 +348,7 @@ int ddp_iterations_close(struct ddp_iterations *it, struct ddp_point *out, struc
     out->stop = it->stop;
     out->injected_percent = it->delay > 0 ? it->delay * 100 : NAN;
     out->sample_count = o->samples ? it->kept : 0;
-    DDP_TRY(ddp_comm_agree(it->comm, close_alone(it, out, err), err));
+    DDP_TRY(ddp_comm_agree(it->comm, summarize(it, out, err), err));
     out->rank_mean_ns[0] = INFINITY;
     out->rank_mean_ns[1] = out->rank_mean_ns[2] = 0;
     for (int r = 0; r < size; r++) {

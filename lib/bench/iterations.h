@@ -58,7 +58,7 @@ struct ddp_iterations {
     double *sample, *skew_start, *skew_exit, *rank_sum;
     /* Iterations that warmed up, that were kept, that were evaluated over all ranks, that are
      * wanted before the next evaluation, that ran after warming up, and that were invalid. */
-    int64_t warm, kept, judged, goal, ran, invalid;
+    int64_t warm, kept, evaluated, goal, ran, invalid;
     int64_t opened_ns; /* start of the warm-up, later start of the measurement */
     int64_t start_ns;  /* announced start in this rank's clock */
     int64_t lead_ns;   /* how far ahead a start is announced */

@@ -13,7 +13,7 @@
 #include "comm/comm_shm.h"
 #include "stats/summary.h"
 
-#define LANE (DDP_SHM_LANES - 1) /* coll/coll_shm.h reserves it */
+#define FLAG_SLOT (DDP_SHM_LANES - 1) /* coll/coll_shm.h reserves it */
 /* no algorithm uses this tag; MPI guarantees tags up to 32767 */
 #define TAG         29999
 #define TRIPS       8
@@ -27,17 +27,17 @@
 static int trip_flags(struct ddp_comm *comm, struct ddp_err *err)
 {
     int peer = 1 - comm->rank;
-    uint64_t epoch = ++comm->shm->epoch[LANE];
-    _Atomic(uint64_t) *flag = &ddp_shm_lane_of(comm->shm, peer, LANE)->epoch;
+    uint64_t sequence = ++comm->shm->epoch[FLAG_SLOT];
+    _Atomic(uint64_t) *flag = &ddp_shm_lane_of(comm->shm, peer, FLAG_SLOT)->epoch;
     if (comm->rank == 0)
-        ddp_shm_post(comm, LANE, epoch);
+        ddp_shm_post(comm, FLAG_SLOT, sequence);
     int polls = 0;
-    while (polls < POLLS && atomic_load_explicit(flag, memory_order_acquire) < epoch)
+    while (polls < POLLS && atomic_load_explicit(flag, memory_order_acquire) < sequence)
         polls++;
     if (polls == POLLS)
-        DDP_TRY(ddp_shm_wait(comm, peer, LANE, epoch, err));
+        DDP_TRY(ddp_shm_wait(comm, peer, FLAG_SLOT, sequence, err));
     if (comm->rank == 1)
-        ddp_shm_post(comm, LANE, epoch);
+        ddp_shm_post(comm, FLAG_SLOT, sequence);
     return 0;
 }
 
@@ -108,7 +108,7 @@ int ddp_pingpong(struct ddp_comm *comm, int64_t budget_ns, double *round_trip_ns
     DDP_TRY(from_rank_0(comm, &result, err));
     /* Ranks that did not take part advance their sequence number, too. */
     if (!plays && comm->shm)
-        comm->shm->epoch[LANE] += (uint64_t)TRIPS * (uint64_t)(n + 1);
+        comm->shm->epoch[FLAG_SLOT] += (uint64_t)TRIPS * (uint64_t)(n + 1);
     *round_trip_ns = result;
     return 0;
 }

@@ -27,12 +27,12 @@ static int check_twice(const struct ddp_int_list *list, const char *option,
     return 0;
 }
 
-static const char *dtype_word(int value)
+static const char *dtype_name(int value)
 {
     return ddp_dtype_name((enum ddp_dtype)value);
 }
 
-static const char *op_word(int value)
+static const char *op_name(int value)
 {
     return ddp_op_name((enum ddp_op)value);
 }
@@ -112,8 +112,8 @@ int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
     if (!ddp_coll_has_in_place(o->coll) && o->placement == DDP_IN_PLACE)
         return ddp_fail(err, DDP_EUSAGE, "--placement in: %s has no in-place form",
                         ddp_coll_name(o->coll));
-    DDP_TRY(check_twice(&o->dtypes, "dtype", dtype_word, err));
-    DDP_TRY(check_twice(&o->ops, "op", op_word, err));
+    DDP_TRY(check_twice(&o->dtypes, "dtype", dtype_name, err));
+    DDP_TRY(check_twice(&o->ops, "op", op_name, err));
     if (o->overlap && ddp_plan_reduces(o)) {
         ddp_fail(err, DDP_EUSAGE,
                  "--overlap-compute cannot be combined with --compress or --partial");

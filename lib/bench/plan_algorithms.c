@@ -12,7 +12,7 @@ struct method {
     int index;
 };
 
-static const char *algorithm_word(const void *ctx, int i)
+static const char *algorithm_choice(const void *ctx, int i)
 {
     const struct method *m = ctx;
     if (i < 2)
@@ -23,24 +23,24 @@ static const char *algorithm_word(const void *ctx, int i)
 static int unknown_algorithm(const struct method *m, const char *name, struct ddp_err *err)
 {
     char legal[256] = "", of[80];
-    const char *word, *text = ddp_plan_method(m->options, m->index);
+    const char *choice, *text = ddp_plan_method(m->options, m->index);
     const bool plain = strcmp(text, "none") == 0;
-    for (int i = 0; (word = algorithm_word(m, i)) != NULL; i++) {
+    for (int i = 0; (choice = algorithm_choice(m, i)) != NULL; i++) {
         size_t n = strlen(legal);
-        snprintf(legal + n, sizeof legal - n, "%s%s", i ? ", " : "", word);
+        snprintf(legal + n, sizeof legal - n, "%s%s", i ? ", " : "", choice);
     }
     snprintf(of, sizeof of, "%s%s%.32s", ddp_coll_name(m->options->coll),
              plain ? "" : " --compress ", plain ? "" : text);
-    const char *near = ddp_nearest(name, algorithm_word, m);
+    const char *near = ddp_nearest(name, algorithm_choice, m);
     ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' of %s; legal: %s", name, of, legal);
     return near ? ddp_hint(err, "did you mean '%s'?", near) : DDP_EUSAGE;
 }
 
 static bool has_algorithm(const struct method *m, const char *name)
 {
-    const char *word;
-    for (int i = 0; (word = algorithm_word(m, i)) != NULL; i++) {
-        if (strcmp(word, name) == 0)
+    const char *choice;
+    for (int i = 0; (choice = algorithm_choice(m, i)) != NULL; i++) {
+        if (strcmp(choice, name) == 0)
             return true;
     }
     return false;
@@ -80,11 +80,11 @@ static int list_algorithms(const struct ddp_bench_options *o, int method,
     *out = o->algorithms;
     if (strcmp(o->algorithms.v[0], "all") != 0)
         return 0;
-    const char *word;
-    for (out->n = 0; (word = ddp_plan_algorithm(o, method, out->n)) != NULL; out->n++) {
+    const char *choice;
+    for (out->n = 0; (choice = ddp_plan_algorithm(o, method, out->n)) != NULL; out->n++) {
         if (out->n == DDP_OPT_LIST_MAX)
             return ddp_fail(err, DDP_EINTERNAL, "more than %d algorithms", DDP_OPT_LIST_MAX);
-        snprintf(out->v[out->n], sizeof out->v[0], "%s", word);
+        snprintf(out->v[out->n], sizeof out->v[0], "%s", choice);
     }
     return 0;
 }

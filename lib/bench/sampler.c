@@ -28,7 +28,7 @@ struct measurement {
 
 /* Prepares the collective, and the request if there is a progress thread. Succeeds on all ranks or
  * on none. */
-static int make_ready(struct measurement *m, struct ddp_err *err)
+static int prepare(struct measurement *m, struct ddp_err *err)
 {
     struct ddp_sampler *s = m->s;
     int rc = ddp_sampler_plan(s, m->spec, &m->coll, err);
@@ -59,20 +59,20 @@ static int check_result(struct measurement *m, struct ddp_err *err)
 static int run_first(struct measurement *m, struct ddp_err *err)
 {
     struct ddp_comm *comm = m->s->comm;
-    const struct ddp_comm *works = ddp_sampler_comm(m->s);
+    const struct ddp_comm *op_comm = ddp_sampler_comm(m->s);
     ddp_operands_fill(&m->operands, m->round);
     DDP_TRY(ddp_comm_barrier(comm, err));
-    uint64_t before = works->wire_bytes;
+    uint64_t before = op_comm->wire_bytes;
     DDP_TRY(operate(m, err));
-    m->wire_bytes = works->wire_bytes - before;
+    m->wire_bytes = op_comm->wire_bytes - before;
     return m->s->options->check == DDP_CHECK_OFF ? 0 : check_result(m, err);
 }
 
 /* Time of the last operation by the device's clock in ns; -1 if the backend has none. */
 static double device_time(const struct measurement *m)
 {
-    struct ddp_comm *works = ddp_sampler_comm(m->s);
-    return works->backend->device_ns ? works->backend->device_ns(works) : -1;
+    struct ddp_comm *op_comm = ddp_sampler_comm(m->s);
+    return op_comm->backend->device_ns ? op_comm->backend->device_ns(op_comm) : -1;
 }
 
 static int run_timed(struct measurement *m, struct ddp_err *err)
@@ -222,7 +222,7 @@ static int measure_dense(struct ddp_sampler *s, int index, struct ddp_point *out
     ddp_sampler_operands(s, m.spec, &m.operands);
     ddp_point_init(out);
     out->spec = *m.spec;
-    int rc = make_ready(&m, err);
+    int rc = prepare(&m, err);
     if (rc == 0)
         rc = measure(&m, out, err);
     ddp_async_release(&m.request);
@@ -242,7 +242,7 @@ int ddp_sampler_point(struct ddp_sampler *s, int index, struct ddp_point *out,
         DDP_TRY(ddp_compressed_bench_point(s->reduced, spec, index, out, err));
     else
         DDP_TRY(measure_dense(s, index, out, err));
-    out->place = s->place[index];
+    out->place = s->plan_position[index];
     out->of = s->measured;
     while (s->order[out->order] != index)
         out->order++;

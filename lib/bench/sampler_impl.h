@@ -28,9 +28,9 @@ struct ddp_sampler {
     size_t buffer_bytes;
     enum ddp_memory memory;
     char **skip; /* [plan->count]: why a point is left out; NULL: it is measured */
-    /* order [measured]: indexes of the plan's points, in the order of measurement. place
+    /* order [measured]: indexes of the plan's points, in the order of measurement. plan_position
      * [plan->count]: how many measured points precede a point in the plan. */
-    int *order, *place;
+    int *order, *plan_position;
     int measured;
     /* Scratch: duration [iters] for overlap, chunk [size][DDP_SLOWEST_CHUNK]. */
     int64_t *duration, *chunk;

@@ -67,7 +67,7 @@ static int probe(struct ddp_sampler *s, const struct ddp_point_spec *spec, struc
 /* True if at least one point can be measured that matches what the user named explicitly in
  * points[i]. If none can, the request itself is impossible and must fail, instead of being skipped
  * as part of `all`. */
-static bool is_had(const struct ddp_sampler *s, int i)
+static bool has_measured_match(const struct ddp_sampler *s, int i)
 {
     const struct ddp_bench_plan *plan = s->plan;
     const struct ddp_point_spec *asked = &plan->points[i];
@@ -88,8 +88,8 @@ static int explain_skip(struct ddp_sampler *s, int i, struct ddp_err *err)
     struct ddp_err why = DDP_ERR_INIT;
     struct ddp_point_spec any = s->plan->points[i];
     snprintf(any.algorithm, sizeof any.algorithm, "auto");
-    const bool told = s->plan->all_algorithms && probe(s, &any, &why) == DDP_EUNAVAIL;
-    return ddp_fail(err, DDP_EUNAVAIL, "%s", told ? why.text : s->skip[i]);
+    const bool explained = s->plan->all_algorithms && probe(s, &any, &why) == DDP_EUNAVAIL;
+    return ddp_fail(err, DDP_EUNAVAIL, "%s", explained ? why.text : s->skip[i]);
 }
 
 /* Fails for the first skipped point that no measured point stands in for. */
@@ -98,11 +98,11 @@ static int check_skips(struct ddp_sampler *s, struct ddp_err *err)
     const struct ddp_point_spec *points = s->plan->points;
     for (int i = 0; i < s->plan->count; i++) {
         /* Points that differ only in size are adjacent; check the first of them. */
-        const bool told = i > 0 && s->skip[i - 1] && points[i - 1].dtype == points[i].dtype &&
-                          points[i - 1].op == points[i].op &&
-                          strcmp(points[i - 1].algorithm, points[i].algorithm) == 0 &&
-                          strcmp(points[i - 1].compress, points[i].compress) == 0;
-        if (s->skip[i] && !told && !is_had(s, i))
+        const bool checked = i > 0 && s->skip[i - 1] && points[i - 1].dtype == points[i].dtype &&
+                             points[i - 1].op == points[i].op &&
+                             strcmp(points[i - 1].algorithm, points[i].algorithm) == 0 &&
+                             strcmp(points[i - 1].compress, points[i].compress) == 0;
+        if (s->skip[i] && !checked && !has_measured_match(s, i))
             return explain_skip(s, i, err);
     }
     return 0;
@@ -137,8 +137,8 @@ static int alloc_arrays(struct ddp_sampler *s, struct ddp_err *err)
     s->chunk = ddp_calloc(size * DDP_SLOWEST_CHUNK, sizeof *s->chunk);
     s->skip = ddp_calloc(points, sizeof *s->skip);
     s->order = ddp_calloc(points, sizeof *s->order);
-    s->place = ddp_calloc(points, sizeof *s->place);
-    if (!s->duration || !s->chunk || !s->skip || !s->order || !s->place)
+    s->plan_position = ddp_calloc(points, sizeof *s->plan_position);
+    if (!s->duration || !s->chunk || !s->skip || !s->order || !s->plan_position)
         return ddp_fail(err, DDP_ENOMEM, "no memory for the durations of %zu iterations", iters);
     return ddp_iterations_create(s->comm, s->options, &s->iterations, err);
 }
@@ -149,7 +149,7 @@ static void choose_order(struct ddp_sampler *s)
 {
     struct ddp_rng rng;
     for (int i = 0; i < s->plan->count; i++) {
-        s->place[i] = s->measured;
+        s->plan_position[i] = s->measured;
         if (!s->skip[i])
             s->order[s->measured++] = i;
     }
@@ -304,7 +304,7 @@ void ddp_sampler_destroy(struct ddp_sampler *s)
     ddp_bound_destroy(s->bound);
     ddp_iterations_destroy(s->iterations);
     free(s->order);
-    free(s->place);
+    free(s->plan_position);
     free(s->duration);
     free(s->chunk);
     free(s);

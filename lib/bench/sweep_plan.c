@@ -22,7 +22,7 @@ struct reader {
 /* One key of a run. */
 struct axis {
     const char *key; /* the option */
-    char **words;    /* [count]: the argument for each value; "" for a value that adds none */
+    char **args;     /* [count]: the argument for each value; "" for a value that adds none */
     int count;
 };
 
@@ -59,28 +59,28 @@ static bool scalar_text(const cJSON *item, char *out, size_t out_bytes)
 }
 
 /* Returns "--key" followed by `equals` ("=" or "") and value. NULL without memory. */
-static char *make_word(const struct reader *r, const char *key, const char *equals,
-                       const char *value)
+static char *make_arg(const struct reader *r, const char *key, const char *equals,
+                      const char *value)
 {
     size_t bytes = strlen(key) + strlen(value) + 4;
-    char *word = malloc(bytes);
-    if (word)
-        snprintf(word, bytes, "--%s%s%s", key, equals, value);
+    char *argument = malloc(bytes);
+    if (argument)
+        snprintf(argument, bytes, "--%s%s%s", key, equals, value);
     else
         ddp_fail(r->err, DDP_ENOMEM, "no memory for a sweep");
-    return word;
+    return argument;
 }
 
 /* Returns the argument for one value, "" for false. NULL: an error. */
-static char *word_of(const struct reader *r, const char *key, const cJSON *item)
+static char *arg_of(const struct reader *r, const char *key, const cJSON *item)
 {
     char text[DDP_SWEEP_VALUE_MAX + 1];
     if (cJSON_IsTrue(item))
-        return make_word(r, key, "", "");
+        return make_arg(r, key, "", "");
     if (cJSON_IsFalse(item))
         return ddp_calloc(1, 1);
     if (scalar_text(item, text, sizeof text))
-        return make_word(r, key, "=", text);
+        return make_arg(r, key, "=", text);
     bad(r, key,
         cJSON_IsString(item) ? "has a value that is too long"
                              : "takes strings, numbers, true, false, or a list of these");
@@ -88,11 +88,11 @@ static char *word_of(const struct reader *r, const char *key, const cJSON *item)
 }
 
 /* Returns all values of a list in one argument, for an option that takes lists. NULL: an error. */
-static char *joined_word(const struct reader *r, const char *key, const cJSON *list)
+static char *joined_arg(const struct reader *r, const char *key, const cJSON *list)
 {
     struct ddp_strbuf joined = DDP_STRBUF_INIT;
     const cJSON *item;
-    char text[DDP_SWEEP_VALUE_MAX + 1], *word = NULL;
+    char text[DDP_SWEEP_VALUE_MAX + 1], *argument = NULL;
     cJSON_ArrayForEach(item, list)
     {
         if (!scalar_text(item, text, sizeof text)) {
@@ -104,10 +104,10 @@ static char *joined_word(const struct reader *r, const char *key, const cJSON *l
     if (joined.failed)
         ddp_fail(r->err, DDP_ENOMEM, "no memory for a sweep");
     else
-        word = make_word(r, key, "=", joined.text);
+        argument = make_arg(r, key, "=", joined.text);
 out:
     ddp_strbuf_release(&joined);
-    return word;
+    return argument;
 }
 
 static bool key_is_legal(const char *key)
@@ -142,13 +142,13 @@ static int read_axis(const struct reader *r, const cJSON *item, struct axis *axi
         DDP_TRY(check_list(r, item));
     const bool joined = list && r->takes_list(r->arg, r->command, key);
     const int n = list && !joined ? cJSON_GetArraySize(item) : 1;
-    axis->words = ddp_calloc((size_t)n, sizeof *axis->words);
-    if (!axis->words)
+    axis->args = ddp_calloc((size_t)n, sizeof *axis->args);
+    if (!axis->args)
         return ddp_fail(r->err, DDP_ENOMEM, "no memory for a sweep");
     const cJSON *value = list ? item->child : item;
     for (int i = 0; i < n; i++, value = value->next) {
-        axis->words[i] = joined ? joined_word(r, key, item) : word_of(r, key, value);
-        if (!axis->words[i])
+        axis->args[i] = joined ? joined_arg(r, key, item) : arg_of(r, key, value);
+        if (!axis->args[i])
             return r->err->code;
         axis->count++;
     }
@@ -159,8 +159,8 @@ static void release_axes(struct axis *axes, int count)
 {
     for (int i = 0; i < count; i++) {
         for (int k = 0; k < axes[i].count; k++)
-            free(axes[i].words[k]);
-        free(axes[i].words);
+            free(axes[i].args[k]);
+        free(axes[i].args);
     }
 }
 
@@ -169,17 +169,17 @@ static void release_axes(struct axis *axes, int count)
 static int make_cell(const struct reader *r, const struct axis *axes, int count, int64_t index,
                      struct ddp_sweep_cell *out)
 {
-    const char *words[DDP_SWEEP_KEYS_MAX + 1] = {r->command};
+    const char *args[DDP_SWEEP_KEYS_MAX + 1] = {r->command};
     int argc = 1;
     for (int i = count - 1; i >= 0; i--) {
-        words[i + 1] = axes[i].words[index % axes[i].count];
+        args[i + 1] = axes[i].args[index % axes[i].count];
         index /= axes[i].count;
     }
     size_t bytes = strlen(r->command) + 1;
     for (int i = 1; i <= count; i++)
-        if (words[i][0]) {
-            bytes += strlen(words[i]) + 1;
-            words[argc++] = words[i];
+        if (args[i][0]) {
+            bytes += strlen(args[i]) + 1;
+            args[argc++] = args[i];
         }
     char **argv = malloc(((size_t)argc + 1) * sizeof *argv + bytes);
     if (!argv)
@@ -187,8 +187,8 @@ static int make_cell(const struct reader *r, const struct axis *axes, int count,
     char *text = (char *)(argv + argc + 1);
     for (int i = 0; i < argc; i++) {
         argv[i] = text;
-        memcpy(text, words[i], strlen(words[i]) + 1);
-        text += strlen(words[i]) + 1;
+        memcpy(text, args[i], strlen(args[i]) + 1);
+        text += strlen(args[i]) + 1;
     }
     argv[argc] = NULL;
     *out = (struct ddp_sweep_cell){.run = r->run, .argc = argc, .argv = argv};

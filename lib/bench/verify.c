@@ -35,7 +35,7 @@ struct job {
     size_t elem_bytes;
     int32_t value[BLOCK];    /* input of one rank */
     int32_t expected[BLOCK]; /* expected integers, before the division of an average */
-    int64_t wide[BLOCK];     /* sums that may exceed 32 bits */
+    int64_t sum64[BLOCK];    /* sums that may exceed 32 bits */
     union typed answer, got; /* expected and received elements */
 };
 
@@ -118,14 +118,14 @@ static void combine(enum ddp_op op, int32_t *into, const int32_t *value, size_t 
  * enough: |sum| < 2^39, so a rounding error cannot reach the next integer. */
 static void mean_of_integers(struct job *job, size_t first, size_t n)
 {
-    memset(job->wide, 0, n * sizeof *job->wide);
+    memset(job->sum64, 0, n * sizeof *job->sum64);
     for (int r = 0; r < job->ranks; r++) {
         ddp_verify_values(&job->input, r, job->round, first, n, job->value);
         for (size_t j = 0; j < n; j++)
-            job->wide[j] += job->value[j];
+            job->sum64[j] += job->value[j];
     }
     for (size_t j = 0; j < n; j++)
-        job->expected[j] = (int32_t)((double)job->wide[j] / job->ranks);
+        job->expected[j] = (int32_t)((double)job->sum64[j] / job->ranks);
 }
 
 /* Computes the expected results of elements [first, first + n), which lie in one block. */
@@ -228,15 +228,15 @@ static double unit_of(enum ddp_dtype dtype)
 static void allow_roundings(struct job *job, size_t first, size_t n)
 {
     const double ranks = job->ranks, allowed = (ranks + 2) * unit_of(job->dtype);
-    memset(job->wide, 0, n * sizeof *job->wide);
+    memset(job->sum64, 0, n * sizeof *job->sum64);
     for (int r = 0; r < job->ranks; r++) {
         ddp_verify_values(&job->input, r, job->round, first, n, job->value);
         for (size_t j = 0; j < n; j++)
-            job->wide[j] += llabs((int64_t)job->value[j]);
+            job->sum64[j] += llabs((int64_t)job->value[j]);
     }
     for (size_t j = 0; j < n; j++) {
         const double got = number_of(job->dtype, bits_at(job, &job->got, j));
-        if (fabs(got - job->expected[j] / ranks) <= allowed * (double)job->wide[j] / ranks)
+        if (fabs(got - job->expected[j] / ranks) <= allowed * (double)job->sum64[j] / ranks)
             memcpy((unsigned char *)&job->got + j * job->elem_bytes,
                    (unsigned char *)&job->answer + j * job->elem_bytes, job->elem_bytes);
     }

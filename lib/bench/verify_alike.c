@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "bench/verify_exchange.h"
 
-#define SHOWN 1024 /* elements that ranks exchange at a time to find a difference */
+#define EXCHANGED 1024 /* elements that ranks exchange at a time to find a difference */
 
 static uint32_t bits_of(float x)
 {
@@ -29,12 +29,12 @@ static uint64_t hash_of(const float *data, size_t n)
 }
 
 /* Finds the first element that differs from rank 0's, and fails with it on all ranks. all
- * [size][SHOWN]: scratch. Collective. */
+ * [size][EXCHANGED]: scratch. Collective. */
 static int find_difference(struct ddp_comm *comm, const float *data, size_t n, float *all,
                            const char *what, struct ddp_err *err)
 {
     for (size_t done = 0, part; done < n; done += part) {
-        part = DDP_MIN(n - done, (size_t)SHOWN);
+        part = DDP_MIN(n - done, (size_t)EXCHANGED);
         DDP_TRY(ddp_comm_exchange(comm, data + done, all, part * sizeof *all, err));
         for (int r = 1; r < comm->size; r++) {
             for (size_t j = 0; j < part; j++) {
@@ -58,7 +58,7 @@ int ddp_verify_alike(struct ddp_comm *comm, const float *data, size_t n, const c
 {
     const size_t size = (size_t)comm->size;
     uint64_t mine = hash_of(data, n), *hashes = ddp_calloc(size, sizeof *hashes);
-    float *all = ddp_calloc(size * SHOWN, sizeof *all);
+    float *all = ddp_calloc(size * EXCHANGED, sizeof *all);
     bool differ = false;
     int rc = hashes && all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory to compare %zu ranks", size);
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), out);

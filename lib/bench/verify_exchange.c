@@ -17,18 +17,18 @@
 struct ddp_verify_exchange {
     struct ddp_compressed_setup setup;
     struct ddp_gradient *gradient;
-    size_t first; /* index of the first element in the whole gradient */
-    size_t room;  /* capacity of a list in entries */
-    bool lists;   /* the exchange sends lists, not whole arrays */
-    bool exact;   /* a global selection takes exactly k in every call */
-    bool rounds;  /* the library may divide, and round, an average before the sum */
-    float scale;  /* 1/ranks for an average, else 1 */
+    size_t first;    /* index of the first element in the whole gradient */
+    size_t capacity; /* capacity of a list in entries */
+    bool lists;      /* the exchange sends lists, not whole arrays */
+    bool exact;      /* a global selection takes exactly k in every call */
+    bool rounds;     /* the library may divide, and round, an average before the sum */
+    float scale;     /* 1/ranks for an average, else 1 */
     /* [n], for lists: the expected residual; during an exchange, residual plus input. */
     float *acc;
-    float *shown;     /* [size][BLOCK]: the values that each rank must have sent */
-    uint32_t *bucket; /* [DDP_ORACLE_BUCKETS]: scratch of the selection */
-    uint64_t calls;   /* exchanges checked */
-    uint64_t round;   /* of verify_input.h: the step */
+    float *expected_sent; /* [size][BLOCK]: the values that each rank must have sent */
+    uint32_t *bucket;     /* [DDP_ORACLE_BUCKETS]: scratch of the selection */
+    uint64_t calls;       /* exchanges checked */
+    uint64_t round;       /* of verify_input.h: the step */
     struct ddp_verify_input input;
     /* Dense values are integers, of magnitude at most `most` (-1: no limit), times unit. */
     float unit;
@@ -75,7 +75,7 @@ static void fit_device(struct ddp_verify_exchange *v)
 {
     const struct ddp_compressed_setup *s = &v->setup;
     if (v->lists)
-        v->room = ddp_device_exchange_capacity(&s->spec, s->n, s->feedback);
+        v->capacity = ddp_device_exchange_capacity(&s->spec, s->n, s->feedback);
     v->exact = true;
     v->rounds = s->average && s->spec.compressor->wire_dtype == DDP_F32 &&
                 (s->comm->backend->caps & DDP_CAP_AVG_FIRST);
@@ -95,14 +95,14 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup, bool on
     v->first = first;
     v->lists = compressor->combine == DDP_COMBINE_GATHER;
     v->scale = setup->average ? 1.0f / (float)ranks : 1;
-    v->room = setup->n;
+    v->capacity = setup->n;
     if (on_device)
         fit_device(v);
     if (v->lists) {
         v->acc = ddp_calloc(setup->n, sizeof *v->acc);
-        v->shown = ddp_calloc((size_t)ranks * BLOCK, sizeof *v->shown);
+        v->expected_sent = ddp_calloc((size_t)ranks * BLOCK, sizeof *v->expected_sent);
         v->bucket = ddp_calloc(DDP_ORACLE_BUCKETS, sizeof *v->bucket);
-        if (!v->acc || !v->shown || !v->bucket) {
+        if (!v->acc || !v->expected_sent || !v->bucket) {
             ddp_verify_exchange_destroy(v);
             return ddp_fail(err, DDP_ENOMEM, "no memory to verify %zu elements", setup->n);
         }
@@ -120,7 +120,7 @@ void ddp_verify_exchange_destroy(struct ddp_verify_exchange *v)
     if (!v)
         return;
     free(v->acc);
-    free(v->shown);
+    free(v->expected_sent);
     free(v->bucket);
     free(v);
 }
@@ -221,42 +221,42 @@ static bool is_sum(const struct ddp_verify_exchange *v, double sum, double magni
 }
 
 /* The second selection of oktopk, among the sums. */
-struct again {
+struct reselection {
     size_t taken;      /* sums that were selected */
     size_t candidates; /* sums that are not 0 */
     size_t zeros;      /* sums that are 0: nobody can see whether they were taken */
     float smallest_taken, largest_left; /* magnitudes: smallest selected, largest left out */
 };
 
-/* True if the second selection took this sum; counts it in *again. */
-static bool taken_again(struct again *again, float sum, float got)
+/* True if the second selection took this sum; counts it in *reselection. */
+static bool is_reselected(struct reselection *reselection, float sum, float got)
 {
     if (sum == 0) {
-        again->zeros++;
+        reselection->zeros++;
         return got == 0;
     }
-    again->candidates++;
+    reselection->candidates++;
     if (got == 0) {
-        again->largest_left = fmaxf(again->largest_left, fabsf(sum));
+        reselection->largest_left = fmaxf(reselection->largest_left, fabsf(sum));
         return false;
     }
-    again->taken++;
-    again->smallest_taken = fminf(again->smallest_taken, fabsf(sum));
+    reselection->taken++;
+    reselection->smallest_taken = fminf(reselection->smallest_taken, fabsf(sum));
     return true;
 }
 
 /* Checks elements [begin, begin + n), after the ranks exchanged the values they must have sent.
  * left: the state of this rank's selection before the block. */
 static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
-                        struct ddp_oracle_choice *left, struct again *again, const float *data,
-                        const float *residual, struct finding *f)
+                        struct ddp_oracle_choice *left, struct reselection *reselection,
+                        const float *data, const float *residual, struct finding *f)
 {
     const bool global = v->setup.spec.compressor->global_topk;
     for (size_t j = 0; j < n; j++) {
         size_t i = begin + j;
         double sum = 0, magnitudes = 0;
         for (int r = 0; r < v->setup.comm->size; r++) {
-            float sent = v->shown[(size_t)r * n + j];
+            float sent = v->expected_sent[(size_t)r * n + j];
             sum += (double)sent;
             magnitudes += fabs((double)sent);
         }
@@ -264,7 +264,7 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
             sum *= (double)v->scale;
             magnitudes *= (double)v->scale;
         }
-        bool taken = !global || taken_again(again, (float)sum, data[i]);
+        bool taken = !global || is_reselected(reselection, (float)sum, data[i]);
         if (!is_sum(v, taken ? sum : 0, magnitudes, data[i]))
             found(f, "sum", v->first + i, (float)sum, data[i]);
         bool mine = ddp_oracle_takes(left, v->acc[i]);
@@ -284,17 +284,19 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
  * first, and on a device in every call. In between, the last threshold is used again and lets two
  * thirds of k to 2k sums through (sparse_oktopk_select.c). No sum may be smaller than one that was
  * left out. */
-static void check_again(const struct ddp_verify_exchange *v, const struct again *again, size_t k,
-                        struct finding *f)
+static void check_reselection(const struct ddp_verify_exchange *v,
+                              const struct reselection *reselection, size_t k, struct finding *f)
 {
     const bool exact = v->exact || v->calls % OKTOPK_EXACT_STEPS == 0;
-    const size_t want = DDP_MIN(k, again->candidates);
-    if (exact ? again->taken != want
-              : again->taken > 2 * k || 3 * (again->taken + again->zeros) < 2 * want)
-        found(f, "number of sums that were selected", v->first, (float)want, (float)again->taken);
-    else if (again->smallest_taken < again->largest_left)
-        found(f, "smallest sum that was selected", v->first, again->largest_left,
-              again->smallest_taken);
+    const size_t want = DDP_MIN(k, reselection->candidates);
+    if (exact ? reselection->taken != want
+              : reselection->taken > 2 * k ||
+                    3 * (reselection->taken + reselection->zeros) < 2 * want)
+        found(f, "number of sums that were selected", v->first, (float)want,
+              (float)reselection->taken);
+    else if (reselection->smallest_taken < reselection->largest_left)
+        found(f, "smallest sum that was selected", v->first, reselection->largest_left,
+              reselection->smallest_taken);
 }
 
 static int check_lists(struct ddp_verify_exchange *v, const float *data, const float *residual,
@@ -302,7 +304,7 @@ static int check_lists(struct ddp_verify_exchange *v, const float *data, const f
 {
     const struct ddp_compress_spec *spec = &v->setup.spec;
     const size_t n = v->setup.n, k = spec->compressor->bound(spec, n);
-    struct again again = {.smallest_taken = INFINITY};
+    struct reselection reselection = {.smallest_taken = INFINITY};
     struct ddp_oracle_choice choice, left;
     /* Values are scaled before the sum; a global selection scales the sums. */
     const float scale = spec->compressor->global_topk ? 1 : v->scale;
@@ -310,7 +312,7 @@ static int check_lists(struct ddp_verify_exchange *v, const float *data, const f
         ddp_oracle_topk(v->acc, n, k, v->bucket, &choice);
     else
         ddp_oracle_threshold(v->acc, n, (float)spec->argument, &choice);
-    choice.count = DDP_MIN(choice.count, v->room);
+    choice.count = DDP_MIN(choice.count, v->capacity);
     if (values_sent != (double)choice.count)
         found(f, "number of values sent", v->first, (float)choice.count, (float)values_sent);
     left = choice;
@@ -322,11 +324,11 @@ static int check_lists(struct ddp_verify_exchange *v, const float *data, const f
             bool sent = ddp_oracle_takes(&left, v->acc[done + j]);
             mine[j] = sent ? v->acc[done + j] * scale : 0;
         }
-        DDP_TRY(ddp_comm_exchange(v->setup.comm, mine, v->shown, part * sizeof *mine, err));
-        check_block(v, done, part, &before, &again, data, residual, f);
+        DDP_TRY(ddp_comm_exchange(v->setup.comm, mine, v->expected_sent, part * sizeof *mine, err));
+        check_block(v, done, part, &before, &reselection, data, residual, f);
     }
     if (spec->compressor->global_topk)
-        check_again(v, &again, k, f);
+        check_reselection(v, &reselection, k, f);
     v->calls++;
     if (!v->setup.feedback)
         memset(v->acc, 0, n * sizeof *v->acc);
