@@ -1,5 +1,5 @@
-/* What a compressed exchange is compared with: the dense ones beside it, and, on request, itself at
- * other densities. */
+/* Measures what a compressed exchange is compared with: dense exchanges, and, with --break-even,
+ * the same exchange at other densities. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,12 +10,12 @@
 
 #define DENSE_ITERS   20
 #define DENSITY_ITERS 10
-#define REFINE_STEPS  3 /* bisections between the two densities that enclose a break-even */
+#define REFINE_STEPS  3 /* bisections between the two densities around a break-even */
 
 static const char *const dense_method[DDP_BASELINE_COUNT] = {"none", "fp16"};
 
-/* Both baselines in turn, so that a neighbour's noise meets both alike. What is compared with
- * itself says nothing: fp16 has no f16 baseline. */
+/* Measures both baselines in turn, so that noise affects both alike. An exchange is not compared
+ * with itself: fp16 has no f16 baseline. */
 static int measure_dense(struct ddp_compressed_bench *b, struct ddp_point *p, struct ddp_err *err)
 {
     struct ddp_bench_exchange e[DDP_BASELINE_COUNT] = {0};
@@ -36,7 +36,7 @@ static int measure_dense(struct ddp_compressed_bench *b, struct ddp_point *p, st
     return rc;
 }
 
-/* The point's exchange at another density. */
+/* Times the point's exchange at another density, and adds the time to *times. */
 static int time_at(struct ddp_compressed_bench *b, const struct ddp_point *p, const char *name,
                    double density, struct ddp_density_times *times, struct ddp_err *err)
 {
@@ -58,7 +58,7 @@ static int time_at(struct ddp_compressed_bench *b, const struct ddp_point *p, co
     return rc;
 }
 
-/* A coarse walk over the densities, then a few steps towards each break-even. */
+/* Times a coarse grid of densities, then a few between each pair that encloses a break-even. */
 static int measure_densities(struct ddp_compressed_bench *b, struct ddp_point *p, const char *name,
                              struct ddp_err *err)
 {
@@ -77,8 +77,8 @@ static int measure_densities(struct ddp_compressed_bench *b, struct ddp_point *p
     return 0;
 }
 
-/* The algorithm whose bytes are predicted: where ranks read each other's memory nothing is sent,
- * and the all-gather is what they would send. */
+/* Returns the algorithm whose bytes are predicted. If ranks read each other's memory nothing is
+ * sent, so the all-gather stands for it. */
 static const struct ddp_sparse_alg *sender(const struct ddp_point *p)
 {
     const struct ddp_sparse_alg *alg = ddp_sparse_find(p->algorithm_used);
@@ -106,7 +106,7 @@ int ddp_bench_compare(struct ddp_compressed_bench *b, struct ddp_point *p, struc
         even->estimated =
             ddp_break_even_estimated(p->phase_ns, p->achieved_density, p->dense_ns[i]);
     }
-    /* a threshold has no density before it is applied */
+    /* The density of a threshold is not known before it is applied. */
     if (!b->setup.options->break_even || !parsed.compressor->fixed_count)
         return 0;
     return measure_densities(b, p, parsed.compressor->name, err);
