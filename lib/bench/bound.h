@@ -10,10 +10,11 @@
  *   latency         Ranks share memory, below 64 KiB. The algorithm's steps times half a ping-pong.
  *   point-to-point  Ranks send messages. From 64 KiB on, the bytes that a rank must send, at the
  *                   speed at which all ranks together send a message of that size to their
- *                   neighbours. Below, the steps times the time of one such message. A native call
- *                   does not tell its steps; ceil(log2 n) is assumed.
+ *                   neighbours. Below 64 KiB, the steps times the time of one such message. The
+ *                   steps of a native call are not known; ceil(log2 n) is assumed.
  *
- * A better algorithm may have a lower bound; this file does not look for one. */
+ * The bound holds for the algorithm that was measured. Another algorithm may have a smaller
+ * bound. */
 #ifndef DDP_BENCH_BOUND_H
 #define DDP_BENCH_BOUND_H
 

@@ -1,5 +1,5 @@
-/* Break-even densities: the density from which on a sparse exchange is slower than a dense one.
- * This file only calculates and does not communicate. record.h explains the three figures. */
+/* Break-even densities: the density from which a sparse exchange is slower than a dense one. This
+ * file only calculates; it does not communicate. record.h explains the three figures. */
 #ifndef DDP_BENCH_BREAK_EVEN_H
 #define DDP_BENCH_BREAK_EVEN_H
 
@@ -28,9 +28,9 @@ struct ddp_density_times {
 /* Inserts a time. There is room for 16. */
 void ddp_density_times_add(struct ddp_density_times *t, double density, double ns);
 /* Returns the density at which the time first reaches dense_ns, interpolated between two measured
- * densities with logarithmic axes. 0: the lowest density already takes that long; 1: the highest
- * does not. NaN without times. *low, *high: the two densities around the result, where a caller can
- * measure next; equal if there are none. */
+ * densities with logarithmic axes. Returns 0 if even the lowest density takes that long, 1 if even
+ * the highest is faster, and NaN without times. *low, *high: the two densities around the result,
+ * where a caller can measure next; equal if there are none. */
 double ddp_break_even_measured(const struct ddp_density_times *t, double dense_ns, double *low,
                                double *high);
 

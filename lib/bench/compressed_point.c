@@ -30,7 +30,7 @@ static void close_parts(struct measurement *m)
 }
 
 /* Opens the exchanges of all chunks. Chunks differ by at most one element. None is empty, because
- * an empty exchange takes no time and would falsify the median. Collective; fails on all ranks or
+ * an empty exchange takes no time and would distort the median. Collective; fails on all ranks or
  * on none. */
 static int open_parts(struct measurement *m, struct ddp_err *err)
 {

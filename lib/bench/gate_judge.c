@@ -43,8 +43,8 @@ static int judge_covariate(double *const covariate[2], int pairs, double *ratio,
 }
 
 /* Turns a verdict into INCONCLUSIVE if a covariate shows that the host drifted: a FAIL then proves
- * nothing, nor does a PASS if the host was faster for new. With few pairs the smallest possible p
- * value, all pairs agreeing, is enough. */
+ * nothing, nor does a PASS if the host was faster for new. Few pairs cannot reach the significance
+ * level; for them it is enough that all pairs agree. */
 static void check_drift(const char *what, double ratio, double p, struct ddp_verdict_record *v)
 {
     const double least = 2 * ddp_signflip_least_p((size_t)v->pairs);

@@ -56,8 +56,9 @@ struct ddp_iterations {
     /* sample, skew_start, skew_exit [options->iters]: ns of each iteration over all ranks.
      * rank_sum [size]: the summed durations of each rank. */
     double *sample, *skew_start, *skew_exit, *rank_sum;
-    /* Iterations that warmed up, that were kept, that were evaluated over all ranks, that are
-     * wanted before the next evaluation, that ran after warming up, and that were invalid. */
+    /* Numbers of iterations. warm: warm-ups done. kept: recorded. evaluated: combined over all
+     * ranks. goal: recorded ones wanted before the next evaluation. ran: run after the warm-up.
+     * invalid: dropped, because a rank began late. */
     int64_t warm, kept, evaluated, goal, ran, invalid;
     int64_t opened_ns; /* start of the warm-up, later start of the measurement */
     int64_t start_ns;  /* announced start in this rank's clock */

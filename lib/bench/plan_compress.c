@@ -45,8 +45,8 @@ bool ddp_plan_feedback(const struct ddp_bench_options *o, const struct ddp_point
            parsed.compressor->feedback_default;
 }
 
-/* Returns the j-th exchange for a sparse compressor; NULL past the last. Only compressors with a
- * global selection use the exchanges that select. */
+/* Returns the j-th exchange algorithm for a sparse compressor; NULL past the last. Compressors with
+ * a global selection use the algorithms that select; all others use those that do not. */
 static const char *sparse_algorithm(const struct ddp_compressor *compressor, int j)
 {
     for (const struct ddp_sparse_alg *const *a = ddp_sparse_algorithms(); *a; a++) {
