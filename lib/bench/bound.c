@@ -9,20 +9,22 @@
 #include "base/mem.h"
 
 #define TAG 29997
-/* So much of a larger message stands for all of it: far beyond any cache. */
+/* Measure at most 128 MiB and scale linearly beyond: this size no longer fits into any cache. */
 #define MOST_BYTES ((size_t)128 << 20)
-/* A round moves at least so much, in repetitions, so that the clock's steps do not matter. */
+/* A round repeats its work until it has moved at least this many bytes. Otherwise the clock's
+ * resolution would matter. */
 #define ROUND_BYTES ((size_t)512 << 10)
-/* Rounds; the fastest counts. Few where one takes long. */
+/* Number of rounds, of which the fastest counts. Buffers above FEW_BYTES take long, so they get
+ * fewer. */
 #define ROUNDS_MAX 6
 #define ROUNDS_FEW 3
 #define FEW_BYTES  ((size_t)16 << 20)
 
-/* What all ranks can at once with messages or buffers of `bytes`; NaN: not measured yet. ns of one
- * message; GB/s moved by all ranks together. */
+/* Speed with all ranks active, for buffers or messages of `bytes`; NaN: not measured yet. */
 struct speed {
     size_t bytes;
-    double copy_GBps, add_GBps, message_ns;
+    double copy_GBps, add_GBps; /* GB/s read and written by all ranks together */
+    double message_ns;          /* time of one message */
 };
 
 struct ddp_bound {
@@ -32,7 +34,7 @@ struct ddp_bound {
     int64_t *all; /* [size][ROUNDS_MAX] */
 };
 
-/* One thing to be timed, of `bytes`. */
+/* An operation on `bytes` bytes that is timed. */
 struct work {
     struct ddp_bound *bound;
     size_t bytes;
@@ -64,7 +66,7 @@ void ddp_bound_destroy(struct ddp_bound *b)
     free(b);
 }
 
-/* b = a */
+/* Copies: b = a. */
 static int copy(const struct work *w, struct ddp_err *err)
 {
     const struct ddp_bound_setup *s = &w->bound->setup;
@@ -73,7 +75,7 @@ static int copy(const struct work *w, struct ddp_err *err)
     return 0;
 }
 
-/* a += b */
+/* Adds: a += b. */
 static int add(const struct work *w, struct ddp_err *err)
 {
     const struct ddp_bound_setup *s = &w->bound->setup;
@@ -93,7 +95,7 @@ static int add(const struct work *w, struct ddp_err *err)
     return 0;
 }
 
-/* a of the rank before arrives in b. */
+/* Sends a to the next rank and receives the previous rank's a in b. */
 static int shift(const struct work *w, struct ddp_err *err)
 {
     const struct ddp_bound_setup *s = &w->bound->setup;
@@ -105,7 +107,7 @@ static int shift(const struct work *w, struct ddp_err *err)
     return ddp_comm_wait(group, request, 2, err);
 }
 
-/* *ns of one run: of the fastest round, the slowest rank's. */
+/* Sets *ns to the time of one run: the slowest rank's time in the fastest round. */
 static int time_of(const struct work *w, double *ns, struct ddp_err *err)
 {
     struct ddp_comm *comm = w->bound->setup.comm;
@@ -131,7 +133,7 @@ static int time_of(const struct work *w, double *ns, struct ddp_err *err)
     return 0;
 }
 
-/* The entry of a size, made when it is not there. */
+/* Returns the entry of a size, and creates it if necessary. NULL without memory. */
 static struct speed *speed_of(struct ddp_bound *b, size_t bytes, struct ddp_err *err)
 {
     for (int i = 0; i < b->count; i++)
@@ -147,7 +149,8 @@ static struct speed *speed_of(struct ddp_bound *b, size_t bytes, struct ddp_err 
     return &speeds[b->count++];
 }
 
-/* Plain and non-temporal; moved: bytes read and written a byte of the buffer. */
+/* Measures `run` with plain and with non-temporal stores, and keeps the faster result in *GBps.
+ * moved: bytes read and written per byte of the buffer. */
 static int measure_memory(struct ddp_bound *b, size_t bytes,
                           int (*run)(const struct work *, struct ddp_err *), double moved,
                           double *GBps, struct ddp_err *err)
@@ -164,14 +167,14 @@ static int measure_memory(struct ddp_bound *b, size_t bytes,
     return 0;
 }
 
-/* GB/s of all ranks together for what the collective does. */
+/* Sets *GBps to the speed of all ranks together for the memory traffic of a collective. */
 static int memory_speed(struct ddp_bound *b, enum ddp_coll coll, size_t bytes, double *GBps,
                         struct ddp_err *err)
 {
     bytes = DDP_MIN(bytes, MOST_BYTES);
     struct speed *speed = speed_of(b, bytes, err);
     DDP_TRY(ddp_comm_agree(b->setup.comm, speed ? 0 : DDP_ENOMEM, err));
-    /* Not what verification has left there: it may be NaN, or too small for the fast path. */
+    /* Verification may have left NaN or denormal numbers there, which are slower to add. */
     memset(b->setup.a, 0, bytes);
     memset(b->setup.b, 0, bytes);
     DDP_TRY(measure_memory(b, bytes, copy, 2, &speed->copy_GBps, err));
@@ -181,7 +184,7 @@ static int memory_speed(struct ddp_bound *b, enum ddp_coll coll, size_t bytes, d
     return 0;
 }
 
-/* ns of a message of `bytes` that all send at once, over this machine's share of it. */
+/* Sets *ns to the time of a message of `bytes` while all ranks send one. */
 static int message_time(struct ddp_bound *b, size_t bytes, double *ns, struct ddp_err *err)
 {
     const size_t some = DDP_MIN(bytes, MOST_BYTES);
@@ -202,7 +205,7 @@ static double steps_of(const struct ddp_coll_cost *cost, const struct ddp_point_
     return spec->coll == DDP_SEND_RECV ? 1 : ceil(log2(spec->ranks));
 }
 
-/* Over messages. */
+/* Fills the bound of an algorithm that sends messages. */
 static int by_messages(struct ddp_bound *b, const struct ddp_coll_cost *cost, struct ddp_point *p,
                        struct ddp_err *err)
 {
@@ -222,7 +225,7 @@ static int by_messages(struct ddp_bound *b, const struct ddp_coll_cost *cost, st
     return 0;
 }
 
-/* In shared memory. */
+/* Fills the bound of an algorithm that works in shared memory. */
 static int by_memory(struct ddp_bound *b, const struct ddp_coll_cost *cost, struct ddp_point *p,
                      struct ddp_err *err)
 {
@@ -247,7 +250,7 @@ int ddp_bound_fill(struct ddp_bound *b, const struct ddp_coll_alg *alg,
     struct ddp_coll_cost cost = {0};
     const struct ddp_point_spec *s = &p->spec;
     const struct ddp_comm *group = b->setup.group;
-    const bool idle = ddp_coll_is_idle(s->coll, s->count); /* no step is taken */
+    const bool idle = ddp_coll_is_idle(s->coll, s->count); /* the collective has nothing to do */
     if (s->ranks < 2 || s->size_bytes > b->setup.bytes || idle)
         return 0;
     alg->cost(s->ranks, shape, &cost);

@@ -1,4 +1,4 @@
-/* Break-even densities: predicted, estimated, interpolated. */
+/* Break-even densities: predicted, estimated and interpolated. */
 #include "bench/break_even.h"
 
 #include <assert.h>

@@ -19,7 +19,7 @@
 #include "base/strbuf.h"
 #include "comm/launch_program.h"
 
-/* How long a group has between SIGTERM and SIGKILL. */
+/* Time between SIGTERM and SIGKILL. */
 #define GRACE_NS 5000000000
 
 static int start(const struct ddp_child *child, int errors, const sigset_t *mask, pid_t *pid,
@@ -38,29 +38,31 @@ static int start(const struct ddp_child *child, int errors, const sigset_t *mask
     return rc;
 }
 
-/* Waits for an end, a signal to us, or the deadline, whichever comes first. */
+/* Waits for the end of the child, a signal to this process, or the deadline, whichever comes
+ * first. */
 static void watch(const struct ddp_child *child, pid_t pid, int pidfd, int signals,
                   struct ddp_child_end *end)
 {
-    int64_t begun = ddp_now_ns(), ask = 0;
+    int64_t begun = ddp_now_ns(), signalled_ns = 0;
     for (;;) {
         struct pollfd fds[] = {{.fd = pidfd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
-        int64_t now = ddp_now_ns(), limit = ask ? ask + GRACE_NS : child->timeout_ns + begun;
-        bool bounded = ask || child->timeout_ns > 0;
+        int64_t now = ddp_now_ns(),
+                limit = signalled_ns ? signalled_ns + GRACE_NS : child->timeout_ns + begun;
+        bool bounded = signalled_ns || child->timeout_ns > 0;
         if (bounded && now >= limit) {
-            end->timed_out |= !ask;
-            kill(-pid, ask ? SIGKILL : SIGTERM);
-            ask = now;
+            end->timed_out |= !signalled_ns;
+            kill(-pid, signalled_ns ? SIGKILL : SIGTERM);
+            signalled_ns = now;
             continue;
         }
         int64_t wait_ms = bounded ? (limit - now) / 1000000 + 1 : -1;
         if (poll(fds, 2, (int)DDP_MIN(wait_ms, (int64_t)1000000)) < 0 && errno != EINTR)
-            return; /* waitpid blocks then */
+            return; /* the caller's waitid then blocks */
         struct signalfd_siginfo info;
         if (fds[1].revents && read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
             end->signal = (int)info.ssi_signo;
             kill(-pid, end->signal);
-            ask = ddp_now_ns();
+            signalled_ns = ddp_now_ns();
         }
         if (fds[0].revents)
             return;
@@ -77,7 +79,7 @@ static void read_last_words(int fd, struct ddp_child_end *end)
     while (n > 0 && strchr(" \n", raw[n - 1]))
         n--;
     raw[n] = '\0';
-    if (from > 0) { /* cut off in front: from the next line on, or else marked */
+    if (from > 0) { /* the text is cut at the front: start at the next line, or mark the cut */
         char *line = strchr(raw, '\n');
         if (line)
             memmove(raw, line + 1, strlen(line));

@@ -8,8 +8,9 @@
 #include "comm/backend.h"
 #include "comm/hosts.h"
 
-#define TAG 29998 /* of no algorithm; pingpong.c has the next */
-/* The fastest of 20 round trips over TCP is seldom further than 1 us from the fastest there is. */
+#define TAG 29998 /* no algorithm uses this tag; pingpong.c uses the next */
+/* 20 suffice: the fastest of 20 round trips over TCP is seldom more than 1 us slower than the
+ * fastest possible. */
 #define ROUNDS 20
 
 void ddp_clocks_init(struct ddp_clocks *c, struct ddp_comm *comm)
@@ -18,38 +19,38 @@ void ddp_clocks_init(struct ddp_clocks *c, struct ddp_comm *comm)
     c->common = comm->size == 1 || comm->hosts == NULL || comm->hosts->count == 1;
 }
 
-/* One round between rank 0, who answers with its time, and `peer`, who asks. */
-static int ask(struct ddp_comm *comm, int peer, double *offset_ns, double *round_ns,
-               struct ddp_err *err)
+/* One round trip: `peer` asks, rank 0 answers with its time. */
+static int round_trip(struct ddp_comm *comm, int peer, double *offset_ns, double *round_ns,
+                      struct ddp_err *err)
 {
     struct ddp_request request;
-    int64_t word = 0;
+    int64_t time_ns = 0;
     if (comm->rank == 0) {
-        DDP_TRY(ddp_comm_irecv(comm, peer, TAG, &word, sizeof word, &request, err));
+        DDP_TRY(ddp_comm_irecv(comm, peer, TAG, &time_ns, sizeof time_ns, &request, err));
         DDP_TRY(ddp_comm_wait(comm, &request, 1, err));
-        word = ddp_now_ns();
-        DDP_TRY(ddp_comm_isend(comm, peer, TAG, &word, sizeof word, &request, err));
+        time_ns = ddp_now_ns();
+        DDP_TRY(ddp_comm_isend(comm, peer, TAG, &time_ns, sizeof time_ns, &request, err));
         return ddp_comm_wait(comm, &request, 1, err);
     }
     const int64_t asked = ddp_now_ns();
-    DDP_TRY(ddp_comm_isend(comm, 0, TAG, &word, sizeof word, &request, err));
+    DDP_TRY(ddp_comm_isend(comm, 0, TAG, &time_ns, sizeof time_ns, &request, err));
     DDP_TRY(ddp_comm_wait(comm, &request, 1, err));
-    DDP_TRY(ddp_comm_irecv(comm, 0, TAG, &word, sizeof word, &request, err));
+    DDP_TRY(ddp_comm_irecv(comm, 0, TAG, &time_ns, sizeof time_ns, &request, err));
     DDP_TRY(ddp_comm_wait(comm, &request, 1, err));
     const int64_t answered = ddp_now_ns();
     *round_ns = (double)(answered - asked);
-    *offset_ns = (double)(word - asked) - *round_ns / 2;
+    *offset_ns = (double)(time_ns - asked) - *round_ns / 2;
     return 0;
 }
 
-/* All rounds of one peer with rank 0; others have nothing to do. */
-static int ask_often(struct ddp_comm *comm, int peer, double *offset_ns, double *error_ns,
-                     struct ddp_err *err)
+/* All round trips between one peer and rank 0. Other ranks return at once. */
+static int best_round_trip(struct ddp_comm *comm, int peer, double *offset_ns, double *error_ns,
+                           struct ddp_err *err)
 {
     double fastest = INFINITY;
     for (int i = 0; i < ROUNDS && (comm->rank == 0 || comm->rank == peer); i++) {
         double offset = 0, round = 0;
-        DDP_TRY(ask(comm, peer, &offset, &round, err));
+        DDP_TRY(round_trip(comm, peer, &offset, &round, err));
         if (comm->rank == 0 || round >= fastest)
             continue;
         fastest = round;
@@ -64,10 +65,11 @@ int ddp_clocks_offset(struct ddp_comm *comm, double *offset_ns, double *error_ns
 {
     double offset = 0, error = 0;
     if (comm->size > 1 && !(comm->backend->caps & DDP_CAP_P2P))
-        return ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no messages to compare clocks by",
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "backend '%s' has no messages, so clocks cannot be compared",
                         comm->backend->name);
     for (int peer = 1; peer < comm->size; peer++)
-        DDP_TRY(ask_often(comm, peer, &offset, &error, err));
+        DDP_TRY(best_round_trip(comm, peer, &offset, &error, err));
     *offset_ns = offset;
     *error_ns = error;
     return 0;
@@ -86,7 +88,7 @@ int ddp_clocks_estimate(struct ddp_clocks *c, struct ddp_err *err)
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), out);
     for (int h = 0; h < hosts->count; h++)
         if (hosts->leader[h] != 0)
-            DDP_TRY_GOTO(ask_often(comm, hosts->leader[h], &mine[0], &mine[1], err), out);
+            DDP_TRY_GOTO(best_round_trip(comm, hosts->leader[h], &mine[0], &mine[1], err), out);
     DDP_TRY_GOTO(ddp_comm_exchange(comm, mine, all, sizeof mine, err), out);
     c->at_ns[0] = c->at_ns[1];
     c->offset_ns[0] = c->offset_ns[1];
@@ -99,8 +101,8 @@ out:
     return rc;
 }
 
-/* Between two estimates on the line through them; outside as the nearest says: the slope of two
- * that are close together is mostly their error. */
+/* The offset at a local time: linear between two estimates, constant outside. Extrapolation would
+ * be wrong: the slope between two close estimates is mostly their error. */
 static double offset_at(const struct ddp_clocks *c, int64_t local_ns)
 {
     if (c->common || c->estimates == 0)

@@ -1,5 +1,5 @@
-/* What a compressed exchange is compared with: the dense ones beside it, and, on request, itself at
- * other densities. */
+/* Measures what a compressed exchange is compared with: dense exchanges, and, with --break-even,
+ * the same exchange at other densities. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,13 +11,13 @@
 #define DENSE_ITERS   20
 #define TRIAL_ITERS   5 /* of the two candidates for a baseline */
 #define DENSITY_ITERS 10
-#define REFINE_STEPS  3 /* bisections between the two densities that enclose a break-even */
+#define REFINE_STEPS  3 /* bisections between the two densities around a break-even */
 
 static const char *const dense_method[DDP_BASELINE_COUNT] = {"none", "fp16"};
 
-/* The other all-reduce that may be the faster one for a baseline: our own where auto takes the
- * library's, the library's where auto takes our own; NULL: there is none. */
-static const char *rival_of(const struct ddp_comm *group, const struct ddp_point *p,
+/* Returns the name of the other all-reduce that may be faster for a baseline: the library's if auto
+ * took one of ours, else the best of ours. NULL: there is none. */
+static const char *other_candidate(const struct ddp_comm *group, const struct ddp_point *p,
                             enum ddp_baseline baseline, const char *taken)
 {
     const struct ddp_coll_shape shape = {
@@ -35,7 +35,8 @@ static const char *rival_of(const struct ddp_comm *group, const struct ddp_point
     return alg != NULL ? alg->name : NULL;
 }
 
-/* Opens a baseline by auto's choice or its rival, whichever a short trial measures as faster. */
+/* Opens a baseline with auto's choice or with the other candidate, whichever is faster in a short
+ * trial. */
 static int open_faster(struct ddp_compressed_bench *b, const struct ddp_point *p,
                        enum ddp_baseline baseline, struct ddp_bench_exchange *out,
                        struct ddp_err *err)
@@ -49,7 +50,7 @@ static int open_faster(struct ddp_compressed_bench *b, const struct ddp_point *p
     int faster = 0;
     int rc = ddp_bench_exchange_open(b, &how, &e[0], err);
     if (rc == 0)
-        how.algorithm = rival_of(b->setup.group, p, baseline, ddp_bench_exchange_algorithm(&e[0]));
+        how.algorithm = other_candidate(b->setup.group, p, baseline, ddp_bench_exchange_algorithm(&e[0]));
     if (rc == 0 && how.algorithm != NULL) {
         rc = ddp_bench_exchange_open(b, &how, &e[1], err);
         if (rc == 0)
@@ -61,8 +62,8 @@ static int open_faster(struct ddp_compressed_bench *b, const struct ddp_point *p
     return rc;
 }
 
-/* Both baselines in turn, so that a neighbour's noise meets both alike. What is compared with
- * itself says nothing: fp16 has no f16 baseline. */
+/* Measures both baselines in turn, so that noise affects both alike. An exchange is not compared
+ * with itself: fp16 has no f16 baseline. */
 static int measure_dense(struct ddp_compressed_bench *b, struct ddp_point *p, struct ddp_err *err)
 {
     struct ddp_bench_exchange e[DDP_BASELINE_COUNT] = {0};
@@ -83,7 +84,7 @@ static int measure_dense(struct ddp_compressed_bench *b, struct ddp_point *p, st
     return rc;
 }
 
-/* The point's exchange at another density. */
+/* Times the point's exchange at another density, and adds the time to *times. */
 static int time_at(struct ddp_compressed_bench *b, const struct ddp_point *p, const char *name,
                    double density, struct ddp_density_times *times, struct ddp_err *err)
 {
@@ -105,7 +106,7 @@ static int time_at(struct ddp_compressed_bench *b, const struct ddp_point *p, co
     return rc;
 }
 
-/* A coarse walk over the densities, then a few steps towards each break-even. */
+/* Times a coarse grid of densities, then a few between each pair that encloses a break-even. */
 static int measure_densities(struct ddp_compressed_bench *b, struct ddp_point *p, const char *name,
                              struct ddp_err *err)
 {
@@ -124,8 +125,8 @@ static int measure_densities(struct ddp_compressed_bench *b, struct ddp_point *p
     return 0;
 }
 
-/* The algorithm whose bytes are predicted: where ranks read each other's memory nothing is sent,
- * and the all-gather is what they would send. */
+/* Returns the algorithm whose bytes are predicted. If ranks read each other's memory nothing is
+ * sent, so the all-gather stands for it. */
 static const struct ddp_sparse_alg *sender(const struct ddp_point *p)
 {
     const struct ddp_sparse_alg *alg = ddp_sparse_find(p->algorithm_used);
@@ -153,7 +154,7 @@ int ddp_bench_compare(struct ddp_compressed_bench *b, struct ddp_point *p, struc
         even->estimated =
             ddp_break_even_estimated(p->phase_ns, p->achieved_density, p->dense_ns[i]);
     }
-    /* a threshold has no density before it is applied */
+    /* The density of a threshold is not known before it is applied. */
     if (!b->setup.options->break_even || !parsed.compressor->fixed_count)
         return 0;
     return measure_densities(b, p, parsed.compressor->name, err);

@@ -1,4 +1,3 @@
-/* The sampler of compressed and partial all-reduces. */
 #include "bench/compressed_point.h"
 
 #include <math.h>
@@ -11,14 +10,14 @@
 #include "bench/pingpong.h"
 
 #define PINGPONG_NS   1000000
-#define VERIFY_ROUNDS 2 /* the second has residuals */
+#define VERIFY_ROUNDS 2 /* in the second round there are residuals */
 
-/* One point being measured. part [parts]: its chunks. */
+/* One point being measured. */
 struct measurement {
     struct ddp_compressed_bench *b;
     const struct ddp_point_spec *spec;
     bool feedback;
-    struct ddp_bench_exchange *part;
+    struct ddp_bench_exchange *part; /* [parts]: one exchange for each chunk */
     int parts;
     int64_t checked; /* elements of results this rank has verified */
 };
@@ -30,8 +29,9 @@ static void close_parts(struct measurement *m)
     free(m->part);
 }
 
-/* Chunks differ by one element at most, and none is empty: to exchange nothing takes no time, and
- * the median must be of exchanges. Collective; on failure all have failed. */
+/* Opens the exchanges of all chunks. Chunks differ by at most one element. None is empty, because
+ * an empty exchange takes no time and would distort the median. Collective; fails on all ranks or
+ * on none. */
 static int open_parts(struct measurement *m, struct ddp_err *err)
 {
     const struct ddp_point_spec *s = m->spec;
@@ -78,7 +78,7 @@ static int verify_part(struct measurement *m, int i, int64_t *ns, struct ddp_err
     return 0;
 }
 
-/* The first and the last chunk, twice: with and without residuals. */
+/* Verifies the first and the last chunk, twice: the second time with residuals. */
 static int run_first(struct measurement *m, struct ddp_err *err)
 {
     int64_t ns[DDP_SERIES_COUNT];
@@ -96,7 +96,8 @@ static void start_counting(struct measurement *m)
         ddp_bench_exchange_counters(&m->part[i], &m->part[i].start);
 }
 
-/* Chunks in turn, as often as iterations want; *last: the one of the last. */
+/* Runs the chunks in turn, as many iterations as are wanted. *last: the chunk of the last
+ * iteration. */
 static int run_iterations(struct measurement *m, int *last, struct ddp_err *err)
 {
     struct ddp_compressed_bench *b = m->b;
@@ -122,7 +123,7 @@ static int run_iterations(struct measurement *m, int *last, struct ddp_err *err)
     }
 }
 
-/* The timed loop. */
+/* Runs the timed loop. With --check once, checks afterwards that all ranks have the same result. */
 static int run_timed(struct measurement *m, struct ddp_err *err)
 {
     struct ddp_compressed_bench *b = m->b;
@@ -140,7 +141,7 @@ static int run_timed(struct measurement *m, struct ddp_err *err)
     return ddp_comm_agree(b->setup.comm, rc, err);
 }
 
-/* The sum, or the largest, of a number over all ranks. */
+/* Sets *sum and *largest to the sum and the maximum of a number over all ranks. */
 static int share(struct ddp_compressed_bench *b, double mine, double *sum, double *largest,
                  struct ddp_err *err)
 {
@@ -155,8 +156,8 @@ static int share(struct ddp_compressed_bench *b, double mine, double *sum, doubl
     return 0;
 }
 
-/* Bytes and values an iteration, of the timed ones, invalid or not. Bytes: the most of all ranks,
- * as for dense points; density: their mean. */
+/* Fills the bytes and values per iteration, counted over all timed iterations, including invalid
+ * ones. Bytes are the maximum over all ranks, as for dense points; the density is the mean. */
 static int fill_counted(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
     const double iters = (double)m->b->setup.iterations->ran, ranks = m->b->setup.comm->size;
@@ -200,7 +201,7 @@ static int fill_times(struct measurement *m, struct ddp_point *out, struct ddp_e
     return 0;
 }
 
-/* What is known of the point before anything is measured. */
+/* Fills the members that are known before anything is measured. */
 static int describe(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
     const struct ddp_bench_options *o = m->b->setup.options;
@@ -244,7 +245,7 @@ int ddp_compressed_bench_point(struct ddp_compressed_bench *b, const struct ddp_
 {
     struct measurement m = {.b = b, .spec = spec};
     m.feedback = ddp_plan_feedback(b->setup.options, spec);
-    /* Groups get gradients of their own, points other ones than the point before. */
+    /* Groups and points have different gradients. */
     b->step = (uint64_t)index << 32;
     b->step += (uint64_t)(b->setup.comm->rank / b->setup.group->size) << 56;
     DDP_TRY(open_parts(&m, err));

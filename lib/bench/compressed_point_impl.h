@@ -1,6 +1,6 @@
-/* Between the files that measure compressed exchanges: compressed_run.c runs one and times it,
- * compressed_point.c makes a point of many, compressed_compare.c sets it beside others. Private to
- * them. */
+/* Shared by the files that measure compressed exchanges, and private to them: compressed_run.c runs
+ * and times one exchange, compressed_point.c measures a point, compressed_compare.c measures what
+ * the point is compared with. */
 #ifndef DDP_BENCH_COMPRESSED_POINT_IMPL_H
 #define DDP_BENCH_COMPRESSED_POINT_IMPL_H
 
@@ -15,44 +15,39 @@
 extern "C" {
 #endif
 
-/* Series of durations: the whole iteration, then its phases. */
 enum { DDP_SERIES_ALL, DDP_SERIES_PHASES, DDP_SERIES_COUNT = DDP_SERIES_PHASES + 3 };
 
-/* duration [DDP_SERIES_COUNT][iters]: of the point; scratch [iters], chunk [size *
- * DDP_SLOWEST_CHUNK], shared [size]: scratch of small exchanges. timed: during the timed loop the
- * setup's iterations, else NULL; at: where the last exchange was kept, -1 nowhere. step: of the
- * gradients, counts every exchange, so that no two have the same. stream: of the device. */
 struct ddp_compressed_bench {
     struct ddp_compressed_bench_setup setup;
-    struct ddp_stream *stream;
+    struct ddp_stream *stream; /* of the device; NULL: the host */
     int64_t iters;
     struct ddp_gradient *gradient;
-    int64_t *duration, *chunk;
-    double *scratch, *shared;
-    uint64_t step;
-    struct ddp_iterations *timed;
-    int64_t at;
+    int64_t *duration;            /* [DDP_SERIES_COUNT][iters]: of the point, in ns */
+    int64_t *chunk;               /* [size * DDP_SLOWEST_CHUNK]: scratch */
+    double *scratch, *shared;     /* [iters], [size]: scratch of small exchanges */
+    uint64_t step;                /* counts every exchange, so that each has another gradient */
+    struct ddp_iterations *timed; /* the setup's iterations in the timed loop, else NULL */
+    int64_t at;                   /* index of the last exchange in timed; -1: not kept */
 };
 
-/* One exchange: elements [first, first + n) of the buffer. x, or there: the one on a device; both
- * and verify NULL for no elements, verify also where nothing is verified. start: the counters when
- * timing began. */
+/* One exchange of elements [first, first + n) of the buffer. If n is 0 all pointers are NULL. */
 struct ddp_bench_exchange {
     size_t first, n;
-    struct ddp_compressed *x;
-    struct ddp_device_exchange *there;
-    struct ddp_verify_exchange *verify;
-    struct ddp_compressed_counters start;
+    struct ddp_compressed *x;             /* the exchange on the host; NULL: on a device */
+    struct ddp_device_exchange *device_x; /* the exchange on a device; NULL: on the host */
+    struct ddp_verify_exchange *verify;   /* NULL: nothing is verified */
+    struct ddp_compressed_counters start; /* the counters when timing began */
 };
 
-/* An exchange of elements [first, first + n) by `method` ("topk:0.01") and `algorithm`. verify:
- * inputs will be those that can be verified. Collective; on failure close() what is there. */
 struct ddp_bench_exchange_setup {
-    const char *method, *algorithm;
+    const char *method, *algorithm; /* such as "topk:0.01", "auto" */
     enum ddp_op op;
-    bool feedback, verify;
+    bool feedback;
+    bool verify; /* choose inputs whose result can be verified */
     size_t first, n;
 };
+/* Creates an exchange of elements [first, first + n). After a failure, call
+ * ddp_bench_exchange_close. Collective. */
 int ddp_bench_exchange_open(struct ddp_compressed_bench *b,
                             const struct ddp_bench_exchange_setup *setup,
                             struct ddp_bench_exchange *out, struct ddp_err *err);
@@ -60,29 +55,29 @@ void ddp_bench_exchange_close(struct ddp_bench_exchange *e);
 /* Draws a gradient and exchanges it. ns [DDP_SERIES_COUNT]: the times of this rank. */
 int ddp_bench_exchange_once(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e,
                             int64_t *ns, struct ddp_err *err);
-/* As _once with an input whose result and residual are known, and checks them: DDP_EDATA on all
- * ranks. */
+/* Like ddp_bench_exchange_once, with an input whose result and residual are known, and checks both.
+ * Returns DDP_EDATA on all ranks if one is wrong. */
 int ddp_bench_exchange_verified(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e,
                                 int64_t *ns, struct ddp_err *err);
-/* The result of the last one, where the host can look at it [n]. */
+/* Returns the result [n] of the last exchange, where the host can read it. */
 const float *ddp_bench_exchange_result(struct ddp_compressed_bench *b,
                                        const struct ddp_bench_exchange *e);
-const char *ddp_bench_exchange_algorithm(const struct ddp_bench_exchange *e); /* NULL: nothing */
-/* What it has counted until now. */
+const char *ddp_bench_exchange_algorithm(const struct ddp_bench_exchange *e); /* NULL if n is 0 */
+/* Sets *out to the exchange's counters. */
 void ddp_bench_exchange_counters(const struct ddp_bench_exchange *e,
                                  struct ddp_compressed_counters *out);
-/* The first `iters` durations of a series, of each the slowest rank's. Collective, the same on all
- * ranks. */
+/* Summarises the first `iters` durations of a series, taking the slowest rank's for each.
+ * Collective, with the same result on all ranks. */
 int ddp_bench_summarize(struct ddp_compressed_bench *b, int series, int64_t iters,
                         struct ddp_summary *out, struct ddp_err *err);
-/* Median over `iters` (at most the bench's) iterations of the slowest rank, after two that warm up;
- * e [n]: measured in turn; median [n]. Collective, the same on all ranks. */
+/* Sets median [n] to the median time of each of the exchanges e [n], which run in turn: `iters`
+ * iterations (at most b->iters) after two that warm up, of each the slowest rank's time.
+ * Collective, with the same result on all ranks. */
 int ddp_bench_exchange_median(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e, int n,
                               int64_t iters, double *median, struct ddp_err *err);
 
-/* compressed_compare.c: fills dense_ns and break_even of a point whose own figures are there.
- * Collective.
- */
+/* compressed_compare.c: fills dense_ns and break_even of a point whose other figures are known.
+ * Collective. */
 int ddp_bench_compare(struct ddp_compressed_bench *b, struct ddp_point *point, struct ddp_err *err);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Runs and times single compressed exchanges, with input drawn or known. */
+/* Runs and times single compressed exchanges, with random input or with input of known result. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "bench/compressed_point_impl.h"
 #include "bench/slowest.h"
 
-#define WARMUP 2 /* of what a point is compared with */
+#define WARMUP 2 /* iterations before a baseline is timed */
 
 int ddp_compressed_bench_create(const struct ddp_compressed_bench_setup *setup,
                                 struct ddp_compressed_bench **out, struct ddp_err *err)
@@ -30,7 +30,7 @@ int ddp_compressed_bench_create(const struct ddp_compressed_bench_setup *setup,
     if (rc == 0 && setup->device)
         rc = setup->device->streams->create(&b->stream, err);
     if (rc == 0) {
-        /* zeroed is not touched: a page fault has no place between the clocks */
+        /* Write to the pages now, so that no page fault falls into a timed region. */
         memset(b->duration, 0xff, DDP_SERIES_COUNT * iters * sizeof *b->duration);
         rc = ddp_gradient_create(&o->gradient, (uint64_t)o->seed, &b->gradient, err);
     }
@@ -56,21 +56,22 @@ void ddp_compressed_bench_destroy(struct ddp_compressed_bench *b)
     free(b);
 }
 
-/* The same, on the device. */
-static int open_there(struct ddp_compressed_bench *b, const struct ddp_compressed_setup *here,
-                      struct ddp_device_exchange **out, struct ddp_err *err)
+/* Creates the same exchange on the device. */
+static int open_on_device(struct ddp_compressed_bench *b,
+                          const struct ddp_compressed_setup *on_host,
+                          struct ddp_device_exchange **out, struct ddp_err *err)
 {
     const struct ddp_device_exchange_setup setup = {
-        .comm = here->comm,
+        .comm = on_host->comm,
         .device = b->setup.device,
         .stream = b->stream,
-        .data = here->data,
-        .n = here->n,
-        .spec = here->spec,
-        .feedback = here->feedback,
-        .average = here->average,
+        .data = on_host->data,
+        .n = on_host->n,
+        .spec = on_host->spec,
+        .feedback = on_host->feedback,
+        .average = on_host->average,
         .timed = true,
-        .algorithm = here->algorithm,
+        .algorithm = on_host->algorithm,
     };
     return ddp_device_exchange_create(&setup, out, err);
 }
@@ -92,7 +93,7 @@ int ddp_bench_exchange_open(struct ddp_compressed_bench *b,
         return 0;
     int rc = ddp_compress_parse(how->method, &setup.spec, err);
     DDP_TRY(ddp_comm_agree(b->setup.comm, rc, err));
-    rc = b->setup.device ? open_there(b, &setup, &out->there, err)
+    rc = b->setup.device ? open_on_device(b, &setup, &out->device_x, err)
                          : ddp_compressed_create(&setup, &out->x, err);
     DDP_TRY(ddp_comm_agree(b->setup.comm, rc, err));
     if (!how->verify)
@@ -106,9 +107,9 @@ void ddp_bench_exchange_close(struct ddp_bench_exchange *e)
 {
     ddp_verify_exchange_destroy(e->verify);
     ddp_compressed_destroy(e->x);
-    ddp_device_exchange_destroy(e->there);
+    ddp_device_exchange_destroy(e->device_x);
     e->x = NULL;
-    e->there = NULL;
+    e->device_x = NULL;
     e->verify = NULL;
 }
 
@@ -118,51 +119,51 @@ void ddp_bench_exchange_counters(const struct ddp_bench_exchange *e,
     memset(out, 0, sizeof *out);
     if (e->x)
         ddp_compressed_counters(e->x, out);
-    else if (e->there)
-        ddp_device_exchange_counters(e->there, out);
+    else if (e->device_x)
+        ddp_device_exchange_counters(e->device_x, out);
 }
 
 const char *ddp_bench_exchange_algorithm(const struct ddp_bench_exchange *e)
 {
-    return e->x       ? ddp_compressed_algorithm(e->x)
-           : e->there ? ddp_device_exchange_algorithm(e->there)
-                      : NULL;
+    return e->x          ? ddp_compressed_algorithm(e->x)
+           : e->device_x ? ddp_device_exchange_algorithm(e->device_x)
+                         : NULL;
 }
 
-/* Where the host draws the gradient and sees the result. */
-static float *seen(const struct ddp_compressed_bench *b, const struct ddp_bench_exchange *e)
+/* The elements of the exchange where the host draws the gradient and reads the result. */
+static float *host_data(const struct ddp_compressed_bench *b, const struct ddp_bench_exchange *e)
 {
     return (b->setup.device ? b->setup.image : b->setup.data) + e->first;
 }
 
-/* What was drawn goes to the device. */
-static void give(const struct ddp_compressed_bench *b, const struct ddp_bench_exchange *e)
+/* Copies the drawn gradient to the device, if there is one. */
+static void copy_to_device(const struct ddp_compressed_bench *b, const struct ddp_bench_exchange *e)
 {
     if (b->setup.device && e->n > 0)
-        b->setup.device->copy(b->setup.data + e->first, seen(b, e), e->n * sizeof(float));
+        b->setup.device->copy(b->setup.data + e->first, host_data(b, e), e->n * sizeof(float));
 }
 
 const float *ddp_bench_exchange_result(struct ddp_compressed_bench *b,
                                        const struct ddp_bench_exchange *e)
 {
     if (b->setup.device && e->n > 0)
-        b->setup.device->copy(seen(b, e), b->setup.data + e->first, e->n * sizeof(float));
-    return seen(b, e);
+        b->setup.device->copy(host_data(b, e), b->setup.data + e->first, e->n * sizeof(float));
+    return host_data(b, e);
 }
 
-/* What was kept, where the host can look at it; NULL: nothing. */
+/* Returns the residual, where the host can read it; NULL: none. */
 static const float *residual_of(struct ddp_compressed_bench *b, const struct ddp_bench_exchange *e)
 {
     if (e->x)
         return ddp_compressed_residual(e->x);
-    const float *there = ddp_device_exchange_residual(e->there);
-    if (there == NULL)
+    const float *residual = ddp_device_exchange_residual(e->device_x);
+    if (residual == NULL)
         return NULL;
-    b->setup.device->copy(b->setup.image_residual, there, e->n * sizeof(float));
+    b->setup.device->copy(b->setup.image_residual, residual, e->n * sizeof(float));
     return b->setup.image_residual;
 }
 
-/* As the timed loop's iterations start; beside it always by a barrier. */
+/* Waits for the start: as --start asks inside the timed loop, with a barrier everywhere else. */
 static int start(struct ddp_compressed_bench *b, struct ddp_err *err)
 {
     if (b->timed)
@@ -170,7 +171,7 @@ static int start(struct ddp_compressed_bench *b, struct ddp_err *err)
     return b->setup.comm->size > 1 ? ddp_comm_barrier(b->setup.comm, err) : 0;
 }
 
-/* The timed part: input is there. */
+/* Runs and times one exchange, whose input is in place. */
 static int exchange(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e, int64_t *ns,
                     struct ddp_err *err)
 {
@@ -178,9 +179,9 @@ static int exchange(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e
     ddp_bench_exchange_counters(e, &before);
     DDP_TRY(start(b, err));
     const int64_t begin = ddp_now_ns();
-    int rc = e->x       ? ddp_compressed_run(e->x, err)
-             : e->there ? ddp_device_exchange_run(e->there, err)
-                        : 0;
+    int rc = e->x          ? ddp_compressed_run(e->x, err)
+             : e->device_x ? ddp_device_exchange_run(e->device_x, err)
+                           : 0;
     const int64_t end = b->timed ? ddp_iterations_end(b->timed, begin) : ddp_now_ns();
     if (b->timed && rc == 0)
         b->at = ddp_iterations_keep(b->timed, begin, end);
@@ -199,8 +200,8 @@ int ddp_bench_exchange_once(struct ddp_compressed_bench *b, struct ddp_bench_exc
 {
     const struct ddp_comm *group = b->setup.group;
     DDP_TRY(ddp_gradient_draw(b->gradient, group->rank, group->size, b->step++, e->first,
-                              seen(b, e), e->n, err));
-    give(b, e);
+                              host_data(b, e), e->n, err));
+    copy_to_device(b, e);
     return exchange(b, e, ns, err);
 }
 
@@ -208,8 +209,8 @@ int ddp_bench_exchange_verified(struct ddp_compressed_bench *b, struct ddp_bench
                                 int64_t *ns, struct ddp_err *err)
 {
     struct ddp_compressed_counters before, after;
-    int rc = e->verify ? ddp_verify_exchange_input(e->verify, b->step++, seen(b, e), err) : 0;
-    give(b, e);
+    int rc = e->verify ? ddp_verify_exchange_input(e->verify, b->step++, host_data(b, e), err) : 0;
+    copy_to_device(b, e);
     ddp_bench_exchange_counters(e, &before);
     DDP_TRY(ddp_comm_agree(b->setup.comm, rc, err));
     DDP_TRY(exchange(b, e, ns, err));

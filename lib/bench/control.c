@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "stats/summary.h"
 
-/* Two buffers a rank: beyond its cache, as long as a host's ranks together need no more than
- * HOST_BYTES. */
+/* Each rank has two buffers. They are larger than its cache, unless the host's ranks together would
+ * need more than HOST_BYTES. */
 #define BUFFER_BYTES ((size_t)16 << 20)
 #define HOST_BYTES   ((size_t)256 << 20)
 #define ROUNDS       5
@@ -29,10 +29,11 @@ static void read_once(struct buffers *m)
     uint64_t sum = 0;
     for (size_t i = 0; i < m->bytes / sizeof *m->b; i++)
         sum += m->b[i];
-    __asm__ volatile("" : : "r"(sum)); /* it is used */
+    __asm__ volatile("" : : "r"(sum)); /* the compiler must not drop the loop */
 }
 
-/* Median over rounds of the slowest rank's time, after one that warms up. all [size][ROUNDS]. */
+/* Median over the rounds of the slowest rank's time, after one round of warm-up. all
+ * [size][ROUNDS]: scratch. */
 static int time_of(struct ddp_comm *comm, struct buffers *m, void (*work)(struct buffers *m),
                    int64_t *all, double *ns, struct ddp_err *err)
 {
@@ -43,7 +44,8 @@ static int time_of(struct ddp_comm *comm, struct buffers *m, void (*work)(struct
         DDP_TRY(ddp_comm_barrier(comm, err));
         int64_t begin = ddp_now_ns();
         work(m);
-        /* Ranks that take turns on a core: all of them, not the one that had it to itself. */
+        /* Ranks may take turns on a core: measure until all are done, not until one that had the
+         * core to itself is done. */
         DDP_TRY(ddp_comm_barrier(comm, err));
         mine[DDP_MAX(i, 0)] = ddp_now_ns() - begin;
     }
@@ -63,7 +65,7 @@ int ddp_control_measure(struct ddp_comm *comm, struct ddp_control *out, struct d
     int64_t *all = ddp_calloc((size_t)comm->size * ROUNDS, sizeof *all);
     int32_t mine, *have = (int32_t *)all;
     double copy_ns, read_ns;
-    int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the control");
+    int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the memory baseline");
     *out = (struct ddp_control){.ranks = comm->size, .copy_GBps = NAN, .read_GBps = NAN};
     m.a = ddp_alloc_pages(m.bytes);
     m.b = ddp_alloc_pages(m.bytes);

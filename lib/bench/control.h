@@ -1,5 +1,5 @@
-/* A control: how fast all ranks of a launch, at the same time, copy and read memory of their own.
- * No change of ours moves it; a change of the machine or of its other users does. */
+/* The memory baseline: how fast all ranks together copy and read memory of their own. A change of
+ * the measured program does not affect it; a change of the machine or its load does. */
 #ifndef DDP_BENCH_CONTROL_H
 #define DDP_BENCH_CONTROL_H
 
@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* Takes some 50 ms. Collective, the same on all ranks. A host that has no memory for it (at most
- * 256 MiB) is no error: both figures are NaN. */
+/* Measures the baseline, which takes about 50 ms. A host without enough memory (at most 256 MiB) is
+ * not an error: both figures are then NaN. Collective, with the same result on all ranks. */
 int ddp_control_measure(struct ddp_comm *comm, struct ddp_control *out,
                         struct ddp_err *err) DDP_MUST_CHECK;
 

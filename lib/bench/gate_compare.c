@@ -25,7 +25,7 @@ static void compare_cell(const struct ddp_result_point *a, const struct ddp_resu
     if (isnan(cell->lower) || isnan(cell->upper))
         cell->state = DDP_CELL_UNCERTAIN; /* too few iterations for an interval */
     else if (ddp_result_delays_differ(a, b))
-        cell->state = DDP_CELL_UNCERTAIN; /* the ratio is that of the injected delay */
+        cell->state = DDP_CELL_UNCERTAIN; /* the ratio shows the injected delay */
     else if (cell->lower > limit)
         cell->state = DDP_CELL_SLOWER;
     else if (cell->upper < 1 / limit)
@@ -47,7 +47,7 @@ static int find_unjudged(const struct ddp_result *base, const struct ddp_result 
     return 0;
 }
 
-/* The first cell with an injected delay on one side alone; NULL: none. */
+/* Returns the first cell with an injected delay on one side only; NULL: none. */
 static const char *find_delay(const struct ddp_result *base, const struct ddp_result *next)
 {
     for (size_t i = 0; i < base->count; i++) {
@@ -63,8 +63,8 @@ static bool is_whole(const struct ddp_result *r)
     return strcmp(r->status, "complete") == 0;
 }
 
-/* A base that was cut off does not say which cells there should be, and a new one that was cut off
- * may have failed in a cell that both have: no PASS rests on either. */
+/* Decides the verdict. A base that was cut off does not tell which cells there should be, and a new
+ * result that was cut off may have failed in a cell that both have, so neither allows a PASS. */
 static void conclude(const struct ddp_result *base, const struct ddp_result *next,
                      struct ddp_verdict_record *v)
 {
@@ -76,16 +76,17 @@ static void conclude(const struct ddp_result *base, const struct ddp_result *nex
     v->outcome = states[DDP_CELL_SLOWER] > 0                 ? DDP_VERDICT_FAIL
                  : known && is_whole(base) && is_whole(next) ? DDP_VERDICT_PASS
                                                              : DDP_VERDICT_INCONCLUSIVE;
-    snprintf(v->reason, sizeof v->reason,
-             "stored results: %zu of %zu cells slower by more than %.3g %%, %zu cannot be told%s%s",
-             states[DDP_CELL_SLOWER], v->count, v->min_effect * 100, states[DDP_CELL_UNCERTAIN],
-             is_whole(base) ? "" : "; base was cut off and may lack cells",
-             is_whole(next) ? "" : "; new was cut off");
+    snprintf(
+        v->reason, sizeof v->reason,
+        "stored results: %zu of %zu cells are slower by more than %.3g %%, %zu are undecided%s%s",
+        states[DDP_CELL_SLOWER], v->count, v->min_effect * 100, states[DDP_CELL_UNCERTAIN],
+        is_whole(base) ? "" : "; base was cut off and may lack cells",
+        is_whole(next) ? "" : "; new was cut off");
     const size_t at = strlen(v->reason);
     if (delayed)
         snprintf(v->reason + at, sizeof v->reason - at,
-                 "; one side alone has a delay injected into '%s'", delayed);
-    ddp_gate_mind_unjudged(v);
+                 "; only one side has a delay injected into '%s'", delayed);
+    ddp_gate_check_unjudged(v);
 }
 
 int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next,
@@ -93,9 +94,10 @@ int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *
 {
     if (strcmp(base->fingerprint, next->fingerprint) != 0) {
         ddp_fail(err, DDP_EMISMATCH,
-                 "results of different machines or set-ups: '%.200s' and '%.200s'",
+                 "the results have different machines or set-ups: '%.200s' and '%.200s'",
                  base->fingerprint, next->fingerprint);
-        return ddp_hint(err, "times of different machines say nothing about a change");
+        return ddp_hint(err,
+                        "compare results that were measured on one machine with the same ranks");
     }
     struct ddp_verdict_record v = {.kind = "compare",
                                    .level = 0.05,

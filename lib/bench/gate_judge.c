@@ -1,4 +1,4 @@
-/* From the medians of all launches to a verdict. */
+/* Turns the medians of all child processes into a verdict. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,47 +9,48 @@
 #include "stats/signflip.h"
 #include "stats/summary.h"
 
-/* Controls are tests that Holm does not know of: they must be sure of themselves. Of each of two.
- */
-#define CONTROL_LEVEL (0.01 / 2)
-/* So many names of a kind stand in a verdict's reason. */
-#define NAMED 4
+/* Significance level of each of the two tests of covariates. They are outside the Holm correction,
+ * so they use a stricter level: 0.01, divided by both (Bonferroni). */
+#define COVARIATE_LEVEL (0.01 / 2)
+/* A verdict's reason names at most this many items of a kind. */
+#define NAMES_MAX 4
 
-/* Of the launches that have the cell. */
+/* Median over the child processes that have the cell. */
 static double median_over_launches(const double *medians, int pairs)
 {
-    double there[DDP_SIGNFLIP_MAX];
+    double known[DDP_SIGNFLIP_MAX];
     struct ddp_summary s;
     size_t n = 0;
     for (int i = 0; i < pairs; i++)
         if (!isnan(medians[i]))
-            there[n++] = medians[i];
-    return ddp_summarize(there, n, &s) == 0 ? s.median : NAN;
+            known[n++] = medians[i];
+    return ddp_summarize(known, n, &s) == 0 ? s.median : NAN;
 }
 
-/* A control [pairs] as a cell of its own, tested for a slow-down and for a speed-up. */
-static int judge_control(double *const control[2], int pairs, double *ratio, double *p,
-                         struct ddp_err *err)
+/* Tests a covariate [pairs] as a cell of its own, for a slow-down and for a speed-up. */
+static int judge_covariate(double *const covariate[2], int pairs, double *ratio, double *p,
+                           struct ddp_err *err)
 {
     struct ddp_cell slower, faster;
     enum ddp_verdict ignored;
-    const double *base = control[DDP_BASE], *next = control[DDP_NEXT];
+    const double *base = covariate[DDP_BASE], *next = covariate[DDP_NEXT];
     if (ddp_verdict_decide(base, next, 1, (size_t)pairs, 0, &slower, &ignored) != 0 ||
         ddp_verdict_decide(next, base, 1, (size_t)pairs, 0, &faster, &ignored) != 0)
-        return ddp_fail(err, DDP_ENOMEM, "no memory to judge the control");
+        return ddp_fail(err, DDP_ENOMEM, "no memory to judge a covariate");
     *ratio = slower.ratio;
     *p = slower.pairs ? fmin(1, 2 * fmin(slower.p, faster.p)) : NAN;
     return 0;
 }
 
-/* A FAIL while the machine itself changed says nothing; nor does a PASS when new had the faster
- * machine. Few pairs cannot be surer of it than when all agree. */
-static void mind_drift(const char *what, double ratio, double p, struct ddp_verdict_record *v)
+/* Turns a verdict into INCONCLUSIVE if a covariate shows that the host drifted: a FAIL then proves
+ * nothing, nor does a PASS if the host was faster for new. Few pairs cannot reach the significance
+ * level; for them it is enough that all pairs agree. */
+static void check_drift(const char *what, double ratio, double p, struct ddp_verdict_record *v)
 {
     const double least = 2 * ddp_signflip_least_p((size_t)v->pairs);
     const bool explained =
         v->outcome == DDP_VERDICT_FAIL || (v->outcome == DDP_VERDICT_PASS && ratio < 1);
-    if (!explained || !(p <= fmax(CONTROL_LEVEL, least)) ||
+    if (!explained || !(p <= fmax(COVARIATE_LEVEL, least)) ||
         !(fabs(log(ratio)) > log1p(v->min_effect)))
         return;
     v->outcome = DDP_VERDICT_INCONCLUSIVE;
@@ -71,7 +72,8 @@ static void name_reason(const struct ddp_verdict_record *v, char *out, size_t by
     else if (states[DDP_CELL_UNCERTAIN] == 0)
         snprintf(out, bytes, "no cell is slower by %.3g %% or more", v->min_effect * 100);
     else
-        snprintf(out, bytes, "%zu of %zu cells may or may not be slower by %.3g %%: more pairs",
+        snprintf(out, bytes,
+                 "%zu of %zu cells are undecided: slower by %.3g %% or not; use more --pairs",
                  states[DDP_CELL_UNCERTAIN], v->count, v->min_effect * 100);
 }
 
@@ -81,16 +83,17 @@ static void append(struct ddp_verdict_record *v, const char *before, const char 
     snprintf(v->reason + at, sizeof v->reason - at, "%s%s", before, text);
 }
 
-/* Appends the nth name, and instead of the first that is too many how many more there are. */
+/* Appends the nth of `all` names. The first one too many is replaced by the number of names left
+ * out. */
 static void append_name(struct ddp_verdict_record *v, size_t nth, size_t all, const char *name)
 {
     char more[40];
     snprintf(more, sizeof more, "and %zu more", all - nth);
-    if (nth <= NAMED)
-        append(v, nth ? ", " : ": ", nth < NAMED ? name : more);
+    if (nth <= NAMES_MAX)
+        append(v, nth ? ", " : ": ", nth < NAMES_MAX ? name : more);
 }
 
-/* Names the cells of base that new lacks; returns how many there are. */
+/* Appends the cells of base that new lacks. Returns how many there are. */
 static size_t name_missing(struct ddp_verdict_record *v)
 {
     size_t all = 0, n = 0;
@@ -106,7 +109,7 @@ static size_t name_missing(struct ddp_verdict_record *v)
     return all;
 }
 
-/* Names the items of one kind; returns how many there are. */
+/* Appends the unjudged items of one kind. Returns how many there are. */
 static size_t name_unjudged(struct ddp_verdict_record *v, bool train, bool base)
 {
     const struct ddp_unjudged_list *list = &v->unjudged;
@@ -124,7 +127,7 @@ static size_t name_unjudged(struct ddp_verdict_record *v, bool train, bool base)
     return all;
 }
 
-void ddp_gate_mind_unjudged(struct ddp_verdict_record *v)
+void ddp_gate_check_unjudged(struct ddp_verdict_record *v)
 {
     size_t of_base = name_missing(v);
     of_base += name_unjudged(v, false, true);
@@ -167,14 +170,15 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
         v.cells[c].base_ns = median_over_launches(data->median[DDP_BASE] + c * pairs, data->pairs);
         v.cells[c].next_ns = median_over_launches(data->median[DDP_NEXT] + c * pairs, data->pairs);
     }
-    DDP_TRY_GOTO(judge_control(data->pingpong, data->pairs, &v.pingpong_ratio, &v.pingpong_p, err),
-                 err_cells);
-    DDP_TRY_GOTO(judge_control(data->memory, data->pairs, &v.memory_ratio, &v.memory_p, err),
+    DDP_TRY_GOTO(
+        judge_covariate(data->pingpong, data->pairs, &v.pingpong_ratio, &v.pingpong_p, err),
+        err_cells);
+    DDP_TRY_GOTO(judge_covariate(data->memory, data->pairs, &v.memory_ratio, &v.memory_p, err),
                  err_cells);
     name_reason(&v, v.reason, sizeof v.reason);
-    mind_drift("ping-pong", v.pingpong_ratio, v.pingpong_p, &v);
-    mind_drift("memory copy's time", v.memory_ratio, v.memory_p, &v);
-    ddp_gate_mind_unjudged(&v);
+    check_drift("ping-pong", v.pingpong_ratio, v.pingpong_p, &v);
+    check_drift("memory copy's time", v.memory_ratio, v.memory_p, &v);
+    ddp_gate_check_unjudged(&v);
     snprintf(v.base_command, sizeof v.base_command, "%s", setup->side[DDP_BASE].text);
     snprintf(v.next_command, sizeof v.next_command, "%s", setup->side[DDP_NEXT].text);
     memcpy(v.base_build, data->build[DDP_BASE], sizeof v.base_build);

@@ -1,4 +1,4 @@
-/* The launches of the gate; their judgement is gate_judge.c's. */
+/* The child processes of the gate; gate_judge.c judges their results. */
 #include "bench/gate.h"
 
 #include <errno.h>
@@ -16,8 +16,8 @@
 #include "stats/summary.h"
 
 #define RERUNS 2
-/* Cores that share a cache level answer within 1.5 times of each other; another level is 2 to 10
- * times away (three classes at 49, 97-128 and 450-630 ns on one machine). */
+/* Cores that share a cache level answer within 1.5 times of each other; the next level is 2 to 10
+ * times slower. results/notes/bench.md has the measurement. */
 #define CLASS_RATIO 1.5
 
 int ddp_gate_first(uint64_t seed, int pair)
@@ -31,7 +31,8 @@ bool ddp_gate_class_differs(double a_ns, double b_ns)
     return a_ns > CLASS_RATIO * b_ns || b_ns > CLASS_RATIO * a_ns;
 }
 
-/* The words with the result's path in place: argv is the caller's, its new words are too. */
+/* Returns a copy of the command's words with the result's path filled in. The caller frees *argv
+ * and its words. */
 static int make_argv(const struct ddp_words *words, const char *path, char ***argv,
                      struct ddp_err *err)
 {
@@ -39,7 +40,7 @@ static int make_argv(const struct ddp_words *words, const char *path, char ***ar
     int rc;
     char **all = ddp_calloc((size_t)words->count + 3, sizeof *all);
     if (!all)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a launch");
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a child process");
     for (int i = 0; i < words->count; i++) {
         struct ddp_strbuf word = DDP_STRBUF_INIT;
         const char *at = words->word[i], *mark;
@@ -52,7 +53,7 @@ static int make_argv(const struct ddp_words *words, const char *path, char ***ar
         ddp_strbuf_add(&word, at);
         ddp_strbuf_add(&word, "");
         if (word.failed || !(all[i] = word.text ? word.text : strdup(""))) {
-            rc = ddp_fail(err, DDP_ENOMEM, "no memory for a launch");
+            rc = ddp_fail(err, DDP_ENOMEM, "no memory for a child process");
             goto err_words;
         }
     }
@@ -77,7 +78,8 @@ static void free_argv(char **argv)
     free(argv);
 }
 
-/* Codes that a launch of ours ends with, and that say more than "it failed". */
+/* Maps the exit status of a child process to an error code. Our own codes are kept, because they
+ * say more than "failed". */
 static int code_of(int status)
 {
     return status == 11 || status == 13 || (status >= 64 && status <= 78) ? -status : DDP_EUNAVAIL;
@@ -89,14 +91,15 @@ static int explain_end(const struct ddp_gate_side *side, const struct ddp_child_
     if (end->signal)
         return ddp_fail(err, -(128 + end->signal), "ended by %s", strsignal(end->signal));
     if (end->timed_out)
-        ddp_fail(err, DDP_ELOST, "'%s' did not end within its time", side->text);
+        ddp_fail(err, DDP_ELOST, "'%s' did not end within its time (--launch-timeout)", side->text);
     else
-        ddp_fail(err, code_of(end->status), "'%s' failed with %d", side->text, end->status);
+        ddp_fail(err, code_of(end->status), "'%s' failed with exit code %d", side->text,
+                 end->status);
     ddp_hint(err, "it said: %s", end->last_words[0] ? end->last_words : "nothing");
     return err->code;
 }
 
-/* Does the document of a launch that exited with 0 say that the launch failed? */
+/* Checks the document of a child that exited with 0: the document may still report a failure. */
 static int check_document(const struct ddp_gate_side *side, const struct ddp_result *result,
                           struct ddp_err *err)
 {
@@ -111,12 +114,12 @@ static int check_document(const struct ddp_gate_side *side, const struct ddp_res
         return 0;
     ddp_fail(err, DDP_EINPUT, "'%s' measured no point", side->text);
     if (result->run_count > 0)
-        ddp_hint(err, "gate does not judge training runs, as '%s'", result->runs[0]);
+        ddp_hint(err, "gate does not judge training runs such as '%s'", result->runs[0]);
     return err->code;
 }
 
-static int launch(const struct ddp_gate_setup *setup, int which, struct ddp_result *result,
-                  struct ddp_err *err)
+static int run_child(const struct ddp_gate_setup *setup, int which, struct ddp_result *result,
+                     struct ddp_err *err)
 {
     const struct ddp_gate_side *side = &setup->side[which];
     struct ddp_child_end end;
@@ -134,7 +137,8 @@ static int launch(const struct ddp_gate_setup *setup, int which, struct ddp_resu
     }
     rc = ddp_result_read(path, result, err);
     if (rc == DDP_ENOINPUT)
-        ddp_hint(err, "'%s' wrote no result; write {json} where its path belongs", side->text);
+        ddp_hint(err, "'%s' wrote no result; write {json} where the command line takes its path",
+                 side->text);
     else if (rc != 0)
         ddp_hint(err, "'%s' wrote it", side->text);
     if (rc == 0) {
@@ -148,7 +152,7 @@ out:
     return rc;
 }
 
-/* The launch's ping-pong: the median over its points; NaN where it has none (one rank). */
+/* The ping-pong of a child process: the median over its points; NaN if there is none (one rank). */
 static double pingpong_of(const struct ddp_result *r)
 {
     struct ddp_summary s;
@@ -165,9 +169,10 @@ static double pingpong_of(const struct ddp_result *r)
     return rc == 0 ? s.median : NAN;
 }
 
-/* Both launches of a pair, in its order, again while their classes differ. */
-static int launch_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_gate_data *data,
-                       struct ddp_result result[2], struct ddp_err *err)
+/* Runs both child processes of a pair in its order, and again while their ping-pong classes
+ * differ. */
+static int run_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_gate_data *data,
+                    struct ddp_result result[2], struct ddp_err *err)
 {
     for (int attempt = 0;; attempt++) {
         int first = ddp_gate_first(setup->seed, pair);
@@ -175,7 +180,7 @@ static int launch_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_
             int which = k == 0 ? first : !first;
             if (setup->on_launch)
                 setup->on_launch(setup->arg, pair, setup->pairs, which);
-            int rc = launch(setup, which, &result[which], err);
+            int rc = run_child(setup, which, &result[which], err);
             if (rc != 0 && k == 1)
                 ddp_result_release(&result[first]);
             DDP_TRY(rc);
@@ -192,7 +197,8 @@ static int launch_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_
     }
 }
 
-/* A delay that was injected into one side alone is no difference of the programs. */
+/* Fails if only one side has an injected delay: that would not be a difference between the
+ * programs. */
 static int same_delays(const struct ddp_gate_setup *setup, const struct ddp_result result[2],
                        struct ddp_err *err)
 {
@@ -210,7 +216,7 @@ static int same_delays(const struct ddp_gate_setup *setup, const struct ddp_resu
     return 0;
 }
 
-/* Takes the cells from the first base launch. */
+/* Takes the cells from base's first child process. */
 static int open_data(const struct ddp_gate_setup *setup, const struct ddp_result first[2],
                      struct ddp_gate_data *data, struct ddp_err *err)
 {
@@ -256,7 +262,7 @@ static int keep(const struct ddp_gate_setup *setup, int pair, int side,
                 const struct ddp_result *result, struct ddp_gate_data *data, struct ddp_err *err)
 {
     if (strcmp(result->fingerprint, data->fingerprint) != 0) {
-        ddp_fail(err, DDP_EMISMATCH, "launches of another set-up: '%s' of '%s', not '%s'",
+        ddp_fail(err, DDP_EMISMATCH, "a run had another set-up: '%s' of '%s', not '%s'",
                  result->fingerprint, setup->side[side].text, data->fingerprint);
         return ddp_hint(err, "both commands must run on the same hosts with the same ranks");
     }
@@ -277,7 +283,7 @@ int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *o
     int rc = 0;
     for (int pair = 0; pair < setup->pairs && rc == 0; pair++) {
         struct ddp_result result[2] = {{.count = 0}, {.count = 0}};
-        rc = launch_pair(setup, pair, &data, result, err);
+        rc = run_pair(setup, pair, &data, result, err);
         if (rc == 0)
             rc = same_delays(setup, result, err);
         if (rc == 0 && pair == 0)

@@ -1,4 +1,5 @@
-/* Gradients: inverse of the distribution's tail by table, seeded by a hash of the place. */
+/* Gradients: the inverse of the distribution's tail, by table. A hash of (seed, rank, step, block)
+ * seeds the draws. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,31 +11,31 @@
 
 #define CELL_BITS     12
 #define CELLS         (1 << CELL_BITS)
-#define FRACTION_BITS (31 - CELL_BITS) /* a 32-bit draw: sign, cell, place in the cell */
-#define BLOCK         4096             /* elements of one hash seed */
+#define FRACTION_BITS (31 - CELL_BITS) /* 32-bit draw: sign, cell, position in the cell */
+#define BLOCK         4096             /* elements that share a seed */
 #define WEYL          0x9E3779B9u      /* 2^32 / golden ratio, odd */
 #define ROUND_PER_RMS 64
 #define ROUND_MOST    4096
 
-/* tail(m) = P(|X| > m). quantile[c]: the magnitude that a share c/CELLS lies below; the last cell
- * has no upper end, so its draws are inverted exactly. */
 struct ddp_gradient {
-    double (*tail)(double m); /* NULL: recorded */
+    double (*tail)(double m); /* P(|X| > m); NULL: recorded gradients */
+    /* quantile[c]: a fraction c/CELLS of all magnitudes lies below it. The last cell has no upper
+     * end, so draws in it are inverted exactly. */
     float quantile[CELLS + 1];
     uint64_t seed;
-    float step; /* of ddp_gradient_round */
+    float step; /* unit of ddp_gradient_round */
     struct ddp_string_list files;
     struct ddp_npy npy[DDP_OPT_LIST_MAX];
 };
 
-/* P(|X| > m), X standard normal. */
+/* P(|X| > m) for a standard normal X. */
 static double normal_tail(double m)
 {
     return erfc(m * M_SQRT1_2);
 }
 
-/* P(|X| > m), X Student's t of 3 degrees of freedom (closed form: Johnson, Kotz & Balakrishnan,
- * Continuous Univariate Distributions 2, chapter 28). */
+/* P(|X| > m) for X of Student's t distribution with 3 degrees of freedom (closed form: Johnson,
+ * Kotz & Balakrishnan, Continuous Univariate Distributions 2, chapter 28). */
 static double student_tail(double m)
 {
     double x = m / sqrt(3);
@@ -50,7 +51,7 @@ static const struct {
     {"heavy-tail", student_tail, 1.7320508075688772},
 };
 
-static const char *source_word(const void *ctx, int i)
+static const char *source_name(const void *ctx, int i)
 {
     (void)ctx;
     return i < (int)DDP_COUNT_OF(distributions) ? distributions[i].name : NULL;
@@ -78,25 +79,26 @@ int ddp_gradient_check(const struct ddp_string_list *source, struct ddp_err *err
         if (is_file(name))
             continue;
         if (find_distribution(name) < 0) {
-            const char *near = ddp_nearest(name, source_word, NULL);
+            const char *near = ddp_nearest(name, source_name, NULL);
             ddp_fail(err, DDP_EUSAGE,
-                     "--gradient '%.128s' is none; legal: normal, heavy-tail, FILE.npy[,...]",
+                     "--gradient '%.128s' is unknown; legal: normal, heavy-tail, FILE.npy[,...]",
                      name);
             return near ? ddp_hint(err, "did you mean '%s'?", near) : DDP_EUSAGE;
         }
         if (source->n > 1)
-            return ddp_fail(err, DDP_EUSAGE, "--gradient '%s' stands alone: it is no file", name);
+            return ddp_fail(err, DDP_EUSAGE,
+                            "--gradient '%s' stands alone: only files can be combined", name);
     }
     return 0;
 }
 
-/* The magnitude with P(|X| > m) == p: bisection, for 0 < p <= 1. */
+/* Returns the m with P(|X| > m) == p, for 0 < p <= 1, by bisection. */
 static double invert(double (*tail)(double m), double p)
 {
     double low = 0, high = 1;
     while (tail(high) > p)
         high *= 2;
-    for (int i = 0; i < 48; i++) { /* halves what is known to double precision's 53 bits, nearly */
+    for (int i = 0; i < 48; i++) { /* 48 halvings come close to double precision */
         double middle = (low + high) / 2;
         if (tail(middle) > p)
             low = middle;
@@ -106,7 +108,7 @@ static double invert(double (*tail)(double m), double p)
     return high;
 }
 
-/* The step of rounding for values of this root mean square. */
+/* The unit of rounding for values with this root mean square. */
 static float step_for(double rms)
 {
     int exponent = isfinite(rms) && rms > 0 ? ilogb(rms / ROUND_PER_RMS) : 0;
@@ -126,8 +128,8 @@ static double rms_of(const float *x, size_t n)
     return count ? sqrt(sum / (double)count) : 0;
 }
 
-/* Opens the files. The step must be equal on all ranks, so it comes from the one row that all read:
- * the first. */
+/* Opens the files. The unit of rounding must be equal on all ranks, so it is computed from one row
+ * that all of them read: the first row of the first file. */
 static int open_files(struct ddp_gradient *g, struct ddp_err *err)
 {
     float sample[BLOCK];
@@ -135,7 +137,7 @@ static int open_files(struct ddp_gradient *g, struct ddp_err *err)
     for (int i = 0; i < g->files.n; i++) {
         DDP_TRY(ddp_npy_open(g->files.v[i], &g->npy[i], err));
         if (g->npy[i].rows == 0)
-            return ddp_fail(err, DDP_EINPUT, "'%s' has no gradient in it", g->files.v[i]);
+            return ddp_fail(err, DDP_EINPUT, "'%s' contains no gradient", g->files.v[i]);
     }
     n = DDP_MIN(g->npy[0].columns, (size_t)BLOCK);
     DDP_TRY(ddp_npy_read(&g->npy[0], 0, 0, sample, n, err));
@@ -179,7 +181,7 @@ void ddp_gradient_destroy(struct ddp_gradient *g)
     free(g);
 }
 
-/* 32 well mixed bits: the multipliers are lowbias32's (C. Wellons, hash-prospector, 2018). */
+/* Mixes 32 bits, with the multipliers of lowbias32 (C. Wellons, hash-prospector, 2018). */
 static inline uint32_t mix32(uint32_t x)
 {
     x = (x ^ (x >> 16)) * 0x7feb352du;
@@ -187,7 +189,7 @@ static inline uint32_t mix32(uint32_t x)
     return x ^ (x >> 16);
 }
 
-/* Elements [offset, offset + n) of a block whose seed is `seed`. */
+/* Draws the elements [offset, offset + n) of a block with this seed. */
 static void draw_block(const struct ddp_gradient *g, uint32_t seed, size_t offset, float *out,
                        size_t n)
 {
@@ -223,7 +225,7 @@ static void draw(const struct ddp_gradient *g, int rank, uint64_t step, size_t f
     }
 }
 
-/* The row of (rank, step): base/npy.h. A row shorter than what is wanted begins again. */
+/* Reads the recorded row of (rank, step); see base/npy.h. A row that is too short starts again. */
 static int replay(struct ddp_gradient *g, int rank, int ranks, uint64_t step, size_t first,
                   float *out, size_t n, struct ddp_err *err)
 {

@@ -1,16 +1,15 @@
-/* Gradients to exchange without a model: drawn from a distribution, or recorded ones replayed.
+/* Gradients for exchanges without a model: drawn from a distribution, or recorded ones replayed.
  *
- * What compression costs and keeps depends on how values are distributed, so the bench layer does
- * not exchange uniform noise. Element i of rank r in step s is a function of (seed, r, s, i) alone:
- * no state, any rank could draw any other's. Drawing is untimed, but happens before every
- * iteration, so it is a table lookup: about 2 ns an element.
+ * The cost and the loss of compression depend on the distribution of the values, so the benchmark
+ * does not use uniform noise. Element i of rank r in step s is a function of (seed, r, s, i) alone;
+ * there is no state, and any rank can draw the values of any other. Drawing is untimed but precedes
+ * every iteration, so it is a table lookup (results/notes/bench.md).
  *
  *   normal      standard normal
- *   heavy-tail  Student's t with 3 degrees of freedom: finite variance (3), infinite fourth moment,
- *               as gradients late in training look: few values hold most of the energy
- *   FILE.npy    rows recorded by `train --dump-gradients` (base/npy.h); several files are dealt to
- *               the ranks in turn, a shorter row is repeated to fill the size that is measured
- */
+ *   heavy-tail  Student's t with 3 degrees of freedom: variance 3, infinite fourth moment.
+ * Gradients late in training look like this: few values hold most of the energy. FILE.npy    rows
+ * recorded by `train --dump-gradients` (base/npy.h). Several files are assigned to the ranks in
+ * turn. A row is repeated if it is shorter than the measured size. */
 #ifndef DDP_BENCH_GRADIENT_H
 #define DDP_BENCH_GRADIENT_H
 
@@ -22,23 +21,24 @@ extern "C" {
 
 struct ddp_gradient;
 
-/* Is it one of the above, by its text? DDP_EUSAGE lists them and names the nearest. An empty list
- * is `normal`. Opens no file. */
+/* Checks the names without opening a file; an empty list means `normal`. Returns DDP_EUSAGE with
+ * the legal names and the nearest one. */
 int ddp_gradient_check(const struct ddp_string_list *source, struct ddp_err *err) DDP_MUST_CHECK;
-/* Not collective. source as checked, copied; files stay open until destroy. DDP_EINPUT also for a
- * file without rows. */
+/* Opens a source that ddp_gradient_check accepts; copies the list. Files stay open until destroy.
+ * Not collective. Returns DDP_EINPUT also for a file without rows. */
 int ddp_gradient_create(const struct ddp_string_list *source, uint64_t seed,
                         struct ddp_gradient **out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_gradient_destroy(struct ddp_gradient *g);
-/* out [n]: elements [first, first + n) of rank's gradient in a step (of `ranks` ranks, which decide
- * who gets which recorded row). Fails only when a file cannot be read. */
+/* Writes the elements [first, first + n) of a rank's gradient in a step to out [n]. ranks: number
+ * of ranks, which determines the assignment of recorded rows. Fails only if a file cannot be
+ * read. */
 int ddp_gradient_draw(struct ddp_gradient *g, int rank, int ranks, uint64_t step, size_t first,
                       float *out, size_t n, struct ddp_err *err) DDP_MUST_CHECK;
-/* Rounds x[n] to whole multiples of one power of two, a 64th of the source's standard deviation or
- * less, at most 4096 multiples: so few bits that sums over ranks and steps stay exact, in any
- * order, and a wrong sum cannot hide behind rounding. What is no number becomes 0. */
+/* Rounds x[n] to multiples of one power of two: at most a 64th of the source's standard deviation,
+ * and at most 4096 multiples. So few bits keep sums over ranks and steps exact in any order, and a
+ * wrong sum cannot be mistaken for rounding. NaN becomes 0. */
 void ddp_gradient_round(const struct ddp_gradient *g, float *x, size_t n);
-/* That power of two. */
+/* Returns that power of two. */
 float ddp_gradient_step(const struct ddp_gradient *g);
 
 #ifdef __cplusplus

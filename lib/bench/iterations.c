@@ -1,5 +1,5 @@
-/* The timed iterations of a point. They come in *batches*, from one look to the next; between two
- * batches the ranks exchange when they began and ended, and rank 0 tells how many more it wants. */
+/* The timed iterations of a point. Iterations come in *batches*. Between two batches the ranks
+ * exchange their start and end times, and rank 0 decides how many more iterations it wants. */
 #include "bench/iterations.h"
 
 #include <math.h>
@@ -10,17 +10,18 @@
 #include "base/mem.h"
 #include "stats/series.h"
 
-/* Spans exchanged at a time. */
+/* Iterations whose times are exchanged in one call. */
 #define CHUNK 512
-/* First guess of how long it takes until all ranks know the announced start; doubled whenever one
- * was late, and slowly taken back, for the longer they wait the likelier one is interrupted. */
+/* Time that the ranks get to learn the announced start. It doubles whenever a rank was late, and
+ * shrinks slowly afterwards: the longer ranks wait, the more likely one is interrupted. */
 #define LEAD_NS     5000
 #define LEAD_MAX_NS 1000000
-/* No start is announced so far ahead: clocks of one host differ (time namespaces). */
+/* A start that lies further ahead than this is wrong: it was computed for another clock (time
+ * namespaces give processes of one host different clocks). */
 #define FAR_NS 1000000000
-/* So many invalid iterations beside the valid ones, and it is given up. */
+/* Give up when more iterations than this are invalid, for `kept` valid ones. */
 #define INVALID_MAX(kept) (200 + 4 * (kept))
-/* Ranks of several hosts compare their clocks so often. */
+/* Ranks of several hosts estimate their clock offsets again after this time. */
 #define DRIFT_NS 1000000000
 
 int ddp_iterations_create(struct ddp_comm *comm, const struct ddp_bench_options *options,
@@ -45,7 +46,8 @@ int ddp_iterations_create(struct ddp_comm *comm, const struct ddp_bench_options 
         ddp_iterations_destroy(it);
         return ddp_fail(err, DDP_ENOMEM, "no memory for the times of %zu iterations", iters);
     }
-    /* zeroed is not touched: a page fault has no place near the clocks, as long as they are few */
+    /* Write to the pages now, so that no page fault falls into a timed region. A very large --iters
+     * is not touched as a whole. */
     const size_t touched = DDP_MIN(iters, (size_t)DDP_PLAN_ITERS_ADAPTIVE);
     memset(it->begin, 0xff, touched * sizeof *it->begin);
     memset(it->end, 0xff, touched * sizeof *it->end);
@@ -70,7 +72,7 @@ void ddp_iterations_destroy(struct ddp_iterations *it)
 void ddp_iterations_open(struct ddp_iterations *it, const char *id)
 {
     const struct ddp_bench_options *o = it->options;
-    it->warm = it->kept = it->judged = it->goal = it->ran = it->invalid = 0;
+    it->warm = it->kept = it->evaluated = it->goal = it->ran = it->invalid = 0;
     it->late = it->pending = false;
     it->lead_ns = LEAD_NS;
     it->delay = strcmp(o->inject_id, id) == 0 ? o->inject_percent / 100 : 0;
@@ -93,18 +95,19 @@ int64_t ddp_iterations_keep(struct ddp_iterations *it, int64_t begin_ns, int64_t
     return it->kept++;
 }
 
-/* What ranks say when they meet: a moment to start at (rank 0), and whether the last start was
- * late. */
-struct meeting {
+/* Exchanged before a start in a window: the start time (used from rank 0) and whether this rank
+ * began its last iteration late. */
+struct start_notice {
     int64_t start_ns, late;
 };
 
-/* All meet. An iteration that somebody began late is forgotten. */
-static int meet(struct ddp_iterations *it, int64_t *start_ns, struct ddp_err *err)
+/* Exchanges start times and lateness among all ranks, and sets *start_ns to rank 0's. If any rank
+ * began the last iteration late, drops that iteration. */
+static int exchange_start(struct ddp_iterations *it, int64_t *start_ns, struct ddp_err *err)
 {
     struct ddp_comm *comm = it->comm;
-    struct meeting *all = (struct meeting *)it->chunk; /* [size] */
-    const struct meeting mine = {.start_ns = *start_ns, .late = it->late};
+    struct start_notice *all = (struct start_notice *)it->chunk; /* [size] */
+    const struct start_notice mine = {.start_ns = *start_ns, .late = it->late};
     bool late = false;
     DDP_TRY(ddp_comm_exchange(comm, &mine, all, sizeof mine, err));
     for (int r = 0; r < comm->size; r++)
@@ -122,7 +125,7 @@ static int meet(struct ddp_iterations *it, int64_t *start_ns, struct ddp_err *er
     ddp_fail(err, DDP_EUNAVAIL, "--start window: of %lld iterations %lld began late on some rank",
              (long long)it->ran, (long long)it->invalid);
     ddp_hint(err, "each rank needs a core of its own; use --start barrier");
-    err->agreed = true; /* all ranks see the same */
+    err->agreed = true; /* all ranks have the same counts */
     return DDP_EUNAVAIL;
 }
 
@@ -135,10 +138,10 @@ int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err)
     if (it->options->start != DDP_START_WINDOW)
         return 0;
     int64_t start = ddp_clocks_global(&it->clocks, ddp_now_ns()) + it->lead_ns;
-    DDP_TRY(meet(it, &start, err));
+    DDP_TRY(exchange_start(it, &start, err));
     it->start_ns = ddp_clocks_local(&it->clocks, start);
     if (it->start_ns - ddp_now_ns() > FAR_NS)
-        it->start_ns = 0; /* not this clock's: late rather than for ever */
+        it->start_ns = 0; /* wrong clock: begin now and be late, rather than wait for ever */
     while (ddp_now_ns() < it->start_ns)
         if (comm->place.oversubscribed)
             sched_yield();
@@ -150,9 +153,10 @@ int ddp_iterations_join(struct ddp_comm *comm, size_t bytes, struct ddp_err *err
     return bytes < DDP_ITERATIONS_JOIN_BYTES || comm->size == 1 ? 0 : ddp_comm_barrier(comm, err);
 }
 
-/* One iteration of all ranks: span [size][n][2]. */
-static void judge_one(struct ddp_iterations *it, const int64_t *span, size_t n, size_t i,
-                      int64_t at)
+/* Evaluates one iteration and stores it at index `at`. span [size][n][2]: begin and end of n
+ * iterations on each rank; i: the one to evaluate. */
+static void evaluate_one(struct ddp_iterations *it, const int64_t *span, size_t n, size_t i,
+                         int64_t at)
 {
     int64_t first = INT64_MAX, last_begin = INT64_MIN, first_end = INT64_MAX, last = INT64_MIN;
     int64_t slowest = 0;
@@ -172,46 +176,47 @@ static void judge_one(struct ddp_iterations *it, const int64_t *span, size_t n, 
     it->skew_exit[at] = (double)(last - first_end);
 }
 
-/* The batch [judged, kept) on all ranks, by rank 0's clock. */
-static int judge_batch(struct ddp_iterations *it, struct ddp_err *err)
+/* Exchanges and evaluates the iterations [judged, kept), in rank 0's clock. */
+static int evaluate_batch(struct ddp_iterations *it, struct ddp_err *err)
 {
     struct ddp_comm *comm = it->comm;
     DDP_TRY(ddp_clocks_estimate(&it->clocks, err));
-    while (it->judged < it->kept) {
+    while (it->evaluated < it->kept) {
         int64_t mine[2 * CHUNK];
-        const size_t n = (size_t)DDP_MIN(it->kept - it->judged, CHUNK);
+        const size_t n = (size_t)DDP_MIN(it->kept - it->evaluated, CHUNK);
         for (size_t i = 0; i < n; i++) {
-            const size_t at = (size_t)it->judged + i;
+            const size_t at = (size_t)it->evaluated + i;
             mine[2 * i] = ddp_clocks_global(&it->clocks, it->begin[at]);
             mine[2 * i + 1] = ddp_clocks_global(&it->clocks, it->end[at]);
         }
         DDP_TRY(ddp_comm_exchange(comm, mine, it->chunk, 2 * n * sizeof *mine, err));
         for (size_t i = 0; i < n; i++)
-            judge_one(it, it->chunk, n, i, it->judged + (int64_t)i);
-        it->judged += (int64_t)n;
+            evaluate_one(it, it->chunk, n, i, it->evaluated + (int64_t)i);
+        it->evaluated += (int64_t)n;
     }
     return 0;
 }
 
-static bool is_look(int64_t n)
+static bool is_checkpoint(int64_t n)
 {
-    size_t look = ddp_stop_next(0);
-    while (look < (size_t)n)
-        look = ddp_stop_next(look);
-    return look == (size_t)n;
+    size_t checkpoint = ddp_stop_next(0);
+    while (checkpoint < (size_t)n)
+        checkpoint = ddp_stop_next(checkpoint);
+    return checkpoint == (size_t)n;
 }
 
-/* Does what has been measured say enough? Rank 0's. false also when memory is short. */
+/* True if the interval is narrow enough and n is one of the checkpoints. Called on rank 0. Also
+ * false when there is no memory for the summary. */
 static bool is_precise(const struct ddp_iterations *it)
 {
     struct ddp_summary s;
-    return it->options->precision > 0 && is_look(it->kept) &&
+    return it->options->precision > 0 && is_checkpoint(it->kept) &&
            ddp_summarize(it->sample, (size_t)it->kept, &s) == 0 &&
            ddp_stop_precise(&s, it->options->precision);
 }
 
-/* How many iterations there shall be at the next look, by the time they take; kept: enough. Rank
- * 0's. */
+/* Returns how many iterations there should be at the next evaluation, estimated from the time they
+ * take; `kept` means that there are enough. Called on rank 0. */
 static int64_t choose_goal(struct ddp_iterations *it)
 {
     const struct ddp_bench_options *o = it->options;
@@ -227,7 +232,7 @@ static int64_t choose_goal(struct ddp_iterations *it)
         if (n >= o->iters || (limit > 0 && spent >= limit && n >= least))
             return n;
     } else if (limit > 0 && o->warmup == 0) {
-        return least; /* nothing is known yet */
+        return least; /* no iteration has been timed yet */
     }
     int64_t goal = o->iters;
     if (o->precision > 0)
@@ -242,13 +247,13 @@ static int64_t choose_goal(struct ddp_iterations *it)
     return goal;
 }
 
-/* Ends a batch, and begins the next, or not: goal == kept. */
-static int look(struct ddp_iterations *it, struct ddp_err *err)
+/* Ends a batch and begins the next one. No batch follows if goal == kept. */
+static int finish_batch(struct ddp_iterations *it, struct ddp_err *err)
 {
-    struct told {
+    struct decision {
         int64_t goal, stop;
-    } mine = {0, 0}, *all = (struct told *)it->chunk; /* [size] */
-    DDP_TRY(judge_batch(it, err));
+    } mine = {0, 0}, *all = (struct decision *)it->chunk; /* [size] */
+    DDP_TRY(evaluate_batch(it, err));
     if (it->comm->rank == 0) {
         mine.goal = choose_goal(it);
         mine.stop = it->stop;
@@ -256,7 +261,7 @@ static int look(struct ddp_iterations *it, struct ddp_err *err)
     DDP_TRY(ddp_comm_exchange(it->comm, &mine, all, sizeof mine, err));
     it->goal = all[0].goal;
     it->stop = (enum ddp_stop)all[0].stop;
-    if (it->kept == 0) { /* warm: now it counts */
+    if (it->kept == 0) { /* warm-up is over: measuring begins */
         ddp_interference_read(&it->before);
         it->opened_ns = ddp_now_ns();
     }
@@ -270,18 +275,18 @@ int ddp_iterations_next(struct ddp_iterations *it, bool *more, struct ddp_err *e
         DDP_TRY(ddp_clocks_estimate(&it->clocks, err));
     if (ddp_iterations_warming(it) || it->kept < it->goal)
         return 0;
-    if (it->pending) { /* the last of a batch: was it valid? */
+    if (it->pending) { /* check whether the last iteration of the batch was valid */
         int64_t unused = 0;
-        DDP_TRY(meet(it, &unused, err));
+        DDP_TRY(exchange_start(it, &unused, err));
         if (it->kept < it->goal)
             return 0;
     }
-    DDP_TRY(look(it, err));
+    DDP_TRY(finish_batch(it, err));
     *more = it->kept < it->goal;
     return 0;
 }
 
-/* Median of values[n]; NaN where ranks have no skew. */
+/* Median of values[kept]; NaN if there is only one rank. */
 static int median_of(const struct ddp_iterations *it, const double *values, double *out)
 {
     struct ddp_summary s;
@@ -290,7 +295,7 @@ static int median_of(const struct ddp_iterations *it, const double *values, doub
     return rc;
 }
 
-static int close_alone(struct ddp_iterations *it, struct ddp_point *out, struct ddp_err *err)
+static int summarize(struct ddp_iterations *it, struct ddp_point *out, struct ddp_err *err)
 {
     const size_t n = (size_t)it->kept;
     if (ddp_summarize(it->sample, n, &out->time_ns) != 0 ||
@@ -309,14 +314,16 @@ static int share_interference(struct ddp_iterations *it, struct ddp_interference
                               struct ddp_err *err)
 {
     struct ddp_interference mine, *all = ddp_calloc((size_t)it->comm->size, sizeof *all);
-    int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for what %d ranks saw", it->comm->size);
+    int rc = all ? 0
+                 : ddp_fail(err, DDP_ENOMEM, "no memory for the interference counters of %d ranks",
+                            it->comm->size);
     DDP_TRY_GOTO(ddp_comm_agree(it->comm, rc, err), out);
     ddp_interference_read(&mine);
     ddp_interference_since(&it->before, &mine);
     DDP_TRY_GOTO(ddp_comm_exchange(it->comm, &mine, all, sizeof mine, err), out);
     *out = all[0];
     for (int r = 1; r < it->comm->size; r++) {
-        out->steal_ms = fmax(out->steal_ms, all[r].steal_ms); /* fmax ignores a NaN */
+        out->steal_ms = fmax(out->steal_ms, all[r].steal_ms);
         out->throttled_ms = fmax(out->throttled_ms, all[r].throttled_ms);
         if (out->involuntary_switches < 0 || all[r].involuntary_switches < 0)
             out->involuntary_switches = -1;
@@ -341,7 +348,7 @@ int ddp_iterations_close(struct ddp_iterations *it, struct ddp_point *out, struc
     out->stop = it->stop;
     out->injected_percent = it->delay > 0 ? it->delay * 100 : NAN;
     out->sample_count = o->samples ? it->kept : 0;
-    DDP_TRY(ddp_comm_agree(it->comm, close_alone(it, out, err), err));
+    DDP_TRY(ddp_comm_agree(it->comm, summarize(it, out, err), err));
     out->rank_mean_ns[0] = INFINITY;
     out->rank_mean_ns[1] = out->rank_mean_ns[2] = 0;
     for (int r = 0; r < size; r++) {

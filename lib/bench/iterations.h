@@ -1,11 +1,15 @@
-/* The timed iterations of a point: how many, how each starts, what they took together.
+/* The timed iterations of a point: how many there are, how each one starts and how long it took.
  *
- * How many: exactly as many as asked for, or, adaptively, until half the 95 % interval is within
- * `precision` of the median, looked at after 20, 30, 45, ... (stats/series.h). Rank 0 decides when,
- * and tells all. How one starts: after a barrier; or in a *window*: all ranks meet, rank 0 names a
- * moment a little in the future, each waits for it, and an iteration that some rank began too late
- * is invalid: counted, and measured again. Time of an iteration: the slowest rank's own duration;
- * in a window from the earliest start to the latest exit on the synchronised clock (clocks.h).
+ * How many: exactly --iters, or adaptively until half the 95 % interval of the median is within
+ * `precision` of the median, checked after 20, 30, 45, ... iterations (stats/series.h). Rank 0
+ * decides and sends the decision to all ranks.
+ *
+ * How one starts: after a barrier, or in a *window*. In a window all ranks meet, rank 0 announces a
+ * start time a little in the future, and each rank waits until that time. If some rank begins too
+ * late, the iteration is counted as invalid and measured again.
+ *
+ * How long one took: the slowest rank's own duration. In a window it is the time from the earliest
+ * start to the latest exit on the synchronised clock (clocks.h).
  *
  *     for (;;) {
  *         ddp_iterations_next(it, &more, err);      untimed; collective
@@ -18,8 +22,8 @@
  *         ddp_iterations_join(comm, input's bytes, err);    untimed; collective
  *     }
  *
- * Between begin and end nothing is allocated, written or logged. What it does not do: run anything,
- * or verify. For the samplers. */
+ * Nothing is allocated, written or logged between begin and end. The samplers call these functions;
+ * they run and verify the operation themselves. */
 #ifndef DDP_BENCH_ITERATIONS_H
 #define DDP_BENCH_ITERATIONS_H
 
@@ -31,49 +35,59 @@
 extern "C" {
 #endif
 
-/* Fewer have no interval; so many are measured even if they outlast --max-time. */
+/* Fewer iterations have no interval. This many are measured even if they exceed --max-time. */
 #define DDP_ITERATIONS_LEAST 6
-/* A start that is later than announced by more than this is late. */
+/* A start later than announced by more than this makes the iteration invalid. */
 #define DDP_ITERATIONS_LATE_NS 1000
-/* Ranks join after iterations of so many bytes. Broadcast in place, 8 ranks on 2 cores (EPYC), us:
- * 327, 1026 and 6319 of 2, 4 and 16 MiB; 587, 1492 and 6443 where nobody joined. */
+/* Ranks wait for each other after iterations of at least this many bytes (see ddp_iterations_join).
+ * results/notes/bench.md has the measurement. */
 #define DDP_ITERATIONS_JOIN_BYTES ((size_t)64 << 10)
 
-/* A view for the samplers; all members are the functions'. begin, end [options->iters]: of this
- * rank, its clock's, from the last look on, then rank 0's. sample, skew [iters]: of all ranks. */
+/* The samplers may read the members; only the functions below change them. */
 struct ddp_iterations {
     struct ddp_comm *comm;
     const struct ddp_bench_options *options;
     struct ddp_clocks clocks;
+    /* Interference counters when measuring began. */
     struct ddp_interference before;
+    /* [options->iters]: when this rank began and ended each iteration, by its own clock. chunk:
+     * scratch for exchanges, [size * 2 * 512]. */
     int64_t *begin, *end, *chunk;
+    /* sample, skew_start, skew_exit [options->iters]: ns of each iteration over all ranks.
+     * rank_sum [size]: the summed durations of each rank. */
     double *sample, *skew_start, *skew_exit, *rank_sum;
-    int64_t warm, kept, judged, goal, ran, invalid;
-    int64_t opened_ns;  /* when warming up, then measuring, began */
-    int64_t start_ns;   /* announced, local */
-    int64_t lead_ns;    /* how far in the future it is */
-    bool late, pending; /* this rank's last one; the last one is not yet known to be valid */
+    /* Numbers of iterations. warm: warm-ups done. kept: recorded. evaluated: combined over all
+     * ranks. goal: recorded ones wanted before the next evaluation. ran: run after the warm-up.
+     * invalid: dropped, because a rank began late. */
+    int64_t warm, kept, evaluated, goal, ran, invalid;
+    int64_t opened_ns; /* start of the warm-up, later start of the measurement */
+    int64_t start_ns;  /* announced start in this rank's clock */
+    int64_t lead_ns;   /* how far ahead a start is announced */
+    bool late;         /* this rank began its last iteration late */
+    bool pending;      /* nobody has checked yet whether the last iteration is valid */
     enum ddp_stop stop;
-    double delay; /* injected, of the operation's own time; 0: none */
+    double delay; /* injected delay as a fraction of the operation's time; 0: none */
 };
 
-/* Allocates for options->iters iterations. comm, options: borrowed. Not collective. */
+/* Allocates the arrays for options->iters iterations. comm and options are borrowed. Not
+ * collective. */
 int ddp_iterations_create(struct ddp_comm *comm, const struct ddp_bench_options *options,
                           struct ddp_iterations **out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_iterations_destroy(struct ddp_iterations *it);
-/* Begins a point; id: what --inject-delay may name. */
+/* Begins a point. id: the point's id, compared with the id of --inject-delay. */
 void ddp_iterations_open(struct ddp_iterations *it, const char *id);
-/* Is another iteration wanted? Collective. DDP_EUNAVAIL: ranks are late time and again. */
+/* Sets *more to whether another iteration is wanted. Collective. Returns DDP_EUNAVAIL when ranks
+ * begin late too often. */
 int ddp_iterations_next(struct ddp_iterations *it, bool *more, struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns when it may begin, on all ranks at about the same time. Collective; one rank has nobody
- * to wait for. */
+/* Returns when the iteration may begin, at about the same time on all ranks. Collective; returns at
+ * once if there is only one rank. */
 int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err) DDP_MUST_CHECK;
-/* Warming up? */
+/* True while warm-up iterations are left. */
 static inline bool ddp_iterations_warming(const struct ddp_iterations *it)
 {
     return it->warm < it->options->warmup;
 }
-/* The end of an operation that began at begin_ns: now, or after the injected delay. */
+/* Returns the end time of an operation that began at begin_ns: now, or after the injected delay. */
 static inline int64_t ddp_iterations_end(const struct ddp_iterations *it, int64_t begin_ns)
 {
     int64_t now = ddp_now_ns();
@@ -84,15 +98,16 @@ static inline int64_t ddp_iterations_end(const struct ddp_iterations *it, int64_
     }
     return now;
 }
-/* Its place among those kept, -1 while warming up. */
+/* Records an iteration. Returns its index among the kept ones, or -1 while warming up. */
 int64_t ddp_iterations_keep(struct ddp_iterations *it, int64_t begin_ns, int64_t end_ns);
-/* Returns when all ranks have ended an iteration, of whatever loop: what a rank does next, verify
- * `bytes` and put its input in place, would take processor time and bandwidth from those whose
- * clock still runs. Below DDP_ITERATIONS_JOIN_BYTES that takes less than this would: returns at
- * once. Collective; bytes: equal on all. */
+/* Returns when all ranks have ended an iteration of any timed loop. Without this wait, a fast rank
+ * would verify its result and rewrite its input (`bytes` long) while other ranks are still being
+ * timed, and take processor time and bandwidth from them. Below DDP_ITERATIONS_JOIN_BYTES this work
+ * costs less than the wait, so the function returns at once. Collective; bytes is equal on all
+ * ranks. */
 int ddp_iterations_join(struct ddp_comm *comm, size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
-/* What all iterations were: fills of a point what is said of iterations, start and stop, times,
- * series, skew, interference and sample_count. Collective. */
+/* Fills the members of a point that describe its iterations: counts, start and stop, times, series,
+ * skew, interference and sample_count. Collective. */
 int ddp_iterations_close(struct ddp_iterations *it, struct ddp_point *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 

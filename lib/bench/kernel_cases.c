@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
-/* Reductions of this many arrays into another. */
+/* Number of arrays that reduce/f32/sum/4-sources adds. */
 #define SOURCES 4
 
 typedef const struct ddp_kernel_case kernel_case;
@@ -35,7 +35,8 @@ static void run_copy_nt(kernel_case *c, kernel_data *d)
     d->device->copy_nt(d->c, d->a, d->n * 4);
 }
 
-/* 16-bit operands, so small that sums of any number of runs stay finite. */
+/* Prepares the operand. 16-bit values are so small that sums over any number of runs stay
+ * finite. */
 static void begin_reduce(kernel_case *c, kernel_data *d)
 {
     const size_t floats = d->bytes / 4;
@@ -47,7 +48,7 @@ static void begin_reduce(kernel_case *c, kernel_data *d)
         memcpy(d->b, d->normal, d->n * ddp_dtype_size(c->dtype));
 }
 
-/* c = c op b: what an algorithm does with what it has and what came. */
+/* c = c op b: an algorithm combines its own data with received data. */
 static void run_reduce(kernel_case *c, kernel_data *d)
 {
     const struct ddp_reduce r = {
@@ -63,7 +64,7 @@ static void run_reduce(kernel_case *c, kernel_data *d)
     d->device->reduce(&r);
 }
 
-/* Several ranks' arrays into one, as in shared memory. */
+/* Sums several ranks' arrays into one, as in shared memory. */
 static void run_reduce_many(kernel_case *c, kernel_data *d)
 {
     const struct ddp_reduce r = {
@@ -110,7 +111,7 @@ static struct ddp_select selection(kernel_case *c, kernel_data *d)
         input(c, d), c->feedback ? d->residual : NULL, d->n, {d->index, d->b, 0}};
 }
 
-/* In `hint` lies, as a magnitude, the threshold: the k-th of what will be selected from. */
+/* Stores the threshold in `hint`, as the bits of a magnitude: the k-th largest value. */
 static void begin_threshold(kernel_case *c, kernel_data *d)
 {
     struct ddp_select s = selection(c, d);
@@ -132,14 +133,15 @@ static void run_topk(kernel_case *c, kernel_data *d)
     d->kept_count = d->device->grad->select_topk(&s, wanted(c, d), NULL, d->scratch);
 }
 
-/* From the second run on the hint is that of the one before: here, exactly right. */
+/* From the second run on, the hint of the previous run is exactly right. */
 static void run_topk_hint(kernel_case *c, kernel_data *d)
 {
     struct ddp_select s = selection(c, d);
     d->kept_count = d->device->grad->select_topk(&s, wanted(c, d), &d->hint, d->scratch);
 }
 
-/* Lists of the largest of four arrays, each index-sorted, as of four ranks. */
+/* Selects the largest elements of four arrays: four index-sorted lists, like those of four
+ * ranks. */
 static void begin_lists(kernel_case *c, kernel_data *d)
 {
     const float *from[DDP_KERNEL_LISTS] = {d->normal, d->heavy, d->a, d->kept};
@@ -170,7 +172,7 @@ static void run_merge(kernel_case *c, kernel_data *d)
     d->kept_count = d->list[0].count + d->list[1].count + out.count;
 }
 
-/* A learning rate that leaves the parameters what they are, however often it is run. */
+/* The learning rate is so small that any number of runs leaves the parameters unchanged. */
 static void run_sgd(kernel_case *c, kernel_data *d)
 {
     (void)c;
@@ -184,7 +186,7 @@ static void run_adam(kernel_case *c, kernel_data *d)
     d->device->grad->adam(d->c, d->b, d->residual, d->a, d->n, &adam);
 }
 
-/* Momenta: zero, whatever ran before. */
+/* Sets the momenta to zero. */
 static void begin_optimiser(kernel_case *c, kernel_data *d)
 {
     (void)c;
@@ -207,7 +209,7 @@ static void begin_optimiser(kernel_case *c, kernel_data *d)
 #define DDP_OP_avg    DDP_AVG
 #define DDP_OP_max    DDP_MAX
 
-/* text: the density as it stands in the name. */
+/* text: the density, also as part of the name. */
 #define THRESHOLD(text)                                                                            \
     {                                                                                              \
         .name = "threshold/feedback/" #text, .run = run_threshold, .begin = begin_threshold,       \
@@ -223,7 +225,7 @@ static void begin_optimiser(kernel_case *c, kernel_data *d)
         .name = what, .run = function, .begin = prepare, .narrow = type, .bytes_each = each        \
     }
 
-/* bytes_each of a reduction is in elements: two read, one written. */
+/* For a reduction, bytes_each counts elements: two read, one written. */
 static const struct ddp_kernel_case cases[] = {
     {.name = "copy", .run = run_copy, .bytes_each = 8},
     {.name = "copy/nontemporal", .run = run_copy_nt, .bytes_each = 8},
@@ -301,7 +303,7 @@ static void fill(kernel_data *d)
     }
 }
 
-/* The arrays of d, and how many times d->bytes they are. */
+/* Sets *array to the i-th array of d and returns its size in units of d->bytes; 0 past the last. */
 static size_t each_array(kernel_data *d, int i, void ***array)
 {
     void **const all[] = {(void **)&d->normal,   (void **)&d->heavy, (void **)&d->kept,
@@ -354,7 +356,7 @@ void ddp_kernel_begin(const struct ddp_kernel_case *c, struct ddp_kernel_data *d
     d->n = bytes / ddp_dtype_size(c->dtype);
     d->kept_count = 0;
     d->hint = 0;
-    memset(d->c, 0, bytes); /* of any type, and no NaN whatever ran before */
+    memset(d->c, 0, bytes); /* 0 is valid in every type; the previous case may have left NaN */
     ddp_kernel_restore(c, d);
     if (c->begin)
         c->begin(c, d);
@@ -380,7 +382,7 @@ double ddp_kernel_bytes(const struct ddp_kernel_case *c, const struct ddp_kernel
     if (c->run == run_reduce_many)
         return c->bytes_each * n * 4;
     double bytes = c->bytes_each * n + c->bytes_kept * kept;
-    if (c->run == run_scatter_add) /* a line read and one written for each entry, at most all */
+    if (c->run == run_scatter_add) /* each entry reads and writes a cache line, at most all lines */
         bytes += 128 * DDP_MIN(kept, n / 16);
     return bytes;
 }

@@ -4,11 +4,12 @@
 #define LOW_BITS 15
 #define LOW_MASK ((1u << LOW_BITS) - 1)
 
-/* The bucket, from the top, in which the k-th element lies; *above: how many lie in higher ones. */
+/* Returns the bucket that holds the k-th element, counted from the highest bucket down. *above:
+ * number of elements in higher buckets. */
 static uint32_t find_bucket(const uint32_t *bucket, uint32_t buckets, size_t k, size_t *above)
 {
     *above = 0;
-    for (uint32_t b = buckets; b-- > 1;) { /* the lowest is the answer when no other is */
+    for (uint32_t b = buckets; b-- > 1;) { /* bucket 0 if no higher one holds it */
         if (*above + bucket[b] >= k)
             return b;
         *above += bucket[b];

@@ -1,5 +1,5 @@
-/* Which elements a top-K or a threshold must select, found by counting magnitudes: slow, exact, and
- * nothing in common with the kernels of device/sparse.h, which it checks. */
+/* Finds the elements that a top-K or a threshold must select, by counting magnitudes. This is slow
+ * and exact, and shares no code with the kernels of device/sparse.h, which it checks. */
 #ifndef DDP_BENCH_ORACLE_SELECT_H
 #define DDP_BENCH_ORACLE_SELECT_H
 
@@ -14,14 +14,18 @@ extern "C" {
 
 #define DDP_ORACLE_BUCKETS 65536
 
-/* Selected are magnitudes (bits without the sign) above limit, and of those equal to it the first
- * `ties`; count in all: who has room for fewer lowers it, and takes the first in index order. */
+/* A selection: the magnitudes (bits without the sign) above `limit`, and the first `ties` of those
+ * equal to it. */
 struct ddp_oracle_choice {
     uint32_t limit;
-    size_t ties, count;
+    size_t ties;
+    /* Elements selected in all. A caller with less room lowers it; the first elements in index
+     * order are then selected. */
+    size_t count;
 };
 
-/* bucket [DDP_ORACLE_BUCKETS]: scratch. */
+/* Select the k largest magnitudes of x[n], or those of at least `threshold`. bucket
+ * [DDP_ORACLE_BUCKETS]: scratch. */
 void ddp_oracle_topk(const float *x, size_t n, size_t k, uint32_t *bucket,
                      struct ddp_oracle_choice *out);
 void ddp_oracle_threshold(const float *x, size_t n, float threshold, struct ddp_oracle_choice *out);
@@ -33,7 +37,7 @@ static inline uint32_t ddp_oracle_magnitude(float x)
     return bits & 0x7fffffffu;
 }
 
-/* Is the next element, in index order, selected? Uses up ties and count. */
+/* True if the next element, in index order, is selected. Subtracts it from ties and count. */
 static inline bool ddp_oracle_takes(struct ddp_oracle_choice *left, float x)
 {
     uint32_t magnitude = ddp_oracle_magnitude(x);

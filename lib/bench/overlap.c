@@ -1,4 +1,3 @@
-/* Overlap with computation. */
 #include "bench/overlap.h"
 
 #include <math.h>
@@ -9,20 +8,20 @@
 #include "bench/iterations.h"
 #include "bench/slowest.h"
 
-/* Elements of the loop's array: 4 KiB, so that it computes and leaves the memory to the operation.
- */
+/* Elements of the loop's array. Its 4 KiB stay in the cache, so the loop leaves the memory
+ * bandwidth to the operation. */
 #define LOOP_COUNT 1024
-/* Long enough that the clock's steps do not matter. */
+/* Shortest time of a calibration; the clock's resolution then does not matter. */
 #define CALIBRATE_NS    300000
 #define CALIBRATE_TIMES 5
 
-/* x = x * a + b over an array, again and again. */
+/* Computes x = x * a + b over an array, `passes` times. */
 static void compute(float *x, uint64_t passes)
 {
     for (uint64_t p = 0; p < passes; p++) {
         for (size_t i = 0; i < LOOP_COUNT; i++)
             x[i] = x[i] * 0.999f + 0.001f;
-        /* Every pass is made, whoever looks at the result. */
+        /* The compiler must not remove a pass. */
         __asm__ volatile("" : : "r"(x) : "memory");
     }
 }
@@ -34,8 +33,9 @@ static int64_t time_of(float *x, uint64_t passes)
     return ddp_now_ns() - begin;
 }
 
-/* Passes that take about `ns` when nothing disturbs them: by the quickest of a few timings, for one
- * that a busy machine interrupts would make the loop many times too short. */
+/* Returns the number of passes that take about `ns` when nothing disturbs them. The fastest of a
+ * few timings counts: with one that a busy machine interrupted, the loop would be many times too
+ * short. */
 static uint64_t calibrate(float *x, double ns)
 {
     uint64_t passes = 16;
@@ -51,7 +51,7 @@ static uint64_t calibrate(float *x, double ns)
     return (uint64_t)fmax(1, ns * (double)passes / (double)quickest);
 }
 
-/* One iteration: the loop, with the operation around it, or alone. */
+/* Runs one iteration: the loop, alone or with the operation around it. */
 static int iterate(const struct ddp_overlap *o, float *x, uint64_t passes, bool operates,
                    int64_t *duration, struct ddp_err *err)
 {
@@ -69,7 +69,8 @@ static int iterate(const struct ddp_overlap *o, float *x, uint64_t passes, bool 
     return operates ? ddp_iterations_join(o->comm, o->operands->full_bytes, err) : 0;
 }
 
-/* Median over iterations of the slowest rank's. sample [iters]: scratch. */
+/* Sets *median_ns to the median over iterations of the slowest rank's time. sample [iters]:
+ * scratch. */
 static int measure(const struct ddp_overlap *o, float *x, uint64_t passes, bool operates,
                    double *sample, double *median_ns, struct ddp_err *err)
 {
@@ -102,7 +103,8 @@ int ddp_overlap_measure(const struct ddp_overlap *o, double pure_ns, struct ddp_
     int rc =
         sample != NULL && x != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory to measure overlap");
     DDP_TRY_GOTO(ddp_comm_agree(o->comm, rc, err), out_free);
-    DDP_TRY_GOTO(ddp_comm_barrier(o->comm, err), out_free); /* all calibrate at once */
+    /* all ranks calibrate at the same time */
+    DDP_TRY_GOTO(ddp_comm_barrier(o->comm, err), out_free);
     const uint64_t passes = calibrate(x, pure_ns);
     struct ddp_overlap_times *times = &out->overlap;
     DDP_TRY_GOTO(measure(o, x, passes, false, sample, &times->compute_ns, err), out_free);

@@ -1,14 +1,19 @@
-/* How much of a non-blocking collective hides behind computation (--overlap-compute): the progress
- * thread (coll/async.h) runs the operation while the rank runs a loop of arithmetic.
+/* Measures how much of a non-blocking collective is hidden behind computation (--overlap-compute):
+ * the progress thread (coll/async.h) runs the operation while the rank runs an arithmetic loop.
  *
- * Three times, each the median over iterations of the slowest rank's: *pure*, start and wait at
- * once; *compute*, the loop alone, calibrated on each rank to take about as long as pure; *total*,
- * start, the loop, wait. The part of the shorter one that was hidden:
- *   overlap = (pure + compute - total) / min(pure, compute), held to 0..1
- * 0: as if one came after the other; 1: the shorter one costs nothing. Compute is taken from the
- * loop alone, so a progress thread that takes time from its rank shows as less overlap.
- * Source: Intel MPI Benchmarks, user guide, IMB-NBC; as OSU's osu_iallreduce, which takes compute
- * from inside total. */
+ * There are three times, each the median over iterations of the slowest rank's time. *pure* is the
+ * operation, started and awaited at once. *compute* is the loop alone, calibrated on each rank to
+ * take about as long as pure. *total* is start, loop, wait. The hidden fraction of the shorter one
+ * is
+ *
+ *   overlap = (pure + compute - total) / min(pure, compute), limited to 0..1
+ *
+ * 0 means that operation and loop might as well run one after the other, 1 that the shorter one
+ * costs nothing. compute is measured alone, so a progress thread that takes time from its rank
+ * lowers the overlap.
+ *
+ * Source: Intel MPI Benchmarks, user guide, IMB-NBC. OSU's osu_iallreduce is similar, but takes
+ * compute from inside total. */
 #ifndef DDP_BENCH_OVERLAP_H
 #define DDP_BENCH_OVERLAP_H
 
@@ -19,21 +24,21 @@
 extern "C" {
 #endif
 
-/* comm: of all ranks. request: prepared, not under way. duration [iters], chunk [size *
- * DDP_SLOWEST_CHUNK]: scratch. All borrowed. */
+/* Everything is borrowed. */
 struct ddp_overlap {
-    struct ddp_comm *comm;
+    struct ddp_comm *comm; /* all ranks */
     const struct ddp_operands *operands;
-    struct ddp_async_request *request;
+    struct ddp_async_request *request; /* prepared, not started */
     int64_t iters, warmup;
+    /* Scratch: duration [iters], chunk [size * DDP_SLOWEST_CHUNK]. */
     int64_t *duration, *chunk;
 };
 
-/* Measures compute and total for a pure time, the same on all ranks, and fills out->overlap.
+/* Measures compute and total, and fills out->overlap. pure_ns must be equal on all ranks.
  * Collective. */
 int ddp_overlap_measure(const struct ddp_overlap *o, double pure_ns, struct ddp_point *out,
                         struct ddp_err *err) DDP_MUST_CHECK;
-/* As defined above, in percent; NaN unless all three times are positive. */
+/* Returns the overlap as defined above, in percent; NaN unless all three times are positive. */
 double ddp_overlap_percent(double pure_ns, double compute_ns, double total_ns);
 
 #ifdef __cplusplus

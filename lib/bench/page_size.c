@@ -1,4 +1,3 @@
-/* Page size of a mapping. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,9 +1,8 @@
 /* Ping-pong between ranks 0 and 1.
  *
- * A *round trip* is there and back. Trips come in *batches*, timed as one, for a single trip is
- * little longer than reading the clock. A first, untimed batch wakes both sides; the second, timed
- * one tells rank 0 how many batches the budget buys. The others wait in the exchange of that number
- * and of the result. */
+ * Round trips are timed in *batches*, because a single one takes little longer than reading the
+ * clock. The first batch is untimed and wakes both sides. The second tells rank 0 how many batches
+ * fit into the budget. The other ranks wait in the exchanges of that number and of the result. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,28 +13,31 @@
 #include "comm/comm_shm.h"
 #include "stats/summary.h"
 
-#define LANE        (DDP_SHM_LANES - 1) /* reserved for this in coll/coll_shm.h */
-#define TAG         29999               /* of no algorithm; MPI promises tags up to 32767 */
+#define FLAG_SLOT (DDP_SHM_LANES - 1) /* coll/coll_shm.h reserves it */
+/* no algorithm uses this tag; MPI guarantees tags up to 32767 */
+#define TAG         29999
 #define TRIPS       8
 #define BATCHES_MAX 256
-/* Polls without a pause instruction, which would cost as much as the trip on some processors. */
+/* Number of polls without a pause instruction, which would take as long as the trip on some
+ * processors. */
 #define POLLS 4096
 
-/* One side's half of a trip over shared flags: rank 0 posts and waits, rank 1 waits and posts. */
+/* Runs one round trip over shared flags: rank 0 posts and then waits, rank 1 waits and then
+ * posts. */
 static int trip_flags(struct ddp_comm *comm, struct ddp_err *err)
 {
     int peer = 1 - comm->rank;
-    uint64_t epoch = ++comm->shm->epoch[LANE];
-    _Atomic(uint64_t) *flag = &ddp_shm_lane_of(comm->shm, peer, LANE)->epoch;
+    uint64_t sequence = ++comm->shm->epoch[FLAG_SLOT];
+    _Atomic(uint64_t) *flag = &ddp_shm_lane_of(comm->shm, peer, FLAG_SLOT)->epoch;
     if (comm->rank == 0)
-        ddp_shm_post(comm, LANE, epoch);
+        ddp_shm_post(comm, FLAG_SLOT, sequence);
     int polls = 0;
-    while (polls < POLLS && atomic_load_explicit(flag, memory_order_acquire) < epoch)
+    while (polls < POLLS && atomic_load_explicit(flag, memory_order_acquire) < sequence)
         polls++;
     if (polls == POLLS)
-        DDP_TRY(ddp_shm_wait(comm, peer, LANE, epoch, err));
+        DDP_TRY(ddp_shm_wait(comm, peer, FLAG_SLOT, sequence, err));
     if (comm->rank == 1)
-        ddp_shm_post(comm, LANE, epoch);
+        ddp_shm_post(comm, FLAG_SLOT, sequence);
     return 0;
 }
 
@@ -54,7 +56,7 @@ static int trip_messages(struct ddp_comm *comm, struct ddp_err *err)
     return 0;
 }
 
-/* One batch; *ns of a trip. Ranks 0 and 1. */
+/* Runs a batch and sets *ns to the time of one round trip. Called on ranks 0 and 1. */
 static int batch(struct ddp_comm *comm, double *ns, struct ddp_err *err)
 {
     int64_t begin = ddp_now_ns();
@@ -64,7 +66,7 @@ static int batch(struct ddp_comm *comm, double *ns, struct ddp_err *err)
     return 0;
 }
 
-/* Rank 0's number for everybody. */
+/* Replaces *value by rank 0's on all ranks. */
 static int from_rank_0(struct ddp_comm *comm, double *value, struct ddp_err *err)
 {
     double all[DDP_SHM_RANKS_MAX], *room = all;
@@ -88,7 +90,7 @@ int ddp_pingpong(struct ddp_comm *comm, int64_t budget_ns, double *round_trip_ns
     bool plays = comm->rank < 2;
     struct ddp_summary summary;
     *round_trip_ns = NAN;
-    if (comm->control) /* between the hosts' processors: whether the machine is calm */
+    if (comm->control) /* the side channel shows whether the hosts' processors are undisturbed */
         return ddp_pingpong(comm->control, budget_ns, round_trip_ns, err);
     if (comm->size < 2 || (!comm->shm && !(comm->backend->caps & DDP_CAP_P2P)))
         return 0;
@@ -104,9 +106,9 @@ int ddp_pingpong(struct ddp_comm *comm, int64_t budget_ns, double *round_trip_ns
     if (comm->rank == 0 && ddp_summarize(ns, (size_t)n, &summary) == 0)
         result = summary.median;
     DDP_TRY(from_rank_0(comm, &result, err));
-    /* Those that only watched stay in step. */
+    /* Ranks that did not take part advance their sequence number, too. */
     if (!plays && comm->shm)
-        comm->shm->epoch[LANE] += (uint64_t)TRIPS * (uint64_t)(n + 1);
+        comm->shm->epoch[FLAG_SLOT] += (uint64_t)TRIPS * (uint64_t)(n + 1);
     *round_trip_ns = result;
     return 0;
 }

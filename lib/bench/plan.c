@@ -1,4 +1,4 @@
-/* The plan: from options to points. */
+/* The plan: turns options into points. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "bench/plan_impl.h"
 #include "coll/coll.h"
 
-/* Sizes, each once, in order. */
+/* The sizes [n] to measure, in order. */
 struct sizes {
     uint64_t *v;
     int n;
@@ -27,18 +27,18 @@ static int check_twice(const struct ddp_int_list *list, const char *option,
     return 0;
 }
 
-static const char *dtype_word(int value)
+static const char *dtype_name(int value)
 {
     return ddp_dtype_name((enum ddp_dtype)value);
 }
 
-static const char *op_word(int value)
+static const char *op_name(int value)
 {
     return ddp_op_name((enum ddp_op)value);
 }
 
-/* The size after `bytes` in a range; false at its end. The last step is shorter where it would lead
- * beyond the end: who asks for sizes up to 64 MiB wants to see 64 MiB. */
+/* Replaces *bytes by the next size of a range; false at its end. The last step is shorter if
+ * necessary: a user who asks for sizes up to 64 MiB wants to see 64 MiB. */
 static bool next_size(const struct ddp_bench_options *o, uint64_t *bytes)
 {
     uint64_t next;
@@ -58,14 +58,14 @@ static int check_range(const struct ddp_bench_options *o, struct ddp_err *err)
     ddp_format_size(o->max_bytes, to, sizeof to);
     if ((o->step_bytes > 0) == (o->step_factor != 0))
         return ddp_fail(err, DDP_EUSAGE,
-                        "a range of sizes has one step: --step-factor or --step-bytes");
+                        "a range of sizes needs one of --step-factor and --step-bytes");
     if (o->step_bytes == 0 && o->step_factor < 2)
-        return ddp_fail(err, DDP_EUSAGE, "--step-factor %lld never grows",
+        return ddp_fail(err, DDP_EUSAGE, "--step-factor %lld never grows: use 2 or more",
                         (long long)o->step_factor);
     if (o->min_bytes > o->max_bytes)
         return ddp_fail(err, DDP_EUSAGE, "--min-bytes %s is above --max-bytes %s", from, to);
     if (o->min_bytes == 0 && o->step_bytes == 0 && o->max_bytes > 0) {
-        ddp_fail(err, DDP_EUSAGE, "--min-bytes 0 never grows by a factor");
+        ddp_fail(err, DDP_EUSAGE, "--min-bytes 0 never grows by --step-factor");
         return ddp_hint(err, "use --step-bytes, or list the sizes: --size 0,8,...");
     }
     uint64_t bytes = o->min_bytes;
@@ -78,7 +78,8 @@ static int check_range(const struct ddp_bench_options *o, struct ddp_err *err)
     return 0;
 }
 
-/* What is timed as one call has no input of its own for each, and no start. */
+/* --block times several calls as one; they have no inputs of their own, and no start in between.
+ * Rejects options that need these. */
 static int check_block(const struct ddp_bench_options *o, struct ddp_err *err)
 {
     const char *other = o->check == DDP_CHECK_ALL ? "check all"
@@ -87,7 +88,8 @@ static int check_block(const struct ddp_bench_options *o, struct ddp_err *err)
                                                   : NULL;
     if (o->block <= 1 || !other)
         return 0;
-    return ddp_fail(err, DDP_EUSAGE, "--block %lld is not for --%s", (long long)o->block, other);
+    return ddp_fail(err, DDP_EUSAGE, "--block %lld cannot be combined with --%s",
+                    (long long)o->block, other);
 }
 
 int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
@@ -104,16 +106,17 @@ int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
         }
     }
     if (o->iters < 1 || o->iters > DDP_PLAN_ITERS_MAX || o->warmup < 0)
-        return ddp_fail(err, DDP_EUSAGE, "%lld iterations after %lld for warming up: impossible",
+        return ddp_fail(err, DDP_EUSAGE, "--iters %lld with --warmup %lld is out of range",
                         (long long)o->iters, (long long)o->warmup);
     DDP_TRY(check_block(o, err));
     if (!ddp_coll_has_in_place(o->coll) && o->placement == DDP_IN_PLACE)
         return ddp_fail(err, DDP_EUSAGE, "--placement in: %s has no in-place form",
                         ddp_coll_name(o->coll));
-    DDP_TRY(check_twice(&o->dtypes, "dtype", dtype_word, err));
-    DDP_TRY(check_twice(&o->ops, "op", op_word, err));
+    DDP_TRY(check_twice(&o->dtypes, "dtype", dtype_name, err));
+    DDP_TRY(check_twice(&o->ops, "op", op_name, err));
     if (o->overlap && ddp_plan_reduces(o)) {
-        ddp_fail(err, DDP_EUSAGE, "--overlap-compute is not for --compress or --partial");
+        ddp_fail(err, DDP_EUSAGE,
+                 "--overlap-compute cannot be combined with --compress or --partial");
         return ddp_hint(err, "`ddpbench train --overlap` shows what overlap does for those");
     }
     DDP_TRY(ddp_plan_check_compress(o, err));
@@ -151,8 +154,8 @@ static int list_sizes(const struct ddp_bench_options *o, struct sizes *out, stru
     return 0;
 }
 
-/* Registered where it exists, unless the user says what; a request that cannot be met is an error,
- * for the figures would stand under a wrong name. */
+/* Chooses registered memory if the backend has it, unless the user chose. A choice that the backend
+ * cannot provide is an error, because the results would be labelled wrongly. */
 static int choose_memory(int asked, const char *backend, enum ddp_memory *out, struct ddp_err *err)
 {
     const struct ddp_backend *b = ddp_backend_find(backend);
@@ -163,14 +166,14 @@ static int choose_memory(int asked, const char *backend, enum ddp_memory *out, s
     }
     if (asked == DDP_MEMORY_WINDOW && !(b && (b->caps & DDP_CAP_DEVICE))) {
         ddp_fail(err, DDP_EUSAGE, "--memory window: backend '%s' has no windows", backend);
-        return ddp_hint(err, "windows of all ranks are of backend nccl");
+        return ddp_hint(err, "only backend nccl has windows");
     }
     *out = asked >= 0 ? (enum ddp_memory)asked : has ? DDP_MEMORY_REGISTERED : DDP_MEMORY_PRIVATE;
     return 0;
 }
 
-/* Elements of the full buffer in `bytes`: whole ones, and for collectives on parts the same number
- * in every part. */
+/* Returns how many elements of the full buffer fit into `bytes`. For collectives on chunks, every
+ * chunk has the same number. */
 static uint64_t whole_count(enum ddp_coll coll, uint64_t bytes, enum ddp_dtype dtype, int ranks)
 {
     uint64_t count = bytes / ddp_dtype_size(dtype);
@@ -178,7 +181,7 @@ static uint64_t whole_count(enum ddp_coll coll, uint64_t bytes, enum ddp_dtype d
     return count - count % parts;
 }
 
-/* Remembers the first size that was rounded, and how many more there were. */
+/* The first size that was rounded down, and the number n of points that were. */
 struct rounding {
     uint64_t requested, size;
     enum ddp_dtype dtype;
@@ -217,7 +220,7 @@ static void describe_rounding(const struct ddp_bench_options *o, const struct ro
              parts ? " for every rank" : "", (unsigned long long)r->size, more);
 }
 
-/* All points of one method and algorithm. */
+/* Adds all points of one method and algorithm. */
 static void add_placements(const struct ddp_bench_options *o, struct ddp_point_spec *s,
                            const struct sizes *sizes, struct ddp_bench_plan *plan,
                            struct rounding *r)
@@ -233,7 +236,8 @@ static void add_placements(const struct ddp_bench_options *o, struct ddp_point_s
     }
 }
 
-/* All combinations; the options have been checked. algorithms [methods]. */
+/* Adds the points of all combinations. The options have been checked. algorithms [methods]: the
+ * names for each method. */
 static void expand(const struct ddp_bench_options *o, const char *backend, int ranks,
                    const struct ddp_string_list *algorithms, const struct sizes *sizes,
                    struct ddp_bench_plan *plan)
@@ -297,7 +301,7 @@ static int count_points(const struct ddp_bench_options *o, int algorithms, int s
     int64_t n = (int64_t)sizes * algorithms * DDP_MAX(o->dtypes.n, 1) * DDP_MAX(o->ops.n, 1) *
                 (o->placement == 2 ? 2 : 1);
     if (n > DDP_PLAN_POINTS_MAX)
-        return ddp_fail(err, DDP_EUSAGE, "%lld points are asked for; at most %d can be",
+        return ddp_fail(err, DDP_EUSAGE, "the options ask for %lld points; the maximum is %d",
                         (long long)n, DDP_PLAN_POINTS_MAX);
     return (int)n;
 }
@@ -310,11 +314,11 @@ int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ra
     struct sizes sizes = {0};
     DDP_TRY(ddp_plan_check(o, err));
     if (o->root < 0 || o->root >= ranks)
-        return ddp_fail(err, DDP_EUSAGE, "--root %lld: there are %d ranks", (long long)o->root,
-                        ranks);
+        return ddp_fail(err, DDP_EUSAGE, "--root %lld is out of range: there are %d ranks",
+                        (long long)o->root, ranks);
     DDP_TRY(choose_memory(o->memory, backend, &plan.memory, err));
     plan.all_algorithms = o->algorithms.n > 0 && strcmp(o->algorithms.v[0], "all") == 0;
-    plan.all_dtypes = o->dtypes.n == DDP_DTYPE_COUNT; /* each is there once */
+    plan.all_dtypes = o->dtypes.n == DDP_DTYPE_COUNT; /* duplicates have been rejected */
     plan.all_ops = o->ops.n == DDP_OP_COUNT;
     DDP_TRY(ddp_plan_list_algorithms(o, &algorithms, err));
     int rc = list_sizes(o, &sizes, err);

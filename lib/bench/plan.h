@@ -1,5 +1,6 @@
-/* The plan: options of a collective command become a list of points, checked before anything runs.
- * Also the arithmetic of memory: what every rank will need, refused before it is allocated. */
+/* The plan: the options of a collective command become a list of points, which is checked before
+ * anything runs. A plan also contains the memory that every rank will need; a plan that does not
+ * fit is refused before memory is allocated. */
 #ifndef DDP_BENCH_PLAN_H
 #define DDP_BENCH_PLAN_H
 
@@ -13,20 +14,20 @@
 extern "C" {
 #endif
 
-/* Points a plan may have: more is a slip of the finger (-i 1). */
+/* Most points of a plan. A larger number is probably a typing error (-i 1). */
 #define DDP_PLAN_POINTS_MAX 65536
-/* Buffers a rank holds at once: send and recv; in place the second keeps the input to restore. */
+/* Buffers of a rank: send and receive. In place, the second one keeps the input. */
 #define DDP_PLAN_BUFFERS 2
-/* Largest --iters: their durations are kept in memory. The most without --iters: their interval is
- * a hundred ranks wide either way. */
+/* Largest --iters; their durations are kept in memory. DDP_PLAN_ITERS_ADAPTIVE is the limit without
+ * --iters: more iterations hardly narrow the interval. */
 #define DDP_PLAN_ITERS_MAX      10000000
 #define DDP_PLAN_ITERS_ADAPTIVE 10000
 
-/* The collective options of design.md section 2, as parsed. Which ranks and backend: the world's
- * business. Sizes: the list, or when it is empty the range from min_bytes to max_bytes, stepped by
- * exactly one of step_factor and step_bytes (the other is 0). */
+/* The parsed options of a collective command, without those that choose ranks and backend. */
 struct ddp_bench_options {
     enum ddp_coll coll;
+    /* Sizes in bytes. If the list is empty: the range from min_bytes to max_bytes, stepped by
+     * step_factor or step_bytes; the other one is 0. */
     struct ddp_size_list sizes;
     uint64_t min_bytes, max_bytes, step_bytes;
     int64_t step_factor;
@@ -34,90 +35,95 @@ struct ddp_bench_options {
     struct ddp_int_list dtypes, ops;
     int64_t root;
     int placement;  /* 0 in, 1 out, 2 both */
-    int64_t groups; /* that run it at the same time; 0 and 1: no groups */
-    int memory;     /* enum ddp_memory; -1: registered where the backend has it, else private */
-    /* Exactly iters of them when precision and max_time_s are 0; else at most, until half the
-     * interval is within `precision` of the median or max_time_s are over (bench/iterations.h). */
+    int64_t groups; /* groups of ranks that run it at the same time; 0 and 1: no groups */
+    int memory;     /* enum ddp_memory; -1: registered if the backend has it, else private */
+    /* Exactly `iters` iterations if precision and max_time_s are 0. Otherwise at most `iters`,
+     * until half the interval is within `precision` of the median, or until max_time_s has passed
+     * (bench/iterations.h). */
     int64_t iters, warmup;
     double precision, max_time_s;
     int start;     /* enum ddp_start */
-    int64_t block; /* calls timed as one; 0 and 1: none */
+    int64_t block; /* calls timed as one; 0 and 1: each call is timed */
     int order;     /* enum ddp_order */
     double inject_percent;
-    char inject_id[192]; /* the point that is slowed by so much; "": none */
+    char inject_id[192]; /* id of the point that is slowed by inject_percent; "": none */
     int check;           /* enum ddp_check */
     int64_t seed;
     bool samples, dry_run;
-    bool graph;   /* on a GPU: as a captured graph */
-    bool overlap; /* non-blocking, beside a compute loop: --overlap-compute */
-    /* all-reduce only; elsewhere empty and 0 */
-    struct ddp_string_list compress; /* methods, each a point; empty: none */
+    bool graph;   /* on a GPU: run as a captured graph */
+    bool overlap; /* --overlap-compute: non-blocking, beside a compute loop */
+    /* The following are for all-reduce only; elsewhere empty and 0. */
+    struct ddp_string_list compress; /* methods, each of which gets points; empty: none */
     int feedback;                    /* enum ddp_feedback */
-    int64_t partial;                 /* chunks, one of which a step exchanges; 0: whole */
+    int64_t partial;                 /* number of chunks; a step exchanges one; 0: everything */
     struct ddp_string_list gradient; /* bench/gradient.h */
-    bool break_even;                 /* measure it, which takes several points' time */
+    bool break_even;                 /* measure it, which takes the time of several points */
 };
 
-/* In which order points are measured: drawn by the seed, so that no drift of the machine looks like
- * an effect of the size; or as given. */
+/* Order in which points are measured. Random (by the seed) is the default, so that a drift of the
+ * machine does not look like an effect of the size. */
 enum ddp_order { DDP_ORDER_RANDOM, DDP_ORDER_GIVEN, DDP_ORDER_COUNT };
 
-/* Words of --feedback; auto: as the compressor says. */
+/* Choices of --feedback. auto: the compressor's default. */
 enum ddp_feedback { DDP_FEEDBACK_AUTO, DDP_FEEDBACK_ON, DDP_FEEDBACK_OFF, DDP_FEEDBACK_COUNT };
 
 struct ddp_bench_plan {
-    struct ddp_point_spec *points;
+    struct ddp_point_spec *points; /* [count] */
     int count;
     uint64_t buffer_bytes;   /* largest single buffer */
-    uint64_t bytes_per_rank; /* registered or private memory one rank holds at once */
-    uint64_t compress_registered, compress_private; /* of these, for compression */
+    uint64_t bytes_per_rank; /* registered or private memory that a rank holds at once */
+    uint64_t compress_registered, compress_private; /* the part of it that compression needs */
     enum ddp_memory memory;                         /* of all points */
-    /* Did the user say `all`? What only that brought and cannot be is left out, not an error. */
+    /* The user wrote `all`. Points that only `all` brought are left out if they cannot run. */
     bool all_algorithms, all_dtypes, all_ops;
-    char rounding[256]; /* what was rounded down, "" nothing: for stderr */
+    char rounding[256]; /* note for stderr on sizes that were rounded down; "": none */
 };
 
-/* Whether options are legal for whatever backend and ranks there will be: sizes, steps, names of
- * algorithms. DDP_EUSAGE. */
+/* Checks the options as far as this is possible without knowing backend and ranks: sizes, steps,
+ * names of algorithms. Returns DDP_EUSAGE. */
 int ddp_plan_check(const struct ddp_bench_options *options, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* The ranks of each group; DDP_EUSAGE when `ranks` ranks do not make options->groups equal ones. */
+/* Sets *out to the number of ranks in a group. Returns DDP_EUSAGE if `ranks` cannot be divided into
+ * options->groups equal groups. */
 int ddp_plan_group_ranks(const struct ddp_bench_options *options, int ranks, int *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Expands options into points for groups of `ranks` ranks on `backend`: dtypes x operations x
- * algorithms x placements x sizes, the last running fastest. DDP_EUSAGE for what contradicts
- * itself, DDP_ENOMEM (with the arithmetic in the text) when ranks * bytes_per_rank exceeds
- * available_bytes (-1: not known, or checked before). *out is released with ddp_plan_release. */
+ * methods x algorithms x placements x sizes, the last varying fastest. available_bytes: memory of
+ * the host; -1: not known, or already checked. *out is released with ddp_plan_release. Returns
+ * DDP_EUSAGE for contradictory options, and DDP_ENOMEM, with the calculation in the text, if ranks
+ * * bytes_per_rank exceeds available_bytes. */
 int ddp_plan_make(const struct ddp_bench_options *options, const char *backend, int ranks,
                   int64_t available_bytes, struct ddp_bench_plan *out,
                   struct ddp_err *err) DDP_MUST_CHECK;
-/* DDP_ENOMEM when what `ranks` ranks of one host need exceeds available_bytes. */
+/* Returns DDP_ENOMEM if `ranks` ranks of one host need more than available_bytes. */
 int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t available_bytes,
                   struct ddp_err *err) DDP_MUST_CHECK;
-/* DDP_EUSAGE when a named algorithm will refuse a point, as far as that is known before there are
- * ranks: what contradicts itself costs no run. */
+/* Returns DDP_EUSAGE if a named algorithm will refuse a point, as far as this is known before ranks
+ * exist. A contradiction is then reported without starting ranks. */
 int ddp_plan_foresee(const struct ddp_bench_plan *plan, const struct ddp_backend *backend,
                      struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_plan_release(struct ddp_bench_plan *plan);
 
-/* plan_compress.c: what belongs to --compress and --partial. Most chunks of --partial. */
+/* The following are in plan_compress.c and concern --compress and --partial. */
+/* Most chunks of --partial. */
 #define DDP_PLAN_PARTIAL_MAX 1024
-/* Are they legal, alone and with the other options? DDP_EUSAGE. */
+/* Checks these options, alone and with the others. Returns DDP_EUSAGE. */
 int ddp_plan_check_compress(const struct ddp_bench_options *options,
                             struct ddp_err *err) DDP_MUST_CHECK;
-/* Does any point of these options exchange less than all? */
+/* True if any point compresses or exchanges only a part of the data. */
 bool ddp_plan_reduces(const struct ddp_bench_options *options);
-/* Names of algorithms that can exchange method i of options->compress, "auto" left out;
- * NULL-terminated by j. */
+/* Returns the j-th algorithm, without "auto", that can exchange method i of options->compress; NULL
+ * past the last. */
 const char *ddp_plan_algorithm(const struct ddp_bench_options *options, int method, int j);
-/* The text of method i, "none" without --compress; how many there are, at least 1. */
+/* Returns the text of method i, "none" without --compress. ddp_plan_methods: the number of methods,
+ * at least 1. */
 const char *ddp_plan_method(const struct ddp_bench_options *options, int i);
 int ddp_plan_methods(const struct ddp_bench_options *options);
-/* Is point i's error feedback on? */
+/* True if error feedback is on for a point. */
 bool ddp_plan_feedback(const struct ddp_bench_options *options, const struct ddp_point_spec *spec);
-/* Adds what compressing the points needs to the plan's memory; on_device: the gradients lie on one.
- */
+/* Adds the memory that compressing the points needs to the plan. on_device: the gradients are in
+ * device memory. */
 void ddp_plan_add_compress_bytes(const struct ddp_bench_options *options, bool on_device,
                                  struct ddp_bench_plan *plan);
 

@@ -1,4 +1,4 @@
-/* The plan, as far as it is about --algorithm: which names are legal, and what `all` stands for. */
+/* --algorithm in the plan: the legal names, and the meaning of `all`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,13 +6,13 @@
 #include "base/mem.h"
 #include "bench/plan_impl.h"
 
-/* One of --compress; the only one, "none", without it. */
+/* One method of --compress; without --compress the only method is "none". */
 struct method {
     const struct ddp_bench_options *options;
     int index;
 };
 
-static const char *algorithm_word(const void *ctx, int i)
+static const char *algorithm_choice(const void *ctx, int i)
 {
     const struct method *m = ctx;
     if (i < 2)
@@ -23,24 +23,24 @@ static const char *algorithm_word(const void *ctx, int i)
 static int unknown_algorithm(const struct method *m, const char *name, struct ddp_err *err)
 {
     char legal[256] = "", of[80];
-    const char *word, *text = ddp_plan_method(m->options, m->index);
+    const char *choice, *text = ddp_plan_method(m->options, m->index);
     const bool plain = strcmp(text, "none") == 0;
-    for (int i = 0; (word = algorithm_word(m, i)) != NULL; i++) {
+    for (int i = 0; (choice = algorithm_choice(m, i)) != NULL; i++) {
         size_t n = strlen(legal);
-        snprintf(legal + n, sizeof legal - n, "%s%s", i ? ", " : "", word);
+        snprintf(legal + n, sizeof legal - n, "%s%s", i ? ", " : "", choice);
     }
     snprintf(of, sizeof of, "%s%s%.32s", ddp_coll_name(m->options->coll),
              plain ? "" : " --compress ", plain ? "" : text);
-    const char *near = ddp_nearest(name, algorithm_word, m);
+    const char *near = ddp_nearest(name, algorithm_choice, m);
     ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' of %s; legal: %s", name, of, legal);
     return near ? ddp_hint(err, "did you mean '%s'?", near) : DDP_EUSAGE;
 }
 
 static bool has_algorithm(const struct method *m, const char *name)
 {
-    const char *word;
-    for (int i = 0; (word = algorithm_word(m, i)) != NULL; i++) {
-        if (strcmp(word, name) == 0)
+    const char *choice;
+    for (int i = 0; (choice = algorithm_choice(m, i)) != NULL; i++) {
+        if (strcmp(choice, name) == 0)
             return true;
     }
     return false;
@@ -51,7 +51,8 @@ int ddp_plan_check_algorithms(const struct ddp_bench_options *o, struct ddp_err 
     for (int i = 0; i < o->algorithms.n; i++) {
         const char *name = o->algorithms.v[i];
         if (strcmp(name, "all") == 0 && o->algorithms.n > 1)
-            return ddp_fail(err, DDP_EUSAGE, "--algorithm 'all' stands alone: it has every other");
+            return ddp_fail(err, DDP_EUSAGE,
+                            "--algorithm 'all' stands alone: it includes every other one");
         for (int j = 0; j < i; j++) {
             if (strcmp(name, o->algorithms.v[j]) == 0)
                 return ddp_fail(err, DDP_EUSAGE, "--algorithm '%s' is given twice", name);
@@ -65,8 +66,8 @@ int ddp_plan_check_algorithms(const struct ddp_bench_options *o, struct ddp_err 
     return 0;
 }
 
-/* The algorithms as asked for; "all" becomes every one the collective, or the compressed exchange,
- * has. */
+/* Lists the algorithms for a method. `all` becomes every algorithm of the collective or of the
+ * compressed exchange. */
 static int list_algorithms(const struct ddp_bench_options *o, int method,
                            struct ddp_string_list *out, struct ddp_err *err)
 {
@@ -79,11 +80,11 @@ static int list_algorithms(const struct ddp_bench_options *o, int method,
     *out = o->algorithms;
     if (strcmp(o->algorithms.v[0], "all") != 0)
         return 0;
-    const char *word;
-    for (out->n = 0; (word = ddp_plan_algorithm(o, method, out->n)) != NULL; out->n++) {
+    const char *choice;
+    for (out->n = 0; (choice = ddp_plan_algorithm(o, method, out->n)) != NULL; out->n++) {
         if (out->n == DDP_OPT_LIST_MAX)
             return ddp_fail(err, DDP_EINTERNAL, "more than %d algorithms", DDP_OPT_LIST_MAX);
-        snprintf(out->v[out->n], sizeof out->v[0], "%s", word);
+        snprintf(out->v[out->n], sizeof out->v[0], "%s", choice);
     }
     return 0;
 }

@@ -1,5 +1,4 @@
-/* The plan, as far as it is about exchanging less: --compress, --partial and what goes with them.
- */
+/* --compress and --partial in the plan, and the options that belong to them. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +45,8 @@ bool ddp_plan_feedback(const struct ddp_bench_options *o, const struct ddp_point
            parsed.compressor->feedback_default;
 }
 
-/* A method that selects globally needs an exchange that does, and no other does. */
+/* Returns the j-th exchange algorithm for a sparse compressor; NULL past the last. Compressors with
+ * a global selection use the algorithms that select; all others use those that do not. */
 static const char *sparse_algorithm(const struct ddp_compressor *compressor, int j)
 {
     for (const struct ddp_sparse_alg *const *a = ddp_sparse_algorithms(); *a; a++) {
@@ -85,7 +85,8 @@ static int check_methods(const struct ddp_bench_options *o, struct ddp_err *err)
     return 0;
 }
 
-/* What a compressed exchange is not: training sums or averages f32 gradients where they lie. */
+/* Rejects types, operations and placements that a compressed exchange does not support: like
+ * training, it sums or averages f32 gradients in place. */
 static int check_kind(const struct ddp_bench_options *o, struct ddp_err *err)
 {
     const char *option = compresses(o) ? "compress" : "partial";
@@ -106,7 +107,7 @@ static int check_kind(const struct ddp_bench_options *o, struct ddp_err *err)
     return 0;
 }
 
-/* Has any method a density of its own, which a break-even could be looked for at? */
+/* True if any method has a fixed density, which --break-even needs. */
 static bool has_density(const struct ddp_bench_options *o)
 {
     for (int i = 0; i < o->compress.n; i++) {
@@ -119,7 +120,7 @@ static bool has_density(const struct ddp_bench_options *o)
     return false;
 }
 
-/* What a compressed exchange is told that has no meaning for it. */
+/* Rejects options that have no meaning for these methods. */
 static int check_meaning(const struct ddp_bench_options *o, struct ddp_err *err)
 {
     if (o->break_even && o->partial > 0)
@@ -157,7 +158,8 @@ int ddp_plan_check_compress(const struct ddp_bench_options *o, struct ddp_err *e
     return 0;
 }
 
-/* Of the host's memory: device memory is not known here, and its allocation says when it is out. */
+/* Adds host memory only. The device's memory is not known here; its allocation fails if there is
+ * too little. */
 static void add_device_bytes(struct ddp_bench_plan *plan)
 {
     for (int i = 0; i < plan->count; i++)
@@ -165,7 +167,7 @@ static void add_device_bytes(struct ddp_bench_plan *plan)
             DDP_MAX(plan->compress_private, plan->points[i].count * sizeof(float));
 }
 
-/* What one method needs on a buffer of `count` elements; 0 for one that is not known. */
+/* Sets the bytes that one method needs for `count` elements; 0 if the method is unknown. */
 static void method_bytes(const char *text, size_t count, int ranks, bool feedback,
                          uint64_t *registered, uint64_t *private_bytes)
 {
@@ -176,8 +178,8 @@ static void method_bytes(const char *text, size_t count, int ranks, bool feedbac
         ddp_compressed_bytes(&spec, count, ranks, feedback, registered, private_bytes);
 }
 
-/* A point's own exchange, the two it is compared with, a second candidate for fp16, and, to verify
- * it, what its residual must be. Bisecting the density needs room for every element. */
+/* A point needs memory for its own exchange, the two that it is compared with, a second candidate
+ * for fp16, and the expected residual. Bisecting the density needs room for every element. */
 void ddp_plan_add_compress_bytes(const struct ddp_bench_options *o, bool on_device,
                                  struct ddp_bench_plan *plan)
 {

@@ -1,4 +1,4 @@
-/* The plan, as far as its algorithms can be known to refuse it before there are ranks. */
+/* Checks a plan without starting ranks: reports the points that an algorithm is known to refuse. */
 #include <string.h>
 
 #include "base/conf.h"
@@ -23,8 +23,8 @@ static int foresee(const struct ddp_point_spec *s, const struct ddp_backend *bac
     return alg ? ddp_coll_foresee(alg, backend, s->ranks, &shape, err) : 0;
 }
 
-/* What the ranks of an outside launcher have in common is not known yet; that an algorithm is for
- * registered memory alone is. */
+/* Under an outside launcher it is not yet known which memory the ranks share. But an algorithm that
+ * works only on registered memory can be refused. */
 static int foresee_launched(const struct ddp_point_spec *s, struct ddp_err *err)
 {
     const struct ddp_backend *shm = ddp_backend_find("shm");
@@ -38,14 +38,15 @@ int ddp_plan_foresee(const struct ddp_bench_plan *plan, const struct ddp_backend
                      struct ddp_err *err)
 {
     const bool launched = (backend->caps & DDP_CAP_LAUNCHED) != 0;
-    /* Pretended hosts have their own rules; of `all`, who measures leaves out what cannot be. */
+    /* Skip this check if DDPBENCH_HOSTS simulates several hosts, and for `all`: the sampler leaves
+     * out unsupported combinations later. */
     if (plan->all_algorithms || plan->all_dtypes || plan->all_ops ||
         ddp_conf_get(DDP_CONF_HOSTS) != NULL)
         return 0;
     for (int i = 0; i < plan->count; i++) {
         const struct ddp_point_spec *s = &plan->points[i];
         struct ddp_err why = DDP_ERR_INIT;
-        if (ddp_point_is_reduced(s)) /* other algorithms */
+        if (ddp_point_is_reduced(s)) /* compressed exchanges have other algorithms */
             continue;
         if ((launched ? foresee_launched(s, &why)
                       : foresee(s, backend, s->memory == DDP_MEMORY_REGISTERED, &why)) == 0)

@@ -1,6 +1,6 @@
-/* The sampler. Which arrays lie where in its two buffers: operands.h. In place the input is put
- * back, untimed, before every iteration: a loop that does not rewrite its buffer would measure
- * another cache state, and a sum would soon overflow. */
+/* The sampler. operands.h says which arrays lie in its two buffers. In place, the input is restored
+ * before every iteration, untimed. Without that the loop would measure another cache state, and a
+ * sum would soon overflow. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,15 +19,16 @@ struct measurement {
     struct ddp_sampler *s;
     const struct ddp_point_spec *spec;
     struct ddp_coll_plan coll;
-    struct ddp_async_request request; /* the same as coll, where there is a thread */
+    struct ddp_async_request request; /* runs coll on the progress thread, if there is one */
     struct ddp_operands operands;
-    uint64_t round;
-    uint64_t wire_bytes;
-    int64_t checked; /* elements this rank has verified */
+    uint64_t round;      /* selects the input data; see verify.h */
+    uint64_t wire_bytes; /* sent by this rank in one operation */
+    int64_t checked;     /* elements this rank has verified */
 };
 
-/* The collective, and the request where there is a thread. On all ranks or none. */
-static int make_ready(struct measurement *m, struct ddp_err *err)
+/* Prepares the collective, and the request if there is a progress thread. Succeeds on all ranks or
+ * on none. */
+static int prepare(struct measurement *m, struct ddp_err *err)
 {
     struct ddp_sampler *s = m->s;
     int rc = ddp_sampler_plan(s, m->spec, &m->coll, err);
@@ -44,7 +45,7 @@ static int operate(struct measurement *m, struct ddp_err *err)
     return ddp_async_wait(&m->request, 0, err);
 }
 
-/* All ranks' verdict on the operation that just ran. */
+/* Verifies the operation that just ran. All ranks return the same result. */
 static int check_result(struct measurement *m, struct ddp_err *err)
 {
     int64_t elements, wrong;
@@ -53,27 +54,27 @@ static int check_result(struct measurement *m, struct ddp_err *err)
     return ddp_comm_agree(m->s->comm, rc, err);
 }
 
-/* The operation once, untimed: counts what it sends, and verifies it unless nothing shall be. */
+/* Runs the operation once, untimed: counts the bytes it sends, and verifies the result unless
+ * --check is off. */
 static int run_first(struct measurement *m, struct ddp_err *err)
 {
     struct ddp_comm *comm = m->s->comm;
-    const struct ddp_comm *works = ddp_sampler_comm(m->s);
+    const struct ddp_comm *op_comm = ddp_sampler_comm(m->s);
     ddp_operands_fill(&m->operands, m->round);
     DDP_TRY(ddp_comm_barrier(comm, err));
-    uint64_t before = works->wire_bytes;
+    uint64_t before = op_comm->wire_bytes;
     DDP_TRY(operate(m, err));
-    m->wire_bytes = works->wire_bytes - before;
+    m->wire_bytes = op_comm->wire_bytes - before;
     return m->s->options->check == DDP_CHECK_OFF ? 0 : check_result(m, err);
 }
 
-/* What the last operation took by the device's clock; -1: it has none. */
+/* Time of the last operation by the device's clock in ns; -1 if the backend has none. */
 static double device_time(const struct measurement *m)
 {
-    struct ddp_comm *works = ddp_sampler_comm(m->s);
-    return works->backend->device_ns ? works->backend->device_ns(works) : -1;
+    struct ddp_comm *op_comm = ddp_sampler_comm(m->s);
+    return op_comm->backend->device_ns ? op_comm->backend->device_ns(op_comm) : -1;
 }
 
-/* The timed loop. */
 static int run_timed(struct measurement *m, struct ddp_err *err)
 {
     struct ddp_iterations *it = m->s->iterations;
@@ -105,9 +106,9 @@ static int run_timed(struct measurement *m, struct ddp_err *err)
     }
 }
 
-/* Bytes a rank sends, the most of all ranks. Counted where messages are; where ranks read each
- * other's memory or a library does it inside, the least a rank must exchange: S times the
- * collective's factor, as busbw assumes. */
+/* Sets the largest number of bytes that any rank sends. They are counted if the algorithm sends
+ * messages. If ranks read each other's memory or a library communicates internally, they are the
+ * minimum that a rank must exchange: the size times the collective's busbw factor. */
 static int wire_bytes(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
     struct ddp_comm *comm = m->s->comm;
@@ -116,7 +117,8 @@ static int wire_bytes(struct measurement *m, struct ddp_point *out, struct ddp_e
     uint64_t most = 0;
     for (int r = 0; r < comm->size; r++)
         most = DDP_MAX(most, all[r]);
-    /* A native call sends inside the library, one on shared memory nothing. */
+    /* Native calls send inside the library, algorithms on shared memory send nothing: no bytes are
+     * counted for either. */
     const struct ddp_coll_shape some = {.coll = m->spec->coll, .count = 1000};
     struct ddp_coll_cost cost;
     m->coll.alg->cost(m->spec->ranks, &some, &cost);
@@ -212,14 +214,15 @@ static int measure_dense(struct ddp_sampler *s, int index, struct ddp_point *out
                          struct ddp_err *err)
 {
     struct measurement m = {.s = s, .spec = &s->plan->points[index]};
-    /* Groups get data of their own: what strays into another is then wrong there. A seed is below
-     * 2^53, so both fit; mixing is one to one, and points and iterations go on from there. */
+    /* Each group gets its own data, so that data of another group is detected as wrong. A seed is
+     * below 2^53, so seed and group fit into 64 bits. The mix is one to one; points and iterations
+     * add to its result. */
     const uint64_t group = (uint64_t)(s->comm->rank / s->group->size);
     m.round = ddp_mix64((uint64_t)s->options->seed | group << 56) + (uint64_t)index;
     ddp_sampler_operands(s, m.spec, &m.operands);
     ddp_point_init(out);
     out->spec = *m.spec;
-    int rc = make_ready(&m, err);
+    int rc = prepare(&m, err);
     if (rc == 0)
         rc = measure(&m, out, err);
     ddp_async_release(&m.request);
@@ -239,7 +242,7 @@ int ddp_sampler_point(struct ddp_sampler *s, int index, struct ddp_point *out,
         DDP_TRY(ddp_compressed_bench_point(s->reduced, spec, index, out, err));
     else
         DDP_TRY(measure_dense(s, index, out, err));
-    out->place = s->place[index];
+    out->place = s->plan_position[index];
     out->of = s->measured;
     while (s->order[out->order] != index)
         out->order++;

@@ -1,4 +1,4 @@
-/* Inside the sampler: what its two files share. Nobody else includes this.
+/* Shared by the two files of the sampler, and private to them.
  *
  *   sampler_setup.c   buffers, groups, the progress thread; which points can be measured
  *   sampler.c         one point */
@@ -16,39 +16,38 @@
 extern "C" {
 #endif
 
-/* comm: of all ranks. group: the one that runs the operation: comm, or this rank's share of it.
- * skip: [plan->count] reasons of points left out, NULL: measured. order [measured]: indexes of the
- * plan's points in the order they are measured; place [plan->count]: how many measured ones come
- * before one in the plan. duration [iters], of overlap, chunk [size][DDP_SLOWEST_CHUNK]: scratch.
- * reduced: NULL unless points are compressed or partial. async: NULL unless operations are
- * non-blocking; its thread runs them in the group's stead. */
 struct ddp_sampler {
-    struct ddp_comm *comm, *group;
+    struct ddp_comm *comm;  /* all ranks */
+    struct ddp_comm *group; /* runs the operation: comm, or this rank's group of --groups */
     const struct ddp_bench_options *options;
     const struct ddp_bench_plan *plan;
-    void *a, *b;
-    const struct ddp_device *device; /* whose memory these are; NULL: the host's */
-    void *image_a, *image_b;         /* what the host sees of it then (operands.h) */
-    double *device_ns;               /* [iters] of this rank, by the device's clock; NULL: none */
+    void *a, *b;                     /* the two buffers, [buffer_bytes] each */
+    const struct ddp_device *device; /* owner of the buffers' memory; NULL: the host */
+    void *image_a, *image_b;         /* copies that the host can read, for a device (operands.h) */
+    double *device_ns;               /* [iters] of this rank by the device's clock; NULL: none */
     size_t buffer_bytes;
     enum ddp_memory memory;
-    char **skip;
-    int *order, *place;
+    char **skip; /* [plan->count]: why a point is left out; NULL: it is measured */
+    /* order [measured]: indexes of the plan's points, in the order of measurement. plan_position
+     * [plan->count]: how many measured points precede a point in the plan. */
+    int *order, *plan_position;
     int measured;
+    /* Scratch: duration [iters] for overlap, chunk [size][DDP_SLOWEST_CHUNK]. */
     int64_t *duration, *chunk;
-    int64_t page_bytes;
+    int64_t page_bytes; /* page size of buffer a; -1: not known */
     struct ddp_iterations *iterations;
     struct ddp_bound *bound;
-    struct ddp_compressed_bench *reduced;
-    struct ddp_async *async;
+    struct ddp_compressed_bench *reduced; /* NULL unless points are compressed or partial */
+    struct ddp_async *async;              /* runs non-blocking operations; NULL: operations block */
 };
 
-/* The communicator that operations run on. */
+/* The communicator that operations run on: the progress thread's, or the group. */
 struct ddp_comm *ddp_sampler_comm(const struct ddp_sampler *s);
-/* Where the arrays of a point lie. */
+/* Sets *out to the arrays of a point. */
 void ddp_sampler_operands(const struct ddp_sampler *s, const struct ddp_point_spec *spec,
                           struct ddp_operands *out);
-/* The collective of a point made ready. DDP_EUNAVAIL: its algorithm cannot. Not collective. */
+/* Prepares the collective of a point. Returns DDP_EUNAVAIL if its algorithm cannot run. Not
+ * collective. */
 int ddp_sampler_plan(const struct ddp_sampler *s, const struct ddp_point_spec *spec,
                      struct ddp_coll_plan *out, struct ddp_err *err) DDP_MUST_CHECK;
 

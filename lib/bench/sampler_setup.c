@@ -1,4 +1,4 @@
-/* The sampler: what is made once for all points. */
+/* The sampler: creates everything that all points share. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "bench/sampler_impl.h"
 #include "bench/slowest.h"
 
-#define ORDER_STREAM 0x6f72646572 /* of random numbers: "order" */
+#define ORDER_STREAM 0x6f72646572 /* stream of random numbers: "order" */
 
 static int alloc_buffer(struct ddp_sampler *s, void **out, struct ddp_err *err)
 {
@@ -43,7 +43,7 @@ void ddp_sampler_operands(const struct ddp_sampler *s, const struct ddp_point_sp
         ddp_operands_on(out, s->device, s->image_a, s->image_b);
 }
 
-/* alg NULL means auto. */
+/* An algorithm of NULL means auto. */
 int ddp_sampler_plan(const struct ddp_sampler *s, const struct ddp_point_spec *spec,
                      struct ddp_coll_plan *out, struct ddp_err *err)
 {
@@ -53,7 +53,7 @@ int ddp_sampler_plan(const struct ddp_sampler *s, const struct ddp_point_spec *s
     return ddp_coll_plan_init(out, ddp_sampler_comm(s), alg, &operands.args, err);
 }
 
-/* Can this point be measured? */
+/* Returns 0 if the point can be measured, else DDP_EUNAVAIL with the reason. */
 static int probe(struct ddp_sampler *s, const struct ddp_point_spec *spec, struct ddp_err *err)
 {
     struct ddp_coll_plan plan;
@@ -64,9 +64,10 @@ static int probe(struct ddp_sampler *s, const struct ddp_point_spec *spec, struc
     return 0;
 }
 
-/* Is there a point that is measured, of all that the user named in points[i] himself? What all of
- * them are left out for is no fault of `all`. */
-static bool is_had(const struct ddp_sampler *s, int i)
+/* True if at least one point can be measured that matches what the user named explicitly in
+ * points[i]. If none can, the request itself is impossible and must fail, instead of being skipped
+ * as part of `all`. */
+static bool has_measured_match(const struct ddp_sampler *s, int i)
 {
     const struct ddp_bench_plan *plan = s->plan;
     const struct ddp_point_spec *asked = &plan->points[i];
@@ -80,34 +81,35 @@ static bool is_had(const struct ddp_sampler *s, int i)
     return false;
 }
 
-/* Why points[i] cannot be had: of all algorithms `auto` knows best what it lacks. */
+/* Fails with the reason why points[i] cannot be measured. For --algorithm all the reason of `auto`
+ * is the most helpful one. */
 static int explain_skip(struct ddp_sampler *s, int i, struct ddp_err *err)
 {
     struct ddp_err why = DDP_ERR_INIT;
     struct ddp_point_spec any = s->plan->points[i];
     snprintf(any.algorithm, sizeof any.algorithm, "auto");
-    const bool told = s->plan->all_algorithms && probe(s, &any, &why) == DDP_EUNAVAIL;
-    return ddp_fail(err, DDP_EUNAVAIL, "%s", told ? why.text : s->skip[i]);
+    const bool explained = s->plan->all_algorithms && probe(s, &any, &why) == DDP_EUNAVAIL;
+    return ddp_fail(err, DDP_EUNAVAIL, "%s", explained ? why.text : s->skip[i]);
 }
 
-/* The first point of those left out for which there is none in its stead. */
+/* Fails for the first skipped point that no measured point stands in for. */
 static int check_skips(struct ddp_sampler *s, struct ddp_err *err)
 {
     const struct ddp_point_spec *points = s->plan->points;
     for (int i = 0; i < s->plan->count; i++) {
-        /* Sizes run fastest: those of one kind follow each other. */
-        const bool told = i > 0 && s->skip[i - 1] && points[i - 1].dtype == points[i].dtype &&
-                          points[i - 1].op == points[i].op &&
-                          strcmp(points[i - 1].algorithm, points[i].algorithm) == 0 &&
-                          strcmp(points[i - 1].compress, points[i].compress) == 0;
-        if (s->skip[i] && !told && !is_had(s, i))
+        /* Points that differ only in size are adjacent; check the first of them. */
+        const bool checked = i > 0 && s->skip[i - 1] && points[i - 1].dtype == points[i].dtype &&
+                             points[i - 1].op == points[i].op &&
+                             strcmp(points[i - 1].algorithm, points[i].algorithm) == 0 &&
+                             strcmp(points[i - 1].compress, points[i].compress) == 0;
+        if (s->skip[i] && !checked && !has_measured_match(s, i))
             return explain_skip(s, i, err);
     }
     return 0;
 }
 
-/* Which points can be measured? What `all` brought and cannot is skipped; else it is an error, said
- * before anything is measured. */
+/* Finds the points that cannot be measured. Points that only `all` brought are skipped; for others
+ * this is an error, before anything is measured. */
 static int find_skips(struct ddp_sampler *s, struct ddp_err *err)
 {
     const bool leaves_out = s->plan->all_algorithms || s->plan->all_dtypes || s->plan->all_ops;
@@ -135,19 +137,19 @@ static int alloc_arrays(struct ddp_sampler *s, struct ddp_err *err)
     s->chunk = ddp_calloc(size * DDP_SLOWEST_CHUNK, sizeof *s->chunk);
     s->skip = ddp_calloc(points, sizeof *s->skip);
     s->order = ddp_calloc(points, sizeof *s->order);
-    s->place = ddp_calloc(points, sizeof *s->place);
-    if (!s->duration || !s->chunk || !s->skip || !s->order || !s->place)
+    s->plan_position = ddp_calloc(points, sizeof *s->plan_position);
+    if (!s->duration || !s->chunk || !s->skip || !s->order || !s->plan_position)
         return ddp_fail(err, DDP_ENOMEM, "no memory for the durations of %zu iterations", iters);
     return ddp_iterations_create(s->comm, s->options, &s->iterations, err);
 }
 
-/* The points that are measured, drawn by the seed unless they shall be as given. The same on all
- * ranks, who skip the same. */
+/* Chooses the order of the measured points: random by the seed, or as given. The order is the same
+ * on all ranks, because all skip the same points. */
 static void choose_order(struct ddp_sampler *s)
 {
     struct ddp_rng rng;
     for (int i = 0; i < s->plan->count; i++) {
-        s->place[i] = s->measured;
+        s->plan_position[i] = s->measured;
         if (!s->skip[i])
             s->order[s->measured++] = i;
     }
@@ -165,7 +167,7 @@ const int *ddp_sampler_order(const struct ddp_sampler *s, int *count)
     return s->order;
 }
 
-/* Consecutive ranks are a group. Collective. */
+/* Creates the groups of consecutive ranks. Collective. */
 static int make_group(struct ddp_sampler *s, struct ddp_err *err)
 {
     const int size = s->comm->size;
@@ -207,7 +209,7 @@ static int make_bound(struct ddp_sampler *s, struct ddp_err *err)
     return ddp_bound_create(&setup, &s->bound, err);
 }
 
-/* Images of a device's buffers, and its times. */
+/* For a device: allocates the host's images of both buffers, and the array of times. */
 static int alloc_for_device(struct ddp_sampler *s, struct ddp_err *err)
 {
     const size_t iters = (size_t)s->options->iters;
@@ -222,7 +224,8 @@ static int alloc_for_device(struct ddp_sampler *s, struct ddp_err *err)
                     s->buffer_bytes);
 }
 
-/* Touches all of both buffers: not zero, so that no page is shared. */
+/* Writes to every page of both buffers. The value is not zero, so that the kernel cannot map the
+ * shared zero page. */
 static void touch_buffers(struct ddp_sampler *s)
 {
     s->page_bytes = -1;
@@ -301,7 +304,7 @@ void ddp_sampler_destroy(struct ddp_sampler *s)
     ddp_bound_destroy(s->bound);
     ddp_iterations_destroy(s->iterations);
     free(s->order);
-    free(s->place);
+    free(s->plan_position);
     free(s->duration);
     free(s->chunk);
     free(s);

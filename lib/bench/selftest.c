@@ -1,4 +1,4 @@
-/* The gates of the self-test; what they say is selftest_judge.c's. */
+/* Runs the gates of the self-test; selftest_judge.c judges them. */
 #include "bench/selftest.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ void ddp_selftest_facts(const struct ddp_selftest_setup *setup, struct ddp_journ
 {
     const struct ddp_build *build = ddp_build_info();
     struct ddp_noise_machine here;
-    uint64_t env = DDP_FNV_INIT; /* a hash, for it may hold secrets */
+    uint64_t env = DDP_FNV_INIT; /* only a hash is stored, because it may contain secrets */
     ddp_noise_machine_read(&here);
     for (int i = 0; setup->env && setup->env[i]; i++)
         env = ddp_fnv1a(env, setup->env[i], strlen(setup->env[i]) + 1);
@@ -59,7 +59,7 @@ static bool is_done(const struct ddp_selftest *test, bool injected, int index)
     return false;
 }
 
-/* The payload of a journal; free(). */
+/* Returns a gate's data as a journal payload; release it with free(). NULL without memory. */
 static struct ddp_noise_gate *pack(const struct ddp_gate_data *data, int index, int injected)
 {
     const struct ddp_noise_gate head = {.index = index,
@@ -84,7 +84,7 @@ static struct ddp_noise_gate *pack(const struct ddp_gate_data *data, int index, 
     return gate;
 }
 
-/* Cells of another gate of the same command: else nothing can be said of them all. */
+/* True if the cells are those of the first gate; otherwise gates cannot be judged together. */
 static bool same_cells(const struct ddp_selftest *test, const struct ddp_gate_data *data)
 {
     struct ddp_gate_data first;
@@ -114,8 +114,8 @@ int ddp_selftest_visit(void *arg, const struct ddp_journal_entry *entry, struct 
     }
     if (good)
         return 0;
-    ddp_fail(err, DDP_EINPUT, "the journal has what no self-test writes: '%s'", entry->id);
-    return ddp_hint(err, "--restart begins anew");
+    ddp_fail(err, DDP_EINPUT, "the journal has an entry that no self-test writes: '%s'", entry->id);
+    return ddp_hint(err, "use --restart to begin again");
 }
 
 static int split_sides(const struct ddp_selftest_setup *setup, const char *next,
@@ -127,7 +127,7 @@ static int split_sides(const struct ddp_selftest_setup *setup, const char *next,
     return ddp_words_split(next, &gate->side[DDP_NEXT].words, err);
 }
 
-/* next: room for the command line with the delay. */
+/* Writes the command line of the second side to next [bytes], with the delay if cell >= 0. */
 static int name_next(const struct ddp_selftest_setup *setup, const struct ddp_selftest *test,
                      int cell, char *next, size_t bytes, struct ddp_err *err)
 {
@@ -164,11 +164,11 @@ static int run_gate(const struct ddp_selftest_setup *setup, bool injected, int i
         const struct ddp_unjudged *first = &data.unjudged.items[0];
         ddp_fail(err, DDP_EMISMATCH, "a self-test cannot judge '%s', a %s", first->name,
                  ddp_unjudged_kind(first));
-        rc = ddp_hint(err, "its command must always measure the same points, and train nothing");
+        rc = ddp_hint(err, "the command must always measure the same points, and must not train");
         goto out;
     }
     if (!same_cells(test, &data)) {
-        ddp_fail(err, DDP_EMISMATCH, "the cells of this gate are not those of the first");
+        ddp_fail(err, DDP_EMISMATCH, "the cells of this gate differ from those of the first");
         rc = ddp_hint(err, "the command of a self-test must always measure the same points");
         goto out;
     }

@@ -1,4 +1,4 @@
-/* From the gates of a self-test to the noise floor of a machine. */
+/* Computes the noise floor of a machine from the gates of a self-test. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 #include "base/mem.h"
 #include "bench/selftest.h"
 
-/* The part of the gates that must pass, or find what is there. */
+/* Fraction of the gates that must pass, or must find the injected delay. */
 #define MOST 0.9
-/* Halvings of (0, 100 %]: to 0.02 %. */
+/* Halvings of (0, 100 %], which give a resolution of 0.02 %. */
 #define HALVINGS 12
 
 void ddp_selftest_data(struct ddp_noise_gate *gate, struct ddp_gate_data *out)
@@ -34,7 +34,8 @@ static int by_size(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* The least value that MOST of v[n] do not exceed; n >= 1. Sorts v. */
+/* Returns the smallest element of v[n] that at least the fraction MOST of all elements does not
+ * exceed. n >= 1. Sorts v. */
 static double most_of(double *v, size_t n)
 {
     qsort(v, n, sizeof *v, by_size);
@@ -42,17 +43,17 @@ static double most_of(double *v, size_t n)
     return v[DDP_MIN(DDP_MAX(rank, 1), n) - 1];
 }
 
-/* Room for one gate at a time. */
+/* Scratch memory for one gate, and the values collected from all gates. */
 struct work {
     const struct ddp_selftest_setup *setup;
     struct ddp_cell *cells;
-    double *next; /* medians of new, one cell of them slowed */
-    double *values;
+    double *next;   /* medians of new, with one cell slowed */
+    double *values; /* [n] */
     size_t n;
 };
 
-/* What the verdict says of an A/A gate when cell c of new takes (1 + effect) as long: a slow-down
- * of everything that is measured moves each launch's median by its part. -1: no memory. */
+/* Returns whether the gate would find cell c slower if it took (1 + effect) times as long in new.
+ * Such a slow-down multiplies the median of each child process. -1: no memory. */
 static int finds(struct work *w, const struct ddp_gate_data *data, size_t c, double effect,
                  double min_effect)
 {
@@ -67,7 +68,8 @@ static int finds(struct work *w, const struct ddp_gate_data *data, size_t c, dou
     return w->cells[c].state == DDP_CELL_SLOWER;
 }
 
-/* The least slow-down of cell c that this gate would find; INFINITY: none up to 100 %. */
+/* Sets *out to the smallest slow-down of cell c that this gate would find; INFINITY if it finds
+ * none up to 100 %. Returns -1 without memory. */
 static int least_found(struct work *w, const struct ddp_gate_data *data, size_t c,
                        double min_effect, double *out)
 {
@@ -87,7 +89,7 @@ static int least_found(struct work *w, const struct ddp_gate_data *data, size_t 
     return 0;
 }
 
-/* The least min_effect with which this gate would pass: by its largest upper bound. */
+/* Returns the smallest min_effect with which this gate would pass: its largest upper bound. */
 static double floor_of(const struct ddp_verdict_record *v)
 {
     double most = 0;
@@ -118,7 +120,7 @@ static bool counts(const struct ddp_selftest_setup *setup, const struct ddp_nois
     return gate->index < (gate->injected < 0 ? setup->same : setup->injected);
 }
 
-/* Verdicts of all gates, and the noise floor. */
+/* Computes the verdicts of all gates, and the noise floor. */
 static int judge_gates(struct work *w, const struct ddp_selftest *test, struct ddp_noise *out,
                        struct ddp_err *err)
 {

@@ -1,4 +1,3 @@
-/* The slowest rank of every iteration. */
 #include "bench/slowest.h"
 
 #include <string.h>

@@ -9,20 +9,20 @@
 #include "base/mem.h"
 #include "base/opt.h"
 
-/* What is being read, for messages. run -1: outside of a run. */
+/* The state of the parser. Messages name the document, the run and the command. */
 struct reader {
     const char *name;
-    int run;
+    int run; /* index of the current run; -1: outside of a run */
     const char *command;
     ddp_sweep_takes_list takes_list;
     void *arg;
     struct ddp_err *err;
 };
 
-/* One key of a run: option, and the word of argv for each value; "" for one that adds none. */
+/* One key of a run. */
 struct axis {
-    const char *key;
-    char **words;
+    const char *key; /* the option */
+    char **args;     /* [count]: the argument for each value; "" for a value that adds none */
     int count;
 };
 
@@ -35,7 +35,8 @@ static int bad(const struct reader *r, const char *key, const char *why)
     return ddp_fail(r->err, DDP_ECONFIG, "'%s', runs[%d]: '%s' %s", r->name, r->run, clean, why);
 }
 
-/* A scalar as text: numbers as short as they read back. false: not one. */
+/* Writes a scalar as text, numbers in the shortest form that reads back the same. False if it is
+ * not a scalar. */
 static bool scalar_text(const cJSON *item, char *out, size_t out_bytes)
 {
     if (cJSON_IsString(item) && strlen(item->valuestring) < out_bytes) {
@@ -57,45 +58,45 @@ static bool scalar_text(const cJSON *item, char *out, size_t out_bytes)
     return true;
 }
 
-/* "--key", then text as it is ("=value", or nothing). */
-static char *make_word(const struct reader *r, const char *key, const char *equals,
-                       const char *value)
+/* Returns "--key" followed by `equals` ("=" or "") and value. NULL without memory. */
+static char *make_arg(const struct reader *r, const char *key, const char *equals,
+                      const char *value)
 {
     size_t bytes = strlen(key) + strlen(value) + 4;
-    char *word = malloc(bytes);
-    if (word)
-        snprintf(word, bytes, "--%s%s%s", key, equals, value);
+    char *argument = malloc(bytes);
+    if (argument)
+        snprintf(argument, bytes, "--%s%s%s", key, equals, value);
     else
         ddp_fail(r->err, DDP_ENOMEM, "no memory for a sweep");
-    return word;
+    return argument;
 }
 
-/* The word of one value; "" for false. NULL: an error. */
-static char *word_of(const struct reader *r, const char *key, const cJSON *item)
+/* Returns the argument for one value, "" for false. NULL: an error. */
+static char *arg_of(const struct reader *r, const char *key, const cJSON *item)
 {
     char text[DDP_SWEEP_VALUE_MAX + 1];
     if (cJSON_IsTrue(item))
-        return make_word(r, key, "", "");
+        return make_arg(r, key, "", "");
     if (cJSON_IsFalse(item))
         return ddp_calloc(1, 1);
     if (scalar_text(item, text, sizeof text))
-        return make_word(r, key, "=", text);
+        return make_arg(r, key, "=", text);
     bad(r, key,
         cJSON_IsString(item) ? "has a value that is too long"
-                             : "takes texts, numbers, true, false, or a list of these");
+                             : "takes strings, numbers, true, false, or a list of these");
     return NULL;
 }
 
-/* All values of a list in one word, for an option that takes lists. */
-static char *joined_word(const struct reader *r, const char *key, const cJSON *list)
+/* Returns all values of a list in one argument, for an option that takes lists. NULL: an error. */
+static char *joined_arg(const struct reader *r, const char *key, const cJSON *list)
 {
     struct ddp_strbuf joined = DDP_STRBUF_INIT;
     const cJSON *item;
-    char text[DDP_SWEEP_VALUE_MAX + 1], *word = NULL;
+    char text[DDP_SWEEP_VALUE_MAX + 1], *argument = NULL;
     cJSON_ArrayForEach(item, list)
     {
         if (!scalar_text(item, text, sizeof text)) {
-            bad(r, key, "takes texts and numbers");
+            bad(r, key, "takes strings and numbers");
             goto out;
         }
         ddp_strbuf_addf(&joined, "%s%s", item == list->child ? "" : ",", text);
@@ -103,10 +104,10 @@ static char *joined_word(const struct reader *r, const char *key, const cJSON *l
     if (joined.failed)
         ddp_fail(r->err, DDP_ENOMEM, "no memory for a sweep");
     else
-        word = make_word(r, key, "=", joined.text);
+        argument = make_arg(r, key, "=", joined.text);
 out:
     ddp_strbuf_release(&joined);
-    return word;
+    return argument;
 }
 
 static bool key_is_legal(const char *key)
@@ -125,7 +126,7 @@ static int check_list(const struct reader *r, const cJSON *list)
     for (const cJSON *a = list->child; a; a = a->next)
         for (const cJSON *b = list->child; b != a; b = b->next)
             if (cJSON_Compare(a, b, true))
-                return bad(r, list->string, "has a value twice");
+                return bad(r, list->string, "contains a value twice");
     return 0;
 }
 
@@ -133,7 +134,7 @@ static int read_axis(const struct reader *r, const cJSON *item, struct axis *axi
 {
     const char *key = item->string;
     if (!key_is_legal(key))
-        return bad(r, key, "is no option");
+        return bad(r, key, "is not an option");
     axis->key = key;
     axis->count = 0;
     const bool list = cJSON_IsArray(item);
@@ -141,13 +142,13 @@ static int read_axis(const struct reader *r, const cJSON *item, struct axis *axi
         DDP_TRY(check_list(r, item));
     const bool joined = list && r->takes_list(r->arg, r->command, key);
     const int n = list && !joined ? cJSON_GetArraySize(item) : 1;
-    axis->words = ddp_calloc((size_t)n, sizeof *axis->words);
-    if (!axis->words)
+    axis->args = ddp_calloc((size_t)n, sizeof *axis->args);
+    if (!axis->args)
         return ddp_fail(r->err, DDP_ENOMEM, "no memory for a sweep");
     const cJSON *value = list ? item->child : item;
     for (int i = 0; i < n; i++, value = value->next) {
-        axis->words[i] = joined ? joined_word(r, key, item) : word_of(r, key, value);
-        if (!axis->words[i])
+        axis->args[i] = joined ? joined_arg(r, key, item) : arg_of(r, key, value);
+        if (!axis->args[i])
             return r->err->code;
         axis->count++;
     }
@@ -158,26 +159,27 @@ static void release_axes(struct axis *axes, int count)
 {
     for (int i = 0; i < count; i++) {
         for (int k = 0; k < axes[i].count; k++)
-            free(axes[i].words[k]);
-        free(axes[i].words);
+            free(axes[i].args[k]);
+        free(axes[i].args);
     }
 }
 
-/* The cell of combination `index`: its words are copied into one block behind argv. */
+/* Creates the cell of combination `index`. Its arguments are copied behind argv, in the same
+ * allocation. */
 static int make_cell(const struct reader *r, const struct axis *axes, int count, int64_t index,
                      struct ddp_sweep_cell *out)
 {
-    const char *words[DDP_SWEEP_KEYS_MAX + 1] = {r->command};
+    const char *args[DDP_SWEEP_KEYS_MAX + 1] = {r->command};
     int argc = 1;
     for (int i = count - 1; i >= 0; i--) {
-        words[i + 1] = axes[i].words[index % axes[i].count];
+        args[i + 1] = axes[i].args[index % axes[i].count];
         index /= axes[i].count;
     }
     size_t bytes = strlen(r->command) + 1;
     for (int i = 1; i <= count; i++)
-        if (words[i][0]) {
-            bytes += strlen(words[i]) + 1;
-            words[argc++] = words[i];
+        if (args[i][0]) {
+            bytes += strlen(args[i]) + 1;
+            args[argc++] = args[i];
         }
     char **argv = malloc(((size_t)argc + 1) * sizeof *argv + bytes);
     if (!argv)
@@ -185,8 +187,8 @@ static int make_cell(const struct reader *r, const struct axis *axes, int count,
     char *text = (char *)(argv + argc + 1);
     for (int i = 0; i < argc; i++) {
         argv[i] = text;
-        memcpy(text, words[i], strlen(words[i]) + 1);
-        text += strlen(words[i]) + 1;
+        memcpy(text, args[i], strlen(args[i]) + 1);
+        text += strlen(args[i]) + 1;
     }
     argv[argc] = NULL;
     *out = (struct ddp_sweep_cell){.run = r->run, .argc = argc, .argv = argv};
@@ -201,8 +203,8 @@ static int add_cells(const struct reader *r, const struct axis *axes, int count,
         n *= axes[i].count;
     if (plan->count + n > DDP_SWEEP_CELLS_MAX)
         return ddp_fail(r->err, DDP_ECONFIG,
-                        "'%s', runs[%d]: with this run there are more than %d combinations",
-                        r->name, r->run, DDP_SWEEP_CELLS_MAX);
+                        "'%s', runs[%d]: the combinations up to this run exceed %d", r->name,
+                        r->run, DDP_SWEEP_CELLS_MAX);
     struct ddp_sweep_cell *cells =
         ddp_realloc_array(plan->cells, (size_t)(plan->count + n), sizeof *cells);
     if (!cells)
@@ -223,7 +225,7 @@ static int read_run(struct reader *r, const cJSON *run, struct ddp_sweep_plan *p
     if (!cJSON_IsObject(run))
         return ddp_fail(r->err, DDP_ECONFIG, "'%s', runs[%d] is not an object", r->name, r->run);
     if (!cJSON_IsString(command) || !key_is_legal(command->valuestring))
-        return bad(r, "command", "must name one, such as \"allreduce\"");
+        return bad(r, "command", "must name a command, such as \"allreduce\"");
     r->command = command->valuestring;
     cJSON_ArrayForEach(item, run)
     {
@@ -262,12 +264,12 @@ static int check_top(const struct reader *r, const cJSON *doc)
             i++;
         if (!top_key(NULL, i)) {
             const char *near = ddp_nearest(item->string, top_key, NULL);
-            bad(r, item->string, "is no key of a sweep");
+            bad(r, item->string, "is not a key of a sweep");
             return ddp_hint(r->err, "%s%s%slegal: description, runs", near ? "did you mean '" : "",
                             near ? near : "", near ? "'? " : "");
         }
         if (i == 0 && !cJSON_IsString(item))
-            return bad(r, "description", "is no text");
+            return bad(r, "description", "is not a string");
     }
     const cJSON *runs = cJSON_GetObjectItemCaseSensitive(doc, "runs");
     if (!cJSON_IsArray(runs) || !runs->child)
@@ -285,7 +287,7 @@ int ddp_sweep_plan_parse(const char *text, size_t bytes, const char *name,
     struct ddp_sweep_plan plan = {.hash = ddp_fnv1a(DDP_FNV_INIT, text, bytes)};
     cJSON *doc;
     if (bytes > DDP_SWEEP_FILE_MAX)
-        return ddp_fail(err, DDP_EINPUT, "'%s' is larger than a configuration can be", name);
+        return ddp_fail(err, DDP_EINPUT, "'%s' is too large for a configuration", name);
     DDP_TRY(ddp_json_parse(text, bytes, name, &doc, err));
     int rc = check_top(&r, doc);
     const cJSON *runs = cJSON_GetObjectItemCaseSensitive(doc, "runs"), *run;

@@ -1,14 +1,15 @@
-/* The configuration of a sweep: JSON becomes a list of cells, each the command line of one run.
+/* The configuration of a sweep: a JSON document becomes a list of cells, each of which is the
+ * command line of one run.
  *
  *     {"description": "...",
  *      "runs": [{"command": "allreduce", "ranks": [1, 2], "size": ["8", "64K"], "dtype": "f32"},
  *               {"command": "train", "sync": ["dense", "topk:0.01"], "epochs": 2}]}
  *
- * The keys of a run are the options of its command; a value is a text, a number, true (a flag) or
- * false (none). A list is an axis: a run becomes a cell for every combination, the last axis
- * running fastest. Where the option itself takes a list ("size") the values stay together in one
- * cell, which then has a point for each. What this does not do: know commands and their options;
- * what a cell says is checked by the command's own table. */
+ * The keys of a run are the options of its command. A value is a string, a number, true (a flag) or
+ * false (no flag). A list is an axis: the run becomes one cell for every combination, the last axis
+ * varying fastest. If the option itself takes a list ("size"), the values stay together in one
+ * cell, which then has a point for each. This file does not know the commands and their options;
+ * each command checks its own cells. */
 #ifndef DDP_BENCH_SWEEP_PLAN_H
 #define DDP_BENCH_SWEEP_PLAN_H
 
@@ -28,25 +29,24 @@ extern "C" {
 #define DDP_SWEEP_AXIS_MAX  256  /* values of one axis */
 #define DDP_SWEEP_VALUE_MAX 4095 /* bytes of one value */
 
-/* argv[0]: the command; then "--option=value" or "--flag"; [argc], NULL after the last. run: which
- * of "runs", from 0. */
 struct ddp_sweep_cell {
-    int run, argc;
+    int run, argc; /* run: index in "runs" */
+    /* [argc], then NULL: the command, then "--option=value" or "--flag". */
     char **argv;
 };
 
-/* hash: FNV-1a 64 of the text. */
 struct ddp_sweep_plan {
-    struct ddp_sweep_cell *cells;
+    struct ddp_sweep_cell *cells; /* [count] */
     int count, runs;
-    uint64_t hash;
+    uint64_t hash; /* 64-bit FNV-1a of the text */
 };
 
-/* Does the command's option take a list, so that an axis of it needs no cells of its own? */
+/* Returns whether the command's option takes a list; its values then stay in one cell. */
 typedef bool (*ddp_sweep_takes_list)(void *arg, const char *command, const char *option);
 
-/* text[bytes], which `name` stands for in messages. DDP_EINPUT: no JSON; DDP_ECONFIG: not as said
- * above, naming run and key. *out is released with ddp_sweep_plan_release. */
+/* Parses text[bytes]; name: its name for messages. *out is released with ddp_sweep_plan_release.
+ * Returns DDP_EINPUT if the text is not JSON, and DDP_ECONFIG, naming run and key, if it is not a
+ * configuration as described above. */
 int ddp_sweep_plan_parse(const char *text, size_t bytes, const char *name,
                          ddp_sweep_takes_list takes_list, void *arg, struct ddp_sweep_plan *out,
                          struct ddp_err *err) DDP_MUST_CHECK;

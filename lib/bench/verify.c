@@ -1,9 +1,10 @@
-/* Exact verification: the expected integers of a block are predicted, brought into the type, and
- * compared bit for bit with what is there.
+/* Exact verification: the expected integers of a block are computed, converted to the data type,
+ * and compared bit for bit with the result.
  *
- * avg of f32 and f64 is the exact sum divided by n, rounded to the type: exact for n a power of
- * two, else as device.h states its roundings. avg of 16-bit floats has inputs for which dividing
- * before the sum and after give the same bits (verify_input.c), if that is done in f32. */
+ * avg of f32 and f64 is the exact sum divided by n and rounded once to the type. It is exact if n
+ * is a power of two; otherwise device.h defines the rounding. For avg of 16-bit floats the inputs
+ * are chosen so that dividing before or after the sum gives the same bits, if the arithmetic is f32
+ * (verify_input.c). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,6 @@
 
 #define BLOCK DDP_VERIFY_BLOCK
 
-/* A block of elements as their bits. */
 union typed {
     uint8_t u8[BLOCK];
     uint16_t u16[BLOCK];
@@ -24,23 +24,23 @@ union typed {
     double f64[BLOCK];
 };
 
-/* What is being verified; the answers of one block: exact integers, and their 64-bit sums where 32
- * bits do not hold them. rounds: the average of floats may have been rounded before the sum. */
+/* One verification, with the arrays of the current block. */
 struct job {
     enum ddp_dtype dtype;
     enum ddp_op op;
-    bool rounds;
+    bool rounds; /* the values of a float average may have been rounded before the sum */
     int rank, ranks;
     uint64_t round;
     struct ddp_verify_input input;
     size_t elem_bytes;
-    int32_t value[BLOCK];
-    int32_t expected[BLOCK];
-    int64_t wide[BLOCK];
-    union typed answer, got;
+    int32_t value[BLOCK];    /* input of one rank */
+    int32_t expected[BLOCK]; /* expected integers, before the division of an average */
+    int64_t sum64[BLOCK];    /* sums that may exceed 32 bits */
+    union typed answer, got; /* expected and received elements */
 };
 
-/* IEEE binary16 of x, round to nearest even; x is 0 or a normal number there. */
+/* Converts x to IEEE binary16, rounding to nearest even. x must be 0 or a normal number of that
+ * type. */
 static inline uint16_t to_f16(float x)
 {
     uint32_t bits;
@@ -51,7 +51,7 @@ static inline uint16_t to_f16(float x)
     return (uint16_t)(rebiased | ((bits >> 16) & 0x8000u));
 }
 
-/* bfloat16 of x, round to nearest even; x is no NaN. */
+/* Converts x to bfloat16, rounding to nearest even. x must not be NaN. */
 static inline uint16_t to_bf16(float x)
 {
     uint32_t bits;
@@ -59,7 +59,7 @@ static inline uint16_t to_bf16(float x)
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-/* out[j] = value[j] / divisor in the type; integers as they are. */
+/* out[j] = value[j] / divisor in the data type. Integers are not divided. */
 static void encode(enum ddp_dtype dtype, const int32_t *value, size_t n, int divisor,
                    union typed *out)
 {
@@ -114,21 +114,21 @@ static void combine(enum ddp_op op, int32_t *into, const int32_t *value, size_t 
     }
 }
 
-/* Mean of integers: the 64-bit sum over n, truncated toward zero. The quotient in double is exact
- * enough: |sum| < 2^39 lies further below the next integer than a rounding error reaches. */
+/* Mean of integers: the 64-bit sum divided by n, truncated toward zero. Dividing in double is exact
+ * enough: |sum| < 2^39, so a rounding error cannot reach the next integer. */
 static void mean_of_integers(struct job *job, size_t first, size_t n)
 {
-    memset(job->wide, 0, n * sizeof *job->wide);
+    memset(job->sum64, 0, n * sizeof *job->sum64);
     for (int r = 0; r < job->ranks; r++) {
         ddp_verify_values(&job->input, r, job->round, first, n, job->value);
         for (size_t j = 0; j < n; j++)
-            job->wide[j] += job->value[j];
+            job->sum64[j] += job->value[j];
     }
     for (size_t j = 0; j < n; j++)
-        job->expected[j] = (int32_t)((double)job->wide[j] / job->ranks);
+        job->expected[j] = (int32_t)((double)job->sum64[j] / job->ranks);
 }
 
-/* The right answers of elements [first, first + n), in one block. */
+/* Computes the expected results of elements [first, first + n), which lie in one block. */
 static void predict_reduced(struct job *job, size_t first, size_t n)
 {
     bool integer = job->dtype == DDP_I32 || job->dtype == DDP_U8;
@@ -182,7 +182,7 @@ static uint64_t bits_at(const struct job *job, const union typed *t, size_t j)
     return bits;
 }
 
-/* The number that bits mean, for the message. */
+/* The number that `bits` encode, for the error message. */
 static double number_of(enum ddp_dtype dtype, uint64_t bits)
 {
     double sign = bits & 0x8000 ? -1 : 1;
@@ -213,7 +213,6 @@ static double number_of(enum ddp_dtype dtype, uint64_t bits)
     }
 }
 
-/* The largest relative error of one rounding. */
 static double unit_of(enum ddp_dtype dtype)
 {
     return dtype == DDP_F16    ? 0x1p-11
@@ -222,27 +221,28 @@ static double unit_of(enum ddp_dtype dtype)
                                : 0x1p-53;
 }
 
-/* What roundings may have made of the answer becomes the answer: of 1/n, of each product, of each
- * sum, and of the answer itself, n + 2 in all, each of no more than the sum of magnitudes over n
- * (Higham, Accuracy and Stability of Numerical Algorithms, 4.2). */
+/* Accepts results that differ from the exact average by no more than rounding: replaces them by the
+ * expected bits. 1/n, each product, each sum and the result are rounded, n + 2 times in all. Each
+ * error is at most unit_of() times the sum of magnitudes over n (Higham, Accuracy and Stability of
+ * Numerical Algorithms, 4.2). */
 static void allow_roundings(struct job *job, size_t first, size_t n)
 {
     const double ranks = job->ranks, allowed = (ranks + 2) * unit_of(job->dtype);
-    memset(job->wide, 0, n * sizeof *job->wide);
+    memset(job->sum64, 0, n * sizeof *job->sum64);
     for (int r = 0; r < job->ranks; r++) {
         ddp_verify_values(&job->input, r, job->round, first, n, job->value);
         for (size_t j = 0; j < n; j++)
-            job->wide[j] += llabs((int64_t)job->value[j]);
+            job->sum64[j] += llabs((int64_t)job->value[j]);
     }
     for (size_t j = 0; j < n; j++) {
         const double got = number_of(job->dtype, bits_at(job, &job->got, j));
-        if (fabs(got - job->expected[j] / ranks) <= allowed * (double)job->wide[j] / ranks)
+        if (fabs(got - job->expected[j] / ranks) <= allowed * (double)job->sum64[j] / ranks)
             memcpy((unsigned char *)&job->got + j * job->elem_bytes,
                    (unsigned char *)&job->answer + j * job->elem_bytes, job->elem_bytes);
     }
 }
 
-/* Where the first wrong element is, and what stands there. */
+/* The first wrong element: its index, and the bits expected and received. */
 struct finding {
     size_t element;
     uint64_t expected, got;
@@ -259,7 +259,8 @@ static void find_first(const struct job *job, size_t first, size_t n, struct fin
     }
 }
 
-/* src -1: a reduction over all ranks, else the input of that rank. */
+/* Compares data[count] block by block. src: the rank whose input is expected, or -1 for a reduction
+ * over all ranks. */
 static int compare(struct job *job, int src, const void *data, size_t first, size_t count,
                    int64_t *wrong, struct ddp_err *err)
 {

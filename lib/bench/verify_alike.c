@@ -1,11 +1,11 @@
-/* Are results the same bits on all ranks? */
+/* Checks that results have the same bits on all ranks. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "bench/verify_exchange.h"
 
-#define SHOWN 1024 /* elements that ranks show each other at a time, to find where they differ */
+#define EXCHANGED 1024 /* elements that ranks exchange at a time to find a difference */
 
 static uint32_t bits_of(float x)
 {
@@ -14,8 +14,8 @@ static uint32_t bits_of(float x)
     return bits;
 }
 
-/* A hash of the bits: eight lanes of FNV-1a on 32-bit words (Fowler, Noll, Vo), so that one
- * multiplication need not wait for the one before. */
+/* Hashes the bits: eight independent FNV-1a hashes (Fowler, Noll, Vo) of 32-bit words, so that
+ * multiplications overlap. */
 static uint64_t hash_of(const float *data, size_t n)
 {
     uint64_t lane[8];
@@ -28,24 +28,25 @@ static uint64_t hash_of(const float *data, size_t n)
     return lane[0];
 }
 
-/* Collective, on all ranks alike: the first element, if any, that differs from rank 0's. all
- * [size][SHOWN]. */
+/* Finds the first element that differs from rank 0's, and fails with it on all ranks. all
+ * [size][EXCHANGED]: scratch. Collective. */
 static int find_difference(struct ddp_comm *comm, const float *data, size_t n, float *all,
                            const char *what, struct ddp_err *err)
 {
     for (size_t done = 0, part; done < n; done += part) {
-        part = DDP_MIN(n - done, (size_t)SHOWN);
+        part = DDP_MIN(n - done, (size_t)EXCHANGED);
         DDP_TRY(ddp_comm_exchange(comm, data + done, all, part * sizeof *all, err));
         for (int r = 1; r < comm->size; r++) {
             for (size_t j = 0; j < part; j++) {
                 uint32_t expected = bits_of(all[j]), got = bits_of(all[(size_t)r * part + j]);
                 if (got == expected)
                     continue;
-                return ddp_fail(err, DDP_EDATA,
-                                "wrong data: rank %d, element %zu (%s, not as on rank 0): expected "
-                                "%.10g, got %.10g, xor 0x%08x",
-                                r, done + j, what, (double)all[j],
-                                (double)all[(size_t)r * part + j], expected ^ got);
+                return ddp_fail(
+                    err, DDP_EDATA,
+                    "wrong data: rank %d, element %zu (%s, differs from rank 0): expected "
+                    "%.10g, got %.10g, xor 0x%08x",
+                    r, done + j, what, (double)all[j], (double)all[(size_t)r * part + j],
+                    expected ^ got);
             }
         }
     }
@@ -57,7 +58,7 @@ int ddp_verify_alike(struct ddp_comm *comm, const float *data, size_t n, const c
 {
     const size_t size = (size_t)comm->size;
     uint64_t mine = hash_of(data, n), *hashes = ddp_calloc(size, sizeof *hashes);
-    float *all = ddp_calloc(size * SHOWN, sizeof *all);
+    float *all = ddp_calloc(size * EXCHANGED, sizeof *all);
     bool differ = false;
     int rc = hashes && all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory to compare %zu ranks", size);
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), out);

@@ -1,4 +1,4 @@
-/* Verification of compressed exchanges: what must have been sent, received and kept. */
+/* Verification of compressed exchanges: which values must have been sent, received and kept. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,30 +10,32 @@
 #include "comm/backend.h"
 #include "exchange/device_exchange.h"
 
-#define BLOCK              16384 /* elements that ranks show each other at a time */
+#define BLOCK              16384 /* elements that ranks exchange at a time */
 #define OKTOPK_EXACT_STEPS 32
 #define F16_TINIEST        24 /* 2^-24 is the smallest f16 above 0 */
 
-/* acc [n] (lists): before an exchange what must be kept, during it that plus the input. shown
- * [size][BLOCK]: what each rank must have sent. calls: exchanges checked. round: of verify_input.
- * unit, most: whole values are integers of at most `most` (-1: any) times unit. room: entries that
- * a list has at most; exact: a global selection always takes exactly k; rounds: an average may be
- * divided, and rounded, by a library before it is summed. */
 struct ddp_verify_exchange {
     struct ddp_compressed_setup setup;
     struct ddp_gradient *gradient;
-    size_t first, room;
-    bool lists, exact, rounds;
-    float scale;
-    float *acc, *shown;
-    uint32_t *bucket;
-    uint64_t calls, round;
+    size_t first;    /* index of the first element in the whole gradient */
+    size_t capacity; /* capacity of a list in entries */
+    bool lists;      /* the exchange sends lists, not whole arrays */
+    bool exact;      /* a global selection takes exactly k in every call */
+    bool rounds;     /* the library may divide, and round, an average before the sum */
+    float scale;     /* 1/ranks for an average, else 1 */
+    /* [n], for lists: the expected residual; during an exchange, residual plus input. */
+    float *acc;
+    float *expected_sent; /* [size][BLOCK]: the values that each rank must have sent */
+    uint32_t *bucket;     /* [DDP_ORACLE_BUCKETS]: scratch of the selection */
+    uint64_t calls;       /* exchanges checked */
+    uint64_t round;       /* of verify_input.h: the step */
     struct ddp_verify_input input;
+    /* Dense values are integers, of magnitude at most `most` (-1: no limit), times unit. */
     float unit;
     int32_t most;
 };
 
-/* The first difference found; count of all. */
+/* The first difference, and how many there are (count). */
 struct finding {
     size_t count, element;
     const char *what;
@@ -53,7 +55,8 @@ static void found(struct finding *f, const char *what, size_t element, float exp
         *f = (struct finding){1, element, what, expected, got};
 }
 
-/* A clip must not bite, or sums would depend on rounding: the integers are scaled below it. */
+/* Chooses a unit so small that no value exceeds the clip: clipping would make sums depend on
+ * rounding. */
 static void fit_clip(struct ddp_verify_exchange *v, double clip)
 {
     int exponent = 0;
@@ -67,12 +70,12 @@ static void fit_clip(struct ddp_verify_exchange *v, double clip)
     v->most = (int32_t)DDP_MIN(clip / v->unit, 1 << 30);
 }
 
-/* What a device does otherwise. */
+/* Sets the members that differ for an exchange on a device. */
 static void fit_device(struct ddp_verify_exchange *v)
 {
     const struct ddp_compressed_setup *s = &v->setup;
     if (v->lists)
-        v->room = ddp_device_exchange_capacity(&s->spec, s->n, s->feedback);
+        v->capacity = ddp_device_exchange_capacity(&s->spec, s->n, s->feedback);
     v->exact = true;
     v->rounds = s->average && s->spec.compressor->wire_dtype == DDP_F32 &&
                 (s->comm->backend->caps & DDP_CAP_AVG_FIRST);
@@ -92,14 +95,14 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup, bool on
     v->first = first;
     v->lists = compressor->combine == DDP_COMBINE_GATHER;
     v->scale = setup->average ? 1.0f / (float)ranks : 1;
-    v->room = setup->n;
+    v->capacity = setup->n;
     if (on_device)
         fit_device(v);
     if (v->lists) {
         v->acc = ddp_calloc(setup->n, sizeof *v->acc);
-        v->shown = ddp_calloc((size_t)ranks * BLOCK, sizeof *v->shown);
+        v->expected_sent = ddp_calloc((size_t)ranks * BLOCK, sizeof *v->expected_sent);
         v->bucket = ddp_calloc(DDP_ORACLE_BUCKETS, sizeof *v->bucket);
-        if (!v->acc || !v->shown || !v->bucket) {
+        if (!v->acc || !v->expected_sent || !v->bucket) {
             ddp_verify_exchange_destroy(v);
             return ddp_fail(err, DDP_ENOMEM, "no memory to verify %zu elements", setup->n);
         }
@@ -117,12 +120,13 @@ void ddp_verify_exchange_destroy(struct ddp_verify_exchange *v)
     if (!v)
         return;
     free(v->acc);
-    free(v->shown);
+    free(v->expected_sent);
     free(v->bucket);
     free(v);
 }
 
-/* Integers of elements [first, first + n) of one rank's input, within one block of verify_input. */
+/* Computes the integers of elements [first, first + n) of one rank's input. They lie in one block
+ * of verify_input.h. */
 static void integers(const struct ddp_verify_exchange *v, int rank, size_t first, size_t n,
                      int32_t *value)
 {
@@ -131,7 +135,8 @@ static void integers(const struct ddp_verify_exchange *v, int rank, size_t first
         value[j] = DDP_MIN(DDP_MAX(value[j], -v->most), v->most);
 }
 
-/* An average divides first: multiples of the ranks, so that the quotients are the integers. */
+/* Writes the input of a dense exchange. For an average, which divides first, values are multiples
+ * of the number of ranks, so that the quotients are integers. */
 static void input_integers(const struct ddp_verify_exchange *v, float *data)
 {
     const float factor = v->unit * (v->setup.average ? (float)v->setup.comm->size : 1);
@@ -162,8 +167,9 @@ int ddp_verify_exchange_input(struct ddp_verify_exchange *v, uint64_t step, floa
     return 0;
 }
 
-/* Integers that were divided after the sum are exact; divided before, as in verify.c, they may be
- * rounded. */
+/* Compares a result with the expected sum. It must be equal, unless the library may have divided
+ * before the sum; then rounding errors are accepted as in verify.c. magnitudes: sum of absolute
+ * values. */
 static bool is_integer_sum(const struct ddp_verify_exchange *v, float expected, int32_t magnitudes,
                            float got)
 {
@@ -201,9 +207,9 @@ static void check_integers(struct ddp_verify_exchange *v, const float *data, con
     }
 }
 
-/* How far a sum of all ranks' values may be from `sum`: not at all while all bits fit. What a
- * third divides has endless bits: an average over 3 ranks may be rounded as often as it is added.
- */
+/* True if `got` is the sum of all ranks' values. It must be exact while all bits fit into f32. An
+ * average over a number of ranks that is not a power of two cannot be exact: it may be off by one
+ * rounding per addition. */
 static bool is_sum(const struct ddp_verify_exchange *v, double sum, double magnitudes, float got)
 {
     const int ranks = v->setup.comm->size;
@@ -214,53 +220,56 @@ static bool is_sum(const struct ddp_verify_exchange *v, double sum, double magni
     return fabs((double)got - sum) <= (ranks + 1) * 0x1p-24 * magnitudes;
 }
 
-/* The second selection of oktopk: how many sums were taken, the smallest taken, the largest left
- * out, how many there were, and how many more were 0, which look alike taken or not. */
-struct again {
-    size_t taken, candidates, zeros;
-    float smallest_taken, largest_left;
+/* The second selection of oktopk, among the sums. */
+struct reselection {
+    size_t taken;      /* sums that were selected */
+    size_t candidates; /* sums that are not 0 */
+    size_t zeros;      /* sums that are 0: nobody can see whether they were taken */
+    float smallest_taken, largest_left; /* magnitudes: smallest selected, largest left out */
 };
 
-/* Was this sum taken by the second selection? */
-static bool taken_again(struct again *again, float sum, float got)
+/* True if the second selection took this sum; counts it in *reselection. */
+static bool is_reselected(struct reselection *reselection, float sum, float got)
 {
     if (sum == 0) {
-        again->zeros++;
+        reselection->zeros++;
         return got == 0;
     }
-    again->candidates++;
+    reselection->candidates++;
     if (got == 0) {
-        again->largest_left = fmaxf(again->largest_left, fabsf(sum));
+        reselection->largest_left = fmaxf(reselection->largest_left, fabsf(sum));
         return false;
     }
-    again->taken++;
-    again->smallest_taken = fminf(again->smallest_taken, fabsf(sum));
+    reselection->taken++;
+    reselection->smallest_taken = fminf(reselection->smallest_taken, fabsf(sum));
     return true;
 }
 
-/* One block, after the ranks have shown what they must have sent. left: the selection, before. */
+/* Checks elements [begin, begin + n), after the ranks exchanged the values they must have sent.
+ * left: the state of this rank's selection before the block. */
 static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
-                        struct ddp_oracle_choice *left, struct again *again, const float *data,
-                        const float *residual, struct finding *f)
+                        struct ddp_oracle_choice *left, struct reselection *reselection,
+                        const float *data, const float *residual, struct finding *f)
 {
     const bool global = v->setup.spec.compressor->global_topk;
     for (size_t j = 0; j < n; j++) {
         size_t i = begin + j;
         double sum = 0, magnitudes = 0;
         for (int r = 0; r < v->setup.comm->size; r++) {
-            float sent = v->shown[(size_t)r * n + j];
+            float sent = v->expected_sent[(size_t)r * n + j];
             sum += (double)sent;
             magnitudes += fabs((double)sent);
         }
-        if (global) { /* else each value was scaled */
+        if (global) { /* otherwise each value was scaled before it was sent */
             sum *= (double)v->scale;
             magnitudes *= (double)v->scale;
         }
-        bool taken = !global || taken_again(again, (float)sum, data[i]);
+        bool taken = !global || is_reselected(reselection, (float)sum, data[i]);
         if (!is_sum(v, taken ? sum : 0, magnitudes, data[i]))
             found(f, "sum", v->first + i, (float)sum, data[i]);
         bool mine = ddp_oracle_takes(left, v->acc[i]);
-        bool unknown = global && mine && sum == 0; /* cancelled: taken or not looks alike */
+        /* values cancelled: result does not show whether taken */
+        bool unknown = global && mine && sum == 0;
         if (unknown && residual)
             v->acc[i] = residual[i];
         else if (mine && taken)
@@ -271,20 +280,23 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
     }
 }
 
-/* Exactly k in every 32nd call, the first included (on a device in each); between, what the
- * threshold found then lets through: from two thirds of k to 2k (sparse_oktopk_select.c). Never a
- * smaller sum than one that was left out. */
-static void check_again(const struct ddp_verify_exchange *v, const struct again *again, size_t k,
-                        struct finding *f)
+/* Checks how many sums the second selection took. Exactly k in every 32nd call, including the
+ * first, and on a device in every call. In between, the last threshold is used again and lets two
+ * thirds of k to 2k sums through (sparse_oktopk_select.c). No sum may be smaller than one that was
+ * left out. */
+static void check_reselection(const struct ddp_verify_exchange *v,
+                              const struct reselection *reselection, size_t k, struct finding *f)
 {
     const bool exact = v->exact || v->calls % OKTOPK_EXACT_STEPS == 0;
-    const size_t want = DDP_MIN(k, again->candidates);
-    if (exact ? again->taken != want
-              : again->taken > 2 * k || 3 * (again->taken + again->zeros) < 2 * want)
-        found(f, "number of sums that were selected", v->first, (float)want, (float)again->taken);
-    else if (again->smallest_taken < again->largest_left)
-        found(f, "smallest sum that was selected", v->first, again->largest_left,
-              again->smallest_taken);
+    const size_t want = DDP_MIN(k, reselection->candidates);
+    if (exact ? reselection->taken != want
+              : reselection->taken > 2 * k ||
+                    3 * (reselection->taken + reselection->zeros) < 2 * want)
+        found(f, "number of sums that were selected", v->first, (float)want,
+              (float)reselection->taken);
+    else if (reselection->smallest_taken < reselection->largest_left)
+        found(f, "smallest sum that was selected", v->first, reselection->largest_left,
+              reselection->smallest_taken);
 }
 
 static int check_lists(struct ddp_verify_exchange *v, const float *data, const float *residual,
@@ -292,15 +304,15 @@ static int check_lists(struct ddp_verify_exchange *v, const float *data, const f
 {
     const struct ddp_compress_spec *spec = &v->setup.spec;
     const size_t n = v->setup.n, k = spec->compressor->bound(spec, n);
-    struct again again = {.smallest_taken = INFINITY};
+    struct reselection reselection = {.smallest_taken = INFINITY};
     struct ddp_oracle_choice choice, left;
-    /* before the sum, but where sums are selected: after it */
+    /* Values are scaled before the sum; a global selection scales the sums. */
     const float scale = spec->compressor->global_topk ? 1 : v->scale;
     if (spec->compressor->fixed_count)
         ddp_oracle_topk(v->acc, n, k, v->bucket, &choice);
     else
         ddp_oracle_threshold(v->acc, n, (float)spec->argument, &choice);
-    choice.count = DDP_MIN(choice.count, v->room);
+    choice.count = DDP_MIN(choice.count, v->capacity);
     if (values_sent != (double)choice.count)
         found(f, "number of values sent", v->first, (float)choice.count, (float)values_sent);
     left = choice;
@@ -312,11 +324,11 @@ static int check_lists(struct ddp_verify_exchange *v, const float *data, const f
             bool sent = ddp_oracle_takes(&left, v->acc[done + j]);
             mine[j] = sent ? v->acc[done + j] * scale : 0;
         }
-        DDP_TRY(ddp_comm_exchange(v->setup.comm, mine, v->shown, part * sizeof *mine, err));
-        check_block(v, done, part, &before, &again, data, residual, f);
+        DDP_TRY(ddp_comm_exchange(v->setup.comm, mine, v->expected_sent, part * sizeof *mine, err));
+        check_block(v, done, part, &before, &reselection, data, residual, f);
     }
     if (spec->compressor->global_topk)
-        check_again(v, &again, k, f);
+        check_reselection(v, &reselection, k, f);
     v->calls++;
     if (!v->setup.feedback)
         memset(v->acc, 0, n * sizeof *v->acc);
@@ -334,7 +346,7 @@ int ddp_verify_exchange_check(struct ddp_verify_exchange *v, const float *data,
     int rc = ddp_verify_alike(v->setup.comm, data, v->setup.n, v->setup.spec.text, err);
     if (f.count == 0)
         return rc;
-    *err = DDP_ERR_INIT; /* what is wrong says more than that ranks differ */
+    *err = DDP_ERR_INIT; /* The specific difference is more helpful than "ranks differ". */
     return ddp_fail(err, DDP_EDATA,
                     "wrong data: rank %d, element %zu (%s, %s): expected %.10g, got %.10g, xor "
                     "0x%08x; %zu differ",

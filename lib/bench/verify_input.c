@@ -1,4 +1,3 @@
-/* Inputs of verified collectives. */
 #include <assert.h>
 
 #include "base/mem.h"
@@ -7,8 +6,8 @@
 
 #define WEYL 0x9E3779B9u /* 2^32 / golden ratio, odd */
 
-/* The largest sum of absolute values that stays exact: 2^(significant bits) for floats. f64 and i32
- * are held to 2^30 so that sums fit the 32-bit integers they are predicted with. */
+/* The largest sum of absolute values that is exact: 2^(significant bits) for floats. f64 and i32
+ * are limited to 2^30, because results are predicted in 32-bit integers. */
 static int exact_sum(enum ddp_dtype dtype)
 {
     switch (dtype) {
@@ -25,14 +24,15 @@ static int exact_sum(enum ddp_dtype dtype)
     }
 }
 
-/* Most factors of 2 in a product: it must not leave 2^7 in u8, and 2^8 is plenty in the others. */
+/* Maximum number of factors of 2 in a product. A u8 holds up to 2^7; 2^8 is plenty for the other
+ * types. */
 static int exact_twos(enum ddp_dtype dtype)
 {
     return dtype == DDP_U8 ? 7 : 8;
 }
 
-/* Bits of the widest range whose values are exact in the type: for min, max, and integer avg, which
- * is a 64-bit sum. */
+/* Bits of the widest range whose values are exact in the type. Used for min, max, and integer avg
+ * (which is a 64-bit sum). */
 static int widest_bits(enum ddp_dtype dtype)
 {
     switch (dtype) {
@@ -48,8 +48,8 @@ static int widest_bits(enum ddp_dtype dtype)
     }
 }
 
-/* All ranks take part while the limit allows a value of at least 1 each; then as many bits as the
- * limit leaves: active * 2^bits <= limit, unsigned active * (2^bits - 1). */
+/* Range for sums. All ranks are active while the limit allows each at least the value 1. The values
+ * then get as many bits as fit: active * 2^bits <= limit, unsigned active * (2^bits - 1). */
 static struct ddp_verify_input summable(enum ddp_dtype dtype, int ranks)
 {
     bool is_unsigned = dtype == DDP_U8;
@@ -64,10 +64,11 @@ static struct ddp_verify_input summable(enum ddp_dtype dtype, int ranks)
     return in;
 }
 
-/* Averages of 16-bit floats divide before they sum or after, as the algorithm likes. Both are exact
- * when every value is a multiple of the odd part of the ranks: the quotients are small integers
- * over a power of two, and as many bits are left for them as in a sum. Where that does not fit
- * (hundreds of ranks), one rank at a time is not zero: it is rounded once, however that is done. */
+/* Range for averages of 16-bit floats, which an algorithm may divide before or after the sum. Both
+ * are exact if every value is a multiple of the odd factor of the number of ranks: quotients are
+ * then small integers over a power of two, with as many bits as in a sum. If that does not fit
+ * (hundreds of ranks), only one rank at a time is not zero; its value is rounded once in either
+ * order. */
 static struct ddp_verify_input divisible(enum ddp_dtype dtype, int ranks)
 {
     struct ddp_verify_input in = summable(dtype, ranks);
@@ -107,7 +108,7 @@ static inline uint32_t scramble(uint32_t t)
     return t ^ (t >> 17);
 }
 
-/* Is it this rank's turn, counted from `turn`? */
+/* True if this rank is active at the element or block number `turn`. */
 static inline bool is_active(const struct ddp_verify_input *in, int rank, uint64_t turn)
 {
     return ((uint64_t)rank + turn) % (uint64_t)in->ranks < (uint64_t)in->active;

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* Copies the word at *at to *to, without its quotes; both are left behind it. */
+/* Copies the argument at *at to *to without its quotes, and advances both past it. */
 static int one_word(const char **at, char **to, const char *whole, struct ddp_err *err)
 {
     const char *in = *at;
@@ -27,7 +27,7 @@ static int one_word(const char **at, char **to, const char *whole, struct ddp_er
         }
     }
     if (quote)
-        return ddp_fail(err, DDP_EUSAGE, "a %c is left open in '%s'", quote, whole);
+        return ddp_fail(err, DDP_EUSAGE, "a %c is not closed in '%s'", quote, whole);
     *out++ = '\0';
     *at = in;
     *to = out;
@@ -50,14 +50,14 @@ int ddp_words_split(const char *text, struct ddp_words *out, struct ddp_err *err
             break;
         if (*at == '\n' || w.count == DDP_WORDS_MAX) {
             rc = ddp_fail(err, DDP_EUSAGE, "%s in a command",
-                          *at == '\n' ? "a newline" : "too many words");
+                          *at == '\n' ? "a newline" : "too many arguments");
             goto err_words;
         }
         w.word[w.count++] = to;
         DDP_TRY_GOTO(one_word(&at, &to, text, err), err_words);
     }
     if (w.count == 0) {
-        rc = ddp_fail(err, DDP_EUSAGE, "the command '%s' has no word", text);
+        rc = ddp_fail(err, DDP_EUSAGE, "the command '%s' is empty", text);
         goto err_words;
     }
     *out = w;

@@ -1,6 +1,6 @@
-/* A command line as text, split into words as a POSIX shell splits it, without a shell: blanks
- * separate, '...' and "..." and a backslash quote; nothing is expanded, and characters that would
- * do something in a shell (| & ; < > $ ` and newline) are errors unless quoted. */
+/* Splits a command line into arguments as a POSIX shell does, without a shell. Blanks separate
+ * arguments; '...', "..." and backslashes quote. Nothing is expanded. Unquoted characters that have
+ * a meaning in a shell (| & ; < > $ ` and newline) are errors. */
 #ifndef DDP_BENCH_WORDS_H
 #define DDP_BENCH_WORDS_H
 
@@ -12,14 +12,13 @@ extern "C" {
 
 #define DDP_WORDS_MAX 256
 
-/* word [count], NULL-terminated; all in one block. */
 struct ddp_words {
-    char **word;
+    char **word; /* [count], then NULL: the arguments, which point into text */
     int count;
     char *text;
 };
-/* DDP_EUSAGE: an open quote, a shell character, no word, too many. Released with
- * ddp_words_release. */
+/* Splits text. Release *out with ddp_words_release. Returns DDP_EUSAGE for an open quote, a shell
+ * character, no argument, or more than DDP_WORDS_MAX. */
 int ddp_words_split(const char *text, struct ddp_words *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_words_release(struct ddp_words *words);
 
