@@ -1,4 +1,4 @@
-/* `ddpbench all-gather`: everybody gets everybody's part */
+/* `ddpbench all-gather`: every rank receives the chunks of all ranks. */
 #include "collective.h"
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,

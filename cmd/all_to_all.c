@@ -1,4 +1,4 @@
-/* `ddpbench all-to-all`: everybody has a part for everybody */
+/* `ddpbench all-to-all`: every rank sends a chunk to every rank. */
 #include "collective.h"
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,

@@ -1,4 +1,4 @@
-/* `ddpbench allreduce`: how fast do gradients really travel here? */
+/* `ddpbench allreduce`: combines an array over all ranks and leaves the result on every rank. */
 #include "collective.h"
 
 static const char *feedback_word(int i)
@@ -13,7 +13,7 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
                  struct ddp_err *err)
 {
     struct ddp_bench_options *o = &((struct ddp_collective_values *)values)->bench;
-    /* side by side with compressed points, dense ones are of the same kind */
+    /* Compressed exchanges work in place, so the dense points beside them do too. */
     if (ddp_plan_reduces(o) && !ddp_opt_given(app->cmd->rows, parsed, "placement"))
         o->placement = DDP_IN_PLACE;
     return ddp_collective_check(DDP_ALLREDUCE, app, values, parsed, err);
@@ -64,7 +64,8 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_END,
 };
 
-/* A kind of gradient is taken for a file of that name, too: nobody wants a result called "normal".
+/* Returns the i-th entry of --gradient, so that no output overwrites a gradient file. An entry that
+ * names a generated gradient ("normal") protects a file of that name as well, which does no harm.
  */
 static const char *spared(const void *values, int i)
 {

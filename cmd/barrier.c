@@ -1,4 +1,4 @@
-/* `ddpbench barrier`: how long until everybody knows that everybody is here? */
+/* `ddpbench barrier`: no rank leaves before every rank has entered. */
 #include "collective.h"
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,

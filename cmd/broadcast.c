@@ -1,4 +1,4 @@
-/* `ddpbench broadcast`: everybody gets what the root has */
+/* `ddpbench broadcast`: copies the root's array to every rank. */
 #include "collective.h"
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,

@@ -1,5 +1,5 @@
-/* What all collective commands share: their options, the plan, the loop over its points. A command
- * of its own is a descriptor and a check that names the collective (see allreduce.c). */
+/* Shared by all collective commands: their options, the plan, and the loop over its points. A
+ * command adds a descriptor and a check function that names its collective (see allreduce.c). */
 #ifndef DDP_CMD_COLLECTIVE_H
 #define DDP_CMD_COLLECTIVE_H
 
@@ -8,14 +8,14 @@
 #include "bench/plan.h"
 #include "cmd.h"
 
-/* The values of a collective command. plan: of the largest rank count, made by prepare. */
+/* The values of a collective command. */
 struct ddp_collective_values {
-    struct ddp_world_options world; /* first: cmd.h */
+    struct ddp_world_options world; /* must be the first member, see cmd.h */
     struct ddp_bench_options bench;
-    struct ddp_bench_plan plan;
+    struct ddp_bench_plan plan; /* for the largest rank count; made by prepare */
     bool explain_auto;
-    double precision_percent; /* --precision, --inject-delay: as parsed */
-    const char *inject;
+    double precision_percent; /* --precision as given */
+    const char *inject;       /* --inject-delay as given; NULL without it */
 };
 
 static_assert(offsetof(struct ddp_collective_values, world) == 0, "main.c takes values for it");
@@ -25,7 +25,7 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
 
 #define DDP_COLLECTIVE_FIELD(member) offsetof(struct ddp_collective_values, bench.member)
 
-/* Rows of the options of collectives that move data: sizes, arrays, and those every one has. */
+/* Option rows of a collective that moves data. A barrier uses only some of these groups. */
 #define DDP_COLLECTIVE_ROWS                                                                        \
     DDP_COLLECTIVE_SIZE_ROWS, DDP_COLLECTIVE_ALGORITHM_ROWS, DDP_COLLECTIVE_ARRAY_ROWS,            \
         DDP_COLLECTIVE_TIME_ROWS, DDP_COLLECTIVE_CHECK_ROW, DDP_COLLECTIVE_OUTPUT_ROWS
@@ -229,7 +229,7 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
         .help = "print which algorithm `auto` takes for which sizes, and why; measure nothing"     \
     }
 
-/* For collectives with a root. */
+/* Option row of collectives that have a root. */
 #define DDP_COLLECTIVE_ROOT_ROW                                                                    \
     {                                                                                              \
         .name = "root", .short_name = 'r', .kind = DDP_OPT_INT,                                    \
@@ -237,7 +237,7 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
         .help = "the rank that has or gets the whole (of each group)", .min = 0, .max = 1 << 20    \
     }
 
-/* For collectives that combine values. */
+/* Option row of collectives that combine values. */
 #define DDP_COLLECTIVE_OP_ROW                                                                      \
     {                                                                                              \
         .name = "op", .short_name = 'o', .kind = DDP_OPT_ENUM_LIST,                                \
@@ -247,7 +247,8 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
         .words = &ddp_op_words                                                                     \
     }
 
-/* The members of a descriptor; each but check is the descriptor's function as it is. */
+/* Functions for a command's descriptor. ddp_collective_check needs a wrapper that passes the
+ * collective; a descriptor refers to the others directly. */
 int ddp_collective_check(enum ddp_coll coll, struct ddp_app *app, void *values,
                          const struct ddp_opt_result *parsed, struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backend, int ranks,

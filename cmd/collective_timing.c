@@ -9,7 +9,7 @@
 
 #define PRECISION_PERCENT 2
 #define MAX_TIME_S        5
-#define BLOCKS            20 /* without -n */
+#define BLOCKS            20 /* number of blocks when -n is absent */
 
 static const char *start_word(int i)
 {
@@ -24,7 +24,7 @@ static const char *order_word(int i)
 const struct ddp_opt_words ddp_start_words = {.word = start_word};
 const struct ddp_opt_words ddp_order_words = {.word = order_word};
 
-/* PCT@ID */
+/* Parses PCT@ID into o->inject_percent and o->inject_id. */
 static int parse_inject(const char *text, struct ddp_bench_options *o, struct ddp_err *err)
 {
     char *end;
@@ -40,7 +40,7 @@ static int parse_inject(const char *text, struct ddp_bench_options *o, struct dd
     return 0;
 }
 
-/* What nobody should take for plain figures. */
+/* Labels a record whose figures are not plain measurements: an injected delay, or blocks. */
 static void label(struct ddp_collective_values *v)
 {
     const struct ddp_bench_options *o = &v->bench;

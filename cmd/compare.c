@@ -1,4 +1,4 @@
-/* `ddpbench compare BASE NEW`: two stored results, for when the gate cannot run both. */
+/* `ddpbench compare BASE NEW` compares two stored results, for builds that the gate cannot run. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 struct compare_values {
     struct ddp_verdict_outputs outputs;
-    double min_effect; /* percent; 0: not given */
+    double min_effect; /* percent; 0 when not given */
     const char *noise_file;
     bool help;
 };
@@ -36,7 +36,8 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_END,
 };
 
-/* The noise floor of this machine counts when both results are of it. */
+/* Chooses the smallest effect that counts. This machine's noise floor applies only if the results
+ * come from this machine. */
 static int choose_effect(const struct compare_values *v, const struct ddp_result *base,
                          struct ddp_min_effect *out, struct ddp_err *err)
 {
@@ -58,7 +59,8 @@ static int choose_effect(const struct compare_values *v, const struct ddp_result
     return 0;
 }
 
-/* "a.json", or "a.json (partial, injected delay of 10 %)". */
+/* Writes "a.json", or "a.json (partial, injected delay of 10 %)" for a result that is incomplete or
+ * labelled. */
 static void name_result(const char *path, const struct ddp_result *r, char *out, size_t bytes)
 {
     const bool cut = strcmp(r->status, "complete") != 0, marked = r->label[0] != '\0';

@@ -1,5 +1,5 @@
-/* completion: what a shell needs to complete commands, options and their words, written from the
- * tables, so that it cannot differ from help. */
+/* `ddpbench completion` prints a shell's completion script. It is generated from the option tables,
+ * so it cannot differ from help. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -32,7 +32,7 @@ static void put_words(FILE *out, const struct ddp_opt_words *words)
         fprintf(out, "%s%s", i ? " " : "", words->word(i));
 }
 
-/* A command's pattern in a case statement: its name and aliases. */
+/* Prints a command's pattern for a case statement: its name and aliases. */
 static void put_names(FILE *out, const struct ddp_cmd *cmd)
 {
     fputs(cmd->name, out);
@@ -40,7 +40,7 @@ static void put_names(FILE *out, const struct ddp_cmd *cmd)
         fprintf(out, "|%s", *a);
 }
 
-/* Text within single quotes of a shell: a quote ends them, stands alone, and begins them again. */
+/* Prints text that stands between single quotes in a shell script: a quote becomes '\''. */
 static void put_quoted(FILE *out, const char *text)
 {
     for (; *text; text++) {
@@ -53,7 +53,7 @@ static void put_quoted(FILE *out, const char *text)
 
 static const char *shell_word(const void *ctx, int i);
 
-/* Operands of the commands that take some. */
+/* Prints the legal operands of a command that takes some. */
 static void put_operands(FILE *out, const struct ddp_cmd *cmd)
 {
     static const struct {
@@ -111,7 +111,7 @@ static void print_bash(FILE *out)
           out);
 }
 
-/* name:description for zsh's _describe, where a colon ends the name. */
+/* Prints name:description for zsh's _describe, where the first colon ends the name. */
 static void put_zsh_entry(FILE *out, const char *dashes, const char *name, const char *text)
 {
     fprintf(out, " '%s%s:", dashes, name);

@@ -1,4 +1,5 @@
-/* explain: what a number means, with the functions that compute it here. */
+/* `ddpbench explain` says what a number means. Its examples call the functions that compute the
+ * number. */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ static const struct ddp_opt rows[] = {{"help", 'h', DDP_OPT_FLAG,
                                        "this text", 0, 0, NULL, NULL, NULL},
                                       DDP_OPT_END};
 
-/* The worked example of busbw and algbw: an all-reduce. */
+/* The all-reduce in the worked examples of busbw and algbw. */
 enum { EXAMPLE_RANKS = 4 };
 static const double example_bytes = 64 * 0x1p20, example_s = 0.0125;
 

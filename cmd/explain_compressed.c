@@ -1,11 +1,11 @@
-/* explain effective, explain break-even. */
+/* `ddpbench explain effective` and `ddpbench explain break-even`. */
 #include "explain_compressed.h"
 
 #include "base/mem.h"
 #include "bench/break_even.h"
 #include "record/record.h"
 
-/* The worked example: 64 MiB on 4 ranks, of which topk:0.01 took 40 ms. */
+/* The worked example: topk:0.01 of 64 MiB on 4 ranks takes 40 ms. */
 enum { EXAMPLE_RANKS = 4 };
 static const double example_ns = 40e6;
 static const uint64_t example_bytes = 64u << 20;
@@ -68,7 +68,7 @@ static void print_densities(FILE *out)
         bool exact;
         (*a)->cost(2, p.spec.count, 1, &cost, &exact);
         if (cost.sent_bytes <= 0)
-            continue; /* nothing is sent: memory is read */
+            continue; /* this algorithm sends no messages: ranks read each other's memory */
         fprintf(out, "%-12s", (*a)->name);
         for (size_t i = 0; i < DDP_COUNT_OF(ranks); i++) {
             p.spec.ranks = ranks[i];

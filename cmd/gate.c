@@ -1,4 +1,4 @@
-/* `ddpbench gate`: is the new one slower than the base? For CI: exits 0, 10 or 12. */
+/* `ddpbench gate` tests whether a new command is slower than a base command, for CI. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -163,8 +163,8 @@ static int make_side(const struct ddp_gate_values *v, int which, const char **en
     return ddp_words_split(side->text, &side->words, err);
 }
 
-/* A verdict that could never be FAIL is refused before hours are spent: known once the first base
- * launch has said how many cells there are. */
+/* Refuses a number of pairs with which no cell could ever be significant. The number of cells is
+ * known after the first run of base, so hours are not wasted. */
 static int enough_pairs(const struct ddp_gate_data *data, struct ddp_err *err)
 {
     size_t least = ddp_signflip_least_pairs(data->count, DDP_VERDICT_LEVEL);
@@ -193,7 +193,7 @@ static int measure(struct ddp_app *app, const struct ddp_gate_values *v,
     return rc;
 }
 
-/* What contradicts itself, before anything is opened. */
+/* Refuses contradictory options before any file is opened. */
 static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
                  const struct ddp_opt_result *parsed, struct ddp_err *err)
 {
@@ -215,15 +215,15 @@ static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
     return 0;
 }
 
-/* Room for what a run needs as long as its record. */
+/* The data of one run. The record points into it, so it lives as long as the record. */
 struct work {
     const char *env[2][DDP_OPT_LIST_MAX + 1];
     struct ddp_gate_setup setup;
     struct ddp_min_effect min_effect;
     struct ddp_verdict_record verdict;
     struct ddp_noise noise;
-    struct ddp_app shown; /* app, with the command line as results show it */
-    char **argv, *made[4];
+    struct ddp_app shown;  /* a copy of app with the command line that results show */
+    char **argv, *made[4]; /* that command line, and the strings allocated for it */
 };
 
 static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_err *err)
@@ -233,7 +233,7 @@ static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_e
     w->setup.seed = (uint64_t)v->seed;
     w->setup.launch_timeout_ns = (int64_t)(v->launch_timeout_s * 1e9);
     w->setup.check = enough_pairs;
-    if (v->selftest) { /* it measures the floor: none stands in its way */
+    if (v->selftest) { /* a self-test measures the noise floor, so a stored one does not apply */
         w->setup.min_effect = isnan(asked) ? DDP_GATE_EFFECT : asked;
         return make_env(&v->env[DDP_BASE], w->env[DDP_BASE], err);
     }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define NAME     "ddpbench-gate-"
-#define RESULT   "launch.json" /* and what is written beside it before it is renamed */
+#define RESULT   "launch.json" /* also the prefix of the temporary file that is renamed to it */
 #define ATTEMPTS 10
 
 static const char *place(void)
@@ -21,7 +21,7 @@ static const char *place(void)
     return where && where[0] == '/' ? where : "/tmp";
 }
 
-/* Results in the folder; then it, if there was nothing else. */
+/* Deletes the results in the folder, then the folder itself unless it holds other files. */
 static void clear(int fd, const char *path)
 {
     const int again = dup(fd);
@@ -37,16 +37,17 @@ static void clear(int fd, const char *path)
     (void)rmdir(path);
 }
 
-/* Opened and locked; -1: somebody has it, or it is not a folder of ours. made: by this gate, which
- * does without a lock where the file system has none (NFS has none of folders): nobody else gets
- * one there, either. */
+/* Opens and locks a folder. Returns its descriptor, or -1 if another gate holds the lock or the
+ * folder is not ours. `made` says that this gate has just created the folder. It then works without
+ * a lock on a file system that cannot lock folders, such as NFS, where no other gate can get a lock
+ * either. */
 static int lock(const char *path, bool made)
 {
     struct stat held, there;
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -1;
-    /* Is it still there? Whoever had it may have removed it. */
+    /* Another gate may have removed the folder before the lock was taken: compare the inodes. */
     if (fstat(fd, &held) == 0 && held.st_uid == geteuid() &&
         (flock(fd, LOCK_EX | LOCK_NB) == 0 || (made && errno != EWOULDBLOCK)) &&
         lstat(path, &there) == 0 && held.st_ino == there.st_ino && held.st_dev == there.st_dev)
@@ -55,7 +56,7 @@ static int lock(const char *path, bool made)
     return -1;
 }
 
-/* What gates that were killed have left: nobody holds it. */
+/* Removes the folders of gates that were killed: nobody holds their locks. */
 static void clear_left(const char *where)
 {
     char path[PATH_MAX];
@@ -79,7 +80,8 @@ int ddp_gate_folder_make(struct ddp_gate_folder *out, struct ddp_err *err)
 {
     const char *where = place();
     clear_left(where);
-    /* Between the two steps another gate may take it for one that was left, and remove it. */
+    /* Between mkdtemp and lock another gate may take the folder for an abandoned one and remove it,
+     * so try several times. */
     for (int i = 0; i < ATTEMPTS; i++) {
         if ((size_t)snprintf(out->path, sizeof out->path, "%s/" NAME "XXXXXX", where) >=
             sizeof out->path)

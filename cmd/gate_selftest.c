@@ -11,8 +11,8 @@
 #include "bench/selftest.h"
 #include "noise_floor.h"
 
-/* Three cells from 3 to 35 us, half a second a launch: 90 gates of 12 pairs in some 20 minutes.
- * Smaller messages take less than the timer can say to a percent. */
+/* The default command of a self-test. Its three cells are short, so that 90 gates of 12 pairs take
+ * minutes. Smaller messages would take too little time for the timer to resolve 1 %. */
 #define CELLS "allreduce --size 64K,256K,1M --placement in -n 400 -q --progress never"
 
 struct progress {
@@ -60,7 +60,8 @@ static void on_launch(void *arg, int pair, int pairs, int side)
     show(p, pairs);
 }
 
-/* This very program. */
+/* Writes the command that runs this program with CELLS. Returns DDP_EUNAVAIL if the program's path
+ * is unknown or cannot be quoted. */
 static int own_command(char *out, size_t bytes, struct ddp_err *err)
 {
     char path[4096];
@@ -73,7 +74,7 @@ static int own_command(char *out, size_t bytes, struct ddp_err *err)
     return 0;
 }
 
-/* The journal lies beside the file. */
+/* Opens the self-test's journal, `path`.journal, and reads the gates that it holds into *test. */
 static int open_journal(struct ddp_app *app, const struct ddp_selftest_setup *setup,
                         const char *path, bool restart, struct ddp_selftest *test,
                         struct ddp_journal **journal, struct ddp_err *err)
@@ -91,7 +92,7 @@ static int open_journal(struct ddp_app *app, const struct ddp_selftest_setup *se
     return 0;
 }
 
-/* Are there gates enough to store what they say? */
+/* Returns true if there were enough A/A gates to store a noise floor. */
 static bool is_enough(const struct ddp_noise *noise)
 {
     return noise->same >= ddp_selftest_least_gates();
@@ -150,14 +151,14 @@ static void forget(struct ddp_app *app, struct ddp_journal *journal)
         ddp_logf(&app->log, DDP_LOG_WARN, "%s", late.text);
 }
 
-/* Stores what was found, if gates enough say so, and only then forgets how. */
+/* Stores the noise floor if there were enough gates, and then removes the journal. */
 static int store(struct ddp_app *app, const char *path, const struct ddp_noise *noise,
                  struct ddp_journal *journal, struct ddp_err *err)
 {
     if (!isfinite(noise->noise_floor))
         return ddp_fail(err, DDP_EINCONCLUSIVE,
                         "no noise floor: the gates missed cells; nothing is stored");
-    if (!is_enough(noise)) /* the journal stays: more gates may come */
+    if (!is_enough(noise)) /* keep the journal: a later run may add gates */
         return 0;
     DDP_TRY(ddp_noise_write(path, noise, err));
     forget(app, journal);

@@ -1,11 +1,12 @@
-/* The command line of a gate, without what was meant for the launches alone. */
+/* The command line of a gate as results show it: without values that may be secrets. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "gate_selftest.h"
 #include "record/provenance.h"
 
-/* prefix, then "K=V,K=V", a V that may not be shown as ***. NULL: no memory; free(). */
+/* Returns `prefix` followed by "K=V,K=V", with *** for every V that may not be shown. The caller
+ * frees the text. Returns NULL if memory runs out. */
 static char *shown_env(const char *prefix, const struct ddp_string_list *list)
 {
     struct ddp_strbuf text = DDP_STRBUF_INIT;

@@ -1,4 +1,4 @@
-/* `ddpbench gather`: the root gets everybody's part */
+/* `ddpbench gather`: collects the chunks of all ranks on the root. */
 #include "collective.h"
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,

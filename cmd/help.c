@@ -1,5 +1,5 @@
-/* help: of the program, of one command, of a topic; and the man page (help_man.c), all from the
- * same tables. */
+/* `ddpbench help` prints help on the program, a command or a topic, and the man page (help_man.c),
+ * all from the same tables. */
 #include <string.h>
 
 #include "base/conf.h"
@@ -17,7 +17,7 @@ static const struct ddp_opt rows[] = {
      "this text", 0, 0, NULL, NULL, NULL},
     DDP_OPT_END};
 
-/* Prints what `fill` appended. Out of memory here means no help, which the empty output says. */
+/* Prints and releases the text. Prints nothing if memory ran out while it was written. */
 static void print_strbuf(struct ddp_strbuf *text, FILE *out)
 {
     if (text->text && !text->failed)
@@ -25,7 +25,7 @@ static void print_strbuf(struct ddp_strbuf *text, FILE *out)
     ddp_strbuf_release(text);
 }
 
-/* "  name   text", the text from `column` on. */
+/* Appends "  name   text" with the text wrapped at, and indented to, `column`. */
 static void add_entry(struct ddp_strbuf *out, const char *name, size_t column, const char *text)
 {
     size_t start = out->length;
@@ -101,7 +101,7 @@ static const struct {
     {"exit-codes", ddp_exit_print},
 };
 
-/* Commands, then topics. */
+/* Returns the i-th topic: the commands come first, then the other topics. */
 const char *ddp_help_topic(const void *ctx, int i)
 {
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++)

@@ -1,12 +1,12 @@
-/* The manual page, in man(7) macros, from the tables that help reads. Clean under `mandoc -T lint`.
- */
+/* The manual page in man(7) macros, written from the tables that help reads. `mandoc -T lint`
+ * reports nothing for it. */
 #include <string.h>
 
 #include "base/conf.h"
 #include "plain.h"
 #include "record/provenance.h"
 
-/* One line with what roff takes for markup escaped. */
+/* Prints n bytes of a line, with roff's special characters escaped. */
 static void put_escaped(FILE *out, const char *text, size_t n)
 {
     if (n > 0 && (text[0] == '.' || text[0] == '\''))
@@ -34,7 +34,7 @@ static void put_word(FILE *out, const char *font, const char *text)
     fputs("\\fR", out);
 }
 
-/* A paragraph: source lines of at most 80 bytes once escaped. */
+/* Prints a paragraph, in source lines of at most 80 bytes after escaping. */
 static void put_text(FILE *out, const char *text)
 {
     struct ddp_strbuf wrapped = DDP_STRBUF_INIT;
@@ -48,7 +48,7 @@ static void put_text(FILE *out, const char *text)
     ddp_strbuf_release(&wrapped);
 }
 
-/* Text whose lines stay as they are; empty lines part paragraphs. */
+/* Prints text with its line breaks kept. An empty line separates paragraphs. */
 static void put_lines(FILE *out, const char *text)
 {
     fputs(".nf\n", out);
@@ -112,7 +112,8 @@ static void put_command(FILE *out, const struct ddp_cmd *cmd)
     }
 }
 
-/* The head; the date is left empty, for the same build prints the same page. */
+/* Prints the head of the page. The date stays empty, so that one build always prints the same page.
+ */
 static void put_head(FILE *out)
 {
     fprintf(out,

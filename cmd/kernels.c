@@ -1,5 +1,5 @@
-/* `ddpbench kernels`: micro-benchmarks of the CPU kernels by Google Benchmark. That is a C++
- * library, so they are a binary of their own (kernels_main.c), which this command starts. */
+/* `ddpbench kernels` runs micro-benchmarks of the CPU kernels with Google Benchmark. That is a C++
+ * library, so the benchmarks are a separate binary (kernels_main.c), which this command starts. */
 #include "kernels.h"
 
 #include <stdlib.h>
@@ -27,13 +27,13 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_END,
 };
 
-/* Google Benchmark's: --benchmark_filter=REGEX and the like. */
+/* Returns true for a flag of Google Benchmark, such as --benchmark_filter=REGEX. */
 static bool is_its_flag(const char *word)
 {
     return strncmp(word, "--benchmark_", 12) == 0 || strncmp(word, "--v=", 4) == 0;
 }
 
-/* Those met most, for completion. */
+/* The most common flags of Google Benchmark, for shell completion. */
 const char *ddp_kernels_flag(const void *ctx, int i)
 {
     static const char *const flags[] = {"--benchmark_list_tests=true", "--benchmark_filter=",
@@ -62,7 +62,7 @@ int ddp_kernels_find(const struct ddp_app *app, char *path, size_t path_bytes, s
                          "../lib/ddpbench; keep them together");
 }
 
-/* "--size=262144,16777216" */
+/* Writes "--size=262144,16777216". */
 static void put_sizes(const struct ddp_size_list *sizes, char *out, size_t out_bytes)
 {
     size_t used = (size_t)snprintf(out, out_bytes, "--size=");
@@ -71,7 +71,7 @@ static void put_sizes(const struct ddp_size_list *sizes, char *out, size_t out_b
                                  (unsigned long long)sizes->v[i]);
 }
 
-/* What the helper's end means for us. Whatever it refused, it has said itself. */
+/* Turns the helper's exit status into our code. The helper has already printed its own errors. */
 static int judge(const struct ddp_child_end *end, struct ddp_err *err)
 {
     if (end->signal)

@@ -1,4 +1,4 @@
-/* Flags as of nccl-tests 2.19 (src/common.cu, the usage text and getopt table). */
+/* The flags of nccl-tests 2.19, from its src/common.cu (the usage text and getopt table). */
 #include "nccl_flags.h"
 
 #include <stdlib.h>
@@ -20,17 +20,22 @@ static const struct {
     {"sendrecv_perf", "send-recv"},
 };
 
-/* What becomes of a flag. COPY: our option of that name, if the command has it; SIZE: the same, a
- * size; LIST: the same, "all" being every word; ONLY: means nothing here, so it may only say what
- * is so anyway; FACTOR, MEMORY: see there. */
-enum action { COPY, SIZE, LIST, ONLY, FACTOR, MEMORY };
+/* How a flag is translated. */
+enum action {
+    COPY,   /* to our option `ours`, if the command has it */
+    SIZE,   /* like COPY, for a size */
+    LIST,   /* like COPY; "all" becomes the list of all choices */
+    ONLY,   /* has no meaning here: accepted only with the value that describes what we do anyway */
+    FACTOR, /* like COPY; 1 is dropped */
+    MEMORY  /* 1 becomes --memory registered, 0 is dropped */
+};
 
 struct flag {
     char letter;
     const char *name;
     enum action action;
-    const char *ours; /* ONLY: the value that is so */
-    const char *why;  /* ONLY: what to use instead */
+    const char *ours; /* name of our option; ONLY: the accepted value */
+    const char *why;  /* ONLY: the hint for any other value */
 };
 
 static const char ranks_here[] = "a rank is a process here: use --ranks N, or mpiexec -n N";
@@ -71,7 +76,8 @@ const struct ddp_cmd *ddp_nccl_command(const char *name)
     return NULL;
 }
 
-/* The flag that a word begins with, and the value that is attached to it or NULL. */
+/* Returns the flag that the argument begins with, or NULL. *attached becomes the value in the same
+ * argument, or NULL. */
 static const struct flag *find_flag(const char *word, const char **attached)
 {
     *attached = NULL;
@@ -116,7 +122,8 @@ static int add(struct ddp_nccl_line *line, const char *name, const char *value, 
     return 0;
 }
 
-/* What there reads a number and one letter: 64k, 1G, and 128MB, whose B is not looked at. */
+/* Adds a size. nccl-tests reads a number and one letter (64k, 1G) and ignores the rest, so 128MB
+ * means 128 MiB. Our parser would take MB for 10^6 bytes, so the B is dropped. */
 static int add_size(struct ddp_nccl_line *line, const char *name, const char *value,
                     struct ddp_err *err)
 {
@@ -163,7 +170,7 @@ static int add_flag(const struct ddp_cmd *cmd, const struct flag *f, const char 
     switch (f->action) {
     case ONLY:
         return strcmp(value, f->ours) == 0 && f->ours[0] ? 0 : refuse(f, value, err);
-    case FACTOR: /* 1: by bytes, as if it were not there */
+    case FACTOR: /* 1 means that sizes grow by bytes, as without -f */
         return strcmp(value, "1") == 0 ? 0 : add(line, f->ours, value, err);
     case MEMORY:
         if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
@@ -172,16 +179,16 @@ static int add_flag(const struct ddp_cmd *cmd, const struct flag *f, const char 
         return value[0] == '0' ? 0 : add(line, f->ours, "registered", err);
     case SIZE:
         return add_size(line, f->ours, value, err);
-    case LIST: /* all_gather_perf takes an -o, too, and ignores it */
+    case LIST: /* all_gather_perf accepts -o and ignores it */
         return row ? add_list(line, row, value, err) : 0;
     default:
         if (f->letter == 'T' && strcmp(value, "0") == 0)
-            return 0; /* there: none; here there always is one */
+            return 0; /* 0 means no timeout in nccl-tests; ddpbench always has one */
         return row ? add(line, f->ours, value, err) : 0;
     }
 }
 
-/* Where nothing is said there, other things are meant than here. */
+/* Adds nccl-tests' defaults, which differ from ours, for every option the user left out. */
 static int add_defaults(struct ddp_nccl_line *line, struct ddp_err *err)
 {
     if (!has(line, "size")) {
@@ -201,7 +208,7 @@ static int add_defaults(struct ddp_nccl_line *line, struct ddp_err *err)
     return 0;
 }
 
-/* There a factor wins over a step. */
+/* Drops --step-bytes if a factor was given: in nccl-tests -f overrides -i. */
 static void drop_step(struct ddp_nccl_line *line)
 {
     for (int i = 1; i < line->argc && has(line, "step-factor");) {

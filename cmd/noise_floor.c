@@ -9,7 +9,7 @@
 
 int ddp_noise_floor_path(const char *given, char *out, size_t out_bytes, struct ddp_err *err)
 {
-    /* A relative path in XDG_STATE_HOME is void (XDG Base Directory Specification 0.8). */
+    /* The XDG Base Directory Specification 0.8 says to ignore a relative path in XDG_STATE_HOME. */
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     struct ddp_noise_machine here;
     const bool xdg = state && state[0] == '/';

@@ -21,7 +21,7 @@ static const char *reporter_word(const void *ctx, int i)
     return all[i] ? all[i]->name : NULL;
 }
 
-/* --format NAME[=FILE] */
+/* Adds the reporter of one --format NAME[=FILE]. */
 static int add_format(struct ddp_report_set *set, const char *text,
                       const struct ddp_report_style *style, struct ddp_err *err)
 {

@@ -88,7 +88,7 @@ int ddp_print_json(cJSON *doc, FILE *out, struct ddp_err *err)
     return rc;
 }
 
-/* Does the folder hold a backend module, or the kernels' helper? */
+/* Returns true if the folder holds a backend module or the kernels' helper. */
 static bool has_module(const char *dir)
 {
     bool found = false;
@@ -108,7 +108,7 @@ void ddp_module_dir(const struct ddp_app *app, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "%s", dir);
     else if (has_module(app->binary_dir))
         snprintf(out, out_bytes, "%s", app->binary_dir);
-    else { /* as installed: bin/ and lib/ddpbench/ beside each other */
+    else { /* as installed: lib/ddpbench/ lies beside bin/ */
         const char *slash = strrchr(app->binary_dir, '/');
         snprintf(out, out_bytes, "%.*s/lib/ddpbench", slash ? (int)(slash - app->binary_dir) : 0,
                  app->binary_dir);

@@ -1,4 +1,4 @@
-/* `ddpbench reduce`: the root gets the sum */
+/* `ddpbench reduce`: combines an array over all ranks and leaves the result on the root. */
 #include "collective.h"
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,

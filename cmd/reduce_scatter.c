@@ -1,4 +1,5 @@
-/* `ddpbench reduce-scatter`: sum what all ranks have for each of them */
+/* `ddpbench reduce-scatter`: combines an array over all ranks and leaves one chunk of the result on
+ * each. */
 #include "collective.h"
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,

@@ -1,4 +1,4 @@
-/* `ddpbench scatter`: everybody gets its part of what the root has */
+/* `ddpbench scatter`: sends each rank its chunk of the root's array. */
 #include "collective.h"
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,

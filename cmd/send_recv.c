@@ -1,4 +1,4 @@
-/* `ddpbench send-recv`: a ring shift */
+/* `ddpbench send-recv`: every rank sends an array to the next rank (a ring shift). */
 #include "collective.h"
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
