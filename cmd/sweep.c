@@ -1,4 +1,4 @@
-/* `ddpbench sweep`: the options, and what holds for the sweep as a whole. */
+/* `ddpbench sweep`: its options, and the functions that concern the whole sweep. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -6,7 +6,8 @@
 #include "base/mem.h"
 #include "sweep.h"
 
-/* The journal lies beside the result; a result that is no file has nothing beside it. */
+/* Chooses the default journal, FILE.journal beside the result FILE. A result that is not a regular
+ * file gets none. */
 static void choose_journal(struct ddp_sweep_values *v)
 {
     struct stat st;
@@ -47,7 +48,8 @@ static const char *spared(const void *values, int i)
     return i == 0 ? v->config_path : i == 1 ? ddp_sweep_journal_path(v) : NULL;
 }
 
-/* The largest of the items the next ranks will run; before there are stages: of all. */
+/* Returns the largest heap that an item of the current launch group needs or, before the launch
+ * groups are made, any item. */
 static uint64_t heap_bytes(const void *values, int ranks)
 {
     const struct ddp_sweep_values *v = values;

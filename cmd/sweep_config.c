@@ -1,4 +1,5 @@
-/* From the configuration's cells to items: which command, on how many ranks, of which backend. */
+/* Turns the configuration's cells into items: finds the command, rank counts and backend of each.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "base/unit.h"
 #include "sweep.h"
 
-/* What is of the sweep as a whole, not of one of its runs. */
+/* Options of the sweep as a whole, which no single run may set. */
 static const char *const whole[] = {"json",    "format",       "progress", "quiet",
                                     "verbose", "help",         "launch",   "timeout",
                                     "dry-run", "explain-auto", "label",    NULL};
@@ -27,7 +28,8 @@ static const char *command_name(const void *ctx, int i)
     return NULL;
 }
 
-/* Rank counts are starts of their own, whatever lists the option takes. */
+/* Returns true if the option takes a list, so that a list in the configuration is one value and not
+ * an axis. --ranks does not count, because each number of ranks is an item of its own. */
 static bool takes_list(void *arg, const char *command, const char *option)
 {
     const struct ddp_cmd *cmd = find_command(command);
@@ -50,7 +52,7 @@ static int refuse(const struct ddp_sweep_values *v, int run, const char *what, c
                     clean);
 }
 
-/* The value of --option among a cell's words; NULL: not there. */
+/* Returns the value of --option in a cell's arguments, or NULL. */
 static const char *value_of(const struct ddp_sweep_cell *cell, const char *option)
 {
     const size_t n = strlen(option);
@@ -86,7 +88,7 @@ static int refuse_whole(const struct ddp_sweep_values *v, const struct ddp_sweep
     return 0;
 }
 
-/* Fills item but ranks. */
+/* Fills *item, except for its number of ranks. */
 static int read_cell(const struct ddp_sweep_values *v, const struct ddp_sweep_cell *cell,
                      struct ddp_sweep_item *item, struct ddp_err *err)
 {
@@ -128,7 +130,8 @@ static int add_item(struct ddp_sweep_values *v, const struct ddp_sweep_item *ite
     return 0;
 }
 
-/* One of backend self; a GPU each, where there are any; else as ddp_world_default_ranks. */
+/* Returns the number of ranks for an item that names none: 1 for backend self, one per GPU if the
+ * backend uses GPUs, else ddp_world_default_ranks. */
 static int default_ranks(const struct ddp_app *app, const struct ddp_sweep_values *v,
                          const struct ddp_sweep_item *item)
 {
@@ -141,7 +144,8 @@ static int default_ranks(const struct ddp_app *app, const struct ddp_sweep_value
     return places > 0 ? DDP_MIN(places, DDP_DEFAULT_RANKS_MAX) : usual;
 }
 
-/* On the ranks it names, else on each of --ranks, else on as many as there are. */
+/* Adds an item for the number of ranks that the cell names, else for each of --ranks, else for the
+ * default number. */
 static int add_items(const struct ddp_app *app, struct ddp_sweep_values *v,
                      const struct ddp_sweep_cell *cell, struct ddp_err *err)
 {
@@ -164,8 +168,8 @@ static int add_items(const struct ddp_app *app, struct ddp_sweep_values *v,
     return 0;
 }
 
-/* world.ranks becomes all counts, each once, so that they are checked like those of any command.
- * The backend of all items, when there is only one, is that of the world. */
+/* Sets world.ranks to all different rank counts of the items, so that they are checked like those
+ * of any command. Sets world.backend to the items' backend if they share one, else to "auto". */
 static int gather_world(struct ddp_sweep_values *v, struct ddp_err *err)
 {
     struct ddp_int_list *ranks = &v->world.ranks;
@@ -187,7 +191,7 @@ static int gather_world(struct ddp_sweep_values *v, struct ddp_err *err)
     return 0;
 }
 
-/* Every item as its command sees it, before anything is started. */
+/* Parses and checks the options of every item before any rank starts. */
 static int check_items(const struct ddp_app *app, struct ddp_sweep_values *v, struct ddp_err *err)
 {
     for (int i = 0; i < v->count; i++) {

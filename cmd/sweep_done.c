@@ -1,4 +1,4 @@
-/* What is done already, as 64-bit keys: the same on every rank. */
+/* The set of finished points and items, as 64-bit keys that are the same on every rank. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ bool ddp_sweep_stage_is_done(const struct ddp_sweep_values *v, const struct ddp_
     return true;
 }
 
-/* Every rank's plan and what it knows; all [ranks]. */
+/* Every rank sends this to all: the hash of its plan, and the number of keys it knows. */
 struct knowledge {
     uint64_t plan, keys;
 };

@@ -1,4 +1,5 @@
-/* The home of a sweep: stages in their order, the journal, and the record at the end. */
+/* The collector's side of a sweep: the order of launch groups, the journal, and the final record.
+ */
 #include "sweep_home.h"
 
 #include <stdio.h>
@@ -18,8 +19,8 @@ static bool item_is_done(const struct ddp_sweep_values *v, int launch, int item)
     return ddp_sweep_done_has(&v->done, ddp_sweep_key(launch, item, DDP_SWEEP_END));
 }
 
-/* Under an outside launcher ranks are started once, which is one launch: the first that is not
- * done. Its number; 0: all are done. */
+/* Returns the first repetition that is not finished, or 0 if all are. An outside launcher starts
+ * the ranks once, so one run under it measures only this repetition. */
 static int first_launch(const struct ddp_sweep_values *v)
 {
     for (int i = 0; i < v->stage_count; i++)
@@ -85,7 +86,7 @@ int ddp_sweep_home_trained(struct ddp_sweep_home *home, int launch, int item, st
     return 0;
 }
 
-/* Appends a line about what runs now. */
+/* Appends a journal entry about the running item. */
 static int append(struct ddp_sweep_home *home, enum ddp_journal_kind kind, const char *id,
                   const void *payload, size_t bytes, struct ddp_err *err)
 {
@@ -157,8 +158,8 @@ static bool belongs_before(const struct ddp_sweep_trained *a, const struct ddp_s
     return a->launch != b->launch ? a->launch < b->launch : a->item < b->item;
 }
 
-/* Training runs in the order of the plan, those of one item as they came: insertion, for they are
- * few. Points are in order already (record.h). */
+/* Sorts the record's training runs into the order of the plan; runs of one item keep their order.
+ * There are few, so insertion sort is enough. The points are sorted already (record.h). */
 static void sort_trained(struct ddp_sweep_home *home, struct ddp_record *r)
 {
     const int n = DDP_MIN(home->trained_count, r->train_count);
@@ -204,7 +205,7 @@ void ddp_sweep_home_closed(void *values, int code)
     struct ddp_err err = DDP_ERR_INIT;
     if (!home)
         return;
-    /* The result has it all now. */
+    /* The result now holds everything, so the journal is no longer needed. */
     if (home->journal && code == 0 && home->whole && !v->journal_path &&
         ddp_journal_remove(home->journal, &err) != 0)
         ddp_logf(&v->app->log, DDP_LOG_WARN, "%s", err.text);

@@ -1,4 +1,4 @@
-/* One run of a sweep: from its words to its command's values. */
+/* Turns the arguments of an item into the values of its command. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "sweep.h"
 
-/* Is the option among the item's words? */
+/* Returns true if the item's arguments contain the option. */
 static bool names(const struct ddp_sweep_item *item, const char *option)
 {
     const size_t n = strlen(option);
@@ -18,7 +18,7 @@ static bool names(const struct ddp_sweep_item *item, const char *option)
     return false;
 }
 
-/* Where in the configuration, then what the command's own table said. */
+/* Repeats the error `said` of the item's command, with its place in the configuration in front. */
 static int locate(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
                   const struct ddp_err *said, struct ddp_err *err)
 {
@@ -27,7 +27,8 @@ static int locate(const struct ddp_sweep_values *v, const struct ddp_sweep_item 
     return said->hint[0] ? ddp_hint(err, "%s", said->hint) : code;
 }
 
-/* The item's words, and those of the sweep that hold for it too. Returns how many. */
+/* Fills argv with the item's arguments and the sweep's options that apply to it. Returns their
+ * number. */
 static int gather_words(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
                         struct ddp_sweep_open *open, char **argv)
 {
@@ -58,7 +59,7 @@ int ddp_sweep_item_open(const struct ddp_app *app, const struct ddp_sweep_values
     char *argv[DDP_SWEEP_KEYS_MAX + 8];
     out->app = *app;
     out->app.cmd = item->cmd;
-    out->app.log.level = DDP_LOG_ERROR; /* what was chosen is said once, of the whole */
+    out->app.log.level = DDP_LOG_ERROR; /* notes are printed once, for the whole sweep */
     out->values = ddp_calloc(1, item->cmd->values_bytes);
     if (!out->values)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a run of the sweep");

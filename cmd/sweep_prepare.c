@@ -1,5 +1,4 @@
-/* What must be known before ranks are started: memory, points, data sets, and the order of it all.
- */
+/* Prepares a sweep before ranks start: memory, points, data sets, and the order of the items. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +8,8 @@
 #include "collective.h"
 #include "sweep.h"
 
-/* Does this process speak for the run before it has begun? */
+/* Returns true in the one process that prints notes before the run begins: the parent of the ranks
+ * or, under an outside launcher, rank 0. */
 static bool speaks(const struct ddp_app *app)
 {
     return app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.place.rank == 0;
@@ -21,7 +21,8 @@ static int local_ranks(const struct ddp_app *app, int ranks)
     return own ? ranks : DDP_MIN(ranks, app->launcher.place.local_size);
 }
 
-/* A backend of the item's own must fit the way the ranks are started, and their number. */
+/* Replaces the item's "auto" by the chosen backend, and checks that the item's backend fits the
+ * launcher and the number of ranks. */
 static int choose_backend(const struct ddp_sweep_values *v, struct ddp_sweep_item *item,
                           const struct ddp_app *app, struct ddp_err *err)
 {
@@ -89,7 +90,7 @@ static int compare_ids(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Two points of one name could not be told apart, neither by a reader nor by the journal. */
+/* Refuses two points with the same id: neither a reader nor the journal could tell them apart. */
 static int refuse_twins(const struct ddp_sweep_values *v, struct ddp_err *err)
 {
     const char **ids = ddp_calloc((size_t)v->points, sizeof *ids);
@@ -113,8 +114,9 @@ static bool same_stage(const struct ddp_sweep_item *a, const struct ddp_sweep_it
            a->gpu.graph == b->gpu.graph && a->gpu.window == b->gpu.window;
 }
 
-/* All of one launch: items in a drawn order, those of one backend and number of ranks together,
- * where the first of them stands. shuffled [count], order [count]. */
+/* Makes the launch groups of one repetition. Items come in the random order of shuffled [count],
+ * but all items of a launch group stand together at the position of the first of them. order
+ * [count] receives the item indices. */
 static void make_launch(struct ddp_sweep_values *v, int launch, const uint32_t *shuffled,
                         int *order)
 {
@@ -166,7 +168,7 @@ int ddp_sweep_prepare(struct ddp_app *app, void *values, const char *backend, in
                       struct ddp_err *err)
 {
     struct ddp_sweep_values *v = values;
-    (void)ranks; /* each item has its own */
+    (void)ranks; /* each item has its own number */
     v->app = app;
     snprintf(v->backend, sizeof v->backend, "%s", backend);
     for (int i = 0; i < v->count; i++)

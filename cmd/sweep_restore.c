@@ -1,16 +1,16 @@
-/* What an earlier run of the sweep has left in the journal. */
+/* Restores the finished work of an earlier run from the sweep's journal. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "sweep_home.h"
 
-/* pending: training runs of the item that began last; they count when it ends. */
 struct restore {
     struct ddp_sweep_values *v;
+    /* pending: training runs of the item that began last. They join record when the item ends. */
     struct ddp_record *record, pending;
     const char *path;
-    int points, runs;
+    int points, runs; /* restored points and training runs */
 };
 
 static int refuse(const struct restore *r, const char *what, const struct ddp_journal_entry *entry,
@@ -88,7 +88,7 @@ static int visit(void *arg, const struct ddp_journal_entry *entry, struct ddp_er
         return take_pending(r, entry, err);
     case DDP_JOURNAL_GATE:
         return refuse(r, "a gate", entry, err);
-    default: /* begin: what there is of an attempt before is void */
+    default: /* an item begins: discard the training runs of an earlier attempt */
         forget_pending(r);
         return 0;
     }

@@ -1,4 +1,4 @@
-/* The ranks' side of a sweep: the items of one stage, one after the other. */
+/* The ranks' side of a sweep: runs the items of one launch group, one after the other. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,14 +7,14 @@
 #include "base/unit.h"
 #include "sweep.h"
 
-/* Where a rank is: finished, seconds: items and their guesses since the stage began. */
+/* A rank's progress through a launch group. */
 struct position {
     const struct ddp_sweep_values *v;
     const struct ddp_sweep_stage *stage;
-    int item; /* index in v->items */
-    int finished, measured;
-    double seconds;
-    char prefix[96];
+    int item;               /* index in v->items */
+    int finished, measured; /* items finished in the group, points measured in the repetition */
+    double seconds;         /* estimated duration of the finished items */
+    char prefix[96];        /* of progress lines */
 };
 
 static bool has(void *arg, const char *id)
@@ -23,7 +23,8 @@ static bool has(void *arg, const char *id)
     return ddp_sweep_done_has(&at->v->done, ddp_sweep_key(at->stage->launch, at->item, id));
 }
 
-/* Time left: the guesses of what is to do, by what they were worth so far. */
+/* Writes the prefix of progress lines with the time left. It is the estimate for the remaining
+ * items, scaled by the real time of the finished items over their estimate. */
 static void describe(struct position *at)
 {
     const struct ddp_sweep_values *v = at->v;
@@ -74,7 +75,8 @@ static int run_item(struct ddp_rank *rank, struct position *at, bool has_control
     return rc;
 }
 
-/* What all ranks agree cannot be had here is no reason to lose the rest. */
+/* Returns true if the sweep can continue after an error: all ranks agree that the item cannot run
+ * here. */
 static bool can_go_on(int rc, const struct ddp_err *err)
 {
     return rc == DDP_EUNAVAIL && err->agreed;

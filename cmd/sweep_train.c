@@ -1,4 +1,4 @@
-/* What a sweep knows of training runs: data sets, read once for all of them, and their time. */
+/* Training runs in a sweep: data sets, read once for all runs, and estimates of time and memory. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "train_options.h"
 
 #define START_S    0.1
-#define FLOP_PER_S 2e10 /* a core of some years ago, in matrix products */
+#define FLOP_PER_S 2e10 /* matrix products on an older core */
 
 extern const struct ddp_cmd ddp_cmd_train;
 
@@ -84,7 +84,7 @@ static double guess_training(const struct ddp_train_values *v, int job, int rank
     double steps = o.epochs * ceil(images / DDP_MAX(batch, 1));
     if (o.max_steps > 0)
         steps = fmin(steps, (double)o.max_steps);
-    /* evaluation, once an epoch, is the forward third of a step's work */
+    /* Evaluation runs once per epoch. Its forward pass is about a third of the work of a step. */
     const double seen = steps * batch + o.epochs * (double)v->data.eval.count / 3;
     return START_S + seen * o.model->flops_per_image(o.model) / ranks / FLOP_PER_S;
 }

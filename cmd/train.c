@@ -1,5 +1,5 @@
-/* `ddpbench train`: does a real model learn as it should when its gradients are exchanged this way,
- * and how fast? */
+/* `ddpbench train` trains a real model data-parallel, and measures its accuracy and speed with a
+ * chosen gradient exchange. */
 #include <math.h>
 
 #include "base/mem.h"
@@ -19,7 +19,7 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     return ddp_train_values_complete(v, parsed, err);
 }
 
-/* Ranks of this run that share this machine's memory. */
+/* Returns the number of ranks that share this machine's memory. */
 static int local_ranks(const struct ddp_app *app, int ranks)
 {
     bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
@@ -55,9 +55,9 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
     for (int i = 0; i < v->world.ranks.n; i++)
         most = DDP_MAX(most, (int)v->world.ranks.v[i]);
     DDP_TRY(ddp_train_values_device(v, ddp_backend_find(backend), most, err));
-    /* Before the ranks are forked: they share these pages. */
+    /* Load the data before the ranks are forked, so that they share its pages. */
     const struct ddp_dataset_reader *reader = ddp_train_values_data(v, &request);
-    if (!v->data.train.pixels) /* else a sweep has lent it */
+    if (!v->data.train.pixels) /* otherwise a sweep has lent it */
         DDP_TRY(ddp_dataset_load(reader->name, &request, &v->data, err));
     for (int job = 0; job < v->job_count; job++) {
         ddp_train_values_options(v, job, 0, &o);

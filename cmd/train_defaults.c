@@ -1,5 +1,5 @@
-/* What `ddpbench train` does where its user is silent: each model brings its own training rule. And
- * what does not go together. */
+/* Completes the options of `ddpbench train` with the model's defaults, and refuses options that
+ * contradict each other. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,8 @@
 #include "comm/launch_apart.h"
 #include "train_options.h"
 
-#define CUDA_ANSWER_NS INT64_C(30000000000) /* a driver takes its time with many GPUs */
+#define CUDA_ANSWER_NS INT64_C(30000000000) /* a driver starts slowly on a machine with many GPUs  \
+                                             */
 
 static bool given(const struct ddp_opt_result *parsed, const char *name)
 {
@@ -28,7 +29,7 @@ static void complete_data(struct ddp_train_values *v, const struct ddp_opt_resul
             v->dataset = i;
 }
 
-/* Names of the data sets that fit the model, comma separated. */
+/* Writes the names of the data sets that fit the model, separated by commas. */
 static void fitting(const struct ddp_dataset_request *request, char *out, size_t out_bytes)
 {
     size_t used = 0;
@@ -115,7 +116,7 @@ const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_va
     return ddp_dataset_readers()[v->dataset];
 }
 
-/* The options that only a GPU looks at. */
+/* Options that only a GPU uses. */
 static const char *const gpu_options[] = {"cuda-graph", "tf32", "conv"};
 
 static const struct ddp_device *find_cuda(void)
@@ -126,7 +127,7 @@ static const struct ddp_device *find_cuda(void)
     return *d;
 }
 
-/* Every strategy, where models are on `where` (NULL: the processor). */
+/* Checks that every strategy works with models on `where` (NULL: the processor). */
 static int check_strategies(const struct ddp_train_values *v, const struct ddp_device *where,
                             const struct ddp_backend *backend, int ranks, struct ddp_err *err)
 {
@@ -151,8 +152,9 @@ static int probe_cuda(void *unused, struct ddp_err *err)
     return find_cuda()->probe(err);
 }
 
-/* Is there a GPU at all? Other backends than the GPUs' do not say, and what else is wrong with the
- * options does not matter then. By a process of its own: the ranks are yet to be forked. */
+/* Checks that CUDA works if the backend has not probed the GPUs itself; without a GPU no other
+ * complaint about the options matters. The probe runs in a child process, because a CUDA driver
+ * would not survive the later fork of the ranks. */
 static int check_cuda(const struct ddp_backend *backend, struct ddp_err *err)
 {
     char unused;

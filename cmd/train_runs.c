@@ -1,4 +1,5 @@
-/* The runs of one `ddpbench train`: which strategies and seeds, and one after the other. */
+/* The runs of one `ddpbench train`: chooses the strategies and seeds, and trains one after the
+ * other. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +9,12 @@
 #include "rank_control.h"
 #include "train_options.h"
 
-/* Steps of the run on one rank: enough for a rate, short beside any training. */
+/* Steps of the baseline on one rank: enough to measure a rate, few compared with any training run.
+ */
 #define BASELINE_STEPS 60
 
-/* Does any strategy have what `has` says? Else the option means nothing: an error. */
+/* Fails with DDP_EUSAGE if no strategy has the property `has`, because the option would have no
+ * effect. */
 static int needs_one(const struct ddp_train_values *v, const char *option,
                      bool (*has)(const struct ddp_sync_class *cls), const char *what,
                      struct ddp_err *err)
@@ -36,13 +39,13 @@ static bool has_compressor(const struct ddp_sync_class *cls)
     return cls->compresses;
 }
 
-/* What is exchanged becomes equal, at least a part. */
+/* Returns true if the strategy makes at least a part of the replicas equal. */
 static bool has_exchange(const struct ddp_sync_class *cls)
 {
     return cls->replicas_equal || cls->equal_part != NULL;
 }
 
-/* A run's files have its ranks' numbers: another run's would take their place. */
+/* Dump files are named after ranks, so a second run would overwrite them. */
 static int check_dump(const struct ddp_cmd *cmd, const struct ddp_train_values *v,
                       const struct ddp_opt_result *parsed, struct ddp_err *err)
 {
@@ -169,13 +172,15 @@ static struct ddp_train_events events_of(struct ddp_rank *rank)
                                      .arg = rank};
 }
 
-/* Rank 0 says whether more is to come; outside timed regions. all [ranks] is room. */
+/* All-gathers one byte per rank into all [ranks]; rank 0 uses it to say whether it is still
+ * training alone. Called outside timed regions. */
 static int tell_waiting(struct ddp_comm *comm, char more, char *all, struct ddp_err *err)
 {
     return ddp_comm_exchange(comm, &more, all, 1, err);
 }
 
-/* The others wait while rank 0 is alone, by short waits: each has its deadline. */
+/* Waits until rank 0 has finished its baseline. The wait is split into one all-gather per step,
+ * because each has a deadline. */
 static int wait_for_rank0(struct ddp_comm *comm, char *all, struct ddp_err *err)
 {
     do
@@ -184,7 +189,7 @@ static int wait_for_rank0(struct ddp_comm *comm, char *all, struct ddp_err *err)
     return 0;
 }
 
-/* The baseline's listener: the usual, and word to the others after every step. */
+/* The listener of the baseline. It also answers the waiting ranks after every step. */
 struct baseline {
     struct ddp_rank *rank;
     char *all;
@@ -250,7 +255,8 @@ static int train_alone(struct ddp_rank *rank, const struct ddp_train_values *v, 
     return rc;
 }
 
-/* A few steps of rank 0 alone, the others idle: what speed-up is over. */
+/* Trains a few steps on rank 0 while the other ranks are idle. Speed-ups are relative to this rate.
+ */
 static int run_baseline(struct ddp_rank *rank, const struct ddp_train_values *v, int seed,
                         struct ddp_err *err)
 {
@@ -266,7 +272,7 @@ static int run_baseline(struct ddp_rank *rank, const struct ddp_train_values *v,
     return rc;
 }
 
-/* The control stands before and after, for a run may take hours. */
+/* Measures the memory-copy baseline before and after the training, which may take hours. */
 int ddp_train_run_all(struct ddp_rank *rank, const struct ddp_train_values *v, struct ddp_err *err)
 {
     const struct ddp_train_events events = events_of(rank);

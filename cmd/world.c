@@ -1,4 +1,4 @@
-/* Running a command that needs ranks: which backend, how many, and who starts them. */
+/* Runs a command that needs ranks: chooses the backend, the rank counts and the launcher. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ bool ddp_world_is_own(const struct ddp_world *w)
     return !(w->backend->caps & DDP_CAP_LAUNCHED);
 }
 
-/* Does the command run on GPUs, as it was called? */
+/* Fills *out with the command's GPU options. Returns DDP_EUNAVAIL if it cannot run on GPUs. */
 static int check_gpu(const struct ddp_world *w, struct ddp_gpu_options *out, struct ddp_err *err)
 {
     *out = (struct ddp_gpu_options){.share = w->options->share_gpu};
@@ -61,8 +61,8 @@ static int check_gpu(const struct ddp_world *w, struct ddp_gpu_options *out, str
     return w->cmd->gpu(w->values, out, err);
 }
 
-/* Has each rank of this host a GPU of its own, and can they be used for this? Two and more: with
- * one rank there is nothing to send. */
+/* Returns true if the command can use GPUs and each rank of this host gets one. With our own
+ * launcher there must be at least two GPUs, because a single rank has nothing to send. */
 static bool gpus_suffice(const struct ddp_world *w)
 {
     const struct ddp_launcher *l = &w->app->launcher;
@@ -82,16 +82,16 @@ static const char *choose_auto(const struct ddp_world *w)
 {
     struct ddp_gpu_options asked = {0};
     struct ddp_err ignored = DDP_ERR_INIT;
-    /* What only backend nccl has means it. */
+    /* Options that only backend nccl has select it. */
     if (w->options->share_gpu ||
         (check_gpu(w, &asked, &ignored) == 0 && (asked.graph || asked.window)) || gpus_suffice(w))
         return "nccl";
-    if (w->app->launcher.kind == DDP_LAUNCHER_TORCHRUN) /* nothing else joins its ranks */
+    if (w->app->launcher.kind == DDP_LAUNCHER_TORCHRUN) /* no other backend can join its ranks */
         return "nccl";
     return w->app->launcher.kind != DDP_LAUNCHER_NONE ? "mpi" : "shm";
 }
 
-/* Options of GPUs, and a backend that uses them. */
+/* Checks that the GPU options and the backend agree, and sets up --share-gpu. */
 static int check_device(const struct ddp_world *w, struct ddp_err *err)
 {
     struct ddp_gpu_options asked = {0};
@@ -156,7 +156,7 @@ int ddp_world_default_ranks(const struct ddp_app *app)
     return DDP_MIN(ddp_cpu_usable_cores(), DDP_DEFAULT_RANKS_MAX);
 }
 
-/* Most ranks, and how many where the user does not say: a rank a core, or a GPU. */
+/* Returns the largest legal rank count, and the default: one rank per usable core or GPU. */
 static void rank_limits(const struct ddp_world *w, int *most, int *usual)
 {
     const int places = w->backend->places ? w->backend->places() : ddp_cpu_usable_cores();
@@ -239,10 +239,10 @@ void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_com
     };
     struct ddp_err ignored = DDP_ERR_INIT;
     if ((w->backend->caps & DDP_CAP_DEVICE) && check_gpu(w, &out->gpu, &ignored) != 0)
-        out->gpu = (struct ddp_gpu_options){0}; /* it was refused before */
+        out->gpu = (struct ddp_gpu_options){0}; /* an earlier check has reported the error */
 }
 
-/* Makes a group of all ranks, and ends it. Collective. */
+/* Measures how long it takes to create a group of all ranks. Collective. */
 static int time_split(struct ddp_comm *comm, int64_t *ns, struct ddp_err *err)
 {
     struct ddp_comm *group = NULL;
@@ -304,7 +304,7 @@ int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values, 
         rc = choose_counts(w, err);
     if (rc == 0)
         rc = ddp_world_is_own(w) ? ddp_world_run_own(w, err) : ddp_world_run_launched(w, err);
-    ddp_report_close(w->reports); /* when nothing was begun */
+    ddp_report_close(w->reports); /* still open if the run never began */
     ddp_record_release(&w->record);
     free(w);
     return rc;
