@@ -29,22 +29,24 @@ static const struct ddp_opt rows[] = {
      .offset = DDP_COLLECTIVE_FIELD(compress),
      .value = "HOW[,HOW...]",
      .group = "Compression",
-     .help = "what ranks send: none, fp16[:CLIP], bf16, topk:D (the fraction D of largest "
-             "magnitude), threshold:T (|x| >= T), oktopk:D; each is a point, in place, of f32"},
+     .help = "compression of what ranks send: none, fp16[:CLIP], bf16, topk:D (the fraction D of "
+             "largest magnitude), threshold:T (|x| >= T), oktopk:D; each is measured as a point, "
+             "in place, with f32"},
     {.name = "feedback",
      .kind = DDP_OPT_ENUM,
      .offset = DDP_COLLECTIVE_FIELD(feedback),
      .value = "WHEN",
      .initial = "auto",
      .group = "Compression",
-     .help = "add what was not sent to the next gradient; auto is on for the sparse methods",
+     .help = "error feedback: add the values that were not sent to the next gradient; auto: on for "
+             "the sparse methods",
      .words = &feedback_words},
     {.name = "partial",
      .kind = DDP_OPT_INT,
      .offset = DDP_COLLECTIVE_FIELD(partial),
      .value = "K",
      .group = "Compression",
-     .help = "exchange one of K equal chunks an iteration, in turn",
+     .help = "exchange one of K equal chunks per iteration, in turn",
      .min = 1,
      .max = DDP_PLAN_PARTIAL_MAX},
     {.name = "gradient",
@@ -52,14 +54,14 @@ static const struct ddp_opt rows[] = {
      .offset = DDP_COLLECTIVE_FIELD(gradient),
      .value = "WHAT",
      .group = "Compression",
-     .help = "normal (the default), heavy-tail (Student's t, 3 degrees of freedom), or "
-             "FILE.npy[,...]: recorded by `train --dump-gradients`, replayed in sequence"},
+     .help = "input data: normal (the default), heavy-tail (Student's t, 3 degrees of freedom), or "
+             "FILE.npy[,...] recorded by `train --dump-gradients` and replayed in sequence"},
     {.name = "break-even",
      .kind = DDP_OPT_FLAG,
      .offset = DDP_COLLECTIVE_FIELD(break_even),
      .group = "Compression",
-     .help = "measure topk and oktopk at other densities, too, to find the one from which on dense "
-             "is faster; costs the time of about ten more points"},
+     .help = "measure topk and oktopk at other densities as well, to find the density above which "
+             "dense is faster; takes as long as about ten more points"},
     DDP_WORLD_ROWS(struct ddp_collective_values),
     DDP_OPT_END,
 };
@@ -78,23 +80,22 @@ extern const struct ddp_cmd ddp_cmd_allreduce;
 const struct ddp_cmd ddp_cmd_allreduce = {
     .name = "allreduce",
     .aliases = aliases,
-    .summary = "sum, average, ... over all ranks, the result on every rank",
+    .summary = "sum, average, ... over all ranks; every rank gets the result",
     .operands = "",
     .details =
-        "Each iteration is one operation, timed on every rank; its time is the slowest rank's.\n"
-        "Before its figures a point's data is verified exactly, element by element.\n"
-        "\n"
+        "Each iteration is one operation, timed on every rank; the slowest rank's time counts.\n"
+        "Before a point is timed, its result is verified exactly, element by element.\n\n"
         "Examples:\n"
         "  ddpbench allreduce --size 64M\n"
         "  ddpbench allreduce -b 8 -e 1G -f 2 --json out.json\n"
         "  mpiexec -n 16 ddpbench allreduce --algorithm all -d f32,f16\n"
         "  ddpbench allreduce --size 64M --compress fp16,topk:0.01 --break-even\n"
-        "  ddpbench all_reduce_perf -b 8 -e 128M -f 2 -g 1    (as of nccl-tests)\n"
-        "\n"
-        "Compressed and partial exchanges have no bus bandwidth; what their figures mean:\n"
-        "`ddpbench explain effective`, `ddpbench explain break-even`. On GPUs lists have room\n"
-        "for k entries (threshold: n/8, without feedback n) and are gathered whole, oktopk's,\n"
-        "too: bytes are modelled there, and oktopk's are topk's.",
+        "  ddpbench all_reduce_perf -b 8 -e 128M -f 2 -g 1    (flags of nccl-tests)\n\n"
+        "Compressed and partial exchanges have no bus bandwidth. `ddpbench explain effective`\n"
+        "and `ddpbench explain break-even` say what their figures mean. On GPUs each rank's\n"
+        "sparse list has a fixed capacity (k entries; threshold: n/8; without feedback: n), and\n"
+        "all lists are gathered in full. Bytes are modelled there, and oktopk sends as many\n"
+        "bytes as topk.",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_collective_values),
     .help_offset = offsetof(struct ddp_collective_values, world.help),

@@ -21,8 +21,9 @@ static const struct ddp_opt rows[] = {
      .offset = offsetof(struct compare_values, min_effect),
      .value = "PCT",
      .group = "Statistics",
-     .help = "percent that matter; never below 10, for stored results are of different times "
-             "(default: the larger of 10 and this machine's noise floor)",
+     .help =
+         "smallest slow-down in percent that counts; never below 10, because stored results were "
+         "measured at different times (default: the larger of 10 and this machine's noise floor)",
      .min = 0.1,
      .max = 1000},
     DDP_NOISE_FLOOR_ROW(struct compare_values),
@@ -47,14 +48,14 @@ static int choose_effect(const struct compare_values *v, const struct ddp_result
     DDP_TRY(ddp_min_effect_choose(asked, DDP_COMPARE_EFFECT, v->noise_file, out, err));
     if (asked < DDP_COMPARE_EFFECT) {
         out->effect = DDP_COMPARE_EFFECT;
-        snprintf(out->from, sizeof out->from, "the least that counts for stored results");
+        snprintf(out->from, sizeof out->from, "the smallest effect that counts for stored results");
     }
     if (isnan(out->noise_floor) || (strcmp(base->cpu, here.cpu) == 0 && base->cores == here.cores))
         return 0;
     *out = (struct ddp_min_effect){.effect = fmax(isnan(asked) ? 0 : asked, DDP_COMPARE_EFFECT),
                                    .noise_floor = NAN};
     snprintf(out->from, sizeof out->from,
-             "%s; the results are of another machine, whose noise floor is not known here",
+             "%s; the results come from another machine, whose noise floor is unknown",
              isnan(asked) ? "the default" : "as asked");
     return 0;
 }
@@ -114,15 +115,16 @@ out:
 extern const struct ddp_cmd ddp_cmd_compare;
 const struct ddp_cmd ddp_cmd_compare = {
     .name = "compare",
-    .summary = "two stored results: slower or not, weaker than gate",
+    .summary = "test whether NEW is slower than BASE, two stored results",
     .operands = "BASE NEW",
-    .details = "Exits 0 when no cell is slower, 10 when one is, and 12 when it cannot be told: a\n"
-               "result was cut off, or a cell or a training run of BASE was not judged. Training\n"
-               "runs never are. Exits 65 when a result has wrong data or a point without valid\n"
-               "iterations. A cell is slower only if the interval of its ratio lies above the\n"
-               "larger of 10 % and --min-effect, which is this machine's noise floor by default:\n"
-               "stored results were taken at different times, and nothing but pairs of launches\n"
-               "(`ddpbench gate`) tells a change of code from one of the machine.",
+    .details =
+        "Exits with 0 when no cell is slower, with 10 when one is, and with 12 when this\n"
+        "cannot be told: a result is incomplete, or a cell or a training run of BASE was not\n"
+        "judged. Training runs are never judged. Exits with 65 when a result has wrong data or\n"
+        "a point without valid iterations. A cell is slower only if the interval of its ratio\n"
+        "lies above the larger of 10 % and --min-effect, by default this machine's noise floor.\n"
+        "Stored results were measured at different times, so compare cannot tell a change of\n"
+        "the code from a change of the machine. `ddpbench gate` can: it runs pairs.",
     .rows = rows,
     .values_bytes = sizeof(struct compare_values),
     .help_offset = offsetof(struct compare_values, help),

@@ -210,7 +210,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     if (parsed->operand_count == 0)
         return ddp_refuse_word("shell", NULL, shell_word, NULL, err);
     if (parsed->operand_count > 1)
-        return ddp_fail(err, DDP_EUSAGE, "completion takes one shell: '%.64s' is too much",
+        return ddp_fail(err, DDP_EUSAGE, "completion takes one shell; unexpected argument '%.64s'",
                         parsed->operands[1]);
     for (size_t i = 0; i < DDP_COUNT_OF(shells); i++) {
         if (strcmp(shells[i].shell, parsed->operands[0]) == 0) {
@@ -223,11 +223,11 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
 
 const struct ddp_cmd ddp_cmd_completion = {
     .name = "completion",
-    .summary = "completions for a shell: bash, zsh, fish",
+    .summary = "print a completion script for bash, zsh or fish",
     .operands = "SHELL",
-    .details = "bash: put the output into ~/.local/share/bash-completion/completions/ddpbench\n"
-               "zsh:  into _ddpbench in a folder of $fpath\n"
-               "fish: into ~/.config/fish/completions/ddpbench.fish\n",
+    .details = "bash: write the output to ~/.local/share/bash-completion/completions/ddpbench\n"
+               "zsh:  to _ddpbench in a folder of $fpath\n"
+               "fish: to ~/.config/fish/completions/ddpbench.fish\n",
     .rows = rows,
     .values_bytes = sizeof(struct completion_values),
     .help_offset = offsetof(struct completion_values, help),

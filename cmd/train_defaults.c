@@ -7,8 +7,9 @@
 #include "comm/launch_apart.h"
 #include "train_options.h"
 
-#define CUDA_ANSWER_NS INT64_C(30000000000) /* a driver starts slowly on a machine with many GPUs  \
-                                             */
+#define CUDA_ANSWER_NS                                                                             \
+    INT64_C(30000000000) /* a driver starts slowly on a machine with many GPUs                     \
+                          */
 
 static bool given(const struct ddp_opt_result *parsed, const char *name)
 {
