@@ -23,33 +23,33 @@ static const struct ddp_opt rows[] = {
      .offset = AT(command[DDP_BASE]),
      .value = "'CMD'",
      .group = "Commands",
-     .help = "the one that is known: split into words, no shell; --json FILE is appended, or FILE "
-             "put in place of {json}"},
+     .help = "the known command, split into arguments without a shell; --json FILE is appended, or "
+             "FILE replaces {json}"},
     {.name = "new",
      .kind = DDP_OPT_STRING,
      .offset = AT(command[DDP_NEXT]),
      .value = "'CMD'",
      .group = "Commands",
-     .help = "the one in question; without it, --base's command runs with --new-env"},
+     .help = "the command under test; without it, --base's command runs with --new-env"},
     {.name = "base-env",
      .kind = DDP_OPT_STRING_LIST,
      .offset = AT(env[DDP_BASE]),
      .value = "K=V[,...]",
      .group = "Commands",
-     .help = "environment of base, beside ours"},
+     .help = "environment variables to add for base"},
     {.name = "new-env",
      .kind = DDP_OPT_STRING_LIST,
      .offset = AT(env[DDP_NEXT]),
      .value = "K=V[,...]",
      .group = "Commands",
-     .help = "environment of new, beside ours"},
+     .help = "environment variables to add for new"},
     {.name = "launch-timeout",
      .kind = DDP_OPT_DOUBLE,
      .offset = AT(launch_timeout_s),
      .value = "S",
      .initial = "3600",
      .group = "Commands",
-     .help = "seconds that a launch may take",
+     .help = "seconds that one run of a command may take",
      .min = 1,
      .max = 604800},
     {.name = "pairs",
@@ -58,7 +58,7 @@ static const struct ddp_opt rows[] = {
      .value = "N",
      .initial = "12",
      .group = "Statistics",
-     .help = "launches of each, in randomised ABBA order; at least log2(cells/0.05)",
+     .help = "runs of each command, in randomised ABBA order; at least log2(cells/0.05)",
      .min = 1,
      .max = DDP_SIGNFLIP_MAX},
     {.name = "min-effect",
@@ -66,8 +66,8 @@ static const struct ddp_opt rows[] = {
      .offset = AT(min_effect),
      .value = "PCT",
      .group = "Statistics",
-     .help = "percent of slow-down that matter (default: the larger of 5 and this machine's noise "
-             "floor)",
+     .help = "smallest slow-down in percent that counts (default: the larger of 5 and this "
+             "machine's noise floor)",
      .min = 0.1,
      .max = 1000},
     DDP_NOISE_FLOOR_ROW(struct ddp_gate_values),
@@ -77,22 +77,21 @@ static const struct ddp_opt rows[] = {
      .value = "N",
      .initial = "1",
      .group = "Statistics",
-     .help = "of the order of launches",
+     .help = "seed of the order of runs",
      .max = 9007199254740991.0},
     {.name = "selftest",
      .kind = DDP_OPT_FLAG,
      .offset = AT(selftest),
      .group = "Self-test",
-     .help = "runs one command (--base, else a short all-reduce of this program) against itself; "
-             "stores this machine's noise floor"},
+     .help = "run one command (--base, else a short all-reduce of this program) against itself and "
+             "store this machine's noise floor"},
     {.name = "gates",
      .kind = DDP_OPT_INT_LIST,
      .offset = AT(gates),
      .value = "A,B",
      .initial = "60,30",
      .group = "Self-test",
-     .help = "how many A/A gates, of which a noise floor takes 29, and gates with a delay in one "
-             "cell",
+     .help = "number of A/A gates (a noise floor needs 29), and of gates with a delay in one cell",
      .min = 0,
      .max = DDP_SELFTEST_GATES_MAX},
     {.name = "inject",
@@ -101,14 +100,14 @@ static const struct ddp_opt rows[] = {
      .value = "PCT",
      .initial = "10",
      .group = "Self-test",
-     .help = "percent of that delay",
+     .help = "size of that delay in percent",
      .min = 0.1,
      .max = 1000},
     {.name = "restart",
      .kind = DDP_OPT_FLAG,
      .offset = AT(restart),
      .group = "Self-test",
-     .help = "forgets the gates that a self-test which was cut off has done"},
+     .help = "discard the finished gates of an interrupted self-test"},
     DDP_VERDICT_ROWS(struct ddp_gate_values),
     {.name = "quiet",
      .short_name = 'q',
@@ -145,9 +144,9 @@ static int make_env(const struct ddp_string_list *list, const char **env, struct
 {
     for (int i = 0; i < list->n; i++) {
         if (list->v[i][0] == '=' || !strchr(list->v[i], '=')) {
-            ddp_fail(err, DDP_EUSAGE, "'%s' is no K=V", list->v[i]);
+            ddp_fail(err, DDP_EUSAGE, "'%s' is not of the form K=V", list->v[i]);
             return ddp_hint(err,
-                            "a value with a comma goes into the command: --new 'env K=a,b CMD'");
+                            "put a value with a comma into the command: --new 'env K=a,b CMD'");
         }
         env[i] = list->v[i];
     }
@@ -172,7 +171,7 @@ static int enough_pairs(const struct ddp_gate_data *data, struct ddp_err *err)
         return 0;
     ddp_fail(err, DDP_EUSAGE, "%d pairs can never show a slow-down of one of %zu cells",
              data->pairs, data->count);
-    return ddp_hint(err, "--pairs %zu or more: 2^-pairs x cells must not exceed %.2f", least,
+    return ddp_hint(err, "use --pairs %zu or more: 2^-pairs x cells must not exceed %.2f", least,
                     DDP_VERDICT_LEVEL);
 }
 
@@ -199,7 +198,8 @@ static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
 {
     static const char *const only_selftest[] = {"gates", "inject", "restart", NULL};
     if (parsed->operand_count > 0)
-        return ddp_fail(err, DDP_EUSAGE, "gate takes no operand: '%s'", parsed->operands[0]);
+        return ddp_fail(err, DDP_EUSAGE, "gate takes no operands; unexpected argument '%s'",
+                        parsed->operands[0]);
     for (int i = 0; only_selftest[i] && !v->selftest; i++)
         if (ddp_opt_given(app->cmd->rows, parsed, only_selftest[i]))
             return ddp_fail(err, DDP_EUSAGE, "--%s means nothing without --selftest",
@@ -211,7 +211,7 @@ static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
         return ddp_hint(err, "--selftest compares a command with itself");
     }
     if (v->selftest && v->gates.v[0] < 1)
-        return ddp_fail(err, DDP_EUSAGE, "--gates: a self-test needs an A/A gate");
+        return ddp_fail(err, DDP_EUSAGE, "--gates: a self-test needs at least one A/A gate");
     return 0;
 }
 
@@ -302,35 +302,37 @@ out:
 extern const struct ddp_cmd ddp_cmd_gate;
 const struct ddp_cmd ddp_cmd_gate = {
     .name = "gate",
-    .summary = "is the new one slower than the base? For CI: exits 0, 10 or 12",
+    .summary = "test whether NEW is slower than BASE; for CI, exits with 0, 10 or 12",
     .operands = "",
-    .details = "Runs both commands as randomised ABBA pairs of launches. Each launch gives one\n"
-               "median a cell (point). Per cell: an exact one-sided sign-flip test on the log\n"
-               "ratios, corrected by Holm for all cells; a Hodges-Lehmann ratio with one-sided\n"
-               "95 % bounds.\n"
-               "  FAIL (10)          a cell is significant, its lower bound above --min-effect\n"
-               "  PASS (0)           every upper bound lies below --min-effect\n"
-               "  INCONCLUSIVE (12)  anything else: more pairs, or a quieter machine\n"
-               "There is no PASS when a cell or a training run of base was not judged; training\n"
-               "runs never are. What only new has is named, and changes nothing.\n"
-               "A pair whose ping-pong class changed is run again, at most twice, before its\n"
-               "times are looked at. A launch fails also when its result is not complete, has\n"
-               "wrong data or a point without valid iterations, and when one side alone has an\n"
-               "injected delay.\n"
-               "\n"
-               "--selftest runs gates of one command against itself, some with a delay injected\n"
-               "into one cell, and reports false alarms, what was found, the noise floor (the\n"
-               "least --min-effect with which 90 % of A/A gates pass) and the least slow-down\n"
-               "that 90 % of gates find. It stores the noise floor for later gates and\n"
-               "comparisons on this machine, if 29 A/A gates or more say so. Cut off anywhere, or\n"
-               "told more --gates, it goes on with the next gate. Exits 12 when there are fewer,\n"
-               "or when a false alarm in 60, or 90 % found, does not hold.\n"
-               "\n"
-               "Examples:\n"
-               "  ddpbench gate --base './old allreduce -b 64K' --new './new allreduce -b 64K'\n"
-               "  ddpbench gate --base 'ddpbench allreduce' --new-env DDPBENCH_SIMD=avx2 \\\n"
-               "      --format table,junit=gate.xml\n"
-               "  ddpbench gate --selftest --json selftest.json",
+    .details =
+        "Runs both commands in randomised ABBA pairs. Each run gives one median per cell\n"
+        "(point). Each cell gets an exact one-sided sign-flip test on the log ratios,\n"
+        "corrected by Holm for all cells, and a Hodges-Lehmann ratio with one-sided\n"
+        "95 % bounds.\n"
+        "  FAIL (10)          a cell is significant, and its lower bound is above --min-effect\n"
+        "  PASS (0)           every upper bound is below --min-effect\n"
+        "  INCONCLUSIVE (12)  anything else: use more pairs, or a quieter machine\n"
+        "There is no PASS when a cell or a training run of base was not judged; training\n"
+        "runs never are. Cells that only new has are listed and change nothing.\n"
+        "A pair is repeated, at most twice, if its ping-pong class changed; its times are\n"
+        "not looked at before that. A run fails if its result is incomplete, has wrong data\n"
+        "or has a point without valid iterations, and if only one side has an injected\n"
+        "delay.\n"
+        "\n"
+        "--selftest runs gates of one command against itself, some with a delay injected\n"
+        "into one cell. It reports false alarms, delays found, the noise floor (the\n"
+        "smallest --min-effect with which 90 % of A/A gates pass) and the smallest\n"
+        "slow-down that 90 % of gates find. With 29 A/A gates or more it stores the noise\n"
+        "floor for later gates and comparisons on this machine. An interrupted self-test,\n"
+        "or one with more --gates, continues with the next gate. It exits with 12 if there\n"
+        "were fewer gates, more than one false alarm in 60, less than 90 % found, or an\n"
+        "alarm in the wrong cell.\n"
+        "\n"
+        "Examples:\n"
+        "  ddpbench gate --base './old allreduce -b 64K' --new './new allreduce -b 64K'\n"
+        "  ddpbench gate --base 'ddpbench allreduce' --new-env DDPBENCH_SIMD=avx2 \\\n"
+        "      --format table,junit=gate.xml\n"
+        "  ddpbench gate --selftest --json selftest.json",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_gate_values),
     .help_offset = offsetof(struct ddp_gate_values, help),

@@ -88,13 +88,13 @@ int ddp_gate_folder_make(struct ddp_gate_folder *out, struct ddp_err *err)
             return ddp_fail(err, DDP_ECREATE, "TMPDIR is too long for a path: '%.200s...'", where);
         if (!mkdtemp(out->path))
             return ddp_fail_errno(err, DDP_ECREATE, errno,
-                                  "cannot make a folder for the launches in '%s'", where);
+                                  "cannot create a folder for results in '%s'", where);
         out->fd = lock(out->path, true);
         if (out->fd >= 0)
             return 0;
         (void)rmdir(out->path);
     }
-    return ddp_fail(err, DDP_ECREATE, "cannot lock a folder for the launches in '%s'", where);
+    return ddp_fail(err, DDP_ECREATE, "cannot lock a folder for results in '%s'", where);
 }
 
 void ddp_gate_folder_remove(struct ddp_gate_folder *f)

@@ -132,13 +132,13 @@ static void put_head(FILE *out)
             "[\\fIOPTION\\fR...]\n"
             ".SH DESCRIPTION\n",
             ddp_build_info()->version);
-    put_text(out, "Measures how fast gradients travel between the ranks of this machine or "
+    put_text(out, "Measures how fast gradients are exchanged between the ranks of this machine or "
                   "cluster, and trains real networks data-parallel with the same engine. Every "
                   "result is verified, every median has an interval, every wait has a deadline. "
                   "Without mpiexec it starts its own ranks over shared memory.");
     fputs(".PP\n", out);
-    put_text(out, "stdout is data only; all else is on stderr. Options may be abbreviated in no "
-                  "way; --name value and --name=value are the same, as are -n 5 and -n5.");
+    put_text(out, "Data goes to stdout, everything else to stderr. Options cannot be abbreviated; "
+                  "--name value and --name=value are the same, as are -n 5 and -n5.");
 }
 
 void ddp_help_man(FILE *out)
@@ -155,9 +155,9 @@ void ddp_help_man(FILE *out)
         put_entry(out, ddp_conf_rows()[i].variable, ddp_conf_rows()[i].help);
     put_entry(out, "NO_COLOR", "no colours on a terminal");
     fputs(".SH FILES\n", out);
-    put_entry(out, "ddpbench-mpi-openmpi.so, ddpbench-mpi-mpich.so",
-              "what connects the program to one MPI; beside the binary, or in ../lib/ddpbench "
-              "from there");
+    put_entry(
+        out, "ddpbench-mpi-openmpi.so, ddpbench-mpi-mpich.so",
+        "connect the program to one MPI library; they lie beside the binary or in ../lib/ddpbench");
     fputs(".SH EXIT STATUS\n", out);
     for (const struct ddp_exit_row *r = ddp_exit_rows(); r->meaning; r++) {
         char code[16];

@@ -92,8 +92,9 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     struct ddp_child_end end;
     char path[4300], build[160], sizes[64 * 21 + 16];
     if (parsed->operand_count > 0) {
-        ddp_fail(err, DDP_EUSAGE, "kernels takes no operand: '%s'", parsed->operands[0]);
-        return ddp_hint(err, "flags of Google Benchmark want '=': --benchmark_filter=REGEX");
+        ddp_fail(err, DDP_EUSAGE, "kernels takes no operands; unexpected argument '%s'",
+                 parsed->operands[0]);
+        return ddp_hint(err, "flags of Google Benchmark need '=': --benchmark_filter=REGEX");
     }
     DDP_TRY(ddp_kernels_find(app, path, sizeof path, err));
     char **argv = ddp_calloc((size_t)app->argc + 4, sizeof *argv);
@@ -124,16 +125,14 @@ const struct ddp_cmd ddp_cmd_kernels = {
         "scatter-add and merge of sparse lists, optimiser steps; on one core, with the SIMD\n"
         "level that DDPBENCH_SIMD allows. Bytes per second count what a kernel must move:\n"
         "3n elements for a reduction, 6n bytes for a conversion, 12n + 8k for a threshold,\n"
-        "16n + 8k for a top-k, and so on for n elements of which k are kept.\n"
-        "\n"
-        "Google Benchmark's own flags are handed on, with '=':\n"
+        "16n + 8k for a top-k, and so on for n elements of which k are kept.\n\n"
+        "Google Benchmark's own flags are passed on; they need '=':\n"
         "  --benchmark_list_tests=true         the names\n"
         "  --benchmark_filter=REGEX            only these\n"
         "  --benchmark_format=console|json|csv on stdout\n"
         "  --benchmark_out=FILE                to a file too; --benchmark_out_format=\n"
         "  --benchmark_min_time=S, --benchmark_repetitions=N,\n"
-        "  --benchmark_enable_random_interleaving=true, ...\n"
-        "\n"
+        "  --benchmark_enable_random_interleaving=true, ...\n\n"
         "Example:\n"
         "  ddpbench kernels --size 1M --benchmark_filter=topk --benchmark_format=json",
     .rows = rows,

@@ -11,8 +11,8 @@
     {                                                                                              \
         .name = "size", .kind = DDP_OPT_SIZE_LIST, .offset = at, .value = "S[,S...]",              \
         .initial = "256K,16M", .group = "Kernels",                                                 \
-        .help = "size of each array, a multiple of 8 bytes: what the caches hold, and what "       \
-                "they do not",                                                                     \
+        .help = "size of each array, a multiple of 8 bytes; the defaults fit the caches, and "     \
+                "exceed them",                                                                     \
         .min = 4096, .max = 17179869184.0                                                          \
     }
 

@@ -28,7 +28,7 @@ static const struct ddp_opt rows[] = {
      .offset = offsetof(struct helper_values, build),
      .value = "COMMIT",
      .group = "Kernels",
-     .help = "that of the binary which started this one"},
+     .help = "commit of the binary that started this one"},
     DDP_OPT_END,
 };
 
@@ -134,13 +134,13 @@ static int check_options(const struct helper_values *v, struct ddp_err *err)
 {
     if (v->build && strcmp(v->build, ddp_build_commit()) != 0) {
         ddp_fail(err, DDP_EMISMATCH,
-                 "'" DDP_KERNELS_HELPER "' is of build '%.60s', ddpbench of '%.60s'",
+                 "'" DDP_KERNELS_HELPER "' is from build '%.60s', ddpbench from '%.60s'",
                  ddp_build_commit(), v->build);
         return ddp_hint(err, "build both together: `make`");
     }
     for (int i = 0; i < v->size.n; i++)
         if (v->size.v[i] % 8 != 0)
-            return ddp_fail(err, DDP_EUSAGE, "size %llu is no multiple of 8 bytes",
+            return ddp_fail(err, DDP_EUSAGE, "--size %llu is not a multiple of 8 bytes",
                             (unsigned long long)v->size.v[i]);
     return 0;
 }

@@ -241,7 +241,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
         if (!l.json)
             return ddp_fail(err, DDP_ENOMEM, "no memory for a JSON document");
     } else {
-        fprintf(app->out, "%-10s %-24s %-4s %s\n", "kind", "name", "here", "what it is");
+        fprintf(app->out, "%-10s %-24s %-4s %s\n", "kind", "name", "here", "description");
     }
     for (size_t k = 0; k < KIND_COUNT; k++) {
         l.kind = kinds[k].kind;
@@ -256,9 +256,10 @@ const struct ddp_cmd ddp_cmd_list = {
     .summary =
         "every backend, algorithm, compressor, device, reporter, data set, model and strategy",
     .operands = "[KIND...]",
-    .details = "Kinds: backend, algorithm, sparse, compressor, device, simd, reporter, dataset,\n"
-               "model, sync, helper; without one, all. `here` says whether it can be used on this\n"
-               "machine as it was started; if not, the reason follows.\n",
+    .details =
+        "Kinds: backend, algorithm, sparse, compressor, device, simd, reporter, dataset,\n"
+        "model, sync, helper; without one, all. `here` says whether an entry can be used on this\n"
+        "machine as ddpbench was started; if not, the reason follows.\n",
     .rows = rows,
     .values_bytes = sizeof(struct list_values),
     .help_offset = offsetof(struct list_values, help),

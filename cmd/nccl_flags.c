@@ -39,7 +39,7 @@ struct flag {
 };
 
 static const char ranks_here[] = "a rank is a process here: use --ranks N, or mpiexec -n N";
-static const char cuda_only[] = "that is of CUDA and NCCL alone";
+static const char cuda_only[] = "this flag concerns only CUDA and NCCL";
 
 static const struct flag flags[] = {
     {'t', "nthreads", ONLY, "1", ranks_here},
@@ -57,11 +57,11 @@ static const struct flag flags[] = {
     {'o', "op", LIST, "op", NULL},
     {'d', "datatype", LIST, "dtype", NULL},
     {'r', "root", COPY, "root", NULL},
-    {'z', "blocking", ONLY, "0", "every operation is waited for here, and timed alone"},
+    {'z', "blocking", ONLY, "0", "ddpbench waits for every operation and times it alone"},
     {'y', "stream_null", ONLY, "0", cuda_only},
     {'T', "timeout", COPY, "timeout", NULL},
     {'G', "cudagraph", ONLY, "0", cuda_only},
-    {'C', "report_cputime", ONLY, "0", "there is one time: from start to end of the operation"},
+    {'C', "report_cputime", ONLY, "0", "ddpbench has one time: from start to end of the operation"},
     {'a', "average", ONLY, "3", "the time of an iteration is that of the slowest rank (-a 3)"},
     {'R', "local_register", MEMORY, "memory", NULL},
     {'x', "cta_policy", ONLY, "0", cuda_only},
@@ -174,7 +174,7 @@ static int add_flag(const struct ddp_cmd *cmd, const struct flag *f, const char 
         return strcmp(value, "1") == 0 ? 0 : add(line, f->ours, value, err);
     case MEMORY:
         if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
-            return ddp_fail(err, DDP_EUSAGE, "-R %s: memory is registered (1) or as it is (0)",
+            return ddp_fail(err, DDP_EUSAGE, "-R %s: use 1 (registered memory) or 0 (plain memory)",
                             value);
         return value[0] == '0' ? 0 : add(line, f->ours, "registered", err);
     case SIZE:

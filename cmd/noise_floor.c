@@ -57,10 +57,10 @@ int ddp_min_effect_choose(double asked, double least, const char *given, struct 
     if (rc == 0 && isnan(asked))
         out->effect = fmax(least, noise.noise_floor);
     if (rc != 0)
-        snprintf(out->from, sizeof out->from,
-                 "%s; no noise floor is stored for this machine: `ddpbench gate --selftest` "
-                 "measures it",
-                 isnan(asked) ? "the default" : "as asked");
+        snprintf(
+            out->from, sizeof out->from,
+            "%s; no noise floor is stored for this machine: `ddpbench gate --selftest` measures it",
+            isnan(asked) ? "the default" : "as asked");
     else
         snprintf(out->from, sizeof out->from,
                  "%s; the noise floor of this machine is %.2g %% (%d A/A gates, %.10s, %.400s)",

@@ -10,8 +10,8 @@
     {                                                                                              \
         .name = "noise-floor", .kind = DDP_OPT_STRING, .offset = offsetof(type, noise_file),       \
         .value = "FILE", .group = "Statistics",                                                    \
-        .help = "where this machine's noise floor is kept (default: a file for each machine and "  \
-                "build in $XDG_STATE_HOME/ddpbench, else ~/.local/state/ddpbench)"                 \
+        .help = "file of this machine's noise floor (default: one per machine and build in "       \
+                "$XDG_STATE_HOME/ddpbench, else ~/.local/state/ddpbench)"                          \
     }
 
 /* Writes the path of the noise floor's file. `given` is the value of --noise-floor, or NULL for the

@@ -8,21 +8,21 @@
 
 static const struct ddp_exit_row exit_rows[] = {
     {0, "success"},
-    {10, "regression: the new one is slower"},
+    {10, "regression: NEW is slower than BASE"},
     {11, "a collective delivered wrong data"},
-    {12, "inconclusive: cannot tell whether it is slower"},
+    {12, "inconclusive: cannot tell whether NEW is slower"},
     {13, "a rank was lost or hung; finished points are saved"},
     {64, "wrong command line"},
     {65, "an input file is malformed"},
     {66, "an input file is missing"},
-    {69, "a library or device that is needed is absent"},
+    {69, "a library, device or feature is unavailable"},
     {70, "internal error"},
-    {71, "would not fit in memory, or did not"},
+    {71, "not enough memory"},
     {73, "an output file cannot be created"},
     {74, "a file cannot be read or written"},
-    {76, "ranks, hosts or builds disagree; also N worlds of one rank"},
+    {76, "ranks, hosts or builds disagree, or every process would be a job of its own"},
     {77, "permission denied"},
-    {78, "a configuration says something illegal"},
+    {78, "a configuration is invalid"},
     {0, NULL},
 };
 
@@ -35,21 +35,18 @@ void ddp_exit_print(FILE *out)
 {
     for (const struct ddp_exit_row *r = exit_rows; r->meaning; r++)
         fprintf(out, "%6d  %s\n", r->code, r->meaning);
-    fputs(" 128+n  ended by signal n\n"
-          "\n"
-          "All ranks exit with the same code. None of ours is 1 to 9: mpiexec's own failure\n"
-          "is 1, and it may replace the code of a rank that was killed by one of its own.\n",
+    fputs(" 128+n  ended by signal n\n\n"
+          "All ranks exit with the same code. ddpbench never uses 1 to 9: mpiexec\n"
+          "reports its own failures as 1, and may replace the code of a killed rank by its own.\n",
           out);
 }
 
 const char ddp_units_text[] =
     "Sizes: 64 or 64B is bytes; 64K, 64M, 64G, 64T, 64P, 1E (also Ki, KiB, ...) are\n"
     "powers of 1024; 64kB, 64MB, 64GB, 64TB, 64PB, 1EB are powers of 1000; 1e6 and 1.5G\n"
-    "are fine. A size is a whole number of bytes below 2^63, in one word, or an error:\n"
-    "nothing is rounded or clamped.\n"
-    "\n"
-    "Bandwidths: 1 GB/s is 1e9 bytes a second. Sizes in tables are bytes.\n"
-    "\n"
+    "are fine. A size is a whole number of bytes below 2^63, without spaces. Anything else is\n"
+    "an error: nothing is rounded or clamped.\n\n"
+    "Bandwidths: 1 GB/s is 1e9 bytes a second. Sizes in tables are bytes.\n\n"
     "Times: microseconds in tables and under JSON keys that end in _us; seconds in\n"
     "options. A value that does not exist is - in tables and null in JSON, never 0.\n";
 

@@ -79,9 +79,9 @@ static int refuse_whole(const struct ddp_sweep_values *v, const struct ddp_sweep
             const size_t n = strlen(whole[k]);
             if (strncmp(word, whole[k], n) != 0 || (word[n] != '\0' && word[n] != '='))
                 continue;
-            refuse(v, cell->run, "no option of one run:", whole[k], err);
+            refuse(v, cell->run, "a single run cannot set the option", whole[k], err);
             if (!sweep_has(whole[k]))
-                return ddp_hint(err, "that is of the command alone, outside a sweep");
+                return ddp_hint(err, "this option works only outside a sweep");
             return ddp_hint(err, "give it to the sweep: ddpbench sweep --%s ...", whole[k]);
         }
     }
@@ -99,7 +99,7 @@ static int read_cell(const struct ddp_sweep_values *v, const struct ddp_sweep_ce
                                     .argv = cell->argv};
     if (!item->cmd) {
         const char *near = ddp_nearest(cell->argv[0], command_name, NULL);
-        refuse(v, cell->run, "no command that a sweep can run:", cell->argv[0], err);
+        refuse(v, cell->run, "a sweep cannot run the command", cell->argv[0], err);
         return near ? ddp_hint(err, "did you mean '%s'?", near) : err->code;
     }
     DDP_TRY(refuse_whole(v, cell, err));

@@ -49,10 +49,10 @@ static int check_on_device(const struct ddp_sweep_values *v, const struct ddp_sw
     const int gpus = b->places();
     if (item->ranks <= gpus)
         return 0;
-    snprintf(why, sizeof why, "%d ranks: each needs a GPU, and there %s %d usable", item->ranks,
+    snprintf(why, sizeof why, "%d ranks: each needs a GPU, but there %s %d usable", item->ranks,
              gpus == 1 ? "is" : "are", gpus);
     refuse(v, item, DDP_EUNAVAIL, why, err);
-    return ddp_hint(err, "--share-gpu lets them share, for correct results alone");
+    return ddp_hint(err, "--share-gpu lets ranks share a GPU, to check results only");
 }
 
 int ddp_sweep_gpu_check(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,

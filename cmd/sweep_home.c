@@ -188,12 +188,13 @@ int ddp_sweep_home_close(void *values, struct ddp_record *record, int code, stru
     if (code != 0 || home->whole)
         return code;
     if (home->left_out > 0) {
-        ddp_fail(err, DDP_EUNAVAIL, "%d of %d runs could not be had here; the first: %s",
-                 home->left_out, all, home->why);
+        ddp_fail(err, DDP_EUNAVAIL, "%d of %d runs cannot run here; the first: %s", home->left_out,
+                 all, home->why);
         return err->code;
     }
-    ddp_fail(err, DDP_CLOSE_MORE, "launch %d of %d; run the same command again for the next",
-             v->only_launch, (int)v->launches);
+    ddp_fail(err, DDP_CLOSE_MORE,
+             "launch %d of %d is finished; run the same command again for the next", v->only_launch,
+             (int)v->launches);
     ddp_logf(&v->app->log, DDP_LOG_NOTE, "%s", err->text);
     return DDP_CLOSE_MORE;
 }

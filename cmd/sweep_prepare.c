@@ -32,8 +32,8 @@ static int choose_backend(const struct ddp_sweep_values *v, struct ddp_sweep_ite
     const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
     if (!own && strcmp(item->backend, v->backend) != 0)
         return ddp_fail(err, DDP_ECONFIG,
-                        "'%.160s', runs[%d]: backend '%s' under %s, which has '%s'", v->config_path,
-                        item->run, item->backend, app->launcher.name, v->backend);
+                        "'%.160s', runs[%d]: backend '%s' cannot run under %s, which runs '%s'",
+                        v->config_path, item->run, item->backend, app->launcher.name, v->backend);
     if (own && (b->caps & DDP_CAP_LAUNCHED))
         return ddp_fail(err, DDP_EUNAVAIL,
                         "'%.160s', runs[%d]: backend '%s' needs an outside launcher",
@@ -178,8 +178,8 @@ int ddp_sweep_prepare(struct ddp_app *app, void *values, const char *backend, in
     if (!v->dry_run) {
         if (speaks(app) && !v->journal_path && !v->default_journal[0])
             ddp_logf(&app->log, DDP_LOG_NOTE,
-                     "no journal: without --json FILE or --journal FILE a sweep that is cut off "
-                     "begins anew");
+                     "no journal: without --json FILE or --journal FILE an interrupted sweep "
+                     "starts over");
         return 0;
     }
     if (speaks(app))

@@ -73,7 +73,7 @@ static void print_head(const struct ddp_sweep_values *v, FILE *out)
             path, (long long)v->launches, v->launches == 1 ? "" : "es", v->points, trained,
             trained == 1 ? "" : "s", v->stage_count, v->stage_count == 1 ? "" : "s");
     fprintf(out, "# memory: at most %s at a time; available: %s\n", most, have);
-    fprintf(out, "# time: some %s, guessed from sizes alone\n", time);
+    fprintf(out, "# time: about %s, estimated from sizes alone\n", time);
 }
 
 void ddp_sweep_print(const struct ddp_sweep_values *v, FILE *out)

@@ -16,9 +16,9 @@ struct restore {
 static int refuse(const struct restore *r, const char *what, const struct ddp_journal_entry *entry,
                   struct ddp_err *err)
 {
-    ddp_fail(err, DDP_EINPUT, "'%.200s': %s (launch %d, run %d) that this sweep has not", r->path,
-             what, entry->launch, entry->cell);
-    return ddp_hint(err, "the journal was changed; --restart begins anew");
+    ddp_fail(err, DDP_EINPUT, "'%.200s' has %s (launch %d, run %d) that is not part of this sweep",
+             r->path, what, entry->launch, entry->cell);
+    return ddp_hint(err, "the journal was changed; --restart starts over");
 }
 
 static int take_point(struct restore *r, const struct ddp_journal_entry *entry, struct ddp_err *err)

@@ -33,7 +33,7 @@ static void describe(struct position *at)
     const double worth = done > 0 ? took / done : 1;
     char left[24];
     ddp_format_ns(DDP_MAX(v->seconds_todo - done, 0) * worth * 1e9, left, sizeof left);
-    snprintf(at->prefix, sizeof at->prefix, "[%d/%d, some %s left] ", v->ended + at->finished + 1,
+    snprintf(at->prefix, sizeof at->prefix, "[%d/%d, about %s left] ", v->ended + at->finished + 1,
              v->count * (int)v->launches, left);
 }
 

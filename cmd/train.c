@@ -12,7 +12,8 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
 {
     struct ddp_train_values *v = values;
     if (parsed->operand_count > 0)
-        return ddp_fail(err, DDP_EUSAGE, "'train' takes no operand: '%s'", parsed->operands[0]);
+        return ddp_fail(err, DDP_EUSAGE, "train takes no operands; unexpected argument '%s'",
+                        parsed->operands[0]);
     DDP_TRY(ddp_train_values_jobs(app->cmd, v, parsed, err));
     if (!ddp_opt_given(app->cmd->rows, parsed, "target-accuracy"))
         v->target_accuracy = NAN;
@@ -107,20 +108,20 @@ static void release(void *values)
 extern const struct ddp_cmd ddp_cmd_train;
 const struct ddp_cmd ddp_cmd_train = {
     .name = "train",
-    .summary = "a real training run, data parallel, with the exchange of your choice",
+    .summary = "train a real network data-parallel, with a chosen gradient exchange",
     .operands = "",
     .details =
-        "Every rank holds the whole model and its slice of each global batch; gradients are\n"
-        "averaged over the global batch, so P ranks of batch B train as one of P*B, but for\n"
-        "batch normalisation (resnet9), which sees each rank's part alone. The same seed\n"
-        "gives the same losses, bit for bit. Seconds and images/s are of training alone;\n"
-        "evaluation, over all images, is outside.\n"
+        "Every rank holds the whole model and its slice of each global batch. Gradients are\n"
+        "averaged over the global batch, so P ranks with batch B train like one with P*B.\n"
+        "Batch normalisation (resnet9) is the exception: it sees each rank's images alone.\n"
+        "The same seed gives the same losses, bit for bit. Seconds and images/s cover the\n"
+        "training alone, without the evaluation over all images.\n"
         "\n"
-        "Each step takes the gradient of the ranks together (dense, fp16, bf16, topk,\n"
-        "threshold, oktopk), or each rank's own, parameters being averaged now and then\n"
-        "(partial, local). With --compare or --seeds there are several runs and a table\n"
-        "of what each gains and costs; before them a few steps of rank 0 alone, which\n"
-        "speed-up is over.\n"
+        "Each step uses the gradients of all ranks (dense, fp16, bf16, topk, threshold,\n"
+        "oktopk), or each rank uses its own and parameters are averaged now and then\n"
+        "(partial, local). With --compare or --seeds there are several runs, and a table of\n"
+        "what each gains and costs. Before them rank 0 trains a few steps alone, as the\n"
+        "baseline of the speed-up.\n"
         "\n"
         "Examples:\n"
         "  ddpbench train --epochs 10 --json run.json\n"

@@ -50,14 +50,14 @@ static int check_data(const struct ddp_train_values *v, const struct ddp_opt_res
         char names[160];
         fitting(&request, names, sizeof names);
         ddp_fail(err, DDP_EUSAGE,
-                 "model '%s' takes %d x %d x %d images of at most %d classes, which the data set "
-                 "'%s' has not",
+                 "model '%s' needs %d x %d x %d images of at most %d classes; data set '%s' does "
+                 "not have them",
                  model_of(v)->name, request.channels, request.height, request.width,
                  request.classes, reader->name);
         return ddp_hint(err, "data sets for '%s': %s", model_of(v)->name, names);
     }
     if (!reader->dirs && given(parsed, "data"))
-        return ddp_fail(err, DDP_EUSAGE, "data set '%s' is made here: --data has no meaning",
+        return ddp_fail(err, DDP_EUSAGE, "data set '%s' is generated: --data has no meaning",
                         reader->name);
     if (reader->dirs && given(parsed, "images"))
         return ddp_fail(err, DDP_EUSAGE, "--images is for the data set 'synthetic', not '%s'",
@@ -69,7 +69,7 @@ static int complete_batch(struct ddp_train_values *v, const struct ddp_opt_resul
                           struct ddp_err *err)
 {
     if (given(parsed, "batch") && given(parsed, "global-batch"))
-        return ddp_fail(err, DDP_EUSAGE, "give --batch (a rank's) or --global-batch, not both");
+        return ddp_fail(err, DDP_EUSAGE, "give --batch (per rank) or --global-batch, not both");
     if (given(parsed, "batch") || given(parsed, "global-batch"))
         return 0;
     v->batch = model_of(v)->defaults.batch;
@@ -87,9 +87,10 @@ static int complete_optimizer(struct ddp_train_values *v, const struct ddp_opt_r
     if (v->optimizer == DDP_OPTIM_ADAM && given(parsed, "momentum"))
         return ddp_fail(err, DDP_EUSAGE, "--momentum is for the optimizer 'sgd', not 'adam'");
     if (strcmp(name, d->optimizer) != 0 && !given(parsed, "lr")) {
-        ddp_fail(err, DDP_EUSAGE, "the optimizer '%s' needs --lr: %g, of '%s', is for '%s'", name,
-                 d->lr, model_of(v)->name, d->optimizer);
-        return ddp_hint(err, "usual: 0.001 for adam, 0.01 for sgd");
+        ddp_fail(err, DDP_EUSAGE,
+                 "the optimizer '%s' needs --lr: the default %g of '%s' is for '%s'", name, d->lr,
+                 model_of(v)->name, d->optimizer);
+        return ddp_hint(err, "common values: 0.001 for adam, 0.01 for sgd");
     }
     if (!given(parsed, "lr"))
         v->lr = d->lr;

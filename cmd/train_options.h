@@ -39,7 +39,8 @@ struct ddp_train_values {
     const char *gpu_option;         /* a given option that only GPUs use; NULL: none */
 };
 
-static_assert(offsetof(struct ddp_train_values, world) == 0, "main.c takes values for it");
+static_assert(offsetof(struct ddp_train_values, world) == 0,
+              "main.c casts values to struct ddp_world_options");
 
 extern const struct ddp_opt ddp_train_rows[];
 /* Fills the options that the user left out with the model's defaults. Returns DDP_EUSAGE if options

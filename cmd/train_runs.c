@@ -66,7 +66,7 @@ static int check_meaning(const struct ddp_train_values *v, struct ddp_err *err)
     if (v->bucket_bytes > 0)
         DDP_TRY(needs_one(v, "bucket-bytes", has_buckets, "exchanges no gradients", err));
     if (v->aggregate > 0)
-        DDP_TRY(needs_one(v, "aggregate", has_aggregates, "adds no dense gradients up", err));
+        DDP_TRY(needs_one(v, "aggregate", has_aggregates, "sums no dense gradients", err));
     if (v->feedback != DDP_FEEDBACK_AUTO)
         DDP_TRY(needs_one(v, "feedback", has_compressor, "compresses nothing", err));
     return 0;
@@ -76,9 +76,9 @@ int ddp_train_values_jobs(const struct ddp_cmd *cmd, struct ddp_train_values *v,
                           const struct ddp_opt_result *parsed, struct ddp_err *err)
 {
     if (v->compare.n > 0 && ddp_opt_given(cmd->rows, parsed, "sync"))
-        return ddp_fail(err, DDP_EUSAGE, "--sync and --compare are both there; one says it all");
+        return ddp_fail(err, DDP_EUSAGE, "--sync and --compare are mutually exclusive");
     if (v->seeds.n > 0 && ddp_opt_given(cmd->rows, parsed, "seed"))
-        return ddp_fail(err, DDP_EUSAGE, "--seed and --seeds are both there; one says it all");
+        return ddp_fail(err, DDP_EUSAGE, "--seed and --seeds are mutually exclusive");
     v->job_count = v->compare.n > 0 ? v->compare.n : 1;
     for (int i = 0; i < v->job_count; i++) {
         struct ddp_train_job *job = &v->jobs[i];

@@ -23,7 +23,7 @@ struct ddp_verdict_outputs {
     {                                                                                              \
         .name = "format", .kind = DDP_OPT_STRING_LIST, .offset = offsetof(type, outputs.formats),  \
         .value = "NAME[=FILE]", .group = "Output",                                                 \
-        .help = "reporters, several at once: junit, markdown, github, ...: `ddpbench list`"        \
+        .help = "reporters, several at once: junit, markdown, github, ...; see `ddpbench list`"    \
     }
 
 /* Opens and checks the outputs, so that a bad path fails before anything runs. No output may be one

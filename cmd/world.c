@@ -128,24 +128,25 @@ static int choose_backend(struct ddp_world *w, struct ddp_err *err)
     if (wants_launcher && !launched) {
         ddp_fail(err, DDP_EUNAVAIL,
                  "backend '%s' needs an outside launcher, and none started this process", name);
-        return ddp_hint(err, "mpiexec -n 2 ddpbench ..., or --backend shm");
+        return ddp_hint(err, "use mpiexec -n 2 ddpbench ..., or --backend shm");
     }
     if (launched && w->options->launch == DDP_LAUNCH_THREADS)
         return ddp_fail(err, DDP_EUSAGE,
-                        "--launch threads: %s has started the ranks, as processes of its own",
-                        l->name);
+                        "--launch threads: %s has already started the ranks as processes", l->name);
     if (!wants_launcher && !any_launcher && launched && l->place.size > 1) {
         ddp_fail(err, DDP_EMISMATCH,
-                 "%s started %d processes, but backend '%s' would make %d worlds of them", l->name,
-                 l->place.size, name, l->place.size);
+                 "%s started %d processes, but with backend '%s' they would be %d separate jobs",
+                 l->name, l->place.size, name, l->place.size);
         return ddp_hint(err,
                         "leave out mpiexec (ddpbench starts its own ranks), or use --backend mpi");
     }
     DDP_TRY(w->backend->probe(w->module_dir, err));
     const int rc = check_device(w, err);
     if (rc != 0 && err->hint[0] == '\0' && l->kind == DDP_LAUNCHER_TORCHRUN)
-        ddp_hint(err, "ranks of torchrun are GPUs'; mpiexec -n %d ddpbench ..., or ddpbench alone",
-                 l->place.size);
+        ddp_hint(
+            err,
+            "ranks of torchrun need a GPU each; use mpiexec -n %d ddpbench ..., or ddpbench alone",
+            l->place.size);
     return rc;
 }
 
@@ -178,9 +179,9 @@ static int choose_counts(struct ddp_world *w, struct ddp_err *err)
     for (int i = 0; i < w->count_count; i++) {
         w->counts[i] = asked->n ? (int)asked->v[i] : usual;
         if (w->counts[i] > most && own && w->backend->places) {
-            ddp_fail(err, DDP_EUNAVAIL, "--ranks %d: each needs a GPU, and there %s %d usable",
+            ddp_fail(err, DDP_EUNAVAIL, "--ranks %d: each needs a GPU, but there %s %d usable",
                      w->counts[i], most == 1 ? "is" : "are", most);
-            return ddp_hint(err, "--share-gpu lets them share, for correct results alone");
+            return ddp_hint(err, "--share-gpu lets ranks share a GPU, to check results only");
         }
         if (w->counts[i] > most)
             return ddp_fail(err, DDP_EUSAGE, "--ranks %d: %s has %d", w->counts[i],
@@ -216,11 +217,11 @@ void ddp_world_announce(const struct ddp_world *w)
     const int cores = ddp_cpu_usable_cores();
     if (own && w->max_ranks > cores)
         ddp_logf(&w->app->log, DDP_LOG_WARN,
-                 "%d ranks take turns on %d usable core%s: times measure the scheduler, too",
+                 "%d ranks take turns on %d usable core%s: times include the scheduler",
                  w->max_ranks, cores, cores == 1 ? "" : "s");
     else if (!own && w->app->launcher.place.oversubscribed && w->app->launcher.place.rank == 0)
         ddp_logf(&w->app->log, DDP_LOG_WARN,
-                 "%d ranks take turns on the cores of this host: times measure the scheduler, too",
+                 "%d ranks take turns on the cores of this host: times include the scheduler",
                  w->app->launcher.place.local_size);
 }
 

@@ -170,7 +170,7 @@ static int add_point(struct ddp_world *w, const void *payload, size_t bytes, str
     const struct ddp_point *p = payload;
     const double *samples = p->sample_count > 0 ? (const double *)(const void *)(p + 1) : NULL;
     if (bytes != sizeof *p + (size_t)p->sample_count * sizeof(double))
-        return ddp_fail(err, DDP_EINTERNAL, "a point of %zu bytes arrived", bytes);
+        return ddp_fail(err, DDP_EINTERNAL, "received a point of %zu bytes", bytes);
     DDP_TRY(ddp_record_add_point(&w->record, p, samples, err));
     ddp_home_clear_progress(w);
     return ddp_report_point(w->reports, &w->record, err);
