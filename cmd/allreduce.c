@@ -93,9 +93,9 @@ const struct ddp_cmd ddp_cmd_allreduce = {
         "  ddpbench all_reduce_perf -b 8 -e 128M -f 2 -g 1    (flags of nccl-tests)\n\n"
         "Compressed and partial exchanges have no bus bandwidth. `ddpbench explain effective`\n"
         "and `ddpbench explain break-even` say what their figures mean. On GPUs each rank's\n"
-        "sparse list has a fixed capacity (k entries; threshold: n/8; without feedback: n), and\n"
-        "all lists are gathered in full. Bytes are modelled there, and oktopk sends as many\n"
-        "bytes as topk.",
+        "sparse list has a fixed capacity (k entries; threshold: n/8; without feedback: n),\n"
+        "and all lists are gathered in full. Bytes are modelled there, and oktopk sends as\n"
+        "many bytes as topk.",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_collective_values),
     .help_offset = offsetof(struct ddp_collective_values, world.help),

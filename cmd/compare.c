@@ -122,8 +122,9 @@ const struct ddp_cmd ddp_cmd_compare = {
         "cannot be told: a result is incomplete, or a cell or a training run of BASE was not\n"
         "judged. Training runs are never judged. Exits with 65 when a result has wrong data or\n"
         "a point without valid iterations. A cell is slower only if the interval of its ratio\n"
-        "lies above the larger of 10 % and --min-effect, by default this machine's noise floor.\n"
-        "Stored results were measured at different times, so compare cannot tell a change of\n"
+        "lies above the larger of 10 % and --min-effect (default: this machine's noise\n"
+        "floor). Stored results were measured at different times, so compare cannot tell a change "
+        "of\n"
         "the code from a change of the machine. `ddpbench gate` can: it runs pairs.",
     .rows = rows,
     .values_bytes = sizeof(struct compare_values),

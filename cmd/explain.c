@@ -150,7 +150,7 @@ static void explain_bound(FILE *out)
           "                as much), with plain or non-temporal stores, whichever is fastest\n"
           "latency         less than 64 KiB over shared memory: the steps that the algorithm\n"
           "                must take one after the other, at half a ping-pong each\n"
-          "point-to-point  over messages, from 64 KiB on: the bytes that a rank must send, at the\n"
+          "point-to-point  over messages, from 64 KiB on: the bytes a rank must send, at the\n"
           "                speed at which all ranks at once send such a message to a neighbour;\n"
           "                below 64 KiB: its steps, at the time of one such message. The\n"
           "                algorithm of a library's own collective is not known: ceil(log2 n)\n"

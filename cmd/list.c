@@ -258,7 +258,7 @@ const struct ddp_cmd ddp_cmd_list = {
     .operands = "[KIND...]",
     .details =
         "Kinds: backend, algorithm, sparse, compressor, device, simd, reporter, dataset,\n"
-        "model, sync, helper; without one, all. `here` says whether an entry can be used on this\n"
+        "model, sync, helper; without one, all. `here` says whether an entry is usable on this\n"
         "machine as ddpbench was started; if not, the reason follows.\n",
     .rows = rows,
     .values_bytes = sizeof(struct list_values),
