@@ -1,13 +1,13 @@
 /* `ddpbench allreduce`: combines an array over all ranks and leaves the result on every rank. */
 #include "collective.h"
 
-static const char *feedback_word(int i)
+static const char *feedback_choice(int i)
 {
-    static const char *const words[DDP_FEEDBACK_COUNT] = {
+    static const char *const choices[DDP_FEEDBACK_COUNT] = {
         [DDP_FEEDBACK_AUTO] = "auto", [DDP_FEEDBACK_ON] = "on", [DDP_FEEDBACK_OFF] = "off"};
-    return i < DDP_FEEDBACK_COUNT ? words[i] : NULL;
+    return i < DDP_FEEDBACK_COUNT ? choices[i] : NULL;
 }
-static const struct ddp_opt_words feedback_words = {feedback_word, NULL};
+static const struct ddp_opt_words feedback_choices = {feedback_choice, NULL};
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                  struct ddp_err *err)
@@ -40,7 +40,7 @@ static const struct ddp_opt rows[] = {
      .group = "Compression",
      .help = "error feedback: add the values that were not sent to the next gradient; auto: on for "
              "the sparse methods",
-     .words = &feedback_words},
+     .words = &feedback_choices},
     {.name = "partial",
      .kind = DDP_OPT_INT,
      .offset = DDP_COLLECTIVE_FIELD(partial),

@@ -11,18 +11,18 @@
 #define MAX_TIME_S        5
 #define BLOCKS            20 /* number of blocks when -n is absent */
 
-static const char *start_word(int i)
+static const char *start_choice(int i)
 {
     return i < DDP_START_COUNT ? ddp_start_name((enum ddp_start)i) : NULL;
 }
-static const char *order_word(int i)
+static const char *order_choice(int i)
 {
-    static const char *const words[DDP_ORDER_COUNT] = {
+    static const char *const choices[DDP_ORDER_COUNT] = {
         [DDP_ORDER_RANDOM] = "random", [DDP_ORDER_GIVEN] = "given"};
-    return i < DDP_ORDER_COUNT ? words[i] : NULL;
+    return i < DDP_ORDER_COUNT ? choices[i] : NULL;
 }
-const struct ddp_opt_words ddp_start_words = {.word = start_word};
-const struct ddp_opt_words ddp_order_words = {.word = order_word};
+const struct ddp_opt_words ddp_start_words = {.word = start_choice};
+const struct ddp_opt_words ddp_order_words = {.word = order_choice};
 
 /* Parses PCT@ID into o->inject_percent and o->inject_id. */
 static int parse_inject(const char *text, struct ddp_bench_options *o, struct ddp_err *err)

@@ -43,14 +43,15 @@ static int choose_effect(const struct compare_values *v, const struct ddp_result
                          struct ddp_min_effect *out, struct ddp_err *err)
 {
     const double asked = v->min_effect > 0 ? v->min_effect / 100 : NAN;
-    struct ddp_noise_machine here;
-    ddp_noise_machine_read(&here);
+    struct ddp_noise_machine machine;
+    ddp_noise_machine_read(&machine);
     DDP_TRY(ddp_min_effect_choose(asked, DDP_COMPARE_EFFECT, v->noise_file, out, err));
     if (asked < DDP_COMPARE_EFFECT) {
         out->effect = DDP_COMPARE_EFFECT;
         snprintf(out->from, sizeof out->from, "the smallest effect that counts for stored results");
     }
-    if (isnan(out->noise_floor) || (strcmp(base->cpu, here.cpu) == 0 && base->cores == here.cores))
+    if (isnan(out->noise_floor) ||
+        (strcmp(base->cpu, machine.cpu) == 0 && base->cores == machine.cores))
         return 0;
     *out = (struct ddp_min_effect){.effect = fmax(isnan(asked) ? 0 : asked, DDP_COMPARE_EFFECT),
                                    .noise_floor = NAN};
@@ -123,9 +124,8 @@ const struct ddp_cmd ddp_cmd_compare = {
         "judged. Training runs are never judged. Exits with 65 when a result has wrong data or\n"
         "a point without valid iterations. A cell is slower only if the interval of its ratio\n"
         "lies above the larger of 10 % and --min-effect (default: this machine's noise\n"
-        "floor). Stored results were measured at different times, so compare cannot tell a change "
-        "of\n"
-        "the code from a change of the machine. `ddpbench gate` can: it runs pairs.",
+        "floor). Stored results were measured at different times, so compare cannot tell a\n"
+        "change of the code from a change of the machine. `ddpbench gate` can: it runs pairs.",
     .rows = rows,
     .values_bytes = sizeof(struct compare_values),
     .help_offset = offsetof(struct compare_values, help),

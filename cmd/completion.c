@@ -26,7 +26,7 @@ static void put_options(FILE *out, const struct ddp_cmd *cmd)
         fprintf(out, "%s--%s", r == cmd->rows ? "" : " ", r->name);
 }
 
-static void put_words(FILE *out, const struct ddp_opt_words *words)
+static void put_choices(FILE *out, const struct ddp_opt_words *words)
 {
     for (int i = 0; words->word(i); i++)
         fprintf(out, "%s%s", i ? " " : "", words->word(i));
@@ -51,7 +51,7 @@ static void put_quoted(FILE *out, const char *text)
     }
 }
 
-static const char *shell_word(const void *ctx, int i);
+static const char *shell_name(const void *ctx, int i);
 
 /* Prints the legal operands of a command that takes some. */
 static void put_operands(FILE *out, const struct ddp_cmd *cmd)
@@ -60,7 +60,7 @@ static void put_operands(FILE *out, const struct ddp_cmd *cmd)
         const char *command;
         const char *(*operand)(const void *ctx, int i);
     } table[] = {
-        {"completion", shell_word},    {"explain", ddp_explain_topic}, {"help", ddp_help_topic},
+        {"completion", shell_name},    {"explain", ddp_explain_topic}, {"help", ddp_help_topic},
         {"kernels", ddp_kernels_flag}, {"list", ddp_list_kind},
     };
     for (size_t t = 0; t < DDP_COUNT_OF(table); t++)
@@ -87,7 +87,7 @@ static void print_bash(FILE *out)
             if (!r->words)
                 continue;
             fprintf(out, "        '%s --%s') words=\"", (*c)->name, r->name);
-            put_words(out, r->words);
+            put_choices(out, r->words);
             fputs("\" ;;\n", out);
         }
     }
@@ -140,7 +140,7 @@ static void print_zsh(FILE *out)
             if (!r->words)
                 continue;
             fprintf(out, "    '%s --%s') compadd -- ", (*c)->name, r->name);
-            put_words(out, r->words);
+            put_choices(out, r->words);
             fputs("; return ;;\n", out);
         }
     }
@@ -182,7 +182,7 @@ static void print_fish(FILE *out)
                 fprintf(out, " -s %c", r->short_name);
             if (r->words) {
                 fputs(" -x -a '", out);
-                put_words(out, r->words);
+                put_choices(out, r->words);
                 fputc('\'', out);
             } else if (r->kind != DDP_OPT_FLAG) {
                 fputs(" -r", out);
@@ -199,7 +199,7 @@ static const struct {
     void (*print)(FILE *out);
 } shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
 
-static const char *shell_word(const void *ctx, int i)
+static const char *shell_name(const void *ctx, int i)
 {
     return i < (int)DDP_COUNT_OF(shells) ? shells[i].shell : NULL;
 }
@@ -208,7 +208,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
                struct ddp_err *err)
 {
     if (parsed->operand_count == 0)
-        return ddp_refuse_word("shell", NULL, shell_word, NULL, err);
+        return ddp_refuse_operand("shell", NULL, shell_name, NULL, err);
     if (parsed->operand_count > 1)
         return ddp_fail(err, DDP_EUSAGE, "completion takes one shell; unexpected argument '%.64s'",
                         parsed->operands[1]);
@@ -218,7 +218,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
             return 0;
         }
     }
-    return ddp_refuse_word("completion for", parsed->operands[0], shell_word, NULL, err);
+    return ddp_refuse_operand("completion for", parsed->operands[0], shell_name, NULL, err);
 }
 
 const struct ddp_cmd ddp_cmd_completion = {

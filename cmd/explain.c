@@ -184,7 +184,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
                struct ddp_err *err)
 {
     if (parsed->operand_count == 0)
-        return ddp_refuse_word("topic", NULL, ddp_explain_topic, NULL, err);
+        return ddp_refuse_operand("topic", NULL, ddp_explain_topic, NULL, err);
     if (parsed->operand_count > 1)
         return ddp_fail(err, DDP_EUSAGE, "explain takes one topic; unexpected argument '%.64s'",
                         parsed->operands[1]);
@@ -194,7 +194,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
             return 0;
         }
     }
-    return ddp_refuse_word("explanation of", parsed->operands[0], ddp_explain_topic, NULL, err);
+    return ddp_refuse_operand("explanation of", parsed->operands[0], ddp_explain_topic, NULL, err);
 }
 
 const struct ddp_cmd ddp_cmd_explain = {

@@ -15,10 +15,10 @@
 #define RESULT   "launch.json" /* also the prefix of the temporary file that is renamed to it */
 #define ATTEMPTS 10
 
-static const char *place(void)
+static const char *temp_folder(void)
 {
-    const char *where = getenv("TMPDIR");
-    return where && where[0] == '/' ? where : "/tmp";
+    const char *parent = getenv("TMPDIR");
+    return parent && parent[0] == '/' ? parent : "/tmp";
 }
 
 /* Deletes the results in the folder, then the folder itself unless it holds other files. */
@@ -43,28 +43,29 @@ static void clear(int fd, const char *path)
  * either. */
 static int lock(const char *path, bool made)
 {
-    struct stat held, there;
+    struct stat held, current;
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -1;
     /* Another gate may have removed the folder before the lock was taken: compare the inodes. */
     if (fstat(fd, &held) == 0 && held.st_uid == geteuid() &&
         (flock(fd, LOCK_EX | LOCK_NB) == 0 || (made && errno != EWOULDBLOCK)) &&
-        lstat(path, &there) == 0 && held.st_ino == there.st_ino && held.st_dev == there.st_dev)
+        lstat(path, &current) == 0 && held.st_ino == current.st_ino &&
+        held.st_dev == current.st_dev)
         return fd;
     close(fd);
     return -1;
 }
 
 /* Removes the folders of gates that were killed: nobody holds their locks. */
-static void clear_left(const char *where)
+static void clear_abandoned(const char *parent)
 {
     char path[PATH_MAX];
     const struct dirent *entry;
-    DIR *dir = opendir(where);
+    DIR *dir = opendir(parent);
     while (dir && (entry = readdir(dir)) != NULL) {
         if (strncmp(entry->d_name, NAME, strlen(NAME)) != 0 ||
-            (size_t)snprintf(path, sizeof path, "%s/%s", where, entry->d_name) >= sizeof path)
+            (size_t)snprintf(path, sizeof path, "%s/%s", parent, entry->d_name) >= sizeof path)
             continue;
         const int fd = lock(path, false);
         if (fd < 0)
@@ -78,23 +79,23 @@ static void clear_left(const char *where)
 
 int ddp_gate_folder_make(struct ddp_gate_folder *out, struct ddp_err *err)
 {
-    const char *where = place();
-    clear_left(where);
+    const char *parent = temp_folder();
+    clear_abandoned(parent);
     /* Between mkdtemp and lock another gate may take the folder for an abandoned one and remove it,
      * so try several times. */
     for (int i = 0; i < ATTEMPTS; i++) {
-        if ((size_t)snprintf(out->path, sizeof out->path, "%s/" NAME "XXXXXX", where) >=
+        if ((size_t)snprintf(out->path, sizeof out->path, "%s/" NAME "XXXXXX", parent) >=
             sizeof out->path)
-            return ddp_fail(err, DDP_ECREATE, "TMPDIR is too long for a path: '%.200s...'", where);
+            return ddp_fail(err, DDP_ECREATE, "TMPDIR is too long for a path: '%.200s...'", parent);
         if (!mkdtemp(out->path))
             return ddp_fail_errno(err, DDP_ECREATE, errno,
-                                  "cannot create a folder for results in '%s'", where);
+                                  "cannot create a folder for results in '%s'", parent);
         out->fd = lock(out->path, true);
         if (out->fd >= 0)
             return 0;
         (void)rmdir(out->path);
     }
-    return ddp_fail(err, DDP_ECREATE, "cannot lock a folder for results in '%s'", where);
+    return ddp_fail(err, DDP_ECREATE, "cannot lock a folder for results in '%s'", parent);
 }
 
 void ddp_gate_folder_remove(struct ddp_gate_folder *f)

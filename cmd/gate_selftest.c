@@ -147,7 +147,7 @@ static int check(const struct ddp_gate_values *v, struct ddp_err *err)
     return 0;
 }
 
-static void forget(struct ddp_app *app, struct ddp_journal *journal)
+static void remove_journal(struct ddp_app *app, struct ddp_journal *journal)
 {
     struct ddp_err late = DDP_ERR_INIT;
     if (ddp_journal_remove(journal, &late) != 0)
@@ -164,7 +164,7 @@ static int store(struct ddp_app *app, const char *path, const struct ddp_noise *
     if (!is_enough(noise)) /* keep the journal: a later run may add gates */
         return 0;
     DDP_TRY(ddp_noise_write(path, noise, err));
-    forget(app, journal);
+    remove_journal(app, journal);
     return 0;
 }
 
@@ -208,7 +208,7 @@ int ddp_gate_selftest(struct ddp_app *app, const struct ddp_gate_values *v, cons
     conclude(noise, path, out);
 out:
     if (rc != 0 && journal && test.count == 0)
-        forget(app, journal);
+        remove_journal(app, journal);
     ddp_journal_close(journal);
     ddp_selftest_release(&test);
     return rc;

@@ -37,12 +37,12 @@ int ddp_gate_shown_argv(const struct ddp_app *app, const struct ddp_gate_values 
             const bool after = i > 0 && strcmp(app->argv[i - 1], names[side]) == 0;
             if (!after && strncmp(app->argv[i], assigned[side], strlen(assigned[side])) != 0)
                 continue;
-            char **word = &made[side + (after ? 0 : 2)];
-            if (!*word)
-                *word = shown_env(after ? "" : assigned[side], &v->env[side]);
-            if (!*word)
+            char **arg = &made[side + (after ? 0 : 2)];
+            if (!*arg)
+                *arg = shown_env(after ? "" : assigned[side], &v->env[side]);
+            if (!*arg)
                 return ddp_fail(err, DDP_ENOMEM, "no memory for a gate");
-            argv[i] = *word;
+            argv[i] = *arg;
         }
     }
     return 0;

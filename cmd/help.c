@@ -129,7 +129,7 @@ static int print_topic(FILE *out, const char *topic, struct ddp_err *err)
             return 0;
         }
     }
-    return ddp_refuse_word("help on", topic, ddp_help_topic, NULL, err);
+    return ddp_refuse_operand("help on", topic, ddp_help_topic, NULL, err);
 }
 
 static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,

@@ -27,7 +27,7 @@ static void put_escaped(FILE *out, const char *text, size_t n)
     }
 }
 
-static void put_word(FILE *out, const char *font, const char *text)
+static void put_styled(FILE *out, const char *font, const char *text)
 {
     fprintf(out, "\\f%s", font);
     put_escaped(out, text, strlen(text));
@@ -68,7 +68,7 @@ static void put_lines(FILE *out, const char *text)
 static void put_entry(FILE *out, const char *name, const char *text)
 {
     fputs(".TP\n", out);
-    put_word(out, "B", name);
+    put_styled(out, "B", name);
     fputc('\n', out);
     put_text(out, text);
 }
@@ -79,10 +79,10 @@ static void put_option(FILE *out, const struct ddp_opt *row)
     if (row->short_name)
         fprintf(out, "\\fB\\-%c\\fR, ", row->short_name);
     fputs("\\fB\\-\\-\\fR", out);
-    put_word(out, "B", row->name);
+    put_styled(out, "B", row->name);
     if (row->value) {
         fputc(' ', out);
-        put_word(out, "I", row->value);
+        put_styled(out, "I", row->value);
     }
     fputc('\n', out);
     struct ddp_strbuf text = DDP_STRBUF_INIT;

@@ -28,9 +28,9 @@ static const struct ddp_opt rows[] = {
 };
 
 /* Returns true for a flag of Google Benchmark, such as --benchmark_filter=REGEX. */
-static bool is_its_flag(const char *word)
+static bool is_gbench_flag(const char *arg)
 {
-    return strncmp(word, "--benchmark_", 12) == 0 || strncmp(word, "--v=", 4) == 0;
+    return strncmp(arg, "--benchmark_", 12) == 0 || strncmp(arg, "--v=", 4) == 0;
 }
 
 /* The most common flags of Google Benchmark, for shell completion. */
@@ -107,7 +107,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     argv[count++] = build;
     argv[count++] = sizes;
     for (int i = 2; i < app->argc; i++)
-        if (is_its_flag(app->argv[i]))
+        if (is_gbench_flag(app->argv[i]))
             argv[count++] = app->argv[i];
     const struct ddp_child child = {.argv = argv, .keep_stdout = true, .keep_stderr = true};
     int rc = ddp_child_run(&child, &end, err);
@@ -138,6 +138,6 @@ const struct ddp_cmd ddp_cmd_kernels = {
     .rows = rows,
     .values_bytes = sizeof(struct kernels_values),
     .help_offset = offsetof(struct kernels_values, help),
-    .is_foreign = is_its_flag,
+    .is_foreign = is_gbench_flag,
     .run = run,
 };

@@ -78,19 +78,19 @@ const struct ddp_cmd *ddp_nccl_command(const char *name)
 
 /* Returns the flag that the argument begins with, or NULL. *attached becomes the value in the same
  * argument, or NULL. */
-static const struct flag *find_flag(const char *word, const char **attached)
+static const struct flag *find_flag(const char *arg, const char **attached)
 {
     *attached = NULL;
     for (size_t i = 0; i < DDP_COUNT_OF(flags); i++) {
         const struct flag *f = &flags[i];
         const size_t n = strlen(f->name);
-        if (word[0] == '-' && word[1] == f->letter && f->letter != '\0') {
-            *attached = word[2] ? word + 2 : NULL;
+        if (arg[0] == '-' && arg[1] == f->letter && f->letter != '\0') {
+            *attached = arg[2] ? arg + 2 : NULL;
             return f;
         }
-        if (strncmp(word, "--", 2) == 0 && strncmp(word + 2, f->name, n) == 0 &&
-            (word[n + 2] == '\0' || word[n + 2] == '=')) {
-            *attached = word[n + 2] ? word + n + 3 : NULL;
+        if (strncmp(arg, "--", 2) == 0 && strncmp(arg + 2, f->name, n) == 0 &&
+            (arg[n + 2] == '\0' || arg[n + 2] == '=')) {
+            *attached = arg[n + 2] ? arg + n + 3 : NULL;
             return f;
         }
     }
@@ -110,14 +110,14 @@ static int add(struct ddp_nccl_line *line, const char *name, const char *value, 
     const size_t bytes = strlen(name) + strlen(value) + 4;
     if (line->argc + 1 == (int)DDP_COUNT_OF(line->argv))
         return ddp_fail(err, DDP_EUSAGE, "the command line is too long");
-    char *word = malloc(bytes);
-    if (!word)
+    char *arg = malloc(bytes);
+    if (!arg)
         return ddp_fail(err, DDP_ENOMEM, "no memory for the command line");
     if (name[0])
-        snprintf(word, bytes, "--%s=%s", name, value);
+        snprintf(arg, bytes, "--%s=%s", name, value);
     else
-        snprintf(word, bytes, "%s", value);
-    line->argv[line->argc++] = word;
+        snprintf(arg, bytes, "%s", value);
+    line->argv[line->argc++] = arg;
     line->argv[line->argc] = NULL;
     return 0;
 }

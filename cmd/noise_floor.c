@@ -11,16 +11,17 @@ int ddp_noise_floor_path(const char *given, char *out, size_t out_bytes, struct 
 {
     /* The XDG Base Directory Specification 0.8 says to ignore a relative path in XDG_STATE_HOME. */
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    struct ddp_noise_machine here;
+    struct ddp_noise_machine machine;
     const bool xdg = state && state[0] == '/';
     int n = 0;
     out[0] = '\0';
-    ddp_noise_machine_read(&here);
+    ddp_noise_machine_read(&machine);
     if (given)
         n = snprintf(out, out_bytes, "%s", given);
     else if (xdg || (home && home[0] == '/'))
         n = snprintf(out, out_bytes, "%s%s/ddpbench/noise-%016llx.json", xdg ? state : home,
-                     xdg ? "" : "/.local/state", (unsigned long long)ddp_noise_machine_key(&here));
+                     xdg ? "" : "/.local/state",
+                     (unsigned long long)ddp_noise_machine_key(&machine));
     if (n < 0 || (size_t)n >= out_bytes)
         return ddp_fail(err, DDP_EUSAGE, "the path of the noise floor is too long: '%.200s...'",
                         out);

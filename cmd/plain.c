@@ -50,9 +50,9 @@ const char ddp_units_text[] =
     "Times: microseconds in tables and under JSON keys that end in _us; seconds in\n"
     "options. A value that does not exist is - in tables and null in JSON, never 0.\n";
 
-int ddp_refuse_word(const char *what, const char *text,
-                    const char *(*candidate)(const void *ctx, int i), const void *ctx,
-                    struct ddp_err *err)
+int ddp_refuse_operand(const char *what, const char *text,
+                       const char *(*candidate)(const void *ctx, int i), const void *ctx,
+                       struct ddp_err *err)
 {
     char legal[512];
     size_t used = 0;

@@ -8,9 +8,9 @@
 
 /* Returns DDP_EUSAGE with the message "no <what> 'text'" and a hint that gives the nearest
  * candidate and all legal ones. text is NULL if the user gave none. */
-int ddp_refuse_word(const char *what, const char *text,
-                    const char *(*candidate)(const void *ctx, int i), const void *ctx,
-                    struct ddp_err *err);
+int ddp_refuse_operand(const char *what, const char *text,
+                       const char *(*candidate)(const void *ctx, int i), const void *ctx,
+                       struct ddp_err *err);
 
 /* Return the i-th legal operand of a command, or NULL past the last. These are candidate functions;
  * they ignore ctx. */

@@ -28,9 +28,9 @@ struct ddp_sweep_item {
     uint64_t heap_bytes, bytes;
     double seconds; /* estimated duration; known from prepare on */
     bool threads;
-    struct ddp_gpu_options gpu;     /* GPU options that the backend needs */
-    char no_gpu[256];               /* why the item cannot run on GPUs; "" if it can */
-    const struct ddp_device *where; /* the model's memory; NULL: the host's */
+    struct ddp_gpu_options gpu;            /* GPU options that the backend needs */
+    char no_gpu[256];                      /* why the item cannot run on GPUs; "" if it can */
+    const struct ddp_device *model_device; /* the model's memory; NULL: the host's */
 };
 
 /* A launch group. */
@@ -111,24 +111,24 @@ void ddp_sweep_item_close(const struct ddp_sweep_item *item, struct ddp_sweep_op
 void ddp_sweep_item_text(const struct ddp_sweep_item *item, char *out, size_t out_bytes);
 /* sweep_train.c: data sets of training runs; the next three functions ignore other items.
  * ddp_sweep_load_data reads the item's data set unless v has loaded it, and lends it.
- * ddp_sweep_lend_data lets the values borrow it. ddp_sweep_take_data ends that before the values
+ * ddp_sweep_lend_data lets the values borrow it. ddp_sweep_return_data ends that before the values
  * are released. */
 int ddp_sweep_load_data(struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
                         const struct ddp_sweep_open *open, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_sweep_lend_data(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
                          void *values);
-void ddp_sweep_take_data(const struct ddp_sweep_item *item, void *values);
+void ddp_sweep_return_data(const struct ddp_sweep_item *item, void *values);
 void ddp_sweep_estimate_training(const struct ddp_sweep_item *item, const void *values, int local,
                                  double *seconds, uint64_t *bytes);
 
 /* Copies the model's device from the values, which the item's command has prepared, to the item. */
-void ddp_sweep_keep_place(struct ddp_sweep_item *item, const void *values);
+void ddp_sweep_keep_device(struct ddp_sweep_item *item, const void *values);
 
 /* sweep_home.c: returns the path of the journal (--journal, else the one beside the result) or
  * NULL. */
 const char *ddp_sweep_journal_path(const struct ddp_sweep_values *v);
 /* sweep_gpu.c: fills the item's GPU options, or the reason why it cannot run on GPUs. */
-void ddp_sweep_gpu_look(struct ddp_sweep_item *item, const void *values);
+void ddp_sweep_gpu_fill(struct ddp_sweep_item *item, const void *values);
 /* Checks that the item's options and its backend, which is chosen by now, agree about GPUs. */
 int ddp_sweep_gpu_check(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
                         const struct ddp_app *app, struct ddp_err *err) DDP_MUST_CHECK;
@@ -159,10 +159,10 @@ bool ddp_sweep_stage_is_done(const struct ddp_sweep_values *v, const struct ddp_
 int ddp_sweep_share(void *values, struct ddp_comm *comm, struct ddp_err *err);
 
 /* sweep_run.c: the ranks' side. Rank 0 sends these events about an item to the collector. */
-enum ddp_sweep_word { DDP_SWEEP_BEGINS, DDP_SWEEP_ENDS, DDP_SWEEP_LEFT_OUT };
-struct ddp_sweep_news {
-    int word, launch, item;
-    char text[192]; /* the reason why the item was skipped */
+enum ddp_sweep_event_type { DDP_SWEEP_BEGINS, DDP_SWEEP_ENDS, DDP_SWEEP_LEFT_OUT };
+struct ddp_sweep_event {
+    int type, launch, item; /* type: enum ddp_sweep_event_type */
+    char text[192];         /* the reason why the item was skipped */
 };
 int ddp_sweep_rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err);
 

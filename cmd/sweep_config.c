@@ -9,9 +9,9 @@
 #include "sweep.h"
 
 /* Options of the sweep as a whole, which no single run may set. */
-static const char *const whole[] = {"json",    "format",       "progress", "quiet",
-                                    "verbose", "help",         "launch",   "timeout",
-                                    "dry-run", "explain-auto", "label",    NULL};
+static const char *const sweep_options[] = {"json",    "format",       "progress", "quiet",
+                                            "verbose", "help",         "launch",   "timeout",
+                                            "dry-run", "explain-auto", "label",    NULL};
 
 static const struct ddp_cmd *find_command(const char *name)
 {
@@ -43,11 +43,11 @@ static bool takes_list(void *arg, const char *command, const char *option)
     return false;
 }
 
-static int refuse(const struct ddp_sweep_values *v, int run, const char *what, const char *word,
+static int refuse(const struct ddp_sweep_values *v, int run, const char *what, const char *subject,
                   struct ddp_err *err)
 {
     char clean[80];
-    ddp_printable(word, clean, sizeof clean);
+    ddp_printable(subject, clean, sizeof clean);
     return ddp_fail(err, DDP_ECONFIG, "'%.160s', runs[%d]: %s '%s'", v->config_path, run, what,
                     clean);
 }
@@ -70,19 +70,19 @@ static bool sweep_has(const char *option)
     return false;
 }
 
-static int refuse_whole(const struct ddp_sweep_values *v, const struct ddp_sweep_cell *cell,
-                        struct ddp_err *err)
+static int refuse_sweep_option(const struct ddp_sweep_values *v, const struct ddp_sweep_cell *cell,
+                               struct ddp_err *err)
 {
     for (int i = 1; i < cell->argc; i++) {
-        const char *word = cell->argv[i] + 2;
-        for (int k = 0; whole[k]; k++) {
-            const size_t n = strlen(whole[k]);
-            if (strncmp(word, whole[k], n) != 0 || (word[n] != '\0' && word[n] != '='))
+        const char *arg = cell->argv[i] + 2;
+        for (int k = 0; sweep_options[k]; k++) {
+            const size_t n = strlen(sweep_options[k]);
+            if (strncmp(arg, sweep_options[k], n) != 0 || (arg[n] != '\0' && arg[n] != '='))
                 continue;
-            refuse(v, cell->run, "a single run cannot set the option", whole[k], err);
-            if (!sweep_has(whole[k]))
+            refuse(v, cell->run, "a single run cannot set the option", sweep_options[k], err);
+            if (!sweep_has(sweep_options[k]))
                 return ddp_hint(err, "this option works only outside a sweep");
-            return ddp_hint(err, "give it to the sweep: ddpbench sweep --%s ...", whole[k]);
+            return ddp_hint(err, "give it to the sweep: ddpbench sweep --%s ...", sweep_options[k]);
         }
     }
     return 0;
@@ -102,7 +102,7 @@ static int read_cell(const struct ddp_sweep_values *v, const struct ddp_sweep_ce
         refuse(v, cell->run, "a sweep cannot run the command", cell->argv[0], err);
         return near ? ddp_hint(err, "did you mean '%s'?", near) : err->code;
     }
-    DDP_TRY(refuse_whole(v, cell, err));
+    DDP_TRY(refuse_sweep_option(v, cell, err));
     backend = backend ? backend : v->world.backend;
     if (strcmp(backend, "auto") != 0 && !ddp_backend_find(backend))
         return refuse(v, cell->run, "unknown backend", backend, err);
@@ -200,7 +200,7 @@ static int check_items(const struct ddp_app *app, struct ddp_sweep_values *v, st
         DDP_TRY(ddp_sweep_item_open(app, v, item, &open, err));
         const struct ddp_world_options *world = open.values;
         item->threads = item->cmd->threads && item->cmd->threads(open.values);
-        ddp_sweep_gpu_look(item, open.values);
+        ddp_sweep_gpu_fill(item, open.values);
         if (world->label[0])
             memcpy(v->world.label, world->label, sizeof v->world.label);
         ddp_sweep_item_close(item, &open);

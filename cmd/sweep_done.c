@@ -9,8 +9,8 @@
 
 uint64_t ddp_sweep_key(int launch, int item, const char *id)
 {
-    const int32_t where[2] = {launch, item};
-    return ddp_fnv1a(ddp_fnv1a(DDP_FNV_INIT, where, sizeof where), id, strlen(id));
+    const int32_t position[2] = {launch, item};
+    return ddp_fnv1a(ddp_fnv1a(DDP_FNV_INIT, position, sizeof position), id, strlen(id));
 }
 
 int ddp_sweep_done_add(struct ddp_sweep_done *done, uint64_t key, struct ddp_err *err)
@@ -54,7 +54,7 @@ bool ddp_sweep_stage_is_done(const struct ddp_sweep_values *v, const struct ddp_
 }
 
 /* Every rank sends this to all: the hash of its plan, and the number of keys it knows. */
-struct knowledge {
+struct summary {
     uint64_t plan, keys;
 };
 
@@ -80,8 +80,8 @@ static int share_keys(struct ddp_sweep_values *v, struct ddp_comm *comm, uint64_
 int ddp_sweep_share(void *values, struct ddp_comm *comm, struct ddp_err *err)
 {
     struct ddp_sweep_values *v = values;
-    struct knowledge mine = {.plan = v->plan.hash, .keys = v->done.count};
-    struct knowledge *all = ddp_calloc((size_t)comm->size, sizeof *all);
+    struct summary mine = {.plan = v->plan.hash, .keys = v->done.count};
+    struct summary *all = ddp_calloc((size_t)comm->size, sizeof *all);
     int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the list of finished points");
     DDP_TRY(ddp_comm_agree(comm, rc, err));
     rc = ddp_comm_exchange(comm, &mine, all, sizeof mine, err);

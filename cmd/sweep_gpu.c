@@ -4,7 +4,7 @@
 
 #include "sweep.h"
 
-void ddp_sweep_gpu_look(struct ddp_sweep_item *item, const void *values)
+void ddp_sweep_gpu_fill(struct ddp_sweep_item *item, const void *values)
 {
     struct ddp_err why = DDP_ERR_INIT;
     item->no_gpu[0] = '\0';

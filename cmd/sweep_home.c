@@ -99,25 +99,25 @@ static int append(struct ddp_sweep_home *home, enum ddp_journal_kind kind, const
     return home->journal ? ddp_journal_append(home->journal, &entry, err) : 0;
 }
 
-static int keep_news(struct ddp_sweep_values *v, const struct ddp_sweep_news *news,
-                     struct ddp_err *err)
+static int keep_event(struct ddp_sweep_values *v, const struct ddp_sweep_event *event,
+                      struct ddp_err *err)
 {
     struct ddp_sweep_home *home = v->home;
     char text[192];
-    home->launch = news->launch;
-    home->item = news->item;
-    ddp_sweep_item_text(&v->items[news->item], text, sizeof text);
-    switch (news->word) {
+    home->launch = event->launch;
+    home->item = event->item;
+    ddp_sweep_item_text(&v->items[event->item], text, sizeof text);
+    switch (event->type) {
     case DDP_SWEEP_BEGINS:
         return append(home, DDP_JOURNAL_BEGIN, text, NULL, 0, err);
     case DDP_SWEEP_ENDS:
         v->ended++;
-        v->seconds_done += v->items[news->item].seconds;
+        v->seconds_done += v->items[event->item].seconds;
         return append(home, DDP_JOURNAL_END, text, NULL, 0, err);
     default:
         if (home->left_out++ == 0)
-            snprintf(home->why, sizeof home->why, "%s", news->text);
-        ddp_logf(&v->app->log, DDP_LOG_WARN, "left out: %s: %s", text, news->text);
+            snprintf(home->why, sizeof home->why, "%s", event->text);
+        ddp_logf(&v->app->log, DDP_LOG_WARN, "left out: %s: %s", text, event->text);
         return 0;
     }
 }
@@ -131,7 +131,7 @@ int ddp_sweep_home_keep(void *values, uint32_t type, const void *payload, size_t
     char id[192];
     switch (type) {
     case DDP_MESSAGE_STAGE:
-        return keep_news(v, payload, err);
+        return keep_event(v, payload, err);
     case DDP_MESSAGE_POINT:
         v->measured[home->launch - 1]++;
         ddp_point_id(&((const struct ddp_point *)payload)->spec, id, sizeof id);

@@ -62,19 +62,19 @@ static int prepare_item(struct ddp_app *app, struct ddp_sweep_values *v,
                         struct ddp_sweep_item *item, struct ddp_err *err)
 {
     struct ddp_sweep_open open;
-    struct ddp_err said = DDP_ERR_INIT;
+    struct ddp_err cause = DDP_ERR_INIT;
     DDP_TRY(choose_backend(v, item, app, err));
     DDP_TRY(ddp_sweep_item_open(app, v, item, &open, err));
-    int rc = ddp_sweep_load_data(v, item, &open, &said);
+    int rc = ddp_sweep_load_data(v, item, &open, &cause);
     if (rc == 0)
-        rc = item->cmd->prepare(&open.app, open.values, item->backend, item->ranks, &said);
+        rc = item->cmd->prepare(&open.app, open.values, item->backend, item->ranks, &cause);
     if (rc != 0) {
         ddp_fail(err, rc == DDP_EUSAGE ? DDP_ECONFIG : rc, "'%.160s', runs[%d]: %.320s",
-                 v->config_path, item->run, said.text);
-        rc = said.hint[0] ? ddp_hint(err, "%s", said.hint) : err->code;
+                 v->config_path, item->run, cause.text);
+        rc = cause.hint[0] ? ddp_hint(err, "%s", cause.hint) : err->code;
     } else {
         item->first_place = v->points;
-        ddp_sweep_keep_place(item, open.values);
+        ddp_sweep_keep_device(item, open.values);
         item->heap_bytes = item->cmd->heap_bytes(open.values, item->ranks);
         ddp_sweep_estimate(item, open.values, local_ranks(app, item->ranks), &item->seconds,
                            &item->bytes);
@@ -91,7 +91,7 @@ static int compare_ids(const void *a, const void *b)
 }
 
 /* Refuses two points with the same id: neither a reader nor the journal could tell them apart. */
-static int refuse_twins(const struct ddp_sweep_values *v, struct ddp_err *err)
+static int refuse_duplicate_ids(const struct ddp_sweep_values *v, struct ddp_err *err)
 {
     const char **ids = ddp_calloc((size_t)v->points, sizeof *ids);
     int rc = 0;
@@ -173,7 +173,7 @@ int ddp_sweep_prepare(struct ddp_app *app, void *values, const char *backend, in
     snprintf(v->backend, sizeof v->backend, "%s", backend);
     for (int i = 0; i < v->count; i++)
         DDP_TRY(prepare_item(app, v, &v->items[i], err));
-    DDP_TRY(refuse_twins(v, err));
+    DDP_TRY(refuse_duplicate_ids(v, err));
     DDP_TRY(make_stages(v, err));
     if (!v->dry_run) {
         if (speaks(app) && !v->journal_path && !v->default_journal[0])

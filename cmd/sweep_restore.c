@@ -39,7 +39,7 @@ static int take_point(struct restore *r, const struct ddp_journal_entry *entry, 
     return ddp_record_add_point(r->record, &p, samples, err);
 }
 
-static void forget_pending(struct restore *r)
+static void discard_pending(struct restore *r)
 {
     ddp_record_release(&r->pending);
 }
@@ -56,7 +56,7 @@ static int take_pending(struct restore *r, const struct ddp_journal_entry *entry
         memcpy(r->record->feature_blas, run->blas, sizeof run->blas);
         r->runs++;
     }
-    forget_pending(r);
+    discard_pending(r);
     r->v->ended++;
     return ddp_sweep_done_add(&r->v->done, ddp_sweep_key(entry->launch, entry->cell, DDP_SWEEP_END),
                               err);
@@ -89,7 +89,7 @@ static int visit(void *arg, const struct ddp_journal_entry *entry, struct ddp_er
     case DDP_JOURNAL_GATE:
         return refuse(r, "a gate", entry, err);
     default: /* an item begins: discard the training runs of an earlier attempt */
-        forget_pending(r);
+        discard_pending(r);
         return 0;
     }
 }
@@ -106,7 +106,7 @@ int ddp_sweep_restore(struct ddp_sweep_values *v, const char *path, struct ddp_r
     ddp_sweep_facts(v, record, facts);
     int rc =
         ddp_journal_open(path, facts, v->restart, visit, &r, &v->home->journal, &continued, err);
-    forget_pending(&r);
+    discard_pending(&r);
     free(facts);
     ddp_sweep_done_sort(&v->done);
     if (rc == 0 && continued)

@@ -37,16 +37,16 @@ static void describe(struct position *at)
              v->count * (int)v->launches, left);
 }
 
-static int tell(struct ddp_rank *rank, const struct position *at, enum ddp_sweep_word word,
-                const char *text, struct ddp_err *err)
+static int send_event(struct ddp_rank *rank, const struct position *at,
+                      enum ddp_sweep_event_type type, const char *text, struct ddp_err *err)
 {
-    struct ddp_sweep_news news;
-    memset(&news, 0, sizeof news);
-    news.word = (int)word;
-    news.launch = at->stage->launch;
-    news.item = at->item;
-    ddp_printable(text, news.text, sizeof news.text);
-    return ddp_emit_stage(rank, &news, sizeof news, err);
+    struct ddp_sweep_event event;
+    memset(&event, 0, sizeof event);
+    event.type = (int)type;
+    event.launch = at->stage->launch;
+    event.item = at->item;
+    ddp_printable(text, event.text, sizeof event.text);
+    return ddp_emit_stage(rank, &event, sizeof event, err);
 }
 
 static int run_item(struct ddp_rank *rank, struct position *at, bool has_control,
@@ -68,7 +68,7 @@ static int run_item(struct ddp_rank *rank, struct position *at, bool has_control
     mine.has_control = has_control;
     mine.has = has;
     mine.has_arg = at;
-    rc = tell(rank, at, DDP_SWEEP_BEGINS, "", err);
+    rc = send_event(rank, at, DDP_SWEEP_BEGINS, "", err);
     if (rc == 0)
         rc = item->cmd->rank_main(&mine, open.values, err);
     ddp_sweep_item_close(item, &open);
@@ -95,12 +95,12 @@ int ddp_sweep_rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err
         describe(&at);
         int rc = run_item(rank, &at, has_control, err);
         if (can_go_on(rc, err)) {
-            struct ddp_err said = *err;
+            struct ddp_err cause = *err;
             *err = DDP_ERR_INIT;
-            DDP_TRY(tell(rank, &at, DDP_SWEEP_LEFT_OUT, said.text, err));
+            DDP_TRY(send_event(rank, &at, DDP_SWEEP_LEFT_OUT, cause.text, err));
         } else if (rc == 0) {
             has_control = true;
-            DDP_TRY(tell(rank, &at, DDP_SWEEP_ENDS, "", err));
+            DDP_TRY(send_event(rank, &at, DDP_SWEEP_ENDS, "", err));
         } else {
             return rc;
         }

@@ -38,13 +38,13 @@ void ddp_sweep_lend_data(const struct ddp_sweep_values *v, const struct ddp_swee
     const struct ddp_sweep_data *data = find_data(v, reader, &request);
     if (data)
         train->data = data->set;
-    train->where = item->where;
+    train->model_device = item->model_device;
 }
 
-void ddp_sweep_keep_place(struct ddp_sweep_item *item, const void *values)
+void ddp_sweep_keep_device(struct ddp_sweep_item *item, const void *values)
 {
     if (item->cmd == &ddp_cmd_train)
-        item->where = ((const struct ddp_train_values *)values)->where;
+        item->model_device = ((const struct ddp_train_values *)values)->model_device;
 }
 
 int ddp_sweep_load_data(struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
@@ -70,7 +70,7 @@ int ddp_sweep_load_data(struct ddp_sweep_values *v, const struct ddp_sweep_item 
     return 0;
 }
 
-void ddp_sweep_take_data(const struct ddp_sweep_item *item, void *values)
+void ddp_sweep_return_data(const struct ddp_sweep_item *item, void *values)
 {
     if (item->cmd == &ddp_cmd_train)
         ((struct ddp_train_values *)values)->data = (struct ddp_dataset){.name = ""};
@@ -85,8 +85,8 @@ static double guess_training(const struct ddp_train_values *v, int job, int rank
     if (o.max_steps > 0)
         steps = fmin(steps, (double)o.max_steps);
     /* Evaluation runs once per epoch. Its forward pass is about a third of the work of a step. */
-    const double seen = steps * batch + o.epochs * (double)v->data.eval.count / 3;
-    return START_S + seen * o.model->flops_per_image(o.model) / ranks / FLOP_PER_S;
+    const double images_processed = steps * batch + o.epochs * (double)v->data.eval.count / 3;
+    return START_S + images_processed * o.model->flops_per_image(o.model) / ranks / FLOP_PER_S;
 }
 
 void ddp_sweep_estimate_training(const struct ddp_sweep_item *item, const void *values, int local,

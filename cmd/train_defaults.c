@@ -129,14 +129,14 @@ static const struct ddp_device *find_cuda(void)
     return *d;
 }
 
-/* Checks that every strategy works with models on `where` (NULL: the processor). */
-static int check_strategies(const struct ddp_train_values *v, const struct ddp_device *where,
+/* Checks that every strategy works with models on `model_device` (NULL: the processor). */
+static int check_strategies(const struct ddp_train_values *v, const struct ddp_device *model_device,
                             const struct ddp_backend *backend, int ranks, struct ddp_err *err)
 {
     for (int job = 0; job < v->job_count; job++) {
         struct ddp_train_options o;
         ddp_train_values_options(v, job, 0, &o);
-        o.device = where;
+        o.device = model_device;
         DDP_TRY(ddp_train_check_device(&o, backend, ranks, err));
     }
     return 0;
@@ -144,8 +144,8 @@ static int check_strategies(const struct ddp_train_values *v, const struct ddp_d
 
 int ddp_train_values_gpu(const struct ddp_train_values *v, struct ddp_err *err)
 {
-    const struct ddp_device *where = v->device == DDP_TRAIN_CPU ? NULL : find_cuda();
-    return check_strategies(v, where, ddp_backend_find("nccl"), 2, err);
+    const struct ddp_device *model_device = v->device == DDP_TRAIN_CPU ? NULL : find_cuda();
+    return check_strategies(v, model_device, ddp_backend_find("nccl"), 2, err);
 }
 
 static int probe_cuda(void *unused, struct ddp_err *err)
@@ -170,12 +170,12 @@ int ddp_train_values_device(struct ddp_train_values *v, const struct ddp_backend
 {
     const bool moves_device = backend->caps & DDP_CAP_DEVICE;
     const bool cuda = v->device == DDP_TRAIN_CUDA || (v->device == DDP_TRAIN_AUTO && moves_device);
-    v->where = cuda ? find_cuda() : NULL;
+    v->model_device = cuda ? find_cuda() : NULL;
     if (!cuda && v->gpu_option)
         return ddp_fail(err, DDP_EUSAGE, "--%s is for --device cuda", v->gpu_option);
-    if (v->where)
+    if (v->model_device)
         DDP_TRY(check_cuda(backend, err));
-    return check_strategies(v, v->where, backend, ranks, err);
+    return check_strategies(v, v->model_device, backend, ranks, err);
 }
 
 int ddp_train_values_complete(struct ddp_train_values *v, const struct ddp_opt_result *parsed,

@@ -2,73 +2,73 @@
 
 #include <stddef.h>
 
-static const char *model_word(int i)
+static const char *model_choice(int i)
 {
     return ddp_models()[i] ? ddp_models()[i]->name : NULL;
 }
-static const char *dataset_word(int i)
+static const char *dataset_choice(int i)
 {
     return ddp_dataset_readers()[i] ? ddp_dataset_readers()[i]->name : NULL;
 }
-static const char *optimizer_word(int i)
+static const char *optimizer_choice(int i)
 {
     return i < DDP_OPTIM_COUNT ? ddp_optimizer_name((enum ddp_optimizer)i) : NULL;
 }
-static const char *partition_word(int i)
+static const char *partition_choice(int i)
 {
     return i <= DDP_PARTITION_SHARD ? ddp_partition_name((enum ddp_partition)i) : NULL;
 }
-static const char *init_word(int i)
+static const char *init_choice(int i)
 {
     return i <= DDP_INIT_GLOROT ? ddp_init_name((enum ddp_init)i) : NULL;
 }
-static const char *init_sync_word(int i)
+static const char *init_sync_choice(int i)
 {
     return i <= DDP_INIT_SEED ? ddp_init_sync_name((enum ddp_init_sync)i) : NULL;
 }
-static const char *overlap_word(int i)
+static const char *overlap_choice(int i)
 {
     return i == 0 ? "off" : i == 1 ? "on" : NULL;
 }
-static const char *feedback_word(int i)
+static const char *feedback_choice(int i)
 {
     return i == DDP_FEEDBACK_AUTO  ? "auto"
            : i == DDP_FEEDBACK_ON  ? "on"
            : i == DDP_FEEDBACK_OFF ? "off"
                                    : NULL;
 }
-static const char *aggregate_word(int i)
+static const char *aggregate_choice(int i)
 {
     return ddp_aggregates()[i] ? ddp_aggregates()[i]->name : NULL;
 }
 enum { CHECK_EPOCH, CHECK_STEP };
-static const char *check_word(int i)
+static const char *check_choice(int i)
 {
     return i == CHECK_EPOCH ? "epoch" : i == CHECK_STEP ? "step" : NULL;
 }
-static const char *device_word(int i)
+static const char *device_choice(int i)
 {
     return i == DDP_TRAIN_AUTO   ? "auto"
            : i == DDP_TRAIN_CPU  ? "cpu"
            : i == DDP_TRAIN_CUDA ? "cuda"
                                  : NULL;
 }
-static const char *conv_word(int i)
+static const char *conv_choice(int i)
 {
     return i <= DDP_CONV_UNFOLD ? ddp_conv_way_name((enum ddp_conv_way)i) : NULL;
 }
-static const struct ddp_opt_words model_words = {.word = model_word},
-                                  dataset_words = {.word = dataset_word},
-                                  optimizer_words = {.word = optimizer_word},
-                                  partition_words = {.word = partition_word},
-                                  init_words = {.word = init_word},
-                                  init_sync_words = {.word = init_sync_word},
-                                  overlap_words = {.word = overlap_word},
-                                  feedback_words = {.word = feedback_word},
-                                  aggregate_words = {.word = aggregate_word},
-                                  check_words = {.word = check_word},
-                                  device_words = {.word = device_word},
-                                  conv_words = {.word = conv_word};
+static const struct ddp_opt_words model_choices = {.word = model_choice},
+                                  dataset_choices = {.word = dataset_choice},
+                                  optimizer_choices = {.word = optimizer_choice},
+                                  partition_choices = {.word = partition_choice},
+                                  init_choices = {.word = init_choice},
+                                  init_sync_choices = {.word = init_sync_choice},
+                                  overlap_choices = {.word = overlap_choice},
+                                  feedback_choices = {.word = feedback_choice},
+                                  aggregate_choices = {.word = aggregate_choice},
+                                  check_choices = {.word = check_choice},
+                                  device_choices = {.word = device_choice},
+                                  conv_choices = {.word = conv_choice};
 
 #define AT(field) offsetof(struct ddp_train_values, field)
 
@@ -80,14 +80,14 @@ const struct ddp_opt ddp_train_rows[] = {
      .initial = "singa-cnn",
      .group = "Training",
      .help = "the network",
-     .words = &model_words},
+     .words = &model_choices},
     {.name = "dataset",
      .kind = DDP_OPT_ENUM,
      .offset = AT(dataset),
      .value = "NAME",
      .group = "Training",
      .help = "data set to train on (default: the model's)",
-     .words = &dataset_words},
+     .words = &dataset_choices},
     {.name = "data",
      .kind = DDP_OPT_STRING,
      .offset = AT(dir),
@@ -144,7 +144,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .value = "NAME",
      .group = "Training",
      .help = "update rule (default: the model's)",
-     .words = &optimizer_words},
+     .words = &optimizer_choices},
     {.name = "lr",
      .kind = DDP_OPT_DOUBLE,
      .offset = AT(lr),
@@ -176,7 +176,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .group = "Training",
      .help = "initial weights, uniform in +-sqrt(6/fan_in) or +-sqrt(6/(fan_in+fan_out)) (default: "
              "the model's)",
-     .words = &init_words},
+     .words = &init_choices},
     {.name = "target-accuracy",
      .kind = DDP_OPT_DOUBLE,
      .offset = AT(target_accuracy),
@@ -216,7 +216,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .group = "Exchange",
      .help = "error feedback: add the values that were not sent to the next gradient; auto: on for "
              "the sparse methods",
-     .words = &feedback_words},
+     .words = &feedback_choices},
     {.name = "aggregate",
      .kind = DDP_OPT_ENUM,
      .offset = AT(aggregate),
@@ -225,7 +225,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .group = "Exchange",
      .help = "where dense gradients are summed: on all ranks, on rank 0, on each tensor's owner, "
              "or within hosts first",
-     .words = &aggregate_words},
+     .words = &aggregate_choices},
     {.name = "algorithm",
      .kind = DDP_OPT_STRING,
      .offset = AT(algorithm),
@@ -241,7 +241,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .group = "Exchange",
      .help = "exchange full buckets during the backward pass, in a progress thread (on a GPU: on a "
              "separate stream)",
-     .words = &overlap_words},
+     .words = &overlap_choices},
     {.name = "bucket-bytes",
      .kind = DDP_OPT_SIZE,
      .offset = AT(bucket_bytes),
@@ -257,7 +257,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .initial = "batch",
      .group = "Exchange",
      .help = "batch: divide each global batch among the ranks; shard: divide the data set once",
-     .words = &partition_words},
+     .words = &partition_choices},
     {.name = "init-sync",
      .kind = DDP_OPT_ENUM,
      .offset = AT(init_sync),
@@ -266,7 +266,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .group = "Exchange",
      .help =
          "initial weights: rank 0's, the average of all ranks', or computed from the common seed",
-     .words = &init_sync_words},
+     .words = &init_sync_choices},
     {.name = "check-replicas",
      .kind = DDP_OPT_ENUM,
      .offset = AT(check_replicas),
@@ -274,7 +274,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .initial = "epoch",
      .group = "Exchange",
      .help = "compare a hash of all parameters across ranks after every epoch or every step",
-     .words = &check_words},
+     .words = &check_choices},
     {.name = "dump-gradients",
      .kind = DDP_OPT_STRING,
      .offset = AT(dump_dir),
@@ -298,7 +298,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .group = "World",
      .help = "device of the models: cpu, cuda (one GPU per rank), or auto: the device whose memory "
              "the backend exchanges",
-     .words = &device_words},
+     .words = &device_choices},
     {.name = "cuda-graph",
      .kind = DDP_OPT_ENUM,
      .offset = AT(graph),
@@ -307,7 +307,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .group = "World",
      .help = "device cuda: capture a step of the model once and launch it as one graph (with "
              "--overlap: one graph per bucket)",
-     .words = &overlap_words},
+     .words = &overlap_choices},
     {.name = "tf32",
      .kind = DDP_OPT_ENUM,
      .offset = AT(tf32),
@@ -315,7 +315,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .initial = "off",
      .group = "World",
      .help = "device cuda: matrix products may round their inputs to TF32",
-     .words = &overlap_words},
+     .words = &overlap_choices},
     {.name = "conv",
      .kind = DDP_OPT_ENUM,
      .offset = AT(conv),
@@ -324,7 +324,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .group = "World",
      .help = "device cuda: compute convolutions with cuDNN, or as matrix products of unfolded "
              "images; auto: cuDNN if it is installed",
-     .words = &conv_words},
+     .words = &conv_choices},
     {.name = "blas",
      .kind = DDP_OPT_STRING,
      .offset = AT(blas),

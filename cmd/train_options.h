@@ -8,7 +8,7 @@
 #include "train/trainer.h"
 
 /* AUTO: the device whose memory the backend exchanges. */
-enum ddp_train_where { DDP_TRAIN_AUTO, DDP_TRAIN_CPU, DDP_TRAIN_CUDA };
+enum ddp_train_device { DDP_TRAIN_AUTO, DDP_TRAIN_CPU, DDP_TRAIN_CUDA };
 
 /* One strategy to train with. text and argument are borrowed. */
 struct ddp_train_job {
@@ -21,7 +21,7 @@ struct ddp_train_values {
     struct ddp_world_options world;
     int model, dataset, optimizer, partition, init, init_sync, check_replicas;
     int overlap, feedback, aggregate;
-    int device, graph, tf32, conv; /* device: enum ddp_train_where */
+    int device, graph, tf32, conv; /* device: enum ddp_train_device */
     bool named;                    /* --dataset was given; not an option itself */
     const char *dir, *sync, *blas, *algorithm, *dump_dir;
     struct ddp_string_list compare;
@@ -35,8 +35,8 @@ struct ddp_train_values {
     struct ddp_train_job jobs[DDP_OPT_LIST_MAX]; /* the strategies to train with [job_count] */
     int job_count;
     struct ddp_dataset data;
-    const struct ddp_device *where; /* NULL: the processor */
-    const char *gpu_option;         /* a given option that only GPUs use; NULL: none */
+    const struct ddp_device *model_device; /* NULL: the processor */
+    const char *gpu_option;                /* a given option that only GPUs use; NULL: none */
 };
 
 static_assert(offsetof(struct ddp_train_values, world) == 0,
@@ -53,7 +53,7 @@ const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_va
 /* Fills v->jobs and v->seeds. Returns DDP_EUSAGE if options contradict each other. */
 int ddp_train_values_jobs(const struct ddp_cmd *cmd, struct ddp_train_values *v,
                           const struct ddp_opt_result *parsed, struct ddp_err *err) DDP_MUST_CHECK;
-/* Sets v->where, the device of the models, for ranks that exchange with `backend`. Returns
+/* Sets v->model_device, the device of the models, for ranks that exchange with `backend`. Returns
  * DDP_EUSAGE if a GPU option is given but no GPU is used, and DDP_EUNAVAIL if a strategy does not
  * run on that device. Starts no CUDA driver in this process. */
 int ddp_train_values_device(struct ddp_train_values *v, const struct ddp_backend *backend,

@@ -111,8 +111,8 @@ void ddp_train_values_options(const struct ddp_train_values *v, int job, int see
         .sync_text = v->jobs[job].text,
         .sync_argument = v->jobs[job].argument,
         .blas = v->blas,
-        .device = v->where,
-        .graph = v->where != NULL && v->graph != 0,
+        .device = v->model_device,
+        .graph = v->model_device != NULL && v->graph != 0,
         .tf32 = v->tf32 != 0,
         .conv = (enum ddp_conv_way)v->conv,
         .batch = (int)v->batch,
@@ -174,7 +174,7 @@ static struct ddp_train_events events_of(struct ddp_rank *rank)
 
 /* All-gathers one byte per rank into all [ranks]; rank 0 uses it to say whether it is still
  * training alone. Called outside timed regions. */
-static int tell_waiting(struct ddp_comm *comm, char more, char *all, struct ddp_err *err)
+static int share_more(struct ddp_comm *comm, char more, char *all, struct ddp_err *err)
 {
     return ddp_comm_exchange(comm, &more, all, 1, err);
 }
@@ -184,7 +184,7 @@ static int tell_waiting(struct ddp_comm *comm, char more, char *all, struct ddp_
 static int wait_for_rank0(struct ddp_comm *comm, char *all, struct ddp_err *err)
 {
     do
-        DDP_TRY(tell_waiting(comm, 0, all, err));
+        DDP_TRY(share_more(comm, 0, all, err));
     while (all[0]);
     return 0;
 }
@@ -208,7 +208,7 @@ static void baseline_step(void *arg, int64_t step, double loss)
     (void)step;
     (void)loss;
     if (b->code == 0)
-        b->code = tell_waiting(b->rank->comm, 1, b->all, &b->err);
+        b->code = share_more(b->rank->comm, 1, b->all, &b->err);
 }
 
 static int baseline_epoch(void *arg, const struct ddp_train_run *run, const struct ddp_epoch *epoch,
@@ -267,7 +267,7 @@ static int run_baseline(struct ddp_rank *rank, const struct ddp_train_values *v,
     else if (rc == 0)
         rc = train_alone(rank, v, seed, all, err);
     if (rc == 0 && rank->comm->rank == 0)
-        rc = tell_waiting(rank->comm, 0, all, err);
+        rc = share_more(rank->comm, 0, all, err);
     free(all);
     return rc;
 }

@@ -14,19 +14,19 @@
 #include "plain.h"
 #include "world.h"
 
-static const char *launch_word(int i)
+static const char *launch_choice(int i)
 {
     return i == DDP_LAUNCH_PROCESSES ? "processes" : i == DDP_LAUNCH_THREADS ? "threads" : NULL;
 }
-static const char *progress_word(int i)
+static const char *progress_choice(int i)
 {
-    static const char *const words[] = {"auto", "always", "never"};
-    return i < 3 ? words[i] : NULL;
+    static const char *const choices[] = {"auto", "always", "never"};
+    return i < 3 ? choices[i] : NULL;
 }
-const struct ddp_opt_words ddp_launch_words = {.word = launch_word};
-const struct ddp_opt_words ddp_progress_words = {.word = progress_word};
+const struct ddp_opt_words ddp_launch_words = {.word = launch_choice};
+const struct ddp_opt_words ddp_progress_words = {.word = progress_choice};
 
-static const char *backend_word(const void *ctx, int i)
+static const char *backend_name(const void *ctx, int i)
 {
     (void)ctx;
     const struct ddp_backend *const *all = ddp_backend_all();
@@ -36,11 +36,11 @@ static const char *backend_word(const void *ctx, int i)
 static int unknown_backend(const char *name, struct ddp_err *err)
 {
     char legal[256] = "";
-    for (int i = 0; backend_word(NULL, i); i++) {
+    for (int i = 0; backend_name(NULL, i); i++) {
         size_t n = strlen(legal);
-        snprintf(legal + n, sizeof legal - n, "%s%s", i ? ", " : "", backend_word(NULL, i));
+        snprintf(legal + n, sizeof legal - n, "%s%s", i ? ", " : "", backend_name(NULL, i));
     }
-    const char *near = ddp_nearest(name, backend_word, NULL);
+    const char *near = ddp_nearest(name, backend_name, NULL);
     ddp_fail(err, DDP_EUSAGE, "unknown backend '%s'; legal: %s", name, legal);
     return near ? ddp_hint(err, "did you mean '%s'?", near) : err->code;
 }

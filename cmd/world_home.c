@@ -54,7 +54,7 @@ static void be_patient(struct ddp_world *w, int64_t most_ns)
 }
 
 /* Protects the files that the command reads or keeps from being overwritten by outputs. */
-static int spare(const struct ddp_world *w, struct ddp_err *err)
+static int protect_files(const struct ddp_world *w, struct ddp_err *err)
 {
     const char *path;
     for (int i = 0; w->cmd->spared && (path = w->cmd->spared(w->values, i)) != NULL; i++)
@@ -69,7 +69,7 @@ int ddp_home_check(struct ddp_world *w, struct ddp_err *err)
     int rc =
         ddp_outputs_add(w->reports, w->options->json, &w->options->formats, w->app->log.color, err);
     if (rc == 0)
-        rc = spare(w, err);
+        rc = protect_files(w, err);
     if (rc != 0) {
         ddp_report_close(w->reports);
         w->reports = NULL;
