@@ -1,5 +1,5 @@
-/* The program: finds the command, parses its options, runs it, and turns its code into an exit
- * code. */
+/* The program: finds the command, parses its options, runs it, and turns the returned code into an
+ * exit code. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -17,7 +17,8 @@
 #include "command_list.h"
 #undef DDP_COMMAND
 
-/* At the first rank that fails mpiexec ends the others: the one that speaks needs a head start. */
+/* mpiexec ends all ranks when the first one fails, so the rank that reports the error needs a head
+ * start. */
 #define SPEAKER_FIRST_US 300000
 
 static const struct ddp_cmd *const commands[] = {
@@ -79,7 +80,8 @@ static int unknown_command(const char *name, struct ddp_err *err)
     return ddp_hint(err, "`ddpbench help` lists the commands");
 }
 
-/* The command's own words of argv[0..argc), those for another program left out; *count of them. */
+/* Returns the arguments in argv[0..argc) that are the command's own, without those for another
+ * program; *count receives their number. Returns NULL if memory runs out. */
 static char **own_words(const struct ddp_cmd *cmd, int argc, char *const *argv, int *count)
 {
     char **own = ddp_calloc((size_t)argc + 1, sizeof *own);
@@ -90,7 +92,7 @@ static char **own_words(const struct ddp_cmd *cmd, int argc, char *const *argv, 
     return own;
 }
 
-/* Parses the command's own options into a fresh values struct and runs it. */
+/* Parses the command's options into a new values struct and runs the command. */
 static int run_command(struct ddp_app *app, int argc, char *const *argv, struct ddp_err *err)
 {
     const struct ddp_cmd *cmd = app->cmd;
@@ -121,7 +123,7 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
         if (rc == 0)
             rc = ddp_world_run(app, cmd, values, err);
     } else if (rc == 0) {
-        /* A plain command under mpiexec answers once. */
+        /* A command without ranks prints its answer once under mpiexec. */
         if (app->launcher.place.rank == 0)
             rc = cmd->run(app, values, &parsed, err);
     } else if (err->code == DDP_EUSAGE) {
@@ -135,7 +137,7 @@ out:
     return rc;
 }
 
-/* A command line of nccl-tests, of which only the program's name was changed. */
+/* Runs a command line of nccl-tests. */
 static int run_nccl_line(struct ddp_app *app, struct ddp_err *err)
 {
     struct ddp_nccl_line line;
@@ -149,7 +151,7 @@ static int run_nccl_line(struct ddp_app *app, struct ddp_err *err)
 static int dispatch(struct ddp_app *app, struct ddp_err *err)
 {
     DDP_TRY(ddp_conf_check(err));
-    /* Of importance only to who needs ranks, and to the doctor. */
+    /* Only commands with ranks and the doctor look at the launcher's error. */
     if (ddp_launcher_detect(&app->launcher, &app->launcher_error) != 0)
         app->launcher =
             (struct ddp_launcher){.name = "own", .place = {.size = 1, .segment_fd = -1}};
@@ -177,8 +179,9 @@ static int dispatch(struct ddp_app *app, struct ddp_err *err)
     return run_command(app, app->argc - 1, app->argv + 1, err);
 }
 
-/* Only one rank speaks of what every rank of a foreign launcher sees alike; what one rank alone
- * saw, it has said itself (world_launched.c). */
+/* Returns true if this process reports the error. Under an outside launcher only rank 0 reports an
+ * error that all ranks have; a rank with an error of its own has already reported it
+ * (world_launched.c). */
 static bool may_speak(const struct ddp_app *app, const struct ddp_err *err)
 {
     if (app->launcher.kind == DDP_LAUNCHER_NONE)
@@ -186,8 +189,8 @@ static bool may_speak(const struct ddp_app *app, const struct ddp_err *err)
     return app->launcher.place.rank == 0 && (err->rank < 0 || err->agreed);
 }
 
-/* What did not fit into stdio's buffer has been written before, and an error of that shows in
- * ferror alone: the last flush has nothing left to fail with. */
+/* Flushes stdout and reports a failed write. Earlier writes of a full buffer may have failed
+ * already; that shows only in ferror. */
 static int flush_stdout(int rc, struct ddp_err *err)
 {
     bool failed = fflush(stdout) != 0;
@@ -210,9 +213,9 @@ int main(int argc, char **argv)
         .argc = argc,
         .argv = argv,
     };
-    /* A reader that goes away is an error of write(2), not a silent death. */
+    /* A closed pipe becomes an error of write(2) instead of killing us. */
     signal(SIGPIPE, SIG_IGN);
-    /* So is a limit on the size of files (ulimit -f). */
+    /* A limit on the size of files (ulimit -f) becomes an error of write(2) as well. */
     signal(SIGXFSZ, SIG_IGN);
     find_binary_dir(app.binary_dir, sizeof app.binary_dir);
     int rc = dispatch(&app, &err);
