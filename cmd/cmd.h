@@ -193,8 +193,8 @@ struct ddp_comm_times {
     double init_ns, split_ns, destroy_ns;
 };
 
-/* The context of a rank of a command. Only rank 0 may call the ddp_emit functions. They are
- * synchronous: when one returns, the collector has the data on disk. */
+/* The context of a rank of a command. The ddp_emit functions send from rank 0 and do nothing on
+ * other ranks. They are synchronous: when one returns, the collector has the data on disk. */
 struct ddp_rank {
     struct ddp_app *app;
     struct ddp_comm *comm;

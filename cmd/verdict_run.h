@@ -26,9 +26,9 @@ struct ddp_verdict_outputs {
         .help = "reporters, several at once: junit, markdown, github, ...; see `ddpbench list`"    \
     }
 
-/* Opens and checks the outputs, so that a bad path fails before anything runs. No output may be one
- * of the NULL-terminated protected paths in `spared`. ddp_verdict_finish releases *record and
- * *reports. */
+/* Opens and checks the outputs, so that a bad path fails before anything runs. The list of paths
+ * ends with NULL; no output may be one of these files, which the command reads. ddp_verdict_finish
+ * releases *record and *reports. */
 int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *outputs, int64_t seed,
                       const char *const *spared, struct ddp_record *record,
                       struct ddp_report_set **reports, struct ddp_err *err) DDP_MUST_CHECK;
