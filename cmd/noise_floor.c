@@ -10,7 +10,7 @@
 int ddp_noise_floor_path(const char *given, char *out, size_t out_bytes, struct ddp_err *err)
 {
     /* The XDG Base Directory Specification 0.8 says to ignore a relative path in XDG_STATE_HOME. */
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    const char *state = getenv("XDG_STATE_HOME"), *home_dir = getenv("HOME");
     struct ddp_noise_machine machine;
     const bool xdg = state && state[0] == '/';
     int n = 0;
@@ -18,8 +18,8 @@ int ddp_noise_floor_path(const char *given, char *out, size_t out_bytes, struct 
     ddp_noise_machine_read(&machine);
     if (given)
         n = snprintf(out, out_bytes, "%s", given);
-    else if (xdg || (home && home[0] == '/'))
-        n = snprintf(out, out_bytes, "%s%s/ddpbench/noise-%016llx.json", xdg ? state : home,
+    else if (xdg || (home_dir && home_dir[0] == '/'))
+        n = snprintf(out, out_bytes, "%s%s/ddpbench/noise-%016llx.json", xdg ? state : home_dir,
                      xdg ? "" : "/.local/state",
                      (unsigned long long)ddp_noise_machine_key(&machine));
     if (n < 0 || (size_t)n >= out_bytes)
