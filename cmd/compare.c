@@ -92,13 +92,15 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
                  parsed->operand_count);
         return ddp_hint(err, "ddpbench compare yesterday.json today.json");
     }
-    const char *const spared[] = {parsed->operands[0], parsed->operands[1], v->noise_file, NULL};
+    const char *const protected_paths[] = {parsed->operands[0], parsed->operands[1], v->noise_file,
+                                           NULL};
     DDP_TRY_GOTO(ddp_result_read(parsed->operands[0], &base, err), out);
     DDP_TRY_GOTO(ddp_result_read(parsed->operands[1], &next, err), out);
     DDP_TRY_GOTO(check_document(parsed->operands[0], &base, err), out);
     DDP_TRY_GOTO(check_document(parsed->operands[1], &next, err), out);
     DDP_TRY_GOTO(choose_effect(v, &base, &min_effect, err), out);
-    DDP_TRY_GOTO(ddp_verdict_begin(app, &v->outputs, -1, spared, &record, &reports, err), out);
+    DDP_TRY_GOTO(ddp_verdict_begin(app, &v->outputs, -1, protected_paths, &record, &reports, err),
+                 out);
     rc = ddp_compare_results(&base, &next, min_effect.effect, &verdict, err);
     verdict.noise_floor = min_effect.noise_floor;
     memcpy(verdict.effect_from, min_effect.from, sizeof verdict.effect_from);

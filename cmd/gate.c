@@ -267,7 +267,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
                struct ddp_err *err)
 {
     const struct ddp_gate_values *v = values;
-    const char *const spared[] = {v->noise_file, NULL};
+    const char *const protected_paths[] = {v->noise_file, NULL};
     struct ddp_record record;
     struct ddp_report_set *reports;
     int rc;
@@ -283,8 +283,9 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
         goto out;
     }
     DDP_TRY_GOTO(ddp_gate_shown_argv(app, v, w->argv, w->made, err), out);
-    DDP_TRY_GOTO(ddp_verdict_begin(&w->shown, &v->outputs, v->seed, spared, &record, &reports, err),
-                 out);
+    DDP_TRY_GOTO(
+        ddp_verdict_begin(&w->shown, &v->outputs, v->seed, protected_paths, &record, &reports, err),
+        out);
     rc = work_in_folder(app, v, w, err);
     rc = ddp_verdict_finish(&record, reports, rc == 0 ? &w->verdict : NULL, rc, err);
 out:

@@ -30,7 +30,7 @@ struct ddp_verdict_outputs {
  * ends with NULL; no output may be one of these files, which the command reads. ddp_verdict_finish
  * releases *record and *reports. */
 int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *outputs, int64_t seed,
-                      const char *const *spared, struct ddp_record *record,
+                      const char *const *protected_paths, struct ddp_record *record,
                       struct ddp_report_set **reports, struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the last documents and releases record and reports. verdict is NULL if rc is an error.
  * Returns rc if it is an error, else the error of writing, else 0, DDP_EREGRESSION or
