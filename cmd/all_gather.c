@@ -1,4 +1,4 @@
-/* `ddpbench all-gather`: everybody gets everybody's part */
+/* `ddpbench all-gather`: every rank receives the chunks of all ranks. */
 #include "collective.h"
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
@@ -19,14 +19,13 @@ extern const struct ddp_cmd ddp_cmd_all_gather;
 const struct ddp_cmd ddp_cmd_all_gather = {
     .name = "all-gather",
     .aliases = aliases,
-    .summary = "every rank's part, in order, on every rank",
+    .summary = "every rank receives the chunks of all ranks",
     .operands = "",
     .details =
-        "Each iteration is one operation, timed on every rank; its time is the slowest rank's.\n"
-        "A size is that of the full buffer, n times one rank's part; parts that are not\n"
-        "whole are rounded down.\n"
-        "Before its figures a point's data is verified exactly, element by element.\n"
-        "\n"
+        "Each iteration is one operation, timed on every rank; the slowest rank's time counts.\n"
+        "A size is that of the full buffer, n times one rank's chunk. It is rounded down to\n"
+        "whole chunks.\n"
+        "Before a point is timed, its result is verified exactly, element by element.\n\n"
         "Examples:\n"
         "  ddpbench all-gather --size 64M\n"
         "  ddpbench all-gather -b 1K -e 64M -f 2 --placement in --json out.json",

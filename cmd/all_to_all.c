@@ -1,4 +1,4 @@
-/* `ddpbench all-to-all`: everybody has a part for everybody */
+/* `ddpbench all-to-all`: every rank sends a chunk to every rank. */
 #include "collective.h"
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
@@ -19,14 +19,13 @@ extern const struct ddp_cmd ddp_cmd_all_to_all;
 const struct ddp_cmd ddp_cmd_all_to_all = {
     .name = "all-to-all",
     .aliases = aliases,
-    .summary = "a part from every rank to every rank",
+    .summary = "every rank sends a chunk to every rank",
     .operands = "",
     .details =
-        "Each iteration is one operation, timed on every rank; its time is the slowest rank's.\n"
-        "A size is that of the full buffer, n times one rank's part; parts that are not\n"
-        "whole are rounded down.\n"
-        "Before its figures a point's data is verified exactly, element by element.\n"
-        "\n"
+        "Each iteration is one operation, timed on every rank; the slowest rank's time counts.\n"
+        "A size is that of the full buffer, n times one rank's chunk. It is rounded down to\n"
+        "whole chunks.\n"
+        "Before a point is timed, its result is verified exactly, element by element.\n\n"
         "Examples:\n"
         "  ddpbench all-to-all --size 64M\n"
         "  ddpbench all-to-all --ranks 2,4,8 --size 1M",

@@ -1,19 +1,19 @@
-/* `ddpbench allreduce`: how fast do gradients really travel here? */
+/* `ddpbench allreduce`: combines an array over all ranks and leaves the result on every rank. */
 #include "collective.h"
 
-static const char *feedback_word(int i)
+static const char *feedback_choice(int i)
 {
-    static const char *const words[DDP_FEEDBACK_COUNT] = {
+    static const char *const choices[DDP_FEEDBACK_COUNT] = {
         [DDP_FEEDBACK_AUTO] = "auto", [DDP_FEEDBACK_ON] = "on", [DDP_FEEDBACK_OFF] = "off"};
-    return i < DDP_FEEDBACK_COUNT ? words[i] : NULL;
+    return i < DDP_FEEDBACK_COUNT ? choices[i] : NULL;
 }
-static const struct ddp_opt_words feedback_words = {feedback_word, NULL};
+static const struct ddp_opt_words feedback_choices = {feedback_choice, NULL};
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                  struct ddp_err *err)
 {
     struct ddp_bench_options *o = &((struct ddp_collective_values *)values)->bench;
-    /* side by side with compressed points, dense ones are of the same kind */
+    /* Compressed exchanges work in place, so the dense points beside them do too. */
     if (ddp_plan_reduces(o) && !ddp_opt_given(app->cmd->rows, parsed, "placement"))
         o->placement = DDP_IN_PLACE;
     return ddp_collective_check(DDP_ALLREDUCE, app, values, parsed, err);
@@ -29,22 +29,24 @@ static const struct ddp_opt rows[] = {
      .offset = DDP_COLLECTIVE_FIELD(compress),
      .value = "HOW[,HOW...]",
      .group = "Compression",
-     .help = "what ranks send: none, fp16[:CLIP], bf16, topk:D (the fraction D of largest "
-             "magnitude), threshold:T (|x| >= T), oktopk:D; each is a point, in place, of f32"},
+     .help = "compression of what ranks send: none, fp16[:CLIP], bf16, topk:D (the fraction D of "
+             "largest magnitude), threshold:T (|x| >= T), oktopk:D; each is measured as a point, "
+             "in place, with f32"},
     {.name = "feedback",
      .kind = DDP_OPT_ENUM,
      .offset = DDP_COLLECTIVE_FIELD(feedback),
      .value = "WHEN",
      .initial = "auto",
      .group = "Compression",
-     .help = "add what was not sent to the next gradient; auto is on for the sparse methods",
-     .words = &feedback_words},
+     .help = "error feedback: add the values that were not sent to the next gradient; auto: on for "
+             "the sparse methods",
+     .words = &feedback_choices},
     {.name = "partial",
      .kind = DDP_OPT_INT,
      .offset = DDP_COLLECTIVE_FIELD(partial),
      .value = "K",
      .group = "Compression",
-     .help = "exchange one of K equal chunks an iteration, in turn",
+     .help = "exchange one of K equal chunks per iteration, in turn",
      .min = 1,
      .max = DDP_PLAN_PARTIAL_MAX},
     {.name = "gradient",
@@ -52,19 +54,20 @@ static const struct ddp_opt rows[] = {
      .offset = DDP_COLLECTIVE_FIELD(gradient),
      .value = "WHAT",
      .group = "Compression",
-     .help = "normal (the default), heavy-tail (Student's t, 3 degrees of freedom), or "
-             "FILE.npy[,...]: recorded by `train --dump-gradients`, replayed in sequence"},
+     .help = "input data: normal (the default), heavy-tail (Student's t, 3 degrees of freedom), or "
+             "FILE.npy[,...] recorded by `train --dump-gradients` and replayed in sequence"},
     {.name = "break-even",
      .kind = DDP_OPT_FLAG,
      .offset = DDP_COLLECTIVE_FIELD(break_even),
      .group = "Compression",
-     .help = "measure topk and oktopk at other densities, too, to find the one from which on dense "
-             "is faster; costs the time of about ten more points"},
+     .help = "measure topk and oktopk at other densities as well, to find the density above which "
+             "dense is faster; takes as long as about ten more points"},
     DDP_WORLD_ROWS(struct ddp_collective_values),
     DDP_OPT_END,
 };
 
-/* A kind of gradient is taken for a file of that name, too: nobody wants a result called "normal".
+/* Returns the i-th entry of --gradient, so that no output overwrites a gradient file. An entry that
+ * names a generated gradient ("normal") protects a file of that name as well, which does no harm.
  */
 static const char *spared(const void *values, int i)
 {
@@ -77,23 +80,22 @@ extern const struct ddp_cmd ddp_cmd_allreduce;
 const struct ddp_cmd ddp_cmd_allreduce = {
     .name = "allreduce",
     .aliases = aliases,
-    .summary = "sum, average, ... over all ranks, the result on every rank",
+    .summary = "sum, average, ... over all ranks; every rank gets the result",
     .operands = "",
     .details =
-        "Each iteration is one operation, timed on every rank; its time is the slowest rank's.\n"
-        "Before its figures a point's data is verified exactly, element by element.\n"
-        "\n"
+        "Each iteration is one operation, timed on every rank; the slowest rank's time counts.\n"
+        "Before a point is timed, its result is verified exactly, element by element.\n\n"
         "Examples:\n"
         "  ddpbench allreduce --size 64M\n"
         "  ddpbench allreduce -b 8 -e 1G -f 2 --json out.json\n"
         "  mpiexec -n 16 ddpbench allreduce --algorithm all -d f32,f16\n"
         "  ddpbench allreduce --size 64M --compress fp16,topk:0.01 --break-even\n"
-        "  ddpbench all_reduce_perf -b 8 -e 128M -f 2 -g 1    (as of nccl-tests)\n"
-        "\n"
-        "Compressed and partial exchanges have no bus bandwidth; what their figures mean:\n"
-        "`ddpbench explain effective`, `ddpbench explain break-even`. On GPUs lists have room\n"
-        "for k entries (threshold: n/8, without feedback n) and are gathered whole, oktopk's,\n"
-        "too: bytes are modelled there, and oktopk's are topk's.",
+        "  ddpbench all_reduce_perf -b 8 -e 128M -f 2 -g 1    (flags of nccl-tests)\n\n"
+        "Compressed and partial exchanges have no bus bandwidth. `ddpbench explain effective`\n"
+        "and `ddpbench explain break-even` say what their figures mean. On GPUs each rank's\n"
+        "sparse list has a fixed capacity (k entries; threshold: n/8; without feedback: n),\n"
+        "and all lists are gathered in full. Bytes are modelled there, and oktopk sends as\n"
+        "many bytes as topk.",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_collective_values),
     .help_offset = offsetof(struct ddp_collective_values, world.help),

@@ -1,4 +1,4 @@
-/* `ddpbench barrier`: how long until everybody knows that everybody is here? */
+/* `ddpbench barrier`: no rank leaves before every rank has entered. */
 #include "collective.h"
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
@@ -21,9 +21,8 @@ const struct ddp_cmd ddp_cmd_barrier = {
     .summary = "no rank leaves before all have entered",
     .operands = "",
     .details =
-        "Each iteration is one operation, timed on every rank; its time is the slowest rank's.\n"
-        "It has no bytes: only a time.\n"
-        "\n"
+        "Each iteration is one operation, timed on every rank; the slowest rank's time counts.\n"
+        "A barrier moves no data, so it has a time but no bandwidth.\n\n"
         "Examples:\n"
         "  ddpbench barrier --ranks 2,4,8 -n 1000\n"
         "  ddpbench barrier --algorithm all",

@@ -1,4 +1,4 @@
-/* `ddpbench broadcast`: everybody gets what the root has */
+/* `ddpbench broadcast`: copies the root's array to every rank. */
 #include "collective.h"
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
@@ -20,13 +20,12 @@ extern const struct ddp_cmd ddp_cmd_broadcast;
 const struct ddp_cmd ddp_cmd_broadcast = {
     .name = "broadcast",
     .aliases = aliases,
-    .summary = "the root's array on every rank",
+    .summary = "copy the root's array to every rank",
     .operands = "",
     .details =
-        "Each iteration is one operation, timed on every rank; its time is the slowest rank's.\n"
-        "A size is that of the array every rank has.\n"
-        "Before its figures a point's data is verified exactly, element by element.\n"
-        "\n"
+        "Each iteration is one operation, timed on every rank; the slowest rank's time counts.\n"
+        "A size is that of the array on each rank.\n"
+        "Before a point is timed, its result is verified exactly, element by element.\n\n"
         "Examples:\n"
         "  ddpbench broadcast --size 64M\n"
         "  ddpbench broadcast --root 1 --memory private",

@@ -1,9 +1,9 @@
-/* Commands: one file each, its descriptor on top, one line in command_list.h.
+/* Commands: each is one file with its descriptor and one line in command_list.h.
  *
- * A plain command has run(). A command that needs ranks (prepare, heap_bytes, rank_main) gets them
- * from world.c, which picks the launcher and backend, starts the ranks, owns the record and its
- * sinks, and turns every death into a message, a partial document and an exit code. cmd/ parses,
- * wires and prints; it computes nothing. */
+ * A command without ranks has run(). A command with ranks (prepare, heap_bytes, rank_main) gets
+ * them from world.c, which picks the launcher and the backend, starts the ranks, owns the record
+ * and its outputs, and turns every death of a rank into a message, a partial document and an exit
+ * code. */
 #ifndef DDP_CMD_CMD_H
 #define DDP_CMD_CMD_H
 
@@ -23,16 +23,17 @@ struct ddp_app {
     struct ddp_log log; /* stderr */
     FILE *out;          /* stdout: data only */
     int argc;
-    char *const *argv; /* whole command line */
+    char *const *argv; /* the whole command line */
     const struct ddp_cmd *cmd;
     struct ddp_launcher launcher;
-    struct ddp_err launcher_error; /* not 0: who started us is not known, and why; "own" then */
-    char binary_dir[4096];         /* where the running binary really lies: modules are beside it */
+    struct ddp_err
+        launcher_error; /* code not 0: the launcher could not be detected; launcher is then "own" */
+    char binary_dir[4096]; /* the folder of the running binary; modules lie beside it */
 };
 
-/* Options every command with ranks has; the first member of its values. */
+/* Options that every command with ranks has. They are the first member of its values. */
 struct ddp_world_options {
-    struct ddp_int_list ranks; /* n 0: all usable */
+    struct ddp_int_list ranks; /* n is 0: the default number */
     const char *backend;       /* "auto" or a name */
     int launch;                /* enum ddp_launch_mode */
     double timeout_s;
@@ -41,11 +42,11 @@ struct ddp_world_options {
     struct ddp_string_list formats; /* NAME[=FILE] */
     int progress;                   /* 0 auto, 1 always, 2 never */
     bool share_gpu;
-    char label[64]; /* no option: marks the whole record; for a command's check to set */
+    char label[64]; /* not an option: a command's check may set it to label the whole record */
     bool quiet, verbose, help;
 };
 
-/* Rows of struct ddp_world_options, for a values struct `type` whose member `world` it is. */
+/* Option rows for a values struct `type` whose member `world` is a struct ddp_world_options. */
 #define DDP_WORLD_ROWS(type)                                                                       \
     {"ranks",                                                                                      \
      0,                                                                                            \
@@ -174,38 +175,40 @@ struct ddp_world_options {
 
 extern const struct ddp_opt_words ddp_launch_words, ddp_progress_words;
 
-/* What rank 0 sends home. */
+/* Messages that rank 0 sends to the collector. */
 enum ddp_message {
     DDP_MESSAGE_POINT = 1, /* struct ddp_point, then sample_count doubles */
     DDP_MESSAGE_TRAIN,     /* struct ddp_train_run */
     DDP_MESSAGE_EPOCH,     /* struct ddp_epoch */
     DDP_MESSAGE_TRAIN_END, /* struct ddp_train_run */
     DDP_MESSAGE_CONTROL,   /* struct ddp_control */
-    DDP_MESSAGE_STAGE,     /* for ddp_cmd_stages.keep alone */
+    DDP_MESSAGE_STAGE,     /* only for ddp_cmd_stages.keep */
     DDP_MESSAGE_PROGRESS,  /* text */
     DDP_MESSAGE_NOTE,      /* text */
     DDP_MESSAGE_COMM       /* struct ddp_comm_times */
 };
 
-/* The communicator's opening, splitting and closing, as in struct ddp_record. */
+/* Times of opening, splitting and closing the communicator, as in struct ddp_record. */
 struct ddp_comm_times {
     double init_ns, split_ns, destroy_ns;
 };
 
-/* What a rank of a world command works with. emit functions are for rank 0, synchronous: when they
- * return, the record has it, on disk. */
+/* The context of a rank of a command. The ddp_emit functions send from rank 0 and do nothing on
+ * other ranks. They are synchronous: when one returns, the collector has the data on disk. */
 struct ddp_rank {
     struct ddp_app *app;
     struct ddp_comm *comm;
     const struct ddp_world_options *world;
     struct ddp_launch_rank *launch; /* NULL under an outside launcher */
-    struct ddp_world *home;         /* non-NULL where the record lives in this process */
-    /* Of a cell of a sweep, else zero. launch_number, first_place, of: its points' place among all
-     * (record.h). prefix: of progress lines. has: is this point there from an earlier run? */
+    struct ddp_world *home;         /* the collector if it is this process, else NULL */
+    /* The rest is for an item of a sweep, and zero otherwise. */
+    /* The repetition, the index of the item's first point, and the number of points of a repetition
+     * (struct ddp_point has the same members). */
     int launch_number, first_place, of;
-    int *measured; /* points of the launch so far; counted on by each */
-    const char *prefix;
-    bool has_control; /* and needs none of its own */
+    int *measured;      /* number of points measured in this repetition; each point adds one */
+    const char *prefix; /* of progress lines */
+    bool has_control;   /* the memory-copy baseline was measured already */
+    /* Returns true if an earlier run has measured the point with this id. */
     bool (*has)(void *arg, const char *id);
     void *has_arg;
 };
@@ -214,104 +217,113 @@ int ddp_emit_point(struct ddp_rank *rank, const struct ddp_point *point, const d
 int ddp_emit_control(struct ddp_rank *rank, const struct ddp_control *control,
                      struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_emit_train(struct ddp_rank *rank, const struct ddp_train_run *run,
-                   struct ddp_err *err) DDP_MUST_CHECK; /* start */
+                   struct ddp_err *err) DDP_MUST_CHECK; /* a training run begins */
 int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch,
                    struct ddp_err *err) DDP_MUST_CHECK;
-int ddp_emit_train_end(struct ddp_rank *rank, const struct ddp_train_run *run,
-                       struct ddp_err *err) DDP_MUST_CHECK; /* replaces the last run's scalars */
-/* For the command's stages.keep. */
+int ddp_emit_train_end(struct ddp_rank *rank, const struct ddp_train_run *run, struct ddp_err *err)
+    DDP_MUST_CHECK; /* a run ends: replaces the scalars of the last run */
+/* Sends a payload for the command's stages.keep. */
 int ddp_emit_stage(struct ddp_rank *rank, const void *payload, size_t bytes,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Progress line for a terminal: replaces the one before; dropped when progress is off. Never fails
- * a run. */
+/* Shows a progress line on a terminal. It replaces the previous one, and is dropped if progress is
+ * off. An error is ignored. */
 void ddp_emit_progress(struct ddp_rank *rank, const char *fmt, ...) DDP_PRINTF(2, 3);
-/* A line on stderr, said once. */
+/* Prints a note on stderr. */
 void ddp_emit_note(struct ddp_rank *rank, const char *fmt, ...) DDP_PRINTF(2, 3);
 
-#define DDP_PREPARE_DONE 1 /* positive: no error */
-#define DDP_CLOSE_MORE   1 /* of ddp_cmd_stages.close: as much as one run does; err says of what */
+#define DDP_PREPARE_DONE 1 /* returned by prepare; positive, so not an error */
+#define DDP_CLOSE_MORE                                                                             \
+    1 /* returned by ddp_cmd_stages.close: this run is finished, but the whole is not; err says    \
+         what is left */
 
 enum ddp_cmd_flag {
     DDP_CMD_NEEDS_WORLD = 1 << 0, /* values begin with struct ddp_world_options */
-    DDP_CMD_COLLECTIVE = 1 << 1,  /* one of the collectives, for help */
-    DDP_CMD_EVERY_RANK = 1 << 2   /* a plain command that all processes of a launcher run */
+    DDP_CMD_COLLECTIVE = 1 << 1,  /* a collective; for help */
+    DDP_CMD_EVERY_RANK = 1 << 2   /* a command without ranks that every process of a launcher runs */
 };
 
-/* For a command that starts ranks several times, in an order of its own, and keeps what they
- * measure beside the record (sweep). home: the process that owns the record. */
+/* For a command that starts ranks several times, in an order of its own, and keeps measurements
+ * beside the record (sweep). */
 struct ddp_cmd_stages {
-    /* The i-th start: its backend (NULL: the one chosen) and ranks; false: there are no more. In
-     * the process that forks the ranks; under mpiexec in each, with the same answers. */
+    /* Finds the i-th start of ranks. *backend NULL means the chosen backend. Returns false if there
+     * are no more. Called in the process that forks the ranks, or in every rank under an outside
+     * launcher, where all must get the same answer. */
     bool (*next)(void *values, int i, const char **backend, int *ranks);
-    /* Home; all but the points is in the record, and nothing is written yet: adds what an earlier
-     * run has left. */
+    /* Called in the collector when the record is complete except for its points, before anything is
+     * written. Adds the results of an earlier run. */
     int (*open)(void *values, struct ddp_record *record, struct ddp_err *err);
-    /* Under an outside launcher, after open: what the home knows becomes known to all.
+    /* Called after open under an outside launcher. Sends the collector's knowledge to all ranks.
      * Collective. */
     int (*share)(void *values, struct ddp_comm *comm, struct ddp_err *err);
-    /* Home: an enum ddp_message of rank 0, before the record has it and anybody sees it. */
+    /* Called in the collector with a message of rank 0 (enum ddp_message), before the message is
+     * added to the record or shown. */
     int (*keep)(void *values, uint32_t type, const void *payload, size_t bytes,
                 struct ddp_err *err);
-    /* Home, before the last documents: puts the record in order. code: how the run ended; returns
-     * it, or another with err filled, or DDP_CLOSE_MORE: the record is partial, but no error. */
+    /* Called in the collector before the last documents are written. Puts the record in order. code
+     * is the outcome of the run. Returns code, another code with err filled, or DDP_CLOSE_MORE if
+     * the record is partial without an error. */
     int (*close)(void *values, struct ddp_record *record, int code, struct ddp_err *err);
-    /* Home, after them, also when there was no open. code: of the whole, outputs included. */
+    /* Called in the collector after the last documents, also if open was not called. code is the
+     * outcome of the whole run, including its outputs. */
     void (*closed)(void *values, int code);
 };
 
 struct ddp_cmd {
     const char *name;
     const char *const *aliases; /* NULL-terminated, or NULL */
-    const char *summary;        /* one line */
-    const char *operands;       /* "[WHAT]", "" none */
-    const char *details;        /* paragraphs after the options in help, may be NULL */
-    const struct ddp_opt *rows; /* includes help */
+    const char *summary;        /* one line for help */
+    const char *operands;       /* for help, such as "[KIND...]"; "" if there are none */
+    const char *details;        /* help text after the options; may be NULL */
+    const struct ddp_opt *rows; /* including --help */
     size_t values_bytes, help_offset;
     unsigned flags;
-    /* Options for another program, which the rows do not have: not parsed, left in app->argv for
-     * run. May be NULL. */
+    /* Optional. Returns true for an argument that belongs to another program. Such arguments are
+     * not parsed; run finds them in app->argv. */
     bool (*is_foreign)(const char *word);
-    /* Plain commands. Returns a code; prints to app->out. */
+    /* For commands without ranks: runs the command, prints to app->out and returns a code. */
     int (*run)(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err);
-    /* World commands. check: after parsing, in every process, before anything is started: completes
-     * the values (what one option means for another) and says whether they are legal. Cheap. */
+    /* For commands with ranks. Called in every process after parsing, before anything is started:
+     * completes the values and checks them. Must be cheap. */
     int (*check)(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                  struct ddp_err *err);
-    /* Home, after check: the i-th file that it reads, or keeps besides its outputs: none of these
-     * may be it. Its answer NULL: there are no more; NULL itself: there are none. */
+    /* Optional. Returns the i-th file that the command reads or keeps besides its outputs, or NULL
+     * past the last. Outputs that would overwrite one of these files are refused. Called in the
+     * collector, after check. */
     const char *(*spared)(const void *values, int i);
-    /* After the backend and largest rank count are known, in the process that forks the ranks (or
-     * each, under mpiexec): loads data, refuses what does not fit. DDP_PREPARE_DONE: everything
-     * asked for has been done (--dry-run), no ranks are needed. */
+    /* Called when the backend and the largest rank count are known, in the process that forks the
+     * ranks or in every rank under an outside launcher. Loads data and refuses what does not fit.
+     * Returns DDP_PREPARE_DONE if no ranks are needed because everything has been done (--dry-run).
+     */
     int (*prepare)(struct ddp_app *app, void *values, const char *backend, int ranks,
                    struct ddp_err *err);
-    /* Registered memory a rank needs, bytes; after prepare. */
+    /* Returns the bytes of registered memory that a rank needs. Called after prepare. */
     uint64_t (*heap_bytes)(const void *values, int ranks);
-    /* Will ranks use communicators from a second thread (coll/async.h)? NULL: no. */
+    /* Optional. Returns true if ranks use communicators from a second thread (coll/async.h). */
     bool (*threads)(const void *values);
-    /* Can it run on GPUs with these values? 0, or DDP_EUNAVAIL with the reason. out: what of them
-     * the backend must know, share apart. NULL: it cannot. After check. */
+    /* Optional: a command without it cannot use GPUs. Fills *out, except for `share`, with the GPU
+     * options that the backend needs. Returns DDP_EUNAVAIL with the reason if these values cannot
+     * run on GPUs. Called after check. */
     int (*gpu)(const void *values, struct ddp_gpu_options *out, struct ddp_err *err);
-    /* In each rank. Collective. */
+    /* Runs the command in each rank. Collective. */
     int (*rank_main)(struct ddp_rank *rank, void *values, struct ddp_err *err);
-    void (*release)(void *values);       /* frees what prepare loaded; may be NULL */
-    const struct ddp_cmd_stages *stages; /* NULL: one start for each of --ranks */
+    void (*release)(void *values);       /* frees the data that prepare loaded; may be NULL */
+    const struct ddp_cmd_stages *stages; /* NULL: the ranks are started once for each of --ranks */
 };
 
 const struct ddp_cmd *const *ddp_commands(void); /* NULL-terminated */
 const struct ddp_cmd *ddp_command_find(const char *name);
 
-/* Runs a world command to its end; returns the code the process exits with. */
+/* Runs a command with ranks. Returns the code that the process exits with. */
 int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values,
                   struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Ranks where the user does not say how many: all of an outside launcher's, else one a usable core,
- * at most so many. */
+/* Returns the default number of ranks: all ranks of an outside launcher, else one per usable core,
+ * at most DDP_DEFAULT_RANKS_MAX. */
 #define DDP_DEFAULT_RANKS_MAX 8
 int ddp_world_default_ranks(const struct ddp_app *app);
 
-/* Help of a command (usage, options, details) and of the program. */
+/* Print the help of a command (usage, options, details) and of the program. */
 void ddp_help_command(const struct ddp_cmd *cmd, FILE *out);
 void ddp_help_program(FILE *out);
 

@@ -1,4 +1,4 @@
-/* What all collective commands share. */
+/* The functions that all collective commands share. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "collective_timing.h"
 #include "rank_control.h"
 
-#define HUGE_PAGE (2u << 20) /* alignment of large registered blocks */
+#define HUGE_PAGE (2u << 20) /* size of a huge page; large registered blocks are aligned to it */
 
 static const char *dtype_word(int i)
 {
@@ -37,7 +37,7 @@ static const char *check_word(int i)
 {
     return i <= DDP_CHECK_ALL ? ddp_check_name((enum ddp_check)i) : NULL;
 }
-/* nccl-tests' -c N: so many checked iterations. */
+/* Accepts the number of checked iterations, as nccl-tests' -c does. */
 static int check_alias(const char *text)
 {
     char *end;
@@ -53,7 +53,7 @@ const struct ddp_opt_words ddp_placement_words = {placement_word, NULL};
 const struct ddp_opt_words ddp_memory_words = {memory_word, NULL};
 const struct ddp_opt_words ddp_check_words = {check_word, check_alias};
 
-/* Two ways to say the same thing, given at once: neither may win silently. */
+/* Refuses two options that say the same thing in different ways: neither may win silently. */
 static int check_contradictions(const struct ddp_opt *rows, const struct ddp_opt_result *parsed,
                                 struct ddp_err *err)
 {
@@ -70,7 +70,7 @@ static int check_contradictions(const struct ddp_opt *rows, const struct ddp_opt
     return 0;
 }
 
-/* A barrier has no message: one point, of no bytes, with nothing to verify. */
+/* A barrier has no message: it is one point without data, and there is nothing to verify. */
 static void choose_no_data(struct ddp_bench_options *o)
 {
     o->sizes.n = 1;
@@ -93,7 +93,7 @@ int ddp_collective_check(enum ddp_coll coll, struct ddp_app *app, void *values,
             return ddp_hint(err, "sizes go to --size: --size %s", parsed->operands[0]);
         return ddp_hint(err, "`ddpbench %s -h` lists the options", app->cmd->name);
     }
-    if (coll != DDP_BARRIER) /* which has no such rows */
+    if (coll != DDP_BARRIER) /* a barrier does not have these options */
         DDP_TRY(check_contradictions(rows, parsed, err));
     v->bench.coll = coll;
     v->bench.seed = v->world.seed;
@@ -111,7 +111,8 @@ int ddp_collective_check(enum ddp_coll coll, struct ddp_app *app, void *values,
     return ddp_plan_check(&v->bench, err);
 }
 
-/* Does this process speak for the run before it has begun? */
+/* Returns true in the one process that prints notes before the run begins: the parent of the ranks
+ * or, under an outside launcher, rank 0. */
 static bool speaks(const struct ddp_app *app)
 {
     return app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.place.rank == 0;
@@ -142,8 +143,8 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
     }
 }
 
-/* On how many hosts the first `ranks` of `all` ranks are: as DDPBENCH_HOSTS pretends, else as far
- * as the launcher tells. */
+/* Counts the hosts of the first `ranks` of `all` ranks. DDPBENCH_HOSTS simulates several hosts;
+ * without it the launcher's count of local ranks decides. */
 static int count_hosts(const struct ddp_app *app, int ranks, int all, int *hosts,
                        struct ddp_err *err)
 {
@@ -166,7 +167,8 @@ static int count_hosts(const struct ddp_app *app, int ranks, int all, int *hosts
     return 0;
 }
 
-/* As the ranks will find it (struct ddp_comm_shm). A progress thread is one more for the cores. */
+/* Returns true if there will be more threads than cores, as the ranks will find it (struct
+ * ddp_comm_shm). Each progress thread needs a core as well. */
 static bool is_crowded(const struct ddp_app *app, const struct ddp_collective_values *v, int all)
 {
     const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
@@ -207,8 +209,8 @@ static int explain_auto(const struct ddp_app *app, const struct ddp_collective_v
     return rc;
 }
 
-/* The plans of all rank counts, the largest (`ranks`) of which stays in v: whatever is wrong with
- * one of them is said before anything is started. */
+/* Makes the plans of all rank counts and leaves the largest (`ranks`) in v, so that an error of any
+ * plan is reported before ranks start. */
 static int make_plans(struct ddp_collective_values *v, const char *backend, int ranks,
                       struct ddp_err *err)
 {
@@ -273,14 +275,14 @@ uint64_t ddp_collective_heap_bytes(const void *values, int ranks)
     (void)ranks;
     if (v->plan.points && v->plan.memory == DDP_MEMORY_REGISTERED)
         bytes = DDP_PLAN_BUFFERS * (v->plan.buffer_bytes + 2 * (uint64_t)HUGE_PAGE);
-    if (v->plan.compress_registered > 0) /* each chunk's blocks begin on a page of their own */
+    if (v->plan.compress_registered > 0) /* the blocks of each chunk begin on a page of their own */
         bytes += v->plan.compress_registered +
                  (DDP_MAX((uint64_t)v->bench.partial, 1) + 2) * 8 * HUGE_PAGE;
     return bytes;
 }
 
-/* Was an earlier point of the same kind skipped, too, or another one for the same reason? Then
- * people have been told. */
+/* Returns true if a note about an earlier point covers this one: an earlier point was skipped for
+ * the same reason, or was of the same kind. */
 static bool told(const struct ddp_bench_plan *plan, const struct ddp_sampler *sampler, int index,
                  const char *why)
 {
@@ -298,7 +300,7 @@ static bool told(const struct ddp_bench_plan *plan, const struct ddp_sampler *sa
     return false;
 }
 
-/* Says which points are left out, each kind once. */
+/* Reports which points are left out, once for each kind. */
 static void tell_skips(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
                        const struct ddp_sampler *sampler)
 {
@@ -334,8 +336,8 @@ static int run_points(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
     return 0;
 }
 
-/* A backend that could have registered memory may have none here: then it is private, and named so.
- */
+/* Replaces the default registered memory by private memory if the backend has no registered memory
+ * here. Fails with DDP_EUNAVAIL if the user asked for registered memory. */
 static int choose_memory(const struct ddp_comm *comm, int *memory, struct ddp_err *err)
 {
     char why[256];

@@ -1,5 +1,5 @@
-/* What all collective commands share: their options, the plan, the loop over its points. A command
- * of its own is a descriptor and a check that names the collective (see allreduce.c). */
+/* Shared by all collective commands: their options, the plan, and the loop over its points. A
+ * command adds a descriptor and a check function that names its collective (see allreduce.c). */
 #ifndef DDP_CMD_COLLECTIVE_H
 #define DDP_CMD_COLLECTIVE_H
 
@@ -8,24 +8,25 @@
 #include "bench/plan.h"
 #include "cmd.h"
 
-/* The values of a collective command. plan: of the largest rank count, made by prepare. */
+/* The values of a collective command. */
 struct ddp_collective_values {
-    struct ddp_world_options world; /* first: cmd.h */
+    struct ddp_world_options world; /* must be the first member, see cmd.h */
     struct ddp_bench_options bench;
-    struct ddp_bench_plan plan;
+    struct ddp_bench_plan plan; /* for the largest rank count; made by prepare */
     bool explain_auto;
-    double precision_percent; /* --precision, --inject-delay: as parsed */
-    const char *inject;
+    double precision_percent; /* --precision as given */
+    const char *inject;       /* --inject-delay as given; NULL without it */
 };
 
-static_assert(offsetof(struct ddp_collective_values, world) == 0, "main.c takes values for it");
+static_assert(offsetof(struct ddp_collective_values, world) == 0,
+              "main.c casts values to struct ddp_world_options");
 
 extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_words,
     ddp_memory_words, ddp_check_words, ddp_start_words, ddp_order_words;
 
 #define DDP_COLLECTIVE_FIELD(member) offsetof(struct ddp_collective_values, bench.member)
 
-/* Rows of the options of collectives that move data: sizes, arrays, and those every one has. */
+/* Option rows of a collective that moves data. A barrier uses only some of these groups. */
 #define DDP_COLLECTIVE_ROWS                                                                        \
     DDP_COLLECTIVE_SIZE_ROWS, DDP_COLLECTIVE_ALGORITHM_ROWS, DDP_COLLECTIVE_ARRAY_ROWS,            \
         DDP_COLLECTIVE_TIME_ROWS, DDP_COLLECTIVE_CHECK_ROW, DDP_COLLECTIVE_OUTPUT_ROWS
@@ -36,9 +37,7 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
      .offset = DDP_COLLECTIVE_FIELD(sizes),                                                        \
      .value = "S[,S...]",                                                                          \
      .group = "Sizes",                                                                             \
-     .help =                                                                                       \
-         "exactly these message sizes; 64M and 64MiB are 64*2^20 bytes, 64MB is 64e6; instead "    \
-         "of a range"},                                                                            \
+     .help = "message sizes, instead of a range; 64M and 64MiB are 64*2^20 bytes, 64MB is 64e6"},  \
         {.name = "min-bytes",                                                                      \
          .short_name = 'b',                                                                        \
          .kind = DDP_OPT_SIZE,                                                                     \
@@ -54,7 +53,7 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
          .value = "S",                                                                             \
          .initial = "64M",                                                                         \
          .group = "Sizes",                                                                         \
-         .help = "last size of a range; measured even where the steps miss it"},                   \
+         .help = "last size of a range; measured even if the steps miss it"},                      \
         {.name = "step-factor",                                                                    \
          .short_name = 'f',                                                                        \
          .kind = DDP_OPT_INT,                                                                      \
@@ -62,13 +61,13 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
          .value = "N",                                                                             \
          .initial = "4",                                                                           \
          .group = "Sizes",                                                                         \
-         .help = "each size of the range is N times the one before",                               \
+         .help = "each size of the range is N times the previous one",                             \
          .min = 2,                                                                                 \
          .max = 1 << 20},                                                                          \
     {                                                                                              \
         .name = "step-bytes", .short_name = 'i', .kind = DDP_OPT_SIZE,                             \
         .offset = DDP_COLLECTIVE_FIELD(step_bytes), .value = "S", .group = "Sizes",                \
-        .help = "each size of the range is S larger than the one before; instead of a factor",     \
+        .help = "each size of the range is S larger than the previous one; instead of a factor",   \
         .min = 1, .max = 9007199254740992.0                                                        \
     }
 
@@ -84,12 +83,12 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
          .kind = DDP_OPT_FLAG,                                                                     \
          .offset = DDP_COLLECTIVE_FIELD(graph),                                                    \
          .group = "Operation",                                                                     \
-         .help = "backend nccl: run it as a captured CUDA graph"},                                 \
+         .help = "backend nccl: run the operation as a captured CUDA graph"},                      \
     {                                                                                              \
         .name = "groups", .kind = DDP_OPT_INT, .offset = DDP_COLLECTIVE_FIELD(groups),             \
         .value = "G", .initial = "1", .group = "Operation",                                        \
-        .help = "run it in G groups of consecutive ranks at the same time; the time is the "       \
-                "slowest rank's of all",                                                           \
+        .help = "run the operation in G groups of consecutive ranks at the same time; the "        \
+                "slowest rank of all groups counts",                                               \
         .min = 1, .max = 128                                                                       \
     }
 
@@ -109,13 +108,13 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
          .value = "WHERE",                                                                         \
          .initial = "both",                                                                        \
          .group = "Operation",                                                                     \
-         .help = "result in place of the input, or in a buffer of its own",                        \
+         .help = "store the result in place of the input, or in a separate buffer",                \
          .words = &ddp_placement_words},                                                           \
     {                                                                                              \
         .name = "memory", .kind = DDP_OPT_ENUM, .offset = DDP_COLLECTIVE_FIELD(memory),            \
         .value = "KIND", .group = "Operation",                                                     \
-        .help = "from the backend's allocator (zero-copy; the default where it has one), plain "   \
-                "pages, or a window of all ranks (nccl)",                                          \
+        .help = "buffers from the backend's allocator (zero-copy; the default if it has one), "    \
+                "plain pages, or a window of all ranks (nccl)",                                    \
         .words = &ddp_memory_words                                                                 \
     }
 
@@ -126,8 +125,8 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
      .offset = DDP_COLLECTIVE_FIELD(iters),                                                        \
      .value = "N",                                                                                 \
      .group = "Measurement",                                                                       \
-     .help = "exactly N timed iterations a point; with --precision or --max-time at most N "       \
-             "(default: as many as those two want)",                                               \
+     .help = "exactly N timed iterations per point; with --precision or --max-time at most N "     \
+             "(default: adaptive, see --precision and --max-time)",                                \
      .min = 1,                                                                                     \
      .max = DDP_PLAN_ITERS_MAX},                                                                   \
         {.name = "warmup",                                                                         \
@@ -137,7 +136,7 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
          .value = "N",                                                                             \
          .initial = "5",                                                                           \
          .group = "Measurement",                                                                   \
-         .help = "untimed iterations before them",                                                 \
+         .help = "untimed iterations before the timed ones",                                       \
          .max = DDP_PLAN_ITERS_MAX},                                                               \
         {.name = "precision",                                                                      \
          .kind = DDP_OPT_DOUBLE,                                                                   \
@@ -145,8 +144,8 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
          .value = "PCT",                                                                           \
          .initial = "2",                                                                           \
          .group = "Measurement",                                                                   \
-         .help = "without -n: until half the 95 % interval is within PCT percent of the median, "  \
-                 "looked at after 20, 30, 45, ... iterations",                                     \
+         .help = "without -n: measure until half the 95 % interval is within PCT percent of the "  \
+                 "median, checked after 20, 30, 45, ... iterations",                               \
          .min = 0.01,                                                                              \
          .max = 100},                                                                              \
         {.name = "max-time",                                                                       \
@@ -155,7 +154,7 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
          .value = "S",                                                                             \
          .initial = "5",                                                                           \
          .group = "Measurement",                                                                   \
-         .help = "without -n: a point ends after S seconds, and at least 6 iterations",            \
+         .help = "without -n: end a point after S seconds, but not before 6 iterations",           \
          .min = 0.001,                                                                             \
          .max = 86400},                                                                            \
         {.name = "start",                                                                          \
@@ -164,9 +163,8 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
          .value = "HOW",                                                                           \
          .initial = "barrier",                                                                     \
          .group = "Measurement",                                                                   \
-         .help =                                                                                   \
-             "how an iteration starts: after a barrier, timed on each rank; or at an announced "   \
-             "moment, timed from the earliest start to the latest exit on synchronised clocks",    \
+         .help = "how an iteration starts: after a barrier, timed on each rank; or at an agreed "  \
+                 "time, timed from the earliest start to the latest exit on synchronised clocks",  \
          .words = &ddp_start_words},                                                               \
         {.name = "block",                                                                          \
          .kind = DDP_OPT_INT,                                                                      \
@@ -174,8 +172,8 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
          .value = "K",                                                                             \
          .initial = "1",                                                                           \
          .group = "Measurement",                                                                   \
-         .help = "time K calls in a row as one iteration, as nccl-tests does; labelled, without "  \
-                 "interval",                                                                       \
+         .help = "time K calls in a row as one iteration, as nccl-tests does; the record is "      \
+                 "labelled and has no interval",                                                   \
          .min = 1,                                                                                 \
          .max = 1000000},                                                                          \
         {.name = "order",                                                                          \
@@ -184,7 +182,7 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
          .value = "HOW",                                                                           \
          .initial = "random",                                                                      \
          .group = "Measurement",                                                                   \
-         .help = "the order in which points are measured, by --seed or as given; rows appear as "  \
+         .help = "measure points in random order (see --seed) or as given; rows always appear as " \
                  "given",                                                                          \
          .words = &ddp_order_words},                                                               \
         {.name = "inject-delay",                                                                   \
@@ -192,14 +190,13 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
          .offset = offsetof(struct ddp_collective_values, inject),                                 \
          .value = "PCT@ID",                                                                        \
          .group = "Measurement",                                                                   \
-         .help = "slow the point with that id by PCT percent of its own time, to try a gate; "     \
-                 "marks the record"},                                                              \
+         .help = "slow down the point with this id by PCT percent of its time, to test a gate; "   \
+                 "the record is labelled"},                                                        \
     {                                                                                              \
         .name = "overlap-compute", .kind = DDP_OPT_FLAG, .offset = DDP_COLLECTIVE_FIELD(overlap),  \
         .group = "Measurement",                                                                    \
-        .help =                                                                                    \
-            "run it in a progress thread beside a compute loop that takes as long; report how "    \
-            "much is hidden"                                                                       \
+        .help = "run the operation in a progress thread beside a compute loop of the same "        \
+                "length; report how much of it is hidden"                                          \
     }
 
 #define DDP_COLLECTIVE_CHECK_ROW                                                                   \
@@ -207,8 +204,8 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
         .name = "check", .short_name = 'c', .kind = DDP_OPT_ENUM,                                  \
         .offset = DDP_COLLECTIVE_FIELD(check), .value = "WHEN", .initial = "once",                 \
         .group = "Measurement",                                                                    \
-        .help = "verify every element: of one untimed operation a point, of all iterations, or "   \
-                "of none; or a number: 0 off, 1 once, more all",                                   \
+        .help = "verify every element of one untimed operation per point, of all iterations, or "  \
+                "of none; 0, 1 and larger numbers mean off, once and all",                         \
         .words = &ddp_check_words                                                                  \
     }
 
@@ -226,28 +223,30 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
     {                                                                                              \
         .name = "explain-auto", .kind = DDP_OPT_FLAG,                                              \
         .offset = offsetof(struct ddp_collective_values, explain_auto), .group = "Output",         \
-        .help = "print which algorithm `auto` takes for which sizes, and why; measure nothing"     \
+        .help = "print which algorithm `auto` chooses for which sizes, and why; measure nothing"   \
     }
 
-/* For collectives with a root. */
+/* Option row of collectives that have a root. */
 #define DDP_COLLECTIVE_ROOT_ROW                                                                    \
     {                                                                                              \
         .name = "root", .short_name = 'r', .kind = DDP_OPT_INT,                                    \
         .offset = DDP_COLLECTIVE_FIELD(root), .value = "N", .initial = "0", .group = "Operation",  \
-        .help = "the rank that has or gets the whole (of each group)", .min = 0, .max = 1 << 20    \
+        .help = "the rank that holds or receives the full array (in each group)", .min = 0,        \
+        .max = 1 << 20                                                                             \
     }
 
-/* For collectives that combine values. */
+/* Option row of collectives that combine values. */
 #define DDP_COLLECTIVE_OP_ROW                                                                      \
     {                                                                                              \
         .name = "op", .short_name = 'o', .kind = DDP_OPT_ENUM_LIST,                                \
         .offset = DDP_COLLECTIVE_FIELD(ops), .value = "OP[,OP...]", .initial = "sum",              \
         .group = "Operation",                                                                      \
-        .help = "how values are combined, or all; NaN stays NaN, in min and max too",              \
+        .help = "operations that combine values, or all; NaN stays NaN, also in min and max",      \
         .words = &ddp_op_words                                                                     \
     }
 
-/* The members of a descriptor; each but check is the descriptor's function as it is. */
+/* Functions for a command's descriptor. ddp_collective_check needs a wrapper that passes the
+ * collective; a descriptor refers to the others directly. */
 int ddp_collective_check(enum ddp_coll coll, struct ddp_app *app, void *values,
                          const struct ddp_opt_result *parsed, struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backend, int ranks,

@@ -9,22 +9,22 @@
 
 #define PRECISION_PERCENT 2
 #define MAX_TIME_S        5
-#define BLOCKS            20 /* without -n */
+#define BLOCKS            20 /* number of blocks when -n is absent */
 
-static const char *start_word(int i)
+static const char *start_choice(int i)
 {
     return i < DDP_START_COUNT ? ddp_start_name((enum ddp_start)i) : NULL;
 }
-static const char *order_word(int i)
+static const char *order_choice(int i)
 {
-    static const char *const words[DDP_ORDER_COUNT] = {
+    static const char *const choices[DDP_ORDER_COUNT] = {
         [DDP_ORDER_RANDOM] = "random", [DDP_ORDER_GIVEN] = "given"};
-    return i < DDP_ORDER_COUNT ? words[i] : NULL;
+    return i < DDP_ORDER_COUNT ? choices[i] : NULL;
 }
-const struct ddp_opt_words ddp_start_words = {.word = start_word};
-const struct ddp_opt_words ddp_order_words = {.word = order_word};
+const struct ddp_opt_words ddp_start_words = {.word = start_choice};
+const struct ddp_opt_words ddp_order_words = {.word = order_choice};
 
-/* PCT@ID */
+/* Parses PCT@ID into o->inject_percent and o->inject_id. */
 static int parse_inject(const char *text, struct ddp_bench_options *o, struct ddp_err *err)
 {
     char *end;
@@ -32,15 +32,15 @@ static int parse_inject(const char *text, struct ddp_bench_options *o, struct dd
     const bool number =
         end != text && *end == '@' && o->inject_percent > 0 && o->inject_percent <= 1000;
     if (!number || end[1] == '\0' || strlen(end + 1) >= sizeof o->inject_id) {
-        ddp_fail(err, DDP_EUSAGE, "--inject-delay '%s' is no PCT@ID", text);
-        return ddp_hint(err, "for example 10@ID: 10 %% (at most 1000), and an id that --dry-run "
-                             "prints");
+        ddp_fail(err, DDP_EUSAGE, "--inject-delay '%s' is not of the form PCT@ID", text);
+        return ddp_hint(err,
+                        "for example 10@ID for 10 %% (at most 1000); --dry-run prints the ids");
     }
     snprintf(o->inject_id, sizeof o->inject_id, "%s", end + 1);
     return 0;
 }
 
-/* What nobody should take for plain figures. */
+/* Labels a record whose figures are not plain measurements: an injected delay, or blocks. */
 static void label(struct ddp_collective_values *v)
 {
     const struct ddp_bench_options *o = &v->bench;
@@ -66,7 +66,8 @@ int ddp_collective_timing(struct ddp_collective_values *v, const struct ddp_opt 
     if (!ddp_opt_given(rows, parsed, "iters"))
         o->iters = o->block > 1 ? BLOCKS : DDP_PLAN_ITERS_ADAPTIVE;
     if (o->block > 1 && ddp_opt_given(rows, parsed, "precision"))
-        return ddp_fail(err, DDP_EUSAGE, "--precision: blocks (--block %lld) have no interval",
+        return ddp_fail(err, DDP_EUSAGE,
+                        "--precision has no effect with --block %lld: blocks have no interval",
                         (long long)o->block);
     if (v->inject)
         DDP_TRY(parse_inject(v->inject, o, err));
@@ -102,8 +103,8 @@ int ddp_collective_check_inject(const struct ddp_collective_values *v, const cha
     }
     if (found)
         return 0;
-    ddp_fail(err, DDP_EUSAGE, "--inject-delay: no point is '%s'", id);
-    return ddp_hint(err, "the same command with --dry-run instead prints all ids");
+    ddp_fail(err, DDP_EUSAGE, "--inject-delay: no point has the id '%s'", id);
+    return ddp_hint(err, "run the command with --dry-run to list all ids");
 }
 
 void ddp_collective_describe_timing(const struct ddp_bench_options *o, char *out, size_t out_bytes)

@@ -1,18 +1,22 @@
-/* The options of collective commands that say how often, how and in which order they measure.
+/* Options of the collective commands that say how often, how and in which order they measure.
  * Private to collective*.c. */
 #ifndef DDP_CMD_COLLECTIVE_TIMING_H
 #define DDP_CMD_COLLECTIVE_TIMING_H
 
 #include "collective.h"
 
-/* From options as parsed to bench options: -n alone means exactly so many; without it the other
- * two have their defaults. Marks the record where its figures are not what they seem. */
+/* Turns the parsed options into bench options. With -n or --block the iteration count is exact,
+ * unless --precision or --max-time is given as well; otherwise these two apply with their defaults.
+ * Labels the record if a delay is injected or blocks are timed. Returns DDP_EUSAGE for a malformed
+ * --inject-delay, and for --precision with blocks. */
 int ddp_collective_timing(struct ddp_collective_values *v, const struct ddp_opt *rows,
                           const struct ddp_opt_result *parsed, struct ddp_err *err) DDP_MUST_CHECK;
-/* DDP_EUSAGE when --inject-delay names no point of any rank count. ranks: that of plan. */
+/* Returns DDP_EUSAGE when --inject-delay names no point of any rank count. `ranks` is the rank
+ * count that v->plan was made for. */
 int ddp_collective_check_inject(const struct ddp_collective_values *v, const char *backend,
                                 int ranks, struct ddp_err *err) DDP_MUST_CHECK;
-/* "20 iterations", "iterations until 2 % precise, at most 5 s and 10000". */
+/* Writes a description for people, such as "20 iterations" or "iterations until 2 % precise, at
+ * most 5 s and 10000". */
 void ddp_collective_describe_timing(const struct ddp_bench_options *o, char *out, size_t out_bytes);
 
 #endif

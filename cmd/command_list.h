@@ -1,4 +1,4 @@
-/* One line a command: DDP_COMMAND(symbol). The order is the order in help. */
+/* One DDP_COMMAND(symbol) line per command, in the order of help. */
 DDP_COMMAND(allreduce)
 DDP_COMMAND(reduce_scatter)
 DDP_COMMAND(all_gather)

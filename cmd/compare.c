@@ -1,4 +1,4 @@
-/* `ddpbench compare BASE NEW`: two stored results, for when the gate cannot run both. */
+/* `ddpbench compare BASE NEW` compares two stored results, for builds that the gate cannot run. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 struct compare_values {
     struct ddp_verdict_outputs outputs;
-    double min_effect; /* percent; 0: not given */
+    double min_effect; /* percent; 0 when not given */
     const char *noise_file;
     bool help;
 };
@@ -21,8 +21,9 @@ static const struct ddp_opt rows[] = {
      .offset = offsetof(struct compare_values, min_effect),
      .value = "PCT",
      .group = "Statistics",
-     .help = "percent that matter; never below 10, for stored results are of different times "
-             "(default: the larger of 10 and this machine's noise floor)",
+     .help =
+         "smallest slow-down in percent that counts; never below 10, because stored results were "
+         "measured at different times (default: the larger of 10 and this machine's noise floor)",
      .min = 0.1,
      .max = 1000},
     DDP_NOISE_FLOOR_ROW(struct compare_values),
@@ -36,29 +37,32 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_END,
 };
 
-/* The noise floor of this machine counts when both results are of it. */
+/* Chooses the smallest effect that counts. This machine's noise floor applies only if the results
+ * come from this machine. */
 static int choose_effect(const struct compare_values *v, const struct ddp_result *base,
                          struct ddp_min_effect *out, struct ddp_err *err)
 {
     const double asked = v->min_effect > 0 ? v->min_effect / 100 : NAN;
-    struct ddp_noise_machine here;
-    ddp_noise_machine_read(&here);
+    struct ddp_noise_machine machine;
+    ddp_noise_machine_read(&machine);
     DDP_TRY(ddp_min_effect_choose(asked, DDP_COMPARE_EFFECT, v->noise_file, out, err));
     if (asked < DDP_COMPARE_EFFECT) {
         out->effect = DDP_COMPARE_EFFECT;
-        snprintf(out->from, sizeof out->from, "the least that counts for stored results");
+        snprintf(out->from, sizeof out->from, "the smallest effect that counts for stored results");
     }
-    if (isnan(out->noise_floor) || (strcmp(base->cpu, here.cpu) == 0 && base->cores == here.cores))
+    if (isnan(out->noise_floor) ||
+        (strcmp(base->cpu, machine.cpu) == 0 && base->cores == machine.cores))
         return 0;
     *out = (struct ddp_min_effect){.effect = fmax(isnan(asked) ? 0 : asked, DDP_COMPARE_EFFECT),
                                    .noise_floor = NAN};
     snprintf(out->from, sizeof out->from,
-             "%s; the results are of another machine, whose noise floor is not known here",
+             "%s; the results come from another machine, whose noise floor is unknown",
              isnan(asked) ? "the default" : "as asked");
     return 0;
 }
 
-/* "a.json", or "a.json (partial, injected delay of 10 %)". */
+/* Writes "a.json", or "a.json (partial, injected delay of 10 %)" for a result that is incomplete or
+ * labelled. */
 static void name_result(const char *path, const struct ddp_result *r, char *out, size_t bytes)
 {
     const bool cut = strcmp(r->status, "complete") != 0, marked = r->label[0] != '\0';
@@ -88,13 +92,15 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
                  parsed->operand_count);
         return ddp_hint(err, "ddpbench compare yesterday.json today.json");
     }
-    const char *const spared[] = {parsed->operands[0], parsed->operands[1], v->noise_file, NULL};
+    const char *const protected_paths[] = {parsed->operands[0], parsed->operands[1], v->noise_file,
+                                           NULL};
     DDP_TRY_GOTO(ddp_result_read(parsed->operands[0], &base, err), out);
     DDP_TRY_GOTO(ddp_result_read(parsed->operands[1], &next, err), out);
     DDP_TRY_GOTO(check_document(parsed->operands[0], &base, err), out);
     DDP_TRY_GOTO(check_document(parsed->operands[1], &next, err), out);
     DDP_TRY_GOTO(choose_effect(v, &base, &min_effect, err), out);
-    DDP_TRY_GOTO(ddp_verdict_begin(app, &v->outputs, -1, spared, &record, &reports, err), out);
+    DDP_TRY_GOTO(ddp_verdict_begin(app, &v->outputs, -1, protected_paths, &record, &reports, err),
+                 out);
     rc = ddp_compare_results(&base, &next, min_effect.effect, &verdict, err);
     verdict.noise_floor = min_effect.noise_floor;
     memcpy(verdict.effect_from, min_effect.from, sizeof verdict.effect_from);
@@ -112,15 +118,16 @@ out:
 extern const struct ddp_cmd ddp_cmd_compare;
 const struct ddp_cmd ddp_cmd_compare = {
     .name = "compare",
-    .summary = "two stored results: slower or not, weaker than gate",
+    .summary = "test whether NEW is slower than BASE, two stored results",
     .operands = "BASE NEW",
-    .details = "Exits 0 when no cell is slower, 10 when one is, and 12 when it cannot be told: a\n"
-               "result was cut off, or a cell or a training run of BASE was not judged. Training\n"
-               "runs never are. Exits 65 when a result has wrong data or a point without valid\n"
-               "iterations. A cell is slower only if the interval of its ratio lies above the\n"
-               "larger of 10 % and --min-effect, which is this machine's noise floor by default:\n"
-               "stored results were taken at different times, and nothing but pairs of launches\n"
-               "(`ddpbench gate`) tells a change of code from one of the machine.",
+    .details =
+        "Exits with 0 when no cell is slower, with 10 when one is, and with 12 when this\n"
+        "cannot be told: a result is incomplete, or a cell or a training run of BASE was not\n"
+        "judged. Training runs are never judged. Exits with 65 when a result has wrong data or\n"
+        "a point without valid iterations. A cell is slower only if the interval of its ratio\n"
+        "lies above the larger of 10 % and --min-effect (default: this machine's noise\n"
+        "floor). Stored results were measured at different times, so compare cannot tell a\n"
+        "change of the code from a change of the machine. `ddpbench gate` can: it runs pairs.",
     .rows = rows,
     .values_bytes = sizeof(struct compare_values),
     .help_offset = offsetof(struct compare_values, help),

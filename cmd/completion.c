@@ -1,5 +1,5 @@
-/* completion: what a shell needs to complete commands, options and their words, written from the
- * tables, so that it cannot differ from help. */
+/* `ddpbench completion` prints a shell's completion script. It is generated from the option tables,
+ * so it cannot differ from help. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -26,13 +26,13 @@ static void put_options(FILE *out, const struct ddp_cmd *cmd)
         fprintf(out, "%s--%s", r == cmd->rows ? "" : " ", r->name);
 }
 
-static void put_words(FILE *out, const struct ddp_opt_words *words)
+static void put_choices(FILE *out, const struct ddp_opt_words *words)
 {
     for (int i = 0; words->word(i); i++)
         fprintf(out, "%s%s", i ? " " : "", words->word(i));
 }
 
-/* A command's pattern in a case statement: its name and aliases. */
+/* Prints a command's pattern for a case statement: its name and aliases. */
 static void put_names(FILE *out, const struct ddp_cmd *cmd)
 {
     fputs(cmd->name, out);
@@ -40,7 +40,7 @@ static void put_names(FILE *out, const struct ddp_cmd *cmd)
         fprintf(out, "|%s", *a);
 }
 
-/* Text within single quotes of a shell: a quote ends them, stands alone, and begins them again. */
+/* Prints text that stands between single quotes in a shell script: a quote becomes '\''. */
 static void put_quoted(FILE *out, const char *text)
 {
     for (; *text; text++) {
@@ -51,16 +51,16 @@ static void put_quoted(FILE *out, const char *text)
     }
 }
 
-static const char *shell_word(const void *ctx, int i);
+static const char *shell_name(const void *ctx, int i);
 
-/* Operands of the commands that take some. */
+/* Prints the legal operands of a command that takes some. */
 static void put_operands(FILE *out, const struct ddp_cmd *cmd)
 {
     static const struct {
         const char *command;
         const char *(*operand)(const void *ctx, int i);
     } table[] = {
-        {"completion", shell_word},    {"explain", ddp_explain_topic}, {"help", ddp_help_topic},
+        {"completion", shell_name},    {"explain", ddp_explain_topic}, {"help", ddp_help_topic},
         {"kernels", ddp_kernels_flag}, {"list", ddp_list_kind},
     };
     for (size_t t = 0; t < DDP_COUNT_OF(table); t++)
@@ -87,7 +87,7 @@ static void print_bash(FILE *out)
             if (!r->words)
                 continue;
             fprintf(out, "        '%s --%s') words=\"", (*c)->name, r->name);
-            put_words(out, r->words);
+            put_choices(out, r->words);
             fputs("\" ;;\n", out);
         }
     }
@@ -111,7 +111,7 @@ static void print_bash(FILE *out)
           out);
 }
 
-/* name:description for zsh's _describe, where a colon ends the name. */
+/* Prints name:description for zsh's _describe, where the first colon ends the name. */
 static void put_zsh_entry(FILE *out, const char *dashes, const char *name, const char *text)
 {
     fprintf(out, " '%s%s:", dashes, name);
@@ -140,7 +140,7 @@ static void print_zsh(FILE *out)
             if (!r->words)
                 continue;
             fprintf(out, "    '%s --%s') compadd -- ", (*c)->name, r->name);
-            put_words(out, r->words);
+            put_choices(out, r->words);
             fputs("; return ;;\n", out);
         }
     }
@@ -182,7 +182,7 @@ static void print_fish(FILE *out)
                 fprintf(out, " -s %c", r->short_name);
             if (r->words) {
                 fputs(" -x -a '", out);
-                put_words(out, r->words);
+                put_choices(out, r->words);
                 fputc('\'', out);
             } else if (r->kind != DDP_OPT_FLAG) {
                 fputs(" -r", out);
@@ -199,7 +199,7 @@ static const struct {
     void (*print)(FILE *out);
 } shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
 
-static const char *shell_word(const void *ctx, int i)
+static const char *shell_name(const void *ctx, int i)
 {
     return i < (int)DDP_COUNT_OF(shells) ? shells[i].shell : NULL;
 }
@@ -208,9 +208,9 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
                struct ddp_err *err)
 {
     if (parsed->operand_count == 0)
-        return ddp_refuse_word("shell", NULL, shell_word, NULL, err);
+        return ddp_refuse_operand("shell", NULL, shell_name, NULL, err);
     if (parsed->operand_count > 1)
-        return ddp_fail(err, DDP_EUSAGE, "completion takes one shell: '%.64s' is too much",
+        return ddp_fail(err, DDP_EUSAGE, "completion takes one shell; unexpected argument '%.64s'",
                         parsed->operands[1]);
     for (size_t i = 0; i < DDP_COUNT_OF(shells); i++) {
         if (strcmp(shells[i].shell, parsed->operands[0]) == 0) {
@@ -218,16 +218,16 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
             return 0;
         }
     }
-    return ddp_refuse_word("completion for", parsed->operands[0], shell_word, NULL, err);
+    return ddp_refuse_operand("completion for", parsed->operands[0], shell_name, NULL, err);
 }
 
 const struct ddp_cmd ddp_cmd_completion = {
     .name = "completion",
-    .summary = "completions for a shell: bash, zsh, fish",
+    .summary = "print a completion script for bash, zsh or fish",
     .operands = "SHELL",
-    .details = "bash: put the output into ~/.local/share/bash-completion/completions/ddpbench\n"
-               "zsh:  into _ddpbench in a folder of $fpath\n"
-               "fish: into ~/.config/fish/completions/ddpbench.fish\n",
+    .details = "bash: write the output to ~/.local/share/bash-completion/completions/ddpbench\n"
+               "zsh:  to _ddpbench in a folder of $fpath\n"
+               "fish: to ~/.config/fish/completions/ddpbench.fish\n",
     .rows = rows,
     .values_bytes = sizeof(struct completion_values),
     .help_offset = offsetof(struct completion_values, help),

@@ -1,4 +1,4 @@
-/* doctor: what is wrong with this machine or job: one line a finding, worst first. */
+/* `ddpbench doctor` reports problems of this machine or job: one line per finding, worst first. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ void ddp_doctor_find(struct ddp_doctor *d, enum ddp_verdict verdict, const char 
     va_start(args, fmt);
     vsnprintf(fact, sizeof fact, fmt, args);
     va_end(args);
-    /* Facts quote the environment: nothing in it may drive the terminal. */
+    /* Facts quote the environment: remove control characters that could drive the terminal. */
     ddp_printable(subject, f.subject, sizeof f.subject);
     ddp_printable(fact, f.fact, sizeof f.fact);
     ddp_printable(advice, f.advice, sizeof f.advice);

@@ -1,13 +1,13 @@
-/* The doctor's findings. doctor.c runs the checks and prints what they found, worst first;
- * doctor_*.c hold them. Private to those files. */
+/* The doctor's findings. doctor.c runs the checks of doctor_*.c and prints the findings, worst
+ * first. Private to those files. */
 #ifndef DDP_CMD_DOCTOR_H
 #define DDP_CMD_DOCTOR_H
 
 #include "base/sysinfo.h"
 #include "cmd.h"
 
-/* FAIL: ddpbench cannot do what was asked of it here. WARN: it works, but figures or features
- * suffer. Worst first. */
+/* FAIL: ddpbench cannot work here as asked. WARN: it works, but figures or features suffer. The
+ * worst verdict comes first. */
 enum ddp_verdict { DDP_FAIL, DDP_WARN, DDP_FINE, DDP_VERDICT_COUNT };
 
 struct ddp_finding {
@@ -24,18 +24,18 @@ struct ddp_doctor {
     int count;
 };
 
-/* Adds a finding. advice: what to do, "" when there is nothing to. */
+/* Adds a finding; more than DDP_FINDINGS_MAX are dropped. advice says what to do, or is "". */
 void ddp_doctor_find(struct ddp_doctor *d, enum ddp_verdict verdict, const char *subject,
                      const char *advice, const char *fmt, ...) DDP_PRINTF(5, 6);
 
-/* doctor_world.c: who started us, the ways ranks can reach each other. */
+/* doctor_world.c: the launcher, and the ways in which ranks can reach each other. */
 void ddp_doctor_launcher(struct ddp_doctor *d);
 void ddp_doctor_backends(struct ddp_doctor *d);
 void ddp_doctor_mpi(struct ddp_doctor *d);
 void ddp_doctor_gpus(struct ddp_doctor *d);
-/* Is what `ddpbench kernels` starts there? */
+/* Checks that the helper of `ddpbench kernels` is installed. */
 void ddp_doctor_kernels(struct ddp_doctor *d);
-/* doctor_host.c: the machine, and what training needs. */
+/* doctor_host.c: the machine, and the requirements of training. */
 void ddp_doctor_cores(struct ddp_doctor *d);
 void ddp_doctor_noise(struct ddp_doctor *d);
 void ddp_doctor_shared_memory(struct ddp_doctor *d);

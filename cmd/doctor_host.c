@@ -1,4 +1,4 @@
-/* Findings: the machine, and what training needs. */
+/* Findings about the machine and the requirements of training. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "model/dataset.h"
 
 #define MEMORY_LOW_BYTES ((int64_t)1 << 30)
-/* Container engines give /dev/shm 64 MiB; MPI libraries put their segments there. */
+/* Container engines give /dev/shm 64 MiB, and MPI libraries put their segments into it. */
 #define DEV_SHM_LOW_BYTES ((uint64_t)128 << 20)
 
 void ddp_doctor_cores(struct ddp_doctor *d)
@@ -157,7 +157,7 @@ void ddp_doctor_training(struct ddp_doctor *d)
         char subject[32], advice[160];
         const char *dir = ddp_dataset_default_dir(*r);
         if (!(*r)->dirs)
-            continue; /* made, always there */
+            continue; /* generated, so always available */
         snprintf(subject, sizeof subject, "data %s", (*r)->name);
         snprintf(advice, sizeof advice, "%s%s%s", (*r)->package ? "apt-get install " : "",
                  (*r)->package ? (*r)->package : "",

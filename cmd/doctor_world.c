@@ -1,4 +1,4 @@
-/* Findings: who started us, and the ways ranks can reach each other. */
+/* Findings about the launcher and the ways in which ranks can reach each other. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,8 +33,9 @@ void ddp_doctor_launcher(struct ddp_doctor *d)
         ddp_doctor_find(d, DDP_FINE, "launcher", "", "none: ddpbench starts its own ranks");
 }
 
-/* A backend of GPUs that cannot be used: most machines have none, and need none; but a library that
- * somebody named should be one. needed: nothing else can be used. */
+/* Reports a GPU backend that cannot be used. That is fine on most machines, which have no GPU. A
+ * library that the user named must load, though. `needed` says that no other backend can be used.
+ */
 static void find_no_device(struct ddp_doctor *d, const struct ddp_backend *b, const char *subject,
                            const struct ddp_err *why, bool needed)
 {
@@ -55,15 +56,16 @@ static void find_no_device(struct ddp_doctor *d, const struct ddp_backend *b, co
 void ddp_doctor_backends(struct ddp_doctor *d)
 {
     bool launched = d->app->launcher.kind != DDP_LAUNCHER_NONE;
-    bool torchrun = d->app->launcher.kind == DDP_LAUNCHER_TORCHRUN; /* GPUs or nothing */
+    bool torchrun =
+        d->app->launcher.kind == DDP_LAUNCHER_TORCHRUN; /* torchrun's ranks can use only GPUs */
     char dir[4200];
     ddp_module_dir(d->app, dir, sizeof dir);
     for (const struct ddp_backend *const *b = ddp_backend_all(); *b; b++) {
         struct ddp_err why = DDP_ERR_INIT;
         char subject[32];
         bool needs_launcher = (*b)->caps & DDP_CAP_LAUNCHED;
-        /* Without a launcher there is nothing to be said of those that need one; what is built for
-         * them is the MPI check's. */
+        /* Without a launcher the backends that need one are skipped; ddp_doctor_mpi reports whether
+         * their modules are built. */
         if (needs_launcher && (!launched || torchrun))
             continue;
         snprintf(subject, sizeof subject, "backend %s", (*b)->name);
@@ -78,7 +80,7 @@ void ddp_doctor_backends(struct ddp_doctor *d)
     }
 }
 
-/* Is a program of that name on the PATH? */
+/* Returns true if a program of that name is on the PATH. */
 static bool on_path(const char *name)
 {
     const char *path = getenv("PATH");
@@ -134,7 +136,8 @@ void ddp_doctor_mpi(struct ddp_doctor *d)
                         "needed");
 }
 
-/* Clocks that something holds down make figures that do not compare. */
+/* Reports the GPU clocks. Figures of a GPU whose clocks are held down do not compare with others.
+ */
 static void find_throttled(struct ddp_doctor *d)
 {
     struct ddp_gpu_facts gpus[DDP_GPU_FACTS_MAX];
@@ -155,7 +158,7 @@ static void find_throttled(struct ddp_doctor *d)
     }
 }
 
-/* No GPU is no fault: nothing here needs one that was not asked for it. */
+/* A missing GPU is no fault: ddpbench needs one only if the user asks for it. */
 void ddp_doctor_gpus(struct ddp_doctor *d)
 {
     for (const struct ddp_device *const *device = ddp_device_all(); *device; device++) {

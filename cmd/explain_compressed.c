@@ -1,11 +1,11 @@
-/* explain effective, explain break-even. */
+/* `ddpbench explain effective` and `ddpbench explain break-even`. */
 #include "explain_compressed.h"
 
 #include "base/mem.h"
 #include "bench/break_even.h"
 #include "record/record.h"
 
-/* The worked example: 64 MiB on 4 ranks, of which topk:0.01 took 40 ms. */
+/* The worked example: topk:0.01 of 64 MiB on 4 ranks takes 40 ms. */
 enum { EXAMPLE_RANKS = 4 };
 static const double example_ns = 40e6;
 static const uint64_t example_bytes = 64u << 20;
@@ -24,9 +24,9 @@ void ddp_explain_effective(FILE *out)
 {
     struct ddp_point p;
     example_point(&p);
-    fputs("A compressed or partial all-reduce moves fewer bytes than the buffer has, so a bus\n"
-          "bandwidth of it would mean nothing. Its effective bandwidth (eff, effective_GBps)\n"
-          "is what a dense one would have had to reach to be done in the same time:\n"
+    fputs("A compressed or partial all-reduce moves fewer bytes than the buffer has, so its bus\n"
+          "bandwidth would mean nothing. Its effective bandwidth (eff, effective_GBps) is the\n"
+          "bus bandwidth that a dense all-reduce would need to finish in the same time:\n"
           "\n"
           "    effective = S / t * 2(n-1)/n    S: bytes of the dense f32 buffer, n: ranks,\n"
           "                                    t: encode + exchange + decode\n"
@@ -39,17 +39,18 @@ void ddp_explain_effective(FILE *out)
             EXAMPLE_RANKS, example_ns / 1e6, (unsigned long long)example_bytes, example_ns / 1e9,
             ddp_coll_busbw_factor(DDP_ALLREDUCE, EXAMPLE_RANKS),
             ddp_point_effective_GBps(&p, example_ns));
-    fputs("It may be compared with busbw (`ddpbench explain busbw`) of a dense all-reduce of\n"
-          "the same size and ranks: what is larger is faster. `x f32` and `x f16` are that\n"
-          "comparison, with dense exchanges measured beside the point, in the same minute.\n"
+    fputs("Compare it with the busbw (`ddpbench explain busbw`) of a dense all-reduce of the\n"
+          "same size and ranks: the larger one is faster. `x f32` and `x f16` are that\n"
+          "comparison, with dense exchanges that were measured directly beside the point.\n"
           "\n"
-          "phase_us: encode (select or convert, with error feedback), exchange, decode; each\n"
-          "the median of the slowest rank's, so they need not add up to the time. sent,\n"
-          "wire_bytes_per_rank: counted where messages carry them, most of all ranks; where\n"
-          "ranks read each other's memory, the bytes that others took; on GPUs a model: what\n"
-          "a ring would send. density: values a rank sent, of all; --partial K divides it by\n"
-          "K (by the elements, where they are fewer: no chunk is empty). overflows: finite\n"
-          "values that became infinite in 16 bits.\n",
+          "phase_us: the times of encode (select or convert, with error feedback), exchange and\n"
+          "decode. Each is the median of the slowest rank's times, so they need not add up to\n"
+          "the total. sent, wire_bytes_per_rank: the bytes of the rank that sent most. They are\n"
+          "counted for messages; where ranks read each other's memory, they are the bytes that\n"
+          "other ranks read; on GPUs they are a model of what a ring would send. density: the\n"
+          "fraction of its values that a rank sent. --partial K divides it by K (or by the\n"
+          "number of elements if that is smaller: no chunk is empty). overflows: finite values\n"
+          "that became infinite in 16 bits.\n",
           out);
 }
 
@@ -68,7 +69,7 @@ static void print_densities(FILE *out)
         bool exact;
         (*a)->cost(2, p.spec.count, 1, &cost, &exact);
         if (cost.sent_bytes <= 0)
-            continue; /* nothing is sent: memory is read */
+            continue; /* this algorithm sends no messages: ranks read each other's memory */
         fprintf(out, "%-12s", (*a)->name);
         for (size_t i = 0; i < DDP_COUNT_OF(ranks); i++) {
             p.spec.ranks = ranks[i];
@@ -85,28 +86,29 @@ static void print_densities(FILE *out)
 void ddp_explain_break_even(FILE *out)
 {
     fputs("The break-even density of a sparse exchange (topk, threshold, oktopk) is the share\n"
-          "of values below which it takes less time than a dense one: 0 means at no density,\n"
-          "1 at any. It is given against dense f32 and, the fair one, against fp16, which\n"
-          "halves the bytes for next to nothing.\n"
+          "of values below which it takes less time than a dense one. 0 means that it never\n"
+          "does, 1 that it always does. It is given against dense f32 and against fp16. The\n"
+          "second is the fairer comparison, because fp16 halves the bytes at almost no cost.\n"
           "\n"
-          "predicted   by bytes alone. A dense ring sends 2 (n-1)/n S bytes a rank. Every\n"
-          "            rank's k values sent to all others as index and value are 8 k (n-1)\n"
+          "predicted   from bytes alone. A dense ring sends 2 (n-1)/n S bytes per rank. To send\n"
+          "            every rank's k values with their indices to all others takes 8 k (n-1)\n"
           "            bytes, so k/N = 1/n against f32 and 1/(2n) against fp16. Above a\n"
-          "            density of 1/32 a bitmap is smaller than indices, which moves that to\n"
-          "            about 2/n - 1/32.\n"
-          "estimated   by the times of this point: encode costs the same at every density,\n"
-          "            exchange and decode are taken as proportional to it.\n"
-          "measured    with --break-even: the exchange is timed at densities from 1e-4 to 1\n"
-          "            and bisected where it crosses the dense ones measured beside it.\n"
+          "            density of 1/32 a bitmap is smaller than indices, which moves the\n"
+          "            first to about 2/n - 1/32.\n"
+          "estimated   from the times of this point, assuming that encode costs the same at\n"
+          "            every density, and exchange and decode grow in proportion to it.\n"
+          "measured    with --break-even: the exchange is timed at densities from 1e-4 to 1,\n"
+          "            and the point where it crosses the dense times is found by bisection.\n"
           "\n",
           out);
     print_densities(out);
     fputs("(against f32/against fp16)\n"
           "\n"
-          "Where it does not pay, the table says below which speed of a link it would: the\n"
-          "bytes it saves against a dense ring, over the time its arithmetic costs more (over\n"
-          "shared memory, where nothing crosses a link: the difference of the two times;\n"
-          "elsewhere encode and decode). Memory is so fast that over it this seldom pays.\n"
+          "If compression does not pay off, the table names the link speed below which it\n"
+          "would: the bytes that it saves against a dense ring, divided by the extra time of\n"
+          "its arithmetic (encode and decode or, over shared memory, where no data crosses a\n"
+          "link, the difference of the two times). Shared memory is so fast that compression\n"
+          "seldom pays off there.\n"
           "Sources: Li & Hoefler, Ok-Topk, PPoPP 2022; Agarwal et al., On the Utility of\n"
           "Gradient Compression, MLSys 2022 (it won in 6 of 200 set-ups).\n",
           out);

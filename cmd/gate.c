@@ -1,4 +1,4 @@
-/* `ddpbench gate`: is the new one slower than the base? For CI: exits 0, 10 or 12. */
+/* `ddpbench gate` tests whether a new command is slower than a base command, for CI. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -23,33 +23,33 @@ static const struct ddp_opt rows[] = {
      .offset = AT(command[DDP_BASE]),
      .value = "'CMD'",
      .group = "Commands",
-     .help = "the one that is known: split into words, no shell; --json FILE is appended, or FILE "
-             "put in place of {json}"},
+     .help = "the known command, split into arguments without a shell; --json FILE is appended, or "
+             "FILE replaces {json}"},
     {.name = "new",
      .kind = DDP_OPT_STRING,
      .offset = AT(command[DDP_NEXT]),
      .value = "'CMD'",
      .group = "Commands",
-     .help = "the one in question; without it, --base's command runs with --new-env"},
+     .help = "the command under test; without it, --base's command runs with --new-env"},
     {.name = "base-env",
      .kind = DDP_OPT_STRING_LIST,
      .offset = AT(env[DDP_BASE]),
      .value = "K=V[,...]",
      .group = "Commands",
-     .help = "environment of base, beside ours"},
+     .help = "environment variables to add for base"},
     {.name = "new-env",
      .kind = DDP_OPT_STRING_LIST,
      .offset = AT(env[DDP_NEXT]),
      .value = "K=V[,...]",
      .group = "Commands",
-     .help = "environment of new, beside ours"},
+     .help = "environment variables to add for new"},
     {.name = "launch-timeout",
      .kind = DDP_OPT_DOUBLE,
      .offset = AT(launch_timeout_s),
      .value = "S",
      .initial = "3600",
      .group = "Commands",
-     .help = "seconds that a launch may take",
+     .help = "seconds that one run of a command may take",
      .min = 1,
      .max = 604800},
     {.name = "pairs",
@@ -58,7 +58,7 @@ static const struct ddp_opt rows[] = {
      .value = "N",
      .initial = "12",
      .group = "Statistics",
-     .help = "launches of each, in randomised ABBA order; at least log2(cells/0.05)",
+     .help = "runs of each command, in randomised ABBA order; at least log2(cells/0.05)",
      .min = 1,
      .max = DDP_SIGNFLIP_MAX},
     {.name = "min-effect",
@@ -66,8 +66,8 @@ static const struct ddp_opt rows[] = {
      .offset = AT(min_effect),
      .value = "PCT",
      .group = "Statistics",
-     .help = "percent of slow-down that matter (default: the larger of 5 and this machine's noise "
-             "floor)",
+     .help = "smallest slow-down in percent that counts (default: the larger of 5 and this "
+             "machine's noise floor)",
      .min = 0.1,
      .max = 1000},
     DDP_NOISE_FLOOR_ROW(struct ddp_gate_values),
@@ -77,22 +77,21 @@ static const struct ddp_opt rows[] = {
      .value = "N",
      .initial = "1",
      .group = "Statistics",
-     .help = "of the order of launches",
+     .help = "seed of the order of runs",
      .max = 9007199254740991.0},
     {.name = "selftest",
      .kind = DDP_OPT_FLAG,
      .offset = AT(selftest),
      .group = "Self-test",
-     .help = "runs one command (--base, else a short all-reduce of this program) against itself; "
-             "stores this machine's noise floor"},
+     .help = "run one command (--base, else a short all-reduce of this program) against itself and "
+             "store this machine's noise floor"},
     {.name = "gates",
      .kind = DDP_OPT_INT_LIST,
      .offset = AT(gates),
      .value = "A,B",
      .initial = "60,30",
      .group = "Self-test",
-     .help = "how many A/A gates, of which a noise floor takes 29, and gates with a delay in one "
-             "cell",
+     .help = "number of A/A gates (a noise floor needs 29), and of gates with a delay in one cell",
      .min = 0,
      .max = DDP_SELFTEST_GATES_MAX},
     {.name = "inject",
@@ -101,14 +100,14 @@ static const struct ddp_opt rows[] = {
      .value = "PCT",
      .initial = "10",
      .group = "Self-test",
-     .help = "percent of that delay",
+     .help = "size of that delay in percent",
      .min = 0.1,
      .max = 1000},
     {.name = "restart",
      .kind = DDP_OPT_FLAG,
      .offset = AT(restart),
      .group = "Self-test",
-     .help = "forgets the gates that a self-test which was cut off has done"},
+     .help = "discard the finished gates of an interrupted self-test"},
     DDP_VERDICT_ROWS(struct ddp_gate_values),
     {.name = "quiet",
      .short_name = 'q',
@@ -145,9 +144,9 @@ static int make_env(const struct ddp_string_list *list, const char **env, struct
 {
     for (int i = 0; i < list->n; i++) {
         if (list->v[i][0] == '=' || !strchr(list->v[i], '=')) {
-            ddp_fail(err, DDP_EUSAGE, "'%s' is no K=V", list->v[i]);
+            ddp_fail(err, DDP_EUSAGE, "'%s' is not of the form K=V", list->v[i]);
             return ddp_hint(err,
-                            "a value with a comma goes into the command: --new 'env K=a,b CMD'");
+                            "put a value with a comma into the command: --new 'env K=a,b CMD'");
         }
         env[i] = list->v[i];
     }
@@ -163,8 +162,8 @@ static int make_side(const struct ddp_gate_values *v, int which, const char **en
     return ddp_words_split(side->text, &side->words, err);
 }
 
-/* A verdict that could never be FAIL is refused before hours are spent: known once the first base
- * launch has said how many cells there are. */
+/* Refuses a number of pairs with which no cell could ever be significant. The number of cells is
+ * known after the first run of base, so hours are not wasted. */
 static int enough_pairs(const struct ddp_gate_data *data, struct ddp_err *err)
 {
     size_t least = ddp_signflip_least_pairs(data->count, DDP_VERDICT_LEVEL);
@@ -172,7 +171,7 @@ static int enough_pairs(const struct ddp_gate_data *data, struct ddp_err *err)
         return 0;
     ddp_fail(err, DDP_EUSAGE, "%d pairs can never show a slow-down of one of %zu cells",
              data->pairs, data->count);
-    return ddp_hint(err, "--pairs %zu or more: 2^-pairs x cells must not exceed %.2f", least,
+    return ddp_hint(err, "use --pairs %zu or more: 2^-pairs x cells must not exceed %.2f", least,
                     DDP_VERDICT_LEVEL);
 }
 
@@ -193,13 +192,14 @@ static int measure(struct ddp_app *app, const struct ddp_gate_values *v,
     return rc;
 }
 
-/* What contradicts itself, before anything is opened. */
+/* Refuses contradictory options before any file is opened. */
 static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
                  const struct ddp_opt_result *parsed, struct ddp_err *err)
 {
     static const char *const only_selftest[] = {"gates", "inject", "restart", NULL};
     if (parsed->operand_count > 0)
-        return ddp_fail(err, DDP_EUSAGE, "gate takes no operand: '%s'", parsed->operands[0]);
+        return ddp_fail(err, DDP_EUSAGE, "gate takes no operands; unexpected argument '%s'",
+                        parsed->operands[0]);
     for (int i = 0; only_selftest[i] && !v->selftest; i++)
         if (ddp_opt_given(app->cmd->rows, parsed, only_selftest[i]))
             return ddp_fail(err, DDP_EUSAGE, "--%s means nothing without --selftest",
@@ -211,19 +211,19 @@ static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
         return ddp_hint(err, "--selftest compares a command with itself");
     }
     if (v->selftest && v->gates.v[0] < 1)
-        return ddp_fail(err, DDP_EUSAGE, "--gates: a self-test needs an A/A gate");
+        return ddp_fail(err, DDP_EUSAGE, "--gates: a self-test needs at least one A/A gate");
     return 0;
 }
 
-/* Room for what a run needs as long as its record. */
+/* The data of one run. The record points into it, so it lives as long as the record. */
 struct work {
     const char *env[2][DDP_OPT_LIST_MAX + 1];
     struct ddp_gate_setup setup;
     struct ddp_min_effect min_effect;
     struct ddp_verdict_record verdict;
     struct ddp_noise noise;
-    struct ddp_app shown; /* app, with the command line as results show it */
-    char **argv, *made[4];
+    struct ddp_app shown;  /* a copy of app with the command line that results show */
+    char **argv, *made[4]; /* that command line, and the strings allocated for it */
 };
 
 static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_err *err)
@@ -233,7 +233,7 @@ static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_e
     w->setup.seed = (uint64_t)v->seed;
     w->setup.launch_timeout_ns = (int64_t)(v->launch_timeout_s * 1e9);
     w->setup.check = enough_pairs;
-    if (v->selftest) { /* it measures the floor: none stands in its way */
+    if (v->selftest) { /* a self-test measures the noise floor, so a stored one does not apply */
         w->setup.min_effect = isnan(asked) ? DDP_GATE_EFFECT : asked;
         return make_env(&v->env[DDP_BASE], w->env[DDP_BASE], err);
     }
@@ -267,7 +267,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
                struct ddp_err *err)
 {
     const struct ddp_gate_values *v = values;
-    const char *const spared[] = {v->noise_file, NULL};
+    const char *const protected_paths[] = {v->noise_file, NULL};
     struct ddp_record record;
     struct ddp_report_set *reports;
     int rc;
@@ -283,8 +283,9 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
         goto out;
     }
     DDP_TRY_GOTO(ddp_gate_shown_argv(app, v, w->argv, w->made, err), out);
-    DDP_TRY_GOTO(ddp_verdict_begin(&w->shown, &v->outputs, v->seed, spared, &record, &reports, err),
-                 out);
+    DDP_TRY_GOTO(
+        ddp_verdict_begin(&w->shown, &v->outputs, v->seed, protected_paths, &record, &reports, err),
+        out);
     rc = work_in_folder(app, v, w, err);
     rc = ddp_verdict_finish(&record, reports, rc == 0 ? &w->verdict : NULL, rc, err);
 out:
@@ -302,35 +303,37 @@ out:
 extern const struct ddp_cmd ddp_cmd_gate;
 const struct ddp_cmd ddp_cmd_gate = {
     .name = "gate",
-    .summary = "is the new one slower than the base? For CI: exits 0, 10 or 12",
+    .summary = "test whether NEW is slower than BASE; for CI, exits with 0, 10 or 12",
     .operands = "",
-    .details = "Runs both commands as randomised ABBA pairs of launches. Each launch gives one\n"
-               "median a cell (point). Per cell: an exact one-sided sign-flip test on the log\n"
-               "ratios, corrected by Holm for all cells; a Hodges-Lehmann ratio with one-sided\n"
-               "95 % bounds.\n"
-               "  FAIL (10)          a cell is significant, its lower bound above --min-effect\n"
-               "  PASS (0)           every upper bound lies below --min-effect\n"
-               "  INCONCLUSIVE (12)  anything else: more pairs, or a quieter machine\n"
-               "There is no PASS when a cell or a training run of base was not judged; training\n"
-               "runs never are. What only new has is named, and changes nothing.\n"
-               "A pair whose ping-pong class changed is run again, at most twice, before its\n"
-               "times are looked at. A launch fails also when its result is not complete, has\n"
-               "wrong data or a point without valid iterations, and when one side alone has an\n"
-               "injected delay.\n"
-               "\n"
-               "--selftest runs gates of one command against itself, some with a delay injected\n"
-               "into one cell, and reports false alarms, what was found, the noise floor (the\n"
-               "least --min-effect with which 90 % of A/A gates pass) and the least slow-down\n"
-               "that 90 % of gates find. It stores the noise floor for later gates and\n"
-               "comparisons on this machine, if 29 A/A gates or more say so. Cut off anywhere, or\n"
-               "told more --gates, it goes on with the next gate. Exits 12 when there are fewer,\n"
-               "or when a false alarm in 60, or 90 % found, does not hold.\n"
-               "\n"
-               "Examples:\n"
-               "  ddpbench gate --base './old allreduce -b 64K' --new './new allreduce -b 64K'\n"
-               "  ddpbench gate --base 'ddpbench allreduce' --new-env DDPBENCH_SIMD=avx2 \\\n"
-               "      --format table,junit=gate.xml\n"
-               "  ddpbench gate --selftest --json selftest.json",
+    .details =
+        "Runs both commands in randomised ABBA pairs. Each run gives one median per cell\n"
+        "(point). Each cell gets an exact one-sided sign-flip test on the log ratios,\n"
+        "corrected by Holm for all cells, and a Hodges-Lehmann ratio with one-sided\n"
+        "95 % bounds.\n"
+        "  FAIL (10)          a cell is significant, and its lower bound is above --min-effect\n"
+        "  PASS (0)           every upper bound is below --min-effect\n"
+        "  INCONCLUSIVE (12)  anything else: use more pairs, or a quieter machine\n"
+        "There is no PASS when a cell or a training run of base was not judged; training\n"
+        "runs never are. Cells that only new has are listed and change nothing.\n"
+        "A pair is repeated, at most twice, if its ping-pong class changed; its times are\n"
+        "not looked at before that. A run fails if its result is incomplete, has wrong data\n"
+        "or has a point without valid iterations, and if only one side has an injected\n"
+        "delay.\n"
+        "\n"
+        "--selftest runs gates of one command against itself, some with a delay injected\n"
+        "into one cell. It reports false alarms, delays found, the noise floor (the\n"
+        "smallest --min-effect with which 90 % of A/A gates pass) and the smallest\n"
+        "slow-down that 90 % of gates find. With 29 A/A gates or more it stores the noise\n"
+        "floor for later gates and comparisons on this machine. An interrupted self-test,\n"
+        "or one with more --gates, continues with the next gate. It exits with 12 if there\n"
+        "were fewer gates, more than one false alarm in 60, less than 90 % found, or an\n"
+        "alarm in the wrong cell.\n"
+        "\n"
+        "Examples:\n"
+        "  ddpbench gate --base './old allreduce -b 64K' --new './new allreduce -b 64K'\n"
+        "  ddpbench gate --base 'ddpbench allreduce' --new-env DDPBENCH_SIMD=avx2 \\\n"
+        "      --format table,junit=gate.xml\n"
+        "  ddpbench gate --selftest --json selftest.json",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_gate_values),
     .help_offset = offsetof(struct ddp_gate_values, help),

@@ -12,16 +12,16 @@
 #include <unistd.h>
 
 #define NAME     "ddpbench-gate-"
-#define RESULT   "launch.json" /* and what is written beside it before it is renamed */
+#define RESULT   "launch.json" /* also the prefix of the temporary file that is renamed to it */
 #define ATTEMPTS 10
 
-static const char *place(void)
+static const char *temp_folder(void)
 {
-    const char *where = getenv("TMPDIR");
-    return where && where[0] == '/' ? where : "/tmp";
+    const char *parent = getenv("TMPDIR");
+    return parent && parent[0] == '/' ? parent : "/tmp";
 }
 
-/* Results in the folder; then it, if there was nothing else. */
+/* Deletes the results in the folder, then the folder itself unless it holds other files. */
 static void clear(int fd, const char *path)
 {
     const int again = dup(fd);
@@ -37,33 +37,35 @@ static void clear(int fd, const char *path)
     (void)rmdir(path);
 }
 
-/* Opened and locked; -1: somebody has it, or it is not a folder of ours. made: by this gate, which
- * does without a lock where the file system has none (NFS has none of folders): nobody else gets
- * one there, either. */
+/* Opens and locks a folder. Returns its descriptor, or -1 if another gate holds the lock or the
+ * folder is not ours. `made` says that this gate has just created the folder. It then works without
+ * a lock on a file system that cannot lock folders, such as NFS, where no other gate can get a lock
+ * either. */
 static int lock(const char *path, bool made)
 {
-    struct stat held, there;
+    struct stat held, current;
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -1;
-    /* Is it still there? Whoever had it may have removed it. */
+    /* Another gate may have removed the folder before the lock was taken: compare the inodes. */
     if (fstat(fd, &held) == 0 && held.st_uid == geteuid() &&
         (flock(fd, LOCK_EX | LOCK_NB) == 0 || (made && errno != EWOULDBLOCK)) &&
-        lstat(path, &there) == 0 && held.st_ino == there.st_ino && held.st_dev == there.st_dev)
+        lstat(path, &current) == 0 && held.st_ino == current.st_ino &&
+        held.st_dev == current.st_dev)
         return fd;
     close(fd);
     return -1;
 }
 
-/* What gates that were killed have left: nobody holds it. */
-static void clear_left(const char *where)
+/* Removes the folders of gates that were killed: nobody holds their locks. */
+static void clear_abandoned(const char *parent)
 {
     char path[PATH_MAX];
     const struct dirent *entry;
-    DIR *dir = opendir(where);
+    DIR *dir = opendir(parent);
     while (dir && (entry = readdir(dir)) != NULL) {
         if (strncmp(entry->d_name, NAME, strlen(NAME)) != 0 ||
-            (size_t)snprintf(path, sizeof path, "%s/%s", where, entry->d_name) >= sizeof path)
+            (size_t)snprintf(path, sizeof path, "%s/%s", parent, entry->d_name) >= sizeof path)
             continue;
         const int fd = lock(path, false);
         if (fd < 0)
@@ -77,22 +79,23 @@ static void clear_left(const char *where)
 
 int ddp_gate_folder_make(struct ddp_gate_folder *out, struct ddp_err *err)
 {
-    const char *where = place();
-    clear_left(where);
-    /* Between the two steps another gate may take it for one that was left, and remove it. */
+    const char *parent = temp_folder();
+    clear_abandoned(parent);
+    /* Between mkdtemp and lock another gate may take the folder for an abandoned one and remove it,
+     * so try several times. */
     for (int i = 0; i < ATTEMPTS; i++) {
-        if ((size_t)snprintf(out->path, sizeof out->path, "%s/" NAME "XXXXXX", where) >=
+        if ((size_t)snprintf(out->path, sizeof out->path, "%s/" NAME "XXXXXX", parent) >=
             sizeof out->path)
-            return ddp_fail(err, DDP_ECREATE, "TMPDIR is too long for a path: '%.200s...'", where);
+            return ddp_fail(err, DDP_ECREATE, "TMPDIR is too long for a path: '%.200s...'", parent);
         if (!mkdtemp(out->path))
             return ddp_fail_errno(err, DDP_ECREATE, errno,
-                                  "cannot make a folder for the launches in '%s'", where);
+                                  "cannot create a folder for results in '%s'", parent);
         out->fd = lock(out->path, true);
         if (out->fd >= 0)
             return 0;
         (void)rmdir(out->path);
     }
-    return ddp_fail(err, DDP_ECREATE, "cannot lock a folder for the launches in '%s'", where);
+    return ddp_fail(err, DDP_ECREATE, "cannot lock a folder for results in '%s'", parent);
 }
 
 void ddp_gate_folder_remove(struct ddp_gate_folder *f)

@@ -11,8 +11,8 @@
 #include "bench/selftest.h"
 #include "noise_floor.h"
 
-/* Three cells from 3 to 35 us, half a second a launch: 90 gates of 12 pairs in some 20 minutes.
- * Smaller messages take less than the timer can say to a percent. */
+/* The default command of a self-test. Its three cells are short, so that 90 gates of 12 pairs take
+ * minutes. Smaller messages would take too little time for the timer to resolve 1 %. */
 #define CELLS "allreduce --size 64K,256K,1M --placement in -n 400 -q --progress never"
 
 struct progress {
@@ -31,7 +31,7 @@ static void show(struct progress *p, int pairs)
         const double took = (double)(ddp_now_ns() - p->since_ns);
         char time[24];
         ddp_format_ns(took / gates * (p->all - p->first - gates), time, sizeof time);
-        snprintf(left, sizeof left, ", some %s left", time);
+        snprintf(left, sizeof left, ", about %s left", time);
     }
     fprintf(stderr, "\r\033[Kself-test: gate %d of %d (%s), pair %d of %d%s", p->done + 1, p->all,
             p->injected ? "delay injected" : "A/A", p->pair + 1, pairs, left);
@@ -60,20 +60,23 @@ static void on_launch(void *arg, int pair, int pairs, int side)
     show(p, pairs);
 }
 
-/* This very program. */
+/* Writes the command that runs this program with CELLS. Returns DDP_EUNAVAIL if the program's path
+ * is unknown or cannot be quoted. */
 static int own_command(char *out, size_t bytes, struct ddp_err *err)
 {
     char path[4096];
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
     if (n <= 0)
-        return ddp_fail(err, DDP_EUNAVAIL, "cannot tell where this program lies: name it, --base");
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "cannot find the file of this program; name a command with --base");
     path[n] = '\0';
     if (strchr(path, '\'') || (size_t)snprintf(out, bytes, "'%s' " CELLS, path) >= bytes)
-        return ddp_fail(err, DDP_EUNAVAIL, "cannot start '%s': name the command, --base", path);
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "cannot quote '%s' in a command; name a command with --base", path);
     return 0;
 }
 
-/* The journal lies beside the file. */
+/* Opens the self-test's journal, `path`.journal, and reads the gates that it holds into *test. */
 static int open_journal(struct ddp_app *app, const struct ddp_selftest_setup *setup,
                         const char *path, bool restart, struct ddp_selftest *test,
                         struct ddp_journal **journal, struct ddp_err *err)
@@ -91,7 +94,7 @@ static int open_journal(struct ddp_app *app, const struct ddp_selftest_setup *se
     return 0;
 }
 
-/* Are there gates enough to store what they say? */
+/* Returns true if there were enough A/A gates to store a noise floor. */
 static bool is_enough(const struct ddp_noise *noise)
 {
     return noise->same >= ddp_selftest_least_gates();
@@ -118,15 +121,15 @@ static void conclude(const struct ddp_noise *noise, const char *path,
                  path);
     else
         snprintf(out->effect_from, sizeof out->effect_from,
-                 "no noise floor is stored: that takes %d A/A gates, not %d; with --gates %d,%d it "
-                 "goes on from here",
+                 "no noise floor is stored: that needs %d A/A gates, not %d; --gates %d,%d "
+                 "continues this self-test",
                  ddp_selftest_least_gates(), noise->same, ddp_selftest_least_gates(),
                  noise->injected);
     snprintf(out->base_command, sizeof out->base_command, "%s", noise->command);
     snprintf(out->next_command, sizeof out->next_command, "%s", noise->command);
     snprintf(out->reason, sizeof out->reason,
-             "%d false alarm%s in %d A/A gates; %.3g %% found in %d of %d, elsewhere in %d; noise "
-             "floor %.2g %%",
+             "%d false alarm%s in %d A/A gates; a delay of %.3g %% found in %d of %d, another cell "
+             "blamed in %d; noise floor %.2g %%",
              noise->false_alarms, noise->false_alarms == 1 ? "" : "s", noise->same,
              noise->injected_effect * 100, noise->found, noise->injected, noise->elsewhere,
              noise->noise_floor * 100);
@@ -135,32 +138,33 @@ static void conclude(const struct ddp_noise *noise, const char *path,
 static int check(const struct ddp_gate_values *v, struct ddp_err *err)
 {
     if (v->command[DDP_NEXT] || v->env[DDP_NEXT].n > 0)
-        return ddp_fail(err, DDP_EUSAGE, "--selftest runs one command, --base, against itself");
+        return ddp_fail(err, DDP_EUSAGE,
+                        "--selftest runs only --base: it takes no --new or --new-env");
     if (v->gates.n > 2 || (v->gates.n == 2 && v->gates.v[1] > v->gates.v[0]))
         return ddp_fail(err, DDP_EUSAGE,
-                        "--gates takes the number of A/A gates, and of those with a delay, which "
-                        "is no larger");
+                        "--gates takes the number of A/A gates, and of gates with a delay, which "
+                        "must not be larger");
     return 0;
 }
 
-static void forget(struct ddp_app *app, struct ddp_journal *journal)
+static void remove_journal(struct ddp_app *app, struct ddp_journal *journal)
 {
     struct ddp_err late = DDP_ERR_INIT;
     if (ddp_journal_remove(journal, &late) != 0)
         ddp_logf(&app->log, DDP_LOG_WARN, "%s", late.text);
 }
 
-/* Stores what was found, if gates enough say so, and only then forgets how. */
+/* Stores the noise floor if there were enough gates, and then removes the journal. */
 static int store(struct ddp_app *app, const char *path, const struct ddp_noise *noise,
                  struct ddp_journal *journal, struct ddp_err *err)
 {
     if (!isfinite(noise->noise_floor))
         return ddp_fail(err, DDP_EINCONCLUSIVE,
-                        "no noise floor: the gates missed cells; nothing is stored");
-    if (!is_enough(noise)) /* the journal stays: more gates may come */
+                        "no noise floor is stored: some gates missed cells");
+    if (!is_enough(noise)) /* keep the journal: a later run may add gates */
         return 0;
     DDP_TRY(ddp_noise_write(path, noise, err));
-    forget(app, journal);
+    remove_journal(app, journal);
     return 0;
 }
 
@@ -179,9 +183,8 @@ int ddp_gate_selftest(struct ddp_app *app, const struct ddp_gate_values *v, cons
     DDP_TRY(ddp_noise_floor_path(v->noise_file, path, sizeof path, err));
     if (path[0] == '\0') {
         ddp_fail(err, DDP_ECREATE,
-                 "there is no place for a noise floor: neither XDG_STATE_HOME nor "
-                 "HOME is set");
-        return ddp_hint(err, "name a file: --noise-floor FILE");
+                 "cannot store a noise floor: neither XDG_STATE_HOME nor HOME is set");
+        return ddp_hint(err, "name a file with --noise-floor FILE");
     }
     struct ddp_selftest_setup setup = {.command =
                                            v->command[DDP_BASE] ? v->command[DDP_BASE] : command,
@@ -205,7 +208,7 @@ int ddp_gate_selftest(struct ddp_app *app, const struct ddp_gate_values *v, cons
     conclude(noise, path, out);
 out:
     if (rc != 0 && journal && test.count == 0)
-        forget(app, journal);
+        remove_journal(app, journal);
     ddp_journal_close(journal);
     ddp_selftest_release(&test);
     return rc;

@@ -11,7 +11,7 @@ struct ddp_gate_values {
     const char *command[2];
     struct ddp_string_list env[2];
     int64_t pairs, seed;
-    double min_effect, launch_timeout_s; /* percent; 0: not given */
+    double min_effect, launch_timeout_s; /* min_effect in percent; 0 when not given */
     const char *noise_file;
     bool selftest, restart;
     struct ddp_int_list gates;
@@ -19,15 +19,17 @@ struct ddp_gate_values {
     bool quiet, help;
 };
 
-/* env: of both sides, NULL-terminated. gate: pairs, seed, times and folder filled in. Runs what is
- * missing, stores the noise floor; *out is the verdict of the whole, *noise what it points to. */
+/* Runs the self-test: continues its journal with the missing gates and stores the noise floor. env
+ * is the NULL-terminated environment of both sides. gate has pairs, seed, timeout and folder filled
+ * in. *noise receives the findings; *out receives the overall verdict and points to *noise. */
 int ddp_gate_selftest(struct ddp_app *app, const struct ddp_gate_values *v, const char *const *env,
                       const struct ddp_gate_setup *gate, struct ddp_noise *noise,
                       struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* The command line as results show it, into argv [app->argc]: --base-env and --new-env without the
- * values of variables that no result shows of our own environment. made [4]: words that are new,
- * NULL or free(), also after an error. */
+/* Writes the command line that results show into argv, which has room for app->argc entries. In
+ * --base-env and --new-env the values of variables that no result shows are replaced by ***. made
+ * [4] receives the strings allocated for this, or NULL; the caller frees them, also after an error.
+ */
 int ddp_gate_shown_argv(const struct ddp_app *app, const struct ddp_gate_values *v, char **argv,
                         char *made[4], struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -1,11 +1,12 @@
-/* The command line of a gate, without what was meant for the launches alone. */
+/* The command line of a gate as results show it: without values that may be secrets. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "gate_selftest.h"
 #include "record/provenance.h"
 
-/* prefix, then "K=V,K=V", a V that may not be shown as ***. NULL: no memory; free(). */
+/* Returns `prefix` followed by "K=V,K=V", with *** for every V that may not be shown. The caller
+ * frees the text. Returns NULL if memory runs out. */
 static char *shown_env(const char *prefix, const struct ddp_string_list *list)
 {
     struct ddp_strbuf text = DDP_STRBUF_INIT;
@@ -36,12 +37,12 @@ int ddp_gate_shown_argv(const struct ddp_app *app, const struct ddp_gate_values 
             const bool after = i > 0 && strcmp(app->argv[i - 1], names[side]) == 0;
             if (!after && strncmp(app->argv[i], assigned[side], strlen(assigned[side])) != 0)
                 continue;
-            char **word = &made[side + (after ? 0 : 2)];
-            if (!*word)
-                *word = shown_env(after ? "" : assigned[side], &v->env[side]);
-            if (!*word)
+            char **arg = &made[side + (after ? 0 : 2)];
+            if (!*arg)
+                *arg = shown_env(after ? "" : assigned[side], &v->env[side]);
+            if (!*arg)
                 return ddp_fail(err, DDP_ENOMEM, "no memory for a gate");
-            argv[i] = *word;
+            argv[i] = *arg;
         }
     }
     return 0;

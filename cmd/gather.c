@@ -1,4 +1,4 @@
-/* `ddpbench gather`: the root gets everybody's part */
+/* `ddpbench gather`: collects the chunks of all ranks on the root. */
 #include "collective.h"
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
@@ -17,14 +17,13 @@ static const struct ddp_opt rows[] = {
 extern const struct ddp_cmd ddp_cmd_gather;
 const struct ddp_cmd ddp_cmd_gather = {
     .name = "gather",
-    .summary = "every rank's part, in order, on the root",
+    .summary = "the root receives the chunks of all ranks",
     .operands = "",
     .details =
-        "Each iteration is one operation, timed on every rank; its time is the slowest rank's.\n"
-        "A size is that of the full buffer, n times one rank's part; parts that are not\n"
-        "whole are rounded down.\n"
-        "Before its figures a point's data is verified exactly, element by element.\n"
-        "\n"
+        "Each iteration is one operation, timed on every rank; the slowest rank's time counts.\n"
+        "A size is that of the full buffer, n times one rank's chunk. It is rounded down to\n"
+        "whole chunks.\n"
+        "Before a point is timed, its result is verified exactly, element by element.\n\n"
         "Examples:\n"
         "  ddpbench gather --size 64M\n"
         "  ddpbench gather --root 1 --placement in",

@@ -1,4 +1,4 @@
-/* The one file that sees Google Benchmark (1.7 or later). */
+/* The only file that includes Google Benchmark (1.7 or later). */
 #include "gbench.h"
 
 #include <benchmark/benchmark.h>
@@ -13,8 +13,8 @@ namespace
 
 bool out_of_memory;
 
-/* Wall time in both cases, so that they can be compared; where the input has to be restored, only
- * the runs' own. */
+/* Times one case in wall time, so that all cases can be compared. If the input must be restored
+ * before each run, only the runs are timed. */
 void run_case(benchmark::State &state, const ddp_gbench_case &c)
 {
     using clock = std::chrono::steady_clock;

@@ -1,8 +1,8 @@
-/* Google Benchmark behind C: registers cases and runs them as its flags say. The one door to that
- * library; gbench.cc is what is behind it. User: kernels_main.c.
+/* C interface to Google Benchmark: registers cases and runs them as the library's flags say.
+ * gbench.cc implements it, kernels_main.c uses it.
  *
- * It takes the times and prints to stdout (context and warnings to stderr), as its own programs do.
- * What it does not do: let an exception out, or end the process where a flag is wrong. */
+ * The library takes the times and prints results to stdout, context and warnings to stderr, as in
+ * its own programs. No exception leaves these functions. */
 #ifndef DDP_CMD_GBENCH_H
 #define DDP_CMD_GBENCH_H
 
@@ -13,33 +13,36 @@
 extern "C" {
 #endif
 
-/* One benchmark. label: shown with its results. arg: handed to the functions. begin: untimed, once
- * before each series of runs; not 0: out of memory. restore: untimed, before each run, or NULL.
- * bytes: that the last run moved. items: elements a run works on, after begin. */
+/* One benchmark. */
 struct ddp_gbench_case {
-    const char *name, *label;
-    void *arg;
+    const char *name, *label; /* the results show the label */
+    void *arg;                /* passed to the functions */
+    /* Called once before each series of runs, untimed. Non-zero means out of memory. */
     int (*begin)(void *arg);
+    /* Called before each run, untimed. NULL if the input need not be restored. */
     void (*restore)(void *arg);
     void (*run)(void *arg);
+    /* Returns the bytes that the last run moved. */
     double (*bytes)(void *arg);
+    /* Returns the elements that a run processes. Called after begin. */
     double (*items)(void *arg);
 };
 
-/* Takes its own flags out of argv[1..*argc). bad_flag: called, before the process ends with 0,
- * where one has an illegal value that the library answers with its usage; it should end the process
- * itself. Once, before the other functions. */
+/* Removes Google Benchmark's flags from argv[1..*argc) and applies them. For a flag with an illegal
+ * value the library calls bad_flag and then ends the process with 0, so bad_flag should end the
+ * process itself. Call this once, before the other functions. */
 void ddp_gbench_flags(int *argc, char **argv, void (*bad_flag)(void));
-/* A line of the context in its outputs. Copied. */
+/* Adds a line to the context in the library's outputs. Both strings are copied. */
 void ddp_gbench_context(const char *key, const char *value);
 
 enum ddp_gbench_end {
     DDP_GBENCH_DONE,
-    DDP_GBENCH_NONE, /* no benchmark matches the filter, or the filter is no regex */
+    DDP_GBENCH_NONE, /* no benchmark matches the filter, or the filter is not a regular expression
+                      */
     DDP_GBENCH_NO_MEMORY,
     DDP_GBENCH_NO_OUTPUT /* stdout could not be written */
 };
-/* Runs or lists cases [count], borrowed. */
+/* Runs or lists the `count` cases, which must stay valid for the rest of the process. */
 enum ddp_gbench_end ddp_gbench_run(const struct ddp_gbench_case *cases, size_t count);
 
 #ifdef __cplusplus

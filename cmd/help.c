@@ -1,5 +1,5 @@
-/* help: of the program, of one command, of a topic; and the man page (help_man.c), all from the
- * same tables. */
+/* `ddpbench help` prints help on the program, a command or a topic, and the man page (help_man.c),
+ * all from the same tables. */
 #include <string.h>
 
 #include "base/conf.h"
@@ -17,7 +17,7 @@ static const struct ddp_opt rows[] = {
      "this text", 0, 0, NULL, NULL, NULL},
     DDP_OPT_END};
 
-/* Prints what `fill` appended. Out of memory here means no help, which the empty output says. */
+/* Prints and releases the text. Prints nothing if memory ran out while it was written. */
 static void print_strbuf(struct ddp_strbuf *text, FILE *out)
 {
     if (text->text && !text->failed)
@@ -25,7 +25,7 @@ static void print_strbuf(struct ddp_strbuf *text, FILE *out)
     ddp_strbuf_release(text);
 }
 
-/* "  name   text", the text from `column` on. */
+/* Appends "  name   text" with the text wrapped at, and indented to, `column`. */
 static void add_entry(struct ddp_strbuf *out, const char *name, size_t column, const char *text)
 {
     size_t start = out->length;
@@ -38,16 +38,19 @@ static void add_entry(struct ddp_strbuf *out, const char *name, size_t column, c
 void ddp_help_program(FILE *out)
 {
     struct ddp_strbuf text = DDP_STRBUF_INIT;
-    ddp_strbuf_add(&text,
-                   "ddpbench: how fast gradients travel between the ranks of a data-parallel job,\n"
-                   "and whether training gets faster for it\n\n"
-                   "usage: ddpbench COMMAND [OPTION...]\n"
-                   "       mpiexec -n N ddpbench COMMAND [OPTION...]\n\ncommands:\n");
+    ddp_strbuf_add(
+        &text, "ddpbench measures how fast data-parallel ranks exchange gradients, and whether a\n"
+               "compressed exchange makes training faster\n\n"
+               "usage: ddpbench COMMAND [OPTION...]\n"
+               "       mpiexec -n N ddpbench COMMAND [OPTION...]\n\n"
+               "commands:\n");
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++)
         add_entry(&text, (*c)->name, 18, (*c)->summary);
-    ddp_strbuf_add(&text,
-                   "\n`ddpbench COMMAND -h`: its options; `ddpbench help environment`, `units`,"
-                   "\n`exit-codes`: what they are called; `ddpbench --version`\n");
+    ddp_strbuf_add(
+        &text,
+        "\n"
+        "`ddpbench COMMAND -h` lists the options of a command. `ddpbench help TOPIC` explains\n"
+        "environment, units or exit-codes. `ddpbench --version` prints the version.\n");
     print_strbuf(&text, out);
 }
 
@@ -78,12 +81,15 @@ static void print_environment(FILE *out)
 {
     struct ddp_strbuf text = DDP_STRBUF_INIT;
     const struct ddp_conf_row *conf = ddp_conf_rows();
-    ddp_strbuf_add(&text, "Variables; any other that begins with DDPBENCH_ is an error:\n");
+    ddp_strbuf_add(&text,
+                   "Environment variables (any other that begins with DDPBENCH_ is an error):\n");
     for (int i = 0; i < DDP_CONF_COUNT; i++)
         add_entry(&text, conf[i].variable, 26, conf[i].help);
     add_entry(&text, "NO_COLOR", 26, "no colours on a terminal");
-    ddp_strbuf_add(&text, "\nA launcher's variables (mpiexec, srun, torchrun) say where a rank "
-                          "stands; those\nthat `ddpbench doctor` shows are looked at.\n");
+    ddp_strbuf_add(&text,
+                   "\n"
+                   "A launcher (mpiexec, srun, torchrun) tells each rank its number by variables;\n"
+                   "`ddpbench doctor` shows those that are set.\n");
     print_strbuf(&text, out);
 }
 
@@ -101,7 +107,7 @@ static const struct {
     {"exit-codes", ddp_exit_print},
 };
 
-/* Commands, then topics. */
+/* Returns the i-th topic: the commands come first, then the other topics. */
 const char *ddp_help_topic(const void *ctx, int i)
 {
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++)
@@ -123,7 +129,7 @@ static int print_topic(FILE *out, const char *topic, struct ddp_err *err)
             return 0;
         }
     }
-    return ddp_refuse_word("help on", topic, ddp_help_topic, NULL, err);
+    return ddp_refuse_operand("help on", topic, ddp_help_topic, NULL, err);
 }
 
 static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
@@ -131,10 +137,11 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
 {
     const struct help_values *v = values;
     if (v->man && parsed->operand_count > 0)
-        return ddp_fail(err, DDP_EUSAGE, "--man is of the whole program: '%.64s' is too much",
+        return ddp_fail(err, DDP_EUSAGE,
+                        "--man prints the whole manual; unexpected argument '%.64s'",
                         parsed->operands[0]);
     if (parsed->operand_count > 1)
-        return ddp_fail(err, DDP_EUSAGE, "help takes one topic: '%.64s' is too much",
+        return ddp_fail(err, DDP_EUSAGE, "help takes one topic; unexpected argument '%.64s'",
                         parsed->operands[1]);
     if (v->man)
         ddp_help_man(app->out);

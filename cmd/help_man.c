@@ -1,12 +1,12 @@
-/* The manual page, in man(7) macros, from the tables that help reads. Clean under `mandoc -T lint`.
- */
+/* The manual page in man(7) macros, written from the tables that help reads. `mandoc -T lint`
+ * reports nothing for it. */
 #include <string.h>
 
 #include "base/conf.h"
 #include "plain.h"
 #include "record/provenance.h"
 
-/* One line with what roff takes for markup escaped. */
+/* Prints n bytes of a line, with roff's special characters escaped. */
 static void put_escaped(FILE *out, const char *text, size_t n)
 {
     if (n > 0 && (text[0] == '.' || text[0] == '\''))
@@ -27,14 +27,14 @@ static void put_escaped(FILE *out, const char *text, size_t n)
     }
 }
 
-static void put_word(FILE *out, const char *font, const char *text)
+static void put_styled(FILE *out, const char *font, const char *text)
 {
     fprintf(out, "\\f%s", font);
     put_escaped(out, text, strlen(text));
     fputs("\\fR", out);
 }
 
-/* A paragraph: source lines of at most 80 bytes once escaped. */
+/* Prints a paragraph, in source lines of at most 80 bytes after escaping. */
 static void put_text(FILE *out, const char *text)
 {
     struct ddp_strbuf wrapped = DDP_STRBUF_INIT;
@@ -48,7 +48,7 @@ static void put_text(FILE *out, const char *text)
     ddp_strbuf_release(&wrapped);
 }
 
-/* Text whose lines stay as they are; empty lines part paragraphs. */
+/* Prints text with its line breaks kept. An empty line separates paragraphs. */
 static void put_lines(FILE *out, const char *text)
 {
     fputs(".nf\n", out);
@@ -68,7 +68,7 @@ static void put_lines(FILE *out, const char *text)
 static void put_entry(FILE *out, const char *name, const char *text)
 {
     fputs(".TP\n", out);
-    put_word(out, "B", name);
+    put_styled(out, "B", name);
     fputc('\n', out);
     put_text(out, text);
 }
@@ -79,10 +79,10 @@ static void put_option(FILE *out, const struct ddp_opt *row)
     if (row->short_name)
         fprintf(out, "\\fB\\-%c\\fR, ", row->short_name);
     fputs("\\fB\\-\\-\\fR", out);
-    put_word(out, "B", row->name);
+    put_styled(out, "B", row->name);
     if (row->value) {
         fputc(' ', out);
-        put_word(out, "I", row->value);
+        put_styled(out, "I", row->value);
     }
     fputc('\n', out);
     struct ddp_strbuf text = DDP_STRBUF_INIT;
@@ -112,7 +112,8 @@ static void put_command(FILE *out, const struct ddp_cmd *cmd)
     }
 }
 
-/* The head; the date is left empty, for the same build prints the same page. */
+/* Prints the head of the page. The date stays empty, so that one build always prints the same page.
+ */
 static void put_head(FILE *out)
 {
     fprintf(out,
@@ -131,13 +132,13 @@ static void put_head(FILE *out)
             "[\\fIOPTION\\fR...]\n"
             ".SH DESCRIPTION\n",
             ddp_build_info()->version);
-    put_text(out, "Measures how fast gradients travel between the ranks of this machine or "
+    put_text(out, "Measures how fast gradients are exchanged between the ranks of this machine or "
                   "cluster, and trains real networks data-parallel with the same engine. Every "
                   "result is verified, every median has an interval, every wait has a deadline. "
                   "Without mpiexec it starts its own ranks over shared memory.");
     fputs(".PP\n", out);
-    put_text(out, "stdout is data only; all else is on stderr. Options may be abbreviated in no "
-                  "way; --name value and --name=value are the same, as are -n 5 and -n5.");
+    put_text(out, "Data goes to stdout, everything else to stderr. Options cannot be abbreviated; "
+                  "--name value and --name=value are the same, as are -n 5 and -n5.");
 }
 
 void ddp_help_man(FILE *out)
@@ -154,9 +155,9 @@ void ddp_help_man(FILE *out)
         put_entry(out, ddp_conf_rows()[i].variable, ddp_conf_rows()[i].help);
     put_entry(out, "NO_COLOR", "no colours on a terminal");
     fputs(".SH FILES\n", out);
-    put_entry(out, "ddpbench-mpi-openmpi.so, ddpbench-mpi-mpich.so",
-              "what connects the program to one MPI; beside the binary, or in ../lib/ddpbench "
-              "from there");
+    put_entry(
+        out, "ddpbench-mpi-openmpi.so, ddpbench-mpi-mpich.so",
+        "connect the program to one MPI library; they lie beside the binary or in ../lib/ddpbench");
     fputs(".SH EXIT STATUS\n", out);
     for (const struct ddp_exit_row *r = ddp_exit_rows(); r->meaning; r++) {
         char code[16];

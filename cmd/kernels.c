@@ -1,5 +1,5 @@
-/* `ddpbench kernels`: micro-benchmarks of the CPU kernels by Google Benchmark. That is a C++
- * library, so they are a binary of their own (kernels_main.c), which this command starts. */
+/* `ddpbench kernels` runs micro-benchmarks of the CPU kernels with Google Benchmark. That is a C++
+ * library, so the benchmarks are a separate binary (kernels_main.c), which this command starts. */
 #include "kernels.h"
 
 #include <stdlib.h>
@@ -27,13 +27,13 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_END,
 };
 
-/* Google Benchmark's: --benchmark_filter=REGEX and the like. */
-static bool is_its_flag(const char *word)
+/* Returns true for a flag of Google Benchmark, such as --benchmark_filter=REGEX. */
+static bool is_gbench_flag(const char *arg)
 {
-    return strncmp(word, "--benchmark_", 12) == 0 || strncmp(word, "--v=", 4) == 0;
+    return strncmp(arg, "--benchmark_", 12) == 0 || strncmp(arg, "--v=", 4) == 0;
 }
 
-/* Those met most, for completion. */
+/* The most common flags of Google Benchmark, for shell completion. */
 const char *ddp_kernels_flag(const void *ctx, int i)
 {
     static const char *const flags[] = {"--benchmark_list_tests=true", "--benchmark_filter=",
@@ -62,7 +62,7 @@ int ddp_kernels_find(const struct ddp_app *app, char *path, size_t path_bytes, s
                          "../lib/ddpbench; keep them together");
 }
 
-/* "--size=262144,16777216" */
+/* Writes "--size=262144,16777216". */
 static void put_sizes(const struct ddp_size_list *sizes, char *out, size_t out_bytes)
 {
     size_t used = (size_t)snprintf(out, out_bytes, "--size=");
@@ -71,7 +71,7 @@ static void put_sizes(const struct ddp_size_list *sizes, char *out, size_t out_b
                                  (unsigned long long)sizes->v[i]);
 }
 
-/* What the helper's end means for us. Whatever it refused, it has said itself. */
+/* Turns the helper's exit status into our code. The helper has already printed its own errors. */
 static int judge(const struct ddp_child_end *end, struct ddp_err *err)
 {
     if (end->signal)
@@ -92,8 +92,9 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     struct ddp_child_end end;
     char path[4300], build[160], sizes[64 * 21 + 16];
     if (parsed->operand_count > 0) {
-        ddp_fail(err, DDP_EUSAGE, "kernels takes no operand: '%s'", parsed->operands[0]);
-        return ddp_hint(err, "flags of Google Benchmark want '=': --benchmark_filter=REGEX");
+        ddp_fail(err, DDP_EUSAGE, "kernels takes no operands; unexpected argument '%s'",
+                 parsed->operands[0]);
+        return ddp_hint(err, "flags of Google Benchmark need '=': --benchmark_filter=REGEX");
     }
     DDP_TRY(ddp_kernels_find(app, path, sizeof path, err));
     char **argv = ddp_calloc((size_t)app->argc + 4, sizeof *argv);
@@ -106,7 +107,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     argv[count++] = build;
     argv[count++] = sizes;
     for (int i = 2; i < app->argc; i++)
-        if (is_its_flag(app->argv[i]))
+        if (is_gbench_flag(app->argv[i]))
             argv[count++] = app->argv[i];
     const struct ddp_child child = {.argv = argv, .keep_stdout = true, .keep_stderr = true};
     int rc = ddp_child_run(&child, &end, err);
@@ -124,21 +125,19 @@ const struct ddp_cmd ddp_cmd_kernels = {
         "scatter-add and merge of sparse lists, optimiser steps; on one core, with the SIMD\n"
         "level that DDPBENCH_SIMD allows. Bytes per second count what a kernel must move:\n"
         "3n elements for a reduction, 6n bytes for a conversion, 12n + 8k for a threshold,\n"
-        "16n + 8k for a top-k, and so on for n elements of which k are kept.\n"
-        "\n"
-        "Google Benchmark's own flags are handed on, with '=':\n"
+        "16n + 8k for a top-k, and so on for n elements of which k are kept.\n\n"
+        "Google Benchmark's own flags are passed on; they need '=':\n"
         "  --benchmark_list_tests=true         the names\n"
         "  --benchmark_filter=REGEX            only these\n"
         "  --benchmark_format=console|json|csv on stdout\n"
         "  --benchmark_out=FILE                to a file too; --benchmark_out_format=\n"
         "  --benchmark_min_time=S, --benchmark_repetitions=N,\n"
-        "  --benchmark_enable_random_interleaving=true, ...\n"
-        "\n"
+        "  --benchmark_enable_random_interleaving=true, ...\n\n"
         "Example:\n"
         "  ddpbench kernels --size 1M --benchmark_filter=topk --benchmark_format=json",
     .rows = rows,
     .values_bytes = sizeof(struct kernels_values),
     .help_offset = offsetof(struct kernels_values, help),
-    .is_foreign = is_its_flag,
+    .is_foreign = is_gbench_flag,
     .run = run,
 };

@@ -1,5 +1,5 @@
-/* The binary ddpbench-kernels, which `ddpbench kernels` starts: every case at every size as a
- * benchmark of Google Benchmark. Its exit codes are ddpbench's; what it refuses it says itself. */
+/* The binary ddpbench-kernels, which `ddpbench kernels` starts. It registers every case at every
+ * size with Google Benchmark. It uses ddpbench's exit codes and prints its own errors. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -28,11 +28,12 @@ static const struct ddp_opt rows[] = {
      .offset = offsetof(struct helper_values, build),
      .value = "COMMIT",
      .group = "Kernels",
-     .help = "that of the binary which started this one"},
+     .help = "commit of the binary that started this one"},
     DDP_OPT_END,
 };
 
-/* The arrays, made when the first benchmark runs: listing them needs none. Shared by all. */
+/* The arrays that all benchmarks share. They are created when the first benchmark runs, because
+ * listing the benchmarks needs none. */
 struct arrays {
     struct ddp_kernel_data *data;
     uint64_t largest_bytes;
@@ -82,7 +83,7 @@ static double items_of(void *arg)
     return (double)b->arrays->data->n;
 }
 
-/* The library would show its usage and end with 0. */
+/* Ends the process with an error: the library would print its usage and exit with 0. */
 static void refuse_flag(void)
 {
     const struct ddp_log log = {.stream = stderr};
@@ -94,7 +95,7 @@ static void refuse_flag(void)
     exit(ddp_exit_code(err.code));
 }
 
-/* FILE of --benchmark_out=FILE, the last one; NULL: none. */
+/* Returns FILE of the last --benchmark_out=FILE, or NULL. */
 static const char *out_file(int argc, char *const *argv)
 {
     const char *file = NULL;
@@ -104,7 +105,8 @@ static const char *out_file(int argc, char *const *argv)
     return file && file[0] ? file : NULL;
 }
 
-/* The library ends with 1 where it cannot open the file, and does not look how writing went. */
+/* Checks that the output file can be opened: if not, the library would exit with 1. Nor does the
+ * library check its writes; check_written does. */
 static int check_writable(const char *file, struct ddp_err *err)
 {
     FILE *f = file ? fopen(file, "a") : NULL;
@@ -132,13 +134,13 @@ static int check_options(const struct helper_values *v, struct ddp_err *err)
 {
     if (v->build && strcmp(v->build, ddp_build_commit()) != 0) {
         ddp_fail(err, DDP_EMISMATCH,
-                 "'" DDP_KERNELS_HELPER "' is of build '%.60s', ddpbench of '%.60s'",
+                 "'" DDP_KERNELS_HELPER "' is from build '%.60s', ddpbench from '%.60s'",
                  ddp_build_commit(), v->build);
         return ddp_hint(err, "build both together: `make`");
     }
     for (int i = 0; i < v->size.n; i++)
         if (v->size.v[i] % 8 != 0)
-            return ddp_fail(err, DDP_EUSAGE, "size %llu is no multiple of 8 bytes",
+            return ddp_fail(err, DDP_EUSAGE, "--size %llu is not a multiple of 8 bytes",
                             (unsigned long long)v->size.v[i]);
     return 0;
 }
@@ -233,10 +235,10 @@ int main(int argc, char **argv)
 {
     const struct ddp_log log = {.stream = stderr};
     struct ddp_err err = DDP_ERR_INIT;
-    /* A reader that goes away and a limit on files are errors of write(2), not silent deaths. */
+    /* A closed pipe or a file size limit becomes an error of write(2) instead of killing us. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    /* Nobody would wait for the results of one whose ddpbench was killed. */
+    /* End when ddpbench is killed: nobody would read the results. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     int rc = run(argc, argv, &err);
     if (err.code != 0)

@@ -1,5 +1,5 @@
-/* list: everything that can be chosen, from the registries themselves: built or not, usable here or
- * why not. */
+/* `ddpbench list` prints everything that can be chosen, read from the registries, and whether it is
+ * usable here. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,14 +28,14 @@ static const struct ddp_opt rows[] = {{"json", 0, DDP_OPT_FLAG, offsetof(struct 
                                        "this text", 0, 0, NULL, NULL, NULL},
                                       DDP_OPT_END};
 
-/* Where the entries go: text lines, or a JSON array. kind: of the entries being listed. */
+/* The destination of the entries. */
 struct listing {
     struct ddp_app *app;
-    cJSON *json; /* NULL: text */
-    const char *kind;
+    cJSON *json;      /* the array to append to; NULL: print lines of text */
+    const char *kind; /* kind of the entries being listed */
 };
 
-/* One entry; reason "": usable. */
+/* Prints or appends one entry. An empty reason means that it is usable. */
 static void entry(struct listing *l, const char *name, const char *reason, const char *summary)
 {
     bool usable = reason[0] == '\0';
@@ -127,7 +127,8 @@ static void list_models(struct listing *l)
         entry(l, (*m)->name, "", (*m)->summary);
 }
 
-/* "topk:D", "fp16[:CLIP]", "none": argument NULL: takes none; "[CLIP]": may be left out. */
+/* Adds an entry with its argument, for example "topk:D", "fp16[:CLIP]" or "none". argument is NULL
+ * if the entry takes none, and "[CLIP]" if it is optional. */
 static void entry_with_argument(struct listing *l, const char *name, const char *argument,
                                 const char *summary)
 {
@@ -159,7 +160,7 @@ static void list_syncs(struct listing *l)
         entry_with_argument(l, (*s)->name, (*s)->argument_help, (*s)->summary);
 }
 
-/* Binaries of their own that commands start. */
+/* Lists the separate binaries that commands start. */
 static void list_helpers(struct listing *l)
 {
     char path[4300];
@@ -169,7 +170,7 @@ static void list_helpers(struct listing *l)
           "`ddpbench kernels`: Google Benchmark on the CPU kernels");
 }
 
-/* Only where there are any. */
+/* Lists the fault points, in a build that has them. */
 static void list_faults(struct listing *l)
 {
     for (int i = 0; DDP_FAULTS && i < DDP_AT_COUNT; i++) {
@@ -191,10 +192,10 @@ static const struct {
     {"device", list_devices},     {"simd", list_simd},
     {"reporter", list_reporters}, {"dataset", list_datasets},
     {"model", list_models},       {"sync", list_syncs},
-    {"helper", list_helpers},     {"fault", list_faults}, /* last */
+    {"helper", list_helpers},     {"fault", list_faults}, /* must be last */
 };
 
-/* Without those that this build does not know. */
+/* A build without fault points leaves out the last kind. */
 #define KIND_COUNT (DDP_COUNT_OF(kinds) - (DDP_FAULTS ? 0 : 1))
 
 const char *ddp_list_kind(const void *ctx, int i)
@@ -202,7 +203,7 @@ const char *ddp_list_kind(const void *ctx, int i)
     return i < (int)KIND_COUNT ? kinds[i].kind : NULL;
 }
 
-/* Is the operand this kind, or its plural? */
+/* Returns true if the operand is this kind or its plural. */
 static bool names_kind(const char *operand, const char *kind)
 {
     size_t n = strlen(kind);
@@ -216,7 +217,7 @@ static int check_operands(const struct ddp_opt_result *parsed, struct ddp_err *e
         for (size_t k = 0; k < KIND_COUNT; k++)
             known |= names_kind(parsed->operands[i], kinds[k].kind);
         if (!known)
-            return ddp_refuse_word("list of", parsed->operands[i], ddp_list_kind, NULL, err);
+            return ddp_refuse_operand("list of", parsed->operands[i], ddp_list_kind, NULL, err);
     }
     return 0;
 }
@@ -240,7 +241,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
         if (!l.json)
             return ddp_fail(err, DDP_ENOMEM, "no memory for a JSON document");
     } else {
-        fprintf(app->out, "%-10s %-24s %-4s %s\n", "kind", "name", "here", "what it is");
+        fprintf(app->out, "%-10s %-24s %-4s %s\n", "kind", "name", "here", "description");
     }
     for (size_t k = 0; k < KIND_COUNT; k++) {
         l.kind = kinds[k].kind;
@@ -255,9 +256,10 @@ const struct ddp_cmd ddp_cmd_list = {
     .summary =
         "every backend, algorithm, compressor, device, reporter, data set, model and strategy",
     .operands = "[KIND...]",
-    .details = "Kinds: backend, algorithm, sparse, compressor, device, simd, reporter, dataset,\n"
-               "model, sync, helper; without one, all. `here` says whether it can be used on this\n"
-               "machine as it was started; if not, the reason follows.\n",
+    .details =
+        "Kinds: backend, algorithm, sparse, compressor, device, simd, reporter, dataset,\n"
+        "model, sync, helper; without one, all. `here` says whether an entry is usable on this\n"
+        "machine as ddpbench was started; if not, the reason follows.\n",
     .rows = rows,
     .values_bytes = sizeof(struct list_values),
     .help_offset = offsetof(struct list_values, help),

@@ -1,5 +1,5 @@
-/* The program: finds the command, parses its options, runs it, and turns its code into an exit
- * code. */
+/* The program: finds the command, parses its options, runs it, and turns the returned code into an
+ * exit code. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -77,7 +77,8 @@ static int unknown_command(const char *name, struct ddp_err *err)
     return ddp_hint(err, "`ddpbench help` lists the commands");
 }
 
-/* The command's own words of argv[0..argc), those for another program left out; *count of them. */
+/* Returns the arguments in argv[0..argc) that are the command's own, without those for another
+ * program; *count receives their number. Returns NULL if memory runs out. */
 static char **own_words(const struct ddp_cmd *cmd, int argc, char *const *argv, int *count)
 {
     char **own = ddp_calloc((size_t)argc + 1, sizeof *own);
@@ -88,7 +89,7 @@ static char **own_words(const struct ddp_cmd *cmd, int argc, char *const *argv, 
     return own;
 }
 
-/* Parses the command's own options into a fresh values struct and runs it. */
+/* Parses the command's options into a new values struct and runs the command. */
 static int run_command(struct ddp_app *app, int argc, char *const *argv, struct ddp_err *err)
 {
     const struct ddp_cmd *cmd = app->cmd;
@@ -119,7 +120,8 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
         if (rc == 0)
             rc = ddp_world_run(app, cmd, values, err);
     } else if (rc == 0) {
-        /* A plain command under mpiexec answers once; the doctor looks at every rank. */
+        /* A command without ranks prints its answer once under mpiexec. The doctor examines every
+         * rank. */
         if (app->launcher.place.rank == 0 || cmd->flags & DDP_CMD_EVERY_RANK)
             rc = cmd->run(app, values, &parsed, err);
     } else if (err->code == DDP_EUSAGE) {
@@ -133,7 +135,7 @@ out:
     return rc;
 }
 
-/* A command line of nccl-tests, of which only the program's name was changed. */
+/* Runs a command line of nccl-tests. */
 static int run_nccl_line(struct ddp_app *app, struct ddp_err *err)
 {
     struct ddp_nccl_line line;
@@ -146,7 +148,7 @@ static int run_nccl_line(struct ddp_app *app, struct ddp_err *err)
 
 static int dispatch(struct ddp_app *app, struct ddp_err *err)
 {
-    /* Only commands with ranks and the doctor mind that it fails. */
+    /* Only commands with ranks and the doctor look at the launcher's error. */
     if (ddp_launcher_detect(&app->launcher, &app->launcher_error) != 0)
         app->launcher =
             (struct ddp_launcher){.name = "own", .place = {.size = 1, .segment_fd = -1}};
@@ -175,8 +177,8 @@ static int dispatch(struct ddp_app *app, struct ddp_err *err)
     return run_command(app, app->argc - 1, app->argv + 1, err);
 }
 
-/* What did not fit into stdio's buffer has been written before, and an error of that shows in
- * ferror alone: the last flush has nothing left to fail with. */
+/* Flushes stdout and reports a failed write. Earlier writes of a full buffer may have failed
+ * already; that shows only in ferror. */
 static int flush_stdout(int rc, struct ddp_err *err)
 {
     bool failed = fflush(stdout) != 0;
@@ -199,9 +201,9 @@ int main(int argc, char **argv)
         .argc = argc,
         .argv = argv,
     };
-    /* A reader that goes away is an error of write(2), not a silent death. */
+    /* A closed pipe becomes an error of write(2) instead of killing us. */
     signal(SIGPIPE, SIG_IGN);
-    /* So is a limit on the size of files (ulimit -f). */
+    /* A limit on the size of files (ulimit -f) becomes an error of write(2) as well. */
     signal(SIGXFSZ, SIG_IGN);
     find_binary_dir(app.binary_dir, sizeof app.binary_dir);
     int rc = dispatch(&app, &err);

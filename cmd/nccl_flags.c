@@ -1,4 +1,4 @@
-/* Flags as of nccl-tests 2.19 (src/common.cu, the usage text and getopt table). */
+/* The flags of nccl-tests 2.19, from its src/common.cu (the usage text and getopt table). */
 #include "nccl_flags.h"
 
 #include <stdlib.h>
@@ -20,21 +20,26 @@ static const struct {
     {"sendrecv_perf", "send-recv"},
 };
 
-/* What becomes of a flag. COPY: our option of that name, if the command has it; SIZE: the same, a
- * size; LIST: the same, "all" being every word; ONLY: means nothing here, so it may only say what
- * is so anyway; FACTOR, MEMORY: see there. */
-enum action { COPY, SIZE, LIST, ONLY, FACTOR, MEMORY };
+/* How a flag is translated. */
+enum action {
+    COPY,   /* to our option `ours`, if the command has it */
+    SIZE,   /* like COPY, for a size */
+    LIST,   /* like COPY; "all" becomes the list of all choices */
+    ONLY,   /* has no meaning here: accepted only with the value that describes what we do anyway */
+    FACTOR, /* like COPY; 1 is dropped */
+    MEMORY  /* 1 becomes --memory registered, 0 is dropped */
+};
 
 struct flag {
     char letter;
     const char *name;
     enum action action;
-    const char *ours; /* ONLY: the value that is so */
-    const char *why;  /* ONLY: what to use instead */
+    const char *ours; /* name of our option; ONLY: the accepted value */
+    const char *why;  /* ONLY: the hint for any other value */
 };
 
 static const char ranks_here[] = "a rank is a process here: use --ranks N, or mpiexec -n N";
-static const char cuda_only[] = "that is of CUDA and NCCL alone";
+static const char cuda_only[] = "this flag concerns only CUDA and NCCL";
 
 static const struct flag flags[] = {
     {'t', "nthreads", ONLY, "1", ranks_here},
@@ -52,11 +57,11 @@ static const struct flag flags[] = {
     {'o', "op", LIST, "op", NULL},
     {'d', "datatype", LIST, "dtype", NULL},
     {'r', "root", COPY, "root", NULL},
-    {'z', "blocking", ONLY, "0", "every operation is waited for here, and timed alone"},
+    {'z', "blocking", ONLY, "0", "ddpbench waits for every operation and times it alone"},
     {'y', "stream_null", ONLY, "0", cuda_only},
     {'T', "timeout", COPY, "timeout", NULL},
     {'G', "cudagraph", ONLY, "0", cuda_only},
-    {'C', "report_cputime", ONLY, "0", "there is one time: from start to end of the operation"},
+    {'C', "report_cputime", ONLY, "0", "ddpbench has one time: from start to end of the operation"},
     {'a', "average", ONLY, "3", "the time of an iteration is that of the slowest rank (-a 3)"},
     {'R', "local_register", MEMORY, "memory", NULL},
     {'x', "cta_policy", ONLY, "0", cuda_only},
@@ -71,20 +76,21 @@ const struct ddp_cmd *ddp_nccl_command(const char *name)
     return NULL;
 }
 
-/* The flag that a word begins with, and the value that is attached to it or NULL. */
-static const struct flag *find_flag(const char *word, const char **attached)
+/* Returns the flag that the argument begins with, or NULL. *attached becomes the value in the same
+ * argument, or NULL. */
+static const struct flag *find_flag(const char *arg, const char **attached)
 {
     *attached = NULL;
     for (size_t i = 0; i < DDP_COUNT_OF(flags); i++) {
         const struct flag *f = &flags[i];
         const size_t n = strlen(f->name);
-        if (word[0] == '-' && word[1] == f->letter && f->letter != '\0') {
-            *attached = word[2] ? word + 2 : NULL;
+        if (arg[0] == '-' && arg[1] == f->letter && f->letter != '\0') {
+            *attached = arg[2] ? arg + 2 : NULL;
             return f;
         }
-        if (strncmp(word, "--", 2) == 0 && strncmp(word + 2, f->name, n) == 0 &&
-            (word[n + 2] == '\0' || word[n + 2] == '=')) {
-            *attached = word[n + 2] ? word + n + 3 : NULL;
+        if (strncmp(arg, "--", 2) == 0 && strncmp(arg + 2, f->name, n) == 0 &&
+            (arg[n + 2] == '\0' || arg[n + 2] == '=')) {
+            *attached = arg[n + 2] ? arg + n + 3 : NULL;
             return f;
         }
     }
@@ -104,19 +110,20 @@ static int add(struct ddp_nccl_line *line, const char *name, const char *value, 
     const size_t bytes = strlen(name) + strlen(value) + 4;
     if (line->argc + 1 == (int)DDP_COUNT_OF(line->argv))
         return ddp_fail(err, DDP_EUSAGE, "the command line is too long");
-    char *word = malloc(bytes);
-    if (!word)
+    char *arg = malloc(bytes);
+    if (!arg)
         return ddp_fail(err, DDP_ENOMEM, "no memory for the command line");
     if (name[0])
-        snprintf(word, bytes, "--%s=%s", name, value);
+        snprintf(arg, bytes, "--%s=%s", name, value);
     else
-        snprintf(word, bytes, "%s", value);
-    line->argv[line->argc++] = word;
+        snprintf(arg, bytes, "%s", value);
+    line->argv[line->argc++] = arg;
     line->argv[line->argc] = NULL;
     return 0;
 }
 
-/* What there reads a number and one letter: 64k, 1G, and 128MB, whose B is not looked at. */
+/* Adds a size. nccl-tests reads a number and one letter (64k, 1G) and ignores the rest, so 128MB
+ * means 128 MiB. Our parser would take MB for 10^6 bytes, so the B is dropped. */
 static int add_size(struct ddp_nccl_line *line, const char *name, const char *value,
                     struct ddp_err *err)
 {
@@ -163,25 +170,25 @@ static int add_flag(const struct ddp_cmd *cmd, const struct flag *f, const char 
     switch (f->action) {
     case ONLY:
         return strcmp(value, f->ours) == 0 && f->ours[0] ? 0 : refuse(f, value, err);
-    case FACTOR: /* 1: by bytes, as if it were not there */
+    case FACTOR: /* 1 means that sizes grow by bytes, as without -f */
         return strcmp(value, "1") == 0 ? 0 : add(line, f->ours, value, err);
     case MEMORY:
         if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
-            return ddp_fail(err, DDP_EUSAGE, "-R %s: memory is registered (1) or as it is (0)",
+            return ddp_fail(err, DDP_EUSAGE, "-R %s: use 1 (registered memory) or 0 (plain memory)",
                             value);
         return value[0] == '0' ? 0 : add(line, f->ours, "registered", err);
     case SIZE:
         return add_size(line, f->ours, value, err);
-    case LIST: /* all_gather_perf takes an -o, too, and ignores it */
+    case LIST: /* all_gather_perf accepts -o and ignores it */
         return row ? add_list(line, row, value, err) : 0;
     default:
         if (f->letter == 'T' && strcmp(value, "0") == 0)
-            return 0; /* there: none; here there always is one */
+            return 0; /* 0 means no timeout in nccl-tests; ddpbench always has one */
         return row ? add(line, f->ours, value, err) : 0;
     }
 }
 
-/* Where nothing is said there, other things are meant than here. */
+/* Adds nccl-tests' defaults, which differ from ours, for every option the user left out. */
 static int add_defaults(struct ddp_nccl_line *line, struct ddp_err *err)
 {
     if (!has(line, "size")) {
@@ -201,7 +208,7 @@ static int add_defaults(struct ddp_nccl_line *line, struct ddp_err *err)
     return 0;
 }
 
-/* There a factor wins over a step. */
+/* Drops --step-bytes if a factor was given: in nccl-tests -f overrides -i. */
 static void drop_step(struct ddp_nccl_line *line)
 {
     for (int i = 1; i < line->argc && has(line, "step-factor");) {

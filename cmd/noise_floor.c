@@ -9,18 +9,19 @@
 
 int ddp_noise_floor_path(const char *given, char *out, size_t out_bytes, struct ddp_err *err)
 {
-    /* A relative path in XDG_STATE_HOME is void (XDG Base Directory Specification 0.8). */
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    struct ddp_noise_machine here;
+    /* The XDG Base Directory Specification 0.8 says to ignore a relative path in XDG_STATE_HOME. */
+    const char *state = getenv("XDG_STATE_HOME"), *home_dir = getenv("HOME");
+    struct ddp_noise_machine machine;
     const bool xdg = state && state[0] == '/';
     int n = 0;
     out[0] = '\0';
-    ddp_noise_machine_read(&here);
+    ddp_noise_machine_read(&machine);
     if (given)
         n = snprintf(out, out_bytes, "%s", given);
-    else if (xdg || (home && home[0] == '/'))
-        n = snprintf(out, out_bytes, "%s%s/ddpbench/noise-%016llx.json", xdg ? state : home,
-                     xdg ? "" : "/.local/state", (unsigned long long)ddp_noise_machine_key(&here));
+    else if (xdg || (home_dir && home_dir[0] == '/'))
+        n = snprintf(out, out_bytes, "%s%s/ddpbench/noise-%016llx.json", xdg ? state : home_dir,
+                     xdg ? "" : "/.local/state",
+                     (unsigned long long)ddp_noise_machine_key(&machine));
     if (n < 0 || (size_t)n >= out_bytes)
         return ddp_fail(err, DDP_EUSAGE, "the path of the noise floor is too long: '%.200s...'",
                         out);
@@ -57,10 +58,10 @@ int ddp_min_effect_choose(double asked, double least, const char *given, struct 
     if (rc == 0 && isnan(asked))
         out->effect = fmax(least, noise.noise_floor);
     if (rc != 0)
-        snprintf(out->from, sizeof out->from,
-                 "%s; no noise floor is stored for this machine: `ddpbench gate --selftest` "
-                 "measures it",
-                 isnan(asked) ? "the default" : "as asked");
+        snprintf(
+            out->from, sizeof out->from,
+            "%s; no noise floor is stored for this machine: `ddpbench gate --selftest` measures it",
+            isnan(asked) ? "the default" : "as asked");
     else
         snprintf(out->from, sizeof out->from,
                  "%s; the noise floor of this machine is %.2g %% (%d A/A gates, %.10s, %.400s)",

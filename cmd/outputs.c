@@ -14,14 +14,14 @@ static struct ddp_report_style stdout_style(bool color)
     return style;
 }
 
-static const char *reporter_word(const void *ctx, int i)
+static const char *reporter_name(const void *ctx, int i)
 {
     (void)ctx;
     const struct ddp_reporter *const *all = ddp_reporter_all();
     return all[i] ? all[i]->name : NULL;
 }
 
-/* --format NAME[=FILE] */
+/* Adds the reporter of one --format NAME[=FILE]. */
 static int add_format(struct ddp_report_set *set, const char *text,
                       const struct ddp_report_style *style, struct ddp_err *err)
 {
@@ -31,7 +31,7 @@ static int add_format(struct ddp_report_set *set, const char *text,
              text);
     const struct ddp_reporter *reporter = ddp_reporter_find(name);
     if (!reporter) {
-        const char *near = ddp_nearest(name, reporter_word, NULL);
+        const char *near = ddp_nearest(name, reporter_name, NULL);
         ddp_fail(err, DDP_EUSAGE, "unknown format '%s' in --format", name);
         return ddp_hint(err, "%s%s%s`ddpbench list reporters` shows them",
                         near ? "did you mean '" : "", near ? near : "", near ? "'? " : "");

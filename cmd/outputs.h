@@ -5,8 +5,9 @@
 #include "base/opt.h"
 #include "report/report.h"
 
-/* Adds json (NULL: none) and formats (NAME[=FILE]) to a set; the table on stdout when nothing else
- * was asked for and stdout is free. Checks, creates nothing. DDP_EUSAGE, DDP_ECREATE. */
+/* Adds the outputs of --json (NULL: none) and --format (NAME[=FILE]) to a set. Adds the table on
+ * stdout if no format was given and stdout is free. Checks the outputs but creates nothing. Returns
+ * DDP_EUSAGE or DDP_ECREATE. */
 int ddp_outputs_add(struct ddp_report_set *set, const char *json,
                     const struct ddp_string_list *formats, bool color,
                     struct ddp_err *err) DDP_MUST_CHECK;

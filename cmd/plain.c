@@ -8,21 +8,21 @@
 
 static const struct ddp_exit_row exit_rows[] = {
     {0, "success"},
-    {10, "regression: the new one is slower"},
+    {10, "regression: NEW is slower than BASE"},
     {11, "a collective delivered wrong data"},
-    {12, "inconclusive: cannot tell whether it is slower"},
+    {12, "inconclusive: cannot tell whether NEW is slower"},
     {13, "a rank was lost or hung; finished points are saved"},
     {64, "wrong command line"},
     {65, "an input file is malformed"},
     {66, "an input file is missing"},
-    {69, "a library or device that is needed is absent"},
+    {69, "a library, device or feature is unavailable"},
     {70, "internal error"},
-    {71, "would not fit in memory, or did not"},
+    {71, "not enough memory"},
     {73, "an output file cannot be created"},
     {74, "a file cannot be read or written"},
-    {76, "ranks, hosts or builds disagree; also N worlds of one rank"},
+    {76, "ranks, hosts or builds disagree, or every process would be a job of its own"},
     {77, "permission denied"},
-    {78, "a configuration says something illegal"},
+    {78, "a configuration is invalid"},
     {0, NULL},
 };
 
@@ -35,27 +35,24 @@ void ddp_exit_print(FILE *out)
 {
     for (const struct ddp_exit_row *r = exit_rows; r->meaning; r++)
         fprintf(out, "%6d  %s\n", r->code, r->meaning);
-    fputs(" 128+n  ended by signal n\n"
-          "\n"
-          "All ranks exit with the same code. None of ours is 1 to 9: mpiexec's own failure\n"
-          "is 1, and it may replace the code of a rank that was killed by one of its own.\n",
+    fputs(" 128+n  ended by signal n\n\n"
+          "All ranks exit with the same code. ddpbench never uses 1 to 9: mpiexec reports\n"
+          "its own failures as 1, and may replace the code of a killed rank by its own.\n",
           out);
 }
 
 const char ddp_units_text[] =
     "Sizes: 64 or 64B is bytes; 64K, 64M, 64G, 64T, 64P, 1E (also Ki, KiB, ...) are\n"
     "powers of 1024; 64kB, 64MB, 64GB, 64TB, 64PB, 1EB are powers of 1000; 1e6 and 1.5G\n"
-    "are fine. A size is a whole number of bytes below 2^63, in one word, or an error:\n"
-    "nothing is rounded or clamped.\n"
-    "\n"
-    "Bandwidths: 1 GB/s is 1e9 bytes a second. Sizes in tables are bytes.\n"
-    "\n"
+    "are fine. A size is a whole number of bytes below 2^63, without spaces. Anything\n"
+    "else is an error: nothing is rounded or clamped.\n\n"
+    "Bandwidths: 1 GB/s is 1e9 bytes a second. Sizes in tables are bytes.\n\n"
     "Times: microseconds in tables and under JSON keys that end in _us; seconds in\n"
     "options. A value that does not exist is - in tables and null in JSON, never 0.\n";
 
-int ddp_refuse_word(const char *what, const char *text,
-                    const char *(*candidate)(const void *ctx, int i), const void *ctx,
-                    struct ddp_err *err)
+int ddp_refuse_operand(const char *what, const char *text,
+                       const char *(*candidate)(const void *ctx, int i), const void *ctx,
+                       struct ddp_err *err)
 {
     char legal[512];
     size_t used = 0;
@@ -88,7 +85,7 @@ int ddp_print_json(cJSON *doc, FILE *out, struct ddp_err *err)
     return rc;
 }
 
-/* Does the folder hold a backend module, or the kernels' helper? */
+/* Returns true if the folder holds a backend module or the kernels' helper. */
 static bool has_module(const char *dir)
 {
     bool found = false;
@@ -108,7 +105,7 @@ void ddp_module_dir(const struct ddp_app *app, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "%s", dir);
     else if (has_module(app->binary_dir))
         snprintf(out, out_bytes, "%s", app->binary_dir);
-    else { /* as installed: bin/ and lib/ddpbench/ beside each other */
+    else { /* as installed: lib/ddpbench/ lies beside bin/ */
         const char *slash = strrchr(app->binary_dir, '/');
         snprintf(out, out_bytes, "%.*s/lib/ddpbench", slash ? (int)(slash - app->binary_dir) : 0,
                  app->binary_dir);

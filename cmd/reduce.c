@@ -1,4 +1,4 @@
-/* `ddpbench reduce`: the root gets the sum */
+/* `ddpbench reduce`: combines an array over all ranks and leaves the result on the root. */
 #include "collective.h"
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
@@ -18,13 +18,12 @@ static const struct ddp_opt rows[] = {
 extern const struct ddp_cmd ddp_cmd_reduce;
 const struct ddp_cmd ddp_cmd_reduce = {
     .name = "reduce",
-    .summary = "sum, average, ... over all ranks, the result on the root",
+    .summary = "sum, average, ... over all ranks; the root gets the result",
     .operands = "",
     .details =
-        "Each iteration is one operation, timed on every rank; its time is the slowest rank's.\n"
-        "A size is that of the array every rank has.\n"
-        "Before its figures a point's data is verified exactly, element by element.\n"
-        "\n"
+        "Each iteration is one operation, timed on every rank; the slowest rank's time counts.\n"
+        "A size is that of the array on each rank.\n"
+        "Before a point is timed, its result is verified exactly, element by element.\n\n"
         "Examples:\n"
         "  ddpbench reduce --size 64M\n"
         "  ddpbench reduce -r 1 -o max -d i32",

@@ -1,4 +1,5 @@
-/* `ddpbench reduce-scatter`: sum what all ranks have for each of them */
+/* `ddpbench reduce-scatter`: combines an array over all ranks and leaves one chunk of the result on
+ * each. */
 #include "collective.h"
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
@@ -20,14 +21,13 @@ extern const struct ddp_cmd ddp_cmd_reduce_scatter;
 const struct ddp_cmd ddp_cmd_reduce_scatter = {
     .name = "reduce-scatter",
     .aliases = aliases,
-    .summary = "sum, average, ... over all ranks, a part of the result on each",
+    .summary = "sum, average, ... over all ranks; each rank gets a chunk",
     .operands = "",
     .details =
-        "Each iteration is one operation, timed on every rank; its time is the slowest rank's.\n"
-        "A size is that of the full buffer, n times one rank's part; parts that are not\n"
-        "whole are rounded down.\n"
-        "Before its figures a point's data is verified exactly, element by element.\n"
-        "\n"
+        "Each iteration is one operation, timed on every rank; the slowest rank's time counts.\n"
+        "A size is that of the full buffer, n times one rank's chunk. It is rounded down to\n"
+        "whole chunks.\n"
+        "Before a point is timed, its result is verified exactly, element by element.\n\n"
         "Examples:\n"
         "  ddpbench reduce-scatter --size 64M\n"
         "  ddpbench reduce-scatter --algorithm all -d f32,bf16 -o avg",

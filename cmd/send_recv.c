@@ -1,4 +1,4 @@
-/* `ddpbench send-recv`: a ring shift */
+/* `ddpbench send-recv`: every rank sends an array to the next rank (a ring shift). */
 #include "collective.h"
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
@@ -19,13 +19,12 @@ extern const struct ddp_cmd ddp_cmd_send_recv;
 const struct ddp_cmd ddp_cmd_send_recv = {
     .name = "send-recv",
     .aliases = aliases,
-    .summary = "a ring shift: an array to the next rank, one from the rank before",
+    .summary = "ring shift: each rank sends an array to the next rank",
     .operands = "",
     .details =
-        "Each iteration is one operation, timed on every rank; its time is the slowest rank's.\n"
-        "A size is that of the array every rank has. There is no in-place form.\n"
-        "Before its figures a point's data is verified exactly, element by element.\n"
-        "\n"
+        "Each iteration is one operation, timed on every rank; the slowest rank's time counts.\n"
+        "A size is that of the array on each rank. There is no in-place form.\n"
+        "Before a point is timed, its result is verified exactly, element by element.\n\n"
         "Examples:\n"
         "  ddpbench send-recv --size 64M\n"
         "  ddpbench send-recv --ranks 4 --groups 2",

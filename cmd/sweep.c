@@ -1,4 +1,4 @@
-/* `ddpbench sweep`: the options, and what holds for the sweep as a whole. */
+/* `ddpbench sweep`: its options, and the functions that concern the whole sweep. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -6,7 +6,8 @@
 #include "base/mem.h"
 #include "sweep.h"
 
-/* The journal lies beside the result; a result that is no file has nothing beside it. */
+/* Chooses the default journal, FILE.journal beside the result FILE. A result that is not a regular
+ * file gets none. */
 static void choose_journal(struct ddp_sweep_values *v)
 {
     struct stat st;
@@ -25,10 +26,12 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     struct ddp_sweep_values *v = values;
     if (parsed->operand_count == 0) {
         ddp_fail(err, DDP_EUSAGE, "sweep needs a configuration");
-        return ddp_hint(err, "ddpbench sweep CONFIG.json; configs/ of the sources has some");
+        return ddp_hint(err, "ddpbench sweep CONFIG.json; examples are in configs/ of the sources, "
+                             "installed in share/ddpbench/configs");
     }
     if (parsed->operand_count > 1)
-        return ddp_fail(err, DDP_EUSAGE, "sweep takes one configuration: '%.64s' is too much",
+        return ddp_fail(err, DDP_EUSAGE,
+                        "sweep takes one configuration; unexpected argument '%.64s'",
                         parsed->operands[1]);
     if (v->launches < 1)
         v->launches = 1;
@@ -47,7 +50,8 @@ static const char *spared(const void *values, int i)
     return i == 0 ? v->config_path : i == 1 ? ddp_sweep_journal_path(v) : NULL;
 }
 
-/* The largest of the items the next ranks will run; before there are stages: of all. */
+/* Returns the largest heap that an item of the current launch group needs or, before the launch
+ * groups are made, any item. */
 static uint64_t heap_bytes(const void *values, int ranks)
 {
     const struct ddp_sweep_values *v = values;
@@ -106,8 +110,8 @@ static const struct ddp_opt rows[] = {
      .value = "N",
      .initial = "1",
      .group = "Sweep",
-     .help = "start the ranks afresh and measure everything N times; under mpiexec one launch a "
-             "run: run it N times",
+     .help = "measure everything N times, each time with ranks started anew; under mpiexec each "
+             "run of the command measures once: run it N times",
      .min = 1,
      .max = DDP_JOURNAL_LAUNCH_MAX},
     {.name = "journal",
@@ -115,18 +119,18 @@ static const struct ddp_opt rows[] = {
      .offset = AT(journal_path),
      .value = "FILE",
      .group = "Sweep",
-     .help = "keep what is done in FILE, also afterwards (default: beside the result of --json, as "
-             "FILE.journal, until the result is whole)"},
+     .help = "record finished points in FILE and keep it (default: FILE.journal beside the result "
+             "of --json, removed when the result is complete)"},
     {.name = "restart",
      .kind = DDP_OPT_FLAG,
      .offset = AT(restart),
      .group = "Sweep",
-     .help = "forget what the journal says is done"},
+     .help = "discard the finished points in the journal"},
     {.name = "dry-run",
      .kind = DDP_OPT_FLAG,
      .offset = AT(dry_run),
      .group = "Output",
-     .help = "print the plan, the memory it needs and a guess at its time; measure nothing"},
+     .help = "print the plan, the memory it needs and an estimate of its time; measure nothing"},
     DDP_WORLD_ROWS(struct ddp_sweep_values),
     DDP_OPT_END,
 };
@@ -134,7 +138,7 @@ static const struct ddp_opt rows[] = {
 extern const struct ddp_cmd ddp_cmd_sweep;
 const struct ddp_cmd ddp_cmd_sweep = {
     .name = "sweep",
-    .summary = "many runs from a configuration, continued where they were cut off",
+    .summary = "many runs from a configuration; continues after an interruption",
     .operands = "CONFIG.json",
     .details =
         "The configuration is JSON; keys of a run are options of its command, and a list\n"
@@ -146,11 +150,11 @@ const struct ddp_cmd ddp_cmd_sweep = {
         "    {\"command\": \"train\", \"sync\": [\"dense\", \"topk:0.01\"], \"epochs\": 2}]}\n"
         "\n"
         "Each finished point goes to a journal before it is shown. The same command line\n"
-        "goes on where a run was cut off, on the same machine with the same build; a\n"
-        "training run that was cut off begins again. --seed is of the order, and of the\n"
-        "runs that name none. Backend nccl has as many ranks as GPUs where none are named.\n"
-        "What cannot be run here is left out and told; the exit\n"
-        "code is then 69.\n"
+        "continues an interrupted sweep, on the same machine with the same build; an\n"
+        "interrupted training run starts over. --seed sets the order of the runs, and the\n"
+        "seed of runs that name none. With backend nccl a run that names no number of ranks\n"
+        "gets one rank per GPU. Runs that are impossible here are left out with a warning,\n"
+        "and the exit code is then 69.\n"
         "\n"
         "Examples:\n"
         "  ddpbench sweep configs/quick.json --json today.json\n"

@@ -1,9 +1,11 @@
-/* `ddpbench sweep`: many runs, one result, continued where it was cut off. Private to sweep*.c.
+/* `ddpbench sweep` measures many runs into one result, and continues after an interruption. Private
+ * to sweep*.c.
  *
- * Words: a *cell* is one run of one command, as a line of the plan says it; an *item* is a cell on
- * one number of ranks; a *stage* is one start of ranks, which runs all items of its backend and
- * ranks (and GPU options); a *launch* is all stages once. Order of stages and of items in them is
- * drawn by --seed. */
+ * A *cell* is one run of one command, as one line of the plan. An *item* is a cell on one number of
+ * ranks. A *launch group* (struct ddp_sweep_stage) is one start of the ranks, which runs all items
+ * with the same backend, rank count and GPU options. A *repetition* (option --launches, members
+ * called launch) runs every launch group once. --seed determines the random order of the launch
+ * groups and of the items in them. */
 #ifndef DDP_CMD_SWEEP_H
 #define DDP_CMD_SWEEP_H
 
@@ -12,42 +14,42 @@
 #include "model/dataset.h"
 #include "record/journal.h"
 
-/* argv: borrowed from the plan. ranks, backend ("auto": the one chosen): to run it on. gpu: what a
- * backend of GPUs must know of it; no_gpu: why it does not run there, "" when it does. Known from
- * prepare on: where: whose memory a model is trained in (NULL: the host's); first_place, points:
- * its points among all (0 of a training run); heap_bytes of a rank; bytes: of all local ranks;
- * seconds: a guess. */
+/* A cell on one number of ranks. */
 struct ddp_sweep_item {
     const struct ddp_cmd *cmd;
-    int run, argc;
-    char *const *argv;
+    int run, argc;     /* run: index in "runs" of the configuration */
+    char *const *argv; /* borrowed from the plan */
     int ranks;
-    char backend[16];
+    char backend[16]; /* "auto" until prepare chooses a backend */
+    /* The item's points: the index of the first among all points of a repetition, and their number,
+     * which is 0 for a training run. Known from prepare on. */
     int first_place, points;
+    /* Registered memory of one rank, and all memory of the local ranks. Known from prepare on. */
     uint64_t heap_bytes, bytes;
-    double seconds;
+    double seconds; /* estimated duration; known from prepare on */
     bool threads;
-    struct ddp_gpu_options gpu;
-    char no_gpu[256];
-    const struct ddp_device *where;
+    struct ddp_gpu_options gpu;            /* GPU options that the backend needs */
+    char no_gpu[256];                      /* why the item cannot run on GPUs; "" if it can */
+    const struct ddp_device *model_device; /* the model's memory; NULL: the host's */
 };
 
+/* A launch group. */
 struct ddp_sweep_stage {
-    int launch; /* from 1 */
+    int launch; /* repetition, from 1 */
     const char *backend;
     int ranks;
     struct ddp_gpu_options gpu;
-    const int *items; /* [count], borrowed from order */
+    const int *items; /* indices of items [count], borrowed from ddp_sweep_values.order */
     int count;
 };
 
-/* What an earlier run has left, as sorted keys of points and of ended items. */
+/* The keys of the points and items that are finished. */
 struct ddp_sweep_done {
     uint64_t *keys;
     size_t count, capacity;
 };
 
-/* A data set, read once for all items that ask for it. */
+/* A data set, read once for all items that use it. */
 struct ddp_sweep_data {
     const struct ddp_dataset_reader *reader;
     struct ddp_dataset_request request;
@@ -61,103 +63,110 @@ struct ddp_sweep_values {
     const char *journal_path;
     bool restart, dry_run;
     int64_t launches;
-    /* check */
+    /* Filled by check. */
     const char *config_path;
     struct ddp_sweep_plan plan;
     struct ddp_sweep_item *items;
     int count;
-    char default_journal[4096]; /* beside the result; "": there is none */
-    /* prepare */
+    char default_journal[4096]; /* "" if there is none */
+    /* Filled by prepare. */
     const struct ddp_app *app;
     struct ddp_sweep_data *data;
     int data_count;
-    ddp_sweep_id *ids; /* [points], of every point of a launch */
+    ddp_sweep_id *ids; /* ids of all points of a repetition [points] */
     int points;
-    char backend[16]; /* what "auto" is */
-    int *order;       /* [launches * count] */
+    char backend[16]; /* the backend that "auto" stands for */
+    int *order;       /* indices of items [launches * count] */
     struct ddp_sweep_stage *stages;
-    int stage_count, current; /* the stage whose ranks run */
-    /* what is done: at home, and, once shared, everywhere */
+    int stage_count, current; /* current: the launch group whose ranks run */
+    /* Finished work. The collector knows it from open on, every rank from ddp_sweep_share on. */
     struct ddp_sweep_done done;
-    int ended;       /* items of all launches */
-    int *measured;   /* [launches] points */
-    int only_launch; /* under an outside launcher */
+    int ended;       /* finished items of all repetitions */
+    int *measured;   /* measured points of each repetition [launches] */
+    int only_launch; /* under an outside launcher: the repetition that this run measures; 0: none */
     int64_t started_ns;
-    double seconds_todo, seconds_done; /* guesses, of this run */
-    struct ddp_sweep_home *home;       /* sweep_home.c */
+    double seconds_todo, seconds_done; /* estimates of this run */
+    struct ddp_sweep_home *home;       /* sweep_home.c; NULL outside the collector */
 };
 
-/* sweep_config.c: reads the configuration and makes items of it. DDP_ECONFIG names file and run. */
+/* sweep_config.c: reads the configuration and makes its items. An error of DDP_ECONFIG names the
+ * file and the run. */
 int ddp_sweep_read(struct ddp_app *app, struct ddp_sweep_values *v,
                    struct ddp_err *err) DDP_MUST_CHECK;
 
-/* sweep_item.c: an item with its command's values, for as long as it runs. Not to be moved. */
+/* sweep_item.c: an item with the parsed values of its command. The values point into the struct, so
+ * it must not be copied. */
 struct ddp_sweep_open {
     struct ddp_app app;
     void *values;
     char extra[4][96];
 };
-/* Parses and checks. data: those of v are lent to the values of a training run. */
+/* Parses and checks the item's options. The values of a training run borrow its data set from v, if
+ * v has loaded it. */
 int ddp_sweep_item_open(const struct ddp_app *app, const struct ddp_sweep_values *v,
                         const struct ddp_sweep_item *item, struct ddp_sweep_open *out,
                         struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_sweep_item_close(const struct ddp_sweep_item *item, struct ddp_sweep_open *open);
-/* Its command line without the program's name, cut to out_bytes. */
+/* Writes the item's command line without the program's name, truncated to out_bytes. */
 void ddp_sweep_item_text(const struct ddp_sweep_item *item, char *out, size_t out_bytes);
-/* sweep_train.c: for training runs; nothing for others. Reads the item's data set, unless v has it;
- * lends it to the values of its command; takes it back before these are released. */
+/* sweep_train.c: data sets of training runs; the next three functions ignore other items.
+ * ddp_sweep_load_data reads the item's data set unless v has loaded it, and lends it.
+ * ddp_sweep_lend_data lets the values borrow it. ddp_sweep_return_data ends that before the values
+ * are released. */
 int ddp_sweep_load_data(struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
                         const struct ddp_sweep_open *open, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_sweep_lend_data(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
                          void *values);
-void ddp_sweep_take_data(const struct ddp_sweep_item *item, void *values);
+void ddp_sweep_return_data(const struct ddp_sweep_item *item, void *values);
 void ddp_sweep_estimate_training(const struct ddp_sweep_item *item, const void *values, int local,
                                  double *seconds, uint64_t *bytes);
 
-/* After the item's command has prepared its values: keeps where its model is to be. */
-void ddp_sweep_keep_place(struct ddp_sweep_item *item, const void *values);
+/* Copies the model's device from the values, which the item's command has prepared, to the item. */
+void ddp_sweep_keep_device(struct ddp_sweep_item *item, const void *values);
 
-/* sweep_home.c: --journal, or that beside the result; NULL: there is none. */
+/* sweep_home.c: returns the path of the journal (--journal, else the one beside the result) or
+ * NULL. */
 const char *ddp_sweep_journal_path(const struct ddp_sweep_values *v);
-/* sweep_gpu.c: can an item run on GPUs, as it was called? Into the item. */
-void ddp_sweep_gpu_look(struct ddp_sweep_item *item, const void *values);
-/* Do GPUs suit the item, on its backend, which is known now? */
+/* sweep_gpu.c: fills the item's GPU options, or the reason why it cannot run on GPUs. */
+void ddp_sweep_gpu_fill(struct ddp_sweep_item *item, const void *values);
+/* Checks that the item's options and its backend, which is chosen by now, agree about GPUs. */
 int ddp_sweep_gpu_check(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
                         const struct ddp_app *app, struct ddp_err *err) DDP_MUST_CHECK;
-/* A ddp_cmd.gpu: of the stage that runs; before there are stages, of all items that may be on GPUs.
- */
+/* Implements ddp_cmd.gpu for the current launch group or, before the launch groups are made, for
+ * all items that may use GPUs. */
 int ddp_sweep_gpu(const void *values, struct ddp_gpu_options *out, struct ddp_err *err);
 
-/* sweep_prepare.c: memory, points, stages. */
+/* sweep_prepare.c: implements ddp_cmd.prepare. Computes memory, points and launch groups. */
 int ddp_sweep_prepare(struct ddp_app *app, void *values, const char *backend, int ranks,
                       struct ddp_err *err);
-/* sweep_print.c: the dry run. */
+/* sweep_print.c: prints the dry run. */
 void ddp_sweep_print(const struct ddp_sweep_values *v, FILE *out);
-/* A guess at how long an item takes, and at memory of `local` of its ranks. */
+/* Estimates the item's duration, and the memory of `local` of its ranks. */
 void ddp_sweep_estimate(const struct ddp_sweep_item *item, const void *values, int local,
                         double *seconds, uint64_t *bytes);
 
-/* sweep_done.c: keys. */
+/* sweep_done.c: returns the key of a point or, with DDP_SWEEP_END as the id, of a finished item. */
 uint64_t ddp_sweep_key(int launch, int item, const char *id);
 #define DDP_SWEEP_END "" /* id of an item that has ended */
 int ddp_sweep_done_add(struct ddp_sweep_done *done, uint64_t key,
                        struct ddp_err *err) DDP_MUST_CHECK;
-/* Until it is sorted, nothing is found. */
+/* Sorts the keys. ddp_sweep_done_has finds a key only after this. */
 void ddp_sweep_done_sort(struct ddp_sweep_done *done);
 bool ddp_sweep_done_has(const struct ddp_sweep_done *done, uint64_t key);
 bool ddp_sweep_stage_is_done(const struct ddp_sweep_values *v, const struct ddp_sweep_stage *s);
-/* Tells all ranks what rank 0 knows, and makes sure that all have the same plan. Collective. */
+/* Sends the keys of rank 0 to all ranks, and checks that all ranks have the same plan. Collective.
+ */
 int ddp_sweep_share(void *values, struct ddp_comm *comm, struct ddp_err *err);
 
-/* sweep_run.c: the ranks' side. What rank 0 tells the home of an item: enum ddp_sweep_news. */
-enum ddp_sweep_word { DDP_SWEEP_BEGINS, DDP_SWEEP_ENDS, DDP_SWEEP_LEFT_OUT };
-struct ddp_sweep_news {
-    int word, launch, item;
-    char text[192]; /* why it was left out */
+/* sweep_run.c: the ranks' side. Rank 0 sends these events about an item to the collector. */
+enum ddp_sweep_event_type { DDP_SWEEP_BEGINS, DDP_SWEEP_ENDS, DDP_SWEEP_LEFT_OUT };
+struct ddp_sweep_event {
+    int type, launch, item; /* type: enum ddp_sweep_event_type */
+    char text[192];         /* the reason why the item was skipped */
 };
 int ddp_sweep_rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err);
 
-/* sweep_home.c: the journal. Members of ddp_cmd_stages. */
+/* sweep_home.c: the journal. These functions implement struct ddp_cmd_stages. */
 bool ddp_sweep_next(void *values, int i, const char **backend, int *ranks);
 int ddp_sweep_home_open(void *values, struct ddp_record *record, struct ddp_err *err);
 int ddp_sweep_home_keep(void *values, uint32_t type, const void *payload, size_t bytes,

@@ -1,4 +1,5 @@
-/* From the configuration's cells to items: which command, on how many ranks, of which backend. */
+/* Turns the configuration's cells into items: finds the command, rank counts and backend of each.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +8,10 @@
 #include "base/unit.h"
 #include "sweep.h"
 
-/* What is of the sweep as a whole, not of one of its runs. */
-static const char *const whole[] = {"json",    "format",       "progress", "quiet",
-                                    "verbose", "help",         "launch",   "timeout",
-                                    "dry-run", "explain-auto", "label",    NULL};
+/* Options of the sweep as a whole, which no single run may set. */
+static const char *const sweep_options[] = {"json",    "format",       "progress", "quiet",
+                                            "verbose", "help",         "launch",   "timeout",
+                                            "dry-run", "explain-auto", "label",    NULL};
 
 static const struct ddp_cmd *find_command(const char *name)
 {
@@ -27,7 +28,8 @@ static const char *command_name(const void *ctx, int i)
     return NULL;
 }
 
-/* Rank counts are starts of their own, whatever lists the option takes. */
+/* Returns true if the option takes a list, so that a list in the configuration is one value and not
+ * an axis. --ranks does not count, because each number of ranks is an item of its own. */
 static bool takes_list(void *arg, const char *command, const char *option)
 {
     const struct ddp_cmd *cmd = find_command(command);
@@ -41,16 +43,16 @@ static bool takes_list(void *arg, const char *command, const char *option)
     return false;
 }
 
-static int refuse(const struct ddp_sweep_values *v, int run, const char *what, const char *word,
+static int refuse(const struct ddp_sweep_values *v, int run, const char *what, const char *subject,
                   struct ddp_err *err)
 {
     char clean[80];
-    ddp_printable(word, clean, sizeof clean);
+    ddp_printable(subject, clean, sizeof clean);
     return ddp_fail(err, DDP_ECONFIG, "'%.160s', runs[%d]: %s '%s'", v->config_path, run, what,
                     clean);
 }
 
-/* The value of --option among a cell's words; NULL: not there. */
+/* Returns the value of --option in a cell's arguments, or NULL. */
 static const char *value_of(const struct ddp_sweep_cell *cell, const char *option)
 {
     const size_t n = strlen(option);
@@ -68,25 +70,25 @@ static bool sweep_has(const char *option)
     return false;
 }
 
-static int refuse_whole(const struct ddp_sweep_values *v, const struct ddp_sweep_cell *cell,
-                        struct ddp_err *err)
+static int refuse_sweep_option(const struct ddp_sweep_values *v, const struct ddp_sweep_cell *cell,
+                               struct ddp_err *err)
 {
     for (int i = 1; i < cell->argc; i++) {
-        const char *word = cell->argv[i] + 2;
-        for (int k = 0; whole[k]; k++) {
-            const size_t n = strlen(whole[k]);
-            if (strncmp(word, whole[k], n) != 0 || (word[n] != '\0' && word[n] != '='))
+        const char *arg = cell->argv[i] + 2;
+        for (int k = 0; sweep_options[k]; k++) {
+            const size_t n = strlen(sweep_options[k]);
+            if (strncmp(arg, sweep_options[k], n) != 0 || (arg[n] != '\0' && arg[n] != '='))
                 continue;
-            refuse(v, cell->run, "no option of one run:", whole[k], err);
-            if (!sweep_has(whole[k]))
-                return ddp_hint(err, "that is of the command alone, outside a sweep");
-            return ddp_hint(err, "give it to the sweep: ddpbench sweep --%s ...", whole[k]);
+            refuse(v, cell->run, "a single run cannot set the option", sweep_options[k], err);
+            if (!sweep_has(sweep_options[k]))
+                return ddp_hint(err, "this option works only outside a sweep");
+            return ddp_hint(err, "give it to the sweep: ddpbench sweep --%s ...", sweep_options[k]);
         }
     }
     return 0;
 }
 
-/* Fills item but ranks. */
+/* Fills *item, except for its number of ranks. */
 static int read_cell(const struct ddp_sweep_values *v, const struct ddp_sweep_cell *cell,
                      struct ddp_sweep_item *item, struct ddp_err *err)
 {
@@ -97,10 +99,10 @@ static int read_cell(const struct ddp_sweep_values *v, const struct ddp_sweep_ce
                                     .argv = cell->argv};
     if (!item->cmd) {
         const char *near = ddp_nearest(cell->argv[0], command_name, NULL);
-        refuse(v, cell->run, "no command that a sweep can run:", cell->argv[0], err);
+        refuse(v, cell->run, "a sweep cannot run the command", cell->argv[0], err);
         return near ? ddp_hint(err, "did you mean '%s'?", near) : err->code;
     }
-    DDP_TRY(refuse_whole(v, cell, err));
+    DDP_TRY(refuse_sweep_option(v, cell, err));
     backend = backend ? backend : v->world.backend;
     if (strcmp(backend, "auto") != 0 && !ddp_backend_find(backend))
         return refuse(v, cell->run, "unknown backend", backend, err);
@@ -128,7 +130,8 @@ static int add_item(struct ddp_sweep_values *v, const struct ddp_sweep_item *ite
     return 0;
 }
 
-/* One of backend self; a GPU each, where there are any; else as ddp_world_default_ranks. */
+/* Returns the number of ranks for an item that names none: 1 for backend self, one per GPU if the
+ * backend uses GPUs, else ddp_world_default_ranks. */
 static int default_ranks(const struct ddp_app *app, const struct ddp_sweep_values *v,
                          const struct ddp_sweep_item *item)
 {
@@ -141,7 +144,8 @@ static int default_ranks(const struct ddp_app *app, const struct ddp_sweep_value
     return places > 0 ? DDP_MIN(places, DDP_DEFAULT_RANKS_MAX) : usual;
 }
 
-/* On the ranks it names, else on each of --ranks, else on as many as there are. */
+/* Adds an item for the number of ranks that the cell names, else for each of --ranks, else for the
+ * default number. */
 static int add_items(const struct ddp_app *app, struct ddp_sweep_values *v,
                      const struct ddp_sweep_cell *cell, struct ddp_err *err)
 {
@@ -164,8 +168,8 @@ static int add_items(const struct ddp_app *app, struct ddp_sweep_values *v,
     return 0;
 }
 
-/* world.ranks becomes all counts, each once, so that they are checked like those of any command.
- * The backend of all items, when there is only one, is that of the world. */
+/* Sets world.ranks to all different rank counts of the items, so that they are checked like those
+ * of any command. Sets world.backend to the items' backend if they share one, else to "auto". */
 static int gather_world(struct ddp_sweep_values *v, struct ddp_err *err)
 {
     struct ddp_int_list *ranks = &v->world.ranks;
@@ -187,7 +191,7 @@ static int gather_world(struct ddp_sweep_values *v, struct ddp_err *err)
     return 0;
 }
 
-/* Every item as its command sees it, before anything is started. */
+/* Parses and checks the options of every item before any rank starts. */
 static int check_items(const struct ddp_app *app, struct ddp_sweep_values *v, struct ddp_err *err)
 {
     for (int i = 0; i < v->count; i++) {
@@ -196,7 +200,7 @@ static int check_items(const struct ddp_app *app, struct ddp_sweep_values *v, st
         DDP_TRY(ddp_sweep_item_open(app, v, item, &open, err));
         const struct ddp_world_options *world = open.values;
         item->threads = item->cmd->threads && item->cmd->threads(open.values);
-        ddp_sweep_gpu_look(item, open.values);
+        ddp_sweep_gpu_fill(item, open.values);
         if (world->label[0])
             memcpy(v->world.label, world->label, sizeof v->world.label);
         ddp_sweep_item_close(item, &open);

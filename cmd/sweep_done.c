@@ -1,4 +1,4 @@
-/* What is done already, as 64-bit keys: the same on every rank. */
+/* The set of finished points and items, as 64-bit keys that are the same on every rank. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +9,8 @@
 
 uint64_t ddp_sweep_key(int launch, int item, const char *id)
 {
-    const int32_t where[2] = {launch, item};
-    return ddp_fnv1a(ddp_fnv1a(DDP_FNV_INIT, where, sizeof where), id, strlen(id));
+    const int32_t position[2] = {launch, item};
+    return ddp_fnv1a(ddp_fnv1a(DDP_FNV_INIT, position, sizeof position), id, strlen(id));
 }
 
 int ddp_sweep_done_add(struct ddp_sweep_done *done, uint64_t key, struct ddp_err *err)
@@ -19,7 +19,7 @@ int ddp_sweep_done_add(struct ddp_sweep_done *done, uint64_t key, struct ddp_err
         size_t capacity = done->capacity ? 2 * done->capacity : 64;
         uint64_t *keys = ddp_realloc_array(done->keys, capacity, sizeof *keys);
         if (!keys)
-            return ddp_fail(err, DDP_ENOMEM, "no memory for what is done");
+            return ddp_fail(err, DDP_ENOMEM, "no memory for the list of finished points");
         done->keys = keys;
         done->capacity = capacity;
     }
@@ -53,8 +53,8 @@ bool ddp_sweep_stage_is_done(const struct ddp_sweep_values *v, const struct ddp_
     return true;
 }
 
-/* Every rank's plan and what it knows; all [ranks]. */
-struct knowledge {
+/* Every rank sends this to all: the hash of its plan, and the number of keys it knows. */
+struct summary {
     uint64_t plan, keys;
 };
 
@@ -63,7 +63,8 @@ static int share_keys(struct ddp_sweep_values *v, struct ddp_comm *comm, uint64_
 {
     uint64_t *mine = ddp_calloc((size_t)n, sizeof *mine);
     uint64_t *all = ddp_calloc((size_t)n * (size_t)comm->size, sizeof *all);
-    int rc = mine && all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for what is done");
+    int rc =
+        mine && all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the list of finished points");
     rc = ddp_comm_agree(comm, rc, err);
     if (rc == 0 && comm->rank == 0)
         memcpy(mine, v->done.keys, (size_t)n * sizeof *mine);
@@ -79,14 +80,14 @@ static int share_keys(struct ddp_sweep_values *v, struct ddp_comm *comm, uint64_
 int ddp_sweep_share(void *values, struct ddp_comm *comm, struct ddp_err *err)
 {
     struct ddp_sweep_values *v = values;
-    struct knowledge mine = {.plan = v->plan.hash, .keys = v->done.count};
-    struct knowledge *all = ddp_calloc((size_t)comm->size, sizeof *all);
-    int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for what is done");
+    struct summary mine = {.plan = v->plan.hash, .keys = v->done.count};
+    struct summary *all = ddp_calloc((size_t)comm->size, sizeof *all);
+    int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the list of finished points");
     DDP_TRY(ddp_comm_agree(comm, rc, err));
     rc = ddp_comm_exchange(comm, &mine, all, sizeof mine, err);
     for (int r = 1; r < comm->size && rc == 0; r++)
         if (all[r].plan != all[0].plan)
-            rc = ddp_fail(err, DDP_EMISMATCH, "rank %d reads another '%.200s' than rank 0", r,
+            rc = ddp_fail(err, DDP_EMISMATCH, "rank %d reads a different '%.200s' than rank 0", r,
                           v->config_path);
     const uint64_t n = all[0].keys;
     free(all);

@@ -1,4 +1,4 @@
-/* What must be equal for a sweep to go on where another run of it was cut off. */
+/* The facts that must be equal for a sweep to continue the journal of an earlier run. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "record/provenance.h"
 #include "sweep_home.h"
 
-/* Of a build with uncommitted changes the commit says too little. */
+/* Hashes the running binary. A build with uncommitted changes is not identified by its commit. */
 static uint64_t hash_program(void)
 {
     uint64_t hash = DDP_FNV_INIT;
@@ -38,8 +38,8 @@ static void add_build(const struct ddp_record *r, struct ddp_journal_facts *fact
                      sizeof(struct ddp_control), DDP_COLL_COUNT, DDP_DTYPE_COUNT);
 }
 
-/* With what of a host times depend on: a process bound to other cores, another kernel. Of many
- * hosts the text is cut; the hash is of all. */
+/* Adds the properties of each host that times depend on, such as its usable cores and its kernel.
+ * The text is cut if there are many hosts; the hash covers all of them. */
 static void add_hosts(const struct ddp_record *r, struct ddp_journal_facts *facts)
 {
     char text[480] = "", host[320];

@@ -1,10 +1,10 @@
-/* What a sweep knows of GPUs: which of its items run there, and what their backend must know. */
+/* GPUs in a sweep: which items can run on them, and the GPU options that their backend needs. */
 #include <stdio.h>
 #include <string.h>
 
 #include "sweep.h"
 
-void ddp_sweep_gpu_look(struct ddp_sweep_item *item, const void *values)
+void ddp_sweep_gpu_fill(struct ddp_sweep_item *item, const void *values)
 {
     struct ddp_err why = DDP_ERR_INIT;
     item->no_gpu[0] = '\0';
@@ -36,7 +36,8 @@ static int check_on_device(const struct ddp_sweep_values *v, const struct ddp_sw
     char why[128];
     if (item->no_gpu[0])
         return refuse(v, item, DDP_EUNAVAIL, item->no_gpu, err);
-    /* Ranks of an outside launcher are one world, from the first item to the last. */
+    /* An outside launcher starts the ranks once, so all items share one communicator and its GPU
+     * options. */
     if (!own &&
         (item->gpu.graph != v->items[0].gpu.graph || item->gpu.window != v->items[0].gpu.window))
         return refuse(
@@ -48,10 +49,10 @@ static int check_on_device(const struct ddp_sweep_values *v, const struct ddp_sw
     const int gpus = b->places();
     if (item->ranks <= gpus)
         return 0;
-    snprintf(why, sizeof why, "%d ranks: each needs a GPU, and there %s %d usable", item->ranks,
+    snprintf(why, sizeof why, "%d ranks: each needs a GPU, but there %s %d usable", item->ranks,
              gpus == 1 ? "is" : "are", gpus);
     refuse(v, item, DDP_EUNAVAIL, why, err);
-    return ddp_hint(err, "--share-gpu lets them share, for correct results alone");
+    return ddp_hint(err, "--share-gpu lets ranks share a GPU, to check results only");
 }
 
 int ddp_sweep_gpu_check(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
@@ -67,7 +68,7 @@ int ddp_sweep_gpu_check(const struct ddp_sweep_values *v, const struct ddp_sweep
     return refuse(v, item, DDP_ECONFIG, why, err);
 }
 
-/* Of all items that are, or may be, on GPUs. */
+/* Combines the GPU options of all items that use, or may use, GPUs. */
 static int gpu_of_all(const struct ddp_sweep_values *v, struct ddp_gpu_options *out,
                       struct ddp_err *err)
 {

@@ -1,4 +1,5 @@
-/* The home of a sweep: stages in their order, the journal, and the record at the end. */
+/* The collector's side of a sweep: the order of launch groups, the journal, and the final record.
+ */
 #include "sweep_home.h"
 
 #include <stdio.h>
@@ -18,8 +19,8 @@ static bool item_is_done(const struct ddp_sweep_values *v, int launch, int item)
     return ddp_sweep_done_has(&v->done, ddp_sweep_key(launch, item, DDP_SWEEP_END));
 }
 
-/* Under an outside launcher ranks are started once, which is one launch: the first that is not
- * done. Its number; 0: all are done. */
+/* Returns the first repetition that is not finished, or 0 if all are. An outside launcher starts
+ * the ranks once, so one run under it measures only this repetition. */
 static int first_launch(const struct ddp_sweep_values *v)
 {
     for (int i = 0; i < v->stage_count; i++)
@@ -85,7 +86,7 @@ int ddp_sweep_home_trained(struct ddp_sweep_home *home, int launch, int item, st
     return 0;
 }
 
-/* Appends a line about what runs now. */
+/* Appends a journal entry about the running item. */
 static int append(struct ddp_sweep_home *home, enum ddp_journal_kind kind, const char *id,
                   const void *payload, size_t bytes, struct ddp_err *err)
 {
@@ -98,25 +99,25 @@ static int append(struct ddp_sweep_home *home, enum ddp_journal_kind kind, const
     return home->journal ? ddp_journal_append(home->journal, &entry, err) : 0;
 }
 
-static int keep_news(struct ddp_sweep_values *v, const struct ddp_sweep_news *news,
-                     struct ddp_err *err)
+static int keep_event(struct ddp_sweep_values *v, const struct ddp_sweep_event *event,
+                      struct ddp_err *err)
 {
     struct ddp_sweep_home *home = v->home;
     char text[192];
-    home->launch = news->launch;
-    home->item = news->item;
-    ddp_sweep_item_text(&v->items[news->item], text, sizeof text);
-    switch (news->word) {
+    home->launch = event->launch;
+    home->item = event->item;
+    ddp_sweep_item_text(&v->items[event->item], text, sizeof text);
+    switch (event->type) {
     case DDP_SWEEP_BEGINS:
         return append(home, DDP_JOURNAL_BEGIN, text, NULL, 0, err);
     case DDP_SWEEP_ENDS:
         v->ended++;
-        v->seconds_done += v->items[news->item].seconds;
+        v->seconds_done += v->items[event->item].seconds;
         return append(home, DDP_JOURNAL_END, text, NULL, 0, err);
     default:
         if (home->left_out++ == 0)
-            snprintf(home->why, sizeof home->why, "%s", news->text);
-        ddp_logf(&v->app->log, DDP_LOG_WARN, "left out: %s: %s", text, news->text);
+            snprintf(home->why, sizeof home->why, "%s", event->text);
+        ddp_logf(&v->app->log, DDP_LOG_WARN, "left out: %s: %s", text, event->text);
         return 0;
     }
 }
@@ -130,7 +131,7 @@ int ddp_sweep_home_keep(void *values, uint32_t type, const void *payload, size_t
     char id[192];
     switch (type) {
     case DDP_MESSAGE_STAGE:
-        return keep_news(v, payload, err);
+        return keep_event(v, payload, err);
     case DDP_MESSAGE_POINT:
         v->measured[home->launch - 1]++;
         ddp_point_id(&((const struct ddp_point *)payload)->spec, id, sizeof id);
@@ -157,8 +158,8 @@ static bool belongs_before(const struct ddp_sweep_trained *a, const struct ddp_s
     return a->launch != b->launch ? a->launch < b->launch : a->item < b->item;
 }
 
-/* Training runs in the order of the plan, those of one item as they came: insertion, for they are
- * few. Points are in order already (record.h). */
+/* Sorts the record's training runs into the order of the plan; runs of one item keep their order.
+ * There are few, so insertion sort is enough. The points are sorted already (record.h). */
 static void sort_trained(struct ddp_sweep_home *home, struct ddp_record *r)
 {
     const int n = DDP_MIN(home->trained_count, r->train_count);
@@ -187,12 +188,13 @@ int ddp_sweep_home_close(void *values, struct ddp_record *record, int code, stru
     if (code != 0 || home->whole)
         return code;
     if (home->left_out > 0) {
-        ddp_fail(err, DDP_EUNAVAIL, "%d of %d runs could not be had here; the first: %s",
-                 home->left_out, all, home->why);
+        ddp_fail(err, DDP_EUNAVAIL, "%d of %d runs cannot run here; the first: %s", home->left_out,
+                 all, home->why);
         return err->code;
     }
-    ddp_fail(err, DDP_CLOSE_MORE, "launch %d of %d; run the same command again for the next",
-             v->only_launch, (int)v->launches);
+    ddp_fail(err, DDP_CLOSE_MORE,
+             "launch %d of %d is finished; run the same command again for the next", v->only_launch,
+             (int)v->launches);
     ddp_logf(&v->app->log, DDP_LOG_NOTE, "%s", err->text);
     return DDP_CLOSE_MORE;
 }
@@ -204,7 +206,7 @@ void ddp_sweep_home_closed(void *values, int code)
     struct ddp_err err = DDP_ERR_INIT;
     if (!home)
         return;
-    /* The result has it all now. */
+    /* The result now holds everything, so the journal is no longer needed. */
     if (home->journal && code == 0 && home->whole && !v->journal_path &&
         ddp_journal_remove(home->journal, &err) != 0)
         ddp_logf(&v->app->log, DDP_LOG_WARN, "%s", err.text);

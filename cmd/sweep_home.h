@@ -1,36 +1,36 @@
-/* What the home of a sweep keeps. Private to sweep_home.c, sweep_restore.c and sweep_facts.c. */
+/* The state of a sweep's collector. Private to sweep_home.c, sweep_restore.c and sweep_facts.c. */
 #ifndef DDP_CMD_SWEEP_HOME_H
 #define DDP_CMD_SWEEP_HOME_H
 
 #include "sweep.h"
 
-/* Where a training run of the record belongs. */
+/* The repetition and the item that a training run of the record belongs to. */
 struct ddp_sweep_trained {
     int launch, item;
 };
 
-/* launch, item: what runs now. trained [record->train_count]. ended_here: items that ended in this
- * run. left_out: items that could not be run, the first of which said why. */
 struct ddp_sweep_home {
-    struct ddp_journal *journal;
-    int launch, item;
-    struct ddp_sweep_trained *trained;
+    struct ddp_journal *journal;       /* NULL if there is none */
+    int launch, item;                  /* the repetition and item that run now */
+    struct ddp_sweep_trained *trained; /* one entry per training run of the record */
     int trained_count;
-    int left_out;
-    char why[192];
-    bool whole;
+    int left_out;  /* number of items that could not run */
+    char why[192]; /* the reason of the first of them */
+    bool whole;    /* all items of all repetitions are finished */
 };
 
-/* Adds where the record's last training run belongs. DDP_ENOMEM. */
+/* Notes the repetition and item of the record's last training run. Returns DDP_ENOMEM on failure.
+ */
 int ddp_sweep_home_trained(struct ddp_sweep_home *home, int launch, int item,
                            struct ddp_err *err) DDP_MUST_CHECK;
 
-/* sweep_facts.c. record: its head is filled in. */
+/* sweep_facts.c: collects the facts that the journal must agree with. The record's head must be
+ * filled in. */
 void ddp_sweep_facts(const struct ddp_sweep_values *v, const struct ddp_record *record,
                      struct ddp_journal_facts *facts);
 
-/* sweep_restore.c: opens the journal at `path` and adds to the record what it says. A training run
- * whose item did not end is no part of it: it begins again. */
+/* sweep_restore.c: opens the journal at `path` and adds its points and training runs to the record.
+ * Training runs of an unfinished item are left out, because the item runs again. */
 int ddp_sweep_restore(struct ddp_sweep_values *v, const char *path, struct ddp_record *record,
                       struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* One run of a sweep: from its words to its command's values. */
+/* Turns the arguments of an item into the values of its command. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,30 +6,31 @@
 #include "base/mem.h"
 #include "sweep.h"
 
-/* Is the option among the item's words? */
-static bool names(const struct ddp_sweep_item *item, const char *option)
+/* Returns true if the item's arguments contain the option. */
+static bool has_option(const struct ddp_sweep_item *item, const char *option)
 {
     const size_t n = strlen(option);
     for (int i = 1; i < item->argc; i++) {
-        const char *word = item->argv[i] + 2;
-        if (strncmp(word, option, n) == 0 && (word[n] == '\0' || word[n] == '='))
+        const char *arg = item->argv[i] + 2;
+        if (strncmp(arg, option, n) == 0 && (arg[n] == '\0' || arg[n] == '='))
             return true;
     }
     return false;
 }
 
-/* Where in the configuration, then what the command's own table said. */
+/* Repeats the error `cause` of the item's command, with its place in the configuration in front. */
 static int locate(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
-                  const struct ddp_err *said, struct ddp_err *err)
+                  const struct ddp_err *cause, struct ddp_err *err)
 {
-    int code = said->code == DDP_EUSAGE ? DDP_ECONFIG : said->code;
-    ddp_fail(err, code, "'%.160s', runs[%d]: %.320s", v->config_path, item->run, said->text);
-    return said->hint[0] ? ddp_hint(err, "%s", said->hint) : code;
+    int code = cause->code == DDP_EUSAGE ? DDP_ECONFIG : cause->code;
+    ddp_fail(err, code, "'%.160s', runs[%d]: %.320s", v->config_path, item->run, cause->text);
+    return cause->hint[0] ? ddp_hint(err, "%s", cause->hint) : code;
 }
 
-/* The item's words, and those of the sweep that hold for it too. Returns how many. */
-static int gather_words(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
-                        struct ddp_sweep_open *open, char **argv)
+/* Fills argv with the item's arguments and the sweep's options that apply to it. Returns their
+ * number. */
+static int gather_arguments(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
+                            struct ddp_sweep_open *open, char **argv)
 {
     int argc = 0, extra = 0;
     for (int i = 0; i < item->argc; i++)
@@ -40,7 +41,7 @@ static int gather_words(const struct ddp_sweep_values *v, const struct ddp_sweep
     argv[argc++] = open->extra[extra++];
     snprintf(open->extra[extra], sizeof open->extra[0], "--timeout=%.17g", v->world.timeout_s);
     argv[argc++] = open->extra[extra++];
-    if (!names(item, "seed") && !names(item, "seeds")) {
+    if (!has_option(item, "seed") && !has_option(item, "seeds")) {
         snprintf(open->extra[extra], sizeof open->extra[0], "--seed=%lld",
                  (long long)v->world.seed);
         argv[argc++] = open->extra[extra++];
@@ -54,22 +55,22 @@ int ddp_sweep_item_open(const struct ddp_app *app, const struct ddp_sweep_values
                         struct ddp_err *err)
 {
     struct ddp_opt_result parsed;
-    struct ddp_err said = DDP_ERR_INIT;
+    struct ddp_err cause = DDP_ERR_INIT;
     char *argv[DDP_SWEEP_KEYS_MAX + 8];
     out->app = *app;
     out->app.cmd = item->cmd;
-    out->app.log.level = DDP_LOG_ERROR; /* what was chosen is said once, of the whole */
+    out->app.log.level = DDP_LOG_ERROR; /* notes are printed once, for the whole sweep */
     out->values = ddp_calloc(1, item->cmd->values_bytes);
     if (!out->values)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a run of the sweep");
-    int argc = gather_words(v, item, out, argv);
-    int rc = ddp_opt_defaults(item->cmd->rows, out->values, &said);
+    int argc = gather_arguments(v, item, out, argv);
+    int rc = ddp_opt_defaults(item->cmd->rows, out->values, &cause);
     if (rc == 0)
-        rc = ddp_opt_parse(item->cmd->rows, argc, argv, out->values, &parsed, &said);
+        rc = ddp_opt_parse(item->cmd->rows, argc, argv, out->values, &parsed, &cause);
     if (rc == 0 && item->cmd->check)
-        rc = item->cmd->check(&out->app, out->values, &parsed, &said);
+        rc = item->cmd->check(&out->app, out->values, &parsed, &cause);
     if (rc != 0) {
-        locate(v, item, &said, err);
+        locate(v, item, &cause, err);
         ddp_sweep_item_close(item, out);
         return err->code;
     }
@@ -79,7 +80,7 @@ int ddp_sweep_item_open(const struct ddp_app *app, const struct ddp_sweep_values
 
 void ddp_sweep_item_close(const struct ddp_sweep_item *item, struct ddp_sweep_open *open)
 {
-    ddp_sweep_take_data(item, open->values);
+    ddp_sweep_return_data(item, open->values);
     if (item->cmd->release)
         item->cmd->release(open->values);
     free(open->values);
@@ -92,7 +93,7 @@ void ddp_sweep_item_text(const struct ddp_sweep_item *item, char *out, size_t ou
     size_t n = 0;
     for (int i = 0; i < item->argc && n < sizeof line; i++)
         n += (size_t)snprintf(line + n, sizeof line - n, "%s%s", i ? " " : "", item->argv[i]);
-    if (n < sizeof line && !names(item, "ranks"))
+    if (n < sizeof line && !has_option(item, "ranks"))
         snprintf(line + n, sizeof line - n, " --ranks=%d", item->ranks);
     ddp_printable(line, out, out_bytes);
 }

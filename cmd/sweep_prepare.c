@@ -1,5 +1,4 @@
-/* What must be known before ranks are started: memory, points, data sets, and the order of it all.
- */
+/* Prepares a sweep before ranks start: memory, points, data sets, and the order of the items. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +8,8 @@
 #include "collective.h"
 #include "sweep.h"
 
-/* Does this process speak for the run before it has begun? */
+/* Returns true in the one process that prints notes before the run begins: the parent of the ranks
+ * or, under an outside launcher, rank 0. */
 static bool speaks(const struct ddp_app *app)
 {
     return app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.place.rank == 0;
@@ -21,7 +21,8 @@ static int local_ranks(const struct ddp_app *app, int ranks)
     return own ? ranks : DDP_MIN(ranks, app->launcher.place.local_size);
 }
 
-/* A backend of the item's own must fit the way the ranks are started, and their number. */
+/* Replaces the item's "auto" by the chosen backend, and checks that the item's backend fits the
+ * launcher and the number of ranks. */
 static int choose_backend(const struct ddp_sweep_values *v, struct ddp_sweep_item *item,
                           const struct ddp_app *app, struct ddp_err *err)
 {
@@ -31,8 +32,8 @@ static int choose_backend(const struct ddp_sweep_values *v, struct ddp_sweep_ite
     const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
     if (!own && strcmp(item->backend, v->backend) != 0)
         return ddp_fail(err, DDP_ECONFIG,
-                        "'%.160s', runs[%d]: backend '%s' under %s, which has '%s'", v->config_path,
-                        item->run, item->backend, app->launcher.name, v->backend);
+                        "'%.160s', runs[%d]: backend '%s' cannot run under %s, which runs '%s'",
+                        v->config_path, item->run, item->backend, app->launcher.name, v->backend);
     if (own && (b->caps & DDP_CAP_LAUNCHED))
         return ddp_fail(err, DDP_EUNAVAIL,
                         "'%.160s', runs[%d]: backend '%s' needs an outside launcher",
@@ -61,19 +62,19 @@ static int prepare_item(struct ddp_app *app, struct ddp_sweep_values *v,
                         struct ddp_sweep_item *item, struct ddp_err *err)
 {
     struct ddp_sweep_open open;
-    struct ddp_err said = DDP_ERR_INIT;
+    struct ddp_err cause = DDP_ERR_INIT;
     DDP_TRY(choose_backend(v, item, app, err));
     DDP_TRY(ddp_sweep_item_open(app, v, item, &open, err));
-    int rc = ddp_sweep_load_data(v, item, &open, &said);
+    int rc = ddp_sweep_load_data(v, item, &open, &cause);
     if (rc == 0)
-        rc = item->cmd->prepare(&open.app, open.values, item->backend, item->ranks, &said);
+        rc = item->cmd->prepare(&open.app, open.values, item->backend, item->ranks, &cause);
     if (rc != 0) {
         ddp_fail(err, rc == DDP_EUSAGE ? DDP_ECONFIG : rc, "'%.160s', runs[%d]: %.320s",
-                 v->config_path, item->run, said.text);
-        rc = said.hint[0] ? ddp_hint(err, "%s", said.hint) : err->code;
+                 v->config_path, item->run, cause.text);
+        rc = cause.hint[0] ? ddp_hint(err, "%s", cause.hint) : err->code;
     } else {
         item->first_place = v->points;
-        ddp_sweep_keep_place(item, open.values);
+        ddp_sweep_keep_device(item, open.values);
         item->heap_bytes = item->cmd->heap_bytes(open.values, item->ranks);
         ddp_sweep_estimate(item, open.values, local_ranks(app, item->ranks), &item->seconds,
                            &item->bytes);
@@ -89,8 +90,8 @@ static int compare_ids(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Two points of one name could not be told apart, neither by a reader nor by the journal. */
-static int refuse_twins(const struct ddp_sweep_values *v, struct ddp_err *err)
+/* Refuses two points with the same id: neither a reader nor the journal could tell them apart. */
+static int refuse_duplicate_ids(const struct ddp_sweep_values *v, struct ddp_err *err)
 {
     const char **ids = ddp_calloc((size_t)v->points, sizeof *ids);
     int rc = 0;
@@ -113,8 +114,9 @@ static bool same_stage(const struct ddp_sweep_item *a, const struct ddp_sweep_it
            a->gpu.graph == b->gpu.graph && a->gpu.window == b->gpu.window;
 }
 
-/* All of one launch: items in a drawn order, those of one backend and number of ranks together,
- * where the first of them stands. shuffled [count], order [count]. */
+/* Makes the launch groups of one repetition. Items come in the random order of shuffled [count],
+ * but all items of a launch group stand together at the position of the first of them. order
+ * [count] receives the item indices. */
 static void make_launch(struct ddp_sweep_values *v, int launch, const uint32_t *shuffled,
                         int *order)
 {
@@ -166,18 +168,18 @@ int ddp_sweep_prepare(struct ddp_app *app, void *values, const char *backend, in
                       struct ddp_err *err)
 {
     struct ddp_sweep_values *v = values;
-    (void)ranks; /* each item has its own */
+    (void)ranks; /* each item has its own number */
     v->app = app;
     snprintf(v->backend, sizeof v->backend, "%s", backend);
     for (int i = 0; i < v->count; i++)
         DDP_TRY(prepare_item(app, v, &v->items[i], err));
-    DDP_TRY(refuse_twins(v, err));
+    DDP_TRY(refuse_duplicate_ids(v, err));
     DDP_TRY(make_stages(v, err));
     if (!v->dry_run) {
         if (speaks(app) && !v->journal_path && !v->default_journal[0])
             ddp_logf(&app->log, DDP_LOG_NOTE,
-                     "no journal: without --json FILE or --journal FILE a sweep that is cut off "
-                     "begins anew");
+                     "no journal: without --json FILE or --journal FILE an interrupted sweep "
+                     "starts over");
         return 0;
     }
     if (speaks(app))

@@ -1,4 +1,4 @@
-/* The dry run of a sweep, and the guesses it rests on. */
+/* Prints the dry run of a sweep, and estimates its time and memory. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,14 +9,14 @@
 #include "collective.h"
 #include "sweep.h"
 
-/* What a core of some years ago does: good for a share of the whole and its order of magnitude.
- * What the first runs took soon tells better (sweep_run.c). */
-#define POINT_S          0.02  /* buffers, ping-pong, one verified operation */
-#define OPERATION_S      2e-6  /* of no bytes */
-#define BYTES_PER_S      1.5e9 /* of a message, every rank's */
+/* Rough speeds of an older core. They give the order of magnitude of a sweep's time and each item's
+ * share of it. sweep_run.c corrects the estimate by the times of the first runs. */
+#define POINT_S          0.02  /* of a point: buffers, ping-pong, one verified operation */
+#define OPERATION_S      2e-6  /* of an operation without data */
+#define BYTES_PER_S      1.5e9 /* at which one rank processes a message */
 #define CHECK_S_PER_BYTE 2e-9
 #define STAGE_S          0.1
-#define ADAPTIVE_ITERS   200 /* until the interval is narrow, as a rule */
+#define ADAPTIVE_ITERS   200 /* typical number of adaptive iterations */
 
 static double guess_points(const struct ddp_bench_options *o, const struct ddp_bench_plan *plan)
 {
@@ -73,7 +73,7 @@ static void print_head(const struct ddp_sweep_values *v, FILE *out)
             path, (long long)v->launches, v->launches == 1 ? "" : "es", v->points, trained,
             trained == 1 ? "" : "s", v->stage_count, v->stage_count == 1 ? "" : "s");
     fprintf(out, "# memory: at most %s at a time; available: %s\n", most, have);
-    fprintf(out, "# time: some %s, guessed from sizes alone\n", time);
+    fprintf(out, "# time: about %s, estimated from sizes alone\n", time);
 }
 
 void ddp_sweep_print(const struct ddp_sweep_values *v, FILE *out)

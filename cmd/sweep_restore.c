@@ -1,24 +1,24 @@
-/* What an earlier run of the sweep has left in the journal. */
+/* Restores the finished work of an earlier run from the sweep's journal. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "sweep_home.h"
 
-/* pending: training runs of the item that began last; they count when it ends. */
 struct restore {
     struct ddp_sweep_values *v;
+    /* pending: training runs of the item that began last. They join record when the item ends. */
     struct ddp_record *record, pending;
     const char *path;
-    int points, runs;
+    int points, runs; /* restored points and training runs */
 };
 
 static int refuse(const struct restore *r, const char *what, const struct ddp_journal_entry *entry,
                   struct ddp_err *err)
 {
-    ddp_fail(err, DDP_EINPUT, "'%.200s': %s (launch %d, run %d) that this sweep has not", r->path,
-             what, entry->launch, entry->cell);
-    return ddp_hint(err, "the journal was changed; --restart begins anew");
+    ddp_fail(err, DDP_EINPUT, "'%.200s' has %s (launch %d, run %d) that is not part of this sweep",
+             r->path, what, entry->launch, entry->cell);
+    return ddp_hint(err, "the journal was changed; --restart starts over");
 }
 
 static int take_point(struct restore *r, const struct ddp_journal_entry *entry, struct ddp_err *err)
@@ -39,7 +39,7 @@ static int take_point(struct restore *r, const struct ddp_journal_entry *entry, 
     return ddp_record_add_point(r->record, &p, samples, err);
 }
 
-static void forget_pending(struct restore *r)
+static void discard_pending(struct restore *r)
 {
     ddp_record_release(&r->pending);
 }
@@ -56,7 +56,7 @@ static int take_pending(struct restore *r, const struct ddp_journal_entry *entry
         memcpy(r->record->feature_blas, run->blas, sizeof run->blas);
         r->runs++;
     }
-    forget_pending(r);
+    discard_pending(r);
     r->v->ended++;
     return ddp_sweep_done_add(&r->v->done, ddp_sweep_key(entry->launch, entry->cell, DDP_SWEEP_END),
                               err);
@@ -88,8 +88,8 @@ static int visit(void *arg, const struct ddp_journal_entry *entry, struct ddp_er
         return take_pending(r, entry, err);
     case DDP_JOURNAL_GATE:
         return refuse(r, "a gate", entry, err);
-    default: /* begin: what there is of an attempt before is void */
-        forget_pending(r);
+    default: /* an item begins: discard the training runs of an earlier attempt */
+        discard_pending(r);
         return 0;
     }
 }
@@ -106,7 +106,7 @@ int ddp_sweep_restore(struct ddp_sweep_values *v, const char *path, struct ddp_r
     ddp_sweep_facts(v, record, facts);
     int rc =
         ddp_journal_open(path, facts, v->restart, visit, &r, &v->home->journal, &continued, err);
-    forget_pending(&r);
+    discard_pending(&r);
     free(facts);
     ddp_sweep_done_sort(&v->done);
     if (rc == 0 && continued)

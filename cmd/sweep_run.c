@@ -1,4 +1,4 @@
-/* The ranks' side of a sweep: the items of one stage, one after the other. */
+/* The ranks' side of a sweep: runs the items of one launch group, one after the other. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,14 +7,14 @@
 #include "base/unit.h"
 #include "sweep.h"
 
-/* Where a rank is: finished, seconds: items and their guesses since the stage began. */
+/* A rank's progress through a launch group. */
 struct position {
     const struct ddp_sweep_values *v;
     const struct ddp_sweep_stage *stage;
-    int item; /* index in v->items */
-    int finished, measured;
-    double seconds;
-    char prefix[96];
+    int item;               /* index in v->items */
+    int finished, measured; /* items finished in the group, points measured in the repetition */
+    double seconds;         /* estimated duration of the finished items */
+    char prefix[96];        /* of progress lines */
 };
 
 static bool has(void *arg, const char *id)
@@ -23,7 +23,8 @@ static bool has(void *arg, const char *id)
     return ddp_sweep_done_has(&at->v->done, ddp_sweep_key(at->stage->launch, at->item, id));
 }
 
-/* Time left: the guesses of what is to do, by what they were worth so far. */
+/* Writes the prefix of progress lines with the time left. It is the estimate for the remaining
+ * items, scaled by the real time of the finished items over their estimate. */
 static void describe(struct position *at)
 {
     const struct ddp_sweep_values *v = at->v;
@@ -32,20 +33,20 @@ static void describe(struct position *at)
     const double worth = done > 0 ? took / done : 1;
     char left[24];
     ddp_format_ns(DDP_MAX(v->seconds_todo - done, 0) * worth * 1e9, left, sizeof left);
-    snprintf(at->prefix, sizeof at->prefix, "[%d/%d, some %s left] ", v->ended + at->finished + 1,
+    snprintf(at->prefix, sizeof at->prefix, "[%d/%d, about %s left] ", v->ended + at->finished + 1,
              v->count * (int)v->launches, left);
 }
 
-static int tell(struct ddp_rank *rank, const struct position *at, enum ddp_sweep_word word,
-                const char *text, struct ddp_err *err)
+static int send_event(struct ddp_rank *rank, const struct position *at,
+                      enum ddp_sweep_event_type type, const char *text, struct ddp_err *err)
 {
-    struct ddp_sweep_news news;
-    memset(&news, 0, sizeof news);
-    news.word = (int)word;
-    news.launch = at->stage->launch;
-    news.item = at->item;
-    ddp_printable(text, news.text, sizeof news.text);
-    return ddp_emit_stage(rank, &news, sizeof news, err);
+    struct ddp_sweep_event event;
+    memset(&event, 0, sizeof event);
+    event.type = (int)type;
+    event.launch = at->stage->launch;
+    event.item = at->item;
+    ddp_printable(text, event.text, sizeof event.text);
+    return ddp_emit_stage(rank, &event, sizeof event, err);
 }
 
 static int run_item(struct ddp_rank *rank, struct position *at, bool has_control,
@@ -67,14 +68,15 @@ static int run_item(struct ddp_rank *rank, struct position *at, bool has_control
     mine.has_control = has_control;
     mine.has = has;
     mine.has_arg = at;
-    rc = tell(rank, at, DDP_SWEEP_BEGINS, "", err);
+    rc = send_event(rank, at, DDP_SWEEP_BEGINS, "", err);
     if (rc == 0)
         rc = item->cmd->rank_main(&mine, open.values, err);
     ddp_sweep_item_close(item, &open);
     return rc;
 }
 
-/* What all ranks agree cannot be had here is no reason to lose the rest. */
+/* Returns true if the sweep can continue after an error: all ranks agree that the item cannot run
+ * here. */
 static bool can_go_on(int rc, const struct ddp_err *err)
 {
     return rc == DDP_EUNAVAIL && err->agreed;
@@ -93,12 +95,12 @@ int ddp_sweep_rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err
         describe(&at);
         int rc = run_item(rank, &at, has_control, err);
         if (can_go_on(rc, err)) {
-            struct ddp_err said = *err;
+            struct ddp_err cause = *err;
             *err = DDP_ERR_INIT;
-            DDP_TRY(tell(rank, &at, DDP_SWEEP_LEFT_OUT, said.text, err));
+            DDP_TRY(send_event(rank, &at, DDP_SWEEP_LEFT_OUT, cause.text, err));
         } else if (rc == 0) {
             has_control = true;
-            DDP_TRY(tell(rank, &at, DDP_SWEEP_ENDS, "", err));
+            DDP_TRY(send_event(rank, &at, DDP_SWEEP_ENDS, "", err));
         } else {
             return rc;
         }

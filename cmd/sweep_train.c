@@ -1,4 +1,4 @@
-/* What a sweep knows of training runs: data sets, read once for all of them, and their time. */
+/* Training runs in a sweep: data sets, read once for all runs, and estimates of time and memory. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "train_options.h"
 
 #define START_S    0.1
-#define FLOP_PER_S 2e10 /* a core of some years ago, in matrix products */
+#define FLOP_PER_S 2e10 /* matrix products on an older core */
 
 extern const struct ddp_cmd ddp_cmd_train;
 
@@ -38,13 +38,13 @@ void ddp_sweep_lend_data(const struct ddp_sweep_values *v, const struct ddp_swee
     const struct ddp_sweep_data *data = find_data(v, reader, &request);
     if (data)
         train->data = data->set;
-    train->where = item->where;
+    train->model_device = item->model_device;
 }
 
-void ddp_sweep_keep_place(struct ddp_sweep_item *item, const void *values)
+void ddp_sweep_keep_device(struct ddp_sweep_item *item, const void *values)
 {
     if (item->cmd == &ddp_cmd_train)
-        item->where = ((const struct ddp_train_values *)values)->where;
+        item->model_device = ((const struct ddp_train_values *)values)->model_device;
 }
 
 int ddp_sweep_load_data(struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
@@ -70,7 +70,7 @@ int ddp_sweep_load_data(struct ddp_sweep_values *v, const struct ddp_sweep_item 
     return 0;
 }
 
-void ddp_sweep_take_data(const struct ddp_sweep_item *item, void *values)
+void ddp_sweep_return_data(const struct ddp_sweep_item *item, void *values)
 {
     if (item->cmd == &ddp_cmd_train)
         ((struct ddp_train_values *)values)->data = (struct ddp_dataset){.name = ""};
@@ -84,9 +84,9 @@ static double guess_training(const struct ddp_train_values *v, int job, int rank
     double steps = o.epochs * ceil(images / DDP_MAX(batch, 1));
     if (o.max_steps > 0)
         steps = fmin(steps, (double)o.max_steps);
-    /* evaluation, once an epoch, is the forward third of a step's work */
-    const double seen = steps * batch + o.epochs * (double)v->data.eval.count / 3;
-    return START_S + seen * o.model->flops_per_image(o.model) / ranks / FLOP_PER_S;
+    /* Evaluation runs once per epoch. Its forward pass is about a third of the work of a step. */
+    const double images_processed = steps * batch + o.epochs * (double)v->data.eval.count / 3;
+    return START_S + images_processed * o.model->flops_per_image(o.model) / ranks / FLOP_PER_S;
 }
 
 void ddp_sweep_estimate_training(const struct ddp_sweep_item *item, const void *values, int local,

@@ -1,5 +1,5 @@
-/* `ddpbench train`: does a real model learn as it should when its gradients are exchanged this way,
- * and how fast? */
+/* `ddpbench train` trains a real model data-parallel, and measures its accuracy and speed with a
+ * chosen gradient exchange. */
 #include <math.h>
 
 #include "base/mem.h"
@@ -12,14 +12,15 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
 {
     struct ddp_train_values *v = values;
     if (parsed->operand_count > 0)
-        return ddp_fail(err, DDP_EUSAGE, "'train' takes no operand: '%s'", parsed->operands[0]);
+        return ddp_fail(err, DDP_EUSAGE, "train takes no operands; unexpected argument '%s'",
+                        parsed->operands[0]);
     DDP_TRY(ddp_train_values_jobs(app->cmd, v, parsed, err));
     if (!ddp_opt_given(app->cmd->rows, parsed, "target-accuracy"))
         v->target_accuracy = NAN;
     return ddp_train_values_complete(v, parsed, err);
 }
 
-/* Ranks of this run that share this machine's memory. */
+/* Returns the number of ranks that share this machine's memory. */
 static int local_ranks(const struct ddp_app *app, int ranks)
 {
     bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
@@ -55,9 +56,9 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
     for (int i = 0; i < v->world.ranks.n; i++)
         most = DDP_MAX(most, (int)v->world.ranks.v[i]);
     DDP_TRY(ddp_train_values_device(v, ddp_backend_find(backend), most, err));
-    /* Before the ranks are forked: they share these pages. */
+    /* Load the data before the ranks are forked, so that they share its pages. */
     const struct ddp_dataset_reader *reader = ddp_train_values_data(v, &request);
-    if (!v->data.train.pixels) /* else a sweep has lent it */
+    if (!v->data.train.pixels) /* otherwise a sweep has lent it */
         DDP_TRY(ddp_dataset_load(reader->name, &request, &v->data, err));
     for (int job = 0; job < v->job_count; job++) {
         ddp_train_values_options(v, job, 0, &o);
@@ -107,20 +108,20 @@ static void release(void *values)
 extern const struct ddp_cmd ddp_cmd_train;
 const struct ddp_cmd ddp_cmd_train = {
     .name = "train",
-    .summary = "a real training run, data parallel, with the exchange of your choice",
+    .summary = "train a real network data-parallel, with a chosen gradient exchange",
     .operands = "",
     .details =
-        "Every rank holds the whole model and its slice of each global batch; gradients are\n"
-        "averaged over the global batch, so P ranks of batch B train as one of P*B, but for\n"
-        "batch normalisation (resnet9), which sees each rank's part alone. The same seed\n"
-        "gives the same losses, bit for bit. Seconds and images/s are of training alone;\n"
-        "evaluation, over all images, is outside.\n"
+        "Every rank holds the whole model and its slice of each global batch. Gradients are\n"
+        "averaged over the global batch, so P ranks with batch B train like one with P*B.\n"
+        "Batch normalisation (resnet9) is the exception: it sees each rank's images alone.\n"
+        "The same seed gives the same losses, bit for bit. Seconds and images/s cover the\n"
+        "training alone, without the evaluation over all images.\n"
         "\n"
-        "Each step takes the gradient of the ranks together (dense, fp16, bf16, topk,\n"
-        "threshold, oktopk), or each rank's own, parameters being averaged now and then\n"
-        "(partial, local). With --compare or --seeds there are several runs and a table\n"
-        "of what each gains and costs; before them a few steps of rank 0 alone, which\n"
-        "speed-up is over.\n"
+        "Each step uses the gradients of all ranks (dense, fp16, bf16, topk, threshold,\n"
+        "oktopk), or each rank uses its own and parameters are averaged now and then\n"
+        "(partial, local). With --compare or --seeds there are several runs, and a table of\n"
+        "what each gains and costs. Before them rank 0 trains a few steps alone, as the\n"
+        "baseline of the speed-up.\n"
         "\n"
         "Examples:\n"
         "  ddpbench train --epochs 10 --json run.json\n"

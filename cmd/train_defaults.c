@@ -1,5 +1,5 @@
-/* What `ddpbench train` does where its user is silent: each model brings its own training rule. And
- * what does not go together. */
+/* Completes the options of `ddpbench train` with the model's defaults, and refuses options that
+ * contradict each other. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,9 @@
 #include "comm/launch_apart.h"
 #include "train_options.h"
 
-#define CUDA_ANSWER_NS INT64_C(30000000000) /* a driver takes its time with many GPUs */
+#define CUDA_ANSWER_NS                                                                             \
+    INT64_C(30000000000) /* a driver starts slowly on a machine with many GPUs                     \
+                          */
 
 static bool given(const struct ddp_opt_result *parsed, const char *name)
 {
@@ -28,7 +30,7 @@ static void complete_data(struct ddp_train_values *v, const struct ddp_opt_resul
             v->dataset = i;
 }
 
-/* Names of the data sets that fit the model, comma separated. */
+/* Writes the names of the data sets that fit the model, separated by commas. */
 static void fitting(const struct ddp_dataset_request *request, char *out, size_t out_bytes)
 {
     size_t used = 0;
@@ -48,14 +50,14 @@ static int check_data(const struct ddp_train_values *v, const struct ddp_opt_res
         char names[160];
         fitting(&request, names, sizeof names);
         ddp_fail(err, DDP_EUSAGE,
-                 "model '%s' takes %d x %d x %d images of at most %d classes, which the data set "
-                 "'%s' has not",
+                 "model '%s' needs %d x %d x %d images of at most %d classes; data set '%s' does "
+                 "not have them",
                  model_of(v)->name, request.channels, request.height, request.width,
                  request.classes, reader->name);
         return ddp_hint(err, "data sets for '%s': %s", model_of(v)->name, names);
     }
     if (!reader->dirs && given(parsed, "data"))
-        return ddp_fail(err, DDP_EUSAGE, "data set '%s' is made here: --data has no meaning",
+        return ddp_fail(err, DDP_EUSAGE, "data set '%s' is generated: --data has no meaning",
                         reader->name);
     if (reader->dirs && given(parsed, "images"))
         return ddp_fail(err, DDP_EUSAGE, "--images is for the data set 'synthetic', not '%s'",
@@ -67,7 +69,7 @@ static int complete_batch(struct ddp_train_values *v, const struct ddp_opt_resul
                           struct ddp_err *err)
 {
     if (given(parsed, "batch") && given(parsed, "global-batch"))
-        return ddp_fail(err, DDP_EUSAGE, "give --batch (a rank's) or --global-batch, not both");
+        return ddp_fail(err, DDP_EUSAGE, "give --batch (per rank) or --global-batch, not both");
     if (given(parsed, "batch") || given(parsed, "global-batch"))
         return 0;
     v->batch = model_of(v)->defaults.batch;
@@ -85,9 +87,10 @@ static int complete_optimizer(struct ddp_train_values *v, const struct ddp_opt_r
     if (v->optimizer == DDP_OPTIM_ADAM && given(parsed, "momentum"))
         return ddp_fail(err, DDP_EUSAGE, "--momentum is for the optimizer 'sgd', not 'adam'");
     if (strcmp(name, d->optimizer) != 0 && !given(parsed, "lr")) {
-        ddp_fail(err, DDP_EUSAGE, "the optimizer '%s' needs --lr: %g, of '%s', is for '%s'", name,
-                 d->lr, model_of(v)->name, d->optimizer);
-        return ddp_hint(err, "usual: 0.001 for adam, 0.01 for sgd");
+        ddp_fail(err, DDP_EUSAGE,
+                 "the optimizer '%s' needs --lr: the default %g of '%s' is for '%s'", name, d->lr,
+                 model_of(v)->name, d->optimizer);
+        return ddp_hint(err, "common values: 0.001 for adam, 0.01 for sgd");
     }
     if (!given(parsed, "lr"))
         v->lr = d->lr;
@@ -115,7 +118,7 @@ const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_va
     return ddp_dataset_readers()[v->dataset];
 }
 
-/* The options that only a GPU looks at. */
+/* Options that only a GPU uses. */
 static const char *const gpu_options[] = {"cuda-graph", "tf32", "conv"};
 
 static const struct ddp_device *find_cuda(void)
@@ -126,14 +129,14 @@ static const struct ddp_device *find_cuda(void)
     return *d;
 }
 
-/* Every strategy, where models are on `where` (NULL: the processor). */
-static int check_strategies(const struct ddp_train_values *v, const struct ddp_device *where,
+/* Checks that every strategy works with models on `model_device` (NULL: the processor). */
+static int check_strategies(const struct ddp_train_values *v, const struct ddp_device *model_device,
                             const struct ddp_backend *backend, int ranks, struct ddp_err *err)
 {
     for (int job = 0; job < v->job_count; job++) {
         struct ddp_train_options o;
         ddp_train_values_options(v, job, 0, &o);
-        o.device = where;
+        o.device = model_device;
         DDP_TRY(ddp_train_check_device(&o, backend, ranks, err));
     }
     return 0;
@@ -141,8 +144,8 @@ static int check_strategies(const struct ddp_train_values *v, const struct ddp_d
 
 int ddp_train_values_gpu(const struct ddp_train_values *v, struct ddp_err *err)
 {
-    const struct ddp_device *where = v->device == DDP_TRAIN_CPU ? NULL : find_cuda();
-    return check_strategies(v, where, ddp_backend_find("nccl"), 2, err);
+    const struct ddp_device *model_device = v->device == DDP_TRAIN_CPU ? NULL : find_cuda();
+    return check_strategies(v, model_device, ddp_backend_find("nccl"), 2, err);
 }
 
 static int probe_cuda(void *unused, struct ddp_err *err)
@@ -151,8 +154,9 @@ static int probe_cuda(void *unused, struct ddp_err *err)
     return find_cuda()->probe(err);
 }
 
-/* Is there a GPU at all? Other backends than the GPUs' do not say, and what else is wrong with the
- * options does not matter then. By a process of its own: the ranks are yet to be forked. */
+/* Checks that CUDA works if the backend has not probed the GPUs itself; without a GPU no other
+ * complaint about the options matters. The probe runs in a child process, because a CUDA driver
+ * would not survive the later fork of the ranks. */
 static int check_cuda(const struct ddp_backend *backend, struct ddp_err *err)
 {
     char unused;
@@ -166,12 +170,12 @@ int ddp_train_values_device(struct ddp_train_values *v, const struct ddp_backend
 {
     const bool moves_device = backend->caps & DDP_CAP_DEVICE;
     const bool cuda = v->device == DDP_TRAIN_CUDA || (v->device == DDP_TRAIN_AUTO && moves_device);
-    v->where = cuda ? find_cuda() : NULL;
+    v->model_device = cuda ? find_cuda() : NULL;
     if (!cuda && v->gpu_option)
         return ddp_fail(err, DDP_EUSAGE, "--%s is for --device cuda", v->gpu_option);
-    if (v->where)
+    if (v->model_device)
         DDP_TRY(check_cuda(backend, err));
-    return check_strategies(v, v->where, backend, ranks, err);
+    return check_strategies(v, v->model_device, backend, ranks, err);
 }
 
 int ddp_train_values_complete(struct ddp_train_values *v, const struct ddp_opt_result *parsed,

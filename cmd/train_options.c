@@ -2,73 +2,73 @@
 
 #include <stddef.h>
 
-static const char *model_word(int i)
+static const char *model_choice(int i)
 {
     return ddp_models()[i] ? ddp_models()[i]->name : NULL;
 }
-static const char *dataset_word(int i)
+static const char *dataset_choice(int i)
 {
     return ddp_dataset_readers()[i] ? ddp_dataset_readers()[i]->name : NULL;
 }
-static const char *optimizer_word(int i)
+static const char *optimizer_choice(int i)
 {
     return i < DDP_OPTIM_COUNT ? ddp_optimizer_name((enum ddp_optimizer)i) : NULL;
 }
-static const char *partition_word(int i)
+static const char *partition_choice(int i)
 {
     return i <= DDP_PARTITION_SHARD ? ddp_partition_name((enum ddp_partition)i) : NULL;
 }
-static const char *init_word(int i)
+static const char *init_choice(int i)
 {
     return i <= DDP_INIT_GLOROT ? ddp_init_name((enum ddp_init)i) : NULL;
 }
-static const char *init_sync_word(int i)
+static const char *init_sync_choice(int i)
 {
     return i <= DDP_INIT_SEED ? ddp_init_sync_name((enum ddp_init_sync)i) : NULL;
 }
-static const char *overlap_word(int i)
+static const char *overlap_choice(int i)
 {
     return i == 0 ? "off" : i == 1 ? "on" : NULL;
 }
-static const char *feedback_word(int i)
+static const char *feedback_choice(int i)
 {
     return i == DDP_FEEDBACK_AUTO  ? "auto"
            : i == DDP_FEEDBACK_ON  ? "on"
            : i == DDP_FEEDBACK_OFF ? "off"
                                    : NULL;
 }
-static const char *aggregate_word(int i)
+static const char *aggregate_choice(int i)
 {
     return ddp_aggregates()[i] ? ddp_aggregates()[i]->name : NULL;
 }
 enum { CHECK_EPOCH, CHECK_STEP };
-static const char *check_word(int i)
+static const char *check_choice(int i)
 {
     return i == CHECK_EPOCH ? "epoch" : i == CHECK_STEP ? "step" : NULL;
 }
-static const char *device_word(int i)
+static const char *device_choice(int i)
 {
     return i == DDP_TRAIN_AUTO   ? "auto"
            : i == DDP_TRAIN_CPU  ? "cpu"
            : i == DDP_TRAIN_CUDA ? "cuda"
                                  : NULL;
 }
-static const char *conv_word(int i)
+static const char *conv_choice(int i)
 {
     return i <= DDP_CONV_UNFOLD ? ddp_conv_way_name((enum ddp_conv_way)i) : NULL;
 }
-static const struct ddp_opt_words model_words = {.word = model_word},
-                                  dataset_words = {.word = dataset_word},
-                                  optimizer_words = {.word = optimizer_word},
-                                  partition_words = {.word = partition_word},
-                                  init_words = {.word = init_word},
-                                  init_sync_words = {.word = init_sync_word},
-                                  overlap_words = {.word = overlap_word},
-                                  feedback_words = {.word = feedback_word},
-                                  aggregate_words = {.word = aggregate_word},
-                                  check_words = {.word = check_word},
-                                  device_words = {.word = device_word},
-                                  conv_words = {.word = conv_word};
+static const struct ddp_opt_words model_choices = {.word = model_choice},
+                                  dataset_choices = {.word = dataset_choice},
+                                  optimizer_choices = {.word = optimizer_choice},
+                                  partition_choices = {.word = partition_choice},
+                                  init_choices = {.word = init_choice},
+                                  init_sync_choices = {.word = init_sync_choice},
+                                  overlap_choices = {.word = overlap_choice},
+                                  feedback_choices = {.word = feedback_choice},
+                                  aggregate_choices = {.word = aggregate_choice},
+                                  check_choices = {.word = check_choice},
+                                  device_choices = {.word = device_choice},
+                                  conv_choices = {.word = conv_choice};
 
 #define AT(field) offsetof(struct ddp_train_values, field)
 
@@ -80,27 +80,28 @@ const struct ddp_opt ddp_train_rows[] = {
      .initial = "singa-cnn",
      .group = "Training",
      .help = "the network",
-     .words = &model_words},
+     .words = &model_choices},
     {.name = "dataset",
      .kind = DDP_OPT_ENUM,
      .offset = AT(dataset),
      .value = "NAME",
      .group = "Training",
-     .help = "what it learns (default: the model's)",
-     .words = &dataset_words},
+     .help = "data set to train on (default: the model's)",
+     .words = &dataset_choices},
     {.name = "data",
      .kind = DDP_OPT_STRING,
      .offset = AT(dir),
      .value = "DIR",
      .group = "Training",
-     .help = "folder with the data set's files, plain or, where those are missing, .gz (else "
-             "DDPBENCH_DATA_DIR, else where its package puts them)"},
+     .help = "folder with the data set's files, plain or .gz (default: DDPBENCH_DATA_DIR, else the "
+             "folder of its package)"},
     {.name = "images",
      .kind = DDP_OPT_INT,
      .offset = AT(images),
      .value = "N",
      .group = "Training",
-     .help = "data set synthetic: images to train on, a fifth as many to evaluate (default 10000)",
+     .help = "data set synthetic: number of training images; a fifth as many evaluate the model "
+             "(default 10000)",
      .min = 1,
      .max = 16777216},
     {.name = "batch",
@@ -108,7 +109,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .offset = AT(batch),
      .value = "N",
      .group = "Training",
-     .help = "images a rank and step (default: the model's)",
+     .help = "images per rank and step (default: the model's)",
      .min = 1,
      .max = 1048576},
     {.name = "global-batch",
@@ -116,7 +117,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .offset = AT(global_batch),
      .value = "N",
      .group = "Training",
-     .help = "images a step of all ranks together, cut over them, instead of --batch",
+     .help = "images per step of all ranks together, divided among them; instead of --batch",
      .min = 1,
      .max = 1048576},
     {.name = "epochs",
@@ -125,7 +126,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .value = "N",
      .initial = "10",
      .group = "Training",
-     .help = "times through the data",
+     .help = "passes over the training data",
      .min = 1,
      .max = 100000},
     {.name = "max-steps",
@@ -134,7 +135,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .value = "N",
      .initial = "0",
      .group = "Training",
-     .help = "stop after N steps, then evaluate; 0: no such limit",
+     .help = "stop after N steps, then evaluate; 0: no limit",
      .min = 0,
      .max = 1e15},
     {.name = "optimizer",
@@ -142,8 +143,8 @@ const struct ddp_opt ddp_train_rows[] = {
      .offset = AT(optimizer),
      .value = "NAME",
      .group = "Training",
-     .help = "how gradients become steps (default: the model's)",
-     .words = &optimizer_words},
+     .help = "update rule (default: the model's)",
+     .words = &optimizer_choices},
     {.name = "lr",
      .kind = DDP_OPT_DOUBLE,
      .offset = AT(lr),
@@ -157,7 +158,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .offset = AT(momentum),
      .value = "X",
      .group = "Training",
-     .help = "sgd: share of the last step kept (default: the model's)",
+     .help = "sgd: fraction of the last step that is kept (default: the model's)",
      .min = 0,
      .max = 1},
     {.name = "weight-decay",
@@ -173,15 +174,15 @@ const struct ddp_opt ddp_train_rows[] = {
      .offset = AT(init),
      .value = "NAME",
      .group = "Training",
-     .help = "first weights, uniform in +-sqrt(6/fan_in) or +-sqrt(6/(fan_in+fan_out)) (default: "
+     .help = "initial weights, uniform in +-sqrt(6/fan_in) or +-sqrt(6/(fan_in+fan_out)) (default: "
              "the model's)",
-     .words = &init_words},
+     .words = &init_choices},
     {.name = "target-accuracy",
      .kind = DDP_OPT_DOUBLE,
      .offset = AT(target_accuracy),
      .value = "X",
      .group = "Training",
-     .help = "note the epoch, seconds and bytes at which evaluation first reaches X",
+     .help = "record the epoch, seconds and bytes at which the evaluation first reaches X",
      .min = 0,
      .max = 1},
     {.name = "sync",
@@ -190,20 +191,20 @@ const struct ddp_opt ddp_train_rows[] = {
      .value = "STRATEGY",
      .initial = "dense",
      .group = "Exchange",
-     .help = "how ranks keep their models together; see `ddpbench list`"},
+     .help = "how ranks synchronise their models; see `ddpbench list`"},
     {.name = "compare",
      .kind = DDP_OPT_STRING_LIST,
      .offset = AT(compare),
      .value = "STRATEGY[,...]",
      .group = "Exchange",
-     .help = "train once with each instead, and say what each gains and costs against the first "
+     .help = "train once with each strategy, instead of --sync, and compare each with the first "
              "'dense' (else the first)"},
     {.name = "seeds",
      .kind = DDP_OPT_INT_LIST,
      .offset = AT(seeds),
      .value = "N[,...]",
      .group = "Exchange",
-     .help = "train once with each seed instead of --seed; runs of one seed follow each other; "
+     .help = "train once with each seed, instead of --seed; runs of the same seed are consecutive; "
              "synthetic images stay those of seed 1",
      .min = 0,
      .max = 9007199254740991.0},
@@ -213,65 +214,67 @@ const struct ddp_opt ddp_train_rows[] = {
      .value = "WHEN",
      .initial = "auto",
      .group = "Exchange",
-     .help = "keep what compression left out and add it next time; auto: on for the sparse ones",
-     .words = &feedback_words},
+     .help = "error feedback: add the values that were not sent to the next gradient; auto: on for "
+             "the sparse methods",
+     .words = &feedback_choices},
     {.name = "aggregate",
      .kind = DDP_OPT_ENUM,
      .offset = AT(aggregate),
      .value = "WHERE",
      .initial = "allreduce",
      .group = "Exchange",
-     .help = "where dense gradients are added up: by all, at rank 0, at each tensor's owner, or "
-             "first within hosts",
-     .words = &aggregate_words},
+     .help = "where dense gradients are summed: on all ranks, on rank 0, on each tensor's owner, "
+             "or within hosts first",
+     .words = &aggregate_choices},
     {.name = "algorithm",
      .kind = DDP_OPT_STRING,
      .offset = AT(algorithm),
      .value = "NAME",
      .initial = "auto",
      .group = "Exchange",
-     .help = "of the exchange; see `ddpbench list`"},
+     .help = "algorithm of the exchange; see `ddpbench list`"},
     {.name = "overlap",
      .kind = DDP_OPT_ENUM,
      .offset = AT(overlap),
      .value = "on|off",
      .initial = "off",
      .group = "Exchange",
-     .help = "exchange full buckets while the backward pass goes on, by a thread beside it (on a "
-             "GPU: on a stream of its own)",
-     .words = &overlap_words},
+     .help = "exchange full buckets during the backward pass, in a progress thread (on a GPU: on a "
+             "separate stream)",
+     .words = &overlap_choices},
     {.name = "bucket-bytes",
      .kind = DDP_OPT_SIZE,
      .offset = AT(bucket_bytes),
      .value = "S",
      .initial = "0",
      .group = "Exchange",
-     .help = "exchange gradients in buckets of at most S, each as soon as it is full; 0: all at "
-             "once"},
+     .help = "exchange gradients in buckets of at most S bytes, each as soon as it is full; 0: all "
+             "at once"},
     {.name = "partition",
      .kind = DDP_OPT_ENUM,
      .offset = AT(partition),
      .value = "HOW",
      .initial = "batch",
      .group = "Exchange",
-     .help = "batch: each global batch is cut over the ranks; shard: the data set is, once",
-     .words = &partition_words},
+     .help = "batch: divide each global batch among the ranks; shard: divide the data set once",
+     .words = &partition_choices},
     {.name = "init-sync",
      .kind = DDP_OPT_ENUM,
      .offset = AT(init_sync),
      .value = "HOW",
      .initial = "broadcast",
      .group = "Exchange",
-     .help = "first weights: rank 0's, the average of all ranks', or from the common seed",
-     .words = &init_sync_words},
+     .help =
+         "initial weights: rank 0's, the average of all ranks', or computed from the common seed",
+     .words = &init_sync_choices},
     {.name = "check-replicas",
      .kind = DDP_OPT_ENUM,
      .offset = AT(check_replicas),
      .value = "WHEN",
      .initial = "epoch",
      .group = "Exchange",
-     .help = "compare a hash of all parameters over the ranks after every epoch or every step",
-     .words = &check_words},
+     .help = "compare a hash of all parameters across ranks after every epoch or every step",
+     .words = &check_choices},
     {.name = "dump-gradients",
      .kind = DDP_OPT_STRING,
      .offset = AT(dump_dir),
@@ -284,7 +287,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .value = "N",
      .initial = "100",
      .group = "Exchange",
-     .help = "with --dump-gradients: those of the first step and of every N-th after it",
+     .help = "with --dump-gradients: record the first step and every N-th step after it",
      .min = 1,
      .max = 1e15},
     {.name = "device",
@@ -293,40 +296,42 @@ const struct ddp_opt ddp_train_rows[] = {
      .value = "WHERE",
      .initial = "auto",
      .group = "World",
-     .help = "where models compute: cpu, cuda (a GPU a rank), or auto: where the backend exchanges",
-     .words = &device_words},
+     .help = "device of the models: cpu, cuda (one GPU per rank), or auto: the device whose memory "
+             "the backend exchanges",
+     .words = &device_choices},
     {.name = "cuda-graph",
      .kind = DDP_OPT_ENUM,
      .offset = AT(graph),
      .value = "on|off",
      .initial = "on",
      .group = "World",
-     .help = "device cuda: a step of the model is captured once and launched as one graph, with "
-             "--overlap as one a bucket",
-     .words = &overlap_words},
+     .help = "device cuda: capture a step of the model once and launch it as one graph (with "
+             "--overlap: one graph per bucket)",
+     .words = &overlap_choices},
     {.name = "tf32",
      .kind = DDP_OPT_ENUM,
      .offset = AT(tf32),
      .value = "on|off",
      .initial = "off",
      .group = "World",
-     .help = "device cuda: products may round their factors to TF32",
-     .words = &overlap_words},
+     .help = "device cuda: matrix products may round their inputs to TF32",
+     .words = &overlap_choices},
     {.name = "conv",
      .kind = DDP_OPT_ENUM,
      .offset = AT(conv),
      .value = "HOW",
      .initial = "auto",
      .group = "World",
-     .help = "device cuda: convolutions by cuDNN, or as products of unfolded images; auto: cuDNN "
-             "where it is installed",
-     .words = &conv_words},
+     .help = "device cuda: compute convolutions with cuDNN, or as matrix products of unfolded "
+             "images; auto: cuDNN if it is installed",
+     .words = &conv_choices},
     {.name = "blas",
      .kind = DDP_OPT_STRING,
      .offset = AT(blas),
      .value = "LIB",
      .group = "World",
-     .help = "CBLAS library for the matrix products (else DDPBENCH_BLAS_LIB, else searched)"},
+     .help = "CBLAS library for the matrix products (default: DDPBENCH_BLAS_LIB, else the first "
+             "one found)"},
     DDP_WORLD_ROWS(struct ddp_train_values),
     DDP_OPT_END,
 };

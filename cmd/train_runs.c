@@ -1,4 +1,5 @@
-/* The runs of one `ddpbench train`: which strategies and seeds, and one after the other. */
+/* The runs of one `ddpbench train`: chooses the strategies and seeds, and trains one after the
+ * other. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +9,12 @@
 #include "rank_control.h"
 #include "train_options.h"
 
-/* Steps of the run on one rank: enough for a rate, short beside any training. */
+/* Steps of the baseline on one rank: enough to measure a rate, few compared with any training run.
+ */
 #define BASELINE_STEPS 60
 
-/* Does any strategy have what `has` says? Else the option means nothing: an error. */
+/* Fails with DDP_EUSAGE if no strategy has the property `has`, because the option would have no
+ * effect. */
 static int needs_one(const struct ddp_train_values *v, const char *option,
                      bool (*has)(const struct ddp_sync_class *cls), const char *what,
                      struct ddp_err *err)
@@ -36,13 +39,13 @@ static bool has_compressor(const struct ddp_sync_class *cls)
     return cls->compresses;
 }
 
-/* What is exchanged becomes equal, at least a part. */
+/* Returns true if the strategy makes at least a part of the replicas equal. */
 static bool has_exchange(const struct ddp_sync_class *cls)
 {
     return cls->replicas_equal || cls->equal_part != NULL;
 }
 
-/* A run's files have its ranks' numbers: another run's would take their place. */
+/* Dump files are named after ranks, so a second run would overwrite them. */
 static int check_dump(const struct ddp_cmd *cmd, const struct ddp_train_values *v,
                       const struct ddp_opt_result *parsed, struct ddp_err *err)
 {
@@ -63,7 +66,7 @@ static int check_meaning(const struct ddp_train_values *v, struct ddp_err *err)
     if (v->bucket_bytes > 0)
         DDP_TRY(needs_one(v, "bucket-bytes", has_buckets, "exchanges no gradients", err));
     if (v->aggregate > 0)
-        DDP_TRY(needs_one(v, "aggregate", has_aggregates, "adds no dense gradients up", err));
+        DDP_TRY(needs_one(v, "aggregate", has_aggregates, "sums no dense gradients", err));
     if (v->feedback != DDP_FEEDBACK_AUTO)
         DDP_TRY(needs_one(v, "feedback", has_compressor, "compresses nothing", err));
     return 0;
@@ -73,9 +76,9 @@ int ddp_train_values_jobs(const struct ddp_cmd *cmd, struct ddp_train_values *v,
                           const struct ddp_opt_result *parsed, struct ddp_err *err)
 {
     if (v->compare.n > 0 && ddp_opt_given(cmd->rows, parsed, "sync"))
-        return ddp_fail(err, DDP_EUSAGE, "--sync and --compare are both there; one says it all");
+        return ddp_fail(err, DDP_EUSAGE, "--sync and --compare are mutually exclusive");
     if (v->seeds.n > 0 && ddp_opt_given(cmd->rows, parsed, "seed"))
-        return ddp_fail(err, DDP_EUSAGE, "--seed and --seeds are both there; one says it all");
+        return ddp_fail(err, DDP_EUSAGE, "--seed and --seeds are mutually exclusive");
     v->job_count = v->compare.n > 0 ? v->compare.n : 1;
     for (int i = 0; i < v->job_count; i++) {
         struct ddp_train_job *job = &v->jobs[i];
@@ -108,8 +111,8 @@ void ddp_train_values_options(const struct ddp_train_values *v, int job, int see
         .sync_text = v->jobs[job].text,
         .sync_argument = v->jobs[job].argument,
         .blas = v->blas,
-        .device = v->where,
-        .graph = v->where != NULL && v->graph != 0,
+        .device = v->model_device,
+        .graph = v->model_device != NULL && v->graph != 0,
         .tf32 = v->tf32 != 0,
         .conv = (enum ddp_conv_way)v->conv,
         .batch = (int)v->batch,
@@ -169,22 +172,24 @@ static struct ddp_train_events events_of(struct ddp_rank *rank)
                                      .arg = rank};
 }
 
-/* Rank 0 says whether more is to come; outside timed regions. all [ranks] is room. */
-static int tell_waiting(struct ddp_comm *comm, char more, char *all, struct ddp_err *err)
+/* All-gathers one byte per rank into all [ranks]; rank 0 uses it to say whether it is still
+ * training alone. Called outside timed regions. */
+static int share_more(struct ddp_comm *comm, char more, char *all, struct ddp_err *err)
 {
     return ddp_comm_exchange(comm, &more, all, 1, err);
 }
 
-/* The others wait while rank 0 is alone, by short waits: each has its deadline. */
+/* Waits until rank 0 has finished its baseline. The wait is split into one all-gather per step,
+ * because each has a deadline. */
 static int wait_for_rank0(struct ddp_comm *comm, char *all, struct ddp_err *err)
 {
     do
-        DDP_TRY(tell_waiting(comm, 0, all, err));
+        DDP_TRY(share_more(comm, 0, all, err));
     while (all[0]);
     return 0;
 }
 
-/* The baseline's listener: the usual, and word to the others after every step. */
+/* The listener of the baseline. It also answers the waiting ranks after every step. */
 struct baseline {
     struct ddp_rank *rank;
     char *all;
@@ -203,7 +208,7 @@ static void baseline_step(void *arg, int64_t step, double loss)
     (void)step;
     (void)loss;
     if (b->code == 0)
-        b->code = tell_waiting(b->rank->comm, 1, b->all, &b->err);
+        b->code = share_more(b->rank->comm, 1, b->all, &b->err);
 }
 
 static int baseline_epoch(void *arg, const struct ddp_train_run *run, const struct ddp_epoch *epoch,
@@ -250,7 +255,8 @@ static int train_alone(struct ddp_rank *rank, const struct ddp_train_values *v, 
     return rc;
 }
 
-/* A few steps of rank 0 alone, the others idle: what speed-up is over. */
+/* Trains a few steps on rank 0 while the other ranks are idle. Speed-ups are relative to this rate.
+ */
 static int run_baseline(struct ddp_rank *rank, const struct ddp_train_values *v, int seed,
                         struct ddp_err *err)
 {
@@ -261,12 +267,12 @@ static int run_baseline(struct ddp_rank *rank, const struct ddp_train_values *v,
     else if (rc == 0)
         rc = train_alone(rank, v, seed, all, err);
     if (rc == 0 && rank->comm->rank == 0)
-        rc = tell_waiting(rank->comm, 0, all, err);
+        rc = share_more(rank->comm, 0, all, err);
     free(all);
     return rc;
 }
 
-/* The control stands before and after, for a run may take hours. */
+/* Measures the memory-copy baseline before and after the training, which may take hours. */
 int ddp_train_run_all(struct ddp_rank *rank, const struct ddp_train_values *v, struct ddp_err *err)
 {
     const struct ddp_train_events events = events_of(rank);

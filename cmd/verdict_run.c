@@ -7,7 +7,7 @@
 #include "record/provenance.h"
 
 int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *outputs, int64_t seed,
-                      const char *const *spared, struct ddp_record *record,
+                      const char *const *protected_paths, struct ddp_record *record,
                       struct ddp_report_set **reports, struct ddp_err *err)
 {
     int rc;
@@ -15,8 +15,8 @@ int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *out
     DDP_TRY(ddp_report_open(reports, err));
     DDP_TRY_GOTO(ddp_outputs_add(*reports, outputs->json, &outputs->formats, app->log.color, err),
                  err_reports);
-    for (; *spared; spared++)
-        DDP_TRY_GOTO(ddp_report_spare(*reports, *spared, err), err_reports);
+    for (; *protected_paths; protected_paths++)
+        DDP_TRY_GOTO(ddp_report_spare(*reports, *protected_paths, err), err_reports);
     DDP_TRY_GOTO(ddp_provenance_fill(record, app->cmd->name, app->argc, app->argv, 1, err),
                  err_reports);
     record->seed = seed;

@@ -1,4 +1,4 @@
-/* What gate and compare do with a verdict: record, outputs, exit code. */
+/* Shared by gate and compare: the record, outputs and exit code of a verdict. */
 #ifndef DDP_CMD_VERDICT_RUN_H
 #define DDP_CMD_VERDICT_RUN_H
 
@@ -6,13 +6,13 @@
 #include "record/verdict_record.h"
 #include "report/report.h"
 
-/* Output options of both; a member of their values. */
+/* Output options of both commands; a member of their values. */
 struct ddp_verdict_outputs {
     const char *json;
     struct ddp_string_list formats;
 };
 
-/* Rows of struct ddp_verdict_outputs for a values struct `type` whose member `outputs` it is. */
+/* Option rows for a values struct `type` with a member `outputs`. */
 #define DDP_VERDICT_ROWS(type)                                                                     \
     {.name = "json",                                                                               \
      .kind = DDP_OPT_STRING,                                                                       \
@@ -23,16 +23,18 @@ struct ddp_verdict_outputs {
     {                                                                                              \
         .name = "format", .kind = DDP_OPT_STRING_LIST, .offset = offsetof(type, outputs.formats),  \
         .value = "NAME[=FILE]", .group = "Output",                                                 \
-        .help = "reporters, several at once: junit, markdown, github, ...: `ddpbench list`"        \
+        .help = "reporters, several at once: junit, markdown, github, ...; see `ddpbench list`"    \
     }
 
-/* Opens and checks the outputs, so that a bad path fails before anything runs; none may be one of
- * the files `spared` (NULL-terminated). *reports is released by finish. */
+/* Opens and checks the outputs, so that a bad path fails before anything runs. The list of paths
+ * ends with NULL; no output may be one of these files, which the command reads. ddp_verdict_finish
+ * releases *record and *reports. */
 int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *outputs, int64_t seed,
-                      const char *const *spared, struct ddp_record *record,
+                      const char *const *protected_paths, struct ddp_record *record,
                       struct ddp_report_set **reports, struct ddp_err *err) DDP_MUST_CHECK;
-/* Writes the verdict (NULL when rc says there is none) and returns the code: 0, DDP_EREGRESSION,
- * DDP_EINCONCLUSIVE, or rc. */
+/* Writes the last documents and releases record and reports. verdict is NULL if rc is an error.
+ * Returns rc if it is an error, else the error of writing, else 0, DDP_EREGRESSION or
+ * DDP_EINCONCLUSIVE. */
 int ddp_verdict_finish(struct ddp_record *record, struct ddp_report_set *reports,
                        const struct ddp_verdict_record *verdict, int rc, struct ddp_err *err);
 

@@ -1,4 +1,4 @@
-/* Running a command that needs ranks: which backend, how many, and who starts them. */
+/* Runs a command that needs ranks: chooses the backend, the rank counts and the launcher. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,19 +14,19 @@
 #include "plain.h"
 #include "world.h"
 
-static const char *launch_word(int i)
+static const char *launch_choice(int i)
 {
     return i == DDP_LAUNCH_PROCESSES ? "processes" : i == DDP_LAUNCH_THREADS ? "threads" : NULL;
 }
-static const char *progress_word(int i)
+static const char *progress_choice(int i)
 {
-    static const char *const words[] = {"auto", "always", "never"};
-    return i < 3 ? words[i] : NULL;
+    static const char *const choices[] = {"auto", "always", "never"};
+    return i < 3 ? choices[i] : NULL;
 }
-const struct ddp_opt_words ddp_launch_words = {.word = launch_word};
-const struct ddp_opt_words ddp_progress_words = {.word = progress_word};
+const struct ddp_opt_words ddp_launch_words = {.word = launch_choice};
+const struct ddp_opt_words ddp_progress_words = {.word = progress_choice};
 
-static const char *backend_word(const void *ctx, int i)
+static const char *backend_name(const void *ctx, int i)
 {
     (void)ctx;
     const struct ddp_backend *const *all = ddp_backend_all();
@@ -36,11 +36,11 @@ static const char *backend_word(const void *ctx, int i)
 static int unknown_backend(const char *name, struct ddp_err *err)
 {
     char legal[256] = "";
-    for (int i = 0; backend_word(NULL, i); i++) {
+    for (int i = 0; backend_name(NULL, i); i++) {
         size_t n = strlen(legal);
-        snprintf(legal + n, sizeof legal - n, "%s%s", i ? ", " : "", backend_word(NULL, i));
+        snprintf(legal + n, sizeof legal - n, "%s%s", i ? ", " : "", backend_name(NULL, i));
     }
-    const char *near = ddp_nearest(name, backend_word, NULL);
+    const char *near = ddp_nearest(name, backend_name, NULL);
     ddp_fail(err, DDP_EUSAGE, "unknown backend '%s'; legal: %s", name, legal);
     return near ? ddp_hint(err, "did you mean '%s'?", near) : err->code;
 }
@@ -52,7 +52,7 @@ bool ddp_world_is_own(const struct ddp_world *w)
     return !(w->backend->caps & DDP_CAP_LAUNCHED);
 }
 
-/* Does the command run on GPUs, as it was called? */
+/* Fills *out with the command's GPU options. Returns DDP_EUNAVAIL if it cannot run on GPUs. */
 static int check_gpu(const struct ddp_world *w, struct ddp_gpu_options *out, struct ddp_err *err)
 {
     *out = (struct ddp_gpu_options){.share = w->options->share_gpu};
@@ -61,8 +61,8 @@ static int check_gpu(const struct ddp_world *w, struct ddp_gpu_options *out, str
     return w->cmd->gpu(w->values, out, err);
 }
 
-/* Has each rank of this host a GPU of its own, and can they be used for this? Two and more: with
- * one rank there is nothing to send. */
+/* Returns true if the command can use GPUs and each rank of this host gets one. With our own
+ * launcher there must be at least two GPUs, because a single rank has nothing to send. */
 static bool gpus_suffice(const struct ddp_world *w)
 {
     const struct ddp_launcher *l = &w->app->launcher;
@@ -82,16 +82,16 @@ static const char *choose_auto(const struct ddp_world *w)
 {
     struct ddp_gpu_options asked = {0};
     struct ddp_err ignored = DDP_ERR_INIT;
-    /* What only backend nccl has means it. */
+    /* Options that only backend nccl has select it. */
     if (w->options->share_gpu ||
         (check_gpu(w, &asked, &ignored) == 0 && (asked.graph || asked.window)) || gpus_suffice(w))
         return "nccl";
-    if (w->app->launcher.kind == DDP_LAUNCHER_TORCHRUN) /* nothing else joins its ranks */
+    if (w->app->launcher.kind == DDP_LAUNCHER_TORCHRUN) /* no other backend can join its ranks */
         return "nccl";
     return w->app->launcher.kind != DDP_LAUNCHER_NONE ? "mpi" : "shm";
 }
 
-/* Options of GPUs, and a backend that uses them. */
+/* Checks that the GPU options and the backend agree, and sets up --share-gpu. */
 static int check_device(const struct ddp_world *w, struct ddp_err *err)
 {
     struct ddp_gpu_options asked = {0};
@@ -128,24 +128,25 @@ static int choose_backend(struct ddp_world *w, struct ddp_err *err)
     if (wants_launcher && !launched) {
         ddp_fail(err, DDP_EUNAVAIL,
                  "backend '%s' needs an outside launcher, and none started this process", name);
-        return ddp_hint(err, "mpiexec -n 2 ddpbench ..., or --backend shm");
+        return ddp_hint(err, "use mpiexec -n 2 ddpbench ..., or --backend shm");
     }
     if (launched && w->options->launch == DDP_LAUNCH_THREADS)
         return ddp_fail(err, DDP_EUSAGE,
-                        "--launch threads: %s has started the ranks, as processes of its own",
-                        l->name);
+                        "--launch threads: %s has already started the ranks as processes", l->name);
     if (!wants_launcher && !any_launcher && launched && l->place.size > 1) {
         ddp_fail(err, DDP_EMISMATCH,
-                 "%s started %d processes, but backend '%s' would make %d worlds of them", l->name,
-                 l->place.size, name, l->place.size);
+                 "%s started %d processes, but with backend '%s' they would be %d separate jobs",
+                 l->name, l->place.size, name, l->place.size);
         return ddp_hint(err,
                         "leave out mpiexec (ddpbench starts its own ranks), or use --backend mpi");
     }
     DDP_TRY(w->backend->probe(w->module_dir, err));
     const int rc = check_device(w, err);
     if (rc != 0 && err->hint[0] == '\0' && l->kind == DDP_LAUNCHER_TORCHRUN)
-        ddp_hint(err, "ranks of torchrun are GPUs'; mpiexec -n %d ddpbench ..., or ddpbench alone",
-                 l->place.size);
+        ddp_hint(
+            err,
+            "ranks of torchrun need a GPU each; use mpiexec -n %d ddpbench ..., or ddpbench alone",
+            l->place.size);
     return rc;
 }
 
@@ -156,7 +157,7 @@ int ddp_world_default_ranks(const struct ddp_app *app)
     return DDP_MIN(ddp_cpu_usable_cores(), DDP_DEFAULT_RANKS_MAX);
 }
 
-/* Most ranks, and how many where the user does not say: a rank a core, or a GPU. */
+/* Returns the largest legal rank count, and the default: one rank per usable core or GPU. */
 static void rank_limits(const struct ddp_world *w, int *most, int *usual)
 {
     const int places = w->backend->places ? w->backend->places() : ddp_cpu_usable_cores();
@@ -178,9 +179,9 @@ static int choose_counts(struct ddp_world *w, struct ddp_err *err)
     for (int i = 0; i < w->count_count; i++) {
         w->counts[i] = asked->n ? (int)asked->v[i] : usual;
         if (w->counts[i] > most && own && w->backend->places) {
-            ddp_fail(err, DDP_EUNAVAIL, "--ranks %d: each needs a GPU, and there %s %d usable",
+            ddp_fail(err, DDP_EUNAVAIL, "--ranks %d: each needs a GPU, but there %s %d usable",
                      w->counts[i], most == 1 ? "is" : "are", most);
-            return ddp_hint(err, "--share-gpu lets them share, for correct results alone");
+            return ddp_hint(err, "--share-gpu lets ranks share a GPU, to check results only");
         }
         if (w->counts[i] > most)
             return ddp_fail(err, DDP_EUSAGE, "--ranks %d: %s has %d", w->counts[i],
@@ -216,11 +217,11 @@ void ddp_world_announce(const struct ddp_world *w)
     const int cores = ddp_cpu_usable_cores();
     if (own && w->max_ranks > cores)
         ddp_logf(&w->app->log, DDP_LOG_WARN,
-                 "%d ranks take turns on %d usable core%s: times measure the scheduler, too",
+                 "%d ranks take turns on %d usable core%s: times include the scheduler",
                  w->max_ranks, cores, cores == 1 ? "" : "s");
     else if (!own && w->app->launcher.place.oversubscribed && w->app->launcher.place.rank == 0)
         ddp_logf(&w->app->log, DDP_LOG_WARN,
-                 "%d ranks take turns on the cores of this host: times measure the scheduler, too",
+                 "%d ranks take turns on the cores of this host: times include the scheduler",
                  w->app->launcher.place.local_size);
 }
 
@@ -239,10 +240,10 @@ void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_com
     };
     struct ddp_err ignored = DDP_ERR_INIT;
     if ((w->backend->caps & DDP_CAP_DEVICE) && check_gpu(w, &out->gpu, &ignored) != 0)
-        out->gpu = (struct ddp_gpu_options){0}; /* it was refused before */
+        out->gpu = (struct ddp_gpu_options){0}; /* an earlier check has reported the error */
 }
 
-/* Makes a group of all ranks, and ends it. Collective. */
+/* Measures how long it takes to create a group of all ranks. Collective. */
 static int time_split(struct ddp_comm *comm, int64_t *ns, struct ddp_err *err)
 {
     struct ddp_comm *group = NULL;
@@ -304,7 +305,7 @@ int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values, 
         rc = choose_counts(w, err);
     if (rc == 0)
         rc = ddp_world_is_own(w) ? ddp_world_run_own(w, err) : ddp_world_run_launched(w, err);
-    ddp_report_close(w->reports); /* when nothing was begun */
+    ddp_report_close(w->reports); /* still open if the run never began */
     ddp_record_release(&w->record);
     free(w);
     return rc;

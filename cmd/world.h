@@ -1,6 +1,6 @@
-/* The home of a run: the process that owns the record and its sinks. With our own launcher that is
- * the parent of the ranks, so no death of a rank can take the results along; under mpiexec it is
- * rank 0. Private to world*.c. */
+/* The collector of a run: the process that owns the record and the outputs. With our own launcher
+ * it is the parent of the ranks, so the results survive the death of any rank. Under an outside
+ * launcher it is rank 0. Private to world*.c. */
 #ifndef DDP_CMD_WORLD_H
 #define DDP_CMD_WORLD_H
 
@@ -14,60 +14,62 @@
 struct ddp_world {
     struct ddp_app *app;
     const struct ddp_cmd *cmd;
-    void *values; /* of the command; begins with its world options */
+    void *values; /* the command's values; they begin with its world options */
     const struct ddp_world_options *options;
     const struct ddp_backend *backend;
     char module_dir[4200];
     int counts[DDP_OPT_LIST_MAX]; /* rank counts to run, in order */
     int count_count, max_ranks;
     struct ddp_record record;
-    struct ddp_report_set *reports; /* NULL away from home */
-    const struct ddp_comm *comm;    /* under an outside launcher, for its watchdog */
+    struct ddp_report_set *reports; /* NULL outside the collector */
+    const struct ddp_comm *comm;    /* under an outside launcher; its watchdog needs it */
     bool show_progress, progress_shown;
-    /* With our own launcher: open from before the first document until after the last. */
+    /* With our own launcher: true while `watch` is open, from before the first document to after
+     * the last. */
     bool watching;
     struct ddp_signal_watch watch;
     struct ddp_launch_run *running; /* while ranks run */
-    /* Under an outside launcher: who holds it may use record and reports; a watchdog or a signal
-     * may have something to say while the main thread writes. */
+    /* Under an outside launcher: protects record and reports, because the watchdog or the signal
+     * thread may write the last documents while the main thread is writing. */
     pthread_mutex_t lock;
-    _Atomic(bool) expired; /* a deadline has ended the run, and the reason was said */
-    bool hurry;            /* the job ends at once: no time for a disk */
+    _Atomic(bool) expired; /* a deadline has ended the run, and the reason was reported */
+    bool hurry;            /* mpiexec is ending the job: do not wait for the disk */
 };
 
-/* Are the ranks ours to start? Else an outside launcher has. */
+/* Returns true if this process starts the ranks, false if an outside launcher has. */
 bool ddp_world_is_own(const struct ddp_world *w);
 
-/* Checks the outputs the options name: all that can be wrong with them, changing nothing. */
+/* Checks the outputs that the options name as far as possible without changing anything. */
 int ddp_home_check(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
-/* Fills in what is known of the record before anything is measured. */
+/* Fills in the parts of the record that are known before anything is measured. */
 int ddp_home_fill(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
-/* Opens them and writes the first document. After check and fill. */
+/* Opens the outputs and writes the first document. Called after check and fill. */
 int ddp_home_open(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
-/* Handles one message; when it returns 0 the record has it and every document on disk shows it. */
+/* Handles one message from rank 0. When it returns 0, the record holds the message and every
+ * document on disk shows it. */
 int ddp_home_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Final documents: status and reason follow from `code` and `reason`. Keeps the first failure:
- * returns code, or the writing error. */
+/* Writes the last documents, with status and reason from `code` and `reason`, and closes the
+ * outputs. Returns `code` if it is an error, else the error of writing. */
 int ddp_home_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err);
 void ddp_home_clear_progress(struct ddp_world *w);
 void ddp_home_comm_times(struct ddp_world *w, const struct ddp_comm_times *times);
-/* How long the slowest rank took to open the world, and takes to split it; destroy_ns: NaN.
- * Collective. */
+/* Measures how long the slowest rank took to create the communicator, and takes to split it;
+ * destroy_ns becomes NaN. Collective. */
 int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Says what was chosen where the user was silent; once all is checked. */
+/* Prints a note on the choices the user left open, once everything is checked. */
 void ddp_world_announce(const struct ddp_world *w);
 
-/* The i-th start of ranks: of the command's own, else one for each of counts. Sets w->backend.
- * *ranks 0: there are no more. */
+/* Finds the i-th start of ranks: the command's own launch group, else the i-th rank count. Sets
+ * w->backend. *ranks becomes 0 if there are no more. */
 int ddp_world_stage(struct ddp_world *w, int i, int *ranks, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* The two ways to have ranks. */
+/* Run the command with our own launcher, or with the ranks of an outside launcher. */
 int ddp_world_run_own(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
-/* Communicator options of this run. */
+/* Fills *out with the communicator options of this run. */
 void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_comm_options *out);
 
 #endif

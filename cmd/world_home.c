@@ -1,4 +1,4 @@
-/* The home of a run: record, sinks, progress. */
+/* The collector of a run: record, outputs, progress. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "outputs.h"
 #include "world.h"
 
-#define LAST_WORDS_NS 1000000000 /* how long outputs may hold up the end of a run that failed */
+#define LAST_WORDS_NS 1000000000 /* longest time that outputs may delay the end of a failed run */
 
 static void set_text(char *out, size_t out_bytes, const char *text)
 {
@@ -40,7 +40,8 @@ static void on_wait(void *arg, const char *line)
 
 static void be_patient(struct ddp_world *w, int64_t most_ns)
 {
-    /* Our own ranks wait as long as the home does. Others cannot see that it waits: it must give up
+    /* Ranks of our own launcher wait as long as the collector does. Under an outside launcher the
+     * other ranks cannot see that the collector is blocked in a write, so the write must give up
      * before their deadlines name this rank. */
     bool own = w->app->launcher.kind == DDP_LAUNCHER_NONE;
     int64_t timeout_ns = (int64_t)(w->options->timeout_s * 1e9) / (own ? 1 : 2);
@@ -52,8 +53,8 @@ static void be_patient(struct ddp_world *w, int64_t most_ns)
                                                  .arg = w});
 }
 
-/* No output may be what the command needs. */
-static int spare(const struct ddp_world *w, struct ddp_err *err)
+/* Protects the files that the command reads or keeps from being overwritten by outputs. */
+static int protect_files(const struct ddp_world *w, struct ddp_err *err)
 {
     const char *path;
     for (int i = 0; w->cmd->spared && (path = w->cmd->spared(w->values, i)) != NULL; i++)
@@ -68,7 +69,7 @@ int ddp_home_check(struct ddp_world *w, struct ddp_err *err)
     int rc =
         ddp_outputs_add(w->reports, w->options->json, &w->options->formats, w->app->log.color, err);
     if (rc == 0)
-        rc = spare(w, err);
+        rc = protect_files(w, err);
     if (rc != 0) {
         ddp_report_close(w->reports);
         w->reports = NULL;
@@ -76,7 +77,7 @@ int ddp_home_check(struct ddp_world *w, struct ddp_err *err)
     return rc;
 }
 
-/* "1,2,4" */
+/* Writes several rank counts as "1,2,4"; writes nothing for a single one. */
 static void list_counts(const struct ddp_world *w, char *out, size_t out_bytes)
 {
     size_t used = 0;
@@ -92,7 +93,8 @@ static const char *device_library(const char *name)
     return NULL;
 }
 
-/* The libraries in use; under mpiexec MPI is, whatever moves the data. */
+/* Fills in the libraries in use. Under an outside launcher MPI is one of them, even if another
+ * backend moves the data. */
 static void fill_features(struct ddp_world *w)
 {
     struct ddp_record *r = &w->record;
@@ -109,8 +111,8 @@ static void fill_features(struct ddp_world *w)
         set_text(r->feature_cuda, sizeof r->feature_cuda, w->backend->device_library());
 }
 
-/* For the record only: what cannot be read is not in it. NVML, unlike CUDA, may be asked in a
- * process that forks. */
+/* Adds the GPUs of this host to the record, if they can be read. Unlike CUDA, NVML may be used in a
+ * process that forks later. */
 static void read_gpus(struct ddp_record *record)
 {
     struct ddp_gpu_facts gpus[DDP_GPU_FACTS_MAX];
@@ -168,7 +170,7 @@ static int add_point(struct ddp_world *w, const void *payload, size_t bytes, str
     const struct ddp_point *p = payload;
     const double *samples = p->sample_count > 0 ? (const double *)(const void *)(p + 1) : NULL;
     if (bytes != sizeof *p + (size_t)p->sample_count * sizeof(double))
-        return ddp_fail(err, DDP_EINTERNAL, "a point of %zu bytes arrived", bytes);
+        return ddp_fail(err, DDP_EINTERNAL, "received a point of %zu bytes", bytes);
     DDP_TRY(ddp_record_add_point(&w->record, p, samples, err));
     ddp_home_clear_progress(w);
     return ddp_report_point(w->reports, &w->record, err);
@@ -184,7 +186,7 @@ void ddp_home_comm_times(struct ddp_world *w, const struct ddp_comm_times *times
 int ddp_home_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
                      struct ddp_err *err)
 {
-    /* First the journal: what was shown must not be lost. */
+    /* Write to the journal first: a point that was shown must not be lost. */
     if (w->cmd->stages && type < DDP_MESSAGE_PROGRESS)
         DDP_TRY(w->cmd->stages->keep(w->values, type, payload, bytes, err));
     switch (type) {
@@ -257,7 +259,7 @@ int ddp_home_close(struct ddp_world *w, int code, const char *reason, struct ddp
     return code ? code : rc;
 }
 
-/* Sends to the home, wherever it is. */
+/* Sends a message from rank 0 to the collector, in this process or in the parent of the ranks. */
 static int emit(struct ddp_rank *rank, uint32_t type, const void *payload, size_t bytes,
                 struct ddp_err *err)
 {
@@ -274,7 +276,7 @@ static int emit(struct ddp_rank *rank, uint32_t type, const void *payload, size_
     return ddp_launch_send(rank->launch, type, payload, bytes, err);
 }
 
-/* Among all points of a sweep instead of among its cell's. */
+/* Replaces the point's position within its cell by its position within the sweep. */
 static void set_place(struct ddp_rank *rank, struct ddp_point *point)
 {
     if (rank->of == 0)
@@ -311,7 +313,7 @@ static int emit_run(struct ddp_rank *rank, uint32_t type, const struct ddp_train
                     struct ddp_err *err)
 {
     struct ddp_train_run message = *run;
-    message.epochs = NULL; /* they go one by one */
+    message.epochs = NULL; /* epochs are sent one by one */
     message.epoch_count = 0;
     message.launch = rank->launch_number;
     return emit(rank, type, &message, sizeof message, err);
@@ -340,7 +342,7 @@ int ddp_emit_stage(struct ddp_rank *rank, const void *payload, size_t bytes, str
 static void emit_text(struct ddp_rank *rank, uint32_t type, const char *fmt, va_list args)
 {
     char text[512];
-    struct ddp_err ignored = DDP_ERR_INIT; /* losing a line for people must not fail a run */
+    struct ddp_err ignored = DDP_ERR_INIT; /* a lost line of progress must not fail a run */
     const bool prefixed = type == DDP_MESSAGE_PROGRESS && rank->prefix;
     size_t bytes = prefixed ? strnlen(rank->prefix, sizeof text / 2) : 0;
     memcpy(text, prefixed ? rank->prefix : "", bytes);

@@ -1,4 +1,5 @@
-/* Ranks from mpiexec, srun or torchrun: every process is a rank, rank 0 keeps the record. */
+/* Runs with ranks from mpiexec, srun or torchrun: every process is a rank, and rank 0 is the
+ * collector. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,11 +20,12 @@
 #include "speak.h"
 #include "world.h"
 
-#define ASIDE_NS      500000000 /* Open MPI kills a second after it has asked for an end */
-#define LAST_WORDS_NS 100000000 /* mpiexec gets them from its daemon's pipe in that time */
+#define ASIDE_NS      500000000 /* Open MPI sends SIGKILL a second after its first signal */
+#define LAST_WORDS_NS 100000000 /* in that time the last messages reach mpiexec */
 
-/* The last documents, by another thread than the main one, which gets no further after that. While
- * that one is stuck in writing them, what is on disk must do. */
+/* Writes the last documents from another thread than the main one. The process ends after that, so
+ * the lock is kept. If the main thread is blocked in a write, the documents stay as they are on
+ * disk. */
 static void close_from_aside(struct ddp_world *w, int code, const char *why, struct ddp_err *err)
 {
     struct timespec until;
@@ -35,8 +37,9 @@ static void close_from_aside(struct ddp_world *w, int code, const char *why, str
         ddp_home_close(w, code, why, err);
 }
 
-/* The blocking calls of a library cannot poll: the watchdog says what hangs, saves what is
- * finished, and ends the process. */
+/* Called by the watchdog: the blocking calls of a library cannot check the deadline themselves.
+ * Reports the operation that hangs and saves the finished points; the watchdog then ends the
+ * process. */
 static void on_expire(void *arg, const char *story)
 {
     struct ddp_world *w = arg;
@@ -57,7 +60,7 @@ static void on_expire(void *arg, const char *story)
     close_from_aside(w, DDP_ELOST, whole, &err);
 }
 
-/* mpiexec ends the job: the document says by what, for a killed rank cannot. */
+/* Writes the last documents when mpiexec ends the job, with the signal as the reason. */
 static void on_signal(void *arg, int signal)
 {
     struct ddp_world *w = arg;
@@ -68,7 +71,7 @@ static void on_signal(void *arg, int signal)
     close_from_aside(w, -(128 + signal), why, &err);
 }
 
-/* hosts[]: every rank says where it is, rank 0 merges by name. */
+/* Fills the record's hosts: every rank sends its host's facts, and rank 0 merges them by name. */
 static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *err)
 {
     struct ddp_sysinfo info;
@@ -86,7 +89,7 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
     mine.memory_bytes = info.memory_bytes;
     mine.load = info.load;
     if (ddp_nvml_read(mine.gpus, DDP_GPU_FACTS_MAX, &mine.gpu_count, NULL) != 0)
-        mine.gpu_count = 0; /* for the record only */
+        mine.gpu_count = 0; /* GPU facts are for the record only */
     int rc = ddp_comm_exchange(comm, &mine, all, sizeof mine, err);
     w->record.host_count = 0;
     for (int r = 0; r < comm->size && rc == 0 && comm->rank == 0; r++) {
@@ -105,7 +108,7 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
     return rc;
 }
 
-/* The command on the first `ranks` ranks; the others wait as long as it takes. */
+/* Runs the command on the first `ranks` ranks. The other ranks wait without a deadline. */
 static int run_count(struct ddp_world *w, struct ddp_comm *world, int ranks, struct ddp_err *err)
 {
     struct ddp_rank rank = {.app = w->app, .comm = world, .world = w->options, .home = w};
@@ -175,7 +178,7 @@ static int run_all(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *e
     return rc;
 }
 
-/* An error before there is a world is said by main, on each rank. */
+/* Creates the communicator. If that fails, main reports the error on each rank. */
 static int open_comm(struct ddp_world *w, const struct ddp_comm_options *options,
                      struct ddp_comm **out, struct ddp_err *err)
 {
@@ -207,24 +210,25 @@ static int run_launched(struct ddp_world *w, struct ddp_err *err)
         rc = run_all(w, comm, err);
     if (rc == 0)
         rc = DDP_FAULT(EXIT, comm->rank, err);
-    /* The others wait to hear whether what rank 0 writes last can be written. */
+    /* The other ranks wait for the result of rank 0's last write. */
     if (rc == 0)
         rc = ddp_comm_agree(comm, close_home(w, 0, NULL, err), err);
     ddp_watchdog_stop(dog);
     rc = close_home(w, rc, err->text, err);
     if (rc != 0 && !err->agreed) {
-        /* Known to this rank alone: say it here, then take the others along. */
+        /* Only this rank knows the error: report it here, then abort the other ranks. main does
+         * not report an error that has a rank. */
         ddp_speak_rank(w->app, who, sizeof who);
         ddp_log_err_of(&w->app->log, who, err);
-        err->rank = comm->rank; /* said: main is silent */
+        err->rank = comm->rank;
         ddp_comm_abort(comm, rc);
     } else if (rc != 0 && comm->rank == 0) {
-        /* While the others wait for this one to leave MPI: at the first that ends mpiexec ends the
-         * rest, and drops what it has not handed on yet. */
+        /* Report the error while the other ranks wait for this one to leave MPI: when the first
+         * rank ends, mpiexec ends the rest and drops output that it has not forwarded yet. */
         ddp_log_err(&w->app->log, err);
         ddp_sleep_ns(LAST_WORDS_NS);
         err->agreed = false;
-        err->rank = 0; /* said: main is silent */
+        err->rank = 0; /* reported, so main stays silent */
     }
     ddp_comm_destroy(comm);
     return rc;
@@ -234,7 +238,7 @@ int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)
 {
     struct ddp_signal_thread *signals = NULL;
     pthread_mutex_init(&w->lock, NULL);
-    /* Before the library makes threads: see signal_thread.h. */
+    /* Must run before the library creates threads: see signal_thread.h. */
     if (w->app->launcher.place.rank == 0)
         DDP_TRY(ddp_signal_thread_start(on_signal, w, &signals, err));
     int rc = run_launched(w, err);

@@ -1,4 +1,5 @@
-/* Ranks from our own launcher: this process forks them, keeps the record, and outlives them all. */
+/* Runs with our own launcher: this process forks the ranks, is their collector, and outlives them.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +46,8 @@ static void on_news(void *arg, const char *line)
     ddp_logf(&w->app->log, DDP_LOG_WARN, "%s", line);
 }
 
-/* One launch; its outcome as a code with the story in err. */
+/* Starts the ranks once and waits for their end. Returns the outcome's code, with its report in
+ * err. */
 static int launch_once(struct ddp_world *w, int ranks, struct ddp_err *err)
 {
     struct ddp_launch_outcome outcome;
@@ -69,7 +71,8 @@ static int launch_once(struct ddp_world *w, int ranks, struct ddp_err *err)
     return outcome.code;
 }
 
-/* From the first document to the last; a signal ends the run, but none of them is cut off. */
+/* Runs everything from the first document to the last. A signal ends the run but cuts off no
+ * document. */
 static int run_watched(struct ddp_world *w, struct ddp_err *err)
 {
     DDP_TRY(ddp_signal_watch_open(&w->watch, err));
@@ -84,7 +87,8 @@ static int run_watched(struct ddp_world *w, struct ddp_err *err)
     }
     rc = ddp_home_close(w, rc, err->text, err);
     struct ddp_err ended = DDP_ERR_INIT;
-    /* A wait for somebody who should read ended with the signal. */
+    /* If a signal ended the wait for a slow reader of an output, report the signal and not the
+     * write error. */
     if (rc == DDP_EIO && ddp_signal_watch_ended(&w->watch, &ended) != 0) {
         *err = ended;
         rc = ended.code;
