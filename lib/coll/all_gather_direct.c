@@ -1,10 +1,10 @@
 /* All-gather "direct": zero-copy on registered memory.
  *
- * Each rank copies every other rank's send into its place in own recv as soon as that rank has
- * entered, and its own meanwhile (in place it is there).
+ * Each rank copies its own send buffer into its recv buffer (in place it is already there). As soon
+ * as another rank has entered, it copies that rank's send buffer, too.
  *
- * Cost, full buffers of S bytes, n ranks: 2 steps. Each rank reads and writes S, in place (n-1)/n
- * S: 2nS or 2(n-1)S in all. Nothing is sent. */
+ * Cost, full buffers of S bytes, n ranks: 2 steps. Each rank reads and writes S bytes, in place
+ * (n-1)/n S: 2nS or 2(n-1)S in all. Nothing is sent. */
 #include "coll/coll_direct.h"
 
 static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,

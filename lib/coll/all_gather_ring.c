@@ -1,9 +1,11 @@
-/* All-gather "ring": in step s every rank passes on the part it got in step s-1.
+/* All-gather "ring": in each step every rank passes on the chunk that it received in the step
+ * before.
  *
- * n-1 steps (coll_ring.h), each part one message straight into its place in recv. Least bytes.
+ * It takes n-1 steps (coll_ring.h). Each chunk is one message that arrives at its place in recv. No
+ * algorithm sends fewer bytes.
  *
- * Cost, parts of S bytes, n ranks: n-1 steps; a rank sends n-1 messages, (n-1) S bytes. Memory, all
- * ranks: out of place each copies its part; every byte of n S moves n-1 times. */
+ * Cost, chunks of S bytes, n ranks: n-1 steps. A rank sends n-1 messages, (n-1) S bytes. Memory,
+ * all ranks: out of place each rank copies its chunk; each of the n S bytes moves n-1 times. */
 #include "coll/coll_ring.h"
 
 static int ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -33,7 +35,7 @@ static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
     struct ddp_p2p_count c = {0, 0};
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = ranks - 1};
-    ddp_ring_copy_count(&parts, elem, 0, &c); /* all ranks alike: parts are equal */
+    ddp_ring_copy_count(&parts, elem, 0, &c); /* the chunks are equal, so all ranks send the same */
     ddp_cost_rank(cost, &c);
     cost->memory_bytes =
         (shape->in_place ? 0 : DDP_COST_COPY * bytes) + (ranks - 1) * DDP_COST_MOVE * bytes;

@@ -1,17 +1,17 @@
 /* All-to-all "direct": zero-copy on registered memory.
  *
- * Out of place each rank copies its part of every other rank's send into its own recv as soon as
- * that rank has entered. In place two ranks *swap* the parts they have for each other: the lower
- * rank the first half, the higher one the second, a block at a time through the first-level cache;
- * each byte is read and written by one rank only.
+ * Out of place each rank copies its chunk of every other rank's send buffer into its own recv
+ * buffer, as soon as that rank has entered. In place two ranks *swap* the chunks that they have for
+ * each other. The lower rank swaps the first half and the higher rank the second half, in blocks
+ * that pass through the first-level cache. Only one rank reads and writes each byte.
  *
- * Cost, full buffers of S bytes, n ranks: 2 steps. Each rank reads and writes S, in place (n-1)/n
- * S: 2nS or 2(n-1)S in all. Nothing is sent. */
+ * Cost, full buffers of S bytes, n ranks: 2 steps. Each rank reads and writes S bytes, in place
+ * (n-1)/n S: 2nS or 2(n-1)S in all. Nothing is sent. */
 #include "coll/coll_direct.h"
 
 #define BLOCK_BYTES ((size_t)4 << 10)
 
-/* a[bytes] against b[bytes], which do not overlap. */
+/* Swaps a[bytes] and b[bytes], which must not overlap. */
 static void swap_bytes(unsigned char *a, unsigned char *b, size_t bytes)
 {
     unsigned char block[BLOCK_BYTES];

@@ -1,13 +1,15 @@
-/* All-to-all "pairwise": a partner a step, until everybody had everybody.
+/* All-to-all "pairwise": a rank exchanges with one partner in each step, until it has met all
+ * ranks.
  *
- * Out of place, *shift*: in step s a rank sends to the one s after it and receives from the one s
- * before, each part one message straight into its place. In place, *mirror*: every pair of ranks
- * meets in one step and swaps parts, in pieces: a piece is copied out of the way before the
- * partner's takes its place. (pattern.h has both.)
+ * Out of place it *shifts*: in step s a rank sends to the rank s after it and receives from the
+ * rank s before it. Each chunk is one message that arrives at its place. In place it *mirrors*:
+ * every pair of ranks meets in one step and swaps chunks, in fragments. A fragment is copied to
+ * scratch before the partner's fragment takes its place. pattern.h defines both orders.
  *
- * Cost, parts of S bytes, n ranks: n-1 steps, in place n (in one a rank may be idle); a rank sends
- * (n-1) S bytes, as n-1 messages, in place in pieces of DDP_PIECE_BYTES. Memory, all ranks: n(n-1)
- * parts move; out of place each rank copies its own part, in place all that it sends. */
+ * Cost, chunks of S bytes, n ranks: n-1 steps, in place n (a rank may be idle in one of them). A
+ * rank sends (n-1) S bytes, as n-1 messages, in place in fragments of DDP_PIECE_BYTES. Memory, all
+ * ranks: n(n-1) chunks move. Out of place each rank copies its own chunk, in place every chunk that
+ * it sends. */
 #include "coll/coll_p2p.h"
 
 static int pairwise_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -24,7 +26,7 @@ static size_t pairwise_scratch_bytes(const struct ddp_comm *comm,
     return comm->size > 1 && shape->in_place ? DDP_MIN(part, DDP_PIECE_BYTES) : 0;
 }
 
-/* part[bytes] against the partner's. */
+/* Swaps the chunk part[bytes] with the partner's chunk. aside: scratch for one fragment. */
 static int swap_part(struct ddp_comm *comm, int partner, void *part, size_t bytes, void *aside,
                      struct ddp_err *err)
 {

@@ -1,28 +1,23 @@
 /* All-reduce "direct": zero-copy on registered memory.
  *
- * The message is cut into one *slice* a rank, on cache-line boundaries. *Enter*: every rank says
- * that its input is ready and its recv may be overwritten. Each rank combines its slice from all
- * ranks' send buffers in rank order and stores it into all ranks' recv buffers. *Exit*: every rank
- * says that its slice is everywhere. In place and out of place alike: an element is read by its
- * slice's owner only, before it is written.
+ * The message is cut into one *chunk* per rank, on cache-line boundaries. *Enter*: every rank
+ * announces that its input is ready and its recv buffer may be overwritten. Each rank combines its
+ * chunk of all ranks' send buffers in rank order, and stores the result to all ranks' recv buffers.
+ * *Leave*: every rank announces that its chunk is complete everywhere. The same works in place,
+ * because only the owner of a chunk reads its elements, before it writes them.
  *
- * Plain stores: measured against non-temporal ones and against prefetching for ownership they were
- * never slower on a shared L3 (64 KiB: 2.6 us against 14 and 3.2; 64 MiB: 2.7 ms against 7.3 and
- * 2.7).
+ * The stores are plain stores. Non-temporal stores and prefetching for ownership were never faster
+ * on a shared last-level cache. A rank's chunk is contiguous: splitting it, so that no rank gets
+ * only the front of an input, was faster for 16 KiB and slower for all other sizes. The timings are
+ * in results/notes/collectives.md.
  *
- * One stretch a rank: an input written front to back leaves its front in the second-level cache,
- * and rank 0, whose slice that is, takes 10 to 20 % longer for 16 KiB. Two stretches, the ends for
- * one rank and the middle for the other, take 1.07 to 1.56 of the time up to 8 KiB, 0.94 to 0.99 at
- * 16 KiB, 1.06 to 1.14 at 32 and 64 KiB, 1.01 at 256 KiB (EPYC, 27 to 59 launches whose every 25
- * calls took another cut in turn); strewn in pieces of 1 KiB, three times as long.
- *
- * Cost, S bytes, n ranks: 2 steps; each rank reads nS/n and writes nS/n: 2nS in all. Nothing is
- * sent. */
+ * Cost, S bytes, n ranks: 2 steps. Each rank reads nS/n and writes nS/n bytes: 2nS in all. Nothing
+ * is sent. */
 #include "coll/coll_shm.h"
 
-/* Scratch: the addresses of all ranks' buffers, looked up in the first call of a plan. */
+/* Scratch: the addresses of all ranks' buffers, which the first call of a plan looks up. */
 struct direct_map {
-    const void *send; /* of the args that were looked up; NULL: not yet */
+    const void *send; /* the send buffer that was looked up; NULL: none yet */
     void *recv;
     const void *src[DDP_REDUCE_MAX];
     void *dst[DDP_REDUCE_MAX];
@@ -61,9 +56,10 @@ static int direct_lookup(struct ddp_comm *comm, const struct ddp_coll_args *args
     return 0;
 }
 
-/* First byte of rank r's slice of `bytes` bytes at address `base`: 0 for rank 0, `bytes` for rank
- * n, else a cache-line boundary of memory (of the array, should base not be a multiple of the
- * element size). All ranks agree, for registered blocks begin on pages. */
+/* Returns the first byte of rank r's chunk of `bytes` bytes at address `base`: 0 for rank 0 and
+ * `bytes` for rank n. In between it is aligned to a cache line of memory, or to a cache line
+ * counted from `base` if `base` is not a multiple of the element size. All ranks compute the same
+ * value, because registered blocks begin on page boundaries. */
 static size_t slice_begin(const void *base, size_t bytes, size_t elem, int r, int ranks)
 {
     const size_t to_line = -(uintptr_t)base & (DDP_CACHE_LINE - 1);
@@ -74,11 +70,11 @@ static size_t slice_begin(const void *base, size_t bytes, size_t elem, int r, in
     return DDP_MIN(bytes, lead + lines * (size_t)r / (size_t)ranks * DDP_CACHE_LINE);
 }
 
-/* A rank's share of the work: its slice of all ranks' arrays. */
+/* The work of one rank: its chunk of all ranks' arrays. */
 struct direct_slice {
     const void *src[DDP_REDUCE_MAX];
     void *dst[DDP_REDUCE_MAX];
-    struct ddp_reduce reduce; /* points to the two: never copied */
+    struct ddp_reduce reduce; /* points to src and dst, so this struct is never copied */
 };
 
 static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *args,
@@ -106,14 +102,10 @@ static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *
     };
 }
 
-/* The first bytes of a neighbour's slice are asked for before that rank has said that they are
- * ready; what it still writes of them it takes back. f32 in place, 2 ranks, of the time without
- * (EPYC, means of 30 to 43 launches whose every 25 calls took another count in turn):
- *               1 KiB  2 KiB  4 KiB  8 KiB  16 KiB  64 KiB
- *   256 bytes   0.92   0.99   1.00   1.00   1.00    1.00
- *   512         0.90   0.98   1.00   0.99   0.99    1.00
- *   1024        0.90   1.03   1.02   1.01   1.01    1.00
- * Four other runs of 16 KiB, 60 to 120 launches: 0.976 to 0.987 with 512. Unmeasured: Xeons. */
+/* The first bytes of a neighbour's chunk are prefetched before that rank has announced that they
+ * are ready. If the neighbour still writes to them, it takes those cache lines back. 512 bytes
+ * saved a tenth of the time at 1 KiB and cost nothing at larger sizes
+ * (results/notes/collectives.md). */
 #define ASK_BYTES ((size_t)512)
 
 static void direct_ask(const struct ddp_reduce *reduce)
@@ -132,7 +124,7 @@ static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
     if (map->send != args->send || map->recv != args->recv)
         DDP_TRY(direct_lookup(comm, args, map, err));
     ddp_shm_post(comm, DDP_LANE_DIRECT, ++*epoch);
-    /* While the flags are under way. */
+    /* This work is done while the flags propagate. */
     direct_cut(comm, args, map, &slice);
     if (!comm->shm->crowded)
         direct_ask(&slice.reduce);

@@ -1,4 +1,5 @@
-/* All-reduce "native": the backend's own (MPI_Allreduce). What it does inside is not modelled. */
+/* All-reduce "native": calls the backend's library (MPI_Allreduce). The cost of the library's
+ * algorithm is not modelled. */
 #include "coll/coll.h"
 
 static int native_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

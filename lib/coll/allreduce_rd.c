@@ -1,30 +1,31 @@
-/* All-reduce "rd": recursive doubling, all of the message at every step.
+/* All-reduce "rd": recursive doubling, with the whole message in every step.
  *
- * Any rank count: of n ranks the largest power of two, pow2, take part; the even one of each of the
- * first n - pow2 pairs is *folded in*: it sends its input to its odd neighbour at the start and is
- * sent the result at the end (*folded out*).
- * At level 0 to log2(pow2)-1, partners at distance 2^level exchange their partial sums of the whole
- * message, and both combine them: half the steps of "rhd", log2(pow2)/2 times its bytes or more. So
- * it is for messages short enough to wait for steps.
- * Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of collective communication operations
- * in MPICH, IJHPCA 19 (2005), section 4.5.
+ * It works for any number of ranks n: the largest power of two, pow2, of them take part. The even
+ * rank of each of the first n - pow2 pairs is *folded in*: it sends its input to its odd neighbour
+ * at the start. It receives the result from the neighbour at the end (*folded out*). At level 0 to
+ * log2(pow2)-1, partners at distance 2^level exchange their partial sums of the whole message, and
+ * both combine them. This takes half the steps of "rhd" and sends at least log2(pow2)/2 times its
+ * bytes, so it is for messages whose time depends on the number of steps. Source: R. Thakur, R.
+ * Rabenseifner, W. Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19
+ * (2005), section 4.5.
  *
- * A level combines from one buffer into another, *result* and *spare* in turn, so what a partner
- * has not been sent yet is not overwritten; the last level ends in result.
+ * A level combines from one buffer into the other, *result* and *spare* by turns, so data that is
+ * still being sent to the partner is not overwritten. The last level ends in result.
  *
  * Partners combine the same two partial sums, the lower rank's first, so all ranks get the same
  * bits. avg divides once, in the last level's combine. 16-bit floats are rounded once per combine,
- * log2(pow2) times, and once more for folded pairs; their averages divide each input first (more
- * than 2 ranks), which rounds once more, so no partial sum exceeds the inputs. Averages of integers
- * are exact: they travel in a wider type (coll_wide.h).
+ * log2(pow2) times, and once more for folded pairs. With more than 2 ranks their averages divide
+ * each input first, which rounds once more, so that no partial sum exceeds the inputs. Averages of
+ * integers are exact: they are sent in a wider type (coll_wide.h).
  *
- * Cost, S bytes, n ranks, S' = S but for averages of integers: log2(pow2) steps, and 2 when
- * folding; a rank sends log2(pow2) S' bytes in pieces of DDP_PIECE_BYTES, one that another is
- * folded into S more; a folded one S'. */
+ * Cost, S bytes, n ranks; S' = S, except for averages of integers, where it is the size in the
+ * accumulator type: log2(pow2) steps, and 2 more when folding. A rank sends log2(pow2) S' bytes in
+ * fragments of DDP_PIECE_BYTES. A rank that another is folded into sends S more; a folded rank
+ * sends S'. */
 #include "coll/coll_p2p.h"
 #include "coll/coll_shm.h"
 
-/* One call. own: this rank's partial sums: its input, then what was combined last. */
+/* The state of one call on this rank. */
 struct rd_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
@@ -32,7 +33,7 @@ struct rd_call {
     int levels, new_rank, divisor;
     enum ddp_dtype travels;
     void *landing, *spare, *result;
-    const void *own;
+    const void *own; /* this rank's partial sums: its input, then the last combined values */
 };
 
 static int rd_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -42,7 +43,7 @@ static int rd_supports(const struct ddp_comm *comm, const struct ddp_coll_shape 
     return ddp_coll_needs_p2p(comm, "rd", err);
 }
 
-/* Landing places, spare; then, for averages of integers, result. */
+/* Scratch holds the landing buffers, then spare, then, for averages of integers, result. */
 static size_t rd_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
     const size_t bytes = shape->count * ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
@@ -52,7 +53,8 @@ static size_t rd_scratch_bytes(const struct ddp_comm *comm, const struct ddp_col
            (ddp_is_wide(shape->dtype, shape->op) ? bytes : 0);
 }
 
-/* Where level `level` combines into; level -1: where it must be read from, were there one more. */
+/* Returns the buffer that a level combines into. For level -1: the buffer that level 0 does not
+ * write. */
 static void *target_of(const struct rd_call *call, int level)
 {
     return (call->levels - 1 - level) % 2 == 0 ? call->result : call->spare;
@@ -80,7 +82,7 @@ static int combine(struct rd_call *call, int partner, size_t out_count, void *su
     return 0;
 }
 
-/* The first level's input, and not in the buffer that it writes. */
+/* Prepares the input of the first level, in a buffer that this level does not write. */
 static void prepare_input(struct rd_call *call)
 {
     const struct ddp_coll_args *args = call->args;
@@ -142,8 +144,9 @@ static int rd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void 
     return ddp_fold_holds(call.fold, comm->rank) ? ddp_p2p_fold_out(comm, args, err) : 0;
 }
 
-/* Memory, all ranks: pow2 of them move and combine S' at each level, and extra when folding in, who
- * then move S out again. In place, an odd number of levels starts with a copy. */
+/* Memory, all ranks: pow2 ranks move and combine S' bytes at each level, and `extra` ranks when
+ * folding in; these move S bytes when folding out. In place, an odd number of levels starts with a
+ * copy. */
 static void rd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const struct ddp_fold fold = ddp_fold_of(ranks);
@@ -162,16 +165,17 @@ static void rd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_co
             ddp_count_message(&c, bytes);
         ddp_cost_rank(cost, &c);
     }
-    if (fold.extra != 0) /* in, the levels, out */
+    if (fold.extra != 0) /* folding in, the levels, folding out */
         cost->path_bytes = (1.0 + levels) * (double)wide_bytes + (double)bytes;
     cost->memory_bytes = (fold.pow2 * levels + fold.extra) * (DDP_COST_MOVE + DDP_COST_COMBINE) *
                              (double)wide_bytes +
                          fold.extra * DDP_COST_MOVE * (double)bytes;
     if (ranks == 1)
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * (double)bytes;
-    else if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens all; pow2 narrow it */
+    else if (ddp_is_wide(shape->dtype,
+                         shape->op)) /* all ranks widen the input; pow2 ranks narrow the result */
         cost->memory_bytes += (ranks + fold.pow2) * both;
-    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* every rank divides all */
+    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * (double)bytes;
     else if (shape->in_place && levels % 2 == 1)
         cost->memory_bytes += (fold.pow2 - fold.extra) * DDP_COST_COPY * (double)bytes;

@@ -1,31 +1,31 @@
 /* All-reduce "rhd": recursive halving (a reduce-scatter), then recursive doubling (an all-gather).
  *
- * Any rank count: of n ranks the largest power of two, pow2, take part; the even one of each of the
- * first n - pow2 pairs is *folded in*: it sends its input to its odd neighbour at the start and is
- * sent the result at the end (*folded out*).
- * *Halving*, level 0 to log2(pow2)-1: partners at distance 2^level hold partial sums of the same
- * range; each gives one half away and combines the other. So ranges shrink as partners move away:
- * most bytes travel between neighbours. *Doubling* takes the levels back: partners exchange their
- * complete ranges.
- * Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of collective communication operations
- * in MPICH, IJHPCA 19 (2005), section 4.5.
+ * It works for any number of ranks n: the largest power of two, pow2, of them take part. The even
+ * rank of each of the first n - pow2 pairs is *folded in*: it sends its input to its odd neighbour
+ * at the start. It receives the result from the neighbour at the end (*folded out*). *Halving*,
+ * level 0 to log2(pow2)-1: partners at distance 2^level hold partial sums of the same range. Each
+ * sends one half away and combines the other half. Ranges shrink while partners move apart, so most
+ * bytes are sent between neighbours. *Doubling* goes through the levels in reverse: partners
+ * exchange their complete ranges. Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of
+ * collective communication operations in MPICH, IJHPCA 19 (2005), section 4.5.
  *
- * Every element is computed by one rank, the lower rank's partial sum first, so all ranks get the
+ * One rank computes each element, with the lower rank's partial sum first, so all ranks get the
  * same bits. avg divides once, in the last level's combine. 16-bit floats are rounded once per
- * combine, log2(pow2) times, and once more for folded pairs; their averages divide each input first
- * (more than 2 ranks), which rounds once more, so no partial sum exceeds the inputs. Averages of
- * integers are exact: they travel in a wider type until they are complete (coll_wide.h).
+ * combine, log2(pow2) times, and once more for folded pairs. With more than 2 ranks their averages
+ * divide each input first, which rounds once more, so that no partial sum exceeds the inputs.
+ * Averages of integers are exact: they are sent in a wider type until they are complete
+ * (coll_wide.h).
  *
- * Cost, S bytes, n ranks, S' = S but for averages of integers: 2 log2(pow2) steps, and 2 when
- * folding; a rank sends (pow2-1)/pow2 (S' + S) bytes, one that another is folded into S more; a
- * folded one S'. What is combined travels in pieces of DDP_PIECE_BYTES, the rest as one message a
- * step. */
+ * Cost, S bytes, n ranks; S' = S, except for averages of integers, where it is the size in the
+ * accumulator type: 2 log2(pow2) steps, and 2 more when folding. A rank sends (pow2-1)/pow2 (S' +
+ * S) bytes. A rank that another is folded into sends S more; a folded rank sends S'. Halving sends
+ * fragments of DDP_PIECE_BYTES, doubling one message a step. */
 #include "coll/coll_p2p.h"
 #include "coll/coll_shm.h"
 
 #define LEVELS_MAX 31
 
-/* One call. range[l]: what this rank holds before level l of halving, range[levels] after all. */
+/* The state of one call on this rank. */
 struct rhd_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
@@ -33,10 +33,12 @@ struct rhd_call {
     int levels, new_rank, divisor;
     enum ddp_dtype travels;
     size_t wide_elem;
+    /* range[l]: the elements that this rank holds before level l; range[levels]: after all levels.
+     */
     struct ddp_range range[LEVELS_MAX + 1];
     void *landing;
-    const void *own; /* this rank's partial sums: at first its input, */
-    void *sum;       /* then what was combined: recv, or widened */
+    const void *own; /* this rank's partial sums: its input, later sum */
+    void *sum;       /* the combined values: recv, or scratch in the accumulator type */
 };
 
 static int rhd_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -46,7 +48,8 @@ static int rhd_supports(const struct ddp_comm *comm, const struct ddp_coll_shape
     return ddp_coll_needs_p2p(comm, "rhd", err);
 }
 
-/* The longest array that arrives to be combined: all of it when ranks are folded in. */
+/* Returns the landing bytes for the longest array that arrives to be combined. When ranks are
+ * folded in, that is the whole message. */
 static size_t rhd_landing_bytes(int ranks, size_t bytes)
 {
     const bool folds = ddp_fold_of(ranks).extra != 0;
@@ -68,7 +71,8 @@ static size_t range_count(const struct ddp_range *range)
     return range->end - range->begin;
 }
 
-/* Combines what `partner` sends, [in], with own partial sums, and sends it [out] of them. */
+/* Combines the range `in` that `partner` sends with own partial sums, and sends it the range `out`
+ * of them. */
 static int combine(struct rhd_call *call, int partner, const struct ddp_range *out,
                    const struct ddp_range *in, int divisor, struct ddp_err *err)
 {
@@ -173,7 +177,7 @@ static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void
     return ddp_fold_holds(call.fold, comm->rank) ? ddp_p2p_fold_out(comm, args, err) : 0;
 }
 
-/* What rank r sends. */
+/* Returns the messages and bytes that rank r sends. */
 static struct ddp_p2p_count rhd_count(int r, struct ddp_fold fold, size_t count, size_t elem,
                                       size_t wide_elem)
 {
@@ -196,8 +200,9 @@ static struct ddp_p2p_count rhd_count(int r, struct ddp_fold fold, size_t count,
     return c;
 }
 
-/* Memory, all ranks: halving moves and combines (pow2-1) S' in all, folding in extra S'; doubling
- * moves (pow2-1) S, folding out extra S. pow2 - 1 + extra = n - 1: as much as a ring. */
+/* Memory, all ranks: halving moves and combines (pow2-1) S' bytes in all, and folding in `extra`
+ * S'. Doubling moves (pow2-1) S bytes, and folding out `extra` S. pow2 - 1 + extra is n - 1, so the
+ * total is the same as for a ring. */
 static void rhd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const struct ddp_fold fold = ddp_fold_of(ranks);
@@ -212,15 +217,16 @@ static void rhd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_c
         const struct ddp_p2p_count c = rhd_count(r, fold, shape->count, elem, wide_elem);
         ddp_cost_rank(cost, &c);
     }
-    if (fold.extra != 0) /* in, halving and doubling, out */
+    if (fold.extra != 0) /* folding in, halving and doubling, folding out */
         cost->path_bytes = (wide_bytes + bytes) * (1 + (fold.pow2 - 1.0) / fold.pow2);
     cost->memory_bytes =
         (ranks - 1) * ((DDP_COST_MOVE + DDP_COST_COMBINE) * wide_bytes + DDP_COST_MOVE * bytes);
     if (ranks == 1)
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * bytes;
-    else if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens all; parts are narrowed */
+    else if (ddp_is_wide(shape->dtype,
+                         shape->op)) /* all ranks widen their input, each narrows its chunk */
         cost->memory_bytes += (ranks + 1) * (bytes + wide_bytes);
-    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* every rank divides all */
+    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * bytes;
 }
 

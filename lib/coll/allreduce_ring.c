@@ -1,20 +1,21 @@
-/* All-reduce "ring": reduce-scatter around a ring, then all-gather around it.
+/* All-reduce "ring": a reduce-scatter around a ring, then an all-gather around it.
  *
- * The message is cut into n *parts*. In n-1 steps every part travels through all ranks and is
- * combined on its way (coll_ring.h); rank r ends with part r, complete. In n-1 more steps the
- * complete parts travel once around. Bandwidth-optimal: every rank sends 2(n-1)/n S.
- * Source: P. Patarasuk and X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of
- * workstations, JPDC 69 (2009).
+ * The message is cut into n *chunks*. In n-1 steps every chunk passes through all ranks and is
+ * combined on its way (coll_ring.h); at the end rank r holds chunk r, complete. In n-1 more steps
+ * the complete chunks go around the ring once. The algorithm is bandwidth-optimal: every rank sends
+ * 2(n-1)/n S. Source: P. Patarasuk and X. Yuan, Bandwidth optimal all-reduce algorithms for
+ * clusters of workstations, JPDC 69 (2009).
  *
- * An element is combined by the ranks in the order r+1, r+2, ..., r of its part's owner r, and
- * computed once, so all ranks get the same bits. avg divides once, in the owner's combine. 16-bit
- * floats are rounded once per combine, n-1 times in all; their averages divide each input first
- * (more than 2 ranks), which rounds once more, so no partial sum exceeds the inputs. Averages of
- * integers are exact: they travel to their owner in a wider type (coll_wide.h).
+ * An element of rank r's chunk is combined in the rank order r+1, r+2, ..., r, and computed once,
+ * so all ranks get the same bits. avg divides once, in the owner's combine. 16-bit floats are
+ * rounded once per combine, n-1 times in all. With more than 2 ranks their averages divide each
+ * input first, which rounds once more, so that no partial sum exceeds the inputs. Averages of
+ * integers are exact: they are sent to their owner in a wider type (coll_wide.h).
  *
- * Cost, S bytes, n ranks, S' = S but for averages of integers: 2(n-1) steps; a rank sends
- * (n-1)/n (S' + S) bytes, in n-1 parts cut into pieces of DDP_PIECE_BYTES and n-1 messages. Memory,
- * all ranks: each byte moves n-1 times in either half and is combined n-1 times in the first. */
+ * Cost, S bytes, n ranks; S' = S, except for averages of integers, where it is the size in the
+ * accumulator type: 2(n-1) steps. A rank sends (n-1)/n (S' + S) bytes: n-1 chunks in fragments of
+ * DDP_PIECE_BYTES, then n-1 messages. Memory, all ranks: each byte moves n-1 times in either half
+ * and is combined n-1 times in the first. */
 #include "coll/coll_ring.h"
 #include "coll/coll_shm.h"
 
@@ -25,7 +26,7 @@ static int ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
     return ddp_coll_needs_p2p(comm, "ring", err);
 }
 
-/* Landing places; then, for averages of integers, the widened message. */
+/* Scratch holds the landing buffers, then, for averages of integers, the widened message. */
 static size_t ring_landing_bytes(int ranks, size_t count, size_t elem)
 {
     const struct ddp_parts parts = {.count = count, .parts = ranks};
@@ -96,9 +97,10 @@ static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
         (ranks - 1) * ((DDP_COST_MOVE + DDP_COST_COMBINE) * wide_bytes + DDP_COST_MOVE * bytes);
     if (ranks == 1)
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * bytes;
-    else if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens all, narrows its part */
+    else if (ddp_is_wide(shape->dtype,
+                         shape->op)) /* all ranks widen their input, each narrows its chunk */
         cost->memory_bytes += (ranks + 1) * (bytes + wide_bytes);
-    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* every rank divides all */
+    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * bytes;
 }
 

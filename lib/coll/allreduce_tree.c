@@ -1,51 +1,50 @@
-/* All-reduce "tree": up and down one binary tree at once, in segments.
+/* All-reduce "tree": up and down one binary tree at the same time, in fragments.
  *
- * Rank 0 is the root, rank v's children are 2v+1 and 2v+2 (pattern.h). The message is cut into
- * *segments*. *Up*: a rank combines a segment of its input with its children's partial sums, in the
- * order own, first child, second child, and sends it to its parent; the root's is complete. *Down*:
- * a rank gets the complete segment from its parent and sends it to its children.
- * Software pipeline: a rank at depth d does up(k), down(k - 2d): by then segment k - 2d has been
- * to the root and back, if all ranks go on alike. So both directions are always busy, and a message
- * takes about as long as its segments, plus twice the depth.
- * Source: the pipelined tree of P. Sanders, J. Speck, J. L. Traff, Two-tree algorithms for full
- * bandwidth broadcast, reduction and scan, Parallel Computing 35 (2009), section 2, with one tree.
+ * Rank 0 is the root, and rank v's children are 2v+1 and 2v+2 (pattern.h). The message is cut into
+ * *fragments*. *Up*: a rank combines a fragment of its input with its children's partial sums, in
+ * the order own, first child, second child, and sends it to its parent. At the root it is complete.
+ * *Down*: a rank receives the complete fragment from its parent and sends it to its children. The
+ * fragments form a pipeline: a rank at depth d does up(k) and down(k - 2d). By then fragment k - 2d
+ * has been to the root and back, if all ranks run at the same speed. Both directions are always
+ * busy, and a message takes about as long as its fragments, plus twice the depth. Source: the
+ * pipelined tree of P. Sanders, J. Speck, J. L. Traff, Two-tree algorithms for full bandwidth
+ * broadcast, reduction and scan, Parallel Computing 35 (2009), section 2, with one tree.
  *
- * An element is computed by one chain of ranks and completed at the root, so all ranks get the same
+ * One chain of ranks computes an element, and the root completes it, so all ranks get the same
  * bits. avg divides once, at the root. 16-bit floats are rounded once per combine (of up to three
- * values), at most depth times on the way of a value; their averages divide each input first (more
- * than 2 ranks), which rounds once more, so no partial sum exceeds the inputs. Averages of integers
- * are exact: they go up in a wider type (coll_wide.h).
+ * values), at most `depth` times on the path of a value. With more than 2 ranks their averages
+ * divide each input first, which rounds once more, so that no partial sum exceeds the inputs.
+ * Averages of integers are exact: they are sent up in a wider type (coll_wide.h).
  *
- * Cost, S bytes, n ranks, m segments, depth = floor(log2 n), S' = S but for averages of integers:
- * 2 depth + m - 1 steps; a rank sends S' up and S to each child, each in m messages: inner ranks
- * S' + 2S. Memory, all ranks: n-1 times S' + S moves; inner ranks read own and their children's S',
- * and write it. */
+ * Cost, S bytes, n ranks, m fragments, depth = floor(log2 n); S' = S, except for averages of
+ * integers, where it is the size in the accumulator type: 2 depth + m - 1 steps. A rank sends S' up
+ * and S to each child, each in m messages: inner ranks send S' + 2S. Memory, all ranks: S' + S
+ * moves n-1 times. Inner ranks read their own S' and those of their children, and write S'. */
 #include "coll/coll_p2p.h"
 #include "coll/coll_shm.h"
 
-/* Bytes of a segment as it goes up. 2 ranks on 2 cores, in place, medians in microseconds:
- *                       16 KiB  32    64    128   256
- *   shm, 1 MiB          174     143   146   147   173
- *   shm, 64 MiB         12100   11500 12700 12100 14200
- *   Open MPI, 1 MiB     236     198   175   163   164
- *   Open MPI, 64 MiB    21600   16700 14100 12400 12200 */
+/* Bytes of a fragment in its wire type. 64 KiB were good through shared memory; Open MPI prefers
+ * larger fragments (results/notes/collectives.md). */
 #define SEGMENT_BYTES ((size_t)64 << 10)
-/* Sends up that may be open: more than the largest lag, twice a depth below 31. */
+/* Number of sends to the parent that may be open: more than the largest lag, which is twice a depth
+ * below 31. */
 #define UP_OPEN 64
-/* Sends down to a child that may be open. */
+/* Number of sends to a child that may be open. */
 #define DOWN_OPEN 4
 
-/* One call. segment: elements of all but the last. sum: [count] of the travelling type, where
- * partial sums are made: recv, or scratch when averages of integers are widened.
- * up_recv, landing: of each child, by turns. down_recv: of even and odd segments. */
+/* The state of one call on this rank. */
 struct tree_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
     enum ddp_dtype travels;
+    /* segment: elements of every fragment except the last; segments: number of fragments. */
     size_t elem, wide_elem, segment, segments;
     bool wide, divides_first;
     int parent, first_child, children, lag, divisor;
+    /* sum: [count] partial sums in the wire type: recv, or scratch for averages of integers.
+     * landing: two buffers for each child. */
     unsigned char *sum, *landing;
+    /* up_recv[child] and down_recv: one request for even and one for odd fragments. */
     struct ddp_request up_recv[2][2], up_send[UP_OPEN];
     struct ddp_request down_recv[2], down_send[2][DOWN_OPEN];
 };
@@ -68,7 +67,7 @@ static size_t segment_count_of(size_t count, enum ddp_dtype dtype, enum ddp_op o
     return count / segment + (count % segment != 0);
 }
 
-/* Two landing places a child; then the widened message. */
+/* Scratch holds two landing buffers for each child, then the widened message. */
 static size_t tree_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
     const int children = ddp_binary_children(comm->rank, comm->size);
@@ -96,7 +95,7 @@ static int post_up(struct tree_call *call, int child, size_t k, struct ddp_err *
                           &call->up_recv[child][k % 2], err);
 }
 
-/* Own segment k with the children's, into sum. */
+/* Combines fragment k of this rank and its children into sum. */
 static int combine(struct tree_call *call, size_t k, const void *own, void *sum,
                    struct ddp_err *err)
 {
@@ -139,7 +138,7 @@ static int up(struct tree_call *call, size_t k, struct ddp_err *err)
         DDP_TRY(combine(call, k, own, sum, err));
         own = sum;
     }
-    if (call->parent >= 0) /* the request's last send was waited for in post_down */
+    if (call->parent >= 0) /* post_down has waited for the last send of this request */
         return ddp_comm_isend(call->comm, call->parent, DDP_COLL_TAG, own, count * call->wide_elem,
                               &call->up_send[k % UP_OPEN], err);
     if (call->wide)
@@ -147,7 +146,7 @@ static int up(struct tree_call *call, size_t k, struct ddp_err *err)
     return 0;
 }
 
-/* What went up from there must have gone before the result takes its place in recv. */
+/* The partial sum in this part of recv must have been sent before the result overwrites it. */
 static int post_down(struct tree_call *call, size_t k, struct ddp_err *err)
 {
     DDP_TRY(ddp_comm_wait(call->comm, &call->up_send[k % UP_OPEN], 1, err));
@@ -156,8 +155,8 @@ static int post_down(struct tree_call *call, size_t k, struct ddp_err *err)
                           elements(call, k) * call->elem, &call->down_recv[k % 2], err);
 }
 
-/* The next receive is posted before this one is waited for: the lag of a rank with a parent is at
- * least 2, so segment k + 1 has gone up. */
+/* The next receive is posted before the current one is waited for. That is safe, because a rank
+ * with a parent has a lag of at least 2, so fragment k + 1 has been sent up. */
 static int down(struct tree_call *call, size_t k, struct ddp_err *err)
 {
     if (call->parent >= 0) {
@@ -177,9 +176,9 @@ static int down(struct tree_call *call, size_t k, struct ddp_err *err)
     return 0;
 }
 
-/* Never a deadlock: look at a rank that waits in the earliest step, t. Its children have done
- * up(t), or are at step t and wait only below themselves; its parent, at depth d - 1, sent what
- * down(t - 2d) waits for in its own step t - 2. */
+/* This cannot deadlock. Consider a rank that waits in the earliest step, t. Its children have done
+ * up(t), or are at step t and wait only for ranks below them. Its parent, at depth d - 1, sent the
+ * fragment that down(t - 2d) waits for in its own step t - 2. */
 static int pipeline(struct tree_call *call, struct ddp_err *err)
 {
     for (int child = 0; child < call->children; child++)
@@ -240,8 +239,9 @@ static void tree_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
         return;
     }
     cost->steps = 2 * ddp_binary_depth(ranks) + DDP_MAX(segments, 1) - 1;
-    /* A step takes as long as rank 1's. From 5 ranks up that has a parent and two children: it
-     * waits for two sums, then gives two results. One segment alone is on its way up, or down. */
+    /* A step takes as long as it does on rank 1. With 5 ranks and more, rank 1 has a parent and two
+     * children: it waits for two sums and then sends two results. A single fragment only goes one
+     * way at a time. */
     const double fan = DDP_MIN(ranks - 1, 2);
     cost->path_bytes = (wide_bytes + bytes) / 2 / DDP_MAX(segments, 1) * cost->steps *
                        (ranks < 5 || segments <= 1 ? fan : 4);
@@ -253,9 +253,10 @@ static void tree_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
         ddp_cost_rank(cost, &c);
         cost->memory_bytes += children != 0 ? (children + 2) * wide_bytes : 0;
     }
-    if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens, the root narrows */
+    if (ddp_is_wide(shape->dtype,
+                    shape->op)) /* all ranks widen their input, the root narrows the result */
         cost->memory_bytes += (ranks + 1) * (bytes + wide_bytes);
-    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* every rank divides all */
+    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * bytes;
 }
 

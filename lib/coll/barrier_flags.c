@@ -1,6 +1,6 @@
-/* Barrier "flags": every rank raises its flag and looks at all others'.
+/* Barrier "flags": every rank raises its flag and waits for the flags of all other ranks.
  *
- * Cost, n ranks: 1 step; n-1 flags are read a rank. Nothing is sent. */
+ * Cost, n ranks: 1 step. Each rank reads n-1 flags. Nothing is sent. */
 #include "coll/coll_shm.h"
 
 static int flags_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

@@ -1,14 +1,14 @@
-/* Broadcast "scatter-ring": the root scatters the message, then a ring gathers it everywhere.
+/* Broadcast "scatter-ring": the root scatters the message, then a ring all-gathers it.
  *
- * For large messages: the message is cut into n *parts*, part v for the rank v after the root. A
- * binomial tree (pattern.h) hands out the parts of whole subtrees, straight into their places in
- * recv; then every rank passes parts on around the ring (coll_ring.h). So nobody sends S twice, as
- * the root of a tree alone does log2(n) times. Source: M. Barnett et al., Interprocessor collective
- * communication library (InterCom), SHPCC 1994.
+ * It is for large messages. The message is cut into n *chunks*, and chunk v is for the rank v after
+ * the root. A binomial tree (pattern.h) hands out the chunks of whole subtrees, to their places in
+ * recv. Then the ranks pass the chunks around the ring (coll_ring.h). No rank sends 2S bytes,
+ * whereas the root of a binomial tree alone sends log2(n) S. Source: M. Barnett et al.,
+ * Interprocessor collective communication library (InterCom), SHPCC 1994.
  *
- * Cost, S bytes, n ranks: ceil(log2 n) + n-1 steps; the root sends (n-1)/n S in the tree, and every
- * rank (n-1)/n S in the ring. Memory, all ranks: each part moves once per level of the tree and n-1
- * times around; out of place the root copies the message. */
+ * Cost, S bytes, n ranks: ceil(log2 n) + n-1 steps. The root sends (n-1)/n S in the tree, and every
+ * rank sends (n-1)/n S in the ring. Memory, all ranks: each chunk moves once per level of the tree
+ * and n-1 times around the ring; out of place the root copies the message. */
 #include "coll/coll_ring.h"
 
 static int scatter_ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -18,14 +18,14 @@ static int scatter_ring_supports(const struct ddp_comm *comm, const struct ddp_c
     return ddp_coll_needs_p2p(comm, "scatter-ring", err);
 }
 
-/* Bytes of the parts of v's subtree. */
+/* Returns the bytes of the chunks of v's subtree. */
 static size_t subtree_bytes(const struct ddp_parts *parts, int v, size_t elem)
 {
     const int end = v + ddp_binomial_span(v, parts->parts);
     return (ddp_parts_begin(parts, end) - ddp_parts_begin(parts, v)) * elem;
 }
 
-/* Down the tree, the largest subtree first. */
+/* Passes the chunks down the tree, the largest subtree first. */
 static int scatter(struct ddp_comm *comm, const struct ddp_parts *parts, int v, int root,
                    void *data, size_t elem, struct ddp_err *err)
 {

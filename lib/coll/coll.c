@@ -55,7 +55,7 @@ int ddp_coll_no_in_place(const struct ddp_coll_shape *shape, struct ddp_err *err
     return 0;
 }
 
-/* Arrays of `part` count elements a rank that make up the full buffer; 1: it is one array. */
+/* Returns how many times `count` elements the full buffer holds. */
 static size_t full_parts(enum ddp_coll coll, int ranks)
 {
     switch (coll) {
@@ -75,8 +75,8 @@ size_t ddp_coll_message_bytes(enum ddp_coll coll, int ranks, size_t count, enum 
     return full_parts(coll, ranks) * count * ddp_dtype_size(dtype);
 }
 
-/* Has this rank, which is not the root, nothing to send (or to receive)? Then its pointer says
- * nothing. */
+/* True if this rank is not the root and has no array to send. Its send pointer then has no meaning.
+ * The next function says the same for recv. */
 static bool sends_nothing(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
     return comm->rank != args->root && (args->coll == DDP_BROADCAST || args->coll == DDP_SCATTER);
@@ -86,7 +86,7 @@ static bool receives_nothing(const struct ddp_comm *comm, const struct ddp_coll_
     return comm->rank != args->root && (args->coll == DDP_REDUCE || args->coll == DDP_GATHER);
 }
 
-/* Bytes of args->send and args->recv on a rank. */
+/* Computes the sizes in bytes of args->send and args->recv, as the table in coll.h defines them. */
 static void array_bytes(const struct ddp_comm *comm, const struct ddp_coll_args *args, size_t *send,
                         size_t *recv)
 {
@@ -110,7 +110,7 @@ size_t ddp_coll_recv_bytes(const struct ddp_comm *comm, const struct ddp_coll_ar
     return receives_nothing(comm, args) ? 0 : recv_bytes;
 }
 
-/* As the top of coll.h defines it. */
+/* Implements the definition at the top of coll.h. */
 static bool is_in_place(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
     const size_t part = args->count * ddp_dtype_size(args->dtype) * (size_t)comm->rank;
@@ -129,8 +129,8 @@ static bool is_in_place(const struct ddp_comm *comm, const struct ddp_coll_args 
     }
 }
 
-/* First and last byte must both lie in registered memory; blocks are not adjacent by accident, for
- * each starts on a page of its own. */
+/* True if the first and the last byte lie in registered memory. That is sufficient: each registered
+ * block starts on its own page, so two blocks are never adjacent by accident. */
 static bool is_registered(struct ddp_comm *comm, const void *ptr, size_t bytes)
 {
     const unsigned char *first = ptr;

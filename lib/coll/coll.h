@@ -1,6 +1,7 @@
-/* Collectives: algorithms behind one table, and the choice among them.
+/* Collectives: a table of algorithms, and the choice among them.
  *
- * One file and one line in coll_list.h add an algorithm. Elements of send and recv, n = comm->size:
+ * A new algorithm is one file and one line in coll_list.h. Number of elements in send and recv on a
+ * rank, where n = comm->size:
  *   allreduce       send [count]              recv [count]
  *   reduce          send [count]              recv [count] at the root
  *   broadcast       send [count] at the root  recv [count]
@@ -10,14 +11,14 @@
  *   gather          send [count]              recv [n*count] at the root
  *   scatter         send [n*count] at root    recv [count]
  *   send-recv       send [count] to (rank+1)%n, recv [count] from (rank-1)%n
- * In place:
+ * A call is in place when:
  *   allreduce, reduce, broadcast, all-to-all  send == recv
  *   reduce-scatter, scatter (root)            recv == send + rank*count
  *   all-gather, gather (root)                 send == recv + rank*count
- * All ranks must agree on what a plan is made of: whether it is in place and whether its arrays are
- * registered, too. An array that a rank need not have (above) may be any pointer there.
- * After DDP_OK all ranks hold bit-identical results where the collective says they hold the same.
- */
+ * All ranks must create a plan with the same arguments. They must also agree on whether the call is
+ * in place and whether the arrays are registered. An array that a rank does not need (see above)
+ * may be any pointer on that rank. After DDP_OK, the ranks that receive the same result hold
+ * bit-identical results. */
 #ifndef DDP_COLL_COLL_H
 #define DDP_COLL_COLL_H
 
@@ -29,32 +30,32 @@
 extern "C" {
 #endif
 
-/* What an algorithm needs to know to say whether it can, and what it costs. registered: send and
- * recv lie in registered memory. */
+/* The properties of a call that decide whether an algorithm supports it, and what it costs. */
 struct ddp_coll_shape {
     enum ddp_coll coll;
     size_t count;
     enum ddp_dtype dtype;
     enum ddp_op op;
     int root;
-    bool in_place, registered;
-    int hosts; /* the ranks are on; 0: one, or not known */
+    bool in_place, registered; /* registered: send and recv lie in registered memory */
+    int hosts; /* number of hosts that the ranks run on; 0 if unknown, then one is assumed */
 };
 
-/* Per rank, the largest of all ranks: sequential communication steps, bytes handed to
- * ddp_comm_isend (0 where memory is mapped), messages, and bytes read and written in memory by all
- * ranks together (bound). path_bytes: those that travel one after the other, where they are more
- * than any rank sends (one receives more, or the ranks wait for each other); else 0. So the time on
- * a network that nobody else uses is about ddp_cost_seconds: simulated, within a quarter
- * (tests/sim). */
+/* Cost of one call. Where ranks differ, a member holds the largest value of any rank. On a network
+ * without other traffic the call takes about ddp_cost_seconds(); a simulation agrees within a
+ * quarter (tests/sim). */
 struct ddp_coll_cost {
+    /* Communication steps that follow one another, and messages that one rank sends. */
     double steps, messages;
+    /* sent_bytes: bytes that one rank passes to ddp_comm_isend, 0 where memory is mapped.
+     * path_bytes: bytes that are sent one after the other, if they are more than any rank sends
+     * (a rank receives more than it sends, or ranks wait for each other), else 0. */
     double sent_bytes, path_bytes;
-    double memory_bytes; /* all ranks' reads + writes */
-    bool modelled;       /* false: a native call, nothing is known */
+    double memory_bytes; /* bytes that all ranks together read and write in memory */
+    bool modelled;       /* false for a native call, whose cost is unknown */
 };
 
-/* alpha_s: a message of no length; beta_s: a byte of it more. */
+/* alpha_s: seconds for an empty message. beta_s: seconds for each byte. */
 static inline double ddp_cost_seconds(const struct ddp_coll_cost *cost, double alpha_s,
                                       double beta_s)
 {
@@ -66,60 +67,66 @@ struct ddp_coll_alg {
     const char *name; /* "direct", "staged", "flat", "ring", "native" */
     enum ddp_coll coll;
     const char *summary;
-    /* 0, or DDP_EUNAVAIL with the reason in err. */
+    /* Returns 0 if the algorithm can run this call, or DDP_EUNAVAIL with the reason in err. */
     int (*supports)(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
                     struct ddp_err *err);
-    /* Private bytes `run` needs; NULL: none. */
+    /* Optional. Returns the bytes of scratch that `run` needs on this rank. NULL: none. */
     size_t (*scratch_bytes)(const struct ddp_comm *comm, const struct ddp_coll_shape *shape);
-    /* Collective; of one element at least, but for barriers. scratch: as asked for, aligned to 64,
-     * zeroed before a plan's first call and then left alone until its last. */
+    /* Collective. Called with at least one element, except for barriers. scratch has
+     * scratch_bytes() bytes and is aligned to 64. It is zeroed before the first call of a plan and
+     * keeps its contents between the calls of that plan. */
     int (*run)(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                struct ddp_err *err);
     void (*cost)(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost);
 };
 
-/* All algorithms of coll_list.h, in order, NULL-terminated. */
+/* Returns all algorithms in the order of coll_list.h. The array ends with NULL. */
 const struct ddp_coll_alg *const *ddp_coll_algorithms(void);
-/* NULL when there is none of that name for the collective. */
+/* Returns NULL if the collective has no algorithm of this name. */
 const struct ddp_coll_alg *ddp_coll_find(enum ddp_coll coll, const char *name);
-/* The algorithm `auto` takes for this shape; never by a run-time measurement. NULL with err when
- * none supports it. */
+/* Returns the algorithm that `auto` uses for this shape. The choice depends on no measurement at
+ * run time. Returns NULL and fills err if no algorithm supports the shape. */
 const struct ddp_coll_alg *ddp_coll_auto(const struct ddp_comm *comm,
                                          const struct ddp_coll_shape *shape, struct ddp_err *err);
 
-/* What alg->supports will say, before there is a communicator: `ranks` ranks of one host on
- * `backend`, which needs no outside launcher. 0, or DDP_EUNAVAIL with the reason. */
+/* Tells what alg->supports would answer before a communicator exists, for `ranks` ranks of one host
+ * on a backend that needs no outside launcher. Returns 0, or DDP_EUNAVAIL with the reason in err.
+ */
 int ddp_coll_foresee(const struct ddp_coll_alg *alg, const struct ddp_backend *backend, int ranks,
                      const struct ddp_coll_shape *shape, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* A collective made ready: checked once, run often. */
+/* A collective that was checked once and can run many times. */
 struct ddp_coll_plan {
     const struct ddp_coll_alg *alg;
     struct ddp_coll_args args;
-    struct ddp_coll_shape shape; /* of args, as the algorithm was asked */
+    struct ddp_coll_shape shape; /* derived from args, as passed to alg->supports */
     void *scratch;
     size_t scratch_bytes;
-    uint64_t bytes; /* of the message, for the flight recorder */
+    uint64_t bytes; /* message size that the flight recorder shows */
 };
-/* alg NULL: auto. Not collective. Buffers in args are fixed; change them with a new plan. */
+/* Checks args, chooses the algorithm and allocates scratch. alg may be NULL for `auto`. Not
+ * collective. The plan keeps the buffer pointers of args; other buffers need a new plan. */
 int ddp_coll_plan_init(struct ddp_coll_plan *plan, struct ddp_comm *comm,
                        const struct ddp_coll_alg *alg, const struct ddp_coll_args *args,
                        struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_coll_plan_release(struct ddp_coll_plan *plan);
 
-/* Bytes of the full buffer S for `count` (see top), as bandwidth is defined on. */
+/* Returns the message size S in bytes that bandwidth is computed from: the larger of the send and
+ * recv buffers in the table at the top. */
 size_t ddp_coll_message_bytes(enum ddp_coll coll, int ranks, size_t count, enum ddp_dtype dtype);
-/* Bytes of args->recv that this rank gets; 0 where its pointer says nothing. */
+/* Returns the number of bytes that this rank receives in args->recv, 0 if it does not use
+ * args->recv. */
 size_t ddp_coll_recv_bytes(const struct ddp_comm *comm, const struct ddp_coll_args *args);
 
-/* Of no elements (bytes): nothing moves and nobody waits, whatever the algorithm. A barrier has
- * none and waits. */
+/* True for a collective of zero elements (or bytes). It returns at once, without waiting for other
+ * ranks, under every algorithm. A barrier has no elements but does wait. */
 static inline bool ddp_coll_is_idle(enum ddp_coll coll, size_t count)
 {
     return count == 0 && coll != DDP_BARRIER;
 }
 
-/* Runs it, unless it is idle. Collective: all ranks of the group, same plan, same order. */
+/* Runs the plan, unless it has no elements. Collective: all ranks of the group run the same plans
+ * in the same order. */
 static inline int ddp_coll_run(struct ddp_comm *comm, struct ddp_coll_plan *plan,
                                struct ddp_err *err)
 {

@@ -1,8 +1,8 @@
-/* What the direct algorithms have in common. */
+/* Helpers of the direct algorithms. */
 #include "coll/coll_direct.h"
 
-/* Shortest part that is shared with the root: about where copying half of it takes as long as a
- * step. */
+/* Shortest chunk of which the root copies the tail. At about this size copying half of it takes as
+ * long as a step. */
 #define SHARE_FROM_BYTES ((size_t)16 << 10)
 
 int ddp_direct_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -17,8 +17,9 @@ int ddp_direct_supports(const struct ddp_comm *comm, const struct ddp_coll_shape
     return 0;
 }
 
-/* All arrays of the call over all ranks, in args->count elements a rank; where roots differ from
- * others, and in place: about so many. All-to-all in place copies nothing, it swaps. */
+/* Returns the number of arrays of args->count elements that the call touches, divided by the number
+ * of ranks. The root of a rooted collective and calls in place touch slightly more or fewer.
+ * All-to-all in place is not copied but swapped. */
 static size_t arrays_touched(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
     const size_t all = (size_t)comm->size;

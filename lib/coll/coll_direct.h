@@ -1,14 +1,17 @@
-/* Zero-copy on registered memory: what the "direct" algorithms have in common. For lib/coll only.
+/* Helpers of the "direct" algorithms, which copy nothing in between, on registered memory. For
+ * lib/coll only.
  *
- * A call has two *steps*, both on DDP_LANE_DIRECT. *Enter*: a rank says that its send is ready and
- * its recv may be overwritten, and where both lie: their addresses travel beside the flag, in its
- * cache line. So ranks may have their buffers at different places, and only the root need have
- * both. Data then moves once, from a rank's send to a rank's recv, by whichever of the two the
- * algorithm says. *Leave*: a rank says that it touches no other rank's memory any more.
+ * A call has two *steps*, both on flag slot DDP_LANE_DIRECT. *Enter*: a rank announces that its
+ * send buffer is ready and that its recv buffer may be overwritten. The addresses of both buffers
+ * are stored beside the flag, in its cache line, so ranks may have their buffers at different
+ * offsets, and only the root needs to have both. Then each byte moves once, from the send buffer of
+ * one rank to the recv buffer of another; the algorithm decides which of the two ranks copies.
+ * *Leave*: a rank announces that it no longer touches the memory of other ranks.
  *
- * Two rules: before a rank touches a peer's memory it waits for the peer's enter; and a rank does
- * not return before all those have left that touch its memory or look for its addresses.
- * Flags only grow, by two a call on every rank; a rank that need not wait may be a call ahead. */
+ * Two rules make this safe. Before a rank touches the memory of a peer, it waits for the peer to
+ * enter. A rank returns only after all ranks have left that touch its memory or read its addresses.
+ * Flags only grow, by two a call on every rank. A rank that does not need to wait may be one call
+ * ahead. */
 #ifndef DDP_COLL_COLL_DIRECT_H
 #define DDP_COLL_COLL_DIRECT_H
 
@@ -20,8 +23,8 @@
 extern "C" {
 #endif
 
-/* Offsets in the shared segment of a rank's send and recv; of one that is private (that this rank
- * need not have): meaningless. */
+/* Offsets of a rank's send and recv buffers in the shared segment. The offset of a buffer that the
+ * rank does not need has no meaning. */
 struct ddp_direct_place {
     uint64_t send, recv;
 };
@@ -48,7 +51,7 @@ static inline void ddp_direct_leave(struct ddp_comm *comm)
     ddp_shm_post(comm, DDP_LANE_DIRECT, ++comm->shm->epoch[DDP_LANE_DIRECT]);
 }
 
-/* Waits until `peer` has reached the step this rank is in: has entered, or has left. */
+/* Waits until `peer` has reached the step that this rank is in: enter or leave. */
 static inline int ddp_direct_wait(struct ddp_comm *comm, int peer, struct ddp_err *err)
 {
     return ddp_shm_wait(comm, peer, DDP_LANE_DIRECT, comm->shm->epoch[DDP_LANE_DIRECT], err);
@@ -58,7 +61,8 @@ static inline int ddp_direct_wait_all(struct ddp_comm *comm, struct ddp_err *err
     return ddp_coll_wait_all(comm, DDP_LANE_DIRECT, comm->shm->epoch[DDP_LANE_DIRECT], err);
 }
 
-/* Where this rank sees the arrays of `rank`, which has entered. */
+/* Return the addresses, in this process, of the send and recv buffers of `rank`, which must have
+ * entered. */
 static inline const unsigned char *ddp_direct_send_of(const struct ddp_comm *comm, int rank)
 {
     return (const unsigned char *)comm->place.segment + ddp_direct_place_of(comm, rank).send;
@@ -68,37 +72,36 @@ static inline unsigned char *ddp_direct_recv_of(const struct ddp_comm *comm, int
     return (unsigned char *)comm->place.segment + ddp_direct_place_of(comm, rank).recv;
 }
 
-/* Of a long copy: do the call's arrays, a rank's part of them, not fit a rank's share of the cache?
- * 2 ranks on 2 cores of an EPYC with 32 MiB for both, us, plain and non-temporal (Open MPI); other
- * runs were a fifth faster, the non-temporal ones least. rep movsb is as plain.
- *               8 MiB            16 MiB             32 MiB
- *   all-gather  276, 610 (363)   1409, 1272 (1358)  2599, 2583 (3566)
- *   all-to-all  624, 640 (626)   1993, 1344 (1798)  2734, 2779 (4376)
- *   broadcast   164, 308 (465)   703, 634 (1203)    1357, 1333 (2535) */
+/* True if this rank's share of all arrays of the call is larger than its share of the last-level
+ * cache. Long copies then use non-temporal stores, which were faster in most collectives from 16
+ * MiB on; the timings are in results/notes/collectives.md. */
 bool ddp_direct_outgrows_cache(const struct ddp_comm *comm, const struct ddp_coll_args *args);
 
-/* ddp_coll_move, and past the cache where the call outgrows it. */
+/* Like ddp_coll_move, but also uses non-temporal stores if the arrays of the call outgrow the
+ * cache. */
 static inline void ddp_direct_move(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                                    void *dst, const void *src, size_t bytes)
 {
-    const size_t long_bytes = (size_t)64 << 10; /* below, a fence is no longer small */
+    const size_t long_bytes = (size_t)64 << 10; /* shorter copies do not pay for the fence */
     if (bytes >= long_bytes && dst != src && ddp_direct_outgrows_cache(comm, args))
         comm->device->copy_nt(dst, src, bytes);
     else
         ddp_coll_move(comm, dst, src, bytes);
 }
 
-/* What rooted collectives share: the root, with nothing to copy for itself in place, takes the end
- * of each part off its peers' hands, so that n ranks copy what n-1 would. From which byte on?
- * `bytes` when the part is too short to be worth a second synchronisation. */
+/* Returns the first byte of the tail that the root copies on behalf of its peers. In place, the
+ * root has no copy of its own, so it takes the last n-th of each chunk and n ranks share the work
+ * of n-1. bytes: size of a chunk. Returns `bytes` if the chunk is too short to pay for a second
+ * synchronisation. */
 size_t ddp_direct_root_begin(const struct ddp_comm *comm, size_t bytes);
 
-/* First byte of rank r's slice of `bytes` bytes at address `base`: 0 for rank 0, `bytes` for rank
- * n, else a cache-line boundary of memory (of the array, should base not be a multiple of the
- * element size). Ranks agree where their bases are equal modulo a line. */
+/* Returns the first byte of rank r's chunk of `bytes` bytes at address `base`: 0 for rank 0 and
+ * `bytes` for rank n. In between it is aligned to a cache line of memory, or to a cache line
+ * counted from `base` if `base` is not a multiple of the element size. Ranks compute the same value
+ * if their bases are equal modulo a cache line. */
 size_t ddp_direct_slice_begin(const void *base, size_t bytes, size_t elem, int r, int ranks);
 
-/* DDP_EUNAVAIL unless memory is shared and the shape's buffers are registered. */
+/* Returns DDP_EUNAVAIL if memory is not shared or the buffers of the shape are not registered. */
 int ddp_direct_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
                         struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -1,27 +1,28 @@
-/* "flat", for all collectives but all-reduce (allreduce_flat.c): everybody publishes what it sends,
- * and then takes what it needs.
+/* Algorithm "flat" of all collectives except all-reduce (allreduce_flat.c): every rank publishes
+ * the data that it sends, and then reads the data that it needs.
  *
- * For small messages, of any memory. A rank that sends copies its send into its *slot* of shared
- * memory (at most DDP_SHM_INLINE bytes go beside the flag itself), posts, waits for all, and copies
- * or combines from the slots into its recv; combining is in rank order. In place is no special
- * case: all that others need has left send before recv is written.
+ * It is for small messages in any memory. A rank that sends copies its send buffer into its *data
+ * slot* of shared memory, posts its flag, waits for all ranks, and copies or combines from the data
+ * slots into its recv buffer. A message of at most DDP_SHM_INLINE bytes is stored beside the flag
+ * instead. Inputs are combined in rank order. In place needs no special case: the data that others
+ * need has left the send buffer before recv is written.
  *
- * Slots and lanes are those of all-reduce "flat", and so is the double buffer: calls of whatever
- * collective alternate between two slots and two lanes, and every call waits for all ranks. When a
- * rank writes its slot in call k, the slot's readers were in call k-2; each has left it, for this
- * rank has seen all of them enter call k-1.
+ * Data slots and flag slots are those of all-reduce "flat", and so is the double buffer: calls of
+ * any collective alternate between two data slots and two flag slots, and every call waits for all
+ * ranks. A rank that writes its data slot in call k overwrites the data of call k-2. All readers
+ * have left call k-2, because this rank has seen all of them enter call k-1.
  *
- * Cost, n ranks: 1 step. What is sent is read and written once; of what is taken each byte is read
- * and, combined or not, written. Nothing is sent. */
+ * Cost, n ranks: 1 step. Published bytes are read and written once. A byte that a rank reads is
+ * read and, unless it is combined, written. Nothing is sent. */
 #include <string.h>
 
 #include "coll/coll_shm.h"
 
-/* One call: what this rank sees. bytes: that a sender publishes. */
+/* The state of one call on this rank. */
 struct flat_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
-    size_t part, bytes;
+    size_t part, bytes; /* part: bytes of one chunk; bytes: published by a rank that sends */
     int parity;
 };
 
@@ -63,7 +64,7 @@ static unsigned char *slot_of(const struct flat_call *call, int rank)
                : ddp_shm_slot_of(shm, rank, call->parity);
 }
 
-/* What `rank` sends, from `part` of its parts on. */
+/* Returns the address of chunk number `part` of the data that `rank` sends. */
 static const unsigned char *input_of(const struct flat_call *call, int rank, int part)
 {
     const unsigned char *send = rank == call->comm->rank ? call->args->send : slot_of(call, rank);
@@ -90,7 +91,7 @@ static void combine(const struct flat_call *call, int part)
     comm->device->reduce(&reduce);
 }
 
-/* `part` of what each rank sends, into its place in recv. */
+/* Copies chunk number `part` of every rank's data to its place in recv. */
 static void collect(const struct flat_call *call, int part)
 {
     unsigned char *recv = call->args->recv;

@@ -1,5 +1,5 @@
-/* One line an algorithm: DDP_COLL(symbol). Order matters only to people: help and `list` show it.
- */
+/* The list of algorithms, one DDP_COLL(symbol) a line. Help and `list` show this order; it has no
+ * other effect. */
 DDP_COLL(allreduce_flat)
 DDP_COLL(allreduce_direct)
 DDP_COLL(allreduce_staged)

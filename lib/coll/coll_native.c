@@ -1,5 +1,5 @@
-/* "native", for all collectives but all-reduce (allreduce_native.c): the backend library's own.
- * What it does inside is not modelled. */
+/* Algorithm "native" of all collectives except all-reduce (allreduce_native.c): it calls the
+ * backend's library. The cost of the library's algorithm is not modelled. */
 #include "coll/coll.h"
 
 static int native_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

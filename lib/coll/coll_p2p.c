@@ -39,15 +39,15 @@ int ddp_p2p_exchange(struct ddp_comm *comm, const struct ddp_p2p_move *move, str
     return ddp_comm_wait(comm, req, 2, err);
 }
 
-/* An exchange in pieces, under way. stride: between the two landing places. */
+/* The state of a running ddp_p2p_combine. */
 struct piecewise {
     struct ddp_comm *comm;
     const struct ddp_p2p_combine *c;
-    size_t elem, out_bytes, in_bytes, stride;
+    size_t elem, out_bytes, in_bytes, stride; /* stride: bytes between the two landing buffers */
     struct ddp_request send[2], recv[2];
 };
 
-/* Bytes of piece k of `bytes`. */
+/* Returns the size of fragment k of an array of `bytes` bytes. */
 static size_t piece_bytes(size_t bytes, size_t k)
 {
     return DDP_MIN(DDP_PIECE_BYTES, bytes - k * DDP_PIECE_BYTES);
@@ -64,7 +64,7 @@ static int post_recv(struct piecewise *x, size_t k, struct ddp_err *err)
                           piece_bytes(x->in_bytes, k), &x->recv[k % 2], err);
 }
 
-/* The request's piece before, k - 2, is waited for first. */
+/* Fragment k reuses the request of fragment k - 2, so it waits for that send first. */
 static int send_piece(struct piecewise *x, size_t k, struct ddp_err *err)
 {
     DDP_TRY(ddp_comm_wait(x->comm, &x->send[k % 2], 1, err));
@@ -98,9 +98,9 @@ static int combine_piece(struct piecewise *x, size_t k, struct ddp_err *err)
     return 0;
 }
 
-/* Never a deadlock: of all ranks that wait, look at one that is at the smallest k. Its receive k is
- * posted, and its source has sent k or, being no further behind, is about to; its send k - 2 meets
- * a receive that its target, being no further behind, has posted. */
+/* This cannot deadlock. Of all waiting ranks, consider one with the smallest k. It has posted its
+ * receive k, and its source, which is no further behind, has sent fragment k or is about to. Its
+ * send k - 2 matches a receive that its target, also no further behind, has posted. */
 int ddp_p2p_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c, struct ddp_err *err)
 {
     const size_t elem = ddp_dtype_size(c->dtype);

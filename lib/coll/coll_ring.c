@@ -1,7 +1,7 @@
 #include "coll/coll_ring.h"
 
-/* Where the partial sum of part c goes in a step; it is sent in the next one. Step -1: the input
- * that is sent first. */
+/* Returns where the partial sum of chunk c is stored in a step; the next step sends it. Step -1 is
+ * the divided input that step 0 sends. */
 static void *partial(const struct ddp_ring_sum *ring, int step, int c)
 {
     if (ring->whole == NULL)

@@ -1,5 +1,5 @@
-/* What the algorithms on shared memory have in common: which lanes are theirs, how a message is
- * cut into pieces, and the wait for everybody. For lib/coll only. */
+/* Helpers of the algorithms on shared memory: the numbers of their flag slots, copies, and the wait
+ * for all ranks. For lib/coll only. */
 #ifndef DDP_COLL_COLL_SHM_H
 #define DDP_COLL_COLL_SHM_H
 
@@ -12,40 +12,40 @@
 extern "C" {
 #endif
 
-/* Lanes of a group (comm_shm.h) and who posts on them. 0 and 1 are lib/comm's (barrier, exchange),
- * 7 is the bench layer's (ping-pong). Algorithms never share one: the epochs of each stay equal on
- * all ranks by the order of that algorithm's calls alone. */
+/* The flag slots of a group (comm_shm.h) that algorithms use. Slots 0 and 1 belong to lib/comm
+ * (barrier and all-gather of bytes), slot 7 to the ping-pong of the bench layer. Two algorithms
+ * never share a slot, so the order of one algorithm's calls alone keeps its sequence numbers equal
+ * on all ranks. */
 enum ddp_coll_lane {
-    DDP_LANE_FLAT = 2, /* and 3: even and odd calls, each with its inline data */
+    DDP_LANE_FLAT = 2, /* also 3: even and odd calls, with the inline data of each */
     DDP_LANE_DIRECT = 4,
     DDP_LANE_STAGED_IN = 5,
     DDP_LANE_STAGED_SUM = 6,
-    DDP_LANE_STAGED_DONE = DDP_LANE_STAGED_SUM, /* of coll_stage.h; the same flags */
-    DDP_LANE_HIER_IN = 8,                       /* and up to 11: allreduce_hier.c */
+    DDP_LANE_STAGED_DONE = DDP_LANE_STAGED_SUM, /* the same slot, as coll_stage.h uses it */
+    DDP_LANE_HIER_IN = 8,                       /* 8 to 11: allreduce_hier.c */
     DDP_LANE_HIER_SUM,
     DDP_LANE_HIER_RESULT,
     DDP_LANE_HIER_OUT
 };
 
-/* Bytes of one array of the shape. */
+/* Returns the bytes of `count` elements. */
 static inline size_t ddp_coll_array_bytes(const struct ddp_coll_args *args)
 {
     return args->count * ddp_dtype_size(args->dtype);
 }
 
-/* What reduce() must divide by after the last combine. */
+/* Returns the divisor that the last combine must pass to reduce(). */
 static inline int ddp_coll_divisor(const struct ddp_comm *comm, enum ddp_op op)
 {
     return op == DDP_AVG ? comm->size : 1;
 }
 
-/* Arrays from here up are copied past the cache: what does not fit it need not be read to be
- * overwritten. 2 ranks on 2 cores, 480 MiB L3, ping-pong 280 ns, plain against non-temporal: equal
- * from 2 to 16 MiB; 64 MiB: broadcast 6.5 ms against 3.5, all-gather 6.7 against 4.8,
- * send-recv 12.0 against 9.3. */
+/* Arrays of at least this size are copied with non-temporal stores: they do not fit the cache, and
+ * these stores avoid reading the destination first. The timings are in
+ * results/notes/collectives.md. */
 #define DDP_PAST_CACHE_BYTES ((size_t)16 << 20)
 
-/* Copies unless it is the same array, or nothing. */
+/* Copies, unless bytes is 0 or dst and src are the same. Large arrays use non-temporal stores. */
 static inline void ddp_coll_move(const struct ddp_comm *comm, void *dst, const void *src,
                                  size_t bytes)
 {
@@ -57,8 +57,8 @@ static inline void ddp_coll_move(const struct ddp_comm *comm, void *dst, const v
         comm->device->copy(dst, src, bytes);
 }
 
-/* Waits until `lane` of every other rank has reached `epoch`, the next rank first, so that ranks
- * look at different flags at first. */
+/* Waits until the flag of every other rank in slot `lane` has reached `epoch`. Each rank starts
+ * with the next rank, so that they do not all poll the same flag. */
 static inline int ddp_coll_wait_all(struct ddp_comm *comm, int lane, uint64_t epoch,
                                     struct ddp_err *err)
 {
@@ -69,9 +69,10 @@ static inline int ddp_coll_wait_all(struct ddp_comm *comm, int lane, uint64_t ep
     return 0;
 }
 
-/* DDP_EUNAVAIL for send-recv in place: it has no such form. */
+/* Returns DDP_EUNAVAIL if the shape is in place. For send-recv, which has no in-place form. */
 int ddp_coll_no_in_place(const struct ddp_coll_shape *shape, struct ddp_err *err) DDP_MUST_CHECK;
-/* DDP_EUNAVAIL unless the backend maps memory and the group is not larger than one reduce call. */
+/* Returns DDP_EUNAVAIL, with the reason, if the ranks of the group do not share memory. name: the
+ * algorithm, for the message. */
 int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name,
                        struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -1,29 +1,30 @@
-/* Private memory through rings of shared memory. */
+/* Moves private memory through ring buffers in shared memory. */
 #include "coll/coll_stage.h"
 
-/* Rounds a ring holds. Slots go round and round from call to call, too: a slot should have left the
- * reader's cache before it is written again. 2 ranks, private, 64 KiB, against 4 slots from the
- * first on in every call: all-gather 3.7 us against 5.5; broadcast of 256 KiB 17 against 26. */
+/* Rounds that a ring buffer holds. The next call continues with the next slot instead of the first
+ * one: a slot should have left the reader's cache before it is written again. With 4 slots and a
+ * restart in each call, all-gather and broadcast took half as long again
+ * (results/notes/collectives.md). */
 #define DEPTH      8
 #define RING_BYTES ((size_t)DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES)
-/* Largest piece: 32 and 128 KiB are no better. To and from a root only one side copies at a time: a
- * short message is cut into as many pieces as make the two sides overlap (8 KiB: 32 KiB take 4.6
- * us, with pieces of 32 KiB 6.0). */
+/* Largest fragment; 32 and 128 KiB were not faster. To and from a root only one side copies at a
+ * time, so a short chunk is cut into up to OVERLAP fragments, to make the two sides overlap
+ * (results/notes/collectives.md). */
 #define PIECE_BYTES     ((size_t)64 << 10)
 #define PIECE_MIN_BYTES ((size_t)8 << 10)
 #define OVERLAP         8
 
-/* in_base, done_base: the lanes' epochs before round 0. streams: that a publisher has. */
+/* The state of one call on this rank. */
 struct stage_call {
     struct ddp_comm *comm;
     const struct ddp_stage *stage;
-    size_t piece, rounds;
-    uint64_t in_base, done_base;
-    int streams;
+    size_t piece, rounds;        /* piece: bytes of a fragment */
+    uint64_t in_base, done_base; /* sequence numbers of both flags before round 0 */
+    int streams;                 /* chunks that a publisher has */
     bool publishes, reads;
 };
 
-/* Does `reader` take from `writer`? */
+/* True if `reader` takes a chunk from `writer`. */
 static bool takes_from(const struct stage_call *call, int reader, int writer)
 {
     const int root = call->stage->args->root;
@@ -47,7 +48,7 @@ static size_t round_up_line(size_t bytes)
     return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
 }
 
-/* As few rounds as fit, all of about the same size. */
+/* Chooses the smallest number of rounds, and fragments of about equal size. */
 static void stage_cut(struct stage_call *call)
 {
     const size_t bytes = call->stage->stream_bytes;
@@ -66,7 +67,7 @@ static size_t piece_bytes(const struct stage_call *call, size_t t)
     return DDP_MIN(call->piece, call->stage->stream_bytes - t * call->piece);
 }
 
-/* Where `writer` puts piece t of its stream for `reader`. */
+/* Returns the slot where `writer` stores fragment t of its chunk for `reader`. */
 static unsigned char *slot_of(const struct stage_call *call, int writer, int reader, size_t t)
 {
     const int stream =
@@ -75,7 +76,7 @@ static unsigned char *slot_of(const struct stage_call *call, int writer, int rea
            ((call->in_base + t) % DEPTH * (size_t)call->streams + (size_t)stream) * call->piece;
 }
 
-/* Waits until all who read this rank's ring have reached `epoch` of DONE. */
+/* Waits until the flag DONE of all readers of this rank's ring buffer has reached `epoch`. */
 static int wait_for_readers(const struct stage_call *call, uint64_t epoch, struct ddp_err *err)
 {
     struct ddp_comm *comm = call->comm;

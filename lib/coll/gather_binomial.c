@@ -1,13 +1,13 @@
-/* Gather "binomial": every rank collects the parts of its subtree and passes them up.
+/* Gather "binomial": every rank collects the chunks of its subtree and sends them to its parent.
  *
- * The tree is over ranks counted from the root (pattern.h), so a subtree's parts are consecutive:
- * an inner rank collects them in scratch, a leaf sends its part as it is, and the root receives
- * each subtree straight into recv. There a subtree may go past the last rank and on at rank 0: it
- * then comes as two messages.
+ * The tree is over ranks counted from the root (pattern.h), so the chunks of a subtree are
+ * consecutive. An inner rank collects them in scratch, a leaf sends its chunk directly, and the
+ * root receives each subtree in recv. A subtree may wrap there from the last rank to rank 0, and
+ * then arrives as two messages.
  *
- * Cost, parts of S bytes, n ranks: ceil(log2 n) steps; the root's largest child sends the most: its
- * subtree, at most half of all parts. 1 message a rank, 2 of the child that wraps. Memory, all
- * ranks: parts move once per level on their way, inner ranks copy their own. */
+ * Cost, chunks of S bytes, n ranks: ceil(log2 n) steps. The root's largest child sends the most:
+ * its subtree, at most half of all chunks. A rank sends 1 message, the child that wraps sends 2.
+ * Memory, all ranks: chunks move once per level on their way, and inner ranks copy their own. */
 #include "coll/coll_p2p.h"
 
 static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -25,7 +25,8 @@ static size_t binomial_scratch_bytes(const struct ddp_comm *comm,
     return v == 0 || span == 1 ? 0 : (size_t)span * shape->count * ddp_dtype_size(shape->dtype);
 }
 
-/* All children's subtrees at once. base: where part `first` lies; the root has them by rank. */
+/* Receives the subtrees of all children at once. base: room for the chunks, at the root in rank
+ * order, else those of this rank's subtree. */
 static int receive_children(struct ddp_comm *comm, const struct ddp_coll_args *args, int v,
                             void *base, struct ddp_err *err)
 {

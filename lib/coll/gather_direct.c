@@ -1,10 +1,11 @@
 /* Gather "direct": zero-copy on registered memory.
  *
- * Each rank writes its send into its place in the root's recv; the root, its own. In place the root
- * has nothing of its own to do: from 16 KiB a part up it copies the last n-th of every part.
+ * Each rank writes its send buffer to its place in the root's recv buffer; the root writes its own.
+ * In place the root has nothing to copy for itself. With chunks of 16 KiB and more it copies the
+ * last n-th of every chunk.
  *
- * Cost, the root's buffer of S bytes, n ranks: 2 steps. S is read and written, in place (n-1)/n of
- * it: 2S or 2(n-1)/n S in all. Nothing is sent. */
+ * Cost, the root's buffer of S bytes, n ranks: 2 steps. S bytes are read and written, in place
+ * (n-1)/n of them: 2S or 2(n-1)/n S in all. Nothing is sent. */
 #include "coll/coll_direct.h"
 
 static int run_root(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)

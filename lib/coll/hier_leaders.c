@@ -3,7 +3,7 @@
 
 #include "coll/coll_hier.h"
 
-/* Leader h's next and the one before, as ranks of comm. */
+/* Returns the rank in comm of the leader `distance` hosts after this one. */
 static int neighbour(const struct ddp_hier *x, int distance)
 {
     return x->leader[ddp_rank_at(x->me, distance, x->hosts)];
@@ -19,7 +19,7 @@ static struct ddp_parts parts_of(const struct ddp_hier *x, const struct ddp_hier
     return (struct ddp_parts){.count = chunk->count, .parts = x->hosts};
 }
 
-/* The longest part of a chunk, rounded to lines. */
+/* Returns the bytes of the longest chunk of a fragment, rounded up to cache lines. */
 static size_t part_stride(int hosts, size_t count, enum ddp_dtype dtype)
 {
     const struct ddp_parts parts = {.count = DDP_MIN(count, ddp_hier_chunk_count(dtype)),
@@ -42,7 +42,8 @@ static void *landing_of(const struct ddp_hier *x, size_t index)
     return x->scratch + index % DDP_HIER_DEPTH * part_stride(x->hosts, SIZE_MAX, x->dtype);
 }
 
-/* Which part is given, and which taken, in a step of either half. */
+/* Return the chunk that this leader sends, and the chunk that it receives, in a step of either
+ * half. */
 static int part_given(const struct ddp_hier *x, int step)
 {
     const int turns = x->hosts - 1;
@@ -76,7 +77,7 @@ static int post_step(struct ddp_hier *x, size_t index, struct ddp_err *err)
     return 0;
 }
 
-/* What arrived, of the hosts before, with this host's sum. */
+/* Combines the chunk that arrived, the sum over the hosts before, with this host's sum. */
 static void combine_step(struct ddp_hier *x, size_t index)
 {
     const struct ddp_hier_chunk *chunk = &x->chunk[index % DDP_HIER_DEPTH];
@@ -105,7 +106,7 @@ int ddp_hier_begin(struct ddp_hier *x, void *data, size_t count, struct ddp_err 
     return chunk->open ? post_step(x, x->begun - 1, err) : 0;
 }
 
-/* One chunk as far as it goes. */
+/* Advances one fragment as far as possible. */
 static int advance_chunk(struct ddp_hier *x, size_t index, bool *moved, struct ddp_err *err)
 {
     struct ddp_hier_chunk *chunk = &x->chunk[index % DDP_HIER_DEPTH];
@@ -179,7 +180,7 @@ int ddp_hier_spread(struct ddp_hier *x, void *data, size_t count, struct ddp_err
     return 0;
 }
 
-/* What leader `me` sends for count elements of `dtype` that travel: adds to *c. */
+/* Adds to *c what leader `me` sends for `count` elements of the wire type `dtype`. */
 static void count_leader(int hosts, int me, size_t count, enum ddp_dtype dtype,
                          struct ddp_p2p_count *c)
 {
@@ -191,7 +192,7 @@ static void count_leader(int hosts, int me, size_t count, enum ddp_dtype dtype,
             ddp_count_message(c, count * elem);
         return;
     }
-    /* All chunks but the last are alike: counted once. */
+    /* All fragments except the last are alike, so they are counted once and multiplied. */
     const size_t whole = count / chunk, rest = count % chunk;
     for (int kind = 0; kind < 2; kind++) {
         const struct ddp_parts parts = {.count = kind == 0 ? chunk : rest, .parts = hosts};

@@ -1,16 +1,17 @@
 /* All-gather, broadcast, all-to-all, gather, scatter and send-recv "staged": private memory,
- * through rings of shared memory (coll_stage.h). They differ only in who publishes what to whom,
- * and where it is put: one row each.
+ * through ring buffers in shared memory (coll_stage.h). They differ only in which rank publishes
+ * which chunks to which ranks, and in where the chunks are stored. Each has one row in a table.
  *
- * Cost, n ranks, B bytes published by p ranks and read by q of them in all: 3 steps; what is
- * published is read and written once, what is read, again; and what a rank has for itself is
- * copied out of place. Nothing is sent. */
+ * Cost, n ranks: 3 steps. Published bytes are read and written once, and so are the bytes that the
+ * readers take. Out of place a rank also copies the chunk that it has for itself. Nothing is sent.
+ */
 #include "coll/coll_stage.h"
 
-/* personal: as in struct ddp_stage: send has a part for each rank, in order, else it is one stream.
- * recv_parts: recv has a part of each rank, in order. */
+/* The properties of one collective. */
 struct move {
     enum ddp_stage_flow flow;
+    /* personal: send holds one chunk for each rank, in rank order, else one chunk (struct
+     * ddp_stage). recv_parts: recv holds one chunk from each rank, in rank order. */
     bool personal, recv_parts;
 };
 
@@ -23,7 +24,8 @@ static const struct move moves[DDP_COLL_COUNT] = {
     [DDP_SEND_RECV] = {DDP_STAGE_RING, false, false},
 };
 
-/* Long streams go past the cache, but for all-to-all in place: there recv has just been read. */
+/* Copies the fragments to recv. Long chunks use non-temporal stores, except for all-to-all in
+ * place, where recv has just been read. */
 static void take(struct ddp_comm *comm, const struct ddp_stage *stage,
                  const unsigned char *const *data, size_t offset, size_t bytes)
 {
@@ -42,7 +44,7 @@ static void take(struct ddp_comm *comm, const struct ddp_stage *stage,
     }
 }
 
-/* Has the rank something for itself? */
+/* True if the rank has a chunk for itself. */
 static bool keeps_own(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
     switch (moves[args->coll].flow) {
@@ -86,7 +88,7 @@ static void staged_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
     const struct move *move = &moves[shape->coll];
     const double stream = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
     const double others = ranks - 1.0;
-    double published = 1, read = others, own = 1; /* streams, all ranks */
+    double published = 1, read = others, own = 1; /* chunks, all ranks */
 
     if (move->flow == DDP_STAGE_ALL_TO_ALL) {
         published = move->personal ? ranks * others : ranks;

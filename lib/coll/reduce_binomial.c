@@ -1,18 +1,18 @@
-/* Reduce "binomial": partial sums up a binomial tree.
+/* Reduce "binomial": partial sums move up a binomial tree.
  *
- * The tree is over ranks counted from the root (pattern.h). A rank combines its input with what its
- * children send, the nearest child first, then sends the sum to its parent. Children lie above
- * their parent, so partial sums are combined in the order root, root+1, ... around.
+ * The tree is over ranks counted from the root (pattern.h). A rank combines its input with the data
+ * that its children send, the nearest child first, and sends the sum to its parent. Children come
+ * after their parent, so partial sums are combined in the rank order root, root+1, ... around.
  *
- * Only the root holds a result. avg divides once, in the root's last combine. 16-bit floats are
- * rounded once per combine, at most ceil(log2 n) times on the way of a value; their averages divide
- * each input first (more than 2 ranks), which rounds once more, so no partial sum exceeds the
- * inputs. Averages of integers are exact: they travel in a wider type (coll_wide.h). recv of the
- * other ranks is not touched.
+ * Only the root receives a result; recv of other ranks is not touched. avg divides once, in the
+ * root's last combine. 16-bit floats are rounded once per combine, at most ceil(log2 n) times on
+ * the path of a value. With more than 2 ranks their averages divide each input first, which rounds
+ * once more, so that no partial sum exceeds the inputs. Averages of integers are exact: they are
+ * sent in a wider type (coll_wide.h).
  *
- * Cost, S bytes, n ranks, S' = S but for averages of integers: ceil(log2 n) steps; every rank but
- * the root sends S' once, in pieces of DDP_PIECE_BYTES. Memory, all ranks: n-1 times S' moves and
- * is combined. */
+ * Cost, S bytes, n ranks; S' = S, except for averages of integers, where it is the size in the
+ * accumulator type: ceil(log2 n) steps. Every rank except the root sends S' once, in fragments of
+ * DDP_PIECE_BYTES. Memory, all ranks: S' moves and is combined n-1 times. */
 #include "coll/coll_p2p.h"
 #include "coll/coll_shm.h"
 
@@ -23,7 +23,8 @@ static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_
     return ddp_coll_needs_p2p(comm, "binomial", err);
 }
 
-/* Landing places of a rank with children; then partial sums where recv cannot hold them. */
+/* Returns the landing bytes of a rank with children, which come first in scratch. The partial sums
+ * follow if recv cannot hold them. */
 static size_t landing_bytes_of(int v, int ranks, size_t bytes)
 {
     return ddp_binomial_children(v, ranks) != 0 ? ddp_p2p_landing_bytes(bytes) : 0;
@@ -44,7 +45,8 @@ static size_t binomial_scratch_bytes(const struct ddp_comm *comm,
     return landing_bytes_of(v, comm->size, bytes) + (copies ? bytes : 0);
 }
 
-/* The children's partial sums with own, into sum. *own: of this rank; then sum. */
+/* Combines the children's partial sums with *own into sum, and sets *own to sum. A leaf leaves *own
+ * as it is. */
 static int combine_children(struct ddp_comm *comm, const struct ddp_coll_args *args, int v,
                             const void **own, void *sum, void *landing, struct ddp_err *err)
 {
@@ -114,11 +116,13 @@ static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct 
     }
     ddp_count_pieces(&c, shape->count * wide_elem);
     ddp_cost_rank(cost, &c);
-    cost->path_bytes = ddp_rounds(ranks) * wide_bytes; /* all of the root's children */
+    cost->path_bytes =
+        ddp_rounds(ranks) * wide_bytes; /* the root receives from all its children in turn */
     cost->memory_bytes = (ranks - 1) * (DDP_COST_MOVE + DDP_COST_COMBINE) * wide_bytes;
-    if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens, the root narrows */
+    if (ddp_is_wide(shape->dtype,
+                    shape->op)) /* all ranks widen their input, the root narrows the result */
         cost->memory_bytes += (ranks + 1) * (bytes + wide_bytes);
-    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* every rank divides its input */
+    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * bytes;
 }
 

@@ -1,10 +1,11 @@
 /* Reduce "direct": zero-copy on registered memory.
  *
- * The message is cut into one *slice* a rank, on cache lines of the root's recv. Each rank combines
- * its slice of all ranks' send, in rank order, into the root's recv. In place at the root: an
- * element is read by its slice's owner only, before it is written.
+ * The message is cut into one *chunk* per rank, on cache lines of the root's recv buffer. Each rank
+ * combines its chunk of all ranks' send buffers, in rank order, into the root's recv buffer. The
+ * root may be in place, because only the owner of a chunk reads its elements, before it writes
+ * them.
  *
- * Cost, S bytes, n ranks: 2 steps. nS are read and S written in all. Nothing is sent. */
+ * Cost, S bytes, n ranks: 2 steps. nS bytes are read and S written in all. Nothing is sent. */
 #include "coll/coll_direct.h"
 
 static void reduce_slice(struct ddp_comm *comm, const struct ddp_coll_args *args)

@@ -1,15 +1,15 @@
-/* Reduce-scatter "ring": every part travels through all ranks and is combined on its way.
+/* Reduce-scatter "ring": every chunk passes through all ranks and is combined on its way.
  *
- * n-1 steps (coll_ring.h); rank r ends with part r, which goes to recv. The other parts of send are
- * not touched, in place neither: partial sums lie in scratch, in two places in turn.
+ * After n-1 steps (coll_ring.h) rank r has chunk r in recv. The other chunks of send are not
+ * touched, not even in place: partial sums lie in scratch, in two buffers by turns.
  *
- * Order, rounding and averages as in allreduce_ring.c: r+1, r+2, ..., r for the part of rank r;
- * 16-bit floats are rounded n-1 times, averages once more; averages of integers travel in a wider
- * type and are exact.
+ * Order, rounding and averages are those of allreduce_ring.c: the chunk of rank r is combined in
+ * the order r+1, r+2, ..., r. 16-bit floats are rounded n-1 times, averages once more. Averages of
+ * integers are sent in a wider type and are exact.
  *
- * Cost, parts of S bytes, n ranks, S' = S but for averages of integers: n-1 steps; a rank sends
- * (n-1) S', each part in pieces of DDP_PIECE_BYTES. Memory, all ranks: every byte of n S' moves and
- * is combined n-1 times. */
+ * Cost, chunks of S bytes, n ranks; S' = S, except for averages of integers, where it is the size
+ * in the accumulator type: n-1 steps. A rank sends (n-1) S', each chunk in fragments of
+ * DDP_PIECE_BYTES. Memory, all ranks: each byte of n S' moves and is combined n-1 times. */
 #include "coll/coll_ring.h"
 #include "coll/coll_shm.h"
 
@@ -20,8 +20,8 @@ static int ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
     return ddp_coll_needs_p2p(comm, "ring", err);
 }
 
-/* What lies where in scratch: landing places, then either two parts of partial sums, or for
- * averages of integers all of send, widened. */
+/* The layout of scratch: the landing buffers, then two chunks of partial sums. For averages of
+ * integers all of send, widened, takes the place of the two chunks. */
 struct ring_layout {
     size_t part, landing, bytes;
 };
@@ -87,15 +87,17 @@ static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
     struct ddp_p2p_count c = {0, 0};
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = ranks - 1};
-    ddp_ring_sum_count(&parts, wide_elem, 0, &c); /* all ranks alike: parts are equal */
+    ddp_ring_sum_count(&parts, wide_elem, 0,
+                       &c); /* the chunks are equal, so all ranks send the same */
     ddp_cost_rank(cost, &c);
     cost->memory_bytes =
         (double)ranks * (ranks - 1) * (DDP_COST_MOVE + DDP_COST_COMBINE) * wide_part;
     if (ranks == 1)
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * part;
-    else if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens all, narrows its part */
+    else if (ddp_is_wide(shape->dtype,
+                         shape->op)) /* all ranks widen their input, each narrows its chunk */
         cost->memory_bytes += (double)ranks * (ranks + 1) * (part + wide_part);
-    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* every rank divides all */
+    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += (double)ranks * ranks * DDP_COST_COPY * part;
 }
 

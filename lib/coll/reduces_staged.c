@@ -1,13 +1,14 @@
-/* Reduce-scatter and reduce "staged": private memory, through rings of shared memory
+/* Reduce-scatter and reduce "staged": private memory, through ring buffers in shared memory
  * (coll_stage.h).
  *
- * Reduce-scatter: each rank publishes to every other its part of the own send, and combines what
- * the others have for it with its own, piece by piece, in rank order, into its recv. Reduce: each
- * rank but the root publishes its send, and the root combines.
+ * Reduce-scatter: each rank publishes to every other rank that rank's chunk of its send buffer. It
+ * combines the chunks that the others have for it with its own, fragment by fragment and in rank
+ * order, into recv. Reduce: each rank except the root publishes its send buffer, and the root
+ * combines.
  *
- * Cost, full buffers of S bytes, n ranks: 3 steps. (n-1)S are copied in, read and written; nS are
- * read and S written by combining: (3n-1)S in all, either way. Of reduce the root does all of the
- * latter. Nothing is sent. */
+ * Cost, full buffers of S bytes, n ranks: 3 steps. (n-1)S bytes are read and written when they are
+ * copied in; combining reads nS and writes S: (3n-1)S in all, for both collectives. In reduce the
+ * root alone combines. Nothing is sent. */
 #include "coll/coll_stage.h"
 
 static void take(struct ddp_comm *comm, const struct ddp_stage *stage,

@@ -1,13 +1,15 @@
-/* Scatter "binomial": a rank gets the parts of its subtree, keeps its own and passes on the rest.
+/* Scatter "binomial": a rank receives the chunks of its subtree, keeps its own and passes on the
+ * rest.
  *
- * The tree is over ranks counted from the root (pattern.h), so a subtree's parts are consecutive:
- * the root sends them straight from send, an inner rank gets them in scratch, a leaf gets its part
- * in recv. In send a subtree may go past the last rank and on at rank 0: it then goes as two
- * messages. Largest subtree first, one after another: the farthest leaf waits for the least bytes.
+ * The tree is over ranks counted from the root (pattern.h), so the chunks of a subtree are
+ * consecutive. The root sends them directly from its send buffer, an inner rank receives them in
+ * scratch, and a leaf receives its chunk in recv. A subtree may wrap in send from the last rank to
+ * rank 0, and is then sent as two messages. Children are served one after another, the largest
+ * subtree first, so that the farthest leaf waits for the fewest bytes.
  *
- * Cost, parts of S bytes, n ranks: ceil(log2 n) steps; the root sends (n-1) S, a message a child,
- * one more when a subtree wraps. Memory, all ranks: parts move once per level on their way, inner
- * ranks copy their own. */
+ * Cost, chunks of S bytes, n ranks: ceil(log2 n) steps. The root sends (n-1) S bytes, one message
+ * per child and one more if a subtree wraps. Memory, all ranks: chunks move once per level on their
+ * way, and inner ranks copy their own. */
 #include "coll/coll_p2p.h"
 
 static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -25,7 +27,7 @@ static size_t binomial_scratch_bytes(const struct ddp_comm *comm,
     return v == 0 || span == 1 ? 0 : (size_t)span * shape->count * ddp_dtype_size(shape->dtype);
 }
 
-/* parts: at the root by rank, else this rank's subtree. */
+/* parts: the chunks, at the root in rank order, else those of this rank's subtree. */
 static int send_children(struct ddp_comm *comm, const struct ddp_coll_args *args, int v,
                          const void *parts, struct ddp_err *err)
 {
@@ -100,7 +102,7 @@ static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct 
         }
         cost->memory_bytes += DDP_COST_MOVE * span * part + (span == 1 ? 0 : DDP_COST_COPY * part);
     }
-    ddp_cost_rank(cost, &root); /* no other rank has as many children or parts */
+    ddp_cost_rank(cost, &root); /* no other rank has as many children or chunks */
 }
 
 const struct ddp_coll_alg ddp_alg_scatter_binomial = {

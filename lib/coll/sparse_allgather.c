@@ -1,20 +1,24 @@
-/* Sparse all-reduce "allgather": every rank's list to every rank, then a sum in rank order.
+/* Sparse all-reduce "allgather": every rank receives the lists of all ranks, then sums them in rank
+ * order.
  *
- * Counts go first, unless they are fixed. Lists travel by an all-gather-v ring, each in the coding
- * its count says, over the span of all n indices. Every rank then adds the lists to a zeroed
- * result, rank 0's first: the same order, so the same bits.
+ * Counts are sent first, unless they are fixed. The lists go around an all-gather-v ring, each in
+ * the coding that follows from its count and the range of all n indices. Every rank then adds the
+ * lists to a zeroed result, rank 0's list first. All ranks use the same order, so they get the same
+ * bits.
  *
- * Cost, k entries a rank, P ranks, w(k) words (sparse_code.h): P - 1 steps, every rank sends
- * 4 w(k) (P - 1) bytes in as many messages, which is 8k(P - 1) below a density of 1/32; counts that
- * are not fixed: ceil(log2 P) steps and 4(P - 1) bytes more. */
+ * Cost, k entries a rank, P ranks, w(k) words (sparse_code.h): P - 1 steps. Every rank sends 4 w(k)
+ * (P - 1) bytes in P - 1 messages, which is 8k(P - 1) bytes below a density of 1/32. If the counts
+ * are not fixed, they take ceil(log2 P) steps and 4(P - 1) bytes more. */
 #include "coll/coll_ring.h"
 #include "coll/sparse_p2p.h"
 
-/* words: where all lists land. room: indices of one list that has none of its own. */
+/* The arrays of one call, which lie in scratch. */
 struct allgather {
     uint32_t *counts, *counts_room;
     size_t *offset;
     struct ddp_sparse *list;
+    /* room: indices of one list that is coded without indices. words: the coded lists of all ranks.
+     */
     uint32_t *room, *words;
 };
 
@@ -63,7 +67,8 @@ static int allgather_counts(struct ddp_comm *comm, const struct ddp_sparse_args 
     return 0;
 }
 
-/* Lists that have indices of their own can be added a block of the result at a time. */
+/* True if all lists are coded with indices. They can then be added to one block of the result at a
+ * time. */
 static bool all_have_indices(const struct allgather *x, int ranks, size_t n)
 {
     for (int r = 0; r < ranks; r++)

@@ -1,15 +1,16 @@
-/* The kept sums go to all ranks, and what was not kept goes back.
+/* Sends the kept sums to all ranks, and adds the rejected contributions to the residual.
  *
- * Usually each owner's sums are a part of an all-gather-v ring, coded over its region. Should one
- * have more than twice its share, they are *balanced* first, so that no step of the ring waits for
- * a long part: the kept sums in index order are cut into equal parts, and owners send each part's
- * entries to its new place. They then travel as pairs of an index and a value, for a part's span is
- * not known. Not so where that would take a rank beyond the bound (which an unbalanced ring never
- * does): all ranks know how much each has sent. */
+ * Usually the sums of each owner are one chunk of an all-gather-v ring, coded over the owner's
+ * region. If an owner has more than twice its share, the sums are *balanced* first, so that no step
+ * of the ring waits for a long chunk. The kept sums in index order are cut into equal chunks, and
+ * owners send the entries of each chunk to its new rank. Balanced sums are sent as pairs of an
+ * index and a value, because the span of a chunk is not known. Balancing is skipped if it would
+ * take a rank beyond the bound, which an unbalanced ring never exceeds. All ranks know how many
+ * words each rank has sent, so they decide alike. */
 #include "coll/coll_ring.h"
 #include "coll/sparse_oktopk.h"
 
-/* A kept sum as it travels when balanced. */
+/* A kept sum in a balanced message. */
 struct pair {
     uint32_t index;
     float value;
@@ -55,7 +56,8 @@ void ddp_oktopk_finish(struct ddp_oktopk *x)
             x->args->rejected[mine->index[x->cursor]] += mine->value[x->cursor];
 }
 
-/* Entries of part r that lie in the new place q: what [begin, end) of both have in common. */
+/* Returns the range of entries that chunk r of the owners and chunk q of the balanced order have in
+ * common. */
 static struct ddp_range shared(const struct ddp_oktopk *x, const struct ddp_parts *even, int r,
                                int q)
 {
@@ -66,7 +68,7 @@ static struct ddp_range shared(const struct ddp_oktopk *x, const struct ddp_part
     return common.begin < common.end ? common : (struct ddp_range){0, 0};
 }
 
-/* x->offset: where parts begin among the kept sums. */
+/* True if the sums should be balanced. x->offset: the first kept sum of each owner. */
 static bool worth_balancing(const struct ddp_oktopk *x, const struct ddp_parts *even)
 {
     const int ranks = x->comm->size;
@@ -86,7 +88,8 @@ static bool worth_balancing(const struct ddp_oktopk *x, const struct ddp_parts *
     return true;
 }
 
-/* This rank's kept sums to their new places, and from all others what belongs here. */
+/* Sends this rank's kept sums to their new ranks, and receives the sums of its own balanced chunk.
+ */
 static int move_to_places(struct ddp_oktopk *x, const struct ddp_parts *even,
                           const struct pair *own, struct pair *all, struct ddp_err *err)
 {
@@ -115,7 +118,7 @@ static int move_to_places(struct ddp_oktopk *x, const struct ddp_parts *even,
 
 static int gather_balanced(struct ddp_oktopk *x, const struct ddp_parts *even, struct ddp_err *err)
 {
-    struct pair *own = (struct pair *)(void *)x->in[0]; /* both messages' room: 4 most words */
+    struct pair *own = (struct pair *)(void *)x->in[0]; /* uses in[0] and in[1], 4 most words */
     struct pair *all = (struct pair *)(void *)x->gathered;
 
     for (size_t i = 0; i < x->own.count; i++)

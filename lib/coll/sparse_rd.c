@@ -1,42 +1,43 @@
-/* Sparse all-reduce "rd": recursive doubling of sorted streams, after SparCML.
+/* Sparse all-reduce "rd": recursive doubling of sorted lists, after SparCML.
  *
- * Any rank count: of P ranks the largest power of two, pow2, take part; the even one of each of the
- * first P - pow2 pairs is *folded in*: it sends its list to its odd neighbour at the start and is
- * sent the sum at the end (*folded out*). In round i = 0, 1, ... the new ranks r and r xor 2^i
- * exchange their *streams*, a count first, and both add them: index-sorted lists are merged. A
- * stream that would be no shorter as a list, in whatever coding, than as n values becomes dense,
- * and stays so. Source: C. Renggli et al., SparCML: high-performance sparse communication for
- * machine learning, SC 2019, section 5.3.
+ * It works for any number of ranks P: the largest power of two, pow2, of them take part. The even
+ * rank of each of the first P - pow2 pairs is *folded in*: it sends its list to its odd neighbour
+ * at the start. It receives the sum from the neighbour at the end (*folded out*). In round i = 0,
+ * 1, ... the new ranks r and r xor 2^i exchange their *partial sums*, a count first, and both add
+ * them: index-sorted lists are merged. A partial sum becomes dense when its list, in the shortest
+ * coding, is not shorter than n values. It then stays dense. Source: C. Renggli et al., SparCML:
+ * high-performance sparse communication for machine learning, SC 2019, section 5.3.
  *
- * All ranks get the same bits: before round i the 2^i ranks that have exchanged hold equal streams,
- * both partners add the same two, and the sum of two floats does not depend on their order (NaN is
- * canonical). Which elements a stream has, and whether it is dense, follows from both alike.
+ * All ranks get the same bits. Before round i the 2^i ranks that have exchanged hold equal partial
+ * sums. Both partners add the same two, and the sum of two floats does not depend on their order
+ * (NaN is canonical). Both also agree on which elements a partial sum has, and on whether it is
+ * dense.
  *
- * Cost, k entries a rank, w(c) words of c entries, at most n: a rank sends in round i at most
- * 4 w(2^i k) bytes, when no index coincides, and 4 for the count; 8k(P - 1) bytes in all below a
- * density of 1/(32P), P a power of two, in 2 log2(P) steps. A folded rank sends its list and a
- * count; its neighbour the whole sum besides. Where k is fixed, no count goes before the first
- * lists. */
+ * Cost, k entries a rank, w(c) words for c entries, at most n: in round i a rank sends at most 4
+ * w(2^i k) bytes, when no indices coincide, and 4 for the count. That is 8k(P - 1) bytes in all
+ * below a density of 1/(32P) for P a power of two, in 2 log2(P) steps. A folded rank sends its list
+ * and a count, and its neighbour also sends the whole sum. If k is fixed, no count is sent before
+ * the first lists. */
 #include "coll/coll_ring.h"
 #include "coll/sparse_p2p.h"
 
-/* A stream is dense when it has all n elements: its values are then args->result. */
+/* A partial sum. If it is dense, it has all n elements, and args->result holds its values. */
 struct stream {
     struct ddp_sparse list;
     bool dense;
 };
 
-/* merged[2]: what streams are merged into, in turn. room: indices of a list that arrived without.
- * in, out [words]: what travels. capacity: entries a list has at most. */
+/* The state of one call on this rank. */
 struct rd {
     struct ddp_comm *comm;
     const struct ddp_sparse_args *args;
     struct ddp_fold fold;
     struct stream mine;
-    struct ddp_sparse merged[2];
+    struct ddp_sparse merged[2]; /* lists are merged into one of these, by turns */
     int turn;
+    /* room: indices of a list that was coded without indices. in, out [words]: the messages. */
     uint32_t *room, *in, *out;
-    size_t capacity, words;
+    size_t capacity, words; /* capacity: largest number of entries of a list */
 };
 
 static size_t capacity_of(int ranks, size_t n, size_t most)
@@ -49,7 +50,7 @@ static size_t rd_layout(struct rd *x, int ranks, size_t n, size_t most, void *sc
     const size_t capacity = capacity_of(ranks, n, most);
     const size_t words = DDP_MIN(ddp_sparse_code_bound(capacity, n), n);
     size_t used = 0;
-    for (int i = 0; i < 2; i++) { /* merge wants room for both lists, though indices coincide */
+    for (int i = 0; i < 2; i++) { /* merge needs room for both lists, even if indices coincide */
         x->merged[i].index = ddp_carve(scratch, &used, 2 * capacity * sizeof(uint32_t));
         x->merged[i].value = ddp_carve(scratch, &used, 2 * capacity * sizeof(float));
     }
@@ -73,7 +74,7 @@ static size_t rd_scratch_bytes(const struct ddp_comm *comm, size_t n, size_t mos
     return rd_layout(&x, comm->size, n, most, NULL);
 }
 
-/* Is a list of `count` no shorter than n values? */
+/* True if a list of `count` entries is not shorter than n values. */
 static bool is_dense(size_t count, size_t n)
 {
     return count != 0 && ddp_sparse_code_words(count, n) >= n;
@@ -98,7 +99,7 @@ static size_t stream_bytes(const struct rd *x, size_t count)
     return ddp_sparse_code_words(count, x->args->n) * sizeof(uint32_t);
 }
 
-/* What travels of this rank's stream. */
+/* Returns this rank's partial sum in the form in which it is sent. */
 static const void *stream_words(struct rd *x)
 {
     if (x->mine.dense)
@@ -107,7 +108,7 @@ static const void *stream_words(struct rd *x)
     return x->out;
 }
 
-/* Is it what a rank can have: a list that is worth it, or all n elements? */
+/* True if `count` is possible: a list that is shorter than n values, or all n elements. */
 static bool is_possible(const struct rd *x, size_t count)
 {
     if (is_dense(count, x->args->n))
@@ -115,7 +116,8 @@ static bool is_possible(const struct rd *x, size_t count)
     return count <= x->capacity;
 }
 
-/* Counts of a pair; dst, src < 0: none. DDP_EDATA when what arrives cannot be. */
+/* Exchanges the counts of two partial sums. dst or src may be negative for none. Returns DDP_EDATA
+ * if the arriving count is impossible. */
 static int swap_counts(struct rd *x, int dst, int src, size_t *count, struct ddp_err *err)
 {
     const uint32_t out = (uint32_t)stream_count(x);
@@ -136,7 +138,7 @@ static int swap_counts(struct rd *x, int dst, int src, size_t *count, struct ddp
     return 0;
 }
 
-/* x->in holds n values. */
+/* Adds the n values in x->in to this rank's partial sum. */
 static void add_dense(struct rd *x)
 {
     const struct ddp_device *device = x->comm->device;
@@ -161,7 +163,7 @@ static void add_dense(struct rd *x)
     device->reduce(&reduce);
 }
 
-/* Adds what has arrived, `count` entries in x->in. */
+/* Adds the partial sum that has arrived, `count` entries in x->in. */
 static int add_stream(struct rd *x, size_t count, struct ddp_err *err)
 {
     struct ddp_sparse list;
@@ -187,7 +189,8 @@ static int add_stream(struct rd *x, size_t count, struct ddp_err *err)
     return 0;
 }
 
-/* This rank's stream to dst, that of src into x->in; -1: nobody. known: counts are most. */
+/* Sends this rank's partial sum to dst and receives that of src in x->in. dst or src may be -1 for
+ * none. known: the counts need not be exchanged. */
 static int swap_streams(struct rd *x, int dst, int src, bool known, size_t *count,
                         struct ddp_err *err)
 {
@@ -243,7 +246,7 @@ static int fold_out(struct rd *x, struct ddp_err *err)
     if (ddp_fold_rank(x->fold, rank) >= 0)
         return 0;
     DDP_TRY(swap_streams(x, -1, rank + 1, false, &count, err));
-    x->mine = (struct stream){.dense = false}; /* what arrives is the sum */
+    x->mine = (struct stream){.dense = false}; /* the arriving data is the sum */
     return add_stream(x, count, err);
 }
 
@@ -266,8 +269,8 @@ static int rd_run(struct ddp_comm *comm, const struct ddp_sparse_args *args, voi
     return 0;
 }
 
-/* Entries of new rank r's stream after `rounds` rounds, should no index coincide: those of its
- * block of 2^rounds new ranks. */
+/* Returns the number of entries of new rank r's partial sum after `rounds` rounds, if no indices
+ * coincide. They come from a block of 2^rounds new ranks. */
 static double block_count(struct ddp_fold fold, int r, int rounds, double n, double k)
 {
     const int first = r >> rounds << rounds, last = first + (1 << rounds);
