@@ -4,10 +4,11 @@
 #   ci/gate.sh [--strict] [--ddpbench PATH] [--out DIR] GATE-OPTION...
 #   ci/gate.sh --base './base/app allreduce --size 64K,1M' --new './new/app allreduce --size 64K,1M'
 #
-# Every other argument goes to `ddpbench gate`, which see; here it must have --base. A gate that
-# cannot tell (12) gets one more round with twice the pairs, at most 40; if it still cannot tell
-# the check is neutral: 0, with a warning, so that a noisy machine blocks nobody. --strict: then it
-# fails, with 12.
+# Every other argument goes to `ddpbench gate`, which see; here it must have --base, and --new or
+# --new-env. A gate that cannot tell (12) gets one more round with twice the pairs, at most 40; if it
+# still cannot tell the check is neutral: 0, with a warning, so that a noisy machine blocks nobody.
+# --strict: then it fails, with 12. A gate that cannot tell only because cells or training runs of
+# base were not judged gets no second round, for more pairs would not change that.
 #
 # DIR (gate-results) gets gate.json, gate.xml (JUnit), gate.md and gate.log. Under GitHub Actions
 # the annotations of the last round are printed, and gate.md is added to the job's summary.
@@ -51,9 +52,14 @@ round() {
     cat "$out/gate.log"
 }
 
+# Is what was not judged the only reason of the outcome? Then the line of the outcome says nothing else.
+unjudged() {
+    grep -Eq '^INCONCLUSIVE: no cell (is slower|was judged)' "$out/gate.log"
+}
+
 rm -f "$out"/gate.json "$out"/gate.xml "$out"/gate.md "$out"/annotations.txt
 round "$pairs"
-if [ "$rc" = 12 ] && [ "$pairs" -lt 40 ]; then
+if [ "$rc" = 12 ] && [ "$pairs" -lt 40 ] && ! unjudged; then
     more=$((pairs * 2 > 40 ? 40 : pairs * 2))
     echo "gate.sh: $pairs pairs cannot tell; once more with $more" >&2
     round "$more"
@@ -69,6 +75,9 @@ fi
 
 if [ "$rc" = 12 ] && [ "$strict" = 0 ]; then
     text='this machine cannot tell whether the new build is slower; the check is neutral'
+    if unjudged; then
+        text='the gate did not judge all cells and training runs of base; the check is neutral'
+    fi
     if [ "$github" = true ]; then
         echo "::warning title=ddpbench gate::$text"
     fi

@@ -177,6 +177,7 @@ static bool is_crowded(const struct ddp_app *app, const struct ddp_collective_va
 static int explain_auto(const struct ddp_app *app, const struct ddp_collective_values *v,
                         const char *backend, int ranks, int all, struct ddp_err *err)
 {
+    const char *flavour = app->launcher.flavour;
     int hosts = 1, world_hosts = 1;
     DDP_TRY(count_hosts(app, ranks, all, &hosts, err));
     DDP_TRY(count_hosts(app, all, all, &world_hosts, err));
@@ -187,6 +188,7 @@ static int explain_auto(const struct ddp_app *app, const struct ddp_collective_v
         .hosts = hosts,
         .world_hosts = world_hosts,
         .registered = v->plan.memory == DDP_MEMORY_REGISTERED,
+        .open_mpi = flavour != NULL && strcmp(flavour, "openmpi") == 0,
     };
     const bool crowded = is_crowded(app, v, all);
     struct ddp_strbuf text = DDP_STRBUF_INIT;
@@ -195,7 +197,7 @@ static int explain_auto(const struct ddp_app *app, const struct ddp_collective_v
     query.distance = crowded ? DDP_DISTANCE_CROWDED : DDP_DISTANCE_UNKNOWN;
     ddp_coll_auto_explain(&query, &text);
     query.distance = DDP_DISTANCE_FAR;
-    if (!crowded)
+    if (!crowded && hosts == 1 && world_hosts == 1)
         ddp_coll_auto_explain(&query, &text);
     if (text.failed)
         rc = ddp_fail(err, DDP_ENOMEM, "no memory to explain 'auto'");

@@ -66,6 +66,13 @@ static void name_result(const char *path, const struct ddp_result *r, char *out,
              cut && marked ? ", " : "", r->label, cut || marked ? ")" : "");
 }
 
+static int check_document(const char *path, const struct ddp_result *r, struct ddp_err *err)
+{
+    if (r->flaw[0])
+        return ddp_fail(err, DDP_EINPUT, "'%s' cannot be compared: %s", path, r->flaw);
+    return 0;
+}
+
 static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err)
 {
@@ -84,6 +91,8 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     const char *const spared[] = {parsed->operands[0], parsed->operands[1], v->noise_file, NULL};
     DDP_TRY_GOTO(ddp_result_read(parsed->operands[0], &base, err), out);
     DDP_TRY_GOTO(ddp_result_read(parsed->operands[1], &next, err), out);
+    DDP_TRY_GOTO(check_document(parsed->operands[0], &base, err), out);
+    DDP_TRY_GOTO(check_document(parsed->operands[1], &next, err), out);
     DDP_TRY_GOTO(choose_effect(v, &base, &min_effect, err), out);
     DDP_TRY_GOTO(ddp_verdict_begin(app, &v->outputs, -1, spared, &record, &reports, err), out);
     rc = ddp_compare_results(&base, &next, min_effect.effect, &verdict, err);
@@ -93,6 +102,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     name_result(parsed->operands[1], &next, verdict.next_command, sizeof verdict.next_command);
     rc = ddp_verdict_finish(&record, reports, rc == 0 ? &verdict : NULL, rc, err);
 out:
+    free(verdict.unjudged.items);
     free(verdict.cells);
     ddp_result_release(&next);
     ddp_result_release(&base);
@@ -104,12 +114,13 @@ const struct ddp_cmd ddp_cmd_compare = {
     .name = "compare",
     .summary = "two stored results: slower or not, weaker than gate",
     .operands = "BASE NEW",
-    .details =
-        "Exits 0 when no cell is slower, 10 when one is, 12 when it cannot be told, as with a\n"
-        "BASE that was cut off. A cell is slower only if the interval of its ratio lies\n"
-        "above the larger of 10 % and --min-effect, which is this machine's noise floor by\n"
-        "default: stored results were taken at different times, and nothing but pairs of\n"
-        "launches (`ddpbench gate`) tells a change of code from one of the machine.",
+    .details = "Exits 0 when no cell is slower, 10 when one is, and 12 when it cannot be told: a\n"
+               "result was cut off, or a cell or a training run of BASE was not judged. Training\n"
+               "runs never are. Exits 65 when a result has wrong data or a point without valid\n"
+               "iterations. A cell is slower only if the interval of its ratio lies above the\n"
+               "larger of 10 % and --min-effect, which is this machine's noise floor by default:\n"
+               "stored results were taken at different times, and nothing but pairs of launches\n"
+               "(`ddpbench gate`) tells a change of code from one of the machine.",
     .rows = rows,
     .values_bytes = sizeof(struct compare_values),
     .help_offset = offsetof(struct compare_values, help),

@@ -1,9 +1,14 @@
 /* doctor: what is wrong with this machine or job: one line a finding, worst first. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "doctor.h"
 #include "plain.h"
+#include "speak.h"
+
+/* A rank with a failure lives on for this long, for the hosts that take longer to examine. */
+#define LINGER_US 2000000
 
 struct doctor_values {
     bool json, help;
@@ -44,21 +49,40 @@ static int count_verdicts(const struct ddp_doctor *d, enum ddp_verdict verdict)
     return n;
 }
 
-static void print_text(const struct ddp_doctor *d, FILE *out)
+/* where: "" or "HOST: ", before each subject. */
+static void print_finding(const struct ddp_finding *f, const char *where, FILE *out)
 {
-    for (int v = 0; v < DDP_VERDICT_COUNT; v++) {
-        for (int i = 0; i < d->count; i++) {
-            const struct ddp_finding *f = &d->findings[i];
-            if ((int)f->verdict == v)
-                fprintf(out, "%-4s  %s: %s%s%s\n", verdict_words[v], f->subject, f->fact,
-                        f->advice[0] ? "; " : "", f->advice);
-        }
-    }
+    fprintf(out, "%-4s  %s%s: %s%s%s\n", verdict_words[f->verdict], where, f->subject, f->fact,
+            f->advice[0] ? "; " : "", f->advice);
+}
+
+static void print_text(const struct ddp_doctor *d, const char *where, FILE *out)
+{
+    for (int v = 0; v < DDP_VERDICT_COUNT; v++)
+        for (int i = 0; i < d->count; i++)
+            if ((int)d->findings[i].verdict == v)
+                print_finding(&d->findings[i], where, out);
+}
+
+/* Prints the failures of this rank that no other of its host has printed. */
+static void print_failures(const struct ddp_doctor *d, const char *where, FILE *out)
+{
+    for (int i = 0; i < d->count; i++)
+        if (d->findings[i].verdict == DDP_FAIL && ddp_speak_claim(d->findings[i].fact))
+            print_finding(&d->findings[i], where, out);
+}
+
+static void claim_failures(const struct ddp_doctor *d)
+{
+    for (int i = 0; i < d->count; i++)
+        if (d->findings[i].verdict == DDP_FAIL)
+            (void)ddp_speak_claim(d->findings[i].fact);
 }
 
 static int print_json(const struct ddp_doctor *d, FILE *out, struct ddp_err *err)
 {
     cJSON *doc = cJSON_CreateObject();
+    ddp_json_str(doc, "host", d->info.host);
     ddp_json_count(doc, "failures", count_verdicts(d, DDP_FAIL));
     ddp_json_count(doc, "warnings", count_verdicts(d, DDP_WARN));
     cJSON *list = ddp_json_arr(doc, "findings");
@@ -92,6 +116,35 @@ static void examine(struct ddp_doctor *d)
     ddp_doctor_kernels(d);
 }
 
+/* Local rank 0 of each host prints all that it found there. The other ranks of the host print only
+ * failures of their own, and wait for local rank 0 first. A job ends with its first rank that
+ * fails, so that one stays until slower hosts have printed, too. */
+static int print_shared(const struct ddp_doctor *d, bool json, struct ddp_err *err)
+{
+    const struct ddp_place *place = &d->app->launcher.place;
+    char who[256], where[288];
+    int rc = 0, linger_us = LINGER_US;
+    ddp_speak_rank(d->app, who, sizeof who);
+    if (place->local_rank == 0) {
+        const bool one_host = place->local_size == place->size;
+        snprintf(where, sizeof where, "%s%s", one_host ? "" : d->info.host, one_host ? "" : ": ");
+        claim_failures(d);
+        if (json)
+            rc = print_json(d, d->app->out, err);
+        else
+            print_text(d, where, d->app->out);
+    } else {
+        snprintf(where, sizeof where, "%s: ", who);
+        usleep(2 * DDP_SPEAK_FIRST_US);
+        linger_us -= 2 * DDP_SPEAK_FIRST_US;
+        print_failures(d, where, json ? stderr : d->app->out);
+    }
+    fflush(d->app->out);
+    if (count_verdicts(d, DDP_FAIL) > 0)
+        usleep((useconds_t)linger_us);
+    return rc;
+}
+
 static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err)
 {
@@ -104,10 +157,12 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     d->app = app;
     examine(d);
     int rc = 0, failures = count_verdicts(d, DDP_FAIL);
-    if (v->json)
+    if (ddp_speak_is_shared(app))
+        rc = print_shared(d, v->json, err);
+    else if (v->json)
         rc = print_json(d, app->out, err);
     else
-        print_text(d, app->out);
+        print_text(d, "", app->out);
     free(d);
     if (rc == 0 && failures > 0)
         rc = ddp_fail(err, DDP_EUNAVAIL, "%d of the findings must be mended first", failures);
@@ -116,12 +171,16 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
 
 const struct ddp_cmd ddp_cmd_doctor = {
     .name = "doctor",
+    .flags = DDP_CMD_EVERY_RANK,
     .summary = "what is wrong with this machine or job, worst first",
     .operands = "",
     .details =
         "One line a finding: FAIL (cannot work here), WARN (works, but figures or features\n"
         "suffer) or OK, then what it is about, the fact, and what to do. Exits with 69 when\n"
-        "there is a FAIL, else with 0. `mpiexec -n N ddpbench doctor` looks at that job.\n",
+        "there is a FAIL, else with 0. `mpiexec -n N ddpbench doctor` looks at\n"
+        "each host of that job: with several hosts every line names its own, and a FAIL\n"
+        "that one rank alone has names the rank. With --json each host prints a document,\n"
+        "and such a FAIL goes to stderr.\n",
     .rows = rows,
     .values_bytes = sizeof(struct doctor_values),
     .help_offset = offsetof(struct doctor_values, help),

@@ -30,7 +30,7 @@ static const struct ddp_opt rows[] = {
      .offset = AT(command[DDP_NEXT]),
      .value = "'CMD'",
      .group = "Commands",
-     .help = "the one in question (default: the same command, for --new-env)"},
+     .help = "the one in question; without it, --base's command runs with --new-env"},
     {.name = "base-env",
      .kind = DDP_OPT_STRING_LIST,
      .offset = AT(env[DDP_BASE]),
@@ -206,6 +206,10 @@ static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
                             only_selftest[i]);
     if (!v->command[DDP_BASE] && !v->selftest)
         return ddp_fail(err, DDP_EUSAGE, "gate needs --base 'CMD'");
+    if (!v->command[DDP_NEXT] && v->env[DDP_NEXT].n == 0 && !v->selftest) {
+        ddp_fail(err, DDP_EUSAGE, "gate needs --new 'CMD' or --new-env K=V");
+        return ddp_hint(err, "--selftest compares a command with itself");
+    }
     if (v->selftest && v->gates.v[0] < 1)
         return ddp_fail(err, DDP_EUSAGE, "--gates: a self-test needs an A/A gate");
     return 0;
@@ -284,6 +288,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     rc = work_in_folder(app, v, w, err);
     rc = ddp_verdict_finish(&record, reports, rc == 0 ? &w->verdict : NULL, rc, err);
 out:
+    free(w->verdict.unjudged.items);
     free(w->verdict.cells);
     free(w->argv);
     for (size_t i = 0; i < DDP_COUNT_OF(w->made); i++)
@@ -306,8 +311,12 @@ const struct ddp_cmd ddp_cmd_gate = {
                "  FAIL (10)          a cell is significant, its lower bound above --min-effect\n"
                "  PASS (0)           every upper bound lies below --min-effect\n"
                "  INCONCLUSIVE (12)  anything else: more pairs, or a quieter machine\n"
+               "There is no PASS when a cell or a training run of base was not judged; training\n"
+               "runs never are. What only new has is named, and changes nothing.\n"
                "A pair whose ping-pong class changed is run again, at most twice, before its\n"
-               "times are looked at.\n"
+               "times are looked at. A launch fails also when its result is not complete, has\n"
+               "wrong data or a point without valid iterations, and when one side alone has an\n"
+               "injected delay.\n"
                "\n"
                "--selftest runs gates of one command against itself, some with a delay injected\n"
                "into one cell, and reports false alarms, what was found, the noise floor (the\n"

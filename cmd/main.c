@@ -12,13 +12,11 @@
 #include "cmd.h"
 #include "nccl_flags.h"
 #include "record/provenance.h"
+#include "speak.h"
 
 #define DDP_COMMAND(symbol) extern const struct ddp_cmd ddp_cmd_##symbol;
 #include "command_list.h"
 #undef DDP_COMMAND
-
-/* At the first rank that fails mpiexec ends the others: the one that speaks needs a head start. */
-#define SPEAKER_FIRST_US 300000
 
 static const struct ddp_cmd *const commands[] = {
 #define DDP_COMMAND(symbol) &ddp_cmd_##symbol,
@@ -121,8 +119,8 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
         if (rc == 0)
             rc = ddp_world_run(app, cmd, values, err);
     } else if (rc == 0) {
-        /* A plain command under mpiexec answers once. */
-        if (app->launcher.place.rank == 0)
+        /* A plain command under mpiexec answers once; the doctor looks at every rank. */
+        if (app->launcher.place.rank == 0 || cmd->flags & DDP_CMD_EVERY_RANK)
             rc = cmd->run(app, values, &parsed, err);
     } else if (err->code == DDP_EUSAGE) {
         ddp_hint(err, "`ddpbench %s -h` lists the options", cmd->name);
@@ -148,11 +146,11 @@ static int run_nccl_line(struct ddp_app *app, struct ddp_err *err)
 
 static int dispatch(struct ddp_app *app, struct ddp_err *err)
 {
-    DDP_TRY(ddp_conf_check(err));
-    /* Of importance only to who needs ranks, and to the doctor. */
+    /* Only commands with ranks and the doctor mind that it fails. */
     if (ddp_launcher_detect(&app->launcher, &app->launcher_error) != 0)
         app->launcher =
             (struct ddp_launcher){.name = "own", .place = {.size = 1, .segment_fd = -1}};
+    DDP_TRY(ddp_conf_check(err));
     if (app->argc < 2) {
         ddp_help_program(stderr);
         return DDP_EUSAGE;
@@ -175,15 +173,6 @@ static int dispatch(struct ddp_app *app, struct ddp_err *err)
     if (!app->cmd)
         return unknown_command(name, err);
     return run_command(app, app->argc - 1, app->argv + 1, err);
-}
-
-/* Only one rank speaks of what every rank of a foreign launcher sees alike; what one rank alone
- * saw, it has said itself (world_launched.c). */
-static bool may_speak(const struct ddp_app *app, const struct ddp_err *err)
-{
-    if (app->launcher.kind == DDP_LAUNCHER_NONE)
-        return true;
-    return app->launcher.place.rank == 0 && (err->rank < 0 || err->agreed);
 }
 
 /* What did not fit into stdio's buffer has been written before, and an error of that shows in
@@ -217,9 +206,7 @@ int main(int argc, char **argv)
     find_binary_dir(app.binary_dir, sizeof app.binary_dir);
     int rc = dispatch(&app, &err);
     rc = flush_stdout(rc, &err);
-    if (err.code != 0 && may_speak(&app, &err))
-        ddp_log_err(&app.log, &err);
-    else if (err.code != 0)
-        usleep(SPEAKER_FIRST_US);
+    if (err.code != 0)
+        ddp_speak_error(&app, &err);
     return ddp_exit_code(rc);
 }

@@ -5,6 +5,7 @@
 #define DDP_CMD_WORLD_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "cmd.h"
 #include "comm/signal_watch.h"
@@ -30,7 +31,8 @@ struct ddp_world {
     /* Under an outside launcher: who holds it may use record and reports; a watchdog or a signal
      * may have something to say while the main thread writes. */
     pthread_mutex_t lock;
-    bool hurry; /* mpiexec ends the job: no time for a disk */
+    _Atomic(bool) expired; /* a deadline has ended the run, and the reason was said */
+    bool hurry;            /* the job ends at once: no time for a disk */
 };
 
 /* Are the ranks ours to start? Else an outside launcher has. */

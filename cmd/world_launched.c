@@ -16,6 +16,7 @@
 #include "comm/signal_thread.h"
 #include "comm/waiter.h"
 #include "comm/watchdog.h"
+#include "speak.h"
 #include "world.h"
 
 #define ASIDE_NS      500000000 /* Open MPI kills a second after it has asked for an end */
@@ -40,10 +41,19 @@ static void on_expire(void *arg, const char *story)
 {
     struct ddp_world *w = arg;
     struct ddp_err err = DDP_ERR_INIT;
-    char waits[400] = "", whole[1024];
+    char waits[400] = "", whole[1024], who[256];
     bool told = w->comm && ddp_wait_story(w->comm, -1, waits, sizeof waits);
     snprintf(whole, sizeof whole, "%s%s%s", story, told ? "; " : "", waits);
-    ddp_logf(&w->app->log, DDP_LOG_ERROR, "rank %d: %s", w->app->launcher.place.rank, whole);
+    /* The main thread and the watchdog may both expire. */
+    const bool first = !atomic_exchange(&w->expired, true);
+    if (first) {
+        ddp_speak_rank(w->app, who, sizeof who);
+        ddp_logf(&w->app->log, DDP_LOG_ERROR, "%s: %s", who, whole);
+    }
+    /* All ranks expire at about the same time, and mpiexec ends rank 0 with the first that ends. */
+    if (!first || w->app->launcher.place.rank > 0)
+        ddp_sleep_ns(2 * ASIDE_NS);
+    w->hurry = true;
     close_from_aside(w, DDP_ELOST, whole, &err);
 }
 
@@ -95,14 +105,16 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
     return rc;
 }
 
-/* The command on the first `ranks` ranks; the others wait. */
+/* The command on the first `ranks` ranks; the others wait as long as it takes. */
 static int run_count(struct ddp_world *w, struct ddp_comm *world, int ranks, struct ddp_err *err)
 {
     struct ddp_rank rank = {.app = w->app, .comm = world, .world = w->options, .home = w};
     int rc = 0;
     if (ranks == world->size) {
         rc = w->cmd->rank_main(&rank, w->values, err);
-    } else if (world->rank < ranks) {
+    } else if (world->rank >= ranks) {
+        return ddp_comm_agree_untimed(world, 0, err);
+    } else {
         int *members = ddp_calloc((size_t)ranks, sizeof *members);
         if (!members)
             return ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d ranks", ranks);
@@ -163,9 +175,7 @@ static int run_all(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *e
     return rc;
 }
 
-/* An error before there is a world: rank 0 is heard (main.c), and one rank of each other host, for
- * a module may be missing there alone. Ranks that meet over TCP each have their own story until
- * they have met: rank 0 may not be there to say anything. */
+/* An error before there is a world is said by main, on each rank. */
 static int open_comm(struct ddp_world *w, const struct ddp_comm_options *options,
                      struct ddp_comm **out, struct ddp_err *err)
 {
@@ -173,11 +183,6 @@ static int open_comm(struct ddp_world *w, const struct ddp_comm_options *options
     int rc = DDP_FAULT(RANK_START, place->rank, err);
     if (rc == 0)
         rc = ddp_comm_create(w->backend, place, options, out, err);
-    const bool own = w->app->launcher.kind == DDP_LAUNCHER_TORCHRUN && !err->agreed;
-    if (rc != 0 && place->rank > 0 && (place->local_rank == 0 || own)) {
-        err->rank = place->rank;
-        ddp_log_err(&w->app->log, err);
-    }
     return rc;
 }
 
@@ -186,6 +191,7 @@ static int run_launched(struct ddp_world *w, struct ddp_err *err)
     struct ddp_comm_options options;
     struct ddp_comm *comm;
     struct ddp_watchdog *dog = NULL;
+    char who[256];
     ddp_world_comm_options(w, w->max_ranks, &options);
     options.on_expire = on_expire;
     options.on_expire_arg = w;
@@ -208,8 +214,9 @@ static int run_launched(struct ddp_world *w, struct ddp_err *err)
     rc = close_home(w, rc, err->text, err);
     if (rc != 0 && !err->agreed) {
         /* Known to this rank alone: say it here, then take the others along. */
-        err->rank = comm->rank;
-        ddp_log_err(&w->app->log, err);
+        ddp_speak_rank(w->app, who, sizeof who);
+        ddp_log_err_of(&w->app->log, who, err);
+        err->rank = comm->rank; /* said: main is silent */
         ddp_comm_abort(comm, rc);
     } else if (rc != 0 && comm->rank == 0) {
         /* While the others wait for this one to leave MPI: at the first that ends mpiexec ends the

@@ -58,13 +58,20 @@ void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *f
 
 void ddp_log_err(const struct ddp_log *log, const struct ddp_err *err)
 {
+    char rank[32];
+    snprintf(rank, sizeof rank, "rank %d", err->rank);
+    ddp_log_err_of(log, err->rank >= 0 ? rank : NULL, err);
+}
+
+void ddp_log_err_of(const struct ddp_log *log, const char *who, const struct ddp_err *err)
+{
     if (!log || !log->stream)
         return;
     char clean[sizeof err->hint];
     struct ddp_strbuf line = DDP_STRBUF_INIT;
     start_line(log, DDP_LOG_ERROR, &line);
-    if (err->rank >= 0)
-        ddp_strbuf_addf(&line, "rank %d: ", err->rank);
+    if (who)
+        ddp_strbuf_addf(&line, "%s: ", who);
     ddp_printable(err->text, clean, sizeof clean);
     ddp_strbuf_addf(&line, "%s\n", clean);
     if (err->hint[0]) {

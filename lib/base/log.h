@@ -30,6 +30,8 @@ void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *f
 bool ddp_log_ready(FILE *stream, int timeout_ms);
 /* "ddpbench: error: [rank N: ]text\n  hint\n" */
 void ddp_log_err(const struct ddp_log *log, const struct ddp_err *err);
+/* The same with "WHO: " in the place of the rank; who: NULL for nobody. */
+void ddp_log_err_of(const struct ddp_log *log, const char *who, const struct ddp_err *err);
 
 #ifdef __cplusplus
 }

@@ -45,13 +45,14 @@ struct ddp_gate_setup {
     void (*on_launch)(void *arg, int pair, int pairs, int side);
     void *arg;
     int (*check)(const struct ddp_gate_data *data, struct ddp_err *err);
+    bool injects; /* a self-test: new may have an injected delay that base does not have */
 };
 
-/* Medians, cell-major [count * pairs] a side, NaN where a launch lacks the cell. only_new: cells of
- * the first launch of new that base does not have, and that nobody judges. */
+/* Medians, cell-major [count * pairs] a side, NaN where a launch lacks the cell. */
 struct ddp_gate_data {
     char (*id)[192];
-    size_t count, only_new;
+    size_t count;
+    struct ddp_unjudged_list unjudged; /* cells that the first base launch lacks; training runs */
     int pairs, rerun, mixed;
     double *median[2];
     /* Controls, which no change of ours moves, [pairs]; NaN: none. pingpong: ns. memory: ns a byte
@@ -62,18 +63,23 @@ struct ddp_gate_data {
 
 /* Runs all launches. The cells are those of the first base launch. DDP_EMISMATCH: a launch ran on
  * another machine or set-up than the first; a launch's own code when it fails with one of ours;
- * DDP_EUNAVAIL when it cannot be started or fails otherwise; -(128 + n) after a signal n. */
+ * DDP_EDATA when its document says that data was wrong; DDP_EUNAVAIL when it cannot be started,
+ * fails otherwise, its document is not complete or has a point without valid iterations, or one
+ * side alone has an injected delay; -(128 + n) after a signal n. */
 int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* out->cells is allocated: free(). A control that differs between the sides (p at most 0.01 for
- * both together, or, of 8 pairs or less, all pairs alike; and by more than min_effect) makes a FAIL
- * inconclusive: the host drifted; and a PASS, when it was faster for new. */
+/* out->cells and out->unjudged.items are allocated: free(). There is no PASS when a cell or a
+ * training run of base was not judged; out->reason names them. A control that differs between the
+ * sides (p at most 0.01 for both together, or, of 8 pairs or less, all pairs alike; and by more
+ * than min_effect) makes a FAIL inconclusive: the host drifted; and a PASS, when it was faster for
+ * new. */
 int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                    struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_gate_release(struct ddp_gate_data *data);
 
-/* Says at the end of a reason that so many cells are only in new; nothing when there are none. */
-void ddp_gate_note_only_new(size_t cells, char *reason, size_t bytes);
+/* Turns a PASS into INCONCLUSIVE when a cell or a training run of base was not judged, and names at
+ * the end of v->reason what was not judged, of new too. */
+void ddp_gate_mind_unjudged(struct ddp_verdict_record *v);
 
 /* The order of a pair's launches: DDP_BASE or DDP_NEXT first. */
 int ddp_gate_first(uint64_t seed, int pair);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -23,6 +24,8 @@ static void compare_cell(const struct ddp_result_point *a, const struct ddp_resu
     cell->upper = a->ci95_lo_ns > 0 ? b->ci95_hi_ns / a->ci95_lo_ns : NAN;
     if (isnan(cell->lower) || isnan(cell->upper))
         cell->state = DDP_CELL_UNCERTAIN; /* too few iterations for an interval */
+    else if (ddp_result_delays_differ(a, b))
+        cell->state = DDP_CELL_UNCERTAIN; /* the ratio is that of the injected delay */
     else if (cell->lower > limit)
         cell->state = DDP_CELL_SLOWER;
     else if (cell->upper < 1 / limit)
@@ -31,25 +34,58 @@ static void compare_cell(const struct ddp_result_point *a, const struct ddp_resu
         cell->state = cell->upper < limit ? DDP_CELL_SAME : DDP_CELL_UNCERTAIN;
 }
 
-/* A base that was cut off does not say which cells there should be: no PASS rests on it. What lacks
- * in new is missing in any case. */
+static int find_unjudged(const struct ddp_result *base, const struct ddp_result *next,
+                         struct ddp_unjudged_list *list, struct ddp_err *err)
+{
+    for (size_t i = 0; i < base->run_count; i++)
+        DDP_TRY(ddp_unjudged_add(list, base->runs[i], true, true, err));
+    for (size_t i = 0; i < next->count; i++)
+        if (!ddp_result_find(base, next->points[i].id))
+            DDP_TRY(ddp_unjudged_add(list, next->points[i].id, false, false, err));
+    for (size_t i = 0; i < next->run_count; i++)
+        DDP_TRY(ddp_unjudged_add(list, next->runs[i], true, false, err));
+    return 0;
+}
+
+/* The first cell with an injected delay on one side alone; NULL: none. */
+static const char *find_delay(const struct ddp_result *base, const struct ddp_result *next)
+{
+    for (size_t i = 0; i < base->count; i++) {
+        const struct ddp_result_point *p = ddp_result_find(next, base->points[i].id);
+        if (p && ddp_result_delays_differ(&base->points[i], p))
+            return p->id;
+    }
+    return NULL;
+}
+
+static bool is_whole(const struct ddp_result *r)
+{
+    return strcmp(r->status, "complete") == 0;
+}
+
+/* A base that was cut off does not say which cells there should be, and a new one that was cut off
+ * may have failed in a cell that both have: no PASS rests on either. */
 static void conclude(const struct ddp_result *base, const struct ddp_result *next,
                      struct ddp_verdict_record *v)
 {
-    const bool whole = strcmp(base->status, "complete") == 0;
+    const char *delayed = find_delay(base, next);
     size_t states[DDP_CELL_MISSING + 1] = {0};
     for (size_t c = 0; c < v->count; c++)
         states[v->cells[c].cell.state]++;
-    size_t unknown = states[DDP_CELL_UNCERTAIN] + states[DDP_CELL_MISSING];
-    v->outcome = states[DDP_CELL_SLOWER] > 0              ? DDP_VERDICT_FAIL
-                 : unknown > 0 || v->count == 0 || !whole ? DDP_VERDICT_INCONCLUSIVE
-                                                          : DDP_VERDICT_PASS;
+    const bool known = states[DDP_CELL_UNCERTAIN] == 0 && v->count > 0;
+    v->outcome = states[DDP_CELL_SLOWER] > 0                 ? DDP_VERDICT_FAIL
+                 : known && is_whole(base) && is_whole(next) ? DDP_VERDICT_PASS
+                                                             : DDP_VERDICT_INCONCLUSIVE;
     snprintf(v->reason, sizeof v->reason,
-             "stored results: %zu of %zu cells slower by more than %.3g %%, %zu cannot be told, "
-             "%zu missing%s",
+             "stored results: %zu of %zu cells slower by more than %.3g %%, %zu cannot be told%s%s",
              states[DDP_CELL_SLOWER], v->count, v->min_effect * 100, states[DDP_CELL_UNCERTAIN],
-             states[DDP_CELL_MISSING], whole ? "" : "; base was cut off and may lack cells");
-    ddp_gate_note_only_new(ddp_result_lacking(base, next), v->reason, sizeof v->reason);
+             is_whole(base) ? "" : "; base was cut off and may lack cells",
+             is_whole(next) ? "" : "; new was cut off");
+    const size_t at = strlen(v->reason);
+    if (delayed)
+        snprintf(v->reason + at, sizeof v->reason - at,
+                 "; one side alone has a delay injected into '%s'", delayed);
+    ddp_gate_mind_unjudged(v);
 }
 
 int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next,
@@ -76,6 +112,12 @@ int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *
     for (size_t c = 0; c < base->count; c++)
         compare_cell(&base->points[c], ddp_result_find(next, base->points[c].id), 1 + v.min_effect,
                      &v.cells[c]);
+    int rc = find_unjudged(base, next, &v.unjudged, err);
+    if (rc != 0) {
+        free(v.unjudged.items);
+        free(v.cells);
+        return rc;
+    }
     conclude(base, next, &v);
     memcpy(v.base_build, base->build, sizeof v.base_build);
     memcpy(v.next_build, next->build, sizeof v.next_build);

@@ -14,8 +14,10 @@ extern "C" {
 #define DDP_COMPARE_EFFECT 0.10
 
 /* Cells are base's. The interval: of the medians' own 95 % intervals, widest combination.
- * A base that was cut off gives no PASS. min_effect: raised to DDP_COMPARE_EFFECT when below.
- * out->cells: free(). DDP_EMISMATCH: other machines. */
+ * There is no PASS when a result was cut off, or when a cell or a training run of base was not
+ * judged; a cell with an injected delay on one side alone is not. min_effect: raised to
+ * DDP_COMPARE_EFFECT when below. out->cells, out->unjudged.items: free(). DDP_EMISMATCH: other
+ * machines. */
 int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next,
                         double min_effect, struct ddp_verdict_record *out,
                         struct ddp_err *err) DDP_MUST_CHECK;

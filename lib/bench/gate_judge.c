@@ -12,6 +12,8 @@
 /* Controls are tests that Holm does not know of: they must be sure of themselves. Of each of two.
  */
 #define CONTROL_LEVEL (0.01 / 2)
+/* So many names of a kind stand in a verdict's reason. */
+#define NAMED 4
 
 /* Of the launches that have the cell. */
 static double median_over_launches(const double *medians, int pairs)
@@ -64,22 +66,73 @@ static void name_reason(const struct ddp_verdict_record *v, char *out, size_t by
     if (v->outcome == DDP_VERDICT_FAIL)
         snprintf(out, bytes, "%zu of %zu cells are slower by more than %.3g %%",
                  states[DDP_CELL_SLOWER], v->count, v->min_effect * 100);
-    else if (v->outcome == DDP_VERDICT_PASS)
+    else if (states[DDP_CELL_MISSING] == v->count)
+        snprintf(out, bytes, "no cell was judged");
+    else if (states[DDP_CELL_UNCERTAIN] == 0)
         snprintf(out, bytes, "no cell is slower by %.3g %% or more", v->min_effect * 100);
-    else if (states[DDP_CELL_MISSING] > 0)
-        snprintf(out, bytes, "%zu of %zu cells of base are missing in new",
-                 states[DDP_CELL_MISSING], v->count);
     else
         snprintf(out, bytes, "%zu of %zu cells may or may not be slower by %.3g %%: more pairs",
                  states[DDP_CELL_UNCERTAIN], v->count, v->min_effect * 100);
 }
 
-void ddp_gate_note_only_new(size_t cells, char *reason, size_t bytes)
+static void append(struct ddp_verdict_record *v, const char *before, const char *text)
 {
-    const size_t at = strlen(reason);
-    if (cells > 0)
-        snprintf(reason + at, bytes - at, "; %zu cell%s of new only, not judged", cells,
-                 cells == 1 ? "" : "s");
+    const size_t at = strlen(v->reason);
+    snprintf(v->reason + at, sizeof v->reason - at, "%s%s", before, text);
+}
+
+/* Appends the nth name, and instead of the first that is too many how many more there are. */
+static void append_name(struct ddp_verdict_record *v, size_t nth, size_t all, const char *name)
+{
+    char more[40];
+    snprintf(more, sizeof more, "and %zu more", all - nth);
+    if (nth <= NAMED)
+        append(v, nth ? ", " : ": ", nth < NAMED ? name : more);
+}
+
+/* Names the cells of base that new lacks; returns how many there are. */
+static size_t name_missing(struct ddp_verdict_record *v)
+{
+    size_t all = 0, n = 0;
+    char head[80];
+    for (size_t c = 0; c < v->count; c++)
+        all += v->cells[c].cell.state == DDP_CELL_MISSING;
+    snprintf(head, sizeof head, "%zu of %zu cells of base are missing in new", all, v->count);
+    if (all > 0)
+        append(v, "; ", head);
+    for (size_t c = 0; c < v->count; c++)
+        if (v->cells[c].cell.state == DDP_CELL_MISSING)
+            append_name(v, n++, all, v->cells[c].id);
+    return all;
+}
+
+/* Names the items of one kind; returns how many there are. */
+static size_t name_unjudged(struct ddp_verdict_record *v, bool train, bool base)
+{
+    const struct ddp_unjudged_list *list = &v->unjudged;
+    size_t all = 0, n = 0;
+    char head[80];
+    for (size_t i = 0; i < list->count; i++)
+        all += list->items[i].train == train && list->items[i].base == base;
+    snprintf(head, sizeof head, "%zu %s%s of %s, not judged", all, train ? "training run" : "cell",
+             all == 1 ? "" : "s", base ? "base" : "new only");
+    if (all > 0)
+        append(v, "; ", head);
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].train == train && list->items[i].base == base)
+            append_name(v, n++, all, list->items[i].name);
+    return all;
+}
+
+void ddp_gate_mind_unjudged(struct ddp_verdict_record *v)
+{
+    size_t of_base = name_missing(v);
+    of_base += name_unjudged(v, false, true);
+    of_base += name_unjudged(v, true, true);
+    name_unjudged(v, false, false);
+    name_unjudged(v, true, false);
+    if (of_base > 0 && v->outcome == DDP_VERDICT_PASS)
+        v->outcome = DDP_VERDICT_INCONCLUSIVE;
 }
 
 int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
@@ -103,6 +156,11 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
         rc = ddp_fail(err, DDP_ENOMEM, "no memory to judge %zu cells", data->count);
         goto err_cells;
     }
+    for (size_t i = 0; i < data->unjudged.count; i++) {
+        const struct ddp_unjudged *item = &data->unjudged.items[i];
+        DDP_TRY_GOTO(ddp_unjudged_add(&v.unjudged, item->name, item->train, item->base, err),
+                     err_cells);
+    }
     for (size_t c = 0; c < data->count; c++) {
         memcpy(v.cells[c].id, data->id[c], sizeof v.cells[c].id);
         v.cells[c].cell = cells[c];
@@ -116,7 +174,7 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
     name_reason(&v, v.reason, sizeof v.reason);
     mind_drift("ping-pong", v.pingpong_ratio, v.pingpong_p, &v);
     mind_drift("memory copy's time", v.memory_ratio, v.memory_p, &v);
-    ddp_gate_note_only_new(data->only_new, v.reason, sizeof v.reason);
+    ddp_gate_mind_unjudged(&v);
     snprintf(v.base_command, sizeof v.base_command, "%s", setup->side[DDP_BASE].text);
     snprintf(v.next_command, sizeof v.next_command, "%s", setup->side[DDP_NEXT].text);
     memcpy(v.base_build, data->build[DDP_BASE], sizeof v.base_build);
@@ -127,6 +185,7 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
     return 0;
 
 err_cells:
+    free(v.unjudged.items);
     free(v.cells);
     free(cells);
     return rc;

@@ -96,6 +96,25 @@ static int explain_end(const struct ddp_gate_side *side, const struct ddp_child_
     return err->code;
 }
 
+/* Does the document of a launch that exited with 0 say that the launch failed? */
+static int check_document(const struct ddp_gate_side *side, const struct ddp_result *result,
+                          struct ddp_err *err)
+{
+    if (result->flaw[0])
+        return ddp_fail(err, result->wrong_data ? DDP_EDATA : DDP_EUNAVAIL,
+                        "the document of '%s' cannot be judged: %s", side->text, result->flaw);
+    if (strcmp(result->status, "complete") != 0)
+        return ddp_fail(err, DDP_EUNAVAIL, "the document of '%s' has the status '%s': %s",
+                        side->text, result->status,
+                        result->reason[0] ? result->reason : "no reason is given");
+    if (result->count > 0)
+        return 0;
+    ddp_fail(err, DDP_EINPUT, "'%s' measured no point", side->text);
+    if (result->run_count > 0)
+        ddp_hint(err, "gate does not judge training runs, as '%s'", result->runs[0]);
+    return err->code;
+}
+
 static int launch(const struct ddp_gate_setup *setup, int which, struct ddp_result *result,
                   struct ddp_err *err)
 {
@@ -118,9 +137,10 @@ static int launch(const struct ddp_gate_setup *setup, int which, struct ddp_resu
         ddp_hint(err, "'%s' wrote no result; write {json} where its path belongs", side->text);
     else if (rc != 0)
         ddp_hint(err, "'%s' wrote it", side->text);
-    if (rc == 0 && result->count == 0) {
-        rc = ddp_fail(err, DDP_EINPUT, "'%s' measured no point", side->text);
-        ddp_result_release(result);
+    if (rc == 0) {
+        rc = check_document(side, result, err);
+        if (rc != 0)
+            ddp_result_release(result);
     }
 out:
     unlink(path);
@@ -172,6 +192,24 @@ static int launch_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_
     }
 }
 
+/* A delay that was injected into one side alone is no difference of the programs. */
+static int same_delays(const struct ddp_gate_setup *setup, const struct ddp_result result[2],
+                       struct ddp_err *err)
+{
+    const struct ddp_result *base = &result[DDP_BASE];
+    for (size_t i = 0; i < base->count && !setup->injects; i++) {
+        const struct ddp_result_point *p[2] = {&base->points[i]};
+        p[DDP_NEXT] = ddp_result_find(&result[DDP_NEXT], p[DDP_BASE]->id);
+        if (!p[DDP_NEXT] || !ddp_result_delays_differ(p[DDP_BASE], p[DDP_NEXT]))
+            continue;
+        const int side = p[DDP_BASE]->injected_percent > 0 ? DDP_BASE : DDP_NEXT;
+        ddp_fail(err, DDP_EUNAVAIL, "'%s' injects a delay of %g %% into '%s'",
+                 setup->side[side].text, p[side]->injected_percent, p[side]->id);
+        return ddp_hint(err, "the other command does not; remove --inject-delay");
+    }
+    return 0;
+}
+
 /* Takes the cells from the first base launch. */
 static int open_data(const struct ddp_gate_setup *setup, const struct ddp_result first[2],
                      struct ddp_gate_data *data, struct ddp_err *err)
@@ -179,7 +217,6 @@ static int open_data(const struct ddp_gate_setup *setup, const struct ddp_result
     const struct ddp_result *base = &first[DDP_BASE];
     size_t pairs = (size_t)setup->pairs;
     data->count = base->count;
-    data->only_new = ddp_result_lacking(base, &first[DDP_NEXT]);
     data->id = ddp_calloc(base->count, sizeof *data->id);
     for (int side = 0; side < 2; side++) {
         data->median[side] = ddp_calloc(base->count * pairs, sizeof(double));
@@ -192,6 +229,26 @@ static int open_data(const struct ddp_gate_setup *setup, const struct ddp_result
     for (size_t c = 0; c < base->count; c++)
         memcpy(data->id[c], base->points[c].id, sizeof data->id[c]);
     memcpy(data->fingerprint, base->fingerprint, sizeof data->fingerprint);
+    return 0;
+}
+
+static bool has_cell(const struct ddp_gate_data *data, const char *id)
+{
+    for (size_t c = 0; c < data->count; c++)
+        if (strcmp(data->id[c], id) == 0)
+            return true;
+    return false;
+}
+
+static int keep_unjudged(int side, const struct ddp_result *result, struct ddp_gate_data *data,
+                         struct ddp_err *err)
+{
+    const bool base = side == DDP_BASE;
+    for (size_t i = 0; i < result->count; i++)
+        if (!has_cell(data, result->points[i].id))
+            DDP_TRY(ddp_unjudged_add(&data->unjudged, result->points[i].id, false, base, err));
+    for (size_t i = 0; i < result->run_count; i++)
+        DDP_TRY(ddp_unjudged_add(&data->unjudged, result->runs[i], true, base, err));
     return 0;
 }
 
@@ -210,7 +267,7 @@ static int keep(const struct ddp_gate_setup *setup, int pair, int side,
         const struct ddp_result_point *p = ddp_result_find(result, data->id[c]);
         data->median[side][c * (size_t)setup->pairs + (size_t)pair] = p ? p->median_ns : NAN;
     }
-    return 0;
+    return keep_unjudged(side, result, data, err);
 }
 
 int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
@@ -221,6 +278,8 @@ int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *o
     for (int pair = 0; pair < setup->pairs && rc == 0; pair++) {
         struct ddp_result result[2] = {{.count = 0}, {.count = 0}};
         rc = launch_pair(setup, pair, &data, result, err);
+        if (rc == 0)
+            rc = same_delays(setup, result, err);
         if (rc == 0 && pair == 0)
             rc = open_data(setup, result, &data, err);
         if (rc == 0 && pair == 0 && setup->check)
@@ -240,6 +299,7 @@ int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *o
 void ddp_gate_release(struct ddp_gate_data *data)
 {
     free(data->id);
+    free(data->unjudged.items);
     for (int side = 0; side < 2; side++) {
         free(data->median[side]);
         free(data->pingpong[side]);

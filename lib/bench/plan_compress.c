@@ -176,8 +176,8 @@ static void method_bytes(const char *text, size_t count, int ranks, bool feedbac
         ddp_compressed_bytes(&spec, count, ranks, feedback, registered, private_bytes);
 }
 
-/* A point's own exchange, the two it is compared with, and, to verify it, what its residual must
- * be. Bisecting the density needs room for every element. */
+/* A point's own exchange, the two it is compared with, a second candidate for fp16, and, to verify
+ * it, what its residual must be. Bisecting the density needs room for every element. */
 void ddp_plan_add_compress_bytes(const struct ddp_bench_options *o, bool on_device,
                                  struct ddp_bench_plan *plan)
 {
@@ -187,13 +187,14 @@ void ddp_plan_add_compress_bytes(const struct ddp_bench_options *o, bool on_devi
     }
     for (int i = 0; i < plan->count; i++) {
         const struct ddp_point_spec *s = &plan->points[i];
-        static const char *const others[] = {"none", "fp16", "topk:1"};
+        static const char *const others[] = {"none", "fp16", "fp16", "topk:1"};
         uint64_t registered, private_bytes, sum, sum_private;
         if (!ddp_point_is_reduced(s))
             continue;
         method_bytes(s->compress, s->count, s->ranks, ddp_plan_feedback(o, s), &sum, &sum_private);
         for (size_t j = 0; j < DDP_COUNT_OF(others) - !o->break_even; j++) {
-            method_bytes(others[j], s->count, s->ranks, j == 2, &registered, &private_bytes);
+            const bool last = j == DDP_COUNT_OF(others) - 1;
+            method_bytes(others[j], s->count, s->ranks, last, &registered, &private_bytes);
             sum += registered;
             sum_private += private_bytes;
         }

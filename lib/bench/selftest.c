@@ -154,11 +154,19 @@ static int run_gate(const struct ddp_selftest_setup *setup, bool injected, int i
     const int cell = injected ? index % test->gates[0]->cells : -1;
     char next[4096];
     int rc;
+    gate.injects = injected;
     gate.seed =
         ddp_mix64(setup->gate.seed ^ ddp_mix64(((uint64_t)injected << 32) | (uint64_t)index));
     DDP_TRY(name_next(setup, test, cell, next, sizeof next, err));
     DDP_TRY_GOTO(split_sides(setup, next, &gate, err), out);
     DDP_TRY_GOTO(ddp_gate_measure(&gate, &data, err), out);
+    if (data.unjudged.count > 0) {
+        const struct ddp_unjudged *first = &data.unjudged.items[0];
+        ddp_fail(err, DDP_EMISMATCH, "a self-test cannot judge '%s', a %s", first->name,
+                 ddp_unjudged_kind(first));
+        rc = ddp_hint(err, "its command must always measure the same points, and train nothing");
+        goto out;
+    }
     if (!same_cells(test, &data)) {
         ddp_fail(err, DDP_EMISMATCH, "the cells of this gate are not those of the first");
         rc = ddp_hint(err, "the command of a self-test must always measure the same points");

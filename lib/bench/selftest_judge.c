@@ -135,6 +135,7 @@ static int judge_gates(struct work *w, const struct ddp_selftest *test, struct d
         count_gate(&v, test->gates[i]->injected, out);
         if (test->gates[i]->injected < 0)
             w->values[w->n++] = floor_of(&v);
+        free(v.unjudged.items);
         free(v.cells);
     }
     out->noise_floor = most_of(w->values, w->n);

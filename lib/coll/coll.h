@@ -37,20 +37,21 @@ struct ddp_coll_shape {
     enum ddp_dtype dtype;
     enum ddp_op op;
     int root;
-    bool in_place, registered; /* registered: send and recv lie in registered memory */
-    int hosts; /* number of hosts that the ranks run on; 0 if unknown, then one is assumed */
+    bool in_place;
+    bool registered; /* send and recv lie in registered memory */
+    int hosts;       /* number of hosts that the ranks run on; 0 if unknown, then one is assumed */
 };
 
 /* Cost of one call. Where ranks differ, a member holds the largest value of any rank. On a network
  * without other traffic the call takes about ddp_cost_seconds(); a simulation agrees within a
  * quarter (tests/sim). */
 struct ddp_coll_cost {
-    /* Communication steps that follow one another, and messages that one rank sends. */
-    double steps, messages;
-    /* sent_bytes: bytes that one rank passes to ddp_comm_isend, 0 where memory is mapped.
-     * path_bytes: bytes that are sent one after the other, if they are more than any rank sends
-     * (a rank receives more than it sends, or ranks wait for each other), else 0. */
-    double sent_bytes, path_bytes;
+    double steps;      /* communication steps that follow one another */
+    double messages;   /* messages that one rank sends */
+    double sent_bytes; /* bytes one rank passes to ddp_comm_isend; 0 where memory is mapped */
+    /* Bytes that are sent one after the other, if they are more than any rank sends: a rank
+     * receives more than it sends, or ranks wait for each other. Else 0. */
+    double path_bytes;
     double memory_bytes; /* bytes that all ranks together read and write in memory */
     bool modelled;       /* false for a native call, whose cost is unknown */
 };
@@ -88,6 +89,10 @@ const struct ddp_coll_alg *ddp_coll_find(enum ddp_coll coll, const char *name);
  * run time. Returns NULL and fills err if no algorithm supports the shape. */
 const struct ddp_coll_alg *ddp_coll_auto(const struct ddp_comm *comm,
                                          const struct ddp_coll_shape *shape, struct ddp_err *err);
+/* Like ddp_coll_auto, but never chooses the collectives of the backend's library. */
+const struct ddp_coll_alg *ddp_coll_auto_own(const struct ddp_comm *comm,
+                                             const struct ddp_coll_shape *shape,
+                                             struct ddp_err *err);
 
 /* Tells what alg->supports would answer before a communicator exists, for `ranks` ranks of one host
  * on a backend that needs no outside launcher. Returns 0, or DDP_EUNAVAIL with the reason in err.

@@ -3,10 +3,12 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/unit.h"
 #include "comm/comm_shm.h"
+#include "comm/hosts.h"
 
 #define DDP_COLL(symbol) extern const struct ddp_coll_alg ddp_alg_##symbol;
 #include "coll/coll_list.h"
@@ -19,6 +21,7 @@ enum need {
     REGISTERED, /* shared memory, and both buffers in it */
     LIBRARY,    /* collectives of the backend's library; they may refuse a type */
     HOSTS,      /* shared memory inside each of several hosts */
+    ALONE,      /* Open MPI, and each rank has a host of its own */
     MESSAGES
 };
 
@@ -90,6 +93,7 @@ static const char why_native[] = "the library knows the network";
 static const char why_few_steps[] = "few steps: short messages wait for steps";
 static const char why_few_bytes[] = "few bytes a rank: long messages wait for bytes";
 static const char why_hosts[] = "shared memory inside a host, one rank of each sends messages";
+static const char why_alone[] = "a rank a host: links stay full, every host sends the same";
 static const char why_only[] = "messages: any backend, any memory";
 
 #define SELF(coll, symbol)                                                                         \
@@ -121,6 +125,15 @@ static const char why_only[] = "messages: any backend, any memory";
  * Below, hosts that share cores say nothing about hier's waits: the library's choice. */
 #define BETWEEN_HOSTS ((size_t)512 << 10)
 
+/* Between 2 to 4 hosts of one rank each, ring overtakes Open MPI's all-reduce between 1 and 4 MiB;
+ * between 8 hosts, and under MPICH, it did not for certain: results/notes/auto-across-hosts.md. */
+#define ALONE_NATIVE_MAX ((size_t)2 << 20)
+#define ALONE_RANKS_MAX  4
+#define ALONE_ROW(bytes_max, symbol, why)                                                          \
+    {                                                                                              \
+        DDP_ALLREDUCE, ALONE, ANYWHERE, ALONE_RANKS_MAX, bytes_max, &ddp_alg_##symbol, why         \
+    }
+
 /* Rows on shared memory: up to registered_max (private_max) bytes flat; far: twice that, as far as
  * its slots go. SHM_ROWS: all rows of a collective; up to crowded_max flat when crowded. */
 #define TWICE(bytes) DDP_MIN(2 * (size_t)(bytes), (size_t)DDP_SHM_SLOT_BYTES)
@@ -143,6 +156,9 @@ static const struct rule rules[] = {
     SHARED_ROWS(DDP_ALLREDUCE, allreduce, 512, 1024),
     ROW(DDP_ALLREDUCE, LIBRARY, ANYWHERE, BETWEEN_HOSTS, allreduce_native, why_native),
     ROW(DDP_ALLREDUCE, HOSTS, ANYWHERE, ANY_BYTES, allreduce_hier, why_hosts),
+    ROW(DDP_ALLREDUCE, LIBRARY, ANYWHERE, ALONE_NATIVE_MAX, allreduce_native, why_native),
+    ALONE_ROW(16 << 10, allreduce_rhd, why_few_steps),
+    ALONE_ROW(ANY_BYTES, allreduce_ring, why_alone),
     NATIVE(DDP_ALLREDUCE, allreduce),
     ROW(DDP_ALLREDUCE, MESSAGES, ANYWHERE, 16 << 10, allreduce_rhd, why_few_steps),
     ROW(DDP_ALLREDUCE, MESSAGES, ANYWHERE, ANY_BYTES, allreduce_ring, why_few_bytes),
@@ -198,9 +214,25 @@ static bool is_about(const struct rule *rule, enum ddp_coll coll, int ranks,
            (rule->ranks_max == ANY_RANKS || ranks <= rule->ranks_max);
 }
 
-const struct ddp_coll_alg *ddp_coll_auto_at(const struct ddp_comm *comm,
-                                            const struct ddp_coll_shape *shape,
-                                            enum ddp_distance distance, struct ddp_err *err)
+static bool is_open_mpi(const struct ddp_backend *backend)
+{
+    const char *library = backend->library != NULL ? backend->library() : NULL;
+    return library != NULL && strncmp(library, "Open MPI", strlen("Open MPI")) == 0;
+}
+
+/* Does the communicator lack what the row needs, which its algorithm does not ask for? */
+static bool lacks(const struct ddp_comm *comm, const struct ddp_coll_shape *shape, enum need need)
+{
+    if (need == REGISTERED)
+        return !shape->registered;
+    return need == ALONE &&
+           (comm->hosts == NULL || comm->hosts->count < comm->size || !is_open_mpi(comm->backend));
+}
+
+/* own: leave the library's collectives out. */
+static const struct ddp_coll_alg *choose(const struct ddp_comm *comm,
+                                         const struct ddp_coll_shape *shape,
+                                         enum ddp_distance distance, bool own, struct ddp_err *err)
 {
     const size_t bytes =
         ddp_coll_message_bytes(shape->coll, comm->size, shape->count, shape->dtype);
@@ -210,7 +242,7 @@ const struct ddp_coll_alg *ddp_coll_auto_at(const struct ddp_comm *comm,
 
     for (size_t i = 0; i < DDP_COUNT_OF(rules); i++) {
         if (!is_about(&rules[i], shape->coll, comm->size, distance) || bytes > rules[i].bytes_max ||
-            (rules[i].need == REGISTERED && !shape->registered))
+            lacks(comm, shape, rules[i].need) || (own && rules[i].need == LIBRARY))
             continue;
         struct ddp_err why = DDP_ERR_INIT;
         if (rules[i].alg->supports(comm, shape, &why) == 0)
@@ -227,12 +259,30 @@ const struct ddp_coll_alg *ddp_coll_auto_at(const struct ddp_comm *comm,
     return NULL;
 }
 
+const struct ddp_coll_alg *ddp_coll_auto_at(const struct ddp_comm *comm,
+                                            const struct ddp_coll_shape *shape,
+                                            enum ddp_distance distance, struct ddp_err *err)
+{
+    return choose(comm, shape, distance, false, err);
+}
+
+static enum ddp_distance distance_in(const struct ddp_comm *comm)
+{
+    const bool crowded = comm->shm != NULL && comm->shm->crowded;
+    return crowded ? DDP_DISTANCE_CROWDED : DDP_DISTANCE_UNKNOWN;
+}
+
 const struct ddp_coll_alg *ddp_coll_auto(const struct ddp_comm *comm,
                                          const struct ddp_coll_shape *shape, struct ddp_err *err)
 {
-    const bool crowded = comm->shm != NULL && comm->shm->crowded;
-    return ddp_coll_auto_at(comm, shape, crowded ? DDP_DISTANCE_CROWDED : DDP_DISTANCE_UNKNOWN,
-                            err);
+    return choose(comm, shape, distance_in(comm), false, err);
+}
+
+const struct ddp_coll_alg *ddp_coll_auto_own(const struct ddp_comm *comm,
+                                             const struct ddp_coll_shape *shape,
+                                             struct ddp_err *err)
+{
+    return choose(comm, shape, distance_in(comm), true, err);
 }
 
 static bool has(const struct ddp_auto_query *query, enum need need)
@@ -249,6 +299,9 @@ static bool has(const struct ddp_auto_query *query, enum need need)
         return (caps & shares) != 0 && query->registered;
     case HOSTS:
         return (caps & DDP_CAP_HOSTS) && several && query->hosts < query->ranks;
+    case ALONE:
+        return (caps & DDP_CAP_HOSTS) && query->open_mpi && query->hosts > 1 &&
+               query->hosts == query->ranks;
     case LIBRARY:
         return caps & DDP_CAP_NATIVE;
     case MESSAGES:
@@ -299,15 +352,17 @@ void ddp_coll_auto_explain(const struct ddp_auto_query *query, struct ddp_strbuf
 {
     struct line line = {0};
 
-    char hosts[32] = "";
+    char hosts[32] = "", distance[48] = "";
     if (query->hosts > 1)
         snprintf(hosts, sizeof hosts, " on %d hosts", query->hosts);
-    ddp_strbuf_addf(out, "auto of %s: backend %s, %d rank%s%s, %s memory, distance %s%s\n",
+    /* Only rows on shared memory depend on the distance. */
+    if (has(query, SHARED))
+        snprintf(distance, sizeof distance, ", distance %s%s", ddp_distance_name(query->distance),
+                 query->distance == DDP_DISTANCE_UNKNOWN ? ", taken as cache" : "");
+    ddp_strbuf_addf(out, "auto of %s: backend %s, %d rank%s%s, %s memory%s\n",
                     ddp_coll_name(query->coll), query->backend->name, query->ranks,
                     query->ranks == 1 ? "" : "s", hosts,
-                    query->registered ? "registered" : "private",
-                    ddp_distance_name(query->distance),
-                    query->distance == DDP_DISTANCE_UNKNOWN ? ", taken as cache" : "");
+                    query->registered ? "registered" : "private", distance);
     for (size_t i = 0; i < DDP_COUNT_OF(rules); i++) {
         const struct rule *rule = &rules[i];
         const bool open = line.alg == NULL || line.to == ANY_BYTES || rule->bytes_max > line.to;

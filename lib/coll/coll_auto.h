@@ -43,6 +43,7 @@ struct ddp_auto_query {
      * the ranks are a group of it; 0 means 1. */
     int ranks, hosts, world_hosts;
     bool registered;
+    bool open_mpi; /* the library behind the backend is Open MPI */
     enum ddp_distance distance;
 };
 /* Appends the rows of the table that apply to `query` as lines of text: range of message sizes,

@@ -90,9 +90,8 @@ struct ddp_p2p_combine {
     size_t in_count;
     const void *own; /* [in_count] */
     void *sum;       /* [in_count], may be own */
-    /* own_first: own[i] is the first operand, else arriving[i] is. divide_own: own is divided by
-     * the number of ranks before that (see ddp_divides_first). */
-    bool own_first, divide_own;
+    bool own_first;  /* false: arriving[i] is the first operand */
+    bool divide_own; /* divide own by the number of ranks first (see ddp_divides_first) */
     enum ddp_dtype dtype;
     enum ddp_op op;
     int divisor;   /* the sum is divided by this number, unless it is 1 */

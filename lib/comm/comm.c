@@ -284,6 +284,20 @@ int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err)
     return result;
 }
 
+int ddp_comm_agree_untimed(struct ddp_comm *comm, int rc, struct ddp_err *err)
+{
+    atomic_store_explicit(&comm->flight->untimed, true, memory_order_release);
+    rc = ddp_comm_agree(comm, rc, err);
+    atomic_store_explicit(&comm->flight->untimed, false, memory_order_release);
+    return rc;
+}
+
+int64_t ddp_comm_wait_ns(const struct ddp_comm *comm)
+{
+    const bool untimed = atomic_load_explicit(&comm->flight->untimed, memory_order_relaxed);
+    return untimed ? INT64_MAX / 2 : comm->timeout_ns;
+}
+
 /* Whose registered memory it is: the backend's, or this host's; NULL: there is none. */
 static struct ddp_comm *memory_of(const struct ddp_comm *comm)
 {

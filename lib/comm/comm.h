@@ -2,9 +2,9 @@
  *
  * This is what algorithms (lib/coll) are written against. A communicator belongs to one thread at a
  * time. Every wait in here polls two things besides its own condition: the world's abort word, and
- * a deadline `timeout_ns` after the wait began. Either ends the call with DDP_ELOST on this rank;
- * no later call on the communicator succeeds ("a collective fails on all ranks or on none"). What
- * it does not do: reductions, algorithms, printing. */
+ * a deadline `timeout_ns` after the wait began (not ddp_comm_agree_untimed). Either ends the call
+ * with DDP_ELOST on this rank; no later call on the communicator succeeds ("a collective fails on
+ * all ranks or on none"). What it does not do: reductions, algorithms, printing. */
 #ifndef DDP_COMM_COMM_H
 #define DDP_COMM_COMM_H
 
@@ -131,6 +131,13 @@ int ddp_comm_barrier(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
  * all ranks alike; err says which rank when it was not this one. For errors found between
  * collectives. */
 int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err) DDP_MUST_CHECK;
+/* The same call on a rank that is idle while others work on a group without it. The wait has no
+ * deadline, because the work may take longer than any: the deadlines of the working ranks guard the
+ * run, and an abort or a lost connection still ends the wait. The working ranks call
+ * ddp_comm_agree. */
+int ddp_comm_agree_untimed(struct ddp_comm *comm, int rc, struct ddp_err *err) DDP_MUST_CHECK;
+/* The length of a wait that begins now: timeout_ns, or far more than any run takes. */
+int64_t ddp_comm_wait_ns(const struct ddp_comm *comm);
 
 /* Registered memory: zero-copy where the backend can. Collective: same bytes on all ranks of the
  * WORLD, same order; aligned to 4096 (2 MiB from 4 MiB up). Backends without registered memory give

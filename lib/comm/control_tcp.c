@@ -40,7 +40,7 @@ static int receive_share(struct ddp_comm *comm, int rank, void *to, size_t bytes
 static int collect(struct ddp_comm *comm, char *all, size_t bytes, struct ddp_err *err)
 {
     struct ddp_control *c = ddp_control_of(comm);
-    const int64_t deadline = ddp_now_ns() + comm->timeout_ns;
+    const int64_t deadline = ddp_now_ns() + ddp_comm_wait_ns(comm);
     int missing = comm->size - 1;
     for (int r = 0; r < comm->size; r++) {
         c->polled[r] = (struct pollfd){.fd = c->star.peer[r], .events = POLLIN};
@@ -76,7 +76,7 @@ static int by_hub(struct ddp_comm *comm, const void *mine, char *all, size_t byt
     if (bytes > 0)
         memmove(all, mine, bytes);
     DDP_TRY(collect(comm, all, bytes, err));
-    const int64_t deadline = ddp_now_ns() + comm->timeout_ns;
+    const int64_t deadline = ddp_now_ns() + ddp_comm_wait_ns(comm);
     for (int r = 1; r < comm->size; r++) {
         int rc = ddp_tcp_send(c->star.peer[r], &head, sizeof head, deadline);
         if (rc == 0)
@@ -91,7 +91,7 @@ static int by_leaf(struct ddp_comm *comm, const void *mine, char *all, size_t by
                    struct ddp_err *err)
 {
     struct ddp_control *c = ddp_control_of(comm);
-    const int64_t deadline = ddp_now_ns() + comm->timeout_ns + DDP_CONTROL_GRACE_NS;
+    const int64_t deadline = ddp_now_ns() + ddp_comm_wait_ns(comm) + DDP_CONTROL_GRACE_NS;
     const size_t sum = bytes * (size_t)comm->size;
     const int fd = c->star.peer[0];
     struct ddp_control_frame head = {

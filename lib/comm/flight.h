@@ -45,9 +45,11 @@ struct ddp_flight_entry {
 
 /* phase: where in the run the rank is ("init", "allreduce/shm/.../67108864", "epoch 3 step 41");
  * phase_version counts them and its lowest bit says which of the two texts holds, so that one that
- * is being written, or never will be to its end, is not seen. All zero bytes is an empty recorder.
+ * is being written, or never will be to its end, is not seen. untimed: no deadline holds for what
+ * this rank waits for now (ddp_comm_agree_untimed). All zero bytes is an empty recorder.
  */
 struct ddp_flight {
+    _Atomic(bool) untimed;
     _Atomic(uint64_t) entered; /* operations so far; entry of operation i is ring[i % DEPTH] */
     _Atomic(uint32_t) phase_version;
     _Atomic(uint64_t) phase[2][DDP_FLIGHT_PHASE_BYTES / 8]; /* text, NUL-terminated */

@@ -24,14 +24,14 @@ void ddp_waiter_init(struct ddp_waiter *w, const struct ddp_comm *comm)
     const struct ddp_segment *segment = comm->place.segment;
     w->abort_word = comm->shm != NULL ? comm->shm->abort_word : NULL;
     w->home_ns = segment != NULL ? &segment->home_ns : NULL;
-    w->timeout_ns = comm->timeout_ns;
+    w->timeout_ns = ddp_comm_wait_ns(comm);
     w->deadline_ns = 0;
     w->last_ns = 0;
     w->spin = comm->place.oversubscribed ? DDP_SPIN_SHARED : DDP_SPIN_ALONE;
     if (comm->shm != NULL)
         w->spin = (uint32_t)comm->shm->spin;
     w->polls = 0;
-    w->patient = comm->patient;
+    w->patient = comm->patient || w->timeout_ns != comm->timeout_ns; /* leave cores to others */
 }
 
 static enum ddp_wait look_at_clock(struct ddp_waiter *w)

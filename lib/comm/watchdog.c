@@ -61,7 +61,8 @@ static void *watch(void *arg)
     while (sleep_period(dog)) {
         int64_t now = ddp_now_ns();
         uint64_t seq = 0;
-        bool busy = ddp_flight_busy(dog->flight, &seq);
+        bool busy = ddp_flight_busy(dog->flight, &seq) &&
+                    !atomic_load_explicit(&dog->flight->untimed, memory_order_acquire);
         /* A sleep far too long means that the process was stopped: that time does not count. */
         if (since != 0 && now - last > dog->timeout_ns)
             since += now - last;

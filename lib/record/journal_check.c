@@ -50,6 +50,8 @@ static const struct field point_fields[] = {
     TEXT(ddp_point, algorithm_used),
     TEXT(ddp_point, feedback),
     TEXT(ddp_point, bound_kind),
+    TEXT(ddp_point, dense_algorithm[DDP_BASELINE_F32]),
+    TEXT(ddp_point, dense_algorithm[DDP_BASELINE_F16]),
     FLAG(ddp_point, spec.overlap),
     FLAG(ddp_point, spec.graph),
     FLAG(ddp_point, correctness_only),

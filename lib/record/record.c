@@ -123,11 +123,10 @@ void ddp_point_init(struct ddp_point *p)
     p->block = 1;
     p->series.trend = p->series.autocorrelation = NAN;
     p->interference = (struct ddp_interference){NAN, NAN, -1};
-    p->injected_percent = NAN;
     snprintf(p->spec.compress, sizeof p->spec.compress, "none");
     for (int i = 0; i < 3; i++)
         p->rank_mean_ns[i] = p->phase_ns[i] = NAN;
-    p->wire_bytes_per_rank = NAN;
+    p->injected_percent = p->wire_bytes_per_rank = NAN;
     p->achieved_density = p->threshold = p->density = NAN;
     p->overflow_count = -1;
     for (int i = 0; i < DDP_BASELINE_COUNT; i++) {
@@ -135,8 +134,7 @@ void ddp_point_init(struct ddp_point *p)
         p->break_even[i] = (struct ddp_break_even){NAN, NAN, NAN};
     }
     p->overlap = (struct ddp_overlap_times){NAN, NAN, NAN};
-    p->device_ns = NAN;
-    p->skew_start_ns = p->skew_exit_ns = NAN;
+    p->device_ns = p->skew_start_ns = p->skew_exit_ns = NAN;
     p->pingpong_ns[0] = p->pingpong_ns[1] = NAN;
     p->page_bytes = -1;
     p->bound_GBps = p->bound_ns = p->bound_fraction = NAN;
@@ -224,6 +222,8 @@ static void clean_point(struct ddp_point *p)
     CLEAN(p->algorithm_used);
     CLEAN(p->feedback);
     CLEAN(p->bound_kind);
+    CLEAN(p->dense_algorithm[DDP_BASELINE_F32]);
+    CLEAN(p->dense_algorithm[DDP_BASELINE_F16]);
 }
 
 static void clean_train(struct ddp_train_run *t)

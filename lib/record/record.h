@@ -102,6 +102,7 @@ struct ddp_point {
     char feedback[8];       /* "on", "off", "" */
     int64_t overflow_count; /* -1: not counted */
     double dense_ns[2];     /* enum ddp_baseline: the whole buffer exchanged so, measured beside */
+    char dense_algorithm[2][24];         /* the algorithm that took dense_ns; "": not measured */
     struct ddp_break_even break_even[2]; /* against each baseline */
     struct ddp_overlap_times overlap;
     /* Median of the operation by the clocks of GPUs, whichever was slowest; NaN: there are none. */

@@ -96,6 +96,19 @@ static int read_fingerprint(const cJSON *doc, const char *name, struct ddp_resul
     return 0;
 }
 
+/* A document whose status is "failed" has wrong data: no other failure gets that status. */
+static void note_status(const cJSON *doc, struct ddp_result *out)
+{
+    const cJSON *reason = cJSON_GetObjectItemCaseSensitive(doc, "reason");
+    if (cJSON_IsString(reason))
+        ddp_printable(reason->valuestring, out->reason, sizeof out->reason);
+    if (strcmp(out->status, "failed") != 0)
+        return;
+    out->wrong_data = true;
+    snprintf(out->flaw, sizeof out->flaw, "its status is \"failed\": %s",
+             out->reason[0] ? out->reason : "no reason is given");
+}
+
 static int read_outline(const cJSON *doc, const char *name, struct ddp_result *out,
                         struct ddp_err *err)
 {
@@ -108,6 +121,7 @@ static int read_outline(const cJSON *doc, const char *name, struct ddp_result *o
         return ddp_fail(err, DDP_EINPUT, "'%s': schema '%s', not 'ddpbench/1'", name, schema);
     DDP_TRY(known_keys(doc, name, err));
     DDP_TRY(text_of(doc, "status", name, out->status, sizeof out->status, err));
+    note_status(doc, out);
     DDP_TRY(text_of(doc, "label", name, out->label, sizeof out->label, err));
     if (!tool)
         return ddp_fail(err, DDP_EINPUT, "'%s': 'tool' is missing", name);
@@ -143,6 +157,52 @@ static int read_control(const cJSON *doc, const char *name, struct ddp_result *o
     return 0;
 }
 
+/* "singa-cnn dense ranks 2 lr 0.05 seed 1". */
+static int name_run(const cJSON *run, const char *name, char *out, size_t bytes,
+                    struct ddp_err *err)
+{
+    const cJSON *optimizer = cJSON_GetObjectItemCaseSensitive(run, "optimizer");
+    const cJSON *lr = cJSON_GetObjectItemCaseSensitive(optimizer, "lr");
+    const cJSON *ranks = cJSON_GetObjectItemCaseSensitive(run, "ranks");
+    const cJSON *seed = cJSON_GetObjectItemCaseSensitive(run, "seed");
+    char model[64], strategy[64];
+    DDP_TRY(text_of(run, "model", name, model, sizeof model, err));
+    DDP_TRY(text_of(cJSON_GetObjectItemCaseSensitive(run, "sync"), "strategy", name, strategy,
+                    sizeof strategy, err));
+    if (!ddp_result_begins_name(model[0]))
+        return ddp_fail(err, DDP_EINPUT, "'%s': a training run has no model", name);
+    snprintf(out, bytes, "%s %s ranks %.0f lr %g seed %.0f", model, strategy,
+             cJSON_IsNumber(ranks) ? ranks->valuedouble : NAN,
+             cJSON_IsNumber(lr) ? lr->valuedouble : NAN,
+             cJSON_IsNumber(seed) ? seed->valuedouble : NAN);
+    return 0;
+}
+
+static int read_runs(const cJSON *doc, const char *name, struct ddp_result *out,
+                     struct ddp_err *err)
+{
+    const cJSON *train = cJSON_GetObjectItemCaseSensitive(doc, "train"), *run;
+    if (train && !cJSON_IsArray(train))
+        return ddp_fail(err, DDP_EINPUT, "'%s': 'train' is no list", name);
+    const size_t count = train ? (size_t)cJSON_GetArraySize(train) : 0;
+    if (count > DDP_RESULT_MAX_RUNS)
+        return ddp_fail(err, DDP_EINPUT, "'%s': %zu training runs are more than %d", name, count,
+                        DDP_RESULT_MAX_RUNS);
+    out->runs = ddp_calloc(count, sizeof *out->runs);
+    if (!out->runs)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu training runs", count);
+    cJSON_ArrayForEach(run, train)
+    {
+        char *last = out->runs[out->run_count];
+        size_t same = 0;
+        DDP_TRY(name_run(run, name, last, sizeof out->runs[0], err));
+        while (strcmp(out->runs[same], last) != 0)
+            same++;
+        out->run_count += same == out->run_count;
+    }
+    return 0;
+}
+
 int ddp_result_parse(const char *text, size_t bytes, const char *name, struct ddp_result *out,
                      struct ddp_err *err)
 {
@@ -154,6 +214,7 @@ int ddp_result_parse(const char *text, size_t bytes, const char *name, struct dd
     DDP_TRY_GOTO(read_outline(doc, name, &r, err), err_doc);
     DDP_TRY_GOTO(read_control(doc, name, &r, err), err_doc);
     DDP_TRY_GOTO(ddp_result_read_points(doc, name, &r, err), err_doc);
+    DDP_TRY_GOTO(read_runs(doc, name, &r, err), err_doc);
     *out = r;
 err_doc:
     cJSON_Delete(doc);
@@ -214,6 +275,7 @@ int ddp_result_read(const char *path, struct ddp_result *out, struct ddp_err *er
 void ddp_result_release(struct ddp_result *result)
 {
     free(result->points);
+    free(result->runs);
     *result = (struct ddp_result){.count = 0};
 }
 
@@ -225,10 +287,8 @@ const struct ddp_result_point *ddp_result_find(const struct ddp_result *result, 
     return NULL;
 }
 
-size_t ddp_result_lacking(const struct ddp_result *result, const struct ddp_result *other)
+bool ddp_result_delays_differ(const struct ddp_result_point *a, const struct ddp_result_point *b)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < other->count; i++)
-        n += ddp_result_find(result, other->points[i].id) == NULL;
-    return n;
+    const double x = a->injected_percent, y = b->injected_percent;
+    return !(x == y || (isnan(x) && isnan(y)));
 }

@@ -27,6 +27,7 @@ static int fold(struct ddp_result_point *const *same, size_t n, double *medians,
     for (size_t i = 0; i < n; i++) {
         medians[i] = same[i]->median_ns;
         iterations += same[i]->iterations;
+        first->injected_percent = fmax(first->injected_percent, same[i]->injected_percent);
         for (int k = 0; k < 2; k++)
             pingpong[k] += same[i]->pingpong_ns[k] / (double)n;
     }

@@ -2,6 +2,7 @@
 #include "record/result_points.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/coll_kind.h"
@@ -122,19 +123,37 @@ static int check_bandwidths(const struct reader *r, const struct ddp_result_poin
     return 0;
 }
 
-static bool begins_name(char c)
+bool ddp_result_begins_name(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-static int read_point(const cJSON *item, const char *name, struct ddp_result_point *out,
-                      struct ddp_err *err)
+/* The first point with wrong data, or without valid iterations, is why no figure of the document
+ * counts. "check" is absent in documents of other tools. */
+static int note_flaw(const struct reader *r, double iterations, struct ddp_result *result)
+{
+    const cJSON *check = cJSON_GetObjectItemCaseSensitive(r->point, "check");
+    double wrong = 0;
+    if (check)
+        DDP_TRY(number_of(r, check, "wrong", &wrong));
+    if (wrong > 0)
+        result->wrong_data = true;
+    if (result->flaw[0])
+        return 0;
+    if (wrong > 0)
+        snprintf(result->flaw, sizeof result->flaw, "point '%s' has %.0f wrong elements", r->id,
+                 wrong);
+    else if (iterations < 1)
+        snprintf(result->flaw, sizeof result->flaw, "point '%s' has no valid iterations", r->id);
+    return 0;
+}
+
+static int read_point(const cJSON *item, const char *name, struct ddp_result *result,
+                      struct ddp_result_point *out, struct ddp_err *err)
 {
     const cJSON *id = cJSON_GetObjectItemCaseSensitive(item, "id");
     double iterations = 0, ranks = 0, bytes = 0;
-    /* A table's row begins with it: no "::command" for GitHub Actions, which reads what we print.
-     */
-    if (!cJSON_IsString(id) || !begins_name(id->valuestring[0]) ||
+    if (!cJSON_IsString(id) || !ddp_result_begins_name(id->valuestring[0]) ||
         strlen(id->valuestring) >= sizeof out->id)
         return ddp_fail(err, DDP_EINPUT, "'%s': a point has no id", name);
     ddp_printable(id->valuestring, out->id, sizeof out->id);
@@ -145,6 +164,9 @@ static int read_point(const cJSON *item, const char *name, struct ddp_result_poi
     if (ranks > 1e6)
         return bad(&r, "ranks", "is no such count");
     out->iterations = (int64_t)iterations;
+    DDP_TRY(note_flaw(&r, iterations, result));
+    const cJSON *injected = cJSON_GetObjectItemCaseSensitive(item, "injected_percent");
+    out->injected_percent = cJSON_IsNumber(injected) ? injected->valuedouble : NAN;
     const cJSON *launch = cJSON_GetObjectItemCaseSensitive(item, "launch");
     out->launch = cJSON_IsNumber(launch) && launch->valuedouble >= 1 && launch->valuedouble <= 1e6
                       ? (int)launch->valuedouble
@@ -170,6 +192,6 @@ int ddp_result_read_points(const cJSON *doc, const char *name, struct ddp_result
     if (!out->points)
         return ddp_fail(err, DDP_ENOMEM, "no memory for %zu points", count);
     cJSON_ArrayForEach(item, points)
-        DDP_TRY(read_point(item, name, &out->points[out->count++], err));
+        DDP_TRY(read_point(item, name, out, &out->points[out->count++], err));
     return ddp_result_fold_launches(out, name, err);
 }

@@ -19,6 +19,26 @@ struct ddp_verdict_cell {
     double base_ns, next_ns;
 };
 
+/* A cell or a training run that no test judged. Cells of base that are missing in new are not among
+ * them: they have a struct ddp_verdict_cell. */
+struct ddp_unjudged {
+    char name[192];
+    bool train; /* a training run, not a cell */
+    bool base;  /* base has it, so the verdict is not PASS; else only new has it */
+};
+
+struct ddp_unjudged_list {
+    struct ddp_unjudged *items; /* [count], released with free() */
+    size_t count;
+};
+
+/* Appends an item, unless one of that name and kind is there; then `base` is or-ed into it.
+ * DDP_ENOMEM. */
+int ddp_unjudged_add(struct ddp_unjudged_list *list, const char *name, bool train, bool base,
+                     struct ddp_err *err) DDP_MUST_CHECK;
+/* "cell of base", "training run of new only", ... */
+const char *ddp_unjudged_kind(const struct ddp_unjudged *item);
+
 /* kind: "gate", "compare" (weaker: one launch each, another time) or "selftest". level: of the
  * tests and bounds. min_effect: as a part, 0.05 = 5 %. pingpong, memory: the controls' ratios
  * new/base of times and their p, of one test for both directions (NaN: none). rerun: pairs measured
@@ -29,7 +49,7 @@ struct ddp_verdict_cell {
 struct ddp_verdict_record {
     const char *kind;
     enum ddp_verdict outcome;
-    char reason[256];
+    char reason[2048];
     double level, min_effect, noise_floor;
     char effect_from[640];
     int pairs, rerun, mixed;
@@ -39,6 +59,7 @@ struct ddp_verdict_record {
     char fingerprint[512];
     struct ddp_verdict_cell *cells;
     size_t count;
+    struct ddp_unjudged_list unjudged; /* owned by whoever made it */
     const struct ddp_noise *noise;
 };
 

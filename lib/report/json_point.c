@@ -112,12 +112,14 @@ static void add_break_even(cJSON *point, const struct ddp_point *p)
 {
     static const char *const key[DDP_BASELINE_COUNT] = {"f32", "f16"};
     cJSON *dense = ddp_json_obj(point, "dense_us"), *even = NULL;
+    cJSON *algorithm = ddp_json_obj(point, "dense_algorithm");
     if (isnan(p->break_even[0].predicted) && isnan(p->break_even[0].estimated))
         ddp_json_null(point, "break_even");
     else
         even = ddp_json_obj(point, "break_even");
     for (int i = 0; i < DDP_BASELINE_COUNT; i++) {
         ddp_json_us(dense, key[i], p->dense_ns[i]);
+        ddp_json_str(algorithm, key[i], p->dense_algorithm[i]);
         cJSON *against = even ? ddp_json_obj(even, key[i]) : NULL;
         if (!against)
             continue;

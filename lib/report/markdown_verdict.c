@@ -3,9 +3,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "report/table_verdict.h"
+
 void ddp_markdown_code(struct ddp_strbuf *out, const char *text)
 {
-    char clean[1200];
+    char clean[2400];
     ddp_printable(text, clean, sizeof clean);
     for (char *c = clean; *c; c++)
         if (*c == '|' || *c == '`' || *c == '<') /* the last for readers that strip code spans */
@@ -24,7 +26,7 @@ static void number(struct ddp_strbuf *out, int digits, double value)
         ddp_strbuf_add(out, " - |");
 }
 
-static void row(const struct ddp_verdict_cell *c, struct ddp_strbuf *out)
+static void row(const struct ddp_verdict_cell *c, const char *state, struct ddp_strbuf *out)
 {
     const bool slower = c->cell.state == DDP_CELL_SLOWER;
     ddp_strbuf_add(out, "| ");
@@ -36,8 +38,7 @@ static void row(const struct ddp_verdict_cell *c, struct ddp_strbuf *out)
     number(out, 3, c->cell.lower);
     number(out, 3, c->cell.upper);
     number(out, 4, c->cell.p_holm);
-    ddp_strbuf_addf(out, " %s%s%s |\n", slower ? "**" : "", ddp_cell_state_name(c->cell.state),
-                    slower ? "**" : "");
+    ddp_strbuf_addf(out, " %s%s%s |\n", slower ? "**" : "", state, slower ? "**" : "");
 }
 
 static void rows(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
@@ -47,7 +48,13 @@ static void rows(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
     for (int slower = 1; slower >= 0; slower--)
         for (size_t i = 0; i < v->count; i++)
             if ((v->cells[i].cell.state == DDP_CELL_SLOWER) == slower)
-                row(&v->cells[i], out);
+                row(&v->cells[i], ddp_cell_state_name(v->cells[i].cell.state), out);
+    for (size_t i = 0; i < v->unjudged.count; i++) {
+        struct ddp_verdict_cell c;
+        char state[64];
+        ddp_unjudged_as_cell(&v->unjudged.items[i], &c, state, sizeof state);
+        row(&c, state, out);
+    }
     ddp_strbuf_add(out, "\n");
 }
 

@@ -32,6 +32,24 @@ static int print(cJSON *list, struct ddp_strbuf *out, struct ddp_err *err)
     return rc;
 }
 
+/* How much of base was not judged, and of which outcome that is the reason. A chart has no other
+ * place for what has no time. */
+static void add_unjudged(cJSON *list, const struct ddp_verdict_record *v)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < v->count; i++)
+        count += v->cells[i].cell.state == DDP_CELL_MISSING;
+    for (size_t i = 0; i < v->unjudged.count; i++)
+        count += v->unjudged.items[i].base;
+    if (count == 0)
+        return;
+    cJSON *item = ddp_json_append(list);
+    ddp_json_str(item, "name", "not judged");
+    ddp_json_str(item, "unit", "cells and training runs");
+    ddp_json_num(item, "value", (double)count);
+    ddp_json_str(item, "extra", v->reason);
+}
+
 static int render_smaller(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp_err *err)
 {
     cJSON *list = cJSON_CreateArray();
@@ -45,6 +63,8 @@ static int render_smaller(const struct ddp_record *r, struct ddp_strbuf *out, st
         const struct ddp_verdict_cell *c = &r->verdict->cells[i];
         entry(list, c->id, "new/base", c->cell.ratio, c->cell.lower, c->cell.upper);
     }
+    if (r->verdict)
+        add_unjudged(list, r->verdict);
     return print(list, out, err);
 }
 

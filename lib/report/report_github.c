@@ -1,5 +1,5 @@
-/* Annotations for GitHub Actions: workflow commands on stdout. Aggregated: one error, one warning
- * and one notice at most, each naming up to eight cells, for a page shows only ten of a kind. */
+/* Annotations for GitHub Actions: workflow commands on stdout. Cells of one state share one
+ * annotation, which names up to eight of them, for a page shows only ten of a kind. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 /* The data of a workflow command: %, CR and LF are escaped (docs: "workflow commands"). */
 static void data(struct ddp_strbuf *out, const char *text)
 {
-    char clean[1200];
+    char clean[2400];
     ddp_printable(text, clean, sizeof clean);
     for (const char *c = clean; *c; c++) {
         if (*c == '%')
@@ -75,6 +75,28 @@ static void cells_of(const struct ddp_verdict_record *v, enum ddp_cell_state sta
     ddp_strbuf_add(out, "\n");
 }
 
+/* Of base alone: what only new has stands in the notice. */
+static void unjudged(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
+{
+    size_t count = 0, named = 0;
+    for (size_t i = 0; i < v->unjudged.count; i++)
+        count += v->unjudged.items[i].base;
+    if (count == 0)
+        return;
+    ddp_strbuf_addf(out, "::warning title=ddpbench %s::%zu of base not judged:", v->kind, count);
+    for (size_t i = 0; i < v->unjudged.count && named < NAMED; i++) {
+        const struct ddp_unjudged *item = &v->unjudged.items[i];
+        if (!item->base)
+            continue;
+        ddp_strbuf_add(out, named++ ? "; " : " ");
+        data(out, item->name);
+        ddp_strbuf_addf(out, " (%s)", item->train ? "training run" : "cell");
+    }
+    if (count > named)
+        ddp_strbuf_addf(out, "; and %zu more", count - named);
+    ddp_strbuf_add(out, "\n");
+}
+
 static void end(const struct ddp_record *r, const struct ddp_report_style *style,
                 struct ddp_strbuf *out)
 {
@@ -84,6 +106,7 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
         cells_of(v, DDP_CELL_SLOWER, "error", "slower", out);
         cells_of(v, DDP_CELL_UNCERTAIN, "warning", "cannot be told", out);
         cells_of(v, DDP_CELL_MISSING, "warning", "missing in new", out);
+        unjudged(v, out);
         ddp_strbuf_addf(out, "::notice title=ddpbench %s::%s: ", v->kind,
                         ddp_verdict_name(v->outcome));
         data(out, v->reason);

@@ -13,7 +13,7 @@
 /* Text as XML 1.0 can hold it, inside and outside of attributes. */
 static void escaped(struct ddp_strbuf *out, const char *text)
 {
-    char clean[1200];
+    char clean[2400];
     ddp_printable(text, clean, sizeof clean);
     for (const char *c = clean; *c; c++) {
         switch (*c) {
@@ -77,6 +77,15 @@ static void verdict_cases(const struct ddp_verdict_record *v, struct ddp_strbuf 
         open_case(out, v->kind, c->id, c->next_ns * 1e-9);
         close_case(out, element, message);
         note(n, element);
+    }
+    for (size_t i = 0; i < v->unjudged.count; i++) {
+        const struct ddp_unjudged *item = &v->unjudged.items[i];
+        struct ddp_verdict_cell cell;
+        char message[64];
+        ddp_unjudged_as_cell(item, &cell, message, sizeof message);
+        open_case(out, v->kind, cell.id, NAN);
+        close_case(out, "skipped", message);
+        note(n, "skipped");
     }
 }
 

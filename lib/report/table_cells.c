@@ -33,7 +33,7 @@ void ddp_table_plain(const struct ddp_report_style *style, struct ddp_strbuf *ou
 
 void ddp_table_text(struct ddp_strbuf *out, const char *text)
 {
-    char clean[1024];
+    char clean[2400];
     ddp_printable(text, clean, sizeof clean);
     ddp_strbuf_add(out, clean);
 }

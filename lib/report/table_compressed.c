@@ -65,7 +65,7 @@ static bool is_alike(double speedup)
     return speedup > 1 - ALIKE && speedup < 1 + ALIKE;
 }
 
-/* "1.8x slower than dense f32 (12 ms against 6.6 ms)" */
+/* "1.8x slower than dense f32 (12 ms against 6.6 ms by ring)" */
 static void add_ratio(const struct ddp_point *p, enum ddp_baseline baseline, struct ddp_strbuf *out)
 {
     const double speedup = ddp_point_speedup(p, baseline);
@@ -78,7 +78,7 @@ static void add_ratio(const struct ddp_point *p, enum ddp_baseline baseline, str
     else
         ddp_strbuf_addf(out, "%.*fx %s than %s", ratio < 10 ? 1 : 0, ratio,
                         speedup >= 1 ? "faster" : "slower", baseline_name[baseline]);
-    ddp_strbuf_addf(out, " (%s against %s)", own, dense);
+    ddp_strbuf_addf(out, " (%s against %s by %s)", own, dense, p->dense_algorithm[baseline]);
 }
 
 /* "3.2 GB/s", "12 MB/s" */

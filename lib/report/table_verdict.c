@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "report/json_values.h"
 #include "report/table_cells.h"
@@ -68,8 +69,8 @@ static void head(const struct ddp_verdict_record *v, const struct ddp_report_sty
     ddp_table_plain(style, out);
 }
 
-static void row(const struct ddp_verdict_cell *c, const struct ddp_report_style *style,
-                struct ddp_strbuf *out)
+static void row(const struct ddp_verdict_cell *c, const char *state,
+                const struct ddp_report_style *style, struct ddp_strbuf *out)
 {
     char id[sizeof c->id];
     ddp_printable(c->id, id, sizeof id);
@@ -84,7 +85,7 @@ static void row(const struct ddp_verdict_cell *c, const struct ddp_report_style 
     ddp_strbuf_add(out, " ");
     if (c->cell.state == DDP_CELL_SLOWER)
         ddp_table_red(style, out);
-    ddp_strbuf_add(out, ddp_cell_state_name(c->cell.state));
+    ddp_strbuf_add(out, state);
     if (c->cell.state == DDP_CELL_SLOWER)
         ddp_table_plain(style, out);
     ddp_strbuf_add(out, "\n");
@@ -133,7 +134,13 @@ static void cells(const struct ddp_verdict_record *v, const struct ddp_report_st
 {
     head(v, style, out);
     for (size_t i = 0; i < v->count; i++)
-        row(&v->cells[i], style, out);
+        row(&v->cells[i], ddp_cell_state_name(v->cells[i].cell.state), style, out);
+    for (size_t i = 0; i < v->unjudged.count; i++) {
+        struct ddp_verdict_cell c;
+        char state[64];
+        ddp_unjudged_as_cell(&v->unjudged.items[i], &c, state, sizeof state);
+        row(&c, state, style, out);
+    }
     control("ping-pong", v->pingpong_ratio, v->pingpong_p, out);
     control("memory copy", v->memory_ratio, v->memory_p, out);
 }
@@ -153,6 +160,23 @@ void ddp_table_verdict(const struct ddp_verdict_record *v, const struct ddp_repo
     ddp_strbuf_addf(out, "%s", ddp_verdict_name(v->outcome));
     ddp_table_plain(style, out);
     text_line(": ", v->reason, out);
+}
+
+void ddp_unjudged_as_cell(const struct ddp_unjudged *item, struct ddp_verdict_cell *cell,
+                          char *state, size_t bytes)
+{
+    *cell = (struct ddp_verdict_cell){
+        .cell = {0, NAN, NAN, NAN, NAN, NAN, DDP_CELL_MISSING}, .base_ns = NAN, .next_ns = NAN};
+    memcpy(cell->id, item->name, sizeof cell->id);
+    snprintf(state, bytes, "not judged: %s", ddp_unjudged_kind(item));
+}
+
+static void add_unjudged(cJSON *list, const struct ddp_unjudged *item)
+{
+    cJSON *obj = ddp_json_append(list);
+    ddp_json_str(obj, "name", item->name);
+    ddp_json_str(obj, "kind", item->train ? "train" : "cell");
+    ddp_json_str(obj, "side", item->base ? "base" : "new");
 }
 
 static void add_cell(cJSON *list, const struct ddp_verdict_cell *c)
@@ -214,4 +238,7 @@ void ddp_json_verdict(cJSON *obj, const struct ddp_verdict_record *v)
     cJSON *list = ddp_json_arr(verdict, "cells");
     for (size_t i = 0; i < v->count; i++)
         add_cell(list, &v->cells[i]);
+    list = ddp_json_arr(verdict, "unjudged");
+    for (size_t i = 0; i < v->unjudged.count; i++)
+        add_unjudged(list, &v->unjudged.items[i]);
 }

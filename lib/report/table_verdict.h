@@ -15,6 +15,10 @@ void ddp_table_verdict(const struct ddp_verdict_record *v, const struct ddp_repo
                        struct ddp_strbuf *out);
 /* obj["verdict"]: an object, or null without one (v NULL). */
 void ddp_json_verdict(cJSON *obj, const struct ddp_verdict_record *v);
+/* What was not judged as a row among the cells: a cell without figures, and "not judged: cell of
+ * base". */
+void ddp_unjudged_as_cell(const struct ddp_unjudged *item, struct ddp_verdict_cell *cell,
+                          char *state, size_t bytes);
 /* "1.093 (1.071 to inf)": for one-line messages. */
 void ddp_verdict_ratio_text(const struct ddp_cell *cell, char *out, size_t bytes);
 

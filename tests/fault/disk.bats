@@ -112,7 +112,7 @@ every_nth_of_selftest() {
         # a launch of the gate has the shim, too: its own write may be the one that fails
         [[ "$status" = 74 || "$status" = 73 || "$status" = 65 || "$status" = 69 ]] || { echo "$2 $n: $status $output"; return 1; }
         [ ! -e g.json ] || valid g.json || return 1
-        [ ! -e floor.json ] || "$ddpbench" gate --base "$fake" --pairs 5 --noise-floor floor.json -q >/dev/null || [ $? = 12 ] || return 1
+        [ ! -e floor.json ] || "$ddpbench" gate --base "$fake" --new "$fake" --pairs 5 --noise-floor floor.json -q >/dev/null || [ $? = 12 ] || return 1
         [ -z "$(find . -name 'floor*.tmp')" ] || return 1
     done
     [ "$status" = "$3" ] || { echo "$2 $n: $status $output"; return 1; }
@@ -132,7 +132,7 @@ every_nth_of_selftest() {
         every_nth_of_selftest 1 "$call" 12
         [ ! -e floor.json ] && [ -s floor.json.journal ]
     done
-    run -74 "$ddpbench" gate --base "$fake" --pairs 5 -q --json /dev/full
+    run -74 "$ddpbench" gate --base "$fake" --new "$fake" --pairs 5 -q --json /dev/full
     [ -c /dev/full ]
 }
 
@@ -174,7 +174,7 @@ every_nth_of_selftest() {
     shim
     mkdir mine mine/ddpbench-gate-other
     launch="$ddpbench allreduce --ranks 1 --backend self --size 4 -n 6 -q"
-    TMPDIR=$PWD/mine failing flock 1 1000 "$ddpbench" gate --base "$launch" --pairs 6
+    TMPDIR=$PWD/mine failing flock 1 1000 "$ddpbench" gate --base "$launch" --new "$launch" --pairs 6
     [ "$status" = 0 ] || [ "$status" = 10 ] || [ "$status" = 12 ] || { echo "$status: $output"; false; }
     [ "$fired" -ge 2 ]
     [ "$(ls mine)" = ddpbench-gate-other ] # perhaps a living gate's

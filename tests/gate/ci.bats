@@ -21,7 +21,7 @@ ci() {
 launches() { wc -c <count; }
 
 @test "same: 0 after one round; the files are there and are what they say" {
-    ci --base "$fake --points a=10,b=20" --pairs 8
+    ci --base "$fake --points a=10,b=20" --new "$fake --points a=10,b=20" --pairs 8
     [ "$status" = 0 ]
     [ "$(launches)" = 16 ]
     "$python" "$root/ci/validate_json.py" gate-results/gate.json
@@ -41,7 +41,7 @@ launches() { wc -c <count; }
 }
 
 @test "cannot tell: one more round with twice the pairs, then neutral with a warning" {
-    GITHUB_ACTIONS=true ci --base "$fake --points a=10 --noise 40" --pairs 5
+    GITHUB_ACTIONS=true ci --base "$fake --points a=10 --noise 40" --new "$fake --points a=10 --noise 40" --pairs 5
     [ "$status" = 0 ]
     [ "$(launches)" = 30 ]
     [[ "$stderr" == *"5 pairs cannot tell; once more with 10"* ]]
@@ -50,7 +50,7 @@ launches() { wc -c <count; }
 }
 
 @test "--strict: cannot tell is 12" {
-    ci --strict --base "$fake --points a=10 --noise 40" --pairs 5
+    ci --strict --base "$fake --points a=10 --noise 40" --new "$fake --points a=10 --noise 40" --pairs 5
     [ "$status" = 12 ]
     [ "$(launches)" = 30 ]
 }
@@ -64,13 +64,13 @@ launches() { wc -c <count; }
 }
 
 @test "what goes wrong keeps its code; what is the script's own is refused" {
-    ci --base "$fake --exit 11"
+    ci --base "$fake --exit 11" --new "$fake --exit 11"
     [ "$status" = 11 ]
     ci --pairs 8
     [ "$status" = 64 ]
-    ci --base "$fake" --json x.json
+    ci --base "$fake" --new "$fake" --json x.json
     [ "$status" = 64 ]
-    ci --base "$fake" --pairs many
+    ci --base "$fake" --new "$fake" --pairs many
     [ "$status" = 64 ]
 }
 

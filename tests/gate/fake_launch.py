@@ -2,7 +2,9 @@
 """A launch that measured what it is told: writes a result document of one or more points.
 
 usage: fake_launch.py --points ID=US[,ID=US...] [--noise PCT] [--pingpong NS] [--copy GBPS] [--host NAME]
-                      [--status WORD] [--label TEXT] [--inject-delay PCT@ID] [--exit N [--exit-after N]] [--state FILE] --json FILE
+                      [--status WORD [--reason TEXT]] [--wrong N] [--iterations N] [--train LR[,LR...]]
+                      [--late ID=US] [--label TEXT] [--inject-delay PCT@ID] [--exit N [--exit-after N]] [--state FILE] --json FILE
+--train: training runs with these learning rates. --late: a point that only launches after the first have.
 --state FILE: counts the launches, so that each draws other noise, reproducibly.
 """
 import argparse
@@ -17,6 +19,10 @@ def digest(body):
     for byte in body:
         h = (h ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
     return f"fnv1a64:{h:016x}"
+
+
+def run(lr):
+    return {"model": "singa-cnn", "ranks": 2, "seed": 1, "sync": {"strategy": "dense"}, "optimizer": {"lr": lr}}
 
 
 def point(name, us, pingpong):
@@ -40,6 +46,11 @@ def main():
     a.add_argument("--copy", type=float, help="of the memory control; without it the document has none")
     a.add_argument("--host", default="h")
     a.add_argument("--status", default="complete")
+    a.add_argument("--reason")
+    a.add_argument("--wrong", type=int, help="elements of the first point")
+    a.add_argument("--iterations", type=int, default=20, help="of the first point")
+    a.add_argument("--train", metavar="LR[,LR...]")
+    a.add_argument("--late", metavar="ID=US")
     a.add_argument("--label")
     a.add_argument("--inject-delay", metavar="PCT@ID", help="the point ID takes so much longer")
     a.add_argument("--exit", type=int, default=0)
@@ -59,17 +70,22 @@ def main():
         sys.exit(a.exit)
     rng = random.Random(f"{count} {a.points}")
     points = []
-    for item in a.points.split(","):
+    for item in (a.points + ("," + a.late if a.late and count else "")).split(","):
         name, us = item.split("=")
         us = float(us) * math.exp(rng.gauss(0, a.noise / 100))
+        injected = None
         if a.inject_delay and a.inject_delay.split("@", 1)[1] == name:
-            us *= 1 + float(a.inject_delay.split("@")[0]) / 100
-        points.append(point(name, us, a.pingpong))
+            injected = float(a.inject_delay.split("@")[0])
+            us *= 1 + injected / 100
+        points.append(point(name, us, a.pingpong) | {"injected_percent": injected})
+    points[0]["iterations"] = a.iterations
+    if a.wrong is not None:
+        points[0]["check"] = {"mode": "once", "elements": 1000, "wrong": a.wrong}
     doc = {
-        "schema": "ddpbench/1", "status": a.status, "reason": None, "label": a.label,
+        "schema": "ddpbench/1", "status": a.status, "reason": a.reason, "label": a.label,
         "tool": {"version": "0", "commit": "c", "cflags": "-O3"},
         "world": {"ranks": 2, "backend": "shm", "hosts": [{"name": a.host, "cpu": "x", "cores": 2}]},
-        "points": points, "train": [], "verdict": None,
+        "points": points, "train": [run(float(lr)) for lr in a.train.split(",")] if a.train else [], "verdict": None,
     }
     if a.copy:
         doc["control"] = [{"ranks": 2, "bytes_per_rank": 1 << 24, "copy_GBps": a.copy * (1 + rng.gauss(0, a.noise / 100)),

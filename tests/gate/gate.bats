@@ -26,7 +26,7 @@ END
 }
 
 @test "nothing changed: PASS, exit 0" {
-    gate --base "$fake --points a=10,b=20,c=30"
+    gate --base "$fake --points a=10,b=20,c=30" --new "$fake --points a=10,b=20,c=30"
     [ "$status" = 0 ]
     [[ "$output" == *"PASS: no cell is slower by 5 % or more"* ]]
     [ "$(verdict 'v["outcome"], v["pairs"], len(v["cells"])')" = "('PASS', 12, 3)" ]
@@ -49,7 +49,7 @@ END
 }
 
 @test "too noisy to say: INCONCLUSIVE, exit 12" {
-    gate --base "$fake --points a=10 --noise 25"
+    gate --base "$fake --points a=10 --noise 25" --new "$fake --points a=10 --noise 25"
     [ "$status" = 12 ]
     [[ "$output" == *"INCONCLUSIVE"* ]]
 }
@@ -71,7 +71,7 @@ END
 }
 
 @test "too few pairs to ever show anything are refused after the first" {
-    gate --base "$fake --points a=1,b=1,c=1,d=1" --pairs 6
+    gate --base "$fake --points a=1,b=1,c=1,d=1" --new "$fake --points a=1,b=1,c=1,d=1" --pairs 6
     [ "$status" = 64 ]
     [[ "$stderr" == *"6 pairs can never show a slow-down of one of 4 cells"* ]]
     [[ "$stderr" == *"--pairs 7 or more"* ]]
@@ -135,7 +135,7 @@ END
     [ "$("$python" -c 'import json; print(json.load(open("gate.json"))["status"])')" = partial ]
     gate --base "$fake" --new "$fake --exit 3"
     [ "$status" = 69 ]
-    gate --base "./no-such-program"
+    gate --base "./no-such-program" --new "./no-such-program"
     [ "$status" = 69 ]
     [[ "$stderr" == *"cannot start './no-such-program'"* ]]
     # of a long complaint whole lines; of one long line its end, marked
@@ -154,11 +154,11 @@ END
 }
 
 @test "commands are words, not shell lines" {
-    gate --base "$fake; touch harm"
+    gate --base "$fake; touch harm" --new "$fake; touch harm"
     [ "$status" = 64 ]
     [[ "$stderr" == *"no shell reads this"* ]]
     [ ! -e harm ]
-    gate --base "$fake 'open"
+    gate --base "$fake 'open" --new "$fake 'open"
     [ "$status" = 64 ]
     gate
     [ "$status" = 64 ]
@@ -226,7 +226,7 @@ until [ -e go ]; do sleep 0.02; done
 exec $fake --points a=10 "\$@"
 END
     chmod +x slow.sh
-    (trap '' HUP && exec "$ddpbench" gate -q --base ./slow.sh --pairs 5 --json gate.json) >/dev/null 2>&1 3>&- &
+    (trap '' HUP && exec "$ddpbench" gate -q --base ./slow.sh --new ./slow.sh --pairs 5 --json gate.json) >/dev/null 2>&1 3>&- &
     gate=$!
     there launch.pid
     kill -HUP "$gate"
@@ -242,7 +242,7 @@ echo $$ >launch.pid
 exec sleep 60
 END
     chmod +x sleeper.sh
-    "$ddpbench" gate -q --base ./sleeper.sh --json gate.json >/dev/null 2>&1 3>&- &
+    "$ddpbench" gate -q --base ./sleeper.sh --new ./sleeper.sh --json gate.json >/dev/null 2>&1 3>&- &
     gate=$!
     for _ in $(seq 200); do
         [ -s launch.pid ] && break
@@ -264,7 +264,8 @@ exec "$@"
 END
     chmod +x launch.sh
     # shellcheck disable=SC2154
-    TMPDIR=$PWD/mine "$ddpbench" gate -q --base "./launch.sh '$ddpbench' allreduce --ranks 2 --size 4 -n 10000000 --json {json} -q" \
+    command="./launch.sh '$ddpbench' allreduce --ranks 2 --size 4 -n 10000000 --json {json} -q"
+    TMPDIR=$PWD/mine "$ddpbench" gate -q --base "$command" --new "$command" \
         >/dev/null 2>&1 3>&- &
     gate=$!
     there launch.pid
@@ -290,7 +291,7 @@ END
     flock mine/ddpbench-gate-locked sh -c 'echo locked >locked; exec sleep 60' 3>&- &
     holder=$!
     there locked
-    TMPDIR=$PWD/mine gate --base "$fake --points a=10" --pairs 5
+    TMPDIR=$PWD/mine gate --base "$fake --points a=10" --new "$fake --points a=10" --pairs 5
     [ "$status" = 0 ]
     kill "$holder"
     [ ! -e "$left" ]
@@ -299,7 +300,7 @@ END
 }
 
 @test "a launch over its time is ended: 13" {
-    gate --base "sh -c 'sleep 60' {json}" --launch-timeout 1
+    gate --base "sh -c 'sleep 60' {json}" --new "sh -c 'sleep 60' {json}" --launch-timeout 1
     [ "$status" = 13 ]
     [[ "$stderr" == *"did not end within its time"* ]]
 }
@@ -376,7 +377,8 @@ END
 }
 
 @test "a real pair of runs" {
-    gate --base "'$ddpbench' allreduce --size 64K --ranks 2 -n 6 -q --placement in" --pairs 5
+    command="'$ddpbench' allreduce --size 64K --ranks 2 -n 6 -q --placement in"
+    gate --base "$command" --new "$command" --pairs 5
     [[ "$status" = 0 || "$status" = 10 || "$status" = 12 ]]
     [ "$(verdict 'v["cells"][0]["base_us"] > 0')" = True ]
 }

@@ -78,7 +78,7 @@ END
     [ "$(verdict 'v["outcome"], v["selftest"]["same_gates"]')" = "('INCONCLUSIVE', 2)" ]
     [[ "$output" == *"no noise floor is stored: that takes 29 A/A gates, not 2; with --gates 29,2 it goes on from here"* ]]
     [ ! -e "$(stored)" ]
-    gate --base "$fake" --pairs 6
+    gate --base "$fake" --new "$fake" --pairs 6
     [[ "$output" == *"no noise floor is stored for this machine"* ]]
     bytes=$(wc -c <count)
     gate --selftest --gates 3,2 --pairs 6 --base "$fake"
@@ -105,11 +105,11 @@ END
 }
 
 @test "a quiet machine: 5 % stays; without a floor it says how to get one" {
-    gate --base "$fake" --pairs 6
+    gate --base "$fake" --new "$fake" --pairs 6
     [[ "$output" == *"5 %: the default; no noise floor is stored for this machine: \`ddpbench gate --selftest\`"* ]]
     [ "$(verdict 'v["noise_floor"], v["min_effect"]')" = "(None, 0.05)" ]
     with_floor
-    gate --base "$fake" --pairs 6
+    gate --base "$fake" --new "$fake" --pairs 6
     [[ "$output" == *"5 %: the default; the noise floor of this machine is "* ]]
     [ "$(verdict '0 < v["noise_floor"] < 0.05 == v["min_effect"]')" = True ]
     [[ "$output" == *"$PWD/state/ddpbench/noise-"* ]]
@@ -166,28 +166,28 @@ END
     file=$(stored)
     cp "$file" good
     sed -i 's/"pairs": 6/"pairs": 7/' "$file"
-    gate --base "$fake"
+    gate --base "$fake" --new "$fake"
     [ "$status" = 65 ]
     cp good "$file"
     edit 'd["noise_floor"] = -1'
-    gate --base "$fake"
+    gate --base "$fake" --new "$fake"
     [ "$status" = 65 ]
     cp good "$file"
     edit 'd["noise_floor"] = 1e300'
-    gate --base "$fake"
+    gate --base "$fake" --new "$fake"
     [ "$status" = 65 ]
     cp good "$file"
     edit 'd["more"] = 1'
-    gate --base "$fake"
+    gate --base "$fake" --new "$fake"
     [ "$status" = 65 ]
     cp good "$file"
     edit 'd["machine"]["kernel"] = "other"'
-    gate --base "$fake"
+    gate --base "$fake" --new "$fake"
     [ "$status" = 76 ]
-    gate --base "$fake" --noise-floor absent.json
+    gate --base "$fake" --new "$fake" --noise-floor absent.json
     [ "$status" = 66 ]
     [ ! -e count ] # none of these ran anything
-    gate --base "$fake" --noise-floor good --pairs 6
+    gate --base "$fake" --new "$fake" --noise-floor good --pairs 6
     [[ "$output" == *"the noise floor of this machine is "* ]]
 }
 
@@ -214,9 +214,9 @@ END
     [ "$status" = 64 ]
     gate --selftest --gates 0,0
     [ "$status" = 64 ]
-    gate --base "$fake" --gates 2,3
+    gate --base "$fake" --new "$fake" --gates 2,3
     [ "$status" = 64 ]
-    gate --base "$fake" --restart
+    gate --base "$fake" --new "$fake" --restart
     [ "$status" = 64 ]
     [ ! -e count ]
     XDG_STATE_HOME='' HOME='' gate --selftest

@@ -47,3 +47,22 @@ partial() {
     partial openmpi
     partial mpich
 }
+
+# FLAVOUR: compression is compared with the faster of MPI's all-reduce and our own; the document
+# names it, and has none where a point is its own baseline.
+reference() {
+    needs "$1"
+    DDPBENCH_HOSTS=2 mpi "$1" 2 "$ddpbench" allreduce --size 64K,4M -n 3 -w 1 --compress none,fp16,topk:0.01 \
+        --json out.json
+    "${PYTHON:-python3}" "$root/ci/validate_json.py" out.json
+    [ "$(json out.json 'all(p["dense_algorithm"][k] in ("native", "rhd", "ring") if p["dense_us"][k] else p["dense_algorithm"][k] is None for p in d["points"] for k in ("f32", "f16"))')" = True ]
+    [ "$(json out.json 'sum(p["dense_algorithm"]["f32"] is not None for p in d["points"])')" = 4 ]
+}
+
+@test "Open MPI: the dense reference is named" {
+    reference openmpi
+}
+
+@test "MPICH: the dense reference is named" {
+    reference mpich
+}

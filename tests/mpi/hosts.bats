@@ -52,6 +52,38 @@ explains() {
     explains openmpi
 }
 
+# FLAVOUR RANKS TABLE LARGER: each rank has a host of its own. --explain-auto prints the table, as
+# "SIZE ALGORITHM" a line, and a run takes the algorithm LARGER from 4 MiB on.
+alone() {
+    needs "$1"
+    export DDPBENCH_HOSTS=$2
+    run --separate-stderr mpi "$1" "$2" "$ddpbench" allreduce --explain-auto
+    [ "$status" = 0 ]
+    table=$(awk 'NR > 1 { print ($1 == "up" ? $3 $4 " " $5 : $1 == "all" ? $1 " " $3 : $1 " " $2) }' <<<"$output")
+    [ "$(head -n "$(wc -l <<<"$3")" <<<"$table")" = "$3" ]
+    mpi "$1" "$2" "$ddpbench" allreduce --size 1M,4M --placement in -d f32,f16 -n 1 -w 0 --json out.json
+    [ "$(json out.json "{(p['size_bytes'] >> 20, p['algorithm_used']) for p in d['points']} == {(1, 'native'), (4, '$4')}")" = True ]
+    [ "$(json out.json 'sum(p["check"]["wrong"] for p in d["points"])')" = 0 ]
+}
+
+@test "Open MPI: auto takes ring across 2 to 4 hosts of one rank each, from 4 MiB on" {
+    for ranks in 2 3 4; do
+        alone openmpi $ranks $'2MiB native\nlarger ring' ring
+    done
+}
+
+@test "auto takes the library's all-reduce across more hosts, and under MPICH" {
+    alone openmpi 5 "all native" native
+    alone mpich 4 "all native" native
+}
+
+@test "a group whose ranks are alone on their hosts takes ring, too" {
+    needs openmpi
+    export DDPBENCH_HOSTS='2*'
+    mpi openmpi 4 "$ddpbench" allreduce --groups 2 --size 4M --placement in -n 1 -w 0 --json out.json
+    [ "$(json out.json '{p["algorithm_used"] for p in d["points"]}')" = "{'ring'}" ]
+}
+
 @test "Open MPI: ranks of one host exchange through its memory" {
     one_host openmpi
 }

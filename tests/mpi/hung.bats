@@ -27,7 +27,7 @@ stopped() {
     lose "$1" 1 STOP
     exit_is_13 "$1"
     [ "$ended_ms" -lt 6000 ]
-    grep -E 'rank 0: (no progress for 1 s in|rank 0 waited 1 s for rank 1)' err.txt
+    grep -E 'rank 0 on [^:]+: (no progress for 1 s in|rank 0 waited 1 s for rank 1)' err.txt
     [[ $(json out.json 'd["reason"]') =~ "no progress for 1 s in"|"rank 1 never entered" ]]
 }
 
@@ -49,7 +49,7 @@ missing() {
         exec "$2" allreduce --size 4 -T 1' \
         sh "$(rank_variable "$1")" "$ddpbench"
     exit_is_13 "$1"
-    says "rank 0: no progress for 1 s in"
+    says "rank 0 on $(hostname): no progress for 1 s in"
     says "phase 'MPI_Init'"
 }
 

@@ -48,15 +48,16 @@ says() {
 }
 
 # FLAVOUR RANK SIGNAL: starts a run that would last, waits for its second point, and sends the
-# signal to the rank. Sets: status, ended_ms. iterations: of each size.
+# signal to the rank. Sets: status, ended_ms. iterations: of each size. world: ranks started, of which
+# two work.
 lose() {
     needs "$1"
     local job began
     # shellcheck disable=SC2016 # $2 and so on are the inner shell's
-    mpi "$1" 2 sh -c '
+    mpi "$1" "${world:-2}" sh -c '
         eval "rank=\$$1"
         [ "$rank" != "$2" ] || echo $$ >victim
-        exec "$3" allreduce --algorithm native --size 4,64K,16M --order given \
+        exec "$3" allreduce --ranks 2 --algorithm native --size 4,64K,16M --order given \
             -n "$4" -w 1 -T 1 --json out.json' \
         sh "$(rank_variable "$1")" "$2" "$ddpbench" "${iterations:-20000}" >out.txt 2>err.txt 3>&- &
     job=$!

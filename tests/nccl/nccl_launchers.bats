@@ -25,6 +25,11 @@ setup() {
     [ "$(json out.json 'sorted({q["ranks"] for q in p})')" = "[2, 3]" ]
 }
 
+@test "torchrun: an idle rank outwaits the deadline" {
+    [ "$(torchrun 3 allreduce --ranks 2 --size 1M,4M --max-time 3 --precision 0.01 -T 1 -q --json out.json)" = "0 0 0 " ] || { cat ./*.out; false; }
+    [ "$(json out.json 'd["status"], {q["ranks"] for q in p}')" = "('complete', {2})" ]
+}
+
 @test "torchrun: a rank dies, the others say which" {
     FAKE_NCCL_AT=20 FAKE_NCCL_FAULT=dies run torchrun 3 allreduce --size 4 -n 30 -q --json out.json
     [ "$output" = "13 137 13 " ]

@@ -121,7 +121,8 @@ static void check_text(enum ddp_coll coll, const char *backend, int ranks, int h
                                          .backend = ddp_backend_find(backend),
                                          .ranks = ranks,
                                          .hosts = hosts,
-                                         .registered = registered};
+                                         .registered = registered,
+                                         .open_mpi = true};
     struct ddp_strbuf text = DDP_STRBUF_INIT;
     char *save = NULL;
 
@@ -158,6 +159,10 @@ static void test_text(void **state)
         (const char *const[]){"  up to 512 KiB      native ", "  larger             hier ", NULL});
     check_text(
         DDP_ALLREDUCE, "mpi", 4, 4, false,
+        (const char *const[]){"  up to 2 MiB        native ", "  larger             ring ", NULL});
+    /* More hosts than were measured. */
+    check_text(
+        DDP_ALLREDUCE, "mpi", 5, 5, false,
         (const char *const[]){"  all sizes          native ",
                               "  up to 16 KiB       rhd            where that refuses: ",
                               "  larger             ring           where that refuses: ", NULL});

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "coll/coll.h"
 #include "comm/comm_shm.h"
+#include "comm/hosts.h"
 
 static unsigned char registered_block[4096];
 static unsigned char private_block[4096];
@@ -44,6 +45,15 @@ static const struct ddp_backend mpi_like = {.name = "mpi-like",
                                             .caps = DDP_CAP_NATIVE,
                                             .native_supports = fake_native_supports,
                                             .native = fake_native};
+static const char *open_mpi(void)
+{
+    return "Open MPI 4.1.4";
+}
+static const struct ddp_backend open_mpi_like = {.name = "open-mpi-like",
+                                                 .caps = DDP_CAP_NATIVE | DDP_CAP_P2P,
+                                                 .library = open_mpi,
+                                                 .native_supports = fake_native_supports,
+                                                 .native = fake_native};
 static const struct ddp_backend bare = {.name = "bare"};
 static struct ddp_comm_shm some_shm;
 
@@ -99,6 +109,35 @@ static void test_auto(void **state)
     assert_string_equal(choice(&shm_like, 8, 64 << 20, false), "staged");
     assert_string_equal(choice(&mpi_like, 2, 8192, false), "native");
     assert_string_equal(choice(&bare, 2, 8192, false), "none");
+}
+
+/* Ranks on `count` hosts. own: what ddp_coll_auto_own takes. */
+static void expect_across_hosts(int ranks, int count, size_t bytes, enum ddp_dtype dtype,
+                                const char *taken, const char *own)
+{
+    struct ddp_hosts hosts = {.count = count};
+    struct ddp_comm comm = comm_of(&open_mpi_like, ranks);
+    const struct ddp_coll_shape shape = {
+        .coll = DDP_ALLREDUCE, .count = bytes / ddp_dtype_size(dtype), .dtype = dtype};
+    struct ddp_err err = DDP_ERR_INIT;
+    comm.hosts = &hosts;
+    assert_string_equal(ddp_coll_auto(&comm, &shape, &err)->name, taken);
+    assert_string_equal(ddp_coll_auto_own(&comm, &shape, &err)->name, own);
+}
+
+static void test_auto_across_hosts(void **state)
+{
+    (void)state;
+    expect_across_hosts(4, 4, 8, DDP_F32, "native", "rhd");
+    expect_across_hosts(4, 4, 1 << 20, DDP_F32, "native", "ring");
+    expect_across_hosts(4, 4, 4 << 20, DDP_F32, "ring", "ring");
+    expect_across_hosts(3, 3, 64 << 20, DDP_F32, "ring", "ring");
+    /* The library refuses f16. */
+    expect_across_hosts(4, 4, 8, DDP_F16, "rhd", "rhd");
+    expect_across_hosts(4, 4, 1 << 20, DDP_F16, "ring", "ring");
+    /* More hosts than were measured; two ranks on one of them. */
+    expect_across_hosts(5, 5, 4 << 20, DDP_F32, "native", "ring");
+    expect_across_hosts(4, 3, 4 << 20, DDP_F32, "native", "ring");
 }
 
 static void test_reasons(void **state)
@@ -238,9 +277,13 @@ static void test_self(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),         cmocka_unit_test(test_auto),
-        cmocka_unit_test(test_reasons),       cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_message_bytes), cmocka_unit_test(test_costs),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_auto_across_hosts),
+        cmocka_unit_test(test_reasons),
+        cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_message_bytes),
+        cmocka_unit_test(test_costs),
         cmocka_unit_test(test_self),
     };
     return cmocka_run_group_tests_name("coll plan", tests, NULL, NULL);

@@ -68,6 +68,8 @@ static void make_hostile_points(struct ddp_record *r)
         FILL_SHORT(p.algorithm_used);
         FILL_SHORT(p.feedback);
         FILL_SHORT(p.bound_kind);
+        FILL_SHORT(p.dense_algorithm[DDP_BASELINE_F32]);
+        FILL_SHORT(p.dense_algorithm[DDP_BASELINE_F16]);
         snprintf(p.spec.compress, sizeof p.spec.compress, "%s", compress[i / 2]);
         p.iterations = 10;
         p.time_ns = (struct ddp_summary){10, 100, 90, 110, 100, 1, 80, 95, 105, 120, 120, 120};

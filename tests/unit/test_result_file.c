@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "record/result_file.h"
 
 static const char body[] =
@@ -100,6 +101,72 @@ static void test_contradictions(void **state)
         assert_int_equal(parse_changed(cases[i].from, cases[i].to, &err), DDP_EINPUT);
         if (!strstr(err.text, cases[i].says))
             fail_msg("'%s' does not say '%s'", err.text, cases[i].says);
+    }
+}
+
+/* Reads the body with the first `from` replaced. */
+static void read_changed(const char *from, const char *to, struct ddp_result *r)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    const char *at = strstr(body, from);
+    size_t bytes;
+    assert_non_null(at);
+    ddp_strbuf_addf(&text, "%.*s%s%s", (int)(at - body), body, to, at + strlen(from));
+    char *whole = with_digest(text.text, text.length, &bytes);
+    if (ddp_result_parse(whole, bytes, "x.json", r, &err) != 0)
+        fail_msg("%s", err.text);
+    free(whole);
+    ddp_strbuf_release(&text);
+}
+
+/* A document whose figures may not be judged says why. */
+static void test_flaws(void **state)
+{
+    static const struct {
+        const char *from, *to, *flaw;
+        bool wrong;
+    } cases[] = {
+        {"\"complete\"", "\"complete\"", "", false},
+        {"\"complete\"", "\"partial\", \"reason\": \"rank 1\"", "", false},
+        {"\"complete\"", "\"failed\", \"reason\": \"rank 1\"", "rank 1", true},
+        {"\"complete\"", "\"failed\"", "failed", true},
+        {"\"iterations\": 9", "\"iterations\": 0", "'a' has no valid iterations", false},
+        {"\"iterations\": 9", "\"iterations\": 0, \"check\": {\"wrong\": 7}", "7 wrong", true},
+        {"\"iterations\": 9", "\"iterations\": 9, \"check\": {\"wrong\": 0}", "", false},
+        {"\"iterations\": 9", "\"iterations\": 9, \"check\": {\"wrong\": null}", "", false},
+    };
+    for (size_t i = 0; i < DDP_COUNT_OF(cases); i++) {
+        struct ddp_result r;
+        read_changed(cases[i].from, cases[i].to, &r);
+        if (!strstr(r.flaw, cases[i].flaw) || (!cases[i].flaw[0] && r.flaw[0]))
+            fail_msg("'%s' does not say '%s'", r.flaw, cases[i].flaw);
+        assert_int_equal(r.wrong_data, cases[i].wrong);
+        ddp_result_release(&r);
+    }
+}
+
+/* Training runs are kept by name, each once; a run without a model is refused. */
+static void test_runs(void **state)
+{
+#define RUN "{\"model\": \"m\", \"sync\": {\"strategy\": \"dense\"}, \"ranks\": 2, \"seed\": 3"
+    struct ddp_err err;
+    struct ddp_result r;
+    read_changed("\"points\"",
+                 "\"train\": [" RUN ", \"optimizer\": {\"lr\": 0.5}}, " RUN
+                 ", \"optimizer\": {\"lr\": 0.5}}, " RUN
+                 ", \"optimizer\": {\"lr\": 1e-7}}], \"points\"",
+                 &r);
+    assert_int_equal(r.run_count, 2);
+    assert_string_equal(r.runs[0], "m dense ranks 2 lr 0.5 seed 3");
+    assert_string_equal(r.runs[1], "m dense ranks 2 lr 1e-07 seed 3");
+    ddp_result_release(&r);
+    static const char *const bad[] = {"7", "[7]", "[{\"model\": \"m\"}]",
+                                      "[{\"model\": \"::m\", \"sync\": {\"strategy\": \"d\"}}]"};
+    for (size_t i = 0; i < DDP_COUNT_OF(bad); i++) {
+        char to[256];
+        snprintf(to, sizeof to, "\"train\": %s, \"points\"", bad[i]);
+        assert_int_equal(parse_changed("\"points\"", to, &err), DDP_EINPUT);
     }
 }
 
@@ -220,6 +287,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads),
         cmocka_unit_test(test_contradictions),
+        cmocka_unit_test(test_flaws),
+        cmocka_unit_test(test_runs),
         cmocka_unit_test(test_twins),
         cmocka_unit_test(test_flips_are_found),
         cmocka_unit_test(test_flips_with_a_right_digest),

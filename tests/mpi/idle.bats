@@ -1,0 +1,65 @@
+#!/usr/bin/env bats
+# Under the mpiexec of each MPI, a run uses fewer ranks than there are. The idle ranks wait for as long
+# as the others work, and a working rank that hangs or dies still ends the job.
+# shellcheck disable=SC2154 # ddpbench, output, status, ended_ms: mpi.bash
+bats_require_minimum_version 1.5.0
+
+setup() {
+    load mpi.bash
+    mpi_setup
+}
+
+teardown() {
+    # A stopped rank cannot follow its mpiexec's last word.
+    [ ! -e victim ] || ! grep -q ddpbench "/proc/$(cat victim)/cmdline" 2>/dev/null ||
+        kill -KILL "$(cat victim)"
+}
+
+# FLAVOUR HOSTS: the points of two ranks take longer than the deadline, then those of three ranks follow.
+waits() {
+    needs "$1"
+    export DDPBENCH_HOSTS=$2
+    run mpi "$1" 4 "$ddpbench" allreduce --ranks 2,3 --size 4M -T 2 --max-time 3 --precision 0.01 -w 1 --json out.json
+    [ "$status" = 0 ] || { echo "$output"; false; }
+    [ "$(json out.json '[p["ranks"] for p in d["points"]], d["status"]')" = "([2, 2, 3, 3], 'complete')" ]
+}
+
+@test "Open MPI: idle ranks of one host outwait the deadline" { waits openmpi 1; }
+@test "Open MPI: idle ranks of two hosts outwait the deadline" { waits openmpi 2+2; }
+@test "MPICH: idle ranks of one host outwait the deadline" { waits mpich 1; }
+@test "MPICH: idle ranks of two hosts outwait the deadline" { waits mpich 2+2; }
+
+# FLAVOUR: a training run of two ranks; the last of its epochs is written after the deadline.
+trains() {
+    needs "$1"
+    run mpi "$1" 3 "$ddpbench" train --ranks 2 --dataset synthetic --images 4000 --epochs 4 -T 2 --json out.json
+    [ "$status" = 0 ] || { echo "$output"; false; }
+    [ "$(json out.json 'len(d["train"][0]["epochs"]), d["status"]')" = "(4, 'complete')" ]
+}
+
+@test "Open MPI: idle ranks outwait a training run" { trains openmpi; }
+@test "MPICH: idle ranks outwait a training run" { trains mpich; }
+
+# FLAVOUR HOSTS RANK SIGNAL: a working rank stops or dies; the job ends all the same.
+ends() {
+    export DDPBENCH_HOSTS=$2 world=4 iterations=300
+    lose "$1" "$3" "$4"
+    [ "$status" != 0 ]
+    [ "$status" != 124 ]
+    [ "$ended_ms" -lt 15000 ]
+}
+
+# FLAVOUR HOSTS: rank 1 stops; rank 0, which works with it, says so.
+stopped() {
+    ends "$1" "$2" 1 STOP
+    [ "$status" = 13 ] || { [ "$1" = mpich ] && [[ $status == [19] ]]; }
+    grep -E 'rank 0 on [^:]+: (no progress for 1 s in|rank 0 waited 1 s for rank 1)' err.txt
+}
+
+@test "Open MPI: a stopped rank beside idle ranks of one host" { stopped openmpi 1; }
+@test "Open MPI: a stopped rank beside idle ranks of two hosts" { stopped openmpi 2+2; }
+@test "MPICH: a stopped rank beside idle ranks of one host" { stopped mpich 1; }
+@test "MPICH: a stopped rank beside idle ranks of two hosts" { stopped mpich 2+2; }
+
+@test "Open MPI: rank 0 is killed beside idle ranks" { ends openmpi 2+2 0 KILL; }
+@test "MPICH: rank 0 is killed beside idle ranks" { ends mpich 2+2 0 KILL; }
