@@ -40,7 +40,7 @@ static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_all_gather_direct = {
     .name = "direct",
     .coll = DDP_ALL_GATHER,
-    .summary = "registered memory: each rank copies from all ranks' send, zero-copy",
+    .summary = "registered memory: each rank copies all ranks' send buffers, zero-copy",
     .supports = ddp_direct_supports,
     .run = direct_run,
     .cost = direct_cost,

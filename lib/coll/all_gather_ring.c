@@ -44,7 +44,7 @@ static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
 const struct ddp_coll_alg ddp_alg_all_gather_ring = {
     .name = "ring",
     .coll = DDP_ALL_GATHER,
-    .summary = "messages around a ring: least bytes, n-1 steps",
+    .summary = "messages around a ring: fewest bytes, n-1 steps",
     .supports = ring_supports,
     .run = ring_run,
     .cost = ring_cost,

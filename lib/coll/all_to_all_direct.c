@@ -82,7 +82,8 @@ static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_all_to_all_direct = {
     .name = "direct",
     .coll = DDP_ALL_TO_ALL,
-    .summary = "registered memory: each rank copies its part of all ranks' send, zero-copy",
+    .summary =
+        "registered memory: each rank copies its chunk of all ranks' send buffers, zero-copy",
     .supports = ddp_direct_supports,
     .run = direct_run,
     .cost = direct_cost,

@@ -98,7 +98,7 @@ static void pairwise_cost(int ranks, const struct ddp_coll_shape *shape, struct 
 const struct ddp_coll_alg ddp_alg_all_to_all_pairwise = {
     .name = "pairwise",
     .coll = DDP_ALL_TO_ALL,
-    .summary = "messages, one partner a step: n-1 steps, any memory",
+    .summary = "messages, one partner in each step: n-1 steps, any memory",
     .supports = pairwise_supports,
     .scratch_bytes = pairwise_scratch_bytes,
     .run = pairwise_run,

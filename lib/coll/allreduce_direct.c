@@ -148,7 +148,7 @@ static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_allreduce_direct = {
     .name = "direct",
     .coll = DDP_ALLREDUCE,
-    .summary = "registered memory: each rank sums its slice and stores it to all, zero-copy",
+    .summary = "registered memory: each rank sums its chunk and stores it to all ranks, zero-copy",
     .supports = direct_supports,
     .scratch_bytes = direct_scratch_bytes,
     .run = direct_run,

@@ -24,7 +24,7 @@ static int flat_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
         ddp_coll_message_bytes(shape->coll, comm->size, shape->count, shape->dtype);
     if (bytes > DDP_SHM_SLOT_BYTES)
         return ddp_fail(err, DDP_EUNAVAIL,
-                        "algorithm 'flat' carries at most %u bytes, the message has %zu",
+                        "algorithm 'flat' is limited to %u bytes, but the message has %zu",
                         DDP_SHM_SLOT_BYTES, bytes);
     return 0;
 }
@@ -82,7 +82,7 @@ static void flat_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
 const struct ddp_coll_alg ddp_alg_allreduce_flat = {
     .name = "flat",
     .coll = DDP_ALLREDUCE,
-    .summary = "shared memory, small messages: everybody reads everybody's input, one step",
+    .summary = "shared memory, small messages: every rank reads all inputs, one step",
     .supports = flat_supports,
     .run = flat_run,
     .cost = flat_cost,

@@ -40,7 +40,7 @@
 #define LAG (DDP_HIER_DEPTH - 1)
 
 _Static_assert(DDP_HIER_DEPTH *DDP_HIER_CHUNK_BYTES == DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES,
-               "the chunks of a rank fill its ring");
+               "the fragments of a rank fill its ring buffer");
 
 /* The state of one call on this rank. */
 struct hier_call {
@@ -64,10 +64,11 @@ static int hier_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
     if (hosts == NULL || hosts->local == NULL)
         return ddp_fail(err, DDP_EUNAVAIL,
                         "algorithm 'hier' needs hosts whose ranks share memory: %s",
-                        hosts == NULL ? "here is one" : hosts->why);
+                        hosts == NULL ? "there is only one host" : hosts->why);
     if (hosts->count == comm->size)
-        return ddp_fail(err, DDP_EUNAVAIL,
-                        "algorithm 'hier' has nothing to share: each rank is alone on its host");
+        return ddp_fail(
+            err, DDP_EUNAVAIL,
+            "algorithm 'hier' needs several ranks on a host, but each rank is alone on its host");
     return hosts->count > 1 ? ddp_coll_needs_p2p(comm, "hier", err) : 0;
 }
 
@@ -362,7 +363,7 @@ extern const struct ddp_coll_alg ddp_alg_allreduce_hier;
 const struct ddp_coll_alg ddp_alg_allreduce_hier = {
     .name = "hier",
     .coll = DDP_ALLREDUCE,
-    .summary = "shared memory inside a host, messages between one leader a host, pipelined",
+    .summary = "shared memory inside a host, messages between one leader per host, pipelined",
     .supports = hier_supports,
     .scratch_bytes = hier_scratch_bytes,
     .run = hier_run,

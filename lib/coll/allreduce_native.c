@@ -13,7 +13,7 @@ static int native_supports(const struct ddp_comm *comm, const struct ddp_coll_sh
         .root = shape->root,
     };
     if (!(comm->backend->caps & DDP_CAP_NATIVE))
-        return ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no collectives of its own",
+        return ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no native collectives",
                         comm->backend->name);
     return comm->backend->native_supports(comm, &args, err);
 }

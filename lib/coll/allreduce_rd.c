@@ -184,7 +184,7 @@ static void rd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_co
 const struct ddp_coll_alg ddp_alg_allreduce_rd = {
     .name = "rd",
     .coll = DDP_ALLREDUCE,
-    .summary = "messages, recursive doubling: log2(n) steps of the whole message; for short ones",
+    .summary = "messages, recursive doubling: log2(n) steps; for small messages",
     .supports = rd_supports,
     .scratch_bytes = rd_scratch_bytes,
     .run = rd_run,

@@ -233,7 +233,7 @@ static void rhd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_c
 const struct ddp_coll_alg ddp_alg_allreduce_rhd = {
     .name = "rhd",
     .coll = DDP_ALLREDUCE,
-    .summary = "messages, recursive halving and doubling: 2 log2(n) steps, any rank count",
+    .summary = "messages, recursive halving and doubling: 2 log2(n) steps, any number of ranks",
     .supports = rhd_supports,
     .scratch_bytes = rhd_scratch_bytes,
     .run = rhd_run,

@@ -107,7 +107,7 @@ static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
 const struct ddp_coll_alg ddp_alg_allreduce_ring = {
     .name = "ring",
     .coll = DDP_ALLREDUCE,
-    .summary = "messages around a ring: least bytes, 2(n-1) steps; for large messages",
+    .summary = "messages around a ring: fewest bytes, 2(n-1) steps; for large messages",
     .supports = ring_supports,
     .scratch_bytes = ring_scratch_bytes,
     .run = ring_run,

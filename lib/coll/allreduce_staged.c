@@ -203,7 +203,7 @@ static void staged_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_allreduce_staged = {
     .name = "staged",
     .coll = DDP_ALLREDUCE,
-    .summary = "private memory: slices travel through rings of shared memory, pipelined",
+    .summary = "private memory: copies through ring buffers in shared memory, pipelined",
     .supports = staged_supports,
     .run = staged_run,
     .cost = staged_cost,

@@ -263,7 +263,8 @@ static void tree_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
 const struct ddp_coll_alg ddp_alg_allreduce_tree = {
     .name = "tree",
     .coll = DDP_ALLREDUCE,
-    .summary = "messages up and down a binary tree at once, in segments: few steps, pipelined",
+    .summary =
+        "messages up and down a binary tree at the same time, in fragments: few steps, pipelined",
     .supports = tree_supports,
     .scratch_bytes = tree_scratch_bytes,
     .run = tree_run,

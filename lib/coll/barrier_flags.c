@@ -28,7 +28,7 @@ static void flags_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp
 const struct ddp_coll_alg ddp_alg_barrier_flags = {
     .name = "flags",
     .coll = DDP_BARRIER,
-    .summary = "shared memory: each rank raises a flag and looks at all others', one step",
+    .summary = "shared memory: each rank raises a flag and waits for all other flags, one step",
     .supports = flags_supports,
     .run = flags_run,
     .cost = flags_cost,

@@ -37,11 +37,11 @@ int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name, struct ddp
 {
     if (comm->shm == NULL && comm->hosts != NULL && comm->hosts->count > 1)
         return ddp_fail(err, DDP_EUNAVAIL,
-                        "algorithm '%s' needs shared memory, and the ranks are on %d hosts", name,
+                        "algorithm '%s' needs shared memory, but the ranks are on %d hosts", name,
                         comm->hosts->count);
     if (comm->shm == NULL)
         return ddp_fail(err, DDP_EUNAVAIL,
-                        "algorithm '%s' needs shared memory, which backend '%s' does not map%s%s",
+                        "algorithm '%s' needs shared memory, which backend '%s' does not have%s%s",
                         name, comm->backend->name,
                         comm->hosts != NULL && comm->hosts->why[0] != '\0' ? ": " : "",
                         comm->hosts != NULL ? comm->hosts->why : "");
@@ -166,9 +166,8 @@ int ddp_coll_plan_init(struct ddp_coll_plan *plan, struct ddp_comm *comm,
     size_t bytes;
 
     if (!ddp_mul_size(args->count, ddp_dtype_size(args->dtype) * (size_t)comm->size, &bytes))
-        return ddp_fail(err, DDP_EUSAGE,
-                        "%zu elements on %d ranks are more than memory can address", args->count,
-                        comm->size);
+        return ddp_fail(err, DDP_EUSAGE, "%zu elements on %d ranks exceed the address space",
+                        args->count, comm->size);
     shape_of(comm, args, &shape);
     if (alg == NULL) {
         made.alg = ddp_coll_auto(comm, &shape, err);

@@ -51,7 +51,7 @@ static int flat_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
         published_bytes(shape->coll, comm->size, shape->count * ddp_dtype_size(shape->dtype));
     if (bytes > DDP_SHM_SLOT_BYTES)
         return ddp_fail(err, DDP_EUNAVAIL,
-                        "algorithm 'flat' carries at most %u bytes a rank, here are %zu",
+                        "algorithm 'flat' is limited to %u bytes per rank, but the message has %zu",
                         DDP_SHM_SLOT_BYTES, bytes);
     return 0;
 }
@@ -201,11 +201,11 @@ static void flat_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
         .run = flat_run,                                                                           \
         .cost = flat_cost,                                                                         \
     }
-FLAT(reduce_scatter_flat, DDP_REDUCE_SCATTER, "each rank sums its part of everybody's input");
-FLAT(all_gather_flat, DDP_ALL_GATHER, "everybody reads everybody's input");
-FLAT(broadcast_flat, DDP_BROADCAST, "everybody reads the root's input");
-FLAT(reduce_flat, DDP_REDUCE, "the root sums everybody's input");
-FLAT(all_to_all_flat, DDP_ALL_TO_ALL, "each rank reads its part of everybody's input");
-FLAT(gather_flat, DDP_GATHER, "the root reads everybody's input");
-FLAT(scatter_flat, DDP_SCATTER, "each rank reads its part of the root's input");
-FLAT(send_recv_flat, DDP_SEND_RECV, "each rank reads the input of the one before it");
+FLAT(reduce_scatter_flat, DDP_REDUCE_SCATTER, "each rank sums its chunk of all inputs");
+FLAT(all_gather_flat, DDP_ALL_GATHER, "every rank reads all inputs");
+FLAT(broadcast_flat, DDP_BROADCAST, "every rank reads the root's input");
+FLAT(reduce_flat, DDP_REDUCE, "the root sums all inputs");
+FLAT(all_to_all_flat, DDP_ALL_TO_ALL, "each rank reads its chunk of all inputs");
+FLAT(gather_flat, DDP_GATHER, "the root reads all inputs");
+FLAT(scatter_flat, DDP_SCATTER, "each rank reads its chunk of the root's input");
+FLAT(send_recv_flat, DDP_SEND_RECV, "each rank reads the input of the rank before it");

@@ -4,7 +4,7 @@ int ddp_coll_needs_p2p(const struct ddp_comm *comm, const char *name, struct ddp
 {
     if (comm->size > 1 && (comm->backend->caps & DDP_CAP_P2P) == 0)
         return ddp_fail(err, DDP_EUNAVAIL,
-                        "algorithm '%s' sends messages, which backend '%s' does not", name,
+                        "algorithm '%s' needs messages, which backend '%s' cannot send", name,
                         comm->backend->name);
     return 0;
 }

@@ -9,8 +9,8 @@ static int self_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
 {
     (void)shape;
     if (comm->size != 1)
-        return ddp_fail(err, DDP_EUNAVAIL, "algorithm 'self' is for one rank, here are %d",
-                        comm->size);
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "algorithm 'self' needs exactly one rank, but there are %d", comm->size);
     return 0;
 }
 

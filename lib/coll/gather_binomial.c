@@ -103,7 +103,7 @@ static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct 
 const struct ddp_coll_alg ddp_alg_gather_binomial = {
     .name = "binomial",
     .coll = DDP_GATHER,
-    .summary = "messages up a binomial tree, growing: log2(n) steps",
+    .summary = "messages up a binomial tree, larger towards the root: log2(n) steps",
     .supports = binomial_supports,
     .scratch_bytes = binomial_scratch_bytes,
     .run = binomial_run,

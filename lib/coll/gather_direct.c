@@ -62,7 +62,7 @@ static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_gather_direct = {
     .name = "direct",
     .coll = DDP_GATHER,
-    .summary = "registered memory: each rank writes its part into the root's recv, zero-copy",
+    .summary = "registered memory: each rank writes its chunk to the root's recv buffer, zero-copy",
     .supports = ddp_direct_supports,
     .run = direct_run,
     .cost = direct_cost,

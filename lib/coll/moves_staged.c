@@ -121,9 +121,11 @@ static void staged_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
         .run = staged_run,                                                                         \
         .cost = staged_cost,                                                                       \
     }
-MOVE(all_gather_staged, DDP_ALL_GATHER, "each rank's part through its ring to all others");
-MOVE(broadcast_staged, DDP_BROADCAST, "through the root's ring to all others");
-MOVE(all_to_all_staged, DDP_ALL_TO_ALL, "a stream for each other rank through every ring");
-MOVE(gather_staged, DDP_GATHER, "each rank's part through its ring to the root");
-MOVE(scatter_staged, DDP_SCATTER, "a stream for each other rank through the root's ring");
-MOVE(send_recv_staged, DDP_SEND_RECV, "through each rank's ring to the next rank");
+MOVE(all_gather_staged, DDP_ALL_GATHER,
+     "each rank's chunk goes through its ring buffer to all other ranks");
+MOVE(broadcast_staged, DDP_BROADCAST, "goes through the root's ring buffer to all other ranks");
+MOVE(all_to_all_staged, DDP_ALL_TO_ALL,
+     "a chunk for each other rank goes through every ring buffer");
+MOVE(gather_staged, DDP_GATHER, "each rank's chunk goes through its ring buffer to the root");
+MOVE(scatter_staged, DDP_SCATTER, "a chunk for each rank goes through the root's ring buffer");
+MOVE(send_recv_staged, DDP_SEND_RECV, "goes through each rank's ring buffer to the next rank");

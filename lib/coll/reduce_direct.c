@@ -57,7 +57,7 @@ static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_reduce_direct = {
     .name = "direct",
     .coll = DDP_REDUCE,
-    .summary = "registered memory: each rank sums a slice into the root's recv, zero-copy",
+    .summary = "registered memory: each rank sums a chunk into the root's recv buffer, zero-copy",
     .supports = ddp_direct_supports,
     .run = direct_run,
     .cost = direct_cost,

@@ -47,7 +47,7 @@ static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_reduce_scatter_direct = {
     .name = "direct",
     .coll = DDP_REDUCE_SCATTER,
-    .summary = "registered memory: each rank sums its part of all ranks' send, zero-copy",
+    .summary = "registered memory: each rank sums its chunk of all ranks' send buffers, zero-copy",
     .supports = ddp_direct_supports,
     .run = direct_run,
     .cost = direct_cost,

@@ -104,7 +104,7 @@ static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
 const struct ddp_coll_alg ddp_alg_reduce_scatter_ring = {
     .name = "ring",
     .coll = DDP_REDUCE_SCATTER,
-    .summary = "messages around a ring: least bytes, n-1 steps",
+    .summary = "messages around a ring: fewest bytes, n-1 steps",
     .supports = ring_supports,
     .scratch_bytes = ring_scratch_bytes,
     .run = ring_run,

@@ -69,7 +69,7 @@ static void staged_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_reduce_scatter_staged = {
     .name = "staged",
     .coll = DDP_REDUCE_SCATTER,
-    .summary = "private memory: parts travel through rings of shared memory, pipelined",
+    .summary = "private memory: chunks go through ring buffers in shared memory, pipelined",
     .supports = ddp_stage_supports,
     .run = staged_run,
     .cost = staged_cost,
@@ -78,7 +78,8 @@ const struct ddp_coll_alg ddp_alg_reduce_scatter_staged = {
 const struct ddp_coll_alg ddp_alg_reduce_staged = {
     .name = "staged",
     .coll = DDP_REDUCE,
-    .summary = "private memory: through rings of shared memory to the root, which sums, pipelined",
+    .summary = "private memory: goes through ring buffers in shared memory to the root, which "
+               "sums, pipelined",
     .supports = ddp_stage_supports,
     .run = staged_run,
     .cost = staged_cost,

@@ -108,7 +108,7 @@ static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct 
 const struct ddp_coll_alg ddp_alg_scatter_binomial = {
     .name = "binomial",
     .coll = DDP_SCATTER,
-    .summary = "messages down a binomial tree, shrinking: log2(n) steps",
+    .summary = "messages down a binomial tree, smaller towards the leaves: log2(n) steps",
     .supports = binomial_supports,
     .scratch_bytes = binomial_scratch_bytes,
     .run = binomial_run,

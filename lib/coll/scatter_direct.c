@@ -62,7 +62,7 @@ static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_scatter_direct = {
     .name = "direct",
     .coll = DDP_SCATTER,
-    .summary = "registered memory: each rank copies its part of the root's send, zero-copy",
+    .summary = "registered memory: each rank copies its chunk of the root's send buffer, zero-copy",
     .supports = ddp_direct_supports,
     .run = direct_run,
     .cost = direct_cost,

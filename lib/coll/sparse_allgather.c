@@ -60,7 +60,8 @@ static int allgather_counts(struct ddp_comm *comm, const struct ddp_sparse_args 
     x->offset[0] = 0;
     for (int r = 0; r < comm->size; r++) {
         if (x->counts[r] > args->most)
-            return ddp_fail(err, DDP_EDATA, "rank %d says it has %u entries, of at most %zu",
+            return ddp_fail(err, DDP_EDATA,
+                            "rank %d reported %u entries, but at most %zu are allowed",
                             comm->world_rank[r], x->counts[r], args->most);
         x->offset[r + 1] = x->offset[r] + ddp_sparse_code_words(x->counts[r], args->n);
     }
@@ -127,7 +128,7 @@ static void allgather_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *
 extern const struct ddp_sparse_alg ddp_sparse_alg_allgather;
 const struct ddp_sparse_alg ddp_sparse_alg_allgather = {
     .name = "allgather",
-    .summary = "all lists to all ranks by a ring, then a sum in rank order: 8k(P-1) bytes",
+    .summary = "a ring sends all lists to all ranks, which sum them in rank order: 8k(P-1) bytes",
     .supports = allgather_supports,
     .scratch_bytes = allgather_scratch_bytes,
     .run = allgather_run,

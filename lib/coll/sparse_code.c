@@ -124,12 +124,13 @@ int ddp_sparse_decode(uint32_t *words, size_t count, struct ddp_sparse_span span
     if (count == 0)
         return 0;
     if (count > span.length)
-        return ddp_fail(err, DDP_EDATA, "%zu entries arrived for %zu indices", count, span.length);
+        return ddp_fail(err, DDP_EDATA, "received %zu entries for a range of %zu indices", count,
+                        span.length);
     uint32_t *index = decode_index(words, count, span, room);
     if (index == NULL)
         return ddp_fail(err, DDP_EDATA,
-                        "a sparse message of %zu entries for indices %zu to %zu is not in order",
-                        count, span.begin, span.begin + span.length);
+                        "received %zu entries for indices %zu to %zu that are not sorted", count,
+                        span.begin, span.begin + span.length);
     *out = (struct ddp_sparse){
         .index = index,
         .value = (float *)(void *)(words + ddp_sparse_code_words(count, span.length) - count),

@@ -32,7 +32,9 @@ static int direct_supports(const struct ddp_comm *comm, size_t n, size_t most, s
 {
     (void)most;
     if (n > UINT32_MAX)
-        return ddp_fail(err, DDP_EUSAGE, "%zu elements: sparse lists end at 2^32", n);
+        return ddp_fail(err, DDP_EUSAGE,
+                        "%zu elements are too many for sparse lists, which allow fewer than 2^32",
+                        n);
     return ddp_coll_needs_shm(comm, "direct", err);
 }
 

@@ -92,7 +92,7 @@ static int estimate_regions(struct ddp_oktopk *x, struct ddp_err *err)
         x->region[r] = x->counts_in[r];
     for (int r = 0; r < ranks; r++)
         if (x->region[r] > x->region[r + 1])
-            return ddp_fail(err, DDP_EDATA, "rank %d says its region begins at %zu",
+            return ddp_fail(err, DDP_EDATA, "rank %d reported an invalid region that begins at %zu",
                             x->comm->world_rank[r], x->region[r]);
     return 0;
 }
@@ -120,7 +120,7 @@ static int split(struct ddp_oktopk *x, struct ddp_err *err)
     const size_t length = ddp_oktopk_region(x, x->comm->rank).length;
     for (int r = 0; r < ranks; r++)
         if (x->counts_in[r] > DDP_MIN(length, x->args->most))
-            return ddp_fail(err, DDP_EDATA, "rank %d says it has %u entries of %zu indices",
+            return ddp_fail(err, DDP_EDATA, "rank %d reported %u entries for %zu indices",
                             x->comm->world_rank[r], x->counts_in[r], length);
     return 0;
 }
@@ -243,7 +243,7 @@ static int in_a_pair(struct ddp_oktopk *x, struct ddp_err *err)
         DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->digits_room, x->req, err));
     const size_t count = x->counts_in[other];
     if (count > DDP_MIN(x->args->most, x->args->n))
-        return ddp_fail(err, DDP_EDATA, "rank %d says it has %zu entries, of at most %zu",
+        return ddp_fail(err, DDP_EDATA, "rank %d reported %zu entries, but at most %zu are allowed",
                         x->comm->world_rank[other], count, x->args->most);
     ddp_sparse_encode(mine, span, x->out);
     const struct ddp_p2p_move move = {
@@ -306,7 +306,7 @@ static void oktopk_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cos
 extern const struct ddp_sparse_alg ddp_sparse_alg_oktopk;
 const struct ddp_sparse_alg ddp_sparse_alg_oktopk = {
     .name = "oktopk",
-    .summary = "owners of regions sum, the k largest sums are kept: at most 24k(P-1)/P bytes",
+    .summary = "each rank sums one region, the k largest sums are kept: at most 24k(P-1)/P bytes",
     .selects = true,
     .supports = oktopk_supports,
     .scratch_bytes = oktopk_scratch_bytes,

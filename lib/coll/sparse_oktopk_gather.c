@@ -132,7 +132,7 @@ static int gather_balanced(struct ddp_oktopk *x, const struct ddp_parts *even, s
     }
     list.count = x->kept;
     if (!ddp_sparse_ascends(list.index, list.count, 0, x->args->n))
-        return ddp_fail(err, DDP_EDATA, "the kept sums of all ranks are not in order");
+        return ddp_fail(err, DDP_EDATA, "the kept sums of all ranks are not sorted");
     ddp_oktopk_keep(x, &list);
     return 0;
 }
@@ -145,7 +145,7 @@ static int gather_regions(struct ddp_oktopk *x, struct ddp_err *err)
     for (int r = 0; r < ranks; r++) {
         const size_t length = ddp_oktopk_region(x, r).length;
         if (x->part[r] > length)
-            return ddp_fail(err, DDP_EDATA, "rank %d says it has %zu sums of %zu indices",
+            return ddp_fail(err, DDP_EDATA, "rank %d reported %zu sums for %zu indices",
                             x->comm->world_rank[r], x->part[r], length);
         x->offset[r + 1] = x->offset[r] + ddp_sparse_code_words(x->part[r], length);
     }

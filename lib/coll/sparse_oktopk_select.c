@@ -122,7 +122,8 @@ static int find_threshold(struct ddp_oktopk *x, struct ddp_err *err)
         DDP_TRY(ddp_words_gather(x->comm, mine, DDP_OKTOPK_DIGITS, x->digits, x->digits_room, err));
         const int digit = find_digit(x, k, &above, &tied);
         if (digit < 0)
-            return ddp_fail(err, DDP_EDATA, "ranks do not have the sums that they say they have");
+            return ddp_fail(err, DDP_EDATA,
+                            "the ranks' sums do not match the numbers that they reported");
         prefix = prefix << DDP_OKTOPK_DIGIT_BITS | (uint32_t)digit;
         for (int r = 0; r < ranks; r++)
             x->ties[r] = x->digits[r * DDP_OKTOPK_DIGITS + digit];

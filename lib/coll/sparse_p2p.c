@@ -6,7 +6,9 @@ int ddp_sparse_needs_p2p(const struct ddp_comm *comm, const char *name, size_t n
                          struct ddp_err *err)
 {
     if (n > UINT32_MAX)
-        return ddp_fail(err, DDP_EUSAGE, "%zu elements: sparse lists end at 2^32", n);
+        return ddp_fail(err, DDP_EUSAGE,
+                        "%zu elements are too many for sparse lists, which allow fewer than 2^32",
+                        n);
     return ddp_coll_needs_p2p(comm, name, err);
 }
 

@@ -132,7 +132,7 @@ static int swap_counts(struct rd *x, int dst, int src, size_t *count, struct ddp
     };
     DDP_TRY(ddp_p2p_exchange(x->comm, &move, err));
     if (!is_possible(x, in))
-        return ddp_fail(err, DDP_EDATA, "rank %d says it has %u entries, of at most %zu",
+        return ddp_fail(err, DDP_EDATA, "rank %d reported %u entries, but at most %zu are allowed",
                         x->comm->world_rank[src], in, x->capacity);
     *count = in;
     return 0;
@@ -181,8 +181,9 @@ static int add_stream(struct rd *x, size_t count, struct ddp_err *err)
     struct ddp_sparse *merged = &x->merged[x->turn];
     x->comm->device->grad->merge(merged, &x->mine.list, &list);
     if (merged->count > x->capacity)
-        return ddp_fail(err, DDP_EDATA, "%zu entries of other ranks, of at most %zu", merged->count,
-                        x->capacity);
+        return ddp_fail(err, DDP_EDATA,
+                        "received %zu entries from other ranks, but at most %zu are allowed",
+                        merged->count, x->capacity);
     x->mine.list = *merged;
     x->turn = !x->turn;
     make_dense(x);
@@ -311,7 +312,7 @@ static void rd_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, b
 extern const struct ddp_sparse_alg ddp_sparse_alg_rd;
 const struct ddp_sparse_alg ddp_sparse_alg_rd = {
     .name = "rd",
-    .summary = "recursive doubling of sorted lists, dense when that is shorter: 2 log2(P) steps",
+    .summary = "recursive doubling of sorted lists, dense where that is shorter: 2 log2(P) steps",
     .supports = rd_supports,
     .scratch_bytes = rd_scratch_bytes,
     .run = rd_run,
