@@ -11,16 +11,16 @@ static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
                       struct ddp_err *err)
 {
     (void)scratch;
-    const size_t part = ddp_coll_array_bytes(args);
+    const size_t chunk = ddp_coll_array_bytes(args);
     unsigned char *recv = args->recv;
 
     ddp_direct_enter(comm, args);
-    ddp_direct_move(comm, args, recv + part * (size_t)comm->rank, args->send, part);
+    ddp_direct_move(comm, args, recv + chunk * (size_t)comm->rank, args->send, chunk);
     for (int i = 1; i < comm->size; i++) {
         const int peer = ddp_rank_at(comm->rank, i, comm->size);
         DDP_TRY(ddp_direct_wait(comm, peer, err));
-        ddp_direct_move(comm, args, recv + part * (size_t)peer, ddp_direct_send_of(comm, peer),
-                        part);
+        ddp_direct_move(comm, args, recv + chunk * (size_t)peer, ddp_direct_send_of(comm, peer),
+                        chunk);
     }
     ddp_direct_leave(comm);
     return ddp_direct_wait_all(comm, err);

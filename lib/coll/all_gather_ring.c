@@ -20,22 +20,23 @@ static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
 {
     (void)scratch;
     const size_t elem = ddp_dtype_size(args->dtype);
-    const struct ddp_parts parts = {.count = (size_t)comm->size * args->count, .parts = comm->size};
+    const struct ddp_chunks chunks = {.count = (size_t)comm->size * args->count, .n = comm->size};
 
     ddp_coll_copy(comm, ddp_at(args->recv, (size_t)comm->rank * args->count, elem), args->send,
                   args->count * elem);
-    return ddp_ring_copy(comm, &parts, elem, args->recv, comm->rank, err);
+    return ddp_ring_copy(comm, &chunks, elem, args->recv, comm->rank, err);
 }
 
 static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const size_t elem = ddp_dtype_size(shape->dtype);
-    const struct ddp_parts parts = {.count = (size_t)ranks * shape->count, .parts = ranks};
-    const double bytes = (double)parts.count * (double)elem;
+    const struct ddp_chunks chunks = {.count = (size_t)ranks * shape->count, .n = ranks};
+    const double bytes = (double)chunks.count * (double)elem;
     struct ddp_p2p_count c = {0, 0};
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = ranks - 1};
-    ddp_ring_copy_count(&parts, elem, 0, &c); /* the chunks are equal, so all ranks send the same */
+    ddp_ring_copy_count(&chunks, elem, 0,
+                        &c); /* the chunks are equal, so all ranks send the same */
     ddp_cost_rank(cost, &c);
     cost->memory_bytes =
         (shape->in_place ? 0 : DDP_COST_COPY * bytes) + (ranks - 1) * DDP_COST_MOVE * bytes;

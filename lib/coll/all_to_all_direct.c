@@ -27,16 +27,17 @@ static void swap_bytes(unsigned char *a, unsigned char *b, size_t bytes)
 static int run_in_place(struct ddp_comm *comm, const struct ddp_coll_args *args,
                         struct ddp_err *err)
 {
-    const size_t part = ddp_coll_array_bytes(args);
-    const size_t half = part / 2 / DDP_CACHE_LINE * DDP_CACHE_LINE;
+    const size_t chunk = ddp_coll_array_bytes(args);
+    const size_t half = chunk / 2 / DDP_CACHE_LINE * DDP_CACHE_LINE;
 
     for (int i = 1; i < comm->size; i++) {
         const int peer = ddp_rank_at(comm->rank, i, comm->size);
         const size_t begin = comm->rank < peer ? 0 : half;
-        const size_t end = comm->rank < peer ? half : part;
+        const size_t end = comm->rank < peer ? half : chunk;
         DDP_TRY(ddp_direct_wait(comm, peer, err));
-        swap_bytes((unsigned char *)args->recv + part * (size_t)peer + begin,
-                   ddp_direct_recv_of(comm, peer) + part * (size_t)comm->rank + begin, end - begin);
+        swap_bytes((unsigned char *)args->recv + chunk * (size_t)peer + begin,
+                   ddp_direct_recv_of(comm, peer) + chunk * (size_t)comm->rank + begin,
+                   end - begin);
     }
     return 0;
 }
@@ -44,15 +45,15 @@ static int run_in_place(struct ddp_comm *comm, const struct ddp_coll_args *args,
 static int run_out_of_place(struct ddp_comm *comm, const struct ddp_coll_args *args,
                             struct ddp_err *err)
 {
-    const size_t part = ddp_coll_array_bytes(args), own = part * (size_t)comm->rank;
+    const size_t chunk = ddp_coll_array_bytes(args), own = chunk * (size_t)comm->rank;
     unsigned char *recv = args->recv;
 
-    ddp_direct_move(comm, args, recv + own, (const unsigned char *)args->send + own, part);
+    ddp_direct_move(comm, args, recv + own, (const unsigned char *)args->send + own, chunk);
     for (int i = 1; i < comm->size; i++) {
         const int peer = ddp_rank_at(comm->rank, i, comm->size);
         DDP_TRY(ddp_direct_wait(comm, peer, err));
-        ddp_direct_move(comm, args, recv + part * (size_t)peer,
-                        ddp_direct_send_of(comm, peer) + own, part);
+        ddp_direct_move(comm, args, recv + chunk * (size_t)peer,
+                        ddp_direct_send_of(comm, peer) + own, chunk);
     }
     return 0;
 }

@@ -60,7 +60,7 @@ static int direct_lookup(struct ddp_comm *comm, const struct ddp_coll_args *args
  * `bytes` for rank n. In between it is aligned to a cache line of memory, or to a cache line
  * counted from `base` if `base` is not a multiple of the element size. All ranks compute the same
  * value, because registered blocks begin on page boundaries. */
-static size_t slice_begin(const void *base, size_t bytes, size_t elem, int r, int ranks)
+static size_t chunk_begin(const void *base, size_t bytes, size_t elem, int r, int ranks)
 {
     const size_t to_line = -(uintptr_t)base & (DDP_CACHE_LINE - 1);
     const size_t lead = to_line % elem == 0 ? to_line : 0;
@@ -71,19 +71,19 @@ static size_t slice_begin(const void *base, size_t bytes, size_t elem, int r, in
 }
 
 /* The work of one rank: its chunk of all ranks' arrays. */
-struct direct_slice {
+struct direct_chunk {
     const void *src[DDP_REDUCE_MAX];
     void *dst[DDP_REDUCE_MAX];
     struct ddp_reduce reduce; /* points to src and dst, so this struct is never copied */
 };
 
 static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *args,
-                       const struct direct_map *map, struct direct_slice *out)
+                       const struct direct_map *map, struct direct_chunk *out)
 {
     const size_t elem = ddp_dtype_size(args->dtype);
     const size_t bytes = args->count * elem;
-    const size_t begin = slice_begin(args->recv, bytes, elem, comm->rank, comm->size);
-    const size_t end = slice_begin(args->recv, bytes, elem, comm->rank + 1, comm->size);
+    const size_t begin = chunk_begin(args->recv, bytes, elem, comm->rank, comm->size);
+    const size_t end = chunk_begin(args->recv, bytes, elem, comm->rank + 1, comm->size);
 
     for (int r = 0; r < comm->size; r++) {
         out->src[r] = (const unsigned char *)map->src[r] + begin;
@@ -106,12 +106,12 @@ static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *
  * are ready. If the neighbour still writes to them, it takes those cache lines back. 512 bytes
  * saved a tenth of the time at 1 KiB and cost nothing at larger sizes
  * (results/notes/collectives.md). */
-#define ASK_BYTES ((size_t)512)
+#define PREFETCH_BYTES ((size_t)512)
 
-static void direct_ask(const struct ddp_reduce *reduce)
+static void direct_prefetch(const struct ddp_reduce *reduce)
 {
     const size_t bytes = reduce->count * ddp_dtype_size(reduce->dtype);
-    ddp_prefetch(reduce->src[reduce->far], 0, DDP_MIN(bytes, ASK_BYTES));
+    ddp_prefetch(reduce->src[reduce->far], 0, DDP_MIN(bytes, PREFETCH_BYTES));
 }
 
 static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
@@ -119,17 +119,17 @@ static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
 {
     struct direct_map *map = scratch;
     uint64_t *epoch = &comm->shm->epoch[DDP_LANE_DIRECT];
-    struct direct_slice slice;
+    struct direct_chunk chunk;
 
     if (map->send != args->send || map->recv != args->recv)
         DDP_TRY(direct_lookup(comm, args, map, err));
     ddp_shm_post(comm, DDP_LANE_DIRECT, ++*epoch);
     /* This work is done while the flags propagate. */
-    direct_cut(comm, args, map, &slice);
+    direct_cut(comm, args, map, &chunk);
     if (!comm->shm->crowded)
-        direct_ask(&slice.reduce);
+        direct_prefetch(&chunk.reduce);
     DDP_TRY(ddp_coll_wait_all(comm, DDP_LANE_DIRECT, *epoch, err));
-    comm->device->reduce(&slice.reduce);
+    comm->device->reduce(&chunk.reduce);
     ddp_shm_post(comm, DDP_LANE_DIRECT, ++*epoch);
     return ddp_coll_wait_all(comm, DDP_LANE_DIRECT, *epoch, err);
 }

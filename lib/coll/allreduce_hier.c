@@ -39,20 +39,20 @@
 
 #define LAG (DDP_HIER_DEPTH - 1)
 
-_Static_assert(DDP_HIER_DEPTH *DDP_HIER_CHUNK_BYTES == DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES,
+_Static_assert(DDP_HIER_DEPTH *DDP_HIER_FRAGMENT_BYTES == DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES,
                "the fragments of a rank fill its ring buffer");
 
 /* The state of one call on this rank. */
 struct hier_call {
     struct ddp_comm *comm, *local;
     const struct ddp_coll_args *args;
-    size_t elem, wide_elem, chunk, chunks; /* chunk: elements of a fragment; chunks: how many */
-    bool wide, mapped, leads, spreads;     /* mapped: all buffers are in registered memory */
-    int divisor;                           /* the sum over a host divides by this number */
-    uint64_t in, sum, result, out;         /* sequence numbers of the flags before fragment 0 */
+    size_t elem, acc_elem, fragment, fragments; /* fragment: elements of one; fragments: number */
+    bool wider_acc, mapped, leads, spreads;     /* mapped: all buffers are in registered memory */
+    int divisor;                                /* the sum over a host divides by this number */
+    uint64_t in, sum, result, out; /* sequence numbers of the flags before fragment 0 */
     /* If mapped: the send buffers of the host's ranks, and the leader's recv buffer. */
     const unsigned char *input[DDP_REDUCE_MAX];
-    unsigned char *board;
+    unsigned char *result_buffer;
     struct ddp_hier between;
 };
 
@@ -83,20 +83,23 @@ static size_t hier_scratch_bytes(const struct ddp_comm *comm, const struct ddp_c
 /* Returns the number of elements of fragment k. */
 static size_t elements(const struct hier_call *call, size_t k)
 {
-    return DDP_MIN(call->chunk, call->args->count - k * call->chunk);
+    return DDP_MIN(call->fragment, call->args->count - k * call->fragment);
 }
 
 static unsigned char *slot_of(const struct hier_call *call, int rank, size_t k)
 {
-    return ddp_shm_ring_of(call->local->shm, rank, 0) + k % DDP_HIER_DEPTH * DDP_HIER_CHUNK_BYTES;
+    return ddp_shm_ring_of(call->local->shm, rank, 0) +
+           k % DDP_HIER_DEPTH * DDP_HIER_FRAGMENT_BYTES;
 }
 static const unsigned char *input_of(const struct hier_call *call, int rank, size_t k)
 {
-    return call->mapped ? call->input[rank] + k * call->chunk * call->elem : slot_of(call, rank, k);
+    return call->mapped ? call->input[rank] + k * call->fragment * call->elem
+                        : slot_of(call, rank, k);
 }
-static unsigned char *board_of(const struct hier_call *call, size_t k)
+static unsigned char *result_buffer_of(const struct hier_call *call, size_t k)
 {
-    return call->mapped ? call->board + k * call->chunk * call->elem : slot_of(call, 0, k);
+    return call->mapped ? call->result_buffer + k * call->fragment * call->elem
+                        : slot_of(call, 0, k);
 }
 
 static bool has_reached(const struct hier_call *call, int rank, int lane, uint64_t epoch)
@@ -120,9 +123,9 @@ static int advance(struct hier_call *call, bool *moved, struct ddp_err *err)
 {
     struct ddp_hier *x = &call->between;
     const size_t finished = x->finished;
-    while (x->begun < call->chunks && x->begun - x->finished < DDP_HIER_DEPTH &&
+    while (x->begun < call->fragments && x->begun - x->finished < DDP_HIER_DEPTH &&
            is_summed(call, x->begun)) {
-        DDP_TRY(ddp_hier_begin(x, board_of(call, x->begun), elements(call, x->begun), err));
+        DDP_TRY(ddp_hier_begin(x, result_buffer_of(call, x->begun), elements(call, x->begun), err));
         *moved = true;
     }
     DDP_TRY(ddp_hier_advance(x, moved, err));
@@ -200,21 +203,21 @@ static void leave(const struct hier_call *call)
 {
     struct ddp_comm_shm *shm = call->local->shm;
     if (!call->mapped)
-        shm->epoch[DDP_LANE_HIER_IN] = call->in + call->chunks;
-    shm->epoch[DDP_LANE_HIER_SUM] = call->sum + call->chunks;
-    shm->epoch[DDP_LANE_HIER_RESULT] = call->result + call->chunks;
-    shm->epoch[DDP_LANE_HIER_OUT] = call->out + call->chunks;
+        shm->epoch[DDP_LANE_HIER_IN] = call->in + call->fragments;
+    shm->epoch[DDP_LANE_HIER_SUM] = call->sum + call->fragments;
+    shm->epoch[DDP_LANE_HIER_RESULT] = call->result + call->fragments;
+    shm->epoch[DDP_LANE_HIER_OUT] = call->out + call->fragments;
 }
 
 static int stage_in(struct hier_call *call, size_t k, struct ddp_err *err)
 {
-    const void *own = ddp_at(call->args->send, k * call->chunk, call->elem);
+    const void *own = ddp_at(call->args->send, k * call->fragment, call->elem);
     void *slot = slot_of(call, call->local->rank, k);
     if (call->mapped)
         return 0;
     if (call->leads && k >= DDP_HIER_DEPTH)
         DDP_TRY(wait_for_all(call, DDP_LANE_HIER_OUT, call->out + k - DDP_HIER_DEPTH + 1, err));
-    if (call->wide)
+    if (call->wider_acc)
         ddp_widen(slot, own, elements(call, k), call->args->dtype);
     else
         call->comm->device->copy(slot, own, elements(call, k) * call->elem);
@@ -225,12 +228,14 @@ static int stage_in(struct hier_call *call, size_t k, struct ddp_err *err)
 static int stage_sum(struct hier_call *call, size_t k, struct ddp_err *err)
 {
     const struct ddp_comm *local = call->local;
-    const size_t elem = call->wide_elem, bytes = elements(call, k) * elem;
-    unsigned char *board = board_of(call, k);
-    const size_t begin = ddp_direct_slice_begin(board, bytes, elem, local->rank, local->size);
-    const size_t end = ddp_direct_slice_begin(board, bytes, elem, local->rank + 1, local->size);
+    const size_t elem = call->acc_elem, bytes = elements(call, k) * elem;
+    unsigned char *result_buffer = result_buffer_of(call, k);
+    const size_t begin =
+        ddp_direct_chunk_begin(result_buffer, bytes, elem, local->rank, local->size);
+    const size_t end =
+        ddp_direct_chunk_begin(result_buffer, bytes, elem, local->rank + 1, local->size);
     const void *src[DDP_REDUCE_MAX];
-    void *dst = board + begin;
+    void *dst = result_buffer + begin;
 
     if (!call->mapped)
         DDP_TRY(wait_for_all(call, DDP_LANE_HIER_IN, call->in + k + 1, err));
@@ -257,25 +262,25 @@ static int exchange_short(struct hier_call *call, struct ddp_err *err)
 {
     for (int r = 1; r < call->local->size; r++)
         DDP_TRY(ddp_shm_wait(call->local, r, DDP_LANE_HIER_SUM, call->sum + 1, err));
-    DDP_TRY(ddp_hier_spread(&call->between, board_of(call, 0), call->args->count, err));
+    DDP_TRY(ddp_hier_spread(&call->between, result_buffer_of(call, 0), call->args->count, err));
     ddp_shm_post(call->local, DDP_LANE_HIER_RESULT, call->result + 1);
     return 0;
 }
 
 static int stage_out(struct hier_call *call, size_t k, struct ddp_err *err)
 {
-    const unsigned char *board = board_of(call, k);
-    void *recv = ddp_at(call->args->recv, k * call->chunk, call->elem);
+    const unsigned char *result_buffer = result_buffer_of(call, k);
+    void *recv = ddp_at(call->args->recv, k * call->fragment, call->elem);
     if (call->leads && call->spreads)
         DDP_TRY(exchange_short(call, err));
     else if (call->leads)
         DDP_TRY(wait_busily(call, -1, 0, k + 1, err));
     else
         DDP_TRY(wait_for(call, 0, DDP_LANE_HIER_RESULT, call->result + k + 1, err));
-    if (call->wide)
-        ddp_narrow(recv, board, elements(call, k), call->args->dtype);
+    if (call->wider_acc)
+        ddp_narrow(recv, result_buffer, elements(call, k), call->args->dtype);
     else
-        ddp_coll_copy(call->comm, recv, board, elements(call, k) * call->elem);
+        ddp_coll_copy(call->comm, recv, result_buffer, elements(call, k) * call->elem);
     ddp_shm_post(call->local, DDP_LANE_HIER_OUT, call->out + k + 1);
     return 0;
 }
@@ -285,19 +290,20 @@ static int stage_out(struct hier_call *call, size_t k, struct ddp_err *err)
  * in(i-1) or out(i-DEPTH), and both belong to step i-1 or earlier. Its stage out waits for fragment
  * i-LAG to go around the leaders. All hosts have summed that fragment, because they are at step i
  * or later, and leaders advance its messages while they wait. */
-static int run_chunks(struct hier_call *call, struct ddp_err *err)
+static int run_fragments(struct hier_call *call, struct ddp_err *err)
 {
-    for (size_t i = 0; i < call->chunks + LAG; i++) {
-        if (i < call->chunks)
+    for (size_t i = 0; i < call->fragments + LAG; i++) {
+        if (i < call->fragments)
             DDP_TRY(stage_in(call, i, err));
-        if (i >= 1 && i - 1 < call->chunks)
+        if (i >= 1 && i - 1 < call->fragments)
             DDP_TRY(stage_sum(call, i - 1, err));
         if (i >= LAG)
             DDP_TRY(stage_out(call, i - LAG, err));
     }
     /* Other ranks read the leader's result buffer, so it must stay until they have finished. The
      * results themselves prove that all inputs have been read. */
-    return call->leads ? wait_for_all(call, DDP_LANE_HIER_OUT, call->out + call->chunks, err) : 0;
+    return call->leads ? wait_for_all(call, DDP_LANE_HIER_OUT, call->out + call->fragments, err)
+                       : 0;
 }
 
 /* Looks up the addresses of the inputs and the result buffer, if all of them are in registered
@@ -307,7 +313,7 @@ static void find_mapped(struct hier_call *call)
     const struct ddp_coll_args *args = call->args;
     const size_t last = args->count * call->elem - 1;
     struct ddp_comm *local = call->local;
-    call->mapped = !call->wide;
+    call->mapped = !call->wider_acc;
     for (int end = 0; end < 2 && call->mapped; end++)
         call->mapped =
             ddp_comm_map(local, local->rank, ddp_at(args->send, end * last, 1)) != NULL &&
@@ -315,10 +321,10 @@ static void find_mapped(struct hier_call *call)
     for (int r = 0; r < local->size && call->mapped; r++)
         call->input[r] = ddp_comm_map(local, r, args->send);
     if (call->mapped)
-        call->board = ddp_comm_map(local, 0, args->recv);
+        call->result_buffer = ddp_comm_map(local, 0, args->recv);
 }
 
-static bool divides_first(enum ddp_dtype dtype, enum ddp_op op)
+static bool pre_scales(enum ddp_dtype dtype, enum ddp_op op)
 {
     return op == DDP_AVG && (dtype == DDP_F16 || dtype == DDP_BF16);
 }
@@ -327,34 +333,34 @@ static int hier_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
                     struct ddp_err *err)
 {
     const struct ddp_hosts *hosts = comm->hosts;
-    const enum ddp_dtype travels = ddp_wide_dtype(args->dtype, args->op);
+    const enum ddp_dtype wire_dtype = ddp_wide_dtype(args->dtype, args->op);
     const int divisor = ddp_coll_divisor(comm, args->op);
-    const bool inside = hosts->count == 1 || divides_first(args->dtype, args->op);
+    const bool inside = hosts->count == 1 || pre_scales(args->dtype, args->op);
     struct hier_call call = {
         .comm = comm,
         .local = hosts->local,
         .args = args,
         .elem = ddp_dtype_size(args->dtype),
-        .wide_elem = ddp_dtype_size(travels),
-        .chunk = ddp_hier_chunk_count(travels),
-        .wide = ddp_is_wide(args->dtype, args->op),
+        .acc_elem = ddp_dtype_size(wire_dtype),
+        .fragment = ddp_hier_fragment_count(wire_dtype),
+        .wider_acc = ddp_is_wide(args->dtype, args->op),
         .leads = hosts->local->rank == 0,
         .divisor = inside ? divisor : 1,
         .between = {.comm = comm,
                     .leader = hosts->leader,
                     .hosts = hosts->count,
                     .me = hosts->mine,
-                    .dtype = travels,
+                    .dtype = wire_dtype,
                     .op = args->op,
                     .divisor = inside ? 1 : divisor,
                     .scratch = scratch},
     };
 
-    call.chunks = args->count / call.chunk + (args->count % call.chunk != 0);
-    call.spreads = ddp_hier_spreads(hosts->count, args->count * call.wide_elem);
+    call.fragments = args->count / call.fragment + (args->count % call.fragment != 0);
+    call.spreads = ddp_hier_spreads(hosts->count, args->count * call.acc_elem);
     find_mapped(&call);
     DDP_TRY(enter(&call, err));
-    DDP_TRY(run_chunks(&call, err));
+    DDP_TRY(run_fragments(&call, err));
     leave(&call);
     return 0;
 }

@@ -20,7 +20,7 @@
  *
  * Cost, S bytes, n ranks; S' = S, except for averages of integers, where it is the size in the
  * accumulator type: log2(pow2) steps, and 2 more when folding. A rank sends log2(pow2) S' bytes in
- * fragments of DDP_PIECE_BYTES. A rank that another is folded into sends S more; a folded rank
+ * fragments of DDP_FRAGMENT_BYTES. A rank that another is folded into sends S more; a folded rank
  * sends S'. */
 #include "coll/coll_p2p.h"
 #include "coll/coll_shm.h"
@@ -31,7 +31,7 @@ struct rd_call {
     const struct ddp_coll_args *args;
     struct ddp_fold fold;
     int levels, new_rank, divisor;
-    enum ddp_dtype travels;
+    enum ddp_dtype wire_dtype;
     void *landing, *spare, *result;
     const void *own; /* this rank's partial sums: its input, then the last combined values */
 };
@@ -72,7 +72,7 @@ static int combine(struct rd_call *call, int partner, size_t out_count, void *su
         .own = call->own,
         .sum = sum,
         .own_first = call->comm->rank < partner,
-        .dtype = call->travels,
+        .dtype = call->wire_dtype,
         .op = call->args->op,
         .divisor = divisor,
         .landing = call->landing,
@@ -107,17 +107,17 @@ static int rd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void 
                   struct ddp_err *err)
 {
     const size_t elem = ddp_dtype_size(args->dtype);
-    const enum ddp_dtype travels = ddp_wide_dtype(args->dtype, args->op);
-    const size_t wide_bytes = args->count * ddp_dtype_size(travels);
-    const bool wide = ddp_is_wide(args->dtype, args->op);
+    const enum ddp_dtype wire_dtype = ddp_wide_dtype(args->dtype, args->op);
+    const size_t acc_bytes = args->count * ddp_dtype_size(wire_dtype);
+    const bool wider_acc = ddp_is_wide(args->dtype, args->op);
     struct rd_call call = {
         .comm = comm,
         .args = args,
         .fold = ddp_fold_of(comm->size),
         .divisor = ddp_coll_divisor(comm, args->op),
-        .travels = travels,
+        .wire_dtype = wire_dtype,
         .landing = scratch,
-        .spare = ddp_at(scratch, ddp_p2p_landing_bytes(wide_bytes), 1),
+        .spare = ddp_at(scratch, ddp_p2p_landing_bytes(acc_bytes), 1),
         .result = args->recv,
     };
 
@@ -125,8 +125,8 @@ static int rd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void 
         ddp_coll_copy(comm, args->recv, args->send, args->count * elem);
         return 0;
     }
-    if (wide)
-        call.result = ddp_at(call.spare, ddp_round_to_line(wide_bytes), 1);
+    if (wider_acc)
+        call.result = ddp_at(call.spare, ddp_round_to_line(acc_bytes), 1);
     call.levels = ddp_rounds(call.fold.pow2);
     call.new_rank = ddp_fold_rank(call.fold, comm->rank);
     prepare_input(&call);
@@ -139,7 +139,7 @@ static int rd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void 
         const int divisor = level == call.levels - 1 ? call.divisor : 1;
         DDP_TRY(combine(&call, partner, args->count, target_of(&call, level), divisor, err));
     }
-    if (wide)
+    if (wider_acc)
         ddp_narrow(args->recv, call.result, args->count, args->dtype);
     return ddp_fold_holds(call.fold, comm->rank) ? ddp_p2p_fold_out(comm, args, err) : 0;
 }
@@ -152,24 +152,23 @@ static void rd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_co
     const struct ddp_fold fold = ddp_fold_of(ranks);
     const int levels = ddp_rounds(fold.pow2);
     const size_t bytes = shape->count * ddp_dtype_size(shape->dtype);
-    const size_t wide_bytes =
-        shape->count * ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
-    const double both = (double)bytes + (double)wide_bytes;
+    const size_t acc_bytes = shape->count * ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const double both = (double)bytes + (double)acc_bytes;
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = levels + 2.0 * (fold.extra != 0)};
     for (int r = 0; r < ranks; r++) {
         struct ddp_p2p_count c = {0, 0};
         for (int level = 0; level < (ddp_fold_rank(fold, r) < 0 ? 1 : levels); level++)
-            ddp_count_pieces(&c, wide_bytes);
+            ddp_count_fragments(&c, acc_bytes);
         if (ddp_fold_holds(fold, r))
             ddp_count_message(&c, bytes);
         ddp_cost_rank(cost, &c);
     }
     if (fold.extra != 0) /* folding in, the levels, folding out */
-        cost->path_bytes = (1.0 + levels) * (double)wide_bytes + (double)bytes;
-    cost->memory_bytes = (fold.pow2 * levels + fold.extra) * (DDP_COST_MOVE + DDP_COST_COMBINE) *
-                             (double)wide_bytes +
-                         fold.extra * DDP_COST_MOVE * (double)bytes;
+        cost->path_bytes = (1.0 + levels) * (double)acc_bytes + (double)bytes;
+    cost->memory_bytes =
+        (fold.pow2 * levels + fold.extra) * (DDP_COST_MOVE + DDP_COST_COMBINE) * (double)acc_bytes +
+        fold.extra * DDP_COST_MOVE * (double)bytes;
     if (ranks == 1)
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * (double)bytes;
     else if (ddp_is_wide(shape->dtype,

@@ -19,7 +19,7 @@
  * Cost, S bytes, n ranks; S' = S, except for averages of integers, where it is the size in the
  * accumulator type: 2 log2(pow2) steps, and 2 more when folding. A rank sends (pow2-1)/pow2 (S' +
  * S) bytes. A rank that another is folded into sends S more; a folded rank sends S'. Halving sends
- * fragments of DDP_PIECE_BYTES, doubling one message a step. */
+ * fragments of DDP_FRAGMENT_BYTES, doubling one message a step. */
 #include "coll/coll_p2p.h"
 #include "coll/coll_shm.h"
 
@@ -31,8 +31,8 @@ struct rhd_call {
     const struct ddp_coll_args *args;
     struct ddp_fold fold;
     int levels, new_rank, divisor;
-    enum ddp_dtype travels;
-    size_t wide_elem;
+    enum ddp_dtype wire_dtype;
+    size_t acc_elem;
     /* range[l]: the elements that this rank holds before level l; range[levels]: after all levels.
      */
     struct ddp_range range[LEVELS_MAX + 1];
@@ -78,14 +78,14 @@ static int combine(struct rhd_call *call, int partner, const struct ddp_range *o
 {
     const struct ddp_p2p_combine c = {
         .dst = partner,
-        .out = ddp_at(call->own, out->begin, call->wide_elem),
+        .out = ddp_at(call->own, out->begin, call->acc_elem),
         .out_count = range_count(out),
         .src = partner,
         .in_count = range_count(in),
-        .own = ddp_at(call->own, in->begin, call->wide_elem),
-        .sum = ddp_at(call->sum, in->begin, call->wide_elem),
+        .own = ddp_at(call->own, in->begin, call->acc_elem),
+        .sum = ddp_at(call->sum, in->begin, call->acc_elem),
         .own_first = call->comm->rank < partner,
-        .dtype = call->travels,
+        .dtype = call->wire_dtype,
         .op = call->args->op,
         .divisor = divisor,
         .landing = call->landing,
@@ -132,14 +132,14 @@ static int run_doubling(struct rhd_call *call, struct ddp_err *err)
 static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                    struct ddp_err *err)
 {
-    const bool wide = ddp_is_wide(args->dtype, args->op);
+    const bool wider_acc = ddp_is_wide(args->dtype, args->op);
     const size_t elem = ddp_dtype_size(args->dtype);
     const struct ddp_range all = {0, args->count}, nothing = {0, 0};
     struct rhd_call call = {
         .comm = comm,
         .args = args,
         .fold = ddp_fold_of(comm->size),
-        .travels = ddp_wide_dtype(args->dtype, args->op),
+        .wire_dtype = ddp_wide_dtype(args->dtype, args->op),
         .range = {all},
         .landing = scratch,
         .own = args->send,
@@ -153,9 +153,9 @@ static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void
     }
     call.levels = ddp_rounds(call.fold.pow2);
     call.new_rank = ddp_fold_rank(call.fold, comm->rank);
-    call.wide_elem = ddp_dtype_size(call.travels);
-    if (wide) {
-        call.sum = ddp_at(scratch, rhd_landing_bytes(comm->size, args->count * call.wide_elem), 1);
+    call.acc_elem = ddp_dtype_size(call.wire_dtype);
+    if (wider_acc) {
+        call.sum = ddp_at(scratch, rhd_landing_bytes(comm->size, args->count * call.acc_elem), 1);
         call.own = call.sum;
         ddp_widen(call.sum, args->send, args->count, args->dtype);
     }
@@ -170,28 +170,28 @@ static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void
         DDP_TRY(combine(&call, comm->rank - 1, &nothing, &all, 1, err));
     DDP_TRY(run_halving(&call, err));
     const struct ddp_range *own = &call.range[call.levels];
-    if (wide)
+    if (wider_acc)
         ddp_narrow(ddp_at(args->recv, own->begin, elem),
-                   ddp_at(call.sum, own->begin, call.wide_elem), range_count(own), args->dtype);
+                   ddp_at(call.sum, own->begin, call.acc_elem), range_count(own), args->dtype);
     DDP_TRY(run_doubling(&call, err));
     return ddp_fold_holds(call.fold, comm->rank) ? ddp_p2p_fold_out(comm, args, err) : 0;
 }
 
 /* Returns the messages and bytes that rank r sends. */
 static struct ddp_p2p_count rhd_count(int r, struct ddp_fold fold, size_t count, size_t elem,
-                                      size_t wide_elem)
+                                      size_t acc_elem)
 {
     struct ddp_range whole = {0, count}, keep, give;
     struct ddp_p2p_count c = {0, 0};
     const int new_rank = ddp_fold_rank(fold, r);
 
     if (new_rank < 0) {
-        ddp_count_pieces(&c, count * wide_elem);
+        ddp_count_fragments(&c, count * acc_elem);
         return c;
     }
     for (int level = 0; (1 << level) < fold.pow2; level++) {
         ddp_halve(whole, new_rank, level, &keep, &give);
-        ddp_count_pieces(&c, range_count(&give) * wide_elem);
+        ddp_count_fragments(&c, range_count(&give) * acc_elem);
         ddp_count_message(&c, range_count(&keep) * elem);
         whole = keep;
     }
@@ -207,25 +207,25 @@ static void rhd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_c
 {
     const struct ddp_fold fold = ddp_fold_of(ranks);
     const size_t elem = ddp_dtype_size(shape->dtype);
-    const size_t wide_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const size_t acc_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
     const double bytes = (double)shape->count * (double)elem;
-    const double wide_bytes = (double)shape->count * (double)wide_elem;
+    const double acc_bytes = (double)shape->count * (double)acc_elem;
 
     *cost = (struct ddp_coll_cost){.modelled = true,
                                    .steps = 2.0 * (ddp_rounds(fold.pow2) + (fold.extra != 0))};
     for (int r = 0; r < ranks; r++) {
-        const struct ddp_p2p_count c = rhd_count(r, fold, shape->count, elem, wide_elem);
+        const struct ddp_p2p_count c = rhd_count(r, fold, shape->count, elem, acc_elem);
         ddp_cost_rank(cost, &c);
     }
     if (fold.extra != 0) /* folding in, halving and doubling, folding out */
-        cost->path_bytes = (wide_bytes + bytes) * (1 + (fold.pow2 - 1.0) / fold.pow2);
+        cost->path_bytes = (acc_bytes + bytes) * (1 + (fold.pow2 - 1.0) / fold.pow2);
     cost->memory_bytes =
-        (ranks - 1) * ((DDP_COST_MOVE + DDP_COST_COMBINE) * wide_bytes + DDP_COST_MOVE * bytes);
+        (ranks - 1) * ((DDP_COST_MOVE + DDP_COST_COMBINE) * acc_bytes + DDP_COST_MOVE * bytes);
     if (ranks == 1)
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * bytes;
     else if (ddp_is_wide(shape->dtype,
                          shape->op)) /* all ranks widen their input, each narrows its chunk */
-        cost->memory_bytes += (ranks + 1) * (bytes + wide_bytes);
+        cost->memory_bytes += (ranks + 1) * (bytes + acc_bytes);
     else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * bytes;
 }

@@ -26,15 +26,15 @@
 #define HALF_BYTES ((size_t)DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES / 2)
 /* Largest fragment. 32 and 64 KiB were the fastest of 16 to 192 KiB (results/notes/collectives.md).
  */
-#define PIECE_BYTES ((size_t)64 << 10)
+#define FRAGMENT_BYTES ((size_t)64 << 10)
 
 /* The state of one call on this rank. */
 struct staged_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
-    /* piece: bytes of a fragment, a multiple of the cache line and so of every element size.
+    /* fragment: bytes of a fragment, a multiple of the cache line and so of every element size.
      * half: offset of this call's half in a ring buffer. */
-    size_t bytes, elem, piece, half;
+    size_t bytes, elem, fragment, half;
     size_t rounds;
     uint64_t in_base, sum_base; /* sequence numbers of both flags before this call */
 };
@@ -57,28 +57,28 @@ static void staged_cut(struct staged_call *call)
 {
     const size_t ranks = (size_t)call->comm->size;
     const size_t room = HALF_BYTES / (DEPTH * (ranks > 1 ? ranks - 1 : 1));
-    const size_t piece_max = DDP_MIN(PIECE_BYTES, room) / DDP_CACHE_LINE * DDP_CACHE_LINE;
-    const size_t rounds = (call->bytes + ranks * piece_max - 1) / (ranks * piece_max);
+    const size_t fragment_max = DDP_MIN(FRAGMENT_BYTES, room) / DDP_CACHE_LINE * DDP_CACHE_LINE;
+    const size_t rounds = (call->bytes + ranks * fragment_max - 1) / (ranks * fragment_max);
 
     if (rounds == 0) {
-        call->piece = DDP_CACHE_LINE;
+        call->fragment = DDP_CACHE_LINE;
         call->rounds = 0;
         return;
     }
-    call->piece = round_up_line((call->bytes + rounds * ranks - 1) / (rounds * ranks));
-    call->rounds = (call->bytes + ranks * call->piece - 1) / (ranks * call->piece);
+    call->fragment = round_up_line((call->bytes + rounds * ranks - 1) / (rounds * ranks));
+    call->rounds = (call->bytes + ranks * call->fragment - 1) / (ranks * call->fragment);
 }
 
 /* Returns the offset of fragment p of round t in the message. The next function returns the size of
  * the fragment at an offset; the last fragments may be short or empty. */
-static size_t piece_offset(const struct staged_call *call, size_t t, int p)
+static size_t fragment_offset(const struct staged_call *call, size_t t, int p)
 {
-    return (t * (size_t)call->comm->size + (size_t)p) * call->piece;
+    return (t * (size_t)call->comm->size + (size_t)p) * call->fragment;
 }
 
-static size_t piece_bytes(const struct staged_call *call, size_t offset)
+static size_t fragment_bytes(const struct staged_call *call, size_t offset)
 {
-    return offset >= call->bytes ? 0 : DDP_MIN(call->piece, call->bytes - offset);
+    return offset >= call->bytes ? 0 : DDP_MIN(call->fragment, call->bytes - offset);
 }
 
 /* Returns the slot in `rank`'s ring buffer for fragment p of round t, where p is another rank. */
@@ -87,7 +87,7 @@ static unsigned char *slot_of(const struct staged_call *call, int rank, size_t t
     const int ranks = call->comm->size;
     const size_t index = (size_t)(p > rank ? p - rank - 1 : p - rank - 1 + ranks);
     return ddp_shm_ring_of(call->comm->shm, rank, 0) + call->half +
-           (t % DEPTH * (size_t)(ranks - 1) + index) * call->piece;
+           (t % DEPTH * (size_t)(ranks - 1) + index) * call->fragment;
 }
 
 static int next_rank(const struct ddp_comm *comm, int rank)
@@ -100,8 +100,8 @@ static void staged_in(struct staged_call *call, size_t t)
     struct ddp_comm *comm = call->comm;
 
     for (int p = next_rank(comm, comm->rank); p != comm->rank; p = next_rank(comm, p)) {
-        const size_t offset = piece_offset(call, t, p);
-        const size_t n = piece_bytes(call, offset);
+        const size_t offset = fragment_offset(call, t, p);
+        const size_t n = fragment_bytes(call, offset);
         if (n != 0)
             comm->device->copy(slot_of(call, comm->rank, t, p),
                                (const unsigned char *)call->args->send + offset, n);
@@ -112,8 +112,8 @@ static void staged_in(struct staged_call *call, size_t t)
 static int staged_sum(struct staged_call *call, size_t t, struct ddp_err *err)
 {
     struct ddp_comm *comm = call->comm;
-    const size_t offset = piece_offset(call, t, comm->rank);
-    const size_t n = piece_bytes(call, offset);
+    const size_t offset = fragment_offset(call, t, comm->rank);
+    const size_t n = fragment_bytes(call, offset);
     const void *src[DDP_REDUCE_MAX];
     void *dst[2] = {(unsigned char *)call->args->recv + offset, NULL};
 
@@ -146,8 +146,8 @@ static int staged_out(struct staged_call *call, size_t t, struct ddp_err *err)
     struct ddp_comm *comm = call->comm;
 
     for (int p = next_rank(comm, comm->rank); p != comm->rank; p = next_rank(comm, p)) {
-        const size_t offset = piece_offset(call, t, p);
-        const size_t n = piece_bytes(call, offset);
+        const size_t offset = fragment_offset(call, t, p);
+        const size_t n = fragment_bytes(call, offset);
         DDP_TRY(ddp_shm_wait(comm, p, DDP_LANE_STAGED_SUM, call->sum_base + t + 1, err));
         if (n != 0)
             comm->device->copy((unsigned char *)call->args->recv + offset,

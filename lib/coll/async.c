@@ -271,7 +271,7 @@ void ddp_async_post(struct ddp_async_request *req)
     struct ddp_async *async = req->async;
     assert(async != NULL && !is_queued(req) && "a request that is prepared and not under way");
     req->next = NULL;
-    req->told = false;
+    req->reported = false;
     req->seq = async->posted++;
     req->code = 0;
     req->err = DDP_ERR_INIT;
@@ -309,7 +309,7 @@ static int collect(struct ddp_async_request *req, struct ddp_err *err)
 
 /* Enters the request into the parent's recorder. This happens once per request, whether the caller
  * waits or tests, so the sequence is the same on all ranks whichever of them was late. */
-static uint64_t tell_parent(struct ddp_async_request *req)
+static uint64_t report_to_parent(struct ddp_async_request *req)
 {
     const struct ddp_async *async = req->async;
     const struct ddp_flight_op op = {.what = req->plan.args.coll,
@@ -318,7 +318,7 @@ static uint64_t tell_parent(struct ddp_async_request *req)
                                      .group = async->comm->id,
                                      .seq = req->seq,
                                      .ranks = async->comm->size};
-    req->told = true;
+    req->reported = true;
     return ddp_flight_enter_op(async->parent->flight, &op);
 }
 
@@ -327,8 +327,8 @@ int ddp_async_test(struct ddp_async_request *req, bool *done, struct ddp_err *er
     *done = !is_queued(req);
     if (!*done)
         return 0;
-    if (atomic_load_explicit(&req->state, memory_order_relaxed) == DDP_ASYNC_DONE && !req->told)
-        ddp_flight_leave(req->async->parent->flight, tell_parent(req), req->code != 0);
+    if (atomic_load_explicit(&req->state, memory_order_relaxed) == DDP_ASYNC_DONE && !req->reported)
+        ddp_flight_leave(req->async->parent->flight, report_to_parent(req), req->code != 0);
     return collect(req, err);
 }
 
@@ -370,9 +370,9 @@ int ddp_async_wait(struct ddp_async_request *req, int64_t timeout_ns, struct ddp
         atomic_load_explicit(&req->state, memory_order_relaxed) == DDP_ASYNC_READY)
         return 0;
     uint64_t seq = 0;
-    const bool tell = !req->told;
-    if (tell)
-        seq = tell_parent(req);
+    const bool reports = !req->reported;
+    if (reports)
+        seq = report_to_parent(req);
     for (int i = 0; i < POLLS_BEFORE_SLEEP && is_queued(req); i++) {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
@@ -383,7 +383,7 @@ int ddp_async_wait(struct ddp_async_request *req, int64_t timeout_ns, struct ddp
         rc = expire(req, timeout_ns, err);
     if (rc == 0)
         rc = collect(req, err);
-    if (tell)
+    if (reports)
         ddp_flight_leave(req->async->parent->flight, seq, rc != 0);
     return rc;
 }

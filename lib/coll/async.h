@@ -44,7 +44,7 @@ struct ddp_async_request {
     int (*job)(void *arg, struct ddp_err *err); /* run instead of the plan's collective */
     int64_t started_ns, finished_ns; /* when the progress thread began and ended the collective */
     bool once;                       /* made by ddp_async_start: released when done */
-    bool told;                       /* the parent's recorder shows this request */
+    bool reported;                   /* the parent's recorder shows this request */
     uint64_t seq;                    /* number of this request, from 0 */
     int code;
     struct ddp_err err;

@@ -19,14 +19,14 @@ static int scatter_ring_supports(const struct ddp_comm *comm, const struct ddp_c
 }
 
 /* Returns the bytes of the chunks of v's subtree. */
-static size_t subtree_bytes(const struct ddp_parts *parts, int v, size_t elem)
+static size_t subtree_bytes(const struct ddp_chunks *chunks, int v, size_t elem)
 {
-    const int end = v + ddp_binomial_span(v, parts->parts);
-    return (ddp_parts_begin(parts, end) - ddp_parts_begin(parts, v)) * elem;
+    const int end = v + ddp_binomial_span(v, chunks->n);
+    return (ddp_chunk_begin(chunks, end) - ddp_chunk_begin(chunks, v)) * elem;
 }
 
 /* Passes the chunks down the tree, the largest subtree first. */
-static int scatter(struct ddp_comm *comm, const struct ddp_parts *parts, int v, int root,
+static int scatter(struct ddp_comm *comm, const struct ddp_chunks *chunks, int v, int root,
                    void *data, size_t elem, struct ddp_err *err)
 {
     const int n = comm->size;
@@ -34,8 +34,8 @@ static int scatter(struct ddp_comm *comm, const struct ddp_parts *parts, int v, 
     if (v != 0) {
         const struct ddp_p2p_move get = {
             .src = ddp_real_rank(ddp_binomial_parent(v), root, n),
-            .in = ddp_at(data, ddp_parts_begin(parts, v), elem),
-            .in_bytes = subtree_bytes(parts, v, elem),
+            .in = ddp_at(data, ddp_chunk_begin(chunks, v), elem),
+            .in_bytes = subtree_bytes(chunks, v, elem),
         };
         DDP_TRY(ddp_p2p_exchange(comm, &get, err));
     }
@@ -43,8 +43,8 @@ static int scatter(struct ddp_comm *comm, const struct ddp_parts *parts, int v, 
         const int child = v + (1 << k);
         const struct ddp_p2p_move give = {
             .dst = ddp_real_rank(child, root, n),
-            .out = ddp_at(data, ddp_parts_begin(parts, child), elem),
-            .out_bytes = subtree_bytes(parts, child, elem),
+            .out = ddp_at(data, ddp_chunk_begin(chunks, child), elem),
+            .out_bytes = subtree_bytes(chunks, child, elem),
         };
         DDP_TRY(ddp_p2p_exchange(comm, &give, err));
     }
@@ -56,20 +56,20 @@ static int scatter_ring_run(struct ddp_comm *comm, const struct ddp_coll_args *a
 {
     (void)scratch;
     const size_t elem = ddp_dtype_size(args->dtype);
-    const struct ddp_parts parts = {.count = args->count, .parts = comm->size};
+    const struct ddp_chunks chunks = {.count = args->count, .n = comm->size};
     const int v = ddp_virtual_rank(comm->rank, args->root, comm->size);
 
     if (v == 0)
         ddp_coll_copy(comm, args->recv, args->send, args->count * elem);
-    DDP_TRY(scatter(comm, &parts, v, args->root, args->recv, elem, err));
-    return ddp_ring_copy(comm, &parts, elem, args->recv, v, err);
+    DDP_TRY(scatter(comm, &chunks, v, args->root, args->recv, elem, err));
+    return ddp_ring_copy(comm, &chunks, elem, args->recv, v, err);
 }
 
 static void scatter_ring_cost(int ranks, const struct ddp_coll_shape *shape,
                               struct ddp_coll_cost *cost)
 {
     const size_t elem = ddp_dtype_size(shape->dtype);
-    const struct ddp_parts parts = {.count = shape->count, .parts = ranks};
+    const struct ddp_chunks chunks = {.count = shape->count, .n = ranks};
     const double bytes = (double)shape->count * (double)elem;
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = ddp_rounds(ranks) + ranks - 1};
@@ -78,9 +78,9 @@ static void scatter_ring_cost(int ranks, const struct ddp_coll_shape *shape,
     for (int v = 0; v < ranks; v++) {
         struct ddp_p2p_count c = {0, 0};
         for (int k = 0; k < ddp_binomial_children(v, ranks); k++)
-            ddp_count_message(&c, subtree_bytes(&parts, v + (1 << k), elem));
+            ddp_count_message(&c, subtree_bytes(&chunks, v + (1 << k), elem));
         cost->memory_bytes += DDP_COST_MOVE * c.bytes;
-        ddp_ring_copy_count(&parts, elem, v, &c);
+        ddp_ring_copy_count(&chunks, elem, v, &c);
         ddp_cost_rank(cost, &c);
     }
 }

@@ -99,7 +99,7 @@ size_t ddp_direct_root_begin(const struct ddp_comm *comm, size_t bytes);
  * `bytes` for rank n. In between it is aligned to a cache line of memory, or to a cache line
  * counted from `base` if `base` is not a multiple of the element size. Ranks compute the same value
  * if their bases are equal modulo a cache line. */
-size_t ddp_direct_slice_begin(const void *base, size_t bytes, size_t elem, int r, int ranks);
+size_t ddp_direct_chunk_begin(const void *base, size_t bytes, size_t elem, int r, int ranks);
 
 /* Returns DDP_EUNAVAIL if memory is not shared or the buffers of the shape are not registered. */
 int ddp_direct_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

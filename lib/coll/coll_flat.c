@@ -22,7 +22,7 @@
 struct flat_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
-    size_t part, bytes; /* part: bytes of one chunk; bytes: published by a rank that sends */
+    size_t chunk, bytes; /* chunk: bytes of one chunk; bytes: published by a rank that sends */
     int parity;
 };
 
@@ -36,9 +36,9 @@ static bool has_source_root(enum ddp_coll coll)
     return coll == DDP_BROADCAST || coll == DDP_SCATTER;
 }
 
-static size_t published_bytes(enum ddp_coll coll, int ranks, size_t part)
+static size_t published_bytes(enum ddp_coll coll, int ranks, size_t chunk)
 {
-    return is_personal(coll) ? part * (size_t)ranks : part;
+    return is_personal(coll) ? chunk * (size_t)ranks : chunk;
 }
 
 static int flat_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -64,20 +64,20 @@ static unsigned char *slot_of(const struct flat_call *call, int rank)
                : ddp_shm_slot_of(shm, rank, call->parity);
 }
 
-/* Returns the address of chunk number `part` of the data that `rank` sends. */
-static const unsigned char *input_of(const struct flat_call *call, int rank, int part)
+/* Returns the address of chunk number `chunk` of the data that `rank` sends. */
+static const unsigned char *input_of(const struct flat_call *call, int rank, int chunk)
 {
     const unsigned char *send = rank == call->comm->rank ? call->args->send : slot_of(call, rank);
-    return send + (size_t)part * call->part;
+    return send + (size_t)chunk * call->chunk;
 }
 
-static void combine(const struct flat_call *call, int part)
+static void combine(const struct flat_call *call, int chunk)
 {
     struct ddp_comm *comm = call->comm;
     const void *src[DDP_REDUCE_MAX];
 
     for (int r = 0; r < comm->size; r++)
-        src[r] = input_of(call, r, part);
+        src[r] = input_of(call, r, chunk);
     const struct ddp_reduce reduce = {
         .dst = &call->args->recv,
         .dst_count = 1,
@@ -91,13 +91,13 @@ static void combine(const struct flat_call *call, int part)
     comm->device->reduce(&reduce);
 }
 
-/* Copies chunk number `part` of every rank's data to its place in recv. */
-static void collect(const struct flat_call *call, int part)
+/* Copies chunk number `chunk` of every rank's data to its place in recv. */
+static void collect(const struct flat_call *call, int chunk)
 {
     unsigned char *recv = call->args->recv;
     for (int r = 0; r < call->comm->size; r++)
-        ddp_coll_move(call->comm, recv + (size_t)r * call->part, input_of(call, r, part),
-                      call->part);
+        ddp_coll_move(call->comm, recv + (size_t)r * call->chunk, input_of(call, r, chunk),
+                      call->chunk);
 }
 
 static void flat_take(const struct flat_call *call)
@@ -125,14 +125,14 @@ static void flat_take(const struct flat_call *call)
         collect(call, comm->rank);
         break;
     case DDP_BROADCAST:
-        ddp_coll_move(comm, args->recv, input_of(call, args->root, 0), call->part);
+        ddp_coll_move(comm, args->recv, input_of(call, args->root, 0), call->chunk);
         break;
     case DDP_SCATTER:
-        ddp_coll_move(comm, args->recv, input_of(call, args->root, comm->rank), call->part);
+        ddp_coll_move(comm, args->recv, input_of(call, args->root, comm->rank), call->chunk);
         break;
     default: /* send-recv */
         ddp_coll_move(comm, args->recv, input_of(call, ddp_rank_at(comm->rank, -1, comm->size), 0),
-                      call->part);
+                      call->chunk);
     }
 }
 
@@ -144,45 +144,45 @@ static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     struct flat_call call = {
         .comm = comm,
         .args = args,
-        .part = ddp_coll_array_bytes(args),
+        .chunk = ddp_coll_array_bytes(args),
         .parity = (int)(epoch & 1),
     };
     const int lane = DDP_LANE_FLAT + call.parity;
 
-    call.bytes = published_bytes(args->coll, comm->size, call.part);
+    call.bytes = published_bytes(args->coll, comm->size, call.chunk);
     if (call.bytes != 0 && (comm->rank == args->root || !has_source_root(args->coll)))
         memcpy(slot_of(&call, comm->rank), args->send, call.bytes);
     ddp_shm_post(comm, lane, epoch);
     DDP_TRY(ddp_coll_wait_all(comm, lane, epoch, err));
-    if (call.part != 0)
+    if (call.chunk != 0)
         flat_take(&call);
     return 0;
 }
 
 static void flat_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
-    const double part = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
+    const double chunk = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
     const double n = ranks, own = shape->in_place ? 0 : 1;
     const double sent =
-        part * (is_personal(shape->coll) ? n : 1) * (has_source_root(shape->coll) ? 1 : n);
+        chunk * (is_personal(shape->coll) ? n : 1) * (has_source_root(shape->coll) ? 1 : n);
     double taken = 0; /* bytes read and written */
 
     switch (shape->coll) {
     case DDP_REDUCE_SCATTER:
-        taken = n * (n + 1) * part;
+        taken = n * (n + 1) * chunk;
         break;
     case DDP_REDUCE:
-        taken = (n + 1) * part;
+        taken = (n + 1) * chunk;
         break;
     case DDP_ALL_GATHER:
     case DDP_ALL_TO_ALL:
-        taken = 2 * n * (n - 1 + own) * part;
+        taken = 2 * n * (n - 1 + own) * chunk;
         break;
     case DDP_SEND_RECV:
-        taken = 2 * n * part;
+        taken = 2 * n * chunk;
         break;
     default: /* to or from a root */
-        taken = 2 * (n - 1 + own) * part;
+        taken = 2 * (n - 1 + own) * chunk;
     }
     *cost = (struct ddp_coll_cost){
         .steps = 1,

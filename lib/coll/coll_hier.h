@@ -18,14 +18,14 @@ extern "C" {
 
 /* Bytes of a fragment in its wire type, and the largest number of fragments in transit. Together
  * they fill the ring buffer of a rank (comm_shm.h). */
-#define DDP_HIER_CHUNK_BYTES ((size_t)256 << 10)
-#define DDP_HIER_DEPTH       8
+#define DDP_HIER_FRAGMENT_BYTES ((size_t)256 << 10)
+#define DDP_HIER_DEPTH          8
 /* A message is spread if one leader sends at most this many bytes to all other leaders together. */
 #define DDP_HIER_SPREAD_BYTES ((size_t)32 << 10)
 #define DDP_HIER_SPREAD_HOSTS 64
 
 /* A fragment in transit. */
-struct ddp_hier_chunk {
+struct ddp_hier_fragment {
     unsigned char *data;
     size_t count; /* elements */
     int step;     /* 0 .. 2(H - 1) */
@@ -43,13 +43,13 @@ struct ddp_hier {
     int divisor;            /* the last combine divides by this number */
     unsigned char *scratch; /* ddp_hier_scratch_bytes(), aligned to 64 */
     size_t begun, finished; /* number of fragments; they finish in order */
-    struct ddp_hier_chunk chunk[DDP_HIER_DEPTH];
+    struct ddp_hier_fragment fragment[DDP_HIER_DEPTH];
 };
 
 /* Elements of every fragment except the last. dtype: the wire type. */
-static inline size_t ddp_hier_chunk_count(enum ddp_dtype dtype)
+static inline size_t ddp_hier_fragment_count(enum ddp_dtype dtype)
 {
-    return DDP_HIER_CHUNK_BYTES / ddp_dtype_size(dtype);
+    return DDP_HIER_FRAGMENT_BYTES / ddp_dtype_size(dtype);
 }
 static inline bool ddp_hier_spreads(int hosts, size_t bytes)
 {

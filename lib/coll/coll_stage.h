@@ -22,19 +22,19 @@ extern "C" {
 #endif
 
 /* Tells which ranks take chunks from which ranks. */
-enum ddp_stage_flow {
-    DDP_STAGE_ALL_TO_ALL,  /* every rank takes from every other rank */
-    DDP_STAGE_ROOT_TO_ALL, /* every rank except the root takes from the root */
-    DDP_STAGE_ALL_TO_ROOT, /* the root takes from every other rank */
-    DDP_STAGE_RING         /* every rank takes from the rank before it */
+enum ddp_staging_flow {
+    DDP_STAGING_ALL_TO_ALL,  /* every rank takes from every other rank */
+    DDP_STAGING_ROOT_TO_ALL, /* every rank except the root takes from the root */
+    DDP_STAGING_ALL_TO_ROOT, /* the root takes from every other rank */
+    DDP_STAGING_RING         /* every rank takes from the rank before it */
 };
 
 /* The description of one call. */
-struct ddp_stage {
+struct ddp_staging {
     const struct ddp_coll_args *args;
-    enum ddp_stage_flow flow;
-    bool personal;       /* a publisher has one chunk per rank; else one chunk for all readers */
-    size_t stream_bytes; /* bytes of a chunk, a multiple of the element size */
+    enum ddp_staging_flow flow;
+    bool personal;      /* a publisher has one chunk per rank; else one chunk for all readers */
+    size_t chunk_bytes; /* bytes of a chunk, a multiple of the element size */
     /* The chunks that this rank publishes. If personal, they lie in rank order, and this rank's own
      * chunk is skipped. */
     const unsigned char *send;
@@ -42,16 +42,16 @@ struct ddp_stage {
      * each rank that this rank reads from, NULL for other ranks. The fragment has `bytes` bytes and
      * begins at `offset` in its chunk. take() of round t may overwrite the data published in round
      * t. */
-    void (*take)(struct ddp_comm *comm, const struct ddp_stage *stage,
+    void (*take)(struct ddp_comm *comm, const struct ddp_staging *stage,
                  const unsigned char *const *data, size_t offset, size_t bytes);
 };
 
-/* Runs the call. Collective. Returns at once if stream_bytes is 0. */
-int ddp_stage_run(struct ddp_comm *comm, const struct ddp_stage *stage,
-                  struct ddp_err *err) DDP_MUST_CHECK;
+/* Runs the call. Collective. Returns at once if chunk_bytes is 0. */
+int ddp_staging_run(struct ddp_comm *comm, const struct ddp_staging *stage,
+                    struct ddp_err *err) DDP_MUST_CHECK;
 
-int ddp_stage_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
-                       struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_staging_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                         struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -31,7 +31,7 @@ static int receive_children(struct ddp_comm *comm, const struct ddp_coll_args *a
                             void *base, struct ddp_err *err)
 {
     const int n = comm->size, children = ddp_binomial_children(v, n);
-    const size_t part = args->count * ddp_dtype_size(args->dtype);
+    const size_t chunk = args->count * ddp_dtype_size(args->dtype);
     struct ddp_request req[64]; /* at most 31 children, one of which wraps */
     int posted = 0;
 
@@ -40,29 +40,29 @@ static int receive_children(struct ddp_comm *comm, const struct ddp_coll_args *a
         const struct ddp_wrap wrap = ddp_wrap_of(child, args->root, n);
         const int at = v == 0 ? rank : child - v;
         const int together = v == 0 ? wrap.before : wrap.before + wrap.after;
-        DDP_TRY(ddp_comm_irecv(comm, rank, DDP_COLL_TAG, ddp_at(base, (size_t)at, part),
-                               (size_t)together * part, &req[posted++], err));
+        DDP_TRY(ddp_comm_irecv(comm, rank, DDP_COLL_TAG, ddp_at(base, (size_t)at, chunk),
+                               (size_t)together * chunk, &req[posted++], err));
         if (v == 0 && wrap.after != 0)
-            DDP_TRY(ddp_comm_irecv(comm, rank, DDP_COLL_TAG, base, (size_t)wrap.after * part,
+            DDP_TRY(ddp_comm_irecv(comm, rank, DDP_COLL_TAG, base, (size_t)wrap.after * chunk,
                                    &req[posted++], err));
     }
     return ddp_comm_wait(comm, req, posted, err);
 }
 
 static int send_up(struct ddp_comm *comm, const struct ddp_coll_args *args, int v,
-                   const void *parts, struct ddp_err *err)
+                   const void *chunks, struct ddp_err *err)
 {
     const int up = ddp_binomial_parent(v);
-    const size_t part = args->count * ddp_dtype_size(args->dtype);
+    const size_t chunk = args->count * ddp_dtype_size(args->dtype);
     const struct ddp_wrap wrap = ddp_wrap_of(v, args->root, comm->size);
     const int together = up == 0 ? wrap.before : wrap.before + wrap.after;
     const int rest = up == 0 ? wrap.after : 0;
     struct ddp_p2p_move give = {.dst = ddp_real_rank(up, args->root, comm->size),
-                                .out = parts,
-                                .out_bytes = (size_t)together * part};
+                                .out = chunks,
+                                .out_bytes = (size_t)together * chunk};
     DDP_TRY(ddp_p2p_exchange(comm, &give, err));
-    give.out = ddp_at(parts, (size_t)together, part);
-    give.out_bytes = (size_t)rest * part;
+    give.out = ddp_at(chunks, (size_t)together, chunk);
+    give.out_bytes = (size_t)rest * chunk;
     return ddp_p2p_exchange(comm, &give, err);
 }
 
@@ -70,33 +70,33 @@ static int binomial_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
                         struct ddp_err *err)
 {
     const int v = ddp_virtual_rank(comm->rank, args->root, comm->size);
-    const size_t part = args->count * ddp_dtype_size(args->dtype);
+    const size_t chunk = args->count * ddp_dtype_size(args->dtype);
 
     if (v == 0) {
-        ddp_coll_copy(comm, ddp_at(args->recv, (size_t)comm->rank, part), args->send, part);
+        ddp_coll_copy(comm, ddp_at(args->recv, (size_t)comm->rank, chunk), args->send, chunk);
         return receive_children(comm, args, v, args->recv, err);
     }
     if (ddp_binomial_span(v, comm->size) == 1)
         return send_up(comm, args, v, args->send, err);
-    ddp_coll_copy(comm, scratch, args->send, part);
+    ddp_coll_copy(comm, scratch, args->send, chunk);
     DDP_TRY(receive_children(comm, args, v, scratch, err));
     return send_up(comm, args, v, scratch, err);
 }
 
 static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
-    const double part = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
+    const double chunk = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = ddp_rounds(ranks)};
-    cost->path_bytes = (ranks - 1) * part; /* the root receives them all */
-    cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * part;
-    for (int v = 1; part != 0 && v < ranks; v++) {
+    cost->path_bytes = (ranks - 1) * chunk; /* the root receives them all */
+    cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * chunk;
+    for (int v = 1; chunk != 0 && v < ranks; v++) {
         const int span = ddp_binomial_span(v, ranks);
         const bool wraps =
             ddp_binomial_parent(v) == 0 && ddp_wrap_of(v, shape->root, ranks).after != 0;
-        const struct ddp_p2p_count c = {wraps ? 2 : 1, span * part};
+        const struct ddp_p2p_count c = {wraps ? 2 : 1, span * chunk};
         ddp_cost_rank(cost, &c);
-        cost->memory_bytes += DDP_COST_MOVE * c.bytes + (span == 1 ? 0 : DDP_COST_COPY * part);
+        cost->memory_bytes += DDP_COST_MOVE * c.bytes + (span == 1 ? 0 : DDP_COST_COPY * chunk);
     }
 }
 

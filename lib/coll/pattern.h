@@ -12,17 +12,17 @@
 extern "C" {
 #endif
 
-/* An array of `count` elements, cut into `parts` consecutive chunks. */
-struct ddp_parts {
+/* An array of `count` elements, cut into n consecutive chunks. */
+struct ddp_chunks {
     size_t count;
-    int parts;
-    /* NULL: the chunks are as equal as possible, and the first count % parts are longer by one.
-     * Else [parts + 1], borrowed: chunk i is [offset[i], offset[i + 1]) and count is offset[parts].
+    int n;
+    /* NULL: the chunks are as equal as possible, and the first count % n are longer by one.
+     * Else [n + 1], borrowed: chunk i is [offset[i], offset[i + 1]) and count is offset[n].
      */
     const size_t *offset;
 };
-size_t ddp_parts_begin(const struct ddp_parts *p, int i);
-size_t ddp_parts_count(const struct ddp_parts *p, int i);
+size_t ddp_chunk_begin(const struct ddp_chunks *p, int i);
+size_t ddp_chunk_count(const struct ddp_chunks *p, int i);
 
 /* Returns (rank + distance) mod n, for any distance > -n. */
 static inline int ddp_rank_at(int rank, int distance, int n)
@@ -34,11 +34,11 @@ static inline int ddp_rank_at(int rank, int distance, int n)
  * before it sends. Combining ring, steps 0..n-2: chunk c starts at rank c+1, passes through all
  * ranks and ends, combined, at rank c. Copying ring, steps 0..n-2: chunk c starts at rank c and
  * ends at rank c-1. */
-static inline int ddp_ring_part_summed(int rank, int step, int n)
+static inline int ddp_ring_chunk_summed(int rank, int step, int n)
 {
     return ddp_rank_at(rank, -1 - step, n);
 }
-static inline int ddp_ring_part_copied(int rank, int step, int n)
+static inline int ddp_ring_chunk_copied(int rank, int step, int n)
 {
     return ddp_rank_at(rank, -step, n);
 }

@@ -8,12 +8,12 @@
  * Cost, S bytes, n ranks: 2 steps. nS bytes are read and S written in all. Nothing is sent. */
 #include "coll/coll_direct.h"
 
-static void reduce_slice(struct ddp_comm *comm, const struct ddp_coll_args *args)
+static void reduce_chunk(struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
     const size_t elem = ddp_dtype_size(args->dtype), bytes = ddp_coll_array_bytes(args);
     unsigned char *recv = ddp_direct_recv_of(comm, args->root);
-    const size_t begin = ddp_direct_slice_begin(recv, bytes, elem, comm->rank, comm->size);
-    const size_t end = ddp_direct_slice_begin(recv, bytes, elem, comm->rank + 1, comm->size);
+    const size_t begin = ddp_direct_chunk_begin(recv, bytes, elem, comm->rank, comm->size);
+    const size_t end = ddp_direct_chunk_begin(recv, bytes, elem, comm->rank + 1, comm->size);
     const void *src[DDP_REDUCE_MAX];
     void *dst = recv + begin;
 
@@ -38,7 +38,7 @@ static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
     (void)scratch;
     ddp_direct_enter(comm, args);
     DDP_TRY(ddp_direct_wait_all(comm, err));
-    reduce_slice(comm, args);
+    reduce_chunk(comm, args);
     ddp_direct_leave(comm);
     return ddp_direct_wait_all(comm, err);
 }

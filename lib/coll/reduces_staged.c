@@ -11,11 +11,11 @@
  * root alone combines. Nothing is sent. */
 #include "coll/coll_stage.h"
 
-static void take(struct ddp_comm *comm, const struct ddp_stage *stage,
+static void take(struct ddp_comm *comm, const struct ddp_staging *stage,
                  const unsigned char *const *data, size_t offset, size_t bytes)
 {
     const struct ddp_coll_args *args = stage->args;
-    const size_t own = stage->personal ? stage->stream_bytes * (size_t)comm->rank : 0;
+    const size_t own = stage->personal ? stage->chunk_bytes * (size_t)comm->rank : 0;
     const void *src[DDP_REDUCE_MAX];
     void *dst = (unsigned char *)args->recv + offset;
 
@@ -39,20 +39,20 @@ static int staged_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
 {
     (void)scratch;
     const bool scatter = args->coll == DDP_REDUCE_SCATTER;
-    const struct ddp_stage stage = {
+    const struct ddp_staging stage = {
         .args = args,
-        .flow = scatter ? DDP_STAGE_ALL_TO_ALL : DDP_STAGE_ALL_TO_ROOT,
+        .flow = scatter ? DDP_STAGING_ALL_TO_ALL : DDP_STAGING_ALL_TO_ROOT,
         .personal = scatter,
-        .stream_bytes = ddp_coll_array_bytes(args),
+        .chunk_bytes = ddp_coll_array_bytes(args),
         .send = args->send,
         .take = take,
     };
 
     if (comm->size == 1) {
-        ddp_coll_move(comm, args->recv, args->send, stage.stream_bytes);
+        ddp_coll_move(comm, args->recv, args->send, stage.chunk_bytes);
         return 0;
     }
-    return ddp_stage_run(comm, &stage, err);
+    return ddp_staging_run(comm, &stage, err);
 }
 
 static void staged_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
@@ -70,7 +70,7 @@ const struct ddp_coll_alg ddp_alg_reduce_scatter_staged = {
     .name = "staged",
     .coll = DDP_REDUCE_SCATTER,
     .summary = "private memory: chunks go through ring buffers in shared memory, pipelined",
-    .supports = ddp_stage_supports,
+    .supports = ddp_staging_supports,
     .run = staged_run,
     .cost = staged_cost,
 };
@@ -80,7 +80,7 @@ const struct ddp_coll_alg ddp_alg_reduce_staged = {
     .coll = DDP_REDUCE,
     .summary = "private memory: goes through ring buffers in shared memory to the root, which "
                "sums, pipelined",
-    .supports = ddp_stage_supports,
+    .supports = ddp_staging_supports,
     .run = staged_run,
     .cost = staged_cost,
 };

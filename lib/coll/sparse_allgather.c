@@ -104,10 +104,10 @@ static int allgather_run(struct ddp_comm *comm, const struct ddp_sparse_args *ar
 
     allgather_layout(&x, comm->size, args->n, args->most, scratch);
     DDP_TRY(allgather_counts(comm, args, &x, err));
-    const struct ddp_parts parts = {x.offset[comm->size], comm->size, x.offset};
+    const struct ddp_chunks chunks = {x.offset[comm->size], comm->size, x.offset};
     ddp_sparse_encode(&args->mine, (struct ddp_sparse_span){0, args->n},
                       x.words + x.offset[comm->rank]);
-    DDP_TRY(ddp_ring_copy(comm, &parts, sizeof *x.words, x.words, comm->rank, err));
+    DDP_TRY(ddp_ring_copy(comm, &chunks, sizeof *x.words, x.words, comm->rank, err));
     return allgather_sum(comm, args, &x, err);
 }
 

@@ -33,7 +33,7 @@ static size_t oktopk_layout(struct ddp_oktopk *x, int ranks, size_t n, size_t mo
     x->state = ddp_carve(scratch, &used, sizeof *x->state);
     x->region = ddp_carve(scratch, &used, (p + 1) * sizeof *x->region);
     x->split = ddp_carve(scratch, &used, (p + 1) * sizeof *x->split);
-    x->part = ddp_carve(scratch, &used, p * sizeof *x->part);
+    x->region_kept = ddp_carve(scratch, &used, p * sizeof *x->region_kept);
     x->offset = ddp_carve(scratch, &used, (p + 1) * sizeof *x->offset);
     x->note = ddp_carve(scratch, &used, p * sizeof *x->note);
     x->counts_out = ddp_carve(scratch, &used, p * word);
@@ -72,15 +72,15 @@ static int estimate_regions(struct ddp_oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
     const struct ddp_sparse *mine = &x->args->mine;
-    const struct ddp_parts even = {x->args->n, ranks, NULL};
-    const struct ddp_parts entries = {mine->count, ranks, NULL};
+    const struct ddp_chunks even = {x->args->n, ranks, NULL};
+    const struct ddp_chunks entries = {mine->count, ranks, NULL};
     uint64_t sum = 0;
 
     for (int r = 0; r < ranks; r++)
         x->counts_out[r] =
             (uint32_t)(mine->count != 0
-                           ? mine->index[DDP_MIN(ddp_parts_begin(&entries, r), mine->count - 1)]
-                           : ddp_parts_begin(&even, r));
+                           ? mine->index[DDP_MIN(ddp_chunk_begin(&entries, r), mine->count - 1)]
+                           : ddp_chunk_begin(&even, r));
     DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->digits_room, x->req, err));
     for (int r = 0; r < ranks; r++)
         sum += x->counts_in[r];
@@ -210,8 +210,8 @@ static int reduce(struct ddp_oktopk *x, struct ddp_err *err)
 /* Finishes the call on one or two ranks. All lists are available, and every rank selects among the
  * same sums. Uses x->own for the sums, x->gathered as scratch of the selection, and x->out and
  * x->room for the sums that are kept. */
-static int alone(struct ddp_oktopk *x, const struct ddp_sparse *first,
-                 const struct ddp_sparse *second)
+static int run_alone(struct ddp_oktopk *x, const struct ddp_sparse *first,
+                     const struct ddp_sparse *second)
 {
     const struct ddp_grad_kernels *grad = x->comm->device->grad;
     struct ddp_sparse kept = {.index = x->room, .value = (float *)(void *)x->out};
@@ -230,7 +230,7 @@ static int alone(struct ddp_oktopk *x, const struct ddp_sparse *first,
     return 0;
 }
 
-static int in_a_pair(struct ddp_oktopk *x, struct ddp_err *err)
+static int run_pair(struct ddp_oktopk *x, struct ddp_err *err)
 {
     const int other = !x->comm->rank;
     const struct ddp_sparse_span span = {0, x->args->n};
@@ -256,7 +256,7 @@ static int in_a_pair(struct ddp_oktopk *x, struct ddp_err *err)
     };
     DDP_TRY(ddp_p2p_exchange(x->comm, &move, err));
     DDP_TRY(ddp_sparse_decode(x->in[0], count, span, x->in[1], &theirs, err));
-    return x->comm->rank == 0 ? alone(x, mine, &theirs) : alone(x, &theirs, mine);
+    return x->comm->rank == 0 ? run_alone(x, mine, &theirs) : run_alone(x, &theirs, mine);
 }
 
 static int oktopk_run(struct ddp_comm *comm, const struct ddp_sparse_args *args, void *scratch,
@@ -267,9 +267,9 @@ static int oktopk_run(struct ddp_comm *comm, const struct ddp_sparse_args *args,
 
     oktopk_layout(&x, comm->size, args->n, args->most, scratch);
     if (comm->size == 1)
-        return alone(&x, &args->mine, &nothing);
+        return run_alone(&x, &args->mine, &nothing);
     if (comm->size == 2)
-        return in_a_pair(&x, err);
+        return run_pair(&x, err);
     if (x.state->step % DDP_OKTOPK_REGION_STEPS == 0)
         DDP_TRY(estimate_regions(&x, err));
     DDP_TRY(split(&x, err));

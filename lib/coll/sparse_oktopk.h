@@ -43,8 +43,8 @@ struct ddp_oktopk {
     struct ddp_oktopk_state *state;
     size_t *region; /* [P + 1]: region r is [region[r], region[r + 1]) */
     size_t *split;  /* [P + 1]: this rank's entries of region r are split[r] .. split[r + 1] - 1 */
-    size_t *part;   /* [P]: number of sums of region r that are kept */
-    size_t *offset; /* [P + 1] */
+    size_t *region_kept;              /* [P]: number of sums of region r that are kept */
+    size_t *offset;                   /* [P + 1] */
     struct ddp_oktopk_note *note;     /* [P] */
     uint32_t *counts_out, *counts_in; /* [P] */
     uint32_t *digits, *digits_room;   /* [P * DDP_OKTOPK_DIGITS] */
@@ -68,14 +68,14 @@ static inline struct ddp_sparse_span ddp_oktopk_region(const struct ddp_oktopk *
     return (struct ddp_sparse_span){x->region[r], x->region[r + 1] - x->region[r]};
 }
 
-/* Iterates over the sums of this rank's region in index order. ddp_oktopk_walk_next sets *i to the
+/* Iterates over the sums of this rank's region in index order. ddp_oktopk_iter_next sets *i to the
  * next index and returns false at the end. */
-struct ddp_oktopk_walk {
+struct ddp_oktopk_iter {
     const uint32_t *word;
     size_t base, words;
     uint32_t bits;
 };
-static inline void ddp_oktopk_walk_init(struct ddp_oktopk_walk *w, const struct ddp_oktopk *x)
+static inline void ddp_oktopk_iter_init(struct ddp_oktopk_iter *w, const struct ddp_oktopk *x)
 {
     const size_t begin = x->region[x->comm->rank], end = x->region[x->comm->rank + 1];
     w->word = x->present;
@@ -83,7 +83,7 @@ static inline void ddp_oktopk_walk_init(struct ddp_oktopk_walk *w, const struct 
     w->words = (end - begin) / 32 + ((end - begin) % 32 != 0);
     w->bits = w->words != 0 ? *w->word : 0;
 }
-static inline bool ddp_oktopk_walk_next(struct ddp_oktopk_walk *w, size_t *i)
+static inline bool ddp_oktopk_iter_next(struct ddp_oktopk_iter *w, size_t *i)
 {
     while (w->bits == 0) {
         if (w->words <= 1)

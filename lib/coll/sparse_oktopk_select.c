@@ -6,12 +6,12 @@
 
 static size_t count_sums(const struct ddp_oktopk *x, uint32_t threshold, uint32_t *selected)
 {
-    struct ddp_oktopk_walk walk;
+    struct ddp_oktopk_iter iter;
     size_t i, sums = 0;
 
     *selected = 0;
-    ddp_oktopk_walk_init(&walk, x);
-    while (ddp_oktopk_walk_next(&walk, &i)) {
+    ddp_oktopk_iter_init(&iter, x);
+    while (ddp_oktopk_iter_next(&iter, &i)) {
         sums++;
         *selected += ddp_magnitude(x->args->result[i]) >= threshold;
     }
@@ -63,12 +63,12 @@ static bool old_threshold_does(const struct ddp_oktopk *x)
 static void count_digits(const struct ddp_oktopk *x, uint32_t prefix, int shift,
                          uint32_t count[DDP_OKTOPK_DIGITS])
 {
-    struct ddp_oktopk_walk walk;
+    struct ddp_oktopk_iter iter;
     size_t i;
 
     memset(count, 0, DDP_OKTOPK_DIGITS * sizeof *count);
-    ddp_oktopk_walk_init(&walk, x);
-    while (ddp_oktopk_walk_next(&walk, &i)) {
+    ddp_oktopk_iter_init(&iter, x);
+    while (ddp_oktopk_iter_next(&iter, &i)) {
         const uint64_t digits = ddp_magnitude(x->args->result[i]) >> shift;
         if (digits >> DDP_OKTOPK_DIGIT_BITS == prefix)
             count[digits % DDP_OKTOPK_DIGITS]++;
@@ -94,14 +94,14 @@ static int find_digit(struct ddp_oktopk *x, uint64_t k, uint64_t *above, uint64_
 }
 
 /* Distributes the ties: those with the lowest indices are kept, so owners are served in order. */
-static void share_ties(struct ddp_oktopk *x, uint64_t quota)
+static void distribute_ties(struct ddp_oktopk *x, uint64_t quota)
 {
     for (int r = 0; r < x->comm->size; r++) {
-        const uint64_t share = DDP_MIN(x->ties[r], quota);
-        quota -= share;
-        x->part[r] = x->above[r] + share;
+        const uint64_t kept_ties = DDP_MIN(x->ties[r], quota);
+        quota -= kept_ties;
+        x->region_kept[r] = x->above[r] + kept_ties;
         if (r == x->comm->rank)
-            x->tie_quota = share;
+            x->tie_quota = kept_ties;
     }
 }
 
@@ -129,7 +129,7 @@ static int find_threshold(struct ddp_oktopk *x, struct ddp_err *err)
             x->ties[r] = x->digits[r * DDP_OKTOPK_DIGITS + digit];
     }
     x->threshold = prefix << x->shift;
-    share_ties(x, k - above);
+    distribute_ties(x, k - above);
     return 0;
 }
 
@@ -140,7 +140,7 @@ static void keep_from(struct ddp_oktopk *x, uint32_t threshold)
     x->shift = 0;
     x->tie_quota = SIZE_MAX;
     for (int r = 0; r < x->comm->size; r++)
-        x->part[r] = threshold == 0 ? x->note[r].sums : x->note[r].selected;
+        x->region_kept[r] = threshold == 0 ? x->note[r].sums : x->note[r].selected;
 }
 
 int ddp_oktopk_select(struct ddp_oktopk *x, struct ddp_err *err)
@@ -157,6 +157,6 @@ int ddp_oktopk_select(struct ddp_oktopk *x, struct ddp_err *err)
     x->state->threshold = x->threshold;
     x->kept = 0;
     for (int r = 0; r < x->comm->size; r++)
-        x->kept += x->part[r];
+        x->kept += x->region_kept[r];
     return 0;
 }

@@ -106,12 +106,13 @@ void ddp_sparse_sum(const struct ddp_device *device, struct ddp_sparse *list, in
         for (int r = 0; r < count; r++) {
             /* Indices ascend, so a list has at most as many entries in a block as the block has
              * indices. */
-            struct ddp_sparse part = list[r];
-            part.count = ddp_sparse_lower_bound(part.index, DDP_MIN(part.count, end - begin), end);
-            device->grad->scatter_add(result, &part);
-            list[r].index += part.count;
-            list[r].value += part.count;
-            list[r].count -= part.count;
+            struct ddp_sparse in_block = list[r];
+            in_block.count =
+                ddp_sparse_lower_bound(in_block.index, DDP_MIN(in_block.count, end - begin), end);
+            device->grad->scatter_add(result, &in_block);
+            list[r].index += in_block.count;
+            list[r].value += in_block.count;
+            list[r].count -= in_block.count;
         }
     }
 }

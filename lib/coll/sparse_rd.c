@@ -22,7 +22,7 @@
 #include "coll/sparse_p2p.h"
 
 /* A partial sum. If it is dense, it has all n elements, and args->result holds its values. */
-struct stream {
+struct partial {
     struct ddp_sparse list;
     bool dense;
 };
@@ -32,7 +32,7 @@ struct rd {
     struct ddp_comm *comm;
     const struct ddp_sparse_args *args;
     struct ddp_fold fold;
-    struct stream mine;
+    struct partial mine;
     struct ddp_sparse merged[2]; /* lists are merged into one of these, by turns */
     int turn;
     /* room: indices of a list that was coded without indices. in, out [words]: the messages. */
@@ -89,18 +89,18 @@ static void make_dense(struct rd *x)
     x->mine.dense = true;
 }
 
-static size_t stream_count(const struct rd *x)
+static size_t partial_count(const struct rd *x)
 {
     return x->mine.dense ? x->args->n : x->mine.list.count;
 }
 
-static size_t stream_bytes(const struct rd *x, size_t count)
+static size_t partial_bytes(const struct rd *x, size_t count)
 {
     return ddp_sparse_code_words(count, x->args->n) * sizeof(uint32_t);
 }
 
 /* Returns this rank's partial sum in the form in which it is sent. */
-static const void *stream_words(struct rd *x)
+static const void *partial_words(struct rd *x)
 {
     if (x->mine.dense)
         return x->args->result;
@@ -120,7 +120,7 @@ static bool is_possible(const struct rd *x, size_t count)
  * if the arriving count is impossible. */
 static int swap_counts(struct rd *x, int dst, int src, size_t *count, struct ddp_err *err)
 {
-    const uint32_t out = (uint32_t)stream_count(x);
+    const uint32_t out = (uint32_t)partial_count(x);
     uint32_t in = 0;
     const struct ddp_p2p_move move = {
         .dst = dst,
@@ -164,7 +164,7 @@ static void add_dense(struct rd *x)
 }
 
 /* Adds the partial sum that has arrived, `count` entries in x->in. */
-static int add_stream(struct rd *x, size_t count, struct ddp_err *err)
+static int add_partial(struct rd *x, size_t count, struct ddp_err *err)
 {
     struct ddp_sparse list;
 
@@ -192,19 +192,19 @@ static int add_stream(struct rd *x, size_t count, struct ddp_err *err)
 
 /* Sends this rank's partial sum to dst and receives that of src in x->in. dst or src may be -1 for
  * none. known: the counts need not be exchanged. */
-static int swap_streams(struct rd *x, int dst, int src, bool known, size_t *count,
-                        struct ddp_err *err)
+static int swap_partials(struct rd *x, int dst, int src, bool known, size_t *count,
+                         struct ddp_err *err)
 {
-    *count = src >= 0 ? stream_count(x) : 0;
+    *count = src >= 0 ? partial_count(x) : 0;
     if (!known)
         DDP_TRY(swap_counts(x, dst, src, count, err));
     const struct ddp_p2p_move move = {
         .dst = dst,
-        .out = dst >= 0 ? stream_words(x) : NULL,
-        .out_bytes = dst >= 0 ? stream_bytes(x, stream_count(x)) : 0,
+        .out = dst >= 0 ? partial_words(x) : NULL,
+        .out_bytes = dst >= 0 ? partial_bytes(x, partial_count(x)) : 0,
         .src = src,
         .in = x->in,
-        .in_bytes = stream_bytes(x, *count),
+        .in_bytes = partial_bytes(x, *count),
     };
     return ddp_p2p_exchange(x->comm, &move, err);
 }
@@ -215,11 +215,11 @@ static int fold_in(struct rd *x, struct ddp_err *err)
     size_t count;
 
     if (ddp_fold_rank(x->fold, rank) < 0)
-        return swap_streams(x, rank + 1, -1, x->args->fixed, &count, err);
+        return swap_partials(x, rank + 1, -1, x->args->fixed, &count, err);
     if (!ddp_fold_holds(x->fold, rank))
         return 0;
-    DDP_TRY(swap_streams(x, -1, rank - 1, x->args->fixed, &count, err));
-    return add_stream(x, count, err);
+    DDP_TRY(swap_partials(x, -1, rank - 1, x->args->fixed, &count, err));
+    return add_partial(x, count, err);
 }
 
 static int double_up(struct rd *x, struct ddp_err *err)
@@ -230,8 +230,8 @@ static int double_up(struct rd *x, struct ddp_err *err)
     for (int distance = 1; distance < x->fold.pow2; distance *= 2) {
         const int partner = ddp_fold_real(x->fold, rank ^ distance);
         size_t count;
-        DDP_TRY(swap_streams(x, partner, partner, known, &count, err));
-        DDP_TRY(add_stream(x, count, err));
+        DDP_TRY(swap_partials(x, partner, partner, known, &count, err));
+        DDP_TRY(add_partial(x, count, err));
         known = false;
     }
     return 0;
@@ -243,12 +243,12 @@ static int fold_out(struct rd *x, struct ddp_err *err)
     size_t count;
 
     if (ddp_fold_holds(x->fold, rank))
-        return swap_streams(x, rank - 1, -1, false, &count, err);
+        return swap_partials(x, rank - 1, -1, false, &count, err);
     if (ddp_fold_rank(x->fold, rank) >= 0)
         return 0;
-    DDP_TRY(swap_streams(x, -1, rank + 1, false, &count, err));
-    x->mine = (struct stream){.dense = false}; /* the arriving data is the sum */
-    return add_stream(x, count, err);
+    DDP_TRY(swap_partials(x, -1, rank + 1, false, &count, err));
+    x->mine = (struct partial){.dense = false}; /* the arriving data is the sum */
+    return add_partial(x, count, err);
 }
 
 static int rd_run(struct ddp_comm *comm, const struct ddp_sparse_args *args, void *scratch,
