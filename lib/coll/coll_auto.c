@@ -55,14 +55,17 @@ struct rule {
 
 static const char why_self[] = "one rank: a copy, or nothing";
 static const char why_flat[] = "one step; the extra copies are short";
-static const char why_crowded[] = "one step; a second would wait for a switch of ranks";
+static const char why_crowded[] =
+    "one step; in a second step ranks would wait for their turn on a core";
 static const char why_direct[] = "zero-copy: every byte moves once";
-static const char why_staged[] = "private buffers: through rings of shared memory, pipelined";
+static const char why_staged[] =
+    "private buffers: copies through ring buffers in shared memory, pipelined";
 static const char why_native[] = "the library knows the network";
-static const char why_few_steps[] = "few steps: short messages wait for steps";
-static const char why_few_bytes[] = "few bytes a rank: long messages wait for bytes";
-static const char why_hosts[] = "shared memory inside a host, one rank of each sends messages";
-static const char why_alone[] = "a rank a host: links stay full, every host sends the same";
+static const char why_few_steps[] = "few steps: they decide the time of small messages";
+static const char why_few_bytes[] = "few bytes per rank: they decide the time of large messages";
+static const char why_hosts[] = "shared memory inside a host, messages between one rank per host";
+static const char why_alone[] =
+    "one rank per host: links stay busy, all hosts send the same number of bytes";
 static const char why_only[] = "messages: any backend, any memory";
 
 #define SELF(coll, symbol)                                                                         \
@@ -328,7 +331,7 @@ void ddp_coll_auto_explain(const struct ddp_auto_query *query, struct ddp_strbuf
     /* Only rows on shared memory depend on the distance. */
     if (has(query, SHARED))
         snprintf(distance, sizeof distance, ", distance %s%s", ddp_distance_name(query->distance),
-                 query->distance == DDP_DISTANCE_UNKNOWN ? ", taken as cache" : "");
+                 query->distance == DDP_DISTANCE_UNKNOWN ? ", treated as cache" : "");
     ddp_strbuf_addf(out, "auto of %s: backend %s, %d rank%s%s, %s memory%s\n",
                     ddp_coll_name(query->coll), query->backend->name, query->ranks,
                     query->ranks == 1 ? "" : "s", hosts,
