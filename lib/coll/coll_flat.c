@@ -51,7 +51,7 @@ static int flat_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
         published_bytes(shape->coll, comm->size, shape->count * ddp_dtype_size(shape->dtype));
     if (bytes > DDP_SHM_SLOT_BYTES)
         return ddp_fail(err, DDP_EUNAVAIL,
-                        "algorithm 'flat' is limited to %u bytes per rank, but the message has %zu",
+                        "algorithm 'flat' takes at most %u bytes per rank, but the message has %zu",
                         DDP_SHM_SLOT_BYTES, bytes);
     return 0;
 }
