@@ -1,26 +1,26 @@
 /* All-gather "direct": zero-copy on registered memory.
  *
- * Each rank copies every other rank's send into its place in own recv as soon as that rank has
- * entered, and its own meanwhile (in place it is there).
+ * Each rank copies its own send buffer into its recv buffer (in place it is already there). As soon
+ * as another rank has entered, it copies that rank's send buffer, too.
  *
- * Cost, full buffers of S bytes, n ranks: 2 steps. Each rank reads and writes S, in place (n-1)/n
- * S: 2nS or 2(n-1)S in all. Nothing is sent. */
+ * Cost, full buffers of S bytes, n ranks: 2 steps. Each rank reads and writes S bytes, in place
+ * (n-1)/n S: 2nS or 2(n-1)S in all. Nothing is sent. */
 #include "coll/coll_direct.h"
 
 static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                       struct ddp_err *err)
 {
     (void)scratch;
-    const size_t part = ddp_coll_array_bytes(args);
+    const size_t chunk = ddp_coll_array_bytes(args);
     unsigned char *recv = args->recv;
 
     ddp_direct_enter(comm, args);
-    ddp_direct_move(comm, args, recv + part * (size_t)comm->rank, args->send, part);
+    ddp_direct_move(comm, args, recv + chunk * (size_t)comm->rank, args->send, chunk);
     for (int i = 1; i < comm->size; i++) {
         const int peer = ddp_rank_at(comm->rank, i, comm->size);
         DDP_TRY(ddp_direct_wait(comm, peer, err));
-        ddp_direct_move(comm, args, recv + part * (size_t)peer, ddp_direct_send_of(comm, peer),
-                        part);
+        ddp_direct_move(comm, args, recv + chunk * (size_t)peer, ddp_direct_send_of(comm, peer),
+                        chunk);
     }
     ddp_direct_leave(comm);
     return ddp_direct_wait_all(comm, err);
@@ -40,7 +40,7 @@ static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_all_gather_direct = {
     .name = "direct",
     .coll = DDP_ALL_GATHER,
-    .summary = "registered memory: each rank copies from all ranks' send, zero-copy",
+    .summary = "registered memory: each rank copies all ranks' send buffers, zero-copy",
     .supports = ddp_direct_supports,
     .run = direct_run,
     .cost = direct_cost,

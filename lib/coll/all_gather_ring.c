@@ -1,9 +1,11 @@
-/* All-gather "ring": in step s every rank passes on the part it got in step s-1.
+/* All-gather "ring": in each step every rank passes on the chunk that it received in the step
+ * before.
  *
- * n-1 steps (coll_ring.h), each part one message straight into its place in recv. Least bytes.
+ * It takes n-1 steps (coll_ring.h). Each chunk is one message that arrives at its place in recv. No
+ * algorithm sends fewer bytes.
  *
- * Cost, parts of S bytes, n ranks: n-1 steps; a rank sends n-1 messages, (n-1) S bytes. Memory, all
- * ranks: out of place each copies its part; every byte of n S moves n-1 times. */
+ * Cost, chunks of S bytes, n ranks: n-1 steps. A rank sends n-1 messages, (n-1) S bytes. Memory,
+ * all ranks: out of place each rank copies its chunk; each of the n S bytes moves n-1 times. */
 #include "coll/coll_ring.h"
 
 static int ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -18,22 +20,23 @@ static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
 {
     (void)scratch;
     const size_t elem = ddp_dtype_size(args->dtype);
-    const struct ddp_parts parts = {.count = (size_t)comm->size * args->count, .parts = comm->size};
+    const struct ddp_chunks chunks = {.count = (size_t)comm->size * args->count, .n = comm->size};
 
     ddp_coll_copy(comm, ddp_at(args->recv, (size_t)comm->rank * args->count, elem), args->send,
                   args->count * elem);
-    return ddp_ring_copy(comm, &parts, elem, args->recv, comm->rank, err);
+    return ddp_ring_copy(comm, &chunks, elem, args->recv, comm->rank, err);
 }
 
 static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const size_t elem = ddp_dtype_size(shape->dtype);
-    const struct ddp_parts parts = {.count = (size_t)ranks * shape->count, .parts = ranks};
-    const double bytes = (double)parts.count * (double)elem;
+    const struct ddp_chunks chunks = {.count = (size_t)ranks * shape->count, .n = ranks};
+    const double bytes = (double)chunks.count * (double)elem;
     struct ddp_p2p_count c = {0, 0};
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = ranks - 1};
-    ddp_ring_copy_count(&parts, elem, 0, &c); /* all ranks alike: parts are equal */
+    ddp_ring_copy_count(&chunks, elem, 0,
+                        &c); /* the chunks are equal, so all ranks send the same */
     ddp_cost_rank(cost, &c);
     cost->memory_bytes =
         (shape->in_place ? 0 : DDP_COST_COPY * bytes) + (ranks - 1) * DDP_COST_MOVE * bytes;
@@ -42,7 +45,7 @@ static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
 const struct ddp_coll_alg ddp_alg_all_gather_ring = {
     .name = "ring",
     .coll = DDP_ALL_GATHER,
-    .summary = "messages around a ring: least bytes, n-1 steps",
+    .summary = "messages around a ring: fewest bytes, n-1 steps",
     .supports = ring_supports,
     .run = ring_run,
     .cost = ring_cost,

@@ -1,17 +1,17 @@
 /* All-to-all "direct": zero-copy on registered memory.
  *
- * Out of place each rank copies its part of every other rank's send into its own recv as soon as
- * that rank has entered. In place two ranks *swap* the parts they have for each other: the lower
- * rank the first half, the higher one the second, a block at a time through the first-level cache;
- * each byte is read and written by one rank only.
+ * Out of place each rank copies its chunk of every other rank's send buffer into its own recv
+ * buffer, as soon as that rank has entered. In place two ranks *swap* the chunks that they have for
+ * each other. The lower rank swaps the first half and the higher rank the second half, in blocks
+ * that pass through the first-level cache. Only one rank reads and writes each byte.
  *
- * Cost, full buffers of S bytes, n ranks: 2 steps. Each rank reads and writes S, in place (n-1)/n
- * S: 2nS or 2(n-1)S in all. Nothing is sent. */
+ * Cost, full buffers of S bytes, n ranks: 2 steps. Each rank reads and writes S bytes, in place
+ * (n-1)/n S: 2nS or 2(n-1)S in all. Nothing is sent. */
 #include "coll/coll_direct.h"
 
 #define BLOCK_BYTES ((size_t)4 << 10)
 
-/* a[bytes] against b[bytes], which do not overlap. */
+/* Swaps a[bytes] and b[bytes], which must not overlap. */
 static void swap_bytes(unsigned char *a, unsigned char *b, size_t bytes)
 {
     unsigned char block[BLOCK_BYTES];
@@ -27,16 +27,17 @@ static void swap_bytes(unsigned char *a, unsigned char *b, size_t bytes)
 static int run_in_place(struct ddp_comm *comm, const struct ddp_coll_args *args,
                         struct ddp_err *err)
 {
-    const size_t part = ddp_coll_array_bytes(args);
-    const size_t half = part / 2 / DDP_CACHE_LINE * DDP_CACHE_LINE;
+    const size_t chunk = ddp_coll_array_bytes(args);
+    const size_t half = chunk / 2 / DDP_CACHE_LINE * DDP_CACHE_LINE;
 
     for (int i = 1; i < comm->size; i++) {
         const int peer = ddp_rank_at(comm->rank, i, comm->size);
         const size_t begin = comm->rank < peer ? 0 : half;
-        const size_t end = comm->rank < peer ? half : part;
+        const size_t end = comm->rank < peer ? half : chunk;
         DDP_TRY(ddp_direct_wait(comm, peer, err));
-        swap_bytes((unsigned char *)args->recv + part * (size_t)peer + begin,
-                   ddp_direct_recv_of(comm, peer) + part * (size_t)comm->rank + begin, end - begin);
+        swap_bytes((unsigned char *)args->recv + chunk * (size_t)peer + begin,
+                   ddp_direct_recv_of(comm, peer) + chunk * (size_t)comm->rank + begin,
+                   end - begin);
     }
     return 0;
 }
@@ -44,15 +45,15 @@ static int run_in_place(struct ddp_comm *comm, const struct ddp_coll_args *args,
 static int run_out_of_place(struct ddp_comm *comm, const struct ddp_coll_args *args,
                             struct ddp_err *err)
 {
-    const size_t part = ddp_coll_array_bytes(args), own = part * (size_t)comm->rank;
+    const size_t chunk = ddp_coll_array_bytes(args), own = chunk * (size_t)comm->rank;
     unsigned char *recv = args->recv;
 
-    ddp_direct_move(comm, args, recv + own, (const unsigned char *)args->send + own, part);
+    ddp_direct_move(comm, args, recv + own, (const unsigned char *)args->send + own, chunk);
     for (int i = 1; i < comm->size; i++) {
         const int peer = ddp_rank_at(comm->rank, i, comm->size);
         DDP_TRY(ddp_direct_wait(comm, peer, err));
-        ddp_direct_move(comm, args, recv + part * (size_t)peer,
-                        ddp_direct_send_of(comm, peer) + own, part);
+        ddp_direct_move(comm, args, recv + chunk * (size_t)peer,
+                        ddp_direct_send_of(comm, peer) + own, chunk);
     }
     return 0;
 }
@@ -82,7 +83,8 @@ static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_all_to_all_direct = {
     .name = "direct",
     .coll = DDP_ALL_TO_ALL,
-    .summary = "registered memory: each rank copies its part of all ranks' send, zero-copy",
+    .summary =
+        "registered memory: each rank copies its chunk of all ranks' send buffers, zero-copy",
     .supports = ddp_direct_supports,
     .run = direct_run,
     .cost = direct_cost,

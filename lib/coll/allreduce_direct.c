@@ -1,28 +1,23 @@
 /* All-reduce "direct": zero-copy on registered memory.
  *
- * The message is cut into one *slice* a rank, on cache-line boundaries. *Enter*: every rank says
- * that its input is ready and its recv may be overwritten. Each rank combines its slice from all
- * ranks' send buffers in rank order and stores it into all ranks' recv buffers. *Exit*: every rank
- * says that its slice is everywhere. In place and out of place alike: an element is read by its
- * slice's owner only, before it is written.
+ * The message is cut into one *chunk* per rank, on cache-line boundaries. *Enter*: every rank
+ * announces that its input is ready and its recv buffer may be overwritten. Each rank combines its
+ * chunk of all ranks' send buffers in rank order, and stores the result to all ranks' recv buffers.
+ * *Leave*: every rank announces that its chunk is complete everywhere. The same works in place,
+ * because only the owner of a chunk reads its elements, before it writes them.
  *
- * Plain stores: measured against non-temporal ones and against prefetching for ownership they were
- * never slower on a shared L3 (64 KiB: 2.6 us against 14 and 3.2; 64 MiB: 2.7 ms against 7.3 and
- * 2.7).
+ * The stores are plain stores. Non-temporal stores and prefetching for ownership were never faster
+ * on a shared last-level cache. A rank's chunk is contiguous: splitting it, so that no rank gets
+ * only the front of an input, was faster for 16 KiB and slower for all other sizes. The timings are
+ * in results/notes/collectives.md.
  *
- * One stretch a rank: an input written front to back leaves its front in the second-level cache,
- * and rank 0, whose slice that is, takes 10 to 20 % longer for 16 KiB. Two stretches, the ends for
- * one rank and the middle for the other, take 1.07 to 1.56 of the time up to 8 KiB, 0.94 to 0.99 at
- * 16 KiB, 1.06 to 1.14 at 32 and 64 KiB, 1.01 at 256 KiB (EPYC, 27 to 59 launches whose every 25
- * calls took another cut in turn); strewn in pieces of 1 KiB, three times as long.
- *
- * Cost, S bytes, n ranks: 2 steps; each rank reads nS/n and writes nS/n: 2nS in all. Nothing is
- * sent. */
+ * Cost, S bytes, n ranks: 2 steps. Each rank reads nS/n and writes nS/n bytes: 2nS in all. Nothing
+ * is sent. */
 #include "coll/coll_shm.h"
 
-/* Scratch: the addresses of all ranks' buffers, looked up in the first call of a plan. */
+/* Scratch: the addresses of all ranks' buffers, which the first call of a plan looks up. */
 struct direct_map {
-    const void *send; /* of the args that were looked up; NULL: not yet */
+    const void *send; /* the send buffer that was looked up; NULL: none yet */
     void *recv;
     const void *src[DDP_REDUCE_MAX];
     void *dst[DDP_REDUCE_MAX];
@@ -61,10 +56,11 @@ static int direct_lookup(struct ddp_comm *comm, const struct ddp_coll_args *args
     return 0;
 }
 
-/* First byte of rank r's slice of `bytes` bytes at address `base`: 0 for rank 0, `bytes` for rank
- * n, else a cache-line boundary of memory (of the array, should base not be a multiple of the
- * element size). All ranks agree, for registered blocks begin on pages. */
-static size_t slice_begin(const void *base, size_t bytes, size_t elem, int r, int ranks)
+/* Returns the first byte of rank r's chunk of `bytes` bytes at address `base`: 0 for rank 0 and
+ * `bytes` for rank n. In between it is aligned to a cache line of memory, or to a cache line
+ * counted from `base` if `base` is not a multiple of the element size. All ranks compute the same
+ * value, because registered blocks begin on page boundaries. */
+static size_t chunk_begin(const void *base, size_t bytes, size_t elem, int r, int ranks)
 {
     const size_t to_line = -(uintptr_t)base & (DDP_CACHE_LINE - 1);
     const size_t lead = to_line % elem == 0 ? to_line : 0;
@@ -74,20 +70,20 @@ static size_t slice_begin(const void *base, size_t bytes, size_t elem, int r, in
     return DDP_MIN(bytes, lead + lines * (size_t)r / (size_t)ranks * DDP_CACHE_LINE);
 }
 
-/* A rank's share of the work: its slice of all ranks' arrays. */
-struct direct_slice {
+/* The work of one rank: its chunk of all ranks' arrays. */
+struct direct_chunk {
     const void *src[DDP_REDUCE_MAX];
     void *dst[DDP_REDUCE_MAX];
-    struct ddp_reduce reduce; /* points to the two: never copied */
+    struct ddp_reduce reduce; /* points to src and dst, so this struct is never copied */
 };
 
 static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *args,
-                       const struct direct_map *map, struct direct_slice *out)
+                       const struct direct_map *map, struct direct_chunk *out)
 {
     const size_t elem = ddp_dtype_size(args->dtype);
     const size_t bytes = args->count * elem;
-    const size_t begin = slice_begin(args->recv, bytes, elem, comm->rank, comm->size);
-    const size_t end = slice_begin(args->recv, bytes, elem, comm->rank + 1, comm->size);
+    const size_t begin = chunk_begin(args->recv, bytes, elem, comm->rank, comm->size);
+    const size_t end = chunk_begin(args->recv, bytes, elem, comm->rank + 1, comm->size);
 
     for (int r = 0; r < comm->size; r++) {
         out->src[r] = (const unsigned char *)map->src[r] + begin;
@@ -106,20 +102,16 @@ static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *
     };
 }
 
-/* The first bytes of a neighbour's slice are asked for before that rank has said that they are
- * ready; what it still writes of them it takes back. f32 in place, 2 ranks, of the time without
- * (EPYC, means of 30 to 43 launches whose every 25 calls took another count in turn):
- *               1 KiB  2 KiB  4 KiB  8 KiB  16 KiB  64 KiB
- *   256 bytes   0.92   0.99   1.00   1.00   1.00    1.00
- *   512         0.90   0.98   1.00   0.99   0.99    1.00
- *   1024        0.90   1.03   1.02   1.01   1.01    1.00
- * Four other runs of 16 KiB, 60 to 120 launches: 0.976 to 0.987 with 512. Unmeasured: Xeons. */
-#define ASK_BYTES ((size_t)512)
+/* The first bytes of a neighbour's chunk are prefetched before that rank has announced that they
+ * are ready. If the neighbour still writes to them, it takes those cache lines back. 512 bytes
+ * saved a tenth of the time at 1 KiB and cost nothing at larger sizes
+ * (results/notes/collectives.md). */
+#define PREFETCH_BYTES ((size_t)512)
 
-static void direct_ask(const struct ddp_reduce *reduce)
+static void direct_prefetch(const struct ddp_reduce *reduce)
 {
     const size_t bytes = reduce->count * ddp_dtype_size(reduce->dtype);
-    ddp_prefetch(reduce->src[reduce->far], 0, DDP_MIN(bytes, ASK_BYTES));
+    ddp_prefetch(reduce->src[reduce->far], 0, DDP_MIN(bytes, PREFETCH_BYTES));
 }
 
 static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
@@ -127,17 +119,17 @@ static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
 {
     struct direct_map *map = scratch;
     uint64_t *epoch = &comm->shm->epoch[DDP_LANE_DIRECT];
-    struct direct_slice slice;
+    struct direct_chunk chunk;
 
     if (map->send != args->send || map->recv != args->recv)
         DDP_TRY(direct_lookup(comm, args, map, err));
     ddp_shm_post(comm, DDP_LANE_DIRECT, ++*epoch);
-    /* While the flags are under way. */
-    direct_cut(comm, args, map, &slice);
+    /* This work is done while the flags propagate. */
+    direct_cut(comm, args, map, &chunk);
     if (!comm->shm->crowded)
-        direct_ask(&slice.reduce);
+        direct_prefetch(&chunk.reduce);
     DDP_TRY(ddp_coll_wait_all(comm, DDP_LANE_DIRECT, *epoch, err));
-    comm->device->reduce(&slice.reduce);
+    comm->device->reduce(&chunk.reduce);
     ddp_shm_post(comm, DDP_LANE_DIRECT, ++*epoch);
     return ddp_coll_wait_all(comm, DDP_LANE_DIRECT, *epoch, err);
 }
@@ -156,7 +148,7 @@ static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_allreduce_direct = {
     .name = "direct",
     .coll = DDP_ALLREDUCE,
-    .summary = "registered memory: each rank sums its slice and stores it to all, zero-copy",
+    .summary = "registered memory: each rank sums its chunk and stores it to all ranks, zero-copy",
     .supports = direct_supports,
     .scratch_bytes = direct_scratch_bytes,
     .run = direct_run,

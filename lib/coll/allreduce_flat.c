@@ -1,16 +1,17 @@
-/* All-reduce "flat": everybody publishes everything, everybody reduces everything.
+/* All-reduce "flat": every rank publishes its input, and every rank combines all inputs.
  *
- * For small messages, of any memory. A rank copies its input into its *slot* of shared memory (at
- * most DDP_SHM_INLINE bytes go beside the flag itself, so that input and flag travel in one cache
- * line), posts, waits for all, and combines all inputs in rank order into its own recv.
+ * It is for small messages in any memory. A rank copies its input into its *data slot* of shared
+ * memory, posts its flag, waits for all ranks, and combines all inputs in rank order into its own
+ * recv buffer. At most DDP_SHM_INLINE bytes are stored beside the flag instead, so that input and
+ * flag move in one cache line.
  *
- * Double buffer: calls alternate between two slots and two lanes, so one synchronisation a call is
- * enough. When a rank writes its slot in call k, the slot's readers were in call k-2; each has left
- * it, for this rank has seen all of them enter call k-1. The slots are as old as the calls: no
- * other algorithm uses them.
+ * Calls alternate between two data slots and two flag slots (a double buffer), so one
+ * synchronisation a call is enough. A rank that writes its data slot in call k overwrites the data
+ * of call k-2. All readers have left call k-2, because this rank has seen all of them enter call
+ * k-1. No other algorithm uses these slots, except coll_flat.c in the same way.
  *
- * Cost, S bytes, n ranks: 1 step. Copy-in reads and writes S a rank; combining reads nS and writes
- * S a rank: n(n+3)S in all. Nothing is sent. */
+ * Cost, S bytes, n ranks: 1 step. Copying the input reads and writes S bytes a rank; combining
+ * reads nS and writes S bytes a rank: n(n+3)S in all. Nothing is sent. */
 #include <string.h>
 
 #include "coll/coll_shm.h"
@@ -23,12 +24,12 @@ static int flat_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
         ddp_coll_message_bytes(shape->coll, comm->size, shape->count, shape->dtype);
     if (bytes > DDP_SHM_SLOT_BYTES)
         return ddp_fail(err, DDP_EUNAVAIL,
-                        "algorithm 'flat' carries at most %u bytes, the message has %zu",
+                        "algorithm 'flat' takes at most %u bytes, but the message has %zu",
                         DDP_SHM_SLOT_BYTES, bytes);
     return 0;
 }
 
-/* Where rank r's input of this call lies: inline beside its flag, or in its slot. */
+/* Returns the address of a rank's input of this call: beside its flag, or in its data slot. */
 static unsigned char *flat_input(const struct ddp_comm_shm *shm, int rank, int parity, size_t bytes)
 {
     return bytes <= DDP_SHM_INLINE ? ddp_shm_lane_of(shm, rank, DDP_LANE_FLAT + parity)->inline_data
@@ -49,7 +50,7 @@ static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     if (bytes != 0)
         memcpy(flat_input(shm, comm->rank, parity, bytes), args->send, bytes);
     ddp_shm_post(comm, lane, epoch);
-    /* While the flags are under way. */
+    /* This work is done while the flags propagate. */
     for (int r = 0; r < comm->size; r++)
         src[r] = r == comm->rank ? args->send : flat_input(shm, r, parity, bytes);
     const struct ddp_reduce reduce = {
@@ -81,7 +82,7 @@ static void flat_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
 const struct ddp_coll_alg ddp_alg_allreduce_flat = {
     .name = "flat",
     .coll = DDP_ALLREDUCE,
-    .summary = "shared memory, small messages: everybody reads everybody's input, one step",
+    .summary = "shared memory, small messages: every rank reads all inputs, one step",
     .supports = flat_supports,
     .run = flat_run,
     .cost = flat_cost,

@@ -1,34 +1,36 @@
-/* All-reduce "hier": shared memory inside a host, messages between the lowest ranks (*leaders*) of
- * hosts.
+/* All-reduce "hier": shared memory inside a host, and messages between the *leaders*, the lowest
+ * rank of each host.
  *
- * The message is cut into *chunks*, and each goes through four stages:
- *   in      every rank copies its input into its *slot* of the host's shared memory, posts IN
- *           (registered memory: nothing to do, the inputs can be read where they are)
- *   sum     every rank combines its *slice* of the chunk from all inputs of its host, in order of
- *           rank, into the leader's *board*, posts SUM; so all ranks of a host work alike
- *   leaders they all-reduce the boards by messages (coll_hier.h); posts RESULT
- *   out     every rank copies the board into its recv, posts OUT
- * The board is the leader's slot, over the input that has just been read; on registered memory the
- * chunk of the leader's recv.
+ * The message is cut into *fragments*, and each passes through four stages:
+ *   in      Every rank copies its input to its *slot* in the host's shared memory and posts IN. On
+ *           registered memory nothing is copied; the inputs are read where they are.
+ *   sum     Every rank combines its *chunk* of the fragment from all inputs of its host, in rank
+ *           order, into the leader's *result buffer* and posts SUM. All ranks of a host work alike.
+ *   leaders The leaders all-reduce their result buffers by messages (coll_hier.h) and post RESULT.
+ *   out     Every rank copies the result buffer to its recv buffer and posts OUT.
+ * The result buffer is the leader's slot, where it overwrites the leader's input, which has just
+ * been read. On registered memory it is the fragment's place in the leader's recv buffer.
  *
- * Software pipeline: step i does in(i), sum(i-1) and out(i-LAG), so up to LAG-1 chunks are between
- * the leaders while the next are summed and the last ones copied out; a leader moves its messages
- * whenever it waits. A slot is used again in chunk k + DEPTH: by then its rank has done out(k),
- * for which all sums of k were read; the leader also waits until all others have, whose board it
- * is.
+ * The stages form a pipeline: step i does in(i), sum(i-1) and out(i-LAG). Up to LAG-1 fragments are
+ * in transit between the leaders while later ones are summed and earlier ones copied out. A leader
+ * advances its messages whenever it waits. The slot of fragment k is used again for fragment k +
+ * DEPTH. Its rank has done out(k) by then, and before that result existed, all ranks had read their
+ * inputs of k. The leader also waits until all other ranks of the host have done out(k), because
+ * its slot is the result buffer.
  *
- * An element is combined in order of rank inside a host, then of the hosts around a ring (spread:
- * in their order), and once only, so all ranks get the same bits. avg divides once, at the end,
- * but 16-bit floats at the sum over a host, before it is rounded: no partial sum exceeds an
- * average. 16-bit floats are rounded once a host, and once a combine of two hosts, H - 1 times in
- * all (spread: once more). Averages of integers are exact: they travel in a wider type
- * (coll_wide.h).
+ * Each element is combined in rank order inside a host, then in the order of the hosts around a
+ * ring (if the message is spread: in the order of the hosts). This is done once, so all ranks get
+ * the same bits. avg divides once, at the end. Averages of 16-bit floats instead divide in the sum
+ * over a host, before the sum is rounded, so that no partial sum exceeds an average. 16-bit floats
+ * are rounded once per host and once per combine of two hosts, H - 1 times in all (spread: once).
+ * Averages of integers are exact: they are sent in a wider type (coll_wide.h).
  *
- * Cost, S bytes, n ranks, H hosts, m chunks, S' = S but for averages of integers: 2 steps inside
- * and m - 1 more for the pipeline, 1 and 2(H-1) (spread: 1) between hosts when H > 1; a leader
- * sends 2(H-1)/H S' (spread: (H-1) S') bytes, in 2(H-1) messages a chunk (spread: H - 1); others
- * nothing. Memory, all ranks: in n(S + S'), sum (n + H) S', out n(S' + S); registered: no in, out
- * of n - H ranks. */
+ * Cost, S bytes, n ranks, H hosts, m fragments; S' = S, except for averages of integers, where it
+ * is the size in the accumulator type: 2 steps inside a host and m - 1 more for the pipeline. When
+ * H > 1, 1 and 2(H-1) steps between hosts (spread: 1). A leader sends 2(H-1)/H S' bytes (spread:
+ * (H-1) S') in 2(H-1) messages a fragment (spread: H - 1); other ranks send nothing. Memory, all
+ * ranks: in n(S + S'), sum (n + H) S', out n(S' + S). On registered memory there is no stage in,
+ * and n - H ranks do stage out. */
 #include "coll/coll_direct.h"
 #include "coll/coll_hier.h"
 #include "coll/coll_shm.h"
@@ -37,20 +39,20 @@
 
 #define LAG (DDP_HIER_DEPTH - 1)
 
-_Static_assert(DDP_HIER_DEPTH *DDP_HIER_CHUNK_BYTES == DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES,
-               "the chunks of a rank fill its ring");
+_Static_assert(DDP_HIER_DEPTH *DDP_HIER_FRAGMENT_BYTES == DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES,
+               "the fragments of a rank fill its ring buffer");
 
-/* One call. mapped: on registered memory. input [ranks of the host]: their sends; board: the
- * leader's recv; both when mapped. in, sum, result, out: the lanes' epochs before chunk 0. */
+/* The state of one call on this rank. */
 struct hier_call {
     struct ddp_comm *comm, *local;
     const struct ddp_coll_args *args;
-    size_t elem, wide_elem, chunk, chunks;
-    bool wide, mapped, leads, spreads;
-    int divisor; /* of the sum over a host */
-    uint64_t in, sum, result, out;
+    size_t elem, acc_elem, fragment, fragments; /* fragment: elements of one; fragments: number */
+    bool wider_acc, mapped, leads, spreads;     /* mapped: all buffers are in registered memory */
+    int divisor;                                /* the sum over a host divides by this number */
+    uint64_t in, sum, result, out; /* sequence numbers of the flags before fragment 0 */
+    /* If mapped: the send buffers of the host's ranks, and the leader's recv buffer. */
     const unsigned char *input[DDP_REDUCE_MAX];
-    unsigned char *board;
+    unsigned char *result_buffer;
     struct ddp_hier between;
 };
 
@@ -62,10 +64,11 @@ static int hier_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
     if (hosts == NULL || hosts->local == NULL)
         return ddp_fail(err, DDP_EUNAVAIL,
                         "algorithm 'hier' needs hosts whose ranks share memory: %s",
-                        hosts == NULL ? "here is one" : hosts->why);
+                        hosts == NULL ? "there is only one host" : hosts->why);
     if (hosts->count == comm->size)
-        return ddp_fail(err, DDP_EUNAVAIL,
-                        "algorithm 'hier' has nothing to share: each rank is alone on its host");
+        return ddp_fail(
+            err, DDP_EUNAVAIL,
+            "algorithm 'hier' needs several ranks on a host, but each rank is alone on its host");
     return hosts->count > 1 ? ddp_coll_needs_p2p(comm, "hier", err) : 0;
 }
 
@@ -77,23 +80,26 @@ static size_t hier_scratch_bytes(const struct ddp_comm *comm, const struct ddp_c
                                   ddp_wide_dtype(shape->dtype, shape->op));
 }
 
-/* Elements of chunk k. */
+/* Returns the number of elements of fragment k. */
 static size_t elements(const struct hier_call *call, size_t k)
 {
-    return DDP_MIN(call->chunk, call->args->count - k * call->chunk);
+    return DDP_MIN(call->fragment, call->args->count - k * call->fragment);
 }
 
 static unsigned char *slot_of(const struct hier_call *call, int rank, size_t k)
 {
-    return ddp_shm_ring_of(call->local->shm, rank, 0) + k % DDP_HIER_DEPTH * DDP_HIER_CHUNK_BYTES;
+    return ddp_shm_ring_of(call->local->shm, rank, 0) +
+           k % DDP_HIER_DEPTH * DDP_HIER_FRAGMENT_BYTES;
 }
 static const unsigned char *input_of(const struct hier_call *call, int rank, size_t k)
 {
-    return call->mapped ? call->input[rank] + k * call->chunk * call->elem : slot_of(call, rank, k);
+    return call->mapped ? call->input[rank] + k * call->fragment * call->elem
+                        : slot_of(call, rank, k);
 }
-static unsigned char *board_of(const struct hier_call *call, size_t k)
+static unsigned char *result_buffer_of(const struct hier_call *call, size_t k)
 {
-    return call->mapped ? call->board + k * call->chunk * call->elem : slot_of(call, 0, k);
+    return call->mapped ? call->result_buffer + k * call->fragment * call->elem
+                        : slot_of(call, 0, k);
 }
 
 static bool has_reached(const struct hier_call *call, int rank, int lane, uint64_t epoch)
@@ -102,7 +108,7 @@ static bool has_reached(const struct hier_call *call, int rank, int lane, uint64
                                 memory_order_acquire) >= epoch;
 }
 
-/* Is everybody's slice of chunk k on the board? */
+/* True if all ranks of the host have summed their chunk of fragment k. */
 static bool is_summed(const struct hier_call *call, size_t k)
 {
     for (int r = 0; r < call->local->size; r++)
@@ -111,14 +117,15 @@ static bool is_summed(const struct hier_call *call, size_t k)
     return true;
 }
 
-/* The leader: begins what is summed, moves what is under way, posts what is finished. */
+/* Called by the leader. Starts the fragments whose sums are ready, advances those in transit, and
+ * posts the finished ones. */
 static int advance(struct hier_call *call, bool *moved, struct ddp_err *err)
 {
     struct ddp_hier *x = &call->between;
     const size_t finished = x->finished;
-    while (x->begun < call->chunks && x->begun - x->finished < DDP_HIER_DEPTH &&
+    while (x->begun < call->fragments && x->begun - x->finished < DDP_HIER_DEPTH &&
            is_summed(call, x->begun)) {
-        DDP_TRY(ddp_hier_begin(x, board_of(call, x->begun), elements(call, x->begun), err));
+        DDP_TRY(ddp_hier_begin(x, result_buffer_of(call, x->begun), elements(call, x->begun), err));
         *moved = true;
     }
     DDP_TRY(ddp_hier_advance(x, moved, err));
@@ -127,7 +134,8 @@ static int advance(struct hier_call *call, bool *moved, struct ddp_err *err)
     return 0;
 }
 
-/* The leader outlasted its deadline: for another leader's message, else for `rank` of its host. */
+/* Called by the leader after its deadline. Blames another leader whose message is missing, else
+ * `rank` of this host. */
 static int expired(struct hier_call *call, int rank, struct ddp_err *err)
 {
     const int leader = ddp_hier_waits_for(&call->between);
@@ -136,7 +144,8 @@ static int expired(struct hier_call *call, int rank, struct ddp_err *err)
     return ddp_wait_expired(call->local, call->local->world_rank[rank], err);
 }
 
-/* The leader waits: until `lane` of `rank` has reached `epoch`; rank < 0: until `epoch` chunks are
+/* Called by the leader, which advances its messages while it waits. rank >= 0: waits until the flag
+ * of `rank` in slot `lane` has reached `epoch`. rank < 0: waits until `epoch` fragments are
  * finished. */
 static int wait_busily(struct hier_call *call, int rank, int lane, uint64_t epoch,
                        struct ddp_err *err)
@@ -178,7 +187,7 @@ static int wait_for_all(struct hier_call *call, int lane, uint64_t epoch, struct
     return 0;
 }
 
-/* Nobody reads this host's rings any more, and all inputs are there. */
+/* Afterwards no rank reads the ring buffers of this host any more, and all inputs are ready. */
 static int enter(struct hier_call *call, struct ddp_err *err)
 {
     struct ddp_comm_shm *shm = call->local->shm;
@@ -194,21 +203,21 @@ static void leave(const struct hier_call *call)
 {
     struct ddp_comm_shm *shm = call->local->shm;
     if (!call->mapped)
-        shm->epoch[DDP_LANE_HIER_IN] = call->in + call->chunks;
-    shm->epoch[DDP_LANE_HIER_SUM] = call->sum + call->chunks;
-    shm->epoch[DDP_LANE_HIER_RESULT] = call->result + call->chunks;
-    shm->epoch[DDP_LANE_HIER_OUT] = call->out + call->chunks;
+        shm->epoch[DDP_LANE_HIER_IN] = call->in + call->fragments;
+    shm->epoch[DDP_LANE_HIER_SUM] = call->sum + call->fragments;
+    shm->epoch[DDP_LANE_HIER_RESULT] = call->result + call->fragments;
+    shm->epoch[DDP_LANE_HIER_OUT] = call->out + call->fragments;
 }
 
 static int stage_in(struct hier_call *call, size_t k, struct ddp_err *err)
 {
-    const void *own = ddp_at(call->args->send, k * call->chunk, call->elem);
+    const void *own = ddp_at(call->args->send, k * call->fragment, call->elem);
     void *slot = slot_of(call, call->local->rank, k);
     if (call->mapped)
         return 0;
     if (call->leads && k >= DDP_HIER_DEPTH)
         DDP_TRY(wait_for_all(call, DDP_LANE_HIER_OUT, call->out + k - DDP_HIER_DEPTH + 1, err));
-    if (call->wide)
+    if (call->wider_acc)
         ddp_widen(slot, own, elements(call, k), call->args->dtype);
     else
         call->comm->device->copy(slot, own, elements(call, k) * call->elem);
@@ -219,12 +228,14 @@ static int stage_in(struct hier_call *call, size_t k, struct ddp_err *err)
 static int stage_sum(struct hier_call *call, size_t k, struct ddp_err *err)
 {
     const struct ddp_comm *local = call->local;
-    const size_t elem = call->wide_elem, bytes = elements(call, k) * elem;
-    unsigned char *board = board_of(call, k);
-    const size_t begin = ddp_direct_slice_begin(board, bytes, elem, local->rank, local->size);
-    const size_t end = ddp_direct_slice_begin(board, bytes, elem, local->rank + 1, local->size);
+    const size_t elem = call->acc_elem, bytes = elements(call, k) * elem;
+    unsigned char *result_buffer = result_buffer_of(call, k);
+    const size_t begin =
+        ddp_direct_chunk_begin(result_buffer, bytes, elem, local->rank, local->size);
+    const size_t end =
+        ddp_direct_chunk_begin(result_buffer, bytes, elem, local->rank + 1, local->size);
     const void *src[DDP_REDUCE_MAX];
-    void *dst = board + begin;
+    void *dst = result_buffer + begin;
 
     if (!call->mapped)
         DDP_TRY(wait_for_all(call, DDP_LANE_HIER_IN, call->in + k + 1, err));
@@ -246,60 +257,63 @@ static int stage_sum(struct hier_call *call, size_t k, struct ddp_err *err)
     return 0;
 }
 
-/* The leader: the only chunk, when that is short. */
+/* Called by the leader: exchanges the only fragment of a short message. */
 static int exchange_short(struct hier_call *call, struct ddp_err *err)
 {
     for (int r = 1; r < call->local->size; r++)
         DDP_TRY(ddp_shm_wait(call->local, r, DDP_LANE_HIER_SUM, call->sum + 1, err));
-    DDP_TRY(ddp_hier_spread(&call->between, board_of(call, 0), call->args->count, err));
+    DDP_TRY(ddp_hier_spread(&call->between, result_buffer_of(call, 0), call->args->count, err));
     ddp_shm_post(call->local, DDP_LANE_HIER_RESULT, call->result + 1);
     return 0;
 }
 
 static int stage_out(struct hier_call *call, size_t k, struct ddp_err *err)
 {
-    const unsigned char *board = board_of(call, k);
-    void *recv = ddp_at(call->args->recv, k * call->chunk, call->elem);
+    const unsigned char *result_buffer = result_buffer_of(call, k);
+    void *recv = ddp_at(call->args->recv, k * call->fragment, call->elem);
     if (call->leads && call->spreads)
         DDP_TRY(exchange_short(call, err));
     else if (call->leads)
         DDP_TRY(wait_busily(call, -1, 0, k + 1, err));
     else
         DDP_TRY(wait_for(call, 0, DDP_LANE_HIER_RESULT, call->result + k + 1, err));
-    if (call->wide)
-        ddp_narrow(recv, board, elements(call, k), call->args->dtype);
+    if (call->wider_acc)
+        ddp_narrow(recv, result_buffer, elements(call, k), call->args->dtype);
     else
-        ddp_coll_copy(call->comm, recv, board, elements(call, k) * call->elem);
+        ddp_coll_copy(call->comm, recv, result_buffer, elements(call, k) * call->elem);
     ddp_shm_post(call->local, DDP_LANE_HIER_OUT, call->out + k + 1);
     return 0;
 }
 
-/* Never a deadlock: look at the host whose slowest rank is furthest back, and there at that rank,
- * in step i. Its in and sum wait for ranks at step i or later to have done in(i-1), or to have done
- * out(i-DEPTH), which is of step i-1. Its out waits for chunk i-LAG to go around: all hosts have
- * summed it, being at step i or later, and leaders that wait move its messages. */
-static int run_chunks(struct hier_call *call, struct ddp_err *err)
+/* This cannot deadlock. Consider the host whose slowest rank is furthest back, and that rank, in
+ * step i. Its stages in and sum wait for other ranks, which are at step i or later, to have done
+ * in(i-1) or out(i-DEPTH), and both belong to step i-1 or earlier. Its stage out waits for fragment
+ * i-LAG to go around the leaders. All hosts have summed that fragment, because they are at step i
+ * or later, and leaders advance its messages while they wait. */
+static int run_fragments(struct hier_call *call, struct ddp_err *err)
 {
-    for (size_t i = 0; i < call->chunks + LAG; i++) {
-        if (i < call->chunks)
+    for (size_t i = 0; i < call->fragments + LAG; i++) {
+        if (i < call->fragments)
             DDP_TRY(stage_in(call, i, err));
-        if (i >= 1 && i - 1 < call->chunks)
+        if (i >= 1 && i - 1 < call->fragments)
             DDP_TRY(stage_sum(call, i - 1, err));
         if (i >= LAG)
             DDP_TRY(stage_out(call, i - LAG, err));
     }
-    /* Others read the leader's board, so it stays until they have. Its own results say that all
-     * inputs have been read. */
-    return call->leads ? wait_for_all(call, DDP_LANE_HIER_OUT, call->out + call->chunks, err) : 0;
+    /* Other ranks read the leader's result buffer, so it must stay until they have finished. The
+     * results themselves prove that all inputs have been read. */
+    return call->leads ? wait_for_all(call, DDP_LANE_HIER_OUT, call->out + call->fragments, err)
+                       : 0;
 }
 
-/* Where the inputs and the board lie, if all of the host can be reached. */
+/* Looks up the addresses of the inputs and the result buffer, if all of them are in registered
+ * memory. */
 static void find_mapped(struct hier_call *call)
 {
     const struct ddp_coll_args *args = call->args;
     const size_t last = args->count * call->elem - 1;
     struct ddp_comm *local = call->local;
-    call->mapped = !call->wide;
+    call->mapped = !call->wider_acc;
     for (int end = 0; end < 2 && call->mapped; end++)
         call->mapped =
             ddp_comm_map(local, local->rank, ddp_at(args->send, end * last, 1)) != NULL &&
@@ -307,10 +321,10 @@ static void find_mapped(struct hier_call *call)
     for (int r = 0; r < local->size && call->mapped; r++)
         call->input[r] = ddp_comm_map(local, r, args->send);
     if (call->mapped)
-        call->board = ddp_comm_map(local, 0, args->recv);
+        call->result_buffer = ddp_comm_map(local, 0, args->recv);
 }
 
-static bool divides_first(enum ddp_dtype dtype, enum ddp_op op)
+static bool pre_scales(enum ddp_dtype dtype, enum ddp_op op)
 {
     return op == DDP_AVG && (dtype == DDP_F16 || dtype == DDP_BF16);
 }
@@ -319,34 +333,34 @@ static int hier_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
                     struct ddp_err *err)
 {
     const struct ddp_hosts *hosts = comm->hosts;
-    const enum ddp_dtype travels = ddp_wide_dtype(args->dtype, args->op);
+    const enum ddp_dtype wire_dtype = ddp_wide_dtype(args->dtype, args->op);
     const int divisor = ddp_coll_divisor(comm, args->op);
-    const bool inside = hosts->count == 1 || divides_first(args->dtype, args->op);
+    const bool inside = hosts->count == 1 || pre_scales(args->dtype, args->op);
     struct hier_call call = {
         .comm = comm,
         .local = hosts->local,
         .args = args,
         .elem = ddp_dtype_size(args->dtype),
-        .wide_elem = ddp_dtype_size(travels),
-        .chunk = ddp_hier_chunk_count(travels),
-        .wide = ddp_is_wide(args->dtype, args->op),
+        .acc_elem = ddp_dtype_size(wire_dtype),
+        .fragment = ddp_hier_fragment_count(wire_dtype),
+        .wider_acc = ddp_is_wide(args->dtype, args->op),
         .leads = hosts->local->rank == 0,
         .divisor = inside ? divisor : 1,
         .between = {.comm = comm,
                     .leader = hosts->leader,
                     .hosts = hosts->count,
                     .me = hosts->mine,
-                    .dtype = travels,
+                    .dtype = wire_dtype,
                     .op = args->op,
                     .divisor = inside ? 1 : divisor,
                     .scratch = scratch},
     };
 
-    call.chunks = args->count / call.chunk + (args->count % call.chunk != 0);
-    call.spreads = ddp_hier_spreads(hosts->count, args->count * call.wide_elem);
+    call.fragments = args->count / call.fragment + (args->count % call.fragment != 0);
+    call.spreads = ddp_hier_spreads(hosts->count, args->count * call.acc_elem);
     find_mapped(&call);
     DDP_TRY(enter(&call, err));
-    DDP_TRY(run_chunks(&call, err));
+    DDP_TRY(run_fragments(&call, err));
     leave(&call);
     return 0;
 }
@@ -355,7 +369,7 @@ extern const struct ddp_coll_alg ddp_alg_allreduce_hier;
 const struct ddp_coll_alg ddp_alg_allreduce_hier = {
     .name = "hier",
     .coll = DDP_ALLREDUCE,
-    .summary = "shared memory inside a host, messages between one leader a host, pipelined",
+    .summary = "shared memory inside a host, messages between one leader per host, pipelined",
     .supports = hier_supports,
     .scratch_bytes = hier_scratch_bytes,
     .run = hier_run,

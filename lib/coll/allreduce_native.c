@@ -1,4 +1,5 @@
-/* All-reduce "native": the backend's own (MPI_Allreduce). What it does inside is not modelled. */
+/* All-reduce "native": calls the backend's library (MPI_Allreduce). The cost of the library's
+ * algorithm is not modelled. */
 #include "coll/coll.h"
 
 static int native_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -12,7 +13,7 @@ static int native_supports(const struct ddp_comm *comm, const struct ddp_coll_sh
         .root = shape->root,
     };
     if (!(comm->backend->caps & DDP_CAP_NATIVE))
-        return ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no collectives of its own",
+        return ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no native collectives",
                         comm->backend->name);
     return comm->backend->native_supports(comm, &args, err);
 }

@@ -1,38 +1,39 @@
-/* All-reduce "rd": recursive doubling, all of the message at every step.
+/* All-reduce "rd": recursive doubling, with the whole message in every step.
  *
- * Any rank count: of n ranks the largest power of two, pow2, take part; the even one of each of the
- * first n - pow2 pairs is *folded in*: it sends its input to its odd neighbour at the start and is
- * sent the result at the end (*folded out*).
- * At level 0 to log2(pow2)-1, partners at distance 2^level exchange their partial sums of the whole
- * message, and both combine them: half the steps of "rhd", log2(pow2)/2 times its bytes or more. So
- * it is for messages short enough to wait for steps.
- * Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of collective communication operations
- * in MPICH, IJHPCA 19 (2005), section 4.5.
+ * It works for any number of ranks n: the largest power of two, pow2, of them take part. The even
+ * rank of each of the first n - pow2 pairs is *folded in*: it sends its input to its odd neighbour
+ * at the start. It receives the result from the neighbour at the end (*folded out*). At level 0 to
+ * log2(pow2)-1, partners at distance 2^level exchange their partial sums of the whole message, and
+ * both combine them. This takes half the steps of "rhd" and sends at least log2(pow2)/2 times its
+ * bytes, so it is for messages whose time depends on the number of steps. Source: R. Thakur, R.
+ * Rabenseifner, W. Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19
+ * (2005), section 4.5.
  *
- * A level combines from one buffer into another, *result* and *spare* in turn, so what a partner
- * has not been sent yet is not overwritten; the last level ends in result.
+ * A level combines from one buffer into the other, *result* and *spare* by turns, so data that is
+ * still being sent to the partner is not overwritten. The last level ends in result.
  *
  * Partners combine the same two partial sums, the lower rank's first, so all ranks get the same
  * bits. avg divides once, in the last level's combine. 16-bit floats are rounded once per combine,
- * log2(pow2) times, and once more for folded pairs; their averages divide each input first (more
- * than 2 ranks), which rounds once more, so no partial sum exceeds the inputs. Averages of integers
- * are exact: they travel in a wider type (coll_wide.h).
+ * log2(pow2) times, and once more for folded pairs. With more than 2 ranks their averages divide
+ * each input first, which rounds once more, so that no partial sum exceeds the inputs. Averages of
+ * integers are exact: they are sent in a wider type (coll_wide.h).
  *
- * Cost, S bytes, n ranks, S' = S but for averages of integers: log2(pow2) steps, and 2 when
- * folding; a rank sends log2(pow2) S' bytes in pieces of DDP_PIECE_BYTES, one that another is
- * folded into S more; a folded one S'. */
+ * Cost, S bytes, n ranks; S' = S, except for averages of integers, where it is the size in the
+ * accumulator type: log2(pow2) steps, and 2 more when folding. A rank sends log2(pow2) S' bytes in
+ * fragments of DDP_FRAGMENT_BYTES. A rank that another is folded into sends S more; a folded rank
+ * sends S'. */
 #include "coll/coll_p2p.h"
 #include "coll/coll_shm.h"
 
-/* One call. own: this rank's partial sums: its input, then what was combined last. */
+/* The state of one call on this rank. */
 struct rd_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
     struct ddp_fold fold;
     int levels, new_rank, divisor;
-    enum ddp_dtype travels;
+    enum ddp_dtype wire_dtype;
     void *landing, *spare, *result;
-    const void *own;
+    const void *own; /* this rank's partial sums: its input, then the last combined values */
 };
 
 static int rd_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -42,7 +43,7 @@ static int rd_supports(const struct ddp_comm *comm, const struct ddp_coll_shape 
     return ddp_coll_needs_p2p(comm, "rd", err);
 }
 
-/* Landing places, spare; then, for averages of integers, result. */
+/* Scratch holds the landing buffers, then spare, then, for averages of integers, result. */
 static size_t rd_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
     const size_t bytes = shape->count * ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
@@ -52,7 +53,8 @@ static size_t rd_scratch_bytes(const struct ddp_comm *comm, const struct ddp_col
            (ddp_is_wide(shape->dtype, shape->op) ? bytes : 0);
 }
 
-/* Where level `level` combines into; level -1: where it must be read from, were there one more. */
+/* Returns the buffer that a level combines into. For level -1: the buffer that level 0 does not
+ * write. */
 static void *target_of(const struct rd_call *call, int level)
 {
     return (call->levels - 1 - level) % 2 == 0 ? call->result : call->spare;
@@ -70,7 +72,7 @@ static int combine(struct rd_call *call, int partner, size_t out_count, void *su
         .own = call->own,
         .sum = sum,
         .own_first = call->comm->rank < partner,
-        .dtype = call->travels,
+        .dtype = call->wire_dtype,
         .op = call->args->op,
         .divisor = divisor,
         .landing = call->landing,
@@ -80,7 +82,7 @@ static int combine(struct rd_call *call, int partner, size_t out_count, void *su
     return 0;
 }
 
-/* The first level's input, and not in the buffer that it writes. */
+/* Prepares the input of the first level, in a buffer that this level does not write. */
 static void prepare_input(struct rd_call *call)
 {
     const struct ddp_coll_args *args = call->args;
@@ -105,17 +107,17 @@ static int rd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void 
                   struct ddp_err *err)
 {
     const size_t elem = ddp_dtype_size(args->dtype);
-    const enum ddp_dtype travels = ddp_wide_dtype(args->dtype, args->op);
-    const size_t wide_bytes = args->count * ddp_dtype_size(travels);
-    const bool wide = ddp_is_wide(args->dtype, args->op);
+    const enum ddp_dtype wire_dtype = ddp_wide_dtype(args->dtype, args->op);
+    const size_t acc_bytes = args->count * ddp_dtype_size(wire_dtype);
+    const bool wider_acc = ddp_is_wide(args->dtype, args->op);
     struct rd_call call = {
         .comm = comm,
         .args = args,
         .fold = ddp_fold_of(comm->size),
         .divisor = ddp_coll_divisor(comm, args->op),
-        .travels = travels,
+        .wire_dtype = wire_dtype,
         .landing = scratch,
-        .spare = ddp_at(scratch, ddp_p2p_landing_bytes(wide_bytes), 1),
+        .spare = ddp_at(scratch, ddp_p2p_landing_bytes(acc_bytes), 1),
         .result = args->recv,
     };
 
@@ -123,8 +125,8 @@ static int rd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void 
         ddp_coll_copy(comm, args->recv, args->send, args->count * elem);
         return 0;
     }
-    if (wide)
-        call.result = ddp_at(call.spare, ddp_round_to_line(wide_bytes), 1);
+    if (wider_acc)
+        call.result = ddp_at(call.spare, ddp_round_to_line(acc_bytes), 1);
     call.levels = ddp_rounds(call.fold.pow2);
     call.new_rank = ddp_fold_rank(call.fold, comm->rank);
     prepare_input(&call);
@@ -137,41 +139,42 @@ static int rd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void 
         const int divisor = level == call.levels - 1 ? call.divisor : 1;
         DDP_TRY(combine(&call, partner, args->count, target_of(&call, level), divisor, err));
     }
-    if (wide)
+    if (wider_acc)
         ddp_narrow(args->recv, call.result, args->count, args->dtype);
     return ddp_fold_holds(call.fold, comm->rank) ? ddp_p2p_fold_out(comm, args, err) : 0;
 }
 
-/* Memory, all ranks: pow2 of them move and combine S' at each level, and extra when folding in, who
- * then move S out again. In place, an odd number of levels starts with a copy. */
+/* Memory, all ranks: pow2 ranks move and combine S' bytes at each level, and `extra` ranks when
+ * folding in; these move S bytes when folding out. In place, an odd number of levels starts with a
+ * copy. */
 static void rd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const struct ddp_fold fold = ddp_fold_of(ranks);
     const int levels = ddp_rounds(fold.pow2);
     const size_t bytes = shape->count * ddp_dtype_size(shape->dtype);
-    const size_t wide_bytes =
-        shape->count * ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
-    const double both = (double)bytes + (double)wide_bytes;
+    const size_t acc_bytes = shape->count * ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const double both = (double)bytes + (double)acc_bytes;
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = levels + 2.0 * (fold.extra != 0)};
     for (int r = 0; r < ranks; r++) {
         struct ddp_p2p_count c = {0, 0};
         for (int level = 0; level < (ddp_fold_rank(fold, r) < 0 ? 1 : levels); level++)
-            ddp_count_pieces(&c, wide_bytes);
+            ddp_count_fragments(&c, acc_bytes);
         if (ddp_fold_holds(fold, r))
             ddp_count_message(&c, bytes);
         ddp_cost_rank(cost, &c);
     }
-    if (fold.extra != 0) /* in, the levels, out */
-        cost->path_bytes = (1.0 + levels) * (double)wide_bytes + (double)bytes;
-    cost->memory_bytes = (fold.pow2 * levels + fold.extra) * (DDP_COST_MOVE + DDP_COST_COMBINE) *
-                             (double)wide_bytes +
-                         fold.extra * DDP_COST_MOVE * (double)bytes;
+    if (fold.extra != 0) /* folding in, the levels, folding out */
+        cost->path_bytes = (1.0 + levels) * (double)acc_bytes + (double)bytes;
+    cost->memory_bytes =
+        (fold.pow2 * levels + fold.extra) * (DDP_COST_MOVE + DDP_COST_COMBINE) * (double)acc_bytes +
+        fold.extra * DDP_COST_MOVE * (double)bytes;
     if (ranks == 1)
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * (double)bytes;
-    else if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens all; pow2 narrow it */
+    else if (ddp_is_wide(shape->dtype,
+                         shape->op)) /* all ranks widen the input; pow2 ranks narrow the result */
         cost->memory_bytes += (ranks + fold.pow2) * both;
-    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* every rank divides all */
+    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * (double)bytes;
     else if (shape->in_place && levels % 2 == 1)
         cost->memory_bytes += (fold.pow2 - fold.extra) * DDP_COST_COPY * (double)bytes;
@@ -180,7 +183,7 @@ static void rd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_co
 const struct ddp_coll_alg ddp_alg_allreduce_rd = {
     .name = "rd",
     .coll = DDP_ALLREDUCE,
-    .summary = "messages, recursive doubling: log2(n) steps of the whole message; for short ones",
+    .summary = "messages, recursive doubling: log2(n) steps; for small messages",
     .supports = rd_supports,
     .scratch_bytes = rd_scratch_bytes,
     .run = rd_run,

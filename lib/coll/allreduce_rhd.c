@@ -1,42 +1,44 @@
 /* All-reduce "rhd": recursive halving (a reduce-scatter), then recursive doubling (an all-gather).
  *
- * Any rank count: of n ranks the largest power of two, pow2, take part; the even one of each of the
- * first n - pow2 pairs is *folded in*: it sends its input to its odd neighbour at the start and is
- * sent the result at the end (*folded out*).
- * *Halving*, level 0 to log2(pow2)-1: partners at distance 2^level hold partial sums of the same
- * range; each gives one half away and combines the other. So ranges shrink as partners move away:
- * most bytes travel between neighbours. *Doubling* takes the levels back: partners exchange their
- * complete ranges.
- * Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of collective communication operations
- * in MPICH, IJHPCA 19 (2005), section 4.5.
+ * It works for any number of ranks n: the largest power of two, pow2, of them take part. The even
+ * rank of each of the first n - pow2 pairs is *folded in*: it sends its input to its odd neighbour
+ * at the start. It receives the result from the neighbour at the end (*folded out*). *Halving*,
+ * level 0 to log2(pow2)-1: partners at distance 2^level hold partial sums of the same range. Each
+ * sends one half away and combines the other half. Ranges shrink while partners move apart, so most
+ * bytes are sent between neighbours. *Doubling* goes through the levels in reverse: partners
+ * exchange their complete ranges. Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of
+ * collective communication operations in MPICH, IJHPCA 19 (2005), section 4.5.
  *
- * Every element is computed by one rank, the lower rank's partial sum first, so all ranks get the
+ * One rank computes each element, with the lower rank's partial sum first, so all ranks get the
  * same bits. avg divides once, in the last level's combine. 16-bit floats are rounded once per
- * combine, log2(pow2) times, and once more for folded pairs; their averages divide each input first
- * (more than 2 ranks), which rounds once more, so no partial sum exceeds the inputs. Averages of
- * integers are exact: they travel in a wider type until they are complete (coll_wide.h).
+ * combine, log2(pow2) times, and once more for folded pairs. With more than 2 ranks their averages
+ * divide each input first, which rounds once more, so that no partial sum exceeds the inputs.
+ * Averages of integers are exact: they are sent in a wider type until they are complete
+ * (coll_wide.h).
  *
- * Cost, S bytes, n ranks, S' = S but for averages of integers: 2 log2(pow2) steps, and 2 when
- * folding; a rank sends (pow2-1)/pow2 (S' + S) bytes, one that another is folded into S more; a
- * folded one S'. What is combined travels in pieces of DDP_PIECE_BYTES, the rest as one message a
- * step. */
+ * Cost, S bytes, n ranks; S' = S, except for averages of integers, where it is the size in the
+ * accumulator type: 2 log2(pow2) steps, and 2 more when folding. A rank sends (pow2-1)/pow2 (S' +
+ * S) bytes. A rank that another is folded into sends S more; a folded rank sends S'. Halving sends
+ * fragments of DDP_FRAGMENT_BYTES, doubling one message a step. */
 #include "coll/coll_p2p.h"
 #include "coll/coll_shm.h"
 
 #define LEVELS_MAX 31
 
-/* One call. range[l]: what this rank holds before level l of halving, range[levels] after all. */
+/* The state of one call on this rank. */
 struct rhd_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
     struct ddp_fold fold;
     int levels, new_rank, divisor;
-    enum ddp_dtype travels;
-    size_t wide_elem;
+    enum ddp_dtype wire_dtype;
+    size_t acc_elem;
+    /* range[l]: the elements that this rank holds before level l; range[levels]: after all levels.
+     */
     struct ddp_range range[LEVELS_MAX + 1];
     void *landing;
-    const void *own; /* this rank's partial sums: at first its input, */
-    void *sum;       /* then what was combined: recv, or widened */
+    const void *own; /* this rank's partial sums: its input, later sum */
+    void *sum;       /* the combined values: recv, or scratch in the accumulator type */
 };
 
 static int rhd_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -46,7 +48,8 @@ static int rhd_supports(const struct ddp_comm *comm, const struct ddp_coll_shape
     return ddp_coll_needs_p2p(comm, "rhd", err);
 }
 
-/* The longest array that arrives to be combined: all of it when ranks are folded in. */
+/* Returns the landing bytes for the longest array that arrives to be combined. When ranks are
+ * folded in, that is the whole message. */
 static size_t rhd_landing_bytes(int ranks, size_t bytes)
 {
     const bool folds = ddp_fold_of(ranks).extra != 0;
@@ -68,20 +71,21 @@ static size_t range_count(const struct ddp_range *range)
     return range->end - range->begin;
 }
 
-/* Combines what `partner` sends, [in], with own partial sums, and sends it [out] of them. */
+/* Combines the range `in` that `partner` sends with own partial sums, and sends it the range `out`
+ * of them. */
 static int combine(struct rhd_call *call, int partner, const struct ddp_range *out,
                    const struct ddp_range *in, int divisor, struct ddp_err *err)
 {
     const struct ddp_p2p_combine c = {
         .dst = partner,
-        .out = ddp_at(call->own, out->begin, call->wide_elem),
+        .out = ddp_at(call->own, out->begin, call->acc_elem),
         .out_count = range_count(out),
         .src = partner,
         .in_count = range_count(in),
-        .own = ddp_at(call->own, in->begin, call->wide_elem),
-        .sum = ddp_at(call->sum, in->begin, call->wide_elem),
+        .own = ddp_at(call->own, in->begin, call->acc_elem),
+        .sum = ddp_at(call->sum, in->begin, call->acc_elem),
         .own_first = call->comm->rank < partner,
-        .dtype = call->travels,
+        .dtype = call->wire_dtype,
         .op = call->args->op,
         .divisor = divisor,
         .landing = call->landing,
@@ -128,14 +132,14 @@ static int run_doubling(struct rhd_call *call, struct ddp_err *err)
 static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                    struct ddp_err *err)
 {
-    const bool wide = ddp_is_wide(args->dtype, args->op);
+    const bool wider_acc = ddp_is_wide(args->dtype, args->op);
     const size_t elem = ddp_dtype_size(args->dtype);
     const struct ddp_range all = {0, args->count}, nothing = {0, 0};
     struct rhd_call call = {
         .comm = comm,
         .args = args,
         .fold = ddp_fold_of(comm->size),
-        .travels = ddp_wide_dtype(args->dtype, args->op),
+        .wire_dtype = ddp_wide_dtype(args->dtype, args->op),
         .range = {all},
         .landing = scratch,
         .own = args->send,
@@ -149,9 +153,9 @@ static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void
     }
     call.levels = ddp_rounds(call.fold.pow2);
     call.new_rank = ddp_fold_rank(call.fold, comm->rank);
-    call.wide_elem = ddp_dtype_size(call.travels);
-    if (wide) {
-        call.sum = ddp_at(scratch, rhd_landing_bytes(comm->size, args->count * call.wide_elem), 1);
+    call.acc_elem = ddp_dtype_size(call.wire_dtype);
+    if (wider_acc) {
+        call.sum = ddp_at(scratch, rhd_landing_bytes(comm->size, args->count * call.acc_elem), 1);
         call.own = call.sum;
         ddp_widen(call.sum, args->send, args->count, args->dtype);
     }
@@ -166,28 +170,28 @@ static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void
         DDP_TRY(combine(&call, comm->rank - 1, &nothing, &all, 1, err));
     DDP_TRY(run_halving(&call, err));
     const struct ddp_range *own = &call.range[call.levels];
-    if (wide)
+    if (wider_acc)
         ddp_narrow(ddp_at(args->recv, own->begin, elem),
-                   ddp_at(call.sum, own->begin, call.wide_elem), range_count(own), args->dtype);
+                   ddp_at(call.sum, own->begin, call.acc_elem), range_count(own), args->dtype);
     DDP_TRY(run_doubling(&call, err));
     return ddp_fold_holds(call.fold, comm->rank) ? ddp_p2p_fold_out(comm, args, err) : 0;
 }
 
-/* What rank r sends. */
+/* Returns the messages and bytes that rank r sends. */
 static struct ddp_p2p_count rhd_count(int r, struct ddp_fold fold, size_t count, size_t elem,
-                                      size_t wide_elem)
+                                      size_t acc_elem)
 {
     struct ddp_range whole = {0, count}, keep, give;
     struct ddp_p2p_count c = {0, 0};
     const int new_rank = ddp_fold_rank(fold, r);
 
     if (new_rank < 0) {
-        ddp_count_pieces(&c, count * wide_elem);
+        ddp_count_fragments(&c, count * acc_elem);
         return c;
     }
     for (int level = 0; (1 << level) < fold.pow2; level++) {
         ddp_halve(whole, new_rank, level, &keep, &give);
-        ddp_count_pieces(&c, range_count(&give) * wide_elem);
+        ddp_count_fragments(&c, range_count(&give) * acc_elem);
         ddp_count_message(&c, range_count(&keep) * elem);
         whole = keep;
     }
@@ -196,38 +200,40 @@ static struct ddp_p2p_count rhd_count(int r, struct ddp_fold fold, size_t count,
     return c;
 }
 
-/* Memory, all ranks: halving moves and combines (pow2-1) S' in all, folding in extra S'; doubling
- * moves (pow2-1) S, folding out extra S. pow2 - 1 + extra = n - 1: as much as a ring. */
+/* Memory, all ranks: halving moves and combines (pow2-1) S' bytes in all, and folding in `extra`
+ * S'. Doubling moves (pow2-1) S bytes, and folding out `extra` S. pow2 - 1 + extra is n - 1, so the
+ * total is the same as for a ring. */
 static void rhd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const struct ddp_fold fold = ddp_fold_of(ranks);
     const size_t elem = ddp_dtype_size(shape->dtype);
-    const size_t wide_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const size_t acc_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
     const double bytes = (double)shape->count * (double)elem;
-    const double wide_bytes = (double)shape->count * (double)wide_elem;
+    const double acc_bytes = (double)shape->count * (double)acc_elem;
 
     *cost = (struct ddp_coll_cost){.modelled = true,
                                    .steps = 2.0 * (ddp_rounds(fold.pow2) + (fold.extra != 0))};
     for (int r = 0; r < ranks; r++) {
-        const struct ddp_p2p_count c = rhd_count(r, fold, shape->count, elem, wide_elem);
+        const struct ddp_p2p_count c = rhd_count(r, fold, shape->count, elem, acc_elem);
         ddp_cost_rank(cost, &c);
     }
-    if (fold.extra != 0) /* in, halving and doubling, out */
-        cost->path_bytes = (wide_bytes + bytes) * (1 + (fold.pow2 - 1.0) / fold.pow2);
+    if (fold.extra != 0) /* folding in, halving and doubling, folding out */
+        cost->path_bytes = (acc_bytes + bytes) * (1 + (fold.pow2 - 1.0) / fold.pow2);
     cost->memory_bytes =
-        (ranks - 1) * ((DDP_COST_MOVE + DDP_COST_COMBINE) * wide_bytes + DDP_COST_MOVE * bytes);
+        (ranks - 1) * ((DDP_COST_MOVE + DDP_COST_COMBINE) * acc_bytes + DDP_COST_MOVE * bytes);
     if (ranks == 1)
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * bytes;
-    else if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens all; parts are narrowed */
-        cost->memory_bytes += (ranks + 1) * (bytes + wide_bytes);
-    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* every rank divides all */
+    else if (ddp_is_wide(shape->dtype,
+                         shape->op)) /* all ranks widen their input, each narrows its chunk */
+        cost->memory_bytes += (ranks + 1) * (bytes + acc_bytes);
+    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * bytes;
 }
 
 const struct ddp_coll_alg ddp_alg_allreduce_rhd = {
     .name = "rhd",
     .coll = DDP_ALLREDUCE,
-    .summary = "messages, recursive halving and doubling: 2 log2(n) steps, any rank count",
+    .summary = "messages, recursive halving and doubling: 2 log2(n) steps, any number of ranks",
     .supports = rhd_supports,
     .scratch_bytes = rhd_scratch_bytes,
     .run = rhd_run,

@@ -1,20 +1,21 @@
-/* All-reduce "ring": reduce-scatter around a ring, then all-gather around it.
+/* All-reduce "ring": a reduce-scatter around a ring, then an all-gather around it.
  *
- * The message is cut into n *parts*. In n-1 steps every part travels through all ranks and is
- * combined on its way (coll_ring.h); rank r ends with part r, complete. In n-1 more steps the
- * complete parts travel once around. Bandwidth-optimal: every rank sends 2(n-1)/n S.
- * Source: P. Patarasuk and X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of
- * workstations, JPDC 69 (2009).
+ * The message is cut into n *chunks*. In n-1 steps every chunk passes through all ranks and is
+ * combined on its way (coll_ring.h); at the end rank r holds chunk r, complete. In n-1 more steps
+ * the complete chunks go around the ring once. The algorithm is bandwidth-optimal: every rank sends
+ * 2(n-1)/n S. Source: P. Patarasuk and X. Yuan, Bandwidth optimal all-reduce algorithms for
+ * clusters of workstations, JPDC 69 (2009).
  *
- * An element is combined by the ranks in the order r+1, r+2, ..., r of its part's owner r, and
- * computed once, so all ranks get the same bits. avg divides once, in the owner's combine. 16-bit
- * floats are rounded once per combine, n-1 times in all; their averages divide each input first
- * (more than 2 ranks), which rounds once more, so no partial sum exceeds the inputs. Averages of
- * integers are exact: they travel to their owner in a wider type (coll_wide.h).
+ * An element of rank r's chunk is combined in the rank order r+1, r+2, ..., r, and computed once,
+ * so all ranks get the same bits. avg divides once, in the owner's combine. 16-bit floats are
+ * rounded once per combine, n-1 times in all. With more than 2 ranks their averages divide each
+ * input first, which rounds once more, so that no partial sum exceeds the inputs. Averages of
+ * integers are exact: they are sent to their owner in a wider type (coll_wide.h).
  *
- * Cost, S bytes, n ranks, S' = S but for averages of integers: 2(n-1) steps; a rank sends
- * (n-1)/n (S' + S) bytes, in n-1 parts cut into pieces of DDP_PIECE_BYTES and n-1 messages. Memory,
- * all ranks: each byte moves n-1 times in either half and is combined n-1 times in the first. */
+ * Cost, S bytes, n ranks; S' = S, except for averages of integers, where it is the size in the
+ * accumulator type: 2(n-1) steps. A rank sends (n-1)/n (S' + S) bytes: n-1 chunks in fragments of
+ * DDP_FRAGMENT_BYTES, then n-1 messages. Memory, all ranks: each byte moves n-1 times in either
+ * half and is combined n-1 times in the first. */
 #include "coll/coll_ring.h"
 #include "coll/coll_shm.h"
 
@@ -25,11 +26,11 @@ static int ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
     return ddp_coll_needs_p2p(comm, "ring", err);
 }
 
-/* Landing places; then, for averages of integers, the widened message. */
+/* Scratch holds the landing buffers, then, for averages of integers, the widened message. */
 static size_t ring_landing_bytes(int ranks, size_t count, size_t elem)
 {
-    const struct ddp_parts parts = {.count = count, .parts = ranks};
-    return ddp_p2p_landing_bytes(ddp_parts_count(&parts, 0) * elem);
+    const struct ddp_chunks chunks = {.count = count, .n = ranks};
+    return ddp_p2p_landing_bytes(ddp_chunk_count(&chunks, 0) * elem);
 }
 
 static size_t ring_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
@@ -44,68 +45,69 @@ static size_t ring_scratch_bytes(const struct ddp_comm *comm, const struct ddp_c
 static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                     struct ddp_err *err)
 {
-    const bool wide = ddp_is_wide(args->dtype, args->op);
-    const bool early = ddp_divides_first(args->dtype, args->op, comm->size);
-    const enum ddp_dtype travels = ddp_wide_dtype(args->dtype, args->op);
-    const size_t elem = ddp_dtype_size(args->dtype), wide_elem = ddp_dtype_size(travels);
-    const struct ddp_parts parts = {.count = args->count, .parts = comm->size};
-    const size_t own = ddp_parts_begin(&parts, comm->rank);
+    const bool wider_acc = ddp_is_wide(args->dtype, args->op);
+    const bool pre_scale = ddp_divides_first(args->dtype, args->op, comm->size);
+    const enum ddp_dtype wire_dtype = ddp_wide_dtype(args->dtype, args->op);
+    const size_t elem = ddp_dtype_size(args->dtype), acc_elem = ddp_dtype_size(wire_dtype);
+    const struct ddp_chunks chunks = {.count = args->count, .n = comm->size};
+    const size_t own = ddp_chunk_begin(&chunks, comm->rank);
 
     if (comm->size == 1) {
         ddp_coll_copy(comm, args->recv, args->send, args->count * elem);
         return 0;
     }
-    void *widened = ddp_at(scratch, ring_landing_bytes(comm->size, args->count, wide_elem), 1);
-    if (wide)
+    void *widened = ddp_at(scratch, ring_landing_bytes(comm->size, args->count, acc_elem), 1);
+    if (wider_acc)
         ddp_widen(widened, args->send, args->count, args->dtype);
-    void *whole = wide ? widened : args->recv;
+    void *whole = wider_acc ? widened : args->recv;
     const struct ddp_ring_sum ring = {
-        .parts = parts,
-        .dtype = travels,
+        .chunks = chunks,
+        .dtype = wire_dtype,
         .op = args->op,
-        .divisor = early ? 1 : ddp_coll_divisor(comm, args->op),
-        .divide_first = early,
-        .input = wide ? widened : args->send,
-        .result = ddp_at(whole, own, wide_elem),
+        .divisor = pre_scale ? 1 : ddp_coll_divisor(comm, args->op),
+        .pre_scale = pre_scale,
+        .input = wider_acc ? widened : args->send,
+        .result = ddp_at(whole, own, acc_elem),
         .whole = whole,
         .landing = scratch,
     };
     DDP_TRY(ddp_ring_sum(comm, &ring, err));
-    if (wide)
-        ddp_narrow(ddp_at(args->recv, own, elem), ring.result, ddp_parts_count(&parts, comm->rank),
+    if (wider_acc)
+        ddp_narrow(ddp_at(args->recv, own, elem), ring.result, ddp_chunk_count(&chunks, comm->rank),
                    args->dtype);
-    return ddp_ring_copy(comm, &parts, elem, args->recv, comm->rank, err);
+    return ddp_ring_copy(comm, &chunks, elem, args->recv, comm->rank, err);
 }
 
 static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
-    const struct ddp_parts parts = {.count = shape->count, .parts = ranks};
+    const struct ddp_chunks chunks = {.count = shape->count, .n = ranks};
     const size_t elem = ddp_dtype_size(shape->dtype);
-    const size_t wide_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const size_t acc_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
     const double bytes = (double)shape->count * (double)elem;
-    const double wide_bytes = (double)shape->count * (double)wide_elem;
+    const double acc_bytes = (double)shape->count * (double)acc_elem;
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = 2.0 * (ranks - 1)};
     for (int r = 0; r < ranks; r++) {
         struct ddp_p2p_count c = {0, 0};
-        ddp_ring_sum_count(&parts, wide_elem, r, &c);
-        ddp_ring_copy_count(&parts, elem, r, &c);
+        ddp_ring_sum_count(&chunks, acc_elem, r, &c);
+        ddp_ring_copy_count(&chunks, elem, r, &c);
         ddp_cost_rank(cost, &c);
     }
     cost->memory_bytes =
-        (ranks - 1) * ((DDP_COST_MOVE + DDP_COST_COMBINE) * wide_bytes + DDP_COST_MOVE * bytes);
+        (ranks - 1) * ((DDP_COST_MOVE + DDP_COST_COMBINE) * acc_bytes + DDP_COST_MOVE * bytes);
     if (ranks == 1)
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * bytes;
-    else if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens all, narrows its part */
-        cost->memory_bytes += (ranks + 1) * (bytes + wide_bytes);
-    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* every rank divides all */
+    else if (ddp_is_wide(shape->dtype,
+                         shape->op)) /* all ranks widen their input, each narrows its chunk */
+        cost->memory_bytes += (ranks + 1) * (bytes + acc_bytes);
+    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * bytes;
 }
 
 const struct ddp_coll_alg ddp_alg_allreduce_ring = {
     .name = "ring",
     .coll = DDP_ALLREDUCE,
-    .summary = "messages around a ring: least bytes, 2(n-1) steps; for large messages",
+    .summary = "messages around a ring: fewest bytes, 2(n-1) steps; for large messages",
     .supports = ring_supports,
     .scratch_bytes = ring_scratch_bytes,
     .run = ring_run,

@@ -1,7 +1,7 @@
-/* All-reduce "self": one rank. The result is the input; nothing to do in place. Measures the
- * harness.
+/* All-reduce "self", for one rank: the result is the input. It measures the overhead of the
+ * benchmark itself.
  *
- * Cost: no step; in place nothing, else S read and S written. */
+ * Cost: no step. In place nothing is done, otherwise S bytes are read and written. */
 #include "coll/coll.h"
 
 static int self_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -9,8 +9,8 @@ static int self_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
 {
     (void)shape;
     if (comm->size != 1)
-        return ddp_fail(err, DDP_EUNAVAIL, "algorithm 'self' is for one rank, here are %d",
-                        comm->size);
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "algorithm 'self' needs exactly one rank, but there are %d", comm->size);
     return 0;
 }
 

@@ -1,39 +1,42 @@
-/* All-reduce "staged": private memory, through rings of shared memory.
+/* All-reduce "staged": private memory, through ring buffers in shared memory.
  *
- * The message is cut into *rounds*, a round into one *piece* a rank; rank p combines the p-th piece
- * of every round. Three stages a round, each rank doing all of them:
- *   in    copy the pieces of the others into own *slots* (own ring), post IN
- *   sum   combine own piece from own send and all others' slots, in rank order, into own recv and
- *         back into the slot it came from in rank p+1's ring (the *result slot*), post SUM
- *   out   copy the others' pieces from their result slots into own recv
- * Writing the result over an input that has just been read, instead of into a slot of its own,
- * keeps the lines it needs exclusive and halves the memory in use: 64 KiB, 2 ranks: 5.8 us against
- * 12.5; 1 MiB: 72 us against 94.
+ * The message is cut into *rounds*, and each round into one *fragment* per rank. Rank p combines
+ * fragment p of every round. A round has three stages, and each rank does all of them:
+ *   in    It copies the fragments of the other ranks to *slots* of its own ring buffer and posts
+ * IN. sum   It combines its own fragment from its send buffer and all other ranks' slots, in rank
+ * order. It stores the result to its recv buffer and to the slot in rank p+1's ring buffer that the
+ *         input came from (the *result slot*), and posts SUM.
+ *   out   It copies the fragments of the other ranks from their result slots to its recv buffer.
+ * The result overwrites an input that has just been read, instead of a slot of its own. This keeps
+ * the cache lines exclusive and halves the memory in use; it is faster by a quarter at 1 MiB and by
+ * half at 64 KiB (results/notes/collectives.md).
  *
- * Software pipeline: step i does in(i), sum(i-1), out(i-2), so a rank finds its peers' flags
- * raised. Slots of round t are used again in round t + DEPTH. That needs no wait of its own: before
- * in(t+5) this rank has seen, in sum(t+3), every peer post IN of round t+3, which a peer does
- * after its out(t).
- * Calls alternate between the halves of the rings. A half was last used two calls ago, and this
- * rank has seen all peers post IN in the call between: they have left that one.
+ * The stages form a pipeline: step i does in(i), sum(i-1) and out(i-2), so a rank usually finds the
+ * flags of its peers already raised. The slots of round t are used again in round t + DEPTH. This
+ * needs no extra wait: before in(t+5) this rank has seen, in sum(t+3), every peer post IN of round
+ * t+3, and a peer does that after its out(t). Calls alternate between the two halves of each ring
+ * buffer. A half was last used two calls ago. In the call between, this rank has seen all peers
+ * post IN, so they have left the earlier call.
  *
- * Cost, S bytes, n ranks: 2 steps. In and out move (n-1)/n S each a rank, read and written; sum
- * reads S and writes 2S/n: (5n-2)S in all. Nothing is sent. */
+ * Cost, S bytes, n ranks: 2 steps. Stages in and out read and write (n-1)/n S bytes each on every
+ * rank; sum reads S and writes 2S/n: (5n-2)S in all. Nothing is sent. */
 #include "coll/coll_shm.h"
 
 #define DEPTH      5
 #define HALF_BYTES ((size_t)DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES / 2)
-/* Largest piece. Measured from 16 to 192 KiB: 32 and 64 are best, 128 costs 7 % at 1 and 4 MiB. */
-#define PIECE_BYTES ((size_t)64 << 10)
+/* Largest fragment. 32 and 64 KiB were the fastest of 16 to 192 KiB (results/notes/collectives.md).
+ */
+#define FRAGMENT_BYTES ((size_t)64 << 10)
 
-/* One call. piece: bytes of a piece, a multiple of the cache line (and so of every element).
- * in_base, sum_base: the lanes' epochs before it. half: offset of this call's half in a ring. */
+/* The state of one call on this rank. */
 struct staged_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
-    size_t bytes, elem, piece, half;
+    /* fragment: bytes of a fragment, a multiple of the cache line and so of every element size.
+     * half: offset of this call's half in a ring buffer. */
+    size_t bytes, elem, fragment, half;
     size_t rounds;
-    uint64_t in_base, sum_base;
+    uint64_t in_base, sum_base; /* sequence numbers of both flags before this call */
 };
 
 static int staged_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -48,42 +51,43 @@ static size_t round_up_line(size_t bytes)
     return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
 }
 
-/* As few rounds as fit, all of about the same size: a short last one would cost a whole step. */
+/* Chooses the smallest number of rounds, all of about the same size. A short last round would cost
+ * as much as a whole step. */
 static void staged_cut(struct staged_call *call)
 {
     const size_t ranks = (size_t)call->comm->size;
     const size_t room = HALF_BYTES / (DEPTH * (ranks > 1 ? ranks - 1 : 1));
-    const size_t piece_max = DDP_MIN(PIECE_BYTES, room) / DDP_CACHE_LINE * DDP_CACHE_LINE;
-    const size_t rounds = (call->bytes + ranks * piece_max - 1) / (ranks * piece_max);
+    const size_t fragment_max = DDP_MIN(FRAGMENT_BYTES, room) / DDP_CACHE_LINE * DDP_CACHE_LINE;
+    const size_t rounds = (call->bytes + ranks * fragment_max - 1) / (ranks * fragment_max);
 
     if (rounds == 0) {
-        call->piece = DDP_CACHE_LINE;
+        call->fragment = DDP_CACHE_LINE;
         call->rounds = 0;
         return;
     }
-    call->piece = round_up_line((call->bytes + rounds * ranks - 1) / (rounds * ranks));
-    call->rounds = (call->bytes + ranks * call->piece - 1) / (ranks * call->piece);
+    call->fragment = round_up_line((call->bytes + rounds * ranks - 1) / (rounds * ranks));
+    call->rounds = (call->bytes + ranks * call->fragment - 1) / (ranks * call->fragment);
 }
 
-/* Offset of piece p of round t in the message, and its bytes: the last ones may be short or empty.
- */
-static size_t piece_offset(const struct staged_call *call, size_t t, int p)
+/* Returns the offset of fragment p of round t in the message. The next function returns the size of
+ * the fragment at an offset; the last fragments may be short or empty. */
+static size_t fragment_offset(const struct staged_call *call, size_t t, int p)
 {
-    return (t * (size_t)call->comm->size + (size_t)p) * call->piece;
+    return (t * (size_t)call->comm->size + (size_t)p) * call->fragment;
 }
 
-static size_t piece_bytes(const struct staged_call *call, size_t offset)
+static size_t fragment_bytes(const struct staged_call *call, size_t offset)
 {
-    return offset >= call->bytes ? 0 : DDP_MIN(call->piece, call->bytes - offset);
+    return offset >= call->bytes ? 0 : DDP_MIN(call->fragment, call->bytes - offset);
 }
 
-/* The slot in `rank`'s ring for piece p (of another rank) of round t. */
+/* Returns the slot in `rank`'s ring buffer for fragment p of round t, where p is another rank. */
 static unsigned char *slot_of(const struct staged_call *call, int rank, size_t t, int p)
 {
     const int ranks = call->comm->size;
     const size_t index = (size_t)(p > rank ? p - rank - 1 : p - rank - 1 + ranks);
     return ddp_shm_ring_of(call->comm->shm, rank, 0) + call->half +
-           (t % DEPTH * (size_t)(ranks - 1) + index) * call->piece;
+           (t % DEPTH * (size_t)(ranks - 1) + index) * call->fragment;
 }
 
 static int next_rank(const struct ddp_comm *comm, int rank)
@@ -96,8 +100,8 @@ static void staged_in(struct staged_call *call, size_t t)
     struct ddp_comm *comm = call->comm;
 
     for (int p = next_rank(comm, comm->rank); p != comm->rank; p = next_rank(comm, p)) {
-        const size_t offset = piece_offset(call, t, p);
-        const size_t n = piece_bytes(call, offset);
+        const size_t offset = fragment_offset(call, t, p);
+        const size_t n = fragment_bytes(call, offset);
         if (n != 0)
             comm->device->copy(slot_of(call, comm->rank, t, p),
                                (const unsigned char *)call->args->send + offset, n);
@@ -108,8 +112,8 @@ static void staged_in(struct staged_call *call, size_t t)
 static int staged_sum(struct staged_call *call, size_t t, struct ddp_err *err)
 {
     struct ddp_comm *comm = call->comm;
-    const size_t offset = piece_offset(call, t, comm->rank);
-    const size_t n = piece_bytes(call, offset);
+    const size_t offset = fragment_offset(call, t, comm->rank);
+    const size_t n = fragment_bytes(call, offset);
     const void *src[DDP_REDUCE_MAX];
     void *dst[2] = {(unsigned char *)call->args->recv + offset, NULL};
 
@@ -142,8 +146,8 @@ static int staged_out(struct staged_call *call, size_t t, struct ddp_err *err)
     struct ddp_comm *comm = call->comm;
 
     for (int p = next_rank(comm, comm->rank); p != comm->rank; p = next_rank(comm, p)) {
-        const size_t offset = piece_offset(call, t, p);
-        const size_t n = piece_bytes(call, offset);
+        const size_t offset = fragment_offset(call, t, p);
+        const size_t n = fragment_bytes(call, offset);
         DDP_TRY(ddp_shm_wait(comm, p, DDP_LANE_STAGED_SUM, call->sum_base + t + 1, err));
         if (n != 0)
             comm->device->copy((unsigned char *)call->args->recv + offset,
@@ -169,8 +173,8 @@ static int staged_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
     staged_cut(&call);
     if (call.rounds == 0)
         return 0;
-    /* SUM counts the rounds, IN counts them and one more a call: their difference is the number of
-     * calls, on all ranks alike. */
+    /* The sequence number of SUM counts the rounds. That of IN counts the rounds and one more per
+     * call. Their difference is the number of calls, which is equal on all ranks. */
     call.half = (call.in_base - call.sum_base) & 1 ? HALF_BYTES : 0;
     for (size_t i = 0; i < call.rounds + 2; i++) {
         if (i < call.rounds)
@@ -199,7 +203,7 @@ static void staged_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_allreduce_staged = {
     .name = "staged",
     .coll = DDP_ALLREDUCE,
-    .summary = "private memory: slices travel through rings of shared memory, pipelined",
+    .summary = "private memory: copies through ring buffers in shared memory, pipelined",
     .supports = staged_supports,
     .run = staged_run,
     .cost = staged_cost,

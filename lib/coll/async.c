@@ -1,8 +1,9 @@
-/* Non-blocking collectives: the queue, the progress thread, and waiting for it.
+/* Non-blocking collectives: the queue, the progress thread, and waiting for a request.
  *
- * One lock guards the queue and `stopping`; `work` wakes the thread, `finished` whoever waits for a
- * request. A request's result is written before its state becomes DONE (release), so a look at the
- * state alone is enough to take it. */
+ * `lock` guards the queue and `stopping`. The condition `work` wakes the progress thread,
+ * `finished` wakes threads that wait for a request. The progress thread writes a request's result
+ * before it sets the state to DONE (release), so a thread that reads DONE may take the result
+ * without the lock. */
 #include "coll/async.h"
 
 #include <assert.h>
@@ -24,14 +25,13 @@
 #include "comm/segment.h"
 #include "comm/waiter.h"
 
-/* Looks at a request before sleeping, a few microseconds: going to sleep and being woken costs
+/* Number of polls before a wait sleeps, a few microseconds. Going to sleep and waking up costs
  * more. */
 #define POLLS_BEFORE_SLEEP 64
 
-/* code, failed: the first failure; the thread's own. flight: the thread's recorder; comm's: the
- * one in block, or own_flight. posted: requests so far, the same on all ranks. */
 struct ddp_async {
     struct ddp_comm *parent, *comm;
+    /* flight: the progress thread's recorder. It lies in block, or is own_flight. */
     struct ddp_flight *flight, own_flight;
     struct ddp_segment_rank *block;
     pthread_t thread;
@@ -39,15 +39,16 @@ struct ddp_async {
     pthread_cond_t work, finished;
     struct ddp_async_request *first, *last;
     bool stopping, rank_is_thread;
-    uint64_t posted;
+    uint64_t posted; /* requests so far, the same on all ranks */
+    /* The first failure. Only the progress thread uses these two. */
     int code;
     struct ddp_err failed;
 };
 
-/* Our launcher pins a rank to a core; a progress thread bound to the same core could run only while
- * the rank does not compute. It may use every core that is not the rank's alone: those of the
- * process, should the rank be a thread, else those of the launcher, its parent. Under other
- * launchers the mask is the user's, and stays. */
+/* Widens the affinity mask of the progress thread. Our launcher pins a rank to a core, and a
+ * progress thread on that core could run only while the rank does not compute. It gets the mask of
+ * the process if the rank is a thread, else that of the parent process, the launcher. Under other
+ * launchers the user chose the mask, so it stays. */
 static void leave_core_of_rank(const struct ddp_comm *comm, bool rank_is_thread)
 {
     cpu_set_t all, more;
@@ -68,7 +69,7 @@ static void run_request(struct ddp_async *async, struct ddp_async_request *req)
                                        : ddp_coll_run(async->comm, &req->plan, &req->err);
         if (async->code != 0) {
             async->failed = req->err;
-            /* The other ranks must not wait for this one's next collectives. */
+            /* Abort, so that the other ranks do not wait for the next collectives of this one. */
             ddp_comm_abort(async->comm, async->code);
         }
     } else {
@@ -96,7 +97,8 @@ static void *progress(void *arg)
         pthread_mutex_unlock(&async->lock);
         run_request(async, req);
         pthread_mutex_lock(&async->lock);
-        /* Under the lock: once it is DONE its owner may reuse it. */
+        /* This store is made under the lock, because the owner may reuse the request once it is
+         * DONE. */
         atomic_store_explicit(&req->state, DDP_ASYNC_DONE, memory_order_release);
         pthread_cond_broadcast(&async->finished);
     }
@@ -106,7 +108,7 @@ static void *progress(void *arg)
 
 static int start_thread(struct ddp_async *async, struct ddp_err *err)
 {
-    /* Signals are for the threads that were there before. */
+    /* The new thread blocks all signals; the existing threads handle them. */
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -117,8 +119,8 @@ static int start_thread(struct ddp_async *async, struct ddp_err *err)
     return 0;
 }
 
-/* In the shared segment, for this rank's first thread, so that it can be read when the rank is
- * dead; else in private memory. */
+/* Returns the recorder for the progress thread. The first progress thread of a rank uses the one in
+ * the shared segment, so that it can be read after the rank's death. Others use private memory. */
 static struct ddp_flight *find_recorder(struct ddp_async *async)
 {
     const struct ddp_comm *comm = async->parent;
@@ -134,7 +136,7 @@ static struct ddp_flight *find_recorder(struct ddp_async *async)
     return &async->own_flight;
 }
 
-/* The thread has ended: another may use it. */
+/* Frees the recorder in the segment for another progress thread, when this one has ended. */
 static void leave_recorder(const struct ddp_async *async)
 {
     if (async->block != NULL)
@@ -154,8 +156,8 @@ static int open_comm(struct ddp_async *async, struct ddp_err *err)
     int rc = ddp_comm_group(parent, ranks, parent->size, &async->comm, err);
     free(ranks);
     DDP_TRY(rc);
-    /* Two threads must not write one recorder. The thread competes with its rank for cores: it
-     * yields soon. */
+    /* Two threads must not write to the same recorder. The progress thread competes with its rank
+     * for cores, so it yields early. */
     struct ddp_comm *local = async->comm->hosts != NULL ? async->comm->hosts->local : NULL;
     struct ddp_comm *const all[] = {async->comm, local, async->comm->control};
     async->flight = find_recorder(async);
@@ -168,7 +170,7 @@ static int open_comm(struct ddp_async *async, struct ddp_err *err)
             all[i]->shm->spin = DDP_SPIN_SHARED;
             all[i]->shm->crowded = true;
         } else {
-            /* Beside a GPU there is a core for both. */
+            /* With a GPU there is a core for both threads. */
             all[i]->patient = all[i] != async->comm->control;
         }
     }
@@ -199,7 +201,7 @@ int ddp_async_create(struct ddp_comm *parent, struct ddp_async **out, struct ddp
     return 0;
 
 err_thread:
-    /* The others have theirs and will wait for this rank's collectives. */
+    /* The other ranks have a progress thread and would wait for this rank's collectives. */
     ddp_comm_abort(parent, rc);
     pthread_cond_destroy(&async->finished);
     pthread_cond_destroy(&async->work);
@@ -269,7 +271,7 @@ void ddp_async_post(struct ddp_async_request *req)
     struct ddp_async *async = req->async;
     assert(async != NULL && !is_queued(req) && "a request that is prepared and not under way");
     req->next = NULL;
-    req->told = false;
+    req->reported = false;
     req->seq = async->posted++;
     req->code = 0;
     req->err = DDP_ERR_INIT;
@@ -294,7 +296,7 @@ int ddp_async_start(struct ddp_async *async, const struct ddp_coll_alg *alg,
     return 0;
 }
 
-/* The result of a request that is done. */
+/* Returns the result of a request that is done. */
 static int collect(struct ddp_async_request *req, struct ddp_err *err)
 {
     if (req->once)
@@ -305,9 +307,9 @@ static int collect(struct ddp_async_request *req, struct ddp_err *err)
     return req->code;
 }
 
-/* The parent's recorder gets each request once, whether it is waited for or tested: the same
- * sequence on all ranks, whoever was late. */
-static uint64_t tell_parent(struct ddp_async_request *req)
+/* Enters the request into the parent's recorder. This happens once per request, whether the caller
+ * waits or tests, so the sequence is the same on all ranks whichever of them was late. */
+static uint64_t report_to_parent(struct ddp_async_request *req)
 {
     const struct ddp_async *async = req->async;
     const struct ddp_flight_op op = {.what = req->plan.args.coll,
@@ -316,7 +318,7 @@ static uint64_t tell_parent(struct ddp_async_request *req)
                                      .group = async->comm->id,
                                      .seq = req->seq,
                                      .ranks = async->comm->size};
-    req->told = true;
+    req->reported = true;
     return ddp_flight_enter_op(async->parent->flight, &op);
 }
 
@@ -325,12 +327,13 @@ int ddp_async_test(struct ddp_async_request *req, bool *done, struct ddp_err *er
     *done = !is_queued(req);
     if (!*done)
         return 0;
-    if (atomic_load_explicit(&req->state, memory_order_relaxed) == DDP_ASYNC_DONE && !req->told)
-        ddp_flight_leave(req->async->parent->flight, tell_parent(req), req->code != 0);
+    if (atomic_load_explicit(&req->state, memory_order_relaxed) == DDP_ASYNC_DONE && !req->reported)
+        ddp_flight_leave(req->async->parent->flight, report_to_parent(req), req->code != 0);
     return collect(req, err);
 }
 
-/* Sleeps until the request is done; false when deadline_ns (0: none) passes first. */
+/* Sleeps until the request is done. Returns false if deadline_ns passes first; 0 means no deadline.
+ */
 static bool sleep_until_done(struct ddp_async_request *req, int64_t deadline_ns)
 {
     struct ddp_async *async = req->async;
@@ -353,7 +356,8 @@ static int expire(struct ddp_async_request *req, int64_t timeout_ns, struct ddp_
     ddp_format_ns((double)timeout_ns, time, sizeof time);
     ddp_flight_describe(async->flight, where, sizeof where);
     ddp_comm_abort(async->parent, DDP_ELOST);
-    /* With shared flags the thread sees the abort and leaves the caller's arrays. */
+    /* With shared flags the progress thread notices the abort and stops using the caller's arrays.
+     */
     if (async->comm->shm != NULL && sleep_until_done(req, 0))
         (void)!collect(req, NULL);
     return ddp_fail(err, DDP_ELOST, "rank %d waited %s for its progress thread, which is in %.200s",
@@ -366,9 +370,9 @@ int ddp_async_wait(struct ddp_async_request *req, int64_t timeout_ns, struct ddp
         atomic_load_explicit(&req->state, memory_order_relaxed) == DDP_ASYNC_READY)
         return 0;
     uint64_t seq = 0;
-    const bool tell = !req->told;
-    if (tell)
-        seq = tell_parent(req);
+    const bool reports = !req->reported;
+    if (reports)
+        seq = report_to_parent(req);
     for (int i = 0; i < POLLS_BEFORE_SLEEP && is_queued(req); i++) {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
@@ -379,7 +383,7 @@ int ddp_async_wait(struct ddp_async_request *req, int64_t timeout_ns, struct ddp
         rc = expire(req, timeout_ns, err);
     if (rc == 0)
         rc = collect(req, err);
-    if (tell)
+    if (reports)
         ddp_flight_leave(req->async->parent->flight, seq, rc != 0);
     return rc;
 }

@@ -1,11 +1,11 @@
-/* Barrier "dissemination": in round k a rank tells the one 2^k after it and hears from the one 2^k
- * before.
+/* Barrier "dissemination": in round k each rank sends an empty message to the rank 2^k after it and
+ * receives one from the rank 2^k before it.
  *
- * After round k it has heard, at first or second hand, of the 2^(k+1) - 1 ranks before it; so after
- * ceil(log2 n) rounds of all. Source: D. Hensgen, R. Finkel, U. Manber, Two algorithms for barrier
- * synchronization, IJPP 17 (1988).
+ * After round k a rank knows, directly or through others, that the 2^(k+1) - 1 ranks before it have
+ * entered. After ceil(log2 n) rounds it knows this of all ranks. Source: D. Hensgen, R. Finkel, U.
+ * Manber, Two algorithms for barrier synchronization, IJPP 17 (1988).
  *
- * Cost, n ranks: ceil(log2 n) steps, as many empty messages a rank. */
+ * Cost, n ranks: ceil(log2 n) steps, and as many empty messages per rank. */
 #include "coll/coll_p2p.h"
 
 static int dissemination_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

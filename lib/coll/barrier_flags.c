@@ -1,6 +1,6 @@
-/* Barrier "flags": every rank raises its flag and looks at all others'.
+/* Barrier "flags": every rank raises its flag and waits for the flags of all other ranks.
  *
- * Cost, n ranks: 1 step; n-1 flags are read a rank. Nothing is sent. */
+ * Cost, n ranks: 1 step. Each rank reads n-1 flags. Nothing is sent. */
 #include "coll/coll_shm.h"
 
 static int flags_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -28,7 +28,7 @@ static void flags_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp
 const struct ddp_coll_alg ddp_alg_barrier_flags = {
     .name = "flags",
     .coll = DDP_BARRIER,
-    .summary = "shared memory: each rank raises a flag and looks at all others', one step",
+    .summary = "shared memory: each rank raises a flag and waits for all other flags, one step",
     .supports = flags_supports,
     .run = flags_run,
     .cost = flags_cost,

@@ -1,11 +1,14 @@
-/* Broadcast "binomial": who has the message passes it on, twice as many every step.
+/* Broadcast "binomial": every rank that has the message passes it on, so their number doubles in
+ * each step.
  *
- * A binomial tree over ranks counted from the root (pattern.h). A rank receives from its parent,
- * then sends to its children, the one with the largest subtree first, one after another: the
- * farthest leaf waits for ceil(log2 n) messages, which sending to all at once would prolong.
+ * The ranks form a binomial tree, counted from the root (pattern.h). A rank receives from its
+ * parent, then sends to its children one after another, first to the child with the largest
+ * subtree. The farthest leaf waits for ceil(log2 n) messages; sending to all children at once would
+ * prolong that.
  *
- * Cost, S bytes, n ranks: ceil(log2 n) steps; the root sends ceil(log2 n) messages of S, other
- * ranks fewer. Memory, all ranks: S moves n-1 times; out of place the root copies it. */
+ * Cost, S bytes, n ranks: ceil(log2 n) steps. The root sends ceil(log2 n) messages of S bytes,
+ * other ranks fewer. Memory, all ranks: S bytes move n-1 times; out of place the root copies them.
+ */
 #include "coll/coll_p2p.h"
 
 static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

@@ -1,11 +1,12 @@
 /* Broadcast "direct": zero-copy on registered memory.
  *
- * Out of place the root copies its send into its own recv while every other rank copies the root's
- * send into its recv. In place the root has nothing of its own to do: it writes the last n-th into
- * everybody's recv (from 16 KiB up), and the others copy what is before it.
+ * Out of place the root copies its send buffer to its recv buffer, while every other rank copies
+ * the root's send buffer to its own recv buffer. In place the root has nothing to copy for itself.
+ * From 16 KiB on it writes the last n-th of the message to all recv buffers, and the other ranks
+ * copy the rest.
  *
- * Cost, S bytes, n ranks: 2 steps. S is read and written by every rank, in place by all but one:
- * 2nS or 2(n-1)S in all. Nothing is sent. */
+ * Cost, S bytes, n ranks: 2 steps. S bytes are read and written for every rank, in place for all
+ * but one: 2nS or 2(n-1)S in all. Nothing is sent. */
 #include "coll/coll_direct.h"
 
 static int run_root(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
@@ -61,7 +62,7 @@ static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_broadcast_direct = {
     .name = "direct",
     .coll = DDP_BROADCAST,
-    .summary = "registered memory: each rank copies from the root's send, zero-copy",
+    .summary = "registered memory: each rank copies the root's send buffer, zero-copy",
     .supports = ddp_direct_supports,
     .run = direct_run,
     .cost = direct_cost,

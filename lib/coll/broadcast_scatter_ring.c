@@ -1,14 +1,14 @@
-/* Broadcast "scatter-ring": the root scatters the message, then a ring gathers it everywhere.
+/* Broadcast "scatter-ring": the root scatters the message, then a ring all-gathers it.
  *
- * For large messages: the message is cut into n *parts*, part v for the rank v after the root. A
- * binomial tree (pattern.h) hands out the parts of whole subtrees, straight into their places in
- * recv; then every rank passes parts on around the ring (coll_ring.h). So nobody sends S twice, as
- * the root of a tree alone does log2(n) times. Source: M. Barnett et al., Interprocessor collective
- * communication library (InterCom), SHPCC 1994.
+ * It is for large messages. The message is cut into n *chunks*, and chunk v is for the rank v after
+ * the root. A binomial tree (pattern.h) hands out the chunks of whole subtrees, to their places in
+ * recv. Then the ranks pass the chunks around the ring (coll_ring.h). No rank sends 2S bytes,
+ * whereas the root of a binomial tree alone sends log2(n) S. Source: M. Barnett et al.,
+ * Interprocessor collective communication library (InterCom), SHPCC 1994.
  *
- * Cost, S bytes, n ranks: ceil(log2 n) + n-1 steps; the root sends (n-1)/n S in the tree, and every
- * rank (n-1)/n S in the ring. Memory, all ranks: each part moves once per level of the tree and n-1
- * times around; out of place the root copies the message. */
+ * Cost, S bytes, n ranks: ceil(log2 n) + n-1 steps. The root sends (n-1)/n S in the tree, and every
+ * rank sends (n-1)/n S in the ring. Memory, all ranks: each chunk moves once per level of the tree
+ * and n-1 times around the ring; out of place the root copies the message. */
 #include "coll/coll_ring.h"
 
 static int scatter_ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -18,15 +18,15 @@ static int scatter_ring_supports(const struct ddp_comm *comm, const struct ddp_c
     return ddp_coll_needs_p2p(comm, "scatter-ring", err);
 }
 
-/* Bytes of the parts of v's subtree. */
-static size_t subtree_bytes(const struct ddp_parts *parts, int v, size_t elem)
+/* Returns the bytes of the chunks of v's subtree. */
+static size_t subtree_bytes(const struct ddp_chunks *chunks, int v, size_t elem)
 {
-    const int end = v + ddp_binomial_span(v, parts->parts);
-    return (ddp_parts_begin(parts, end) - ddp_parts_begin(parts, v)) * elem;
+    const int end = v + ddp_binomial_span(v, chunks->n);
+    return (ddp_chunk_begin(chunks, end) - ddp_chunk_begin(chunks, v)) * elem;
 }
 
-/* Down the tree, the largest subtree first. */
-static int scatter(struct ddp_comm *comm, const struct ddp_parts *parts, int v, int root,
+/* Passes the chunks down the tree, the largest subtree first. */
+static int scatter(struct ddp_comm *comm, const struct ddp_chunks *chunks, int v, int root,
                    void *data, size_t elem, struct ddp_err *err)
 {
     const int n = comm->size;
@@ -34,8 +34,8 @@ static int scatter(struct ddp_comm *comm, const struct ddp_parts *parts, int v, 
     if (v != 0) {
         const struct ddp_p2p_move get = {
             .src = ddp_real_rank(ddp_binomial_parent(v), root, n),
-            .in = ddp_at(data, ddp_parts_begin(parts, v), elem),
-            .in_bytes = subtree_bytes(parts, v, elem),
+            .in = ddp_at(data, ddp_chunk_begin(chunks, v), elem),
+            .in_bytes = subtree_bytes(chunks, v, elem),
         };
         DDP_TRY(ddp_p2p_exchange(comm, &get, err));
     }
@@ -43,8 +43,8 @@ static int scatter(struct ddp_comm *comm, const struct ddp_parts *parts, int v, 
         const int child = v + (1 << k);
         const struct ddp_p2p_move give = {
             .dst = ddp_real_rank(child, root, n),
-            .out = ddp_at(data, ddp_parts_begin(parts, child), elem),
-            .out_bytes = subtree_bytes(parts, child, elem),
+            .out = ddp_at(data, ddp_chunk_begin(chunks, child), elem),
+            .out_bytes = subtree_bytes(chunks, child, elem),
         };
         DDP_TRY(ddp_p2p_exchange(comm, &give, err));
     }
@@ -56,20 +56,20 @@ static int scatter_ring_run(struct ddp_comm *comm, const struct ddp_coll_args *a
 {
     (void)scratch;
     const size_t elem = ddp_dtype_size(args->dtype);
-    const struct ddp_parts parts = {.count = args->count, .parts = comm->size};
+    const struct ddp_chunks chunks = {.count = args->count, .n = comm->size};
     const int v = ddp_virtual_rank(comm->rank, args->root, comm->size);
 
     if (v == 0)
         ddp_coll_copy(comm, args->recv, args->send, args->count * elem);
-    DDP_TRY(scatter(comm, &parts, v, args->root, args->recv, elem, err));
-    return ddp_ring_copy(comm, &parts, elem, args->recv, v, err);
+    DDP_TRY(scatter(comm, &chunks, v, args->root, args->recv, elem, err));
+    return ddp_ring_copy(comm, &chunks, elem, args->recv, v, err);
 }
 
 static void scatter_ring_cost(int ranks, const struct ddp_coll_shape *shape,
                               struct ddp_coll_cost *cost)
 {
     const size_t elem = ddp_dtype_size(shape->dtype);
-    const struct ddp_parts parts = {.count = shape->count, .parts = ranks};
+    const struct ddp_chunks chunks = {.count = shape->count, .n = ranks};
     const double bytes = (double)shape->count * (double)elem;
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = ddp_rounds(ranks) + ranks - 1};
@@ -78,9 +78,9 @@ static void scatter_ring_cost(int ranks, const struct ddp_coll_shape *shape,
     for (int v = 0; v < ranks; v++) {
         struct ddp_p2p_count c = {0, 0};
         for (int k = 0; k < ddp_binomial_children(v, ranks); k++)
-            ddp_count_message(&c, subtree_bytes(&parts, v + (1 << k), elem));
+            ddp_count_message(&c, subtree_bytes(&chunks, v + (1 << k), elem));
         cost->memory_bytes += DDP_COST_MOVE * c.bytes;
-        ddp_ring_copy_count(&parts, elem, v, &c);
+        ddp_ring_copy_count(&chunks, elem, v, &c);
         ddp_cost_rank(cost, &c);
     }
 }

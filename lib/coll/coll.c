@@ -37,11 +37,11 @@ int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name, struct ddp
 {
     if (comm->shm == NULL && comm->hosts != NULL && comm->hosts->count > 1)
         return ddp_fail(err, DDP_EUNAVAIL,
-                        "algorithm '%s' needs shared memory, and the ranks are on %d hosts", name,
+                        "algorithm '%s' needs shared memory, but the ranks are on %d hosts", name,
                         comm->hosts->count);
     if (comm->shm == NULL)
         return ddp_fail(err, DDP_EUNAVAIL,
-                        "algorithm '%s' needs shared memory, which backend '%s' does not map%s%s",
+                        "algorithm '%s' needs shared memory, which backend '%s' does not have%s%s",
                         name, comm->backend->name,
                         comm->hosts != NULL && comm->hosts->why[0] != '\0' ? ": " : "",
                         comm->hosts != NULL ? comm->hosts->why : "");
@@ -56,7 +56,7 @@ int ddp_coll_no_in_place(const struct ddp_coll_shape *shape, struct ddp_err *err
 }
 
 /* Returns how many times `count` elements the full buffer holds. */
-static size_t full_parts(enum ddp_coll coll, int ranks)
+static size_t full_chunks(enum ddp_coll coll, int ranks)
 {
     switch (coll) {
     case DDP_REDUCE_SCATTER:
@@ -72,7 +72,7 @@ static size_t full_parts(enum ddp_coll coll, int ranks)
 
 size_t ddp_coll_message_bytes(enum ddp_coll coll, int ranks, size_t count, enum ddp_dtype dtype)
 {
-    return full_parts(coll, ranks) * count * ddp_dtype_size(dtype);
+    return full_chunks(coll, ranks) * count * ddp_dtype_size(dtype);
 }
 
 /* True if this rank is not the root and has no array to send. Its send pointer then has no meaning.
@@ -90,16 +90,16 @@ static bool receives_nothing(const struct ddp_comm *comm, const struct ddp_coll_
 static void array_bytes(const struct ddp_comm *comm, const struct ddp_coll_args *args, size_t *send,
                         size_t *recv)
 {
-    const size_t part = args->count * ddp_dtype_size(args->dtype);
-    const size_t full = part * (size_t)comm->size;
+    const size_t chunk = args->count * ddp_dtype_size(args->dtype);
+    const size_t full = chunk * (size_t)comm->size;
 
     *send = args->coll == DDP_REDUCE_SCATTER || args->coll == DDP_ALL_TO_ALL ||
                     args->coll == DDP_SCATTER
                 ? full
-                : part;
+                : chunk;
     *recv = args->coll == DDP_ALL_GATHER || args->coll == DDP_ALL_TO_ALL || args->coll == DDP_GATHER
                 ? full
-                : part;
+                : chunk;
 }
 
 size_t ddp_coll_recv_bytes(const struct ddp_comm *comm, const struct ddp_coll_args *args)
@@ -113,17 +113,17 @@ size_t ddp_coll_recv_bytes(const struct ddp_comm *comm, const struct ddp_coll_ar
 /* Implements the definition at the top of coll.h. */
 static bool is_in_place(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
-    const size_t part = args->count * ddp_dtype_size(args->dtype) * (size_t)comm->rank;
+    const size_t chunk = args->count * ddp_dtype_size(args->dtype) * (size_t)comm->rank;
     const unsigned char *send = args->send;
     const unsigned char *recv = args->recv;
 
     switch (args->coll) {
     case DDP_REDUCE_SCATTER:
     case DDP_SCATTER:
-        return recv == send + part;
+        return recv == send + chunk;
     case DDP_ALL_GATHER:
     case DDP_GATHER:
-        return send == recv + part;
+        return send == recv + chunk;
     default:
         return send == recv;
     }
@@ -166,9 +166,8 @@ int ddp_coll_plan_init(struct ddp_coll_plan *plan, struct ddp_comm *comm,
     size_t bytes;
 
     if (!ddp_mul_size(args->count, ddp_dtype_size(args->dtype) * (size_t)comm->size, &bytes))
-        return ddp_fail(err, DDP_EUSAGE,
-                        "%zu elements on %d ranks are more than memory can address", args->count,
-                        comm->size);
+        return ddp_fail(err, DDP_EUSAGE, "%zu elements on %d ranks exceed the address space",
+                        args->count, comm->size);
     shape_of(comm, args, &shape);
     if (alg == NULL) {
         made.alg = ddp_coll_auto(comm, &shape, err);

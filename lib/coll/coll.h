@@ -89,7 +89,7 @@ const struct ddp_coll_alg *ddp_coll_find(enum ddp_coll coll, const char *name);
  * run time. Returns NULL and fills err if no algorithm supports the shape. */
 const struct ddp_coll_alg *ddp_coll_auto(const struct ddp_comm *comm,
                                          const struct ddp_coll_shape *shape, struct ddp_err *err);
-/* The same without the collectives of the backend's library. */
+/* Like ddp_coll_auto, but never chooses the collectives of the backend's library. */
 const struct ddp_coll_alg *ddp_coll_auto_own(const struct ddp_comm *comm,
                                              const struct ddp_coll_shape *shape,
                                              struct ddp_err *err);

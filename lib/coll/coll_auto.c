@@ -1,4 +1,4 @@
-/* The choice of `auto`. */
+/* The table of rows that `auto` chooses from, and its printed form. */
 #include "coll/coll_auto.h"
 
 #include <math.h>
@@ -14,14 +14,14 @@
 #include "coll/coll_list.h"
 #undef DDP_COLL
 
-/* What an algorithm must have at hand. */
+/* The requirement of a row's algorithm. */
 enum need {
     ONE_RANK,
     SHARED,     /* shared memory */
-    REGISTERED, /* shared memory, and both buffers in it */
-    LIBRARY,    /* collectives of the backend's library; they may refuse a type */
+    REGISTERED, /* both buffers in registered shared memory */
+    LIBRARY,    /* collectives of the backend's library, which may refuse a type */
     HOSTS,      /* shared memory inside each of several hosts */
-    ALONE,      /* Open MPI, and each rank has a host of its own */
+    ALONE,      /* Open MPI, and each rank is alone on its host */
     MESSAGES
 };
 
@@ -32,48 +32,17 @@ enum need {
 #define CROWDED   (1u << DDP_DISTANCE_CROWDED)
 #define ANYWHERE  (NEAR | FAR | CROWDED)
 
-/* The first row that fits and whose algorithm supports the shape is taken. A row fits up to
- * ranks_max ranks and bytes_max bytes of message (S, as bandwidth is defined on), for the distances
- * in its set. This is the one place for thresholds.
- * All-reduce, where they come from: f32 sum in place, 2 ranks on 2 cores (Xeon, AVX-512, ping-pong
- * 280 ns), medians in microseconds; 4 ranks on the same 2 cores cross over at the same sizes:
- *            4 B   256 B  512 B  1 KiB  2 KiB  8 KiB  64 KiB  1 MiB  64 MiB
- *   flat     0.25  0.30   0.37   0.54   0.87   1.9
- *   direct   0.34  0.37   0.39   0.48   0.59   0.78   2.7     28     2650
- *   staged   0.36  0.43   0.46   0.53   0.64   1.27   5.9     70     6600
- *   Open MPI 0.44                1.04          5.5    11.8    95     19000
- * The others: f32, out of place, same machine, 2 ranks; of reductions reduce-scatter, of moves
- * all-gather, which the rest follow within a third:
- *                            64 B   256 B  512 B  1 KiB  4 KiB  16 KiB
- *   reduction  flat          0.25   0.27   0.33   0.38   0.80   1.9
- *              direct        0.40   0.39   0.40   0.40   0.40   0.52
- *              staged        0.54   0.56   0.65   0.70   1.16   2.3
- *   move       flat          0.23   0.31   0.38   0.42   0.92   2.0
- *              direct        0.32   0.32   0.32   0.32   0.33   0.42
- *              staged        0.49   0.52   0.57   0.68   1.06   2.15
- * Time of direct to that of flat, EPYC, medians of twelve pairs; broadcast, whose root waits for
- * its readers in direct, in place and not measured on a Xeon:
- *                  ranks     64 B   256 B  512 B  768 B  1 KiB  2 KiB  4 KiB
- *   reduce-scatter 2         1.20   1.19   1.09   1.15   1.03   0.97   0.64
- *   reduce         2         1.28   1.27   1.06   1.11   1.00   0.76   0.57
- *   all-gather     2         1.15   1.08   1.02   1.08   0.94   0.82   0.56
- *   broadcast      2         1.32   1.33   1.22   1.20   1.05   0.74   0.68
- *                  4, 8      1.1    1.1    1.03          1.0    1.0    0.92
- * Far: a step more costs half a ping-pong more (about 150 ns at 600 ns), so the one step of flat
- * pays to about twice the size.
- * Crowded: a step more costs every core a round through its ranks, so flat pays as long as its
- * copies are shorter than that. Time of direct to that of flat, f32, 2 cores (EPYC), medians of
- * seven pairs:
- *                   ranks   64 B   1 KiB  4 KiB  8 KiB  16 KiB
- *   all-reduce      4       1.86   1.84   1.41   1.17   0.82
- *                   8       1.90   1.67   1.49   1.29   0.89
- *                   32      1.30   1.28   1.17   0.82   0.53
- *   reduce-scatter  4, 8    1.8    1.8    1.55   1.25   1.1
- *   all-gather      4, 8    1.85   1.9    1.75   1.7    1.5
- *   all-to-all      4, 8    1.8    1.8    1.6    1.4    1.05
- *   reduce          4       1.87   1.81   1.61   1.23   0.86
- *                   8       1.92   1.79   1.01   0.69   0.42
- * Of gather and scatter direct has one step, too: from 1.0 down to 0.6. */
+/* A row of the table. `auto` uses the first row that fits and whose algorithm supports the shape. A
+ * row fits messages of up to bytes_max bytes (S, which bandwidth is computed from), on up to
+ * ranks_max ranks, at the distances in its set. All thresholds of the choice are in this file.
+ * results/notes/collectives.md has the timings behind them.
+ *
+ * Up to a few hundred bytes the one step of flat is faster than the two steps of direct. Staged,
+ * for private memory, starts to win where the extra copies of flat cost more than its steps. At a
+ * far distance a step costs half a ping-pong more (about 150 ns at 600 ns), so flat is faster up to
+ * about twice the size. With more ranks than cores, a step costs every core a turn of each of its
+ * ranks, so flat is faster as long as its copies take less time than that. Gather and scatter take
+ * one step under direct, too, so they need no larger limit then. */
 struct rule {
     enum ddp_coll coll;
     enum need need;
@@ -86,14 +55,17 @@ struct rule {
 
 static const char why_self[] = "one rank: a copy, or nothing";
 static const char why_flat[] = "one step; the extra copies are short";
-static const char why_crowded[] = "one step; a second would wait for a switch of ranks";
+static const char why_crowded[] =
+    "one step; in a second step ranks would wait for their turn on a core";
 static const char why_direct[] = "zero-copy: every byte moves once";
-static const char why_staged[] = "private buffers: through rings of shared memory, pipelined";
+static const char why_staged[] =
+    "private buffers: copies through ring buffers in shared memory, pipelined";
 static const char why_native[] = "the library knows the network";
-static const char why_few_steps[] = "few steps: short messages wait for steps";
-static const char why_few_bytes[] = "few bytes a rank: long messages wait for bytes";
-static const char why_hosts[] = "shared memory inside a host, one rank of each sends messages";
-static const char why_alone[] = "a rank a host: links stay full, every host sends the same";
+static const char why_few_steps[] = "few steps: they decide the time of small messages";
+static const char why_few_bytes[] = "few bytes per rank: they decide the time of large messages";
+static const char why_hosts[] = "shared memory inside a host, messages between one rank per host";
+static const char why_alone[] =
+    "one rank per host: links stay busy, all hosts send the same number of bytes";
 static const char why_only[] = "messages: any backend, any memory";
 
 #define SELF(coll, symbol)                                                                         \
@@ -113,20 +85,16 @@ static const char why_only[] = "messages: any backend, any memory";
         coll, SHARED, CROWDED, ranks_max, bytes_max, &ddp_alg_##symbol##_flat, why_crowded         \
     }
 
-/* Between hosts, several ranks each: longer all-reduces are bound by the links, and hier sends the
- * least over them, 2(H-1)/H of the message; a ring of all ranks, which knows no hosts, 2(P-1)/P.
- * f32 sum in place, 2 hosts (namespaces) of 2 ranks, link of 1 Gb/s, fastest of 18 iterations on a
- * busy machine, us:
- *            Open MPI: 256 KiB  4 MiB    MPICH: 256 KiB  4 MiB
- *   hier               736      28200           17300    108000
- *   native             444      35300           70100    165000
- *   ring               649      46400           80000    271000
- *   rhd                473      33200           29600    171000
- * Below, hosts that share cores say nothing about hier's waits: the library's choice. */
+/* Between hosts of several ranks each, the links limit longer all-reduces. hier sends the fewest
+ * bytes over them, 2(H-1)/H of the message for H hosts; a ring of all P ranks ignores hosts and
+ * sends 2(P-1)/P. Messages of up to this size use the library's all-reduce, because the hosts of
+ * the measurement shared cores and so tell nothing about the waits of hier
+ * (results/notes/collectives.md). */
 #define BETWEEN_HOSTS ((size_t)512 << 10)
 
-/* Between 2 to 4 hosts of one rank each, ring overtakes Open MPI's all-reduce between 1 and 4 MiB;
- * between 8 hosts, and under MPICH, it did not for certain: results/notes/auto-across-hosts.md. */
+/* Between 2 to 4 hosts of one rank each, ring overtakes Open MPI's all-reduce between 1 and 4 MiB.
+ * Between 8 hosts, and under MPICH, it was not clearly faster (results/notes/auto-across-hosts.md).
+ */
 #define ALONE_NATIVE_MAX ((size_t)2 << 20)
 #define ALONE_RANKS_MAX  4
 #define ALONE_ROW(bytes_max, symbol, why)                                                          \
@@ -134,8 +102,10 @@ static const char why_only[] = "messages: any backend, any memory";
         DDP_ALLREDUCE, ALONE, ANYWHERE, ALONE_RANKS_MAX, bytes_max, &ddp_alg_##symbol, why         \
     }
 
-/* Rows on shared memory: up to registered_max (private_max) bytes flat; far: twice that, as far as
- * its slots go. SHM_ROWS: all rows of a collective; up to crowded_max flat when crowded. */
+/* SHARED_ROWS: the rows on shared memory of a collective. flat is used up to registered_max
+ * (private memory: private_max) bytes; at a far distance up to twice that, at most the size of a
+ * data slot. SHM_ROWS: all rows of a collective except the last. With more ranks than cores flat is
+ * used up to crowded_max bytes. */
 #define TWICE(bytes) DDP_MIN(2 * (size_t)(bytes), (size_t)DDP_SHM_SLOT_BYTES)
 #define SHARED_ROWS(coll, symbol, registered_max, private_max)                                     \
     ROW(coll, SHARED, NEAR | CROWDED, registered_max, symbol##_flat, why_flat),                    \
@@ -205,7 +175,8 @@ enum ddp_distance ddp_distance_of(double pingpong_ns)
                                : DDP_DISTANCE_FAR;
 }
 
-/* Is the row about such a call, whatever its size? */
+/* True if the row is for this collective, number of ranks and distance. The size is not considered.
+ */
 static bool is_about(const struct rule *rule, enum ddp_coll coll, int ranks,
                      enum ddp_distance distance)
 {
@@ -220,7 +191,8 @@ static bool is_open_mpi(const struct ddp_backend *backend)
     return library != NULL && strncmp(library, "Open MPI", strlen("Open MPI")) == 0;
 }
 
-/* Does the communicator lack what the row needs, which its algorithm does not ask for? */
+/* True if the communicator lacks a requirement of the row that the algorithm's supports() does not
+ * check. */
 static bool lacks(const struct ddp_comm *comm, const struct ddp_coll_shape *shape, enum need need)
 {
     if (need == REGISTERED)
@@ -229,7 +201,7 @@ static bool lacks(const struct ddp_comm *comm, const struct ddp_coll_shape *shap
            (comm->hosts == NULL || comm->hosts->count < comm->size || !is_open_mpi(comm->backend));
 }
 
-/* own: leave the library's collectives out. */
+/* Returns the first algorithm that fits. own: skip the collectives of the library. */
 static const struct ddp_coll_alg *choose(const struct ddp_comm *comm,
                                          const struct ddp_coll_shape *shape,
                                          enum ddp_distance distance, bool own, struct ddp_err *err)
@@ -247,8 +219,8 @@ static const struct ddp_coll_alg *choose(const struct ddp_comm *comm,
         struct ddp_err why = DDP_ERR_INIT;
         if (rules[i].alg->supports(comm, shape, &why) == 0)
             return rules[i].alg;
-        /* The last, most general row says why nothing fits; that there are no messages says less
-         * than what a library has refused. */
+        /* The error gives the reason of the last row, which is the most general, unless a library
+         * has refused: its reason tells more than the lack of messages. */
         if (!refused)
             reason = why;
         refused |= rules[i].need == LIBRARY && (caps & DDP_CAP_NATIVE) && !(caps & DDP_CAP_P2P);
@@ -310,12 +282,12 @@ static bool has(const struct ddp_auto_query *query, enum need need)
     return caps & DDP_CAP_P2P;
 }
 
-/* Rows of one algorithm that follow each other, as one line. from, to: sizes, in bytes. */
+/* A printed line: consecutive rows of one algorithm. */
 struct line {
     const struct ddp_coll_alg *alg; /* NULL: none yet */
     const char *why;
-    size_t from, to;
-    bool otherwise; /* for what the line before refuses */
+    size_t from, to; /* message sizes in bytes */
+    bool otherwise;  /* used for calls that the line before refuses */
 };
 
 static void add_line(const struct line *line, struct ddp_strbuf *out)
@@ -332,7 +304,8 @@ static void add_line(const struct line *line, struct ddp_strbuf *out)
                     line->otherwise ? "where that refuses: " : "", line->why);
 }
 
-/* The rows after a library's are asked about all sizes again: it may refuse any. */
+/* Adds a row to the current line, or starts a new line. The library may refuse calls of any size,
+ * so the rows after it cover all sizes again. */
 static void add_rule(const struct rule *rule, struct line *line, struct ddp_strbuf *out)
 {
     const bool refused = line->alg != NULL && line->to == ANY_BYTES;
@@ -358,7 +331,7 @@ void ddp_coll_auto_explain(const struct ddp_auto_query *query, struct ddp_strbuf
     /* Only rows on shared memory depend on the distance. */
     if (has(query, SHARED))
         snprintf(distance, sizeof distance, ", distance %s%s", ddp_distance_name(query->distance),
-                 query->distance == DDP_DISTANCE_UNKNOWN ? ", taken as cache" : "");
+                 query->distance == DDP_DISTANCE_UNKNOWN ? ", treated as cache" : "");
     ddp_strbuf_addf(out, "auto of %s: backend %s, %d rank%s%s, %s memory%s\n",
                     ddp_coll_name(query->coll), query->backend->name, query->ranks,
                     query->ranks == 1 ? "" : "s", hosts,

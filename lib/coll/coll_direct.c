@@ -3,7 +3,7 @@
 
 /* Shortest chunk of which the root copies the tail. At about this size copying half of it takes as
  * long as a step. */
-#define SHARE_FROM_BYTES ((size_t)16 << 10)
+#define ROOT_COPIES_FROM_BYTES ((size_t)16 << 10)
 
 int ddp_direct_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
                         struct ddp_err *err)
@@ -42,11 +42,11 @@ bool ddp_direct_outgrows_cache(const struct ddp_comm *comm, const struct ddp_col
 
 size_t ddp_direct_root_begin(const struct ddp_comm *comm, size_t bytes)
 {
-    const size_t share = bytes / (size_t)comm->size / DDP_CACHE_LINE * DDP_CACHE_LINE;
-    return bytes < SHARE_FROM_BYTES ? bytes : bytes - share;
+    const size_t tail = bytes / (size_t)comm->size / DDP_CACHE_LINE * DDP_CACHE_LINE;
+    return bytes < ROOT_COPIES_FROM_BYTES ? bytes : bytes - tail;
 }
 
-size_t ddp_direct_slice_begin(const void *base, size_t bytes, size_t elem, int r, int ranks)
+size_t ddp_direct_chunk_begin(const void *base, size_t bytes, size_t elem, int r, int ranks)
 {
     const size_t to_line = -(uintptr_t)base & (DDP_CACHE_LINE - 1);
     const size_t lead = to_line % elem == 0 ? to_line : 0;

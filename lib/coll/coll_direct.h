@@ -82,8 +82,7 @@ bool ddp_direct_outgrows_cache(const struct ddp_comm *comm, const struct ddp_col
 static inline void ddp_direct_move(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                                    void *dst, const void *src, size_t bytes)
 {
-    const size_t long_bytes = (size_t)64
-                              << 10; /* below this, the fence after such stores costs too much */
+    const size_t long_bytes = (size_t)64 << 10; /* shorter copies do not pay for the fence */
     if (bytes >= long_bytes && dst != src && ddp_direct_outgrows_cache(comm, args))
         comm->device->copy_nt(dst, src, bytes);
     else
@@ -100,7 +99,7 @@ size_t ddp_direct_root_begin(const struct ddp_comm *comm, size_t bytes);
  * `bytes` for rank n. In between it is aligned to a cache line of memory, or to a cache line
  * counted from `base` if `base` is not a multiple of the element size. Ranks compute the same value
  * if their bases are equal modulo a cache line. */
-size_t ddp_direct_slice_begin(const void *base, size_t bytes, size_t elem, int r, int ranks);
+size_t ddp_direct_chunk_begin(const void *base, size_t bytes, size_t elem, int r, int ranks);
 
 /* Returns DDP_EUNAVAIL if memory is not shared or the buffers of the shape are not registered. */
 int ddp_direct_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

@@ -1,27 +1,28 @@
-/* "flat", for all collectives but all-reduce (allreduce_flat.c): everybody publishes what it sends,
- * and then takes what it needs.
+/* Algorithm "flat" of all collectives except all-reduce (allreduce_flat.c): every rank publishes
+ * the data that it sends, and then reads the data that it needs.
  *
- * For small messages, of any memory. A rank that sends copies its send into its *slot* of shared
- * memory (at most DDP_SHM_INLINE bytes go beside the flag itself), posts, waits for all, and copies
- * or combines from the slots into its recv; combining is in rank order. In place is no special
- * case: all that others need has left send before recv is written.
+ * It is for small messages in any memory. A rank that sends copies its send buffer into its *data
+ * slot* of shared memory, posts its flag, waits for all ranks, and copies or combines from the data
+ * slots into its recv buffer. A message of at most DDP_SHM_INLINE bytes is stored beside the flag
+ * instead. Inputs are combined in rank order. In place needs no special case: the data that others
+ * need has left the send buffer before recv is written.
  *
- * Slots and lanes are those of all-reduce "flat", and so is the double buffer: calls of whatever
- * collective alternate between two slots and two lanes, and every call waits for all ranks. When a
- * rank writes its slot in call k, the slot's readers were in call k-2; each has left it, for this
- * rank has seen all of them enter call k-1.
+ * Data slots and flag slots are those of all-reduce "flat", and so is the double buffer: calls of
+ * any collective alternate between two data slots and two flag slots, and every call waits for all
+ * ranks. A rank that writes its data slot in call k overwrites the data of call k-2. All readers
+ * have left call k-2, because this rank has seen all of them enter call k-1.
  *
- * Cost, n ranks: 1 step. What is sent is read and written once; of what is taken each byte is read
- * and, combined or not, written. Nothing is sent. */
+ * Cost, n ranks: 1 step. Published bytes are read and written once. A byte that a rank reads is
+ * read and, unless it is combined, written. Nothing is sent. */
 #include <string.h>
 
 #include "coll/coll_shm.h"
 
-/* One call: what this rank sees. bytes: that a sender publishes. */
+/* The state of one call on this rank. */
 struct flat_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
-    size_t part, bytes;
+    size_t chunk, bytes; /* chunk: bytes of one chunk; bytes: published by a rank that sends */
     int parity;
 };
 
@@ -35,9 +36,9 @@ static bool has_source_root(enum ddp_coll coll)
     return coll == DDP_BROADCAST || coll == DDP_SCATTER;
 }
 
-static size_t published_bytes(enum ddp_coll coll, int ranks, size_t part)
+static size_t published_bytes(enum ddp_coll coll, int ranks, size_t chunk)
 {
-    return is_personal(coll) ? part * (size_t)ranks : part;
+    return is_personal(coll) ? chunk * (size_t)ranks : chunk;
 }
 
 static int flat_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -50,7 +51,7 @@ static int flat_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
         published_bytes(shape->coll, comm->size, shape->count * ddp_dtype_size(shape->dtype));
     if (bytes > DDP_SHM_SLOT_BYTES)
         return ddp_fail(err, DDP_EUNAVAIL,
-                        "algorithm 'flat' carries at most %u bytes a rank, here are %zu",
+                        "algorithm 'flat' takes at most %u bytes per rank, but the message has %zu",
                         DDP_SHM_SLOT_BYTES, bytes);
     return 0;
 }
@@ -63,20 +64,20 @@ static unsigned char *slot_of(const struct flat_call *call, int rank)
                : ddp_shm_slot_of(shm, rank, call->parity);
 }
 
-/* What `rank` sends, from `part` of its parts on. */
-static const unsigned char *input_of(const struct flat_call *call, int rank, int part)
+/* Returns the address of chunk number `chunk` of the data that `rank` sends. */
+static const unsigned char *input_of(const struct flat_call *call, int rank, int chunk)
 {
     const unsigned char *send = rank == call->comm->rank ? call->args->send : slot_of(call, rank);
-    return send + (size_t)part * call->part;
+    return send + (size_t)chunk * call->chunk;
 }
 
-static void combine(const struct flat_call *call, int part)
+static void combine(const struct flat_call *call, int chunk)
 {
     struct ddp_comm *comm = call->comm;
     const void *src[DDP_REDUCE_MAX];
 
     for (int r = 0; r < comm->size; r++)
-        src[r] = input_of(call, r, part);
+        src[r] = input_of(call, r, chunk);
     const struct ddp_reduce reduce = {
         .dst = &call->args->recv,
         .dst_count = 1,
@@ -90,13 +91,13 @@ static void combine(const struct flat_call *call, int part)
     comm->device->reduce(&reduce);
 }
 
-/* `part` of what each rank sends, into its place in recv. */
-static void collect(const struct flat_call *call, int part)
+/* Copies chunk number `chunk` of every rank's data to its place in recv. */
+static void collect(const struct flat_call *call, int chunk)
 {
     unsigned char *recv = call->args->recv;
     for (int r = 0; r < call->comm->size; r++)
-        ddp_coll_move(call->comm, recv + (size_t)r * call->part, input_of(call, r, part),
-                      call->part);
+        ddp_coll_move(call->comm, recv + (size_t)r * call->chunk, input_of(call, r, chunk),
+                      call->chunk);
 }
 
 static void flat_take(const struct flat_call *call)
@@ -124,14 +125,14 @@ static void flat_take(const struct flat_call *call)
         collect(call, comm->rank);
         break;
     case DDP_BROADCAST:
-        ddp_coll_move(comm, args->recv, input_of(call, args->root, 0), call->part);
+        ddp_coll_move(comm, args->recv, input_of(call, args->root, 0), call->chunk);
         break;
     case DDP_SCATTER:
-        ddp_coll_move(comm, args->recv, input_of(call, args->root, comm->rank), call->part);
+        ddp_coll_move(comm, args->recv, input_of(call, args->root, comm->rank), call->chunk);
         break;
     default: /* send-recv */
         ddp_coll_move(comm, args->recv, input_of(call, ddp_rank_at(comm->rank, -1, comm->size), 0),
-                      call->part);
+                      call->chunk);
     }
 }
 
@@ -143,45 +144,45 @@ static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     struct flat_call call = {
         .comm = comm,
         .args = args,
-        .part = ddp_coll_array_bytes(args),
+        .chunk = ddp_coll_array_bytes(args),
         .parity = (int)(epoch & 1),
     };
     const int lane = DDP_LANE_FLAT + call.parity;
 
-    call.bytes = published_bytes(args->coll, comm->size, call.part);
+    call.bytes = published_bytes(args->coll, comm->size, call.chunk);
     if (call.bytes != 0 && (comm->rank == args->root || !has_source_root(args->coll)))
         memcpy(slot_of(&call, comm->rank), args->send, call.bytes);
     ddp_shm_post(comm, lane, epoch);
     DDP_TRY(ddp_coll_wait_all(comm, lane, epoch, err));
-    if (call.part != 0)
+    if (call.chunk != 0)
         flat_take(&call);
     return 0;
 }
 
 static void flat_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
-    const double part = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
+    const double chunk = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
     const double n = ranks, own = shape->in_place ? 0 : 1;
     const double sent =
-        part * (is_personal(shape->coll) ? n : 1) * (has_source_root(shape->coll) ? 1 : n);
+        chunk * (is_personal(shape->coll) ? n : 1) * (has_source_root(shape->coll) ? 1 : n);
     double taken = 0; /* bytes read and written */
 
     switch (shape->coll) {
     case DDP_REDUCE_SCATTER:
-        taken = n * (n + 1) * part;
+        taken = n * (n + 1) * chunk;
         break;
     case DDP_REDUCE:
-        taken = (n + 1) * part;
+        taken = (n + 1) * chunk;
         break;
     case DDP_ALL_GATHER:
     case DDP_ALL_TO_ALL:
-        taken = 2 * n * (n - 1 + own) * part;
+        taken = 2 * n * (n - 1 + own) * chunk;
         break;
     case DDP_SEND_RECV:
-        taken = 2 * n * part;
+        taken = 2 * n * chunk;
         break;
     default: /* to or from a root */
-        taken = 2 * (n - 1 + own) * part;
+        taken = 2 * (n - 1 + own) * chunk;
     }
     *cost = (struct ddp_coll_cost){
         .steps = 1,
@@ -200,11 +201,11 @@ static void flat_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
         .run = flat_run,                                                                           \
         .cost = flat_cost,                                                                         \
     }
-FLAT(reduce_scatter_flat, DDP_REDUCE_SCATTER, "each rank sums its part of everybody's input");
-FLAT(all_gather_flat, DDP_ALL_GATHER, "everybody reads everybody's input");
-FLAT(broadcast_flat, DDP_BROADCAST, "everybody reads the root's input");
-FLAT(reduce_flat, DDP_REDUCE, "the root sums everybody's input");
-FLAT(all_to_all_flat, DDP_ALL_TO_ALL, "each rank reads its part of everybody's input");
-FLAT(gather_flat, DDP_GATHER, "the root reads everybody's input");
-FLAT(scatter_flat, DDP_SCATTER, "each rank reads its part of the root's input");
-FLAT(send_recv_flat, DDP_SEND_RECV, "each rank reads the input of the one before it");
+FLAT(reduce_scatter_flat, DDP_REDUCE_SCATTER, "each rank sums its chunk of all inputs");
+FLAT(all_gather_flat, DDP_ALL_GATHER, "every rank reads all inputs");
+FLAT(broadcast_flat, DDP_BROADCAST, "every rank reads the root's input");
+FLAT(reduce_flat, DDP_REDUCE, "the root sums all inputs");
+FLAT(all_to_all_flat, DDP_ALL_TO_ALL, "each rank reads its chunk of all inputs");
+FLAT(gather_flat, DDP_GATHER, "the root reads all inputs");
+FLAT(scatter_flat, DDP_SCATTER, "each rank reads its chunk of the root's input");
+FLAT(send_recv_flat, DDP_SEND_RECV, "each rank reads the input of the rank before it");

@@ -1,11 +1,12 @@
-/* What an algorithm will say, before there are ranks. */
+/* Checks an algorithm without a communicator. */
 #include "coll/coll.h"
 #include "comm/comm_shm.h"
 
 int ddp_coll_foresee(const struct ddp_coll_alg *alg, const struct ddp_backend *backend, int ranks,
                      const struct ddp_coll_shape *shape, struct ddp_err *err)
 {
-    /* All that supports() reads of a world of one host (comm.h); nothing runs on it. */
+    /* For a world of one host, supports() reads only these members (comm.h). Nothing runs on this
+     * comm. */
     struct ddp_comm_shm mapped = {.spin = 0};
     const struct ddp_comm comm = {
         .backend = backend,

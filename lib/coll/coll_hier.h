@@ -1,11 +1,12 @@
-/* All-reduce among the leaders of hosts, chunk by chunk, without ever blocking: the half of
- * allreduce "hier" that sends messages. For lib/coll only.
+/* All-reduce among the leaders of hosts: the part of all-reduce "hier" that sends messages. No
+ * function blocks, except ddp_hier_spread. For lib/coll only.
  *
- * A *chunk* is begun when its sum over a host is ready, and goes around a ring of the leaders
- * (pattern.h), H - 1 steps combining and H - 1 copying, in place; up to DEPTH of them at a time,
- * each with a tag of its own, so that a step of one need not wait for another's. A message of one
- * short chunk is *spread*: every leader sends all of it to all others and combines what comes in
- * the order of the hosts, in one step. */
+ * The message is cut into *fragments*. A fragment is started when its sum over the host is ready.
+ * It goes around a ring of the leaders (pattern.h) in place, in H - 1 combining and H - 1 copying
+ * steps, where H is the number of hosts. Up to DEPTH fragments are in transit at a time, each with
+ * its own message tag, so that one fragment need not wait for another. A message of one short
+ * fragment is *spread* instead: in one step every leader sends all of it to all other leaders, and
+ * combines the arriving messages in the order of the hosts. */
 #ifndef DDP_COLL_COLL_HIER_H
 #define DDP_COLL_COLL_HIER_H
 
@@ -15,42 +16,40 @@
 extern "C" {
 #endif
 
-/* Bytes of a chunk as it travels, and how many may be on the way. Together they fill a rank's ring
- * of shared memory (comm_shm.h). */
-#define DDP_HIER_CHUNK_BYTES ((size_t)256 << 10)
-#define DDP_HIER_DEPTH       8
-/* Messages up to this many bytes to all others together are spread. */
+/* Bytes of a fragment in its wire type, and the largest number of fragments in transit. Together
+ * they fill the ring buffer of a rank (comm_shm.h). */
+#define DDP_HIER_FRAGMENT_BYTES ((size_t)256 << 10)
+#define DDP_HIER_DEPTH          8
+/* A message is spread if one leader sends at most this many bytes to all other leaders together. */
 #define DDP_HIER_SPREAD_BYTES ((size_t)32 << 10)
 #define DDP_HIER_SPREAD_HOSTS 64
 
-/* A chunk on its way. step: 0 .. 2(H - 1); open: begun and not finished. */
-struct ddp_hier_chunk {
+/* A fragment in transit. */
+struct ddp_hier_fragment {
     unsigned char *data;
-    size_t count;
-    int step;
-    bool open;
+    size_t count; /* elements */
+    int step;     /* 0 .. 2(H - 1) */
+    bool open;    /* started, not finished */
     struct ddp_request send, recv;
 };
 
-/* One all-reduce. leader [hosts]: ranks of comm; me: which of them this rank is. divisor: of the
- * last combine. scratch: ddp_hier_scratch_bytes(), aligned to 64. begun, finished: chunks; they
- * finish in order. */
+/* The state of one all-reduce between leaders. */
 struct ddp_hier {
     struct ddp_comm *comm;
-    const int *leader;
-    int hosts, me;
+    const int *leader; /* [hosts]: ranks of comm */
+    int hosts, me;     /* me: index of this rank in leader */
     enum ddp_dtype dtype;
     enum ddp_op op;
-    int divisor;
-    unsigned char *scratch;
-    size_t begun, finished;
-    struct ddp_hier_chunk chunk[DDP_HIER_DEPTH];
+    int divisor;            /* the last combine divides by this number */
+    unsigned char *scratch; /* ddp_hier_scratch_bytes(), aligned to 64 */
+    size_t begun, finished; /* number of fragments; they finish in order */
+    struct ddp_hier_fragment fragment[DDP_HIER_DEPTH];
 };
 
-/* Elements of all chunks but the last. dtype: that travels. */
-static inline size_t ddp_hier_chunk_count(enum ddp_dtype dtype)
+/* Elements of every fragment except the last. dtype: the wire type. */
+static inline size_t ddp_hier_fragment_count(enum ddp_dtype dtype)
 {
-    return DDP_HIER_CHUNK_BYTES / ddp_dtype_size(dtype);
+    return DDP_HIER_FRAGMENT_BYTES / ddp_dtype_size(dtype);
 }
 static inline bool ddp_hier_spreads(int hosts, size_t bytes)
 {
@@ -59,17 +58,18 @@ static inline bool ddp_hier_spreads(int hosts, size_t bytes)
 }
 size_t ddp_hier_scratch_bytes(int hosts, size_t count, enum ddp_dtype dtype);
 
-/* Begins the next chunk: data [count], in place. There must be fewer than DEPTH on the way. */
+/* Starts the next fragment, data [count], in place. Fewer than DEPTH fragments may be in transit.
+ */
 int ddp_hier_begin(struct ddp_hier *x, void *data, size_t count,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Moves what can move; *moved: something did. */
+/* Advances every fragment that can advance, and sets *moved to true if any did. */
 int ddp_hier_advance(struct ddp_hier *x, bool *moved, struct ddp_err *err) DDP_MUST_CHECK;
-/* The rank of comm whose message the oldest chunk waits for; -1: none. */
+/* Returns the rank of comm that the oldest fragment waits for, -1 if no fragment is in transit. */
 int ddp_hier_waits_for(const struct ddp_hier *x);
-/* Begins and finishes the only chunk. Waits. */
+/* Starts and finishes the only fragment of a short message. Blocks. */
 int ddp_hier_spread(struct ddp_hier *x, void *data, size_t count,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* The cost of all-reduce "hier" (struct ddp_coll_alg). */
+/* The cost function of all-reduce "hier" (struct ddp_coll_alg). */
 void ddp_hier_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost);
 
 #ifdef __cplusplus

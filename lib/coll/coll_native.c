@@ -1,5 +1,5 @@
-/* "native", for all collectives but all-reduce (allreduce_native.c): the backend library's own.
- * What it does inside is not modelled. */
+/* Algorithm "native" of all collectives except all-reduce (allreduce_native.c): it calls the
+ * backend's library. The cost of the library's algorithm is not modelled. */
 #include "coll/coll.h"
 
 static int native_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -15,7 +15,7 @@ static int native_supports(const struct ddp_comm *comm, const struct ddp_coll_sh
     if (shape->coll == DDP_SEND_RECV && shape->in_place && shape->count != 0)
         return ddp_fail(err, DDP_EUNAVAIL, "send-recv has no in-place form");
     if (!(comm->backend->caps & DDP_CAP_NATIVE))
-        return ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no collectives of its own",
+        return ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no native collectives",
                         comm->backend->name);
     return comm->backend->native_supports(comm, &args, err);
 }

@@ -25,11 +25,11 @@ extern "C" {
 /* Largest message of a step that combines, a multiple of every element size. 64 to 128 KiB were
  * fastest through shared memory; Open MPI prefers larger messages. The timings are in
  * results/notes/collectives.md. */
-#define DDP_PIECE_BYTES ((size_t)128 << 10)
+#define DDP_FRAGMENT_BYTES ((size_t)128 << 10)
 
-static inline size_t ddp_piece_count(size_t bytes)
+static inline size_t ddp_fragment_count(size_t bytes)
 {
-    return bytes / DDP_PIECE_BYTES + (bytes % DDP_PIECE_BYTES != 0);
+    return bytes / DDP_FRAGMENT_BYTES + (bytes % DDP_FRAGMENT_BYTES != 0);
 }
 
 static inline size_t ddp_round_to_line(size_t bytes)
@@ -81,7 +81,7 @@ int ddp_p2p_exchange(struct ddp_comm *comm, const struct ddp_p2p_move *move,
                      struct ddp_err *err) DDP_MUST_CHECK;
 
 /* An exchange in fragments that combines the arriving data: sum[i] = own[i] op arriving[i]. The
- * other side must also call ddp_p2p_combine, or ddp_p2p_send_pieces. */
+ * other side must also call ddp_p2p_combine, or ddp_p2p_send_fragments. */
 struct ddp_p2p_combine {
     int dst;
     const void *out; /* [out_count], must not overlap sum */
@@ -99,8 +99,8 @@ struct ddp_p2p_combine {
 };
 int ddp_p2p_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c,
                     struct ddp_err *err) DDP_MUST_CHECK;
-int ddp_p2p_send_pieces(struct ddp_comm *comm, int dst, const void *out, size_t count,
-                        enum ddp_dtype dtype, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_p2p_send_fragments(struct ddp_comm *comm, int dst, const void *out, size_t count,
+                           enum ddp_dtype dtype, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Called by a rank that is folded in (pattern.h). Sends own [args->count], its input in the wire
  * type, to its neighbour and receives the result in args->recv. */
@@ -113,7 +113,7 @@ int ddp_p2p_fold_out(struct ddp_comm *comm, const struct ddp_coll_args *args,
 /* Room for two fragments: one arrives while the other is combined. */
 static inline size_t ddp_p2p_landing_bytes(size_t in_bytes)
 {
-    return 2 * DDP_MIN(DDP_PIECE_BYTES, ddp_round_to_line(in_bytes));
+    return 2 * DDP_MIN(DDP_FRAGMENT_BYTES, ddp_round_to_line(in_bytes));
 }
 
 /* Bytes read and written in memory for each byte of data, as costs count them. A message is read by
@@ -132,9 +132,9 @@ static inline void ddp_count_message(struct ddp_p2p_count *c, size_t bytes)
     c->messages += bytes != 0;
     c->bytes += (double)bytes;
 }
-static inline void ddp_count_pieces(struct ddp_p2p_count *c, size_t bytes)
+static inline void ddp_count_fragments(struct ddp_p2p_count *c, size_t bytes)
 {
-    c->messages += (double)ddp_piece_count(bytes);
+    c->messages += (double)ddp_fragment_count(bytes);
     c->bytes += (double)bytes;
 }
 /* Raises cost->messages and cost->sent_bytes, each on its own, to this rank's value if that is

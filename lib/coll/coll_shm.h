@@ -21,9 +21,8 @@ enum ddp_coll_lane {
     DDP_LANE_DIRECT = 4,
     DDP_LANE_STAGED_IN = 5,
     DDP_LANE_STAGED_SUM = 6,
-    DDP_LANE_STAGED_DONE =
-        DDP_LANE_STAGED_SUM, /* coll_stage.h uses the same slot under this name */
-    DDP_LANE_HIER_IN = 8,    /* 8 to 11: allreduce_hier.c */
+    DDP_LANE_STAGED_DONE = DDP_LANE_STAGED_SUM, /* the same slot, as coll_stage.h uses it */
+    DDP_LANE_HIER_IN = 8,                       /* 8 to 11: allreduce_hier.c */
     DDP_LANE_HIER_SUM,
     DDP_LANE_HIER_RESULT,
     DDP_LANE_HIER_OUT

@@ -1,42 +1,43 @@
-/* Private memory through rings of shared memory. */
+/* Moves private memory through ring buffers in shared memory. */
 #include "coll/coll_stage.h"
 
-/* Rounds a ring holds. Slots go round and round from call to call, too: a slot should have left the
- * reader's cache before it is written again. 2 ranks, private, 64 KiB, against 4 slots from the
- * first on in every call: all-gather 3.7 us against 5.5; broadcast of 256 KiB 17 against 26. */
+/* Rounds that a ring buffer holds. The next call continues with the next slot instead of the first
+ * one: a slot should have left the reader's cache before it is written again. With 4 slots and a
+ * restart in each call, all-gather and broadcast took half as long again
+ * (results/notes/collectives.md). */
 #define DEPTH      8
 #define RING_BYTES ((size_t)DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES)
-/* Largest piece: 32 and 128 KiB are no better. To and from a root only one side copies at a time: a
- * short message is cut into as many pieces as make the two sides overlap (8 KiB: 32 KiB take 4.6
- * us, with pieces of 32 KiB 6.0). */
-#define PIECE_BYTES     ((size_t)64 << 10)
-#define PIECE_MIN_BYTES ((size_t)8 << 10)
-#define OVERLAP         8
+/* Largest fragment; 32 and 128 KiB were not faster. To and from a root only one side copies at a
+ * time, so a short chunk is cut into up to OVERLAP fragments, to make the two sides overlap
+ * (results/notes/collectives.md). */
+#define FRAGMENT_BYTES     ((size_t)64 << 10)
+#define FRAGMENT_MIN_BYTES ((size_t)8 << 10)
+#define OVERLAP            8
 
-/* in_base, done_base: the lanes' epochs before round 0. streams: that a publisher has. */
-struct stage_call {
+/* The state of one call on this rank. */
+struct staging_call {
     struct ddp_comm *comm;
-    const struct ddp_stage *stage;
-    size_t piece, rounds;
-    uint64_t in_base, done_base;
-    int streams;
+    const struct ddp_staging *stage;
+    size_t fragment, rounds;     /* fragment: bytes of a fragment */
+    uint64_t in_base, done_base; /* sequence numbers of both flags before round 0 */
+    int chunks;                  /* chunks that a publisher has */
     bool publishes, reads;
 };
 
-/* Does `reader` take from `writer`? */
-static bool takes_from(const struct stage_call *call, int reader, int writer)
+/* True if `reader` takes a chunk from `writer`. */
+static bool takes_from(const struct staging_call *call, int reader, int writer)
 {
     const int root = call->stage->args->root;
     if (reader == writer)
         return false;
     switch (call->stage->flow) {
-    case DDP_STAGE_ALL_TO_ALL:
+    case DDP_STAGING_ALL_TO_ALL:
         return true;
-    case DDP_STAGE_ROOT_TO_ALL:
+    case DDP_STAGING_ROOT_TO_ALL:
         return writer == root;
-    case DDP_STAGE_ALL_TO_ROOT:
+    case DDP_STAGING_ALL_TO_ROOT:
         return reader == root;
-    case DDP_STAGE_RING:
+    case DDP_STAGING_RING:
         break;
     }
     return writer == ddp_rank_at(reader, -1, call->comm->size);
@@ -47,36 +48,38 @@ static size_t round_up_line(size_t bytes)
     return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
 }
 
-/* As few rounds as fit, all of about the same size. */
-static void stage_cut(struct stage_call *call)
+/* Chooses the smallest number of rounds, and fragments of about equal size. */
+static void staging_cut(struct staging_call *call)
 {
-    const size_t bytes = call->stage->stream_bytes;
-    const size_t room = RING_BYTES / (DEPTH * (size_t)DDP_MAX(call->streams, 1));
-    size_t piece_max = DDP_MIN(PIECE_BYTES, room) / DDP_CACHE_LINE * DDP_CACHE_LINE;
+    const size_t bytes = call->stage->chunk_bytes;
+    const size_t room = RING_BYTES / (DEPTH * (size_t)DDP_MAX(call->chunks, 1));
+    size_t fragment_max = DDP_MIN(FRAGMENT_BYTES, room) / DDP_CACHE_LINE * DDP_CACHE_LINE;
 
-    if (call->stage->flow == DDP_STAGE_ROOT_TO_ALL || call->stage->flow == DDP_STAGE_ALL_TO_ROOT)
-        piece_max = DDP_MIN(piece_max, DDP_MAX(PIECE_MIN_BYTES, round_up_line(bytes / OVERLAP)));
-    call->rounds = (bytes + piece_max - 1) / piece_max;
-    call->piece = round_up_line((bytes + call->rounds - 1) / call->rounds);
-    call->rounds = (bytes + call->piece - 1) / call->piece;
+    if (call->stage->flow == DDP_STAGING_ROOT_TO_ALL ||
+        call->stage->flow == DDP_STAGING_ALL_TO_ROOT)
+        fragment_max =
+            DDP_MIN(fragment_max, DDP_MAX(FRAGMENT_MIN_BYTES, round_up_line(bytes / OVERLAP)));
+    call->rounds = (bytes + fragment_max - 1) / fragment_max;
+    call->fragment = round_up_line((bytes + call->rounds - 1) / call->rounds);
+    call->rounds = (bytes + call->fragment - 1) / call->fragment;
 }
 
-static size_t piece_bytes(const struct stage_call *call, size_t t)
+static size_t fragment_bytes(const struct staging_call *call, size_t t)
 {
-    return DDP_MIN(call->piece, call->stage->stream_bytes - t * call->piece);
+    return DDP_MIN(call->fragment, call->stage->chunk_bytes - t * call->fragment);
 }
 
-/* Where `writer` puts piece t of its stream for `reader`. */
-static unsigned char *slot_of(const struct stage_call *call, int writer, int reader, size_t t)
+/* Returns the slot where `writer` stores fragment t of its chunk for `reader`. */
+static unsigned char *slot_of(const struct staging_call *call, int writer, int reader, size_t t)
 {
-    const int stream =
+    const int chunk =
         call->stage->personal ? ddp_rank_at(reader, -1 - writer, call->comm->size) : 0;
     return ddp_shm_ring_of(call->comm->shm, writer, 0) +
-           ((call->in_base + t) % DEPTH * (size_t)call->streams + (size_t)stream) * call->piece;
+           ((call->in_base + t) % DEPTH * (size_t)call->chunks + (size_t)chunk) * call->fragment;
 }
 
-/* Waits until all who read this rank's ring have reached `epoch` of DONE. */
-static int wait_for_readers(const struct stage_call *call, uint64_t epoch, struct ddp_err *err)
+/* Waits until the flag DONE of all readers of this rank's ring buffer has reached `epoch`. */
+static int wait_for_readers(const struct staging_call *call, uint64_t epoch, struct ddp_err *err)
 {
     struct ddp_comm *comm = call->comm;
     for (int i = 1; i < comm->size; i++) {
@@ -87,26 +90,27 @@ static int wait_for_readers(const struct stage_call *call, uint64_t epoch, struc
     return 0;
 }
 
-static int publish(const struct stage_call *call, size_t t, struct ddp_err *err)
+static int publish(const struct staging_call *call, size_t t, struct ddp_err *err)
 {
-    const struct ddp_stage *stage = call->stage;
+    const struct ddp_staging *stage = call->stage;
     struct ddp_comm *comm = call->comm;
-    const unsigned char *piece = stage->send + t * call->piece;
+    const unsigned char *fragment = stage->send + t * call->fragment;
 
     if (t >= DEPTH)
         DDP_TRY(wait_for_readers(call, call->done_base + t - DEPTH + 1, err));
     if (!stage->personal)
-        ddp_coll_move(comm, slot_of(call, comm->rank, comm->rank, t), piece, piece_bytes(call, t));
+        ddp_coll_move(comm, slot_of(call, comm->rank, comm->rank, t), fragment,
+                      fragment_bytes(call, t));
     for (int i = 1; stage->personal && i < comm->size; i++) {
         const int peer = ddp_rank_at(comm->rank, i, comm->size);
         ddp_coll_move(comm, slot_of(call, comm->rank, peer, t),
-                      piece + (size_t)peer * stage->stream_bytes, piece_bytes(call, t));
+                      fragment + (size_t)peer * stage->chunk_bytes, fragment_bytes(call, t));
     }
     ddp_shm_post(comm, DDP_LANE_STAGED_IN, call->in_base + t + 1);
     return 0;
 }
 
-static int take(const struct stage_call *call, size_t t, struct ddp_err *err)
+static int take(const struct staging_call *call, size_t t, struct ddp_err *err)
 {
     struct ddp_comm *comm = call->comm;
     const unsigned char *data[DDP_SHM_RANKS_MAX] = {NULL};
@@ -118,12 +122,12 @@ static int take(const struct stage_call *call, size_t t, struct ddp_err *err)
         DDP_TRY(ddp_shm_wait(comm, peer, DDP_LANE_STAGED_IN, call->in_base + t + 1, err));
         data[peer] = slot_of(call, peer, comm->rank, t);
     }
-    call->stage->take(comm, call->stage, data, t * call->piece, piece_bytes(call, t));
+    call->stage->take(comm, call->stage, data, t * call->fragment, fragment_bytes(call, t));
     ddp_shm_post(comm, DDP_LANE_STAGED_DONE, call->done_base + t + 1);
     return 0;
 }
 
-static int run_rounds(const struct stage_call *call, struct ddp_err *err)
+static int run_rounds(const struct staging_call *call, struct ddp_err *err)
 {
     for (size_t i = 0; i <= call->rounds; i++) {
         if (call->publishes && i < call->rounds)
@@ -134,25 +138,25 @@ static int run_rounds(const struct stage_call *call, struct ddp_err *err)
     return 0;
 }
 
-int ddp_stage_run(struct ddp_comm *comm, const struct ddp_stage *stage, struct ddp_err *err)
+int ddp_staging_run(struct ddp_comm *comm, const struct ddp_staging *stage, struct ddp_err *err)
 {
     uint64_t *in = &comm->shm->epoch[DDP_LANE_STAGED_IN];
     uint64_t *done = &comm->shm->epoch[DDP_LANE_STAGED_DONE];
-    struct stage_call call = {
+    struct staging_call call = {
         .comm = comm,
         .stage = stage,
         .in_base = *in + 1,
         .done_base = *done,
-        .streams = stage->personal ? comm->size - 1 : 1,
+        .chunks = stage->personal ? comm->size - 1 : 1,
     };
 
-    if (stage->stream_bytes == 0 || comm->size == 1)
+    if (stage->chunk_bytes == 0 || comm->size == 1)
         return 0;
     for (int r = 0; r < comm->size; r++) {
         call.publishes |= takes_from(&call, r, comm->rank);
         call.reads |= takes_from(&call, comm->rank, r);
     }
-    stage_cut(&call);
+    staging_cut(&call);
     ddp_shm_post(comm, DDP_LANE_STAGED_IN, call.in_base);
     DDP_TRY(ddp_coll_wait_all(comm, DDP_LANE_STAGED_IN, call.in_base, err));
     DDP_TRY(run_rounds(&call, err));
@@ -165,8 +169,8 @@ int ddp_stage_run(struct ddp_comm *comm, const struct ddp_stage *stage, struct d
     return wait_for_readers(&call, *done, err);
 }
 
-int ddp_stage_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
-                       struct ddp_err *err)
+int ddp_staging_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                         struct ddp_err *err)
 {
     if (shape->coll == DDP_SEND_RECV)
         DDP_TRY(ddp_coll_no_in_place(shape, err));

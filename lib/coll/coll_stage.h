@@ -1,15 +1,17 @@
-/* Private memory through rings of shared memory: what the "staged" algorithms but all-reduce's have
- * in common. For lib/coll only.
+/* Moves private memory through ring buffers in shared memory. These are the helpers of the "staged"
+ * algorithms of all collectives except all-reduce. For lib/coll only.
  *
- * Some ranks *publish* their data, cut into pieces, through their own ring; others *take* the
- * pieces from there. Streams are cut alike, so in round t every publisher puts piece t of each of
- * its streams into its ring and posts IN, and every reader waits for IN, takes piece t of its
- * streams, and posts DONE. A ring holds DEPTH rounds; a slot is written again when all readers of
- * the round that was in it are done.
+ * Some ranks *publish* chunks of data, cut into fragments, through their own ring buffer. Other
+ * ranks *take* the fragments from it. All chunks have the same length and are cut alike. In round t
+ * every publisher copies fragment t of each of its chunks into its ring buffer and posts its flag
+ * IN. Every reader waits for IN, takes fragment t of each chunk that it reads, and posts its flag
+ * DONE. A ring buffer holds the slots of DEPTH rounds; a slot is written again when all readers are
+ * done with it.
  *
- * A rank writes to no ring but its own, and returns when nobody reads it any more. It begins by
- * waiting for all to enter: all-reduce "staged", the other user of the rings and of both flags,
- * leaves peers reading. All ranks raise both flags by the same amount a call, whatever they do. */
+ * A rank writes only to its own ring buffer, and returns when no other rank reads it any more. A
+ * call begins by waiting until all ranks have entered, because all-reduce "staged", which uses the
+ * same ring buffers and flags, returns while peers may still be reading. Every call raises both
+ * flags of every rank by the same amount, whether the rank publishes, reads or both. */
 #ifndef DDP_COLL_COLL_STAGE_H
 #define DDP_COLL_COLL_STAGE_H
 
@@ -19,35 +21,37 @@
 extern "C" {
 #endif
 
-/* Who takes from whom. */
-enum ddp_stage_flow {
-    DDP_STAGE_ALL_TO_ALL,  /* every rank from every other */
-    DDP_STAGE_ROOT_TO_ALL, /* every other rank from the root */
-    DDP_STAGE_ALL_TO_ROOT, /* the root from every other */
-    DDP_STAGE_RING         /* every rank from the one before it */
+/* Tells which ranks take chunks from which ranks. */
+enum ddp_staging_flow {
+    DDP_STAGING_ALL_TO_ALL,  /* every rank takes from every other rank */
+    DDP_STAGING_ROOT_TO_ALL, /* every rank except the root takes from the root */
+    DDP_STAGING_ALL_TO_ROOT, /* the root takes from every other rank */
+    DDP_STAGING_RING         /* every rank takes from the rank before it */
 };
 
-/* One call. stream_bytes: of each stream, a multiple of the element. send: the streams this rank
- * publishes: one for all readers, or (personal) one for each rank, in rank order, that of this rank
- * left out. take: called once a round on ranks that read; data [size]: where the piece of each rank
- * lies that this rank reads from, NULL for others; offset, bytes: of the piece in the stream. What
- * is published in round t may be overwritten by take in round t. */
-struct ddp_stage {
+/* The description of one call. */
+struct ddp_staging {
     const struct ddp_coll_args *args;
-    enum ddp_stage_flow flow;
-    bool personal;
-    size_t stream_bytes;
+    enum ddp_staging_flow flow;
+    bool personal;      /* a publisher has one chunk per rank; else one chunk for all readers */
+    size_t chunk_bytes; /* bytes of a chunk, a multiple of the element size */
+    /* The chunks that this rank publishes. If personal, they lie in rank order, and this rank's own
+     * chunk is skipped. */
     const unsigned char *send;
-    void (*take)(struct ddp_comm *comm, const struct ddp_stage *stage,
+    /* Called once a round on every rank that reads. data [size]: the address of the fragment of
+     * each rank that this rank reads from, NULL for other ranks. The fragment has `bytes` bytes and
+     * begins at `offset` in its chunk. take() of round t may overwrite the data published in round
+     * t. */
+    void (*take)(struct ddp_comm *comm, const struct ddp_staging *stage,
                  const unsigned char *const *data, size_t offset, size_t bytes);
 };
 
-/* Collective. Nothing to do for 0 bytes. */
-int ddp_stage_run(struct ddp_comm *comm, const struct ddp_stage *stage,
-                  struct ddp_err *err) DDP_MUST_CHECK;
+/* Runs the call. Collective. Returns at once if chunk_bytes is 0. */
+int ddp_staging_run(struct ddp_comm *comm, const struct ddp_staging *stage,
+                    struct ddp_err *err) DDP_MUST_CHECK;
 
-int ddp_stage_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
-                       struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_staging_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
+                         struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -19,7 +19,7 @@ void ddp_widen(void *dst, const void *src, size_t count, enum ddp_dtype dtype)
     }
 }
 
-/* An average of values of a type lies within the type, so the conversions are defined. */
+/* An average of values of a type fits the type, so these conversions are defined. */
 void ddp_narrow(void *dst, const void *src, size_t count, enum ddp_dtype dtype)
 {
     assert(dtype == DDP_I32 || dtype == DDP_U8);

@@ -1,13 +1,13 @@
-/* Gather "binomial": every rank collects the parts of its subtree and passes them up.
+/* Gather "binomial": every rank collects the chunks of its subtree and sends them to its parent.
  *
- * The tree is over ranks counted from the root (pattern.h), so a subtree's parts are consecutive:
- * an inner rank collects them in scratch, a leaf sends its part as it is, and the root receives
- * each subtree straight into recv. There a subtree may go past the last rank and on at rank 0: it
- * then comes as two messages.
+ * The tree is over ranks counted from the root (pattern.h), so the chunks of a subtree are
+ * consecutive. An inner rank collects them in scratch, a leaf sends its chunk directly, and the
+ * root receives each subtree in recv. A subtree may wrap there from the last rank to rank 0, and
+ * then arrives as two messages.
  *
- * Cost, parts of S bytes, n ranks: ceil(log2 n) steps; the root's largest child sends the most: its
- * subtree, at most half of all parts. 1 message a rank, 2 of the child that wraps. Memory, all
- * ranks: parts move once per level on their way, inner ranks copy their own. */
+ * Cost, chunks of S bytes, n ranks: ceil(log2 n) steps. The root's largest child sends the most:
+ * its subtree, at most half of all chunks. A rank sends 1 message, the child that wraps sends 2.
+ * Memory, all ranks: chunks move once per level on their way, and inner ranks copy their own. */
 #include "coll/coll_p2p.h"
 
 static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -25,12 +25,13 @@ static size_t binomial_scratch_bytes(const struct ddp_comm *comm,
     return v == 0 || span == 1 ? 0 : (size_t)span * shape->count * ddp_dtype_size(shape->dtype);
 }
 
-/* All children's subtrees at once. base: where part `first` lies; the root has them by rank. */
+/* Receives the subtrees of all children at once. base: room for the chunks, at the root in rank
+ * order, else those of this rank's subtree. */
 static int receive_children(struct ddp_comm *comm, const struct ddp_coll_args *args, int v,
                             void *base, struct ddp_err *err)
 {
     const int n = comm->size, children = ddp_binomial_children(v, n);
-    const size_t part = args->count * ddp_dtype_size(args->dtype);
+    const size_t chunk = args->count * ddp_dtype_size(args->dtype);
     struct ddp_request req[64]; /* at most 31 children, one of which wraps */
     int posted = 0;
 
@@ -39,29 +40,29 @@ static int receive_children(struct ddp_comm *comm, const struct ddp_coll_args *a
         const struct ddp_wrap wrap = ddp_wrap_of(child, args->root, n);
         const int at = v == 0 ? rank : child - v;
         const int together = v == 0 ? wrap.before : wrap.before + wrap.after;
-        DDP_TRY(ddp_comm_irecv(comm, rank, DDP_COLL_TAG, ddp_at(base, (size_t)at, part),
-                               (size_t)together * part, &req[posted++], err));
+        DDP_TRY(ddp_comm_irecv(comm, rank, DDP_COLL_TAG, ddp_at(base, (size_t)at, chunk),
+                               (size_t)together * chunk, &req[posted++], err));
         if (v == 0 && wrap.after != 0)
-            DDP_TRY(ddp_comm_irecv(comm, rank, DDP_COLL_TAG, base, (size_t)wrap.after * part,
+            DDP_TRY(ddp_comm_irecv(comm, rank, DDP_COLL_TAG, base, (size_t)wrap.after * chunk,
                                    &req[posted++], err));
     }
     return ddp_comm_wait(comm, req, posted, err);
 }
 
 static int send_up(struct ddp_comm *comm, const struct ddp_coll_args *args, int v,
-                   const void *parts, struct ddp_err *err)
+                   const void *chunks, struct ddp_err *err)
 {
     const int up = ddp_binomial_parent(v);
-    const size_t part = args->count * ddp_dtype_size(args->dtype);
+    const size_t chunk = args->count * ddp_dtype_size(args->dtype);
     const struct ddp_wrap wrap = ddp_wrap_of(v, args->root, comm->size);
     const int together = up == 0 ? wrap.before : wrap.before + wrap.after;
     const int rest = up == 0 ? wrap.after : 0;
     struct ddp_p2p_move give = {.dst = ddp_real_rank(up, args->root, comm->size),
-                                .out = parts,
-                                .out_bytes = (size_t)together * part};
+                                .out = chunks,
+                                .out_bytes = (size_t)together * chunk};
     DDP_TRY(ddp_p2p_exchange(comm, &give, err));
-    give.out = ddp_at(parts, (size_t)together, part);
-    give.out_bytes = (size_t)rest * part;
+    give.out = ddp_at(chunks, (size_t)together, chunk);
+    give.out_bytes = (size_t)rest * chunk;
     return ddp_p2p_exchange(comm, &give, err);
 }
 
@@ -69,40 +70,40 @@ static int binomial_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
                         struct ddp_err *err)
 {
     const int v = ddp_virtual_rank(comm->rank, args->root, comm->size);
-    const size_t part = args->count * ddp_dtype_size(args->dtype);
+    const size_t chunk = args->count * ddp_dtype_size(args->dtype);
 
     if (v == 0) {
-        ddp_coll_copy(comm, ddp_at(args->recv, (size_t)comm->rank, part), args->send, part);
+        ddp_coll_copy(comm, ddp_at(args->recv, (size_t)comm->rank, chunk), args->send, chunk);
         return receive_children(comm, args, v, args->recv, err);
     }
     if (ddp_binomial_span(v, comm->size) == 1)
         return send_up(comm, args, v, args->send, err);
-    ddp_coll_copy(comm, scratch, args->send, part);
+    ddp_coll_copy(comm, scratch, args->send, chunk);
     DDP_TRY(receive_children(comm, args, v, scratch, err));
     return send_up(comm, args, v, scratch, err);
 }
 
 static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
-    const double part = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
+    const double chunk = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = ddp_rounds(ranks)};
-    cost->path_bytes = (ranks - 1) * part; /* the root receives them all */
-    cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * part;
-    for (int v = 1; part != 0 && v < ranks; v++) {
+    cost->path_bytes = (ranks - 1) * chunk; /* the root receives them all */
+    cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * chunk;
+    for (int v = 1; chunk != 0 && v < ranks; v++) {
         const int span = ddp_binomial_span(v, ranks);
         const bool wraps =
             ddp_binomial_parent(v) == 0 && ddp_wrap_of(v, shape->root, ranks).after != 0;
-        const struct ddp_p2p_count c = {wraps ? 2 : 1, span * part};
+        const struct ddp_p2p_count c = {wraps ? 2 : 1, span * chunk};
         ddp_cost_rank(cost, &c);
-        cost->memory_bytes += DDP_COST_MOVE * c.bytes + (span == 1 ? 0 : DDP_COST_COPY * part);
+        cost->memory_bytes += DDP_COST_MOVE * c.bytes + (span == 1 ? 0 : DDP_COST_COPY * chunk);
     }
 }
 
 const struct ddp_coll_alg ddp_alg_gather_binomial = {
     .name = "binomial",
     .coll = DDP_GATHER,
-    .summary = "messages up a binomial tree, growing: log2(n) steps",
+    .summary = "messages up a binomial tree, larger towards the root: log2(n) steps",
     .supports = binomial_supports,
     .scratch_bytes = binomial_scratch_bytes,
     .run = binomial_run,

@@ -3,7 +3,7 @@
 
 #include "coll/coll_hier.h"
 
-/* Leader h's next and the one before, as ranks of comm. */
+/* Returns the rank in comm of the leader `distance` hosts after this one. */
 static int neighbour(const struct ddp_hier *x, int distance)
 {
     return x->leader[ddp_rank_at(x->me, distance, x->hosts)];
@@ -14,17 +14,18 @@ static int tag_of(size_t index)
     return DDP_COLL_TAG + 1 + (int)(index % DDP_HIER_DEPTH);
 }
 
-static struct ddp_parts parts_of(const struct ddp_hier *x, const struct ddp_hier_chunk *chunk)
+static struct ddp_chunks chunks_of(const struct ddp_hier *x,
+                                   const struct ddp_hier_fragment *fragment)
 {
-    return (struct ddp_parts){.count = chunk->count, .parts = x->hosts};
+    return (struct ddp_chunks){.count = fragment->count, .n = x->hosts};
 }
 
-/* The longest part of a chunk, rounded to lines. */
-static size_t part_stride(int hosts, size_t count, enum ddp_dtype dtype)
+/* Returns the bytes of the longest chunk of a fragment, rounded up to cache lines. */
+static size_t chunk_stride(int hosts, size_t count, enum ddp_dtype dtype)
 {
-    const struct ddp_parts parts = {.count = DDP_MIN(count, ddp_hier_chunk_count(dtype)),
-                                    .parts = hosts};
-    return ddp_round_to_line(ddp_parts_count(&parts, 0) * ddp_dtype_size(dtype));
+    const struct ddp_chunks chunks = {.count = DDP_MIN(count, ddp_hier_fragment_count(dtype)),
+                                      .n = hosts};
+    return ddp_round_to_line(ddp_chunk_count(&chunks, 0) * ddp_dtype_size(dtype));
 }
 
 size_t ddp_hier_scratch_bytes(int hosts, size_t count, enum ddp_dtype dtype)
@@ -34,64 +35,65 @@ size_t ddp_hier_scratch_bytes(int hosts, size_t count, enum ddp_dtype dtype)
         return 0;
     if (ddp_hier_spreads(hosts, bytes))
         return (size_t)(hosts - 1) * ddp_round_to_line(bytes);
-    return DDP_HIER_DEPTH * part_stride(hosts, count, dtype);
+    return DDP_HIER_DEPTH * chunk_stride(hosts, count, dtype);
 }
 
 static void *landing_of(const struct ddp_hier *x, size_t index)
 {
-    return x->scratch + index % DDP_HIER_DEPTH * part_stride(x->hosts, SIZE_MAX, x->dtype);
+    return x->scratch + index % DDP_HIER_DEPTH * chunk_stride(x->hosts, SIZE_MAX, x->dtype);
 }
 
-/* Which part is given, and which taken, in a step of either half. */
-static int part_given(const struct ddp_hier *x, int step)
+/* Return the chunk that this leader sends, and the chunk that it receives, in a step of either
+ * half. */
+static int chunk_given(const struct ddp_hier *x, int step)
 {
     const int turns = x->hosts - 1;
-    return step < turns ? ddp_ring_part_summed(x->me, step, x->hosts)
-                        : ddp_ring_part_copied(x->me, step - turns, x->hosts);
+    return step < turns ? ddp_ring_chunk_summed(x->me, step, x->hosts)
+                        : ddp_ring_chunk_copied(x->me, step - turns, x->hosts);
 }
-static int part_taken(const struct ddp_hier *x, int step)
+static int chunk_taken(const struct ddp_hier *x, int step)
 {
     const int turns = x->hosts - 1;
-    return step < turns ? ddp_ring_part_summed(x->me, step + 1, x->hosts)
-                        : ddp_ring_part_copied(x->me, step - turns + 1, x->hosts);
+    return step < turns ? ddp_ring_chunk_summed(x->me, step + 1, x->hosts)
+                        : ddp_ring_chunk_copied(x->me, step - turns + 1, x->hosts);
 }
 
 static int post_step(struct ddp_hier *x, size_t index, struct ddp_err *err)
 {
-    struct ddp_hier_chunk *chunk = &x->chunk[index % DDP_HIER_DEPTH];
-    const struct ddp_parts parts = parts_of(x, chunk);
+    struct ddp_hier_fragment *fragment = &x->fragment[index % DDP_HIER_DEPTH];
+    const struct ddp_chunks chunks = chunks_of(x, fragment);
     const size_t elem = ddp_dtype_size(x->dtype);
-    const int give = part_given(x, chunk->step), take = part_taken(x, chunk->step);
-    const bool combines = chunk->step < x->hosts - 1;
-    void *in =
-        combines ? landing_of(x, index) : ddp_at(chunk->data, ddp_parts_begin(&parts, take), elem);
+    const int give = chunk_given(x, fragment->step), take = chunk_taken(x, fragment->step);
+    const bool combines = fragment->step < x->hosts - 1;
+    void *in = combines ? landing_of(x, index)
+                        : ddp_at(fragment->data, ddp_chunk_begin(&chunks, take), elem);
 
-    if (ddp_parts_count(&parts, take) != 0)
+    if (ddp_chunk_count(&chunks, take) != 0)
         DDP_TRY(ddp_comm_irecv(x->comm, neighbour(x, -1), tag_of(index), in,
-                               ddp_parts_count(&parts, take) * elem, &chunk->recv, err));
-    if (ddp_parts_count(&parts, give) != 0)
+                               ddp_chunk_count(&chunks, take) * elem, &fragment->recv, err));
+    if (ddp_chunk_count(&chunks, give) != 0)
         DDP_TRY(ddp_comm_isend(x->comm, neighbour(x, 1), tag_of(index),
-                               ddp_at(chunk->data, ddp_parts_begin(&parts, give), elem),
-                               ddp_parts_count(&parts, give) * elem, &chunk->send, err));
+                               ddp_at(fragment->data, ddp_chunk_begin(&chunks, give), elem),
+                               ddp_chunk_count(&chunks, give) * elem, &fragment->send, err));
     return 0;
 }
 
-/* What arrived, of the hosts before, with this host's sum. */
+/* Combines the chunk that arrived, the sum over the hosts before, with this host's sum. */
 static void combine_step(struct ddp_hier *x, size_t index)
 {
-    const struct ddp_hier_chunk *chunk = &x->chunk[index % DDP_HIER_DEPTH];
-    const struct ddp_parts parts = parts_of(x, chunk);
-    const int take = part_taken(x, chunk->step);
-    void *own = ddp_at(chunk->data, ddp_parts_begin(&parts, take), ddp_dtype_size(x->dtype));
+    const struct ddp_hier_fragment *fragment = &x->fragment[index % DDP_HIER_DEPTH];
+    const struct ddp_chunks chunks = chunks_of(x, fragment);
+    const int take = chunk_taken(x, fragment->step);
+    void *own = ddp_at(fragment->data, ddp_chunk_begin(&chunks, take), ddp_dtype_size(x->dtype));
     const struct ddp_reduce reduce = {
         .dst = &own,
         .dst_count = 1,
         .src = (const void *[]){landing_of(x, index), own},
         .src_count = 2,
-        .count = ddp_parts_count(&parts, take),
+        .count = ddp_chunk_count(&chunks, take),
         .dtype = x->dtype,
         .op = x->op,
-        .divisor = chunk->step == x->hosts - 2 ? x->divisor : 1,
+        .divisor = fragment->step == x->hosts - 2 ? x->divisor : 1,
     };
     if (reduce.count != 0)
         x->comm->device->reduce(&reduce);
@@ -99,28 +101,28 @@ static void combine_step(struct ddp_hier *x, size_t index)
 
 int ddp_hier_begin(struct ddp_hier *x, void *data, size_t count, struct ddp_err *err)
 {
-    struct ddp_hier_chunk *chunk = &x->chunk[x->begun % DDP_HIER_DEPTH];
-    *chunk = (struct ddp_hier_chunk){.data = data, .count = count, .open = x->hosts > 1};
+    struct ddp_hier_fragment *fragment = &x->fragment[x->begun % DDP_HIER_DEPTH];
+    *fragment = (struct ddp_hier_fragment){.data = data, .count = count, .open = x->hosts > 1};
     x->begun++;
-    return chunk->open ? post_step(x, x->begun - 1, err) : 0;
+    return fragment->open ? post_step(x, x->begun - 1, err) : 0;
 }
 
-/* One chunk as far as it goes. */
-static int advance_chunk(struct ddp_hier *x, size_t index, bool *moved, struct ddp_err *err)
+/* Advances one fragment as far as possible. */
+static int advance_fragment(struct ddp_hier *x, size_t index, bool *moved, struct ddp_err *err)
 {
-    struct ddp_hier_chunk *chunk = &x->chunk[index % DDP_HIER_DEPTH];
-    while (chunk->open) {
+    struct ddp_hier_fragment *fragment = &x->fragment[index % DDP_HIER_DEPTH];
+    while (fragment->open) {
         bool sent, received;
-        DDP_TRY(ddp_comm_test(x->comm, &chunk->recv, &received, err));
-        DDP_TRY(ddp_comm_test(x->comm, &chunk->send, &sent, err));
+        DDP_TRY(ddp_comm_test(x->comm, &fragment->recv, &received, err));
+        DDP_TRY(ddp_comm_test(x->comm, &fragment->send, &sent, err));
         if (!received || !sent)
             break;
         *moved = true;
-        if (chunk->step < x->hosts - 1)
+        if (fragment->step < x->hosts - 1)
             combine_step(x, index);
-        chunk->step++;
-        if (chunk->step == 2 * (x->hosts - 1))
-            chunk->open = false;
+        fragment->step++;
+        if (fragment->step == 2 * (x->hosts - 1))
+            fragment->open = false;
         else
             DDP_TRY(post_step(x, index, err));
     }
@@ -130,8 +132,8 @@ static int advance_chunk(struct ddp_hier *x, size_t index, bool *moved, struct d
 int ddp_hier_advance(struct ddp_hier *x, bool *moved, struct ddp_err *err)
 {
     for (size_t i = x->finished; i < x->begun; i++)
-        DDP_TRY(advance_chunk(x, i, moved, err));
-    while (x->finished < x->begun && !x->chunk[x->finished % DDP_HIER_DEPTH].open) {
+        DDP_TRY(advance_fragment(x, i, moved, err));
+    while (x->finished < x->begun && !x->fragment[x->finished % DDP_HIER_DEPTH].open) {
         x->finished++;
         *moved = true;
     }
@@ -142,7 +144,7 @@ int ddp_hier_waits_for(const struct ddp_hier *x)
 {
     if (x->finished == x->begun)
         return -1;
-    const struct ddp_hier_chunk *oldest = &x->chunk[x->finished % DDP_HIER_DEPTH];
+    const struct ddp_hier_fragment *oldest = &x->fragment[x->finished % DDP_HIER_DEPTH];
     return neighbour(x, oldest->recv.active ? -1 : 1);
 }
 
@@ -179,11 +181,11 @@ int ddp_hier_spread(struct ddp_hier *x, void *data, size_t count, struct ddp_err
     return 0;
 }
 
-/* What leader `me` sends for count elements of `dtype` that travel: adds to *c. */
+/* Adds to *c what leader `me` sends for `count` elements of the wire type `dtype`. */
 static void count_leader(int hosts, int me, size_t count, enum ddp_dtype dtype,
                          struct ddp_p2p_count *c)
 {
-    const size_t elem = ddp_dtype_size(dtype), chunk = ddp_hier_chunk_count(dtype);
+    const size_t elem = ddp_dtype_size(dtype), fragment = ddp_hier_fragment_count(dtype);
     const struct ddp_hier x = {.hosts = hosts, .me = me};
 
     if (ddp_hier_spreads(hosts, count * elem)) {
@@ -191,14 +193,14 @@ static void count_leader(int hosts, int me, size_t count, enum ddp_dtype dtype,
             ddp_count_message(c, count * elem);
         return;
     }
-    /* All chunks but the last are alike: counted once. */
-    const size_t whole = count / chunk, rest = count % chunk;
+    /* All fragments except the last are alike, so they are counted once and multiplied. */
+    const size_t whole = count / fragment, rest = count % fragment;
     for (int kind = 0; kind < 2; kind++) {
-        const struct ddp_parts parts = {.count = kind == 0 ? chunk : rest, .parts = hosts};
+        const struct ddp_chunks chunks = {.count = kind == 0 ? fragment : rest, .n = hosts};
         const double times = kind == 0 ? (double)whole : 1;
         struct ddp_p2p_count one = {0, 0};
         for (int step = 0; step < 2 * (hosts - 1); step++)
-            ddp_count_message(&one, ddp_parts_count(&parts, part_given(&x, step)) * elem);
+            ddp_count_message(&one, ddp_chunk_count(&chunks, chunk_given(&x, step)) * elem);
         c->messages += times * one.messages;
         c->bytes += times * one.bytes;
     }
@@ -206,28 +208,29 @@ static void count_leader(int hosts, int me, size_t count, enum ddp_dtype dtype,
 
 void ddp_hier_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
-    const enum ddp_dtype travels = ddp_wide_dtype(shape->dtype, shape->op);
-    const size_t wide_elem = ddp_dtype_size(travels), chunk = ddp_hier_chunk_count(travels);
+    const enum ddp_dtype wire_dtype = ddp_wide_dtype(shape->dtype, shape->op);
+    const size_t acc_elem = ddp_dtype_size(wire_dtype),
+                 fragment = ddp_hier_fragment_count(wire_dtype);
     const int hosts = DDP_MAX(shape->hosts, 1);
     const double n = ranks, h = hosts;
     const double bytes = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
-    const double wide = (double)shape->count * (double)wide_elem;
-    const bool mapped = shape->registered && travels == shape->dtype;
-    const bool spreads = ddp_hier_spreads(hosts, shape->count * wide_elem);
-    const size_t chunks = shape->count / chunk + (shape->count % chunk != 0);
+    const double acc_bytes = (double)shape->count * (double)acc_elem;
+    const bool mapped = shape->registered && wire_dtype == shape->dtype;
+    const bool spreads = ddp_hier_spreads(hosts, shape->count * acc_elem);
+    const size_t fragments = shape->count / fragment + (shape->count % fragment != 0);
 
-    *cost = (struct ddp_coll_cost){.modelled = true, .steps = 1 + (double)DDP_MAX(chunks, 1)};
+    *cost = (struct ddp_coll_cost){.modelled = true, .steps = 1 + (double)DDP_MAX(fragments, 1)};
     if (hosts > 1)
         cost->steps += 1 + (spreads ? 1 : 2 * (h - 1));
     for (int me = 0; me < hosts; me++) {
         struct ddp_p2p_count c = {0, 0};
-        count_leader(hosts, me, shape->count, travels, &c);
+        count_leader(hosts, me, shape->count, wire_dtype, &c);
         ddp_cost_rank(cost, &c);
     }
-    cost->memory_bytes = (n + h) * wide;
-    cost->memory_bytes += mapped ? (n - h) * DDP_COST_COPY * bytes : 2 * n * (bytes + wide);
+    cost->memory_bytes = (n + h) * acc_bytes;
+    cost->memory_bytes += mapped ? (n - h) * DDP_COST_COPY * bytes : 2 * n * (bytes + acc_bytes);
     if (spreads)
-        cost->memory_bytes += (h * (h - 1) * DDP_COST_MOVE + h * (h + 1)) * wide;
+        cost->memory_bytes += (h * (h - 1) * DDP_COST_MOVE + h * (h + 1)) * acc_bytes;
     else
-        cost->memory_bytes += (h - 1) * (2 * DDP_COST_MOVE + DDP_COST_COMBINE) * wide;
+        cost->memory_bytes += (h - 1) * (2 * DDP_COST_MOVE + DDP_COST_COMBINE) * acc_bytes;
 }

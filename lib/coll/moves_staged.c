@@ -1,54 +1,56 @@
 /* All-gather, broadcast, all-to-all, gather, scatter and send-recv "staged": private memory,
- * through rings of shared memory (coll_stage.h). They differ only in who publishes what to whom,
- * and where it is put: one row each.
+ * through ring buffers in shared memory (coll_stage.h). They differ only in which rank publishes
+ * which chunks to which ranks, and in where the chunks are stored. Each has one row in a table.
  *
- * Cost, n ranks, B bytes published by p ranks and read by q of them in all: 3 steps; what is
- * published is read and written once, what is read, again; and what a rank has for itself is
- * copied out of place. Nothing is sent. */
+ * Cost, n ranks: 3 steps. Published bytes are read and written once, and so are the bytes that the
+ * readers take. Out of place a rank also copies the chunk that it has for itself. Nothing is sent.
+ */
 #include "coll/coll_stage.h"
 
-/* personal: as in struct ddp_stage: send has a part for each rank, in order, else it is one stream.
- * recv_parts: recv has a part of each rank, in order. */
+/* The properties of one collective. */
 struct move {
-    enum ddp_stage_flow flow;
-    bool personal, recv_parts;
+    enum ddp_staging_flow flow;
+    /* personal: send holds one chunk for each rank, in rank order, else one chunk (struct
+     * ddp_staging). recv_chunks: recv holds one chunk from each rank, in rank order. */
+    bool personal, recv_chunks;
 };
 
 static const struct move moves[DDP_COLL_COUNT] = {
-    [DDP_ALL_GATHER] = {DDP_STAGE_ALL_TO_ALL, false, true},
-    [DDP_BROADCAST] = {DDP_STAGE_ROOT_TO_ALL, false, false},
-    [DDP_ALL_TO_ALL] = {DDP_STAGE_ALL_TO_ALL, true, true},
-    [DDP_GATHER] = {DDP_STAGE_ALL_TO_ROOT, false, true},
-    [DDP_SCATTER] = {DDP_STAGE_ROOT_TO_ALL, true, false},
-    [DDP_SEND_RECV] = {DDP_STAGE_RING, false, false},
+    [DDP_ALL_GATHER] = {DDP_STAGING_ALL_TO_ALL, false, true},
+    [DDP_BROADCAST] = {DDP_STAGING_ROOT_TO_ALL, false, false},
+    [DDP_ALL_TO_ALL] = {DDP_STAGING_ALL_TO_ALL, true, true},
+    [DDP_GATHER] = {DDP_STAGING_ALL_TO_ROOT, false, true},
+    [DDP_SCATTER] = {DDP_STAGING_ROOT_TO_ALL, true, false},
+    [DDP_SEND_RECV] = {DDP_STAGING_RING, false, false},
 };
 
-/* Long streams go past the cache, but for all-to-all in place: there recv has just been read. */
-static void take(struct ddp_comm *comm, const struct ddp_stage *stage,
+/* Copies the fragments to recv. Long chunks use non-temporal stores, except for all-to-all in
+ * place, where recv has just been read. */
+static void take(struct ddp_comm *comm, const struct ddp_staging *stage,
                  const unsigned char *const *data, size_t offset, size_t bytes)
 {
     const struct ddp_coll_args *args = stage->args;
     const bool in_cache = args->coll == DDP_ALL_TO_ALL && args->send == args->recv;
-    const bool past_cache = stage->stream_bytes >= DDP_PAST_CACHE_BYTES && !in_cache;
+    const bool past_cache = stage->chunk_bytes >= DDP_PAST_CACHE_BYTES && !in_cache;
     unsigned char *recv = args->recv;
 
     for (int r = 0; r < comm->size; r++) {
-        const size_t part = moves[args->coll].recv_parts ? (size_t)r : 0;
-        unsigned char *piece = recv + part * stage->stream_bytes + offset;
+        const size_t chunk = moves[args->coll].recv_chunks ? (size_t)r : 0;
+        unsigned char *fragment = recv + chunk * stage->chunk_bytes + offset;
         if (data[r] != NULL && past_cache)
-            comm->device->copy_nt(piece, data[r], bytes);
+            comm->device->copy_nt(fragment, data[r], bytes);
         else if (data[r] != NULL)
-            comm->device->copy(piece, data[r], bytes);
+            comm->device->copy(fragment, data[r], bytes);
     }
 }
 
-/* Has the rank something for itself? */
+/* True if the rank has a chunk for itself. */
 static bool keeps_own(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
     switch (moves[args->coll].flow) {
-    case DDP_STAGE_ALL_TO_ALL:
+    case DDP_STAGING_ALL_TO_ALL:
         return true;
-    case DDP_STAGE_RING:
+    case DDP_STAGING_RING:
         return comm->size == 1;
     default:
         return comm->rank == args->root;
@@ -59,7 +61,7 @@ static void move_own(struct ddp_comm *comm, const struct ddp_coll_args *args, si
 {
     const struct move *move = &moves[args->coll];
     const size_t own = bytes * (size_t)comm->rank;
-    ddp_coll_move(comm, (unsigned char *)args->recv + (move->recv_parts ? own : 0),
+    ddp_coll_move(comm, (unsigned char *)args->recv + (move->recv_chunks ? own : 0),
                   (const unsigned char *)args->send + (move->personal ? own : 0), bytes);
 }
 
@@ -67,35 +69,35 @@ static int staged_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
                       struct ddp_err *err)
 {
     (void)scratch;
-    const struct ddp_stage stage = {
+    const struct ddp_staging stage = {
         .args = args,
         .flow = moves[args->coll].flow,
         .personal = moves[args->coll].personal,
-        .stream_bytes = ddp_coll_array_bytes(args),
+        .chunk_bytes = ddp_coll_array_bytes(args),
         .send = args->send,
         .take = take,
     };
 
     if (keeps_own(comm, args))
-        move_own(comm, args, stage.stream_bytes);
-    return ddp_stage_run(comm, &stage, err);
+        move_own(comm, args, stage.chunk_bytes);
+    return ddp_staging_run(comm, &stage, err);
 }
 
 static void staged_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const struct move *move = &moves[shape->coll];
-    const double stream = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
+    const double chunk = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
     const double others = ranks - 1.0;
-    double published = 1, read = others, own = 1; /* streams, all ranks */
+    double published = 1, read = others, own = 1; /* chunks, all ranks */
 
-    if (move->flow == DDP_STAGE_ALL_TO_ALL) {
+    if (move->flow == DDP_STAGING_ALL_TO_ALL) {
         published = move->personal ? ranks * others : ranks;
         read = ranks * others;
         own = ranks;
-    } else if (move->flow == DDP_STAGE_RING) {
+    } else if (move->flow == DDP_STAGING_RING) {
         published = read = ranks;
         own = 0;
-    } else if (move->personal || move->flow == DDP_STAGE_ALL_TO_ROOT) {
+    } else if (move->personal || move->flow == DDP_STAGING_ALL_TO_ROOT) {
         published = others;
     }
     if (ranks == 1) {
@@ -104,7 +106,7 @@ static void staged_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
     }
     *cost = (struct ddp_coll_cost){
         .steps = ranks == 1 ? 0 : 3,
-        .memory_bytes = 2 * stream * (published + read + (shape->in_place ? 0 : own)),
+        .memory_bytes = 2 * chunk * (published + read + (shape->in_place ? 0 : own)),
         .modelled = true,
     };
 }
@@ -115,13 +117,15 @@ static void staged_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
         .name = "staged",                                                                          \
         .coll = kind,                                                                              \
         .summary = "private memory: " text ", pipelined",                                          \
-        .supports = ddp_stage_supports,                                                            \
+        .supports = ddp_staging_supports,                                                          \
         .run = staged_run,                                                                         \
         .cost = staged_cost,                                                                       \
     }
-MOVE(all_gather_staged, DDP_ALL_GATHER, "each rank's part through its ring to all others");
-MOVE(broadcast_staged, DDP_BROADCAST, "through the root's ring to all others");
-MOVE(all_to_all_staged, DDP_ALL_TO_ALL, "a stream for each other rank through every ring");
-MOVE(gather_staged, DDP_GATHER, "each rank's part through its ring to the root");
-MOVE(scatter_staged, DDP_SCATTER, "a stream for each other rank through the root's ring");
-MOVE(send_recv_staged, DDP_SEND_RECV, "through each rank's ring to the next rank");
+MOVE(all_gather_staged, DDP_ALL_GATHER,
+     "each rank's chunk goes through its ring buffer to all other ranks");
+MOVE(broadcast_staged, DDP_BROADCAST, "goes through the root's ring buffer to all other ranks");
+MOVE(all_to_all_staged, DDP_ALL_TO_ALL,
+     "a chunk for each other rank goes through every ring buffer");
+MOVE(gather_staged, DDP_GATHER, "each rank's chunk goes through its ring buffer to the root");
+MOVE(scatter_staged, DDP_SCATTER, "a chunk for each rank goes through the root's ring buffer");
+MOVE(send_recv_staged, DDP_SEND_RECV, "goes through each rank's ring buffer to the next rank");

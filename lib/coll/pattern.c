@@ -2,18 +2,18 @@
 
 #include "base/mem.h"
 
-size_t ddp_parts_begin(const struct ddp_parts *p, int i)
+size_t ddp_chunk_begin(const struct ddp_chunks *p, int i)
 {
     if (p->offset != NULL)
         return p->offset[i];
-    const size_t quotient = p->count / (size_t)p->parts;
-    const size_t longer = p->count % (size_t)p->parts;
+    const size_t quotient = p->count / (size_t)p->n;
+    const size_t longer = p->count % (size_t)p->n;
     return quotient * (size_t)i + DDP_MIN((size_t)i, longer);
 }
 
-size_t ddp_parts_count(const struct ddp_parts *p, int i)
+size_t ddp_chunk_count(const struct ddp_chunks *p, int i)
 {
-    return ddp_parts_begin(p, i + 1) - ddp_parts_begin(p, i);
+    return ddp_chunk_begin(p, i + 1) - ddp_chunk_begin(p, i);
 }
 
 int ddp_rounds(int n)

@@ -1,18 +1,18 @@
-/* Reduce "binomial": partial sums up a binomial tree.
+/* Reduce "binomial": partial sums move up a binomial tree.
  *
- * The tree is over ranks counted from the root (pattern.h). A rank combines its input with what its
- * children send, the nearest child first, then sends the sum to its parent. Children lie above
- * their parent, so partial sums are combined in the order root, root+1, ... around.
+ * The tree is over ranks counted from the root (pattern.h). A rank combines its input with the data
+ * that its children send, the nearest child first, and sends the sum to its parent. Children come
+ * after their parent, so partial sums are combined in the rank order root, root+1, ... around.
  *
- * Only the root holds a result. avg divides once, in the root's last combine. 16-bit floats are
- * rounded once per combine, at most ceil(log2 n) times on the way of a value; their averages divide
- * each input first (more than 2 ranks), which rounds once more, so no partial sum exceeds the
- * inputs. Averages of integers are exact: they travel in a wider type (coll_wide.h). recv of the
- * other ranks is not touched.
+ * Only the root receives a result; recv of other ranks is not touched. avg divides once, in the
+ * root's last combine. 16-bit floats are rounded once per combine, at most ceil(log2 n) times on
+ * the path of a value. With more than 2 ranks their averages divide each input first, which rounds
+ * once more, so that no partial sum exceeds the inputs. Averages of integers are exact: they are
+ * sent in a wider type (coll_wide.h).
  *
- * Cost, S bytes, n ranks, S' = S but for averages of integers: ceil(log2 n) steps; every rank but
- * the root sends S' once, in pieces of DDP_PIECE_BYTES. Memory, all ranks: n-1 times S' moves and
- * is combined. */
+ * Cost, S bytes, n ranks; S' = S, except for averages of integers, where it is the size in the
+ * accumulator type: ceil(log2 n) steps. Every rank except the root sends S' once, in fragments of
+ * DDP_FRAGMENT_BYTES. Memory, all ranks: S' moves and is combined n-1 times. */
 #include "coll/coll_p2p.h"
 #include "coll/coll_shm.h"
 
@@ -23,7 +23,8 @@ static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_
     return ddp_coll_needs_p2p(comm, "binomial", err);
 }
 
-/* Landing places of a rank with children; then partial sums where recv cannot hold them. */
+/* Returns the landing bytes of a rank with children, which come first in scratch. The partial sums
+ * follow if recv cannot hold them. */
 static size_t landing_bytes_of(int v, int ranks, size_t bytes)
 {
     return ddp_binomial_children(v, ranks) != 0 ? ddp_p2p_landing_bytes(bytes) : 0;
@@ -33,23 +34,24 @@ static size_t binomial_scratch_bytes(const struct ddp_comm *comm,
                                      const struct ddp_coll_shape *shape)
 {
     const int v = ddp_virtual_rank(comm->rank, shape->root, comm->size);
-    const bool wide = ddp_is_wide(shape->dtype, shape->op);
+    const bool wider_acc = ddp_is_wide(shape->dtype, shape->op);
     const size_t bytes = shape->count * ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
     const bool leaf = ddp_binomial_children(v, comm->size) == 0;
-    const bool early = ddp_divides_first(shape->dtype, shape->op, comm->size);
+    const bool pre_scale = ddp_divides_first(shape->dtype, shape->op, comm->size);
 
     if (comm->size == 1)
         return 0;
-    const bool copies = wide || (v != 0 && (!leaf || early));
+    const bool copies = wider_acc || (v != 0 && (!leaf || pre_scale));
     return landing_bytes_of(v, comm->size, bytes) + (copies ? bytes : 0);
 }
 
-/* The children's partial sums with own, into sum. *own: of this rank; then sum. */
+/* Combines the children's partial sums with *own into sum, and sets *own to sum. A leaf leaves *own
+ * as it is. */
 static int combine_children(struct ddp_comm *comm, const struct ddp_coll_args *args, int v,
                             const void **own, void *sum, void *landing, struct ddp_err *err)
 {
     const int n = comm->size, children = ddp_binomial_children(v, n);
-    const bool early = ddp_divides_first(args->dtype, args->op, n);
+    const bool pre_scale = ddp_divides_first(args->dtype, args->op, n);
 
     for (int k = 0; k < children; k++) {
         const bool complete = v == 0 && k == children - 1;
@@ -61,7 +63,7 @@ static int combine_children(struct ddp_comm *comm, const struct ddp_coll_args *a
             .own_first = true,
             .dtype = ddp_wide_dtype(args->dtype, args->op),
             .op = args->op,
-            .divisor = complete && !early ? ddp_coll_divisor(comm, args->op) : 1,
+            .divisor = complete && !pre_scale ? ddp_coll_divisor(comm, args->op) : 1,
             .landing = landing,
         };
         DDP_TRY(ddp_p2p_combine(comm, &c, err));
@@ -74,17 +76,18 @@ static int binomial_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
                         struct ddp_err *err)
 {
     const int n = comm->size, v = ddp_virtual_rank(comm->rank, args->root, n);
-    const bool wide = ddp_is_wide(args->dtype, args->op);
-    const enum ddp_dtype travels = ddp_wide_dtype(args->dtype, args->op);
+    const bool wider_acc = ddp_is_wide(args->dtype, args->op);
+    const enum ddp_dtype wire_dtype = ddp_wide_dtype(args->dtype, args->op);
     const void *own = args->send;
 
     if (n == 1) {
         ddp_coll_copy(comm, args->recv, args->send, args->count * ddp_dtype_size(args->dtype));
         return 0;
     }
-    void *spare = ddp_at(scratch, landing_bytes_of(v, n, args->count * ddp_dtype_size(travels)), 1);
-    void *sum = v == 0 && !wide ? args->recv : spare;
-    if (wide) {
+    void *spare =
+        ddp_at(scratch, landing_bytes_of(v, n, args->count * ddp_dtype_size(wire_dtype)), 1);
+    void *sum = v == 0 && !wider_acc ? args->recv : spare;
+    if (wider_acc) {
         ddp_widen(spare, args->send, args->count, args->dtype);
         own = spare;
     } else if (ddp_divides_first(args->dtype, args->op, n)) {
@@ -93,18 +96,18 @@ static int binomial_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
     }
     DDP_TRY(combine_children(comm, args, v, &own, sum, scratch, err));
     if (v != 0)
-        return ddp_p2p_send_pieces(comm, ddp_real_rank(ddp_binomial_parent(v), args->root, n), own,
-                                   args->count, travels, err);
-    if (wide)
+        return ddp_p2p_send_fragments(comm, ddp_real_rank(ddp_binomial_parent(v), args->root, n),
+                                      own, args->count, wire_dtype, err);
+    if (wider_acc)
         ddp_narrow(args->recv, sum, args->count, args->dtype);
     return 0;
 }
 
 static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
-    const size_t wide_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const size_t acc_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
     const double bytes = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
-    const double wide_bytes = (double)shape->count * (double)wide_elem;
+    const double acc_bytes = (double)shape->count * (double)acc_elem;
     struct ddp_p2p_count c = {0, 0};
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = ddp_rounds(ranks)};
@@ -112,13 +115,15 @@ static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct 
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * bytes;
         return;
     }
-    ddp_count_pieces(&c, shape->count * wide_elem);
+    ddp_count_fragments(&c, shape->count * acc_elem);
     ddp_cost_rank(cost, &c);
-    cost->path_bytes = ddp_rounds(ranks) * wide_bytes; /* all of the root's children */
-    cost->memory_bytes = (ranks - 1) * (DDP_COST_MOVE + DDP_COST_COMBINE) * wide_bytes;
-    if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens, the root narrows */
-        cost->memory_bytes += (ranks + 1) * (bytes + wide_bytes);
-    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* every rank divides its input */
+    cost->path_bytes =
+        ddp_rounds(ranks) * acc_bytes; /* the root receives from all its children in turn */
+    cost->memory_bytes = (ranks - 1) * (DDP_COST_MOVE + DDP_COST_COMBINE) * acc_bytes;
+    if (ddp_is_wide(shape->dtype,
+                    shape->op)) /* all ranks widen their input, the root narrows the result */
+        cost->memory_bytes += (ranks + 1) * (bytes + acc_bytes);
+    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * bytes;
 }
 

@@ -1,18 +1,19 @@
 /* Reduce "direct": zero-copy on registered memory.
  *
- * The message is cut into one *slice* a rank, on cache lines of the root's recv. Each rank combines
- * its slice of all ranks' send, in rank order, into the root's recv. In place at the root: an
- * element is read by its slice's owner only, before it is written.
+ * The message is cut into one *chunk* per rank, on cache lines of the root's recv buffer. Each rank
+ * combines its chunk of all ranks' send buffers, in rank order, into the root's recv buffer. The
+ * root may be in place, because only the owner of a chunk reads its elements, before it writes
+ * them.
  *
- * Cost, S bytes, n ranks: 2 steps. nS are read and S written in all. Nothing is sent. */
+ * Cost, S bytes, n ranks: 2 steps. nS bytes are read and S written in all. Nothing is sent. */
 #include "coll/coll_direct.h"
 
-static void reduce_slice(struct ddp_comm *comm, const struct ddp_coll_args *args)
+static void reduce_chunk(struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
     const size_t elem = ddp_dtype_size(args->dtype), bytes = ddp_coll_array_bytes(args);
     unsigned char *recv = ddp_direct_recv_of(comm, args->root);
-    const size_t begin = ddp_direct_slice_begin(recv, bytes, elem, comm->rank, comm->size);
-    const size_t end = ddp_direct_slice_begin(recv, bytes, elem, comm->rank + 1, comm->size);
+    const size_t begin = ddp_direct_chunk_begin(recv, bytes, elem, comm->rank, comm->size);
+    const size_t end = ddp_direct_chunk_begin(recv, bytes, elem, comm->rank + 1, comm->size);
     const void *src[DDP_REDUCE_MAX];
     void *dst = recv + begin;
 
@@ -37,7 +38,7 @@ static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
     (void)scratch;
     ddp_direct_enter(comm, args);
     DDP_TRY(ddp_direct_wait_all(comm, err));
-    reduce_slice(comm, args);
+    reduce_chunk(comm, args);
     ddp_direct_leave(comm);
     return ddp_direct_wait_all(comm, err);
 }
@@ -56,7 +57,7 @@ static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_reduce_direct = {
     .name = "direct",
     .coll = DDP_REDUCE,
-    .summary = "registered memory: each rank sums a slice into the root's recv, zero-copy",
+    .summary = "registered memory: each rank sums a chunk into the root's recv buffer, zero-copy",
     .supports = ddp_direct_supports,
     .run = direct_run,
     .cost = direct_cost,

@@ -1,10 +1,10 @@
 /* Reduce-scatter "direct": zero-copy on registered memory.
  *
- * Each rank combines its part of all ranks' send, in rank order, into its own recv. In place its
- * part of its own send is overwritten, which no other rank reads.
+ * Each rank combines its chunk of all ranks' send buffers, in rank order, into its own recv buffer.
+ * In place it overwrites its chunk of its own send buffer, which no other rank reads.
  *
- * Cost, full buffers of S bytes, n ranks: 2 steps. Each rank reads S and writes S/n: (n+1)S in all.
- * Nothing is sent. */
+ * Cost, full buffers of S bytes, n ranks: 2 steps. Each rank reads S and writes S/n bytes: (n+1)S
+ * in all. Nothing is sent. */
 #include "coll/coll_direct.h"
 
 static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
@@ -47,7 +47,7 @@ static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_reduce_scatter_direct = {
     .name = "direct",
     .coll = DDP_REDUCE_SCATTER,
-    .summary = "registered memory: each rank sums its part of all ranks' send, zero-copy",
+    .summary = "registered memory: each rank sums its chunk of all ranks' send buffers, zero-copy",
     .supports = ddp_direct_supports,
     .run = direct_run,
     .cost = direct_cost,

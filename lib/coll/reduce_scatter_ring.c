@@ -1,15 +1,15 @@
-/* Reduce-scatter "ring": every part travels through all ranks and is combined on its way.
+/* Reduce-scatter "ring": every chunk passes through all ranks and is combined on its way.
  *
- * n-1 steps (coll_ring.h); rank r ends with part r, which goes to recv. The other parts of send are
- * not touched, in place neither: partial sums lie in scratch, in two places in turn.
+ * After n-1 steps (coll_ring.h) rank r has chunk r in recv. The other chunks of send are not
+ * touched, not even in place: partial sums lie in scratch, in two buffers by turns.
  *
- * Order, rounding and averages as in allreduce_ring.c: r+1, r+2, ..., r for the part of rank r;
- * 16-bit floats are rounded n-1 times, averages once more; averages of integers travel in a wider
- * type and are exact.
+ * Order, rounding and averages are those of allreduce_ring.c: the chunk of rank r is combined in
+ * the order r+1, r+2, ..., r. 16-bit floats are rounded n-1 times, averages once more. Averages of
+ * integers are sent in a wider type and are exact.
  *
- * Cost, parts of S bytes, n ranks, S' = S but for averages of integers: n-1 steps; a rank sends
- * (n-1) S', each part in pieces of DDP_PIECE_BYTES. Memory, all ranks: every byte of n S' moves and
- * is combined n-1 times. */
+ * Cost, chunks of S bytes, n ranks; S' = S, except for averages of integers, where it is the size
+ * in the accumulator type: n-1 steps. A rank sends (n-1) S', each chunk in fragments of
+ * DDP_FRAGMENT_BYTES. Memory, all ranks: each byte of n S' moves and is combined n-1 times. */
 #include "coll/coll_ring.h"
 #include "coll/coll_shm.h"
 
@@ -20,20 +20,20 @@ static int ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
     return ddp_coll_needs_p2p(comm, "ring", err);
 }
 
-/* What lies where in scratch: landing places, then either two parts of partial sums, or for
- * averages of integers all of send, widened. */
+/* The layout of scratch: the landing buffers, then two chunks of partial sums. For averages of
+ * integers all of send, widened, takes the place of the two chunks. */
 struct ring_layout {
-    size_t part, landing, bytes;
+    size_t chunk, landing, bytes;
 };
 
 static struct ring_layout ring_layout_of(int ranks, size_t count, enum ddp_dtype dtype,
                                          enum ddp_op op)
 {
-    const size_t part = count * ddp_dtype_size(ddp_wide_dtype(dtype, op));
-    const size_t parts = ddp_is_wide(dtype, op) ? (size_t)ranks : ranks > 2 ? 2 : 0;
-    struct ring_layout layout = {.part = ddp_round_to_line(part),
-                                 .landing = ddp_p2p_landing_bytes(part)};
-    layout.bytes = ranks == 1 ? 0 : layout.landing + parts * layout.part;
+    const size_t chunk = count * ddp_dtype_size(ddp_wide_dtype(dtype, op));
+    const size_t chunks = ddp_is_wide(dtype, op) ? (size_t)ranks : ranks > 2 ? 2 : 0;
+    struct ring_layout layout = {.chunk = ddp_round_to_line(chunk),
+                                 .landing = ddp_p2p_landing_bytes(chunk)};
+    layout.bytes = ranks == 1 ? 0 : layout.landing + chunks * layout.chunk;
     return layout;
 }
 
@@ -45,8 +45,8 @@ static size_t ring_scratch_bytes(const struct ddp_comm *comm, const struct ddp_c
 static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                     struct ddp_err *err)
 {
-    const bool wide = ddp_is_wide(args->dtype, args->op);
-    const bool early = ddp_divides_first(args->dtype, args->op, comm->size);
+    const bool wider_acc = ddp_is_wide(args->dtype, args->op);
+    const bool pre_scale = ddp_divides_first(args->dtype, args->op, comm->size);
     const size_t n = (size_t)comm->size, elem = ddp_dtype_size(args->dtype);
     const struct ring_layout layout =
         ring_layout_of(comm->size, args->count, args->dtype, args->op);
@@ -56,18 +56,18 @@ static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
         return 0;
     }
     struct ddp_ring_sum ring = {
-        .parts = {.count = n * args->count, .parts = comm->size},
+        .chunks = {.count = n * args->count, .n = comm->size},
         .dtype = ddp_wide_dtype(args->dtype, args->op),
         .op = args->op,
-        .divisor = early ? 1 : ddp_coll_divisor(comm, args->op),
-        .divide_first = early,
+        .divisor = pre_scale ? 1 : ddp_coll_divisor(comm, args->op),
+        .pre_scale = pre_scale,
         .input = args->send,
         .result = args->recv,
         .spare = {ddp_at(scratch, layout.landing, 1),
-                  ddp_at(scratch, layout.landing + layout.part, 1)},
+                  ddp_at(scratch, layout.landing + layout.chunk, 1)},
         .landing = scratch,
     };
-    if (!wide)
+    if (!wider_acc)
         return ddp_ring_sum(comm, &ring, err);
     ring.whole = ddp_at(scratch, layout.landing, 1);
     ring.input = ring.whole;
@@ -80,29 +80,31 @@ static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
 
 static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
-    const double part = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
-    const size_t wide_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
-    const double wide_part = (double)shape->count * (double)wide_elem;
-    const struct ddp_parts parts = {.count = (size_t)ranks * shape->count, .parts = ranks};
+    const double chunk = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
+    const size_t acc_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const double acc_chunk = (double)shape->count * (double)acc_elem;
+    const struct ddp_chunks chunks = {.count = (size_t)ranks * shape->count, .n = ranks};
     struct ddp_p2p_count c = {0, 0};
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = ranks - 1};
-    ddp_ring_sum_count(&parts, wide_elem, 0, &c); /* all ranks alike: parts are equal */
+    ddp_ring_sum_count(&chunks, acc_elem, 0,
+                       &c); /* the chunks are equal, so all ranks send the same */
     ddp_cost_rank(cost, &c);
     cost->memory_bytes =
-        (double)ranks * (ranks - 1) * (DDP_COST_MOVE + DDP_COST_COMBINE) * wide_part;
+        (double)ranks * (ranks - 1) * (DDP_COST_MOVE + DDP_COST_COMBINE) * acc_chunk;
     if (ranks == 1)
-        cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * part;
-    else if (ddp_is_wide(shape->dtype, shape->op)) /* every rank widens all, narrows its part */
-        cost->memory_bytes += (double)ranks * (ranks + 1) * (part + wide_part);
-    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* every rank divides all */
-        cost->memory_bytes += (double)ranks * ranks * DDP_COST_COPY * part;
+        cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * chunk;
+    else if (ddp_is_wide(shape->dtype,
+                         shape->op)) /* all ranks widen their input, each narrows its chunk */
+        cost->memory_bytes += (double)ranks * (ranks + 1) * (chunk + acc_chunk);
+    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
+        cost->memory_bytes += (double)ranks * ranks * DDP_COST_COPY * chunk;
 }
 
 const struct ddp_coll_alg ddp_alg_reduce_scatter_ring = {
     .name = "ring",
     .coll = DDP_REDUCE_SCATTER,
-    .summary = "messages around a ring: least bytes, n-1 steps",
+    .summary = "messages around a ring: fewest bytes, n-1 steps",
     .supports = ring_supports,
     .scratch_bytes = ring_scratch_bytes,
     .run = ring_run,

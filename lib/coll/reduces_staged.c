@@ -1,20 +1,21 @@
-/* Reduce-scatter and reduce "staged": private memory, through rings of shared memory
+/* Reduce-scatter and reduce "staged": private memory, through ring buffers in shared memory
  * (coll_stage.h).
  *
- * Reduce-scatter: each rank publishes to every other its part of the own send, and combines what
- * the others have for it with its own, piece by piece, in rank order, into its recv. Reduce: each
- * rank but the root publishes its send, and the root combines.
+ * Reduce-scatter: each rank publishes to every other rank that rank's chunk of its send buffer. It
+ * combines the chunks that the others have for it with its own, fragment by fragment and in rank
+ * order, into recv. Reduce: each rank except the root publishes its send buffer, and the root
+ * combines.
  *
- * Cost, full buffers of S bytes, n ranks: 3 steps. (n-1)S are copied in, read and written; nS are
- * read and S written by combining: (3n-1)S in all, either way. Of reduce the root does all of the
- * latter. Nothing is sent. */
+ * Cost, full buffers of S bytes, n ranks: 3 steps. (n-1)S bytes are read and written when they are
+ * copied in; combining reads nS and writes S: (3n-1)S in all, for both collectives. In reduce the
+ * root alone combines. Nothing is sent. */
 #include "coll/coll_stage.h"
 
-static void take(struct ddp_comm *comm, const struct ddp_stage *stage,
+static void take(struct ddp_comm *comm, const struct ddp_staging *stage,
                  const unsigned char *const *data, size_t offset, size_t bytes)
 {
     const struct ddp_coll_args *args = stage->args;
-    const size_t own = stage->personal ? stage->stream_bytes * (size_t)comm->rank : 0;
+    const size_t own = stage->personal ? stage->chunk_bytes * (size_t)comm->rank : 0;
     const void *src[DDP_REDUCE_MAX];
     void *dst = (unsigned char *)args->recv + offset;
 
@@ -38,20 +39,20 @@ static int staged_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
 {
     (void)scratch;
     const bool scatter = args->coll == DDP_REDUCE_SCATTER;
-    const struct ddp_stage stage = {
+    const struct ddp_staging stage = {
         .args = args,
-        .flow = scatter ? DDP_STAGE_ALL_TO_ALL : DDP_STAGE_ALL_TO_ROOT,
+        .flow = scatter ? DDP_STAGING_ALL_TO_ALL : DDP_STAGING_ALL_TO_ROOT,
         .personal = scatter,
-        .stream_bytes = ddp_coll_array_bytes(args),
+        .chunk_bytes = ddp_coll_array_bytes(args),
         .send = args->send,
         .take = take,
     };
 
     if (comm->size == 1) {
-        ddp_coll_move(comm, args->recv, args->send, stage.stream_bytes);
+        ddp_coll_move(comm, args->recv, args->send, stage.chunk_bytes);
         return 0;
     }
-    return ddp_stage_run(comm, &stage, err);
+    return ddp_staging_run(comm, &stage, err);
 }
 
 static void staged_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
@@ -68,8 +69,8 @@ static void staged_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_reduce_scatter_staged = {
     .name = "staged",
     .coll = DDP_REDUCE_SCATTER,
-    .summary = "private memory: parts travel through rings of shared memory, pipelined",
-    .supports = ddp_stage_supports,
+    .summary = "private memory: chunks go through ring buffers in shared memory, pipelined",
+    .supports = ddp_staging_supports,
     .run = staged_run,
     .cost = staged_cost,
 };
@@ -77,8 +78,9 @@ const struct ddp_coll_alg ddp_alg_reduce_scatter_staged = {
 const struct ddp_coll_alg ddp_alg_reduce_staged = {
     .name = "staged",
     .coll = DDP_REDUCE,
-    .summary = "private memory: through rings of shared memory to the root, which sums, pipelined",
-    .supports = ddp_stage_supports,
+    .summary = "private memory: goes through ring buffers in shared memory to the root, which "
+               "sums, pipelined",
+    .supports = ddp_staging_supports,
     .run = staged_run,
     .cost = staged_cost,
 };

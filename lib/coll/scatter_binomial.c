@@ -1,13 +1,15 @@
-/* Scatter "binomial": a rank gets the parts of its subtree, keeps its own and passes on the rest.
+/* Scatter "binomial": a rank receives the chunks of its subtree, keeps its own and passes on the
+ * rest.
  *
- * The tree is over ranks counted from the root (pattern.h), so a subtree's parts are consecutive:
- * the root sends them straight from send, an inner rank gets them in scratch, a leaf gets its part
- * in recv. In send a subtree may go past the last rank and on at rank 0: it then goes as two
- * messages. Largest subtree first, one after another: the farthest leaf waits for the least bytes.
+ * The tree is over ranks counted from the root (pattern.h), so the chunks of a subtree are
+ * consecutive. The root sends them directly from its send buffer, an inner rank receives them in
+ * scratch, and a leaf receives its chunk in recv. A subtree may wrap in send from the last rank to
+ * rank 0, and is then sent as two messages. Children are served one after another, the largest
+ * subtree first, so that the farthest leaf waits for the fewest bytes.
  *
- * Cost, parts of S bytes, n ranks: ceil(log2 n) steps; the root sends (n-1) S, a message a child,
- * one more when a subtree wraps. Memory, all ranks: parts move once per level on their way, inner
- * ranks copy their own. */
+ * Cost, chunks of S bytes, n ranks: ceil(log2 n) steps. The root sends (n-1) S bytes, one message
+ * per child and one more if a subtree wraps. Memory, all ranks: chunks move once per level on their
+ * way, and inner ranks copy their own. */
 #include "coll/coll_p2p.h"
 
 static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -25,12 +27,12 @@ static size_t binomial_scratch_bytes(const struct ddp_comm *comm,
     return v == 0 || span == 1 ? 0 : (size_t)span * shape->count * ddp_dtype_size(shape->dtype);
 }
 
-/* parts: at the root by rank, else this rank's subtree. */
+/* chunks: the chunks, at the root in rank order, else those of this rank's subtree. */
 static int send_children(struct ddp_comm *comm, const struct ddp_coll_args *args, int v,
-                         const void *parts, struct ddp_err *err)
+                         const void *chunks, struct ddp_err *err)
 {
     const int n = comm->size;
-    const size_t part = args->count * ddp_dtype_size(args->dtype);
+    const size_t chunk = args->count * ddp_dtype_size(args->dtype);
 
     for (int k = ddp_binomial_children(v, n) - 1; k >= 0; k--) {
         const int child = v + (1 << k), rank = ddp_real_rank(child, args->root, n);
@@ -39,30 +41,30 @@ static int send_children(struct ddp_comm *comm, const struct ddp_coll_args *args
         const int together = v == 0 ? wrap.before : wrap.before + wrap.after;
         const int rest = v == 0 ? wrap.after : 0;
         struct ddp_p2p_move give = {.dst = rank,
-                                    .out = ddp_at(parts, (size_t)at, part),
-                                    .out_bytes = (size_t)together * part};
+                                    .out = ddp_at(chunks, (size_t)at, chunk),
+                                    .out_bytes = (size_t)together * chunk};
         DDP_TRY(ddp_p2p_exchange(comm, &give, err));
-        give.out = parts;
-        give.out_bytes = (size_t)rest * part;
+        give.out = chunks;
+        give.out_bytes = (size_t)rest * chunk;
         DDP_TRY(ddp_p2p_exchange(comm, &give, err));
     }
     return 0;
 }
 
 static int receive_subtree(struct ddp_comm *comm, const struct ddp_coll_args *args, int v,
-                           void *parts, struct ddp_err *err)
+                           void *chunks, struct ddp_err *err)
 {
     const int up = ddp_binomial_parent(v);
-    const size_t part = args->count * ddp_dtype_size(args->dtype);
+    const size_t chunk = args->count * ddp_dtype_size(args->dtype);
     const struct ddp_wrap wrap = ddp_wrap_of(v, args->root, comm->size);
     const int together = up == 0 ? wrap.before : wrap.before + wrap.after;
     const int rest = up == 0 ? wrap.after : 0;
     struct ddp_p2p_move get = {.src = ddp_real_rank(up, args->root, comm->size),
-                               .in = parts,
-                               .in_bytes = (size_t)together * part};
+                               .in = chunks,
+                               .in_bytes = (size_t)together * chunk};
     DDP_TRY(ddp_p2p_exchange(comm, &get, err));
-    get.in = ddp_at(parts, (size_t)together, part);
-    get.in_bytes = (size_t)rest * part;
+    get.in = ddp_at(chunks, (size_t)together, chunk);
+    get.in_bytes = (size_t)rest * chunk;
     return ddp_p2p_exchange(comm, &get, err);
 }
 
@@ -70,43 +72,44 @@ static int binomial_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
                         struct ddp_err *err)
 {
     const int v = ddp_virtual_rank(comm->rank, args->root, comm->size);
-    const size_t part = args->count * ddp_dtype_size(args->dtype);
+    const size_t chunk = args->count * ddp_dtype_size(args->dtype);
 
     if (v == 0) {
         DDP_TRY(send_children(comm, args, v, args->send, err));
-        ddp_coll_copy(comm, args->recv, ddp_at(args->send, (size_t)comm->rank, part), part);
+        ddp_coll_copy(comm, args->recv, ddp_at(args->send, (size_t)comm->rank, chunk), chunk);
         return 0;
     }
     if (ddp_binomial_span(v, comm->size) == 1)
         return receive_subtree(comm, args, v, args->recv, err);
     DDP_TRY(receive_subtree(comm, args, v, scratch, err));
     DDP_TRY(send_children(comm, args, v, scratch, err));
-    ddp_coll_copy(comm, args->recv, scratch, part);
+    ddp_coll_copy(comm, args->recv, scratch, chunk);
     return 0;
 }
 
 static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
-    const double part = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
+    const double chunk = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
     struct ddp_p2p_count root = {0, 0};
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = ddp_rounds(ranks)};
-    cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * part;
-    for (int v = 1; part != 0 && v < ranks; v++) {
+    cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * chunk;
+    for (int v = 1; chunk != 0 && v < ranks; v++) {
         const int span = ddp_binomial_span(v, ranks);
         if (ddp_binomial_parent(v) == 0) {
             root.messages += ddp_wrap_of(v, shape->root, ranks).after != 0 ? 2 : 1;
-            root.bytes += span * part;
+            root.bytes += span * chunk;
         }
-        cost->memory_bytes += DDP_COST_MOVE * span * part + (span == 1 ? 0 : DDP_COST_COPY * part);
+        cost->memory_bytes +=
+            DDP_COST_MOVE * span * chunk + (span == 1 ? 0 : DDP_COST_COPY * chunk);
     }
-    ddp_cost_rank(cost, &root); /* no other rank has as many children or parts */
+    ddp_cost_rank(cost, &root); /* no other rank has as many children or chunks */
 }
 
 const struct ddp_coll_alg ddp_alg_scatter_binomial = {
     .name = "binomial",
     .coll = DDP_SCATTER,
-    .summary = "messages down a binomial tree, shrinking: log2(n) steps",
+    .summary = "messages down a binomial tree, smaller towards the leaves: log2(n) steps",
     .supports = binomial_supports,
     .scratch_bytes = binomial_scratch_bytes,
     .run = binomial_run,

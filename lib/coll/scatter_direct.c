@@ -1,25 +1,26 @@
 /* Scatter "direct": zero-copy on registered memory.
  *
- * Each rank copies its part of the root's send into its recv; the root, its own. In place the root
- * has nothing of its own to do: from 16 KiB a part up it writes the last n-th of every part.
+ * Each rank copies its chunk of the root's send buffer to its recv buffer; the root copies its own.
+ * In place the root has nothing to copy for itself. With chunks of 16 KiB and more it writes the
+ * last n-th of every chunk.
  *
- * Cost, the root's buffer of S bytes, n ranks: 2 steps. S is read and written, in place (n-1)/n of
- * it: 2S or 2(n-1)/n S in all. Nothing is sent. */
+ * Cost, the root's buffer of S bytes, n ranks: 2 steps. S bytes are read and written, in place
+ * (n-1)/n of them: 2S or 2(n-1)/n S in all. Nothing is sent. */
 #include "coll/coll_direct.h"
 
 static int run_root(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
 {
-    const size_t part = ddp_coll_array_bytes(args);
-    const size_t begin = ddp_direct_root_begin(comm, part);
+    const size_t chunk = ddp_coll_array_bytes(args);
+    const size_t begin = ddp_direct_root_begin(comm, chunk);
     const unsigned char *send = args->send;
-    const unsigned char *own = send + part * (size_t)comm->rank;
+    const unsigned char *own = send + chunk * (size_t)comm->rank;
 
-    ddp_direct_move(comm, args, args->recv, own, part);
-    for (int i = 1; args->recv == own && begin < part && i < comm->size; i++) {
+    ddp_direct_move(comm, args, args->recv, own, chunk);
+    for (int i = 1; args->recv == own && begin < chunk && i < comm->size; i++) {
         const int peer = ddp_rank_at(comm->rank, i, comm->size);
         DDP_TRY(ddp_direct_wait(comm, peer, err));
         ddp_direct_move(comm, args, ddp_direct_recv_of(comm, peer) + begin,
-                        send + part * (size_t)peer + begin, part - begin);
+                        send + chunk * (size_t)peer + begin, chunk - begin);
     }
     ddp_direct_leave(comm);
     return ddp_direct_wait_all(comm, err);
@@ -27,17 +28,17 @@ static int run_root(struct ddp_comm *comm, const struct ddp_coll_args *args, str
 
 static int run_peer(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
 {
-    const size_t part = ddp_coll_array_bytes(args);
-    size_t end = part;
+    const size_t chunk = ddp_coll_array_bytes(args);
+    size_t end = chunk;
 
     DDP_TRY(ddp_direct_wait(comm, args->root, err));
     const struct ddp_direct_place root = ddp_direct_place_of(comm, args->root);
-    if (root.recv == root.send + part * (size_t)args->root)
-        end = ddp_direct_root_begin(comm, part);
+    if (root.recv == root.send + chunk * (size_t)args->root)
+        end = ddp_direct_root_begin(comm, chunk);
     ddp_direct_move(comm, args, args->recv,
-                    ddp_direct_send_of(comm, args->root) + part * (size_t)comm->rank, end);
+                    ddp_direct_send_of(comm, args->root) + chunk * (size_t)comm->rank, end);
     ddp_direct_leave(comm);
-    return end < part ? ddp_direct_wait(comm, args->root, err) : 0;
+    return end < chunk ? ddp_direct_wait(comm, args->root, err) : 0;
 }
 
 static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
@@ -50,10 +51,10 @@ static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
 
 static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
-    const double part = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
+    const double chunk = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
     *cost = (struct ddp_coll_cost){
         .steps = 2,
-        .memory_bytes = 2.0 * (ranks - shape->in_place) * part,
+        .memory_bytes = 2.0 * (ranks - shape->in_place) * chunk,
         .modelled = true,
     };
 }
@@ -61,7 +62,7 @@ static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_scatter_direct = {
     .name = "direct",
     .coll = DDP_SCATTER,
-    .summary = "registered memory: each rank copies its part of the root's send, zero-copy",
+    .summary = "registered memory: each rank copies its chunk of the root's send buffer, zero-copy",
     .supports = ddp_direct_supports,
     .run = direct_run,
     .cost = direct_cost,

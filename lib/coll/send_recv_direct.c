@@ -1,9 +1,10 @@
 /* Send-recv "direct": zero-copy on registered memory.
  *
- * A ring shift: each rank copies the send of the rank before it into its own recv, and waits for
- * the rank after it to have done the same. Only neighbours wait for each other.
+ * A shift around a ring: each rank copies the send buffer of the rank before it to its own recv
+ * buffer, and waits until the rank after it has done the same. Only neighbours wait for each other.
  *
- * Cost, S bytes, n ranks: 2 steps. Each rank reads and writes S: 2nS in all. Nothing is sent. */
+ * Cost, S bytes, n ranks: 2 steps. Each rank reads and writes S bytes: 2nS in all. Nothing is sent.
+ */
 #include "coll/coll_direct.h"
 
 static int direct_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

@@ -1,8 +1,11 @@
-/* Send-recv "p2p": a ring shift, one message to the next rank and one from the rank before.
+/* Send-recv "p2p": a shift around a ring, with one message to the next rank and one from the rank
+ * before.
  *
- * Out of place only: both travel at once. One rank copies.
+ * It works out of place only, because both messages are in transit at the same time. A single rank
+ * copies.
  *
- * Cost, S bytes, n ranks: 1 step; a rank sends one message of S. Memory, all ranks: n S moves. */
+ * Cost, S bytes, n ranks: 1 step. A rank sends one message of S bytes. Memory, all ranks: n S bytes
+ * move. */
 #include "coll/coll_p2p.h"
 
 static int p2p_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

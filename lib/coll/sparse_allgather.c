@@ -1,20 +1,24 @@
-/* Sparse all-reduce "allgather": every rank's list to every rank, then a sum in rank order.
+/* Sparse all-reduce "allgather": every rank receives the lists of all ranks, then sums them in rank
+ * order.
  *
- * Counts go first, unless they are fixed. Lists travel by an all-gather-v ring, each in the coding
- * its count says, over the span of all n indices. Every rank then adds the lists to a zeroed
- * result, rank 0's first: the same order, so the same bits.
+ * Counts are sent first, unless they are fixed. The lists go around an all-gather-v ring, each in
+ * the coding that follows from its count and the range of all n indices. Every rank then adds the
+ * lists to a zeroed result, rank 0's list first. All ranks use the same order, so they get the same
+ * bits.
  *
- * Cost, k entries a rank, P ranks, w(k) words (sparse_code.h): P - 1 steps, every rank sends
- * 4 w(k) (P - 1) bytes in as many messages, which is 8k(P - 1) below a density of 1/32; counts that
- * are not fixed: ceil(log2 P) steps and 4(P - 1) bytes more. */
+ * Cost, k entries a rank, P ranks, w(k) words (sparse_code.h): P - 1 steps. Every rank sends 4 w(k)
+ * (P - 1) bytes in P - 1 messages, which is 8k(P - 1) bytes below a density of 1/32. If the counts
+ * are not fixed, they take ceil(log2 P) steps and 4(P - 1) bytes more. */
 #include "coll/coll_ring.h"
 #include "coll/sparse_p2p.h"
 
-/* words: where all lists land. room: indices of one list that has none of its own. */
+/* The arrays of one call, which lie in scratch. */
 struct allgather {
     uint32_t *counts, *counts_room;
     size_t *offset;
     struct ddp_sparse *list;
+    /* room: indices of one list that is coded without indices. words: the coded lists of all ranks.
+     */
     uint32_t *room, *words;
 };
 
@@ -56,14 +60,16 @@ static int allgather_counts(struct ddp_comm *comm, const struct ddp_sparse_args 
     x->offset[0] = 0;
     for (int r = 0; r < comm->size; r++) {
         if (x->counts[r] > args->most)
-            return ddp_fail(err, DDP_EDATA, "rank %d says it has %u entries, of at most %zu",
+            return ddp_fail(err, DDP_EDATA,
+                            "rank %d reported %u entries, but at most %zu are allowed",
                             comm->world_rank[r], x->counts[r], args->most);
         x->offset[r + 1] = x->offset[r] + ddp_sparse_code_words(x->counts[r], args->n);
     }
     return 0;
 }
 
-/* Lists that have indices of their own can be added a block of the result at a time. */
+/* True if all lists are coded with indices. They can then be added to one block of the result at a
+ * time. */
 static bool all_have_indices(const struct allgather *x, int ranks, size_t n)
 {
     for (int r = 0; r < ranks; r++)
@@ -98,10 +104,10 @@ static int allgather_run(struct ddp_comm *comm, const struct ddp_sparse_args *ar
 
     allgather_layout(&x, comm->size, args->n, args->most, scratch);
     DDP_TRY(allgather_counts(comm, args, &x, err));
-    const struct ddp_parts parts = {x.offset[comm->size], comm->size, x.offset};
+    const struct ddp_chunks chunks = {x.offset[comm->size], comm->size, x.offset};
     ddp_sparse_encode(&args->mine, (struct ddp_sparse_span){0, args->n},
                       x.words + x.offset[comm->rank]);
-    DDP_TRY(ddp_ring_copy(comm, &parts, sizeof *x.words, x.words, comm->rank, err));
+    DDP_TRY(ddp_ring_copy(comm, &chunks, sizeof *x.words, x.words, comm->rank, err));
     return allgather_sum(comm, args, &x, err);
 }
 
@@ -122,7 +128,7 @@ static void allgather_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *
 extern const struct ddp_sparse_alg ddp_sparse_alg_allgather;
 const struct ddp_sparse_alg ddp_sparse_alg_allgather = {
     .name = "allgather",
-    .summary = "all lists to all ranks by a ring, then a sum in rank order: 8k(P-1) bytes",
+    .summary = "a ring sends all lists to all ranks, which sum them in rank order: 8k(P-1) bytes",
     .supports = allgather_supports,
     .scratch_bytes = allgather_scratch_bytes,
     .run = allgather_run,

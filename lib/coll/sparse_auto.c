@@ -1,17 +1,17 @@
-/* Which sparse algorithm `auto` takes, by a model of their cost: time = alpha messages + beta bytes
- * + gamma entries. Constants of a fast network, for the choice is between few messages and few
- * entries: what counts is their ratio. On slower networks alpha and beta both grow (TCP at 10
- * Gb/s: 25 us and 1 ns; ratio 25 KB against 20 KB here). */
+/* The choice of `auto` among the sparse algorithms, by a model of their cost: time = alpha messages
+ * + beta bytes + gamma entries. The constants are those of a fast network. Only their ratio
+ * matters, because the choice is between few messages and few entries. On slower networks alpha and
+ * beta both grow: TCP at 10 Gb/s has 25 us and 1 ns, a ratio of 25 KB, against 20 KB here. */
 #include "coll/coll_p2p.h"
 #include "coll/sparse_coll.h"
 
-/* A message (half a ping-pong over a good network); a byte at 10 GB/s; an entry that is merged or
- * added at a place that is not in the cache. */
+/* Time of a message (half a ping-pong over a good network), of a byte at 10 GB/s, and of an entry
+ * that is merged, or added at a place outside the cache. */
 #define ALPHA_NS 2000.0
 #define BETA_NS  0.1
 #define GAMMA_NS 1.5
 
-/* memory_bytes counts what all ranks read and write; an entry is 8 of them. */
+/* memory_bytes counts the bytes that all ranks read and write; an entry has 8 bytes. */
 static double expected_ns(const struct ddp_sparse_alg *alg, int ranks, size_t n, size_t most)
 {
     struct ddp_coll_cost cost;
@@ -31,7 +31,7 @@ const struct ddp_sparse_alg *ddp_sparse_auto(const struct ddp_comm *comm, size_t
     for (const struct ddp_sparse_alg *const *a = ddp_sparse_algorithms(); *a != NULL; a++) {
         if ((*a)->selects)
             continue;
-        reason = DDP_ERR_INIT; /* the last one's is the most general */
+        reason = DDP_ERR_INIT; /* the reason of the last algorithm is the most general */
         if ((*a)->supports(comm, n, most, &reason) != 0)
             continue;
         const double ns = expected_ns(*a, comm->size, n, most);

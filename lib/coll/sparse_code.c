@@ -81,7 +81,8 @@ bool ddp_sparse_ascends(const uint32_t *index, size_t count, size_t begin, size_
     return wrong == 0 && index[0] >= begin && index[count - 1] < end;
 }
 
-/* The bits of words as indices; false unless they are `count`, all in the span. */
+/* Converts the bits of words to indices. Returns false unless there are `count` bits, all in the
+ * span. */
 static bool decode_bitmap(const uint32_t *words, size_t count, struct ddp_sparse_span span,
                           uint32_t *index)
 {
@@ -123,12 +124,13 @@ int ddp_sparse_decode(uint32_t *words, size_t count, struct ddp_sparse_span span
     if (count == 0)
         return 0;
     if (count > span.length)
-        return ddp_fail(err, DDP_EDATA, "%zu entries arrived for %zu indices", count, span.length);
+        return ddp_fail(err, DDP_EDATA, "received %zu entries for a range of %zu indices", count,
+                        span.length);
     uint32_t *index = decode_index(words, count, span, room);
     if (index == NULL)
         return ddp_fail(err, DDP_EDATA,
-                        "a sparse message of %zu entries for indices %zu to %zu is not in order",
-                        count, span.begin, span.begin + span.length);
+                        "received %zu entries for indices %zu to %zu that are not sorted", count,
+                        span.begin, span.begin + span.length);
     *out = (struct ddp_sparse){
         .index = index,
         .value = (float *)(void *)(words + ddp_sparse_code_words(count, span.length) - count),

@@ -1,13 +1,14 @@
-/* How an index-sorted list travels: as words of 4 bytes, without a header. For lib/coll's sparse_*
- * and its tests.
+/* The coding in which an index-sorted list is sent: words of 4 bytes, without a header. For
+ * lib/coll's sparse_*.c and their tests.
  *
- * Both sides know the number of entries and the *span* of indices they come from; from these two
- * alone follows the coding, the shortest of:
+ * Both sides know the number of entries and the *span* of indices that they come from. These two
+ * decide the coding, which is the shortest of:
  *   indices   2 count                         indices, then values
- *   bitmap    ceil(length / 32) + count       a bit an index of the span, then values
- *   full      count, if it is the span's      values
- * So indices cost more than a bitmap from a density of 1/32 up. Values are the last `count` words
- * in all of them. What it does not do: send, allocate, trust what arrives. */
+ *   bitmap    ceil(length / 32) + count       one bit per index of the span, then values
+ *   full      count, if it equals the length  values
+ * From a density of 1/32 on, indices take more words than a bitmap. The values are the last `count`
+ * words in all codings. These functions do not send or allocate, and the decoder does not trust its
+ * input. */
 #ifndef DDP_COLL_SPARSE_CODE_H
 #define DDP_COLL_SPARSE_CODE_H
 
@@ -22,32 +23,32 @@
 extern "C" {
 #endif
 
-/* Indices begin .. begin + length - 1; their end is at most 2^32. */
+/* The indices begin .. begin + length - 1. The end, begin + length, is at most 2^32. */
 struct ddp_sparse_span {
     size_t begin, length;
 };
 
-/* Words of `count` entries, count <= length. */
+/* Returns the number of words for `count` entries, count <= length. */
 size_t ddp_sparse_code_words(size_t count, size_t length);
-/* The most words of any count up to `most` (or length, if that is less). */
+/* Returns the largest number of words for any count up to `most` (or `length`, if that is less). */
 size_t ddp_sparse_code_bound(size_t most, size_t length);
 
-/* Does the coding have no indices of its own, so that decoding needs room for them? */
+/* True if the coding has no indices, so that decoding needs room for them. */
 bool ddp_sparse_code_needs_room(size_t count, size_t length);
 
-/* words [ddp_sparse_code_words]; every index of list lies in the span. */
+/* Encodes list to words [ddp_sparse_code_words]. Every index of list must lie in the span. */
 void ddp_sparse_encode(const struct ddp_sparse *list, struct ddp_sparse_span span, uint32_t *words);
 
-/* The list in words [ddp_sparse_code_words(count, span.length)]: out->value points into words,
- * out->index into words or into room [count]. DDP_EDATA when the indices do not ascend, leave the
- * span, or are not `count` (also when count > length): whatever words hold, nothing outside the
- * arrays is touched; out is then empty. */
+/* Decodes words [ddp_sparse_code_words(count, span.length)]. out->value points into words, and
+ * out->index into words or into room [count]. Returns DDP_EDATA and an empty list if the indices do
+ * not ascend, leave the span, or are not `count` many, and if count > length. No contents of words
+ * can cause an access outside the arrays. */
 int ddp_sparse_decode(uint32_t *words, size_t count, struct ddp_sparse_span span, uint32_t *room,
                       struct ddp_sparse *out, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Do indices [count] ascend strictly, from `begin` on and below `end`? */
+/* True if index [count] ascends strictly and all indices are >= begin and < end. */
 bool ddp_sparse_ascends(const uint32_t *index, size_t count, size_t begin, size_t end);
-/* First entry of index [count] that is not below `at`. */
+/* Returns the position of the first entry of index [count] that is >= at, or count. */
 size_t ddp_sparse_lower_bound(const uint32_t *index, size_t count, size_t at);
 
 #ifdef __cplusplus

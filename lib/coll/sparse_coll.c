@@ -1,4 +1,4 @@
-/* The table of sparse algorithms. The choice of `auto` is in sparse_auto.c. */
+/* The table of sparse algorithms. sparse_auto.c makes the choice of `auto`. */
 #include "coll/sparse_coll.h"
 
 #include <string.h>

@@ -1,12 +1,12 @@
-/* Sparse all-reduce: the sum over ranks of index-sorted lists, the same bits on all ranks.
- * One file and one line in sparse_list.h add an algorithm.
+/* Sparse all-reduce: sums the index-sorted lists of all ranks. All ranks get the same bits. A new
+ * algorithm is one file and one line in sparse_list.h.
  *
- * Words of 4 bytes travel: an entry is an index and a value (8 bytes), or, where that is smaller,
- * its part of the index range is sent as a bitmap and values (coding chosen per message from counts
- * that both sides know: sparse_code.h). Lists have no header and are never padded; where the
- * counts are not known in advance, they travel before, 4 bytes each, and are counted like the
- * rest. Users: exchange/compressed.h, `ddpbench list`. What it does not do: select what a rank
- * sends, or keep what it does not. */
+ * Lists are sent as words of 4 bytes. An entry is an index and a value (8 bytes). Where that is
+ * smaller, a list is sent as a bitmap of its index range and the values. Both sides know the
+ * counts, and derive the coding of each message from them (sparse_code.h). Lists have no header and
+ * are never padded. If the counts are not known in advance, they are sent first, 4 bytes each, and
+ * are part of the cost. Users are exchange/compressed.h and `ddpbench list`. The algorithms do not
+ * select the entries that a rank sends, and do not keep the others. */
 #ifndef DDP_COLL_SPARSE_COLL_H
 #define DDP_COLL_SPARSE_COLL_H
 
@@ -17,48 +17,49 @@
 extern "C" {
 #endif
 
-/* mine: this rank's entries, index < n; read only, in registered memory for `direct`. most: entries
- * a rank may have at most, equal on all ranks. fixed: every rank has exactly `most` entries (no
- * counts are exchanged). result [n]: receives the dense sum, zero where no rank had an entry; not
- * read before. The order of additions is the algorithm's, the same on all ranks.
- *
- * For those that select (oktopk), ignored by others: k: sums that the global selection keeps;
- * rejected: NULL, or this rank's residual [n]: its contributions to sums that were not kept are
- * added there; scale: what is kept is multiplied by it (not what is rejected). */
+/* The arguments of one call. The algorithm decides the order of additions, which is the same on all
+ * ranks. */
 struct ddp_sparse_args {
+    /* This rank's entries, with index < n; only read. Must be in registered memory for `direct`. */
     struct ddp_sparse mine;
-    float *result;
+    float *result; /* [n]: set to the dense sum, zero where no rank had an entry; not read */
+    /* n: number of elements. most: largest number of entries of a rank, equal on all ranks.
+     * k: number of sums that the global selection keeps. Only algorithms with `selects` use k,
+     * rejected and scale. */
     size_t n, most, k;
-    bool fixed;
+    bool fixed; /* every rank has exactly `most` entries, so no counts are exchanged */
+    /* Optional, [n]: this rank's residual. Its contributions to sums that were not kept are added.
+     */
     float *rejected;
-    float scale;
+    float scale; /* sums that are kept are multiplied by this, rejected contributions are not */
 };
 
 struct ddp_sparse_alg {
     const char *name, *summary; /* "direct", "allgather", "rd", "oktopk" */
-    bool selects;               /* keeps the k largest sums only: never chosen by auto */
+    bool selects;               /* keeps only the k largest sums; `auto` never uses it */
     int (*supports)(const struct ddp_comm *comm, size_t n, size_t most, struct ddp_err *err);
     size_t (*scratch_bytes)(const struct ddp_comm *comm, size_t n, size_t most);
-    /* Collective. scratch: aligned to 64, zeroed before the first call, then left alone (state that
-     * lives between steps lies there). n and most are those of scratch_bytes, in every call. */
+    /* Collective. scratch: scratch_bytes() bytes for the same n and most, aligned to 64. It is
+     * zeroed before the first call and keeps its contents between calls, because state between
+     * steps lies there. */
     int (*run)(struct ddp_comm *comm, const struct ddp_sparse_args *args, void *scratch,
                struct ddp_err *err);
-    /* For exactly k entries on every rank (fixed): most of all ranks; exact: that is what is
-     * counted. Otherwise a bound, whatever the entries are. */
+    /* Returns the cost for exactly k entries on every rank (fixed): the largest of all ranks.
+     * *exact: the cost is what is counted in a run; else it is an upper bound for any entries. */
     void (*cost)(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, bool *exact);
 };
 
-/* All of sparse_list.h, in order; NULL-terminated. */
+/* Returns all algorithms in the order of sparse_list.h. The array ends with NULL. */
 const struct ddp_sparse_alg *const *ddp_sparse_algorithms(void);
-const struct ddp_sparse_alg *ddp_sparse_find(const char *name); /* NULL when there is none */
-/* By cost, among those that are exact: messages at alpha, bytes at beta, entries merged at gamma;
- * the constants stand in sparse_auto.c and nothing is measured at run time. NULL with err when none
- * supports it. */
+const struct ddp_sparse_alg *ddp_sparse_find(const char *name); /* NULL if there is none */
+/* Returns the cheapest algorithm among those that do not select: messages cost alpha, bytes beta,
+ * and merged entries gamma. These are constants of sparse_auto.c; nothing is measured at run time.
+ * Returns NULL and fills err if no algorithm supports the call. */
 const struct ddp_sparse_alg *ddp_sparse_auto(const struct ddp_comm *comm, size_t n, size_t most,
                                              struct ddp_err *err);
 
-/* Runs it, and says so in the flight recorder (as an all-reduce of 8 bytes an entry). Collective.
- * DDP_EDATA: what another rank sent is not a list. */
+/* Runs the algorithm and records it in the flight recorder, as an all-reduce of 8 bytes an entry.
+ * Collective. Returns DDP_EDATA if the data from another rank is not a valid list. */
 static inline int ddp_sparse_run(struct ddp_comm *comm, const struct ddp_sparse_alg *alg,
                                  const struct ddp_sparse_args *args, void *scratch,
                                  struct ddp_err *err)

@@ -1,37 +1,40 @@
-/* Sparse all-reduce "direct": peers' lists are read where they lie, in registered memory.
+/* Sparse all-reduce "direct": ranks read the lists of their peers in place, in registered memory.
  *
- * *Enter*: a rank says that its list is ready, where it lies and how long it is; these three travel
- * beside the flag, in its cache line. Each rank then adds all lists to its own result, a block of
- * it at a time, rank 0's entries first: the same order on all ranks, so the same bits. *Leave*: a
- * rank says that it reads no list any more.
+ * *Enter*: a rank announces that its list is ready. The addresses of its indices and values and
+ * their count are stored beside the flag, in its cache line. Each rank then adds all lists to its
+ * own result, one block of the result at a time, rank 0's entries first. All ranks use the same
+ * order, so they get the same bits. *Leave*: a rank announces that it reads no list any more.
  *
- * Not each a slice that is then copied to all, as the dense `direct` does it: a rank would write
- * the same 4n bytes, most of them into lines that another processor holds, to save reading
- * 8k(P - 1) bytes, which is less than that up to a density of 1/(2P), where a dense exchange takes
- * over.
+ * The dense `direct` lets each rank sum one chunk and store it to all ranks. That would not be
+ * faster here. A rank would write the same 4n bytes, most of them to cache lines that another core
+ * holds, and would save reading 8k(P - 1) bytes. Those are fewer than 4n up to a density of 1/(2P),
+ * from where on a dense exchange is used anyway.
  *
- * Cost, k entries a rank, P ranks: 2 steps; every rank reads 8kP and writes 4n. Nothing is sent. */
+ * Cost, k entries a rank, P ranks: 2 steps. Every rank reads 8kP bytes and writes 4n. Nothing is
+ * sent. */
 #include <string.h>
 
 #include "coll/coll_shm.h"
 #include "coll/sparse_p2p.h"
 
-/* Offsets in the shared segment. */
+/* The position of a rank's list. index and value are offsets in the shared segment. */
 struct direct_place {
     uint64_t index, value, count;
 };
 
-/* list [size]; checked: which list was found to lie in registered memory. */
+/* The scratch of one plan. */
 struct direct {
-    const void *checked;
-    struct ddp_sparse list[DDP_SHM_RANKS_MAX];
+    const void *checked; /* indices of the list that was found to lie in registered memory */
+    struct ddp_sparse list[DDP_SHM_RANKS_MAX]; /* [size] */
 };
 
 static int direct_supports(const struct ddp_comm *comm, size_t n, size_t most, struct ddp_err *err)
 {
     (void)most;
     if (n > UINT32_MAX)
-        return ddp_fail(err, DDP_EUSAGE, "%zu elements: sparse lists end at 2^32", n);
+        return ddp_fail(err, DDP_EUSAGE,
+                        "%zu elements are too many for sparse lists, which allow fewer than 2^32",
+                        n);
     return ddp_coll_needs_shm(comm, "direct", err);
 }
 
@@ -56,7 +59,7 @@ static void direct_enter(struct ddp_comm *comm, const struct ddp_sparse *mine)
     ddp_shm_post(comm, DDP_LANE_DIRECT, ++comm->shm->epoch[DDP_LANE_DIRECT]);
 }
 
-/* Of a rank that has entered. */
+/* Finds the list of a rank that has entered. */
 static void find_list(const struct ddp_comm *comm, int rank, struct ddp_sparse *list)
 {
     struct direct_place place;

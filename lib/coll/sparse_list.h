@@ -1,5 +1,5 @@
-/* One line an algorithm: DDP_SPARSE(symbol). Order matters only to people, and where two cost the
- * same: the first is taken. */
+/* The list of sparse algorithms, one DDP_SPARSE(symbol) a line. Help shows this order. If two
+ * algorithms cost the same, `auto` uses the first. */
 DDP_SPARSE(direct)
 DDP_SPARSE(allgather)
 DDP_SPARSE(rd)

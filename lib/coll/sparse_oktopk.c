@@ -1,27 +1,29 @@
-/* Sparse all-reduce "oktopk": the sum of all ranks' top-k lists, of which the k largest are kept;
- * after S. Li, T. Hoefler, Near-optimal sparse allreduce for distributed deep learning (Ok-Topk),
- * PPoPP 2022.
+/* Sparse all-reduce "oktopk": sums the top-k lists of all ranks and keeps the k largest sums. After
+ * S. Li, T. Hoefler, Near-optimal sparse allreduce for distributed deep learning (Ok-Topk), PPoPP
+ * 2022.
  *
- * The index range is split into one *region* a rank, its *owner*, such that every rank has about
- * k/P entries in each. *Split and reduce*: each rank sends its entries of a region to the owner,
- * which sums them. *Selection*: all ranks agree on a threshold that about k sums reach
- * (sparse_oktopk_select.c). *Balanced gather*: the sums that are kept go to all ranks
- * (sparse_oktopk_gather.c). What a rank had contributed to other sums is added to its residual, so
- * nothing is lost: result + residuals stay what was put in.
+ * The index range is split into one *region* per rank, its *owner*, so that every rank has about
+ * k/P entries in each region. *Split and reduce*: each rank sends its entries of a region to the
+ * owner, which sums them. *Selection*: all ranks agree on a threshold that about k sums reach
+ * (sparse_oktopk_select.c). *Balanced gather*: the sums that are kept are sent to all ranks
+ * (sparse_oktopk_gather.c). A rank adds its contributions to all other sums to its residual, so
+ * nothing is lost: result + residuals equals the sum of the inputs.
  *
- * Regions are estimated every 64 calls: each rank finds the indices that split its own list into P
- * equal parts, and rank r averages all ranks' r-th. An owner adds its own entries first, then those
- * of ranks r-1, r-2, ...; it alone computes a sum and all ranks receive its bits.
+ * Regions are estimated every 64 calls. Each rank finds the indices that split its own list into P
+ * equal parts, and rank r averages the r-th index of all ranks. An owner adds its own entries
+ * first, then those of ranks r-1, r-2, ... Only the owner computes a sum, and all ranks receive its
+ * bits.
  *
- * Two ranks send each other their lists and both do the rest alone: 8k bytes, no more than the
- * steps above would take, and never more than the bound.
+ * Two ranks send each other their lists, and both do the rest alone. That takes 8k bytes, which is
+ * no more than the steps above and never above the bound.
  *
- * Cost, k entries a rank, P >= 3 ranks: at most 24k(P - 1)/P bytes a rank (6k words; whatever the
- * entries are), and what follows, in log2 P steps each: 4(P - 1) bytes of counts (2P log2 P from 17
- * ranks on), 12(P - 1) of notes; every 64 calls as much as counts and 4(P - 1) for regions; every
- * 32 calls, and whenever the old threshold does not do, at most 512(P - 1) for the selection, in up
- * to 8 rounds of them. Together below 600(P - 1) for P up to 2^17. Entries of regions are at most
- * 8k, usually 8k(P - 1)/P; the gather is 8k(P - 1)/P when balanced. */
+ * Cost, k entries a rank, P >= 3 ranks: at most 24k(P - 1)/P bytes a rank (6k words) for any
+ * entries. The following is added, each in log2 P steps: 4(P - 1) bytes of counts (2P log2 P from
+ * 17 ranks on) and 12(P - 1) of notes. Every 64 calls the regions take as many bytes as the counts
+ * and 4(P - 1) more. Every 32 calls, and whenever the old threshold cannot be used, the selection
+ * takes at most 512(P - 1) bytes in up to 8 rounds of log2 P steps. All this is below 600(P - 1)
+ * bytes for P up to 2^17. The entries of regions take at most 8k bytes, usually 8k(P - 1)/P; the
+ * gather takes 8k(P - 1)/P when balanced. */
 #include "coll/sparse_oktopk.h"
 
 static size_t oktopk_layout(struct ddp_oktopk *x, int ranks, size_t n, size_t most, void *scratch)
@@ -31,7 +33,7 @@ static size_t oktopk_layout(struct ddp_oktopk *x, int ranks, size_t n, size_t mo
     x->state = ddp_carve(scratch, &used, sizeof *x->state);
     x->region = ddp_carve(scratch, &used, (p + 1) * sizeof *x->region);
     x->split = ddp_carve(scratch, &used, (p + 1) * sizeof *x->split);
-    x->part = ddp_carve(scratch, &used, p * sizeof *x->part);
+    x->region_kept = ddp_carve(scratch, &used, p * sizeof *x->region_kept);
     x->offset = ddp_carve(scratch, &used, (p + 1) * sizeof *x->offset);
     x->note = ddp_carve(scratch, &used, p * sizeof *x->note);
     x->counts_out = ddp_carve(scratch, &used, p * word);
@@ -64,20 +66,21 @@ static size_t oktopk_scratch_bytes(const struct ddp_comm *comm, size_t n, size_t
     return oktopk_layout(&x, comm->size, n, most, NULL);
 }
 
-/* Region r begins where the ranks' lists, on average, have had r/P of their entries. */
+/* Estimates the regions. Region r begins where the ranks' lists, on average, have had r/P of their
+ * entries. */
 static int estimate_regions(struct ddp_oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
     const struct ddp_sparse *mine = &x->args->mine;
-    const struct ddp_parts even = {x->args->n, ranks, NULL};
-    const struct ddp_parts entries = {mine->count, ranks, NULL};
+    const struct ddp_chunks even = {x->args->n, ranks, NULL};
+    const struct ddp_chunks entries = {mine->count, ranks, NULL};
     uint64_t sum = 0;
 
     for (int r = 0; r < ranks; r++)
         x->counts_out[r] =
             (uint32_t)(mine->count != 0
-                           ? mine->index[DDP_MIN(ddp_parts_begin(&entries, r), mine->count - 1)]
-                           : ddp_parts_begin(&even, r));
+                           ? mine->index[DDP_MIN(ddp_chunk_begin(&entries, r), mine->count - 1)]
+                           : ddp_chunk_begin(&even, r));
     DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->digits_room, x->req, err));
     for (int r = 0; r < ranks; r++)
         sum += x->counts_in[r];
@@ -89,12 +92,12 @@ static int estimate_regions(struct ddp_oktopk *x, struct ddp_err *err)
         x->region[r] = x->counts_in[r];
     for (int r = 0; r < ranks; r++)
         if (x->region[r] > x->region[r + 1])
-            return ddp_fail(err, DDP_EDATA, "rank %d says its region begins at %zu",
+            return ddp_fail(err, DDP_EDATA, "rank %d reported an invalid region that begins at %zu",
                             x->comm->world_rank[r], x->region[r]);
     return 0;
 }
 
-/* This rank's entries of region r. */
+/* Returns this rank's entries of region r. */
 static struct ddp_sparse entries_of(const struct ddp_oktopk *x, int r)
 {
     const struct ddp_sparse *mine = &x->args->mine;
@@ -117,7 +120,7 @@ static int split(struct ddp_oktopk *x, struct ddp_err *err)
     const size_t length = ddp_oktopk_region(x, x->comm->rank).length;
     for (int r = 0; r < ranks; r++)
         if (x->counts_in[r] > DDP_MIN(length, x->args->most))
-            return ddp_fail(err, DDP_EDATA, "rank %d says it has %u entries of %zu indices",
+            return ddp_fail(err, DDP_EDATA, "rank %d reported %u entries for %zu indices",
                             x->comm->world_rank[r], x->counts_in[r], length);
     return 0;
 }
@@ -143,7 +146,7 @@ static int post_entries(struct ddp_oktopk *x, int distance, struct ddp_err *err)
                           &x->req[distance % 2], err);
 }
 
-/* All messages lie one after the other in x->out: at most 2 words an entry. */
+/* All messages lie one after the other in x->out. They take at most 2 words per entry. */
 static int send_entries(struct ddp_oktopk *x, int distance, struct ddp_err *err)
 {
     const int dst = ddp_rank_at(x->comm->rank, distance, x->comm->size);
@@ -171,14 +174,17 @@ static int take_entries(struct ddp_oktopk *x, int distance, struct ddp_err *err)
     return 0;
 }
 
-/* Sends on their way at once: no flood of as many as there are ranks. */
+/* Largest number of sends in transit. It avoids a flood of messages on many ranks. */
 #define SEND_WINDOW 16
 
-/* Rank r sends to r+1, r+2, ... and receives from r-1, r-2, ...: nobody is everybody's target at
- * once. The next message lands while one is added. req[0..1]: receives, req[1 + distance]: sends.
- * Never a deadlock. All partners of a rank at the smallest distance are there or beyond: when it
- * waits for an earlier send, the target posted that receive long ago; when none there waits so,
- * what they wait to receive has been sent. */
+/* Sends this rank's entries to their owners, and sums the entries of its own region. Rank r sends
+ * to r+1, r+2, ... and receives from r-1, r-2, ..., so no rank is the target of all ranks at once.
+ * The next message arrives while one is added. req[0..1] are receives, req[1 + distance] are sends.
+ *
+ * This cannot deadlock. Consider the ranks that wait at the smallest distance; all their partners
+ * are at that distance or beyond. If such a rank waits for an earlier send, its target posted that
+ * receive long ago. If none of them waits for a send, the messages that they wait for have been
+ * sent. */
 static int reduce(struct ddp_oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
@@ -201,10 +207,11 @@ static int reduce(struct ddp_oktopk *x, struct ddp_err *err)
     return ddp_comm_wait(x->comm, x->req + 2, ranks - 1, err);
 }
 
-/* One or two ranks: all lists are here, and every rank selects among the same sums. x->own: the
- * sums; x->gathered: scratch of the selection; x->out and x->room: what it keeps. */
-static int alone(struct ddp_oktopk *x, const struct ddp_sparse *first,
-                 const struct ddp_sparse *second)
+/* Finishes the call on one or two ranks. All lists are available, and every rank selects among the
+ * same sums. Uses x->own for the sums, x->gathered as scratch of the selection, and x->out and
+ * x->room for the sums that are kept. */
+static int run_alone(struct ddp_oktopk *x, const struct ddp_sparse *first,
+                     const struct ddp_sparse *second)
 {
     const struct ddp_grad_kernels *grad = x->comm->device->grad;
     struct ddp_sparse kept = {.index = x->room, .value = (float *)(void *)x->out};
@@ -223,7 +230,7 @@ static int alone(struct ddp_oktopk *x, const struct ddp_sparse *first,
     return 0;
 }
 
-static int in_a_pair(struct ddp_oktopk *x, struct ddp_err *err)
+static int run_pair(struct ddp_oktopk *x, struct ddp_err *err)
 {
     const int other = !x->comm->rank;
     const struct ddp_sparse_span span = {0, x->args->n};
@@ -236,7 +243,7 @@ static int in_a_pair(struct ddp_oktopk *x, struct ddp_err *err)
         DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->digits_room, x->req, err));
     const size_t count = x->counts_in[other];
     if (count > DDP_MIN(x->args->most, x->args->n))
-        return ddp_fail(err, DDP_EDATA, "rank %d says it has %zu entries, of at most %zu",
+        return ddp_fail(err, DDP_EDATA, "rank %d reported %zu entries, but at most %zu are allowed",
                         x->comm->world_rank[other], count, x->args->most);
     ddp_sparse_encode(mine, span, x->out);
     const struct ddp_p2p_move move = {
@@ -249,7 +256,7 @@ static int in_a_pair(struct ddp_oktopk *x, struct ddp_err *err)
     };
     DDP_TRY(ddp_p2p_exchange(x->comm, &move, err));
     DDP_TRY(ddp_sparse_decode(x->in[0], count, span, x->in[1], &theirs, err));
-    return x->comm->rank == 0 ? alone(x, mine, &theirs) : alone(x, &theirs, mine);
+    return x->comm->rank == 0 ? run_alone(x, mine, &theirs) : run_alone(x, &theirs, mine);
 }
 
 static int oktopk_run(struct ddp_comm *comm, const struct ddp_sparse_args *args, void *scratch,
@@ -260,9 +267,9 @@ static int oktopk_run(struct ddp_comm *comm, const struct ddp_sparse_args *args,
 
     oktopk_layout(&x, comm->size, args->n, args->most, scratch);
     if (comm->size == 1)
-        return alone(&x, &args->mine, &nothing);
+        return run_alone(&x, &args->mine, &nothing);
     if (comm->size == 2)
-        return in_a_pair(&x, err);
+        return run_pair(&x, err);
     if (x.state->step % DDP_OKTOPK_REGION_STEPS == 0)
         DDP_TRY(estimate_regions(&x, err));
     DDP_TRY(split(&x, err));
@@ -273,7 +280,7 @@ static int oktopk_run(struct ddp_comm *comm, const struct ddp_sparse_args *args,
     return 0;
 }
 
-/* Rounds of the selection: 31 bits of a magnitude, a digit a round. */
+/* Rounds of the selection: a magnitude has 31 bits, and a round handles one digit. */
 #define ROUNDS 8
 
 static void oktopk_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, bool *exact)
@@ -299,7 +306,7 @@ static void oktopk_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cos
 extern const struct ddp_sparse_alg ddp_sparse_alg_oktopk;
 const struct ddp_sparse_alg ddp_sparse_alg_oktopk = {
     .name = "oktopk",
-    .summary = "owners of regions sum, the k largest sums are kept: at most 24k(P-1)/P bytes",
+    .summary = "each rank sums one region, the k largest sums are kept: at most 24k(P-1)/P bytes",
     .selects = true,
     .supports = oktopk_supports,
     .scratch_bytes = oktopk_scratch_bytes,

@@ -1,4 +1,4 @@
-/* The parts of sparse all-reduce "oktopk" (sparse_oktopk.c says what it does). For lib/coll's
+/* Shared declarations of sparse all-reduce "oktopk" (described in sparse_oktopk.c). For lib/coll's
  * sparse_oktopk*.c only. */
 #ifndef DDP_COLL_SPARSE_OKTOPK_H
 #define DDP_COLL_SPARSE_OKTOPK_H
@@ -11,55 +11,56 @@
 extern "C" {
 #endif
 
-/* Steps that one estimate of the regions, and one exact threshold, serve (Ok-Topk, section 3). */
+/* Number of calls that use one estimate of the regions, and one exact threshold (Ok-Topk, section
+ * 3). */
 #define DDP_OKTOPK_REGION_STEPS    64
 #define DDP_OKTOPK_THRESHOLD_STEPS 32
 
-/* The exact selection looks at this many bits of a magnitude a round. */
+/* Number of bits of a magnitude that the exact selection handles in a round. */
 #define DDP_OKTOPK_DIGIT_BITS 4
 #define DDP_OKTOPK_DIGITS     (1 << DDP_OKTOPK_DIGIT_BITS)
 
-/* What lives between calls; zero at first. threshold: as a magnitude (device/sparse.h). */
+/* State between calls; zero at first. */
 struct ddp_oktopk_state {
     uint64_t step;
-    uint32_t threshold, hint;
+    uint32_t threshold, hint; /* threshold: a magnitude (device/sparse.h) */
 };
 
-/* What every rank tells all others after the reduction: sums that reach the threshold, sums, and
- * words sent so far. */
+/* A summary that every rank sends to all others after the reduction. */
 struct ddp_oktopk_note {
+    /* Sums that reach the threshold, all sums, and words that the rank has sent so far. */
     uint32_t selected, sums, sent_words;
 };
 
-/* One call. Everything of rank r, or about region r, has index r. Sums: reduced values of this
- * rank's region; where there are any is in `present`, a bit an index of the region, their values
- * are in args->result.
- * Selected is a sum whose magnitude m has (m >> shift) > (threshold >> shift); those with equality
- * are *ties*, selected as long as tie_quota of this rank lasts, in index order. */
+/* The state of one call. Arrays with [P] have one element per rank or per region. The *sums* are
+ * the reduced values of this rank's region: `present` has one bit per index of the region, set
+ * where there is a sum, and args->result holds the value. A sum of magnitude m is selected if (m >>
+ * shift) > (threshold >> shift). Sums for which both sides are equal are *ties*. This rank selects
+ * its first tie_quota ties, in index order. */
 struct ddp_oktopk {
     struct ddp_comm *comm;
     const struct ddp_sparse_args *args;
     struct ddp_oktopk_state *state;
     size_t *region; /* [P + 1]: region r is [region[r], region[r + 1]) */
     size_t *split;  /* [P + 1]: this rank's entries of region r are split[r] .. split[r + 1] - 1 */
-    size_t *part;   /* [P]: sums of region r that are kept */
-    size_t *offset; /* [P + 1] */
+    size_t *region_kept;              /* [P]: number of sums of region r that are kept */
+    size_t *offset;                   /* [P + 1] */
     struct ddp_oktopk_note *note;     /* [P] */
     uint32_t *counts_out, *counts_in; /* [P] */
     uint32_t *digits, *digits_room;   /* [P * DDP_OKTOPK_DIGITS] */
     uint32_t *above, *ties;           /* [P] */
     struct ddp_request *req;          /* [2P] */
     uint32_t *out, *in[2];            /* [2 most] words: a message; in[1] follows in[0] */
-    uint32_t *room;                   /* [2 most] indices of one */
+    uint32_t *room;                   /* [2 most]: the indices of one message */
     uint32_t *present;                /* [n / 32 + 1] */
     struct ddp_sparse own;            /* [2 most]: the kept sums of this rank's region */
-    uint32_t *gathered;               /* [4 most] words: the kept sums of all */
+    uint32_t *gathered;               /* [4 most] words: the kept sums of all ranks */
     uint32_t sent_words;
     uint32_t threshold;
     int shift;
     size_t tie_quota;
-    size_t kept;   /* of all ranks */
-    size_t cursor; /* entries of args->mine whose fate is known */
+    size_t kept;   /* number of kept sums of all ranks */
+    size_t cursor; /* number of entries of args->mine already known to be kept or rejected */
 };
 
 static inline struct ddp_sparse_span ddp_oktopk_region(const struct ddp_oktopk *x, int r)
@@ -67,13 +68,14 @@ static inline struct ddp_sparse_span ddp_oktopk_region(const struct ddp_oktopk *
     return (struct ddp_sparse_span){x->region[r], x->region[r + 1] - x->region[r]};
 }
 
-/* The sums of this rank's region, in index order: i is the index, value what it says. */
-struct ddp_oktopk_walk {
+/* Iterates over the sums of this rank's region in index order. ddp_oktopk_iter_next sets *i to the
+ * next index and returns false at the end. */
+struct ddp_oktopk_iter {
     const uint32_t *word;
     size_t base, words;
     uint32_t bits;
 };
-static inline void ddp_oktopk_walk_init(struct ddp_oktopk_walk *w, const struct ddp_oktopk *x)
+static inline void ddp_oktopk_iter_init(struct ddp_oktopk_iter *w, const struct ddp_oktopk *x)
 {
     const size_t begin = x->region[x->comm->rank], end = x->region[x->comm->rank + 1];
     w->word = x->present;
@@ -81,7 +83,7 @@ static inline void ddp_oktopk_walk_init(struct ddp_oktopk_walk *w, const struct 
     w->words = (end - begin) / 32 + ((end - begin) % 32 != 0);
     w->bits = w->words != 0 ? *w->word : 0;
 }
-static inline bool ddp_oktopk_walk_next(struct ddp_oktopk_walk *w, size_t *i)
+static inline bool ddp_oktopk_iter_next(struct ddp_oktopk_iter *w, size_t *i)
 {
     while (w->bits == 0) {
         if (w->words <= 1)
@@ -102,17 +104,19 @@ static inline uint32_t ddp_magnitude(float value)
     return bits & INT32_MAX;
 }
 
-/* Which sums are kept (part, threshold, shift, tie_quota, kept), the same on all ranks.
- * Collective. */
+/* Selects the sums that are kept: sets part, threshold, shift, tie_quota and kept, to the same
+ * values on all ranks. Collective. */
 int ddp_oktopk_select(struct ddp_oktopk *x, struct ddp_err *err) DDP_MUST_CHECK;
-/* Collects this rank's kept sums, gathers those of all ranks into the result, and gives rejected
- * contributions back. Collective. */
+/* Collects this rank's kept sums, gathers those of all ranks into the result, and adds rejected
+ * contributions to the residual. Collective. */
 int ddp_oktopk_gather(struct ddp_oktopk *x, struct ddp_err *err) DDP_MUST_CHECK;
-/* For the steps of it: entries that are kept, in index order over all calls; then the end. */
+/* ddp_oktopk_keep takes the next entries that are kept, in index order over all its calls;
+ * ddp_oktopk_finish ends the list. Entries of args->mine in between are rejected. */
 void ddp_oktopk_keep(struct ddp_oktopk *x, const struct ddp_sparse *list);
 void ddp_oktopk_finish(struct ddp_oktopk *x);
 
-/* May `words` more words be sent by a rank that has sent `sent`? At most 6k(P - 1)/P in all. */
+/* True if a rank that has sent `sent` words may send `words` more. The bound is 6k(P - 1)/P in all.
+ */
 static inline bool ddp_oktopk_within(const struct ddp_oktopk *x, uint64_t sent, uint64_t words)
 {
     const uint64_t ranks = (uint64_t)x->comm->size;

@@ -1,15 +1,16 @@
-/* The kept sums go to all ranks, and what was not kept goes back.
+/* Sends the kept sums to all ranks, and adds the rejected contributions to the residual.
  *
- * Usually each owner's sums are a part of an all-gather-v ring, coded over its region. Should one
- * have more than twice its share, they are *balanced* first, so that no step of the ring waits for
- * a long part: the kept sums in index order are cut into equal parts, and owners send each part's
- * entries to its new place. They then travel as pairs of an index and a value, for a part's span is
- * not known. Not so where that would take a rank beyond the bound (which an unbalanced ring never
- * does): all ranks know how much each has sent. */
+ * Usually the sums of each owner are one chunk of an all-gather-v ring, coded over the owner's
+ * region. If an owner has more than twice its share, the sums are *balanced* first, so that no step
+ * of the ring waits for a long chunk. The kept sums in index order are cut into equal chunks, and
+ * owners send the entries of each chunk to its new rank. Balanced sums are sent as pairs of an
+ * index and a value, because the span of a chunk is not known. Balancing is skipped if it would
+ * take a rank beyond the bound, which an unbalanced ring never exceeds. All ranks know how many
+ * words each rank has sent, so they decide alike. */
 #include "coll/coll_ring.h"
 #include "coll/sparse_oktopk.h"
 
-/* A kept sum as it travels when balanced. */
+/* A kept sum in a balanced message. */
 struct pair {
     uint32_t index;
     float value;
@@ -18,11 +19,11 @@ struct pair {
 static void collect(struct ddp_oktopk *x)
 {
     const uint32_t digits = x->threshold >> x->shift;
-    struct ddp_oktopk_walk walk;
+    struct ddp_oktopk_iter iter;
     size_t i, count = 0, quota = x->tie_quota;
 
-    ddp_oktopk_walk_init(&walk, x);
-    while (ddp_oktopk_walk_next(&walk, &i)) {
+    ddp_oktopk_iter_init(&iter, x);
+    while (ddp_oktopk_iter_next(&iter, &i)) {
         const uint32_t these = ddp_magnitude(x->args->result[i]) >> x->shift;
         if (these < digits || (these == digits && quota == 0))
             continue;
@@ -55,57 +56,59 @@ void ddp_oktopk_finish(struct ddp_oktopk *x)
             x->args->rejected[mine->index[x->cursor]] += mine->value[x->cursor];
 }
 
-/* Entries of part r that lie in the new place q: what [begin, end) of both have in common. */
-static struct ddp_range shared(const struct ddp_oktopk *x, const struct ddp_parts *even, int r,
-                               int q)
+/* Returns the range of entries that chunk r of the owners and chunk q of the balanced order have in
+ * common. */
+static struct ddp_range overlap(const struct ddp_oktopk *x, const struct ddp_chunks *even, int r,
+                                int q)
 {
     const struct ddp_range common = {
-        .begin = DDP_MAX(x->offset[r], ddp_parts_begin(even, q)),
-        .end = DDP_MIN(x->offset[r + 1], ddp_parts_begin(even, q + 1)),
+        .begin = DDP_MAX(x->offset[r], ddp_chunk_begin(even, q)),
+        .end = DDP_MIN(x->offset[r + 1], ddp_chunk_begin(even, q + 1)),
     };
     return common.begin < common.end ? common : (struct ddp_range){0, 0};
 }
 
-/* x->offset: where parts begin among the kept sums. */
-static bool worth_balancing(const struct ddp_oktopk *x, const struct ddp_parts *even)
+/* True if the sums should be balanced. x->offset: the first kept sum of each owner. */
+static bool worth_balancing(const struct ddp_oktopk *x, const struct ddp_chunks *even)
 {
     const int ranks = x->comm->size;
     size_t longest = 0;
 
     for (int r = 0; r < ranks; r++)
-        longest = DDP_MAX(longest, x->part[r]);
+        longest = DDP_MAX(longest, x->region_kept[r]);
     if (longest * (size_t)ranks <= 2 * x->kept || longest <= 1)
         return false;
     for (int r = 0; r < ranks; r++) {
-        const struct ddp_range stays = shared(x, even, r, r);
-        const size_t moves = x->part[r] - (stays.end - stays.begin);
-        const size_t others = x->kept - ddp_parts_count(even, ddp_rank_at(r, 1, ranks));
+        const struct ddp_range stays = overlap(x, even, r, r);
+        const size_t moves = x->region_kept[r] - (stays.end - stays.begin);
+        const size_t others = x->kept - ddp_chunk_count(even, ddp_rank_at(r, 1, ranks));
         if (!ddp_oktopk_within(x, x->note[r].sent_words, 2 * (moves + others)))
             return false;
     }
     return true;
 }
 
-/* This rank's kept sums to their new places, and from all others what belongs here. */
-static int move_to_places(struct ddp_oktopk *x, const struct ddp_parts *even,
+/* Sends this rank's kept sums to their new ranks, and receives the sums of its own balanced chunk.
+ */
+static int move_to_places(struct ddp_oktopk *x, const struct ddp_chunks *even,
                           const struct pair *own, struct pair *all, struct ddp_err *err)
 {
     const int ranks = x->comm->size, rank = x->comm->rank;
-    struct ddp_range at = shared(x, even, rank, rank);
+    struct ddp_range at = overlap(x, even, rank, rank);
 
     memset(x->req, 0, 2 * (size_t)ranks * sizeof *x->req);
     memcpy(all + at.begin, own + (at.begin != at.end ? at.begin - x->offset[rank] : 0),
            (at.end - at.begin) * sizeof *all);
     for (int i = 1; i < ranks; i++) {
         const int src = ddp_rank_at(rank, -i, ranks);
-        at = shared(x, even, src, rank);
+        at = overlap(x, even, src, rank);
         if (at.begin != at.end)
             DDP_TRY(ddp_comm_irecv(x->comm, src, DDP_COLL_TAG, all + at.begin,
                                    (at.end - at.begin) * sizeof *all, &x->req[i], err));
     }
     for (int i = 1; i < ranks; i++) {
         const int dst = ddp_rank_at(rank, i, ranks);
-        at = shared(x, even, rank, dst);
+        at = overlap(x, even, rank, dst);
         if (at.begin != at.end)
             DDP_TRY(ddp_comm_isend(x->comm, dst, DDP_COLL_TAG, own + (at.begin - x->offset[rank]),
                                    (at.end - at.begin) * sizeof *all, &x->req[ranks + i - 1], err));
@@ -113,9 +116,9 @@ static int move_to_places(struct ddp_oktopk *x, const struct ddp_parts *even,
     return ddp_comm_wait(x->comm, x->req + 1, 2 * (ranks - 1), err);
 }
 
-static int gather_balanced(struct ddp_oktopk *x, const struct ddp_parts *even, struct ddp_err *err)
+static int gather_balanced(struct ddp_oktopk *x, const struct ddp_chunks *even, struct ddp_err *err)
 {
-    struct pair *own = (struct pair *)(void *)x->in[0]; /* both messages' room: 4 most words */
+    struct pair *own = (struct pair *)(void *)x->in[0]; /* uses in[0] and in[1], 4 most words */
     struct pair *all = (struct pair *)(void *)x->gathered;
 
     for (size_t i = 0; i < x->own.count; i++)
@@ -129,7 +132,7 @@ static int gather_balanced(struct ddp_oktopk *x, const struct ddp_parts *even, s
     }
     list.count = x->kept;
     if (!ddp_sparse_ascends(list.index, list.count, 0, x->args->n))
-        return ddp_fail(err, DDP_EDATA, "the kept sums of all ranks are not in order");
+        return ddp_fail(err, DDP_EDATA, "the kept sums of all ranks are not sorted");
     ddp_oktopk_keep(x, &list);
     return 0;
 }
@@ -141,19 +144,19 @@ static int gather_regions(struct ddp_oktopk *x, struct ddp_err *err)
     x->offset[0] = 0;
     for (int r = 0; r < ranks; r++) {
         const size_t length = ddp_oktopk_region(x, r).length;
-        if (x->part[r] > length)
-            return ddp_fail(err, DDP_EDATA, "rank %d says it has %zu sums of %zu indices",
-                            x->comm->world_rank[r], x->part[r], length);
-        x->offset[r + 1] = x->offset[r] + ddp_sparse_code_words(x->part[r], length);
+        if (x->region_kept[r] > length)
+            return ddp_fail(err, DDP_EDATA, "rank %d reported %zu sums for %zu indices",
+                            x->comm->world_rank[r], x->region_kept[r], length);
+        x->offset[r + 1] = x->offset[r] + ddp_sparse_code_words(x->region_kept[r], length);
     }
-    const struct ddp_parts parts = {x->offset[ranks], ranks, x->offset};
+    const struct ddp_chunks chunks = {x->offset[ranks], ranks, x->offset};
     ddp_sparse_encode(&x->own, ddp_oktopk_region(x, x->comm->rank),
                       x->gathered + x->offset[x->comm->rank]);
-    DDP_TRY(ddp_ring_copy(x->comm, &parts, sizeof *x->gathered, x->gathered, x->comm->rank, err));
+    DDP_TRY(ddp_ring_copy(x->comm, &chunks, sizeof *x->gathered, x->gathered, x->comm->rank, err));
     for (int r = 0; r < ranks; r++) {
         struct ddp_sparse list;
-        DDP_TRY(ddp_sparse_decode(x->gathered + x->offset[r], x->part[r], ddp_oktopk_region(x, r),
-                                  x->room, &list, err));
+        DDP_TRY(ddp_sparse_decode(x->gathered + x->offset[r], x->region_kept[r],
+                                  ddp_oktopk_region(x, r), x->room, &list, err));
         ddp_oktopk_keep(x, &list);
     }
     return 0;
@@ -162,13 +165,13 @@ static int gather_regions(struct ddp_oktopk *x, struct ddp_err *err)
 int ddp_oktopk_gather(struct ddp_oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
-    const struct ddp_parts even = {x->kept, ranks, NULL};
+    const struct ddp_chunks even = {x->kept, ranks, NULL};
 
     collect(x);
     x->comm->device->fill(x->args->result, 0, x->args->n * sizeof(float));
     x->offset[0] = 0;
     for (int r = 0; r < ranks; r++)
-        x->offset[r + 1] = x->offset[r] + x->part[r];
+        x->offset[r + 1] = x->offset[r] + x->region_kept[r];
     if (worth_balancing(x, &even))
         DDP_TRY(gather_balanced(x, &even, err));
     else

@@ -1,16 +1,17 @@
-/* Which sums are kept: the k of largest magnitude of all regions, ties to the lowest index, exactly
- * in every 32nd call; between, those that reach the threshold found then, as long as they are not
- * too few or too many, which all ranks see alike from the notes. */
+/* Selects the sums that are kept. Every 32nd call selects exactly the k sums of largest magnitude
+ * of all regions; among ties the lowest index wins. The calls between keep all sums that reach the
+ * last threshold, unless they are too few or too many. All ranks decide this alike, from the notes.
+ */
 #include "coll/sparse_oktopk.h"
 
 static size_t count_sums(const struct ddp_oktopk *x, uint32_t threshold, uint32_t *selected)
 {
-    struct ddp_oktopk_walk walk;
+    struct ddp_oktopk_iter iter;
     size_t i, sums = 0;
 
     *selected = 0;
-    ddp_oktopk_walk_init(&walk, x);
-    while (ddp_oktopk_walk_next(&walk, &i)) {
+    ddp_oktopk_iter_init(&iter, x);
+    while (ddp_oktopk_iter_next(&iter, &i)) {
         sums++;
         *selected += ddp_magnitude(x->args->result[i]) >= threshold;
     }
@@ -38,7 +39,8 @@ static uint64_t all_sums(const struct ddp_oktopk *x)
     return sums;
 }
 
-/* Two thirds of k to 2k, and no rank beyond the bound, whatever the coding and without balance. */
+/* True if the old threshold selects between two thirds of k and 2k sums, and no rank would exceed
+ * the bound, whatever the coding, without balancing. */
 static bool old_threshold_does(const struct ddp_oktopk *x)
 {
     const int ranks = x->comm->size;
@@ -56,24 +58,26 @@ static bool old_threshold_does(const struct ddp_oktopk *x)
     return true;
 }
 
-/* Sums by the digit of their magnitude at `shift`, among those whose higher digits are `prefix`. */
+/* Counts the sums by the digit of their magnitude at `shift`, among those whose higher digits equal
+ * `prefix`. */
 static void count_digits(const struct ddp_oktopk *x, uint32_t prefix, int shift,
                          uint32_t count[DDP_OKTOPK_DIGITS])
 {
-    struct ddp_oktopk_walk walk;
+    struct ddp_oktopk_iter iter;
     size_t i;
 
     memset(count, 0, DDP_OKTOPK_DIGITS * sizeof *count);
-    ddp_oktopk_walk_init(&walk, x);
-    while (ddp_oktopk_walk_next(&walk, &i)) {
+    ddp_oktopk_iter_init(&iter, x);
+    while (ddp_oktopk_iter_next(&iter, &i)) {
         const uint64_t digits = ddp_magnitude(x->args->result[i]) >> shift;
         if (digits >> DDP_OKTOPK_DIGIT_BITS == prefix)
             count[digits % DDP_OKTOPK_DIGITS]++;
     }
 }
 
-/* The digit that the k-th largest has, from the counts of all ranks in x->digits; -1: there are not
- * as many. *above: sums known to be larger, added to; *tied: sums with that digit. */
+/* Returns the digit of the k-th largest sum, from the counts of all ranks in x->digits, or -1 if
+ * there are fewer than k sums. Adds to *above the number of sums that are larger, and sets *tied to
+ * the number of sums with that digit. */
 static int find_digit(struct ddp_oktopk *x, uint64_t k, uint64_t *above, uint64_t *tied)
 {
     for (int digit = DDP_OKTOPK_DIGITS - 1; digit >= 0; digit--) {
@@ -89,20 +93,20 @@ static int find_digit(struct ddp_oktopk *x, uint64_t k, uint64_t *above, uint64_
     return -1;
 }
 
-/* Ties are lowest indices first: owners in order. */
-static void share_ties(struct ddp_oktopk *x, uint64_t quota)
+/* Distributes the ties: those with the lowest indices are kept, so owners are served in order. */
+static void distribute_ties(struct ddp_oktopk *x, uint64_t quota)
 {
     for (int r = 0; r < x->comm->size; r++) {
-        const uint64_t share = DDP_MIN(x->ties[r], quota);
-        quota -= share;
-        x->part[r] = x->above[r] + share;
+        const uint64_t kept_ties = DDP_MIN(x->ties[r], quota);
+        quota -= kept_ties;
+        x->region_kept[r] = x->above[r] + kept_ties;
         if (r == x->comm->rank)
-            x->tie_quota = share;
+            x->tie_quota = kept_ties;
     }
 }
 
-/* A radix selection over all ranks, most significant digit first; ends early when a digit parts the
- * sums at k. All ranks compute the same from the same counts. */
+/* A radix selection over all ranks, most significant digit first. It ends early when a digit
+ * separates exactly k sums. All ranks compute the same result from the same counts. */
 static int find_threshold(struct ddp_oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
@@ -118,24 +122,25 @@ static int find_threshold(struct ddp_oktopk *x, struct ddp_err *err)
         DDP_TRY(ddp_words_gather(x->comm, mine, DDP_OKTOPK_DIGITS, x->digits, x->digits_room, err));
         const int digit = find_digit(x, k, &above, &tied);
         if (digit < 0)
-            return ddp_fail(err, DDP_EDATA, "ranks do not have the sums that they say they have");
+            return ddp_fail(err, DDP_EDATA,
+                            "the ranks' sums do not match the numbers that they reported");
         prefix = prefix << DDP_OKTOPK_DIGIT_BITS | (uint32_t)digit;
         for (int r = 0; r < ranks; r++)
             x->ties[r] = x->digits[r * DDP_OKTOPK_DIGITS + digit];
     }
     x->threshold = prefix << x->shift;
-    share_ties(x, k - above);
+    distribute_ties(x, k - above);
     return 0;
 }
 
-/* Every sum with a magnitude from `threshold` up. */
+/* Keeps every sum with a magnitude >= threshold. */
 static void keep_from(struct ddp_oktopk *x, uint32_t threshold)
 {
     x->threshold = threshold;
     x->shift = 0;
     x->tie_quota = SIZE_MAX;
     for (int r = 0; r < x->comm->size; r++)
-        x->part[r] = threshold == 0 ? x->note[r].sums : x->note[r].selected;
+        x->region_kept[r] = threshold == 0 ? x->note[r].sums : x->note[r].selected;
 }
 
 int ddp_oktopk_select(struct ddp_oktopk *x, struct ddp_err *err)
@@ -152,6 +157,6 @@ int ddp_oktopk_select(struct ddp_oktopk *x, struct ddp_err *err)
     x->state->threshold = x->threshold;
     x->kept = 0;
     for (int r = 0; r < x->comm->size; r++)
-        x->kept += x->part[r];
+        x->kept += x->region_kept[r];
     return 0;
 }

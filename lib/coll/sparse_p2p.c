@@ -6,11 +6,13 @@ int ddp_sparse_needs_p2p(const struct ddp_comm *comm, const char *name, size_t n
                          struct ddp_err *err)
 {
     if (n > UINT32_MAX)
-        return ddp_fail(err, DDP_EUSAGE, "%zu elements: sparse lists end at 2^32", n);
+        return ddp_fail(err, DDP_EUSAGE,
+                        "%zu elements are too many for sparse lists, which allow fewer than 2^32",
+                        n);
     return ddp_coll_needs_p2p(comm, name, err);
 }
 
-/* Before a step, room holds the blocks of ranks rank, rank + 1, ... rank + have - 1. */
+/* Before a step, room holds the words of ranks rank, rank + 1, ... rank + have - 1. */
 int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, uint32_t *all,
                      uint32_t *room, struct ddp_err *err)
 {
@@ -36,7 +38,7 @@ int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, 
     return 0;
 }
 
-/* req[i]: receive from the rank i before; req[n + i - 1]: send to the rank i after. */
+/* req[i] is the receive from the rank i before, req[n + i - 1] the send to the rank i after. */
 static int swap_at_once(struct ddp_comm *comm, const uint32_t *out, uint32_t *in,
                         struct ddp_request *req, struct ddp_err *err)
 {
@@ -52,8 +54,8 @@ static int swap_at_once(struct ddp_comm *comm, const uint32_t *out, uint32_t *in
     return n == 1 ? 0 : ddp_comm_wait(comm, req + 1, 2 * (n - 1), err);
 }
 
-/* Before the step of bit b, room[i] is on its way to a rank i further than where it started, and
- * has gone i mod 2^b of that. */
+/* room[i] is a word on its way to the rank i after the one that it started from. Before the step of
+ * bit b, it has gone i mod 2^b ranks. */
 static int swap_by_bits(struct ddp_comm *comm, const uint32_t *out, uint32_t *in, uint32_t *room,
                         struct ddp_err *err)
 {
@@ -91,10 +93,8 @@ int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in, uin
                                            : swap_by_bits(comm, out, in, room, err);
 }
 
-/* 64 KiB of the result. Zeroing all of it first, then adding whole lists, takes as long while it
- * fits a cache, and then up to three times as long: 8 lists on 2^25 elements (Xeon, AVX-512,
- * medians of 9) at densities of 1 and 10 %: 88 and 218 ms against 260 and 514; blocks of 8 KiB to 1
- * MiB differ by a fifth. */
+/* Elements of a block, 64 KiB. Zeroing all of the result first, and then adding whole lists, takes
+ * up to three times as long if the result does not fit a cache (results/notes/collectives.md). */
 #define BLOCK ((size_t)16 << 10)
 
 void ddp_sparse_sum(const struct ddp_device *device, struct ddp_sparse *list, int count,
@@ -104,13 +104,15 @@ void ddp_sparse_sum(const struct ddp_device *device, struct ddp_sparse *list, in
         const size_t end = DDP_MIN(begin + BLOCK, n);
         device->fill(result + begin, 0, (end - begin) * sizeof *result);
         for (int r = 0; r < count; r++) {
-            /* Indices ascend: a block has at most its length of them. */
-            struct ddp_sparse part = list[r];
-            part.count = ddp_sparse_lower_bound(part.index, DDP_MIN(part.count, end - begin), end);
-            device->grad->scatter_add(result, &part);
-            list[r].index += part.count;
-            list[r].value += part.count;
-            list[r].count -= part.count;
+            /* Indices ascend, so a list has at most as many entries in a block as the block has
+             * indices. */
+            struct ddp_sparse in_block = list[r];
+            in_block.count =
+                ddp_sparse_lower_bound(in_block.index, DDP_MIN(in_block.count, end - begin), end);
+            device->grad->scatter_add(result, &in_block);
+            list[r].index += in_block.count;
+            list[r].value += in_block.count;
+            list[r].count -= in_block.count;
         }
     }
 }

@@ -1,5 +1,5 @@
-/* What the sparse algorithms have in common: small numbers exchanged between ranks, the sum of many
- * lists, and how scratch is cut up. For lib/coll only. */
+/* Helpers of the sparse algorithms: exchange of small numbers between ranks, the sum of many lists,
+ * and the layout of scratch. For lib/coll only. */
 #ifndef DDP_COLL_SPARSE_P2P_H
 #define DDP_COLL_SPARSE_P2P_H
 
@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-/* The next `bytes` bytes of scratch, on a cache line; base NULL: only counts. */
+/* Returns the next `bytes` bytes of scratch, aligned to a cache line, and adds them to *used. If
+ * base is NULL, it only adds. */
 static inline void *ddp_carve(void *base, size_t *used, size_t bytes)
 {
     void *at = base != NULL ? (unsigned char *)base + *used : NULL;
@@ -19,24 +20,24 @@ static inline void *ddp_carve(void *base, size_t *used, size_t bytes)
     return at;
 }
 
-/* DDP_EUNAVAIL without messages, DDP_EUSAGE from 2^32 elements up. */
+/* Returns DDP_EUNAVAIL if the backend cannot send messages, DDP_EUSAGE from 2^32 elements on. */
 int ddp_sparse_needs_p2p(const struct ddp_comm *comm, const char *name, size_t n,
                          struct ddp_err *err) DDP_MUST_CHECK;
 
-/* All-gather of `words` words a rank, mine [words], into all [size * words] in rank order; room as
- * all. Bruck's: ceil(log2 P) steps, 4 words (P - 1) bytes sent by every rank, as
- * ddp_sparse_rounds messages. Source: J. Bruck et al., IEEE TPDS 8 (1997), section 3. */
+/* All-gathers mine [words] of every rank into all [size * words], in rank order. room: as long as
+ * all. Bruck's algorithm: ceil(log2 P) steps, in each of which a rank sends one message, 4 words (P
+ * - 1) bytes in all. Source: J. Bruck et al., IEEE TPDS 8 (1997), section 3. */
 int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, uint32_t *all,
                      uint32_t *room, struct ddp_err *err) DDP_MUST_CHECK;
-/* Ranks up to which each sends its words to all others at once. */
+/* Largest number of ranks for which each rank sends its words to all others at once. */
 #define DDP_WORDS_AT_ONCE 16
-/* One word for each rank: out [size] to them, in [size] from them; room [3 * size], req [2 * size].
- * Up to DDP_WORDS_AT_ONCE ranks in P - 1 messages at once; beyond by Bruck's all-to-all in
- * ceil(log2 P), in which every word travels once a bit of its distance. Source: the same, "index
- * operation". */
+/* Exchanges one word with each rank: sends out [size] and receives in [size]. room [3 * size], req
+ * [2 * size]. Up to DDP_WORDS_AT_ONCE ranks send P - 1 messages at once. More ranks use Bruck's
+ * all-to-all in ceil(log2 P) steps, in which a word is sent once for each set bit of its distance.
+ * Source: the same paper, "index operation". */
 int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in, uint32_t *room,
                    struct ddp_request *req, struct ddp_err *err) DDP_MUST_CHECK;
-/* What a rank sends for it: 4(P - 1) bytes, or at most 2P log2 P. */
+/* Bytes that a rank sends in ddp_words_swap: 4(P - 1), or at most 2P log2 P. */
 static inline double ddp_words_swap_bytes(int ranks)
 {
     double bytes = 0;
@@ -49,9 +50,9 @@ static inline int ddp_words_swap_messages(int ranks)
     return ranks <= DDP_WORDS_AT_ONCE ? ranks - 1 : ddp_rounds(ranks);
 }
 
-/* result [n] = sum of list[count], in their order; the entries of list are used up. One block of
- * the result at a time: it is zeroed and added to while it is in the cache. Reads 8 bytes an entry,
- * writes 4n. */
+/* Computes result [n] as the sum of list[count], in their order. The list structs are advanced to
+ * their end. Works on one block of the result at a time, which is zeroed and added to while it is
+ * in the cache. Reads 8 bytes an entry and writes 4n. */
 void ddp_sparse_sum(const struct ddp_device *device, struct ddp_sparse *list, int count,
                     float *result, size_t n);
 

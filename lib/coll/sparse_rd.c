@@ -1,42 +1,43 @@
-/* Sparse all-reduce "rd": recursive doubling of sorted streams, after SparCML.
+/* Sparse all-reduce "rd": recursive doubling of sorted lists, after SparCML.
  *
- * Any rank count: of P ranks the largest power of two, pow2, take part; the even one of each of the
- * first P - pow2 pairs is *folded in*: it sends its list to its odd neighbour at the start and is
- * sent the sum at the end (*folded out*). In round i = 0, 1, ... the new ranks r and r xor 2^i
- * exchange their *streams*, a count first, and both add them: index-sorted lists are merged. A
- * stream that would be no shorter as a list, in whatever coding, than as n values becomes dense,
- * and stays so. Source: C. Renggli et al., SparCML: high-performance sparse communication for
- * machine learning, SC 2019, section 5.3.
+ * It works for any number of ranks P: the largest power of two, pow2, of them take part. The even
+ * rank of each of the first P - pow2 pairs is *folded in*: it sends its list to its odd neighbour
+ * at the start. It receives the sum from the neighbour at the end (*folded out*). In round i = 0,
+ * 1, ... the new ranks r and r xor 2^i exchange their *partial sums*, a count first, and both add
+ * them: index-sorted lists are merged. A partial sum becomes dense when its list, in the shortest
+ * coding, is not shorter than n values. It then stays dense. Source: C. Renggli et al., SparCML:
+ * high-performance sparse communication for machine learning, SC 2019, section 5.3.
  *
- * All ranks get the same bits: before round i the 2^i ranks that have exchanged hold equal streams,
- * both partners add the same two, and the sum of two floats does not depend on their order (NaN is
- * canonical). Which elements a stream has, and whether it is dense, follows from both alike.
+ * All ranks get the same bits. Before round i the 2^i ranks that have exchanged hold equal partial
+ * sums. Both partners add the same two, and the sum of two floats does not depend on their order
+ * (NaN is canonical). Both also agree on which elements a partial sum has, and on whether it is
+ * dense.
  *
- * Cost, k entries a rank, w(c) words of c entries, at most n: a rank sends in round i at most
- * 4 w(2^i k) bytes, when no index coincides, and 4 for the count; 8k(P - 1) bytes in all below a
- * density of 1/(32P), P a power of two, in 2 log2(P) steps. A folded rank sends its list and a
- * count; its neighbour the whole sum besides. Where k is fixed, no count goes before the first
- * lists. */
+ * Cost, k entries a rank, w(c) words for c entries, at most n: in round i a rank sends at most 4
+ * w(2^i k) bytes, when no indices coincide, and 4 for the count. That is 8k(P - 1) bytes in all
+ * below a density of 1/(32P) for P a power of two, in 2 log2(P) steps. A folded rank sends its list
+ * and a count, and its neighbour also sends the whole sum. If k is fixed, no count is sent before
+ * the first lists. */
 #include "coll/coll_ring.h"
 #include "coll/sparse_p2p.h"
 
-/* A stream is dense when it has all n elements: its values are then args->result. */
-struct stream {
+/* A partial sum. If it is dense, it has all n elements, and args->result holds its values. */
+struct partial {
     struct ddp_sparse list;
     bool dense;
 };
 
-/* merged[2]: what streams are merged into, in turn. room: indices of a list that arrived without.
- * in, out [words]: what travels. capacity: entries a list has at most. */
+/* The state of one call on this rank. */
 struct rd {
     struct ddp_comm *comm;
     const struct ddp_sparse_args *args;
     struct ddp_fold fold;
-    struct stream mine;
-    struct ddp_sparse merged[2];
+    struct partial mine;
+    struct ddp_sparse merged[2]; /* lists are merged into one of these, by turns */
     int turn;
+    /* room: indices of a list that was coded without indices. in, out [words]: the messages. */
     uint32_t *room, *in, *out;
-    size_t capacity, words;
+    size_t capacity, words; /* capacity: largest number of entries of a list */
 };
 
 static size_t capacity_of(int ranks, size_t n, size_t most)
@@ -49,7 +50,7 @@ static size_t rd_layout(struct rd *x, int ranks, size_t n, size_t most, void *sc
     const size_t capacity = capacity_of(ranks, n, most);
     const size_t words = DDP_MIN(ddp_sparse_code_bound(capacity, n), n);
     size_t used = 0;
-    for (int i = 0; i < 2; i++) { /* merge wants room for both lists, though indices coincide */
+    for (int i = 0; i < 2; i++) { /* merge needs room for both lists, even if indices coincide */
         x->merged[i].index = ddp_carve(scratch, &used, 2 * capacity * sizeof(uint32_t));
         x->merged[i].value = ddp_carve(scratch, &used, 2 * capacity * sizeof(float));
     }
@@ -73,7 +74,7 @@ static size_t rd_scratch_bytes(const struct ddp_comm *comm, size_t n, size_t mos
     return rd_layout(&x, comm->size, n, most, NULL);
 }
 
-/* Is a list of `count` no shorter than n values? */
+/* True if a list of `count` entries is not shorter than n values. */
 static bool is_dense(size_t count, size_t n)
 {
     return count != 0 && ddp_sparse_code_words(count, n) >= n;
@@ -88,18 +89,18 @@ static void make_dense(struct rd *x)
     x->mine.dense = true;
 }
 
-static size_t stream_count(const struct rd *x)
+static size_t partial_count(const struct rd *x)
 {
     return x->mine.dense ? x->args->n : x->mine.list.count;
 }
 
-static size_t stream_bytes(const struct rd *x, size_t count)
+static size_t partial_bytes(const struct rd *x, size_t count)
 {
     return ddp_sparse_code_words(count, x->args->n) * sizeof(uint32_t);
 }
 
-/* What travels of this rank's stream. */
-static const void *stream_words(struct rd *x)
+/* Returns this rank's partial sum in the form in which it is sent. */
+static const void *partial_words(struct rd *x)
 {
     if (x->mine.dense)
         return x->args->result;
@@ -107,7 +108,7 @@ static const void *stream_words(struct rd *x)
     return x->out;
 }
 
-/* Is it what a rank can have: a list that is worth it, or all n elements? */
+/* True if `count` is possible: a list that is shorter than n values, or all n elements. */
 static bool is_possible(const struct rd *x, size_t count)
 {
     if (is_dense(count, x->args->n))
@@ -115,10 +116,11 @@ static bool is_possible(const struct rd *x, size_t count)
     return count <= x->capacity;
 }
 
-/* Counts of a pair; dst, src < 0: none. DDP_EDATA when what arrives cannot be. */
+/* Exchanges the counts of two partial sums. dst or src may be negative for none. Returns DDP_EDATA
+ * if the arriving count is impossible. */
 static int swap_counts(struct rd *x, int dst, int src, size_t *count, struct ddp_err *err)
 {
-    const uint32_t out = (uint32_t)stream_count(x);
+    const uint32_t out = (uint32_t)partial_count(x);
     uint32_t in = 0;
     const struct ddp_p2p_move move = {
         .dst = dst,
@@ -130,13 +132,13 @@ static int swap_counts(struct rd *x, int dst, int src, size_t *count, struct ddp
     };
     DDP_TRY(ddp_p2p_exchange(x->comm, &move, err));
     if (!is_possible(x, in))
-        return ddp_fail(err, DDP_EDATA, "rank %d says it has %u entries, of at most %zu",
+        return ddp_fail(err, DDP_EDATA, "rank %d reported %u entries, but at most %zu are allowed",
                         x->comm->world_rank[src], in, x->capacity);
     *count = in;
     return 0;
 }
 
-/* x->in holds n values. */
+/* Adds the n values in x->in to this rank's partial sum. */
 static void add_dense(struct rd *x)
 {
     const struct ddp_device *device = x->comm->device;
@@ -161,8 +163,8 @@ static void add_dense(struct rd *x)
     device->reduce(&reduce);
 }
 
-/* Adds what has arrived, `count` entries in x->in. */
-static int add_stream(struct rd *x, size_t count, struct ddp_err *err)
+/* Adds the partial sum that has arrived, `count` entries in x->in. */
+static int add_partial(struct rd *x, size_t count, struct ddp_err *err)
 {
     struct ddp_sparse list;
 
@@ -179,28 +181,30 @@ static int add_stream(struct rd *x, size_t count, struct ddp_err *err)
     struct ddp_sparse *merged = &x->merged[x->turn];
     x->comm->device->grad->merge(merged, &x->mine.list, &list);
     if (merged->count > x->capacity)
-        return ddp_fail(err, DDP_EDATA, "%zu entries of other ranks, of at most %zu", merged->count,
-                        x->capacity);
+        return ddp_fail(err, DDP_EDATA,
+                        "received %zu entries from other ranks, but at most %zu are allowed",
+                        merged->count, x->capacity);
     x->mine.list = *merged;
     x->turn = !x->turn;
     make_dense(x);
     return 0;
 }
 
-/* This rank's stream to dst, that of src into x->in; -1: nobody. known: counts are most. */
-static int swap_streams(struct rd *x, int dst, int src, bool known, size_t *count,
-                        struct ddp_err *err)
+/* Sends this rank's partial sum to dst and receives that of src in x->in. dst or src may be -1 for
+ * none. known: the counts need not be exchanged. */
+static int swap_partials(struct rd *x, int dst, int src, bool known, size_t *count,
+                         struct ddp_err *err)
 {
-    *count = src >= 0 ? stream_count(x) : 0;
+    *count = src >= 0 ? partial_count(x) : 0;
     if (!known)
         DDP_TRY(swap_counts(x, dst, src, count, err));
     const struct ddp_p2p_move move = {
         .dst = dst,
-        .out = dst >= 0 ? stream_words(x) : NULL,
-        .out_bytes = dst >= 0 ? stream_bytes(x, stream_count(x)) : 0,
+        .out = dst >= 0 ? partial_words(x) : NULL,
+        .out_bytes = dst >= 0 ? partial_bytes(x, partial_count(x)) : 0,
         .src = src,
         .in = x->in,
-        .in_bytes = stream_bytes(x, *count),
+        .in_bytes = partial_bytes(x, *count),
     };
     return ddp_p2p_exchange(x->comm, &move, err);
 }
@@ -211,11 +215,11 @@ static int fold_in(struct rd *x, struct ddp_err *err)
     size_t count;
 
     if (ddp_fold_rank(x->fold, rank) < 0)
-        return swap_streams(x, rank + 1, -1, x->args->fixed, &count, err);
+        return swap_partials(x, rank + 1, -1, x->args->fixed, &count, err);
     if (!ddp_fold_holds(x->fold, rank))
         return 0;
-    DDP_TRY(swap_streams(x, -1, rank - 1, x->args->fixed, &count, err));
-    return add_stream(x, count, err);
+    DDP_TRY(swap_partials(x, -1, rank - 1, x->args->fixed, &count, err));
+    return add_partial(x, count, err);
 }
 
 static int double_up(struct rd *x, struct ddp_err *err)
@@ -226,8 +230,8 @@ static int double_up(struct rd *x, struct ddp_err *err)
     for (int distance = 1; distance < x->fold.pow2; distance *= 2) {
         const int partner = ddp_fold_real(x->fold, rank ^ distance);
         size_t count;
-        DDP_TRY(swap_streams(x, partner, partner, known, &count, err));
-        DDP_TRY(add_stream(x, count, err));
+        DDP_TRY(swap_partials(x, partner, partner, known, &count, err));
+        DDP_TRY(add_partial(x, count, err));
         known = false;
     }
     return 0;
@@ -239,12 +243,12 @@ static int fold_out(struct rd *x, struct ddp_err *err)
     size_t count;
 
     if (ddp_fold_holds(x->fold, rank))
-        return swap_streams(x, rank - 1, -1, false, &count, err);
+        return swap_partials(x, rank - 1, -1, false, &count, err);
     if (ddp_fold_rank(x->fold, rank) >= 0)
         return 0;
-    DDP_TRY(swap_streams(x, -1, rank + 1, false, &count, err));
-    x->mine = (struct stream){.dense = false}; /* what arrives is the sum */
-    return add_stream(x, count, err);
+    DDP_TRY(swap_partials(x, -1, rank + 1, false, &count, err));
+    x->mine = (struct partial){.dense = false}; /* the arriving data is the sum */
+    return add_partial(x, count, err);
 }
 
 static int rd_run(struct ddp_comm *comm, const struct ddp_sparse_args *args, void *scratch,
@@ -266,8 +270,8 @@ static int rd_run(struct ddp_comm *comm, const struct ddp_sparse_args *args, voi
     return 0;
 }
 
-/* Entries of new rank r's stream after `rounds` rounds, should no index coincide: those of its
- * block of 2^rounds new ranks. */
+/* Returns the number of entries of new rank r's partial sum after `rounds` rounds, if no indices
+ * coincide. They come from a block of 2^rounds new ranks. */
 static double block_count(struct ddp_fold fold, int r, int rounds, double n, double k)
 {
     const int first = r >> rounds << rounds, last = first + (1 << rounds);
@@ -308,7 +312,7 @@ static void rd_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, b
 extern const struct ddp_sparse_alg ddp_sparse_alg_rd;
 const struct ddp_sparse_alg ddp_sparse_alg_rd = {
     .name = "rd",
-    .summary = "recursive doubling of sorted lists, dense when that is shorter: 2 log2(P) steps",
+    .summary = "recursive doubling of sorted lists, dense where that is shorter: 2 log2(P) steps",
     .supports = rd_supports,
     .scratch_bytes = rd_scratch_bytes,
     .run = rd_run,

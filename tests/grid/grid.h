@@ -1,5 +1,5 @@
-/* What the grids have in common: the same job on 1 to 8 ranks of the shm backend, as processes or
- * as threads, with registered and private buffers. */
+/* Helpers of the grid tests: they run a test body on 1 to 8 ranks of the shm backend, as processes
+ * or as threads, with registered and private buffers. */
 #ifndef DDP_TEST_GRID_H
 #define DDP_TEST_GRID_H
 
@@ -22,20 +22,19 @@
 #define GRID_ARRAY_BYTES ((size_t)3 << 20)
 #define GRID_RANKS_MAX   19
 
-/* Built with ThreadSanitizer: it sees threads; a few processes are enough there. */
+/* Under ThreadSanitizer, which checks threads only, a few processes are enough. */
 #if defined(__SANITIZE_THREAD__)
 #define GRID_TSAN 1
 #else
 #define GRID_TSAN 0
 #endif
 
-/* How much of a grid: the other combinations are those that say nothing new. */
+/* How many combinations of a grid to run. The combinations that are left out test nothing new. */
 enum grid_depth { GRID_BRIEF, GRID_CHECK, GRID_FULL };
 
-/* A rank's view. memory[registered][send, recv]: buffers of GRID_ARRAY_BYTES. depth: as asked for,
- * but brief where ranks share cores, unless all is wanted. only: the algorithm to look at, NULL:
- * all.
- */
+/* The grid as one rank sees it. memory[registered][send, recv]: buffers of GRID_ARRAY_BYTES. depth:
+ * the requested depth, or brief if ranks share cores and the full grid was not requested. only: the
+ * only algorithm to test, NULL for all. */
 struct grid {
     struct ddp_comm *comm;
     unsigned char *memory[2][2];
@@ -43,7 +42,7 @@ struct grid {
     const char *only;
 };
 
-/* What every rank runs; its return code becomes the rank's. */
+/* The test body that every rank runs. Its return value becomes the rank's. */
 typedef int grid_body(const struct grid *grid, struct ddp_err *err);
 
 struct grid_job {
@@ -62,7 +61,7 @@ static inline int grid_run(const struct grid *grid, const struct ddp_coll_alg *a
     return rc;
 }
 
-/* Can the algorithm (NULL: auto) do it? Asked as a plan would, without running. */
+/* True if the algorithm (NULL: auto) supports the shape. Asks as a plan would, without running. */
 static inline bool grid_supports(const struct grid *grid, const struct ddp_coll_alg *alg,
                                  const struct ddp_coll_shape *shape)
 {
@@ -72,8 +71,8 @@ static inline bool grid_supports(const struct grid *grid, const struct ddp_coll_
     return alg->coll == shape->coll && alg->supports(grid->comm, shape, &reason) == 0;
 }
 
-/* Does the algorithm send messages on more than one rank, rather than share memory? Those do not
- * care in which memory they work. */
+/* True if the algorithm sends messages between ranks, instead of sharing memory. The kind of memory
+ * makes no difference to it. */
 static inline bool grid_sends(const struct ddp_coll_alg *alg)
 {
     const struct ddp_coll_shape shape = {.coll = alg->coll, .count = 1000};
@@ -82,7 +81,7 @@ static inline bool grid_sends(const struct ddp_coll_alg *alg)
     return cost.messages > 0;
 }
 
-/* Opens the world, runs the body in it, closes it. */
+/* Opens the world, runs the body in it and closes it. */
 static inline int grid_in_world(const struct grid_job *job, const char *backend,
                                 const struct ddp_place *place, const char *module_dir,
                                 struct ddp_err *err)
@@ -109,7 +108,8 @@ static inline int grid_in_world(const struct grid_job *job, const char *backend,
     }
     if (rc == 0)
         rc = job->body(&grid, err);
-    if (rc != 0 && module_dir != NULL) /* under mpiexec nobody is left to say it after an abort */
+    if (rc != 0 &&
+        module_dir != NULL) /* under mpiexec no other process can report it after an abort */
         fprintf(stderr, "%s\n", err->text);
     if (rc != 0)
         ddp_comm_abort(grid.comm, rc);
@@ -128,8 +128,8 @@ static inline int grid_rank_main(void *arg, struct ddp_launch_rank *rank, struct
     return grid_in_world(arg, "shm", &rank->place, NULL, err);
 }
 
-/* The same under mpiexec, on backend mpi with the modules of that folder; returns the exit code.
- * tests/mpi/coll_grid.bats starts it. */
+/* Runs the body under mpiexec, on backend mpi with the modules in module_dir, and returns the exit
+ * code. tests/mpi/coll_grid.bats starts it. */
 static inline int grid_under_mpiexec(grid_body *body, const char *module_dir, const char *only)
 {
     const struct grid_job job = {.body = body, .depth = GRID_BRIEF, .only = only};
@@ -142,7 +142,7 @@ static inline int grid_under_mpiexec(grid_body *body, const char *module_dir, co
     return ddp_exit_code(rc);
 }
 
-/* Fails the test with the story of the first rank that failed. */
+/* Fails the test with the report of the first rank that failed. */
 static inline void grid_start(struct grid_job *grid_job, enum ddp_launch_mode mode, int ranks)
 {
     const struct ddp_launch_job job = {
@@ -168,7 +168,7 @@ static inline void grid_launch(grid_body *body, enum ddp_launch_mode mode, enum 
         grid_start(&job, mode, ranks[i]);
 }
 
-/* The same with ranks that are taken for several hosts (hosts.h), and what is made for those. */
+/* Like grid_launch, but the ranks are treated as ranks of several hosts (hosts.h). */
 static inline void grid_launch_hosts(grid_body *body, enum ddp_launch_mode mode,
                                      enum grid_depth depth, const char *only)
 {

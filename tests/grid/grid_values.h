@@ -1,5 +1,6 @@
-/* Closed forms for the grids: what ranks put in, and what each collective must give, computed in
- * 64-bit integers from small integer inputs, so every bit is known in every type. */
+/* Closed forms for the grids: the inputs of the ranks and the expected results of each collective.
+ * They are computed in 64-bit integers from small integer inputs, so every bit is known in every
+ * type. */
 #ifndef DDP_TEST_GRID_VALUES_H
 #define DDP_TEST_GRID_VALUES_H
 
@@ -9,17 +10,18 @@
 #include "base/dtype.h"
 #include "unit/half_ref.h"
 
-/* Input of a rank: small integers, so that sums and products stay exact in every type; products of
- * 8 ranks reach 2^8, which wraps to 0 in u8. What is averaged in 16-bit floats is a multiple of the
- * odd part of the ranks, so that dividing before the sum or after gives the same. */
+/* Returns an input value: a small integer, so that sums and products are exact in every type.
+ * Products over 8 ranks reach 2^8, which wraps to 0 in u8. For averages of 16-bit floats it is a
+ * multiple of the odd part of the number of ranks, so that dividing before or after the sum gives
+ * the same. */
 static inline int64_t grid_input(enum ddp_dtype dtype, enum ddp_op op, int rank, int ranks,
                                  size_t i)
 {
     const int64_t mixed = (int64_t)((i * 7 + (size_t)rank * 13 + i / 5) % 11);
     if (op == DDP_PROD)
         return dtype != DDP_U8 && mixed < 4 ? -1 : 1 + mixed % 2;
-    /* Averages of u8 are of sums that do not fit it. Plain sums do fit: they wrap in ours, and
-     * saturate in Open MPI's native ones (4.1.4, its AVX code). */
+    /* Averages of u8 use sums that exceed u8. Plain sums do not, because they wrap in our
+     * algorithms and saturate in the native ones of Open MPI (4.1.4, its AVX code). */
     if (dtype == DDP_U8)
         return op == DDP_AVG ? mixed * 25 : mixed;
     while (ranks % 2 == 0)
@@ -52,7 +54,7 @@ static inline void grid_store(unsigned char *at, enum ddp_dtype dtype, double va
     }
 }
 
-/* Element i of all ranks' inputs combined. */
+/* Returns element i of all ranks' inputs, combined. */
 static inline double grid_reduced(enum ddp_dtype dtype, enum ddp_op op, int ranks, size_t i)
 {
     int64_t total = grid_input(dtype, op, 0, ranks, i);
@@ -79,7 +81,8 @@ static inline bool grid_has_root(enum ddp_coll coll)
     return coll == DDP_BROADCAST || coll == DDP_REDUCE || coll == DDP_GATHER || coll == DDP_SCATTER;
 }
 
-/* Elements rank `rank` puts in and gets out: 0 where it is not the root. */
+/* Return the number of elements that `rank` sends and receives. It is 0 for ranks other than the
+ * root where only the root has an array. */
 static inline size_t grid_send_count(enum ddp_coll coll, size_t count, int rank, int ranks,
                                      int root)
 {
@@ -111,7 +114,7 @@ static inline size_t grid_recv_count(enum ddp_coll coll, size_t count, int rank,
     }
 }
 
-/* What must be in element i of rank's recv. */
+/* Returns the expected element i of rank's recv buffer. */
 static inline double grid_expected(enum ddp_coll coll, enum ddp_dtype dtype, enum ddp_op op,
                                    size_t count, int rank, int ranks, int root, size_t i)
 {

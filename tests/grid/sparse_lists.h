@@ -1,5 +1,5 @@
-/* Lists for tests of sparse exchanges: what rank r holds is a function of (kind, seed, r), so that
- * every rank can compute what all of them hold, and the sums. */
+/* Lists for tests of sparse exchanges. The list of rank r is a function of (kind, seed, r), so
+ * every rank can compute all lists and their sums. */
 #ifndef DDP_TEST_SPARSE_LISTS_H
 #define DDP_TEST_SPARSE_LISTS_H
 
@@ -13,14 +13,14 @@
 
 #define LISTS_N_MAX ((size_t)60011)
 
-/* Where the entries lie. */
+/* The positions of the entries. */
 enum places {
     PLACES_RANDOM,
     PLACES_SAME,     /* the same indices on all ranks */
-    PLACES_DISJOINT, /* no index on two ranks (as far as n goes) */
+    PLACES_DISJOINT, /* no index on two ranks, as far as n allows */
     PLACES_FRONT,    /* all in the first tenth: one region */
-    PLACES_BACK,     /* the last ones */
-    PLACES_OTHER,    /* rank r's in the (r+1)-th of P equal parts: never its own region */
+    PLACES_BACK,     /* the last indices */
+    PLACES_OTHER, /* entries of rank r in the (r+1)-th of P equal parts: never in its own region */
     PLACES_COUNT
 };
 enum values {
@@ -30,14 +30,14 @@ enum values {
     VALUES_DENORMAL,
     VALUES_STRANGE,
     VALUES_COUNT,
-    VALUES_LOUD = VALUES_COUNT /* small, but for rank 1's */
+    VALUES_LOUD = VALUES_COUNT /* small values, except on rank 1 */
 };
 
 struct lists_case {
     enum places places;
     enum values values;
-    size_t n, k; /* k: entries of a rank, at most */
-    bool uneven; /* rank r has k * (r % 3) / 2 of them, at most k */
+    size_t n, k; /* k: largest number of entries of a rank */
+    bool uneven; /* rank r has min(k, k * (r % 3) / 2) entries */
     uint64_t seed;
 };
 
@@ -77,7 +77,7 @@ static inline float lists_value(const struct lists_case *c, int rank, struct ddp
     return (float)ddp_rng_normal(rng);
 }
 
-/* The range that rank's places come from: at least `count` long. */
+/* Returns the range that contains the rank's indices. It has at least `count` elements. */
 static inline struct ddp_range lists_range(const struct lists_case *c, int rank, int ranks,
                                            size_t count)
 {
@@ -94,7 +94,8 @@ static inline struct ddp_range lists_range(const struct lists_case *c, int rank,
     return range.end - range.begin < count ? (struct ddp_range){0, c->n} : range;
 }
 
-/* list: room for k. Knuth's selection sampling (TAOCP 2, 3.4.2, S): each set equally likely. */
+/* Fills list, which has room for k entries, by Knuth's selection sampling (TAOCP 2, 3.4.2, S): each
+ * set of indices is equally likely. */
 static inline void lists_fill(const struct lists_case *c, int rank, int ranks,
                               struct ddp_sparse *list)
 {
@@ -112,7 +113,7 @@ static inline void lists_fill(const struct lists_case *c, int rank, int ranks,
         }
 }
 
-/* sum [n] and present [n] (how many ranks have the index), of all ranks. */
+/* Computes sum [n] over all ranks, and present [n], the number of ranks that have the index. */
 static inline void lists_sum(const struct lists_case *c, int ranks, double *sum, int *present)
 {
     static _Thread_local uint32_t index[LISTS_N_MAX];
@@ -130,7 +131,7 @@ static inline void lists_sum(const struct lists_case *c, int ranks, double *sum,
     }
 }
 
-/* DDP_EDATA unless all ranks hold the same bytes. */
+/* Returns DDP_EDATA unless all ranks hold the same bytes. */
 static inline int lists_check_equal(struct ddp_comm *comm, const float *data, size_t n,
                                     struct ddp_err *err)
 {
@@ -147,7 +148,7 @@ static inline int lists_check_equal(struct ddp_comm *comm, const float *data, si
     return 0;
 }
 
-/* A rank's arrays for one algorithm: its list in the grid's registered memory. */
+/* The arrays of a rank for one algorithm. The list lies in the grid's registered memory. */
 struct lists_run {
     struct ddp_comm *comm;
     const struct ddp_sparse_alg *alg;

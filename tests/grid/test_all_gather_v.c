@@ -1,11 +1,12 @@
-/* All-gather of parts that differ: lengths of every kind, in and out of place, exact to the byte,
- * its cost as counted; ranks as processes and as threads. */
+/* All-gather of chunks of different length: many kinds of lengths, in and out of place, exact to
+ * the byte; the cost equals the counted messages and bytes; ranks as processes and as threads. */
 #include "coll/all_gather_v.h"
 #include "grid/grid.h"
 
 #define GUARD 0xa5
 
-/* How long the parts are: nothing at all, one rank only, some, all, falling, large. */
+/* Returns the length of a rank's chunk: all empty, only one rank, some ranks, all ranks, falling,
+ * large. */
 static size_t part_count(int kind, int rank, int ranks)
 {
     switch (kind) {
@@ -110,7 +111,7 @@ static void test_offsets(void **state)
     assert_int_equal(ddp_all_gather_v_offsets(huge, 2, offset), SIZE_MAX);
 }
 
-/* A backend without messages is refused with a reason, unless there is nobody else. */
+/* A backend without messages is refused with a reason, unless there is only one rank. */
 static void test_unavailable(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* All-reduce in use: values that round, NaNs, calls in quick succession, groups; every algorithm of
- * the registry, ranks as processes and as threads. */
+/* All-reduce in use: values that round, NaNs, calls in quick succession, groups. Tests every
+ * algorithm of the registry, with ranks as processes and as threads. */
 #include "grid/grid.h"
 
 #include "base/json.h"
@@ -16,15 +16,15 @@ static bool supports(const struct grid *grid, const struct ddp_coll_alg *alg, si
     return grid_supports(grid, alg, &shape);
 }
 
-/* Those that combine all inputs in rank order, in one reduce: they give the same bits as each
- * other. */
+/* True for algorithms that combine all inputs in rank order in one reduce. All of these give the
+ * same bits. */
 static bool in_rank_order(const struct ddp_coll_alg *alg)
 {
     return strcmp(alg->name, "flat") == 0 || strcmp(alg->name, "direct") == 0 ||
            strcmp(alg->name, "staged") == 0;
 }
 
-/* Values that round: whatever the order, all ranks must get the same bits. */
+/* With values that round, all ranks must get the same bits in any order of summation. */
 static int check_identical(const struct grid *grid, struct ddp_err *err)
 {
     struct ddp_comm *comm = grid->comm;
@@ -50,9 +50,9 @@ static int check_identical(const struct grid *grid, struct ddp_err *err)
     return 0;
 }
 
-/* What a ring's average of 16-bit floats must give: each input divided and rounded, then rounded
- * once per combine, in the order owner + 1, ..., owner; of two ranks, divided in the only combine.
- */
+/* Returns the average of 16-bit floats that a ring must give. Each input is divided and rounded,
+ * then the sum is rounded once per combine, in the order owner + 1, ..., owner. With two ranks the
+ * only combine divides. */
 static uint16_t ring_in_halves(struct half_format format, int owner, int ranks,
                                double (*value)(int rank, size_t i), size_t i)
 {
@@ -73,7 +73,7 @@ static double thirds(int rank, size_t i)
     return (double)((i * 37 + (size_t)rank * 11) % 101) / 3.0;
 }
 
-/* The docstring's promise about roundings, held against real arithmetic. */
+/* Checks the roundings that the opening comments promise against real arithmetic. */
 static int check_rounding(const struct grid *grid, struct ddp_err *err)
 {
     const struct ddp_coll_alg *ring = ddp_coll_find(DDP_ALLREDUCE, "ring");
@@ -98,7 +98,7 @@ static int check_rounding(const struct grid *grid, struct ddp_err *err)
     return 0;
 }
 
-/* Averages of large 16-bit floats do not overflow, whatever sums up. */
+/* Averages of large 16-bit floats do not overflow under any algorithm. */
 static int check_large(const struct grid *grid, struct ddp_err *err)
 {
     const uint16_t large = half_encode(half_f16, 60000);
@@ -122,8 +122,8 @@ static int check_large(const struct grid *grid, struct ddp_err *err)
     return 0;
 }
 
-/* One NaN, of any sign and payload, in any rank, makes every operation's result the canonical NaN
- * on all ranks, and leaves its neighbours alone. */
+/* One NaN of any sign and payload on any rank makes the result of every operation the canonical NaN
+ * on all ranks, and does not change other elements. */
 static int check_nan(const struct grid *grid, struct ddp_err *err)
 {
     const uint32_t odd_nan = 0xffc12345, canonical = 0x7fc00000, one = 0x3f800000;
@@ -147,8 +147,8 @@ static int check_nan(const struct grid *grid, struct ddp_err *err)
     return 0;
 }
 
-/* Calls in quick succession without a barrier, algorithms and sizes mixed, ranks out of step: slots
- * and rings must not be used again too early. */
+/* Calls in quick succession without a barrier, with mixed algorithms and sizes and ranks out of
+ * step: data slots and ring buffers must not be reused too early. */
 static int check_succession(const struct grid *grid, struct ddp_err *err)
 {
     struct ddp_comm *comm = grid->comm;
@@ -182,7 +182,7 @@ static int check_succession(const struct grid *grid, struct ddp_err *err)
     return 0;
 }
 
-/* One sum of small integers. */
+/* Checks one sum of small integers. */
 static int check_sum(const struct grid *grid, const struct ddp_coll_alg *alg, struct ddp_err *err)
 {
     const int rank = grid->comm->world_rank[grid->comm->rank];
@@ -205,7 +205,7 @@ static int check_sum(const struct grid *grid, const struct ddp_coll_alg *alg, st
     return 0;
 }
 
-/* Half of the ranks as a group of their own, at the same time as the other half. */
+/* Half of the ranks form a group and run at the same time as the other half. */
 static int check_group(const struct grid *grid, struct ddp_err *err)
 {
     struct ddp_comm *world = grid->comm;

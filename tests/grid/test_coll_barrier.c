@@ -1,11 +1,11 @@
 /* Every barrier of the registry: no rank leaves before all have entered, in quick succession and
- * out of step; ranks as processes and as threads. */
+ * out of step, with ranks as processes and as threads. */
 #include <stdatomic.h>
 
 #include "grid/grid.h"
 
-/* Each rank writes the round it enters into its own word; after the barrier all others must have
- * reached that round, and none may be further than one on. */
+/* Each rank writes the round that it enters to its own word. After the barrier all other ranks must
+ * have reached that round, and none may be more than one round further. */
 static int check_rounds(const struct grid *grid, const struct ddp_coll_alg *alg, uint32_t *round,
                         struct ddp_err *err)
 {
@@ -39,7 +39,7 @@ static int check_barriers(const struct grid *grid, struct ddp_err *err)
     for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms();; a++) {
         if (grid_supports(grid, *a, &shape))
             DDP_TRY(check_rounds(grid, *a, &round, err));
-        if (*a == NULL) /* was auto; the words must outlive the slowest reader */
+        if (*a == NULL) /* this was auto; the words must outlive the slowest reader */
             return ddp_comm_barrier(grid->comm, err);
     }
 }

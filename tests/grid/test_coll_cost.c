@@ -1,7 +1,7 @@
-/* What algorithms say they cost against what they do: messages and bytes are counted by the
- * communicator while every algorithm of the registry runs, over rank counts, sizes, types, roots
- * and placements; the largest of all ranks must be what cost() says, exactly. Those that share
- * memory must send nothing. */
+/* Compares cost() with the real number of messages and bytes. The communicator counts both while
+ * every algorithm of the registry runs, over numbers of ranks, sizes, types, roots and placements.
+ * The largest of all ranks must equal cost() exactly. Algorithms that share memory must send
+ * nothing. */
 #include "comm/hosts.h"
 #include "grid/grid.h"
 #include "grid/grid_values.h"
@@ -10,7 +10,7 @@ struct counted {
     uint64_t messages, bytes;
 };
 
-/* The largest of all ranks, each for itself. */
+/* Sets each counter to the largest of all ranks. */
 static int largest(struct ddp_comm *comm, struct counted *c, struct ddp_err *err)
 {
     struct counted all[GRID_RANKS_MAX];
@@ -106,7 +106,8 @@ static void test_counted_is_cost(void **state)
     grid_launch_hosts(check_costs, DDP_LAUNCH_PROCESSES, GRID_CHECK, "hier");
 }
 
-/* The formulas of the opening comments, by hand: 1000 f32 on 4 ranks, of 8 MB on 8. */
+/* The formulas of the opening comments, worked out by hand for 1000 f32 on 4 ranks and 8 MB on 8
+ * ranks. */
 static void test_by_hand(void **state)
 {
     (void)state;
@@ -117,22 +118,25 @@ static void test_by_hand(void **state)
         size_t count;
         double steps, messages, sent_bytes, memory_bytes;
     } rows[] = {
-        /* 2 x 3 parts of 1000 bytes. Each of 4000 bytes: 3 times moved and combined, 3 moved. */
+        /* 2 x 3 chunks of 1000 bytes. Each of the 4000 bytes is moved and combined 3 times, then
+         * moved 3 times. */
         {DDP_ALLREDUCE, "ring", 4, 1000, 6, 6, 6000, 3 * 7 * 4000},
-        /* Parts of 1 MB: 7 in 8 pieces of 128 KiB, 7 as one message. */
+        /* Chunks of 1 MB: 7 in 8 fragments of 128 KiB, 7 as one message. */
         {DDP_ALLREDUCE, "ring", 8, 2000000, 14, 63, 14e6, 7 * 7 * 8e6},
-        /* 2000 and 1000 bytes given, 1000 and 2000 exchanged. */
+        /* Halving sends 2000 and 1000 bytes, doubling 1000 and 2000. */
         {DDP_ALLREDUCE, "rhd", 4, 1000, 4, 4, 6000, 3 * 7 * 4000},
-        /* Folded in: the odd rank sends 2000, 2000, and all 4000 out. */
+        /* With a folded rank: its odd neighbour sends 2000 and 2000 bytes, then all 4000 to it. */
         {DDP_ALLREDUCE, "rhd", 3, 1000, 4, 3, 8000, 2 * 7 * 4000},
         {DDP_REDUCE_SCATTER, "ring", 4, 1000, 3, 3, 12000, 3 * 5 * 16000},
         {DDP_ALL_GATHER, "ring", 4, 1000, 3, 3, 12000, 4 * 2 * 4000 + 3 * 2 * 16000},
         {DDP_BROADCAST, "binomial", 5, 1000, 3, 3, 12000, 2 * 4000 + 4 * 2 * 4000},
-        /* 8 parts of 1000: 1, 2, 4 of them; then 7 times one part. 12 moved down, 7 x 8 around. */
+        /* 8 chunks of 1000 bytes: the root sends 1, 2 and 4 of them, then one chunk 7 times. 12
+         * chunks move down the tree, 7 x 8 around the ring. */
         {DDP_BROADCAST, "scatter-ring", 8, 2000, 10, 10, 14000, 2 * 8000 + 2000 * (12 + 56)},
         {DDP_REDUCE, "binomial", 5, 1000, 3, 1, 4000, 4 * 5 * 4000},
         {DDP_ALL_TO_ALL, "pairwise", 4, 1000, 3, 3, 12000, 4 * (2 * 12000 + 2 * 4000)},
-        /* Ranks 1, 2, 4 send 1, 2, 4 parts to the root, 3, 5, 7 one each, 6 two. */
+        /* Ranks 1, 2, 4 send 1, 2, 4 chunks to the root, ranks 3, 5, 7 send one each, rank 6 two.
+         */
         {DDP_GATHER, "binomial", 8, 1000, 3, 1, 16000, 2 * 4000 * (1 + 12 + 3)},
         {DDP_SCATTER, "binomial", 8, 1000, 3, 3, 28000, 2 * 4000 * (1 + 12 + 3)},
         {DDP_SEND_RECV, "p2p", 4, 1000, 1, 1, 4000, 4 * 2 * 4000},
@@ -154,7 +158,8 @@ static void test_by_hand(void **state)
     }
 }
 
-/* hier, f32 sums on registered memory: what the leaders of H hosts send, and what all touch. */
+/* hier, f32 sums on registered memory: the messages of the leaders of H hosts, and the memory
+ * traffic of all ranks. */
 static void test_hosts_by_hand(void **state)
 {
     (void)state;
@@ -163,13 +168,15 @@ static void test_hosts_by_hand(void **state)
         size_t count;
         double steps, messages, sent_bytes, memory_bytes;
     } rows[] = {
-        /* Spread: 4000 bytes to the other leader. Sums 6, out of 2 ranks 4, between 4 + 6. */
+        /* Spread: each leader sends 4000 bytes to the other. Memory: sums 6, out on 2 ranks 4,
+         * between hosts 4 + 6. */
         {4, 2, 1000, 4, 1, 4000, (6 + 4 + 10) * 4000},
-        /* 10 chunks, 2 messages each of half of them; between: moved 2 x 2, combined once. */
+        /* 10 fragments, each 2 messages of half of it. Between hosts: moved 2 x 2 times, combined
+         * once. */
         {4, 2, 600000, 14, 20, 2400000, (6 + 4 + 7) * 2400000.0},
-        /* One host: a chunk is summed and copied out. */
+        /* One host: one fragment is summed and copied out. */
         {3, 1, 1000, 2, 0, 0, (4 + 4) * 4000},
-        /* 3 hosts, one chunk of 64 KiB: 4 messages of a third. */
+        /* 3 hosts, one fragment of 64 KiB: 4 messages of a third of it. */
         {6, 3, 16384, 7, 4, 87384, (9 + 6 + 14) * 65536},
     };
     const struct ddp_coll_alg *hier = ddp_coll_find(DDP_ALLREDUCE, "hier");

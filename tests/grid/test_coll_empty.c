@@ -1,5 +1,5 @@
-/* Collectives of no elements, all algorithms: nothing is written and nobody waited for. Only the
- * last rank makes the calls; the others would never answer it. */
+/* Collectives of no elements, with all algorithms: nothing is written, and no rank waits. Only the
+ * last rank makes the calls, and the other ranks never answer them. */
 #include "grid/grid.h"
 
 static int run_empty(const struct grid *grid, const struct ddp_coll_alg *alg, enum ddp_coll coll,
@@ -28,7 +28,7 @@ static int check_empty(const struct grid *grid, struct ddp_err *err)
             for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms();; a++) {
                 if (grid_supports(grid, *a, &shape))
                     DDP_TRY(run_empty(grid, *a, shape.coll, registered, err));
-                if (*a == NULL) /* was auto */
+                if (*a == NULL) /* this was auto */
                     break;
             }
         }

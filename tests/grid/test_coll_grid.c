@@ -1,8 +1,8 @@
-/* The grid: every collective and every algorithm of the registry, and what `auto` takes, on the shm
- * backend: ranks x counts x dtypes x operations x roots x placement x memory, ranks as processes
- * and as threads. Every bit of every buffer is checked: the result, what must not have been
- * touched, and what lies beyond. On several hosts, pretended, what is made for them. --full: every
- * combination (make grid). */
+/* The grid: every collective, with every algorithm of the registry and with `auto`, on the shm
+ * backend: ranks x counts x dtypes x operations x roots x placement x memory, with ranks as
+ * processes and as threads. Every bit of every buffer is checked: the result, the parts that must
+ * not be touched, and the memory beyond the end. Algorithms for several hosts run on simulated
+ * hosts. --full: every combination (make grid). */
 #include <stdlib.h>
 
 #include "grid/grid.h"
@@ -11,8 +11,9 @@
 #define GUARD       0xa5
 #define GUARD_BYTES 64
 
-/* One row of the grid: what is the same for all algorithms, placements and memories.
- * input, want [GRID_ARRAY_BYTES]: this rank's send and, where it gets one, its recv. */
+/* One row of the grid: the settings that are the same for all algorithms, placements and memories.
+ * input, want [GRID_ARRAY_BYTES]: this rank's send buffer and, if it receives, its expected recv
+ * buffer. */
 struct row {
     const struct grid *grid;
     struct ddp_coll_shape shape;
@@ -75,8 +76,8 @@ static int check_same(const struct row *row, const struct ddp_coll_alg *alg, con
     return report(row, alg, what, at, err);
 }
 
-/* One point. out: the buffer results appear in; in place the input lies there, too. A rank that
- * finds a wrong value fails its own rc; the others see it when the job ends. */
+/* Checks one point. out: the result buffer, which also holds the input if in place. A rank that
+ * finds a wrong value returns an error; the other ranks see it when the job ends. */
 static int check_point(const struct row *row, const struct ddp_coll_alg *alg, struct ddp_err *err)
 {
     const struct ddp_coll_shape *s = &row->shape;
@@ -106,7 +107,7 @@ static int check_point(const struct row *row, const struct ddp_coll_alg *alg, st
     return check_same(row, alg, "send was written to", in, row->image, whole, err);
 }
 
-/* All placements and memories of one algorithm (NULL: auto) in a row. */
+/* Checks one algorithm (NULL: auto) in all placements and memories. */
 static int check_algorithm(struct row *row, const struct ddp_coll_alg *alg, struct ddp_err *err)
 {
     const bool native = alg != NULL && strcmp(alg->name, "native") == 0;
@@ -136,7 +137,7 @@ static int check_row(struct row *row, const struct grid *grid, const struct ddp_
     return check_algorithm(row, NULL, err);
 }
 
-/* Is this row one of those that a brief grid leaves out? */
+/* True if a brief grid leaves this row out. */
 static bool left_out(const struct grid *grid, const struct ddp_coll_shape *s)
 {
     const int mix = (int)s->dtype + (int)s->op;
@@ -144,7 +145,7 @@ static bool left_out(const struct grid *grid, const struct ddp_coll_shape *s)
         return false;
     if (s->count > 100)
         return grid->depth == GRID_BRIEF && mix % 5 != 0;
-    /* Roots beside the first: not with every type. */
+    /* Roots other than the first are not combined with every type. */
     return grid_has_root(s->coll) && s->root != 0 && mix % 2 != 0;
 }
 
@@ -168,7 +169,7 @@ static int walk_collective(struct row *row, const struct grid *grid, enum ddp_co
                     if (!left_out(grid, &shape))
                         DDP_TRY(check_row(row, grid, &shape, err));
                 }
-    /* Several rounds of a pipeline, and a last one that is not full. */
+    /* Several rounds of a pipeline, of which the last is not full. */
     const bool parts = ddp_coll_message_bytes(coll, (int)n, 1, DDP_U8) != 1;
     const struct ddp_coll_shape large = {
         .coll = coll, .count = parts ? 600007 / n : 600007, .dtype = DDP_F32, .root = (int)(n / 2)};
@@ -203,7 +204,7 @@ static void test_threads(void **state)
     grid_launch(walk_grid, DDP_LAUNCH_THREADS, depth == GRID_FULL ? GRID_FULL : GRID_BRIEF);
 }
 
-/* Only all-reduce is made for hosts. */
+/* Only all-reduce has an algorithm for several hosts. */
 static int walk_hosts(const struct grid *grid, struct ddp_err *err)
 {
     struct row row = {.input = malloc(GRID_ARRAY_BYTES),
@@ -231,7 +232,7 @@ static void test_hosts_threads(void **state)
 int main(int argc, char **argv)
 {
     enum grid_depth depth = argc > 1 && strcmp(argv[1], "--full") == 0 ? GRID_FULL : GRID_CHECK;
-    /* --mpi FOLDER, or --mpi FOLDER hier for what is made for hosts */
+    /* --mpi FOLDER, or --mpi FOLDER hier for the algorithm for several hosts */
     if (argc > 3 && strcmp(argv[1], "--mpi") == 0)
         return grid_under_mpiexec(walk_hosts, argv[2], argv[3]);
     if (argc > 2 && strcmp(argv[1], "--mpi") == 0)

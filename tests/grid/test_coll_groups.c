@@ -1,6 +1,6 @@
-/* Groups: disjoint groups run different collectives at the same time, each its own random sequence
- * over all algorithms of the registry, with a collective of the world in between; ranks as
- * processes and as threads. Messages and flags of one group must never reach another. */
+/* Disjoint groups run different collectives at the same time. Each group runs its own random
+ * sequence over all algorithms of the registry, with a collective of the world in between; ranks
+ * are processes and threads. Messages and flags of one group must never reach another group. */
 #include "grid/grid.h"
 #include "grid/grid_values.h"
 
@@ -12,8 +12,8 @@ static uint64_t next_random(uint64_t *x)
     return *x >> 33;
 }
 
-/* A random collective of this group, out of place, and its result. The ranks of a group have the
- * same *x. */
+/* Runs a random collective of this group, out of place, and checks its result. The ranks of a group
+ * have the same *x. */
 static int check_random(const struct grid *grid, uint64_t *x, struct ddp_err *err)
 {
     const struct ddp_coll_alg *const *all = ddp_coll_algorithms();
@@ -48,7 +48,7 @@ static int check_random(const struct grid *grid, uint64_t *x, struct ddp_err *er
     return 0;
 }
 
-/* The ranks r with r / width even are one group, the others another. */
+/* The ranks r with even r / width form one group, the other ranks another. */
 static int check_split(const struct grid *world, int width, struct ddp_err *err)
 {
     struct grid part = *world;
@@ -70,7 +70,7 @@ static int check_split(const struct grid *world, int width, struct ddp_err *err)
     return rc;
 }
 
-/* Neighbours together, every other one together, halves. */
+/* Checks groups of neighbours, of every second rank, and of halves. */
 static int check_groups(const struct grid *grid, struct ddp_err *err)
 {
     for (int width = 1; width < grid->comm->size; width *= 2)
@@ -88,7 +88,7 @@ static void test_threads(void **state)
     grid_launch(check_groups, DDP_LAUNCH_THREADS, *(enum grid_depth *)*state);
 }
 
-/* Groups that lie on one of several hosts, on some, on all. */
+/* Groups on one of several hosts, on some of them, and on all. */
 static void test_hosts(void **state)
 {
     grid_launch_hosts(check_groups, DDP_LAUNCH_THREADS, *(enum grid_depth *)*state, NULL);

@@ -1,19 +1,21 @@
-/* Messages beyond what 31 and 32 bits count: u8 with 2^31 + 8 elements on 2 ranks, through every
- * algorithm that sends messages. That takes 9 GB and half a minute: --full (make grid); without it
- * the same with 2^20 + 8. --mpi FOLDER: under mpiexec, native calls and the ring. */
+/* Messages longer than 31 and 32 bits can count: u8 with 2^31 + 8 elements on 2 ranks, through
+ * every algorithm that sends messages. This takes 9 GB and half a minute and needs --full (make
+ * grid); without it the test uses 2^20 + 8 elements. --mpi FOLDER: runs under mpiexec, with native
+ * calls and the ring. */
 #include "grid/grid.h"
 
 #define SMALL (((size_t)1 << 20) + 8)
 #define HUGE  (((size_t)1 << 31) + 8)
 
-/* Below 128: sums of bytes wrap in ours and saturate in Open MPI's. */
+/* Returns a value below 128, because sums of bytes wrap in our algorithms and saturate in Open
+ * MPI's. */
 static unsigned char value(int rank, size_t i)
 {
     return (unsigned char)((i * 7 + i / 251 + (size_t)rank * 13) & 0x7f);
 }
 
-/* Allreduce in place, send-recv and broadcast out of place: the messages of the latter two are as
- * long as the array. buf: two arrays. */
+/* Checks all-reduce in place, and send-recv and broadcast out of place; messages of the latter two
+ * are as long as the array. buf: two arrays. */
 static int check_collective(struct ddp_comm *comm, const struct ddp_coll_alg *alg, size_t count,
                             unsigned char *const buf[2], struct ddp_err *err)
 {
@@ -44,7 +46,7 @@ static bool is_wanted(const struct ddp_coll_alg *alg, bool mpi)
                : grid_sends(alg);
 }
 
-/* module_dir NULL: on backend shm. */
+/* Runs all checks, on backend shm if module_dir is NULL. */
 static int check_all(size_t count, const struct ddp_place *place, const char *module_dir,
                      struct ddp_err *err)
 {

@@ -1,6 +1,7 @@
-/* Messages beyond what 31 bits count, through every algorithm that shares memory: u8, full buffers
- * of 2^31 + 8 elements on 2 ranks. That takes 9 GB and minutes: with DDPBENCH_TEST_HUGE set;
- * without it the same with 2^20 + 8. (test_coll_huge.c: those that send messages.) */
+/* Messages longer than 31 bits can count, through every algorithm that shares memory: u8, full
+ * buffers of 2^31 + 8 elements on 2 ranks. This takes 9 GB and minutes, and needs
+ * DDPBENCH_TEST_HUGE; without it the test uses 2^20 + 8 elements. test_coll_huge.c tests the
+ * algorithms that send messages. */
 #include <stdlib.h>
 
 #include "grid/grid.h"
@@ -14,7 +15,7 @@ static unsigned char value(int rank, size_t i)
     return (unsigned char)(i * 7 + (i >> 8) + (i >> 16) + (size_t)rank * 13);
 }
 
-/* Element i of rank `me`'s result, root 0. */
+/* Returns element i of rank `me`'s result, for root 0. */
 static unsigned char expected(enum ddp_coll coll, size_t count, int me, size_t i)
 {
     const size_t own = (size_t)me * count;

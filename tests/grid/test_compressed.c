@@ -1,6 +1,6 @@
-/* The compressed all-reduce, whole: every compressor with every algorithm that takes it, 1 to 8
- * ranks. All ranks end with the same bits; with small integers what is sent and what is kept are
- * together what was put in, exactly; bytes are counted; 16-bit averages do not overflow. */
+/* The complete compressed all-reduce: every compressor with every algorithm that supports it, on 1
+ * to 8 ranks. All ranks end with the same bits. With small integers, the sent and the kept values
+ * add up to the input exactly. Bytes are counted, and 16-bit averages do not overflow. */
 #include <math.h>
 
 #include "base/rng.h"
@@ -10,7 +10,8 @@
 #include "names.h"
 
 #define N_MAX 9001
-/* Registered memory is taken and given back: all of it must fit what the grid left. */
+/* Registered memory is allocated and freed each time, and must fit in the memory that the grid
+ * left. */
 
 static int equal_everywhere(struct ddp_comm *comm, const float *data, size_t n, struct ddp_err *err)
 {
@@ -27,8 +28,8 @@ static int equal_everywhere(struct ddp_comm *comm, const float *data, size_t n, 
     return 0;
 }
 
-/* What a rank puts in, in a step: small integers, so that sums over ranks and steps are exact; or
- * normal numbers. */
+/* Returns the input of a rank in a step: small integers, so that sums over ranks and steps are
+ * exact, or normal numbers. */
 static float input(int rank, int step, size_t i, bool integers)
 {
     const uint64_t x = ddp_mix64((uint64_t)rank << 40 ^ (uint64_t)step << 32 ^ i);
@@ -51,7 +52,7 @@ static int open_one(struct ddp_comm *comm, float *data, size_t n, const char *te
     return ddp_compressed_create(&setup, x, err);
 }
 
-/* Sum over ranks of what they keep, into total [n]. */
+/* Adds the residuals of all ranks to total [n]. */
 static int add_residuals(struct ddp_comm *comm, const float *residual, size_t n, double *total,
                          struct ddp_err *err)
 {
@@ -69,8 +70,8 @@ static int add_residuals(struct ddp_comm *comm, const float *residual, size_t n,
     return 0;
 }
 
-/* Several steps: everything that was received (of averages: times the ranks), plus everything that
- * is kept, is everything that was put in. */
+/* Over several steps, everything that was received (averages times the ranks), plus the residuals,
+ * equals everything that was put in. */
 static int check_conserved(const struct grid *grid, const char *text, const char *algorithm,
                            size_t n, bool average, struct ddp_err *err)
 {
@@ -104,7 +105,8 @@ err_destroy:
     return rc;
 }
 
-/* The first average against doubles. Sparse: an element is an average of those that sent it. */
+/* Checks the first average against doubles. Sparse: an element is the average of the ranks that
+ * sent it. */
 static int check_average(const struct grid *grid, const char *text, const char *algorithm, size_t n,
                          struct ddp_err *err)
 {
@@ -210,15 +212,15 @@ static int check_counters(const struct grid *grid, struct ddp_err *err)
     DDP_TRY(counted(grid, "topk:0.01", "allgather", 8 * 80 * (p - 1), 80, err));
     DDP_TRY(counted(grid, "topk:0.01", "direct", 8 * 80 * (p - 1), 80, err));
     DDP_TRY(counted(grid, "topk:0.5", "allgather", (4 * 4000 + 1000) * (p - 1), 4000, err));
-    if (8000 % grid->comm->size != 0) /* parts are then not equal */
+    if (8000 % grid->comm->size != 0) /* the chunks are then not equal */
         return 0;
     DDP_TRY(counted(grid, "fp16", "ring", ring * 16000, 8000, err));
     DDP_TRY(counted(grid, "bf16", "direct", ring * 16000, 8000, err));
     return counted(grid, "none", "ring", ring * 32000, 8000, err);
 }
 
-/* Each rank's half overflows when it is summed, not when it is divided first; what one rank cannot
- * express is counted on all. */
+/* Each rank's 16-bit value overflows when summed, but not when divided first. A value that one rank
+ * cannot express is counted on all ranks. */
 static int check_overflow(const struct grid *grid, struct ddp_err *err)
 {
     struct ddp_comm *comm = grid->comm;

@@ -1,7 +1,7 @@
-/* The compressed all-reduce of what lies on a device, on the processor's streams: with feedback
- * nothing is lost. Small integers are put in once, then zeros until all of it has come out,
- * exactly; all ranks end with the same bits. That it equals the processor's:
- * unit/test_train_device.c. */
+/* The compressed all-reduce of device memory, on the CPU's streams. With error feedback nothing is
+ * lost: small integers are put in once, then zeros until all of them have come out exactly. All
+ * ranks end with the same bits. unit/test_train_device.c tests that the result equals the host's.
+ */
 #include "device/stream.h"
 #include "exchange/device_exchange.h"
 #include "grid/grid.h"
@@ -9,7 +9,7 @@
 #define N     3001
 #define CALLS 200
 
-/* All positive: what cancels is no large sum, and would come back for ever. */
+/* All values are positive. Values that cancel have no large sum and would come back for ever. */
 static float given(int rank, size_t i)
 {
     return (float)(1 + (i * 7 + (size_t)rank * 3) % 8);
@@ -54,8 +54,8 @@ err_stream:
     return rc;
 }
 
-/* Averages of a power of two of ranks are exact. 5 % of 3001 entries is 150 a call; 8 ranks put in
- * 24008, and at worst each comes out alone. */
+/* Averages over a power of two of ranks are exact. 5 % of 3001 entries is 150 per call. 8 ranks put
+ * in 24008 values, and at worst each comes out alone. */
 static int check_all(const struct grid *grid, struct ddp_err *err)
 {
     if ((grid->comm->size & (grid->comm->size - 1)) != 0)

@@ -1,6 +1,6 @@
-/* Sparse all-reduce: every exact algorithm over places, values, lengths and densities; sums of
- * small integers exact, the same bits on all ranks, counted bytes as cost() says; 1 to 8 ranks as
- * processes and as threads. */
+/* Sparse all-reduce: every exact algorithm over positions, values, lengths and densities. Sums of
+ * small integers are exact, all ranks get the same bits, and the counted bytes equal cost(). 1 to 8
+ * ranks, as processes and as threads. */
 #include "grid/sparse_lists.h"
 
 static int check_sums(const struct lists_run *run, const struct lists_case *c, struct ddp_err *err)
@@ -27,8 +27,8 @@ static int check_sums(const struct lists_run *run, const struct lists_case *c, s
     return 0;
 }
 
-/* The largest of all ranks against cost(): equal where exact, else a bound; with counts that are
- * not fixed, 4(P - 1) bytes more or (rd) 4 a round. */
+/* Compares the largest of all ranks with cost(): equal if exact, else a bound. Counts that are not
+ * fixed add 4(P - 1) bytes, or (rd) 4 bytes a round. */
 static int check_counted(const struct lists_run *run, const struct lists_case *c, uint64_t sent,
                          struct ddp_err *err)
 {
@@ -71,7 +71,7 @@ err_free:
     return rc;
 }
 
-/* All places at all densities; values in turn. */
+/* Checks all positions at all densities, with the kinds of values in turn. */
 static int check_length(const struct grid *grid, const struct ddp_sparse_alg *alg, size_t n,
                         struct ddp_err *err)
 {
@@ -117,7 +117,7 @@ static void test_threads(void **state)
     grid_launch(check_all, DDP_LAUNCH_THREADS, GRID_BRIEF);
 }
 
-/* The formulas by hand. */
+/* The formulas, worked out by hand. */
 static void test_cost(void **state)
 {
     (void)state;
@@ -128,7 +128,8 @@ static void test_cost(void **state)
     assert_true(cost.sent_bytes == 8.0 * 1000 * 7);
     ddp_sparse_find("allgather")->cost(4, 3200, 1000, &cost, &exact); /* a bitmap: 100 words */
     assert_true(cost.sent_bytes == 4.0 * (100 + 1000) * 3);
-    ddp_sparse_find("allgather")->cost(4, 1000, 1000, &cost, &exact); /* all: no index at all */
+    ddp_sparse_find("allgather")
+        ->cost(4, 1000, 1000, &cost, &exact); /* all elements: no indices at all */
     assert_true(cost.sent_bytes == 4.0 * 1000 * 3);
     ddp_sparse_find("rd")->cost(8, 1000000, 1000, &cost, &exact);
     assert_false(exact);

@@ -1,9 +1,10 @@
-/* oktopk: exactly the k largest sums in the calls that say so, ties to the lowest index; nothing
- * lost in any; the same bits on all ranks; never more bytes than 6k words a rank and 600
- * bytes a peer, whatever the entries are; over many calls, for its estimates get old. */
+/* oktopk: the calls that select exactly keep the k largest sums, ties to the lowest index. No call
+ * loses anything. All ranks get the same bits, and no rank sends more than 6k words and 600 bytes
+ * per peer, for any entries. The test runs many calls, because the estimates of oktopk age. */
 #include "grid/sparse_lists.h"
 
-/* Bytes a rank may send in one call besides 24k(P - 1)/P: regions, counts, notes, selection. */
+/* Bytes that a rank may send in one call in addition to 24k(P - 1)/P: regions, counts, notes,
+ * selection. */
 #define SMALL_PRINT(ranks) (600.0 * ((ranks)-1))
 
 struct expected {
@@ -19,7 +20,8 @@ static int falling(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Magnitude of the k-th largest sum, and how many of that magnitude belong to the k. */
+/* Returns the magnitude of the k-th largest sum; *ties: how many sums of that magnitude are among
+ * the k. */
 static float find_kth(const struct lists_case *c, size_t *ties)
 {
     size_t count = 0, above = 0;
@@ -37,7 +39,7 @@ static float find_kth(const struct lists_case *c, size_t *ties)
     return kth;
 }
 
-/* Sums of small integers, so that all this is exact. */
+/* The sums are small integers, so that everything is exact. */
 static int check_exact(const struct lists_run *run, const struct lists_case *c, struct ddp_err *err)
 {
     size_t ties;
@@ -56,8 +58,8 @@ static int check_exact(const struct lists_run *run, const struct lists_case *c, 
     return 0;
 }
 
-/* A sum is kept whole or not at all; what is not kept is in the residuals of those that gave it.
- * So result + residuals is what was put in. */
+/* A sum is kept completely or not at all. Contributions to sums that are not kept are in the
+ * residuals of the ranks that sent them, so result + residuals equals the input. */
 static int check_conserved(const struct lists_run *run, struct ddp_err *err)
 {
     const struct ddp_sparse *mine = &run->mine;
@@ -147,7 +149,7 @@ static int check_all(const struct grid *grid, struct ddp_err *err)
                     sizes[s][1],    (s + (size_t)p) % 2 != 0,           seed += 1000};
                 DDP_TRY(check_case(grid, &c, sizes[s][0] > 1000 ? 2 : 3, err));
             }
-    /* On 3 ranks, rank 2 sends all it has and then owns all that is kept. */
+    /* On 3 ranks, rank 2 sends all its entries and then owns all sums that are kept. */
     const struct lists_case loud = {PLACES_OTHER, VALUES_LOUD, LISTS_N_MAX, 600, false, 3};
     DDP_TRY(check_case(grid, &loud, 2, err));
     const struct lists_case lasting = {PLACES_RANDOM, VALUES_SMALL, 3000, 60, false, 5};
@@ -166,7 +168,7 @@ static void test_threads(void **state)
     grid_launch(check_all, DDP_LAUNCH_THREADS, GRID_BRIEF);
 }
 
-/* NaN, infinities and denormals: the same bits everywhere, and NaN is the largest. */
+/* NaN, infinities and denormals: all ranks get the same bits, and NaN is the largest. */
 static int check_strange(const struct grid *grid, struct ddp_err *err)
 {
     const struct lists_case c = {PLACES_RANDOM, VALUES_STRANGE, 5000, 500, false, 9};
@@ -189,7 +191,7 @@ static void test_strange(void **state)
     grid_launch(check_strange, DDP_LAUNCH_THREADS, GRID_BRIEF);
 }
 
-/* Beyond the ranks whose words go at once, and the sends that do; no power of two. */
+/* More ranks than exchange their words at once, and than sends in transit; not a power of two. */
 static int check_many(const struct grid *grid, struct ddp_err *err)
 {
     static const enum places places[] = {PLACES_RANDOM, PLACES_SAME, PLACES_DISJOINT};

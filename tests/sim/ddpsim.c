@@ -1,8 +1,9 @@
-/* Runs under smpirun; tests/sim/simulate.py starts it. usage:
+/* A program that runs under smpirun; tests/sim/simulate.py starts it. Usage:
  *   ddpsim dense bytes=B [collective=NAME] [algorithm=NAME] [spoil=1]
  *   ddpsim sparse elements=N density=D [algorithm=NAME]
- * Prints a line of JSON for the link, one for each algorithm, and one that says that all went well:
- * smpirun ends with 0 whatever its ranks end with. spoil: the results of rank 1 are made wrong. */
+ * Prints a line of JSON for the link, one for each algorithm, and a last one that tells that all
+ * ranks succeeded, because smpirun exits with 0 whatever its ranks return. spoil: makes the results
+ * of rank 1 wrong. */
 #include "sim/sim.h"
 
 #include <simgrid/actor.h>
@@ -13,10 +14,10 @@
 
 /* Time for a barrier of all ranks. */
 #define START_SECONDS 1.0
-/* What a byte costs is told by a message of this many. */
+/* The time per byte is measured with a message of this size. */
 #define LONG_BYTES ((size_t)1 << 20)
 
-/* Shared by all ranks, who take turns. */
+/* All ranks share these variables and take turns. */
 static double start_at, last_end, most_sent;
 static const void *shown;
 
@@ -64,7 +65,7 @@ void sim_leave_out(const struct sim *sim, const char *algorithm, const struct dd
                why->text);
 }
 
-/* Half of a round trip between the first and the last rank; both end together. */
+/* Measures half of a round trip between the first and the last rank. Both end at the same time. */
 static int half_round_trip(struct sim *sim, void *buffer, size_t bytes, double *seconds,
                            struct ddp_err *err)
 {
@@ -130,7 +131,7 @@ static int parse(int argc, char **argv, struct sim_options *o, struct ddp_err *e
     return 0;
 }
 
-/* The simulator knows a rank's number before MPI_Init, as mpiexec's variables do. */
+/* Reads the rank before MPI_Init from the simulator, as other code reads mpiexec's variables. */
 static int place_of(struct ddp_place *place, struct ddp_err *err)
 {
     const char *size = getenv("SMPI_GLOBAL_SIZE");
@@ -165,7 +166,7 @@ static int rank_main(const struct sim_options *options, struct ddp_err *err)
         rc = ddp_comm_barrier(sim.comm, err);
     if (rc == 0 && place.rank == 0)
         printf("{\"what\": \"end\"}\n");
-    if (rc != 0) { /* which no rank survives */
+    if (rc != 0) { /* no rank survives this */
         fprintf(stderr, "ddpsim: rank %d: %s\n", place.rank, err->text);
         ddp_comm_abort(sim.comm, rc);
     }

@@ -1,15 +1,15 @@
-/* Loaded into smpirun's processes (LD_PRELOAD; simulate.py), that many ranks take less time.
- * Changes no simulated time, in which computation is nothing.
+/* A library that simulate.py loads into smpirun's processes (LD_PRELOAD), so that many ranks take
+ * less time. It changes no simulated time, in which computation takes no time.
  *
- * SimGrid reads its thread's processor time twice in each MPI call, a system call that takes a
- * lock, and throws the difference away: here the processor's clocks stand still. And ranks touch
- * little of much scratch, which in pages of 2 MiB would become memory all the same. */
+ * SimGrid reads the CPU time of its thread twice in each MPI call, with a system call that takes a
+ * lock, and ignores the difference. Here the CPU clocks stand still. Ranks also touch little of
+ * much scratch, which would become real memory with pages of 2 MiB. */
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Instead of libc's. */
+/* Replaces the function of libc. */
 __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *time)
 {
     if (clock == CLOCK_THREAD_CPUTIME_ID || clock == CLOCK_PROCESS_CPUTIME_ID) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Simulated ranks: the shipped algorithms under SimGrid. `make sim-1024` is the long form.
+# Tests the shipped algorithms on simulated ranks, under SimGrid. `make sim-1024` runs the long form.
 
 setup() {
     ddpsim=$(dirname "$(realpath "${DDPBENCH:-build/ddpbench}")")/tests/sim/ddpsim
@@ -7,7 +7,7 @@ setup() {
     command -v smpirun >/dev/null || skip "no smpirun here"
 }
 
-# WORDS: of one simulation of 4 ranks, as simulate.py starts it.
+# Runs one simulation of 4 ranks with these arguments, as simulate.py does.
 simulated() {
     PYTHONDONTWRITEBYTECODE=1 run "${PYTHON:-python3}" -c '
 import sys

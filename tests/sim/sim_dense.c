@@ -1,4 +1,4 @@
-/* Every algorithm of every collective that sends messages, once, verified. */
+/* Runs and verifies every algorithm of every collective that sends messages, once. */
 #include "sim/sim.h"
 
 #include <stdio.h>
@@ -7,8 +7,8 @@
 
 #include "bench/operands.h"
 
-/* All-reduce: rank 0 looks at the sums, which costs ranks times elements; the others must have the
- * same. */
+/* Verifies the result. For all-reduce only rank 0 checks the sums, which costs ranks times
+ * elements; the other ranks must have the same bytes. */
 static int verify(struct sim *sim, const struct ddp_operands *o, struct ddp_err *err)
 {
     int64_t elements, wrong;
@@ -37,7 +37,7 @@ static void print(const struct sim *sim, const struct ddp_coll_plan *plan, doubl
     fflush(stdout);
 }
 
-/* *ran: counts it, when it did. */
+/* Runs one algorithm, and adds 1 to *ran if it ran. */
 static int run(struct sim *sim, const struct ddp_coll_alg *alg, const struct ddp_operands *o,
                int *ran, struct ddp_err *err)
 {
@@ -70,7 +70,7 @@ static bool wanted(const struct sim_options *options, const struct ddp_coll_alg 
 {
     if (options->collective != NULL && strcmp(options->collective, ddp_coll_name(alg->coll)) != 0)
         return false;
-    /* A library's own are not ours to predict. */
+    /* Skips native collectives, whose cost is not modelled. */
     return options->algorithm != NULL ? strcmp(options->algorithm, alg->name) == 0
                                       : strcmp(alg->name, "native") != 0;
 }

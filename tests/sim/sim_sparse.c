@@ -1,6 +1,6 @@
-/* Every sparse all-reduce that sends messages, once, verified. A rank's list has k entries, one at
- * a random place of each of k equal stretches: no two ranks agree on where gradients are large,
- * which fills the sums in fastest. */
+/* Runs and verifies every sparse all-reduce that sends messages, once. A rank's list has k entries,
+ * one at a random place in each of k equal ranges. The ranks then agree least on where gradients
+ * are large, which fills in the sums fastest. */
 #include "sim/sim.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "compress/compress.h"
 
-/* Entries of all ranks are small integers: their sums are exact in any order. */
+/* The entries of all ranks are small integers, so their sums are exact in any order. */
 #define VALUE_MAX 512
 
 struct lists {
@@ -34,8 +34,8 @@ static void make_list(const struct lists *x, int rank, struct ddp_sparse *list)
     list->count = x->k;
 }
 
-/* Rank 0 knows all lists. Those that select leave out most sums; what they keep must be right, and
- * k of them. */
+/* Rank 0 knows all lists. Algorithms that select leave out most sums; the k sums that they keep
+ * must be right. */
 static int check_sums(struct lists *x, int ranks, bool selects, struct ddp_err *err)
 {
     size_t kept = 0;
@@ -98,7 +98,7 @@ static int run(struct sim *sim, struct lists *x, const struct ddp_sparse_alg *al
     double seconds, sent;
     int rc = 0;
 
-    /* Zeroed, and untouched where it is not used: a large part never becomes memory. */
+    /* The pages are zeroed, and those that are not touched never become memory. */
     x->scratch = ddp_alloc_pages(lines * DDP_CACHE_LINE);
     if (x->scratch == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for %zu bytes of scratch", bytes);

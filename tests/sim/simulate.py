@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""The shipped algorithms on simulated networks (SimGrid's SMPI; configs/platforms): `make sim-1024`.
+"""Runs the shipped algorithms on simulated networks (SimGrid's SMPI; configs/platforms): `make sim-1024`.
 
-Time is the network's alone: computation takes none. alpha and beta are what a ping-pong between the
-first and the last rank takes on the same platform.
+Only the network takes time; computation takes none. alpha and beta come from a ping-pong between the
+first and the last rank on the same platform.
 
-check: small, a few seconds: time against cost() on the star at 32, 19 and 13 ranks, and that a shared
-       link is felt on the tree.
-full:  star: every algorithm against cost(), at 256 ranks. Fat tree: every algorithm of every
-       collective at 1024 ranks (the last of --ranks); all-reduce at 16, 64 and 256, too; the density below which each
-       sparse all-reduce is faster than the best dense one, and bytes of oktopk against its bound.
-       Writes --json and --markdown.
+check: A short run of a few seconds. Compares the time with cost() on the star at 32, 19 and 13 ranks,
+       and checks that a shared link slows messages on the tree.
+full:  Star: compares every algorithm with cost() at 256 ranks. Fat tree: runs every algorithm of every
+       collective at 1024 ranks (the last of --ranks), and all-reduce also at 16, 64 and 256 ranks. Finds the density
+       below which each sparse all-reduce is faster than the best dense one, and compares the bytes of oktopk
+       with its bound. Writes --json and --markdown.
 
 usage: simulate.py --ddpsim PATH [--json FILE] [--markdown FILE] [--ranks N,...] check|full
 Exits with 1 when simulated time and cost() differ by more than a quarter on the star, or oktopk
-sends more than it says.
+sends more bytes than its bound.
 """
 import argparse
 import json
@@ -35,11 +35,11 @@ OPTIONS = [
 ]
 MIB = 1 << 20
 TOLERANCE = 0.25
-ELEMENTS = 1 << 18  # of the gradient whose break-even is looked for: 1 MiB; 1024 ranks of rd need 5 GiB
+ELEMENTS = 1 << 18  # of the gradient in the search for the break-even: 1 MiB; 1024 ranks of rd need 5 GiB
 DENSITIES = [10 ** (e / 4) for e in range(-20, -1)]  # 1e-5 to 0.3
-# What a rank of oktopk may send beside 24k(P-1)/P bytes and the words it swaps, a peer: notes, regions, selection.
+# Bytes per peer that a rank of oktopk may send in addition to 24k(P-1)/P bytes and the words it swaps: notes, regions, selection.
 OKTOPK_PER_PEER = 12 + 4 + 512
-# Those that send no messages, or are for one rank. Any other must run.
+# Algorithms that send no messages or are for one rank. All others must run.
 LEFT_OUT = {"direct", "staged", "flat", "flags", "hier", "self"}
 
 
@@ -51,8 +51,8 @@ class Simulator:
             raise SystemExit(f"simulate: no {self.quick}: make builds it beside ddpsim")
 
     def run(self, platform, ranks, *words):
-        """The lines of one run, as dictionaries: the link first. smpirun ends with 0 also when a rank
-        failed; the last line tells."""
+        """Returns the lines of one run as dictionaries, the link first. smpirun exits with 0 even if a rank
+        failed; the last line shows whether one did."""
         command = ["smpirun", "-np", str(ranks), "-platform", f"{ROOT}/configs/platforms/{platform}.xml"]
         with tempfile.NamedTemporaryFile("w", prefix="hosts") as hosts:
             hosts.write("".join(f"node-{i}\n" for i in range(ranks)))
@@ -77,8 +77,8 @@ def name_of(point):
 
 
 def against_cost(points):
-    """Those that take more than a quarter longer or shorter than cost() says; for a cost that is a
-    bound, longer."""
+    """Returns the points whose time differs from cost() by more than a quarter; for a cost that is a
+    bound, those that take longer than that."""
     wrong = []
     for p in points:
         ratio = p["time_us"] / p["cost_us"]
@@ -105,7 +105,7 @@ def check(sim):
         okay = [p for p in points if p["algorithm"] == "oktopk"]
         if not okay or okay[0]["wire_bytes"] > oktopk_bound(okay[0]):
             wrong.append(f"{ranks} ranks: oktopk sends more than its bound, or did not run: {okay}")
-    # The partners of rd's last two steps are in other racks; cost() knows links of their own.
+    # The partners of rd's last two steps are in other racks, but cost() assumes that every rank has its own link.
     rd = sim.run("tree-64", 64, "dense", "collective=allreduce", "algorithm=rd", f"bytes={MIB}")[1]
     if rd["time_us"] < 2 * rd["cost_us"]:
         wrong.append("tree-64: the shared links between racks are not felt")
@@ -118,10 +118,10 @@ def measure_sparse(sim, ranks, algorithm, density):
 
 
 def break_even(sim, ranks, algorithm, dense_us, seen, near):
-    """The largest density at which the algorithm takes no longer than dense_us, and the last of
-    DENSITIES where it does (-1: at none): looked for from near, where fewer ranks had it, in steps
-    that double, then by bisection; once more beyond the first that is slower, for where bitmaps
-    begin to replace indices, times fall; then on a straight line between the two neighbours."""
+    """Returns the largest density at which the algorithm takes no longer than dense_us, and the index of the
+    last of DENSITIES where that is true (-1: none). The search starts at `near`, the result for fewer ranks, and
+    doubles its steps, then bisects. It repeats this beyond the first slower density, because times fall where
+    bitmaps begin to replace indices. The result is interpolated linearly between the two neighbours."""
     low, high = -1, len(DENSITIES)  # faster at low, slower at high
     times = {}
 

@@ -17,25 +17,25 @@ static void test_parts(void **state)
     static const size_t counts[] = {0, 1, 2, 6, 7, 8, 100, 10007};
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
         for (int n = 1; n <= RANKS_MAX; n++) {
-            const struct ddp_parts p = {.count = counts[c], .parts = n};
+            const struct ddp_chunks p = {.count = counts[c], .n = n};
             size_t end = 0;
             for (int i = 0; i < n; i++) {
-                assert_int_equal(ddp_parts_begin(&p, i), end);
-                end += ddp_parts_count(&p, i);
-                assert_in_range(ddp_parts_count(&p, i), p.count / (size_t)n,
+                assert_int_equal(ddp_chunk_begin(&p, i), end);
+                end += ddp_chunk_count(&p, i);
+                assert_in_range(ddp_chunk_count(&p, i), p.count / (size_t)n,
                                 (p.count + (size_t)n - 1) / (size_t)n);
-                assert_true(ddp_parts_count(&p, i) <= ddp_parts_count(&p, 0));
+                assert_true(ddp_chunk_count(&p, i) <= ddp_chunk_count(&p, 0));
             }
             assert_int_equal(end, p.count);
         }
-    const struct ddp_parts huge = {.count = SIZE_MAX, .parts = 3};
-    assert_int_equal(ddp_parts_begin(&huge, 3), SIZE_MAX);
+    const struct ddp_chunks huge = {.count = SIZE_MAX, .n = 3};
+    assert_int_equal(ddp_chunk_begin(&huge, 3), SIZE_MAX);
 
     const size_t offset[] = {0, 0, 5, 5, 12};
-    const struct ddp_parts given = {.count = 12, .parts = 4, .offset = offset};
-    assert_int_equal(ddp_parts_begin(&given, 3), 5);
-    assert_int_equal(ddp_parts_count(&given, 1), 5);
-    assert_int_equal(ddp_parts_count(&given, 2), 0);
+    const struct ddp_chunks given = {.count = 12, .n = 4, .offset = offset};
+    assert_int_equal(ddp_chunk_begin(&given, 3), 5);
+    assert_int_equal(ddp_chunk_count(&given, 1), 5);
+    assert_int_equal(ddp_chunk_count(&given, 2), 0);
 }
 
 /* Simulated: at each step everybody passes one part on; holds[r]: ranks combined in what r holds.
@@ -47,14 +47,14 @@ static void test_ring(void **state)
         for (int r = 0; r < n; r++) {
             const int before = ddp_rank_at(r, -1, n);
             for (int step = 1; step < n - 1; step++) {
-                assert_int_equal(ddp_ring_part_summed(r, step, n),
-                                 ddp_ring_part_summed(before, step - 1, n));
-                assert_int_equal(ddp_ring_part_copied(r, step, n),
-                                 ddp_ring_part_copied(before, step - 1, n));
+                assert_int_equal(ddp_ring_chunk_summed(r, step, n),
+                                 ddp_ring_chunk_summed(before, step - 1, n));
+                assert_int_equal(ddp_ring_chunk_copied(r, step, n),
+                                 ddp_ring_chunk_copied(before, step - 1, n));
             }
-            assert_int_equal(ddp_ring_part_copied(r, 0, n), r);
-            assert_int_equal(ddp_ring_part_summed(before, n - 2, n), r);
-            assert_int_equal(ddp_ring_part_summed(r, 0, n), before);
+            assert_int_equal(ddp_ring_chunk_copied(r, 0, n), r);
+            assert_int_equal(ddp_ring_chunk_summed(before, n - 2, n), r);
+            assert_int_equal(ddp_ring_chunk_summed(r, 0, n), before);
         }
 }
 
