@@ -203,7 +203,8 @@ spared() {
     run -64 --separate-stderr "$ddpbench" "${@:2}"
     local written=${!#}
     written=${written##*=}
-    error_names "'${written#./}'"
+    # the protected file, or the file that two outputs share
+    error_names "'$1'" || error_names "'$written'"
     cmp "$1" before
 }
 

@@ -48,7 +48,7 @@ setup() {
 @test "torchrun: two ranks on one GPU, and too few of them" {
     FAKE_GPUS=1 run torchrun 2 allreduce --backend nccl --size 4
     [ "$output" = "69 69 " ]
-    file_says 0.out "ranks 0 and 1"
+    file_says 0.out 0 1 GPU
     FAKE_GPUS=2 run torchrun 3 allreduce --backend nccl --size 4
     [ "$output" = "69 69 69 " ]
     file_says 0.out "3 ranks" "2 "
