@@ -239,7 +239,7 @@ void ddp_emit_note(struct ddp_rank *rank, const char *fmt, ...) DDP_PRINTF(2, 3)
 enum ddp_cmd_flag {
     DDP_CMD_NEEDS_WORLD = 1 << 0, /* values begin with struct ddp_world_options */
     DDP_CMD_COLLECTIVE = 1 << 1,  /* a collective; for help */
-    DDP_CMD_EVERY_RANK = 1 << 2   /* a command without ranks that every process of a launcher runs */
+    DDP_CMD_EVERY_RANK = 1 << 2 /* a command without ranks that every process of a launcher runs */
 };
 
 /* For a command that starts ranks several times, in an order of its own, and keeps measurements

@@ -5,9 +5,9 @@
 #include "base/mem.h"
 #include "doctor.h"
 #include "plain.h"
-#include "speak.h"
+#include "rank_error.h"
 
-/* A rank with a failure lives on for this long, for the hosts that take longer to examine. */
+/* A rank with a failure stays for this long, so that slower hosts can finish their report. */
 #define LINGER_US 2000000
 
 struct doctor_values {
@@ -49,7 +49,7 @@ static int count_verdicts(const struct ddp_doctor *d, enum ddp_verdict verdict)
     return n;
 }
 
-/* where: "" or "HOST: ", before each subject. */
+/* `where` is printed before each subject: "" or "HOST: ". */
 static void print_finding(const struct ddp_finding *f, const char *where, FILE *out)
 {
     fprintf(out, "%-4s  %s%s: %s%s%s\n", verdict_words[f->verdict], where, f->subject, f->fact,
@@ -64,11 +64,11 @@ static void print_text(const struct ddp_doctor *d, const char *where, FILE *out)
                 print_finding(&d->findings[i], where, out);
 }
 
-/* Prints the failures of this rank that no other of its host has printed. */
+/* Prints the failures that no other rank of this host has printed. */
 static void print_failures(const struct ddp_doctor *d, const char *where, FILE *out)
 {
     for (int i = 0; i < d->count; i++)
-        if (d->findings[i].verdict == DDP_FAIL && ddp_speak_claim(d->findings[i].fact))
+        if (d->findings[i].verdict == DDP_FAIL && ddp_rank_error_claim(d->findings[i].fact))
             print_finding(&d->findings[i], where, out);
 }
 
@@ -76,7 +76,7 @@ static void claim_failures(const struct ddp_doctor *d)
 {
     for (int i = 0; i < d->count; i++)
         if (d->findings[i].verdict == DDP_FAIL)
-            (void)ddp_speak_claim(d->findings[i].fact);
+            (void)ddp_rank_error_claim(d->findings[i].fact);
 }
 
 static int print_json(const struct ddp_doctor *d, FILE *out, struct ddp_err *err)
@@ -116,15 +116,15 @@ static void examine(struct ddp_doctor *d)
     ddp_doctor_kernels(d);
 }
 
-/* Local rank 0 of each host prints all that it found there. The other ranks of the host print only
- * failures of their own, and wait for local rank 0 first. A job ends with its first rank that
- * fails, so that one stays until slower hosts have printed, too. */
+/* Local rank 0 of each host prints all findings of the host. The other ranks wait for it and then
+ * print only failures of their own. A launcher ends the job when the first rank fails, so a failing
+ * rank stays until slower hosts have printed as well. */
 static int print_shared(const struct ddp_doctor *d, bool json, struct ddp_err *err)
 {
     const struct ddp_place *place = &d->app->launcher.place;
     char who[256], where[288];
     int rc = 0, linger_us = LINGER_US;
-    ddp_speak_rank(d->app, who, sizeof who);
+    ddp_rank_error_origin(d->app, who, sizeof who);
     if (place->local_rank == 0) {
         const bool one_host = place->local_size == place->size;
         snprintf(where, sizeof where, "%s%s", one_host ? "" : d->info.host, one_host ? "" : ": ");
@@ -135,8 +135,8 @@ static int print_shared(const struct ddp_doctor *d, bool json, struct ddp_err *e
             print_text(d, where, d->app->out);
     } else {
         snprintf(where, sizeof where, "%s: ", who);
-        usleep(2 * DDP_SPEAK_FIRST_US);
-        linger_us -= 2 * DDP_SPEAK_FIRST_US;
+        usleep(2 * DDP_RANK_ERROR_DELAY_US);
+        linger_us -= 2 * DDP_RANK_ERROR_DELAY_US;
         print_failures(d, where, json ? stderr : d->app->out);
     }
     fflush(d->app->out);
@@ -157,7 +157,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     d->app = app;
     examine(d);
     int rc = 0, failures = count_verdicts(d, DDP_FAIL);
-    if (ddp_speak_is_shared(app))
+    if (ddp_rank_error_is_shared(app))
         rc = print_shared(d, v->json, err);
     else if (v->json)
         rc = print_json(d, app->out, err);

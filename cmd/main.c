@@ -12,7 +12,7 @@
 #include "cmd.h"
 #include "nccl_flags.h"
 #include "record/provenance.h"
-#include "speak.h"
+#include "rank_error.h"
 
 #define DDP_COMMAND(symbol) extern const struct ddp_cmd ddp_cmd_##symbol;
 #include "command_list.h"
@@ -209,6 +209,6 @@ int main(int argc, char **argv)
     int rc = dispatch(&app, &err);
     rc = flush_stdout(rc, &err);
     if (err.code != 0)
-        ddp_speak_error(&app, &err);
+        ddp_rank_error_report(&app, &err);
     return ddp_exit_code(rc);
 }

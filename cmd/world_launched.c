@@ -17,7 +17,7 @@
 #include "comm/signal_thread.h"
 #include "comm/waiter.h"
 #include "comm/watchdog.h"
-#include "speak.h"
+#include "rank_error.h"
 #include "world.h"
 
 #define ASIDE_NS      500000000 /* Open MPI sends SIGKILL a second after its first signal */
@@ -50,7 +50,7 @@ static void on_expire(void *arg, const char *story)
     /* The main thread and the watchdog may both expire. */
     const bool first = !atomic_exchange(&w->expired, true);
     if (first) {
-        ddp_speak_rank(w->app, who, sizeof who);
+        ddp_rank_error_origin(w->app, who, sizeof who);
         ddp_logf(&w->app->log, DDP_LOG_ERROR, "%s: %s", who, whole);
     }
     /* All ranks expire at about the same time, and mpiexec ends rank 0 with the first that ends. */
@@ -218,7 +218,7 @@ static int run_launched(struct ddp_world *w, struct ddp_err *err)
     if (rc != 0 && !err->agreed) {
         /* Only this rank knows the error: report it here, then abort the other ranks. main does
          * not report an error that has a rank. */
-        ddp_speak_rank(w->app, who, sizeof who);
+        ddp_rank_error_origin(w->app, who, sizeof who);
         ddp_log_err_of(&w->app->log, who, err);
         err->rank = comm->rank;
         ddp_comm_abort(comm, rc);

@@ -18,7 +18,7 @@ static const char *const dense_method[DDP_BASELINE_COUNT] = {"none", "fp16"};
 /* Returns the name of the other all-reduce that may be faster for a baseline: the library's if auto
  * took one of ours, else the best of ours. NULL: there is none. */
 static const char *other_candidate(const struct ddp_comm *group, const struct ddp_point *p,
-                            enum ddp_baseline baseline, const char *taken)
+                                   enum ddp_baseline baseline, const char *taken)
 {
     const struct ddp_coll_shape shape = {
         .coll = DDP_ALLREDUCE,
@@ -50,7 +50,8 @@ static int open_faster(struct ddp_compressed_bench *b, const struct ddp_point *p
     int faster = 0;
     int rc = ddp_bench_exchange_open(b, &how, &e[0], err);
     if (rc == 0)
-        how.algorithm = other_candidate(b->setup.group, p, baseline, ddp_bench_exchange_algorithm(&e[0]));
+        how.algorithm =
+            other_candidate(b->setup.group, p, baseline, ddp_bench_exchange_algorithm(&e[0]));
     if (rc == 0 && how.algorithm != NULL) {
         rc = ddp_bench_exchange_open(b, &how, &e[1], err);
         if (rc == 0)

@@ -1,0 +1,27 @@
+/* Decides which rank prints an error when several processes of an outside launcher fail.
+ *
+ * A process that fails before the ranks are connected cannot ask the other ranks. Ranks of one host
+ * therefore claim the line that they want to print by binding an abstract socket, and only the
+ * first rank prints it. */
+#ifndef DDP_CMD_RANK_ERROR_H
+#define DDP_CMD_RANK_ERROR_H
+
+#include "cmd.h"
+
+/* Every rank except rank 0 waits this long before it prints an error, so that rank 0 prints first.
+ * A rank that has printed an error stays for twice as long, because some launchers end the other
+ * ranks when the first one fails. */
+#define DDP_RANK_ERROR_DELAY_US 300000
+
+/* Returns true if an outside launcher started this process together with others. */
+bool ddp_rank_error_is_shared(const struct ddp_app *app);
+/* Claims a line. Returns true if no process with the same parent has claimed it before. The claim
+ * holds until the process ends. */
+bool ddp_rank_error_claim(const char *line);
+/* Prints the error on stderr, unless another rank prints it or it was printed already. An error of
+ * this rank alone begins with the rank and its host. */
+void ddp_rank_error_report(const struct ddp_app *app, struct ddp_err *err);
+/* Writes "rank 1 on node17" for this process. */
+void ddp_rank_error_origin(const struct ddp_app *app, char *out, size_t out_bytes);
+
+#endif
