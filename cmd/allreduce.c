@@ -7,7 +7,7 @@ static const char *feedback_choice(int i)
         [DDP_FEEDBACK_AUTO] = "auto", [DDP_FEEDBACK_ON] = "on", [DDP_FEEDBACK_OFF] = "off"};
     return i < DDP_FEEDBACK_COUNT ? choices[i] : NULL;
 }
-static const struct ddp_opt_words feedback_choices = {feedback_choice, NULL};
+static const struct ddp_opt_choices feedback_choices = {feedback_choice, NULL};
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                  struct ddp_err *err)
@@ -40,7 +40,7 @@ static const struct ddp_opt rows[] = {
      .group = "Compression",
      .help = "error feedback: add the values that were not sent to the next gradient; auto: on for "
              "the sparse methods",
-     .words = &feedback_choices},
+     .choices = &feedback_choices},
     {.name = "partial",
      .kind = DDP_OPT_INT,
      .offset = DDP_COLLECTIVE_FIELD(partial),
@@ -69,7 +69,7 @@ static const struct ddp_opt rows[] = {
 /* Returns the i-th entry of --gradient, so that no output overwrites a gradient file. An entry that
  * names a generated gradient ("normal") protects a file of that name as well, which does no harm.
  */
-static const char *spared(const void *values, int i)
+static const char *protected_path(const void *values, int i)
 {
     const struct ddp_string_list *gradient =
         &((const struct ddp_collective_values *)values)->bench.gradient;
@@ -101,7 +101,7 @@ const struct ddp_cmd ddp_cmd_allreduce = {
     .help_offset = offsetof(struct ddp_collective_values, world.help),
     .flags = DDP_CMD_NEEDS_WORLD | DDP_CMD_COLLECTIVE,
     .check = check,
-    .spared = spared,
+    .protected_path = protected_path,
     .prepare = ddp_collective_prepare,
     .heap_bytes = ddp_collective_heap_bytes,
     .threads = ddp_collective_threads,

@@ -98,7 +98,7 @@ struct ddp_world_options {
          "own launcher: ranks as processes or as threads of one process",                          \
          0,                                                                                        \
          0,                                                                                        \
-         &ddp_launch_words,                                                                        \
+         &ddp_launch_choices,                                                                      \
          NULL,                                                                                     \
          NULL},                                                                                    \
         {"timeout",                                                                                \
@@ -157,7 +157,7 @@ struct ddp_world_options {
          "progress on stderr: auto means on a terminal",                                           \
          0,                                                                                        \
          0,                                                                                        \
-         &ddp_progress_words,                                                                      \
+         &ddp_progress_choices,                                                                    \
          NULL,                                                                                     \
          NULL},                                                                                    \
         {"quiet", 'q',  DDP_OPT_FLAG, offsetof(type, world.quiet),                                 \
@@ -173,7 +173,7 @@ struct ddp_world_options {
             "this text; runs nothing", 0, 0, NULL, NULL, NULL                                      \
     }
 
-extern const struct ddp_opt_words ddp_launch_words, ddp_progress_words;
+extern const struct ddp_opt_choices ddp_launch_choices, ddp_progress_choices;
 
 /* Messages that rank 0 sends to the collector. */
 enum ddp_message {
@@ -182,7 +182,7 @@ enum ddp_message {
     DDP_MESSAGE_EPOCH,     /* struct ddp_epoch */
     DDP_MESSAGE_TRAIN_END, /* struct ddp_train_run */
     DDP_MESSAGE_CONTROL,   /* struct ddp_control */
-    DDP_MESSAGE_STAGE,     /* only for ddp_cmd_stages.keep */
+    DDP_MESSAGE_SWEEP,     /* only for ddp_cmd_launch_groups.keep */
     DDP_MESSAGE_PROGRESS,  /* text */
     DDP_MESSAGE_NOTE,      /* text */
     DDP_MESSAGE_COMM       /* struct ddp_comm_times */
@@ -200,7 +200,7 @@ struct ddp_rank {
     struct ddp_comm *comm;
     const struct ddp_world_options *world;
     struct ddp_launch_rank *launch; /* NULL under an outside launcher */
-    struct ddp_world *home;         /* the collector if it is this process, else NULL */
+    struct ddp_world *collector;    /* the collector if it is this process, else NULL */
     /* The rest is for an item of a sweep, and zero otherwise. */
     /* The repetition, the index of the item's first point, and the number of points of a repetition
      * (struct ddp_point has the same members). */
@@ -223,7 +223,7 @@ int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch,
 int ddp_emit_train_end(struct ddp_rank *rank, const struct ddp_train_run *run, struct ddp_err *err)
     DDP_MUST_CHECK; /* a run ends: replaces the scalars of the last run */
 /* Sends a payload for the command's stages.keep. */
-int ddp_emit_stage(struct ddp_rank *rank, const void *payload, size_t bytes,
+int ddp_emit_sweep(struct ddp_rank *rank, const void *payload, size_t bytes,
                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Shows a progress line on a terminal. It replaces the previous one, and is dropped if progress is
  * off. An error is ignored. */
@@ -233,8 +233,8 @@ void ddp_emit_note(struct ddp_rank *rank, const char *fmt, ...) DDP_PRINTF(2, 3)
 
 #define DDP_PREPARE_DONE 1 /* returned by prepare; positive, so not an error */
 #define DDP_CLOSE_MORE                                                                             \
-    1 /* returned by ddp_cmd_stages.close: this run is finished, but the whole is not; err says    \
-         what is left */
+    1 /* returned by ddp_cmd_launch_groups.close: this run is finished, but the whole is not; err  \
+         says what is left */
 
 enum ddp_cmd_flag {
     DDP_CMD_NEEDS_WORLD = 1 << 0, /* values begin with struct ddp_world_options */
@@ -244,7 +244,7 @@ enum ddp_cmd_flag {
 
 /* For a command that starts ranks several times, in an order of its own, and keeps measurements
  * beside the record (sweep). */
-struct ddp_cmd_stages {
+struct ddp_cmd_launch_groups {
     /* Finds the i-th start of ranks. *backend NULL means the chosen backend. Returns false if there
      * are no more. Called in the process that forks the ranks, or in every rank under an outside
      * launcher, where all must get the same answer. */
@@ -290,7 +290,7 @@ struct ddp_cmd {
     /* Optional. Returns the i-th file that the command reads or keeps besides its outputs, or NULL
      * past the last. Outputs that would overwrite one of these files are refused. Called in the
      * collector, after check. */
-    const char *(*spared)(const void *values, int i);
+    const char *(*protected_path)(const void *values, int i);
     /* Called when the backend and the largest rank count are known, in the process that forks the
      * ranks or in every rank under an outside launcher. Loads data and refuses what does not fit.
      * Returns DDP_PREPARE_DONE if no ranks are needed because everything has been done (--dry-run).
@@ -307,8 +307,9 @@ struct ddp_cmd {
     int (*gpu)(const void *values, struct ddp_gpu_options *out, struct ddp_err *err);
     /* Runs the command in each rank. Collective. */
     int (*rank_main)(struct ddp_rank *rank, void *values, struct ddp_err *err);
-    void (*release)(void *values);       /* frees the data that prepare loaded; may be NULL */
-    const struct ddp_cmd_stages *stages; /* NULL: the ranks are started once for each of --ranks */
+    void (*release)(void *values); /* frees the data that prepare loaded; may be NULL */
+    const struct ddp_cmd_launch_groups
+        *stages; /* NULL: the ranks are started once for each of --ranks */
 };
 
 const struct ddp_cmd *const *ddp_commands(void); /* NULL-terminated */

@@ -11,7 +11,7 @@
 #include "coll/coll_auto.h"
 #include "comm/hosts.h"
 #include "collective_timing.h"
-#include "rank_control.h"
+#include "rank_baseline.h"
 
 #define HUGE_PAGE (2u << 20) /* size of a huge page; large registered blocks are aligned to it */
 
@@ -47,11 +47,11 @@ static int check_alias(const char *text)
         return -1;
     return n == 0 ? DDP_CHECK_OFF : n == 1 ? DDP_CHECK_ONCE : DDP_CHECK_ALL;
 }
-const struct ddp_opt_words ddp_dtype_words = {dtype_word, ddp_dtype_parse};
-const struct ddp_opt_words ddp_op_words = {op_word, ddp_op_parse};
-const struct ddp_opt_words ddp_placement_words = {placement_word, NULL};
-const struct ddp_opt_words ddp_memory_words = {memory_word, NULL};
-const struct ddp_opt_words ddp_check_words = {check_word, check_alias};
+const struct ddp_opt_choices ddp_dtype_choices = {dtype_word, ddp_dtype_parse};
+const struct ddp_opt_choices ddp_op_choices = {op_word, ddp_op_parse};
+const struct ddp_opt_choices ddp_placement_choices = {placement_word, NULL};
+const struct ddp_opt_choices ddp_memory_choices = {memory_word, NULL};
+const struct ddp_opt_choices ddp_check_choices = {check_word, check_alias};
 
 /* Refuses two options that say the same thing in different ways: neither may win silently. */
 static int check_contradictions(const struct ddp_opt *rows, const struct ddp_opt_result *parsed,
@@ -113,9 +113,9 @@ int ddp_collective_check(enum ddp_coll coll, struct ddp_app *app, void *values,
 
 /* Returns true in the one process that prints notes before the run begins: the parent of the ranks
  * or, under an outside launcher, rank 0. */
-static bool speaks(const struct ddp_app *app)
+static bool is_root(const struct ddp_app *app)
 {
-    return app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.place.rank == 0;
+    return app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.rank_info.rank == 0;
 }
 
 static void print_plan(const struct ddp_app *app, const struct ddp_collective_values *v,
@@ -148,32 +148,33 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
 static int count_hosts(const struct ddp_app *app, int ranks, int all, int *hosts,
                        struct ddp_err *err)
 {
-    const struct ddp_place *place = &app->launcher.place;
+    const struct ddp_rank_info *rank_info = &app->launcher.rank_info;
     const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
-    const char *pretended = ddp_conf_get(DDP_CONF_HOSTS);
+    const char *simulated = ddp_conf_get(DDP_CONF_HOSTS);
     *hosts = 1;
-    if (pretended != NULL && all > 1) {
+    if (simulated != NULL && all > 1) {
         int *of = ddp_calloc((size_t)all, sizeof *of);
         if (of == NULL)
             return ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", all);
-        int rc = ddp_hosts_parse(pretended, all, of, err);
+        int rc = ddp_hosts_parse(simulated, all, of, err);
         for (int r = 0; rc == 0 && r < ranks; r++)
             *hosts = DDP_MAX(*hosts, of[r] + 1);
         free(of);
         DDP_TRY(rc);
-    } else if (!own && place->local_size > 0) {
-        *hosts = (ranks + place->local_size - 1) / place->local_size;
+    } else if (!own && rank_info->local_size > 0) {
+        *hosts = (ranks + rank_info->local_size - 1) / rank_info->local_size;
     }
     return 0;
 }
 
 /* Returns true if there will be more threads than cores, as the ranks will find it (struct
  * ddp_comm_shm). Each progress thread needs a core as well. */
-static bool is_crowded(const struct ddp_app *app, const struct ddp_collective_values *v, int all)
+static bool is_oversubscribed(const struct ddp_app *app, const struct ddp_collective_values *v,
+                              int all)
 {
     const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
     return v->bench.overlap ||
-           (own ? all > ddp_cpu_usable_cores() : app->launcher.place.oversubscribed);
+           (own ? all > ddp_cpu_usable_cores() : app->launcher.rank_info.oversubscribed);
 }
 
 static int explain_auto(const struct ddp_app *app, const struct ddp_collective_values *v,
@@ -192,14 +193,14 @@ static int explain_auto(const struct ddp_app *app, const struct ddp_collective_v
         .registered = v->plan.memory == DDP_MEMORY_REGISTERED,
         .open_mpi = flavour != NULL && strcmp(flavour, "openmpi") == 0,
     };
-    const bool crowded = is_crowded(app, v, all);
+    const bool oversubscribed = is_oversubscribed(app, v, all);
     struct ddp_strbuf text = DDP_STRBUF_INIT;
     int rc = 0;
 
-    query.distance = crowded ? DDP_DISTANCE_CROWDED : DDP_DISTANCE_UNKNOWN;
+    query.distance = oversubscribed ? DDP_DISTANCE_OVERSUBSCRIBED : DDP_DISTANCE_UNKNOWN;
     ddp_coll_auto_explain(&query, &text);
     query.distance = DDP_DISTANCE_FAR;
-    if (!crowded && hosts == 1 && world_hosts == 1)
+    if (!oversubscribed && hosts == 1 && world_hosts == 1)
         ddp_coll_auto_explain(&query, &text);
     if (text.failed)
         rc = ddp_fail(err, DDP_ENOMEM, "no memory to explain 'auto'");
@@ -220,7 +221,7 @@ static int make_plans(struct ddp_collective_values *v, const char *backend, int 
         ddp_plan_release(&v->plan);
         DDP_TRY(ddp_plan_group_ranks(&v->bench, count, &of_a_group, err));
         DDP_TRY(ddp_plan_make(&v->bench, backend, of_a_group, -1, &v->plan, err));
-        DDP_TRY(ddp_plan_foresee(&v->plan, ddp_backend_find(backend), err));
+        DDP_TRY(ddp_plan_check_offline(&v->plan, ddp_backend_find(backend), err));
     }
     return 0;
 }
@@ -231,23 +232,23 @@ int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backen
     struct ddp_collective_values *v = values;
     struct ddp_sysinfo host;
     bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
-    int local = own ? ranks : DDP_MIN(ranks, app->launcher.place.local_size);
+    int local = own ? ranks : DDP_MIN(ranks, app->launcher.rank_info.local_size);
     ddp_sysinfo_read(&host);
     int of_a_group;
     DDP_TRY(ddp_plan_group_ranks(&v->bench, ranks, &of_a_group, err));
     DDP_TRY(make_plans(v, backend, ranks, err));
     DDP_TRY(ddp_plan_fits(&v->plan, local, host.available_bytes, err));
     DDP_TRY(ddp_collective_check_inject(v, backend, ranks, err));
-    if (v->plan.rounding[0] && speaks(app))
+    if (v->plan.rounding[0] && is_root(app))
         ddp_logf(&app->log, DDP_LOG_NOTE, "%s", v->plan.rounding);
     if (v->explain_auto) {
-        if (speaks(app))
+        if (is_root(app))
             DDP_TRY(explain_auto(app, v, backend, of_a_group, ranks, err));
         return DDP_PREPARE_DONE;
     }
     if (!v->bench.dry_run)
         return 0;
-    if (speaks(app))
+    if (is_root(app))
         print_plan(app, v, backend, ranks, host.available_bytes);
     return DDP_PREPARE_DONE;
 }
@@ -283,8 +284,8 @@ uint64_t ddp_collective_heap_bytes(const void *values, int ranks)
 
 /* Returns true if a note about an earlier point covers this one: an earlier point was skipped for
  * the same reason, or was of the same kind. */
-static bool told(const struct ddp_bench_plan *plan, const struct ddp_sampler *sampler, int index,
-                 const char *why)
+static bool was_reported(const struct ddp_bench_plan *plan, const struct ddp_sampler *sampler,
+                         int index, const char *why)
 {
     const struct ddp_point_spec *p = &plan->points[index];
     const char *before;
@@ -301,12 +302,12 @@ static bool told(const struct ddp_bench_plan *plan, const struct ddp_sampler *sa
 }
 
 /* Reports which points are left out, once for each kind. */
-static void tell_skips(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
-                       const struct ddp_sampler *sampler)
+static void report_skips(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
+                         const struct ddp_sampler *sampler)
 {
     const char *why;
     for (int i = 0; i < plan->count; i++) {
-        if (ddp_sampler_skips(sampler, i, &why) && !told(plan, sampler, i, why))
+        if (ddp_sampler_skips(sampler, i, &why) && !was_reported(plan, sampler, i, why))
             ddp_emit_note(rank, "left out: %s", why);
     }
 }
@@ -316,7 +317,7 @@ static int run_points(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
 {
     int count;
     const int *order = ddp_sampler_order(sampler, &count);
-    tell_skips(rank, plan, sampler);
+    report_skips(rank, plan, sampler);
     for (int i = 0; i < count; i++) {
         const struct ddp_point_spec *spec = &plan->points[order[i]];
         struct ddp_point point;
@@ -368,7 +369,7 @@ int ddp_collective_rank_main(struct ddp_rank *rank, void *values, struct ddp_err
     DDP_TRY(ddp_comm_agree(comm, rc, err));
     rc = ddp_sampler_create(comm, &bench, &plan, &sampler, err);
     if (rc == 0)
-        rc = ddp_rank_control(rank, err);
+        rc = ddp_rank_baseline(rank, err);
     if (rc == 0)
         rc = run_points(rank, &plan, sampler, err);
     ddp_sampler_destroy(sampler);

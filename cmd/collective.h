@@ -21,8 +21,8 @@ struct ddp_collective_values {
 static_assert(offsetof(struct ddp_collective_values, world) == 0,
               "main.c casts values to struct ddp_world_options");
 
-extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_words,
-    ddp_memory_words, ddp_check_words, ddp_start_words, ddp_order_words;
+extern const struct ddp_opt_choices ddp_dtype_choices, ddp_op_choices, ddp_placement_choices,
+    ddp_memory_choices, ddp_check_choices, ddp_start_choices, ddp_order_choices;
 
 #define DDP_COLLECTIVE_FIELD(member) offsetof(struct ddp_collective_values, bench.member)
 
@@ -101,7 +101,7 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
      .initial = "f32",                                                                             \
      .group = "Operation",                                                                         \
      .help = "element types, or all",                                                              \
-     .words = &ddp_dtype_words},                                                                   \
+     .choices = &ddp_dtype_choices},                                                               \
         {.name = "placement",                                                                      \
          .kind = DDP_OPT_ENUM,                                                                     \
          .offset = DDP_COLLECTIVE_FIELD(placement),                                                \
@@ -109,13 +109,13 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
          .initial = "both",                                                                        \
          .group = "Operation",                                                                     \
          .help = "store the result in place of the input, or in a separate buffer",                \
-         .words = &ddp_placement_words},                                                           \
+         .choices = &ddp_placement_choices},                                                       \
     {                                                                                              \
         .name = "memory", .kind = DDP_OPT_ENUM, .offset = DDP_COLLECTIVE_FIELD(memory),            \
         .value = "KIND", .group = "Operation",                                                     \
         .help = "buffers from the backend's allocator (zero-copy; the default if it has one), "    \
                 "plain pages, or a window of all ranks (nccl)",                                    \
-        .words = &ddp_memory_words                                                                 \
+        .choices = &ddp_memory_choices                                                             \
     }
 
 #define DDP_COLLECTIVE_TIME_ROWS                                                                   \
@@ -165,7 +165,7 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
          .group = "Measurement",                                                                   \
          .help = "how an iteration starts: after a barrier, timed on each rank; or at an agreed "  \
                  "time, timed from the earliest start to the latest exit on synchronised clocks",  \
-         .words = &ddp_start_words},                                                               \
+         .choices = &ddp_start_choices},                                                           \
         {.name = "block",                                                                          \
          .kind = DDP_OPT_INT,                                                                      \
          .offset = DDP_COLLECTIVE_FIELD(block),                                                    \
@@ -184,7 +184,7 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
          .group = "Measurement",                                                                   \
          .help = "measure points in random order (see --seed) or as given; rows always appear as " \
                  "given",                                                                          \
-         .words = &ddp_order_words},                                                               \
+         .choices = &ddp_order_choices},                                                           \
         {.name = "inject-delay",                                                                   \
          .kind = DDP_OPT_STRING,                                                                   \
          .offset = offsetof(struct ddp_collective_values, inject),                                 \
@@ -206,7 +206,7 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
         .group = "Measurement",                                                                    \
         .help = "verify every element of one untimed operation per point, of all iterations, or "  \
                 "of none; 0, 1 and larger numbers mean off, once and all",                         \
-        .words = &ddp_check_words                                                                  \
+        .choices = &ddp_check_choices                                                              \
     }
 
 #define DDP_COLLECTIVE_OUTPUT_ROWS                                                                 \
@@ -242,7 +242,7 @@ extern const struct ddp_opt_words ddp_dtype_words, ddp_op_words, ddp_placement_w
         .offset = DDP_COLLECTIVE_FIELD(ops), .value = "OP[,OP...]", .initial = "sum",              \
         .group = "Operation",                                                                      \
         .help = "operations that combine values, or all; NaN stays NaN, also in min and max",      \
-        .words = &ddp_op_words                                                                     \
+        .choices = &ddp_op_choices                                                                 \
     }
 
 /* Functions for a command's descriptor. ddp_collective_check needs a wrapper that passes the

@@ -21,8 +21,8 @@ static const char *order_choice(int i)
         [DDP_ORDER_RANDOM] = "random", [DDP_ORDER_GIVEN] = "given"};
     return i < DDP_ORDER_COUNT ? choices[i] : NULL;
 }
-const struct ddp_opt_words ddp_start_words = {.word = start_choice};
-const struct ddp_opt_words ddp_order_words = {.word = order_choice};
+const struct ddp_opt_choices ddp_start_choices = {.choice = start_choice};
+const struct ddp_opt_choices ddp_order_choices = {.choice = order_choice};
 
 /* Parses PCT@ID into o->inject_percent and o->inject_id. */
 static int parse_inject(const char *text, struct ddp_bench_options *o, struct ddp_err *err)

@@ -26,10 +26,10 @@ static void put_options(FILE *out, const struct ddp_cmd *cmd)
         fprintf(out, "%s--%s", r == cmd->rows ? "" : " ", r->name);
 }
 
-static void put_choices(FILE *out, const struct ddp_opt_words *words)
+static void put_choices(FILE *out, const struct ddp_opt_choices *choices)
 {
-    for (int i = 0; words->word(i); i++)
-        fprintf(out, "%s%s", i ? " " : "", words->word(i));
+    for (int i = 0; choices->choice(i); i++)
+        fprintf(out, "%s%s", i ? " " : "", choices->choice(i));
 }
 
 /* Prints a command's pattern for a case statement: its name and aliases. */
@@ -84,10 +84,10 @@ static void print_bash(FILE *out)
           out);
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
         for (const struct ddp_opt *r = (*c)->rows; r->name; r++) {
-            if (!r->words)
+            if (!r->choices)
                 continue;
             fprintf(out, "        '%s --%s') words=\"", (*c)->name, r->name);
-            put_choices(out, r->words);
+            put_choices(out, r->choices);
             fputs("\" ;;\n", out);
         }
     }
@@ -137,10 +137,10 @@ static void print_zsh(FILE *out)
           out);
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
         for (const struct ddp_opt *r = (*c)->rows; r->name; r++) {
-            if (!r->words)
+            if (!r->choices)
                 continue;
             fprintf(out, "    '%s --%s') compadd -- ", (*c)->name, r->name);
-            put_choices(out, r->words);
+            put_choices(out, r->choices);
             fputs("; return ;;\n", out);
         }
     }
@@ -180,9 +180,9 @@ static void print_fish(FILE *out)
                     (*c)->name, r->name);
             if (r->short_name)
                 fprintf(out, " -s %c", r->short_name);
-            if (r->words) {
+            if (r->choices) {
                 fputs(" -x -a '", out);
-                put_choices(out, r->words);
+                put_choices(out, r->choices);
                 fputc('\'', out);
             } else if (r->kind != DDP_OPT_FLAG) {
                 fputs(" -r", out);

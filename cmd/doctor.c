@@ -121,12 +121,12 @@ static void examine(struct ddp_doctor *d)
  * rank stays until slower hosts have printed as well. */
 static int print_shared(const struct ddp_doctor *d, bool json, struct ddp_err *err)
 {
-    const struct ddp_place *place = &d->app->launcher.place;
+    const struct ddp_rank_info *rank_info = &d->app->launcher.rank_info;
     char who[256], where[288];
     int rc = 0, linger_us = LINGER_US;
     ddp_rank_error_origin(d->app, who, sizeof who);
-    if (place->local_rank == 0) {
-        const bool one_host = place->local_size == place->size;
+    if (rank_info->local_rank == 0) {
+        const bool one_host = rank_info->local_size == rank_info->size;
         snprintf(where, sizeof where, "%s%s", one_host ? "" : d->info.host, one_host ? "" : ": ");
         claim_failures(d);
         if (json)

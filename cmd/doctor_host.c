@@ -22,11 +22,11 @@ void ddp_doctor_cores(struct ddp_doctor *d)
     const struct ddp_launcher *l = &d->app->launcher;
     int cores = d->info.cores;
     const char *cpu = d->info.cpu[0] ? d->info.cpu : "unknown processor";
-    if (l->kind != DDP_LAUNCHER_NONE && l->place.oversubscribed)
+    if (l->kind != DDP_LAUNCHER_NONE && l->rank_info.oversubscribed)
         ddp_doctor_find(d, DDP_WARN, "cores", "use as many ranks as cores, or check the binding",
                         "%d ranks on this host, %d usable cores: ranks take turns, times then "
                         "measure the scheduler",
-                        l->place.local_size, cores);
+                        l->rank_info.local_size, cores);
     else if (cores < 2)
         ddp_doctor_find(d, DDP_WARN, "cores", "give the container or job a second core",
                         "one usable core (%s): ranks take turns, times then measure the scheduler",

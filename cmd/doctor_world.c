@@ -25,7 +25,7 @@ void ddp_doctor_launcher(struct ddp_doctor *d)
                         d->app->launcher_error.text);
     else if (l->kind != DDP_LAUNCHER_NONE)
         ddp_doctor_find(d, DDP_FINE, "launcher", "", "%s: rank %d of %d (%s)", l->name,
-                        l->place.rank, l->place.size, seen);
+                        l->rank_info.rank, l->rank_info.size, seen);
     else if (seen[0])
         ddp_doctor_find(d, DDP_WARN, "launcher", "unset them if they are left over",
                         "none, though a launcher's variables are set: %s", seen);

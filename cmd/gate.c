@@ -129,7 +129,7 @@ struct progress {
     bool shown, terminal;
 };
 
-static void on_launch(void *arg, int pair, int pairs, int side)
+static void on_child(void *arg, int pair, int pairs, int side)
 {
     struct progress *p = arg;
     if (!p->terminal)
@@ -159,7 +159,7 @@ static int make_side(const struct ddp_gate_values *v, int which, const char **en
     DDP_TRY(make_env(&v->env[which], env, err));
     side->text = v->command[which] ? v->command[which] : v->command[DDP_BASE];
     side->env = env;
-    return ddp_words_split(side->text, &side->words, err);
+    return ddp_argv_split(side->text, &side->words, err);
 }
 
 /* Refuses a number of pairs with which no cell could ever be significant. The number of cells is
@@ -181,7 +181,7 @@ static int measure(struct ddp_app *app, const struct ddp_gate_values *v,
 {
     struct progress progress = {.app = app, .terminal = !v->quiet && isatty(STDERR_FILENO)};
     struct ddp_gate_data data = {.count = 0};
-    setup->on_launch = on_launch;
+    setup->on_child = on_child;
     setup->arg = &progress;
     int rc = ddp_gate_measure(setup, &data, err);
     if (progress.shown)
@@ -231,7 +231,7 @@ static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_e
     const double asked = v->min_effect > 0 ? v->min_effect / 100 : NAN;
     w->setup.pairs = (int)v->pairs;
     w->setup.seed = (uint64_t)v->seed;
-    w->setup.launch_timeout_ns = (int64_t)(v->launch_timeout_s * 1e9);
+    w->setup.child_timeout_ns = (int64_t)(v->launch_timeout_s * 1e9);
     w->setup.check = enough_pairs;
     if (v->selftest) { /* a self-test measures the noise floor, so a stored one does not apply */
         w->setup.min_effect = isnan(asked) ? DDP_GATE_EFFECT : asked;
@@ -294,8 +294,8 @@ out:
     free(w->argv);
     for (size_t i = 0; i < DDP_COUNT_OF(w->made); i++)
         free(w->made[i]);
-    ddp_words_release(&w->setup.side[DDP_BASE].words);
-    ddp_words_release(&w->setup.side[DDP_NEXT].words);
+    ddp_argv_release(&w->setup.side[DDP_BASE].words);
+    ddp_argv_release(&w->setup.side[DDP_NEXT].words);
     free(w);
     return rc;
 }

@@ -52,7 +52,7 @@ static void on_gate(void *arg, int done, int all, bool injected)
     p->injected = injected;
 }
 
-static void on_launch(void *arg, int pair, int pairs, int side)
+static void on_child(void *arg, int pair, int pairs, int side)
 {
     struct progress *p = arg;
     (void)side;
@@ -195,7 +195,7 @@ int ddp_gate_selftest(struct ddp_app *app, const struct ddp_gate_values *v, cons
                                        .gate = *gate,
                                        .on_gate = on_gate,
                                        .arg = &progress};
-    setup.gate.on_launch = on_launch;
+    setup.gate.on_child = on_child;
     setup.gate.arg = &progress;
     DDP_TRY(ddp_noise_floor_make_folder(v->noise_file, path, err));
     DDP_TRY_GOTO(open_journal(app, &setup, path, v->restart, &test, &journal, err), out);

@@ -178,7 +178,7 @@ static void list_faults(struct listing *l)
         char summary[160];
         snprintf(summary, sizeof summary, "%s; errno: exit %d%s%s", row->help,
                  ddp_exit_code(row->code), row->data ? "; flip" : "",
-                 row->home ? "; of the home" : "");
+                 row->collector ? "; of the collector" : "");
         entry(l, row->name, "", summary);
     }
 }

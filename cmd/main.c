@@ -105,7 +105,7 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
         goto out;
     rc = ddp_opt_parse(cmd->rows, own_count, own, values, &parsed, err);
     if (rc == 0 && *(bool *)(values + cmd->help_offset)) {
-        if (app->launcher.place.rank == 0)
+        if (app->launcher.rank_info.rank == 0)
             ddp_help_command(cmd, app->out);
     } else if (rc == 0 && (cmd->flags & DDP_CMD_NEEDS_WORLD)) {
         const struct ddp_world_options *world = (const struct ddp_world_options *)(void *)values;
@@ -122,7 +122,7 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
     } else if (rc == 0) {
         /* A command without ranks prints its answer once under mpiexec. The doctor examines every
          * rank. */
-        if (app->launcher.place.rank == 0 || cmd->flags & DDP_CMD_EVERY_RANK)
+        if (app->launcher.rank_info.rank == 0 || cmd->flags & DDP_CMD_EVERY_RANK)
             rc = cmd->run(app, values, &parsed, err);
     } else if (err->code == DDP_EUSAGE) {
         ddp_hint(err, "`ddpbench %s -h` lists the options", cmd->name);
@@ -151,7 +151,7 @@ static int dispatch(struct ddp_app *app, struct ddp_err *err)
     /* Only commands with ranks and the doctor look at the launcher's error. */
     if (ddp_launcher_detect(&app->launcher, &app->launcher_error) != 0)
         app->launcher =
-            (struct ddp_launcher){.name = "own", .place = {.size = 1, .segment_fd = -1}};
+            (struct ddp_launcher){.name = "own", .rank_info = {.size = 1, .segment_fd = -1}};
     DDP_TRY(ddp_conf_check(err));
     if (app->argc < 2) {
         ddp_help_program(stderr);
@@ -164,7 +164,7 @@ static int dispatch(struct ddp_app *app, struct ddp_err *err)
         return 0;
     }
     if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0) {
-        if (app->launcher.place.rank == 0)
+        if (app->launcher.rank_info.rank == 0)
             ddp_help_program(app->out);
         return 0;
     }

@@ -142,7 +142,7 @@ static int add_list(struct ddp_nccl_line *line, const struct ddp_opt *row, const
     char all[256];
     if (strcmp(value, "all") != 0)
         return add(line, row->name, value, err);
-    ddp_opt_words_join(row->words, ",", all, sizeof all);
+    ddp_opt_choices_join(row->choices, ",", all, sizeof all);
     return add(line, row->name, all, err);
 }
 

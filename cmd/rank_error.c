@@ -12,7 +12,7 @@
 
 bool ddp_rank_error_is_shared(const struct ddp_app *app)
 {
-    return app->launcher.kind != DDP_LAUNCHER_NONE && app->launcher.place.size > 1;
+    return app->launcher.kind != DDP_LAUNCHER_NONE && app->launcher.rank_info.size > 1;
 }
 
 /* The kernel frees the socket's name when the process ends, so no file is left behind. */
@@ -34,7 +34,7 @@ void ddp_rank_error_origin(const struct ddp_app *app, char *out, size_t out_byte
     char host[256] = "", clean[256];
     (void)gethostname(host, sizeof host - 1);
     ddp_printable(host, clean, sizeof clean);
-    snprintf(out, out_bytes, "rank %d on %.200s", app->launcher.place.rank, clean);
+    snprintf(out, out_bytes, "rank %d on %.200s", app->launcher.rank_info.rank, clean);
 }
 
 /* Prints an error that only this rank knows, as far as it can tell. Rank 0 prints a usage error
@@ -43,7 +43,7 @@ static void report_alone(const struct ddp_app *app, const struct ddp_err *err)
 {
     char who[256];
     const bool every = app->cmd && app->cmd->flags & (DDP_CMD_NEEDS_WORLD | DDP_CMD_EVERY_RANK);
-    const int rank = app->launcher.place.rank;
+    const int rank = app->launcher.rank_info.rank;
     if (rank > 0)
         usleep(DDP_RANK_ERROR_DELAY_US);
     if (ddp_rank_error_claim(err->text)) {
@@ -59,7 +59,7 @@ void ddp_rank_error_report(const struct ddp_app *app, struct ddp_err *err)
     const bool printed = err->rank >= 0 && !err->agreed;
     if (app->launcher.kind == DDP_LAUNCHER_NONE)
         ddp_log_err(&app->log, err);
-    else if (printed || (err->agreed && app->launcher.place.rank > 0))
+    else if (printed || (err->agreed && app->launcher.rank_info.rank > 0))
         usleep(DDP_RANK_ERROR_DELAY_US);
     else if (err->agreed || !ddp_rank_error_is_shared(app))
         ddp_log_err(&app->log, err);

@@ -44,7 +44,7 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     return ddp_sweep_read(app, v, err);
 }
 
-static const char *spared(const void *values, int i)
+static const char *protected_path(const void *values, int i)
 {
     const struct ddp_sweep_values *v = values;
     return i == 0 ? v->config_path : i == 1 ? ddp_sweep_journal_path(v) : NULL;
@@ -62,7 +62,7 @@ static uint64_t heap_bytes(const void *values, int ranks)
                 most = DDP_MAX(most, v->items[i].heap_bytes);
         return most;
     }
-    const struct ddp_sweep_stage *stage = &v->stages[v->current];
+    const struct ddp_sweep_launch_group *stage = &v->stages[v->current];
     for (int i = 0; i < stage->count; i++)
         most = DDP_MAX(most, v->items[stage->items[i]].heap_bytes);
     return most;
@@ -92,13 +92,13 @@ static void release(void *values)
     free(v->done.keys);
 }
 
-static const struct ddp_cmd_stages stages = {
+static const struct ddp_cmd_launch_groups stages = {
     .next = ddp_sweep_next,
-    .open = ddp_sweep_home_open,
+    .open = ddp_sweep_collector_open,
     .share = ddp_sweep_share,
-    .keep = ddp_sweep_home_keep,
-    .close = ddp_sweep_home_close,
-    .closed = ddp_sweep_home_closed,
+    .keep = ddp_sweep_collector_keep,
+    .close = ddp_sweep_collector_close,
+    .closed = ddp_sweep_collector_closed,
 };
 
 #define AT(field) offsetof(struct ddp_sweep_values, field)
@@ -165,7 +165,7 @@ const struct ddp_cmd ddp_cmd_sweep = {
     .help_offset = AT(world.help),
     .flags = DDP_CMD_NEEDS_WORLD,
     .check = check,
-    .spared = spared,
+    .protected_path = protected_path,
     .prepare = ddp_sweep_prepare,
     .heap_bytes = heap_bytes,
     .threads = threads,

@@ -2,10 +2,10 @@
  * to sweep*.c.
  *
  * A *cell* is one run of one command, as one line of the plan. An *item* is a cell on one number of
- * ranks. A *launch group* (struct ddp_sweep_stage) is one start of the ranks, which runs all items
- * with the same backend, rank count and GPU options. A *repetition* (option --launches, members
- * called launch) runs every launch group once. --seed determines the random order of the launch
- * groups and of the items in them. */
+ * ranks. A *launch group* (struct ddp_sweep_launch_group) is one start of the ranks, which runs all
+ * items with the same backend, rank count and GPU options. A *repetition* (option --launches,
+ * members called launch) runs every launch group once. --seed determines the random order of the
+ * launch groups and of the items in them. */
 #ifndef DDP_CMD_SWEEP_H
 #define DDP_CMD_SWEEP_H
 
@@ -34,7 +34,7 @@ struct ddp_sweep_item {
 };
 
 /* A launch group. */
-struct ddp_sweep_stage {
+struct ddp_sweep_launch_group {
     int launch; /* repetition, from 1 */
     const char *backend;
     int ranks;
@@ -77,7 +77,7 @@ struct ddp_sweep_values {
     int points;
     char backend[16]; /* the backend that "auto" stands for */
     int *order;       /* indices of items [launches * count] */
-    struct ddp_sweep_stage *stages;
+    struct ddp_sweep_launch_group *stages;
     int stage_count, current; /* current: the launch group whose ranks run */
     /* Finished work. The collector knows it from open on, every rank from ddp_sweep_share on. */
     struct ddp_sweep_done done;
@@ -85,8 +85,8 @@ struct ddp_sweep_values {
     int *measured;   /* measured points of each repetition [launches] */
     int only_launch; /* under an outside launcher: the repetition that this run measures; 0: none */
     int64_t started_ns;
-    double seconds_todo, seconds_done; /* estimates of this run */
-    struct ddp_sweep_home *home;       /* sweep_home.c; NULL outside the collector */
+    double seconds_todo, seconds_done;     /* estimates of this run */
+    struct ddp_sweep_collector *collector; /* sweep_collector.c; NULL outside the collector */
 };
 
 /* sweep_config.c: reads the configuration and makes its items. An error of DDP_ECONFIG names the
@@ -124,7 +124,7 @@ void ddp_sweep_estimate_training(const struct ddp_sweep_item *item, const void *
 /* Copies the model's device from the values, which the item's command has prepared, to the item. */
 void ddp_sweep_keep_device(struct ddp_sweep_item *item, const void *values);
 
-/* sweep_home.c: returns the path of the journal (--journal, else the one beside the result) or
+/* sweep_collector.c: returns the path of the journal (--journal, else the one beside the result) or
  * NULL. */
 const char *ddp_sweep_journal_path(const struct ddp_sweep_values *v);
 /* sweep_gpu.c: fills the item's GPU options, or the reason why it cannot run on GPUs. */
@@ -153,7 +153,8 @@ int ddp_sweep_done_add(struct ddp_sweep_done *done, uint64_t key,
 /* Sorts the keys. ddp_sweep_done_has finds a key only after this. */
 void ddp_sweep_done_sort(struct ddp_sweep_done *done);
 bool ddp_sweep_done_has(const struct ddp_sweep_done *done, uint64_t key);
-bool ddp_sweep_stage_is_done(const struct ddp_sweep_values *v, const struct ddp_sweep_stage *s);
+bool ddp_sweep_launch_group_is_done(const struct ddp_sweep_values *v,
+                                    const struct ddp_sweep_launch_group *s);
 /* Sends the keys of rank 0 to all ranks, and checks that all ranks have the same plan. Collective.
  */
 int ddp_sweep_share(void *values, struct ddp_comm *comm, struct ddp_err *err);
@@ -166,12 +167,13 @@ struct ddp_sweep_event {
 };
 int ddp_sweep_rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err);
 
-/* sweep_home.c: the journal. These functions implement struct ddp_cmd_stages. */
+/* sweep_collector.c: the journal. These functions implement struct ddp_cmd_launch_groups. */
 bool ddp_sweep_next(void *values, int i, const char **backend, int *ranks);
-int ddp_sweep_home_open(void *values, struct ddp_record *record, struct ddp_err *err);
-int ddp_sweep_home_keep(void *values, uint32_t type, const void *payload, size_t bytes,
-                        struct ddp_err *err);
-int ddp_sweep_home_close(void *values, struct ddp_record *record, int code, struct ddp_err *err);
-void ddp_sweep_home_closed(void *values, int code);
+int ddp_sweep_collector_open(void *values, struct ddp_record *record, struct ddp_err *err);
+int ddp_sweep_collector_keep(void *values, uint32_t type, const void *payload, size_t bytes,
+                             struct ddp_err *err);
+int ddp_sweep_collector_close(void *values, struct ddp_record *record, int code,
+                              struct ddp_err *err);
+void ddp_sweep_collector_closed(void *values, int code);
 
 #endif

@@ -45,7 +45,8 @@ bool ddp_sweep_done_has(const struct ddp_sweep_done *done, uint64_t key)
            bsearch(&key, done->keys, done->count, sizeof key, compare_keys) != NULL;
 }
 
-bool ddp_sweep_stage_is_done(const struct ddp_sweep_values *v, const struct ddp_sweep_stage *s)
+bool ddp_sweep_launch_group_is_done(const struct ddp_sweep_values *v,
+                                    const struct ddp_sweep_launch_group *s)
 {
     for (int i = 0; i < s->count; i++)
         if (!ddp_sweep_done_has(&v->done, ddp_sweep_key(s->launch, s->items[i], DDP_SWEEP_END)))
@@ -69,7 +70,7 @@ static int share_keys(struct ddp_sweep_values *v, struct ddp_comm *comm, uint64_
     if (rc == 0 && comm->rank == 0)
         memcpy(mine, v->done.keys, (size_t)n * sizeof *mine);
     if (rc == 0)
-        rc = ddp_comm_exchange(comm, mine, all, (size_t)n * sizeof *mine, err);
+        rc = ddp_comm_allgather_bytes(comm, mine, all, (size_t)n * sizeof *mine, err);
     for (uint64_t i = 0; i < n && rc == 0 && comm->rank != 0; i++)
         rc = ddp_sweep_done_add(&v->done, all[i], err);
     free(mine);
@@ -84,7 +85,7 @@ int ddp_sweep_share(void *values, struct ddp_comm *comm, struct ddp_err *err)
     struct summary *all = ddp_calloc((size_t)comm->size, sizeof *all);
     int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the list of finished points");
     DDP_TRY(ddp_comm_agree(comm, rc, err));
-    rc = ddp_comm_exchange(comm, &mine, all, sizeof mine, err);
+    rc = ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, err);
     for (int r = 1; r < comm->size && rc == 0; r++)
         if (all[r].plan != all[0].plan)
             rc = ddp_fail(err, DDP_EMISMATCH, "rank %d reads a different '%.200s' than rank 0", r,

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "record/provenance.h"
-#include "sweep_home.h"
+#include "sweep_collector.h"
 
 /* Hashes the running binary. A build with uncommitted changes is not identified by its commit. */
 static uint64_t hash_program(void)
@@ -62,7 +62,7 @@ void ddp_sweep_facts(const struct ddp_sweep_values *v, const struct ddp_record *
                      struct ddp_journal_facts *facts)
 {
     char ranks[400] = "";
-    const char *pretended = ddp_conf_get(DDP_CONF_HOSTS);
+    const char *simulated = ddp_conf_get(DDP_CONF_HOSTS);
     size_t n = 0;
     facts->count = 0;
     for (int i = 0; i < v->world.ranks.n && n < sizeof ranks; i++)
@@ -76,7 +76,7 @@ void ddp_sweep_facts(const struct ddp_sweep_values *v, const struct ddp_record *
     ddp_journal_fact(facts, "backend", "%s", r->world_backend);
     ddp_journal_fact(facts, "launcher", "%s%s%s", r->launcher, r->launch[0] ? ", " : "", r->launch);
     ddp_journal_fact(facts, "--share-gpu", "%s", v->world.share_gpu ? "yes" : "no");
-    ddp_journal_fact(facts, "DDPBENCH_HOSTS", "%s", pretended ? pretended : "");
+    ddp_journal_fact(facts, "DDPBENCH_HOSTS", "%s", simulated ? simulated : "");
     add_hosts(r, facts);
     add_build(r, facts);
 }

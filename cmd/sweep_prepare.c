@@ -10,15 +10,15 @@
 
 /* Returns true in the one process that prints notes before the run begins: the parent of the ranks
  * or, under an outside launcher, rank 0. */
-static bool speaks(const struct ddp_app *app)
+static bool is_root(const struct ddp_app *app)
 {
-    return app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.place.rank == 0;
+    return app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.rank_info.rank == 0;
 }
 
 static int local_ranks(const struct ddp_app *app, int ranks)
 {
     bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
-    return own ? ranks : DDP_MIN(ranks, app->launcher.place.local_size);
+    return own ? ranks : DDP_MIN(ranks, app->launcher.rank_info.local_size);
 }
 
 /* Replaces the item's "auto" by the chosen backend, and checks that the item's backend fits the
@@ -128,12 +128,12 @@ static void make_launch(struct ddp_sweep_values *v, int launch, const uint32_t *
             earlier = same_stage(&v->items[shuffled[k]], first);
         if (earlier)
             continue;
-        struct ddp_sweep_stage *stage = &v->stages[v->stage_count++];
-        *stage = (struct ddp_sweep_stage){.launch = launch,
-                                          .backend = first->backend,
-                                          .ranks = first->ranks,
-                                          .gpu = first->gpu,
-                                          .items = order + n};
+        struct ddp_sweep_launch_group *stage = &v->stages[v->stage_count++];
+        *stage = (struct ddp_sweep_launch_group){.launch = launch,
+                                                 .backend = first->backend,
+                                                 .ranks = first->ranks,
+                                                 .gpu = first->gpu,
+                                                 .items = order + n};
         for (int k = i; k < v->count; k++)
             if (same_stage(&v->items[shuffled[k]], first)) {
                 order[n++] = (int)shuffled[k];
@@ -176,13 +176,13 @@ int ddp_sweep_prepare(struct ddp_app *app, void *values, const char *backend, in
     DDP_TRY(refuse_duplicate_ids(v, err));
     DDP_TRY(make_stages(v, err));
     if (!v->dry_run) {
-        if (speaks(app) && !v->journal_path && !v->default_journal[0])
+        if (is_root(app) && !v->journal_path && !v->default_journal[0])
             ddp_logf(&app->log, DDP_LOG_NOTE,
                      "no journal: without --json FILE or --journal FILE an interrupted sweep "
                      "starts over");
         return 0;
     }
-    if (speaks(app))
+    if (is_root(app))
         ddp_sweep_print(v, app->out);
     return DDP_PREPARE_DONE;
 }

@@ -80,7 +80,7 @@ void ddp_sweep_print(const struct ddp_sweep_values *v, FILE *out)
 {
     print_head(v, out);
     for (int s = 0; s < v->stage_count; s++) {
-        const struct ddp_sweep_stage *stage = &v->stages[s];
+        const struct ddp_sweep_launch_group *stage = &v->stages[s];
         fprintf(out, "# launch %d: %d rank%s over %s\n", stage->launch, stage->ranks,
                 stage->ranks == 1 ? "" : "s", stage->backend);
         for (int i = 0; i < stage->count; i++) {

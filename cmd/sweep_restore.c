@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sweep_home.h"
+#include "sweep_collector.h"
 
 struct restore {
     struct ddp_sweep_values *v;
@@ -52,7 +52,7 @@ static int take_pending(struct restore *r, const struct ddp_journal_entry *entry
         DDP_TRY(ddp_record_add_train(r->record, run, err));
         for (int e = 0; e < run->epoch_count; e++)
             DDP_TRY(ddp_record_add_epoch(r->record, &run->epochs[e], err));
-        DDP_TRY(ddp_sweep_home_trained(r->v->home, entry->launch, entry->cell, err));
+        DDP_TRY(ddp_sweep_collector_trained(r->v->collector, entry->launch, entry->cell, err));
         memcpy(r->record->feature_blas, run->blas, sizeof run->blas);
         r->runs++;
     }
@@ -104,8 +104,8 @@ int ddp_sweep_restore(struct ddp_sweep_values *v, const char *path, struct ddp_r
         return ddp_fail(err, DDP_ENOMEM, "no memory for a journal");
     ddp_record_init(&r.pending);
     ddp_sweep_facts(v, record, facts);
-    int rc =
-        ddp_journal_open(path, facts, v->restart, visit, &r, &v->home->journal, &continued, err);
+    int rc = ddp_journal_open(path, facts, v->restart, visit, &r, &v->collector->journal,
+                              &continued, err);
     discard_pending(&r);
     free(facts);
     ddp_sweep_done_sort(&v->done);

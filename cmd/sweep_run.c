@@ -10,7 +10,7 @@
 /* A rank's progress through a launch group. */
 struct position {
     const struct ddp_sweep_values *v;
-    const struct ddp_sweep_stage *stage;
+    const struct ddp_sweep_launch_group *stage;
     int item;               /* index in v->items */
     int finished, measured; /* items finished in the group, points measured in the repetition */
     double seconds;         /* estimated duration of the finished items */
@@ -46,7 +46,7 @@ static int send_event(struct ddp_rank *rank, const struct position *at,
     event.launch = at->stage->launch;
     event.item = at->item;
     ddp_printable(text, event.text, sizeof event.text);
-    return ddp_emit_stage(rank, &event, sizeof event, err);
+    return ddp_emit_sweep(rank, &event, sizeof event, err);
 }
 
 static int run_item(struct ddp_rank *rank, struct position *at, bool has_control,

@@ -24,7 +24,7 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
 static int local_ranks(const struct ddp_app *app, int ranks)
 {
     bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
-    return own ? ranks : DDP_MIN(ranks, app->launcher.place.local_size);
+    return own ? ranks : DDP_MIN(ranks, app->launcher.rank_info.local_size);
 }
 
 static int check_memory(const struct ddp_train_options *o, int ranks, int local,

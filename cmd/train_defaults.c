@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "comm/launch_apart.h"
+#include "comm/launch_in_subprocess.h"
 #include "train_options.h"
 
 #define CUDA_ANSWER_NS                                                                             \
@@ -162,7 +162,7 @@ static int check_cuda(const struct ddp_backend *backend, struct ddp_err *err)
     char unused;
     if (backend->caps & (DDP_CAP_DEVICE | DDP_CAP_LAUNCHED))
         return 0;
-    return ddp_launch_apart(probe_cuda, &unused, sizeof unused, CUDA_ANSWER_NS, err);
+    return ddp_launch_in_subprocess(probe_cuda, &unused, sizeof unused, CUDA_ANSWER_NS, err);
 }
 
 int ddp_train_values_device(struct ddp_train_values *v, const struct ddp_backend *backend,

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-#include "rank_control.h"
+#include "rank_baseline.h"
 #include "train_options.h"
 
 /* Steps of the baseline on one rank: enough to measure a rate, few compared with any training run.
@@ -176,7 +176,7 @@ static struct ddp_train_events events_of(struct ddp_rank *rank)
  * training alone. Called outside timed regions. */
 static int share_more(struct ddp_comm *comm, char more, char *all, struct ddp_err *err)
 {
-    return ddp_comm_exchange(comm, &more, all, 1, err);
+    return ddp_comm_allgather_bytes(comm, &more, all, 1, err);
 }
 
 /* Waits until rank 0 has finished its baseline. The wait is split into one all-gather per step,
@@ -277,7 +277,7 @@ int ddp_train_run_all(struct ddp_rank *rank, const struct ddp_train_values *v, s
 {
     const struct ddp_train_events events = events_of(rank);
     const bool several = v->job_count * v->seeds.n > 1;
-    DDP_TRY(ddp_rank_control(rank, err));
+    DDP_TRY(ddp_rank_baseline(rank, err));
     for (int seed = 0; seed < v->seeds.n; seed++) {
         if (several && rank->comm->size > 1)
             DDP_TRY(run_baseline(rank, v, seed, err));
@@ -287,5 +287,5 @@ int ddp_train_run_all(struct ddp_rank *rank, const struct ddp_train_values *v, s
             DDP_TRY(ddp_train(rank->comm, &o, &events, err));
         }
     }
-    return ddp_rank_control(rank, err);
+    return ddp_rank_baseline(rank, err);
 }

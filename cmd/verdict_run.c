@@ -16,7 +16,7 @@ int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *out
     DDP_TRY_GOTO(ddp_outputs_add(*reports, outputs->json, &outputs->formats, app->log.color, err),
                  err_reports);
     for (; *protected_paths; protected_paths++)
-        DDP_TRY_GOTO(ddp_report_spare(*reports, *protected_paths, err), err_reports);
+        DDP_TRY_GOTO(ddp_report_protect(*reports, *protected_paths, err), err_reports);
     DDP_TRY_GOTO(ddp_provenance_fill(record, app->cmd->name, app->argc, app->argv, 1, err),
                  err_reports);
     record->seed = seed;

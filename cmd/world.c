@@ -23,8 +23,8 @@ static const char *progress_choice(int i)
     static const char *const choices[] = {"auto", "always", "never"};
     return i < 3 ? choices[i] : NULL;
 }
-const struct ddp_opt_words ddp_launch_words = {.word = launch_choice};
-const struct ddp_opt_words ddp_progress_words = {.word = progress_choice};
+const struct ddp_opt_choices ddp_launch_choices = {.choice = launch_choice};
+const struct ddp_opt_choices ddp_progress_choices = {.choice = progress_choice};
 
 static const char *backend_name(const void *ctx, int i)
 {
@@ -70,7 +70,7 @@ static bool gpus_suffice(const struct ddp_world *w)
     const struct ddp_int_list *asked = &w->options->ranks;
     struct ddp_err ignored = DDP_ERR_INIT;
     struct ddp_gpu_options unused;
-    int64_t wanted = l->kind != DDP_LAUNCHER_NONE ? l->place.local_size : 2;
+    int64_t wanted = l->kind != DDP_LAUNCHER_NONE ? l->rank_info.local_size : 2;
     for (int i = 0; i < asked->n && l->kind == DDP_LAUNCHER_NONE; i++)
         wanted = DDP_MAX(wanted, asked->v[i]);
     if (check_gpu(w, &unused, &ignored) != 0 || w->options->launch == DDP_LAUNCH_THREADS)
@@ -133,10 +133,10 @@ static int choose_backend(struct ddp_world *w, struct ddp_err *err)
     if (launched && w->options->launch == DDP_LAUNCH_THREADS)
         return ddp_fail(err, DDP_EUSAGE,
                         "--launch threads: %s has already started the ranks as processes", l->name);
-    if (!wants_launcher && !any_launcher && launched && l->place.size > 1) {
+    if (!wants_launcher && !any_launcher && launched && l->rank_info.size > 1) {
         ddp_fail(err, DDP_EMISMATCH,
                  "%s started %d processes, but with backend '%s' they would be %d separate jobs",
-                 l->name, l->place.size, name, l->place.size);
+                 l->name, l->rank_info.size, name, l->rank_info.size);
         return ddp_hint(err,
                         "leave out mpiexec (ddpbench starts its own ranks), or use --backend mpi");
     }
@@ -146,14 +146,14 @@ static int choose_backend(struct ddp_world *w, struct ddp_err *err)
         ddp_hint(
             err,
             "ranks of torchrun need a GPU each; use mpiexec -n %d ddpbench ..., or ddpbench alone",
-            l->place.size);
+            l->rank_info.size);
     return rc;
 }
 
 int ddp_world_default_ranks(const struct ddp_app *app)
 {
     if (app->launcher.kind != DDP_LAUNCHER_NONE)
-        return app->launcher.place.size;
+        return app->launcher.rank_info.size;
     return DDP_MIN(ddp_cpu_usable_cores(), DDP_DEFAULT_RANKS_MAX);
 }
 
@@ -161,7 +161,7 @@ int ddp_world_default_ranks(const struct ddp_app *app)
 static void rank_limits(const struct ddp_world *w, int *most, int *usual)
 {
     const int places = w->backend->places ? w->backend->places() : ddp_cpu_usable_cores();
-    *most = !ddp_world_is_own(w)                           ? w->app->launcher.place.size
+    *most = !ddp_world_is_own(w)                           ? w->app->launcher.rank_info.size
             : w->backend->caps & DDP_CAP_SELF              ? 1
             : w->backend->places && !w->options->share_gpu ? places
                                                            : DDP_SHM_RANKS_MAX;
@@ -191,9 +191,9 @@ static int choose_counts(struct ddp_world *w, struct ddp_err *err)
     return 0;
 }
 
-int ddp_world_stage(struct ddp_world *w, int i, int *ranks, struct ddp_err *err)
+int ddp_world_launch_group(struct ddp_world *w, int i, int *ranks, struct ddp_err *err)
 {
-    const struct ddp_cmd_stages *stages = w->cmd->stages;
+    const struct ddp_cmd_launch_groups *stages = w->cmd->stages;
     const char *name = NULL;
     *ranks = !stages && i < w->count_count ? w->counts[i] : 0;
     if (!stages || !stages->next(w->values, i, &name, ranks))
@@ -219,10 +219,11 @@ void ddp_world_announce(const struct ddp_world *w)
         ddp_logf(&w->app->log, DDP_LOG_WARN,
                  "%d ranks take turns on %d usable core%s: times include the scheduler",
                  w->max_ranks, cores, cores == 1 ? "" : "s");
-    else if (!own && w->app->launcher.place.oversubscribed && w->app->launcher.place.rank == 0)
+    else if (!own && w->app->launcher.rank_info.oversubscribed &&
+             w->app->launcher.rank_info.rank == 0)
         ddp_logf(&w->app->log, DDP_LOG_WARN,
                  "%d ranks take turns on the cores of this host: times include the scheduler",
-                 w->app->launcher.place.local_size);
+                 w->app->launcher.rank_info.local_size);
 }
 
 void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_comm_options *out)
@@ -273,7 +274,7 @@ int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out, stru
     if (rc == 0 && splits)
         rc = time_split(comm, &mine.split, err);
     if (rc == 0)
-        rc = ddp_comm_exchange(comm, &mine, all, sizeof *all, err);
+        rc = ddp_comm_allgather_bytes(comm, &mine, all, sizeof *all, err);
     for (int r = 0; rc == 0 && r < comm->size; r++) {
         slowest.init = DDP_MAX(slowest.init, all[r].init);
         slowest.split = DDP_MAX(slowest.split, all[r].split);

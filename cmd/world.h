@@ -33,27 +33,27 @@ struct ddp_world {
      * thread may write the last documents while the main thread is writing. */
     pthread_mutex_t lock;
     _Atomic(bool) expired; /* a deadline has ended the run, and the reason was reported */
-    bool hurry;            /* mpiexec is ending the job: do not wait for the disk */
+    bool no_fsync;         /* mpiexec is ending the job: do not wait for the disk */
 };
 
 /* Returns true if this process starts the ranks, false if an outside launcher has. */
 bool ddp_world_is_own(const struct ddp_world *w);
 
 /* Checks the outputs that the options name as far as possible without changing anything. */
-int ddp_home_check(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_collector_check(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills in the parts of the record that are known before anything is measured. */
-int ddp_home_fill(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_collector_fill(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
 /* Opens the outputs and writes the first document. Called after check and fill. */
-int ddp_home_open(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_collector_open(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
 /* Handles one message from rank 0. When it returns 0, the record holds the message and every
  * document on disk shows it. */
-int ddp_home_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
-                     struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
+                          struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the last documents, with status and reason from `code` and `reason`, and closes the
  * outputs. Returns `code` if it is an error, else the error of writing. */
-int ddp_home_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err);
-void ddp_home_clear_progress(struct ddp_world *w);
-void ddp_home_comm_times(struct ddp_world *w, const struct ddp_comm_times *times);
+int ddp_collector_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err);
+void ddp_collector_clear_progress(struct ddp_world *w);
+void ddp_collector_comm_times(struct ddp_world *w, const struct ddp_comm_times *times);
 /* Measures how long the slowest rank took to create the communicator, and takes to split it;
  * destroy_ns becomes NaN. Collective. */
 int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out,
@@ -64,7 +64,8 @@ void ddp_world_announce(const struct ddp_world *w);
 
 /* Finds the i-th start of ranks: the command's own launch group, else the i-th rank count. Sets
  * w->backend. *ranks becomes 0 if there are no more. */
-int ddp_world_stage(struct ddp_world *w, int i, int *ranks, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_world_launch_group(struct ddp_world *w, int i, int *ranks,
+                           struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Run the command with our own launcher, or with the ranks of an outside launcher. */
 int ddp_world_run_own(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;

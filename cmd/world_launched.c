@@ -20,33 +20,34 @@
 #include "rank_error.h"
 #include "world.h"
 
-#define ASIDE_NS      500000000 /* Open MPI sends SIGKILL a second after its first signal */
-#define LAST_WORDS_NS 100000000 /* in that time the last messages reach mpiexec */
+#define CLOSE_TIMEOUT_NS 500000000 /* Open MPI sends SIGKILL a second after its first signal */
+#define LAST_MESSAGES_NS 100000000 /* in that time the last messages reach mpiexec */
 
 /* Writes the last documents from another thread than the main one. The process ends after that, so
  * the lock is kept. If the main thread is blocked in a write, the documents stay as they are on
  * disk. */
-static void close_from_aside(struct ddp_world *w, int code, const char *why, struct ddp_err *err)
+static void close_from_other_thread(struct ddp_world *w, int code, const char *why,
+                                    struct ddp_err *err)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += ASIDE_NS;
+    until.tv_nsec += CLOSE_TIMEOUT_NS;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     if (pthread_mutex_timedlock(&w->lock, &until) == 0 && w->reports)
-        ddp_home_close(w, code, why, err);
+        ddp_collector_close(w, code, why, err);
 }
 
 /* Called by the watchdog: the blocking calls of a library cannot check the deadline themselves.
  * Reports the operation that hangs and saves the finished points; the watchdog then ends the
  * process. */
-static void on_expire(void *arg, const char *story)
+static void on_expire(void *arg, const char *report_text)
 {
     struct ddp_world *w = arg;
     struct ddp_err err = DDP_ERR_INIT;
     char waits[400] = "", whole[1024], who[256];
-    bool told = w->comm && ddp_wait_story(w->comm, -1, waits, sizeof waits);
-    snprintf(whole, sizeof whole, "%s%s%s", story, told ? "; " : "", waits);
+    bool was_reported = w->comm && ddp_wait_report(w->comm, -1, waits, sizeof waits);
+    snprintf(whole, sizeof whole, "%s%s%s", report_text, was_reported ? "; " : "", waits);
     /* The main thread and the watchdog may both expire. */
     const bool first = !atomic_exchange(&w->expired, true);
     if (first) {
@@ -54,10 +55,10 @@ static void on_expire(void *arg, const char *story)
         ddp_logf(&w->app->log, DDP_LOG_ERROR, "%s: %s", who, whole);
     }
     /* All ranks expire at about the same time, and mpiexec ends rank 0 with the first that ends. */
-    if (!first || w->app->launcher.place.rank > 0)
-        ddp_sleep_ns(2 * ASIDE_NS);
-    w->hurry = true;
-    close_from_aside(w, DDP_ELOST, whole, &err);
+    if (!first || w->app->launcher.rank_info.rank > 0)
+        ddp_sleep_ns(2 * CLOSE_TIMEOUT_NS);
+    w->no_fsync = true;
+    close_from_other_thread(w, DDP_ELOST, whole, &err);
 }
 
 /* Writes the last documents when mpiexec ends the job, with the signal as the reason. */
@@ -67,8 +68,8 @@ static void on_signal(void *arg, int signal)
     struct ddp_err err = DDP_ERR_INIT;
     char why[64];
     snprintf(why, sizeof why, "ended by %s", strsignal(signal));
-    w->hurry = true;
-    close_from_aside(w, -(128 + signal), why, &err);
+    w->no_fsync = true;
+    close_from_other_thread(w, -(128 + signal), why, &err);
 }
 
 /* Fills the record's hosts: every rank sends its host's facts, and rank 0 merges them by name. */
@@ -90,7 +91,7 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
     mine.load = info.load;
     if (ddp_nvml_read(mine.gpus, DDP_GPU_FACTS_MAX, &mine.gpu_count, NULL) != 0)
         mine.gpu_count = 0; /* GPU facts are for the record only */
-    int rc = ddp_comm_exchange(comm, &mine, all, sizeof mine, err);
+    int rc = ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, err);
     w->record.host_count = 0;
     for (int r = 0; r < comm->size && rc == 0 && comm->rank == 0; r++) {
         int h = 0;
@@ -111,7 +112,7 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
 /* Runs the command on the first `ranks` ranks. The other ranks wait without a deadline. */
 static int run_count(struct ddp_world *w, struct ddp_comm *world, int ranks, struct ddp_err *err)
 {
-    struct ddp_rank rank = {.app = w->app, .comm = world, .world = w->options, .home = w};
+    struct ddp_rank rank = {.app = w->app, .comm = world, .world = w->options, .collector = w};
     int rc = 0;
     if (ranks == world->size) {
         rc = w->cmd->rank_main(&rank, w->values, err);
@@ -134,18 +135,18 @@ static int run_count(struct ddp_world *w, struct ddp_comm *world, int ranks, str
     return ddp_comm_agree(world, rc, err);
 }
 
-static int open_home(struct ddp_world *w, struct ddp_err *err)
+static int open_collector(struct ddp_world *w, struct ddp_err *err)
 {
     pthread_mutex_lock(&w->lock);
-    int rc = ddp_home_open(w, err);
+    int rc = ddp_collector_open(w, err);
     pthread_mutex_unlock(&w->lock);
     return rc;
 }
 
-static int close_home(struct ddp_world *w, int code, const char *reason, struct ddp_err *err)
+static int close_collector(struct ddp_world *w, int code, const char *reason, struct ddp_err *err)
 {
     pthread_mutex_lock(&w->lock);
-    int rc = ddp_home_close(w, code, reason, err);
+    int rc = ddp_collector_close(w, code, reason, err);
     pthread_mutex_unlock(&w->lock);
     return rc;
 }
@@ -153,25 +154,25 @@ static int close_home(struct ddp_world *w, int code, const char *reason, struct 
 static int run_all(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *err)
 {
     struct ddp_comm_times times;
-    int rc = comm->rank == 0 ? ddp_home_check(w, err) : 0;
+    int rc = comm->rank == 0 ? ddp_collector_check(w, err) : 0;
     if (rc == 0 && w->cmd->prepare)
         rc = w->cmd->prepare(w->app, w->values, w->backend->name, w->max_ranks, err);
     bool done = rc == DDP_PREPARE_DONE;
     DDP_TRY(ddp_comm_agree(comm, done ? 0 : rc, err));
     if (done)
         return 0;
-    rc = comm->rank == 0 ? ddp_home_fill(w, err) : 0;
+    rc = comm->rank == 0 ? ddp_collector_fill(w, err) : 0;
     DDP_TRY(ddp_comm_agree(comm, rc, err));
     DDP_TRY(gather_hosts(w, comm, err));
     DDP_TRY(ddp_world_comm_times(comm, &times, err));
-    ddp_home_comm_times(w, &times);
+    ddp_collector_comm_times(w, &times);
     ddp_world_announce(w);
-    rc = comm->rank == 0 ? open_home(w, err) : 0;
+    rc = comm->rank == 0 ? open_collector(w, err) : 0;
     DDP_TRY(ddp_comm_agree(comm, rc, err));
     if (w->cmd->stages)
         DDP_TRY(w->cmd->stages->share(w->values, comm, err));
     for (int i = 0, ranks = 1; rc == 0 && ranks > 0; i++) {
-        rc = ddp_world_stage(w, i, &ranks, err);
+        rc = ddp_world_launch_group(w, i, &ranks, err);
         if (rc == 0 && ranks > 0)
             rc = run_count(w, comm, ranks, err);
     }
@@ -182,10 +183,10 @@ static int run_all(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *e
 static int open_comm(struct ddp_world *w, const struct ddp_comm_options *options,
                      struct ddp_comm **out, struct ddp_err *err)
 {
-    const struct ddp_place *place = &w->app->launcher.place;
-    int rc = DDP_FAULT(RANK_START, place->rank, err);
+    const struct ddp_rank_info *rank_info = &w->app->launcher.rank_info;
+    int rc = DDP_FAULT(RANK_START, rank_info->rank, err);
     if (rc == 0)
-        rc = ddp_comm_create(w->backend, place, options, out, err);
+        rc = ddp_comm_create(w->backend, rank_info, options, out, err);
     return rc;
 }
 
@@ -212,9 +213,9 @@ static int run_launched(struct ddp_world *w, struct ddp_err *err)
         rc = DDP_FAULT(EXIT, comm->rank, err);
     /* The other ranks wait for the result of rank 0's last write. */
     if (rc == 0)
-        rc = ddp_comm_agree(comm, close_home(w, 0, NULL, err), err);
+        rc = ddp_comm_agree(comm, close_collector(w, 0, NULL, err), err);
     ddp_watchdog_stop(dog);
-    rc = close_home(w, rc, err->text, err);
+    rc = close_collector(w, rc, err->text, err);
     if (rc != 0 && !err->agreed) {
         /* Only this rank knows the error: report it here, then abort the other ranks. main does
          * not report an error that has a rank. */
@@ -226,7 +227,7 @@ static int run_launched(struct ddp_world *w, struct ddp_err *err)
         /* Report the error while the other ranks wait for this one to leave MPI: when the first
          * rank ends, mpiexec ends the rest and drops output that it has not forwarded yet. */
         ddp_log_err(&w->app->log, err);
-        ddp_sleep_ns(LAST_WORDS_NS);
+        ddp_sleep_ns(LAST_MESSAGES_NS);
         err->agreed = false;
         err->rank = 0; /* reported, so main stays silent */
     }
@@ -239,7 +240,7 @@ int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)
     struct ddp_signal_thread *signals = NULL;
     pthread_mutex_init(&w->lock, NULL);
     /* Must run before the library creates threads: see signal_thread.h. */
-    if (w->app->launcher.place.rank == 0)
+    if (w->app->launcher.rank_info.rank == 0)
         DDP_TRY(ddp_signal_thread_start(on_signal, w, &signals, err));
     int rc = run_launched(w, err);
     ddp_signal_thread_stop(signals);

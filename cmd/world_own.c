@@ -14,9 +14,9 @@ static int rank_main(void *arg, struct ddp_launch_rank *launch, struct ddp_err *
     struct ddp_world *w = arg;
     struct ddp_comm_options options;
     struct ddp_comm *comm;
-    ddp_world_comm_options(w, launch->place.size, &options);
+    ddp_world_comm_options(w, launch->rank_info.size, &options);
     ddp_flight_phase(launch->flight, "init");
-    DDP_TRY(ddp_comm_create(w->backend, &launch->place, &options, &comm, err));
+    DDP_TRY(ddp_comm_create(w->backend, &launch->rank_info, &options, &comm, err));
     struct ddp_rank rank = {.app = w->app, .comm = comm, .world = w->options, .launch = launch};
     struct ddp_comm_times times;
     int rc = ddp_world_comm_times(comm, &times, err);
@@ -27,7 +27,7 @@ static int rank_main(void *arg, struct ddp_launch_rank *launch, struct ddp_err *
     const int64_t began = ddp_now_ns();
     ddp_comm_destroy(comm);
     times.destroy_ns = (double)(ddp_now_ns() - began);
-    if (rc == 0 && launch->place.rank == 0)
+    if (rc == 0 && launch->rank_info.rank == 0)
         rc = ddp_launch_send(launch, DDP_MESSAGE_COMM, &times, sizeof times, err);
     return rc;
 }
@@ -36,13 +36,13 @@ static int on_message(void *arg, int rank, uint32_t type, const void *payload, s
                       struct ddp_err *err)
 {
     (void)rank;
-    return ddp_home_message(arg, type, payload, bytes, err);
+    return ddp_collector_message(arg, type, payload, bytes, err);
 }
 
 static void on_news(void *arg, const char *line)
 {
     struct ddp_world *w = arg;
-    ddp_home_clear_progress(w);
+    ddp_collector_clear_progress(w);
     ddp_logf(&w->app->log, DDP_LOG_WARN, "%s", line);
 }
 
@@ -67,7 +67,8 @@ static int launch_once(struct ddp_world *w, int ranks, struct ddp_err *err)
     DDP_TRY(ddp_signal_watch_ended(&w->watch, err));
     DDP_TRY(ddp_launch(&job, &outcome, err));
     if (outcome.code != 0 && err->code == 0)
-        ddp_fail(err, outcome.code, "%s", outcome.story[0] ? outcome.story : "a rank failed");
+        ddp_fail(err, outcome.code, "%s",
+                 outcome.report_text[0] ? outcome.report_text : "a rank failed");
     return outcome.code;
 }
 
@@ -77,15 +78,15 @@ static int run_watched(struct ddp_world *w, struct ddp_err *err)
 {
     DDP_TRY(ddp_signal_watch_open(&w->watch, err));
     w->watching = true;
-    int rc = ddp_home_fill(w, err);
+    int rc = ddp_collector_fill(w, err);
     if (rc == 0)
-        rc = ddp_home_open(w, err);
+        rc = ddp_collector_open(w, err);
     for (int i = 0, ranks = 1; rc == 0 && ranks > 0; i++) {
-        rc = ddp_world_stage(w, i, &ranks, err);
+        rc = ddp_world_launch_group(w, i, &ranks, err);
         if (rc == 0 && ranks > 0)
             rc = launch_once(w, ranks, err);
     }
-    rc = ddp_home_close(w, rc, err->text, err);
+    rc = ddp_collector_close(w, rc, err->text, err);
     struct ddp_err ended = DDP_ERR_INIT;
     /* If a signal ended the wait for a slow reader of an output, report the signal and not the
      * write error. */
@@ -100,7 +101,7 @@ static int run_watched(struct ddp_world *w, struct ddp_err *err)
 
 int ddp_world_run_own(struct ddp_world *w, struct ddp_err *err)
 {
-    DDP_TRY(ddp_home_check(w, err));
+    DDP_TRY(ddp_collector_check(w, err));
     if (w->cmd->prepare) {
         int prepared = w->cmd->prepare(w->app, w->values, w->backend->name, w->max_ranks, err);
         if (prepared != 0)

@@ -36,7 +36,7 @@ static inline int ranks_main(void *arg, struct ddp_launch_rank *rank, struct ddp
     struct ddp_comm_options options = {
         .timeout_ns = job->timeout_ns, .heap_bytes = job->heap_bytes, .threads = job->threads};
     struct ddp_comm *comm;
-    DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank->place, &options, &comm, err));
+    DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank->rank_info, &options, &comm, err));
     int rc = job->body(comm, rank, job->arg, err);
     ddp_comm_destroy(comm);
     return rc;

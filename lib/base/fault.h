@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 enum ddp_fault_at {
-#define DDP_FAULT_POINT(symbol, name, home, code, data, help) DDP_AT_##symbol,
+#define DDP_FAULT_POINT(symbol, name, collector, code, data, help) DDP_AT_##symbol,
 #include "base/fault_list.h"
 #undef DDP_FAULT_POINT
     DDP_AT_COUNT
@@ -34,9 +34,9 @@ enum ddp_fault_at {
 
 struct ddp_fault_row {
     const char *name, *help;
-    int code;  /* the code that action errno returns */
-    bool home; /* the collector passes this point, not ranks */
-    bool data; /* action flip is possible here */
+    int code;       /* the code that action errno returns */
+    bool collector; /* the collector passes this point, not ranks */
+    bool data;      /* action flip is possible here */
 };
 
 /* Passes the point `DDP_AT_<symbol>` as a rank of the world, or as the collector (-1). The value is

@@ -4,7 +4,7 @@
 DDP_FAULT_POINT(DATA_LOAD, "data-load", 1, DDP_EIO, 0, "before a data set is read")
 DDP_FAULT_POINT(SEGMENT, "segment", 1, DDP_ENOMEM, 0, "before the shared segment is made")
 DDP_FAULT_POINT(FORK, "fork", 1, DDP_ENOMEM, 0, "before a rank is started; the n-th is rank n-1")
-DDP_FAULT_POINT(HOME_WRITE, "home-write", 1, DDP_EIO, 0,
+DDP_FAULT_POINT(COLLECTOR_WRITE, "collector-write", 1, DDP_EIO, 0,
                 "after a document is written, before it is renamed")
 DDP_FAULT_POINT(RANK_START, "rank-start", 0, DDP_EINTERNAL, 0, "when a rank starts")
 DDP_FAULT_POINT(COMM_INIT, "comm-init", 0, DDP_ENOMEM, 0, "before the backend is opened")
@@ -21,6 +21,6 @@ DDP_FAULT_POINT(SEND, "send", 0, DDP_ENOMEM, 1, "before a message is sent")
 DDP_FAULT_POINT(RECV, "recv", 0, DDP_EMISMATCH, 0, "before a message is received")
 DDP_FAULT_POINT(TRAIN_STEP, "train-step", 0, DDP_EINTERNAL, 1,
                 "after a training step; the data are the parameters")
-DDP_FAULT_POINT(SEND_HOME, "send-home", 0, DDP_EIO, 0,
+DDP_FAULT_POINT(SEND_COLLECTOR, "send-collector", 0, DDP_EIO, 0,
                 "rank 0: before a result is sent to the collector")
 DDP_FAULT_POINT(EXIT, "exit", 0, DDP_EINTERNAL, 0, "a rank is done, before it reports so")

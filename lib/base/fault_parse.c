@@ -13,8 +13,8 @@
 #define ERRNO_MAX    200 /* greater than every errno of Linux */
 
 static const struct ddp_fault_row rows[DDP_AT_COUNT] = {
-#define DDP_FAULT_POINT(symbol, name, home, code, data, help)                                      \
-    [DDP_AT_##symbol] = {name, help, code, home, data},
+#define DDP_FAULT_POINT(symbol, name, collector, code, data, help)                                 \
+    [DDP_AT_##symbol] = {name, help, code, collector, data},
 #include "base/fault_list.h"
 #undef DDP_FAULT_POINT
 };
@@ -118,7 +118,7 @@ static int check(const struct ddp_fault_spec *spec, bool ranked, struct ddp_err 
     if (spec->action == DDP_FAULT_FLIP && !row->data)
         return ddp_fail(err, DDP_EUSAGE, "DDPBENCH_FAULT: '%s': point '%s' has no data to flip",
                         spec->text, row->name);
-    if (ranked && row->home)
+    if (ranked && row->collector)
         return ddp_fail(err, DDP_EUSAGE,
                         "DDPBENCH_FAULT: '%s': point '%s' is passed by the collector, not by ranks",
                         spec->text, row->name);

@@ -54,9 +54,9 @@ struct ddp_string_list {
 
 /* The choices of an option. They may come from a registry, so that the help need not repeat its
  * names. */
-struct ddp_opt_words {
+struct ddp_opt_choices {
     /* Returns the i-th choice; NULL past the end. */
-    const char *(*word)(int i);
+    const char *(*choice)(int i);
     /* Optional. Returns the index of the choice for another accepted spelling, or -1. */
     int (*alias)(const char *text);
 };
@@ -74,7 +74,7 @@ struct ddp_opt {
     const char *help;
     /* The legal range. If both are 0, any value >= 0 is legal. */
     double min, max;
-    const struct ddp_opt_words *words;
+    const struct ddp_opt_choices *choices;
     /* For DDP_OPT_CUSTOM: sets the field from the text. */
     int (*parse)(const char *text, void *field, struct ddp_err *err);
     const char *alias; /* a second long name, or NULL */
@@ -110,8 +110,8 @@ bool ddp_opt_given(const struct ddp_opt *rows, const struct ddp_opt_result *resu
 const char *ddp_opt_candidate(const void *rows, int i);
 /* Joins the choices by `separator`: "sum, avg, prod". A text of more than out_bytes - 1 bytes is
  * cut and ends in "...". */
-void ddp_opt_words_join(const struct ddp_opt_words *words, const char *separator, char *out,
-                        size_t out_bytes);
+void ddp_opt_choices_join(const struct ddp_opt_choices *words, const char *separator, char *out,
+                          size_t out_bytes);
 
 /* Appends the description of one row on one line: help, choices, default, range. */
 void ddp_opt_describe(const struct ddp_opt *row, struct ddp_strbuf *out);

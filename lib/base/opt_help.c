@@ -58,8 +58,8 @@ static void range_text(const struct ddp_opt *row, char *out, size_t out_bytes)
 /* True if the help text already contains all choices. */
 static bool help_has_choices(const struct ddp_opt *row)
 {
-    for (int i = 0; row->words->word(i); i++)
-        if (!strstr(row->help, row->words->word(i)))
+    for (int i = 0; row->choices->choice(i); i++)
+        if (!strstr(row->help, row->choices->choice(i)))
             return false;
     return true;
 }
@@ -68,8 +68,8 @@ void ddp_opt_describe(const struct ddp_opt *row, struct ddp_strbuf *out)
 {
     char words[256], range[80];
     ddp_strbuf_add(out, row->help);
-    if (row->words && !help_has_choices(row)) {
-        ddp_opt_words_join(row->words, ", ", words, sizeof words);
+    if (row->choices && !help_has_choices(row)) {
+        ddp_opt_choices_join(row->choices, ", ", words, sizeof words);
         ddp_strbuf_addf(out, ": %s", words);
     }
     range_text(row, range, sizeof range);

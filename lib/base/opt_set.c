@@ -46,17 +46,18 @@ static int parse_size(const struct ddp_opt *row, const char *text, uint64_t *out
 
 static const char *choice_candidate(const void *ctx, int i)
 {
-    return ((const struct ddp_opt_words *)ctx)->word(i);
+    return ((const struct ddp_opt_choices *)ctx)->choice(i);
 }
 
-void ddp_opt_words_join(const struct ddp_opt_words *words, const char *separator, char *out,
-                        size_t out_bytes)
+void ddp_opt_choices_join(const struct ddp_opt_choices *words, const char *separator, char *out,
+                          size_t out_bytes)
 {
     size_t used = 0;
     assert(out_bytes > 4);
     out[0] = '\0';
-    for (int i = 0; words->word(i); i++) {
-        int n = snprintf(out + used, out_bytes - used, "%s%s", i ? separator : "", words->word(i));
+    for (int i = 0; words->choice(i); i++) {
+        int n =
+            snprintf(out + used, out_bytes - used, "%s%s", i ? separator : "", words->choice(i));
         if (n < 0)
             return;
         used += (size_t)n;
@@ -69,21 +70,21 @@ void ddp_opt_words_join(const struct ddp_opt_words *words, const char *separator
 
 static int parse_choice(const struct ddp_opt *row, const char *text, int *out, struct ddp_err *err)
 {
-    for (int i = 0; row->words->word(i); i++) {
-        if (strcmp(text, row->words->word(i)) == 0) {
+    for (int i = 0; row->choices->choice(i); i++) {
+        if (strcmp(text, row->choices->choice(i)) == 0) {
             *out = i;
             return DDP_OK;
         }
     }
-    int alias = row->words->alias ? row->words->alias(text) : -1;
+    int alias = row->choices->alias ? row->choices->alias(text) : -1;
     if (alias >= 0) {
         *out = alias;
         return DDP_OK;
     }
     char legal[512];
-    ddp_opt_words_join(row->words, ", ", legal, sizeof legal);
+    ddp_opt_choices_join(row->choices, ", ", legal, sizeof legal);
     ddp_fail(err, DDP_EUSAGE, "'%.64s' is not a legal value", text);
-    const char *near = ddp_nearest(text, choice_candidate, row->words);
+    const char *near = ddp_nearest(text, choice_candidate, row->choices);
     if (near)
         ddp_hint(err, "did you mean '%s'? legal: %s", near, legal);
     else
@@ -136,7 +137,7 @@ static int check_repeated(const struct ddp_opt *row, const struct ddp_int_list *
 {
     for (int i = 0; i < n && row->kind == DDP_OPT_ENUM_LIST; i++) {
         const int length = (int)strcspn(items, ",");
-        const char *word = row->words->word((int)list->v[i]);
+        const char *word = row->choices->choice((int)list->v[i]);
         if (list->v[i] != list->v[n])
             items += length + 1;
         else if ((int)strlen(item) == length && strncmp(items, item, (size_t)length) == 0)
@@ -162,7 +163,7 @@ static int parse_list(const struct ddp_opt *row, const char *text, void *field, 
     int n = 0;
     if (is_every_choice(row, text)) {
         struct ddp_int_list *list = field;
-        for (; row->words->word(n); n++)
+        for (; row->choices->choice(n); n++)
             list->v[n] = n;
         set_list_length(row, field, n);
         return DDP_OK;

@@ -11,7 +11,7 @@ static bool is_ignored(int signal)
     return sigaction(signal, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-void ddp_signal_set_asking(sigset_t *set)
+void ddp_signal_set_termination(sigset_t *set)
 {
     static const int termination[] = {SIGINT, SIGTERM, SIGHUP};
     sigemptyset(set);

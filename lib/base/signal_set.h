@@ -12,7 +12,7 @@ extern "C" {
 
 /* Fills *set with the signals by which people and launchers end a program, SIGINT, SIGTERM and
  * SIGHUP, except those that this process ignores. */
-void ddp_signal_set_asking(sigset_t *set);
+void ddp_signal_set_termination(sigset_t *set);
 
 #ifdef __cplusplus
 }

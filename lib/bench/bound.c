@@ -123,7 +123,7 @@ static int time_of(const struct work *w, double *ns, struct ddp_err *err)
         mine[i] = ddp_now_ns() - begin;
     }
     int64_t *all = w->bound->all;
-    DDP_TRY(ddp_comm_exchange(comm, mine, all, (size_t)rounds * sizeof *mine, err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, mine, all, (size_t)rounds * sizeof *mine, err));
     for (int i = 0; i < rounds; i++) {
         int64_t slowest = 1;
         for (int r = 0; r < comm->size; r++)

@@ -69,9 +69,9 @@ static void watch(const struct ddp_child *child, pid_t pid, int pidfd, int signa
     }
 }
 
-static void read_last_words(int fd, struct ddp_child_end *end)
+static void read_last_messages(int fd, struct ddp_child_end *end)
 {
-    char raw[sizeof end->last_words];
+    char raw[sizeof end->last_messages];
     off_t size = lseek(fd, 0, SEEK_END);
     off_t from = size > (off_t)sizeof raw - 1 ? size - (off_t)sizeof raw + 1 : 0;
     ssize_t n = pread(fd, raw, sizeof raw - 1, from);
@@ -88,7 +88,7 @@ static void read_last_words(int fd, struct ddp_child_end *end)
     }
     for (char *c = raw; *c; c++)
         *c = *c == '\n' ? ' ' : *c;
-    ddp_printable(raw, end->last_words, sizeof end->last_words);
+    ddp_printable(raw, end->last_messages, sizeof end->last_messages);
 }
 
 int ddp_child_run(const struct ddp_child *child, struct ddp_child_end *end, struct ddp_err *err)
@@ -98,7 +98,7 @@ int ddp_child_run(const struct ddp_child *child, struct ddp_child_end *end, stru
     pid_t pid = 0;
     int rc = 0, pidfd = -1;
     *end = (struct ddp_child_end){.status = -1};
-    ddp_signal_set_asking(&watched);
+    ddp_signal_set_termination(&watched);
     sigprocmask(SIG_BLOCK, &watched, &before);
     int signals = signalfd(-1, &watched, SFD_CLOEXEC);
     int errors = memfd_create("ddpbench-stderr", MFD_CLOEXEC);
@@ -115,7 +115,7 @@ int ddp_child_run(const struct ddp_child *child, struct ddp_child_end *end, stru
         continue;
     end->took_ns = ddp_now_ns() - begun;
     end->status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
-    read_last_words(errors, end);
+    read_last_messages(errors, end);
 out:
     if (pidfd >= 0)
         close(pidfd);

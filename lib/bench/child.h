@@ -23,7 +23,7 @@ struct ddp_child {
     const char *const *env; /* NULL-terminated "K=V": added to our environment, or replacing */
     int64_t timeout_ns;     /* 0: none */
     bool keep_stdout;       /* the child writes to our stdout */
-    bool keep_stderr;       /* the child writes to our stderr; last_words stays empty */
+    bool keep_stderr;       /* the child writes to our stderr; last_messages stays empty */
 };
 
 /* How the child ended. */
@@ -32,7 +32,7 @@ struct ddp_child_end {
     int signal; /* the signal that this process received meanwhile; 0: none */
     bool timed_out;
     int64_t took_ns;
-    char last_words[512]; /* the end of its stderr, printable, on one line */
+    char last_messages[512]; /* the end of its stderr, printable, on one line */
 };
 /* Returns 0 if the child could be started, however it ended; DDP_EUNAVAIL if it could not (no such
  * program), DDP_EIO on a system error. */

@@ -89,7 +89,7 @@ int ddp_clocks_estimate(struct ddp_clocks *c, struct ddp_err *err)
     for (int h = 0; h < hosts->count; h++)
         if (hosts->leader[h] != 0)
             DDP_TRY_GOTO(best_round_trip(comm, hosts->leader[h], &mine[0], &mine[1], err), out);
-    DDP_TRY_GOTO(ddp_comm_exchange(comm, mine, all, sizeof mine, err), out);
+    DDP_TRY_GOTO(ddp_comm_allgather_bytes(comm, mine, all, sizeof mine, err), out);
     c->at_ns[0] = c->at_ns[1];
     c->offset_ns[0] = c->offset_ns[1];
     c->at_ns[1] = ddp_now_ns();

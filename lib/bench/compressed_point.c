@@ -136,8 +136,8 @@ static int run_timed(struct measurement *m, struct ddp_err *err)
     if (o->check != DDP_CHECK_ONCE)
         return 0;
     const struct ddp_bench_exchange *last = &m->part[at];
-    rc = ddp_verify_alike(b->setup.group, ddp_bench_exchange_result(b, last), last->n,
-                          m->spec->compress, err);
+    rc = ddp_verify_same_on_all_ranks(b->setup.group, ddp_bench_exchange_result(b, last), last->n,
+                                      m->spec->compress, err);
     return ddp_comm_agree(b->setup.comm, rc, err);
 }
 
@@ -146,7 +146,7 @@ static int share(struct ddp_compressed_bench *b, double mine, double *sum, doubl
                  struct ddp_err *err)
 {
     struct ddp_comm *comm = b->setup.comm;
-    DDP_TRY(ddp_comm_exchange(comm, &mine, b->shared, sizeof mine, err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, &mine, b->shared, sizeof mine, err));
     *sum = 0;
     *largest = b->shared[0];
     for (int r = 0; r < comm->size; r++) {

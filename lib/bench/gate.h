@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bench/words.h"
+#include "bench/argv_split.h"
 #include "record/verdict_record.h"
 
 #ifdef __cplusplus
@@ -24,7 +24,7 @@ struct ddp_gate_side {
     const char *text; /* the command line */
     /* The command line split. "{json}" in it stands for the result's path; without it, "--json
      * PATH" is appended. */
-    struct ddp_words words;
+    struct ddp_argv words;
     const char *const *env; /* NULL-terminated "K=V" */
 };
 
@@ -40,10 +40,10 @@ struct ddp_gate_setup {
     int pairs; /* 1 to DDP_SIGNFLIP_MAX */
     uint64_t seed;
     double min_effect; /* smallest slow-down that counts, as a fraction */
-    int64_t launch_timeout_ns;
+    int64_t child_timeout_ns;
     const char *folder; /* holds the child's result document until it is read */
     /* Optional: called before each child process, to show progress. */
-    void (*on_launch)(void *arg, int pair, int pairs, int side);
+    void (*on_child)(void *arg, int pair, int pairs, int side);
     void *arg;
     /* Optional: called once the cells are known; an error ends the gate. */
     int (*check)(const struct ddp_gate_data *data, struct ddp_err *err);

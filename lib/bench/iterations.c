@@ -109,7 +109,7 @@ static int exchange_start(struct ddp_iterations *it, int64_t *start_ns, struct d
     struct start_notice *all = (struct start_notice *)it->chunk; /* [size] */
     const struct start_notice mine = {.start_ns = *start_ns, .late = it->late};
     bool late = false;
-    DDP_TRY(ddp_comm_exchange(comm, &mine, all, sizeof mine, err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, err));
     for (int r = 0; r < comm->size; r++)
         late = late || all[r].late;
     *start_ns = all[0].start_ns;
@@ -143,7 +143,7 @@ int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err)
     if (it->start_ns - ddp_now_ns() > FAR_NS)
         it->start_ns = 0; /* wrong clock: begin now and be late, rather than wait for ever */
     while (ddp_now_ns() < it->start_ns)
-        if (comm->place.oversubscribed)
+        if (comm->rank_info.oversubscribed)
             sched_yield();
     return 0;
 }
@@ -189,7 +189,7 @@ static int evaluate_batch(struct ddp_iterations *it, struct ddp_err *err)
             mine[2 * i] = ddp_clocks_global(&it->clocks, it->begin[at]);
             mine[2 * i + 1] = ddp_clocks_global(&it->clocks, it->end[at]);
         }
-        DDP_TRY(ddp_comm_exchange(comm, mine, it->chunk, 2 * n * sizeof *mine, err));
+        DDP_TRY(ddp_comm_allgather_bytes(comm, mine, it->chunk, 2 * n * sizeof *mine, err));
         for (size_t i = 0; i < n; i++)
             evaluate_one(it, it->chunk, n, i, it->evaluated + (int64_t)i);
         it->evaluated += (int64_t)n;
@@ -258,7 +258,7 @@ static int finish_batch(struct ddp_iterations *it, struct ddp_err *err)
         mine.goal = choose_goal(it);
         mine.stop = it->stop;
     }
-    DDP_TRY(ddp_comm_exchange(it->comm, &mine, all, sizeof mine, err));
+    DDP_TRY(ddp_comm_allgather_bytes(it->comm, &mine, all, sizeof mine, err));
     it->goal = all[0].goal;
     it->stop = (enum ddp_stop)all[0].stop;
     if (it->kept == 0) { /* warm-up is over: measuring begins */
@@ -320,7 +320,7 @@ static int share_interference(struct ddp_iterations *it, struct ddp_interference
     DDP_TRY_GOTO(ddp_comm_agree(it->comm, rc, err), out);
     ddp_interference_read(&mine);
     ddp_interference_since(&it->before, &mine);
-    DDP_TRY_GOTO(ddp_comm_exchange(it->comm, &mine, all, sizeof mine, err), out);
+    DDP_TRY_GOTO(ddp_comm_allgather_bytes(it->comm, &mine, all, sizeof mine, err), out);
     *out = all[0];
     for (int r = 1; r < it->comm->size; r++) {
         out->steal_ms = fmax(out->steal_ms, all[r].steal_ms);

@@ -13,7 +13,7 @@
 #include "comm/comm_shm.h"
 #include "stats/summary.h"
 
-#define FLAG_SLOT (DDP_SHM_LANES - 1) /* coll/coll_shm.h reserves it */
+#define FLAG_SLOT (DDP_SHM_FLAG_SLOTS - 1) /* coll/coll_shm.h reserves it */
 /* no algorithm uses this tag; MPI guarantees tags up to 32767 */
 #define TAG         29999
 #define TRIPS       8
@@ -27,8 +27,8 @@
 static int trip_flags(struct ddp_comm *comm, struct ddp_err *err)
 {
     int peer = 1 - comm->rank;
-    uint64_t sequence = ++comm->shm->epoch[FLAG_SLOT];
-    _Atomic(uint64_t) *flag = &ddp_shm_lane_of(comm->shm, peer, FLAG_SLOT)->epoch;
+    uint64_t sequence = ++comm->shm->sequence[FLAG_SLOT];
+    _Atomic(uint64_t) *flag = &ddp_shm_flag_slot_of(comm->shm, peer, FLAG_SLOT)->sequence;
     if (comm->rank == 0)
         ddp_shm_post(comm, FLAG_SLOT, sequence);
     int polls = 0;
@@ -74,7 +74,7 @@ static int from_rank_0(struct ddp_comm *comm, double *value, struct ddp_err *err
         room = ddp_calloc((size_t)comm->size, sizeof *room);
     if (!room)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a number of each of %d ranks", comm->size);
-    int rc = ddp_comm_exchange(comm, value, room, sizeof *value, err);
+    int rc = ddp_comm_allgather_bytes(comm, value, room, sizeof *value, err);
     if (rc == 0)
         *value = room[0];
     if (room != all)
@@ -108,7 +108,7 @@ int ddp_pingpong(struct ddp_comm *comm, int64_t budget_ns, double *round_trip_ns
     DDP_TRY(from_rank_0(comm, &result, err));
     /* Ranks that did not take part advance their sequence number, too. */
     if (!plays && comm->shm)
-        comm->shm->epoch[FLAG_SLOT] += (uint64_t)TRIPS * (uint64_t)(n + 1);
+        comm->shm->sequence[FLAG_SLOT] += (uint64_t)TRIPS * (uint64_t)(n + 1);
     *round_trip_ns = result;
     return 0;
 }

@@ -101,8 +101,8 @@ int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t availabl
                   struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns DDP_EUSAGE if a named algorithm will refuse a point, as far as this is known before ranks
  * exist. A contradiction is then reported without starting ranks. */
-int ddp_plan_foresee(const struct ddp_bench_plan *plan, const struct ddp_backend *backend,
-                     struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_plan_check_offline(const struct ddp_bench_plan *plan, const struct ddp_backend *backend,
+                           struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_plan_release(struct ddp_bench_plan *plan);
 
 /* The following are in plan_compress.c and concern --compress and --partial. */

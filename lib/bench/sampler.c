@@ -113,7 +113,7 @@ static int wire_bytes(struct measurement *m, struct ddp_point *out, struct ddp_e
 {
     struct ddp_comm *comm = m->s->comm;
     uint64_t *all = (uint64_t *)m->s->chunk; /* [size] */
-    DDP_TRY(ddp_comm_exchange(comm, &m->wire_bytes, all, sizeof *all, err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, &m->wire_bytes, all, sizeof *all, err));
     uint64_t most = 0;
     for (int r = 0; r < comm->size; r++)
         most = DDP_MAX(most, all[r]);
@@ -135,7 +135,7 @@ static int wire_bytes(struct measurement *m, struct ddp_point *out, struct ddp_e
 static int sum_checked(struct measurement *m, int64_t *sum, struct ddp_err *err)
 {
     int64_t *all = m->s->chunk; /* [size] */
-    DDP_TRY(ddp_comm_exchange(m->s->comm, &m->checked, all, sizeof *all, err));
+    DDP_TRY(ddp_comm_allgather_bytes(m->s->comm, &m->checked, all, sizeof *all, err));
     *sum = 0;
     for (int r = 0; r < m->s->comm->size; r++)
         *sum += all[r];

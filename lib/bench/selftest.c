@@ -123,8 +123,8 @@ static int split_sides(const struct ddp_selftest_setup *setup, const char *next,
 {
     gate->side[DDP_BASE] = (struct ddp_gate_side){.text = setup->command, .env = setup->env};
     gate->side[DDP_NEXT] = (struct ddp_gate_side){.text = next, .env = setup->env};
-    DDP_TRY(ddp_words_split(setup->command, &gate->side[DDP_BASE].words, err));
-    return ddp_words_split(next, &gate->side[DDP_NEXT].words, err);
+    DDP_TRY(ddp_argv_split(setup->command, &gate->side[DDP_BASE].words, err));
+    return ddp_argv_split(next, &gate->side[DDP_NEXT].words, err);
 }
 
 /* Writes the command line of the second side to next [bytes], with the delay if cell >= 0. */
@@ -188,8 +188,8 @@ static int run_gate(const struct ddp_selftest_setup *setup, bool injected, int i
 out:
     free(payload);
     ddp_gate_release(&data);
-    ddp_words_release(&gate.side[DDP_BASE].words);
-    ddp_words_release(&gate.side[DDP_NEXT].words);
+    ddp_argv_release(&gate.side[DDP_BASE].words);
+    ddp_argv_release(&gate.side[DDP_NEXT].words);
     return rc;
 }
 

@@ -12,7 +12,7 @@ int ddp_slowest(struct ddp_comm *comm, const int64_t *duration, int64_t iters, i
         memset(rank_sum, 0, (size_t)size * sizeof *rank_sum);
     for (int64_t first = 0; first < iters; first += DDP_SLOWEST_CHUNK) {
         size_t n = (size_t)DDP_MIN(iters - first, DDP_SLOWEST_CHUNK);
-        DDP_TRY(ddp_comm_exchange(comm, duration + first, chunk, n * sizeof *duration, err));
+        DDP_TRY(ddp_comm_allgather_bytes(comm, duration + first, chunk, n * sizeof *duration, err));
         for (size_t i = 0; i < n; i++) {
             int64_t slowest = 0;
             for (int r = 0; r < size; r++) {

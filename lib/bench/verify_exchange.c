@@ -324,7 +324,8 @@ static int check_lists(struct ddp_verify_exchange *v, const float *data, const f
             bool sent = ddp_oracle_takes(&left, v->acc[done + j]);
             mine[j] = sent ? v->acc[done + j] * scale : 0;
         }
-        DDP_TRY(ddp_comm_exchange(v->setup.comm, mine, v->expected_sent, part * sizeof *mine, err));
+        DDP_TRY(ddp_comm_allgather_bytes(v->setup.comm, mine, v->expected_sent, part * sizeof *mine,
+                                         err));
         check_block(v, done, part, &before, &reselection, data, residual, f);
     }
     if (spec->compressor->global_topk)
@@ -343,7 +344,7 @@ int ddp_verify_exchange_check(struct ddp_verify_exchange *v, const float *data,
         DDP_TRY(check_lists(v, data, residual, values_sent, &f, err));
     else
         check_integers(v, data, residual, &f);
-    int rc = ddp_verify_alike(v->setup.comm, data, v->setup.n, v->setup.spec.text, err);
+    int rc = ddp_verify_same_on_all_ranks(v->setup.comm, data, v->setup.n, v->setup.spec.text, err);
     if (f.count == 0)
         return rc;
     *err = DDP_ERR_INIT; /* The specific difference is more helpful than "ranks differ". */

@@ -49,8 +49,8 @@ int ddp_verify_exchange_check(struct ddp_verify_exchange *v, const float *data,
 /* Checks that data [n] has the same bits on all ranks of comm. Otherwise returns DDP_EDATA on all
  * ranks, naming the first element that differs from rank 0's. what: name of the data for the
  * message. Collective. */
-int ddp_verify_alike(struct ddp_comm *comm, const float *data, size_t n, const char *what,
-                     struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_verify_same_on_all_ranks(struct ddp_comm *comm, const float *data, size_t n,
+                                 const char *what, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus
 }

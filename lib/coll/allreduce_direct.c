@@ -98,7 +98,7 @@ static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *
         .dtype = args->dtype,
         .op = args->op,
         .divisor = ddp_coll_divisor(comm, args->op),
-        .far = ddp_rank_at(comm->rank, 1, comm->size),
+        .remote = ddp_rank_at(comm->rank, 1, comm->size),
     };
 }
 
@@ -111,27 +111,27 @@ static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *
 static void direct_prefetch(const struct ddp_reduce *reduce)
 {
     const size_t bytes = reduce->count * ddp_dtype_size(reduce->dtype);
-    ddp_prefetch(reduce->src[reduce->far], 0, DDP_MIN(bytes, PREFETCH_BYTES));
+    ddp_prefetch(reduce->src[reduce->remote], 0, DDP_MIN(bytes, PREFETCH_BYTES));
 }
 
 static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                       struct ddp_err *err)
 {
     struct direct_map *map = scratch;
-    uint64_t *epoch = &comm->shm->epoch[DDP_LANE_DIRECT];
+    uint64_t *sequence = &comm->shm->sequence[DDP_FLAGS_DIRECT];
     struct direct_chunk chunk;
 
     if (map->send != args->send || map->recv != args->recv)
         DDP_TRY(direct_lookup(comm, args, map, err));
-    ddp_shm_post(comm, DDP_LANE_DIRECT, ++*epoch);
+    ddp_shm_post(comm, DDP_FLAGS_DIRECT, ++*sequence);
     /* This work is done while the flags propagate. */
     direct_cut(comm, args, map, &chunk);
-    if (!comm->shm->crowded)
+    if (!comm->shm->oversubscribed)
         direct_prefetch(&chunk.reduce);
-    DDP_TRY(ddp_coll_wait_all(comm, DDP_LANE_DIRECT, *epoch, err));
+    DDP_TRY(ddp_coll_wait_all(comm, DDP_FLAGS_DIRECT, *sequence, err));
     comm->device->reduce(&chunk.reduce);
-    ddp_shm_post(comm, DDP_LANE_DIRECT, ++*epoch);
-    return ddp_coll_wait_all(comm, DDP_LANE_DIRECT, *epoch, err);
+    ddp_shm_post(comm, DDP_FLAGS_DIRECT, ++*sequence);
+    return ddp_coll_wait_all(comm, DDP_FLAGS_DIRECT, *sequence, err);
 }
 
 static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)

@@ -32,8 +32,9 @@ static int flat_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
 /* Returns the address of a rank's input of this call: beside its flag, or in its data slot. */
 static unsigned char *flat_input(const struct ddp_comm_shm *shm, int rank, int parity, size_t bytes)
 {
-    return bytes <= DDP_SHM_INLINE ? ddp_shm_lane_of(shm, rank, DDP_LANE_FLAT + parity)->inline_data
-                                   : ddp_shm_slot_of(shm, rank, parity);
+    return bytes <= DDP_SHM_INLINE
+               ? ddp_shm_flag_slot_of(shm, rank, DDP_FLAGS_FLAT + parity)->inline_data
+               : ddp_shm_slot_of(shm, rank, parity);
 }
 
 static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
@@ -42,14 +43,14 @@ static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     (void)scratch;
     struct ddp_comm_shm *shm = comm->shm;
     const size_t bytes = ddp_coll_array_bytes(args);
-    const uint64_t epoch = ++shm->epoch[DDP_LANE_FLAT];
-    const int parity = (int)(epoch & 1);
-    const int lane = DDP_LANE_FLAT + parity;
+    const uint64_t sequence = ++shm->sequence[DDP_FLAGS_FLAT];
+    const int parity = (int)(sequence & 1);
+    const int flag_slot = DDP_FLAGS_FLAT + parity;
     const void *src[DDP_REDUCE_MAX];
 
     if (bytes != 0)
         memcpy(flat_input(shm, comm->rank, parity, bytes), args->send, bytes);
-    ddp_shm_post(comm, lane, epoch);
+    ddp_shm_post(comm, flag_slot, sequence);
     /* This work is done while the flags propagate. */
     for (int r = 0; r < comm->size; r++)
         src[r] = r == comm->rank ? args->send : flat_input(shm, r, parity, bytes);
@@ -63,7 +64,7 @@ static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
         .op = args->op,
         .divisor = ddp_coll_divisor(comm, args->op),
     };
-    DDP_TRY(ddp_coll_wait_all(comm, lane, epoch, err));
+    DDP_TRY(ddp_coll_wait_all(comm, flag_slot, sequence, err));
     comm->device->reduce(&reduce);
     return 0;
 }

@@ -23,7 +23,7 @@
  * the same bits. avg divides once, at the end. Averages of 16-bit floats instead divide in the sum
  * over a host, before the sum is rounded, so that no partial sum exceeds an average. 16-bit floats
  * are rounded once per host and once per combine of two hosts, H - 1 times in all (spread: once).
- * Averages of integers are exact: they are sent in a wider type (coll_wide.h).
+ * Averages of integers are exact: they are sent in a wider type (coll_acc.h).
  *
  * Cost, S bytes, n ranks, H hosts, m fragments; S' = S, except for averages of integers, where it
  * is the size in the accumulator type: 2 steps inside a host and m - 1 more for the pipeline. When
@@ -77,7 +77,7 @@ static size_t hier_scratch_bytes(const struct ddp_comm *comm, const struct ddp_c
     if (comm->hosts->local->rank != 0)
         return 0;
     return ddp_hier_scratch_bytes(comm->hosts->count, shape->count,
-                                  ddp_wide_dtype(shape->dtype, shape->op));
+                                  ddp_acc_dtype(shape->dtype, shape->op));
 }
 
 /* Returns the number of elements of fragment k. */
@@ -102,17 +102,17 @@ static unsigned char *result_buffer_of(const struct hier_call *call, size_t k)
                         : slot_of(call, 0, k);
 }
 
-static bool has_reached(const struct hier_call *call, int rank, int lane, uint64_t epoch)
+static bool has_reached(const struct hier_call *call, int rank, int flag_slot, uint64_t sequence)
 {
-    return atomic_load_explicit(&ddp_shm_lane_of(call->local->shm, rank, lane)->epoch,
-                                memory_order_acquire) >= epoch;
+    return atomic_load_explicit(&ddp_shm_flag_slot_of(call->local->shm, rank, flag_slot)->sequence,
+                                memory_order_acquire) >= sequence;
 }
 
 /* True if all ranks of the host have summed their chunk of fragment k. */
 static bool is_summed(const struct hier_call *call, size_t k)
 {
     for (int r = 0; r < call->local->size; r++)
-        if (!has_reached(call, r, DDP_LANE_HIER_SUM, call->sum + k + 1))
+        if (!has_reached(call, r, DDP_FLAGS_HIER_SUM, call->sum + k + 1))
             return false;
     return true;
 }
@@ -130,7 +130,7 @@ static int advance(struct hier_call *call, bool *moved, struct ddp_err *err)
     }
     DDP_TRY(ddp_hier_advance(x, moved, err));
     if (x->finished != finished)
-        ddp_shm_post(call->local, DDP_LANE_HIER_RESULT, call->result + x->finished);
+        ddp_shm_post(call->local, DDP_FLAGS_HIER_RESULT, call->result + x->finished);
     return 0;
 }
 
@@ -147,14 +147,15 @@ static int expired(struct hier_call *call, int rank, struct ddp_err *err)
 /* Called by the leader, which advances its messages while it waits. rank >= 0: waits until the flag
  * of `rank` in slot `lane` has reached `epoch`. rank < 0: waits until `epoch` fragments are
  * finished. */
-static int wait_busily(struct hier_call *call, int rank, int lane, uint64_t epoch,
+static int wait_busily(struct hier_call *call, int rank, int flag_slot, uint64_t sequence,
                        struct ddp_err *err)
 {
     struct ddp_waiter waiter;
     ddp_waiter_init(&waiter, call->local);
     for (;;) {
         bool moved = false;
-        if (rank < 0 ? call->between.finished >= epoch : has_reached(call, rank, lane, epoch))
+        if (rank < 0 ? call->between.finished >= sequence
+                     : has_reached(call, rank, flag_slot, sequence))
             return 0;
         DDP_TRY(advance(call, &moved, err));
         if (moved) {
@@ -172,18 +173,20 @@ static int wait_busily(struct hier_call *call, int rank, int lane, uint64_t epoc
     }
 }
 
-static int wait_for(struct hier_call *call, int rank, int lane, uint64_t epoch, struct ddp_err *err)
+static int wait_for(struct hier_call *call, int rank, int flag_slot, uint64_t sequence,
+                    struct ddp_err *err)
 {
     if (call->leads)
-        return wait_busily(call, rank, lane, epoch, err);
-    return ddp_shm_wait(call->local, rank, lane, epoch, err);
+        return wait_busily(call, rank, flag_slot, sequence, err);
+    return ddp_shm_wait(call->local, rank, flag_slot, sequence, err);
 }
 
-static int wait_for_all(struct hier_call *call, int lane, uint64_t epoch, struct ddp_err *err)
+static int wait_for_all(struct hier_call *call, int flag_slot, uint64_t sequence,
+                        struct ddp_err *err)
 {
     const int n = call->local->size;
     for (int i = 1; i < n; i++)
-        DDP_TRY(wait_for(call, ddp_rank_at(call->local->rank, i, n), lane, epoch, err));
+        DDP_TRY(wait_for(call, ddp_rank_at(call->local->rank, i, n), flag_slot, sequence, err));
     return 0;
 }
 
@@ -191,22 +194,22 @@ static int wait_for_all(struct hier_call *call, int lane, uint64_t epoch, struct
 static int enter(struct hier_call *call, struct ddp_err *err)
 {
     struct ddp_comm_shm *shm = call->local->shm;
-    call->in = ++shm->epoch[DDP_LANE_HIER_IN];
-    call->sum = shm->epoch[DDP_LANE_HIER_SUM];
-    call->result = shm->epoch[DDP_LANE_HIER_RESULT];
-    call->out = shm->epoch[DDP_LANE_HIER_OUT];
-    ddp_shm_post(call->local, DDP_LANE_HIER_IN, call->in);
-    return wait_for_all(call, DDP_LANE_HIER_IN, call->in, err);
+    call->in = ++shm->sequence[DDP_FLAGS_HIER_IN];
+    call->sum = shm->sequence[DDP_FLAGS_HIER_SUM];
+    call->result = shm->sequence[DDP_FLAGS_HIER_RESULT];
+    call->out = shm->sequence[DDP_FLAGS_HIER_OUT];
+    ddp_shm_post(call->local, DDP_FLAGS_HIER_IN, call->in);
+    return wait_for_all(call, DDP_FLAGS_HIER_IN, call->in, err);
 }
 
 static void leave(const struct hier_call *call)
 {
     struct ddp_comm_shm *shm = call->local->shm;
     if (!call->mapped)
-        shm->epoch[DDP_LANE_HIER_IN] = call->in + call->fragments;
-    shm->epoch[DDP_LANE_HIER_SUM] = call->sum + call->fragments;
-    shm->epoch[DDP_LANE_HIER_RESULT] = call->result + call->fragments;
-    shm->epoch[DDP_LANE_HIER_OUT] = call->out + call->fragments;
+        shm->sequence[DDP_FLAGS_HIER_IN] = call->in + call->fragments;
+    shm->sequence[DDP_FLAGS_HIER_SUM] = call->sum + call->fragments;
+    shm->sequence[DDP_FLAGS_HIER_RESULT] = call->result + call->fragments;
+    shm->sequence[DDP_FLAGS_HIER_OUT] = call->out + call->fragments;
 }
 
 static int stage_in(struct hier_call *call, size_t k, struct ddp_err *err)
@@ -216,12 +219,12 @@ static int stage_in(struct hier_call *call, size_t k, struct ddp_err *err)
     if (call->mapped)
         return 0;
     if (call->leads && k >= DDP_HIER_DEPTH)
-        DDP_TRY(wait_for_all(call, DDP_LANE_HIER_OUT, call->out + k - DDP_HIER_DEPTH + 1, err));
+        DDP_TRY(wait_for_all(call, DDP_FLAGS_HIER_OUT, call->out + k - DDP_HIER_DEPTH + 1, err));
     if (call->wider_acc)
-        ddp_widen(slot, own, elements(call, k), call->args->dtype);
+        ddp_to_acc(slot, own, elements(call, k), call->args->dtype);
     else
         call->comm->device->copy(slot, own, elements(call, k) * call->elem);
-    ddp_shm_post(call->local, DDP_LANE_HIER_IN, call->in + k + 1);
+    ddp_shm_post(call->local, DDP_FLAGS_HIER_IN, call->in + k + 1);
     return 0;
 }
 
@@ -238,7 +241,7 @@ static int stage_sum(struct hier_call *call, size_t k, struct ddp_err *err)
     void *dst = result_buffer + begin;
 
     if (!call->mapped)
-        DDP_TRY(wait_for_all(call, DDP_LANE_HIER_IN, call->in + k + 1, err));
+        DDP_TRY(wait_for_all(call, DDP_FLAGS_HIER_IN, call->in + k + 1, err));
     for (int r = 0; r < local->size; r++)
         src[r] = input_of(call, r, k) + begin;
     const struct ddp_reduce reduce = {
@@ -253,7 +256,7 @@ static int stage_sum(struct hier_call *call, size_t k, struct ddp_err *err)
     };
     if (reduce.count != 0)
         local->device->reduce(&reduce);
-    ddp_shm_post(call->local, DDP_LANE_HIER_SUM, call->sum + k + 1);
+    ddp_shm_post(call->local, DDP_FLAGS_HIER_SUM, call->sum + k + 1);
     return 0;
 }
 
@@ -261,9 +264,9 @@ static int stage_sum(struct hier_call *call, size_t k, struct ddp_err *err)
 static int exchange_short(struct hier_call *call, struct ddp_err *err)
 {
     for (int r = 1; r < call->local->size; r++)
-        DDP_TRY(ddp_shm_wait(call->local, r, DDP_LANE_HIER_SUM, call->sum + 1, err));
+        DDP_TRY(ddp_shm_wait(call->local, r, DDP_FLAGS_HIER_SUM, call->sum + 1, err));
     DDP_TRY(ddp_hier_spread(&call->between, result_buffer_of(call, 0), call->args->count, err));
-    ddp_shm_post(call->local, DDP_LANE_HIER_RESULT, call->result + 1);
+    ddp_shm_post(call->local, DDP_FLAGS_HIER_RESULT, call->result + 1);
     return 0;
 }
 
@@ -276,12 +279,12 @@ static int stage_out(struct hier_call *call, size_t k, struct ddp_err *err)
     else if (call->leads)
         DDP_TRY(wait_busily(call, -1, 0, k + 1, err));
     else
-        DDP_TRY(wait_for(call, 0, DDP_LANE_HIER_RESULT, call->result + k + 1, err));
+        DDP_TRY(wait_for(call, 0, DDP_FLAGS_HIER_RESULT, call->result + k + 1, err));
     if (call->wider_acc)
-        ddp_narrow(recv, result_buffer, elements(call, k), call->args->dtype);
+        ddp_from_acc(recv, result_buffer, elements(call, k), call->args->dtype);
     else
         ddp_coll_copy(call->comm, recv, result_buffer, elements(call, k) * call->elem);
-    ddp_shm_post(call->local, DDP_LANE_HIER_OUT, call->out + k + 1);
+    ddp_shm_post(call->local, DDP_FLAGS_HIER_OUT, call->out + k + 1);
     return 0;
 }
 
@@ -302,7 +305,7 @@ static int run_fragments(struct hier_call *call, struct ddp_err *err)
     }
     /* Other ranks read the leader's result buffer, so it must stay until they have finished. The
      * results themselves prove that all inputs have been read. */
-    return call->leads ? wait_for_all(call, DDP_LANE_HIER_OUT, call->out + call->fragments, err)
+    return call->leads ? wait_for_all(call, DDP_FLAGS_HIER_OUT, call->out + call->fragments, err)
                        : 0;
 }
 
@@ -333,7 +336,7 @@ static int hier_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
                     struct ddp_err *err)
 {
     const struct ddp_hosts *hosts = comm->hosts;
-    const enum ddp_dtype wire_dtype = ddp_wide_dtype(args->dtype, args->op);
+    const enum ddp_dtype wire_dtype = ddp_acc_dtype(args->dtype, args->op);
     const int divisor = ddp_coll_divisor(comm, args->op);
     const bool inside = hosts->count == 1 || pre_scales(args->dtype, args->op);
     struct hier_call call = {
@@ -343,7 +346,7 @@ static int hier_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
         .elem = ddp_dtype_size(args->dtype),
         .acc_elem = ddp_dtype_size(wire_dtype),
         .fragment = ddp_hier_fragment_count(wire_dtype),
-        .wider_acc = ddp_is_wide(args->dtype, args->op),
+        .wider_acc = ddp_has_wider_acc(args->dtype, args->op),
         .leads = hosts->local->rank == 0,
         .divisor = inside ? divisor : 1,
         .between = {.comm = comm,

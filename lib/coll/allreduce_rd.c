@@ -16,7 +16,7 @@
  * bits. avg divides once, in the last level's combine. 16-bit floats are rounded once per combine,
  * log2(pow2) times, and once more for folded pairs. With more than 2 ranks their averages divide
  * each input first, which rounds once more, so that no partial sum exceeds the inputs. Averages of
- * integers are exact: they are sent in a wider type (coll_wide.h).
+ * integers are exact: they are sent in a wider type (coll_acc.h).
  *
  * Cost, S bytes, n ranks; S' = S, except for averages of integers, where it is the size in the
  * accumulator type: log2(pow2) steps, and 2 more when folding. A rank sends log2(pow2) S' bytes in
@@ -46,11 +46,11 @@ static int rd_supports(const struct ddp_comm *comm, const struct ddp_coll_shape 
 /* Scratch holds the landing buffers, then spare, then, for averages of integers, result. */
 static size_t rd_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
-    const size_t bytes = shape->count * ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const size_t bytes = shape->count * ddp_dtype_size(ddp_acc_dtype(shape->dtype, shape->op));
     if (comm->size == 1)
         return 0;
     return ddp_p2p_landing_bytes(bytes) + ddp_round_to_line(bytes) +
-           (ddp_is_wide(shape->dtype, shape->op) ? bytes : 0);
+           (ddp_has_wider_acc(shape->dtype, shape->op) ? bytes : 0);
 }
 
 /* Returns the buffer that a level combines into. For level -1: the buffer that level 0 does not
@@ -89,10 +89,10 @@ static void prepare_input(struct rd_call *call)
     void *first = target_of(call, -1);
 
     call->own = args->send;
-    if (ddp_is_wide(args->dtype, args->op)) {
-        ddp_widen(first, args->send, args->count, args->dtype);
+    if (ddp_has_wider_acc(args->dtype, args->op)) {
+        ddp_to_acc(first, args->send, args->count, args->dtype);
         call->own = first;
-    } else if (ddp_divides_first(args->dtype, args->op, call->comm->size)) {
+    } else if (ddp_pre_scales(args->dtype, args->op, call->comm->size)) {
         ddp_coll_divide(call->comm, first, args->send, args->count, args->dtype);
         call->own = first;
         call->divisor = 1;
@@ -107,9 +107,9 @@ static int rd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void 
                   struct ddp_err *err)
 {
     const size_t elem = ddp_dtype_size(args->dtype);
-    const enum ddp_dtype wire_dtype = ddp_wide_dtype(args->dtype, args->op);
+    const enum ddp_dtype wire_dtype = ddp_acc_dtype(args->dtype, args->op);
     const size_t acc_bytes = args->count * ddp_dtype_size(wire_dtype);
-    const bool wider_acc = ddp_is_wide(args->dtype, args->op);
+    const bool wider_acc = ddp_has_wider_acc(args->dtype, args->op);
     struct rd_call call = {
         .comm = comm,
         .args = args,
@@ -140,7 +140,7 @@ static int rd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void 
         DDP_TRY(combine(&call, partner, args->count, target_of(&call, level), divisor, err));
     }
     if (wider_acc)
-        ddp_narrow(args->recv, call.result, args->count, args->dtype);
+        ddp_from_acc(args->recv, call.result, args->count, args->dtype);
     return ddp_fold_holds(call.fold, comm->rank) ? ddp_p2p_fold_out(comm, args, err) : 0;
 }
 
@@ -152,7 +152,7 @@ static void rd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_co
     const struct ddp_fold fold = ddp_fold_of(ranks);
     const int levels = ddp_rounds(fold.pow2);
     const size_t bytes = shape->count * ddp_dtype_size(shape->dtype);
-    const size_t acc_bytes = shape->count * ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const size_t acc_bytes = shape->count * ddp_dtype_size(ddp_acc_dtype(shape->dtype, shape->op));
     const double both = (double)bytes + (double)acc_bytes;
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = levels + 2.0 * (fold.extra != 0)};
@@ -171,10 +171,11 @@ static void rd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_co
         fold.extra * DDP_COST_MOVE * (double)bytes;
     if (ranks == 1)
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * (double)bytes;
-    else if (ddp_is_wide(shape->dtype,
-                         shape->op)) /* all ranks widen the input; pow2 ranks narrow the result */
+    else if (ddp_has_wider_acc(
+                 shape->dtype,
+                 shape->op)) /* all ranks widen the input; pow2 ranks narrow the result */
         cost->memory_bytes += (ranks + fold.pow2) * both;
-    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
+    else if (ddp_pre_scales(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * (double)bytes;
     else if (shape->in_place && levels % 2 == 1)
         cost->memory_bytes += (fold.pow2 - fold.extra) * DDP_COST_COPY * (double)bytes;

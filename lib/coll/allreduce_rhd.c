@@ -14,7 +14,7 @@
  * combine, log2(pow2) times, and once more for folded pairs. With more than 2 ranks their averages
  * divide each input first, which rounds once more, so that no partial sum exceeds the inputs.
  * Averages of integers are exact: they are sent in a wider type until they are complete
- * (coll_wide.h).
+ * (coll_acc.h).
  *
  * Cost, S bytes, n ranks; S' = S, except for averages of integers, where it is the size in the
  * accumulator type: 2 log2(pow2) steps, and 2 more when folding. A rank sends (pow2-1)/pow2 (S' +
@@ -58,12 +58,12 @@ static size_t rhd_landing_bytes(int ranks, size_t bytes)
 
 static size_t rhd_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
-    const size_t elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const size_t elem = ddp_dtype_size(ddp_acc_dtype(shape->dtype, shape->op));
     const size_t bytes = shape->count * elem;
     if (comm->size == 1)
         return 0;
     return rhd_landing_bytes(comm->size, bytes) +
-           (ddp_is_wide(shape->dtype, shape->op) ? bytes : 0);
+           (ddp_has_wider_acc(shape->dtype, shape->op) ? bytes : 0);
 }
 
 static size_t range_count(const struct ddp_range *range)
@@ -132,14 +132,14 @@ static int run_doubling(struct rhd_call *call, struct ddp_err *err)
 static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                    struct ddp_err *err)
 {
-    const bool wider_acc = ddp_is_wide(args->dtype, args->op);
+    const bool wider_acc = ddp_has_wider_acc(args->dtype, args->op);
     const size_t elem = ddp_dtype_size(args->dtype);
     const struct ddp_range all = {0, args->count}, nothing = {0, 0};
     struct rhd_call call = {
         .comm = comm,
         .args = args,
         .fold = ddp_fold_of(comm->size),
-        .wire_dtype = ddp_wide_dtype(args->dtype, args->op),
+        .wire_dtype = ddp_acc_dtype(args->dtype, args->op),
         .range = {all},
         .landing = scratch,
         .own = args->send,
@@ -157,9 +157,9 @@ static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void
     if (wider_acc) {
         call.sum = ddp_at(scratch, rhd_landing_bytes(comm->size, args->count * call.acc_elem), 1);
         call.own = call.sum;
-        ddp_widen(call.sum, args->send, args->count, args->dtype);
+        ddp_to_acc(call.sum, args->send, args->count, args->dtype);
     }
-    if (ddp_divides_first(args->dtype, args->op, comm->size)) {
+    if (ddp_pre_scales(args->dtype, args->op, comm->size)) {
         ddp_coll_divide(comm, call.sum, args->send, args->count, args->dtype);
         call.own = call.sum;
         call.divisor = 1;
@@ -171,8 +171,8 @@ static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void
     DDP_TRY(run_halving(&call, err));
     const struct ddp_range *own = &call.range[call.levels];
     if (wider_acc)
-        ddp_narrow(ddp_at(args->recv, own->begin, elem),
-                   ddp_at(call.sum, own->begin, call.acc_elem), range_count(own), args->dtype);
+        ddp_from_acc(ddp_at(args->recv, own->begin, elem),
+                     ddp_at(call.sum, own->begin, call.acc_elem), range_count(own), args->dtype);
     DDP_TRY(run_doubling(&call, err));
     return ddp_fold_holds(call.fold, comm->rank) ? ddp_p2p_fold_out(comm, args, err) : 0;
 }
@@ -207,7 +207,7 @@ static void rhd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_c
 {
     const struct ddp_fold fold = ddp_fold_of(ranks);
     const size_t elem = ddp_dtype_size(shape->dtype);
-    const size_t acc_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const size_t acc_elem = ddp_dtype_size(ddp_acc_dtype(shape->dtype, shape->op));
     const double bytes = (double)shape->count * (double)elem;
     const double acc_bytes = (double)shape->count * (double)acc_elem;
 
@@ -223,10 +223,10 @@ static void rhd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_c
         (ranks - 1) * ((DDP_COST_MOVE + DDP_COST_COMBINE) * acc_bytes + DDP_COST_MOVE * bytes);
     if (ranks == 1)
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * bytes;
-    else if (ddp_is_wide(shape->dtype,
-                         shape->op)) /* all ranks widen their input, each narrows its chunk */
+    else if (ddp_has_wider_acc(shape->dtype,
+                               shape->op)) /* all ranks widen their input, each narrows its chunk */
         cost->memory_bytes += (ranks + 1) * (bytes + acc_bytes);
-    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
+    else if (ddp_pre_scales(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * bytes;
 }
 

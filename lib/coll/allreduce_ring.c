@@ -10,7 +10,7 @@
  * so all ranks get the same bits. avg divides once, in the owner's combine. 16-bit floats are
  * rounded once per combine, n-1 times in all. With more than 2 ranks their averages divide each
  * input first, which rounds once more, so that no partial sum exceeds the inputs. Averages of
- * integers are exact: they are sent to their owner in a wider type (coll_wide.h).
+ * integers are exact: they are sent to their owner in a wider type (coll_acc.h).
  *
  * Cost, S bytes, n ranks; S' = S, except for averages of integers, where it is the size in the
  * accumulator type: 2(n-1) steps. A rank sends (n-1)/n (S' + S) bytes: n-1 chunks in fragments of
@@ -35,19 +35,19 @@ static size_t ring_landing_bytes(int ranks, size_t count, size_t elem)
 
 static size_t ring_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
-    const size_t elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const size_t elem = ddp_dtype_size(ddp_acc_dtype(shape->dtype, shape->op));
     if (comm->size == 1)
         return 0;
     return ring_landing_bytes(comm->size, shape->count, elem) +
-           (ddp_is_wide(shape->dtype, shape->op) ? shape->count * elem : 0);
+           (ddp_has_wider_acc(shape->dtype, shape->op) ? shape->count * elem : 0);
 }
 
 static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                     struct ddp_err *err)
 {
-    const bool wider_acc = ddp_is_wide(args->dtype, args->op);
-    const bool pre_scale = ddp_divides_first(args->dtype, args->op, comm->size);
-    const enum ddp_dtype wire_dtype = ddp_wide_dtype(args->dtype, args->op);
+    const bool wider_acc = ddp_has_wider_acc(args->dtype, args->op);
+    const bool pre_scale = ddp_pre_scales(args->dtype, args->op, comm->size);
+    const enum ddp_dtype wire_dtype = ddp_acc_dtype(args->dtype, args->op);
     const size_t elem = ddp_dtype_size(args->dtype), acc_elem = ddp_dtype_size(wire_dtype);
     const struct ddp_chunks chunks = {.count = args->count, .n = comm->size};
     const size_t own = ddp_chunk_begin(&chunks, comm->rank);
@@ -58,7 +58,7 @@ static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     }
     void *widened = ddp_at(scratch, ring_landing_bytes(comm->size, args->count, acc_elem), 1);
     if (wider_acc)
-        ddp_widen(widened, args->send, args->count, args->dtype);
+        ddp_to_acc(widened, args->send, args->count, args->dtype);
     void *whole = wider_acc ? widened : args->recv;
     const struct ddp_ring_sum ring = {
         .chunks = chunks,
@@ -73,8 +73,8 @@ static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     };
     DDP_TRY(ddp_ring_sum(comm, &ring, err));
     if (wider_acc)
-        ddp_narrow(ddp_at(args->recv, own, elem), ring.result, ddp_chunk_count(&chunks, comm->rank),
-                   args->dtype);
+        ddp_from_acc(ddp_at(args->recv, own, elem), ring.result,
+                     ddp_chunk_count(&chunks, comm->rank), args->dtype);
     return ddp_ring_copy(comm, &chunks, elem, args->recv, comm->rank, err);
 }
 
@@ -82,7 +82,7 @@ static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
 {
     const struct ddp_chunks chunks = {.count = shape->count, .n = ranks};
     const size_t elem = ddp_dtype_size(shape->dtype);
-    const size_t acc_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const size_t acc_elem = ddp_dtype_size(ddp_acc_dtype(shape->dtype, shape->op));
     const double bytes = (double)shape->count * (double)elem;
     const double acc_bytes = (double)shape->count * (double)acc_elem;
 
@@ -97,10 +97,10 @@ static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
         (ranks - 1) * ((DDP_COST_MOVE + DDP_COST_COMBINE) * acc_bytes + DDP_COST_MOVE * bytes);
     if (ranks == 1)
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * bytes;
-    else if (ddp_is_wide(shape->dtype,
-                         shape->op)) /* all ranks widen their input, each narrows its chunk */
+    else if (ddp_has_wider_acc(shape->dtype,
+                               shape->op)) /* all ranks widen their input, each narrows its chunk */
         cost->memory_bytes += (ranks + 1) * (bytes + acc_bytes);
-    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
+    else if (ddp_pre_scales(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * bytes;
 }
 

@@ -106,7 +106,7 @@ static void staged_in(struct staged_call *call, size_t t)
             comm->device->copy(slot_of(call, comm->rank, t, p),
                                (const unsigned char *)call->args->send + offset, n);
     }
-    ddp_shm_post(comm, DDP_LANE_STAGED_IN, call->in_base + t + 1);
+    ddp_shm_post(comm, DDP_FLAGS_STAGED_IN, call->in_base + t + 1);
 }
 
 static int staged_sum(struct staged_call *call, size_t t, struct ddp_err *err)
@@ -117,7 +117,7 @@ static int staged_sum(struct staged_call *call, size_t t, struct ddp_err *err)
     const void *src[DDP_REDUCE_MAX];
     void *dst[2] = {(unsigned char *)call->args->recv + offset, NULL};
 
-    DDP_TRY(ddp_coll_wait_all(comm, DDP_LANE_STAGED_IN, call->in_base + t + 1, err));
+    DDP_TRY(ddp_coll_wait_all(comm, DDP_FLAGS_STAGED_IN, call->in_base + t + 1, err));
     if (n != 0) {
         for (int r = 0; r < comm->size; r++)
             src[r] = r == comm->rank ? (const unsigned char *)call->args->send + offset
@@ -133,11 +133,11 @@ static int staged_sum(struct staged_call *call, size_t t, struct ddp_err *err)
             .dtype = call->args->dtype,
             .op = call->args->op,
             .divisor = ddp_coll_divisor(comm, call->args->op),
-            .far = next_rank(comm, comm->rank),
+            .remote = next_rank(comm, comm->rank),
         };
         comm->device->reduce(&reduce);
     }
-    ddp_shm_post(comm, DDP_LANE_STAGED_SUM, call->sum_base + t + 1);
+    ddp_shm_post(comm, DDP_FLAGS_STAGED_SUM, call->sum_base + t + 1);
     return 0;
 }
 
@@ -148,7 +148,7 @@ static int staged_out(struct staged_call *call, size_t t, struct ddp_err *err)
     for (int p = next_rank(comm, comm->rank); p != comm->rank; p = next_rank(comm, p)) {
         const size_t offset = fragment_offset(call, t, p);
         const size_t n = fragment_bytes(call, offset);
-        DDP_TRY(ddp_shm_wait(comm, p, DDP_LANE_STAGED_SUM, call->sum_base + t + 1, err));
+        DDP_TRY(ddp_shm_wait(comm, p, DDP_FLAGS_STAGED_SUM, call->sum_base + t + 1, err));
         if (n != 0)
             comm->device->copy((unsigned char *)call->args->recv + offset,
                                slot_of(call, next_rank(comm, p), t, p), n);
@@ -166,8 +166,8 @@ static int staged_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
         .args = args,
         .bytes = ddp_coll_array_bytes(args),
         .elem = ddp_dtype_size(args->dtype),
-        .in_base = shm->epoch[DDP_LANE_STAGED_IN],
-        .sum_base = shm->epoch[DDP_LANE_STAGED_SUM],
+        .in_base = shm->sequence[DDP_FLAGS_STAGED_IN],
+        .sum_base = shm->sequence[DDP_FLAGS_STAGED_SUM],
     };
 
     staged_cut(&call);
@@ -184,8 +184,8 @@ static int staged_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
         if (i >= 2)
             DDP_TRY(staged_out(&call, i - 2, err));
     }
-    shm->epoch[DDP_LANE_STAGED_IN] = call.in_base + call.rounds + 1;
-    shm->epoch[DDP_LANE_STAGED_SUM] = call.sum_base + call.rounds;
+    shm->sequence[DDP_FLAGS_STAGED_IN] = call.in_base + call.rounds + 1;
+    shm->sequence[DDP_FLAGS_STAGED_SUM] = call.sum_base + call.rounds;
     return 0;
 }
 

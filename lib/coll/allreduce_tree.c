@@ -14,7 +14,7 @@
  * bits. avg divides once, at the root. 16-bit floats are rounded once per combine (of up to three
  * values), at most `depth` times on the path of a value. With more than 2 ranks their averages
  * divide each input first, which rounds once more, so that no partial sum exceeds the inputs.
- * Averages of integers are exact: they are sent up in a wider type (coll_wide.h).
+ * Averages of integers are exact: they are sent up in a wider type (coll_acc.h).
  *
  * Cost, S bytes, n ranks, m fragments, depth = floor(log2 n); S' = S, except for averages of
  * integers, where it is the size in the accumulator type: 2 depth + m - 1 steps. A rank sends S' up
@@ -58,7 +58,7 @@ static int tree_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
 
 static size_t fragment_elements(enum ddp_dtype dtype, enum ddp_op op)
 {
-    return FRAGMENT_BYTES / ddp_dtype_size(ddp_wide_dtype(dtype, op));
+    return FRAGMENT_BYTES / ddp_dtype_size(ddp_acc_dtype(dtype, op));
 }
 
 static size_t fragment_count_of(size_t count, enum ddp_dtype dtype, enum ddp_op op)
@@ -71,11 +71,11 @@ static size_t fragment_count_of(size_t count, enum ddp_dtype dtype, enum ddp_op 
 static size_t tree_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
     const int children = ddp_binary_children(comm->rank, comm->size);
-    const size_t acc_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const size_t acc_elem = ddp_dtype_size(ddp_acc_dtype(shape->dtype, shape->op));
     if (comm->size == 1)
         return 0;
     return 2 * (size_t)children * FRAGMENT_BYTES +
-           (ddp_is_wide(shape->dtype, shape->op) ? shape->count * acc_elem : 0);
+           (ddp_has_wider_acc(shape->dtype, shape->op) ? shape->count * acc_elem : 0);
 }
 
 static size_t elements(const struct tree_call *call, size_t k)
@@ -128,7 +128,7 @@ static int up(struct tree_call *call, size_t k, struct ddp_err *err)
     void *sum = ddp_at(call->sum, at, call->acc_elem);
 
     if (call->wider_acc) {
-        ddp_widen(sum, own, count, call->args->dtype);
+        ddp_to_acc(sum, own, count, call->args->dtype);
         own = sum;
     } else if (call->pre_scale) {
         ddp_coll_divide(call->comm, sum, own, count, call->args->dtype);
@@ -142,7 +142,7 @@ static int up(struct tree_call *call, size_t k, struct ddp_err *err)
         return ddp_comm_isend(call->comm, call->parent, DDP_COLL_TAG, own, count * call->acc_elem,
                               &call->up_send[k % UP_OPEN], err);
     if (call->wider_acc)
-        ddp_narrow(ddp_at(call->args->recv, at, call->elem), sum, count, call->args->dtype);
+        ddp_from_acc(ddp_at(call->args->recv, at, call->elem), sum, count, call->args->dtype);
     return 0;
 }
 
@@ -201,15 +201,15 @@ static int tree_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     struct tree_call call = {
         .comm = comm,
         .args = args,
-        .wire_dtype = ddp_wide_dtype(args->dtype, args->op),
+        .wire_dtype = ddp_acc_dtype(args->dtype, args->op),
         .elem = ddp_dtype_size(args->dtype),
         .fragment = fragment_elements(args->dtype, args->op),
         .fragments = fragment_count_of(args->count, args->dtype, args->op),
-        .wider_acc = ddp_is_wide(args->dtype, args->op),
+        .wider_acc = ddp_has_wider_acc(args->dtype, args->op),
         .parent = ddp_binary_parent(comm->rank),
         .first_child = 2 * comm->rank + 1,
         .children = ddp_binary_children(comm->rank, comm->size),
-        .pre_scale = ddp_divides_first(args->dtype, args->op, comm->size),
+        .pre_scale = ddp_pre_scales(args->dtype, args->op, comm->size),
         .lag = 2 * ddp_binary_depth(comm->rank + 1),
         .sum = args->recv,
         .landing = scratch,
@@ -229,7 +229,7 @@ static int tree_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
 static void tree_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const double fragments = (double)fragment_count_of(shape->count, shape->dtype, shape->op);
-    const size_t acc_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const size_t acc_elem = ddp_dtype_size(ddp_acc_dtype(shape->dtype, shape->op));
     const double bytes = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
     const double acc_bytes = (double)shape->count * (double)acc_elem;
 
@@ -253,10 +253,10 @@ static void tree_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
         ddp_cost_rank(cost, &c);
         cost->memory_bytes += children != 0 ? (children + 2) * acc_bytes : 0;
     }
-    if (ddp_is_wide(shape->dtype,
-                    shape->op)) /* all ranks widen their input, the root narrows the result */
+    if (ddp_has_wider_acc(shape->dtype,
+                          shape->op)) /* all ranks widen their input, the root narrows the result */
         cost->memory_bytes += (ranks + 1) * (bytes + acc_bytes);
-    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
+    else if (ddp_pre_scales(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * bytes;
 }
 

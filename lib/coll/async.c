@@ -52,7 +52,7 @@ struct ddp_async {
 static void leave_core_of_rank(const struct ddp_comm *comm, bool rank_is_thread)
 {
     cpu_set_t all, more;
-    if ((comm->backend->caps & DDP_CAP_LAUNCHED) != 0 || comm->place.segment == NULL ||
+    if ((comm->backend->caps & DDP_CAP_LAUNCHED) != 0 || comm->rank_info.segment == NULL ||
         sched_getaffinity(0, sizeof all, &all) != 0)
         return;
     if (sched_getaffinity(rank_is_thread ? getpid() : getppid(), sizeof more, &more) != 0)
@@ -126,9 +126,9 @@ static struct ddp_flight *find_recorder(struct ddp_async *async)
     const struct ddp_comm *comm = async->parent;
     while (comm->parent != NULL)
         comm = comm->parent;
-    if (comm->place.segment == NULL)
+    if (comm->rank_info.segment == NULL)
         return &async->own_flight;
-    struct ddp_segment_rank *block = ddp_segment_rank_of(comm->place.segment, comm->rank);
+    struct ddp_segment_rank *block = ddp_segment_rank_of(comm->rank_info.segment, comm->rank);
     async->block = block;
     if (atomic_exchange_explicit(&block->progress_used, 1, memory_order_acq_rel) == 0)
         return &block->progress;
@@ -165,13 +165,13 @@ static int open_comm(struct ddp_async *async, struct ddp_err *err)
         if (all[i] == NULL)
             continue;
         all[i]->flight = async->flight;
-        all[i]->place.oversubscribed = true;
+        all[i]->rank_info.oversubscribed = true;
         if (all[i]->shm != NULL) {
             all[i]->shm->spin = DDP_SPIN_SHARED;
-            all[i]->shm->crowded = true;
+            all[i]->shm->oversubscribed = true;
         } else {
             /* With a GPU there is a core for both threads. */
-            all[i]->patient = all[i] != async->comm->control;
+            all[i]->sleeps_in_waits = all[i] != async->comm->control;
         }
     }
     ddp_flight_phase(async->flight, "progress thread");

@@ -15,7 +15,7 @@ static int flags_run(struct ddp_comm *comm, const struct ddp_coll_args *args, vo
 {
     (void)args;
     (void)scratch;
-    return ddp_shm_barrier(comm, DDP_LANE_DIRECT, err);
+    return ddp_shm_barrier(comm, DDP_FLAGS_DIRECT, err);
 }
 
 static void flags_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)

@@ -97,8 +97,9 @@ const struct ddp_coll_alg *ddp_coll_auto_own(const struct ddp_comm *comm,
 /* Tells what alg->supports would answer before a communicator exists, for `ranks` ranks of one host
  * on a backend that needs no outside launcher. Returns 0, or DDP_EUNAVAIL with the reason in err.
  */
-int ddp_coll_foresee(const struct ddp_coll_alg *alg, const struct ddp_backend *backend, int ranks,
-                     const struct ddp_coll_shape *shape, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_coll_check_offline(const struct ddp_coll_alg *alg, const struct ddp_backend *backend,
+                           int ranks, const struct ddp_coll_shape *shape,
+                           struct ddp_err *err) DDP_MUST_CHECK;
 
 /* A collective that was checked once and can run many times. */
 struct ddp_coll_plan {
@@ -135,12 +136,12 @@ static inline bool ddp_coll_is_idle(enum ddp_coll coll, size_t count)
 static inline int ddp_coll_run(struct ddp_comm *comm, struct ddp_coll_plan *plan,
                                struct ddp_err *err)
 {
-    DDP_TRY(DDP_FAULT(COLL_ENTER, comm->place.rank, err));
+    DDP_TRY(DDP_FAULT(COLL_ENTER, comm->rank_info.rank, err));
     uint64_t index = ddp_comm_enter(comm, plan->args.coll, plan->args.dtype, plan->bytes);
     const bool idle = ddp_coll_is_idle(plan->args.coll, plan->bytes);
     int rc = idle ? 0 : plan->alg->run(comm, &plan->args, plan->scratch, err);
     if (rc == 0)
-        rc = DDP_FAULT_DATA(COLL_LEAVE, comm->place.rank, plan->args.recv,
+        rc = DDP_FAULT_DATA(COLL_LEAVE, comm->rank_info.rank, plan->args.recv,
                             ddp_coll_recv_bytes(comm, &plan->args), err);
     ddp_flight_leave(comm->flight, index, rc != 0);
     return rc;

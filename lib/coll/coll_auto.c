@@ -25,12 +25,12 @@ enum need {
     MESSAGES
 };
 
-#define ANY_BYTES SIZE_MAX
-#define ANY_RANKS 0
-#define NEAR      (1u << DDP_DISTANCE_CORE | 1u << DDP_DISTANCE_CACHE)
-#define FAR       (1u << DDP_DISTANCE_FAR)
-#define CROWDED   (1u << DDP_DISTANCE_CROWDED)
-#define ANYWHERE  (NEAR | FAR | CROWDED)
+#define ANY_BYTES      SIZE_MAX
+#define ANY_RANKS      0
+#define NEAR           (1u << DDP_DISTANCE_CORE | 1u << DDP_DISTANCE_CACHE)
+#define FAR            (1u << DDP_DISTANCE_FAR)
+#define OVERSUBSCRIBED (1u << DDP_DISTANCE_OVERSUBSCRIBED)
+#define ANYWHERE       (NEAR | FAR | OVERSUBSCRIBED)
 
 /* A row of the table. `auto` uses the first row that fits and whose algorithm supports the shape. A
  * row fits messages of up to bytes_max bytes (S, which bandwidth is computed from), on up to
@@ -55,7 +55,7 @@ struct rule {
 
 static const char why_self[] = "one rank: a copy, or nothing";
 static const char why_flat[] = "one step; the extra copies are short";
-static const char why_crowded[] =
+static const char why_oversubscribed[] =
     "one step; in a second step ranks would wait for their turn on a core";
 static const char why_direct[] = "zero-copy: every byte moves once";
 static const char why_staged[] =
@@ -80,9 +80,10 @@ static const char why_only[] = "messages: any backend, any memory";
     {                                                                                              \
         coll, need, distances, ANY_RANKS, bytes_max, &ddp_alg_##symbol, why                        \
     }
-#define CROWDED_ROW(coll, symbol, ranks_max, bytes_max)                                            \
+#define OVERSUBSCRIBED_ROW(coll, symbol, ranks_max, bytes_max)                                     \
     {                                                                                              \
-        coll, SHARED, CROWDED, ranks_max, bytes_max, &ddp_alg_##symbol##_flat, why_crowded         \
+        coll, SHARED, OVERSUBSCRIBED, ranks_max, bytes_max, &ddp_alg_##symbol##_flat,              \
+            why_oversubscribed                                                                     \
     }
 
 /* Between hosts of several ranks each, the links limit longer all-reduces. hier sends the fewest
@@ -105,24 +106,24 @@ static const char why_only[] = "messages: any backend, any memory";
 /* SHARED_ROWS: the rows on shared memory of a collective. flat is used up to registered_max
  * (private memory: private_max) bytes; at a far distance up to twice that, at most the size of a
  * data slot. SHM_ROWS: all rows of a collective except the last. With more ranks than cores flat is
- * used up to crowded_max bytes. */
+ * used up to oversubscribed_max bytes. */
 #define TWICE(bytes) DDP_MIN(2 * (size_t)(bytes), (size_t)DDP_SHM_SLOT_BYTES)
 #define SHARED_ROWS(coll, symbol, registered_max, private_max)                                     \
-    ROW(coll, SHARED, NEAR | CROWDED, registered_max, symbol##_flat, why_flat),                    \
+    ROW(coll, SHARED, NEAR | OVERSUBSCRIBED, registered_max, symbol##_flat, why_flat),             \
         ROW(coll, SHARED, FAR, TWICE(registered_max), symbol##_flat, why_flat),                    \
         ROW(coll, REGISTERED, ANYWHERE, ANY_BYTES, symbol##_direct, why_direct),                   \
-        ROW(coll, SHARED, NEAR | CROWDED, private_max, symbol##_flat, why_flat),                   \
+        ROW(coll, SHARED, NEAR | OVERSUBSCRIBED, private_max, symbol##_flat, why_flat),            \
         ROW(coll, SHARED, FAR, TWICE(private_max), symbol##_flat, why_flat),                       \
         ROW(coll, SHARED, ANYWHERE, ANY_BYTES, symbol##_staged, why_staged)
-#define SHM_ROWS(coll, symbol, registered_max, private_max, crowded_max)                           \
-    SELF(coll, symbol), CROWDED_ROW(coll, symbol, ANY_RANKS, crowded_max),                         \
+#define SHM_ROWS(coll, symbol, registered_max, private_max, oversubscribed_max)                    \
+    SELF(coll, symbol), OVERSUBSCRIBED_ROW(coll, symbol, ANY_RANKS, oversubscribed_max),           \
         SHARED_ROWS(coll, symbol, registered_max, private_max), NATIVE(coll, symbol)
 #define LAST(coll, symbol) ROW(coll, MESSAGES, ANYWHERE, ANY_BYTES, symbol, why_only)
 
 static const struct rule rules[] = {
     SELF(DDP_ALLREDUCE, allreduce),
-    CROWDED_ROW(DDP_ALLREDUCE, allreduce, 8, 8 << 10),
-    CROWDED_ROW(DDP_ALLREDUCE, allreduce, ANY_RANKS, 4 << 10),
+    OVERSUBSCRIBED_ROW(DDP_ALLREDUCE, allreduce, 8, 8 << 10),
+    OVERSUBSCRIBED_ROW(DDP_ALLREDUCE, allreduce, ANY_RANKS, 4 << 10),
     SHARED_ROWS(DDP_ALLREDUCE, allreduce, 512, 1024),
     ROW(DDP_ALLREDUCE, LIBRARY, ANYWHERE, BETWEEN_HOSTS, allreduce_native, why_native),
     ROW(DDP_ALLREDUCE, HOSTS, ANYWHERE, ANY_BYTES, allreduce_hier, why_hosts),
@@ -156,9 +157,11 @@ static const struct rule rules[] = {
 };
 
 static const char *const distance_names[DDP_DISTANCE_COUNT] = {
-    [DDP_DISTANCE_UNKNOWN] = "unknown", [DDP_DISTANCE_CORE] = "core",
-    [DDP_DISTANCE_CACHE] = "cache",     [DDP_DISTANCE_FAR] = "far",
-    [DDP_DISTANCE_CROWDED] = "crowded",
+    [DDP_DISTANCE_UNKNOWN] = "unknown",
+    [DDP_DISTANCE_CORE] = "core",
+    [DDP_DISTANCE_CACHE] = "cache",
+    [DDP_DISTANCE_FAR] = "far",
+    [DDP_DISTANCE_OVERSUBSCRIBED] = "oversubscribed",
 };
 
 const char *ddp_distance_name(enum ddp_distance d)
@@ -240,8 +243,8 @@ const struct ddp_coll_alg *ddp_coll_auto_at(const struct ddp_comm *comm,
 
 static enum ddp_distance distance_in(const struct ddp_comm *comm)
 {
-    const bool crowded = comm->shm != NULL && comm->shm->crowded;
-    return crowded ? DDP_DISTANCE_CROWDED : DDP_DISTANCE_UNKNOWN;
+    const bool oversubscribed = comm->shm != NULL && comm->shm->oversubscribed;
+    return oversubscribed ? DDP_DISTANCE_OVERSUBSCRIBED : DDP_DISTANCE_UNKNOWN;
 }
 
 const struct ddp_coll_alg *ddp_coll_auto(const struct ddp_comm *comm,

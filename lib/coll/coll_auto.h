@@ -21,10 +21,10 @@ enum ddp_distance {
     DDP_DISTANCE_CORE,  /* two threads of one core: below 75 ns */
     DDP_DISTANCE_CACHE, /* cores that share a cache: below 400 ns */
     DDP_DISTANCE_FAR,
-    DDP_DISTANCE_CROWDED, /* more ranks than cores: ranks take turns */
+    DDP_DISTANCE_OVERSUBSCRIBED, /* more ranks than cores: ranks take turns */
     DDP_DISTANCE_COUNT
 };
-const char *ddp_distance_name(enum ddp_distance d); /* "unknown", "core", ..., "crowded" */
+const char *ddp_distance_name(enum ddp_distance d); /* "unknown", "core", ..., "oversubscribed" */
 /* Returns the distance for a round-trip time in nanoseconds, UNKNOWN for NaN. */
 enum ddp_distance ddp_distance_of(double pingpong_ns);
 

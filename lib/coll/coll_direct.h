@@ -1,7 +1,7 @@
 /* Helpers of the "direct" algorithms, which copy nothing in between, on registered memory. For
  * lib/coll only.
  *
- * A call has two *steps*, both on flag slot DDP_LANE_DIRECT. *Enter*: a rank announces that its
+ * A call has two *steps*, both on flag slot DDP_FLAGS_DIRECT. *Enter*: a rank announces that its
  * send buffer is ready and that its recv buffer may be overwritten. The addresses of both buffers
  * are stored beside the flag, in its cache line, so ranks may have their buffers at different
  * offsets, and only the root needs to have both. Then each byte moves once, from the send buffer of
@@ -32,44 +32,45 @@ struct ddp_direct_place {
 static inline struct ddp_direct_place ddp_direct_place_of(const struct ddp_comm *comm, int rank)
 {
     struct ddp_direct_place place;
-    memcpy(&place, ddp_shm_lane_of(comm->shm, rank, DDP_LANE_DIRECT)->inline_data, sizeof place);
+    memcpy(&place, ddp_shm_flag_slot_of(comm->shm, rank, DDP_FLAGS_DIRECT)->inline_data,
+           sizeof place);
     return place;
 }
 
 static inline void ddp_direct_enter(struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
-    const uintptr_t base = (uintptr_t)comm->place.segment;
+    const uintptr_t base = (uintptr_t)comm->rank_info.segment;
     const struct ddp_direct_place place = {(uintptr_t)args->send - base,
                                            (uintptr_t)args->recv - base};
-    memcpy(ddp_shm_lane_of(comm->shm, comm->rank, DDP_LANE_DIRECT)->inline_data, &place,
+    memcpy(ddp_shm_flag_slot_of(comm->shm, comm->rank, DDP_FLAGS_DIRECT)->inline_data, &place,
            sizeof place);
-    ddp_shm_post(comm, DDP_LANE_DIRECT, ++comm->shm->epoch[DDP_LANE_DIRECT]);
+    ddp_shm_post(comm, DDP_FLAGS_DIRECT, ++comm->shm->sequence[DDP_FLAGS_DIRECT]);
 }
 
 static inline void ddp_direct_leave(struct ddp_comm *comm)
 {
-    ddp_shm_post(comm, DDP_LANE_DIRECT, ++comm->shm->epoch[DDP_LANE_DIRECT]);
+    ddp_shm_post(comm, DDP_FLAGS_DIRECT, ++comm->shm->sequence[DDP_FLAGS_DIRECT]);
 }
 
 /* Waits until `peer` has reached the step that this rank is in: enter or leave. */
 static inline int ddp_direct_wait(struct ddp_comm *comm, int peer, struct ddp_err *err)
 {
-    return ddp_shm_wait(comm, peer, DDP_LANE_DIRECT, comm->shm->epoch[DDP_LANE_DIRECT], err);
+    return ddp_shm_wait(comm, peer, DDP_FLAGS_DIRECT, comm->shm->sequence[DDP_FLAGS_DIRECT], err);
 }
 static inline int ddp_direct_wait_all(struct ddp_comm *comm, struct ddp_err *err)
 {
-    return ddp_coll_wait_all(comm, DDP_LANE_DIRECT, comm->shm->epoch[DDP_LANE_DIRECT], err);
+    return ddp_coll_wait_all(comm, DDP_FLAGS_DIRECT, comm->shm->sequence[DDP_FLAGS_DIRECT], err);
 }
 
 /* Return the addresses, in this process, of the send and recv buffers of `rank`, which must have
  * entered. */
 static inline const unsigned char *ddp_direct_send_of(const struct ddp_comm *comm, int rank)
 {
-    return (const unsigned char *)comm->place.segment + ddp_direct_place_of(comm, rank).send;
+    return (const unsigned char *)comm->rank_info.segment + ddp_direct_place_of(comm, rank).send;
 }
 static inline unsigned char *ddp_direct_recv_of(const struct ddp_comm *comm, int rank)
 {
-    return (unsigned char *)comm->place.segment + ddp_direct_place_of(comm, rank).recv;
+    return (unsigned char *)comm->rank_info.segment + ddp_direct_place_of(comm, rank).recv;
 }
 
 /* True if this rank's share of all arrays of the call is larger than its share of the last-level

@@ -60,7 +60,7 @@ static unsigned char *slot_of(const struct flat_call *call, int rank)
 {
     const struct ddp_comm_shm *shm = call->comm->shm;
     return call->bytes <= DDP_SHM_INLINE
-               ? ddp_shm_lane_of(shm, rank, DDP_LANE_FLAT + call->parity)->inline_data
+               ? ddp_shm_flag_slot_of(shm, rank, DDP_FLAGS_FLAT + call->parity)->inline_data
                : ddp_shm_slot_of(shm, rank, call->parity);
 }
 
@@ -140,20 +140,20 @@ static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
                     struct ddp_err *err)
 {
     (void)scratch;
-    const uint64_t epoch = ++comm->shm->epoch[DDP_LANE_FLAT];
+    const uint64_t sequence = ++comm->shm->sequence[DDP_FLAGS_FLAT];
     struct flat_call call = {
         .comm = comm,
         .args = args,
         .chunk = ddp_coll_array_bytes(args),
-        .parity = (int)(epoch & 1),
+        .parity = (int)(sequence & 1),
     };
-    const int lane = DDP_LANE_FLAT + call.parity;
+    const int flag_slot = DDP_FLAGS_FLAT + call.parity;
 
     call.bytes = published_bytes(args->coll, comm->size, call.chunk);
     if (call.bytes != 0 && (comm->rank == args->root || !has_source_root(args->coll)))
         memcpy(slot_of(&call, comm->rank), args->send, call.bytes);
-    ddp_shm_post(comm, lane, epoch);
-    DDP_TRY(ddp_coll_wait_all(comm, lane, epoch, err));
+    ddp_shm_post(comm, flag_slot, sequence);
+    DDP_TRY(ddp_coll_wait_all(comm, flag_slot, sequence, err));
     if (call.chunk != 0)
         flat_take(&call);
     return 0;

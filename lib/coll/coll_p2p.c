@@ -145,7 +145,7 @@ int ddp_p2p_fold_in(struct ddp_comm *comm, const struct ddp_coll_args *args, con
         .in_bytes = args->count * ddp_dtype_size(args->dtype),
     };
     DDP_TRY(ddp_p2p_send_fragments(comm, neighbour, own, args->count,
-                                   ddp_wide_dtype(args->dtype, args->op), err));
+                                   ddp_acc_dtype(args->dtype, args->op), err));
     return ddp_p2p_exchange(comm, &result, err);
 }
 

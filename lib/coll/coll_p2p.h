@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "coll/coll.h"
-#include "coll/coll_wide.h"
+#include "coll/coll_acc.h"
 #include "coll/pattern.h"
 
 #ifdef __cplusplus
@@ -58,7 +58,7 @@ static inline void ddp_coll_copy(const struct ddp_comm *comm, void *dst, const v
 /* True if an average must divide each input, with rounding, before the first sum. This is the case
  * for 16-bit floats, so that no partial sum overflows where the average would not. Two ranks have
  * no partial sums: their only combine adds and divides in f32. */
-static inline bool ddp_divides_first(enum ddp_dtype dtype, enum ddp_op op, int ranks)
+static inline bool ddp_pre_scales(enum ddp_dtype dtype, enum ddp_op op, int ranks)
 {
     return op == DDP_AVG && (dtype == DDP_F16 || dtype == DDP_BF16) && ranks > 2;
 }
@@ -91,7 +91,7 @@ struct ddp_p2p_combine {
     const void *own; /* [in_count] */
     void *sum;       /* [in_count], may be own */
     bool own_first;  /* false: arriving[i] is the first operand */
-    bool divide_own; /* divide own by the number of ranks first (see ddp_divides_first) */
+    bool divide_own; /* divide own by the number of ranks first (see ddp_pre_scales) */
     enum ddp_dtype dtype;
     enum ddp_op op;
     int divisor;   /* the sum is divided by this number, unless it is 1 */

@@ -19,7 +19,7 @@ struct ddp_ring_sum {
     enum ddp_dtype dtype;
     enum ddp_op op;
     int divisor;       /* 1 if pre_scale */
-    bool pre_scale;    /* see ddp_divides_first */
+    bool pre_scale;    /* see ddp_pre_scales */
     const void *input; /* [chunks.count] */
     void *result;      /* [count of chunk r]; may be chunk r of input */
     /* Partial sums of chunk c are stored in chunk c of `whole` [chunks.count], which may be input.

@@ -16,16 +16,16 @@ extern "C" {
  * (barrier and all-gather of bytes), slot 7 to the ping-pong of the bench layer. Two algorithms
  * never share a slot, so the order of one algorithm's calls alone keeps its sequence numbers equal
  * on all ranks. */
-enum ddp_coll_lane {
-    DDP_LANE_FLAT = 2, /* also 3: even and odd calls, with the inline data of each */
-    DDP_LANE_DIRECT = 4,
-    DDP_LANE_STAGED_IN = 5,
-    DDP_LANE_STAGED_SUM = 6,
-    DDP_LANE_STAGED_DONE = DDP_LANE_STAGED_SUM, /* the same slot, as coll_stage.h uses it */
-    DDP_LANE_HIER_IN = 8,                       /* 8 to 11: allreduce_hier.c */
-    DDP_LANE_HIER_SUM,
-    DDP_LANE_HIER_RESULT,
-    DDP_LANE_HIER_OUT
+enum ddp_coll_flag_slot {
+    DDP_FLAGS_FLAT = 2, /* also 3: even and odd calls, with the inline data of each */
+    DDP_FLAGS_DIRECT = 4,
+    DDP_FLAGS_STAGED_IN = 5,
+    DDP_FLAGS_STAGED_SUM = 6,
+    DDP_FLAGS_STAGED_DONE = DDP_FLAGS_STAGED_SUM, /* the same slot, as coll_stage.h uses it */
+    DDP_FLAGS_HIER_IN = 8,                        /* 8 to 11: allreduce_hier.c */
+    DDP_FLAGS_HIER_SUM,
+    DDP_FLAGS_HIER_RESULT,
+    DDP_FLAGS_HIER_OUT
 };
 
 /* Returns the bytes of `count` elements. */
@@ -59,12 +59,12 @@ static inline void ddp_coll_move(const struct ddp_comm *comm, void *dst, const v
 
 /* Waits until the flag of every other rank in slot `lane` has reached `epoch`. Each rank starts
  * with the next rank, so that they do not all poll the same flag. */
-static inline int ddp_coll_wait_all(struct ddp_comm *comm, int lane, uint64_t epoch,
+static inline int ddp_coll_wait_all(struct ddp_comm *comm, int flag_slot, uint64_t sequence,
                                     struct ddp_err *err)
 {
     for (int i = 1; i < comm->size; i++) {
         const int peer = comm->rank + i < comm->size ? comm->rank + i : comm->rank + i - comm->size;
-        DDP_TRY(ddp_shm_wait(comm, peer, lane, epoch, err));
+        DDP_TRY(ddp_shm_wait(comm, peer, flag_slot, sequence, err));
     }
     return 0;
 }

@@ -79,13 +79,13 @@ static unsigned char *slot_of(const struct staging_call *call, int writer, int r
 }
 
 /* Waits until the flag DONE of all readers of this rank's ring buffer has reached `epoch`. */
-static int wait_for_readers(const struct staging_call *call, uint64_t epoch, struct ddp_err *err)
+static int wait_for_readers(const struct staging_call *call, uint64_t sequence, struct ddp_err *err)
 {
     struct ddp_comm *comm = call->comm;
     for (int i = 1; i < comm->size; i++) {
         const int peer = ddp_rank_at(comm->rank, i, comm->size);
         if (takes_from(call, peer, comm->rank))
-            DDP_TRY(ddp_shm_wait(comm, peer, DDP_LANE_STAGED_DONE, epoch, err));
+            DDP_TRY(ddp_shm_wait(comm, peer, DDP_FLAGS_STAGED_DONE, sequence, err));
     }
     return 0;
 }
@@ -106,7 +106,7 @@ static int publish(const struct staging_call *call, size_t t, struct ddp_err *er
         ddp_coll_move(comm, slot_of(call, comm->rank, peer, t),
                       fragment + (size_t)peer * stage->chunk_bytes, fragment_bytes(call, t));
     }
-    ddp_shm_post(comm, DDP_LANE_STAGED_IN, call->in_base + t + 1);
+    ddp_shm_post(comm, DDP_FLAGS_STAGED_IN, call->in_base + t + 1);
     return 0;
 }
 
@@ -119,11 +119,11 @@ static int take(const struct staging_call *call, size_t t, struct ddp_err *err)
         const int peer = ddp_rank_at(comm->rank, i, comm->size);
         if (!takes_from(call, comm->rank, peer))
             continue;
-        DDP_TRY(ddp_shm_wait(comm, peer, DDP_LANE_STAGED_IN, call->in_base + t + 1, err));
+        DDP_TRY(ddp_shm_wait(comm, peer, DDP_FLAGS_STAGED_IN, call->in_base + t + 1, err));
         data[peer] = slot_of(call, peer, comm->rank, t);
     }
     call->stage->take(comm, call->stage, data, t * call->fragment, fragment_bytes(call, t));
-    ddp_shm_post(comm, DDP_LANE_STAGED_DONE, call->done_base + t + 1);
+    ddp_shm_post(comm, DDP_FLAGS_STAGED_DONE, call->done_base + t + 1);
     return 0;
 }
 
@@ -140,8 +140,8 @@ static int run_rounds(const struct staging_call *call, struct ddp_err *err)
 
 int ddp_staging_run(struct ddp_comm *comm, const struct ddp_staging *stage, struct ddp_err *err)
 {
-    uint64_t *in = &comm->shm->epoch[DDP_LANE_STAGED_IN];
-    uint64_t *done = &comm->shm->epoch[DDP_LANE_STAGED_DONE];
+    uint64_t *in = &comm->shm->sequence[DDP_FLAGS_STAGED_IN];
+    uint64_t *done = &comm->shm->sequence[DDP_FLAGS_STAGED_DONE];
     struct staging_call call = {
         .comm = comm,
         .stage = stage,
@@ -157,15 +157,15 @@ int ddp_staging_run(struct ddp_comm *comm, const struct ddp_staging *stage, stru
         call.reads |= takes_from(&call, comm->rank, r);
     }
     staging_cut(&call);
-    ddp_shm_post(comm, DDP_LANE_STAGED_IN, call.in_base);
-    DDP_TRY(ddp_coll_wait_all(comm, DDP_LANE_STAGED_IN, call.in_base, err));
+    ddp_shm_post(comm, DDP_FLAGS_STAGED_IN, call.in_base);
+    DDP_TRY(ddp_coll_wait_all(comm, DDP_FLAGS_STAGED_IN, call.in_base, err));
     DDP_TRY(run_rounds(&call, err));
     *in = call.in_base + call.rounds;
     *done = call.done_base + call.rounds;
     if (!call.publishes)
-        ddp_shm_post(comm, DDP_LANE_STAGED_IN, *in);
+        ddp_shm_post(comm, DDP_FLAGS_STAGED_IN, *in);
     if (!call.reads)
-        ddp_shm_post(comm, DDP_LANE_STAGED_DONE, *done);
+        ddp_shm_post(comm, DDP_FLAGS_STAGED_DONE, *done);
     return wait_for_readers(&call, *done, err);
 }
 

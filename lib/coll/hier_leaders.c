@@ -208,7 +208,7 @@ static void count_leader(int hosts, int me, size_t count, enum ddp_dtype dtype,
 
 void ddp_hier_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
-    const enum ddp_dtype wire_dtype = ddp_wide_dtype(shape->dtype, shape->op);
+    const enum ddp_dtype wire_dtype = ddp_acc_dtype(shape->dtype, shape->op);
     const size_t acc_elem = ddp_dtype_size(wire_dtype),
                  fragment = ddp_hier_fragment_count(wire_dtype);
     const int hosts = DDP_MAX(shape->hosts, 1);

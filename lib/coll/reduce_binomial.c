@@ -8,7 +8,7 @@
  * root's last combine. 16-bit floats are rounded once per combine, at most ceil(log2 n) times on
  * the path of a value. With more than 2 ranks their averages divide each input first, which rounds
  * once more, so that no partial sum exceeds the inputs. Averages of integers are exact: they are
- * sent in a wider type (coll_wide.h).
+ * sent in a wider type (coll_acc.h).
  *
  * Cost, S bytes, n ranks; S' = S, except for averages of integers, where it is the size in the
  * accumulator type: ceil(log2 n) steps. Every rank except the root sends S' once, in fragments of
@@ -34,10 +34,10 @@ static size_t binomial_scratch_bytes(const struct ddp_comm *comm,
                                      const struct ddp_coll_shape *shape)
 {
     const int v = ddp_virtual_rank(comm->rank, shape->root, comm->size);
-    const bool wider_acc = ddp_is_wide(shape->dtype, shape->op);
-    const size_t bytes = shape->count * ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const bool wider_acc = ddp_has_wider_acc(shape->dtype, shape->op);
+    const size_t bytes = shape->count * ddp_dtype_size(ddp_acc_dtype(shape->dtype, shape->op));
     const bool leaf = ddp_binomial_children(v, comm->size) == 0;
-    const bool pre_scale = ddp_divides_first(shape->dtype, shape->op, comm->size);
+    const bool pre_scale = ddp_pre_scales(shape->dtype, shape->op, comm->size);
 
     if (comm->size == 1)
         return 0;
@@ -51,7 +51,7 @@ static int combine_children(struct ddp_comm *comm, const struct ddp_coll_args *a
                             const void **own, void *sum, void *landing, struct ddp_err *err)
 {
     const int n = comm->size, children = ddp_binomial_children(v, n);
-    const bool pre_scale = ddp_divides_first(args->dtype, args->op, n);
+    const bool pre_scale = ddp_pre_scales(args->dtype, args->op, n);
 
     for (int k = 0; k < children; k++) {
         const bool complete = v == 0 && k == children - 1;
@@ -61,7 +61,7 @@ static int combine_children(struct ddp_comm *comm, const struct ddp_coll_args *a
             .own = *own,
             .sum = sum,
             .own_first = true,
-            .dtype = ddp_wide_dtype(args->dtype, args->op),
+            .dtype = ddp_acc_dtype(args->dtype, args->op),
             .op = args->op,
             .divisor = complete && !pre_scale ? ddp_coll_divisor(comm, args->op) : 1,
             .landing = landing,
@@ -76,8 +76,8 @@ static int binomial_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
                         struct ddp_err *err)
 {
     const int n = comm->size, v = ddp_virtual_rank(comm->rank, args->root, n);
-    const bool wider_acc = ddp_is_wide(args->dtype, args->op);
-    const enum ddp_dtype wire_dtype = ddp_wide_dtype(args->dtype, args->op);
+    const bool wider_acc = ddp_has_wider_acc(args->dtype, args->op);
+    const enum ddp_dtype wire_dtype = ddp_acc_dtype(args->dtype, args->op);
     const void *own = args->send;
 
     if (n == 1) {
@@ -88,9 +88,9 @@ static int binomial_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
         ddp_at(scratch, landing_bytes_of(v, n, args->count * ddp_dtype_size(wire_dtype)), 1);
     void *sum = v == 0 && !wider_acc ? args->recv : spare;
     if (wider_acc) {
-        ddp_widen(spare, args->send, args->count, args->dtype);
+        ddp_to_acc(spare, args->send, args->count, args->dtype);
         own = spare;
-    } else if (ddp_divides_first(args->dtype, args->op, n)) {
+    } else if (ddp_pre_scales(args->dtype, args->op, n)) {
         ddp_coll_divide(comm, sum, args->send, args->count, args->dtype);
         own = sum;
     }
@@ -99,13 +99,13 @@ static int binomial_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
         return ddp_p2p_send_fragments(comm, ddp_real_rank(ddp_binomial_parent(v), args->root, n),
                                       own, args->count, wire_dtype, err);
     if (wider_acc)
-        ddp_narrow(args->recv, sum, args->count, args->dtype);
+        ddp_from_acc(args->recv, sum, args->count, args->dtype);
     return 0;
 }
 
 static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
-    const size_t acc_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const size_t acc_elem = ddp_dtype_size(ddp_acc_dtype(shape->dtype, shape->op));
     const double bytes = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
     const double acc_bytes = (double)shape->count * (double)acc_elem;
     struct ddp_p2p_count c = {0, 0};
@@ -120,10 +120,10 @@ static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct 
     cost->path_bytes =
         ddp_rounds(ranks) * acc_bytes; /* the root receives from all its children in turn */
     cost->memory_bytes = (ranks - 1) * (DDP_COST_MOVE + DDP_COST_COMBINE) * acc_bytes;
-    if (ddp_is_wide(shape->dtype,
-                    shape->op)) /* all ranks widen their input, the root narrows the result */
+    if (ddp_has_wider_acc(shape->dtype,
+                          shape->op)) /* all ranks widen their input, the root narrows the result */
         cost->memory_bytes += (ranks + 1) * (bytes + acc_bytes);
-    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
+    else if (ddp_pre_scales(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * bytes;
 }
 

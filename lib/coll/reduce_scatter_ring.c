@@ -29,8 +29,8 @@ struct ring_layout {
 static struct ring_layout ring_layout_of(int ranks, size_t count, enum ddp_dtype dtype,
                                          enum ddp_op op)
 {
-    const size_t chunk = count * ddp_dtype_size(ddp_wide_dtype(dtype, op));
-    const size_t chunks = ddp_is_wide(dtype, op) ? (size_t)ranks : ranks > 2 ? 2 : 0;
+    const size_t chunk = count * ddp_dtype_size(ddp_acc_dtype(dtype, op));
+    const size_t chunks = ddp_has_wider_acc(dtype, op) ? (size_t)ranks : ranks > 2 ? 2 : 0;
     struct ring_layout layout = {.chunk = ddp_round_to_line(chunk),
                                  .landing = ddp_p2p_landing_bytes(chunk)};
     layout.bytes = ranks == 1 ? 0 : layout.landing + chunks * layout.chunk;
@@ -45,8 +45,8 @@ static size_t ring_scratch_bytes(const struct ddp_comm *comm, const struct ddp_c
 static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                     struct ddp_err *err)
 {
-    const bool wider_acc = ddp_is_wide(args->dtype, args->op);
-    const bool pre_scale = ddp_divides_first(args->dtype, args->op, comm->size);
+    const bool wider_acc = ddp_has_wider_acc(args->dtype, args->op);
+    const bool pre_scale = ddp_pre_scales(args->dtype, args->op, comm->size);
     const size_t n = (size_t)comm->size, elem = ddp_dtype_size(args->dtype);
     const struct ring_layout layout =
         ring_layout_of(comm->size, args->count, args->dtype, args->op);
@@ -57,7 +57,7 @@ static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     }
     struct ddp_ring_sum ring = {
         .chunks = {.count = n * args->count, .n = comm->size},
-        .dtype = ddp_wide_dtype(args->dtype, args->op),
+        .dtype = ddp_acc_dtype(args->dtype, args->op),
         .op = args->op,
         .divisor = pre_scale ? 1 : ddp_coll_divisor(comm, args->op),
         .pre_scale = pre_scale,
@@ -72,16 +72,16 @@ static int ring_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     ring.whole = ddp_at(scratch, layout.landing, 1);
     ring.input = ring.whole;
     ring.result = ddp_at(ring.whole, (size_t)comm->rank * args->count, ddp_dtype_size(ring.dtype));
-    ddp_widen(ring.whole, args->send, n * args->count, args->dtype);
+    ddp_to_acc(ring.whole, args->send, n * args->count, args->dtype);
     DDP_TRY(ddp_ring_sum(comm, &ring, err));
-    ddp_narrow(args->recv, ring.result, args->count, args->dtype);
+    ddp_from_acc(args->recv, ring.result, args->count, args->dtype);
     return 0;
 }
 
 static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const double chunk = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
-    const size_t acc_elem = ddp_dtype_size(ddp_wide_dtype(shape->dtype, shape->op));
+    const size_t acc_elem = ddp_dtype_size(ddp_acc_dtype(shape->dtype, shape->op));
     const double acc_chunk = (double)shape->count * (double)acc_elem;
     const struct ddp_chunks chunks = {.count = (size_t)ranks * shape->count, .n = ranks};
     struct ddp_p2p_count c = {0, 0};
@@ -94,10 +94,10 @@ static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
         (double)ranks * (ranks - 1) * (DDP_COST_MOVE + DDP_COST_COMBINE) * acc_chunk;
     if (ranks == 1)
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * chunk;
-    else if (ddp_is_wide(shape->dtype,
-                         shape->op)) /* all ranks widen their input, each narrows its chunk */
+    else if (ddp_has_wider_acc(shape->dtype,
+                               shape->op)) /* all ranks widen their input, each narrows its chunk */
         cost->memory_bytes += (double)ranks * (ranks + 1) * (chunk + acc_chunk);
-    else if (ddp_divides_first(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
+    else if (ddp_pre_scales(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += (double)ranks * ranks * DDP_COST_COPY * chunk;
 }
 

@@ -48,23 +48,24 @@ static size_t direct_scratch_bytes(const struct ddp_comm *comm, size_t n, size_t
 
 static void direct_enter(struct ddp_comm *comm, const struct ddp_sparse *mine)
 {
-    const uintptr_t base = (uintptr_t)comm->place.segment;
+    const uintptr_t base = (uintptr_t)comm->rank_info.segment;
     const struct direct_place place = {
         .index = (uintptr_t)mine->index - base,
         .value = (uintptr_t)mine->value - base,
         .count = mine->count,
     };
-    memcpy(ddp_shm_lane_of(comm->shm, comm->rank, DDP_LANE_DIRECT)->inline_data, &place,
+    memcpy(ddp_shm_flag_slot_of(comm->shm, comm->rank, DDP_FLAGS_DIRECT)->inline_data, &place,
            sizeof place);
-    ddp_shm_post(comm, DDP_LANE_DIRECT, ++comm->shm->epoch[DDP_LANE_DIRECT]);
+    ddp_shm_post(comm, DDP_FLAGS_DIRECT, ++comm->shm->sequence[DDP_FLAGS_DIRECT]);
 }
 
 /* Finds the list of a rank that has entered. */
 static void find_list(const struct ddp_comm *comm, int rank, struct ddp_sparse *list)
 {
     struct direct_place place;
-    unsigned char *base = comm->place.segment;
-    memcpy(&place, ddp_shm_lane_of(comm->shm, rank, DDP_LANE_DIRECT)->inline_data, sizeof place);
+    unsigned char *base = comm->rank_info.segment;
+    memcpy(&place, ddp_shm_flag_slot_of(comm->shm, rank, DDP_FLAGS_DIRECT)->inline_data,
+           sizeof place);
     *list = (struct ddp_sparse){
         .index = (uint32_t *)(void *)(base + place.index),
         .value = (float *)(void *)(base + place.value),
@@ -84,13 +85,13 @@ static int direct_run(struct ddp_comm *comm, const struct ddp_sparse_args *args,
         x->checked = args->mine.index;
     }
     direct_enter(comm, &args->mine);
-    uint64_t *epoch = &comm->shm->epoch[DDP_LANE_DIRECT];
-    DDP_TRY(ddp_coll_wait_all(comm, DDP_LANE_DIRECT, *epoch, err));
+    uint64_t *sequence = &comm->shm->sequence[DDP_FLAGS_DIRECT];
+    DDP_TRY(ddp_coll_wait_all(comm, DDP_FLAGS_DIRECT, *sequence, err));
     for (int r = 0; r < comm->size; r++)
         find_list(comm, r, &x->list[r]);
     ddp_sparse_sum(comm->device, x->list, comm->size, args->result, args->n);
-    ddp_shm_post(comm, DDP_LANE_DIRECT, ++*epoch);
-    return ddp_coll_wait_all(comm, DDP_LANE_DIRECT, *epoch, err);
+    ddp_shm_post(comm, DDP_FLAGS_DIRECT, ++*sequence);
+    return ddp_coll_wait_all(comm, DDP_FLAGS_DIRECT, *sequence, err);
 }
 
 static void direct_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, bool *exact)

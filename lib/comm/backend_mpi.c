@@ -193,16 +193,17 @@ static void state_free(struct mpi_state *s)
 /* Compares the rank and size that MPI reports with those of the launcher. They differ if the
  * mpiexec belongs to another MPI than the module: every process would then be a world of one rank
  * and measure nothing, without an error. */
-static int check_rank_info(const struct ddp_place *place, int rank, int size, struct ddp_err *err)
+static int check_rank_info(const struct ddp_rank_info *rank_info, int rank, int size,
+                           struct ddp_err *err)
 {
-    if (rank == place->rank && size == place->size)
+    if (rank == rank_info->rank && size == rank_info->size)
         return 0;
     struct ddp_launcher launcher = {.name = "the launcher"};
     struct ddp_err ignored = DDP_ERR_INIT;
     if (ddp_launcher_detect(&launcher, &ignored) != 0)
         launcher.name = "the launcher";
     ddp_fail(err, DDP_EMISMATCH, "%s reports rank %d of %d, but %s reports rank %d of %d%s",
-             launcher.name, place->rank, place->size, mpi_library(), rank, size,
+             launcher.name, rank_info->rank, rank_info->size, mpi_library(), rank, size,
              size == 1 ? ": each process would be a world of its own" : "");
     return ddp_hint(err,
                     "start it with the mpiexec of %s (module ddpbench-mpi-%s.so), or put the "
@@ -271,7 +272,7 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (check_rank_info(&comm->place, rank, size, err) != 0 ||
+    if (check_rank_info(&comm->rank_info, rank, size, err) != 0 ||
         check_threads(wanted, provided, err) != 0 || world_open(world, err) != 0) {
         /* MPI_Finalize could wait for ever for other ranks. If a process exits without it, mpiexec
          * reports that. */
@@ -338,7 +339,7 @@ static const struct ddp_backend backend = {
     .abort = mpi_abort,
     .group = mpi_group,
     .barrier = mpi_barrier,
-    .exchange = mpi_exchange,
+    .exchange = mpi_allgather_bytes,
     .isend = mpi_isend,
     .irecv = mpi_irecv,
     .test = mpi_test,

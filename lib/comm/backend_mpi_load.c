@@ -277,8 +277,8 @@ static int mpi_barrier(struct ddp_comm *comm, struct ddp_err *err)
     return module_backend()->barrier(comm, err);
 }
 
-static int mpi_exchange(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
-                        struct ddp_err *err)
+static int mpi_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
+                               struct ddp_err *err)
 {
     return module_backend()->exchange(comm, mine, all, bytes, err);
 }
@@ -326,7 +326,7 @@ const struct ddp_backend ddp_backend_mpi = {
     .abort = mpi_abort,
     .group = mpi_group,
     .barrier = mpi_barrier,
-    .exchange = mpi_exchange,
+    .exchange = mpi_allgather_bytes,
     .isend = mpi_isend,
     .irecv = mpi_irecv,
     .test = mpi_test,

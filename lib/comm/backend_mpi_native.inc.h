@@ -273,7 +273,7 @@ static int native_move(const struct native *c, struct ddp_err *err)
 {
     struct block part;
     size_t count = c->args->count;
-    /* Libraries multiply counts by the ranks in int, as in mpi_exchange. */
+    /* Libraries multiply counts by the ranks in int, as in mpi_allgather_bytes. */
     bool large = count > DDP_MPI_COUNT_MAX / (size_t)c->comm->size;
     DDP_TRY(block_init(c->s->world, c->type, c->elem_bytes, count, large, &part, err));
     int rc = move(c, &part, err);

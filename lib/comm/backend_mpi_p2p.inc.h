@@ -54,8 +54,8 @@ static int mpi_barrier(struct ddp_comm *comm, struct ddp_err *err)
     return 0;
 }
 
-static int mpi_exchange(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
-                        struct ddp_err *err)
+static int mpi_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
+                               struct ddp_err *err)
 {
     struct mpi_state *s = state_of(comm);
     struct block block;

@@ -13,7 +13,7 @@
 #include "comm/bootstrap.h"
 #include "comm/gpu_share.h"
 #include "comm/hosts.h"
-#include "comm/launch_apart.h"
+#include "comm/launch_in_subprocess.h"
 
 /* On a machine with many GPUs the driver takes a second or two to initialise. */
 #define FACTS_TIMEOUT_NS INT64_C(30000000000)
@@ -60,7 +60,7 @@ static struct facts known; /* filled once by read_facts_once */
 static void read_facts_once(void)
 {
     struct ddp_err err = DDP_ERR_INIT;
-    if (ddp_launch_apart(read_facts, &known, sizeof known, FACTS_TIMEOUT_NS, &err) == 0)
+    if (ddp_launch_in_subprocess(read_facts, &known, sizeof known, FACTS_TIMEOUT_NS, &err) == 0)
         return;
     known = (struct facts){.no_library = DDP_ERR_INIT, .no_gpu = err};
 }
@@ -123,14 +123,14 @@ struct card {
  * own GPU, which then has index 0. */
 static int choose_gpu(struct ddp_comm *comm, struct ddp_nccl_world *w, struct ddp_err *err)
 {
-    const struct ddp_place *place = &comm->place;
-    const int gpus = w->device->count(), local = DDP_MAX(place->local_size, 1);
-    w->index = place->local_rank;
-    if (gpus == 1 && place->segment == NULL)
+    const struct ddp_rank_info *rank_info = &comm->rank_info;
+    const int gpus = w->device->count(), local = DDP_MAX(rank_info->local_size, 1);
+    w->index = rank_info->local_rank;
+    if (gpus == 1 && rank_info->segment == NULL)
         w->index = 0; /* compare_cards checks that no two ranks share the GPU */
     else if (w->options.share && gpus > 0)
-        w->index = place->local_rank % gpus;
-    else if (place->local_rank >= gpus) {
+        w->index = rank_info->local_rank % gpus;
+    else if (rank_info->local_rank >= gpus) {
         DDP_TRY(w->device->probe(err));
         ddp_fail(err, DDP_EUNAVAIL, "%d ranks on this host, but %d usable GPU%s", local, gpus,
                  gpus == 1 ? "" : "s");
@@ -174,7 +174,7 @@ static int exchange_cards(struct ddp_comm *comm, struct ddp_nccl_world *w, struc
     mine.gpus = w->device->count();
     if (w->device->info(w->index, &info, NULL) == 0)
         memcpy(mine.bus, info.bus, sizeof mine.bus);
-    DDP_TRY_GOTO(ddp_comm_exchange(comm->control, &mine, all, sizeof mine, err), out);
+    DDP_TRY_GOTO(ddp_comm_allgather_bytes(comm->control, &mine, all, sizeof mine, err), out);
     rc = compare_cards(comm, all, w->options.share, err);
     if (rc != 0 && err != NULL)
         err->agreed = true; /* all ranks compare the same array */
@@ -326,10 +326,10 @@ static int nccl_barrier(struct ddp_comm *comm, struct ddp_err *err)
     return ddp_comm_barrier(comm->control, err);
 }
 
-static int nccl_exchange(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
-                         struct ddp_err *err)
+static int nccl_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
+                                struct ddp_err *err)
 {
-    return ddp_comm_exchange(comm->control, mine, all, bytes, err);
+    return ddp_comm_allgather_bytes(comm->control, mine, all, bytes, err);
 }
 
 extern const struct ddp_backend ddp_backend_nccl; /* backend_list.h */
@@ -348,7 +348,7 @@ const struct ddp_backend ddp_backend_nccl = {
     .abort = nccl_abort,
     .group = nccl_group,
     .barrier = nccl_barrier,
-    .exchange = nccl_exchange,
+    .exchange = nccl_allgather_bytes,
     .alloc = ddp_nccl_alloc,
     .free = ddp_nccl_free,
     .native_supports = ddp_nccl_supports,

@@ -19,7 +19,7 @@ int ddp_nccl_open(struct ddp_comm *comm, struct ddp_err *err)
                           api->GetLastError(NULL));
     }
     DDP_TRY_GOTO(ddp_comm_agree(comm->control, rc, err), out);
-    DDP_TRY_GOTO(ddp_comm_exchange(comm->control, &mine, all, sizeof mine, err), out);
+    DDP_TRY_GOTO(ddp_comm_allgather_bytes(comm->control, &mine, all, sizeof mine, err), out);
     config.blocking = 0;
     ddp_flight_phase(comm->flight, "ncclCommInitRankConfig");
     ncclResult_t made = api->CommInitRankConfig(&s->comm, comm->size, all[0], comm->rank, &config);

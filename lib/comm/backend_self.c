@@ -44,8 +44,8 @@ static int self_barrier(struct ddp_comm *comm, struct ddp_err *err)
     return 0;
 }
 
-static int self_exchange(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
-                         struct ddp_err *err)
+static int self_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
+                                struct ddp_err *err)
 {
     if (bytes > 0)
         memmove(all, mine, bytes);
@@ -73,7 +73,7 @@ const struct ddp_backend ddp_backend_self = {
     .abort = self_abort,
     .group = self_group,
     .barrier = self_barrier,
-    .exchange = self_exchange,
+    .exchange = self_allgather_bytes,
     .alloc = self_alloc,
     .free = self_free,
 };

@@ -43,8 +43,8 @@ static void world_destroy(struct ddp_shm_world *world)
 static int shm_init(struct ddp_comm *comm, const struct ddp_comm_options *options,
                     struct ddp_err *err)
 {
-    struct ddp_segment *segment = comm->place.segment;
-    DDP_TRY(DDP_FAULT(ATTACH, comm->place.rank, err));
+    struct ddp_segment *segment = comm->rank_info.segment;
+    DDP_TRY(DDP_FAULT(ATTACH, comm->rank_info.rank, err));
     if (segment == NULL || segment->magic != DDP_SEGMENT_MAGIC) {
         ddp_fail(err, DDP_EUNAVAIL, "backend 'shm' needs ranks started by ddpbench's own launcher");
         return ddp_hint(err,
@@ -105,7 +105,7 @@ static void shm_finalize(struct ddp_comm *comm)
 static void shm_abort(struct ddp_comm *comm, int code)
 {
     int me = comm->world_rank[comm->rank];
-    ddp_segment_abort(comm->place.segment, me, me, code);
+    ddp_segment_abort(comm->rank_info.segment, me, me, code);
 }
 
 static int shm_barrier(struct ddp_comm *comm, struct ddp_err *err)
@@ -116,8 +116,8 @@ static int shm_barrier(struct ddp_comm *comm, struct ddp_err *err)
 /* All-gather through the small slots, DDP_SHM_SLOT_BYTES at a time. Fragment i uses slot i % 2,
  * which is written again only after the barrier of fragment i + 1, when all ranks have read it. The
  * first and last barrier separate this use of the slots from algorithms before and after. */
-static int shm_exchange(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
-                        struct ddp_err *err)
+static int shm_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
+                               struct ddp_err *err)
 {
     const struct ddp_comm_shm *shm = comm->shm;
     DDP_TRY(ddp_shm_barrier(comm, 0, err));
@@ -143,7 +143,7 @@ const struct ddp_backend ddp_backend_shm = {
     .abort = shm_abort,
     .group = ddp_shm_group,
     .barrier = shm_barrier,
-    .exchange = shm_exchange,
+    .exchange = shm_allgather_bytes,
     .alloc = ddp_shm_alloc,
     .free = ddp_shm_free,
     .map = ddp_shm_map,

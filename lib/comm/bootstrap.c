@@ -11,7 +11,7 @@ static int choose(const struct ddp_comm *comm, const struct ddp_backend **out, s
 {
     struct ddp_launcher launcher;
     *out = ddp_backend_find("shm");
-    if (comm->place.segment != NULL)
+    if (comm->rank_info.segment != NULL)
         return 0;
     DDP_TRY(ddp_launcher_detect(&launcher, err));
     *out = launcher.kind == DDP_LAUNCHER_TORCHRUN ? &ddp_control_tcp : ddp_backend_find("mpi");
@@ -27,7 +27,7 @@ int ddp_bootstrap_open(struct ddp_comm *comm, const struct ddp_comm_options *opt
     DDP_TRY(choose(comm, &backend, err));
     for_control.heap_bytes = 0;
     for_control.inside_host = true; /* DDPBENCH_HOSTS does not apply to the side channel */
-    DDP_TRY(ddp_comm_create(backend, &comm->place, &for_control, &control, err));
+    DDP_TRY(ddp_comm_create(backend, &comm->rank_info, &for_control, &control, err));
     /* Unlike an abort of MPI, an abort of the TCP side channel does not end the process, so the
      * caller reports the error. */
     if (backend == &ddp_control_tcp)

@@ -54,9 +54,9 @@ static void box_destroy(struct comm_box *box)
 
 static int find_flight(struct comm_box *box, struct ddp_err *err)
 {
-    const struct ddp_place *place = &box->comm.place;
-    if (place->segment != NULL) {
-        box->comm.flight = &ddp_segment_rank_of(place->segment, place->rank)->flight;
+    const struct ddp_rank_info *rank_info = &box->comm.rank_info;
+    if (rank_info->segment != NULL) {
+        box->comm.flight = &ddp_segment_rank_of(rank_info->segment, rank_info->rank)->flight;
         return 0;
     }
     box->own_flight = ddp_calloc(1, sizeof *box->own_flight);
@@ -66,23 +66,23 @@ static int find_flight(struct comm_box *box, struct ddp_err *err)
     return 0;
 }
 
-int ddp_comm_create(const struct ddp_backend *backend, const struct ddp_place *place,
+int ddp_comm_create(const struct ddp_backend *backend, const struct ddp_rank_info *rank_info,
                     const struct ddp_comm_options *options, struct ddp_comm **out,
                     struct ddp_err *err)
 {
     assert(options->timeout_ns > 0);
-    if (place->size < 1 || place->rank < 0 || place->rank >= place->size)
-        return ddp_fail(err, DDP_EMISMATCH, "rank %d of %d ranks: impossible", place->rank,
-                        place->size);
-    struct comm_box *box = box_create(place->size, err);
+    if (rank_info->size < 1 || rank_info->rank < 0 || rank_info->rank >= rank_info->size)
+        return ddp_fail(err, DDP_EMISMATCH, "rank %d of %d ranks: impossible", rank_info->rank,
+                        rank_info->size);
+    struct comm_box *box = box_create(rank_info->size, err);
     if (box == NULL)
         return DDP_ENOMEM;
     struct ddp_comm *comm = &box->comm;
     comm->backend = backend;
-    comm->place = *place;
-    comm->rank = place->rank;
+    comm->rank_info = *rank_info;
+    comm->rank = rank_info->rank;
     comm->device = options->device;
-    comm->cache_share = ddp_cache_share(place->local_size);
+    comm->cache_share = ddp_cache_share(rank_info->local_size);
     comm->timeout_ns = options->timeout_ns;
     comm->on_expire = options->on_expire;
     comm->on_expire_arg = options->on_expire_arg;
@@ -93,10 +93,10 @@ int ddp_comm_create(const struct ddp_backend *backend, const struct ddp_place *p
     int rc = 0;
     DDP_TRY_GOTO(find_flight(box, err), err_box);
     ddp_flight_phase(comm->flight, "init");
-    DDP_TRY_GOTO(DDP_FAULT(COMM_INIT, place->rank, err), err_box);
+    DDP_TRY_GOTO(DDP_FAULT(COMM_INIT, rank_info->rank, err), err_box);
     DDP_TRY_GOTO(backend->init(comm, options, err), err_box);
     if ((backend->caps & DDP_CAP_MAP) != 0 && !options->inside_host)
-        DDP_TRY_GOTO(ddp_hosts_pretend(comm, err), err_hosts);
+        DDP_TRY_GOTO(ddp_hosts_simulate(comm, err), err_hosts);
     comm->init_ns = ddp_now_ns() - began;
     *out = comm;
     return 0;
@@ -148,7 +148,7 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
 {
     int mine;
     DDP_TRY(check_group(parent, ranks, n, &mine, err));
-    int rc = DDP_FAULT(GROUP, parent->place.rank, err);
+    int rc = DDP_FAULT(GROUP, parent->rank_info.rank, err);
     struct comm_box *box = rc == 0 ? box_create(n, err) : NULL;
     if (box == NULL) {
         rc = rc != 0 ? rc : DDP_ENOMEM;
@@ -156,7 +156,7 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
     }
     struct ddp_comm *child = &box->comm;
     child->backend = parent->backend;
-    child->place = parent->place;
+    child->rank_info = parent->rank_info;
     child->rank = mine;
     child->device = parent->device;
     child->timeout_ns = parent->timeout_ns;
@@ -220,11 +220,11 @@ static struct ddp_comm *by_memory(struct ddp_comm *comm)
     return one_host && comm->hosts->local != NULL ? comm->hosts->local : comm;
 }
 
-int ddp_comm_exchange(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
-                      struct ddp_err *err)
+int ddp_comm_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
+                             struct ddp_err *err)
 {
     DDP_TRY(check_alive(comm, err));
-    DDP_TRY(DDP_FAULT(EXCHANGE, comm->place.rank, err));
+    DDP_TRY(DDP_FAULT(EXCHANGE, comm->rank_info.rank, err));
     uint64_t seq = ddp_comm_enter(comm, DDP_FLIGHT_EXCHANGE, 0, bytes);
     struct ddp_comm *by = by_memory(comm);
     int rc = by->backend->exchange(by, mine, all, bytes, err);
@@ -235,7 +235,7 @@ int ddp_comm_exchange(struct ddp_comm *comm, const void *mine, void *all, size_t
 int ddp_comm_barrier(struct ddp_comm *comm, struct ddp_err *err)
 {
     DDP_TRY(check_alive(comm, err));
-    DDP_TRY(DDP_FAULT(BARRIER, comm->place.rank, err));
+    DDP_TRY(DDP_FAULT(BARRIER, comm->rank_info.rank, err));
     uint64_t seq = ddp_comm_enter(comm, DDP_BARRIER, 0, 0);
     struct ddp_comm *by = by_memory(comm);
     int rc = by->backend->barrier(by, err);
@@ -264,7 +264,7 @@ int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err)
         return rc != 0 ? rc : ddp_fail(err, DDP_ENOMEM, "no memory for %d verdicts", comm->size);
     }
     struct ddp_err lost = DDP_ERR_INIT;
-    int result = ddp_comm_exchange(comm, &mine, all, sizeof mine, &lost);
+    int result = ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, &lost);
     if (result != 0) {
         /* This rank's own error explains more than the loss of other ranks. */
         result = rc != 0 ? rc : ddp_fail(err, result, "%s", lost.text);
@@ -374,8 +374,8 @@ void *ddp_comm_map(struct ddp_comm *comm, int peer, const void *ptr)
     struct ddp_comm *local = comm->hosts != NULL ? comm->hosts->local : NULL;
     if (local == NULL || comm->hosts->of[peer] != comm->hosts->mine)
         return NULL;
-    int place = 0;
+    int rank_info = 0;
     for (int r = 0; r < peer; r++)
-        place += comm->hosts->of[r] == comm->hosts->mine;
-    return local->backend->map(local, place, ptr);
+        rank_info += comm->hosts->of[r] == comm->hosts->mine;
+    return local->backend->map(local, rank_info, ptr);
 }

@@ -27,7 +27,7 @@ struct ddp_hosts;
 
 /* Ranks and counts that the launcher gives a rank; filled by our own launcher or from the variables
  * of an outside one. */
-struct ddp_place {
+struct ddp_rank_info {
     int rank, size;             /* in the world */
     int local_rank, local_size; /* on this host */
     bool oversubscribed; /* more local ranks than usable cores: waits yield instead of spinning */
@@ -51,7 +51,7 @@ struct ddp_comm_options {
     bool threads;           /* a second thread will use communicators of its own (coll/async.h) */
     /* Called with a report before the process ends because a blocking call of a library
      * (watchdog.h) or a wait between hosts exceeded the deadline. NULL: nothing is reported. */
-    void (*on_expire)(void *arg, const char *story);
+    void (*on_expire)(void *arg, const char *report_text);
     void *on_expire_arg;
     struct ddp_gpu_options gpu;
     bool inside_host; /* set by hosts.c: this world is one host of another world */
@@ -63,7 +63,7 @@ struct ddp_comm {
     void *state;     /* the backend's */
     int rank, size;  /* in this group */
     int *world_rank; /* [size] the world rank of each rank */
-    struct ddp_place place;
+    struct ddp_rank_info rank_info;
     const struct ddp_device *device;
     int64_t timeout_ns;
     struct ddp_flight *flight; /* this rank's flight recorder */
@@ -81,11 +81,11 @@ struct ddp_comm {
     /* id: the same on all ranks, 0 for the world. collectives, controls: operations that this rank
      * has entered, the same on all ranks. */
     uint64_t id, collectives, controls;
-    void (*on_expire)(void *arg, const char *story); /* as in ddp_comm_options */
+    void (*on_expire)(void *arg, const char *report_text); /* as in ddp_comm_options */
     void *on_expire_arg;
-    size_t cache_share; /* bytes of last-level cache per rank of the world (base/cache.h) */
-    bool patient; /* long waits sleep, because this thread waits for a network beside a thread that
-                     computes */
+    size_t cache_share;   /* bytes of last-level cache per rank of the world (base/cache.h) */
+    bool sleeps_in_waits; /* long waits sleep, because this thread waits for a network beside a
+                     thread that computes */
 };
 
 /* Records in the flight recorder that this rank enters an operation of all ranks of the group.
@@ -107,7 +107,7 @@ static inline uint64_t ddp_comm_enter(struct ddp_comm *comm, unsigned what, unsi
 
 /* Opens the world communicator. Collective over all ranks of `place`. The deadline covers the
  * backend's init, too. */
-int ddp_comm_create(const struct ddp_backend *backend, const struct ddp_place *place,
+int ddp_comm_create(const struct ddp_backend *backend, const struct ddp_rank_info *rank_info,
                     const struct ddp_comm_options *options, struct ddp_comm **out,
                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Frees a communicator. Collective unless the run failed. NULL is allowed. */
@@ -123,8 +123,8 @@ void ddp_comm_abort(struct ddp_comm *comm, int code);
 
 /* Untimed all-gather of small data: sends `bytes` bytes at `mine` and receives those of all ranks
  * in rank order to all [size * bytes]. Collective. */
-int ddp_comm_exchange(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
-                      struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_comm_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
+                             struct ddp_err *err) DDP_MUST_CHECK;
 /* A barrier: no rank leaves before all have entered. */
 int ddp_comm_barrier(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
 /* Agrees on an error between collectives. Every rank passes its rc; all return the first non-zero

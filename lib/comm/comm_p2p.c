@@ -39,7 +39,7 @@ int ddp_comm_isend(struct ddp_comm *comm, int dst, int tag, const void *buf, siz
     DDP_TRY(check_p2p(comm, dst, err));
     *req = (struct ddp_request){.active = true};
     req->u[7] = note(dst, true, bytes);
-    int rc = DDP_FAULT_DATA(SEND, comm->place.rank, buf, bytes, err);
+    int rc = DDP_FAULT_DATA(SEND, comm->rank_info.rank, buf, bytes, err);
     if (rc == 0)
         rc = comm->backend->isend(comm, dst, tag, buf, bytes, req, err);
     if (rc != 0) {
@@ -57,7 +57,7 @@ int ddp_comm_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t by
     DDP_TRY(check_p2p(comm, src, err));
     *req = (struct ddp_request){.active = true};
     req->u[7] = note(src, false, bytes);
-    int rc = DDP_FAULT(RECV, comm->place.rank, err);
+    int rc = DDP_FAULT(RECV, comm->rank_info.rank, err);
     if (rc == 0)
         rc = comm->backend->irecv(comm, src, tag, buf, bytes, req, err);
     if (rc != 0)

@@ -21,8 +21,8 @@
 extern "C" {
 #endif
 
-#define DDP_SHM_RANKS_MAX 256
-#define DDP_SHM_LANES     12 /* flag slots of a rank in a group */
+#define DDP_SHM_RANKS_MAX  256
+#define DDP_SHM_FLAG_SLOTS 12 /* flag slots of a rank in a group */
 /* Payload in a flag slot: a small message and its flag share one cache line. */
 #define DDP_SHM_INLINE 48
 /* Bytes of a small-message slot; each rank has two (double buffer). */
@@ -33,31 +33,31 @@ extern "C" {
 #define DDP_SHM_RING_BYTES (64u << 10)
 
 /* A flag slot. */
-struct ddp_shm_lane {
+struct ddp_shm_flag_slot {
     /* The sequence number. */
-    alignas(64) _Atomic(uint64_t) epoch;
+    alignas(64) _Atomic(uint64_t) sequence;
     unsigned char inline_data[DDP_SHM_INLINE];
 };
 
 /* One group's area, seen from one rank. */
 struct ddp_comm_shm {
-    struct ddp_shm_lane *lanes;    /* [size][DDP_SHM_LANES] */
-    unsigned char *slots;          /* [size][2][DDP_SHM_SLOT_BYTES] */
-    unsigned char *rings;          /* [size][DDP_SHM_RING_SLOTS][DDP_SHM_RING_BYTES] */
-    _Atomic(uint32_t) *abort_word; /* 0, or the code of the world's abort */
+    struct ddp_shm_flag_slot *flag_slots; /* [size][DDP_SHM_FLAG_SLOTS] */
+    unsigned char *slots;                 /* [size][2][DDP_SHM_SLOT_BYTES] */
+    unsigned char *rings;                 /* [size][DDP_SHM_RING_SLOTS][DDP_SHM_RING_BYTES] */
+    _Atomic(uint32_t) *abort_word;        /* 0, or the code of the world's abort */
     /* This rank's last sequence number in each of its flag slots. Slot 0 belongs to barriers. All
      * ranks of a group run the same algorithms in the same order, so their numbers agree between
      * calls. */
-    uint64_t epoch[DDP_SHM_LANES];
-    int spin;     /* polls before yielding; large if each rank has a core */
-    bool crowded; /* more ranks than cores; the same on all ranks, so that all choose the same
-                     algorithm */
+    uint64_t sequence[DDP_SHM_FLAG_SLOTS];
+    int spin;            /* polls before yielding; large if each rank has a core */
+    bool oversubscribed; /* more ranks than cores; the same on all ranks, so that all choose the
+                     same algorithm */
 };
 
-static inline struct ddp_shm_lane *ddp_shm_lane_of(const struct ddp_comm_shm *shm, int rank,
-                                                   int lane)
+static inline struct ddp_shm_flag_slot *ddp_shm_flag_slot_of(const struct ddp_comm_shm *shm,
+                                                             int rank, int flag_slot)
 {
-    return &shm->lanes[(size_t)rank * DDP_SHM_LANES + (size_t)lane];
+    return &shm->flag_slots[(size_t)rank * DDP_SHM_FLAG_SLOTS + (size_t)flag_slot];
 }
 static inline unsigned char *ddp_shm_slot_of(const struct ddp_comm_shm *shm, int rank, int slot)
 {
@@ -70,34 +70,34 @@ static inline unsigned char *ddp_shm_ring_of(const struct ddp_comm_shm *shm, int
 
 /* Publishes sequence number `epoch` in this rank's flag slot `lane`. A rank that reads the number
  * also sees all earlier stores of this rank. */
-static inline void ddp_shm_post(struct ddp_comm *comm, int lane, uint64_t epoch)
+static inline void ddp_shm_post(struct ddp_comm *comm, int flag_slot, uint64_t sequence)
 {
-    atomic_store_explicit(&ddp_shm_lane_of(comm->shm, comm->rank, lane)->epoch, epoch,
-                          memory_order_release);
+    atomic_store_explicit(&ddp_shm_flag_slot_of(comm->shm, comm->rank, flag_slot)->sequence,
+                          sequence, memory_order_release);
 }
 /* The rest of ddp_shm_wait after its first polls. */
-int ddp_shm_wait_slow(struct ddp_comm *comm, int peer, int lane, uint64_t epoch,
+int ddp_shm_wait_slow(struct ddp_comm *comm, int peer, int flag_slot, uint64_t sequence,
                       struct ddp_err *err);
 /* Waits until flag slot `lane` of rank `peer` has reached sequence number `epoch` (acquire).
  * Returns DDP_ELOST on an abort or at the deadline. */
-static inline int ddp_shm_wait(struct ddp_comm *comm, int peer, int lane, uint64_t epoch,
+static inline int ddp_shm_wait(struct ddp_comm *comm, int peer, int flag_slot, uint64_t sequence,
                                struct ddp_err *err)
 {
-    _Atomic(uint64_t) *flag = &ddp_shm_lane_of(comm->shm, peer, lane)->epoch;
-    DDP_TRY(DDP_FAULT(WAIT, comm->place.rank, err));
+    _Atomic(uint64_t) *flag = &ddp_shm_flag_slot_of(comm->shm, peer, flag_slot)->sequence;
+    DDP_TRY(DDP_FAULT(WAIT, comm->rank_info.rank, err));
     const int polls = DDP_MIN(comm->shm->spin, 64);
     for (int i = 0; i < polls; i++) {
-        if (atomic_load_explicit(flag, memory_order_acquire) >= epoch)
+        if (atomic_load_explicit(flag, memory_order_acquire) >= sequence)
             return 0;
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
     }
-    return ddp_shm_wait_slow(comm, peer, lane, epoch, err);
+    return ddp_shm_wait_slow(comm, peer, flag_slot, sequence, err);
 }
 /* A barrier by all-to-all flags: posts in flag slot `lane` and waits for all peers. The sequence
  * number is counted in shm->epoch[lane]. */
-int ddp_shm_barrier(struct ddp_comm *comm, int lane, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_shm_barrier(struct ddp_comm *comm, int flag_slot, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -18,7 +18,7 @@ static int receive_share(struct ddp_comm *comm, int rank, void *to, size_t bytes
 {
     struct ddp_control *c = ddp_control_of(comm);
     struct ddp_control_share *s = &c->share[rank];
-    const int fd = c->star.peer[rank];
+    const int fd = c->connections.peer[rank];
     const bool fresh = s->got_head < sizeof s->head;
     int rc = ddp_tcp_receive_some(fd, &s->head, sizeof s->head, &s->got_head);
     *done = false;
@@ -27,7 +27,7 @@ static int receive_share(struct ddp_comm *comm, int rank, void *to, size_t bytes
     if (rc != 0)
         return ddp_control_lose_peer(comm, rank, rc, err);
     if (fresh && s->head.magic == DDP_FRAME_MAGIC && s->head.kind == DDP_FRAME_ABORT)
-        return ddp_control_hear_abort(comm, fd, &s->head, err);
+        return ddp_control_receive_abort(comm, fd, &s->head, err);
     if (fresh)
         DDP_TRY(ddp_control_check_frame(comm, rank, &s->head, DDP_FRAME_DATA, bytes, err));
     rc = ddp_tcp_receive_some(fd, to, bytes, &s->got);
@@ -43,7 +43,7 @@ static int collect(struct ddp_comm *comm, char *all, size_t bytes, struct ddp_er
     const int64_t deadline = ddp_now_ns() + ddp_comm_wait_ns(comm);
     int missing = comm->size - 1;
     for (int r = 0; r < comm->size; r++) {
-        c->polled[r] = (struct pollfd){.fd = c->star.peer[r], .events = POLLIN};
+        c->polled[r] = (struct pollfd){.fd = c->connections.peer[r], .events = POLLIN};
         c->share[r].got_head = c->share[r].got = 0;
     }
     while (missing > 0) {
@@ -66,8 +66,8 @@ static int collect(struct ddp_comm *comm, char *all, size_t bytes, struct ddp_er
     return 0;
 }
 
-static int by_hub(struct ddp_comm *comm, const void *mine, char *all, size_t bytes,
-                  struct ddp_err *err)
+static int by_server(struct ddp_comm *comm, const void *mine, char *all, size_t bytes,
+                     struct ddp_err *err)
 {
     struct ddp_control *c = ddp_control_of(comm);
     const size_t sum = bytes * (size_t)comm->size;
@@ -78,9 +78,9 @@ static int by_hub(struct ddp_comm *comm, const void *mine, char *all, size_t byt
     DDP_TRY(collect(comm, all, bytes, err));
     const int64_t deadline = ddp_now_ns() + ddp_comm_wait_ns(comm);
     for (int r = 1; r < comm->size; r++) {
-        int rc = ddp_tcp_send(c->star.peer[r], &head, sizeof head, deadline);
+        int rc = ddp_tcp_send(c->connections.peer[r], &head, sizeof head, deadline);
         if (rc == 0)
-            rc = ddp_tcp_send(c->star.peer[r], all, sum, deadline);
+            rc = ddp_tcp_send(c->connections.peer[r], all, sum, deadline);
         if (rc != 0)
             return ddp_control_lose_peer(comm, r, rc, err);
     }
@@ -93,7 +93,7 @@ static int by_leaf(struct ddp_comm *comm, const void *mine, char *all, size_t by
     struct ddp_control *c = ddp_control_of(comm);
     const int64_t deadline = ddp_now_ns() + ddp_comm_wait_ns(comm) + DDP_CONTROL_GRACE_NS;
     const size_t sum = bytes * (size_t)comm->size;
-    const int fd = c->star.peer[0];
+    const int fd = c->connections.peer[0];
     struct ddp_control_frame head = {
         .magic = DDP_FRAME_MAGIC, .kind = DDP_FRAME_DATA, .seq = c->seq, .bytes = bytes};
     /* If sending fails, rank 0 may have sent the reason before it closed the connection, so read
@@ -108,27 +108,27 @@ static int by_leaf(struct ddp_comm *comm, const void *mine, char *all, size_t by
     if (rc != 0)
         return ddp_control_lose_peer(comm, 0, rc, err);
     if (head.magic == DDP_FRAME_MAGIC && head.kind == DDP_FRAME_ABORT)
-        return ddp_control_hear_abort(comm, fd, &head, err);
+        return ddp_control_receive_abort(comm, fd, &head, err);
     DDP_TRY(ddp_control_check_frame(comm, 0, &head, DDP_FRAME_RESULT, sum, err));
     rc = ddp_tcp_receive(fd, all, sum, deadline);
     return rc == 0 ? 0 : ddp_control_lose_peer(comm, 0, rc, err);
 }
 
-static int tcp_exchange(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
-                        struct ddp_err *err)
+static int tcp_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
+                               struct ddp_err *err)
 {
     struct ddp_control *c = ddp_control_of(comm);
     if (c->failed)
         return ddp_fail(err, DDP_ELOST, "%s", c->why);
     c->seq++;
-    return comm->rank == 0 ? by_hub(comm, mine, all, bytes, err)
+    return comm->rank == 0 ? by_server(comm, mine, all, bytes, err)
                            : by_leaf(comm, mine, all, bytes, err);
 }
 
 static int tcp_barrier(struct ddp_comm *comm, struct ddp_err *err)
 {
     char nothing = 0;
-    return tcp_exchange(comm, &nothing, &nothing, 0, err);
+    return tcp_allgather_bytes(comm, &nothing, &nothing, 0, err);
 }
 
 /* Checks one connection without taking bytes that belong to an all-gather. */
@@ -148,7 +148,7 @@ static int look_at(struct ddp_comm *comm, int rank, int fd, struct ddp_err *err)
         return 0;
     if (recv(fd, &head, sizeof head, 0) != (ssize_t)sizeof head)
         head.bytes = 0;
-    return ddp_control_hear_abort(comm, fd, &head, err);
+    return ddp_control_receive_abort(comm, fd, &head, err);
 }
 
 static int tcp_look(struct ddp_comm *comm, struct ddp_err *err)
@@ -157,9 +157,9 @@ static int tcp_look(struct ddp_comm *comm, struct ddp_err *err)
     if (c->failed)
         return ddp_fail(err, DDP_ELOST, "%s", c->why);
     if (comm->rank != 0)
-        return look_at(comm, 0, c->star.peer[0], err);
+        return look_at(comm, 0, c->connections.peer[0], err);
     for (int r = 1; r < comm->size; r++)
-        DDP_TRY(look_at(comm, r, c->star.peer[r], err));
+        DDP_TRY(look_at(comm, r, c->connections.peer[r], err));
     return 0;
 }
 
@@ -169,14 +169,14 @@ static void tcp_abort(struct ddp_comm *comm, int code)
     const int me = comm->world_rank[comm->rank];
     if (!c->failed)
         snprintf(c->why, sizeof c->why, "rank %d failed or was lost (code %d)", me, -code);
-    ddp_control_give_up(c, code, me);
+    ddp_control_abort(c, code, me);
 }
 
 static void control_free(struct ddp_control *c)
 {
     if (c == NULL)
         return;
-    ddp_star_close(&c->star);
+    ddp_connections_close(&c->connections);
     free(c->share);
     free(c->polled);
     free(c);
@@ -205,7 +205,7 @@ static struct ddp_control *control_create(int size, struct ddp_err *err)
     return NULL;
 }
 
-int ddp_control_tcp_open(struct ddp_comm *comm, const struct ddp_meeting *meeting,
+int ddp_control_tcp_open(struct ddp_comm *comm, const struct ddp_rendezvous_config *config,
                          struct ddp_err *err)
 {
     struct ddp_control_world *w = ddp_calloc(1, sizeof *w);
@@ -219,9 +219,9 @@ int ddp_control_tcp_open(struct ddp_comm *comm, const struct ddp_meeting *meetin
         ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
         goto err_free;
     }
-    w->token = meeting->token;
-    DDP_TRY_GOTO(ddp_rendezvous_world(meeting, comm->rank, comm->size, comm->timeout_ns, &c->star,
-                                      &w->listener, w->endpoint, err),
+    w->token = config->token;
+    DDP_TRY_GOTO(ddp_rendezvous_world(config, comm->rank, comm->size, comm->timeout_ns,
+                                      &c->connections, &w->listener, w->endpoint, err),
                  err_free);
     c->world = w;
     comm->state = c;
@@ -236,10 +236,10 @@ err_free:
 static int tcp_init(struct ddp_comm *comm, const struct ddp_comm_options *options,
                     struct ddp_err *err)
 {
-    struct ddp_meeting meeting;
+    struct ddp_rendezvous_config config;
     (void)options;
-    DDP_TRY(ddp_launcher_meeting(ddp_conf_get(DDP_CONF_PORT), &meeting, err));
-    return ddp_control_tcp_open(comm, &meeting, err);
+    DDP_TRY(ddp_launcher_rendezvous(ddp_conf_get(DDP_CONF_PORT), &config, err));
+    return ddp_control_tcp_open(comm, &config, err);
 }
 
 static int tcp_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)
@@ -249,9 +249,10 @@ static int tcp_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp
     if (c == NULL)
         return DDP_ENOMEM;
     c->world = p->world;
-    const int rc = ddp_rendezvous_group(p->world->token, child->id, child->rank, child->size,
-                                        &p->world->endpoint[child->world_rank[0]],
-                                        &p->world->listener, child->timeout_ns, &c->star, err);
+    const int rc =
+        ddp_rendezvous_group(p->world->token, child->id, child->rank, child->size,
+                             &p->world->endpoint[child->world_rank[0]], &p->world->listener,
+                             child->timeout_ns, &c->connections, err);
     if (rc == 0)
         child->state = c;
     else
@@ -265,8 +266,8 @@ static void tcp_finalize(struct ddp_comm *comm)
     const struct ddp_control_frame bye = {
         .magic = DDP_FRAME_MAGIC, .kind = DDP_FRAME_BYE, .seq = c->seq};
     for (int i = 0; !c->failed && i < (comm->rank == 0 ? comm->size : 1); i++) {
-        if (c->star.peer[i] >= 0)
-            (void)!ddp_tcp_send(c->star.peer[i], &bye, sizeof bye,
+        if (c->connections.peer[i] >= 0)
+            (void)!ddp_tcp_send(c->connections.peer[i], &bye, sizeof bye,
                                 ddp_now_ns() + DDP_CONTROL_GOODBYE_NS);
     }
     if (comm->parent == NULL)
@@ -276,9 +277,9 @@ static void tcp_finalize(struct ddp_comm *comm)
 
 static int tcp_probe(const char *module_dir, struct ddp_err *err)
 {
-    struct ddp_meeting meeting;
+    struct ddp_rendezvous_config config;
     (void)module_dir;
-    return ddp_launcher_meeting(ddp_conf_get(DDP_CONF_PORT), &meeting, err);
+    return ddp_launcher_rendezvous(ddp_conf_get(DDP_CONF_PORT), &config, err);
 }
 
 const struct ddp_backend ddp_control_tcp = {
@@ -290,6 +291,6 @@ const struct ddp_backend ddp_control_tcp = {
     .abort = tcp_abort,
     .group = tcp_group,
     .barrier = tcp_barrier,
-    .exchange = tcp_exchange,
+    .exchange = tcp_allgather_bytes,
     .look = tcp_look,
 };

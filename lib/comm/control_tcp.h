@@ -19,7 +19,7 @@ extern const struct ddp_backend ddp_control_tcp;
 
 /* Opens the world over the given rendezvous. ddp_control_tcp.init calls it with the rendezvous from
  * torchrun's variables, and tests with one of their own. Collective. */
-int ddp_control_tcp_open(struct ddp_comm *comm, const struct ddp_meeting *meeting,
+int ddp_control_tcp_open(struct ddp_comm *comm, const struct ddp_rendezvous_config *config,
                          struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

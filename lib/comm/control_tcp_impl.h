@@ -51,7 +51,7 @@ struct ddp_control_world {
 
 struct ddp_control {
     struct ddp_control_world *world;
-    struct ddp_star star;
+    struct ddp_connections connections;
     struct ddp_control_share *share; /* [size], used by rank 0 */
     struct pollfd *polled;           /* [size] */
     uint64_t seq;
@@ -72,13 +72,13 @@ int ddp_control_lose_peer(struct ddp_comm *comm, int rank, int error, struct ddp
 /* As ddp_control_lose, for a passed deadline. On rank 0 the message names the missing ranks. */
 int ddp_control_expire(struct ddp_comm *comm, struct ddp_err *err);
 /* Handles an ABORT frame whose head was received from `fd`: reads its text and passes it on. */
-int ddp_control_hear_abort(struct ddp_comm *comm, int fd, const struct ddp_control_frame *head,
-                           struct ddp_err *err);
+int ddp_control_receive_abort(struct ddp_comm *comm, int fd, const struct ddp_control_frame *head,
+                              struct ddp_err *err);
 /* Fails unless the frame from `rank` has the expected kind, bytes and sequence number. */
 int ddp_control_check_frame(struct ddp_comm *comm, int rank, const struct ddp_control_frame *head,
                             enum ddp_control_kind kind, uint64_t bytes, struct ddp_err *err);
 /* Marks the communicator failed and sends ABORT with c->why on every connection. */
-void ddp_control_give_up(struct ddp_control *c, int code, int rank);
+void ddp_control_abort(struct ddp_control *c, int code, int rank);
 
 #ifdef __cplusplus
 }

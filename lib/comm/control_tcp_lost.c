@@ -25,13 +25,13 @@ static void send_abort(struct ddp_control *c, int fd, int code, int rank)
         (void)!ddp_tcp_send(fd, &m, sizeof m, ddp_now_ns() + DDP_CONTROL_GOODBYE_NS);
 }
 
-void ddp_control_give_up(struct ddp_control *c, int code, int rank)
+void ddp_control_abort(struct ddp_control *c, int code, int rank)
 {
     if (c->failed)
         return;
     c->failed = true;
-    for (int i = 0; i < (c->star.rank == 0 ? c->star.size : 1); i++)
-        send_abort(c, c->star.peer[i], code, rank);
+    for (int i = 0; i < (c->connections.rank == 0 ? c->connections.size : 1); i++)
+        send_abort(c, c->connections.peer[i], code, rank);
 }
 
 int ddp_control_lose(struct ddp_comm *comm, int rank, struct ddp_err *err, const char *text)
@@ -39,7 +39,7 @@ int ddp_control_lose(struct ddp_comm *comm, int rank, struct ddp_err *err, const
     struct ddp_control *c = ddp_control_of(comm);
     if (!c->failed)
         ddp_printable(text, c->why, sizeof c->why);
-    ddp_control_give_up(c, DDP_ELOST, rank >= 0 ? comm->world_rank[rank] : -1);
+    ddp_control_abort(c, DDP_ELOST, rank >= 0 ? comm->world_rank[rank] : -1);
     return ddp_fail(err, DDP_ELOST, "%s", c->why);
 }
 
@@ -55,8 +55,8 @@ int ddp_control_lose_peer(struct ddp_comm *comm, int rank, int error, struct ddp
     return ddp_control_lose(comm, rank, err, text);
 }
 
-int ddp_control_hear_abort(struct ddp_comm *comm, int fd, const struct ddp_control_frame *head,
-                           struct ddp_err *err)
+int ddp_control_receive_abort(struct ddp_comm *comm, int fd, const struct ddp_control_frame *head,
+                              struct ddp_err *err)
 {
     struct ddp_control *c = ddp_control_of(comm);
     char text[DDP_CONTROL_TEXT_BYTES] = "";
@@ -68,7 +68,7 @@ int ddp_control_hear_abort(struct ddp_comm *comm, int fd, const struct ddp_contr
     if (text[0] == '\0')
         snprintf(text, sizeof text, "the run was ended by another rank (code %d)", -head->code);
     ddp_printable(text, c->why, sizeof c->why);
-    ddp_control_give_up(c, head->code, head->rank);
+    ddp_control_abort(c, head->code, head->rank);
     return ddp_fail(err, DDP_ELOST, "%s", c->why);
 }
 

@@ -95,7 +95,7 @@ static int exchange_texts(struct ddp_comm *comm, const char *mine, int rank, cha
         ddp_comm_abort(comm, DDP_EMISMATCH);
         return ddp_fail(err, DDP_ENOMEM, "no memory to compare ranks");
     }
-    int rc = ddp_comm_exchange(comm, mine, all, TEXT_BYTES, err);
+    int rc = ddp_comm_allgather_bytes(comm, mine, all, TEXT_BYTES, err);
     if (rc == 0) {
         memcpy(texts, all, TEXT_BYTES);
         memcpy(texts + TEXT_BYTES, all + (size_t)rank * TEXT_BYTES, TEXT_BYTES);
@@ -111,8 +111,8 @@ static void name_ranks(const struct verdict *v, char *out, size_t out_bytes)
              v->count > 1 ? "were" : "was");
 }
 
-static int tell_build(const struct ddp_handshake_card *all, const struct verdict *v,
-                      struct ddp_err *err)
+static int report_build(const struct ddp_handshake_card *all, const struct verdict *v,
+                        struct ddp_err *err)
 {
     const struct ddp_handshake_card *card[2] = {&all[0], &all[v->rank]};
     char who[160], build[2][96], clean[2][96];
@@ -126,7 +126,7 @@ static int tell_build(const struct ddp_handshake_card *all, const struct verdict
     return ddp_hint(err, "start the same ddpbench on all ranks");
 }
 
-static int tell_flags(const struct verdict *v, const char *texts, struct ddp_err *err)
+static int report_flags(const struct verdict *v, const char *texts, struct ddp_err *err)
 {
     char who[160], clean[2][160];
     name_ranks(v, who, sizeof who);
@@ -155,7 +155,7 @@ static void first_difference(const char *texts, const char *at[2], const char **
         before != NULL && before[0] == '-' && at[0][0] != '-' && at[1][0] != '-' ? before : "";
 }
 
-static int tell_args(const struct verdict *v, const char *texts, struct ddp_err *err)
+static int report_args(const struct verdict *v, const char *texts, struct ddp_err *err)
 {
     char who[160], word[200], clean[2][220];
     const char *at[2], *option;
@@ -202,7 +202,7 @@ static int report_difference(struct ddp_comm *comm, const struct ddp_handshake_c
     if (v->field <= COMMIT) {
         if (err != NULL)
             err->agreed = true;
-        return tell_build(all, v, err);
+        return report_build(all, v, err);
     }
     char *mine = ddp_calloc(3, TEXT_BYTES); /* three texts: mine, rank 0's, rank v->rank's */
     if (mine == NULL) {
@@ -216,7 +216,7 @@ static int report_difference(struct ddp_comm *comm, const struct ddp_handshake_c
         join(all[comm->rank].args_count, args, mine);
     int rc = exchange_texts(comm, mine, v->rank, texts, err);
     if (rc == 0) {
-        rc = v->field == FLAGS ? tell_flags(v, texts, err) : tell_args(v, texts, err);
+        rc = v->field == FLAGS ? report_flags(v, texts, err) : report_args(v, texts, err);
         if (err != NULL)
             err->agreed = true;
     }
@@ -233,7 +233,7 @@ int ddp_handshake_card(struct ddp_comm *comm, const struct ddp_handshake_card *m
         ddp_comm_abort(comm, DDP_ENOMEM);
         return ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", comm->size);
     }
-    int rc = ddp_comm_exchange(comm, mine, all, sizeof *mine, err);
+    int rc = ddp_comm_allgather_bytes(comm, mine, all, sizeof *mine, err);
     if (rc == 0)
         rc = compare_cards(all, comm->size, &verdict, err);
     if (rc == 0 && verdict.field != FIELD_COUNT)

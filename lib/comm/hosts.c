@@ -35,7 +35,7 @@ uint64_t ddp_hosts_identity(const struct ddp_sysinfo *info)
     return digest;
 }
 
-static int pretend_error(const char *text, int size, struct ddp_err *err)
+static int simulate_error(const char *text, int size, struct ddp_err *err)
 {
     ddp_fail(err, DDP_EUSAGE,
              "DDPBENCH_HOSTS is '%.40s', which does not distribute %d ranks over hosts", text,
@@ -61,16 +61,16 @@ static int parse_sizes(const char *text, int size, int *of, struct ddp_err *err)
         char *end;
         long n = number(at, &end);
         if (end == at || n < 1 || n > size - placed)
-            return pretend_error(text, size, err);
+            return simulate_error(text, size, err);
         for (; n > 0; n--)
             of[placed++] = host;
         at = end + 1;
         if (*end == '\0')
             break;
         if (*end != '+')
-            return pretend_error(text, size, err);
+            return simulate_error(text, size, err);
     }
-    return placed == size ? 0 : pretend_error(text, size, err);
+    return placed == size ? 0 : simulate_error(text, size, err);
 }
 
 int ddp_hosts_parse(const char *text, int size, int *of, struct ddp_err *err)
@@ -81,7 +81,7 @@ int ddp_hosts_parse(const char *text, int size, int *of, struct ddp_err *err)
     long n = number(text, &end);
     const bool turns = *end == '*';
     if (end == text || end[turns] != '\0' || n < 1 || n > size || (!turns && size % n != 0))
-        return pretend_error(text, size, err);
+        return simulate_error(text, size, err);
     for (int r = 0; r < size; r++)
         of[r] = turns ? r % (int)n : r / (size / (int)n);
     return 0;
@@ -144,12 +144,12 @@ static const struct ddp_comm *root_of(const struct ddp_comm *comm)
 /* Gives a world of one host, and its groups, the shm context of that host's communicator. With
  * several hosts a rank's number in the segment differs from its number in the world, so groups
  * inside a host get none. */
-static void show_face(struct ddp_comm *comm, const struct ddp_comm *world)
+static void show_shm_context(struct ddp_comm *comm, const struct ddp_comm *world)
 {
     const struct ddp_comm *local = comm->hosts->local;
     if (local == NULL || world->hosts->count > 1 || (comm->backend->caps & DDP_CAP_MAP) != 0)
         return;
-    comm->place.segment = local->place.segment;
+    comm->rank_info.segment = local->rank_info.segment;
     comm->shm = local->shm;
 }
 
@@ -159,15 +159,15 @@ static int find_hosts(struct ddp_comm *world, struct ddp_hosts **out, struct ddp
     const size_t size = (size_t)world->size;
     const char *text = ddp_conf_get(DDP_CONF_HOSTS);
     uint64_t *of = ddp_calloc(size, sizeof *of);
-    int *pretended = ddp_calloc(size, sizeof *pretended);
+    int *simulated = ddp_calloc(size, sizeof *simulated);
     struct ddp_sysinfo info;
     int rc = 0;
-    if (of == NULL || pretended == NULL) {
+    if (of == NULL || simulated == NULL) {
         rc = ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", world->size);
     } else if (text != NULL) {
-        rc = ddp_hosts_parse(text, world->size, pretended, err);
+        rc = ddp_hosts_parse(text, world->size, simulated, err);
         for (size_t r = 0; r < size; r++)
-            of[r] = (uint64_t)pretended[r];
+            of[r] = (uint64_t)simulated[r];
     } else {
         ddp_sysinfo_read(&info);
         const uint64_t mine = ddp_hosts_identity(&info);
@@ -175,7 +175,7 @@ static int find_hosts(struct ddp_comm *world, struct ddp_hosts **out, struct ddp
     }
     if (rc == 0)
         rc = hosts_make(world, of, out, err);
-    free(pretended);
+    free(simulated);
     free(of);
     return rc;
 }
@@ -192,7 +192,7 @@ int ddp_hosts_open(struct ddp_comm *world, const struct ddp_comm_options *option
     DDP_TRY_GOTO(find_hosts(world, &world->hosts, err), out);
     const int n = local_ranks(world->hosts, world->size, members);
     DDP_TRY_GOTO(ddp_hosts_share(world, members, n, options, err), out);
-    show_face(world, world);
+    show_shm_context(world, world);
 out:
     free(members);
     if (rc != 0)
@@ -228,7 +228,7 @@ static int group_local(struct ddp_comm *parent_local, struct ddp_comm *child, co
     return first == DDP_EUNAVAIL ? 0 : ddp_fail(err, (int)first, "%s", hosts->why);
 }
 
-int ddp_hosts_pretend(struct ddp_comm *world, struct ddp_err *err)
+int ddp_hosts_simulate(struct ddp_comm *world, struct ddp_err *err)
 {
     if (ddp_conf_get(DDP_CONF_HOSTS) == NULL || world->size == 1)
         return 0;
@@ -277,7 +277,7 @@ int ddp_hosts_group(struct ddp_comm *parent, struct ddp_comm *child, const int *
     }
     rc = group_local(above->local, child, members, n, err);
     if (rc == 0)
-        show_face(child, root_of(parent));
+        show_shm_context(child, root_of(parent));
 out:
     free(members);
     free(of);
@@ -295,7 +295,7 @@ void ddp_hosts_close(struct ddp_comm *comm)
     if (hosts->own_flight != NULL)
         comm->flight = hosts->own_flight;
     if (hosts->segment != NULL) {
-        comm->place.segment = NULL;
+        comm->rank_info.segment = NULL;
         ddp_segment_destroy(hosts->segment, -1);
     }
     comm->hosts = NULL;

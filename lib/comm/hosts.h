@@ -50,7 +50,7 @@ int ddp_hosts_open(struct ddp_comm *world, const struct ddp_comm_options *option
                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Applies DDPBENCH_HOSTS to a backend that maps memory itself (DDP_CAP_MAP); does nothing if the
  * variable is not set. Collective. */
-int ddp_hosts_pretend(struct ddp_comm *world, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_hosts_simulate(struct ddp_comm *world, struct ddp_err *err) DDP_MUST_CHECK;
 /* Makes the hosts of a group whose parent has hosts. Collective over the group. */
 int ddp_hosts_group(struct ddp_comm *parent, struct ddp_comm *child, const int *ranks,
                     struct ddp_err *err) DDP_MUST_CHECK;

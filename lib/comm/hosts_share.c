@@ -99,7 +99,7 @@ static int make_segment(struct ddp_comm *world, const int *members, int n,
     if (leads)
         make_offer(n, options, &info, &segment, &fd, &mine);
     if (segment != NULL)
-        segment->crowded = world->place.oversubscribed;
+        segment->oversubscribed = world->rank_info.oversubscribed;
     int rc = world->backend->exchange(world, &mine, all, sizeof mine, err);
     int refused = rc == 0 ? first_failure(world, all, hosts->why, sizeof hosts->why) : 0;
     if (rc == 0 && refused == 0) {
@@ -128,16 +128,16 @@ static int open_local(struct ddp_comm *world, const int *members, int n,
 {
     struct ddp_hosts *hosts = world->hosts;
     struct ddp_comm_options for_local = *options;
-    struct ddp_place place = world->place;
-    place.size = place.local_size = n;
-    place.segment = hosts->segment;
-    for (place.rank = 0; members[place.rank] != world->rank; place.rank++)
+    struct ddp_rank_info rank_info = world->rank_info;
+    rank_info.size = rank_info.local_size = n;
+    rank_info.segment = hosts->segment;
+    for (rank_info.rank = 0; members[rank_info.rank] != world->rank; rank_info.rank++)
         ;
-    place.local_rank = place.rank;
+    rank_info.local_rank = rank_info.rank;
     for_local.heap_bytes = 0; /* the segment's own size */
     for_local.inside_host = true;
-    atomic_store(&ddp_segment_rank_of(hosts->segment, place.rank)->world_rank, world->rank);
-    DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &place, &for_local, &hosts->local, err));
+    atomic_store(&ddp_segment_rank_of(hosts->segment, rank_info.rank)->world_rank, world->rank);
+    DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank_info, &for_local, &hosts->local, err));
     hosts->own_flight = world->flight;
     world->flight = hosts->local->flight;
     return 0;

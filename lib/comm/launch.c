@@ -63,7 +63,7 @@ void ddp_launch_fill(const struct ddp_launch_run *run, int rank, int channel_fd,
         .segment = run->segment,
         .rank =
             {
-                .place =
+                .rank_info =
                     {
                         .rank = rank,
                         .size = ranks,
@@ -185,7 +185,7 @@ static int run_create(const struct ddp_launch_job *job, struct ddp_launch_run *r
     DDP_TRY_GOTO(
         ddp_segment_create(job->ranks, job->heap_bytes, &run->segment, &run->segment_fd, err),
         err_arrays);
-    run->segment->crowded = job->ranks > run->core_count;
+    run->segment->oversubscribed = job->ranks > run->core_count;
     run->watch = job->watch;
     if (run->watch == NULL) {
         run->watch = &run->own_watch;
@@ -235,7 +235,7 @@ int ddp_launch(const struct ddp_launch_job *job, struct ddp_launch_outcome *outc
     if (job->running != NULL)
         *job->running = NULL;
     if (rc == 0)
-        ddp_launch_tell(&run, outcome, err);
+        ddp_launch_report_failure(&run, outcome, err);
     run_release(&run);
     return rc;
 }

@@ -31,7 +31,7 @@ enum ddp_launch_mode { DDP_LAUNCH_PROCESSES, DDP_LAUNCH_THREADS };
  * parent has handled the message (written its file), so the parent does not work during the next
  * timed region. */
 struct ddp_launch_rank {
-    struct ddp_place place;
+    struct ddp_rank_info rank_info;
     struct ddp_flight *flight;
     int channel_fd;
 };
@@ -52,7 +52,7 @@ struct ddp_launch_job {
     /* Runs in each rank and returns the rank's code. `err` is passed on to the parent. */
     int (*rank_main)(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err);
     /* Runs in the parent for each message of a rank. Deadlines of ranks do not expire meanwhile. A
-     * handler that waits for something must check ddp_launch_disturbed. */
+     * handler that waits for something must check ddp_launch_should_stop. */
     int (*on_message)(void *arg, int rank, uint32_t type, const void *payload, size_t bytes,
                       struct ddp_err *err);
     /* Runs in the parent for each event worth a line to the user (a rank stopped, a signal was
@@ -68,13 +68,13 @@ struct ddp_launch_job {
 
 /* Returns whether a waiting on_message handler should give up because a signal came or a rank was
  * lost. The run then ends with that cause, whatever the handler returns. */
-bool ddp_launch_disturbed(struct ddp_launch_run *run);
+bool ddp_launch_should_stop(struct ddp_launch_run *run);
 
 /* The outcome of a run. */
 struct ddp_launch_outcome {
-    int code;         /* 0, or the code that all ranks end with */
-    int rank, signal; /* first failed rank (-1: none), and its signal (0: none) */
-    char story[1024]; /* one line that names rank, host, phase and operation */
+    int code;               /* 0, or the code that all ranks end with */
+    int rank, signal;       /* first failed rank (-1: none), and its signal (0: none) */
+    char report_text[1024]; /* one line that names rank, host, phase and operation */
 };
 
 /* Runs the job to its end. Returns 0 if the ranks were started, even if they failed later:

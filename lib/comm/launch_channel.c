@@ -29,17 +29,17 @@ static void answer(struct ddp_launch_run *run, int rank)
         reply.code = run->cause.err.code;
         reply.err = run->cause.err;
     } else {
-        atomic_store_explicit(&run->segment->home_ns, INT64_MAX, memory_order_release);
+        atomic_store_explicit(&run->segment->collector_busy_ns, INT64_MAX, memory_order_release);
         reply.code = run->job->on_message(run->job->arg, rank, child->request.type, child->payload,
                                           child->request.bytes, &reply.err);
-        atomic_store_explicit(&run->segment->home_ns, ddp_now_ns(), memory_order_release);
+        atomic_store_explicit(&run->segment->collector_busy_ns, ddp_now_ns(), memory_order_release);
         if (reply.code != 0) {
             /* The handler may have failed because a rank was lost or a signal came; record that
              * cause first. */
-            (void)ddp_launch_disturbed(run);
+            (void)ddp_launch_should_stop(run);
             if (reply.err.code == 0)
                 ddp_fail(&reply.err, reply.code, "a message of rank %d could not be handled", rank);
-            if (ddp_launch_blame(run, DDP_CAUSE_HANDLER, -1, reply.code))
+            if (ddp_launch_find_cause(run, DDP_CAUSE_HANDLER, -1, reply.code))
                 run->cause.err = reply.err;
         }
     }
@@ -71,14 +71,14 @@ static bool make_room(struct ddp_launch_run *run, int rank)
 {
     struct ddp_child *child = &run->child[rank];
     if (child->request.bytes > DDP_MESSAGE_MAX || run->job->on_message == NULL) {
-        if (ddp_launch_blame(run, DDP_CAUSE_HANDLER, rank, DDP_EINTERNAL))
+        if (ddp_launch_find_cause(run, DDP_CAUSE_HANDLER, rank, DDP_EINTERNAL))
             ddp_fail(&run->cause.err, DDP_EINTERNAL,
                      "rank %d sent a message that cannot be handled", rank);
         return false;
     }
     child->payload = malloc(child->request.bytes + 1);
     if (child->payload == NULL) {
-        if (ddp_launch_blame(run, DDP_CAUSE_HANDLER, rank, DDP_ENOMEM))
+        if (ddp_launch_find_cause(run, DDP_CAUSE_HANDLER, rank, DDP_ENOMEM))
             ddp_fail(&run->cause.err, DDP_ENOMEM, "no memory for a message of %llu bytes",
                      (unsigned long long)child->request.bytes);
         return false;

@@ -5,7 +5,7 @@
  *   launch_rank.c       the rank's side: running rank_main, sending to the parent
  *   launch_supervise.c  the parent's loop: deaths, stops, signals, timeouts
  *   launch_channel.c    the parent's side of messages
- *   launch_story.c      reports the first failure as text */
+ *   launch_report.c      reports the first failure as text */
 #ifndef DDP_COMM_LAUNCH_IMPL_H
 #define DDP_COMM_LAUNCH_IMPL_H
 
@@ -59,8 +59,8 @@ enum ddp_cause_kind {
 struct ddp_cause {
     enum ddp_cause_kind kind;
     int rank, signal, status;
-    struct ddp_err err; /* error of the handler */
-    char story[400];    /* report of the ranks that wait for it; "": unknown */
+    struct ddp_err err;    /* error of the handler */
+    char report_text[400]; /* report of the ranks that wait for it; "": unknown */
 };
 
 /* A running job. */
@@ -103,10 +103,11 @@ void ddp_launch_run_rank(struct ddp_rank_start *start);
 
 /* Runs the parent's loop until all ranks are gone or the threads are abandoned. */
 void ddp_launch_supervise(struct ddp_launch_run *run);
-void ddp_launch_news(const struct ddp_launch_run *run, const char *fmt, ...) DDP_PRINTF(2, 3);
+void ddp_launch_event(const struct ddp_launch_run *run, const char *fmt, ...) DDP_PRINTF(2, 3);
 /* Records the cause unless the supervisor or a rank has recorded a failure before. Returns whether
  * it did. */
-bool ddp_launch_blame(struct ddp_launch_run *run, enum ddp_cause_kind kind, int rank, int code);
+bool ddp_launch_find_cause(struct ddp_launch_run *run, enum ddp_cause_kind kind, int rank,
+                           int code);
 void ddp_launch_kill_all(struct ddp_launch_run *run, int signal);
 
 /* Reads available bytes from a rank and answers complete requests. Returns false when the channel
@@ -115,10 +116,11 @@ bool ddp_launch_channel_read(struct ddp_launch_run *run, int rank);
 
 /* Writes a report of which ranks wait for which, from the recorders of the ranks other than `rank`
  * (flight_report.h); "" if they do not show it. */
-void ddp_launch_who_waits(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes);
+void ddp_launch_waiting_ranks(const struct ddp_launch_run *run, int rank, char *out,
+                              size_t out_bytes);
 /* Fills *outcome and, after a failure, err. */
-void ddp_launch_tell(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
-                     struct ddp_err *err);
+void ddp_launch_report_failure(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
+                               struct ddp_err *err);
 
 #ifdef __cplusplus
 }

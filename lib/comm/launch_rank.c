@@ -8,7 +8,7 @@
 
 void ddp_launch_run_rank(struct ddp_rank_start *start)
 {
-    int me = start->rank.place.rank;
+    int me = start->rank.rank_info.rank;
     struct ddp_segment_rank *block = ddp_segment_rank_of(start->segment, me);
     struct ddp_err err = DDP_ERR_INIT;
     ddp_flight_phase(start->rank.flight, "start");
@@ -72,7 +72,7 @@ int ddp_launch_send(struct ddp_launch_rank *rank, uint32_t type, const void *pay
         send_all(rank->channel_fd, payload, bytes) != 0 ||
         receive_all(rank->channel_fd, &answer, sizeof answer) != 0)
         return ddp_fail_errno(err, DDP_EIO, errno, "rank %d cannot reach its parent process",
-                              rank->place.rank);
+                              rank->rank_info.rank);
     if (answer.code != 0 && err != NULL && err->code == 0)
         *err = answer.err;
     return answer.code;

@@ -24,7 +24,7 @@
 /* A longer time between two rounds means that this process itself was stopped. */
 #define STOPPED_NS 2000000000
 
-void ddp_launch_news(const struct ddp_launch_run *run, const char *fmt, ...)
+void ddp_launch_event(const struct ddp_launch_run *run, const char *fmt, ...)
 {
     if (run->job->on_news == NULL)
         return;
@@ -36,7 +36,7 @@ void ddp_launch_news(const struct ddp_launch_run *run, const char *fmt, ...)
     run->job->on_news(run->job->arg, line);
 }
 
-bool ddp_launch_blame(struct ddp_launch_run *run, enum ddp_cause_kind kind, int rank, int code)
+bool ddp_launch_find_cause(struct ddp_launch_run *run, enum ddp_cause_kind kind, int rank, int code)
 {
     if (!ddp_segment_abort(run->segment, rank, -1, code))
         return false;
@@ -73,7 +73,7 @@ static void report_fault(const struct ddp_launch_run *run, int rank)
     if (!ddp_fault_last(rank, &fault, &hit_ns))
         return;
     ddp_format_ns((double)(ddp_now_ns() - hit_ns), time, sizeof time);
-    ddp_launch_news(run, "rank %d: injected fault '%s', seen after %s", rank, fault, time);
+    ddp_launch_event(run, "rank %d: injected fault '%s', seen after %s", rank, fault, time);
 }
 
 /* An unexpected death ends the run. */
@@ -84,7 +84,7 @@ static void check_death(struct ddp_launch_run *run, int rank, const siginfo_t *i
     bool as_reported = info == NULL || (info->si_code == CLD_EXITED &&
                                         info->si_status == ddp_exit_code(block->code));
     if (!(done && as_reported) && !run->child[rank].killed &&
-        ddp_launch_blame(run, DDP_CAUSE_DIED, rank, DDP_ELOST)) {
+        ddp_launch_find_cause(run, DDP_CAUSE_DIED, rank, DDP_ELOST)) {
         if (DDP_FAULTS)
             report_fault(run, rank);
         if (info != NULL && info->si_code == CLD_EXITED)
@@ -95,7 +95,7 @@ static void check_death(struct ddp_launch_run *run, int rank, const siginfo_t *i
 }
 
 /* Cleans up after a rank's death. Messages that it sent before are still read. */
-static void bury(struct ddp_launch_run *run, int rank, const siginfo_t *info)
+static void reap_rank(struct ddp_launch_run *run, int rank, const siginfo_t *info)
 {
     struct ddp_child *child = &run->child[rank];
     child->alive = false;
@@ -122,10 +122,11 @@ static void report_stop(struct ddp_launch_run *run, int rank, int signal)
         report_fault(run, rank);
     ddp_flight_describe(&ddp_segment_rank_of(run->segment, rank)->flight, where, sizeof where);
     ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
-    ddp_launch_news(run,
-                    "rank %d (pid %d, host %s) was stopped by signal %d (%s) in %s; it is ended in "
-                    "%s unless it continues",
-                    rank, (int)child->pid, run->host, signal, sigdescr_np(signal), where, time);
+    ddp_launch_event(
+        run,
+        "rank %d (pid %d, host %s) was stopped by signal %d (%s) in %s; it is ended in "
+        "%s unless it continues",
+        rank, (int)child->pid, run->host, signal, sigdescr_np(signal), where, time);
 }
 
 /* Handles all state changes of ranks that waitid reports. */
@@ -144,15 +145,15 @@ static void reap(struct ddp_launch_run *run)
             if (rc == 0 && info.si_pid == 0)
                 break;
             if (rc != 0) { /* another waitpid reaped it; it is gone all the same */
-                bury(run, r, NULL);
+                reap_rank(run, r, NULL);
             } else if (info.si_code == CLD_STOPPED || info.si_code == CLD_TRAPPED) {
                 report_stop(run, r, info.si_status);
             } else if (info.si_code == CLD_CONTINUED) {
                 if (child->stopped_at != 0)
-                    ddp_launch_news(run, "rank %d (pid %d) continues", r, (int)child->pid);
+                    ddp_launch_event(run, "rank %d (pid %d) continues", r, (int)child->pid);
                 child->stopped_at = 0;
             } else {
-                bury(run, r, &info);
+                reap_rank(run, r, &info);
             }
         }
     }
@@ -165,7 +166,7 @@ static void join(struct ddp_launch_run *run, int rank)
     if (run->job->mode != DDP_LAUNCH_THREADS || !child->alive)
         return;
     pthread_join(child->thread, NULL);
-    bury(run, rank, NULL);
+    reap_rank(run, rank, NULL);
 }
 
 static void take_signals(struct ddp_launch_run *run)
@@ -179,19 +180,19 @@ static void take_signals(struct ddp_launch_run *run)
         run->signals |= UINT64_C(1) << signal;
         run->signalled_at = now;
         if (again) {
-            ddp_launch_news(run, "signal %d (%s) again: killing the ranks", signal,
-                            sigdescr_np(signal));
+            ddp_launch_event(run, "signal %d (%s) again: killing the ranks", signal,
+                             sigdescr_np(signal));
             run->end_at = now;
             continue;
         }
-        ddp_launch_news(run, "signal %d (%s): ending the ranks", signal, sigdescr_np(signal));
-        if (ddp_launch_blame(run, DDP_CAUSE_SIGNAL, -1, -(128 + signal)))
+        ddp_launch_event(run, "signal %d (%s): ending the ranks", signal, sigdescr_np(signal));
+        if (ddp_launch_find_cause(run, DDP_CAUSE_SIGNAL, -1, -(128 + signal)))
             run->cause.signal = signal;
         ddp_launch_kill_all(run, signal);
     }
 }
 
-bool ddp_launch_disturbed(struct ddp_launch_run *run)
+bool ddp_launch_should_stop(struct ddp_launch_run *run)
 {
     take_signals(run);
     for (int r = 0; r < run->job->ranks && run->job->mode == DDP_LAUNCH_PROCESSES; r++) {
@@ -209,12 +210,12 @@ bool ddp_launch_disturbed(struct ddp_launch_run *run)
  * wait. */
 static void end_stopped(struct ddp_launch_run *run, int rank)
 {
-    char story[sizeof run->cause.story] = "";
-    ddp_launch_who_waits(run, rank, story, sizeof story);
-    if (!ddp_launch_blame(run, DDP_CAUSE_STOPPED, rank, DDP_ELOST))
+    char report_text[sizeof run->cause.report_text] = "";
+    ddp_launch_waiting_ranks(run, rank, report_text, sizeof report_text);
+    if (!ddp_launch_find_cause(run, DDP_CAUSE_STOPPED, rank, DDP_ELOST))
         return;
     run->cause.signal = run->child[rank].stop_signal;
-    memcpy(run->cause.story, story, sizeof story);
+    memcpy(run->cause.report_text, report_text, sizeof report_text);
 }
 
 /* Handles timeouts: ranks stopped too long, the end of the grace period, threads that never
@@ -245,7 +246,7 @@ static void check_time(struct ddp_launch_run *run, int64_t now)
      * abandoned. */
     if (run->signals != 0 || now >= run->end_at + run->job->timeout_ns) {
         run->abandoned = true;
-        ddp_launch_news(run, "%d ranks (threads) do not end; leaving them running", run->alive);
+        ddp_launch_event(run, "%d ranks (threads) do not end; leaving them running", run->alive);
     }
 }
 

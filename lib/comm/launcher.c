@@ -83,7 +83,7 @@ static const struct row rows[] = {
 static const struct {
     const char *name;
     enum variable rank, size;
-} strangers[] = {
+} other_launchers[] = {
     {"Flux", FLUX_RANK, FLUX_SIZE},
     {"PALS", PALS_RANK, NONE},
     {"jsrun", JSM_RANK, JSM_SIZE},
@@ -159,42 +159,44 @@ static int host_cores(void)
     return cores;
 }
 
-static int check_range(const struct row *row, const struct ddp_place *place, struct ddp_err *err)
+static int check_range(const struct row *row, const struct ddp_rank_info *rank_info,
+                       struct ddp_err *err)
 {
-    if (place->size < 1)
+    if (rank_info->size < 1)
         return ddp_fail(err, DDP_EMISMATCH, "%s=%d: a world needs at least one rank",
-                        names[row->size], place->size);
-    if (place->rank >= place->size)
+                        names[row->size], rank_info->size);
+    if (rank_info->rank >= rank_info->size)
         return ddp_fail(err, DDP_EMISMATCH, "%s=%d is not below %s=%d", names[row->rank],
-                        place->rank, names[row->size], place->size);
-    if (place->local_size > 0 && place->local_rank >= place->local_size)
+                        rank_info->rank, names[row->size], rank_info->size);
+    if (rank_info->local_size > 0 && rank_info->local_rank >= rank_info->local_size)
         return ddp_fail(err, DDP_EMISMATCH,
                         "local rank %d (%s) is not below the %d ranks on this host",
-                        place->local_rank, names[row->local_rank], place->local_size);
-    if (place->local_size > place->size)
+                        rank_info->local_rank, names[row->local_rank], rank_info->local_size);
+    if (rank_info->local_size > rank_info->size)
         return ddp_fail(err, DDP_EMISMATCH, "%d ranks on this host (%s), but only %d in the world",
-                        place->local_size, row->local_size != NONE ? names[row->local_size] : "",
-                        place->size);
+                        rank_info->local_size,
+                        row->local_size != NONE ? names[row->local_size] : "", rank_info->size);
     return 0;
 }
 
 /* Reads the rank_info from a row's variables. Without a local rank all ranks count as ranks of this
  * host, which is the worst case for waiting. */
-static int read_rank_info(const struct row *row, struct ddp_place *place, struct ddp_err *err)
+static int read_rank_info(const struct row *row, struct ddp_rank_info *rank_info,
+                          struct ddp_err *err)
 {
-    DDP_TRY(read_number(row->rank, &place->rank, err));
-    DDP_TRY(read_number(row->size, &place->size, err));
-    place->local_rank = place->rank;
-    place->local_size = place->size;
+    DDP_TRY(read_number(row->rank, &rank_info->rank, err));
+    DDP_TRY(read_number(row->size, &rank_info->size, err));
+    rank_info->local_rank = rank_info->rank;
+    rank_info->local_size = rank_info->size;
     if (value_of(row->local_rank) != NULL) {
-        DDP_TRY(read_number(row->local_rank, &place->local_rank, err));
+        DDP_TRY(read_number(row->local_rank, &rank_info->local_rank, err));
         if (value_of(row->local_size) != NULL)
-            DDP_TRY(read_number(row->local_size, &place->local_size, err));
+            DDP_TRY(read_number(row->local_size, &rank_info->local_size, err));
         else if (row->kind == DDP_LAUNCHER_SLURM && slurm_local_size() > 0)
-            place->local_size = slurm_local_size();
+            rank_info->local_size = slurm_local_size();
     }
-    DDP_TRY(check_range(row, place, err));
-    place->oversubscribed = place->local_size > host_cores();
+    DDP_TRY(check_range(row, rank_info, err));
+    rank_info->oversubscribed = rank_info->local_size > host_cores();
     return 0;
 }
 
@@ -248,20 +250,21 @@ static int check_hydra(struct ddp_err *err)
 
 /* Fails if a launcher that cannot be joined started this process. A job of one task is allowed,
  * because these launchers start shells that way. */
-static int check_strangers(struct ddp_err *err)
+static int check_other_launchers(struct ddp_err *err)
 {
-    for (size_t i = 0; i < DDP_COUNT_OF(strangers); i++) {
-        const char *rank = value_of(strangers[i].rank), *size = value_of(strangers[i].size);
+    for (size_t i = 0; i < DDP_COUNT_OF(other_launchers); i++) {
+        const char *rank = value_of(other_launchers[i].rank),
+                   *size = value_of(other_launchers[i].size);
         if (rank == NULL || (size != NULL && strcmp(size, "1") == 0))
             continue;
         ddp_fail(err, DDP_EMISMATCH,
                  "%s started this process (%s=%.20s), which ddpbench cannot join",
-                 strangers[i].name, names[strangers[i].rank], rank);
+                 other_launchers[i].name, names[other_launchers[i].rank], rank);
         return ddp_hint(
             err,
             "start it with the mpiexec of an MPI or with srun, or unset %s to let this process "
             "start ranks of its own",
-            names[strangers[i].rank]);
+            names[other_launchers[i].rank]);
     }
     return 0;
 }
@@ -282,7 +285,7 @@ int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err)
     struct ddp_launcher found = {
         .kind = DDP_LAUNCHER_NONE,
         .name = "own",
-        .place = {.size = 1, .local_size = 1, .segment_fd = -1},
+        .rank_info = {.size = 1, .local_size = 1, .segment_fd = -1},
     };
     DDP_TRY(check_nesting(err));
     for (size_t i = 0; i < DDP_COUNT_OF(rows); i++) {
@@ -296,11 +299,11 @@ int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err)
             found.flavour = guess_flavour();
         if (row->kind == DDP_LAUNCHER_HYDRA)
             DDP_TRY(check_hydra(err));
-        DDP_TRY(read_rank_info(row, &found.place, err));
+        DDP_TRY(read_rank_info(row, &found.rank_info, err));
         break;
     }
     if (found.kind == DDP_LAUNCHER_NONE)
-        DDP_TRY(check_strangers(err));
+        DDP_TRY(check_other_launchers(err));
     *out = found;
     return 0;
 }
@@ -315,11 +318,12 @@ static uint64_t mix_text(uint64_t hash, const char *text)
     }
 }
 
-int ddp_launcher_meeting(const char *port, struct ddp_meeting *out, struct ddp_err *err)
+int ddp_launcher_rendezvous(const char *port, struct ddp_rendezvous_config *out,
+                            struct ddp_err *err)
 {
     static const enum variable names_job[] = {TORCH_RUN_ID, TORCH_RESTART, TORCH_MASTER,
                                               TORCH_PORT};
-    struct ddp_meeting m = {.ports = 1, .token = UINT64_C(0xcbf29ce484222325)};
+    struct ddp_rendezvous_config m = {.ports = 1, .token = UINT64_C(0xcbf29ce484222325)};
     const char *host = value_of(TORCH_MASTER);
     int64_t value;
     int master_port;

@@ -27,7 +27,7 @@ struct ddp_launcher {
     const char *flavour;
     /* segment_fd is -1. oversubscribed: more ranks on this host than cores in the launcher's
      * mask. */
-    struct ddp_place place;
+    struct ddp_rank_info rank_info;
 };
 
 /* Detects the launcher. Returns DDP_EMISMATCH if its variables contradict each other, are not
@@ -39,8 +39,8 @@ int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err) DDP_MUST_
  * be NULL) replaces them by one port. The token is a hash of TORCHELASTIC_RUN_ID, the restart
  * count, address and port. Returns DDP_EMISMATCH if a variable is missing or not a number,
  * DDP_EUSAGE if `port` is wrong. */
-int ddp_launcher_meeting(const char *port, struct ddp_meeting *out,
-                         struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_launcher_rendezvous(const char *port, struct ddp_rendezvous_config *out,
+                            struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the names of all variables that are read, NULL-terminated, for `doctor` and the
  * record. */
 const char *const *ddp_launcher_variables(void);

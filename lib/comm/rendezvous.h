@@ -29,7 +29,7 @@ extern "C" {
 #define DDP_RENDEZVOUS_PORTS 8
 
 /* Address at which the ranks of a job meet. */
-struct ddp_meeting {
+struct ddp_rendezvous_config {
     char host[256];
     int port, ports; /* the first port, and the number of consecutive ports */
     uint64_t token;  /* the same on all ranks of a job, different in another job */
@@ -40,8 +40,8 @@ struct ddp_listener {
     int fd, port;
     /* Connections whose hello is incomplete, or that belong to a group this rank has not opened
      * yet. */
-    struct ddp_guest *guests;
-    int guest_count;
+    struct ddp_pending_connection *pending;
+    int pending_count;
 };
 
 /* The address at which a rank listens, as rank 0 sees its host. */
@@ -51,7 +51,7 @@ struct ddp_endpoint {
 };
 
 /* The connections of one group. */
-struct ddp_star {
+struct ddp_connections {
     int rank, size;
     /* On rank 0: [size] sockets, -1 for itself. On other ranks: peer[0] is the connection to rank
      * 0. */
@@ -61,18 +61,19 @@ struct ddp_star {
 /* Connects all ranks of a job. Fills *star, this rank's *listener and endpoint [size], where each
  * rank listens. Collective. Returns DDP_ELOST if a rank is missing or left, and DDP_EMISMATCH if
  * sizes differ or the port belongs to another job; all sockets are then closed. */
-int ddp_rendezvous_world(const struct ddp_meeting *meeting, int rank, int size, int64_t timeout_ns,
-                         struct ddp_star *star, struct ddp_listener *listener,
-                         struct ddp_endpoint *endpoint, struct ddp_err *err) DDP_MUST_CHECK;
-/* Connects `size` ranks of a job as a group, of which this rank is number `rank`. hub: where rank 0
+int ddp_rendezvous_world(const struct ddp_rendezvous_config *config, int rank, int size,
+                         int64_t timeout_ns, struct ddp_connections *connections,
+                         struct ddp_listener *listener, struct ddp_endpoint *endpoint,
+                         struct ddp_err *err) DDP_MUST_CHECK;
+/* Connects `size` ranks of a job as a group, of which this rank is number `rank`. server: where rank 0
  * of the group listens; NULL on that rank. context: a non-zero id of the group, the same on all its
  * ranks and different from other groups'. Collective over the group. */
 int ddp_rendezvous_group(uint64_t token, uint64_t context, int rank, int size,
-                         const struct ddp_endpoint *hub, struct ddp_listener *listener,
-                         int64_t timeout_ns, struct ddp_star *star,
+                         const struct ddp_endpoint *server, struct ddp_listener *listener,
+                         int64_t timeout_ns, struct ddp_connections *connections,
                          struct ddp_err *err) DDP_MUST_CHECK;
-void ddp_star_close(struct ddp_star *star);      /* {0} is allowed */
-void ddp_listener_close(struct ddp_listener *l); /* fd -1 is allowed */
+void ddp_connections_close(struct ddp_connections *connections); /* {0} is allowed */
+void ddp_listener_close(struct ddp_listener *l);                 /* fd -1 is allowed */
 
 #ifdef __cplusplus
 }

@@ -22,12 +22,12 @@ struct ddp_hello {
 };
 
 /* The server's answers to a hello. */
-enum ddp_verdict_of_hub {
-    DDP_HUB_ACCEPTED = 1, /* wait for READY */
-    DDP_HUB_READY,        /* all ranks are connected; with context 0 the endpoints [size] follow */
-    DDP_HUB_OTHER,        /* this server belongs to another job */
-    DDP_HUB_TAKEN,        /* that rank is connected already */
-    DDP_HUB_REFUSED       /* an error of both sides; see code and text */
+enum ddp_answer_verdict {
+    DDP_ANSWER_ACCEPTED = 1, /* wait for READY */
+    DDP_ANSWER_READY,     /* all ranks are connected; with context 0 the endpoints [size] follow */
+    DDP_ANSWER_OTHER_JOB, /* this server belongs to another job */
+    DDP_ANSWER_TAKEN,     /* that rank is connected already */
+    DDP_ANSWER_REFUSED    /* an error of both sides; see code and text */
 };
 
 struct ddp_answer {
@@ -38,7 +38,7 @@ struct ddp_answer {
 };
 
 /* A pending connection: its hello is incomplete, or it waits for its group. */
-struct ddp_guest {
+struct ddp_pending_connection {
     int fd;
     int64_t until_ns; /* when it is closed */
     size_t got;       /* bytes of `hello` received */
@@ -47,7 +47,7 @@ struct ddp_guest {
 };
 
 /* One rendezvous, as one rank sees it. */
-struct ddp_party {
+struct ddp_rendezvous_job {
     uint64_t token, context;
     int rank, size;
     int64_t deadline_ns, timeout_ns;
@@ -57,12 +57,13 @@ struct ddp_party {
 
 /* Runs the server. Fills peer [size] (-1 for rank 0) and endpoint [size]; endpoint is NULL in a
  * group. */
-int ddp_rendezvous_host(const struct ddp_party *party, struct ddp_listener *listener, int *peer,
-                        struct ddp_endpoint *endpoint, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_rendezvous_serve(const struct ddp_rendezvous_job *job, struct ddp_listener *listener,
+                         int *peer, struct ddp_endpoint *endpoint,
+                         struct ddp_err *err) DDP_MUST_CHECK;
 /* Runs a client: tries the ports [port, port + ports) of address [count] until the deadline. Stores
  * the connection to the server in *fd and fills endpoint as above. Opens `listener`, this rank's
  * own, if its fd is -1. */
-int ddp_rendezvous_join(const struct ddp_party *party, const struct ddp_tcp_address *address,
+int ddp_rendezvous_join(const struct ddp_rendezvous_job *job, const struct ddp_tcp_address *address,
                         int count, int port, int ports, struct ddp_listener *listener, int *fd,
                         struct ddp_endpoint *endpoint, struct ddp_err *err) DDP_MUST_CHECK;
 

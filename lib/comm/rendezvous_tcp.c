@@ -21,8 +21,8 @@
 #define GRACE_NS INT64_C(3000000000)
 
 /* A client that searches the server. */
-struct seeker {
-    const struct ddp_party *party;
+struct rendezvous_client {
+    const struct ddp_rendezvous_job *job;
     struct ddp_listener *listener;
     struct ddp_endpoint *endpoint;
     /* Text of the last answer that sent this client on. */
@@ -32,12 +32,12 @@ struct seeker {
 /* Opens a port for later groups. It listens on the loopback device only if the job's address is one
  * by definition: a host name may resolve to 127.0.1.1 on its own host while ranks on other hosts
  * need to connect. */
-static int open_listener(struct seeker *s, int fd, struct ddp_err *err)
+static int open_listener(struct rendezvous_client *s, int fd, struct ddp_err *err)
 {
     struct ddp_tcp_address own = {.bytes = sizeof own.at};
     if (s->listener->fd >= 0)
         return 0;
-    const bool inside = s->party->inside &&
+    const bool inside = s->job->inside &&
                         getsockname(fd, (struct sockaddr *)&own.at, &own.bytes) == 0 &&
                         ddp_tcp_address_is_loopback(&own.at);
     const int rc = ddp_tcp_listen(inside ? &own : NULL, 0, &s->listener->fd, &s->listener->port);
@@ -45,7 +45,8 @@ static int open_listener(struct seeker *s, int fd, struct ddp_err *err)
 }
 
 /* Receives an answer; returns false if none of ours came. */
-static bool hear(const struct seeker *s, int fd, int64_t deadline_ns, struct ddp_answer *a)
+static bool receive_answer(const struct rendezvous_client *s, int fd, int64_t deadline_ns,
+                           struct ddp_answer *a)
 {
     (void)s;
     if (ddp_tcp_receive(fd, a, sizeof *a, deadline_ns) != 0 || a->magic != DDP_ANSWER_MAGIC)
@@ -64,15 +65,15 @@ static int refused(const struct ddp_answer *a, struct ddp_err *err)
 }
 
 /* Waits, after ACCEPTED, until all ranks are connected. */
-static int wait_ready(const struct seeker *s, int fd, struct ddp_err *err)
+static int wait_ready(const struct rendezvous_client *s, int fd, struct ddp_err *err)
 {
-    const struct ddp_party *p = s->party;
+    const struct ddp_rendezvous_job *p = s->job;
     const int64_t until = p->deadline_ns + GRACE_NS;
     struct ddp_answer a;
-    if (!hear(s, fd, until, &a))
+    if (!receive_answer(s, fd, until, &a))
         return ddp_fail(err, DDP_ELOST, "rank 0 at %s left before all ranks were connected",
                         p->where);
-    if (a.verdict != DDP_HUB_READY) {
+    if (a.verdict != DDP_ANSWER_READY) {
         const int rc = refused(&a, err);
         if (err != NULL)
             err->agreed = true; /* the server sends the error to all, and reports it too */
@@ -86,10 +87,10 @@ static int wait_ready(const struct seeker *s, int fd, struct ddp_err *err)
 
 /* Tries one port. *out is the connection to the server, or -1 if the search goes on. A returned
  * error is final. */
-static int try_port(struct seeker *s, const struct ddp_tcp_address *address, int port, int *out,
-                    struct ddp_err *err)
+static int try_port(struct rendezvous_client *s, const struct ddp_tcp_address *address, int port,
+                    int *out, struct ddp_err *err)
 {
-    const struct ddp_party *p = s->party;
+    const struct ddp_rendezvous_job *p = s->job;
     const int64_t now = ddp_now_ns(), soon = DDP_MIN(now + ANSWER_NS, p->deadline_ns);
     struct ddp_answer a;
     int fd, rc;
@@ -105,13 +106,13 @@ static int try_port(struct seeker *s, const struct ddp_tcp_address *address, int
                                     .token = p->token,
                                     .context = p->context};
     if (ddp_tcp_send(fd, &hello, sizeof hello, soon) != 0 ||
-        !hear(s, fd, p->context != 0 ? p->deadline_ns : soon, &a))
+        !receive_answer(s, fd, p->context != 0 ? p->deadline_ns : soon, &a))
         goto err_fd; /* an unknown peer; rc is 0 */
-    if (a.verdict == DDP_HUB_OTHER || a.verdict == DDP_HUB_TAKEN) {
+    if (a.verdict == DDP_ANSWER_OTHER_JOB || a.verdict == DDP_ANSWER_TAKEN) {
         memcpy(s->last_answer, a.text, sizeof s->last_answer);
         goto err_fd;
     }
-    if (a.verdict != DDP_HUB_ACCEPTED) {
+    if (a.verdict != DDP_ANSWER_ACCEPTED) {
         rc = refused(&a, err);
         goto err_fd;
     }
@@ -123,40 +124,40 @@ err_fd:
     return rc;
 }
 
-static int tell_not_found(const struct seeker *s, struct ddp_err *err)
+static int report_not_found(const struct rendezvous_client *s, struct ddp_err *err)
 {
     char time[32];
-    ddp_format_ns((double)s->party->timeout_ns, time, sizeof time);
+    ddp_format_ns((double)s->job->timeout_ns, time, sizeof time);
     if (s->last_answer[0] != '\0') {
         ddp_fail(err, DDP_EMISMATCH, "rank %d found no rank 0 of its job within %s: %s",
-                 s->party->rank, time, s->last_answer);
+                 s->job->rank, time, s->last_answer);
         return ddp_hint(err, "give each job a MASTER_PORT of its own, at least %d apart",
                         DDP_RENDEZVOUS_PORTS + 1);
     }
-    ddp_fail(err, DDP_ELOST, "rank %d could not reach rank 0 at %s within %s", s->party->rank,
-             s->party->where, time);
+    ddp_fail(err, DDP_ELOST, "rank %d could not reach rank 0 at %s within %s", s->job->rank,
+             s->job->where, time);
     return ddp_hint(err, "was rank 0 started, and is its port open to this host?");
 }
 
 /* The server cannot know under which address other hosts reach it, or ranks that connected to it by
  * loopback. Replace these addresses by the one under which this rank reached the server. */
-static void mend_endpoints(struct ddp_endpoint *endpoint, int size,
-                           const struct ddp_tcp_address *hub, int hub_port)
+static void repair_endpoints(struct ddp_endpoint *endpoint, int size,
+                             const struct ddp_tcp_address *server, int server_port)
 {
-    endpoint[0].port = hub_port;
+    endpoint[0].port = server_port;
     for (int r = 0; r < size; r++) {
         struct ddp_tcp_address *a = &endpoint[r].address;
         if (a->at.ss_family == 0 ||
-            (ddp_tcp_address_is_loopback(&a->at) && !ddp_tcp_address_is_loopback(&hub->at)))
-            *a = *hub;
+            (ddp_tcp_address_is_loopback(&a->at) && !ddp_tcp_address_is_loopback(&server->at)))
+            *a = *server;
     }
 }
 
-int ddp_rendezvous_join(const struct ddp_party *party, const struct ddp_tcp_address *address,
+int ddp_rendezvous_join(const struct ddp_rendezvous_job *job, const struct ddp_tcp_address *address,
                         int count, int port, int ports, struct ddp_listener *listener, int *fd,
                         struct ddp_endpoint *endpoint, struct ddp_err *err)
 {
-    struct seeker s = {.party = party, .listener = listener, .endpoint = endpoint};
+    struct rendezvous_client s = {.job = job, .listener = listener, .endpoint = endpoint};
     for (int64_t pause = PAUSE_NS;; pause = DDP_MIN(pause + pause / 2, PAUSE_MOST)) {
         for (int i = 0; i < ports; i++) {
             for (int a = 0; a < count; a++) {
@@ -164,20 +165,20 @@ int ddp_rendezvous_join(const struct ddp_party *party, const struct ddp_tcp_addr
                 if (*fd < 0)
                     continue;
                 if (endpoint != NULL)
-                    mend_endpoints(endpoint, party->size, &address[a], port + i);
+                    repair_endpoints(endpoint, job->size, &address[a], port + i);
                 return 0;
             }
         }
-        if (ddp_now_ns() >= party->deadline_ns)
-            return tell_not_found(&s, err);
+        if (ddp_now_ns() >= job->deadline_ns)
+            return report_not_found(&s, err);
         ddp_sleep_ns(pause);
     }
 }
 
 /* Listens on the first free port of the rendezvous; on the loopback device only if the host name
  * says so. */
-static int open_hub(const struct ddp_meeting *m, const struct ddp_tcp_address *address, int count,
-                    struct ddp_listener *listener, struct ddp_err *err)
+static int open_server(const struct ddp_rendezvous_config *m, const struct ddp_tcp_address *address,
+                       int count, struct ddp_listener *listener, struct ddp_err *err)
 {
     const bool inside = ddp_tcp_is_loopback(m->host);
     int rc = EADDRINUSE;
@@ -199,97 +200,102 @@ static int open_hub(const struct ddp_meeting *m, const struct ddp_tcp_address *a
     return ddp_hint(err, "set DDPBENCH_PORT, or another MASTER_PORT, on all ranks");
 }
 
-static int open_star(struct ddp_star *star, int rank, int size, struct ddp_err *err)
+static int open_connections(struct ddp_connections *connections, int rank, int size,
+                            struct ddp_err *err)
 {
     const int peers = rank == 0 ? size : 1;
     if (size > DDP_RENDEZVOUS_RANKS_MAX)
         return ddp_fail(err, DDP_EUNAVAIL, "%d ranks are too many: at most %d can connect over TCP",
                         size, DDP_RENDEZVOUS_RANKS_MAX);
-    *star = (struct ddp_star){.rank = rank, .size = size};
-    star->peer = ddp_calloc((size_t)peers, sizeof *star->peer);
-    if (star->peer == NULL)
+    *connections = (struct ddp_connections){.rank = rank, .size = size};
+    connections->peer = ddp_calloc((size_t)peers, sizeof *connections->peer);
+    if (connections->peer == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for %d connections", peers);
     for (int i = 0; i < peers; i++)
-        star->peer[i] = -1;
+        connections->peer[i] = -1;
     return 0;
 }
 
-int ddp_rendezvous_world(const struct ddp_meeting *meeting, int rank, int size, int64_t timeout_ns,
-                         struct ddp_star *star, struct ddp_listener *listener,
-                         struct ddp_endpoint *endpoint, struct ddp_err *err)
+int ddp_rendezvous_world(const struct ddp_rendezvous_config *config, int rank, int size,
+                         int64_t timeout_ns, struct ddp_connections *connections,
+                         struct ddp_listener *listener, struct ddp_endpoint *endpoint,
+                         struct ddp_err *err)
 {
     struct ddp_tcp_address address[DDP_TCP_ADDRESSES_MAX];
     char where[320];
     int count, rc;
-    struct ddp_party party = {.token = meeting->token,
-                              .rank = rank,
-                              .size = size,
-                              .timeout_ns = timeout_ns,
-                              .deadline_ns = ddp_now_ns() + timeout_ns,
-                              .inside = ddp_tcp_is_loopback(meeting->host),
-                              .where = where};
+    struct ddp_rendezvous_job job = {.token = config->token,
+                                     .rank = rank,
+                                     .size = size,
+                                     .timeout_ns = timeout_ns,
+                                     .deadline_ns = ddp_now_ns() + timeout_ns,
+                                     .inside = ddp_tcp_is_loopback(config->host),
+                                     .where = where};
     *listener = (struct ddp_listener){.fd = -1};
-    snprintf(where, sizeof where, "%s port %d", meeting->host, meeting->port);
+    snprintf(where, sizeof where, "%s port %d", config->host, config->port);
     memset(endpoint, 0, (size_t)size * sizeof *endpoint);
-    DDP_TRY(open_star(star, rank, size, err));
-    DDP_TRY_GOTO(ddp_tcp_resolve(meeting->host, party.deadline_ns, address, &count, err), err_star);
+    DDP_TRY(open_connections(connections, rank, size, err));
+    DDP_TRY_GOTO(ddp_tcp_resolve(config->host, job.deadline_ns, address, &count, err),
+                 err_connections);
     if (rank == 0) {
-        DDP_TRY_GOTO(open_hub(meeting, address, count, listener, err), err_star);
-        snprintf(where, sizeof where, "%s port %d", meeting->host, listener->port);
-        rc = ddp_rendezvous_host(&party, listener, star->peer, endpoint, err);
+        DDP_TRY_GOTO(open_server(config, address, count, listener, err), err_connections);
+        snprintf(where, sizeof where, "%s port %d", config->host, listener->port);
+        rc = ddp_rendezvous_serve(&job, listener, connections->peer, endpoint, err);
     } else {
-        if (meeting->ports > 1)
-            snprintf(where, sizeof where, "%s ports %d to %d", meeting->host, meeting->port,
-                     meeting->port + meeting->ports - 1);
-        rc = ddp_rendezvous_join(&party, address, count, meeting->port, meeting->ports, listener,
-                                 star->peer, endpoint, err);
+        if (config->ports > 1)
+            snprintf(where, sizeof where, "%s ports %d to %d", config->host, config->port,
+                     config->port + config->ports - 1);
+        rc = ddp_rendezvous_join(&job, address, count, config->port, config->ports, listener,
+                                 connections->peer, endpoint, err);
     }
     if (rc == 0)
         return 0;
     ddp_listener_close(listener);
-err_star:
-    ddp_star_close(star);
+err_connections:
+    ddp_connections_close(connections);
     return rc;
 }
 
 int ddp_rendezvous_group(uint64_t token, uint64_t context, int rank, int size,
-                         const struct ddp_endpoint *hub, struct ddp_listener *listener,
-                         int64_t timeout_ns, struct ddp_star *star, struct ddp_err *err)
+                         const struct ddp_endpoint *server, struct ddp_listener *listener,
+                         int64_t timeout_ns, struct ddp_connections *connections,
+                         struct ddp_err *err)
 {
-    const struct ddp_party party = {.token = token,
-                                    .context = context,
-                                    .rank = rank,
-                                    .size = size,
-                                    .timeout_ns = timeout_ns,
-                                    .deadline_ns = ddp_now_ns() + timeout_ns,
-                                    .where = "the first rank of a group"};
+    const struct ddp_rendezvous_job job = {.token = token,
+                                           .context = context,
+                                           .rank = rank,
+                                           .size = size,
+                                           .timeout_ns = timeout_ns,
+                                           .deadline_ns = ddp_now_ns() + timeout_ns,
+                                           .where = "the first rank of a group"};
     int rc;
-    DDP_TRY(open_star(star, rank, size, err));
+    DDP_TRY(open_connections(connections, rank, size, err));
     if (rank == 0)
-        rc = ddp_rendezvous_host(&party, listener, star->peer, NULL, err);
+        rc = ddp_rendezvous_serve(&job, listener, connections->peer, NULL, err);
     else
-        rc = ddp_rendezvous_join(&party, &hub->address, 1, hub->port, 1, listener, star->peer, NULL,
-                                 err);
+        rc = ddp_rendezvous_join(&job, &server->address, 1, server->port, 1, listener,
+                                 connections->peer, NULL, err);
     if (rc != 0)
-        ddp_star_close(star);
+        ddp_connections_close(connections);
     return rc;
 }
 
-void ddp_star_close(struct ddp_star *star)
+void ddp_connections_close(struct ddp_connections *connections)
 {
-    for (int i = 0; star->peer != NULL && i < (star->rank == 0 ? star->size : 1); i++) {
-        if (star->peer[i] >= 0)
-            close(star->peer[i]);
+    for (int i = 0;
+         connections->peer != NULL && i < (connections->rank == 0 ? connections->size : 1); i++) {
+        if (connections->peer[i] >= 0)
+            close(connections->peer[i]);
     }
-    free(star->peer);
-    *star = (struct ddp_star){0};
+    free(connections->peer);
+    *connections = (struct ddp_connections){0};
 }
 
 void ddp_listener_close(struct ddp_listener *l)
 {
-    for (int i = 0; i < l->guest_count; i++)
-        close(l->guests[i].fd);
-    free(l->guests);
+    for (int i = 0; i < l->pending_count; i++)
+        close(l->pending[i].fd);
+    free(l->pending);
     if (l->fd >= 0)
         close(l->fd);
     *l = (struct ddp_listener){.fd = -1};

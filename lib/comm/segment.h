@@ -81,7 +81,7 @@ struct ddp_pipe_slot {
 struct ddp_segment {
     uint64_t magic, total_bytes;
     int32_t ranks;
-    bool crowded; /* more ranks than cores; decided by the creator so that all ranks agree */
+    bool oversubscribed; /* more ranks than cores; decided by the creator so that all ranks agree */
     uint64_t ranks_offset, channels_offset, channel_stride, pipes_offset;
     uint64_t heap_offset, heap_stride; /* distance of two heaps, and the most a rank may allocate */
     /* The first failure: (culprit rank + 1) << 8 | -code, or 0. A culprit of 0 means that no rank
@@ -92,7 +92,7 @@ struct ddp_segment {
     /* INT64_MAX while the collector handles a message, else the time when it last finished one
      * (ddp_now_ns). Waits of other ranks are extended by it, because the sender waits for the
      * collector. */
-    _Atomic(int64_t) home_ns;
+    _Atomic(int64_t) collector_busy_ns;
     alignas(64) _Atomic(uint64_t) channels_used; /* bit i: channel i + 1 is in use */
     struct ddp_segment_channel channel[DDP_SEGMENT_CHANNELS];
 };
@@ -123,8 +123,8 @@ static inline struct ddp_segment_rank *ddp_segment_rank_of(const struct ddp_segm
 {
     return (struct ddp_segment_rank *)((char *)(uintptr_t)s + s->ranks_offset) + rank;
 }
-/* Returns the start of a channel: flag slots [ranks][DDP_SHM_LANES], then slots, then rings, sized
- * for the world. */
+/* Returns the start of a channel: flag slots [ranks][DDP_SHM_FLAG_SLOTS], then slots, then rings,
+ * sized for the world. */
 static inline unsigned char *ddp_segment_channel_of(const struct ddp_segment *s, int channel)
 {
     return (unsigned char *)(uintptr_t)s + s->channels_offset + (size_t)channel * s->channel_stride;

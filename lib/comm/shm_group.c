@@ -27,15 +27,16 @@ void ddp_shm_channel_attach(struct ddp_comm *comm, int channel, uint64_t generat
     const struct ddp_segment *segment = state->world->segment;
     unsigned char *start = ddp_segment_channel_of(segment, channel);
     size_t ranks = (size_t)segment->ranks;
-    size_t lanes = (ranks * DDP_SHM_LANES * sizeof(struct ddp_shm_lane) + 4095) / 4096 * 4096;
+    size_t flag_slots =
+        (ranks * DDP_SHM_FLAG_SLOTS * sizeof(struct ddp_shm_flag_slot) + 4095) / 4096 * 4096;
     state->channel = channel;
     state->context = (uint64_t)channel | generation << 8;
-    state->shm.lanes = (struct ddp_shm_lane *)start;
-    state->shm.slots = start + lanes;
+    state->shm.flag_slots = (struct ddp_shm_flag_slot *)start;
+    state->shm.slots = start + flag_slots;
     state->shm.rings = state->shm.slots + ranks * 2 * DDP_SHM_SLOT_BYTES;
     state->shm.abort_word = (_Atomic(uint32_t) *)(uintptr_t)&segment->abort_word;
-    state->shm.spin = comm->place.oversubscribed ? DDP_SPIN_SHARED : DDP_SPIN_ALONE;
-    state->shm.crowded = segment->crowded;
+    state->shm.spin = comm->rank_info.oversubscribed ? DDP_SPIN_SHARED : DDP_SPIN_ALONE;
+    state->shm.oversubscribed = segment->oversubscribed;
     comm->shm = &state->shm;
 }
 
@@ -48,8 +49,8 @@ void ddp_shm_channel_leave(struct ddp_comm *comm)
     if (before + 1 < (uint32_t)comm->size)
         return;
     for (int r = 0; r < comm->size; r++) {
-        for (int l = 0; l < DDP_SHM_LANES; l++)
-            atomic_store_explicit(&ddp_shm_lane_of(&state->shm, r, l)->epoch, 0,
+        for (int l = 0; l < DDP_SHM_FLAG_SLOTS; l++)
+            atomic_store_explicit(&ddp_shm_flag_slot_of(&state->shm, r, l)->sequence, 0,
                                   memory_order_relaxed);
     }
     atomic_store_explicit(&channel->left, 0, memory_order_relaxed);

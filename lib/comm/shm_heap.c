@@ -173,7 +173,7 @@ int ddp_shm_alloc(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_er
         return ddp_fail(err, DDP_ENOMEM, "no memory for %d answers", comm->size);
     }
     struct claim mine = {.bytes = bytes};
-    mine.code = DDP_FAULT(ALLOC, comm->place.rank, err);
+    mine.code = DDP_FAULT(ALLOC, comm->rank_info.rank, err);
     if (mine.code == 0)
         mine.code = heap_take(heap, bytes, &block, err);
     mine.offset = block.offset;

@@ -44,7 +44,7 @@ struct ddp_shm_peer {
     /* Posted receives in order. */
     struct ddp_request *posted, *posted_last;
     /* Early messages in order. */
-    struct ddp_shm_message *early, *early_last;
+    struct ddp_shm_message *pre_scale, *pre_scale_last;
     uint64_t head; /* slots emptied */
     /* A message is arriving: it goes into a receive's buffer or an early message. If both are NULL,
      * it is discarded. */

@@ -78,7 +78,7 @@ int ddp_signal_thread_start(void (*on_signal)(void *arg, int signal), void *arg,
     struct ddp_signal_thread *t = ddp_calloc(1, sizeof *t);
     if (!t)
         return ddp_fail(err, DDP_ENOMEM, "no memory to watch signals");
-    ddp_signal_set_asking(&set);
+    ddp_signal_set_termination(&set);
     t->on_signal = on_signal;
     t->arg = arg;
     pthread_sigmask(SIG_BLOCK, &set, &t->old_mask);

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/unit.h"
 #include "comm/backend.h"
-#include "comm/flight_story.h"
+#include "comm/flight_report.h"
 #include "comm/segment.h"
 
 /* A gap this long between two clock reads means that this process did not run (Ctrl-Z, a suspended
@@ -22,17 +22,18 @@
 
 void ddp_waiter_init(struct ddp_waiter *w, const struct ddp_comm *comm)
 {
-    const struct ddp_segment *segment = comm->place.segment;
+    const struct ddp_segment *segment = comm->rank_info.segment;
     w->abort_word = comm->shm != NULL ? comm->shm->abort_word : NULL;
-    w->home_ns = segment != NULL ? &segment->home_ns : NULL;
+    w->collector_busy_ns = segment != NULL ? &segment->collector_busy_ns : NULL;
     w->timeout_ns = ddp_comm_wait_ns(comm);
     w->deadline_ns = 0;
     w->last_ns = 0;
-    w->spin = comm->place.oversubscribed ? DDP_SPIN_SHARED : DDP_SPIN_ALONE;
+    w->spin = comm->rank_info.oversubscribed ? DDP_SPIN_SHARED : DDP_SPIN_ALONE;
     if (comm->shm != NULL)
         w->spin = (uint32_t)comm->shm->spin;
     w->polls = 0;
-    w->patient = comm->patient || w->timeout_ns != comm->timeout_ns; /* leave cores to others */
+    w->sleeps_in_waits =
+        comm->sleeps_in_waits || w->timeout_ns != comm->timeout_ns; /* leave cores to others */
 }
 
 static enum ddp_wait look_at_clock(struct ddp_waiter *w)
@@ -48,8 +49,10 @@ static enum ddp_wait look_at_clock(struct ddp_waiter *w)
     /* The awaited rank may be waiting for the collector, which is busy with its disk or with a
      * reader of its output and has a deadline of its own. The time counts from when the collector
      * was last done. */
-    int64_t home = w->home_ns != NULL ? atomic_load_explicit(w->home_ns, memory_order_acquire) : 0;
-    w->deadline_ns = DDP_MAX(w->deadline_ns, DDP_MIN(home, now) + w->timeout_ns);
+    int64_t collector = w->collector_busy_ns != NULL
+                            ? atomic_load_explicit(w->collector_busy_ns, memory_order_acquire)
+                            : 0;
+    w->deadline_ns = DDP_MAX(w->deadline_ns, DDP_MIN(collector, now) + w->timeout_ns);
     return now >= w->deadline_ns ? DDP_WAIT_EXPIRED : DDP_WAIT_ON;
 }
 
@@ -62,7 +65,7 @@ enum ddp_wait ddp_waiter_step(struct ddp_waiter *w)
 #endif
         if (w->polls % 64 != 0)
             return DDP_WAIT_ON;
-    } else if (w->patient) {
+    } else if (w->sleeps_in_waits) {
         nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
     } else {
         sched_yield();
@@ -87,7 +90,7 @@ static int name_of(const struct ddp_segment *segment, int place)
 
 int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err)
 {
-    const struct ddp_segment *segment = comm->place.segment;
+    const struct ddp_segment *segment = comm->rank_info.segment;
     int culprit = -1, code = DDP_ELOST;
     int me = comm->world_rank[comm->rank];
     if (segment != NULL)
@@ -99,9 +102,9 @@ int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err)
                     name_of(segment, me), name_of(segment, culprit), -code);
 }
 
-bool ddp_wait_story(const struct ddp_comm *comm, int peer, char *out, size_t out_bytes)
+bool ddp_wait_report(const struct ddp_comm *comm, int peer, char *out, size_t out_bytes)
 {
-    const struct ddp_segment *segment = comm->place.segment;
+    const struct ddp_segment *segment = comm->rank_info.segment;
     if (segment == NULL)
         return false;
     const struct ddp_segment_rank *block = ddp_segment_rank_of(segment, 0);
@@ -118,25 +121,25 @@ bool ddp_wait_story(const struct ddp_comm *comm, int peer, char *out, size_t out
      * hosts. */
     if (by >= 0 && name_of(segment, segment->ranks - 1) != segment->ranks - 1)
         return false;
-    return by >= 0 && ddp_flight_story(&all, by, peer, out, out_bytes);
+    return by >= 0 && ddp_flight_report(&all, by, peer, out, out_bytes);
 }
 
 /* Fails with the message of an expired wait. */
-static void tell_expired(const struct ddp_comm *comm, int peer, struct ddp_err *err)
+static void report_expired(const struct ddp_comm *comm, int peer, struct ddp_err *err)
 {
-    const struct ddp_segment *segment = comm->place.segment;
+    const struct ddp_segment *segment = comm->rank_info.segment;
     const int me = name_of(segment, comm->world_rank[comm->rank]), its = name_of(segment, peer);
-    char mine[384] = "", time[32], theirs[384] = "", story[400] = "";
+    char mine[384] = "", time[32], theirs[384] = "", report_text[400] = "";
     ddp_format_ns((double)comm->timeout_ns, time, sizeof time);
     ddp_flight_describe(comm->flight, mine, sizeof mine);
-    bool told = ddp_wait_story(comm, peer, story, sizeof story);
+    bool was_reported = ddp_wait_report(comm, peer, report_text, sizeof report_text);
     if (segment != NULL && peer >= 0)
         ddp_segment_describe(segment, peer, theirs, sizeof theirs);
 
     if (peer < 0)
         ddp_fail(err, DDP_ELOST, "rank %d waited %s in %.150s", me, time, mine);
-    else if (told)
-        ddp_fail(err, DDP_ELOST, "rank %d waited %s for rank %d: %s", me, time, its, story);
+    else if (was_reported)
+        ddp_fail(err, DDP_ELOST, "rank %d waited %s for rank %d: %s", me, time, its, report_text);
     else if (segment == NULL || its == me)
         ddp_fail(err, DDP_ELOST, "rank %d waited %s for rank %d in %.150s", me, time, its, mine);
     else
@@ -151,9 +154,9 @@ static void tell_expired(const struct ddp_comm *comm, int peer, struct ddp_err *
 int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err)
 {
     struct ddp_err words = DDP_ERR_INIT;
-    tell_expired(comm, peer, &words);
-    if (comm->place.segment != NULL) {
-        ddp_segment_abort(comm->place.segment, peer, comm->world_rank[comm->rank], DDP_ELOST);
+    report_expired(comm, peer, &words);
+    if (comm->rank_info.segment != NULL) {
+        ddp_segment_abort(comm->rank_info.segment, peer, comm->world_rank[comm->rank], DDP_ELOST);
     } else {
         if (comm->on_expire != NULL)
             comm->on_expire(comm->on_expire_arg, words.text);

@@ -22,10 +22,10 @@ enum ddp_wait { DDP_WAIT_ON, DDP_WAIT_ABORTED, DDP_WAIT_EXPIRED };
 struct ddp_waiter {
     const _Atomic(uint32_t) *abort_word; /* NULL if the backend has none */
     /* When the collector was busy (segment.h); NULL without a segment. */
-    const _Atomic(int64_t) *home_ns;
+    const _Atomic(int64_t) *collector_busy_ns;
     int64_t timeout_ns, deadline_ns, last_ns;
     uint32_t spin, polls; /* spin: polls before the first yield */
-    bool patient;
+    bool sleeps_in_waits;
 };
 
 /* Polls before the first yield. DDP_SPIN_ALONE is for ranks that have a core each and spins for
@@ -41,7 +41,7 @@ enum ddp_wait ddp_waiter_step(struct ddp_waiter *w);
 /* Writes a report of which ranks wait for which in this rank's newest operation, from the recorders
  * of this host (flight_report.h). peer: as below. Returns false and leaves `out` alone if the
  * recorders do not show it. Any thread may call it. */
-bool ddp_wait_story(const struct ddp_comm *comm, int peer, char *out, size_t out_bytes);
+bool ddp_wait_report(const struct ddp_comm *comm, int peer, char *out, size_t out_bytes);
 /* Ends a wait that saw the abort word. Returns DDP_ELOST; the message names the rank that ended the
  * run. */
 int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err);

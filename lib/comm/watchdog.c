@@ -16,7 +16,7 @@
 struct ddp_watchdog {
     const struct ddp_flight *flight;
     int64_t timeout_ns;
-    void (*on_expire)(void *arg, const char *story);
+    void (*on_expire)(void *arg, const char *report_text);
     void *arg;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -26,12 +26,12 @@ struct ddp_watchdog {
 
 _Noreturn static void expire(const struct ddp_watchdog *dog)
 {
-    char where[384], time[32], story[512];
+    char where[384], time[32], report_text[512];
     ddp_flight_describe(dog->flight, where, sizeof where);
     ddp_format_ns((double)dog->timeout_ns, time, sizeof time);
-    snprintf(story, sizeof story, "no progress for %s in %s", time, where);
+    snprintf(report_text, sizeof report_text, "no progress for %s in %s", time, where);
     if (dog->on_expire != NULL)
-        dog->on_expire(dog->arg, story);
+        dog->on_expire(dog->arg, report_text);
     _exit(ddp_exit_code(DDP_ELOST));
 }
 
@@ -79,7 +79,7 @@ static void *watch(void *arg)
 }
 
 int ddp_watchdog_start(const struct ddp_flight *flight, int64_t timeout_ns,
-                       void (*on_expire)(void *arg, const char *story), void *arg,
+                       void (*on_expire)(void *arg, const char *report_text), void *arg,
                        struct ddp_watchdog **out, struct ddp_err *err)
 {
     struct ddp_watchdog *dog = ddp_calloc(1, sizeof *dog);

@@ -14,7 +14,7 @@ extern "C" {
 
 struct ddp_watchdog;
 int ddp_watchdog_start(const struct ddp_flight *flight, int64_t timeout_ns,
-                       void (*on_expire)(void *arg, const char *story), void *arg,
+                       void (*on_expire)(void *arg, const char *report_text), void *arg,
                        struct ddp_watchdog **out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_watchdog_stop(struct ddp_watchdog *dog); /* NULL is allowed */
 

@@ -48,7 +48,7 @@ struct ddp_reduce {
      * by 1/divisor if the divisor is a power of two, which gives the same bits. */
     int divisor;
     int nontemporal; /* hint: results bypass the cache */
-    int far;         /* hint: index of the source most likely in another core's cache */
+    int remote;      /* hint: index of the source most likely in another core's cache */
 };
 
 struct ddp_grad_kernels;

@@ -196,7 +196,7 @@ INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
         const size_t bytes = r->count * ELEM;                                                      \
         const bool stream = r->nontemporal && bytes > HEAD_STEPS * sizeof(RAW) &&                  \
                             can_stream(r->dst, r->dst_count, sizeof(RAW), ELEM);                   \
-        NAME##_loop(r->dst, r->dst_count, r->src, r->src_count, bytes, stream, r->far,             \
+        NAME##_loop(r->dst, r->dst_count, r->src, r->src_count, bytes, stream, r->remote,          \
                     finisher_of(r->divisor));                                                      \
         if (stream)                                                                                \
             vec_stream_end();                                                                      \
@@ -241,10 +241,10 @@ DEFINE_KERNEL(u8_mean, raw_quarter, v_f32, 1, widen_u8, narrow_u8, ADD, finish_m
         memcpy(dst, r->dst, sizeof(dst));                                                          \
         const struct finisher f = finisher_of(r->divisor);                                         \
         if (f.how == FINISH_NONE)                                                                  \
-            any_f32_sum_loop(dst, ndst, src, nsrc, r->count * 4, stream, r->far,                   \
+            any_f32_sum_loop(dst, ndst, src, nsrc, r->count * 4, stream, r->remote,                \
                              (struct finisher){FINISH_NONE, 1});                                   \
         else                                                                                       \
-            any_f32_sum_loop(dst, ndst, src, nsrc, r->count * 4, stream, r->far, f);               \
+            any_f32_sum_loop(dst, ndst, src, nsrc, r->count * 4, stream, r->remote, f);            \
     } while (0)
 
 OUT_OF_LINE void f32_sum_2_1(const struct ddp_reduce *r)
@@ -286,7 +286,7 @@ void REDUCE_SYMBOL(const struct ddp_reduce *r)
         [DDP_U8] = {u8_sum, u8_sum, u8_prod, u8_min, u8_max},
     };
     assert(r->src_count >= 1 && r->src_count <= DDP_REDUCE_MAX && r->dst_count >= 1);
-    assert(r->far >= 0 && r->far < r->src_count);
+    assert(r->remote >= 0 && r->remote < r->src_count);
     assert(r->divisor == 1 || r->op == DDP_SUM || r->op == DDP_AVG);
     if (r->count == 0)
         return;

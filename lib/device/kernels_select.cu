@@ -164,7 +164,7 @@ static __global__ void __launch_bounds__(THREADS)
  * bytes are zeroed at the start. */
 struct select_layout {
     ddp_sample_plan plan;
-    size_t words, last_words, zeroed, sample, index, value, bytes;
+    size_t words, last_messages, zeroed, sample, index, value, bytes;
 };
 
 static size_t round_up(size_t bytes)
@@ -179,8 +179,8 @@ static select_layout layout_of(size_t n, size_t k)
     if (k > 0 && k < n)
         l.plan = ddp_sample_plan_of((uint32_t)n, (uint32_t)k);
     l.words = round_up(sizeof(select_state));
-    l.last_words = l.words + words;
-    l.zeroed = l.last_words + (k > 0 ? words : 0);
+    l.last_messages = l.words + words;
+    l.zeroed = l.last_messages + (k > 0 ? words : 0);
     l.sample = l.zeroed;
     l.index = l.sample + (l.plan.rank > 0 ? round_up(DDP_SAMPLE * sizeof(float)) : 0);
     l.value = l.index + round_up(l.plan.capacity * sizeof(uint32_t));
@@ -322,7 +322,7 @@ extern "C" void ddp_cuda_select_topk(struct ddp_stream *s, const struct ddp_stre
     radix_passes(s, from, state, from.n, from.k);
     ddp_tile_args a = args_of(x);
     a.zero = x->residual;
-    uint64_t *words = (uint64_t *)(scratch + l.last_words);
+    uint64_t *words = (uint64_t *)(scratch + l.last_messages);
     split_kernel<<<grid_of(s, from.n), THREADS, 0, s->handle>>>(from, a, words, state,
                                                                 x->out.count);
     ddp_cuda_note(s, cudaGetLastError(), "top-k split");

@@ -1,6 +1,6 @@
 /* Before each collective the ranks exchange notes of 24 bytes. A wrong argument on one rank thus
  * becomes an error with a message on all ranks instead of a wait that ends at the deadline. Cost:
- * one ddp_comm_exchange per collective. */
+ * one ddp_comm_allgather_bytes per collective. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,7 +52,7 @@ int ddp_agree(struct ddp_group *group, const struct ddp_note *mine, bool *same_p
     bool same = true;
     if (group->n > 1) {
         struct ddp_err lost = DDP_ERR_INIT;
-        int rc = ddp_comm_exchange(group->comm, mine, group->notes, sizeof *mine, &lost);
+        int rc = ddp_comm_allgather_bytes(group->comm, mine, group->notes, sizeof *mine, &lost);
         if (rc != 0)
             return mine->code != 0 ? mine->code : ddp_fail(err, rc, "%s", lost.text);
     } else {

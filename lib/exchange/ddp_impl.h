@@ -125,7 +125,7 @@ int ddp_slot_take(enum ddp_slot slot, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_slot_free(enum ddp_slot slot);
 bool ddp_slot_is_taken(void);
 /* Opens a world. Takes the slot, and frees it again on failure. */
-int ddp_open(const struct ddp_backend *backend, const struct ddp_place *place,
+int ddp_open(const struct ddp_backend *backend, const struct ddp_rank_info *place,
              const struct ddp_settings *settings, enum ddp_slot slot, struct ddp **out,
              struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -17,7 +17,8 @@ static int run_rank(void *arg, struct ddp_launch_rank *launch, struct ddp_err *e
 {
     struct run *run = arg;
     struct ddp *d;
-    DDP_TRY(ddp_open(ddp_backend_find("shm"), &launch->place, &run->settings, run->slot, &d, err));
+    DDP_TRY(
+        ddp_open(ddp_backend_find("shm"), &launch->rank_info, &run->settings, run->slot, &d, err));
     int rc = run->rank_main(d, run->arg, err);
     /* rank_main may fail without a message or with a code of the wrong sign. */
     if (rc > 0)
@@ -69,7 +70,8 @@ static int report_outcome(const struct ddp_launch_outcome *outcome, const struct
 {
     if (outcome->code == 0)
         return 0;
-    ddp_fail(err, outcome->code, "%s", outcome->story[0] != '\0' ? outcome->story : cause->text);
+    ddp_fail(err, outcome->code, "%s",
+             outcome->report_text[0] != '\0' ? outcome->report_text : cause->text);
     if (err != NULL)
         err->rank = outcome->rank;
     if (cause->hint[0] != '\0')

@@ -99,7 +99,7 @@ static void on_expire(void *arg, const char *report)
         d->on_lost(d->on_lost_arg, report);
 }
 
-int ddp_open(const struct ddp_backend *backend, const struct ddp_place *place,
+int ddp_open(const struct ddp_backend *backend, const struct ddp_rank_info *rank_info,
              const struct ddp_settings *settings, enum ddp_slot slot, struct ddp **out,
              struct ddp_err *err)
 {
@@ -113,7 +113,7 @@ int ddp_open(const struct ddp_backend *backend, const struct ddp_place *place,
     d->slot = slot;
     d->on_lost = settings->options.on_lost;
     d->on_lost_arg = settings->options.on_lost_arg;
-    DDP_TRY_GOTO(ddp_comm_create(backend, place, &settings->comm, &d->comm, err), err_world);
+    DDP_TRY_GOTO(ddp_comm_create(backend, rank_info, &settings->comm, &d->comm, err), err_world);
     if ((backend->caps & DDP_CAP_LAUNCHED) != 0)
         DDP_TRY_GOTO(ddp_watchdog_start(d->comm->flight, settings->comm.timeout_ns, on_expire, d,
                                         &d->watchdog, err),
@@ -155,14 +155,14 @@ int ddp_init(const struct ddp_init_options *options, struct ddp **out, struct dd
                  name);
         return ddp_hint(err, "use ddp_run to start ranks on this machine over shared memory");
     }
-    if ((backend->caps & DDP_CAP_SELF) != 0 && launcher.place.size > 1)
+    if ((backend->caps & DDP_CAP_SELF) != 0 && launcher.rank_info.size > 1)
         return ddp_fail(err, DDP_EMISMATCH,
                         "%s started %d processes, but backend '%s' would make %d worlds of them",
-                        launcher.name, launcher.place.size, name, launcher.place.size);
+                        launcher.name, launcher.rank_info.size, name, launcher.rank_info.size);
     if ((backend->caps & DDP_CAP_SELF) != 0)
-        launcher.place = (struct ddp_place){.size = 1, .local_size = 1, .segment_fd = -1};
+        launcher.rank_info = (struct ddp_rank_info){.size = 1, .local_size = 1, .segment_fd = -1};
     DDP_TRY(backend->probe(settings.module_dir, err));
-    return ddp_open(backend, &launcher.place, &settings, DDP_SLOT_PROCESS, out, err);
+    return ddp_open(backend, &launcher.rank_info, &settings, DDP_SLOT_PROCESS, out, err);
 }
 
 void ddp_finalize(struct ddp *d)
@@ -192,7 +192,7 @@ int ddp_size(const struct ddp *d)
 
 int ddp_local_rank(const struct ddp *d)
 {
-    return d->comm->place.local_rank;
+    return d->comm->rank_info.local_rank;
 }
 
 const char *ddp_name(const struct ddp *d)

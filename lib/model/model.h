@@ -26,7 +26,7 @@ struct ddp_model;
 struct ddp_layers;
 
 /* The device that a model computes on. create() takes NULL instead for the CPU. */
-struct ddp_model_place {
+struct ddp_model_target {
     const struct ddp_device *device; /* selected by the caller */
     struct ddp_stream *stream;
     const struct ddp_layers *layers; /* NULL: the device's layers (layers.h) */
@@ -66,8 +66,9 @@ struct ddp_model_class {
      * return before their results are written. DDP_EUNAVAIL if the device has no layers or lacks
      * their libraries.
      */
-    int (*create)(const struct ddp_model_class *cls, const struct ddp_model_place *place, int batch,
-                  float *params, float *grads, struct ddp_model **out, struct ddp_err *err);
+    int (*create)(const struct ddp_model_class *cls, const struct ddp_model_target *place,
+                  int batch, float *params, float *grads, struct ddp_model **out,
+                  struct ddp_err *err);
     void (*destroy)(struct ddp_model *m);
     /* Bytes of private memory that create() allocates on the CPU for this batch. */
     size_t (*scratch_bytes)(const struct ddp_model_class *cls, int batch);

@@ -156,10 +156,10 @@ static int most_channels(const struct ddp_model_class *cls)
     return most;
 }
 
-static int open_layers(struct ddp_model *m, const struct ddp_model_place *place,
+static int open_layers(struct ddp_model *m, const struct ddp_model_target *place,
                        struct ddp_err *err)
 {
-    static const struct ddp_model_place processor = {.conv = DDP_CONV_AUTO};
+    static const struct ddp_model_target processor = {.conv = DDP_CONV_AUTO};
     if (place == NULL)
         place = &processor;
     m->device = place->device ? place->device : ddp_device_cpu(ddp_nn_simd());
@@ -207,7 +207,7 @@ static int fill_state(struct ddp_model *m, struct ddp_err *err)
     return 0;
 }
 
-int ddp_net_create(const struct ddp_model_class *cls, const struct ddp_model_place *place,
+int ddp_net_create(const struct ddp_model_class *cls, const struct ddp_model_target *place,
                    int batch, float *params, float *grads, struct ddp_model **out,
                    struct ddp_err *err)
 {

@@ -57,7 +57,7 @@ struct ddp_layer {
     P(id##_B, name ".bias", out, 0, 0, 0.0f)
 
 /* The functions of every model class that is made of layers. */
-int ddp_net_create(const struct ddp_model_class *cls, const struct ddp_model_place *place,
+int ddp_net_create(const struct ddp_model_class *cls, const struct ddp_model_target *place,
                    int batch, float *params, float *grads, struct ddp_model **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_net_destroy(struct ddp_model *m);

@@ -210,7 +210,7 @@ struct ddp_host {
 
 /* Memory baseline, which no change of the measured code affects: the total speed at which all ranks
  * of a launch, at the same time, copy and read their own memory (copy counts bytes read and
- * written). See bench/control.h. */
+ * written). See bench/memory_baseline.h. */
 struct ddp_control {
     int32_t ranks;
     int64_t bytes_per_rank;

@@ -42,7 +42,7 @@ struct ddp_report_set {
     /* printed: points that were written to the streams. */
     int count, printed;
     bool begun; /* Targets may have changed. Before, they were only checked. */
-    struct ddp_patience patience;
+    struct ddp_write_deadline deadline_policy;
 };
 
 int ddp_report_open(struct ddp_report_set **out, struct ddp_err *err)
@@ -50,13 +50,14 @@ int ddp_report_open(struct ddp_report_set **out, struct ddp_err *err)
     *out = ddp_calloc(1, sizeof **out);
     if (!*out)
         return ddp_fail(err, DDP_ENOMEM, "no memory for the outputs");
-    (*out)->patience = DDP_PATIENCE_INIT;
+    (*out)->deadline_policy = DDP_WRITE_DEADLINE_INIT;
     return 0;
 }
 
-void ddp_report_be_patient(struct ddp_report_set *set, const struct ddp_patience *patience)
+void ddp_report_set_write_deadline(struct ddp_report_set *set,
+                                   const struct ddp_write_deadline *deadline_policy)
 {
-    set->patience = *patience;
+    set->deadline_policy = *deadline_policy;
 }
 
 static bool is_stdout(const struct output *o)
@@ -84,7 +85,7 @@ int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *report
     struct output *added = &outputs[set->count];
     added->reporter = reporter;
     added->style = *style;
-    DDP_TRY(ddp_sink_init(&added->sink, path, reporter->document, &set->patience, err));
+    DDP_TRY(ddp_sink_init(&added->sink, path, reporter->document, &set->deadline_policy, err));
     for (int i = 0; i < set->count; i++) {
         if (!ddp_sink_same(&added->sink, &outputs[i].sink))
             continue;
@@ -97,7 +98,7 @@ int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *report
     return 0;
 }
 
-int ddp_report_spare(const struct ddp_report_set *set, const char *path, struct ddp_err *err)
+int ddp_report_protect(const struct ddp_report_set *set, const char *path, struct ddp_err *err)
 {
     for (int i = 0; i < set->count; i++) {
         const struct output *o = &set->outputs[i];

@@ -14,7 +14,7 @@
 
 #include "base/strbuf.h"
 #include "record/record.h"
-#include "report/patience.h"
+#include "report/write_deadline.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -48,9 +48,11 @@ const struct ddp_reporter *ddp_reporter_find(const char *name);
 /* A set of sinks, at most one of them on stdout. The path "-" means stdout. */
 struct ddp_report_set;
 int ddp_report_open(struct ddp_report_set **out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Sets the write deadline for outputs that block. The struct is copied. Default: DDP_PATIENCE_INIT.
+/* Sets the write deadline for outputs that block. The struct is copied. Default:
+ * DDP_WRITE_DEADLINE_INIT.
  */
-void ddp_report_be_patient(struct ddp_report_set *set, const struct ddp_patience *patience);
+void ddp_report_set_write_deadline(struct ddp_report_set *set,
+                                   const struct ddp_write_deadline *deadline_policy);
 /* Adds a sink. Checks the target immediately, so that a bad path (DDP_ECREATE) or a second output
  * to the same target (DDP_EUSAGE) fails before anything is measured. Nothing is created or changed
  * before ddp_report_begin. */
@@ -59,8 +61,8 @@ int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *report
                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Protects `path`, a file that the command reads or keeps itself. Returns DDP_EUSAGE if an output
  * would overwrite it. Call it after all ddp_report_add and before ddp_report_begin. */
-int ddp_report_spare(const struct ddp_report_set *set, const char *path,
-                     struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_report_protect(const struct ddp_report_set *set, const char *path,
+                       struct ddp_err *err) DDP_MUST_CHECK;
 bool ddp_report_has_stdout(const struct ddp_report_set *set);
 /* Opens the outputs and writes the first (partial) documents. Call it when the head of the record
  * is known. Points and epochs that the record already holds (a continued sweep) are written too. */

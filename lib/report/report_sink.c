@@ -167,11 +167,11 @@ static int check_path(struct ddp_sink *sink, bool document, struct ddp_err *err)
 }
 
 int ddp_sink_init(struct ddp_sink *sink, const char *path, bool document,
-                  const struct ddp_patience *patience, struct ddp_err *err)
+                  const struct ddp_write_deadline *deadline_policy, struct ddp_err *err)
 {
     memset(sink, 0, sizeof *sink);
     sink->fd = sink->dir = -1;
-    sink->patience = patience;
+    sink->deadline_policy = deadline_policy;
     if (path[0] == '\0')
         return ddp_fail(err, DDP_EUSAGE, "the name of an output file is empty");
     sink->path = strdup(strcmp(path, "-") == 0 ? "stdout" : path);
@@ -209,7 +209,7 @@ bool ddp_sink_hits(const struct ddp_sink *sink, const char *path)
     struct stat st;
     if (stat(path, &st) == 0)
         return sink->inode != 0 && sink->inode == st.st_ino && sink->device == st.st_dev;
-    if (ddp_sink_init(&named, path, true, sink->patience, &cannot) != 0)
+    if (ddp_sink_init(&named, path, true, sink->deadline_policy, &cannot) != 0)
         return false;
     bool same = ddp_sink_same(sink, &named);
     ddp_sink_release(&named);

@@ -19,7 +19,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "report/patience.h"
+#include "report/write_deadline.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,7 +27,7 @@ extern "C" {
 
 enum ddp_sink_kind { DDP_SINK_REPLACE, DDP_SINK_STREAM, DDP_SINK_FD, DDP_SINK_FIFO };
 
-/* A sink. The deadline settings (patience) are borrowed. */
+/* A sink. The deadline settings are borrowed. */
 struct ddp_sink {
     enum ddp_sink_kind kind;
     char *path; /* As the user wrote it, for messages. */
@@ -41,13 +41,14 @@ struct ddp_sink {
     /* once: write a document only at the end. truncate: before the first write. broken: a write in
      * place failed, so the output may end anywhere and no more is written. */
     bool once, truncate, broken;
-    const struct ddp_patience *patience;
+    const struct ddp_write_deadline *deadline_policy;
 };
 
 /* Checks before the measurement that the target can be written, without changing it. Returns
  * DDP_ECREATE, or DDP_EUSAGE for an empty path. */
 int ddp_sink_init(struct ddp_sink *sink, const char *path, bool document,
-                  const struct ddp_patience *patience, struct ddp_err *err) DDP_MUST_CHECK;
+                  const struct ddp_write_deadline *deadline_policy,
+                  struct ddp_err *err) DDP_MUST_CHECK;
 /* Opens the target for the first write. From here on the target may change. Returns DDP_ECREATE. */
 int ddp_sink_open(struct ddp_sink *sink, struct ddp_err *err) DDP_MUST_CHECK;
 /* True if both would write to the same file or descriptor. */

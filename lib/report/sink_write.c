@@ -17,7 +17,7 @@
 
 #define TRIES 100
 
-/* error: an errno value, or one of ddp_write_patiently. */
+/* error: an errno value, or one of ddp_write_before_deadline. */
 static int cannot_write(struct ddp_sink *sink, int error, struct ddp_err *err)
 {
     char time[32];
@@ -26,7 +26,7 @@ static int cannot_write(struct ddp_sink *sink, int error, struct ddp_err *err)
         return ddp_fail(err, DDP_EIO, "the run ended while '%s' was blocked", sink->path);
     if (error != ETIMEDOUT)
         return ddp_fail_errno(err, DDP_EIO, error, "cannot write '%s'", sink->path);
-    ddp_format_ns((double)sink->patience->timeout_ns, time, sizeof time);
+    ddp_format_ns((double)sink->deadline_policy->timeout_ns, time, sizeof time);
     ddp_fail(err, DDP_EIO, "'%s' was blocked for %s: its reader takes no data", sink->path, time);
     return ddp_hint(err, "if the reader is only slow, use a longer --timeout");
 }
@@ -105,12 +105,13 @@ int ddp_sink_write(struct ddp_sink *sink, const char *text, size_t n, struct ddp
     if (sink->broken)
         return ddp_fail(err, DDP_EIO, "an earlier write to '%s' failed", sink->path);
     if (sink->kind == DDP_SINK_FIFO && sink->fd < 0)
-        failed = ddp_open_patiently(sink->target, sink->path, sink->patience, &sink->fd);
+        failed =
+            ddp_open_before_deadline(sink->target, sink->path, sink->deadline_policy, &sink->fd);
     if (!failed && sink->truncate && ftruncate(sink->fd, 0) != 0)
         failed = errno;
     sink->truncate = false;
     if (!failed)
-        failed = ddp_write_patiently(sink->fd, text, n, sink->patience);
+        failed = ddp_write_before_deadline(sink->fd, text, n, sink->deadline_policy);
     return failed ? cannot_write(sink, failed, err) : 0;
 }
 
@@ -122,10 +123,10 @@ int ddp_sink_replace(struct ddp_sink *sink, const char *text, size_t n, struct d
     int fd = ddp_sink_create_beside(sink, temp);
     if (fd < 0)
         return cannot_write(sink, errno, err);
-    int failed = ddp_write_patiently(fd, text, n, sink->patience);
-    if (!failed && !sink->patience->hurry && sync_fd(fd) != 0)
+    int failed = ddp_write_before_deadline(fd, text, n, sink->deadline_policy);
+    if (!failed && !sink->deadline_policy->no_fsync && sync_fd(fd) != 0)
         failed = errno;
-    if (!failed && DDP_FAULT(HOME_WRITE, -1, NULL) != 0)
+    if (!failed && DDP_FAULT(COLLECTOR_WRITE, -1, NULL) != 0)
         failed = errno;
     if (!failed && renameat(sink->dir, temp, sink->dir, sink->base) != 0)
         failed = errno;
@@ -134,7 +135,7 @@ int ddp_sink_replace(struct ddp_sink *sink, const char *text, size_t n, struct d
     /* Close last: until the file has its final name, the lock keeps other runs from removing it. */
     if (close(fd) != 0 && !failed)
         failed = errno;
-    if (!failed && !sink->patience->hurry && sync_fd(sink->dir) != 0)
+    if (!failed && !sink->deadline_policy->no_fsync && sync_fd(sink->dir) != 0)
         failed = errno;
     return failed ? cannot_write(sink, failed, err) : 0;
 }
@@ -143,7 +144,7 @@ int ddp_sink_finish(struct ddp_sink *sink, struct ddp_err *err)
 {
     if (sink->fd < 0)
         return 0;
-    int failed = !sink->patience->hurry && sync_fd(sink->fd) != 0 ? errno : 0;
+    int failed = !sink->deadline_policy->no_fsync && sync_fd(sink->fd) != 0 ? errno : 0;
     if (sink->kind != DDP_SINK_FD) {
         if (close(sink->fd) != 0 && !failed)
             failed = errno;

@@ -82,7 +82,7 @@ int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err)
     DDP_TRY(d->probe(err));
     /* With several ranks the backend has already selected one device per rank. */
     if (t->comm->size == 1 && !is_processor(d))
-        DDP_TRY(d->select(t->comm->place.local_rank % DDP_MAX(d->count(), 1), err));
+        DDP_TRY(d->select(t->comm->rank_info.local_rank % DDP_MAX(d->count(), 1), err));
     struct ddp_trainer_device *x = t->device = ddp_calloc(1, sizeof *x);
     if (x == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for the state of a device");

@@ -168,7 +168,7 @@ int ddp_trainer_evaluate(struct ddp_trainer *t, int epoch, struct ddp_epoch *out
     if (!t->o->baseline)
         DDP_TRY(evaluate_part(t, &mine, err));
     mine.peak_memory_bytes = peak_memory();
-    DDP_TRY(ddp_comm_exchange(t->comm, &mine, all, sizeof mine, err));
+    DDP_TRY(ddp_comm_allgather_bytes(t->comm, &mine, all, sizeof mine, err));
     if (t->o->sync->replicas_equal || t->o->sync->end_epoch)
         DDP_TRY(ddp_trainer_compare(t, &all->hash, sizeof *all, err));
     ddp_epoch_init(out);

@@ -75,11 +75,11 @@ static int open_local(struct ddp_trainer *t, struct ddp_err *err)
     t->counts = ddp_calloc(tensors, sizeof *t->counts);
     if (!t->x || !t->labels || !t->order || !t->gathered || !t->offsets || !t->counts)
         return ddp_fail(err, DDP_ENOMEM, "no memory for batches of %d images", t->batch);
-    const struct ddp_model_place model_place = {.device = o->device,
-                                                .stream = t->device ? t->device->stream : NULL,
-                                                .layers = o->layers,
-                                                .tf32 = o->tf32,
-                                                .conv = (int)o->conv};
+    const struct ddp_model_target model_place = {.device = o->device,
+                                                 .stream = t->device ? t->device->stream : NULL,
+                                                 .layers = o->layers,
+                                                 .tf32 = o->tf32,
+                                                 .conv = (int)o->conv};
     return o->model->create(o->model, &model_place, t->batch, t->params, t->grads, &t->model, err);
 }
 
@@ -129,7 +129,7 @@ static int first_parameters(struct ddp_trainer *t, struct ddp_err *err)
 static int agree_on_watching(struct ddp_trainer *t, struct ddp_err *err)
 {
     uint8_t mine = t->events->on_step != NULL, *all = t->gathered;
-    DDP_TRY(ddp_comm_exchange(t->comm, &mine, all, sizeof mine, err));
+    DDP_TRY(ddp_comm_allgather_bytes(t->comm, &mine, all, sizeof mine, err));
     t->report_steps = all[0] != 0;
     t->watch_steps = t->report_steps || ddp_trainer_compares_steps(t);
     return 0;

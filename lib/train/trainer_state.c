@@ -19,7 +19,7 @@ static int shares(struct ddp_trainer *t, double *share, struct ddp_err *err)
     t->o->sync->counters(t->sync, &now);
     struct state_weight mine = {t->sums.images, now.exchange_ns > 0}, *all = t->gathered;
     int64_t images = 0, exchanged = 0;
-    DDP_TRY(ddp_comm_exchange(t->comm, &mine, all, sizeof mine, err));
+    DDP_TRY(ddp_comm_allgather_bytes(t->comm, &mine, all, sizeof mine, err));
     for (int r = 0; r < t->comm->size; r++) {
         images += all[r].images;
         exchanged |= all[r].exchanged;
@@ -43,7 +43,8 @@ int ddp_trainer_average_state(struct ddp_trainer *t, struct ddp_err *err)
     DDP_TRY_GOTO(ddp_comm_agree(t->comm, rc, err), err_memory);
     memcpy(state, ddp_trainer_read(t, t->o->model->state(t->model), count), count * sizeof *state);
     DDP_TRY_GOTO(shares(t, share, err), err_memory);
-    DDP_TRY_GOTO(ddp_comm_exchange(t->comm, state, all, count * sizeof *state, err), err_memory);
+    DDP_TRY_GOTO(ddp_comm_allgather_bytes(t->comm, state, all, count * sizeof *state, err),
+                 err_memory);
     double sum = 0.0;
     for (int r = 0; r < ranks; r++)
         sum += share[r];

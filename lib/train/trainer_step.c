@@ -94,7 +94,7 @@ static int one_step(struct ddp_trainer *t, int64_t step, size_t *global, struct 
     DDP_TRY(o->sync->finish_backward(t->sync, err));
     ddp_optim_step(&t->optim, t->params, t->grads);
     if (!t->device)
-        DDP_TRY(DDP_FAULT_DATA(TRAIN_STEP, t->comm->place.rank, t->params,
+        DDP_TRY(DDP_FAULT_DATA(TRAIN_STEP, t->comm->rank_info.rank, t->params,
                                t->total * sizeof *t->params, err));
     DDP_TRY(o->sync->end_step(t->sync, err));
     t->sums.images += (int64_t)n;
@@ -113,7 +113,7 @@ static int watch(struct ddp_trainer *t, size_t global, struct ddp_err *err)
     struct ddp_step_totals mine = {.loss = t->last_loss,
                                    .hash = compare ? ddp_trainer_step_hash(t) : 0};
     struct ddp_step_totals *all = t->gathered;
-    DDP_TRY(ddp_comm_exchange(t->comm, &mine, all, sizeof mine, err));
+    DDP_TRY(ddp_comm_allgather_bytes(t->comm, &mine, all, sizeof mine, err));
     if (compare)
         DDP_TRY(ddp_trainer_compare(t, &all->hash, sizeof *all, err));
     double sum = 0.0;

@@ -66,7 +66,7 @@ MEAN_GOALS = {"registered": 3.5, "private": 1.5}
 BOUND_GOAL, BOUND_FROM = 0.8, 64 * MIB  # registered memory: of the time this machine needs at least
 
 
-def crowded(ranks):
+def oversubscribed(ranks):
     """More ranks than cores: an operation may take as long as the scheduler's slices."""
     return ranks > len(os.sched_getaffinity(0))
 
@@ -74,7 +74,7 @@ def crowded(ranks):
 def groups(largest, ranks):
     """Sizes that share an iteration count, so that a launch takes about a second."""
     plan = [(64 * KIB, 200), (MIB, 100), (16 * MIB, 20), (64 * MIB, 10), (1 << 40, 6)]
-    if crowded(ranks):
+    if oversubscribed(ranks):
         plan = [(MIB, 30), (1 << 40, 6)]
     low = 0
     for high, iters in plan:
@@ -277,7 +277,7 @@ def seen_by(got, ping_pong):
     return {size: (point[0], ping_pong, *point[2:]) for size, point in got.items()}
 
 
-def measure_crowded(a, variant, sizes, iters):
+def measure_oversubscribed(a, variant, sizes, iters):
     """measure(), with the class of the cores for a ping-pong: asked after each launch, for the next too."""
     before = wait_for_judged(a, a.apart or cores_apart(a))
     got, why = launch(variant, a.collective, sizes, iters)
@@ -302,10 +302,10 @@ def measure_until_judged(a, variant, sizes, iters):
     """{size: points}, one of each launch; as many launches as it took."""
     points = {}
     for _ in range(TRIES):
-        if crowded(a.ranks):
+        if oversubscribed(a.ranks):
             if points and a.waits == 0:
                 break
-            got, why = measure_crowded(a, variant, sizes, iters)
+            got, why = measure_oversubscribed(a, variant, sizes, iters)
         else:
             if points and a.waits > 0:
                 wait_for_judged(a, cores_apart(a))
@@ -330,7 +330,7 @@ def in_turn(rng, names, times):
 
 
 def repeats(a, sizes):
-    once = a.auto or crowded(a.ranks) or not has_goals(a) or max(sizes) > 64 * KIB
+    once = a.auto or oversubscribed(a.ranks) or not has_goals(a) or max(sizes) > 64 * KIB
     return 1 if once else REPEATS
 
 

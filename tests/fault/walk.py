@@ -26,7 +26,7 @@ import validate_json  # noqa: E402
 TIMEOUT_S = 1  # --timeout of every run
 SEEN_S = 0.050  # from the death to the supervisor's knowing
 END_S = 2.0  # from there to the end
-PATIENCE_S = 30  # then the walk itself ends a run
+DEADLINE_S = 30  # then the walk itself ends a run
 DEATHS = {"kill9": signal.SIGKILL, "segv": signal.SIGSEGV, "abort": signal.SIGABRT}
 ACTIONS = [*DEATHS, "stop", "sleep", "errno", "flip"]
 
@@ -36,7 +36,7 @@ TRAIN = "train --model singa-cnn --data images --epochs 1 --batch 8"
 COMMANDS = {"data-load": TRAIN, "train-step": TRAIN, "group": REDUCE + " --groups {groups}",
             "send": REDUCE + " --algorithm ring", "recv": REDUCE + " --algorithm ring"}
 PASSAGES = {"exchange": 4, "barrier": 2, "wait": 7, "coll-enter": 3, "coll-leave": 2, "recv": 3,
-            "home-write": 2, "fork": 2}
+            "collector-write": 2, "fork": 2}
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def points(binary):
                                        stdout=subprocess.PIPE).stdout)
     found = []
     for row in listed:
-        how = re.search(r"; errno: exit (\d+)(; flip)?(; of the home)?$", row["summary"])
+        how = re.search(r"; errno: exit (\d+)(; flip)?(; of the collector)?$", row["summary"])
         found.append(Point(row["name"], int(how[1]), bool(how[2]), bool(how[3])))
     return found
 
@@ -91,20 +91,20 @@ def all_cases(all_points):
                     yield Case(point, action, -1, ranks)
                 else:
                     yield Case(point, action, 0, ranks)
-                    if point.name != "send-home":
+                    if point.name != "send-collector":
                         yield Case(point, action, ranks - 1, ranks)
 
 
 def fixed_cases(all_points):
     """Each point is killed at and fails; the other actions at some points. Ranks take turns."""
     others = {"flip": ["coll-leave", "send", "train-step"], "stop": ["coll-enter", "attach", "exit"],
-              "sleep": ["wait", "fork", "send-home"], "segv": ["coll-leave", "alloc"],
+              "sleep": ["wait", "fork", "send-collector"], "segv": ["coll-leave", "alloc"],
               "abort": ["exchange"]}
     wanted = [(p, a) for p in all_points for a in ("kill9", "errno")]
     wanted += [(p, a) for a, names in others.items() for p in all_points if p.name in names]
     for i, (point, action) in enumerate(wanted):
         ranks = 2 + i % 3
-        last = i // 2 % 2 == 1 and point.name != "send-home"
+        last = i // 2 % 2 == 1 and point.name != "send-collector"
         yield Case(point, action, -1 if point.home else ranks - 1 if last else 0, ranks)
 
 
@@ -150,7 +150,7 @@ class Run:
         process = subprocess.Popen(arguments, env=env | {"DDPBENCH_FAULT": case.fault},
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, start_new_session=True)
-        ending = threading.Timer(PATIENCE_S, os.killpg, (process.pid, signal.SIGKILL))
+        ending = threading.Timer(DEADLINE_S, os.killpg, (process.pid, signal.SIGKILL))
         ending.start()
         if case.rank < 0 and case.action == "stop":
             # The user's Ctrl-Z: nobody is there to see it, and it must do no harm.

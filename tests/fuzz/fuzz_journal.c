@@ -105,7 +105,7 @@ static void read_journal(const char *text, size_t size)
 }
 
 /* Makes the check of every line right. */
-static void mend(char *text, size_t size)
+static void repair(char *text, size_t size)
 {
     uint64_t chain = DDP_FNV_INIT;
     char *end;
@@ -208,7 +208,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(text != NULL);
     memcpy(text, data + (size > 0), n);
     read_journal(text, n);
-    mend(text, n);
+    repair(text, n);
     read_journal(text, n);
     free(text);
     return 0;

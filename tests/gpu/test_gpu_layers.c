@@ -38,7 +38,7 @@ static void kernels(void **state)
 
 static void all_nets(enum ddp_conv_way conv)
 {
-    const struct ddp_model_place place = {.device = gpu(), .conv = (int)conv};
+    const struct ddp_model_target place = {.device = gpu(), .conv = (int)conv};
     check_net("singa-cnn", &place, 64, 20);
     check_net("lenet", &place, 64, 20);
     check_net("resnet9", &place, 64, 20);
@@ -55,7 +55,7 @@ static void nets_by_cudnn(void **state)
     struct ddp_err err = DDP_ERR_INIT;
     struct ddp_model *m;
     const struct ddp_model_class *cls = ddp_model_find("lenet");
-    struct ddp_model_place place = {.device = gpu(), .conv = DDP_CONV_LIBRARY};
+    struct ddp_model_target place = {.device = gpu(), .conv = DDP_CONV_LIBRARY};
     assert_int_equal(place.device->streams->create(&place.stream, &err), 0);
     if (cls->create(cls, &place, 8, NULL, NULL, &m, &err) != 0) {
         print_message("# cuDNN: %s\n", err.text);

@@ -83,7 +83,7 @@ static inline bool grid_sends(const struct ddp_coll_alg *alg)
 
 /* Opens the world, runs the body in it and closes it. */
 static inline int grid_in_world(const struct grid_job *job, const char *backend,
-                                const struct ddp_place *place, const char *module_dir,
+                                const struct ddp_rank_info *rank_info, const char *module_dir,
                                 struct ddp_err *err)
 {
     const struct ddp_comm_options options = {
@@ -95,7 +95,7 @@ static inline int grid_in_world(const struct grid_job *job, const char *backend,
     struct grid grid = {.depth = job->depth, .only = job->only};
     int rc = 0;
 
-    DDP_TRY(ddp_comm_create(ddp_backend_find(backend), place, &options, &grid.comm, err));
+    DDP_TRY(ddp_comm_create(ddp_backend_find(backend), rank_info, &options, &grid.comm, err));
     if (grid.depth == GRID_CHECK && grid.comm->size > 3)
         grid.depth = GRID_BRIEF;
     for (int i = 0; i < 2 && rc == 0; i++) {
@@ -125,7 +125,7 @@ static inline int grid_in_world(const struct grid_job *job, const char *backend,
 
 static inline int grid_rank_main(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err)
 {
-    return grid_in_world(arg, "shm", &rank->place, NULL, err);
+    return grid_in_world(arg, "shm", &rank->rank_info, NULL, err);
 }
 
 /* Runs the body under mpiexec, on backend mpi with the modules in module_dir, and returns the exit
@@ -138,7 +138,7 @@ static inline int grid_under_mpiexec(grid_body *body, const char *module_dir, co
     int rc = ddp_launcher_detect(&launcher, &err);
 
     if (rc == 0)
-        rc = grid_in_world(&job, "mpi", &launcher.place, module_dir, &err);
+        rc = grid_in_world(&job, "mpi", &launcher.rank_info, module_dir, &err);
     return ddp_exit_code(rc);
 }
 
@@ -156,7 +156,7 @@ static inline void grid_start(struct grid_job *grid_job, enum ddp_launch_mode mo
     struct ddp_launch_outcome outcome = {0};
     struct ddp_err err = DDP_ERR_INIT;
     if (ddp_launch(&job, &outcome, &err) != 0 || outcome.code != 0)
-        fail_msg("%d ranks: %s (%s)", ranks, err.text, outcome.story);
+        fail_msg("%d ranks: %s (%s)", ranks, err.text, outcome.report_text);
 }
 
 static inline void grid_launch(grid_body *body, enum ddp_launch_mode mode, enum grid_depth depth)

@@ -141,7 +141,7 @@ static inline int lists_check_equal(struct ddp_comm *comm, const float *data, si
         memcpy(&bits, &data[i], sizeof bits);
         mine = ddp_mix64(mine ^ bits);
     }
-    DDP_TRY(ddp_comm_exchange(comm, &mine, all, sizeof mine, err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, err));
     for (int r = 0; r < comm->size; r++)
         if (all[r] != mine)
             return ddp_fail(err, DDP_EDATA, "rank %d holds other bits than rank %d", comm->rank, r);

@@ -39,7 +39,7 @@ static int check_counted(const struct ddp_comm *before, struct ddp_comm *comm, c
     uint64_t all[GRID_RANKS_MAX][2], most[2] = {0, 0};
     struct ddp_coll_cost cost;
 
-    DDP_TRY(ddp_comm_exchange(comm, mine, all, sizeof(mine), err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, mine, all, sizeof(mine), err));
     for (int r = 0; r < comm->size; r++)
         for (int k = 0; k < 2; k++)
             most[k] = DDP_MAX(most[k], all[r][k]);

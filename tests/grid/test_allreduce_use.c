@@ -42,7 +42,7 @@ static int check_identical(const struct grid *grid, struct ddp_err *err)
         uint64_t hash = ddp_fnv1a(DDP_FNV_INIT, recv, count * sizeof(float));
         if (first == 0 && in_rank_order(*a))
             first = hash;
-        DDP_TRY(ddp_comm_exchange(comm, &hash, all, sizeof(hash), err));
+        DDP_TRY(ddp_comm_allgather_bytes(comm, &hash, all, sizeof(hash), err));
         for (int r = 0; r < comm->size; r++)
             if (all[r] != all[0] || (in_rank_order(*a) && all[r] != first))
                 return ddp_fail(err, DDP_EDATA, "%s: rank %d has other bits", (*a)->name, r);

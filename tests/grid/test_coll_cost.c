@@ -14,7 +14,7 @@ struct counted {
 static int largest(struct ddp_comm *comm, struct counted *c, struct ddp_err *err)
 {
     struct counted all[GRID_RANKS_MAX];
-    DDP_TRY(ddp_comm_exchange(comm, c, all, sizeof(*c), err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, c, all, sizeof(*c), err));
     for (int r = 0; r < comm->size; r++) {
         c->messages = DDP_MAX(c->messages, all[r].messages);
         c->bytes = DDP_MAX(c->bytes, all[r].bytes);

@@ -47,7 +47,7 @@ static bool is_wanted(const struct ddp_coll_alg *alg, bool mpi)
 }
 
 /* Runs all checks, on backend shm if module_dir is NULL. */
-static int check_all(size_t count, const struct ddp_place *place, const char *module_dir,
+static int check_all(size_t count, const struct ddp_rank_info *rank_info, const char *module_dir,
                      struct ddp_err *err)
 {
     const bool mpi = module_dir != NULL;
@@ -63,7 +63,7 @@ static int check_all(size_t count, const struct ddp_place *place, const char *mo
         goto err_alloc;
     }
     DDP_TRY_GOTO(
-        ddp_comm_create(ddp_backend_find(mpi ? "mpi" : "shm"), place, &options, &comm, err),
+        ddp_comm_create(ddp_backend_find(mpi ? "mpi" : "shm"), rank_info, &options, &comm, err),
         err_alloc);
     for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a != NULL && rc == 0; a++)
         if (is_wanted(*a, mpi))
@@ -82,7 +82,7 @@ err_alloc:
 
 static int rank_main(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err)
 {
-    return check_all(*(const size_t *)arg, &rank->place, NULL, err);
+    return check_all(*(const size_t *)arg, &rank->rank_info, NULL, err);
 }
 
 static void test_long_messages(void **state)
@@ -97,7 +97,7 @@ static void test_long_messages(void **state)
     struct ddp_launch_outcome outcome = {0};
     struct ddp_err err = DDP_ERR_INIT;
     if (ddp_launch(&job, &outcome, &err) != 0 || outcome.code != 0)
-        fail_msg("%s (%s)", err.text, outcome.story);
+        fail_msg("%s (%s)", err.text, outcome.report_text);
 }
 
 int main(int argc, char **argv)
@@ -109,7 +109,7 @@ int main(int argc, char **argv)
         struct ddp_err err = DDP_ERR_INIT;
         int rc = ddp_launcher_detect(&launcher, &err);
         if (rc == 0)
-            rc = check_all(count, &launcher.place, argv[2], &err);
+            rc = check_all(count, &launcher.rank_info, argv[2], &err);
         return ddp_exit_code(rc);
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_long_messages, &count)};

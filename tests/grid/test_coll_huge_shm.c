@@ -66,7 +66,7 @@ static int rank_main(void *arg, struct ddp_launch_rank *rank, struct ddp_err *er
     struct ddp_comm *comm;
     void *memory[2] = {NULL, NULL};
 
-    DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank->place, &options, &comm, err));
+    DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank->rank_info, &options, &comm, err));
     int rc = ddp_comm_alloc(comm, full, &memory[0], err);
     if (rc == 0)
         rc = ddp_comm_alloc(comm, full, &memory[1], err);
@@ -101,7 +101,7 @@ static void test_long_arrays(void **state)
     struct ddp_launch_outcome outcome = {0};
     struct ddp_err err = DDP_ERR_INIT;
     if (ddp_launch(&job, &outcome, &err) != 0 || outcome.code != 0)
-        fail_msg("%s (%s)", err.text, outcome.story);
+        fail_msg("%s (%s)", err.text, outcome.report_text);
 }
 
 int main(void)

@@ -21,7 +21,7 @@ static int equal_everywhere(struct ddp_comm *comm, const float *data, size_t n, 
         memcpy(&bits, &data[i], sizeof bits);
         mine = ddp_mix64(mine ^ bits);
     }
-    DDP_TRY(ddp_comm_exchange(comm, &mine, all, sizeof mine, err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, err));
     for (int r = 0; r < comm->size; r++)
         if (all[r] != mine)
             return ddp_fail(err, DDP_EDATA, "rank %d holds other bits than rank %d", comm->rank, r);
@@ -62,7 +62,7 @@ static int add_residuals(struct ddp_comm *comm, const float *residual, size_t n,
         float block[512] = {0};
         if (residual != NULL)
             memcpy(block, residual + i, count * sizeof *block);
-        DDP_TRY(ddp_comm_exchange(comm, block, all, sizeof block, err));
+        DDP_TRY(ddp_comm_allgather_bytes(comm, block, all, sizeof block, err));
         for (int r = 0; r < comm->size; r++)
             for (size_t j = 0; j < count; j++)
                 total[i + j] += all[(size_t)r * 512 + j];

@@ -37,7 +37,7 @@ static int check_counted(const struct lists_run *run, const struct lists_case *c
     struct ddp_coll_cost cost;
     bool exact;
 
-    DDP_TRY(ddp_comm_exchange(run->comm, &sent, all, sizeof sent, err));
+    DDP_TRY(ddp_comm_allgather_bytes(run->comm, &sent, all, sizeof sent, err));
     for (int r = 0; r < ranks; r++)
         most = DDP_MAX(most, all[r]);
     run->alg->cost(ranks, c->n, c->k, &cost, &exact);

@@ -9,7 +9,7 @@ setup() {
     mpi_setup
 }
 
-# FLAVOUR RANK: neither success, nor our own patience (124).
+# FLAVOUR RANK: neither success, nor our own deadline_s (124).
 killed() {
     lose "$1" "$2" KILL
     [ "$status" != 0 ]

@@ -17,7 +17,7 @@ teardown() {
 # FLAVOUR WANTED RANKS COMMAND...: the run ends with that code. MPICH 4.0.2 over UCX and TCP hangs in
 # MPI_Finalize now and then, more so on a busy machine (a program that only calls MPI_Barrier does,
 # too); then our watchdog ends it, and it is tried again.
-patience=3
+deadline_s=3
 ends() {
     local flavour=$1 wanted=$2 ranks=$3 try tries=1
     shift 3
@@ -66,7 +66,7 @@ correct() {
 exits() {
     local flavour=$1 wanted=$2
     shift 2
-    ends "$flavour" "$wanted" 2 "$ddpbench" "$@" -T "$patience"
+    ends "$flavour" "$wanted" 2 "$ddpbench" "$@" -T "$deadline_s"
 }
 
 # FLAVOUR: success, and what goes wrong.
@@ -79,7 +79,7 @@ codes() {
     exits "$1" 73 allreduce --size 8 -n 1 --json no/such/folder/out.json
     # shellcheck disable=SC2016 # the inner shell's
     ends "$1" 76 2 sh -c 'eval "rank=\$$1"; exec "$2" allreduce --size $((8 + 8 * rank)) -n 1 -T "$3"' \
-        sh "$(rank_variable "$1")" "$ddpbench" "$patience"
+        sh "$(rank_variable "$1")" "$ddpbench" "$deadline_s"
 }
 
 @test "Open MPI, 2 hosts: exit codes" {
@@ -90,7 +90,7 @@ codes() {
     codes mpich
 }
 
-# FLAVOUR: the second rank, on the other host, is killed: neither success nor our own patience.
+# FLAVOUR: the second rank, on the other host, is killed: neither success nor our own deadline_s.
 killed() {
     hosts_up 2
     iterations=500 # of the short messages, over TCP: what 20000 take inside a host

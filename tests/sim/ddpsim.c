@@ -132,16 +132,16 @@ static int parse(int argc, char **argv, struct sim_options *o, struct ddp_err *e
 }
 
 /* Reads the rank before MPI_Init from the simulator, as other code reads mpiexec's variables. */
-static int place_of(struct ddp_place *place, struct ddp_err *err)
+static int place_of(struct ddp_rank_info *rank_info, struct ddp_err *err)
 {
     const char *size = getenv("SMPI_GLOBAL_SIZE");
     const char *rank = size != NULL ? sg_actor_get_property_value(sg_actor_self(), "rank") : NULL;
     if (rank == NULL || strtol(size, NULL, 10) < 2)
         return ddp_fail(err, DDP_EUNAVAIL, "needs smpirun, and two ranks or more");
-    *place = (struct ddp_place){.rank = (int)strtol(rank, NULL, 10),
-                                .size = (int)strtol(size, NULL, 10),
-                                .local_size = 1,
-                                .segment_fd = -1};
+    *rank_info = (struct ddp_rank_info){.rank = (int)strtol(rank, NULL, 10),
+                                        .size = (int)strtol(size, NULL, 10),
+                                        .local_size = 1,
+                                        .segment_fd = -1};
     return 0;
 }
 
@@ -152,9 +152,9 @@ static int rank_main(const struct sim_options *options, struct ddp_err *err)
         .device = ddp_device_cpu(ddp_cpu_best_simd()),
     };
     struct sim sim = {.options = options};
-    struct ddp_place place;
-    DDP_TRY(place_of(&place, err));
-    DDP_TRY(ddp_comm_create(ddp_backend_module.backend, &place, &comm_options, &sim.comm, err));
+    struct ddp_rank_info rank_info;
+    DDP_TRY(place_of(&rank_info, err));
+    DDP_TRY(ddp_comm_create(ddp_backend_module.backend, &rank_info, &comm_options, &sim.comm, err));
     int rc = measure_link(&sim, err);
     if (rc == 0 && strcmp(options->mode, "dense") == 0)
         rc = sim_dense(&sim, err);
@@ -164,10 +164,10 @@ static int rank_main(const struct sim_options *options, struct ddp_err *err)
         rc = ddp_fail(err, DDP_EUSAGE, "unknown mode '%s'", options->mode);
     if (rc == 0)
         rc = ddp_comm_barrier(sim.comm, err);
-    if (rc == 0 && place.rank == 0)
+    if (rc == 0 && rank_info.rank == 0)
         printf("{\"what\": \"end\"}\n");
     if (rc != 0) { /* no rank survives this */
-        fprintf(stderr, "ddpsim: rank %d: %s\n", place.rank, err->text);
+        fprintf(stderr, "ddpsim: rank %d: %s\n", rank_info.rank, err->text);
         ddp_comm_abort(sim.comm, rc);
     }
     ddp_comm_destroy(sim.comm);

@@ -40,7 +40,7 @@ static inline int rank_main(void *arg, struct ddp_launch_rank *rank, struct ddp_
     };
     struct ddp_comm *comm;
     struct ddp_async *async = NULL;
-    DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank->place, &options, &comm, err));
+    DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank->rank_info, &options, &comm, err));
     int rc = ddp_async_create(comm, &async, err);
     if (rc == 0)
         rc = job->body(comm, async, err);

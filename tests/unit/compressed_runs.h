@@ -38,7 +38,7 @@ static inline void run_ranks(int ranks, struct ranks_job job)
     struct ddp_err err = DDP_ERR_INIT;
     assert_int_equal(ranks_run(ranks, DDP_LAUNCH_THREADS, job, &outcome, &err), 0);
     if (outcome.code != 0)
-        fail_msg("%d ranks: %s\n%s", ranks, err.text, outcome.story);
+        fail_msg("%d ranks: %s\n%s", ranks, err.text, outcome.report_text);
 }
 
 #endif

@@ -18,7 +18,7 @@
 struct net {
     const struct ddp_model_class *cls;
     struct ddp_model *m;
-    struct ddp_model_place place;
+    struct ddp_model_target place;
     const struct ddp_device *device;
     size_t pixels;
     int batch;
@@ -31,7 +31,7 @@ struct net {
     float *look; /* [parameters], copy in CPU memory */
 };
 
-static inline struct net make_net(const char *name, const struct ddp_model_place *place, int batch)
+static inline struct net make_net(const char *name, const struct ddp_model_target *place, int batch)
 {
     struct ddp_err err = DDP_ERR_INIT;
     struct net n = {.cls = ddp_model_find(name), .batch = batch};
@@ -153,7 +153,7 @@ static inline void compare_nets(const struct net *a, const struct net *b)
 
 /* Compares the net at `place` with the CPU's: gradients, losses, hits and evaluations, for several
  * batch sizes including empty and full batches, and then during training. */
-static inline void check_net(const char *name, const struct ddp_model_place *place, int most,
+static inline void check_net(const char *name, const struct ddp_model_target *place, int most,
                              int steps)
 {
     struct net a = make_net(name, place, most + 6), b = make_net(name, NULL, most + 6);

@@ -19,7 +19,7 @@ static void run_all(struct job job)
             struct ddp_err err = DDP_ERR_INIT;
             assert_int_equal(run(ranks[i], (enum ddp_launch_mode)mode, job, &outcome, &err), 0);
             if (outcome.code != 0)
-                print_error("%d ranks: %s\n%s\n", ranks[i], outcome.story, err.text);
+                print_error("%d ranks: %s\n%s\n", ranks[i], outcome.report_text, err.text);
             assert_int_equal(outcome.code, 0);
         }
     }
@@ -192,7 +192,7 @@ static void test_idle(void **state)
         return; /* needs ranks that are processes */
     assert_int_equal(run(2, DDP_LAUNCH_PROCESSES, (struct job){.body = body_idle}, &outcome, &err),
                      0);
-    assert_string_equal(outcome.story, "");
+    assert_string_equal(outcome.report_text, "");
 }
 
 /* A plan that cannot be made is an error of start, and nothing is queued. */

@@ -90,7 +90,7 @@ static void expect_ended(struct job job, int code)
         struct ddp_err err = DDP_ERR_INIT;
         assert_int_equal(run(2, (enum ddp_launch_mode)mode, job, &outcome, &err), 0);
         if (outcome.code != code || text_names(err.text, "test_async_lost.c"))
-            fail_msg("code %d: %s; %s", outcome.code, outcome.story, err.text);
+            fail_msg("code %d: %s; %s", outcome.code, outcome.report_text, err.text);
     }
 }
 
@@ -140,9 +140,9 @@ static void test_killed(void **state)
     assert_int_equal(outcome.code, DDP_ELOST);
     assert_int_equal(outcome.rank, 1);
     assert_int_equal(outcome.signal, SIGKILL);
-    if (!text_names(outcome.story, "allreduce seq ") ||
-        !text_names(outcome.story, " (3.906 KiB, f32)"))
-        fail_msg("%s", outcome.story);
+    if (!text_names(outcome.report_text, "allreduce seq ") ||
+        !text_names(outcome.report_text, " (3.906 KiB, f32)"))
+        fail_msg("%s", outcome.report_text);
 }
 
 /* The same while it computes: its own recorder says nothing of the collective, the thread's does.
@@ -171,8 +171,8 @@ static void test_killed_computing(void **state)
         run(2, DDP_LAUNCH_PROCESSES, (struct job){.body = body_killed_computing}, &outcome, &err),
         0);
     assert_int_equal(outcome.signal, SIGKILL);
-    if (!text_names(outcome.story, "allreduce seq 0"))
-        fail_msg("%s", outcome.story);
+    if (!text_names(outcome.report_text, "allreduce seq 0"))
+        fail_msg("%s", outcome.report_text);
 }
 
 int main(void)

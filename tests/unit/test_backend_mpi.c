@@ -69,7 +69,7 @@ static int check_tags(struct ddp_comm *comm, struct ddp_err *err)
 static int check_exchange(struct ddp_comm *comm, struct ddp_err *err)
 {
     uint64_t mine[2] = {(uint64_t)comm->rank, 77}, all[2 * RANKS];
-    DDP_TRY(ddp_comm_exchange(comm, mine, all, sizeof mine, err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, mine, all, sizeof mine, err));
     for (int r = 0; r < comm->size; r++)
         CHECK(all[2 * r] == (uint64_t)r && all[2 * r + 1] == 77);
     return ddp_comm_barrier(comm, err);
@@ -117,7 +117,7 @@ static int check_half(struct ddp_comm *comm, struct ddp_err *err)
     DDP_TRY(comm->backend->native(comm, &args, err));
     CHECK(out[0] == 0x6800 || out[0] == 0x6801); /* 2048, 2050 */
     CHECK(out[1] == 0xfc00);                     /* -Inf */
-    DDP_TRY(ddp_comm_exchange(comm, out, all, sizeof out, err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, out, all, sizeof out, err));
     for (int r = 0; r < comm->size; r++)
         CHECK(all[2 * r] == out[0] && all[2 * r + 1] == out[1]);
     args.dtype = DDP_BF16;
@@ -190,7 +190,7 @@ static int rank_main(const struct ddp_launcher *launcher, const char *module_dir
         .module_dir = module_dir,
     };
     const struct ddp_backend *mpi = ddp_backend_find("mpi");
-    int rc = ddp_comm_create(mpi, &launcher->place, &options, &comm, &err);
+    int rc = ddp_comm_create(mpi, &launcher->rank_info, &options, &comm, &err);
     if (rc == 0 && (comm->size != RANKS || mpi->library() == NULL))
         rc = ddp_fail(&err, DDP_EDATA, "%d ranks, library '%s'", comm->size, mpi->library());
     int (*const checks[])(struct ddp_comm *, struct ddp_err *) = {
@@ -208,7 +208,7 @@ static int rank_main(const struct ddp_launcher *launcher, const char *module_dir
             ddp_sleep_ns(10000000);
     }
     if (rc != 0)
-        fprintf(stderr, "rank %d: %d: %s\n", launcher->place.rank, rc, err.text);
+        fprintf(stderr, "rank %d: %d: %s\n", launcher->rank_info.rank, rc, err.text);
     if (rc == 0 && longer == NULL)
         ddp_comm_destroy(comm);
     return rc == 0 ? 0 : 1;

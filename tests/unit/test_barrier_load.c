@@ -78,7 +78,7 @@ static void run(const char *how)
     const double us = (double)(ddp_now_ns() - start) / 1e3;
     print_message("# %s: %d barriers, %.0f us each\n", how, barriers, us / barriers);
     if (outcome.code != 0)
-        fail_msg("%s: %s", outcome.story, err.text);
+        fail_msg("%s: %s", outcome.report_text, err.text);
     for (int r = 0; r < RANKS; r++)
         assert_int_equal(shared->round[r], barriers);
     munmap(shared, sizeof *shared);

@@ -14,7 +14,7 @@
 #include "base/interference.h"
 #include "base/mem.h"
 #include "bench/bound.h"
-#include "bench/control.h"
+#include "bench/memory_baseline.h"
 #include "comm_ranks.h"
 
 #define BYTES (1 << 20)
@@ -136,10 +136,10 @@ static int body_control(struct ddp_comm *comm, struct ddp_launch_rank *rank, voi
                         struct ddp_err *err)
 {
     struct ddp_control c, all[3];
-    DDP_TRY(ddp_control_measure(comm, &c, err));
+    DDP_TRY(ddp_memory_baseline_measure(comm, &c, err));
     CHECK(c.ranks == comm->size && c.bytes_per_rank >= 1 << 20);
     CHECK(c.copy_GBps > 0.05 && c.copy_GBps < 1e5 && c.read_GBps > 0.05 && c.read_GBps < 1e5);
-    DDP_TRY(ddp_comm_exchange(comm, &c.copy_GBps, all, sizeof c.copy_GBps, err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, &c.copy_GBps, all, sizeof c.copy_GBps, err));
     for (int r = 0; r < comm->size; r++)
         CHECK(((double *)all)[r] == c.copy_GBps);
     return 0;

@@ -89,7 +89,7 @@ static void test_read(void **state)
     assert_int_equal(cache.sharers, 1);
 }
 
-static void test_not_told(void **state)
+static void test_not_reported(void **state)
 {
     (void)state;
     struct ddp_cache cache = {7, 7};
@@ -117,7 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),
-        cmocka_unit_test(test_not_told),
+        cmocka_unit_test(test_not_reported),
         cmocka_unit_test(test_share),
     };
     return cmocka_run_group_tests_name("cache", tests, make_tree, remove_tree);

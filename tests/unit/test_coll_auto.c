@@ -32,27 +32,27 @@ static int taken(const struct ddp_comm *comm, enum ddp_coll coll, size_t bytes, 
 }
 
 /* With more ranks than cores one step is worth longer copies; the communicator knows. */
-static int choose_crowded(struct ddp_comm *comm, struct ddp_err *err)
+static int choose_oversubscribed(struct ddp_comm *comm, struct ddp_err *err)
 {
-    const enum ddp_distance crowded = DDP_DISTANCE_CROWDED;
-    const bool was = comm->shm->crowded;
+    const enum ddp_distance oversubscribed = DDP_DISTANCE_OVERSUBSCRIBED;
+    const bool was = comm->shm->oversubscribed;
 
-    DDP_TRY(taken(comm, DDP_ALLREDUCE, 8 << 10, true, crowded, "flat", err));
-    DDP_TRY(taken(comm, DDP_ALLREDUCE, 16 << 10, true, crowded, "direct", err));
-    DDP_TRY(taken(comm, DDP_ALLREDUCE, 8 << 10, false, crowded, "flat", err));
-    DDP_TRY(taken(comm, DDP_ALL_TO_ALL, 12 << 10, true, crowded, "flat", err));
-    DDP_TRY(taken(comm, DDP_BROADCAST, 1 << 10, true, crowded, "flat", err));
-    DDP_TRY(taken(comm, DDP_BROADCAST, 4 << 10, true, crowded, "direct", err));
+    DDP_TRY(taken(comm, DDP_ALLREDUCE, 8 << 10, true, oversubscribed, "flat", err));
+    DDP_TRY(taken(comm, DDP_ALLREDUCE, 16 << 10, true, oversubscribed, "direct", err));
+    DDP_TRY(taken(comm, DDP_ALLREDUCE, 8 << 10, false, oversubscribed, "flat", err));
+    DDP_TRY(taken(comm, DDP_ALL_TO_ALL, 12 << 10, true, oversubscribed, "flat", err));
+    DDP_TRY(taken(comm, DDP_BROADCAST, 1 << 10, true, oversubscribed, "flat", err));
+    DDP_TRY(taken(comm, DDP_BROADCAST, 4 << 10, true, oversubscribed, "direct", err));
     for (int on = 0; on <= 1; on++) {
         const struct ddp_coll_shape shape = {
             .coll = DDP_ALLREDUCE, .count = 4 << 10, .dtype = DDP_U8, .registered = true};
-        comm->shm->crowded = on;
+        comm->shm->oversubscribed = on;
         const struct ddp_coll_alg *alg = ddp_coll_auto(comm, &shape, err);
-        comm->shm->crowded = was;
+        comm->shm->oversubscribed = was;
         if (alg == NULL)
             return err->code;
         if (strcmp(alg->name, on ? "flat" : "direct") != 0)
-            return ddp_fail(err, DDP_EDATA, "crowded %d: '%s'", on, alg->name);
+            return ddp_fail(err, DDP_EDATA, "oversubscribed %d: '%s'", on, alg->name);
     }
     return 0;
 }
@@ -89,7 +89,7 @@ static int choose(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg
     DDP_TRY(taken(comm, DDP_BROADCAST, 1 << 10, true, DDP_DISTANCE_CACHE, "flat", err));
     DDP_TRY(taken(comm, DDP_BROADCAST, 2 << 10, true, DDP_DISTANCE_CACHE, "direct", err));
     DDP_TRY(taken(comm, DDP_ALL_GATHER, 1 << 10, true, DDP_DISTANCE_CACHE, "direct", err));
-    return choose_crowded(comm, err);
+    return choose_oversubscribed(comm, err);
 }
 
 static void test_choice(void **state)
@@ -100,7 +100,7 @@ static void test_choice(void **state)
         struct ddp_err err = DDP_ERR_INIT;
         const struct ranks_job job = {.body = choose};
         if (ranks_run(ranks, DDP_LAUNCH_PROCESSES, job, &outcome, &err) != 0 || outcome.code != 0)
-            fail_msg("%d ranks: %s (%s)", ranks, err.text, outcome.story);
+            fail_msg("%d ranks: %s (%s)", ranks, err.text, outcome.report_text);
     }
 }
 

@@ -1,5 +1,5 @@
 /* Control traffic over TCP when a rank dies, hangs, or disagrees: the others hear of it. */
-#include "unit/meeting_ranks.h"
+#include "unit/rendezvous_ranks.h"
 
 /* Rank 2 dies between two exchanges: nobody waits for the deadline. */
 static int die(struct ddp_comm *comm, struct ddp_err *err)
@@ -72,7 +72,7 @@ static void test_hung(void **state)
 static int disagree(struct ddp_comm *comm, struct ddp_err *err)
 {
     char mine[8] = "", all[64];
-    return ddp_comm_exchange(comm, mine, all, comm->rank == 1 ? 4 : 8, err);
+    return ddp_comm_allgather_bytes(comm, mine, all, comm->rank == 1 ? 4 : 8, err);
 }
 
 static void test_disagree(void **state)

@@ -11,13 +11,13 @@
 static int have_a_launched_world(void)
 {
     struct ddp_backend launched = *ddp_backend_find("self");
-    const struct ddp_place place = {.size = 1, .local_size = 1, .segment_fd = -1};
+    const struct ddp_rank_info rank_info = {.size = 1, .local_size = 1, .segment_fd = -1};
     struct ddp_settings settings;
     struct ddp_err err = DDP_ERR_INIT;
     struct ddp *d;
     launched.caps |= DDP_CAP_LAUNCHED;
     if (ddp_settings_fill(NULL, &settings, &err) != 0 ||
-        ddp_open(&launched, &place, &settings, DDP_SLOT_PROCESS, &d, &err) != 0)
+        ddp_open(&launched, &rank_info, &settings, DDP_SLOT_PROCESS, &d, &err) != 0)
         return 1;
     ddp_finalize(d);
     if (ddp_init(NULL, &d, &err) != DDP_EUSAGE)

@@ -53,7 +53,7 @@ static int body(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg, 
     CHECK(said.agreed == (rc != 0));
     /* The same words everywhere. */
     struct ddp_err all[8];
-    DDP_TRY(ddp_comm_exchange(comm, &said, all, sizeof said, err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, &said, all, sizeof said, err));
     for (int r = 0; r < comm->size; r++)
         CHECK(strcmp(all[r].text, said.text) == 0 && strcmp(all[r].hint, said.hint) == 0);
     *err = said;

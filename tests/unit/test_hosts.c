@@ -98,7 +98,7 @@ static void run(const char *hosts, int expected)
                        &err);
     unsetenv("DDPBENCH_HOSTS");
     if (rc != 0 || outcome.code != expected)
-        fail_msg("%d, %d: %s (%s)", rc, outcome.code, err.text, outcome.story);
+        fail_msg("%d, %d: %s (%s)", rc, outcome.code, err.text, outcome.report_text);
 }
 
 static void test_groups(void **state)

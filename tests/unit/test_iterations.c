@@ -18,9 +18,9 @@
 #define ID "the/point"
 
 /* A point of which the operation takes what `took` says of iteration i; nothing is waited for. */
-struct story {
+struct report_text {
     struct ddp_bench_options options;
-    int64_t (*took)(struct story *s, int rank, int64_t i);
+    int64_t (*took)(struct report_text *s, int rank, int64_t i);
     int64_t calls; /* iterations begun, warm-up left out */
     int64_t sleep_ns;
     struct ddp_rng rng;
@@ -33,7 +33,7 @@ static struct ddp_bench_options options_of(int64_t iters)
 }
 
 /* Keeps invented times, so that nothing depends on this machine. */
-static int tell(struct ddp_comm *comm, struct story *s, struct ddp_err *err)
+static int tell(struct ddp_comm *comm, struct report_text *s, struct ddp_err *err)
 {
     struct ddp_iterations *it;
     bool more;
@@ -61,15 +61,15 @@ static struct ddp_comm *one_rank(void)
 {
     struct ddp_comm *comm;
     struct ddp_err err = DDP_ERR_INIT;
-    struct ddp_place place = {.size = 1, .local_size = 1, .segment_fd = -1};
+    struct ddp_rank_info rank_info = {.size = 1, .local_size = 1, .segment_fd = -1};
     struct ddp_comm_options options = {.timeout_ns = 10000000000,
                                        .device = ddp_device_cpu(DDP_SIMD_SCALAR)};
-    if (ddp_comm_create(ddp_backend_find("self"), &place, &options, &comm, &err) != 0)
+    if (ddp_comm_create(ddp_backend_find("self"), &rank_info, &options, &comm, &err) != 0)
         fail_msg("%s", err.text);
     return comm;
 }
 
-static void tell_alone(struct story *s)
+static void report_from_one_rank(struct report_text *s)
 {
     struct ddp_err err = DDP_ERR_INIT;
     struct ddp_comm *comm = one_rank();
@@ -78,28 +78,28 @@ static void tell_alone(struct story *s)
     ddp_comm_destroy(comm);
 }
 
-static int64_t counting(struct story *s, int rank, int64_t i)
+static int64_t counting(struct report_text *s, int rank, int64_t i)
 {
     return 1000 + i;
 }
 
-static int64_t normal(struct story *s, int rank, int64_t i)
+static int64_t normal(struct report_text *s, int rank, int64_t i)
 {
     if (i <= 0)
         ddp_rng_init(&s->rng, 7, 0);
     return (int64_t)(100000 * (1 + 0.1 * ddp_rng_normal(&s->rng)));
 }
 
-static int64_t steady(struct story *s, int rank, int64_t i)
+static int64_t steady(struct report_text *s, int rank, int64_t i)
 {
     return 5000;
 }
 
 static void test_exactly_as_many(void **state)
 {
-    struct story s = {.options = options_of(100), .took = counting};
+    struct report_text s = {.options = options_of(100), .took = counting};
     s.options.samples = true;
-    tell_alone(&s);
+    report_from_one_rank(&s);
     assert_int_equal(s.calls, 100);
     assert_int_equal(s.point.iterations, 100);
     assert_int_equal(s.point.warmup, 2);
@@ -116,9 +116,9 @@ static void test_exactly_as_many(void **state)
  * takes about 150. */
 static void test_until_precise(void **state)
 {
-    struct story s = {.options = options_of(10000), .took = normal};
+    struct report_text s = {.options = options_of(10000), .took = normal};
     s.options.precision = 0.02;
-    tell_alone(&s);
+    report_from_one_rank(&s);
     const struct ddp_summary *t = &s.point.time_ns;
     assert_int_equal(s.point.stop, DDP_STOP_PRECISION);
     assert_true((t->ci95_hi - t->ci95_lo) / 2 <= 0.02 * t->median);
@@ -129,29 +129,29 @@ static void test_until_precise(void **state)
         look = ddp_stop_next(look);
     assert_int_equal(look, s.calls);
 
-    s = (struct story){.options = options_of(10000), .took = steady};
+    s = (struct report_text){.options = options_of(10000), .took = steady};
     s.options.precision = 0.02;
-    tell_alone(&s);
+    report_from_one_rank(&s);
     assert_int_equal(s.calls, 20);
     assert_false(s.point.series.drifting || s.point.series.autocorrelated);
 }
 
 static void test_never_more_than_iters(void **state)
 {
-    struct story s = {.options = options_of(70), .took = normal};
+    struct report_text s = {.options = options_of(70), .took = normal};
     s.options.precision = 0.0001;
-    tell_alone(&s);
+    report_from_one_rank(&s);
     assert_int_equal(s.calls, 70);
     assert_int_equal(s.point.stop, DDP_STOP_ITERS);
 }
 
 static void test_never_longer_than_max_time(void **state)
 {
-    struct story s = {.options = options_of(10000), .took = normal, .sleep_ns = 2000000};
+    struct report_text s = {.options = options_of(10000), .took = normal, .sleep_ns = 2000000};
     s.options.precision = 0.0001;
     s.options.max_time_s = 0.1;
     int64_t begin = ddp_now_ns();
-    tell_alone(&s);
+    report_from_one_rank(&s);
     int64_t took = ddp_now_ns() - begin;
     assert_int_equal(s.point.stop, DDP_STOP_TIME);
     assert_in_range(s.calls, 6, 51);
@@ -159,26 +159,26 @@ static void test_never_longer_than_max_time(void **state)
 
     /* Each takes longer than all may: still enough for an interval. */
     for (int64_t warmup = 0; warmup < 3; warmup += 2) {
-        s = (struct story){.options = options_of(10000), .took = normal, .sleep_ns = 5000000};
+        s = (struct report_text){.options = options_of(10000), .took = normal, .sleep_ns = 5000000};
         s.options.precision = 0.02;
         s.options.max_time_s = 0.001;
         s.options.warmup = warmup;
-        tell_alone(&s);
+        report_from_one_rank(&s);
         assert_int_equal(s.calls, DDP_ITERATIONS_LEAST);
         assert_false(isnan(s.point.time_ns.ci95_lo));
     }
-    s = (struct story){.options = options_of(3), .took = normal, .sleep_ns = 1000000};
+    s = (struct report_text){.options = options_of(3), .took = normal, .sleep_ns = 1000000};
     s.options.max_time_s = 0.001;
-    tell_alone(&s);
+    report_from_one_rank(&s);
     assert_int_equal(s.calls, 3);
     assert_int_equal(s.point.stop, DDP_STOP_COUNT);
 }
 
 static void test_blocks(void **state)
 {
-    struct story s = {.options = options_of(20), .took = steady};
+    struct report_text s = {.options = options_of(20), .took = steady};
     s.options.block = 10;
-    tell_alone(&s);
+    report_from_one_rank(&s);
     assert_int_equal(s.point.block, 10);
     assert_true(s.point.time_ns.median == 500 && s.point.rank_mean_ns[1] == 500);
     assert_true(isnan(s.point.time_ns.ci95_lo) && isnan(s.point.time_ns.ci95_hi));
@@ -208,7 +208,7 @@ static void test_injected_delay(void **state)
 
 /* Rank r takes 1000 * (r + 1), begins at the announced moment, but each fifth time rank 1 is late.
  */
-static int64_t by_rank(struct story *s, int rank, int64_t i)
+static int64_t by_rank(struct report_text *s, int rank, int64_t i)
 {
     return 1000 * (rank + 1);
 }
@@ -216,7 +216,7 @@ static int64_t by_rank(struct story *s, int rank, int64_t i)
 static int body_window(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                        struct ddp_err *err)
 {
-    struct story s = {.options = options_of(40), .took = by_rank};
+    struct report_text s = {.options = options_of(40), .took = by_rank};
     struct ddp_iterations *it;
     bool more;
     int64_t late = 0;
@@ -275,7 +275,7 @@ static int body_never(struct ddp_comm *comm, struct ddp_launch_rank *rank, void 
 static int body_barrier(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                         struct ddp_err *err)
 {
-    struct story s = {.options = options_of(10000), .took = by_rank};
+    struct report_text s = {.options = options_of(10000), .took = by_rank};
     s.options.precision = 0.02;
     DDP_TRY(tell(comm, &s, err));
     CHECK(s.point.iterations == 20 && s.point.invalid == 0);

@@ -24,10 +24,10 @@ static int body_places(struct ddp_comm *comm, struct ddp_launch_rank *rank, void
                        struct ddp_err *err)
 {
     int ranks = *(int *)arg;
-    CHECK(comm->size == ranks && rank->place.size == ranks);
-    CHECK(comm->rank == rank->place.rank && rank->place.local_rank == comm->rank);
+    CHECK(comm->size == ranks && rank->rank_info.size == ranks);
+    CHECK(comm->rank == rank->rank_info.rank && rank->rank_info.local_rank == comm->rank);
     int sum = 0, all[8];
-    DDP_TRY(ddp_comm_exchange(comm, &comm->rank, all, sizeof(int), err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, &comm->rank, all, sizeof(int), err));
     for (int r = 0; r < ranks; r++)
         sum += all[r];
     CHECK(sum == ranks * (ranks - 1) / 2);
@@ -43,7 +43,7 @@ static void test_places(void **state)
             struct ranks_job job = {.body = body_places, .arg = &ranks};
             assert_int_equal(ranks_run(ranks, modes[m], job, &outcome, &err), 0);
             if (outcome.code != 0)
-                print_error("%s\n", outcome.story);
+                print_error("%s\n", outcome.report_text);
             assert_int_equal(outcome.code, 0);
             assert_int_equal(outcome.rank, -1);
             assert_int_equal(err.code, 0);
@@ -58,13 +58,13 @@ static int body_pinned(struct ddp_comm *comm, struct ddp_launch_rank *rank, void
     int usable = *(int *)arg;
     cpu_set_t set;
     CHECK(sched_getaffinity(0, sizeof set, &set) == 0);
-    CHECK(rank->place.oversubscribed == (comm->size > usable));
+    CHECK(rank->rank_info.oversubscribed == (comm->size > usable));
     CHECK(CPU_COUNT(&set) == (comm->size <= usable ? 1 : usable));
     int core = -1;
     for (int c = 0; c < CPU_SETSIZE && core < 0; c++)
         core = CPU_ISSET(c, &set) ? c : -1;
     int all[64];
-    DDP_TRY(ddp_comm_exchange(comm, &core, all, sizeof core, err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, &core, all, sizeof core, err));
     for (int r = 0; comm->size <= usable && r < comm->size; r++)
         CHECK(r == comm->rank || all[r] != core);
     return 0;
@@ -81,7 +81,7 @@ static void test_pinned(void **state)
             struct ranks_job job = {.body = body_pinned, .arg = &usable};
             assert_int_equal(ranks_run(ranks, modes[m], job, &outcome, &err), 0);
             if (outcome.code != 0)
-                print_error("%s\n", outcome.story);
+                print_error("%s\n", outcome.report_text);
             assert_int_equal(outcome.code, 0);
         }
     }
@@ -141,7 +141,7 @@ static void test_send(void **state)
         struct ranks_job job = {.body = body_send, .arg = &inbox, .on_message = on_message};
         assert_int_equal(ranks_run(3, modes[m], job, &outcome, &err), 0);
         if (outcome.code != 0)
-            print_error("%s\n", outcome.story);
+            print_error("%s\n", outcome.report_text);
         assert_int_equal(outcome.code, 0);
         assert_int_equal(inbox.handled, 3 * SIZES);
     }
@@ -181,9 +181,9 @@ static void test_rank_error(void **state)
             assert_int_equal(err.rank, 1);
             assert_string_equal(err.text, "element 7 is wrong");
             assert_string_equal(err.hint, "try again");
-            assert_true(text_names(outcome.story, "rank 1 (pid "));
-            assert_true(text_names(outcome.story, "phase 'point 3'"));
-            assert_true(text_names(outcome.story, "element 7 is wrong"));
+            assert_true(text_names(outcome.report_text, "rank 1 (pid "));
+            assert_true(text_names(outcome.report_text, "phase 'point 3'"));
+            assert_true(text_names(outcome.report_text, "element 7 is wrong"));
         }
     }
 }
@@ -249,16 +249,16 @@ static void test_deadline(void **state)
         assert_in_range(ddp_now_ns() - start, 300000000, 3000000000);
         assert_int_equal(outcome.code, DDP_ELOST);
         assert_int_equal(outcome.rank, 2);
-        assert_true(text_names(outcome.story, "rank 2 (pid "));
-        assert_true(text_names(outcome.story, "lost in thought"));
+        assert_true(text_names(outcome.report_text, "rank 2 (pid "));
+        assert_true(text_names(outcome.report_text, "lost in thought"));
         assert_true(text_names(err.text, "rank 2"));
         assert_true(err.rank == 0 || err.rank == 1);
     }
 }
 
 /* Rank 1 waits for rank 0, which waits for the parent, which is slow: nobody's fault. */
-static int body_slow_home(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
-                          struct ddp_err *err)
+static int body_slow_collector(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
+                               struct ddp_err *err)
 {
     for (int i = 0; i < 2; i++) {
         if (comm->rank == 0)
@@ -275,15 +275,15 @@ static int handle_slowly(void *arg, int rank, uint32_t type, const void *payload
     return 0;
 }
 
-static void test_slow_home(void **state)
+static void test_slow_collector(void **state)
 {
     struct ddp_launch_outcome outcome;
     struct ddp_err err = DDP_ERR_INIT;
     struct ranks_job job = {
-        .body = body_slow_home, .on_message = handle_slowly, .timeout_ns = 1000000000};
+        .body = body_slow_collector, .on_message = handle_slowly, .timeout_ns = 1000000000};
     assert_int_equal(ranks_run(2, modes[mode_count - 1], job, &outcome, &err), 0);
     if (outcome.code != 0)
-        print_error("%s\n", outcome.story);
+        print_error("%s\n", outcome.report_text);
     assert_int_equal(outcome.code, 0);
 }
 
@@ -308,7 +308,7 @@ int main(void)
         cmocka_unit_test(test_places),        cmocka_unit_test(test_pinned),
         cmocka_unit_test(test_send),          cmocka_unit_test(test_rank_error),
         cmocka_unit_test(test_handler_error), cmocka_unit_test(test_deadline),
-        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_slow_home),
+        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_slow_collector),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

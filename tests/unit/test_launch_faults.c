@@ -82,10 +82,10 @@ static void test_kill(void **state)
         assert_int_equal(err.code, DDP_ELOST);
         char expected[64];
         snprintf(expected, sizeof expected, "rank %d (pid ", b->victim);
-        assert_memory_equal(outcome.story, expected, strlen(expected));
-        assert_non_null(
-            strstr(outcome.story, b->signal == SIGKILL ? "signal 9 (Killed)" : "signal 11 ("));
-        assert_true(text_names(outcome.story, "phase 'barriers'"));
+        assert_memory_equal(outcome.report_text, expected, strlen(expected));
+        assert_non_null(strstr(outcome.report_text,
+                               b->signal == SIGKILL ? "signal 9 (Killed)" : "signal 11 ("));
+        assert_true(text_names(outcome.report_text, "phase 'barriers'"));
         assert_true(b->seen_at > b->died_at);
         slowest = b->seen_at - b->died_at > slowest ? b->seen_at - b->died_at : slowest;
         int64_t ended =
@@ -95,7 +95,7 @@ static void test_kill(void **state)
     }
     print_message("# seen after at most %.2f ms; ended after at most %.1f ms\n",
                   (double)slowest / 1e6, (double)longest / 1e6);
-    print_message("# %s\n", outcome.story);
+    print_message("# %s\n", outcome.report_text);
     assert_true(slowest < 50000000);
     assert_true(longest < 2000000000);
     assert_int_equal(open_files(), files);
@@ -114,7 +114,7 @@ static void test_exit(void **state)
     assert_int_equal(outcome.code, DDP_ELOST);
     assert_int_equal(outcome.rank, 1);
     assert_int_equal(outcome.signal, 0);
-    assert_true(text_names(outcome.story, "3"));
+    assert_true(text_names(outcome.report_text, "3"));
     assert_clean();
     munmap(b, sizeof *b);
 }
@@ -162,8 +162,8 @@ static void test_stop(void **state)
     assert_int_equal(outcome.code, DDP_ELOST);
     assert_int_equal(outcome.rank, 2);
     assert_int_equal(outcome.signal, SIGSTOP);
-    assert_true(text_names(outcome.story, "signal 19"));
-    assert_true(text_names(outcome.story, "phase 'barriers'"));
+    assert_true(text_names(outcome.report_text, "signal 19"));
+    assert_true(text_names(outcome.report_text, "phase 'barriers'"));
     assert_true(b->news >= 1);
     assert_true(text_names(b->line[0], "rank 2 (pid "));
     assert_true(text_names(b->line[0], "signal 19"));

@@ -48,7 +48,7 @@ static pid_t start_parent(struct board *b)
         int64_t took;
         struct ranks_job job = {.body = body_forever, .arg = b, .on_news = keep_news};
         int rc = launch(3, job, &outcome, &err, &took);
-        snprintf(b->line[7], sizeof b->line[7], "%.200s", outcome.story);
+        snprintf(b->line[7], sizeof b->line[7], "%.200s", outcome.report_text);
         bool clean = waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD;
         _exit(rc != 0 || !clean ? 99 : ddp_exit_code(outcome.code));
     }

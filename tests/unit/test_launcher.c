@@ -43,12 +43,12 @@ static void check(const struct expected *e)
         assert_null(found.flavour);
     else
         assert_string_equal(found.flavour, e->flavour);
-    assert_int_equal(found.place.rank, e->rank);
-    assert_int_equal(found.place.size, e->size);
-    assert_int_equal(found.place.local_rank, e->local_rank);
-    assert_int_equal(found.place.local_size, e->local_size);
-    assert_int_equal(found.place.segment_fd, -1);
-    assert_null(found.place.segment);
+    assert_int_equal(found.rank_info.rank, e->rank);
+    assert_int_equal(found.rank_info.size, e->size);
+    assert_int_equal(found.rank_info.local_rank, e->local_rank);
+    assert_int_equal(found.rank_info.local_size, e->local_size);
+    assert_int_equal(found.rank_info.segment_fd, -1);
+    assert_null(found.rank_info.segment);
 }
 
 #define OMPI(rank, size, local, local_size)                                                        \

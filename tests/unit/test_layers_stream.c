@@ -144,8 +144,8 @@ static const struct ddp_layers by_library = {
 
 static void check(const char *name, const struct ddp_layers *layers, int most, int steps)
 {
-    const struct ddp_model_place place = {.device = ddp_device_cpu(ddp_cpu_best_simd()),
-                                          .layers = layers};
+    const struct ddp_model_target place = {.device = ddp_device_cpu(ddp_cpu_best_simd()),
+                                           .layers = layers};
     check_net(name, &place, most, steps);
 }
 

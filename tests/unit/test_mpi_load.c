@@ -173,7 +173,7 @@ static void open_fails(int code, const char *word)
     start_by(DDP_LAUNCHER_HYDRA);
     assert_int_equal(ddp_launcher_detect(&launcher, &err), 0);
     const struct ddp_backend *mpi = ddp_backend_find("mpi");
-    assert_int_equal(ddp_comm_create(mpi, &launcher.place, &options, &comm, &err), code);
+    assert_int_equal(ddp_comm_create(mpi, &launcher.rank_info, &options, &comm, &err), code);
     assert_null(comm);
     if (!text_names(err.text, word))
         fail_msg("'%s' is not in '%s'", word, err.text);

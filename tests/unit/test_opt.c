@@ -35,8 +35,8 @@ static const char *dtype_word(int i)
 {
     return i < DDP_DTYPE_COUNT ? ddp_dtype_name((enum ddp_dtype)i) : NULL;
 }
-static const struct ddp_opt_words memory_words = {memory_word, NULL};
-static const struct ddp_opt_words dtype_words = {dtype_word, ddp_dtype_parse};
+static const struct ddp_opt_choices memory_words = {memory_word, NULL};
+static const struct ddp_opt_choices dtype_words = {dtype_word, ddp_dtype_parse};
 
 static int parse_parity(const char *text, void *field, struct ddp_err *err)
 {

@@ -38,10 +38,11 @@ static void test_measure(void **state)
     struct ddp_comm *comm;
     struct ddp_async *async;
     struct ddp_async_request request;
-    const struct ddp_place place = {.size = 1, .local_size = 1, .segment_fd = -1};
+    const struct ddp_rank_info rank_info = {.size = 1, .local_size = 1, .segment_fd = -1};
     const struct ddp_comm_options options = {
         .timeout_ns = 20000000000, .device = ddp_device_cpu(ddp_cpu_best_simd()), .threads = true};
-    assert_int_equal(ddp_comm_create(ddp_backend_find("self"), &place, &options, &comm, &err), 0);
+    assert_int_equal(ddp_comm_create(ddp_backend_find("self"), &rank_info, &options, &comm, &err),
+                     0);
     assert_int_equal(ddp_async_create(comm, &async, &err), 0);
 
     static float a[1000], b[1000];

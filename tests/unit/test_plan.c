@@ -142,7 +142,7 @@ static void test_zero_bytes(void **state)
     ddp_plan_release(&plan);
 }
 
-static void test_rounding_is_said(void **state)
+static void test_rounding_is_reported(void **state)
 {
     struct ddp_bench_options o = one_size(1003);
     struct ddp_bench_plan plan = make(&o, 2);
@@ -352,7 +352,7 @@ int main(void)
         cmocka_unit_test(test_step_bytes),
         cmocka_unit_test(test_a_range_ends_where_sizes_overflow),
         cmocka_unit_test(test_zero_bytes),
-        cmocka_unit_test(test_rounding_is_said),
+        cmocka_unit_test(test_rounding_is_reported),
         cmocka_unit_test(test_contradictions_are_refused),
         cmocka_unit_test(test_algorithm_names),
         cmocka_unit_test(test_all_algorithms),

@@ -192,7 +192,7 @@ static void run_trial(const struct trial *t)
         .op = t->op,
         .divisor = t->divisor,
         .nontemporal = t->nontemporal,
-        .far = (int)(random_bits() % (uint64_t)t->nsrc),
+        .remote = (int)(random_bits() % (uint64_t)t->nsrc),
     };
 
     memset(arena, GUARD, sizeof(arena));
@@ -255,7 +255,7 @@ static void every_dtype_op_shape(const struct reducer *by)
 
 /* Two arrays into two, long enough to be asked for ahead, and to be walked as two stretches where
  * the hardware lags. */
-static void long_twins(const struct reducer *by)
+static void long_paired(const struct reducer *by)
 {
     static const size_t bytes[] = {9000,     16 << 10,       (16 << 10) + 8, (20 << 10) - 64,
                                    20744,    24 << 10,       33 << 10,       (64 << 10) - 256,
@@ -283,7 +283,7 @@ static void every_trial(enum ddp_simd level)
         skip();
     const struct reducer by = {ddp_simd_name(level), ddp_device_cpu(level)->reduce};
     every_dtype_op_shape(&by);
-    long_twins(&by);
+    long_paired(&by);
 }
 
 static void test_scalar(void **state)
@@ -311,9 +311,9 @@ static void test_makers(void **state)
     const struct reducer amd = {"scalar, AMD's", reduce_chosen};
     const struct reducer other = {"scalar, not AMD's", reduce_chosen};
     is_amd = true;
-    long_twins(&amd);
+    long_paired(&amd);
     is_amd = false;
-    long_twins(&other);
+    long_paired(&other);
 }
 
 int main(void)

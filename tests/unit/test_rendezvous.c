@@ -1,17 +1,17 @@
 /* Ranks that meet over TCP: 2 to 8 of them over IPv4 and IPv6, one that is missing, strangers, two
  * jobs on one port, a rank that comes twice, another size. */
-#include "unit/meeting_ranks.h"
+#include "unit/rendezvous_ranks.h"
 
 #include "comm/control_tcp_impl.h"
 #include "names.h"
 
 /* Barriers, exchanges of several sizes, and groups: odd and even ranks, then the last two. */
-static int exchange_some(struct ddp_comm *comm, struct ddp_err *err)
+static int allgather_some(struct ddp_comm *comm, struct ddp_err *err)
 {
     static unsigned char mine[100000], all[RANKS_MAX * sizeof mine];
     for (size_t bytes = 0; bytes <= sizeof mine; bytes = bytes * 10 + 1) {
         memset(mine, comm->world_rank[comm->rank] + 1, bytes);
-        DDP_TRY(ddp_comm_exchange(comm, mine, all, bytes, err));
+        DDP_TRY(ddp_comm_allgather_bytes(comm, mine, all, bytes, err));
         DDP_TRY(ddp_comm_barrier(comm, err));
         for (size_t i = 0; i < bytes * (size_t)comm->size; i++) {
             if (all[i] != comm->world_rank[i / bytes] + 1)
@@ -25,13 +25,13 @@ static int use_groups(struct ddp_comm *comm, struct ddp_err *err)
 {
     int odd[RANKS_MAX], n = 0;
     struct ddp_comm *group;
-    DDP_TRY(exchange_some(comm, err));
+    DDP_TRY(allgather_some(comm, err));
     for (int round = 0; round < 2; round++) {
         n = 0;
         for (int r = comm->rank % 2; r < comm->size; r += 2)
             odd[n++] = r;
         DDP_TRY(ddp_comm_group(comm, odd, n, &group, err));
-        DDP_TRY(exchange_some(group, err));
+        DDP_TRY(allgather_some(group, err));
         if (round == 0)
             ddp_comm_destroy(group); /* the other lives beside the next one */
     }
@@ -39,11 +39,11 @@ static int use_groups(struct ddp_comm *comm, struct ddp_err *err)
         struct ddp_comm *last;
         const int ranks[] = {comm->size - 2, comm->size - 1};
         DDP_TRY(ddp_comm_group(comm, ranks, 2, &last, err));
-        DDP_TRY(exchange_some(last, err));
+        DDP_TRY(allgather_some(last, err));
         ddp_comm_destroy(last);
     }
     ddp_comm_destroy(group);
-    return exchange_some(comm, err);
+    return allgather_some(comm, err);
 }
 
 static void meet(const char *host, int size, bool row)
@@ -144,7 +144,7 @@ static void test_missing(void **state)
     assert_says(1, DDP_ELOST, "rank 1|rank 0|127.0.0.1");
 }
 
-/* Connects to the hub, which need not be there yet, and says something. */
+/* Connects to the server, which need not be there yet, and says something. */
 static int speak(int port, const void *words, size_t bytes)
 {
     struct ddp_tcp_address address;
@@ -173,30 +173,30 @@ static struct ddp_hello hello_of(int rank, int size, uint64_t token)
 
 static uint64_t token_of(int port)
 {
-    struct ddp_meeting meeting;
+    struct ddp_rendezvous_config config;
     char text[16];
     snprintf(text, sizeof text, "%d", port);
     setenv("MASTER_ADDR", "127.0.0.1", 1);
     setenv("MASTER_PORT", "1", 1);
-    assert_int_equal(ddp_launcher_meeting(text, &meeting, NULL), 0);
-    return meeting.token;
+    assert_int_equal(ddp_launcher_rendezvous(text, &config, NULL), 0);
+    return config.token;
 }
 
-/* What the hub says to a hello; 0: it closes. */
+/* Returns the answer of the server to a hello; 0: it closes the connection. */
 static uint32_t heard(int fd)
 {
     struct ddp_answer a;
     return ddp_tcp_receive(fd, &a, sizeof a, ddp_now_ns() + 10 * SECOND) == 0 ? a.verdict : 0;
 }
 
-static void test_strangers(void **state)
+static void test_unknown_peers(void **state)
 {
     (void)state;
     static const char garbage[] = "GET / HTTP/1.1\r\nHost: example\r\n\r\n";
     static char much[1 << 20];
     const int port = free_port();
     const uint64_t token = token_of(port);
-    start(0, (struct process){.port = port, .rank = 0, .size = 2, .body = exchange_some});
+    start(0, (struct process){.port = port, .rank = 0, .size = 2, .body = allgather_some});
     int silent = speak(port, "", 0);
     int half = speak(port, &(struct ddp_hello){.magic = DDP_HELLO_MAGIC}, 12);
     int http = speak(port, garbage, sizeof garbage - 1);
@@ -209,33 +209,33 @@ static void test_strangers(void **state)
     hello = hello_of(7, 2, token);
     int beyond = speak(port, &hello, sizeof hello);
     hello = hello_of(0, 2, token);
-    int second_hub = speak(port, &hello, sizeof hello);
+    int second_server = speak(port, &hello, sizeof hello);
     assert_int_equal(heard(http), 0);
     assert_int_equal(heard(flood), 0);
-    assert_int_equal(heard(other), DDP_HUB_OTHER);
-    assert_int_equal(heard(version), DDP_HUB_REFUSED);
-    assert_int_equal(heard(beyond), DDP_HUB_TAKEN);
-    assert_int_equal(heard(second_hub), DDP_HUB_TAKEN);
-    start(1, (struct process){.port = port, .rank = 1, .size = 2, .body = exchange_some});
+    assert_int_equal(heard(other), DDP_ANSWER_OTHER_JOB);
+    assert_int_equal(heard(version), DDP_ANSWER_REFUSED);
+    assert_int_equal(heard(beyond), DDP_ANSWER_TAKEN);
+    assert_int_equal(heard(second_server), DDP_ANSWER_TAKEN);
+    start(1, (struct process){.port = port, .rank = 1, .size = 2, .body = allgather_some});
     finish(0);
     finish(1);
     assert_says(0, 0, "");
     assert_says(1, 0, "");
-    const int fds[] = {silent, half, http, flood, other, version, beyond, second_hub};
+    const int fds[] = {silent, half, http, flood, other, version, beyond, second_server};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         close(fds[i]);
 }
 
-/* More strangers than the hub hears at a time, who say nothing. */
+/* More unknown peers than the server accepts at a time; they send nothing. */
 static void test_crowd(void **state)
 {
     (void)state;
     int fd[200];
     const int port = free_port();
-    start(0, (struct process){.port = port, .rank = 0, .size = 2, .body = exchange_some});
+    start(0, (struct process){.port = port, .rank = 0, .size = 2, .body = allgather_some});
     for (int i = 0; i < 200; i++)
         fd[i] = speak(port, "", 0);
-    start(1, (struct process){.port = port, .rank = 1, .size = 2, .body = exchange_some});
+    start(1, (struct process){.port = port, .rank = 1, .size = 2, .body = allgather_some});
     finish(0);
     finish(1);
     assert_says(0, 0, "");
@@ -297,14 +297,14 @@ static void test_duplicate(void **state)
     start(2, (struct process){.port = port, .rank = 1, .size = 3, .timeout_ns = SECOND});
     /* One of the two is told; the other waits, and meets the rank that was missing. */
     const pid_t first = waitpid(-1, NULL, 0);
-    const int twin = first == children[1] ? 1 : 2;
+    const int paired = first == children[1] ? 1 : 2;
     assert_true(first == children[1] || first == children[2]);
-    assert_says(twin, DDP_EMISMATCH, "rank 1|3");
+    assert_says(paired, DDP_EMISMATCH, "rank 1|3");
     start(3, (struct process){.port = port, .rank = 2, .size = 3});
-    finish(3 - twin);
+    finish(3 - paired);
     finish(0);
     finish(3);
-    assert_says(3 - twin, 0, "");
+    assert_says(3 - paired, 0, "");
     assert_says(0, 0, "");
     assert_says(3, 0, "");
 }
@@ -329,28 +329,28 @@ static void test_size(void **state)
 static void test_variables(void **state)
 {
     (void)state;
-    struct ddp_meeting a, b;
+    struct ddp_rendezvous_config a, b;
     struct ddp_err err = DDP_ERR_INIT;
     setenv("MASTER_ADDR", "node1", 1);
     setenv("MASTER_PORT", "29500", 1);
     setenv("TORCHELASTIC_RUN_ID", "x", 1);
-    assert_int_equal(ddp_launcher_meeting(NULL, &a, NULL), 0);
+    assert_int_equal(ddp_launcher_rendezvous(NULL, &a, NULL), 0);
     assert_string_equal(a.host, "node1");
     assert_int_equal(a.port, 29501);
     assert_int_equal(a.ports, DDP_RENDEZVOUS_PORTS);
     setenv("TORCHELASTIC_RESTART_COUNT", "1", 1);
-    assert_int_equal(ddp_launcher_meeting("17", &b, NULL), 0);
+    assert_int_equal(ddp_launcher_rendezvous("17", &b, NULL), 0);
     assert_int_equal(b.port, 17);
     assert_int_equal(b.ports, 1);
     assert_true(a.token != b.token);
     setenv("MASTER_PORT", "65535", 1);
-    assert_int_equal(ddp_launcher_meeting(NULL, &b, NULL), 0);
+    assert_int_equal(ddp_launcher_rendezvous(NULL, &b, NULL), 0);
     assert_int_equal(b.port, 65535 - DDP_RENDEZVOUS_PORTS);
     setenv("MASTER_PORT", "0x10", 1);
-    assert_int_equal(ddp_launcher_meeting(NULL, &b, &err), DDP_EMISMATCH);
+    assert_int_equal(ddp_launcher_rendezvous(NULL, &b, &err), DDP_EMISMATCH);
     assert_true(text_names(err.text, "MASTER_PORT|'0x10'"));
     err = DDP_ERR_INIT;
-    assert_int_equal(ddp_launcher_meeting("http", &b, &err), DDP_EUSAGE);
+    assert_int_equal(ddp_launcher_rendezvous("http", &b, &err), DDP_EUSAGE);
     unsetenv("MASTER_ADDR");
     unsetenv("MASTER_PORT");
     unsetenv("TORCHELASTIC_RUN_ID");
@@ -365,7 +365,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_meet_ipv6, setup, teardown),
         cmocka_unit_test_setup_teardown(test_listeners, setup, teardown),
         cmocka_unit_test_setup_teardown(test_missing, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_strangers, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unknown_peers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_crowd, setup, teardown),
         cmocka_unit_test_setup_teardown(test_two_jobs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_two_jobs_one_port, setup, teardown),

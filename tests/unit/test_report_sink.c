@@ -87,7 +87,7 @@ static void test_one_target_once(void **state)
 
 /* Which file an output would write to, however that one is named, and whether it is there or not.
  */
-static void test_files_of_the_command_are_spared(void **state)
+static void test_files_of_the_command_are_protected(void **state)
 {
     struct ddp_err err = DDP_ERR_INIT;
     struct ddp_report_set *set = open_set();
@@ -97,15 +97,15 @@ static void test_files_of_the_command_are_spared(void **state)
     assert_int_equal(add(set, "json", "there.json", &err), 0);
     assert_int_equal(add(set, "csv", "absent.json", &err), 0);
     assert_int_equal(add(set, "table", "-", &err), 0);
-    assert_int_equal(ddp_report_spare(set, "other", &err), 0);
-    assert_int_equal(ddp_report_spare(set, "nowhere/other", &err), 0);
-    assert_int_equal(ddp_report_spare(set, "/dev/null", &err), 0);
+    assert_int_equal(ddp_report_protect(set, "other", &err), 0);
+    assert_int_equal(ddp_report_protect(set, "nowhere/other", &err), 0);
+    assert_int_equal(ddp_report_protect(set, "/dev/null", &err), 0);
     assert_int_equal(err.code, 0);
     static const char *const same[] = {"there.json",    "./there.json", "hard",
                                        "./absent.json", "dangling",     NULL};
     for (int i = 0; same[i]; i++) {
         err = DDP_ERR_INIT;
-        assert_int_equal(ddp_report_spare(set, same[i], &err), DDP_EUSAGE);
+        assert_int_equal(ddp_report_protect(set, same[i], &err), DDP_EUSAGE);
         assert_non_null(strstr(err.text, i < 3 ? "'json' would" : "'csv' would"));
     }
     ddp_report_close(set);
@@ -197,7 +197,7 @@ int main(void)
         IN_FOLDER(test_links_are_followed),
         IN_FOLDER(test_bad_targets_fail_at_once),
         IN_FOLDER(test_one_target_once),
-        IN_FOLDER(test_files_of_the_command_are_spared),
+        IN_FOLDER(test_files_of_the_command_are_protected),
         IN_FOLDER(test_full_disk_is_an_error),
         IN_FOLDER(test_failed_update_keeps_the_old_document),
         IN_FOLDER(test_named_pipe_gets_one_document),

@@ -171,7 +171,7 @@ static void test_runs(void **state)
     }
 }
 
-static void test_twins(void **state)
+static void test_paired_launches(void **state)
 {
     struct ddp_err err;
     const char *point = strstr(body, "{\"id\"");
@@ -290,7 +290,7 @@ int main(void)
         cmocka_unit_test(test_contradictions),
         cmocka_unit_test(test_flaws),
         cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_twins),
+        cmocka_unit_test(test_paired_launches),
         cmocka_unit_test(test_flips_are_found),
         cmocka_unit_test(test_flips_with_a_right_digest),
         cmocka_unit_test(test_truncated),

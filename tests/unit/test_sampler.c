@@ -41,10 +41,10 @@ static struct ddp_comm *one_rank(const struct ddp_backend *backend)
 {
     struct ddp_comm *comm;
     struct ddp_err err = DDP_ERR_INIT;
-    struct ddp_place place = {.size = 1, .local_size = 1, .segment_fd = -1};
+    struct ddp_rank_info rank_info = {.size = 1, .local_size = 1, .segment_fd = -1};
     struct ddp_comm_options options = {.timeout_ns = 10000000000,
                                        .device = ddp_device_cpu(DDP_SIMD_SCALAR)};
-    if (ddp_comm_create(backend, &place, &options, &comm, &err) != 0)
+    if (ddp_comm_create(backend, &rank_info, &options, &comm, &err) != 0)
         fail_msg("%s", err.text);
     return comm;
 }
@@ -141,7 +141,7 @@ static void test_everything_is_verified(void **state)
             run_ranks(ranks, (struct ranks_job){.body = body_all_of_it, .arg = &memory}, &outcome,
                       &err);
             if (outcome.code != 0)
-                print_message("%d ranks: %s\n%s\n", ranks, err.text, outcome.story);
+                print_message("%d ranks: %s\n%s\n", ranks, err.text, outcome.report_text);
             assert_int_equal(outcome.code, 0);
         }
     }
@@ -237,7 +237,7 @@ static int body_pingpong(struct ddp_comm *comm, struct ddp_launch_rank *rank, vo
         DDP_TRY(ddp_pingpong(comm, i * 100000, &ns[i], err));
         CHECK(comm->size == 1 ? isnan(ns[i]) : ns[i] > 10);
     }
-    DDP_TRY(ddp_comm_exchange(comm, ns, all, sizeof ns, err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, ns, all, sizeof ns, err));
     for (int r = 1; r < comm->size; r++)
         CHECK(memcmp(all, all + 4 * r, sizeof ns) == 0);
     return 0;

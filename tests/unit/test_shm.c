@@ -26,7 +26,7 @@ static void run_all(struct ranks_job job, int most)
             struct ddp_err err = DDP_ERR_INIT;
             assert_int_equal(ranks_run(ranks, modes[m], job, &outcome, &err), 0);
             if (outcome.code != 0)
-                print_error("%d ranks: %s\n", ranks, outcome.story);
+                print_error("%d ranks: %s\n", ranks, outcome.report_text);
             assert_int_equal(outcome.code, 0);
         }
     }
@@ -110,7 +110,7 @@ static int check_exchange(struct ddp_comm *comm, size_t bytes, struct ddp_err *e
     for (size_t i = 0; i < bytes; i++)
         mine[i] = content(comm->world_rank[comm->rank], bytes, i);
     all[bytes * (size_t)comm->size] = 0xa5;
-    int rc = ddp_comm_exchange(comm, mine, all, bytes, err);
+    int rc = ddp_comm_allgather_bytes(comm, mine, all, bytes, err);
     for (int r = 0; rc == 0 && r < comm->size; r++) {
         for (size_t i = 0; i < bytes; i++)
             CHECK(all[(size_t)r * bytes + i] == content(comm->world_rank[r], bytes, i));
@@ -322,7 +322,7 @@ static int reopen_main(void *arg, struct ddp_launch_rank *rank, struct ddp_err *
     struct ddp_comm_options options = {.timeout_ns = INT64_C(10000000000), .heap_bytes = 1 << 20};
     for (int i = 0; i < 30; i++) {
         struct ddp_comm *comm;
-        DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank->place, &options, &comm, err));
+        DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank->rank_info, &options, &comm, err));
         DDP_TRY(check_exchange(comm, 1000, err));
         /* A message nobody receives must not turn up in the next world. */
         struct ddp_request req = {0};
@@ -352,7 +352,7 @@ static void test_reopen(void **state)
         struct ddp_err err = DDP_ERR_INIT;
         assert_int_equal(ddp_launch(&job, &outcome, &err), 0);
         if (outcome.code != 0)
-            print_error("%s\n", outcome.story);
+            print_error("%s\n", outcome.report_text);
         assert_int_equal(outcome.code, 0);
     }
 }

@@ -23,7 +23,7 @@ static void run_all(struct ranks_job job, int least, int most)
             struct ddp_err err = DDP_ERR_INIT;
             assert_int_equal(ranks_run(ranks, modes[m], job, &outcome, &err), 0);
             if (outcome.code != 0)
-                print_error("%d ranks: %s\n", ranks, outcome.story);
+                print_error("%d ranks: %s\n", ranks, outcome.report_text);
             assert_int_equal(outcome.code, 0);
         }
     }
@@ -268,10 +268,10 @@ static int body_length(struct ddp_comm *comm, struct ddp_launch_rank *rank, void
 
 static void test_length(void **state)
 {
-    for (int early = 0; early < 2; early++) {
+    for (int pre_scale = 0; pre_scale < 2; pre_scale++) {
         struct ddp_launch_outcome outcome;
         struct ddp_err err = DDP_ERR_INIT;
-        struct ranks_job job = {.body = body_length, .arg = &early};
+        struct ranks_job job = {.body = body_length, .arg = &pre_scale};
         assert_int_equal(ranks_run(2, modes[0], job, &outcome, &err), 0);
         assert_int_equal(outcome.code, DDP_EMISMATCH);
         assert_true(text_names(err.text, "rank 0|16 bytes|3|rank 1|8"));
@@ -308,15 +308,15 @@ static void test_deadline(void **state)
 /* Backend self, and what comm.c answers where a backend has no such thing. */
 static void test_self(void **state)
 {
-    struct ddp_place place = {.size = 1, .segment_fd = -1};
+    struct ddp_rank_info rank_info = {.size = 1, .segment_fd = -1};
     struct ddp_comm_options options = {.timeout_ns = 1000000000};
     struct ddp_comm *comm;
     struct ddp_err err = DDP_ERR_INIT;
     const struct ddp_backend *self = ddp_backend_find("self");
-    assert_int_equal(ddp_comm_create(self, &place, &options, &comm, &err), 0);
+    assert_int_equal(ddp_comm_create(self, &rank_info, &options, &comm, &err), 0);
     assert_int_equal(ddp_comm_barrier(comm, &err), 0);
     int mine = 7, all = 0, zero = 0;
-    assert_int_equal(ddp_comm_exchange(comm, &mine, &all, sizeof all, &err), 0);
+    assert_int_equal(ddp_comm_allgather_bytes(comm, &mine, &all, sizeof all, &err), 0);
     assert_int_equal(all, 7);
     assert_int_equal(ddp_comm_agree(comm, 0, &err), 0);
     assert_int_equal(ddp_comm_agree(comm, DDP_EDATA, &err), DDP_EDATA);
@@ -339,8 +339,8 @@ static void test_self(void **state)
     ddp_comm_destroy(group);
     ddp_comm_destroy(comm);
     ddp_comm_destroy(NULL);
-    place.size = 2;
-    assert_int_equal(ddp_comm_create(self, &place, &options, &comm, &err), DDP_EUSAGE);
+    rank_info.size = 2;
+    assert_int_equal(ddp_comm_create(self, &rank_info, &options, &comm, &err), DDP_EUSAGE);
 }
 
 static void test_backends(void **state)
@@ -354,10 +354,10 @@ static void test_backends(void **state)
         n++;
     assert_true(n >= 3);
     /* shm without our launcher: said, not crashed. */
-    struct ddp_place place = {.size = 1, .segment_fd = -1};
+    struct ddp_rank_info rank_info = {.size = 1, .segment_fd = -1};
     struct ddp_comm_options options = {.timeout_ns = 1000000000};
     struct ddp_comm *comm;
-    assert_int_equal(ddp_comm_create(ddp_backend_find("shm"), &place, &options, &comm, &err),
+    assert_int_equal(ddp_comm_create(ddp_backend_find("shm"), &rank_info, &options, &comm, &err),
                      DDP_EUNAVAIL);
     assert_true(text_names(err.text, "launcher"));
 }

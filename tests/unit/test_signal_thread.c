@@ -31,7 +31,7 @@ static void *idle(void *arg)
 /* A child that starts the thread, then one of a library that knows nothing of signals, and is sent
  * `ignored` (0: none), which it ignores, and then `signal`. A signalfd hands out the lower number
  * first: SIGHUP before SIGTERM. */
-static int run_child(int signal, int ignored, char *told)
+static int run_child(int signal, int ignored, char *was_reported)
 {
     int ends[2], status;
     pthread_t library;
@@ -54,8 +54,8 @@ static int run_child(int signal, int ignored, char *told)
     }
     close(ends[1]);
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    *told = 0;
-    ssize_t n = read(ends[0], told, 1);
+    *was_reported = 0;
+    ssize_t n = read(ends[0], was_reported, 1);
     assert_true(n == 0 || n == 1);
     close(ends[0]);
     return status;
@@ -65,19 +65,19 @@ static void test_tells_and_ends(void **state)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
     for (int i = 0; i < 3; i++) {
-        char told;
-        int status = run_child(signals[i], 0, &told);
+        char was_reported;
+        int status = run_child(signals[i], 0, &was_reported);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == signals[i]);
-        assert_int_equal(told, signals[i]);
+        assert_int_equal(was_reported, signals[i]);
     }
 }
 
 static void test_ignored_stays_ignored(void **state)
 {
-    char told;
-    int status = run_child(SIGTERM, SIGHUP, &told);
+    char was_reported;
+    int status = run_child(SIGTERM, SIGHUP, &was_reported);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
-    assert_int_equal(told, SIGTERM);
+    assert_int_equal(was_reported, SIGTERM);
 }
 
 static void test_stop_restores(void **state)

@@ -228,7 +228,7 @@ static void feedback_loses_nothing(void **state)
         const bool kept = cases[i].feedback != DDP_FEEDBACK_OFF;
         assert_int_equal(ranks_run(RANKS, DDP_LAUNCH_THREADS, job, &outcome, &err), 0);
         if (outcome.code != 0)
-            fail_msg("%s: %s", cases[i].sync, err.text[0] ? err.text : outcome.story);
+            fail_msg("%s: %s", cases[i].sync, err.text[0] ? err.text : outcome.report_text);
         if (kept ? cases[i].worst > 3.0f : cases[i].worst < 7.0f)
             fail_msg("%s, feedback %s: %f is missing", cases[i].sync, kept ? "on" : "off",
                      (double)cases[i].worst);
@@ -278,7 +278,7 @@ static int add_up(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg
     }
     bool counted;
     double mine = ddp_aggregation_wire_bytes(a, &counted), all[8], sum = 0.0;
-    DDP_TRY(ddp_comm_exchange(comm, &mine, all, sizeof mine, err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, err));
     for (int r = 0; r < comm->size; r++)
         sum += all[r];
     if (comm->rank == 0)
@@ -306,7 +306,8 @@ static void placements_add_up(void **state)
                 const int rc = ranks_run(ranks, DDP_LAUNCH_THREADS, job, &outcome, &err);
                 unsetenv("DDPBENCH_HOSTS");
                 if (rc != 0 || outcome.code != 0)
-                    fail_msg("%s, %d ranks: %s%s", p.how->name, ranks, err.text, outcome.story);
+                    fail_msg("%s, %d ranks: %s%s", p.how->name, ranks, err.text,
+                             outcome.report_text);
                 const double want = 2.0 * (ranks - 1) / ranks * TOTAL * 4.0;
                 if (fabs(p.mean_bytes - want) > 1.0)
                     fail_msg("%s, %d ranks, %d hosts: %f bytes, %f wanted", p.how->name, ranks,

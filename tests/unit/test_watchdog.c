@@ -14,10 +14,10 @@
 
 #define TIMEOUT_NS 200000000
 
-static void say(void *arg, const char *story)
+static void say(void *arg, const char *report_text)
 {
     int fd = *(int *)arg;
-    (void)!write(fd, story, strlen(story));
+    (void)!write(fd, report_text, strlen(report_text));
 }
 
 /* Runs `body` in a child with a watchdog; its exit code, and what the watchdog said. */

@@ -83,7 +83,7 @@ static inline int rank_main(void *arg, struct ddp_launch_rank *rank, struct ddp_
         .threads = r->o.overlap,
         .device = ddp_device_cpu(ddp_cpu_best_simd()),
     };
-    DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank->place, &options, &comm, err));
+    DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank->rank_info, &options, &comm, err));
     int rc = ddp_train(comm, &r->o, comm->rank == 0 ? &events : NULL, err);
     ddp_comm_destroy(comm);
     return rc;

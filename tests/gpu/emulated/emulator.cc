@@ -35,7 +35,7 @@ struct block {
     std::vector<warp> warps;
     const std::function<void(void)> *kernel;
     unsigned now, alive, arrived, meetings;
-    jmp_buf home;
+    jmp_buf collector;
 };
 
 thread_local block *here;
@@ -74,7 +74,7 @@ void enter(void)
     (*here->kernel)();
     here->fibers[here->now].done = true;
     if (--here->alive == 0)
-        _longjmp(here->home, 1);
+        _longjmp(here->collector, 1);
     go_on(next_alive());
 }
 
@@ -96,7 +96,7 @@ __attribute__((noinline)) void run_block(block *b)
     b->alive = (unsigned)b->fibers.size();
     b->arrived = b->meetings = 0;
     here = b;
-    if (_setjmp(b->home) == 0)
+    if (_setjmp(b->collector) == 0)
         go_on(0);
 }
 

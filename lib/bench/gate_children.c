@@ -33,7 +33,7 @@ bool ddp_gate_class_differs(double a_ns, double b_ns)
 
 /* Returns a copy of the command's words with the result's path filled in. The caller frees *argv
  * and its words. */
-static int make_argv(const struct ddp_words *words, const char *path, char ***argv,
+static int make_argv(const struct ddp_argv *words, const char *path, char ***argv,
                      struct ddp_err *err)
 {
     bool placed = false;
@@ -95,7 +95,7 @@ static int explain_end(const struct ddp_gate_side *side, const struct ddp_child_
     else
         ddp_fail(err, code_of(end->status), "'%s' failed with exit code %d", side->text,
                  end->status);
-    ddp_hint(err, "it said: %s", end->last_words[0] ? end->last_words : "nothing");
+    ddp_hint(err, "it said: %s", end->last_messages[0] ? end->last_messages : "nothing");
     return err->code;
 }
 
@@ -129,7 +129,7 @@ static int run_child(const struct ddp_gate_setup *setup, int which, struct ddp_r
     unlink(path);
     DDP_TRY(make_argv(&side->words, path, &argv, err));
     const struct ddp_child child = {
-        .argv = argv, .env = side->env, .timeout_ns = setup->launch_timeout_ns};
+        .argv = argv, .env = side->env, .timeout_ns = setup->child_timeout_ns};
     DDP_TRY_GOTO(ddp_child_run(&child, &end, err), out);
     if (end.status != 0 || end.signal || end.timed_out) {
         rc = explain_end(side, &end, err);
@@ -178,8 +178,8 @@ static int run_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_gat
         int first = ddp_gate_first(setup->seed, pair);
         for (int k = 0; k < 2; k++) {
             int which = k == 0 ? first : !first;
-            if (setup->on_launch)
-                setup->on_launch(setup->arg, pair, setup->pairs, which);
+            if (setup->on_child)
+                setup->on_child(setup->arg, pair, setup->pairs, which);
             int rc = run_child(setup, which, &result[which], err);
             if (rc != 0 && k == 1)
                 ddp_result_release(&result[first]);

@@ -69,7 +69,7 @@ static inline int run(const struct process *p, struct ddp_err *err)
     if (p->run_id != NULL)
         setenv("TORCHELASTIC_RUN_ID", p->run_id, 1);
     DDP_TRY(ddp_launcher_detect(&launcher, err));
-    DDP_TRY(ddp_comm_create(&ddp_control_tcp, &launcher.place, &options, &comm, err));
+    DDP_TRY(ddp_comm_create(&ddp_control_tcp, &launcher.rank_info, &options, &comm, err));
     const int rc = p->body != NULL ? p->body(comm, err) : 0;
     ddp_comm_destroy(comm);
     return rc;

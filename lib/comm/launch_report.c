@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/unit.h"
-#include "comm/flight_story.h"
+#include "comm/flight_report.h"
 #include "comm/launch_impl.h"
 
 /* Writes "rank 1 (pid 4711, host h)". */
@@ -21,8 +21,9 @@ static void describe_rank(const struct ddp_launch_run *run, int rank, char *out,
 }
 
 /* Reports a loss that the supervisor saw; the report is also the error. */
-static void tell_lost(const struct ddp_launch_run *run, const char *what, const char *waits,
-                      int rank, int signal, struct ddp_launch_outcome *outcome, struct ddp_err *err)
+static void report_lost(const struct ddp_launch_run *run, const char *what, const char *waits,
+                        int rank, int signal, struct ddp_launch_outcome *outcome,
+                        struct ddp_err *err)
 {
     char who[160], where[384];
     name_rank(run, rank, who, sizeof who);
@@ -30,13 +31,13 @@ static void tell_lost(const struct ddp_launch_run *run, const char *what, const 
     outcome->code = DDP_ELOST;
     outcome->rank = rank;
     outcome->signal = signal;
-    snprintf(outcome->story, sizeof outcome->story, "%s %s in %s%s%s", who, what, where,
+    snprintf(outcome->report_text, sizeof outcome->report_text, "%s %s in %s%s%s", who, what, where,
              waits[0] != '\0' ? "; " : "", waits);
-    ddp_fail(err, DDP_ELOST, "%s", outcome->story);
+    ddp_fail(err, DDP_ELOST, "%s", outcome->report_text);
 }
 
-static void tell_died(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
-                      struct ddp_err *err)
+static void report_death(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
+                         struct ddp_err *err)
 {
     const struct ddp_cause *cause = &run->cause;
     char what[128];
@@ -45,14 +46,15 @@ static void tell_died(const struct ddp_launch_run *run, struct ddp_launch_outcom
                  sigdescr_np(cause->signal) != NULL ? sigdescr_np(cause->signal) : "?");
     else
         snprintf(what, sizeof what, "exited with code %d without a result", cause->status);
-    tell_lost(run, what, "", cause->rank, cause->signal, outcome, err);
+    report_lost(run, what, "", cause->rank, cause->signal, outcome, err);
     if (cause->signal == SIGKILL)
         ddp_hint(err, "if nobody killed it, memory may have run out: see dmesg");
     if (cause->signal == SIGBUS)
         ddp_hint(err, "shared memory or a mapped file ran out of space, most likely");
 }
 
-void ddp_launch_who_waits(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes)
+void ddp_launch_waiting_ranks(const struct ddp_launch_run *run, int rank, char *out,
+                              size_t out_bytes)
 {
     const struct ddp_flights all = {.first = &ddp_segment_rank_of(run->segment, 0)->flight,
                                     .stride = sizeof(struct ddp_segment_rank),
@@ -61,42 +63,42 @@ void ddp_launch_who_waits(const struct ddp_launch_run *run, int rank, char *out,
     for (int r = 0; r < run->job->ranks; r++) {
         uint64_t index;
         if (r != rank && ddp_flight_busy(&ddp_segment_rank_of(run->segment, r)->flight, &index) &&
-            ddp_flight_story(&all, r, rank, out, out_bytes))
+            ddp_flight_report(&all, r, rank, out, out_bytes))
             return;
     }
 }
 
 /* `waits`: a report of the ranks that wait for this rank. */
-static void tell_stopped(const struct ddp_launch_run *run, int rank, const char *waits,
-                         struct ddp_launch_outcome *outcome, struct ddp_err *err)
+static void report_stopped(const struct ddp_launch_run *run, int rank, const char *waits,
+                           struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
     char what[128], time[32];
     int signal = run->child[rank].stop_signal;
     ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
     snprintf(what, sizeof what, "was stopped by signal %d (%s) and did not continue within %s",
              signal, sigdescr_np(signal) != NULL ? sigdescr_np(signal) : "?", time);
-    tell_lost(run, what, waits, rank, signal, outcome, err);
+    report_lost(run, what, waits, rank, signal, outcome, err);
 }
 
-static void tell_signal(const struct ddp_launch_run *run, int signal,
-                        struct ddp_launch_outcome *outcome, struct ddp_err *err)
+static void report_signal(const struct ddp_launch_run *run, int signal,
+                          struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
     char where[384];
     describe_rank(run, 0, where, sizeof where);
     outcome->code = -(128 + signal);
-    snprintf(outcome->story, sizeof outcome->story,
+    snprintf(outcome->report_text, sizeof outcome->report_text,
              "ended by signal %d (%s) on host %s; rank 0 was in %s", signal, sigdescr_np(signal),
              run->host, where);
-    ddp_fail(err, outcome->code, "%s", outcome->story);
+    ddp_fail(err, outcome->code, "%s", outcome->report_text);
 }
 
-static void tell_handler(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
-                         struct ddp_err *err)
+static void report_handler_error(const struct ddp_launch_run *run,
+                                 struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
     const struct ddp_err *error = &run->cause.err;
     outcome->code = error->code;
     outcome->rank = run->cause.rank;
-    snprintf(outcome->story, sizeof outcome->story, "%s", error->text);
+    snprintf(outcome->report_text, sizeof outcome->report_text, "%s", error->text);
     if (err != NULL && err->code == 0)
         *err = *error;
 }
@@ -111,8 +113,8 @@ static const struct ddp_err *error_of(const struct ddp_launch_run *run, int sett
 
 /* Reports a failure that rank `setter` recorded: its own, or that it waited for rank `culprit` in
  * vain. */
-static void tell_failed(const struct ddp_launch_run *run, int culprit, int setter, int code,
-                        struct ddp_launch_outcome *outcome, struct ddp_err *err)
+static void report_failed(const struct ddp_launch_run *run, int culprit, int setter, int code,
+                          struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
     const struct ddp_err *error = error_of(run, setter);
     char who[160], where[384], time[32];
@@ -123,19 +125,20 @@ static void tell_failed(const struct ddp_launch_run *run, int culprit, int sette
     outcome->rank = named;
     if (culprit != setter && culprit >= 0) {
         ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
-        snprintf(outcome->story, sizeof outcome->story,
+        snprintf(outcome->report_text, sizeof outcome->report_text,
                  "%s did not come within %s: it is in %.300s%s%.400s", who, time, where,
                  error != NULL ? "; " : "", error != NULL ? error->text : "");
     } else {
-        snprintf(outcome->story, sizeof outcome->story, "%s failed with code %d in %.300s%s%.400s",
-                 who, -code, where, error != NULL ? ": " : "", error != NULL ? error->text : "");
+        snprintf(outcome->report_text, sizeof outcome->report_text,
+                 "%s failed with code %d in %.300s%s%.400s", who, -code, where,
+                 error != NULL ? ": " : "", error != NULL ? error->text : "");
     }
     if (error != NULL && err != NULL && err->code == 0) {
         *err = *error;
         err->rank = error->rank >= 0 ? error->rank : setter;
     }
     if (error == NULL)
-        ddp_fail(err, code, "%s", outcome->story);
+        ddp_fail(err, code, "%s", outcome->report_text);
 }
 
 /* Returns the stopped rank that explains a failed wait: `culprit` if it is stopped, else any
@@ -151,8 +154,8 @@ static int stopped_rank(const struct ddp_launch_run *run, int culprit)
     return -1;
 }
 
-void ddp_launch_tell(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
-                     struct ddp_err *err)
+void ddp_launch_report_failure(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
+                               struct ddp_err *err)
 {
     int culprit, setter, code;
     *outcome = (struct ddp_launch_outcome){.rank = -1};
@@ -163,18 +166,18 @@ void ddp_launch_tell(const struct ddp_launch_run *run, struct ddp_launch_outcome
     case DDP_CAUSE_DIED:
         /* A signal to the whole process group reached the rank before the parent. */
         if (cause->signal > 0 && cause->signal < 64 && (run->signals >> cause->signal & 1) != 0)
-            tell_signal(run, cause->signal, outcome, err);
+            report_signal(run, cause->signal, outcome, err);
         else
-            tell_died(run, outcome, err);
+            report_death(run, outcome, err);
         return;
     case DDP_CAUSE_STOPPED:
-        tell_stopped(run, cause->rank, cause->story, outcome, err);
+        report_stopped(run, cause->rank, cause->report_text, outcome, err);
         return;
     case DDP_CAUSE_SIGNAL:
-        tell_signal(run, cause->signal, outcome, err);
+        report_signal(run, cause->signal, outcome, err);
         return;
     case DDP_CAUSE_HANDLER:
-        tell_handler(run, outcome, err);
+        report_handler_error(run, outcome, err);
         return;
     case DDP_CAUSE_NONE:
         break;
@@ -183,7 +186,7 @@ void ddp_launch_tell(const struct ddp_launch_run *run, struct ddp_launch_outcome
     int stopped = code == DDP_ELOST ? stopped_rank(run, culprit) : -1;
     const struct ddp_err *error = error_of(run, setter);
     if (stopped >= 0)
-        tell_stopped(run, stopped, error != NULL ? error->text : "", outcome, err);
+        report_stopped(run, stopped, error != NULL ? error->text : "", outcome, err);
     else
-        tell_failed(run, culprit, setter, code, outcome, err);
+        report_failed(run, culprit, setter, code, outcome, err);
 }

@@ -1,8 +1,8 @@
 /* A report of which rank waits for which, made from the flight recorders of all ranks of a world:
  * "rank 2 never entered allreduce seq 41; 0, 1, 3 wait in it". The process that ends a run makes it
  * while the ranks still wait. It only reads the recorders. */
-#ifndef DDP_COMM_FLIGHT_STORY_H
-#define DDP_COMM_FLIGHT_STORY_H
+#ifndef DDP_COMM_FLIGHT_REPORT_H
+#define DDP_COMM_FLIGHT_REPORT_H
 
 #include "comm/flight.h"
 
@@ -21,7 +21,8 @@ struct ddp_flights {
  * entered it, wait in it, or have left it. A rank counts as a member of the group if its recorder
  * holds an operation of that group, or if it is `peer`, a known member (-1: none). Returns false
  * and leaves `out` alone if the newest operation is finished or is not an operation of a group. */
-bool ddp_flight_story(const struct ddp_flights *all, int by, int peer, char *out, size_t out_bytes);
+bool ddp_flight_report(const struct ddp_flights *all, int by, int peer, char *out,
+                       size_t out_bytes);
 
 #ifdef __cplusplus
 }

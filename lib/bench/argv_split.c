@@ -1,4 +1,4 @@
-#include "bench/words.h"
+#include "bench/argv_split.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -34,10 +34,10 @@ static int one_word(const char **at, char **to, const char *whole, struct ddp_er
     return 0;
 }
 
-int ddp_words_split(const char *text, struct ddp_words *out, struct ddp_err *err)
+int ddp_argv_split(const char *text, struct ddp_argv *out, struct ddp_err *err)
 {
-    struct ddp_words w = {.word = ddp_calloc(DDP_WORDS_MAX + 1, sizeof *w.word),
-                          .text = malloc(strlen(text) + 2)};
+    struct ddp_argv w = {.word = ddp_calloc(DDP_ARGV_MAX + 1, sizeof *w.word),
+                         .text = malloc(strlen(text) + 2)};
     char *to = w.text;
     int rc;
     if (!w.word || !w.text) {
@@ -48,7 +48,7 @@ int ddp_words_split(const char *text, struct ddp_words *out, struct ddp_err *err
         at += strspn(at, " \t");
         if (*at == '\0')
             break;
-        if (*at == '\n' || w.count == DDP_WORDS_MAX) {
+        if (*at == '\n' || w.count == DDP_ARGV_MAX) {
             rc = ddp_fail(err, DDP_EUSAGE, "%s in a command",
                           *at == '\n' ? "a newline" : "too many arguments");
             goto err_words;
@@ -64,13 +64,13 @@ int ddp_words_split(const char *text, struct ddp_words *out, struct ddp_err *err
     return 0;
 
 err_words:
-    ddp_words_release(&w);
+    ddp_argv_release(&w);
     return rc;
 }
 
-void ddp_words_release(struct ddp_words *words)
+void ddp_argv_release(struct ddp_argv *words)
 {
     free(words->word);
     free(words->text);
-    *words = (struct ddp_words){.count = 0};
+    *words = (struct ddp_argv){.count = 0};
 }

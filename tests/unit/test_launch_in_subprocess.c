@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "comm/launch_apart.h"
+#include "comm/launch_in_subprocess.h"
 #include "names.h"
 
 #define SECOND INT64_C(1000000000)
@@ -65,7 +65,7 @@ static void test_answer(void **state)
     (void)state;
     struct answer a = {0};
     struct ddp_err err = DDP_ERR_INIT;
-    assert_int_equal(ddp_launch_apart(answers, &a, sizeof a, 60 * SECOND, &err), 0);
+    assert_int_equal(ddp_launch_in_subprocess(answers, &a, sizeof a, 60 * SECOND, &err), 0);
     assert_int_equal(a.number, 42);
     assert_true(a.pid != getpid());
     assert_int_equal(a.text[sizeof a.text - 1], 'x');
@@ -76,7 +76,7 @@ static void assert_fails(int (*ask)(void *, struct ddp_err *), int64_t timeout_n
 {
     struct answer a = {.number = 7};
     struct ddp_err err = DDP_ERR_INIT;
-    assert_int_equal(ddp_launch_apart(ask, &a, sizeof a, timeout_ns, &err), DDP_EUNAVAIL);
+    assert_int_equal(ddp_launch_in_subprocess(ask, &a, sizeof a, timeout_ns, &err), DDP_EUNAVAIL);
     assert_true(text_names(err.text, text));
     assert_string_equal(err.hint, hint);
     assert_int_equal(a.number, 7); /* untouched */

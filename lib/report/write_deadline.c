@@ -3,7 +3,7 @@
  * Inherited descriptors are blocking, and making them non-blocking would affect every process that
  * shares them. So each write follows a poll that reports room, and is small enough to fit: PIPE_BUF
  * into a pipe (pipe(7)), less into a terminal. */
-#include "report/patience.h"
+#include "report/write_deadline.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,13 +21,13 @@
 
 /* A wait in progress. */
 struct wait {
-    const struct ddp_patience *patience;
+    const struct ddp_write_deadline *deadline_policy;
     int64_t waited_ns, last_ns; /* waited_ns: since the output last took a byte. */
 };
 
-static void start(struct wait *w, const struct ddp_patience *patience)
+static void start(struct wait *w, const struct ddp_write_deadline *deadline_policy)
 {
-    *w = (struct wait){.patience = patience, .last_ns = ddp_now_ns()};
+    *w = (struct wait){.deadline_policy = deadline_policy, .last_ns = ddp_now_ns()};
 }
 
 /* Called after each slice of waiting. Returns 0, ETIMEDOUT or ECANCELED. */
@@ -37,9 +37,9 @@ static int wait_on(struct wait *w)
     /* A longer gap means that this process was stopped, for which the reader is not responsible. */
     w->waited_ns += DDP_MIN(now - w->last_ns, 2 * (int64_t)SLICE_NS);
     w->last_ns = now;
-    if (w->patience->give_up != NULL && w->patience->give_up(w->patience->arg))
+    if (w->deadline_policy->give_up != NULL && w->deadline_policy->give_up(w->deadline_policy->arg))
         return ECANCELED;
-    return w->waited_ns > w->patience->timeout_ns ? ETIMEDOUT : 0;
+    return w->waited_ns > w->deadline_policy->timeout_ns ? ETIMEDOUT : 0;
 }
 
 /* Waits until fd has room, or has an error that write(2) will report. */
@@ -67,11 +67,12 @@ static size_t most_bytes(int fd)
     return isatty(fd) ? TERMINAL_BYTES : PIPE_BUF;
 }
 
-int ddp_write_patiently(int fd, const char *text, size_t n, const struct ddp_patience *patience)
+int ddp_write_before_deadline(int fd, const char *text, size_t n,
+                              const struct ddp_write_deadline *deadline_policy)
 {
     const size_t most = most_bytes(fd);
     struct wait w;
-    start(&w, patience);
+    start(&w, deadline_policy);
     while (n > 0) {
         int rc = most < SIZE_MAX ? wait_for_room(&w, fd) : 0;
         if (rc != 0)
@@ -80,7 +81,7 @@ int ddp_write_patiently(int fd, const char *text, size_t n, const struct ddp_pat
         if (done > 0) {
             text += done;
             n -= (size_t)done;
-            start(&w, patience);
+            start(&w, deadline_policy);
         } else if (done < 0 && errno == EAGAIN) {
             /* Another writer used the room. */
             ddp_sleep_ns(1000000);
@@ -94,12 +95,12 @@ int ddp_write_patiently(int fd, const char *text, size_t n, const struct ddp_pat
     return 0;
 }
 
-int ddp_open_patiently(const char *path, const char *name, const struct ddp_patience *patience,
-                       int *fd)
+int ddp_open_before_deadline(const char *path, const char *name,
+                             const struct ddp_write_deadline *deadline_policy, int *fd)
 {
     struct wait w;
-    bool reported = patience->on_wait == NULL;
-    start(&w, patience);
+    bool reported = deadline_policy->on_wait == NULL;
+    start(&w, deadline_policy);
     for (;;) {
         *fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
         if (*fd >= 0)
@@ -109,7 +110,7 @@ int ddp_open_patiently(const char *path, const char *name, const struct ddp_pati
         if (!reported) {
             char line[256];
             snprintf(line, sizeof line, "waiting for a reader of the pipe '%.200s'", name);
-            patience->on_wait(patience->arg, line);
+            deadline_policy->on_wait(deadline_policy->arg, line);
             reported = true;
         }
         ddp_sleep_ns(5000000);

@@ -1,4 +1,4 @@
-#include "bench/control.h"
+#include "bench/memory_baseline.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static int time_of(struct ddp_comm *comm, struct buffers *m, void (*work)(struct
         DDP_TRY(ddp_comm_barrier(comm, err));
         mine[DDP_MAX(i, 0)] = ddp_now_ns() - begin;
     }
-    DDP_TRY(ddp_comm_exchange(comm, mine, all, sizeof mine, err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, mine, all, sizeof mine, err));
     for (int r = 0; r < comm->size; r++)
         for (int i = 0; i < ROUNDS; i++)
             slowest[i] = fmax(slowest[i], (double)all[r * ROUNDS + i]);
@@ -57,9 +57,9 @@ static int time_of(struct ddp_comm *comm, struct buffers *m, void (*work)(struct
     return 0;
 }
 
-int ddp_control_measure(struct ddp_comm *comm, struct ddp_control *out, struct ddp_err *err)
+int ddp_memory_baseline_measure(struct ddp_comm *comm, struct ddp_control *out, struct ddp_err *err)
 {
-    const size_t local = (size_t)DDP_MAX(comm->place.local_size, 1);
+    const size_t local = (size_t)DDP_MAX(comm->rank_info.local_size, 1);
     const size_t share = HOST_BYTES / 2 / local / DDP_CACHE_LINE * DDP_CACHE_LINE;
     struct buffers m = {.bytes = DDP_MIN(BUFFER_BYTES, share)};
     int64_t *all = ddp_calloc((size_t)comm->size * ROUNDS, sizeof *all);
@@ -71,7 +71,7 @@ int ddp_control_measure(struct ddp_comm *comm, struct ddp_control *out, struct d
     m.b = ddp_alloc_pages(m.bytes);
     mine = m.a && m.b;
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), out);
-    DDP_TRY_GOTO(ddp_comm_exchange(comm, &mine, have, sizeof mine, err), out);
+    DDP_TRY_GOTO(ddp_comm_allgather_bytes(comm, &mine, have, sizeof mine, err), out);
     for (int r = 0; r < comm->size; r++)
         mine = mine && have[r];
     if (!mine)

@@ -2,7 +2,7 @@
  * rank is in one of five states: it is not known to be in the group, has not entered the operation,
  * is in another operation of the same number (the ranks then run different programs), is in the
  * operation, or has left it. */
-#include "comm/flight_story.h"
+#include "comm/flight_report.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -112,7 +112,7 @@ static void write_report(const struct ddp_flights *all, int by, const struct ddp
     }
 }
 
-bool ddp_flight_story(const struct ddp_flights *all, int by, int peer, char *out, size_t out_bytes)
+bool ddp_flight_report(const struct ddp_flights *all, int by, int peer, char *out, size_t out_bytes)
 {
     unsigned char standing[RANKS_MAX];
     struct ddp_flight_op asked, its;

@@ -1,9 +1,9 @@
-#include "coll/coll_wide.h"
+#include "coll/coll_acc.h"
 
 #include <assert.h>
 #include <stdint.h>
 
-void ddp_widen(void *dst, const void *src, size_t count, enum ddp_dtype dtype)
+void ddp_to_acc(void *dst, const void *src, size_t count, enum ddp_dtype dtype)
 {
     assert(dtype == DDP_I32 || dtype == DDP_U8);
     if (dtype == DDP_I32) {
@@ -20,7 +20,7 @@ void ddp_widen(void *dst, const void *src, size_t count, enum ddp_dtype dtype)
 }
 
 /* An average of values of a type fits the type, so these conversions are defined. */
-void ddp_narrow(void *dst, const void *src, size_t count, enum ddp_dtype dtype)
+void ddp_from_acc(void *dst, const void *src, size_t count, enum ddp_dtype dtype)
 {
     assert(dtype == DDP_I32 || dtype == DDP_U8);
     if (dtype == DDP_I32) {

@@ -3,8 +3,8 @@
  * computed and sent in a wider *accumulator type*: f64 for i32 (exact below 2^53) and i32 for u8.
  * All other types and operations use their own type. While values are summed, this takes 2 and 4
  * times as many bytes; each algorithm's cost() counts them. For lib/coll only; runs on the CPU. */
-#ifndef DDP_COLL_COLL_WIDE_H
-#define DDP_COLL_COLL_WIDE_H
+#ifndef DDP_COLL_COLL_ACC_H
+#define DDP_COLL_COLL_ACC_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,24 +15,24 @@
 extern "C" {
 #endif
 
-static inline bool ddp_is_wide(enum ddp_dtype dtype, enum ddp_op op)
+static inline bool ddp_has_wider_acc(enum ddp_dtype dtype, enum ddp_op op)
 {
     return op == DDP_AVG && (dtype == DDP_I32 || dtype == DDP_U8);
 }
 /* Returns the accumulator type, in which partial results are also sent. */
-static inline enum ddp_dtype ddp_wide_dtype(enum ddp_dtype dtype, enum ddp_op op)
+static inline enum ddp_dtype ddp_acc_dtype(enum ddp_dtype dtype, enum ddp_op op)
 {
-    if (!ddp_is_wide(dtype, op))
+    if (!ddp_has_wider_acc(dtype, op))
         return dtype;
     return dtype == DDP_I32 ? DDP_F64 : DDP_I32;
 }
 
 /* Converts src [count] of `dtype`, I32 or U8, to dst [count] of the accumulator type. The arrays
  * must not overlap. */
-void ddp_widen(void *dst, const void *src, size_t count, enum ddp_dtype dtype);
+void ddp_to_acc(void *dst, const void *src, size_t count, enum ddp_dtype dtype);
 /* Converts the averages src [count] of the accumulator type to dst [count] of `dtype`, I32 or U8,
  * and truncates toward zero. The arrays must not overlap. */
-void ddp_narrow(void *dst, const void *src, size_t count, enum ddp_dtype dtype);
+void ddp_from_acc(void *dst, const void *src, size_t count, enum ddp_dtype dtype);
 
 #ifdef __cplusplus
 }

@@ -5,8 +5,8 @@
 #include "bench/plan_impl.h"
 #include "coll/coll.h"
 
-static int foresee(const struct ddp_point_spec *s, const struct ddp_backend *backend,
-                   bool registered, struct ddp_err *err)
+static int check_offline(const struct ddp_point_spec *s, const struct ddp_backend *backend,
+                         bool registered, struct ddp_err *err)
 {
     const size_t parts = ddp_coll_message_bytes(s->coll, s->ranks, 1, DDP_U8);
     const struct ddp_coll_shape shape = {
@@ -20,22 +20,22 @@ static int foresee(const struct ddp_point_spec *s, const struct ddp_backend *bac
         .hosts = 1,
     };
     const struct ddp_coll_alg *alg = ddp_coll_find(s->coll, s->algorithm);
-    return alg ? ddp_coll_foresee(alg, backend, s->ranks, &shape, err) : 0;
+    return alg ? ddp_coll_check_offline(alg, backend, s->ranks, &shape, err) : 0;
 }
 
 /* Under an outside launcher it is not yet known which memory the ranks share. But an algorithm that
  * works only on registered memory can be refused. */
-static int foresee_launched(const struct ddp_point_spec *s, struct ddp_err *err)
+static int check_launched_offline(const struct ddp_point_spec *s, struct ddp_err *err)
 {
     const struct ddp_backend *shm = ddp_backend_find("shm");
     struct ddp_err ignored = DDP_ERR_INIT;
-    if (s->memory == DDP_MEMORY_REGISTERED || foresee(s, shm, true, &ignored) != 0)
+    if (s->memory == DDP_MEMORY_REGISTERED || check_offline(s, shm, true, &ignored) != 0)
         return 0;
-    return foresee(s, shm, false, err);
+    return check_offline(s, shm, false, err);
 }
 
-int ddp_plan_foresee(const struct ddp_bench_plan *plan, const struct ddp_backend *backend,
-                     struct ddp_err *err)
+int ddp_plan_check_offline(const struct ddp_bench_plan *plan, const struct ddp_backend *backend,
+                           struct ddp_err *err)
 {
     const bool launched = (backend->caps & DDP_CAP_LAUNCHED) != 0;
     /* Skip this check if DDPBENCH_HOSTS simulates several hosts, and for `all`: the sampler leaves
@@ -48,8 +48,8 @@ int ddp_plan_foresee(const struct ddp_bench_plan *plan, const struct ddp_backend
         struct ddp_err why = DDP_ERR_INIT;
         if (ddp_point_is_reduced(s)) /* compressed exchanges have other algorithms */
             continue;
-        if ((launched ? foresee_launched(s, &why)
-                      : foresee(s, backend, s->memory == DDP_MEMORY_REGISTERED, &why)) == 0)
+        if ((launched ? check_launched_offline(s, &why)
+                      : check_offline(s, backend, s->memory == DDP_MEMORY_REGISTERED, &why)) == 0)
             continue;
         ddp_fail(err, DDP_EUSAGE, "%s", why.text);
         return why.hint[0] ? ddp_hint(err, "%s", why.hint) : DDP_EUSAGE;

@@ -20,7 +20,7 @@
 #define TEXT_BYTES 300000 /* more than any pipe holds unasked */
 
 static int asked;
-static char told[256];
+static char was_reported[256];
 
 static bool never(void *arg)
 {
@@ -35,7 +35,7 @@ static bool at_second_question(void *arg)
 
 static void note(void *arg, const char *line)
 {
-    snprintf(told, sizeof told, "%s", line);
+    snprintf(was_reported, sizeof was_reported, "%s", line);
 }
 
 static char *make_text(void)
@@ -49,33 +49,35 @@ static char *make_text(void)
 
 static void test_nobody_reads(void **state)
 {
-    const struct ddp_patience patience = {.timeout_ns = 300000000, .give_up = never};
+    const struct ddp_write_deadline deadline_policy = {.timeout_ns = 300000000, .give_up = never};
     char *text = make_text();
     int pair[2];
     assert_int_equal(pipe(pair), 0);
     asked = 0;
     int64_t start = ddp_now_ns();
-    assert_int_equal(ddp_write_patiently(pair[1], text, TEXT_BYTES, &patience), ETIMEDOUT);
+    assert_int_equal(ddp_write_before_deadline(pair[1], text, TEXT_BYTES, &deadline_policy),
+                     ETIMEDOUT);
     assert_in_range(ddp_now_ns() - start, 250000000, 2000000000);
     assert_in_range(asked, 2, 20);
     /* the descriptor is as it was: others may share it */
     assert_int_equal(fcntl(pair[1], F_GETFL) & O_NONBLOCK, 0);
     close(pair[0]);
     signal(SIGPIPE, SIG_IGN);
-    assert_int_equal(ddp_write_patiently(pair[1], text, 1, &patience), EPIPE);
+    assert_int_equal(ddp_write_before_deadline(pair[1], text, 1, &deadline_policy), EPIPE);
     close(pair[1]);
     free(text);
 }
 
 static void test_given_up(void **state)
 {
-    const struct ddp_patience patience = {.timeout_ns = 3600000000000,
-                                          .give_up = at_second_question};
+    const struct ddp_write_deadline deadline_policy = {.timeout_ns = 3600000000000,
+                                                       .give_up = at_second_question};
     char *text = make_text();
     int pair[2];
     assert_int_equal(pipe(pair), 0);
     asked = 0;
-    assert_int_equal(ddp_write_patiently(pair[1], text, TEXT_BYTES, &patience), ECANCELED);
+    assert_int_equal(ddp_write_before_deadline(pair[1], text, TEXT_BYTES, &deadline_policy),
+                     ECANCELED);
     close(pair[0]);
     close(pair[1]);
     free(text);
@@ -84,7 +86,7 @@ static void test_given_up(void **state)
 /* A reader that takes a little now and then gets all of it, however long that lasts. */
 static void test_slow_reader(void **state)
 {
-    const struct ddp_patience patience = {.timeout_ns = 400000000};
+    const struct ddp_write_deadline deadline_policy = {.timeout_ns = 400000000};
     char *text = make_text(), *got = malloc(TEXT_BYTES);
     int pair[2], status;
     assert_non_null(got);
@@ -92,7 +94,7 @@ static void test_slow_reader(void **state)
     pid_t child = fork();
     if (child == 0) {
         close(pair[0]);
-        _exit(ddp_write_patiently(pair[1], text, TEXT_BYTES, &patience));
+        _exit(ddp_write_before_deadline(pair[1], text, TEXT_BYTES, &deadline_policy));
     }
     close(pair[1]);
     size_t have = 0;
@@ -114,20 +116,20 @@ static void test_slow_reader(void **state)
 /* A named pipe without a reader: told once, then an error that names it; it is not tried again. */
 static void test_pipe_without_reader(void **state)
 {
-    const struct ddp_patience patience = {.timeout_ns = 200000000, .on_wait = note};
+    const struct ddp_write_deadline deadline_policy = {.timeout_ns = 200000000, .on_wait = note};
     struct ddp_err err;
     struct ddp_record r;
     struct ddp_report_set *set = open_set();
     make_record(&r);
-    told[0] = '\0';
+    was_reported[0] = '\0';
     assert_int_equal(mkfifo("pipe", 0600), 0);
-    ddp_report_be_patient(set, &patience);
+    ddp_report_set_write_deadline(set, &deadline_policy);
     assert_int_equal(add(set, "json", "pipe", &err), 0);
     assert_int_equal(ddp_report_begin(set, &r, &err), 0);
     int64_t start = ddp_now_ns();
     assert_int_equal(ddp_report_end(set, &r, &err), DDP_EIO);
     assert_in_range(ddp_now_ns() - start, 150000000, 3000000000);
-    assert_true(text_names(told, "'pipe'"));
+    assert_true(text_names(was_reported, "'pipe'"));
     assert_true(text_names(err.text, "'pipe'"));
     assert_true(text_names(err.hint, "--timeout"));
     start = ddp_now_ns();

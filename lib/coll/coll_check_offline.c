@@ -2,8 +2,8 @@
 #include "coll/coll.h"
 #include "comm/comm_shm.h"
 
-int ddp_coll_foresee(const struct ddp_coll_alg *alg, const struct ddp_backend *backend, int ranks,
-                     const struct ddp_coll_shape *shape, struct ddp_err *err)
+int ddp_coll_check_offline(const struct ddp_coll_alg *alg, const struct ddp_backend *backend,
+                           int ranks, const struct ddp_coll_shape *shape, struct ddp_err *err)
 {
     /* For a world of one host, supports() reads only these members (comm.h). Nothing runs on this
      * comm. */

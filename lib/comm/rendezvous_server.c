@@ -15,18 +15,18 @@
 #include "comm/rank_list.h"
 #include "comm/rendezvous_impl.h"
 
-#define HELLO_NS   INT64_C(5000000000) /* time limit for a complete hello */
-#define GOODBYE_NS INT64_C(1000000000) /* time limit for the last message to all */
-#define GUESTS_MAX 64                  /* connections without a complete hello at a time */
-#define PAUSE_MS   100
+#define HELLO_NS    INT64_C(5000000000) /* time limit for a complete hello */
+#define GOODBYE_NS  INT64_C(1000000000) /* time limit for the last message to all */
+#define PENDING_MAX 64                  /* connections without a complete hello at a time */
+#define PAUSE_MS    100
 
 struct server {
-    const struct ddp_party *party;
+    const struct ddp_rendezvous_job *job;
     struct ddp_listener *listener;
     int *peer;
     struct ddp_endpoint *endpoint;
-    struct pollfd *polled; /* [1 + polled_guests + size] */
-    int polled_guests, polled_max;
+    struct pollfd *polled; /* [1 + polled_pending + size] */
+    int polled_pending, polled_max;
     int missing;
 };
 
@@ -39,30 +39,30 @@ static void answer(int fd, uint32_t verdict, int code, const char *text, int64_t
 }
 
 /* Sends the error to all accepted peers. */
-static int tell_all(const struct server *h, int rc, const struct ddp_err *err)
+static int report_all(const struct server *h, int rc, const struct ddp_err *err)
 {
     const int64_t until = ddp_now_ns() + GOODBYE_NS;
-    for (int r = 1; r < h->party->size; r++) {
+    for (int r = 1; r < h->job->size; r++) {
         if (h->peer[r] >= 0)
-            answer(h->peer[r], DDP_HUB_REFUSED, rc, err->text, until);
+            answer(h->peer[r], DDP_ANSWER_REFUSED, rc, err->text, until);
     }
     return rc;
 }
 
-static void forget_guest(struct ddp_listener *l, int i)
+static void drop_pending(struct ddp_listener *l, int i)
 {
-    l->guests[i] = l->guests[--l->guest_count];
+    l->pending[i] = l->pending[--l->pending_count];
 }
 
-static void dismiss_guest(struct ddp_listener *l, int i)
+static void close_pending(struct ddp_listener *l, int i)
 {
-    close(l->guests[i].fd);
-    forget_guest(l, i);
+    close(l->pending[i].fd);
+    drop_pending(l, i);
 }
 
 /* Records where a rank listens. An IPv4 address that came in through an IPv6 socket is stored as
  * IPv4, which hosts without IPv6 can use. */
-static void store_endpoint(struct server *h, const struct ddp_guest *g)
+static void store_endpoint(struct server *h, const struct ddp_pending_connection *g)
 {
     struct ddp_endpoint *e = &h->endpoint[g->hello.rank];
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)&g->from;
@@ -79,16 +79,16 @@ static void store_endpoint(struct server *h, const struct ddp_guest *g)
 }
 
 /* Handles a complete hello of this job and group: accepts or refuses the rank. */
-static int accept_rank(struct server *h, struct ddp_guest *g, struct ddp_err *err)
+static int accept_rank(struct server *h, struct ddp_pending_connection *g, struct ddp_err *err)
 {
-    const struct ddp_party *p = h->party;
+    const struct ddp_rendezvous_job *p = h->job;
     const struct ddp_hello *hello = &g->hello;
     char text[240];
     const int64_t until = ddp_now_ns() + GOODBYE_NS;
     if (hello->size != (uint32_t)p->size) {
         snprintf(text, sizeof text, "rank %u says there are %u ranks, but rank 0 says %d",
                  hello->rank, hello->size, p->size);
-        answer(g->fd, DDP_HUB_REFUSED, DDP_EMISMATCH, text, until);
+        answer(g->fd, DDP_ANSWER_REFUSED, DDP_EMISMATCH, text, until);
         close(g->fd);
         return ddp_fail(err, DDP_EMISMATCH, "%s", text);
     }
@@ -96,7 +96,7 @@ static int accept_rank(struct server *h, struct ddp_guest *g, struct ddp_err *er
         hello->port > 65535) {
         snprintf(text, sizeof text, "rank %u of %u is there already at %s", hello->rank,
                  hello->size, p->where);
-        answer(g->fd, DDP_HUB_TAKEN, DDP_EMISMATCH, text, until);
+        answer(g->fd, DDP_ANSWER_TAKEN, DDP_EMISMATCH, text, until);
         close(g->fd);
         return 0;
     }
@@ -104,13 +104,14 @@ static int accept_rank(struct server *h, struct ddp_guest *g, struct ddp_err *er
     h->missing--;
     if (h->endpoint != NULL)
         store_endpoint(h, g);
-    answer(g->fd, DDP_HUB_ACCEPTED, 0, "", until);
+    answer(g->fd, DDP_ANSWER_ACCEPTED, 0, "", until);
     return 0;
 }
 
 /* Handles a complete hello. Returns false if the connection waits for another group of this
  * rank. */
-static bool judge_guest(struct server *h, struct ddp_guest *g, int *rc, struct ddp_err *err)
+static bool evaluate_pending(struct server *h, struct ddp_pending_connection *g, int *rc,
+                             struct ddp_err *err)
 {
     const struct ddp_hello *hello = &g->hello;
     const int64_t until = ddp_now_ns() + GOODBYE_NS;
@@ -120,13 +121,13 @@ static bool judge_guest(struct server *h, struct ddp_guest *g, int *rc, struct d
     } else if (hello->version != DDP_HELLO_VERSION) {
         snprintf(text, sizeof text, "another version of ddpbench: protocol %u, not %d",
                  hello->version, DDP_HELLO_VERSION);
-        answer(g->fd, DDP_HUB_REFUSED, DDP_EMISMATCH, text, until);
+        answer(g->fd, DDP_ANSWER_REFUSED, DDP_EMISMATCH, text, until);
         close(g->fd);
-    } else if (hello->token != h->party->token) {
-        snprintf(text, sizeof text, "%s is another job's", h->party->where);
-        answer(g->fd, DDP_HUB_OTHER, DDP_EMISMATCH, text, until);
+    } else if (hello->token != h->job->token) {
+        snprintf(text, sizeof text, "%s is another job's", h->job->where);
+        answer(g->fd, DDP_ANSWER_OTHER_JOB, DDP_EMISMATCH, text, until);
         close(g->fd);
-    } else if (hello->context != h->party->context) {
+    } else if (hello->context != h->job->context) {
         g->until_ns = INT64_MAX;
         return false;
     } else {
@@ -136,41 +137,41 @@ static bool judge_guest(struct server *h, struct ddp_guest *g, int *rc, struct d
 }
 
 /* Handles all connections whose hello is complete. */
-static int judge_guests(struct server *h, struct ddp_err *err)
+static int evaluate_all_pending(struct server *h, struct ddp_err *err)
 {
     struct ddp_listener *l = h->listener;
     int rc = 0;
-    for (int i = l->guest_count - 1; i >= 0 && rc == 0; i--) {
-        if (l->guests[i].got == sizeof l->guests[i].hello &&
-            judge_guest(h, &l->guests[i], &rc, err))
-            forget_guest(l, i);
+    for (int i = l->pending_count - 1; i >= 0 && rc == 0; i--) {
+        if (l->pending[i].got == sizeof l->pending[i].hello &&
+            evaluate_pending(h, &l->pending[i], &rc, err))
+            drop_pending(l, i);
     }
     return rc;
 }
 
 /* Reads available bytes from a pending connection; closes it if they are not a hello. */
-static void hear_guest(struct ddp_listener *l, int i)
+static void receive_hello(struct ddp_listener *l, int i)
 {
-    struct ddp_guest *g = &l->guests[i];
+    struct ddp_pending_connection *g = &l->pending[i];
     if (g->got == sizeof g->hello) { /* it waits for its group and must not send anything */
         char byte;
         if (recv(g->fd, &byte, 1, MSG_PEEK) >= 0 || errno != EAGAIN)
-            dismiss_guest(l, i);
+            close_pending(l, i);
         return;
     }
     const int rc = ddp_tcp_receive_some(g->fd, &g->hello, sizeof g->hello, &g->got);
     const uint64_t magic = DDP_HELLO_MAGIC;
     if ((rc != 0 && rc != EAGAIN) ||
         memcmp(&g->hello.magic, &magic, DDP_MIN(g->got, sizeof magic)) != 0)
-        dismiss_guest(l, i);
+        close_pending(l, i);
 }
 
-static void dismiss_silent(struct ddp_listener *l)
+static void close_silent(struct ddp_listener *l)
 {
     const int64_t now = ddp_now_ns();
-    for (int i = l->guest_count - 1; i >= 0; i--) {
-        if (l->guests[i].got < sizeof l->guests[i].hello && now >= l->guests[i].until_ns)
-            dismiss_guest(l, i);
+    for (int i = l->pending_count - 1; i >= 0; i--) {
+        if (l->pending[i].got < sizeof l->pending[i].hello && now >= l->pending[i].until_ns)
+            close_pending(l, i);
     }
 }
 
@@ -179,34 +180,34 @@ static void dismiss_silent(struct ddp_listener *l)
 static void make_room(struct ddp_listener *l)
 {
     int n = 0, oldest = -1;
-    for (int i = 0; i < l->guest_count; i++) {
-        if (l->guests[i].got == sizeof l->guests[i].hello)
+    for (int i = 0; i < l->pending_count; i++) {
+        if (l->pending[i].got == sizeof l->pending[i].hello)
             continue;
         n++;
-        if (oldest < 0 || l->guests[i].until_ns < l->guests[oldest].until_ns)
+        if (oldest < 0 || l->pending[i].until_ns < l->pending[oldest].until_ns)
             oldest = i;
     }
-    if (n >= GUESTS_MAX)
-        dismiss_guest(l, oldest);
+    if (n >= PENDING_MAX)
+        close_pending(l, oldest);
 }
 
 /* Accepts all new connections. Without memory a connection is closed; a rank will connect again. */
-static void accept_guests(struct ddp_listener *l)
+static void accept_pending(struct ddp_listener *l)
 {
     struct sockaddr_storage from = {0};
     int fd;
     while ((fd = ddp_tcp_accept(l->fd, &from)) >= 0) {
-        struct ddp_guest *more = NULL;
+        struct ddp_pending_connection *more = NULL;
         make_room(l);
-        if (l->guest_count < DDP_RENDEZVOUS_RANKS_MAX)
-            more = ddp_realloc_array(l->guests, (size_t)l->guest_count + 1, sizeof *more);
+        if (l->pending_count < DDP_RENDEZVOUS_RANKS_MAX)
+            more = ddp_realloc_array(l->pending, (size_t)l->pending_count + 1, sizeof *more);
         if (more == NULL) {
             close(fd);
             continue;
         }
-        l->guests = more;
-        more[l->guest_count++] =
-            (struct ddp_guest){.fd = fd, .until_ns = ddp_now_ns() + HELLO_NS, .from = from};
+        l->pending = more;
+        more[l->pending_count++] = (struct ddp_pending_connection){
+            .fd = fd, .until_ns = ddp_now_ns() + HELLO_NS, .from = from};
     }
 }
 
@@ -214,7 +215,7 @@ static void accept_guests(struct ddp_listener *l)
 static int fill_polled(struct server *h, struct ddp_err *err)
 {
     const struct ddp_listener *l = h->listener;
-    const int n = 1 + l->guest_count + h->party->size;
+    const int n = 1 + l->pending_count + h->job->size;
     if (n > h->polled_max) {
         struct pollfd *more = ddp_realloc_array(h->polled, (size_t)n, sizeof *more);
         if (more == NULL)
@@ -222,38 +223,38 @@ static int fill_polled(struct server *h, struct ddp_err *err)
         h->polled = more;
         h->polled_max = n;
     }
-    h->polled_guests = l->guest_count;
+    h->polled_pending = l->pending_count;
     h->polled[0] = (struct pollfd){.fd = l->fd, .events = POLLIN};
-    for (int i = 0; i < l->guest_count; i++)
-        h->polled[1 + i] = (struct pollfd){.fd = l->guests[i].fd, .events = POLLIN};
-    for (int r = 0; r < h->party->size; r++) /* poll ignores negative descriptors */
-        h->polled[1 + l->guest_count + r] = (struct pollfd){.fd = h->peer[r], .events = POLLIN};
+    for (int i = 0; i < l->pending_count; i++)
+        h->polled[1 + i] = (struct pollfd){.fd = l->pending[i].fd, .events = POLLIN};
+    for (int r = 0; r < h->job->size; r++) /* poll ignores negative descriptors */
+        h->polled[1 + l->pending_count + r] = (struct pollfd){.fd = h->peer[r], .events = POLLIN};
     return 0;
 }
 
-static int hear_all(struct server *h, struct ddp_err *err)
+static int receive_all(struct server *h, struct ddp_err *err)
 {
     struct ddp_listener *l = h->listener;
-    for (int r = 1; r < h->party->size; r++) {
-        if (h->polled[1 + h->polled_guests + r].revents == 0)
+    for (int r = 1; r < h->job->size; r++) {
+        if (h->polled[1 + h->polled_pending + r].revents == 0)
             continue;
         close(h->peer[r]);
         h->peer[r] = -1; /* an accepted peer sends nothing unless it leaves */
         return ddp_fail(err, DDP_ELOST, "rank %d left while other ranks were missing", r);
     }
-    for (int i = h->polled_guests - 1; i >= 0; i--) {
+    for (int i = h->polled_pending - 1; i >= 0; i--) {
         if (h->polled[1 + i].revents != 0)
-            hear_guest(l, i);
+            receive_hello(l, i);
     }
     if (h->polled[0].revents != 0)
-        accept_guests(l);
-    dismiss_silent(l);
+        accept_pending(l);
+    close_silent(l);
     return 0;
 }
 
-static int tell_missing(const struct server *h, struct ddp_err *err)
+static int report_missing(const struct server *h, struct ddp_err *err)
 {
-    const int size = h->party->size;
+    const int size = h->job->size;
     char list[160] = "?", time[32];
     unsigned char *here = ddp_calloc((size_t)size, 1);
     for (int r = 0; here != NULL && r < size; r++)
@@ -261,63 +262,63 @@ static int tell_missing(const struct server *h, struct ddp_err *err)
     if (here != NULL)
         (void)!ddp_rank_list(here, size, 0, list, sizeof list);
     free(here);
-    ddp_format_ns((double)h->party->timeout_ns, time, sizeof time);
+    ddp_format_ns((double)h->job->timeout_ns, time, sizeof time);
     ddp_fail(err, DDP_ELOST, "rank%s %s of %d did not come to %s within %s",
-             h->missing == 1 ? "" : "s", list, size, h->party->where, time);
+             h->missing == 1 ? "" : "s", list, size, h->job->where, time);
     return ddp_hint(err, "were they started, and can they reach this host and port?");
 }
 
 static int send_ready(struct server *h, struct ddp_err *err)
 {
-    const size_t bytes = (size_t)h->party->size * sizeof *h->endpoint;
-    for (int r = 1; r < h->party->size; r++) {
-        answer(h->peer[r], DDP_HUB_READY, 0, "", h->party->deadline_ns + GOODBYE_NS);
+    const size_t bytes = (size_t)h->job->size * sizeof *h->endpoint;
+    for (int r = 1; r < h->job->size; r++) {
+        answer(h->peer[r], DDP_ANSWER_READY, 0, "", h->job->deadline_ns + GOODBYE_NS);
         if (h->endpoint == NULL)
             continue;
         const int rc =
-            ddp_tcp_send(h->peer[r], h->endpoint, bytes, h->party->deadline_ns + GOODBYE_NS);
+            ddp_tcp_send(h->peer[r], h->endpoint, bytes, h->job->deadline_ns + GOODBYE_NS);
         if (rc != 0)
             return ddp_fail_errno(err, DDP_ELOST, rc, "rank %d was lost", r);
     }
     return 0;
 }
 
-int ddp_rendezvous_host(const struct ddp_party *party, struct ddp_listener *listener, int *peer,
-                        struct ddp_endpoint *endpoint, struct ddp_err *err)
+int ddp_rendezvous_serve(const struct ddp_rendezvous_job *job, struct ddp_listener *listener,
+                         int *peer, struct ddp_endpoint *endpoint, struct ddp_err *err)
 {
-    struct server h = {.party = party,
+    struct server h = {.job = job,
                        .listener = listener,
                        .peer = peer,
                        .endpoint = endpoint,
-                       .missing = party->size - 1};
+                       .missing = job->size - 1};
     int rc = 0;
-    for (int r = 0; r < party->size; r++)
+    for (int r = 0; r < job->size; r++)
         peer[r] = -1;
     for (;;) {
-        DDP_TRY_GOTO(judge_guests(&h, err), out);
+        DDP_TRY_GOTO(evaluate_all_pending(&h, err), out);
         if (h.missing == 0)
             break;
-        if (ddp_now_ns() >= party->deadline_ns) {
-            rc = tell_missing(&h, err);
+        if (ddp_now_ns() >= job->deadline_ns) {
+            rc = report_missing(&h, err);
             goto out;
         }
         DDP_TRY_GOTO(fill_polled(&h, err), out);
-        const int n = poll(h.polled, (nfds_t)(1 + h.polled_guests + party->size),
-                           ddp_tcp_poll_ms(party->deadline_ns, PAUSE_MS));
+        const int n = poll(h.polled, (nfds_t)(1 + h.polled_pending + job->size),
+                           ddp_tcp_poll_ms(job->deadline_ns, PAUSE_MS));
         if (n < 0 && errno != EINTR) {
             rc = ddp_fail_errno(err, DDP_EINTERNAL, errno, "poll");
             goto out;
         }
         if (n >= 0)
-            DDP_TRY_GOTO(hear_all(&h, err), out);
+            DDP_TRY_GOTO(receive_all(&h, err), out);
     }
     rc = send_ready(&h, err);
 out:
     free(h.polled);
     if (rc == 0)
         return 0;
-    tell_all(&h, rc, err);
-    for (int r = 0; r < party->size; r++) {
+    report_all(&h, rc, err);
+    for (int r = 0; r < job->size; r++) {
         if (peer[r] >= 0)
             close(peer[r]);
         peer[r] = -1;

@@ -2,8 +2,8 @@
  * by Ctrl-S, a named pipe without a reader. A blocked write stops the whole run. It therefore ends
  * at the deadline, and a callback is asked meanwhile whether to go on. Used by the sinks and by the
  * code that sets them up. Waits for a disk have no deadline. */
-#ifndef DDP_REPORT_PATIENCE_H
-#define DDP_REPORT_PATIENCE_H
+#ifndef DDP_REPORT_WRITE_DEADLINE_H
+#define DDP_REPORT_WRITE_DEADLINE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* The write deadline and its callbacks. */
-struct ddp_patience {
+struct ddp_write_deadline {
     /* Longest time in which the output takes no byte. Time in which this process itself was stopped
      * does not count. */
     int64_t timeout_ns;
@@ -26,20 +26,21 @@ struct ddp_patience {
     void (*on_wait)(void *arg, const char *line);
     void *arg; /* Argument of the callbacks. */
     /* This process is about to be killed: files get their contents and names, but no fsync. */
-    bool hurry;
+    bool no_fsync;
 };
 
 /* Default: a deadline of 60 s and no callbacks. */
-#define DDP_PATIENCE_INIT ((struct ddp_patience){.timeout_ns = 60000000000})
+#define DDP_WRITE_DEADLINE_INIT ((struct ddp_write_deadline){.timeout_ns = 60000000000})
 
 /* Writes text[n] to fd. Returns 0 or an errno value: that of write(2), ETIMEDOUT at the deadline,
  * or ECANCELED if give_up returned true. After a failure any part may have been written. */
-int ddp_write_patiently(int fd, const char *text, size_t n,
-                        const struct ddp_patience *patience) DDP_MUST_CHECK;
+int ddp_write_before_deadline(int fd, const char *text, size_t n,
+                              const struct ddp_write_deadline *deadline_policy) DDP_MUST_CHECK;
 /* Opens a named pipe for writing as soon as it has a reader. *fd is non-blocking. Returns errors as
  * above. name: the pipe's name in the message to on_wait. */
-int ddp_open_patiently(const char *path, const char *name, const struct ddp_patience *patience,
-                       int *fd) DDP_MUST_CHECK;
+int ddp_open_before_deadline(const char *path, const char *name,
+                             const struct ddp_write_deadline *deadline_policy,
+                             int *fd) DDP_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -35,7 +35,7 @@ static int find_difference(struct ddp_comm *comm, const float *data, size_t n, f
 {
     for (size_t done = 0, part; done < n; done += part) {
         part = DDP_MIN(n - done, (size_t)EXCHANGED);
-        DDP_TRY(ddp_comm_exchange(comm, data + done, all, part * sizeof *all, err));
+        DDP_TRY(ddp_comm_allgather_bytes(comm, data + done, all, part * sizeof *all, err));
         for (int r = 1; r < comm->size; r++) {
             for (size_t j = 0; j < part; j++) {
                 uint32_t expected = bits_of(all[j]), got = bits_of(all[(size_t)r * part + j]);
@@ -53,8 +53,8 @@ static int find_difference(struct ddp_comm *comm, const float *data, size_t n, f
     return ddp_fail(err, DDP_EINTERNAL, "hashes of equal results differ");
 }
 
-int ddp_verify_alike(struct ddp_comm *comm, const float *data, size_t n, const char *what,
-                     struct ddp_err *err)
+int ddp_verify_same_on_all_ranks(struct ddp_comm *comm, const float *data, size_t n,
+                                 const char *what, struct ddp_err *err)
 {
     const size_t size = (size_t)comm->size;
     uint64_t mine = hash_of(data, n), *hashes = ddp_calloc(size, sizeof *hashes);
@@ -62,7 +62,7 @@ int ddp_verify_alike(struct ddp_comm *comm, const float *data, size_t n, const c
     bool differ = false;
     int rc = hashes && all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory to compare %zu ranks", size);
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), out);
-    DDP_TRY_GOTO(ddp_comm_exchange(comm, &mine, hashes, sizeof mine, err), out);
+    DDP_TRY_GOTO(ddp_comm_allgather_bytes(comm, &mine, hashes, sizeof mine, err), out);
     for (size_t r = 1; r < size; r++)
         differ = differ || hashes[r] != hashes[0];
     if (differ)

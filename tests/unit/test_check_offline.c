@@ -26,7 +26,7 @@ static int compare(struct ddp_comm *comm, const struct ddp_coll_alg *alg, struct
         };
         struct ddp_err said = DDP_ERR_INIT, foreseen = DDP_ERR_INIT;
         int rc = alg->supports(comm, &shape, &said);
-        if (ddp_coll_foresee(alg, comm->backend, comm->size, &shape, &foreseen) != rc ||
+        if (ddp_coll_check_offline(alg, comm->backend, comm->size, &shape, &foreseen) != rc ||
             strcmp(said.text, foreseen.text) != 0)
             return ddp_fail(err, DDP_EDATA, "%s %s: said '%s', foreseen '%s'",
                             ddp_coll_name(alg->coll), alg->name, said.text, foreseen.text);
@@ -42,7 +42,7 @@ static int body_compare(struct ddp_comm *comm, struct ddp_launch_rank *rank, voi
     return 0;
 }
 
-static void test_as_foreseen(void **state)
+static void test_as_checked_offline(void **state)
 {
     for (int ranks = 1; ranks <= 3; ranks++) {
         struct ddp_launch_outcome outcome;
@@ -50,14 +50,14 @@ static void test_as_foreseen(void **state)
         struct ranks_job job = {.body = body_compare};
         assert_int_equal(ranks_run(ranks, DDP_LAUNCH_THREADS, job, &outcome, &err), 0);
         if (outcome.code != 0)
-            print_error("%s\n", outcome.story);
+            print_error("%s\n", outcome.report_text);
         assert_int_equal(outcome.code, 0);
     }
 }
 
 /* options: all-reduce of f32 with one algorithm and kind of memory. */
-static int foresee(const char *backend, const char *algorithm, int memory, uint64_t bytes,
-                   struct ddp_err *err)
+static int check_offline(const char *backend, const char *algorithm, int memory, uint64_t bytes,
+                         struct ddp_err *err)
 {
     struct ddp_bench_options *o = calloc(1, sizeof *o);
     struct ddp_bench_plan plan;
@@ -71,7 +71,7 @@ static int foresee(const char *backend, const char *algorithm, int memory, uint6
     o->memory = memory;
     o->iters = 1;
     assert_int_equal(ddp_plan_make(o, backend, 2, -1, &plan, err), 0);
-    int rc = ddp_plan_foresee(&plan, ddp_backend_find(backend), err);
+    int rc = ddp_plan_check_offline(&plan, ddp_backend_find(backend), err);
     ddp_plan_release(&plan);
     free(o);
     return rc;
@@ -80,26 +80,26 @@ static int foresee(const char *backend, const char *algorithm, int memory, uint6
 static void test_contradictions(void **state)
 {
     struct ddp_err err;
-    assert_int_equal(foresee("shm", "direct", DDP_MEMORY_PRIVATE, 4, &err), DDP_EUSAGE);
+    assert_int_equal(check_offline("shm", "direct", DDP_MEMORY_PRIVATE, 4, &err), DDP_EUSAGE);
     assert_non_null(strstr(err.text, "registered"));
     assert_non_null(strstr(err.hint, "--memory registered"));
-    assert_int_equal(foresee("shm", "direct", DDP_MEMORY_REGISTERED, 4, &err), 0);
-    assert_int_equal(foresee("shm", "staged", DDP_MEMORY_PRIVATE, 4, &err), 0);
-    assert_int_equal(foresee("shm", "native", -1, 4, &err), DDP_EUSAGE);
-    assert_int_equal(foresee("shm", "flat", -1, 1 << 20, &err), DDP_EUSAGE);
-    assert_int_equal(foresee("shm", "all", DDP_MEMORY_PRIVATE, 1 << 20, &err), 0);
-    assert_int_equal(foresee("shm", "auto", DDP_MEMORY_PRIVATE, 4, &err), 0);
+    assert_int_equal(check_offline("shm", "direct", DDP_MEMORY_REGISTERED, 4, &err), 0);
+    assert_int_equal(check_offline("shm", "staged", DDP_MEMORY_PRIVATE, 4, &err), 0);
+    assert_int_equal(check_offline("shm", "native", -1, 4, &err), DDP_EUSAGE);
+    assert_int_equal(check_offline("shm", "flat", -1, 1 << 20, &err), DDP_EUSAGE);
+    assert_int_equal(check_offline("shm", "all", DDP_MEMORY_PRIVATE, 1 << 20, &err), 0);
+    assert_int_equal(check_offline("shm", "auto", DDP_MEMORY_PRIVATE, 4, &err), 0);
     /* What MPI can do shows when it runs; that nothing is registered is known. */
-    assert_int_equal(foresee("mpi", "direct", DDP_MEMORY_PRIVATE, 4, &err), DDP_EUSAGE);
-    assert_int_equal(foresee("mpi", "native", DDP_MEMORY_PRIVATE, 4, &err), 0);
-    assert_int_equal(foresee("mpi", "hier", DDP_MEMORY_PRIVATE, 4, &err), 0);
-    assert_int_equal(foresee("mpi", "staged", DDP_MEMORY_PRIVATE, 1 << 20, &err), 0);
+    assert_int_equal(check_offline("mpi", "direct", DDP_MEMORY_PRIVATE, 4, &err), DDP_EUSAGE);
+    assert_int_equal(check_offline("mpi", "native", DDP_MEMORY_PRIVATE, 4, &err), 0);
+    assert_int_equal(check_offline("mpi", "hier", DDP_MEMORY_PRIVATE, 4, &err), 0);
+    assert_int_equal(check_offline("mpi", "staged", DDP_MEMORY_PRIVATE, 1 << 20, &err), 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_foreseen),
+        cmocka_unit_test(test_as_checked_offline),
         cmocka_unit_test(test_contradictions),
     };
     unsetenv("DDPBENCH_HOSTS");

@@ -1,7 +1,7 @@
 /* Runs a function in a child process, for calls that a process must not make before it forks.
  * CUDA's driver does not survive fork(), but the parent of the ranks must know which GPUs exist. */
-#ifndef DDP_COMM_LAUNCH_APART_H
-#define DDP_COMM_LAUNCH_APART_H
+#ifndef DDP_COMM_LAUNCH_IN_SUBPROCESS_H
+#define DDP_COMM_LAUNCH_IN_SUBPROCESS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,8 +15,8 @@ extern "C" {
 /* Runs `ask` in a child process and returns its code. On success answer [bytes] is copied back, on
  * failure the error. Must not be called while this process has other threads. Returns DDP_EUNAVAIL
  * if the child died or took longer than timeout_ns. */
-int ddp_launch_apart(int (*ask)(void *answer, struct ddp_err *err), void *answer, size_t bytes,
-                     int64_t timeout_ns, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_launch_in_subprocess(int (*ask)(void *answer, struct ddp_err *err), void *answer,
+                             size_t bytes, int64_t timeout_ns, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus
 }

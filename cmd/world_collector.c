@@ -16,7 +16,8 @@
 #include "outputs.h"
 #include "world.h"
 
-#define LAST_WORDS_NS 1000000000 /* longest time that outputs may delay the end of a failed run */
+#define LAST_MESSAGES_NS                                                                           \
+    1000000000 /* longest time that outputs may delay the end of a failed run */
 
 static void set_text(char *out, size_t out_bytes, const char *text)
 {
@@ -27,29 +28,29 @@ static bool give_up(void *arg)
 {
     struct ddp_world *w = arg;
     if (w->running)
-        return ddp_launch_disturbed(w->running);
+        return ddp_launch_should_stop(w->running);
     return w->watching && ddp_signal_watch_ended(&w->watch, NULL) != 0;
 }
 
 static void on_wait(void *arg, const char *line)
 {
     struct ddp_world *w = arg;
-    ddp_home_clear_progress(w);
+    ddp_collector_clear_progress(w);
     ddp_logf(&w->app->log, DDP_LOG_NOTE, "%s", line);
 }
 
-static void be_patient(struct ddp_world *w, int64_t most_ns)
+static void set_write_deadline(struct ddp_world *w, int64_t most_ns)
 {
     /* Ranks of our own launcher wait as long as the collector does. Under an outside launcher the
      * other ranks cannot see that the collector is blocked in a write, so the write must give up
      * before their deadlines name this rank. */
     bool own = w->app->launcher.kind == DDP_LAUNCHER_NONE;
     int64_t timeout_ns = (int64_t)(w->options->timeout_s * 1e9) / (own ? 1 : 2);
-    ddp_report_be_patient(w->reports,
-                          &(struct ddp_patience){.timeout_ns = DDP_MIN(timeout_ns, most_ns),
+    ddp_report_set_write_deadline(
+        w->reports, &(struct ddp_write_deadline){.timeout_ns = DDP_MIN(timeout_ns, most_ns),
                                                  .give_up = give_up,
                                                  .on_wait = on_wait,
-                                                 .hurry = w->hurry,
+                                                 .no_fsync = w->no_fsync,
                                                  .arg = w});
 }
 
@@ -57,15 +58,16 @@ static void be_patient(struct ddp_world *w, int64_t most_ns)
 static int protect_files(const struct ddp_world *w, struct ddp_err *err)
 {
     const char *path;
-    for (int i = 0; w->cmd->spared && (path = w->cmd->spared(w->values, i)) != NULL; i++)
-        DDP_TRY(ddp_report_spare(w->reports, path, err));
+    for (int i = 0; w->cmd->protected_path && (path = w->cmd->protected_path(w->values, i)) != NULL;
+         i++)
+        DDP_TRY(ddp_report_protect(w->reports, path, err));
     return 0;
 }
 
-int ddp_home_check(struct ddp_world *w, struct ddp_err *err)
+int ddp_collector_check(struct ddp_world *w, struct ddp_err *err)
 {
     DDP_TRY(ddp_report_open(&w->reports, err));
-    be_patient(w, INT64_MAX);
+    set_write_deadline(w, INT64_MAX);
     int rc =
         ddp_outputs_add(w->reports, w->options->json, &w->options->formats, w->app->log.color, err);
     if (rc == 0)
@@ -121,7 +123,7 @@ static void read_gpus(struct ddp_record *record)
         ddp_record_set_gpus(record, 0, gpus, count);
 }
 
-int ddp_home_fill(struct ddp_world *w, struct ddp_err *err)
+int ddp_collector_fill(struct ddp_world *w, struct ddp_err *err)
 {
     struct ddp_record *r = &w->record;
     struct ddp_comm_options options;
@@ -132,7 +134,7 @@ int ddp_home_fill(struct ddp_world *w, struct ddp_err *err)
     set_text(r->world_backend, sizeof r->world_backend, w->backend->name);
     set_text(r->launcher, sizeof r->launcher, w->app->launcher.name);
     if (w->app->launcher.kind == DDP_LAUNCHER_NONE)
-        set_text(r->launch, sizeof r->launch, ddp_launch_words.word(w->options->launch));
+        set_text(r->launch, sizeof r->launch, ddp_launch_choices.choice(w->options->launch));
     list_counts(w, r->rank_counts, sizeof r->rank_counts);
     set_text(r->label, sizeof r->label,
              w->options->share_gpu ? "correctness-only" : w->options->label);
@@ -142,14 +144,14 @@ int ddp_home_fill(struct ddp_world *w, struct ddp_err *err)
     return 0;
 }
 
-int ddp_home_open(struct ddp_world *w, struct ddp_err *err)
+int ddp_collector_open(struct ddp_world *w, struct ddp_err *err)
 {
     if (w->cmd->stages)
         DDP_TRY(w->cmd->stages->open(w->values, &w->record, err));
     return ddp_report_begin(w->reports, &w->record, err);
 }
 
-void ddp_home_clear_progress(struct ddp_world *w)
+void ddp_collector_clear_progress(struct ddp_world *w)
 {
     if (w->progress_shown && ddp_log_ready(stderr, 0))
         fputs("\r\033[K", stderr);
@@ -172,25 +174,25 @@ static int add_point(struct ddp_world *w, const void *payload, size_t bytes, str
     if (bytes != sizeof *p + (size_t)p->sample_count * sizeof(double))
         return ddp_fail(err, DDP_EINTERNAL, "received a point of %zu bytes", bytes);
     DDP_TRY(ddp_record_add_point(&w->record, p, samples, err));
-    ddp_home_clear_progress(w);
+    ddp_collector_clear_progress(w);
     return ddp_report_point(w->reports, &w->record, err);
 }
 
-void ddp_home_comm_times(struct ddp_world *w, const struct ddp_comm_times *times)
+void ddp_collector_comm_times(struct ddp_world *w, const struct ddp_comm_times *times)
 {
     w->record.comm_init_ns = times->init_ns;
     w->record.comm_split_ns = times->split_ns;
     w->record.comm_destroy_ns = times->destroy_ns;
 }
 
-int ddp_home_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
-                     struct ddp_err *err)
+int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
+                          struct ddp_err *err)
 {
     /* Write to the journal first: a point that was shown must not be lost. */
     if (w->cmd->stages && type < DDP_MESSAGE_PROGRESS)
         DDP_TRY(w->cmd->stages->keep(w->values, type, payload, bytes, err));
     switch (type) {
-    case DDP_MESSAGE_STAGE:
+    case DDP_MESSAGE_SWEEP:
         return 0;
     case DDP_MESSAGE_POINT:
         return add_point(w, payload, bytes, err);
@@ -203,20 +205,20 @@ int ddp_home_message(struct ddp_world *w, uint32_t type, const void *payload, si
     }
     case DDP_MESSAGE_EPOCH:
         DDP_TRY(ddp_record_add_epoch(&w->record, payload, err));
-        ddp_home_clear_progress(w);
+        ddp_collector_clear_progress(w);
         return ddp_report_epoch(w->reports, &w->record, err);
     case DDP_MESSAGE_TRAIN_END:
         ddp_record_end_train(&w->record, payload);
         return 0;
     case DDP_MESSAGE_COMM: {
-        ddp_home_comm_times(w, payload);
+        ddp_collector_comm_times(w, payload);
         return 0;
     }
     case DDP_MESSAGE_PROGRESS:
         show_progress(w, payload, bytes);
         return 0;
     case DDP_MESSAGE_NOTE:
-        ddp_home_clear_progress(w);
+        ddp_collector_clear_progress(w);
         ddp_logf(&w->app->log, DDP_LOG_NOTE, "%.*s", (int)bytes, (const char *)payload);
         return 0;
     default:
@@ -224,12 +226,12 @@ int ddp_home_message(struct ddp_world *w, uint32_t type, const void *payload, si
     }
 }
 
-int ddp_home_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err)
+int ddp_collector_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err)
 {
     struct ddp_record *r = &w->record;
-    const struct ddp_cmd_stages *stages = w->cmd->stages;
+    const struct ddp_cmd_launch_groups *stages = w->cmd->stages;
     struct ddp_err late = DDP_ERR_INIT;
-    ddp_home_clear_progress(w);
+    ddp_collector_clear_progress(w);
     if (!w->reports)
         return code;
     bool more = false;
@@ -248,7 +250,7 @@ int ddp_home_close(struct ddp_world *w, int code, const char *reason, struct ddp
     set_text(r->reason, sizeof r->reason, code == 0 && !more ? NULL : reason);
     ddp_clock_iso8601(r->finished, sizeof r->finished);
     if (code != 0)
-        be_patient(w, LAST_WORDS_NS);
+        set_write_deadline(w, LAST_MESSAGES_NS);
     int rc = ddp_report_end(w->reports, r, &late);
     ddp_report_close(w->reports);
     w->reports = NULL;
@@ -263,14 +265,14 @@ int ddp_home_close(struct ddp_world *w, int code, const char *reason, struct ddp
 static int emit(struct ddp_rank *rank, uint32_t type, const void *payload, size_t bytes,
                 struct ddp_err *err)
 {
-    if (rank->comm->place.rank != 0)
+    if (rank->comm->rank_info.rank != 0)
         return 0;
     if (type < DDP_MESSAGE_PROGRESS)
-        DDP_TRY(DDP_FAULT(SEND_HOME, 0, err));
-    if (rank->home) {
-        pthread_mutex_lock(&rank->home->lock);
-        int rc = ddp_home_message(rank->home, type, payload, bytes, err);
-        pthread_mutex_unlock(&rank->home->lock);
+        DDP_TRY(DDP_FAULT(SEND_COLLECTOR, 0, err));
+    if (rank->collector) {
+        pthread_mutex_lock(&rank->collector->lock);
+        int rc = ddp_collector_message(rank->collector, type, payload, bytes, err);
+        pthread_mutex_unlock(&rank->collector->lock);
         return rc;
     }
     return ddp_launch_send(rank->launch, type, payload, bytes, err);
@@ -334,9 +336,9 @@ int ddp_emit_train_end(struct ddp_rank *rank, const struct ddp_train_run *run, s
     return emit_run(rank, DDP_MESSAGE_TRAIN_END, run, err);
 }
 
-int ddp_emit_stage(struct ddp_rank *rank, const void *payload, size_t bytes, struct ddp_err *err)
+int ddp_emit_sweep(struct ddp_rank *rank, const void *payload, size_t bytes, struct ddp_err *err)
 {
-    return emit(rank, DDP_MESSAGE_STAGE, payload, bytes, err);
+    return emit(rank, DDP_MESSAGE_SWEEP, payload, bytes, err);
 }
 
 static void emit_text(struct ddp_rank *rank, uint32_t type, const char *fmt, va_list args)

@@ -13,7 +13,7 @@
 #include "base/cpuinfo.h"
 #include "coll/coll.h"
 #include "comm/comm_shm.h"
-#include "comm/flight_story.h"
+#include "comm/flight_report.h"
 #include "comm/rank_list.h"
 #include "comm_ranks.h"
 #include "names.h"
@@ -46,11 +46,11 @@ static void did(int rank, unsigned what, uint64_t bytes, uint64_t group, uint64_
     ddp_flight_leave(&flights[rank], flights[rank].entered - 1, 0);
 }
 
-static void assert_story(int by, int peer, const char *expected)
+static void assert_report(int by, int peer, const char *expected)
 {
     const struct ddp_flights all = {.first = flights, .stride = sizeof flights[0], .ranks = RANKS};
     char text[512] = "nothing";
-    assert_int_equal(ddp_flight_story(&all, by, peer, text, sizeof text),
+    assert_int_equal(ddp_flight_report(&all, by, peer, text, sizeof text),
                      strcmp(expected, "nothing") != 0);
     if (!text_names(text, expected))
         fail_msg("'%s' does not name %s", text, expected);
@@ -68,9 +68,9 @@ static void test_never_entered(void **state)
         if (r != 2)
             enter(r, DDP_ALLREDUCE, 64u << 20, 0, 41);
     }
-    assert_story(0, 2,
-                 "rank 2|allreduce seq 41|0, 1, 3|64 MiB, f32|'point 9'|exchange seq 102|8 B");
-    assert_story(2, -1, "nothing"); /* it waits for nothing */
+    assert_report(0, 2,
+                  "rank 2|allreduce seq 41|0, 1, 3|64 MiB, f32|'point 9'|exchange seq 102|8 B");
+    assert_report(2, -1, "nothing"); /* it waits for nothing */
 }
 
 static void test_two_never_entered(void **state)
@@ -80,7 +80,7 @@ static void test_two_never_entered(void **state)
     did(1, DDP_BARRIER, 0, 0, 4);
     enter(2, DDP_BARRIER, 0, 0, 4);
     did(3, DDP_BARRIER, 0, 0, 5);
-    assert_story(0, 1, "ranks 1, 2|barrier seq 5|0 |3 |'point 9'|rank 1|barrier seq 4");
+    assert_report(0, 1, "ranks 1, 2|barrier seq 5|0 |3 |'point 9'|rank 1|barrier seq 4");
 }
 
 static void test_all_inside(void **state)
@@ -89,7 +89,7 @@ static void test_all_inside(void **state)
     for (int r = 0; r < RANKS; r++)
         enter(r, DDP_ALLREDUCE, 8, 0, 1);
     ddp_flight_leave(&flights[1], 0, 1); /* gave up, an instant before */
-    assert_story(3, 1, "0-3|allreduce seq 1|8 B, f32|'point 9'");
+    assert_report(3, 1, "0-3|allreduce seq 1|8 B, f32|'point 9'");
 }
 
 /* A program that differs between its ranks. */
@@ -100,7 +100,7 @@ static void test_other_operation(void **state)
     enter(1, DDP_BROADCAST, 16, 0, 1);
     enter(2, DDP_ALLREDUCE, 8, 0, 1);
     enter(3, DDP_ALLREDUCE, 8, 0, 1);
-    assert_story(0, 1, "0, 2, 3|allreduce seq 1|8 B, f32|'point 9'|1 |broadcast seq 1|16 B, f32");
+    assert_report(0, 1, "0, 2, 3|allreduce seq 1|8 B, f32|'point 9'|1 |broadcast seq 1|16 B, f32");
 }
 
 /* Ranks outside the group are not waited for; one of it is known by what it did, or by the wait. */
@@ -111,8 +111,8 @@ static void test_group(void **state)
     did(1, DDP_BARRIER, 0, GROUP, 0);
     enter(0, DDP_BARRIER, 0, GROUP, 1);
     did(3, DDP_BARRIER, 0, GROUP + 1, 0);
-    assert_story(0, -1, "rank 1|barrier seq 1|3|0 |'point 9'|barrier seq 0");
-    assert_story(0, 2, "ranks 1, 2|barrier seq 1|3|0 |'point 9'|rank 1|barrier seq 0");
+    assert_report(0, -1, "rank 1|barrier seq 1|3|0 |'point 9'|barrier seq 0");
+    assert_report(0, 2, "ranks 1, 2|barrier seq 1|3|0 |'point 9'|rank 1|barrier seq 0");
 }
 
 /* A rank far ahead has overwritten the operation in its ring. */
@@ -124,7 +124,7 @@ static void test_long_gone(void **state)
         for (uint64_t i = 0; i < 2 * DDP_FLIGHT_DEPTH; i++)
             did(r, DDP_BARRIER, 0, 0, i);
     }
-    assert_story(0, -1, "0 |barrier seq 3|1, 2, 3|'point 9'");
+    assert_report(0, -1, "0 |barrier seq 3|1, 2, 3|'point 9'");
 }
 
 static void test_no_room(void **state)
@@ -133,7 +133,7 @@ static void test_no_room(void **state)
     enter(0, DDP_BARRIER, 0, 0, 0);
     const struct ddp_flights all = {.first = flights, .stride = sizeof flights[0], .ranks = RANKS};
     char small[16];
-    assert_true(ddp_flight_story(&all, 0, -1, small, sizeof small));
+    assert_true(ddp_flight_report(&all, 0, -1, small, sizeof small));
     assert_int_equal(strlen(small), sizeof small - 1);
 }
 
@@ -225,7 +225,7 @@ static int body_ids(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *a
     DDP_TRY(ddp_comm_group(comm, all, 4, &whole, err));
     DDP_TRY(ddp_comm_group(comm, mine, 2, &again, err));
     uint64_t ids[3] = {half->id, again->id, whole->id}, got[RANKS][3];
-    DDP_TRY(ddp_comm_exchange(comm, ids, got, sizeof ids, err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, ids, got, sizeof ids, err));
     CHECK(comm->id == 0 && ids[0] != 0 && ids[1] != 0 && ids[2] != 0);
     CHECK(ids[0] != ids[1] && ids[0] != ids[2] && ids[1] != ids[2]);
     for (int r = 0; r < RANKS; r++) {
@@ -247,7 +247,7 @@ static void test_ids(void **state)
     const struct ranks_job job = {.body = body_ids};
     assert_int_equal(ranks_run(RANKS, DDP_LAUNCH_THREADS, job, &outcome, &err), 0);
     if (outcome.code != 0)
-        fail_msg("%s", outcome.story);
+        fail_msg("%s", outcome.report_text);
 }
 
 int main(void)

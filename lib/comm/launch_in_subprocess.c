@@ -1,4 +1,4 @@
-#include "comm/launch_apart.h"
+#include "comm/launch_in_subprocess.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -54,8 +54,8 @@ static int wait_for(pid_t child, int64_t timeout_ns, struct ddp_err *err)
                : ddp_fail(err, DDP_EUNAVAIL, "asking ended with status %d", WEXITSTATUS(status));
 }
 
-int ddp_launch_apart(int (*ask)(void *answer, struct ddp_err *err), void *answer, size_t bytes,
-                     int64_t timeout_ns, struct ddp_err *err)
+int ddp_launch_in_subprocess(int (*ask)(void *answer, struct ddp_err *err), void *answer,
+                             size_t bytes, int64_t timeout_ns, struct ddp_err *err)
 {
     const size_t whole = sizeof(struct result) + bytes;
     struct result *result =

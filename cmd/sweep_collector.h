@@ -1,6 +1,7 @@
-/* The state of a sweep's collector. Private to sweep_home.c, sweep_restore.c and sweep_facts.c. */
-#ifndef DDP_CMD_SWEEP_HOME_H
-#define DDP_CMD_SWEEP_HOME_H
+/* The state of a sweep's collector. Private to sweep_collector.c, sweep_restore.c and
+ * sweep_facts.c. */
+#ifndef DDP_CMD_SWEEP_COLLECTOR_H
+#define DDP_CMD_SWEEP_COLLECTOR_H
 
 #include "sweep.h"
 
@@ -9,7 +10,7 @@ struct ddp_sweep_trained {
     int launch, item;
 };
 
-struct ddp_sweep_home {
+struct ddp_sweep_collector {
     struct ddp_journal *journal;       /* NULL if there is none */
     int launch, item;                  /* the repetition and item that run now */
     struct ddp_sweep_trained *trained; /* one entry per training run of the record */
@@ -21,8 +22,8 @@ struct ddp_sweep_home {
 
 /* Notes the repetition and item of the record's last training run. Returns DDP_ENOMEM on failure.
  */
-int ddp_sweep_home_trained(struct ddp_sweep_home *home, int launch, int item,
-                           struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_sweep_collector_trained(struct ddp_sweep_collector *collector, int launch, int item,
+                                struct ddp_err *err) DDP_MUST_CHECK;
 
 /* sweep_facts.c: collects the facts that the journal must agree with. The record's head must be
  * filled in. */

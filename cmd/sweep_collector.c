@@ -1,6 +1,6 @@
 /* The collector's side of a sweep: the order of launch groups, the journal, and the final record.
  */
-#include "sweep_home.h"
+#include "sweep_collector.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,14 +24,15 @@ static bool item_is_done(const struct ddp_sweep_values *v, int launch, int item)
 static int first_launch(const struct ddp_sweep_values *v)
 {
     for (int i = 0; i < v->stage_count; i++)
-        if (!ddp_sweep_stage_is_done(v, &v->stages[i]))
+        if (!ddp_sweep_launch_group_is_done(v, &v->stages[i]))
             return v->stages[i].launch;
     return 0;
 }
 
-static bool in_this_run(const struct ddp_sweep_values *v, const struct ddp_sweep_stage *stage)
+static bool in_this_run(const struct ddp_sweep_values *v,
+                        const struct ddp_sweep_launch_group *stage)
 {
-    if (ddp_sweep_stage_is_done(v, stage))
+    if (ddp_sweep_launch_group_is_done(v, stage))
         return false;
     return v->app->launcher.kind == DDP_LAUNCHER_NONE || stage->launch == v->only_launch;
 }
@@ -41,7 +42,7 @@ static void begin(struct ddp_sweep_values *v)
     v->started_ns = ddp_now_ns();
     v->only_launch = first_launch(v);
     for (int s = 0; s < v->stage_count; s++) {
-        const struct ddp_sweep_stage *stage = &v->stages[s];
+        const struct ddp_sweep_launch_group *stage = &v->stages[s];
         for (int i = 0; i < stage->count && in_this_run(v, stage); i++)
             if (!item_is_done(v, stage->launch, stage->items[i]))
                 v->seconds_todo += v->items[stage->items[i]].seconds;
@@ -65,89 +66,90 @@ bool ddp_sweep_next(void *values, int i, const char **backend, int *ranks)
     return true;
 }
 
-int ddp_sweep_home_open(void *values, struct ddp_record *record, struct ddp_err *err)
+int ddp_sweep_collector_open(void *values, struct ddp_record *record, struct ddp_err *err)
 {
     struct ddp_sweep_values *v = values;
     const char *path = ddp_sweep_journal_path(v);
-    v->home = ddp_calloc(1, sizeof *v->home);
-    if (!v->home)
+    v->collector = ddp_calloc(1, sizeof *v->collector);
+    if (!v->collector)
         return ddp_fail(err, DDP_ENOMEM, "no memory for the journal");
     return path ? ddp_sweep_restore(v, path, record, err) : 0;
 }
 
-int ddp_sweep_home_trained(struct ddp_sweep_home *home, int launch, int item, struct ddp_err *err)
+int ddp_sweep_collector_trained(struct ddp_sweep_collector *collector, int launch, int item,
+                                struct ddp_err *err)
 {
     struct ddp_sweep_trained *more =
-        ddp_realloc_array(home->trained, (size_t)home->trained_count + 1, sizeof *more);
+        ddp_realloc_array(collector->trained, (size_t)collector->trained_count + 1, sizeof *more);
     if (!more)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a training run");
-    home->trained = more;
-    more[home->trained_count++] = (struct ddp_sweep_trained){launch, item};
+    collector->trained = more;
+    more[collector->trained_count++] = (struct ddp_sweep_trained){launch, item};
     return 0;
 }
 
 /* Appends a journal entry about the running item. */
-static int append(struct ddp_sweep_home *home, enum ddp_journal_kind kind, const char *id,
+static int append(struct ddp_sweep_collector *collector, enum ddp_journal_kind kind, const char *id,
                   const void *payload, size_t bytes, struct ddp_err *err)
 {
     struct ddp_journal_entry entry = {.kind = kind,
-                                      .launch = home->launch,
-                                      .cell = home->item,
+                                      .launch = collector->launch,
+                                      .cell = collector->item,
                                       .payload = payload,
                                       .payload_bytes = bytes};
     snprintf(entry.id, sizeof entry.id, "%s", id);
-    return home->journal ? ddp_journal_append(home->journal, &entry, err) : 0;
+    return collector->journal ? ddp_journal_append(collector->journal, &entry, err) : 0;
 }
 
 static int keep_event(struct ddp_sweep_values *v, const struct ddp_sweep_event *event,
                       struct ddp_err *err)
 {
-    struct ddp_sweep_home *home = v->home;
+    struct ddp_sweep_collector *collector = v->collector;
     char text[192];
-    home->launch = event->launch;
-    home->item = event->item;
+    collector->launch = event->launch;
+    collector->item = event->item;
     ddp_sweep_item_text(&v->items[event->item], text, sizeof text);
     switch (event->type) {
     case DDP_SWEEP_BEGINS:
-        return append(home, DDP_JOURNAL_BEGIN, text, NULL, 0, err);
+        return append(collector, DDP_JOURNAL_BEGIN, text, NULL, 0, err);
     case DDP_SWEEP_ENDS:
         v->ended++;
         v->seconds_done += v->items[event->item].seconds;
-        return append(home, DDP_JOURNAL_END, text, NULL, 0, err);
+        return append(collector, DDP_JOURNAL_END, text, NULL, 0, err);
     default:
-        if (home->left_out++ == 0)
-            snprintf(home->why, sizeof home->why, "%s", event->text);
+        if (collector->left_out++ == 0)
+            snprintf(collector->why, sizeof collector->why, "%s", event->text);
         ddp_logf(&v->app->log, DDP_LOG_WARN, "left out: %s: %s", text, event->text);
         return 0;
     }
 }
 
-int ddp_sweep_home_keep(void *values, uint32_t type, const void *payload, size_t bytes,
-                        struct ddp_err *err)
+int ddp_sweep_collector_keep(void *values, uint32_t type, const void *payload, size_t bytes,
+                             struct ddp_err *err)
 {
     struct ddp_sweep_values *v = values;
-    struct ddp_sweep_home *home = v->home;
+    struct ddp_sweep_collector *collector = v->collector;
     const struct ddp_train_run *run = payload;
     char id[192];
     switch (type) {
-    case DDP_MESSAGE_STAGE:
+    case DDP_MESSAGE_SWEEP:
         return keep_event(v, payload, err);
     case DDP_MESSAGE_POINT:
-        v->measured[home->launch - 1]++;
+        v->measured[collector->launch - 1]++;
         ddp_point_id(&((const struct ddp_point *)payload)->spec, id, sizeof id);
-        return append(home, DDP_JOURNAL_POINT, id, payload, bytes, err);
+        return append(collector, DDP_JOURNAL_POINT, id, payload, bytes, err);
     case DDP_MESSAGE_TRAIN:
-        DDP_TRY(ddp_sweep_home_trained(home, home->launch, home->item, err));
+        DDP_TRY(ddp_sweep_collector_trained(collector, collector->launch, collector->item, err));
         snprintf(id, sizeof id, "%s %s %s seed %llu", run->model, run->dataset, run->sync,
                  (unsigned long long)run->seed);
-        return append(home, DDP_JOURNAL_TRAIN, id, payload, bytes, err);
+        return append(collector, DDP_JOURNAL_TRAIN, id, payload, bytes, err);
     case DDP_MESSAGE_EPOCH:
         snprintf(id, sizeof id, "epoch %d", ((const struct ddp_epoch *)payload)->epoch);
-        return append(home, DDP_JOURNAL_EPOCH, id, payload, bytes, err);
+        return append(collector, DDP_JOURNAL_EPOCH, id, payload, bytes, err);
     case DDP_MESSAGE_TRAIN_END:
-        return append(home, DDP_JOURNAL_TRAIN_END, run->sync, payload, bytes, err);
+        return append(collector, DDP_JOURNAL_TRAIN_END, run->sync, payload, bytes, err);
     case DDP_MESSAGE_CONTROL:
-        return append(home, DDP_JOURNAL_CONTROL, "", payload, bytes, err);
+        return append(collector, DDP_JOURNAL_CONTROL, "", payload, bytes, err);
     default:
         return 0;
     }
@@ -160,36 +162,37 @@ static bool belongs_before(const struct ddp_sweep_trained *a, const struct ddp_s
 
 /* Sorts the record's training runs into the order of the plan; runs of one item keep their order.
  * There are few, so insertion sort is enough. The points are sorted already (record.h). */
-static void sort_trained(struct ddp_sweep_home *home, struct ddp_record *r)
+static void sort_trained(struct ddp_sweep_collector *collector, struct ddp_record *r)
 {
-    const int n = DDP_MIN(home->trained_count, r->train_count);
+    const int n = DDP_MIN(collector->trained_count, r->train_count);
     for (int i = 1; i < n; i++) {
-        struct ddp_sweep_trained key = home->trained[i];
+        struct ddp_sweep_trained key = collector->trained[i];
         struct ddp_train_run run = r->train[i];
         int at = i;
-        for (; at > 0 && belongs_before(&key, &home->trained[at - 1]); at--) {
-            home->trained[at] = home->trained[at - 1];
+        for (; at > 0 && belongs_before(&key, &collector->trained[at - 1]); at--) {
+            collector->trained[at] = collector->trained[at - 1];
             r->train[at] = r->train[at - 1];
         }
-        home->trained[at] = key;
+        collector->trained[at] = key;
         r->train[at] = run;
     }
 }
 
-int ddp_sweep_home_close(void *values, struct ddp_record *record, int code, struct ddp_err *err)
+int ddp_sweep_collector_close(void *values, struct ddp_record *record, int code,
+                              struct ddp_err *err)
 {
     struct ddp_sweep_values *v = values;
-    struct ddp_sweep_home *home = v->home;
+    struct ddp_sweep_collector *collector = v->collector;
     const int all = v->count * (int)v->launches;
-    if (!home)
+    if (!collector)
         return code;
-    sort_trained(home, record);
-    home->whole = v->ended == all;
-    if (code != 0 || home->whole)
+    sort_trained(collector, record);
+    collector->whole = v->ended == all;
+    if (code != 0 || collector->whole)
         return code;
-    if (home->left_out > 0) {
-        ddp_fail(err, DDP_EUNAVAIL, "%d of %d runs cannot run here; the first: %s", home->left_out,
-                 all, home->why);
+    if (collector->left_out > 0) {
+        ddp_fail(err, DDP_EUNAVAIL, "%d of %d runs cannot run here; the first: %s",
+                 collector->left_out, all, collector->why);
         return err->code;
     }
     ddp_fail(err, DDP_CLOSE_MORE,
@@ -199,19 +202,19 @@ int ddp_sweep_home_close(void *values, struct ddp_record *record, int code, stru
     return DDP_CLOSE_MORE;
 }
 
-void ddp_sweep_home_closed(void *values, int code)
+void ddp_sweep_collector_closed(void *values, int code)
 {
     struct ddp_sweep_values *v = values;
-    struct ddp_sweep_home *home = v->home;
+    struct ddp_sweep_collector *collector = v->collector;
     struct ddp_err err = DDP_ERR_INIT;
-    if (!home)
+    if (!collector)
         return;
     /* The result now holds everything, so the journal is no longer needed. */
-    if (home->journal && code == 0 && home->whole && !v->journal_path &&
-        ddp_journal_remove(home->journal, &err) != 0)
+    if (collector->journal && code == 0 && collector->whole && !v->journal_path &&
+        ddp_journal_remove(collector->journal, &err) != 0)
         ddp_logf(&v->app->log, DDP_LOG_WARN, "%s", err.text);
-    ddp_journal_close(home->journal);
-    free(home->trained);
-    free(home);
-    v->home = NULL;
+    ddp_journal_close(collector->journal);
+    free(collector->trained);
+    free(collector);
+    v->collector = NULL;
 }

@@ -1,0 +1,11 @@
+/* Measures the memory-copy baseline of a run (bench/memory_baseline.h) and sends it to the
+ * collector. */
+#ifndef DDP_CMD_RANK_BASELINE_H
+#define DDP_CMD_RANK_BASELINE_H
+
+#include "cmd.h"
+
+/* Does nothing if the baseline was measured since the ranks were started. Collective. */
+int ddp_rank_baseline(struct ddp_rank *rank, struct ddp_err *err) DDP_MUST_CHECK;
+
+#endif
