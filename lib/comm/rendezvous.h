@@ -65,9 +65,9 @@ int ddp_rendezvous_world(const struct ddp_rendezvous_config *config, int rank, i
                          int64_t timeout_ns, struct ddp_connections *connections,
                          struct ddp_listener *listener, struct ddp_endpoint *endpoint,
                          struct ddp_err *err) DDP_MUST_CHECK;
-/* Connects `size` ranks of a job as a group, of which this rank is number `rank`. server: where rank 0
- * of the group listens; NULL on that rank. context: a non-zero id of the group, the same on all its
- * ranks and different from other groups'. Collective over the group. */
+/* Connects `size` ranks of a job as a group, of which this rank is number `rank`. server: where
+ * rank 0 of the group listens; NULL on that rank. context: a non-zero id of the group, the same on
+ * all its ranks and different from other groups'. Collective over the group. */
 int ddp_rendezvous_group(uint64_t token, uint64_t context, int rank, int size,
                          const struct ddp_endpoint *server, struct ddp_listener *listener,
                          int64_t timeout_ns, struct ddp_connections *connections,
