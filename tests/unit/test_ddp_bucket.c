@@ -168,8 +168,8 @@ static int body_errors(struct ddp *d, void *arg, struct ddp_err *err)
     const struct ddp_array null = {NULL, 1, DDP_F32};
     const int me = ddp_rank(d), n = ddp_size(d);
     struct ddp_bucketer *b = NULL;
-    CHECK_FAILS(DDP_EUSAGE, "is i32", ddp_bucketer_create(d, mixed, 2, 0, NULL, &b, refused));
-    CHECK_FAILS(DDP_EUSAGE, "no data", ddp_bucketer_create(d, &null, 1, 0, NULL, &b, refused));
+    CHECK_FAILS(DDP_EUSAGE, "i32|f32", ddp_bucketer_create(d, mixed, 2, 0, NULL, &b, refused));
+    CHECK_FAILS(DDP_EUSAGE, "array 0", ddp_bucketer_create(d, &null, 1, 0, NULL, &b, refused));
     CHECK_FAILS(DDP_EUSAGE, "-1", ddp_bucketer_create(d, arrays, -1, 0, NULL, &b, refused));
     if (n > 1) {
         CHECK_FAILS(DDP_EMISMATCH, "bucketer_create",
