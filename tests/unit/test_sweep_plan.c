@@ -135,7 +135,7 @@ static void test_bounds(void **state)
     ddp_strbuf_add(&text, "\"}]}");
     refused(text.text, DDP_ECONFIG, "runs[0]");
     ddp_strbuf_pad(&text, DDP_SWEEP_FILE_MAX);
-    refused(text.text, DDP_EINPUT, "larger");
+    refused(text.text, DDP_EINPUT, "c.json");
     ddp_strbuf_release(&text);
 }
 
