@@ -1,12 +1,13 @@
 /* A client of the installed libddp: trains the net of nnabla's data-parallel tutorial (conv 1->1
- * 3x3 pad 1 on 1x32x32, affine to 2, softmax cross entropy, Adam) on synthetic data, each rank on
- * its own, and fails unless all ranks hold the same gradients, bit for bit, in every step, and the
- * loss falls. Three times over: with all_reduce of a list, registered parameters, the bucketer.
+ * 3x3 pad 1 on 1x32x32, affine to 2, softmax cross entropy, Adam) on synthetic data of each rank.
+ * The client fails unless all ranks hold the same gradients, bit for bit, in every step, and the
+ * loss falls. It trains three times: with all_reduce of a list, with registered parameters, and
+ * with the bucketer.
  *
  *     nnabla_client RANKS processes|threads     ranks of ddp_run
- *     nnabla_client world                       the world mpiexec made, or one rank
+ *     nnabla_client world                       mpiexec's world, or one rank
  *
- * Knows nothing of ddpbench but <ddp.h>. */
+ * It uses no file of ddpbench but <ddp.h>. */
 #include <ddp.h>
 
 #include <math.h>

@@ -2,13 +2,12 @@
  *
  *     fuzz_X [--seconds S] [--seed N] [--most BYTES] [FILE_OR_FOLDER...]
  *
- * Without operands: the corpus folder named after the program beside its source,
- * tests/fuzz/corpus/X. S: 1. Prints TAP: one test for the replay, one for the mutations. The input
- * that runs is always on disk, beside the program in fuzz_X.current (8 bytes of length, then the
- * input), whatever ends the process; it is removed at the end. Same seed, same corpus: same inputs
- * in the same order (how many depends on time). Not guided by coverage: corpora must hold a good
- * input of each kind.
- */
+ * The default of S is 1. Without operands the program uses the corpus in tests/fuzz/corpus/X.
+ * It prints TAP: one test for the replay, one for the mutations. The current input is always on
+ * disk in fuzz_X.current beside the program (8 bytes of length, then the input), so it survives a
+ * crash; the file is removed at the end. The same seed and corpus give the same inputs in the same
+ * order, and the time limits their number. Coverage does not guide the mutations, so a corpus must
+ * hold a valid input of each kind. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
