@@ -255,7 +255,7 @@ static void test_adam(void **state)
     }
 }
 
-/* All levels give the same bits for inputs without a defined result: NaN, infinities, denormals. */
+/* All levels give the same bits for NaN, infinities and denormals, too. */
 static void test_adam_levels(void **state)
 {
     (void)state;

@@ -20,7 +20,7 @@ static void fill(char *field, size_t bytes)
     snprintf(field, bytes, "%s", HOSTILE);
 }
 #define FILL(field) fill(field, sizeof(field))
-/* as the code does that owns the field */
+/* the text as it is stored in the field */
 #define CLEAN(field) ddp_printable(HOSTILE, field, sizeof(field))
 
 /* Fills a short field with a name that contains a line break. It contains no markup, because
