@@ -1,4 +1,4 @@
-/* What the tests of deaths and signals share: a board in memory that ranks and test both see. */
+/* For tests of deaths and signals: shared memory in which ranks and test see the same values. */
 #ifndef DDP_TESTS_LAUNCH_BOARD_H
 #define DDP_TESTS_LAUNCH_BOARD_H
 
@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "comm_ranks.h"
 
-/* What ranks and test share. */
+/* The values that ranks and test share. */
 struct board {
     _Atomic(int64_t) died_at, seen_at;
     _Atomic(int) pid[8];

@@ -1,5 +1,5 @@
-/* What a test may check of a message: the subjects that it names (an option, a file, a rank, a
- * value), never the sentence around them, so that a message can be reworded. */
+/* Checks the subjects that a message names (an option, a file, a rank, a value). Tests do not
+ * check the sentence around them, so that messages can be reworded. */
 #ifndef TESTS_NAMES_H
 #define TESTS_NAMES_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Does the text contain every one of the subjects, which '|' separates, in any order? */
+/* Returns true if the text contains all subjects, which are separated by '|', in any order. */
 static inline bool text_names(const char *text, const char *subjects)
 {
     while (*subjects != '\0') {

@@ -1,5 +1,5 @@
-/* For tests of reporters and sinks: a folder of their own, a record to write, a document to read.
- * Include after cmocka.h. */
+/* For tests of reporters and sinks: a temporary folder, a record to write, and a document to
+ * read. Include it after cmocka.h. */
 #ifndef DDP_TESTS_REPORT_SAMPLE_H
 #define DDP_TESTS_REPORT_SAMPLE_H
 
@@ -37,7 +37,7 @@ static inline int leave_folder(void **state)
     return rc;
 }
 
-/* Everything in the current folder, sorted by nothing, joined by blanks: nothing may be left. */
+/* Returns the number of entries in the current folder, to detect files that were left behind. */
 static inline int entries(void)
 {
     int n = 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# libddp as a user has it: installed, found by pkg-config, linked to a client that knows nothing
-# else; shared, static, from C++ and from Python; under mpiexec too.
+# libddp for its users: installed, found by pkg-config, and linked to a client that needs no other
+# file of ddpbench; as a shared and a static library, from C++ and from Python, and under mpiexec.
 # shellcheck disable=SC2154 # output, status: bats
 bats_require_minimum_version 1.5.0
 
@@ -10,7 +10,7 @@ setup_file() {
     command -v pkg-config >/dev/null || skip "no pkg-config here"
     O=$(dirname "$(readlink -f "${DDPBENCH:-$root/build/ddpbench}")")
     make -s -C "$root" O="${O#"$root"/}" install DESTDIR="$BATS_FILE_TMPDIR" PREFIX=/first >/dev/null
-    # Moved: nothing may depend on where it was installed first.
+    # The installed tree is moved, so no file may depend on its first location.
     mv "$BATS_FILE_TMPDIR/first" "$BATS_FILE_TMPDIR/prefix"
     export prefix=$BATS_FILE_TMPDIR/prefix
     export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
@@ -25,7 +25,7 @@ setup() {
     cd "$BATS_TEST_TMPDIR" || return
 }
 
-# COMMAND...: trains, and says so for each of the three methods.
+# Runs COMMAND..., which must train with each of the three methods and report each.
 trains() {
     run timeout --kill-after=5 60 "$@"
     echo "exit $status: $output"
@@ -88,8 +88,8 @@ trains() {
     trains ./static_client 2 processes
 }
 
-# FLAVOUR: over the memory of one host; then as if each rank, or each two, had a host, so that the
-# bucketer's thread and the rank are both inside MPI. The static client exports no names.
+# FLAVOUR: runs over the memory of one host, then with one or two ranks per simulated host, so that
+# the bucketer's thread and the rank are both inside MPI. The static client exports no names.
 under_mpiexec() {
     command -v "mpiexec.$1" >/dev/null || skip "no mpiexec.$1 here"
     [ -e "$prefix/lib/ddpbench/ddpbench-mpi-$1.so" ] || skip "no module for $1 was built"

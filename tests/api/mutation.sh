@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Do the tests of libddp notice? In a copy of the tree, one at a time: every function of ddp.h gets an
-# empty body (return 0), then every error that its files detect is kept silent. The tests
-# (tests/unit/test_ddp_*.c) must fail each time. Minutes, so no part of `make check`.
-# Usage: tests/api/mutation.sh [functions|errors]      prints each mutant nobody noticed; 0: none
+# Checks that the tests of libddp find defects. In a copy of the tree, one change at a time: every
+# function of ddp.h gets an empty body (return 0), then every error that its files detect is
+# silenced. The tests (tests/unit/test_ddp_*.c) must fail each time. This takes minutes, so
+# `make check` does not run it.
+# Usage: tests/api/mutation.sh [functions|errors]   prints each mutant that no test found; 0: none
 set -u
 export LC_ALL=C CMOCKA_MESSAGE_OUTPUT=TAP
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -14,7 +15,7 @@ cd "$copy" || exit 70
 mapfile -t files < <(ls lib/exchange/ddp_*.c)
 mapfile -t tests < <(cd tests/unit && ls test_ddp_*.c | sed 's/\.c$//')
 
-# Builds and runs the tests; 0 when all pass.
+# Builds and runs the tests. Returns 0 if all pass.
 passes() {
     local sources
     sources=$(make -s MPI=0 CUDA=0 print-LIBDDP_SRC)
@@ -51,7 +52,7 @@ passes || {
 }
 for file in "${files[@]}"; do cp "$file" "$file.good"; done
 
-# Functions: those the header declares, in the files that define them.
+# Functions that the header declares, in the files that define them.
 mapfile -t functions < <(perl -0777 -ne 's{/\*.*?\*/}{}gs; print "$1\n" while /\b(ddp_\w+)\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?:DDP_MUST_CHECK)?;/g' lib/exchange/ddp.h)
 for function in "${functions[@]}"; do
     [ "$what" != errors ] || break
@@ -63,7 +64,7 @@ for function in "${functions[@]}"; do
     done
 done
 
-# Errors: each place that detects a wrong call or a lost world says nothing and goes on.
+# Errors: each place that detects a wrong call or a lost world continues without an error.
 for file in "${files[@]}"; do
     [ "$what" != functions ] || break
     places=$(grep -cE 'ddp_fail\(err, DDP_E(USAGE|MISMATCH|UNAVAIL|LOST)\b' "$file")

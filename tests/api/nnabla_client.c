@@ -1,12 +1,13 @@
 /* A client of the installed libddp: trains the net of nnabla's data-parallel tutorial (conv 1->1
- * 3x3 pad 1 on 1x32x32, affine to 2, softmax cross entropy, Adam) on synthetic data, each rank on
- * its own, and fails unless all ranks hold the same gradients, bit for bit, in every step, and the
- * loss falls. Three times over: with all_reduce of a list, registered parameters, the bucketer.
+ * 3x3 pad 1 on 1x32x32, affine to 2, softmax cross entropy, Adam) on synthetic data of each rank.
+ * The client fails unless all ranks hold the same gradients, bit for bit, in every step, and the
+ * loss falls. It trains three times: with all_reduce of a list, with registered parameters, and
+ * with the bucketer.
  *
  *     nnabla_client RANKS processes|threads     ranks of ddp_run
- *     nnabla_client world                       the world mpiexec made, or one rank
+ *     nnabla_client world                       mpiexec's world, or one rank
  *
- * Knows nothing of ddpbench but <ddp.h>. */
+ * It uses no file of ddpbench but <ddp.h>. */
 #include <ddp.h>
 
 #include <math.h>
@@ -16,7 +17,7 @@
 
 enum { SIDE = 32, PIXELS = SIDE * SIDE, CLASSES = 2, BATCH = 8, STEPS = 40, TENSORS = 4 };
 
-/* Layer order; g: gradients; m, v: Adam's moments. */
+/* In layer order. g: the gradients; m, v: Adam's moments. */
 enum { CONV_W, CONV_B, AFFINE_W, AFFINE_B };
 static const size_t counts[TENSORS] = {9, 1, CLASSES *PIXELS, CLASSES};
 
@@ -36,7 +37,8 @@ static float uniform(uint64_t *state)
     return (float)(*state >> 40) / (float)(1 << 24);
 }
 
-/* Class 0 is brighter on the left, class 1 on the right, under noise. */
+/* Draws noisy images. Images of class 0 are brighter on the left, images of class 1 on the
+ * right. */
 static void draw(struct batch *batch, uint64_t *state)
 {
     for (int b = 0; b < BATCH; b++) {
@@ -74,7 +76,7 @@ static void net_release(struct net *net)
     }
 }
 
-/* out[PIXELS]: 3x3, pad 1. */
+/* Convolution 3x3 with padding 1; out has PIXELS elements. */
 static void conv(const struct net *net, const float *in, float *out)
 {
     for (int y = 0; y < SIDE; y++)
@@ -89,7 +91,7 @@ static void conv(const struct net *net, const float *in, float *out)
         }
 }
 
-/* Loss of one image; p[CLASSES]: probabilities. */
+/* Returns the loss of one image and writes the probabilities to p [CLASSES]. */
 static float predict(const struct net *net, const float *hidden, int label, float *p)
 {
     float sum = 0, top;
@@ -106,8 +108,8 @@ static float predict(const struct net *net, const float *hidden, int label, floa
     return -logf(p[label] + 1e-12f);
 }
 
-/* A step's gradients, last layer first; `ready` (may be NULL) learns of each tensor that is final.
- * *loss: mean of the batch. */
+/* Computes the gradients of one step, the last layer first, and sets *loss to the mean over the
+ * batch. Calls `ready` (may be NULL) for each tensor whose gradient is final. */
 static int backward(struct net *net, const struct batch *batch, struct ddp_bucketer *ready,
                     float *loss, struct ddp_err *err)
 {
@@ -165,7 +167,7 @@ static void adam(struct net *net)
         }
 }
 
-/* Gathers every tensor of list[TENSORS] from all ranks: the same bits everywhere? */
+/* Gathers every tensor of list [TENSORS] from all ranks and fails unless all have the same bits. */
 static int check_equal(struct ddp *d, float *const *list, const char *what, struct ddp_err *err)
 {
     const int n = ddp_size(d);
@@ -203,7 +205,7 @@ static int exchange(struct ddp *d, enum method method, const struct ddp_array *g
     case PARAMETERS:
         return ddp_all_reduce_parameters(d, &average, err);
     default:
-        /* While the progress thread is in its collectives, this one is in another. */
+        /* This thread runs a collective while the progress thread runs others. */
         DDP_TRY(ddp_barrier(d, NULL, err));
         return ddp_bucketer_finish(bucketer, NULL, err);
     }
@@ -244,7 +246,7 @@ static int train(struct ddp *d, enum method method, struct ddp_err *err)
     struct net net;
     struct ddp_bucketer *bucketer = NULL;
     struct ddp_array grads[TENSORS], weights[TENSORS];
-    /* Every rank begins elsewhere; rank 0's weights are everybody's. */
+    /* Every rank starts from other weights, and then all take rank 0's weights. */
     int rc = net_init(&net, 77 + (uint64_t)ddp_rank(d), err);
     for (int t = 0; t < TENSORS && rc == 0; t++) {
         const struct ddp_array g = {net.g[t], counts[t], DDP_F32},

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Writes the seeds of the corpora: corpus/{cifar,pickle,idx,sparse,json,config,journal,sizes}/. Small and complete, so
-that mutations begin from what is accepted."""
+"""Writes the seeds of the corpora: corpus/{cifar,pickle,idx,sparse,json,config,journal,sizes}/. They are small and
+valid, so that mutations start from accepted inputs."""
 import gzip
 import os
 import struct

@@ -1,5 +1,5 @@
-/* CIFAR-10's binary form: whatever is accepted is whole records with legal labels, inside the
- * input. */
+/* Fuzzes CIFAR-10's binary form: an accepted file consists of whole records with legal labels,
+ * and its images lie inside the input. */
 #include <stdlib.h>
 
 #include "fuzz/fuzz.h"

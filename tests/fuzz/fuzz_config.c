@@ -1,5 +1,5 @@
-/* Configurations of sweeps: what is accepted makes a bounded number of cells, every one a command
- * and options that cannot be mistaken for anything else. */
+/* Fuzzes the configurations of sweeps: an accepted one makes a bounded number of cells, and each
+ * is a known command with options that cannot be mistaken for anything else. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* IDX files, plain and gzipped, as files in memory: whatever is accepted has the bytes that it
- * promised. The first byte chooses the number of dimensions. */
+/* Fuzzes IDX files, plain and gzipped, as files in memory: an accepted file has as many bytes as
+ * its header promises. The first byte of the input chooses the number of dimensions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
-/* Journals: whatever is accepted can be put into a record and shown by every reporter. A mutation
- * rarely has the right check, so each line's is put right before the second reading: anybody can
- * compute it. */
+/* Fuzzes journals: every accepted entry can be put into a record and shown by every reporter. A
+ * mutation rarely keeps the checksum of a line right, so the target repairs all checksums and
+ * reads the journal a second time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +104,7 @@ static void read_journal(const char *text, size_t size)
     free(facts);
 }
 
-/* Makes the check of every line right. */
+/* Writes the right checksum into every line. */
 static void repair(char *text, size_t size)
 {
     uint64_t chain = DDP_FNV_INIT;
@@ -121,8 +121,9 @@ static void repair(char *text, size_t size)
     }
 }
 
-/* Structs of this build, whose layout no corpus knows: a good one, over which the input is laid
- * from a place it names; behind a point its samples. */
+/* The structs of a journal. Their layout depends on the build, so no corpus has them: the target
+ * makes a valid struct and overwrites it with the input, from an offset that the input names.
+ * The samples follow the point. */
 union payload {
     struct ddp_point point;
     struct ddp_train_run run;
@@ -177,7 +178,8 @@ static void add_struct(enum ddp_journal_kind kind, const uint8_t *data, size_t s
     require(ddp_journal_print(&entry, chain, text, &err) == 0);
 }
 
-/* A run, an epoch of it, a point, a control, the run's end: one of them is the input's. */
+/* Makes entries for a run, one epoch, one point, one memcpy baseline and the end of the run. The
+ * input overwrites one of them. */
 static void read_structs(const uint8_t *data, size_t size)
 {
     static const enum ddp_journal_kind kinds[] = {DDP_JOURNAL_TRAIN,     DDP_JOURNAL_EPOCH,
@@ -196,7 +198,7 @@ static void read_structs(const uint8_t *data, size_t size)
     ddp_strbuf_release(&text);
 }
 
-/* First byte: a text, or structs. */
+/* The first byte chooses between text and structs. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size > 0 && data[0] % 2 == 1) {

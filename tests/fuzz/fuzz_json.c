@@ -1,5 +1,5 @@
-/* JSON from outside: what is accepted can be printed, on lines or on one, and is accepted again as
- * the same. */
+/* Fuzzes JSON from outside: an accepted document can be printed, on several lines or on one, and
+ * the printed text is accepted as the same document. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static void print_and_read(const cJSON *doc,
     if (print(doc, &text, &err) != 0 ||
         ddp_json_parse(text.text, text.length, "again", &again, &err))
         abort();
-    /* Numbers beyond doubles became infinities, which are printed as null. */
+    /* Numbers too large for a double became infinities, which are printed as null. */
     struct ddp_strbuf twice = DDP_STRBUF_INIT;
     if (print(again, &twice, &err) != 0 || strcmp(text.text, twice.text) != 0)
         abort();

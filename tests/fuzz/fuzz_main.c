@@ -2,13 +2,12 @@
  *
  *     fuzz_X [--seconds S] [--seed N] [--most BYTES] [FILE_OR_FOLDER...]
  *
- * Without operands: the corpus folder named after the program beside its source,
- * tests/fuzz/corpus/X. S: 1. Prints TAP: one test for the replay, one for the mutations. The input
- * that runs is always on disk, beside the program in fuzz_X.current (8 bytes of length, then the
- * input), whatever ends the process; it is removed at the end. Same seed, same corpus: same inputs
- * in the same order (how many depends on time). Not guided by coverage: corpora must hold a good
- * input of each kind.
- */
+ * The default of S is 1. Without operands the program uses the corpus in tests/fuzz/corpus/X.
+ * It prints TAP: one test for the replay, one for the mutations. The current input is always on
+ * disk in fuzz_X.current beside the program (8 bytes of length, then the input), so it survives a
+ * crash; the file is removed at the end. The same seed and corpus give the same inputs in the same
+ * order, and the time limits their number. Coverage does not guide the mutations, so a corpus must
+ * hold a valid input of each kind. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +24,7 @@
 #include "fuzz/fuzz.h"
 
 #define CORPUS_MAX  1024
-#define INPUT_BYTES ((size_t)1 << 20) /* most an input may have */
+#define INPUT_BYTES ((size_t)1 << 20) /* largest size of an input */
 #define ONE_MAX_S   10                /* a single input that takes longer is a finding */
 
 struct input {
@@ -41,7 +40,7 @@ struct fuzz {
     struct input corpus[CORPUS_MAX];
     int count;
     char current[512];
-    uint8_t *shown; /* the file `current`: 8 bytes of length, then the input */
+    uint8_t *shown; /* the mapped file `current`: 8 bytes of length, then the input */
 };
 
 static void die(const char *what, const char *subject)
@@ -66,7 +65,7 @@ static void add_file(struct fuzz *f, const char *path)
     fclose(in);
 }
 
-/* A file, or all files of a folder, by name. */
+/* Adds a file, or all files of a folder in the order of their names. */
 static void add_path(struct fuzz *f, const char *path)
 {
     struct stat st;
@@ -93,7 +92,8 @@ static void add_path(struct fuzz *f, const char *path)
     }
 }
 
-/* Runs one input from memory of its exact size, so that a sanitizer sees every step beyond it. */
+/* Runs one input from a block of its exact size, so that a sanitizer detects every access beyond
+ * its end. */
 static void run(struct fuzz *f, const uint8_t *bytes, size_t n)
 {
     uint64_t length = n;
@@ -112,7 +112,8 @@ static uint64_t below(struct ddp_rng *rng, size_t n)
     return n ? ddp_rng_below(rng, n) : 0;
 }
 
-/* Values at which lengths and counts go wrong, in 1, 2, 4 or 8 bytes, either end first. */
+/* Writes a value at which lengths and counts tend to go wrong, in 1, 2, 4 or 8 bytes and either
+ * byte order. */
 static void put_edge(struct ddp_rng *rng, uint8_t *bytes, size_t n)
 {
     static const uint64_t edges[] = {0,          1,           0x7f,       0x80,
@@ -127,7 +128,8 @@ static void put_edge(struct ddp_rng *rng, uint8_t *bytes, size_t n)
         memcpy(bytes + below(rng, n - width + 1), &value, width);
 }
 
-/* Moves the bytes from `from` on to `to`: cuts or repeats a piece. Returns the new length. */
+/* Moves the bytes from offset `from` to offset `to`, which removes or repeats a piece. Returns
+ * the new length. */
 static size_t move_tail(struct ddp_rng *rng, uint8_t *bytes, size_t n, size_t most)
 {
     size_t from = below(rng, n + 1), to = below(rng, n + 1), tail = n - from;
@@ -156,13 +158,13 @@ static size_t mutate(struct fuzz *f, struct ddp_rng *rng, uint8_t *bytes, size_t
         return below(rng, n + 1);
     case 4:
         return move_tail(rng, bytes, n, f->most);
-    case 5: { /* a piece of another input over this one */
+    case 5: { /* copy a piece of another input over this one */
         size_t from = below(rng, other->n), at = below(rng, n);
         size_t piece = below(rng, DDP_MIN(other->n - from, n - at) + 1);
         memcpy(bytes + at, other->bytes + from, piece);
         return n;
     }
-    default: { /* or behind it */
+    default: { /* or append it */
         size_t from = below(rng, other->n), at = below(rng, n + 1);
         size_t piece = DDP_MIN(other->n - from, f->most - at);
         memcpy(bytes + at, other->bytes + from, piece);
@@ -171,7 +173,8 @@ static size_t mutate(struct fuzz *f, struct ddp_rng *rng, uint8_t *bytes, size_t
     }
 }
 
-/* Small mutations of the head, where formats say what follows, are as likely as any place. */
+/* Half of the mutations are small ones near the start, where formats describe the content that
+ * follows. */
 static size_t make(struct fuzz *f, struct ddp_rng *rng, uint8_t *bytes)
 {
     const struct input *base = &f->corpus[ddp_rng_below(rng, (uint64_t)f->count)];

@@ -1,5 +1,5 @@
-/* CIFAR-10's python form: whatever is accepted has as many legal labels as images, inside the
- * input. */
+/* Fuzzes CIFAR-10's python form: an accepted file has as many legal labels as images, and both
+ * lie inside the input. */
 #include <stdlib.h>
 
 #include "fuzz/fuzz.h"

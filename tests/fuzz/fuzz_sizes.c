@@ -1,5 +1,5 @@
-/* What people type: sizes, counts, numbers, and what is printed of them. What is accepted is in its
- * range; a size that is printed exactly is read as the same. First byte: which. */
+/* Fuzzes sizes, counts and numbers as users type them. An accepted value is in its range, and a
+ * size that is printed exactly is read back as the same size. The first byte chooses the parser. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void try_size(const char *text)
             packed[n++] = *c;
     packed[n] = '\0';
     err = DDP_ERR_INIT;
-    /* Four digits of a size that is no whole number of the unit may be no whole number of bytes. */
+    /* A size printed with four digits may not be a whole number of bytes. */
     if (ddp_parse_size(packed, &again, &err) == 0)
         require(fabs((double)again - (double)bytes) <= 0.001 * (double)bytes);
 }

@@ -1,6 +1,6 @@
-/* Fuzzes what is read from other ranks and from users: a sparse message as it arrives, and the name
- * of a compressor. First byte: which; the rest: the input. Whatever is accepted must be in order,
- * inside its span, and encode to a message that decodes to the same. */
+/* Fuzzes input from other ranks and from users: sparse messages as they arrive, and names of
+ * compressors. The first byte chooses between them. An accepted message must be in ascending
+ * order, lie inside its span, and encode to a message that decodes to the same entries. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,9 @@ static void require(bool holds)
         abort();
 }
 
-/* Header: begin (4 bytes), length (2), count (2); then words. The arrays are as long as they must
- * be and no longer, so that a sanitizer sees every step outside. */
+/* The input begins with a header: begin (4 bytes), length (2), count (2). Then come 4-byte
+ * words. The arrays have exactly the required size, so that a sanitizer detects every access
+ * outside. */
 static void fuzz_message(const uint8_t *data, size_t size)
 {
     uint32_t begin;

@@ -1,5 +1,5 @@
-/* For tests of compressed and partial points: options, and a sampler's run over all points of them.
- */
+/* For tests of compressed and partial points: options, and a run of the sampler over all points
+ * that the options give. */
 #ifndef DDP_TESTS_COMPRESSED_RUNS_H
 #define DDP_TESTS_COMPRESSED_RUNS_H
 

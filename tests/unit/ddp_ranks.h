@@ -1,7 +1,7 @@
-/* For tests of libddp's API: runs a function in N ranks, as threads and as processes
- * (DDP_LAUNCH_THREADS: ThreadSanitizer sees only the former).
- *
- * Ranks must not use cmocka's asserts; they use CHECK, which returns an error the parent sees. */
+/* For tests of libddp's API: runs a function in N ranks, as threads and as processes. Under
+ * ThreadSanitizer, which checks threads only, the ranks are always threads (DDP_LAUNCH_THREADS).
+ * Ranks must not use cmocka's asserts. They use CHECK, which returns an error that the parent
+ * sees. */
 #ifndef DDP_TESTS_DDP_RANKS_H
 #define DDP_TESTS_DDP_RANKS_H
 
@@ -22,7 +22,7 @@
             return ddp_fail(err, DDP_EDATA, "%s:%d: %s", __FILE__, __LINE__, #condition);          \
     } while (0)
 
-/* The call must fail with the code, and its message must name the subjects. */
+/* Fails unless the call returns the expected code and its message names the subjects. */
 #define CHECK_FAILS(expected_code, expected_text, ...)                                             \
     do {                                                                                           \
         struct ddp_err refused_ = DDP_ERR_INIT;                                                    \
@@ -53,7 +53,7 @@ static inline void run_ranks(int ranks, rank_body *body, void *arg)
     }
 }
 
-/* On 1 to `most` ranks. */
+/* Runs the body on 1 to `most` ranks. */
 static inline void run_all_ranks(int most, rank_body *body, void *arg)
 {
     for (int ranks = 1; ranks <= most; ranks++)

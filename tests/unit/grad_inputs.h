@@ -26,7 +26,7 @@ enum grad_kind {
     GRAD_FEW, /* distinct values */
     GRAD_RISING,
     GRAD_FALLING,
-    GRAD_SPIKY, /* all large ones side by side */
+    GRAD_SPIKY, /* all large values side by side */
     GRAD_NAN_INF,
     GRAD_SPARSE, /* about 1 in 20 is not zero */
     GRAD_KINDS
@@ -55,7 +55,7 @@ static inline float grad_canonical(float x)
     return isnan(x) ? float_of(0x7fc00000u) : x;
 }
 
-/* Its order is the order of |x|. */
+/* Returns a number whose order is the order of |x|. */
 static inline uint32_t grad_magnitude(float x)
 {
     return bits_of(x) & 0x7fffffffu;
@@ -94,7 +94,8 @@ static inline float grad_value(enum grad_kind kind, size_t i, size_t n, struct d
     }
 }
 
-/* An array of `bytes` at `offset` from a boundary of 64, guarded on both sides. */
+/* An array of `bytes` bytes, `offset` bytes after a 64-byte boundary, with guard bytes on both
+ * sides. */
 struct guarded {
     unsigned char *base;
     size_t offset, bytes;

@@ -27,7 +27,7 @@ static inline double half_decode(struct half_format f, uint16_t bits)
     return bits & 0x8000 ? -v : v;
 }
 
-/* To nearest, ties to even; NaN becomes the positive quiet one. */
+/* Rounds to nearest, ties to even. NaN becomes the positive quiet NaN. */
 static inline uint16_t half_encode(struct half_format f, double v)
 {
     const uint16_t infinity = (uint16_t)(f.special << f.fraction_bits);

@@ -1,12 +1,12 @@
-/* For tests of what is measured: all points of some options, on one communicator. */
+/* For tests of measured points: runs all points of some options on one communicator. */
 #ifndef DDP_TESTS_PLAN_RUNS_H
 #define DDP_TESTS_PLAN_RUNS_H
 
 #include "base/mem.h"
 #include "bench/sampler.h"
 
-/* each (may be NULL): looks at a point and its samples. Samples that the options ask for must be
- * there. Returns a code. */
+/* Runs all points. each (may be NULL) is called with every point and its samples and may return
+ * an error. The samples that the options request must be present. Returns a code. */
 static inline int run_all(struct ddp_comm *comm, const struct ddp_bench_options *o,
                           int (*each)(const struct ddp_point *, const double *, void *,
                                       struct ddp_err *),

@@ -1,5 +1,5 @@
-/* For tests of ranks that meet over TCP: processes with torchrun's variables, and how each ended.
- */
+/* For tests of ranks that meet over TCP: starts processes with torchrun's variables and records
+ * how each ended. */
 #ifndef DDP_TESTS_MEETING_RANKS_H
 #define DDP_TESTS_MEETING_RANKS_H
 
@@ -34,11 +34,11 @@ struct outcome {
     char text[512], hint[768];
 };
 
-/* One process: what its launcher says, and what it does in the world. */
+/* The environment that a launcher gives to one process, and the body that it runs in the world. */
 struct process {
     const char *host, *run_id;
     int port, rank, size;
-    bool row; /* MASTER_PORT, and the row of ports behind it */
+    bool row; /* meet on the ports after MASTER_PORT, not on `port` alone */
     int64_t timeout_ns;
     int (*body)(struct ddp_comm *comm, struct ddp_err *err);
 };
@@ -107,7 +107,7 @@ static inline void assert_says(int i, int code, const char *part)
                  outcomes[i].text, code, part);
 }
 
-/* A port that nobody listens on, nor on the seven behind it. */
+/* Returns a port on which nobody listens; the seven ports after it are free as well. */
 static inline int free_port(void)
 {
     for (;;) {
@@ -130,7 +130,7 @@ static inline int setup(void **state)
     outcomes = mmap(NULL, RANKS_MAX * sizeof *outcomes, PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (int i = 0; outcomes != MAP_FAILED && i < RANKS_MAX; i++)
-        outcomes[i].code = 1; /* never ended */
+        outcomes[i].code = 1; /* in case the process never ends */
     return outcomes == MAP_FAILED;
 }
 

@@ -1,5 +1,5 @@
-/* Non-blocking collectives: results, order, sleeping, misuse; what happens when a rank is lost is
- * in test_async_lost.c. Under ThreadSanitizer with ranks as threads (DDP_LAUNCH_THREADS). */
+/* Non-blocking collectives: results, order, sleeping and misuse. test_async_lost.c tests the
+ * loss of ranks. ThreadSanitizer runs it with ranks as threads (DDP_LAUNCH_THREADS). */
 #include "async_ranks.h"
 
 #include <sched.h>
@@ -25,8 +25,8 @@ static void run_all(struct job job)
     }
 }
 
-/* Many at once, registered and private, large and small; waited for last first; the parent is used
- * meanwhile. */
+/* Many requests at once, registered and private, large and small. Ranks wait for the last one
+ * first and use the parent communicator meanwhile. */
 static int body_many(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
 {
     static const size_t counts[] = {1, 100000, 7, 0, 3000, 65536, 2, 500};
@@ -59,7 +59,7 @@ static int body_many(struct ddp_comm *comm, struct ddp_async *async, struct ddp_
             DDP_TRY(ddp_async_wait(&requests[i], 0, err));
             for (size_t j = 0; j < counts[i]; j++)
                 CHECK(data[i][j] == sum * (float)(i + 1 + round));
-            CHECK(ddp_async_wait(&requests[i], 0, err) == 0); /* again is fine */
+            CHECK(ddp_async_wait(&requests[i], 0, err) == 0); /* waiting again is allowed */
             ddp_async_release(&requests[i]);
         }
         for (int i = 0; i < N; i++) {
@@ -87,8 +87,8 @@ static void note_order(void *arg)
     note->order[(*note->next)++] = note->mine;
 }
 
-/* Prepared once, posted often; `after` runs in the order of posting, and before the request is
- * done; test says so without blocking. */
+/* Prepared once and posted often. `after` runs in the order of posting and before the request is
+ * done, and ddp_async_test reports completion without blocking. */
 static int body_prepared(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
 {
     enum { N = 3 };
@@ -127,7 +127,7 @@ static int body_prepared(struct ddp_comm *comm, struct ddp_async *async, struct 
             CHECK(data[i] == expected);
         }
     }
-    /* The parent's recorder has each of them once, on every rank alike. */
+    /* The parent's recorder has every operation once, the same on every rank. */
     CHECK(atomic_load(&comm->flight->entered) == entered + 60);
     for (int i = 0; i < N; i++)
         ddp_async_release(&requests[i]);
@@ -139,7 +139,7 @@ static void test_prepared(void **state)
     run_all((struct job){.body = body_prepared});
 }
 
-/* Destroying with requests under way waits for them. */
+/* Destroying waits for the requests under way. */
 static int body_destroy(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
 {
     struct ddp_async *second;
@@ -170,7 +170,7 @@ static int64_t cpu_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Idle means asleep: a process with nothing to do uses no processor time. */
+/* A process without work sleeps and uses no CPU time. */
 static int body_idle(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
 {
     float data = 1;
@@ -195,7 +195,7 @@ static void test_idle(void **state)
     assert_string_equal(outcome.report_text, "");
 }
 
-/* A plan that cannot be made is an error of start, and nothing is queued. */
+/* If a plan cannot be made, the start returns the error and nothing is queued. */
 static int body_illegal(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
 {
     float data = 1;

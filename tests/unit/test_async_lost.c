@@ -1,5 +1,5 @@
-/* Non-blocking collectives when a rank is late, gives up, or dies. Under ThreadSanitizer with ranks
- * as threads (DDP_LAUNCH_THREADS). */
+/* Non-blocking collectives when a rank is late, gives up, or dies. ThreadSanitizer runs it with
+ * ranks as threads (DDP_LAUNCH_THREADS). */
 #include "async_ranks.h"
 
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "names.h"
 
-/* Rank 1 never comes: rank 0 learns so from wait, at the deadline, and so do later requests. */
+/* Rank 1 never takes part: wait on rank 0 fails at the deadline, and so do later requests. */
 static int body_late(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
 {
     float data[2] = {1, 1};
@@ -38,14 +38,14 @@ static int body_late(struct ddp_comm *comm, struct ddp_async *async, struct ddp_
     return 0;
 }
 
-/* The deadline of wait itself. */
+/* The deadline given to wait itself. */
 static int body_own_deadline(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
 {
     float data = 1;
     struct ddp_async_request request;
     const struct ddp_coll_args args = sum_of(&data, 1);
     if (comm->rank == 1) {
-        /* Released by rank 0's word, not by time. */
+        /* Rank 0 releases this rank with a message, not after a time. */
         DDP_TRY(ddp_comm_barrier(comm, err));
         return ddp_comm_barrier(comm, err) == DDP_ELOST ? 0 : DDP_EDATA;
     }
@@ -82,7 +82,7 @@ static int body_abort(struct ddp_comm *comm, struct ddp_async *async, struct ddp
     return 0;
 }
 
-/* The code of the launch is the one the world was ended with; what ranks checked is in err. */
+/* The launch must end with the code of the abort. Errors that ranks found are in err. */
 static void expect_ended(struct job job, int code)
 {
     for (int mode = DDP_LAUNCH_THREADS; mode >= ONLY_THREADS; mode--) {
@@ -109,7 +109,8 @@ static void test_abort(void **state)
     expect_ended((struct job){.body = body_abort}, DDP_EDATA);
 }
 
-/* A rank that dies while it waits for its progress thread: the supervisor can still say in what. */
+/* A rank dies while it waits for its progress thread. The supervisor must still name the
+ * operation. */
 static int body_killed(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
 {
     float data[1000] = {0};
@@ -145,8 +146,8 @@ static void test_killed(void **state)
         fail_msg("%s", outcome.report_text);
 }
 
-/* The same while it computes: its own recorder says nothing of the collective, the thread's does.
- */
+/* A rank dies while it computes. Its own recorder does not know the collective, but the recorder
+ * of its progress thread does. */
 static int body_killed_computing(struct ddp_comm *comm, struct ddp_async *async,
                                  struct ddp_err *err)
 {

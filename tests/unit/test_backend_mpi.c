@@ -1,6 +1,6 @@
-/* Backend mpi, ranks and all: this program starts itself under the mpiexec of each MPI whose module
- * was built; there, each rank runs the checks below. Skipped, with the reason, where there is none.
- */
+/* Backend mpi with ranks: this program starts itself under the mpiexec of each MPI whose module
+ * was built, and each rank runs the checks below. If an MPI is missing, its test is skipped with
+ * the reason. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,8 @@ static unsigned char pattern(int rank, size_t i)
     return (unsigned char)(i * 7 + (size_t)rank * 31);
 }
 
-/* Every rank to its right, from its left: none, one, and many bytes, two messages of a tag. */
+/* Every rank sends to its right and receives from its left: no bytes, one byte, many bytes, and
+ * two messages with the same tag. */
 static int check_ring(struct ddp_comm *comm, struct ddp_err *err)
 {
     static const size_t sizes[] = {0, 1, 4096, 3000000};
@@ -48,7 +49,7 @@ static int check_ring(struct ddp_comm *comm, struct ddp_err *err)
     return 0;
 }
 
-/* Later messages overtake by tag. */
+/* A receive for a later message's tag completes before the earlier message is received. */
 static int check_tags(struct ddp_comm *comm, struct ddp_err *err)
 {
     struct ddp_request req[2];
@@ -75,7 +76,7 @@ static int check_exchange(struct ddp_comm *comm, struct ddp_err *err)
     return ddp_comm_barrier(comm, err);
 }
 
-/* Ranks 0 and 2 of the world, and a group of that group. */
+/* A group of the world's ranks 0 and 2, and a group of that group. */
 static int check_groups(struct ddp_comm *world, struct ddp_err *err)
 {
     static const int ends[] = {0, 2}, last[] = {1};
@@ -101,8 +102,8 @@ static int check_groups(struct ddp_comm *world, struct ddp_err *err)
     return 0;
 }
 
-/* Our sums of 16-bit floats, where rounding shows: 2048 + 1 + 1 in f16 is 2048 or 2050, never 2049,
- * and the same on all ranks. 1 + 2^-9 does not fit bf16. */
+/* The library's own sums of 16-bit floats where rounding shows: 2048 + 1 + 1 in f16 is 2048 or
+ * 2050, never 2049, and all ranks get the same. 1 + 2^-9 does not fit bf16. */
 static int check_half(struct ddp_comm *comm, struct ddp_err *err)
 {
     uint16_t in[2] = {comm->rank == 0 ? 0x6800 : 0x3c00, comm->rank == 0 ? 0xfc00 : 0x3c00};
@@ -121,7 +122,7 @@ static int check_half(struct ddp_comm *comm, struct ddp_err *err)
     for (int r = 0; r < comm->size; r++)
         CHECK(all[2 * r] == out[0] && all[2 * r + 1] == out[1]);
     args.dtype = DDP_BF16;
-    in[0] = comm->rank == 0 ? 0x3f80 : 0x3b00; /* 1, and twice 2^-9: to even, or 1 + 2^-7 */
+    in[0] = comm->rank == 0 ? 0x3f80 : 0x3b00; /* 1 plus twice 2^-9: rounded to even, or 1 + 2^-7 */
     DDP_TRY(comm->backend->native(comm, &args, err));
     CHECK(out[0] == 0x3f80 || out[0] == 0x3f81);
     return 0;
@@ -142,7 +143,8 @@ static int check_integer_average(struct ddp_comm *comm, struct ddp_err *err)
     return 0;
 }
 
-/* Rank 0 sends `sent` bytes to rank 1, which expects `expected`: DDP_EMISMATCH there. */
+/* Rank 0 sends `sent` bytes to rank 1, which expects `expected` bytes and must get
+ * DDP_EMISMATCH. */
 static int check_length(struct ddp_comm *comm, size_t sent, size_t expected, struct ddp_err *err)
 {
     struct ddp_request req;
@@ -164,8 +166,9 @@ static int check_shorter(struct ddp_comm *comm, struct ddp_err *err)
     return check_length(comm, 4, 8, err);
 }
 
-/* MPI calls this one an error, after which it is not relied on: nothing is finalized, and mpiexec
- * takes that badly. So the outcome is told in a file. */
+/* A message longer than its receive is an error in MPI, and MPI is not used afterwards: the rank
+ * does not finalize, and mpiexec reports a failure. Rank 1 therefore reports its result in a
+ * file. */
 static int check_longer(struct ddp_comm *comm, struct ddp_err *err)
 {
     return check_length(comm, 8, 4, err);
@@ -177,8 +180,8 @@ static long file_bytes(const char *file)
     return stat(file, &s) == 0 ? (long)s.st_size : -1;
 }
 
-/* A rank under mpiexec; exit code 0, or 1 with the reason on stderr. longer: NULL, or the file that
- * rank 1 writes to when check_longer, done alone, went well. */
+/* The body of a rank under mpiexec. Returns exit code 0, or 1 with the reason on stderr. longer:
+ * NULL, or the file that rank 1 writes if check_longer, which then runs alone, succeeded. */
 static int rank_main(const struct ddp_launcher *launcher, const char *module_dir,
                      const char *longer)
 {
@@ -203,7 +206,7 @@ static int rank_main(const struct ddp_launcher *launcher, const char *module_dir
         rc = check_longer(comm, &err);
         if (rc == 0 && comm->rank == 1 && truncate(longer, 1) != 0)
             rc = DDP_EIO;
-        /* Whoever leaves first takes the others along. */
+        /* The first rank that exits ends the others, so all wait for the file. */
         for (int i = 0; i < 1000 && rc == 0 && file_bytes(longer) == 0; i++)
             ddp_sleep_ns(10000000);
     }
@@ -214,10 +217,10 @@ static int rank_main(const struct ddp_launcher *launcher, const char *module_dir
     return rc == 0 ? 0 : 1;
 }
 
-/* This program, and where the modules are: two folders up from build/X/tests/unit. */
+/* The path of this program, and the folder of the modules: two levels above build/X/tests/unit. */
 static char self[4096], module_dir[4096];
 
-/* Why this MPI cannot be used here; NULL when it can. */
+/* Returns the reason why this MPI cannot be used here, or NULL. */
 static const char *missing(const char *flavour)
 {
     char text[4200];
@@ -249,7 +252,7 @@ static bool longer_is_refused(const char *flavour, const char *more)
     return bytes == 1;
 }
 
-/* As TAP, by hand: prove takes cmocka 1.1.5's way to say "skipped" for a failure. */
+/* Prints TAP itself, because prove takes the "skipped" line of cmocka 1.1.5 for a failure. */
 static int run_all(void)
 {
     static const struct {

@@ -1,5 +1,5 @@
 /* No wake-up is lost: barriers of 8 ranks on 2 cores, alone and while another process keeps both
- * cores busy. A lost one would end the run at the deadline. 500 barriers; 10,000 with --full
+ * cores busy. A lost wake-up would end the run at the deadline. 500 barriers; 10,000 with --full
  * (`make torture`). */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@
 
 static int barriers = 500;
 
-/* round [RANKS]: the barrier each rank enters. */
+/* round [RANKS]: the number of the barrier that each rank enters. */
 struct rounds {
     _Atomic(int) round[RANKS];
 };
@@ -50,7 +50,7 @@ static void *spin(void *arg)
     return arg;
 }
 
-/* A process that would take all of the cores. */
+/* Starts a process that tries to use all cores. */
 static pid_t start_load(void)
 {
     pid_t pid = fork();
@@ -99,7 +99,7 @@ static void test_loaded(void **state)
     assert_int_equal(waitpid(load, NULL, 0), load);
 }
 
-/* This process and all it starts keep to the first CORES cores. */
+/* Restricts this process and its children to the first CORES cores. */
 static void keep_to_cores(void)
 {
     cpu_set_t all, few;

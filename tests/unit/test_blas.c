@@ -1,5 +1,5 @@
-/* BLAS: the library is found and named and multiplies in all four forms; other files are rejected.
- */
+/* BLAS: the library is found and named, and multiplies in all four forms. Other files are
+ * rejected. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Bounds, the control, and what others did meanwhile. */
+/* Bounds of a point, the memcpy baseline, and the interference of other processes. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static int check_memory(struct ddp_comm *comm, struct ddp_bound *b, struct ddp_e
     CHECK(p.bound_GBps > 0.1 && p.bound_GBps < 1e5);
     CHECK(fabs(p.bound_ns * p.bound_GBps / cost.memory_bytes - 1) < 1e-9);
     CHECK(p.bound_fraction == p.bound_ns / 1e6);
-    /* once a size, and two groups share the memory */
+    /* measured once per size; two groups share the memory */
     point_of(comm, "shm", BYTES, &again);
     again.spec.groups = 2;
     DDP_TRY(ddp_bound_fill(b, direct, &shape, &again, err));
@@ -70,7 +70,7 @@ static int check_latency(struct ddp_comm *comm, struct ddp_bound *b, struct ddp_
     DDP_TRY(ddp_bound_fill(b, flat, &shape, &p, err));
     flat->cost(comm->size, &shape, &cost);
     CHECK(strcmp(p.bound_kind, "latency") == 0 && isnan(p.bound_GBps));
-    CHECK(p.bound_ns == cost.steps * 100); /* half of the better ping-pong */
+    CHECK(p.bound_ns == cost.steps * 100); /* 100 ns: half of the faster ping-pong */
     point_of(comm, "shm", 8, &p);
     p.pingpong_ns[0] = p.pingpong_ns[1] = NAN;
     DDP_TRY(ddp_bound_fill(b, flat, &shape, &p, err));
@@ -78,7 +78,7 @@ static int check_latency(struct ddp_comm *comm, struct ddp_bound *b, struct ddp_
     return 0;
 }
 
-/* As if messages were all there is. */
+/* Backend mpi, where the bound follows from the messages alone. */
 static int check_messages(struct ddp_comm *comm, struct ddp_bound *b, struct ddp_err *err)
 {
     const struct ddp_coll_alg *ring = ddp_coll_find(DDP_ALLREDUCE, "ring");
@@ -95,7 +95,7 @@ static int check_messages(struct ddp_comm *comm, struct ddp_bound *b, struct ddp
     ring->cost(comm->size, &shape, &cost);
     DDP_TRY(ddp_bound_fill(b, ring, &shape, &p, err));
     CHECK(p.bound_ns > 10 * cost.steps && isnan(p.bound_GBps));
-    /* one on shared memory sends none, whoever started the ranks */
+    /* an algorithm on shared memory sends no messages, whichever launcher started the ranks */
     const struct ddp_coll_alg *direct = ddp_coll_find(DDP_ALLREDUCE, "direct");
     point_of(comm, "mpi", BYTES, &p);
     shape = shape_of(&p);
@@ -179,7 +179,7 @@ static void write_file(const char *dir, const char *name, const char *text)
     fclose(f);
 }
 
-/* Trees as Linux shows them: both versions of control groups, and nothing at all. */
+/* Files as Linux shows them: both versions of control groups, and no group. */
 static void test_interference(void **state)
 {
     char dir[] = "/tmp/ddp_test_bound_XXXXXX", stat[64], membership[64], path[96];
@@ -189,7 +189,8 @@ static void test_interference(void **state)
     snprintf(membership, sizeof membership, "%s/cgroup", dir);
     ddp_interference_read_from(stat, membership, dir, &before);
     assert_true(isnan(before.steal_ms) && isnan(before.throttled_ms));
-    assert_true(before.involuntary_switches >= 0); /* needs no file */
+    /* the kernel gives this counter without a file */
+    assert_true(before.involuntary_switches >= 0);
 
     write_file(dir, "stat", "cpu  10 20 30 40 50 60 70 800 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\n");
     write_file(dir, "cgroup", "0::/job\n");
@@ -200,7 +201,7 @@ static void test_interference(void **state)
     assert_true(before.throttled_ms == 1.5);
     assert_true(before.steal_ms == 800e3 / (double)sysconf(_SC_CLK_TCK));
 
-    /* Version 1, in a container that sees only the mount. */
+    /* Version 1, in a container that sees only its mount. */
     snprintf(path, sizeof path, "%s/cpu", dir);
     assert_int_equal(mkdir(path, 0700), 0);
     write_file(path, "cpu.stat", "nr_periods 1\nthrottled_time 2500000\n");
@@ -213,7 +214,8 @@ static void test_interference(void **state)
     assert_true(after.throttled_ms == 1 && after.involuntary_switches == 3);
     assert_true(fabs(after.steal_ms - 1e3 / (double)sysconf(_SC_CLK_TCK)) < 1e-6);
 
-    /* What is unknown stays so; a counter that ran backwards says nothing happened. */
+    /* A counter that is unknown before or after stays unknown. A counter that went backwards
+     * counts as 0. */
     before = (struct ddp_interference){20, NAN, -1};
     after = (struct ddp_interference){10, 5, 7};
     ddp_interference_since(&before, &after);

@@ -1,4 +1,4 @@
-/* Break-even densities, and the oracle that says what must be selected. */
+/* Break-even densities, and the reference that checks a top-K selection. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -13,7 +13,8 @@
 #include "bench/break_even.h"
 #include "bench/oracle_select.h"
 
-/* The formula of research/compression.md: entries of 8 bytes to every other rank. */
+/* The textbook cost of a sparse exchange: each rank sends k entries of 8 bytes to every other
+ * rank. */
 static void index_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, bool *exact)
 {
     cost->sent_bytes = 8.0 * (double)k * (ranks - 1);
@@ -41,7 +42,7 @@ static void test_predicted(void **state)
     assert_true(ddp_break_even_predicted(&indices, 2, 100, 1e9) == 1);
 }
 
-/* Every algorithm that sends, as it is built: a bitmap is never worse than indices. */
+/* The shipped allgather, which sends a bitmap where that is shorter than indices. */
 static void test_predicted_of_what_is_built(void **state)
 {
     struct ddp_point p;
@@ -75,7 +76,7 @@ static void test_measured(void **state)
     ddp_density_times_add(&t, 1e-4, 1);
     ddp_density_times_add(&t, 1e-2, 100);
     assert_true(t.density[0] == 1e-4 && t.density[1] == 1e-2 && t.density[2] == 1);
-    /* time = 1e4 density: straight in both logarithms */
+    /* The time is 1e4 times the density: a straight line in logarithmic scales. */
     assert_true(fabs(ddp_break_even_measured(&t, 10, &low, &high) - 1e-3) < 1e-12);
     assert_true(low == 1e-4 && high == 1e-2);
     assert_true(fabs(ddp_break_even_measured(&t, 1000, &low, &high) - 0.1) < 1e-10);
@@ -97,7 +98,7 @@ static int larger_first(const void *a, const void *b)
     return x->index < y->index ? -1 : 1;
 }
 
-/* The oracle against a full sort. */
+/* Compares the reference selection with a full sort. */
 static void check_topk(const float *x, size_t n, size_t k)
 {
     static uint32_t bucket[DDP_ORACLE_BUCKETS];
@@ -133,10 +134,10 @@ static void test_oracle(void **state)
         for (size_t i = 0; i < N; i++) {
             double v = ddp_rng_normal(&rng);
             x[i] = (float)(kind == 0   ? v
-                           : kind == 1 ? rint(v * 2) /* ties */
-                           : kind == 2 ? 1           /* nothing else */
+                           : kind == 1 ? rint(v * 2) /* many ties */
+                           : kind == 2 ? 1           /* all equal */
                            : kind == 3 ? v * 1e-40   /* denormal */
-                                       : exp(40 * v) * v /* to infinity */);
+                                       : exp(40 * v) * v /* overflows to infinity */);
         }
         if (kind == 4)
             x[17] = NAN;

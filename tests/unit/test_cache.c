@@ -1,5 +1,5 @@
-/* What the kernel tells of caches: a processor with three levels, one with odd ones, one without;
- * and a rank's share. */
+/* Caches as Linux describes them: a processor with three levels, one with unusual levels, one
+ * without any; and the share of one rank. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,7 +56,7 @@ static int make_tree(void **state)
     make_cache(0, 1, "1", "Instruction", "32K", "0");
     make_cache(0, 2, "2", "Unified", "1024K", "0");
     make_cache(0, 3, "3", "Unified", "32768K", "0-7,64-71");
-    /* Levels that are instructions' only, or have no size, do not count. */
+    /* Instruction caches and levels without a size do not count. */
     make_cache(1, 0, "3", "Unified", "2M", "1,3");
     make_cache(1, 1, "4", "Instruction", "64M", "1");
     make_cache(1, 2, "5", "Unified", "none", "0-3");
@@ -99,7 +99,7 @@ static void test_not_reported(void **state)
     assert_false(ddp_cache_read("/nowhere", 0, &cache));
 }
 
-/* More ranks have less each, but not more of them than share one cache. */
+/* A rank's share shrinks with the number of ranks, but only with those that share one cache. */
 static void test_share(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* What is foreseen of an algorithm before there are ranks is what it says when there are. */
+/* The check of an algorithm before ranks are started gives the same answer as the algorithm
+ * itself on running ranks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +56,7 @@ static void test_as_checked_offline(void **state)
     }
 }
 
-/* options: all-reduce of f32 with one algorithm and kind of memory. */
+/* Checks an all-reduce of f32 with one algorithm and one kind of memory. */
 static int check_offline(const char *backend, const char *algorithm, int memory, uint64_t bytes,
                          struct ddp_err *err)
 {
@@ -89,7 +90,7 @@ static void test_contradictions(void **state)
     assert_int_equal(check_offline("shm", "flat", -1, 1 << 20, &err), DDP_EUSAGE);
     assert_int_equal(check_offline("shm", "all", DDP_MEMORY_PRIVATE, 1 << 20, &err), 0);
     assert_int_equal(check_offline("shm", "auto", DDP_MEMORY_PRIVATE, 4, &err), 0);
-    /* What MPI can do shows when it runs; that nothing is registered is known. */
+    /* The abilities of an MPI are unknown before it runs, but unregistered memory is known. */
     assert_int_equal(check_offline("mpi", "direct", DDP_MEMORY_PRIVATE, 4, &err), DDP_EUSAGE);
     assert_int_equal(check_offline("mpi", "native", DDP_MEMORY_PRIVATE, 4, &err), 0);
     assert_int_equal(check_offline("mpi", "hier", DDP_MEMORY_PRIVATE, 4, &err), 0);

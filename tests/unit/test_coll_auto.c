@@ -1,5 +1,5 @@
-/* The table of `auto`: what it takes for each collective, size, memory and distance on shared
- * memory, with ranks as processes; that it always takes something; and what it prints. */
+/* The table of `auto`: its choice for each collective, size, memory and distance on shared
+ * memory, with ranks as processes; it always chooses an algorithm; and its printed form. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,8 @@ static int taken(const struct ddp_comm *comm, enum ddp_coll coll, size_t bytes, 
     return 0;
 }
 
-/* With more ranks than cores one step is worth longer copies; the communicator knows. */
+/* With more ranks than cores a step costs more, so `auto` prefers longer copies. The
+ * communicator knows whether ranks share cores. */
 static int choose_oversubscribed(struct ddp_comm *comm, struct ddp_err *err)
 {
     const enum ddp_distance oversubscribed = DDP_DISTANCE_OVERSUBSCRIBED;
@@ -80,7 +81,8 @@ static int choose(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg
         }
     }
     DDP_TRY(taken(comm, DDP_BARRIER, 0, false, DDP_DISTANCE_UNKNOWN, "flags", err));
-    /* A step more costs more, far away: flat reaches further. Unknown is the middle. */
+    /* A step costs more between distant cores, so flat is chosen up to larger sizes. An unknown
+     * distance counts as medium. */
     DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, true, DDP_DISTANCE_CACHE, "direct", err));
     DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, true, DDP_DISTANCE_UNKNOWN, "direct", err));
     DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, true, DDP_DISTANCE_FAR, "flat", err));
@@ -114,7 +116,7 @@ static void test_distance(void **state)
     assert_int_equal(ddp_distance_of(450), DDP_DISTANCE_FAR);
 }
 
-/* The text for a query; its lines must name `expected`, without the first. */
+/* Prints the table for a query. Its lines after the head must name `expected`. */
 static void check_text(enum ddp_coll coll, const char *backend, int ranks, int hosts,
                        bool registered, const char *const *expected)
 {
@@ -148,7 +150,7 @@ static void test_text(void **state)
     check_text(DDP_ALLREDUCE, "shm", 2, 1, false,
                (const char *const[]){" 1 KiB | flat ", " staged ", NULL});
     check_text(DDP_ALLREDUCE, "self", 1, 1, true, (const char *const[]){" self ", NULL});
-    /* One host, or not known; two of two ranks; one rank each. */
+    /* One host or an unknown number of hosts; two hosts with two ranks each; one rank per host. */
     check_text(DDP_ALLREDUCE, "mpi", 4, 0, true,
                (const char *const[]){" 512 B | flat ", " direct ", NULL});
     check_text(DDP_ALLREDUCE, "mpi", 4, 2, false,
@@ -162,7 +164,7 @@ static void test_text(void **state)
     check_text(DDP_BARRIER, "self", 2, 1, true, (const char *const[]){"", NULL});
 }
 
-/* Whatever the backend can do at all, the table has an algorithm for. */
+/* The table has an algorithm for every shape that the backend supports. */
 static void test_every_collective(void **state)
 {
     (void)state;
@@ -173,7 +175,7 @@ static void test_every_collective(void **state)
                 .coll = (enum ddp_coll)coll, .backend = ddp_backend_find(backends[b]), .ranks = 5};
             struct ddp_strbuf text = DDP_STRBUF_INIT;
             ddp_coll_auto_explain(&query, &text);
-            const char *row = strchr(text.text, '\n'); /* below the head */
+            const char *row = strchr(text.text, '\n'); /* the first row after the head */
             bool found = false;
             for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a && row; a++)
                 found = found || strstr(row, (*a)->name) != NULL;

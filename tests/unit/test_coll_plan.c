@@ -1,5 +1,5 @@
-/* The table of algorithms, the choice of `auto`, plans and costs, on communicators that exist only
- * in this file: no rank runs. */
+/* The table of algorithms, the choice of `auto`, plans and costs, on communicators that are
+ * structs in this file: no rank runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -112,7 +112,8 @@ static void test_auto(void **state)
     assert_string_equal(choice(&bare, 2, 8192, false), "none");
 }
 
-/* Ranks on `count` hosts. own: what ddp_coll_auto_own takes. */
+/* Ranks on `count` hosts. taken, own: the expected choices of ddp_coll_auto and
+ * ddp_coll_auto_own. */
 static void expect_across_hosts(int ranks, int count, size_t bytes, enum ddp_dtype dtype,
                                 const char *taken, const char *own)
 {
@@ -133,10 +134,10 @@ static void test_auto_across_hosts(void **state)
     expect_across_hosts(4, 4, 1 << 20, DDP_F32, "native", "ring");
     expect_across_hosts(4, 4, 4 << 20, DDP_F32, "ring", "ring");
     expect_across_hosts(3, 3, 64 << 20, DDP_F32, "ring", "ring");
-    /* The library refuses f16. */
+    /* The MPI library does not support f16. */
     expect_across_hosts(4, 4, 8, DDP_F16, "rhd", "rhd");
     expect_across_hosts(4, 4, 1 << 20, DDP_F16, "ring", "ring");
-    /* More hosts than were measured; two ranks on one of them. */
+    /* More hosts than were measured, and two ranks on one host. */
     expect_across_hosts(5, 5, 4 << 20, DDP_F32, "native", "ring");
     expect_across_hosts(4, 3, 4 << 20, DDP_F32, "native", "ring");
 }
@@ -150,7 +151,7 @@ static void test_reasons(void **state)
         size_t count;
         enum ddp_dtype dtype;
         bool registered;
-        const char *reason; /* part of it; NULL: supported */
+        const char *reason; /* expected in the error text; NULL: supported */
     } cases[] = {
         {"flat", &shm_like, DDP_SHM_SLOT_BYTES / 4, DDP_F32, false, NULL},
         {"flat", &shm_like, DDP_SHM_SLOT_BYTES / 4 + 1, DDP_F32, false, "at most"},
@@ -179,7 +180,7 @@ static void test_reasons(void **state)
     }
 }
 
-/* A plan knows by itself whether its buffers are registered, to their last byte. */
+/* A plan finds out by itself whether its buffers are registered completely. */
 static void test_plan(void **state)
 {
     (void)state;
@@ -205,7 +206,7 @@ static void test_plan(void **state)
     ddp_coll_plan_release(&plan);
 
     args.count = 1024;
-    args.send = private_block; /* one of two is not enough */
+    args.send = private_block; /* only one of the two buffers is registered */
     const struct ddp_coll_alg *direct = ddp_coll_find(DDP_ALLREDUCE, "direct");
     assert_int_equal(ddp_coll_plan_init(&plan, &comm, direct, &args, &err), DDP_EUNAVAIL);
     assert_true(text_names(err.text, "registered"));
@@ -230,7 +231,7 @@ static void test_message_bytes(void **state)
     assert_int_equal(ddp_coll_message_bytes(DDP_REDUCE_SCATTER, 4, 10, DDP_U8), 40);
 }
 
-/* Derived by hand for 2 ranks and 1000 bytes, from what each algorithm's opening comment says. */
+/* Worked out by hand for 2 ranks and 1000 bytes, from each algorithm's opening comment. */
 static void test_costs(void **state)
 {
     (void)state;
@@ -238,7 +239,8 @@ static void test_costs(void **state)
         const char *name;
         double steps, memory_bytes;
     } rows[] = {
-        {"flat", 1, 10000},  /* 2 ranks: 1000 in and out of a slot, 2000 read, 1000 written */
+        /* 2 ranks: each moves 1000 in and out of a slot, reads 2000, writes 1000 */
+        {"flat", 1, 10000},
         {"direct", 2, 4000}, /* 2 ranks: 2 x 500 read, 2 x 500 written */
         {"staged", 2, 8000}, /* 2 ranks: 500 in, 1000 + 1000 sum, 500 out; copies count twice */
         {"self", 0, 2000},

@@ -1,5 +1,5 @@
-/* Compressors: how they are asked for, what they send, what they keep; over inputs of every kind
- * and every SIMD level. */
+/* Compressors: their names and options, the values they send and the values they keep, over
+ * inputs of every kind and at every SIMD level. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include "compress/feedback.h"
 #include "names.h"
 
-#define N 5003 /* a multiple of nothing */
+#define N 5003 /* not a multiple of any block size */
 
 static void refuse(const char *text, const char *says)
 {
@@ -79,13 +79,14 @@ static void test_k(void **state)
     assert_int_equal(ddp_compress_k(1e-9, 1000), 1);
     assert_int_equal(ddp_compress_k(0.01, 100), 1);
     assert_int_equal(ddp_compress_k(0.01, 101), 2);
-    assert_int_equal(ddp_compress_k(0.07, 100), 7); /* 0.07 * 100 is above 7 in binary */
+    /* 0.07 * 100 is slightly more than 7 in binary */
+    assert_int_equal(ddp_compress_k(0.07, 100), 7);
     assert_int_equal(ddp_compress_k(0.01, 431080), 4311);
     assert_int_equal(ddp_compress_k(1, 431080), 431080);
     assert_int_equal(ddp_compress_k(0.999999, 10), 10);
 }
 
-/* Inputs. */
+/* Kinds of inputs. */
 enum { NORMAL, HEAVY, CONSTANT, DENORMAL, STRANGE, ZERO, INPUTS };
 
 static void make_input(int kind, uint64_t seed, float *in)
@@ -146,7 +147,8 @@ static uint32_t bits_of(float x)
     return isnan(x) ? 0x7fc00000u : bits;
 }
 
-/* sent + new residual == in + old residual, bit for bit, every element in one of the two. */
+/* Checks sent + new residual == in + old residual bit for bit. Every element is in exactly one
+ * of the two. */
 static void check_moved(const struct box *b, const float *acc)
 {
     static float sent[N];
@@ -194,7 +196,7 @@ static void test_sparse(void **state)
             }
 }
 
-/* The scale is applied to what is sent, not to what is kept. */
+/* The scale applies to the sent values and not to the kept ones. */
 static void test_sparse_scale(void **state)
 {
     (void)state;
@@ -214,7 +216,8 @@ static void test_sparse_scale(void **state)
     box_free(b);
 }
 
-/* Of normal data the largest 5 % hold 27.91 % of the energy; an index-order pick keeps 5. */
+/* The largest 5 % of normally distributed values hold 27.91 % of the energy. A selection by
+ * index order would hold 5 %. */
 static void test_energy(void **state)
 {
     (void)state;
@@ -253,7 +256,8 @@ static void test_energy(void **state)
     free(in);
 }
 
-/* 16 bits: residual = acc - decoded, so what is sent over many steps is what was put in. */
+/* 16-bit formats: residual = acc - decoded, so over many steps the sent values add up to the
+ * inputs. */
 static void check_16_bit(const char *text, int kind, float scale)
 {
     struct box *b = box_of(text, ddp_cpu_best_simd(), true);
@@ -301,7 +305,7 @@ static void test_overflow(void **state)
     b->in[3] = 1e6f;
     ddp_feedback_encode(&b->e);
     assert_int_equal(b->e.overflow_count, 0);
-    assert_true(b->residual[3] == 1e6f - 100); /* what was clipped comes later */
+    assert_true(b->residual[3] == 1e6f - 100); /* the clipped rest is sent later */
     box_free(b);
     b = box_of("bf16", DDP_SIMD_SCALAR, false);
     b->in[3] = 1e30f;
@@ -310,7 +314,7 @@ static void test_overflow(void **state)
     box_free(b);
 }
 
-/* The clip is in the gradient's unit: no average of what is limited to CLIP exceeds it. */
+/* The limit has the gradient's unit: no average of values limited to CLIP exceeds CLIP. */
 static void test_clip_of_an_average(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Compressed and partial points where gradients lie on a device: measured, verified, and a stream's
- * kernel that selects, keeps or converts the wrong thing on one rank is everybody's error. The
- * device is the processor, over whose streams the sampler does what it would do with a GPU. */
+/* Compressed and partial points whose gradients lie on a device are measured and verified. If a
+ * stream kernel selects, keeps or converts a wrong value on one rank, all ranks get an error.
+ * The device is the CPU, whose streams the sampler uses as it would use a GPU's. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "compressed_runs.h"
 #include "names.h"
 
-/* What must hold of every point. */
+/* Checks the properties that every point must have. */
 static int look_there(const struct ddp_point *p, const double *samples, void *arg,
                       struct ddp_err *err)
 {
@@ -36,14 +36,16 @@ static int look_there(const struct ddp_point *p, const double *samples, void *ar
     CHECK(p->page_bytes == -1 && isnan(p->device_ns));
     if (p->spec.partial == 0 && strstr(p->spec.compress, "topk"))
         CHECK(fabs(p->achieved_density * n - ceil(p->density * n)) < 1e-9);
-    if (strcmp(p->spec.compress, "threshold:0.1") == 0 && p->spec.count > 8) /* all the room */
+    /* all values that have room */
+    if (strcmp(p->spec.compress, "threshold:0.1") == 0 && p->spec.count > 8)
         CHECK(fabs(p->achieved_density * n - (strcmp(p->feedback, "on") == 0 ? ceil(n / 8) : n)) <
               n / 10);
     ++*(int *)arg;
     return 0;
 }
 
-/* comm for as long as body() runs: what it moves lies on a device, whose kernels are these. */
+/* Runs all points on comm, whose backend and device are replaced meanwhile: its memory counts as
+ * memory of `device`. */
 static int
 run_there(struct ddp_comm *comm, const struct ddp_device *device, const struct ddp_bench_options *o,
           int (*each)(const struct ddp_point *, const double *, void *, struct ddp_err *),
@@ -89,7 +91,8 @@ static void test_on_a_device(void **state)
         run_ranks(ranks, (struct ranks_job){.body = body_there});
 }
 
-/* Algorithms that a device has not, in words; of `all` what can be had is. */
+/* An algorithm that a device lacks is refused by name. `all` runs the algorithms that the device
+ * has. */
 static int body_algorithms(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                            struct ddp_err *err)
 {
@@ -115,7 +118,7 @@ static void test_algorithms_on_a_device(void **state)
     run_ranks(2, (struct ranks_job){.body = body_algorithms});
 }
 
-/* Stream kernels gone wrong on one rank. */
+/* Stream kernels that make an error on one rank. */
 static const struct ddp_stream_kernels *good_there(void)
 {
     return ddp_device_cpu(DDP_SIMD_SCALAR)->stream_kernels;

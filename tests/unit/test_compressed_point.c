@@ -1,5 +1,5 @@
-/* Compressed and partial points: every method is measured and verified; a kernel that selects,
- * keeps or adds the wrong thing on one rank is everybody's error. */
+/* Compressed and partial points: every method is measured and verified. If a kernel selects,
+ * keeps or adds a wrong value on one rank, all ranks get an error. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -15,7 +15,8 @@
 #include "compressed_runs.h"
 #include "names.h"
 
-/* What must hold of every point; density and bytes where the method says them. */
+/* Checks the properties that every point must have, and density and bytes where the method
+ * determines them. */
 static int look(const struct ddp_point *p, const double *samples, void *arg, struct ddp_err *err)
 {
     const bool many = p->spec.ranks > 1;
@@ -136,13 +137,13 @@ static void test_break_even_is_measured(void **state)
     run_ranks(2, (struct ranks_job){.body = body_break_even});
 }
 
-/* Kernels gone wrong. */
+/* Kernels with an error. */
 static const struct ddp_grad_kernels *good(void)
 {
     return ddp_device_cpu(DDP_SIMD_SCALAR)->grad;
 }
 
-/* SINGA's defect: the first k by index instead of the largest. */
+/* The defect of SINGA: selects the first k by index instead of the largest k. */
 static size_t first_k(struct ddp_select *s, size_t k, uint32_t *hint, void *scratch)
 {
     (void)hint;
@@ -159,7 +160,7 @@ static size_t first_k(struct ddp_select *s, size_t k, uint32_t *hint, void *scra
     return s->out.count = DDP_MIN(k, s->n);
 }
 
-/* One more than it should. */
+/* Selects one entry too many. */
 static size_t one_more(struct ddp_select *s, size_t k, uint32_t *hint, void *scratch)
 {
     size_t n = good()->select_topk(s, k, hint, scratch);
@@ -170,7 +171,7 @@ static size_t one_more(struct ddp_select *s, size_t k, uint32_t *hint, void *scr
     return n;
 }
 
-/* Forgets one value: neither sent nor kept. */
+/* Loses one value, which is neither sent nor kept. */
 static size_t forgetful(struct ddp_select *s, size_t k, uint32_t *hint, void *scratch)
 {
     size_t n = good()->select_topk(s, k, hint, scratch);
@@ -193,7 +194,7 @@ static uint64_t flipping(void *dst, const float *src, size_t n, enum ddp_dtype t
 {
     uint64_t overflows = good()->narrow(dst, src, n, to, scale, clip);
     if (n > 17)
-        ((uint16_t *)dst)[17] ^= 0x200; /* not the last bit: a sum may round that away */
+        ((uint16_t *)dst)[17] ^= 0x200; /* not the last bit, because a sum may round it away */
     return overflows;
 }
 
@@ -235,7 +236,7 @@ static int body_defect(struct ddp_comm *comm, struct ddp_launch_rank *rank, void
         return ddp_fail(err, DDP_EINTERNAL, "'%.400s' lacks '%s'", text, d->says);
     }
     *err = DDP_ERR_INIT;
-    return 0; /* as it must be, on every rank */
+    return 0; /* the other ranks compute correctly */
 }
 
 static void test_defects_are_found(void **state)

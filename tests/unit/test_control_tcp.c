@@ -1,7 +1,8 @@
-/* Control traffic over TCP when a rank dies, hangs, or disagrees: the others hear of it. */
+/* Control traffic over TCP when a rank dies, hangs, or disagrees: the other ranks get an error
+ * that says so. */
 #include "unit/rendezvous_ranks.h"
 
-/* Rank 2 dies between two exchanges: nobody waits for the deadline. */
+/* Rank 2 dies between two exchanges, and no rank waits until the deadline. */
 static int die(struct ddp_comm *comm, struct ddp_err *err)
 {
     DDP_TRY(ddp_comm_barrier(comm, err));
@@ -10,7 +11,7 @@ static int die(struct ddp_comm *comm, struct ddp_err *err)
     return ddp_comm_barrier(comm, err);
 }
 
-/* Rank 0 does. */
+/* Rank 0 dies. */
 static int die_first(struct ddp_comm *comm, struct ddp_err *err)
 {
     DDP_TRY(ddp_comm_barrier(comm, err));
@@ -42,7 +43,7 @@ static void test_lost(void **state)
     lose(die_first, 0, "rank 0");
 }
 
-/* Rank 1 never comes to the second barrier; rank 3 watches meanwhile. */
+/* Rank 1 never enters the second barrier. Rank 3 only polls meanwhile. */
 static int hang(struct ddp_comm *comm, struct ddp_err *err)
 {
     DDP_TRY(ddp_comm_barrier(comm, err));
@@ -68,7 +69,7 @@ static void test_hung(void **state)
         assert_says(r, DDP_ELOST, "rank 0|1 s|1, 3|barrier");
 }
 
-/* Ranks whose exchanges differ in size. */
+/* The ranks pass exchanges of different sizes. */
 static int disagree(struct ddp_comm *comm, struct ddp_err *err)
 {
     char mine[8] = "", all[64];

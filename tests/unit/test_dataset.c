@@ -153,7 +153,7 @@ static void says_what_is_wrong_with_a_folder(void **state)
     folder_remove(&f);
 }
 
-/* An unpacked file beside the package's gzipped file is the one that is read. */
+/* If a package's gzipped file and an unpacked file exist, the unpacked file is read. */
 static void plain_before_packed(void **state)
 {
     struct folder f;

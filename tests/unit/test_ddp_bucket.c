@@ -1,5 +1,5 @@
-/* libddp: the bucketer, and the buckets below it. Ranks as threads
- * (DDP_LAUNCH_THREADS) and as processes. */
+/* libddp: the bucketer and the buckets below it. Ranks are threads (DDP_LAUNCH_THREADS) and
+ * processes. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "ddp_ranks.h"
@@ -7,8 +7,8 @@
 
 #define TENSORS 6
 
-/* Where the tensors lie: apart from each other, or in one piece, in private or registered memory;
- * MIXED: in one piece on rank 0 only. */
+/* The layout of the tensors: separate, or in one block of private or registered memory. MIXED:
+ * in one block on rank 0 only. */
 enum layout { APART, FLAT, FLAT_REGISTERED, MIXED, LAYOUTS };
 
 struct net {
@@ -67,7 +67,7 @@ static bool is_sum(const struct net *net, int step, int ranks, float scale)
     return true;
 }
 
-/* Packs of 1024 cut tensor 4 in three and put 2..4 of the others into one bucket. */
+/* Buckets of 1024 bytes cut tensor 4 in three and hold two to four of the other tensors. */
 static int check_bucketer(struct ddp *d, enum layout layout, size_t pack, struct ddp_err *err)
 {
     struct net net;
@@ -83,7 +83,7 @@ static int check_bucketer(struct ddp *d, enum layout layout, size_t pack, struct
         DDP_TRY(ddp_bucketer_finish(b, step % 2 ? &exposed : NULL, err));
         CHECK(step % 2 ? exposed >= 0 && exposed < 20000000000 : exposed == -1);
         CHECK(is_sum(&net, step, ddp_size(d), 1));
-        /* Another collective between steps, and one while the next step is under way. */
+        /* Another collective between steps, and one during the next step. */
         float one = 1;
         const struct ddp_array array = {&one, 1, DDP_F32};
         DDP_TRY(ddp_all_reduce(d, &array, 1, NULL, err));
@@ -100,7 +100,7 @@ static int body_steps(struct ddp *d, void *arg, struct ddp_err *err)
     for (int layout = 0; layout < LAYOUTS; layout++) {
         for (int p = 0; p < 6; p++) {
             if (packs[p] == 1 && (layout != APART || ddp_size(d) > 2))
-                continue; /* 4060 buckets: once is enough */
+                continue; /* this layout makes 4060 buckets: one step is enough */
             DDP_TRY(check_bucketer(d, (enum layout)layout, packs[p], err));
         }
     }
@@ -113,8 +113,8 @@ static void test_steps(void **state)
     run_all_ranks(4, body_steps, NULL);
 }
 
-/* Averages; a group; two bucketers in turn; one left to ddp_finalize; other collectives while a
- * step is under way. */
+/* Averages, a group, two bucketers in turn, a bucketer that ddp_finalize destroys, and other
+ * collectives during a step. */
 static int body_options(struct ddp *d, void *arg, struct ddp_err *err)
 {
     static const int ranks[] = {1, 2};
@@ -159,7 +159,7 @@ static void test_variants(void **state)
     run_ranks(3, body_options, NULL);
 }
 
-/* Each documented error. */
+/* Every documented error. */
 static int body_errors(struct ddp *d, void *arg, struct ddp_err *err)
 {
     float x[3] = {1, 2, 3};
@@ -193,7 +193,8 @@ static int body_errors(struct ddp *d, void *arg, struct ddp_err *err)
     DDP_TRY(ddp_bucketer_finish(b, NULL, err));
     CHECK(x[0] == 1 * (float)n && x[1] == 2 * (float)n && x[2] == 3 * (float)n);
     ddp_bucketer_destroy(b);
-    DDP_TRY(ddp_bucketer_create(d, NULL, 0, 0, NULL, &b, err)); /* nothing is legal */
+    /* a bucketer without tensors is allowed */
+    DDP_TRY(ddp_bucketer_create(d, NULL, 0, 0, NULL, &b, err));
     DDP_TRY(ddp_bucketer_finish(b, NULL, err));
     ddp_bucketer_destroy(b);
     return 0;
@@ -204,8 +205,8 @@ static void test_errors(void **state)
     run_all_ranks(3, body_errors, NULL);
 }
 
-/* Destroying in the middle of a step waits for the buckets under way: the memory is the caller's
- * again. */
+/* Destroying in the middle of a step waits for the buckets under way. Then the caller may write
+ * to the memory again. */
 static int body_destroy(struct ddp *d, void *arg, struct ddp_err *err)
 {
     for (int round = 0; round < 20; round++) {
@@ -235,7 +236,7 @@ static void test_destroy(void **state)
     run_ranks(3, body_destroy, NULL);
 }
 
-/* A rank that stops taking part: the others learn it from finish, at the deadline. */
+/* A rank stops taking part: finish on the other ranks fails at the deadline. */
 static int body_lost(struct ddp *d, void *arg, struct ddp_err *err)
 {
     float x = 1;
@@ -263,8 +264,9 @@ static void test_lost(void **state)
     }
 }
 
-/* Buckets are reduced while backward goes on, not in finish: each tensor's sum is there before the
- * next one is ready. Looks at memory that is the progress thread's, so not for ThreadSanitizer. */
+/* Buckets are reduced during the backward pass and not in finish: the sum of each tensor is
+ * present before the next tensor is ready. The test reads memory that belongs to the progress
+ * thread, so ThreadSanitizer does not run it. */
 static int body_overlap(struct ddp *d, void *arg, struct ddp_err *err)
 {
     struct net net;
@@ -277,7 +279,7 @@ static int body_overlap(struct ddp *d, void *arg, struct ddp_err *err)
         float sum = 0;
         for (int r = 0; r < ddp_size(d); r++)
             sum += gradient(r, 0, t, 0);
-        const volatile float *lowest = net.grads[t].data; /* the last to be reduced */
+        const volatile float *lowest = net.grads[t].data; /* the element that is reduced last */
         const int64_t end = ddp_now_ns() + 15000000000;
         while (net.grads[t].count > 0 && *lowest != sum && ddp_now_ns() < end)
             ddp_sleep_ns(100000);

@@ -1,14 +1,14 @@
-/* libddp: all_reduce, reduce, bcast, all_gather, reduce_scatter, with lists, groups, division, and
- * arrays wherever they may lie. Ranks as threads
- * (DDP_LAUNCH_THREADS) and as processes. */
+/* libddp: all_reduce, reduce, bcast, all_gather and reduce_scatter, with lists, groups,
+ * division, and arrays in any kind of memory. Ranks are threads (DDP_LAUNCH_THREADS) and
+ * processes. */
 #include "base/mem.h"
 #include "ddp_ranks.h"
 
-/* Where a test's arrays lie. SKEWED: registered on all ranks, but at different places; MIXED:
+/* The memory of a test's arrays. SKEWED: registered on all ranks, at different offsets; MIXED:
  * registered on rank 0 only. */
 enum place { PRIVATE, REGISTERED, SKEWED, MIXED, PLACES };
 
-/* One block, dealt out piece by piece. */
+/* One block, from which take() cuts arrays in turn. */
 struct arena {
     struct ddp *d;
     unsigned char *private, *at;
@@ -37,7 +37,7 @@ static void arena_close(struct arena *arena)
     ddp_free(arena->d, arena->block);
 }
 
-/* gap: bytes left free before it. */
+/* Returns an array that begins `gap` bytes after the previous one. */
 static struct ddp_array take(struct arena *arena, size_t count, enum ddp_dtype dtype, size_t gap)
 {
     arena->at += gap;
@@ -63,7 +63,7 @@ static void fill(const struct ddp_array *arrays, int n, int rank)
         }
 }
 
-/* Are all values `factor` (integers: truncated) times what rank 0 filled in? */
+/* Returns true if all values are `factor` times rank 0's values (integers: truncated). */
 static bool holds(const struct ddp_array *arrays, int n, float factor)
 {
     for (int l = 0; l < n; l++)
@@ -78,7 +78,8 @@ static bool holds(const struct ddp_array *arrays, int n, float factor)
 
 #define LIST 7
 
-/* counts: empty, small, larger than a slot, not a multiple of anything; gap: bytes between. */
+/* Takes arrays of several counts: zero, small, larger than a slot, not a multiple of anything;
+ * `gap` bytes lie between them. */
 static void take_list(struct arena *arena, struct ddp_array list[LIST], size_t gap)
 {
     static const size_t counts[LIST] = {5, 0, 1000, 1, 30011, 64, 3};
@@ -114,7 +115,7 @@ static int body_lists(struct ddp *d, void *arg, struct ddp_err *err)
             const struct ddp_call call = {.division = variant & 1, .each = variant & 2};
             struct ddp_array list[LIST];
             struct arena arena;
-            /* An average of integers must come out even to be compared: n odd. */
+            /* Averages of integers are compared only for odd n, where they come out even. */
             if (call.division && ddp_size(d) % 2 == 0)
                 continue;
             DDP_TRY(arena_open(&arena, d, (enum place)place, err));
@@ -131,7 +132,7 @@ static void test_lists(void **state)
     run_all_ranks(4, body_lists, NULL);
 }
 
-/* The usual case, by default: no call, one array, registered; and averages. */
+/* The most common use: default options and one registered array; and averages. */
 static int body_plain(struct ddp *d, void *arg, struct ddp_err *err)
 {
     void *block;
@@ -149,7 +150,7 @@ static int body_plain(struct ddp *d, void *arg, struct ddp_err *err)
     CHECK(holds(&array, 1, (float)n));
     DDP_TRY(ddp_all_reduce(d, NULL, 0, NULL, err));
 
-    /* division averages; integers are truncated toward zero. */
+    /* division averages; averages of integers are truncated toward zero. */
     float x[2] = {(float)me, (float)(-2 * me)};
     int32_t i = me == 0 ? -7 : 0;
     const struct ddp_array mixed[] = {{x, 2, DDP_F32}, {&i, 1, DDP_I32}};
@@ -213,8 +214,8 @@ static void test_shards(void **state)
     run_all_ranks(4, body_shards, NULL);
 }
 
-/* In a group, roots count within it; two groups work at the same time, and one larger than the
- * first message is packed in memory of its own. */
+/* In a group, ranks count within the group. Two groups work at the same time, and an array
+ * larger than the first message is packed in separate memory. */
 static int body_groups(struct ddp *d, void *arg, struct ddp_err *err)
 {
     static const int odd[] = {1, 3}, even[] = {0, 2, 4};
@@ -258,7 +259,7 @@ static void test_groups(void **state)
     run_ranks(5, body_groups, NULL);
 }
 
-/* Each documented error; after it the world goes on. */
+/* Every documented error. The world can be used afterwards. */
 static int body_errors(struct ddp *d, void *arg, struct ddp_err *err)
 {
     float x[4] = {1, 1, 1, 1};
@@ -295,7 +296,7 @@ static int body_errors(struct ddp *d, void *arg, struct ddp_err *err)
     return 0;
 }
 
-/* One rank refuses, or calls it otherwise: both ranks fail alike, at once. */
+/* One rank makes an invalid or different call: both ranks fail at once with the same error. */
 static int body_disagree(struct ddp *d, void *arg, struct ddp_err *err)
 {
     float x[4] = {1, 1, 1, 1};
@@ -326,7 +327,7 @@ static void test_errors(void **state)
     run_ranks(2, body_disagree, NULL);
 }
 
-/* All ranks hold the same bits, whatever the rounding: ddp.h promises it. */
+/* All ranks hold the same bits even if sums are rounded, as ddp.h promises. */
 static int body_bits(struct ddp *d, void *arg, struct ddp_err *err)
 {
     enum { COUNT = 5000 };

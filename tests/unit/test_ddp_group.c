@@ -1,5 +1,5 @@
-/* libddp: named groups, and registered parameters. Ranks as threads
- * (DDP_LAUNCH_THREADS) and as processes. */
+/* libddp: named groups and registered parameters. Ranks are threads (DDP_LAUNCH_THREADS) and
+ * processes. */
 #include "ddp_ranks.h"
 
 static int body_names(struct ddp *d, void *arg, struct ddp_err *err)
@@ -23,7 +23,7 @@ static int body_names(struct ddp *d, void *arg, struct ddp_err *err)
     CHECK(ddp_find_group(d, "world", &ranks) == 3 && ranks[0] == 0 && ranks[2] == 2);
     CHECK(ddp_find_group(d, "", &ranks) == 0 && ranks == NULL);
 
-    /* All ranks have the handle; who is in it, counts within it. */
+    /* All ranks have the handle. Members have a rank within the group, the others -1. */
     struct ddp_group *group = ddp_get_group(d, "outer");
     CHECK(group != NULL && group != ddp_get_group(d, "world"));
     CHECK(ddp_group_rank(d, group) == (me == 1 ? -1 : me / 2));
@@ -38,7 +38,7 @@ static void test_names(void **state)
     run_ranks(3, body_names, NULL);
 }
 
-/* Each documented error, and that nothing is left of the group. */
+/* Every documented error. A failed call leaves no group behind. */
 static int body_errors(struct ddp *d, void *arg, struct ddp_err *err)
 {
     static const int good[] = {0, 1}, low[] = {-1, 0}, high[] = {0, 3}, twice[] = {1, 1},
@@ -62,7 +62,7 @@ static int body_errors(struct ddp *d, void *arg, struct ddp_err *err)
     CHECK_FAILS(DDP_EUSAGE, "", ddp_new_group(d, longest, good, 2, refused));
     CHECK(ddp_get_group(d, longest) != NULL);
 
-    /* One rank alone is wrong: all learn it, with its words. */
+    /* One rank passes a bad name: all ranks get an error that quotes it. */
     const char *name = ddp_rank(d) == 2 ? "" : "h";
     CHECK_FAILS(DDP_EUSAGE, "", ddp_new_group(d, name, good, 2, refused));
     name = ddp_rank(d) == 2 ? "i" : "h";
@@ -78,7 +78,7 @@ static void test_errors(void **state)
     run_ranks(3, body_errors, NULL);
 }
 
-/* Every call with a group this rank is not in. */
+/* Every call with a group that this rank is not a member of. */
 static int body_outside(struct ddp *d, void *arg, struct ddp_err *err)
 {
     static const int ranks[] = {0};
@@ -108,7 +108,7 @@ static void test_outside(void **state)
     run_ranks(2, body_outside, NULL);
 }
 
-/* A group's barrier holds its members, and nobody else. */
+/* A group's barrier blocks its members only. */
 static int body_barrier(struct ddp *d, void *arg, struct ddp_err *err)
 {
     static const int ranks[] = {1, 2};
@@ -118,7 +118,7 @@ static int body_barrier(struct ddp *d, void *arg, struct ddp_err *err)
     return ddp_barrier(d, NULL, err);
 }
 
-/* Room ends, and all ranks learn it, members or not. */
+/* At the limit of groups all ranks get the error, members or not. */
 static int body_many(struct ddp *d, void *arg, struct ddp_err *err)
 {
     static const int ranks[] = {0};
@@ -150,7 +150,8 @@ static int body_parameters(struct ddp *d, void *arg, struct ddp_err *err)
         w[i] = (float)((ddp_rank(d) + 1) * (i + 1));
     for (int i = 0; i < 3; i++)
         b[i] = (float)(ddp_rank(d) + 1);
-    DDP_TRY(ddp_all_reduce_parameters(d, NULL, err)); /* none: nothing to do */
+    /* no parameters are registered, so nothing happens */
+    DDP_TRY(ddp_all_reduce_parameters(d, NULL, err));
     DDP_TRY(ddp_add_parameter(d, "w", (struct ddp_array){w, 10, DDP_F32}, err));
     DDP_TRY(ddp_add_parameter(d, "b", (struct ddp_array){b, 3, DDP_F32}, err));
     DDP_TRY(ddp_add_parameter(d, "steps", (struct ddp_array){&steps, 1, DDP_I32}, err));
@@ -170,10 +171,10 @@ static int body_parameters(struct ddp *d, void *arg, struct ddp_err *err)
         CHECK(w[i] == (float)(sum * (i + 1)));
     CHECK(b[0] == (float)sum && b[2] == (float)sum && steps == sum);
     const struct ddp_call average = {.division = true};
-    DDP_TRY(ddp_all_reduce_parameters(d, &average, err)); /* of equal values */
+    DDP_TRY(ddp_all_reduce_parameters(d, &average, err)); /* the average of equal values */
     CHECK(w[9] == (float)(sum * 10) && b[1] == (float)sum && steps == sum);
 
-    /* Cleared: nothing is touched, and names are free again. */
+    /* After clearing, the arrays are not touched and their names can be used again. */
     ddp_clear_parameters(d);
     DDP_TRY(ddp_all_reduce_parameters(d, NULL, err));
     CHECK(w[9] == (float)(sum * 10));

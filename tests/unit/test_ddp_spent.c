@@ -1,5 +1,5 @@
-/* libddp: MPI starts once a process, so a world over it was the last. Here the backend of one rank
- * plays MPI: tests/api/api.bats does the same under mpiexec. */
+/* libddp: MPI starts only once in a process, so no world can follow a world over MPI. Here the
+ * backend of one rank stands for MPI. tests/api/api.bats tests the same under mpiexec. */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ static int have_a_launched_world(void)
     return text_names(err.text, "MPI") ? 0 : 3;
 }
 
-/* In a process of its own, which can have no world afterwards. */
+/* Runs in a process of its own, because that process can have no world afterwards. */
 static void test_spent(void **state)
 {
     int status;

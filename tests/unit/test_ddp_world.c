@@ -1,5 +1,5 @@
-/* libddp: opening, running and ending worlds; barrier, abort, memory. Ranks as threads
- * (DDP_LAUNCH_THREADS) and as processes. */
+/* libddp: opening, running and ending worlds; barrier, abort, memory. Ranks are threads
+ * (DDP_LAUNCH_THREADS) and processes. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -37,11 +37,11 @@ static void test_init_one(void **state)
     err = DDP_ERR_INIT;
     assert_int_equal(ddp_barrier(d, NULL, &err), 0);
 
-    /* So is starting ranks from inside one. */
+    /* Starting ranks from inside a world is an error, too. */
     assert_int_equal(ddp_run(1, true, NULL, NULL, NULL, &err), DDP_EUSAGE);
     assert_true(text_names(err.text, "rank"));
 
-    /* After finalize there may be another one. */
+    /* After finalize another world may be opened. */
     ddp_finalize(d);
     err = DDP_ERR_INIT;
     assert_int_equal(ddp_init(NULL, &d, &err), 0);
@@ -66,7 +66,7 @@ static void test_init_options(void **state)
         assert_null(d);
         assert_true(text_names(err.text, wrong[i].text));
     }
-    /* Asked for by name, and without mpiexec. */
+    /* The backend is named, and there is no mpiexec. */
     struct ddp *d = NULL;
     struct ddp_err err = DDP_ERR_INIT;
     assert_int_equal(ddp_init(&(struct ddp_init_options){.backend = "mpi"}, &d, &err),
@@ -77,7 +77,8 @@ static void test_init_options(void **state)
     ddp_finalize(d);
 }
 
-/* What mpiexec started is not a world of one; without the right module there is none at all. */
+/* A process that mpiexec started must not open a world of one rank. Without the right module it
+ * cannot open any. */
 static void test_init_launched(void **state)
 {
     struct ddp *d = NULL;
@@ -135,7 +136,7 @@ static void test_run(void **state)
             fail_msg("%s", err.text);
         assert_int_equal(atomic_load(&board->seen), 0x01010101);
     }
-    /* Afterwards this process is free to be a rank itself. */
+    /* After ddp_run this process may be a rank itself. */
     struct ddp *d;
     assert_int_equal(ddp_init(NULL, &d, NULL), 0);
     ddp_finalize(d);
@@ -209,7 +210,7 @@ static void test_run_options(void **state)
     pthread_mutex_unlock(&lock);
     pthread_join(thread, NULL);
     assert_int_equal(rc, DDP_EUSAGE);
-    if (!ONLY_THREADS) /* ThreadSanitizer has a thread of its own */
+    if (!ONLY_THREADS) /* ThreadSanitizer starts a thread of its own */
         assert_true(text_names(err.text, "2"));
     assert_int_equal(atomic_load(&board->seen), 0);
     munmap(board, 4096);
@@ -243,7 +244,7 @@ static void test_barrier(void **state)
     munmap(board, 4096);
 }
 
-/* Ranks that call different things learn so, and can go on. */
+/* Ranks that call different operations get an error, and can continue. */
 static int body_mixed(struct ddp *d, void *arg, struct ddp_err *err)
 {
     float x = 1;
@@ -284,7 +285,7 @@ static void test_abort(void **state)
         if (rc != DDP_EIO || err.rank != 1 || text_names(err.text, "CHECK"))
             fail_msg("%d: %s", rc, err.text);
     }
-    /* A world of one ends as well, and code 0 is no reason. */
+    /* A world of one rank ends by abort, too. Code 0 is not a valid reason. */
     struct ddp *d;
     struct ddp_err err = DDP_ERR_INIT;
     assert_int_equal(ddp_init(NULL, &d, NULL), 0);
@@ -293,7 +294,7 @@ static void test_abort(void **state)
     ddp_finalize(d);
 }
 
-/* A rank that never comes: the deadline of the options ends the wait. */
+/* A rank never takes part: the deadline of the options ends the wait. */
 static int body_late(struct ddp *d, void *arg, struct ddp_err *err)
 {
     if (ddp_rank(d) == 1) {
@@ -332,7 +333,8 @@ static int body_alloc(struct ddp *d, void *arg, struct ddp_err *err)
     ddp_free(d, NULL);
     ddp_free(d, block[1]);
     ddp_free(d, &block);
-    /* What is freed can be had again: the heap holds 64 MiB (and as much for rounding). */
+    /* Freed memory can be allocated again. The heap holds 64 MiB, and as much again for
+     * rounding. */
     for (int i = 0; i < 20; i++) {
         void *again;
         DDP_TRY(ddp_alloc(d, 48u << 20, &again, err));
@@ -343,7 +345,7 @@ static int body_alloc(struct ddp *d, void *arg, struct ddp_err *err)
     CHECK(none == NULL);
     if (ddp_size(d) > 1)
         CHECK_FAILS(DDP_EMISMATCH, "alloc", ddp_alloc(d, (size_t)ddp_rank(d) + 1, &none, refused));
-    /* Left to ddp_finalize. */
+    /* ddp_finalize frees it. */
     return ddp_alloc(d, 1 << 20, &none, err);
 }
 

@@ -1,5 +1,5 @@
-/* The arithmetic that the GPU's kernels share, compiled for the processor, against the processor's
- * own kernels: every bit of every result. */
+/* Compares the arithmetic that the GPU's kernels share, compiled for the CPU, with the CPU's
+ * kernels, bit for bit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -104,7 +104,7 @@ static void test_optimisers(void **state)
     }
 }
 
-/* Three sources of random bits, in element type `dtype`, by the shared arithmetic. */
+/* Combines three sources of random bits of type `dtype` with the shared arithmetic. */
 static void combine(void *out, const void *const *src, size_t count, enum ddp_dtype dtype,
                     enum ddp_op op, int divisor)
 {

@@ -78,12 +78,13 @@ static void test_exit_codes(void **state)
     assert_int_equal(ddp_exit_code(DDP_EUSAGE), 64);
     assert_int_equal(ddp_exit_code(DDP_ELOST), 13);
     assert_int_equal(ddp_exit_code(-(128 + 15)), 143);
-    /* What is no exit code of ours is never success. */
+    /* A code outside our exit codes never becomes success. */
     assert_int_equal(ddp_exit_code(5), 70);
     assert_int_equal(ddp_exit_code(-256), 70);
 }
 
-/* A limit of the machine, and what to do: whatever it was that could not be opened. */
+/* At the machine's limit of open files, the error tells what to do, whichever file could not be
+ * opened. */
 static void test_too_many_files(void **state)
 {
     struct ddp_err err = DDP_ERR_INIT;

@@ -19,7 +19,7 @@ static struct ddp_flight *new_flight(void)
     return f;
 }
 
-/* An operation of the world (group 0), or of a group of 3. */
+/* Enters an operation of the world (group 0) or of a group of 3 ranks. */
 static uint64_t enter(struct ddp_flight *f, unsigned what, unsigned dtype, uint64_t bytes,
                       uint64_t group, uint64_t seq)
 {
@@ -58,7 +58,7 @@ static void test_describe(void **state)
     assert_describes(f, "allreduce seq 7|64 MiB, f32|'epoch 3 step 41'");
     enter(f, DDP_FLIGHT_EXCHANGE, 0, 16, 99, 5);
     assert_describes(f, "exchange seq 5|3|16 B|'epoch 3 step 41'");
-    /* What concerns one rank alone has no number. */
+    /* An operation of one rank alone has no number. */
     ddp_flight_enter(f, DDP_FLIGHT_RECV, 0, 16);
     assert_describes(f, "receive|16 B|'epoch 3 step 41'");
     free(f);
@@ -82,7 +82,7 @@ static void test_wraps(void **state)
     free(f);
 }
 
-/* A long or hostile phase is cut and made printable. */
+/* A phase text that is long or hostile is cut and made printable. */
 static void test_phase_text(void **state)
 {
     struct ddp_flight *f = new_flight();
@@ -109,8 +109,8 @@ static void test_names(void **state)
     assert_non_null(ddp_flight_what(200));
 }
 
-/* A reader never sees half of one phase and half of another. (A writer that never pauses could
- * starve it; phases are rare among operations.) */
+/* A reader never sees half of one phase and half of another. (A writer without pauses could
+ * starve the reader, but phases are rare among operations.) */
 static void *writer(void *arg)
 {
     struct ddp_flight *f = arg;

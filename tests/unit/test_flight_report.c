@@ -1,5 +1,5 @@
-/* Who waits for whom: composed from recorders made by hand, and by ranks that really wait. Ranks as
- * processes and as threads (DDP_LAUNCH_THREADS). */
+/* The report of which rank waits for which: from recorders that the test fills, and from ranks
+ * that really wait. Ranks are processes and threads (DDP_LAUNCH_THREADS). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@
 #define RANKS 4
 #define GROUP 77
 
-/* One recorder a rank. */
+/* One recorder per rank. */
 static struct ddp_flight flights[RANKS];
 
 static int reset(void **state)
@@ -56,7 +56,8 @@ static void assert_report(int by, int peer, const char *expected)
         fail_msg("'%s' does not name %s", text, expected);
 }
 
-/* The others have done different amounts of what is not the world's, which must not matter. */
+/* The other ranks have done different numbers of operations outside the world's group, which
+ * must not matter. */
 static void test_never_entered(void **state)
 {
     (void)state;
@@ -70,7 +71,7 @@ static void test_never_entered(void **state)
     }
     assert_report(0, 2,
                   "rank 2|allreduce seq 41|0, 1, 3|64 MiB, f32|'point 9'|exchange seq 102|8 B");
-    assert_report(2, -1, "nothing"); /* it waits for nothing */
+    assert_report(2, -1, "nothing"); /* rank 2 waits for nothing */
 }
 
 static void test_two_never_entered(void **state)
@@ -88,11 +89,11 @@ static void test_all_inside(void **state)
     (void)state;
     for (int r = 0; r < RANKS; r++)
         enter(r, DDP_ALLREDUCE, 8, 0, 1);
-    ddp_flight_leave(&flights[1], 0, 1); /* gave up, an instant before */
+    ddp_flight_leave(&flights[1], 0, 1); /* gave up a moment before */
     assert_report(3, 1, "0-3|allreduce seq 1|8 B, f32|'point 9'");
 }
 
-/* A program that differs between its ranks. */
+/* A program whose ranks call different operations. */
 static void test_other_operation(void **state)
 {
     (void)state;
@@ -103,7 +104,8 @@ static void test_other_operation(void **state)
     assert_report(0, 1, "0, 2, 3|allreduce seq 1|8 B, f32|'point 9'|1 |broadcast seq 1|16 B, f32");
 }
 
-/* Ranks outside the group are not waited for; one of it is known by what it did, or by the wait. */
+/* Ranks outside the group are not waited for. A rank belongs to the group if its recorder has an
+ * operation of the group or if it is the rank waited for. */
 static void test_group(void **state)
 {
     (void)state;
@@ -115,7 +117,7 @@ static void test_group(void **state)
     assert_report(0, 2, "ranks 1, 2|barrier seq 1|3|0 |'point 9'|rank 1|barrier seq 0");
 }
 
-/* A rank far ahead has overwritten the operation in its ring. */
+/* A rank that is far ahead has overwritten the operation in its ring. */
 static void test_long_gone(void **state)
 {
     (void)state;
@@ -159,8 +161,8 @@ static void test_rank_list(void **state)
     assert_string_equal(text, "0, 2, 4, 6, ...");
 }
 
-/* Rank 2 stays away from the third collective; ranks 0 and 1 make a group first, and everybody
- * waits now and then for something of his own. */
+/* Rank 2 stays away from the third collective. Ranks 0 and 1 make a group first, and every rank
+ * sometimes waits for an operation of its own. */
 static int body_away(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                      struct ddp_err *err)
 {
@@ -211,8 +213,8 @@ static void test_ranks(void **state)
     }
 }
 
-/* Ids of groups: the same on their ranks, another for every group, also for one of the same ranks.
- */
+/* A group's id is the same on all its ranks. Another group has another id, even with the same
+ * ranks. */
 static int body_ids(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                     struct ddp_err *err)
 {

@@ -1,7 +1,6 @@
-/* Element-wise gradient kernels: every SIMD level against arithmetic in double or one element at a
- * time in plain C, bit for bit, over kinds of input, odd sizes and addresses; guards around
- * outputs.
- */
+/* Compares element-wise gradient kernels of every SIMD level, bit for bit, with arithmetic in
+ * double or with plain C, over kinds of input, odd sizes and addresses. Guards surround the
+ * outputs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +17,7 @@ static struct half_format format_of(enum ddp_dtype type)
     return type == DDP_F16 ? half_f16 : half_bf16;
 }
 
-/* What one element must become. */
+/* Returns the expected result for one element. */
 static uint16_t narrowed(float x, enum ddp_dtype to, float scale, float clip, uint64_t *overflows)
 {
     float y = x * scale;
@@ -41,11 +40,11 @@ struct narrow_case {
     int level;
     enum grad_kind kind;
     enum ddp_dtype type;
-    size_t n, offset; /* offset: elements */
+    size_t n, offset; /* offset in elements */
     float scale, clip;
 };
 
-/* There, back, added and what was left behind. */
+/* Checks the conversion to 16 bits, the conversion back, the sum, and the residual. */
 static void check_case(const struct narrow_case *c)
 {
     const struct ddp_grad_kernels *grad = ddp_device_cpu((enum ddp_simd)c->level)->grad;
@@ -87,7 +86,8 @@ static void check_case(const struct narrow_case *c)
     free(before);
 }
 
-/* Each size up to 100 and one of many blocks; scales that overflow, underflow and give NaN. */
+/* Every size up to 100 and one of many blocks, with scales that overflow, underflow and give
+ * NaN. */
 static void test_convert(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void test_convert(void **state)
                     });
 }
 
-/* Every 16-bit pattern widens as its value says, and narrows back to itself unless it is a NaN. */
+/* Every 16-bit pattern widens to its value and, unless it is a NaN, narrows back to itself. */
 static void test_all_halves(void **state)
 {
     (void)state;
@@ -130,7 +130,7 @@ static void test_all_halves(void **state)
         }
 }
 
-/* Around every border of rounding of f16 and bf16: the neighbours of each half-way point. */
+/* The values next to each half-way point between neighbouring values of f16 and bf16. */
 static void test_rounding(void **state)
 {
     (void)state;
@@ -154,7 +154,7 @@ static void test_rounding(void **state)
     }
 }
 
-/* Results large enough to be written around the caches, at addresses that need a head. */
+/* Results large enough for stores that bypass the caches, at addresses that need a head. */
 static void test_large(void **state)
 {
     (void)state;
@@ -162,7 +162,9 @@ static void test_large(void **state)
     struct guarded in = guarded_new(n * 4, 0), wire = guarded_new(n * 2 + 2, 0);
     struct guarded out = guarded_new(n * 4 + 8, 0);
     float *x = grad_fill(&in, GRAD_NORMAL, 3);
-    x[1] = x[90] = 3e38f; /* overflow, in a head and in a block; these do not */
+    /* the scale makes these overflow, one in the head and one in a block; the next two are not
+     * finite before */
+    x[1] = x[90] = 3e38f;
     x[200] = INFINITY;
     x[250] = float_of(0xffc12345u);
     for (int i = 0; i < 12; i++) {
@@ -217,7 +219,8 @@ static void test_sgd(void **state)
             }
 }
 
-/* Adam in double, as the paper writes it, over 20 steps; and every level the scalar one's bits. */
+/* Compares Adam with the paper's formulas in double over 20 steps. Every SIMD level gives the
+ * scalar level's bits. */
 static void test_adam(void **state)
 {
     (void)state;
@@ -252,7 +255,7 @@ static void test_adam(void **state)
     }
 }
 
-/* Bits of every level equal over inputs no formula is wanted for: NaN, infinities, denormals. */
+/* All levels give the same bits for NaN, infinities and denormals, too. */
 static void test_adam_levels(void **state)
 {
     (void)state;
@@ -279,8 +282,8 @@ static void test_adam_levels(void **state)
         }
 }
 
-/* Each level has its own kernels: a cap on the level (DDPBENCH_SIMD) reaches them through the
- * device. */
+/* Each level has its own kernels. The device takes the kernels of a level that DDPBENCH_SIMD
+ * limits. */
 static void test_tables(void **state)
 {
     (void)state;

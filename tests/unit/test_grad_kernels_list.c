@@ -1,4 +1,5 @@
-/* Kernels on index-sorted lists, against dense arrays. Every SIMD level's table has them. */
+/* Compares kernels on index-sorted lists with dense arrays. The table of every SIMD level has
+ * these kernels. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,7 @@
 
 #define N ((size_t)500)
 
-/* About `density` of N indices, ascending, with values of `kind`. */
+/* A list of about `density` * N indices, ascending, with values of `kind`. */
 struct list {
     uint32_t index[N];
     float value[N];
@@ -30,7 +31,7 @@ static void fill_list(struct list *l, double density, enum grad_kind kind, uint6
         }
 }
 
-/* Entry of index i, or NULL. */
+/* Returns the entry of index i, or NULL. */
 static const float *find(const struct list *l, size_t i)
 {
     for (size_t j = 0; j < l->s.count; j++)
@@ -65,7 +66,7 @@ static void check_merge(const struct ddp_grad_kernels *grad, const struct list *
 
 static const double densities[] = {0, 1.0 / (double)N, 0.03, 0.5, 1};
 
-/* Each pair of densities, the empty and the full list among them, of each kind. */
+/* Every pair of densities, including the empty and the full list, with every kind of values. */
 static void test_merge(void **state)
 {
     (void)state;
@@ -79,7 +80,7 @@ static void test_merge(void **state)
             }
 }
 
-/* Entries that cancel stay, as +0, and -0 that is only moved stays -0. */
+/* Entries that cancel stay in the list as +0. A -0 that is only copied stays -0. */
 static void test_merge_zeros(void **state)
 {
     (void)state;

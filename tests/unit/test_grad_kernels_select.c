@@ -1,5 +1,6 @@
-/* Selection kernels against an obviously right one: acc by plain addition, the largest by a full
- * sort. Every SIMD level, every kind of input, odd sizes and addresses, guards around outputs. */
+/* Compares selection kernels with a simple version that adds plainly and sorts completely, at
+ * every SIMD level, for every kind of input, odd sizes and addresses. Guards surround the
+ * outputs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +11,7 @@
 #include "base/mem.h"
 #include "unit/grad_inputs.h"
 
-/* What a selection must give. */
+/* The expected results of a selection. */
 struct expected {
     float *acc;
     uint32_t *index;
@@ -64,16 +65,16 @@ static void expected_free(struct expected *e)
     free(e->index);
 }
 
-/* Which of the two inputs a case has. */
+/* The inputs that a case has. */
 enum feed { SUM, IN_ONLY, RESIDUAL_ONLY, FEEDS };
 
 struct selection {
     enum grad_kind kind;
     enum feed feed;
-    size_t n, k; /* k: top-K; unused by threshold */
+    size_t n, k; /* k: for top-K; a threshold ignores it */
     float threshold;
     size_t offset;
-    uint32_t hint; /* what find sets on the way in */
+    uint32_t hint; /* the hint that find gets */
     bool topk;
 };
 
@@ -182,7 +183,7 @@ static void topk_case(enum grad_kind kind, enum feed feed, size_t n)
 {
     const size_t ks[] = {0, 1, 2, n / 20, n / 2, n - 1, n, n + 3};
     for (size_t i = 0; i < DDP_COUNT_OF(ks); i++)
-        if (ks[i] <= n + 3) /* n - 1 of nothing */
+        if (ks[i] <= n + 3) /* false if n is 0 and n - 1 wraps */
             check(&(struct selection){.kind = kind,
                                       .feed = feed,
                                       .n = n,
@@ -197,7 +198,8 @@ static void test_topk(void **state)
     each_size(topk_case);
 }
 
-/* Hints that are right, too low, too high by little and beyond every value: the same result. */
+/* Hints that are right, too low, slightly too high, and larger than every value give the same
+ * result. */
 static void test_hints(void **state)
 {
     (void)state;
@@ -216,7 +218,7 @@ static void test_hints(void **state)
                                               .topk = true});
 }
 
-/* A sample that sees none or most of the large values, at a size where it is 1/64. */
+/* Inputs whose sample, 1/64 at this size, contains none or most of the large values. */
 static void test_misled(void **state)
 {
     (void)state;
@@ -231,8 +233,8 @@ static void test_misled(void **state)
                                       .topk = true});
 }
 
-/* Of normal data the largest 5 % hold 27.91 % of the energy: 2 (q phi(q) + Q(q)) at Q(q) = 2.5 %,
- * q = 1.96. A selection by index order would keep 5 %. */
+/* The largest 5 % of normally distributed values hold 27.91 % of the energy: 2 (q phi(q) + Q(q))
+ * at Q(q) = 2.5 %, q = 1.96. A selection by index order would hold 5 %. */
 static void test_energy(void **state)
 {
     (void)state;

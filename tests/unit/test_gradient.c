@@ -1,5 +1,5 @@
-/* Synthetic gradients: a function of their place alone, with the distribution they claim; recorded
- * ones come row by row. */
+/* Synthetic gradients depend only on their position and have the promised distribution. Recorded
+ * gradients are read row by row. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static void draw(struct ddp_gradient *g, int rank, uint64_t step, size_t first, 
         fail_msg("%s", err.text);
 }
 
-/* Share of |x| above m. */
+/* Returns the share of elements with |x| above m. */
 static double tail(const float *x, float m)
 {
     size_t above = 0;
@@ -43,7 +43,7 @@ static double tail(const float *x, float m)
     return (double)above / N;
 }
 
-/* A million draws: 5 standard errors of a share p are below 5 sqrt(p / 1e6). */
+/* With a million draws, 5 standard errors of a share p are below 5 sqrt(p / 1e6). */
 static void check_tail(const float *x, float m, double p)
 {
     if (fabs(tail(x, m) - p) > 5 * sqrt(p / N))
@@ -123,7 +123,7 @@ static void test_rounded_to_few_bits(void **state)
     ddp_gradient_destroy(g);
 }
 
-/* A file of `rows` rows of `columns`, element (r, c) = base + 100 r + c. */
+/* Writes a file of `rows` rows of `columns` elements: element (r, c) = base + 100 r + c. */
 static void record(const char *path, int rows, size_t columns, float base)
 {
     struct ddp_err err = DDP_ERR_INIT;
@@ -144,14 +144,15 @@ static void test_recorded(void **state)
     record("one.npy", 3, 5, 0);
     record("two.npy", 2, 5, 1000);
     struct ddp_gradient *g = gradient_of((struct ddp_string_list){1, {"one.npy"}}, 1);
-    /* row (4 i + r) % 3, begun again after 5 columns */
+    /* row (4 i + r) % 3, which starts again after 5 columns */
     draw(g, 2, 1, 3, x, 7);
     static const float wanted[] = {3, 4, 0, 1, 2, 3, 4};
     assert_memory_equal(x, wanted, sizeof wanted);
     draw(g, 3, 1, 0, x, 1);
     assert_true(x[0] == 100);
     ddp_gradient_destroy(g);
-    /* dealt in turn: ranks 1 and 3 share the second, its row (2 i + r / 2) % 2 */
+    /* Ranks take the files in turn: ranks 1 and 3 share the second file and read its row (2 i +
+     * r / 2) % 2. */
     g = gradient_of((struct ddp_string_list){2, {"one.npy", "two.npy"}}, 1);
     draw(g, 3, 0, 0, x, 1);
     assert_true(x[0] == 1100);

@@ -1,5 +1,6 @@
-/* Ranks of other builds and arguments are named, on all ranks alike, with what differs first. Ranks
- * as threads (DDP_LAUNCH_THREADS). */
+/* The handshake finds ranks that have another build or other arguments. All ranks get the same
+ * error, which names these ranks and the first difference. Ranks are threads
+ * (DDP_LAUNCH_THREADS). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,9 +17,9 @@
 
 #define ARGS_MAX 6
 
-/* What one rank of `ranks` has that the others do not; 0 and NULL: nothing. */
+/* The ranks that differ from the others, and their values. NULL: no difference. */
 struct odd {
-    uint64_t who; /* bit r: rank r */
+    uint64_t who; /* bit r is set if rank r differs */
     const char *version, *commit, *flags;
     const char *args[ARGS_MAX];
 };
@@ -51,7 +52,7 @@ static int body(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg, 
     int rc = ddp_handshake_card(comm, &card, flags, (char *const *)args, &said);
     CHECK(rc == (odd->who != 0 ? DDP_EMISMATCH : 0));
     CHECK(said.agreed == (rc != 0));
-    /* The same words everywhere. */
+    /* All ranks get the same message. */
     struct ddp_err all[8];
     DDP_TRY(ddp_comm_allgather_bytes(comm, &said, all, sizeof said, err));
     for (int r = 0; r < comm->size; r++)
@@ -91,15 +92,15 @@ static void test_args(void **state)
                 "rank 2|rank 0|'-n'");
     assert_said((struct odd){.who = 2, .args = {"allreduce", "--size", "", "-n", "5"}},
                 "rank 1|'--size ''|rank 0|'--size 1M'");
-    /* Where one word ends is part of it. */
+    /* Arguments are compared one by one and not as one joined string. */
     assert_said((struct odd){.who = 2, .args = {"allreduce", "--size", "1M-n", "5"}},
                 "rank 1|'--size 1M-n'|rank 0|'--size 1M'");
-    /* What people read cannot move their cursor. */
+    /* Control characters in an argument are made printable. */
     assert_said((struct odd){.who = 2, .args = {"allreduce", "\033[2J"}},
                 "rank 1|'?[2J'|rank 0|'--size'");
 }
 
-/* An argument of a megabyte, and a difference behind it, are told as far as they go. */
+/* An argument of one megabyte, and a difference behind it, are reported in shortened form. */
 static void test_long_args(void **state)
 {
     (void)state;
@@ -126,7 +127,7 @@ static void test_builds(void **state)
                 "rank 1|'cc -O2 -g'|rank 0|'cc -O3'");
 }
 
-/* The whole of it, with this build's own facts. */
+/* The complete handshake, with the facts of this build. */
 static int body_real(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                      struct ddp_err *err)
 {

@@ -1,4 +1,4 @@
-/* The environment and the host: our variables, control groups of both versions. */
+/* The environment and the host: ddpbench's variables, and control groups of both versions. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -26,7 +26,8 @@ static void test_conf(void **state)
         assert_true(strlen(ddp_conf_rows()[i].help) > 10);
         unsetenv(ddp_conf_rows()[i].variable);
     }
-    unsetenv("DDPBENCH"); /* the tests' own, and no variable of ours: it lacks the underscore */
+    /* the tests use this name; without an underscore it is not a variable of ddpbench */
+    unsetenv("DDPBENCH");
     assert_int_equal(ddp_conf_check(&err), 0);
     assert_null(ddp_conf_get(DDP_CONF_DATA_DIR));
     setenv("DDPBENCH_DATA_DIR", "", 1);
@@ -63,7 +64,7 @@ static void test_conf_mistakes(void **state)
     unsetenv("DDPBENCH_FAULT");
 }
 
-/* A folder for a test, and the files it writes there. */
+/* A folder for one test and its files. */
 static char root[64];
 
 static void write_file(const char *path, const char *text)
@@ -144,7 +145,8 @@ static void test_cgroup_v1(void **state)
 
 static void test_cgroup_of_a_container(void **state)
 {
-    /* The path is the host's; here only the mount exists, and it is our group. */
+    /* The path is that of the host. Inside the container only the mount exists, and it is the
+     * process's group. */
     write_file("membership", "0::/system.slice/docker-0123.scope\n");
     write_file("mount/memory.max", "3000000\n");
     write_file("mount/memory.current", "1000000\n");

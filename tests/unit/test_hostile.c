@@ -1,5 +1,5 @@
-/* A record full of text that wants to be something else, through every reporter: nothing of it may
- * become a line, a cell, an element, a formula, an escape code or a command. */
+/* Prints a record of hostile texts with every reporter. No text may become a line, a cell, an
+ * element, a formula, an escape code or a command. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include "record/verdict_record.h"
 #include "report_sample.h"
 
-/* Its first and only unescaped line break is followed by BREAK. */
+/* Its first line break, the only unescaped one, is followed by BREAK. */
 #define HOSTILE                                                                                    \
     "=cmd|'/C calc'!A0,\"`<b></script>]]>&%0A\033[31m\nBREAK::error::x\r\nBREAK\x7f\xc2\x9b\xff;"  \
     "`![i](e)@all"
@@ -19,11 +19,12 @@ static void fill(char *field, size_t bytes)
 {
     snprintf(field, bytes, "%s", HOSTILE);
 }
-#define FILL(field)  fill(field, sizeof(field))
-#define CLEAN(field) ddp_printable(HOSTILE, field, sizeof(field)) /* as its owner does */
+#define FILL(field) fill(field, sizeof(field))
+/* the text as it is stored in the field */
+#define CLEAN(field) ddp_printable(HOSTILE, field, sizeof(field))
 
-/* So that short fields break lines, too. These are names: what could be markup no command line and
- * no journal lets pass. */
+/* Fills a short field with a name that contains a line break. It contains no markup, because
+ * command lines and journals reject markup in names. */
 static void fill_short(char *field, size_t bytes)
 {
     snprintf(field, bytes, "=a\n%s", bytes > 12 ? "BREAK,;x" : "B;");
@@ -152,7 +153,7 @@ static void make_hostile_selftest(struct ddp_verdict_record *v, struct ddp_noise
     v->count = 0;
 }
 
-/* Everything a reporter says about r. */
+/* Returns everything that a reporter prints about r. */
 static char *say(const struct ddp_reporter *reporter, const struct ddp_record *r)
 {
     struct ddp_strbuf out = DDP_STRBUF_INIT;
@@ -176,8 +177,8 @@ static bool is(const struct ddp_reporter *reporter, const char *name)
     return strcmp(reporter->name, name) == 0;
 }
 
-/* In any format: no control character but the format's own line ends, no line of the hostile's
- * making, nothing that ends a script or a CDATA section. */
+/* Checks the rules of every format: no control character except the format's own line ends, no
+ * line made by a hostile text, and nothing that ends a script or a CDATA section. */
 static void check_any(const struct ddp_reporter *reporter, const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
@@ -213,7 +214,7 @@ static void check_lines(const char *text)
     assert_int_equal(*text, '\0');
 }
 
-/* Cells a row, quotes minded; no cell is a formula. */
+/* Counts the cells of each row, with regard to quotes. No cell is a formula. */
 static void check_csv(const char *text)
 {
     int cells = 1, head = 0, rows = 0;
@@ -242,7 +243,8 @@ static void check_csv(const char *text)
     assert_int_equal(rows, 7);
 }
 
-/* As many elements as it wrote itself, no text outside of them that could be markup. */
+/* Counts the elements: exactly those that the reporter wrote. No text outside of them may be
+ * markup. */
 static void check_xml(const char *text)
 {
     assert_null(strstr(text, "<b>"));
@@ -260,7 +262,7 @@ static void check_xml(const char *text)
     assert_int_equal(opened, 0);
 }
 
-/* Outside of code spans, no link, image or mention. */
+/* No link, image or mention outside of code spans. */
 static void check_markup(const char *text)
 {
     bool code = false;
@@ -273,7 +275,7 @@ static void check_markup(const char *text)
     }
 }
 
-/* Table rows have the cells of their head; nothing is HTML. */
+/* Table rows have as many cells as their head, and nothing is HTML. */
 static void check_markdown(const char *text)
 {
     int head = 0;
@@ -309,7 +311,8 @@ static void test_every_reporter(void **state)
     struct ddp_verdict_cell cell;
     struct ddp_noise noise;
     make_hostile(&r, &verdict, &cell);
-    for (int round = 0; round < 3; round++) { /* no verdict, a gate's, a self-test's */
+    /* without a verdict, with a gate's verdict, with a self-test's verdict */
+    for (int round = 0; round < 3; round++) {
         r.verdict = round > 0 ? &verdict : NULL;
         if (round == 2)
             make_hostile_selftest(&verdict, &noise);

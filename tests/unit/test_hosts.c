@@ -1,5 +1,5 @@
-/* Hosts: DDPBENCH_HOSTS, which ranks of a world and of its groups share one, and the segment that
- * another process attaches. Under mpiexec: tests/mpi. */
+/* Hosts: DDPBENCH_HOSTS, the ranks of a world and of its groups that share a host, and the
+ * segment that another process attaches. tests/mpi tests hosts under mpiexec. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +53,8 @@ static void test_parse(void **state)
     }
 }
 
-/* hosts of a communicator: how many, how many ranks here, and the lowest rank of this one. */
+/* Compares the hosts of a communicator: their number, the number of ranks on this host, and the
+ * lowest rank of this host. */
 static int check_hosts(const struct ddp_comm *comm, int count, int here, int leader,
                        struct ddp_err *err)
 {
@@ -64,7 +65,7 @@ static int check_hosts(const struct ddp_comm *comm, int count, int here, int lea
     return 0;
 }
 
-/* Ranks 0 | 1 2 | of "1+2", and groups of them. */
+/* Checks the ranks 0 | 1 2 | of "1+2", and groups of them. */
 static int check_groups(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                         struct ddp_err *err)
 {
@@ -105,10 +106,10 @@ static void test_groups(void **state)
 {
     (void)state;
     run("1+2", 0);
-    run("2", DDP_EUSAGE); /* of 3 ranks */
+    run("2", DDP_EUSAGE); /* fewer than the 3 ranks */
 }
 
-/* One host, and nobody pretends another: nothing is made. */
+/* One host, and DDPBENCH_HOSTS does not simulate more: no hosts are created. */
 static int check_plain(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                        struct ddp_err *err)
 {
@@ -129,7 +130,8 @@ static void test_plain(void **state)
     assert_int_equal(outcome.code, 0);
 }
 
-/* Two mappings of one segment; files that are none, or of another world, are refused. */
+/* Two mappings of one segment. Files that are not segments, or belong to another world, are
+ * refused. */
 static void test_attach(void **state)
 {
     (void)state;
@@ -156,7 +158,8 @@ static void test_attach(void **state)
     ddp_segment_destroy(made, fd);
 }
 
-/* A rank is described by its recorder, and by its progress thread's while that is in something. */
+/* A rank is described by its recorder, or by its progress thread's recorder while that is in an
+ * operation. */
 static void test_describe(void **state)
 {
     (void)state;

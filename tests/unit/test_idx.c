@@ -57,7 +57,7 @@ static void reads_plain_and_gzip(void **state)
     folder_remove(&f);
 }
 
-/* Several gzip members in sequence, cut at any byte: as pigz and cat write them. */
+/* A file of several gzip members in sequence, cut at any byte, as pigz and cat write them. */
 static void reads_several_members(void **state)
 {
     struct folder f;

@@ -1,5 +1,5 @@
-/* Iterations: as many as asked for, or as the interval wants, or as time allows; starts that ranks
- * meet; what is not met is measured again. */
+/* Iterations: their number is fixed, or follows from the wanted interval or from the time limit.
+ * Ranks start together, and an iteration in which a rank started late is measured again. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -17,11 +17,11 @@
 
 #define ID "the/point"
 
-/* A point of which the operation takes what `took` says of iteration i; nothing is waited for. */
+/* A point whose operation reports the time took(i) for iteration i, without waiting for real. */
 struct report_text {
     struct ddp_bench_options options;
     int64_t (*took)(struct report_text *s, int rank, int64_t i);
-    int64_t calls; /* iterations begun, warm-up left out */
+    int64_t calls; /* iterations begun, without the warm-up */
     int64_t sleep_ns;
     struct ddp_rng rng;
     struct ddp_point point;
@@ -32,7 +32,7 @@ static struct ddp_bench_options options_of(int64_t iters)
     return (struct ddp_bench_options){.iters = iters, .warmup = 2, .seed = 1};
 }
 
-/* Keeps invented times, so that nothing depends on this machine. */
+/* Takes invented times, so that nothing depends on this machine. */
 static int tell(struct ddp_comm *comm, struct report_text *s, struct ddp_err *err)
 {
     struct ddp_iterations *it;
@@ -108,12 +108,12 @@ static void test_exactly_as_many(void **state)
     assert_int_equal(s.point.sample_count, 100);
     assert_true(s.point.time_ns.min == 1000 && s.point.time_ns.max == 1099);
     assert_true(s.point.rank_mean_ns[0] == 1049.5 && s.point.rank_mean_ns[2] == 1049.5);
-    assert_true(s.point.series.drifting); /* as they do */
+    assert_true(s.point.series.drifting); /* the invented times drift */
     assert_true(isnan(s.point.skew_start_ns) && isnan(s.point.injected_percent));
 }
 
-/* 10 % of noise: half the interval of n is about 1.25 * 1.96 * 0.1 / sqrt(n) of the median, so 2 %
- * takes about 150. */
+/* With 10 % noise, half the interval of n samples is about 1.25 * 1.96 * 0.1 / sqrt(n) of the
+ * median, so 2 % needs about 150 samples. */
 static void test_until_precise(void **state)
 {
     struct report_text s = {.options = options_of(10000), .took = normal};
@@ -123,7 +123,7 @@ static void test_until_precise(void **state)
     assert_int_equal(s.point.stop, DDP_STOP_PRECISION);
     assert_true((t->ci95_hi - t->ci95_lo) / 2 <= 0.02 * t->median);
     assert_in_range(s.calls, 45, 400);
-    /* only at a look: 20, 30, 45, 67, 100, 150, 225, 337 */
+    /* it stops only at a look: 20, 30, 45, 67, 100, 150, 225, 337 */
     size_t look = ddp_stop_next(0);
     while (look < (size_t)s.calls)
         look = ddp_stop_next(look);
@@ -155,9 +155,10 @@ static void test_never_longer_than_max_time(void **state)
     int64_t took = ddp_now_ns() - begin;
     assert_int_equal(s.point.stop, DDP_STOP_TIME);
     assert_in_range(s.calls, 6, 51);
-    assert_true(took < 2000000000); /* it is 0.1 s on a machine that has time */
+    assert_true(took < 2000000000); /* about 0.1 s on an idle machine */
 
-    /* Each takes longer than all may: still enough for an interval. */
+    /* Each iteration takes longer than the time limit. Enough iterations for an interval still
+     * run. */
     for (int64_t warmup = 0; warmup < 3; warmup += 2) {
         s = (struct report_text){.options = options_of(10000), .took = normal, .sleep_ns = 5000000};
         s.options.precision = 0.02;
@@ -184,7 +185,7 @@ static void test_blocks(void **state)
     assert_true(isnan(s.point.time_ns.ci95_lo) && isnan(s.point.time_ns.ci95_hi));
 }
 
-/* Only the point that is named, by so much of its own time. */
+/* The delay applies to the named point only, as a percentage of its own time. */
 static void test_injected_delay(void **state)
 {
     struct ddp_err err = DDP_ERR_INIT;
@@ -206,8 +207,8 @@ static void test_injected_delay(void **state)
     ddp_comm_destroy(comm);
 }
 
-/* Rank r takes 1000 * (r + 1), begins at the announced moment, but each fifth time rank 1 is late.
- */
+/* Rank r takes 1000 * (r + 1) and starts at the announced moment, except that rank 1 is late in
+ * every fifth iteration. */
 static int64_t by_rank(struct report_text *s, int rank, int64_t i)
 {
     return 1000 * (rank + 1);
@@ -238,7 +239,7 @@ static int body_window(struct ddp_comm *comm, struct ddp_launch_rank *rank, void
     const struct ddp_point *p = &s.point;
     CHECK(p->iterations == 40 && p->start == DDP_START_WINDOW);
     CHECK(p->invalid == late && late >= 9);
-    /* earliest start to latest exit: of the last rank, which starts last, too */
+    /* from the start of rank 0 to the exit of the last rank, which also starts last */
     const double expected = 100 * (comm->size - 1) + 1000 * comm->size;
     CHECK(p->time_ns.min == expected && p->time_ns.max == expected);
     CHECK(p->skew_start_ns == 100 * (comm->size - 1));
@@ -248,7 +249,7 @@ static int body_window(struct ddp_comm *comm, struct ddp_launch_rank *rank, void
     return 0;
 }
 
-/* A rank that never comes in time ends it, on all ranks with the same words. */
+/* A rank is never in time: the point ends with the same error on all ranks. */
 static int body_never(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                       struct ddp_err *err)
 {
@@ -271,7 +272,7 @@ static int body_never(struct ddp_comm *comm, struct ddp_launch_rank *rank, void 
     return 0;
 }
 
-/* After a barrier the time is the slowest rank's own. */
+/* After a barrier the time is that of the slowest rank. */
 static int body_barrier(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                         struct ddp_err *err)
 {
@@ -284,7 +285,7 @@ static int body_barrier(struct ddp_comm *comm, struct ddp_launch_rank *rank, voi
     return 0;
 }
 
-/* Nobody goes on while somebody's operation still runs. */
+/* No rank continues while another rank's operation still runs. */
 static atomic_int ended;
 
 static int body_join(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
@@ -311,7 +312,7 @@ static int body_join(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *
     return 0;
 }
 
-/* Clocks of one machine, compared by messages, agree within their own error. */
+/* Clocks of one machine, compared by messages, agree within their estimated error. */
 static int body_clocks(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                        struct ddp_err *err)
 {
@@ -363,7 +364,8 @@ static void test_clocks_by_messages(void **state)
     run(3, body_clocks);
 }
 
-/* A clock that is 1 ms ahead and drifts: on the line between estimates, constant outside. */
+/* A clock that is 1 ms ahead and drifts: its offset is interpolated between estimates and
+ * constant outside. */
 static void test_clocks_drift(void **state)
 {
     struct ddp_clocks c = {

@@ -1,4 +1,4 @@
-/* The journal: what was appended is there again, whatever end the file came to. */
+/* The journal: every appended entry can be read again, wherever the file ends. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static struct ddp_journal_entry make_entry(enum ddp_journal_kind kind, const voi
     return entry;
 }
 
-/* A point with samples behind it, in one block. */
+/* A point followed by its samples in one block. */
 struct sampled {
     struct ddp_point point;
     double samples[5];
@@ -82,7 +82,7 @@ static int open_journal(const char *commit, bool restart, struct seen *seen,
     return ddp_journal_open("j", &facts, restart, see, seen, out, continued, err);
 }
 
-/* A journal "j" with so many points between a begin and an end. */
+/* Writes a journal "j" with this number of points between a begin and an end. */
 static void write_journal(int points)
 {
     struct ddp_err err;
@@ -118,9 +118,9 @@ static void test_round_trip(void **state)
     assert_int_equal(seen.lines, 5);
     assert_int_equal(seen.points, 3);
     make_point(&s, 3);
-    assert_memory_equal(&seen.last, &s.point, sizeof s.point); /* bit for bit, NaNs too */
+    assert_memory_equal(&seen.last, &s.point, sizeof s.point); /* bit for bit, including NaNs */
     assert_true(seen.first_sample == s.samples[0]);
-    /* and on it goes */
+    /* and the journal can be continued */
     struct ddp_journal_entry entry = make_entry(DDP_JOURNAL_POINT, &s, sizeof s);
     assert_int_equal(ddp_journal_append(j, &entry, &err), 0);
     ddp_journal_close(j);
@@ -167,7 +167,7 @@ static void put(const char *text, size_t bytes)
     fclose(f);
 }
 
-/* What is not a journal is neither continued nor overwritten. */
+/* A file that is not a journal is neither continued nor overwritten. */
 static void test_other_files(void **state)
 {
     static const char *const texts[] = {"hello", "hello\n", "{\"journal\": 3}\n", "{}\n",
@@ -191,7 +191,7 @@ static void test_other_files(void **state)
     assert_int_equal(open_journal("abc", false, &seen, &j, &continued, &err), DDP_ECREATE);
 }
 
-/* Cut off at every byte: the whole lines before the cut are there, and it can be gone on with. */
+/* A file cut at any byte still has the whole lines before the cut and can be continued. */
 static void test_cut_anywhere(void **state)
 {
     struct ddp_err err;
@@ -214,7 +214,7 @@ static void test_cut_anywhere(void **state)
         assert_int_equal(seen.lines, lines > 0 ? lines - 1 : 0);
         make_point(&s, 9);
         struct ddp_journal_entry entry = make_entry(DDP_JOURNAL_POINT, &s, sizeof s);
-        if (cut % 16 == 0) { /* a sync each takes its time */
+        if (cut % 16 == 0) { /* a sync is slow, so only some cuts are continued */
             assert_int_equal(ddp_journal_append(j, &entry, &err), 0);
             ddp_journal_close(j);
             assert_int_equal(open_journal("abc", false, &seen, &j, &continued, &err), 0);
@@ -227,7 +227,7 @@ static void test_cut_anywhere(void **state)
     free(text);
 }
 
-/* Every byte changed: named by its line, never taken. */
+/* If any byte is changed, the error names its line, and the line is not used. */
 static void test_flipped(void **state)
 {
     struct ddp_err err;
@@ -235,7 +235,8 @@ static void test_flipped(void **state)
     size_t bytes, whole;
     write_journal(1);
     char *text = slurp("j", &bytes);
-    for (size_t i = 0; i + 1 < bytes; i++) { /* without the last newline: cut off, not damaged */
+    /* a missing last newline counts as a cut and not as damage */
+    for (size_t i = 0; i + 1 < bytes; i++) {
         struct seen seen = {0};
         const char kept = text[i];
         text[i] ^= 1 << (i % 7);
@@ -263,7 +264,8 @@ static size_t line_at(const char *text, int line)
     return (size_t)(at - text);
 }
 
-/* text without its line, with it twice, and with it behind the next one: all damaged there. */
+/* Refuses the text without line `line`, with the line twice, and with it after the next line.
+ * All are damage at that place. */
 static void refuse_edits(const char *text, size_t bytes, int line)
 {
     const size_t begin = line_at(text, line), end = line_at(text, line + 1);
@@ -294,7 +296,7 @@ static void refuse_edits(const char *text, size_t bytes, int line)
     free(edited);
 }
 
-/* Lines of a journal, each as it was written, but one is missing, there twice, or elsewhere. */
+/* A journal whose lines are valid, but one line is missing, repeated or moved. */
 static void test_edited(void **state)
 {
     size_t bytes;
@@ -305,7 +307,7 @@ static void test_edited(void **state)
     free(text);
 }
 
-/* A point with a field out of its range, under a right check: refused. */
+/* A point with a field out of its range and a valid checksum must be refused. */
 static void refuse_point(const struct sampled *s, size_t bytes)
 {
     struct ddp_strbuf line = DDP_STRBUF_INIT;
@@ -348,7 +350,7 @@ static void test_hostile_points(void **state)
 #undef REFUSE
 }
 
-/* Texts arrive printable. */
+/* Texts are made printable when they are read. */
 static void test_hostile_texts(void **state)
 {
     struct ddp_strbuf line = DDP_STRBUF_INIT;

@@ -1,4 +1,4 @@
-/* JSON: what is printed, what is refused, and the digest. */
+/* JSON: printing, parsing, refused documents, and the digest. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -99,7 +99,7 @@ static void test_numbers_come_back(void **state)
     }
 }
 
-/* cJSON with an allocator that gives out: a member that got lost must not pass unseen. */
+/* Gives cJSON an allocator that runs out of memory. A member that is lost must cause an error. */
 static int allocations_left;
 static void *scarce_malloc(size_t n)
 {
@@ -131,14 +131,14 @@ static void test_memory_runs_out(void **state)
         ddp_strbuf_release(&out);
         cJSON_Delete(doc);
     }
-    assert_int_equal(failures, 14); /* 15: the root, 7 values, the keys of 6, one text */
+    assert_int_equal(failures, 14); /* 15 allocations: the root, 7 values, 6 keys, one text */
 }
 
 static int parse(const char *text, size_t bytes, struct ddp_err *err)
 {
     cJSON *doc = NULL;
     *err = DDP_ERR_INIT;
-    /* In a block of its own size, so that a sanitizer sees a read beyond the end. */
+    /* Uses a block of the exact size, so that a sanitizer detects a read beyond the end. */
     char *exact = malloc(bytes ? bytes : 1);
     memcpy(exact, text, bytes);
     int rc = ddp_json_parse(exact, bytes, "f.json", &doc, err);
@@ -248,7 +248,7 @@ static void test_depth(void **state)
     memset(text + DDP_JSON_MAX_DEPTH + 1, ']', DDP_JSON_MAX_DEPTH + 1);
     assert_int_equal(parse(text, 2 * DDP_JSON_MAX_DEPTH + 2, &err), DDP_EINPUT);
     assert_non_null(strstr(err.text, "nested too deeply"));
-    size_t bytes = 8 << 20; /* would overflow the stack of a parser that recurses */
+    size_t bytes = 8 << 20; /* a recursive parser would overflow its stack */
     char *deep = malloc(bytes);
     memset(deep, '[', bytes);
     assert_int_equal(parse(deep, bytes, &err), DDP_EINPUT);
@@ -259,7 +259,7 @@ static void test_too_large(void **state)
 {
     struct ddp_err err = DDP_ERR_INIT;
     cJSON *doc;
-    /* Refused by its size alone: not a byte is read. */
+    /* The size alone is refused, and no byte is read. */
     assert_int_equal(ddp_json_parse("", (size_t)DDP_JSON_MAX_BYTES + 1, "f", &doc, &err),
                      DDP_EINPUT);
 }
@@ -281,7 +281,7 @@ static void test_many_keys(void **state)
 
 static void test_fnv(void **state)
 {
-    /* The vectors of Noll's page. */
+    /* Test vectors from Noll's page on FNV. */
     assert_true(ddp_fnv1a(DDP_FNV_INIT, "", 0) == 0xcbf29ce484222325u);
     assert_true(ddp_fnv1a(DDP_FNV_INIT, "a", 1) == 0xaf63dc4c8601ec8cu);
     assert_true(ddp_fnv1a(DDP_FNV_INIT, "foobar", 6) == 0x85944171f73967e8u);
@@ -298,7 +298,7 @@ static void test_digest(void **state)
     ddp_json_num(ddp_json_obj(doc, "inner"), "digest", 1);
     assert_int_equal(ddp_json_print_digest(doc, &out, &err), 0);
     cJSON_Delete(doc);
-    /* As the header says: FNV-1a of everything before the comma that precedes the key. */
+    /* As the header says: the FNV-1a hash of everything before the comma that precedes the key. */
     char expected[64];
     const char *comma = strstr(out.text, ",\n  \"digest\": \"fnv1a64:");
     assert_non_null(comma);
@@ -306,7 +306,7 @@ static void test_digest(void **state)
              (unsigned long long)ddp_fnv1a(DDP_FNV_INIT, out.text, (size_t)(comma - out.text)));
     assert_non_null(strstr(comma, expected));
     assert_int_equal(ddp_json_check_digest(out.text, out.length, "f", &err), 0);
-    /* Every changed byte is seen, but for white space after the comma. */
+    /* Every changed byte is detected, except white space after the comma. */
     size_t covered = (size_t)(comma - out.text);
     for (size_t i = 0; i < out.length; i++) {
         err = DDP_ERR_INIT;

@@ -1,4 +1,5 @@
-/* The launcher when nothing goes wrong, and ranks' own errors. Deaths: test_launch_faults.c. */
+/* The launcher when nothing goes wrong, and errors that ranks return. test_launch_faults.c tests
+ * deaths. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,7 @@
 #include "comm_ranks.h"
 #include "names.h"
 
-/* Each kind of launch this build can do. */
+/* Every kind of launch that this build supports. */
 static const enum ddp_launch_mode modes[] = {DDP_LAUNCH_THREADS, DDP_LAUNCH_PROCESSES};
 static const int mode_count = RANKS_TSAN ? 1 : 2;
 
@@ -51,7 +52,8 @@ static void test_places(void **state)
     }
 }
 
-/* With a core for each rank, each is alone on one; else none is pinned. */
+/* If there is a core for each rank, each rank is pinned to its own core. Otherwise no rank is
+ * pinned. */
 static int body_pinned(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                        struct ddp_err *err)
 {
@@ -87,11 +89,11 @@ static void test_pinned(void **state)
     }
 }
 
-/* Messages of all sizes arrive whole and in order; send returns after the handler. */
+/* Messages of all sizes arrive complete and in order, and send returns after the handler. */
 struct inbox {
     int count[8];
     uint64_t checksum[8];
-    _Atomic(int) handled; /* threads only: visible to ranks at once */
+    _Atomic(int) handled; /* with threads only: the ranks see it at once */
 };
 static const size_t sizes[] = {0, 1, 4095, 65536, 1000003, 8u << 20};
 #define SIZES (sizeof sizes / sizeof sizes[0])
@@ -147,7 +149,8 @@ static void test_send(void **state)
     }
 }
 
-/* A rank's own error is the outcome; the others leave their waits and do not mask it. */
+/* A rank's own error is the outcome of the run. The other ranks stop waiting, and their errors
+ * do not replace it. */
 static int body_error(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                       struct ddp_err *err)
 {
@@ -188,7 +191,7 @@ static void test_rank_error(void **state)
     }
 }
 
-/* The handler fails (a full disk): its code is the run's, and it is not called again. */
+/* If the handler fails (a full disk), its code is the run's outcome and it is not called again. */
 static int full_disk(void *arg, int rank, uint32_t type, const void *payload, size_t bytes,
                      struct ddp_err *err)
 {
@@ -224,7 +227,8 @@ static void test_handler_error(void **state)
     }
 }
 
-/* One rank does not come: the wait ends at the deadline and says who, and in what it is. */
+/* One rank stays away: the wait ends at the deadline, and the error names the rank and its
+ * operation. */
 static int body_late(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                      struct ddp_err *err)
 {
@@ -256,7 +260,8 @@ static void test_deadline(void **state)
     }
 }
 
-/* Rank 1 waits for rank 0, which waits for the parent, which is slow: nobody's fault. */
+/* Rank 1 waits for rank 0, which waits for the parent process, which is slow. No rank is
+ * reported as the cause. */
 static int body_slow_collector(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                                struct ddp_err *err)
 {
@@ -295,7 +300,7 @@ static void test_refusals(void **state)
     assert_int_equal(ranks_run(0, DDP_LAUNCH_PROCESSES, job, &outcome, &err), DDP_EUSAGE);
     err = DDP_ERR_INIT;
     assert_int_equal(ranks_run(257, DDP_LAUNCH_PROCESSES, job, &outcome, &err), DDP_EUSAGE);
-    /* 2^47 bytes for each of 8 ranks: no such address space. */
+    /* 2^47 bytes for each of 8 ranks exceed the address space. */
     err = DDP_ERR_INIT;
     job.heap_bytes = UINT64_C(1) << 47;
     assert_int_equal(ranks_run(8, DDP_LAUNCH_PROCESSES, job, &outcome, &err), DDP_ENOMEM);

@@ -1,5 +1,5 @@
-/* Start, kill, start again: nothing adds up in the parent, however often. 20 cycles; 1,000 with
- * --full (`make torture`). */
+/* Starts and kills ranks again and again: nothing accumulates in the parent process. 20 cycles;
+ * 1,000 with --full (`make torture`). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,12 +17,14 @@
 
 #include "launch_board.h"
 
-#define RANKS      3
-#define HEAP_SLACK 4096 /* what malloc itself keeps; a leak of a few bytes a cycle is more */
+#define RANKS 3
+/* malloc keeps up to this much; a leak of a few bytes per cycle adds up to more */
+#define HEAP_SLACK 4096
 
 static int cycles = 20;
 
-/* Entries of a folder, but those of MPI libraries, with which other runs come and go. */
+/* Counts the entries of a folder, without those of MPI libraries, which other runs create and
+ * remove. */
 static int entries(const char *path)
 {
     static const char *const foreign[] = {"vader_segment", "mpich", "sm_segment"};
@@ -49,7 +51,7 @@ static int maps(void)
     return n;
 }
 
-/* All that could leak. heap: bytes in use; 0 where a sanitizer has the heap. */
+/* Everything that could leak. heap: bytes in use, or 0 if a sanitizer manages the heap. */
 struct traces {
     int files, threads, names, maps;
     size_t heap;
@@ -74,7 +76,7 @@ static int body(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg, 
     memset(memory, 1, 1u << 20);
     for (int i = 0; b->signal != 0 || i < 50; i++) {
         if (comm->rank == b->victim && i == b->step && b->signal != 0) {
-            signal(b->signal, SIG_DFL); /* cmocka's and sanitizers' handlers are not meant */
+            signal(b->signal, SIG_DFL); /* removes the handlers of cmocka and of sanitizers */
             raise(b->signal);
         }
         DDP_TRY(ddp_comm_barrier(comm, err));
@@ -83,7 +85,7 @@ static int body(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg, 
     return 0;
 }
 
-/* One run that loses a rank, and one that does not. */
+/* Runs one job that loses a rank and one that does not. */
 static void cycle(struct board *b, int i)
 {
     struct ddp_launch_outcome outcome;
@@ -104,7 +106,7 @@ static void test_cycles(void **state)
 {
     (void)state;
     struct board *b = new_board();
-    for (int i = 0; i < 3; i++) { /* what is made once, such as buffers of stdio */
+    for (int i = 0; i < 3; i++) { /* creates what is made only once, such as buffers of stdio */
         cycle(b, i);
         (void)look();
     }

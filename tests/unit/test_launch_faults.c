@@ -1,5 +1,5 @@
-/* Deaths and stops under our own launcher: everything ends by itself, says who, and leaves nothing
- * behind. Signals to the parent: test_launch_signals.c. */
+/* Deaths and stops of ranks under our own launcher: every run ends by itself, names the rank,
+ * and leaves nothing behind. test_launch_signals.c tests signals to the parent process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "launch_board.h"
 #include "names.h"
 
-/* Nothing of a run is left: no child, no segment. */
+/* A run leaves no child process and no segment. */
 static void assert_clean(void)
 {
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
@@ -51,7 +51,7 @@ static int body_victim(struct ddp_comm *comm, struct ddp_launch_rank *rank, void
             b->died_at = ddp_now_ns();
             if (b->signal == 0)
                 _exit(3);
-            signal(b->signal, SIG_DFL); /* cmocka's and sanitizers' handlers are not meant */
+            signal(b->signal, SIG_DFL); /* removes the handlers of cmocka and of sanitizers */
             raise(b->signal);
         }
         int rc = ddp_comm_barrier(comm, err);
@@ -63,8 +63,8 @@ static int body_victim(struct ddp_comm *comm, struct ddp_launch_rank *rank, void
     }
 }
 
-/* The death of any rank at any step is seen at once, and told with rank, pid, signal and
- * operation. 50 times: nothing adds up. */
+/* The death of any rank at any step is detected at once and reported with rank, pid, signal and
+ * operation. 50 runs show that nothing accumulates. */
 static void test_kill(void **state)
 {
     struct board *b = new_board();
@@ -89,7 +89,8 @@ static void test_kill(void **state)
         assert_true(b->seen_at > b->died_at);
         slowest = b->seen_at - b->died_at > slowest ? b->seen_at - b->died_at : slowest;
         int64_t ended =
-            ddp_now_ns() - b->died_at; /* before that, a busy machine may take its time */
+            /* counted from the death, because a busy machine may be slow before it */
+            ddp_now_ns() - b->died_at;
         longest = ended > longest ? ended : longest;
         assert_clean();
     }
@@ -119,7 +120,7 @@ static void test_exit(void **state)
     munmap(b, sizeof *b);
 }
 
-/* Survivors that do not look up are ended after the grace. */
+/* Surviving ranks that compute and do not notice the death are ended after the grace period. */
 static int body_busy(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                      struct ddp_err *err)
 {
@@ -148,7 +149,7 @@ static void test_grace(void **state)
     munmap(b, sizeof *b);
 }
 
-/* A stopped rank is reported at once, and ended at the timeout. */
+/* A stopped rank is reported at once and ended at the timeout. */
 static void test_stop(void **state)
 {
     struct board *b = new_board();
@@ -172,7 +173,7 @@ static void test_stop(void **state)
     munmap(b, sizeof *b);
 }
 
-/* One that continues in time does no harm. */
+/* A stopped rank that continues in time does no harm. */
 static int body_nap(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                     struct ddp_err *err)
 {
@@ -184,7 +185,8 @@ static int body_nap(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *a
     if (comm->rank == 0) {
         ddp_sleep_ns(300000000);
         kill(b->pid[1], SIGCONT);
-        ddp_sleep_ns(100000000); /* an exit right behind it would hide it from the parent */
+        /* an immediate exit would hide the continued rank from the parent process */
+        ddp_sleep_ns(100000000);
     }
     return ddp_comm_barrier(comm, err);
 }
@@ -203,7 +205,7 @@ static void test_continue(void **state)
     munmap(b, sizeof *b);
 }
 
-/* A rank that dies while it sends does not hold up the parent. */
+/* A rank that dies while it sends does not block the parent process. */
 static int ignore_message(void *arg, int rank, uint32_t type, const void *payload, size_t bytes,
                           struct ddp_err *err)
 {
@@ -235,7 +237,7 @@ static void test_half_message(void **state)
     assert_clean();
 }
 
-/* The caller's own signal mask and handlers are as before. */
+/* The caller's signal mask and handlers are restored. */
 static void test_mask_restored(void **state)
 {
     sigset_t before, after;

@@ -1,4 +1,4 @@
-/* A question answered by a process of its own: its answer, its error, its death, its silence. */
+/* A function that runs in a subprocess: its result, its error, its death, and its timeout. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,7 +79,7 @@ static void assert_fails(int (*ask)(void *, struct ddp_err *), int64_t timeout_n
     assert_int_equal(ddp_launch_in_subprocess(ask, &a, sizeof a, timeout_ns, &err), DDP_EUNAVAIL);
     assert_true(text_names(err.text, text));
     assert_string_equal(err.hint, hint);
-    assert_int_equal(a.number, 7); /* untouched */
+    assert_int_equal(a.number, 7); /* the result is unchanged */
 }
 
 static void test_failures(void **state)

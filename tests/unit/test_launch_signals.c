@@ -1,4 +1,4 @@
-/* Signals to the parent under our own launcher, and its death: ranks go with it. */
+/* Signals to the parent process under our own launcher, and its death: the ranks end as well. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,14 +21,15 @@ static bool is_gone(pid_t pid)
     return kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-/* Signals to the parent: a process of its own group runs the job. */
+/* Signals to the parent process. A child process in a process group of its own runs the job as
+ * the parent. */
 static int body_forever(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                         struct ddp_err *err)
 {
     struct board *b = arg;
     b->pid[comm->rank] = getpid();
     b->ready++;
-    /* flag: deaf ranks ignore what is forwarded. */
+    /* With flag set, ranks ignore the signals that are forwarded to them. */
     for (int s = 1; b->flag && s < 16; s++)
         signal(s, SIG_IGN);
     while (b->flag)
@@ -85,7 +86,8 @@ static void test_signals(void **state)
     for (int i = 0; i < 8; i++) {
         *b = (struct board){0};
         pid_t pid = start_parent(b);
-        /* Only the parent, or, as a terminal does, the whole group. */
+        /* The signal goes to the parent process alone or, as from a terminal, to the whole
+         * group. */
         assert_int_equal(kill(i < 4 ? pid : -pid, signals[i % 4]), 0);
         assert_int_equal(end_of(pid, &took), 128 + signals[i % 4]);
         assert_true(took < 2000000000);
@@ -95,12 +97,12 @@ static void test_signals(void **state)
     munmap(b, sizeof *b);
 }
 
-/* Deaf ranks: killed after the grace; at once by a second signal, unless it is the first one come
- * again within milliseconds. */
+/* Ranks that ignore signals are killed after the grace period. A second signal kills them at
+ * once, unless it repeats the first one within milliseconds. */
 static void test_deaf_ranks(void **state)
 {
     static const struct {
-        int second; /* 0: none */
+        int second; /* 0: no second signal */
         int64_t after_ns;
         bool at_once;
     } cases[] = {
@@ -122,7 +124,7 @@ static void test_deaf_ranks(void **state)
             ddp_sleep_ns(cases[i].after_ns);
             kill(pid, cases[i].second);
         }
-        /* On a busy machine the sleep may outlast what counts as once, 50 ms. */
+        /* Signals within 50 ms count as one. On a busy machine the sleep may last longer. */
         const bool in_time = cases[i].at_once || ddp_now_ns() - first < 40000000;
         assert_int_equal(end_of(pid, &took), 128 + SIGINT);
         if (in_time)
@@ -133,7 +135,7 @@ static void test_deaf_ranks(void **state)
     munmap(b, sizeof *b);
 }
 
-/* Ranks do not outlive a parent that is killed. */
+/* Ranks do not outlive a parent process that is killed. */
 static void test_parent_killed(void **state)
 {
     struct board *b = new_board();
@@ -145,7 +147,7 @@ static void test_parent_killed(void **state)
     munmap(b, sizeof *b);
 }
 
-/* nohup: a signal that was ignored stays ignored. */
+/* As under nohup: an ignored signal stays ignored. */
 static void test_ignored(void **state)
 {
     struct board *b = new_board();

@@ -8,7 +8,7 @@
 
 #include "comm/launcher.h"
 
-/* The environment of one case, then what must come of it. */
+/* The environment of one case, and the expected result. */
 struct expected {
     const char *env[16]; /* name, value, ... */
     int rc;
@@ -69,7 +69,7 @@ static void test_launchers(void **state)
          8,
          1,
          2},
-        /* mpiexec inside a Slurm allocation: the step is that of its daemons. */
+        /* mpiexec inside a Slurm allocation: the Slurm step is that of mpiexec's daemons. */
         {{OMPI("3", "8", "1", "2"), "SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "4"},
          0,
          DDP_LAUNCHER_OPENMPI,
@@ -87,7 +87,7 @@ static void test_launchers(void **state)
          1,
          2},
         {{"PMI_RANK", "1", "PMI_SIZE", "2"}, 0, DDP_LAUNCHER_HYDRA, "mpich", 1, 2, 1, 2},
-        /* a job of one task, as a shell is */
+        /* a job of one task, such as a shell */
         {{"FLUX_TASK_RANK", "0", "FLUX_JOB_SIZE", "1"}, 0, DDP_LAUNCHER_NONE, NULL, 0, 1, 0, 1},
         /* Flux with its plugin for MPICH */
         {{"FLUX_TASK_RANK", "1", "FLUX_JOB_SIZE", "4", "PMI_RANK", "1", "PMI_SIZE", "4"},
@@ -162,7 +162,7 @@ static void test_contradictions(void **state)
         {.env = {OMPI("1", "99999999999999", "0", "1")}, .rc = DDP_EMISMATCH},
         {.env = {OMPI("1", "2", "2", "2")}, .rc = DDP_EMISMATCH},
         {.env = {OMPI("1", "2", "1", "3")}, .rc = DDP_EMISMATCH},
-        /* a rank of one mpiexec started the other */
+        /* a rank of one mpiexec started the other mpiexec */
         {.env = {OMPI("1", "2", "1", "2"), "PMI_RANK", "0", "PMI_SIZE", "1"}, .rc = DDP_EMISMATCH},
         {.env = {"PMIX_RANK", "0"}, .rc = DDP_EMISMATCH},
         {.env = {"FLUX_TASK_RANK", "1", "FLUX_JOB_SIZE", "4"}, .rc = DDP_EMISMATCH},
@@ -177,7 +177,7 @@ static void test_contradictions(void **state)
         check(&cases[i]);
 }
 
-/* Whoever cannot be joined is told how to go on: the hint names what to unset. */
+/* If the launcher's ranks cannot be used, the hint names the variables to unset. */
 static void test_way_out(void **state)
 {
     static const char *const variables[] = {"PMIX_RANK", "FLUX_TASK_RANK", "PALS_RANKID"};

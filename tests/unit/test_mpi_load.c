@@ -1,5 +1,5 @@
-/* Backend mpi without an MPI: which module is looked for, and what is said when it cannot be had.
- */
+/* Backend mpi without an MPI: the module that is searched for, and the error if it cannot be
+ * loaded. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ static int remove_modules(void **state)
     return 0;
 }
 
-/* The first `rank` of 2, as this launcher says it. */
+/* Sets the environment in which this launcher starts rank 0 of 2. */
 static void start_by(enum ddp_launcher_kind kind)
 {
     clear();
@@ -74,7 +74,7 @@ static void start_by(enum ddp_launcher_kind kind)
     }
 }
 
-/* The probe's code; its error must hold all of the words. */
+/* Returns the probe's code. Its error must contain all of the texts. */
 static int probe(const char *module_dir, const char *const *words)
 {
     struct ddp_err err = DDP_ERR_INIT;
@@ -135,7 +135,7 @@ static void test_only_the_fitting_module_will_do(void **state)
     assert_int_equal(probe(dir, NULL), 0);
     start_by(DDP_LAUNCHER_OPENMPI);
     assert_int_equal(probe(dir, WORDS("'ddpbench-mpi-openmpi.so'", " mpich")), DDP_EUNAVAIL);
-    /* srun serves either: whatever there is, unless it says which it serves. */
+    /* srun works with both MPIs: any module is accepted, unless srun's variables name the MPI. */
     start_by(DDP_LAUNCHER_SLURM);
     assert_int_equal(probe(dir, NULL), 0);
     setenv("SLURM_MPI_TYPE", "pmix", 1);
@@ -163,7 +163,7 @@ static void test_broken_variables(void **state)
     assert_int_equal(probe(dir, WORDS("OMPI_COMM_WORLD_RANK")), DDP_EMISMATCH);
 }
 
-/* Opening the world must fail with this code and word, and no module be kept. */
+/* Opening the world must fail with this code and text, and no module stays loaded. */
 static void open_fails(int code, const char *word)
 {
     struct ddp_err err = DDP_ERR_INIT;

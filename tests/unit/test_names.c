@@ -89,7 +89,7 @@ static void test_collectives(void **state)
 
 static void test_factors(void **state)
 {
-    /* nccl-tests, doc/PERFORMANCE.md. */
+    /* The factors are those of nccl-tests, doc/PERFORMANCE.md. */
     assert_true(ddp_coll_busbw_factor(DDP_ALLREDUCE, 2) == 1);
     assert_true(ddp_coll_busbw_factor(DDP_ALLREDUCE, 4) == 1.5);
     assert_true(ddp_coll_busbw_factor(DDP_ALLREDUCE, 8) == 1.75);

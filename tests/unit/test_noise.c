@@ -1,5 +1,5 @@
-/* The noise floor: what the self-test makes of gates whose times are known, and the file it is kept
- * in, which is not trusted. */
+/* The noise floor: the self-test's result for gates with known times, and the file that keeps
+ * it, whose content is not trusted. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -20,8 +20,8 @@
 
 enum { CELLS = 2, PAIRS = 8 };
 
-/* A gate as the journal has it: launches with noise (a part) around 100, cell `slowed` of new by
- * `effect`. */
+/* Makes a gate as a journal has it: times around 100 with relative noise. The new times of cell
+ * `slowed` are larger by `effect`. */
 static struct ddp_noise_gate *make_gate(int index, int slowed, double effect, double noise,
                                         struct ddp_rng *rng)
 {
@@ -83,7 +83,8 @@ static void test_quiet_and_noisy(void **state)
     assert_false(ddp_selftest_holds(&noisy));
 }
 
-/* A slow-down of what is said to be detectable is found by 90 % of new gates, half of it is not. */
+/* A slow-down of the detectable size is found by 90 % of new gates. Half of this slow-down is
+ * mostly not found. */
 static void test_detectable_is_what_it_says(void **state)
 {
     struct ddp_noise first, again, half;
@@ -94,7 +95,7 @@ static void test_detectable_is_what_it_says(void **state)
     assert_true(half.found <= 3);
 }
 
-/* What make bench-gate demands. */
+/* The conditions of make bench-gate. */
 static void test_holds(void **state)
 {
     struct ddp_noise n = {.same = 60, .injected = 30, .found = 27};
@@ -111,7 +112,8 @@ static void test_holds(void **state)
     assert_false(ddp_selftest_holds(&n));
 }
 
-/* The largest of n lies above the 90 % quantile but in 5 % of cases, from here on. */
+/* From this number of gates on, the largest value lies above the 90 % quantile in at least 95 %
+ * of cases. */
 static void test_least_gates(void **state)
 {
     const int least = ddp_selftest_least_gates();
@@ -176,7 +178,8 @@ static void test_file(void **state)
 
     size_t bytes;
     char *text = read_text(path, &bytes);
-    /* Flipped: found by the digest. With the digest made right: read or refused. Cut: refused. */
+    /* A flipped byte is found by the digest. With a repaired digest the file is read or refused.
+     * A cut file is refused. */
     char *const digest = strstr(text, ",\n  \"digest\": \"fnv1a64:");
     assert_non_null(digest);
     for (size_t i = 0; i + 1 < bytes; i++)
@@ -215,7 +218,8 @@ static void test_file(void **state)
     assert_int_equal(ddp_noise_write("/dev/null/x", &n, &err), DDP_ECREATE);
 }
 
-/* Through the journal and back; a payload that no run writes is refused. */
+/* The noise payload passes through the journal unchanged. A payload that no run writes is
+ * refused. */
 static void test_journal_payload(void **state)
 {
     struct ddp_rng rng;
@@ -246,7 +250,7 @@ static void test_journal_payload(void **state)
     free(gate);
 }
 
-/* The same gate twice, or one of other cells: no self-test writes that. */
+/* A repeated gate and a gate of other cells are refused, because no self-test writes them. */
 static void test_visit(void **state)
 {
     struct ddp_rng rng;

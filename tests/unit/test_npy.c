@@ -1,4 +1,4 @@
-/* NPY files: what is written is read back, what NumPy writes is read, and nothing else is. */
+/* NPY files: written files are read back, NumPy's files are read, and all others are refused. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static int leave(void **state)
     return chdir("/") | rmdir(folder);
 }
 
-/* A file of version 1.0 with this header text, and `values` floats 0, 1, 2, ... */
+/* Writes a file of version 1.0 with this header text and `values` floats 0, 1, 2, ... */
 static void put(const char *header, size_t values)
 {
     FILE *f = fopen(file, "wb");
@@ -51,7 +51,7 @@ static void what_is_written_is_read(void **state)
     float row[5], got[5];
     assert_int_equal(ddp_npy_create(file, 5, &out, &err), 0);
     for (int rows = 0; rows < 12; rows++) {
-        /* Valid after every row. */
+        /* The file is valid after every row. */
         assert_int_equal(ddp_npy_open(file, &in, &err), 0);
         assert_int_equal(in.rows, rows);
         assert_int_equal(in.columns, 5);
@@ -67,7 +67,7 @@ static void what_is_written_is_read(void **state)
         assert_int_equal(ddp_npy_append(&out, row, &err), 0);
     }
     ddp_npy_close(&out);
-    ddp_npy_close(&out); /* twice is fine */
+    ddp_npy_close(&out); /* closing twice is allowed */
 }
 
 static void what_numpy_writes_is_read(void **state)
@@ -136,7 +136,8 @@ static void nothing_else_is(void **state)
         if (!strstr(err.text, bad[i].words))
             fail_msg("%s: '%s' is not in '%s'", bad[i].header, bad[i].words, err.text);
     }
-    /* Every prefix of a good file, and every other byte where each is fixed. */
+    /* Refuses every prefix of a good file, and every other value of each byte that the format
+     * fixes. */
     put("{'descr': '<f4', 'fortran_order': False, 'shape': (6,), }\n", 6);
     struct stat st;
     assert_int_equal(stat(file, &st), 0);
@@ -170,7 +171,7 @@ static void missing_and_odd_files_are_refused(void **state)
     remove("pipe");
     err = DDP_ERR_INIT;
     assert_int_equal(ddp_npy_create("no/such/folder.npy", 1, &npy, &err), DDP_ECREATE);
-    /* One that shrinks while it is open. */
+    /* A file that shrinks while it is open. */
     float value;
     err = DDP_ERR_INIT;
     put("{'descr': '<f4', 'fortran_order': False, 'shape': (6,), }\n", 6);

@@ -1,6 +1,6 @@
-/* Operands: for every collective, placement, type and root, the arrays of all ranks are laid out
- * and filled in this process, a naive collective runs on them, and every rank's result is accepted;
- * one wrong element, two parts in each other's place, and a result that never came are not. */
+/* Operands: for every collective, placement, type and root, this process lays out and fills the
+ * arrays of all ranks and runs a naive collective on them. The results of all ranks must be
+ * accepted. One wrong element, two swapped blocks and a missing result must be refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,8 @@
 #include "bench/operands.h"
 
 #define RANKS 3
-#define COUNT 1200 /* of the full buffer: more than a block of values, and 400 a rank */
+/* elements of the full buffer: more than one block of values, and 400 per rank */
+#define COUNT 1200
 #define BYTES (COUNT * 4)
 
 struct ranks {
@@ -36,7 +37,7 @@ static void set_up(struct ranks *r, enum ddp_coll coll, enum ddp_placement place
         ddp_operands_init(&r->o[i], &spec, i, RANKS, r->a[i], r->b[i]);
         ddp_operands_fill(&r->o[i], 7);
         if (placement == DDP_IN_PLACE) {
-            /* as a measured operation would leave it, where it is work space */
+            /* in place, a measured operation leaves arbitrary values in its input */
             memset(r->a[i] + r->o[i].input_first * 4, 0xee, r->o[i].input_count * 4);
             ddp_operands_restore(&r->o[i]);
         }
@@ -52,7 +53,7 @@ static int32_t sum_at(const struct ranks *r, size_t i)
     return sum;
 }
 
-/* As the top of coll.h says, on copies of what was sent. */
+/* Runs the collective as the top of coll.h defines it, on copies of the inputs. */
 static void run_naively(struct ranks *r, enum ddp_coll coll, int root)
 {
     for (int me = 0; me < RANKS; me++) {
@@ -140,8 +141,8 @@ static void test_every_collective(void **state)
     free(r);
 }
 
-/* What lies in recv before the operation is no right answer: an operation that does nothing fails
- * on some rank, in place too. */
+/* The content of recv before the operation is not a right result: an operation that does nothing
+ * fails on some rank, in place as well. */
 static void test_nothing_done(void **state)
 {
     (void)state;
@@ -164,7 +165,7 @@ static void test_nothing_done(void **state)
     free(r);
 }
 
-/* A barrier has nothing to verify, and no arrays to touch. */
+/* A barrier has no arrays, and nothing is verified. */
 static void test_barrier(void **state)
 {
     (void)state;
@@ -189,7 +190,7 @@ static void count_copy(void *dst, const void *src, size_t bytes)
     memcpy(dst, src, bytes);
 }
 
-/* On a device all goes through copies, and what the device has is what is judged. */
+/* With a device all data is copied, and the device's memory is what is verified. */
 static void test_on_device(void **state)
 {
     (void)state;
@@ -213,7 +214,7 @@ static void test_on_device(void **state)
         assert_memory_equal(a, image_a, sizeof a);
         assert_memory_equal(b, image_b, sizeof b);
         if (placement == DDP_IN_PLACE) {
-            a[5] += 1; /* as an operation leaves it */
+            a[5] += 1; /* modify the device's memory as an operation would */
             ddp_operands_restore(&o);
             assert_int_equal(copies, 3);
         } else {

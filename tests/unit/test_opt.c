@@ -1,4 +1,4 @@
-/* Options: every kind, every way to write one, every way to get it wrong, and the help. */
+/* Options: every kind, every way to write one, every error, and the help. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -76,7 +76,7 @@ static const struct ddp_opt rows[] = {
      NULL, parse_parity, NULL},
     DDP_OPT_END};
 
-/* Parses a command line written as one string of words; "''" is the empty word. */
+/* Parses a command line given as one string, split at blanks. "''" is the empty argument. */
 static int parse(const char *line, struct values *v, struct ddp_opt_result *r, struct ddp_err *err)
 {
     static char storage[8][1024];

@@ -1,5 +1,5 @@
-/* Overlap: its definition, and a measurement on one rank, as far as it does not depend on how busy
- * the machine is. */
+/* Overlap: its definition, and a measurement on one rank, as far as the result does not depend
+ * on the load of the machine. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ static void test_percent(void **state)
     } rows[] = {
         {10, 10, 20, 0},  {10, 10, 10, 100}, {10, 10, 15, 50}, {10, 20, 25, 50},
         {40, 20, 45, 75}, {10, 10, 25, 0}, /* slower together than one after the other */
-        {10, 10, 5, 100},                  /* faster than either: noise */
+        {10, 10, 5, 100},                  /* faster together than either alone: noise */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_float_equal(ddp_overlap_percent(rows[i].pure, rows[i].compute, rows[i].total),
@@ -30,7 +30,7 @@ static void test_percent(void **state)
     assert_true(isnan(ddp_overlap_percent(1, NAN, 1)));
 }
 
-/* The loop takes about as long as it should, and the operation ran in every iteration. */
+/* The compute loop takes about the requested time, and the operation ran in every iteration. */
 static void test_measure(void **state)
 {
     (void)state;
@@ -68,8 +68,7 @@ static void test_measure(void **state)
                                         .chunk = chunk};
     assert_int_equal(ddp_overlap_measure(&overlap, 2e6, &point, &err), 0);
     assert_memory_equal(a, b, sizeof a);
-    /* Between a calibration at a quarter of the speed and iterations that a busy machine stretches.
-     */
+    /* The limits allow a calibration at a quarter of the speed and a busy machine. */
     assert_true(point.overlap.compute_ns > 0.5e6 && point.overlap.compute_ns < 200e6);
     assert_true(point.overlap.total_ns > 0.5e6);
     assert_true(point.overlap.percent >= 0 && point.overlap.percent <= 100);

@@ -1,4 +1,4 @@
-/* Neighbour arithmetic: for every rank count up to 70, what the algorithms build on. */
+/* The arithmetic of neighbours that the algorithms use, for every number of ranks up to 70. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,8 +38,8 @@ static void test_parts(void **state)
     assert_int_equal(ddp_chunk_count(&given, 2), 0);
 }
 
-/* Simulated: at each step everybody passes one part on; holds[r]: ranks combined in what r holds.
- */
+/* Simulates the steps: each rank passes one chunk on. holds [r]: the ranks whose inputs are
+ * combined in rank r's data. */
 static void test_ring(void **state)
 {
     (void)state;
@@ -86,7 +86,8 @@ static void test_rounds(void **state)
     assert_int_equal(ddp_rounds(INT32_MAX), 31);
 }
 
-/* Dissemination: after all rounds everybody has heard of everybody. */
+/* After all rounds of dissemination every rank has received from every other one, directly or
+ * not. */
 static void test_dissemination(void **state)
 {
     (void)state;
@@ -107,7 +108,7 @@ static void test_dissemination(void **state)
     }
 }
 
-/* Parents and children agree, subtrees are contiguous and disjoint, and nothing is left out. */
+/* Parents and children agree, and the subtrees are contiguous, disjoint and complete. */
 static void test_binomial(void **state)
 {
     (void)state;
@@ -186,7 +187,7 @@ static void test_fold(void **state)
     }
 }
 
-/* Partners split what they share; in the end every element has one owner. */
+/* Partners split the range that they share. At the end every element has one owner. */
 static void test_halve(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The plan: which points options give, and what is refused, with its reason. */
+/* The plan: the points that options give, and the options that are refused, with the reason. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -59,7 +59,8 @@ static void test_default_range(void **state)
 {
     struct ddp_bench_options o = defaults();
     struct ddp_bench_plan plan = make(&o, 2);
-    assert_int_equal(plan.count, 26); /* 8, 32, ..., 32 MiB, and the 64 MiB asked for; in and out */
+    /* 8, 32, ..., 32 MiB and the 64 MiB of the range's end; in and out of place */
+    assert_int_equal(plan.count, 26);
     assert_int_equal(plan.points[0].size_bytes, 8);
     assert_int_equal(plan.points[11].size_bytes, 32 << 20);
     assert_int_equal(plan.points[12].size_bytes, 64 << 20);
@@ -107,11 +108,11 @@ static void test_step_bytes(void **state)
     assert_int_equal(plan.count, 4);
     assert_int_equal(plan.points[0].size_bytes, 0);
     assert_int_equal(plan.points[2].size_bytes, 80);
-    assert_int_equal(plan.points[3].size_bytes, 100); /* the end is measured, whatever the step */
+    assert_int_equal(plan.points[3].size_bytes, 100); /* the end is measured whatever the step is */
     ddp_plan_release(&plan);
     o.max_bytes = 80;
     plan = make(&o, 2);
-    assert_int_equal(plan.count, 3); /* once */
+    assert_int_equal(plan.count, 3); /* a repeated size counts once */
     ddp_plan_release(&plan);
 }
 
@@ -226,7 +227,8 @@ static void test_memory_kinds(void **state)
     struct ddp_bench_plan plan;
     struct ddp_err err = DDP_ERR_INIT;
     assert_int_equal(ddp_plan_make(&o, "mpi", 2, -1, &plan, &err), 0);
-    assert_int_equal(plan.memory, DDP_MEMORY_REGISTERED); /* of the ranks of a host */
+    /* registered among the ranks of one host */
+    assert_int_equal(plan.memory, DDP_MEMORY_REGISTERED);
     ddp_plan_release(&plan);
     assert_int_equal(ddp_plan_make(&o, "none has this name", 2, -1, &plan, &err), 0);
     assert_int_equal(plan.memory, DDP_MEMORY_PRIVATE);
@@ -254,7 +256,7 @@ static void test_what_does_not_fit(void **state)
     refused(&o, "shm", DDP_ENOMEM, "2 ranks");
 }
 
-/* Each method is a point; those that exchange less are in place only, and all f32. */
+/* Each method is a point. Methods that exchange only a part run in place only and in f32 only. */
 static void test_compressed_points(void **state)
 {
     struct ddp_bench_options o = one_size(4000);
@@ -269,7 +271,7 @@ static void test_compressed_points(void **state)
     assert_string_equal(plan.points[3].compress, "topk:0.01");
     assert_false(ddp_plan_feedback(&o, &plan.points[2]));
     assert_true(ddp_plan_feedback(&o, &plan.points[3]));
-    /* 16-bit values of one point, twice: the point's and its baseline's */
+    /* 16-bit values of one point, twice: for the point and for its baseline */
     assert_true(plan.compress_registered >= 2 * 2000);
     assert_int_equal(plan.bytes_per_rank,
                      2 * 4000 + plan.compress_registered + plan.compress_private);
@@ -278,7 +280,7 @@ static void test_compressed_points(void **state)
     o.feedback = DDP_FEEDBACK_OFF;
     o.partial = 4;
     plan = make(&o, 4);
-    assert_int_equal(plan.count, 3); /* none, too, exchanges a part only */
+    assert_int_equal(plan.count, 3); /* without compression (none) the exchange is partial, too */
     assert_int_equal(plan.points[0].partial, 4);
     assert_false(ddp_plan_feedback(&o, &plan.points[2]));
     ddp_plan_release(&plan);

@@ -1,5 +1,5 @@
-/* The logic of device cuda's top-K, run on the processor: radix passes against a sort, and where a
- * sample looks. */
+/* The logic of device cuda's top-K, run on the CPU: radix passes against a sort, and the
+ * positions of a sample. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static int descending(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* The rank-th largest of x and its ties, as the kernels count. */
+/* Finds the rank-th largest of x and its ties, with the kernels' way of counting. */
 static struct ddp_radix radix_of(const float *x, uint32_t n, uint32_t rank)
 {
     struct ddp_radix r = {0, rank};
@@ -61,7 +61,7 @@ static void test_radix(void **state)
         }
 }
 
-/* Every line of a sample lies in its stretch of the array, whatever its length. */
+/* Every line of a sample lies in its own section of the array, for every length. */
 static void test_sample(void **state)
 {
     static const uint32_t sizes[] = {16 * DDP_SAMPLE, 16 * DDP_SAMPLE + 31, 1000003, 0x7fffffffu};

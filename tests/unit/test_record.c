@@ -1,4 +1,5 @@
-/* The record: derived metrics, ids, growth, and what may be taken from the environment. */
+/* The record: derived metrics, ids, growth, and the values that may be taken from the
+ * environment. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -71,7 +72,7 @@ static void test_compressed_has_effective_bandwidth_only(void **state)
     assert_true(fabs(ddp_point_effective_GBps(&p, 500) - 3.0) < 1e-12);
 }
 
-/* 1000 B on 4 ranks, 1500 of them sent by a dense ring. */
+/* 1000 B on 4 ranks; a dense ring sends 1500 bytes. */
 static void test_where_compression_pays(void **state)
 {
     struct ddp_point p = sample_point();
@@ -90,7 +91,8 @@ static void test_where_compression_pays(void **state)
     p.phase_ns[2] = 10;
     assert_true(ddp_point_speedup(&p, DDP_BASELINE_F32) == 0.5);
     assert_true(isnan(ddp_point_speedup(&p, DDP_BASELINE_F16)));
-    /* no link in shared memory: 1400 bytes for 500 ns; over a link: for encode and decode */
+    /* The exchange saves 1400 bytes. In shared memory, which has no link, it costs 500 ns; over
+     * a link, the time of encode and decode. */
     assert_true(ddp_point_pays_below_GBps(&p, DDP_BASELINE_F32) == 1400.0 / 500);
     snprintf(p.spec.backend, sizeof p.spec.backend, "mpi");
     assert_true(ddp_point_pays_below_GBps(&p, DDP_BASELINE_F32) == 1400.0 / 70);
@@ -148,16 +150,17 @@ static void test_record_grows_and_keeps_copies(void **state)
     assert_int_equal(r.point_count, 0);
 }
 
-/* Points of a launch, as measured: they stand as in the plan; what nothing will come before is
- * settled. The next launch begins when one is whole, or has the place already. */
+/* Points arrive in the order of measurement and are stored in the order of the plan. A point is
+ * settled when no later one can come before it. The next launch begins when one is complete, or
+ * when a plan index comes twice. */
 static void test_points_stand_as_in_the_plan(void **state)
 {
     static const struct {
         int place, of, settled;
-    } added[] = {{2, 4, 0}, {0, 4, 1}, {3, 4, 1}, {1, 4, 4}, /* whole */
-                 {1, 2, 4}, {0, 2, 6},                       /* whole */
-                 {1, 3, 6}, {1, 3, 7},                       /* cut off after one */
-                 {0, 0, 9}};                                 /* of no launch */
+    } added[] = {{2, 4, 0}, {0, 4, 1}, {3, 4, 1}, {1, 4, 4}, /* complete */
+                 {1, 2, 4}, {0, 2, 6},                       /* complete */
+                 {1, 3, 6}, {1, 3, 7},                       /* cut off after one point */
+                 {0, 0, 9}};                                 /* not part of a launch */
     static const int places[] = {0, 1, 2, 3, 0, 1, 1, 1, 0};
     struct ddp_record r;
     struct ddp_err err = DDP_ERR_INIT;
@@ -176,7 +179,7 @@ static void test_points_stand_as_in_the_plan(void **state)
     assert_int_equal(r.point_count, DDP_COUNT_OF(places));
     for (int i = 0; i < r.point_count; i++) {
         assert_int_equal(r.points[i].place, places[i]);
-        assert_true(r.samples[i][0] == r.points[i].order); /* they move together */
+        assert_true(r.samples[i][0] == r.points[i].order); /* samples move with their point */
     }
     ddp_record_release(&r);
 }
@@ -193,7 +196,7 @@ static void test_epochs_belong_to_the_last_run(void **state)
     assert_int_equal(ddp_record_add_epoch(&r, &e, &err), DDP_EINTERNAL);
     err = DDP_ERR_INIT;
     for (int i = 0; i < 2; i++) {
-        run.epoch_count = 7; /* not the caller's to say */
+        run.epoch_count = 7; /* the caller may not set this */
         assert_int_equal(ddp_record_add_train(&r, &run, &err), 0);
         for (e.epoch = 1; e.epoch <= 2 + i; e.epoch++)
             assert_int_equal(ddp_record_add_epoch(&r, &e, &err), 0);

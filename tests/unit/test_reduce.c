@@ -1,5 +1,5 @@
-/* The reduce kernels: every SIMD level, dtype, operation and shape against an element-wise
- * reference of this file, bit for bit, NaN, infinities and denormals included. */
+/* Compares the reduce kernels of every SIMD level, dtype, operation and shape with an
+ * element-wise reference in this file, bit for bit, including NaN, infinities and denormals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +13,8 @@
 #include "device/device.h"
 #include "unit/half_ref.h"
 
-/* The scalar level once more, for a processor of the test's choice: how two arrays are walked hangs
- * on its maker, and a machine has but one. */
+/* The scalar kernels once more, for a CPU that the test chooses: the loop over two arrays
+ * depends on the CPU's maker, and a machine has only one. */
 static bool is_amd;
 void reduce_chosen(const struct ddp_reduce *r);
 void copy_nt_chosen(void *dst, const void *src, size_t bytes);
@@ -39,7 +39,7 @@ static uint64_t random_bits(void)
     return random_state;
 }
 
-/* Random bits; every fourth value is an extreme one. */
+/* Returns random bits; every fourth value is an extreme one. */
 static uint64_t random_value(enum ddp_dtype dtype)
 {
     static const float floats[] = {0.0f,      -0.0f,     INFINITY, -INFINITY, NAN,     1.0f,
@@ -77,7 +77,8 @@ static uint64_t element(const void *array, enum ddp_dtype dtype, size_t i)
     return bits;
 }
 
-/* a op b in f32, then in f64. volatile: each operation is rounded to its type, in this order. */
+/* Computes a op b in f32 and in f64. volatile: each operation is rounded to its type, in this
+ * order. */
 static float combine_f32(enum ddp_op op, float a, float b)
 {
     volatile float r = op == DDP_PROD ? a * b : a + b;
@@ -162,8 +163,8 @@ struct reducer {
     void (*reduce)(const struct ddp_reduce *r);
 };
 
-/* One call in memory of its own. in_place: destination d is source d. same_offsets: all arrays
- * start equally far after a cache line. */
+/* One call in separate memory. in_place: the destination d is the source d. same_offsets: all
+ * arrays start at the same offset in a cache line. */
 struct trial {
     const struct reducer *by;
     enum ddp_dtype dtype;
@@ -253,8 +254,8 @@ static void every_dtype_op_shape(const struct reducer *by)
                 }
 }
 
-/* Two arrays into two, long enough to be asked for ahead, and to be walked as two stretches where
- * the hardware lags. */
+/* Two sources and two destinations, long enough for prefetching and, on CPUs whose prefetcher
+ * lags, for a loop over two ranges at once. */
 static void long_paired(const struct reducer *by)
 {
     static const size_t bytes[] = {9000,     16 << 10,       (16 << 10) + 8, (20 << 10) - 64,
@@ -304,7 +305,7 @@ static void test_avx512(void **state)
     every_trial(DDP_SIMD_AVX512);
 }
 
-/* Whether or not the hardware lags, at the scalar level. */
+/* The loops of AMD's and of other CPUs, at the scalar level. */
 static void test_makers(void **state)
 {
     (void)state;

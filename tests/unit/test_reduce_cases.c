@@ -1,5 +1,5 @@
-/* The CPU device's corners: every 16-bit value, exact means of integers, the most sources a call
- * takes, copies at every alignment, and the table of devices. */
+/* Special cases of the CPU device: every 16-bit value, exact means of integers, the most sources
+ * of a call, copies at every alignment, and the table of devices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ static uint64_t random_bits(void)
     return random_state;
 }
 
-/* All 65536 values of a 16-bit type pass through unchanged, but NaNs; and sums of neighbours and of
+/* All 65536 values of a 16-bit type, except NaNs, are kept unchanged. Sums of neighbours and of
  * random pairs round to nearest even. */
 static void all_halves(enum ddp_dtype dtype, struct half_format format)
 {
@@ -62,7 +62,7 @@ static void test_all_bf16(void **state)
     all_halves(DDP_BF16, half_bf16);
 }
 
-/* The means of integers are exact although the sum does not fit the type. */
+/* Means of integers are exact even if the sum exceeds the type. */
 static void test_integer_mean(void **state)
 {
     (void)state;
@@ -84,7 +84,7 @@ static void test_integer_mean(void **state)
     }
 }
 
-/* As many sources as a call takes: one f32 accumulation, rounded once. */
+/* With the most sources a call allows, the sum is accumulated in f32 and rounded once. */
 static void test_most_sources(void **state)
 {
     (void)state;

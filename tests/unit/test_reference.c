@@ -1,6 +1,7 @@
-/* 20 training steps of every net, with its optimizer, against an independent reference: numpy code
- * in double (tests/model/reference.py), whose results are in tests/model/reference_values.h. Same
- * generator, so same images, labels and first parameters, here and there. */
+/* Compares 20 training steps of every net, with its optimizer, with an independent reference in
+ * numpy and double (tests/model/reference.py), whose results are in
+ * tests/model/reference_values.h. Both use the same generator, so images, labels and initial
+ * parameters are the same. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <math.h>
@@ -17,8 +18,8 @@
 
 #include "model/reference_values.h"
 
-/* f32 against double: rounding, carried through 20 steps. A wrong epsilon, momentum or weight decay
- * is off by far more. */
+/* f32 against double: rounding errors grow over 20 steps. A wrong epsilon, momentum or weight
+ * decay is off by far more. */
 #define LOSS_TOLERANCE  2e-4
 #define MOVED_TOLERANCE 5e-3
 
@@ -96,7 +97,7 @@ static int near(const char *what, int i, double got, double want, double toleran
     return 0;
 }
 
-/* How far each tensor went, and, by fixed signs, in which direction. */
+/* Compares how far each tensor has moved and, by fixed signs, in which direction. */
 static int moved_as(const struct training *t, const struct reference *want)
 {
     int good = 1;

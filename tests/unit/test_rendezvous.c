@@ -1,11 +1,12 @@
-/* Ranks that meet over TCP: 2 to 8 of them over IPv4 and IPv6, one that is missing, strangers, two
- * jobs on one port, a rank that comes twice, another size. */
+/* Ranks that meet over TCP: 2 to 8 ranks over IPv4 and IPv6, a missing rank, unknown peers, two
+ * jobs on one port, a rank that connects twice, and ranks that disagree on the size. */
 #include "unit/rendezvous_ranks.h"
 
 #include "comm/control_tcp_impl.h"
 #include "names.h"
 
-/* Barriers, exchanges of several sizes, and groups: odd and even ranks, then the last two. */
+/* Runs barriers, exchanges of several sizes, and groups: the odd and the even ranks, then the
+ * last two. */
 static int allgather_some(struct ddp_comm *comm, struct ddp_err *err)
 {
     static unsigned char mine[100000], all[RANKS_MAX * sizeof mine];
@@ -33,7 +34,7 @@ static int use_groups(struct ddp_comm *comm, struct ddp_err *err)
         DDP_TRY(ddp_comm_group(comm, odd, n, &group, err));
         DDP_TRY(allgather_some(group, err));
         if (round == 0)
-            ddp_comm_destroy(group); /* the other lives beside the next one */
+            ddp_comm_destroy(group); /* the other group stays open with the next one */
     }
     if (comm->rank >= comm->size - 2) {
         struct ddp_comm *last;
@@ -49,7 +50,7 @@ static int use_groups(struct ddp_comm *comm, struct ddp_err *err)
 static void meet(const char *host, int size, bool row)
 {
     const int port = free_port();
-    for (int r = size - 1; r >= 0; r--) /* rank 0 last: the others must try again */
+    for (int r = size - 1; r >= 0; r--) /* rank 0 starts last, so the others must try again */
         start(r, (struct process){.host = host,
                                   .port = port,
                                   .rank = r,
@@ -84,7 +85,7 @@ static void test_meet_ipv6(void **state)
     meet("::1", 3, true);
 }
 
-/* Where a rank listens for later groups. */
+/* Returns true if the rank listens for later groups on an address of its own host only. */
 static bool listens_inside(const struct ddp_comm *comm)
 {
     struct sockaddr_storage at = {0};
@@ -104,8 +105,9 @@ static int is_open(struct ddp_comm *comm, struct ddp_err *err)
     return listens_inside(comm) ? ddp_fail(err, DDP_EINTERNAL, "listens to its own host alone") : 0;
 }
 
-/* 127.1 stands for a host's own name, which it has often for a loopback address: ranks of other
- * hosts find it under another, and must be able to come to a group led from there. */
+/* 127.1 stands for a host's own name, which often means a loopback address on that host. Ranks
+ * of other hosts reach the host under another address, so a group's leader must listen on all
+ * addresses. */
 static void test_listeners(void **state)
 {
     (void)state;
@@ -138,13 +140,13 @@ static void test_missing(void **state)
         finish(r);
         assert_says(r, DDP_ELOST, "ranks 2, 4|5|127.0.0.1");
     }
-    /* Nobody at all there. */
+    /* No process listens on the port. */
     start(1, (struct process){.port = port, .rank = 1, .size = 2, .timeout_ns = SECOND});
     finish(1);
     assert_says(1, DDP_ELOST, "rank 1|rank 0|127.0.0.1");
 }
 
-/* Connects to the server, which need not be there yet, and says something. */
+/* Connects to the server, which may not listen yet, and sends some bytes. */
 static int speak(int port, const void *words, size_t bytes)
 {
     struct ddp_tcp_address address;
@@ -182,7 +184,7 @@ static uint64_t token_of(int port)
     return config.token;
 }
 
-/* Returns the answer of the server to a hello; 0: it closes the connection. */
+/* Returns the server's answer to a hello, or 0 if it closes the connection. */
 static uint32_t heard(int fd)
 {
     struct ddp_answer a;
@@ -226,7 +228,7 @@ static void test_unknown_peers(void **state)
         close(fds[i]);
 }
 
-/* More unknown peers than the server accepts at a time; they send nothing. */
+/* More unknown peers than the server accepts at a time. They send nothing. */
 static void test_crowd(void **state)
 {
     (void)state;
@@ -248,7 +250,7 @@ static void test_two_jobs(void **state)
 {
     (void)state;
     const int port = free_port();
-    /* On a row of ports both find their own. */
+    /* With several ports each job finds its own. */
     for (int job = 0; job < 2; job++) {
         for (int r = 0; r < 3; r++)
             start(3 * job + r, (struct process){.run_id = job == 0 ? "a" : "b",
@@ -272,7 +274,7 @@ static void test_two_jobs_one_port(void **state)
         start(r, (struct process){
                      .run_id = "a", .port = port, .rank = r, .size = 3, .timeout_ns = 60 * SECOND});
     ddp_sleep_ns(SECOND / 4);
-    close(speak(port, "", 0)); /* it listens */
+    close(speak(port, "", 0)); /* the server listens */
     start(3, (struct process){.run_id = "b", .port = port, .rank = 0, .size = 3});
     finish(3);
     assert_says(3, DDP_EUNAVAIL, "rank 0");
@@ -280,7 +282,7 @@ static void test_two_jobs_one_port(void **state)
                  .run_id = "b", .port = port, .rank = 1, .size = 3, .timeout_ns = SECOND});
     finish(4);
     assert_says(4, DDP_EMISMATCH, "job");
-    /* The first job goes on. */
+    /* The first job continues. */
     start(2, (struct process){.run_id = "a", .port = port, .rank = 2, .size = 3});
     for (int r = 0; r < 3; r++) {
         finish(r);
@@ -295,7 +297,7 @@ static void test_duplicate(void **state)
     start(0, (struct process){.port = port, .rank = 0, .size = 3});
     start(1, (struct process){.port = port, .rank = 1, .size = 3, .timeout_ns = SECOND});
     start(2, (struct process){.port = port, .rank = 1, .size = 3, .timeout_ns = SECOND});
-    /* One of the two is told; the other waits, and meets the rank that was missing. */
+    /* One of the two gets the error. The other waits and meets the rank that was missing. */
     const pid_t first = waitpid(-1, NULL, 0);
     const int paired = first == children[1] ? 1 : 2;
     assert_true(first == children[1] || first == children[2]);
@@ -322,7 +324,7 @@ static void test_size(void **state)
         finish(r);
     assert_says(0, DDP_EMISMATCH, "rank 2|4|rank 0|3");
     assert_says(2, DDP_EMISMATCH, "rank 2|4|rank 0|3");
-    /* Told, or it came too late and found nobody. */
+    /* It gets the mismatch, or it came too late and found no server. */
     assert_true(outcomes[1].code == DDP_EMISMATCH || outcomes[1].code == DDP_ELOST);
 }
 

@@ -1,4 +1,4 @@
-/* Reporters: the document is whole and true at every moment; the table is for people. */
+/* Reporters: the document is complete and correct at every moment, and the table is readable. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static void test_document_is_valid_after_every_step(void **state)
     struct ddp_report_set *set = open_set();
     make_record(&r);
     assert_int_equal(add(set, "json", "out.json", &err), 0);
-    assert_int_equal(entries(), 0); /* checked, not created */
+    assert_int_equal(entries(), 0); /* the path is checked, and no file is created */
     assert_int_equal(ddp_report_begin(set, &r, &err), 0);
     for (int i = 0; i < 3; i++) {
         cJSON *doc = load("out.json");
@@ -66,7 +66,7 @@ static void test_train_document(void **state)
     assert_int_equal(ddp_report_begin(set, &r, &err), 0);
     ddp_epoch_init(&epoch);
     epoch.epoch = 1;
-    epoch.train_loss = 0.1 + 0.2; /* must come back bit for bit */
+    epoch.train_loss = 0.1 + 0.2; /* must be read back bit for bit */
     assert_int_equal(ddp_record_add_epoch(&r, &epoch, &err), 0);
     assert_int_equal(ddp_report_epoch(set, &r, &err), 0);
     cJSON *doc = load("out.json");
@@ -111,7 +111,7 @@ static void test_table_replaces_an_older_one(void **state)
     ddp_record_release(&r);
 }
 
-/* A point whose iterations took us, 2 us, ... 10 times as long. */
+/* Adds a point whose ten iterations took 1, 2, ..., 10 times `us` microseconds. */
 static void add_slow_point(struct ddp_record *r, int ranks, uint64_t bytes, double us,
                            double pingpong_ns)
 {
@@ -126,7 +126,7 @@ static void add_slow_point(struct ddp_record *r, int ranks, uint64_t bytes, doub
     p->pingpong_ns[0] = p->pingpong_ns[1] = pingpong_ns;
 }
 
-/* The table of r, as text. */
+/* Returns the table of r as text. */
 static char *table_of(struct ddp_record *r)
 {
     struct ddp_err err;
@@ -145,7 +145,7 @@ static char *table_of(struct ddp_record *r)
     return slurp("t.txt", &bytes);
 }
 
-/* The number of lines that name every one of the subjects (names.h). */
+/* Returns the number of lines that name all of the subjects (names.h). */
 static int lines_that_name(const char *text, const char *subjects)
 {
     int n = 0;
@@ -163,7 +163,8 @@ static void says(const char *text, const char *subjects)
         fail_msg("no line with '%s' in:\n%s", subjects, text);
 }
 
-/* Measured in another order: rows come in the plan's, as soon as they can, the rest at the end. */
+/* Points are measured in another order. The table prints a row as soon as no earlier row can
+ * come, and the rest at the end. */
 static void test_rows_are_printed_in_order(void **state)
 {
     static const struct {
@@ -194,7 +195,7 @@ static void test_rows_are_printed_in_order(void **state)
         char *text = slurp("t.csv", &bytes), *line = strtok(text, "\r\n"), size[32];
         while ((line = strtok(NULL, "\r\n")) != NULL)
             for (int b = 1024; b <= 16384; b *= 2) {
-                snprintf(size, sizeof size, ",%d,%d,", b, b); /* requested, real */
+                snprintf(size, sizeof size, ",%d,%d,", b, b); /* requested bytes, real bytes */
                 if (strstr(line, size))
                     snprintf(rows + strlen(rows), sizeof rows - strlen(rows), "%d ", b);
             }
@@ -207,7 +208,8 @@ static void test_rows_are_printed_in_order(void **state)
     ddp_record_release(&r);
 }
 
-/* Small bandwidths keep their digits; the best one says of what it is; who ran is in the head. */
+/* Small bandwidths keep their digits, the line of the best bandwidth names its point, and the
+ * head names ranks and launcher. */
 static void test_table_small_numbers(void **state)
 {
     struct ddp_record r;
@@ -220,7 +222,8 @@ static void test_table_small_numbers(void **state)
     says(text, ", 2,4 ranks|shm|threads");
     says(text, " 5.89e-07 "); /* 4 bytes in 6.79 ms */
     says(text, "# |1.768e-06 GB/s|8 B|4 ranks|f32|direct");
-    /* other ranks, another ping-pong: nothing to warn of */
+    /* the points have different numbers of ranks and their own ping-pongs, so there is no
+     * warning */
     if (lines_that_name(text, "NOISY|ping-pong") > 0)
         fail_msg("%s", text);
     free(text);

@@ -1,4 +1,4 @@
-/* Sinks: where text goes, and what happens where nothing can be written. */
+/* Sinks: where a text is written, and the errors if it cannot be written. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -85,8 +85,8 @@ static void test_one_target_once(void **state)
     ddp_report_close(set);
 }
 
-/* Which file an output would write to, however that one is named, and whether it is there or not.
- */
+/* The protection finds the file that an output would write to, under any name, whether the file
+ * exists or not. */
 static void test_files_of_the_command_are_protected(void **state)
 {
     struct ddp_err err = DDP_ERR_INIT;
@@ -122,14 +122,14 @@ static void test_full_disk_is_an_error(void **state)
     ddp_report_close(set);
     set = open_set();
     assert_int_equal(add(set, "json", "/dev/full", &err), 0);
-    assert_int_equal(ddp_report_begin(set, &r, &err), 0); /* in place: once, at the end */
+    assert_int_equal(ddp_report_begin(set, &r, &err), 0); /* written in place, once, at the end */
     assert_int_equal(ddp_report_end(set, &r, &err), DDP_EIO);
     assert_non_null(strstr(err.text, "/dev/full"));
     ddp_report_close(set);
     ddp_record_release(&r);
 }
 
-/* The old document stays whole, and no other file stays, when a new one cannot be finished. */
+/* If a new document cannot be finished, the old one stays complete and no other file is left. */
 static void test_failed_update_keeps_the_old_document(void **state)
 {
     struct ddp_err err;
@@ -141,7 +141,7 @@ static void test_failed_update_keeps_the_old_document(void **state)
     add_point(&r, 4096, 100);
     pid_t child = fork();
     if (child == 0) {
-        /* a file size limit stands for the full disk */
+        /* a limit of the file size takes the place of a full disk */
         struct ddp_err late = DDP_ERR_INIT;
         signal(SIGXFSZ, SIG_IGN);
         setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, 1000});

@@ -1,5 +1,5 @@
-/* Reading results back: damage is found by the digest; behind a right digest, figures that
- * contradict each other are found, and no byte can crash the reader. */
+/* Reading result files: the digest finds damage. With a valid digest, figures that contradict
+ * each other are found, and no byte can crash the reader. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static const char body[] =
     "4}, \"algbw_GBps\": 0.5, \"busbw_GBps\": 0.75, \"busbw_ci95_GBps\": null, \"pingpong_ns\": "
     "{\"before\": 99, \"after\": null}}]";
 
-/* text with its digest, NUL-terminated; free(). */
+/* Returns the text with its digest, NUL-terminated. The caller frees it. */
 static char *with_digest(const char *text, size_t n, size_t *bytes)
 {
     char *whole = malloc(n + 64);
@@ -66,7 +66,7 @@ static void test_reads(void **state)
     free(whole);
 }
 
-/* Replaces the first `from`, and says what the reader says. */
+/* Replaces the first `from` and parses the text. Returns the reader's code. */
 static int parse_changed(const char *from, const char *to, struct ddp_err *err)
 {
     char changed[2048];
@@ -121,7 +121,7 @@ static void read_changed(const char *from, const char *to, struct ddp_result *r)
     ddp_strbuf_release(&text);
 }
 
-/* A document whose figures may not be judged says why. */
+/* A document whose figures may not be judged gives the reason. */
 static void test_flaws(void **state)
 {
     static const struct {
@@ -147,7 +147,7 @@ static void test_flaws(void **state)
     }
 }
 
-/* Training runs are kept by name, each once; a run without a model is refused. */
+/* Training runs are stored by name, each once. A run without a model is refused. */
 static void test_runs(void **state)
 {
 #define RUN "{\"model\": \"m\", \"sync\": {\"strategy\": \"dense\"}, \"ranks\": 2, \"seed\": 3"
@@ -181,18 +181,18 @@ static void test_paired_launches(void **state)
     assert_true(text_names(err.text, "'a'"));
 }
 
-/* Every byte flipped, in every bit: 65 by the digest. */
+/* The digest finds every flipped bit of every byte. */
 static void test_flips_are_found(void **state)
 {
     size_t bytes;
     char *whole = with_digest(body, strlen(body), &bytes);
-    for (size_t i = 0; i + 1 < bytes; i++) /* the newline at the end is not content */
+    for (size_t i = 0; i + 1 < bytes; i++) /* the final newline is not content */
         for (int bit = 0; bit < 8; bit++) {
             struct ddp_err err = DDP_ERR_INIT;
             struct ddp_result r;
             whole[i] ^= (char)(1 << bit);
             int rc = ddp_result_parse(whole, bytes, "x.json", &r, &err);
-            if (rc == 0) { /* harmless: a blank for another one behind the digest */
+            if (rc == 0) { /* harmless: other white space after the digest */
                 ddp_result_release(&r);
                 assert_true(i > strlen(body));
             } else {
@@ -203,7 +203,7 @@ static void test_flips_are_found(void **state)
     free(whole);
 }
 
-/* The same with the digest made right again: read, or refused, never anything else. */
+/* The same with a repaired digest: the document is read or refused, and nothing else happens. */
 static void test_flips_with_a_right_digest(void **state)
 {
     char changed[sizeof body];
@@ -240,8 +240,8 @@ static void test_files(void **state)
     assert_int_equal(ddp_result_read("/dev/zero", &r, &err), DDP_EINPUT);
 }
 
-/* A sweep's launches become one point, whose median is that of theirs; two points of one launch do
- * not. */
+/* The repetitions of a sweep become one point with the median of their medians. Two points of
+ * one repetition do not. */
 static void test_launches(void **state)
 {
     static const char head[] = "\"points\": [";
@@ -255,7 +255,8 @@ static void test_launches(void **state)
         ddp_strbuf_add_n(&text, body, (size_t)(points - body));
         for (int launch = 1; launch <= 7; launch++) {
             char one[1024], *median;
-            snprintf(one, sizeof one, "%.*s", point - 1, points); /* without its brace */
+            /* without the point's closing brace */
+            snprintf(one, sizeof one, "%.*s", point - 1, points);
             median = strstr(one, "\"median\": 2");
             assert_non_null(median);
             median[strlen("\"median\": ")] = launch == 4 ? '2' : launch < 4 ? '1' : '3';

@@ -1,4 +1,5 @@
-/* Random numbers: published vectors, independence of streams, no bias, same bits for ever. */
+/* Random numbers: published vectors, independent streams, no bias, and the same bits in every
+ * version. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -87,8 +88,9 @@ static void test_below_is_unbiased(void **state)
     double chi2 = 0;
     for (int i = 0; i < BOUND; i++)
         chi2 += (seen[i] - N / BOUND) * (double)(seen[i] - N / BOUND) / (N / BOUND);
-    assert_true(chi2 < 33); /* 6 degrees of freedom: 1e-5 */
-    /* With 3 * 2^62 a plain product would give the low third twice as often as the others: 1/2. */
+    assert_true(chi2 < 33); /* 6 degrees of freedom: probability 1e-5 */
+    /* With 3 * 2^62 a plain product would give the low third twice as often as the others, which
+     * makes its share 1/2. */
     int low = 0;
     for (int i = 0; i < 10000; i++) {
         uint64_t v = ddp_rng_below(&rng, 3ull << 62);

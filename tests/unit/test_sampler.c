@@ -1,5 +1,5 @@
-/* The sampler: every algorithm, type and operation is measured and verified; a wrong result on one
- * rank is everybody's error; the harness costs next to nothing. */
+/* The sampler measures and verifies every algorithm, type and operation. A wrong result on one
+ * rank becomes an error on all ranks. The overhead of the measurement is small. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -91,7 +91,7 @@ static int look_at_shm(const struct ddp_point *p, const double *samples, void *a
     CHECK(samples == NULL && p->sample_count == 0);
     CHECK(p->time_ns.median > 0 && p->check_wrong == 0);
     CHECK(p->check_elements ==
-          (int64_t)p->spec.count * p->spec.ranks * 3); /* the first, then 2 iterations */
+          (int64_t)p->spec.count * p->spec.ranks * 3); /* the first iteration and 2 measured ones */
     CHECK(p->spec.ranks == 1 || (p->pingpong_ns[0] > 0 && p->pingpong_ns[1] > 0));
     CHECK(isnan(busbw) == (p->spec.ranks == 1 || p->spec.size_bytes == 0));
     CHECK(p->rank_mean_ns[0] <= p->rank_mean_ns[1] && p->rank_mean_ns[1] <= p->rank_mean_ns[2]);
@@ -104,7 +104,7 @@ static int look_at_shm(const struct ddp_point *p, const double *samples, void *a
     return 0;
 }
 
-/* Every size, algorithm and placement of one type, then every type and operation at one size. */
+/* Every size, algorithm and placement with one type, then every type and operation at one size. */
 static int body_all_of_it(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                           struct ddp_err *err)
 {
@@ -147,7 +147,7 @@ static void test_everything_is_verified(void **state)
     }
 }
 
-/* A device with a broken core: flips the lowest bit of the 18th element it computes. */
+/* A device with a defect: flips the lowest bit of the 18th element that it computes. */
 static void broken_reduce(const struct ddp_reduce *r)
 {
     ddp_device_cpu(DDP_SIMD_SCALAR)->reduce(r);
@@ -169,7 +169,7 @@ static int body_broken_rank(struct ddp_comm *comm, struct ddp_launch_rank *rank,
     snprintf(who, sizeof who, "rank %d,", broken_rank);
     if (rc == DDP_EDATA && strstr(err->text, who) && strstr(err->text, "element 17 ") &&
         strstr(err->text, "0x00000001") && strstr(err->text, " 1000"))
-        return 0; /* as it must be, on every rank */
+        return 0; /* the other ranks compute correctly */
     *err = DDP_ERR_INIT;
     return ddp_fail(err, DDP_EINTERNAL, "rank %d got %d", comm->rank, rc);
 }
@@ -186,7 +186,8 @@ static void test_wrong_data_is_everybodys_error(void **state)
     }
 }
 
-/* A native collective that does nothing: out of place the poisoned result must be seen. */
+/* A native collective that does nothing. Out of place, the sampler must notice the poisoned
+ * result. */
 static int native_nothing(struct ddp_comm *comm, const struct ddp_coll_args *args,
                           struct ddp_err *err)
 {
@@ -228,7 +229,7 @@ static void test_named_algorithm_that_cannot(void **state)
     ddp_comm_destroy(comm);
 }
 
-/* Calls in a row stay in step on all ranks, those that only watch too. */
+/* Consecutive calls stay in step on all ranks, including ranks that only watch. */
 static int body_pingpong(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                          struct ddp_err *err)
 {
@@ -263,8 +264,8 @@ static void test_page_size(void **state)
     assert_int_equal(ddp_page_bytes((const void *)8), -1);
 }
 
-/* Issue 2: at 4 B an iteration of backend self takes at most 60 ns more than an empty loop with the
- * same clock. */
+/* At 4 B an iteration of backend self takes at most 60 ns more than an empty loop with the same
+ * clock. */
 static int keep_median(const struct ddp_point *p, const double *samples, void *arg,
                        struct ddp_err *err)
 {

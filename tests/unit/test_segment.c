@@ -1,4 +1,5 @@
-/* How a segment is laid out: heaps that are far enough apart, and not alike for a cache. */
+/* The layout of a segment: heaps are far enough apart, and their addresses do not collide in a
+ * cache. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +11,7 @@
 #include "comm/segment.h"
 
 #define MIB       ((uint64_t)1 << 20)
-#define ALIKE_MIB 256 /* addresses so far apart agree in bits 12 to 27 */
+#define ALIKE_MIB 256 /* addresses at this distance agree in bits 12 to 27 */
 
 static void no_heaps_alike(int ranks, uint64_t heap_bytes)
 {

@@ -1,6 +1,6 @@
-/* The logic of device cuda's selection, run on the processor block by block: blocks take tiles in
- * order, but work and finish in an order by chance, so look-back meets every state of its
- * neighbours. Against plain loops over the whole array. */
+/* The logic of device cuda's selection, run on the CPU block by block, against plain loops over
+ * the whole array. Blocks take tiles in order but work and finish in random order, so look-back
+ * meets every state of earlier tiles. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "device/select_tile.h"
 #include "unit/grad_inputs.h"
 
-/* Blocks at work at one time. */
+/* Number of blocks that work at the same time. */
 #define BLOCKS 7
 
 struct block {
@@ -20,7 +20,7 @@ struct block {
     uint32_t tile;
     struct ddp_tile_thread thread[DDP_TILE_THREADS];
     uint64_t above_before[DDP_TILE_THREADS], equal_before[DDP_TILE_THREADS], above_all, equal_all;
-    uint64_t before; /* found by look-back so far */
+    uint64_t before; /* the count that look-back has found so far */
     int64_t at;      /* the nearest tile not yet added */
 };
 
@@ -33,7 +33,7 @@ struct grid {
     struct block block[BLOCKS];
 };
 
-/* What threads do together: a scan. */
+/* The threads of a block run a prefix sum together. */
 static void scan(const struct ddp_tile_thread *threads, bool equal, uint64_t *before, uint64_t *all)
 {
     *all = 0;
@@ -68,7 +68,7 @@ static void look_at_tile(struct grid *g, struct block *b)
         g->words[b->tile] = (uint64_t)DDP_WORD_OWN << 62 | own_counts(b);
 }
 
-/* One look at a window of words; true when all tiles before are added. */
+/* Looks once at a window of words. Returns true if the counts of all earlier tiles are added. */
 static bool look_back_once(struct grid *g, struct block *b)
 {
     uint32_t absent = 0, prefix = 0;
@@ -108,8 +108,8 @@ static void end_tile(struct grid *g, struct block *b)
     b->busy = false;
 }
 
-/* Runs all blocks, each a step when chance says so. newest: the last one that began goes first, so
- * that it has to wait for all before it. */
+/* Runs all blocks in single steps, in random order. newest: the block that began last runs
+ * first, so it has to wait for all earlier ones. */
 static void run(struct grid *g, const struct ddp_tile_args *args, int mode, uint64_t seed,
                 bool newest)
 {
@@ -181,7 +181,7 @@ struct tile_case {
     enum grad_kind kind;
     int mode;
     uint32_t n, capacity;
-    double quantile; /* where the cut is */
+    double quantile; /* position of the cut */
     bool newest;
 };
 
@@ -199,7 +199,8 @@ static int descending(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* The magnitude at that quantile from above, and with ties half of those equal to it. */
+/* Returns the magnitude at that quantile from the top. With ties, half of the equal elements are
+ * selected. */
 static struct ddp_cut cut_at(const struct tile_case *c, const float *x)
 {
     uint32_t *m = (uint32_t *)ddp_calloc(c->n, 4), equal = 0;
@@ -217,7 +218,7 @@ static struct ddp_cut cut_at(const struct tile_case *c, const float *x)
 
 static size_t check_case(const struct tile_case *c)
 {
-    static struct grid grid; /* large */
+    static struct grid grid; /* static, because it is large */
     uint32_t i = 0;
     struct guarded in = guarded_new(c->n * 4, 0), before = guarded_new(c->n * 4, 0);
     struct guarded residual = guarded_new(c->n * 4, 4), index = guarded_new(c->capacity * 4, 0);
@@ -286,7 +287,8 @@ static void test_tiles(void **state)
                                                    sizes[s], quantiles[q], false});
 }
 
-/* More tiles than a window has, blocks that finish out of order, and output that is too short. */
+/* More tiles than a window holds, blocks that finish out of order, and an output that is too
+ * short. */
 static void test_look_back(void **state)
 {
     size_t waits = 0;
@@ -301,23 +303,25 @@ static void test_look_back(void **state)
             c.capacity = 5;
             waits += check_case(&c);
         }
-    assert_true(waits > 100); /* else nothing was out of order */
+    assert_true(waits > 100); /* otherwise no block was out of order */
 }
 
 static void test_window(void **state)
 {
     int last;
-    assert_int_equal(ddp_window_take(0, 0, &last), 32); /* all there, none a prefix: go on */
+    /* all are present, none is a prefix: look further back */
+    assert_int_equal(ddp_window_take(0, 0, &last), 32);
     assert_false(last);
-    assert_int_equal(ddp_window_take(1, 0, &last), 0); /* the nearest is not there: wait */
+    assert_int_equal(ddp_window_take(1, 0, &last), 0); /* the nearest is absent: wait */
     assert_false(last);
     assert_int_equal(ddp_window_take(1, 2, &last), 0);
     assert_false(last);
     assert_int_equal(ddp_window_take(0, 1, &last), 1);
     assert_true(last);
-    assert_int_equal(ddp_window_take(8, 4, &last), 3); /* the prefix comes before the gap */
+    assert_int_equal(ddp_window_take(8, 4, &last), 3); /* the prefix is nearer than the gap */
     assert_true(last);
-    assert_int_equal(ddp_window_take(4, 8, &last), 2); /* the gap comes first: two can be added */
+    /* the gap is nearer: two counts can be added */
+    assert_int_equal(ddp_window_take(4, 8, &last), 2);
     assert_false(last);
     assert_int_equal(ddp_window_take(0, 0x80000000u, &last), 32);
     assert_true(last);

@@ -83,8 +83,8 @@ static void test_adaptive_coverage(void **state)
     }
 }
 
-/* How often a stream of n samples is called drifting or autocorrelated. ar: coefficient of the
- * autocorrelation; drift: over the whole run, in standard deviations. */
+/* Measures how often a stream of n samples is judged as drifting or autocorrelated. ar:
+ * coefficient of the autocorrelation; drift: over the whole run, in standard deviations. */
 static void rates(size_t n, enum shape shape, double ar, double drift, double *drifting,
                   double *autocorrelated, double *either)
 {

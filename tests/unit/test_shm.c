@@ -1,5 +1,5 @@
-/* Backend shm: barrier, exchange, agreement, groups, registered memory. Point to point:
- * test_shm_p2p.c. */
+/* Backend shm: barrier, exchange, agreement, groups, registered memory. test_shm_p2p.c tests
+ * point-to-point messages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 static const enum ddp_launch_mode modes[] = {DDP_LAUNCH_THREADS, DDP_LAUNCH_PROCESSES};
 static const int mode_count = RANKS_TSAN ? 1 : 2;
 
-/* Runs job in 1..most ranks of each kind; all must succeed. */
+/* Runs job in 1 to `most` ranks of each kind. All runs must succeed. */
 static void run_all(struct ranks_job job, int most)
 {
     for (int m = 0; m < mode_count; m++) {
@@ -32,8 +32,8 @@ static void run_all(struct ranks_job job, int most)
     }
 }
 
-/* No rank leaves a barrier before all have entered: plain memory written before it is read after.
- */
+/* No rank leaves a barrier before all have entered. The ranks write plain memory before the
+ * barrier and read it after. */
 static int body_barrier(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                         struct ddp_err *err)
 {
@@ -60,7 +60,7 @@ static void test_barrier(void **state)
     run_all((struct ranks_job){.body = body_barrier, .arg = &rounds}, 8);
 }
 
-/* 10,000 barriers of 8 ranks, which on 2 cores is only quick when waits yield. */
+/* 10,000 barriers of 8 ranks. On 2 cores this is fast only if waiting ranks yield. */
 static int body_many(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                      struct ddp_err *err)
 {
@@ -69,7 +69,7 @@ static int body_many(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *
     return 0;
 }
 
-/* Of this process and of children that have ended, in microseconds. */
+/* Returns the CPU time of this process and of children that have ended, in microseconds. */
 static double processor_us(void)
 {
     double us = 0;
@@ -93,7 +93,7 @@ static void test_many_barriers(void **state)
     assert_int_equal(outcome.code, 0);
     const double each_us = (processor_us() - before) / rounds;
     print_message("# 8 ranks: %.1f us of processors a barrier\n", each_us);
-    /* A time slice is 4000; ranks that spin would take several of them. */
+    /* A time slice takes 4000 us; ranks that spin would use several of them. */
     assert_true(each_us < 4000);
 }
 
@@ -142,7 +142,7 @@ static int body_agree(struct ddp_comm *comm, struct ddp_launch_rank *rank, void 
                       struct ddp_err *err)
 {
     CHECK(ddp_comm_agree(comm, 0, err) == 0);
-    /* The last two ranks disagree; the first of them is told everywhere. */
+    /* The last two ranks disagree. All ranks report the first of them. */
     int first = comm->size > 1 ? comm->size - 2 : 0;
     struct ddp_err mine = DDP_ERR_INIT;
     int rc = 0;
@@ -163,7 +163,7 @@ static void test_agree(void **state)
     run_all((struct ranks_job){.body = body_agree}, 4);
 }
 
-/* Registered blocks: aligned, mapped to the peers' own copies, given back, taken again. */
+/* Registered blocks are aligned, map to the peers' copies, and can be freed and allocated again. */
 static int body_alloc(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                       struct ddp_err *err)
 {
@@ -189,11 +189,11 @@ static int body_alloc(struct ddp_comm *comm, struct ddp_launch_rank *rank, void 
         int on_stack;
         CHECK(ddp_comm_map(comm, 0, &on_stack) == NULL);
         DDP_TRY(ddp_comm_barrier(comm, err));
-        /* Holes of different sizes for the next round. */
+        /* Leaves holes of different sizes for the next round. */
         for (int i = 0; i < N; i++)
             ddp_comm_free(comm, block[(i * 3 + round) % N]);
     }
-    /* What was announced fits at once; what was not is refused on all ranks alike. */
+    /* The announced size fits at once. More than that is refused on all ranks. */
     DDP_TRY(ddp_comm_alloc(comm, 64u << 20, &block[0], err));
     struct ddp_err refused = DDP_ERR_INIT;
     CHECK(ddp_comm_alloc(comm, (size_t)1 << 40, &block[1], &refused) == DDP_ENOMEM);
@@ -223,7 +223,8 @@ static void test_alloc_differs(void **state)
     assert_int_equal(outcome.code, DDP_EMISMATCH);
 }
 
-/* Groups: halves at the same time, nested ones, one-rank ones; many one after the other. */
+/* Groups: two halves at the same time, nested groups, groups of one rank, and many groups in
+ * sequence. */
 static int use_group(struct ddp_comm *group, struct ddp_err *err)
 {
     DDP_TRY(ddp_comm_barrier(group, err));
@@ -258,7 +259,7 @@ static void test_groups(void **state)
     run_all((struct ranks_job){.body = body_groups}, 6);
 }
 
-/* 64 groups at a time are there, the 65th is refused on all members alike. */
+/* 64 groups can exist at a time. The 65th is refused on all its members. */
 static int body_group_limit(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                             struct ddp_err *err)
 {
@@ -300,7 +301,7 @@ static int body_group_misuse(struct ddp_comm *comm, struct ddp_launch_rank *rank
     CHECK(ddp_comm_group(comm, both, 0, &group, NULL) == DDP_EUSAGE);
     CHECK(ddp_comm_group(comm, &other, 1, &group, NULL) == DDP_EUSAGE);
     CHECK(group == NULL);
-    /* The communicator is none the worse for it. */
+    /* The communicator can still be used afterwards. */
     DDP_TRY(ddp_comm_group(comm, both, 2, &group, err));
     DDP_TRY(ddp_comm_barrier(group, err));
     ddp_comm_destroy(group);
@@ -316,7 +317,7 @@ static void test_group_misuse(void **state)
     assert_int_equal(outcome.code, 0);
 }
 
-/* A world closed and opened again in the same segment. */
+/* A world is closed and opened again in the same segment. */
 static int reopen_main(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err)
 {
     struct ddp_comm_options options = {.timeout_ns = INT64_C(10000000000), .heap_bytes = 1 << 20};
@@ -324,7 +325,7 @@ static int reopen_main(void *arg, struct ddp_launch_rank *rank, struct ddp_err *
         struct ddp_comm *comm;
         DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank->rank_info, &options, &comm, err));
         DDP_TRY(check_exchange(comm, 1000, err));
-        /* A message nobody receives must not turn up in the next world. */
+        /* A message that no rank received must not appear in the next world. */
         struct ddp_request req = {0};
         int next = (comm->rank + 1) % comm->size;
         DDP_TRY(ddp_comm_isend(comm, next, 5, &i, sizeof i, &req, err));

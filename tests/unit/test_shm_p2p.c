@@ -1,4 +1,4 @@
-/* Point to point over shared memory, and the parts of comm.c around it. */
+/* Point-to-point messages over shared memory, and the parts of comm.c around them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,9 +34,9 @@ static unsigned char content(uint64_t key, size_t i)
     return (unsigned char)ddp_mix64(key * 1000003 + i);
 }
 
-/* Every rank sends random messages to every rank, itself too; both sides derive the same plan from
- * the seed. Receives are posted in another order than the sends, tags are few, so that order within
- * a tag and matching across tags both matter. */
+/* Every rank sends random messages to every rank, including itself. Both sides derive the same
+ * plan from the seed. Receives are posted in another order than the sends, and there are few
+ * tags, so both the order within a tag and the matching across tags matter. */
 enum { PER_PAIR = 12, TAGS = 3 };
 struct message {
     int tag;
@@ -73,7 +73,8 @@ static int post_sends(struct ddp_comm *comm, int round, struct ddp_request *req,
     return 0;
 }
 
-/* Tag by tag, so that a receive may be posted long after its message came, or long before. */
+/* Posts the receives tag by tag, so a receive may be posted long before or long after its
+ * message arrives. */
 static int post_receives(struct ddp_comm *comm, int round, struct ddp_request *req,
                          unsigned char **buf, struct ddp_err *err)
 {
@@ -143,7 +144,7 @@ static void test_random(void **state)
     run_all((struct ranks_job){.body = body_random}, 1, 5);
 }
 
-/* Two threads of a rank, each with a communicator of its own, at the same time. */
+/* Two threads of a rank, each with its own communicator, at the same time. */
 struct second {
     struct ddp_comm *comm;
     int rc;
@@ -182,7 +183,7 @@ static void test_two_threads(void **state)
     run_all((struct ranks_job){.body = body_two_threads, .threads = true}, 2, 3);
 }
 
-/* Two that first send much and only then receive; and a ring of three. */
+/* Two ranks that first send much and only then receive; and a ring of three ranks. */
 static int body_send_first(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                            struct ddp_err *err)
 {
@@ -209,7 +210,7 @@ static void test_send_first(void **state)
     run_all((struct ranks_job){.body = body_send_first}, 2, 3);
 }
 
-/* What is counted: bytes handed to isend, on the communicator they were handed to. */
+/* Each communicator counts the bytes that were passed to its isend. */
 static int body_counted(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                         struct ddp_err *err)
 {
@@ -223,7 +224,7 @@ static int body_counted(struct ddp_comm *comm, struct ddp_launch_rank *rank, voi
     char out[100] = {0}, in[100];
     int next = (comm->rank + 1) % comm->size;
     int previous = (comm->rank + comm->size - 1) % comm->size;
-    /* The same tag on two communicators: never mixed up. */
+    /* Messages with the same tag on two communicators are never mixed up. */
     char first = 'w', second = 'g';
     DDP_TRY(ddp_comm_isend(comm, next, 0, &first, 1, &req[0], err));
     DDP_TRY(ddp_comm_isend(group, next, 0, &second, 1, &req[1], err));
@@ -247,7 +248,8 @@ static void test_counted(void **state)
     run_all((struct ranks_job){.body = body_counted}, 2, 4);
 }
 
-/* A message and its receive of different length: told, with both lengths; early or not. */
+/* If a message and its receive differ in length, the error names both lengths, whichever of the
+ * two comes first. */
 static int body_length(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                        struct ddp_err *err)
 {
@@ -278,7 +280,7 @@ static void test_length(void **state)
     }
 }
 
-/* A receive that nobody serves ends at the deadline and names who was waited for. */
+/* A receive without a sender ends at the deadline, and the error names the rank waited for. */
 static int body_nobody(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                        struct ddp_err *err)
 {
@@ -298,14 +300,14 @@ static void test_deadline(void **state)
     struct ddp_err err = DDP_ERR_INIT;
     struct ranks_job job = {.body = body_nobody, .timeout_ns = 300000000};
     assert_int_equal(ranks_run(2, modes[0], job, &outcome, &err), 0);
-    assert_int_equal(outcome.code, DDP_EUSAGE); /* there is no rank 2 among 2 */
+    assert_int_equal(outcome.code, DDP_EUSAGE); /* rank 2 does not exist among 2 ranks */
     err = DDP_ERR_INIT;
     assert_int_equal(ranks_run(3, modes[0], job, &outcome, &err), 0);
     assert_int_equal(outcome.code, DDP_ELOST);
     assert_true(text_names(err.text, "300 ms|rank"));
 }
 
-/* Backend self, and what comm.c answers where a backend has no such thing. */
+/* Backend self, and comm.c's errors for functions that a backend lacks. */
 static void test_self(void **state)
 {
     struct ddp_rank_info rank_info = {.size = 1, .segment_fd = -1};
@@ -353,7 +355,7 @@ static void test_backends(void **state)
     while (ddp_backend_all()[n] != NULL)
         n++;
     assert_true(n >= 3);
-    /* shm without our launcher: said, not crashed. */
+    /* Backend shm without our launcher gives an error and does not crash. */
     struct ddp_rank_info rank_info = {.size = 1, .segment_fd = -1};
     struct ddp_comm_options options = {.timeout_ns = 1000000000};
     struct ddp_comm *comm;

@@ -1,4 +1,4 @@
-/* Last words: the owner is told the signal, which then acts as if nobody had looked. */
+/* The signal thread reports a signal to its owner, and then the signal has its usual effect. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -28,9 +28,9 @@ static void *idle(void *arg)
     return arg;
 }
 
-/* A child that starts the thread, then one of a library that knows nothing of signals, and is sent
- * `ignored` (0: none), which it ignores, and then `signal`. A signalfd hands out the lower number
- * first: SIGHUP before SIGTERM. */
+/* Runs a child that starts the signal thread and then a thread that does not block signals, as a
+ * library would. The child receives `ignored` (0: none), which it ignores, and then `signal`. A
+ * signalfd returns the lower number first: SIGHUP before SIGTERM. */
 static int run_child(int signal, int ignored, char *was_reported)
 {
     int ends[2], status;

@@ -1,5 +1,5 @@
-/* How lists travel: every coding there and back, its length, and that whatever arrives is either a
- * list in order or refused. */
+/* The encoding of sparse lists: every coding is encoded and decoded again, its length is right,
+ * and any received message is either a list in ascending order or refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static size_t fill(struct ddp_rng *rng, size_t count, struct ddp_sparse_span spa
     return list->count;
 }
 
-/* Every count of every length; the arrays are exactly as long as they may be used. */
+/* Tests every count of every length. The arrays have exactly the permitted size. */
 static void check_length(size_t begin, size_t length)
 {
     const struct ddp_sparse_span span = {begin, length};
@@ -70,7 +70,7 @@ static void test_lengths(void **state)
     (void)state;
     assert_int_equal(ddp_sparse_code_words(0, 1000), 0);
     assert_int_equal(ddp_sparse_code_words(1, 1000), 2);
-    assert_int_equal(ddp_sparse_code_words(32, 1000), 64); /* a bitmap takes as much: 32 words */
+    assert_int_equal(ddp_sparse_code_words(32, 1000), 64); /* a bitmap needs as much: 32 words */
     assert_int_equal(ddp_sparse_code_words(33, 1000), 32 + 33);
     assert_int_equal(ddp_sparse_code_words(999, 1000), 32 + 999);
     assert_int_equal(ddp_sparse_code_words(1000, 1000), 1000);
@@ -97,14 +97,14 @@ static void test_refused(void **state)
     (void)state;
     const struct ddp_sparse_span wide = {100, 1000}, narrow = {100, 40};
     refuse((uint32_t[]){99, 200, 0, 0}, 4, 2, wide);            /* before the span */
-    refuse((uint32_t[]){200, 1100, 0, 0}, 4, 2, wide);          /* behind it */
+    refuse((uint32_t[]){200, 1100, 0, 0}, 4, 2, wide);          /* after the span */
     refuse((uint32_t[]){200, 200, 0, 0}, 4, 2, wide);           /* twice */
     refuse((uint32_t[]){300, 200, 0, 0}, 4, 2, wide);           /* falling */
-    refuse((uint32_t[]){200, UINT32_MAX, 0, 0}, 4, 2, wide);    /* far behind */
+    refuse((uint32_t[]){200, UINT32_MAX, 0, 0}, 4, 2, wide);    /* far after the span */
     refuse((uint32_t[]){7, 0, 0, 0, 0, 0}, 6, 4, narrow);       /* 3 bits for 4 entries */
     refuse((uint32_t[]){31, 0, 0, 0, 0, 0}, 6, 4, narrow);      /* 5 bits */
     refuse((uint32_t[]){7, 1u << 8, 0, 0, 0, 0}, 6, 4, narrow); /* bit 40 */
-    refuse((uint32_t[]){0}, 1, 41, narrow);                     /* more than there are */
+    refuse((uint32_t[]){0}, 1, 41, narrow);                     /* more entries than elements */
     refuse((uint32_t[]){0}, 1, SIZE_MAX, narrow);
 }
 

@@ -1,4 +1,5 @@
-/* What training runs say about strategies: means, ranges, pairs by seed, speed-up, verdicts. */
+/* The table of sync strategies, from training runs: means, ranges, pairs by seed, speed-up,
+ * verdicts. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <math.h>
@@ -26,7 +27,8 @@ static int end(void **state)
     return 0;
 }
 
-/* A run of epochs of 10 steps of 128 images, each `seconds` long, half of it exposed. */
+/* Adds a run with epochs of 10 steps of 128 images. Each epoch takes `seconds`, and half of it
+ * is exposed communication. */
 static void add_run(const char *sync, int ranks, uint64_t seed, double seconds, int epochs,
                     const double *accuracy)
 {
@@ -77,7 +79,7 @@ static struct ddp_strategy_row *table(int want)
 static void one_run_is_nothing_to_compare(void **state)
 {
     assert_null(table(0));
-    add_run("dense", 1, 1, 1.0, 2, NULL); /* a baseline is no run */
+    add_run("dense", 1, 1, 1.0, 2, NULL); /* a baseline gives no row */
     add_run("dense", 2, 1, 1.0, 2, (double[]){0.8, 0.9});
     assert_null(table(0));
 }
@@ -92,7 +94,7 @@ static void runs_become_rows(void **state)
     add_run("dense", 2, 2, 2.0, 4, (double[]){0.9, 0.90, 0.91, 0.92});
     add_run("none", 2, 1, 2.0, 1, (double[]){0.5}); /* one seed only */
     struct ddp_strategy_row *rows = table(3);
-    /* In order of appearance; dense is the reference wherever it stands. */
+    /* Rows in order of appearance. dense is the reference wherever it stands. */
     assert_string_equal(rows[0].sync, "topk:0.01");
     assert_string_equal(rows[1].sync, "dense");
     for (int i = 0; i < 3; i++)
@@ -130,8 +132,8 @@ static void runs_become_rows(void **state)
     free(rows);
 }
 
-/* A sweep's runs: what differs by more than the seed is a row of its own, and has a reference of
- * its own task. */
+/* The runs of a sweep: runs that differ in more than the seed are separate rows, and each task
+ * has its own reference. */
 static void other_tasks_are_other_rows(void **state)
 {
     static const double low[] = {0.2}, high[] = {0.8};
@@ -147,16 +149,17 @@ static void other_tasks_are_other_rows(void **state)
     struct ddp_strategy_row *rows = table(4);
     assert_true(text_names(rows[1].sync, "topk:0.1| on"));
     assert_true(text_names(rows[2].sync, "topk:0.1| off"));
-    assert_string_equal(rows[3].sync, "dense, lenet"); /* nor is its lr said, which differs, too */
+    /* the row's name leaves out lr, which also differs */
+    assert_string_equal(rows[3].sync, "dense, lenet");
     assert_string_equal(rows[3].reference, "dense, lenet");
     assert_true(near(rows[0].accuracy.mean, 0.8) && near(rows[3].accuracy.mean, 0.2));
     assert_true(near(rows[2].difference.mean, -0.6) && isnan(rows[3].difference.mean));
     assert_true(near(rows[1].reference_speedup.mean, 1) && near(rows[0].speedup, 2));
-    assert_true(isnan(rows[3].speedup)); /* nobody ran lenet on one rank */
+    assert_true(isnan(rows[3].speedup)); /* no run of lenet on one rank */
     free(rows);
 }
 
-/* Every seed has to agree. */
+/* A verdict requires that every seed agrees. */
 static void one_slow_seed_leaves_it_unclear(void **state)
 {
     static const double some[] = {0.5};
@@ -187,13 +190,14 @@ static void rank_counts_have_rows_of_their_own(void **state)
     add_run("bf16", 4, 1, 1.0, 1, some);
     struct ddp_strategy_row *rows = table(4);
     assert_string_equal(rows[1].reference, "dense");
-    assert_string_equal(rows[2].reference, "fp16"); /* no dense there: the first */
+    /* without dense the first row is the reference */
+    assert_string_equal(rows[2].reference, "fp16");
     assert_string_equal(rows[3].reference, "fp16");
     assert_int_equal(rows[3].pays, DDP_PAYS_YES);
     free(rows);
 }
 
-/* A run that was cut off before its first epoch. */
+/* A run that was cut off before the end of its first epoch. */
 static void nothing_yet_is_null(void **state)
 {
     add_run("dense", 2, 1, 2.0, 1, (double[]){0.5});

@@ -1,4 +1,4 @@
-/* Configurations of sweeps: axes, and everything that must be refused. */
+/* Configurations of sweeps: axes, and every error that must be refused. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "bench/sweep_plan.h"
 #include "names.h"
 
-/* As the tables of the commands have it. */
+/* Stands for the option tables of the commands. */
 static bool takes_list(void *arg, const char *command, const char *option)
 {
     (void)arg;
@@ -26,7 +26,7 @@ static int parse(const char *text, struct ddp_sweep_plan *plan, struct ddp_err *
     return ddp_sweep_plan_parse(text, strlen(text), "c.json", takes_list, NULL, plan, err);
 }
 
-/* All cells, a line each. */
+/* Compares all cells, one per line. */
 static void expect(const char *text, const char *lines)
 {
     struct ddp_sweep_plan plan;
@@ -65,7 +65,7 @@ static void test_values(void **state)
         "\"quiet\": false, \"x\": [true, false], \"y\": -3}]}",
         "train --lr=0.005 --images=1000000 --samples --x --y=-3\n"
         "train --lr=0.005 --images=1000000 --samples --y=-3\n");
-    /* a text stays one word, whatever is in it */
+    /* a text stays one argument, whatever it contains */
     expect("{\"runs\": [{\"command\": \"train\", \"data\": \"a b --json x\"}]}",
            "train --data=a b --json x\n");
 }
@@ -104,7 +104,7 @@ static void test_refused(void **state)
     refused("{\"runs\": [{\"command\": \"a\", \"\\u001b[31m\": 8}]}", DDP_ECONFIG, "'?[31m'");
 }
 
-/* Bounded before anything is made of it. */
+/* Limits are checked before memory is allocated. */
 static void test_bounds(void **state)
 {
     struct ddp_strbuf text = DDP_STRBUF_INIT;
@@ -139,7 +139,7 @@ static void test_bounds(void **state)
     ddp_strbuf_release(&text);
 }
 
-/* A text differs: so does the hash, by which a journal knows its configuration. */
+/* Different texts have different hashes, by which a journal identifies its configuration. */
 static void test_hash(void **state)
 {
     struct ddp_sweep_plan a, b;

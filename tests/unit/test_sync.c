@@ -1,6 +1,6 @@
-/* Sync strategies without a model: how their names are read, how arrays are cut, that error
- * feedback loses nothing, and where gradients are added up. Training with them is
- * test_train_sync's. */
+/* Sync strategies without a model: parsing of names, division of arrays, error feedback that
+ * loses nothing, and the places where gradients are added. test_train_sync.c tests training with
+ * them. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <math.h>
@@ -110,7 +110,8 @@ static void buckets_close_at_tensor_ends(void **state)
     }
 }
 
-/* Without gap or overlap, equal to within a cache line; more chunks than lines leave empty ones. */
+/* Chunks have no gap or overlap and differ by at most one cache line. With more chunks than
+ * cache lines some are empty. */
 static void chunks_are_balanced(void **state)
 {
     static const size_t totals[] = {0, 1, 15, 16, 17, 1000, 431080};
@@ -150,15 +151,17 @@ static void owners_are_balanced(void **state)
     }
 }
 
-/* One strategy, the same gradient in every step: what all steps together delivered. */
+/* One strategy with the same gradient in every step. The test adds up the results of all steps. */
 enum { N = 2000, STEPS = 200, RANKS = 3 };
 struct constant {
     const char *sync;
     enum ddp_feedback feedback;
-    float worst; /* of all elements: wanted minus delivered, in steps' worth of the largest */
+    /* largest difference between the wanted and the delivered sum, as a number of steps of the
+     * largest gradient */
+    float worst;
 };
 
-/* A few large entries, many small ones: top-K without memory only ever sends the large. */
+/* A few large entries and many small ones. top-K without feedback sends only the large ones. */
 static float gradient(int rank, size_t i)
 {
     struct ddp_rng rng;
@@ -213,8 +216,8 @@ static int same_gradient(struct ddp_comm *comm, struct ddp_launch_rank *rank, vo
 static void feedback_loses_nothing(void **state)
 {
     /* With feedback an element waits until its sum is among the largest: a residual is at most
-     * about the largest gradient times the steps between two turns (here 50). Without, small ones
-     * never come: 200 steps of 0.025 and more are missing. */
+     * about the largest gradient times the steps between two turns (here 50). Without feedback
+     * the small elements are never sent: 200 steps of at least 0.025 are missing. */
     struct constant cases[] = {
         {"topk:0.05", DDP_FEEDBACK_AUTO, 0},   {"topk:0.05", DDP_FEEDBACK_OFF, 0},
         {"threshold:0.4", DDP_FEEDBACK_ON, 0}, {"threshold:0.4", DDP_FEEDBACK_OFF, 0},
@@ -235,7 +238,7 @@ static void feedback_loses_nothing(void **state)
     }
 }
 
-/* Tensors of which one is large enough to be cut over hosts. */
+/* Tensors, one of which is large enough to be divided among hosts. */
 enum { KEYS = 4, TOTAL = 1000 + DDP_AGGREGATE_BIG_KEY + 7 + 300 };
 struct placement {
     const struct ddp_aggregate *how;
@@ -266,7 +269,7 @@ static int add_up(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg
                                               .hosts = &groups};
     DDP_TRY(ddp_aggregation_create(p->how, &setup, &a, err));
     for (int run = 1; run <= 3; run++) {
-        for (size_t i = 0; i < TOTAL; i++) /* small whole numbers: the sum is exact */
+        for (size_t i = 0; i < TOTAL; i++) /* small whole numbers, so the sum is exact */
             data[i] = (float)((i * 7 + (size_t)comm->rank * 13 + (size_t)run) % 64);
         DDP_TRY(ddp_aggregation_run(a, err));
         for (size_t i = 0; i < TOTAL; i++) {
@@ -289,7 +292,8 @@ static int add_up(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg
     return 0;
 }
 
-/* Every placement moves what its tree moves: all over the tree's edges up, and down again. */
+/* Every placement adds correctly and sends the bytes of its tree: all data up each edge and down
+ * again. */
 static void placements_add_up(void **state)
 {
     for (int ranks = 1; ranks <= 4; ranks++) {

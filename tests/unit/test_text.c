@@ -61,7 +61,7 @@ static void test_utf8(void **state)
         {"\xE2\x82\xAC", 3},     /* euro */
         {"\xF0\x9F\x98\x80", 4}, /* beyond the basic plane */
         {"\xF4\x8F\xBF\xBF", 4}, /* U+10FFFF */
-        {"\xF4\x90\x80\x80", 0}, /* one more */
+        {"\xF4\x90\x80\x80", 0}, /* beyond the largest code point */
         {"\xC0\x80", 0},         /* overlong NUL */
         {"\xC1\xBF", 0},
         {"\xE0\x9F\xBF", 0},     /* overlong */
@@ -86,7 +86,7 @@ static void test_printable(void **state)
                   "c\xFF\xC3\xA9",
                   out, sizeof out);
     assert_string_equal(out, "a?[31mb????c?\xC3\xA9");
-    ddp_printable("ab\xC3\xA9", out, 4); /* the accent does not fit: cut before it */
+    ddp_printable("ab\xC3\xA9", out, 4); /* the accent does not fit, so the text is cut before it */
     assert_string_equal(out, "ab");
     ddp_printable("abc", out, 1);
     assert_string_equal(out, "");
@@ -95,7 +95,7 @@ static void test_printable(void **state)
     assert_int_equal(out[0], 'x');
 }
 
-/* What ddp_logf or ddp_log_err writes, in a static buffer. */
+/* Returns the output of ddp_logf or ddp_log_err, in a static buffer. */
 static const char *logged(struct ddp_log log, enum ddp_log_level level, const char *text,
                           const struct ddp_err *err)
 {
@@ -161,7 +161,7 @@ static void test_pages(void **state)
     ddp_free_pages(NULL, 0);
 }
 
-/* Address space in pages: a leak of what is trimmed off would show. */
+/* Returns the address space in pages. A leak of the trimmed parts would increase it. */
 static long mapped_pages(void)
 {
     long pages = -1;

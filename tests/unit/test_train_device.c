@@ -37,7 +37,7 @@ static void expect_same(struct run *plain)
         assert_true(a->parameter_hash == b->parameter_hash);
         assert_true(a->train_loss == b->train_loss && a->train_accuracy == b->train_accuracy);
         assert_true(a->eval_loss == b->eval_loss && a->eval_accuracy == b->eval_accuracy);
-        if (!plain->o.sync->compresses) /* on a device sparse lists are sent in full */
+        if (!plain->o.sync->compresses) /* on a device, sparse lists are sent in full */
             assert_true(a->wire_bytes_per_rank == b->wire_bytes_per_rank);
         assert_true(a->overflow_count == b->overflow_count);
         assert_true(a->achieved_density == b->achieved_density || isnan(b->achieved_density));
@@ -152,7 +152,7 @@ static void overlap_changes_no_bit(void **state)
     }
 }
 
-/* A strategy that records when it is notified of gradients, and calls dense. */
+/* A strategy that records when it is notified of gradients, and otherwise works like dense. */
 struct witness {
     struct ddp_sync *dense;
     float *grads;
@@ -294,7 +294,7 @@ static void refusals(void **state)
     expect_refusal(&r, "graphs");
 }
 
-/* Device cuda on a machine without GPU, or with ranks that exchange CPU memory. */
+/* Device cuda on a machine without a GPU, or with ranks that exchange CPU memory. */
 static void no_gpu(void **state)
 {
     static struct run r;

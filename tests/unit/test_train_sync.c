@@ -1,6 +1,6 @@
 /* Sync strategies in training, on one to four ranks: each keeps its promise about replicas and
- * bytes, overlap changes no bit, all placements give the same sum, uneven parts are weighted, and
- * recorded gradients are correct. */
+ * bytes, overlap changes no bit, all placements give the same sum, uneven batches are weighted,
+ * and recorded gradients are correct. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <math.h>
@@ -71,7 +71,7 @@ static bool is_compressed(const char *sync)
     return strcmp(sync, "dense") != 0;
 }
 
-/* Makes another run with the options of r. */
+/* Makes another run with the same options as r. */
 static struct run like(const struct run *r)
 {
     return (struct run){.ranks = r->ranks, .o = r->o, .err = DDP_ERR_INIT};
@@ -87,7 +87,7 @@ static void every_strategy_keeps_its_promises(void **state)
             set_sync(&r.o, strategies[i]);
             r.o.max_steps = strncmp(strategies[i], "local", 5) == 0 ? 6 : 4;
             r.o.check_replicas = true;
-            /* The bytes are counted from messages, not modelled. */
+            /* The bytes are counted from messages and not taken from a model. */
             if (ranks > 1 && i < 3)
                 r.o.algorithm = "ring";
             if (!r.o.sync->buckets && ranks > 1 && r.o.sync->end_step)

@@ -41,7 +41,7 @@ static void same_seed_same_bits(void **state)
     first = defaults(2, 64);
     first.o.check_replicas = true;
     again = buckets = other = first;
-    buckets.o.bucket_bytes = 65536; /* other buckets, the same sums */
+    buckets.o.bucket_bytes = 65536; /* smaller buckets, the same sums */
     other.o.seed = 2;
     expect_success(&first);
     expect_success(&again);

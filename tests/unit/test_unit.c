@@ -1,4 +1,4 @@
-/* Sizes, numbers and durations as people type and read them. */
+/* Sizes, numbers and durations as users type and read them. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>

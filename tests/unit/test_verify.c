@@ -1,6 +1,6 @@
-/* Verification: right results of every type, operation and rank count pass; every kind of wrong one
- * is found. The reference is the CPU device at its scalar level, which test_reduce checks by
- * itself. */
+/* Verification accepts right results of every type, operation and rank count, and finds every
+ * kind of wrong result. The reference is the CPU device at its scalar level, which test_reduce.c
+ * tests. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include "bench/verify_input.h"
 #include "device/device.h"
 
-#define N 3000 /* crosses block boundaries, divides by nothing */
+#define N 3000 /* crosses block boundaries and is no multiple of a block */
 
 struct world {
     int ranks;
@@ -26,7 +26,7 @@ struct world {
     void *result;
 };
 
-/* Inputs of all ranks, and their reduction by the CPU device: the code that is shipped. */
+/* Fills the inputs of all ranks and reduces them with the CPU device, the shipped code. */
 static void world_init(struct world *w, int ranks, enum ddp_dtype dtype, enum ddp_op op,
                        size_t first, uint64_t round)
 {
@@ -87,7 +87,8 @@ static void test_right_results_pass(void **state)
     }
 }
 
-/* As NCCL averages: each value is multiplied by 1/ranks in the type, rounded, and then added. */
+/* Averages as NCCL does: each value is multiplied by 1/ranks in its type, rounded, and then
+ * added. */
 static void average_first(struct world *w)
 {
     const float share = 1.0f / (float)w->ranks;
@@ -111,9 +112,9 @@ static void test_averages_that_round_before_the_sum(void **state)
         average_first(&w);
         assert_int_equal(
             ddp_verify_averaged_first(w.result, 0, N, DDP_F32, 0, w.ranks, i, &wrong, &err), 0);
-        /* else there would be nothing to allow */
+        /* the plain check refuses inexact averages, otherwise averaged_first would not be needed */
         assert_int_equal(verify(&w, 0, i, &wrong, &err), exact ? 0 : DDP_EDATA);
-        /* what one rank gave is missing, or came twice */
+        /* the contribution of one rank is missing or counted twice */
         err = DDP_ERR_INIT;
         ((float *)w.result)[5] += ((float *)w.input[1])[5] / (float)w.ranks;
         assert_int_equal(
@@ -124,7 +125,7 @@ static void test_averages_that_round_before_the_sum(void **state)
     }
 }
 
-/* Every single bit of some elements. */
+/* Finds every flipped bit of some elements. */
 static void test_one_flipped_bit_is_found(void **state)
 {
     for (int d = 0; d < DDP_DTYPE_COUNT; d++) {
@@ -152,7 +153,7 @@ static void test_one_flipped_bit_is_found(void **state)
     }
 }
 
-/* avg over 3 and 7 ranks is rounded, yet there is one right answer: its last bit counts. */
+/* An average over 3 or 7 ranks is rounded, but only one result is right, including its last bit. */
 static void test_flipped_bit_of_an_inexact_mean(void **state)
 {
     for (int ranks = 3; ranks <= 7; ranks += 4) {
@@ -188,14 +189,16 @@ static void test_swapped_blocks_are_found(void **state)
             memcpy(a, b, n);
             memcpy(b, kept, n);
             assert_int_equal(verify(&w, 0, 3, &wrong, &err), DDP_EDATA);
-            assert_true(wrong > (int64_t)lengths[i]); /* more than half of 2 x length */
+            /* more than half of the 2 x length swapped elements */
+            assert_true(wrong > (int64_t)lengths[i]);
             free(kept);
             world_release(&w);
         }
     }
 }
 
-/* One rank counted twice and another not at all; a rank's data one element off; the wrong round. */
+/* One rank is counted twice and another not at all; a rank's data is shifted by one element; the
+ * data is from the wrong round. */
 static void test_wrong_contributions_are_found(void **state)
 {
     for (int d = 0; d < DDP_DTYPE_COUNT; d++) {
@@ -257,7 +260,7 @@ static void test_moved_data(void **state)
     }
 }
 
-/* Invariant 4: the sum of absolute values stays exact, whatever the number of ranks, and is not
+/* The sum of absolute values stays exact for any number of ranks, and the values are not
  * trivial. */
 static void test_sums_stay_exact(void **state)
 {
@@ -285,7 +288,7 @@ static void test_sums_stay_exact(void **state)
     }
 }
 
-/* Filling in pieces gives what filling at once gives. */
+/* Filling in several calls gives the same values as filling in one call. */
 static void test_fill_is_positional(void **state)
 {
     float whole[N], pieces[N];

@@ -20,7 +20,8 @@ static void say(void *arg, const char *report_text)
     (void)!write(fd, report_text, strlen(report_text));
 }
 
-/* Runs `body` in a child with a watchdog; its exit code, and what the watchdog said. */
+/* Runs `body` in a child process with a watchdog. Returns the child's exit code and the
+ * watchdog's messages. */
 static int in_child(void (*body)(struct ddp_flight *f), char *said, size_t said_bytes)
 {
     int pipe_fd[2];
@@ -57,7 +58,7 @@ static void hang(struct ddp_flight *f)
         ddp_sleep_ns(100000000);
 }
 
-/* Slow, but each operation ends; and a long time without any operation. */
+/* Operations that are slow but end, and a long time without any operation. */
 static void go_on(struct ddp_flight *f)
 {
     for (int i = 0; i < 5; i++) {

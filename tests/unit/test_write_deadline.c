@@ -1,5 +1,5 @@
-/* Outputs that take nothing: the wait has a deadline, can be ended, and names its target; and what
- * stands before the first write. */
+/* Outputs that accept no data: the wait has a deadline, can be cancelled, and the error names
+ * the target. Checks before the first write change nothing. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "report_sample.h"
 #include "names.h"
 
-#define TEXT_BYTES 300000 /* more than any pipe holds unasked */
+#define TEXT_BYTES 300000 /* more than a pipe's buffer holds */
 
 static int asked;
 static char was_reported[256];
@@ -59,7 +59,7 @@ static void test_nobody_reads(void **state)
                      ETIMEDOUT);
     assert_in_range(ddp_now_ns() - start, 250000000, 2000000000);
     assert_in_range(asked, 2, 20);
-    /* the descriptor is as it was: others may share it */
+    /* the descriptor's flags are restored, because other processes may share it */
     assert_int_equal(fcntl(pair[1], F_GETFL) & O_NONBLOCK, 0);
     close(pair[0]);
     signal(SIGPIPE, SIG_IGN);
@@ -83,7 +83,7 @@ static void test_given_up(void **state)
     free(text);
 }
 
-/* A reader that takes a little now and then gets all of it, however long that lasts. */
+/* A reader that takes a little now and then receives everything, however long that takes. */
 static void test_slow_reader(void **state)
 {
     const struct ddp_write_deadline deadline_policy = {.timeout_ns = 400000000};
@@ -113,7 +113,8 @@ static void test_slow_reader(void **state)
     free(text);
 }
 
-/* A named pipe without a reader: told once, then an error that names it; it is not tried again. */
+/* A named pipe without a reader: one note, then an error that names the pipe, and no further
+ * attempt. */
 static void test_pipe_without_reader(void **state)
 {
     const struct ddp_write_deadline deadline_policy = {.timeout_ns = 200000000, .on_wait = note};
@@ -147,7 +148,7 @@ static void write_file(const char *path, const char *text)
     assert_int_equal(fclose(f), 0);
 }
 
-/* A set that is never begun leaves what it found. */
+/* A set that is created but never begun leaves existing files unchanged. */
 static void test_checks_change_nothing(void **state)
 {
     struct ddp_err err;
@@ -187,8 +188,8 @@ static void run_once(void)
     ddp_record_release(&r);
 }
 
-/* What a killed run left beside the target is gone after the next; what a living one writes, or
- * what is none of ours, is left alone. */
+/* The next run removes the temporary file of a run that was killed. It keeps the temporary file
+ * of a process that still runs, and files of other programs. */
 static void test_leftovers(void **state)
 {
     static const char temp[] = ".out.json.ddpbench.tmp";
