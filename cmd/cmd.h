@@ -117,7 +117,7 @@ struct ddp_world_options {
         {"seed",      0,                                                                           \
          DDP_OPT_INT, offsetof(type, world.seed),                                                  \
          "N",         "1",                                                                         \
-         "World",     "of everything random",                                                      \
+         "World",     "seed of all random numbers",                                                \
          0,           9007199254740991.0,                                                          \
          NULL,        NULL,                                                                        \
          NULL},                                                                                    \
@@ -141,7 +141,7 @@ struct ddp_world_options {
          "NAME[=FILE]",                                                                            \
          NULL,                                                                                     \
          "Output",                                                                                 \
-         "reporters, several at once: see `ddpbench list` (default table)",                        \
+         "output formats, several at once; see `ddpbench list` (default table)",                   \
          0,                                                                                        \
          0,                                                                                        \
          NULL,                                                                                     \
@@ -161,7 +161,7 @@ struct ddp_world_options {
          NULL,                                                                                     \
          NULL},                                                                                    \
         {"quiet", 'q',  DDP_OPT_FLAG, offsetof(type, world.quiet),                                 \
-         NULL,    NULL, "Output",     "errors only on stderr",                                     \
+         NULL,    NULL, "Output",     "print only errors on stderr",                               \
          0,       0,    NULL,         NULL,                                                        \
          NULL},                                                                                    \
         {"verbose", 'v',  DDP_OPT_FLAG, offsetof(type, world.verbose),                             \
@@ -245,23 +245,23 @@ enum ddp_cmd_flag {
 /* For a command that starts ranks several times, in an order of its own, and keeps measurements
  * beside the record (sweep). */
 struct ddp_cmd_launch_groups {
-    /* Finds the i-th start of ranks. *backend NULL means the chosen backend. Returns false if there
-     * are no more. Called in the process that forks the ranks, or in every rank under an outside
-     * launcher, where all must get the same answer. */
+    /* Sets *backend and *ranks for the i-th time that ranks are started. *backend NULL means the
+     * chosen backend. Returns false if there are no more. Called in the process that forks the
+     * ranks, or in every rank under an outside launcher, where all must get the same answer. */
     bool (*next)(void *values, int i, const char **backend, int *ranks);
     /* Called in the collector when the record is complete except for its points, before anything is
      * written. Adds the results of an earlier run. */
     int (*open)(void *values, struct ddp_record *record, struct ddp_err *err);
-    /* Called after open under an outside launcher. Sends the collector's knowledge to all ranks.
-     * Collective. */
+    /* Called after open under an outside launcher. Tells all ranks which points the collector
+     * already has. Collective. */
     int (*share)(void *values, struct ddp_comm *comm, struct ddp_err *err);
     /* Called in the collector with a message of rank 0 (enum ddp_message), before the message is
      * added to the record or shown. */
     int (*keep)(void *values, uint32_t type, const void *payload, size_t bytes,
                 struct ddp_err *err);
-    /* Called in the collector before the last documents are written. Puts the record in order. code
-     * is the outcome of the run. Returns code, another code with err filled, or DDP_CLOSE_MORE if
-     * the record is partial without an error. */
+    /* Called in the collector before the last documents are written. Sorts the entries of the
+     * record into the order of the plan. code is the outcome of the run. Returns code, another code
+     * with err filled, or DDP_CLOSE_MORE if the record is partial without an error. */
     int (*close)(void *values, struct ddp_record *record, int code, struct ddp_err *err);
     /* Called in the collector after the last documents, also if open was not called. code is the
      * outcome of the whole run, including its outputs. */

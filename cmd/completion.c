@@ -226,7 +226,7 @@ const struct ddp_cmd ddp_cmd_completion = {
     .summary = "print a completion script for bash, zsh or fish",
     .operands = "SHELL",
     .details = "bash: write the output to ~/.local/share/bash-completion/completions/ddpbench\n"
-               "zsh:  to _ddpbench in a folder of $fpath\n"
+               "zsh:  write the output to a file _ddpbench in a folder of $fpath\n"
                "fish: to ~/.config/fish/completions/ddpbench.fish\n",
     .rows = rows,
     .values_bytes = sizeof(struct completion_values),

@@ -83,7 +83,7 @@ static double items_of(void *arg)
     return (double)b->arrays->data->n;
 }
 
-/* Ends the process with an error: the library would print its usage and exit with 0. */
+/* Ends the process with an error. Otherwise the library would print its usage and exit with 0. */
 static void refuse_flag(void)
 {
     const struct ddp_log log = {.stream = stderr};
@@ -105,8 +105,8 @@ static const char *out_file(int argc, char *const *argv)
     return file && file[0] ? file : NULL;
 }
 
-/* Checks that the output file can be opened: if not, the library would exit with 1. Nor does the
- * library check its writes; check_written does. */
+/* Checks that the output file can be opened: if not, the library would exit with 1. The library
+ * does not check its writes either; check_written does that. */
 static int check_writable(const char *file, struct ddp_err *err)
 {
     FILE *f = file ? fopen(file, "a") : NULL;

@@ -25,8 +25,8 @@ struct ddp_sweep_collector {
 int ddp_sweep_collector_trained(struct ddp_sweep_collector *collector, int launch, int item,
                                 struct ddp_err *err) DDP_MUST_CHECK;
 
-/* sweep_facts.c: collects the facts that the journal must agree with. The record's head must be
- * filled in. */
+/* sweep_facts.c: collects the facts that the journal must agree with. The caller must have filled
+ * in the record's head. */
 void ddp_sweep_facts(const struct ddp_sweep_values *v, const struct ddp_record *record,
                      struct ddp_journal_facts *facts);
 

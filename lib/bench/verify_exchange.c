@@ -125,8 +125,8 @@ void ddp_verify_exchange_destroy(struct ddp_verify_exchange *v)
     free(v);
 }
 
-/* Computes the integers of elements [first, first + n) of one rank's input. They lie in one block
- * of verify_input.h. */
+/* Computes the integers of elements [first, first + n) of one rank's input. The caller ensures that
+ * these elements lie in one block (verify_input.h). */
 static void integers(const struct ddp_verify_exchange *v, int rank, size_t first, size_t n,
                      int32_t *value)
 {
@@ -207,9 +207,9 @@ static void check_integers(struct ddp_verify_exchange *v, const float *data, con
     }
 }
 
-/* True if `got` is the sum of all ranks' values. It must be exact while all bits fit into f32. An
- * average over a number of ranks that is not a power of two cannot be exact: it may be off by one
- * rounding per addition. */
+/* True if `got` is the sum of all ranks' values. It must be exact if f32 can hold every partial sum
+ * exactly. An average over a number of ranks that is not a power of two cannot be exact: it may be
+ * off by one rounding per addition. */
 static bool is_sum(const struct ddp_verify_exchange *v, double sum, double magnitudes, float got)
 {
     const int ranks = v->setup.comm->size;
@@ -245,8 +245,8 @@ static bool is_reselected(struct reselection *reselection, float sum, float got)
     return true;
 }
 
-/* Checks elements [begin, begin + n), after the ranks exchanged the values they must have sent.
- * left: the state of this rank's selection before the block. */
+/* Checks elements [begin, begin + n), for which v->expected_sent holds the values that each rank
+ * was expected to send. left: the state of this rank's selection before the block. */
 static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
                         struct ddp_oracle_choice *left, struct reselection *reselection,
                         const float *data, const float *residual, struct finding *f)
@@ -268,7 +268,8 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
         if (!is_sum(v, taken ? sum : 0, magnitudes, data[i]))
             found(f, "sum", v->first + i, (float)sum, data[i]);
         bool mine = ddp_oracle_takes(left, v->acc[i]);
-        /* values cancelled: result does not show whether taken */
+        /* The values of the ranks cancelled, so the result does not show whether the sum was taken.
+         */
         bool unknown = global && mine && sum == 0;
         if (unknown && residual)
             v->acc[i] = residual[i];
@@ -280,10 +281,10 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
     }
 }
 
-/* Checks how many sums the second selection took. Exactly k in every 32nd call, including the
- * first, and on a device in every call. In between, the last threshold is used again and lets two
- * thirds of k to 2k sums through (sparse_oktopk_select.c). No sum may be smaller than one that was
- * left out. */
+/* Checks how many sums the second selection took. It must take exactly k sums on a device, and on a
+ * CPU in every 32nd call, the first included. In between, the last threshold is used again and lets
+ * two thirds of k to 2k sums through (sparse_oktopk_select.c). No selected sum may be smaller than
+ * a sum that was left out. */
 static void check_reselection(const struct ddp_verify_exchange *v,
                               const struct reselection *reselection, size_t k, struct finding *f)
 {

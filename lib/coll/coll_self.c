@@ -1,7 +1,8 @@
 /* Algorithm "self" of all collectives except all-reduce (allreduce_self.c), for one rank: the
  * result is the input. It measures the overhead of the benchmark itself.
  *
- * Cost: no step. In place nothing is done, otherwise S bytes are read and written. */
+ * Cost: no communication steps. In place nothing is done, otherwise S bytes are read and written.
+ */
 #include "coll/coll.h"
 
 static int self_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

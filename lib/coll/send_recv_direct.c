@@ -1,7 +1,8 @@
 /* Send-recv "direct": zero-copy on registered memory.
  *
  * A shift around a ring: each rank copies the send buffer of the rank before it to its own recv
- * buffer, and waits until the rank after it has done the same. Only neighbours wait for each other.
+ * buffer, and then waits until its successor has copied this rank's send buffer. Only neighbours
+ * wait for each other.
  *
  * Cost, S bytes, n ranks: 2 steps. Each rank reads and writes S bytes: 2nS in all. Nothing is sent.
  */
@@ -41,7 +42,7 @@ static void direct_cost(int ranks, const struct ddp_coll_shape *shape, struct dd
 const struct ddp_coll_alg ddp_alg_send_recv_direct = {
     .name = "direct",
     .coll = DDP_SEND_RECV,
-    .summary = "registered memory: each rank copies from the rank before it, zero-copy",
+    .summary = "registered memory: each rank reads its predecessor's buffer, zero-copy",
     .supports = direct_supports,
     .run = direct_run,
     .cost = direct_cost,

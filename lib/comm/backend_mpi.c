@@ -37,7 +37,7 @@
 /* Pause between the last message of a rank and its MPI_Abort. */
 #define ABORT_PAUSE_NS 100000000
 
-/* Elements of an integer average that are summed in 64 bits at a time (512 KiB). */
+/* Number of elements of an integer average that one pass sums in 64-bit integers (512 KiB). */
 #define WIDE_COUNT ((size_t)64 << 10)
 
 /* State that all communicators of a process share. Only `failed` changes after init. */
@@ -221,8 +221,8 @@ static const char *level_name(int level)
 }
 
 /* Fails unless MPI provides the wanted thread level. A progress thread needs MULTIPLE, because its
- * rank calls MPI too; even without progress threads we need SERIALIZED. Levels grow in order (MPI
- * 4.0, 11.2.1). */
+ * rank calls MPI too; even without progress threads we need SERIALIZED. The constants grow with the
+ * level (MPI 4.0, 11.2.1), so >= compares levels. */
 static int check_threads(int wanted, int provided, struct ddp_err *err)
 {
     if (provided >= wanted)
@@ -312,9 +312,9 @@ static void mpi_finalize(struct ddp_comm *comm)
     state_free(s);
 }
 
-/* Open MPI's MPI_Abort does not return; it ends this process with `code`. MPICH's Hydra then drops
- * output that its proxies have not forwarded yet, such as our error message, so the rank pauses
- * first. */
+/* Open MPI's MPI_Abort does not return; it ends this process with `code`. On an abort MPICH's Hydra
+ * drops output that its proxies have not forwarded yet, such as our error message. Therefore the
+ * rank pauses before it aborts. */
 static void mpi_abort(struct ddp_comm *comm, int code)
 {
     state_of(comm)->world->failed = true;

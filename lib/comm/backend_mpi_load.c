@@ -27,9 +27,9 @@
     "installed that way)"
 
 /* The supported MPIs, in the order in which their modules are tried if the launcher does not
- * identify its MPI (srun, PMIx). MPICH under a PMIx server would start worlds of one rank, and so
- * would Open MPI under PMI-2; init of the loaded module compares the sizes. `packages` is Debian's
- * development package. */
+ * identify its MPI (srun, PMIx). The wrong module (MPICH under PMIx, or Open MPI under PMI-2) would
+ * make every process a world of one rank. The loaded module's init detects this by comparing its
+ * size with the launcher's. `packages` is Debian's development package. */
 static const struct flavour {
     const char *name, *library, *packages;
 } flavours[] = {

@@ -1,10 +1,10 @@
 /* Our own launcher: set-up, starting ranks, cleaning up. launch_impl.h lists its files.
  *
  * Signals: the parent reads those that would end it from a descriptor (signal_watch.h). The first
- * signal is forwarded to the ranks; a second one kills them. Ranks use the default actions: they
- * hold nothing that must be saved, because the parent owns the record, so they die at once. That is
- * the same whether the parent forwarded the signal or a terminal sent it to the whole group, and
- * both cases are reported alike: interrupted, exit code 128 + signal. */
+ * signal is forwarded to the ranks; a second one kills them. Ranks keep the default actions and die
+ * at once. That loses nothing, because the parent owns the record. That is the same whether the
+ * parent forwarded the signal or a terminal sent it to the whole group, and both cases are reported
+ * alike: interrupted, exit code 128 + signal. */
 #include "comm/launch.h"
 
 #include <errno.h>
@@ -205,7 +205,7 @@ static void run_release(struct ddp_launch_run *run)
 {
     if (run->watch == &run->own_watch)
         ddp_signal_watch_close(run->watch);
-    /* Threads that were abandoned still use these. */
+    /* Abandoned threads still use the segment and both arrays, so these are not freed. */
     if (run->abandoned)
         return;
     ddp_segment_destroy(run->segment, run->segment_fd);

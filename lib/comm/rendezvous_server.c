@@ -17,7 +17,7 @@
 
 #define HELLO_NS    INT64_C(5000000000) /* time limit for a complete hello */
 #define GOODBYE_NS  INT64_C(1000000000) /* time limit for the last message to all */
-#define PENDING_MAX 64                  /* connections without a complete hello at a time */
+#define PENDING_MAX 64 /* most connections that may wait with an incomplete hello */
 #define PAUSE_MS    100
 
 struct server {
@@ -108,8 +108,8 @@ static int accept_rank(struct server *h, struct ddp_pending_connection *g, struc
     return 0;
 }
 
-/* Handles a complete hello. Returns false if the connection waits for another group of this
- * rank. */
+/* Handles a complete hello. Returns false if the hello is for another group. The connection then
+ * stays pending until this rank serves that group. */
 static bool evaluate_pending(struct server *h, struct ddp_pending_connection *g, int *rc,
                              struct ddp_err *err)
 {
@@ -191,7 +191,8 @@ static void make_room(struct ddp_listener *l)
         close_pending(l, oldest);
 }
 
-/* Accepts all new connections. Without memory a connection is closed; a rank will connect again. */
+/* Accepts all new connections. If there is no memory or no room, the new connection is closed; a
+ * rank connects again. */
 static void accept_pending(struct ddp_listener *l)
 {
     struct sockaddr_storage from = {0};
@@ -239,7 +240,7 @@ static int receive_all(struct server *h, struct ddp_err *err)
         if (h->polled[1 + h->polled_pending + r].revents == 0)
             continue;
         close(h->peer[r]);
-        h->peer[r] = -1; /* an accepted peer sends nothing unless it leaves */
+        h->peer[r] = -1; /* an accepted peer sends nothing, so any event means that it has left */
         return ddp_fail(err, DDP_ELOST, "rank %d left while other ranks were missing", r);
     }
     for (int i = h->polled_pending - 1; i >= 0; i--) {

@@ -4,8 +4,8 @@
  * For each block of vectors, a pass adds the residual, selects lanes, stores the new residual and
  * packs the selected entries. A block without selected lanes costs one branch, and the code for a
  * block with selected lanes does not branch on which lanes they are. Packing writes whole vectors;
- * this stays inside arrays with room for n entries, because at no time have more entries been
- * written than elements read. */
+ * this does not overrun arrays of n entries, because the number of packed entries never exceeds the
+ * number of elements read. */
 #ifndef VB
 #error "grad_select.inc.h is part of a template: include grad_kernels.h"
 #endif
@@ -13,8 +13,8 @@
 /* Greater than every magnitude: selects nothing. */
 #define ABOVE_ALL INT32_MAX
 
-/* The inputs of a pass: in + residual, in alone, or residual alone. A pass rewrites the residual if
- * there is one. */
+/* The input of a pass: the sum of `in` and `residual`, only `in`, or only `residual`. A pass
+ * rewrites the residual if there is one. */
 enum feed { FEED_SUM, FEED_IN, FEED_RESIDUAL };
 
 INLINE v_f32 with_residual(const float *in, const float *residual, size_t lanes, enum feed feed)
@@ -33,8 +33,8 @@ INLINE v_u32 iota(void)
     return v;
 }
 
-/* Returns the lanes of one vector whose magnitude is at least `least`, as bits, and sets *acc to
- * the values. */
+/* Sets *acc to the input values of one vector. Returns a bit mask of the lanes whose magnitude is
+ * at least `least`. */
 INLINE uint32_t select_vector(const float *in, float *residual, size_t lanes, enum feed feed,
                               v_i32 least, v_f32 *acc)
 {

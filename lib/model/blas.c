@@ -94,7 +94,8 @@ static void describe(void *lib, const char *file, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "%.90s", base);
 }
 
-/* DDP_EUNAVAIL, with the loader's message, if `file` cannot be opened or has no working CBLAS. */
+/* Returns DDP_EUNAVAIL if `file` cannot be opened (with the loader's message) or has no working
+ * CBLAS. */
 static int open_library(const char *file, struct ddp_err *err)
 {
     void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);

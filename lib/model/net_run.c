@@ -116,7 +116,8 @@ static void backward(struct ddp_model *m, int i, const float *x, int n, float *d
         m->layers->batch_norm_backward(&node->layer.norm, row_length(node, n), x, node->out,
                                        node->dout, node->saved, dw, db, dx);
         break;
-    case DDP_LAYER_ADD: /* ddp_net_step() adds dout to the other input when it reaches that layer */
+    case DDP_LAYER_ADD: /* ddp_net_step() adds dout to the gradient of the other input when it
+                           reaches the layer of that input */
         m->layers->copy(m->context, (size_t)n * ddp_net_volume(&node->shape), node->dout, dx);
         break;
     case DDP_LAYER_FLATTEN:

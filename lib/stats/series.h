@@ -16,11 +16,13 @@ extern "C" {
 /* Series with fewer samples are not judged. */
 #define DDP_SERIES_MIN 20
 
-/* The result of both tests. The tests work on ranks, so outliers and bimodal samples do not disturb
- * them. At most 4 % of independent, steady series are reported as drifting or autocorrelated. */
+/* The result of both tests. The tests use the position of each sample in sorted order (its
+ * statistical rank), so outliers and bimodal samples do not disturb the tests. At most 4 % of
+ * independent, steady series are reported as drifting or autocorrelated. */
 struct ddp_series {
     /* Spearman's correlation with time is significant at 2 % (two-sided). If the series is also
-     * autocorrelated, the variance of the correlation is enlarged by (1 + r)/(1 - r). */
+     * autocorrelated, the test multiplies the variance of the correlation by (1 + r)/(1 - r), where
+     * r is `autocorrelation`. */
     bool drifting;
     /* The lag-1 correlation r of the detrended ranks is significantly positive at 2 % (one-sided).
      * Only positive correlation makes intervals too narrow. */
