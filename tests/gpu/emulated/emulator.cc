@@ -78,8 +78,7 @@ void enter(void)
     go_on(next_alive());
 }
 
-/* Lets the other fibers run. In a block that only waits, the first fiber lets other blocks run,
- * too. */
+/* Lets the other fibers run. Fiber 0 also lets the threads of other blocks run. */
 __attribute__((noinline)) void yield(void)
 {
     if (here->now == 0)
