@@ -1,7 +1,7 @@
 # ddpbench: build, test, install. `make help` lists the targets and the knobs.
 #
-# Objects lie in build/<hash of compiler, flags and knobs>/, so a changed knob or flag is another
-# folder and rebuilds by itself; build/ddpbench is a link to the flavour built last.
+# Objects lie in build/<hash of compiler, flags and knobs>/, so a changed knob or flag builds into
+# another folder. build/ddpbench links to the flavour that was built last.
 
 MPI ?= auto
 CUDA ?= auto
@@ -23,11 +23,11 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 1)
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
 Q := $(if $(filter 1,$(V)),,@)
-# A make started by a recipe: one job a core, unless the caller's own -j governs already.
+# Starts make from a recipe with one job per core, unless the caller's -j already limits the jobs.
 SUBMAKE = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 
-# `make deps check`: what deps installs (a compiler, an MPI) must be there before the rest is looked
-# at, so this make only installs and gives every other goal to a fresh one.
+# `make deps check`: the other files look for a compiler and an MPI, which deps may only now install.
+# So this make only installs, and starts a fresh make for every other goal.
 ifneq ($(filter deps,$(MAKECMDGOALS)),)
 include ci/deps.mk
 else

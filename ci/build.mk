@@ -1,9 +1,9 @@
-# Building: every .c under lib/ but the modules goes into the core library; cmd/*.c into the binary.
+# Building: every .c file of lib/ except the modules goes into the core library, cmd/*.c into the binary.
 
 MODULE_SRC := lib/comm/backend_mpi.c
-FAULT_SRC := lib/base/fault.c lib/base/fault_parse.c # nothing of faults in a normal build
+FAULT_SRC := lib/base/fault.c lib/base/fault_parse.c # left out of a normal build
 LIB_SRC := $(call cuda_layers,$(call cuda_choose,$(filter-out $(MODULE_SRC) $(if $(filter 0,$(FAULTS)),$(FAULT_SRC)),$(wildcard lib/*/*.c))))
-# The helper that `ddpbench kernels` starts: a binary of its own, for it is linked with C++.
+# The helper that `ddpbench kernels` starts is a separate binary, because it needs the C++ library.
 KERNELS_SRC := cmd/kernels_main.c cmd/gbench.cc
 CMD_SRC := $(filter-out $(KERNELS_SRC),$(wildcard cmd/*.c))
 CU_OBJ := $(CU_SRC:%.cu=$(O)/%.cu.o)
@@ -16,8 +16,8 @@ HELPERS := $(if $(and $(HAVE_GBENCH),$(wildcard cmd/gbench.cc)),$(O)/ddpbench-ke
 WHOLE_CORE = -Wl,--whole-archive $(O)/libddpcore.a -Wl,--no-whole-archive
 include ci/libddp.mk
 
-# Flags of one source. Files ending in _avx2 and _avx512 hold code for those levels only, entered
-# after a check at run time; only the files that state the build's facts see them.
+# Flags of one source file. Files ending in _avx2 and _avx512 are compiled for those SIMD levels and
+# called only after a check at run time. Only FACTS_SRC include build_facts.h.
 FACTS_SRC := lib/record/provenance.c lib/comm/build_id.c
 AVX2 := -mavx2 -mfma -mf16c
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
@@ -27,7 +27,7 @@ source_flags = $(if $(filter %_avx2.c,$1),$(AVX2))$(if $(filter %_avx512.c,$1),$
 compile = $(CC) $(BASE_CFLAGS) $(strip $(call source_flags,$1)) $(CFLAGS) -c -o $(O)/$(1:%.c=%.o) $1
 
 .PHONY: all FORCE
-all: $(O)/ddpbench $(MODULES) $(HELPERS) $(LIBDDP) ## build build/ddpbench, its MPI modules and helper, libddp (the default)
+all: $(O)/ddpbench $(MODULES) $(HELPERS) $(LIBDDP) ## build build/ddpbench, its MPI modules and helper, and libddp (default)
 	$(Q)mkdir -p build
 	$(Q)ln -sfn $(if $(filter build/%,$(O)),$(O:build/%=%),$(abspath $(O)))/ddpbench build/ddpbench
 	$(Q)rm -f build/ddpbench-mpi-*.so build/ddpbench-kernels
@@ -52,8 +52,8 @@ $(CU_OBJ): $(O)/%.cu.o: %.cu | $(O)/ready
 	@echo "  NVCC  $<"
 	$(Q)$(CUDA_NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
-# A module has the few functions of ours that it calls in itself: whoever loads it need not export
-# them (a program linked to libddp.a does not).
+# A module contains the few functions of the core library that it calls, so that the program that loads
+# the module need not export them (a program linked with libddp.a does not).
 $(O)/ddpbench-mpi-%.so: $(MODULE_SRC) $(MODULE_OBJ) ci/module.map $(O)/build_facts.h | $(O)/ready
 	@echo "  MPICC $@"
 	$(Q)OMPI_CC='$(CC)' MPICH_CC='$(CC)' $(MPICC_$*) $(BASE_CFLAGS) $(CFLAGS) -I$(O) \
@@ -61,7 +61,7 @@ $(O)/ddpbench-mpi-%.so: $(MODULE_SRC) $(MODULE_OBJ) ci/module.map $(O)/build_fac
 	  -Wl,--version-script=ci/module.map $(if $(SAN),,-Wl,--no-undefined) $(LDFLAGS) -o $@ $< \
 	  $(MODULE_OBJ) -lm
 
-# Linked with what it calls alone, so that it starts as fast as any benchmark.
+# The helper is linked with only the functions that it calls, so that it starts fast.
 KERNELS_OBJ := $(O)/cmd/kernels_main.o $(O)/cmd/gbench.o
 CXXWARN := -Wall -Wextra -Wshadow $(if $(filter 1,$(WERROR)),-Werror)
 $(O)/cmd/gbench.o: cmd/gbench.cc | $(O)/ready
@@ -75,10 +75,10 @@ $(O)/ddpbench-kernels: $(KERNELS_OBJ) $(O)/libddpcore.a
 
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(wildcard $(O)/mpi-*.d)
 
-# Rewritten only when it differs: $1 the file, $2 its lines, each a word for the shell.
+# Writes a file unless it already has this content. $1: the file. $2: its lines, each quoted for the shell.
 update = printf '%s\n' $2 > $1.new; if cmp -s $1.new $1; then rm $1.new; else mv $1.new $1; fi
 
-# The commit changes often: only the files that state it are compiled again.
+# The commit changes often; then only the files that include build_facts.h are compiled again.
 $(O)/build_facts.h: FORCE
 	@mkdir -p $(@D)
 	@$(call update,$@,$(call sq,#define DDP_VERSION $(call cstr,$(VERSION))) \
@@ -87,23 +87,23 @@ $(O)/build_facts.h: FORCE
 	  $(call sq,#define DDP_CFLAGS $(call cstr,$(strip $(OPT) $(SAN_FLAGS) $(CFLAGS)))))
 $(FACTS_SRC:%.c=$(O)/%.o): $(O)/build_facts.h
 
-# The lists of objects: a removed source is a change, too.
+# The list of objects: the binary depends on it, so that it is linked again when a source is removed.
 $(O)/objects: FORCE
 	@mkdir -p $(@D)
 	@$(call update,$@,$(LIB_OBJ) $(CMD_OBJ))
 
-# Said once and in words, rather than by the first file that includes one of them.
+# Reports missing libraries once, with advice, instead of as a compiler error in every file.
 $(O)/ready:
 	@mkdir -p $(@D)
 	@printf '#include <cjson/cJSON.h>\n#include <zlib.h>\n' | $(CC) $(CFLAGS) -E - >/dev/null 2>&1 || \
 	  { echo "a C compiler ($(CC)) with cJSON and zlib is needed; try: make deps all" >&2; exit 1; }
 	@touch $@
 
-# From the rules above, so that an editor sees what the compiler sees.
+# The flags come from the rules above, so that editors use the same ones as the build.
 ALL_SRC = $(LIB_SRC) $(CMD_SRC) $(UNIT_SRC)
 json_entry = {"directory": "$(CURDIR)", "file": "$1", "command": $(call cstr,$(call compile,$1))}
 .PHONY: compile_commands.json
-compile_commands.json: ## for editors and clang tools
+compile_commands.json: ## write compile_commands.json for editors and clang tools
 	@{ printf '[\n'; printf '%s,\n' $(foreach s,$(ALL_SRC),$(call sq,$(call json_entry,$s))) | sed '$$s/,$$//'; \
 	  printf ']\n'; } > $@
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Every header must compile by itself, twice in a row, as C and as C++, without a warning.
-# Usage: ci/check_headers.sh [HEADER...]; CC, CXX, JOBS as for make.
-# Not checked: *_list.h and *.inc.h, which are pieces of other files.
+# Checks that every header compiles by itself, included twice, as C and as C++, without a warning.
+# Usage: ci/check_headers.sh [HEADER...]; CC, CXX and JOBS mean the same as for make.
+# *_list.h and *.inc.h are parts of other files and are not checked.
 set -eu
 export LC_ALL=C
 cd "$(dirname "$0")/.."

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Fails when a layer includes what it must not, or uses what belongs to another file.
+# Fails when a layer includes a header that it must not include, or a file uses a function or header
+# that is reserved for other files.
 # Usage: ci/check_layers.sh [ROOT]   checks ROOT (default: this repository), self-test first
 #        ci/check_layers.sh --self-test
 set -eu
 export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
 
-# layer: the layers whose headers it may include, besides its own (lib/ARCHITECTURE.md says why).
+# Each line: a layer, then the other layers whose headers it may include (see lib/ARCHITECTURE.md).
 layers='
 base:
 stats: base
@@ -23,8 +24,8 @@ train: base stats device record comm coll compress exchange model
 cmd: base stats device record comm compress model coll exchange report bench train
 '
 
-# What only some files may use: name | Perl pattern in code | Perl pattern of the files that may.
-# A call is a name that is no member, no part of a longer name, and followed by "(".
+# Code that only some files may use: name | Perl pattern of the code | Perl pattern of these files.
+# The patterns match a call only: a whole name that is not a member and is followed by "(".
 uses='
 mpi.h         | #\s*include\s*[<"]mpi\.h | ^lib/comm/backend_mpi\.c$
 nccl.h        | #\s*include\s*[<"]nccl\.h | ^lib/comm/backend_nccl(_\w+)?\.(c|inc\.h)$
@@ -37,7 +38,7 @@ _exit         | (?<![\w.>])_(exit|Exit)\s*\( | ^lib/comm/(launch(_\w+)?|watchdog
 getenv        | (?<![\w.>])(secure_)?getenv\s*\(|\benviron\b | ^cmd/|^lib/base/(conf|sysinfo)\.c$|^lib/comm/launcher\.c$
 '
 
-# $1: repository. Prints each violation; fails when there is one.
+# Prints each violation in the repository $1, and fails when there is one.
 check() {
     cd "$1"
     local files
@@ -75,7 +76,7 @@ check() {
     ' < <("$here/strip_c.pl" "${files[@]}")
 }
 
-# Each violation, alone in a small tree, must be caught, and harmless lines must not.
+# Checks that each violation below is found when it is alone in a small tree, and that good lines pass.
 self_test() {
     local tree status=0 file code
     tree=$(mktemp -d)

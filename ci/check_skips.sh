@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Holds the skipped tests of a run against the list of expected ones. Usage:
+# Compares the skipped tests of a run with the list of expected ones. Usage:
 #   ci/check_skips.sh TAP_DIR EXPECTED
-# Silent when they agree. In CI (CI=true) a difference is a failure, elsewhere a remark: a person's
-# machine may lack what CI has.
+# Prints nothing when they agree. A difference is a failure in CI (CI=true) and a remark elsewhere,
+# because a developer's machine may lack software that CI has.
 set -eu
 dir=$1
 expected=$(realpath "$2")

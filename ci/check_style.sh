@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The rules of the house that a search can hold: unique file names, lengths, banned functions, no
-# path of one machine; and shellcheck, where it is installed. Usage: ci/check_style.sh
+# Checks the style rules that a search can check: unique file names, lengths, banned functions, no
+# absolute paths of one machine. Runs shellcheck if it is installed. Usage: ci/check_style.sh
 set -eu
 export LC_ALL=C
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ mapfile -t scripts < <(find ci tests .ci -name '*.sh' -o -name '*.bats' -o -name
 twice=$(printf '%s\n' "${code[@]}" "${scripts[@]}" | sed 's|.*/||' | sort | uniq -d)
 [ -z "$twice" ] || fail "two files of one name:" "$twice"
 
-# 300 lines a file and 60 a function are the aim; these are the limits.
+# The goals are 300 lines per file and 60 per function; the limits are 400 and 100.
 long=$(awk 'FNR == 401 { print FILENAME }' "${code[@]}")
 [ -z "$long" ] || fail "longer than 400 lines:" "$long"
 long=$(awk 'FNR == 1 { start = 0 } /^\{$/ { start = FNR }

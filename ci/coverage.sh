@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Line coverage of the objects below a folder, after a run. Usage: ci/coverage.sh OBJECT_DIR
-# With gcovr: a page at build/coverage/index.html and a table; else gcov's summary.
-# A process that ends by _exit or a signal (a rank of our launcher) leaves no counts.
+# Reports the line coverage of the objects below a folder, after a run. Usage: ci/coverage.sh OBJECT_DIR
+# gcovr writes build/coverage/index.html and a table; without gcovr, gcov's summary is printed.
+# A process that ends by _exit or a signal (a rank of our launcher) writes no counts.
 set -eu
 cd "$(dirname "$0")/.."
 out=build/coverage

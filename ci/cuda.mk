@@ -1,10 +1,11 @@
-# CUDA: 0 never, 1 must, auto when found. NVCC= names a compiler; without it CUDA_HOME, CUDA_PATH, the
-# PATH and the usual prefixes are searched. Nothing of CUDA is loaded by a binary that is not asked
-# for it: the runtime is linked statically, and that opens the driver when first called.
+# CUDA=0 never builds with CUDA, 1 requires it, auto uses it when found. NVCC= names the compiler;
+# otherwise CUDA_HOME, CUDA_PATH, the PATH and the usual prefixes are searched. The CUDA runtime is
+# linked statically and opens the driver at its first call, so a run that uses no GPU loads nothing.
 #
-# Sources: lib/*/*.cu, and C files whose name holds _cuda (_nccl: NCCL's header, too), are built with
-# it; without it the files *_cuda_absent.c (*_nccl_absent.c) keep the names in lists and say why. The
-# layers need cuBLAS's header (else layers_cuda_absent.c), and use cuDNN's where it is there.
+# Sources: with CUDA, lib/*/*.cu and C files whose name contains _cuda are built; those with _nccl need
+# NCCL's header as well. Without it the files *_cuda_absent.c and *_nccl_absent.c are built instead;
+# they keep the names in the lists and report why they cannot be used. The layers need cuBLAS's header
+# (otherwise layers_cuda_absent.c is built) and use cuDNN if its header is found.
 
 ifneq ($(CUDA),0)
   NVCC ?= $(firstword $(wildcard $(patsubst %,%/bin/nvcc,$(CUDA_HOME) $(CUDA_PATH))) \
@@ -12,7 +13,7 @@ ifneq ($(CUDA),0)
     $(lastword $(sort $(wildcard /usr/local/cuda-*/bin/nvcc))))
   CUDA_NVCC := $(shell command -v $(NVCC) 2>/dev/null)
   CUDA_ROOTS := $(patsubst %/bin/nvcc,%,$(CUDA_NVCC) $(realpath $(CUDA_NVCC))) $(CUDA_HOME) $(CUDA_PATH)
-  # What a file of the toolkit is called: $1 below one of its folders, $2 where distributions have it.
+  # Finds a file of the toolkit. $1: its paths below CUDA_ROOTS. $2: its paths in distributions' packages.
   cuda_file = $(firstword $(wildcard $(foreach r,$(CUDA_ROOTS),$(foreach d,$1,$r/$d))) $(wildcard $2))
   CUDA_HEADER := $(if $(CUDA_NVCC),$(call cuda_file,include/cuda_runtime_api.h \
     targets/*/include/cuda_runtime_api.h,/usr/include/cuda_runtime_api.h))
@@ -33,33 +34,33 @@ ifeq ($(CUDA)$(HAVE_CUDA),10)
 endif
 
 ifeq ($(HAVE_CUDA),1)
-  # Code of the A100's and the H100's generation, and PTX that drivers compile for later ones.
+  # Machine code for A100 and H100, and PTX that the driver compiles for later GPUs.
   CUDA_ARCHS ?= 80 90
   CUDA_GENCODE := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a,code=sm_$a) \
     -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
-  # --fmad=false, and IEEE division and roots as they are by default: the bits of the processor.
-  # No exceptions, no guards of static objects: the host half needs no C++ library then.
+  # --fmad=false, with the default IEEE division and square root, gives the same bits as the processor.
+  # Without exceptions and guards of static objects the host code needs no C++ library.
   NVCC_FLAGS = -std=c++17 -O3 -lineinfo --fmad=false -ccbin $(CXX) -Ilib $(CUDA_GENCODE) \
     $(if $(filter 1,$(WERROR)),-Werror all-warnings -Xcompiler -Werror) \
     -Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-fPIC,-fno-exceptions,-fno-threadsafe-statics,-fno-asynchronous-unwind-tables
   CUDA_INCLUDE := $(filter-out -isystem/usr/include,$(addprefix -isystem,$(sort $(patsubst %/,%, \
     $(dir $(CUDA_HEADER) $(NCCL_HEADER) $(CUBLAS_HEADER) $(CUDNN_HEADER))))))
-  # --exclude-libs: libraries that are loaded later bring a runtime of their own.
+  # --exclude-libs: libraries that are loaded later, such as NCCL, use a CUDA runtime of their own.
   CUDA_LIBS := $(CUDA_ARCHIVE) -Wl,--exclude-libs,libcudart_static.a -lrt
   CUDA_VERSION := $(shell $(CUDA_NVCC) --version | sed -n 's/^Cuda.*V\([0-9.]*\)/\1/p')
 endif
 CUDA_FLAVOUR := $(CUDA) $(HAVE_CUDA) $(HAVE_NCCL) $(HAVE_CUBLAS) $(HAVE_CUDNN) $(CUDA_NVCC) $(CUDA_VERSION) $(CUDA_GENCODE)
 
-# Of the sources $1, those that are built.
+# cuda_named and nccl_named select the sources of $1 that depend on CUDA and on NCCL; cuda_choose and
+# cuda_layers leave out the sources of $1 that this build cannot or need not compile.
 cuda_named = $(foreach f,$1,$(if $(findstring _cuda,$(notdir $f)),$f))
 nccl_named = $(foreach f,$1,$(if $(findstring _nccl.,$(notdir $f))$(findstring _nccl_,$(notdir $f)),$f))
 cuda_choose = $(filter-out $(if $(filter 1,$(HAVE_CUDA)),%/dev_cuda_absent.c %/nn_stream_cuda_absent.c,$(filter-out %_absent.c,$(call cuda_named,$1))) \
   $(if $(filter 1,$(HAVE_NCCL)),%_nccl_absent.c,$(filter-out %_absent.c,$(call nccl_named,$1))),$1)
-# Layers on GPUs: $1 sources.
 cuda_layers = $(filter-out $(if $(filter 1,$(HAVE_CUBLAS)),%/layers_cuda_absent.c,%/layers_cuda.c %/layers_cuda_load.c) \
   $(if $(filter 1,$(HAVE_CUDNN)),%/layers_cuda_cudnn_absent.c,%/layers_cuda_cudnn.c),$1)
 CU_SRC := $(if $(filter 1,$(HAVE_CUDA)),$(wildcard lib/*/*.cu))
 
-# Backend nccl where there is no GPU: the binary with a device that is none in place of device cuda, and
-# an NCCL that is none beside it. For tests/nccl.
+# tests/nccl runs backend nccl without a GPU: this binary has a fake device in place of device cuda,
+# and a fake NCCL library lies beside it.
 FAKE_GPU = $(if $(filter 1,$(HAVE_NCCL)),$(O)/tests/nccl/ddpbench $(O)/tests/nccl/libnccl.so.2)

@@ -1,14 +1,14 @@
 #!/bin/sh
 # Installs the Debian or Ubuntu packages ddpbench needs. Usage: ci/deps.sh demo|check [--list]
-# demo: to build, measure and train. check: what the tests and lint need as well.
-# Asks apt only for what is missing, updates its lists only when they lack a package, and takes sudo
-# when not root. Elsewhere: prints the list and exits with 69. Tests set OS_RELEASE.
+# demo: the packages to build, measure and train. check: also those that tests and lint need.
+# Asks apt only for missing packages, updates its lists only when they lack a package, and uses sudo
+# when not root. On other distributions it prints the list and exits with 69. Tests set OS_RELEASE.
 set -eu
 
 demo="gcc libc6-dev make libcjson-dev zlib1g-dev libopenblas0-serial dataset-fashion-mnist"
 tests="g++ libbenchmark-dev git openmpi-bin libopenmpi-dev mpich libmpich-dev libcmocka-dev bats perl \
 python3-jsonschema python3-numpy mandoc pkg-config procps util-linux"
-# Not in every release; what needs them says aloud that it is skipped.
+# Some releases lack these packages; the tests that need them are then skipped with a message.
 extras="spin python3-yaml clang-format-14 shellcheck libsimgrid-dev libgloo-dev iproute2"
 
 case ${1:-} in
@@ -29,13 +29,13 @@ family=$(sed -n 's/^ID\(_LIKE\)\{0,1\}=//p' "$os_release" 2>/dev/null | tr -d '"
 case " $family " in
 *" debian "* | *" ubuntu "*) ;;
 *)
-    echo "deps: not Debian or Ubuntu; install what these packages hold, then leave out 'deps':" >&2
+    echo "deps: not Debian or Ubuntu; install the software of these packages, then leave out 'deps':" >&2
     echo "$wanted" $extras | tr ' ' '\n' >&2
     exit 69
     ;;
 esac
 
-missing_of() { # PACKAGE...: those not installed
+missing_of() { # PACKAGE...: prints the packages that are not installed
     for package in "$@"; do
         state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
         [ "$state" = installed ] || printf ' %s' "$package"
@@ -66,7 +66,7 @@ updated=
 update() { # once
     [ -z "$updated" ] && updated=yes && apt update
 }
-# A dry run says whether the lists know every package; a download that fails says they are stale.
+# Updates the lists if a dry run shows that they lack a package, or if a download fails.
 install() { # PACKAGE...
     apt-get -s -qq install --no-install-recommends "$@" >/dev/null 2>&1 || update || return 1
     apt install --no-install-recommends "$@" || { update && apt install --no-install-recommends "$@"; }

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A .cu file as C++ for tests/gpu/emulated: `kernel<<<grid, threads, 0, stream>>>(arguments)` becomes
-# a call of emulated::launch. Usage: ci/emulate_cuda.pl FILE.cu >FILE.cc
+# Converts a .cu file to C++ for tests/gpu/emulated: `kernel<<<grid, threads, 0, stream>>>(arguments)`
+# becomes a call of emulated::launch. Usage: ci/emulate_cuda.pl FILE.cu >FILE.cc
 use strict;
 use warnings;
 

@@ -4,17 +4,17 @@
 #   ci/gate.sh [--strict] [--ddpbench PATH] [--out DIR] GATE-OPTION...
 #   ci/gate.sh --base './base/app allreduce --size 64K,1M' --new './new/app allreduce --size 64K,1M'
 #
-# Every other argument goes to `ddpbench gate`, which see; here it must have --base, and --new or
-# --new-env. A gate that cannot tell (12) gets one more round with twice the pairs, at most 40; if it
-# still cannot tell the check is neutral: 0, with a warning, so that a noisy machine blocks nobody.
-# --strict: then it fails, with 12. A gate that cannot tell only because cells or training runs of
-# base were not judged gets no second round, for more pairs would not change that.
+# All other arguments go to `ddpbench gate`; --base is required, and --new or --new-env. If the gate
+# cannot tell (exit code 12), a second round measures twice the pairs, at most 40. If that cannot tell
+# either, the check is neutral: it exits with 0 and a warning, so that a noisy machine blocks nobody.
+# With --strict it exits with 12 instead. If the only reason is that cells or training runs of base
+# were not judged, there is no second round, because more pairs would not change that.
 #
 # DIR (gate-results) gets gate.json, gate.xml (JUnit), gate.md and gate.log. Under GitHub Actions
 # the annotations of the last round are printed, and gate.md is added to the job's summary.
 #
-# Exits 0 (not slower, or nobody can tell), 10 (slower), 12 (cannot tell, --strict), or the code of
-# what went wrong: `ddpbench help exit-codes`.
+# Exits with 0 (not slower, or the gate cannot tell), 10 (slower), 12 (cannot tell, --strict), or the
+# exit code of an error: see `ddpbench help exit-codes`.
 set -euo pipefail
 
 strict=0
@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do
         --pairs) pairs=${2:?--pairs takes a number}; shift ;;
         --pairs=*) pairs=${1#*=} ;;
         --json | --json=* | --format | --format=*)
-            echo "gate.sh: ${1%%=*} is mine; see DIR in $0" >&2
+            echo "gate.sh: ${1%%=*} is set by gate.sh; see DIR in $0" >&2
             exit 64 ;;
         *) args+=("$1") ;;
     esac
@@ -38,12 +38,12 @@ while [ $# -gt 0 ]; do
 done
 case $pairs in
     '' | *[!0-9]*)
-        echo "gate.sh: --pairs '$pairs' is no number" >&2
+        echo "gate.sh: --pairs '$pairs' is not a number" >&2
         exit 64 ;;
 esac
 mkdir -p "$out"
 
-# PAIRS: one round; its code in $rc. stdout and stderr go through, and into the log.
+# round PAIRS: runs one round and sets rc to its exit code. stdout is printed and kept in the log.
 round() {
     rc=0
     "$ddpbench" gate "${args[@]}" --pairs "$1" --json "$out/gate.json" \
@@ -52,7 +52,7 @@ round() {
     cat "$out/gate.log"
 }
 
-# Is what was not judged the only reason of the outcome? Then the line of the outcome says nothing else.
+# Succeeds if the outcome is inconclusive only because some cells were not judged.
 unjudged() {
     grep -Eq '^INCONCLUSIVE: no cell (is slower|was judged)' "$out/gate.log"
 }
@@ -61,7 +61,7 @@ rm -f "$out"/gate.json "$out"/gate.xml "$out"/gate.md "$out"/annotations.txt
 round "$pairs"
 if [ "$rc" = 12 ] && [ "$pairs" -lt 40 ] && ! unjudged; then
     more=$((pairs * 2 > 40 ? 40 : pairs * 2))
-    echo "gate.sh: $pairs pairs cannot tell; once more with $more" >&2
+    echo "gate.sh: $pairs pairs cannot tell; starting another round with $more" >&2
     round "$more"
 fi
 

@@ -1,6 +1,6 @@
-# The GPU's tests and benchmarks, and its kernels run on the processor (tests/gpu/emulated).
+# Tests and benchmarks that need a GPU, and tests that run the GPU's kernels on the processor.
 
-# The shipped kernels as C++: needs no CUDA, and is part of every `make test`.
+# tests/gpu/emulated compiles the shipped kernels as C++. It needs no CUDA; `make test` includes it.
 EMULATED_BIN := $(O)/tests/gpu/test_gpu_emulated
 EMULATED_SRC := $(patsubst lib/device/%.cu,$(O)/emulated/%.cc,$(wildcard lib/device/*.cu))
 EMULATED_OBJ := $(EMULATED_SRC:.cc=.o) $(O)/emulated/emulator.o $(O)/emulated/dev_cuda_kernels.o
@@ -24,7 +24,7 @@ $(EMULATED_BIN): $(EMULATED_OBJ)
 $(EMULATED_BIN): TEST_LIBS = $(EMULATED_OBJ) -lstdc++
 -include $(EMULATED_OBJ:.o=.d)
 
-# The layers' kernels, likewise.
+# The kernels of the layers, compiled in the same way.
 EMULATED_NN_BIN := $(O)/tests/gpu/test_nn_emulated
 $(O)/emulated/kernels_nn.cc: lib/model/kernels_nn.cu ci/emulate_cuda.pl | $(O)/ready
 	@mkdir -p $(@D)
@@ -36,8 +36,8 @@ $(EMULATED_NN_BIN): $(O)/emulated/kernels_nn.o $(O)/emulated/emulator.o
 $(EMULATED_NN_BIN): TEST_LIBS = $(O)/emulated/kernels_nn.o $(O)/emulated/emulator.o -lstdc++
 -include $(O)/emulated/kernels_nn.d
 
-# One command each, where there is a GPU: no MPI, no network, under 8 minutes. Without one the tests
-# say what they skipped and why, and the benchmark ends with 69.
+# test-gpu and bench-gpu need a GPU but neither MPI nor network, and take less than 8 minutes each.
+# Without a GPU the tests are skipped with the reason, and the benchmark exits with 69.
 GPU_BIN = $(patsubst %.c,$(O)/%,$(wildcard tests/gpu/test_gpu*.c))
 GPU_SCRIPTS = tests/gpu/record.bats $(NEED_GPU)
 GPU_BENCH := $(O)/tests/gpu/bench_gpu
@@ -45,20 +45,20 @@ $(GPU_BENCH): $(GPU_BENCH).o $(O)/libddpcore.a
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $< $(WHOLE_CORE) $(BASE_LIBS)
 -include $(GPU_BENCH).d
 .PHONY: test-gpu bench-gpu sanitize-gpu
-test-gpu: all $(GPU_BIN) ## the GPU's tests: results/gpu-tests.json
+test-gpu: all $(GPU_BIN) ## run the tests on the GPU: results/gpu-tests.json
 	$(Q)DDPBENCH=$(abspath $(O)/ddpbench) PYTHON=$(PYTHON) python3 tests/gpu/run_tests.py --out results/gpu-tests.json \
 	  $(GPU_BIN) $(GPU_SCRIPTS)
-# NCCL_TESTS=.../all_reduce_perf: all-reduce next to NVIDIA's, too: results/gpu-nccl.json.
-bench-gpu: all $(GPU_BENCH) ## the GPU's kernels, and a training step, next to PyTorch: results/gpu-kernels.json, gpu-train.json
+# NCCL_TESTS=.../all_reduce_perf also compares all-reduce with NVIDIA's tests: results/gpu-nccl.json.
+bench-gpu: all $(GPU_BENCH) ## compare the GPU's kernels and a training step with PyTorch: results/gpu-kernels.json, gpu-train.json
 	$(Q)status=0; \
 	python3 tests/gpu/bench_gpu.py --bench $(abspath $(GPU_BENCH)) --out results/gpu-kernels.json || status=$$?; \
 	[ $$status != 69 ] || exit 69; \
 	python3 tests/gpu/bench_layers.py --ddpbench $(abspath $(O)/ddpbench) --out results/gpu-train.json || status=$$?; \
 	$(if $(NCCL_TESTS),python3 tests/gpu/bench_nccl.py --ddpbench $(abspath $(O)/ddpbench) --nccl-tests $(NCCL_TESTS) \
 	  --out results/gpu-nccl.json || status=$$?;) exit $$status
-# Each tool slows the kernels down by far; the small cases show what there is to see.
+# compute-sanitizer makes kernels much slower, so only the small cases run.
 COMPUTE_SANITIZER ?= $(firstword $(shell command -v compute-sanitizer 2>/dev/null) $(wildcard $(CUDA_ROOTS:%=%/bin/compute-sanitizer)))
-sanitize-gpu: $(O)/tests/gpu/test_gpu_kernels ## the GPU's kernels under compute-sanitizer
+sanitize-gpu: $(O)/tests/gpu/test_gpu_kernels ## run the GPU's kernels under compute-sanitizer
 	$(Q)[ -n "$(COMPUTE_SANITIZER)" ] || { echo "no compute-sanitizer on the PATH or beside nvcc" >&2; exit 69; }
 	$(Q)for tool in memcheck racecheck; do \
 	  CMOCKA_MESSAGE_OUTPUT=TAP $(COMPUTE_SANITIZER) --tool $$tool --error-exitcode 1 $< --small || exit 1; done

@@ -1,5 +1,5 @@
-# install, uninstall: below $(DESTDIR)$(PREFIX). The binary finds its modules beside itself or in
-# ../lib/ddpbench, the library in ddpbench/ beside it, so the tree can be moved as a whole.
+# install and uninstall work below $(DESTDIR)$(PREFIX). The binary finds its modules beside itself or
+# in ../lib/ddpbench, and libddp finds them in ddpbench/ beside it, so the tree can be moved.
 
 BINDIR = $(DESTDIR)$(PREFIX)/bin
 LIBDIR = $(DESTDIR)$(PREFIX)/lib/ddpbench
@@ -12,12 +12,12 @@ DDPDIR = $(DESTDIR)$(PREFIX)/lib
 PKGDIR = $(DDPDIR)/pkgconfig
 INCDIR = $(DESTDIR)$(PREFIX)/include
 
-# The same as words for the shell: DESTDIR and PREFIX may hold blanks.
+# The same folders quoted for the shell, because DESTDIR and PREFIX may contain blanks.
 $(foreach v,BINDIR LIBDIR SHARE MANDIR DOCDIR SCHEMADIR CONFIGDIR DDPDIR PKGDIR INCDIR,$(eval Q_$v = $$(call sq,$$($v))))
 
-CONFIGS := $(sort $(wildcard configs/*.json configs/*.md)) # platforms are for make sim-1024, here
+CONFIGS := $(sort $(wildcard configs/*.json configs/*.md)) # platforms/ serves only make sim-1024
 
-# Written by the binary itself, so that they cannot differ from its --help.
+# The binary writes these files itself, so that they agree with its --help.
 GENERATED := $(O)/ddpbench.1 $(O)/ddpbench.bash
 $(O)/ddpbench.1: $(O)/ddpbench
 	$(Q)$(O)/ddpbench help --man > $@
@@ -25,7 +25,7 @@ $(O)/ddpbench.bash: $(O)/ddpbench
 	$(Q)$(O)/ddpbench completion bash > $@
 
 .PHONY: install uninstall
-install: $(O)/ddpbench $(MODULES) $(HELPERS) $(GENERATED) $(LIBDDP) $(O)/ddp.pc ## into PREFIX: binary, modules, libddp, man page, schema, configurations, completion
+install: $(O)/ddpbench $(MODULES) $(HELPERS) $(GENERATED) $(LIBDDP) $(O)/ddp.pc ## install binary, modules, libddp, man page, schema, configurations and completion into PREFIX
 	install -d $(Q_BINDIR) $(Q_LIBDIR) $(Q_MANDIR) $(Q_DOCDIR) $(Q_SCHEMADIR) $(Q_CONFIGDIR) \
 	  $(Q_SHARE)/bash-completion/completions $(Q_PKGDIR) $(Q_INCDIR)
 	install -m 755 $(O)/ddpbench $(Q_BINDIR)/ddpbench
@@ -42,7 +42,7 @@ install: $(O)/ddpbench $(MODULES) $(HELPERS) $(GENERATED) $(LIBDDP) $(O)/ddp.pc 
 	install -m 644 $(O)/ddp.h $(Q_INCDIR)/ddp.h
 	install -m 644 $(O)/ddp.pc $(Q_PKGDIR)/ddp.pc
 
-uninstall: ## remove what install wrote, and nothing else
+uninstall: ## remove only the files that install wrote
 	rm -f $(Q_BINDIR)/ddpbench $(Q_LIBDIR)/ddpbench-mpi-openmpi.so $(Q_LIBDIR)/ddpbench-mpi-mpich.so \
 	  $(Q_LIBDIR)/ddpbench-kernels \
 	  $(Q_MANDIR)/ddpbench.1 $(Q_DOCDIR)/LICENSE $(Q_DOCDIR)/README.md \

@@ -1,19 +1,19 @@
-# Knobs: what is built, with what. MPI, CUDA, GBENCH, SIMGRID: 0 never, 1 must, auto when found.
+# Knobs: MPI, CUDA, GBENCH and SIMGRID are 0 (never), 1 (required) or auto (used when found).
 
 $(foreach k,MPI CUDA GBENCH SIMGRID,$(if $(filter 0 1 auto,$($k)),,$(error $k='$($k)' is not 0, 1 or auto)))
 $(foreach k,WERROR FAULTS V,$(if $(filter 0 1,$($k)),,$(error $k='$($k)' is not 0 or 1)))
 $(if $(filter-out address undefined thread,$(SAN)),$(error SAN='$(SAN)' is not address, undefined or thread))
 
-# A word for the shell, whatever it holds; a string literal for C.
+# sq quotes its argument as one word for the shell; cstr makes a C string literal.
 sq = '$(subst ','\'',$1)'
 cstr = "$(subst ",\",$(subst \,\\,$1))"
 
 VERSION := 0.1.0
-# safe.directory: `sudo make install` in a user's clone would otherwise find no commit and rebuild.
+# Without safe.directory, `sudo make install` in a user's clone would find no commit and rebuild.
 COMMIT := $(if $(wildcard .git),$(shell GIT_OPTIONAL_LOCKS=0 git -c safe.directory='*' describe --always --dirty --abbrev=12 2>/dev/null))
 COMMIT := $(or $(COMMIT),unknown)
 
-# Each MPI becomes a module of its own: found by its wrapper compiler's name.
+# Each MPI whose wrapper compiler is found gets a module of its own.
 ifneq ($(MPI),0)
   MPICC_openmpi := $(shell command -v mpicc.openmpi 2>/dev/null)
   MPICC_mpich := $(shell command -v mpicc.mpich 2>/dev/null)
@@ -23,7 +23,7 @@ ifeq ($(MPI)$(strip $(MPI_FLAVOURS)),1)
   $(error MPI=1, but neither mpicc.openmpi nor mpicc.mpich is installed; `make deps` installs both)
 endif
 
-# Google Benchmark is C++: what needs it is a binary of its own (cmd/kernels_main.c).
+# Google Benchmark is C++, so the code that uses it is a binary of its own (cmd/kernels_main.c).
 CXX ?= g++
 HASH_SIGN := \#
 ifneq ($(GBENCH),0)
@@ -41,7 +41,7 @@ SAN_undefined := -fsanitize=undefined -fno-sanitize-recover=all
 SAN_thread := -fsanitize=thread
 SAN_FLAGS := $(SAN_$(SAN))
 
-# -Wno-format-truncation: a message cut to its buffer is what snprintf is for.
+# -Wno-format-truncation: snprintf may cut messages to their buffers on purpose.
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
   -Wwrite-strings -Wundef -Wno-unused-parameter -Wno-format-truncation \
   $(if $(filter 1,$(WERROR)),-Werror)

@@ -1,10 +1,10 @@
-# libddp: the public API (lib/exchange/ddp.h), static and shared, from the same objects as the
-# binary: those a framework needs, which are all layers up to exchange, without files and options.
+# libddp is the public API (lib/exchange/ddp.h) as a static and a shared library. It consists of the
+# binary's objects from all layers up to exchange, without JSON, options and logs.
 
-# Raised when a program linked before would no longer run: a function or a field changes or goes.
+# Raise this when a change of a function or a field would break programs that are already linked.
 DDP_SOVERSION := 0
 
-# Whatever the binary has, nothing of CUDA: a static library that is linked with libc's own alone.
+# libddp never contains CUDA, so that programs link the static library with libc's libraries alone.
 LIBDDP_ALL := $(foreach d,base device comm coll compress exchange,$(wildcard lib/$d/*.c))
 LIBDDP_GPU := $(call cuda_named,$(LIBDDP_ALL)) $(call nccl_named,$(LIBDDP_ALL))
 LIBDDP_SRC = $(filter-out lib/base/json% lib/base/opt% lib/base/log.c $(LIBDDP_GPU),$(filter \
@@ -18,7 +18,7 @@ $(O)/libddp.a: $(LIBDDP_OBJ) $(O)/objects
 	@echo "  AR    $@"
 	$(Q)rm -f $@ && ar rcs $@ $(LIBDDP_OBJ)
 
-# All ddp_* are exported: tests, and tools that look inside, use more than ddp.h has.
+# All ddp_* symbols are exported, because tests and tools use more functions than ddp.h declares.
 $(O)/$(LIBDDP_SO): $(LIBDDP_OBJ) $(O)/objects ci/libddp.map
 	@echo "  LD    $@"
 	$(Q)$(CC) -shared $(BASE_LDFLAGS) -Wl,-soname,libddp.so.$(DDP_SOVERSION) -Wl,--as-needed \
@@ -30,7 +30,7 @@ $(O)/$(LIBDDP_SO): $(LIBDDP_OBJ) $(O)/objects ci/libddp.map
 $(O)/ddp.h: ci/public_header.sh lib/base/err.h lib/base/dtype.h lib/exchange/ddp.h
 	$(Q)ci/public_header.sh $(VERSION) > $@
 
-# Found from where the file lies, so that the tree can be moved.
+# The prefix is relative to the file's own folder, so that the tree can be moved.
 $(O)/ddp.pc: ci/libddp.mk ci/knobs.mk
 	$(Q)printf '%s\n' 'prefix=$${pcfiledir}/../..' 'libdir=$${prefix}/lib' \
 	  'includedir=$${prefix}/include' '' 'Name: ddp' 'Version: $(VERSION)' \

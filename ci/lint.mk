@@ -1,7 +1,7 @@
-# Lint: every check is a script a person can run by hand.
+# Lint: each check is a script that can also be run by hand.
 
 .PHONY: lint format
-lint: ## layers, headers, names, lengths, language, formatting, shell scripts
+lint: ## check layers, headers, names, lengths, language, formatting and shell scripts
 	$(Q)ci/check_layers.sh
 	$(Q)CC='$(CC)' JOBS='$(JOBS)' ci/check_headers.sh
 	$(Q)ci/check_style.sh

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Runs test programs and scripts under prove, the ones that may run side by side two at a time, and
-# holds the skipped ones against ci/expected_skips.txt. Usage: ci/prove.sh FILE...
-# A failing file's whole output is shown; all of it stays in tap/ beside the binary. PROVE_FLAGS goes to prove.
-# Scripts find in the environment: DDPBENCH, the binary under test (default build/ddpbench), PYTHON
-# with jsonschema, MPI_FLAVOURS, the MPI modules that were built (default: those beside the binary).
+# Runs test programs and scripts under prove and compares the skipped tests with
+# ci/expected_skips.txt. Tests that may run in parallel run two at a time. Usage: ci/prove.sh FILE...
+# The output of all files is kept in tap/ beside the binary; that of a failing file is also shown.
+# Environment: PROVE_FLAGS is passed to prove. Scripts read DDPBENCH, the binary under test (default
+# build/ddpbench), PYTHON, a Python with jsonschema, and MPI_FLAVOURS, the MPI modules that were built
+# (default: those beside the binary).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
@@ -16,7 +17,7 @@ fi
 export MPI_FLAVOURS
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 CMOCKA_MESSAGE_OUTPUT=TAP
 export HARNESS_RULESFILE=$here/prove_rules.yml
-TAP_DIR=$(dirname "$(readlink -m "$DDPBENCH")")/tap # of this flavour
+TAP_DIR=$(dirname "$(readlink -m "$DDPBENCH")")/tap
 export TAP_DIR
 # A test that calls make must not inherit this make's flags and job server.
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The public header of libddp, one file without our include paths: the headers that
-# exchange/ddp.h stands on, then itself. Usage: ci/public_header.sh VERSION >ddp.h
+# Writes the public header of libddp as a single file: the headers that exchange/ddp.h includes, then
+# ddp.h itself. Usage: ci/public_header.sh VERSION >ddp.h
 set -eu
 export LC_ALL=C
 version=$1
@@ -12,7 +12,7 @@ printf '/* ddp.h of ddpbench %s: generated from lib/{%s} by ci/public_header.sh.
 printf ' * SPDX-License-Identifier: Apache-2.0 */\n#define DDP_HEADER_VERSION "%s"\n' "$version"
 for part in "${parts[@]}"; do
     echo
-    # What a piece includes of ours must come before it.
+    # A header of ours that a part includes must be an earlier part.
     while read -r name; do
         case " ${parts[*]%%"$part"*} " in
         *" $name "*) ;;

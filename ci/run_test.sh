@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# One test file, by its kind, as TAP on stdout; what it printed is kept, and shown when it fails.
-# Called by ci/prove.sh. TEST_TIMEOUT: seconds a file may take (300).
+# Runs one test file and prints TAP on stdout. Its output is kept, and shown when it fails.
+# ci/prove.sh calls this script. TEST_TIMEOUT: the seconds that a file may take (default 300).
 set -uo pipefail
 test=$1
 case $test in
@@ -11,9 +11,9 @@ case $test in
 *) command=("./$test") ;;
 esac
 
-# A script that runs beside others (those named one by one in prove_rules.yml) has a core of its own:
-# ranks that spin in two launches at once would take each other's time, some of them five times over.
-# With fewer cores than ranks they yield; Open MPI must be told to.
+# Scripts that are named in prove_rules.yml run in parallel, each bound to one core, because the
+# spinning ranks of two launches on the same cores would slow each other down. With more ranks than
+# cores our ranks yield; Open MPI must be told to.
 cores() {
     sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr ',' '\n' |
         while IFS=- read -r first last; do seq "$first" "${last:-$first}"; done
@@ -34,14 +34,14 @@ name=${test#"$PWD"/}
 name=${name//\//_}
 dir=${TAP_DIR:-$(mktemp -d)}
 log=$dir/$name
-# cmocka writes "not ok 3 # SKIP name" of a test that is skipped.
+# cmocka reports a skipped test as "not ok 3 # SKIP name".
 timeout --kill-after=10 "${TEST_TIMEOUT:-300}" "${command[@]}" 2>"$log.err" 9>&- |
     sed -u 's/^not ok \([0-9]* # SKIP\)/ok \1/' | tee "$log.tap"
 rc=$?
 if [ "$rc" != 0 ] || grep -q '^not ok' "$log.tap"; then
     {
         echo "---- $test: exit $rc$([ "$rc" != 124 ] || echo " (timed out)"); its output:"
-        # The end of each: where a run stopped is more telling than how it began.
+        # Only the end of each is shown, because it says where the run stopped.
         tail -n 200 "$log.tap"
         tail -n 100 "$log.err"
         echo "----"

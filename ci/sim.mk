@@ -1,6 +1,6 @@
-# Simulation: the shipped algorithms over the shipped backend mpi, built by SimGrid's smpicc, for
-# networks and ranks that are not here (tests/sim). Only backend_mpi.c differs, by DDP_MPI_SIMULATED;
-# everything else is the library as it is.
+# Simulation (tests/sim): the shipped algorithms over the shipped backend mpi, on networks that
+# SimGrid simulates. SimGrid's smpicc compiles backend_mpi.c with DDP_MPI_SIMULATED; all other code is
+# the library as shipped.
 
 ifneq ($(SIMGRID),0)
   SMPICC := $(shell command -v smpicc 2>/dev/null)
@@ -10,7 +10,7 @@ SIM_BIN := $(if $(SMPICC),$(if $(wildcard tests/sim/ddpsim.c),$(if $(SAN),,$(O)/
 SIM_OBJ := $(patsubst %.c,$(O)/sim/%.o,$(filter-out tests/sim/quick.c,$(wildcard tests/sim/*.c)) lib/comm/backend_mpi.c)
 SIM_QUICK := $(SIM_BIN:ddpsim=quick.so)
 
-# Its malloc is left alone: ranks share their memory only where they say so.
+# SMPI_NO_OVERRIDE_MALLOC: ranks share only the memory that they share explicitly.
 $(SIM_OBJ): $(O)/sim/%.o: %.c $(O)/build_facts.h | $(O)/ready
 	@mkdir -p $(@D)
 	@echo "  SMPICC $<"
@@ -29,6 +29,6 @@ $(O)/tests/sim/quick.so: tests/sim/quick.c | $(O)/ready
 unit: $(SIM_BIN) $(SIM_QUICK)
 
 .PHONY: sim-1024
-sim-1024: $(SIM_BIN) $(SIM_QUICK) ## 1024 simulated ranks (SimGrid): every algorithm, break-even densities: results/sim-1024.*
+sim-1024: $(SIM_BIN) $(SIM_QUICK) ## simulate 1024 ranks (SimGrid): every algorithm, break-even densities: results/sim-1024.*
 	$(Q)$(if $(SIM_BIN),,echo "sim-1024: needs smpicc: Debian's libsimgrid-dev, or make deps" >&2; exit 69;) \
 	  $(PYTHON) tests/sim/simulate.py --ddpsim $(SIM_BIN) full

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# C files as "file:line:code", without comments and with empty literals (the names in #include stay):
-# what the lints search. Usage: ci/strip_c.pl FILE...
+# Prints C files as "file:line:code", without comments and with empty literals, except the names in
+# #include. The lints search this output. Usage: ci/strip_c.pl FILE...
 use strict;
 use warnings;
 

@@ -1,12 +1,12 @@
-# Tests: unit and grid (C, cmocka) and bats scripts; all print TAP and are run by prove.
+# Tests are C programs (cmocka: unit, grid, gpu) and bats scripts. All print TAP, and prove runs them.
 
-# Emulated kernels run on stacks that AddressSanitizer and ThreadSanitizer do not know.
+# Emulated kernels switch stacks, which AddressSanitizer and ThreadSanitizer do not support.
 UNIT_SRC := $(filter-out $(if $(filter address thread,$(SAN)),tests/gpu/test_gpu_emulated.c tests/gpu/test_nn_emulated.c), \
   $(wildcard tests/unit/test_*.c tests/grid/test_*.c tests/gpu/test_*.c))
 UNIT_BIN := $(UNIT_SRC:%.c=$(O)/%)
-# Times over a shaped link: a benchmark, `make bench-link`; a busy machine must not fail a check.
+# This script measures times, so it is a benchmark (`make bench-link`): a busy machine must not fail check.
 TIMED_SCRIPTS := tests/mpi/slow_link.bats
-# What needs a GPU: `make test-gpu` alone. The other scripts of tests/gpu need none.
+# These scripts need a GPU and run only in `make test-gpu`. The other scripts of tests/gpu need none.
 NEED_GPU := tests/gpu/train_gpu.bats tests/gpu/share_gpu.bats
 SCRIPTS := $(filter-out $(TIMED_SCRIPTS) $(NEED_GPU),$(sort $(wildcard tests/*/*.bats) $(wildcard tests/golden/golden.sh) tests/fault/walk.py))
 PROVE = DDPBENCH=$(abspath $(O)/ddpbench) FAULTY=$(abspath $(FAULTS_O)/ddpbench) MPI_FLAVOURS='$(MPI_FLAVOURS)' PYTHON=$(PYTHON) ci/prove.sh
@@ -17,7 +17,7 @@ $(UNIT_BIN): $(O)/tests/%: $(O)/tests/%.o $(O)/libddpcore.a
 .SECONDARY: $(UNIT_BIN:=.o)
 -include $(UNIT_BIN:=.d)
 
-# tests/nccl/fake_gpu.h: the binary without device cuda, and a library for it.
+# The binary with a fake GPU in place of device cuda, and a fake NCCL: see tests/nccl/fake_gpu.h.
 FAKE_GPU_OBJ = $(filter-out $(O)/lib/device/dev_cuda%.o $(O)/lib/model/layers_cuda%.o $(CU_OBJ),$(LIB_OBJ)) \
   $(O)/tests/nccl/fake_gpu.o $(O)/tests/nccl/fake_layers.o
 $(O)/tests/nccl/ddpbench: $(CMD_OBJ) $(FAKE_GPU_OBJ) $(O)/objects
@@ -28,81 +28,82 @@ $(O)/tests/nccl/libnccl.so.2: $(O)/tests/nccl/fake_nccl.o
 	$(Q)$(CC) -shared $(SAN_FLAGS) $(LDFLAGS) -o $@ $<
 -include $(O)/tests/nccl/fake_layers.d $(O)/tests/nccl/fake_gpu.d $(O)/tests/nccl/fake_nccl.d
 
-# `make test T=plan`: the tests whose path contains "plan". Without T: all.
+# `make test T=plan` runs the tests whose path contains "plan"; without T all tests run.
 T ?=
 ALL_TESTS = $(UNIT_BIN) $(SCRIPTS)
 TESTS = $(if $(T),$(foreach t,$(ALL_TESTS),$(if $(findstring $(T),$(t:$(O)/%=%)),$t)),$(ALL_TESTS))
-# `make quick`: C tests that end within two seconds, and a smoke test of the command line.
+# `make quick` runs the C tests that end within two seconds and a smoke test of the command line.
 SLOW_TESTS := $(shell sed 's/\#.*//' ci/slow_tests.txt)
 QUICK_TESTS = $(filter-out $(SLOW_TESTS:%=$(O)/tests/%) $(O)/tests/grid/%,$(UNIT_BIN)) tests/cli/smoke.bats
 
 .PHONY: unit faults test quick check
 unit: $(UNIT_BIN) $(FAKE_GPU) ## build the C tests
 FAULTS_O = $(O)-faults
-FAULT_SCRIPTS := tests/fault/walk.py tests/fault/points.bats # those that need it
-faults: ## a build with fault points beside this one, for tests/fault
+FAULT_SCRIPTS := tests/fault/walk.py tests/fault/points.bats # they need the build with fault points
+faults: ## build a second binary with fault points, for tests/fault
 	+$(Q)$(SUBMAKE) O=$(FAULTS_O) FAULTS=1 MPI=0 CUDA=0 OPT='-O1 -g' $(FAULTS_O)/ddpbench
-test: all $(filter $(UNIT_BIN),$(TESTS)) $(if $(filter tests/nccl/%,$(TESTS)),$(FAKE_GPU)) \
-  $(if $(filter $(FAULT_SCRIPTS),$(TESTS)),faults) ## build and run every test, or those with T=WORD in their path
+NEEDED_BY_TESTS = $(filter $(UNIT_BIN),$(TESTS)) $(if $(filter tests/nccl/%,$(TESTS)),$(FAKE_GPU)) \
+  $(if $(filter $(FAULT_SCRIPTS),$(TESTS)),faults)
+test: all $(NEEDED_BY_TESTS) ## build and run every test, or those with T=WORD in their path
 	$(Q)$(if $(TESTS),$(PROVE) $(TESTS),echo "no test has '$(T)' in its path" >&2; exit 2)
-quick: all $(filter $(UNIT_BIN),$(QUICK_TESTS)) ## the fast C tests and a smoke test of the command line; a minute
+quick: all $(filter $(UNIT_BIN),$(QUICK_TESTS)) ## run the fast C tests and a smoke test of the command line; a minute
 	$(Q)$(PROVE) $(QUICK_TESTS)
-check: ## lint, build, every test
+check: ## lint, build and run every test
 	+$(Q)$(SUBMAKE) lint
 	+$(Q)$(SUBMAKE) all unit faults
 	$(Q)$(PROVE) $(UNIT_BIN) $(SCRIPTS)
 	+$(if $(CI),$(Q)$(SUBMAKE) fuzz-together)
 
-# The grids with nothing left out, and messages beyond 2^31 bytes: 9 GB of memory.
+# The complete grids, and messages beyond 2^31 bytes, which need 9 GB of memory.
 GRID_BIN = $(filter %/test_coll_grid %/test_coll_groups %/test_coll_huge,$(UNIT_BIN))
 .PHONY: grid
-grid: $(GRID_BIN) $(MODULES) ## the grids of the collectives with every combination
+grid: $(GRID_BIN) $(MODULES) ## test every combination in the grids of the collectives
 	$(Q)for t in $(GRID_BIN); do CMOCKA_MESSAGE_OUTPUT=TAP $$t --full || exit 1; done
 	$(Q)for f in $(MPI_FLAVOURS); do echo "# $$f: 2^31 + 8 elements"; \
 	  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpiexec.$$f -n 2 \
 	  $(O)/tests/grid/test_coll_huge --mpi $(abspath $(O)) --full || exit 1; done
 
-# Sanitizers: a flavour each. MPI=0, CUDA=0: these libraries' own leaks and races are not ours to find.
-# build/ddpbench stays what it was: these build the flavour's own binary.
+# Each sanitizer is a flavour of its own, built without MPI and CUDA, whose libraries have leaks and
+# races of their own. These targets do not change build/ddpbench.
 SAN_SCRIPTS := $(filter-out $(FAULT_SCRIPTS) tests/mpi/% tests/api/% tests/cli/build.bats tests/cli/install.bats,$(SCRIPTS))
 .PHONY: asan ubsan tsan san-test tsan-test
-asan: ## tests under AddressSanitizer
+asan: ## run the tests under AddressSanitizer
 	+$(Q)$(SUBMAKE) SAN=address MPI=0 CUDA=0 san-test
-ubsan: ## tests under UndefinedBehaviorSanitizer
+ubsan: ## run the tests under UndefinedBehaviorSanitizer
 	+$(Q)$(SUBMAKE) SAN=undefined MPI=0 CUDA=0 san-test
-tsan: ## the shared-memory engine with threads as ranks, under ThreadSanitizer
+tsan: ## test the shared-memory engine with threads as ranks, under ThreadSanitizer
 	+$(Q)$(SUBMAKE) SAN=thread MPI=0 CUDA=0 tsan-test
-# allocator_may_return_null: a test that asks for too much memory wants NULL, as from malloc.
+# allocator_may_return_null: a test that asks for too much memory expects NULL, as malloc returns.
 san-test: $(O)/ddpbench $(HELPERS) $(UNIT_BIN)
 	$(Q)ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 $(PROVE) $(UNIT_BIN) $(SAN_SCRIPTS)
 
-# Threads only: ThreadSanitizer sees one process. Tests that say DDP_LAUNCH_THREADS, and the binary.
+# ThreadSanitizer sees only one process, so it runs the binary and the tests with threads as ranks.
 TSAN_BIN = $(patsubst %.c,$(O)/%,$(shell grep -l -e DDP_LAUNCH_THREADS -e trainer_runs.h $(UNIT_SRC) /dev/null))
-# Its shadow memory needs a fixed layout, which newer kernels' randomisation breaks.
+# ThreadSanitizer needs a fixed memory layout; the address randomisation of newer kernels breaks it.
 FIXED_LAYOUT = $(if $(shell setarch -R true 2>/dev/null && echo y),setarch -R)
 tsan-test: $(O)/ddpbench $(TSAN_BIN)
 	$(Q)$(FIXED_LAYOUT) env $(PROVE) $(TSAN_BIN) ci/tsan_shm.sh
 
 .PHONY: coverage coverage-report
-coverage: ## line coverage of lib/ and cmd/ by all tests: build/coverage/
+coverage: ## measure the line coverage of lib/ and cmd/ by all tests: build/coverage/
 	+$(Q)$(SUBMAKE) OPT='-O1 -g' CFLAGS='$(CFLAGS) --coverage' LDFLAGS='$(LDFLAGS) --coverage' coverage-report
 coverage-report: $(O)/ddpbench $(MODULES) $(HELPERS) $(UNIT_BIN)
 	$(Q)find $(O) -name '*.gcda' -exec rm -f {} +
 	-$(Q)$(PROVE) $(UNIT_BIN) $(filter-out $(FAULT_SCRIPTS) tests/api/% tests/cli/build.bats tests/cli/install.bats,$(SCRIPTS))
 	$(Q)ci/coverage.sh $(O)
 
-# What check does a part of: every fault at every point, 100 kills of each kind, 1,000 starts after
-# kills, 10,000 barriers under load, the grid's full product.
+# The long form of tests that check runs in part: every fault at every point, 100 kills of each kind,
+# 1,000 starts after kills, 10,000 barriers under load, and the full grid.
 FULL_BIN = $(filter %/test_launch_cycles %/test_barrier_load,$(UNIT_BIN))
 .PHONY: torture
-torture: all faults $(FULL_BIN) ## every fault, 1,000 kills, 10,000 barriers under load, the full grid
+torture: all faults $(FULL_BIN) ## test every fault, 1,000 kills, 10,000 barriers under load and the full grid
 	$(Q)FAULTY=$(abspath $(FAULTS_O)/ddpbench) $(PYTHON) tests/fault/walk.py --all
 	$(Q)for t in $(FULL_BIN); do CMOCKA_MESSAGE_OUTPUT=TAP $$t --full || exit 1; done
 	$(Q)KILLS=100 $(PROVE) tests/fault/kill.bats
 	$(Q)KILLS=100 TEST_TIMEOUT=1800 $(PROVE) tests/fault/sweep_kill.bats
 	+$(Q)$(SUBMAKE) grid
 
-# Benchmarks are no tests: nothing here runs under check.
+# Benchmarks are not tests: check runs none of the targets below.
 BENCH_SRC := $(addprefix tests/bench/,bench_kernels.c bench_read_avx2.c bench_read_avx512.c)
 BENCH_OBJ := $(BENCH_SRC:%.c=$(O)/%.o) $(O)/tests/bench/bench_nth.o
 $(O)/tests/bench/bench_nth.o: tests/bench/bench_nth.cc
@@ -112,27 +113,28 @@ $(O)/tests/bench/bench_kernels: $(BENCH_OBJ) $(O)/libddpcore.a
 	$(Q)$(CXX) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $(BENCH_OBJ) $(WHOLE_CORE) $(BASE_LIBS)
 -include $(BENCH_OBJ:.o=.d)
 .PHONY: bench-kernels
-bench-kernels: $(O)/tests/bench/bench_kernels ## the gradient kernels next to this memory's bandwidth
+bench-kernels: $(O)/tests/bench/bench_kernels ## compare the gradient kernels with this machine's memory bandwidth
 	$(Q)$<
 
-# Our time of an all-reduce against a loop that has nothing of ours in it, under each MPI.
+# Compares ddpbench's time of an all-reduce with that of an independent loop, under each MPI.
 AGREE_LOOP = $(MPI_FLAVOURS:%=$(O)/tests/bench/mpi_loop.%)
 $(O)/tests/bench/mpi_loop.%: tests/bench/mpi_loop.c
 	@mkdir -p $(@D)
 	$(Q)$(MPICC_$*) -O2 -o $@ $<
 .PHONY: bench-agree
-bench-agree: all $(AGREE_LOOP) ## our all-reduce times against a plain loop around MPI_Allreduce; 5 minutes
+bench-agree: all $(AGREE_LOOP) ## compare our all-reduce times with a plain loop around MPI_Allreduce; 5 minutes
 	$(Q)rc=0; for f in $(MPI_FLAVOURS); do $(PYTHON) tests/bench/agree.py --ddpbench $(abspath $(O)/ddpbench) \
 	  --loop $(O)/tests/bench/mpi_loop.$$f --mpiexec mpiexec.$$f || rc=1; done; exit $$rc
 
-# Does the gate keep its promises on this machine? Cut off anywhere, the same command goes on.
+# Tests whether the gate detects slow-downs reliably on this machine. After an interrupt the same
+# command resumes.
 GATES ?= 60,30
 .PHONY: bench-gate
-bench-gate: all ## the gate against itself: GATES=60,30 A/A and with 10 % injected; stores the noise floor; 25 minutes
+bench-gate: all ## test the gate with GATES=60,30 A/A and slowed pairs; store the noise floor; 25 minutes
 	$(Q)$(O)/ddpbench gate --selftest --gates $(GATES) --json $(O)/selftest.json
 
 .PHONY: convergence
-convergence: all ## what every sync strategy costs in accuracy, against bounds; half an hour
+convergence: all ## compare the accuracy that each sync strategy loses with bounds; half an hour
 	$(Q)DDPBENCH=$(abspath $(O)/ddpbench) PYTHON=$(PYTHON) tests/model/convergence.sh
 PEER_COLLS = reduce-scatter,all-gather,broadcast,all-to-all
 GLOO_LOOP := $(if $(wildcard /usr/include/gloo/allreduce.h),$(O)/tests/bench/gloo_loop)
@@ -140,14 +142,14 @@ $(O)/tests/bench/gloo_loop: tests/bench/gloo_loop.cc
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -O2 -std=c++17 -pthread -o $@ $< -lgloo
 .PHONY: bench-peers
-bench-peers: all $(GLOO_LOOP) ## all-reduce against MPI and Gloo, interleaved: results/peers.json; PEERS_FLAGS to peers.py
+bench-peers: all $(GLOO_LOOP) ## compare all-reduce with MPI and Gloo: results/peers.json; PEERS_FLAGS go to peers.py
 	$(Q)$(PYTHON) tests/bench/peers.py --ddpbench $(O)/ddpbench --gloo-loop=$(GLOO_LOOP) $(PEERS_FLAGS)
 .PHONY: bench-peers-all bench-auto
-bench-peers-all: all $(GLOO_LOOP) ## the other collectives at 2 ranks, then all at 4 and 8: results/peers-*.json; hours
+bench-peers-all: all $(GLOO_LOOP) ## compare the other collectives at 2 ranks, then all at 4 and 8: results/peers-*.json; hours
 	$(Q)rc=0; p='$(PYTHON) tests/bench/peers.py --ddpbench $(O)/ddpbench --gloo-loop=$(GLOO_LOOP)'; \
 	  $$p --collective $(PEER_COLLS) $(PEERS_FLAGS) --json results/peers-collectives.json || rc=1; \
 	  $$p --collective allreduce,$(PEER_COLLS) --ranks 4,8 --max 67108864 $(PEERS_FLAGS) --json results/peers-ranks.json || rc=1; exit $$rc
-bench-auto: all ## auto against each of our own algorithms: results/auto.json
+bench-auto: all ## compare auto with each of our own algorithms: results/auto.json
 	$(Q)$(PYTHON) tests/bench/peers.py --ddpbench $(O)/ddpbench --auto --collective allreduce,$(PEER_COLLS) \
 	  --json results/auto.json $(PEERS_FLAGS)
 TORCH_PYTHON ?= $(PYTHON)
@@ -156,9 +158,9 @@ $(O)/tests/bench/sgemm_peak: $(O)/tests/bench/sgemm_peak.o $(O)/libddpcore.a
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $< $(WHOLE_CORE) $(BASE_LIBS)
 -include $(O)/tests/bench/sgemm_peak.d
 .PHONY: bench-train
-bench-train: all $(O)/tests/bench/sgemm_peak ## training against PyTorch and against sgemm: results/train-peers.json; needs python3-torch
+bench-train: all $(O)/tests/bench/sgemm_peak ## compare training with PyTorch and with sgemm: results/train-peers.json; needs python3-torch
 	$(Q)$(PYTHON) tests/bench/train_peers.py --ddpbench $(O)/ddpbench --sgemm $(O)/tests/bench/sgemm_peak \
 	  --python $(TORCH_PYTHON) --rounds $(TRAIN_ROUNDS)
 .PHONY: bench-link
-bench-link: all ## bandwidth, hier, compression, overlap over slow links between namespaces (root)
+bench-link: all ## measure bandwidth, hier, compression and overlap over slow links between namespaces (root)
 	$(Q)TEST_TIMEOUT=900 $(PROVE) $(TIMED_SCRIPTS)

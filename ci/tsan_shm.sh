@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The shared-memory engine with threads as ranks, by the binary DDPBENCH that ThreadSanitizer has
-# instrumented. TAP; run by `make tsan`.
+# Runs all-reduces over shared memory with threads as ranks, by the binary DDPBENCH, which is built
+# with ThreadSanitizer. Prints TAP. `make tsan` runs this script.
 set -u
 export TSAN_OPTIONS="halt_on_error=1 exitcode=99 ${TSAN_OPTIONS:-}"
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Validates ddpbench result files: schema, digest, and what JSON Schema cannot say.
+"""Validates ddpbench result files: schema, digest, and relations that JSON Schema cannot express.
 
 Usage: ci/validate_json.py FILE...     ("-" is standard input)
-Says what is wrong with each file and exits 1 if anything is, 2 if it cannot check at all.
-Independent of the C code on purpose: the digest is recomputed from the bytes of the file.
+Prints what is wrong with each file. Exits with 1 if a file is invalid, with 2 if it cannot be checked.
+The script is independent of the C code on purpose: it computes the digest from the bytes of the file.
 """
 import json
 import math
@@ -80,9 +80,9 @@ def point_errors(point):
                          f"{effective}")
     interval = point["busbw_ci95_GBps"]
     if interval and not interval[0] <= point["busbw_GBps"] <= interval[1]:
-        found.append("busbw_ci95_GBps: does not hold busbw")
+        found.append("busbw_ci95_GBps: does not contain busbw")
     if point["samples_us"] is not None and len(point["samples_us"]) != point["iterations"]:
-        found.append("samples_us: not one value an iteration")
+        found.append("samples_us: not one value per iteration")
     if point["size_bytes"] > point["requested_bytes"]:
         found.append("size_bytes: larger than requested")
     return [f"{point['id']}: {text}" for text in found]

@@ -1,4 +1,4 @@
-# For every script of tests/: how a test starts the program and what it may check. Sourced by bats.
+# Functions for all scripts of tests/ that start the program and check its output. Sourced by bats.
 # A test checks the exit code and the subject that a message names (an option, a file, a value, a
 # rank), never the sentence around it, so that a message can be reworded. tests/golden keeps prose.
 # shellcheck shell=bash disable=SC2034,SC2154 # set here or by bats, read by the scripts

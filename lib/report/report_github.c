@@ -76,7 +76,7 @@ static void cells_of(const struct ddp_verdict_record *v, enum ddp_cell_state sta
     ddp_strbuf_add(out, "\n");
 }
 
-/* Of base alone: what only new has stands in the notice. */
+/* Lists only items of base. The notice names the items that only new has. */
 static void unjudged(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
     size_t count = 0, named = 0;

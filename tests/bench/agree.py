@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Does our all-reduce time agree with that of an independent loop around MPI_Allreduce? `make bench-agree`.
+"""Compares ddpbench's all-reduce times with an independent loop around MPI_Allreduce: `make bench-agree`.
 
-The loop is mpi_loop.c: nothing of ddpbench is in it. Same mpiexec, ranks, thread level, kind and size of
-buffers, out of place, a barrier before each operation, the slowest rank's time, the median. What moves
-a time by more than the two may differ is made equal: the barrier is MPI's in both (ours on one host is
-faster and lets ranks start closer: 170 ns at 8 bytes; DDPBENCH_HOSTS turns it off), and malloc keeps its
-memory (Open MPI allocates scratch in every call; whether that trims the heap is luck: 500 ns at 16 KiB). Rounds are
-interleaved, in random order, and only those of one ping-pong class count. Agreed: the median over rounds
-of ours over theirs is within 5 % from 64 KiB up; below, within the larger of 100 ns and 5 %.
-Exits 0, 1 when a size disagrees, 77 when there is no MPI to ask.
+The loop is mpi_loop.c, which contains no code of ddpbench. Both programs use the same mpiexec, ranks,
+thread level, and kind and size of buffers; both run out of place, call a barrier before each operation,
+take the slowest rank's time, and report the median. Two settings remove differences that would exceed
+the tolerance: DDPBENCH_HOSTS makes ddpbench use MPI's barrier (its own barrier on one host lets ranks
+start closer together), and malloc keeps freed memory (Open MPI allocates scratch memory in every call,
+and trimming the heap takes time). The programs run alternately in random order, and only rounds of the
+most frequent ping-pong class count. The times agree if the median ratio over rounds is within 5 % from
+64 KiB up, and within the larger of 100 ns and 5 % below.
+Exits with 0, with 1 when a size disagrees, or with 77 when no MPI can be used.
 
 usage: agree.py --ddpbench PATH --loop PATH --mpiexec PATH [--ranks N] [--rounds N] [--iters N] [--json FILE]
 """
@@ -33,7 +34,7 @@ def groups(iters):
 
 
 def warmup(iters):
-    """Open MPI's 16 KiB take 10 % longer in the first hundreds of operations, whoever calls."""
+    """Warmup operations. Open MPI is slower in its first few hundred operations at 16 KiB."""
     return iters // 4
 
 
@@ -71,7 +72,7 @@ def theirs(a, sizes, iters):
 
 
 def of_one_class(rounds):
-    """The rounds whose two ping-pongs are those of most rounds."""
+    """The rounds whose two ping-pongs are close to their medians over all rounds."""
     usual = [statistics.median(r[k][1] for r in rounds) for k in range(2)]
     return [r for r in rounds if all(max(r[k][1], usual[k]) <= CLASS_RATIO * min(r[k][1], usual[k]) for k in range(2))]
 

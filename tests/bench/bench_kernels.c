@@ -1,11 +1,11 @@
-/* How fast the gradient kernels are, next to what memory can do: `make bench-kernels`.
+/* Compares the gradient kernels with the memory bandwidth of one core: `make bench-kernels`.
  *
- * One core. Every round runs the bounds (copies, read, c += a) and every kernel once, so that both
- * see the same machine; a kernel's fraction is the median over rounds of its rate by the bound's.
- * Bytes are what a kernel must move, not what it does. Not a test.
- * Usage: bench_kernels [ELEMENTS [ROUNDS]]; without: 25M, and a size that fits the second-level
- * cache, where arithmetic limits and there is no goal. DDPBENCH_SIMD caps the level. Exits with 1
- * when a kernel is below its goal. */
+ * Every round runs the bounds (copies, read, c += a) and every kernel once, so that both see the
+ * same conditions. A kernel's fraction is the median over rounds of its rate divided by the
+ * bound's. The bytes counted are those that a kernel must move at least. Usage: bench_kernels
+ * [ELEMENTS [ROUNDS]]. Without arguments it measures 25M elements, and a size that fits the
+ * second-level cache, for which there are no goals. DDPBENCH_SIMD limits the SIMD level. Exits with
+ * 1 when a kernel misses its goal. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,11 +21,11 @@
 #include "device/sparse.h"
 
 #define MAX_ROUNDS 101
-/* Small arrays are measured again and again, this long a round. */
+/* Calls on small arrays are repeated for this time in each round. */
 #define ROUND_NS 2000000
-/* From here on arrays count as out of cache, and the goals, which are about memory, hold. */
+/* Arrays of at least this many elements lie outside the caches; the goals apply to them. */
 #define LARGE ((size_t)4 << 20)
-/* So many times as fast as std::nth_element is the select alone. */
+/* Selection must be this many times as fast as std::nth_element. */
 #define NTH_GOAL 25.0
 
 enum bound { COPY, COPY_NT, READ, ADD, BOUNDS, BEST_COPY = BOUNDS, NO_BOUND };
@@ -45,7 +45,7 @@ struct row {
     const char *name;
     void (*run)(struct arrays *x, double argument);
     double argument; /* density, threshold */
-    double bytes;    /* an element, by the formulas of the header */
+    double bytes;    /* per element, by the formulas of the header */
     enum bound bound;
     double goal;
     enum { SAME, FEEDBACK, HEAVY, HEAVY_FEEDBACK, HINTED } input;
@@ -190,7 +190,7 @@ static const struct row rows[] = {
 };
 #define ROWS DDP_COUNT_OF(rows)
 
-/* Untimed: the same input each time, and the same state of the caches. */
+/* Restores the input and the state of the caches before a call; not timed. */
 static void prepare(struct arrays *x, const struct row *row)
 {
     const bool heavy = row->input == HEAVY || row->input == HEAVY_FEEDBACK;
@@ -199,7 +199,7 @@ static void prepare(struct arrays *x, const struct row *row)
         memcpy(x->residual, x->kept, x->n * 4);
     if (row->input != HINTED) {
         x->hint = 0;
-    } else if (x->hint == 0) { /* that of a call before */
+    } else if (x->hint == 0) { /* the hint comes from an earlier call */
         row->run(x, row->argument);
         memcpy(x->residual, x->kept, x->n * 4);
     }
@@ -219,8 +219,8 @@ static double median(const double *values, int count)
     return sorted[count / 2];
 }
 
-/* Large arrays: the time this thread had, so that others on this core do not count. It takes a
- * system call; among many short calls the median does as well. */
+/* Returns the CPU time of this thread for large arrays, so that other processes on this core do not
+ * count. For small arrays, where the system call would take too long, it returns the wall clock. */
 static int64_t now_ns(size_t n)
 {
     struct timespec t;
@@ -245,8 +245,8 @@ static double measure_ns(struct arrays *x, const struct row *row)
     return median(ns, calls);
 }
 
-/* The select alone next to std::nth_element of as many: how many times as fast, medians over
- * rounds; the goal is about the call as one writes it down. False: short of it. */
+/* Prints how many times as fast the selection is as the forms of std::nth_element, as medians over
+ * rounds. The goal applies to the plain form. Returns false if it is missed. */
 static bool print_times(double (*ns)[MAX_ROUNDS], int rounds)
 {
     bool good = true;
@@ -270,7 +270,7 @@ static bool print_times(double (*ns)[MAX_ROUNDS], int rounds)
     return good;
 }
 
-/* False: a kernel is below its goal. */
+/* Returns false if a kernel misses its goal. */
 static bool print_rows(double (*ns)[MAX_ROUNDS], int rounds, size_t n)
 {
     bool good = true;

@@ -1,4 +1,4 @@
-/* A loop that reads: NAME is defined. Eight sums hide the latency of the addition. */
+/* Defines the function NAME, which reads an array. Eight sums hide the latency of the addition. */
 #include "bench/bench_bounds.h"
 
 #include <string.h>

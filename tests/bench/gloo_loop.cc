@@ -1,11 +1,11 @@
-// Gloo over TCP as a peer for peers.py: ranks are processes of this one, on the loopback interface.
-// Per iteration gloo::barrier, clock, operation, clock, and gloo::barrier again before buffers are
-// rewritten; an iteration's time is the slowest rank's.
-// f32; all-reduce and broadcast in place, buffers rewritten between iterations.
+// Measures Gloo over TCP for peers.py. The ranks are child processes on the loopback interface.
+// Each iteration calls gloo::barrier, reads the clock, runs the operation, reads the clock, and
+// calls gloo::barrier again before the buffers are rewritten. Its time is that of the slowest rank.
+// Elements are f32; all-reduce and broadcast run in place.
 //
 // usage: gloo_loop COLLECTIVE ALGORITHM RANKS ITERS WARMUP SIZE...   prints "SIZE MEDIAN_US" a line
 // COLLECTIVE: allreduce (ALGORITHM ring, bcube or hd), all-gather, broadcast, all-to-all (default).
-// SIZE: of the full buffer, as ddpbench has it.
+// SIZE: the bytes of the full buffer, as in ddpbench.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
@@ -40,7 +40,7 @@ struct Job {
     std::vector<size_t> sizes;
 };
 
-// One operation on buffers of this rank; made once a size.
+// Creates the operation on this rank's buffers; called once per size.
 std::function<void()> make_operation(const Job &job, const std::shared_ptr<gloo::Context> &context,
                                      std::vector<float> &a, std::vector<float> &b)
 {

@@ -1,6 +1,7 @@
-/* The plainest benchmark of MPI_Allreduce there can be, to hold ours against (agree.py): nothing of
- * ddpbench is in it. Out of place, f32 sum, two buffers a rank as large as the largest message; per
- * iteration MPI_Barrier, clock, MPI_Allreduce, clock; an iteration's time is the slowest rank's.
+/* A plain benchmark of MPI_Allreduce without any code of ddpbench, which agree.py compares with
+ * ddpbench. It sums f32 out of place, in two buffers per rank as large as the largest message. Each
+ * iteration calls MPI_Barrier, reads the clock, calls MPI_Allreduce and reads the clock; its time
+ * is that of the slowest rank.
  *
  * usage: mpi_loop ITERS WARMUP SIZE...      prints "SIZE MEDIAN_US" a line, then "pingpong NS" */
 #include <mpi.h>
@@ -32,8 +33,8 @@ static double median(double *v, int n)
     return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
-/* On pages of its own, huge ones from 4 MiB up: malloc's depend on what was freed before. Never
- * unmapped. */
+/* Maps a buffer on its own pages, huge ones from 4 MiB up, because malloc's pages depend on earlier
+ * calls. It is never unmapped. */
 static float *make_buffer(size_t bytes)
 {
     const size_t align = bytes >= 2 * (size_t)HUGE_PAGE ? HUGE_PAGE : 4096;
@@ -89,8 +90,7 @@ int main(int argc, char **argv)
 {
     int rank, level;
     size_t largest = 0;
-    /* The level ddpbench asks for, too: it alone makes Open MPI 4.1 take 0.42 us instead of 0.65 at
-     * 8 bytes, and 1.20 instead of 1.06 at 1 KiB. */
+    /* ddpbench asks for the same thread level, which changes Open MPI's times of short messages. */
     MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (argc < 4)

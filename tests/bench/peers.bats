@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# What peers.py makes of the times it is given, and what it calls short: launches are made up, and so
-# is the number of cores (peers_made_up.py).
+# Tests how peers.py evaluates times and which results it reports as short. peers_made_up.py replaces
+# the launches and the number of cores.
 
 bats_require_minimum_version 1.5.0
 
@@ -12,11 +12,11 @@ setup() {
     cores=2
 }
 
-peers() { # TIMES OPTION...: at 4 bytes
+peers() { # TIMES OPTION...: runs six rounds at 4 bytes
     run "$python" "$here/peers_made_up.py" "$cores" "$1" --max 4 --rounds 6 "${@:2}"
 }
 
-of() { # EXPRESSION of d, the first of the results
+of() { # EXPRESSION: prints a Python expression over d, the first of the results
     "$python" -c "import json; d = json.load(open('r.json'))['results'][0]; print(($1))"
 }
 
@@ -50,7 +50,7 @@ falls_short() { # TEXT
     [ "$(of 'd["short"]')" = "['4 bytes: private 0.80, goal 0.9', '4 bytes: private is slower than a default: 0.80']" ]
 }
 
-@test "only launches whose cores share a cache are judged; others are launched again, six times at most" {
+@test "only launches whose cores share a cache are judged; others are repeated, six launches at most" {
     peers '{"ddpbench registered": [[99, 500], [2, 100]], "ddpbench private": [[2, 100]], "MPICH default": [[10, 100]]}'
     [ "$status" = 0 ]
     [ "$(of 'd["sizes"][0]["registered"]["ratio"], d["sizes"][0]["launches"]')" = "(5.0, 72)" ]
@@ -61,7 +61,7 @@ falls_short() { # TEXT
     [ "$status" = 1 ]
 }
 
-@test "before it is launched again, two ranks of ours see the cores share a cache; all waits are 1200" {
+@test "a launch is repeated only after two of our ranks see a shared cache; there are 1200 waits in all" {
     private_and_peer='"ddpbench private": [[2, 100]], "MPICH default": [[10, 100]]'
     peers "{\"cores apart\": [[1, 500], [1, 500], [1, 120]], \"ddpbench registered\": [[99, 500], [2, 100]], $private_and_peer}"
     [ "$status" = 0 ]
@@ -70,29 +70,29 @@ falls_short() { # TEXT
     peers "{\"cores apart\": [[1, 500]], \"ddpbench registered\": [[99, 500]], $private_and_peer}"
     falls_short "4 bytes: judged in 0 of 6 rounds only"
     [ "$(grep -c registered launches)" = $((6 * 3 * 6)) ]
-    [ "$(grep -c apart launches)" = $((1 + 1200)) ] # then it waits no more
+    [ "$(grep -c apart launches)" = $((1 + 1200)) ] # no waits are left
     [[ $output == *"the cores are far: waiting until they are shared cache"* ]]
     peers "{\"cores apart\": [[1, 70], [1, -1], [1, 120]], \"ddpbench registered\": [[99, 70], [2, 100]], $private_and_peer}" # one core, of no class
     [ "$status" = 0 ]
     [ "$(uniq -c launches | awk '$2 == "cores" { print $1 }' | sort -u)" = 3 ]
     peers "{\"cores apart\": [[]], \"ddpbench registered\": [[99, 500], [2, 100]], $private_and_peer}"
     [ "$status" = 0 ]
-    [ "$(grep -c apart launches)" = 1 ] # where it fails nobody waits for it
+    [ "$(grep -c apart launches)" = 1 ] # after a failure no launch waits
 }
 
-@test "Gloo, which has no ping-pong, is of the class of two ranks of ours before and after it" {
+@test "Gloo, which has no ping-pong, gets the class of two of our ranks before and after it" {
     times='"ddpbench registered": [[1, 110]], "ddpbench private": [[1, 110]], "Gloo ring": [[1.6, 110]], "MPICH default": [[9, 150]]'
     peers "{$times}"
     [ "$status" = 0 ]
     [ "$(of 'set(d["sizes"][0]["registered"]["best"])')" = "{'Gloo ring'}" ]
     peers "{\"cores apart\": [[1, 500]], $times}"
     falls_short "4 bytes: Gloo ring judged in 0 of 6 rounds only"
-    peers "{\"cores apart\": [[1, 500], [1, 120], [1, 120]], $times}" # before, after; or waited for
+    peers "{\"cores apart\": [[1, 500], [1, 120], [1, 120]], $times}" # before the launch, after it, or after a wait
     [ "$status" = 0 ]
     [ "$(of 'd["sizes"][0]["launches"] > 72')" = True ]
 }
 
-@test "a point whose ping-pong changed its class meanwhile is of none" {
+@test "a point whose ping-pong changed its class belongs to no class" {
     run "$python" - "$here" <<'PYTHON'
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -102,7 +102,7 @@ PYTHON
     [ "$output" = "[-1, 110.0, 100, -1, -1]" ]
 }
 
-@test "half of the rounds are judged, and six, or it is said" {
+@test "fewer than half of the rounds or than six judged are reported" {
     others='"ddpbench private": [[2, 100]], "MPICH default": [[10, 100]]'
     twice=', [1, 500], [1, 500], [1, 500], [1, 500], [1, 500], [1, 500]'
     peers "{\"ddpbench registered\": [[1, 100], [1, 100], [1, 100], [1, 100], [1, 100]$twice], $others}" --collective broadcast
@@ -121,7 +121,7 @@ PYTHON
     [ "$(of 'd["other_classes"]')" = "[]" ]
 }
 
-@test "slower is what is slower beyond doubt: an interval that holds 1 is not" {
+@test "a variant is slower only if its whole interval lies below 1" {
     peers '{"ddpbench registered": [[10, 100]], "ddpbench private": [[10, 100]], "MPICH default": [[9, 100]]}' --collective broadcast
     falls_short "4 bytes: registered is slower: 0.90"
     peers '{"ddpbench registered": [[10, 100]], "ddpbench private": [[10, 100]], "MPICH default": [[9, 100], [9, 100], [9, 100], [9, 100], [9, 100], [11, 100]]}' --collective broadcast
@@ -129,24 +129,24 @@ PYTHON
     [ "$(of 'd["sizes"][0]["registered"]["ratio"], d["sizes"][0]["registered"]["ci95"], d["repeats"]')" = "(0.9, [0.9, 1.1], 1)" ]
 }
 
-@test "of more ranks than cores the class is the cores' own: waited for, asked again after each launch" {
+@test "with more ranks than cores the class is that of two ranks, checked after each launch and waited for" {
     cores=1
     times='"ddpbench registered": [[1, 5000]], "ddpbench private": [[5, 20]], "MPICH default": [[10, 900]]'
-    peers "{\"cores apart\": [[1, 500]$(printf ', [1, 120]%.0s' {1..19})], $times}" # the first is not the one
+    peers "{\"cores apart\": [[1, 500]$(printf ', [1, 120]%.0s' {1..19})], $times}" # the first class is not the judged one
     [ "$status" = 0 ]
     [ "$(of 'd["sizes"][0]["registered"]["ratio"], d["sizes"][0]["launches"], d["repeats"]')" = "(10.0, 18, 1)" ]
-    [ "$(grep -c apart launches)" = $((2 + 18)) ] # what is seen after a launch holds before the next
+    [ "$(grep -c apart launches)" = $((2 + 18)) ] # the class after a launch serves for the next one, too
 
-    peers "{\"cores apart\": [[1, 120], [1, 130], [1, 500]], $times}" # every second launch: it changed
+    peers "{\"cores apart\": [[1, 120], [1, 130], [1, 500]], $times}" # the class changes during every second launch
     [ "$status" = 0 ]
     [ "$(of 'd["sizes"][0]["rounds_judged"], d["sizes"][0]["launches"], d["other_classes"]')" = "(6, 35, [])" ]
 
     peers "{\"cores apart\": [[1, 500]], $times}" --rounds 20
     falls_short "4 bytes: judged in 0 of 20 rounds only"
     [ "$(of '[(o["class"], o["rounds"], o["registered"]["ratio"]) for o in d["other_classes"]]')" = "[('far', 20, 10.0)]" ]
-    [ "$(grep -c apart launches)" = $((1 + 1200 + 60)) ] # then it waits no more, and launches once
+    [ "$(grep -c apart launches)" = $((1 + 1200 + 60)) ] # no waits are left, so nothing is repeated
 
-    peers "{\"cores apart\": [[]], $times}" # of none
+    peers "{\"cores apart\": [[]], $times}" # the class is not known
     [ "$status" = 1 ]
     [[ $output == *"no ping-pong: it died"*"judged in 0 of 6 rounds only"* ]]
 }
@@ -161,7 +161,7 @@ PYTHON
     [[ $output == *"left out: MPICH default: it died"* && $output == *"every peer failed: nothing was compared"* ]]
 }
 
-@test "--auto: auto's time over the fastest algorithm's, of those asked for" {
+@test "--auto: the ratio is auto's time over that of the fastest selected algorithm" {
     peers '{"ddpbench auto": [[11, 100]], "ddpbench direct": [[10, 100]], "ddpbench ring": [[40, 100]]}' --auto
     [ "$status" = 0 ]
     [ "$(of '[(r["fastest"], r["ratio"]) for r in d["auto"]]')" = "[('ddpbench direct', 1.1)]" ]
@@ -172,7 +172,7 @@ PYTHON
     falls_short "4 bytes: ddpbench direct judged in 0 of 6 rounds only"
     peers '{"ddpbench auto": [[12, 500]], "ddpbench direct": [[10, 100]]}' --auto --rounds 1
     falls_short "nothing was compared"
-    peers '{"ddpbench auto": [[12, 100]], "ddpbench direct": [[10, 100]], "ddpbench ring": [[40, 100]]}' --auto --only ring # not what was not asked for
+    peers '{"ddpbench auto": [[12, 100]], "ddpbench direct": [[10, 100]], "ddpbench ring": [[40, 100]]}' --auto --only ring # direct is not selected
     [ "$status" = 0 ]
     ! grep -q direct launches
 }
@@ -194,14 +194,14 @@ PYTHON
     peers '{"ddpbench registered": [[1, 100]], "ddpbench private": [[1, 100]], "MPICH default": [[10, 100]], "Open MPI UCX": [[0.2, 500]]}'
     [ "$status" = 1 ]
     [ "$(of 'd["short"]')" = "['4 bytes: Open MPI UCX judged in 0 of 6 rounds only']" ]
-    # Of the class, but too far from ours to be compared.
+    # UCX has the same class, but its ping-pong differs too much from ours to be compared.
     peers '{"ddpbench registered": [[1, 100]], "ddpbench private": [[1, 100]], "MPICH default": [[10, 100]], "Open MPI UCX": [[0.2, 160]]}'
     falls_short "4 bytes: Open MPI UCX judged in 0 of 6 rounds only"
 }
 
-@test "a round without the peer that is mostly the best is not judged: what is left may be slow" {
+@test "a round without the usually best peer is not judged" {
     ours='"ddpbench registered": [[1, 100]], "ddpbench private": [[1, 100]], "Gloo ring": [[100, 100]]'
-    six='[7, 500], [7, 500], [7, 500], [7, 500], [7, 500], [7, 500]' # a launch with its repetitions
+    six='[7, 500], [7, 500], [7, 500], [7, 500], [7, 500], [7, 500]' # a launch and its five repetitions
     peers "{$ours, \"MPICH default\": [[7, 100], [7, 100], [7, 100], [7, 100], [7, 100], [7, 100], $six]}" --collective broadcast --rounds 7
     [ "$status" = 0 ]
     [ "$(of 'd["sizes"][0]["registered"]["ratios"], set(d["sizes"][0]["registered"]["best"])')" = "([7.0, 7.0, 7.0, 7.0, 7.0, 7.0], {'MPICH default'})" ]
@@ -222,7 +222,7 @@ PYTHON
     [ "$status" = 0 ]
 }
 
-@test "below six rounds nothing is slower beyond doubt; what is no number is null" {
+@test "below six rounds nothing counts as slower; NaN is written as null" {
     peers '{"ddpbench registered": [[10, 100]], "ddpbench private": [[10, 100]], "MPICH default": [[9, 100]]}' --collective broadcast --rounds 5
     [ "$status" = 0 ]
     peers '{"ddpbench auto": [[11, 100]], "ddpbench direct": [[10, 100]]}' --auto --rounds 5
@@ -249,7 +249,7 @@ PYTHON
     [ "${lines[1]}" = "16 ({}, '')" ]
 }
 
-@test "what cannot be compared, or not be written, is said before anything is launched" {
+@test "mistakes in options and an unwritable file are reported before any launch" {
     made='{"ddpbench registered": [[1, 100]], "ddpbench private": [[1, 100]], "MPICH default": [[10, 100]]}'
     for wrong in "--rounds 0" "--rounds -1" "--max 0" "--min 5 --max 15" "--ranks 1" "--ranks 2," "--max 3K"; do
         # shellcheck disable=SC2086
@@ -274,7 +274,7 @@ PYTHON
     [ ! -e none.json ]
 }
 
-@test "every goal of all-reduce is held against what was measured" {
+@test "every goal of all-reduce is checked" {
     peers '{"ddpbench registered": [[1, 100, 0.9]], "ddpbench private": [[1, 100]], "MPICH default": [[1.4, 100]]}' --max 268435456
     [ "$status" = 1 ]
     for size_goal in "4 1.5" "1024 2.8" "16384 7" "65536 7" "1048576 3.5" "16777216 1.5" "67108864 1.9" "268435456 1.7"; do
@@ -287,7 +287,7 @@ PYTHON
     [[ $output == *"falls short: geometric mean, private: 1.40, goal 1.5"* ]]
 }
 
-@test "what one collective falls short of, those behind it do not hide; each is written when it is done" {
+@test "a missed goal of one collective fails the command although later ones pass; each is written when done" {
     times='{"ddpbench registered": [[10, 100]], "ddpbench private": [[10, 100]], "MPICH default": [[11, 100]]}'
     peers "$times" --collective allreduce,broadcast # 1.1, goal 1.5; 1.1, goal 1
     [ "$status" = 1 ]
@@ -296,7 +296,7 @@ PYTHON
     [ "$(of 'd["collective"], d["rounds"]')" = "('broadcast', 6)" ]
 }
 
-@test "a library that is not here leaves the best of all peers unknown" {
+@test "a library that is not installed makes the comparison fall short" {
     run "$python" - "$here" <<'PYTHON'
 import argparse, sys
 sys.path.insert(0, sys.argv[1])

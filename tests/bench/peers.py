@@ -1,30 +1,37 @@
 #!/usr/bin/env python3
-"""Collectives against the MPI libraries and Gloo of this machine, interleaved: `make bench-peers`.
+"""Compares our collectives with the MPI libraries and Gloo of this machine: `make bench-peers`.
 
-Every variant, ours and theirs, is measured by the same sampler (ours; theirs through the blocking
-MPI call, private memory; Gloo by gloo_loop.cc, which does the same): one operation at a time, max
-over ranks, buffers rewritten between iterations; all-reduce and broadcast in place. A round measures
-every variant, in random order; ratios are taken within a round only, against the best peer of
-that round at that size, and only where both points saw one ping-pong class, in rounds whose usual
-best peer did, too: goals are about cores that share a cache; other classes have rows of their own
-when seen in 20 rounds or more. A launch whose ping-pong was of another class is repeated, whatever
-its times (6 launches at most), once two ranks of ours see the class that is judged: a machine may
-move its cores with every launch, or leave them apart for minutes. With more ranks than cores a
-ping-pong tells when the scheduler ran whom, not where: there the class is that of two ranks of ours,
-asked between launches, which all wait for the one that is judged. Gloo's launches, which have no
-ping-pong, are of the class of two ranks of ours before and after them. A size is judged in half of
-the rounds at least, and in six where there are so many. All-reduce of 2 ranks up to 64 KiB is
-launched three times in a round, all variants in turn, and a variant's time is their median: launches
-differ by 15 %, and the least of a dozen noisy times lies below the best peer's. Prints a Markdown
-table for each collective and number of ranks, marks what falls short, and writes it all to --json.
+A variant is one way to run a collective: ddpbench with registered or private memory, an MPI library
+with certain settings, or a Gloo algorithm. ddpbench measures itself and MPI (through the blocking
+MPI call, with private memory); gloo_loop.cc measures Gloo in the same way. Each iteration runs one
+operation, its time is that of the slowest rank, and the buffers are rewritten between iterations.
+All-reduce and broadcast run in place.
 
-Never slower: the 95 % interval of the paired ratio does not exclude it (6 rounds at least).
+Rounds: A round launches every variant in random order. The ratio of a round is the time of the
+fastest peer at that size divided by ours in the same round. All-reduce of 2 ranks up to 64 KiB is
+launched three times per round and takes the median, because single launches vary too much: the
+fastest of many noisy peers would look faster than it is.
+
+Ping-pong classes: The ping-pong time between two ranks shows how their cores are connected (one
+core, shared cache, far). The goals apply to cores that share a cache, so only points of that class
+are judged, and two points are compared only if their ping-pongs are similar. A round is left out if
+its point of the usually best peer cannot be compared. Other classes get rows of their own if at
+least 20 rounds saw them. The scheduler may place ranks differently in every launch, so a launch of
+another class is repeated, up to 6 launches in all. Before a repetition the script waits until a
+short run of two ddpbench ranks is of the judged class. Two cases have no usable ping-pong of their
+own and take the class of such a run before and after the launch: Gloo, which measures none, and more
+ranks than cores, where a ping-pong shows the scheduler's time slices.
+
+Results: A size needs at least half of the rounds judged, and at least six if that many ran. Ours
+counts as slower only if the 95 % interval of the ratio lies below 1, which also takes six rounds.
+The script prints a Markdown table for each collective and number of ranks, marks the sizes that miss
+a goal, and writes all results to --json.
 
 usage: peers.py --ddpbench PATH [--gloo-loop PATH] [--collective NAME,...] [--ranks N,...]
                 [--rounds N] [--min BYTES] [--max BYTES] [--only TEXT,...] [--json FILE]
-       peers.py --ddpbench PATH --auto ...    auto against each of our own algorithms
-Exits with 1 when something falls short (a peer that fails or is not here, too), or nothing was
-compared; interrupted or terminated, with 130 after it wrote what its whole rounds gave. --json is
+       peers.py --ddpbench PATH --auto ...    compares auto with each of our own algorithms
+Exits with 1 when a goal is missed, a peer fails or is not installed, or nothing was compared. When
+interrupted or terminated, it writes the results of the complete rounds and exits with 130. --json is
 written after each collective.
 """
 import argparse
@@ -45,34 +52,34 @@ from where import where
 
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = [4 << (2 * i) for i in range(14)]  # 4 B to 256 MiB
-# Goals of issue "Speed" at 2 ranks: times the best peer, registered memory.
+# Goals for all-reduce at 2 ranks with registered memory: the time of the best peer divided by ours.
 GOALS = {4: 1.5, KIB: 2.8, 16 * KIB: 7, 64 * KIB: 7, MIB: 3.5, 16 * MIB: 1.5, 64 * MIB: 1.9, 256 * MIB: 1.7}
 CLASS_RATIO = 1.5
-# Classes of the ping-pong, ns, as in lib/coll/coll_auto.c; goals are about the second. Others are in
-# the table when seen so often.
+# The ping-pong classes in ns, as in lib/coll/coll_auto.c. The goals apply to JUDGED. Another class is
+# in the table if at least OTHERS_FROM rounds saw it.
 CLASSES = {"one core": (0, 75), "shared cache": (75, 400), "far": (400, math.inf)}
 JUDGED = "shared cache"
-JUDGED_FROM = 6  # rounds: below, there is no 95 % interval of a median
+JUDGED_FROM = 6  # fewer rounds give no 95 % interval of a median
 OTHERS_FROM = 20
-TRIES = 6  # of one launch, for a point of the class that is judged
-WAITS, WAIT_S = 1200, 0.5  # of all launches of one collective and number of ranks, for that class: 10 to 15 minutes
-OF_NONE = -1  # in place of a ping-pong: it changed its class meanwhile, or is not known
-REPEATS = 3  # launches of a round, where goals are ratios and a launch takes a third of a second
+TRIES = 6  # a launch is run at most this often until its points are of the judged class
+WAITS, WAIT_S = 1200, 0.5  # waits for the judged class per collective and number of ranks: 10 to 15 minutes in all
+OF_NONE = -1  # stands for a ping-pong that changed its class during the launch or is not known
+REPEATS = 3  # launches of a variant per round, for short all-reduces at 2 ranks
 AUTO_GOAL = 1.1
-PROBED = 64 * KIB  # the largest size at which our algorithms are asked whether they carry it
-# Of issue "Speed", all-reduce at 2 ranks: private memory against the best variant; means over sizes.
+PROBED = 64 * KIB  # up to this size each of our algorithms is run once to see whether it supports the size
+# More goals for all-reduce at 2 ranks: private memory against the best peer, and the mean over sizes.
 PRIVATE_GOAL = 0.9
 MEAN_GOALS = {"registered": 3.5, "private": 1.5}
-BOUND_GOAL, BOUND_FROM = 0.8, 64 * MIB  # registered memory: of the time this machine needs at least
+BOUND_GOAL, BOUND_FROM = 0.8, 64 * MIB  # registered memory: the fraction of this machine's bound to reach
 
 
 def oversubscribed(ranks):
-    """More ranks than cores: an operation may take as long as the scheduler's slices."""
+    """True if there are more ranks than cores, so that operations may last for whole time slices."""
     return ranks > len(os.sched_getaffinity(0))
 
 
 def groups(largest, ranks):
-    """Sizes that share an iteration count, so that a launch takes about a second."""
+    """Yields (sizes, iterations): sizes of one launch, which then takes about a second."""
     plan = [(64 * KIB, 200), (MIB, 100), (16 * MIB, 20), (64 * MIB, 10), (1 << 40, 6)]
     if oversubscribed(ranks):
         plan = [(MIB, 30), (1 << 40, 6)]
@@ -85,19 +92,19 @@ def groups(largest, ranks):
 
 
 class Gloo:
-    """A peer that is no command of ours: tests/bench/gloo_loop.cc."""
+    """A Gloo variant, which tests/bench/gloo_loop.cc runs instead of ddpbench."""
 
     def __init__(self, program, collective, algorithm, ranks):
         self.words = [program, collective, algorithm, str(ranks)]
 
 
 def placement_of(collective):
-    """As it is mostly called; the same for all."""
+    """The placement that applications use most; it is the same for all variants."""
     return "in" if collective in ("allreduce", "broadcast") else "out"
 
 
 def missing(a, library, why):
-    """Says so, and that the best of all peers is not known without it, where it was asked for."""
+    """Reports a missing library. The run falls short without it, unless --only excludes it."""
     print(f"peers: no {library} here: {why}", file=sys.stderr)
     if not a.only or any(o in library or library in o for o in a.only.split(",")):
         a.missing.append(library)
@@ -114,22 +121,22 @@ def gloo_variants(a):
 
 
 class Limited:
-    """An algorithm of ours that carries some sizes only."""
+    """One of our algorithms that supports only some sizes."""
 
     def __init__(self, words, sizes):
         self.words, self.sizes = words, sizes
 
 
 def own_algorithms(a):
-    """`auto` first; then each algorithm that can run there, with the sizes it carries: what carries
-    PROBED carries all that are larger."""
+    """Returns `auto` and each algorithm that can run here, with the sizes that it supports. An algorithm
+    that supports PROBED is taken to support all larger sizes."""
     own = [a.ddpbench, a.collective, "--backend", "shm", "--ranks", str(a.ranks), "--memory", "registered"]
     probed = [s for s in SIZES if s <= PROBED]
     with tempfile.NamedTemporaryFile(suffix=".json") as f:
         words = ["--algorithm", "all", "--size", ",".join(map(str, probed)), "-n", "1", "-w", "0", "--placement", placement_of(a.collective), "-q", "--json", f.name]
         done = subprocess.run(own + words, stdout=subprocess.DEVNULL)
         if done.returncode == 64:
-            return {}  # it said why: a barrier has no size
+            return {}  # ddpbench has printed the reason, for example that a barrier has no size
         done.check_returncode()
         carried = {}
         for p in json.load(open(f.name))["points"]:
@@ -173,7 +180,7 @@ def variants(a):
 
 
 def measure_gloo(gloo, sizes, iters):
-    with tempfile.TemporaryDirectory() as folder:  # where its ranks meet; gone, too, when it is interrupted
+    with tempfile.TemporaryDirectory() as folder:  # for the files of its rendezvous, removed on an interrupt, too
         words = gloo.words + [str(iters), "3"] + [str(s) for s in sizes]
         done = subprocess.run(words, env=dict(os.environ, TMPDIR=folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600)
     if done.returncode != 0:
@@ -183,7 +190,8 @@ def measure_gloo(gloo, sizes, iters):
 
 
 def measure(command, collective, sizes, iters):
-    """{requested size: (median us, ping-pong ns, part of the bound)} of one launch; None: it failed."""
+    """Runs one launch. Returns ({requested size: (median us, ping-pong ns, fraction of the bound)}, "")
+    or (None, why it failed)."""
     if isinstance(command, Gloo):
         return measure_gloo(command, sizes, iters)
     if isinstance(command, Limited):
@@ -199,14 +207,14 @@ def measure(command, collective, sizes, iters):
     out = {}
     for p in points:
         if p["count"] == 0:
-            continue  # 4 B are less than an element a rank: nothing to compare
+            continue  # the size is less than one element per rank, so nothing was sent
         seen = of_one_class(p["pingpong_ns"]["before"], p["pingpong_ns"]["after"])
         out[p["requested_bytes"]] = (p["time_us"]["median"], seen, (p["bound"] or {}).get("fraction"))
     return out, ""
 
 
 def launch(command, collective, sizes, iters):
-    """measure(); what hangs, or writes what is no document, failed."""
+    """As measure(), but a launch that hangs or writes no valid document has failed."""
     try:
         return measure(command, collective, sizes, iters)
     except (subprocess.SubprocessError, ValueError, KeyError, TypeError) as e:
@@ -214,7 +222,7 @@ def launch(command, collective, sizes, iters):
 
 
 def interval(values):
-    """Median with its exact 95 % interval (order statistics), or None below 6 values."""
+    """The median and its exact 95 % interval by order statistics, which is NaN below 6 values."""
     values = sorted(values)
     n = len(values)
     median = statistics.median(values)
@@ -237,18 +245,19 @@ def in_class(ping_pong, name):
 
 
 def class_of(ping_pong):
-    """Its name; None: of none."""
+    """The name of the class of a ping-pong time, or None for OF_NONE."""
     return next((name for name in CLASSES if in_class(ping_pong, name)), None)
 
 
 def of_one_class(before, after):
-    """The ping-pong of a point, of that before and that after it."""
+    """The median of a point's two ping-pongs, or OF_NONE if they are of different classes or unknown."""
     known = [v for v in (before, after) if v]
     return statistics.median(known) if len({class_of(v) for v in known}) == 1 else OF_NONE
 
 
 def cores_ping_pong(a):
-    """Of two ranks of ours, without others, ns; OF_NONE: not known. Where they fail nobody waits for them."""
+    """Runs two ddpbench ranks alone and returns their ping-pong in ns, or OF_NONE if it is not known. If
+    the run fails, no launch waits for the judged class any more."""
     got, why = launch([a.ddpbench, "allreduce", "--backend", "shm", "--ranks", "2"], "allreduce", [8], 1)
     if got is None:
         print(f"peers: no ping-pong: {why}", file=sys.stderr)
@@ -257,13 +266,13 @@ def cores_ping_pong(a):
 
 
 def cores_apart(a):
-    """The class of two ranks of ours, without others; None: not known."""
+    """The class of two ddpbench ranks that run alone, or None if it is not known."""
     return class_of(cores_ping_pong(a))
 
 
 def wait_for_judged(a, seen):
-    """Until two ranks of ours see the class that is judged, or all waits are spent: what they see."""
-    if seen != JUDGED and a.waits == WAITS:  # for the first time
+    """Waits until two ddpbench ranks see the judged class or no waits are left. Returns the class seen last."""
+    if seen != JUDGED and a.waits == WAITS:  # the first wait of this collective and number of ranks
         print(f"peers: the cores are {seen or 'of no class'}: waiting until they are {JUDGED}", file=sys.stderr)
     while seen != JUDGED and a.waits > 0:
         a.waits -= 1
@@ -273,12 +282,13 @@ def wait_for_judged(a, seen):
 
 
 def seen_by(got, ping_pong):
-    """Points with another ping-pong than their own."""
+    """The points with their ping-pong replaced."""
     return {size: (point[0], ping_pong, *point[2:]) for size, point in got.items()}
 
 
 def measure_oversubscribed(a, variant, sizes, iters):
-    """measure(), with the class of the cores for a ping-pong: asked after each launch, for the next too."""
+    """As measure(), but the ping-pong is that of two ddpbench ranks before and after the launch. The
+    class seen after a launch is kept in a.apart and serves as the class before the next launch."""
     before = wait_for_judged(a, a.apart or cores_apart(a))
     got, why = launch(variant, a.collective, sizes, iters)
     a.apart = cores_apart(a)
@@ -289,7 +299,7 @@ def measure_oversubscribed(a, variant, sizes, iters):
 
 
 def launch_alone(a, variant, sizes, iters):
-    """launch(); Gloo, which has no ping-pong of its own, with that of two ranks of ours before and after."""
+    """As launch(), but Gloo's points get the ping-pong of two ddpbench ranks before and after the launch."""
     if not isinstance(variant, Gloo):
         return launch(variant, a.collective, sizes, iters)
     before = cores_ping_pong(a)
@@ -299,7 +309,8 @@ def launch_alone(a, variant, sizes, iters):
 
 
 def measure_until_judged(a, variant, sizes, iters):
-    """{size: points}, one of each launch; as many launches as it took."""
+    """Repeats a launch until every size has a point of the judged class, at most TRIES times. Returns
+    {size: list of points, one per launch}."""
     points = {}
     for _ in range(TRIES):
         if oversubscribed(a.ranks):
@@ -324,7 +335,7 @@ def has_goals(a):
 
 
 def in_turn(rng, names, times):
-    """Each name `times` times; all once, in random order, before any again."""
+    """Yields each name `times` times: all names once in random order, then all again in a new order."""
     for _ in range(times):
         yield from rng.sample(names, len(names))
 
@@ -335,8 +346,8 @@ def repeats(a, sizes):
 
 
 def collect(a, plan):
-    """Rounds of {size: {variant: [(us, ping-pong, part of the bound)]}}, and why variants were left
-    out. Interrupted: the whole rounds so far."""
+    """Returns the rounds, each {size: {variant: [(us, ping-pong, fraction of the bound)]}}, and
+    {variant: reason} of those that failed. An interrupt ends it with the complete rounds so far."""
     rng = random.Random(a.seed)
     rounds, failed = [], {}
     try:
@@ -388,7 +399,7 @@ def main():
     try:
         sys.exit(run(a))
     except OSError as e:
-        sys.exit(f"peers: {e}")  # with what it is about
+        sys.exit(f"peers: {e}")  # the text names the file
     except KeyboardInterrupt:
         sys.exit(130)
 
@@ -411,13 +422,13 @@ def run(a):
     here = where(a.ddpbench)
     new = not os.path.exists(a.json)
     with open(a.json, "a"):
-        pass  # now, not after hours
+        pass  # a file that cannot be written is reported now, not after hours
     docs, short, interrupted = [], False, False
     for collective, ranks in itertools.product(a.collective.split(","), a.ranks):
         job = argparse.Namespace(**dict(vars(a), collective=collective, ranks=ranks, waits=WAITS, apart=None, interrupted=False, missing=[]))
         try:
             doc = one(job)
-        except KeyboardInterrupt:  # before its first round
+        except KeyboardInterrupt:  # before the first round
             doc, job.interrupted = None, True
         if doc:
             docs.append(doc)
@@ -449,11 +460,11 @@ def one(a):
     if not rounds:
         return None
     doc = report_auto(a, rounds, plan, failed) if a.auto else report(a, rounds, plan, failed)
-    return json.loads(json.dumps(doc), parse_constant=lambda _: None)  # no number: null
+    return json.loads(json.dumps(doc), parse_constant=lambda _: None)  # NaN becomes null
 
 
 def report_auto(a, rounds, plan, failed):
-    """auto's time over the best of ours, per round."""
+    """Prints and returns the ratio of auto's time to that of our fastest algorithm in the same round."""
     doc = {"collective": a.collective, "ranks": a.ranks, "rounds": a.rounds, "failed": failed, "auto": [], "short": [f"{name} failed" for name in failed]}
     print(f"\n{a.collective}, {a.ranks} ranks, registered: auto's time over the fastest of our own algorithms (goal: 1.1)\n")
     print("| size | auto (us) | fastest | auto / fastest |\n|---|---|---|---|")
@@ -468,7 +479,7 @@ def report_auto(a, rounds, plan, failed):
         if not inverse:
             continue
         m, ci = interval([1 / r for r in inverse])
-        # Beyond doubt only: a minimum of several is below any one of them by chance alone.
+        # The whole interval must be above the goal: the minimum of several noisy times is low by chance.
         mark = " **short**" if ci[0] > AUTO_GOAL else ""
         us = median_of(rounds, size, "ddpbench auto")
         best = max(set(names), key=names.count)
@@ -488,7 +499,7 @@ def told(doc):
 
 
 def of_class(rounds, name):
-    """Each round's points of one class of the ping-pong: medians of the launches'."""
+    """Returns each round with only the points of one ping-pong class, as medians over the launches."""
     out = []
     for seen in rounds:
         rows = {size: {v: [p for p in points if in_class(p[1], name)] for v, points in row.items()} for size, row in seen.items()}
@@ -497,23 +508,23 @@ def of_class(rounds, name):
 
 
 def middle(values):
-    """The median of those that are known."""
+    """The median of the values that are not None."""
     known = [v for v in values if v is not None]
     return statistics.median(known) if known else None
 
 
 def median_of(rounds, size, variant, column=0):
-    """Of one column of its points, times unless told, over rounds of one class."""
+    """The median over rounds of one column of a variant's points. Column 0 holds the times."""
     return middle(row[variant][column] for row in rows_of(rounds, size, variant))
 
 
 def sizes_seen(rounds):
-    """Those of ours: of fewer elements than ranks only Gloo makes something."""
+    """The sizes that ddpbench measured. Only Gloo runs with fewer elements than ranks."""
     return sorted({size for seen in rounds for size, row in seen.items() if any(v.startswith("ddpbench") for v in row)})
 
 
 def rows_of(rounds, size, ours):
-    """Each round's points of that size, where ours has one."""
+    """The points of this size of each round in which `ours` has a point."""
     return [seen[size] for seen in rounds if ours in seen.get(size, {})]
 
 
@@ -522,7 +533,7 @@ def compared(row, ours, peer):
 
 
 def usual_best(rounds, size, ours, peers):
-    """The peer of the least median time, of those compared in half of the rounds at least."""
+    """The peer with the smallest median time among those compared in at least half of the rounds."""
     rows = rows_of(rounds, size, ours)
     times = {p: [row[p][0] for row in rows if compared(row, ours, p)] for p in peers}
     medians = {p: statistics.median(t) for p, t in times.items() if t and 2 * len(t) >= len(rows)}
@@ -530,8 +541,8 @@ def usual_best(rounds, size, ours, peers):
 
 
 def ratios(rounds, size, ours, peers):
-    """Peer's time over ours, per round of one class; (list, names of the best). Without its usual best
-    peer a round says nothing: what is left may be slow."""
+    """Returns the fastest peer's time divided by ours for each round, and the names of these peers. A
+    round without the usual best peer is left out, because its other peers may all be slow."""
     out, best_names = [], []
     usual = usual_best(rounds, size, ours, peers)
     for row in rows_of(rounds, size, ours):
@@ -543,44 +554,47 @@ def ratios(rounds, size, ours, peers):
 
 
 def against(rounds, size, ours, peers):
-    """Ratio to the best of the peers, as (median, interval, names of the best, the ratio of each
-    round); None: not seen."""
+    """Returns (median ratio, interval, names of the best peers, ratio of each round), or None if no round
+    could be compared."""
     values, names = ratios(rounds, size, ours, peers)
     return (*interval(values), names, values) if values else None
 
 
 def row_doc(row):
-    """With the ratio and the best peer of each round, so that runs can be put together."""
+    """The row as JSON. It holds each round's ratio and best peer, so that several runs can be merged."""
     return {"ratio": row[0], "ci95": row[1], "ratios": row[3], "best": row[2]} if row else None
 
 
 def slower(row):
-    """Is it slower beyond doubt? Not when the interval of the paired ratio holds 1."""
+    """True if the whole 95 % interval of the ratio lies below 1."""
     m, ci = row[0], row[1]
     return m < 1 and ci[1] < 1
 
 
 def unjudged(a, rounds_judged):
-    """As a text: too few rounds were of the class that is judged, less than half or than an interval needs."""
+    """Returns a list with a message if fewer than half of the rounds, or fewer than an interval needs,
+    were judged."""
     if 2 * rounds_judged < a.rounds or a.rounds >= JUDGED_FROM > rounds_judged:
         return [f"judged in {rounds_judged} of {a.rounds} rounds only"]
     return []
 
 
 def unseen(every, judged, size, ours, peers):
-    """The peers that were measured, but in less than half of the rounds compared with ours, as texts."""
+    """Returns a message for each peer that was measured but could be compared in less than half of the
+    rounds."""
     rows = rows_of(judged, size, ours)
     counts = {p: sum(compared(row, ours, p) for row in rows) for p in peers if any(s.get(size, {}).get(p) for s in every)}
     return [f"{p} judged in {n} of {len(rows)} rounds only" for p, n in sorted(counts.items()) if 2 * n < len(rows)]
 
 
 def too_few(a, every, judged, size, ours, peers, values):
-    """What was seen in too few rounds, of ours and of the peers, as texts; values: the ratio of each round judged."""
+    """Returns a message for each of our variants and peers that has too few judged rounds. values: the
+    ratio of each judged round."""
     return unjudged(a, len(values)) + unseen(every, judged, size, ours, peers)
 
 
 def goals_missed(a, size, reg, pri, dft, bound):
-    """What a row falls short of, as texts."""
+    """Returns a message for each goal that a row misses."""
     out = []
     goal = GOALS.get(size) if has_goals(a) else None
     if goal and not reg[0] >= goal:
@@ -606,7 +620,7 @@ def cell(row):
 
 
 def other_classes(rounds, peers):
-    """Rows of the classes that no goal is about, where a class was seen often enough."""
+    """Prints and returns the rows of the classes that have no goals, if enough rounds saw them."""
     out = []
     for name in [n for n in CLASSES if n != JUDGED]:
         seen = of_class(rounds, name)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""peers.py where launches are made up, for tests of what it makes of their times.
+"""Runs peers.py with made-up launches, to test how it evaluates their times.
 
 usage: peers_made_up.py CORES TIMES OPTION...
-TIMES: JSON, {variant: [[us, ping-pong ns, part of the bound: null], ...]}, one for each launch, the
-first again after the last; [] for a launch that fails, "interrupt" for one that is interrupted.
-"cores apart": what asks for the ping-pong of the cores, 100 ns where nothing else is told; waits take
-no time. Gloo's own ping-pong does not count. "not here": names of libraries. The launches are named,
-in their order, in the file launches.
+TIMES is JSON: {variant: [[us, ping-pong ns, fraction of the bound (default: null)], ...]} with one
+entry per launch; after the last entry the first is used again. An entry [] is a launch that fails,
+"interrupt" one that is interrupted. The variant "cores apart" gives the launches that peers.py makes
+to see the ping-pong of two ranks (default: 100 ns). Waits take no time. Gloo's own ping-pong is
+ignored. "not here" lists the libraries that are not installed. The names of all launches are written
+in order to the file launches.
 """
 import json
 import os

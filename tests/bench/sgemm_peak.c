@@ -1,5 +1,5 @@
-/* What the training step of a model is held against (`make bench-train`): the matrix products of
- * the library that training uses, on one core, at a shape that suits it. Prints JSON.
+/* Measures matrix products of the library that training uses, on one core at a favourable shape, so
+ * that `make bench-train` can compare a training step with them. Prints JSON.
  * Usage: sgemm_peak [SECONDS [MODEL]] */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "model/blas.h"
 #include "model/model.h"
 
-/* Square products: large enough for packing not to count, small enough for many of them. */
+/* Square products: large enough that packing takes little of the time, small enough to run many. */
 static const int sizes[] = {384, 512, 768, 1024};
 
 static int by_value(const void *a, const void *b)
@@ -18,7 +18,7 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Median rate over the time given. */
+/* Returns the median rate over the given time. */
 static double rate_gflops(int n, double seconds, float *a, float *b, float *c)
 {
     static double rates[4096];
@@ -60,7 +60,8 @@ int main(int argc, char **argv)
         best_size = rate > best ? sizes[i] : best_size;
         best = DDP_MAX(best, rate);
     }
-    /* An update is 6 operations a parameter: decay, momentum and step, a product and a sum each. */
+    /* An update takes 6 operations per parameter: a product and a sum each for decay, momentum and
+     * step. */
     printf("{\"gflops\": %.3f, \"size\": %d, \"library\": \"%s\", \"model\": \"%s\", "
            "\"flops_per_image\": %.0f, \"update_flops\": %.0f}\n",
            best, best_size, ddp_blas_name(), name, model->flops_per_image(model),

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Training against PyTorch on this CPU, and against its own matrix products: `make bench-train`.
+"""Compares training with PyTorch on this CPU and with matrix products: `make bench-train`.
 
-SINGA's CNN on Fashion-MNIST, batch 64 a rank, SGD with momentum: one rank on one core against
-PyTorch with one thread there, and 2 ranks (dense) against DistributedDataParallel over gloo, 2
-processes pinned one a core. PyTorch runs as people write it, and tuned (channels last, foreach
-optimiser, gradients as views of buckets); the better of the two in each round is the peer. A round
-runs everything once, in random order, and sgemm of the library that training uses, on the same core,
-right before and after our one rank; ratios are taken within a round only. Operations are those of the
-dense products, forward and backward, and of the update; ours leaves out multiplications by the zeros
-behind the pools, so its rate by that count is an effective one. Writes a JSON document and prints a
-Markdown table; a row that falls short of its goal is marked.
+All runs train SINGA's CNN on Fashion-MNIST with batch 64 per rank and SGD with momentum. One ddpbench
+rank on one core is compared with one PyTorch thread on this core; 2 ranks (dense) are compared with
+DistributedDataParallel over gloo, with 2 processes, each pinned to a core. PyTorch runs in its usual
+form and tuned (channels last, foreach optimiser, gradients as views of buckets); the faster of the two
+in each round is the peer. A round runs everything once in random order. The sgemm of the library that
+training uses runs on the same core right before and after our one rank. Ratios are taken within a
+round only.
 
-PyTorch is Debian's python3-torch for --python; it is a peer, not a dependency.
+The operations counted are those of the dense products, forward and backward, and of the update.
+ddpbench skips multiplications by the zeros behind the pools, so its rate by this count is an effective
+rate. The script writes a JSON document and prints a Markdown table that marks missed goals.
+
+PyTorch is Debian's python3-torch, run by --python. ddpbench does not depend on it.
 
 usage: train_peers.py --ddpbench PATH --sgemm PATH [--rounds N] [--steps N] [--python PATH] [--json FILE]
 """
@@ -43,7 +45,7 @@ def start(command, what):
 
 
 def ours(a, cores):
-    """Images per second of all ranks, by our own record."""
+    """The images per second of all ranks, from ddpbench's document."""
     with tempfile.NamedTemporaryFile(suffix=".json") as f:
         start(["taskset", "-c", ",".join(map(str, cores)), a.ddpbench, "train", "--model", "singa-cnn", "--dataset", "fashion-mnist",
                "--data", a.data, "--ranks", str(len(cores)), "--batch", str(BATCH), "--epochs", "1", "--max-steps", str(a.steps),
@@ -64,7 +66,7 @@ def sgemm(a, core):
 
 
 def one_round(a, cores, rng):
-    """{name: images/s}, and what sgemm and PyTorch said of themselves."""
+    """Returns {name: images/s}, and the facts that sgemm and PyTorch print about themselves."""
     seen, facts = {}, {}
 
     def own_one():

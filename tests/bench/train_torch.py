@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""One training run by PyTorch, as a peer of `ddpbench train`: see train_peers.py.
+"""Runs one training by PyTorch, which train_peers.py compares with `ddpbench train`.
 
-SINGA's CNN on Fashion-MNIST, cross entropy, SGD with momentum and weight decay; the images lie in
-memory as bytes and a step converts its own, as ours does. One thread a process. With --world 2
-this process starts the ranks itself, each on a core of its own, and wraps the net in
-DistributedDataParallel over gloo. Prints one line of JSON.
+It trains SINGA's CNN on Fashion-MNIST with cross entropy and SGD with momentum and weight decay. The
+images lie in memory as bytes and each step converts its own, as in ddpbench. Each process has one
+thread. With --world 2 this process starts the ranks, each on a core of its own, and wraps the net
+in DistributedDataParallel over gloo. Prints one line of JSON.
 
 usage: train_torch.py --data DIR --cores N[,N...] [--steps N] [--warmup N] [--batch N] [--tuned]
 """

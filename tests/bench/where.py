@@ -1,11 +1,11 @@
-"""What a file of results must say beside its figures: which tool, on which machine, under what."""
+"""Describes the tool, the machine and the environment of a measurement, for files of results."""
 import json
 import subprocess
 import tempfile
 
 
 def where(ddpbench):
-    """tool, started, host and environment of a document that ddpbench writes here, now."""
+    """Runs ddpbench and returns tool, started, host and environment of the document that it writes."""
     with tempfile.NamedTemporaryFile(suffix=".json") as f:
         subprocess.run([ddpbench, "allreduce", "--ranks", "1", "--size", "8", "-n", "1", "-w", "0", "-q", "--json", f.name],
                        check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)

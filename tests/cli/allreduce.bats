@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# `ddpbench allreduce` as a user runs it: which points are measured, where the result goes, and that
-# what is printed is data only. Mistakes: errors.bats; the document: schema.bats.
+# `ddpbench allreduce` as a user runs it: the points that are measured, the outputs, and that stdout
+# contains only data. errors.bats tests mistakes, schema.bats the document.
 # shellcheck disable=SC2154 # stderr is set by run --separate-stderr
 bats_require_minimum_version 1.5.0
 
@@ -10,7 +10,7 @@ setup() {
     few=(-n 6 -w 1)
 }
 
-# rows: the lines of the table that are no comment.
+# rows: prints the lines of the table that are not comments.
 rows() {
     grep -vc '^#' <<<"$output"
 }
@@ -25,7 +25,7 @@ rows() {
     [ "$(rows)" = 4 ]
 }
 
-@test "every rank count from 1 to 4 delivers verified data at sizes that divide by nothing" {
+@test "every rank count from 1 to 4 delivers verified data at sizes without common divisors" {
     ok allreduce --ranks 1,2,3,4 "${few[@]}" --size 0,4,1004,99996,1000004 --json r.json
     [ "$(json r.json 'len(p)')" = 40 ]
     [ "$(json r.json 'sorted({q["ranks"] for q in p})')" = "[1, 2, 3, 4]" ]
@@ -39,7 +39,7 @@ rows() {
     [ "$(json r.json 'len({q["algorithm_used"] for q in p}) >= 3')" = True ]
     [ "$(json r.json 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
     [ "$(json r.json 'p[0]["check"]["mode"]')" = all ]
-    # an algorithm that `all` brought and that needs one rank is named once
+    # 'self', which needs a single rank and comes from `all`, is named once
     [ "$(grep -c "'self'" <<<"$stderr")" = 1 ]
 }
 
@@ -57,14 +57,14 @@ rows() {
     [ "$(json r.json 'p[0]["page_bytes"] >= 4096')" = True ]
 }
 
-@test "exactly -n iterations after -w; samples only when asked for" {
+@test "exactly -n iterations after -w; samples only on request" {
     ok allreduce --ranks 2 -n 37 -w 3 --size 4 --samples --json r.json
     [ "$(json r.json 'p[0]["iterations"], p[0]["warmup"], len(p[0]["samples_us"])')" = "(37, 3, 37)" ]
     ok allreduce --ranks 2 -n 5 --size 4 --json r.json
     [ "$(json r.json 'p[0]["samples_us"], p[0]["time_us"]["ci95"]')" = "(None, None)" ]
 }
 
-@test "a size that is no whole number of elements is rounded down, and said" {
+@test "a size that is not a multiple of the element is rounded down and reported" {
     ok allreduce --ranks 1 -n 1 --size 1003 --placement in --json r.json
     [ "$(json r.json 'p[0]["requested_bytes"], p[0]["size_bytes"], p[0]["count"]')" = "(1003, 1000, 250)" ]
     [[ $stderr == *1003* ]]
@@ -97,13 +97,13 @@ rows() {
     [ "$(grep -vc '^#' t.txt)" = 2 ]
 }
 
-@test "stdout redirected to a file keeps what was in front" {
+@test "stdout that is appended to a file keeps the earlier content" {
     { echo before; "$ddpbench" allreduce --ranks 1 -n 1 --size 4 --json /dev/stdout 2>err; } >out
     [ "$(head -n 1 out)" = before ]
     [ "$(sed -n 2p out)" = "{" ]
 }
 
-@test "two outputs on one target are refused, and an unwritable one before anything is measured" {
+@test "two outputs to one file, and an unwritable output, are refused before anything is measured" {
     refused 64 -- allreduce --ranks 1 --json - --format table
     refused 64 "'r.json'" -- allreduce --ranks 1 --json r.json --format table=r.json
     refused 73 "'missing/r.json'" -- allreduce --ranks 1 --json missing/r.json
@@ -127,6 +127,6 @@ rows() {
     [ "$(rows)" = 4 ]
 }
 
-@test "what does not fit is refused with its arithmetic before it is allocated" {
+@test "buffers that do not fit in memory are refused, with the computation, before they are allocated" {
     refused 71 "4 ranks" "64 TiB" "512 TiB" -- allreduce --ranks 4 --size 64T
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The build and lint rules, on a small tree of its own: the shipped Makefile and ci/, tiny sources.
+# Tests the build and lint rules in a small tree with the shipped Makefile and ci/ and tiny sources.
 
 bats_require_minimum_version 1.5.0
 
@@ -7,7 +7,7 @@ setup() {
     root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     tree=$BATS_TEST_TMPDIR/tree
     mkdir -p "$tree"/{cmd,lib/base,lib/comm,lib/exchange,lib/record,tests/unit,.ci}
-    cp "$root"/lib/base/{err,dtype}.h "$tree/lib/base" # ddp.h, the public header, is made of these
+    cp "$root"/lib/base/{err,dtype}.h "$tree/lib/base" # the public header ddp.h contains these
     cp "$root/lib/exchange/ddp.h" "$tree/lib/exchange"
     cp -r "$root/Makefile" "$root/ci" "$root/.clang-format" "$tree"
     cp "$root/.ci/run" "$tree/.ci"
@@ -36,13 +36,13 @@ END
         NVCC CUDA_HOME CUDA_PATH CUDA_ARCHS
 }
 
-value() { # NAME [KNOB...]: what make says a variable is
+value() { # NAME [KNOB...]: prints the value of a make variable
     local name=$1
     shift
     make -s "$@" "print-$name"
 }
 
-# A PATH with everything but the tools named.
+# path_without TOOL...: prints a PATH with all tools except these.
 path_without() {
     local dir=$BATS_TEST_TMPDIR/bin tool
     mkdir -p "$dir"
@@ -59,7 +59,7 @@ path_without() {
     [[ $output != *CC* && $output != *LD* && $output != *AR* ]]
 }
 
-@test "a changed flag or knob is another folder; the same ones are the same" {
+@test "a changed flag or knob uses another folder; the same ones use the same folder" {
     first=$(value O MPI=0)
     [ "$first" = "$(value O MPI=0)" ]
     [ "$first" = "$(value O MPI=0 V=1)" ]
@@ -110,7 +110,7 @@ path_without() {
     run ! command -v mpicc.openmpi
     make MPI=0 CUDA=0
     build/ddpbench
-    make NVCC="$tree/none/nvcc" # auto: nothing found is fine
+    make NVCC="$tree/none/nvcc" # auto accepts that nothing is found
     [ ! -e build/ddpbench-mpi-openmpi.so ]
     run make MPI=1
     [ "$status" = 2 ]
@@ -120,7 +120,7 @@ path_without() {
     [[ $output == *"CUDA=1, but there is no $tree/none/nvcc"* ]]
 }
 
-@test "CUDA: what holds the toolkit is found around nvcc; half a toolkit is none; absent files stand in" {
+@test "CUDA: the toolkit is found from nvcc; an incomplete one is not used; the _absent files replace it" {
     mkdir -p kit/bin kit/include kit/lib64 lib/device
     printf '#!/bin/sh\necho "Cuda compilation tools, release 99.1, V99.1.2"\n' >kit/bin/nvcc
     chmod +x kit/bin/nvcc
@@ -159,7 +159,7 @@ path_without() {
     printf '#include "gbench.h"\nint main(void)\n{\n    return (int)ddp_gbench_run(0, 0);\n}\n' >cmd/kernels_main.c
     make MPI=0 GBENCH=1
     run build/ddpbench-kernels
-    [ "$status" = 1 ] # runs nothing: there is no case
+    [ "$status" = 1 ] # there are no cases to run
     make MPI=0 GBENCH=0
     [ ! -e build/ddpbench-kernels ]
 }
@@ -192,7 +192,7 @@ assert "-mavx2" in rows["lib/base/fast_avx2.c"] and "-mavx2" not in rows["cmd/ma
 END
 }
 
-@test "deps: a distribution without apt gets the list and a failure; nothing else is run" {
+@test "deps: on a distribution without apt it prints the list and fails; nothing else runs" {
     printf 'ID=fedora\n' >os
     OS_RELEASE=$PWD/os run make deps all
     [ "$status" = 2 ]
@@ -202,7 +202,7 @@ END
     [ "$status" = 69 ]
 }
 
-@test "deps: installs only what is missing, updates when the lists lack it, in order" {
+@test "deps: installs only missing packages, and updates the lists when they lack a package" {
     mkdir fake
     cat >fake/dpkg-query <<'END'
 #!/bin/sh

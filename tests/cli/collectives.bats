@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The collective commands but allreduce (allreduce.bats) as a user runs them: every one verified,
-# with every algorithm, type, root and memory; what is rounded, what does not exist, groups.
+# The collective commands except allreduce (allreduce.bats) as a user runs them: each is verified with
+# every algorithm, type, root and memory; also rounded sizes, unknown names and groups.
 # shellcheck disable=SC2154 # stderr is set by run --separate-stderr
 bats_require_minimum_version 1.5.0
 
@@ -36,7 +36,7 @@ setup() {
     refused 64 "'-o'" -- broadcast -o sum
 }
 
-@test "roots: the first and the last; none where there is none; not beyond the ranks" {
+@test "roots: the first and the last rank; refused without a root and beyond the ranks" {
     for c in broadcast reduce gather scatter; do
         ok "$c" --ranks 3 -r 2 -n 1 -w 0 --size 12,90000 --algorithm all --check all --json r.json
         [ "$(json r.json '{q["root"] for q in p}, sum(q["check"]["wrong"] for q in p)')" = "({2}, 0)" ]
@@ -56,7 +56,7 @@ setup() {
     done
 }
 
-@test "parts that are not whole elements are rounded down, said once on stderr" {
+@test "parts that are not whole elements are rounded down, reported once on stderr" {
     ok all-to-all --ranks 3 -n 1 -w 0 --size 100 --json r.json
     [ "$(json r.json 'p[0]["requested_bytes"], p[0]["size_bytes"], p[0]["count"]')" = "(100, 96, 24)" ]
     [ "$(grep -c '100 bytes.* f32 .*96' <<<"$stderr")" = 1 ]
@@ -64,7 +64,7 @@ setup() {
     [ "$(json r.json 'p[0]["size_bytes"]')" = 100 ]
 }
 
-@test "placements are those the collective has" {
+@test "only the placements of the collective are accepted" {
     ok send-recv --ranks 2 -n 1 -w 0 --size 8 --json r.json
     [ "$(json r.json '[q["placement"] for q in p]')" = "['out']" ]
     refused 64 --placement send-recv -- send-recv --placement in
@@ -94,7 +94,7 @@ setup() {
     refused 64 "--root 2" "2 ranks" -- gather --ranks 4 --groups 2 --root 2
 }
 
-@test "--overlap-compute: operation, loop, both at once; verified, and the record has them" {
+@test "--overlap-compute measures the operation, the loop, and both at once; all are in the record" {
     for c in 'allreduce --size 8,64K,4M' 'reduce-scatter --algorithm all --size 8,1M' 'broadcast --groups 2 --size 8,1M' barrier; do
         # shellcheck disable=SC2086 # a name and options
         ok $c --ranks 2 -n 7 -w 2 --overlap-compute --json r.json
@@ -113,7 +113,7 @@ setup() {
 }
 
 @test "--explain-auto prints the table and measures nothing" {
-    # The whole machine's cores: beside other scripts this one has one of them.
+    # Uses all cores of the machine, because run_test.sh may bind this script to one core.
     local all crowd
     all=$(</sys/devices/system/cpu/online)
     if [ "$(env -u OMP_NUM_THREADS taskset -c "$all" nproc)" -ge 2 ]; then
@@ -124,7 +124,7 @@ setup() {
     says " staged "
     ok barrier --explain-auto --ranks 1
     says " self "
-    # More ranks than cores: as they will find it, and as they then do.
+    # With more ranks than cores a run uses the algorithms that --explain-auto prints.
     crowd=$((2 * $(env -u OMP_NUM_THREADS nproc)))
     ok allreduce --explain-auto --ranks "$crowd"
     [[ $output == *" "[48]" KiB "*" flat "*" direct "* ]]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# `ddpbench allreduce --compress` and `--partial`: verified points, counted bytes, what is said of
-# them, what is refused. Kernels gone wrong: tests/unit/test_compressed_point.c.
+# `ddpbench allreduce --compress` and `--partial`: verified points, counted bytes, messages and refused
+# options. tests/unit/test_compressed_point.c tests wrong kernels.
 # shellcheck disable=SC2154 # stderr is set by run --separate-stderr
 bats_require_minimum_version 1.5.0
 
@@ -32,7 +32,7 @@ setup() {
     [ "$(json r.json 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
 }
 
-@test "counted bytes: the all-gather sends 8k(P-1), oktopk less than 24k(P-1)/P and notes" {
+@test "counted bytes: the all-gather sends 8k(P-1), oktopk less than its bound" {
     for ranks in 2 4 8; do
         ok allreduce --ranks $ranks "${few[@]}" --size 1M --compress topk:0.01 --algorithm allgather --json r.json
         [ "$(json r.json "p[0]['wire_bytes_per_rank'] == 8 * 2622 * ($ranks - 1)")" = True ]
@@ -52,28 +52,28 @@ setup() {
     [ "$(json r.json '[q["compress"]["feedback"] for q in p]')" = "['off', 'off']" ]
 }
 
-@test "a threshold's density is what the distribution says" {
-    # P(|x| >= 2.5) of a normal: 0.01242; without feedback nothing accumulates
+@test "a threshold's density is that of the distribution" {
+    # P(|x| >= 2.5) of a normal distribution is 0.01242; without feedback nothing accumulates
     ok allreduce --ranks 2 "${few[@]}" --size 4M --compress threshold:2.5 --feedback off --json r.json
     [ "$(json r.json 'abs(p[0]["compress"]["achieved_density"] - 0.01242) < 0.0003')" = True ]
     [ "$(json r.json 'p[0]["compress"]["threshold"], p[0]["compress"]["density"]')" = "(2.5, None)" ]
 }
 
-@test "partial: one of K chunks, a K-th of the bytes, dense and sparse" {
+@test "partial sends one of K chunks, a K-th of the bytes, dense and sparse" {
     ok allreduce --ranks 2 -n 8 --size 64K --partial 4 --compress none,topk:0.01 --check all --json r.json
     "$PYTHON" "$root/ci/validate_json.py" r.json
     [ "$(json r.json '[(q["partial"], q["busbw_GBps"], q["break_even"]) for q in p]')" = \
         "[(4, None, None), (4, None, None)]" ]
     [ "$(json r.json 'm("none")["compress"]["achieved_density"], m("none")["wire_bytes_per_rank"]')" = \
         "(0.25, 16384)" ]
-    # fewer elements than chunks: no iteration exchanges nothing
+    # with fewer elements than chunks every iteration still exchanges data
     ok allreduce --ranks 2 -n 3 --size 0,4,8 --partial 16 --json r.json
     "$PYTHON" "$root/ci/validate_json.py" r.json
     [ "$(json r.json '[(q["wire_bytes_per_rank"], q["compress"]["achieved_density"]) for q in p[1:]]')" = "[(4, 1), (4, 0.5)]" ]
 }
 
 @test "one line says that it is slower than dense over shared memory, and below which rate it would pay" {
-    # neighbours may disturb a run; three in a row would be another machine
+    # other processes may disturb a run, so there are three tries
     for _ in 1 2 3; do
         ok allreduce --ranks 2 -n 11 --size 64K,4M --compress topk:0.01 --json r.json
         [ "$(json r.json 'p[1]["dense_us"]["f32"] < p[1]["time_us"]["median"]')" != True ] || break
@@ -87,7 +87,7 @@ setup() {
 @test "break-even: predicted and estimated always, measured on request" {
     ok allreduce --ranks 2 -n 3 --size 256K --compress topk:0.01,fp16 --json r.json
     [ "$(json r.json 'm("fp16")["break_even"], m("topk:0.01")["break_even"]["f32"]["measured"]')" = "(None, None)" ]
-    # bitmaps: 2/P - 1/32 against f32, 1/P - 1/32 against f16 (explain break-even)
+    # with bitmaps it is 2/P - 1/32 against f32 and 1/P - 1/32 against f16 (explain break-even)
     [ "$(json r.json 'abs(m("topk:0.01")["break_even"]["f32"]["predicted"] - 31/32) < 1e-3')" = True ]
     [ "$(json r.json 'abs(m("topk:0.01")["break_even"]["f16"]["predicted"] - 15/32) < 1e-3')" = True ]
     [ "$(json r.json '0 <= m("topk:0.01")["break_even"]["f32"]["estimated"] <= 1')" = True ]
@@ -118,7 +118,7 @@ PY
     failed 65 "'cut.npy'" -- "${small[@]}" --compress fp16 --gradient cut.npy
 }
 
-@test "what is refused, with its reason" {
+@test "options that are refused, with the reason" {
     refused 64 "'tpok'" -- "${small[@]}" --compress tpok:0.1
     hint_names "'topk'"
     refused 64 "'topk" -- "${small[@]}" --compress topk
@@ -149,5 +149,5 @@ PY
     ok allreduce --ranks 2 --size 64M --compress fp16,topk:0.01 --partial 4 --dry-run
     [[ $output == *"/67108864/fp16/4"* && $output == *"/67108864/topk:0.01/4"* ]]
     total=$(sed -n 's/^# .*2 ranks.* 64 MiB.* = \([0-9]*\)[0-9.]* MiB.*/\1/p' <<<"$output")
-    [ "$total" -gt 256 ] # more than the buffers alone
+    [ "$total" -gt 256 ] # the buffers alone take 256
 }

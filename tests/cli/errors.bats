@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# What a user gets wrong: each mistake has its exit code, names what was wrong, says what to do, and
-# leaves stdout, which is data only, empty.
+# Mistakes of users: each has its exit code, names the wrong option or value, says what to do, and
+# prints nothing on stdout, which is for data only.
 # shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
@@ -33,13 +33,13 @@ setup() {
     hint_names "'--epochs'"
 }
 
-@test "a missing value, a value for a flag, an operand nobody asked for" {
+@test "a missing value, a value for a flag, an unexpected operand" {
     refused 64 --size -- allreduce --size
     refused 64 --quiet -- allreduce --quiet=1
     refused 64 64M -- allreduce 64M
 }
 
-@test "words: the legal ones are listed and the nearest suggested" {
+@test "choices: the legal values are listed and the nearest is suggested" {
     refused 64 shn -- "${quick[@]}" --size 4 --backend shn
     message_names shm
     refused 64 f31 -- "${quick[@]}" --size 4 --dtype f31
@@ -55,7 +55,7 @@ setup() {
     hint_names "'singa-cnn'"
 }
 
-@test "words are named as the user wrote them" {
+@test "values are named as the user wrote them" {
     refused 64 "'half'" "'fp16'" "'f16'" -- "${quick[@]}" --size 4 -d half,fp16
     refused 64 "'-r'" -- allreduce -r 1
     [ "$(grep -o "'-r'" <<<"$stderr" | wc -l)" = 1 ]
@@ -70,7 +70,7 @@ setup() {
     hint_names "--size 64M"
 }
 
-@test "more ranks than cores, and threads: said on stderr and in the record" {
+@test "more ranks than cores, and threads, are reported on stderr and in the record" {
     cores=$(nproc)
     run --separate-stderr "$ddpbench" allreduce --ranks $((cores + 1)) --size 4 -n 1 -w 0 --launch threads --json l.json
     [ "$status" = 0 ]
@@ -82,13 +82,13 @@ setup() {
     OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 refused 64 "--launch threads" -- allreduce --size 4 --launch threads
 }
 
-@test "sizes: a whole token or an error" {
+@test "sizes: a wrong character anywhere is an error" {
     for size in '' 64Q '64 M' abc -1 1.5 0x10 M 4,,8 nan inf 1e400 64Mx; do
         refused 64 --size -- "${quick[@]}" --size "$size"
     done
 }
 
-@test "sizes: 64M and 64MB are what they say" {
+@test "sizes: 64M is binary and 64MB is decimal" {
     size_of() {
         "$ddpbench" "${quick[@]}" --size "$1" --json - 2>/dev/null |
             "$PYTHON" -c 'import json,sys; print(json.load(sys.stdin)["points"][0]["requested_bytes"])'
@@ -100,14 +100,14 @@ setup() {
     [ "$(size_of 1.5k)" = 1536 ]
 }
 
-@test "sizes that overflow are refused; those that do not fit, with the arithmetic, before any work" {
+@test "sizes that overflow or do not fit in memory are refused before any work" {
     refused 64 99999999999G -- "${quick[@]}" --size 99999999999G
     refused 64 1e300 -- "${quick[@]}" --size 1e300
     refused 71 "2 ranks" PiB -- allreduce --ranks 2 --backend shm -n 1 --size 4000000G
     refused 71 "8 ranks" "16 TiB" -- allreduce --ranks 8 --backend shm -n 1 --size 1T
 }
 
-@test "numbers: ranges are kept and said" {
+@test "numbers: values out of range are refused, and the error names the range" {
     refused 64 "'--ranks'" -- allreduce --size 4 --ranks 0
     refused 64 "'--ranks'" -- allreduce --size 4 --ranks 257
     refused 64 "'--ranks'" -- allreduce --size 4 --ranks two
@@ -153,7 +153,7 @@ setup() {
     done
 }
 
-@test "a closed stdout is an error, not a file of ours" {
+@test "a closed stdout is an error, and its descriptor is not reused for a file" {
     run bash -c "\"$ddpbench\" ${quick[*]} --size 4 --json out.json >&-"
     [[ $status == 73 || $status == 74 ]]
     if [ -e out.json ]; then "$PYTHON" -m json.tool out.json; fi
@@ -172,7 +172,7 @@ setup() {
     [[ $output == *out:0* && $output == *err:0* ]]
 }
 
-@test "a reader that leaves does not hang us" {
+@test "a reader that leaves does not make the run hang" {
     run timeout 20 bash -c "\"$ddpbench\" ${quick[*]} --size 4,8,16 | true; exit \${PIPESTATUS[0]}"
     [ "$status" != 124 ]
 }
@@ -194,7 +194,7 @@ setup() {
     refused 66 empty -- train --data empty
 }
 
-@test "words of other commands: explain, completion, help" {
+@test "unknown operands of explain, completion and help" {
     refused 64 busbv -- explain busbv
     hint_names "'busbw'"
     refused 64 tcsh -- completion tcsh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# Every format, read by those it is for: Python's csv and xml.etree, Google Benchmark's compare.py,
-# the regexes of superbenchmark and ReFrame, the keys of github-action-benchmark; and nothing of what
-# a run is given gets out of its place.
+# Reads every format as its consumers do: Python's csv and xml.etree, Google Benchmark's compare.py, the
+# regular expressions of superbenchmark and ReFrame, the keys of github-action-benchmark. Also checks
+# that arguments of a run cannot inject text into a format.
 # shellcheck disable=SC2154 # stderr: bats
 bats_require_minimum_version 1.5.0
 
@@ -10,14 +10,14 @@ setup() {
     bench_setup
 }
 
-# FORMAT ARGUMENT...: an all-reduce on 2 ranks as r.json and in the format as r.txt.
+# measure FORMAT ARGUMENT...: runs an all-reduce on 2 ranks and writes r.json, and r.txt in the format.
 measure() {
     local format=$1
     shift
     "$ddpbench" allreduce --ranks 2 -n 12 --size 4,64K,1M --json r.json --format "$format=r.txt" "$@" -q
 }
 
-# FORMAT: a training run of a few steps likewise.
+# train FORMAT: does the same with a training run of a few steps.
 train() {
     "$ddpbench" train --ranks 2 --dataset synthetic --images 128 --epochs 2 --json r.json --format "$1=r.txt" -q
 }
@@ -66,7 +66,7 @@ END
     run -0 --separate-stderr "$ddpbench" all_reduce_perf -b 8 -e 128K -f 2 -g 1 -n 20 -w 5 -c 1 -o sum -d float
     [ "$(grep -cP '^ +\d+ +\d+ +float +sum +-1 ' <<<"$output")" = 15 ]
     [[ $output == *"# Avg bus bandwidth"* ]]
-    # as there: sizes are binary whatever letter follows, a factor wins over a step, its absence is a step of 1M
+    # as in nccl-tests: sizes are binary, a factor overrides a step, and without both the step is 1M
     run -0 --separate-stderr "$ddpbench" all_reduce_perf --minbytes 1KB --maxbytes=4k --stepfactor 2 -i 1 --dry-run --ranks 2
     [ "$(grep -c '^allreduce/.*/in/' <<<"$output")" = 3 ]
     [[ $output == *"/1024/none"*"/2048/none"*"/4096/none"* && $output == *" 20 iterations "*" 1 "* ]]
@@ -78,7 +78,7 @@ END
         run -0 --separate-stderr "$ddpbench" "${other}_perf" -b 1K -e 1K -o sum -d half -n 3 --ranks 2
         [ "$(grep -cP '^ +1024 +512 +half ' <<<"$output")" = 1 ] || { echo "$other: $output"; false; }
     done
-    # options of ours may stand between theirs
+    # options of ddpbench may be mixed with those of nccl-tests
     run -0 --separate-stderr "$ddpbench" all_reduce_perf -b 8 -e 8 --json r.json -n 3 --backend shm --ranks 2
     [ -z "$output" ] || [[ $output != "# nccl"* ]]
     [ -s r.json ]
@@ -171,7 +171,7 @@ END
     mv r.txt b.json
     "$PYTHON" - <<'END'
 import json, math
-# tools/gbench/util.py load_benchmark_results and report.py of 1.7: what they ask of a file
+# the checks of tools/gbench/util.py (load_benchmark_results) and report.py of version 1.7
 def load(name):
     results = json.load(open(name))
     results["benchmarks"] = sorted(results["benchmarks"], key=lambda b: b["per_family_instance_index"] if "per_family_instance_index" in b else -1)
@@ -198,7 +198,7 @@ a, b = load("a.json"), load("b.json")
 ids = [p["id"] for p in json.load(open("r.json"))["points"]]
 assert names(a) == ids == names(b)
 for old, new in partition(a, b):
-    # compare.py's U test wants repetitions: 9 is UTEST_OPTIMAL_REPETITIONS
+    # compare.py's U test needs at least UTEST_OPTIMAL_REPETITIONS = 9 repetitions
     assert len(old) == len(new) == old[0]["repetitions"] == 12 >= 9
     for x, y in zip(old, new):
         for key in "real_time", "cpu_time":
@@ -211,7 +211,7 @@ assert sorted(x["real_time"] for x in b["benchmarks"] if x["name"] == ids[0]) ==
 END
 }
 
-@test "jsonl: a line as soon as there is something to say, each whole" {
+@test "jsonl: each line is complete and is written as soon as it is known" {
     "$ddpbench" sweep "$(printf '{"runs": [{"command": "allreduce", "ranks": 2, "size": [4, 64], "iters": 7},
         {"command": "train", "ranks": 2, "dataset": "synthetic", "images": 128, "epochs": 2}]}' >c.json; echo c.json)" \
         --json r.json --format jsonl=r.txt -q
@@ -230,7 +230,7 @@ assert lines[-1]["status"] == "complete" and lines[-1]["points"] == 4 and lines[
 END
 }
 
-@test "github-action-benchmark: both forms have what it asks for" {
+@test "github-action-benchmark: both forms have the required keys" {
     measure action-smaller
     "$PYTHON" - <<'END'
 import json
@@ -248,10 +248,10 @@ END
     "$PYTHON" -c 'import json; (e,) = json.load(open("r.txt")); assert e["unit"] == "eval accuracy" and 0 <= e["value"] <= 1'
 }
 
-# All formats of the binary.
+# Prints all formats of the binary.
 formats() { "$ddpbench" list reporters | awk '$1 == "reporter" || $1 == "format" { print $2 }'; }
 
-@test "what a run is given stays in its place, in every format" {
+@test "arguments of a run are escaped in every format" {
     hostile=$'h\e[31m\nBREAK</script>]]>&"`|.json'
     mkdir dir
     cd dir
@@ -283,7 +283,7 @@ END
     "$ddpbench" sweep c.json --json s.json --journal journal -v >>out 2>>err
     "$ddpbench" doctor >>out 2>>err || true
     "$ddpbench" train --ranks 1 --dataset synthetic --images 64 --epochs 1 --json t.json "${outputs[@]//=/=t-}" >>out 2>>err
-    # commands of a gate inherit the environment; --base-env is what a user wants shown in no output
+    # a gate's commands inherit the environment; the values of --base-env must be in no output
     export XDG_STATE_HOME=$PWD/state
     run_of="'$PYTHON' -S -E '$root/tests/gate/fake_launch.py'"
     "$ddpbench" gate --base "$run_of" --base-env UCX_TOKEN=canary-4711,OMP_NUM_THREADS=1 --new-env=MY=canary-4711 --pairs 5 --json g.json "${outputs[@]//=/=g-}" -q >>out 2>>err || [ $? = 12 ]

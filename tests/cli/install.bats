@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# make install: what it writes, that the copy runs from wherever it is moved to, and uninstall.
+# make install writes the expected files, the copy runs after it was moved, and make uninstall removes it.
 bats_require_minimum_version 1.5.0
 
 setup_file() {
@@ -8,8 +8,7 @@ setup_file() {
     binary=$(readlink -f "${DDPBENCH:-$root/build/ddpbench}")
     O=$(dirname "$binary")
     export O=${O#"$root"/}
-    # The flavour under test is installed, not another one built for the purpose.
-    # Blanks in the way are part of the test.
+    # Installs the flavour under test instead of building another one. The path contains a blank on purpose.
     make -s -C "$root" O="$O" install DESTDIR="$BATS_FILE_TMPDIR/de st" PREFIX=/opt/ddp >/dev/null
     mv "$BATS_FILE_TMPDIR/de st/opt/ddp" "$BATS_FILE_TMPDIR/moved"
 }
@@ -69,7 +68,7 @@ mpiexec_of() { # FLAVOUR COMMAND...: two ranks
     else
         man -l "$page" >raw.txt
     fi
-    sed 's/.\x08//g' raw.txt >page.txt # bold is typed over
+    sed 's/.\x08//g' raw.txt >page.txt # removes the overstrikes of bold text
     grep -q NAME page.txt
     grep -q allreduce page.txt
     grep -q train page.txt

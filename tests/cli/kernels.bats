@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# `ddpbench kernels`: every kernel is there, Google Benchmark's flags pass, and what fails says so.
+# `ddpbench kernels` has every kernel, passes Google Benchmark's flags on, and reports failures.
 
 bats_require_minimum_version 1.5.0
 
@@ -11,7 +11,7 @@ setup() {
     fast=(kernels --size 4K --benchmark_min_time=0.0001)
 }
 
-# A helper in a folder of its own that does what the lines say.
+# Makes a helper in a folder of its own from the given lines of shell code.
 fake_helper() {
     mkdir -p fake
     printf '#!/bin/sh\n%s\n' "$1" >fake/ddpbench-kernels
@@ -33,7 +33,7 @@ select = {f"{k}/feedback/{d}" for k in ("threshold", "topk") for d in ("0.001", 
 select |= {"topk/feedback/0.01/heavy-tailed", "topk/feedback/0.01/hint", "topk/alone/0.001", "topk/alone/0.01"}
 rest = {"copy", "copy/nontemporal", "scatter-add/4-lists/0.01", "merge/2-lists/0.01", "sgd", "adam"}
 assert set(rows) == reduce | convert | select | rest, set(rows) ^ (reduce | convert | select | rest)
-# 4 KiB are 1024 floats, of which 11 are kept at 1 %; four lists of 11; two of them and their union.
+# 4 KiB are 1024 floats. 1 % of them keeps 11. There are four lists of 11, and two lists with their union.
 bytes_of = {"copy": 8 * 1024, "reduce/f32/sum": 12 * 1024, "reduce/u8/sum": 3 * 4096, "reduce/f64/sum": 24 * 512,
             "reduce/f32/sum/4-sources": 20 * 1024, "convert/f32-f16": 6 * 1024, "convert/f16-f32/add": 10 * 1024,
             "threshold/feedback/0.01": 12 * 1024 + 88, "topk/feedback/0.01": 16 * 1024 + 88,
@@ -66,7 +66,7 @@ END
     grep -q 'Run on' err # the context is on stderr, stdout is data only
 }
 
-@test "what is wrong on the command line: 64, and nothing on stdout" {
+@test "mistakes on the command line: 64, and nothing on stdout" {
     for words in --benchmark_fliter=sgd --benchmark_min_time=x --benchmark_format=xml --benchmark_filter=nothing_of_ours \
         '--benchmark_filter=(' sgd '--size 4097' '--size 1' --sise=4K; do
         # shellcheck disable=SC2086 # some are two words
@@ -98,7 +98,7 @@ END
     "$binary" doctor | grep -q '^OK .*kernels'
 }
 
-@test "beside the binary and, as installed, in ../lib/ddpbench, whatever else is there" {
+@test "the helper is found beside the binary and in ../lib/ddpbench" {
     mkdir -p bin lib/ddpbench beside
     cp "$binary" bin/ddpbench
     cp "$binary" beside/ddpbench
@@ -111,7 +111,7 @@ END
     done
 }
 
-@test "a helper that is killed is named: 128 + n; one that ends with 1, or cannot start, too" {
+@test "a helper that is killed (128 + n), ends with 1, or cannot start is named" {
     export DDPBENCH_MODULE_DIR=$PWD/fake
     fake_helper 'kill -SEGV $$'
     run "$binary" kernels

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# `ddpbench train --model ...`: every model runs by its own rule, says so, and refuses data that it
-# cannot take; CIFAR-10 in both its forms; made data are marked as such.
+# `ddpbench train --model ...`: every model uses its own training rule, reports it, and refuses data of
+# another shape; CIFAR-10 is read in both formats; synthetic data are marked as such.
 # shellcheck disable=SC2154 # stderr is set by run --separate-stderr
 bats_require_minimum_version 1.5.0
 
@@ -10,7 +10,7 @@ setup() {
     job=(train --epochs 1)
 }
 
-# A folder with CIFAR-10's six files, $1 images each, both forms of the same: bin/ and py/.
+# cifar N: writes CIFAR-10's six files with N images each, the same in both formats: bin/ and py/.
 cifar() {
     "$PYTHON" - "$root" "$1" <<'PY'
 import importlib.util, os, sys
@@ -43,7 +43,7 @@ nnabla-tiny 2060 ('adam', 0.001, None, 0, 'glorot', 32)
 END
 }
 
-@test "made data: marked in table and JSON, the same from the same seed" {
+@test "synthetic data: marked in table and JSON, and the same with the same seed" {
     tiny=(train --model nnabla-tiny --images 500 --epochs 2 --ranks 1)
     "$ddpbench" "${tiny[@]}" --json a.json >table
     "$ddpbench" "${tiny[@]}" --json b.json >/dev/null
@@ -54,7 +54,7 @@ END
     [ "$(json a.json 't[0]["epochs"][0]["train_loss"]')" != "$(json c.json 't[0]["epochs"][0]["train_loss"]')" ]
 }
 
-@test "what the user says goes before the model's rule" {
+@test "options of the user override the model's rule" {
     "$ddpbench" train --model resnet9 --dataset synthetic --images 200 --epochs 1 --ranks 1 \
         --optimizer sgd --lr 0.02 --momentum 0.5 --weight-decay 0 --init glorot --batch 7 --json run.json >table
     got=$(json run.json '(lambda o: (o["name"], o["lr"], o["momentum"], o["weight_decay"], t[0]["sync"]["init"], t[0]["batch_per_rank"]))(t[0]["optimizer"])')

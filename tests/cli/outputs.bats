@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# What a run does to its outputs, and what its outputs do to a run: readers that sleep, limits,
-# signals, mistakes. A result that was good stays until there is something to put in its place.
+# Outputs of a run under slow readers, limits, signals and mistakes. A good result of an earlier run is
+# kept until the new result replaces it.
 # shellcheck disable=SC2154 # stderr: bats
 bats_require_minimum_version 1.5.0
 
@@ -11,8 +11,8 @@ setup() {
     export ddpbench
 }
 
-# Starts a run whose stdout is a pipe of 8 KiB, which its table overflows; then does what `acts`
-# (Python, with `run` the process and `reader` the other end) says. Prints exit code and stderr.
+# Starts a run whose stdout is a pipe of 8 KiB, which is too small for its table, then runs the Python code
+# `acts` (`run` is the process, `reader` the other end). Prints exit code and stderr.
 with_pipe() {
     "$PYTHON" - "$1" "${@:2}" <<'END'
 import fcntl, os, signal, subprocess, sys, time
@@ -45,7 +45,7 @@ END
     [ "$(json out.json 'len(p)')" -gt 5 ]
 }
 
-@test "nobody reads stdout and stderr: the run ends all the same" {
+@test "nobody reads stdout and stderr: the run still ends" {
     run "$PYTHON" - <<'END'
 import fcntl, os, subprocess
 reader, writer = os.pipe()
@@ -82,7 +82,7 @@ while os.read(reader, 65536):
 }
 
 @test "a good result survives a command line that is wrong" {
-    mkdir here # bats has files of its own where it runs
+    mkdir here # the current folder has files of bats
     cd here
     "$ddpbench" "${quick[@]}" --json good.json >/dev/null 2>&1
     cp good.json before.json
@@ -103,7 +103,7 @@ while os.read(reader, 65536):
     [ "$(find . -type f | sort | tr '\n' ' ')" = "./before.json ./good.json " ] || { find .; false; }
 }
 
-@test "usage errors come before any news, and print nothing on stdout" {
+@test "usage errors come before any other message, and print nothing on stdout" {
     run -64 --separate-stderr "$ddpbench" allreduce --size 4 --format json,table
     [ -z "$output" ]
     [ "$(wc -l <<<"$stderr")" -le 2 ] # the error and its hint
@@ -121,10 +121,10 @@ while os.read(reader, 65536):
     [ -z "$(ls -A)" ]
 }
 
-@test "every signal that would end the run is told, and ends the ranks" {
+@test "every signal that would end the run is reported, and ends the ranks" {
     for signal in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do
         rm -f s.json
-        # bash starts background jobs with SIGINT and SIGQUIT ignored, which they then stay
+        # bash starts background jobs with SIGINT and SIGQUIT ignored, so Python starts the run
         "$PYTHON" -c '
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -146,7 +146,7 @@ os.execv(sys.argv[1], sys.argv[1:])' \
     done
 }
 
-@test "a signal during start-up leaves no document that still runs" {
+@test "a signal during start-up leaves no document with the status running" {
     for delay in 0 0.001 0.002 0.004 0.008 0.012 0.016 0.02 0.03; do
         rm -f s.json
         "$ddpbench" allreduce --ranks 2 --backend shm --size 4 -n 10000000 --json s.json >/dev/null 2>&1 &
@@ -163,7 +163,7 @@ os.execv(sys.argv[1], sys.argv[1:])' \
     done
 }
 
-@test "too few descriptors: 71, and which limit" {
+@test "too few descriptors: 71, and the limit is named" {
     local seen=
     for n in 4 5 6 7 8 9 10 11 12 13 14; do
         run bash -c "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n $n
@@ -182,7 +182,7 @@ os.execv(sys.argv[1], sys.argv[1:])' \
     began=$(date +%s)
     run -74 --separate-stderr "$ddpbench" "${quick[@]}" -T 1 --json p
     [ $(($(date +%s) - began)) -le 5 ]
-    [ "$(grep -c "'p'" <<<"$stderr")" = 2 ] # when it begins to wait, and when it ends
+    [ "$(grep -c "'p'" <<<"$stderr")" = 2 ] # a note when the wait begins, and the error
     error_names "'p'"
     "$ddpbench" "${quick[@]}" --json p >/dev/null 2>&1 &
     sleep 0.3
@@ -191,13 +191,13 @@ os.execv(sys.argv[1], sys.argv[1:])' \
     [ "$(json late.json 'd["status"]')" = complete ]
 }
 
-@test "what a killed run leaves beside its target, the next one removes" {
+@test "temporary files of a killed run are removed by the next run" {
     echo half >.k.json.ddpbench.tmp
     "$ddpbench" "${quick[@]}" --json k.json >/dev/null 2>&1
     [ "$(ls -A)" = k.json ]
 }
 
-# What a run reads is not what it writes: 64, and nothing of it is touched.
+# spared FILE ARGUMENT... OUTPUT: a run that would overwrite FILE is refused with 64 and changes nothing.
 spared() {
     cp "$1" before
     run -64 --separate-stderr "$ddpbench" "${@:2}"

@@ -9,7 +9,7 @@ setup() {
     commands=$(sed -n 's/^DDP_COMMAND(\(.*\))/\1/p' "$root/cmd/command_list.h")
 }
 
-# The names of a list header: symbols_of coll/coll_list.h COLL
+# Prints the names in a list header: symbols_of coll/coll_list.h COLL
 symbols_of() {
     sed -n "s/^DDP_$2(\([a-z0-9_]*\).*/\1/p" "$root/lib/$1"
 }
@@ -25,7 +25,7 @@ symbols_of() {
     "$ddpbench" help environment >environment.txt
     "$ddpbench" help units >units.txt
     "$ddpbench" help exit-codes >exit-codes.txt
-    # A summary may be longer than a line only where it is data: not in help.
+    # No line of the help may be longer than 85 characters.
     run grep -nE '^.{86,}' ./*.txt
     [ -z "$output" ] || { echo "$output"; false; }
 }
@@ -45,7 +45,7 @@ symbols_of() {
     hint_names "'environment'"
 }
 
-@test "every exit code of err.h is in help, and none that is not" {
+@test "help has exactly the exit codes of err.h" {
     "$ddpbench" help exit-codes | grep -oE '^ *[0-9]+ ' | tr -d ' ' >said
     { echo 0; grep -oE '^ *DDP_E[A-Z]+ = -[0-9]+' "$root/lib/base/err.h" | sed 's/.*-//'; } >codes
     diff <(sort -n codes) said
@@ -167,7 +167,7 @@ PY
     "$PYTHON" -c 'import json,sys; assert json.load(sys.stdin)["failures"] == 1' <<<"$output"
 }
 
-@test "under mpiexec, help is said once" {
+@test "under mpiexec, help is printed once" {
     export OMPI_COMM_WORLD_SIZE=2
     for words in "allreduce -h" "train --help" -h --help; do
         # shellcheck disable=SC2086 # words
@@ -179,7 +179,7 @@ PY
     done
 }
 
-@test "a module that is missing: where it was looked for, and what to do with an installed copy" {
+@test "a missing module: the error names the folders searched, and what to do with an installed copy" {
     mkdir -p place/bin
     cp "$ddpbench" place/bin/ddpbench
     export OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2
@@ -190,7 +190,7 @@ PY
     error_names "'ddpbench-mpi-openmpi.so'" "'$PWD/place'"
 }
 
-@test "a launcher that cannot be joined: 76 and the way out, FAIL for the doctor, nothing to others" {
+@test "an unsupported launcher: 76 with a hint, FAIL in the doctor, no effect on other commands" {
     for left in "FLUX_TASK_RANK=1 FLUX_JOB_SIZE=4" PALS_RANKID=1 "PMIX_RANK=0 PMIX_NAMESPACE=a" "PMI_FD=99 PMI_SIZE=1 PMI_RANK=0"; do
         # shellcheck disable=SC2086 # words
         run -76 --separate-stderr env $left "$ddpbench" allreduce --size 4 -n 1
@@ -205,7 +205,7 @@ PY
     done
 }
 
-@test "doctor: what the environment says cannot drive the terminal" {
+@test "doctor: values of the environment are printed without control characters" {
     DDPBENCH_DATA_DIR=$'/no\033[2Jsuch' run --separate-stderr "$ddpbench" doctor
     [[ $output == *'/no?[2Jsuch'* ]]
     [[ $output != *$'\033'* ]]
@@ -221,7 +221,7 @@ PY
     ! grep '^WARN .*MPICH.*libmpich-dev' <<<"$output"
 }
 
-# complete_bash WORD...: what bash offers for the last word.
+# complete_bash WORD...: prints bash's completions of the last word.
 complete_bash() {
     "$ddpbench" completion bash >completion.bash
     bash -c '. ./completion.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ddpbench
@@ -243,7 +243,7 @@ complete_bash() {
 @test "completion: zsh and fish parse where they are installed, and name every option" {
     "$ddpbench" completion zsh >_ddpbench
     "$ddpbench" completion fish >ddpbench.fish
-    # Quotes are balanced: after removing the escaped ones each line of fish has pairs.
+    # Quotes are balanced: each line has an even number of quotes that are not escaped.
     run bash -c "sed \"s/'\\\\\\\\''//g\" ddpbench.fish | awk -F\"'\" 'NF % 2 == 0'"
     [ -z "$output" ] || { echo "$output"; false; }
     if command -v zsh >/dev/null; then zsh -n _ddpbench; fi

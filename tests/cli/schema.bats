@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Every document the program can write is valid against results/schema, digest included; and the
-# validator does find what is wrong.
+# Every document that the program can write is valid against results/schema, including its digest, and
+# the validator detects errors.
 # shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
@@ -9,13 +9,13 @@ setup() {
     bench_setup
 }
 
-# invalid FILE TEXT: refused, with TEXT in what is said.
+# invalid FILE TEXT: the validator refuses the file with a message that contains TEXT.
 invalid() {
     run valid "$1"
     [ "$status" = 1 ] && [[ $output == *"$2"* ]] || { echo "exit $status: $output"; return 1; }
 }
 
-# edit FILE EXPRESSION: changes the parsed document d and writes it with a right digest.
+# edit FILE EXPRESSION: changes the parsed document d and prints it with a correct digest.
 edit() {
     "$PYTHON" - "$root" "$@" <<'PY'
 import json, sys
@@ -44,7 +44,7 @@ measure() {
     valid r.json
 }
 
-@test "the environment is in it, secrets are not" {
+@test "the document holds the environment without secrets" {
     OMP_NUM_THREADS=2 UCX_TLS='' UCX_PASSWORD=hunter2 NCCL_API_KEY=hunter2 HOME=/hunter2 measure
     valid r.json
     grep -q '"OMP_NUM_THREADS": *"2"' r.json
@@ -52,14 +52,14 @@ measure() {
     ! grep -q hunter2 r.json
 }
 
-@test "arguments that are no UTF-8, and seeds up to 2^53 - 1, survive" {
+@test "arguments that are not UTF-8, and seeds up to 2^53 - 1, are kept" {
     "$ddpbench" allreduce --ranks 1 -n 1 --size 4 --seed 9007199254740991 \
         --json "$(printf 'r\377"\\.json')" >table 2>err
     valid r*.json
     grep -q '"seed": *9007199254740991' r*.json
 }
 
-# A folder of IDX files, 40 + 20 images of 28 x 28: small enough to train on in no time.
+# Writes a folder of IDX files with 40 + 20 images of 28 x 28, on which training takes little time.
 images() {
     mkdir -p images
     "$PYTHON" - <<'PY'
@@ -99,7 +99,7 @@ PY
 }
 
 @test "a run that was killed leaves a partial document with every point that was printed" {
-    # In the order of the table, and far longer than it is waited for.
+    # The points run in the order of the table, and take far longer than the test waits.
     "$ddpbench" allreduce --ranks 2 -n 1000 -b 8 -e 64M -f 2 --check all --order given \
         --json r.json >table 2>err &
     local pid=$!
@@ -147,7 +147,7 @@ PY
     invalid e.json reason
     edit r.json 'd["environment"]["MY_TOKEN"] = "x"' >e.json
     invalid e.json MY_TOKEN
-    # one rank, nothing sent, nothing checked: null, never 0
+    # with one rank nothing is sent or checked, so the values are null, never 0
     edit r.json '[q for q in p if q["ranks"] == 1][0]["busbw_GBps"] = 0' >e.json
     invalid e.json busbw_GBps
     edit r.json '[q for q in p if q["size_bytes"] == 0][0]["algbw_GBps"] = 0' >e.json
@@ -181,7 +181,7 @@ PY
     invalid e.json "size/time x factor"
 }
 
-@test "the validator checks what a schema cannot" {
+@test "the validator checks relations that a schema cannot express" {
     measure
     edit r.json 'p[-1]["busbw_GBps"] *= 1.01' >e.json
     invalid e.json "algbw x factor"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Sweeps: what is measured, in which order, what is refused; and that a run that was cut off goes on.
+# Sweeps: the points and their order, refused configurations, and resuming an interrupted sweep.
 # shellcheck disable=SC2154 # stderr: bats
 bats_require_minimum_version 1.5.0
 
@@ -48,7 +48,7 @@ ids='[(p["launch"], p["id"]) for p in d["points"]]'
     [ ! -e r.json ] && [ ! -e r.json.journal ]
 }
 
-@test "launches: all of it again, each marked" {
+@test "launches: every point is measured once per launch and marked with its number" {
     "$ddpbench" sweep c.json --launches 3 --json r.json --format csv=r.csv -q
     valid r.json
     [ "$(json r.json 'len(d["points"]), [p["launch"] for p in d["points"]] == [1] * 10 + [2] * 10 + [3] * 10')" = "(30, True)" ]
@@ -56,7 +56,7 @@ ids='[(p["launch"], p["id"]) for p in d["points"]]'
     [ "$(cut -d, -f2 r.csv | sort | uniq -c | tr -s ' \n' ' ')" = " 14 1 14 2 14 3 1 launch " ]
 }
 
-# Cuts the journal j behind its n-th line of a kind, and drops what the result had.
+# Cuts the journal j after its n-th line of a kind, and removes the result.
 cut_journal() {
     "$PYTHON" - "$@" <<'END'
 import sys
@@ -71,7 +71,7 @@ END
     rm -f r.json
 }
 
-@test "goes on where it was cut off, measuring nothing twice" {
+@test "an interrupted sweep resumes and measures nothing twice" {
     "$ddpbench" sweep c.json --json r.json --journal j -q >/dev/null
     json r.json "$ids" >whole
     cp j all
@@ -84,26 +84,26 @@ END
         valid r.json
         [ "$(json r.json "$ids")" = "$(cat whole)" ]
         head -c "$(stat -c %s before)" j | cmp - before
-        # each point once, whatever was cut
+        # the journal holds each point once
         [ "$(grep -o '"point".*"id": "[^"]*"' j | sort | uniq -d)" = "" ]
         [ "$(grep -c '"kind": "point"' j)" = 10 ]
-        # those that were there stand in the table, too
+        # the table includes the points of the journal
         [ "$(grep -c '^ .*\(self\|flat\|direct\)' <<<"$output")" = 10 ]
     done
 }
 
-@test "a training run that was cut off begins again; one that ended does not" {
+@test "an interrupted training run starts again; a finished one does not" {
     "$ddpbench" sweep c.json --json r.json --journal j -q >/dev/null
     json r.json '[[e["train_loss"] for e in t["epochs"]] for t in d["train"]]' >losses
     cut_journal epoch 3
     "$ddpbench" sweep c.json --json r.json --journal j -q >/dev/null
     valid r.json
     [ "$(json r.json '[[e["train_loss"] for e in t["epochs"]] for t in d["train"]]')" = "$(cat losses)" ]
-    [ "$(grep -c '"kind": "epoch"' j)" = 5 ] # 3, and the second run's 2
+    [ "$(grep -c '"kind": "epoch"' j)" = 5 ] # 3 before the cut, and 2 of the second run
     [ "$(grep -c '"kind": "trained"' j)" = 2 ]
 }
 
-@test "another configuration, seed or build is refused, and --restart begins anew" {
+@test "a journal of another configuration, seed or build is refused; --restart starts anew" {
     "$ddpbench" sweep c.json --json r.json --journal j -q >/dev/null
     cp j before
     run -76 "$ddpbench" sweep c.json --json r.json --journal j --seed 2
@@ -119,7 +119,7 @@ END
     [ "$(grep -c '"kind": "point"' j)" = 10 ]
 }
 
-@test "so is another way to start ranks, other cores, and pretended hosts: it is one result" {
+@test "a journal of another launch method, other cores or simulated hosts is refused" {
     "$ddpbench" sweep c.json --json r.json --journal j -q >/dev/null
     cp j before
     run -76 "$ddpbench" sweep c.json --json r.json --journal j --launch threads
@@ -127,7 +127,7 @@ END
     DDPBENCH_HOSTS=2 run -76 "$ddpbench" sweep c.json --json r.json --journal j
     error_names DDPBENCH_HOSTS "''" "'2'"
     cmp j before
-    "$ddpbench" sweep c.json --json r.json --journal j --timeout 50 -q >/dev/null # of no matter
+    "$ddpbench" sweep c.json --json r.json --journal j --timeout 50 -q >/dev/null # another timeout is accepted
     "$PYTHON" -c 'import os; exit(len(os.sched_getaffinity(0)) < 2)' || return 0
     one=$("$PYTHON" -c 'import os; print(min(os.sched_getaffinity(0)))')
     run -76 taskset -c "$one" "$ddpbench" sweep c.json --json r.json --journal j
@@ -153,7 +153,7 @@ END
     run -73 "$ddpbench" sweep c.json --json r.json --journal /dev/null
 }
 
-# rejected CONFIGURATION CODE SUBJECT...: the sweep ends with CODE and names every SUBJECT; nothing is left.
+# rejected CONFIGURATION CODE SUBJECT...: the sweep ends with CODE, names every SUBJECT and leaves no files.
 rejected() {
     printf '%s' "$1" >bad.json
     run "-$2" --separate-stderr "$ddpbench" sweep bad.json --json out.json
@@ -192,7 +192,7 @@ rejected() {
     run -64 "$ddpbench" sweep c.json --restart
 }
 
-@test "backends as an axis; rank counts and backend of the whole" {
+@test "backends as an axis; --ranks and --backend of sweep itself" {
     printf '%s' '{"runs": [{"command": "allreduce", "ranks": 1, "backend": ["self", "shm"], "size": 8, "iters": 3, "placement": "in"}]}' >b.json
     "$ddpbench" sweep b.json --json r.json -q >/dev/null
     [ "$(json r.json '[p["backend"] for p in d["points"]]')" = "['self', 'shm']" ]
@@ -203,7 +203,7 @@ rejected() {
     valid r.json
 }
 
-@test "a second run on the same journal is told" {
+@test "a second run on the same journal is refused" {
     printf '%s' '{"runs": [{"command": "allreduce", "ranks": 2, "size": "16M", "iters": 100000}]}' >long.json
     "$ddpbench" sweep long.json --json r.json -q >/dev/null 3>&- &
     for _ in $(seq 100); do
@@ -216,7 +216,7 @@ rejected() {
     error_names "'r.json.journal'"
 }
 
-@test "progress says where it is and how long it takes" {
+@test "progress shows the position and the remaining time" {
     run -0 --separate-stderr "$ddpbench" sweep c.json --progress always
     says "[1/5" "[5/5"
 }

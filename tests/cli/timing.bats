@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# How often, how and in which order points are measured, and what the record says of it.
+# The number of iterations, the way and the order in which points are measured, and their record.
 # shellcheck disable=SC2154 # output, stderr: bats
 bats_require_minimum_version 1.5.0
 
@@ -18,7 +18,7 @@ measured() {
     valid r.json
 }
 
-@test "without -n: as many as the interval needs, at a look" {
+@test "without -n: as many iterations as the interval needs" {
     measured "${two[@]}" --size 64K --max-time 20
     [[ $(json r.json 'p[0]["stop"]') == precision ]]
     [ "$(json r.json 'p[0]["iterations"] in (20, 30, 45, 67, 100, 150, 225, 337, 505, 757, 1135, 1702, 2553, 3829, 5743, 8614)')" = True ]
@@ -41,14 +41,14 @@ measured() {
 @test "--start window: one clock, starts within microseconds" {
     measured "${two[@]}" --size 8,64K --start window -n 30
     [ "$(json r.json '[q["start"] for q in p]')" = "['window', 'window']" ]
-    # median over iterations that began at most 1 us late
+    # the median covers only iterations that began at most 1 us late
     [ "$(json r.json 'all(0 <= q["skew_us"]["start"] <= 1.1 and q["skew_us"]["exit"] >= 0 for q in p)')" = True ]
     [ "$(json r.json 'all(q["invalid"] >= 0 and q["iterations"] == 30 for q in p)')" = True ]
     measured "${one[@]}" --size 8 --start window -n 30
     [ "$(json r.json 'p[0]["skew_us"]["start"]')" = None ]
 }
 
-@test "--block: labelled, without interval, not for what has no meaning in a block" {
+@test "--block: labelled, without interval; options that have no meaning in a block are refused" {
     measured "${two[@]}" --size 8 --block 16
     [ "$(json r.json 'p[0]["block"], p[0]["iterations"], p[0]["time_us"]["ci95"]')" = "(16, 20, None)" ]
     label=$(json r.json 'd["label"]')
@@ -59,7 +59,7 @@ measured() {
     done
 }
 
-@test "points are measured in an order drawn by the seed, and shown in the plan's" {
+@test "points are measured in an order drawn by the seed, and shown in the order of the plan" {
     measured "${one[@]}" -b 4 -e 16K -f 2 -n 1 -w 0
     [ "$(json r.json '[q["size_bytes"] for q in p] == [4 << i for i in range(13)]')" = True ]
     [ "$(json r.json 'sorted(q["order"] for q in p) == list(range(13))')" = True ]
@@ -75,11 +75,11 @@ measured() {
     [ "$(json r.json '[q["order"] for q in p]')" = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]" ]
 }
 
-@test "--inject-delay slows one point by so much of its own time, and marks the record" {
+@test "--inject-delay slows one point by a percentage of its own time, and marks the record" {
     "$ddpbench" "${one[@]}" --size 16M,32M --placement out --dry-run >plan
     id=$(grep 33554432 plan)
-    # Long operations, so that reading the clock does not matter; the better of three runs, for
-    # others run here, too.
+    # Operations are long, so that reading the clock does not matter. There are three tries, because
+    # other processes may disturb a run.
     for _ in 1 2 3; do
         measured "${one[@]}" --size 16M,32M --placement out -n 15
         before=$(json r.json '[q["time_us"]["min"] for q in p]')
@@ -110,15 +110,15 @@ measured() {
     measured allreduce --backend shm --ranks 1,2 --size 64K -n 1 --placement in
     [ "$(json r.json '[c["ranks"] for c in d["control"]]')" = "[1, 2]" ]
     [ "$(json r.json '[q["bound"] is None for q in p]')" = "[True, False]" ]
-    # of no elements no step is taken; a barrier has none and takes one
+    # a collective without elements takes no step; a barrier has none but takes one
     measured all-gather --backend shm --ranks 2 --size 4,8 -n 1 --placement in
     [ "$(json r.json '[(q["count"], q["bound"] is None) for q in p]')" = "[(0, True), (2, False)]" ]
     measured barrier --backend shm --ranks 2 -n 1
     [ "$(json r.json '[q["bound"]["kind"] for q in p]')" = "['latency']" ]
 }
 
-# Each rank has a core to itself for a while: its own rate times their number was 24 times as much.
-@test "the control of ranks that take turns is what they reach together" {
+# While a rank runs, it has the core alone; its rate times the number of ranks would be far too high.
+@test "the control of ranks that share a core is their common rate" {
     [ "$(nproc)" -le 8 ] || skip "64 ranks on $(nproc) cores may well copy more than 2"
     measured "${two[@]}" --size 4K -n 6 -w 1
     mv r.json two.json

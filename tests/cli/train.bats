@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# `ddpbench train`: it learns, the same command gives the same losses, and bad data is refused with
-# the right code before anything runs.
+# `ddpbench train` learns, gives the same losses for the same command, and refuses bad data with the
+# right exit code before anything runs.
 # shellcheck disable=SC2154 # stderr is set by run --separate-stderr
 bats_require_minimum_version 1.5.0
 
@@ -10,7 +10,7 @@ setup() {
     job=(train --epochs 1)
 }
 
-# A folder of IDX files, 200 + 50 images of 28 x 28, gzipped or (plain) not.
+# Writes a folder of IDX files with 200 + 50 images of 28 x 28, gzipped unless plain is given.
 images() {
     mkdir -p images
     "$PYTHON" - "${1:-gz}" <<'PY'
@@ -27,7 +27,7 @@ for name, n in ("train", 200), ("t10k", 50):
 PY
 }
 
-# Losses, accuracies and bytes of every epoch of a run; times left out.
+# Prints losses, accuracies and bytes of every epoch of a run, without times.
 results() {
     "$PYTHON" -c '
 import json, sys
@@ -37,7 +37,7 @@ for t in json.load(open(sys.argv[1]))["train"]:
         print(*(repr(e[k]) for k in keys))' "$1"
 }
 
-# train NAME OPTION...: a run on images/, its document in NAME.json.
+# train NAME OPTION...: trains on images/ and writes the document NAME.json.
 train() {
     local name=$1
     shift
@@ -45,7 +45,7 @@ train() {
         >"$name.table" 2>"$name.err" || { cat "$name.err"; return 1; }
 }
 
-@test "the memory copy control stands before and after the run" {
+@test "the memory copy control is measured before and after the run" {
     "$ddpbench" train --ranks 2 --dataset synthetic --images 128 --epochs 1 --json c.json -q >table
     "$PYTHON" -c 'import json; c = json.load(open("c.json"))["control"]; assert len(c) == 2 and all(x["ranks"] == 2 and x["copy_GBps"] > 0 for x in c), c'
     [ "$(grep -c '^# .*2 ranks.* copy.* GB/s' table)" = 2 ]
@@ -84,7 +84,7 @@ assert e["images_per_second"] > 0 and e["exchange_seconds"] > 0, e'
     done
 }
 
-@test "one rank of 32 sees what two of 16 see" {
+@test "one rank with batches of 32 gives the same result as two ranks with 16" {
     images
     train two
     train one --ranks 1 --batch 32
@@ -104,7 +104,7 @@ for x, y in zip(a, b):
     grep -A 3 '"target"' seed.json | grep -q '"epoch": *null' # never reached
 }
 
-@test "progress goes to stderr, and only when asked for" {
+@test "progress goes to stderr, and only on request" {
     images
     train always --progress always --epochs 20
     grep -q 'images/s' always.err
@@ -125,7 +125,7 @@ for x, y in zip(a, b):
     refused 65 t10k-images-idx3-ubyte -- "${job[@]}" --data images
     printf '\0\0\10\3\377\377\377\377\377\377\377\377\377\377\377\377' >images/t10k-images-idx3-ubyte
     refused 65 t10k-images-idx3-ubyte -- "${job[@]}" --data images
-    # 64 MiB of zeros in 64 KiB, behind a header that promises 50 images.
+    # 64 MiB of zeros, compressed to 64 KiB, after a header for 50 images.
     rm images/t10k-images-idx3-ubyte
     { head -c 16 good/t10k-images-idx3-ubyte; head -c 64M /dev/zero; } |
         gzip -9 >images/t10k-images-idx3-ubyte.gz
@@ -152,7 +152,7 @@ for x, y in zip(a, b):
     [ "$(cat kept.json)" = good ]
     chmod 000 images/train-images-idx3-ubyte
     if [ "$(id -u)" = 0 ]; then
-        # Root, without what lets it read everything: wherever the checkout lies.
+        # Root gives away the capabilities that let it read every file.
         read_all=-dac_override,-dac_read_search
         plain_root=(setpriv "--inh-caps=$read_all" "--bounding-set=$read_all")
         run "${plain_root[@]}" test -r images/train-images-idx3-ubyte
@@ -165,7 +165,7 @@ for x, y in zip(a, b):
     fi
 }
 
-@test "where the data come from is in the record: path, hash, and a name only when it is known" {
+@test "the record holds path and hash of the data, and the name of a known data set" {
     images gz
     of() { "$PYTHON" -c 'import json; t = json.load(open("data.json"))["train"][0]; print(t["dataset"], t["data"]["path"], t["data"]["hash"])'; }
     "$ddpbench" train --ranks 1 --max-steps 1 --data images --json data.json >/dev/null 2>&1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# `ddpbench train --compare`, --seeds and the options of exchange: what runs, what is in the table,
-# the document and the Markdown, and what is refused.
+# `ddpbench train --compare`, --seeds and the options of exchange: the runs, their table, document and
+# Markdown, and refused options.
 # shellcheck disable=SC2154 # stderr is set by run --separate-stderr
 bats_require_minimum_version 1.5.0
 
@@ -10,7 +10,7 @@ setup() {
     job=(train --ranks 2 --dataset synthetic)
 }
 
-# train NAME OPTION...: two ranks on a few synthetic images, its document in NAME.json.
+# train NAME OPTION...: trains two ranks on a few synthetic images and writes the document NAME.json.
 train() {
     local name=$1
     shift
@@ -20,7 +20,7 @@ train() {
 
 strategies=dense,fp16,bf16,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:4,none
 
-@test "compare: every strategy with every seed, interleaved, behind a run on one rank" {
+@test "compare: every strategy with every seed, interleaved, after a run on one rank" {
     train all --compare "$strategies" --seeds 1,2 --target-accuracy 0.01 --check-replicas step
     "$PYTHON" "$root/ci/validate_json.py" all.json
     holds all.json 'len(t) == 20 and len(c) == 9'
@@ -36,13 +36,13 @@ strategies=dense,fp16,bf16,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:
     holds all.json 'c[8]["wire_bytes_per_step"] == 0 and c[8]["exposed_seconds_per_step"] == 0'
     holds all.json '[r["sync"]["feedback"] for r in t[1:10]] == [None, "off", "off", "on", "on", "on", None, None, None]'
     holds all.json '[r["pays"] is None for r in c] == [True] + 8 * [False]'
-    # Same seed, same first step: the accuracy of each run is what the table averages.
+    # The table averages the accuracies of the runs of each strategy.
     holds all.json 'all(abs(r["accuracy"]["mean"] - sum(e["eval_accuracy"] for u in t if u["sync"]["strategy"] == r["strategy"] and not u["baseline"] for e in u["epochs"]) / 4) < 1e-9 for r in c)'
     [ "$(grep -c '^  [a-z0-9:.]* *2 *2 ' all.table)" = 9 ]
     grep -Eq '^# .*fp16 .*step' all.table
 }
 
-@test "a run in a comparison is the run alone, bit for bit" {
+@test "a run in a comparison gives the same bits as the run alone" {
     train all --compare dense,topk:0.01 --seeds 2,1
     train alone --sync topk:0.01 --seed 1
     losses='[e["train_loss"] for r in t if r["seed"] == 1 and r["sync"]["strategy"] == "topk:0.01" for e in r["epochs"]]'
@@ -53,14 +53,14 @@ strategies=dense,fp16,bf16,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:
 @test "seeds alone; one rank has no speed-up; rank counts have rows of their own" {
     train seeds --seeds 1,2,3
     holds seeds.json 'len(c) == 1 and c[0]["runs"] == 3 and c[0]["difference"] is None'
-    holds seeds.json 'len({r["data"]["hash"] for r in t}) == 1' # as the help says
+    holds seeds.json 'len({r["data"]["hash"] for r in t}) == 1' # all seeds train on the same data
     train one --ranks 1 --compare dense,none
     holds one.json 'len(t) == 2 and all(r["speedup"] is None for r in c)'
     train counts --ranks 1,2 --compare dense,none
     holds counts.json '[(r["strategy"], r["ranks"]) for r in c] == [("dense", 1), ("none", 1), ("dense", 2), ("none", 2)]'
 }
 
-@test "Markdown: whole, with the table, and safe" {
+@test "Markdown: complete, with the table, and escaped" {
     train md --compare dense,fp16 --format 'markdown=out.md,table'
     grep -q '^| fp16 | 2 | 1 |' out.md
     grep -q '^- .*fp16 ' out.md
@@ -73,7 +73,7 @@ strategies=dense,fp16,bf16,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:
 @test "no reporter writes nan for the run on one rank, which is not evaluated" {
     train c --compare dense,none --seeds 1 --format table,osu=osu,nccl-tests=nccl,csv=csv,jsonl=jsonl,markdown=md,gbench=gbench,junit=junit,action-bigger=bigger
     for f in osu nccl; do
-        grep -qE '^# train dense, epoch 1: [0-9.]+ s$' "$f" # the baseline's
+        grep -qE '^# train dense, epoch 1: [0-9.]+ s$' "$f" # the line of the baseline
         grep -qE '^# train none, epoch 2: eval accuracy 0\.[0-9]{4}, [0-9.]+ s$' "$f"
     done
     run ! grep -iw nan c.table osu nccl csv jsonl md gbench junit bigger
@@ -90,7 +90,7 @@ strategies=dense,fp16,bf16,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:
     train sum
     for where in local device dist-device; do
         train $where --aggregate $where --check-replicas step
-        [ "$(json sum.json "$losses")" = "$(json $where.json "$losses")" ] # two ranks: one order
+        [ "$(json sum.json "$losses")" = "$(json $where.json "$losses")" ] # two ranks have only one order of summation
         holds $where.json "t[0]['sync']['aggregate'] == '$where' and t[0]['epochs'][0]['peak_memory_bytes'] > 0"
     done
 }
@@ -109,7 +109,7 @@ strategies=dense,fp16,bf16,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:
     [ "$output" = "$(json direct.json 't[0]["epochs"][0]["wire_bytes_per_rank"]')" ]
 }
 
-@test "recorded gradients: NumPy reads them, a row each time, and allreduce can" {
+@test "recorded gradients: NumPy and allreduce can read them, one row per record" {
     train dump --dump-gradients grads --dump-every 3
     "$PYTHON" - <<'PY'
 import numpy
@@ -122,7 +122,7 @@ PY
     [ "$(json dump.json "$losses")" = "$(json plain.json "$losses")" ]
 }
 
-@test "what does not go together is refused" {
+@test "options that cannot be combined are refused" {
     refused 64 --sync --compare -- "${job[@]}" --sync dense --compare dense,fp16
     refused 64 "--seed " --seeds -- "${job[@]}" --seed 1 --seeds 1,2
     refused 64 --compare "'dense'" -- "${job[@]}" --compare dense,dense

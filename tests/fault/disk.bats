@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# A disk that is full, or fails at any moment: exit 74 or 73, what was finished is intact, nothing
-# half is left, devices stay devices; and with room again a sweep goes on.
+# A disk is full, or fails at any moment: the exit code is 74 or 73, finished files are intact, no partial
+# files are left, and devices are not replaced by files. With space again a sweep resumes.
 # shellcheck disable=SC2154 # stderr: bats
 bats_require_minimum_version 1.5.0
 
@@ -24,14 +24,14 @@ shim() {
     LD_PRELOAD=$BATS_FILE_TMPDIR/shim.so "$ddpbench" --version >/dev/null 2>&1 || skip "nothing can be preloaded into this binary"
 }
 
-# CALL NTH MORE COMMAND...: with the shim. fired: how many calls failed.
+# failing CALL NTH MORE COMMAND...: runs the command with the shim. Sets fired, the number of failed calls.
 failing() {
     rm -f mark
     run env LD_PRELOAD="$BATS_FILE_TMPDIR/shim.so" SHIM_CALL="$1" SHIM_NTH="$2" SHIM_MORE="$3" SHIM_MARK="$PWD/mark" "${@:4}"
     fired=$(stat -c %s mark 2>/dev/null || echo 0)
 }
 
-# CALL: every N of it, until a run has no N-th.
+# every_nth CALL: fails the N-th call for each N, until a run makes fewer than N calls.
 every_nth() {
     local n lost
     "$ddpbench" sweep c.json --json want.json -q >/dev/null
@@ -39,7 +39,7 @@ every_nth() {
         rm -f r.json r.json.journal .*.tmp
         failing "$1" "$n" 100 "$ddpbench" sweep c.json --json r.json -q
         [ "$fired" -gt 0 ] || break
-        # removing the journal of a whole result may fail: then the run is good
+        # a run also succeeds if only the removal of the journal failed
         [ "$status" = 74 ] || [ "$status" = 73 ] || { echo "$1 $n: exit $status $output"; return 1; }
         [[ $output == *"No space left"* ]] || { echo "$1 $n: $output"; return 1; }
         : >shown
@@ -48,7 +48,7 @@ every_nth() {
             ids r.json >shown
         fi
         [ -z "$(find . -name '*.tmp')" ] || return 1
-        # and with room again: the points that were there, and the others
+        # with space again the sweep keeps the finished points and measures the others
         "$ddpbench" sweep c.json --json r.json -q >/dev/null || { echo "$1 $n: does not go on"; return 1; }
         ids r.json | sort >whole
         [ "$(wc -l <whole)" = 3 ] || return 1
@@ -77,7 +77,7 @@ every_nth() {
     every_nth rename 4
 }
 
-@test "the same without a sweep: documents and streams" {
+@test "without a sweep: every write of documents and streams that can fail does" {
     shim
     for call in write fsync rename; do
         for ((n = 1; n < 100; n++)); do
@@ -92,21 +92,22 @@ every_nth() {
     done
 }
 
-# GATES CALL NTH MORE: a self-test of one more A/A gate, its documents and its noise floor: fresh each time, of
-# 1 gate, which is too few to store a floor, or behind a journal of 28.
+# small_selftest GATES CALL NTH MORE: runs a self-test up to GATES A/A gates with the shim. It starts anew
+# with 1 gate, which is too few to store a noise floor, or resumes a journal of 28 gates.
 small_selftest() {
     rm -rf g.json g.csv floor.json*
     [ "$1" = 1 ] || cp 28.journal floor.json.journal
     failing "${@:2}" "$ddpbench" gate --selftest --base "$fake" --gates "$1,0" --pairs 5 --noise-floor floor.json --json g.json --format junit=g.xml -q
 }
 
-# GATES CALL CODE: every N of the call, until a run has no N-th and ends with the code.
+# every_nth_of_selftest GATES CALL CODE: fails the N-th call for each N, until a run makes fewer than N
+# calls and ends with CODE.
 every_nth_of_selftest() {
     local n
     for ((n = 1; n < 60; n++)); do
         small_selftest "$1" "$2" "$n" 0
         [ "$fired" -gt 0 ] || break
-        # a launch of the gate has the shim, too: its own write may be the one that fails
+        # the gate's child processes have the shim, too, so the failing write may be theirs
         [[ "$status" = 74 || "$status" = 73 || "$status" = 65 || "$status" = 69 ]] || { echo "$2 $n: $status $output"; return 1; }
         [ ! -e g.json ] || valid g.json || return 1
         [ ! -e floor.json ] || "$ddpbench" gate --base "$fake" --new "$fake" --pairs 5 --noise-floor floor.json -q >/dev/null || [ $? = 12 ] || return 1
@@ -116,7 +117,7 @@ every_nth_of_selftest() {
     echo "# $2, $1 gates: $((n - 1)) failures" >&3
 }
 
-@test "the gate: documents, self-test's journal and noise floor" {
+@test "the gate: every failing write of documents, self-test's journal and noise floor" {
     shim
     fake="'$PYTHON' -S -E '$root/tests/gate/fake_launch.py' --noise 0.1"
     export XDG_STATE_HOME=$PWD/state
@@ -133,10 +134,10 @@ every_nth_of_selftest() {
     [ -c /dev/full ]
 }
 
-@test "a journal that cannot be written is taken back to its last whole line" {
+@test "a journal that cannot be written is truncated to its last complete line" {
     shim
     "$ddpbench" sweep c.json --json r.json --journal whole -q >/dev/null
-    # writes: document, head, begin, control, point, ...: those of the journal are found by their file
+    # the writes are document, head, begin, control, point, ...
     for n in 3 5 7 9; do
         rm -f j
         failing write "$n" 0 "$ddpbench" sweep c.json --journal j --format csv=t.csv -q
@@ -147,7 +148,7 @@ every_nth_of_selftest() {
     done
 }
 
-@test "/dev/full is full, and a device afterwards" {
+@test "/dev/full is reported as full, and is still a device afterwards" {
     run -74 "$ddpbench" allreduce --ranks 1 --backend self --size 4 -n 1 --json /dev/full
     run -74 "$ddpbench" allreduce --ranks 1 --backend self --size 4 -n 1 --format csv=/dev/full --json r.json
     valid r.json
@@ -167,17 +168,17 @@ every_nth_of_selftest() {
     valid r2.json
 }
 
-@test "a gate whose folder cannot be locked, for the file system has no locks: it goes on, and leaves nothing" {
+@test "a gate on a file system without locks runs and leaves nothing behind" {
     shim
     mkdir mine mine/ddpbench-gate-other
     launch="$ddpbench allreduce --ranks 1 --backend self --size 4 -n 6 -q"
     TMPDIR=$PWD/mine failing flock 1 1000 "$ddpbench" gate --base "$launch" --new "$launch" --pairs 6
     [ "$status" = 0 ] || [ "$status" = 10 ] || [ "$status" = 12 ] || { echo "$status: $output"; false; }
     [ "$fired" -ge 2 ]
-    [ "$(ls mine)" = ddpbench-gate-other ] # perhaps a living gate's
+    [ "$(ls mine)" = ddpbench-gate-other ] # another gate may still use it
 }
 
-@test "a disk of 64 KiB: what fits stays, and with more room the sweep goes on" {
+@test "a disk of 64 KiB: the points that fit are kept, and with more space the sweep resumes" {
     [ "$(id -u)" = 0 ] || skip "mounting needs root"
     mkdir disk
     mount -t tmpfs -o size=64k none disk 2>/dev/null || skip "this container may not mount"

@@ -1,8 +1,8 @@
-/* Preloaded by disk.bats: the SHIM_NTH-th call of SHIM_CALL (write, fsync, fdatasync, rename or
- * flock) that the first process makes on a file fails with ENOSPC (flock: ENOLCK), and so do the
- * SHIM_MORE after it; each says so in the file SHIM_MARK. A write that fails has written half of
- * what it was given, as on a disk that is full. Pipes, sockets and memory are left alone, and so
- * are the ranks. */
+/* disk.bats preloads this library. The SHIM_NTH-th call of SHIM_CALL (write, fsync, fdatasync,
+ * rename or flock) that the first process makes on a file, and the SHIM_MORE calls after it, fail
+ * with ENOSPC (flock: ENOLCK). Each failure is recorded in the file SHIM_MARK. A write that fails
+ * has written half of its data, as on a full disk. Calls on pipes, sockets and memory, and those of
+ * ranks, do not fail. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

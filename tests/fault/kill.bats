@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
-# SIGKILL of any rank, at any moment, under our own launcher: exit 13 within 2 s, a message that names rank and operation, a
-# document that loads and says partial, no process and no segment left. KILLS (default 8) kills each of an
-# all-reduce and a training run; `make torture` asks for 100.
+# A rank is killed with SIGKILL at any moment, under our own launcher. The run must exit with 13 within 2 s
+# and name rank and operation; the document is valid and says partial; no process and no shared memory
+# segment is left. KILLS (default 8) kills are made in an all-reduce and as many in a training run; `make
+# torture` makes 100.
 # shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
@@ -11,8 +12,8 @@ setup() {
     kills=${KILLS:-8}
 }
 
-# kill_one MS VICTIM ARGUMENT...: a rank of the run dies MS milliseconds after the ranks exist, or once a row has been printed
-# (MS = row). Sets rc, took_ms.
+# kill_one MS VICTIM ARGUMENT...: kills a rank MS milliseconds after all ranks have started, or, with MS =
+# row, after a row was printed. Sets rc and took_ms.
 kill_one() {
     local ms=$1 victim=$2 run ranks begin wanted=2
     shift 2
@@ -22,7 +23,7 @@ kill_one() {
     run=$!
     for _ in $(seq 300); do
         mapfile -t ranks < <(pgrep -P "$run")
-        # All of them: before they start, a child asks whether there are GPUs.
+        # Wait for all ranks: an earlier child process only looks for GPUs.
         [ "${#ranks[@]}" = "$wanted" ] && break
         sleep 0.01
     done
@@ -48,7 +49,7 @@ kill_one() {
     done
 }
 
-# Names in shared memory but those of MPI libraries, which other runs on this machine may come and go with.
+# Lists the names in /dev/shm, except those of MPI libraries, which other runs on this machine may use.
 shm_names() {
     find /dev/shm -mindepth 1 ! -name 'vader_segment*' ! -name 'mpich*' ! -name 'sm_segment*' | sort
 }
@@ -63,7 +64,7 @@ judge() {
     "$PYTHON" -c 'import json; assert json.load(open("out.json"))["status"] == "partial"'
 }
 
-@test "in the middle of an all-reduce" {
+@test "a rank is killed in the middle of an all-reduce" {
     before=$(shm_names)
     for i in $(seq "$kills"); do
         kill_one $((RANDOM % 400)) $((i % 3)) allreduce --size 64M --ranks 3 -n 100000 --placement in
@@ -72,7 +73,7 @@ judge() {
     [ "$(shm_names)" = "$before" ]
 }
 
-@test "in the middle of a training epoch" {
+@test "a rank is killed in the middle of a training epoch" {
     [ -d /usr/share/datasets/fashion-mnist ] || skip "dataset-fashion-mnist is not installed"
     for i in $(seq "$kills"); do
         kill_one $((RANDOM % 900)) $((i % 2)) train --ranks 2 --epochs 50

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Fault points: none in a normal build; in one with FAULTS=1 (FAULTY, made by `make faults`) every mistake
-# in DDPBENCH_FAULT is named. What faults do: walk.py.
+# A normal build has no fault points. A build with FAULTS=1 (FAULTY, made by `make faults`) names every
+# mistake in DDPBENCH_FAULT. walk.py tests the effects of faults.
 # shellcheck disable=SC2154 # status, stderr: bats
 bats_require_minimum_version 1.5.0
 
@@ -34,7 +34,7 @@ bad() {
     [ "$status" = 64 ]
 }
 
-@test "mistakes are named, with the nearest and all legal words" {
+@test "mistakes are named, with the nearest and all legal values" {
     needs_faulty
     bad coll-entr:1:kill9 "'coll-entr'" "'coll-enter'" data-load
     bad wait:1:kil9 "'kil9'" "'kill9'" \
@@ -56,7 +56,7 @@ bad() {
     bad "wait:1:kill9$(printf '0%.0s' {1..100})" DDPBENCH_FAULT
 }
 
-@test "several faults; one that is not reached is said" {
+@test "several faults; one that is not reached is reported" {
     needs_faulty
     DDPBENCH_FAULT=coll-enter:2:sleep=5@0,exit:1:sleep=5,recv:1:segv run --separate-stderr "$faulty" \
         allreduce --size 4K --ranks 2 -n 3 --algorithm direct
@@ -73,7 +73,7 @@ bad() {
     "$faulty" list faults --json | "$PYTHON" -c 'import json, sys; assert len(json.load(sys.stdin)) > 10'
 }
 
-@test "ranks that are threads: an error is told, a flip is found" {
+@test "ranks that are threads: an error is reported, a flipped bit is found" {
     needs_faulty
     DDPBENCH_FAULT=coll-enter:2:errno=ENOSPC@1 run --separate-stderr "$faulty" \
         allreduce --size 4K --ranks 3 -n 3 --launch threads
@@ -85,14 +85,14 @@ bad() {
     error_names "rank 2" element
 }
 
-@test "who waits for whom is said when a deadline passes: processes and threads" {
+@test "when a deadline passes, the error names the waiting and the missing ranks: processes and threads" {
     needs_faulty
     for mode in processes threads; do
         DDPBENCH_FAULT=coll-enter:3:sleep=1200@2 run --separate-stderr "$faulty" \
             allreduce --size 64M --ranks 4 -n 5 -T 0.5 --placement in --launch "$mode"
         echo "$mode: exit $status: $stderr"
         [ "$status" = 13 ]
-        # an all-reduce and a barrier for each iteration, and the ping-pong's barrier, were before
+        # earlier operations: an all-reduce and a barrier per iteration, and the ping-pong's barrier
         [[ $stderr =~ "rank 2 ".*"allreduce seq "[0-9]+.*"0, 1, 3".*"64 MiB, f32" ]]
     done
 }

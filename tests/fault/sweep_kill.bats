@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# SIGKILL of everything, parent and ranks, at seeded instants of a sweep: its journal loads, no
-# finished point is lost or measured again, and in the end there is the set of points that an
-# undisturbed sweep has. KILLS (default 10) in all; `make torture` asks for 100. SEED: 1.
+# Parent and ranks of a sweep are killed with SIGKILL at random moments: the journal can be read, no
+# finished point is lost or measured again, and in the end the result has the same points as an
+# uninterrupted sweep. KILLS: the number of kills (default 10; `make torture` makes 100). SEED: default 1.
 # shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
@@ -75,18 +75,18 @@ while done < kills:
     assert group_is_gone(run.pid), "a process is left"
     done += 1
     lines = whole_lines()
-    # nothing that was whole has gone, and nothing is there twice
+    # no complete line is lost or written twice
     assert lines[:len(before)] == before
     have = journal_points(lines)
     assert len(set(have)) == len(have)
     most = max(most, len(have))
-    # what was shown was in the journal first
+    # every point in the document is in the journal
     if os.path.exists("r.json"):
         assert subprocess.run([python, root + "/ci/validate_json.py", "r.json"]).returncode == 0
         assert points(json.load(open("r.json"))).keys() <= set(have)
 
 before = whole_lines()
-# what the last partial document had, with its figures, is in the whole one
+# the complete document contains the points of the last partial one, with the same figures
 shown = points(json.load(open("r.json"))) if os.path.exists("r.json") else {}
 run = start()
 assert run.wait() == 0, open("err").read()
@@ -102,7 +102,7 @@ print(f"# {done} kills, {finished} sweeps that ended before theirs, up to {most}
 END
 }
 
-@test "so does one under mpiexec" {
+@test "a sweep under mpiexec ends with all its points, too" {
     command -v mpiexec.mpich >/dev/null || skip "no mpiexec.mpich here"
     [ -e "$(dirname "$(realpath "$ddpbench")")/ddpbench-mpi-mpich.so" ] || skip "no module for mpich was built"
     printf '%s' '{"runs": [{"command": "allreduce", "ranks": [1, 2], "size": [8, "64K"], "dtype": ["f32", "f16"], "placement": "in", "iters": 20}]}' >m.json

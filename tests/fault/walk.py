@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Every fault point, every action: does the run end as promised, in time, and leave nothing behind?
+"""Tests that a run with an injected fault ends as documented, in time, and leaves nothing behind.
 
 Usage: tests/fault/walk.py [--all] [--only TEXT]     prints TAP
-Without --all: 50 fixed cases, chosen below; with it every point x action x rank first/last x 2..4
-ranks. --only: those cases whose name contains TEXT. FAULTY: the binary, of a build with FAULTS=1
-(default: what `make faults` built); what it lists as its points is what is walked.
+Without --all it runs 50 fixed cases, chosen below; with --all every point and action, for the first and
+the last of 2 to 4 ranks. --only: only cases whose name contains TEXT. FAULTY: a binary built with
+FAULTS=1 (default: the one of `make faults`), which also lists the fault points.
 """
 import json
 import os
@@ -24,15 +24,15 @@ sys.path.insert(0, os.path.join(ROOT, "ci"))
 import validate_json  # noqa: E402
 
 TIMEOUT_S = 1  # --timeout of every run
-SEEN_S = 0.050  # from the death to the supervisor's knowing
-END_S = 2.0  # from there to the end
-DEADLINE_S = 30  # then the walk itself ends a run
+SEEN_S = 0.050  # the supervisor must notice a death within this time
+END_S = 2.0  # and the run must end within this time after that
+DEADLINE_S = 30  # after this time the test ends a run itself
 DEATHS = {"kill9": signal.SIGKILL, "segv": signal.SIGSEGV, "abort": signal.SIGABRT}
 ACTIONS = [*DEATHS, "stop", "sleep", "errno", "flip"]
 
 REDUCE = "allreduce --size 64K -n 3 -w 1 --placement in --check all"
 TRAIN = "train --model singa-cnn --data images --epochs 1 --batch 8"
-# Another command than REDUCE, and another passage than the first, so that there is more to lose.
+# The points that need another command than REDUCE. PASSAGES: later passages, so that some work is done.
 COMMANDS = {"data-load": TRAIN, "train-step": TRAIN, "group": REDUCE + " --groups {groups}",
             "send": REDUCE + " --algorithm ring", "recv": REDUCE + " --algorithm ring"}
 PASSAGES = {"exchange": 4, "barrier": 2, "wait": 7, "coll-enter": 3, "coll-leave": 2, "recv": 3,
@@ -42,7 +42,7 @@ PASSAGES = {"exchange": 4, "barrier": 2, "wait": 7, "coll-enter": 3, "coll-leave
 @dataclass(frozen=True)
 class Point:
     name: str
-    code: int  # of errno
+    code: int  # the errno value
     flips: bool
     home: bool
 
@@ -51,12 +51,12 @@ class Point:
 class Case:
     point: Point
     action: str
-    rank: int  # -1: the home
+    rank: int  # -1: the collector
     ranks: int
 
     @property
     def fault(self):
-        # A flip must hit the operation that is verified, and a message of it: the first.
+        # A flip must hit a message of the operation that is verified, which is the first.
         n = 1 if self.action == "flip" else PASSAGES.get(self.point.name, 1)
         value = "=200" if self.action == "sleep" else ""
         at = f"@{self.rank}" if self.rank >= 0 else ""
@@ -96,7 +96,7 @@ def all_cases(all_points):
 
 
 def fixed_cases(all_points):
-    """Each point is killed at and fails; the other actions at some points. Ranks take turns."""
+    """Each point gets a kill and an error, some points also the other actions. The ranks alternate."""
     others = {"flip": ["coll-leave", "send", "train-step"], "stop": ["coll-enter", "attach", "exit"],
               "sleep": ["wait", "fork", "send-collector"], "segv": ["coll-leave", "alloc"],
               "abort": ["exchange"]}
@@ -109,7 +109,7 @@ def fixed_cases(all_points):
 
 
 def write_images(folder):
-    """IDX files, 48 + 24 images of 28 x 28: small enough to train on in no time."""
+    """Writes IDX files with 48 + 24 images of 28 x 28, on which training takes little time."""
     os.mkdir(folder)
     for name, n in ("train", 48), ("t10k", 24):
         pixels = bytes((i * 7919 >> 3) % 256 for i in range(n * 784))
@@ -120,7 +120,7 @@ def write_images(folder):
 
 
 def session_members(session):
-    """Processes of the session that are not zombies of somebody else."""
+    """The processes of the session, without zombies of other parents."""
     members = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -134,13 +134,13 @@ def session_members(session):
 
 
 def shm_names():
-    """Names in shared memory but those of MPI libraries: other runs come and go with these."""
+    """The names in /dev/shm, except those of MPI libraries, which other runs may use."""
     return {name for name in os.listdir("/dev/shm")
             if not name.startswith(("vader_segment", "mpich", "sm_segment"))}
 
 
 class Run:
-    """One run of the binary with a fault: its code, and each line of stderr with its time."""
+    """One run of the binary with a fault: its exit code, and each line of stderr with its time."""
 
     def __init__(self, binary, case):
         arguments = [binary, *case.command.split(), "--ranks", str(case.ranks),
@@ -153,7 +153,7 @@ class Run:
         ending = threading.Timer(DEADLINE_S, os.killpg, (process.pid, signal.SIGKILL))
         ending.start()
         if case.rank < 0 and case.action == "stop":
-            # The user's Ctrl-Z: nobody is there to see it, and it must do no harm.
+            # The collector stops itself, as after Ctrl-Z; when continued it must work as before.
             os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
             time.sleep(0.3)
             os.kill(process.pid, signal.SIGCONT)
@@ -164,14 +164,14 @@ class Run:
         ending.cancel()
         process.stderr.close()
         self.left = session_members(process.pid)
-        for _ in range(100):  # ranks that follow a killed parent
+        for _ in range(100):  # ranks end shortly after a killed parent
             if not self.left:
                 break
             time.sleep(0.01)
             self.left = session_members(process.pid)
 
     def find(self, pattern):
-        """(time, match) of the first line that matches."""
+        """Returns (time, match) of the first line that matches."""
         for when, line in self.lines:
             match = re.search(pattern, line)
             if match:
@@ -190,7 +190,7 @@ def expect(condition, what):
 
 
 def judge_seen(run, rank):
-    """The supervisor saw it in time; when that was."""
+    """Checks that the supervisor noticed the death in time, and returns when."""
     when, match = run.find(rf"rank {rank}: injected fault '.*', seen after (\S+ \S+)$")
     expect(seconds(match[1]) < SEEN_S, f"seen after {match[1]}")
     return when
@@ -232,7 +232,7 @@ def judge_flip(run, case):
 
 def judge_code(run, case):
     expect(run.code == case.point.code, f"exit {run.code}, not {case.point.code}")
-    # Registered memory that one rank cannot have is told by the first that learns it.
+    # If one rank cannot allocate registered memory, the first rank that learns of it reports the error.
     run.find(rf"error: .*(Input/output error|rank {case.rank} cannot allocate)")
 
 
@@ -244,7 +244,7 @@ JUDGES = {"stop": judge_stop, "sleep": judge_sleep, "errno": judge_code, "flip":
 
 
 def status_due(case):
-    """None: no document, for the run had not begun."""
+    """Returns the expected status of the document, or None if the run had not begun."""
     if case.action == "sleep" or (case.rank < 0 and case.action == "stop"):
         return "complete"
     if case.point.name == "data-load":
@@ -274,7 +274,7 @@ def judge(case, binary, validator):
         expect(not run.left, f"processes left: {run.left}")
         expect(shm_names() <= before, f"left in /dev/shm: {shm_names() - before}")
         expect(not any("never reached" in line for _, line in run.lines), "the fault was missed")
-        # A home that is killed in the middle of writing leaves what it wrote.
+        # A collector that is killed while it writes leaves a temporary file.
         left = [n for n in os.listdir() if n.startswith(".out.json")]
         expect(not left or (case.rank < 0 and case.action in DEATHS), f"files left: {left}")
     except AssertionError as problem:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# ci/gate.sh, the gate in a project's CI: rounds, exit codes, annotations, the job's summary.
+# Tests ci/gate.sh, the gate in a project's CI: rounds, exit codes, annotations, and the job's summary.
 # shellcheck disable=SC2154 # stderr: bats
 bats_require_minimum_version 1.5.0
 
@@ -18,7 +18,7 @@ ci() {
 
 launches() { wc -c <count; }
 
-@test "same: 0 after one round; the files are there and are what they say" {
+@test "same: 0 after one round; all files exist and are valid" {
     ci --base "$fake --points a=10,b=20" --new "$fake --points a=10,b=20" --pairs 8
     [ "$status" = 0 ]
     [ "$(launches)" = 16 ]
@@ -54,7 +54,7 @@ launches() { wc -c <count; }
 }
 
 @test "a second round that can tell decides" {
-    # a slow-down of 10 % under noise of 4 %: more pairs show it
+    # more pairs show a slow-down of 10 % under noise of 4 %
     ci --base "$fake --points a=10 --noise 4" --new "$fake --points a=11 --noise 4" --pairs 5
     [ "$status" = 10 ]
     [ "$(launches)" = 30 ]
@@ -62,7 +62,7 @@ launches() { wc -c <count; }
     ! grep '^::warning' <<<"$output"
 }
 
-@test "what goes wrong keeps its code; what is the script's own is refused" {
+@test "errors keep their exit codes; options that the script sets are refused" {
     ci --base "$fake --exit 11" --new "$fake --exit 11"
     [ "$status" = 11 ]
     ci --pairs 8
@@ -73,7 +73,7 @@ launches() { wc -c <count; }
     [ "$status" = 64 ]
 }
 
-@test "the workflow file is YAML that calls the script, and nothing else of ours" {
+@test "the workflow file is YAML and calls only the script" {
     "$PYTHON" -c 'import yaml' 2>/dev/null || skip "no PyYAML here"
     "$PYTHON" - "$root/ci/workflow-gate.yml" <<'END'
 import sys, yaml

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A launch that measured what it is told: writes a result document of one or more points.
+"""Replaces a measuring command of the gate: writes a result document with the given times.
 
 usage: fake_launch.py --points ID=US[,ID=US...] [--noise PCT] [--pingpong NS] [--copy GBPS] [--host NAME]
                       [--status WORD [--reason TEXT]] [--wrong N] [--iterations N] [--train LR[,LR...]]
                       [--late ID=US] [--label TEXT] [--inject-delay PCT@ID] [--exit N [--exit-after N]] [--state FILE] --json FILE
---train: training runs with these learning rates. --late: a point that only launches after the first have.
---state FILE: counts the launches, so that each draws other noise, reproducibly.
+--train: training runs with these learning rates. --late: a point that the first call leaves out.
+--state FILE: counts the calls, so that each has other, but reproducible, noise.
 """
 import argparse
 import json

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# gate and compare: outcomes, exit codes and outputs, on launches whose times are known.
+# gate and compare: outcomes, exit codes and outputs, with child processes whose times are known.
 # shellcheck disable=SC2154 # stderr: bats
 bats_require_minimum_version 1.5.0
 
 setup() {
     load ../helpers.bash
     bench_setup
-    export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state # no noise floor of this machine
+    export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state # ignores a noise floor of this machine
     fake="'$PYTHON' '$BATS_TEST_DIRNAME/fake_launch.py' --state count"
 }
 
@@ -53,7 +53,7 @@ gate() {
     "$PYTHON" "$root/ci/validate_json.py" gate.json
 }
 
-@test "cells that only new has are not judged, and that is said" {
+@test "cells that only new has are not judged, and this is reported" {
     gate --base "$fake --points a=10" --new "$fake --points a=10,b=20,c=30"
     [ "$status" = 0 ]
     grep -q '^PASS: .*2 cells' <<<"$output"
@@ -80,7 +80,7 @@ gate() {
     [ "$(wc -c <count)" = 30 ]
 }
 
-@test "PASS while the control was faster for new is INCONCLUSIVE; while it was slower it stands" {
+@test "PASS becomes INCONCLUSIVE if the control was faster for new, and stands if it was slower" {
     gate --base "$fake --points a=10 --pingpong 120" --new "$fake --points a=10 --pingpong 100"
     [ "$status" = 12 ]
     grep -q '^INCONCLUSIVE: .*ping-pong' <<<"$output"
@@ -94,7 +94,7 @@ gate() {
     grep -q '^INCONCLUSIVE: .*ping-pong' <<<"$output"
 }
 
-@test "with few pairs, too, which can never be as sure" {
+@test "a drift of the control has the same effect with few pairs" {
     for pairs in 5 8 9; do
         gate --base "$fake --points a=10 --pingpong 100" --new "$fake --points a=12 --pingpong 120" --pairs "$pairs"
         [ "$status" = 12 ]
@@ -104,7 +104,7 @@ gate() {
     [ "$status" = 10 ]
 }
 
-@test "so does one of the memory copy; one of both sides, or a small one, does not" {
+@test "a drift of the memory copy turns FAIL into INCONCLUSIVE; one of both sides, or a small one, does not" {
     gate --base "$fake --points a=10 --copy 50" --new "$fake --points a=12 --copy 40"
     [ "$status" = 12 ]
     grep -q '^INCONCLUSIVE: .*+2' <<<"$output"
@@ -128,7 +128,7 @@ gate() {
     gate --base "./no-such-program" --new "./no-such-program"
     [ "$status" = 69 ]
     error_names "'./no-such-program'"
-    # of a long complaint whole lines; of one long line its end, marked
+    # a long output is cut to complete lines; of one long line the end is kept, and marked
     printf '#!/bin/sh\nseq -f "complaint %%g" 100 >&2\nexit 3\n' >long.sh
     printf '#!/bin/sh\nprintf "%%0600d end\\n" 0 >&2\nexit 3\n' >wide.sh
     printf '#!/bin/sh\necho "{" >"$2"\n' >torn.sh
@@ -167,11 +167,11 @@ END
     [ "$status" != 64 ]
     [ "$(grep -c b sides)" = 6 ]
     [ "$(grep -c n sides)" = 6 ]
-    # ABBA or BAAB: each block of four has both, and begins as it ends.
+    # Each block of four is ABBA or BAAB.
     [[ "$(tr -d '\n' <sides)" =~ ^(bnnb|nbbn)(bnnb|nbbn)(bnnb|nbbn)$ ]]
 }
 
-@test "a value with a comma: what to do is said, and works" {
+@test "a value with a comma: the hint says what to do, and it works" {
     gate --base "$fake" --new-env A=b,c --pairs 5
     [ "$status" = 64 ]
     error_names "'c'"
@@ -191,7 +191,7 @@ END
     error_names "'$PWD/none'" "No such file or directory"
 }
 
-# FILE: waits until it is there.
+# there FILE: waits until the file exists.
 there() {
     for _ in $(seq 500); do
         [ -s "$1" ] && return
@@ -200,7 +200,7 @@ there() {
     return 1
 }
 
-# PID: waits until there is no such process.
+# gone PID: waits until the process has ended.
 gone() {
     for _ in $(seq 500); do
         kill -0 "$1" 2>/dev/null || return 0
@@ -276,7 +276,7 @@ END
     left=$(echo mine/ddpbench-gate-*)
     [ -d "$left" ]
     echo '{}' >"$left/launch.json"
-    # not what has other files, nor what a gate that lives has locked
+    # folders with other files, and folders locked by a running gate, are kept
     mkdir mine/ddpbench-gate-other mine/ddpbench-gate-locked
     touch mine/ddpbench-gate-other/file
     flock mine/ddpbench-gate-locked sh -c 'echo locked >locked; exec sleep 60' 3>&- &
@@ -296,7 +296,7 @@ END
     error_names "sleep 60"
 }
 
-@test "JUnit, GitHub annotations and chart data are what their readers read" {
+@test "JUnit, GitHub annotations and chart data are valid for their readers" {
     gate --base "$fake --points a=10,b=20" --new "$fake --points a=10,b=30" \
         --format "junit=j.xml,github=g.txt,action-smaller=s.json"
     [ "$status" = 10 ]
@@ -340,7 +340,7 @@ END
     [[ "$output" == *digest* ]]
 }
 
-@test "compare: a base that was cut off gives no PASS, and what marks a result is said" {
+@test "compare: a base that was cut off gives no PASS, and marks of a result are reported" {
     eval "$fake --points a=10 --noise 0 --status partial --json part.json"
     eval "$fake --points a=10,b=20 --noise 0 --label 'injected delay of 10 %' --json whole.json"
     eval "$fake --points a=15,b=20 --noise 0 --json slow.json"
@@ -357,7 +357,7 @@ END
     [ "$status" = 12 ]
 }
 
-@test "the id of a cell is no command for GitHub Actions, which reads what is printed" {
+@test "the id of a cell cannot inject a command of GitHub Actions" {
     for id in '::error::pwned' '##[error]pwned' ' ::error::pwned'; do
         eval "$fake --points '$id=10' --json hostile.json"
         run -65 "$ddpbench" compare hostile.json hostile.json

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# gate --selftest, and what becomes of the noise floor it stores: on launches whose times are known.
+# gate --selftest, and the use of the noise floor that it stores, with child processes of known times.
 # shellcheck disable=SC2154 # stderr: bats
 bats_require_minimum_version 1.5.0
 
-# A self-test that stores a floor: 29 A/A gates and two with a delay, six pairs each, on a quiet machine.
+# Runs a self-test that stores a floor: 29 A/A gates and two with a delay, six pairs each, without noise.
 setup_file() {
     cd "$BATS_FILE_TMPDIR" || return
     local root=$BATS_TEST_DIRNAME/../..
@@ -24,15 +24,15 @@ gate() {
     echo "$status: $output $stderr"
 }
 
-# A self-test of two A/A gates and two with a delay, six pairs each: too few to store a floor.
+# Runs a self-test of two A/A gates and two with a delay, six pairs each, which are too few for a floor.
 selftest() { gate --selftest --gates 2,2 --pairs 6 "$@"; }
 
 stored() { echo state/ddpbench/noise-*.json; }
 
-# As after setup_file's self-test.
+# Restores the state after setup_file's self-test.
 with_floor() { cp -r "$BATS_FILE_TMPDIR/state" .; }
 
-# EXPRESSION: changes the stored floor d, with a right digest.
+# edit EXPRESSION: changes the stored floor d and updates its digest.
 edit() {
     "$PYTHON" - "$root" "$(stored)" "$1" <<'END'
 import json, sys
@@ -46,7 +46,7 @@ open(sys.argv[2], "w").write(body + f', "digest": "fnv1a64:{fnv1a64(body.encode(
 END
 }
 
-@test "what it finds, and where it is kept" {
+@test "the self-test reports its findings and stores the floor" {
     cp -r "$BATS_FILE_TMPDIR"/* .
     [ "$(cat status)" = 0 ]
     output=$(cat output)
@@ -61,7 +61,7 @@ END
     [ -z "$(find . -name '*.tmp')" ]
 }
 
-@test "too few gates store nothing, say how many it takes, and are kept for when there are more" {
+@test "too few gates store no floor, report the number needed, and are kept for a longer self-test" {
     selftest --base "$fake"
     [ "$status" = 12 ]
     [ "$(json gate.json 'v["outcome"], v["selftest"]["same_gates"]')" = "('INCONCLUSIVE', 2)" ]
@@ -75,18 +75,18 @@ END
     [ "$(wc -c <count)" = $((bytes + 12)) ]
 }
 
-@test "a machine that cannot keep the promise: 12, and the floor says why" {
+@test "a machine that is too noisy: 12, and the floor says why" {
     selftest --base "$fake --points a=10 --noise 20"
     [ "$status" = 12 ]
     [ "$(json gate.json 'v["noise_floor"] > 0.1 and v["selftest"]["found"] < 2')" = True ]
-    # later gates do not cry wolf there: the floor is the least effect that matters
+    # later gates use the floor as the least effect that matters, so there is no false alarm
     rm -r state
     with_floor
     edit 'd["noise_floor"] = 0.15'
     gate --pairs 6 --base "$fake --points a=10 --noise 0.1" --new "$fake --points a=11 --noise 0.1"
     [ "$status" = 0 ]
     [ "$(json gate.json 'v["min_effect"] == v["noise_floor"] > 0.1')" = True ]
-    # unless one says what matters
+    # an explicit --min-effect overrides the floor
     gate --pairs 6 --base "$fake --points a=10 --noise 0.1" --new "$fake --points a=11 --noise 0.1" --min-effect 5
     [ "$status" = 10 ]
     says "5 %" "/ddpbench/noise-"
@@ -103,8 +103,8 @@ END
     [[ "$output" == *"$PWD/state/ddpbench/noise-"* ]]
 }
 
-@test "cut off anywhere it goes on with the next gate" {
-    # a launch of the third gate fails
+@test "an interrupted self-test resumes with the next gate" {
+    # a child process of the third gate fails
     selftest --base "$fake --points a=10,b=20 --exit 11 --exit-after 30"
     [ "$status" = 11 ]
     [ "$(grep -c '"kind": *"gate"' state/ddpbench/noise-*.json.journal)" = 2 ]
@@ -119,7 +119,7 @@ END
     [ "$(json gate.json 'v["selftest"]["same_gates"] + v["selftest"]["injected_gates"]')" = 4 ]
 }
 
-@test "more gates later; --restart forgets" {
+@test "a later self-test can add gates; --restart discards the earlier ones" {
     selftest --base "$fake --exit 11 --exit-after 30"
     [ "$status" = 11 ]
     gate --selftest --gates 4,2 --pairs 7 --base "$fake --exit 11 --exit-after 30"
@@ -131,7 +131,7 @@ END
     [ "$(wc -c <count)" = 14 ]
 }
 
-@test "the journal cut at every byte: no crash, and what is whole is kept" {
+@test "the journal cut at every byte: no crash, and complete gates are kept" {
     selftest --base "$fake --exit 11 --exit-after 30"
     [ "$status" = 11 ]
     journal=$(echo state/ddpbench/noise-*.json.journal)
@@ -139,11 +139,11 @@ END
     bytes=$(wc -c <whole)
     for ((n = 0; n < bytes; n += 311)); do
         head -c "$n" whole >"$journal"
-        # the count says that the next launch fails: nothing runs but the reading
+        # the next child process fails, so only the journal is read
         selftest --base "$fake --exit 11 --exit-after 30"
         [ "$status" = 11 ] || return 1
     done
-    # a byte that changed is found
+    # a changed byte is detected
     "$PYTHON" -c 'd = bytearray(open("whole", "rb").read()); d[len(d) // 2] ^= 1; open("'"$journal"'", "wb").write(d)'
     selftest --base "$fake --exit 11 --exit-after 30"
     [ "$status" = 65 ]
@@ -174,7 +174,7 @@ END
     [ "$status" = 76 ]
     gate --base "$fake" --new "$fake" --noise-floor absent.json
     [ "$status" = 66 ]
-    [ ! -e count ] # none of these ran anything
+    [ ! -e count ] # none of these started a child process
     gate --base "$fake" --new "$fake" --noise-floor good --pairs 6
     [ "$(json gate.json '0 < v["noise_floor"] < 0.05')" = True ]
 }
@@ -218,7 +218,7 @@ END
     [ "$status" = 64 ]
     error_names "1 pair" "2 cells"
     [ -z "$(ls state/ddpbench)" ] # a journal without a gate is not kept
-    # Beside other tests a gate may rightly call itself inconclusive, even with tenfold times: again.
+    # Other tests may disturb a gate so that it is inconclusive; then it is repeated.
     for _ in 1 2 3 4 5; do
         gate --selftest --restart --gates 1,1 --pairs 6 --base "'$ddpbench' allreduce --size 64K --ranks 1 -n 6 -q --placement out" --inject 900
         [ "$status" = 12 ]

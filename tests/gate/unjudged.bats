@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What gate and compare do not judge never passes: failed documents, cells and training runs of base.
+# gate and compare never pass if they could not judge a document, a cell or a training run of base.
 # shellcheck disable=SC2154 # stderr: bats
 bats_require_minimum_version 1.5.0
 
@@ -8,7 +8,7 @@ setup() {
     ddpbench=${DDPBENCH:-$root/build/ddpbench}
     python=${PYTHON:-/usr/bin/python3}
     cd "$BATS_TEST_TMPDIR" || return
-    export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state # no noise floor of this machine
+    export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state # ignores a noise floor of this machine
     unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
     launch="'$python' -S -E '$BATS_TEST_DIRNAME/fake_launch.py'"
     fake="$launch --state count"
@@ -24,7 +24,7 @@ compare() {
     echo "$status: $output $stderr"
 }
 
-# FILE OPTION...: a document without noise.
+# document FILE OPTION...: writes a document without noise.
 document() {
     eval "$launch --noise 0 --json '$1' ${*:2}"
 }
@@ -37,7 +37,7 @@ print(eval(sys.argv[1]))
 END
 }
 
-# LR FILE: a real sweep with a point and a training run.
+# sweep LR FILE: runs a real sweep with a point and a training run.
 sweep() {
     printf '{"runs": [{"command": "allreduce", "ranks": 1, "backend": "self", "size": "64K", "placement": "out", "iters": 30},
         {"command": "train", "ranks": 2, "dataset": "synthetic", "images": 64, "epochs": 1, "lr": %s}]}' "$1" >"$2.sweep"
@@ -141,7 +141,7 @@ END
     [[ "$output" == *"FAIL: "*"1 training run of base, not judged"* ]]
 }
 
-@test "gate and compare: what only new has is named, and changes nothing" {
+@test "gate and compare: cells that only new has are named, and change nothing" {
     gate --base "$fake" --new "$fake --points a=10,more=20 --train 0.05" --format table,github=g.txt,markdown=m.md
     [ "$status" = 0 ]
     [[ "$output" == *"PASS: "*"1 cell of new only, not judged: more; 1 training run of new only, not judged: singa-cnn"* ]]
@@ -163,7 +163,7 @@ END
 @test "compare: of two sweeps that train the training runs are not judged: 12, and they are named" {
     sweep 0.05 good.json
     sweep 1e-7 bad.json
-    # the times of the points are set aside: the other cells of the verdict do not matter here
+    # the large --min-effect ignores the times of the points
     compare good.json bad.json --min-effect 1000
     [ "$status" = 12 ]
     [[ "$output" == *"INCONCLUSIVE: "*"1 training run of base, not judged: singa-cnn dense ranks 2 lr 0.05 "* ]]
@@ -217,7 +217,7 @@ END
     [[ "$stderr" == *"singa-cnn dense ranks 2 lr 0.05 seed 1"* ]]
 }
 
-@test "ci/gate.sh: what is not judged gets no second round, and the warning says so" {
+@test "ci/gate.sh: unjudged cells get no second round, and the warning says so" {
     run --separate-stderr "$root/ci/gate.sh" --ddpbench "$ddpbench" -q --pairs 6 --base "$fake --train 0.05" --new "$fake --train 0.05"
     echo "$status: $output $stderr"
     [ "$status" = 0 ]
@@ -227,7 +227,7 @@ END
     run --separate-stderr "$root/ci/gate.sh" --ddpbench "$ddpbench" --strict -q --pairs 6 --base "$fake --points a=10,b=10" --new "$fake"
     [ "$status" = 12 ]
     [ "$(wc -c <count)" = 12 ]
-    # a cell that is too noisy may be told by more pairs
+    # more pairs may help with a cell that is too noisy
     rm count
     run --separate-stderr "$root/ci/gate.sh" --ddpbench "$ddpbench" -q --pairs 6 --base "$fake --train 0.05 --noise 40" --new "$fake --train 0.05 --noise 40"
     [ "$(wc -c <count)" = 36 ]

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# What the program prints, held against files kept here: help, explain, the shape of table and JSON.
-# TAP. After a wanted change: UPDATE=1 tests/golden/golden.sh, and read the diff before committing.
+# Compares output of the program with the files in this folder: help, explain, and the shape of table
+# and JSON. Prints TAP. After an intended change run UPDATE=1 tests/golden/golden.sh and read the diff.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 export DDPBENCH=${DDPBENCH:-$here/../../build/ddpbench} PYTHON=${PYTHON:-/usr/bin/python3}
 export LC_ALL=C
 unset NO_COLOR COLUMNS
 
-# What differs between two runs or machines: in a row the measured numbers (all from the ninth column
-# on but how many iterations there were, "wrong" and the notes; of a compressed point, 22 columns,
-# also but what was sent and its density; of one with overlap, 17, but "wrong" and the notes), in the
-# head the facts of build and host, in the foot those of the machine.
+# Masks the values that differ between runs or machines: the facts of build and host in the head, those
+# of the machine in the foot, and in a row the measured numbers from the ninth column on. Kept are the
+# number of iterations, "wrong" and the notes; of a compressed point (22 columns) also the bytes sent
+# and their density; of a point with overlap (17 columns) only "wrong" and the notes.
 mask() {
     sed -E -e 's/^(# ddpbench )[^,]*,/\1VERSION,/' -e 's/^(# host ).*/\1HOST/' -e 's/^(# timer: ).*/\1TIMER/' \
         -e 's/^(# control: ).*/\1CONTROL/' -e '/^# (meanwhile|NOISY): /d' |
@@ -21,14 +21,14 @@ mask() {
                 for (i = 9; i <= NF; i++) if (!keep[i] && $i != "-") $i = "N"
             } { print }'
 }
-# The keys of a JSON document; a list by its first element.
+# Prints the keys of a JSON document; a list is represented by its first element.
 shape() {
     "$PYTHON" -c '
 import json, sys
 def walk(path, value):
     if isinstance(value, dict):
         if path == ".environment": value = {}
-        if "gpus" in value: value["gpus"] = [] # the machine has some, or not
+        if "gpus" in value: value["gpus"] = [] # depends on the machine
         for key in value: walk(path + "." + key, value[key])
     elif isinstance(value, list) and value and isinstance(value[0], (dict, list)): walk(path + "[]", value[0])
     else: print(path or ".")

@@ -1,8 +1,8 @@
-/* How fast the kernels on a stream are, as fractions of the copy bandwidth of the same run.
+/* Measures the kernels on a stream as fractions of the copy bandwidth of the same run.
  * Usage: bench_gpu [--device NAME] [--elements N[,N...]] [--iterations N]
- * Prints one JSON object; tests/gpu/bench_gpu.py reads it. Times: device events around one call,
- * median. Data: normal and heavy-tailed; what a call rewrites is put back before the next, untimed.
- */
+ * Prints one JSON object, which tests/gpu/bench_gpu.py reads. A time is the median between device
+ * events around one call. The data are normal and heavy-tailed; arrays that a call overwrites are
+ * restored before the next call, which is not timed. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "device/stream.h"
 #include "device/stream_kernels.h"
 
-#define TILE_ELEMENTS ((size_t)1 << 23) /* made on the host, and repeated */
+#define TILE_ELEMENTS ((size_t)1 << 23) /* made on the host, then repeated */
 #define MOST          100               /* iterations */
 
 struct bench {
@@ -54,7 +54,7 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The operations; each a call on the stream. */
+/* The operations. Each makes one call on the stream. */
 static void op_copy(struct bench *b)
 {
     b->ops->copy(b->stream, b->out, b->in, b->n * 4);
@@ -114,8 +114,7 @@ static void op_adam(struct bench *b)
     b->k->adam(b->stream, b->residual, b->out, b->saved, b->in, b->n, &a);
 }
 
-/* bytes: an element, or with `sparse` an entry of the list. goal: the fraction to reach, 0: none.
- */
+/* bytes: per element, or with `sparse` per entry of the list. goal: the fraction to reach, or 0. */
 static const struct op {
     const char *name;
     void (*run)(struct bench *b);
@@ -133,7 +132,8 @@ static const struct op {
     {"top-k + error feedback", op_topk_feedback, 16, 0.65, 0, 1},
     {"scatter-add", op_scatter_add, 72, 0, 1, 1},
     {"sgd momentum", op_sgd, 20, 0, 0, 1},
-    {"adam", op_adam, 28, 0, 0, 0}, /* the last: rewrites what others restore from */
+    {"adam", op_adam, 28, 0, 0,
+     0}, /* last, because it overwrites the arrays that others restore from */
 };
 
 static double time_once(struct bench *b, const struct op *op)
@@ -177,7 +177,7 @@ static void measure(struct bench *b, const struct op *op)
     fflush(stdout);
 }
 
-/* Fills `to` with values of the data's kind; the threshold becomes about the 1 % quantile. */
+/* Fills `to` with values of the kind of data, and sets the threshold to about the 1 % quantile. */
 static void fill(struct bench *b, float *to, uint64_t seed)
 {
     const size_t tile = DDP_MIN(b->n, TILE_ELEMENTS);
@@ -197,7 +197,7 @@ static void fill(struct bench *b, float *to, uint64_t seed)
     for (size_t i = 0; i < 10000; i++)
         sample[i] = fabs((double)host[i * 7 % tile]);
     qsort(sample, 10000, sizeof *sample, ascending);
-    b->threshold = (float)(sample[9900] * 1.4); /* of a sum of two: somewhat wider */
+    b->threshold = (float)(sample[9900] * 1.4); /* a sum of two values is somewhat wider */
     free(sample);
     free(host);
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The kernels of device cuda next to this GPU's copy bandwidth, and next to PyTorch where this
+"""Compares the kernels of device cuda with this GPU's copy bandwidth, and with PyTorch if this
 python3 has it. Usage: bench_gpu.py --bench PROGRAM --out FILE [--device NAME] [--elements N,...]
 
-Exits 0 when every goal of research is met, 1 when one is missed, 69 without a GPU.
+Exits with 0 when every goal is met, 1 when one is missed, 69 without a GPU.
 """
 import argparse
 import json
@@ -10,14 +10,14 @@ import platform
 import subprocess
 import sys
 
-# kernel: the goal as a ratio of PyTorch's time for the same work to ours
+# The goal of each kernel: PyTorch's time for the same work divided by ours.
 RATIOS = {"pack f16": 1.0, "pack bf16": 1.0, "unpack bf16 + accumulate": 1.0,
           "threshold + error feedback": 4.0, "top-k": 4.0, "top-k + error feedback": 4.0,
           "scatter-add": 1.2}
 
 
 def torch_rows(sizes, iterations):
-    """{(kernel, n): microseconds}, or why there are none."""
+    """Returns {(kernel, n): microseconds} of PyTorch, or the reason why it cannot run."""
     try:
         import torch
     except ImportError:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A training step of singa-cnn on this GPU: eager, as a graph, and PyTorch's eager where this python3
-has it. Usage: bench_layers.py --ddpbench PROGRAM --out FILE [--batches 64,1024]
+"""Measures a training step of singa-cnn on this GPU: eager, as a graph, and PyTorch's eager step if
+this python3 has PyTorch. Usage: bench_layers.py --ddpbench PROGRAM --out FILE [--batches 64,1024]
 
-A step's time: an epoch's seconds over its steps, the median of all epochs but the first, evaluation
-outside. Images of 28 x 28 that lie on the GPU, gathered there; SGD with momentum and weight decay,
-f32 without TF32, on both sides. Exits 0 when the goals are met, 1 when one is missed, 69 without a
-GPU.
+The time of a step is the seconds of an epoch, without evaluation, divided by its steps, as the median
+of all epochs but the first. Both programs use images of 28 x 28 that lie on the GPU and are gathered
+there, SGD with momentum and weight decay, and f32 without TF32. Exits with 0 when the goals are met,
+1 when one is missed, 69 without a GPU.
 """
 import argparse
 import json
@@ -18,12 +18,12 @@ import tempfile
 import time
 
 IMAGES = 65536
-# batch: how many times faster than PyTorch's eager, and than our own eager, a graph must be.
+# For each batch size: how many times faster a graph must be than PyTorch's eager step and our own.
 GOALS = {64: (1.5, 2.0), 1024: (1.0, None)}
 
 
 def ours(program, batch, graph, epochs):
-    """Microseconds a step; what computed it."""
+    """Returns the microseconds per step, and the name of the library that computed the layers."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "run.json")
         ran = subprocess.run([program, "train", "--device", "cuda", "--ranks", "1", "--model", "singa-cnn",
@@ -40,7 +40,7 @@ def ours(program, batch, graph, epochs):
 
 
 def peer(batch, epochs):
-    """Microseconds of PyTorch's eager step, or None and why."""
+    """Returns the microseconds of PyTorch's eager step, or None and the reason."""
     try:
         import torch
         from torch import nn

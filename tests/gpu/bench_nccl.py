@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""All-reduce by backend nccl next to NVIDIA's nccl-tests on the same GPUs. Usage: bench_nccl.py
+"""Compares all-reduce by backend nccl with NVIDIA's nccl-tests on the same GPUs. Usage: bench_nccl.py
 --ddpbench PROGRAM --nccl-tests PROGRAM --out FILE [--ranks N]
 
-f32 sums from 4 B to 256 MiB by 4, in and out of place, the two programs after one another in --rounds
-rounds; the least time of each. nccl-tests (all_reduce_perf) puts 20 calls on the stream and waits once;
-ours waits for each of them, so short messages take longer here by what a wait takes. Exits 0 when both
-ran, with ddpbench's code, or 69 when nccl-tests does not run.
+It sums f32 from 4 B to 256 MiB by powers of 4, in and out of place. The two programs run one after the
+other in --rounds rounds, and the smallest time of each counts. nccl-tests (all_reduce_perf) puts 20
+calls on the stream and waits once; ddpbench waits for each call, so its short messages take longer by
+the time of a wait. Exits with 0 when both ran, with ddpbench's exit code when it failed, or with 69
+when nccl-tests does not run.
 """
 import argparse
 import json
@@ -19,7 +20,7 @@ CALLS = 20
 
 
 def run(command, **more):
-    """Its output; the end of this program when it fails."""
+    """Returns the output of a command. If the command fails, this program exits."""
     try:
         ran = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, **more)
     except (OSError, subprocess.TimeoutExpired) as e:
@@ -33,7 +34,7 @@ def run(command, **more):
 
 
 def ours(program, args):
-    """{(bytes, placement): microseconds}"""
+    """Returns ddpbench's times as {(bytes, placement): microseconds}."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "run.json")
         run([program, "allreduce", "--backend", "nccl", "--ranks", str(args.ranks), "-b", "4", "-e", args.most, "-f", "4",
@@ -44,7 +45,8 @@ def ours(program, args):
 
 
 def theirs(program, args):
-    """The same. A row: size, count, type, op, root; time, algbw, busbw, wrong out of place, then in place."""
+    """Returns the times of nccl-tests in the same form. A row has size, count, type, op and root, then
+    time, algbw, busbw and wrong, first out of place, then in place."""
     times = {}
     text = run([program, "-b", "4", "-e", args.most, "-f", "4", "-g", str(args.ranks), "-n", str(CALLS), "-w", "5", "-c", "0"])
     for words in (line.split() for line in text.splitlines()):

@@ -1,4 +1,4 @@
-/* A management library with two GPUs, for tests/gpu/record.bats: the second answers little. */
+/* A fake NVML with two GPUs for tests/gpu/record.bats. The second supports few queries. */
 #include <stdio.h>
 #include <string.h>
 

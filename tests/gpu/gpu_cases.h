@@ -1,5 +1,6 @@
-/* Element-wise kernels and lists on a stream against the processor's: every bit. Cases for any
- * device; test_gpu_kernels.c and test_gpu_emulated.c run them. Selection: gpu_select.h. */
+/* Cases that compare element-wise kernels and lists on a stream with the processor's, bit for bit.
+ * test_gpu_kernels.c and test_gpu_emulated.c run them for their devices. gpu_select.h has the
+ * selection. */
 #ifndef DDP_TEST_GPU_CASES_H
 #define DDP_TEST_GPU_CASES_H
 
@@ -7,7 +8,7 @@
 
 static const enum ddp_dtype lab_halves[] = {DDP_F16, DDP_BF16};
 
-/* Around the ends of vectors, threads' shares and blocks' stretches. */
+/* Sizes around the boundaries of vectors, threads and blocks. */
 static const size_t lab_sizes[] = {0, 1, 3, 4, 5, 63, 1000, 4095, 4096, 4097, 20000, 300007};
 
 static inline size_t lab_size_count(const struct lab *lab)
@@ -66,7 +67,7 @@ static inline void cases_convert(const struct lab *lab)
             }
 }
 
-/* Every half there is: widened; and floats of every exponent and rounding, narrowed. */
+/* Widens all 16-bit values, and narrows floats of every exponent and rounding. */
 static inline void cases_all_halves(const struct lab *lab)
 {
     const size_t n = 1 << 16;
@@ -121,7 +122,7 @@ static inline void case_reduce(const struct lab *lab, const struct reduce_case *
     snprintf(context, sizeof context, "%s %s, divisor %d, %d into %d, n %zu, offset %zu",
              ddp_dtype_name(r->dtype), ddp_op_name(r->op), r->divisor, r->sources, r->targets, r->n,
              r->offset);
-    for (int i = 0; i < 8; i++) { /* of many sources some are one array */
+    for (int i = 0; i < 8; i++) { /* some of the sources are the same array */
         float *x = lab_values(i % 2 ? GRAD_BITS : GRAD_NAN_INF, words, (uint64_t)i);
         array[i] = lab_put(&c, x, bytes, r->offset);
         there[i] = lab_there(&c, array[i]);
@@ -175,7 +176,8 @@ static inline void cases_reduce(const struct lab *lab)
                                             0,
                                             s % 2 == 1};
                     case_reduce(lab, &r);
-                    r.offset = ddp_dtype_size(r.dtype); /* not a multiple of 16, but of itself */
+                    r.offset =
+                        ddp_dtype_size(r.dtype); /* aligned to the element, not to 16 bytes */
                     case_reduce(lab, &r);
                 }
 }
@@ -208,7 +210,8 @@ static inline void cases_optimisers(const struct lab *lab)
         }
 }
 
-/* An ascending list of `count` indices below n; one in `share` is in both lists of a seed pair. */
+/* Makes an ascending list of `count` indices below n. Two lists of a pair of seeds share one index
+ * in `share`. */
 static inline void make_list(struct ddp_sparse *l, size_t n, size_t count, uint64_t seed)
 {
     struct ddp_rng rng;
@@ -297,7 +300,7 @@ static inline void cases_lists(const struct lab *lab)
         case_lists(lab, 3000000, 400000, 300000);
 }
 
-/* Events take time forward; a graph does what was captured, each time. */
+/* Checks that the times of events increase, and that a graph repeats the captured work. */
 static inline void cases_streams(const struct lab *lab)
 {
     struct ddp_err err = DDP_ERR_INIT;

@@ -1,5 +1,5 @@
-/* The kernels that strategies on a device need besides the gradient kernels: scale, widen_back,
- * add_count. Cases for tests/gpu, as those of gpu_cases.h. */
+/* Cases like those of gpu_cases.h for the other kernels that strategies on a device need: scale,
+ * widen_back and add_count. */
 #ifndef DDP_TEST_GPU_EXCHANGE_H
 #define DDP_TEST_GPU_EXCHANGE_H
 

@@ -1,5 +1,5 @@
-/* What tests of kernels on a stream need: a device under test, arrays of its own between guard
- * bytes, a copy of the same on the processor. For tests/gpu. */
+/* Helpers for tests of kernels on a stream: a device under test, its arrays between guard bytes,
+ * and copies of them on the processor. For tests/gpu. */
 #ifndef DDP_TEST_GPU_LAB_H
 #define DDP_TEST_GPU_LAB_H
 
@@ -16,17 +16,16 @@
 #include "device/stream_kernels.h"
 #include "unit/grad_inputs.h"
 
-/* device: under test. slow: it is emulated; fewer cases. */
 struct lab {
-    const struct ddp_device *device;
+    const struct ddp_device *device; /* under test */
     const struct ddp_stream_ops *ops;
     const struct ddp_stream_kernels *k;
-    const struct ddp_grad_kernels *cpu; /* what is right */
+    const struct ddp_grad_kernels *cpu; /* gives the expected results */
     struct ddp_stream *stream;
-    bool slow;
+    bool slow; /* the device is emulated, so fewer cases run */
 };
 
-/* Of the device under test; what its arrays are while a case runs. */
+/* The arrays of one case: a guarded copy on the host, and the memory on the device. */
 #define LAB_ARRAYS 16
 struct lab_array {
     struct guarded host;
@@ -43,7 +42,8 @@ static inline size_t guarded_whole(const struct guarded *g)
     return (g->bytes + g->offset + 2 * GUARD_BYTES + 63) / 64 * 64;
 }
 
-/* The array on the device; the handle: its number. host: what it starts with, NULL: any bytes. */
+/* Puts an array on the device and returns its number. host: the initial content, NULL: any bytes.
+ */
 static inline int lab_put(struct lab_case *c, const void *host, size_t bytes, size_t offset)
 {
     assert_true(c->count < LAB_ARRAYS);
@@ -69,7 +69,7 @@ static inline void lab_wait(const struct lab *lab)
         fail_msg("%s", err.text);
 }
 
-/* What is in the array now, on the host; valid until the case ends. */
+/* Returns a copy of the array on the host, which is valid until the case ends. */
 static inline void *lab_get(struct lab_case *c, int i)
 {
     struct lab_array *a = &c->array[i];
@@ -90,7 +90,7 @@ static inline void lab_end(struct lab_case *c)
     c->count = 0;
 }
 
-/* Compares `bytes`; the first difference in words of the element's size. */
+/* Compares `bytes` bytes and reports the first element that differs. */
 static inline void lab_same(const char *what, const char *context, const void *got,
                             const void *wanted, size_t bytes, size_t elem)
 {

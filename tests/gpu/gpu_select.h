@@ -1,5 +1,5 @@
-/* Selection kernels on a stream against the processor's: every bit, and the promise that nothing is
- * lost. Cases for any device, as gpu_cases.h. */
+/* Cases that compare the selection kernels on a stream with the processor's, bit for bit, and check
+ * that no value is lost. They run for any device, as those of gpu_cases.h. */
 #ifndef DDP_TEST_GPU_SELECT_H
 #define DDP_TEST_GPU_SELECT_H
 
@@ -8,17 +8,17 @@
 
 enum lab_feed { LAB_SUM, LAB_IN, LAB_RESIDUAL, LAB_FEEDS };
 
-/* k 0: by threshold. capacity: of the output; top-K: at least min(k, n). */
+/* k: 0 selects by threshold. capacity: the entries of the output, for top-K at least min(k, n). */
 struct lab_selection {
     enum grad_kind kind;
     enum lab_feed feed;
     size_t n, k, capacity, offset;
     float threshold;
     bool topk;
-    bool deceived; /* the largest values are where the sample looks, and nowhere else */
+    bool deceived; /* the largest values lie only at positions that the sample reads */
 };
 
-/* What the processor makes of it: entries beyond the capacity stay in the residual. */
+/* Selects on the processor. Entries beyond the capacity stay in the residual. */
 static inline void select_on_cpu(const struct lab *lab, const struct lab_selection *q,
                                  struct ddp_select *s)
 {
@@ -77,7 +77,7 @@ static inline void case_select(const struct lab *lab, const struct lab_selection
     lab_same("select: value", context, lab_get(&c, value), right.out.value, sent * 4, 4);
     lab_same("select: residual", context, lab_get(&c, there_residual), residual, n * 4, 4);
     lab_same("select: in", context, lab_get(&c, there_in), in, n * 4, 4);
-    (void)lab_get(&c, scratch); /* its guards */
+    (void)lab_get(&c, scratch); /* checks its guard bytes */
     lab_end(&c);
     free(in);
     free(residual);
@@ -100,7 +100,7 @@ static inline void cases_threshold(const struct lab *lab)
                                           .threshold = thresholds[(s + (size_t)kind) % 5]};
                 case_select(lab, &q);
                 q.threshold = 0.25f;
-                q.capacity = sizes[s] / 5; /* too little: the rest stays */
+                q.capacity = sizes[s] / 5; /* too small, so the rest stays in the residual */
                 case_select(lab, &q);
             }
 }
@@ -123,9 +123,8 @@ static inline void cases_topk(const struct lab *lab)
             }
 }
 
-/* Long enough for a sample: candidates, and where they fail: too
- * many (one magnitude), too few (deceived).
- */
+/* Arrays that are long enough for a sample to choose candidates, also where there are too many (all
+ * of one magnitude) or too few of them (deceived). */
 static inline void cases_topk_long(const struct lab *lab)
 {
     static const enum grad_kind kinds[] = {GRAD_NORMAL, GRAD_SPARSE, GRAD_CONSTANT, GRAD_HEAVY,

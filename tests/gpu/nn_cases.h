@@ -1,5 +1,5 @@
-/* The layers' kernels on a stream against those of the processor's streams: each with the arrays of
- * a layer as nets have them, bit for bit but for exp and log. For tests/gpu; included after lab. */
+/* Cases that compare the layers' kernels on a stream with the processor's, with arrays as in real
+ * nets, bit for bit except for exp and log. Include gpu_lab.h first. */
 #ifndef DDP_TEST_NN_CASES_H
 #define DDP_TEST_NN_CASES_H
 
@@ -41,7 +41,7 @@ static inline void nn_same(struct lab_case *c, const char *what, const struct nn
     free(a->mine);
 }
 
-/* Runs a kernel on both: ARGS with T(array) for its arrays. */
+/* Runs a kernel on both devices. Its arguments contain T(array) for its arrays. */
 #define NN_BOTH(c, k, call, type, ...)                                                             \
     do {                                                                                           \
         {                                                                                          \
@@ -82,7 +82,8 @@ static inline void nn_case_conv(const struct lab *lab, const struct ddp_nn_strea
     lab_end(&c);
 }
 
-/* Pooling and back, and its bias's gradient: y channel by channel, out image by image. */
+/* Pooling forward and backward, and the gradient of its bias. y is stored by channel, out by image.
+ */
 static inline void nn_case_pool(const struct lab *lab, const struct ddp_nn_stream *k)
 {
     struct lab_case c = {.lab = lab};
@@ -112,7 +113,7 @@ static inline void nn_case_pool(const struct lab *lab, const struct ddp_nn_strea
     lab_end(&c);
 }
 
-/* Batch normalisation, forward, by running statistics, backward; with ReLU. */
+/* Batch normalisation forward, with running statistics, and backward; with ReLU. */
 static inline void nn_case_norm(const struct lab *lab, const struct ddp_nn_stream *k)
 {
     struct lab_case c = {.lab = lab};
@@ -155,7 +156,7 @@ static inline void nn_case_norm(const struct lab *lab, const struct ddp_nn_strea
     lab_end(&c);
 }
 
-/* Bias, ReLU, moves, sums of columns and of channels, batches, losses. */
+/* Bias, ReLU, copies, sums of columns and of channels, batches, and losses. */
 static inline void nn_case_rest(const struct lab *lab, const struct ddp_nn_stream *k)
 {
     struct lab_case c = {.lab = lab};

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# GPUs in records, in the list and in the doctor's findings, with and without a driver. No GPU is
-# needed: NVML is a made one.
+# GPUs in records, in the list and in the doctor's findings, with and without a driver. The tests use
+# a fake NVML and need no GPU.
 
 bats_require_minimum_version 1.5.0
 
@@ -10,11 +10,11 @@ setup() {
     python=${PYTHON:-/usr/bin/python3}
 }
 
-fake_nvml() { # INIT's result
+fake_nvml() { # RESULT: builds a fake NVML whose init function returns RESULT
     "${CC:-cc}" -shared -fPIC -DFAKE_INIT="$1" -o libnvidia-ml.so.1 "$here/fake_nvml.c"
 }
 
-facts() { # FILE: the first host's GPUs
+facts() { # FILE: prints the first host's GPUs
     "$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["world"]["hosts"][0]["gpus"])' "$1"
 }
 
@@ -33,7 +33,7 @@ facts() { # FILE: the first host's GPUs
     [[ $output == *san.so* || $output != *libstdc++* ]] # the sanitizers' own libraries need it
 }
 
-@test "a record holds what NVML tells; what it does not is null" {
+@test "a record holds the facts that NVML knows; the others are null" {
     fake_nvml 0
     LD_LIBRARY_PATH=$PWD "$DDPBENCH" allreduce --ranks 2 --size 64 -n 1 -w 0 --json r.json >out
     [ "$(facts r.json)" = "[{'name': 'NVIDIA H200', 'bus': '00000000:1B:00.0', 'driver': '580.1?[31m', \
@@ -47,7 +47,7 @@ facts() { # FILE: the first host's GPUs
     [[ $output == *"WARN"*"NVIDIA H200"*"idle+thermal"* ]]
 }
 
-@test "an NVML that fails, or is none, leaves no GPUs and no error" {
+@test "an NVML that fails, or is not a library, leaves no GPUs and no error" {
     fake_nvml 9
     LD_LIBRARY_PATH=$PWD "$DDPBENCH" allreduce --ranks 2 --size 64 -n 1 -w 0 --json r.json
     [ "$(facts r.json)" = "[]" ]

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs the GPU's tests and writes what they said. Usage: run_tests.py [--limit SECONDS] --out FILE PROGRAM...
+"""Runs the GPU's tests and writes their results. Usage: run_tests.py [--limit SECONDS] --out FILE PROGRAM...
 
-Each program prints TAP. All of them together have --limit seconds (default 480); one that hangs is ended
-then, and it and those that had no turn have failed. Exits 1 when a test fails; a GPU that is not there is
-said, not hidden.
+Each program prints TAP. All programs together have --limit seconds (default 480). A program that still
+runs then is ended; it and the programs that have not started count as failed. Exits with 1 when a test
+fails. Without a GPU the results say that the tests were skipped, and why.
 """
 import argparse
 import json
@@ -16,7 +16,7 @@ import time
 
 
 def run(program, seconds):
-    """What a program printed and what is wrong with its end, None: nothing."""
+    """Returns the output of a program, and an error if it did not end well, otherwise None."""
     command = ["bats", "--tap", program] if program.endswith(".bats") else [program]
     env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP")
     if seconds <= 0:
@@ -36,7 +36,8 @@ def run(program, seconds):
 
 
 def rows_of(text):
-    """The tests, and why they were skipped: bats says it in the line, cmocka in the next."""
+    """Returns the tests, with the reasons of those skipped: bats prints it in the same line, cmocka in the
+    next."""
     rows = []
     for line in text.splitlines():
         match = re.match(r"(not )?ok \d+\s+(?:- )?(.*)", line)

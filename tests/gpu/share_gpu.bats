@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Backend nccl on a real GPU, by `make test-gpu`: several ranks on one, which gives right results and no
-# figures; and one rank alone. RUNS: how often each (default 3).
+# Backend nccl on a real GPU (`make test-gpu`): several ranks on one GPU, which give right results but no
+# figures, and one rank alone. RUNS: the number of repetitions (default 3).
 # shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
@@ -15,7 +15,7 @@ print(next(b["reason"] or "" for b in json.load(open("list.json")) if b["name"] 
     [ -z "$why" ] || skip "$why"
 }
 
-# RANKS: every collective, `runs` times.
+# all_correct RANKS: runs every collective `runs` times.
 all_correct() {
     local c i
     for ((i = 0; i < runs; i++)); do
@@ -85,7 +85,7 @@ all_correct() {
     done
 }
 
-# SIGNAL MILLISECONDS: to rank 1 of 2 in the middle of a run; it must end in that time.
+# lose SIGNAL MILLISECONDS: sends the signal to rank 1 of 2; the run must end in that time.
 lose() {
     local run ranks began took
     "$ddpbench" allreduce --share-gpu --ranks 2 --size 4 -n 10000000 -T 5 -q --json out.json >out 2>err 3>&- &

@@ -1,5 +1,5 @@
-/* Device cuda's kernels, as shipped, run on the processor by tests/gpu/emulated: the same cases as
- * on a GPU (test_gpu_kernels.c), fewer. */
+/* Runs the shipped kernels of device cuda on the processor (tests/gpu/emulated), with fewer of the
+ * cases that test_gpu_kernels.c runs on a GPU. */
 #include "gpu/emulated/emulated_names.h"
 
 #include "gpu/gpu_cases.h"

@@ -1,5 +1,5 @@
-/* The kernels on a stream, of the processor and of GPU 0, against the processor's own. Without a
- * usable GPU its half is skipped, with the reason. */
+/* Compares the kernels on streams of the processor and of GPU 0 with the processor's own. Without a
+ * usable GPU the cases for the GPU are skipped, with the reason. */
 #include "gpu/gpu_cases.h"
 #include "gpu/gpu_exchange.h"
 #include "gpu/gpu_select.h"
@@ -9,7 +9,7 @@ struct under_test {
     void (*cases)(const struct lab *lab);
 };
 
-static bool small; /* the GPU's half alone, with fewer cases: for compute-sanitizer */
+static bool small; /* only the GPU's cases, and fewer: for compute-sanitizer */
 
 static const struct ddp_device *find(const char *name)
 {

@@ -1,5 +1,6 @@
-/* Models on GPU 0 against the processor's: the layers' kernels, gradients of every net by both ways
- * of convolution, and training runs, eager and as graphs. Skipped, with the reason, without one. */
+/* Compares models on GPU 0 with the processor's: the layers' kernels, gradients of every net by
+ * both kinds of convolution, and training runs, eager and as graphs. Without a GPU the tests are
+ * skipped, with the reason. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -78,7 +79,7 @@ static struct run on_gpu(const char *model, enum ddp_optimizer optimizer)
     return r;
 }
 
-/* A captured step gives the bits of the same step launched piece by piece, and twice the same. */
+/* A captured step gives the same bits as the same step without a graph, and again when repeated. */
 static void graphs_give_the_same_bits(void **state)
 {
     static struct run eager, graph, again;
@@ -98,7 +99,7 @@ static void graphs_give_the_same_bits(void **state)
     }
 }
 
-/* A run on the GPU is the processor's to rounding. */
+/* A run on the GPU agrees with the processor's except for rounding. */
 static void runs_agree(void **state)
 {
     static struct run there, here;

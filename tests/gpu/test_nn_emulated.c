@@ -1,4 +1,4 @@
-/* The layers' kernels of device cuda, as shipped, run on the processor by tests/gpu/emulated. */
+/* Runs the shipped kernels of device cuda's layers on the processor (tests/gpu/emulated). */
 #include "gpu/emulated/emulated_names.h"
 
 #include "gpu/nn_cases.h"

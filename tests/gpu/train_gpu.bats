@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# `ddpbench train` on a real GPU, by `make test-gpu`: what it learns is what it learns on the processor.
-# EPOCHS: of Fashion-MNIST (default 3; the goal is stated for 10).
+# `ddpbench train` on a real GPU (`make test-gpu`) reaches the same accuracy as on the processor.
+# EPOCHS: the epochs of Fashion-MNIST (default 3; the goal is stated for 10).
 # shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
@@ -24,7 +24,7 @@ setup() {
     "$PYTHON" -c "import sys; sys.exit(abs($gpu - $cpu) > ($epochs >= 10 and 0.005 or 0.01))"
 }
 
-@test "graphs, without them, and im2col all learn" {
+@test "training learns with graphs, without them, and with im2col" {
     for more in "--cuda-graph on" "--cuda-graph off" "--conv im2col" "--tf32 on"; do
         # shellcheck disable=SC2086 # words
         timeout 120 "$ddpbench" train --device cuda --ranks 1 --model resnet9 --dataset synthetic \

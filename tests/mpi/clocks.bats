@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
-# Clocks that are far apart: a rank in a time namespace of its own, 1000 s ahead, as if on another
-# host. --start window synchronises them by messages. Needs root and a kernel that gives time
-# namespaces; skipped elsewhere.
+# Clocks that differ: one rank runs in a time namespace 1000 s ahead, as if on another host. --start
+# window synchronises the clocks by messages. Needs root and time namespaces, otherwise skipped.
 # shellcheck disable=SC2154 # ddpbench, output, status: bats and mpi.bash
 bats_require_minimum_version 1.5.0
 
@@ -11,7 +10,7 @@ setup() {
     unshare -T --fork --monotonic 1000 true 2>/dev/null || skip "no time namespaces here"
 }
 
-# FLAVOUR ARGUMENT...: two ranks, the second 1000 s ahead.
+# ahead FLAVOUR ARGUMENT...: runs two ranks; the second rank's clock is 1000 s ahead.
 ahead() {
     local flavour=$1
     needs "$flavour"
@@ -42,7 +41,7 @@ ahead() {
     done
 }
 
-@test "where they pass for one host's, --start window says so instead of waiting for ever" {
+@test "if ranks with different clocks count as one host, --start window fails instead of waiting forever" {
     ahead openmpi --start window -n 40 -T 20
     [ "$status" = 69 ]
     error_names window

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Under the mpiexec of each MPI: the grid of all collectives and algorithms (tests/grid), and groups
-# that run different ones at the same time.
+# Runs the grid of all collectives and algorithms (tests/grid) under the mpiexec of each MPI, and groups
+# that run different collectives at the same time.
 # shellcheck disable=SC2154 # modules: mpi.bash
 bats_require_minimum_version 1.5.0
 
@@ -9,15 +9,15 @@ setup() {
     mpi_setup
 }
 
-# FLAVOUR RANKS TEST [ALGORITHM]
+# grid FLAVOUR RANKS TEST [ALGORITHM]: runs a program of tests/grid under this MPI.
 grid() {
     needs "$1"
     [ -x "$modules/tests/grid/$3" ] || skip "tests/grid/$3 was not built"
     mpi "$1" "$2" "$modules/tests/grid/$3" --mpi "$modules" "${@:4}"
 }
 
-# FLAVOUR RANKS: the ranks taken for several hosts, shared memory inside each, this MPI between them:
-# two and two, one and three, RANKS dealt to two in turn.
+# hosts FLAVOUR RANKS: simulates several hosts, with shared memory inside each and this MPI between
+# them: 2 and 2 ranks, 1 and 3 ranks, and RANKS ranks assigned to two hosts alternately.
 hosts() {
     DDPBENCH_HOSTS=2 grid "$1" 4 test_coll_grid hier
     DDPBENCH_HOSTS=1+3 grid "$1" 4 test_coll_grid hier
@@ -53,11 +53,11 @@ hosts() {
     grid mpich 3 test_compressed
 }
 
-@test "Open MPI: hosts of 2, of 1 and 3, of 3 ranks dealt in turn" {
+@test "Open MPI: hosts of 2 ranks, of 1 and 3 ranks, and of alternate ranks" {
     hosts openmpi 6
 }
 
-@test "MPICH: hosts of 2, of 1 and 3, of 2 ranks dealt in turn" { # 6 that never sleep take 15 s
+@test "MPICH: hosts of 2 ranks, of 1 and 3 ranks, and of alternate ranks" { # only 4: its ranks never yield
     hosts mpich 4
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Compressed all-reduces under the mpiexec of each MPI: verified, and valid documents.
+# Compressed all-reduces under the mpiexec of each MPI are verified and give valid documents.
 # shellcheck disable=SC2154 # root, ddpbench: mpi.bash
 bats_require_minimum_version 1.5.0
 
@@ -8,7 +8,7 @@ setup() {
     mpi_setup
 }
 
-# FLAVOUR RANKS
+# compressed FLAVOUR RANKS: every method is verified under this MPI.
 compressed() {
     needs "$1"
     mpi "$1" "$2" "$ddpbench" allreduce --size 4,100004 -n 3 -w 1 --check all -o sum,avg \
@@ -35,7 +35,7 @@ compressed() {
     compressed mpich 3
 }
 
-# FLAVOUR
+# partial FLAVOUR: partial synchronisation is verified under this MPI.
 partial() {
     needs "$1"
     mpi "$1" 2 "$ddpbench" allreduce --size 64K -n 8 --partial 4 --compress none,topk:0.01 \
@@ -48,8 +48,8 @@ partial() {
     partial mpich
 }
 
-# FLAVOUR: compression is compared with the faster of MPI's all-reduce and our own; the document
-# names it, and has none where a point is its own baseline.
+# reference FLAVOUR: compression is compared with the faster of MPI's all-reduce and our own. The
+# document names this reference, except for a point that is the reference itself.
 reference() {
     needs "$1"
     DDPBENCH_HOSTS=2 mpi "$1" 2 "$ddpbench" allreduce --size 64K,4M -n 3 -w 1 --compress none,fp16,topk:0.01 \

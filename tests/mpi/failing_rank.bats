@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# One rank of a job fails where the others do not, before they have met: it says its number, its host and
-# the reason. What all ranks of a host see alike is said once.
+# A single rank of a job fails before the ranks are connected: it reports its number, its host and the
+# reason. An error that all ranks of a host have is reported once.
 # shellcheck disable=SC2154 # ddpbench, output, stderr, status, hosts: mpi.bash, netns.bash
 bats_require_minimum_version 1.5.0
 
@@ -14,7 +14,7 @@ teardown() {
     [ -z "${hosts[*]:-}" ] || hosts_down
 }
 
-# FLAVOUR VARIABLE=VALUE ARGUMENTS...: a job of three ranks, of which rank 1 alone has the variable.
+# with_other_rank FLAVOUR VARIABLE=VALUE ARGUMENT...: runs three ranks; only rank 1 has the variable.
 with_other_rank() {
     local flavour=$1 setting=$2
     needs "$flavour"
@@ -29,7 +29,7 @@ with_other_rank() {
     [ "$status" != 124 ]
 }
 
-# FLAVOUR
+# no_module FLAVOUR: rank 1 does not find the module.
 no_module() {
     with_other_rank "$1" DDPBENCH_MODULE_DIR=/nonexist allreduce --size 1K -T 3
     says "error: rank 1 on $host: "
@@ -39,7 +39,7 @@ no_module() {
 @test "Open MPI: a rank without the module says so" { no_module openmpi; }
 @test "MPICH: a rank without the module says so" { no_module mpich; }
 
-# FLAVOUR
+# unknown_variable FLAVOUR: rank 1 has an unknown variable.
 unknown_variable() {
     with_other_rank "$1" DDPBENCH_SIMDX=1 allreduce --size 1K -T 3
     says "error: rank 1 on $host: unknown environment variable 'DDPBENCH_SIMDX'"
@@ -48,7 +48,7 @@ unknown_variable() {
 @test "Open MPI: a rank with an unknown variable says so" { unknown_variable openmpi; }
 @test "MPICH: a rank with an unknown variable says so" { unknown_variable mpich; }
 
-# FLAVOUR: the doctor, as lines and as JSON.
+# doctor_fails FLAVOUR: the doctor fails, as text and as JSON.
 doctor_fails() {
     with_other_rank "$1" DDPBENCH_MODULE_DIR=/nonexist doctor
     [ "$status" = 69 ]
@@ -63,7 +63,7 @@ doctor_fails() {
 @test "Open MPI: the doctor finds the rank without the module" { doctor_fails openmpi; }
 @test "MPICH: the doctor finds the rank without the module" { doctor_fails mpich; }
 
-# FLAVOUR CODE TEXT COMMAND...: a job of three ranks, all without the module, says the text once.
+# once FLAVOUR CODE TEXT COMMAND...: three ranks, all without the module, print the text once.
 once() {
     local flavour=$1 code=$2 text=$3
     needs "$flavour"
@@ -73,17 +73,17 @@ once() {
     [ "$(grep -c -- "$text" <<<"$output")" = 1 ] || { echo "$output"; false; }
 }
 
-# FLAVOUR
+# alike FLAVOUR: errors that all ranks of a host have are reported once.
 alike() {
     once "$1" 64 "'--bogus'" allreduce --bogus
     once "$1" 69 "rank . on $host: .*ddpbench-mpi-$1.so" allreduce --size 1K
     once "$1" 69 "^FAIL .*ddpbench-mpi-$1.so" doctor
 }
 
-@test "Open MPI: what all ranks of a host see alike is said once" { alike openmpi; }
-@test "MPICH: what all ranks of a host see alike is said once" { alike mpich; }
+@test "Open MPI: an error that all ranks of a host have is reported once" { alike openmpi; }
+@test "MPICH: an error that all ranks of a host have is reported once" { alike mpich; }
 
-# FLAVOUR: of two hosts, the second has no module. The doctor of each speaks for its host.
+# doctor_of_hosts FLAVOUR: the second of two hosts has no module. The doctor reports for each host.
 doctor_of_hosts() {
     needs "$1"
     load netns.bash

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Under the mpiexec of each MPI: ranks that were started with other arguments, or are of another
-# build, are named before anything is measured, and all ranks exit with 76.
+# Under the mpiexec of each MPI, ranks with other arguments or of another build are named before
+# anything is measured, and all ranks exit with 76.
 # shellcheck disable=SC2154 # root, ddpbench, modules, status: mpi.bash
 bats_require_minimum_version 1.5.0
 
@@ -9,8 +9,8 @@ setup() {
     mpi_setup
 }
 
-# FLAVOUR BINARY "ARGUMENTS" "ARGUMENTS OF RANK 1" SUBJECT...: rank 1 of 3 differs; named once, all exit 76
-# (as far as Open MPI's mpiexec lets them, which ends the others when the first is gone).
+# differs FLAVOUR BINARY "ARGUMENTS" "ARGUMENTS OF RANK 1" SUBJECT...: rank 1 of 3 differs and is named
+# once. All ranks exit with 76, unless Open MPI's mpiexec ends them first because one has exited.
 differs() {
     needs "$1"
     local more=() one
@@ -54,7 +54,7 @@ other_arguments() {
         "rank 1" "'-q'"
 }
 
-# A copy of this build that says it is another.
+# Makes a copy of this build with another build id.
 other_build() {
     needs "$1"
     mkdir other

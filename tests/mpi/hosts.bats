@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Under the mpiexec of each MPI: ranks of one host share its memory, and several hosts (pretended)
-# have theirs; where a host refuses, everything goes through MPI, and it is said why.
+# Under the mpiexec of each MPI, ranks of one host use shared memory, also on several simulated hosts.
+# If shared memory cannot be used on a host, all messages go through MPI, and a note says why.
 # shellcheck disable=SC2154 # ddpbench, status: mpi.bash
 bats_require_minimum_version 1.5.0
 
@@ -9,7 +9,7 @@ setup() {
     mpi_setup
 }
 
-# Through the memory of the one host, and faster than MPI's own.
+# All ranks are on one host: they use shared memory, which is faster than MPI.
 one_host() {
     needs "$1"
     mpi "$1" 2 "$ddpbench" allreduce --size 8,64K,4M --placement in --algorithm auto,native -n 30 --json out.json
@@ -17,7 +17,7 @@ one_host() {
     [ "$(json out.json '{p["memory"] for p in d["points"]}')" = "{'registered'}" ]
     [ "$(json out.json 'd["points"][1]["time_us"]["median"] < d["points"][4]["time_us"]["median"]')" = True ]
     [ "$(json out.json '1 <= d["world"]["hosts"][0]["usable_cores"] <= d["world"]["hosts"][0]["cores"]')" = True ]
-    # Every collective, by whatever auto takes, verified.
+    # Every collective is verified with the algorithm that auto selects.
     for c in reduce-scatter all-gather broadcast reduce all-to-all gather scatter send-recv barrier; do
         sizes=(--size "12,64K,4M")
         [ "$c" != barrier ] || sizes=()
@@ -26,7 +26,7 @@ one_host() {
     done
 }
 
-# What --explain-auto says of several hosts is what a run does.
+# A run on several hosts uses the algorithms that --explain-auto prints.
 explains() {
     needs "$1"
     export DDPBENCH_HOSTS=2
@@ -36,23 +36,23 @@ explains() {
     [[ $output != *direct* ]]
     mpi "$1" 4 "$ddpbench" allreduce --size 8,64K -n 1 -w 0 --json out.json
     [ "$(json out.json '{p["algorithm_used"] for p in d["points"]}')" = "{'native'}" ]
-    # Groups inside a host do not share its memory yet.
+    # Groups inside a host do not use shared memory yet.
     run mpi "$1" 4 "$ddpbench" allreduce --groups 2 --explain-auto
     says "2 ranks"
     [[ $output != *direct* ]]
     mpi "$1" 4 "$ddpbench" allreduce --groups 2 --size 8,64K -n 1 -w 0 --json out.json
     [ "$(json out.json '{p["algorithm_used"] for p in d["points"]}')" = "{'native'}" ]
-    # No way to place the ranks.
+    # The ranks cannot be placed on these hosts.
     DDPBENCH_HOSTS=3 run mpi "$1" 4 "$ddpbench" allreduce --explain-auto
     error_names DDPBENCH_HOSTS "'3'"
 }
 
-@test "Open MPI: --explain-auto knows hosts that are pretended" {
+@test "Open MPI: --explain-auto knows simulated hosts" {
     explains openmpi
 }
 
-# FLAVOUR RANKS TABLE LARGER: each rank has a host of its own. --explain-auto prints the table, as
-# "SIZE ALGORITHM" a line, and a run takes the algorithm LARGER from 4 MiB on.
+# alone FLAVOUR RANKS TABLE LARGER: each rank has a host of its own. --explain-auto prints the table with
+# lines "SIZE ALGORITHM", and a run uses the algorithm LARGER from 4 MiB on.
 alone() {
     needs "$1"
     export DDPBENCH_HOSTS=$2
@@ -91,7 +91,7 @@ alone() {
     one_host mpich
 }
 
-# No file may be as large as the segment: one of the reasons a host may have.
+# A limit on file sizes below the size of the segment prevents shared memory.
 refusing() {
     needs "$1"
     run mpi "$1" 2 sh -c 'ulimit -f 1000000; exec "$@"' sh "$ddpbench" allreduce --size 8,1M -n 2 \
@@ -123,7 +123,7 @@ several() {
     [ "$(json out.json '(len(d["points"]), sum(p["check"]["wrong"] for p in d["points"]))')" = "(24, 0)" ]
     [ "$(json out.json '{p["wire_bytes_source"] for p in d["points"]}')" = "{'counted'}" ]
     [ "$(json out.json 'd["environment"]["DDPBENCH_HOSTS"]')" = 2 ]
-    # Groups inside a host and across hosts; two threads of a rank inside MPI.
+    # Groups inside a host and across hosts, and two threads of one rank inside MPI.
     DDPBENCH_HOSTS='2*' mpi "$1" 4 "$ddpbench" allreduce --groups 2 --algorithm hier --size 40K -n 2 -w 0 &&
         return 1
     DDPBENCH_HOSTS=2 mpi "$1" 4 "$ddpbench" allreduce --groups 2 --algorithm hier --size 40K -n 2 -w 0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Under the mpiexec of each MPI, a rank is stopped, or never comes: the other ends the run at the
-# timeout and says where it stood; the document says partial.
+# Under the mpiexec of each MPI, a rank is stopped or never starts: the other rank ends the run at the
+# timeout and reports the operation; the document says partial.
 # shellcheck disable=SC2154 # ddpbench, status, ended_ms: mpi.bash
 bats_require_minimum_version 1.5.0
 
@@ -10,19 +10,19 @@ setup() {
 }
 
 teardown() {
-    # A stopped rank cannot follow its mpiexec's last word.
+    # A stopped rank does not react to the signal of its mpiexec.
     [ ! -e victim ] || ! grep -q ddpbench "/proc/$(cat victim)/cmdline" 2>/dev/null ||
         kill -KILL "$(cat victim)"
 }
 
-# FLAVOUR: what mpiexec ends with when a rank ended with 13. Hydra that notices the end of the rank
-# before that of its connection says 1, or the 9 of those it then killed.
+# exit_is_13 FLAVOUR: checks mpiexec's exit code when a rank exited with 13. If Hydra notices the end of
+# the rank before that of its connection, it exits with 1, or with 9 from the ranks that it killed.
 exit_is_13() {
     [ "$status" = 13 ] || { [ "$1" = mpich ] && [[ $status == [19] ]]; }
 }
 
-# FLAVOUR: the other rank ends it at the timeout, and says where: the watchdog, when it was inside MPI,
-# else itself.
+# stopped FLAVOUR: the other rank ends the run at the timeout and reports the operation. Its watchdog
+# does so if the rank is inside MPI, otherwise the rank itself.
 stopped() {
     lose "$1" 1 STOP
     exit_is_13 "$1"
@@ -39,7 +39,7 @@ stopped() {
     stopped mpich
 }
 
-# FLAVOUR: rank 1 never comes to MPI_Init.
+# missing FLAVOUR: rank 1 never calls MPI_Init.
 missing() {
     needs "$1"
     # shellcheck disable=SC2016 # $1 and so on are the inner shell's

@@ -10,12 +10,12 @@ setup() {
 }
 
 teardown() {
-    # A stopped rank cannot follow its mpiexec's last word.
+    # A stopped rank does not react to the signal of its mpiexec.
     [ ! -e victim ] || ! grep -q ddpbench "/proc/$(cat victim)/cmdline" 2>/dev/null ||
         kill -KILL "$(cat victim)"
 }
 
-# FLAVOUR HOSTS: the points of two ranks take longer than the deadline, then those of three ranks follow.
+# waits FLAVOUR HOSTS: the points of two ranks take longer than the deadline; points of three ranks follow.
 waits() {
     needs "$1"
     export DDPBENCH_HOSTS=$2
@@ -29,7 +29,7 @@ waits() {
 @test "MPICH: idle ranks of one host outwait the deadline" { waits mpich 1; }
 @test "MPICH: idle ranks of two hosts outwait the deadline" { waits mpich 2+2; }
 
-# FLAVOUR: a training run of two ranks; the last of its epochs is written after the deadline.
+# trains FLAVOUR: the last epoch of a training run of two ranks is written after the deadline.
 trains() {
     needs "$1"
     run mpi "$1" 3 "$ddpbench" train --ranks 2 --dataset synthetic --images 4000 --epochs 4 -T 2 --json out.json
@@ -40,7 +40,7 @@ trains() {
 @test "Open MPI: idle ranks outwait a training run" { trains openmpi; }
 @test "MPICH: idle ranks outwait a training run" { trains mpich; }
 
-# FLAVOUR HOSTS RANK SIGNAL: a working rank stops or dies; the job ends all the same.
+# ends FLAVOUR HOSTS RANK SIGNAL: a working rank stops or dies; the job still ends.
 ends() {
     export DDPBENCH_HOSTS=$2 world=4 iterations=300
     lose "$1" "$3" "$4"
@@ -49,7 +49,7 @@ ends() {
     [ "$ended_ms" -lt 15000 ]
 }
 
-# FLAVOUR HOSTS: rank 1 stops; rank 0, which works with it, says so.
+# stopped FLAVOUR HOSTS: rank 1 stops; rank 0, which works with it, reports this.
 stopped() {
     ends "$1" "$2" 1 STOP
     [ "$status" = 13 ] || { [ "$1" = mpich ] && [[ $status == [19] ]]; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Under the mpiexec of each MPI: right results, and never N worlds of one rank.
+# Runs under the mpiexec of each MPI give right results and never become N separate worlds of one rank.
 # shellcheck disable=SC2154 # root, ddpbench, modules: mpi.bash
 bats_require_minimum_version 1.5.0
 
@@ -8,7 +8,7 @@ setup() {
     mpi_setup
 }
 
-# FLAVOUR RANKS LIBRARY LAUNCHER
+# correct FLAVOUR RANKS LIBRARY LAUNCHER: results are right; the document names library and launcher.
 correct() {
     needs "$1"
     mpi "$1" "$2" "$ddpbench" allreduce --algorithm native --size 0,4,10000,1M -o sum,avg -n 3 -w 1 \
@@ -44,7 +44,7 @@ correct() {
     correct mpich 4 MPICH "mpiexec (Hydra)"
 }
 
-# THERE WANTED: only the module of one MPI is there, and the other's mpiexec starts us.
+# refused_without_module INSTALLED WANTED: only the module of INSTALLED exists; WANTED's mpiexec starts us.
 refused_without_module() {
     needs "$1"
     needs "$2"
@@ -64,7 +64,7 @@ refused_without_module() {
     refused_without_module mpich openmpi
 }
 
-@test "a module that is another MPI's under a false name is refused" {
+@test "a module of another MPI under a wrong name is refused" {
     needs openmpi
     needs mpich
     mkdir false
@@ -84,7 +84,7 @@ refused_without_module() {
     error_names "'${commit//?/x}'" "'$commit'"
 }
 
-# FLAVOUR VARIABLE=VALUE...: the launcher's variables speak of 2 ranks, but its MPI finds one.
+# refused_as_worlds_of_one FLAVOUR VARIABLE=VALUE...: the launcher's variables say 2 ranks, MPI says 1.
 refused_as_worlds_of_one() {
     needs "$1"
     shift

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Under the mpiexec of each MPI, a rank is killed: the run ends by itself, not with success, and
-# every point that was printed is in the document, which says partial.
+# Under the mpiexec of each MPI, a rank is killed: the run ends by itself with a failure, and the
+# document says partial and contains every point that was printed.
 # shellcheck disable=SC2154 # status, ended_ms: mpi.bash
 bats_require_minimum_version 1.5.0
 
@@ -9,7 +9,7 @@ setup() {
     mpi_setup
 }
 
-# FLAVOUR RANK: neither success, nor our own deadline_s (124).
+# killed FLAVOUR RANK: the run does not succeed, and does not last until the test's time limit (124).
 killed() {
     lose "$1" "$2" KILL
     [ "$status" != 0 ]
@@ -33,8 +33,8 @@ killed() {
     killed mpich 1
 }
 
-# FLAVOUR: what mpiexec sends the ranks when it is told to end the job, sent to rank 0 alone: the
-# time until mpiexec kills what is left is none of ours to test.
+# told_to_end FLAVOUR: sends rank 0 the signal that mpiexec sends to all ranks when it ends the job. The
+# signal goes to rank 0 directly, so that the test does not depend on when mpiexec kills the ranks.
 told_to_end() {
     needs "$1"
     local job

@@ -1,24 +1,24 @@
-# For the scripts of this folder: mpiexec of each MPI. Sourced by bats.
+# Functions for the scripts of this folder, which run mpiexec of each MPI. Sourced by bats.
 # shellcheck shell=bash disable=SC2154 # output, status: bats; root, ddpbench: helpers.bash
 
 load ../helpers.bash
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-# Called by setup(): the binary, and where its modules lie.
+# Called by setup(): sets the binary and the folder of its modules.
 mpi_setup() {
     bench_setup
     ddpbench=$(realpath "$ddpbench")
     modules=$(dirname "$ddpbench")
 }
 
-# FLAVOUR: skips the test, with the reason, unless this MPI can be used here.
+# needs FLAVOUR: skips the test, with the reason, unless this MPI can be used here.
 needs() {
     command -v "mpiexec.$1" >/dev/null || skip "no mpiexec.$1 here"
     [ -e "$modules/ddpbench-mpi-$1.so" ] || skip "no module for $1 was built"
 }
 
-# FLAVOUR RANKS COMMAND...: runs it under this MPI's mpiexec, more ranks than cores allowed.
+# mpi FLAVOUR RANKS COMMAND...: runs the command under this MPI's mpiexec, which may oversubscribe.
 mpi() {
     local flavour=$1 ranks=$2 more=()
     shift 2
@@ -26,14 +26,14 @@ mpi() {
     timeout --kill-after=5 60 "mpiexec.$flavour" "${more[@]}" -n "$ranks" "$@"
 }
 
-# The variable that tells a rank its number.
+# Prints the name of the variable that holds the rank.
 rank_variable() {
     [ "$1" = openmpi ] && echo OMPI_COMM_WORLD_RANK || echo PMI_RANK
 }
 
-# FLAVOUR RANK SIGNAL: starts a run that would last, waits for its second point, and sends the
-# signal to the rank. Sets: status, ended_ms. iterations: of each size. world: ranks started, of which
-# two work.
+# lose FLAVOUR RANK SIGNAL: starts a long run, waits for its second point, and sends the signal to the
+# rank. Sets status and ended_ms. Reads iterations (for each size) and world (the number of ranks that
+# are started; two of them work).
 lose() {
     needs "$1"
     local job began

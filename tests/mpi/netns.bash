@@ -1,8 +1,8 @@
-# For scripts of this folder: network namespaces as hosts, with a switch between them, and mpiexec
-# across. Sourced by bats, after mpi.bash. Needs root and a kernel that gives namespaces.
+# Functions that make network namespaces, use them as hosts connected by a switch, and run mpiexec
+# across them. Sourced by bats after mpi.bash. Needs root and a kernel with network namespaces.
 # shellcheck shell=bash disable=SC2034,SC2054,SC2154 # hosts: the scripts; ddpbench: mpi.bash
 
-# N: makes hosts[0..N-1], each with the interface eth0, all in one network. Skips with the reason.
+# hosts_up N: makes hosts[0..N-1], each with an interface eth0, in one network, or skips the test.
 hosts_up() {
     [ "$(id -u)" = 0 ] || skip "needs root"
     command -v ip tc >/dev/null || skip "needs ip and tc"
@@ -20,7 +20,7 @@ hosts_up() {
         ip -n "ddp$$-$i" link set lo up
         ip -n "ddp$$-$i" link set eth0 up
     done
-    # What mpiexec starts instead of ssh: [OPTION...] HOST COMMAND.
+    # mpiexec starts this agent instead of ssh: agent [OPTION...] HOST COMMAND.
     cat >agent <<'END'
 #!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
@@ -38,8 +38,8 @@ hosts_down() {
     done
 }
 
-# RATE [BURST]: of every host's link, in and out of the switch. The usual burst is what a tbf of 1 Gb/s
-# needs; a small one is bimodal. What a link did not send it may send later, as much as the burst.
+# links RATE [BURST]: limits every host's link in both directions. After a pause a link may send up to
+# BURST at once. The default is the burst that a tbf of 1 Gb/s needs; with a smaller one the rate varies.
 links() {
     local i
     for i in "${!hosts[@]}"; do
@@ -48,9 +48,9 @@ links() {
     done
 }
 
-# FLAVOUR RANKS COMMAND...: RANKS ranks over all hosts, equally many on each, in order; named by a
-# hostfile when `hostfile` is set; within `limit` seconds. yields: whether Open MPI's idle ranks do.
-# In the place of mpi.bash's, so that its functions go over hosts.
+# mpi FLAVOUR RANKS COMMAND...: runs RANKS ranks, the same number on each host, in order, for at most
+# `limit` seconds. If `hostfile` is set, a hostfile lists the hosts. yields: whether waiting ranks of
+# Open MPI yield. Replaces the function of mpi.bash, so that the other functions use these hosts.
 mpi() {
     local flavour=$1 each=$(($2 / ${#hosts[@]})) list more
     shift 2

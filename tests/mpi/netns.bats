@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Network namespaces as hosts under the real mpiexec of each MPI: what several machines do, but for
-# their speed (that is slow_link.bats, `make bench-link`). Needs root; skipped elsewhere.
+# Uses network namespaces as hosts under the real mpiexec of each MPI, to test runs on several machines.
+# slow_link.bats (`make bench-link`) tests their speed. Needs root, otherwise skipped.
 # shellcheck disable=SC2034,SC2154 # ddpbench, output, status, hosts, limit, hostfile: mpi.bash, netns.bash
 bats_require_minimum_version 1.5.0
 
@@ -14,9 +14,9 @@ teardown() {
     hosts_down
 }
 
-# FLAVOUR WANTED RANKS COMMAND...: the run ends with that code. MPICH 4.0.2 over UCX and TCP hangs in
-# MPI_Finalize now and then, more so on a busy machine (a program that only calls MPI_Barrier does,
-# too); then our watchdog ends it, and it is tried again.
+# ends FLAVOUR WANTED RANKS COMMAND...: the run exits with the code WANTED. MPICH 4.0.2 over UCX and TCP
+# sometimes hangs in MPI_Finalize, even in a program that only calls MPI_Barrier. Then our watchdog ends
+# the run, and the test tries again.
 deadline_s=3
 ends() {
     local flavour=$1 wanted=$2 ranks=$3 try tries=1
@@ -30,11 +30,11 @@ ends() {
     return 1
 }
 
-# FLAVOUR HOSTS RANKS ALGORITHMS: they are right, and the document says who was where.
+# correct FLAVOUR HOSTS RANKS ALGORITHMS: results are right, and the document names each rank's host.
 correct() {
     needs "$1"
     hosts_up "$2"
-    # The document tells: MPICH's end may be lost (above), when all was done.
+    # The document is checked, not the exit code, because MPICH may hang at the end (see above).
     mpi "$1" "$3" "$ddpbench" allreduce --algorithm "$4" --size 8,40K --placement in --check all -n 1 -w 0 \
         -T 5 --json out.json || [ "$1" = mpich ]
     [ "$(json out.json 'd["status"], sum(p["check"]["wrong"] for p in d["points"])')" = "('complete', 0)" ]
@@ -44,32 +44,32 @@ correct() {
     [ "$(json out.json '{len(h["ranks"]) if isinstance(h["ranks"], list) else h["ranks"] for h in d["world"]["hosts"]}')" = "{$(($3 / $2))}" ]
 }
 
-@test "Open MPI, 2 hosts of 2 ranks: right, and who was where" {
+@test "Open MPI, 2 hosts of 2 ranks: right results, and each rank's host" {
     correct openmpi 2 4 hier,ring,native
 }
 
-@test "MPICH, 2 hosts of 2 ranks: right, and who was where" {
+@test "MPICH, 2 hosts of 2 ranks: right results, and each rank's host" {
     correct mpich 2 4 hier,ring,native
 }
 
-@test "Open MPI, 4 hosts from a hostfile: right, and who was where" {
+@test "Open MPI, 4 hosts from a hostfile: right results, and each rank's host" {
     hostfile=yes
     correct openmpi 4 4 rhd,rd,tree,native
 }
 
-@test "MPICH, 4 hosts from a hostfile: right, and who was where" {
+@test "MPICH, 4 hosts from a hostfile: right results, and each rank's host" {
     hostfile=yes
     correct mpich 4 4 rhd,rd,tree,native
 }
 
-# FLAVOUR WANTED ARGUMENT...: mpiexec gives our code.
+# exits FLAVOUR WANTED ARGUMENT...: mpiexec returns our exit code.
 exits() {
     local flavour=$1 wanted=$2
     shift 2
     ends "$flavour" "$wanted" 2 "$ddpbench" "$@" -T "$deadline_s"
 }
 
-# FLAVOUR: success, and what goes wrong.
+# codes FLAVOUR: checks the exit codes of success and of errors.
 codes() {
     needs "$1"
     hosts_up 2
@@ -90,10 +90,10 @@ codes() {
     codes mpich
 }
 
-# FLAVOUR: the second rank, on the other host, is killed: neither success nor our own deadline_s.
+# killed FLAVOUR: rank 1, on the other host, is killed: the run fails before the test's time limit.
 killed() {
     hosts_up 2
-    iterations=500 # of the short messages, over TCP: what 20000 take inside a host
+    iterations=500 # short messages over TCP take as long as 20000 inside a host
     lose "$1" 1 KILL
     [ "$status" != 0 ]
     [ "$status" != 124 ]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Outputs under the mpiexec of each MPI: what rank 0 alone finds out about them, all ranks end with.
+# Outputs under the mpiexec of each MPI: if rank 0 cannot write one, all ranks end with its exit code.
 # shellcheck disable=SC2154 # status: mpi.bash
 bats_require_minimum_version 1.5.0
 
@@ -8,7 +8,7 @@ setup() {
     mpi_setup
 }
 
-# FLAVOUR: what cannot be written at the end is told by us alone, not by an MPI that is aborted.
+# full_at_the_end FLAVOUR: only ddpbench reports a document that cannot be written; MPI is not aborted.
 full_at_the_end() {
     needs "$1"
     run mpi "$1" 2 "$ddpbench" allreduce --size 4 -n 1 -w 0 --json /dev/full
@@ -25,7 +25,7 @@ full_at_the_end() {
     full_at_the_end mpich
 }
 
-# FLAVOUR: usage errors that only rank 0 looks for, and a pipe that nobody reads.
+# mistakes FLAVOUR: makes usage errors that only rank 0 checks, and writes to a pipe without a reader.
 mistakes() {
     needs "$1"
     echo good >good.json

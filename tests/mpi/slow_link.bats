@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# Network namespaces as hosts, with links of chosen speed: the measured bandwidth is the link's;
-# shared memory inside hosts pays; so does compression, which does not on shared memory, by the same
-# command; overlap hides exchange. `make bench-link`. Needs root; skipped elsewhere.
+# Uses network namespaces as hosts with links of a chosen speed (`make bench-link`): the measured
+# bandwidth is that of the link; shared memory inside hosts is faster; compression pays, although the
+# same command does not pay on shared memory; overlap hides the exchange. Needs root, otherwise skipped.
 # shellcheck disable=SC2034,SC2154 # ddpbench, hosts, limit: mpi.bash and netns.bash
 bats_require_minimum_version 1.5.0
 
@@ -16,14 +16,14 @@ teardown() {
     hosts_down
 }
 
-# EXPRESSION: of numbers, in Python.
+# true_of EXPRESSION: succeeds if the Python expression is true.
 true_of() {
     [ "$("${PYTHON:-python3}" -c "print($1)")" = True ]
 }
 
-# FLAVOUR: bandwidth of a ring over two hosts, which sends the whole message each way, against the
-# limit, which counts Ethernet frames: 1448 of 1514 bytes are ours. The fastest iteration: what else
-# runs here only slows down.
+# follows FLAVOUR: compares the bandwidth of a ring over two hosts, which sends the whole message in
+# each direction, with the limit of the link. The limit counts Ethernet frames, of whose 1514 bytes
+# 1448 are data. The fastest iteration counts, because other processes only slow a run down.
 follows() {
     needs "$1"
     hosts_up 2
@@ -48,20 +48,20 @@ follows() {
     follows mpich
 }
 
-# FLAVOUR: a ring of 4 ranks sends 1.5 times the message over each link, hier 1 time. What auto took
-# was measured twice, under its own name, too: the faster of both counts.
+# hier_wins FLAVOUR: a ring of 4 ranks sends 1.5 times the message over each link, hier only once. The
+# algorithm that auto selects is also measured under its own name; the faster of the two counts.
 hier_wins() {
     needs "$1"
     hosts_up 2
     links 1gbit
     for try in 1 2 3; do
-        # MPICH's end may be lost (netns.bats), when all was done.
+        # MPICH may hang at the end (see netns.bats) after everything was measured.
         mpi "$1" 4 "$ddpbench" allreduce --algorithm hier,ring,native,auto --size 1M,16M --placement in \
             -n 7 -w 1 -T 10 --json out.json || [ "$1" = mpich ]
         [ "$(json out.json 'd["status"]')" = complete ]
         times=$(json out.json '[min(q["time_us"]["min"] for q in d["points"] if (q["algorithm_used"], q["size_bytes"]) == (p["algorithm_used"], p["size_bytes"])) for p in d["points"]]')
         echo "$1, try $try: hier, ring, native, auto at 1M and 16M, us: $times"
-        # by auto is meant: no slower than the others, or nearly
+        # auto must be at most 15 % slower than the fastest algorithm
         ! true_of "(lambda t: t[3] > 1.2 * t[1] and t[7] < 1.15 * min(t[1], t[3], t[5]))($times)" || return 0
     done
     return 1
@@ -75,7 +75,7 @@ hier_wins() {
     hier_wins mpich
 }
 
-# OPTION...: a training run, a rank a host. The ranks share cores with their progress threads.
+# train OPTION...: trains with one rank per host. The ranks share cores with their progress threads.
 train() {
     mpi openmpi 2 "$ddpbench" train "$@"
 }
@@ -100,11 +100,11 @@ train() {
     [ "$(json shm.json 'd["comparison"][1]["pays"]')" = False ] || { cat shm.txt; false; }
 }
 
-# Batches of 512 a rank: a step computes for 43 ms, half of it backward, and exchanges for 18; with
-# short steps the processors are busy with TCP for as long, and nothing is left to hide it in. The
-# burst is a seventh of a gradient: one of a whole gradient would be refilled while a rank computes.
-# A progress thread that yields inside MPI_Test would wait for the end of the other's time slice.
-@test "exchange as long as backward: overlap leaves less than half of it exposed" {
+# Batches of 512 per rank make the backward pass about as long as the exchange; with shorter steps the
+# processors would be busy with TCP all the time, so that nothing could be hidden. The burst is a seventh
+# of a gradient, because the link would send a larger one at full speed after each computation. Progress
+# threads do not yield inside MPI_Test, because they would then wait for the other's time slice to end.
+@test "overlap hides more than half of an exchange that takes as long as the backward pass" {
     needs openmpi
     hosts_up 2
     yields=0
@@ -120,7 +120,7 @@ train() {
         ratio=$("${PYTHON:-python3}" -c "print($(json on.json "$exposed") / $(json off.json "$exposed"))")
         echo "try $try, $mbit Mb/s: without overlap exchange took $share of what computing did; exposed with overlap / without: $ratio"
         ! true_of "$ratio < 0.5 and 0.38 < $share < 0.7" || return 0
-        mbit=$("${PYTHON:-python3}" -c "print(max(100, round($mbit * $share / 0.5)))") # as fast as these cores want it now
+        mbit=$("${PYTHON:-python3}" -c "print(max(100, round($mbit * $share / 0.5)))") # the exchange shall take half as long as computing
     done
     cat off.txt on.txt
     false

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Sweeps under the mpiexec of each MPI: groups of ranks, the journal at rank 0 known to all, one
-# launch a run, and what cannot be had here.
+# Sweeps under the mpiexec of each MPI: groups of ranks, the journal that rank 0 shares with all ranks,
+# one launch per run of the command, and options that are not available here.
 # shellcheck disable=SC2154 # root, ddpbench, modules, status: mpi.bash
 bats_require_minimum_version 1.5.0
 
@@ -14,7 +14,7 @@ setup() {
 END
 }
 
-# FLAVOUR: whole, cut off, gone on with.
+# goes_on FLAVOUR: runs a complete sweep, and resumes one that was cut off.
 goes_on() {
     needs "$1"
     run mpi "$1" 3 "$ddpbench" sweep c.json --json r.json --journal j -q
@@ -34,14 +34,14 @@ goes_on() {
         [ "$(grep -o '"point".*"id": "[^"]*"' k | sort | uniq -d)" = "" ]
     done
     run mpi "$1" 2 "$ddpbench" sweep c.json --json r.json --journal j
-    [ "$status" = 64 ] # 3 ranks of 2
+    [ "$status" = 64 ] # 3 of 2 ranks were asked for
     says "--ranks 3"
 }
 
 @test "goes on where it was cut off, Open MPI" { goes_on openmpi; }
 @test "goes on where it was cut off, MPICH" { goes_on mpich; }
 
-# FLAVOUR: each run of the command is one launch.
+# launches FLAVOUR: each run of the command is one launch.
 launches() {
     needs "$1"
     for n in 1 2 3; do
@@ -56,10 +56,10 @@ launches() {
     [ "$(json r.json 'len(d["points"]), len(d["train"])')" = "(21, 6)" ]
 }
 
-@test "a launch a run, Open MPI" { launches openmpi; }
-@test "a launch a run, MPICH" { launches mpich; }
+@test "each run of the command is one launch, Open MPI" { launches openmpi; }
+@test "each run of the command is one launch, MPICH" { launches mpich; }
 
-# FLAVOUR: registered memory, which one rank alone has not; 69, but all else is measured.
+# left_out FLAVOUR: one rank alone has no registered memory: exit code 69, and all else is measured.
 left_out() {
     needs "$1"
     printf '%s' '{"runs": [{"command": "allreduce", "ranks": 1, "size": 8, "memory": ["registered", "private"], "placement": "in", "iters": 3},
@@ -75,10 +75,10 @@ left_out() {
     "${PYTHON:-python3}" "$root/ci/validate_json.py" r.json
 }
 
-@test "what cannot be had is left out and told, Open MPI" { left_out openmpi; }
-@test "what cannot be had is left out and told, MPICH" { left_out mpich; }
+@test "points that cannot be measured here are left out and reported, Open MPI" { left_out openmpi; }
+@test "points that cannot be measured here are left out and reported, MPICH" { left_out mpich; }
 
-@test "ranks that read different configurations are told apart" {
+@test "ranks that read different configurations are refused" {
     needs mpich
     # shellcheck disable=SC2016 # the inner shell's
     run mpi mpich 2 sh -c 'mkdir -p d$PMI_RANK; sed "s/7/$((7 + PMI_RANK))/" c.json >d$PMI_RANK/c.json; cd d$PMI_RANK; exec "$0" sweep c.json -q' "$ddpbench"
@@ -86,7 +86,7 @@ left_out() {
     error_names rank
 }
 
-@test "a backend of another launcher, and ranks there are not, are refused" {
+@test "a backend of another launcher, and more ranks than were started, are refused" {
     needs mpich
     printf '%s' '{"runs": [{"command": "allreduce", "ranks": 1, "backend": ["mpi", "self"], "size": 8}]}' >b.json
     run mpi mpich 2 "$ddpbench" sweep b.json

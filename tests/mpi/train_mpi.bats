@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Training under the mpiexec of each MPI: every strategy, placement and overlap gives what it gives
+# Training under the mpiexec of each MPI: every strategy, placement and overlap gives the same losses as
 # on shared memory.
 # shellcheck disable=SC2154 # ddpbench: mpi.bash
 bats_require_minimum_version 1.5.0
@@ -12,12 +12,12 @@ setup() {
 options=(train --dataset synthetic --images 200 --batch 16 --max-steps 8 --check-replicas step)
 compare=dense,fp16,bf16,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:3,none
 
-# FILE: strategy and loss of each run of several ranks.
+# losses FILE: prints strategy and loss of each run with several ranks.
 losses() {
     json "$1" '[(r["sync"]["strategy"], round(r["epochs"][-1]["eval_loss"], 5)) for r in d["train"] if not r["baseline"]]'
 }
 
-# FLAVOUR
+# all_strategies FLAVOUR: every strategy gives the same losses as on shared memory.
 all_strategies() {
     needs "$1"
     mpi "$1" 2 "$ddpbench" "${options[@]}" --compare "$compare" --json mpi.json

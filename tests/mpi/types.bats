@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Under the mpiexec of each MPI: every type and operation, groups, and more elements than one MPI
-# call counts.
+# Under the mpiexec of each MPI: every type and operation, groups, and more elements than one MPI call
+# can count.
 # shellcheck disable=SC2154 # root, ddpbench, modules: mpi.bash
 bats_require_minimum_version 1.5.0
 
@@ -9,7 +9,7 @@ setup() {
     mpi_setup
 }
 
-# POINTS: the document has that many, all right.
+# all_right POINTS: the document has this number of points, all with right results.
 all_right() {
     [ "$(json out.json '[len(d["points"]), sum(p["check"]["wrong"] for p in d["points"])]')" = "[$1, 0]" ]
 }
@@ -21,7 +21,7 @@ every_type() {
     all_right 100
     mpi "$1" 2 "$ddpbench" allreduce --algorithm native --size 1000 -n 1 -w 0 -d u8 -o sum,avg,prod --json out.json
     all_right 6
-    # MPICH 4.0.2 gets these wrong (its issue 6083), and is not asked to; others get them right.
+    # MPICH 4.0.2 gives wrong results for these (its issue 6083), so ddpbench refuses them there.
     run mpi "$1" 2 "$ddpbench" allreduce --algorithm native --size 1000 -n 1 -w 0 -d u8 -o min,max
     [ "$status" = 0 ] || { [ "$status" = 69 ] && error_names MPICH min; }
 }
@@ -34,7 +34,7 @@ every_type() {
     every_type mpich
 }
 
-# Three ranks: averages that are no power of two; and a group of the first two.
+# Runs three ranks, so that averages divide by 3, and a group of the first two ranks.
 counts() {
     needs "$1"
     mpi "$1" 3 "$ddpbench" allreduce --algorithm native --ranks 2,3 --size 1000 --placement out -n 1 -w 0 \
@@ -51,7 +51,8 @@ counts() {
     counts mpich
 }
 
-# A module that thinks MPI counts to 1000: the code for counts above INT_MAX, without the memory.
+# Builds a module that assumes a limit of 1000 elements per MPI call, to test the code for counts above
+# INT_MAX without so much memory.
 pieces() {
     local coll
     needs "$1"
@@ -76,7 +77,7 @@ pieces() {
     pieces mpich
 }
 
-# MPICH before 4.2 crashes where this is asked of it as such (its issue 6540).
+# MPICH before 4.2 crashes in this operation (its issue 6540), so the backend must avoid it.
 other_root() {
     needs "$1"
     mpi "$1" 2 "$ddpbench" reduce -r 1 --algorithm native --placement in --size 8,12000,1M \

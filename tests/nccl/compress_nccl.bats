@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# `allreduce --compress` and `--partial` on GPUs that are none: every method is measured and verified there as
-# on the processor, and the host touches nothing of the GPU's (a program that tries dies of it).
+# `allreduce --compress` and `--partial` on fake GPUs: every method is measured and verified as on the
+# processor, and the host does not access the GPU's memory (a program that tries is killed).
 # shellcheck disable=SC2154 # ddpbench: nccl.bash
 bats_require_minimum_version 1.5.0
 
@@ -9,7 +9,7 @@ setup() {
     nccl_setup
 }
 
-# OPTIONS: measured, verified, complete.
+# measured OPTION...: the run is measured and verified, and its document is complete.
 measured() {
     fake allreduce --backend nccl -n 3 -w 1 -c all -q --json out.json "$@" >table
     [ "$(json out.json 'd["status"], d["world"]["backend"], sum(q["check"]["wrong"] for q in p)')" = "('complete', 'nccl', 0)" ]
@@ -18,12 +18,12 @@ measured() {
     [ "$(json out.json '{q["busbw_GBps"] for q in p}')" = "{None}" ]
 }
 
-@test "every method, sums and averages; what is said of each" {
+@test "every method, sums and averages, with the facts about each in the document" {
     measured --ranks 2 --size 4K,48K -o sum,avg --compress fp16,bf16,topk:0.01,threshold:2,oktopk:0.02
     [ "$(json out.json 'len(p)')" = 20 ]
     [ "$(json out.json '{q["compress"]["method"]: q["algorithm_used"] for q in p}')" = \
         "{'fp16': 'native', 'bf16': 'native', 'topk': 'allgather', 'threshold': 'allgather', 'oktopk': 'allgather'}" ]
-    # lists travel whole: of top-K its k entries, of a threshold all the room there is
+    # lists are sent at full size: the k entries of top-K, the whole capacity of a threshold
     [ "$(json out.json 'all(q["wire_bytes_per_rank"] == q["size_bytes"] / 2 for q in p if q["compress"]["method"] == "fp16")')" = True ]
     [ "$(json out.json '{round(q["compress"]["achieved_density"], 4) for q in p if q["compress"]["method"] == "topk" and q["size_bytes"] == 49152}')" = "{0.01}" ]
     [ "$(json out.json 'all(min(q["phase_us"].values()) > 0 for q in p)')" = True ]
@@ -49,7 +49,7 @@ jsonschema.validate(json.load(open(sys.argv[1])), json.load(open(sys.argv[2])))
     [ "$(json out.json 'd["label"], p[0]["effective_GBps"], p[0]["break_even"]')" = "('correctness-only', None, None)" ]
 }
 
-@test "auto takes the GPUs; algorithms that are the processor's are refused, or left out of all" {
+@test "auto uses the GPUs; algorithms of the processor are refused, or left out of 'all'" {
     FAKE_GPUS=2 fake allreduce --size 4K --compress fp16 -n 3 -q --json out.json
     [ "$(json out.json 'd["world"]["backend"]')" = nccl ]
     run fake allreduce --backend nccl --ranks 2 --size 4K --compress topk:0.1 --algorithm rd -n 3 -q
@@ -61,7 +61,7 @@ jsonschema.validate(json.load(open(sys.argv[1])), json.load(open(sys.argv[2])))
     [ "$status" = 64 ]
 }
 
-@test "wrong data is found: 11, and no figure" {
+@test "wrong data is found: exit code 11, and no figures" {
     FAKE_NCCL_FAULT=wrong FAKE_NCCL_AT=4 run fake allreduce --backend nccl --ranks 2 --size 4K --compress topk:0.1 -n 5 -c all -q
     [ "$status" = 11 ]
     error_names rank element

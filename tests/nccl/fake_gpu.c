@@ -14,8 +14,8 @@
 #include "device/stream.h"
 #include "device/stream_kernels.h"
 
-/* The GPU's memory is address space that nobody may touch; SPAN behind each byte is the real one.
- */
+/* The GPU's memory is address space without access rights. The byte SPAN behind each of its bytes
+ * holds the value. */
 #define SPAN ((size_t)16 << 30)
 
 static char *memory;
@@ -51,7 +51,7 @@ static void gpu_free(void *ptr, size_t bytes)
 {
     (void)bytes;
     if (ptr && !is_gpu(ptr))
-        abort(); /* never ours */
+        abort(); /* the address is not in the GPU's memory */
 }
 
 static int gpus(void)
@@ -96,7 +96,7 @@ static void fill(void *dst, unsigned char byte, size_t bytes)
     memset(fake_gpu_host(dst), byte, bytes);
 }
 
-/* One piece of work, and of a graph. */
+/* One piece of work of a stream or a graph. */
 struct work {
     struct work *next;
     int (*progress)(void *arg);
@@ -108,20 +108,19 @@ struct ddp_graph {
     struct work *first;
 };
 
-/* lock: of first and busy; one thread puts, others may drive it. busy: one does its first work. */
+/* One thread puts work on the stream; other threads may drive it as well. */
 struct ddp_stream {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* protects first and busy */
     struct work *first;
-    bool busy;
+    bool busy; /* a thread is doing the first piece of work */
     struct ddp_graph *capturing;
     int gpu;
 };
 
-/* recorded: how often; happened: of them. on: where it was recorded last. */
 struct ddp_event {
     _Atomic(int64_t) ns;
-    _Atomic(uint64_t) recorded, happened;
-    struct ddp_stream *on;
+    _Atomic(uint64_t) recorded, happened; /* the number of records, and of those that happened */
+    struct ddp_stream *on;                /* the stream of the last record */
 };
 
 static void append(struct work **list, int (*progress)(void *), const void *arg, size_t bytes)
@@ -151,7 +150,7 @@ void fake_gpu_put(void *stream, int (*progress)(void *arg), const void *arg, siz
 {
     struct ddp_stream *s = stream;
     if (s->gpu != selected)
-        abort(); /* as a launch there fails */
+        abort(); /* on a real GPU the launch fails */
     pthread_mutex_lock(&s->lock);
     append(s->capturing ? &s->capturing->first : &s->first, progress, arg, bytes);
     pthread_mutex_unlock(&s->lock);
@@ -172,8 +171,8 @@ static int stream_select(struct ddp_stream *s, struct ddp_err *err)
     return select_gpu(s->gpu, err);
 }
 
-/* A step of the first piece at each call: nothing is done before somebody asks. No lock is held
- * while it is done, for it may drive another stream. */
+/* Each call makes one step of the first piece of work; no work is done without a call. The lock is
+ * not held meanwhile, because the step may drive another stream. */
 static int query(struct ddp_stream *s, struct ddp_err *err)
 {
     (void)err;
@@ -286,7 +285,7 @@ struct await_arg {
     uint64_t wanted;
 };
 
-/* A GPU's streams all go on by themselves; here the one that waits drives the other. */
+/* The streams of a real GPU proceed by themselves. Here the waiting stream drives the other one. */
 static int do_await(void *arg)
 {
     const struct await_arg *a = arg;

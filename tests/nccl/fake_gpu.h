@@ -1,23 +1,23 @@
-/* A GPU that is none: for tests of backend nccl where there is no GPU. The binary under test is
- * linked with fake_gpu.c in place of device cuda; its streams hold work until somebody asks them,
- * or one that awaits them, and the host cannot touch what lies in its memory: a program that tries
- * dies of it. So does a thread that puts work on a stream of another GPU than the one it selected.
+/* A fake GPU, with which backend nccl is tested without a real one. The binary under test is linked
+ * with fake_gpu.c in place of device cuda. Streams do their work only when they, or a stream that
+ * awaits them, are queried. A program is killed if the host accesses the GPU's memory, or if a
+ * thread puts work on a stream of a GPU that it has not selected.
  *
- *   FAKE_GPUS=N      there are so many (default 8); 0: none, "driver error 35" */
+ *   FAKE_GPUS=N      the number of GPUs (default 8); 0: none, "driver error 35" */
 #ifndef DDP_TESTS_FAKE_GPU_H
 #define DDP_TESTS_FAKE_GPU_H
 
 #include <stddef.h>
 
-/* Kernels on its streams (fake_layers.c): those that training uses. */
+/* The kernels on its streams that training uses (fake_layers.c). */
 extern const struct ddp_stream_kernels fake_gpu_kernels;
 
-/* Memory of the GPU, and what the host may use in its stead. */
+/* Memory of the GPU, and the host address of the same bytes. */
 void *fake_gpu_alloc(size_t bytes);
-void *fake_gpu_host(const void *ptr); /* ptr itself when it is the host's */
+void *fake_gpu_host(const void *ptr); /* returns ptr itself if it is host memory */
 int fake_gpu_selected(void);
-/* Puts work on a stream (what its native() gave): progress is called, with a copy of arg [bytes] of
- * its own, until it returns 1. While the stream captures it becomes part of a graph. */
+/* Puts work on a stream. stream: the value of its native(). progress is called with a copy of
+ * arg[bytes] until it returns 1. While the stream captures, the work becomes part of the graph. */
 void fake_gpu_put(void *stream, int (*progress)(void *arg), const void *arg, size_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
-/* What trains on the GPU that is none: the layers of device cuda, and its kernels on a stream. Each
- * is work for the fake stream, done by the processor's kernels when somebody asks for it, with
- * every pointer to the GPU's memory made one that the host may use. */
+/* The layers and the stream kernels of the fake GPU (fake_gpu.h), for training. Each call is put on
+ * the fake stream. When the stream is queried, the processor's kernels do the work, after every
+ * pointer into the GPU's memory is replaced by the host address. */
 #include <assert.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 extern const struct ddp_device ddp_dev_cuda; /* fake_gpu.c */
 
-/* Every word of a call that points into the GPU's memory. */
+/* Replaces every 8-byte word of arg that points into the GPU's memory by the host address. */
 static void translate(void *arg, size_t bytes)
 {
     for (size_t at = 0; at + sizeof(void *) <= bytes; at += sizeof(void *)) {
@@ -24,7 +24,8 @@ static void translate(void *arg, size_t bytes)
     }
 }
 
-/* A call to put: NAME_work is its arguments; DO runs with w pointing to them. */
+/* Defines the function of a piece of work. struct NAME_work holds the arguments; DO runs with w
+ * pointing to them. */
 #define WORK(name, DO)                                                                             \
     static int name##_do(void *arg)                                                                \
     {                                                                                              \
@@ -124,7 +125,7 @@ const struct ddp_layers ddp_layers_cuda = {
     DDP_LAYERS_STREAM_FUNCTIONS,
 };
 
-/* The kernels that training and its strategies use. */
+/* The stream kernels that training and its strategies use. */
 struct narrow_work {
     void *dst;
     const float *src;
@@ -184,7 +185,7 @@ static void scatter_put(struct ddp_stream *s, float *dst, const struct ddp_strea
     PUT(scatter, s, *list, dst);
 }
 
-/* scatter, and scatter_zero. */
+/* Arguments of scatter and scatter_zero. */
 struct set_work {
     struct ddp_stream_list list;
     float *dst;
@@ -201,7 +202,7 @@ static void zero_put(struct ddp_stream *s, float *dst, const struct ddp_stream_l
     PUT(set, s, *list, dst, true);
 }
 
-/* Of two arrays into one: all that is asked for. */
+/* Reduces two arrays into one; training needs no other number of arrays. */
 struct reduce_work {
     void *dst;
     const void *a, *b;

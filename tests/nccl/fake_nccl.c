@@ -14,11 +14,11 @@
  * The fake starts no thread either. Only ncclCommGetAsyncError lets the work go on, so a caller
  * that does not ask never gets its result.
  *
- *   FAKE_NCCL_VERSION=N     what ncclGetVersion says
+ *   FAKE_NCCL_VERSION=N     the value of ncclGetVersion
  *   FAKE_NCCL_FAULT=WHAT    rank 1: init-hangs, init-fails, split-hangs, split-fails, window-hangs,
  *                           window-fails, op-hangs, op-fails, wrong, dies; the last four at its
  *                           FAKE_NCCL_AT-th operation (default 3)
- *   FAKE_NCCL_BUSY=1        calls inside a group say that they are in progress
+ *   FAKE_NCCL_BUSY=1        calls inside a group return ncclInProgress
  *
  * Two ranks of one host (NCCL_HOSTID) on one GPU are refused, as NCCL refuses them. */
 #include <fcntl.h>
@@ -246,8 +246,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t c)
     return ncclSuccess;
 }
 
-/* What is under way ends, whenever its stream comes to it. The thread is ended, and writes no
- * variable of the caller's any more. */
+/* Operations in progress end when their stream reaches them. NCCL's thread has ended, and writes no
+ * variable of the caller any more. */
 ncclResult_t ncclCommAbort(ncclComm_t c)
 {
     c->aborted = true;

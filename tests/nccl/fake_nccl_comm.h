@@ -1,5 +1,5 @@
-/* Communicators of an NCCL that is none: a shared file, in which each rank shows what it has. For
- * fake_nccl.c. */
+/* Communicators of the fake NCCL (fake_nccl.c): a shared file in which each rank publishes its
+ * state and data. */
 #ifndef DDP_TESTS_FAKE_NCCL_COMM_H
 #define DDP_TESTS_FAKE_NCCL_COMM_H
 
@@ -18,18 +18,18 @@
 
 #define RANKS      16
 #define AREA       ((size_t)8 << 20)
-#define SLOW_POLLS 5 /* that opening is in progress */
+#define SLOW_POLLS 5 /* additional answers "in progress" while a communicator opens */
 #define MOVES      (2 * RANKS)
 
-/* What a rank shows the others. splits, windows: it has asked for; published, done: operations; a
- * rank writes its area again when all are done with what was in it. sent: where in the area what is
- * for a peer begins, +1. */
+/* The part of the shared file that one rank writes and all ranks read. */
 struct shown {
-    atomic_int here, splits, windows;
+    atomic_int here, splits, windows; /* present; the splits and windows that the rank requested */
     char host[64];
     int gpu;
+    /* Operations whose data is in area, and operations that this rank has finished. A rank writes
+     * its area again only when all ranks have finished the operation before. */
     _Atomic(uint64_t) published, done;
-    size_t sent[RANKS];
+    size_t sent[RANKS]; /* the offset in area of the data for each peer, plus 1 */
     unsigned char area[AREA];
 };
 
@@ -56,7 +56,7 @@ struct operation {
     size_t count;
     ncclDataType_t dtype;
     ncclRedOp_t op;
-    int root; /* -1: all */
+    int root; /* -1: all ranks */
     struct move moves[MOVES];
     int move_count;
 };
@@ -65,11 +65,11 @@ struct ncclComm {
     struct shown *all;
     char path[NCCL_UNIQUE_ID_BYTES];
     enum job job;
-    ncclComm_t child;        /* SPLIT: it is being opened */
+    ncclComm_t child;        /* SPLIT: the communicator that is being opened */
     ncclComm_t *split;       /* SPLIT: the caller's variable */
     ncclWindow_t *window;    /* WINDOW: the caller's variable */
-    void *buffer;            /* WINDOW: it is being registered */
-    struct operation launch; /* LAUNCH: it goes to the stream */
+    void *buffer;            /* WINDOW: the buffer that is being registered */
+    struct operation launch; /* LAUNCH: the operation that goes to the stream */
     cudaStream_t stream;
     int rank, size, polls, at;
     uint64_t seq;

@@ -1,4 +1,4 @@
-/* Elements of all types, as doubles: what the fake NCCL calculates with. */
+/* Converts elements of all types from and to double, with which the fake NCCL calculates. */
 #ifndef DDP_TESTS_FAKE_VALUES_H
 #define DDP_TESTS_FAKE_VALUES_H
 

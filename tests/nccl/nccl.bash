@@ -1,10 +1,10 @@
-# For the scripts of this folder: backend nccl on GPUs and an NCCL that are none (fake_gpu.h). Sourced by
-# bats.
+# Functions for the scripts of this folder, which test backend nccl on fake GPUs with a fake NCCL
+# (fake_gpu.h). Sourced by bats.
 # shellcheck shell=bash disable=SC2154 # output, status: bats; ddpbench: helpers.bash
 
 load ../helpers.bash
 
-# Called by setup(): the fake binary and its library, or the test is skipped.
+# Called by setup(): sets the fake binary and its library, or skips the test.
 nccl_setup() {
     local flavour
     bench_setup
@@ -15,13 +15,13 @@ nccl_setup() {
     export TMPDIR=$BATS_TEST_TMPDIR
 }
 
-# ARGUMENTS: the fake binary, with an end.
+# fake ARGUMENT...: runs the fake binary with a time limit.
 fake() {
     timeout --kill-after=5 60 "$ddpbench" "$@"
 }
 
-# RANKS ARGUMENTS: the fake binary under torchrun's variables, output of rank R in R.out; prints the
-# exit codes, in the order of the ranks.
+# torchrun RANKS ARGUMENT...: runs the fake binary with torchrun's variables. The output of rank R is
+# in R.out. Prints the exit codes in the order of the ranks.
 torchrun() {
     local ranks=$1 r pids=()
     shift

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Backend nccl where there is no GPU: every collective, dtype and operation, verified; who may use it.
+# Backend nccl on fake GPUs: every collective, dtype and operation is verified; options that cannot be
+# combined with it are refused.
 # shellcheck disable=SC2154 # ddpbench: nccl.bash
 bats_require_minimum_version 1.5.0
 
@@ -8,7 +9,7 @@ setup() {
     nccl_setup
 }
 
-# COLLECTIVE OPTIONS: in and out of place.
+# correct COLLECTIVE OPTION...: gives correct results in and out of place.
 correct() {
     fake "$@" --backend nccl --size 12K -n 2 -w 1 -c all -q --json out.json >/dev/null
     [ "$(json out.json 'd["status"], d["world"]["backend"], {q["algorithm_used"] for q in p}')" = \
@@ -23,45 +24,45 @@ correct() {
     correct allreduce --ranks 3 -d f32,f16,bf16,f64 -o sum,avg --memory private
 }
 
-@test "reductions to parts and to a root" {
+@test "reduce-scatter and reduce" {
     correct reduce-scatter --ranks 3 -o sum,avg
     correct reduce --ranks 3 -o sum,avg -r 1
 }
 
-@test "every collective works in windows, and all-reduce where the library makes none" {
+@test "every collective works in windows, and all-reduce also if the library supports none" {
     for c in allreduce reduce-scatter reduce all-gather broadcast all-to-all gather scatter send-recv; do
         correct $c --ranks 3 --memory window
     done
     NCCL_P2P_DISABLE=1 correct allreduce --ranks 2 --memory window
 }
 
-@test "what only moves, on 3 ranks" {
+@test "collectives that only move data, on 3 ranks" {
     for c in all-gather broadcast all-to-all gather scatter send-recv; do
         correct $c --ranks 3 -d u8
     done
 }
 
-@test "what only moves, when the library is still busy with the calls of a group" {
+@test "collectives that only move data, when the calls of a group are still in progress" {
     export FAKE_NCCL_BUSY=1
     for c in all-to-all gather scatter send-recv; do
         correct $c --ranks 3
     done
 }
 
-@test "what only moves, as a graph" {
+@test "collectives that only move data, as a graph" {
     for c in all-to-all gather send-recv; do
         correct $c --ranks 2 --graph
     done
 }
 
-@test "integers; their averages are refused with the reason" {
+@test "integers work; their averages are refused with the reason" {
     correct allreduce --ranks 2 -d i32,u8 -o sum,max
     run fake allreduce --backend nccl --ranks 2 --size 4 -d i32 -o avg
     [ "$status" = 69 ]
     error_names NCCL i32
 }
 
-@test "all types and all operations: what NCCL cannot do is left out and said, once; what is named is an error" {
+@test "'all' leaves out types and operations that NCCL lacks, with one message; a named one is an error" {
     fake allreduce --backend nccl --ranks 2 --size 4,1K -d all -o all --placement in -n 2 --json out.json >/dev/null 2>said
     [ "$(json out.json 'len(p), d["status"]')" = "(56, 'complete')" ]
     [ "$(json out.json '{(q["dtype"], q["op"]) for q in p} & {("i32", "avg"), ("u8", "avg")}')" = "set()" ]
@@ -86,7 +87,7 @@ correct() {
     [ "$(json out.json 'all(q["busbw_GBps"] is None for q in p if q["ranks"] == 1)')" = True ]
 }
 
-@test "auto takes a GPU a rank where there are two and the command can; else not" {
+@test "auto uses one GPU per rank if there are enough and the command supports GPUs" {
     FAKE_GPUS=2 fake allreduce --size 4 -n 3 -q --json out.json
     [ "$(json out.json 'd["world"]["backend"], d["world"]["ranks"]')" = "('nccl', 2)" ]
     FAKE_GPUS=1 fake allreduce --size 4 -n 3 -q --json out.json
@@ -109,7 +110,7 @@ jsonschema.validate(json.load(open(sys.argv[1])), json.load(open(sys.argv[2])))
 ' out.json "$BATS_TEST_DIRNAME/../../results/schema/ddpbench-1.schema.json"
 }
 
-@test "fewer GPUs than ranks is an error that says so; --share-gpu shares, and shows no bandwidth" {
+@test "fewer GPUs than ranks are an error; --share-gpu shares them and shows no bandwidth" {
     FAKE_GPUS=1 run fake allreduce --backend nccl --ranks 4 --size 4
     [ "$status" = 69 ]
     error_names "--ranks 4" GPU 1
@@ -122,7 +123,7 @@ jsonschema.validate(json.load(open(sys.argv[1])), json.load(open(sys.argv[2])))
     [ "$(json out.json 'd["environment"]["NCCL_ALGO"]')" = Tree ]
 }
 
-@test "options of GPUs on a backend without any, and what does not run on GPUs" {
+@test "GPU options on a backend without GPUs, and options that do not run on GPUs, are refused" {
     for more in --share-gpu --graph "--memory window"; do
         # shellcheck disable=SC2086 # words
         run fake allreduce --backend shm --ranks 2 --size 4 $more
@@ -153,13 +154,13 @@ jsonschema.validate(json.load(open(sys.argv[1])), json.load(open(sys.argv[2])))
     error_names GPU 35
 }
 
-# tests/gpu/bench_nccl.py, by `make bench-gpu NCCL_TESTS=...`.
+# Runs tests/gpu/bench_nccl.py, which `make bench-gpu NCCL_TESTS=...` starts.
 beside() {
     run "${PYTHON:-python3}" "$BATS_TEST_DIRNAME/../gpu/bench_nccl.py" --ddpbench "$ddpbench" --nccl-tests "$PWD/perf" \
         --ranks 2 --most 16 --rounds 2 --out beside.json
 }
 
-@test "the table next to nccl-tests: the least time of each, by size and placement" {
+@test "the comparison with nccl-tests: the smallest time of each, by size and placement" {
     cat >perf <<'END'
 #!/bin/sh
 echo "$@" >asked
@@ -179,7 +180,7 @@ print([(r["size_bytes"], r["placement"], r["peer_us"]) for r in rows], all(r["us
         "[(4, 'in', 12.25), (4, 'out', 29.5), (16, 'in', 14.25), (16, 'out', 13.5)] True" ]
 }
 
-@test "the table next to nccl-tests: one that is missing, fails or says nothing is no result" {
+@test "the comparison with nccl-tests: nccl-tests that are missing, fail or print nothing give no result" {
     beside
     [ "$status" = 69 ]
     for body in "exit 3" "echo nothing"; do
@@ -194,7 +195,7 @@ print([(r["size_bytes"], r["placement"], r["peer_us"]) for r in rows], all(r["us
     [ ! -e beside.json ]
 }
 
-@test "the scripts for a real GPU are not skipped where there is one; that for none is" {
+@test "with a real GPU its scripts are not skipped, and the script for machines without a GPU is" {
     FAKE_GPUS=1 DDPBENCH=$ddpbench run bats --filter "averages of three" "$BATS_TEST_DIRNAME/../gpu/share_gpu.bats"
     [ "$status" = 0 ]
     says "ok 1 averages of three ranks, whose thirds are rounded before the sum"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Backend nccl under torchrun's variables and under the mpiexec of each MPI: the id reaches all ranks, the
-# dead are noticed.
+# Backend nccl with torchrun's variables and under the mpiexec of each MPI: NCCL's id reaches all ranks,
+# and dead ranks are noticed.
 # shellcheck disable=SC2154 # ddpbench: nccl.bash
 bats_require_minimum_version 1.5.0
 
@@ -41,7 +41,7 @@ setup() {
 @test "torchrun: a collective hangs, all leave at the deadline" {
     FAKE_NCCL_AT=20 FAKE_NCCL_FAULT=op-hangs run torchrun 2 allreduce --size 4 -n 30 -T 1 -q --json out.json
     [ "$output" = "13 13 " ]
-    cat 0.out 1.out >both # whose deadline is first: the other may hear of that before its own
+    cat 0.out 1.out >both # one rank may learn of the other's deadline before its own
     file_says both "1 s" allreduce
 }
 
@@ -56,7 +56,7 @@ setup() {
     [ "$output" = "64 64 " ]
 }
 
-@test "torchrun: rank 0 never comes: who waited for it says so" {
+@test "torchrun: rank 0 never starts: the ranks that wait for it say so" {
     MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 10000)) RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 \
         run fake allreduce --size 4 -T 1 -q
     [ "$status" = 13 ]
@@ -73,7 +73,7 @@ setup() {
     [ ! -s 1.out ]
 }
 
-@test "torchrun: what does not run on GPUs is refused for that, not for want of an MPI" {
+@test "torchrun: options that do not run on GPUs are refused for that reason, not for a missing MPI" {
     run torchrun 1 allreduce --size 4K --overlap-compute
     [ "$output" = "69 " ]
     file_says 0.out --overlap-compute GPU
@@ -98,7 +98,7 @@ setup() {
     [ "$status" = 76 ]
 }
 
-# FLAVOUR LIBRARY
+# under_mpi FLAVOUR LIBRARY: runs backend nccl under the mpiexec of this MPI.
 under_mpi() {
     local more=()
     command -v "mpiexec.$1" >/dev/null || skip "no mpiexec.$1 here"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Backend nccl when something goes wrong: the library hangs or fails, a rank dies or stops. Every rank
-# must leave, with the code and a partial document, and say why.
+# Backend nccl when the library hangs or fails, or a rank dies or stops. Every rank must end with the
+# exit code and the reason, and leave a partial document.
 # shellcheck disable=SC2154 # ddpbench: nccl.bash
 bats_require_minimum_version 1.5.0
 
@@ -9,7 +9,7 @@ setup() {
     nccl_setup
 }
 
-# FAULT CODE TEXT [OPTIONS]: the fault is in rank 1 of 3, and TEXT is named. Leaves out.json.
+# broken FAULT CODE TEXT [OPTION...]: rank 1 of 3 has the fault; the error names TEXT. Writes out.json.
 broken() {
     local fault=$1 code=$2 text=$3
     shift 3
@@ -59,12 +59,12 @@ broken() {
     broken wrong 11 "rank 1"
 }
 
-@test "a rank dies: seen at once, not at the deadline" {
+@test "a rank dies: noticed at once, not at the deadline" {
     broken dies 13 "rank 1 (pid" -T 60
     says "signal 9"
 }
 
-@test "what was finished before is in the document" {
+@test "points that were finished before are in the document" {
     FAKE_NCCL_AT=60 FAKE_NCCL_FAULT=dies run fake allreduce --backend nccl --ranks 2 --size 4,1K --order given \
         -n 30 -w 1 --placement in -q --json out.json
     [ "$status" = 13 ]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The shipped binary where there is no GPU: it starts, says why, and carries nothing of CUDA or NCCL along.
+# The shipped binary without a GPU starts, reports why there is no GPU, and needs no library of CUDA or NCCL.
 # shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
@@ -26,7 +26,7 @@ print(next(b["reason"] or "" for b in json.load(open("list.json")) if b["name"] 
     [ "$status" = 69 ]
 }
 
-@test "train --device cuda: that reason, before anything is started; on several ranks, too" {
+@test "train --device cuda fails with that reason before anything is started; on several ranks, too" {
     for ranks in 1 2; do
         run "$ddpbench" train --device cuda --ranks $ranks --dataset synthetic --max-steps 1 --json out.json
         [ "$status" = 69 ]
@@ -35,20 +35,20 @@ print(next(b["reason"] or "" for b in json.load(open("list.json")) if b["name"] 
     done
 }
 
-@test "auto takes shared memory" {
+@test "auto uses shared memory" {
     "$ddpbench" allreduce --size 4 -n 3 -q --json out.json >out
     grep -q '"backend": *"shm"' out.json
     [ "$(grep -c '"cuda": *null' out.json)" = 1 ]
 }
 
-@test "no GPU is no fault of the machine: doctor" {
+@test "the doctor does not report a missing GPU as a failure" {
     run "$ddpbench" doctor
     [[ $output == *"OK "*" nccl: "*"$why"* ]]
 }
 
-@test "a library that was named and is none: the doctor says what is wrong with it" {
+@test "a named file that is not a library: the doctor says what is wrong with it" {
     DDPBENCH_NCCL_LIB=$PWD/none.so run "$ddpbench" doctor
-    [[ $why == *make*CUDA* ]] || # built without
+    [[ $why == *make*CUDA* ]] || # built without CUDA
         [[ $output == *"WARN "*" nccl: "*"$why"*"$PWD/none.so"*DDPBENCH_NCCL_LIB* ]]
 }
 
@@ -58,14 +58,14 @@ print(next(b["reason"] or "" for b in json.load(open("list.json")) if b["name"] 
     [[ $output != *libnccl* && $output != *libcuda* && $output != *libcudart* && $output != *libmpi* ]]
 }
 
-@test "under torchrun's variables without a GPU: said on rank 0" {
+@test "with torchrun's variables and no GPU, rank 0 reports the reason" {
     RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29400 \
         run "$ddpbench" allreduce --backend nccl --size 4
     [ "$status" = 69 ]
     [[ $output == *"$why"* ]]
 }
 
-@test "under torchrun's variables nobody need say which backend; the doctor fails" {
+@test "with torchrun's variables --backend is not needed; the doctor fails" {
     export RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29400
     run "$ddpbench" allreduce --size 4
     [ "$status" = 69 ]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# `ddpbench sweep` with runs on GPUs that are none: by our own launcher, torchrun's variables and mpiexec; beside
-# runs on the processor; cut off and continued.
+# `ddpbench sweep` on fake GPUs: with our own launcher, torchrun's variables and mpiexec, beside runs on
+# the processor, and interrupted and resumed.
 # shellcheck disable=SC2154 # ddpbench: nccl.bash
 bats_require_minimum_version 1.5.0
 
@@ -28,13 +28,13 @@ END
     [ ! -e out.json.journal ]
 }
 
-@test "training: on the GPU where the exchange is, beside the processor" {
+@test "training on the GPU whose ranks exchange by NCCL, beside training on the processor" {
     fake sweep train.json -q --json out.json
     [ "$(json out.json 'sorted((t["sync"]["strategy"], t["compute"]["device"]) for t in d["train"])')" = \
         "[('dense', 'cpu'), ('dense', 'cuda'), ('topk:0.1', 'cpu'), ('topk:0.1', 'cuda')]" ]
 }
 
-@test "as many ranks as GPUs where none are named; too many are an error before anything is started" {
+@test "without --ranks there are as many as GPUs; too many are an error before anything is started" {
     echo '{"runs": [{"command": "allreduce", "backend": "nccl", "size": "1K", "iters": 3}]}' >n.json
     FAKE_GPUS=3 fake sweep n.json -q --json out.json
     [ "$(json out.json '{q["ranks"] for q in p}')" = "{3}" ]
@@ -45,7 +45,7 @@ END
     [ ! -e none.json ]
 }
 
-@test "shared GPUs; what a GPU cannot is said with its run" {
+@test "shared GPUs; an option that a GPU does not support is reported with its run" {
     FAKE_GPUS=1 fake sweep plain.json --share-gpu -q --json out.json
     [ "$(json out.json 'd["label"], {q["algbw_GBps"] for q in p}')" = "('correctness-only', {None})" ]
     sed 's/"nccl", "shm"/"shm"/' train.json >cpu.json
@@ -62,8 +62,8 @@ END
     error_names GPU
 }
 
-@test "a rank dies: what is done is kept, and the same command goes on" {
-    # the third operation of rank 1 on any communicator: the first run of two ranks ends there
+@test "a rank dies: finished points are kept, and the same command resumes" {
+    # FAKE_NCCL_AT counts the operations of rank 1 on all communicators; it ends in the first run of two ranks
     FAKE_NCCL_AT=20 FAKE_NCCL_FAULT=dies run fake sweep c.json -q --json out.json
     [ "$status" = 13 ]
     [ -s out.json.journal ]
@@ -71,7 +71,7 @@ END
     [ "$(json out.json 'd["status"], len(p)')" = "('complete', 14)" ]
 }
 
-@test "torchrun: one world for all of it" {
+@test "torchrun: all runs share one world" {
     [ "$(torchrun 2 sweep plain.json -q --json out.json)" = "0 0 " ]
     [ "$(json out.json 'd["status"], d["world"]["launcher"], len(p)')" = "('complete', 'torchrun', 10)" ]
     [ "$(torchrun 2 sweep train.json -q --json out.json)" = "78 78 " ]
@@ -81,7 +81,7 @@ END
     file_says 0.out "'graph'"
 }
 
-@test "mpiexec: the id by MPI" {
+@test "mpiexec: MPI distributes NCCL's id" {
     command -v mpiexec.openmpi >/dev/null || skip "no Open MPI"
     [ -e "$DDPBENCH_MODULE_DIR/ddpbench-mpi-openmpi.so" ] || skip "built without Open MPI"
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# torchrun's variables on several hosts (network namespaces), with GPUs and an NCCL that are none: ranks
-# find each other over TCP, in groups, too, without any MPI. Needs root; skipped elsewhere.
+# torchrun's variables on several hosts (network namespaces) with fake GPUs and a fake NCCL: ranks find
+# each other over TCP without MPI, also in groups. Needs root, otherwise skipped.
 # shellcheck disable=SC2154 # ddpbench, hosts: nccl.bash, netns.bash
 bats_require_minimum_version 1.5.0
 
 setup() {
-    load ../mpi/netns.bash # before what may skip: teardown needs it
+    load ../mpi/netns.bash # first, because teardown needs it even if the test is skipped
     load nccl.bash
     nccl_setup
     unshare --uts --mount true 2>err.txt || skip "no mount namespaces here"
@@ -15,8 +15,8 @@ teardown() {
     hosts_down
 }
 
-# "N M" ARGUMENT...: N ranks on the first host, M on the second; prints the exit codes, in the order of the
-# ranks. The first host has its name for 127.0.1.1, as Debian's installer gives it.
+# across "N M" ARGUMENT...: runs N ranks on the first host and M on the second, and prints the exit codes
+# in the order of the ranks. The first host's name resolves to 127.0.1.1, as after Debian's installer.
 across() {
     local each world rank=0 h local_rank pids=()
     read -ra each <<<"$1"
@@ -39,7 +39,7 @@ across() {
     done
 }
 
-@test "2 hosts of 2 ranks: correct, who was where" {
+@test "2 hosts of 2 ranks: correct, and the document names each rank's host" {
     hosts_up 2
     [ "$(across "2 2" allreduce --size 4,64K -n 3 -q --json out.json)" = "0 0 0 0 " ] || { cat ./*.out && false; }
     [ "$(json out.json 'd["world"]["launcher"], d["world"]["ranks"], sum(q["check"]["wrong"] for q in p), len(p)')" = \

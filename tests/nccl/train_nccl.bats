@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# `ddpbench train` on GPUs that are none, exchanging by an NCCL that is none: every strategy that runs
-# on a device learns there what it learns on the processor, and the host touches nothing of the GPU's
-# (a program that tries dies of it).
+# `ddpbench train` on fake GPUs with a fake NCCL: every strategy that runs on a device gives the same
+# losses as on the processor, and the host does not access the GPU's memory (a program that tries is
+# killed).
 # shellcheck disable=SC2154 # ddpbench: nccl.bash
 bats_require_minimum_version 1.5.0
 
@@ -11,7 +11,7 @@ setup() {
     data=(--dataset synthetic --images 400 --batch 25 --epochs 2 -q)
 }
 
-# RANKS SYNC OPTIONS: on both; the losses and accuracies of all epochs.
+# same RANKS SYNC OPTION...: GPU and processor give the same losses and accuracies in all epochs.
 same() {
     local ranks=$1 sync=$2
     shift 2
@@ -36,7 +36,7 @@ END
     same 2 dense --model lenet --optimizer adam --lr 0.001 --init-sync average
 }
 
-@test "16 bits, and own steps" {
+@test "16-bit strategies, and strategies that step locally" {
     same 2 fp16 --model lenet
     same 2 bf16 --model lenet
     same 3 partial:3 --model lenet
@@ -44,13 +44,13 @@ END
     same 2 none --model lenet
 }
 
-@test "sparse, gathered in lists of fixed room" {
+@test "sparse strategies, gathered in lists of fixed capacity" {
     same 3 topk:0.05 --model lenet --check-replicas step
     same 2 threshold:0.3 --model lenet --check-replicas step
     same 2 oktopk:0.05 --model lenet --check-replicas step
 }
 
-@test "batch normalisation's statistics come back to be averaged; gradients are recorded" {
+@test "statistics of batch normalisation are averaged; gradients are recorded" {
     same 2 dense --model resnet9 --max-steps 12
     fake train --backend nccl --ranks 2 --model lenet "${data[@]}" --max-steps 2 --dump-gradients grads --dump-every 1
     [ -s grads/rank1.npy ]
@@ -65,7 +65,7 @@ END
     [ "$(json both.json '[t["baseline"] for t in d["train"]]')" = "[True, False, False]" ]
 }
 
-@test "what does not run there is refused, before there are ranks" {
+@test "options that do not run on a GPU are refused before ranks start" {
     run fake train --backend nccl --ranks 2 --device cpu "${data[@]}"
     [ "$status" = 69 ]
     error_names "'nccl'" GPU
@@ -77,7 +77,7 @@ END
     error_names --overlap "'local:4'"
 }
 
-@test "auto: GPUs where there are enough and the strategy runs there" {
+@test "auto uses GPUs if there are enough and the strategy runs on them" {
     FAKE_GPUS=2 fake train --model lenet "${data[@]}" --json out.json
     [ "$(json out.json 'd["world"]["backend"], d["train"][0]["compute"]["device"]')" = "('nccl', 'cuda')" ]
     FAKE_GPUS=2 fake train --model lenet --overlap on "${data[@]}" --json out.json

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# `ddpbench train --overlap on` on GPUs that are none: buckets of gradients are exchanged by another thread,
-# on a stream and an NCCL communicator of its own, with the bits of an exchange that comes after the
-# backward pass; and when a rank is lost meanwhile, all leave and name it.
+# `ddpbench train --overlap on` on fake GPUs: another thread exchanges buckets of gradients on a stream
+# and an NCCL communicator of its own, and gives the same bits as an exchange after the backward pass.
+# When a rank is lost meanwhile, all ranks end and name it.
 # shellcheck disable=SC2154 # ddpbench: nccl.bash
 bats_require_minimum_version 1.5.0
 
@@ -11,7 +11,7 @@ setup() {
     job=(train --backend nccl --model lenet --dataset synthetic --images 200 --batch 10 --bucket-bytes 8K -q)
 }
 
-# RANKS SYNC OPTIONS: with overlap and without, the same bits.
+# beside RANKS SYNC OPTION...: gives the same bits with overlap and without.
 beside() {
     local ranks=$1 sync=$2 overlap
     shift 2
@@ -24,7 +24,7 @@ beside() {
         "$(json off.json '[(e["train_loss"], e["eval_loss"]) for e in d["train"][0]["epochs"]]')" ]
 }
 
-@test "a graph a bucket: the same bits" {
+@test "one graph per bucket gives the same bits" {
     beside 3 dense
     beside 2 bf16 --feedback on
     beside 3 topk:0.05
@@ -32,21 +32,21 @@ beside() {
     beside 2 oktopk:0.05
 }
 
-@test "without graphs, in one bucket, and where gradients are recorded first" {
+@test "without graphs, in one bucket, and with recorded gradients" {
     graph=False beside 2 fp16 --cuda-graph off
     beside 2 topk:0.05 --bucket-bytes 0
     beside 2 dense --dump-gradients grads --dump-every 4
     [ -s grads/rank1.npy ]
 }
 
-@test "layers without parameters between buckets; one rank; a strategy that has none" {
+@test "layers without parameters between buckets; one rank; a strategy without overlap" {
     fake "${job[@]}" --ranks 2 --model resnet9 --bucket-bytes 1M --overlap on --max-steps 3 --check-replicas step
     fake "${job[@]}" --ranks 1 --overlap on --max-steps 3
     fake "${job[@]}" --ranks 2 --overlap on --max-steps 4 --compare dense,local:2 --json out.json
     [ "$(json out.json '[t["sync"]["overlap"] for t in d["train"]]')" = "[False, True, False]" ]
 }
 
-# FAULT OPTIONS: of rank 1 of 3, in the middle of a step.
+# broken FAULT OPTION...: rank 1 of 3 has the fault in the middle of a step.
 broken() {
     local fault=$1
     shift
@@ -63,7 +63,7 @@ broken() {
     done
 }
 
-@test "a collective hangs: the deadline ends it; or fails" {
+@test "a collective that hangs is ended by the deadline; one that fails ends the run" {
     broken op-hangs -T 2
     says "2 s"
     says "allreduce"

@@ -1,10 +1,11 @@
-/* As much of CUDA as lib/device/kernels_*.cu use, on the processor: the shipped kernels, compiled
- * by g++ and run where there is no GPU.
+/* Emulates the part of CUDA that lib/device/kernels_*.cu use, so that g++ can compile the shipped
+ * kernels and the processor can run them.
  *
- * A block is a thread of the operating system, several at a time, so blocks really race; its
- * threads are fibers that take turns at every __syncthreads and warp function. Shared memory is
- * thread_local. What it does not show: the memory model of a GPU, its speed, its alignment rules,
- * its 16-byte paths and conversions (those under DDP_ON_GPU). */
+ * A block is a thread of the operating system. Several blocks run at a time, so that they race as
+ * on a GPU. The threads of a block are fibers that take turns at every __syncthreads and warp
+ * function. Shared memory is thread_local. The emulation does not cover the memory model of a GPU,
+ * its speed, its alignment rules, or the code under DDP_ON_GPU (16-byte accesses and conversions).
+ */
 #ifndef DDP_TEST_EMULATED_CUDA_RUNTIME_H
 #define DDP_TEST_EMULATED_CUDA_RUNTIME_H
 
@@ -33,7 +34,7 @@ namespace emulated
 struct index {
     unsigned x;
 };
-/* What the warp's lanes gave, [32]; the caller's is `mine`. Meets all 32 of them. */
+/* Returns the values of the warp's 32 lanes; `mine` is the caller's. All 32 lanes must call it. */
 const uint64_t *exchange(uint64_t mine);
 void meet_block(void);
 unsigned lane(void);
@@ -100,7 +101,7 @@ static inline int __ffs(int x)
     return __builtin_ffs(x);
 }
 
-/* Masks: all lanes, always. */
+/* The masks are ignored: all lanes always take part. */
 static inline uint64_t __shfl_up_sync(unsigned, uint64_t value, unsigned distance)
 {
     const uint64_t *all = emulated::exchange(value);

@@ -1,5 +1,5 @@
-/* The emulated kernels beside the real ones: other names in the same program. Included before any
- * header by every file that is compiled for the emulation. */
+/* Renames the emulated kernels, so that they can be linked beside the real ones. Every file that is
+ * compiled for the emulation includes this file before any other. */
 #ifndef DDP_TEST_EMULATED_NAMES_H
 #define DDP_TEST_EMULATED_NAMES_H
 

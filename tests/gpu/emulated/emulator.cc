@@ -1,4 +1,4 @@
-/* Blocks, fibers and where they meet: the machine behind cuda_runtime.h. */
+/* Runs blocks as threads and their CUDA threads as fibers, behind cuda_runtime.h. */
 #include "cuda_runtime.h"
 
 #include <atomic>
@@ -15,7 +15,7 @@ thread_local index thread_index, block_index, grid_size;
 namespace
 {
 const size_t STACK_BYTES = 64 << 10;
-const unsigned WORKERS = 4; /* blocks at a time; look-back needs more than one to be tested */
+const unsigned WORKERS = 4; /* blocks at a time; a test of look-back needs more than one */
 
 struct fiber {
     jmp_buf at;
@@ -24,7 +24,7 @@ struct fiber {
     bool begun, done;
 };
 
-/* A warp's lanes leave a value each; what the last but one meeting left may be overwritten. */
+/* The values that a warp's lanes exchange. Those of the exchange before last may be overwritten. */
 struct warp {
     uint64_t value[2][32];
     unsigned arrived, meetings;
@@ -42,7 +42,7 @@ thread_local block *here;
 
 void enter(void);
 
-/* Goes on with fiber i, wherever it was. */
+/* Resumes fiber i. */
 [[noreturn]] void go_on(unsigned i)
 {
     fiber &f = here->fibers[i];
@@ -78,7 +78,7 @@ void enter(void)
     go_on(next_alive());
 }
 
-/* Lets the others run. The first fiber of a block that only waits lets other blocks run, too. */
+/* Lets the other fibers run. Fiber 0 also lets the threads of other blocks run. */
 __attribute__((noinline)) void yield(void)
 {
     if (here->now == 0)
