@@ -49,7 +49,7 @@ message_names() {
 
 # ok ARGUMENT...: ddpbench with these arguments succeeds; its stdout is in $output, stderr in $stderr.
 ok() {
-    run --separate-stderr timeout 60 "$ddpbench" "$@"
+    run --separate-stderr timeout 150 "$ddpbench" "$@"
     [ "$status" = 0 ] || {
         echo "ddpbench $*: exit $status; stdout: $output; stderr: $stderr"
         return 1
@@ -66,7 +66,7 @@ failed() {
         shift
     done
     shift
-    run --separate-stderr timeout 60 "$ddpbench" "$@"
+    run --separate-stderr timeout 150 "$ddpbench" "$@"
     [ "$status" = "$code" ] && error_names "${subjects[@]}" || {
         echo "ddpbench $*: exit $status, expected $code; stdout: $output; stderr: $stderr"
         return 1

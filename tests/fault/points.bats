@@ -40,7 +40,8 @@ bad() {
     bad wait:1:kil9 "'kil9'" "'kill9'" \
         "kill9, segv, stop, abort, sleep, flip, errno"
     bad wait:1:errno=EEIO "'EEIO'" "'EIO'"
-    for fault in wait wait:1 kill9 ","; do
+    bad , "''"
+    for fault in wait wait:1 kill9; do
         bad "$fault" "'$fault'"
     done
     bad :: "''"
