@@ -93,9 +93,11 @@ static const char why_only[] = "messages: any backend, any memory";
  * (results/notes/collectives.md). */
 #define BETWEEN_HOSTS ((size_t)512 << 10)
 
-/* Between 2 to 4 hosts of one rank each, ring overtakes Open MPI's all-reduce between 1 and 4 MiB.
- * Between 8 hosts, and under MPICH, it was not clearly faster (results/notes/auto-across-hosts.md).
- */
+/* Between 2 to 4 hosts of one rank each, ring overtook Open MPI's all-reduce between 1 and 4 MiB in
+ * most runs. All hosts of this measurement were simulated on 2 cores that other work shared, so the
+ * rule is untested on hosts with cores of their own. When the cores were busy, ring was slower than
+ * the library's all-reduce in some runs, mostly across 4 hosts. Between 8 hosts, and under MPICH,
+ * ring was not clearly faster (results/notes/auto-across-hosts.md). */
 #define ALONE_NATIVE_MAX ((size_t)2 << 20)
 #define ALONE_RANKS_MAX  4
 #define ALONE_ROW(bytes_max, symbol, why)                                                          \
