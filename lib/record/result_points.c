@@ -34,10 +34,11 @@ static int number_of(const struct reader *r, const cJSON *obj, const char *key, 
     return 0;
 }
 
-/* Reads a whole number of at least `least`. */
-static int count_of(const struct reader *r, const char *key, double least, double *value)
+/* Reads the whole number of at least `least` at obj[key]. */
+static int count_of(const struct reader *r, const cJSON *obj, const char *key, double least,
+                    double *value)
 {
-    DDP_TRY(number_of(r, r->point, key, value));
+    DDP_TRY(number_of(r, obj, key, value));
     if (!(*value >= least) || *value != floor(*value) || *value > 0x1p53)
         return bad(r, key, "is not a valid count");
     return 0;
@@ -130,13 +131,13 @@ bool ddp_result_begins_name(char c)
 }
 
 /* The first point with wrong data, or without valid iterations, is why no figure of the document
- * counts. "check" is absent in documents of other tools. */
+ * counts. "check" is absent in documents of other tools; "wrong" is null if nothing was checked. */
 static int note_flaw(const struct reader *r, double iterations, struct ddp_result *result)
 {
     const cJSON *check = cJSON_GetObjectItemCaseSensitive(r->point, "check");
     double wrong = 0;
-    if (check)
-        DDP_TRY(number_of(r, check, "wrong", &wrong));
+    if (check && !cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(check, "wrong")))
+        DDP_TRY(count_of(r, check, "wrong", 0, &wrong));
     if (wrong > 0)
         result->wrong_data = true;
     if (result->flaw[0])
@@ -159,9 +160,9 @@ static int read_point(const cJSON *item, const char *name, struct ddp_result *re
         return ddp_fail(err, DDP_EINPUT, "'%s': a point has no id", name);
     ddp_printable(id->valuestring, out->id, sizeof out->id);
     const struct reader r = {.point = item, .file = name, .id = out->id, .err = err};
-    DDP_TRY(count_of(&r, "iterations", 0, &iterations));
-    DDP_TRY(count_of(&r, "ranks", 1, &ranks));
-    DDP_TRY(count_of(&r, "size_bytes", 0, &bytes));
+    DDP_TRY(count_of(&r, item, "iterations", 0, &iterations));
+    DDP_TRY(count_of(&r, item, "ranks", 1, &ranks));
+    DDP_TRY(count_of(&r, item, "size_bytes", 0, &bytes));
     if (ranks > 1e6)
         return bad(&r, "ranks", "is not a valid count");
     out->iterations = (int64_t)iterations;
