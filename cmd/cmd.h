@@ -26,8 +26,9 @@ struct ddp_app {
     char *const *argv; /* the whole command line */
     const struct ddp_cmd *cmd;
     struct ddp_launcher launcher;
-    struct ddp_err
-        launcher_error; /* code not 0: the launcher could not be detected; launcher is then "own" */
+    /* code not 0: the launcher could not be detected. launcher is then "own", with the rank and the
+     * size that could be read. */
+    struct ddp_err launcher_error;
     char binary_dir[4096]; /* the folder of the running binary; modules lie beside it */
 };
 

@@ -7,8 +7,8 @@
 #include "plain.h"
 #include "rank_error.h"
 
-/* A rank with a failure stays for this long, so that slower hosts can finish their report. */
-#define LINGER_US 2000000
+/* A rank with a failure stays for this long, so that slower ranks can finish their report. */
+#define LINGER_US 10000000
 
 struct doctor_values {
     bool json, help;
@@ -64,19 +64,27 @@ static void print_text(const struct ddp_doctor *d, const char *where, FILE *out)
                 print_finding(&d->findings[i], where, out);
 }
 
-/* Prints the failures that no other rank of this host has printed. */
+/* Prints the failures that the first rank of this host has not printed for all. */
 static void print_failures(const struct ddp_doctor *d, const char *where, FILE *out)
 {
-    for (int i = 0; i < d->count; i++)
-        if (d->findings[i].verdict == DDP_FAIL && ddp_rank_error_claim(d->findings[i].fact))
-            print_finding(&d->findings[i], where, out);
+    for (int i = 0; i < d->count; i++) {
+        struct ddp_finding f = d->findings[i];
+        const int place = f.verdict == DDP_FAIL ? ddp_rank_error_claim(f.fact) : 0;
+        if (f.verdict != DDP_FAIL || place == DDP_RANK_ERROR_LINES)
+            continue;
+        if (place > 0) {
+            snprintf(f.fact, sizeof f.fact, "%s", ddp_rank_error_same(place));
+            f.advice[0] = '\0';
+        }
+        print_finding(&f, where, out);
+    }
 }
 
 static void claim_failures(const struct ddp_doctor *d)
 {
     for (int i = 0; i < d->count; i++)
         if (d->findings[i].verdict == DDP_FAIL)
-            (void)ddp_rank_error_claim(d->findings[i].fact);
+            ddp_rank_error_claim_all(d->findings[i].fact);
 }
 
 static int print_json(const struct ddp_doctor *d, FILE *out, struct ddp_err *err)
@@ -117,15 +125,17 @@ static void examine(struct ddp_doctor *d)
 }
 
 /* Local rank 0 of each host prints all findings of the host. The other ranks wait for it and then
- * print only failures of their own. A launcher ends the job when the first rank fails, so a failing
- * rank stays until slower hosts have printed as well. */
+ * print only failures of their own. A rank whose local rank could not be read does so as well,
+ * unless it is rank 0. A launcher ends the job when the first rank fails, so a failing rank stays
+ * until slower ranks have printed as well. */
 static int print_shared(const struct ddp_doctor *d, bool json, struct ddp_err *err)
 {
     const struct ddp_rank_info *rank_info = &d->app->launcher.rank_info;
     char who[256], where[288];
-    int rc = 0, linger_us = LINGER_US;
+    const bool knows_place = d->app->launcher_error.code == 0;
+    int rc = 0;
     ddp_rank_error_origin(d->app, who, sizeof who);
-    if (rank_info->local_rank == 0) {
+    if (knows_place ? rank_info->local_rank == 0 : rank_info->rank == 0) {
         const bool one_host = rank_info->local_size == rank_info->size;
         snprintf(where, sizeof where, "%s%s", one_host ? "" : d->info.host, one_host ? "" : ": ");
         claim_failures(d);
@@ -136,12 +146,11 @@ static int print_shared(const struct ddp_doctor *d, bool json, struct ddp_err *e
     } else {
         snprintf(where, sizeof where, "%s: ", who);
         usleep(2 * DDP_RANK_ERROR_DELAY_US);
-        linger_us -= 2 * DDP_RANK_ERROR_DELAY_US;
         print_failures(d, where, json ? stderr : d->app->out);
     }
     fflush(d->app->out);
     if (count_verdicts(d, DDP_FAIL) > 0)
-        usleep((useconds_t)linger_us);
+        usleep(LINGER_US);
     return rc;
 }
 
@@ -180,7 +189,8 @@ const struct ddp_cmd ddp_cmd_doctor = {
         "there is a FAIL, else with 0. `mpiexec -n N ddpbench doctor` looks at\n"
         "each host of that job: with several hosts every line names its own, and a FAIL\n"
         "that one rank alone has names the rank. With --json each host prints a document,\n"
-        "and such a FAIL goes to stderr.\n",
+        "and such a FAIL goes to stderr. A rank with a FAIL stays for 10 s, because the\n"
+        "launcher then ends the job: a rank that starts later than that is not heard.\n",
     .rows = rows,
     .values_bytes = sizeof(struct doctor_values),
     .help_offset = offsetof(struct doctor_values, help),

@@ -89,6 +89,13 @@ static char **own_words(const struct ddp_cmd *cmd, int argc, char *const *argv, 
     return own;
 }
 
+/* Returns true if this process prints an answer that all ranks have. If the launcher could not be
+ * detected, its variables may be left over and this process may be alone. */
+static bool prints_answer(const struct ddp_app *app)
+{
+    return app->launcher.rank_info.rank == 0 || app->launcher_error.code != 0;
+}
+
 /* Parses the command's options into a new values struct and runs the command. */
 static int run_command(struct ddp_app *app, int argc, char *const *argv, struct ddp_err *err)
 {
@@ -105,7 +112,7 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
         goto out;
     rc = ddp_opt_parse(cmd->rows, own_count, own, values, &parsed, err);
     if (rc == 0 && *(bool *)(values + cmd->help_offset)) {
-        if (app->launcher.rank_info.rank == 0)
+        if (prints_answer(app))
             ddp_help_command(cmd, app->out);
     } else if (rc == 0 && (cmd->flags & DDP_CMD_NEEDS_WORLD)) {
         const struct ddp_world_options *world = (const struct ddp_world_options *)(void *)values;
@@ -122,7 +129,7 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
     } else if (rc == 0) {
         /* A command without ranks prints its answer once under mpiexec. The doctor examines every
          * rank. */
-        if (app->launcher.rank_info.rank == 0 || cmd->flags & DDP_CMD_EVERY_RANK)
+        if (prints_answer(app) || cmd->flags & DDP_CMD_EVERY_RANK)
             rc = cmd->run(app, values, &parsed, err);
     } else if (err->code == DDP_EUSAGE) {
         ddp_hint(err, "`ddpbench %s -h` lists the options", cmd->name);
@@ -149,9 +156,7 @@ static int run_nccl_line(struct ddp_app *app, struct ddp_err *err)
 static int dispatch(struct ddp_app *app, struct ddp_err *err)
 {
     /* Only commands with ranks and the doctor look at the launcher's error. */
-    if (ddp_launcher_detect(&app->launcher, &app->launcher_error) != 0)
-        app->launcher =
-            (struct ddp_launcher){.name = "own", .rank_info = {.size = 1, .segment_fd = -1}};
+    (void)!ddp_launcher_detect(&app->launcher, &app->launcher_error);
     DDP_TRY(ddp_conf_check(err));
     if (app->argc < 2) {
         ddp_help_program(stderr);
@@ -164,7 +169,7 @@ static int dispatch(struct ddp_app *app, struct ddp_err *err)
         return 0;
     }
     if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0) {
-        if (app->launcher.rank_info.rank == 0)
+        if (prints_answer(app))
             ddp_help_program(app->out);
         return 0;
     }

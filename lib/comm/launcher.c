@@ -280,32 +280,41 @@ static const char *guess_flavour(void)
     return NULL;
 }
 
-int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err)
+/* Fills *found; if it fails, *found keeps the values that were read before the error. */
+static int detect(struct ddp_launcher *found, struct ddp_err *err)
 {
-    struct ddp_launcher found = {
-        .kind = DDP_LAUNCHER_NONE,
-        .name = "own",
-        .rank_info = {.size = 1, .local_size = 1, .segment_fd = -1},
-    };
     DDP_TRY(check_nesting(err));
     for (size_t i = 0; i < DDP_COUNT_OF(rows); i++) {
         const struct row *row = &rows[i];
         if (!matches(row))
             continue;
-        found.kind = row->kind;
-        found.name = row->name;
-        found.flavour = row->flavour;
+        found->kind = row->kind;
+        found->name = row->name;
+        found->flavour = row->flavour;
         if (row->kind == DDP_LAUNCHER_SLURM)
-            found.flavour = guess_flavour();
+            found->flavour = guess_flavour();
         if (row->kind == DDP_LAUNCHER_HYDRA)
             DDP_TRY(check_hydra(err));
-        DDP_TRY(read_rank_info(row, &found.rank_info, err));
+        DDP_TRY(read_rank_info(row, &found->rank_info, err));
         break;
     }
-    if (found.kind == DDP_LAUNCHER_NONE)
-        DDP_TRY(check_other_launchers(err));
-    *out = found;
-    return 0;
+    return found->kind == DDP_LAUNCHER_NONE ? check_other_launchers(err) : 0;
+}
+
+int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err)
+{
+    *out = (struct ddp_launcher){
+        .kind = DDP_LAUNCHER_NONE,
+        .name = "own",
+        .rank_info = {.size = 1, .local_size = 1, .segment_fd = -1},
+    };
+    const int rc = detect(out, err);
+    if (rc != 0) {
+        out->kind = DDP_LAUNCHER_NONE;
+        out->name = "own";
+        out->flavour = NULL;
+    }
+    return rc;
 }
 
 /* Continues an FNV-1a hash with a text and its NUL. */

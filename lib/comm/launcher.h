@@ -32,7 +32,8 @@ struct ddp_launcher {
 
 /* Detects the launcher. Returns DDP_EMISMATCH if its variables contradict each other, are not
  * numbers, are left over from a launcher that is gone, or belong to a launcher that cannot be
- * joined. */
+ * joined. *out is then of kind DDP_LAUNCHER_NONE; its rank and size are those of the variables as
+ * far as these could be read, for the error message. */
 int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills the rendezvous of torchrun's ranks (rendezvous.h): host MASTER_ADDR, and the ports behind
  * MASTER_PORT, because torchrun's own store may listen on MASTER_PORT itself. `port` (decimal, may

@@ -63,6 +63,72 @@ doctor_fails() {
 @test "Open MPI: the doctor finds the rank without the module" { doctor_fails openmpi; }
 @test "MPICH: the doctor finds the rank without the module" { doctor_fails mpich; }
 
+# wrong_launcher FLAVOUR: a rank with a wrong launcher variable is named with its host.
+wrong_launcher() {
+    local variable=OMPI_COMM_WORLD_LOCAL_RANK
+    [ "$1" = openmpi ] || variable=MPI_LOCALRANKID
+    with_other_rank "$1" $variable=99 allreduce --size 1K -T 3
+    says "error: rank 1 on $host: local rank 99 ($variable)"
+    with_other_rank "$1" $variable=99 doctor
+    [ "$status" = 69 ]
+    grep "^FAIL  rank 1 on $host: launcher: .*$variable" <<<"$output"
+    [ "$(grep -c '  cores: ' <<<"$output")" = 1 ] || { echo "$output"; false; }
+}
+
+@test "Open MPI: a rank with a wrong launcher variable is named" { wrong_launcher openmpi; }
+@test "MPICH: a rank with a wrong launcher variable is named" { wrong_launcher mpich; }
+
+@test "a process whose rank is unknown names its host" {
+    FLUX_TASK_RANK=1 FLUX_JOB_SIZE=4 failed 76 "a rank on $host: " FLUX_TASK_RANK -- allreduce --size 1K
+}
+
+# without_module FLAVOUR RANKS FAILING COMMAND...: the ranks listed in FAILING have no module.
+without_module() {
+    local flavour=$1 ranks=$2 failing=$3
+    needs "$flavour"
+    shift 3
+    # shellcheck disable=SC2016 # the inner shell's
+    run mpi "$flavour" "$ranks" sh -c '
+        eval "rank=\$$1"
+        case " $2 " in *" $rank "* | " all ") export DDPBENCH_MODULE_DIR=/nonexist ;; esac
+        shift 2
+        exec "$@"' sh "$(rank_variable "$flavour")" "$failing" "$ddpbench" "$@"
+    [ "$status" = 69 ] || { echo "$status: $output"; false; }
+}
+
+# two_fail FLAVOUR: two ranks fail alike, and both are named.
+two_fail() {
+    without_module "$1" 4 "1 3" allreduce --size 1K
+    says "error: rank 1 on $host: " "error: rank 3 on $host: " "ddpbench-mpi-$1.so"
+    without_module "$1" 4 "1 3" doctor
+    says "FAIL  rank 1 on $host: backend mpi: " "FAIL  rank 3 on $host: backend mpi: " "ddpbench-mpi-$1.so"
+}
+
+@test "Open MPI: two ranks that fail alike are both named" { two_fail openmpi; }
+@test "MPICH: two ranks that fail alike are both named" { two_fail mpich; }
+
+@test "of many ranks that fail alike, eight are named" {
+    without_module openmpi 12 all allreduce --size 1K
+    [ "$(grep -c "error: rank [0-9]* on $host: " <<<"$output")" = 8 ] || { echo "$output"; false; }
+    [ "$(grep -c 'further ranks' <<<"$output")" = 1 ]
+}
+
+# late_rank FLAVOUR: rank 0 starts 4 s later than rank 1, which fails.
+late_rank() {
+    needs "$1"
+    # shellcheck disable=SC2016 # the inner shell's
+    run mpi "$1" 2 sh -c '
+        eval "rank=\$$1"
+        if [ "$rank" = 0 ]; then sleep 4; else export DDPBENCH_MODULE_DIR=/nonexist; fi
+        exec "$2" doctor' sh "$(rank_variable "$1")" "$ddpbench"
+    [ "$status" = 69 ]
+    grep "^FAIL  rank 1 on $host: backend mpi: " <<<"$output"
+    says "OK    backend mpi: "
+}
+
+@test "Open MPI: the doctor waits for a late rank" { late_rank openmpi; }
+@test "MPICH: the doctor waits for a late rank" { late_rank mpich; }
+
 # once FLAVOUR CODE TEXT COMMAND...: three ranks, all without the module, print the text once.
 once() {
     local flavour=$1 code=$2 text=$3
