@@ -177,34 +177,46 @@ static bool is_oversubscribed(const struct ddp_app *app, const struct ddp_collec
            (own ? all > ddp_cpu_usable_cores() : app->launcher.rank_info.oversubscribed);
 }
 
-static int explain_auto(const struct ddp_app *app, const struct ddp_collective_values *v,
-                        const char *backend, int ranks, int all, struct ddp_err *err)
+/* Adds the table of one rank count to `text`. Under a launcher the ranks are the first of its
+ * world; otherwise each count is a world of its own. */
+static int explain_count(const struct ddp_app *app, const struct ddp_collective_values *v,
+                         const char *backend, int count, struct ddp_strbuf *text,
+                         struct ddp_err *err)
 {
+    const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
+    const int all = own ? count : app->launcher.rank_info.size;
     const char *flavour = app->launcher.flavour;
-    int hosts = 1, world_hosts = 1;
-    DDP_TRY(count_hosts(app, ranks, all, &hosts, err));
-    DDP_TRY(count_hosts(app, all, all, &world_hosts, err));
     struct ddp_auto_query query = {
         .coll = v->bench.coll,
         .backend = ddp_backend_find(backend),
-        .ranks = ranks,
-        .hosts = hosts,
-        .world_hosts = world_hosts,
         .registered = v->plan.memory == DDP_MEMORY_REGISTERED,
         .open_mpi = flavour != NULL && strcmp(flavour, "openmpi") == 0,
     };
+    DDP_TRY(ddp_plan_group_ranks(&v->bench, count, &query.ranks, err));
+    DDP_TRY(count_hosts(app, query.ranks, all, &query.hosts, err));
+    DDP_TRY(count_hosts(app, all, all, &query.world_hosts, err));
     const bool oversubscribed = is_oversubscribed(app, v, all);
-    struct ddp_strbuf text = DDP_STRBUF_INIT;
-    int rc = 0;
 
     query.distance = oversubscribed ? DDP_DISTANCE_OVERSUBSCRIBED : DDP_DISTANCE_UNKNOWN;
-    ddp_coll_auto_explain(&query, &text);
+    ddp_coll_auto_explain(&query, text);
     query.distance = DDP_DISTANCE_FAR;
-    if (!oversubscribed && hosts == 1 && world_hosts == 1)
-        ddp_coll_auto_explain(&query, &text);
-    if (text.failed)
+    if (!oversubscribed && query.hosts == 1 && query.world_hosts == 1)
+        ddp_coll_auto_explain(&query, text);
+    return 0;
+}
+
+/* Prints a table for each rank count of --ranks, or for `ranks` if the option was not given. */
+static int explain_auto(const struct ddp_app *app, const struct ddp_collective_values *v,
+                        const char *backend, int ranks, struct ddp_err *err)
+{
+    const struct ddp_int_list *asked = &v->world.ranks;
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < DDP_MAX(asked->n, 1); i++)
+        rc = explain_count(app, v, backend, asked->n > 0 ? (int)asked->v[i] : ranks, &text, err);
+    if (rc == 0 && text.failed)
         rc = ddp_fail(err, DDP_ENOMEM, "no memory to explain 'auto'");
-    else
+    else if (rc == 0)
         fputs(text.text, app->out);
     ddp_strbuf_release(&text);
     return rc;
@@ -234,8 +246,6 @@ int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backen
     bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
     int local = own ? ranks : DDP_MIN(ranks, app->launcher.rank_info.local_size);
     ddp_sysinfo_read(&host);
-    int of_a_group;
-    DDP_TRY(ddp_plan_group_ranks(&v->bench, ranks, &of_a_group, err));
     DDP_TRY(make_plans(v, backend, ranks, err));
     DDP_TRY(ddp_plan_fits(&v->plan, local, host.available_bytes, err));
     DDP_TRY(ddp_collective_check_inject(v, backend, ranks, err));
@@ -243,7 +253,7 @@ int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backen
         ddp_logf(&app->log, DDP_LOG_NOTE, "%s", v->plan.rounding);
     if (v->explain_auto) {
         if (is_root(app))
-            DDP_TRY(explain_auto(app, v, backend, of_a_group, ranks, err));
+            DDP_TRY(explain_auto(app, v, backend, ranks, err));
         return DDP_PREPARE_DONE;
     }
     if (!v->bench.dry_run)

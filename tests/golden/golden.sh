@@ -13,7 +13,7 @@ unset NO_COLOR COLUMNS
 # and their density; of a point with overlap (17 columns) only "wrong" and the notes.
 mask() {
     sed -E -e 's/^(# ddpbench )[^,]*,/\1VERSION,/' -e 's/^(# host ).*/\1HOST/' -e 's/^(# timer: ).*/\1TIMER/' \
-        -e 's/^(# control: ).*/\1CONTROL/' -e '/^# (meanwhile|NOISY): /d' |
+        -e 's/^(# memory baseline \(1 rank\): ).*/\1BASELINE/' -e '/^# (during the run|NOISY): /d' |
         awk '/^ *[0-9]/ {
                 split(NF == 22 ? "14 15 19 20 22" : NF == 17 ? "15 17" : "13 17 19", list, " ")
                 for (i = 9; i <= NF; i++) keep[i] = 0

@@ -51,6 +51,43 @@ explains() {
     explains openmpi
 }
 
+# explains_part FLAVOUR WORLD HOSTS COUNTS: a run uses only COUNTS ranks of a larger world. --explain-auto
+# prints a table for each count, which names the algorithms that the run uses at 64 KiB and 4 MiB.
+explains_part() {
+    needs "$1"
+    local world=$2 counts=$4
+    export DDPBENCH_HOSTS=$3
+    run --separate-stderr mpi "$1" "$world" "$ddpbench" allreduce --explain-auto --ranks "$counts"
+    [ "$status" = 0 ]
+    # Prints each table as a line "RANKS SMALL LARGE". Rows after the row of all larger sizes are
+    # skipped, because they are for calls that the library refuses.
+    table=$(awk '/^auto/ { if (n) print n, small, large; match($0, /[0-9]+ ranks/)
+            n = substr($0, RSTART, RLENGTH - 6); small = large = ""; full = 0; next }
+        !full { large = $1 == "up" ? $5 : $1 == "then" ? $6 : $1 == "all" ? $3 : $2
+            if (small == "") small = large
+            full = $1 == "all" || $1 == "larger" }
+        END { print n, small, large }' <<<"$output")
+    mpi "$1" "$world" "$ddpbench" allreduce --ranks "$counts" --size 64K,4M --placement in -n 1 -w 0 \
+        --json out.json
+    [ "$table" = "$(json out.json '"\n".join(
+        f"{n} " + " ".join(p["algorithm_used"] for p in d["points"] if p["ranks"] == n)
+        for n in ['"$counts"'])')" ]
+}
+
+@test "Open MPI: --explain-auto of fewer ranks than the world has" {
+    explains_part openmpi 4 2 2
+    [[ $table == "2 native hier" ]]
+    explains_part openmpi 4 2 2,3
+    explains_part openmpi 4 '4*' 2,3
+    [[ $table == $'2 native ring\n3 native ring' ]]
+    explains_part openmpi 3 1+2 2
+}
+
+@test "MPICH: --explain-auto of fewer ranks than the world has" {
+    explains_part mpich 4 2 2,3
+    explains_part mpich 4 '4*' 2,3
+}
+
 # alone FLAVOUR RANKS TABLE LARGER: each rank has a host of its own. --explain-auto prints the table with
 # lines "SIZE ALGORITHM", and a run uses the algorithm LARGER from 4 MiB on.
 alone() {
