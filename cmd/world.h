@@ -33,7 +33,8 @@ struct ddp_world {
      * thread may write the last documents while the main thread is writing. */
     pthread_mutex_t lock;
     _Atomic(bool) expired; /* a deadline has ended the run, and the reason was reported */
-    bool no_fsync;         /* mpiexec is ending the job: do not wait for the disk */
+    /* mpiexec is ending the job: do not wait for the disk. Any thread may set it. */
+    _Atomic(bool) no_fsync;
 };
 
 /* Returns true if this process starts the ranks, false if an outside launcher has. */

@@ -109,7 +109,7 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
     return rc;
 }
 
-/* Runs the command on the first `ranks` ranks. The other ranks wait without a deadline. */
+/* Runs the command on the first `ranks` ranks. The other ranks are idle. */
 static int run_count(struct ddp_world *w, struct ddp_comm *world, int ranks, struct ddp_err *err)
 {
     struct ddp_rank rank = {.app = w->app, .comm = world, .world = w->options, .collector = w};
@@ -117,7 +117,7 @@ static int run_count(struct ddp_world *w, struct ddp_comm *world, int ranks, str
     if (ranks == world->size) {
         rc = w->cmd->rank_main(&rank, w->values, err);
     } else if (world->rank >= ranks) {
-        return ddp_comm_agree_untimed(world, 0, err);
+        return ddp_comm_agree_idle(world, ranks, 0, err);
     } else {
         int *members = ddp_calloc((size_t)ranks, sizeof *members);
         if (!members)
@@ -204,7 +204,9 @@ static int run_launched(struct ddp_world *w, struct ddp_err *err)
     if (comm->rank == 0 && comm->hosts && comm->hosts->why[0])
         ddp_logf(&w->app->log, DDP_LOG_NOTE, "ranks of one host share no memory: %s",
                  comm->hosts->why);
-    int rc = ddp_watchdog_start(comm->flight, options.timeout_ns, on_expire, w, &dog, err);
+    const struct ddp_comm *local = comm->hosts ? comm->hosts->local : NULL;
+    int rc = ddp_watchdog_start(comm->flight, local ? local->rank_info.segment : NULL,
+                                options.timeout_ns, on_expire, w, &dog, err);
     if (rc == 0)
         rc = ddp_handshake(comm, w->app->argc - 1, w->app->argv + 1, err);
     if (rc == 0)

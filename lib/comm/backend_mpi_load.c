@@ -219,9 +219,9 @@ static int watch_begin(struct ddp_comm *comm, const char *phase,
     w->flight = comm->flight;
     ddp_flight_phase(w->flight, "%s", phase);
     w->index = ddp_flight_enter(w->flight, DDP_BARRIER, 0, 0);
-    int rc =
-        ddp_watchdog_start(w->flight, comm->timeout_ns, options != NULL ? options->on_expire : NULL,
-                           options != NULL ? options->on_expire_arg : NULL, &w->dog, err);
+    int rc = ddp_watchdog_start(w->flight, NULL, comm->timeout_ns,
+                                options != NULL ? options->on_expire : NULL,
+                                options != NULL ? options->on_expire_arg : NULL, &w->dog, err);
     if (rc != 0)
         ddp_flight_leave(w->flight, w->index, 1);
     return rc;

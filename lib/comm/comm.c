@@ -287,18 +287,18 @@ int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err)
     return result;
 }
 
-int ddp_comm_agree_untimed(struct ddp_comm *comm, int rc, struct ddp_err *err)
+int ddp_comm_agree_idle(struct ddp_comm *comm, int working, int rc, struct ddp_err *err)
 {
-    atomic_store_explicit(&comm->flight->untimed, true, memory_order_release);
+    atomic_store_explicit(&comm->flight->working, working, memory_order_release);
     rc = ddp_comm_agree(comm, rc, err);
-    atomic_store_explicit(&comm->flight->untimed, false, memory_order_release);
+    atomic_store_explicit(&comm->flight->working, 0, memory_order_release);
     return rc;
 }
 
 int64_t ddp_comm_wait_ns(const struct ddp_comm *comm)
 {
-    const bool untimed = atomic_load_explicit(&comm->flight->untimed, memory_order_relaxed);
-    return untimed ? INT64_MAX / 2 : comm->timeout_ns;
+    const bool idle = atomic_load_explicit(&comm->flight->working, memory_order_relaxed) > 0;
+    return idle ? INT64_MAX / 2 : comm->timeout_ns;
 }
 
 /* Returns the communicator that owns registered memory: this one, or that of this host. NULL: there

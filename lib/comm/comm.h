@@ -2,7 +2,7 @@
  *
  * Algorithms (lib/coll) are written against this header. Only one thread at a time uses a
  * communicator. Every wait also polls the world's abort word and a deadline `timeout_ns` after the
- * wait began; only ddp_comm_agree_untimed has no deadline. Either ends the call with DDP_ELOST on
+ * wait began; ddp_comm_agree_idle has a rule of its own. Either ends the call with DDP_ELOST on
  * this rank, and no later call on the communicator succeeds ("a collective fails on all ranks or on
  * none"). Reductions, algorithms and printing are elsewhere. */
 #ifndef DDP_COMM_COMM_H
@@ -130,13 +130,16 @@ int ddp_comm_barrier(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
 /* Agrees on an error between collectives. Every rank passes its rc; all return the first non-zero
  * one by rank, or 0. If it came from another rank, err names that rank. Collective. */
 int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err) DDP_MUST_CHECK;
-/* The same call for a rank that is idle while other ranks work on a group without it; the working
- * ranks call ddp_comm_agree. The wait has no deadline, because the work may take longer than any
- * deadline. The deadlines of the working ranks guard the run, and an abort or a lost connection
- * still ends the wait. */
-int ddp_comm_agree_untimed(struct ddp_comm *comm, int rc, struct ddp_err *err) DDP_MUST_CHECK;
+/* The same call for a rank that is idle while world ranks 0 to working - 1 work on a group without
+ * it; the working ranks call ddp_comm_agree. The work may take longer than any deadline. This
+ * rank's watchdog (watchdog.h) therefore restarts the deadline whenever a working rank of its host
+ * makes progress. If no working rank lies on this host, or the ranks of this host share no memory,
+ * the wait has no deadline: the deadlines of the working ranks guard the run. An abort or a lost
+ * connection ends the wait, too. */
+int ddp_comm_agree_idle(struct ddp_comm *comm, int working, int rc,
+                        struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the longest time that a wait beginning now may take: timeout_ns, or a time without end in
- * ddp_comm_agree_untimed. */
+ * ddp_comm_agree_idle, whose deadline the watchdog keeps. */
 int64_t ddp_comm_wait_ns(const struct ddp_comm *comm);
 
 /* Allocates registered memory, which the backend moves without copies if it can. Backends without

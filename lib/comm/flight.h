@@ -45,8 +45,8 @@ struct ddp_flight_entry {
 
 /* A flight recorder. All bytes zero: empty. */
 struct ddp_flight {
-    /* The rank is in ddp_comm_agree_untimed, so its wait has no deadline. */
-    _Atomic(bool) untimed;
+    /* The number of working ranks while this rank is in ddp_comm_agree_idle, else 0. */
+    _Atomic(int32_t) working;
     _Atomic(uint64_t) entered; /* operations so far; operation i is ring[i % DEPTH] */
     /* Number of phases so far. Its lowest bit selects the current text of `phase`, so that readers
      * never see a text that is being written. */

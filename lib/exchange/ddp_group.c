@@ -213,8 +213,8 @@ int ddp_group_async(struct ddp_group *group, struct ddp_err *err)
     DDP_TRY(ddp_async_create(group->comm, &group->async, err));
     if (d->watchdog == NULL)
         return 0;
-    int rc = ddp_watchdog_start(ddp_async_flight(group->async), d->comm->timeout_ns, on_expire, d,
-                                &group->async_watchdog, err);
+    int rc = ddp_watchdog_start(ddp_async_flight(group->async), NULL, d->comm->timeout_ns,
+                                on_expire, d, &group->async_watchdog, err);
     if (rc != 0)
         ddp_comm_abort(d->comm, rc);
     return rc;

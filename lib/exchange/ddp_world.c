@@ -115,8 +115,8 @@ int ddp_open(const struct ddp_backend *backend, const struct ddp_rank_info *rank
     d->on_lost_arg = settings->options.on_lost_arg;
     DDP_TRY_GOTO(ddp_comm_create(backend, rank_info, &settings->comm, &d->comm, err), err_world);
     if ((backend->caps & DDP_CAP_LAUNCHED) != 0)
-        DDP_TRY_GOTO(ddp_watchdog_start(d->comm->flight, settings->comm.timeout_ns, on_expire, d,
-                                        &d->watchdog, err),
+        DDP_TRY_GOTO(ddp_watchdog_start(d->comm->flight, NULL, settings->comm.timeout_ns, on_expire,
+                                        d, &d->watchdog, err),
                      err_comm);
     /* Ranks may run with different arguments but must be the same build. */
     if ((backend->caps & DDP_CAP_LAUNCHED) != 0)

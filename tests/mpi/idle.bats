@@ -11,8 +11,11 @@ setup() {
 
 teardown() {
     # A stopped rank does not react to the signal of its mpiexec.
-    [ ! -e victim ] || ! grep -q ddpbench "/proc/$(cat victim)/cmdline" 2>/dev/null ||
-        kill -KILL "$(cat victim)"
+    [ -e victim ] || return 0
+    local pid
+    while read -r pid; do
+        ! grep -q ddpbench "/proc/$pid/cmdline" 2>/dev/null || kill -KILL "$pid"
+    done <victim
 }
 
 # waits FLAVOUR HOSTS: the points of two ranks take longer than the deadline; points of three ranks follow.
@@ -60,6 +63,23 @@ stopped() {
 @test "Open MPI: a stopped rank beside idle ranks of two hosts" { stopped openmpi 2+2; }
 @test "MPICH: a stopped rank beside idle ranks of one host" { stopped mpich 1; }
 @test "MPICH: a stopped rank beside idle ranks of two hosts" { stopped mpich 2+2; }
+
+# FLAVOUR WORLD WORKING: every working rank stops; an idle rank, the last of the world, says so.
+all_stopped() {
+    export world=$2 working=$3
+    local rank
+    lose "$1" "$(seq -s ' ' 0 $((working - 1)))" STOP
+    [ "$status" = 13 ] || { [ "$1" = mpich ] && [[ $status == [19] ]]; }
+    [ "$ended_ms" -lt 15000 ]
+    for ((rank = 0; rank < working; rank++)); do
+        grep -E "rank $((world - 1)) on .*rank $rank is in .*allreduce" err.txt
+    done
+}
+
+@test "Open MPI: the only working rank stops" { all_stopped openmpi 2 1; }
+@test "MPICH: the only working rank stops" { all_stopped mpich 2 1; }
+@test "Open MPI: both working ranks stop" { all_stopped openmpi 3 2; }
+@test "MPICH: both working ranks stop" { all_stopped mpich 3 2; }
 
 @test "Open MPI: rank 0 is killed beside idle ranks" { ends openmpi 2+2 0 KILL; }
 @test "MPICH: rank 0 is killed beside idle ranks" { ends mpich 2+2 0 KILL; }

@@ -31,19 +31,19 @@ rank_variable() {
     [ "$1" = openmpi ] && echo OMPI_COMM_WORLD_RANK || echo PMI_RANK
 }
 
-# lose FLAVOUR RANK SIGNAL: starts a long run, waits for its second point, and sends the signal to the
-# rank. Sets status and ended_ms. Reads iterations (for each size) and world (the number of ranks that
-# are started; two of them work).
+# lose FLAVOUR RANKS SIGNAL: starts a long run, waits for its second point, and sends the signal to each
+# of the ranks ("0 1"). Sets status and ended_ms. Reads iterations (for each size), world (the number of
+# ranks that are started) and working (the number of ranks that the run uses, 2 by default).
 lose() {
     needs "$1"
     local job began
     # shellcheck disable=SC2016 # $2 and so on are the inner shell's
     mpi "$1" "${world:-2}" sh -c '
         eval "rank=\$$1"
-        [ "$rank" != "$2" ] || echo $$ >victim
-        exec "$3" allreduce --ranks 2 --algorithm native --size 4,64K,16M --order given \
+        case " $2 " in *" $rank "*) echo $$ >>victim ;; esac
+        exec "$3" allreduce --ranks "$5" --algorithm native --size 4,64K,16M --order given \
             -n "$4" -w 1 -T 1 --json out.json' \
-        sh "$(rank_variable "$1")" "$2" "$ddpbench" "${iterations:-20000}" >out.txt 2>err.txt 3>&- &
+        sh "$(rank_variable "$1")" "$2" "$ddpbench" "${iterations:-20000}" "${working:-2}" >out.txt 2>err.txt 3>&- &
     job=$!
     for _ in {1..200}; do
         ! grep -q ' 65536 ' out.txt || break
@@ -52,7 +52,8 @@ lose() {
     grep ' 65536 ' out.txt
     sleep 0.2
     began=$(date +%s%N)
-    kill -s "$3" "$(cat victim)"
+    # shellcheck disable=SC2046 # one word a rank
+    kill -s "$3" $(cat victim)
     status=0
     wait $job || status=$?
     ended_ms=$((($(date +%s%N) - began) / 1000000))

@@ -32,7 +32,7 @@ static int in_child(void (*body)(struct ddp_flight *f), char *said, size_t said_
         struct ddp_flight *f = calloc(1, sizeof *f);
         struct ddp_watchdog *dog;
         struct ddp_err err = DDP_ERR_INIT;
-        if (ddp_watchdog_start(f, TIMEOUT_NS, say, &pipe_fd[1], &dog, &err) != 0)
+        if (ddp_watchdog_start(f, NULL, TIMEOUT_NS, say, &pipe_fd[1], &dog, &err) != 0)
             _exit(99);
         body(f);
         ddp_watchdog_stop(dog);
@@ -91,7 +91,7 @@ static void test_stop(void **state)
     struct ddp_watchdog *dog;
     struct ddp_err err = DDP_ERR_INIT;
     int64_t start = ddp_now_ns();
-    assert_int_equal(ddp_watchdog_start(f, INT64_C(60000000000), NULL, NULL, &dog, &err), 0);
+    assert_int_equal(ddp_watchdog_start(f, NULL, INT64_C(60000000000), NULL, NULL, &dog, &err), 0);
     ddp_watchdog_stop(dog);
     ddp_watchdog_stop(NULL);
     assert_true(ddp_now_ns() - start < 2000000000);
