@@ -69,7 +69,7 @@ struct ddp_gate_data {
  * child ran on another machine or with other ranks than the first; the child's own exit code if
  * that is one of ours; DDP_EDATA if its document says that data was wrong; DDP_EUNAVAIL if it
  * cannot be started, fails otherwise, its document is incomplete or has a point without valid
- * iterations, or only one side has an injected delay; -(128 + n) after a signal n. */
+ * iterations, or the injected delays of the sides differ; -(128 + n) after a signal n. */
 int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Decides the verdict. out->cells and out->unjudged.items are allocated; release them with free().

@@ -197,21 +197,22 @@ static int run_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_gat
     }
 }
 
-/* Fails if only one side has an injected delay: that would not be a difference between the
+/* Fails if the injected delays of the sides differ: that would not be a difference between the
  * programs. */
 static int same_delays(const struct ddp_gate_setup *setup, const struct ddp_result result[2],
                        struct ddp_err *err)
 {
     const struct ddp_result *base = &result[DDP_BASE];
+    char delays[80];
     for (size_t i = 0; i < base->count && !setup->injects; i++) {
         const struct ddp_result_point *p[2] = {&base->points[i]};
         p[DDP_NEXT] = ddp_result_find(&result[DDP_NEXT], p[DDP_BASE]->id);
         if (!p[DDP_NEXT] || !ddp_result_delays_differ(p[DDP_BASE], p[DDP_NEXT]))
             continue;
-        const int side = p[DDP_BASE]->injected_percent > 0 ? DDP_BASE : DDP_NEXT;
-        ddp_fail(err, DDP_EUNAVAIL, "'%s' injects a delay of %g %% into '%s'",
-                 setup->side[side].text, p[side]->injected_percent, p[side]->id);
-        return ddp_hint(err, "the other command does not; remove --inject-delay");
+        ddp_result_name_delays(p[DDP_BASE], p[DDP_NEXT], delays, sizeof delays);
+        ddp_fail(err, DDP_EUNAVAIL, "the delays injected into '%s' differ: %s", p[DDP_BASE]->id,
+                 delays);
+        return ddp_hint(err, "remove --inject-delay from both commands");
     }
     return 0;
 }
@@ -292,6 +293,7 @@ int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *o
             rc = setup->check(&data, err);
         for (int side = 0; side < 2 && rc == 0; side++)
             rc = keep(setup, pair, side, &result[side], &data, err);
+        ddp_unjudged_merge(&data.unjudged); /* in every pair, so that the list stays small */
         ddp_result_release(&result[DDP_BASE]);
         ddp_result_release(&result[DDP_NEXT]);
     }

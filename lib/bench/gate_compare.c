@@ -44,18 +44,25 @@ static int find_unjudged(const struct ddp_result *base, const struct ddp_result 
             DDP_TRY(ddp_unjudged_add(list, next->points[i].id, false, false, err));
     for (size_t i = 0; i < next->run_count; i++)
         DDP_TRY(ddp_unjudged_add(list, next->runs[i], true, false, err));
+    ddp_unjudged_merge(list); /* both may have a training run */
     return 0;
 }
 
-/* Returns the first cell with an injected delay on one side only; NULL: none. */
-static const char *find_delay(const struct ddp_result *base, const struct ddp_result *next)
+/* Appends the first cell whose injected delays differ to v->reason. */
+static void name_delay(const struct ddp_result *base, const struct ddp_result *next,
+                       struct ddp_verdict_record *v)
 {
+    const size_t at = strlen(v->reason);
+    char delays[80];
     for (size_t i = 0; i < base->count; i++) {
         const struct ddp_result_point *p = ddp_result_find(next, base->points[i].id);
-        if (p && ddp_result_delays_differ(&base->points[i], p))
-            return p->id;
+        if (!p || !ddp_result_delays_differ(&base->points[i], p))
+            continue;
+        ddp_result_name_delays(&base->points[i], p, delays, sizeof delays);
+        snprintf(v->reason + at, sizeof v->reason - at,
+                 "; the delays injected into '%s' differ: %s", p->id, delays);
+        return;
     }
-    return NULL;
 }
 
 static bool is_whole(const struct ddp_result *r)
@@ -68,7 +75,6 @@ static bool is_whole(const struct ddp_result *r)
 static void conclude(const struct ddp_result *base, const struct ddp_result *next,
                      struct ddp_verdict_record *v)
 {
-    const char *delayed = find_delay(base, next);
     size_t states[DDP_CELL_MISSING + 1] = {0};
     for (size_t c = 0; c < v->count; c++)
         states[v->cells[c].cell.state]++;
@@ -82,10 +88,7 @@ static void conclude(const struct ddp_result *base, const struct ddp_result *nex
         states[DDP_CELL_SLOWER], v->count, v->min_effect * 100, states[DDP_CELL_UNCERTAIN],
         is_whole(base) ? "" : "; base was cut off and may lack cells",
         is_whole(next) ? "" : "; new was cut off");
-    const size_t at = strlen(v->reason);
-    if (delayed)
-        snprintf(v->reason + at, sizeof v->reason - at,
-                 "; only one side has a delay injected into '%s'", delayed);
+    name_delay(base, next, v);
     ddp_gate_check_unjudged(v);
 }
 

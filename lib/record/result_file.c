@@ -159,25 +159,83 @@ static int read_control(const cJSON *doc, const char *name, struct ddp_result *o
     return 0;
 }
 
-/* "singa-cnn dense ranks 2 lr 0.05 seed 1". */
+/* The settings that distinguish training runs, in the order in which a name has them. label: is
+ * written before a number or a text, and instead of `true`. */
+static const struct {
+    const char *object, *key, *label;
+} settings[] = {
+    {NULL, "model", ""},
+    {"sync", "strategy", ""},
+    {NULL, "ranks", "ranks "},
+    {"optimizer", "lr", "lr "},
+    {NULL, "seed", "seed "},
+    {NULL, "batch_per_rank", "batch "},
+    {NULL, "dataset", ""},
+    {NULL, "train_images", "images "},
+    {"optimizer", "name", ""},
+    {"optimizer", "momentum", "momentum "},
+    {"optimizer", "weight_decay", "weight-decay "},
+    {"optimizer", "max_steps", "max-steps "},
+    {NULL, "baseline", "baseline"},
+    {"sync", "feedback", "feedback "},
+    {"sync", "aggregate", ""},
+    {"sync", "algorithm", ""},
+    {"sync", "bucket_bytes", "bucket "},
+    {"sync", "overlap", "overlap"},
+    {"sync", "partition", "partition "},
+    {"sync", "init", "init "},
+    {"sync", "init_sync", ""},
+    {"compute", "device", ""},
+    {"compute", "graph", "graph"},
+    {"compute", "tf32", "tf32"},
+    {"data", "path", ""},
+};
+
+/* Writes for example "singa-cnn dense ranks 2 lr 0.05 seed 1 batch 16 synthetic". A setting that is
+ * null or false is left out. */
 static int name_run(const cJSON *run, const char *name, char *out, size_t bytes,
                     struct ddp_err *err)
 {
-    const cJSON *optimizer = cJSON_GetObjectItemCaseSensitive(run, "optimizer");
-    const cJSON *lr = cJSON_GetObjectItemCaseSensitive(optimizer, "lr");
-    const cJSON *ranks = cJSON_GetObjectItemCaseSensitive(run, "ranks");
-    const cJSON *seed = cJSON_GetObjectItemCaseSensitive(run, "seed");
-    char model[64], strategy[64];
-    DDP_TRY(text_of(run, "model", name, model, sizeof model, err));
-    DDP_TRY(text_of(cJSON_GetObjectItemCaseSensitive(run, "sync"), "strategy", name, strategy,
-                    sizeof strategy, err));
-    if (!ddp_result_begins_name(model[0]))
+    char text[192];
+    size_t at = 0;
+    DDP_TRY(text_of(run, "model", name, text, sizeof text, err));
+    if (!ddp_result_begins_name(text[0]))
         return ddp_fail(err, DDP_EINPUT, "'%s': a training run has no model", name);
-    snprintf(out, bytes, "%s %s ranks %.0f lr %g seed %.0f", model, strategy,
-             cJSON_IsNumber(ranks) ? ranks->valuedouble : NAN,
-             cJSON_IsNumber(lr) ? lr->valuedouble : NAN,
-             cJSON_IsNumber(seed) ? seed->valuedouble : NAN);
+    DDP_TRY(text_of(object_of(run, "sync"), "strategy", name, text, sizeof text, err));
+    out[0] = '\0';
+    for (size_t i = 0; i < DDP_COUNT_OF(settings); i++) {
+        const cJSON *object = settings[i].object ? object_of(run, settings[i].object) : run;
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, settings[i].key);
+        if (cJSON_IsString(item))
+            ddp_printable(item->valuestring, text, sizeof text);
+        else if (cJSON_IsNumber(item))
+            snprintf(text, sizeof text, "%.15g", item->valuedouble);
+        else if (cJSON_IsTrue(item))
+            text[0] = '\0';
+        else
+            continue;
+        int n = snprintf(out + at, bytes - at, "%s%s%s", at ? " " : "", settings[i].label, text);
+        at = DDP_MIN(at + (size_t)DDP_MAX(n, 0), bytes - 1);
+    }
     return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* Sorts the names of the training runs. The repetitions of a run have one name, which is kept once.
+ */
+static void keep_distinct(struct ddp_result *out)
+{
+    size_t kept = 0;
+    if (out->run_count > 0)
+        qsort(out->runs, out->run_count, sizeof out->runs[0], compare_names);
+    for (size_t i = 0; i < out->run_count; i++)
+        if (kept == 0 || strcmp(out->runs[kept - 1], out->runs[i]) != 0)
+            memmove(out->runs[kept++], out->runs[i], sizeof out->runs[0]);
+    out->run_count = kept;
 }
 
 static int read_runs(const cJSON *doc, const char *name, struct ddp_result *out,
@@ -195,13 +253,10 @@ static int read_runs(const cJSON *doc, const char *name, struct ddp_result *out,
         return ddp_fail(err, DDP_ENOMEM, "no memory for %zu training runs", count);
     cJSON_ArrayForEach(run, train)
     {
-        char *last = out->runs[out->run_count];
-        size_t same = 0;
-        DDP_TRY(name_run(run, name, last, sizeof out->runs[0], err));
-        while (strcmp(out->runs[same], last) != 0)
-            same++;
-        out->run_count += same == out->run_count;
+        DDP_TRY(name_run(run, name, out->runs[out->run_count], sizeof out->runs[0], err));
+        out->run_count++;
     }
+    keep_distinct(out);
     return 0;
 }
 
@@ -293,4 +348,17 @@ bool ddp_result_delays_differ(const struct ddp_result_point *a, const struct ddp
 {
     const double x = a->injected_percent, y = b->injected_percent;
     return !(x == y || (isnan(x) && isnan(y)));
+}
+
+void ddp_result_name_delays(const struct ddp_result_point *base,
+                            const struct ddp_result_point *next, char *out, size_t bytes)
+{
+    const double percent[2] = {base->injected_percent, next->injected_percent};
+    char name[2][24];
+    for (int side = 0; side < 2; side++) {
+        snprintf(name[side], sizeof name[side], "none");
+        if (!isnan(percent[side]))
+            snprintf(name[side], sizeof name[side], "%.9g %%", percent[side]);
+    }
+    snprintf(out, bytes, "%s in base, %s in new", name[0], name[1]);
 }

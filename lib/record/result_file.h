@@ -24,7 +24,7 @@ struct ddp_result_point {
     char id[192];
     int launch; /* First repetition. 0: there is only one. */
     int64_t iterations;
-    double injected_percent; /* Value of --inject-delay. NaN: none. */
+    double injected_percent; /* Value of --inject-delay, positive. NaN: none. */
     double median_ns, ci95_lo_ns, ci95_hi_ns;
     double pingpong_ns[2];
 };
@@ -47,7 +47,7 @@ struct ddp_result {
     double copy_GBps;
     struct ddp_result_point *points; /* [count], with unique ids. */
     size_t count;
-    char (*runs)[192]; /* [run_count], distinct names of the training runs. */
+    char (*runs)[192]; /* [run_count], distinct names of the training runs, sorted. */
     size_t run_count;
 };
 
@@ -61,8 +61,12 @@ int ddp_result_parse(const char *text, size_t bytes, const char *name, struct dd
 void ddp_result_release(struct ddp_result *result);
 /* Returns the point with this id, or NULL. */
 const struct ddp_result_point *ddp_result_find(const struct ddp_result *result, const char *id);
-/* Tells whether one of the points has an injected delay that the other does not have. */
+/* Tells whether the injected delays of two points differ. */
 bool ddp_result_delays_differ(const struct ddp_result_point *a, const struct ddp_result_point *b);
+/* Writes the injected delays of a point of base and of new, for example "10 % in base, none in
+ * new". */
+void ddp_result_name_delays(const struct ddp_result_point *base,
+                            const struct ddp_result_point *next, char *out, size_t bytes);
 
 #ifdef __cplusplus
 }

@@ -168,7 +168,8 @@ static int read_point(const cJSON *item, const char *name, struct ddp_result *re
     out->iterations = (int64_t)iterations;
     DDP_TRY(note_flaw(&r, iterations, result));
     const cJSON *injected = cJSON_GetObjectItemCaseSensitive(item, "injected_percent");
-    out->injected_percent = cJSON_IsNumber(injected) ? injected->valuedouble : NAN;
+    out->injected_percent =
+        cJSON_IsNumber(injected) && injected->valuedouble > 0 ? injected->valuedouble : NAN;
     const cJSON *launch = cJSON_GetObjectItemCaseSensitive(item, "launch");
     out->launch = cJSON_IsNumber(launch) && launch->valuedouble >= 1 && launch->valuedouble <= 1e6
                       ? (int)launch->valuedouble

@@ -1,6 +1,7 @@
 #include "record/verdict_record.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -8,23 +9,39 @@
 int ddp_unjudged_add(struct ddp_unjudged_list *list, const char *name, bool train, bool base,
                      struct ddp_err *err)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        struct ddp_unjudged *item = &list->items[i];
-        if (item->train == train && strcmp(item->name, name) == 0) {
-            item->base |= base;
-            return 0;
-        }
+    if (list->count == list->room) {
+        const size_t room = DDP_MAX(2 * list->room, (size_t)8);
+        struct ddp_unjudged *items = ddp_realloc_array(list->items, room, sizeof *items);
+        if (!items)
+            return ddp_fail(err, DDP_ENOMEM, "no memory for %zu cells and training runs", room);
+        list->items = items;
+        list->room = room;
     }
-    struct ddp_unjudged *items =
-        ddp_realloc_array(list->items, list->count + 1, sizeof *list->items);
-    if (!items)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu cells and training runs",
-                        list->count + 1);
-    list->items = items;
-    struct ddp_unjudged *item = &items[list->count++];
+    struct ddp_unjudged *item = &list->items[list->count++];
     *item = (struct ddp_unjudged){.train = train, .base = base};
     snprintf(item->name, sizeof item->name, "%s", name);
     return 0;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+    const struct ddp_unjudged *x = a, *y = b;
+    return x->train != y->train ? x->train - y->train : strcmp(x->name, y->name);
+}
+
+void ddp_unjudged_merge(struct ddp_unjudged_list *list)
+{
+    size_t kept = 0;
+    if (list->count > 0)
+        qsort(list->items, list->count, sizeof *list->items, compare_items);
+    for (size_t i = 0; i < list->count; i++) {
+        struct ddp_unjudged *last = kept > 0 ? &list->items[kept - 1] : NULL;
+        if (last && compare_items(last, &list->items[i]) == 0)
+            last->base |= list->items[i].base;
+        else
+            list->items[kept++] = list->items[i];
+    }
+    list->count = kept;
 }
 
 const char *ddp_unjudged_kind(const struct ddp_unjudged *item)

@@ -30,13 +30,15 @@ struct ddp_unjudged {
 
 struct ddp_unjudged_list {
     struct ddp_unjudged *items; /* [count], released with free(). */
-    size_t count;
+    size_t count, room;         /* room: elements that items has memory for. */
 };
 
-/* Appends an item. If the list has an item of that name and kind, only its `base` is or-ed with the
- * argument. Returns DDP_ENOMEM if there is no memory. */
+/* Appends an item. Returns DDP_ENOMEM if there is no memory. */
 int ddp_unjudged_add(struct ddp_unjudged_list *list, const char *name, bool train, bool base,
                      struct ddp_err *err) DDP_MUST_CHECK;
+/* Sorts the list: cells before training runs, each by name. Items of one name and kind become one,
+ * which base has if base has one of them. */
+void ddp_unjudged_merge(struct ddp_unjudged_list *list);
 /* Returns "cell of base", "training run of new only" and so on. */
 const char *ddp_unjudged_kind(const struct ddp_unjudged *item);
 

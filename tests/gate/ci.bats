@@ -62,6 +62,22 @@ launches() { wc -c <count; }
     ! grep '^::warning' <<<"$output"
 }
 
+@test "the second round depends on gate.json, not on the words of the outcome" {
+    # the tool with other words
+    printf '#!/bin/sh\n"%s" "$@" >words; rc=$?; sed "s/^INCONCLUSIVE: .*/INCONCLUSIVE: other words/" words; exit $rc\n' "$ddpbench" >tool
+    chmod +x tool
+    ddpbench=$PWD/tool ci --base "$fake --points a=10,b=20" --new "$fake --points a=10" --pairs 6
+    [ "$status" = 0 ]
+    [ "$(launches)" = 12 ]
+    rm count
+    ddpbench=$PWD/tool ci --base "$fake --train 0.05" --new "$fake" --pairs 6
+    [ "$(launches)" = 12 ]
+    # what only new has is no reason to end
+    rm count
+    ddpbench=$PWD/tool ci --base "$fake --noise 40" --new "$fake --noise 40 --train 0.05" --pairs 5
+    [ "$(launches)" = 30 ]
+}
+
 @test "errors keep their exit codes; options that the script sets are refused" {
     ci --base "$fake --exit 11" --new "$fake --exit 11"
     [ "$status" = 11 ]

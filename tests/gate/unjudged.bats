@@ -83,10 +83,16 @@ sweep() {
 @test "gate: a delay that is injected into one side alone is a failed launch: 69" {
     gate --base "$fake --points a=10,b=20 --inject-delay 50@b" --new "$fake --points a=10,b=29"
     [ "$status" = 69 ]
-    [[ "$stderr" == *"50 %"*"'b'"* ]]
+    [[ "$stderr" == *"'b'"*"50 %"* ]]
     gate --base "$fake --points a=10,b=20" --new "$fake --points a=10,b=20 --inject-delay 50@b"
     [ "$status" = 69 ]
-    [[ "$stderr" == *"50 %"*"'b'"* ]]
+    [[ "$stderr" == *"'b'"*"50 %"* ]]
+    [[ "$stderr" == *"none"*"50 %"* ]]
+    gate --base "$fake --inject-delay 10@a" --new "$fake --inject-delay 20@a"
+    [ "$status" = 69 ]
+    [[ "$stderr" == *"'a'"*"10 %"*"20 %"* ]]
+    gate --base "$fake --inject-delay 0@a" --new "$fake"
+    [ "$status" = 0 ]
     gate --base "$fake --inject-delay 50@a" --new "$fake --inject-delay 50@a"
     [ "$status" = 0 ]
     local real="'$ddpbench' allreduce --ranks 1 --backend self --size 4 -n 6 --placement in -q"
@@ -171,6 +177,21 @@ END
     "$python" "$root/ci/validate_json.py" gate.json
 }
 
+@test "compare: runs that differ in their batch are two training runs" {
+    printf '{"runs": [{"command": "train", "ranks": 1, "backend": "self", "dataset": "synthetic", "images": 64,
+        "epochs": 1, "batch": [8, 16]}]}' >train.sweep
+    "$ddpbench" sweep train.sweep --json train.json -q >/dev/null
+    compare train.json train.json
+    [ "$(verdict '[(" batch 16 " in u["name"], " batch 8 " in u["name"], u["side"]) for u in v["unjudged"]]')" = \
+        "[(True, False, 'base'), (False, True, 'base')]" ]
+}
+
+@test "gate: what new alone has is listed once for all launches" {
+    gate --base "$fake" --new "$fake --points a=10,z=20,m=20 --train 0.05,0.05"
+    [ "$status" = 0 ]
+    [ "$(verdict '[u["name"][0] for u in v["unjudged"]]')" = "['m', 'z', 's']" ]
+}
+
 @test "compare: a document that failed, has wrong data or no valid iterations is refused: 65" {
     document good.json
     document failed.json --status failed --reason "'wrong data: rank 1'"
@@ -196,11 +217,18 @@ END
     [[ "$output" == *"new was cut off"* ]]
     compare delayed.json good.json
     [ "$status" = 12 ]
-    [[ "$output" == *"delay injected into 'a'"* ]]
+    [[ "$output" == *"'a'"*"50 %"*"none"* ]]
     compare good.json delayed.json
     [ "$status" = 12 ]
     compare delayed.json delayed.json
     [ "$status" = 0 ]
+    # no delay is 0 or less
+    document zero.json --inject-delay 0@a
+    compare good.json zero.json
+    [ "$status" = 0 ]
+    document other.json --inject-delay 70@a
+    compare delayed.json other.json
+    [[ "$output" == *"'a'"*"50 %"*"70 %"* ]]
 }
 
 @test "compare: a base cell that is missing in new gives no PASS, and is named" {

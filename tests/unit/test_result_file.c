@@ -165,6 +165,26 @@ static void test_runs(void **state)
     assert_string_equal(r.runs[0], "m dense ranks 2 lr 0.5 seed 3");
     assert_string_equal(r.runs[1], "m dense ranks 2 lr 1e-07 seed 3");
     ddp_result_release(&r);
+    read_changed("\"points\"",
+                 "\"train\": [" RUN ", \"batch_per_rank\": 8, \"dataset\": \"d\"}, " RUN
+                 ", \"batch_per_rank\": 16, \"dataset\": \"d\"}, " RUN
+                 ", \"batch_per_rank\": 8, \"dataset\": \"e\"}, " RUN
+                 ", \"batch_per_rank\": 8, \"dataset\": \"d\", \"launch\": 2}, " RUN
+                 ", \"batch_per_rank\": 8, \"dataset\": \"d\", \"baseline\": true}], \"points\"",
+                 &r);
+    assert_int_equal(r.run_count, 4);
+    assert_string_equal(r.runs[0], "m dense ranks 2 seed 3 batch 16 d");
+    assert_string_equal(r.runs[1], "m dense ranks 2 seed 3 batch 8 d");
+    assert_string_equal(r.runs[2], "m dense ranks 2 seed 3 batch 8 d baseline");
+    assert_string_equal(r.runs[3], "m dense ranks 2 seed 3 batch 8 e");
+    ddp_result_release(&r);
+    read_changed(
+        "\"points\"",
+        "\"train\": [{\"model\": \"m\", \"sync\": {\"strategy\": \"d\"}, \"ranks\": 1e300, "
+        "\"seed\": 7}], \"points\"",
+        &r);
+    assert_string_equal(r.runs[0], "m d ranks 1e+300 seed 7");
+    ddp_result_release(&r);
     static const char *const bad[] = {"7", "[7]", "[{\"model\": \"m\"}]",
                                       "[{\"model\": \"::m\", \"sync\": {\"strategy\": \"d\"}}]"};
     for (size_t i = 0; i < DDP_COUNT_OF(bad); i++) {
