@@ -8,7 +8,7 @@
 #include "rank_error.h"
 
 /* A rank with a failure stays for this long, so that slower ranks can finish their report. */
-#define LINGER_US 10000000
+#define LINGER_US 6000000
 
 struct doctor_values {
     bool json, help;
@@ -189,7 +189,7 @@ const struct ddp_cmd ddp_cmd_doctor = {
         "there is a FAIL, else with 0. `mpiexec -n N ddpbench doctor` looks at\n"
         "each host of that job: with several hosts every line names its own, and a FAIL\n"
         "that one rank alone has names the rank. With --json each host prints a document,\n"
-        "and such a FAIL goes to stderr. A rank with a FAIL stays for 10 s, because the\n"
+        "and such a FAIL goes to stderr. A rank with a FAIL stays for 6 s, because the\n"
         "launcher then ends the job: a rank that starts later than that is not heard.\n",
     .rows = rows,
     .values_bytes = sizeof(struct doctor_values),
