@@ -1,4 +1,5 @@
-/* The processor as a device. The kernels are those of the best SIMD level. */
+/* Device cpu: memory and kernels of the processor. There is one table of functions per SIMD level.
+ */
 #include "device/device.h"
 
 #include <stdio.h>
@@ -50,7 +51,7 @@ static void cpu_free(void *ptr, size_t bytes)
     ddp_free_pages(ptr, bytes);
 }
 
-/* memcpy suffices: rep movsb and our own vector copies were no faster from 4 KiB to 64 MiB. */
+/* Uses memcpy, because other copy loops are no faster here (results/notes/kernels.md). */
 static void cpu_copy(void *dst, const void *src, size_t bytes)
 {
     memcpy(dst, src, bytes);
@@ -91,8 +92,8 @@ static void best_copy_nt(void *dst, const void *src, size_t bytes)
     levels[ddp_cpu_best_simd()].copy_nt(dst, src, bytes);
 }
 
-/* The CPU's entry in the table of devices. It looks up the SIMD level in every call; ranks use
- * ddp_device_cpu() instead. */
+/* The CPU's entry in the table of devices. Its functions look up the SIMD level in every call.
+ * Ranks use the table of one level instead (ddp_device_cpu). */
 const struct ddp_device ddp_dev_cpu = {
     .name = "cpu",
     .summary = "this processor, at its best SIMD level",

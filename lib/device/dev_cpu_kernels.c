@@ -1,4 +1,5 @@
-/* The stream kernels of the processor. Each one runs the kernel of the best SIMD level at once. */
+/* The stream kernels of the processor. Each function calls the kernel of the best SIMD level and
+ * returns when the kernel is done. */
 #include <assert.h>
 #include <string.h>
 
@@ -41,14 +42,16 @@ static void cpu_narrow_residual(struct ddp_stream *s, float *residual, const flo
     best()->grad->narrow_residual(residual, in, wire, n, type);
 }
 
-/* Returns the scratch bytes of a selection: a list of n entries, because more entries may be
- * selected than sent, and for top-K (k > 0) the same amount again as the kernel's own scratch. */
+/* Returns the scratch bytes of a selection. The scratch memory holds a list of n entries, because
+ * more entries may be selected than sent. Top-K (k > 0) needs the same amount again as the scratch
+ * memory of its kernel. */
 static size_t cpu_select_scratch(size_t n, size_t k)
 {
     return (k > 0 ? 2 : 1) * n * (sizeof(uint32_t) + sizeof(float)) + 64;
 }
 
-/* Sends the first out.capacity entries of `all` and puts the others back into the residual. */
+/* Copies the first out.capacity entries of `all` to x->out and puts the other entries back into the
+ * residual. */
 static void send_first(const struct ddp_stream_select *x, const struct ddp_sparse *all)
 {
     const size_t sent = DDP_MIN(all->count, x->out.capacity);

@@ -1,5 +1,5 @@
-/* The processor's stream kernels that scale gradients, convert them back and count overflows. The
- * sync strategies need them in addition to the gradient kernels. */
+/* The processor's stream kernels that scale gradients, convert them back from 16 bits and count
+ * overflows. The sync strategies need these kernels in addition to the gradient kernels. */
 #include <math.h>
 
 #include "device/dev_cpu_impl.h"

@@ -1,5 +1,5 @@
-/* Streams of the processor. The calling thread does all work at once. These streams let code that
- * is written for an accelerator run, and be tested, on machines without one. */
+/* Streams of the processor. Each call completes its work before it returns. With these streams,
+ * code for accelerators can run and be tested on machines without an accelerator. */
 #include <stdlib.h>
 #include <string.h>
 

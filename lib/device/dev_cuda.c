@@ -1,8 +1,8 @@
 /* NVIDIA GPUs as a device: probing, device memory, and the operations that wait for their result.
  *
  * The CUDA runtime is linked into the binary and opens the driver at its first call. Without a
- * driver every call fails with 35 (driver too old) rather than 100 (no device), so every error is
- * treated as "no GPU". */
+ * driver every call returns error 35 (driver too old) and not 100 (no device). Therefore cuda_probe
+ * reports every error as "no usable GPU". */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 
@@ -22,7 +22,8 @@ static int cuda_probe(struct ddp_err *err)
     int count = 0;
     const cudaError_t rc = cudaGetDeviceCount(&count);
     if (rc != cudaSuccess) {
-        (void)cudaGetLastError(); /* clear the error, or a later call reports it again */
+        (void)cudaGetLastError(); /* clear the error; otherwise a later call would report it again
+                                   */
         ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: driver error %d", (int)rc);
         return ddp_hint(err, "%s; run nvidia-smi to see the GPUs of this machine",
                         cudaGetErrorString(rc));
@@ -87,7 +88,7 @@ static int cuda_info(int index, struct ddp_device_info *out, struct ddp_err *err
     return 0;
 }
 
-/* cudaMalloc aligns to 256 bytes, more than the interface asks for. */
+/* cudaMalloc aligns to 256 bytes; the interface requires 64. */
 static void *cuda_alloc(size_t bytes)
 {
     void *ptr = NULL;
@@ -106,8 +107,8 @@ static void cuda_free(void *ptr, size_t bytes)
 
 /* cuda_copy, cuda_fill and cuda_reduce cannot return an error. The CUDA runtime keeps the error,
  * and the next call that can fail reports it. cudaMemcpy may return before a copy from pageable
- * memory, or a copy within a device, is complete, and other streams do not wait for such a copy;
- * hence the synchronisation. */
+ * memory, or a copy within a device, is complete. Other streams do not wait for such a copy.
+ * Therefore these functions wait for the default stream. */
 static void cuda_copy(void *dst, const void *src, size_t bytes)
 {
     (void)cudaMemcpy(dst, src, bytes, cudaMemcpyDefault);

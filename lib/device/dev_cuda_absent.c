@@ -1,5 +1,5 @@
-/* Device cuda of a build without CUDA: the device is listed, and every use reports why it is
- * missing. */
+/* Device cuda in a build without CUDA. The device is listed, but its functions fail, and `probe`
+ * returns the reason. */
 #include "device/device.h"
 
 extern const struct ddp_device ddp_dev_cuda; /* listed in device_list.h */

@@ -16,8 +16,8 @@ struct ddp_stream {
     struct CUstream_st *handle; /* a cudaStream_t */
     int failed;                 /* the first error (a cudaError_t), or 0 */
     const char *call;           /* the call that failed */
-    int device;                 /* its index */
-    int processors;             /* number of multiprocessors; sets the size of grids */
+    int device;                 /* index of the GPU */
+    int processors;             /* number of multiprocessors; limits the size of grids */
 };
 
 extern const struct ddp_stream_ops ddp_cuda_streams;
@@ -25,7 +25,8 @@ extern const struct ddp_stream_kernels ddp_cuda_kernels;
 
 /* Records an error in the stream unless the stream already has one. code is a cudaError_t. */
 void ddp_cuda_note(struct ddp_stream *s, int code, const char *call);
-/* Fails with an error of the CUDA runtime: "cudaMalloc: out of memory (CUDA error 2)". */
+/* Fails with an error of the CUDA runtime, for example "cudaMalloc: out of memory (CUDA error 2)".
+ */
 int ddp_cuda_fail(struct ddp_err *err, int code, const char *call);
 
 #ifdef __cplusplus

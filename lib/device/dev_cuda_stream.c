@@ -34,8 +34,8 @@ static int stream_create(struct ddp_stream **out, struct ddp_err *err)
     struct ddp_stream *s = ddp_calloc(1, sizeof *s);
     if (s == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a stream");
-    /* A non-blocking stream is not ordered with the default stream, which libraries may use for
-     * work of their own. */
+    /* A non-blocking stream does not wait for the default stream, which libraries may use for work
+     * of their own. */
     cudaError_t rc = cudaStreamCreateWithFlags(&s->handle, cudaStreamNonBlocking);
     if (rc == cudaSuccess)
         rc = cudaGetDevice(&s->device);

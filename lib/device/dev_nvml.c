@@ -1,6 +1,6 @@
-/* Reads GPU facts through NVML, which is opened at run time. The prototypes are written out here
- * because not every toolkit ships nvml.h; NVML's interface is frozen (see nvmlDeviceGet* in the
- * CUDA toolkit). */
+/* Reads facts about GPUs through NVML, which is opened at run time. The prototypes are declared
+ * here, because not every CUDA toolkit contains nvml.h. NVML does not change the prototypes of
+ * released functions. */
 #include "device/nvml.h"
 
 #include <dlfcn.h>
@@ -43,7 +43,8 @@ struct nvml {
     int (*throttle)(device_handle, unsigned long long *);
 };
 
-/* `required` functions must exist; without the others the facts they return stay unknown. */
+/* Functions marked `required` must exist. If another function is missing, the fact that it returns
+ * stays unknown. */
 static const struct {
     const char *name;
     size_t offset;
@@ -64,8 +65,8 @@ static const struct {
     {"nvmlDeviceGetCurrentClocksThrottleReasons", offsetof(struct nvml, throttle), false},
 };
 
-/* Returns 1 if the library was opened, 0 if it does not exist (then there is no driver either), or
- * a negative code. */
+/* Returns 1 if the library was opened, 0 if the library does not exist, or a negative code. Without
+ * the library there is no driver either. */
 static int open_library(struct nvml *n, struct ddp_err *err)
 {
     memset(n, 0, sizeof *n);

@@ -2,10 +2,9 @@
  * an accelerator.
  *
  * The collective algorithms (reduce, copy), the compressors and the bandwidth bound of lib/bench
- * use this interface. Each rank chooses its device once. The functions are called in hot paths, so
- * they take plain arrays, and a function that cannot fail returns nothing. A device does not
- * communicate, does not decide when its functions run, and never converts between types silently.
- */
+ * use this interface. Each rank chooses its device once. The functions run in hot paths, so they
+ * take plain arrays. A function that cannot fail returns nothing. A device does not communicate and
+ * never converts between types silently. */
 #ifndef DDP_DEVICE_DEVICE_H
 #define DDP_DEVICE_DEVICE_H
 
@@ -20,22 +19,22 @@
 extern "C" {
 #endif
 
-/* The largest number of sources, and of destinations, of one reduce call. A group has at most as
- * many ranks. */
+/* Maximum number of sources of one reduce call, and maximum number of destinations. A shared-memory
+ * group has at most this many ranks. */
 #define DDP_REDUCE_MAX 256
 
-/* The arguments of one reduce call: src[0] to src[src_count-1] are combined element by element, in
- * index order, and the result is written to every destination. Because the order is fixed, the
+/* The arguments of one reduce call. The call combines src[0] to src[src_count-1] element by
+ * element, in index order, and writes the result to every destination. The order is fixed, so the
  * result does not depend on which rank computes it.
  *
  * f16 and bf16 are combined in f32 and rounded to nearest even once, at the end of the call. Sums
- * and products of i32 and u8 wrap around, but with divisor > 1 the sum is exact. Every result that
- * is NaN (because a source is NaN, or from inf - inf or 0 * inf) is the canonical quiet NaN: sign 0
- * and only the quiet bit set. If min or max meets -0 and 0, the order of the sources alone decides
- * which one is returned. */
+ * and products of i32 and u8 wrap around, but with divisor > 1 the sum is exact. Every NaN result
+ * is the canonical quiet NaN: its sign is 0, and the quiet bit is the only mantissa bit that is
+ * set. If the sources of min or max contain -0 and 0, the order of the sources decides which of the
+ * two is returned. */
 struct ddp_reduce {
-    /* Arrays [count] that all receive the result. Each may be one of the sources; no two arrays
-     * overlap partly. */
+    /* Arrays [count]. Each array receives the result. A destination may be one of the sources. No
+     * two arrays overlap partly. */
     void *const *dst;
     int dst_count;          /* 1 to DDP_REDUCE_MAX */
     const void *const *src; /* arrays [count] */
@@ -43,12 +42,13 @@ struct ddp_reduce {
     size_t count;           /* elements of each array */
     enum ddp_dtype dtype;
     enum ddp_op op; /* DDP_AVG is summed like DDP_SUM */
-    /* The combined value is divided by this number; 1 means no division. Other values, below 2^24,
-     * are allowed for SUM and AVG only. Integers are truncated toward zero. Floats are multiplied
-     * by 1/divisor if the divisor is a power of two, which gives the same bits. */
+    /* The combined value is divided by this number. 1 means no division. Other divisors are allowed
+     * for SUM and AVG only, and must be below 2^24. Integer quotients are truncated toward zero. If
+     * the divisor is a power of two, floats are multiplied by 1/divisor, which gives the same bits.
+     */
     int divisor;
     int nontemporal; /* hint: results bypass the cache */
-    int remote;      /* hint: index of the source most likely in another core's cache */
+    int remote;      /* hint: index of the source that is most likely in another core's cache */
 };
 
 struct ddp_grad_kernels;
@@ -67,10 +67,10 @@ struct ddp_device_info {
 struct ddp_device {
     const char *name;    /* "cpu", "cuda" */
     const char *summary; /* one line for `ddpbench list` */
-    const char *library; /* "CUDA 13.0": the library this build uses; NULL: none, or not built */
-    /* Returns 0 if the device can be used, or a negative code with the reason in err if it is not
-     * built or not usable on this machine. Probing starts an accelerator's driver, which does not
-     * survive fork() (device/stream.h). */
+    const char *library; /* library of this build ("CUDA 13.0"); NULL: none, or not built */
+    /* Returns 0 if the device can be used. If the device is not built or not usable on this
+     * machine, stores the reason in err and returns a negative code. Probing starts an
+     * accelerator's driver, which does not survive fork() (device/stream.h). */
     int (*probe)(struct ddp_err *err);
     /* Returns the number of devices of this kind, 0 if none is usable. */
     int (*count)(void);
@@ -78,12 +78,12 @@ struct ddp_device {
     int (*select)(int index, struct ddp_err *err);
     /* Fills *out with the description of device `index`. */
     int (*info)(int index, struct ddp_device_info *out, struct ddp_err *err);
-    /* Allocates device memory aligned to 64 bytes; NULL if memory is exhausted. The caller passes
+    /* Returns device memory aligned to 64 bytes, or NULL if memory is exhausted. The caller passes
      * the same number of bytes to free. */
     void *(*alloc)(size_t bytes);
     void (*free)(void *ptr, size_t bytes);
-    /* Copies bytes between non-overlapping buffers; each buffer may be device or host memory. The
-     * copy is complete on return. */
+    /* Copies bytes between buffers that do not overlap. Each buffer may be device or host memory.
+     * The copy is complete on return. */
     void (*copy)(void *dst, const void *src, size_t bytes);
     /* Like copy, but the stores bypass the cache. */
     void (*copy_nt)(void *dst, const void *src, size_t bytes);
@@ -94,10 +94,11 @@ struct ddp_device {
     const struct ddp_stream_kernels *stream_kernels; /* device/stream_kernels.h; NULL: none */
 };
 
-/* Returns all devices of device_list.h, in order; the array ends with NULL. */
+/* Returns the devices of device_list.h in order. The array ends with NULL. */
 const struct ddp_device *const *ddp_device_all(void);
-/* Returns the CPU device at a SIMD level, never NULL. Callers pass ddp_cpu_best_simd(), which
- * DDPBENCH_SIMD can lower. Results are bit-identical at every level. */
+/* Returns the CPU device at a SIMD level, never NULL. Callers pass ddp_cpu_best_simd(). The
+ * environment variable DDPBENCH_SIMD can lower that level. Results are bit-identical at every
+ * level. */
 const struct ddp_device *ddp_device_cpu(enum ddp_simd level);
 
 #ifdef __cplusplus

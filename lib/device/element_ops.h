@@ -1,10 +1,9 @@
-/* The arithmetic on one element, written once for every kernel of the device layer.
+/* The arithmetic on one element, shared by GPU kernels, CPU kernels and tests.
  *
- * nvcc compiles this header into device cuda's kernels (kernels_*.cu). The C compiler compiles it
- * into the CPU's optimiser and scaling kernels and into the plain reference that tests compare the
- * vector kernels with. Both give the same bits with -ffp-contract=off and --fmad=false.
- * device/sparse.h and struct ddp_reduce define the semantics. These functions take and return
- * single values: loops and memory accesses are the caller's. */
+ * nvcc compiles this header into the kernels of device cuda (kernels_*.cu). The C compiler compiles
+ * it into some kernels of the CPU, and into the reference with which tests compare the vector
+ * kernels. Both compilers produce the same bits, because -ffp-contract=off and --fmad=false forbid
+ * fused operations. device/sparse.h and struct ddp_reduce define the semantics. */
 #ifndef DDP_DEVICE_ELEMENT_OPS_H
 #define DDP_DEVICE_ELEMENT_OPS_H
 
@@ -64,15 +63,15 @@ DDP_BOTH float ddp_narrow_value(float x, float scale, float clip)
     return ddp_f32_canonical(y > clip ? clip : y < -clip ? -clip : y);
 }
 
-/* True if x is finite but y = scaled x becomes infinite or NaN when it is rounded to the 16-bit
- * type. */
+/* Returns whether x is finite but y, the scaled x, becomes infinite or NaN when it is rounded to
+ * the 16-bit type. */
 DDP_BOTH int ddp_narrow_overflows(float x, float y, enum ddp_dtype type)
 {
     const int32_t from = type == DDP_F16 ? 0x477ff000 : 0x7f7f8000;
     return ddp_f32_magnitude(y) >= from && ddp_f32_magnitude(x) < 0x7f800000;
 }
 
-/* Returns the part of x that its 16-bit encoding lost; 0 if that is not finite. */
+/* Returns the error of the 16-bit encoding of x, or 0 if this error is not finite. */
 DDP_BOTH float ddp_narrow_left(float x, uint16_t wire, enum ddp_dtype type)
 {
     const float left = x - ddp_half_widen(wire, type);
@@ -85,14 +84,14 @@ DDP_BOTH float ddp_scaled(float x, double factor)
     return ddp_f32_canonical((float)(x * factor));
 }
 
-/* True if a finite x became infinite or NaN on its way through a 16-bit sum. */
+/* Returns whether x is finite but `back`, a 16-bit sum that includes x, is infinite or NaN. */
 DDP_BOTH int ddp_half_overflowed(uint16_t back, float x, enum ddp_dtype type)
 {
     const int exponent = type == DDP_F16 ? 0x7c00 : 0x7f80;
     return (back & exponent) == exponent && ddp_f32_magnitude(x) < 0x7f800000;
 }
 
-/* Combines one element of a reduction. op must not be AVG, which is summed. min and max return NaN
+/* Combines two values of a reduction. The caller passes SUM instead of AVG. MIN and MAX return NaN
  * if either operand is NaN. */
 DDP_BOTH float ddp_combine_f32(float a, float b, enum ddp_op op)
 {
@@ -131,8 +130,8 @@ DDP_BOTH uint8_t ddp_combine_u8(uint8_t a, uint8_t b, enum ddp_op op)
     return (uint8_t)(op == DDP_PROD ? (uint32_t)a * b : (uint32_t)a + b);
 }
 
-/* A divisor as the kernels apply it: they multiply by `scale` if that is exact, else they divide by
- * it. */
+/* Describes how the kernels apply a divisor. They multiply by scale = 1/divisor if the divisor is a
+ * power of two. Otherwise they divide by scale = divisor. */
 struct ddp_finish {
     int how; /* 0: nothing, 1: multiply, 2: divide */
     double scale;
@@ -166,7 +165,7 @@ DDP_BOTH double ddp_finish_f64(double a, struct ddp_finish f)
     return a;
 }
 
-/* Returns in + residual, or the only one of the two that exists. */
+/* Returns in + residual if both exist, else the one that exists. */
 DDP_BOTH float ddp_add_residual(float in, float residual, int has_in, int has_residual)
 {
     return ddp_f32_canonical(has_in && has_residual ? in + residual : has_in ? in : residual);
@@ -187,8 +186,9 @@ DDP_BOTH void ddp_sgd_step(float *p, float *v, float grad, float lr, float momen
     *p = ddp_f32_canonical(*p - next * lr);
 }
 
-/* Adam's coefficients with the bias corrections folded in: step = lr / (1 - b1^t), root = 1 /
- * sqrt(1 - b2^t). This takes one division per element instead of three. */
+/* Adam's coefficients including the bias corrections: step = lr / (1 - b1^t), root = 1 / sqrt(1 -
+ * b2^t). Because these are computed once per call, each element needs one division instead of
+ * three. */
 struct ddp_adam_factors {
     float weight_decay, beta1, rest1, beta2, rest2, epsilon, step, root;
 };

@@ -9,9 +9,9 @@
 #include "base/strbuf.h"
 #include "base/sysinfo.h"
 
-/* The places to search after the dynamic linker's own. Each is a glob pattern: the value of
- * $variable, then `before`, then the Python package's folder and `after` unless `after` is NULL.
- * The soname is appended. */
+/* The places to search after those of the dynamic linker. Each place is a glob pattern: the value
+ * of $variable, `before`, the folder of the Python package, `after` and the soname. If `after` is
+ * NULL, the pattern has neither `after` nor the folder of the package. */
 static const struct {
     const char *variable, *before, *after;
 } places[] = {
@@ -38,7 +38,8 @@ static const char *variable(const char *name)
     return NULL;
 }
 
-/* Opens the last file matching a place's pattern that dlopen accepts; NULL if none does. */
+/* Opens the last file that matches the pattern of place i and that dlopen accepts. Returns NULL if
+ * there is none. */
 static void *open_place(size_t i, const char *soname, const char *package)
 {
     char pattern[1024];

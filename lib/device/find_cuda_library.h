@@ -11,10 +11,10 @@
 extern "C" {
 #endif
 
-/* Opens the library that the setting `key` names. If `key` is not set, opens `soname` as the
- * dynamic linker finds it, else from the places where toolkits and Python packages
- * (nvidia/`package`) install it. Returns the handle, which the caller owns, or NULL with the
- * printable reason in why [why_bytes]. */
+/* Opens the library whose path is the setting `key`. If `key` is not set, the dynamic linker
+ * searches `soname`. If that fails, the places where toolkits and Python packages
+ * (nvidia/`package`) install libraries are searched. Returns the handle, which the caller owns. On
+ * failure returns NULL and stores the reason as printable text in why [why_bytes]. */
 void *ddp_cuda_library_find(const char *soname, const char *package, enum ddp_conf_key key,
                             char *why, size_t why_bytes);
 

@@ -7,10 +7,11 @@
  *   mask_bits(mask)          the mask as an integer; lane 0 is the lowest bit
  *   zero_where(mask, v)      v with +0 in the selected lanes
  *   vec_max(a, b)            the larger value of each pair of signed lanes
- *   pack_lanes(to, v, bits)  stores a vector that begins with the lanes in bits; other lanes
- * undefined count_bits(bits)         the number of bits set, of at most LANES Results do not depend
- * on the level: lanes are never combined with each other, no operation is contracted, and the
- * definition of the selected values does not depend on the method. */
+ *   pack_lanes(to, v, bits)  stores the lanes of v set in bits, then undefined lanes
+ *   count_bits(bits)         the number of bits set in bits (at most LANES)
+ *
+ * The results do not depend on the level, because lanes are never combined with each other and no
+ * operation is contracted. */
 #ifndef VB
 #error "grad_kernels.inc.h is a template: include grad_kernels.h"
 #endif

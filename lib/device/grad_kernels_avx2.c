@@ -8,8 +8,8 @@ typedef v_i32 lane_mask;
 
 INLINE lane_mask at_least(v_i32 mag, v_i32 floor)
 {
-    return (v_i32)(mag >
-                   floor - 1); /* floor is constant in loops; >= would take two instructions */
+    /* AVX2 has only >. floor is constant in loops, so floor - 1 is computed once. */
+    return (v_i32)(mag > floor - 1);
 }
 
 INLINE uint32_t mask_bits(lane_mask mask)
@@ -27,9 +27,9 @@ INLINE v_i32 vec_max(v_i32 a, v_i32 b)
     return (v_i32)_mm256_max_epi32((__m256i)a, (__m256i)b);
 }
 
-/* Row b lists the lanes set in b, in order, one byte each; the bytes after them may name any lane.
- * A row is composed of the rows of the two halves of b: the lower half's lanes and their count,
- * then the upper half's lanes. */
+/* Row b lists the lanes whose bits are set in b, in order, one byte per lane. The remaining bytes
+ * of the row may name any lane. ROW joins the rows of the two halves of b. Its arguments are the
+ * lanes of the lower half, their count, and the lanes of the upper half. */
 #define ROW(low, count, high) ((uint64_t)(low) | ((uint64_t)(high) + 0x04040404) << 8 * (count))
 #define ROWS(high)                                                                                 \
     ROW(0, 0, high), ROW(0, 1, high), ROW(1, 1, high), ROW(0x100, 2, high), ROW(2, 1, high),       \

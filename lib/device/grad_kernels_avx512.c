@@ -11,8 +11,8 @@ INLINE lane_mask at_least(v_i32 mag, v_i32 floor)
     return _mm512_cmpge_epi32_mask((__m512i)mag, (__m512i)floor);
 }
 
-/* A plain conversion fails: GCC 12 spills the mask as 16 bits and counts 32 (seen with -O3
- * -fsanitize=address: popcnt of 4 bytes after kmovw to memory). */
+/* Moves the mask with an explicit instruction, because GCC 12 miscompiles a plain conversion with
+ * -O3 -fsanitize=address. It stores 16 bits of the mask and then counts the bits of 32. */
 INLINE uint32_t mask_bits(lane_mask mask)
 {
     uint32_t bits;
@@ -30,8 +30,8 @@ INLINE v_i32 vec_max(v_i32 a, v_i32 b)
     return (v_i32)_mm512_max_epi32((__m512i)a, (__m512i)b);
 }
 
-/* Compresses into a register and stores that: compressing straight to memory is microcode on some
- * processors. */
+/* Compresses into a register and stores the register, because compressing directly to memory is
+ * slow on some processors. */
 INLINE void pack_lanes(uint32_t *to, v_u32 v, uint32_t bits)
 {
     _mm512_storeu_si512(to, _mm512_maskz_compress_epi32((__mmask16)bits, (__m512i)v));

@@ -1,4 +1,4 @@
-/* The gradient kernels of the baseline that every processor supports. */
+/* The gradient kernels of the SIMD baseline that every processor supports. */
 #include "device/grad_kernels.h"
 #include "device/kernels_level_scalar.inc.h"
 

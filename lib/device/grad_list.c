@@ -4,9 +4,8 @@
 
 #include "device/grad_kernels.h"
 
-/* Destinations are prefetched this many entries before their use, which covers a cache miss. The
- * loop reads the index of the entry to prefetch, so prefetching stops AHEAD entries before the end.
- */
+/* Destinations are prefetched this many entries before their use, which covers a cache miss.
+ * Prefetching stops AHEAD entries before the end, because it reads the index of a later entry. */
 #define AHEAD 32
 
 static float canonical(float x)
@@ -49,9 +48,9 @@ static size_t append(struct ddp_sparse *out, size_t at, const struct ddp_sparse 
     return at + count;
 }
 
-/* The loop has no branches on the indices, because they cannot be predicted: each step takes an
- * entry from a, from b or from both. A list whose entry is not taken adds -0, which changes no
- * value. */
+/* Each step takes an entry from a, from b, or from both. The loop does not branch on the indices,
+ * because such branches cannot be predicted. A list whose entry is not taken adds -0, which changes
+ * no value. */
 void ddp_list_merge(struct ddp_sparse *out, const struct ddp_sparse *a, const struct ddp_sparse *b)
 {
     size_t i = 0, j = 0, at = 0;

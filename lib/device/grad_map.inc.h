@@ -1,24 +1,22 @@
 /* Element-wise gradient kernels of one SIMD level: conversion and optimiser steps. Part of the
  * template grad_kernels.inc.h.
  *
- * Each kernel is a *step* on one vector. A step is inlined with the constant LANES for whole
- * vectors and with a smaller count for the last, partial vector, so one implementation serves both.
- * Steps load before they store: two arrays may be the same array, but may not overlap partly. */
+ * Each kernel runs a *step* per vector. For whole vectors the step is inlined with the constant
+ * LANES. For the last, partial vector it is inlined with a smaller count. Steps load before they
+ * store. Therefore two arrays may be the same array, but must not overlap partly. */
 #ifndef VB
 #error "grad_map.inc.h is part of a template: include grad_kernels.h"
 #endif
 
 #define LANES ((size_t)VB / sizeof(float))
-/* Vectors that are processed together. */
+/* Number of vectors that are processed together. */
 #define BLOCK ((size_t)8)
-/* Prefetch distance for kernels that read one array and write little. On Intel processors the
- * hardware prefetcher falls behind, and software prefetch makes conversion and selection up to 1.7
- * times as fast; 2 KiB and 4 KiB are equally good. On AMD processors software prefetch slows these
- * kernels down. Kernels that rewrite the array they read do not prefetch, because they gain
- * nothing. Measurements: results/notes/kernels.md. */
+/* Prefetch distance for kernels that read one array and write little. They prefetch only if the
+ * hardware prefetcher falls behind (prefetcher_lags). Kernels that rewrite the array they read do
+ * not prefetch, because prefetching does not make them faster (results/notes/kernels.md). */
 #define AHEAD_BYTES 2048
-/* Results of at least this size are written around the caches, which would not hold them until
- * their next use. */
+/* Results of at least this size are written with non-temporal stores, because the caches would not
+ * hold the results until their next use. */
 #define STREAM_BYTES ((size_t)32 << 20)
 
 INLINE v_f32 load_f32(const float *p, size_t lanes)
@@ -86,9 +84,9 @@ INLINE v_i32 magnitude(v_f32 v)
     return (v_i32)v & 0x7fffffff;
 }
 
-/* Returns the number of elements before the first boundary of `align` bytes in dst, which plain
- * stores must write before the non-temporal stores begin. Returns SIZE_MAX if plain stores are
- * better throughout. */
+/* Returns the number of elements before the first boundary of `align` bytes in dst. Plain stores
+ * write these elements, because non-temporal stores need aligned addresses. Returns SIZE_MAX if the
+ * whole array should be written with plain stores. */
 static size_t stream_head(const void *dst, size_t n, size_t elem, size_t align)
 {
     const size_t head = -(uintptr_t)dst & (align - 1);
@@ -101,14 +99,15 @@ struct narrowing {
     float scale, clip; /* clip: INFINITY if there is no limit */
 };
 
-/* Magnitudes from this value on round to infinity: 65520 for f16, half a step above the greatest
- * finite value for bf16. */
+/* Returns the bits of the least magnitude that rounds to infinity. This magnitude is half a step
+ * above the greatest finite value of the type (65520 for f16). */
 INLINE int32_t overflow_from(enum ddp_dtype to)
 {
     return to == DDP_F16 ? 0x477ff000 : 0x7f7f8000;
 }
 
-/* Counts, among the first `lanes` lanes, finite x whose y is infinite or NaN in the 16-bit type. */
+/* Returns how many of the first `lanes` lanes have a finite x but a y that is infinite or NaN in
+ * the 16-bit type. */
 INLINE uint64_t count_overflows(v_f32 x, v_f32 y, size_t lanes, enum ddp_dtype to)
 {
     const v_i32 hit =
@@ -124,7 +123,7 @@ INLINE v_f32 scaled(v_f32 x, struct narrowing how)
     return vec_clamp(x * how.scale, (v_f32){0} - how.clip, (v_f32){0} + how.clip);
 }
 
-/* Converts one vector, whole or partial, and returns its overflows. */
+/* Converts one vector, whole or partial, and returns the number of overflows. */
 INLINE uint64_t narrow_step(unsigned char *dst, const float *src, size_t lanes, enum ddp_dtype to,
                             struct narrowing how)
 {
@@ -133,8 +132,8 @@ INLINE uint64_t narrow_step(unsigned char *dst, const float *src, size_t lanes, 
     return count_overflows(x, y, lanes, to);
 }
 
-/* Converts BLOCK vectors and returns their overflows. Lanes are checked one by one only if the
- * greatest magnitude of the block overflows. */
+/* Converts BLOCK vectors and returns the number of overflows. Lanes are checked one by one only if
+ * the greatest magnitude of the block overflows. */
 INLINE uint64_t narrow_block(unsigned char *dst, const float *src, enum ddp_dtype to,
                              struct narrowing how, bool ahead, bool stream)
 {

@@ -1,30 +1,31 @@
-/* Finds the k-th largest magnitude of an array exactly, in linear time for any values: the template
- * of one SIMD level. Part of grad_kernels.inc.h.
+/* Finds the k-th largest magnitude of an array, exactly and in linear time. Part of the template
+ * grad_kernels.inc.h.
  *
- * The search keeps a *range* [low, high] of magnitudes that contains the answer. Each round cuts
- * the range into equal *buckets*, counts the members of each, and continues in the bucket with the
- * wanted rank; one round fixes up to 11 bits of the magnitude. The bits of a float form a
- * logarithmic scale, so buckets are fine where values are dense, and few members remain after one
- * round. When at most CHUNK members remain, bisection finds the answer directly. */
+ * The search keeps a *range* [low, high] of magnitudes that contains the answer. Each round divides
+ * the range into equal *buckets* and counts the values in each bucket, which are its *members*. The
+ * search continues in the bucket that contains the wanted rank. One round determines up to 11 bits
+ * of the magnitude. The bits of a float form a logarithmic scale. Buckets are therefore narrow
+ * where values are dense, and few members remain after one round. When at most CHUNK members
+ * remain, bisection finds the answer. */
 #ifndef VB
 #error "grad_rank.inc.h is part of a template: include grad_kernels.h"
 #endif
 
 #define MAX_BUCKET_BITS 11
-/* Counters per bucket. With a single counter, a run of equal values would wait for the previous
- * store to it. */
+/* Counters per bucket. With a single counter, each increment in a run of equal values would wait
+ * for the previous store. */
 #define WAYS ((size_t)4)
-/* Values that are packed at a time, so that the packed members stay in the first-level cache. */
+/* Number of values that are packed at a time. The packed members stay in the first-level cache. */
 #define CHUNK ((size_t)512)
-/* The intended number of members per bucket, as a power of two. More buckets would cost time to
- * scan. */
+/* Base-2 logarithm of the intended number of members per bucket. A smaller number would mean more
+ * buckets to scan. */
 #define BUCKET_MEMBERS_LOG2 2
 
 /* The result of a search for the rank-th largest magnitude. */
 struct rank {
     /* The rank-th largest magnitude. */
     int32_t magnitude;
-    /* How many of the `rank` largest have exactly this magnitude. */
+    /* How many of the `rank` largest values have exactly this magnitude. */
     size_t ties;
 };
 
@@ -50,8 +51,8 @@ static int32_t greatest_magnitude(const float *x, size_t n)
     return greatest;
 }
 
-/* Packs magnitude - low of all x[0..n) with a magnitude in [low, high] into `to`, which has room
- * for n + LANES. Returns their number. */
+/* Stores magnitude - low for each x[0..n) whose magnitude is in [low, high], without gaps, in `to`.
+ * Returns the number of stored values. `to` has room for n + LANES values. */
 static size_t pack_members(uint32_t *to, const float *x, size_t n, int32_t low, int32_t high)
 {
     const v_i32 least = (v_i32){0} + low, above = (v_i32){0} + (high + 1);
@@ -68,7 +69,7 @@ static size_t pack_members(uint32_t *to, const float *x, size_t n, int32_t low, 
     return count;
 }
 
-/* Counts the members of [low, high] in each bucket. */
+/* Adds the number of values in each bucket of the range [low, high] to the counters. */
 static void count_buckets(uint32_t (*buckets)[WAYS], const float *x, size_t n, int32_t low,
                           int32_t high, int shift)
 {
@@ -84,8 +85,8 @@ static void count_buckets(uint32_t (*buckets)[WAYS], const float *x, size_t n, i
     }
 }
 
-/* Returns how many of members[count] are at least `least`, which is > 0. The array is filled up
- * with zeros to whole vectors. */
+/* Returns how many of members[count] are at least `least`, which is > 0. The caller has padded the
+ * array with zeros to whole vectors. */
 static size_t count_at_least(const uint32_t *members, size_t count, int32_t least)
 {
     const v_i32 floor = (v_i32){0} + least;
@@ -98,8 +99,8 @@ static size_t count_at_least(const uint32_t *members, size_t count, int32_t leas
     return found;
 }
 
-/* find_rank for at most CHUNK members in [low, high]: finds the greatest value that at least `rank`
- * members reach. */
+/* Does the work of find_rank if the range [low, high] has at most CHUNK members. Finds the greatest
+ * value that at least `rank` members reach. */
 static struct rank bisect_rank(const float *x, size_t n, size_t rank, int32_t low, int32_t high)
 {
     uint32_t members[CHUNK + 2 * LANES];
@@ -117,7 +118,7 @@ static struct rank bisect_rank(const float *x, size_t n, size_t rank, int32_t lo
 }
 
 /* Searches downwards from `bucket` for the bucket with the *rank-th largest member. Sets *rank to
- * the rank within that bucket and *members to the number of its members. */
+ * the rank within that bucket and *members to the number of members of that bucket. */
 static size_t find_bucket(uint32_t (*buckets)[WAYS], size_t bucket, size_t *rank, size_t *members)
 {
     for (;; bucket--) {
@@ -131,7 +132,7 @@ static size_t find_bucket(uint32_t (*buckets)[WAYS], size_t bucket, size_t *rank
     }
 }
 
-/* Finds the rank-th largest magnitude of x [n]; every NaN counts as the canonical NaN. rank is at
+/* Finds the rank-th largest magnitude of x [n]. Every NaN counts as the canonical NaN. rank is at
  * least 1 and at most the number of values with a magnitude of at least `low`. */
 static struct rank find_rank(const float *x, size_t n, size_t rank, int32_t low)
 {

@@ -1,16 +1,15 @@
-/* Selection with error feedback in one pass: the template of one SIMD level. Part of
- * grad_kernels.inc.h.
+/* Selection with error feedback in one pass. Part of the template grad_kernels.inc.h.
  *
  * For each block of vectors, a pass adds the residual, selects lanes, stores the new residual and
- * packs the selected entries. A block without selected lanes costs one branch, and the code for a
- * block with selected lanes does not branch on which lanes they are. Packing writes whole vectors;
- * this does not overrun arrays of n entries, because the number of packed entries never exceeds the
- * number of elements read. */
+ * packs the selected entries. A block without selected lanes takes one branch. A block with
+ * selected lanes is packed without branches on the lanes. Packing writes whole vectors. It does not
+ * write beyond arrays of n entries, because at most as many entries are packed as elements were
+ * read. */
 #ifndef VB
 #error "grad_select.inc.h is part of a template: include grad_kernels.h"
 #endif
 
-/* Greater than every magnitude: selects nothing. */
+/* A floor above every magnitude, which selects nothing. */
 #define ABOVE_ALL INT32_MAX
 
 /* The input of a pass: the sum of `in` and `residual`, only `in`, or only `residual`. A pass
@@ -87,8 +86,9 @@ INLINE size_t select_loop(const float *in, float *residual, size_t n, enum feed 
     return count;
 }
 
-/* Selects from arrays [n]. Either in or residual may be NULL. index and value have room for n
- * entries. Returns the number of entries. */
+/* Selects the elements whose magnitude is at least `floor`. in and residual are arrays [n]; one of
+ * them may be NULL. index and value have room for n entries. Returns the number of selected
+ * entries. */
 static size_t select_pass(const float *in, float *residual, size_t n, int32_t floor,
                           uint32_t *index, float *value)
 {

@@ -1,30 +1,31 @@
-/* Exact top-K with error feedback: the template of one SIMD level. Part of grad_kernels.inc.h.
+/* Exact top-K with error feedback. Part of the template grad_kernels.inc.h.
  *
- * 1. Guess a *floor* that somewhat more than k magnitudes reach: a value just below the caller's
- * hint, or a quantile of a *sample*.
+ * 1. Guess a *floor*, a magnitude that slightly more than k elements reach. The guess is a value
+ * just below the caller's hint, or a quantile of a *sample* of the array.
  *
- * 2. Collect the *candidates* that reach the floor, in one pass (grad_select.inc.h).
+ * 2. Collect the *candidates*, the elements that reach the floor, in one pass (grad_select.inc.h).
  *
- * 3. Find the *cut*, the k-th largest candidate, exactly (grad_rank.inc.h), and return the
+ * 3. Find the *cut*, the magnitude of the k-th largest candidate (grad_rank.inc.h). Return the
  * candidates below the cut to the residual.
  *
  * If many elements share one magnitude (zeros, for example), the floor is set just above that
- * magnitude, or all of them would become candidates. If that leaves fewer than k candidates, the
- * first elements of the shared magnitude fill the rest. If all guesses fail, the cut is searched in
- * the whole array. The result does not depend on the guesses; only the time does. */
+ * magnitude, so that these elements do not become candidates. If there are then fewer than k
+ * candidates, the first elements of the shared magnitude complete the selection. If all guesses
+ * fail, the cut is searched in the whole array. The guesses change the time, but not the result. */
 #ifndef VB
 #error "grad_topk.inc.h is part of a template: include grad_kernels.h"
 #endif
 
 /* In arrays of up to this many elements every value is a candidate. */
 #define SMALL ((size_t)1024)
-/* A sample consists of whole cache lines of LINE floats. One line is taken at a random position of
- * every `stride` lines, so that a periodic array cannot mislead the sample. The sample has 1/64 of
- * the array's elements, and a larger share of small arrays. */
+/* A sample consists of whole cache lines of LINE floats. From every `stride` lines one line is
+ * taken at a random position, so that a period in the array does not bias the sample. The sample
+ * has 1/64 of the array's elements, and a larger share of small arrays. */
 #define LINE          ((size_t)16)
 #define SAMPLE_STRIDE ((size_t)64)
 #define SAMPLE_LEAST  ((size_t)2048)
-/* The floor is this far below the hint: 2^19 float steps are 3 to 6 percent. */
+/* Distance of the floor below the hint, as a difference of float bits. 2^19 is 3 to 6 percent of
+ * the value. */
 #define HINT_MARGIN (1 << 19)
 
 /* If more than 1/PLATEAU of the sample has one magnitude, the floor is set above that magnitude. */
@@ -45,9 +46,10 @@ static size_t count_reaching(const float *x, size_t n, int32_t least)
     return count;
 }
 
-/* Returns the floor that a sample suggests, or 0 if it suggests none. The rank of the floor in the
- * sample is the rank that corresponds to k, plus a margin: 1/16, because neighbours in a line are
- * alike, and 4 standard deviations of a binomial count. sample has room for n values. */
+/* Returns the floor that a sample suggests, or 0 if a sample would not help. The rank of the floor
+ * in the sample is k scaled to the size of the sample, plus a margin. The margin is 1/16, because
+ * neighbours in a line are alike, plus 4 standard deviations of a binomial count. sample has room
+ * for n values. */
 static int32_t sample_floor(const float *in, const float *residual, size_t n, size_t k,
                             float *sample)
 {
@@ -78,7 +80,7 @@ static int32_t sample_floor(const float *in, const float *residual, size_t n, si
     return same > count / PLATEAU ? floor + 1 : floor;
 }
 
-/* Returns the first *ties lanes set in eq and reduces *ties by their number. */
+/* Returns the lowest lanes set in eq, at most *ties of them. Reduces *ties by their number. */
 INLINE uint32_t take_ties(uint32_t eq, size_t *ties)
 {
     uint32_t take = 0;
@@ -91,8 +93,8 @@ INLINE uint32_t take_ties(uint32_t eq, size_t *ties)
     return take;
 }
 
-/* Returns the lanes of v above the cut, and the first cut->ties lanes equal to the cut; reduces
- * cut->ties. */
+/* Returns a mask of the lanes of v above the cut and of the first cut->ties lanes equal to the cut.
+ * Reduces cut->ties by the number of lanes equal to the cut in the mask. */
 INLINE uint32_t reach_cut(v_f32 v, size_t lanes, struct rank *cut)
 {
     const uint32_t all = (uint32_t)((1ull << lanes) - 1);
@@ -102,7 +104,7 @@ INLINE uint32_t reach_cut(v_f32 v, size_t lanes, struct rank *cut)
     return more | take_ties(same, &cut->ties);
 }
 
-/* Appends the entries of the lanes in `take` to out, which has room for k. */
+/* Appends the entries of the lanes in `take` to out, which has room for k entries. */
 INLINE void append_lanes(struct ddp_sparse *out, size_t k, v_u32 index, v_f32 value, uint32_t take)
 {
     const size_t more = count_bits(take);
@@ -119,8 +121,8 @@ INLINE void append_lanes(struct ddp_sparse *out, size_t k, v_u32 index, v_f32 va
     out->count += more;
 }
 
-/* Moves the candidates that reach the cut to out, in order, and returns the others to the residual.
- */
+/* Moves the candidates that reach the cut to out, in order. Returns the other candidates to the
+ * residual. */
 static void split_candidates(const struct ddp_sparse *candidates, struct rank cut, size_t k,
                              float *residual, struct ddp_sparse *out)
 {
@@ -161,9 +163,9 @@ static void split_array(const float *x, size_t n, struct rank cut, size_t k, flo
     assert(out->count == k);
 }
 
-/* Collects candidates, first with the hint, then with a sample. Returns true if there are at least
- * k. Otherwise the residual, if there is one, holds the sums again, and only candidates->count
- * values reach *floor. */
+/* Collects the candidates with the hint and, if fewer than k values reach that floor, with a
+ * sample. Returns true if there are at least k candidates. Otherwise candidates->count is the
+ * number of values that reach *floor, and the residual, if there is one, holds the sums again. */
 static bool take_candidates(const struct ddp_select *s, size_t k, uint32_t hint,
                             struct ddp_sparse *candidates, int32_t *floor)
 {
@@ -184,8 +186,9 @@ static bool take_candidates(const struct ddp_select *s, size_t k, uint32_t hint,
     }
 }
 
-/* Returns the cut of the whole array x [n]. `above` values, fewer than k, reach `floor`. Often all
- * missing values equal the magnitude just below the floor, so that magnitude is tried first. */
+/* Returns the cut of the whole array x [n]. `above` is the number of values that reach `floor`, and
+ * is less than k. The magnitude just below the floor is tried first, because often all missing
+ * values have that magnitude. */
 static struct rank find_cut(const float *x, size_t n, size_t k, int32_t floor, size_t above)
 {
     if (floor > 0 && count_reaching(x, n, floor - 1) >= k)

@@ -1,18 +1,18 @@
 /* The reduce kernels of one SIMD level: the template behind kernels_cpu_*.c.
  *
- * Each level file includes this template once, after kernels_level_*.inc.h and after it has defined
- * the names of the two functions, REDUCE_SYMBOL and COPY_NT_SYMBOL.
+ * Each level file includes kernels_level_*.inc.h and defines REDUCE_SYMBOL and COPY_NT_SYMBOL, the
+ * names of the two functions. Then it includes this template once.
  *
  * A kernel goes through all arrays once. It loads a *tile* of a few vectors from source 0 and
  * widens it to the accumulator's type. It combines the same tile of every other source into the
  * accumulator, in index order. Then it finishes the tile (division, canonical NaN), narrows it and
- * stores it to every destination. Thus no intermediate result goes through memory, for any number
- * of sources, and a destination may be a source. The head and the tail of an array are partial
- * vectors that take the same path, so no second implementation exists whose bits could differ.
+ * stores it to every destination. No intermediate result is stored in memory, and a destination may
+ * be a source. The head and the tail of an array are partial vectors. The same operations process
+ * them, so that their results have the same bits.
  *
- * The results do not depend on VB: lanes are never combined with each other, no operation is
- * contracted (-ffp-contract=off), and every NaN becomes 0x7fc00000 (canonical quiet), because the
- * payload of a NaN depends on the order of operands. */
+ * The results do not depend on the vector size VB, because lanes are never combined with each other
+ * and no operation is contracted (-ffp-contract=off). Every NaN becomes 0x7fc00000 (canonical
+ * quiet), because the payload of a NaN depends on the order of operands. */
 #ifndef VB
 #error "kernels_cpu.inc.h is a template: include kernels_cpu.h"
 #endif
@@ -22,28 +22,28 @@
 
 #include "base/mem.h"
 
-/* Vectors per tile: enough independent additions to hide their latency, few enough for the
- * registers. */
+/* Vectors per tile. Four independent additions hide the latency of an addition, and four vectors
+ * fit in the registers. */
 #define TILE 4
-/* Vectors per tile in loops that prefetch: two cache lines, but at most TILE vectors. With AVX-512
- * on Zen 4 this is 6 % faster than four vectors (results/notes/kernels.md). */
+/* Vectors per tile in loops that prefetch: as many as fill two cache lines, but at most TILE
+ * (results/notes/kernels.md). */
 #define PAIR_TILE(RAW) DDP_MIN(TILE, (int)(2 * DDP_CACHE_LINE / sizeof(RAW)))
 /* Arrays longer than this many vectors start with a partial vector that aligns the stores. */
 #define HEAD_STEPS 16
 
-/* Two sources and two destinations occur when two ranks each reduce half of a message in both
- * ranks' memory. Half of the lines then lie in the other core's cache, and the time depends on how
- * many of these lines are requested at once. Three measures follow; results/notes/kernels.md has
- * the timings.
+/* Two sources and two destinations occur if two ranks each reduce half of a message and store the
+ * sum in both ranks' memory. Half of the cache lines then lie in the other core's cache, and the
+ * time depends on how many of these lines are requested at once. Three measures reduce the time
+ * (results/notes/kernels.md):
  *
- * The kernels prefetch lines AHEAD bytes before their use, but never beyond the end of the range,
- * where the other rank works. Prefetching pays for ranges below LONG_BYTES, and for longer ranges
- * only where the hardware prefetcher lags (Intel).
+ * 1. The kernels prefetch lines AHEAD bytes before their use. They do not prefetch beyond the end
+ * of the range, because the other rank works there. Ranges of LONG_BYTES and more are prefetched
+ * only if the hardware prefetcher falls behind (Intel).
  *
- * Where the hardware prefetcher lags, ranges from PAIRED_BYTES on are processed as two ranges side
- * by side, one vector at a time.
+ * 2. If the hardware prefetcher falls behind, ranges of at least PAIRED_BYTES are processed as two
+ * ranges side by side, one vector at a time.
  *
- * The distance of these two ranges is never a multiple of 4 KiB (ALIAS_BYTES), because accesses
+ * 3. The distance of these two ranges is never a multiple of 4 KiB (ALIAS_BYTES), because accesses
  * whose addresses agree in the low twelve bits delay each other. */
 #define AHEAD        ((size_t)1 << 10)
 #define PAIRED_BYTES ((size_t)16 << 10)
@@ -52,21 +52,20 @@
 
 #include "device/kernels_ops.inc.h"
 
-/* Kernels are called and not inlined: if they were inlined into the functions that choose among
- * them, each of those would save and restore all registers of the kernel, which costs about 2 ns
- * per call (results/notes/kernels.md). */
+/* Kernels are not inlined into the functions that choose among them. Otherwise these functions
+ * would save and restore the registers of all kernels in every call. */
 #define OUT_OF_LINE static __attribute__((noinline))
 
 /* Returns the distance between the two ranges of an array of `bytes` bytes, which is also the
- * length of each: the greatest odd multiple of half of ALIAS_BYTES that is at most half of the
- * array. */
+ * length of each range. It is the greatest odd multiple of ALIAS_BYTES / 2 that is at most bytes /
+ * 2. */
 INLINE size_t paired_distance(size_t bytes)
 {
     const size_t off = ALIAS_BYTES / 2;
     return (bytes / 2 + off) / ALIAS_BYTES * ALIAS_BYTES - off;
 }
 
-/* Returns the number of bytes before the first boundary of `step` bytes in dst, or 0 if that is not
+/* Returns the number of bytes before the first boundary of `step` bytes in dst, or 0 if this is not
  * a whole number of elements. */
 INLINE size_t head_bytes(const void *dst, size_t step, size_t elem)
 {
@@ -74,7 +73,8 @@ INLINE size_t head_bytes(const void *dst, size_t step, size_t elem)
     return head % elem == 0 ? head : 0;
 }
 
-/* Non-temporal stores need all destinations at the same offset from a boundary of `step` bytes. */
+/* Returns whether non-temporal stores are possible. They need all destinations at the same offset
+ * from a boundary of `step` bytes. */
 static bool can_stream(void *const *dst, int ndst, size_t step, size_t elem)
 {
     for (int d = 0; d < ndst; d++)
@@ -94,12 +94,12 @@ INLINE void stream_raw_half(unsigned char *p, raw_half v)
 }
 INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
 {
-    memcpy(p, &v, sizeof(v)); /* only means of u8 get here: not worth a special store */
+    memcpy(p, &v, sizeof(v)); /* only averages of u8 use this, so a plain store suffices */
 }
 
-/* Defines kernel NAME. RAW is the memory type of one vector's worth of elements, ELEM the bytes of
- * an element, ACC the accumulator's type. NAME##_loop is inlined with constant nsrc and ndst where
- * that pays. */
+/* Defines kernel NAME. RAW holds the elements of one accumulator vector as they lie in memory. ELEM
+ * is the size of an element in bytes, and ACC is the type of the accumulator. Kernels for frequent
+ * shapes inline NAME##_loop with constant nsrc and ndst. */
 #define DEFINE_KERNEL(NAME, RAW, ACC, ELEM, WIDEN, NARROW, COMBINE, FINISH)                        \
     INLINE ACC NAME##_part(const void *const *src, int nsrc, size_t at, size_t bytes,              \
                            struct finisher f)                                                      \
@@ -230,9 +230,9 @@ DEFINE_KERNEL(u8_min, raw_full, v_u8, 1, TO_U8, TO_RAW, MIN_U8, AS_IS)
 DEFINE_KERNEL(u8_max, raw_full, v_u8, 1, TO_U8, TO_RAW, MAX_U8, AS_IS)
 DEFINE_KERNEL(u8_mean, raw_quarter, v_f32, 1, widen_u8, narrow_u8, ADD, finish_mean_u8)
 
-/* Kernels for the shapes in which dense gradient exchange spends its time: f32 sums of two arrays
- * into one or two, and of four into four. With constant counts the compiler keeps every pointer in
- * a register and unrolls the loops. */
+/* Kernels for the most frequent shapes of dense gradient exchange: f32 sums of two arrays into one
+ * or two, and of four into four. With constant counts the compiler keeps every pointer in a
+ * register and unrolls the loops. */
 #define FIXED_F32_SUM(nsrc, ndst, stream)                                                          \
     do {                                                                                           \
         const void *src[nsrc];                                                                     \

@@ -1,7 +1,7 @@
 /* The functions that launch the kernels of device cuda. dev_cuda_kernels.c builds the table of
  * stream kernels from them.
  *
- * Each function has the meaning of the table's member (device/stream_kernels.h): it puts its
+ * Each function implements the member of the same name (device/stream_kernels.h). It puts its
  * kernels on the stream and returns. A failed launch is recorded in the stream. Private to
  * dev_cuda*.c and kernels_*.cu. */
 #ifndef DDP_DEVICE_KERNELS_CUDA_H
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* kernels_map.cu; ddp_cuda_reduce: kernels_reduce.cu */
+/* Defined in kernels_map.cu, except ddp_cuda_reduce (kernels_reduce.cu). */
 void ddp_cuda_reduce(struct ddp_stream *s, const struct ddp_reduce *r);
 void ddp_cuda_narrow(struct ddp_stream *s, void *dst, const float *src, size_t n, enum ddp_dtype to,
                      float scale, float clip, uint64_t *overflows);
@@ -27,8 +27,8 @@ void ddp_cuda_sgd(struct ddp_stream *s, float *p, float *v, const float *grad, s
                   float momentum, float weight_decay);
 void ddp_cuda_adam(struct ddp_stream *s, float *p, float *m, float *v, const float *grad, size_t n,
                    const struct ddp_adam *a);
-/* For top-K: residual[i] = in[i] + residual[i], or residual[i] alone if in is NULL. NaNs become
- * canonical. */
+/* Used by top-K. Computes residual[i] = in[i] + residual[i], or leaves residual[i] if in is NULL.
+ * NaNs become canonical. */
 void ddp_cuda_accumulate(struct ddp_stream *s, float *residual, const float *in, size_t n);
 
 /* kernels_scale.cu */

@@ -1,5 +1,5 @@
-/* Float operations that every kernel template uses: selection by mask, bf16. Included after the
- * level's file. */
+/* Float operations that every kernel template uses: selection by mask and conversion of bf16. The
+ * templates include this file after kernels_level_*.inc.h. */
 #ifndef VB
 #error "kernels_float.inc.h is part of a template: include kernels_cpu.h"
 #endif

@@ -16,7 +16,7 @@
 
 #include "device/kernels_vec.inc.h"
 
-/* bytes < 64: callers load whole vectors directly. */
+/* bytes is below 64. Callers load whole vectors directly. */
 INLINE raw_full vec_load_part(const unsigned char *p, size_t bytes)
 {
     return (raw_full)_mm512_maskz_loadu_epi8((__mmask64)((1ull << bytes) - 1), p);

@@ -1,6 +1,6 @@
-/* The operations of the baseline that the kernel templates use: 16-byte vectors of the compiler,
- * which it lowers to the target's instructions (SSE2, NEON), and 16-bit floats by integer
- * arithmetic. Each file of this level includes this header once.
+/* The operations of the baseline that the kernel templates use. Vectors are the compiler's 16-byte
+ * vectors, which it lowers to the target's instructions (SSE2, NEON). 16-bit floats are converted
+ * mostly by integer arithmetic. Each file of this level includes this header once.
  *   vec_load_part    loads the first bytes of a vector; the other bytes are zero
  *   vec_store_part   stores the first bytes of a vector
  *   vec_stream_*     plain stores at this level
@@ -28,8 +28,8 @@ INLINE void vec_store_part(unsigned char *p, raw_full v, size_t bytes)
     memcpy(p, &v, bytes);
 }
 
-/* A plain store, because the baseline has no portable non-temporal store and callers only need a
- * hint. */
+/* Uses a plain store, because the baseline has no portable non-temporal store. For callers,
+ * non-temporal is only a hint. */
 INLINE void vec_stream_full(unsigned char *p, raw_full v)
 {
     memcpy(p, &v, sizeof(v));
@@ -52,9 +52,9 @@ INLINE void vec_stream_end(void)
 {
 }
 
-/* Converts binary16 to binary32 exactly. The exponent is rebased by 112; infinities and NaNs
- * (exponent 31) are rebased once more; a subtraction that cannot round normalises the subnormals.
- */
+/* Converts binary16 to binary32 exactly. The exponent is increased by 112. The exponent of
+ * infinities and NaNs (31) is increased by 112 again. Subnormals are normalised by a subtraction,
+ * which is exact. */
 INLINE v_f32 widen_f16(raw_half raw)
 {
     const v_u32 h = __builtin_convertvector((v_u16h)raw, v_u32);
@@ -68,8 +68,8 @@ INLINE v_f32 widen_f16(raw_half raw)
     return (v_f32)(magnitude | sign);
 }
 
-/* Converts binary32 to binary16, rounding to nearest even. Below 2^-14 an addition to 0.5, whose
- * ulp is the subnormal step 2^-24, does the rounding. From 65520 on the result is infinite. A NaN
+/* Converts binary32 to binary16, rounding to nearest even. Values below 2^-14 are rounded by adding
+ * 0.5, whose ulp is the subnormal step 2^-24. Values of at least 65520 become infinite. A NaN
  * becomes canonical. */
 INLINE raw_half narrow_f16(v_f32 value)
 {
