@@ -1,5 +1,4 @@
-/* Device cpu: memory and kernels of the processor. There is one table of functions per SIMD level.
- */
+/* Device cpu: memory and kernels of the processor, with one table of functions per SIMD level. */
 #include "device/device.h"
 
 #include <stdio.h>

@@ -22,8 +22,7 @@ static int cuda_probe(struct ddp_err *err)
     int count = 0;
     const cudaError_t rc = cudaGetDeviceCount(&count);
     if (rc != cudaSuccess) {
-        (void)cudaGetLastError(); /* clear the error; otherwise a later call would report it again
-                                   */
+        (void)cudaGetLastError(); /* clear the error, so that no later call reports it */
         ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: driver error %d", (int)rc);
         return ddp_hint(err, "%s; run nvidia-smi to see the GPUs of this machine",
                         cudaGetErrorString(rc));

@@ -187,7 +187,7 @@ DDP_BOTH void ddp_sgd_step(float *p, float *v, float grad, float lr, float momen
 }
 
 /* Adam's coefficients including the bias corrections: step = lr / (1 - b1^t), root = 1 / sqrt(1 -
- * b2^t). Because these are computed once per call, each element needs one division instead of
+ * b2^t). step and root are computed once per call, so each element needs one division instead of
  * three. */
 struct ddp_adam_factors {
     float weight_decay, beta1, rest1, beta2, rest2, epsilon, step, root;

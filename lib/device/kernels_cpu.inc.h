@@ -57,8 +57,8 @@
 #define OUT_OF_LINE static __attribute__((noinline))
 
 /* Returns the distance between the two ranges of an array of `bytes` bytes, which is also the
- * length of each range. It is the greatest odd multiple of ALIAS_BYTES / 2 that is at most bytes /
- * 2. */
+ * length of each range. It is the greatest odd multiple of ALIAS_BYTES / 2 that is at most half of
+ * `bytes`. */
 INLINE size_t paired_distance(size_t bytes)
 {
     const size_t off = ALIAS_BYTES / 2;

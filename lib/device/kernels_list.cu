@@ -1,6 +1,6 @@
-/* Kernels of device cuda on index-sorted lists whose lengths only the device knows. The grid has as
- * many blocks as the capacity needs, or as fill the GPU; the threads loop until they have processed
- * `count` entries. */
+/* Kernels of device cuda on index-sorted lists. The lengths of the lists are in device memory.
+ * Therefore the host chooses the number of blocks by the capacity of a list, but at most as many as
+ * fill the GPU. The threads loop until they have processed `count` entries. */
 #include <cuda_runtime.h>
 
 #include "device/element_ops.h"
@@ -78,12 +78,12 @@ static __device__ uint32_t lower_bound(const uint32_t *index, uint32_t n, uint32
     return low;
 }
 
-/* Merging: an entry of b whose index does not occur in a is *new*. The output position of entry i
- * of a is i plus the number of new entries before it. So the new entries are counted first; then
- * every thread can compute the position of its entry. */
+/* Merging two lists: an entry of b is *new* if its index does not occur in a. The output position
+ * of entry i of a is i plus the number of new entries before it. Therefore the new entries are
+ * counted first. Then each thread computes the position of its entry. */
 
 /* Sets offset_in_block[j] to the number of new entries before entry j of b within its block of
- * THREADS entries, and block_offset[i] to the number of new entries in block i. */
+ * THREADS entries. Sets block_offset[i] to the number of new entries in block i. */
 static __global__ void __launch_bounds__(THREADS)
     merge_count(const uint32_t *a, const uint32_t *a_count, const uint32_t *b,
                 const uint32_t *b_count, uint32_t *offset_in_block, uint32_t *block_offset)
@@ -115,9 +115,8 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 /* Replaces block_offset[i] by the number of new entries before block i and sets *out_count to the
- * length of the merged list. One thread block suffices, because there is only one number for 256
- * entries.
- */
+ * length of the merged list. One thread block suffices, because block_offset has only one number
+ * per THREADS entries. */
 static __global__ void __launch_bounds__(THREADS)
     merge_scan(const uint32_t *a_count, const uint32_t *b_count, uint32_t *block_offset,
                uint32_t *out_count)

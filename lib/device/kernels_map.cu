@@ -2,7 +2,7 @@
  *
  * A block processes BLOCK_ELEMENTS consecutive elements as ROWS rows. In each row a thread takes a
  * *share* of 4 consecutive elements, so the threads of a warp access neighbouring memory. A thread
- * loads all its shares before it computes, which keeps 64 bytes per thread and array in flight. Two
+ * loads all its shares before it computes, so that 64 bytes per thread and array are in flight. Two
  * arrays may be the same array, because each thread stores only elements that it has loaded.
  * element_ops.h has the arithmetic. */
 #include <cuda_runtime.h>
@@ -54,8 +54,9 @@ static __device__ void store_halves(uint16_t *to, const uint16_t *from, uint32_t
             to[i + j] = from[j];
 }
 
-/* A Step loads the values of one share and stores the result. store() returns a number; end()
- * receives the sum of these numbers in the thread and is called by all threads of a warp. */
+/* Runs a Step on n elements. load() reads the values of one share. store() computes and writes the
+ * results of the share, and returns a count. end() receives the sum of the counts of the thread;
+ * all threads of a warp call it. */
 template <class Step>
 static __global__ void __launch_bounds__(THREADS) map_kernel(uint32_t n, int vectors, Step step)
 {
@@ -85,7 +86,7 @@ static void map(struct ddp_stream *s, size_t n, int vectors, const Step &step, c
     launched(s, call);
 }
 
-/* Base of the steps that count nothing. */
+/* Base of the steps whose counts are not used. */
 struct plain_step {
     __device__ void end(unsigned) const
     {

@@ -10,7 +10,7 @@
 enum finish { FINISH_NONE, FINISH_MULTIPLY, FINISH_DIVIDE };
 struct finisher {
     enum finish how;
-    /* 1/divisor for FINISH_MULTIPLY, where it is exact, else the divisor. */
+    /* 1/divisor for FINISH_MULTIPLY, else the divisor. 1/divisor is exact for powers of two. */
     double scale;
 };
 
@@ -47,9 +47,9 @@ INLINE v_f64 finish_f64(v_f64 a, struct finisher f)
     return select_f64((v_u64)(a == a), a, (v_f64)((v_u64){0} + 0x7ff8000000000000u));
 }
 
-/* The quotient is exact after truncation. |sum| is below 2^39 and computed in f64 (for u8 below
- * 2^16, in f32), so a rounding error is smaller than the distance of a quotient to the next
- * integer. */
+/* The average is exact after truncation. |sum| is below 2^39 and computed in f64. For u8 the sum is
+ * below 2^16 and computed in f32. The rounding error of the quotient is therefore smaller than its
+ * distance to the next integer. */
 INLINE v_f64 finish_mean_i32(v_f64 a, struct finisher f)
 {
     return f.how == FINISH_MULTIPLY ? a * f.scale : a / f.scale;
@@ -80,7 +80,8 @@ INLINE raw_quarter narrow_u8(v_f32 a)
 #define NARROW_I32(a)  ((raw_half) __builtin_convertvector(a, v_i32h))
 #define ADD(a, b)      ((a) + (b))
 #define MUL(a, b)      ((a) * (b))
-/* If a is NaN, a != a selects a; if b is NaN, the comparison is false and selects b. */
+/* The condition a != a selects a if a is NaN. If b is NaN, the comparison is false, which selects
+ * b. */
 #define MIN_F32(a, b)    select_f32((v_i32)((a < b) | (a != a)), a, b)
 #define MAX_F32(a, b)    select_f32((v_i32)((a > b) | (a != a)), a, b)
 #define MIN_F64(a, b)    select_f64((v_u64)((a < b) | (a != a)), a, b)

@@ -1,8 +1,8 @@
 /* The reduction of device cuda: combines arrays element by element, in index order.
  *
- * A thread takes a share of 16 bytes, or one element if an array is not aligned to 16 bytes. It
- * loads the shares of BATCH sources before it combines them. A type_* class defines the memory type
- * of an element, the accumulator type and the conversion between the two. */
+ * A thread takes a share of 16 bytes, or one element if an array is not aligned to 16 bytes. A
+ * thread loads the shares of BATCH sources before it combines these shares. A type_* class defines
+ * the memory type of an element, the accumulator type and the conversion between the two. */
 #include <cuda_runtime.h>
 
 #include "device/element_ops.h"
@@ -11,8 +11,8 @@
 #define THREADS 256
 #define BATCH   4
 
-/* Passed to the kernel by value: 4 KiB of pointers. Kernels take 32 KiB of arguments since CUDA
- * 12.1. */
+/* The arguments of the kernel, passed by value. They contain 4 KiB of pointers, and CUDA allows
+ * more than 4 KiB of arguments only since version 12.1. */
 struct reduce_args {
     const void *src[DDP_REDUCE_MAX];
     void *dst[DDP_REDUCE_MAX];
@@ -102,8 +102,8 @@ struct type_u8 {
     }
 };
 
-/* Means of integers are summed and divided in a float that holds the sum exactly, then truncated.
- */
+/* Averages of integers. The sum is computed and divided in a floating-point type that holds the sum
+ * exactly. The quotient is then truncated. */
 struct type_i32_mean {
     typedef int32_t raw;
     typedef double sum;
@@ -152,7 +152,7 @@ static __device__ void combine_all(typename Type::sum (&acc)[N],
         acc[j] = Type::combine(acc[j], Type::widen(x.at[j], r), op);
 }
 
-/* Tests the operation once for all elements of a share. */
+/* Combines a share. The operation is tested once per share and not once per element. */
 template <class Type, int N>
 static __device__ void combine_share(typename Type::sum (&acc)[N],
                                      const share<typename Type::raw, N> &x, const reduce_args &r)

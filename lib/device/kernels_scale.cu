@@ -1,5 +1,5 @@
 /* Kernels of device cuda that the sync strategies need in addition to the gradient kernels. Each
- * thread handles one element, which is fast enough: these kernels take a few percent of an
+ * thread processes one element. This is fast enough, because these kernels take a few percent of an
  * exchange. */
 #include <cuda_runtime.h>
 

@@ -1,15 +1,21 @@
 /* Selection kernels of device cuda: by threshold, and exact top-K, both with error feedback.
  *
- * select_tile.h and radix_rank.h have the logic. This file has the cooperation of threads: scans
- * within a block, look-back between tiles (tile_loop.inc.h) and counting of digits.
+ * select_tile.h and radix_rank.h contain the logic. This file and tile_loop.inc.h add the
+ * cooperation of threads: scans within a block, look-back between tiles and counting of digits.
  *
- * Top-K works in three steps. A sample gives a *floor* that somewhat more than k magnitudes reach.
- * One pass adds in and residual, stores the sums in the residual and copies the *candidates* that
- * reach the floor, in order. Radix passes over the candidates find the cut, and a last pass sends
- * the candidates that reach the cut and zeroes them in the residual. If fewer than k candidates
- * reach the floor, or more than fit, the radix passes and the last pass read the whole array
- * instead; the kernels decide this, so that nothing waits for the host. Small arrays and large k
- * always use the whole array. */
+ * Top-K works in three steps:
+ *
+ * 1. A sample gives a *floor*, a magnitude that slightly more than k elements reach.
+ *
+ * 2. One pass stores in + residual in the residual and copies the *candidates*, the elements that
+ * reach the floor, in order.
+ *
+ * 3. Radix passes over the candidates find the *cut*, the k-th largest magnitude. A last pass sends
+ * the candidates that reach the cut and sets them to 0 in the residual.
+ *
+ * If fewer than k candidates reach the floor, or if the candidates do not fit, step 3 reads the
+ * whole array instead. The kernels decide this, so that nothing waits for the host. Small arrays
+ * and large k always use the whole array. */
 #include <cuda_runtime.h>
 
 #include "device/kernels_cuda.h"
@@ -35,7 +41,7 @@ static __global__ void __launch_bounds__(THREADS)
     tile_loop<MODE>(a, words, ticket, NULL, count);
 }
 
-/* Copies the candidates: the values that reach the floor found by the sample's radix passes. */
+/* Copies the candidates. The floor is the result of the radix passes over the sample. */
 template <int MODE>
 static __global__ void __launch_bounds__(THREADS)
     candidate_kernel(ddp_tile_args a, uint64_t *words, select_state *state)
@@ -54,13 +60,13 @@ static __global__ void sample_kernel(float *sample, const float *in, const float
                                  residual != NULL);
 }
 
-/* The data in which the radix passes search the cut: the candidates if there are at least k and all
- * of them fit, else the whole array. */
+/* The data that step 3 reads: the candidates if there are at least k and all of them fit, else the
+ * whole array. */
 struct topk_source {
     const float *array, *candidates;
     const uint32_t *candidate_index;
     uint32_t n, capacity, k;
-    int whole; /* there are no candidates */
+    int whole; /* nonzero: always read the array */
 };
 
 static __device__ bool reads_array(const topk_source &from, uint32_t found)
@@ -69,7 +75,7 @@ static __device__ bool reads_array(const topk_source &from, uint32_t found)
 }
 
 /* Adds 1 to bins[digit] for each lane with a digit >= 0. Lanes with the same digit do one addition
- * together, because real values have few distinct digits. */
+ * together, because most values share a few digits and separate additions would collide. */
 static __device__ void count_digit(uint32_t *bins, int digit)
 {
     if (!__any_sync(ALL, digit >= 0))
@@ -139,7 +145,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Sends the values that reach the cut and zeroes them in a.zero, the residual (or NULL). */
+/* Sends the values that reach the cut. Sets them to 0 in the residual (a.zero) if there is one. */
 static __global__ void __launch_bounds__(THREADS)
     split_kernel(topk_source from, ddp_tile_args a, uint64_t *words, select_state *state,
                  uint32_t *count)
@@ -160,8 +166,8 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Offsets of the parts of the scratch memory; each is a multiple of 256 bytes. The first `zeroed`
- * bytes are zeroed at the start. */
+/* Offsets of the parts of the scratch memory. Each offset is a multiple of 256 bytes. begin() sets
+ * the first `zeroed` bytes to 0. */
 struct select_layout {
     ddp_sample_plan plan;
     size_t words, last_messages, zeroed, sample, index, value, bytes;
@@ -265,7 +271,7 @@ static void radix_passes(struct ddp_stream *s, const topk_source &from, select_s
     ddp_cuda_note(s, cudaGetLastError(), "radix pass");
 }
 
-/* Copies the candidates to the scratch memory; the residual becomes in + residual. */
+/* Copies the candidates to the scratch memory. The residual becomes in + residual. */
 static void take_candidates(struct ddp_stream *s, const struct ddp_stream_select *x,
                             const select_layout &l, select_state *state)
 {

@@ -1,6 +1,6 @@
 /* Vector types of the kernel templates, VB bytes wide. Only the level files include this header,
- * after they define VB. raw_* hold the bytes of a whole, half or quarter vector as they lie in
- * memory; v_* are computed on. */
+ * after they define VB. Types raw_* hold the bytes of a whole, half or quarter vector as they lie
+ * in memory. Types v_* are for arithmetic. */
 #ifndef VB
 #error "kernels_vec.inc.h is part of a template: include kernels_cpu.h"
 #endif
@@ -22,9 +22,9 @@ typedef uint64_t v_u64 VECTOR(VB);
 typedef float v_f32 VECTOR(VB);
 typedef double v_f64 VECTOR(VB);
 
-/* True if the hardware prefetcher falls behind on long loops, so that software prefetch pays there.
- * On AMD processors the hardware prefetcher keeps up, and software prefetch slows it down. Measured
- * on a Zen 4 and on a Xeon with AVX-512; see results/notes/kernels.md. */
+/* Returns whether the hardware prefetcher falls behind in long loops, so that software prefetch
+ * helps. On AMD processors the hardware prefetcher keeps up, and software prefetch makes loops
+ * slower (results/notes/kernels.md). */
 INLINE bool prefetcher_lags(void)
 {
 #if defined(__x86_64__)

@@ -1,12 +1,13 @@
-/* The rank-th largest magnitude by radix passes: the logic of device cuda's top-K kernels without
- * the cooperation of threads, so that a CPU can run it (tests/unit/test_radix_rank.c).
+/* Finds the rank-th largest magnitude by radix passes. This is the logic of device cuda's top-K
+ * kernels without the cooperation of threads, so that a CPU can run it
+ * (tests/unit/test_radix_rank.c).
  *
- * A magnitude has 31 bits: three *digits* of 11, 10 and 10 bits, the highest first. The digits
- * found so far are the *prefix*. A *pass* takes the values that begin with the prefix and counts
- * how often each value of the next digit occurs. The digit that contains the wanted rank extends
- * the prefix, and the rank becomes the rank among the values with this prefix. After the last pass
- * the prefix is the magnitude, and the rank is the number of values among the `rank` largest that
- * equal the magnitude. */
+ * A magnitude has 31 bits, which are three *digits* of 11, 10 and 10 bits, the highest first. The
+ * digits found so far are the *prefix*. A *pass* takes the values that begin with the prefix and
+ * counts how often each value of the next digit occurs. The digit that contains the wanted rank is
+ * appended to the prefix. The rank becomes the rank among the values with the new prefix. After the
+ * last pass the prefix is the wanted magnitude. The rank then says how many of the `rank` largest
+ * values equal this magnitude. */
 #ifndef DDP_DEVICE_RADIX_RANK_H
 #define DDP_DEVICE_RADIX_RANK_H
 
@@ -65,19 +66,20 @@ DDP_BOTH struct ddp_radix ddp_radix_step(struct ddp_radix r, int pass, const uin
     return r;
 }
 
-/* A sample of the array suggests a floor that somewhat more than k of n magnitudes reach. The
- * sample consists of lines of 32 neighbours; one line is taken at a random position of each of
- * equally long ranges. */
+/* A sample of the array suggests a *floor*, a magnitude that slightly more than k of n elements
+ * reach. The sample consists of lines of 32 neighbours. The array is divided into ranges of equal
+ * length, and one line is taken at a random position of each range. */
 #define DDP_SAMPLE      65536
 #define DDP_SAMPLE_LINE 32
 
 /* How top-K uses a sample. */
 struct ddp_sample_plan {
-    /* Position of the floor in the sorted sample; 0: do not sample. It is the position of k plus a
-     * margin: 1/16, because neighbours are alike, and 4 standard deviations of a binomial count. */
+    /* Rank of the floor in the sample; 0: do not sample. It is k scaled to the size of the sample,
+     * plus a margin. The margin is 1/16, because neighbours are alike, plus 4 standard deviations
+     * of a binomial count. */
     uint32_t rank;
-    /* Room for the candidates, with the same margin again. If more candidates reach the floor, only
-     * time is lost. */
+    /* Room for the candidates, with a further margin. If more candidates reach the floor, the whole
+     * array is read again. */
     uint32_t capacity;
 };
 
@@ -86,8 +88,8 @@ static inline struct ddp_sample_plan ddp_sample_plan_of(uint32_t n, uint32_t k)
     struct ddp_sample_plan plan = {0, 0};
     const double share = (double)k / n, expected = share * DDP_SAMPLE;
     const double rank = expected * 17 / 16 + 4 * sqrt(expected * (1 - share)) + 1;
-    /* For arrays below 16 samples, or if many values are sent, reading the whole array again is
-     * faster. */
+    /* For arrays smaller than 16 samples, or if many values are sent, reading the whole array again
+     * is faster. */
     if (n < 16u * DDP_SAMPLE || share > 0.125)
         return plan;
     plan.rank = (uint32_t)rank;

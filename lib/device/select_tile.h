@@ -1,33 +1,34 @@
-/* Selection in index order by independent blocks: the logic of device cuda's select kernels without
- * the cooperation of threads, so that a CPU can run it block by block
+/* Selection in index order by independent blocks of threads. This is the logic of device cuda's
+ * select kernels without the cooperation of threads, so that a CPU can run it block by block
  * (tests/unit/test_select_tile.c).
  *
- * An array is cut into *tiles*; a block of threads takes one tile at a time. Three steps process a
- * tile:
+ * An array is divided into *tiles*. A block of threads takes one tile at a time and processes it in
+ * three steps:
  *
  * 1. ddp_tile_look computes the values, stores the new residual and marks each thread's selected
  * values.
  *
- * 2. A scan over the threads of the block gives each thread the number of selected values before
- * its own in the tile. *Decoupled look-back* (Merrill & Garland 2016) gives the number in all tiles
- * before: each tile publishes a *word*, first with its own counts, later with the total of all
- * tiles up to itself. A tile adds up the words before it, backwards, until it meets a word with a
- * total.
+ * 2. Each thread needs the number of selected values before its own. A scan over the threads of the
+ * block gives the number within the tile. *Decoupled look-back* (Merrill & Garland 2016) gives the
+ * number in all tiles before: each tile publishes a *word*, first with its own counts, later with
+ * the total of all tiles up to itself. A tile adds the words before it, backwards, until it finds a
+ * word with a total.
  *
- * 3. ddp_tile_take writes the selected values to their positions. The output is sorted, in whatever
- * order the blocks run. Tiles are handed out in order, so that a tile never waits for a tile that
- * has not begun.
+ * 3. ddp_tile_take writes the selected values to their positions.
+ *
+ * The output is sorted in whatever order the blocks run. Tiles are handed out in order, so that a
+ * tile never waits for a tile that has not begun.
  *
  * The *cut* defines the selection: all magnitudes above the cut, and the first `ties` values equal
- * to it. */
+ * to the cut. */
 #ifndef DDP_DEVICE_SELECT_TILE_H
 #define DDP_DEVICE_SELECT_TILE_H
 
 #include "device/element_ops.h"
 
 #define DDP_TILE_THREADS 256
-/* A thread processes ROWS vectors of 4 values in each tile; one row of vectors follows the other.
- */
+/* A tile consists of ROWS rows, one after the other. In each row a thread processes 4 consecutive
+ * values. */
 #define DDP_TILE_ROWS   4
 #define DDP_TILE_VALUES (4 * DDP_TILE_ROWS)
 #define DDP_TILE        (DDP_TILE_THREADS * DDP_TILE_VALUES)
@@ -41,14 +42,14 @@ struct ddp_cut {
 /* The inputs and the effects of a selection. Kernels are compiled for constant modes. */
 enum ddp_tile_mode {
     DDP_TILE_IN = 1,       /* values come from `in` */
-    DDP_TILE_RESIDUAL = 2, /* values come from, and rest goes to, the residual */
+    DDP_TILE_RESIDUAL = 2, /* values come from the residual, which keeps the rest */
     DDP_TILE_KEEP = 4,     /* the residual also keeps the selected values */
     DDP_TILE_TIES = 8,     /* the cut has ties; not with RESIDUAL */
     DDP_TILE_LIST = 16     /* `in` holds the values of a list, in_index its indices */
 };
 
-/* The arguments of a selection. Selected values beyond the capacity go back to the residual (except
- * with KEEP or LIST). */
+/* The arguments of a selection. Selected values beyond the capacity stay in the residual if there
+ * is one. */
 struct ddp_tile_args {
     const float *in;          /* [n] */
     float *residual;          /* [n] */
@@ -62,7 +63,8 @@ struct ddp_tile_args {
     int vectors; /* nonzero: in and residual are aligned to 16 bytes */
 };
 
-/* The values of one thread in one tile, and the bit masks of those above and equal to the cut. */
+/* The values of one thread in one tile, with bit masks of the values above the cut and of the
+ * values equal to the cut. */
 struct ddp_tile_thread {
     float value[DDP_TILE_VALUES];
     uint32_t above, equal;
@@ -126,8 +128,8 @@ DDP_BOTH void ddp_tile_look(const struct ddp_tile_args *a, const int mode, uint3
     }
 }
 
-/* Returns the number of set bits of each row, 16 bits per row, row 0 lowest. The scan adds these
- * numbers. */
+/* Returns the number of set bits of each row, packed into 16 bits per row, row 0 lowest. The scan
+ * adds these numbers. */
 DDP_BOTH uint64_t ddp_tile_counts(uint32_t bits)
 {
     uint64_t counts = 0;
@@ -136,7 +138,7 @@ DDP_BOTH uint64_t ddp_tile_counts(uint32_t bits)
     return counts;
 }
 
-/* Returns the sum over all rows of such counts. */
+/* Returns the sum of the counts of all rows. */
 DDP_BOTH uint32_t ddp_tile_total(uint64_t counts)
 {
     uint32_t total = 0;
@@ -145,8 +147,8 @@ DDP_BOTH uint32_t ddp_tile_total(uint64_t counts)
     return total;
 }
 
-/* A tile's word has its state in the two highest bits, then 31 bits for the number of values above
- * the cut and 31 bits for the number of values equal to it. */
+/* A tile's word has its state in the two highest bits. Then follow 31 bits for the number of values
+ * above the cut, and 31 bits for the number of values equal to the cut. */
 #define DDP_WORD_ABSENT 0u
 #define DDP_WORD_OWN    1u /* counts of this tile alone */
 #define DDP_WORD_PREFIX 2u /* counts of this tile and all before it */
@@ -177,10 +179,11 @@ DDP_BOTH uint32_t ddp_counts_equal(uint64_t counts)
     return (uint32_t)counts & 0x7fffffffu;
 }
 
-/* Evaluates a window of the look-back: the words of 32 tiles; bit 0 is the nearest tile before the
- * one that looks back. absent and prefix are masks of the words in state ABSENT and PREFIX;
- * positions before tile 0 count as PREFIX. Returns how many words, from bit 0, can be added now; 0:
- * read the words again. Sets *last if the look-back ends in this window. */
+/* Evaluates a window of the look-back: the words of 32 tiles. Bit 0 belongs to the nearest tile
+ * before the tile that looks back. absent and prefix are masks of the words in state ABSENT and
+ * PREFIX. Positions before tile 0 count as PREFIX. Returns how many words, from bit 0 on, can be
+ * added now. If this is 0, the caller reads the words again. Sets *last to whether the look-back
+ * ends in this window. */
 DDP_BOTH int ddp_window_take(uint32_t absent, uint32_t prefix, int *last)
 {
     const int usable = absent ? ddp_lowest_bit(absent) : 32;
@@ -193,8 +196,8 @@ DDP_BOTH int ddp_window_take(uint32_t absent, uint32_t prefix, int *last)
 struct ddp_tile_position {
     /* Counts of all tiles before this tile. */
     uint32_t above, equal;
-    /* Counts of the threads before this thread (_before) and of all threads of the tile (_all), by
-     * row. */
+    /* Counts per row of the threads before this thread (_before) and of all threads of the tile
+     * (_all). */
     uint64_t above_before, above_all, equal_before, equal_all;
 };
 
@@ -232,13 +235,13 @@ DDP_BOTH void ddp_tile_take(const struct ddp_tile_args *a, const int mode, uint3
                 if (a->zero)
                     a->zero[index] = 0.0f;
             } else if ((mode & DDP_TILE_RESIDUAL) && !(mode & DDP_TILE_KEEP)) {
-                a->residual[i] = me->value[j]; /* overwrites the 0 this thread stored in step 1 */
+                a->residual[i] = me->value[j]; /* overwrites the 0 that step 1 stored */
             }
         }
     }
 }
 
-/* Returns the number of selected values, from the counts of all tiles. */
+/* Returns the number of selected values. counts is the sum over all tiles. */
 DDP_BOTH uint32_t ddp_cut_total(struct ddp_cut cut, uint64_t counts)
 {
     const uint32_t equal = ddp_counts_equal(counts);

@@ -2,9 +2,9 @@
  * other element-wise kernels of gradient exchange: conversion to 16 bits and optimiser steps.
  *
  * Callers reach the kernels through struct ddp_device (member `grad`), which has one table per SIMD
- * level; every level gives the same bits as the scalar level. The compressors, the sparse
- * all-reduce, the trainer and `ddpbench kernels` use them. The kernels do not communicate or
- * allocate, and keep no state between calls. n is below 2^32.
+ * level. Every level gives the same bits as the scalar level. The compressors, the sparse
+ * all-reduce, the trainer and `ddpbench kernels` use the kernels. A kernel does not communicate or
+ * allocate, and keeps no state between calls. n is below 2^32.
  *
  * Magnitudes are ordered like the bits of x without the sign, read as an unsigned integer: 0 <
  * denormals < ... < inf < NaN. Every NaN that a kernel computes or moves becomes canonical
@@ -30,9 +30,9 @@ struct ddp_sparse {
 
 /* One pass of selection with error feedback:
  *   acc[i] = in[i] + residual[i]
- * Each selected entry (i, acc[i]) goes to out, in index order, and residual[i] becomes +0; every
- * other residual[i] becomes acc[i]. Therefore sent + new residual == in + old residual, bit for
- * bit, as float addition gives it. */
+ * Each selected entry (i, acc[i]) is appended to out, in index order, and residual[i] becomes +0.
+ * Every other residual[i] becomes acc[i]. Therefore the sent value plus the new residual is acc[i],
+ * bit for bit. */
 struct ddp_select {
     const float *in; /* [n], overlaps neither residual nor out; NULL: acc = residual */
     float *residual; /* [n], or NULL: acc = in */
@@ -43,38 +43,38 @@ struct ddp_select {
 /* Adam's coefficients. */
 struct ddp_adam {
     float lr, beta1, beta2, epsilon, weight_decay;
-    /* The step number, from 1, for the bias correction, which is computed in double once per call.
-     */
+    /* Number of the step, from 1 on, for the bias correction. The correction is computed once per
+     * call, in double. */
     int64_t step;
 };
 
 struct ddp_grad_kernels {
-    /* dst[i] = (to) (src[i] * scale), to f16 or bf16, rounded to nearest even; a NaN becomes
-     * canonical. If clip > 0, scaled values are first limited to [-clip, clip]; a NaN stays NaN.
-     * Returns the number of overflows: results that are infinite or NaN although src[i] was finite.
-     * Moves 6n bytes. dst may not overlap src. */
+    /* dst[i] = (to) (src[i] * scale), to f16 or bf16, rounded to nearest even. A NaN becomes
+     * canonical. If clip > 0, scaled values are first limited to [-clip, clip], except NaN. Returns
+     * the number of overflows, which are infinite or NaN results of a finite src[i]. Moves 6n
+     * bytes. dst may not overlap src. */
     uint64_t (*narrow)(void *dst, const float *src, size_t n, enum ddp_dtype to, float scale,
                        float clip);
     /* dst[i] = (float) src[i], from f16 or bf16. Moves 6n bytes. */
     void (*widen)(float *dst, const void *src, size_t n, enum ddp_dtype from);
     /* dst[i] += (float) src[i]. Moves 10n bytes. */
     void (*widen_add)(float *dst, const void *src, size_t n, enum ddp_dtype from);
-    /* residual[i] = in[i] - (float) wire[i], where wire is `in` narrowed: the error of the 16-bit
-     * encoding. The residual is +0 where that is not finite. residual may be the same array as in.
-     */
+    /* Computes the error of the 16-bit encoding: residual[i] = in[i] - (float) wire[i], where wire
+     * is `in` narrowed. A difference that is not finite becomes +0. residual may be the same array
+     * as in. */
     void (*narrow_residual)(float *residual, const float *in, const void *wire, size_t n,
                             enum ddp_dtype type);
 
     /* Selects every acc with !(|acc| < threshold), which includes NaN and inf. Sets s->out.count to
      * the number selected and returns it. threshold >= 0. Moves 12n + 8k bytes. */
     size_t (*select_threshold)(struct ddp_select *s, float threshold);
-    /* Selects exactly the min(k, n) values of largest magnitude; the lower index wins ties. scratch
-     * has at least n elements of 8 bytes with undefined contents. hint may be NULL. On entry *hint
-     * is a magnitude (as bits) that about k values are expected to reach, or 0; the kernel then
-     * guesses from a sample. On return *hint is the k-th largest magnitude, if anything was
-     * selected. The hint changes the time only, not the result. The traffic counts as 16n + 8k
-     * bytes, with a hint 12n + 8k. The time doubles if most magnitudes are equal or the guess was
-     * wrong; it is linear in n for any values. */
+    /* Selects exactly the min(k, n) values of largest magnitude. Among equal magnitudes, lower
+     * indices are selected first. scratch has room for n elements of 8 bytes; its contents are
+     * undefined. hint may be NULL. On entry *hint is a magnitude (as bits) that about k values are
+     * expected to reach, or 0. If *hint is 0, the kernel uses a sample instead. On return *hint is
+     * the k-th largest magnitude, if anything was selected. The hint changes the time, but not the
+     * result. The traffic counts as 16n + 8k bytes, or 12n + 8k with a hint. The time is linear in
+     * n. It doubles if most magnitudes are equal or the guess was wrong. */
     size_t (*select_topk)(struct ddp_select *s, size_t k, uint32_t *hint, void *scratch);
 
     /* dst[index] += value for every entry. dst [n]; every index < n. */

@@ -3,12 +3,11 @@
  * Callers reach these functions through struct ddp_device (member `streams`). On the CPU a stream
  * does its work at once. Functions that put work on a stream return nothing. The stream keeps the
  * first error of its work; `query` and `wait` return that error, and the results of all later work
- * are undefined. These functions allocate no device memory, choose no device (see
- * ddp_device.select) and do not communicate. A stream or an event is used by one thread at a time,
- * except that another thread may wait for a recorded event.
+ * are undefined. These functions allocate no device memory and do not communicate. Only one thread
+ * at a time uses a stream or an event, except that another thread may wait for a recorded event.
  *
- * No device state survives fork(). The process that uses a device must make the first call to it,
- * ddp_device.probe included, after the ranks were started. */
+ * Device state does not survive fork(). Therefore a process must not call a device before it forks
+ * the ranks, not even ddp_device.probe. */
 #ifndef DDP_DEVICE_STREAM_H
 #define DDP_DEVICE_STREAM_H
 
@@ -25,7 +24,8 @@ struct ddp_event;
 struct ddp_graph;
 
 struct ddp_stream_ops {
-    /* Creates a stream on the device that the calling thread selected. DDP_EUNAVAIL, DDP_ENOMEM. */
+    /* Creates a stream on the device that the calling thread selected. Fails with DDP_EUNAVAIL or
+     * DDP_ENOMEM. */
     int (*create)(struct ddp_stream **out, struct ddp_err *err) DDP_MUST_CHECK;
     /* Makes the calling thread use the device of s from now on. A thread that did not create s
      * calls this first. */
@@ -38,7 +38,7 @@ struct ddp_stream_ops {
     /* Returns when all work is done. There is no deadline, so use this only for work that does not
      * wait for other ranks. */
     int (*wait)(struct ddp_stream *s, struct ddp_err *err) DDP_MUST_CHECK;
-    /* Returns the device library's own stream handle (cudaStream_t); NULL on the CPU. */
+    /* Returns the device library's own stream handle (cudaStream_t), or NULL on the CPU. */
     void *(*native)(struct ddp_stream *s);
 
     /* dst and src are device or host memory. Host memory must come from host_alloc for the copy to
@@ -46,7 +46,7 @@ struct ddp_stream_ops {
      * copy. */
     void (*copy)(struct ddp_stream *s, void *dst, const void *src, size_t bytes);
     void (*fill)(struct ddp_stream *s, void *dst, unsigned char byte, size_t bytes);
-    /* Allocates host memory that the device can read and write directly; NULL if memory is
+    /* Returns host memory that the device can read and write directly, or NULL if memory is
      * exhausted. */
     void *(*host_alloc)(size_t bytes);
     void (*host_free)(void *ptr, size_t bytes);
@@ -64,8 +64,8 @@ struct ddp_stream_ops {
                          struct ddp_err *err) DDP_MUST_CHECK;
 
     /* Work put on s between capture_begin and capture_end is not executed but recorded in a graph,
-     * which graph_launch executes with one call. Returns DDP_EUNAVAIL on devices without graphs
-     * (the CPU). A failed capture creates no graph. */
+     * which graph_launch executes with one call. capture_begin returns DDP_EUNAVAIL on devices
+     * without graphs (the CPU). A failed capture creates no graph. */
     int (*capture_begin)(struct ddp_stream *s, struct ddp_err *err) DDP_MUST_CHECK;
     int (*capture_end)(struct ddp_stream *s, struct ddp_graph **out,
                        struct ddp_err *err) DDP_MUST_CHECK;

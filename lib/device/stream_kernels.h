@@ -3,9 +3,9 @@
  *
  * Callers reach the kernels through struct ddp_device (member `stream_kernels`). All arrays are
  * device memory, except the arrays of pointers in struct ddp_reduce, which are read during the
- * call. device/sparse.h and ddp_device.reduce define the results, which are bit-identical. Lengths
- * are below 2^31. Compressors, sync strategies and backends of an accelerator use these kernels.
- * The kernels never wait, and they allocate nothing: select and merge take scratch memory. */
+ * call. The results have the same bits as those of device/sparse.h and ddp_device.reduce. Lengths
+ * are below 2^31. The kernels never wait and never allocate. The caller passes scratch memory to
+ * select and merge. */
 #ifndef DDP_DEVICE_STREAM_KERNELS_H
 #define DDP_DEVICE_STREAM_KERNELS_H
 
@@ -17,7 +17,8 @@
 extern "C" {
 #endif
 
-/* An index-sorted list whose length is known only when the stream reaches its use. */
+/* An index-sorted list. Its length is in device memory and is known only when the stream has
+ * computed it. */
 struct ddp_stream_list {
     uint32_t *index; /* [capacity] */
     float *value;    /* [capacity] */
@@ -26,8 +27,8 @@ struct ddp_stream_list {
 };
 
 /* The arguments of a selection, as in struct ddp_select, except that out may be shorter than n. The
- * first out.capacity selected entries are sent; the others stay in the residual, or are lost if
- * there is no residual. */
+ * first out.capacity selected entries are sent. The other selected entries stay in the residual, or
+ * are lost if there is no residual. */
 struct ddp_stream_select {
     const float *in;
     float *residual;
@@ -40,7 +41,7 @@ struct ddp_stream_select {
 
 struct ddp_stream_kernels {
     void (*reduce)(struct ddp_stream *s, const struct ddp_reduce *r);
-    /* Adds the number of overflows to *overflows unless that is NULL. */
+    /* Adds the number of overflows to *overflows unless overflows is NULL. */
     void (*narrow)(struct ddp_stream *s, void *dst, const float *src, size_t n, enum ddp_dtype to,
                    float scale, float clip, uint64_t *overflows);
     void (*widen)(struct ddp_stream *s, float *dst, const void *src, size_t n, enum ddp_dtype from);
@@ -49,12 +50,12 @@ struct ddp_stream_kernels {
     void (*narrow_residual)(struct ddp_stream *s, float *residual, const float *in,
                             const void *wire, size_t n, enum ddp_dtype type);
 
-    /* Returns the scratch bytes of a selection from n elements: of top-K, or by threshold if k is
-     * 0. */
+    /* Returns the bytes of scratch memory that a selection from n elements needs. k is 0 for a
+     * selection by threshold. */
     size_t (*select_scratch)(size_t n, size_t k);
     void (*select_threshold)(struct ddp_stream *s, const struct ddp_stream_select *x,
                              float threshold);
-    /* x->out.capacity >= min(k, n). */
+    /* x->out.capacity must be at least min(k, n). */
     void (*select_topk)(struct ddp_stream *s, const struct ddp_stream_select *x, size_t k);
 
     void (*scatter_add)(struct ddp_stream *s, float *dst, const struct ddp_stream_list *list);
@@ -73,8 +74,8 @@ struct ddp_stream_kernels {
 
     /* a[i] = a[i] * factor, rounded once. */
     void (*scale)(struct ddp_stream *s, float *a, size_t n, double factor);
-    /* Like widen, but also adds to *overflows the number of elements where src is not finite
-     * although dst, on entry, was. */
+    /* Like widen, but also counts overflows. Adds to *overflows the number of elements where src is
+     * not finite, but dst is finite on entry. */
     void (*widen_back)(struct ddp_stream *s, float *dst, const void *src, size_t n,
                        enum ddp_dtype from, uint64_t *overflows);
     /* *sum += *count. */

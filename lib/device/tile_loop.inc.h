@@ -1,5 +1,5 @@
-/* The cooperation of the threads of a block, and of the blocks of a grid, on the tiles of
- * select_tile.h. Part of kernels_select.cu. */
+/* The loop in which the blocks of a grid process the tiles of select_tile.h, with the scan of a
+ * block and the look-back. Part of kernels_select.cu. */
 #ifndef DDP_DEVICE_KERNELS_CUDA_H
 #error "tile_loop.inc.h is part of kernels_select.cu"
 #endif
@@ -36,8 +36,8 @@ static __device__ uint64_t block_scan(uint64_t mine, uint64_t *totals, uint64_t 
     return before + sum - mine;
 }
 
-/* Returns the counts of all tiles before this one. All lanes of one warp call it. own: the tile's
- * own counts. */
+/* Returns the sum of the counts of all tiles before `tile`. own is the counts of this tile. All
+ * lanes of one warp call the function together. */
 static __device__ uint64_t look_back(uint64_t *words, uint32_t tile, uint64_t own)
 {
     const int lane = (int)(threadIdx.x % 32);
@@ -62,9 +62,9 @@ static __device__ uint64_t look_back(uint64_t *words, uint32_t tile, uint64_t ow
     return before;
 }
 
-/* Processes tiles until none is left. words [tiles] and *ticket are 0 at first. The block with the
- * last tile stores the number of values that reach the cut in *total and the number sent in *count;
- * either may be NULL. */
+/* Processes tiles until none is left. The caller has set words [tiles] and *ticket to 0. The block
+ * that processes the last tile stores the number of selected values in *total and the number of
+ * sent values in *count. total and count may be NULL. */
 template <int MODE>
 static __device__ void tile_loop(const ddp_tile_args &a, uint64_t *words, uint32_t *ticket,
                                  uint32_t *total, uint32_t *count)
@@ -74,8 +74,8 @@ static __device__ void tile_loop(const ddp_tile_args &a, uint64_t *words, uint32
     const int thread = (int)threadIdx.x;
     const uint32_t tiles = ddp_tiles(a.n);
     for (;;) {
-        /* All threads have read `next` and the totals of the last tile before its last two
-         * barriers. */
+        /* The threads have read `next` and the totals of the previous tile before its last barrier,
+         * so these can be overwritten now. */
         if (thread == 0)
             next = atomicAdd(ticket, 1);
         __syncthreads();

@@ -1,5 +1,5 @@
-/* The differences between nvcc and the C compiler. Only this header of the device layer tests which
- * of them compiles it. element_ops.h and the headers shared by kernels and tests include it. */
+/* The differences between nvcc and the C compiler, for the headers that both compile. No other
+ * header of the device layer tests which compiler is used. */
 #ifndef DDP_DEVICE_TWO_COMPILERS_H
 #define DDP_DEVICE_TWO_COMPILERS_H
 
@@ -12,9 +12,9 @@
 #define DDP_BOTH static inline
 #endif
 
-/* DDP_ON_GPU is 1 while code for the GPU is compiled, 0 for the processor. Loops over a thread's
- * arrays are unrolled on the GPU, because arrays stay in registers only if every index is a
- * constant. */
+/* DDP_ON_GPU is 1 while code for the GPU is compiled, and 0 while code for the processor is
+ * compiled. DDP_UNROLL unrolls a loop on the GPU, because a thread's arrays stay in registers only
+ * if every index is a constant. */
 #ifdef __CUDA_ARCH__
 #define DDP_ON_GPU 1
 #define DDP_UNROLL _Pragma("unroll")
@@ -37,7 +37,7 @@ DDP_BOTH float ddp_f32_from(uint32_t bits)
     return x;
 }
 
-/* Converts binary16 to binary32 exactly; a NaN becomes some NaN. */
+/* Converts binary16 to binary32 exactly. The payload of a NaN may change. */
 DDP_BOTH float ddp_f16_widen(uint16_t h)
 {
 #if DDP_ON_GPU
@@ -55,9 +55,9 @@ DDP_BOTH float ddp_f16_widen(uint16_t h)
 #endif
 }
 
-/* Converts binary32 to binary16, rounding to nearest even; a NaN becomes canonical. Below 2^-14 an
- * addition to 0.5, whose ulp is the subnormal step 2^-24, does the rounding. From 65520 on the
- * result is infinite. */
+/* Converts binary32 to binary16, rounding to nearest even. A NaN becomes canonical. Values below
+ * 2^-14 are rounded by adding 0.5, whose ulp is the subnormal step 2^-24. Values of at least 65520
+ * become infinite. */
 DDP_BOTH uint16_t ddp_f16_narrow(float x)
 {
 #if DDP_ON_GPU
@@ -95,13 +95,13 @@ DDP_BOTH int ddp_lowest_bit(uint32_t bits)
 #endif
 }
 
-/* Loads the `count` (0 to 4) existing values at index i; the others become 0. vectors: nonzero if
+/* Loads `count` (0 to 4) values from index i on. The rest of to[4] becomes 0. vectors: nonzero if
  * `from` is aligned to 16 bytes. */
 DDP_BOTH void ddp_load4(float *to, const float *from, uint32_t i, int count, int vectors)
 {
 #if DDP_ON_GPU
     if (vectors && count == 4) {
-        const float4 v = __ldcs((const float4 *)(from + i)); /* read once: leave the L2 to lists */
+        const float4 v = __ldcs((const float4 *)(from + i)); /* read once, so not kept in L2 */
         to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
         return;
     }
@@ -125,7 +125,8 @@ DDP_BOTH void ddp_store4(float *to, const float *from, uint32_t i, int count, in
             to[i + (uint32_t)j] = from[j];
 }
 
-/* Loads a word that another block may be writing: the load is atomic, without any ordering. */
+/* Loads a word that another block may be writing. The load is atomic, but orders no other access.
+ */
 DDP_BOTH uint64_t ddp_load_word(const uint64_t *p)
 {
 #if DDP_ON_GPU
