@@ -1,9 +1,10 @@
 /* The backend interface: the functions through which the ranks of a communicator reach each other.
  * A new backend is one file and one line in backend_list.h.
  *
- * Callers use comm.h; this header is for backends. All functions but probe take a communicator
- * whose generic members are set. A backend that lacks a function leaves its pointer NULL and the
- * capability bit off; ddp_backend_check() proves at program start that bits and pointers agree. */
+ * Callers use comm.h; this header is for backends. comm.c sets the generic members of a
+ * communicator before it passes the communicator to a backend. If a backend lacks a function, the
+ * pointer is NULL and the capability bit is not set. ddp_backend_check() checks at program start
+ * that bits and pointers agree. */
 #ifndef DDP_COMM_BACKEND_H
 #define DDP_COMM_BACKEND_H
 
@@ -16,18 +17,19 @@ extern "C" {
 
 enum ddp_backend_cap {
     DDP_CAP_P2P = 1 << 0, /* has isend, irecv and test */
-    DDP_CAP_MAP = 1 << 1, /* ranks can access peers' registered memory and shared flags directly;
-                             comm->shm is set */
-    DDP_CAP_REGISTERED =
-        1 << 2,              /* alloc returns memory that the backend moves faster than malloc's */
-    DDP_CAP_NATIVE = 1 << 3, /* has collectives of its own */
+    /* Ranks can access peers' registered memory and shared flags directly; comm->shm is set. */
+    DDP_CAP_MAP = 1 << 1,
+    /* alloc returns memory that the backend moves faster than malloc's. */
+    DDP_CAP_REGISTERED = 1 << 2,
+    DDP_CAP_NATIVE = 1 << 3,       /* has collectives of its own */
     DDP_CAP_LAUNCHED = 1 << 4,     /* needs an outside launcher (mpiexec) */
     DDP_CAP_SELF = 1 << 5,         /* one rank only */
     DDP_CAP_DEVICE = 1 << 7,       /* buffers lie in the memory of comm->device, a GPU */
     DDP_CAP_ANY_LAUNCHER = 1 << 8, /* works with our own launcher and with an outside one */
     DDP_CAP_AVG_FIRST = 1 << 9,    /* native averages multiply by 1/P in the data type, then sum */
-    DDP_CAP_HOSTS = 1 << 6 /* init finds out which ranks share a host (hosts.h): registered memory
-                              is possible, and comm->shm is set if all ranks share one host */
+    /* init finds out which ranks share a host (hosts.h). Registered memory is then possible, and
+     * comm->shm is set if all ranks share one host. */
+    DDP_CAP_HOSTS = 1 << 6
 };
 
 /* The arguments of one collective call, for native() and for the algorithms. coll.h defines the
@@ -36,7 +38,7 @@ struct ddp_coll_args {
     enum ddp_coll coll;
     const void *send; /* [count_in] */
     void *recv;       /* [count_out] */
-    size_t count;     /* elements; each collective defines of which array (coll.h) */
+    size_t count;     /* number of elements; coll.h says of which array */
     enum ddp_dtype dtype;
     enum ddp_op op;
     int root;
@@ -48,15 +50,15 @@ struct ddp_backend {
     /* Returns the version of the backend's library ("Open MPI 4.1.4"), or NULL if the backend has
      * no library or has not loaded it. */
     const char *(*library)(void);
-    /* Opens the library; returns DDP_EUNAVAIL with the reason if that is impossible. NULL: the
-     * backend has no library that can be opened alone. */
+    /* Opens the library, or fails with DDP_EUNAVAIL and the reason. NULL: the backend has no
+     * library, or only init can open it. */
     int (*load)(struct ddp_err *err);
     /* Returns the version of the device's software ("CUDA 13.0, ..."). May be NULL. */
     const char *(*device_library)(void);
-    /* Returns the number of devices on this host that ranks can use, one rank each. NULL: no
-     * limit. */
+    /* Returns the number of devices on this host that ranks can use, one per rank. NULL: any
+     * number. */
     int (*places)(void);
-    /* Checks that the backend is usable here, without starting anything expensive. module_dir as in
+    /* Returns 0 if the backend is usable here. Starts nothing expensive. module_dir as in
      * ddp_comm_options. */
     int (*probe)(const char *module_dir, struct ddp_err *err);
     int (*init)(struct ddp_comm *comm, const struct ddp_comm_options *options, struct ddp_err *err);
@@ -67,9 +69,8 @@ struct ddp_backend {
     int (*barrier)(struct ddp_comm *comm, struct ddp_err *err);
     int (*exchange)(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                     struct ddp_err *err);
-    /* Checks that no rank is lost, without blocking; returns DDP_ELOST naming the lost rank.
-     * Backends without an abort word have it, and a rank calls it while it waits for something
-     * else. NULL: not needed. */
+    /* Fails with DDP_ELOST if a rank is lost; err then names the rank. Never blocks. A rank calls
+     * this function while it waits for something else. May be NULL. */
     int (*look)(struct ddp_comm *comm, struct ddp_err *err);
     int (*alloc)(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_err *err);
     void (*free)(struct ddp_comm *comm, void *ptr);
@@ -79,13 +80,13 @@ struct ddp_backend {
     int (*irecv)(struct ddp_comm *comm, int src, int tag, void *buf, size_t bytes,
                  struct ddp_request *req, struct ddp_err *err);
     int (*test)(struct ddp_comm *comm, struct ddp_request *req, bool *done, struct ddp_err *err);
-    /* Checks that native() can run this collective, dtype and op; otherwise fails with the reason
+    /* Returns 0 if native() can run this collective, dtype and op. Otherwise fails with the reason
      * in err. */
     int (*native_supports)(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                            struct ddp_err *err);
     int (*native)(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err);
-    /* Returns the ns that the last native() took by the device's own clock, or -1 if unknown. May
-     * be NULL. */
+    /* Returns the time in ns that the last native() took by the device's own clock, or -1 if
+     * unknown. May be NULL. */
     double (*device_ns)(struct ddp_comm *comm);
 };
 
@@ -101,7 +102,7 @@ int ddp_backend_check(struct ddp_err *err) DDP_MUST_CHECK;
 struct ddp_backend_module {
     int abi;
     const char *flavour; /* "openmpi", "mpich" */
-    const char *commit;  /* the build's commit; must equal the binary's */
+    const char *commit;  /* commit of the module's build; must equal the binary's */
     const struct ddp_backend *backend;
 };
 

@@ -1,10 +1,10 @@
-/* Backend mpi, the part that is built once per installed MPI as ddpbench-mpi-<flavour>.so.
- * backend_mpi_load.c loads the module; the module is linked with the few ddp_* functions that it
- * calls (ci/build.mk).
+/* Backend mpi, the module. It is built once per installed MPI, as ddpbench-mpi-<flavour>.so.
+ * backend_mpi_load.c loads the module. The module contains copies of the few ddp_* functions that
+ * it calls (ci/build.mk).
  *
- * Collectives are MPI's blocking calls, because applications use these and MPI_Iallreduce would run
- * other algorithms. Blocking calls have no deadline, so a watchdog thread enforces one. Errors are
- * returned as codes (MPI_ERRORS_RETURN) as far as the library reports them. */
+ * The collectives are MPI's blocking calls, because applications use these calls, and non-blocking
+ * calls would run other algorithms. Blocking calls have no deadline, so a watchdog thread enforces
+ * one. Errors that the library reports are returned as codes (MPI_ERRORS_RETURN). */
 #include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -22,14 +22,14 @@
 
 /* MPI counts elements in an int, so larger arrays are split into several calls or described by one
  * derived type. The limit is a power of two, so that every part starts at an aligned address. Tests
- * make it small. */
+ * use a smaller limit. */
 #ifndef DDP_MPI_COUNT_MAX
 #define DDP_MPI_COUNT_MAX (1 << 30)
 #endif
 
 /* 1 in a SimGrid simulation (ci/sim.mk). The simulation runs all ranks in one thread and switches
- * ranks only in blocking calls, so polling would never end, and no thread safety is needed. This is
- * the only switch for simulations. */
+ * between ranks only in blocking calls. Polling would therefore never end, and no thread safety is
+ * needed. */
 #ifndef DDP_MPI_SIMULATED
 #define DDP_MPI_SIMULATED 0
 #endif
@@ -42,12 +42,12 @@
 
 /* State that all communicators of a process share. Only `failed` changes after init. */
 struct mpi_world {
-    /* Duplicate of MPI_COMM_WORLD, so that our messages never match those of others. */
+    /* Duplicate of MPI_COMM_WORLD. Its messages never match those of other libraries. */
     MPI_Comm comm;
     /* Reduction operations for f16 and bf16, which MPI lacks. */
     MPI_Op op16[2][DDP_OP_COUNT];
-    /* unsigned_broken: MIN and MAX compare unsigned bytes as signed ones. reduce_broken: an
-     * in-place MPI_Reduce crashes at a root other than rank 0. */
+    /* Bugs of the MPI library. unsigned_broken: MIN and MAX compare unsigned bytes as signed ones.
+     * reduce_broken: an in-place MPI_Reduce crashes at a root other than rank 0. */
     bool unsigned_broken, reduce_broken;
     /* A call failed in some thread, or the run was aborted. No blocking call is made afterwards. */
     _Atomic(bool) failed;
@@ -60,7 +60,7 @@ struct mpi_state {
     /* [2][WIDE_COUNT] sums of integer averages; allocated by the first untimed call that needs
      * them. */
     int64_t *wide;
-    /* Copy of in-place inputs; allocated like `wide`. */
+    /* Scratch memory for copies of inputs and results; allocated like `wide`. */
     void *scratch;
     size_t scratch_bytes;
 };
@@ -118,8 +118,8 @@ static int mpi_fail(struct mpi_world *world, int mpi_rc, const char *function, s
             return mpi_fail(world, mpi_rc_, #function, err);                                       \
     } while (0)
 
-/* The name and version of the MPI library, made once: "Open MPI 4.1.4" from "Open MPI v4.1.4,
- * package: ...", "MPICH 4.0.2" from "MPICH Version:\t4.0.2\n...", otherwise the first line. */
+/* The name and version of the MPI library, such as "Open MPI 4.1.4" or "MPICH 4.0.2". If the
+ * library's version text has another form, this is its first line. */
 static char library_text[64];
 
 static void make_library_text(void)
@@ -146,9 +146,9 @@ static const char *mpi_library(void)
 #include "comm/backend_mpi_ops.inc.h"
 #include "comm/backend_mpi_native.inc.h"
 
-/* Recognises the text of MPICH's error **toomanycomm (src/mpi/errhan/errnames.txt): MPICH has 2048
- * communicators and no error class for their exhaustion. All members get the same error and can
- * continue. */
+/* Returns whether a call failed because MPICH has no free communicator. MPICH has 2048
+ * communicators, but no error class for this case, so the text decides (**toomanycomm in
+ * src/mpi/errhan/errnames.txt). All members of the group get the same error and can continue. */
 static bool is_full(int mpi_rc)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -190,9 +190,9 @@ static void state_free(struct mpi_state *s)
     free(s);
 }
 
-/* Compares the rank and size that MPI reports with those of the launcher. They differ if the
- * mpiexec belongs to another MPI than the module: every process would then be a world of one rank
- * and measure nothing, without an error. */
+/* Compares the rank and size that MPI reports with those of the launcher. They differ if mpiexec
+ * and the module belong to different MPIs. Without this check every process would be a world of one
+ * rank and would measure nothing. */
 static int check_rank_info(const struct ddp_rank_info *rank_info, int rank, int size,
                            struct ddp_err *err)
 {
@@ -220,9 +220,8 @@ static const char *level_name(int level)
                                             : "MPI_THREAD_MULTIPLE";
 }
 
-/* Fails unless MPI provides the wanted thread level. A progress thread needs MULTIPLE, because its
- * rank calls MPI too; even without progress threads we need SERIALIZED. The constants grow with the
- * level (MPI 4.0, 11.2.1), so >= compares levels. */
+/* Fails unless MPI provides the wanted thread level. The constants grow with the level (MPI 4.0,
+ * 11.2.1), so >= compares levels. */
 static int check_threads(int wanted, int provided, struct ddp_err *err)
 {
     if (provided >= wanted)
@@ -258,9 +257,9 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
                  "MPI was started before in this process and can start only once");
         goto err_free;
     }
-    /* SERIALIZED suffices without progress threads: only one thread at a time uses a communicator,
-     * though not always the main thread. It costs no locks in either MPI; only MPI_THREAD_MULTIPLE
-     * does. */
+    /* With progress threads, several threads call MPI at the same time, which needs MULTIPLE.
+     * Without progress threads only one thread at a time calls MPI, but not always the main thread,
+     * so SERIALIZED suffices. In both MPIs only MULTIPLE costs locks. */
     const int wanted = options->threads    ? MPI_THREAD_MULTIPLE
                        : DDP_MPI_SIMULATED ? MPI_THREAD_SINGLE
                                            : MPI_THREAD_SERIALIZED;
@@ -274,8 +273,8 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (check_rank_info(&comm->rank_info, rank, size, err) != 0 ||
         check_threads(wanted, provided, err) != 0 || world_open(world, err) != 0) {
-        /* MPI_Finalize could wait for ever for other ranks. If a process exits without it, mpiexec
-         * reports that. */
+        /* MPI_Finalize could wait for ever for other ranks. If a process exits without
+         * MPI_Finalize, mpiexec reports that. */
         if (size == 1)
             MPI_Finalize();
         goto err_free;
@@ -302,7 +301,7 @@ static void mpi_finalize(struct ddp_comm *comm)
         state_free(s);
         return;
     }
-    /* After a failure another rank may never call MPI_Finalize. */
+    /* After a failure another rank may never call MPI_Finalize, so this rank does not call it. */
     if (!world->failed) {
         ops_release(world);
         MPI_Comm_free(&world->comm);
@@ -312,9 +311,9 @@ static void mpi_finalize(struct ddp_comm *comm)
     state_free(s);
 }
 
-/* Open MPI's MPI_Abort does not return; it ends this process with `code`. On an abort MPICH's Hydra
- * drops output that its proxies have not forwarded yet, such as our error message. Therefore the
- * rank pauses before it aborts. */
+/* Open MPI's MPI_Abort does not return, but ends this process with `code`. On an abort, MPICH's
+ * mpiexec (Hydra) drops output that it has not forwarded yet, such as our error message. Therefore
+ * the rank pauses before it aborts. */
 static void mpi_abort(struct ddp_comm *comm, int code)
 {
     state_of(comm)->world->failed = true;
@@ -322,7 +321,7 @@ static void mpi_abort(struct ddp_comm *comm, int code)
     MPI_Abort(MPI_COMM_WORLD, ddp_exit_code(code));
 }
 
-/* Never called: backend_mpi_load.c probes without a module. */
+/* Never called, because backend_mpi_load.c probes without loading the module. */
 static int mpi_probe(const char *module_dir, struct ddp_err *err)
 {
     return 0;

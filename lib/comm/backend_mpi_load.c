@@ -1,9 +1,8 @@
-/* Backend mpi, the part that every build has: picks and loads the module for the MPI that started
- * this process and forwards all calls to it.
+/* Backend mpi, the part in the binary. It selects and loads the module for the MPI that started
+ * this process, and forwards all calls to the module.
  *
- * The binary itself needs no MPI. The launcher's environment shows which module fits, before an MPI
- * library is loaded. The libraries of two MPIs define the same names, so a process loads exactly
- * one module. */
+ * The binary itself does not link MPI. The launcher's environment variables show which module fits.
+ * A process loads exactly one module, because the libraries of two MPIs define the same names. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -26,10 +25,10 @@
     "build ddpbench again from its sources (`make MPI=1`, and `make install` if it was "           \
     "installed that way)"
 
-/* The supported MPIs, in the order in which their modules are tried if the launcher does not
- * identify its MPI (srun, PMIx). The wrong module (MPICH under PMIx, or Open MPI under PMI-2) would
- * make every process a world of one rank. The loaded module's init detects this by comparing its
- * size with the launcher's. `packages` is Debian's development package. */
+/* The supported MPIs. If the launcher does not identify its MPI (srun, PMIx), their modules are
+ * tried in this order. The wrong module (MPICH under PMIx, or Open MPI under PMI-2) would make
+ * every process a world of one rank. The loaded module's init detects this by comparing its size
+ * with the launcher's. `packages` is Debian's development package. */
 static const struct flavour {
     const char *name, *library, *packages;
 } flavours[] = {
@@ -144,8 +143,8 @@ static int find_module(const char *given_dir, const struct flavour **flavour, ch
     return no_module(&launcher, dir, err);
 }
 
-/* Fails with DDP_EMISMATCH unless `module` is ours, from this build, and for the MPI that its file
- * name states. */
+/* Fails with DDP_EMISMATCH unless `module` is a module of ddpbench, of this build, and for the MPI
+ * in its file name. */
 static int check_module(const struct ddp_backend_module *module, const struct flavour *flavour,
                         const char *path, struct ddp_err *err)
 {
@@ -242,7 +241,7 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     int rc = module_backend()->init(comm, options, err);
     if (rc == 0) {
         rc = ddp_hosts_open(comm, options, err);
-        /* DDP_EUSAGE is the same on all ranks, so all can finalize together. After another error
+        /* All ranks get DDP_EUSAGE together, so they can finalize together. After another error
          * this rank exits without MPI_Finalize, and mpiexec reports that. */
         if (rc == DDP_EUSAGE)
             module_backend()->finalize(comm);
@@ -295,7 +294,8 @@ static int mpi_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t 
     return module_backend()->irecv(comm, src, tag, buf, bytes, req, err);
 }
 
-/* The MPI module does not know the abort word of the host's segment, so check it here. */
+/* The MPI module cannot access the abort word of the host's shared segment, so this function checks
+ * the word. */
 static int mpi_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, struct ddp_err *err)
 {
     if (comm->shm != NULL && atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0)

@@ -1,12 +1,13 @@
 /* The collectives of backend_mpi.c, which includes this file: MPI's blocking calls, for every type
  * and operation.
  *
- * MPI has no average. For f32 and f64 MPI sums, and a pass of ours divides the sum. 16-bit floats
- * are divided and rounded first and then summed, so that no partial sum exceeds the type's range
- * (f16: 65504) when the average does not. Integers are summed in 64 bits, WIDE_COUNT at a time, and
- * truncated toward zero. MPI's in-place reduce-scatter would put the result where rank 0's chunk of
- * the input lies. Here the result goes to scratch memory and is copied to this rank's chunk within
- * the call. */
+ * MPI has no average. f32 and f64 are summed by MPI, and this file then divides the sum. 16-bit
+ * floats are divided before they are summed, so that no partial sum overflows if the average does
+ * not. Integers are summed in 64 bits, WIDE_COUNT at a time, and the average is truncated toward
+ * zero.
+ *
+ * MPI's in-place reduce-scatter would store the result where rank 0's chunk of the input lies. Here
+ * the result is stored in scratch memory, and the call copies it to this rank's chunk. */
 
 /* The prepared arguments of one call. */
 struct native {
@@ -43,7 +44,8 @@ static bool divides_first(const struct native *c)
     return c->args->op == DDP_AVG && is_16bit(c->args->dtype);
 }
 
-/* Divides data[count] by the ranks if the operation is an average that was not divided first. */
+/* Divides data[count] by the number of ranks if the operation is an average whose inputs were not
+ * divided. */
 static void divide(const struct native *c, void *data, size_t count)
 {
     if (c->args->op == DDP_AVG && !divides_first(c))
@@ -105,7 +107,7 @@ static int native_allreduce(const struct native *c, struct ddp_err *err)
         divide_into(c, c->recv, c->send, count);
         send = c->recv;
     }
-    /* Zero elements take one call, too. */
+    /* An array of 0 elements takes one call, too. */
     do {
         size_t n = DDP_MIN(count - done, (size_t)DDP_MPI_COUNT_MAX), at = done * c->elem_bytes;
         MPI_TRY(c->s->world, err, MPI_Allreduce, send == c->recv ? MPI_IN_PLACE : send + at,
@@ -131,8 +133,8 @@ static int scratch_of(struct mpi_state *s, size_t bytes, void **out, struct ddp_
     return 0;
 }
 
-/* Averages elements [first, first + count) of the input at rank `root`, into the start of its
- * recv. */
+/* Averages elements [first, first + count) of all ranks' inputs. Rank `root` gets the averages at
+ * the start of recv. */
 static int reduce_integer_average(const struct native *c, size_t first, size_t count, int root,
                                   struct ddp_err *err)
 {
@@ -150,8 +152,8 @@ static int reduce_integer_average(const struct native *c, size_t first, size_t c
     return 0;
 }
 
-/* Reduces elements [first, first + count) of the input with MPI, in their own type, at rank
- * `root`. */
+/* Reduces elements [first, first + count) of all ranks' inputs with MPI_Reduce, in their own type.
+ * Rank `root` gets the result at the start of recv. */
 static int reduce_part(const struct native *c, size_t first, size_t count, int root,
                        struct ddp_err *err)
 {
@@ -188,8 +190,8 @@ static int native_reduce(const struct native *c, struct ddp_err *err)
     return reduce_part(c, 0, c->args->count, c->args->root, err);
 }
 
-/* Reduces the chunk of each rank with a call of its own: for arrays larger than MPI's counts, and
- * for integer averages. */
+/* Reduces the chunk of each rank with a call of its own. Used for arrays that exceed the counts of
+ * MPI, and for integer averages. */
 static int reduce_scatter_by_parts(const struct native *c, struct ddp_err *err)
 {
     size_t count = c->args->count;
@@ -273,7 +275,7 @@ static int native_move(const struct native *c, struct ddp_err *err)
 {
     struct block part;
     size_t count = c->args->count;
-    /* Libraries multiply counts by the ranks in int, as in mpi_allgather_bytes. */
+    /* MPI libraries compute count * ranks as an int. */
     bool large = count > DDP_MPI_COUNT_MAX / (size_t)c->comm->size;
     DDP_TRY(block_init(c->s->world, c->type, c->elem_bytes, count, large, &part, err));
     int rc = move(c, &part, err);
@@ -288,7 +290,7 @@ static int mpi_native_supports(const struct ddp_comm *comm, const struct ddp_col
         args->coll == DDP_ALLREDUCE || args->coll == DDP_REDUCE || args->coll == DDP_REDUCE_SCATTER;
     if (reduces && state_of(comm)->world->unsigned_broken && args->dtype == DDP_U8 &&
         (args->op == DDP_MIN || args->op == DDP_MAX))
-        return ddp_fail(err, DDP_EUNAVAIL, "%s takes unsigned bytes for signed ones in %s",
+        return ddp_fail(err, DDP_EUNAVAIL, "%s compares unsigned bytes as signed ones in %s",
                         mpi_library(), ddp_op_name(args->op));
     return 0;
 }

@@ -1,11 +1,11 @@
 /* Types and operations of backend_mpi.c, which includes this file.
  *
  * MPI moves 16-bit floats as 16-bit integers and combines them with our operations. Each
- * combination computes in f32 and rounds once, to nearest even; MPI's algorithm decides how many
- * combinations there are. */
+ * combination computes in f32 and rounds once, to nearest even. MPI's algorithm determines the
+ * number of combinations. */
 
-/* The device whose kernels our operations use. It is a global because MPI passes them no context; a
- * process has one MPI. */
+/* The device whose kernels our operations use. It is a global, because MPI passes no context to an
+ * operation, and a process has only one MPI. */
 static const struct ddp_device *combine_device;
 
 /* Computes inout[len] = in[len] op inout[len]. inout is both the second source and the
@@ -27,8 +27,8 @@ static void combine16(void *in, void *inout, int len, enum ddp_dtype dtype, enum
     combine_device->reduce(&r);
 }
 
-/* MPI passes an operation's function the type but not the operation, so each combination needs a
- * function of its own. */
+/* MPI passes the type to the function, but not the operation. Therefore each pair of type and
+ * operation has a function of its own. */
 #define COMBINE16(name, dtype, op)                                                                 \
     static void name(void *in, void *inout, int *len, MPI_Datatype *type)                          \
     {                                                                                              \
@@ -54,7 +54,8 @@ static bool is_integer(enum ddp_dtype dtype)
     return dtype == DDP_I32 || dtype == DDP_U8;
 }
 
-/* MPICH 4.0.2 treats unsigned integers as signed in MPI_MIN and MPI_MAX (its issue 6083). */
+/* Sets unsigned_broken if MPI_MIN and MPI_MAX treat unsigned integers as signed, as in MPICH 4.0.2
+ * (its issue 6083). */
 static int find_unsigned_bug(struct mpi_world *world, struct ddp_err *err)
 {
     unsigned char in[256], least[256], most[256];
@@ -71,8 +72,8 @@ static int find_unsigned_bug(struct mpi_world *world, struct ddp_err *err)
     return 0;
 }
 
-/* MPICH before 4.2 reads through MPI_IN_PLACE in MPI_Reduce at a root other than rank 0 if the
- * ranks share a host (its issue 6540). A test would crash, so the version decides. */
+/* Returns whether an in-place MPI_Reduce crashes at a root other than rank 0. MPICH before 4.2 does
+ * so if the ranks share a host (its issue 6540). A test would crash, so the version decides. */
 static bool has_reduce_bug(void)
 {
     int major, minor;
@@ -96,7 +97,7 @@ static int ops_create(struct mpi_world *world, struct ddp_err *err)
             MPI_TRY(world, err, MPI_Op_create, rows[i].function[bf], 1,
                     &world->op16[bf][rows[i].op]);
     }
-    /* Averages are sums that are divided elsewhere. */
+    /* Averages use the sum; other code divides. */
     for (int bf = 0; bf < 2; bf++)
         world->op16[bf][DDP_AVG] = world->op16[bf][DDP_SUM];
     world->reduce_broken = has_reduce_bug();

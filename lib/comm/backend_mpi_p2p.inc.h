@@ -1,5 +1,5 @@
-/* Messages of backend_mpi.c, which includes this file: point to point, and the untimed all-gather.
- * A message with more elements than an int counts is sent as one element of a derived type. */
+/* Point-to-point messages and the untimed all-gather of backend_mpi.c, which includes this file. A
+ * message with more elements than an int can count is sent as one element of a derived type. */
 
 /* A message as MPI describes it: n elements of `type`. */
 struct block {
@@ -8,8 +8,8 @@ struct block {
     bool owned; /* type is a derived type that block_release frees */
 };
 
-/* Builds one derived type for more elements than an int counts: rows of DDP_MPI_COUNT_MAX, then the
- * rest. */
+/* Builds one derived type for more elements than an int can count. The type consists of rows of
+ * DDP_MPI_COUNT_MAX elements, and then the rest. */
 static int block_large(struct mpi_world *world, MPI_Datatype elem, size_t elem_bytes, size_t count,
                        struct block *block, struct ddp_err *err)
 {
@@ -41,7 +41,8 @@ static int block_init(struct mpi_world *world, MPI_Datatype elem, size_t elem_by
     return block_large(world, elem, elem_bytes, count, block, err);
 }
 
-/* May be called directly after a non-blocking call: MPI keeps the type until the operation ends. */
+/* May be called directly after a non-blocking call, because MPI keeps the type until the operation
+ * ends. */
 static void block_release(struct block *block)
 {
     if (block->owned)
@@ -59,7 +60,7 @@ static int mpi_allgather_bytes(struct ddp_comm *comm, const void *mine, void *al
 {
     struct mpi_state *s = state_of(comm);
     struct block block;
-    /* Libraries multiply the count by the ranks, in int. */
+    /* MPI libraries compute count * ranks as an int. */
     DDP_TRY(block_init(s->world, MPI_BYTE, 1, bytes, bytes > DDP_MPI_COUNT_MAX / (size_t)comm->size,
                        &block, err));
     int mpi_rc = MPI_Allgather(mine, block.n, block.type, all, block.n, block.type, s->comm);
@@ -67,8 +68,8 @@ static int mpi_allgather_bytes(struct ddp_comm *comm, const void *mine, void *al
     return mpi_rc == MPI_SUCCESS ? 0 : mpi_fail(s->world, mpi_rc, "MPI_Allgather", err);
 }
 
-/* In our requests impl[0] holds the MPI_Request, u[0] the bytes, and u[1] whether it is a
- * receive. */
+/* In the requests of this backend, impl[0] holds the MPI_Request, u[0] the bytes, and u[1] whether
+ * the request is a receive. */
 _Static_assert(sizeof(MPI_Request) <= sizeof(void *), "an MPI_Request must fit in impl[0]");
 
 static void request_store(struct ddp_request *req, MPI_Request request)
@@ -110,7 +111,7 @@ static int mpi_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t 
     return 0;
 }
 
-/* Tests a request; in a simulation, waits for it. */
+/* Tests a request. In a simulation, waits for the request instead. */
 static int test_or_wait(MPI_Request *request, int *done, MPI_Status *status)
 {
     if (!DDP_MPI_SIMULATED)
@@ -119,7 +120,8 @@ static int test_or_wait(MPI_Request *request, int *done, MPI_Status *status)
     return MPI_Wait(request, status);
 }
 
-/* SimGrid 3.32 lacks MPI_Get_elements_x; its messages fit an int. */
+/* Sets *bytes to the received bytes. SimGrid 3.32 lacks MPI_Get_elements_x, but the counts of its
+ * messages fit in an int. */
 static int count_bytes(MPI_Status *status, MPI_Count *bytes)
 {
     int n = 0;
@@ -144,7 +146,7 @@ static int mpi_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, 
     *done = flag;
     if (!flag || !req->u[1])
         return 0;
-    /* MPI reports a longer message as MPI_ERR_TRUNCATE and accepts a shorter one silently. */
+    /* MPI reports a longer message as MPI_ERR_TRUNCATE, but accepts a shorter one silently. */
     MPI_Count bytes = 0;
     mpi_rc = count_bytes(&status, &bytes);
     if (mpi_rc != MPI_SUCCESS)

@@ -1,6 +1,6 @@
-/* Backend nccl: one GPU per rank, connected by NVIDIA's NCCL. NCCL has no barriers, no agreement
- * and no notice of dead ranks; the side channel provides them (bootstrap.h). Memory and streams
- * come from the device (device/stream.h). */
+/* Backend nccl: one GPU per rank, connected by NVIDIA's NCCL. NCCL has no barriers and no agreement
+ * on errors, and it does not report all dead ranks. The side channel provides these functions
+ * (bootstrap.h). Memory and streams come from the device (device/stream.h). */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,8 @@
 #include "comm/hosts.h"
 #include "comm/launch_in_subprocess.h"
 
-/* On a machine with many GPUs the driver takes a second or two to initialise. */
+/* Deadline of the child process that reads the facts. On a machine with many GPUs the driver may
+ * take seconds to initialise. */
 #define FACTS_TIMEOUT_NS INT64_C(30000000000)
 
 /* Facts that a child process found out about GPUs and NCCL. */
@@ -23,7 +24,7 @@ struct facts {
     int gpus;
     char library[32];
     struct ddp_device_info first;
-    /* Errors with their texts; code 0 if all is well. */
+    /* Why there is no GPU or no NCCL; code 0: there is one. */
     struct ddp_err no_gpu, no_library;
 };
 
@@ -112,15 +113,15 @@ static const char *nccl_device_text(void)
     return facts()->first.runtime[0] != '\0' ? facts()->first.runtime : NULL;
 }
 
-/* Facts that a rank sends to the others before NCCL starts. */
+/* Facts about a rank's GPU that the rank sends to the others before NCCL starts. */
 struct card {
     uint64_t host;
     int32_t version, gpus;
     char bus[16];
 };
 
-/* Selects the GPU with the index of the rank's local rank. A launcher may show each rank only its
- * own GPU, which then has index 0. */
+/* Selects the GPU whose index is this rank's local rank. A launcher may show each rank only one
+ * GPU, which then has index 0. */
 static int choose_gpu(struct ddp_comm *comm, struct ddp_nccl_world *w, struct ddp_err *err)
 {
     const struct ddp_rank_info *rank_info = &comm->rank_info;
@@ -177,7 +178,7 @@ static int exchange_cards(struct ddp_comm *comm, struct ddp_nccl_world *w, struc
     DDP_TRY_GOTO(ddp_comm_allgather_bytes(comm->control, &mine, all, sizeof mine, err), out);
     rc = compare_cards(comm, all, w->options.share, err);
     if (rc != 0 && err != NULL)
-        err->agreed = true; /* all ranks compare the same array */
+        err->agreed = true; /* all ranks have compared the same array */
 out:
     free(all);
     return rc;
@@ -192,7 +193,8 @@ static void state_free(struct ddp_nccl_state *s)
         device->free(s->scratch, s->scratch_bytes);
     if (s->word != NULL)
         device->free(s->word, sizeof(float));
-    device->streams->destroy(s->stream); /* before its events: it may still record them */
+    device->streams->destroy(s->stream); /* before the events, because the stream may still record
+                                          * them */
     device->streams->event_destroy(s->begin);
     device->streams->event_destroy(s->end);
     free(s);

@@ -1,4 +1,4 @@
-/* Backend nccl in a build without CUDA or NCCL's header: every call fails with the reason. */
+/* Backend nccl in a build without CUDA or without NCCL's header. Calls fail with the reason. */
 #include "comm/backend.h"
 
 static int absent(struct ddp_err *err)

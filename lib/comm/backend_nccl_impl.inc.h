@@ -47,7 +47,7 @@
     X(CommWindowRegister)                                                                          \
     X(CommWindowDeregister)
 
-/* The library of this process. */
+/* The loaded NCCL library. */
 struct ddp_nccl {
 #define DDP_NCCL_MEMBER(name) __typeof__(nccl##name) *name;
     DDP_NCCL_FUNCTIONS(DDP_NCCL_MEMBER)
@@ -95,8 +95,7 @@ static inline struct ddp_nccl_state *ddp_nccl_state_of(const struct ddp_comm *co
     return (struct ddp_nccl_state *)comm->state;
 }
 
-/* backend_nccl_load.c. Fails with DDP_EUNAVAIL and the reason: the searched paths, or the defect of
- * the library. */
+/* backend_nccl_load.c. Loads NCCL at the first call. Fails with DDP_EUNAVAIL and the reason. */
 int ddp_nccl_load(const struct ddp_nccl **out, struct ddp_err *err) DDP_MUST_CHECK;
 const char *ddp_nccl_text(void); /* NULL until loaded */
 
@@ -109,15 +108,16 @@ int ddp_nccl_split(struct ddp_comm *parent, struct ddp_comm *child,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_nccl_close(struct ddp_comm *comm);
 
-/* backend_nccl_wait.c. Waits up to the deadline until the NCCL call that returned `result` is done.
- * `function` names the call in messages. ncclSuccess does not mean done: ncclCommSplit and
- * ncclCommWindowRegister return it while a thread of NCCL still works, so this asks
- * ncclCommGetAsyncError after every call. On failure the communicator is aborted. */
+/* backend_nccl_wait.c. Waits up to the deadline until the NCCL call that returned `result` is
+ * complete. `function` is the name of the call for messages. ncclSuccess does not mean complete,
+ * because ncclCommSplit and ncclCommWindowRegister return ncclSuccess while a thread of NCCL still
+ * works. Therefore ddp_nccl_settle always calls ncclCommGetAsyncError. On failure it aborts the
+ * communicator. */
 int ddp_nccl_settle(struct ddp_comm *comm, ncclResult_t result, const char *function,
                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Waits until the stream is idle, up to the deadline. */
 int ddp_nccl_wait(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
-/* Aborts the NCCL communicator and its kernels on the GPU. It cannot be used again. */
+/* Aborts the NCCL communicator and its GPU kernels. The communicator cannot be used again. */
 void ddp_nccl_abort(struct ddp_comm *comm);
 
 /* backend_nccl_run.c */

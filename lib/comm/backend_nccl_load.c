@@ -1,6 +1,6 @@
-/* Loads NCCL at its first use, so that the binary also starts on machines without NCCL. Functions
- * have the types of the header that this build used; a library of another major version, or older
- * than 2.19, is refused. */
+/* Loads NCCL at its first use, so that the binary also starts on machines without NCCL. The
+ * functions have the types of the nccl.h of this build. Therefore a library of another major
+ * version is refused, and so is a library older than 2.19. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static int check_version(struct ddp_nccl *api, struct ddp_err *err)
     const ncclResult_t rc = api->GetVersion(&v);
     if (rc != ncclSuccess)
         return ddp_fail(err, DDP_EUNAVAIL, "ncclGetVersion: %s", api->GetErrorString(rc));
-    /* Since 2.9 codes are made by NCCL_VERSION; older codes are smaller numbers. */
+    /* Version codes have this form since 2.9 (NCCL_VERSION). Older codes are smaller numbers. */
     snprintf(api->text, sizeof api->text, "NCCL %d.%d.%d", v / 10000, v % 10000 / 100, v % 100);
     if (v / 10000 != NCCL_MAJOR || v < VERSION_LEAST) {
         ddp_fail(err, DDP_EUNAVAIL, "the library is %s (code %d); 2.19 or a later 2.x is needed",

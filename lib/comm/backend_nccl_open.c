@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "comm/backend_nccl_impl.inc.h"
 
-/* Rank 0 makes an id and sends it to all; then all ranks open the communicator. */
+/* Rank 0 creates an id and sends it to all ranks. Then all ranks open the communicator. */
 int ddp_nccl_open(struct ddp_comm *comm, struct ddp_err *err)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
@@ -45,7 +45,7 @@ int ddp_nccl_split(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_e
 }
 
 /* Without a failure all ranks call ncclCommFinalize together. After a failure another rank may
- * never call it, so the communicator is aborted. */
+ * never call ncclCommFinalize, so the communicator is aborted. */
 void ddp_nccl_close(struct ddp_comm *comm)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);

@@ -1,6 +1,6 @@
-/* NCCL's collectives. Those that NCCL lacks are sends and receives in one NCCL group, as in
- * nccl-tests; a barrier is an all-reduce of one f32, as in PyTorch. Each call returns when the GPU
- * has the result. */
+/* NCCL's collectives. A collective that NCCL lacks is made of sends and receives in one NCCL group,
+ * as in nccl-tests. A barrier is an all-reduce of one f32, as in PyTorch. Each call returns when
+ * the GPU has the result. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -41,7 +41,7 @@ struct call {
     int root;
 };
 
-/* The moves of one rank in a collective made of sends and receives. */
+/* The sends and receives of one rank in a collective that NCCL lacks. */
 struct moves {
     bool sends, receives;
     /* The rank to send to and the rank to receive from; -1: all ranks. */
@@ -80,7 +80,7 @@ static ncclResult_t move(const struct call *c, const struct moves *m)
         return rc;
     for (int peer = 0; peer < c->comm->size && taken(rc); peer++)
         rc = move_one(c, m, peer);
-    const ncclResult_t ended = c->api->GroupEnd(); /* must be called after a failure, too */
+    const ncclResult_t ended = c->api->GroupEnd(); /* must also be called after a failure */
     return taken(rc) ? ended : rc;
 }
 
@@ -171,8 +171,8 @@ static bool same_args(const struct ddp_coll_args *a, const struct ddp_coll_args 
            a->dtype == b->dtype && a->op == b->op && a->root == b->root;
 }
 
-/* Captures the operation as a graph, at its second call: the first call opens connections, which
- * cannot be captured. */
+/* Captures the operation as a graph. This happens at the second call, because the first call opens
+ * connections, which cannot be captured. */
 static int capture(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);

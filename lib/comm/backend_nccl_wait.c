@@ -1,13 +1,14 @@
-/* Waiting for NCCL. Its communicators are non-blocking: no NCCL call waits inside the library, so
- * every wait is a loop of ours that also checks the abort word, the side channel and the deadline.
- * Only NCCL's network transports notice a dead peer, and none notices a stopped one. */
+/* Waits for NCCL. The NCCL communicators are non-blocking, so no NCCL call waits inside the
+ * library. Every wait is a loop in this file that also checks the abort word, the side channel and
+ * the deadline. NCCL cannot replace these checks, because only its network transports detect a dead
+ * peer, and none detects a stopped one. */
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "comm/backend_nccl_impl.inc.h"
 #include "comm/waiter.h"
 
-/* Polls of the stream between two checks of NCCL's error state and of the side channel, which cost
- * system calls. */
+/* Number of polls of the stream between two checks of the error state of NCCL and of the side
+ * channel. These checks make system calls. */
 #define CHECK_EVERY 512
 
 /* The GPU kernels of a collective wait for their peers until the communicator is aborted. */
@@ -38,13 +39,13 @@ static int fail(struct ddp_comm *comm, ncclResult_t result, const char *function
     return code;
 }
 
-/* Returns the communicator that shows lost ranks while this rank waits for the GPU. */
+/* Returns the communicator through which this rank detects lost ranks while waiting for the GPU. */
 static struct ddp_comm *side_channel_of(struct ddp_comm *comm)
 {
     return comm->control != NULL ? comm->control : comm;
 }
 
-/* Runs one step of a wait and checks for lost ranks; aborts the NCCL communicator on failure. */
+/* Runs one step of a wait and checks for lost ranks. Aborts the NCCL communicator on failure. */
 static int step(struct ddp_comm *comm, struct ddp_waiter *w, struct ddp_err *err)
 {
     struct ddp_comm *control = side_channel_of(comm);

@@ -1,6 +1,6 @@
-/* Backend shm: the ranks of one host, over the segment of our own launcher. It has flags and slots
- * for algorithms (comm_shm.h), point to point (shm_p2p.c, shm_pipe.c) and registered memory that
- * every rank can access (shm_heap.c). */
+/* Backend shm: connects the ranks of one host through a shared segment. It provides flags and slots
+ * for algorithms (comm_shm.h), point-to-point messages (shm_p2p.c, shm_pipe.c) and registered
+ * memory that every rank can access (shm_heap.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static int shm_probe(const char *module_dir, struct ddp_err *err)
     return 0;
 }
 
-/* Waits until the last rank has left the previous world in this segment, when a world is opened
+/* Waits until all ranks have left the previous world in this segment. Needed if a world is opened
  * again. */
 static int wait_for_world(struct ddp_comm *comm, uint64_t generation, struct ddp_err *err)
 {
@@ -94,7 +94,8 @@ static void shm_finalize(struct ddp_comm *comm)
 {
     struct ddp_shm_state *state = ddp_shm_state_of(comm);
     struct ddp_shm_world *world = state->world;
-    /* After a failure nobody opens the channel again, and other ranks may still use it. */
+    /* After a failure no rank opens the channel again, and other ranks may still use it. Therefore
+     * this rank does not leave it. */
     if (!ddp_segment_aborted(world->segment, NULL, NULL, NULL))
         ddp_shm_channel_leave(comm);
     if (comm->parent == NULL)
@@ -113,9 +114,10 @@ static int shm_barrier(struct ddp_comm *comm, struct ddp_err *err)
     return ddp_shm_barrier(comm, 0, err);
 }
 
-/* All-gather through the small slots, DDP_SHM_SLOT_BYTES at a time. Fragment i uses slot i % 2,
- * which is written again only after the barrier of fragment i + 1, when all ranks have read it. The
- * first and last barrier separate this use of the slots from algorithms before and after. */
+/* All-gather through the small slots, in fragments of DDP_SHM_SLOT_BYTES. Fragment i uses slot i %
+ * 2. A rank writes this slot again only after the barrier of fragment i + 1, because all ranks have
+ * then read fragment i. The first and the last barrier separate this call from algorithms that use
+ * the slots before and after it. */
 static int shm_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                                struct ddp_err *err)
 {

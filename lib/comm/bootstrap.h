@@ -1,10 +1,10 @@
-/* Bootstrap: the side channel of a backend such as NCCL, which moves data itself but needs another
- * connection until its communicator exists. The side channel sends the library's id to all ranks,
- * and carries barriers, agreement and aborts as long as the world lives.
+/* Bootstrap: opens the side channel of a backend such as NCCL. Such a backend moves data itself,
+ * but needs another connection to open its communicator. The side channel sends the library's id to
+ * all ranks. It also carries barriers, agreement and aborts until the world is closed.
  *
- * The launcher decides its kind: the shared segment with our own launcher, TCP (control_tcp.h) with
- * torchrun, on one host or several, and MPI with mpiexec and srun. The backend's init and group
- * call these functions. */
+ * The launcher determines the kind of the side channel. It is the shared segment with our own
+ * launcher, TCP (control_tcp.h) with torchrun, and MPI with mpiexec and srun. The backend's init
+ * and group call these functions. */
 #ifndef DDP_COMM_BOOTSTRAP_H
 #define DDP_COMM_BOOTSTRAP_H
 
@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/* Opens comm->control for comm->place. comm->flight becomes the side channel's recorder.
- * Collective. */
+/* Opens comm->control for the ranks of comm->rank_info. comm->flight becomes the flight recorder of
+ * the side channel. Collective. */
 int ddp_bootstrap_open(struct ddp_comm *comm, const struct ddp_comm_options *options,
                        struct ddp_err *err) DDP_MUST_CHECK;
 /* Opens child->control as a group of the parent's side channel. Collective over the group's

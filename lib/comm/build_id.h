@@ -1,5 +1,5 @@
-/* Identity of this build. Backend loaders refuse modules of another build. record/provenance.h
- * describes the build in results. */
+/* Identity of this build. Loaders of backend modules reject modules of another build.
+ * record/provenance.h stores the identity in results. */
 #ifndef DDP_COMM_BUILD_ID_H
 #define DDP_COMM_BUILD_ID_H
 

@@ -164,7 +164,7 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
     child->on_expire_arg = parent->on_expire_arg;
     child->flight = parent->flight;
     child->cache_share =
-        parent->cache_share; /* the world's share, because groups run at the same time */
+        parent->cache_share; /* not divided again, because groups run at the same time */
     child->correctness_only = parent->correctness_only;
     child->parent = parent;
     for (int i = 0; i < n; i++)
@@ -179,7 +179,7 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
     return 0;
 
 err_group:
-    /* The other members have opened their groups. */
+    /* The other members have opened their groups, so end their waits. */
     ddp_comm_abort(parent, rc);
     ddp_hosts_close(child);
     parent->backend->finalize(child);
@@ -190,7 +190,7 @@ err_box:
 err_unmade:
     box_destroy(box);
 err_alone:
-    /* The other members wait for this rank, or will. */
+    /* The other members wait for this rank, now or later. */
     ddp_comm_abort(parent, rc);
     return rc;
 }
@@ -210,8 +210,9 @@ static int check_alive(const struct ddp_comm *comm, struct ddp_err *err)
     return 0;
 }
 
-/* Returns the communicator that carries control operations: the side channel if there is one, or on
- * a single host the shared memory, whose waits have a deadline. */
+/* Returns the communicator that carries control operations. This is the side channel if there is
+ * one. If all ranks share one host, it is the shm communicator of the host, because its waits have
+ * a deadline. Otherwise it is comm. */
 static struct ddp_comm *by_memory(struct ddp_comm *comm)
 {
     if (comm->control != NULL)
@@ -301,8 +302,8 @@ int64_t ddp_comm_wait_ns(const struct ddp_comm *comm)
     return idle ? INT64_MAX / 2 : comm->timeout_ns;
 }
 
-/* Returns the communicator that owns registered memory: this one, or that of this host. NULL: there
- * is no registered memory. */
+/* Returns the communicator that owns registered memory: comm, or the one of this host. Returns NULL
+ * if there is no registered memory. */
 static struct ddp_comm *memory_of(const struct ddp_comm *comm)
 {
     if (comm->backend->alloc != NULL)
@@ -321,7 +322,7 @@ bool ddp_comm_has_registered(const struct ddp_comm *comm, char *why, size_t why_
     return has;
 }
 
-/* Allocates on every host; succeeds on all hosts or on none. */
+/* Allocates memory on every host. Succeeds on all hosts or on none. */
 static int alloc_on_hosts(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_err *err)
 {
     struct ddp_comm *local = comm->hosts->local;

@@ -1,10 +1,10 @@
 /* Communicators: a group of ranks and the operations between them.
  *
- * Algorithms (lib/coll) are written against this header. Only one thread at a time uses a
- * communicator. Every wait also polls the world's abort word and a deadline `timeout_ns` after the
- * wait began; ddp_comm_agree_idle has a rule of its own. Either ends the call with DDP_ELOST on
- * this rank, and no later call on the communicator succeeds ("a collective fails on all ranks or on
- * none"). Reductions, algorithms and printing are elsewhere. */
+ * The algorithms in lib/coll use this header. Only one thread at a time uses a communicator. Every
+ * wait checks the world's abort word and a deadline. The deadline is timeout_ns after the wait
+ * began, except in ddp_comm_agree_idle. If the world is aborted or the deadline passes, the call
+ * fails with DDP_ELOST, and so do all later calls on the communicator. Reductions, algorithms and
+ * printing are elsewhere. */
 #ifndef DDP_COMM_COMM_H
 #define DDP_COMM_COMM_H
 
@@ -25,14 +25,15 @@ struct ddp_backend;
 struct ddp_comm_shm;
 struct ddp_hosts;
 
-/* Ranks and counts that the launcher gives a rank; filled by our own launcher or from the variables
- * of an outside one. */
+/* The rank and the counts of ranks, which our own launcher sets or which are read from the
+ * variables of an outside launcher. */
 struct ddp_rank_info {
     int rank, size;             /* in the world */
     int local_rank, local_size; /* on this host */
     bool oversubscribed; /* more local ranks than usable cores: waits yield instead of spinning */
     int segment_fd;      /* shared segment of our launcher; -1: none */
-    void *segment; /* its mapping in this process (shared by ranks that are threads), or NULL */
+    /* Mapping of the segment in this process, or NULL. Ranks that are threads share it. */
+    void *segment;
 };
 
 /* Options of backends on GPUs. */
@@ -43,14 +44,14 @@ struct ddp_gpu_options {
 };
 
 struct ddp_comm_options {
-    int64_t timeout_ns;  /* deadline of every wait; > 0 */
-    uint64_t heap_bytes; /* registered memory a rank may need at once; reserves address space, and
-                            memory is used when touched */
+    int64_t timeout_ns; /* deadline of every wait; > 0 */
+    /* Maximum registered memory of a rank. Only address space is reserved. */
+    uint64_t heap_bytes;
     const struct ddp_device *device;
-    const char *module_dir; /* folder of the backend modules; NULL: the binary's */
+    const char *module_dir; /* folder of the backend modules; NULL: that of the binary */
     bool threads;           /* a second thread will use communicators of its own (coll/async.h) */
-    /* Called with a report before the process ends because a blocking call of a library
-     * (watchdog.h) or a wait between hosts exceeded the deadline. NULL: nothing is reported. */
+    /* Called with a report when a blocking call of a library (watchdog.h) or a wait between hosts
+     * has exceeded the deadline. The process ends after this call. NULL: nothing is reported. */
     void (*on_expire)(void *arg, const char *report_text);
     void *on_expire_arg;
     struct ddp_gpu_options gpu;
@@ -60,7 +61,7 @@ struct ddp_comm_options {
 /* A communicator. Algorithms read the members; comm.c and the backend write them. */
 struct ddp_comm {
     const struct ddp_backend *backend;
-    void *state;     /* the backend's */
+    void *state;     /* private to the backend */
     int rank, size;  /* in this group */
     int *world_rank; /* [size] the world rank of each rank */
     struct ddp_rank_info rank_info;
@@ -70,27 +71,28 @@ struct ddp_comm {
     /* The shm context (comm_shm.h), if the backend has DDP_CAP_MAP or all ranks share one host
      * (hosts.h), else NULL. */
     struct ddp_comm_shm *shm;
-    struct ddp_hosts *hosts;  /* which ranks share a host; NULL if the backend does not need it */
-    struct ddp_comm *parent;  /* NULL for the world */
-    struct ddp_comm *control; /* side channel for barriers and all-gathers (bootstrap.h), owned by
-                                 the backend; NULL: the backend's own functions */
-    bool correctness_only;    /* timings on this communicator are meaningless */
-    int64_t init_ns;          /* time that this rank took to open it */
-    uint64_t wire_bytes;      /* bytes that this rank has sent with ddp_comm_isend */
+    struct ddp_hosts *hosts; /* which ranks share a host; NULL if the backend does not need it */
+    struct ddp_comm *parent; /* NULL for the world */
+    /* Side channel for barriers and all-gathers (bootstrap.h), owned by the backend. NULL: the
+     * backend's own functions are used. */
+    struct ddp_comm *control;
+    bool correctness_only; /* timings on this communicator are meaningless */
+    int64_t init_ns;       /* time that this rank took to open the communicator */
+    uint64_t wire_bytes;   /* bytes that this rank has sent with ddp_comm_isend */
     uint64_t wire_messages;
-    /* id: the same on all ranks, 0 for the world. collectives, controls: operations that this rank
-     * has entered, the same on all ranks. */
+    /* id: identifies the communicator on all its ranks; 0 for the world. collectives, controls:
+     * number of operations that this rank has entered. All ranks count alike. */
     uint64_t id, collectives, controls;
     void (*on_expire)(void *arg, const char *report_text); /* as in ddp_comm_options */
     void *on_expire_arg;
-    size_t cache_share;   /* bytes of last-level cache per rank of the world (base/cache.h) */
-    bool sleeps_in_waits; /* long waits sleep, because this thread waits for a network beside a
-                     thread that computes */
+    size_t cache_share; /* bytes of last-level cache per rank of the world (base/cache.h) */
+    /* Long waits sleep, so that this thread does not take the core from a computing thread. */
+    bool sleeps_in_waits;
 };
 
-/* Records in the flight recorder that this rank enters an operation of all ranks of the group.
- * what: enum ddp_coll, or a control operation (DDP_FLIGHT_EXCHANGE, DDP_FLIGHT_ALLOC). Returns the
- * index for ddp_flight_leave. */
+/* Records in the flight recorder that this rank enters an operation of the whole group. what: enum
+ * ddp_coll, or a control operation (DDP_FLIGHT_EXCHANGE, DDP_FLIGHT_ALLOC). Returns the index for
+ * ddp_flight_leave. */
 static inline uint64_t ddp_comm_enter(struct ddp_comm *comm, unsigned what, unsigned dtype,
                                       uint64_t bytes)
 {
@@ -105,7 +107,7 @@ static inline uint64_t ddp_comm_enter(struct ddp_comm *comm, unsigned what, unsi
     return ddp_flight_enter_op(comm->flight, &op);
 }
 
-/* Opens the world communicator. Collective over all ranks of `place`. The deadline covers the
+/* Opens the world communicator. Collective over all rank_info->size ranks. The deadline covers the
  * backend's init, too. */
 int ddp_comm_create(const struct ddp_backend *backend, const struct ddp_rank_info *rank_info,
                     const struct ddp_comm_options *options, struct ddp_comm **out,
@@ -113,47 +115,49 @@ int ddp_comm_create(const struct ddp_backend *backend, const struct ddp_rank_inf
 /* Frees a communicator. Collective unless the run failed. NULL is allowed. */
 void ddp_comm_destroy(struct ddp_comm *comm);
 /* Opens a group of ranks [n] of `parent` (ascending, distinct, including this rank). Collective
- * over these ranks. Each open group takes one of the backend's channels (at least 64). Returns
- * DDP_EUSAGE if ranks are invalid. */
+ * over these ranks. A backend supports at least 64 open groups. Returns DDP_EUSAGE if ranks are
+ * invalid. */
 int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_comm **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Ends the waits of all ranks of the world with DDP_ELOST; returns at once. code: the cause, an
- * enum ddp_code. */
+/* Ends the waits of all ranks of the world with DDP_ELOST. Does not wait for other ranks. Under
+ * backend mpi this process ends. code: the cause, an enum ddp_code. */
 void ddp_comm_abort(struct ddp_comm *comm, int code);
 
-/* Untimed all-gather of small data: sends `bytes` bytes at `mine` and receives those of all ranks
- * in rank order to all [size * bytes]. Collective. */
+/* Untimed all-gather of small data. Sends `bytes` bytes at `mine`. all [size * bytes] receives the
+ * data of all ranks in rank order. Collective. */
 int ddp_comm_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                              struct ddp_err *err) DDP_MUST_CHECK;
 /* A barrier: no rank leaves before all have entered. */
 int ddp_comm_barrier(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
-/* Agrees on an error between collectives. Every rank passes its rc; all return the first non-zero
- * one by rank, or 0. If it came from another rank, err names that rank. Collective. */
+/* Makes all ranks return the same error code. Every rank passes its own rc. All ranks return the
+ * non-zero rc of the lowest rank that has one, or 0. If this rc came from another rank, err holds
+ * that rank and its error text. Collective. */
 int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err) DDP_MUST_CHECK;
-/* The same call for a rank that is idle while world ranks 0 to working - 1 work on a group without
- * it; the working ranks call ddp_comm_agree. The work may take longer than any deadline. This
- * rank's watchdog (watchdog.h) therefore restarts the deadline whenever a working rank of its host
- * makes progress. If no working rank lies on this host, or the ranks of this host share no memory,
- * the wait has no deadline: the deadlines of the working ranks guard the run. An abort or a lost
- * connection ends the wait, too. */
+/* ddp_comm_agree for a rank that is idle while world ranks 0 to working - 1 work on a group without
+ * it. The working ranks call ddp_comm_agree. Their work may take longer than any deadline.
+ * Therefore the watchdog of the idle rank (watchdog.h) restarts the deadline whenever a working
+ * rank of its host makes progress. The wait has no deadline if no working rank is on this host, or
+ * if the ranks of this host share no memory. In this case the deadlines of the working ranks end a
+ * run that hangs. An abort or a lost connection ends the wait, too. */
 int ddp_comm_agree_idle(struct ddp_comm *comm, int working, int rc,
                         struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the longest time that a wait beginning now may take: timeout_ns, or a time without end in
- * ddp_comm_agree_idle, whose deadline the watchdog keeps. */
+/* Returns the longest time that a wait that begins now may take. This is timeout_ns, but
+ * practically infinite in ddp_comm_agree_idle, where the watchdog checks the deadline. */
 int64_t ddp_comm_wait_ns(const struct ddp_comm *comm);
 
 /* Allocates registered memory, which the backend moves without copies if it can. Backends without
- * registered memory return private pages. Not zeroed; aligned to 4096 bytes, and to 2 MiB from 4
- * MiB on. Collective over the WORLD: all ranks make the same calls in the same order. */
+ * registered memory return private pages. The memory is not zeroed. It is aligned to 4096 bytes, or
+ * to 2 MiB if it has 4 MiB or more. Collective over the world: all ranks make the same calls in the
+ * same order. */
 int ddp_comm_alloc(struct ddp_comm *comm, size_t bytes, void **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_comm_free(struct ddp_comm *comm, void *ptr);
-/* Returns whether ddp_comm_alloc gives registered memory, the same on all ranks. If not, why
- * [why_bytes] (at least 256, may be NULL) gets the reason. */
+/* Returns whether ddp_comm_alloc returns registered memory. The result is the same on all ranks. If
+ * it is false, the reason is stored in why [why_bytes] (at least 256, may be NULL). */
 bool ddp_comm_has_registered(const struct ddp_comm *comm, char *why, size_t why_bytes);
-/* Returns the address in THIS process of the copy of `ptr` that belongs to rank `peer` of this
- * group: the same offset in the peer's registered memory. NULL if `ptr` is not registered or the
- * backend cannot map memory of peers. */
+/* Returns the address in this process of rank `peer`'s copy of `ptr`, which is at the same offset
+ * in the peer's registered memory. `peer` is a rank of this group. Returns NULL if `ptr` is not
+ * registered or the backend cannot map memory of peers. */
 void *ddp_comm_map(struct ddp_comm *comm, int peer, const void *ptr);
 
 /* A point-to-point message. The caller owns the request and keeps it until the message is done.
@@ -169,7 +173,7 @@ int ddp_comm_isend(struct ddp_comm *comm, int dst, int tag, const void *buf, siz
                    struct ddp_request *req, struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_comm_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t bytes,
                    struct ddp_request *req, struct ddp_err *err) DDP_MUST_CHECK;
-/* Tests a request and makes progress; *done becomes true when the message is done. */
+/* Tests a request and makes progress. Sets *done to whether the message is done. */
 int ddp_comm_test(struct ddp_comm *comm, struct ddp_request *req, bool *done,
                   struct ddp_err *err) DDP_MUST_CHECK;
 /* Waits for all of req [n], up to the deadline. */

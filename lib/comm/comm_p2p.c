@@ -5,8 +5,8 @@
 #include "comm/comm_shm.h"
 #include "comm/waiter.h"
 
-/* u[7] of a request describes it for the message of an expired wait: the peer (low bits), whether
- * it is a send, and the bytes (saturated). */
+/* u[7] of a request describes the request for error messages: the peer (low bits), whether it is a
+ * send, and the number of bytes (at most UINT32_MAX). */
 #define SENDS       (UINT64_C(1) << 31)
 #define BYTES_SHIFT 32
 
@@ -121,7 +121,7 @@ int ddp_comm_wait(struct ddp_comm *comm, struct ddp_request *req, int n, struct 
             recorded = enter_flight(comm, &req[first], &seq);
         switch (ddp_waiter_step(&waiter)) {
         case DDP_WAIT_ON:
-        case DDP_WAIT_ABORTED: /* test_all fails, too, and releases the requests */
+        case DDP_WAIT_ABORTED: /* test_all then fails and releases the requests */
             rc = test_all(comm, req, n, &first, err);
             break;
         case DDP_WAIT_EXPIRED:

@@ -1,10 +1,11 @@
 /* The shm context of a communicator: flags that every rank of the group can read, and a staging
  * area per rank.
  *
- * Algorithms use it on backends with DDP_CAP_MAP. A flag is a 64-bit sequence number on a cache
- * line of its own that one rank writes. It only grows, and ranks always wait until a peer's flag is
- * at least a given number, so no flag is reset and no wake-up is lost. Waits poll the abort word
- * and the deadline; with more ranks than cores they call sched_yield almost at once. */
+ * Algorithms use the context if comm->shm is set. A flag is a 64-bit sequence number in a cache
+ * line of its own. One rank writes the flag, and the number only grows. Other ranks wait until the
+ * flag is at least a given number. Therefore no flag is reset and no wake-up is lost. Waits check
+ * the abort word and the deadline. If there are more ranks than cores, waits call sched_yield after
+ * a few polls. */
 #ifndef DDP_COMM_COMM_SHM_H
 #define DDP_COMM_COMM_SHM_H
 
@@ -22,19 +23,19 @@ extern "C" {
 #endif
 
 #define DDP_SHM_RANKS_MAX  256
-#define DDP_SHM_FLAG_SLOTS 12 /* flag slots of a rank in a group */
-/* Payload in a flag slot: a small message and its flag share one cache line. */
+#define DDP_SHM_FLAG_SLOTS 12 /* number of flag slots per rank and group */
+/* Bytes of payload in a flag slot. A small message and its flag share one cache line. */
 #define DDP_SHM_INLINE 48
 /* Bytes of a small-message slot; each rank has two (double buffer). */
 #define DDP_SHM_SLOT_BYTES (16u << 10)
-/* Slots and bytes per slot of a rank's staging ring. Many small slots are faster than few large
- * ones, because a slot must have left the peer's L2 before it is written again. */
+/* Number of slots in the staging ring of a rank, and bytes per slot. Many small slots are faster
+ * than few large ones, because writing a slot that is still in the peer's L2 cache is slow. */
 #define DDP_SHM_RING_SLOTS 32
 #define DDP_SHM_RING_BYTES (64u << 10)
 
-/* A flag slot. */
+/* A flag slot: a flag and a small payload. */
 struct ddp_shm_flag_slot {
-    /* The sequence number. */
+    /* The flag, a sequence number. */
     alignas(64) _Atomic(uint64_t) sequence;
     unsigned char inline_data[DDP_SHM_INLINE];
 };
@@ -49,9 +50,9 @@ struct ddp_comm_shm {
      * ranks of a group run the same algorithms in the same order, so their numbers agree between
      * calls. */
     uint64_t sequence[DDP_SHM_FLAG_SLOTS];
-    int spin;            /* polls before yielding; large if each rank has a core */
-    bool oversubscribed; /* more ranks than cores; the same on all ranks, so that all choose the
-                     same algorithm */
+    int spin; /* polls before yielding; large if each rank has a core */
+    /* More ranks than cores. The same on all ranks, so that all choose the same algorithm. */
+    bool oversubscribed;
 };
 
 static inline struct ddp_shm_flag_slot *ddp_shm_flag_slot_of(const struct ddp_comm_shm *shm,
@@ -68,17 +69,17 @@ static inline unsigned char *ddp_shm_ring_of(const struct ddp_comm_shm *shm, int
     return shm->rings + ((size_t)rank * DDP_SHM_RING_SLOTS + (size_t)slot) * DDP_SHM_RING_BYTES;
 }
 
-/* Publishes sequence number `epoch` in this rank's flag slot `lane`. A rank that reads the number
+/* Publishes `sequence` in this rank's flag slot number `flag_slot`. A rank that reads this number
  * also sees all earlier stores of this rank. */
 static inline void ddp_shm_post(struct ddp_comm *comm, int flag_slot, uint64_t sequence)
 {
     atomic_store_explicit(&ddp_shm_flag_slot_of(comm->shm, comm->rank, flag_slot)->sequence,
                           sequence, memory_order_release);
 }
-/* The rest of ddp_shm_wait after its first polls. */
+/* Continues ddp_shm_wait after the first polls. */
 int ddp_shm_wait_slow(struct ddp_comm *comm, int peer, int flag_slot, uint64_t sequence,
                       struct ddp_err *err);
-/* Waits until flag slot `lane` of rank `peer` has reached sequence number `epoch` (acquire).
+/* Waits until flag slot number `flag_slot` of rank `peer` holds at least `sequence` (acquire).
  * Returns DDP_ELOST on an abort or at the deadline. */
 static inline int ddp_shm_wait(struct ddp_comm *comm, int peer, int flag_slot, uint64_t sequence,
                                struct ddp_err *err)
@@ -95,8 +96,8 @@ static inline int ddp_shm_wait(struct ddp_comm *comm, int peer, int flag_slot, u
     }
     return ddp_shm_wait_slow(comm, peer, flag_slot, sequence, err);
 }
-/* A barrier by all-to-all flags: posts in flag slot `lane` and waits for all peers. The sequence
- * number is counted in shm->epoch[lane]. */
+/* A barrier by all-to-all flags. Posts in flag slot number `flag_slot` and waits for the flags of
+ * all peers. Counts the sequence number in shm->sequence[flag_slot]. */
 int ddp_shm_barrier(struct ddp_comm *comm, int flag_slot, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

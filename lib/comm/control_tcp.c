@@ -12,7 +12,8 @@
 
 #define PAUSE_MS 200
 
-/* Runs on rank 0: receives available bytes of a leaf's DATA frame. *done: the frame is complete. */
+/* Runs on rank 0. Receives the available bytes of the DATA frame of a leaf (any other rank). Sets
+ * *done to whether the frame is complete. */
 static int receive_share(struct ddp_comm *comm, int rank, void *to, size_t bytes, bool *done,
                          struct ddp_err *err)
 {
@@ -97,7 +98,7 @@ static int by_leaf(struct ddp_comm *comm, const void *mine, char *all, size_t by
     struct ddp_control_frame head = {
         .magic = DDP_FRAME_MAGIC, .kind = DDP_FRAME_DATA, .seq = c->seq, .bytes = bytes};
     /* If sending fails, rank 0 may have sent the reason before it closed the connection, so read
-     * its answer all the same. */
+     * the answer of rank 0 in any case. */
     int rc = ddp_tcp_send(fd, &head, sizeof head, deadline);
     if (rc == 0)
         rc = ddp_tcp_send(fd, mine, bytes, deadline);
@@ -131,7 +132,8 @@ static int tcp_barrier(struct ddp_comm *comm, struct ddp_err *err)
     return tcp_allgather_bytes(comm, &nothing, &nothing, 0, err);
 }
 
-/* Checks one connection without taking bytes that belong to an all-gather. */
+/* Checks one connection for a lost rank or an ABORT frame. Leaves bytes that belong to an
+ * all-gather. */
 static int look_at(struct ddp_comm *comm, int rank, int fd, struct ddp_err *err)
 {
     struct ddp_control *c = ddp_control_of(comm);

@@ -3,9 +3,9 @@
  *   control_tcp.c        all-gathers; opening and closing
  *   control_tcp_lost.c   lost ranks: detection, and the message to the others
  *
- * All data is sent in *frames*: a head, then bytes. A leaf (any rank but 0) sends DATA, and rank 0
- * answers RESULT with the data of all ranks. ABORT may come at any time. BYE precedes an orderly
- * close. */
+ * All data is sent in *frames*. A frame is a head, followed by bytes. A leaf (any rank but 0) sends
+ * DATA, and rank 0 answers with RESULT, which holds the data of all ranks. ABORT may come at any
+ * time. BYE precedes an orderly close. */
 #ifndef DDP_COMM_CONTROL_TCP_IMPL_H
 #define DDP_COMM_CONTROL_TCP_IMPL_H
 
@@ -18,8 +18,7 @@ extern "C" {
 #endif
 
 #define DDP_FRAME_MAGIC 0x6d616664u /* "dfam" */
-/* A leaf waits longer than rank 0, because rank 0 knows which ranks are missing and reports them.
- */
+/* A leaf waits this much longer than rank 0, because rank 0 can report which ranks are missing. */
 #define DDP_CONTROL_GRACE_NS   INT64_C(2000000000)
 #define DDP_CONTROL_GOODBYE_NS INT64_C(500000000)
 #define DDP_CONTROL_TEXT_BYTES 240
@@ -28,18 +27,18 @@ enum ddp_control_kind { DDP_FRAME_DATA = 1, DDP_FRAME_RESULT, DDP_FRAME_ABORT, D
 
 struct ddp_control_frame {
     uint32_t magic, kind;
-    /* Sequence number of the all-gather, and the bytes that follow: DDP_CONTROL_TEXT_BYTES after
-     * ABORT, 0 after BYE. */
+    /* seq: number of the all-gather. bytes: number of bytes after the head, DDP_CONTROL_TEXT_BYTES
+     * for ABORT and 0 for BYE. */
     uint64_t seq, bytes;
     /* ABORT only: the error code, and the world rank that caused it (-1: unknown). */
     int32_t code, rank;
 };
 
-/* Rank 0: the part of a leaf's DATA frame that has arrived. */
+/* The part of a peer's frame that has arrived. */
 struct ddp_control_share {
     struct ddp_control_frame head;
     size_t got_head, got;
-    bool gone; /* the leaf sent BYE */
+    bool gone; /* the peer has sent BYE */
 };
 
 /* State that all communicators of a process share. */
@@ -52,7 +51,7 @@ struct ddp_control_world {
 struct ddp_control {
     struct ddp_control_world *world;
     struct ddp_connections connections;
-    struct ddp_control_share *share; /* [size], used by rank 0 */
+    struct ddp_control_share *share; /* [size]; a leaf uses only share[0].gone */
     struct pollfd *polled;           /* [size] */
     uint64_t seq;
     bool failed;
@@ -64,20 +63,22 @@ static inline struct ddp_control *ddp_control_of(const struct ddp_comm *comm)
     return (struct ddp_control *)comm->state;
 }
 
-/* Keeps the communicator's first failure, sends it to all ranks and returns DDP_ELOST. rank: the
- * lost rank of the group, -1 if unknown. */
+/* Stores the failure in c->why if it is the communicator's first, sends it to all ranks and returns
+ * DDP_ELOST. rank: the lost rank of the group, -1 if unknown. */
 int ddp_control_lose(struct ddp_comm *comm, int rank, struct ddp_err *err, const char *text);
-/* As ddp_control_lose, for the connection to `rank`, which failed with errno value `error`. */
+/* Like ddp_control_lose, for the connection to `rank`, which failed with errno value `error`. */
 int ddp_control_lose_peer(struct ddp_comm *comm, int rank, int error, struct ddp_err *err);
-/* As ddp_control_lose, for a passed deadline. On rank 0 the message names the missing ranks. */
+/* Like ddp_control_lose, for a passed deadline. On rank 0 the message names the missing ranks. */
 int ddp_control_expire(struct ddp_comm *comm, struct ddp_err *err);
-/* Handles an ABORT frame whose head was received from `fd`: reads its text and passes it on. */
+/* Handles an ABORT frame whose head was received from `fd`. Reads the text, sends it to the other
+ * ranks and returns DDP_ELOST. */
 int ddp_control_receive_abort(struct ddp_comm *comm, int fd, const struct ddp_control_frame *head,
                               struct ddp_err *err);
 /* Fails unless the frame from `rank` has the expected kind, bytes and sequence number. */
 int ddp_control_check_frame(struct ddp_comm *comm, int rank, const struct ddp_control_frame *head,
                             enum ddp_control_kind kind, uint64_t bytes, struct ddp_err *err);
-/* Marks the communicator failed and sends ABORT with c->why on every connection. */
+/* Marks the communicator failed and sends ABORT with c->why on every connection. Does nothing if it
+ * is marked already. */
 void ddp_control_abort(struct ddp_control *c, int code, int rank);
 
 #ifdef __cplusplus

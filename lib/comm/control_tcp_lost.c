@@ -86,7 +86,7 @@ int ddp_control_check_frame(struct ddp_comm *comm, int rank, const struct ddp_co
         head->bytes == bytes)
         return 0;
     snprintf(text, sizeof text,
-             "rank %d exchanges %llu bytes as number %llu, rank %d %llu as number %llu",
+             "rank %d exchanges %llu bytes as number %llu, but rank %d %llu as number %llu",
              comm->world_rank[rank], (unsigned long long)head->bytes, (unsigned long long)head->seq,
              comm->world_rank[comm->rank], (unsigned long long)bytes, (unsigned long long)c->seq);
     return ddp_control_lose(comm, rank, err, text);

@@ -1,7 +1,8 @@
-/* The report compares one operation, identified by the (group, seq) of the rank that reports. Each
- * rank is in one of five states: it is not known to be in the group, has not entered the operation,
- * is in another operation of the same number (the ranks then run different programs), is in the
- * operation, or has left it. */
+/* Compares all ranks at one operation, the newest one of the rank that reports, identified by
+ * (group, seq). Each rank has one of five states (enum standing). OUTSIDE: not known to be in the
+ * group. NEVER: has not entered the operation. OTHER: is in another operation with the same number,
+ * so the ranks run different programs. INSIDE: is in the operation. LEFT: has left the operation.
+ */
 #include "comm/flight_report.h"
 
 #include <stdarg.h>

@@ -125,8 +125,7 @@ DDP_BOTH void ddp_store4(float *to, const float *from, uint32_t i, int count, in
             to[i + (uint32_t)j] = from[j];
 }
 
-/* Loads a word that another block may be writing. The load is atomic, but orders no other access.
- */
+/* Loads a word that another block may be writing. The load is atomic but unordered. */
 DDP_BOTH uint64_t ddp_load_word(const uint64_t *p)
 {
 #if DDP_ON_GPU
