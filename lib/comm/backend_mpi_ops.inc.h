@@ -97,7 +97,7 @@ static int ops_create(struct mpi_world *world, struct ddp_err *err)
             MPI_TRY(world, err, MPI_Op_create, rows[i].function[bf], 1,
                     &world->op16[bf][rows[i].op]);
     }
-    /* Averages use the sum; other code divides. */
+    /* Averages use the sum operation. The caller divides. */
     for (int bf = 0; bf < 2; bf++)
         world->op16[bf][DDP_AVG] = world->op16[bf][DDP_SUM];
     world->reduce_broken = has_reduce_bug();

@@ -1,6 +1,6 @@
 /* Backend nccl: one GPU per rank, connected by NVIDIA's NCCL. NCCL has no barriers and no agreement
- * on errors, and it does not report all dead ranks. The side channel provides these functions
- * (bootstrap.h). Memory and streams come from the device (device/stream.h). */
+ * on errors, and it does not report every dead rank. The side channel (bootstrap.h) does this
+ * instead. Memory and streams come from the device (device/stream.h). */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,8 +193,8 @@ static void state_free(struct ddp_nccl_state *s)
         device->free(s->scratch, s->scratch_bytes);
     if (s->word != NULL)
         device->free(s->word, sizeof(float));
-    device->streams->destroy(s->stream); /* before the events, because the stream may still record
-                                          * them */
+    /* Before the events, because the stream may still record them. */
+    device->streams->destroy(s->stream);
     device->streams->event_destroy(s->begin);
     device->streams->event_destroy(s->end);
     free(s);

@@ -114,10 +114,10 @@ static int shm_barrier(struct ddp_comm *comm, struct ddp_err *err)
     return ddp_shm_barrier(comm, 0, err);
 }
 
-/* All-gather through the small slots, in fragments of DDP_SHM_SLOT_BYTES. Fragment i uses slot i %
- * 2. A rank writes this slot again only after the barrier of fragment i + 1, because all ranks have
- * then read fragment i. The first and the last barrier separate this call from algorithms that use
- * the slots before and after it. */
+/* All-gather through the small slots, in fragments of DDP_SHM_SLOT_BYTES. Fragments alternate
+ * between two slots. A rank writes the slot of fragment i again only after the barrier of fragment
+ * i + 1, because all ranks have then read fragment i. The first and the last barrier separate this
+ * call from algorithms that use the slots before and after it. */
 static int shm_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                                struct ddp_err *err)
 {

@@ -163,8 +163,8 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
     child->on_expire = parent->on_expire;
     child->on_expire_arg = parent->on_expire_arg;
     child->flight = parent->flight;
-    child->cache_share =
-        parent->cache_share; /* not divided again, because groups run at the same time */
+    /* The share of a rank of the world, because groups run at the same time. */
+    child->cache_share = parent->cache_share;
     child->correctness_only = parent->correctness_only;
     child->parent = parent;
     for (int i = 0; i < n; i++)

@@ -25,8 +25,8 @@ struct ddp_backend;
 struct ddp_comm_shm;
 struct ddp_hosts;
 
-/* The rank and the counts of ranks, which our own launcher sets or which are read from the
- * variables of an outside launcher. */
+/* A rank's number and the counts of ranks. Our own launcher sets the members. Under an outside
+ * launcher they are read from its environment variables. */
 struct ddp_rank_info {
     int rank, size;             /* in the world */
     int local_rank, local_size; /* on this host */
@@ -155,9 +155,9 @@ void ddp_comm_free(struct ddp_comm *comm, void *ptr);
 /* Returns whether ddp_comm_alloc returns registered memory. The result is the same on all ranks. If
  * it is false, the reason is stored in why [why_bytes] (at least 256, may be NULL). */
 bool ddp_comm_has_registered(const struct ddp_comm *comm, char *why, size_t why_bytes);
-/* Returns the address in this process of rank `peer`'s copy of `ptr`, which is at the same offset
- * in the peer's registered memory. `peer` is a rank of this group. Returns NULL if `ptr` is not
- * registered or the backend cannot map memory of peers. */
+/* Returns the address, in this process, of rank `peer`'s copy of `ptr`. The copy is at the same
+ * offset in the peer's registered memory. `peer` is a rank of this group. Returns NULL if `ptr` is
+ * not registered or the backend cannot map memory of peers. */
 void *ddp_comm_map(struct ddp_comm *comm, int peer, const void *ptr);
 
 /* A point-to-point message. The caller owns the request and keeps it until the message is done.

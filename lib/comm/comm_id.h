@@ -21,8 +21,8 @@ struct ddp_comm_ids {
 };
 
 /* Sets child->id (never 0) from the parent's id, the child's world_rank [size], and the number of
- * groups that the parent made of these ranks before. That number is the same on all members,
- * because each of them was in every such group. Returns DDP_ENOMEM or 0. */
+ * groups that the parent made of these ranks before. This number is the same on all members,
+ * because every member was in all of these groups. Returns DDP_ENOMEM or 0. */
 int ddp_comm_id_make(struct ddp_comm_ids *ids, const struct ddp_comm *parent,
                      struct ddp_comm *child, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_comm_ids_release(struct ddp_comm_ids *ids);

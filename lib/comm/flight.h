@@ -3,8 +3,8 @@
  *
  * A rank writes only its own recorder. Recorders lie in the shared segment if there is one, else in
  * the heap of the process. The supervisor or a watchdog thread reads them. Recording takes a few
- * stores, without locks, clocks or calls. A reader may see a half-written entry. Therefore `state`
- * is stored last, with release order. */
+ * stores, without locks, clock reads or function calls. A reader may see a half-written entry.
+ * Therefore `state` is stored last, with release order. */
 #ifndef DDP_COMM_FLIGHT_H
 #define DDP_COMM_FLIGHT_H
 

@@ -17,7 +17,7 @@ void ddp_cuda_note(struct ddp_stream *s, int code, const char *call)
 {
     if (code == cudaSuccess)
         return;
-    (void)cudaGetLastError(); /* the stream keeps the error from here on */
+    (void)cudaGetLastError(); /* clear the error, because the stream keeps it */
     if (s->failed != 0)
         return;
     s->failed = code;
@@ -172,7 +172,7 @@ static int event_elapsed(struct ddp_event *from, struct ddp_event *to, double *n
     return 0;
 }
 
-/* In mode ThreadLocal other threads may allocate memory while this thread captures. */
+/* Uses mode ThreadLocal, because other threads may allocate memory while this thread captures. */
 static int capture_begin(struct ddp_stream *s, struct ddp_err *err)
 {
     DDP_TRY(stream_error(s, err));
@@ -199,7 +199,7 @@ static int capture_end(struct ddp_stream *s, struct ddp_graph **out, struct ddp_
     (void)cudaGetLastError();
     const bool memory = g == NULL;
     free(g);
-    DDP_TRY(stream_error(s, err)); /* if work on the stream failed, that error is the cause */
+    DDP_TRY(stream_error(s, err)); /* an error of work on the stream is the cause */
     if (memory)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a graph");
     return ddp_cuda_fail(err, rc, "capturing a graph");

@@ -2,9 +2,9 @@
  *
  * Callers reach these functions through struct ddp_device (member `streams`). On the CPU a stream
  * does its work at once. Functions that put work on a stream return nothing. The stream keeps the
- * first error of its work; `query` and `wait` return that error, and the results of all later work
- * are undefined. These functions allocate no device memory and do not communicate. Only one thread
- * at a time uses a stream or an event, except that another thread may wait for a recorded event.
+ * first error of its work; `query` and `wait` return this error. The results of all later work are
+ * undefined. These functions allocate no device memory and do not communicate. Only one thread at a
+ * time uses a stream or an event, except that another thread may wait for a recorded event.
  *
  * Device state does not survive fork(). Therefore a process must not call a device before it forks
  * the ranks, not even ddp_device.probe. */
@@ -42,7 +42,7 @@ struct ddp_stream_ops {
     void *(*native)(struct ddp_stream *s);
 
     /* dst and src are device or host memory. Host memory must come from host_alloc for the copy to
-     * be asynchronous. The caller leaves both buffers alone until the stream has completed the
+     * be asynchronous. The caller must not touch the buffers until the stream has completed the
      * copy. */
     void (*copy)(struct ddp_stream *s, void *dst, const void *src, size_t bytes);
     void (*fill)(struct ddp_stream *s, void *dst, unsigned char byte, size_t bytes);
