@@ -2,12 +2,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "doctor.h"
 #include "plain.h"
 #include "rank_error.h"
 
-/* A rank with a failure stays for this long, so that slower ranks can finish their report. */
+/* A rank waits at most this long for the other ranks. */
 #define LINGER_US 6000000
 
 struct doctor_values {
@@ -126,17 +127,18 @@ static void examine(struct ddp_doctor *d)
 
 /* Local rank 0 of each host prints all findings of the host. The other ranks wait for it and then
  * print only failures of their own. A rank whose local rank could not be read does so as well,
- * unless it is rank 0. A launcher ends the job when the first rank fails, so a failing rank stays
- * until slower ranks have printed as well. */
+ * unless it is rank 0. A launcher ends the job when the first rank fails, so each rank stays until
+ * all ranks of its host have printed. A failing rank cannot see the ranks of other hosts and stays
+ * for LINGER_US if there are other hosts. */
 static int print_shared(const struct ddp_doctor *d, bool json, struct ddp_err *err)
 {
     const struct ddp_rank_info *rank_info = &d->app->launcher.rank_info;
     char who[256], where[288];
     const bool knows_place = d->app->launcher_error.code == 0;
+    const bool one_host = rank_info->local_size == rank_info->size;
     int rc = 0;
     ddp_rank_error_origin(d->app, who, sizeof who);
     if (knows_place ? rank_info->local_rank == 0 : rank_info->rank == 0) {
-        const bool one_host = rank_info->local_size == rank_info->size;
         snprintf(where, sizeof where, "%s%s", one_host ? "" : d->info.host, one_host ? "" : ": ");
         claim_failures(d);
         if (json)
@@ -149,8 +151,11 @@ static int print_shared(const struct ddp_doctor *d, bool json, struct ddp_err *e
         print_failures(d, where, json ? stderr : d->app->out);
     }
     fflush(d->app->out);
-    if (count_verdicts(d, DDP_FAIL) > 0)
-        usleep(LINGER_US);
+    const int64_t until_us = ddp_now_ns() / 1000 + LINGER_US;
+    const bool all_printed = ddp_rank_error_wait(d->app, LINGER_US);
+    const int64_t left_us = until_us - ddp_now_ns() / 1000;
+    if (count_verdicts(d, DDP_FAIL) > 0 && !(all_printed && one_host) && left_us > 0)
+        usleep((useconds_t)left_us);
     return rc;
 }
 
@@ -189,8 +194,8 @@ const struct ddp_cmd ddp_cmd_doctor = {
         "there is a FAIL, else with 0. `mpiexec -n N ddpbench doctor` looks at\n"
         "each host of that job: with several hosts every line names its own, and a FAIL\n"
         "that one rank alone has names the rank. With --json each host prints a document,\n"
-        "and such a FAIL goes to stderr. A rank with a FAIL stays for 6 s, because the\n"
-        "launcher then ends the job: a rank that starts later than that is not heard.\n",
+        "and such a FAIL goes to stderr. A launcher ends the job when the first rank\n"
+        "fails, so a rank with a FAIL waits up to 6 s for the other ranks.\n",
     .rows = rows,
     .values_bytes = sizeof(struct doctor_values),
     .help_offset = offsetof(struct doctor_values, help),

@@ -11,6 +11,9 @@
 #include "base/rng.h"
 #include "base/strbuf.h"
 
+/* Interval at which a rank looks for the other ranks of its host. */
+#define POLL_US 50000
+
 bool ddp_rank_error_is_shared(const struct ddp_app *app)
 {
     const struct ddp_rank_info *rank_info = &app->launcher.rank_info;
@@ -26,25 +29,70 @@ static uint64_t mix(uint64_t hash, const char *text)
     return hash;
 }
 
-/* Returns false if another process holds the place. The kernel frees the socket's name when the
- * process ends, so no file is left behind. */
-static bool bind_place(uint64_t hash, int place)
+/* Writes an abstract socket address that the processes of this host with the same user and parent
+ * share. The kernel frees such a name when its process ends, so no file is left behind. */
+static socklen_t name_socket(struct sockaddr_un *out, const char *subject, int index)
 {
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    const int n = snprintf(at.sun_path + 1, sizeof at.sun_path - 1, "ddpbench-error-%ld-%016llx-%d",
-                           (long)getppid(), (unsigned long long)hash, place);
+    char host[256] = "";
+    (void)gethostname(host, sizeof host - 1);
+    const uint64_t hash = mix(mix((uint64_t)getuid(), host), subject);
+    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+    const int n = snprintf(out->sun_path + 1, sizeof out->sun_path - 1, "ddpbench-%ld-%016llx-%d",
+                           (long)getppid(), (unsigned long long)hash, index);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+/* Returns false if another process holds the name. The socket stays open until the process ends. */
+static bool bind_name(const char *subject, int index)
+{
+    struct sockaddr_un at;
+    const socklen_t bytes = name_socket(&at, subject, index);
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
-    return fd < 0 || bind(fd, (const struct sockaddr *)&at, bytes) == 0 || errno != EADDRINUSE;
+    if (fd < 0)
+        return true;
+    if (bind(fd, (const struct sockaddr *)&at, bytes) == 0)
+        return listen(fd, SOMAXCONN) == 0 || errno != EADDRINUSE;
+    const bool taken = errno == EADDRINUSE;
+    close(fd);
+    return !taken;
+}
+
+/* Returns true if a process holds the name. */
+static bool name_is_bound(const char *subject, int index)
+{
+    struct sockaddr_un at;
+    const socklen_t bytes = name_socket(&at, subject, index);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const bool bound = fd >= 0 && (connect(fd, (const struct sockaddr *)&at, bytes) == 0 ||
+                                   errno == EAGAIN);
+    if (fd >= 0)
+        close(fd);
+    return bound;
+}
+
+bool ddp_rank_error_wait(const struct ddp_app *app, int64_t limit_us)
+{
+    const struct ddp_rank_info *rank_info = &app->launcher.rank_info;
+    const char *subject = "arrived";
+    int next = 0;
+    if (app->launcher_error.code != 0)
+        return false;
+    (void)bind_name(subject, rank_info->local_rank);
+    for (int64_t waited_us = 0; next < rank_info->local_size; waited_us += POLL_US) {
+        while (next < rank_info->local_size && name_is_bound(subject, next))
+            next++;
+        if (next < rank_info->local_size && waited_us >= limit_us)
+            return false;
+        /* The last pause leaves the other ranks time to see this rank's name. */
+        usleep(next < rank_info->local_size ? POLL_US : 4 * POLL_US);
+    }
+    return true;
 }
 
 int ddp_rank_error_claim(const char *line)
 {
-    char host[256] = "";
-    (void)gethostname(host, sizeof host - 1);
-    const uint64_t hash = mix(mix((uint64_t)getuid(), host), line);
     int place = 0;
-    while (place < DDP_RANK_ERROR_LINES && !bind_place(hash, place))
+    while (place < DDP_RANK_ERROR_LINES && !bind_name(line, place))
         place++;
     return place;
 }

@@ -25,6 +25,9 @@ int ddp_rank_error_claim(const char *line);
 void ddp_rank_error_claim_all(const char *line);
 /* Returns the text that replaces the line of a later claim, 1 to DDP_RANK_ERROR_LINES - 1. */
 const char *ddp_rank_error_same(int place);
+/* Waits until all ranks of this host have called this function. Returns false if they have not
+ * within limit_us, or at once if this process does not know its local rank. */
+bool ddp_rank_error_wait(const struct ddp_app *app, int64_t limit_us);
 /* Prints the error on stderr, unless another rank prints it or it was printed already. An error of
  * this rank alone begins with the rank and its host. */
 void ddp_rank_error_report(const struct ddp_app *app, struct ddp_err *err);

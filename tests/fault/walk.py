@@ -136,7 +136,7 @@ def session_members(session):
 def shm_names():
     """The names in /dev/shm, except those of MPI libraries, which other runs may use."""
     return {name for name in os.listdir("/dev/shm")
-            if not name.startswith(("vader_segment", "mpich", "sm_segment"))}
+            if not name.startswith(("vader_segment", "mpich", "sm_segment", "ucx_shm"))}
 
 
 class Run:

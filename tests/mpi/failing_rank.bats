@@ -116,13 +116,13 @@ two_fail() {
     [ "$(grep -c 'further ranks' <<<"$output")" = 1 ]
 }
 
-# late_rank FLAVOUR: rank 0 starts 4 s later than rank 1, which fails.
+# late_rank FLAVOUR: rank 0 starts 2 s later than rank 1, which fails.
 late_rank() {
     needs "$1"
     # shellcheck disable=SC2016 # the inner shell's
     run mpi "$1" 2 sh -c '
         eval "rank=\$$1"
-        if [ "$rank" = 0 ]; then sleep 4; else export DDPBENCH_MODULE_DIR=/nonexist; fi
+        if [ "$rank" = 0 ]; then sleep 2; else export DDPBENCH_MODULE_DIR=/nonexist; fi
         exec "$2" doctor' sh "$(rank_variable "$1")" "$ddpbench"
     [ "$status" = 69 ]
     grep "^FAIL  rank 1 on $host: backend mpi: " <<<"$output"
