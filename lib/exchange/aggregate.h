@@ -4,9 +4,9 @@
  *
  *   allreduce    each rank sums one share of the array
  *   local        reduce to rank 0, then broadcast
- *   device       each tensor (key) is reduced at one rank, its owner, and broadcast from there. Keys
- *                are assigned from the largest to the smallest. Each goes to the rank that owns the
- *                fewest elements
+ *   device       each tensor (key) is reduced at one rank, its owner, and broadcast from there.
+ *                Keys are assigned from the largest to the smallest. Each goes to the rank that
+ *                owns the fewest elements
  *   dist-device  reduce within each host, then assign keys to owners among the hosts. Keys of
  *                1e6 elements and more are cut evenly over all hosts
  *
@@ -59,7 +59,8 @@ struct ddp_aggregate {
                 struct ddp_err *err);
 };
 
-const struct ddp_aggregate *const *ddp_aggregates(void); /* NULL-terminated. The first is allreduce. */
+/* Returns all placements, with allreduce first. The array ends with NULL. */
+const struct ddp_aggregate *const *ddp_aggregates(void);
 
 /* Plans the collectives of a placement. Not collective. Returns DDP_EUSAGE if the algorithm is
  * unknown, or DDP_EUNAVAIL if the algorithm does not support this communicator or array. */

@@ -3,9 +3,9 @@
  * The API follows nnabla's Communicator: init, groups, all_reduce with division, registered
  * parameters, and a bucketed all-reduce that overlaps with the backward pass. The *world* is all
  * ranks of a job. A process opens at most one world (struct ddp) and uses it from one thread. In
- * ddp_run's thread mode each thread is a rank and opens one. A function that fails returns a
- * negative code of enum ddp_code and fills *err. err may be NULL. Otherwise initialise *err with
- * DDP_ERR_INIT.
+ * ddp_run's thread mode each thread is a rank and opens one. Functions that can fail return 0 or a
+ * negative code of enum ddp_code. On failure they fill *err. err may be NULL. Otherwise initialise
+ * *err with DDP_ERR_INIT.
  *
  * All ranks of the group must call a "collective" function, in the same order. A collective call
  * fails on all ranks or on none. If one rank rejects its arguments, all ranks return that rank's

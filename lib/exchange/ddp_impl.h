@@ -5,7 +5,7 @@
  *   ddp_modules.c  finds the folder of the backend modules
  *   ddp_group.c    named groups
  *   ddp_agree.c    before each collective: compares the calls of all ranks
- *   ddp_pack.c    the pack buffer
+ *   ddp_pack.c     the pack buffer
  *   ddp_coll.c     all_reduce, reduce, bcast (ddp_param.c: registered parameters)
  *   ddp_shards.c   all_gather, reduce_scatter
  *   ddp_bucket.c   the bucketer, built on bucket.h */
@@ -146,8 +146,8 @@ int ddp_group_async(struct ddp_group *group, struct ddp_err *err) DDP_MUST_CHECK
 
 /* ddp_agree.c. Compares the notes of all ranks. Collective over the group. If a rank rejects its
  * arguments, returns the code and message of the first such rank. Returns DDP_EMISMATCH if the
- * functions or digests of calls differ. Otherwise returns 0, and *same_position (may be NULL)
- * becomes true if `position` is equal on all ranks. */
+ * functions or their arguments differ between ranks. Otherwise returns 0. *same_position tells
+ * whether `position` is equal on all ranks. same_position may be NULL. */
 int ddp_agree(struct ddp_group *group, const struct ddp_note *mine, bool *same_position,
               struct ddp_err *err) DDP_MUST_CHECK;
 /* Add a value, the counts and dtypes of arrays, or a text to a digest. Return the new digest. */
