@@ -15,7 +15,7 @@
 #define IMAGES_MAX     ((size_t)1 << 24)
 /* Training images per evaluation image. */
 #define EVAL_SHARE 5
-#define TILE       4 /* side of a square of pixels with equal values, so that strided layers see it */
+#define TILE       4 /* side of a square of pixels with equal values */
 
 /* Numbers of the random streams. partition.c and the models use other numbers. */
 #define STREAM_PICTURES ((uint64_t)3 << 60)
