@@ -26,7 +26,7 @@ struct ddp_buckets {
     unsigned char *data;
     struct bucket *buckets;
     /* next_bucket: the bucket that is being filled. next_tensor: the tensor that must become ready
-     * next. It counts down. -1: all tensors are ready. */
+     * next. next_tensor counts down. -1: all tensors are ready. */
     int count, next_bucket, next_tensor;
     int64_t exchange_ns;
 };

@@ -23,8 +23,9 @@ extern "C" {
 
 #define DDP_GROUP_NAME_MAX 63
 
-/* First statement of every public function that can fail. Replaces a NULL err by a local one,
- * because internal functions use `return ddp_hint(err, ...)`, which reads the code from err. */
+/* First statement of every public function that can fail. Replaces a NULL err by the address of a
+ * local struct, because internal functions use `return ddp_hint(err, ...)`, which reads the code
+ * from err. */
 #define DDP_OWN_ERR(err)                                                                           \
     struct ddp_err own_err_ = DDP_ERR_INIT;                                                        \
     err = (err) != NULL ? (err) : &own_err_
@@ -166,8 +167,8 @@ int ddp_check_arrays(const struct ddp_array *arrays, int n, struct ddp_err *err)
  * bytes. Fails on all ranks or on none. */
 int ddp_pack_reserve(struct ddp_group *group, size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_pack_release(struct ddp_group *group);
-/* Allocates memory for a group: registered memory if the backend has it, otherwise private pages.
- * Collective. Fails on all ranks or on none. */
+/* Allocates memory for a group: registered memory if the group is the world and enough is left,
+ * otherwise private pages. Collective. Fails on all ranks or on none. */
 int ddp_group_alloc(struct ddp_group *group, size_t bytes, void **out, bool *registered,
                     struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_group_free(struct ddp_group *group, void *ptr, size_t bytes, bool registered);

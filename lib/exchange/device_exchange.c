@@ -52,7 +52,7 @@ size_t ddp_device_exchange_capacity(const struct ddp_compress_spec *spec, size_t
     return c->fixed_count || !feedback ? c->bound(spec, n) : (n + 7) / 8;
 }
 
-/* Size of a list of `capacity` entries. */
+/* Returns the bytes of a list of `capacity` entries. */
 static size_t list_bytes(size_t capacity)
 {
     return HEAD_BYTES + 2 * round_to_line(capacity * sizeof(float));

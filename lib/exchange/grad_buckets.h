@@ -33,7 +33,7 @@ struct ddp_grad_bucket {
  * one bucket. */
 struct ddp_bucket_method {
     /* Optional. Called once, before the first open. Collective over comm, which is the communicator
-     * that run will use. With overlap run uses comm in another thread. */
+     * that `run` will use. With overlap `run` uses comm in another thread. */
     int (*begin)(void *arg, const struct ddp_sync_setup *setup, struct ddp_comm *comm,
                  struct ddp_err *err);
     /* Optional. Called once, after the last close, even if begin failed or was not called. */

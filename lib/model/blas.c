@@ -96,8 +96,8 @@ static void describe(void *lib, const char *file, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "%.90s", base);
 }
 
-/* Returns DDP_EUNAVAIL if `file` cannot be opened (with the loader's message) or has no working
- * CBLAS. */
+/* Opens a library. Returns DDP_EUNAVAIL if `file` cannot be opened (with the loader's message) or
+ * has no working CBLAS. */
 static int open_library(const char *file, struct ddp_err *err)
 {
     void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);

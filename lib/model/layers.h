@@ -55,7 +55,7 @@ void ddp_conv_pool_backward(const struct ddp_conv_pool *layer, int n, const floa
 
 /* Convolution and bias with any stride and padding. w [out_c][in_c][k][k], b [out_c]. The output is
  * stored channel by channel, [out_c][n][out_h][out_w], as batch normalisation and the next
- * convolution read it. Images are processed in chunks as above. */
+ * convolution read it. Images are processed in chunks as in ddp_conv_pool. */
 struct ddp_conv {
     struct ddp_conv_shape shape;
     int chunk;

@@ -2,7 +2,7 @@
  *
  *   layers_cuda.c               the layer table: open, close, products
  *   layers_cuda_load.c          opens the libraries on first use
- *   layers_cuda_cudnn.c         convolutions (layers_cuda_cudnn_absent.c if its header is missing)
+ *   layers_cuda_cudnn.c         convolutions (layers_cuda_cudnn_absent.c without cuDNN's header)
  *   layers_cuda_absent.c        replaces the first two in a build without cuBLAS's header */
 #ifndef DDP_MODEL_LAYERS_CUDA_IMPL_INC_H
 #define DDP_MODEL_LAYERS_CUDA_IMPL_INC_H

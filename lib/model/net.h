@@ -33,8 +33,8 @@ struct ddp_layer {
     int k, stride, pad; /* convolutions; stride 0 means 1 */
     int relu;
     int from;  /* ADD */
-    int chunk; /* convolutions: images unfolded at once; 0: as many as fill half of a common L2
-                  cache */
+    int chunk; /* convolutions: images unfolded at once; 0: as many as the chunk_floats of layers.h
+                  allow */
 };
 #define DDP_NET_LAYERS_MAX 32
 

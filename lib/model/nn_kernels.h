@@ -23,7 +23,7 @@ struct ddp_view {
 };
 
 /* A convolution with a square kernel k x k and zero padding: out = (in + 2 pad - k) / stride + 1.
- * im2col, bias_relu_pool and pool_grad assume stride 1 and no padding and ignore both members. */
+ * im2col and pool_grad assume stride 1 and no padding, and ignore stride and pad. */
 struct ddp_conv_shape {
     int in_c, in_h, in_w, out_c, k;
     int stride, pad;
@@ -38,8 +38,8 @@ struct ddp_nn_kernels {
      * receives the pixel of x that the weight multiplies. */
     void (*im2col)(const struct ddp_conv_shape *s, int n, const float *x, struct ddp_view xv,
                    float *col);
-    /* y [c][n][h][w], h and w even. out [h/2][w/2] = max(0, bias[c] + the window's maximum); which
-     * [c][n][h/2][w/2] receives the position of the first maximum. */
+    /* y [c][n][h][w], h and w even. For each 2 x 2 window: out [h/2][w/2] = max(0, bias[c] +
+     * maximum). `which` [c][n][h/2][w/2] receives the position of the first maximum. */
     void (*bias_relu_pool)(int c, int n, int h, int w, const float *y, const float *bias,
                            float *out, struct ddp_view outv, uint8_t *which);
     /* y [rows][cols] += bias [cols], followed by max(0, .) if relu is set. */
