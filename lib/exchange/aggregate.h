@@ -12,9 +12,9 @@
  *
  * A placement is a list of collectives on groups of ranks. The list is planned once and run in
  * every step. All ranks end with bit-identical sums. Placements add in different orders, so the
- * results of two placements differ in rounding. Averaging and compression happen elsewhere. Source:
- * MXNet 1.x, kvstore_local.h, comm.h (CommDevice::InitBuffersAndComm), kvstore_dist.h
- * (EncodeDefaultKey, MXNET_KVSTORE_BIGARRAY_BOUND). */
+ * results of two placements differ in rounding. Source: MXNet 1.x, kvstore_local.h, comm.h
+ * (CommDevice::InitBuffersAndComm), kvstore_dist.h (EncodeDefaultKey,
+ * MXNET_KVSTORE_BIGARRAY_BOUND). */
 #ifndef DDP_EXCHANGE_AGGREGATE_H
 #define DDP_EXCHANGE_AGGREGATE_H
 

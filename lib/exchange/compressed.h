@@ -5,7 +5,7 @@
  * of this sum for an average. The result is bit-identical on all ranks. The three phases are timed
  * separately. Encode is the compressor with error feedback. Exchange is everything that needs the
  * other ranks, including the summation of sparse lists into data. Decode is the conversion back
- * from 16 bits. Callers decide when to exchange and how to cut buckets. */
+ * from 16 bits. */
 #ifndef DDP_EXCHANGE_COMPRESSED_H
 #define DDP_EXCHANGE_COMPRESSED_H
 
@@ -60,7 +60,7 @@ void ddp_compressed_counters(const struct ddp_compressed *x, struct ddp_compress
 /* Resets the counters. The residual stays. */
 void ddp_compressed_reset(struct ddp_compressed *x);
 /* Returns the residual [n], or NULL without feedback. The residual of a 16-bit form has the scale
- * of the sent values. An average thus divides the residual too. */
+ * of the sent values. */
 const float *ddp_compressed_residual(const struct ddp_compressed *x);
 /* Returns the name of the chosen algorithm. */
 const char *ddp_compressed_algorithm(const struct ddp_compressed *x);

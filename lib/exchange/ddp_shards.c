@@ -1,6 +1,6 @@
-/* all_gather and reduce_scatter. all_gather receives one array per rank, and reduce_scatter sends
- * one array per rank. lib/coll expects these arrays as a single array. If they are not adjacent in
- * memory on some rank, all ranks use the pack buffer instead. */
+/* all_gather receives one array per rank, and reduce_scatter sends one array per rank. lib/coll
+ * expects these arrays as a single array. If they are not adjacent in memory on some rank, all
+ * ranks use the pack buffer instead. */
 #include "base/mem.h"
 #include "comm/comm.h"
 #include "exchange/bucket.h"

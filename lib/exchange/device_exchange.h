@@ -6,7 +6,7 @@
  * never needs the length of a list, which stays on the device. Sums are formed in rank order. For a
  * global top-K (oktopk) every rank selects the k largest sums in each call. Entries that this rank
  * sent but that were not selected return to its residual. The host waits for the stream once,
- * before the exchange. There is no fallback to the CPU. */
+ * before the exchange. */
 #ifndef DDP_EXCHANGE_DEVICE_EXCHANGE_H
 #define DDP_EXCHANGE_DEVICE_EXCHANGE_H
 

@@ -55,8 +55,7 @@ struct ddp_grad_buckets;
 /* Cuts the gradients and opens all buckets. Collective. setup->grads, method and arg are borrowed
  * until destroy. The other arrays of setup are borrowed only during the call. With overlap and more
  * than one rank, a progress thread is started (coll/async.h). setup->comm must then have been
- * opened with ddp_comm_options.threads. Methods receive a copy of setup. Its stream is the one that
- * they must use. */
+ * opened with ddp_comm_options.threads. Methods receive a copy of setup and must use its stream. */
 int ddp_grad_buckets_create(const struct ddp_sync_setup *setup,
                             const struct ddp_bucket_method *method, void *arg,
                             struct ddp_grad_buckets **out, struct ddp_err *err) DDP_MUST_CHECK;

@@ -2,8 +2,8 @@
  * takes its own optimiser step, and then the next chunk is averaged over the ranks. The models of
  * the ranks differ slightly. Each rank evaluates its own model on its part of the images, so the
  * result is an average over the models. Source: Apache SINGA, opt.py,
- * DistOpt.backward_and_partial_update. Unlike here, SINGA cuts its fusion buffer. This buffer is
- * larger than SINGA's example models, which therefore form a single chunk. */
+ * DistOpt.backward_and_partial_update. SINGA cuts its fusion buffer instead of the parameters, so
+ * its small example models form a single chunk. */
 #include "base/unit.h"
 #include "exchange/sync_average.h"
 

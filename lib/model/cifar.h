@@ -3,8 +3,7 @@
  * The files are not trusted. A file that does not have exactly one of the two layouts is rejected
  * with DDP_EINPUT and the position of the error. The python form is a pickle. Its decoder accepts
  * only the fixed sequence of objects that these files contain. Unlike an unpickler, the decoder has
- * no stack and no memo, and calls no functions. dataset_cifar10.c and the fuzzers use this header.
- */
+ * no stack and no memo, and calls no functions. */
 #ifndef DDP_MODEL_CIFAR_H
 #define DDP_MODEL_CIFAR_H
 

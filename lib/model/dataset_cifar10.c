@@ -1,5 +1,5 @@
 /* CIFAR-10: 50,000 training and 10,000 evaluation images, 32 x 32 RGB, in six files of the binary
- * or the python form. Debian has no package for this set. */
+ * or the python form. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

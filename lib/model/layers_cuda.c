@@ -130,7 +130,7 @@ static int cuda_open(const struct ddp_layers_setup *setup, struct ddp_layers_con
     DDP_TRY_GOTO(open_library(c, err), err_context);
     if (setup->conv != DDP_CONV_UNFOLD) {
         rc = ddp_cuda_cudnn_open(c, &why);
-        /* With conv auto a missing cuDNN is not an error. Every other failure is an error. */
+        /* With conv auto a missing cuDNN is not an error. */
         if (rc != 0 && (setup->conv == DDP_CONV_LIBRARY || rc != DDP_EUNAVAIL)) {
             *err = why;
             goto err_context;

@@ -1,9 +1,9 @@
 /* Convolutions by cuDNN 9's legacy C API, in NCHW and f32.
  *
- * cuDNN's heuristics choose the algorithm. No measurement is made. Only algorithms that give the
- * same bits each time are used. Each algorithm runs with the kind of arithmetic (mathType) that the
- * heuristics name for it. Unless TF32 is requested, this is f32 multiply-add. Source: cuDNN 9 API
- * reference, "cudnn_cnn". */
+ * cuDNN's heuristics choose the algorithm. Only algorithms that give the same bits each time are
+ * used. Each algorithm runs with the kind of arithmetic (mathType) that the heuristics name for it.
+ * Unless TF32 is requested, this is f32 multiply-add. Source: cuDNN 9 API reference, "cudnn_cnn".
+ */
 #include <assert.h>
 #include <cudnn.h>
 #include <stdlib.h>

@@ -13,8 +13,8 @@
  *   gradient of the image: for each position, add the weight rows of the channels that have their
  *   maximum there
  *
- * The two gradients use the same loop, which keeps the sum in registers. The order of the additions
- * is fixed. It is by images and windows for the weights, and by channels for the image. */
+ * The order of the additions is fixed: by images and windows for the weights, and by channels for
+ * the image. */
 
 typedef float v16f __attribute__((vector_size(64)));
 typedef int32_t v16i __attribute__((vector_size(64)));

@@ -40,8 +40,8 @@ extern "C" {
 
 #define DDP_NN_THREADS    256
 #define DDP_NN_SPLITS_MAX 64
-/* A sum gets one part per this many terms. For fewer terms another block would cost more time than
- * it saves. */
+/* A sum gets one part per this many terms. With smaller parts, launching blocks would take longer
+ * than the sum. */
 #define DDP_NN_SPLIT_TERMS 8192
 
 DDP_BOTH uint32_t ddp_nn_splits(uint32_t count)
