@@ -1,3 +1,5 @@
+/* Plans and runs the placements that aggregate.h describes. aggregate_hosts.c opens the groups of
+ * hosts. */
 #include "exchange/aggregate.h"
 
 #include <stdio.h>
@@ -10,8 +12,8 @@
 struct step {
     struct ddp_comm *comm;
     struct ddp_coll_plan plan;
-    bool counts;        /* The collective counts its bytes in comm->wire_bytes. */
-    double model_bytes; /* Modelled bytes of one run if !counts. */
+    bool counts;        /* True if comm->wire_bytes counts the bytes. */
+    double model_bytes; /* If !counts: modelled bytes of one run. */
 };
 
 struct ddp_aggregation {
@@ -22,7 +24,8 @@ struct ddp_aggregation {
     bool counted;
 };
 
-/* True if the algorithm sends its bytes by ddp_comm_isend, which counts them. */
+/* Returns true if comm->wire_bytes counts all bytes of the plan. Only algorithms that send by
+ * ddp_comm_isend are counted. */
 static bool sends_messages(const struct ddp_coll_plan *plan, const struct ddp_comm *comm)
 {
     const struct ddp_coll_shape shape = {.coll = plan->args.coll,
@@ -114,8 +117,9 @@ void ddp_aggregate_owners(const size_t *counts, int count, int owners, int *owne
     }
 }
 
-/* Reduces each key at its owner, then broadcasts each key from there. Keys of split_from elements
- * and more are cut over all ranks of comm. */
+/* Reduces each key (tensor) at its owner, then broadcasts the sum from the owner. A key of
+ * split_from or more elements is cut into one part per rank of comm, and each rank owns one part.
+ */
 static int plan_owners(struct ddp_aggregation *a, const struct ddp_aggregate_setup *setup,
                        struct ddp_comm *comm, size_t split_from, struct ddp_err *err)
 {
@@ -163,7 +167,7 @@ static int plan_dist_device(struct ddp_aggregation *a, const struct ddp_aggregat
 
 static const struct ddp_aggregate allreduce = {
     .name = "allreduce",
-    .summary = "every rank sums a share",
+    .summary = "each rank sums one share of the array",
     .plan = plan_allreduce,
 };
 static const struct ddp_aggregate local = {

@@ -1,4 +1,4 @@
-/* Opens the groups of ranks that share a host. */
+/* Opens and closes the groups of ranks by host (struct ddp_host_groups). */
 #include <stdlib.h>
 
 #include "base/mem.h"

@@ -1,3 +1,4 @@
+/* Cuts tensors into buckets that a progress thread all-reduces (bucket.h). */
 #include "exchange/bucket.h"
 
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* One bucket: elements [low, high) of the sequence. */
+/* One bucket: elements [low, high) of the sequence of all tensors. */
 struct bucket {
     struct ddp_buckets *all;
     size_t low, high;
@@ -21,11 +22,11 @@ struct ddp_buckets {
     int n;
     size_t elem;
     bool in_place;
-    /* Address of the sequence's first element. */
+    /* Address of the first element of the sequence. */
     unsigned char *data;
     struct bucket *buckets;
     /* next_bucket: the bucket that is being filled. next_tensor: the tensor that must become ready
-     * next (they count down), -1 if none is left. */
+     * next. next_tensor counts down. -1: all tensors are ready. */
     int count, next_bucket, next_tensor;
     int64_t exchange_ns;
 };
@@ -43,7 +44,7 @@ bool ddp_buckets_adjacent(const struct ddp_array *arrays, int n)
     return true;
 }
 
-/* Runs in the progress thread. */
+/* Copies the sums of a bucket back to the tensors. Runs in the progress thread. */
 static void unpack(void *arg)
 {
     const struct bucket *bucket = arg;
@@ -91,7 +92,8 @@ static int lay_out(struct ddp_buckets *b, const struct ddp_buckets_setup *setup)
     return b->buckets != NULL ? 0 : DDP_ENOMEM;
 }
 
-/* Prepares the request of each bucket. Bucket k ends k * pack_elements before the end. */
+/* Prepares the request of each bucket. Bucket k ends k * pack_elements before the end of the
+ * sequence. */
 static int prepare(struct ddp_buckets *b, const struct ddp_buckets_setup *setup,
                    struct ddp_err *err)
 {

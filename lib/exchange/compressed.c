@@ -1,3 +1,5 @@
+/* Runs compressed all-reduces and counts their bytes and times (compressed.h). compressed_create.c
+ * creates them. */
 #include "exchange/compressed.h"
 
 #include <math.h>
@@ -36,11 +38,11 @@ static int exchange(struct ddp_compressed *x, struct ddp_err *err)
     return 0;
 }
 
-/* Elements per block. Both passes over a block, the overflow check and the conversion, find it in
- * the cache. */
+/* Elements per block. Decoding reads each block twice, to check for overflow and to convert. A
+ * block is so small that the second pass reads from the cache. */
 #define BLOCK ((size_t)4096)
 
-/* Exponent bits that are all ones in an infinity or NaN. */
+/* Returns the mask of the exponent bits. In an infinity or a NaN all of them are 1. */
 static uint16_t exponent_of(enum ddp_dtype dtype)
 {
     return dtype == DDP_F16 ? 0x7c00 : 0x7f80;
@@ -54,7 +56,8 @@ static bool any_not_finite(const uint16_t *wire, size_t count, uint16_t exponent
     return found != 0;
 }
 
-/* Counts the elements that overflowed. data still holds the input of this rank. */
+/* Counts the elements that are infinite or NaN in the result but finite in data, the input of this
+ * rank. */
 static uint64_t count_overflows(const uint16_t *wire, const float *data, size_t count,
                                 uint16_t exponent)
 {

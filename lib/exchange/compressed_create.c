@@ -1,4 +1,4 @@
-/* Creates and destroys compressed all-reduces. */
+/* Creates and destroys compressed all-reduces. compressed.c runs them. */
 #include "exchange/compressed_impl.h"
 
 #include <math.h>
@@ -8,8 +8,9 @@
 
 #include "base/mem.h"
 
-/* The density of a threshold is not known in advance. EXPECTED is the list length for which auto
- * chooses; CHECKED is the length that memory checks assume. */
+/* The list length of the compressor `threshold` is not known in advance. THRESHOLD_EXPECTED is the
+ * length for which `auto` chooses an algorithm. THRESHOLD_CHECKED is the length that memory checks
+ * assume. */
 #define THRESHOLD_EXPECTED(n) ((n) / 100 + 1)
 #define THRESHOLD_CHECKED(n)  ((n) / 16 + 1)
 
@@ -29,8 +30,8 @@ static size_t round_to_line(size_t bytes)
     return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
 }
 
-/* Registered bytes of the encoded form. A list holds indices, then values in a cache line of their
- * own. */
+/* Returns the registered bytes of the encoded form. A list holds all indices, then all values. The
+ * values begin at a new cache line. */
 static size_t wire_bytes(const struct ddp_compress_spec *spec, size_t n)
 {
     const struct ddp_compressor *c = spec->compressor;
@@ -122,9 +123,10 @@ static int prepare(struct ddp_compressed *x, struct ddp_err *err)
     return 0;
 }
 
-/* Sets mapped_bytes, the bytes that other ranks read from this rank without a message. In mapped
- * memory they are as many as a ring sends: the owner of each chunk reads it once and stores it once
- * into every other rank's memory. The same is assumed for native calls. */
+/* Sets mapped_bytes, the bytes that other ranks receive from this rank without a message.
+ * Algorithms on mapped memory move as many bytes as a ring, because the owner of a chunk reads it
+ * once from every other rank and stores the sum once in every other rank's memory. The same is
+ * assumed for calls of the backend's library. */
 static void model_dense(struct ddp_compressed *x)
 {
     const struct ddp_coll_args *args = &x->plan.args;
@@ -139,7 +141,7 @@ static void model_dense(struct ddp_compressed *x)
     x->mapped_bytes = cost.sent_bytes > 0 ? NAN : 2 * (ranks - 1) / ranks * (double)x->plan.bytes;
 }
 
-/* Every other rank reads all entries of this rank. */
+/* Sets mapped_bytes per entry. Every other rank reads all entries of this rank, 8 bytes each. */
 static void model_sparse(struct ddp_compressed *x)
 {
     const int ranks = x->setup.comm->size;

@@ -1,26 +1,27 @@
 /* libddp: data-parallel communication for training frameworks, in C.
  *
  * The API follows nnabla's Communicator: init, groups, all_reduce with division, registered
- * parameters, and a bucketed all-reduce that overlaps with the backward pass. A process opens at
- * most one `struct ddp` (in ddp_run's thread mode: a thread opens one) and uses it from one thread.
- * Every function that can fail returns 0 or a negative code of enum ddp_code and fills *err. err
- * may be NULL; otherwise initialise it with DDP_ERR_INIT.
+ * parameters, and a bucketed all-reduce that overlaps with the backward pass. The *world* is all
+ * ranks of a job. A process opens at most one world (struct ddp) and uses it from one thread. In
+ * ddp_run's thread mode each thread is a rank and opens one. Functions that can fail return 0 or a
+ * negative code of enum ddp_code. On failure they fill *err. err may be NULL. Otherwise initialise
+ * *err with DDP_ERR_INIT.
  *
- * All ranks of the group must call a "collective" function, in the same order. It fails on all
- * ranks or on none: if one rank rejects its arguments, all ranks return that rank's code and
- * message. If ranks call different functions, or pass different counts, all of them return
- * DDP_EMISMATCH instead of waiting for each other. The world stays usable after both kinds of
- * failure. After DDP_ELOST the world is unusable and only ddp_finalize may follow.
+ * All ranks of the group must call a "collective" function, in the same order. A collective call
+ * fails on all ranks or on none. If one rank rejects its arguments, all ranks return that rank's
+ * code and message. If the ranks call different functions or pass different counts, all ranks
+ * return DDP_EMISMATCH. The world stays usable after these failures. After DDP_ELOST the world is
+ * unusable, and only ddp_finalize may follow.
  *
- * Every wait ends with DDP_ELOST at the deadline, ddp_init_options.timeout_s. The library never
- * prints and never exits, with one exception: a blocking MPI call cannot be interrupted, so under
- * mpiexec a watchdog calls on_lost and then ends the process with exit code 13 if it is still
- * inside such a call at the deadline. If all ranks share one host, they exchange data through
- * shared memory and use MPI only for start-up. Under MPI, ddp_abort and failures call MPI_Abort,
- * which ends all processes.
+ * A wait that reaches the deadline (ddp_init_options.timeout_s) returns DDP_ELOST. The library
+ * never prints. It ends the process in one case only, because a blocking MPI call cannot be
+ * interrupted. If a process is still inside an MPI call at the deadline, a watchdog calls on_lost
+ * and then ends the process with exit code 13. If all ranks share one host, they exchange data
+ * through shared memory and use MPI only for start-up. Under MPI, ddp_abort and failures call
+ * MPI_Abort, which ends all processes.
  *
  * The library does not choose algorithms by measuring, does not compress (see sync.h) and does not
- * move data between devices. Source of the model: nnabla 1.x, Communicator API reference. */
+ * move data between devices. Source of the API: nnabla 1.x, Communicator API reference. */
 #ifndef DDP_EXCHANGE_DDP_H
 #define DDP_EXCHANGE_DDP_H
 
@@ -35,7 +36,7 @@
 extern "C" {
 #endif
 
-struct ddp;       /* All ranks of the job, as one rank sees them. */
+struct ddp;       /* The world, as one rank sees it. */
 struct ddp_group; /* A subset of the ranks. Owned by the world, valid until ddp_finalize. */
 
 /* One dense array of `count` elements. The caller owns the data. */
@@ -49,12 +50,12 @@ struct ddp_array {
 struct ddp_init_options {
     /* Deadline of every wait in seconds. 0 means 60. */
     double timeout_s;
-    /* Registered memory that this rank can allocate at the same time, at least. 0 means 1 GiB. Only
-     * address space is reserved. */
+    /* Registered memory (see ddp_alloc) that this rank can hold at a time, in bytes. The real limit
+     * may be higher. 0 means 1 GiB. Opening the world reserves only address space. */
     uint64_t heap_bytes;
     /* backend: NULL selects "mpi" under mpiexec and "self" otherwise. module_dir: folder of
-     * ddpbench-mpi-*.so. NULL selects $DDPBENCH_MODULE_DIR or, if that is not set, the library's
-     * own folder, then ddpbench/ below it, then ../lib/ddpbench. */
+     * ddpbench-mpi-*.so. NULL selects $DDPBENCH_MODULE_DIR. If that is not set, the library
+     * searches its own folder, then ddpbench/ and ../lib/ddpbench relative to that folder. */
     const char *backend, *module_dir;
     /* Optional. Under mpiexec the watchdog calls this function with a readable report before it
      * ends the process. */
@@ -62,12 +63,12 @@ struct ddp_init_options {
     void *on_lost_arg;
 };
 
-/* Opens the world that mpiexec started this process into, or a world of one rank. Collective over
- * the world. options may be NULL. Errors: DDP_EUSAGE if this rank already has a world (under
- * mpiexec also if it had one before, because MPI starts only once in a process) or if an option is
- * illegal. DDP_EMISMATCH if mpiexec started several processes but the backend is 'self', which
- * would give each process a world of its own. DDP_EUNAVAIL if no module fits the MPI that started
- * the process. */
+/* Opens a world of all processes that mpiexec started, or without mpiexec a world of one rank.
+ * Collective over the world. options may be NULL. Errors: DDP_EUSAGE if an option is illegal or
+ * this rank already has a world. DDP_EUSAGE also if this process had a world under mpiexec before,
+ * because MPI starts only once in a process. DDP_EMISMATCH if mpiexec started several processes but
+ * the backend is 'self', which would give each process a world of its own. DDP_EUNAVAIL if no
+ * module fits the MPI that started the process. */
 int ddp_init(const struct ddp_init_options *options, struct ddp **out,
              struct ddp_err *err) DDP_MUST_CHECK;
 /* Closes the world and releases its registered memory, groups and bucketers. Collective unless the
@@ -76,12 +77,12 @@ void ddp_finalize(struct ddp *d);
 
 /* Starts `ranks` ranks on this machine over shared memory, runs rank_main(d, arg) in each and
  * supervises them. Ranks are processes forked from this one, or threads if `threads` is set. Each
- * rank is initialised before rank_main and finalized after it. Returns when all ranks have ended:
- * 0, or the code of the first rank that failed, with err->text naming the rank and its operation.
- * The code is rank_main's own, or DDP_ELOST for a rank that died or hung. Errors: DDP_EUSAGE if
- * `ranks` is outside 1..256, an option is illegal (backend must be NULL or "shm"), this process
- * already has a world, or ranks are processes and this process has several threads, which would not
- * survive fork(). */
+ * rank is initialised before rank_main and finalized after it. Returns when all ranks have ended.
+ * Returns 0, or the code of the first rank that failed. err->text then names that rank and its
+ * operation. The code is the one that rank_main returned, or DDP_ELOST for a rank that died or
+ * hung. Errors: DDP_EUSAGE if `ranks` is outside 1..256, an option is illegal (backend must be NULL
+ * or "shm"), or this process already has a world. DDP_EUSAGE also if the ranks are processes and
+ * this process has several threads, because only one would survive fork(). */
 int ddp_run(int ranks, bool threads, const struct ddp_init_options *options,
             int (*rank_main)(struct ddp *d, void *arg, struct ddp_err *err), void *arg,
             struct ddp_err *err) DDP_MUST_CHECK;
@@ -94,23 +95,23 @@ const char *ddp_name(const struct ddp *d);
 /* Makes all pending waits and all later calls on all ranks fail with DDP_ELOST. Not collective;
  * returns immediately. code: the cause, a negative enum ddp_code. */
 void ddp_abort(struct ddp *d, int code);
-/* Waits until all ranks of the group have called it. Collective over the group. A NULL group means
- * the world, in this and in all functions below. Errors: DDP_EUSAGE if this rank is not in the
- * group. */
+/* Waits until all ranks of the group have called ddp_barrier. Collective over the group. In this
+ * and all functions below a NULL group means the world. Errors: DDP_EUSAGE if this rank is not in
+ * the group. */
 int ddp_barrier(struct ddp *d, struct ddp_group *group, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Creates a group named `name` of the world ranks ranks[n], which must be ascending and distinct.
- * Collective over the WORLD: all ranks pass the same arguments, whether they are members or not.
- * Errors: DDP_EUSAGE if the name is in use ("world" always is), empty or longer than 63 bytes, if n
- * is 0, or if a rank is out of range, repeated or out of order. DDP_EUNAVAIL if the world already
- * holds 63 groups; a group with bucketers counts twice. */
+/* Creates a group named `name`. Its members are the world ranks ranks[n], which must be ascending
+ * and distinct. Collective over the WORLD: all ranks pass the same arguments, whether they are
+ * members or not. Errors: DDP_EUSAGE if the name is empty, longer than 63 bytes or in use ("world"
+ * always is). DDP_EUSAGE also if n is 0, or if a rank is out of range, repeated or out of order.
+ * DDP_EUNAVAIL if the world already holds 63 groups. A group with bucketers counts twice. */
 int ddp_new_group(struct ddp *d, const char *name, const int *ranks, int n,
                   struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the handle of a group, or NULL if the name is unknown. Check the result, because NULL
- * means the world in all other calls. The name "world" is valid. Ranks outside the group get the
- * handle too, but every call with it returns DDP_EUSAGE there. */
+ * means the world in all other calls. The name "world" is valid. A rank outside the group gets the
+ * handle too, but its calls with this handle return DDP_EUSAGE. */
 struct ddp_group *ddp_get_group(struct ddp *d, const char *name);
-/* Returns this rank's number within the group, or -1 if it is not a member. */
+/* Returns this rank's number within the group, or -1 if this rank is not a member. */
 int ddp_group_rank(const struct ddp *d, const struct ddp_group *group);
 /* Returns the number of ranks in a group and points *ranks to their world ranks (borrowed). Returns
  * 0 and sets *ranks to NULL if the name is unknown (nnabla returns an empty list). */
@@ -119,21 +120,22 @@ int ddp_find_group(const struct ddp *d, const char *name, const int **ranks);
  * end. */
 const char *ddp_list_groups(const struct ddp *d, int i);
 
-/* Allocates memory that every rank of the host can access without a copy. Collectives are faster on
- * arrays that lie at the same offset of the same block on all ranks. Collective over the world,
- * with equal `bytes`. The memory is aligned to 4096 bytes and not zeroed. Errors: DDP_ENOMEM if
- * heap_bytes is exceeded, DDP_EMISMATCH if ranks pass different sizes. */
+/* Allocates registered memory, which every rank of the host can access without a copy. Collectives
+ * are faster on arrays that lie at the same offset of the same block on all ranks. Collective over
+ * the world, with equal `bytes`. The memory is aligned to 4096 bytes and not zeroed. Errors:
+ * DDP_ENOMEM if heap_bytes is exceeded, DDP_EMISMATCH if ranks pass different sizes. */
 int ddp_alloc(struct ddp *d, size_t bytes, void **out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Frees memory from ddp_alloc. Ignores NULL and any other pointer. All ranks call ddp_alloc and
  * ddp_free in the same order. */
 void ddp_free(struct ddp *d, void *ptr);
 
-/* Options of a collective. NULL or a zeroed struct means: sum, pack the arrays, use the world. */
+/* Options of a collective. With NULL or a zeroed struct, a call sums over the world and packs the
+ * arrays. */
 struct ddp_call {
     struct ddp_group *group;
     /* division: average instead of sum (integers are truncated). each: run one collective per
-     * array, in place (nnabla's inplace=True). Otherwise all arrays of a dtype are packed into one
-     * buffer, reduced by one collective and unpacked. */
+     * array, in place (nnabla's inplace=True). If `each` is false, all arrays of a dtype are packed
+     * into one buffer, reduced by one collective and unpacked. */
     bool division, each;
 };
 
@@ -154,7 +156,7 @@ int ddp_bcast(struct ddp *d, const struct ddp_array *arrays, int n, int src,
               const struct ddp_call *call, struct ddp_err *err) DDP_MUST_CHECK;
 /* Copies `send` of every rank r into recv[r] of every rank. recv holds one array per rank of the
  * group, each with send's count and dtype (else DDP_EUSAGE). The call is fastest if the arrays of
- * recv are adjacent in memory. In-place use: `send` is recv[this rank]. */
+ * recv are adjacent in memory. `send` may be the array recv[this rank]. */
 int ddp_all_gather(struct ddp *d, const struct ddp_array *send, const struct ddp_array *recv,
                    struct ddp_group *group, struct ddp_err *err) DDP_MUST_CHECK;
 /* Stores in `recv` of rank r the sum (or average) of send[r] over all ranks. `send` holds one array
@@ -175,13 +177,14 @@ int ddp_all_reduce_parameters(struct ddp *d, const struct ddp_call *call,
                               struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Bucketed all-reduce during the backward pass. Pass the gradients arrays[n], all of one dtype, in
- * layer order; they become ready in reverse order. The sequence of all elements is cut from its end
- * into buckets of exactly pack_elements elements (0: a single bucket). The bucket that fills last
- * may be shorter, and a tensor may span buckets. As soon as the last element of a bucket is ready,
+ * layer order. They become ready in reverse order. The sequence of all elements is cut from its end
+ * into buckets of pack_elements elements (0: a single bucket). Only the bucket that fills last may
+ * be shorter. A tensor may span several buckets. As soon as the last element of a bucket is ready,
  * a progress thread reduces and unpacks the bucket while the backward pass fills the next one. The
  * thread sleeps when idle. Arrays that are adjacent in memory on all ranks are reduced in place,
- * without packing. Usage: create the bucketer once. In each step call ready(n-1) ... ready(0), then
- * finish, which returns when every array holds its result. Other collectives may run in between. */
+ * without packing. Usage: create the bucketer once. In each step call ddp_bucketer_ready for n-1,
+ * ..., 0 and then ddp_bucketer_finish. When that returns, every array holds its result. Other
+ * collectives may run in between. */
 struct ddp_bucketer;
 /* Creates a bucketer. Collective over call->group; call may be NULL and call->each is ignored. The
  * arrays and the group must outlive the bucketer. Errors as for ddp_all_reduce, and DDP_EUSAGE if
@@ -189,23 +192,23 @@ struct ddp_bucketer;
 int ddp_bucketer_create(struct ddp *d, const struct ddp_array *arrays, int n, size_t pack_elements,
                         const struct ddp_call *call, struct ddp_bucketer **out,
                         struct ddp_err *err) DDP_MUST_CHECK;
-/* Reports that arrays[index] is final. The caller must not read or write the array until finish.
- * Not collective; never waits. Errors: DDP_EUSAGE if an array is reported out of order or twice in
- * a step. */
+/* Reports that arrays[index] is final. The caller must not read or write the array until
+ * ddp_bucketer_finish returns. Not collective; never waits. Errors: DDP_EUSAGE if an array is
+ * reported out of order or twice in a step. */
 int ddp_bucketer_ready(struct ddp_bucketer *b, int index, struct ddp_err *err) DDP_MUST_CHECK;
-/* Waits until all buckets are reduced. Collective. *exposed_ns (may be NULL) receives the time this
- * call waited, in ns. Errors: DDP_EUSAGE, on this rank only, if an array was never reported ready.
- */
+/* Waits until all buckets are reduced. Collective. *exposed_ns (may be NULL) receives the time in
+ * ns that this call waited. Errors: DDP_EUSAGE, on this rank only, if an array was never reported
+ * ready. */
 int ddp_bucketer_finish(struct ddp_bucketer *b, int64_t *exposed_ns,
                         struct ddp_err *err) DDP_MUST_CHECK;
-/* Waits for pending buckets and frees the bucketer. All ranks call it in the same order as
- * ddp_alloc and ddp_free. b may be NULL. */
+/* Waits for pending buckets and frees the bucketer. All ranks make their calls of ddp_alloc,
+ * ddp_free and this function in the same order. b may be NULL. */
 void ddp_bucketer_destroy(struct ddp_bucketer *b);
 
 #ifdef __cplusplus
 }
 
-/* C++ before 20 has no designated initialisers. */
+/* C++ before C++20 has no designated initialisers. */
 #undef DDP_ERR_INIT
 #define DDP_ERR_INIT (ddp_err{0, -1, false, "", ""})
 #endif

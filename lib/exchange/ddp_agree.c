@@ -1,6 +1,6 @@
-/* Before each collective the ranks exchange notes of 24 bytes. A wrong argument on one rank thus
- * becomes an error with a message on all ranks instead of a wait that ends at the deadline. Cost:
- * one ddp_comm_allgather_bytes per collective. */
+/* Before each collective the ranks exchange notes of 24 bytes that describe their calls. If one
+ * rank passes a wrong argument, all ranks return an error with a message. Without the notes they
+ * would wait until the deadline. The cost is one ddp_comm_allgather_bytes per collective. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ static const char *kind_name(uint32_t kind)
     return kind < DDP_NOTE_COUNT ? names[kind] : "an unknown function";
 }
 
-/* Compares every note with that of the first rank, so that all ranks produce the same message. */
+/* Compares every note with the first rank's note, so that all ranks produce the same message. */
 static int compare(const struct ddp_group *group, bool *same_position, struct ddp_err *err)
 {
     const struct ddp_note *first = &group->notes[0];
@@ -87,7 +87,8 @@ uint64_t ddp_digest_text(uint64_t digest, const char *text)
     return digest;
 }
 
-/* Digests the positions of the arrays of one dtype, which ddp_coll.c may reduce as one array. */
+/* Adds the positions of the arrays of one dtype to a digest. ddp_coll.c may reduce these arrays as
+ * one array. */
 static uint64_t digest_position_of(const struct ddp_group *group, uint64_t digest,
                                    const struct ddp_array *arrays, int n, enum ddp_dtype dtype)
 {
@@ -95,8 +96,8 @@ static uint64_t digest_position_of(const struct ddp_group *group, uint64_t diges
     for (int i = 0; i < n; i++) {
         if (arrays[i].count == 0 || arrays[i].dtype != dtype)
             continue;
-        /* Maps to rank 0's address, which is the same on all ranks if their arrays lie at the same
-         * offset. */
+        /* Use the address of rank 0's copy. It is the same on all ranks if their arrays lie at the
+         * same offset of registered memory. */
         const void *first = ddp_comm_map(group->comm, 0, arrays[i].data);
         digest = ddp_digest(digest, (uintptr_t)first);
         digest = ddp_digest(digest, end == arrays[i].data);

@@ -1,4 +1,5 @@
-/* The public bucketer: bucket.h, plus the check that all ranks create it alike. */
+/* The public bucketer of ddp.h. It checks that all ranks pass equal arguments, and uses bucket.h
+ * for the rest. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -17,7 +18,8 @@ static int check_tensors(const struct ddp_array *arrays, int n, struct ddp_err *
     return 0;
 }
 
-/* Allocates memory to pack into, unless the arrays of every rank are adjacent. */
+/* Allocates the memory of the buckets. If the arrays are adjacent on every rank, they are reduced
+ * in place and no memory is needed. */
 static int find_memory(struct ddp_bucketer *b, const struct ddp_array *arrays, int n,
                        bool same_position, struct ddp_err *err)
 {

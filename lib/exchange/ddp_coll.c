@@ -1,9 +1,9 @@
 /* all_reduce, reduce and bcast on lists of arrays, packed or one by one.
  *
- * A *run* is the input of one collective: a single array, or all arrays of one dtype. The run is
- * reduced in place if its arrays are adjacent in memory and lie at the same offset on all ranks (or
- * in private memory on all ranks). Otherwise it is packed into the group's pack buffer and unpacked
- * afterwards. */
+ * A *run* is the input of one collective: a single array, or all arrays of one dtype. A run is
+ * reduced in place if its arrays are adjacent in memory and have the same position on all ranks:
+ * one offset of registered memory, or private memory. Any other run is packed into the group's pack
+ * buffer and unpacked afterwards. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -39,13 +39,13 @@ struct task {
     bool same_position;
 };
 
-/* True if the collective reads this rank's data. */
+/* Returns true if the collective reads this rank's data. */
 static bool is_input(const struct task *task)
 {
     return task->args.coll != DDP_BROADCAST || task->group->comm->rank == task->args.root;
 }
 
-/* True if the collective writes this rank's data. */
+/* Returns true if the collective writes this rank's data. */
 static bool is_output(const struct task *task)
 {
     switch (task->args.coll) {
@@ -65,13 +65,14 @@ struct run {
     size_t elem;
 };
 
-/* True if arrays[i] belongs to the run, that is, has its dtype and is not empty. */
+/* Returns true if arrays[i] belongs to the run, that is, has the dtype of the run and is not empty.
+ */
 static bool in_run(const struct task *task, const struct run *run, int i)
 {
     return task->arrays[i].dtype == run->dtype && task->arrays[i].count > 0;
 }
 
-/* Copies the arrays of a run into the pack buffer, or back. */
+/* Copies the arrays of a run into the pack buffer, or out of it if `back` is set. */
 static void copy_run(const struct task *task, const struct run *run, bool back)
 {
     const struct ddp_device *device = task->group->comm->device;

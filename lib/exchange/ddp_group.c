@@ -146,8 +146,7 @@ int ddp_new_group(struct ddp *d, const char *name, const int *ranks, int n, stru
     }
     DDP_TRY(ddp_agree(world, &note, NULL, err));
     int rc = make_group(d, name, ranks, n, &group, err);
-    /* Ranks outside the group cannot know whether its creation succeeded, so the members tell them.
-     */
+    /* Ranks outside the group take no part in its creation, so the members send them the result. */
     rc = ddp_comm_agree(d->comm, rc, err);
     if (rc != 0) {
         if (group != NULL)

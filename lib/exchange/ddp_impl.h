@@ -4,8 +4,8 @@
  *   ddp_run.c      runs ranks under our own launcher
  *   ddp_modules.c  finds the folder of the backend modules
  *   ddp_group.c    named groups
- *   ddp_agree.c    one small exchange before each collective, so that it fails on all ranks or none
- *   ddp_pack.c    the pack buffer
+ *   ddp_agree.c    before each collective: compares the calls of all ranks
+ *   ddp_pack.c     the pack buffer
  *   ddp_coll.c     all_reduce, reduce, bcast (ddp_param.c: registered parameters)
  *   ddp_shards.c   all_gather, reduce_scatter
  *   ddp_bucket.c   the bucketer, built on bucket.h */
@@ -23,26 +23,28 @@ extern "C" {
 
 #define DDP_GROUP_NAME_MAX 63
 
-/* First statement of every public function that can fail. Replaces a NULL err by a local one,
- * because internal functions use `return ddp_hint(err, ...)`, which reads the code from err. */
+/* First statement of every public function that can fail. Replaces a NULL err by the address of a
+ * local struct, because internal functions use `return ddp_hint(err, ...)`, which reads the code
+ * from err. */
 #define DDP_OWN_ERR(err)                                                                           \
     struct ddp_err own_err_ = DDP_ERR_INIT;                                                        \
     err = (err) != NULL ? (err) : &own_err_
 
-/* The pack buffer of a group. It only grows. */
+/* Memory into which a group packs arrays that are not adjacent. It grows and never shrinks. */
 struct ddp_pack_buffer {
     void *data;
     size_t bytes;
     bool registered; /* True if all members can access the memory. */
 };
 
-/* A rank's description of the collective that it is about to start. All ranks compare theirs. */
+/* A rank's description of the collective that it is about to start. The ranks compare their notes.
+ */
 struct ddp_note {
     uint32_t kind; /* enum ddp_note_kind */
     /* 0, or the code with which this rank rejects its arguments. */
     int32_t code;
-    /* call: digest of the sizes, types and options; must be equal on all ranks. place: digest of
-     * where the arrays lie; if it differs between ranks, the arrays are packed. */
+    /* call: digest of the sizes, types and options. All ranks must have the same. position: digest
+     * of the positions of the arrays. If it differs between ranks, the arrays are packed. */
     uint64_t call, position;
 };
 enum ddp_note_kind {
@@ -90,7 +92,7 @@ struct ddp {
     struct ddp_comm *comm;
     enum ddp_slot slot;
     bool aborted;
-    struct ddp_group *groups; /* in order of creation; the first is the world */
+    struct ddp_group *groups; /* In order of creation. The first is the world. */
     struct ddp_parameter *parameters;
     int parameter_count;
     struct ddp_bucketer *bucketers;
@@ -108,7 +110,7 @@ struct ddp_bucketer {
     struct ddp_bucketer *next; /* Next element of the list ddp.bucketers. */
 };
 
-/* Options after the defaults were filled in. */
+/* Options with the defaults filled in. */
 struct ddp_settings {
     struct ddp_init_options options;
     struct ddp_comm_options comm;
@@ -120,17 +122,17 @@ struct ddp_settings {
 int ddp_settings_fill(const struct ddp_init_options *options, struct ddp_settings *out,
                       struct ddp_err *err) DDP_MUST_CHECK;
 /* Marks this process or thread as a rank of a world. Returns DDP_EUSAGE if it already is one.
- * ddp_slot_free allows the process to open another world. */
+ * ddp_slot_free removes the mark. */
 int ddp_slot_take(enum ddp_slot slot, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_slot_free(enum ddp_slot slot);
 bool ddp_slot_is_taken(void);
-/* Opens a world. Takes the slot, and frees it again on failure. */
+/* Opens a world and takes the slot. If this fails, the slot is free again. */
 int ddp_open(const struct ddp_backend *backend, const struct ddp_rank_info *place,
              const struct ddp_settings *settings, enum ddp_slot slot, struct ddp **out,
              struct ddp_err *err) DDP_MUST_CHECK;
 
-/* ddp_modules.c. Writes the folder of ddpbench-mpi-*.so to out. given: the user's choice, or NULL.
- */
+/* ddp_modules.c. Writes the folder of ddpbench-mpi-*.so to out. given: the folder that the user
+ * named, or NULL. */
 void ddp_modules_find(const char *given, char *out, size_t out_bytes);
 
 /* ddp_group.c. Adds the group "world". */
@@ -143,17 +145,17 @@ int ddp_group_enter(struct ddp *d, struct ddp_group *group, struct ddp_group **o
 /* Starts the group's progress thread on the first call. Collective over the group. */
 int ddp_group_async(struct ddp_group *group, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* ddp_agree.c. Compares the notes of all ranks. Collective over the group. Returns mine->code, or
- * the code and message of the first rank that rejects its arguments, or DDP_EMISMATCH if the ranks
- * call different functions, or 0. *same_position (may be NULL) tells whether `position` is equal on
- * all ranks. */
+/* ddp_agree.c. Compares the notes of all ranks. Collective over the group. If a rank rejects its
+ * arguments, returns the code and message of the first such rank. Returns DDP_EMISMATCH if the
+ * functions or their arguments differ between ranks. Otherwise returns 0. *same_position tells
+ * whether `position` is equal on all ranks. same_position may be NULL. */
 int ddp_agree(struct ddp_group *group, const struct ddp_note *mine, bool *same_position,
               struct ddp_err *err) DDP_MUST_CHECK;
-/* Mix a value, the counts and dtypes of arrays, or a text into a digest. */
+/* Add a value, the counts and dtypes of arrays, or a text to a digest. Return the new digest. */
 uint64_t ddp_digest(uint64_t digest, uint64_t value);
 uint64_t ddp_digest_arrays(uint64_t digest, const struct ddp_array *arrays, int n);
 uint64_t ddp_digest_text(uint64_t digest, const char *text);
-/* Mixes the position of the arrays into a digest: their offset in registered memory, and whether
+/* Adds the positions of the arrays to a digest: their offsets in registered memory, and whether
  * each follows the previous array of its dtype. */
 uint64_t ddp_digest_position(const struct ddp_group *group, uint64_t digest,
                              const struct ddp_array *arrays, int n);
@@ -161,12 +163,12 @@ uint64_t ddp_digest_position(const struct ddp_group *group, uint64_t digest,
  * total size exceeds the address space. */
 int ddp_check_arrays(const struct ddp_array *arrays, int n, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* ddp_pack.c. Grows the pack buffer to at least `bytes`. Collective over the group with equal
- * bytes; fails on all ranks or on none. */
+/* ddp_pack.c. Grows the pack buffer to at least `bytes`. Collective over the group, with equal
+ * bytes. Fails on all ranks or on none. */
 int ddp_pack_reserve(struct ddp_group *group, size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_pack_release(struct ddp_group *group);
-/* Allocates memory for a group: registered memory if the backend has it, otherwise private pages.
- * Collective; fails on all ranks or on none. */
+/* Allocates memory for a group: registered memory if the group is the world and enough is left,
+ * otherwise private pages. Collective. Fails on all ranks or on none. */
 int ddp_group_alloc(struct ddp_group *group, size_t bytes, void **out, bool *registered,
                     struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_group_free(struct ddp_group *group, void *ptr, size_t bytes, bool registered);

@@ -1,6 +1,6 @@
-/* Finds the backend modules. They lie in the folder of the library (or of the program it is linked
- * into) as in a build tree, or in ddpbench/ or ../lib/ddpbench/ relative to it, as `make install`
- * places them. */
+/* Finds the folder of the backend modules. In a build tree they lie beside the library, or beside
+ * the program that contains the library. `make install` puts them in ddpbench/ or ../lib/ddpbench/
+ * relative to that folder. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The pack buffer of a group. */
+/* Allocates memory for a group, in particular its pack buffer. */
 #include "base/mem.h"
 #include "comm/backend.h"
 #include "exchange/ddp_impl.h"
@@ -8,7 +8,7 @@ int ddp_group_alloc(struct ddp_group *group, size_t bytes, void **out, bool *reg
 {
     struct ddp *d = group->world;
     *registered = false;
-    /* Registered memory can only be allocated by all ranks of the world. */
+    /* Only all ranks of the world together can allocate registered memory. */
     if (group->comm == d->comm && ddp_comm_has_registered(d->comm, NULL, 0)) {
         struct ddp_err full = DDP_ERR_INIT;
         int rc = ddp_comm_alloc(d->comm, bytes, out, &full);

@@ -1,4 +1,4 @@
-/* Registered parameters. */
+/* The list of registered parameters, which one call all-reduces. */
 #include <stdlib.h>
 #include <string.h>
 

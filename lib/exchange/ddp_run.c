@@ -63,8 +63,8 @@ static int check_run(int ranks, bool threads, const struct ddp_settings *setting
     return 0;
 }
 
-/* Copies the outcome of the launch into err. The launcher's report names rank and operation; the
- * rank's own error adds the hint. */
+/* Copies the outcome of the launch into err. The text comes from the launcher's report, which names
+ * the rank and its operation. The hint comes from the rank's own error. */
 static int report_outcome(const struct ddp_launch_outcome *outcome, const struct ddp_err *cause,
                           struct ddp_err *err)
 {

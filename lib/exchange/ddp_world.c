@@ -14,12 +14,12 @@
 #define TIMEOUT_S      60.0
 #define TIMEOUT_MAX_S  1e9 /* 31 years, which fits in 64 bits of ns. */
 #define HEAP_BYTES     (UINT64_C(1) << 30)
-#define HEAP_BYTES_MAX (UINT64_C(1) << 46) /* Half of the address space of x86-64. */
+#define HEAP_BYTES_MAX (UINT64_C(1) << 46) /* Half of x86-64's address space. */
 #define NS_PER_S       1e9
 
-/* A process has at most one world, and so has a thread that ddp_run made a rank. These variables
- * are the only mutable state outside of a context: the resources that they guard (MPI, the
- * launcher's environment variables) belong to the process as well. */
+/* A process has at most one world. In ddp_run's thread mode a thread has at most one. These
+ * variables are global because the resources that they guard belong to the process: MPI and the
+ * launcher's environment variables. */
 enum { PROCESS_FREE, PROCESS_TAKEN, PROCESS_SPENT };
 static _Atomic(int) process_slot;
 static _Thread_local bool thread_slot;
@@ -118,7 +118,7 @@ int ddp_open(const struct ddp_backend *backend, const struct ddp_rank_info *rank
         DDP_TRY_GOTO(ddp_watchdog_start(d->comm->flight, NULL, settings->comm.timeout_ns, on_expire,
                                         d, &d->watchdog, err),
                      err_comm);
-    /* Ranks may run with different arguments but must be the same build. */
+    /* All ranks must run the same build of the library. Their options may differ. */
     if ((backend->caps & DDP_CAP_LAUNCHED) != 0)
         DDP_TRY_GOTO(ddp_handshake(d->comm, 0, NULL, err), err_comm);
     DDP_TRY_GOTO(ddp_group_add_world(d, err), err_comm);
@@ -127,7 +127,7 @@ int ddp_open(const struct ddp_backend *backend, const struct ddp_rank_info *rank
     return 0;
 
 err_comm:
-    if (!err->agreed) /* If the error is agreed, every rank has it already. */
+    if (!err->agreed) /* All ranks have an agreed error already. */
         ddp_comm_abort(d->comm, rc);
     ddp_watchdog_stop(d->watchdog);
     ddp_comm_destroy(d->comm);

@@ -1,3 +1,4 @@
+/* Runs compressed all-reduces of buckets in device memory (device_exchange.h). */
 #include "exchange/device_exchange.h"
 
 #include <float.h>
@@ -12,7 +13,7 @@
 #include "device/stream_kernels.h"
 #include "exchange/compressed_impl.h"
 
-/* A list begins with its length, which occupies a cache line of its own. */
+/* A list begins with its length, which has a cache line of its own. */
 #define HEAD_BYTES ((size_t)DDP_CACHE_LINE)
 
 /* Counters in device memory. */
@@ -25,9 +26,9 @@ struct ddp_device_exchange {
     bool sparse, lossless;
     /* capacity: entries of a list. part_bytes: size of a list, a multiple of the cache line. */
     size_t capacity, wire_bytes, part_bytes;
-    /* wire: 16-bit values [n], or this rank's list (length, indices, values); NULL if data is sent
-     * as it is. gathered: lists of all ranks. chosen: the list that a global top-K selects, else
-     * NULL. */
+    /* wire: 16-bit values [n], or this rank's list (length, indices, values). NULL if data is sent
+     * unchanged. gathered: the lists of all ranks. chosen: the list that a global top-K selects.
+     * Otherwise NULL. */
     void *wire, *gathered, *chosen;
     float *residual;
     void *scratch;
@@ -51,7 +52,7 @@ size_t ddp_device_exchange_capacity(const struct ddp_compress_spec *spec, size_t
     return c->fixed_count || !feedback ? c->bound(spec, n) : (n + 7) / 8;
 }
 
-/* Size of a list of `capacity` entries. */
+/* Returns the bytes of a list of `capacity` entries. */
 static size_t list_bytes(size_t capacity)
 {
     return HEAD_BYTES + 2 * round_to_line(capacity * sizeof(float));
@@ -76,7 +77,7 @@ uint64_t ddp_device_exchange_bytes(const struct ddp_compress_spec *spec, size_t 
     return block_bytes(part) + block_bytes((uint64_t)part * (uint64_t)ranks);
 }
 
-/* The list that is stored at `memory`. */
+/* Returns the list that is stored at `memory`. */
 static struct ddp_stream_list list_at(const struct ddp_device_exchange *x, void *memory)
 {
     unsigned char *at = memory;
@@ -87,7 +88,7 @@ static struct ddp_stream_list list_at(const struct ddp_device_exchange *x, void 
                                     .capacity = x->capacity};
 }
 
-/* The list of rank r among the gathered lists. */
+/* Returns the list of rank r among the gathered lists. */
 static struct ddp_stream_list list_of(const struct ddp_device_exchange *x, int r)
 {
     return list_at(x, (unsigned char *)x->gathered + (size_t)r * x->part_bytes);
@@ -129,8 +130,8 @@ static int prepare(struct ddp_device_exchange *x, struct ddp_err *err)
     return 0;
 }
 
-/* Lists can only be gathered in full, because the other algorithms of sparse_coll.h decide on the
- * CPU which entries to send. */
+/* Accepts only algorithms that gather all lists in full. The other algorithms of sparse_coll.h
+ * decide on the CPU which entries to send. */
 static int check_sparse(const struct ddp_device_exchange *x, const char *name, struct ddp_err *err)
 {
     const bool selects = x->setup.spec.compressor->global_topk;
@@ -241,13 +242,13 @@ static void add(const struct ddp_device_exchange *x, float *a, const float *b)
     x->setup.device->stream_kernels->reduce(x->setup.stream, &sum);
 }
 
-/* Factor for this rank's values. */
+/* Returns the factor for this rank's values: 1/P for an average, otherwise 1. */
 static float share_of(const struct ddp_device_exchange *x)
 {
     return x->setup.average ? 1 / (float)x->setup.comm->size : 1;
 }
 
-/* Scales values [n] by that factor. */
+/* Multiplies values [n] by share_of(x). */
 static void divide(const struct ddp_device_exchange *x, float *values, size_t n)
 {
     const struct ddp_device_exchange_setup *s = &x->setup;
@@ -255,16 +256,15 @@ static void divide(const struct ddp_device_exchange *x, float *values, size_t n)
         s->device->stream_kernels->scale(s->stream, values, n, share_of(x));
 }
 
-/* Converts data to 16 bits. With feedback, data becomes the scaled gradient plus the residual
- * first. */
+/* Converts data to 16 bits. With feedback, first scales data and adds the residual. */
 static void encode_narrow(struct ddp_device_exchange *x)
 {
     const struct ddp_device_exchange_setup *s = &x->setup;
     const struct ddp_stream_kernels *k = s->device->stream_kernels;
     const enum ddp_dtype type = s->spec.compressor->wire_dtype;
     const double argument = s->spec.argument;
-    /* The clip limit is in the unit of the gradient, as in comp_fp16.c, so it is scaled too. A
-     * limit that underflows to 0 must not mean "no clip". */
+    /* The clip limit is given in the unit of the gradient, as in comp_fp16.c. It is therefore
+     * scaled too. It must not underflow to 0, because 0 means "no clip". */
     const float least = fmaxf((float)(argument * (double)share_of(x)), FLT_TRUE_MIN);
     const float clip = isnan(argument) ? 0.0f : least;
     if (x->residual == NULL) {
@@ -291,14 +291,15 @@ static void encode_list(struct ddp_device_exchange *x)
         k->select_topk(s->stream, &select, topk_of(x));
     else
         k->select_threshold(s->stream, &select, (float)s->spec.argument);
-    /* A global top-K scales the sums instead, because entries may return to the residual. */
+    /* A global top-K scales the sums instead, because some entries return to the unscaled residual.
+     */
     if (x->chosen == NULL)
         divide(x, select.out.value, x->capacity);
     k->add_count(s->stream, &x->tally->sent, select.out.count);
 }
 
-/* On entry data holds the sums over all ranks. Keeps the k largest, scaled, and returns this rank's
- * contributions to the other sums to its residual. */
+/* On entry data holds the sums over all ranks. On return data holds the k largest sums, scaled.
+ * This rank's contributions to the other sums are added to its residual. */
 static void choose(struct ddp_device_exchange *x)
 {
     const struct ddp_device_exchange_setup *s = &x->setup;

@@ -1,12 +1,12 @@
-/* A compressed all-reduce of one bucket in device memory. Like compressed.h, with encoding and
- * decoding on a stream and an exchange by the communicator, which accesses device memory directly.
+/* A compressed all-reduce of one bucket in device memory, as compressed.h is for host memory.
+ * Kernels on a stream encode and decode. The communicator exchanges device memory directly.
  *
- * 16-bit forms are converted, all-reduced and converted back; `none` is all-reduced in place. In
- * sparse forms each rank's list has a fixed capacity, its length stays on the device, and all lists
- * are gathered in full, so the host never needs the length. Sums are formed in rank order. For a
- * global top-K (oktopk) every rank selects exactly k of the sums in each call; entries that this
- * rank sent but that were not selected return to its residual. The host waits for the stream once,
- * before the exchange. There is no fallback to the CPU. */
+ * 16-bit forms are converted, all-reduced and converted back. `none` is all-reduced in place. In
+ * sparse forms each rank's list has a fixed capacity and is always sent in full. The host therefore
+ * never needs the length of a list, which stays on the device. Sums are formed in rank order. For a
+ * global top-K (oktopk) every rank selects the k largest sums in each call. Entries that this rank
+ * sent but that were not selected return to its residual. The host waits for the stream once,
+ * before the exchange. */
 #ifndef DDP_EXCHANGE_DEVICE_EXCHANGE_H
 #define DDP_EXCHANGE_DEVICE_EXCHANGE_H
 
@@ -31,14 +31,14 @@ struct ddp_device_exchange_setup {
     size_t n;
     struct ddp_compress_spec spec;
     /* feedback, average: see ddp_compressed_setup. timed: each run also waits for its decoding, and
-     * the counters hold the phases by the host's clock. Set it only if nothing else uses the
-     * stream. */
+     * the host's clock measures each phase. Set `timed` only if nothing else uses the stream. */
     bool feedback, average, timed;
-    const char *algorithm; /* NULL or "auto" selects one. For lists: "allgather". */
+    const char *algorithm; /* NULL or "auto" selects one. topk and threshold: also "allgather". */
 };
 
-/* Returns the maximum number of entries that a rank sends. For a top-K it is k. For a threshold it
- * is an eighth of n with error feedback, which keeps the rest in the residual, and n without. */
+/* Returns the largest number of entries that a rank sends. For a top-K this is k. For a threshold
+ * this is n without error feedback. With error feedback it is n/8, because the residual keeps the
+ * rest. For 16-bit forms it is 0. */
 size_t ddp_device_exchange_capacity(const struct ddp_compress_spec *spec, size_t n, bool feedback);
 /* Returns the registered bytes that create will allocate on each of `ranks` ranks. */
 uint64_t ddp_device_exchange_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks,
@@ -47,10 +47,11 @@ uint64_t ddp_device_exchange_bytes(const struct ddp_compress_spec *spec, size_t 
 int ddp_device_exchange_create(const struct ddp_device_exchange_setup *setup,
                                struct ddp_device_exchange **out,
                                struct ddp_err *err) DDP_MUST_CHECK;
-/* Waits for the stream. Collective if the backend's registered memory is. x may be NULL. */
+/* Waits for the stream and frees x, which may be NULL. All ranks must make the call in the same
+ * order, because it frees registered memory. */
 void ddp_device_exchange_destroy(struct ddp_device_exchange *x);
-/* Runs one exchange. Collective. Does not allocate. Work that it put on the stream may be
- * unfinished on return, unless timed. */
+/* Runs one exchange. Collective. Does not allocate. Unless `timed` is set, its work on the stream
+ * may be unfinished on return. */
 int ddp_device_exchange_run(struct ddp_device_exchange *x, struct ddp_err *err) DDP_MUST_CHECK;
 /* Reads the counters. Waits for the stream. If not timed, exchange_ns is the total time that the
  * host spent, and encode_ns and decode_ns are 0. wire_bytes is always modelled as that of a ring.

@@ -1,3 +1,4 @@
+/* Cuts gradients into buckets and exchanges them (grad_buckets.h). */
 #include "exchange/grad_buckets.h"
 
 #include <stdlib.h>
@@ -22,13 +23,14 @@ struct ddp_grad_buckets {
     void *arg;
     struct ddp_async *async;         /* NULL without overlap. */
     const struct ddp_device *device; /* Device that holds the gradients. NULL: host memory. */
-    /* Streams of the device: `compute` computes the gradients, `exchange` exchanges buckets. Both
-     * are the same stream without overlap; with overlap `exchange` belongs to the progress thread.
-     */
+    /* Streams of the device: `compute` computes the gradients, `exchange` exchanges buckets.
+     * Without overlap they are the same stream. With overlap `exchange` belongs to the progress
+     * thread. */
     struct ddp_stream *compute, *exchange;
     struct ddp_event *exchanged; /* With overlap: recorded after the last exchange of a step. */
     struct bucket *buckets;      /* [planned], in the order in which they fill. */
-    /* planned: number of buckets. count: buckets that are open. next: the bucket being filled. */
+    /* planned: number of buckets. count: buckets that are open. next: the bucket that is being
+     * filled. */
     int planned, count, next;
     int64_t exchange_ns, exposed_ns;
 };
@@ -52,8 +54,8 @@ int ddp_grad_buckets_cut(const struct ddp_sync_setup *setup, struct ddp_grad_buc
     return n;
 }
 
-/* Waits until the gradients of a bucket are computed, because the communicator knows no streams.
- * With overlap the rest of the backward pass continues meanwhile. */
+/* Waits until the gradients of a bucket are computed, because the communicator does not wait for
+ * streams. With overlap the rest of the backward pass continues meanwhile. */
 static int await_gradients(const struct bucket *bucket, struct ddp_err *err)
 {
     const struct ddp_grad_buckets *b = bucket->all;
@@ -110,7 +112,7 @@ static int open_stream(struct ddp_grad_buckets *b, struct ddp_err *err)
     return 0;
 }
 
-/* Waits for the stream first: events must outlive the work that refers to them. */
+/* Waits for the compute stream first, because events must outlive the work that refers to them. */
 static void close_stream(struct ddp_grad_buckets *b)
 {
     const struct ddp_stream_ops *streams = b->device->streams;
@@ -197,7 +199,7 @@ static int start(struct ddp_grad_buckets *b, struct bucket *bucket, struct ddp_e
     }
     DDP_TRY(exchange_bucket(bucket, err));
     b->exchange_ns += bucket->took_ns;
-    b->exposed_ns += bucket->took_ns; /* The main thread waits. */
+    b->exposed_ns += bucket->took_ns; /* The main thread waited. */
     return 0;
 }
 
@@ -228,7 +230,7 @@ int ddp_grad_buckets_finish(struct ddp_grad_buckets *b, struct ddp_err *err)
     b->next = 0;
     if (b->async == NULL || rc != 0)
         return rc;
-    /* The device computes until this wait ends, so the exchange is not exposed before. */
+    /* The device still computes during this wait, so the wait does not count as exposed. */
     if (b->device != NULL)
         rc = b->device->streams->wait(b->compute, err);
     const int64_t begin = ddp_now_ns();

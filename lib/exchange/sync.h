@@ -1,18 +1,22 @@
-/* Sync strategies: how the ranks of a training run keep their parameters in step. To add a
- * strategy, write one file and one line in sync_list.h.
+/* Sync strategies: how the ranks of a training run exchange gradients or parameters. To add a
+ * strategy, write one file and add one line to sync_list.h.
  *
- * The trainer owns the flat arrays of parameters and gradients; they lie in registered memory if
- * the backend has it. In each step the trainer calls begin_step; on_grad_ready for each parameter,
- * last layer first; finish_backward, after which grads holds the gradients for the optimiser; the
- * optimiser; and end_step, in which parameter strategies average. It calls end_epoch before an
- * evaluation and at the end of the run. Strategies communicate only through lib/coll and
- * lib/exchange. They never choose by a run-time measurement, so the same seed gives the same bits,
- * with and without overlap.
+ * The trainer owns the flat arrays of parameters and gradients. They lie in registered memory if
+ * the backend has it. In each step the trainer makes these calls:
  *
- * dense, fp16, bf16, topk, threshold and oktopk are gradient strategies: they exchange gradients in
- * buckets (grad_buckets.h), so all ranks take the same step and their parameters stay
- * bit-identical. partial and local are parameter strategies: ranks take their own steps and average
- * parameters. none exchanges nothing. */
+ *   begin_step
+ *   on_grad_ready     for each parameter, last layer first
+ *   finish_backward   then grads holds the gradients for the optimiser, which runs next
+ *   end_step          parameter strategies average here
+ *
+ * The trainer calls end_epoch before an evaluation and at the end of the run. Strategies
+ * communicate only through lib/coll and lib/exchange. They never choose by a measurement at run
+ * time. The same seed therefore gives the same bits, with and without overlap.
+ *
+ * dense, fp16, bf16, topk, threshold and oktopk are gradient strategies. They exchange gradients in
+ * buckets (grad_buckets.h). All ranks then take the same step, so their parameters stay
+ * bit-identical. partial and local are parameter strategies: each rank takes its own steps, and the
+ * ranks average parameters. none exchanges nothing. */
 #ifndef DDP_EXCHANGE_SYNC_H
 #define DDP_EXCHANGE_SYNC_H
 
@@ -29,15 +33,16 @@ struct ddp_sync;
  * default of the compressor. */
 enum ddp_feedback { DDP_FEEDBACK_AUTO, DDP_FEEDBACK_ON, DDP_FEEDBACK_OFF };
 
-/* Factor by which each rank scales the gradient of its sum of losses. m: images of this rank in the
- * step; n: images of all P ranks. Ranks with different m are thus weighted by m/n. */
+/* Factor by which each rank multiplies the gradient of the sum of its losses. m: images of this
+ * rank in the step. n: images of all P ranks in the step. */
 enum ddp_grad_scale {
     DDP_SCALE_SUM, /* 1/n. The sum over ranks is the mean over the global batch. */
-    /* P/n. The average over ranks is the mean over the global batch. With equal m, a rank's own
-     * gradient is its plain mean, as SINGA's thresholds and 16-bit ranges assume. */
+    /* P/n. The average over ranks is the mean over the global batch. If m is equal on all ranks,
+     * each rank's gradient is the mean over its own images. SINGA's thresholds and 16-bit ranges
+     * assume this scale. */
     DDP_SCALE_MEAN,
-    /* 1/m. The rank learns from its own images only; averages of parameters are weighted instead.
-     */
+    /* 1/m. The rank learns from its own images only. Averages of parameters weight the ranks
+     * instead. */
     DDP_SCALE_PRIVATE
 };
 
@@ -46,19 +51,18 @@ struct ddp_sync_setup {
     struct ddp_comm *comm;
     /* Flat arrays [total]. */
     float *params, *grads;
-    /* NULL: params and grads are in host memory. Otherwise both lie on this device, and the caller
-     * has put the work that precedes an exchange on the stream. The strategy puts its own work on
-     * the stream too, or finishes it before it returns. */
+    /* NULL: params and grads lie in host memory. Otherwise params and grads lie on this device, and
+     * the caller has put all work that must precede an exchange on `stream`. The strategy also puts
+     * its own work on `stream`, or finishes this work before it returns. */
     const struct ddp_device *device;
     struct ddp_stream *stream;
     size_t total;
     /* Offset and length of each tensor in the flat arrays, in layer order, [param_count]. */
     const size_t *offsets, *counts;
     int param_count;
-    size_t
-        /* Gradient strategies: maximum size of a bucket; a larger tensor gets its own. 0: one
-         * bucket. */
-        bucket_bytes;
+    /* Gradient strategies: largest size of a bucket. A larger tensor gets a bucket of its own.
+     * 0: a single bucket. */
+    size_t bucket_bytes;
     /* Gradient strategies: exchange during the backward pass. On a device the exchange overlaps
      * with the work that is put on the stream after on_grad_ready. */
     bool overlap;
@@ -74,18 +78,19 @@ struct ddp_sync_counters {
     /* Bytes that other ranks received from this rank: counted if wire_counted, else modelled. */
     double wire_bytes;
     bool wire_counted;
-    /* exchange_ns: time of the exchanges with encoding and decoding. exposed_ns: the part of it
-     * during which the main thread waited. */
+    /* exchange_ns: time of the exchanges with encoding and decoding. exposed_ns: the part of
+     * exchange_ns during which the main thread waited. */
     int64_t exchange_ns, exposed_ns;
     int64_t encode_ns, decode_ns; /* Parts of exchange_ns. 0 without a compressor. */
-    /* Achieved density = sent / total. total is 0 if the exchange is not sparse. */
+    /* values_sent / values_total is the achieved density. values_total is 0 if the exchange is not
+     * sparse. */
     double values_sent, values_total;
     int64_t overflow_count; /* -1 unless the exchange is 16-bit. */
 };
 
 struct ddp_sync_class {
     const char *name, *summary;
-    const char *argument_help; /* "D", "K"; "[CLIP]" is optional. NULL: takes none. */
+    const char *argument_help; /* Such as "D". "[CLIP]": optional. NULL: no argument. */
     bool replicas_equal;       /* All ranks hold identical parameters after every step. */
     bool buckets;              /* Exchanges gradients; uses bucket_bytes and overlap. */
     bool aggregates;           /* Uses `aggregate`. */
@@ -93,16 +98,18 @@ struct ddp_sync_class {
     bool on_device;            /* Works with a setup->device other than NULL. */
     enum ddp_grad_scale scale;
     /* Checks the argument. Returns DDP_EUSAGE with a message if it is illegal. NULL: the strategy
-     * accepts any or takes none. */
+     * accepts any argument or takes none. */
     int (*check)(const char *argument, struct ddp_err *err);
     /* Estimates the registered and private bytes that create will allocate per rank, on `ranks`
      * ranks. Does not read setup->comm. NULL: negligible. */
     void (*memory)(const struct ddp_sync_setup *setup, int ranks, uint64_t *registered,
                    uint64_t *private_bytes);
-    /* Collective. A failing rank frees everything it created; other ranks may have succeeded. */
+    /* Collective. A rank that fails frees everything that it created. Other ranks may have
+     * succeeded. */
     int (*create)(const struct ddp_sync_setup *setup, struct ddp_sync **out, struct ddp_err *err);
     void (*destroy)(struct ddp_sync *s);
-    /* images: of this rank in the coming step. global: of all ranks, > 0. NULL: not needed. */
+    /* images: images of this rank in the coming step. global: images of all ranks, > 0. The member
+     * is NULL if the strategy does not need it. */
     void (*begin_step)(struct ddp_sync *s, size_t images, size_t global);
     int (*on_grad_ready)(struct ddp_sync *s, int param, struct ddp_err *err);
     int (*finish_backward)(struct ddp_sync *s, struct ddp_err *err);

@@ -1,3 +1,4 @@
+/* Averages chunks of the parameters periodically (sync_average.h). */
 #include "exchange/sync_average.h"
 
 #include <stdlib.h>

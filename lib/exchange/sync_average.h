@@ -1,10 +1,10 @@
-/* Periodic averaging of parameters: the common part of the strategies partial and local, in which
- * each rank takes its own optimiser steps between averages.
+/* Periodic averaging of parameters: the common part of the strategies partial and local. Between
+ * averages each rank takes its own optimiser steps.
  *
- * The parameters are cut into K *chunks* of equal size, up to one cache line. Every H steps the
- * next chunk, in rotation, is averaged over the ranks in place; momentum is not averaged. A rank's
- * weight is its share of the images seen since this chunk was last averaged (w_r = m_r/n), so
- * uneven ranks count by the images they saw. */
+ * The parameters are cut into K *chunks*, whose sizes differ by at most one cache line. Every H
+ * steps the next chunk, in rotation, is averaged over the ranks in place. Momentum is not averaged.
+ * The weight of a rank is m/n: m images of this rank and n images of all ranks since this chunk was
+ * last averaged. */
 #ifndef DDP_EXCHANGE_SYNC_AVERAGE_H
 #define DDP_EXCHANGE_SYNC_AVERAGE_H
 
@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/* Creates the strategy with `chunks` >= 1 chunks and one average in `every` >= 1 steps. Collective.
- * The other functions implement members of ddp_sync_class. */
+/* Creates the strategy. It has `chunks` >= 1 chunks and averages one chunk every `every` >= 1
+ * steps. Collective. The other functions implement members of ddp_sync_class. */
 int ddp_sync_average_create(const struct ddp_sync_setup *setup, int chunks, int64_t every,
                             struct ddp_sync **out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_sync_average_destroy(struct ddp_sync *s);

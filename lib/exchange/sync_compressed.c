@@ -1,3 +1,4 @@
+/* Exchanges gradients with a compressor, in host memory or on a device (sync_compressed.h). */
 #include "exchange/sync_compressed.h"
 
 #include <stdio.h>
@@ -54,7 +55,7 @@ void ddp_sync_compressed_memory(const char *name, const struct ddp_sync_setup *s
             if (setup->device) {
                 shared = ddp_device_exchange_bytes(&spec, parts[i].count, ranks,
                                                    wants_feedback(setup, &spec));
-                own = 0; /* Needs no host memory. */
+                own = 0; /* Uses no private memory of the host. */
             }
             *registered += shared;
             *private_bytes += own;
@@ -112,7 +113,7 @@ static void close_bucket(void *state)
     ddp_compressed_destroy(state);
 }
 
-/* The same functions for buckets in device memory. */
+/* The next four functions do the same for buckets in device memory. */
 static int open_on_device(void *arg, const struct ddp_sync_setup *setup, struct ddp_comm *comm,
                           const struct ddp_grad_bucket *bucket, void **state, struct ddp_err *err)
 {

@@ -1,8 +1,9 @@
-/* Gradients exchanged in fewer bytes: the common part of fp16, bf16, topk, threshold and oktopk.
+/* The common part of the strategies fp16, bf16, topk, threshold and oktopk, which exchange
+ * gradients in fewer bytes.
  *
- * Each bucket is one ddp_compressed (compressed.h). Error feedback follows --feedback, or the
- * default of the compressor. Each rank scales its gradient to its mean (DDP_SCALE_MEAN) and the
- * exchange averages, so thresholds mean the same as in SINGA, and 16-bit values are divided before
+ * Each bucket is one ddp_compressed (compressed.h). The option --feedback switches error feedback
+ * on or off. Its default depends on the compressor. The scale is DDP_SCALE_MEAN and the exchange
+ * averages. Thresholds thus have the same meaning as in SINGA, and 16-bit values are divided before
  * the sum. topk selects within a bucket. */
 #ifndef DDP_EXCHANGE_SYNC_COMPRESSED_H
 #define DDP_EXCHANGE_SYNC_COMPRESSED_H
@@ -13,7 +14,7 @@
 extern "C" {
 #endif
 
-/* name: the compressor. Otherwise the functions implement members of ddp_sync_class. */
+/* These functions implement members of ddp_sync_class. name: name of the compressor. */
 int ddp_sync_compressed_check(const char *name, const char *argument, struct ddp_err *err);
 void ddp_sync_compressed_memory(const char *name, const struct ddp_sync_setup *setup, int ranks,
                                 uint64_t *registered, uint64_t *private_bytes);

@@ -1,6 +1,6 @@
-/* Dense gradient averaging. Each rank scales its gradients by 1/(global number of images); the
- * strategy sums them over the ranks in buckets. --aggregate selects where each bucket is summed
- * (aggregate.h). */
+/* Dense gradient averaging. Each rank multiplies its gradients by 1/(number of images of all
+ * ranks). The strategy sums them over the ranks in buckets. --aggregate selects where each bucket
+ * is summed (aggregate.h). */
 #include <stdlib.h>
 
 #include "base/mem.h"

@@ -1,8 +1,8 @@
 /* Local SGD: every rank takes its own optimiser steps, and all parameters are averaged every H
- * steps. They are also averaged before every evaluation (the end of an epoch and of the run) if
- * there were steps since the last average, so the evaluated and the final model are identical on
- * all ranks. Source: Stich, Local SGD Converges Fast and Communicates Little (ICLR 2019), algorithm
- * 1. */
+ * steps. If there were steps since the last average, the parameters are also averaged before every
+ * evaluation, that is, at the end of an epoch and of the run. The evaluated and the final model are
+ * therefore identical on all ranks. Source: Stich, Local SGD Converges Fast and Communicates Little
+ * (ICLR 2019), algorithm 1. */
 #include "base/unit.h"
 #include "exchange/sync_average.h"
 

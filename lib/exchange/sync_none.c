@@ -1,6 +1,6 @@
-/* No exchange at all: every rank trains alone on its own part of the data. This measures the
- * harness itself. In an evaluation each rank evaluates its own part of the images, and the sum
- * covers all images. */
+/* No exchange: every rank trains alone on its own part of the data. A run with this strategy
+ * measures training without communication. In an evaluation each rank evaluates its own model on
+ * its own part of the images. */
 #include "exchange/sync.h"
 
 #include <stdlib.h>

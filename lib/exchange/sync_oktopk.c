@@ -1,4 +1,5 @@
-/* The largest share D of the summed gradients, selected by the method of Ok-Topk (PPoPP'22). */
+/* Applies the largest share D of the summed gradients, selected by the method of Ok-Topk
+ * (PPoPP'22). */
 #include "exchange/sync_compressed.h"
 
 DDP_SYNC_COMPRESSED(

@@ -1,9 +1,9 @@
-/* SINGA's partial synchronisation: every rank takes its own optimiser step, then one of K chunks of
- * the parameters, of equal size, is averaged, in rotation. The replicas differ slightly, so an
- * evaluation, in which each rank evaluates its part of the images, averages over the replicas.
- * Source: Apache SINGA, opt.py, DistOpt.backward_and_partial_update. SINGA cuts its fusion buffer
- * instead, which is larger than its example models and thus gives one chunk; here all parameters
- * are cut. */
+/* SINGA's partial synchronisation. The parameters are cut into K chunks of equal size. Every rank
+ * takes its own optimiser step, and then the next chunk is averaged over the ranks. The models of
+ * the ranks differ slightly. Each rank evaluates its own model on its part of the images, so the
+ * result is an average over the models. Source: Apache SINGA, opt.py,
+ * DistOpt.backward_and_partial_update. SINGA cuts its fusion buffer instead of the parameters, so
+ * its small example models form a single chunk. */
 #include "base/unit.h"
 #include "exchange/sync_average.h"
 

@@ -1,4 +1,4 @@
-/* Gradients of magnitude T and above. The rest is kept for later steps. */
+/* Each rank sends its gradients of magnitude T and above and keeps the rest for later steps. */
 #include "exchange/sync_compressed.h"
 
 DDP_SYNC_COMPRESSED(

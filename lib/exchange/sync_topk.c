@@ -1,5 +1,5 @@
-/* The largest share D of the gradients of each rank and bucket. The rest is kept for later steps.
- */
+/* Each rank sends the largest share D of its gradients in each bucket and keeps the rest for later
+ * steps. */
 #include "exchange/sync_compressed.h"
 
 DDP_SYNC_COMPRESSED(

@@ -1,5 +1,5 @@
-/* Loads a CBLAS library at run time, so that the program starts without one. This is the only file
- * that knows CBLAS. */
+/* Loads a CBLAS library at run time, so that the program starts without one. No other file calls
+ * CBLAS. */
 #include "model/blas.h"
 
 #include <dlfcn.h>
@@ -19,8 +19,8 @@ typedef void cblas_sgemm_fn(int order, int trans_a, int trans_b, int m, int n, i
                             const float *a, int lda, const float *b, int ldb, float beta, float *c,
                             int ldc);
 
-/* Libraries in order of preference. The full paths are Debian's alternatives that are not the
- * default. */
+/* Libraries in order of preference. The full paths find a library on Debian even if another one is
+ * the system's default. */
 static const char *const candidates[] = {
     "/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0",
     "/usr/lib/aarch64-linux-gnu/openblas-serial/libopenblas.so.0",
@@ -33,7 +33,8 @@ static const char *const candidates[] = {
     "libblas.so.3",
 };
 
-/* The loaded library. It is filled once per process because a shared library is process-wide. */
+/* The loaded library. It is filled once per process, because a shared library belongs to the whole
+ * process. */
 static struct {
     pthread_mutex_t load_lock, call_lock;
     cblas_sgemm_fn *sgemm;
@@ -42,15 +43,16 @@ static struct {
 } blas = {.load_lock = PTHREAD_MUTEX_INITIALIZER, .call_lock = PTHREAD_MUTEX_INITIALIZER};
 static _Thread_local int thread_is_counted;
 
-/* Asks the library, through its environment variables, to use one thread. Variables that the user
- * has set are kept; set_one_thread() overrides them after loading. */
+/* Sets environment variables that make the library use one thread. Variables that the user has set
+ * are kept. set_one_thread() overrides them after loading. */
 static void request_one_thread(void)
 {
     static const char *const variables[] = {"OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS",
                                             "MKL_NUM_THREADS", "OMP_NUM_THREADS"};
     for (size_t i = 0; i < DDP_COUNT_OF(variables); i++)
         setenv(variables[i], "1", 0);
-    /* Without this variable MKL chooses a code path by alignment, and equal runs differ in bits. */
+    /* Without this variable MKL chooses code by the alignment of arrays, so equal runs can differ
+     * in bits. */
     setenv("MKL_CBWR", "AUTO", 0);
 }
 
@@ -67,8 +69,8 @@ static void set_one_thread(void *lib)
         mkl(1);
 }
 
-/* Returns whether one small product has the exact result. A library with 64-bit integers or another
- * matrix order would otherwise go unnoticed. */
+/* Returns whether one small product has the exact result. This detects a library with 64-bit
+ * integers or another matrix order. */
 static int multiplies(cblas_sgemm_fn *sgemm)
 {
     const float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {7, 8, 9, 10, 11, 12};
@@ -94,8 +96,8 @@ static void describe(void *lib, const char *file, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "%.90s", base);
 }
 
-/* Returns DDP_EUNAVAIL if `file` cannot be opened (with the loader's message) or has no working
- * CBLAS. */
+/* Opens a library. Returns DDP_EUNAVAIL if `file` cannot be opened (with the loader's message) or
+ * has no working CBLAS. */
 static int open_library(const char *file, struct ddp_err *err)
 {
     void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);
@@ -157,7 +159,7 @@ void ddp_sgemm(int ta, int tb, int m, int n, int k, float alpha, const float *a,
 {
     if (m <= 0 || n <= 0)
         return;
-    /* A serial OpenBLAS uses one set of buffers for all threads without locking them. */
+    /* A serial OpenBLAS uses the same buffers in all threads and does not lock them. */
     int shared = atomic_load_explicit(&blas.users, memory_order_relaxed) > 1;
     if (shared)
         pthread_mutex_lock(&blas.call_lock);

@@ -1,11 +1,10 @@
-/* CBLAS, loaded on first use. The layers need a single function of it, the matrix product.
+/* CBLAS, loaded on first use. The layers need only the matrix product.
  *
- * The search order is: the name given, DDPBENCH_BLAS_LIB, Debian's serial OpenBLAS, OpenBLAS, BLIS,
- * MKL, the reference BLAS. The library is limited to one thread per rank by its environment
- * variables before loading and by its setter after loading. Load it in the rank, after the fork.
- * Every thread that will multiply calls ddp_blas_load() before any thread multiplies. If there are
- * several such threads, which happens only with --launch threads, their calls are serialised,
- * because a serial OpenBLAS is not thread safe. */
+ * If the caller or DDPBENCH_BLAS_LIB names a library, no other library is tried. Otherwise the
+ * search order is Debian's serial OpenBLAS, OpenBLAS, BLIS, MKL, the reference BLAS. The library
+ * uses one thread per rank. Load it in the rank, after the fork. Every thread that will multiply
+ * calls ddp_blas_load() before any thread multiplies. Several such threads exist only with --launch
+ * threads. Their products then run one at a time, because a serial OpenBLAS is not thread safe. */
 #ifndef DDP_MODEL_BLAS_H
 #define DDP_MODEL_BLAS_H
 
@@ -16,11 +15,11 @@ extern "C" {
 #endif
 
 /* Loads the library `name`, or searches for one if name is NULL. The first library that was loaded
- * serves the whole process; later calls keep it, whatever their name. DDP_EUNAVAIL with the
- * libraries that were tried and the package to install. */
+ * serves the whole process. Later calls ignore `name`. Returns DDP_EUNAVAIL if no library works.
+ * The message then says which libraries were tried and what to install. */
 int ddp_blas_load(const char *name, struct ddp_err *err) DDP_MUST_CHECK;
-/* The name of the library, such as "OpenBLAS 0.3.21 SkylakeX (libopenblas.so.0)", or its file name.
- * "" before a library is loaded. */
+/* Returns the name of the library, such as "OpenBLAS 0.3.21 SkylakeX (libopenblas.so.0)", or only
+ * its file name. Returns "" before a library is loaded. */
 const char *ddp_blas_name(void);
 /* C [m][n] = alpha * op(A) * op(B) + beta * C, row-major, f32. ta and tb say whether A and B are
  * transposed. With beta 0 the old contents of C are ignored. Requires a loaded library. */

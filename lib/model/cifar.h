@@ -1,9 +1,9 @@
 /* Decoders for CIFAR-10 batch files (Krizhevsky 2009, cs.toronto.edu/~kriz/cifar.html) in memory.
  *
- * The files are not trusted: anything that is not exactly one of the two layouts is rejected with
- * DDP_EINPUT and the position. The python form is a pickle. Its decoder accepts only the grammar of
- * the one object that these files hold. It is not an unpickler: it has no stack and no memo, and it
- * calls nothing. Used by dataset_cifar10.c and the fuzzers. */
+ * The files are not trusted. A file that does not have exactly one of the two layouts is rejected
+ * with DDP_EINPUT and the position of the error. The python form is a pickle. Its decoder accepts
+ * only the fixed sequence of objects that these files contain. Unlike an unpickler, the decoder has
+ * no stack and no memo, and calls no functions. */
 #ifndef DDP_MODEL_CIFAR_H
 #define DDP_MODEL_CIFAR_H
 
@@ -31,12 +31,13 @@ struct ddp_cifar_batch {
 };
 
 /* Decodes the binary form, such as data_batch_1.bin: at least one record of a label byte and 3072
- * pixels. name is the file name for messages. DDP_EINPUT. */
+ * pixels. name is the file name for messages. Returns DDP_EINPUT if the layout is wrong. */
 int ddp_cifar_decode_binary(const uint8_t *bytes, size_t n, const char *name,
                             struct ddp_cifar_batch *out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Decodes the python form, such as data_batch_1: a dict, pickled by Python 2 with protocol 2, of
- * "data" (a uint8 array of at least one row of 3072 pixels), "labels" (one small int per row), and
- * optionally "batch_label" (a string) and "filenames" (strings). DDP_EINPUT. */
+/* Decodes the python form, such as data_batch_1: a dict that Python 2 pickled with protocol 2.
+ * "data" is a uint8 array of at least one row of 3072 pixels, and "labels" has one small int per
+ * row. "batch_label" (a string) and "filenames" (strings) are optional. Returns DDP_EINPUT if the
+ * layout is wrong. */
 int ddp_cifar_decode_pickle(const uint8_t *bytes, size_t n, const char *name,
                             struct ddp_cifar_batch *out, struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /* The python form of CIFAR-10, read from left to right by a fixed grammar.
  *
- * Opcodes: Python's Lib/pickletools.py. Python 2's cPickle stores an object in its memo (BINPUT)
- * only if something else refers to the object too. A memo store is therefore accepted after each
- * object, and nothing is ever read from the memo. */
+ * Python's Lib/pickletools.py documents the opcodes. Python 2's cPickle stores an object in its
+ * memo (BINPUT) only if there is a second reference to the object. The decoder therefore accepts an
+ * optional memo store after each object. It never reads from the memo. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -43,7 +43,8 @@ struct pickle {
     struct ddp_err *err;
 };
 
-/* Returns a constant, so that the compiler knows that the caller does not use unset outputs. */
+/* Records the error. The constant result shows the compiler that the caller does not use unset
+ * outputs. */
 static int refuse(const struct pickle *p, const char *what)
 {
     ddp_fail(p->err, DDP_EINPUT, "'%s' is not a CIFAR-10 batch in the python form: byte %zu: %s",
@@ -98,7 +99,7 @@ static int put(struct pickle *p, enum opcode code, const char *what)
     return memo(p);
 }
 
-/* Reads a small int: one, two or four bytes. */
+/* Reads an int of one, two or four bytes. */
 static int integer(struct pickle *p, const char *what, uint32_t *out)
 {
     int code = next(p);
@@ -217,7 +218,8 @@ static int file_name(struct pickle *p, uint8_t *labels, size_t *count)
     return string(p, "a file name is not a string", &text, &length);
 }
 
-/* Reads a list whose items are appended in groups or one by one. item is label or file_name. */
+/* Reads a list whose items are appended in groups or one by one. item is the function that reads an
+ * item: label or file_name. */
 static int list(struct pickle *p, int (*item)(struct pickle *, uint8_t *, size_t *),
                 uint8_t *labels, size_t *count)
 {

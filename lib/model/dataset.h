@@ -1,10 +1,9 @@
-/* Data sets: images and labels in memory, read once from files, or generated.
+/* Data sets: images and labels in memory, read from files or generated.
  *
- * The files are not trusted. In IDX files (MNIST, Fashion-MNIST; plain or gzipped) the magic
- * number, the dimensions and the length must agree exactly, sizes are bounded before memory is
- * allocated, and a gzip stream that is longer than its IDX header says is rejected. For CIFAR-10
- * see cifar.h. A generated set is marked synthetic in every result. Each reader is one file, listed
- * in dataset_list.h. */
+ * The files are not trusted. MNIST and Fashion-MNIST are IDX files, plain or gzipped. Their magic
+ * number, dimensions and length must agree exactly, and sizes are checked before memory is
+ * allocated. For CIFAR-10 see cifar.h. A generated set is marked as synthetic in every result. Each
+ * reader is one file and one line in dataset_list.h. */
 #ifndef DDP_MODEL_DATASET_H
 #define DDP_MODEL_DATASET_H
 
@@ -32,10 +31,10 @@ struct ddp_dataset {
     struct ddp_images train, eval;
 };
 
-/* The data set that the caller wants. */
+/* A request to load a data set. */
 struct ddp_dataset_request {
     const char *dir; /* NULL: DDPBENCH_DATA_DIR, else the first default folder that exists */
-    bool named;      /* the user has named the data set, rather than only its folder */
+    bool named;      /* the user has named the data set, not only its folder */
     int channels, height, width, classes; /* generated sets: shape of the images */
     size_t images;                        /* generated sets: training images; 0: the default */
     uint64_t seed;                        /* generated sets */
@@ -49,14 +48,15 @@ struct ddp_dataset_reader {
     bool generic;            /* the file format does not show which data set the files hold */
     /* Shape of the images; 0: determined by the files or by the request. */
     int channels, height, width, classes;
-    /* DDP_ENOINPUT names the missing file, DDP_EINPUT the malformed one. */
+    /* Returns DDP_ENOINPUT if a file is missing and DDP_EINPUT if a file is malformed. The message
+     * names the file. */
     int (*load)(const struct ddp_dataset_request *request, struct ddp_dataset *out,
                 struct ddp_err *err);
 };
 const struct ddp_dataset_reader *const *ddp_dataset_readers(void); /* NULL-terminated */
 const struct ddp_dataset_reader *ddp_dataset_find(const char *name);
-/* Loads the data set `name`. The caller releases *out. DDP_EUSAGE: unknown name; other errors: as
- * the reader's load(). */
+/* Loads the data set `name`. The caller releases *out. Returns DDP_EUSAGE if the name is unknown.
+ * Other errors are those of the reader's load(). */
 int ddp_dataset_load(const char *name, const struct ddp_dataset_request *request,
                      struct ddp_dataset *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns whether the reader's images can have the shape that the request asks for. */
@@ -65,16 +65,18 @@ bool ddp_dataset_fits(const struct ddp_dataset_reader *reader,
 void ddp_dataset_release(struct ddp_dataset *set);
 /* Returns the reader's first default folder that exists, or NULL. A generated set has none. */
 const char *ddp_dataset_default_dir(const struct ddp_dataset_reader *reader);
-/* For readers. Reads the four IDX files of MNIST and similar sets in `dir`: train- and t10k-,
- * images-idx3-ubyte and labels-idx1-ubyte, with "-idx" or ".idx", plain or gzipped. 10 classes. */
+/* For readers. Reads the four IDX files of a set like MNIST in `dir`: train-images-idx3-ubyte,
+ * train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte. ".idx" instead of
+ * "-idx" and gzipped files (.gz) are accepted too. The set has 10 classes. */
 int ddp_dataset_read_idx_dir(const char *dir, const char *name, struct ddp_dataset *out,
                              struct ddp_err *err) DDP_MUST_CHECK;
 
-/* For readers. Opens a data file and returns its descriptor and its size in *bytes. DDP_ENOINPUT:
- * no such file; DDP_EPERM: not readable; DDP_EINPUT: not a regular file. */
+/* For readers. Opens a data file and returns its descriptor and its size in *bytes. Errors:
+ * DDP_ENOINPUT if there is no such file, DDP_EPERM if it is not readable, DDP_EINPUT if it is not a
+ * regular file. */
 int ddp_dataset_open(const char *path, int *fd, size_t *bytes, struct ddp_err *err) DDP_MUST_CHECK;
-/* Reads a whole file into *data [*bytes], which the caller frees with free(). DDP_EINPUT if it is
- * larger than `most` bytes. */
+/* Reads a whole file into *data [*bytes], which the caller frees with free(). Returns DDP_EINPUT if
+ * the file is larger than `most` bytes. */
 int ddp_dataset_read_file(const char *path, size_t most, uint8_t **data, size_t *bytes,
                           struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -83,10 +85,10 @@ int ddp_dataset_read_file(const char *path, size_t most, uint8_t **data, size_t 
 #define DDP_IDX_MAX_DIMS  4
 
 /* Reads an IDX file of unsigned bytes, plain or gzipped, with `ndim` dimensions (at most
- * DDP_IDX_MAX_DIMS). *data receives the product of dims [ndim] bytes, at least 1; the caller frees
- * it with free(). Format: "THE IDX FILE FORMAT", yann.lecun.com/exdb/mnist. DDP_ENOINPUT: no such
- * file; DDP_EPERM: not readable; DDP_EINPUT: not a regular file, not IDX, empty, too large,
- * truncated, or followed by more bytes. */
+ * DDP_IDX_MAX_DIMS). dims [ndim] receives the dimensions. *data receives their product in bytes, at
+ * least 1. The caller frees *data with free(). Errors: those of ddp_dataset_open, and DDP_EINPUT if
+ * the file is not IDX, empty, too large, truncated, or followed by more bytes. Format: "THE IDX
+ * FILE FORMAT", yann.lecun.com/exdb/mnist. */
 int ddp_idx_read(const char *path, int ndim, uint32_t *dims, uint8_t **data,
                  struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -1,5 +1,5 @@
 /* CIFAR-10: 50,000 training and 10,000 evaluation images, 32 x 32 RGB, in six files of the binary
- * or the python form. Debian has no package for it. */
+ * or the python form. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static int find(const char *dir, struct location *location, struct ddp_err *err)
         "no file 'data_batch_1.bin' (binary form) or 'data_batch_1' (python form) in '%s'", dir);
 }
 
-/* Appends the images of a file to set. */
+/* Appends the images of one file (batch) to set. */
 static int append(struct ddp_images *set, const struct ddp_cifar_batch *batch, struct ddp_err *err)
 {
     size_t count = set->count + batch->count;

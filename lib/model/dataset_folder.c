@@ -11,7 +11,7 @@
 #include "base/mem.h"
 
 #define CLASSES 10
-/* Largest accepted side of an image. It keeps the product of two sides within an int. */
+/* Largest accepted side of an image. The product of two sides fits in an int. */
 #define SIDE_MAX 4096
 
 /* Finds the file for `part` (such as "train-images" with 3 dimensions) and writes its path. Plain
@@ -25,7 +25,8 @@ static int find_file(const char *dir, const char *part, int ndim, char *path, si
         int n = snprintf(path, path_bytes, forms[i], dir, part, ndim);
         if (n < 0 || (size_t)n >= path_bytes)
             return ddp_fail(err, DDP_ENOINPUT, "the path of the data folder is too long");
-        /* Stop at any existing file, even an unreadable one: opening it reports the error. */
+        /* Stop at any existing file, even an unreadable one, because opening it reports the error.
+         */
         if (access(path, F_OK) == 0 || errno != ENOENT)
             return 0;
     }

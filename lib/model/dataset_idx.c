@@ -1,4 +1,5 @@
-/* Reads IDX files: a magic number, big-endian dimensions, bytes. The files are not trusted. */
+/* Reads IDX files, which are not trusted. A file holds a magic number, big-endian dimensions and
+ * bytes. */
 #include "model/dataset.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 
 #define INPUT_BYTES 65536
 /* Deflate cannot expand data by more than this factor: 258 bytes from 2 bits (zlib, "Maximum
- * Expansion Factor"). A header that promises more is rejected before memory is allocated. */
+ * Expansion Factor"). A header that promises more data is rejected before memory is allocated. */
 #define DEFLATE_MAX_RATIO 1032
 
 /* An open file. A gzip file is inflated through zlib. */
@@ -75,8 +76,8 @@ static void source_close(struct source *s)
 }
 
 /* A gzip file may consist of several members (RFC 1952, 2.2; written by pigz -i or cat a.gz b.gz).
- * Starts the next member, or sets `ended`. Other bytes after the last member are left to
- * check_end(). */
+ * Starts the next member, or sets `ended` if there is none. check_end() rejects other bytes after
+ * the last member. */
 static int next_member(struct source *s, struct ddp_err *err)
 {
     if (s->input_pos == s->input_len)
@@ -85,7 +86,7 @@ static int next_member(struct source *s, struct ddp_err *err)
     return 0;
 }
 
-/* Reads up to n bytes of the uncompressed data. *got < n only at the end of the data. */
+/* Reads up to n bytes of the uncompressed data. *got is less than n only at the end of the data. */
 static int source_read(struct source *s, uint8_t *out, size_t n, size_t *got, struct ddp_err *err)
 {
     size_t done = 0;

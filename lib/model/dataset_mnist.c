@@ -1,5 +1,4 @@
-/* MNIST (LeCun, Cortes, Burges): 60,000 training and 10,000 evaluation images, 28 x 28 grey. Debian
- * has no package for it. */
+/* MNIST (LeCun, Cortes, Burges): 60,000 training and 10,000 evaluation images, 28 x 28 grey. */
 #include "model/dataset.h"
 
 static int load(const struct ddp_dataset_request *request, struct ddp_dataset *out,

@@ -1,10 +1,10 @@
-/* A generated data set. Every class has its own picture, and every image is its class's picture
- * plus noise.
+/* A generated data set. Every class has one picture. Every image is the picture of its class plus
+ * noise.
  *
- * Models can learn the set with convolutions or with a single matrix, because the pictures are
- * coarse; their standard deviation is half that of the noise. Use the set for measuring time, or if
- * the real data is missing, but never for comparing accuracies with real sets. The generator uses
- * integer arithmetic on one random stream, so every machine generates the same bytes. */
+ * The pictures are coarse, so convolutions or a single matrix can learn the set. The standard
+ * deviation of the pictures is half that of the noise. Use the set to measure time, or if the real
+ * data is missing. Its accuracies cannot be compared with those of real sets. The generator uses
+ * integer arithmetic only, so every machine generates the same bytes. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -15,9 +15,9 @@
 #define IMAGES_MAX     ((size_t)1 << 24)
 /* Training images per evaluation image. */
 #define EVAL_SHARE 5
-#define TILE       4 /* side of the square of pixels that share a value; suits strided layers */
+#define TILE       4 /* side of a square of pixels with equal values */
 
-/* Random streams of the seed. partition.c and the models use other numbers. */
+/* Numbers of the random streams. partition.c and the models use other numbers. */
 #define STREAM_PICTURES ((uint64_t)3 << 60)
 #define STREAM_TRAIN    (STREAM_PICTURES + 1)
 #define STREAM_EVAL     (STREAM_PICTURES + 2)

@@ -1,6 +1,6 @@
-/* The layers' kernels of device cuda: nn_element.h applied to a grid. A map uses one thread per
- * element. A sum uses one block per row and part; if there are several parts, a second kernel adds
- * them. */
+/* The layers' kernels of device cuda. They apply the functions of nn_element.h and nn_element_sum.h
+ * to all elements. A map uses one thread per element. A sum uses one block per row and part. If a
+ * row has several parts, a second kernel adds the parts. */
 #include <cuda_runtime.h>
 
 #include "device/dev_cuda_impl.h"
@@ -27,7 +27,8 @@ static __device__ ddp_nn_pair plus(ddp_nn_pair x, ddp_nn_pair y)
     return sum;
 }
 
-/* Adds the values of all threads by halving. The result is valid in thread 0 only. */
+/* Adds the values of all threads of the block. In each round the lower half of the threads adds the
+ * values of the upper half. The result is valid in thread 0 only. */
 template <class T, class Plus> static __device__ T halve(T *lane, T own, Plus add)
 {
     lane[threadIdx.x] = own;

@@ -2,10 +2,11 @@
  *
  * A layer keeps no state. Its shape, arrays and scratch memory belong to the model, and net.c
  * connects the layers. Each device has a table of layers (struct ddp_layers, layers_list.h). The
- * functions declared here by name are the CPU's (layers_*.c): CBLAS computes the products and
- * nn_kernels.h everything else. Call ddp_blas_load() before them. Gradients of parameters are
- * written, not added. The layers are deterministic and, except for the products, give the same bits
- * at every SIMD level. They do not allocate, fail or communicate. */
+ * functions that this header declares are the layers of the CPU (layers_cblas.c, layers_conv.c,
+ * layers_norm.c). CBLAS computes their matrix products and nn_kernels.h everything else. Call
+ * ddp_blas_load() before you use them. Gradients of parameters are written, not added. The layers
+ * are deterministic and, except for the products, give the same bits at every SIMD level. They do
+ * not allocate, fail or communicate. */
 #ifndef DDP_MODEL_LAYERS_H
 #define DDP_MODEL_LAYERS_H
 
@@ -22,16 +23,16 @@
 extern "C" {
 #endif
 
-/* State that the layers of a model share, and state of one convolution. Only some devices need it.
- */
+/* ddp_layers_context: state that the layers of a model share. ddp_conv_plan: state of one
+ * convolution, on devices that need it. */
 struct ddp_layers_context;
 struct ddp_conv_plan;
 
-/* Convolution, bias, ReLU and 2 x 2 max pooling of stride 2 as one layer. Pooling first means that
- * bias and ReLU touch a quarter of the values; the result is the same, because max commutes with
- * both. The images are processed in chunks, so that the unfolded images stay in the L2 cache. The
- * backward pass multiplies only values that have a gradient (nn_pool_grad.inc.h).
- * Weights: w [out_c][in_c][k][k], b [out_c]. */
+/* Convolution, bias, ReLU and 2 x 2 max pooling of stride 2 as one layer. Pooling runs before bias
+ * and ReLU, which then process a quarter of the values. The result is the same, because max
+ * commutes with bias and ReLU. Images are unfolded (im2col) and multiplied in chunks, so that an
+ * unfolded chunk stays in the L2 cache. The backward pass multiplies only values that have a
+ * gradient (nn_pool_grad.inc.h). Weights: w [out_c][in_c][k][k], b [out_c]. */
 struct ddp_conv_pool {
     struct ddp_conv_shape shape;
     int chunk; /* images per chunk */
@@ -39,10 +40,10 @@ struct ddp_conv_pool {
     struct ddp_layers_context *context; /* not used on the CPU */
     struct ddp_conv_plan *plan;         /* not used on the CPU */
 };
-/* Floats of scratch memory that the two functions below need. */
+/* Returns the floats of scratch memory that the two functions below need. */
 size_t ddp_conv_pool_scratch(const struct ddp_conv_pool *layer);
-/* out: n images of [out_c][out_h/2][out_w/2], laid out as outv says. which: one byte per output
- * value, written chunk by chunk, for the backward pass. */
+/* out receives n images of [out_c][out_h/2][out_w/2] in the layout of outv. `which` receives one
+ * byte per output value, chunk by chunk, for the backward pass. */
 void ddp_conv_pool_forward(const struct ddp_conv_pool *layer, int n, const float *x,
                            struct ddp_view xv, const float *w, const float *b, float *out,
                            struct ddp_view outv, uint8_t *which, float *scratch);
@@ -54,7 +55,7 @@ void ddp_conv_pool_backward(const struct ddp_conv_pool *layer, int n, const floa
 
 /* Convolution and bias with any stride and padding. w [out_c][in_c][k][k], b [out_c]. The output is
  * stored channel by channel, [out_c][n][out_h][out_w], as batch normalisation and the next
- * convolution read it. Images are processed in chunks as above. */
+ * convolution read it. Images are processed in chunks as in ddp_conv_pool. */
 struct ddp_conv {
     struct ddp_conv_shape shape;
     int chunk;
@@ -64,7 +65,7 @@ struct ddp_conv {
 };
 int ddp_conv_out_h(const struct ddp_conv_shape *s);
 int ddp_conv_out_w(const struct ddp_conv_shape *s);
-/* Floats of scratch memory that the two functions below need. */
+/* Returns the floats of scratch memory that the two functions below need. */
 size_t ddp_conv_scratch(const struct ddp_conv *layer);
 void ddp_conv_forward(const struct ddp_conv *layer, int n, const float *x, struct ddp_view xv,
                       const float *w, const float *b, float *y, float *scratch);
@@ -84,10 +85,11 @@ struct ddp_batch_norm {
 };
 /* Floats per channel that a forward pass saves for the backward pass. */
 #define DDP_BATCH_NORM_SAVED 5
-/* Training pass: normalises by the mean and the biased variance of the batch. running
- * [2 * channels] holds means, then variances; each becomes 0.9 times itself plus 0.1 times the
- * batch's value. The running variance is biased too, as in needle (PyTorch's is unbiased). saved:
- * DDP_BATCH_NORM_SAVED * channels. Does nothing if count is 0. */
+/* Training pass: normalises by the mean and the biased variance of the batch. The array running
+ * holds one running mean per channel, then one running variance per channel. Each becomes 0.9 times
+ * its old value plus 0.1 times the value of the batch. The running variance is biased too, as in
+ * needle (PyTorch's is unbiased). saved has DDP_BATCH_NORM_SAVED * channels floats. Does nothing if
+ * count is 0. */
 void ddp_batch_norm_forward(const struct ddp_batch_norm *layer, size_t count, const float *x,
                             const float *gamma, const float *beta, float *running, float *saved,
                             float *y);
@@ -95,8 +97,7 @@ void ddp_batch_norm_forward(const struct ddp_batch_norm *layer, size_t count, co
 void ddp_batch_norm_evaluate(const struct ddp_batch_norm *layer, size_t count, const float *x,
                              const float *gamma, const float *beta, const float *running,
                              float *saved, float *y);
-/* Backward pass of the training pass. Changes dy [channels][count]: it becomes 0 where ReLU cut the
- * output. */
+/* Backward pass of the training pass. Sets dy [channels][count] to 0 where ReLU cut the output. */
 void ddp_batch_norm_backward(const struct ddp_batch_norm *layer, size_t count, const float *x,
                              const float *y, float *dy, float *saved, float *dgamma, float *dbeta,
                              float *dx);
@@ -111,37 +112,38 @@ struct ddp_linear {
 };
 void ddp_linear_forward(const struct ddp_linear *layer, int n, const float *x, const float *w,
                         const float *b, float *y);
-/* y is the output of the forward pass. Changes dy [n][out]: it becomes 0 where ReLU cut the output.
- * Writes db, then dw, then dx [n][in], which may be NULL. */
+/* y is the output of the forward pass. Sets dy [n][out] to 0 where ReLU cut the output. Writes db,
+ * then dw, then dx [n][in]. dx may be NULL. */
 void ddp_linear_backward(const struct ddp_linear *layer, int n, const float *x, const float *w,
                          const float *y, float *dy, float *dw, float *db, float *dx);
 
 /* Softmax and cross entropy of logits [n][classes] against labels [n]. *loss_sum receives the sum
- * of the n losses, *correct the number of images whose first largest logit is the label. Unless d
- * is NULL, d [n][classes] receives scale * d loss_sum / d logits; d may be the same array as
- * logits. */
+ * of the n losses, *correct the number of images whose first largest logit is the label. d
+ * [n][classes] receives scale * d loss_sum / d logits. d may be NULL, or the same array as logits.
+ */
 void ddp_softmax_loss(int n, int classes, const float *logits, const uint8_t *labels, float scale,
                       double *loss_sum, int *correct, float *d);
 
-/* How a device computes convolutions. AUTO takes the library if it is available. */
+/* How a device computes convolutions: by a library (cuDNN) or as products of unfolded images. AUTO
+ * uses the library if it is available. */
 enum ddp_conv_way { DDP_CONV_AUTO, DDP_CONV_LIBRARY, DDP_CONV_UNFOLD };
 const char *ddp_conv_way_name(enum ddp_conv_way way); /* "auto", "cudnn", "im2col" */
 
 struct ddp_layers_setup {
     const struct ddp_device *device;
     struct ddp_stream *stream;
-    int batch;    /* most images in a call */
-    int channels; /* most channels or outputs of a layer */
+    int batch;    /* largest number of images per call */
+    int channels; /* largest number of channels or outputs of a layer */
     bool tf32;    /* products may round their factors to 11 bits */
     enum ddp_conv_way conv;
 };
 
-/* The layer table of a device. Functions with the names above do the same on arrays of the device.
- * They enqueue their work on the context's stream and may return before the work is done; the
- * stream records failures. */
+/* The layer table of a device. Members with the names of functions above do the same on arrays of
+ * the device. They put their work on the context's stream and may return before the work is done.
+ * The stream records failures. */
 struct ddp_layers {
     const char *device;           /* name of the ddp_device */
-    const char *(*library)(void); /* "cuDNN 9.19, cuBLAS 13.1"; "" while none is loaded */
+    const char *(*library)(void); /* such as "cuDNN 9.19, cuBLAS 13.1"; "": none */
     bool image_major;             /* layers exchange images as [n][c][h][w]; otherwise as
                                      [c][n][h][w], except for the input of a LINEAR layer */
     bool fixed_chunks;            /* use the model's chunk sizes if it gives any */
@@ -154,7 +156,8 @@ struct ddp_layers {
     int (*plan_conv)(struct ddp_layers_context *c, const struct ddp_conv_shape *shape,
                      struct ddp_conv_plan **out, struct ddp_err *err);
     void (*free_plan)(struct ddp_layers_context *c, struct ddp_conv_plan *plan);
-    /* Floats of scratch memory that a layer needs for calls with up to `batch` images. */
+    /* Return the floats of scratch memory that a layer needs for calls with up to `batch` images.
+     */
     size_t (*conv_pool_scratch)(const struct ddp_conv_pool *layer, int batch);
     size_t (*conv_scratch)(const struct ddp_conv *layer, int batch);
 
@@ -192,9 +195,9 @@ struct ddp_layers {
     /* Copies [channels][n][plane] to [n][channels][plane], or the other way round if `back`. */
     void (*reorder)(struct ddp_layers_context *c, int channels, int n, int plane, bool back,
                     const float *from, float *to);
-    /* Gathers n images into x, as pixel / 255, and their labels into label [n]. The images are
-     * index[first + i], or first + i if index is NULL, of a set with pixels [][each] and labels.
-     * All arrays are memory of the device. */
+    /* Copies n images of a data set into x, as pixel / 255, and their labels into label [n]. The
+     * set has pixels [][each] and labels []. Image i of x is image index[first + i] of the set, or
+     * first + i if index is NULL. All arrays lie in memory of the device. */
     void (*gather)(struct ddp_layers_context *c, const uint8_t *pixels, const uint8_t *labels,
                    size_t each, const uint32_t *index, size_t first, int n, float *x,
                    uint8_t *label);

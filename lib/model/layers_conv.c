@@ -61,7 +61,7 @@ void ddp_conv_backward(const struct ddp_conv *layer, int n, const float *x, stru
         ddp_sgemm(0, 1, s->out_c, k, cols, 1.0f, part, all, scratch, cols, 1.0f, dw, k);
         if (!dx)
             continue;
-        /* The unfolded images are no longer needed; their gradient overwrites them. */
+        /* The unfolded images are no longer needed, so their gradient overwrites them. */
         ddp_sgemm(1, 0, k, cols, s->out_c, 1.0f, w, k, part, all, 0.0f, scratch, cols);
         layer->kernels->fold(s, m, scratch, dx + (size_t)first * dxv.image, dxv);
     }

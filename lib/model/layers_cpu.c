@@ -1,4 +1,5 @@
-/* The CPU's layer table: the functions of layers.h, which have finished when they return. */
+/* The layer table of the CPU: the functions of layers.h. They finish their work before they return.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -48,9 +48,9 @@ static void note(struct ddp_layers_context *c, cublasStatus_t status)
                       library_of(c)->api.cublasGetStatusString(status));
 }
 
-/* cuBLAS stores matrices by columns, ddpbench by rows. The row-major product C = op(A) op(B) is
- * therefore computed as C^T = op(B)^T op(A)^T: a row-major matrix is its own transpose in column
- * order, so nothing is moved. */
+/* cuBLAS stores matrices by columns, ddpbench by rows. A row-major matrix that is read by columns
+ * is its transpose. The product C = op(A) op(B) is therefore computed as C^T = op(B)^T op(A)^T, and
+ * no data is moved. */
 static void gemm(struct ddp_layers_context *c, const struct ddp_gemm *g)
 {
     struct library *l = library_of(c);
@@ -130,7 +130,7 @@ static int cuda_open(const struct ddp_layers_setup *setup, struct ddp_layers_con
     DDP_TRY_GOTO(open_library(c, err), err_context);
     if (setup->conv != DDP_CONV_UNFOLD) {
         rc = ddp_cuda_cudnn_open(c, &why);
-        /* With conv auto a missing cuDNN is not an error; every other failure is. */
+        /* With conv auto a missing cuDNN is not an error. */
         if (rc != 0 && (setup->conv == DDP_CONV_LIBRARY || rc != DDP_EUNAVAIL)) {
             *err = why;
             goto err_context;

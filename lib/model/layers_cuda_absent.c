@@ -1,4 +1,4 @@
-/* The layers of device cuda in a build without CUDA or cuBLAS: opening them fails with the reason.
+/* The layers of device cuda in a build without CUDA or cuBLAS. Opening them fails with the reason.
  */
 #include "model/layers.h"
 

@@ -1,9 +1,9 @@
 /* Convolutions by cuDNN 9's legacy C API, in NCHW and f32.
  *
- * The algorithm is chosen by cuDNN's heuristics, never by a measurement, and only among algorithms
- * that give the same bits each time. Each algorithm is used with the kind of arithmetic (mathType)
- * that the heuristics name: f32 multiply-adds, unless TF32 is requested. Source: cuDNN 9 API
- * reference, "cudnn_cnn". */
+ * cuDNN's heuristics choose the algorithm. Only algorithms that give the same bits each time are
+ * used. Each algorithm runs with the kind of arithmetic (mathType) that the heuristics name for it.
+ * Unless TF32 is requested, this is f32 multiply-add. Source: cuDNN 9 API reference, "cudnn_cnn".
+ */
 #include <assert.h>
 #include <cudnn.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@
 #define TEXT_OF(x) #x
 #define TEXT(x)    TEXT_OF(x)
 #define NAME(name) #name,
-/* Largest workspace that an algorithm may need. */
+/* Algorithms that need a larger workspace are not used. */
 #define WORKSPACE_MOST ((size_t)256 << 20)
 #define ALGORITHMS     8
 
@@ -95,8 +95,8 @@ static bool exact(const struct ddp_layers_context *c, cudnnMathType_t math)
     return math == CUDNN_FMA_MATH || (c->tf32 && math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION);
 }
 
-/* Takes the first usable suggestion of the heuristics. found [count] is ordered from the algorithm
- * that is expected to be the fastest. Sets `into` and the arithmetic of the operation. */
+/* Takes the first usable suggestion of the heuristics. found [count] begins with the algorithm that
+ * is expected to be fastest. Sets `into` and the arithmetic of the operation. */
 #define CHOOSE(c, plan, op, found, count, limit, into, rc)                                         \
     do {                                                                                           \
         int at_ = 0;                                                                               \
@@ -114,7 +114,7 @@ static bool exact(const struct ddp_layers_context *c, cudnnMathType_t math)
         (rc) = s->api.cudnnSetConvolutionMathType((plan)->conv[op], (found)[at_].mathType);        \
     } while (0)
 
-/* The arithmetic that the heuristics may suggest. */
+/* Returns the kind of arithmetic to ask the heuristics for. */
 static cudnnMathType_t asked(const struct ddp_layers_context *c)
 {
     return c->tf32 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH;
@@ -250,7 +250,7 @@ static int plan(struct ddp_layers_context *c, const struct ddp_conv_shape *shape
     return 0;
 }
 
-/* Prepares the plan for n images. Returns false, and records the failure, if that is impossible. */
+/* Prepares the plan for n images. If that is impossible, records the failure and returns false. */
 static bool ready(struct ddp_layers_context *c, struct ddp_conv_plan *p, int n)
 {
     size_t unused;

@@ -8,7 +8,8 @@
 extern "C" {
 #endif
 
-/* Gives the context its convolutions. DDP_EUNAVAIL if cuDNN was not found or not built in. */
+/* Makes the context use cuDNN's convolutions. Returns DDP_EUNAVAIL if cuDNN was not found or not
+ * built in. */
 int ddp_cuda_cudnn_open(struct ddp_layers_context *c, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

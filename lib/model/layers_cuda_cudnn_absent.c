@@ -1,4 +1,4 @@
-/* cuDNN's convolutions in a build without cuDNN's header: opening them fails with the reason. */
+/* cuDNN's convolutions in a build without cuDNN's header. Opening them fails with the reason. */
 #include "model/layers_cuda_cudnn.h"
 
 int ddp_cuda_cudnn_open(struct ddp_layers_context *c, struct ddp_err *err)

@@ -1,9 +1,8 @@
-/* Declarations shared by the files of device cuda's layers, based on NVIDIA's headers. Private to
- * these files:
+/* Declarations that need NVIDIA's headers, for the files of device cuda's layers only:
  *
  *   layers_cuda.c               the layer table: open, close, products
  *   layers_cuda_load.c          opens the libraries on first use
- *   layers_cuda_cudnn.c         convolutions (layers_cuda_cudnn_absent.c if its header is missing)
+ *   layers_cuda_cudnn.c         convolutions (layers_cuda_cudnn_absent.c without cuDNN's header)
  *   layers_cuda_absent.c        replaces the first two in a build without cuBLAS's header */
 #ifndef DDP_MODEL_LAYERS_CUDA_IMPL_INC_H
 #define DDP_MODEL_LAYERS_CUDA_IMPL_INC_H
@@ -39,12 +38,12 @@ struct ddp_cuda_library {
     size_t count;
 };
 /* layers_cuda_load.c. Opens the library and fills functions [count] with its functions. The library
- * stays open. DDP_EUNAVAIL with the library or function that was not found. */
+ * stays open. Returns DDP_EUNAVAIL if the library or a function was not found. */
 int ddp_cuda_library_open(const struct ddp_cuda_library *l, void **functions,
                           struct ddp_err *err) DDP_MUST_CHECK;
 /* Adds an opened library to the text that ddp_cuda_library_text() returns. */
 void ddp_cuda_library_note(const char *name, int major, int minor, int patch);
-/* Names and versions of the opened libraries, as struct ddp_layers' library() returns them. */
+/* Returns names and versions of the opened libraries, for library() of struct ddp_layers. */
 const char *ddp_cuda_library_text(void);
 
 #endif

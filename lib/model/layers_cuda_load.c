@@ -1,6 +1,6 @@
 /* Opens NVIDIA's libraries for the layers on first use, so that the program starts without them.
- * The functions have the types of the headers that this file was built with; the soname carries the
- * major version. */
+ * The functions have the types of the headers at build time. The soname contains the major version
+ * of these headers, so the types fit. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include "device/find_cuda_library.h"
 #include "model/layers_cuda_impl.inc.h"
 
-/* Names and versions of the opened libraries, filled once per process because shared libraries are
- * process-wide. */
+/* Names and versions of the opened libraries. They are filled once per process, because a shared
+ * library belongs to the whole process. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char text[96];
 

@@ -1,12 +1,11 @@
-/* Layers on a stream. Everything except the products is done by nn_stream.h's kernels. Convolutions
+/* Layers on a stream. The kernels of nn_stream.h do everything except the products. Convolutions
  * are products of unfolded images, unless a library computes them.
  *
- * Used by the layer tables of devices (layers_cuda.c), which provide the products, and by tests,
- * which compare this code on a CPU stream with the CPU's layers. Images are always [n][c][h][w].
- * Two steps are not left to a convolution library. Bias, ReLU and pooling are a single kernel,
- * which reads the product once and leaves one byte per window for the backward pass; a library
- * would read the values again. Batch normalisation uses a biased running variance, cuDNN an
- * unbiased one. */
+ * Layer tables of devices (layers_cuda.c) use this code and provide the products. Tests compare
+ * this code on a CPU stream with the CPU's layers. Images are always [n][c][h][w]. Two steps run
+ * here even if a library computes the convolutions. Bias, ReLU and pooling are a single kernel,
+ * which reads the product only once and stores one byte per window for the backward pass. Batch
+ * normalisation uses a biased running variance, but cuDNN an unbiased one. */
 #ifndef DDP_MODEL_LAYERS_STREAM_H
 #define DDP_MODEL_LAYERS_STREAM_H
 
@@ -28,7 +27,7 @@ struct ddp_gemm {
 };
 
 /* The convolutions of a library, in NCHW and without bias: y = x * w. dw and dx are written, not
- * added. A plan belongs to one shape and serves up to the context's batch of images. */
+ * added. A plan belongs to one shape, for calls with at most the context's `batch` images. */
 struct ddp_conv_library {
     int (*plan)(struct ddp_layers_context *c, const struct ddp_conv_shape *shape,
                 struct ddp_conv_plan **out, struct ddp_err *err);
@@ -50,7 +49,7 @@ struct ddp_layers_context {
     const struct ddp_conv_library *conv; /* NULL: unfold images and multiply */
     void *library;                       /* state of the device's library of products */
     void *conv_state;                    /* state of `conv` */
-    int batch;                           /* most images in a call */
+    int batch;                           /* largest number of images per call */
     bool tf32;
     struct ddp_nn_pair *parts; /* scratch memory for sums, on the device */
     size_t parts_bytes;
@@ -58,11 +57,11 @@ struct ddp_layers_context {
     int *hit;     /* [batch], whether the images were classified correctly, on the device */
 };
 
-/* Opens a context, to which the caller then adds gemm. DDP_ENOMEM. */
+/* Opens a context. The caller then sets its gemm. Returns DDP_ENOMEM if memory runs out. */
 int ddp_layers_stream_open(const struct ddp_layers_setup *setup,
                            const struct ddp_nn_stream *kernels, struct ddp_layers_context **out,
                            struct ddp_err *err) DDP_MUST_CHECK;
-/* Waits for the stream, then frees the context. NULL is fine. */
+/* Waits for the stream, then frees the context. c may be NULL. */
 void ddp_layers_stream_close(struct ddp_layers_context *c);
 
 /* The members of struct ddp_layers except for device, library, open and close. */

@@ -1,5 +1,5 @@
-/* Convolutions on a stream: by a library if the layer has a plan, otherwise as products of unfolded
- * images, chunk by chunk as on the CPU. */
+/* Convolutions on a stream. If the layer has a plan, a library computes them. Otherwise they are
+ * products of unfolded images, chunk by chunk as on the CPU. */
 #include "base/mem.h"
 #include "model/layers_stream.h"
 
@@ -99,7 +99,7 @@ static void product_backward(struct ddp_layers_context *c, const struct ddp_conv
     c->gemm(c, &to_w);
     if (dx == NULL)
         return;
-    /* The unfolded images are no longer needed; their gradient overwrites them. */
+    /* The unfolded images are no longer needed, so their gradient overwrites them. */
     c->gemm(c, &to_col);
     fold(c, s, m, col, dx, dxv);
 }
@@ -113,7 +113,8 @@ static void clear_gradients(struct ddp_layers_context *c, const struct ddp_conv_
     streams->fill(c->stream, db, 0, (size_t)s->out_c * sizeof *db);
 }
 
-/* The layouts of m output images: as a product writes them, and as a library writes them. */
+/* Return the layout of m output images: chunk_view() as a product writes them, image_view() as a
+ * library writes them. */
 static struct ddp_view chunk_view(const struct sizes *z, int m)
 {
     return (struct ddp_view){(size_t)m * (size_t)z->positions, (size_t)z->positions};
@@ -123,7 +124,7 @@ static struct ddp_view image_view(const struct sizes *z)
     return (struct ddp_view){(size_t)z->positions, z->full};
 }
 
-/* Pools m images. out and which point to the first of them. */
+/* Pools m images. out and which point to the values of the first image. */
 static void pool(const struct ddp_conv_pool *layer, int m, const float *y, struct ddp_view yv,
                  const float *b, float *out, struct ddp_view outv, uint8_t *which)
 {

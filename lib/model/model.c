@@ -49,8 +49,7 @@ void ddp_model_init_params(const struct ddp_model_class *cls, enum ddp_init init
         double fan = init == DDP_INIT_HE ? p->fan_in : p->fan_in + p->fan_out;
         double bound = sqrt(6.0 / fan);
         struct ddp_rng rng;
-        ddp_rng_init(&rng, seed,
-                     (uint64_t)i); /* one stream per tensor, independent of the others */
+        ddp_rng_init(&rng, seed, (uint64_t)i); /* Each tensor has a random stream of its own. */
         for (size_t j = 0; j < p->count; j++)
             w[j] = (float)(bound * (2.0 * ddp_rng_double(&rng) - 1.0));
     }

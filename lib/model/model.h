@@ -1,12 +1,13 @@
 /* Models: reference networks. Each model is one file with a list of layers (net.h), its parameters
  * and its training defaults.
  *
- * All parameters lie in one array and all gradients in another array of the same layout, so an
- * exchange sees plain memory. The caller owns both arrays (registered memory in training). Values
- * are f32, images are NCHW. step() reports each parameter as soon as its gradient is final, the
- * last layer first, which lets the exchange overlap with the computation. Models are deterministic:
- * the same inputs give the same bits. The running means and variances of batch normalisation are
- * not parameters but state of the model, and each rank has its own. */
+ * All parameters lie in one array, and all gradients in another array of the same layout. An
+ * exchange can thus handle each as one plain array. The caller owns these arrays (registered memory
+ * in training). Values are f32, images are NCHW. step() reports each parameter as soon as its
+ * gradient is final, last layer first, so that the exchange can overlap with the computation.
+ * Models are deterministic: the same inputs give the same bits. The running means and variances of
+ * batch normalisation are not parameters. They are state of the model, and each rank has its own.
+ */
 #ifndef DDP_MODEL_MODEL_H
 #define DDP_MODEL_MODEL_H
 
@@ -27,7 +28,7 @@ struct ddp_layers;
 
 /* The device that a model computes on. create() takes NULL instead for the CPU. */
 struct ddp_model_target {
-    const struct ddp_device *device; /* selected by the caller */
+    const struct ddp_device *device; /* the caller has called its select() */
     struct ddp_stream *stream;
     const struct ddp_layers *layers; /* NULL: the device's layers (layers.h) */
     bool tf32;                       /* see struct ddp_layers_setup */
@@ -38,13 +39,13 @@ struct ddp_model_target {
 struct ddp_param {
     char name[24];
     size_t offset, count;
-    int fan_in, fan_out; /* for the random initialisation; fan_in 0: none */
+    int fan_in, fan_out; /* for the random initialisation; fan_in 0: not random */
     float fill;          /* initial value of all elements if fan_in is 0 */
 };
 
 enum ddp_init { DDP_INIT_HE, DDP_INIT_GLOROT };
 
-/* The training settings of the model's original source, used unless the user gives others. */
+/* Training settings of the model's original source. The user can override them. */
 struct ddp_model_defaults {
     const char *dataset, *optimizer;
     double lr, momentum, weight_decay;
@@ -60,48 +61,46 @@ struct ddp_model_class {
     const struct ddp_layer *layers;       /* net.h */
     struct ddp_model_defaults defaults;
     /* Creates a model for up to `batch` >= 1 images per call. params, grads [parameter_count] are
-     * borrowed until destroy(); they may be NULL if only the layout is wanted. On the CPU, call
-     * ddp_blas_load() before step() and evaluate(). If `place` names a device, all arrays that the
-     * model receives are memory of the device, including loss_sum and correct, and the functions
-     * return before their results are written. DDP_EUNAVAIL if the device has no layers or lacks
-     * their libraries.
-     */
+     * borrowed until destroy(). They may be NULL if step() and evaluate() are not called. On the
+     * CPU, call ddp_blas_load() before step() and evaluate(). If `place` names a device, all arrays
+     * that the model receives lie in memory of the device, including loss_sum and correct. The
+     * functions then return before their results are written. Returns DDP_EUNAVAIL if the device
+     * has no layers or a library is missing. */
     int (*create)(const struct ddp_model_class *cls, const struct ddp_model_target *place,
                   int batch, float *params, float *grads, struct ddp_model **out,
                   struct ddp_err *err);
     void (*destroy)(struct ddp_model *m);
-    /* Bytes of private memory that create() allocates on the CPU for this batch. */
+    /* Returns the bytes of private memory that create() allocates on the CPU for this batch. */
     size_t (*scratch_bytes)(const struct ddp_model_class *cls, int batch);
     size_t parameter_count;
     const struct ddp_param *params; /* [param_count], ascending offsets, no gaps */
     int param_count;
-    /* state(m) [state_count]: the values besides the parameters that evaluate() reads and step()
-     * updates, in device memory. They must be equal on all ranks if all ranks are to evaluate the
-     * same model. The caller may change them between calls. */
+    /* state() returns an array [state_count] in memory of the model's device. evaluate() reads
+     * these values and step() updates them. If all ranks must evaluate the same model, the values
+     * must be equal on all ranks. The caller may change them between calls. */
     size_t state_count;
     float *(*state)(struct ddp_model *m);
-    /* Floating-point operations of the products per image, forward and backward. Multiplications
-     * and additions are counted separately. */
+    /* Returns the floating-point operations of the products per image, forward and backward. A
+     * multiplication and an addition count as two. */
     double (*flops_per_image)(const struct ddp_model_class *cls);
-    /* Training step without the update: forward and backward pass of x [n][C][H][W] with
-     * labels [n]. n may be 0; the gradients then become 0.
-     * *loss_sum receives the sum of the n cross entropies, *correct the number of images classified
-     * correctly. The gradients of scale * loss_sum are written to grads, not added. ready(arg, i),
-     * if not NULL, is called for each parameter i in descending order as soon as its gradient is
-     * final. */
+    /* Runs a training step without the update: forward and backward pass of x [n][C][H][W] with
+     * labels [n]. If n is 0, the gradients become 0. *loss_sum receives the sum of the n cross
+     * entropies, *correct the number of images classified correctly. The gradients of scale *
+     * loss_sum are written to grads, not added. If ready is not NULL, ready(arg, i) is called for
+     * each parameter i, in descending order, as soon as its gradient is final. */
     void (*step)(struct ddp_model *m, const float *x, const uint8_t *labels, int n, float scale,
                  double *loss_sum, int *correct, void (*ready)(void *arg, int param), void *arg);
-    /* Forward pass only. Batch normalisation uses the state. */
+    /* Runs the forward pass only. Batch normalisation uses the running statistics. */
     void (*evaluate)(struct ddp_model *m, const float *x, const uint8_t *labels, int n,
                      double *loss_sum, int *correct);
-    /* See gather() of struct ddp_layers: gathers images of a data set in device memory. */
+    /* See gather() of struct ddp_layers. */
     void (*gather)(struct ddp_model *m, const uint8_t *pixels, const uint8_t *labels, size_t each,
                    const uint32_t *index, size_t first, int n, float *x, uint8_t *label);
 };
 
 const struct ddp_model_class *const *ddp_models(void); /* NULL-terminated */
 const struct ddp_model_class *ddp_model_find(const char *name);
-/* "he", "glorot". */
+/* Returns "he" or "glorot". */
 const char *ddp_init_name(enum ddp_init init);
 /* Initialises params [parameter_count]. He: uniform in +-sqrt(6 / fan_in). Glorot: uniform in
  * +-sqrt(6 / (fan_in + fan_out)). Biases become 0, batch normalisation's gamma 1. */

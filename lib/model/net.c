@@ -1,4 +1,4 @@
-/* Builds a net from its layers: shapes and memory. */
+/* Builds a net from its layers: computes shapes and divides memory. net_run.c runs it. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -275,7 +275,9 @@ double ddp_net_flops(const struct ddp_model_class *cls)
         double positions = (double)node->shape.h * node->shape.w;
         if (kind == DDP_LAYER_BATCH_NORM)
             continue;
-        /* Forward pass, gradient of the weights and, except for the first layer, of the input. */
+        /* Each layer has three products: the forward pass and the gradients of the weights and of
+         * the input. The first layer needs no gradient of the input. CONV_POOL computes four
+         * positions per output. */
         sum += 2.0 * weights * positions * (kind == DDP_LAYER_CONV_POOL ? 4 : 1) * (i ? 3 : 2);
     }
     return sum;

@@ -1,9 +1,9 @@
-/* Nets: models as a list of layers, which net.c runs forward and backward. For the models' files;
- * all other code uses model.h.
+/* Nets: models as a list of layers. net.c builds them and net_run.c runs them. Only the files of
+ * models use this header. All other code uses model.h.
  *
- * A model's file contains its layers, its parameter table and its defaults. Shapes follow from the
- * shape of the input. Each layer with parameters has two tensors, weight and bias (gamma and beta
- * for batch normalisation), in the order of the layers. */
+ * The file of a model contains its layers, its parameter table and its defaults. The shapes of
+ * layers follow from the shape of the input. Each layer with parameters has two tensors, weight and
+ * bias (gamma and beta for batch normalisation), in the order of the layers. */
 #ifndef DDP_MODEL_NET_H
 #define DDP_MODEL_NET_H
 
@@ -18,11 +18,11 @@ enum ddp_layer_kind {
     DDP_LAYER_CONV_POOL,  /* convolution (stride 1, no padding) to `out` channels, ReLU, 2 x 2 max
                              pooling; the height and width before pooling must be even */
     DDP_LAYER_CONV,       /* convolution to `out` channels */
-    DDP_LAYER_BATCH_NORM, /* batch normalisation, with relu followed by ReLU */
-    DDP_LAYER_ADD,        /* adds the output of layer `from`, which has the same shape */
-    DDP_LAYER_FLATTEN,    /* images to vectors; required between CONV and LINEAR unless there is one
-                             channel (CONV_POOL flattens its own output) */
-    DDP_LAYER_LINEAR      /* fully connected to `out` values, with relu followed by ReLU */
+    DDP_LAYER_BATCH_NORM, /* batch normalisation, then ReLU if `relu` is set */
+    DDP_LAYER_ADD,        /* adds the output of layer `from`, of the same shape, to its input */
+    DDP_LAYER_FLATTEN,    /* images to vectors; required before LINEAR unless the layer before is
+                             CONV_POOL or LINEAR or there is one channel */
+    DDP_LAYER_LINEAR      /* fully connected to `out` values, then ReLU if `relu` is set */
 };
 
 /* One layer of a model. The last layer must be LINEAR without relu and have one output per class.
@@ -33,8 +33,8 @@ struct ddp_layer {
     int k, stride, pad; /* convolutions; stride 0 means 1 */
     int relu;
     int from;  /* ADD */
-    int chunk; /* convolutions: images unfolded at once; 0: as many as fill half of a common L2
-                  cache */
+    int chunk; /* convolutions: images unfolded at once; 0: as many as the chunk_floats of layers.h
+                  allow */
 };
 #define DDP_NET_LAYERS_MAX 32
 

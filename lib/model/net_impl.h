@@ -1,9 +1,8 @@
 /* The net that net.c builds and net_run.c runs.
  *
- * A node is a layer within a net: its input and output shape, its parameters, its output and the
- * gradient of its output. On the CPU the outputs are stored channel by channel, [c][n][h][w], so
- * that products and normalisation run over long rows. The input of a LINEAR layer is stored image
- * by image. */
+ * A *node* is a layer within a net, with its shapes, its parameters, its output and the gradient of
+ * its output. On the CPU the outputs are stored channel by channel, [c][n][h][w], so that products
+ * and normalisation run over long rows. The input of a LINEAR layer is stored image by image. */
 #ifndef DDP_MODEL_NET_IMPL_H
 #define DDP_MODEL_NET_IMPL_H
 
@@ -24,7 +23,7 @@ struct ddp_net_node {
     const struct ddp_layer *spec;
     struct ddp_net_shape in, shape; /* input and output */
     bool image_major;               /* the output is [n][c][h][w] rather than [c][n][h][w] */
-    int param;                      /* index of the first of its two parameters, or -1 */
+    int param;                      /* index of the first of the two parameters, or -1 */
     int added_to;                   /* the ADD layer that also reads this output, or -1 */
     union {
         struct ddp_conv_pool conv_pool;
@@ -42,10 +41,10 @@ struct ddp_model {
     const struct ddp_model_class *cls;
     const struct ddp_layers *layers;
     struct ddp_layers_context *context; /* of the layers */
-    const struct ddp_device *device;    /* whose memory `block` is */
+    const struct ddp_device *device;    /* `block` lies in its memory */
     const struct ddp_nn_kernels *kernels;
-    int batch; /* most images in a call */
-    int count; /* nodes */
+    int batch; /* largest number of images per call */
+    int count; /* number of nodes */
     float *params, *grads;
     struct ddp_net_node nodes[DDP_NET_LAYERS_MAX];
     float *state, *scratch;

@@ -1,4 +1,4 @@
-/* Runs a net forward and backward. */
+/* Runs a net forward and backward. net.c builds it. */
 #include "model/net_impl.h"
 
 /* Returns the layout of an array of n images. */
@@ -25,8 +25,8 @@ static size_t row_length(const struct ddp_net_node *node, int n)
     return (size_t)n * (size_t)(node->shape.h * node->shape.w);
 }
 
-/* Converts [c][n][h][w] to [n][c][h][w], or back. A device that already stores images this way only
- * copies. */
+/* Converts [c][n][h][w] to [n][c][h][w], or back. A device that stores all images as [n][c][h][w]
+ * only copies. */
 static void flatten(struct ddp_model *m, const struct ddp_net_node *node, int n, bool back,
                     const float *from, float *to)
 {
@@ -116,8 +116,9 @@ static void backward(struct ddp_model *m, int i, const float *x, int n, float *d
         m->layers->batch_norm_backward(&node->layer.norm, row_length(node, n), x, node->out,
                                        node->dout, node->saved, dw, db, dx);
         break;
-    case DDP_LAYER_ADD: /* ddp_net_step() adds dout to the gradient of the other input when it
-                           reaches the layer of that input */
+    case DDP_LAYER_ADD:
+        /* ddp_net_step() later adds dout to the gradient of the other input, the output of layer
+         * `from`. */
         m->layers->copy(m->context, (size_t)n * ddp_net_volume(&node->shape), node->dout, dx);
         break;
     case DDP_LAYER_FLATTEN:

@@ -1,11 +1,11 @@
 /* The arithmetic of the layers on a stream, written once, one element at a time.
  *
- * nvcc compiles this header into the kernels of device cuda (kernels_nn.cu). The C compiler
- * compiles it into the kernels of CPU streams (nn_stream_cpu.c), which tests compare with the CPU's
- * layers. nn_stream.h lists two kinds of kernels. A *map*, in this header, computes element i of
- * its count; a *sum* is in nn_element_sum.h. Each is a struct of arguments and functions that take
- * the struct. Arrays have fewer than 2^31 elements. The loops over elements belong to the callers.
- */
+ * kernels_nn.cu uses this header for the kernels of device cuda, and nn_stream_cpu.c for the
+ * kernels of CPU streams. Tests compare the CPU streams with the CPU's layers. There are two kinds
+ * of kernels. A *map* computes element i of an array; the maps are in this header. A *sum* adds the
+ * terms of a row; the sums are in nn_element_sum.h. Each kernel is a struct of arguments and
+ * functions that take the struct. The callers loop over the elements. Arrays have fewer than 2^31
+ * elements. */
 #ifndef DDP_MODEL_NN_ELEMENT_H
 #define DDP_MODEL_NN_ELEMENT_H
 
@@ -66,7 +66,7 @@ DDP_BOTH void ddp_nn_unfold_at(const struct ddp_nn_unfold *a, uint32_t i)
             : 0.0f;
 }
 
-/* See fold() of struct ddp_nn_kernels. Element i of [in_c][n][in_h][in_w]; adds the taps in order.
+/* See fold() of struct ddp_nn_kernels. Element i of [in_c][n][in_h][in_w]. Adds the taps in order.
  */
 struct ddp_nn_fold {
     struct ddp_conv_shape s;
@@ -96,8 +96,8 @@ DDP_BOTH void ddp_nn_fold_at(const struct ddp_nn_fold *a, uint32_t i)
     a->dx[ddp_nn_at(a->dxv, p)] = sum;
 }
 
-/* See bias_relu_pool() of struct ddp_nn_kernels. Window i of [c][n][h/2][w/2]. Unlike there,
- * `which` has the layout of out. */
+/* See bias_relu_pool() of struct ddp_nn_kernels. Window i of [c][n][h/2][w/2]. Unlike in
+ * bias_relu_pool(), `which` has the layout of out. */
 struct ddp_nn_pool {
     int n, h, w;
     const float *y, *bias;
@@ -170,7 +170,7 @@ DDP_BOTH void ddp_nn_relu_backward_at(const struct ddp_nn_relu_backward *a, uint
         a->dy[i] = 0.0f;
 }
 
-/* to = from + bias[channel], or to = from if bias is NULL. Element i of [c][n][plane]; from and to
+/* to = from + bias[channel], or to = from if bias is NULL. Element i of [c][n][plane]. from and to
  * have the layouts of their views. */
 struct ddp_nn_move {
     uint32_t n, plane;
@@ -208,7 +208,7 @@ DDP_BOTH void ddp_nn_normalize_at(const struct ddp_nn_normalize *a, uint32_t i)
     a->y[i] = a->relu && !(v > 0.0f) ? 0.0f : v;
 }
 
-/* Computes scale[c] of a normalisation by the running statistics. */
+/* Computes scale[c] for a normalisation by the running statistics. */
 struct ddp_nn_norm_scale {
     const float *gamma, *variance;
     float *scale;
@@ -250,7 +250,8 @@ DDP_BOTH void ddp_nn_gather_at(const struct ddp_nn_gather *a, uint32_t i)
         a->label[at] = a->labels[image];
 }
 
-/* See ddp_softmax_loss(). Image i; its loss and its hit are stored separately. d may be NULL. */
+/* See ddp_softmax_loss(). Image i. Stores the loss of the image, and whether it was classified
+ * correctly (hit). d may be NULL. */
 struct ddp_nn_loss {
     int classes;
     const float *logits;

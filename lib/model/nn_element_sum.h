@@ -1,6 +1,6 @@
 /* The sums among the layers' kernels on a stream, one term at a time. nn_element.h describes the
- * form, nn_stream.h the order of the additions. `term` returns term j of a row; `end` computes the
- * result from the sum of the row's `count` terms. */
+ * form of a kernel, and nn_stream.h the order of the additions. `term` returns term j of a row.
+ * `end` computes the result from the sum of the row's `count` terms. */
 #ifndef DDP_MODEL_NN_ELEMENT_SUM_H
 #define DDP_MODEL_NN_ELEMENT_SUM_H
 
@@ -10,7 +10,8 @@ struct ddp_nn_pair {
     float a, b;
 };
 
-/* Returns the index of term j of a channel's sum, which runs over its images, then pixels. */
+/* Returns the index of term j of a channel's sum. The terms are the pixels of the first image, then
+ * of the next image, and so on. */
 DDP_BOTH size_t ddp_nn_term_at(struct ddp_view v, uint32_t channel, uint32_t j, uint32_t plane)
 {
     const uint32_t image = j / plane;
@@ -123,8 +124,8 @@ DDP_BOTH void ddp_nn_variance_end(const struct ddp_nn_variance *a, uint32_t c, u
 }
 
 /* Sums for the backward pass of batch normalisation. If y is not NULL, dy counts as 0 where ReLU
- * cut y. dbeta is the sum of dy, dgamma the sum of dy * x^, the normalised x. a and b are inputs of
- * norm_backward. */
+ * cut y. dbeta is the sum of dy. dgamma is the sum of dy * x^, where x^ is the normalised x. a and
+ * b are inputs of norm_backward. */
 struct ddp_nn_norm_sum {
     uint32_t plane;
     struct ddp_view view;

@@ -1,7 +1,8 @@
 /* Convolutions with stride and padding, and batch normalisation. Included by nn_kernels.inc.h,
  * which is compiled once per SIMD level. The code fixes the order of all sums. */
 
-/* Finds the outputs [*first, *last) of a row whose tap `at` (0..k-1) reads a pixel, not padding. */
+/* Finds the range [*first, *last) of the outputs of a row for which tap `at` (0..k-1) reads a pixel
+ * and not padding. */
 static inline void tap_range(int in, int out, int at, const struct ddp_conv_shape *s, int *first,
                              int *last)
 {
@@ -14,7 +15,8 @@ static inline void tap_range(int in, int out, int at, const struct ddp_conv_shap
         *first = *last;
 }
 
-/* x points to the first pixel that is read. */
+/* Writes one row of outputs to col, with zeros for padding. x points to the first pixel that is
+ * read. */
 static inline void unfold_row(const float *restrict x, int stride, int first, int last, int out_w,
                               float *restrict col)
 {

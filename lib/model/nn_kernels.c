@@ -1,4 +1,4 @@
-/* Chooses the SIMD level, and compiles the scalar level. */
+/* Chooses the SIMD level of nn_kernels.h, and compiles the scalar level. */
 #include "base/conf.h"
 
 #define DDP_NN_TABLE ddp_nn_kernels_scalar

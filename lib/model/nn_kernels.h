@@ -1,8 +1,9 @@
 /* The loops of the CPU's layers that are not matrix products, for each SIMD level. All values are
  * f32.
  *
- * Used by the CPU's layers only. All levels give the same bits: the terms of a sum are always added
- * in the same order, and sums over elements use 16 fixed lanes. Nothing here allocates or fails. */
+ * Only the CPU's layers use these loops. All levels give the same bits, because the terms of a sum
+ * are always added in the same order. Sums along a row use 16 partial sums at every level. Nothing
+ * here allocates or fails. */
 #ifndef DDP_MODEL_NN_KERNELS_H
 #define DDP_MODEL_NN_KERNELS_H
 
@@ -22,23 +23,23 @@ struct ddp_view {
 };
 
 /* A convolution with a square kernel k x k and zero padding: out = (in + 2 pad - k) / stride + 1.
- * im2col, bias_relu_pool and pool_grad assume stride 1 and no padding and ignore both members. */
+ * im2col and pool_grad assume stride 1 and no padding, and ignore stride and pad. */
 struct ddp_conv_shape {
     int in_c, in_h, in_w, out_c, k;
     int stride, pad;
 };
 
-/* The value of `which` for a window whose output ReLU cut. Otherwise `which` is the position of the
- * maximum in the 2 x 2 window, 0..3, row by row. */
+/* The value of `which` for a window whose output ReLU set to 0. For other windows `which` is the
+ * position of the maximum in the 2 x 2 window, 0..3, row by row. */
 #define DDP_POOL_NONE 4
 
 struct ddp_nn_kernels {
-    /* Unfolds images: col [in_c][k][k][n][out_h][out_w] receives, for each weight and output
-     * position, the pixel of x that they multiply. */
+    /* Unfolds images. For each weight and output position, col [in_c][k][k][n][out_h][out_w]
+     * receives the pixel of x that the weight multiplies. */
     void (*im2col)(const struct ddp_conv_shape *s, int n, const float *x, struct ddp_view xv,
                    float *col);
-    /* y [c][n][h][w], h and w even. out [h/2][w/2] = max(0, bias[c] + the window's maximum); which
-     * [c][n][h/2][w/2] receives the position of the first maximum. */
+    /* y [c][n][h][w], h and w even. For each 2 x 2 window: out [h/2][w/2] = max(0, bias[c] +
+     * maximum). `which` [c][n][h/2][w/2] receives the position of the first maximum. */
     void (*bias_relu_pool)(int c, int n, int h, int w, const float *y, const float *bias,
                            float *out, struct ddp_view outv, uint8_t *which);
     /* y [rows][cols] += bias [cols], followed by max(0, .) if relu is set. */
@@ -50,8 +51,9 @@ struct ddp_nn_kernels {
     /* sums[c] = sum of column c of a [rows][cols]. */
     void (*column_sums)(int rows, int cols, const float *a, float *sums);
 
-    /* unfold: im2col for any stride and padding. fold: the reverse; each pixel of dx becomes the
-     * sum of the elements of col that it was copied to, added in the order of the taps. */
+    /* unfold: im2col for any stride and padding. fold: the reverse. unfold copies a pixel to
+     * several elements of col. fold adds these elements, in the order of the taps, and stores the
+     * sum in dx. */
     void (*unfold)(const struct ddp_conv_shape *s, int n, const float *x, struct ddp_view xv,
                    float *col);
     void (*fold)(const struct ddp_conv_shape *s, int n, const float *col, float *dx,
@@ -74,15 +76,15 @@ struct ddp_nn_kernels {
 
     /* Backward pass of a convolution followed by bias_relu_pool. Writes the gradients of the
      * weights (dw), the bias (db) and, unless dx is NULL, the input. dout has the layout of doutv.
-     * which is stored chunk by chunk of images, as bias_relu_pool wrote it, each chunk
-     * [c][images][h/2][w/2]. scratch: ddp_pool_grad_scratch(s) floats. */
+     * `which` holds one array [c][images][h/2][w/2] per chunk of images, as bias_relu_pool wrote
+     * it. scratch has ddp_pool_grad_scratch(s) floats. */
     void (*pool_grad)(const struct ddp_conv_shape *s, int n, int chunk, const float *x,
                       struct ddp_view xv, const float *w, const float *dout, struct ddp_view doutv,
                       const uint8_t *which, float *dw, float *db, float *dx, struct ddp_view dxv,
                       float *scratch);
 };
 
-/* Floats of scratch memory that pool_grad needs at any SIMD level. */
+/* Returns the floats of scratch memory that pool_grad needs, at every SIMD level. */
 size_t ddp_pool_grad_scratch(const struct ddp_conv_shape *s);
 
 /* Returns the highest SIMD level that the CPU supports and DDPBENCH_SIMD allows. */

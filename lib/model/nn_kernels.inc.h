@@ -1,7 +1,7 @@
 /* The loops of nn_kernels.h in plain C, compiled once per SIMD level. DDP_NN_TABLE is the name of
- * the table. The compiler vectorises the loops. -ffp-contract=off and the lack of reassociation
- * keep the bits equal at all levels. The row widths of ddpbench's models are compile-time constants
- * (WITH_WIDTH), so that the compiler can unroll the loops. */
+ * the table. The compiler vectorises the loops. All levels give equal bits, because the compiler
+ * must not reorder additions or use fused multiply-add (-ffp-contract=off). Common row widths are
+ * compile-time constants (WITH_WIDTH), so that the compiler can unroll the loops. */
 #include "model/nn_kernels.h"
 
 #include <string.h>
@@ -47,8 +47,8 @@ static void im2col(const struct ddp_conv_shape *s, int n, const float *x, struct
         }
 }
 
-/* Four windows side by side, as GCC and clang vectors, which the compiler maps to the instructions
- * of each level. The automatic vectoriser handles loops over pairs of floats badly. */
+/* Vectors of GCC and clang for pooling four windows at once. The compiler maps them to the
+ * instructions of each level. Its automatic vectoriser handles loops over pairs of floats badly. */
 typedef float v4f __attribute__((vector_size(16)));
 typedef int32_t v4i __attribute__((vector_size(16)));
 typedef uint8_t v4b __attribute__((vector_size(4)));

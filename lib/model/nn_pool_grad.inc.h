@@ -1,19 +1,20 @@
 /* Backward pass through a 2 x 2 max pool and the convolution before it. Included by
  * nn_kernels.inc.h, which is compiled once per SIMD level.
  *
- * In each window only the position of the maximum has a gradient, and no position has one if ReLU
- * cut the output. Seven of eight multiplications of the dense products would multiply by zero.
- * Therefore the nonzero gradients are listed first: an *entry* is a gradient and the offset of the
- * row that it scales. Images are transposed to [h][w][channels]. A *row* of k * channels values,
- * padded to whole vectors, is then contiguous, and the k rows of a weight meet k rows of the image:
+ * In each window only the position of the maximum has a gradient. If ReLU cut the output, no
+ * position has one. If ReLU cuts half of the outputs, seven of eight multiplications of a dense
+ * product multiply by zero. The nonzero gradients are therefore listed first. An *entry* of a list
+ * is a gradient and the offset of the row that it multiplies. Images are transposed to
+ * [h][w][channels], so that a *row* of k * channels values is contiguous. Rows are padded to whole
+ * vectors. The k rows of a filter are multiplied with k rows of the image:
  *
- *   gradient of the weights: for each output channel, add the image's rows at the maxima of its
- *   windows
+ *   gradient of the weights: for each output channel, add the image's rows at the maxima of the
+ *   channel's windows
  *   gradient of the image: for each position, add the weight rows of the channels that have their
  *   maximum there
  *
- * Both use the same loop, which keeps the sum in registers. The order of the sums is fixed: by
- * images and windows for the weights, by channels for the image. */
+ * The order of the additions is fixed: by images and windows for the weights, and by channels for
+ * the image. */
 
 typedef float v16f __attribute__((vector_size(64)));
 typedef int32_t v16i __attribute__((vector_size(64)));
@@ -25,10 +26,10 @@ struct entry {
     float scale;
 };
 
-/* For each entry: sum += scale * row. Handles `lines` rows at once, each of nv vectors. Line l of
- * the rows begins at l * row_step, line l of the sums at l * sum_step; the sums do not overlap. All
- * sums are in registers, so lines * nv is at most 7. Short rows need several lines at once; with a
- * single line each addition would wait for the one before. */
+/* For each entry: sum += scale * row. Handles `lines` rows at once, each of nv vectors. Row l
+ * begins at l * row_step, and its sum at l * sum_step. The sums do not overlap. All sums are in
+ * registers, so lines * nv is at most 7. Short rows are handled several at once, because with a
+ * single row each addition would wait for the one before. */
 static inline __attribute__((always_inline)) void add_lines(const int nv, const int lines,
                                                             const struct entry *e, int count,
                                                             const float *rows, int row_step,
@@ -52,7 +53,7 @@ static inline __attribute__((always_inline)) void add_lines(const int nv, const 
             memcpy(sum + l * sum_step + v * PAD, &acc[l * nv + v], sizeof acc[0]);
 }
 
-/* Handles a single line of any length. */
+/* Does the same for a single row of any length. */
 static inline __attribute__((always_inline)) void add_line(int vectors, const struct entry *e,
                                                            int count, const float *rows, float *sum)
 {
@@ -101,7 +102,7 @@ static size_t round_up(size_t n)
     return (n + PAD - 1) / PAD * PAD;
 }
 
-/* Divides the scratch memory into the arrays of *g and returns its size in floats. With g NULL it
+/* Divides the scratch memory into the arrays of *g and returns its size in floats. If g is NULL,
  * only returns the size. */
 static size_t divide_scratch(const struct ddp_conv_shape *s, float *scratch, struct pool_grad *g)
 {
@@ -204,8 +205,8 @@ static void locate_windows(const struct ddp_conv_shape *s, const struct pool_gra
 }
 
 /* Lists the entries of each output channel. Every window writes an entry, but the count grows only
- * if the window has a gradient; this avoids an unpredictable branch. which and dout belong to an
- * image's first channel; the next channels follow at distances which_channel and channel. */
+ * if the window has a gradient. This avoids an unpredictable branch. which and dout point to the
+ * first channel of an image. The next channels follow at distances which_channel and channel. */
 static void list_by_channel(const struct ddp_conv_shape *s, const struct pool_grad *g,
                             const uint8_t *which, size_t which_channel, const float *dout,
                             size_t channel)
@@ -292,8 +293,8 @@ static void add_weights(const struct ddp_conv_shape *s, const struct pool_grad *
 static void add_image(const struct ddp_conv_shape *s, const struct pool_grad *g)
 {
     memset(g->dx, 0, sizeof *g->dx * (size_t)(s->in_h * s->in_w * s->in_c));
-    /* Process column by column. Neighbouring rows overlap, and a load that overlaps two recent
-     * stores has to wait for both. */
+    /* Process column by column. The rows of neighbouring positions overlap, and a load that
+     * overlaps two recent stores must wait for these stores. */
     for (int ky = 0; ky < s->k; ky++)
         for (int x = 0; x < g->out_w; x++)
             for (int p = x, y = ky; p < g->positions; p += g->out_w, y++)
@@ -310,7 +311,7 @@ static void pool_grad(const struct ddp_conv_shape *s, int n, int chunk, const fl
 {
     struct pool_grad g = {0};
     size_t floats = divide_scratch(s, scratch, &g);
-    /* The padding of rows must be zero. Rows that are added to others keep it zero. */
+    /* The padding of rows must be zero. Sums of rows keep it zero. */
     memset(scratch, 0, sizeof *scratch * floats);
     if (dx)
         transpose_weights(s, g.row, w, g.w);

@@ -1,11 +1,11 @@
 /* The layers' kernels on a stream: the functions of nn_element.h applied to all elements.
  *
- * Each device has one table: nn_stream_cpu.c (runs at once; for tests and as the reference) and
- * kernels_nn.cu. Both give the same bits, except for exp and log. The order of a sum depends only
- * on its number of terms. The terms are split into ddp_nn_splits(count) parts. In each part
- * DDP_NN_THREADS partial sums, each over terms at a fixed stride, are added by halving. The parts
- * are then added in order. The kernels do not compute products (layers_stream.h), allocate or wait.
- */
+ * Each device has one table. nn_stream_cpu.c runs kernels immediately, for tests and as the
+ * reference. kernels_nn.cu runs them on a GPU. The two tables give the same bits, except for exp
+ * and log. The order of a sum depends only on its number of terms. The terms are split into
+ * ddp_nn_splits(count) parts. Each part forms DDP_NN_THREADS partial sums of terms at a fixed
+ * stride. The partial sums are added pairwise, upper half to lower half. Finally the parts are
+ * added in order. The kernels do not compute products (layers_stream.h), allocate or wait. */
 #ifndef DDP_MODEL_NN_STREAM_H
 #define DDP_MODEL_NN_STREAM_H
 
@@ -40,8 +40,8 @@ extern "C" {
 
 #define DDP_NN_THREADS    256
 #define DDP_NN_SPLITS_MAX 64
-/* Minimum number of terms in a part; with fewer, launching another block costs more than it saves.
- */
+/* A sum gets one part per this many terms. With smaller parts, launching blocks would take longer
+ * than the sum. */
 #define DDP_NN_SPLIT_TERMS 8192
 
 DDP_BOTH uint32_t ddp_nn_splits(uint32_t count)

@@ -1,4 +1,4 @@
-/* The layers' kernels on a CPU stream. Each kernel runs at once, element by element. */
+/* The layers' kernels on a CPU stream. Each kernel runs immediately, element by element. */
 #include "model/nn_stream.h"
 
 #define MAP(name)                                                                                  \

@@ -1,8 +1,9 @@
-/* ResNet-9 as in needle, for 3 x 32 x 32 images: convolutions with bias, batch normalisation and
- * ReLU (7x7 stride 4, 3x3 stride 2, a residual pair, twice), FC 128, ReLU, FC 10; 431,946
- * parameters. Source: needle (CMU 10-414/714), apps/models.py, ResNet9. Its training settings:
- * Adam, lr 1e-3, weight decay 1e-3, batches of 128 over all ranks. The padding is (k - 1) / 2, so
- * the side of the images shrinks from 32 to 8, 4, 2 and 1. */
+/* ResNet-9 as in needle, for 3 x 32 x 32 images; 431,946 parameters. The net has two blocks, then
+ * FC 128, ReLU, FC 10. A block is two convolutions with a stride (7x7 stride 4 first, then 3x3
+ * stride 2) and a residual pair of 3x3 convolutions. Each convolution has bias, batch normalisation
+ * and ReLU. Source: needle (CMU 10-414/714), apps/models.py, ResNet9. Its training settings: Adam,
+ * lr 1e-3, weight decay 1e-3, batches of 128 over all ranks. The padding is (k - 1) / 2, so the
+ * side of the images shrinks from 32 to 8, 4, 2 and 1. */
 #include "base/mem.h"
 #include "model/net.h"
 

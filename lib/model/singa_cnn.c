@@ -1,13 +1,13 @@
 /* SINGA's CNN: conv 1->20 5x5, ReLU, pool 2, conv 20->50 5x5, ReLU, pool 2, FC 800->500, ReLU, FC
  * 500->10; 431,080 parameters. Source: Apache SINGA, examples/cnn/model/cnn.py, with the second
- * pooling layer that SINGA's MNIST figures use. */
+ * pooling layer that SINGA's MNIST results use. */
 #include "base/mem.h"
 #include "model/net.h"
 
 enum { CLASSES = 10, SIDE = 28, HIDDEN = 500, FLAT = 50 * 4 * 4 };
 
 /* A chunk of 8 unfolded images of conv 2 takes 1 MB. conv 1 uses chunks of one image, because
- * OpenBLAS multiplies a product that small without packing, which is faster
+ * OpenBLAS computes a product of this size without packing, which is faster
  * (results/notes/model_chunks.md). */
 static const struct ddp_layer layers[] = {
     {.kind = DDP_LAYER_CONV_POOL, .out = 20, .k = 5, .chunk = 1},
