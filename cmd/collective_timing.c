@@ -40,7 +40,8 @@ static int parse_inject(const char *text, struct ddp_bench_options *o, struct dd
     return 0;
 }
 
-/* Labels a record whose figures are not plain measurements: an injected delay, or blocks. */
+/* Labels a record with an injected delay or with blocks, because its times are no plain
+ * measurements. */
 static void label(struct ddp_collective_values *v)
 {
     const struct ddp_bench_options *o = &v->bench;

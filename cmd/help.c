@@ -1,5 +1,5 @@
-/* `ddpbench help` prints help on the program, a command or a topic, and the man page (help_man.c),
- * all from the same tables. */
+/* `ddpbench help` prints help on the program, a command or a topic, or the manual page
+ * (help_man.c). Help and manual page come from the same tables. */
 #include <string.h>
 
 #include "base/conf.h"
@@ -25,7 +25,7 @@ static void print_strbuf(struct ddp_strbuf *text, FILE *out)
     ddp_strbuf_release(text);
 }
 
-/* Appends "  name   text" with the text wrapped at, and indented to, `column`. */
+/* Appends " name text". The text begins at `column` and is wrapped at 80 columns. */
 static void add_entry(struct ddp_strbuf *out, const char *name, size_t column, const char *text)
 {
     size_t start = out->length;

@@ -26,8 +26,9 @@ static uint64_t mix(uint64_t hash, const char *text)
     return hash;
 }
 
-/* Returns false if another process holds the place. The kernel frees the socket's name when the
- * process ends, so no file is left behind. */
+/* Claims place number `place` for the line with this hash, by binding an abstract socket. Returns
+ * false if another process holds the place. The kernel frees the socket's name when the process
+ * ends, so no file is left behind. */
 static bool bind_place(uint64_t hash, int place)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -73,8 +74,8 @@ const char *ddp_rank_error_same(int place)
                : "the same error";
 }
 
-/* Prints an error that only this rank knows, as far as it can tell. Rank 0 prints a usage error
- * without rank and host and for all ranks of its host, because all have the same command line. */
+/* Prints an error that the ranks have not agreed on. Rank 0 prints a usage error without its rank
+ * and host, and for all ranks of its host, because all have the same command line. */
 static void report_alone(const struct ddp_app *app, const struct ddp_err *err)
 {
     char who[256];
