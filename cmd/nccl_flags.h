@@ -1,6 +1,7 @@
 /* Translates command lines of NVIDIA's nccl-tests. `ddpbench all_reduce_perf -b 8 -e 128M -f 2 -g
- * 1` runs with nccl-tests' defaults, sizes ("128MB" is 2^27) and output format, or fails and names
- * the flag that has no meaning here. Our own options may be mixed with theirs. */
+ * 1` runs with the defaults, size units ("128MB" is 2^27) and output format of nccl-tests. If a
+ * flag is not supported, the command fails and names the flag. Options of ddpbench may be mixed
+ * with flags of nccl-tests. */
 #ifndef DDP_CMD_NCCL_FLAGS_H
 #define DDP_CMD_NCCL_FLAGS_H
 
