@@ -39,9 +39,9 @@ struct output {
 
 struct ddp_report_set {
     struct output *outputs;
-    /* printed: points that were written to the streams. */
+    /* printed: number of points that were written to the streams. */
     int count, printed;
-    bool begun; /* Targets may have changed. Before, they were only checked. */
+    bool begun; /* True once targets may have changed. Before that, they are only checked. */
     struct ddp_write_deadline deadline_policy;
 };
 
@@ -148,7 +148,7 @@ static int update_documents(struct ddp_report_set *set, const struct ddp_record 
 
 enum piece { PIECE_BEGIN, PIECE_POINT, PIECE_EPOCH };
 
-/* Writes one piece to every stream. index: of the point, or of the epoch in `run`. */
+/* Writes one piece to every stream. `index` is the index of the point, or of the epoch in `run`. */
 static int print_piece(struct ddp_report_set *set, const struct ddp_record *record,
                        enum piece piece, int run, int index, struct ddp_err *err)
 {
@@ -173,7 +173,7 @@ static int print_points(struct ddp_report_set *set, const struct ddp_record *rec
                         struct ddp_err *err)
 {
     while (set->printed < count)
-        /* A failed point is not printed again. */
+        /* Count the point first, so that a failed point is not printed again. */
         DDP_TRY(print_piece(set, record, PIECE_POINT, 0, set->printed++, err));
     return 0;
 }
