@@ -2,9 +2,9 @@
  * line in command_list.h.
  *
  * A command without ranks implements run(). A command with ranks implements prepare(), heap_bytes()
- * and rank_main(). world.c calls these functions. It chooses the launcher and the backend, starts
- * the ranks, and owns the record and its outputs. If a rank dies, world.c prints a message, writes
- * a partial document and returns an error code. */
+ * and rank_main(). world.c calls these functions. world.c also chooses the launcher and the
+ * backend, starts the ranks, and owns the record and the outputs. If a rank dies, world.c prints a
+ * message, writes a partial document and returns an error code. */
 #ifndef DDP_CMD_CMD_H
 #define DDP_CMD_CMD_H
 
@@ -245,15 +245,15 @@ enum ddp_cmd_flag {
     DDP_CMD_EVERY_RANK = 1 << 2 /* a command without ranks that every process of a launcher runs */
 };
 
-/* Functions of a command that starts the ranks several times in an order of its own, and that
- * stores measurements in its own file as well as in the record. Only sweep has them. */
+/* Functions of a command that decides itself when and how often ranks are started, and that also
+ * stores measurements in a file of its own. sweep is the only such command. */
 struct ddp_cmd_launch_groups {
     /* Sets *backend and *ranks for the i-th start of the ranks. *backend NULL means the chosen
      * backend. Returns false if no start is left. Called in the process that forks the ranks. Under
      * an outside launcher it is called in every rank and must give the same answer in each. */
     bool (*next)(void *values, int i, const char **backend, int *ranks);
-    /* Called in the collector when the record is complete except for its points, before anything is
-     * written. Adds the results of an earlier run. */
+    /* Called in the collector before the first document is written. Only the points are missing in
+     * the record then. Adds the results of an earlier run to the record. */
     int (*open)(void *values, struct ddp_record *record, struct ddp_err *err);
     /* Called after open under an outside launcher. Tells all ranks which points the collector
      * already has. Collective. */
@@ -266,8 +266,8 @@ struct ddp_cmd_launch_groups {
      * record into the order of the plan. code is the outcome of the run. Returns code, another code
      * with err filled, or DDP_CLOSE_MORE if the record is partial without an error. */
     int (*close)(void *values, struct ddp_record *record, int code, struct ddp_err *err);
-    /* Called in the collector after the last documents, also if open was not called. code is the
-     * outcome of the whole run, including its outputs. */
+    /* Called in the collector after the last documents, even if open was not called. code is the
+     * outcome of the whole run, including errors of writing. */
     void (*closed)(void *values, int code);
 };
 
@@ -281,22 +281,22 @@ struct ddp_cmd {
     size_t values_bytes, help_offset;
     unsigned flags;
     /* Optional. Returns true for an argument that belongs to another program. Such arguments are
-     * not parsed; run finds them in app->argv. */
+     * not parsed. run() finds them in app->argv. */
     bool (*is_foreign)(const char *word);
-    /* For commands without ranks: runs the command, prints to app->out and returns a code. */
+    /* For commands without ranks. Runs the command, prints to app->out and returns a code. */
     int (*run)(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err);
-    /* For commands with ranks. Called in every process after parsing, before anything is started:
-     * completes the values and checks them. Must be cheap. */
+    /* For commands with ranks. Completes and checks the values. Called in every process after
+     * parsing and before the ranks start. Must be cheap. */
     int (*check)(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                  struct ddp_err *err);
     /* Optional. Returns the i-th file that the command reads or keeps besides its outputs, or NULL
      * past the last. Outputs that would overwrite one of these files are refused. Called in the
      * collector, after check. */
     const char *(*protected_path)(const void *values, int i);
-    /* Called when the backend and the largest rank count are known, in the process that forks the
-     * ranks or in every rank under an outside launcher. Loads data, and fails if the run does not
-     * fit into memory. Returns DDP_PREPARE_DONE if no ranks are needed (--dry-run). */
+    /* Loads data, and fails if the run does not fit into memory. Called when the backend and the
+     * largest rank count are known, in the process that forks the ranks. Under an outside launcher
+     * it is called in every rank. Returns DDP_PREPARE_DONE if no ranks are needed (--dry-run). */
     int (*prepare)(struct ddp_app *app, void *values, const char *backend, int ranks,
                    struct ddp_err *err);
     /* Returns the bytes of registered memory that a rank needs. Called after prepare. */

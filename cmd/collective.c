@@ -13,7 +13,7 @@
 #include "collective_timing.h"
 #include "rank_baseline.h"
 
-#define HUGE_PAGE (2u << 20) /* size of a huge page; large registered blocks are aligned to it */
+#define HUGE_PAGE (2u << 20) /* large registered blocks are aligned to a huge page */
 
 static const char *dtype_word(int i)
 {
@@ -294,9 +294,9 @@ uint64_t ddp_collective_heap_bytes(const void *values, int ranks)
     return bytes;
 }
 
-/* Returns true if the note on an earlier skipped point also covers this point, because both have
- * the same reason or the same algorithm. If the user named the algorithms, the element type and
- * operation must be the same as well. */
+/* Returns true if the note on an earlier skipped point also covers this point. The two points then
+ * have the same reason or the same algorithm. If the user named the algorithms, the element type
+ * and operation must be the same as well. */
 static bool was_reported(const struct ddp_bench_plan *plan, const struct ddp_sampler *sampler,
                          int index, const char *why)
 {

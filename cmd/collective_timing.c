@@ -40,7 +40,7 @@ static int parse_inject(const char *text, struct ddp_bench_options *o, struct dd
     return 0;
 }
 
-/* Labels a record with an injected delay or with blocks, because its times are no plain
+/* Labels the record if a delay is injected or blocks are timed, because the times are then no plain
  * measurements. */
 static void label(struct ddp_collective_values *v)
 {

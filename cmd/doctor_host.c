@@ -110,17 +110,16 @@ static void check_dev_shm(struct ddp_doctor *d)
     char size[24];
     if (statvfs("/dev/shm", &fs) != 0) {
         ddp_doctor_find(d, DDP_WARN, "/dev/shm",
-                        "mount it if MPI is used; ddpbench's own ranks do not need it",
+                        "mount it if MPI is used; ddpbench alone does not need it",
                         "cannot be used: %s", strerror(errno));
         return;
     }
     uint64_t bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
     ddp_format_size(bytes >> 20 << 20, size, sizeof size);
     if (bytes < DEV_SHM_LOW_BYTES)
-        ddp_doctor_find(
-            d, DDP_WARN, "/dev/shm",
-            "docker run --shm-size=1g if MPI is used; ddpbench's own ranks do not need it",
-            "only %s free", size);
+        ddp_doctor_find(d, DDP_WARN, "/dev/shm",
+                        "docker run --shm-size=1g if MPI is used; ddpbench alone does not need it",
+                        "only %s free", size);
     else
         ddp_doctor_find(d, DDP_FINE, "/dev/shm", "", "%s free", size);
 }

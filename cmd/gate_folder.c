@@ -21,7 +21,7 @@ static const char *temp_folder(void)
     return parent && parent[0] == '/' ? parent : "/tmp";
 }
 
-/* Deletes the results in the folder, then the folder itself unless it holds other files. */
+/* Deletes the results in the folder, then the folder unless other files remain. */
 static void clear(int fd, const char *path)
 {
     const int again = dup(fd);
@@ -39,8 +39,8 @@ static void clear(int fd, const char *path)
 
 /* Opens and locks a folder. Returns its descriptor, or -1 if another gate holds the lock or another
  * user owns the folder. `made` says that this gate has just created the folder. If the file system
- * cannot lock folders (such as NFS), a gate then uses its folder without a lock, because no other
- * gate can get a lock there either. */
+ * cannot lock folders (such as NFS), a new folder is used without a lock. No other gate can get a
+ * lock there either. */
 static int lock(const char *path, bool made)
 {
     struct stat held, current;
@@ -81,8 +81,8 @@ int ddp_gate_folder_make(struct ddp_gate_folder *out, struct ddp_err *err)
 {
     const char *parent = temp_folder();
     clear_abandoned(parent);
-    /* Between mkdtemp and lock another gate may take the folder for an abandoned one and remove it,
-     * so try several times. */
+    /* Between mkdtemp and lock another gate may remove the folder, because it looks abandoned. Try
+     * several times. */
     for (int i = 0; i < ATTEMPTS; i++) {
         if ((size_t)snprintf(out->path, sizeof out->path, "%s/" NAME "XXXXXX", parent) >=
             sizeof out->path)

@@ -76,7 +76,7 @@ static int own_command(char *out, size_t bytes, struct ddp_err *err)
     return 0;
 }
 
-/* Opens the self-test's journal, `path`.journal, and reads the gates that it holds into *test. */
+/* Opens the self-test's journal, `path`.journal, and reads the gates in the journal into *test. */
 static int open_journal(struct ddp_app *app, const struct ddp_selftest_setup *setup,
                         const char *path, bool restart, struct ddp_selftest *test,
                         struct ddp_journal **journal, struct ddp_err *err)

@@ -19,9 +19,9 @@ struct ddp_gate_values {
     bool quiet, help;
 };
 
-/* Runs the gates of the self-test that its journal does not hold yet, and stores the noise floor.
- * env is the NULL-terminated environment of both sides. The members pairs, seed, timeout and folder
- * of gate must be set. *noise receives the results. *out receives the overall verdict and points to
+/* Runs the gates that are missing in the journal of the self-test, and stores the noise floor. env
+ * is the NULL-terminated environment of both sides. The members pairs, seed, timeout and folder of
+ * gate must be set. *noise receives the results. *out receives the overall verdict and points to
  * *noise. */
 int ddp_gate_selftest(struct ddp_app *app, const struct ddp_gate_values *v, const char *const *env,
                       const struct ddp_gate_setup *gate, struct ddp_noise *noise,

@@ -17,7 +17,7 @@ static const struct ddp_opt rows[] = {
      "this text", 0, 0, NULL, NULL, NULL},
     DDP_OPT_END};
 
-/* Prints and releases the text. Prints nothing if memory ran out while it was written. */
+/* Prints and releases the text. Prints nothing if memory ran out while the text was written. */
 static void print_strbuf(struct ddp_strbuf *text, FILE *out)
 {
     if (text->text && !text->failed)
@@ -107,7 +107,7 @@ static const struct {
     {"exit-codes", ddp_exit_print},
 };
 
-/* Returns the i-th topic: the commands come first, then the other topics. */
+/* Returns the i-th topic. The commands come first, then the other topics. */
 const char *ddp_help_topic(const void *ctx, int i)
 {
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++)

@@ -1,5 +1,5 @@
-/* The program: finds the command, parses its options, runs it, and turns the returned code into an
- * exit code. */
+/* The program's main function. Finds the command, parses its options, runs the command, and turns
+ * the returned code into an exit code. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -77,8 +77,8 @@ static int unknown_command(const char *name, struct ddp_err *err)
     return ddp_hint(err, "`ddpbench help` lists the commands");
 }
 
-/* Returns the arguments in argv[0..argc) that are the command's own, without those for another
- * program; *count receives their number. Returns NULL if memory runs out. */
+/* Returns the arguments of argv[0..argc) without those for another program (is_foreign). *count
+ * receives the number of returned arguments. Returns NULL if memory runs out. */
 static char **own_words(const struct ddp_cmd *cmd, int argc, char *const *argv, int *count)
 {
     char **own = ddp_calloc((size_t)argc + 1, sizeof *own);

@@ -170,7 +170,7 @@ static int add_flag(const struct ddp_cmd *cmd, const struct flag *f, const char 
     switch (f->action) {
     case ONLY:
         return strcmp(value, f->ours) == 0 && f->ours[0] ? 0 : refuse(f, value, err);
-    case FACTOR: /* -f 1 means the same as no -f: each size adds --stepbytes */
+    case FACTOR: /* -f 1 means the same as no -f */
         return strcmp(value, "1") == 0 ? 0 : add(line, f->ours, value, err);
     case MEMORY:
         if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)

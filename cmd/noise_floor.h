@@ -15,8 +15,8 @@
     }
 
 /* Writes the path of the noise floor's file. `given` is the value of --noise-floor, or NULL for the
- * default path. out becomes "" when there is no default path because neither XDG_STATE_HOME nor
- * HOME is set. Returns DDP_EUSAGE if the path is too long. */
+ * default path. If neither XDG_STATE_HOME nor HOME is set, there is no default path and out becomes
+ * "". Returns DDP_EUSAGE if the path is too long. */
 int ddp_noise_floor_path(const char *given, char *out, size_t out_bytes,
                          struct ddp_err *err) DDP_MUST_CHECK;
 /* Creates the folders of the default path. The folder of a given path must exist. Returns

@@ -105,7 +105,7 @@ void ddp_module_dir(const struct ddp_app *app, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "%s", dir);
     else if (has_module(app->binary_dir))
         snprintf(out, out_bytes, "%s", app->binary_dir);
-    else { /* as installed: lib/ddpbench/ lies beside bin/ */
+    else { /* an installation has lib/ddpbench/ beside bin/ */
         const char *slash = strrchr(app->binary_dir, '/');
         snprintf(out, out_bytes, "%.*s/lib/ddpbench", slash ? (int)(slash - app->binary_dir) : 0,
                  app->binary_dir);

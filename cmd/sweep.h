@@ -84,7 +84,7 @@ struct ddp_sweep_values {
     struct ddp_sweep_done done;
     int ended;       /* number of finished items in all repetitions */
     int *measured;   /* number of measured points per repetition [launches] */
-    int only_launch; /* under an outside launcher: the repetition that this run measures; 0: none */
+    int only_launch; /* the repetition that a run under an outside launcher measures, or 0 */
     int64_t started_ns;
     double seconds_todo, seconds_done;     /* estimates: all and finished items of this run */
     struct ddp_sweep_collector *collector; /* sweep_collector.c; NULL outside the collector */
@@ -113,7 +113,7 @@ void ddp_sweep_item_text(const struct ddp_sweep_item *item, char *out, size_t ou
 /* sweep_train.c: data sets of training runs. The next three functions ignore other items.
  * ddp_sweep_load_data reads the item's data set unless v has loaded the data set already, and then
  * calls ddp_sweep_lend_data. ddp_sweep_lend_data lets the values borrow the data set from v.
- * ddp_sweep_return_data ends this, so that releasing the values does not free the data set. */
+ * ddp_sweep_return_data takes the data set back before the values are released. */
 int ddp_sweep_load_data(struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
                         const struct ddp_sweep_open *open, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_sweep_lend_data(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
@@ -128,7 +128,7 @@ void ddp_sweep_keep_device(struct ddp_sweep_item *item, const void *values);
 /* sweep_collector.c: returns the path of the journal (--journal, else the one beside the result) or
  * NULL. */
 const char *ddp_sweep_journal_path(const struct ddp_sweep_values *v);
-/* sweep_gpu.c: fills the item's GPU options, or the reason why it cannot run on GPUs. */
+/* sweep_gpu.c: fills the item's GPU options, or why the item cannot run on GPUs. */
 void ddp_sweep_gpu_fill(struct ddp_sweep_item *item, const void *values);
 /* Checks that the item's options and its chosen backend agree about GPUs. */
 int ddp_sweep_gpu_check(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,

@@ -1,5 +1,5 @@
-/* The collector's side of a sweep: the order of launch groups, the journal, and the final record.
- */
+/* The part of a sweep that runs in the collector. It chooses the next launch group, writes the
+ * journal, and completes the record. */
 #include "sweep_collector.h"
 
 #include <stdio.h>

@@ -169,8 +169,8 @@ static int add_items(const struct ddp_app *app, struct ddp_sweep_values *v,
 }
 
 /* Sets world.ranks to the different rank counts of the items, so that the rank counts are checked
- * as for any other command. Sets world.backend to the backend of the items, or to "auto" if it
- * differs between items. */
+ * as for any other command. Sets world.backend to the backend of the items, or to "auto" if the
+ * items have different backends. */
 static int gather_world(struct ddp_sweep_values *v, struct ddp_err *err)
 {
     struct ddp_int_list *ranks = &v->world.ranks;

@@ -1,4 +1,5 @@
-/* Prepares a sweep before ranks start: memory, points, data sets, and the order of the items. */
+/* Prepares a sweep before ranks start. Computes memory and points, loads data sets, and chooses the
+ * order of the items. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -89,7 +89,7 @@ static int visit(void *arg, const struct ddp_journal_entry *entry, struct ddp_er
         return take_pending(r, entry, err);
     case DDP_JOURNAL_GATE:
         return refuse(r, "a gate", entry, err);
-    default: /* an item begins: discard the training runs of an earlier attempt */
+    default: /* an item begins, so discard the training runs of an earlier attempt */
         discard_pending(r);
         return 0;
     }

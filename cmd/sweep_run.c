@@ -1,4 +1,5 @@
-/* The ranks' side of a sweep: runs the items of one launch group, one after the other. */
+/* The part of a sweep that runs in the ranks. Runs the items of one launch group, one after the
+ * other. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ static bool has(void *arg, const char *id)
     return ddp_sweep_done_has(&at->v->done, ddp_sweep_key(at->stage->launch, at->item, id));
 }
 
-/* Writes the prefix of progress lines with the time left, which is the estimate for the remaining
+/* Writes the prefix of progress lines, with the time left. This is the estimate for the remaining
  * items, multiplied by the ratio of real to estimated time of the finished items. */
 static void describe(struct position *at)
 {

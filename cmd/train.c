@@ -56,9 +56,9 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
     for (int i = 0; i < v->world.ranks.n; i++)
         most = DDP_MAX(most, (int)v->world.ranks.v[i]);
     DDP_TRY(ddp_train_values_device(v, ddp_backend_find(backend), most, err));
-    /* Load the data before the ranks are forked, so that they share its pages. */
+    /* Load the data before the ranks are forked, so that the ranks share the pages. */
     const struct ddp_dataset_reader *reader = ddp_train_values_data(v, &request);
-    if (!v->data.train.pixels) /* otherwise a sweep has lent it */
+    if (!v->data.train.pixels) /* otherwise the sweep has loaded the data */
         DDP_TRY(ddp_dataset_load(reader->name, &request, &v->data, err));
     for (int job = 0; job < v->job_count; job++) {
         ddp_train_values_options(v, job, 0, &o);

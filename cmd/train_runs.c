@@ -179,7 +179,7 @@ static int share_more(struct ddp_comm *comm, char more, char *all, struct ddp_er
 }
 
 /* Waits until rank 0 has finished its baseline. The wait consists of one all-gather per training
- * step, because a single all-gather could exceed its deadline. */
+ * step, because the whole baseline may take longer than the deadline of one all-gather. */
 static int wait_for_rank0(struct ddp_comm *comm, char *all, struct ddp_err *err)
 {
     do

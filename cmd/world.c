@@ -1,4 +1,4 @@
-/* Runs a command that needs ranks: chooses the backend, the rank counts and the launcher. */
+/* Runs a command that needs ranks. Chooses the backend, the rank counts and the launcher. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,8 +159,8 @@ int ddp_world_default_ranks(const struct ddp_app *app)
     return DDP_MIN(ddp_cpu_usable_cores(), DDP_DEFAULT_RANKS_MAX);
 }
 
-/* Writes the largest legal rank count and the default. Under an outside launcher, both are its
- * number of ranks. Otherwise the default is one rank per usable core or GPU, within
+/* Writes the largest legal rank count and the default. Under an outside launcher, both values are
+ * the number of its ranks. Otherwise the default is one rank per usable core or GPU, within
  * DDP_DEFAULT_RANKS_MAX. */
 static void rank_limits(const struct ddp_world *w, int *most, int *usual)
 {

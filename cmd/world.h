@@ -23,7 +23,7 @@ struct ddp_world {
     int count_count, max_ranks;
     struct ddp_record record;
     struct ddp_report_set *reports; /* NULL outside the collector */
-    const struct ddp_comm *comm;    /* only under an outside launcher; the watchdog reads it */
+    const struct ddp_comm *comm;    /* set under an outside launcher, for the watchdog */
     bool show_progress, progress_shown;
     /* True while `watch` is open, which is from before the first document until after the last.
      * Only with the own launcher. */
@@ -58,8 +58,8 @@ int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payloa
 int ddp_collector_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err);
 void ddp_collector_clear_progress(struct ddp_world *w);
 void ddp_collector_comm_times(struct ddp_world *w, const struct ddp_comm_times *times);
-/* Fills *out with the times of the slowest rank to create and to split the communicator. split_ns
- * is NaN unless the backend uses GPUs, and destroy_ns is always NaN. Collective. */
+/* Measures how long the slowest rank takes to create and to split the communicator. split_ns is NaN
+ * unless the backend uses GPUs, and destroy_ns is always NaN. Collective. */
 int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 

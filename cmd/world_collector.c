@@ -44,7 +44,7 @@ static void set_write_deadline(struct ddp_world *w, int64_t most_ns)
 {
     /* Ranks of the own launcher wait as long as the collector waits. Under an outside launcher the
      * other ranks cannot see that the collector is blocked in a write. The write must therefore
-     * fail before their deadlines expire and they report this rank as hung. */
+     * fail before the deadlines of the other ranks expire. */
     bool own = w->app->launcher.kind == DDP_LAUNCHER_NONE;
     int64_t timeout_ns = (int64_t)(w->options->timeout_s * 1e9) / (own ? 1 : 2);
     ddp_report_set_write_deadline(

@@ -1,5 +1,5 @@
-/* Runs with ranks from mpiexec, srun or torchrun: every process is a rank, and rank 0 is the
- * collector. */
+/* Runs a command with ranks that mpiexec, srun or torchrun started. Every process is a rank, and
+ * rank 0 is the collector. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -92,7 +92,7 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
     mine.memory_bytes = info.memory_bytes;
     mine.load = info.load;
     if (ddp_nvml_read(mine.gpus, DDP_GPU_FACTS_MAX, &mine.gpu_count, NULL) != 0)
-        mine.gpu_count = 0; /* not an error: only the record shows GPU facts */
+        mine.gpu_count = 0; /* not an error, because only the record shows GPU facts */
     int rc = ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, err);
     w->record.host_count = 0;
     for (int r = 0; r < comm->size && rc == 0 && comm->rank == 0; r++) {

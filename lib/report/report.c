@@ -1,4 +1,4 @@
-/* Reporters and the set of sinks they write to. */
+/* The list of reporters, and the set of sinks that reporters write to. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -111,7 +111,7 @@ int ddp_report_protect(const struct ddp_report_set *set, const char *path, struc
     return 0;
 }
 
-/* Writes the output of a reporter. whole: the text is a document. */
+/* Writes the output of a reporter. `whole` says that the text is a document. */
 static int flush_text(struct output *o, struct ddp_strbuf *text, bool whole, struct ddp_err *err)
 {
     int rc = 0;

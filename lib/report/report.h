@@ -75,7 +75,7 @@ int ddp_report_point(struct ddp_report_set *set, const struct ddp_record *record
                      struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_report_epoch(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Writes the final documents; record->status, reason and finished must be set. Does nothing without
+/* Writes the final documents. record->status, reason and finished must be set. Does nothing without
  * ddp_report_begin. */
 int ddp_report_end(struct ddp_report_set *set, const struct ddp_record *record,
                    struct ddp_err *err) DDP_MUST_CHECK;

@@ -2,7 +2,7 @@
  *
  * Every key is always present. A missing value is null. Times are ns in the record and us in the
  * document, under keys that name the unit. To add a key, change record.h, this reporter and the
- * schema; the schema test fails until the three agree. */
+ * schema. The schema test fails until the three agree. */
 #include "base/json.h"
 #include "report/json_head.h"
 #include "report/json_point.h"

@@ -30,9 +30,9 @@ enum ddp_sink_kind { DDP_SINK_REPLACE, DDP_SINK_STREAM, DDP_SINK_FD, DDP_SINK_FI
 /* A sink. The deadline settings are borrowed. */
 struct ddp_sink {
     enum ddp_sink_kind kind;
-    char *path; /* As the user wrote it, for messages. */
+    char *path; /* The path as the user wrote it, for messages. */
     char *target;
-    /* fd: -1 until opened; owned unless kind is FD. dir: folder of a target that is a file or
+    /* fd: -1 until opened, and owned unless kind is FD. dir: folder of a target that is a file or
      * absent. */
     int fd, dir;
     char base[256]; /* Last component of the target, if it is a file or absent. */

@@ -152,7 +152,7 @@ static void epoch_head(const struct ddp_train_run *t, const struct ddp_report_st
     ddp_table_plain(style, out);
 }
 
-/* Adds a number in `width` columns with `digits` decimals; '-' if it is missing. */
+/* Adds a number in `width` columns with `digits` decimals, or '-' if the number is missing. */
 static void fixed(struct ddp_strbuf *out, int width, int digits, double value)
 {
     if (isfinite(value))
@@ -219,8 +219,8 @@ static void conditions_foot(const struct ddp_record *r, struct ddp_strbuf *out)
             steal, throttled, switches);
 }
 
-/* Above these thresholds the machine was noisy: the factor by which the ping-pong time changed, and
- * the half width of the interval relative to the median. */
+/* Above these thresholds the machine was noisy. The first is the factor by which the ping-pong time
+ * changed, the second the half width of the interval relative to the median. */
 #define PINGPONG_CHANGE_MAX 10
 #define INTERVAL_WIDE       0.5
 #define RANKS_SEPARATE      1024 /* All larger numbers of ranks share the last entry. */

@@ -40,7 +40,7 @@ static bool is_named(const struct ddp_sink *sink, const char *temp, int fd)
 }
 
 /* Creates and locks the file `temp`. Returns its descriptor, or -1 with errno. errno is EEXIST if
- * another run has the file, or removed it before it was locked. */
+ * another run has the file, or removed the file before this run locked it. */
 static int create_locked(const struct ddp_sink *sink, const char *temp)
 {
     int fd = openat(sink->dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -133,8 +133,8 @@ int ddp_sink_replace(struct ddp_sink *sink, const char *text, size_t n, struct d
         failed = errno;
     if (failed)
         unlinkat(sink->dir, temp, 0);
-    /* Close the file last, because its lock keeps other runs from removing it before it has its
-     * final name. */
+    /* Close the file last, because the lock keeps other runs from removing the file before it is
+     * renamed. */
     if (close(fd) != 0 && !failed)
         failed = errno;
     if (!failed && !sink->deadline_policy->no_fsync && sync_fd(sink->dir) != 0)

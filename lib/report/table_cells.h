@@ -28,8 +28,8 @@ void ddp_table_interval(struct ddp_strbuf *out, const struct ddp_summary *t);
 void ddp_table_ranks(const struct ddp_point_spec *spec, char *out);
 /* Adds the first columns of a row, from size to memory. */
 void ddp_table_spec(const struct ddp_point *p, struct ddp_strbuf *out);
-/* Adds the last columns of a row: wrong elements (red if there are any), the ping-pong, and notes
- * on the iterations ("-" if there are none). */
+/* Adds the last columns of a row. These are the wrong elements (red if there are any), the
+ * ping-pong, and notes on the iterations ("-" if there are none). */
 void ddp_table_tail(const struct ddp_point *p, const struct ddp_report_style *style,
                     struct ddp_strbuf *out);
 

@@ -58,7 +58,7 @@ static int wait_for_room(struct wait *w, int fd)
     }
 }
 
-/* Returns the maximum size of one write; SIZE_MAX for regular files, which need no reader. */
+/* Returns the maximum size of one write. It is SIZE_MAX for regular files, which need no reader. */
 static size_t most_bytes(int fd)
 {
     struct stat st;
