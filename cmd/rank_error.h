@@ -9,8 +9,8 @@
 #include "cmd.h"
 
 /* Every rank except rank 0 waits this long before it prints an error, so that rank 0 prints first.
- * A rank that has printed an error stays for twice as long, because some launchers end the other
- * ranks when the first one fails. */
+ * A rank that has printed an error waits twice as long before it exits, because some launchers end
+ * the other ranks when the first one fails. */
 #define DDP_RANK_ERROR_DELAY_US 300000
 
 /* The largest number of ranks per host that report the same error. */

@@ -14,7 +14,7 @@
 #include "model/dataset.h"
 #include "record/journal.h"
 
-/* A cell on one number of ranks. */
+/* A cell with one number of ranks. */
 struct ddp_sweep_item {
     const struct ddp_cmd *cmd;
     int run, argc;     /* run: index in "runs" of the configuration */
@@ -79,8 +79,8 @@ struct ddp_sweep_values {
     int *order;       /* indices of items [launches * count] */
     struct ddp_sweep_launch_group *stages;
     int stage_count, current; /* current: index of the launch group that runs */
-    /* The finished work. The collector fills these members in open. ddp_sweep_share copies the keys
-     * to the other ranks of an outside launcher. */
+    /* The finished work, read from the journal. keep() updates `ended` and `measured`.
+     * ddp_sweep_share copies the keys to the other ranks of an outside launcher. */
     struct ddp_sweep_done done;
     int ended;       /* number of finished items in all repetitions */
     int *measured;   /* number of measured points per repetition [launches] */
