@@ -13,7 +13,8 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
                  struct ddp_err *err)
 {
     struct ddp_bench_options *o = &((struct ddp_collective_values *)values)->bench;
-    /* Compressed exchanges work in place, so the dense points beside them do too. */
+    /* Compressed exchanges work in place. The dense points of the same plan do too, for comparison.
+     */
     if (ddp_plan_reduces(o) && !ddp_opt_given(app->cmd->rows, parsed, "placement"))
         o->placement = DDP_IN_PLACE;
     return ddp_collective_check(DDP_ALLREDUCE, app, values, parsed, err);
@@ -66,9 +67,8 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_END,
 };
 
-/* Returns the i-th entry of --gradient, so that no output overwrites a gradient file. An entry that
- * names a generated gradient ("normal") protects a file of that name as well, which does no harm.
- */
+/* Returns the i-th entry of --gradient, so that no output overwrites a gradient file. A file whose
+ * name is that of a generated gradient ("normal") is protected as well, which does no harm. */
 static const char *protected_path(const void *values, int i)
 {
     const struct ddp_string_list *gradient =

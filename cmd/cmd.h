@@ -1,9 +1,10 @@
-/* Commands: each is one file with its descriptor and one line in command_list.h.
+/* The interface of a command. Each command is one file with a descriptor (struct ddp_cmd), and one
+ * line in command_list.h.
  *
- * A command without ranks has run(). A command with ranks (prepare, heap_bytes, rank_main) gets
- * them from world.c, which picks the launcher and the backend, starts the ranks, owns the record
- * and its outputs, and turns every death of a rank into a message, a partial document and an exit
- * code. */
+ * A command without ranks implements run(). A command with ranks implements prepare(), heap_bytes()
+ * and rank_main(). world.c calls these functions. world.c also chooses the launcher and the
+ * backend, starts the ranks, and owns the record and the outputs. If a rank dies, world.c prints a
+ * message, writes a partial document and returns an error code. */
 #ifndef DDP_CMD_CMD_H
 #define DDP_CMD_CMD_H
 
@@ -26,15 +27,15 @@ struct ddp_app {
     char *const *argv; /* the whole command line */
     const struct ddp_cmd *cmd;
     struct ddp_launcher launcher;
-    /* code not 0: the launcher could not be detected. launcher is then "own", with the rank and the
-     * size that could be read. */
+    /* If code is not 0, the launcher could not be detected. `launcher` then has the kind
+     * DDP_LAUNCHER_NONE, with the rank and size that could be read. */
     struct ddp_err launcher_error;
     char binary_dir[4096]; /* the folder of the running binary; modules lie beside it */
 };
 
-/* Options that every command with ranks has. They are the first member of its values. */
+/* Options that every command with ranks has. They are the first member of the command's values. */
 struct ddp_world_options {
-    struct ddp_int_list ranks; /* n is 0: the default number */
+    struct ddp_int_list ranks; /* n is 0 if the option was not given */
     const char *backend;       /* "auto" or a name */
     int launch;                /* enum ddp_launch_mode */
     double timeout_s;
@@ -43,7 +44,7 @@ struct ddp_world_options {
     struct ddp_string_list formats; /* NAME[=FILE] */
     int progress;                   /* 0 auto, 1 always, 2 never */
     bool share_gpu;
-    char label[64]; /* not an option: a command's check may set it to label the whole record */
+    char label[64]; /* not an option; a command's check() may label the whole record */
     bool quiet, verbose, help;
 };
 
@@ -56,8 +57,8 @@ struct ddp_world_options {
      "N[,N...]",                                                                                   \
      NULL,                                                                                         \
      "World",                                                                                      \
-     "rank counts; own launcher: started afresh for each; under mpiexec: the first N (default: "   \
-     "all usable cores, at most 8)",                                                               \
+     "numbers of ranks; without mpiexec, ddpbench starts new ranks for each; under mpiexec, the "  \
+     "first N ranks run (default: all usable cores, at most 8)",                                   \
      1,                                                                                            \
      256,                                                                                          \
      NULL,                                                                                         \
@@ -83,7 +84,7 @@ struct ddp_world_options {
          NULL,                                                                                     \
          NULL,                                                                                     \
          "World",                                                                                  \
-         "backend nccl: several ranks on a GPU, for correct results; no bandwidth is shown",       \
+         "backend nccl: let ranks share a GPU, to check results only; no bandwidth is shown",      \
          0,                                                                                        \
          0,                                                                                        \
          NULL,                                                                                     \
@@ -96,7 +97,7 @@ struct ddp_world_options {
          "MODE",                                                                                   \
          "processes",                                                                              \
          "World",                                                                                  \
-         "own launcher: ranks as processes or as threads of one process",                          \
+         "without mpiexec: start ranks as processes, or as threads of one process",                \
          0,                                                                                        \
          0,                                                                                        \
          &ddp_launch_choices,                                                                      \
@@ -109,7 +110,7 @@ struct ddp_world_options {
          "S",                                                                                      \
          "60",                                                                                     \
          "World",                                                                                  \
-         "deadline in seconds of every wait, init and barriers included",                          \
+         "deadline in seconds of every wait, including init and barriers",                         \
          0.1,                                                                                      \
          86400,                                                                                    \
          NULL,                                                                                     \
@@ -142,7 +143,7 @@ struct ddp_world_options {
          "NAME[=FILE]",                                                                            \
          NULL,                                                                                     \
          "Output",                                                                                 \
-         "output formats, several at once; see `ddpbench list` (default table)",                   \
+         "one or more output formats; see `ddpbench list` (default table)",                        \
          0,                                                                                        \
          0,                                                                                        \
          NULL,                                                                                     \
@@ -166,12 +167,12 @@ struct ddp_world_options {
          0,       0,    NULL,         NULL,                                                        \
          NULL},                                                                                    \
         {"verbose", 'v',  DDP_OPT_FLAG, offsetof(type, world.verbose),                             \
-         NULL,      NULL, "Output",     "more on stderr",                                          \
+         NULL,      NULL, "Output",     "print more on stderr",                                    \
          0,         0,    NULL,         NULL,                                                      \
          NULL},                                                                                    \
     {                                                                                              \
         "help", 'h', DDP_OPT_FLAG, offsetof(type, world.help), NULL, NULL, "Output",               \
-            "this text; runs nothing", 0, 0, NULL, NULL, NULL                                      \
+            "print this text and exit", 0, 0, NULL, NULL, NULL                                     \
     }
 
 extern const struct ddp_opt_choices ddp_launch_choices, ddp_progress_choices;
@@ -183,7 +184,7 @@ enum ddp_message {
     DDP_MESSAGE_EPOCH,     /* struct ddp_epoch */
     DDP_MESSAGE_TRAIN_END, /* struct ddp_train_run */
     DDP_MESSAGE_CONTROL,   /* struct ddp_control */
-    DDP_MESSAGE_SWEEP,     /* only for ddp_cmd_launch_groups.keep */
+    DDP_MESSAGE_SWEEP,     /* passed to ddp_cmd_launch_groups.keep only */
     DDP_MESSAGE_PROGRESS,  /* text */
     DDP_MESSAGE_NOTE,      /* text */
     DDP_MESSAGE_COMM       /* struct ddp_comm_times */
@@ -194,20 +195,21 @@ struct ddp_comm_times {
     double init_ns, split_ns, destroy_ns;
 };
 
-/* The context of a rank of a command. The ddp_emit functions send from rank 0 and do nothing on
- * other ranks. They are synchronous: when one returns, the collector has the data on disk. */
+/* The context of one rank that runs a command. The ddp_emit functions send from rank 0 and do
+ * nothing on other ranks. When such a function returns, the collector has written the data to disk.
+ */
 struct ddp_rank {
     struct ddp_app *app;
     struct ddp_comm *comm;
     const struct ddp_world_options *world;
     struct ddp_launch_rank *launch; /* NULL under an outside launcher */
     struct ddp_world *collector;    /* the collector if it is this process, else NULL */
-    /* The rest is for an item of a sweep, and zero otherwise. */
-    /* The repetition, the index of the item's first point, and the number of points of a repetition
-     * (struct ddp_point has the same members). */
+    /* The members below describe an item of a sweep. They are zero outside a sweep. */
+    /* The number of the repetition, the index of the item's first point, and the number of points
+     * per repetition. struct ddp_point has the same members. */
     int launch_number, first_place, of;
     int *measured;      /* number of points measured in this repetition; each point adds one */
-    const char *prefix; /* of progress lines */
+    const char *prefix; /* put before each progress line */
     bool has_control;   /* the memory-copy baseline was measured already */
     /* Returns true if an earlier run has measured the point with this id. */
     bool (*has)(void *arg, const char *id);
@@ -222,20 +224,20 @@ int ddp_emit_train(struct ddp_rank *rank, const struct ddp_train_run *run,
 int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch,
                    struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_emit_train_end(struct ddp_rank *rank, const struct ddp_train_run *run, struct ddp_err *err)
-    DDP_MUST_CHECK; /* a run ends: replaces the scalars of the last run */
-/* Sends a payload for the command's stages.keep. */
+    DDP_MUST_CHECK; /* a training run ends; updates its scalar members */
+/* Sends a payload to the command's stages->keep. */
 int ddp_emit_sweep(struct ddp_rank *rank, const void *payload, size_t bytes,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Shows a progress line on a terminal. It replaces the previous one, and is dropped if progress is
- * off. An error is ignored. */
+/* Shows a progress line on a terminal in place of the previous line. Does nothing if progress is
+ * off. Ignores errors. */
 void ddp_emit_progress(struct ddp_rank *rank, const char *fmt, ...) DDP_PRINTF(2, 3);
 /* Prints a note on stderr. */
 void ddp_emit_note(struct ddp_rank *rank, const char *fmt, ...) DDP_PRINTF(2, 3);
 
 #define DDP_PREPARE_DONE 1 /* returned by prepare; positive, so not an error */
 #define DDP_CLOSE_MORE                                                                             \
-    1 /* returned by ddp_cmd_launch_groups.close: this run is finished, but the whole is not; err  \
-         says what is left */
+    1 /* returned by ddp_cmd_launch_groups.close if this run succeeded but others must follow; err \
+       * says which */
 
 enum ddp_cmd_flag {
     DDP_CMD_NEEDS_WORLD = 1 << 0, /* values begin with struct ddp_world_options */
@@ -243,15 +245,15 @@ enum ddp_cmd_flag {
     DDP_CMD_EVERY_RANK = 1 << 2 /* a command without ranks that every process of a launcher runs */
 };
 
-/* For a command that starts ranks several times, in an order of its own, and keeps measurements
- * beside the record (sweep). */
+/* Functions of a command that decides itself when and how often ranks are started, and that also
+ * stores measurements in a file of its own. sweep is the only such command. */
 struct ddp_cmd_launch_groups {
-    /* Sets *backend and *ranks for the i-th time that ranks are started. *backend NULL means the
-     * chosen backend. Returns false if there are no more. Called in the process that forks the
-     * ranks, or in every rank under an outside launcher, where all must get the same answer. */
+    /* Sets *backend and *ranks for the i-th start of the ranks. *backend NULL means the chosen
+     * backend. Returns false if no start is left. Called in the process that forks the ranks. Under
+     * an outside launcher it is called in every rank and must give the same answer in each. */
     bool (*next)(void *values, int i, const char **backend, int *ranks);
-    /* Called in the collector when the record is complete except for its points, before anything is
-     * written. Adds the results of an earlier run. */
+    /* Called in the collector before the first document is written. Only the points are missing in
+     * the record then. Adds the results of an earlier run to the record. */
     int (*open)(void *values, struct ddp_record *record, struct ddp_err *err);
     /* Called after open under an outside launcher. Tells all ranks which points the collector
      * already has. Collective. */
@@ -264,8 +266,8 @@ struct ddp_cmd_launch_groups {
      * record into the order of the plan. code is the outcome of the run. Returns code, another code
      * with err filled, or DDP_CLOSE_MORE if the record is partial without an error. */
     int (*close)(void *values, struct ddp_record *record, int code, struct ddp_err *err);
-    /* Called in the collector after the last documents, also if open was not called. code is the
-     * outcome of the whole run, including its outputs. */
+    /* Called in the collector after the last documents, even if open was not called. code is the
+     * outcome of the whole run, including errors of writing. */
     void (*closed)(void *values, int code);
 };
 
@@ -279,38 +281,37 @@ struct ddp_cmd {
     size_t values_bytes, help_offset;
     unsigned flags;
     /* Optional. Returns true for an argument that belongs to another program. Such arguments are
-     * not parsed; run finds them in app->argv. */
+     * not parsed. run() finds them in app->argv. */
     bool (*is_foreign)(const char *word);
-    /* For commands without ranks: runs the command, prints to app->out and returns a code. */
+    /* For commands without ranks. Runs the command, prints to app->out and returns a code. */
     int (*run)(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err);
-    /* For commands with ranks. Called in every process after parsing, before anything is started:
-     * completes the values and checks them. Must be cheap. */
+    /* For commands with ranks. Completes and checks the values. Called in every process after
+     * parsing and before the ranks start. Must be cheap. */
     int (*check)(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                  struct ddp_err *err);
     /* Optional. Returns the i-th file that the command reads or keeps besides its outputs, or NULL
      * past the last. Outputs that would overwrite one of these files are refused. Called in the
      * collector, after check. */
     const char *(*protected_path)(const void *values, int i);
-    /* Called when the backend and the largest rank count are known, in the process that forks the
-     * ranks or in every rank under an outside launcher. Loads data and refuses what does not fit.
-     * Returns DDP_PREPARE_DONE if no ranks are needed because everything has been done (--dry-run).
-     */
+    /* Loads data, and fails if the run does not fit into memory. Called when the backend and the
+     * largest rank count are known, in the process that forks the ranks. Under an outside launcher
+     * it is called in every rank. Returns DDP_PREPARE_DONE if no ranks are needed (--dry-run). */
     int (*prepare)(struct ddp_app *app, void *values, const char *backend, int ranks,
                    struct ddp_err *err);
     /* Returns the bytes of registered memory that a rank needs. Called after prepare. */
     uint64_t (*heap_bytes)(const void *values, int ranks);
     /* Optional. Returns true if ranks use communicators from a second thread (coll/async.h). */
     bool (*threads)(const void *values);
-    /* Optional: a command without it cannot use GPUs. Fills *out, except for `share`, with the GPU
-     * options that the backend needs. Returns DDP_EUNAVAIL with the reason if these values cannot
-     * run on GPUs. Called after check. */
+    /* Optional. A command without this function cannot use GPUs. Fills *out, except for `share`,
+     * with the GPU options that the backend needs. Returns DDP_EUNAVAIL with the reason if these
+     * values cannot run on GPUs. Called after check. */
     int (*gpu)(const void *values, struct ddp_gpu_options *out, struct ddp_err *err);
     /* Runs the command in each rank. Collective. */
     int (*rank_main)(struct ddp_rank *rank, void *values, struct ddp_err *err);
     void (*release)(void *values); /* frees the data that prepare loaded; may be NULL */
     const struct ddp_cmd_launch_groups
-        *stages; /* NULL: the ranks are started once for each of --ranks */
+        *stages; /* NULL if the ranks are started once per rank count */
 };
 
 const struct ddp_cmd *const *ddp_commands(void); /* NULL-terminated */
@@ -320,8 +321,8 @@ const struct ddp_cmd *ddp_command_find(const char *name);
 int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values,
                   struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Returns the default number of ranks: all ranks of an outside launcher, else one per usable core,
- * at most DDP_DEFAULT_RANKS_MAX. */
+/* Returns the default number of ranks. Under an outside launcher it is the number of its ranks.
+ * Otherwise it is one per usable core, at most DDP_DEFAULT_RANKS_MAX. */
 #define DDP_DEFAULT_RANKS_MAX 8
 int ddp_world_default_ranks(const struct ddp_app *app);
 

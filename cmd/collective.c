@@ -13,7 +13,7 @@
 #include "collective_timing.h"
 #include "rank_baseline.h"
 
-#define HUGE_PAGE (2u << 20) /* size of a huge page; large registered blocks are aligned to it */
+#define HUGE_PAGE (2u << 20) /* large registered blocks are aligned to a huge page */
 
 static const char *dtype_word(int i)
 {
@@ -53,7 +53,8 @@ const struct ddp_opt_choices ddp_placement_choices = {placement_word, NULL};
 const struct ddp_opt_choices ddp_memory_choices = {memory_word, NULL};
 const struct ddp_opt_choices ddp_check_choices = {check_word, check_alias};
 
-/* Refuses two options that say the same thing in different ways: neither may win silently. */
+/* Fails if two options set the same thing in different ways, because neither may be ignored
+ * silently. */
 static int check_contradictions(const struct ddp_opt *rows, const struct ddp_opt_result *parsed,
                                 struct ddp_err *err)
 {
@@ -70,7 +71,7 @@ static int check_contradictions(const struct ddp_opt *rows, const struct ddp_opt
     return 0;
 }
 
-/* A barrier has no message: it is one point without data, and there is nothing to verify. */
+/* A barrier moves no data. Its plan is therefore one point of size 0 without verification. */
 static void choose_no_data(struct ddp_bench_options *o)
 {
     o->sizes.n = 1;
@@ -111,8 +112,8 @@ int ddp_collective_check(enum ddp_coll coll, struct ddp_app *app, void *values,
     return ddp_plan_check(&v->bench, err);
 }
 
-/* Returns true in the one process that prints notes before the run begins: the parent of the ranks
- * or, under an outside launcher, rank 0. */
+/* Returns true in the process that prints notes before the run begins. This is the parent of the
+ * ranks or, under an outside launcher, rank 0. */
 static bool is_root(const struct ddp_app *app)
 {
     return app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.rank_info.rank == 0;
@@ -143,8 +144,8 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
     }
 }
 
-/* Counts the hosts of the first `ranks` of `all` ranks. DDPBENCH_HOSTS simulates several hosts;
- * without it the launcher's count of local ranks decides. */
+/* Counts the hosts of the first `ranks` of `all` ranks. If DDPBENCH_HOSTS simulates several hosts,
+ * its value decides. Otherwise the launcher's number of ranks per host decides. */
 static int count_hosts(const struct ddp_app *app, int ranks, int all, int *hosts,
                        struct ddp_err *err)
 {
@@ -167,8 +168,9 @@ static int count_hosts(const struct ddp_app *app, int ranks, int all, int *hosts
     return 0;
 }
 
-/* Returns true if there will be more threads than cores, as the ranks will find it (struct
- * ddp_comm_shm). Each progress thread needs a core as well. */
+/* Predicts whether the ranks will find more threads than cores (`oversubscribed` in struct
+ * ddp_comm_shm). With --overlap-compute the answer is always true, because each rank has a progress
+ * thread as well. */
 static bool is_oversubscribed(const struct ddp_app *app, const struct ddp_collective_values *v,
                               int all)
 {
@@ -177,8 +179,8 @@ static bool is_oversubscribed(const struct ddp_app *app, const struct ddp_collec
            (own ? all > ddp_cpu_usable_cores() : app->launcher.rank_info.oversubscribed);
 }
 
-/* Adds the table of one rank count to `text`. Under a launcher the ranks are the first of its
- * world; otherwise each count is a world of its own. */
+/* Adds the table of one rank count to `text`. Under an outside launcher, these are the first
+ * `count` of its ranks. Otherwise exactly `count` ranks exist. */
 static int explain_count(const struct ddp_app *app, const struct ddp_collective_values *v,
                          const char *backend, int count, struct ddp_strbuf *text,
                          struct ddp_err *err)
@@ -222,8 +224,8 @@ static int explain_auto(const struct ddp_app *app, const struct ddp_collective_v
     return rc;
 }
 
-/* Makes the plans of all rank counts and leaves the largest (`ranks`) in v, so that an error of any
- * plan is reported before ranks start. */
+/* Makes the plan of every rank count, so that an error in any plan is reported before ranks start.
+ * The plan of the largest count (`ranks`) remains in v. */
 static int make_plans(struct ddp_collective_values *v, const char *backend, int ranks,
                       struct ddp_err *err)
 {
@@ -292,8 +294,9 @@ uint64_t ddp_collective_heap_bytes(const void *values, int ranks)
     return bytes;
 }
 
-/* Returns true if a note about an earlier point covers this one: an earlier point was skipped for
- * the same reason, or was of the same kind. */
+/* Returns true if the note on an earlier skipped point also covers this point. The two points then
+ * have the same reason or the same algorithm. If the user named the algorithms, the element type
+ * and operation must be the same as well. */
 static bool was_reported(const struct ddp_bench_plan *plan, const struct ddp_sampler *sampler,
                          int index, const char *why)
 {
@@ -311,7 +314,7 @@ static bool was_reported(const struct ddp_bench_plan *plan, const struct ddp_sam
     return false;
 }
 
-/* Reports which points are left out, once for each kind. */
+/* Reports why points are left out, once for each kind of point. */
 static void report_skips(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
                          const struct ddp_sampler *sampler)
 {
@@ -347,8 +350,8 @@ static int run_points(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
     return 0;
 }
 
-/* Replaces the default registered memory by private memory if the backend has no registered memory
- * here. Fails with DDP_EUNAVAIL if the user asked for registered memory. */
+/* Chooses private memory instead of the default if the backend cannot provide registered memory.
+ * Fails with DDP_EUNAVAIL if the user asked for registered memory. */
 static int choose_memory(const struct ddp_comm *comm, int *memory, struct ddp_err *err)
 {
     char why[256];

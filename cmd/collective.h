@@ -1,5 +1,6 @@
-/* Shared by all collective commands: their options, the plan, and the loop over its points. A
- * command adds a descriptor and a check function that names its collective (see allreduce.c). */
+/* Code shared by all collective commands: the option rows, the plan of points, and the loop over
+ * the points. Each command adds a descriptor and a check function that names its collective (see
+ * allreduce.c). */
 #ifndef DDP_CMD_COLLECTIVE_H
 #define DDP_CMD_COLLECTIVE_H
 
@@ -12,7 +13,7 @@
 struct ddp_collective_values {
     struct ddp_world_options world; /* must be the first member, see cmd.h */
     struct ddp_bench_options bench;
-    struct ddp_bench_plan plan; /* for the largest rank count; made by prepare */
+    struct ddp_bench_plan plan; /* for the largest rank count; filled by prepare */
     bool explain_auto;
     double precision_percent; /* --precision as given */
     const char *inject;       /* --inject-delay as given; NULL without it */
@@ -245,8 +246,8 @@ extern const struct ddp_opt_choices ddp_dtype_choices, ddp_op_choices, ddp_place
         .choices = &ddp_op_choices                                                                 \
     }
 
-/* Functions for a command's descriptor. ddp_collective_check needs a wrapper that passes the
- * collective; a descriptor refers to the others directly. */
+/* Functions for a command's descriptor. Each command wraps ddp_collective_check to pass its
+ * collective. The descriptor refers to the other functions directly. */
 int ddp_collective_check(enum ddp_coll coll, struct ddp_app *app, void *values,
                          const struct ddp_opt_result *parsed, struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backend, int ranks,

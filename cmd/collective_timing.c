@@ -40,7 +40,8 @@ static int parse_inject(const char *text, struct ddp_bench_options *o, struct dd
     return 0;
 }
 
-/* Labels a record whose figures are not plain measurements: an injected delay, or blocks. */
+/* Labels the record if a delay is injected or blocks are timed, because the times are then no plain
+ * measurements. */
 static void label(struct ddp_collective_values *v)
 {
     const struct ddp_bench_options *o = &v->bench;

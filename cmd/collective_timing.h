@@ -1,14 +1,14 @@
-/* Options of the collective commands that say how often, how and in which order they measure.
- * Private to collective*.c. */
+/* The options of the collective commands that set the number, the start and the order of
+ * measurements. Private to collective*.c. */
 #ifndef DDP_CMD_COLLECTIVE_TIMING_H
 #define DDP_CMD_COLLECTIVE_TIMING_H
 
 #include "collective.h"
 
-/* Turns the parsed options into bench options. With -n or --block the iteration count is exact,
- * unless --precision or --max-time is given as well; otherwise these two apply with their defaults.
- * Labels the record if a delay is injected or blocks are timed. Returns DDP_EUSAGE for a malformed
- * --inject-delay, and for --precision with blocks. */
+/* Turns the parsed options into bench options. With -n or --block the number of iterations is
+ * exact, unless --precision or --max-time is given as well. Without -n and --block, --precision and
+ * --max-time apply with their defaults. Labels the record if a delay is injected or blocks are
+ * timed. Returns DDP_EUSAGE for a malformed --inject-delay, and for --precision with blocks. */
 int ddp_collective_timing(struct ddp_collective_values *v, const struct ddp_opt *rows,
                           const struct ddp_opt_result *parsed, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns DDP_EUSAGE when --inject-delay names no point of any rank count. `ranks` is the rank

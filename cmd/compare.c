@@ -33,7 +33,7 @@ static const struct ddp_opt rows[] = {
      .kind = DDP_OPT_FLAG,
      .offset = offsetof(struct compare_values, help),
      .group = "Output",
-     .help = "this text; runs nothing"},
+     .help = "print this text and exit"},
     DDP_OPT_END,
 };
 

@@ -1,5 +1,5 @@
-/* `ddpbench completion` prints a shell's completion script. It is generated from the option tables,
- * so it cannot differ from help. */
+/* `ddpbench completion` prints a shell's completion script. The script is generated from the option
+ * tables, so it always agrees with the help. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -40,7 +40,7 @@ static void put_names(FILE *out, const struct ddp_cmd *cmd)
         fprintf(out, "|%s", *a);
 }
 
-/* Prints text that stands between single quotes in a shell script: a quote becomes '\''. */
+/* Prints text for use between single quotes in a shell script. A quote becomes '\''. */
 static void put_quoted(FILE *out, const char *text)
 {
     for (; *text; text++) {
@@ -53,7 +53,7 @@ static void put_quoted(FILE *out, const char *text)
 
 static const char *shell_name(const void *ctx, int i);
 
-/* Prints the legal operands of a command that takes some. */
+/* Prints the legal operands of a command, if it takes any. */
 static void put_operands(FILE *out, const struct ddp_cmd *cmd)
 {
     static const struct {

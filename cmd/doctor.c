@@ -35,7 +35,8 @@ void ddp_doctor_find(struct ddp_doctor *d, enum ddp_verdict verdict, const char 
     va_start(args, fmt);
     vsnprintf(fact, sizeof fact, fmt, args);
     va_end(args);
-    /* Facts quote the environment: remove control characters that could drive the terminal. */
+    /* Facts quote environment variables. Remove control characters, because a terminal would
+     * execute them. */
     ddp_printable(subject, f.subject, sizeof f.subject);
     ddp_printable(fact, f.fact, sizeof f.fact);
     ddp_printable(advice, f.advice, sizeof f.advice);
@@ -65,7 +66,7 @@ static void print_text(const struct ddp_doctor *d, const char *where, FILE *out)
                 print_finding(&d->findings[i], where, out);
 }
 
-/* Prints the failures that the first rank of this host has not printed for all. */
+/* Prints the failures that local rank 0 has not already printed for all ranks of this host. */
 static void print_failures(const struct ddp_doctor *d, const char *where, FILE *out)
 {
     for (int i = 0; i < d->count; i++) {
@@ -125,11 +126,11 @@ static void examine(struct ddp_doctor *d)
     ddp_doctor_kernels(d);
 }
 
-/* Local rank 0 of each host prints all findings of the host. The other ranks wait for it and then
- * print only failures of their own. A rank whose local rank could not be read does so as well,
- * unless it is rank 0. A launcher ends the job when the first rank fails, so each rank stays until
- * all ranks of its host have printed. A failing rank cannot see the ranks of other hosts and stays
- * for LINGER_US if there are other hosts. */
+/* Local rank 0 of each host prints all findings of the host. The other ranks wait for local rank 0,
+ * and then print only the failures that local rank 0 does not have. If the launcher could not be
+ * detected, rank 0 takes the part of local rank 0. A launcher ends the job when the first rank
+ * fails, so each rank stays until all ranks of its host have printed. A failing rank cannot see the
+ * ranks of other hosts and stays for LINGER_US if there are other hosts. */
 static int print_shared(const struct ddp_doctor *d, bool json, struct ddp_err *err)
 {
     const struct ddp_rank_info *rank_info = &d->app->launcher.rank_info;
@@ -179,7 +180,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
         print_text(d, "", app->out);
     free(d);
     if (rc == 0 && failures > 0)
-        rc = ddp_fail(err, DDP_EUNAVAIL, "%d of the findings must be mended first", failures);
+        rc = ddp_fail(err, DDP_EUNAVAIL, "%d of the findings must be fixed first", failures);
     return rc;
 }
 
@@ -189,12 +190,12 @@ const struct ddp_cmd ddp_cmd_doctor = {
     .summary = "what is wrong with this machine or job, worst first",
     .operands = "",
     .details =
-        "One line a finding: FAIL (cannot work here), WARN (works, but figures or features\n"
-        "suffer) or OK, then what it is about, the fact, and what to do. Exits with 69 when\n"
-        "there is a FAIL, else with 0. `mpiexec -n N ddpbench doctor` looks at\n"
-        "each host of that job: with several hosts every line names its own, and a FAIL\n"
-        "that one rank alone has names the rank. With --json each host prints a document,\n"
-        "and such a FAIL goes to stderr. A launcher ends the job when the first rank\n"
+        "Prints one line per finding: FAIL (cannot work here), WARN (works, but measurements\n"
+        "or features suffer) or OK, then the subject, the fact, and what to do. Exits with 69\n"
+        "if there is a FAIL, else with 0. `mpiexec -n N ddpbench doctor` checks each host of\n"
+        "the job. With several hosts every line names its host, and a FAIL that only one\n"
+        "rank has names the rank. With --json each host prints a document, and a FAIL that\n"
+        "only one rank has goes to stderr. A launcher ends the job when the first rank\n"
         "fails, so a rank with a FAIL waits up to 6 s for the other ranks.\n",
     .rows = rows,
     .values_bytes = sizeof(struct doctor_values),

@@ -6,8 +6,8 @@
 #include "base/sysinfo.h"
 #include "cmd.h"
 
-/* FAIL: ddpbench cannot work here as asked. WARN: it works, but figures or features suffer. The
- * worst verdict comes first. */
+/* DDP_FAIL: ddpbench cannot work here. DDP_WARN: ddpbench works, but measurements or features
+ * suffer. The worst verdict comes first. */
 enum ddp_verdict { DDP_FAIL, DDP_WARN, DDP_FINE, DDP_VERDICT_COUNT };
 
 struct ddp_finding {
@@ -24,7 +24,7 @@ struct ddp_doctor {
     int count;
 };
 
-/* Adds a finding; more than DDP_FINDINGS_MAX are dropped. advice says what to do, or is "". */
+/* Adds a finding, unless there are DDP_FINDINGS_MAX already. advice says what to do, or is "". */
 void ddp_doctor_find(struct ddp_doctor *d, enum ddp_verdict verdict, const char *subject,
                      const char *advice, const char *fmt, ...) DDP_PRINTF(5, 6);
 
@@ -33,7 +33,7 @@ void ddp_doctor_launcher(struct ddp_doctor *d);
 void ddp_doctor_backends(struct ddp_doctor *d);
 void ddp_doctor_mpi(struct ddp_doctor *d);
 void ddp_doctor_gpus(struct ddp_doctor *d);
-/* Checks that the helper of `ddpbench kernels` is installed. */
+/* Checks that the helper program of `ddpbench kernels` is installed. */
 void ddp_doctor_kernels(struct ddp_doctor *d);
 /* doctor_host.c: the machine, and the requirements of training. */
 void ddp_doctor_cores(struct ddp_doctor *d);

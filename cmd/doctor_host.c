@@ -14,7 +14,7 @@
 #include "model/dataset.h"
 
 #define MEMORY_LOW_BYTES ((int64_t)1 << 30)
-/* Container engines give /dev/shm 64 MiB, and MPI libraries put their segments into it. */
+/* By default container engines give /dev/shm 64 MiB. MPI libraries put their segments there. */
 #define DEV_SHM_LOW_BYTES ((uint64_t)128 << 20)
 
 void ddp_doctor_cores(struct ddp_doctor *d)
@@ -24,18 +24,18 @@ void ddp_doctor_cores(struct ddp_doctor *d)
     const char *cpu = d->info.cpu[0] ? d->info.cpu : "unknown processor";
     if (l->kind != DDP_LAUNCHER_NONE && l->rank_info.oversubscribed)
         ddp_doctor_find(d, DDP_WARN, "cores", "use as many ranks as cores, or check the binding",
-                        "%d ranks on this host, %d usable cores: ranks take turns, times then "
-                        "measure the scheduler",
+                        "%d ranks on this host, %d usable cores: ranks take turns, so times "
+                        "include the scheduler",
                         l->rank_info.local_size, cores);
     else if (cores < 2)
         ddp_doctor_find(d, DDP_WARN, "cores", "give the container or job a second core",
-                        "one usable core (%s): ranks take turns, times then measure the scheduler",
+                        "one usable core (%s): ranks take turns, so times include the scheduler",
                         cpu);
     else
         ddp_doctor_find(d, DDP_FINE, "cores", "", "%d usable (%s)", cores, cpu);
     if (d->info.cpu_quota < cores)
         ddp_doctor_find(d, DDP_WARN, "cpu limit", "raise the limit, or use fewer ranks",
-                        "the control group grants the time of %.3g cores, but %d can be used: "
+                        "the control group allows the time of %.3g cores, but %d can be used: "
                         "ranks will be throttled",
                         d->info.cpu_quota, cores);
 }
@@ -46,17 +46,17 @@ void ddp_doctor_noise(struct ddp_doctor *d)
     if (isnan(load))
         ddp_doctor_find(d, DDP_FINE, "load", "", "unknown");
     else if (load > d->info.cores * 0.5)
-        ddp_doctor_find(d, DDP_WARN, "load", "wait, or end what else runs",
-                        "load average %.2f on %d cores: figures will be noisy", load,
-                        d->info.cores);
+        ddp_doctor_find(d, DDP_WARN, "load", "wait, or stop other programs",
+                        "load average %.2f on %d cores: times will be noisy", load, d->info.cores);
     else
         ddp_doctor_find(d, DDP_FINE, "load", "", "load average %.2f", load);
     if (!d->info.governor[0])
         ddp_doctor_find(d, DDP_FINE, "governor", "",
-                        "not visible: someone else sets the clock of this processor");
+                        "not visible: another system sets the clock of this processor");
     else if (strcmp(d->info.governor, "performance") != 0)
         ddp_doctor_find(d, DDP_WARN, "governor", "cpupower frequency-set -g performance",
-                        "'%s': the clock moves while it is measured", d->info.governor);
+                        "'%s': the processor's clock may change during a measurement",
+                        d->info.governor);
     else
         ddp_doctor_find(d, DDP_FINE, "governor", "", "performance");
 }
@@ -110,7 +110,7 @@ static void check_dev_shm(struct ddp_doctor *d)
     char size[24];
     if (statvfs("/dev/shm", &fs) != 0) {
         ddp_doctor_find(d, DDP_WARN, "/dev/shm",
-                        "mount it if MPI is used; ddpbench's own ranks do without",
+                        "mount it if MPI is used; ddpbench alone does not need it",
                         "cannot be used: %s", strerror(errno));
         return;
     }
@@ -118,7 +118,7 @@ static void check_dev_shm(struct ddp_doctor *d)
     ddp_format_size(bytes >> 20 << 20, size, sizeof size);
     if (bytes < DEV_SHM_LOW_BYTES)
         ddp_doctor_find(d, DDP_WARN, "/dev/shm",
-                        "docker run --shm-size=1g if MPI is used; ddpbench's own ranks do without",
+                        "docker run --shm-size=1g if MPI is used; ddpbench alone does not need it",
                         "only %s free", size);
     else
         ddp_doctor_find(d, DDP_FINE, "/dev/shm", "", "%s free", size);
@@ -136,14 +136,15 @@ void ddp_doctor_memory(struct ddp_doctor *d)
     char total[24], available[24];
     if (d->info.memory_bytes < 0 || d->info.available_bytes < 0) {
         ddp_doctor_find(d, DDP_WARN, "memory", "check that /proc is mounted",
-                        "unknown: what does not fit cannot be refused beforehand");
+                        "unknown: ddpbench cannot refuse runs that do not fit");
         return;
     }
     ddp_format_size((uint64_t)d->info.memory_bytes >> 20 << 20, total, sizeof total);
     ddp_format_size((uint64_t)d->info.available_bytes >> 20 << 20, available, sizeof available);
     bool low = d->info.available_bytes < MEMORY_LOW_BYTES;
     ddp_doctor_find(d, low ? DDP_WARN : DDP_FINE, "memory",
-                    low ? "end what else runs, or raise the limit: large messages are refused" : "",
+                    low ? "stop other programs, or raise the limit: large messages are refused"
+                        : "",
                     "%s available of %s", available, total);
 }
 
@@ -161,7 +162,7 @@ void ddp_doctor_training(struct ddp_doctor *d)
         snprintf(subject, sizeof subject, "data %s", (*r)->name);
         snprintf(advice, sizeof advice, "%s%s%s", (*r)->package ? "apt-get install " : "",
                  (*r)->package ? (*r)->package : "",
-                 (*r)->package ? ", or train --data DIR" : "train --data DIR, if it is wanted");
+                 (*r)->package ? ", or train --data DIR" : "train --data DIR, if you need it");
         if (dir)
             ddp_doctor_find(d, DDP_FINE, subject, "", "in %s", dir);
         else

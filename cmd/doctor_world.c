@@ -33,9 +33,8 @@ void ddp_doctor_launcher(struct ddp_doctor *d)
         ddp_doctor_find(d, DDP_FINE, "launcher", "", "none: ddpbench starts its own ranks");
 }
 
-/* Reports a GPU backend that cannot be used. That is fine on most machines, which have no GPU. A
- * library that the user named must load, though. `needed` says that no other backend can be used.
- */
+/* Reports a GPU backend that cannot be used. This is no problem on a machine without GPUs, unless
+ * no other backend can be used (`needed`). A library that the user named must load. */
 static void find_no_device(struct ddp_doctor *d, const struct ddp_backend *b, const char *subject,
                            const struct ddp_err *why, bool needed)
 {
@@ -57,15 +56,15 @@ void ddp_doctor_backends(struct ddp_doctor *d)
 {
     bool launched = d->app->launcher.kind != DDP_LAUNCHER_NONE;
     bool torchrun =
-        d->app->launcher.kind == DDP_LAUNCHER_TORCHRUN; /* torchrun's ranks can use only GPUs */
+        d->app->launcher.kind == DDP_LAUNCHER_TORCHRUN; /* ranks of torchrun can use only GPUs */
     char dir[4200];
     ddp_module_dir(d->app, dir, sizeof dir);
     for (const struct ddp_backend *const *b = ddp_backend_all(); *b; b++) {
         struct ddp_err why = DDP_ERR_INIT;
         char subject[32];
         bool needs_launcher = (*b)->caps & DDP_CAP_LAUNCHED;
-        /* Without a launcher the backends that need one are skipped; ddp_doctor_mpi reports whether
-         * their modules are built. */
+        /* Skip backends that need a launcher if there is none. ddp_doctor_mpi reports whether their
+         * modules exist. */
         if (needs_launcher && (!launched || torchrun))
             continue;
         snprintf(subject, sizeof subject, "backend %s", (*b)->name);
@@ -125,10 +124,11 @@ void ddp_doctor_mpi(struct ddp_doctor *d)
                             "installed, but its module is not: its mpiexec will be refused");
         else if (module && !installed)
             ddp_doctor_find(d, DDP_WARN, known[i].name, "install it, or ignore this",
-                            "the module is here, but no mpiexec of it is on the PATH");
+                            "its module is installed, but its mpiexec is not on the PATH");
         else if (module)
             ddp_doctor_find(d, DDP_FINE, known[i].name, "",
-                            "module ddpbench-mpi-%s.so and its mpiexec are here", known[i].flavour);
+                            "module ddpbench-mpi-%s.so and its mpiexec are installed",
+                            known[i].flavour);
     }
     if (!any)
         ddp_doctor_find(d, DDP_FINE, "MPI", "",
@@ -136,7 +136,7 @@ void ddp_doctor_mpi(struct ddp_doctor *d)
                         "needed");
 }
 
-/* Reports the GPU clocks. Figures of a GPU whose clocks are held down do not compare with others.
+/* Reports the GPU clocks. Times of a GPU with reduced clocks cannot be compared with other times.
  */
 static void find_throttled(struct ddp_doctor *d)
 {
@@ -151,14 +151,14 @@ static void find_throttled(struct ddp_doctor *d)
                             strstr(g->throttle, "slowdown");
         ddp_doctor_find(
             d, slowed ? DDP_WARN : DDP_FINE, "gpu clocks",
-            slowed ? "mind its cooling and power" : "",
-            "%s %s: SM %d of %d MHz, memory %d MHz, %d C, limit %.0f W, held down by: %s", g->name,
+            slowed ? "check its cooling and power" : "",
+            "%s %s: SM %d of %d MHz, memory %d MHz, %d C, limit %.0f W, throttled by: %s", g->name,
             g->bus, g->sm_clock_MHz, g->sm_clock_max_MHz, g->memory_clock_MHz, g->temperature_C,
             g->power_limit_W, g->throttle[0] ? g->throttle : "unknown");
     }
 }
 
-/* A missing GPU is no fault: ddpbench needs one only if the user asks for it. */
+/* A missing GPU is no problem, because ddpbench needs a GPU only if the user asks for one. */
 void ddp_doctor_gpus(struct ddp_doctor *d)
 {
     for (const struct ddp_device *const *device = ddp_device_all(); *device; device++) {

@@ -45,7 +45,7 @@ static void explain_busbw(FILE *out)
     double algbw = example_bytes / example_s / 1e9;
     double factor = ddp_coll_busbw_factor(DDP_ALLREDUCE, EXAMPLE_RANKS);
     fputs("Bus bandwidth (busbw) says how fast each rank's link must have been, in GB/s\n"
-          "(1e9 bytes a second), if the collective moved no more data than necessary. It can\n"
+          "(1e9 bytes per second), if the collective moved no more data than necessary. It can\n"
           "be compared with the nominal speed of the link, for any number of ranks.\n"
           "\n"
           "    algbw = S / t              S: bytes of the full buffer, t: time of one operation\n"
@@ -83,7 +83,7 @@ static void explain_busbw(FILE *out)
 static void explain_algbw(FILE *out)
 {
     fprintf(out,
-            "Algorithm bandwidth (algbw) = S / t in GB/s (1e9 bytes a second): the full buffer\n"
+            "Algorithm bandwidth (algbw) = S / t in GB/s (1e9 bytes per second): the full buffer\n"
             "divided by the time of one operation. It tells how long a gradient of S bytes takes:\n"
             "\n"
             "    64 MiB in %.1f ms: %.0f / %.4f s = %.2f GB/s\n"
@@ -156,8 +156,8 @@ static void explain_bound(FILE *out)
           "                algorithm of a library's own collective is not known: ceil(log2 n)\n"
           "                steps and the bytes of busbw are assumed\n"
           "\n"
-          "A percentage far below those of neighbouring sizes deserves a look. More than 100\n"
-          "means that the algorithm found data in a cache that copies of whole buffers did not.\n",
+          "If a percentage is far below those of neighbouring sizes, look for the cause. More\n"
+          "than 100 means that the algorithm read data from a cache, but the copies did not.\n",
           out);
 }
 

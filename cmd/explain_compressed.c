@@ -69,7 +69,7 @@ static void print_densities(FILE *out)
         bool exact;
         (*a)->cost(2, p.spec.count, 1, &cost, &exact);
         if (cost.sent_bytes <= 0)
-            continue; /* this algorithm sends no messages: ranks read each other's memory */
+            continue; /* without messages, ranks read each other's memory */
         fprintf(out, "%-12s", (*a)->name);
         for (size_t i = 0; i < DDP_COUNT_OF(ranks); i++) {
             p.spec.ranks = ranks[i];

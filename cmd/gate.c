@@ -114,13 +114,13 @@ static const struct ddp_opt rows[] = {
      .kind = DDP_OPT_FLAG,
      .offset = AT(quiet),
      .group = "Output",
-     .help = "no progress on stderr"},
+     .help = "print no progress on stderr"},
     {.name = "help",
      .short_name = 'h',
      .kind = DDP_OPT_FLAG,
      .offset = AT(help),
      .group = "Output",
-     .help = "this text; runs nothing"},
+     .help = "print this text and exit"},
     DDP_OPT_END,
 };
 
@@ -162,8 +162,8 @@ static int make_side(const struct ddp_gate_values *v, int which, const char **en
     return ddp_argv_split(side->text, &side->words, err);
 }
 
-/* Refuses a number of pairs with which no cell could ever be significant. The number of cells is
- * known after the first run of base, so hours are not wasted. */
+/* Fails if the pairs are too few for any cell to be significant. Called after the first run of
+ * base, when the number of cells is known. */
 static int enough_pairs(const struct ddp_gate_data *data, struct ddp_err *err)
 {
     size_t least = ddp_signflip_least_pairs(data->count, DDP_VERDICT_LEVEL);
@@ -215,7 +215,8 @@ static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
     return 0;
 }
 
-/* The data of one run. The record points into it, so it lives as long as the record. */
+/* The data of one run. The record points into this struct, so the struct must live as long as the
+ * record. */
 struct work {
     const char *env[2][DDP_OPT_LIST_MAX + 1];
     struct ddp_gate_setup setup;
@@ -233,7 +234,7 @@ static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_e
     w->setup.seed = (uint64_t)v->seed;
     w->setup.child_timeout_ns = (int64_t)(v->launch_timeout_s * 1e9);
     w->setup.check = enough_pairs;
-    if (v->selftest) { /* a self-test measures the noise floor, so a stored one does not apply */
+    if (v->selftest) { /* a stored noise floor does not apply, because a self-test measures it */
         w->setup.min_effect = isnan(asked) ? DDP_GATE_EFFECT : asked;
         return make_env(&v->env[DDP_BASE], w->env[DDP_BASE], err);
     }
@@ -313,12 +314,12 @@ const struct ddp_cmd ddp_cmd_gate = {
         "  FAIL (10)          a cell is significant, and its lower bound is above --min-effect\n"
         "  PASS (0)           every upper bound is below --min-effect\n"
         "  INCONCLUSIVE (12)  anything else: use more pairs, or a quieter machine\n"
-        "There is no PASS when a cell or a training run of base was not judged; training\n"
-        "runs never are. Cells that only new has are listed and change nothing.\n"
-        "A pair is repeated, at most twice, if its ping-pong class changed; its times are\n"
-        "not looked at before that. A run fails if its result is incomplete, has wrong data\n"
-        "or has a point without valid iterations, and if the injected delays of the sides\n"
-        "differ.\n"
+        "There is no PASS if a cell or a training run of base was not judged. Training runs\n"
+        "are never judged. Cells that only new has are listed and change nothing.\n"
+        "A pair is repeated, at most twice, if its ping-pong class changed. The times of the\n"
+        "pair do not influence this decision. A run fails if its result is incomplete, has\n"
+        "wrong data or a point without valid iterations, or if the injected delays of the two\n"
+        "sides differ.\n"
         "\n"
         "--selftest runs gates of one command against itself, some with a delay injected\n"
         "into one cell. It reports false alarms, delays found, the noise floor (the\n"

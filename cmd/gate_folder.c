@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define NAME     "ddpbench-gate-"
-#define RESULT   "launch.json" /* also the prefix of the temporary file that is renamed to it */
+#define RESULT   "launch.json" /* the result file of a child process */
 #define ATTEMPTS 10
 
 static const char *temp_folder(void)
@@ -21,7 +21,7 @@ static const char *temp_folder(void)
     return parent && parent[0] == '/' ? parent : "/tmp";
 }
 
-/* Deletes the results in the folder, then the folder itself unless it holds other files. */
+/* Deletes the results in the folder, then the folder unless other files remain. */
 static void clear(int fd, const char *path)
 {
     const int again = dup(fd);
@@ -37,17 +37,17 @@ static void clear(int fd, const char *path)
     (void)rmdir(path);
 }
 
-/* Opens and locks a folder. Returns its descriptor, or -1 if another gate holds the lock or the
- * folder is not ours. `made` says that this gate has just created the folder. It then works without
- * a lock on a file system that cannot lock folders, such as NFS, where no other gate can get a lock
- * either. */
+/* Opens and locks a folder. Returns its descriptor, or -1 if another gate holds the lock or another
+ * user owns the folder. `made` says that this gate has just created the folder. If the file system
+ * cannot lock folders (such as NFS), a new folder is used without a lock. No other gate can get a
+ * lock there either. */
 static int lock(const char *path, bool made)
 {
     struct stat held, current;
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -1;
-    /* Another gate may have removed the folder before the lock was taken: compare the inodes. */
+    /* Compare the inodes, because another gate may have removed the folder before it was locked. */
     if (fstat(fd, &held) == 0 && held.st_uid == geteuid() &&
         (flock(fd, LOCK_EX | LOCK_NB) == 0 || (made && errno != EWOULDBLOCK)) &&
         lstat(path, &current) == 0 && held.st_ino == current.st_ino &&
@@ -57,7 +57,7 @@ static int lock(const char *path, bool made)
     return -1;
 }
 
-/* Removes the folders of gates that were killed: nobody holds their locks. */
+/* Removes the folders of killed gates. No process holds the locks of these folders. */
 static void clear_abandoned(const char *parent)
 {
     char path[PATH_MAX];
@@ -81,8 +81,8 @@ int ddp_gate_folder_make(struct ddp_gate_folder *out, struct ddp_err *err)
 {
     const char *parent = temp_folder();
     clear_abandoned(parent);
-    /* Between mkdtemp and lock another gate may take the folder for an abandoned one and remove it,
-     * so try several times. */
+    /* Between mkdtemp and lock another gate may remove the folder, because it looks abandoned. Try
+     * several times. */
     for (int i = 0; i < ATTEMPTS; i++) {
         if ((size_t)snprintf(out->path, sizeof out->path, "%s/" NAME "XXXXXX", parent) >=
             sizeof out->path)

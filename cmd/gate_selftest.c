@@ -12,7 +12,7 @@
 #include "noise_floor.h"
 
 /* The default command of a self-test. Its three cells are short, so that 90 gates of 12 pairs take
- * minutes. Smaller messages would take too little time for the timer to resolve 1 %. */
+ * minutes. With smaller messages the timer could not resolve 1 % of the time. */
 #define CELLS "allreduce --size 64K,256K,1M --placement in -n 400 -q --progress never"
 
 struct progress {
@@ -76,7 +76,7 @@ static int own_command(char *out, size_t bytes, struct ddp_err *err)
     return 0;
 }
 
-/* Opens the self-test's journal, `path`.journal, and reads the gates that it holds into *test. */
+/* Opens the self-test's journal, `path`.journal, and reads the gates in the journal into *test. */
 static int open_journal(struct ddp_app *app, const struct ddp_selftest_setup *setup,
                         const char *path, bool restart, struct ddp_selftest *test,
                         struct ddp_journal **journal, struct ddp_err *err)
@@ -89,8 +89,7 @@ static int open_journal(struct ddp_app *app, const struct ddp_selftest_setup *se
     DDP_TRY(ddp_journal_open(name, &facts, restart, ddp_selftest_visit, test, journal, &continued,
                              err));
     if (continued)
-        ddp_logf(&app->log, DDP_LOG_NOTE, "goes on with '%s': %d gates are done", name,
-                 test->count);
+        ddp_logf(&app->log, DDP_LOG_NOTE, "continues '%s': %d gates are done", name, test->count);
     return 0;
 }
 
@@ -161,7 +160,7 @@ static int store(struct ddp_app *app, const char *path, const struct ddp_noise *
     if (!isfinite(noise->noise_floor))
         return ddp_fail(err, DDP_EINCONCLUSIVE,
                         "no noise floor is stored: some gates missed cells");
-    if (!is_enough(noise)) /* keep the journal: a later run may add gates */
+    if (!is_enough(noise)) /* keep the journal, because a later run may add gates */
         return 0;
     DDP_TRY(ddp_noise_write(path, noise, err));
     remove_journal(app, journal);

@@ -19,17 +19,17 @@ struct ddp_gate_values {
     bool quiet, help;
 };
 
-/* Runs the self-test: continues its journal with the missing gates and stores the noise floor. env
- * is the NULL-terminated environment of both sides. gate has pairs, seed, timeout and folder filled
- * in. *noise receives the findings; *out receives the overall verdict and points to *noise. */
+/* Runs the gates that are missing in the journal of the self-test, and stores the noise floor. env
+ * is the NULL-terminated environment of both sides. The members pairs, seed, timeout and folder of
+ * gate must be set. *noise receives the results. *out receives the overall verdict and points to
+ * *noise. */
 int ddp_gate_selftest(struct ddp_app *app, const struct ddp_gate_values *v, const char *const *env,
                       const struct ddp_gate_setup *gate, struct ddp_noise *noise,
                       struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Writes the command line that results show into argv, which has room for app->argc entries. In
- * --base-env and --new-env the values of variables that no result shows are replaced by ***. made
- * [4] receives the strings allocated for this, or NULL; the caller frees them, also after an error.
- */
+ * --base-env and --new-env, *** replaces the values of variables that may be secret. made[4]
+ * receives the strings allocated for this, or NULL. The caller frees them, also after an error. */
 int ddp_gate_shown_argv(const struct ddp_app *app, const struct ddp_gate_values *v, char **argv,
                         char *made[4], struct ddp_err *err) DDP_MUST_CHECK;
 

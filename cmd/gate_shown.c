@@ -1,4 +1,4 @@
-/* The command line of a gate as results show it: without values that may be secrets. */
+/* Makes the command line of a gate that results show. Values that may be secret are replaced. */
 #include <stdlib.h>
 #include <string.h>
 

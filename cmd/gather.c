@@ -21,8 +21,8 @@ const struct ddp_cmd ddp_cmd_gather = {
     .operands = "",
     .details =
         "Each iteration is one operation, timed on every rank; the slowest rank's time counts.\n"
-        "A size is that of the full buffer, n times one rank's chunk. It is rounded down to\n"
-        "whole chunks.\n"
+        "A size is that of the full buffer, which has one chunk per rank. It is rounded down\n"
+        "to whole chunks.\n"
         "Before a point is timed, its result is verified exactly, element by element.\n\n"
         "Examples:\n"
         "  ddpbench gather --size 64M\n"

@@ -1,8 +1,7 @@
-/* C interface to Google Benchmark: registers cases and runs them as the library's flags say.
- * gbench.cc implements it, kernels_main.c uses it.
+/* C interface to Google Benchmark. gbench.cc implements it, kernels_main.c uses it.
  *
- * The library takes the times and prints results to stdout, context and warnings to stderr, as in
- * its own programs. No exception leaves these functions. */
+ * The library measures the times. It prints results to stdout, and context and warnings to stderr.
+ * These functions throw no exceptions. */
 #ifndef DDP_CMD_GBENCH_H
 #define DDP_CMD_GBENCH_H
 

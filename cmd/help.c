@@ -1,5 +1,5 @@
-/* `ddpbench help` prints help on the program, a command or a topic, and the man page (help_man.c),
- * all from the same tables. */
+/* `ddpbench help` prints help on the program, a command or a topic, or the manual page
+ * (help_man.c). Help and manual page come from the same tables. */
 #include <string.h>
 
 #include "base/conf.h"
@@ -17,7 +17,7 @@ static const struct ddp_opt rows[] = {
      "this text", 0, 0, NULL, NULL, NULL},
     DDP_OPT_END};
 
-/* Prints and releases the text. Prints nothing if memory ran out while it was written. */
+/* Prints and releases the text. Prints nothing if memory ran out while the text was written. */
 static void print_strbuf(struct ddp_strbuf *text, FILE *out)
 {
     if (text->text && !text->failed)
@@ -25,7 +25,7 @@ static void print_strbuf(struct ddp_strbuf *text, FILE *out)
     ddp_strbuf_release(text);
 }
 
-/* Appends "  name   text" with the text wrapped at, and indented to, `column`. */
+/* Appends " name text". The text begins at `column` and is wrapped at 80 columns. */
 static void add_entry(struct ddp_strbuf *out, const char *name, size_t column, const char *text)
 {
     size_t start = out->length;
@@ -107,7 +107,7 @@ static const struct {
     {"exit-codes", ddp_exit_print},
 };
 
-/* Returns the i-th topic: the commands come first, then the other topics. */
+/* Returns the i-th topic. The commands come first, then the other topics. */
 const char *ddp_help_topic(const void *ctx, int i)
 {
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++)

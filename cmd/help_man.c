@@ -1,5 +1,5 @@
-/* The manual page in man(7) macros, written from the tables that help reads. `mandoc -T lint`
- * reports nothing for it. */
+/* Prints the manual page in man(7) macros, from the same tables as the help. `mandoc -T lint` must
+ * report nothing. */
 #include <string.h>
 
 #include "base/conf.h"
@@ -135,7 +135,7 @@ static void put_head(FILE *out)
     put_text(out, "Measures how fast gradients are exchanged between the ranks of this machine or "
                   "cluster, and trains real networks data-parallel with the same engine. Every "
                   "result is verified, every median has an interval, every wait has a deadline. "
-                  "Without mpiexec it starts its own ranks over shared memory.");
+                  "Without mpiexec, ddpbench starts its own ranks over shared memory.");
     fputs(".PP\n", out);
     put_text(out, "Data goes to stdout, everything else to stderr. Options cannot be abbreviated; "
                   "--name value and --name=value are the same, as are -n 5 and -n5.");

@@ -1,5 +1,6 @@
-/* `ddpbench kernels` runs micro-benchmarks of the CPU kernels with Google Benchmark. That is a C++
- * library, so the benchmarks are a separate binary (kernels_main.c), which this command starts. */
+/* `ddpbench kernels` runs micro-benchmarks of the CPU kernels with Google Benchmark. Google
+ * Benchmark is a C++ library, so the benchmarks are in a separate binary (kernels_main.c), which
+ * this command starts. */
 #include "kernels.h"
 
 #include <stdlib.h>
@@ -23,7 +24,7 @@ static const struct ddp_opt rows[] = {
      .kind = DDP_OPT_FLAG,
      .offset = offsetof(struct kernels_values, help),
      .group = "Output",
-     .help = "this text; runs nothing"},
+     .help = "print this text and exit"},
     DDP_OPT_END,
 };
 
@@ -71,7 +72,8 @@ static void put_sizes(const struct ddp_size_list *sizes, char *out, size_t out_b
                                  (unsigned long long)sizes->v[i]);
 }
 
-/* Turns the helper's exit status into our code. The helper has already printed its own errors. */
+/* Turns the helper's exit status into an error code of ddpbench. The helper has already printed its
+ * own errors. */
 static int judge(const struct ddp_child_end *end, struct ddp_err *err)
 {
     if (end->signal)
@@ -125,8 +127,8 @@ const struct ddp_cmd ddp_cmd_kernels = {
         "scatter-add and merge of sparse lists, optimiser steps; on one core, with the SIMD\n"
         "level that DDPBENCH_SIMD allows. Bytes per second count what a kernel must move:\n"
         "3n elements for a reduction, 6n bytes for a conversion, 12n + 8k for a threshold,\n"
-        "16n + 8k for a top-k, and so on for n elements of which k are kept.\n\n"
-        "Google Benchmark's own flags are passed on; they need '=':\n"
+        "16n + 8k for a top-k, and so on, with n elements of which k are kept.\n\n"
+        "Flags of Google Benchmark are passed on. They need '=':\n"
         "  --benchmark_list_tests=true         the names\n"
         "  --benchmark_filter=REGEX            only these\n"
         "  --benchmark_format=console|json|csv on stdout\n"

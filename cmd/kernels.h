@@ -11,13 +11,13 @@
     {                                                                                              \
         .name = "size", .kind = DDP_OPT_SIZE_LIST, .offset = at, .value = "S[,S...]",              \
         .initial = "256K,16M", .group = "Kernels",                                                 \
-        .help = "size of each array, a multiple of 8 bytes; the defaults fit the caches, and "     \
-                "exceed them",                                                                     \
+        .help = "size of each array, a multiple of 8 bytes; the first default fits the caches, "   \
+                "the second does not",                                                             \
         .min = 4096, .max = 17179869184.0                                                          \
     }
 
-/* Writes the path of the executable helper, which lies in DDPBENCH_MODULE_DIR, else beside the
- * binary, else in ../lib/ddpbench. Returns DDP_EUNAVAIL with the reason if it is missing. */
+/* Writes the path of the helper program, which is in the folder of ddp_module_dir. Returns
+ * DDP_EUNAVAIL with the reason if the helper is missing. */
 int ddp_kernels_find(const struct ddp_app *app, char *path, size_t path_bytes,
                      struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* The binary ddpbench-kernels, which `ddpbench kernels` starts. It registers every case at every
- * size with Google Benchmark. It uses ddpbench's exit codes and prints its own errors. */
+/* The program ddpbench-kernels, which `ddpbench kernels` starts. It registers every kernel at every
+ * size with Google Benchmark. It uses the exit codes of ddpbench and prints its errors itself. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -33,14 +33,14 @@ static const struct ddp_opt rows[] = {
 };
 
 /* The arrays that all benchmarks share. They are created when the first benchmark runs, because
- * listing the benchmarks needs none. */
+ * listing the benchmarks needs no arrays. */
 struct arrays {
     struct ddp_kernel_data *data;
     uint64_t largest_bytes;
     enum ddp_simd level;
 };
 
-/* One case at one size. */
+/* One kernel at one array size. */
 struct bound_case {
     const struct ddp_kernel_case *kernel;
     struct arrays *arrays;
@@ -105,8 +105,7 @@ static const char *out_file(int argc, char *const *argv)
     return file && file[0] ? file : NULL;
 }
 
-/* Checks that the output file can be opened: if not, the library would exit with 1. The library
- * does not check its writes either; check_written does that. */
+/* Checks that the output file can be opened, because otherwise the library would exit with 1. */
 static int check_writable(const char *file, struct ddp_err *err)
 {
     FILE *f = file ? fopen(file, "a") : NULL;
@@ -117,6 +116,7 @@ static int check_writable(const char *file, struct ddp_err *err)
     return 0;
 }
 
+/* Checks that the output file is complete, because the library does not check its writes. */
 static int check_written(const char *file, struct ddp_err *err)
 {
     struct stat s;
@@ -235,10 +235,11 @@ int main(int argc, char **argv)
 {
     const struct ddp_log log = {.stream = stderr};
     struct ddp_err err = DDP_ERR_INIT;
-    /* A closed pipe or a file size limit becomes an error of write(2) instead of killing us. */
+    /* A write to a closed pipe or beyond the file size limit then returns an error instead of
+     * ending the process. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    /* End when ddpbench is killed: nobody would read the results. */
+    /* End when ddpbench is killed, because nobody would read the results. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     int rc = run(argc, argv, &err);
     if (err.code != 0)

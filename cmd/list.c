@@ -1,5 +1,5 @@
-/* `ddpbench list` prints everything that can be chosen, read from the registries, and whether it is
- * usable here. */
+/* `ddpbench list` prints the entries of all registries (backends, algorithms, models, ...), and
+ * whether each entry is usable here. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ struct listing {
     const char *kind; /* kind of the entries being listed */
 };
 
-/* Prints or appends one entry. An empty reason means that it is usable. */
+/* Prints or appends one entry. An empty reason means that the entry is usable. */
 static void entry(struct listing *l, const char *name, const char *reason, const char *summary)
 {
     bool usable = reason[0] == '\0';
@@ -127,8 +127,8 @@ static void list_models(struct listing *l)
         entry(l, (*m)->name, "", (*m)->summary);
 }
 
-/* Adds an entry with its argument, for example "topk:D", "fp16[:CLIP]" or "none". argument is NULL
- * if the entry takes none, and "[CLIP]" if it is optional. */
+/* Adds an entry with its argument, for example "topk:D", "fp16[:CLIP]" or "none". `argument` is
+ * NULL if the entry takes no argument, and begins with '[' if the argument is optional. */
 static void entry_with_argument(struct listing *l, const char *name, const char *argument,
                                 const char *summary)
 {
@@ -258,8 +258,8 @@ const struct ddp_cmd ddp_cmd_list = {
     .operands = "[KIND...]",
     .details =
         "Kinds: backend, algorithm, sparse, compressor, device, simd, reporter, dataset,\n"
-        "model, sync, helper; without one, all. `here` says whether an entry is usable on this\n"
-        "machine as ddpbench was started; if not, the reason follows.\n",
+        "model, sync, helper; without a kind, all are listed. `here` says whether an entry is\n"
+        "usable on this machine as ddpbench was started. If not, the reason follows.\n",
     .rows = rows,
     .values_bytes = sizeof(struct list_values),
     .help_offset = offsetof(struct list_values, help),

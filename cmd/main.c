@@ -1,5 +1,5 @@
-/* The program: finds the command, parses its options, runs it, and turns the returned code into an
- * exit code. */
+/* The program's main function. Finds the command, parses its options, runs the command, and turns
+ * the returned code into an exit code. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -77,8 +77,8 @@ static int unknown_command(const char *name, struct ddp_err *err)
     return ddp_hint(err, "`ddpbench help` lists the commands");
 }
 
-/* Returns the arguments in argv[0..argc) that are the command's own, without those for another
- * program; *count receives their number. Returns NULL if memory runs out. */
+/* Returns the arguments of argv[0..argc) without those for another program (is_foreign). *count
+ * receives the number of returned arguments. Returns NULL if memory runs out. */
 static char **own_words(const struct ddp_cmd *cmd, int argc, char *const *argv, int *count)
 {
     char **own = ddp_calloc((size_t)argc + 1, sizeof *own);
@@ -89,8 +89,9 @@ static char **own_words(const struct ddp_cmd *cmd, int argc, char *const *argv, 
     return own;
 }
 
-/* Returns true if this process prints an answer that all ranks have. If the launcher could not be
- * detected, its variables may be left over and this process may be alone. */
+/* Returns true if this process prints an answer that is the same on all ranks. If the launcher
+ * could not be detected, every process prints, because the launcher's variables may be left over
+ * from an earlier job. */
 static bool prints_answer(const struct ddp_app *app)
 {
     return app->launcher.rank_info.rank == 0 || app->launcher_error.code != 0;
@@ -127,8 +128,8 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
         if (rc == 0)
             rc = ddp_world_run(app, cmd, values, err);
     } else if (rc == 0) {
-        /* A command without ranks prints its answer once under mpiexec. The doctor examines every
-         * rank. */
+        /* Under mpiexec, only rank 0 runs a command without ranks. The doctor runs on every rank.
+         */
         if (prints_answer(app) || cmd->flags & DDP_CMD_EVERY_RANK)
             rc = cmd->run(app, values, &parsed, err);
     } else if (err->code == DDP_EUSAGE) {
@@ -155,7 +156,8 @@ static int run_nccl_line(struct ddp_app *app, struct ddp_err *err)
 
 static int dispatch(struct ddp_app *app, struct ddp_err *err)
 {
-    /* Only commands with ranks and the doctor look at the launcher's error. */
+    /* An error is not fatal here. Only commands with ranks and the doctor report the launcher's
+     * error. */
     (void)!ddp_launcher_detect(&app->launcher, &app->launcher_error);
     DDP_TRY(ddp_conf_check(err));
     if (app->argc < 2) {
@@ -182,8 +184,8 @@ static int dispatch(struct ddp_app *app, struct ddp_err *err)
     return run_command(app, app->argc - 1, app->argv + 1, err);
 }
 
-/* Flushes stdout and reports a failed write. Earlier writes of a full buffer may have failed
- * already; that shows only in ferror. */
+/* Flushes stdout and reports a failed write. An earlier write may have failed too, which only
+ * ferror() reports. */
 static int flush_stdout(int rc, struct ddp_err *err)
 {
     bool failed = fflush(stdout) != 0;
@@ -206,9 +208,9 @@ int main(int argc, char **argv)
         .argc = argc,
         .argv = argv,
     };
-    /* A closed pipe becomes an error of write(2) instead of killing us. */
+    /* A write to a closed pipe then returns an error instead of ending the process. */
     signal(SIGPIPE, SIG_IGN);
-    /* A limit on the size of files (ulimit -f) becomes an error of write(2) as well. */
+    /* A write beyond the file size limit (ulimit -f) then returns an error as well. */
     signal(SIGXFSZ, SIG_IGN);
     find_binary_dir(app.binary_dir, sizeof app.binary_dir);
     int rc = dispatch(&app, &err);

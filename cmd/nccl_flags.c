@@ -22,10 +22,10 @@ static const struct {
 
 /* How a flag is translated. */
 enum action {
-    COPY,   /* to our option `ours`, if the command has it */
+    COPY,   /* becomes the option `ours`, if the command has it */
     SIZE,   /* like COPY, for a size */
     LIST,   /* like COPY; "all" becomes the list of all choices */
-    ONLY,   /* has no meaning here: accepted only with the value that describes what we do anyway */
+    ONLY,   /* not supported; accepted only with the value that ddpbench implements */
     FACTOR, /* like COPY; 1 is dropped */
     MEMORY  /* 1 becomes --memory registered, 0 is dropped */
 };
@@ -34,7 +34,7 @@ struct flag {
     char letter;
     const char *name;
     enum action action;
-    const char *ours; /* name of our option; ONLY: the accepted value */
+    const char *ours; /* name of ddpbench's option; ONLY: the accepted value */
     const char *why;  /* ONLY: the hint for any other value */
 };
 
@@ -123,7 +123,7 @@ static int add(struct ddp_nccl_line *line, const char *name, const char *value, 
 }
 
 /* Adds a size. nccl-tests reads a number and one letter (64k, 1G) and ignores the rest, so 128MB
- * means 128 MiB. Our parser would take MB for 10^6 bytes, so the B is dropped. */
+ * means 128 MiB. The parser of ddpbench would read MB as 10^6 bytes, so the B is dropped. */
 static int add_size(struct ddp_nccl_line *line, const char *name, const char *value,
                     struct ddp_err *err)
 {
@@ -170,7 +170,7 @@ static int add_flag(const struct ddp_cmd *cmd, const struct flag *f, const char 
     switch (f->action) {
     case ONLY:
         return strcmp(value, f->ours) == 0 && f->ours[0] ? 0 : refuse(f, value, err);
-    case FACTOR: /* 1 means that sizes grow by bytes, as without -f */
+    case FACTOR: /* -f 1 means the same as no -f */
         return strcmp(value, "1") == 0 ? 0 : add(line, f->ours, value, err);
     case MEMORY:
         if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
@@ -183,12 +183,13 @@ static int add_flag(const struct ddp_cmd *cmd, const struct flag *f, const char 
         return row ? add_list(line, row, value, err) : 0;
     default:
         if (f->letter == 'T' && strcmp(value, "0") == 0)
-            return 0; /* 0 means no timeout in nccl-tests; ddpbench always has one */
+            return 0; /* 0 means no timeout in nccl-tests, but ddpbench always has a timeout */
         return row ? add(line, f->ours, value, err) : 0;
     }
 }
 
-/* Adds nccl-tests' defaults, which differ from ours, for every option the user left out. */
+/* Adds the default of nccl-tests, which differs from ddpbench's, for every option that the user
+ * left out. */
 static int add_defaults(struct ddp_nccl_line *line, struct ddp_err *err)
 {
     if (!has(line, "size")) {
@@ -208,7 +209,7 @@ static int add_defaults(struct ddp_nccl_line *line, struct ddp_err *err)
     return 0;
 }
 
-/* Drops --step-bytes if a factor was given: in nccl-tests -f overrides -i. */
+/* Drops --step-bytes if a factor was given, because in nccl-tests -f overrides -i. */
 static void drop_step(struct ddp_nccl_line *line)
 {
     for (int i = 1; i < line->argc && has(line, "step-factor");) {

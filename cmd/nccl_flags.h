@@ -1,12 +1,13 @@
 /* Translates command lines of NVIDIA's nccl-tests. `ddpbench all_reduce_perf -b 8 -e 128M -f 2 -g
- * 1` runs with nccl-tests' defaults, sizes ("128MB" is 2^27) and output format, or fails and names
- * the flag that has no meaning here. Our own options may be mixed with theirs. */
+ * 1` runs with the defaults, size units ("128MB" is 2^27) and output format of nccl-tests. If a
+ * flag is not supported, the command fails and names the flag. Options of ddpbench may be mixed
+ * with flags of nccl-tests. */
 #ifndef DDP_CMD_NCCL_FLAGS_H
 #define DDP_CMD_NCCL_FLAGS_H
 
 #include "cmd.h"
 
-/* A translated command line. It owns its strings. */
+/* A translated command line, which owns its strings. */
 struct ddp_nccl_line {
     char *argv[160];
     int argc;
@@ -15,8 +16,8 @@ struct ddp_nccl_line {
 /* Returns the command that measures the same as all_reduce_perf, alltoall_perf, ..., or NULL for
  * any other name. */
 const struct ddp_cmd *ddp_nccl_command(const char *name);
-/* Translates argv; argv[0] is the command's name. An error of DDP_EUSAGE names the flag. The caller
- * releases *out with ddp_nccl_release, also after an error. */
+/* Translates argv, in which argv[0] is the command's name. An error of DDP_EUSAGE names the flag.
+ * The caller releases *out with ddp_nccl_release, also after an error. */
 int ddp_nccl_translate(const struct ddp_cmd *cmd, int argc, char *const *argv,
                        struct ddp_nccl_line *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_nccl_release(struct ddp_nccl_line *line);

@@ -36,8 +36,8 @@ void ddp_exit_print(FILE *out)
     for (const struct ddp_exit_row *r = exit_rows; r->meaning; r++)
         fprintf(out, "%6d  %s\n", r->code, r->meaning);
     fputs(" 128+n  ended by signal n\n\n"
-          "All ranks exit with the same code. ddpbench never uses 1 to 9: mpiexec reports\n"
-          "its own failures as 1, and may replace the code of a killed rank by its own.\n",
+          "All ranks exit with the same code. ddpbench never uses 1 to 9, because mpiexec\n"
+          "reports its own failures as 1. mpiexec may replace the code of a killed rank.\n",
           out);
 }
 
@@ -46,7 +46,7 @@ const char ddp_units_text[] =
     "powers of 1024; 64kB, 64MB, 64GB, 64TB, 64PB, 1EB are powers of 1000; 1e6 and 1.5G\n"
     "are fine. A size is a whole number of bytes below 2^63, without spaces. Anything\n"
     "else is an error: nothing is rounded or clamped.\n\n"
-    "Bandwidths: 1 GB/s is 1e9 bytes a second. Sizes in tables are bytes.\n\n"
+    "Bandwidths: 1 GB/s is 1e9 bytes per second. Sizes in tables are bytes.\n\n"
     "Times: microseconds in tables and under JSON keys that end in _us; seconds in\n"
     "options. A value that does not exist is - in tables and null in JSON, never 0.\n";
 
@@ -105,7 +105,7 @@ void ddp_module_dir(const struct ddp_app *app, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "%s", dir);
     else if (has_module(app->binary_dir))
         snprintf(out, out_bytes, "%s", app->binary_dir);
-    else { /* as installed: lib/ddpbench/ lies beside bin/ */
+    else { /* an installation has lib/ddpbench/ beside bin/ */
         const char *slash = strrchr(app->binary_dir, '/');
         snprintf(out, out_bytes, "%.*s/lib/ddpbench", slash ? (int)(slash - app->binary_dir) : 0,
                  app->binary_dir);

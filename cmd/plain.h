@@ -1,19 +1,20 @@
-/* Functions that the commands without ranks (help, explain, list, doctor, completion, kernels)
- * share. */
+/* Functions shared by the commands without ranks (help, explain, list, doctor, completion,
+ * kernels). */
 #ifndef DDP_CMD_PLAIN_H
 #define DDP_CMD_PLAIN_H
 
 #include "base/json.h"
 #include "cmd.h"
 
-/* Returns DDP_EUSAGE with the message "no <what> 'text'" and a hint that gives the nearest
- * candidate and all legal ones. text is NULL if the user gave none. */
+/* Fills *err with the message "no <what> 'text'" and a hint that lists the legal operands and the
+ * nearest one. If text is NULL (the user gave no operand), the message is "which <what>?". Returns
+ * DDP_EUSAGE. */
 int ddp_refuse_operand(const char *what, const char *text,
                        const char *(*candidate)(const void *ctx, int i), const void *ctx,
                        struct ddp_err *err);
 
-/* Return the i-th legal operand of a command, or NULL past the last. These are candidate functions;
- * they ignore ctx. */
+/* Each returns the i-th legal operand of a command, or NULL past the last. The functions can be the
+ * `candidate` of ddp_refuse_operand and ignore ctx. */
 const char *ddp_explain_topic(const void *ctx, int i);
 const char *ddp_help_topic(const void *ctx, int i);
 const char *ddp_list_kind(const void *ctx, int i);
@@ -22,8 +23,9 @@ const char *ddp_kernels_flag(const void *ctx, int i);
 /* Prints doc and releases it. Returns DDP_ENOMEM if doc is NULL or incomplete. */
 int ddp_print_json(cJSON *doc, FILE *out, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Writes the folder of the backend modules and the kernels' helper: DDPBENCH_MODULE_DIR, else the
- * binary's folder, else ../lib/ddpbench as `make install` lays it out. */
+/* Writes the path of the folder that holds the backend modules and the helper program of `ddpbench
+ * kernels`. This is DDPBENCH_MODULE_DIR if that is set, else the binary's folder if one of these
+ * files is there. Otherwise it is ../lib/ddpbench, where `make install` puts the files. */
 void ddp_module_dir(const struct ddp_app *app, char *out, size_t out_bytes);
 
 /* The exit codes and their meanings, in ascending order. The last row's meaning is NULL. */

@@ -5,7 +5,7 @@
 
 #include "cmd.h"
 
-/* Does nothing if the baseline was measured since the ranks were started. Collective. */
+/* Does nothing if rank->has_control is set. Collective. */
 int ddp_rank_baseline(struct ddp_rank *rank, struct ddp_err *err) DDP_MUST_CHECK;
 
 #endif

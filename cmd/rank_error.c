@@ -63,8 +63,8 @@ static bool name_is_bound(const char *subject, int index)
     struct sockaddr_un at;
     const socklen_t bytes = name_socket(&at, subject, index);
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    const bool bound = fd >= 0 && (connect(fd, (const struct sockaddr *)&at, bytes) == 0 ||
-                                   errno == EAGAIN);
+    const bool bound =
+        fd >= 0 && (connect(fd, (const struct sockaddr *)&at, bytes) == 0 || errno == EAGAIN);
     if (fd >= 0)
         close(fd);
     return bound;
@@ -121,8 +121,8 @@ const char *ddp_rank_error_same(int place)
                : "the same error";
 }
 
-/* Prints an error that only this rank knows, as far as it can tell. Rank 0 prints a usage error
- * without rank and host and for all ranks of its host, because all have the same command line. */
+/* Prints an error that the ranks have not agreed on. Rank 0 prints a usage error without its rank
+ * and host, and for all ranks of its host, because all have the same command line. */
 static void report_alone(const struct ddp_app *app, const struct ddp_err *err)
 {
     char who[256];

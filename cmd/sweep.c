@@ -7,7 +7,7 @@
 #include "sweep.h"
 
 /* Chooses the default journal, FILE.journal beside the result FILE. A result that is not a regular
- * file gets none. */
+ * file gets no journal. */
 static void choose_journal(struct ddp_sweep_values *v)
 {
     struct stat st;
@@ -50,8 +50,8 @@ static const char *protected_path(const void *values, int i)
     return i == 0 ? v->config_path : i == 1 ? ddp_sweep_journal_path(v) : NULL;
 }
 
-/* Returns the largest heap that an item of the current launch group needs or, before the launch
- * groups are made, any item. */
+/* Returns the largest heap that any item of the current launch group needs. Before the launch
+ * groups are made, all items count. */
 static uint64_t heap_bytes(const void *values, int ranks)
 {
     const struct ddp_sweep_values *v = values;
@@ -110,8 +110,8 @@ static const struct ddp_opt rows[] = {
      .value = "N",
      .initial = "1",
      .group = "Sweep",
-     .help = "measure everything N times, each time with ranks started anew; under mpiexec each "
-             "run of the command measures once: run it N times",
+     .help = "measure everything N times, each time with newly started ranks; under mpiexec run "
+             "the command N times, because each run measures once",
      .min = 1,
      .max = DDP_JOURNAL_LAUNCH_MAX},
     {.name = "journal",

@@ -1,11 +1,11 @@
 /* `ddpbench sweep` measures many runs into one result, and continues after an interruption. Private
  * to sweep*.c.
  *
- * A *cell* is one run of one command, as one line of the plan. An *item* is a cell on one number of
- * ranks. A *launch group* (struct ddp_sweep_launch_group) is one start of the ranks, which runs all
- * items with the same backend, rank count and GPU options. A *repetition* (option --launches,
- * members called launch) runs every launch group once. --seed determines the random order of the
- * launch groups and of the items in them. */
+ * A *cell* is the command line of one run. An *item* is a cell with one number of ranks. A *launch
+ * group* (struct ddp_sweep_launch_group) is one start of the ranks. It runs all items that have the
+ * same backend, rank count and GPU options. A *repetition* runs all items once. --launches sets the
+ * number of repetitions, and members named `launch` hold the number of a repetition. --seed
+ * determines the random order of the launch groups and of the items in them. */
 #ifndef DDP_CMD_SWEEP_H
 #define DDP_CMD_SWEEP_H
 
@@ -14,23 +14,23 @@
 #include "model/dataset.h"
 #include "record/journal.h"
 
-/* A cell on one number of ranks. */
+/* A cell with one number of ranks. */
 struct ddp_sweep_item {
     const struct ddp_cmd *cmd;
     int run, argc;     /* run: index in "runs" of the configuration */
     char *const *argv; /* borrowed from the plan */
     int ranks;
     char backend[16]; /* "auto" until prepare chooses a backend */
-    /* The item's points: the index of the first among all points of a repetition, and their number,
-     * which is 0 for a training run. Known from prepare on. */
+    /* The index of the item's first point among all points of a repetition, and the number of the
+     * item's points (0 for a training run). Filled by prepare. */
     int first_place, points;
-    /* Registered memory of one rank, and all memory of the local ranks. Known from prepare on. */
+    /* Registered memory per rank, and total memory of the ranks on this host. Filled by prepare. */
     uint64_t heap_bytes, bytes;
-    double seconds; /* estimated duration; known from prepare on */
+    double seconds; /* estimated duration; filled by prepare */
     bool threads;
     struct ddp_gpu_options gpu;            /* GPU options that the backend needs */
     char no_gpu[256];                      /* why the item cannot run on GPUs; "" if it can */
-    const struct ddp_device *model_device; /* the model's memory; NULL: the host's */
+    const struct ddp_device *model_device; /* device of the model; NULL: the processor */
 };
 
 /* A launch group. */
@@ -43,7 +43,7 @@ struct ddp_sweep_launch_group {
     int count;
 };
 
-/* The keys of the points and items that are finished. */
+/* The keys (ddp_sweep_key) of the finished points and items. */
 struct ddp_sweep_done {
     uint64_t *keys;
     size_t count, capacity;
@@ -78,14 +78,15 @@ struct ddp_sweep_values {
     char backend[16]; /* the backend that "auto" stands for */
     int *order;       /* indices of items [launches * count] */
     struct ddp_sweep_launch_group *stages;
-    int stage_count, current; /* current: the launch group whose ranks run */
-    /* Finished work. The collector knows it from open on, every rank from ddp_sweep_share on. */
+    int stage_count, current; /* current: index of the launch group that runs */
+    /* The finished work, read from the journal. keep() updates `ended` and `measured`.
+     * ddp_sweep_share copies the keys to the other ranks of an outside launcher. */
     struct ddp_sweep_done done;
-    int ended;       /* finished items of all repetitions */
-    int *measured;   /* measured points of each repetition [launches] */
-    int only_launch; /* under an outside launcher: the repetition that this run measures; 0: none */
+    int ended;       /* number of finished items in all repetitions */
+    int *measured;   /* number of measured points per repetition [launches] */
+    int only_launch; /* the repetition that a run under an outside launcher measures, or 0 */
     int64_t started_ns;
-    double seconds_todo, seconds_done;     /* estimates of this run */
+    double seconds_todo, seconds_done;     /* estimates: all and finished items of this run */
     struct ddp_sweep_collector *collector; /* sweep_collector.c; NULL outside the collector */
 };
 
@@ -95,24 +96,24 @@ int ddp_sweep_read(struct ddp_app *app, struct ddp_sweep_values *v,
                    struct ddp_err *err) DDP_MUST_CHECK;
 
 /* sweep_item.c: an item with the parsed values of its command. The values point into the struct, so
- * it must not be copied. */
+ * the struct must not be copied. */
 struct ddp_sweep_open {
     struct ddp_app app;
     void *values;
     char extra[4][96];
 };
-/* Parses and checks the item's options. The values of a training run borrow its data set from v, if
- * v has loaded it. */
+/* Parses and checks the item's options. If v has loaded the data set of a training run, the values
+ * borrow the data set from v. */
 int ddp_sweep_item_open(const struct ddp_app *app, const struct ddp_sweep_values *v,
                         const struct ddp_sweep_item *item, struct ddp_sweep_open *out,
                         struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_sweep_item_close(const struct ddp_sweep_item *item, struct ddp_sweep_open *open);
 /* Writes the item's command line without the program's name, truncated to out_bytes. */
 void ddp_sweep_item_text(const struct ddp_sweep_item *item, char *out, size_t out_bytes);
-/* sweep_train.c: data sets of training runs; the next three functions ignore other items.
- * ddp_sweep_load_data reads the item's data set unless v has loaded it, and lends it.
- * ddp_sweep_lend_data lets the values borrow it. ddp_sweep_return_data ends that before the values
- * are released. */
+/* sweep_train.c: data sets of training runs. The next three functions ignore other items.
+ * ddp_sweep_load_data reads the item's data set unless v has loaded the data set already, and then
+ * calls ddp_sweep_lend_data. ddp_sweep_lend_data lets the values borrow the data set from v.
+ * ddp_sweep_return_data takes the data set back before the values are released. */
 int ddp_sweep_load_data(struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
                         const struct ddp_sweep_open *open, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_sweep_lend_data(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
@@ -121,15 +122,15 @@ void ddp_sweep_return_data(const struct ddp_sweep_item *item, void *values);
 void ddp_sweep_estimate_training(const struct ddp_sweep_item *item, const void *values, int local,
                                  double *seconds, uint64_t *bytes);
 
-/* Copies the model's device from the values, which the item's command has prepared, to the item. */
+/* Copies the model's device from the prepared values of the item to the item. */
 void ddp_sweep_keep_device(struct ddp_sweep_item *item, const void *values);
 
 /* sweep_collector.c: returns the path of the journal (--journal, else the one beside the result) or
  * NULL. */
 const char *ddp_sweep_journal_path(const struct ddp_sweep_values *v);
-/* sweep_gpu.c: fills the item's GPU options, or the reason why it cannot run on GPUs. */
+/* sweep_gpu.c: fills the item's GPU options, or why the item cannot run on GPUs. */
 void ddp_sweep_gpu_fill(struct ddp_sweep_item *item, const void *values);
-/* Checks that the item's options and its backend, which is chosen by now, agree about GPUs. */
+/* Checks that the item's options and its chosen backend agree about GPUs. */
 int ddp_sweep_gpu_check(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
                         const struct ddp_app *app, struct ddp_err *err) DDP_MUST_CHECK;
 /* Implements ddp_cmd.gpu for the current launch group or, before the launch groups are made, for
@@ -141,7 +142,7 @@ int ddp_sweep_prepare(struct ddp_app *app, void *values, const char *backend, in
                       struct ddp_err *err);
 /* sweep_print.c: prints the dry run. */
 void ddp_sweep_print(const struct ddp_sweep_values *v, FILE *out);
-/* Estimates the item's duration, and the memory of `local` of its ranks. */
+/* Estimates the item's duration, and the memory of `local` ranks. */
 void ddp_sweep_estimate(const struct ddp_sweep_item *item, const void *values, int local,
                         double *seconds, uint64_t *bytes);
 

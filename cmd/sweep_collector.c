@@ -1,5 +1,5 @@
-/* The collector's side of a sweep: the order of launch groups, the journal, and the final record.
- */
+/* The part of a sweep that runs in the collector. It chooses the next launch group, writes the
+ * journal, and completes the record. */
 #include "sweep_collector.h"
 
 #include <stdio.h>
@@ -19,8 +19,8 @@ static bool item_is_done(const struct ddp_sweep_values *v, int launch, int item)
     return ddp_sweep_done_has(&v->done, ddp_sweep_key(launch, item, DDP_SWEEP_END));
 }
 
-/* Returns the first repetition that is not finished, or 0 if all are. An outside launcher starts
- * the ranks once, so one run under it measures only this repetition. */
+/* Returns the first unfinished repetition, or 0 if all are finished. An outside launcher starts the
+ * ranks only once, so a run under an outside launcher measures only this repetition. */
 static int first_launch(const struct ddp_sweep_values *v)
 {
     for (int i = 0; i < v->stage_count; i++)
@@ -160,8 +160,8 @@ static bool belongs_before(const struct ddp_sweep_trained *a, const struct ddp_s
     return a->launch != b->launch ? a->launch < b->launch : a->item < b->item;
 }
 
-/* Sorts the record's training runs into the order of the plan; runs of one item keep their order.
- * There are few, so insertion sort is enough. The points are sorted already (record.h). */
+/* Sorts the record's training runs into the order of the plan. Runs of one item keep their order.
+ * Insertion sort suffices for these few entries. The points are sorted already (record.h). */
 static void sort_trained(struct ddp_sweep_collector *collector, struct ddp_record *r)
 {
     const int n = DDP_MIN(collector->trained_count, r->train_count);

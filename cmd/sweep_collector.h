@@ -16,11 +16,11 @@ struct ddp_sweep_collector {
     struct ddp_sweep_trained *trained; /* one entry per training run of the record */
     int trained_count;
     int left_out;  /* number of items that could not run */
-    char why[192]; /* the reason of the first of them */
+    char why[192]; /* why the first of these items could not run */
     bool whole;    /* all items of all repetitions are finished */
 };
 
-/* Notes the repetition and item of the record's last training run. Returns DDP_ENOMEM on failure.
+/* Stores the repetition and item of the record's last training run. Returns DDP_ENOMEM on failure.
  */
 int ddp_sweep_collector_trained(struct ddp_sweep_collector *collector, int launch, int item,
                                 struct ddp_err *err) DDP_MUST_CHECK;

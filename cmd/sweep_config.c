@@ -1,4 +1,4 @@
-/* Turns the configuration's cells into items: finds the command, rank counts and backend of each.
+/* Turns the cells of the configuration into items, each with its command, rank count and backend.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@ static const char *command_name(const void *ctx, int i)
     return NULL;
 }
 
-/* Returns true if the option takes a list, so that a list in the configuration is one value and not
- * an axis. --ranks does not count, because each number of ranks is an item of its own. */
+/* Returns true if the option takes a list. A list in the configuration is then one value and not an
+ * axis. Returns false for --ranks, because each number of ranks is an item of its own. */
 static bool takes_list(void *arg, const char *command, const char *option)
 {
     const struct ddp_cmd *cmd = find_command(command);
@@ -144,8 +144,8 @@ static int default_ranks(const struct ddp_app *app, const struct ddp_sweep_value
     return places > 0 ? DDP_MIN(places, DDP_DEFAULT_RANKS_MAX) : usual;
 }
 
-/* Adds an item for the number of ranks that the cell names, else for each of --ranks, else for the
- * default number. */
+/* Adds an item if the cell sets the number of ranks. Otherwise adds an item per number of --ranks,
+ * or one item with the default number. */
 static int add_items(const struct ddp_app *app, struct ddp_sweep_values *v,
                      const struct ddp_sweep_cell *cell, struct ddp_err *err)
 {
@@ -168,8 +168,9 @@ static int add_items(const struct ddp_app *app, struct ddp_sweep_values *v,
     return 0;
 }
 
-/* Sets world.ranks to all different rank counts of the items, so that they are checked like those
- * of any command. Sets world.backend to the items' backend if they share one, else to "auto". */
+/* Sets world.ranks to the different rank counts of the items, so that the rank counts are checked
+ * as for any other command. Sets world.backend to the backend of the items, or to "auto" if the
+ * items have different backends. */
 static int gather_world(struct ddp_sweep_values *v, struct ddp_err *err)
 {
     struct ddp_int_list *ranks = &v->world.ranks;

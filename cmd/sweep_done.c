@@ -54,7 +54,7 @@ bool ddp_sweep_launch_group_is_done(const struct ddp_sweep_values *v,
     return true;
 }
 
-/* Every rank sends this to all: the hash of its plan, and the number of keys it knows. */
+/* Every rank sends this struct to all ranks: the hash of its plan, and the number of its keys. */
 struct summary {
     uint64_t plan, keys;
 };

@@ -1,4 +1,4 @@
-/* The facts that must be equal for a sweep to continue the journal of an earlier run. */
+/* Collects the facts that must be equal for a sweep to continue the journal of an earlier run. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,8 @@
 #include "record/provenance.h"
 #include "sweep_collector.h"
 
-/* Hashes the running binary. A build with uncommitted changes is not identified by its commit. */
+/* Hashes the running binary, because the commit does not identify a build with uncommitted changes.
+ */
 static uint64_t hash_program(void)
 {
     uint64_t hash = DDP_FNV_INIT;
@@ -38,8 +39,8 @@ static void add_build(const struct ddp_record *r, struct ddp_journal_facts *fact
                      sizeof(struct ddp_control), DDP_COLL_COUNT, DDP_DTYPE_COUNT);
 }
 
-/* Adds the properties of each host that times depend on, such as its usable cores and its kernel.
- * The text is cut if there are many hosts; the hash covers all of them. */
+/* Adds the properties of each host that affect times, such as its usable cores and its kernel. The
+ * text is truncated if there are many hosts. The hash covers all hosts. */
 static void add_hosts(const struct ddp_record *r, struct ddp_journal_facts *facts)
 {
     char text[480] = "", host[320];

@@ -1,4 +1,4 @@
-/* GPUs in a sweep: which items can run on them, and the GPU options that their backend needs. */
+/* Finds which items of a sweep can run on GPUs, and which GPU options their backend needs. */
 #include <stdio.h>
 #include <string.h>
 

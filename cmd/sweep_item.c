@@ -18,7 +18,8 @@ static bool has_option(const struct ddp_sweep_item *item, const char *option)
     return false;
 }
 
-/* Repeats the error `cause` of the item's command, with its place in the configuration in front. */
+/* Fills *err with the error `cause` of the item's command, preceded by the item's place in the
+ * configuration. */
 static int locate(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
                   const struct ddp_err *cause, struct ddp_err *err)
 {

@@ -1,4 +1,5 @@
-/* Prepares a sweep before ranks start: memory, points, data sets, and the order of the items. */
+/* Prepares a sweep before ranks start. Computes memory and points, loads data sets, and chooses the
+ * order of the items. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +9,8 @@
 #include "collective.h"
 #include "sweep.h"
 
-/* Returns true in the one process that prints notes before the run begins: the parent of the ranks
- * or, under an outside launcher, rank 0. */
+/* Returns true in the process that prints notes before the run begins. This is the parent of the
+ * ranks or, under an outside launcher, rank 0. */
 static bool is_root(const struct ddp_app *app)
 {
     return app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.rank_info.rank == 0;
@@ -90,7 +91,8 @@ static int compare_ids(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Refuses two points with the same id: neither a reader nor the journal could tell them apart. */
+/* Refuses two points with the same id, because neither a reader nor the journal could tell them
+ * apart. */
 static int refuse_duplicate_ids(const struct ddp_sweep_values *v, struct ddp_err *err)
 {
     const char **ids = ddp_calloc((size_t)v->points, sizeof *ids);
@@ -114,9 +116,9 @@ static bool same_stage(const struct ddp_sweep_item *a, const struct ddp_sweep_it
            a->gpu.graph == b->gpu.graph && a->gpu.window == b->gpu.window;
 }
 
-/* Makes the launch groups of one repetition. Items come in the random order of shuffled [count],
- * but all items of a launch group stand together at the position of the first of them. order
- * [count] receives the item indices. */
+/* Makes the launch groups of one repetition. The items keep the random order of shuffled[count],
+ * except that all items of a launch group directly follow the first one. order[count] receives the
+ * indices of the items. */
 static void make_launch(struct ddp_sweep_values *v, int launch, const uint32_t *shuffled,
                         int *order)
 {

@@ -9,10 +9,10 @@
 #include "collective.h"
 #include "sweep.h"
 
-/* Rough speeds of an older core. They give the order of magnitude of a sweep's time and each item's
- * share of it. sweep_run.c corrects the estimate by the times of the first runs. */
-#define POINT_S          0.02  /* of a point: buffers, ping-pong, one verified operation */
-#define OPERATION_S      2e-6  /* of an operation without data */
+/* Rough speeds of an older core. They give the order of magnitude of a sweep's time, and the share
+ * of each item. sweep_run.c corrects the estimate with the real times of finished items. */
+#define POINT_S          0.02  /* per point: buffers, ping-pong, one verified operation */
+#define OPERATION_S      2e-6  /* per operation, without data */
 #define BYTES_PER_S      1.5e9 /* at which one rank processes a message */
 #define CHECK_S_PER_BYTE 2e-9
 #define STAGE_S          0.1

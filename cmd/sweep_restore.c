@@ -7,7 +7,8 @@
 
 struct restore {
     struct ddp_sweep_values *v;
-    /* pending: training runs of the item that began last. They join record when the item ends. */
+    /* pending: training runs of the item that began last. They are copied to `record` when the item
+     * ends. */
     struct ddp_record *record, pending;
     const char *path;
     int points, runs; /* restored points and training runs */
@@ -88,7 +89,7 @@ static int visit(void *arg, const struct ddp_journal_entry *entry, struct ddp_er
         return take_pending(r, entry, err);
     case DDP_JOURNAL_GATE:
         return refuse(r, "a gate", entry, err);
-    default: /* an item begins: discard the training runs of an earlier attempt */
+    default: /* an item begins, so discard the training runs of an earlier attempt */
         discard_pending(r);
         return 0;
     }
@@ -111,7 +112,7 @@ int ddp_sweep_restore(struct ddp_sweep_values *v, const char *path, struct ddp_r
     ddp_sweep_done_sort(&v->done);
     if (rc == 0 && continued)
         ddp_logf(&v->app->log, DDP_LOG_NOTE,
-                 "goes on with '%s': %d of %d runs are done, %d points and %d training runs", path,
+                 "continues '%s': %d of %d runs are done, %d points and %d training runs", path,
                  v->ended, v->count * (int)v->launches, r.points, r.runs);
     return rc;
 }

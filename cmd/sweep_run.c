@@ -1,4 +1,5 @@
-/* The ranks' side of a sweep: runs the items of one launch group, one after the other. */
+/* The part of a sweep that runs in the ranks. Runs the items of one launch group, one after the
+ * other. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,8 +24,8 @@ static bool has(void *arg, const char *id)
     return ddp_sweep_done_has(&at->v->done, ddp_sweep_key(at->stage->launch, at->item, id));
 }
 
-/* Writes the prefix of progress lines with the time left. It is the estimate for the remaining
- * items, scaled by the real time of the finished items over their estimate. */
+/* Writes the prefix of progress lines, with the time left. This is the estimate for the remaining
+ * items, multiplied by the ratio of real to estimated time of the finished items. */
 static void describe(struct position *at)
 {
     const struct ddp_sweep_values *v = at->v;
@@ -75,8 +76,8 @@ static int run_item(struct ddp_rank *rank, struct position *at, bool has_control
     return rc;
 }
 
-/* Returns true if the sweep can continue after an error: all ranks agree that the item cannot run
- * here. */
+/* Returns true if the sweep can continue after an error, because all ranks agree that the item
+ * cannot run here. */
 static bool can_go_on(int rc, const struct ddp_err *err)
 {
     return rc == DDP_EUNAVAIL && err->agreed;

@@ -1,4 +1,5 @@
-/* Training runs in a sweep: data sets, read once for all runs, and estimates of time and memory. */
+/* Training runs in a sweep. Reads each data set once for all runs, and estimates time and memory.
+ */
 #include <math.h>
 #include <string.h>
 

@@ -56,9 +56,9 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
     for (int i = 0; i < v->world.ranks.n; i++)
         most = DDP_MAX(most, (int)v->world.ranks.v[i]);
     DDP_TRY(ddp_train_values_device(v, ddp_backend_find(backend), most, err));
-    /* Load the data before the ranks are forked, so that they share its pages. */
+    /* Load the data before the ranks are forked, so that the ranks share the pages. */
     const struct ddp_dataset_reader *reader = ddp_train_values_data(v, &request);
-    if (!v->data.train.pixels) /* otherwise a sweep has lent it */
+    if (!v->data.train.pixels) /* otherwise the sweep has loaded the data */
         DDP_TRY(ddp_dataset_load(reader->name, &request, &v->data, err));
     for (int job = 0; job < v->job_count; job++) {
         ddp_train_values_options(v, job, 0, &o);
@@ -118,9 +118,9 @@ const struct ddp_cmd ddp_cmd_train = {
         "training alone, without the evaluation over all images.\n"
         "\n"
         "Each step uses the gradients of all ranks (dense, fp16, bf16, topk, threshold,\n"
-        "oktopk), or each rank uses its own and parameters are averaged now and then\n"
-        "(partial, local). With --compare or --seeds there are several runs, and a table of\n"
-        "what each gains and costs. Before them rank 0 trains a few steps alone, as the\n"
+        "oktopk), or each rank uses its own gradients and parameters are averaged from time\n"
+        "to time (partial, local). With --compare or --seeds there are several runs, and a\n"
+        "table compares them. Before these runs, rank 0 trains a few steps alone, as the\n"
         "baseline of the speed-up.\n"
         "\n"
         "Examples:\n"

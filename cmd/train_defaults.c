@@ -154,9 +154,10 @@ static int probe_cuda(void *unused, struct ddp_err *err)
     return find_cuda()->probe(err);
 }
 
-/* Checks that CUDA works if the backend has not probed the GPUs itself; without a GPU no other
- * complaint about the options matters. The probe runs in a child process, because a CUDA driver
- * would not survive the later fork of the ranks. */
+/* Checks that CUDA works, unless the backend probes the GPUs or an outside launcher started the
+ * ranks. Runs before the other checks of options, because without a GPU their errors do not matter.
+ * The probe runs in a child process, because a CUDA driver would not survive the later fork of the
+ * ranks. */
 static int check_cuda(const struct ddp_backend *backend, struct ddp_err *err)
 {
     char unused;

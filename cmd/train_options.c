@@ -198,7 +198,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .value = "STRATEGY[,...]",
      .group = "Exchange",
      .help = "train once with each strategy, instead of --sync, and compare each with the first "
-             "'dense' (else the first)"},
+             "'dense', or with the first strategy if none is 'dense'"},
     {.name = "seeds",
      .kind = DDP_OPT_INT_LIST,
      .offset = AT(seeds),

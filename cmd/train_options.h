@@ -1,4 +1,4 @@
-/* The options of `ddpbench train`, and their translation for the trainer. */
+/* The options of `ddpbench train`, and their translation into the options of the trainer. */
 #ifndef DDP_CMD_TRAIN_OPTIONS_H
 #define DDP_CMD_TRAIN_OPTIONS_H
 
@@ -16,7 +16,8 @@ struct ddp_train_job {
     const char *text, *argument;
 };
 
-/* The parsed options. A member that selects an entry of a registry holds its index. */
+/* The parsed options. A member that selects an entry of a list (such as model or dataset) holds the
+ * entry's index. */
 struct ddp_train_values {
     struct ddp_world_options world;
     int model, dataset, optimizer, partition, init, init_sync, check_replicas;
@@ -27,7 +28,7 @@ struct ddp_train_values {
     struct ddp_string_list compare;
     struct ddp_int_list seeds;
     int64_t dump_every;
-    int64_t batch, global_batch, images, epochs, max_steps; /* batch or global_batch is 0 */
+    int64_t batch, global_batch, images, epochs, max_steps; /* one of batch and global_batch is 0 */
     double lr, momentum, weight_decay,
         target_accuracy; /* target_accuracy is NaN if there is none */
     uint64_t bucket_bytes;
@@ -47,7 +48,8 @@ extern const struct ddp_opt ddp_train_rows[];
  * contradict each other. */
 int ddp_train_values_complete(struct ddp_train_values *v, const struct ddp_opt_result *parsed,
                               struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the reader of the data set, and fills *request with the images that the model needs. */
+/* Returns the reader of the data set. Fills *request with the number and shape of the images that
+ * the model needs. */
 const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_values *v,
                                                        struct ddp_dataset_request *request);
 /* Fills v->jobs and v->seeds. Returns DDP_EUSAGE if options contradict each other. */
@@ -65,8 +67,8 @@ int ddp_train_values_gpu(const struct ddp_train_values *v, struct ddp_err *err) 
  */
 void ddp_train_values_options(const struct ddp_train_values *v, int job, int seed,
                               struct ddp_train_options *out);
-/* Trains with every strategy for every seed, on every rank. If there are several runs, a baseline
- * of a few steps on one rank precedes those of each seed. Collective. */
+/* Trains once per strategy and seed, on all ranks. If there are several runs, rank 0 first trains a
+ * few steps alone for each seed, as a baseline. Collective. */
 int ddp_train_run_all(struct ddp_rank *rank, const struct ddp_train_values *v,
                       struct ddp_err *err) DDP_MUST_CHECK;
 

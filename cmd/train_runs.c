@@ -1,5 +1,4 @@
-/* The runs of one `ddpbench train`: chooses the strategies and seeds, and trains one after the
- * other. */
+/* Chooses the strategies and seeds of `ddpbench train`, and trains with one after the other. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +8,8 @@
 #include "rank_baseline.h"
 #include "train_options.h"
 
-/* Steps of the baseline on one rank: enough to measure a rate, few compared with any training run.
- */
+/* Number of training steps of the baseline on one rank. They suffice to measure a rate, and are few
+ * compared with a training run. */
 #define BASELINE_STEPS 60
 
 /* Fails with DDP_EUSAGE if no strategy has the property `has`, because the option would have no
@@ -39,7 +38,7 @@ static bool has_compressor(const struct ddp_sync_class *cls)
     return cls->compresses;
 }
 
-/* Returns true if the strategy makes at least a part of the replicas equal. */
+/* Returns true if the strategy makes all or a part of the parameters equal on all ranks. */
 static bool has_exchange(const struct ddp_sync_class *cls)
 {
     return cls->replicas_equal || cls->equal_part != NULL;
@@ -172,15 +171,15 @@ static struct ddp_train_events events_of(struct ddp_rank *rank)
                                      .arg = rank};
 }
 
-/* All-gathers one byte per rank into all [ranks]; rank 0 uses it to say whether it is still
+/* All-gathers one byte per rank into all[ranks]. The byte of rank 0 says whether rank 0 is still
  * training alone. Called outside timed regions. */
 static int share_more(struct ddp_comm *comm, char more, char *all, struct ddp_err *err)
 {
     return ddp_comm_allgather_bytes(comm, &more, all, 1, err);
 }
 
-/* Waits until rank 0 has finished its baseline. The wait is split into one all-gather per step,
- * because each has a deadline. */
+/* Waits until rank 0 has finished its baseline. The wait consists of one all-gather per training
+ * step, because the whole baseline may take longer than the deadline of one all-gather. */
 static int wait_for_rank0(struct ddp_comm *comm, char *all, struct ddp_err *err)
 {
     do
@@ -189,7 +188,8 @@ static int wait_for_rank0(struct ddp_comm *comm, char *all, struct ddp_err *err)
     return 0;
 }
 
-/* The listener of the baseline. It also answers the waiting ranks after every step. */
+/* The argument of the baseline's event functions. After every step they also call share_more, in
+ * which the other ranks wait. */
 struct baseline {
     struct ddp_rank *rank;
     char *all;
@@ -272,7 +272,8 @@ static int run_baseline(struct ddp_rank *rank, const struct ddp_train_values *v,
     return rc;
 }
 
-/* Measures the memory-copy baseline before and after the training, which may take hours. */
+/* Measures the memory-copy baseline before and also after the training, because a training may take
+ * hours. */
 int ddp_train_run_all(struct ddp_rank *rank, const struct ddp_train_values *v, struct ddp_err *err)
 {
     const struct ddp_train_events events = events_of(rank);

@@ -6,7 +6,7 @@
 #include "record/verdict_record.h"
 #include "report/report.h"
 
-/* Output options of both commands; a member of their values. */
+/* The output options of gate and compare, a member of their values. */
 struct ddp_verdict_outputs {
     const char *json;
     struct ddp_string_list formats;
@@ -23,18 +23,18 @@ struct ddp_verdict_outputs {
     {                                                                                              \
         .name = "format", .kind = DDP_OPT_STRING_LIST, .offset = offsetof(type, outputs.formats),  \
         .value = "NAME[=FILE]", .group = "Output",                                                 \
-        .help = "reporters, several at once: junit, markdown, github, ...; see `ddpbench list`"    \
+        .help = "one or more output formats: junit, markdown, github, ...; see `ddpbench list`"    \
     }
 
-/* Opens and checks the outputs, so that a bad path fails before anything runs. The list of paths
- * ends with NULL; no output may be one of these files, which the command reads. ddp_verdict_finish
- * releases *record and *reports. */
+/* Opens and checks the outputs, so that a bad path fails before anything runs. protected_paths ends
+ * with NULL and lists files that the command reads. Outputs that would overwrite such a file are
+ * refused. ddp_verdict_finish releases *record and *reports. */
 int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *outputs, int64_t seed,
                       const char *const *protected_paths, struct ddp_record *record,
                       struct ddp_report_set **reports, struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the last documents and releases record and reports. verdict is NULL if rc is an error.
- * Returns rc if it is an error, else the error of writing, else 0, DDP_EREGRESSION or
- * DDP_EINCONCLUSIVE. */
+ * Returns rc if rc is an error. Otherwise returns the error of writing or, from the outcome, 0,
+ * DDP_EREGRESSION or DDP_EINCONCLUSIVE. */
 int ddp_verdict_finish(struct ddp_record *record, struct ddp_report_set *reports,
                        const struct ddp_verdict_record *verdict, int rc, struct ddp_err *err);
 

@@ -1,4 +1,4 @@
-/* Runs a command that needs ranks: chooses the backend, the rank counts and the launcher. */
+/* Runs a command that needs ranks. Chooses the backend, the rank counts and the launcher. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,8 @@ bool ddp_world_is_own(const struct ddp_world *w)
     return !(w->backend->caps & DDP_CAP_LAUNCHED);
 }
 
-/* Fills *out with the command's GPU options. Returns DDP_EUNAVAIL if it cannot run on GPUs. */
+/* Fills *out with the command's GPU options. Returns DDP_EUNAVAIL if the command cannot run on
+ * GPUs. */
 static int check_gpu(const struct ddp_world *w, struct ddp_gpu_options *out, struct ddp_err *err)
 {
     *out = (struct ddp_gpu_options){.share = w->options->share_gpu};
@@ -61,8 +62,8 @@ static int check_gpu(const struct ddp_world *w, struct ddp_gpu_options *out, str
     return w->cmd->gpu(w->values, out, err);
 }
 
-/* Returns true if the command can use GPUs and each rank of this host gets one. With our own
- * launcher there must be at least two GPUs, because a single rank has nothing to send. */
+/* Returns true if the command can use GPUs and there is a GPU for each rank of this host. With the
+ * own launcher there must be at least two GPUs, because a single rank has nothing to send. */
 static bool gpus_suffice(const struct ddp_world *w)
 {
     const struct ddp_launcher *l = &w->app->launcher;
@@ -82,11 +83,12 @@ static const char *choose_auto(const struct ddp_world *w)
 {
     struct ddp_gpu_options asked = {0};
     struct ddp_err ignored = DDP_ERR_INIT;
-    /* Options that only backend nccl has select it. */
+    /* An option that only backend nccl supports selects that backend. */
     if (w->options->share_gpu ||
         (check_gpu(w, &asked, &ignored) == 0 && (asked.graph || asked.window)) || gpus_suffice(w))
         return "nccl";
-    if (w->app->launcher.kind == DDP_LAUNCHER_TORCHRUN) /* no other backend can join its ranks */
+    if (w->app->launcher.kind == DDP_LAUNCHER_TORCHRUN) /* no other backend can connect ranks of
+                                                         * torchrun */
         return "nccl";
     return w->app->launcher.kind != DDP_LAUNCHER_NONE ? "mpi" : "shm";
 }
@@ -157,7 +159,9 @@ int ddp_world_default_ranks(const struct ddp_app *app)
     return DDP_MIN(ddp_cpu_usable_cores(), DDP_DEFAULT_RANKS_MAX);
 }
 
-/* Returns the largest legal rank count, and the default: one rank per usable core or GPU. */
+/* Writes the largest legal rank count and the default. Under an outside launcher, both values are
+ * the number of its ranks. Otherwise the default is one rank per usable core or GPU, within
+ * DDP_DEFAULT_RANKS_MAX. */
 static void rank_limits(const struct ddp_world *w, int *most, int *usual)
 {
     const int places = w->backend->places ? w->backend->places() : ddp_cpu_usable_cores();
@@ -306,7 +310,7 @@ int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values, 
         rc = choose_counts(w, err);
     if (rc == 0)
         rc = ddp_world_is_own(w) ? ddp_world_run_own(w, err) : ddp_world_run_launched(w, err);
-    ddp_report_close(w->reports); /* still open if the run never began */
+    ddp_report_close(w->reports); /* reports are still open if the run failed before its start */
     ddp_record_release(&w->record);
     free(w);
     return rc;

@@ -1,6 +1,7 @@
-/* The collector of a run: the process that owns the record and the outputs. With our own launcher
- * it is the parent of the ranks, so the results survive the death of any rank. Under an outside
- * launcher it is rank 0. Private to world*.c. */
+/* The state of a command that runs with ranks. Private to world*.c. The collector is the process
+ * that owns the record and the outputs. With ddpbench's own launcher, the collector is the parent
+ * of the ranks, so the results survive the death of any rank. Under an outside launcher (mpiexec,
+ * srun, torchrun), the collector is rank 0. */
 #ifndef DDP_CMD_WORLD_H
 #define DDP_CMD_WORLD_H
 
@@ -14,7 +15,7 @@
 struct ddp_world {
     struct ddp_app *app;
     const struct ddp_cmd *cmd;
-    void *values; /* the command's values; they begin with its world options */
+    void *values; /* the command's values, which begin with struct ddp_world_options */
     const struct ddp_world_options *options;
     const struct ddp_backend *backend;
     char module_dir[4200];
@@ -22,53 +23,56 @@ struct ddp_world {
     int count_count, max_ranks;
     struct ddp_record record;
     struct ddp_report_set *reports; /* NULL outside the collector */
-    const struct ddp_comm *comm;    /* under an outside launcher; its watchdog needs it */
+    const struct ddp_comm *comm;    /* set under an outside launcher, for the watchdog */
     bool show_progress, progress_shown;
-    /* With our own launcher: true while `watch` is open, from before the first document to after
-     * the last. */
+    /* True while `watch` is open, which is from before the first document until after the last.
+     * Only with the own launcher. */
     bool watching;
     struct ddp_signal_watch watch;
-    struct ddp_launch_run *running; /* while ranks run */
-    /* Under an outside launcher: protects record and reports, because the watchdog or the signal
-     * thread may write the last documents while the main thread is writing. */
+    struct ddp_launch_run *running; /* set while ranks run */
+    /* Protects record and reports under an outside launcher. The watchdog or the signal thread may
+     * write the last documents there while the main thread is writing. */
     pthread_mutex_t lock;
     _Atomic(bool) expired; /* a deadline has ended the run, and the reason was reported */
-    /* mpiexec is ending the job: do not wait for the disk. Any thread may set it. */
+    /* True while mpiexec ends the job, so that writes do not wait for the disk. Any thread may set
+     * this flag. */
     _Atomic(bool) no_fsync;
 };
 
 /* Returns true if this process starts the ranks, false if an outside launcher has. */
 bool ddp_world_is_own(const struct ddp_world *w);
 
-/* Checks the outputs that the options name as far as possible without changing anything. */
+/* Checks the outputs that the options name, as far as this is possible without creating or changing
+ * a file. */
 int ddp_collector_check(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills in the parts of the record that are known before anything is measured. */
 int ddp_collector_fill(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
 /* Opens the outputs and writes the first document. Called after check and fill. */
 int ddp_collector_open(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
-/* Handles one message from rank 0. When it returns 0, the record holds the message and every
- * document on disk shows it. */
+/* Handles one message from rank 0. After a return of 0, the data of the message is in the record
+ * and in every document on disk. */
 int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
                           struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the last documents, with status and reason from `code` and `reason`, and closes the
- * outputs. Returns `code` if it is an error, else the error of writing. */
+ * outputs. Returns `code` if `code` is an error, else the result of writing. */
 int ddp_collector_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err);
 void ddp_collector_clear_progress(struct ddp_world *w);
 void ddp_collector_comm_times(struct ddp_world *w, const struct ddp_comm_times *times);
-/* Measures how long the slowest rank took to create the communicator, and takes to split it;
- * destroy_ns becomes NaN. Collective. */
+/* Measures how long the slowest rank takes to create and to split the communicator. split_ns is NaN
+ * unless the backend uses GPUs, and destroy_ns is always NaN. Collective. */
 int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Prints a note on the choices the user left open, once everything is checked. */
+/* Prints the chosen number of ranks if the user gave none. Warns if ranks share cores. Called after
+ * all checks. */
 void ddp_world_announce(const struct ddp_world *w);
 
-/* Finds the i-th start of ranks: the command's own launch group, else the i-th rank count. Sets
- * w->backend. *ranks becomes 0 if there are no more. */
+/* Sets w->backend and *ranks for the i-th start of the ranks. These come from the command's launch
+ * groups or, if it has none, from the i-th rank count. *ranks becomes 0 if no start is left. */
 int ddp_world_launch_group(struct ddp_world *w, int i, int *ranks,
                            struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Run the command with our own launcher, or with the ranks of an outside launcher. */
+/* Run the command with ddpbench's own launcher, or with the ranks of an outside launcher. */
 int ddp_world_run_own(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills *out with the communicator options of this run. */

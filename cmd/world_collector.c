@@ -1,4 +1,5 @@
-/* The collector of a run: record, outputs, progress. */
+/* The collector of a run (see world.h): fills the record, writes the outputs and shows progress.
+ * The ddp_emit functions, with which rank 0 sends data to the collector, are at the end. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,9 +42,9 @@ static void on_wait(void *arg, const char *line)
 
 static void set_write_deadline(struct ddp_world *w, int64_t most_ns)
 {
-    /* Ranks of our own launcher wait as long as the collector does. Under an outside launcher the
-     * other ranks cannot see that the collector is blocked in a write, so the write must give up
-     * before their deadlines name this rank. */
+    /* Ranks of the own launcher wait as long as the collector waits. Under an outside launcher the
+     * other ranks cannot see that the collector is blocked in a write. The write must therefore
+     * fail before the deadlines of the other ranks expire. */
     bool own = w->app->launcher.kind == DDP_LAUNCHER_NONE;
     int64_t timeout_ns = (int64_t)(w->options->timeout_s * 1e9) / (own ? 1 : 2);
     ddp_report_set_write_deadline(
@@ -54,7 +55,7 @@ static void set_write_deadline(struct ddp_world *w, int64_t most_ns)
                                                  .arg = w});
 }
 
-/* Protects the files that the command reads or keeps from being overwritten by outputs. */
+/* Refuses outputs that would overwrite a file that the command reads or keeps. */
 static int protect_files(const struct ddp_world *w, struct ddp_err *err)
 {
     const char *path;
@@ -79,7 +80,7 @@ int ddp_collector_check(struct ddp_world *w, struct ddp_err *err)
     return rc;
 }
 
-/* Writes several rank counts as "1,2,4"; writes nothing for a single one. */
+/* Writes the rank counts as "1,2,4", or nothing if there is only one. */
 static void list_counts(const struct ddp_world *w, char *out, size_t out_bytes)
 {
     size_t used = 0;
@@ -95,8 +96,8 @@ static const char *device_library(const char *name)
     return NULL;
 }
 
-/* Fills in the libraries in use. Under an outside launcher MPI is one of them, even if another
- * backend moves the data. */
+/* Fills in the libraries in use. Under an outside launcher MPI is in use even if another backend
+ * moves the data. */
 static void fill_features(struct ddp_world *w)
 {
     struct ddp_record *r = &w->record;
@@ -188,7 +189,7 @@ void ddp_collector_comm_times(struct ddp_world *w, const struct ddp_comm_times *
 int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
                           struct ddp_err *err)
 {
-    /* Write to the journal first: a point that was shown must not be lost. */
+    /* Write to the journal first, because a point that was shown must not be lost. */
     if (w->cmd->stages && type < DDP_MESSAGE_PROGRESS)
         DDP_TRY(w->cmd->stages->keep(w->values, type, payload, bytes, err));
     switch (type) {

@@ -1,5 +1,5 @@
-/* Runs with ranks from mpiexec, srun or torchrun: every process is a rank, and rank 0 is the
- * collector. */
+/* Runs a command with ranks that mpiexec, srun or torchrun started. Every process is a rank, and
+ * rank 0 is the collector. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,11 +21,11 @@
 #include "world.h"
 
 #define CLOSE_TIMEOUT_NS 500000000 /* Open MPI sends SIGKILL a second after its first signal */
-#define LAST_MESSAGES_NS 100000000 /* in that time the last messages reach mpiexec */
+#define LAST_MESSAGES_NS 100000000 /* time for the last messages to reach mpiexec */
 
-/* Writes the last documents from another thread than the main one. The process ends after that, so
- * the lock is kept. If the main thread is blocked in a write, the documents stay as they are on
- * disk. */
+/* Writes the last documents from a thread other than the main thread. Keeps the lock, because the
+ * process ends afterwards. If the main thread is blocked in a write, this function gives up, and
+ * the documents on disk stay as they are. */
 static void close_from_other_thread(struct ddp_world *w, int code, const char *why,
                                     struct ddp_err *err)
 {
@@ -38,9 +38,9 @@ static void close_from_other_thread(struct ddp_world *w, int code, const char *w
         ddp_collector_close(w, code, why, err);
 }
 
-/* Called by the watchdog: the blocking calls of a library cannot check the deadline themselves.
- * Reports the operation that hangs and saves the finished points; the watchdog then ends the
- * process. */
+/* Called by the watchdog when a deadline expires, because blocking calls of a library cannot check
+ * the deadline themselves. Reports the operation that hangs, and saves the finished points. The
+ * watchdog then ends the process. */
 static void on_expire(void *arg, const char *report_text)
 {
     struct ddp_world *w = arg;
@@ -48,13 +48,14 @@ static void on_expire(void *arg, const char *report_text)
     char waits[400] = "", whole[1024], who[256];
     bool was_reported = w->comm && ddp_wait_report(w->comm, -1, waits, sizeof waits);
     snprintf(whole, sizeof whole, "%s%s%s", report_text, was_reported ? "; " : "", waits);
-    /* The main thread and the watchdog may both expire. */
+    /* Both the main thread and the watchdog may call this function. */
     const bool first = !atomic_exchange(&w->expired, true);
     if (first) {
         ddp_rank_error_origin(w->app, who, sizeof who);
         ddp_logf(&w->app->log, DDP_LOG_ERROR, "%s: %s", who, whole);
     }
-    /* All ranks expire at about the same time, and mpiexec ends rank 0 with the first that ends. */
+    /* The deadlines of all ranks expire at about the same time, and mpiexec ends the job when the
+     * first rank ends. The other ranks therefore wait until rank 0 has written its documents. */
     if (!first || w->app->launcher.rank_info.rank > 0)
         ddp_sleep_ns(2 * CLOSE_TIMEOUT_NS);
     w->no_fsync = true;
@@ -72,7 +73,8 @@ static void on_signal(void *arg, int signal)
     close_from_other_thread(w, -(128 + signal), why, &err);
 }
 
-/* Fills the record's hosts: every rank sends its host's facts, and rank 0 merges them by name. */
+/* Fills the hosts of the record. Every rank sends the facts about its host, and rank 0 merges the
+ * facts of ranks on the same host. */
 static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *err)
 {
     struct ddp_sysinfo info;
@@ -90,7 +92,7 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
     mine.memory_bytes = info.memory_bytes;
     mine.load = info.load;
     if (ddp_nvml_read(mine.gpus, DDP_GPU_FACTS_MAX, &mine.gpu_count, NULL) != 0)
-        mine.gpu_count = 0; /* GPU facts are for the record only */
+        mine.gpu_count = 0; /* not an error, because only the record shows GPU facts */
     int rc = ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, err);
     w->record.host_count = 0;
     for (int r = 0; r < comm->size && rc == 0 && comm->rank == 0; r++) {
@@ -219,19 +221,20 @@ static int run_launched(struct ddp_world *w, struct ddp_err *err)
     ddp_watchdog_stop(dog);
     rc = close_collector(w, rc, err->text, err);
     if (rc != 0 && !err->agreed) {
-        /* Only this rank knows the error: report it here, then abort the other ranks. main does
-         * not report an error that has a rank. */
+        /* The other ranks do not have this error. Report it here, then abort the other ranks.
+         * main() does not report an error whose err->rank is set. */
         ddp_rank_error_origin(w->app, who, sizeof who);
         ddp_log_err_of(&w->app->log, who, err);
         err->rank = comm->rank;
         ddp_comm_abort(comm, rc);
     } else if (rc != 0 && comm->rank == 0) {
-        /* Report the error while the other ranks wait for this one to leave MPI: when the first
-         * rank ends, mpiexec ends the rest and drops output that it has not forwarded yet. */
+        /* Report the error before this rank leaves MPI, because the other ranks wait for it there.
+         * When the first rank ends, mpiexec ends the others and drops output that it has not
+         * forwarded yet. */
         ddp_log_err(&w->app->log, err);
         ddp_sleep_ns(LAST_MESSAGES_NS);
         err->agreed = false;
-        err->rank = 0; /* reported, so main stays silent */
+        err->rank = 0; /* tells main() that the error was reported */
     }
     ddp_comm_destroy(comm);
     return rc;
@@ -241,7 +244,7 @@ int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)
 {
     struct ddp_signal_thread *signals = NULL;
     pthread_mutex_init(&w->lock, NULL);
-    /* Must run before the library creates threads: see signal_thread.h. */
+    /* Must run before the library creates threads (see signal_thread.h). */
     if (w->app->launcher.rank_info.rank == 0)
         DDP_TRY(ddp_signal_thread_start(on_signal, w, &signals, err));
     int rc = run_launched(w, err);

@@ -1,5 +1,5 @@
-/* Runs with our own launcher: this process forks the ranks, is their collector, and outlives them.
- */
+/* Runs a command with ddpbench's own launcher. This process forks the ranks, collects their
+ * results, and outlives them. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,8 +46,8 @@ static void on_news(void *arg, const char *line)
     ddp_logf(&w->app->log, DDP_LOG_WARN, "%s", line);
 }
 
-/* Starts the ranks once and waits for their end. Returns the outcome's code, with its report in
- * err. */
+/* Starts the ranks once and waits for their end. Returns the code of the outcome and stores its
+ * report in err. */
 static int launch_once(struct ddp_world *w, int ranks, struct ddp_err *err)
 {
     struct ddp_launch_outcome outcome;
@@ -72,8 +72,8 @@ static int launch_once(struct ddp_world *w, int ranks, struct ddp_err *err)
     return outcome.code;
 }
 
-/* Runs everything from the first document to the last. A signal ends the run but cuts off no
- * document. */
+/* Opens the outputs, starts the ranks for every rank count or launch group, and closes the outputs.
+ * A signal ends the run, but each document on disk stays complete. */
 static int run_watched(struct ddp_world *w, struct ddp_err *err)
 {
     DDP_TRY(ddp_signal_watch_open(&w->watch, err));

@@ -71,7 +71,7 @@ static void add_bound(cJSON *point, const struct ddp_point *p)
     ddp_json_num(bound, "fraction", p->bound_fraction);
 }
 
-/* Adds how far the iterations satisfy the assumptions of the interval. */
+/* Adds whether the iterations satisfy the assumptions of the confidence interval. */
 static void add_series(cJSON *point, const struct ddp_series *s)
 {
     if (isnan(s->trend)) {
@@ -107,7 +107,8 @@ static void add_iterations(cJSON *point, const struct ddp_point *p)
     ddp_json_num(point, "injected_percent", p->injected_percent);
 }
 
-/* Adds the break-even densities; null if the exchange is not sparse or there is one rank. */
+/* Adds the break-even densities, or null if the exchange is not sparse or there is only one rank.
+ */
 static void add_break_even(cJSON *point, const struct ddp_point *p)
 {
     static const char *const key[DDP_BASELINE_COUNT] = {"f32", "f16"};

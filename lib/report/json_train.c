@@ -38,7 +38,8 @@ static void add_epochs(cJSON *train, const struct ddp_train_run *r)
         ddp_json_epoch_into(ddp_json_append(epochs), &r->epochs[i]);
 }
 
-/* Adds "final": null until the run has ended. Its accuracy is that of the last epoch. */
+/* Adds "final", which is null until the run has ended, and "target". The final accuracy is that of
+ * the last epoch. */
 static void add_outcome(cJSON *train, const struct ddp_train_run *r)
 {
     if (isnan(r->total_seconds)) {

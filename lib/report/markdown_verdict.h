@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* Adds untrusted text as a code span, in which links, images, mentions and HTML have no effect; '-'
- * if it is empty. Fits into a table cell. */
+/* Adds untrusted text as a code span, or '-' if the text is empty. Links, images, mentions and HTML
+ * have no effect in a code span. The result may stand in a table cell. */
 void ddp_markdown_code(struct ddp_strbuf *out, const char *text);
 /* Adds the outcome, the compared commands, and a table of the cells, slower ones first. */
 void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out);

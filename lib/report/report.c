@@ -1,4 +1,4 @@
-/* Reporters and the set of sinks they write to. */
+/* The list of reporters, and the set of sinks that reporters write to. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,9 +39,9 @@ struct output {
 
 struct ddp_report_set {
     struct output *outputs;
-    /* printed: points that were written to the streams. */
+    /* printed: number of points that were written to the streams. */
     int count, printed;
-    bool begun; /* Targets may have changed. Before, they were only checked. */
+    bool begun; /* True once targets may have changed. Before that, they are only checked. */
     struct ddp_write_deadline deadline_policy;
 };
 
@@ -111,7 +111,7 @@ int ddp_report_protect(const struct ddp_report_set *set, const char *path, struc
     return 0;
 }
 
-/* Writes the output of a reporter. whole: the text is a document. */
+/* Writes the output of a reporter. `whole` says that the text is a document. */
 static int flush_text(struct output *o, struct ddp_strbuf *text, bool whole, struct ddp_err *err)
 {
     int rc = 0;
@@ -148,7 +148,7 @@ static int update_documents(struct ddp_report_set *set, const struct ddp_record 
 
 enum piece { PIECE_BEGIN, PIECE_POINT, PIECE_EPOCH };
 
-/* Writes one piece to every stream. index: of the point, or of the epoch in `run`. */
+/* Writes one piece to every stream. `index` is the index of the point, or of the epoch in `run`. */
 static int print_piece(struct ddp_report_set *set, const struct ddp_record *record,
                        enum piece piece, int run, int index, struct ddp_err *err)
 {
@@ -173,7 +173,7 @@ static int print_points(struct ddp_report_set *set, const struct ddp_record *rec
                         struct ddp_err *err)
 {
     while (set->printed < count)
-        /* A failed point is not printed again. */
+        /* Count the point first, so that a failed point is not printed again. */
         DDP_TRY(print_piece(set, record, PIECE_POINT, 0, set->printed++, err));
     return 0;
 }

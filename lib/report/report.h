@@ -1,11 +1,11 @@
-/* Reporters: one file per output format. They only format; every figure they show is defined by
- * record.h.
+/* Reporters, one file per output format. A reporter only formats. record.h defines every figure
+ * that a reporter shows.
  *
- * A sink is a reporter with its target. Streaming reporters (table) write a head, a row per point
- * and a foot to a stream. Document reporters (json) rewrite the whole document at every update: if
- * the target is absent or a regular file, they write a temporary file beside it and rename it;
- * otherwise (a pipe, stdout) they write the document once, at the end. Every write, fsync, close
- * and rename is checked; errors are DDP_ECREATE and DDP_EIO. */
+ * A sink is the target of a reporter (report_sink.h). A streaming reporter (such as table) writes a
+ * head, a row per point and a foot. A document reporter (such as json) writes the whole document
+ * again at every update, into a temporary file that is then renamed to the target. If the target is
+ * a pipe or stdout, a document reporter writes the document once, at the end. Every write, fsync,
+ * close and rename is checked. Errors are DDP_ECREATE and DDP_EIO. */
 #ifndef DDP_REPORT_REPORT_H
 #define DDP_REPORT_REPORT_H
 
@@ -48,9 +48,8 @@ const struct ddp_reporter *ddp_reporter_find(const char *name);
 /* A set of sinks, at most one of them on stdout. The path "-" means stdout. */
 struct ddp_report_set;
 int ddp_report_open(struct ddp_report_set **out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Sets the write deadline for outputs that block. The struct is copied. Default:
- * DDP_WRITE_DEADLINE_INIT.
- */
+/* Sets the write deadline for outputs that block. The struct is copied. The default is
+ * DDP_WRITE_DEADLINE_INIT. */
 void ddp_report_set_write_deadline(struct ddp_report_set *set,
                                    const struct ddp_write_deadline *deadline_policy);
 /* Adds a sink. Checks the target immediately, so that a bad path (DDP_ECREATE) or a second output
@@ -60,23 +59,23 @@ int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *report
                    const char *path, const struct ddp_report_style *style,
                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Protects `path`, a file that the command reads or keeps itself. Returns DDP_EUSAGE if an output
- * would overwrite it. Call it after all ddp_report_add and before ddp_report_begin. */
+ * would overwrite this file. Call this after all ddp_report_add and before ddp_report_begin. */
 int ddp_report_protect(const struct ddp_report_set *set, const char *path,
                        struct ddp_err *err) DDP_MUST_CHECK;
 bool ddp_report_has_stdout(const struct ddp_report_set *set);
-/* Opens the outputs and writes the first (partial) documents. Call it when the head of the record
+/* Opens the outputs and writes the first (partial) documents. Call this when the head of the record
  * is known. Points and epochs that the record already holds (a continued sweep) are written too. */
 int ddp_report_begin(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Report a new point, or a new epoch of the last run. Documents are written before streams, so
- * every printed point is on disk. Points that were measured in another order than that of the plan
- * are printed in plan order, each as soon as its predecessors are there, and the rest at the end.
- */
+/* Report a new point, or a new epoch of the last training run. Documents are written before
+ * streams, so every printed point is on disk. Streams show points in the order of the plan, not in
+ * the order of measurement. A point is printed when all its predecessors are known, or at the end
+ * of the run. */
 int ddp_report_point(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_report_epoch(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Writes the final documents; record->status, reason and finished must be set. Does nothing without
+/* Writes the final documents. record->status, reason and finished must be set. Does nothing without
  * ddp_report_begin. */
 int ddp_report_end(struct ddp_report_set *set, const struct ddp_record *record,
                    struct ddp_err *err) DDP_MUST_CHECK;

@@ -33,8 +33,8 @@ static int print(cJSON *list, struct ddp_strbuf *out, struct ddp_err *err)
     return rc;
 }
 
-/* How much of base was not judged, and of which outcome that is the reason. A chart has no other
- * place for what has no time. */
+/* Adds the number of cells and training runs of base that were not judged, with the reason of the
+ * verdict. They have no time, so a chart cannot show them in another way. */
 static void add_unjudged(cJSON *list, const struct ddp_verdict_record *v)
 {
     size_t count = 0;

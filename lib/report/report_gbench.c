@@ -1,10 +1,10 @@
 /* The JSON of Google Benchmark (library 1.7, json_schema_version 1), for compare.py and other
  * programs that read it.
  *
- * Each point is a benchmark named by its id. With --samples each iteration is a repetition, which
- * compare.py's U test can use; otherwise the median is the only repetition. real_time is the
- * iteration of the slowest rank in microseconds, and cpu_time is the same, because ranks spin. An
- * epoch is a benchmark whose time is the training time of the epoch. */
+ * Each point is a benchmark named by its id. With --samples each iteration is a repetition, so that
+ * the U test of compare.py works. Without --samples the median is the only repetition. real_time is
+ * the slowest rank's time of an iteration in microseconds. cpu_time is the same, because waiting
+ * ranks spin. An epoch is a benchmark whose time is the training time of the epoch. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* Annotations for GitHub Actions: workflow commands on stdout. GitHub shows only ten annotations of
- * a kind, so all cells of one state share one annotation, which names up to eight of them. */
+/* Annotations for GitHub Actions: workflow commands on stdout. GitHub shows only ten annotations
+ * per kind. All cells of one state therefore share one annotation, which names up to eight of them.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -50,7 +51,7 @@ static void epoch(const struct ddp_record *r, int run, int index,
     (void)out;
 }
 
-/* Adds one annotation: "::error title=...::3 of 9 cells slower: a 1.10 (...); b ..." */
+/* Adds one annotation, for example "::error title=...::3 of 9 cells slower: a 1.10 (...); b ..." */
 static void cells_of(const struct ddp_verdict_record *v, enum ddp_cell_state state,
                      const char *level, const char *what, struct ddp_strbuf *out)
 {
@@ -76,7 +77,8 @@ static void cells_of(const struct ddp_verdict_record *v, enum ddp_cell_state sta
     ddp_strbuf_add(out, "\n");
 }
 
-/* Lists only items of base. The notice names the items that only new has. */
+/* Adds an annotation with the items of base that were not judged. The notice in end() names the
+ * items that only new has. */
 static void unjudged(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
     size_t count = 0, named = 0;

@@ -1,8 +1,8 @@
-/* The JSON document, schema ddpbench/1. The contract is results/schema/ddpbench-1.schema.json.
+/* The JSON document, schema ddpbench/1, as defined in results/schema/ddpbench-1.schema.json.
  *
- * Every key is always present; a missing value is null. Times are ns in the record and us in the
+ * Every key is always present. A missing value is null. Times are ns in the record and us in the
  * document, under keys that name the unit. To add a key, change record.h, this reporter and the
- * schema; the schema test fails until the three agree. */
+ * schema. The schema test fails until the three agree. */
 #include "base/json.h"
 #include "report/json_head.h"
 #include "report/json_point.h"

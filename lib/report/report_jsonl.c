@@ -1,8 +1,9 @@
 /* JSON lines: one object per line, for programs that read results during the measurement.
  *
- * "kind" is "run" (the document's keys up to "environment"), "point", "epoch" (with its run) or
- * "end" (how the run ended, and values known only then). The keys are those of the document
- * (results/schema). A killed run has no "end". */
+ * The first line has the kind "run" and the document's keys up to "environment". Lines of kind
+ * "point" and "epoch" follow. The last line has the kind "end". It tells how the run ended, and has
+ * the values that are known only then. The keys are those of the document (results/schema). A
+ * killed run has no "end". */
 #include "base/json.h"
 #include "report/json_head.h"
 #include "report/json_point.h"

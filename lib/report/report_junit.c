@@ -2,7 +2,7 @@
  * run is a test case.
  *
  * Slower cells, wrong data and interrupted runs are failures. Uncertain and missing cells are
- * skipped, so that a CI does not count them as passed. */
+ * reported as skipped, so that a CI does not count them as passed. */
 #include <math.h>
 #include <stdio.h>
 

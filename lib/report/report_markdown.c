@@ -9,7 +9,7 @@
 #include "report/report.h"
 #include "report/table_strategies.h"
 
-/* Adds a number as a cell; '-' if it is missing. */
+/* Adds a number as a cell, or '-' if the number is missing. */
 static void cell(struct ddp_strbuf *out, int digits, double value)
 {
     if (isfinite(value))

@@ -1,9 +1,10 @@
 /* The table in the format of NVIDIA's nccl-tests (common.cu of 2.1x), for programs that parse it.
  *
  * Each row is one size, with the out-of-place point on the left and the in-place point on the
- * right; N/A if a point was not measured or not checked. A row is written when its second half is
- * known; incomplete rows follow at the end. A comment line precedes rows with another algorithm,
- * memory or number of ranks. Compressed points have no bus bandwidth and become comments. */
+ * right. N/A stands for a point that was not measured or not checked. A row is written when both
+ * its points are known. Incomplete rows follow at the end. A comment line precedes rows with
+ * another algorithm, memory or number of ranks. Compressed points have no bus bandwidth and become
+ * comments. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 
 static const char *const type_names[] = {"float", "half", "bfloat16", "double", "int32", "uint8"};
 
-/* True if the points differ in nothing but placement, so that they form one row. */
+/* True if the points are equal except for their placement, so that they form one row. */
 static bool same_row(const struct ddp_point_spec *a, const struct ddp_point_spec *b)
 {
     return a->coll == b->coll && a->dtype == b->dtype && a->op == b->op && a->root == b->root &&
@@ -77,7 +78,8 @@ static void half(const struct ddp_point *p, struct ddp_strbuf *out)
     char wrong[24] = "N/A";
     if (p->check_elements >= 0)
         snprintf(wrong, sizeof wrong, "%lld", (long long)p->check_wrong);
-    /* Like nccl-tests: fewer decimals for long times, 0.00 for missing values (one rank). */
+    /* Like nccl-tests, print fewer decimals for long times, and 0.00 for missing values (one rank).
+     */
     ddp_strbuf_addf(out, "  %7.*f  %6.2f  %6.2f  %5s",
                     us >= 10000 ? 0
                     : us >= 100 ? 1
@@ -104,7 +106,7 @@ static bool compressed(const struct ddp_point *p)
     return strcmp(p->spec.compress, "none") != 0 || p->spec.partial > 0;
 }
 
-/* before: the point of the previous row, NULL before the first. */
+/* `before` is the point of the previous row, or NULL for the first row. */
 static void table_comment(const struct ddp_point *before, const struct ddp_point *p,
                           struct ddp_strbuf *out)
 {

@@ -1,5 +1,6 @@
-/* The table in the format of the OSU micro-benchmarks with -f (7.x), for programs that parse it:
- * size, then the average, minimum and maximum over ranks of each rank's mean, and the iterations.
+/* The table in the format of the OSU micro-benchmarks with -f (7.x), for programs that parse it. A
+ * row has the size, then the average, minimum and maximum over ranks of each rank's mean time, and
+ * the number of iterations.
  *
  * Points that differ in anything but the size begin a new table. */
 #include <math.h>

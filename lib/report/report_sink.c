@@ -10,14 +10,14 @@
 
 #include "report/report_sink.h"
 
-#define LINKS_MAX 40 /* The limit of the kernel. */
+#define LINKS_MAX 40 /* The kernel's limit. */
 
 static int cannot_create(const struct ddp_sink *sink, int error, struct ddp_err *err)
 {
     return ddp_fail_errno(err, DDP_ECREATE, error, "cannot create '%s'", sink->path);
 }
 
-/* Returns the descriptor that a path names by number, or -1. */
+/* Returns the descriptor that a path such as "-" or /dev/fd/3 stands for, or -1. */
 static int descriptor_of(const char *path)
 {
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
@@ -50,7 +50,8 @@ static int check_descriptor(struct ddp_sink *sink, int fd, struct ddp_err *err)
     return 0;
 }
 
-/* Follows symbolic links of the last component, dangling ones too, into target[PATH_MAX]. */
+/* Follows symbolic links in the last component of the path, even dangling links. Writes the result
+ * into target[PATH_MAX]. */
 static int follow_links(struct ddp_sink *sink, char *target, struct ddp_err *err)
 {
     size_t bytes = strlen(sink->path) + 1;
@@ -72,7 +73,7 @@ static int follow_links(struct ddp_sink *sink, char *target, struct ddp_err *err
     return cannot_create(sink, ELOOP, err);
 }
 
-/* Opens the folder of the target and keeps its last component. */
+/* Opens the folder of the target and stores the last component of the target in sink->base. */
 static int open_folder(struct ddp_sink *sink, struct ddp_err *err)
 {
     char *slash = strrchr(sink->target, '/');

@@ -30,16 +30,16 @@ enum ddp_sink_kind { DDP_SINK_REPLACE, DDP_SINK_STREAM, DDP_SINK_FD, DDP_SINK_FI
 /* A sink. The deadline settings are borrowed. */
 struct ddp_sink {
     enum ddp_sink_kind kind;
-    char *path; /* As the user wrote it, for messages. */
+    char *path; /* The path as the user wrote it, for messages. */
     char *target;
-    /* fd: -1 until opened; owned unless kind is FD. dir: folder of a target that is a file or
+    /* fd: -1 until opened, and owned unless kind is FD. dir: folder of a target that is a file or
      * absent. */
     int fd, dir;
-    char base[256]; /* Last component of such a target. */
+    char base[256]; /* Last component of the target, if it is a file or absent. */
     dev_t device, dir_device;
     ino_t inode, dir_inode; /* inode and device: of an existing file, else 0. */
-    /* once: write a document only at the end. truncate: before the first write. broken: a write in
-     * place failed, so the output may end anywhere and no more is written. */
+    /* once: write a document only at the end. truncate: truncate the file before the first write.
+     * broken: a write in place failed, so nothing more is written. */
     bool once, truncate, broken;
     const struct ddp_write_deadline *deadline_policy;
 };
@@ -51,7 +51,7 @@ int ddp_sink_init(struct ddp_sink *sink, const char *path, bool document,
                   struct ddp_err *err) DDP_MUST_CHECK;
 /* Opens the target for the first write. From here on the target may change. Returns DDP_ECREATE. */
 int ddp_sink_open(struct ddp_sink *sink, struct ddp_err *err) DDP_MUST_CHECK;
-/* True if both would write to the same file or descriptor. */
+/* True if both sinks would write to the same file or descriptor. */
 bool ddp_sink_same(const struct ddp_sink *a, const struct ddp_sink *b);
 /* True if the sink would write to the file that `path` names, which may not exist yet. */
 bool ddp_sink_hits(const struct ddp_sink *sink, const char *path);
@@ -61,7 +61,8 @@ void ddp_sink_release(struct ddp_sink *sink);
 /* sink_write.c. Appends text[n] after ddp_sink_open. Returns DDP_EIO. */
 int ddp_sink_write(struct ddp_sink *sink, const char *text, size_t n,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Replaces the contents of the target by text[n]; a `once` sink just writes it. Returns DDP_EIO. */
+/* Replaces the contents of the target by text[n]. A sink that writes in place appends text[n].
+ * Returns DDP_EIO. */
 int ddp_sink_replace(struct ddp_sink *sink, const char *text, size_t n,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Syncs and closes the sink's own descriptors, with checks. Returns DDP_EIO. */

@@ -1,5 +1,5 @@
-/* The table for readers, in the style of nccl-tests: lines with '#' explain, and each point or
- * epoch is one row. A missing value is '-'. The head of a table names the units. */
+/* The table for people, in the style of nccl-tests. Lines that begin with '#' explain. Each point
+ * or epoch is one row. A missing value is '-'. The head of a table names the units. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static void point_head(const struct ddp_report_style *style, struct ddp_strbuf *
     ddp_table_plain(style, out);
 }
 
-/* Each kind of point has its own columns, with a new head whenever the kind changes. */
+/* Each kind of point has its own columns. A new head is printed whenever the kind changes. */
 enum kind { DENSE, REDUCED, OVERLAPPED };
 
 static enum kind kind_of(const struct ddp_point_spec *spec)
@@ -152,7 +152,7 @@ static void epoch_head(const struct ddp_train_run *t, const struct ddp_report_st
     ddp_table_plain(style, out);
 }
 
-/* Adds a number in `width` columns with `digits` decimals; '-' if it is missing. */
+/* Adds a number in `width` columns with `digits` decimals, or '-' if the number is missing. */
 static void fixed(struct ddp_strbuf *out, int width, int digits, double value)
 {
     if (isfinite(value))
@@ -186,7 +186,7 @@ static void epoch(const struct ddp_record *r, int run, int index,
 
 static void controls_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    /* One entry before and one after each run. */
+    /* A training command measures one entry before and one after its runs. */
     const bool pairs = r->point_count == 0 && r->train_count > 0;
     for (int i = 0; i < r->control_count; i++) {
         const struct ddp_control *c = &r->controls[i];
@@ -219,11 +219,11 @@ static void conditions_foot(const struct ddp_record *r, struct ddp_strbuf *out)
             steal, throttled, switches);
 }
 
-/* Thresholds beyond which the cause cannot be the measured code: factor by which the ping-pong
- * changed, and half width of the interval relative to the median. */
+/* Above these thresholds the machine was noisy. The first is the factor by which the ping-pong time
+ * changed, the second the half width of the interval relative to the median. */
 #define PINGPONG_CHANGE_MAX 10
 #define INTERVAL_WIDE       0.5
-#define RANKS_SEPARATE      1024 /* Larger worlds share one entry. */
+#define RANKS_SEPARATE      1024 /* All larger numbers of ranks share the last entry. */
 
 /* Returns the largest factor by which the ping-pong changed among points with equal numbers of
  * ranks. */

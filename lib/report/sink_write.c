@@ -17,7 +17,7 @@
 
 #define TRIES 100
 
-/* error: an errno value, or one of ddp_write_before_deadline. */
+/* `error` is an errno value, such as those that ddp_write_before_deadline returns. */
 static int cannot_write(struct ddp_sink *sink, int error, struct ddp_err *err)
 {
     char time[32];
@@ -39,14 +39,14 @@ static bool is_named(const struct ddp_sink *sink, const char *temp, int fd)
            st.st_dev == named.st_dev && st.st_ino == named.st_ino;
 }
 
-/* Creates temp and locks it. Returns -1 with errno: EEXIST if another run has the file or took it
- * from this one. */
+/* Creates and locks the file `temp`. Returns its descriptor, or -1 with errno. errno is EEXIST if
+ * another run has the file, or removed the file before this run locked it. */
 static int create_locked(const struct ddp_sink *sink, const char *temp)
 {
     int fd = openat(sink->dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0)
         return -1;
-    /* Without locks (on some network file systems) no run removes temporary files either. */
+    /* A file system without locks is no error, because no other run can remove the file there. */
     if (flock(fd, LOCK_EX | LOCK_NB) == 0 && !is_named(sink, temp, fd)) {
         close(fd);
         errno = EEXIST;
@@ -55,7 +55,8 @@ static int create_locked(const struct ddp_sink *sink, const char *temp)
     return fd;
 }
 
-/* Removes temp if a killed run left it. A run that is still writing holds its lock. */
+/* Removes the file `temp` if a killed run left it. A run that is still writing holds the lock of
+ * its file. Returns true if the file is gone. */
 static bool remove_leftover(const struct ddp_sink *sink, const char *temp)
 {
     struct stat st;
@@ -79,8 +80,8 @@ int ddp_sink_create_beside(const struct ddp_sink *sink, char *temp)
         if (!remove_leftover(sink, temp))
             break;
     }
-    /* Another run writes to the same target. Each run writes its own temporary file, and the later
-     * one remains. */
+    /* Another run writes to the same target. Each run writes its own temporary file, and the run
+     * that renames its file last wins. */
     uint64_t seed = ddp_mix64((uint64_t)ddp_now_ns() ^ ((uint64_t)getpid() << 32));
     for (uint64_t i = 0; i < TRIES; i++) {
         snprintf(temp, NAME_MAX + 1, ".%.200s.%08x.tmp", sink->base, (unsigned)ddp_mix64(seed + i));
@@ -91,7 +92,7 @@ int ddp_sink_create_beside(const struct ddp_sink *sink, char *temp)
     return -1;
 }
 
-/* Syncs fd. Ignores descriptors without a disk behind them. */
+/* Syncs fd. Ignores descriptors that cannot be synced, such as pipes. */
 static int sync_fd(int fd)
 {
     if (fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS || errno == EBADF)
@@ -132,7 +133,8 @@ int ddp_sink_replace(struct ddp_sink *sink, const char *text, size_t n, struct d
         failed = errno;
     if (failed)
         unlinkat(sink->dir, temp, 0);
-    /* Close last: until the file has its final name, the lock keeps other runs from removing it. */
+    /* Close the file last, because the lock keeps other runs from removing the file before it is
+     * renamed. */
     if (close(fd) != 0 && !failed)
         failed = errno;
     if (!failed && !sink->deadline_policy->no_fsync && sync_fd(sink->dir) != 0)

@@ -57,7 +57,7 @@ void ddp_table_compressed_row(const struct ddp_point *p, const struct ddp_report
     ddp_table_tail(p, style, out);
 }
 
-/* Times that differ by less count as equal. */
+/* Times that differ by a smaller fraction count as equal. */
 #define ALIKE 0.05
 
 static bool is_alike(double speedup)
@@ -65,7 +65,7 @@ static bool is_alike(double speedup)
     return speedup > 1 - ALIKE && speedup < 1 + ALIKE;
 }
 
-/* "1.8x slower than dense f32 (12 ms against 6.6 ms by ring)" */
+/* Adds, for example, "1.8x slower than dense f32 (12 ms against 6.6 ms by ring)". */
 static void add_ratio(const struct ddp_point *p, enum ddp_baseline baseline, struct ddp_strbuf *out)
 {
     const double speedup = ddp_point_speedup(p, baseline);
@@ -81,15 +81,15 @@ static void add_ratio(const struct ddp_point *p, enum ddp_baseline baseline, str
     ddp_strbuf_addf(out, " (%s against %s by %s)", own, dense, p->dense_algorithm[baseline]);
 }
 
-/* "3.2 GB/s", "12 MB/s" */
+/* Adds, for example, "3.2 GB/s" or "12 MB/s". */
 static void add_speed(double GBps, struct ddp_strbuf *out)
 {
     const double value = GBps >= 1 ? GBps : GBps * 1e3;
     ddp_strbuf_addf(out, "%.*f %s", value < 10 ? 1 : 0, value, GBps >= 1 ? "GB/s" : "MB/s");
 }
 
-/* Adds whether the method pays here and, if not, on which links it would. The fair baseline is
- * fp16, if it was measured. */
+/* Adds whether the method is faster than dense f32 here and, if not, on which links it would be. If
+ * fp16 was measured and is even faster, the text says so. */
 static void add_verdict(const struct ddp_point *p, struct ddp_strbuf *out)
 {
     const double f32 = ddp_point_speedup(p, DDP_BASELINE_F32);
@@ -141,7 +141,8 @@ static bool same_method(const struct ddp_point *a, const struct ddp_point *b)
            a->spec.op == b->spec.op && strcmp(a->spec.algorithm, b->spec.algorithm) == 0;
 }
 
-/* True if the point is the last one of the largest size of its method. */
+/* True if the point has the largest size of its method. Among several such points, the last one
+ * counts. */
 static bool stands_for_method(const struct ddp_record *r, int index)
 {
     const struct ddp_point *p = &r->points[index];

@@ -1,5 +1,5 @@
-/* The table of compressed and partial exchanges: it has its own columns, and a sentence per method
- * that says whether the method pays here. */
+/* The table of compressed and partial exchanges. It has its own columns. After the table, a
+ * sentence per method says whether the method is faster than a dense exchange here. */
 #ifndef DDP_REPORT_TABLE_COMPRESSED_H
 #define DDP_REPORT_TABLE_COMPRESSED_H
 
@@ -12,7 +12,8 @@ extern "C" {
 void ddp_table_compressed_head(const struct ddp_report_style *style, struct ddp_strbuf *out);
 void ddp_table_compressed_row(const struct ddp_point *p, const struct ddp_report_style *style,
                               struct ddp_strbuf *out);
-/* Adds a sentence for each method, algorithm and number of ranks, based on its largest size. */
+/* Adds a sentence for each combination of method, algorithm and number of ranks, about the largest
+ * size that was measured. */
 void ddp_table_compressed_verdicts(const struct ddp_record *r, struct ddp_strbuf *out);
 
 #ifdef __cplusplus

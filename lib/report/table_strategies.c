@@ -9,7 +9,7 @@
 #include "record/strategy_table.h"
 #include "report/table_cells.h"
 
-/* Columns of both tables. */
+/* The columns of the text table and of the Markdown table. */
 #define CELL_BYTES 32
 struct column {
     const char *head;
@@ -88,7 +88,7 @@ static bool rows_of(const struct ddp_record *r, struct ddp_strategy_row **rows, 
     return *count > 0;
 }
 
-/* Adds a sentence per strategy that says whether it pays. */
+/* Adds a sentence per strategy (ddp_strategy_verdict). */
 static void verdicts(const struct ddp_strategy_row *rows, int count, const char *mark,
                      struct ddp_strbuf *out)
 {
@@ -100,7 +100,7 @@ static void verdicts(const struct ddp_strategy_row *rows, int count, const char 
     }
 }
 
-/* Returns the width of the first column, that of the longest name. */
+/* Returns the width of the first column, which fits the longest name. */
 static int name_width(const struct ddp_strategy_row *rows, int count)
 {
     int width = 16;

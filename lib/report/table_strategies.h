@@ -9,7 +9,8 @@
 extern "C" {
 #endif
 
-/* Both add nothing if there is nothing to compare. If memory runs out, they mark *out as failed. */
+/* Add the comparison, or nothing if there is nothing to compare. If memory runs out, these
+ * functions mark *out as failed. */
 void ddp_table_strategies(const struct ddp_record *r, const struct ddp_report_style *style,
                           struct ddp_strbuf *out);
 void ddp_markdown_strategies(const struct ddp_record *r, struct ddp_strbuf *out);

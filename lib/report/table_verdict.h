@@ -15,8 +15,8 @@ void ddp_table_verdict(const struct ddp_verdict_record *v, const struct ddp_repo
                        struct ddp_strbuf *out);
 /* Sets obj["verdict"] to an object, or to null if v is NULL. */
 void ddp_json_verdict(cJSON *obj, const struct ddp_verdict_record *v);
-/* Fills a row for something that was not judged: a cell without figures, and the state "not judged:
- * cell of base". */
+/* Fills the row of a cell or training run that was not judged. *cell has no figures. `state`
+ * becomes a text such as "not judged: cell of base". */
 void ddp_unjudged_as_cell(const struct ddp_unjudged *item, struct ddp_verdict_cell *cell,
                           char *state, size_t bytes);
 /* Writes "1.093 (one-sided bounds 1.071 and inf)", for one-line messages. */

@@ -1,8 +1,8 @@
 /* Writes with a deadline; see the header.
  *
  * Inherited descriptors are blocking, and making them non-blocking would affect every process that
- * shares them. So each write follows a poll that reports room, and is small enough to fit: PIPE_BUF
- * into a pipe (pipe(7)), less into a terminal. */
+ * shares them. Each write therefore waits until poll() reports room, and is small enough to fit:
+ * PIPE_BUF bytes into a pipe (pipe(7)), fewer into a terminal. */
 #include "report/write_deadline.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 /* A wait in progress. */
 struct wait {
     const struct ddp_write_deadline *deadline_policy;
-    int64_t waited_ns, last_ns; /* waited_ns: since the output last took a byte. */
+    int64_t waited_ns, last_ns; /* waited_ns: time since the output last took a byte. */
 };
 
 static void start(struct wait *w, const struct ddp_write_deadline *deadline_policy)
@@ -34,7 +34,7 @@ static void start(struct wait *w, const struct ddp_write_deadline *deadline_poli
 static int wait_on(struct wait *w)
 {
     int64_t now = ddp_now_ns();
-    /* A longer gap means that this process was stopped, for which the reader is not responsible. */
+    /* A longer gap means that this process was stopped. Such a gap does not count. */
     w->waited_ns += DDP_MIN(now - w->last_ns, 2 * (int64_t)SLICE_NS);
     w->last_ns = now;
     if (w->deadline_policy->give_up != NULL && w->deadline_policy->give_up(w->deadline_policy->arg))
@@ -58,7 +58,7 @@ static int wait_for_room(struct wait *w, int fd)
     }
 }
 
-/* Returns the maximum size of one write; SIZE_MAX for regular files, which need no reader. */
+/* Returns the maximum size of one write. It is SIZE_MAX for regular files, which need no reader. */
 static size_t most_bytes(int fd)
 {
     struct stat st;

@@ -1,7 +1,7 @@
 /* Writes with a deadline to outputs that may block: a pipe whose reader sleeps, a terminal stopped
- * by Ctrl-S, a named pipe without a reader. A blocked write stops the whole run. It therefore ends
- * at the deadline, and a callback is asked meanwhile whether to go on. Used by the sinks and by the
- * code that sets them up. Waits for a disk have no deadline. */
+ * by Ctrl-S, a named pipe without a reader. A blocked write stops the whole run. The write
+ * therefore fails at the deadline, or earlier if a callback says so. Waits for a disk have no
+ * deadline. Used by the sinks and by the code that sets them up. */
 #ifndef DDP_REPORT_WRITE_DEADLINE_H
 #define DDP_REPORT_WRITE_DEADLINE_H
 
@@ -25,7 +25,8 @@ struct ddp_write_deadline {
     /* Optional. Called once with a message if a named pipe has no reader yet. */
     void (*on_wait)(void *arg, const char *line);
     void *arg; /* Argument of the callbacks. */
-    /* This process is about to be killed: files get their contents and names, but no fsync. */
+    /* True if this process is about to be killed. Files are then written and renamed, but not
+     * fsynced. */
     bool no_fsync;
 };
 
@@ -36,8 +37,9 @@ struct ddp_write_deadline {
  * or ECANCELED if give_up returned true. After a failure any part may have been written. */
 int ddp_write_before_deadline(int fd, const char *text, size_t n,
                               const struct ddp_write_deadline *deadline_policy) DDP_MUST_CHECK;
-/* Opens a named pipe for writing as soon as it has a reader. *fd is non-blocking. Returns errors as
- * above. name: the pipe's name in the message to on_wait. */
+/* Opens a named pipe for writing as soon as the pipe has a reader. *fd is non-blocking. `name` is
+ * the pipe's name in the message to on_wait. Returns the same errors as ddp_write_before_deadline.
+ */
 int ddp_open_before_deadline(const char *path, const char *name,
                              const struct ddp_write_deadline *deadline_policy,
                              int *fd) DDP_MUST_CHECK;
