@@ -13,8 +13,8 @@ extern "C" {
 #endif
 
 /* The flag slots (comm_shm.h) that algorithms use. Slots 0 and 1 belong to lib/comm (barrier and
- * all-gather of bytes). Slot 7 belongs to the ping-pong of lib/bench. Algorithms that share a slot
- * raise its sequence number by the same amount on all ranks. */
+ * all-gather of bytes). Slot 7 belongs to the ping-pong of lib/bench. Algorithms may share a slot,
+ * because every call raises the slot's sequence number by the same amount on all ranks. */
 enum ddp_coll_flag_slot {
     DDP_FLAGS_FLAT = 2, /* also 3; even calls use 2, odd calls use 3 */
     DDP_FLAGS_DIRECT = 4,
