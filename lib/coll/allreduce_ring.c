@@ -1,10 +1,10 @@
 /* All-reduce "ring": a reduce-scatter around a ring, followed by an all-gather around the ring.
  *
  * The message is cut into n *chunks*. In n-1 steps every chunk passes through all ranks, and each
- * rank adds its own input (coll_ring.h). Rank r then holds the complete chunk r. In n-1 more steps
- * the complete chunks go around the ring once. No algorithm sends fewer bytes per rank than this
- * one. Source: P. Patarasuk and X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of
- * workstations, JPDC 69 (2009).
+ * rank combines it with its own input (coll_ring.h). Rank r then holds the complete chunk r. In n-1
+ * more steps the complete chunks go around the ring once. No algorithm sends fewer bytes per rank
+ * than this one. Source: P. Patarasuk and X. Yuan, Bandwidth optimal all-reduce algorithms for
+ * clusters of workstations, JPDC 69 (2009).
  *
  * Chunk r is combined in the rank order r+1, r+2, ..., r, and only rank r computes its result, so
  * all ranks get the same bits. An average is divided once, in the last combine. 16-bit floats are

@@ -1,4 +1,5 @@
-/* Reduce-scatter "ring": every chunk passes through all ranks, and each rank adds its own input.
+/* Reduce-scatter "ring": every chunk passes through all ranks, and each rank combines it with its
+ * own input.
  *
  * After n-1 steps (coll_ring.h) rank r has the complete chunk r in recv. Partial sums are stored
  * alternately in two buffers in scratch, so the other chunks of send do not change, not even in
