@@ -259,8 +259,9 @@ static void tree_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
         ddp_cost_rank(cost, &c);
         cost->memory_bytes += children != 0 ? (children + 2) * acc_bytes : 0;
     }
-    if (ddp_has_wider_acc(shape->dtype,
-                          shape->op)) /* all ranks convert their input, and the root converts the result back */
+    if (ddp_has_wider_acc(
+            shape->dtype,
+            shape->op)) /* all ranks convert their input, and the root converts the result back */
         cost->memory_bytes += (ranks + 1) * (bytes + acc_bytes);
     else if (ddp_pre_scales(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * bytes;

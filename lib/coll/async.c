@@ -172,7 +172,9 @@ static int open_comm(struct ddp_async *async, struct ddp_err *err)
             all[i]->shm->spin = DDP_SPIN_SHARED;
             all[i]->shm->oversubscribed = true;
         } else {
-            /* Without shared memory, waits sleep. The control communicator's waits do not. */
+            /* Without shared memory, waits sleep, so that the rank can use the core. Waits of the
+             * control communicator do not sleep, because there is a core for both threads if a GPU
+             * is used. */
             all[i]->sleeps_in_waits = all[i] != async->comm->control;
         }
     }

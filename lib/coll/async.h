@@ -43,19 +43,21 @@ struct ddp_async_request {
      * marks the request as done. Set both members between prepare and post. */
     void (*after)(void *arg);
     void *arg;
-    int (*job)(void *arg, struct ddp_err *err); /* runs instead of a collective; NULL if there is no job */
+    int (*job)(void *arg,
+               struct ddp_err *err); /* runs instead of a collective; NULL if there is no job */
     int64_t started_ns, finished_ns; /* time at which the collective began and ended */
-    bool once;                       /* made by ddp_async_start, so it is released when its result is returned */
-    bool reported;                   /* the parent's recorder shows this request */
-    uint64_t seq;                    /* number of this request, from 0 */
+    bool once;     /* made by ddp_async_start, so it is released when its result is returned */
+    bool reported; /* the parent's recorder shows this request */
+    uint64_t seq;  /* number of this request, from 0 */
     int code;
     struct ddp_err err;
     _Atomic(int) state; /* enum ddp_async_state */
 };
 
 /* Starts the progress thread. Collective over the ranks of `parent`, which must outlive *out. Opens
- * a group communicator. If the ranks share no memory, the backend's library may block the thread
- * forever. The caller must then watch ddp_async_flight() with a watchdog. */
+ * a group, which takes one of the backend's channels (ddp_comm_group). If the ranks share no
+ * memory, the backend's library may block the thread forever. The caller must then watch
+ * ddp_async_flight() with a watchdog. */
 int ddp_async_create(struct ddp_comm *parent, struct ddp_async **out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Waits for all posted requests, ends the thread and frees *async. Collective, unless a failure

@@ -48,7 +48,8 @@ struct ddp_coll_shape {
 struct ddp_coll_cost {
     double steps;      /* communication steps that follow one another */
     double messages;   /* messages that one rank sends */
-    double sent_bytes; /* bytes that one rank passes to ddp_comm_isend; 0 if ranks map each other's memory */
+    double sent_bytes; /* bytes that one rank passes to ddp_comm_isend; 0 if ranks map each other's
+                          memory */
     /* Bytes that are sent one after the other on the slowest path. Set if they are more than
      * sent_bytes, because a rank receives more than it sends or ranks wait for each other. Else 0.
      */

@@ -33,7 +33,7 @@ enum ddp_staging_flow {
 struct ddp_staging {
     const struct ddp_coll_args *args;
     enum ddp_staging_flow flow;
-    bool personal;      /* true: a publisher has one chunk per rank; false: one chunk for all readers */
+    bool personal; /* true: a publisher has one chunk per rank; false: one chunk for all readers */
     size_t chunk_bytes; /* bytes of a chunk, a multiple of the element size */
     /* The chunks that this rank publishes. If `personal`, the chunks lie in rank order and this
      * rank's own chunk is not published. */

@@ -52,7 +52,8 @@ static size_t rd_layout(struct rd *x, int ranks, size_t n, size_t most, void *sc
     const size_t capacity = capacity_of(ranks, n, most);
     const size_t words = DDP_MIN(ddp_sparse_code_bound(capacity, n), n);
     size_t used = 0;
-    for (int i = 0; i < 2; i++) { /* merge needs memory for all entries of both lists, even if indices are equal */
+    for (int i = 0; i < 2;
+         i++) { /* merge needs memory for all entries of both lists, even if indices are equal */
         x->merged[i].index = ddp_carve(scratch, &used, 2 * capacity * sizeof(uint32_t));
         x->merged[i].value = ddp_carve(scratch, &used, 2 * capacity * sizeof(float));
     }

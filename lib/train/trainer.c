@@ -53,14 +53,17 @@ static void describe(const struct ddp_trainer *t, struct ddp_train_run *run)
     run->synthetic = o->data->synthetic;
 }
 
-/* Adds an epoch to the running sums and records when the target accuracy was first reached. The
- * totals in the record are set only when the run ends, so an interrupted run has unknown totals. */
+/* Adds an epoch to the sums over epochs. Stores the epoch in which the target accuracy is first
+ * reached. The totals in the record are set only at the end of the run, so an interrupted run has
+ * unknown totals. */
 static void account(struct ddp_trainer *t, const struct ddp_epoch *e)
 {
     struct ddp_train_run *run = &t->run;
     t->seconds += e->seconds;
     t->wire_bytes += e->wire_bytes_per_rank;
-    if (run->target_epoch < 0 && e->eval_accuracy >= run->target_accuracy) { /* false for NaN */
+    if (run->target_epoch < 0 &&
+        e->eval_accuracy >=
+            run->target_accuracy) { /* false without a target, because the target is then NaN */
         run->target_epoch = e->epoch;
         run->target_seconds = t->seconds;
         run->target_wire_bytes = t->wire_bytes;
