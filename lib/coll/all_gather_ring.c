@@ -35,9 +35,8 @@ static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
     struct ddp_p2p_count c = {0, 0};
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = ranks - 1};
-    ddp_ring_copy_count(
-        &chunks, elem, 0,
-        &c); /* all chunks have the same size, so all ranks send the same number of bytes */
+    ddp_ring_copy_count(&chunks, elem, 0,
+                        &c); /* all chunks are equally long, so all ranks send the same */
     ddp_cost_rank(cost, &c);
     cost->memory_bytes =
         (shape->in_place ? 0 : DDP_COST_COPY * bytes) + (ranks - 1) * DDP_COST_MOVE * bytes;

@@ -173,8 +173,9 @@ static void rd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_co
         fold.extra * DDP_COST_MOVE * (double)bytes;
     if (ranks == 1)
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * (double)bytes;
-    else if (ddp_has_wider_acc(shape->dtype, shape->op)) /* all ranks convert their input, and pow2
-                                                            ranks convert the result back */
+    else if (ddp_has_wider_acc(
+                 shape->dtype,
+                 shape->op)) /* all ranks widen the input, pow2 ranks narrow the result */
         cost->memory_bytes += (ranks + fold.pow2) * both;
     else if (ddp_pre_scales(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * (double)bytes;

@@ -98,9 +98,8 @@ static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
         (ranks - 1) * ((DDP_COST_MOVE + DDP_COST_COMBINE) * acc_bytes + DDP_COST_MOVE * bytes);
     if (ranks == 1)
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * bytes;
-    else if (ddp_has_wider_acc(
-                 shape->dtype,
-                 shape->op)) /* all ranks convert their input, and each converts its chunk back */
+    else if (ddp_has_wider_acc(shape->dtype,
+                               shape->op)) /* all ranks widen their input, each narrows its chunk */
         cost->memory_bytes += (ranks + 1) * (bytes + acc_bytes);
     else if (ddp_pre_scales(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * bytes;

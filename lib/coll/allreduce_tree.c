@@ -259,9 +259,8 @@ static void tree_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
         ddp_cost_rank(cost, &c);
         cost->memory_bytes += children != 0 ? (children + 2) * acc_bytes : 0;
     }
-    if (ddp_has_wider_acc(
-            shape->dtype,
-            shape->op)) /* all ranks convert their input, and the root converts the result back */
+    if (ddp_has_wider_acc(shape->dtype,
+                          shape->op)) /* all ranks widen their input, the root narrows the result */
         cost->memory_bytes += (ranks + 1) * (bytes + acc_bytes);
     else if (ddp_pre_scales(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * bytes;

@@ -44,11 +44,10 @@ struct ddp_async {
     struct ddp_err failed;
 };
 
-/* Widens the affinity mask of the progress thread. Our launcher pins a rank to a core. A progress
- * thread on the same core could run only while the rank does not compute. If the rank is a thread,
- * the progress thread gets the mask of the process. Otherwise it gets the mask of the parent
- * process, which is the launcher. Other launchers leave the choice of the mask to the user, so it
- * does not change. */
+/* Widens the affinity mask of the progress thread. Our launcher pins a rank to a core, on which the
+ * progress thread could run only while the rank does not compute. The thread therefore gets the
+ * mask of the process (if the rank is a thread) or of the launcher, its parent process. Under other
+ * launchers the user chooses the mask, so it does not change. */
 static void leave_core_of_rank(const struct ddp_comm *comm, bool rank_is_thread)
 {
     cpu_set_t all, more;
@@ -312,8 +311,7 @@ static int collect(struct ddp_async_request *req, struct ddp_err *err)
 }
 
 /* Enters the request into the parent's recorder and returns its number there. The caller does this
- * once per request, when it first waits for the request or finds it done. The recorded sequence is
- * therefore the same on all ranks. */
+ * once per request, so the recorded sequence is the same on all ranks. */
 static uint64_t report_to_parent(struct ddp_async_request *req)
 {
     const struct ddp_async *async = req->async;
@@ -361,8 +359,7 @@ static int expire(struct ddp_async_request *req, int64_t timeout_ns, struct ddp_
     ddp_format_ns((double)timeout_ns, time, sizeof time);
     ddp_flight_describe(async->flight, where, sizeof where);
     ddp_comm_abort(async->parent, DDP_ELOST);
-    /* In shared memory the progress thread notices the abort and stops using the caller's arrays.
-     * Wait for that. */
+    /* In shared memory the progress thread notices the abort and stops. Wait for that. */
     if (async->comm->shm != NULL && sleep_until_done(req, 0))
         (void)!collect(req, NULL);
     return ddp_fail(err, DDP_ELOST, "rank %d waited %s for its progress thread, which is in %.200s",

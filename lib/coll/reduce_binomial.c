@@ -120,9 +120,8 @@ static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct 
     cost->path_bytes = ddp_rounds(ranks) *
                        acc_bytes; /* the root receives from all its children one after another */
     cost->memory_bytes = (ranks - 1) * (DDP_COST_MOVE + DDP_COST_COMBINE) * acc_bytes;
-    if (ddp_has_wider_acc(
-            shape->dtype,
-            shape->op)) /* all ranks convert their input, and the root converts the result back */
+    if (ddp_has_wider_acc(shape->dtype,
+                          shape->op)) /* all ranks widen their input, the root narrows the result */
         cost->memory_bytes += (ranks + 1) * (bytes + acc_bytes);
     else if (ddp_pre_scales(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * bytes;

@@ -88,17 +88,15 @@ static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
     struct ddp_p2p_count c = {0, 0};
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = ranks - 1};
-    ddp_ring_sum_count(
-        &chunks, acc_elem, 0,
-        &c); /* all chunks have the same size, so all ranks send the same number of bytes */
+    ddp_ring_sum_count(&chunks, acc_elem, 0,
+                       &c); /* all chunks are equally long, so all ranks send the same */
     ddp_cost_rank(cost, &c);
     cost->memory_bytes =
         (double)ranks * (ranks - 1) * (DDP_COST_MOVE + DDP_COST_COMBINE) * acc_chunk;
     if (ranks == 1)
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * chunk;
-    else if (ddp_has_wider_acc(
-                 shape->dtype,
-                 shape->op)) /* all ranks convert their input, and each converts its chunk back */
+    else if (ddp_has_wider_acc(shape->dtype,
+                               shape->op)) /* all ranks widen their input, each narrows its chunk */
         cost->memory_bytes += (double)ranks * (ranks + 1) * (chunk + acc_chunk);
     else if (ddp_pre_scales(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += (double)ranks * ranks * DDP_COST_COPY * chunk;

@@ -61,8 +61,7 @@ struct ddp_encode {
 
 struct ddp_compressor {
     const char *name, *summary;
-    const char *
-        argument_help; /* "D", "T" or "[CLIP]" (brackets: optional); NULL if there is no argument */
+    const char *argument_help; /* "D", "T" or "[CLIP]" (optional); NULL if there is none */
     enum ddp_combine combine;
     enum ddp_dtype wire_dtype; /* for SUM */
     bool feedback_default;     /* true for sparse compressors: error feedback is on by default */
