@@ -20,13 +20,13 @@
  * leader also waits until all other ranks of the host have done out(k), because its slot is the
  * result buffer.
  *
- * Inside a host each element is combined in rank order. Between hosts it is combined in the order
- * of the hosts around a ring, or in the order of the hosts if the message is spread (coll_hier.h).
+ * Inside a host each element is combined in rank order. Between hosts it is combined around a ring
+ * of the hosts. If the message is spread (coll_hier.h), it is combined in the order of the hosts.
  * Each element is computed on one leader, or on all leaders in the same order, so all ranks get the
  * same bits. An average is divided once, at the end. An average of 16-bit floats is divided in the
- * sum over a host, before the sum is rounded, so that no partial sum overflows. 16-bit floats are
- * rounded once per host and once per combine of two hosts, H - 1 times in total (once if spread).
- * Averages of integers are exact, because sums are sent in a wider type (coll_acc.h).
+ * sum over a host, before the sum is rounded, so that no partial sum overflows. Values of 16 bits
+ * are rounded once per host and once per combine of two hosts, H - 1 times in total (once if
+ * spread). Averages of integers are exact, because sums are sent in a wider type (coll_acc.h).
  *
  * Cost for S bytes in m fragments on n ranks and H hosts. S' is the size in the accumulator type,
  * which is S except for averages of integers. Steps: 2 inside a host, and m - 1 for the pipeline.

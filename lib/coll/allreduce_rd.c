@@ -1,8 +1,8 @@
 /* All-reduce "rd": recursive doubling, in which every step exchanges the whole message.
  *
  * The algorithm works for any number of ranks n. The largest power of two up to n, pow2, is the
- * number of ranks that take part. The first n - pow2 pairs of ranks are *folded* (pattern.h): the
- * even rank of a pair sends its input to the odd rank at the start and receives the result at the
+ * number of ranks that take part. The first n - pow2 pairs of ranks are *folded* (pattern.h). The
+ * even rank of a pair sends its input to the odd rank at the start. It receives the result at the
  * end. At level 0 to log2(pow2)-1, partners at distance 2^level exchange their partial sums, and
  * both partners combine the two partial sums. Compared with "rhd", this takes half the steps and
  * sends at least log2(pow2)/2 times the bytes. rd is therefore for small messages. Source: R.
@@ -146,9 +146,9 @@ static int rd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void 
     return ddp_fold_holds(call.fold, comm->rank) ? ddp_p2p_fold_out(comm, args, err) : 0;
 }
 
-/* In memory, pow2 ranks move and combine S' bytes at each level. Each of the `extra` folded pairs
- * moves and combines S' bytes at the start and moves S bytes at the end. In place, a rank copies
- * its input first if the number of levels is odd. */
+/* Memory traffic (DDP_COST_MOVE in coll_p2p.h): pow2 ranks move and combine S' bytes at each level.
+ * Each of the `extra` folded pairs moves and combines S' bytes at the start and moves S bytes at
+ * the end. In place, a rank copies its input first if the number of levels is odd. */
 static void rd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const struct ddp_fold fold = ddp_fold_of(ranks);

@@ -2,8 +2,8 @@
  * all-gather).
  *
  * The algorithm works for any number of ranks n. The largest power of two up to n, pow2, is the
- * number of ranks that take part. The first n - pow2 pairs of ranks are *folded* (pattern.h): the
- * even rank of a pair sends its input to the odd rank at the start and receives the result at the
+ * number of ranks that take part. The first n - pow2 pairs of ranks are *folded* (pattern.h). The
+ * even rank of a pair sends its input to the odd rank at the start. It receives the result at the
  * end.
  *
  * *Halving*: at level 0 to log2(pow2)-1, partners at distance 2^level hold partial sums of the same
@@ -205,9 +205,10 @@ static struct ddp_p2p_count rhd_count(int r, struct ddp_fold fold, size_t count,
     return c;
 }
 
-/* In memory, all ranks together move and combine (pow2-1) S' bytes in halving, and move (pow2-1) S
- * bytes in doubling. Folded pairs move and combine `extra` S' bytes, and move `extra` S bytes. pow2
- * - 1 + extra is n - 1, so the total is the same as for a ring. */
+/* Memory traffic (DDP_COST_MOVE in coll_p2p.h): all ranks together move and combine (pow2-1) S'
+ * bytes in halving, and move (pow2-1) S bytes in doubling. Folded pairs move and combine `extra` S'
+ * bytes, and move `extra` S bytes. The total is the same as for a ring, because pow2 - 1 + extra is
+ * n - 1. */
 static void rhd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const struct ddp_fold fold = ddp_fold_of(ranks);

@@ -14,8 +14,8 @@
  *
  * Cost for S bytes on n ranks: 2(n-1) steps. S' is the size in the accumulator type, which is S
  * except for averages of integers. A rank sends (n-1)/n S' bytes in fragments of
- * DDP_FRAGMENT_BYTES, and then (n-1)/n S bytes in n-1 messages. In memory, each byte moves 2(n-1)
- * times and is combined n-1 times. */
+ * DDP_FRAGMENT_BYTES, and then (n-1)/n S bytes in n-1 messages. Memory traffic (DDP_COST_MOVE in
+ * coll_p2p.h): each byte moves 2(n-1) times and is combined n-1 times. */
 #include "coll/coll_ring.h"
 #include "coll/coll_shm.h"
 

@@ -20,9 +20,9 @@
  *
  * Cost for S bytes in m fragments on n ranks, where depth = floor(log2 n): 2 depth + m - 1 steps.
  * S' is the size in the accumulator type, which is S except for averages of integers. A rank sends
- * S' bytes to its parent and S bytes to each child, each in m messages. In memory, S' + S bytes
- * move n-1 times. A rank with children also reads its own and its children's S' bytes, and writes
- * S' bytes. */
+ * S' bytes to its parent and S bytes to each child, each in m messages. Memory traffic
+ * (DDP_COST_MOVE in coll_p2p.h): S' + S bytes move n-1 times. A rank with children also reads its
+ * own and its children's S' bytes, and writes S' bytes. */
 #include "coll/coll_p2p.h"
 #include "coll/coll_shm.h"
 

@@ -7,8 +7,8 @@
  * comes first.
  *
  * Cost for S bytes on n ranks: ceil(log2 n) steps. The root sends ceil(log2 n) messages of S bytes.
- * Other ranks send fewer. In memory, S bytes move n-1 times. Out of place, the root also copies S
- * bytes. */
+ * Other ranks send fewer. Memory traffic (DDP_COST_MOVE in coll_p2p.h): S bytes move n-1 times. Out
+ * of place, the root also copies S bytes. */
 #include "coll/coll_p2p.h"
 
 static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

@@ -34,8 +34,8 @@ enum need {
 
 /* A row of the table. `auto` uses the first row that fits the call and whose algorithm supports it.
  * A row fits message sizes of up to bytes_max (ddp_coll_message_bytes), up to ranks_max ranks, and
- * the distances in its set. results/notes/collectives.md has the timings behind all thresholds of
- * this file.
+ * the distances in its set. All thresholds of this file come from timings
+ * (results/notes/collectives.md).
  *
  * "flat" takes one step, but is neither zero-copy like "direct" (registered memory) nor pipelined
  * like "staged" (private memory). flat is therefore faster only for small messages. At a far

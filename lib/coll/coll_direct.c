@@ -17,8 +17,8 @@ int ddp_direct_supports(const struct ddp_comm *comm, const struct ddp_coll_shape
     return 0;
 }
 
-/* Returns the number of arrays of args->count elements that a rank touches on average. A root, or a
- * rank of a call in place, touches slightly more or fewer. All-to-all in place does not use this
+/* Returns the number of arrays of args->count elements that a rank accesses on average. A root, or
+ * a rank of a call in place, accesses slightly more or fewer. All-to-all in place does not use this
  * function. */
 static size_t arrays_touched(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {

@@ -6,12 +6,12 @@
  * offsets of both buffers are stored beside the flag, so they may differ between ranks. After that,
  * each byte moves once, from the send buffer of one rank to the recv buffer of another. The
  * algorithm decides which of the two ranks copies. *Leave* announces that the rank no longer
- * touches the memory of other ranks.
+ * accesses the memory of other ranks.
  *
- * Two rules make this safe. A rank waits until a peer has entered before it touches the peer's
- * memory. A rank returns only after every rank that touches its memory or reads its offsets has
- * left. Each call raises the flag of every rank by two. A rank that need not wait may be one call
- * ahead of the others. */
+ * Two rules make this safe. A rank accesses the memory of a peer only after the peer has entered. A
+ * rank returns only after every rank that accesses its memory or reads its offsets has left. Each
+ * call raises the flag of every rank by two. A rank that need not wait may be one call ahead of the
+ * others. */
 #ifndef DDP_COLL_COLL_DIRECT_H
 #define DDP_COLL_COLL_DIRECT_H
 

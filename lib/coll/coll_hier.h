@@ -3,9 +3,9 @@
  * only.
  *
  * The message is cut into *fragments*. A fragment is started when its sum over the host is ready.
- * Its chunks then go around a ring of the leaders (pattern.h) in H - 1 combining and H - 1 copying
- * steps, where H is the number of hosts. Up to DEPTH fragments are in transit at a time. Each has
- * its own message tag, so that fragments do not wait for each other.
+ * Its chunks then go around a ring of the leaders (pattern.h). For H hosts, this takes H - 1
+ * combining and H - 1 copying steps. Up to DEPTH fragments are in transit at a time. Each has its
+ * own message tag, so that fragments do not wait for each other.
  *
  * A short message is *spread* instead. In one step every leader sends its whole message to all
  * other leaders. Each leader then combines the messages in the order of the hosts. */

@@ -39,8 +39,8 @@ static inline int ddp_coll_divisor(const struct ddp_comm *comm, enum ddp_op op)
     return op == DDP_AVG ? comm->size : 1;
 }
 
-/* Arrays of at least this size are copied with non-temporal stores, because they do not fit the
- * cache and these stores do not read the destination first (results/notes/collectives.md). */
+/* Arrays of at least this size do not fit the cache. They are copied with non-temporal stores,
+ * which do not read the destination first (results/notes/collectives.md). */
 #define DDP_PAST_CACHE_BYTES ((size_t)16 << 20)
 
 /* Copies, unless bytes is 0 or dst and src are the same. Large arrays use non-temporal stores. */

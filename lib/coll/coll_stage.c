@@ -7,9 +7,9 @@
 #define DEPTH      8
 #define RING_BYTES ((size_t)DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES)
 /* Largest fragment, the fastest size that was measured (results/notes/collectives.md). If data
- * moves only to or from a root, a chunk is cut into up to OVERLAP fragments, so that its publisher
- * and its readers copy at the same time. Such fragments have at least FRAGMENT_MIN_BYTES, if the
- * ring buffer has room for that. */
+ * moves only to or from a root, a chunk is cut into up to OVERLAP fragments. The publisher and the
+ * readers then copy at the same time. Such fragments have at least FRAGMENT_MIN_BYTES, if the ring
+ * buffer has room for that. */
 #define FRAGMENT_BYTES     ((size_t)64 << 10)
 #define FRAGMENT_MIN_BYTES ((size_t)8 << 10)
 #define OVERLAP            8

@@ -3,10 +3,11 @@
  *
  * Each publishing rank copies chunks of data to its own ring buffer, cut into fragments. Each
  * reading rank *takes* the fragments from the ring buffers of publishers. A rank may do both. All
- * chunks have the same length and are cut alike. In round t every publisher copies fragment t of
- * each of its chunks into its ring buffer and posts its flag IN. Every reader waits for IN, takes
- * fragment t of each chunk that it reads, and posts its flag DONE. A ring buffer holds the slots of
- * DEPTH rounds. A publisher writes a slot again only when all readers are done with it.
+ * chunks have the same length and are cut at the same offsets. In round t every publisher copies
+ * fragment t of each of its chunks into its ring buffer and posts its flag IN. Every reader waits
+ * for IN, takes fragment t of each chunk that it reads, and posts its flag DONE. A ring buffer
+ * holds the slots of DEPTH rounds. A publisher writes a slot again only when all readers are done
+ * with it.
  *
  * A rank writes only to its own ring buffer, and returns when no other rank reads that ring buffer
  * any more. A call begins by waiting until all ranks have entered. This is needed because

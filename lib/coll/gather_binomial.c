@@ -7,8 +7,8 @@
  *
  * Cost for chunks of S bytes on n ranks: ceil(log2 n) steps. The root's child with the largest
  * subtree sends the most, up to n/2 chunks. A rank sends one message, or two if its subtree wraps.
- * In memory, each chunk moves once per level of the tree, and inner ranks also copy their own
- * chunk. */
+ * Memory traffic (DDP_COST_MOVE in coll_p2p.h): each chunk moves once per level of the tree, and
+ * inner ranks also copy their own chunk. */
 #include "coll/coll_p2p.h"
 
 static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -26,8 +26,9 @@ static size_t binomial_scratch_bytes(const struct ddp_comm *comm,
     return v == 0 || span == 1 ? 0 : (size_t)span * shape->count * ddp_dtype_size(shape->dtype);
 }
 
-/* Receives the chunks of all children's subtrees at the same time. base: memory for all chunks in
- * rank order on the root, or for the chunks of this rank's subtree on other ranks. */
+/* Receives the chunks of all children's subtrees at the same time. base: memory for the chunks. On
+ * the root these are all chunks in rank order. On other ranks they are the chunks of the subtree.
+ */
 static int receive_children(struct ddp_comm *comm, const struct ddp_coll_args *args, int v,
                             void *base, struct ddp_err *err)
 {

@@ -10,8 +10,8 @@
 /* The properties of one collective. */
 struct move {
     enum ddp_staging_flow flow;
-    /* personal: send holds one chunk for each rank, in rank order; otherwise one chunk.
-     * recv_chunks: recv holds one chunk from each rank, in rank order; otherwise one chunk. */
+    /* If personal, send holds one chunk for each rank in rank order, otherwise one chunk. If
+     * recv_chunks, recv holds one chunk from each rank in rank order, otherwise one chunk. */
     bool personal, recv_chunks;
 };
 

@@ -12,7 +12,8 @@
  *
  * Cost for S bytes on n ranks: ceil(log2 n) steps. S' is the size in the accumulator type, which is
  * S except for averages of integers. Every rank except the root sends S' bytes in fragments of
- * DDP_FRAGMENT_BYTES. In memory, S' bytes move and are combined n-1 times. */
+ * DDP_FRAGMENT_BYTES. Memory traffic (DDP_COST_MOVE in coll_p2p.h): S' bytes move and are combined
+ * n-1 times. */
 #include "coll/coll_p2p.h"
 #include "coll/coll_shm.h"
 

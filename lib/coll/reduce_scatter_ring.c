@@ -9,8 +9,8 @@
  *
  * Cost for chunks of S bytes on n ranks: n-1 steps. S' is the size of a chunk in the accumulator
  * type (coll_acc.h), which is S except for averages of integers. A rank sends (n-1) S' bytes, each
- * chunk in fragments of DDP_FRAGMENT_BYTES. In memory, each byte moves n-1 times and is combined
- * n-1 times. */
+ * chunk in fragments of DDP_FRAGMENT_BYTES. Memory traffic (DDP_COST_MOVE in coll_p2p.h): each byte
+ * moves n-1 times and is combined n-1 times. */
 #include "coll/coll_ring.h"
 #include "coll/coll_shm.h"
 

@@ -9,8 +9,8 @@
  * fewest bytes.
  *
  * Cost for chunks of S bytes on n ranks: ceil(log2 n) steps. The root sends (n-1) S bytes in one
- * message per child, and one more if a subtree wraps. In memory, each chunk moves once per level of
- * the tree, and inner ranks also copy their own chunk. */
+ * message per child, and one more if a subtree wraps. Memory traffic (DDP_COST_MOVE in coll_p2p.h):
+ * each chunk moves once per level of the tree, and inner ranks also copy their own chunk. */
 #include "coll/coll_p2p.h"
 
 static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -28,8 +28,8 @@ static size_t binomial_scratch_bytes(const struct ddp_comm *comm,
     return v == 0 || span == 1 ? 0 : (size_t)span * shape->count * ddp_dtype_size(shape->dtype);
 }
 
-/* chunks: all chunks in rank order on the root, or the chunks of this rank's subtree on other
- * ranks. */
+/* Sends the chunks of the children's subtrees. chunks: on the root, all chunks in rank order. On
+ * other ranks, the chunks of this rank's subtree. */
 static int send_children(struct ddp_comm *comm, const struct ddp_coll_args *args, int v,
                          const void *chunks, struct ddp_err *err)
 {

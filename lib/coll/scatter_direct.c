@@ -1,7 +1,7 @@
 /* Scatter "direct": zero-copy on registered memory.
  *
  * Every rank copies its chunk of the root's send buffer to its own recv buffer. If the call is in
- * place, the root has nothing to copy for itself. For chunks of 16 KiB and more the root then
+ * place, the root has nothing to copy for itself. If the chunks then have 16 KiB or more, the root
  * copies the last n-th of every other rank's chunk.
  *
  * Cost for a send buffer of S bytes on n ranks: 2 steps. S bytes are read and written, in place

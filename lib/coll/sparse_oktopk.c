@@ -11,9 +11,9 @@
  * inputs.
  *
  * The regions are estimated every 64 calls. Each rank finds the indices that split its own list
- * into P equal parts, and rank r computes the average of the r-th index of all ranks. Owner r adds
- * its own entries first, and then those of ranks r-1, r-2, ... Only the owner computes a sum, so
- * all ranks get the same bits.
+ * into P equal parts. Rank r computes the average of the r-th index of all ranks. Owner r adds its
+ * own entries first, and then those of ranks r-1, r-2, ... Only the owner computes a sum, so all
+ * ranks get the same bits.
  *
  * With two ranks, each rank sends its whole list to the other, and both compute the result alone.
  * This takes at most 8k bytes, which is below the bound of the cost.
@@ -25,8 +25,8 @@
  * The following numbers are sent in addition, each in log2 P steps. The numbers of entries take 4(P
  * - 1) bytes (at most 2P log2 P from 17 ranks on). The notes take 12(P - 1) bytes. Every 64 calls,
  * the regions take as many bytes as the numbers of entries, and 4(P - 1) bytes more. Every 32
- * calls, and if the old threshold cannot be used, the selection takes at most 512(P - 1) bytes in
- * up to 8 rounds of log2 P steps. */
+ * calls, or if the old threshold cannot be used, there is an exact selection. It takes at most
+ * 512(P - 1) bytes in up to 8 rounds of log2 P steps. */
 #include "coll/sparse_oktopk.h"
 
 static size_t oktopk_layout(struct ddp_oktopk *x, int ranks, size_t n, size_t most, void *scratch)

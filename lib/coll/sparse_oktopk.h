@@ -112,8 +112,8 @@ int ddp_oktopk_select(struct ddp_oktopk *x, struct ddp_err *err) DDP_MUST_CHECK;
  * to its residual. Collective. */
 int ddp_oktopk_gather(struct ddp_oktopk *x, struct ddp_err *err) DDP_MUST_CHECK;
 /* ddp_oktopk_keep stores kept sums in the result. Successive calls must pass sums in index order.
- * Entries of args->mine whose index is not among the kept sums are rejected, so they are added to
- * the residual. ddp_oktopk_finish rejects the remaining entries after the last call. */
+ * If an entry of args->mine does not belong to a kept sum, it is *rejected*, which means that it is
+ * added to the residual. After the last call, ddp_oktopk_finish rejects the remaining entries. */
 void ddp_oktopk_keep(struct ddp_oktopk *x, const struct ddp_sparse *list);
 void ddp_oktopk_finish(struct ddp_oktopk *x);
 

@@ -39,8 +39,8 @@ static uint64_t all_sums(const struct ddp_oktopk *x)
     return sums;
 }
 
-/* True if the old threshold can be used. It must select between 2/3 k and 2k sums, and no rank may
- * exceed its bound of sent words in an unbalanced gather with the longest coding. */
+/* True if the old threshold can be used. It must select between 2/3 k and 2k sums. In addition, no
+ * rank may exceed its bound of sent words in an unbalanced gather, even with the longest coding. */
 static bool old_threshold_does(const struct ddp_oktopk *x)
 {
     const int ranks = x->comm->size;

@@ -1,8 +1,8 @@
 /* Sparse all-reduce "rd": recursive doubling of sorted lists, as in SparCML.
  *
  * The algorithm works for any number of ranks P. The largest power of two up to P, pow2, is the
- * number of ranks that take part. The first P - pow2 pairs of ranks are *folded* (pattern.h): the
- * even rank of a pair sends its list to the odd rank at the start and receives the sum at the end.
+ * number of ranks that take part. The first P - pow2 pairs of ranks are *folded* (pattern.h). The
+ * even rank of a pair sends its list to the odd rank at the start. It receives the sum at the end.
  * In round i = 0, 1, ... the new ranks r and r xor 2^i exchange their *partial sums*. Both ranks
  * add the two partial sums by merging the index-sorted lists. A count is sent before each list. If
  * the shortest coding of a list is not shorter than n values, the partial sum becomes dense and
@@ -14,7 +14,7 @@
  * depend on their order (NaN is canonical). Both partners also get the same indices, and both or
  * neither become dense.
  *
- * Cost for k entries per rank on P ranks, where w(c) <= n is the number of words for c entries: in
+ * Cost for k entries per rank on P ranks: Let w(c) <= n be the number of words for c entries. In
  * round i a rank sends at most 4 w(2^i k) bytes, and 4 bytes for the count. If P is a power of two,
  * there are 2 log2(P) steps. Below a density of 1/(32P), a rank then sends 8k(P - 1) bytes in
  * total. The even rank of a folded pair sends only its list and a count. The odd rank also sends
@@ -194,8 +194,8 @@ static int add_partial(struct rd *x, size_t count, struct ddp_err *err)
     return 0;
 }
 
-/* Sends this rank's partial sum to dst, and receives the partial sum of src in x->in. dst or src
- * may be -1 for none. known: true if the counts are known and need not be exchanged. */
+/* Sends this rank's partial sum to dst, and receives the partial sum of src in x->in. A rank of -1
+ * stands for none. known: the counts need not be exchanged. */
 static int swap_partials(struct rd *x, int dst, int src, bool known, size_t *count,
                          struct ddp_err *err)
 {

@@ -1,7 +1,7 @@
-/* Runs the model's step as captured graphs. If gradients are exchanged during the backward pass,
- * there is one graph per bucket, because another stream can wait for the end of a graph but not for
- * a point inside it. The graphs are launched one after the other, and after each launch the
- * strategy is notified of the bucket's gradients. Otherwise there is one graph per step. */
+/* Runs the model's step as captured graphs. Normally there is one graph. If gradients are exchanged
+ * during the backward pass, there is one graph per bucket. The exchange of a bucket runs on another
+ * stream, which can wait for the end of a graph but not for a point inside it. After the launch of
+ * each graph, the strategy is notified of that bucket's gradients. */
 #include <stdlib.h>
 
 #include "base/mem.h"

@@ -191,9 +191,10 @@ void ddp_trainer_ready(void *arg, int param);
 int ddp_trainer_buckets(const struct ddp_trainer *t, struct ddp_grad_bucket *buckets);
 /* Creates the strategy. Collective. */
 int ddp_trainer_open_sync(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
-/* Recording of gradients (options->dump_dir). open() is collective and does nothing without a
- * folder. due() returns whether the next step is recorded. dump() appends the gradients, multiplied
- * by `factor`, to the file. base/npy.h describes the scale of recorded gradients. */
+/* Recording of gradients (options->dump_dir). ddp_trainer_dump_open() is collective and does
+ * nothing without a folder. ddp_trainer_dump_due() returns whether the next step is recorded.
+ * ddp_trainer_dump() appends the gradients, multiplied by `factor`, to the file. The scale of
+ * recorded gradients is described in base/npy.h. */
 int ddp_trainer_dump_open(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
 bool ddp_trainer_dump_due(const struct ddp_trainer *t);
 int ddp_trainer_dump(struct ddp_trainer *t, double factor, struct ddp_err *err) DDP_MUST_CHECK;
