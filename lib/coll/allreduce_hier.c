@@ -50,11 +50,10 @@ _Static_assert(DDP_HIER_DEPTH *DDP_HIER_FRAGMENT_BYTES == DDP_SHM_RING_SLOTS * D
 struct hier_call {
     struct ddp_comm *comm, *local;
     const struct ddp_coll_args *args;
-    size_t elem, acc_elem, fragment,
-        fragments; /* fragment: elements of a fragment; fragments: their number */
-    bool wider_acc, mapped, leads, spreads; /* mapped: all buffers are in registered memory */
-    int divisor;                            /* the sum over a host divides by this number */
-    uint64_t in, sum, result, out;          /* sequence numbers of the flags before fragment 0 */
+    size_t elem, acc_elem, fragment, fragments; /* fragment: elements per fragment */
+    bool wider_acc, mapped, leads, spreads;     /* mapped: all buffers are in registered memory */
+    int divisor;                                /* the sum over a host divides by this number */
+    uint64_t in, sum, result, out; /* sequence numbers of the flags before fragment 0 */
     /* If mapped: the send buffers of the host's ranks, and the leader's recv buffer. */
     const unsigned char *input[DDP_REDUCE_MAX];
     unsigned char *result_buffer;

@@ -44,7 +44,8 @@ static int rd_supports(const struct ddp_comm *comm, const struct ddp_coll_shape 
     return ddp_coll_needs_p2p(comm, "rd", err);
 }
 
-/* Scratch holds the landing buffers and then spare. For averages of integers, result follows. */
+/* Scratch holds the landing buffers (coll_p2p.h) and then spare. For averages of integers, result
+ * follows. */
 static size_t rd_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
     const size_t bytes = shape->count * ddp_dtype_size(ddp_acc_dtype(shape->dtype, shape->op));

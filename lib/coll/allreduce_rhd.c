@@ -53,8 +53,8 @@ static int rhd_supports(const struct ddp_comm *comm, const struct ddp_coll_shape
     return ddp_coll_needs_p2p(comm, "rhd", err);
 }
 
-/* Returns the size of the landing buffers for the longest array that this rank receives and
- * combines. If ranks are folded, that is the whole message. */
+/* Returns the size of the landing buffers (coll_p2p.h) for the longest array that this rank
+ * receives and combines. If ranks are folded, that is the whole message. */
 static size_t rhd_landing_bytes(int ranks, size_t bytes)
 {
     const bool folds = ddp_fold_of(ranks).extra != 0;

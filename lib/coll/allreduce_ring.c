@@ -26,8 +26,8 @@ static int ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
     return ddp_coll_needs_p2p(comm, "ring", err);
 }
 
-/* Returns the size of the landing buffers, the first part of scratch. For averages of integers, the
- * message in the accumulator type follows. */
+/* Returns the size of the landing buffers (coll_p2p.h), the first part of scratch. For averages of
+ * integers, the message in the accumulator type follows. */
 static size_t ring_landing_bytes(int ranks, size_t count, size_t elem)
 {
     const struct ddp_chunks chunks = {.count = count, .n = ranks};

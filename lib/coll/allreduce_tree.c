@@ -70,8 +70,8 @@ static size_t fragment_count_of(size_t count, enum ddp_dtype dtype, enum ddp_op 
     return count / fragment + (count % fragment != 0);
 }
 
-/* Scratch holds two landing buffers for each child. For averages of integers, the message in the
- * accumulator type follows. */
+/* Scratch holds two *landing buffers* for each child, which receive fragments. For averages of
+ * integers, the message in the accumulator type follows. */
 static size_t tree_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
     const int children = ddp_binary_children(comm->rank, comm->size);

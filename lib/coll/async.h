@@ -43,9 +43,8 @@ struct ddp_async_request {
      * marks the request as done. Set both members between prepare and post. */
     void (*after)(void *arg);
     void *arg;
-    int (*job)(void *arg,
-               struct ddp_err *err); /* runs instead of a collective; NULL if there is no job */
-    int64_t started_ns, finished_ns; /* time at which the collective began and ended */
+    int (*job)(void *arg, struct ddp_err *err); /* runs instead of a collective */
+    int64_t started_ns, finished_ns;            /* time at which the collective began and ended */
     bool once;     /* made by ddp_async_start, so it is released when its result is returned */
     bool reported; /* the parent's recorder shows this request */
     uint64_t seq;  /* number of this request, from 0 */

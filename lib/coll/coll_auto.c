@@ -53,7 +53,7 @@ struct rule {
     const char *why;
 };
 
-static const char why_self[] = "one rank: a copy, or nothing";
+static const char why_self[] = "one rank, so at most a copy is needed";
 static const char why_flat[] = "one step; the extra copies are short";
 static const char why_oversubscribed[] =
     "one step; in a second step ranks would wait for their turn on a core";
@@ -61,11 +61,11 @@ static const char why_direct[] = "zero-copy: every byte moves once";
 static const char why_staged[] =
     "private buffers: copies through ring buffers in shared memory, pipelined";
 static const char why_native[] = "the library knows the network";
-static const char why_few_steps[] = "few steps: they decide the time of small messages";
-static const char why_few_bytes[] = "few bytes per rank: they decide the time of large messages";
+static const char why_few_steps[] = "few steps, which decide the time of small messages";
+static const char why_few_bytes[] = "few bytes per rank, which decide the time of large messages";
 static const char why_hosts[] = "shared memory inside a host, messages between one rank per host";
 static const char why_alone[] =
-    "one rank per host: links stay busy, all hosts send the same number of bytes";
+    "one rank per host: all links are busy and carry the same number of bytes";
 static const char why_only[] = "messages: any backend, any memory";
 
 #define SELF(coll, symbol)                                                                         \

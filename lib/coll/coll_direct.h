@@ -83,8 +83,7 @@ bool ddp_direct_outgrows_cache(const struct ddp_comm *comm, const struct ddp_col
 static inline void ddp_direct_move(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                                    void *dst, const void *src, size_t bytes)
 {
-    const size_t long_bytes =
-        (size_t)64 << 10; /* for shorter copies, the fence takes longer than the stores save */
+    const size_t long_bytes = (size_t)64 << 10; /* the fence slows down shorter copies */
     if (bytes >= long_bytes && dst != src && ddp_direct_outgrows_cache(comm, args))
         comm->device->copy_nt(dst, src, bytes);
     else

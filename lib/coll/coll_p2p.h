@@ -95,7 +95,8 @@ struct ddp_p2p_combine {
     enum ddp_dtype dtype;
     enum ddp_op op;
     int divisor;   /* the sum is divided by this number; 1 means no division */
-    void *landing; /* buffer for arriving fragments; ddp_p2p_landing_bytes(), aligned to 64 */
+    void *landing; /* *landing buffers* for arriving fragments; ddp_p2p_landing_bytes(), aligned to
+                      64 */
 };
 int ddp_p2p_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c,
                     struct ddp_err *err) DDP_MUST_CHECK;

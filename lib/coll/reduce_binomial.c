@@ -24,8 +24,8 @@ static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_
     return ddp_coll_needs_p2p(comm, "binomial", err);
 }
 
-/* Returns the size of the landing buffers, which come first in scratch. A rank without children
- * needs none. The partial sums follow if recv cannot hold them. */
+/* Returns the size of the landing buffers (coll_p2p.h), which come first in scratch. A rank without
+ * children needs none. The partial sums follow if recv cannot hold them. */
 static size_t landing_bytes_of(int v, int ranks, size_t bytes)
 {
     return ddp_binomial_children(v, ranks) != 0 ? ddp_p2p_landing_bytes(bytes) : 0;
@@ -118,8 +118,8 @@ static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct 
     }
     ddp_count_fragments(&c, shape->count * acc_elem);
     ddp_cost_rank(cost, &c);
-    cost->path_bytes = ddp_rounds(ranks) *
-                       acc_bytes; /* the root receives from all its children one after another */
+    cost->path_bytes =
+        ddp_rounds(ranks) * acc_bytes; /* the root receives from its children one after another */
     cost->memory_bytes = (ranks - 1) * (DDP_COST_MOVE + DDP_COST_COMBINE) * acc_bytes;
     if (ddp_has_wider_acc(shape->dtype,
                           shape->op)) /* all ranks widen their input, the root narrows the result */

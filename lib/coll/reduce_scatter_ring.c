@@ -21,8 +21,9 @@ static int ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
     return ddp_coll_needs_p2p(comm, "ring", err);
 }
 
-/* The layout of scratch. The landing buffers come first, then two chunks of partial sums. For
- * averages of integers, all of send in the accumulator type takes the place of the two chunks. */
+/* The layout of scratch. The landing buffers (coll_p2p.h) come first, then two chunks of partial
+ * sums. For averages of integers, all of send in the accumulator type takes the place of the two
+ * chunks. */
 struct ring_layout {
     size_t chunk, landing, bytes;
 };

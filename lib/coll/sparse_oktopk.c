@@ -19,14 +19,14 @@
  * This takes at most 8k bytes, which is below the bound of the cost.
  *
  * Cost for k entries per rank on P >= 3 ranks: a rank sends at most 24k(P - 1)/P bytes (6k words)
- * of entries. Of these, the reduction takes at most 8k bytes and usually 8k(P - 1)/P. A balanced
- * gather takes 8k(P - 1)/P.
+ * of entries. The split and reduce takes at most 8k bytes and usually 8k(P - 1)/P. A balanced
+ * gather takes 8k(P - 1)/P bytes.
  *
  * The following numbers are sent in addition, each in log2 P steps. The numbers of entries take 4(P
- * - 1) bytes (at most 2P log2 P from 17 ranks on). The notes take 12(P - 1) bytes. Every 64 calls,
- * the regions take as many bytes as the numbers of entries, and 4(P - 1) bytes more. Every 32
- * calls, or if the old threshold cannot be used, there is an exact selection. It takes at most
- * 512(P - 1) bytes in up to 8 rounds of log2 P steps. */
+ * - 1) bytes (at most 2P log2 P from 17 ranks on). The notes, from which ranks make the same
+ * decisions, take 12(P - 1) bytes. Every 64 calls, the regions take as many bytes as the numbers of
+ * entries, and 4(P - 1) bytes more. Every 32 calls, or if the old threshold cannot be used, there
+ * is an exact selection. It takes at most 512(P - 1) bytes in up to 8 rounds of log2 P steps. */
 #include "coll/sparse_oktopk.h"
 
 static size_t oktopk_layout(struct ddp_oktopk *x, int ranks, size_t n, size_t most, void *scratch)

@@ -4,15 +4,15 @@
  * number of ranks that take part. The first P - pow2 pairs of ranks are *folded* (pattern.h). The
  * even rank of a pair sends its list to the odd rank at the start. It receives the sum at the end.
  * In round i = 0, 1, ... the new ranks r and r xor 2^i exchange their *partial sums*. Both ranks
- * add the two partial sums by merging the index-sorted lists. A count is sent before each list. If
- * the shortest coding of a list is not shorter than n values, the partial sum becomes dense and
- * stays dense. Source: C. Renggli et al., SparCML: high-performance sparse communication for
- * machine learning, SC 2019, section 5.3.
+ * add the two partial sums by merging the index-sorted lists. The number of entries (count) is sent
+ * before each list. If the shortest coding of a list is not shorter than n values, the partial sum
+ * becomes dense and stays dense. Source: C. Renggli et al., SparCML: high-performance sparse
+ * communication for machine learning, SC 2019, section 5.3.
  *
  * All ranks get the same bits. Before round i, all ranks of a block of 2^i new ranks hold equal
  * partial sums. Both partners add the same two partial sums, and the sum of two floats does not
- * depend on their order (NaN is canonical). Both partners also get the same indices, and both or
- * neither become dense.
+ * depend on their order (NaN is canonical). Both partners also get the same indices for the sum,
+ * and decide equally whether it becomes dense.
  *
  * Cost for k entries per rank on P ranks: Let w(c) <= n be the number of words for c entries. In
  * round i a rank sends at most 4 w(2^i k) bytes, and 4 bytes for the count. If P is a power of two,
@@ -52,8 +52,7 @@ static size_t rd_layout(struct rd *x, int ranks, size_t n, size_t most, void *sc
     const size_t capacity = capacity_of(ranks, n, most);
     const size_t words = DDP_MIN(ddp_sparse_code_bound(capacity, n), n);
     size_t used = 0;
-    for (int i = 0; i < 2;
-         i++) { /* merge needs memory for all entries of both lists, even if indices are equal */
+    for (int i = 0; i < 2; i++) { /* merge needs memory for all entries of both lists */
         x->merged[i].index = ddp_carve(scratch, &used, 2 * capacity * sizeof(uint32_t));
         x->merged[i].value = ddp_carve(scratch, &used, 2 * capacity * sizeof(float));
     }

@@ -56,8 +56,7 @@ void ddp_partition_order(const struct ddp_partition_plan *plan, int epoch, int r
     ddp_rng_init(&rng, plan->seed, STREAM_SHARDS);
     ddp_rng_shuffle(&rng, order, plan->images);
     ddp_partition_part(plan->images, plan->ranks, rank, &first, &n);
-    for (size_t i = 0; i < n;
-         i++) /* first + i >= i, so no index is overwritten before it is read */
+    for (size_t i = 0; i < n; i++) /* first + i >= i: each index is read before it is overwritten */
         order[i] = order[first + i];
     ddp_rng_init(&rng, plan->seed, STREAM_EPOCH + (uint64_t)epoch + ((uint64_t)rank << 33));
     ddp_rng_shuffle(&rng, order, n);

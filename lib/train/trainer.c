@@ -61,9 +61,7 @@ static void account(struct ddp_trainer *t, const struct ddp_epoch *e)
     struct ddp_train_run *run = &t->run;
     t->seconds += e->seconds;
     t->wire_bytes += e->wire_bytes_per_rank;
-    if (run->target_epoch < 0 &&
-        e->eval_accuracy >=
-            run->target_accuracy) { /* false without a target, because the target is then NaN */
+    if (run->target_epoch < 0 && e->eval_accuracy >= run->target_accuracy) { /* false for NaN */
         run->target_epoch = e->epoch;
         run->target_seconds = t->seconds;
         run->target_wire_bytes = t->wire_bytes;

@@ -81,8 +81,7 @@ struct ddp_train_options {
                       NaN */
     const char *dump_dir; /* folder for recorded gradients (base/npy.h), created if missing; NULL to
                              record none */
-    int64_t
-        dump_every; /* record gradients in steps 0, dump_every, 2 * dump_every, ...; at least 1 */
+    int64_t dump_every;   /* record every dump_every-th step, from the first on; at least 1 */
     double target_accuracy; /* NaN for no target */
 };
 

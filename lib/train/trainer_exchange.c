@@ -9,8 +9,7 @@
 
 #define PAGE_BYTES ((uint64_t)4096)
 #define HUGE_BYTES ((uint64_t)2 << 20)
-#define HUGE_FROM                                                                                  \
-    ((uint64_t)4 << 20) /* ddp_comm_alloc aligns blocks of at least this size to 2 MiB */
+#define HUGE_FROM  ((uint64_t)4 << 20) /* comm.h aligns blocks of this size or more to 2 MiB */
 
 static uint64_t block_bytes(uint64_t bytes)
 {
