@@ -1,3 +1,4 @@
+/* Conversions between integers and the accumulator type of their averages. See coll_acc.h. */
 #include "coll/coll_acc.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* Exchanges of messages, in one piece or in combined fragments. See coll_p2p.h. */
 #include "coll/coll_p2p.h"
 
 int ddp_coll_needs_p2p(const struct ddp_comm *comm, const char *name, struct ddp_err *err)

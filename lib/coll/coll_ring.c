@@ -1,3 +1,4 @@
+/* The ring that combines chunks and the ring that copies chunks. See coll_ring.h. */
 #include "coll/coll_ring.h"
 
 /* Returns the address where a step stores the partial sum of chunk c. The next step sends this

@@ -1,3 +1,4 @@
+/* Chunks, trees, folding and halving for the algorithms that send messages. See pattern.h. */
 #include "coll/pattern.h"
 
 #include "base/mem.h"

@@ -1,3 +1,4 @@
+/* Encodes and decodes the lists that sparse algorithms send. See sparse_code.h. */
 #include "coll/sparse_code.h"
 
 #include <string.h>

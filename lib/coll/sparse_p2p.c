@@ -1,3 +1,4 @@
+/* Exchanges of small numbers and the sum of many lists. See sparse_p2p.h. */
 #include "coll/sparse_p2p.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Error feedback around a compressor. See feedback.h. */
 #include "compress/feedback.h"
 
 #include "base/mem.h"

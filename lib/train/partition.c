@@ -1,3 +1,4 @@
+/* Assigns training images to ranks and steps. See partition.h. */
 #include "train/partition.h"
 
 #include "base/mem.h"
