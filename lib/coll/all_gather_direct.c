@@ -1,10 +1,10 @@
 /* All-gather "direct": zero-copy on registered memory.
  *
- * Each rank copies its own send buffer into its recv buffer (in place it is already there). As soon
- * as another rank has entered, it copies that rank's send buffer, too.
+ * Each rank copies its own send buffer into its recv buffer, unless the call is in place. The rank
+ * then copies the send buffer of every other rank, as soon as that rank has entered.
  *
- * Cost, full buffers of S bytes, n ranks: 2 steps. Each rank reads and writes S bytes, in place
- * (n-1)/n S: 2nS or 2(n-1)S in all. Nothing is sent. */
+ * Cost for recv buffers of S bytes on n ranks: 2 steps. Each rank reads and writes S bytes, in
+ * place (n-1)/n S. The total is 2nS bytes, in place 2(n-1)S. No messages are sent. */
 #include "coll/coll_direct.h"
 
 static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,

@@ -1,11 +1,11 @@
 /* All-gather "ring": in each step every rank passes on the chunk that it received in the step
  * before.
  *
- * It takes n-1 steps (coll_ring.h). Each chunk is one message that arrives at its place in recv. No
- * algorithm sends fewer bytes.
+ * Each chunk is one message that is received at its place in recv (coll_ring.h). No algorithm sends
+ * fewer bytes.
  *
- * Cost, chunks of S bytes, n ranks: n-1 steps. A rank sends n-1 messages, (n-1) S bytes. Memory,
- * all ranks: out of place each rank copies its chunk; each of the n S bytes moves n-1 times. */
+ * Cost for chunks of S bytes on n ranks: n-1 steps. A rank sends n-1 messages and (n-1) S bytes. In
+ * memory, each byte moves n-1 times. Out of place, each rank also copies its own chunk. */
 #include "coll/coll_ring.h"
 
 static int ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -36,7 +36,7 @@ static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = ranks - 1};
     ddp_ring_copy_count(&chunks, elem, 0,
-                        &c); /* the chunks are equal, so all ranks send the same */
+                        &c); /* all chunks are equally long, so all ranks send the same */
     ddp_cost_rank(cost, &c);
     cost->memory_bytes =
         (shape->in_place ? 0 : DDP_COST_COPY * bytes) + (ranks - 1) * DDP_COST_MOVE * bytes;

@@ -1,3 +1,4 @@
+/* All-gather of chunks of different length, on the ring that copies (coll_ring.h). */
 #include "coll/all_gather_v.h"
 
 #include "coll/coll_ring.h"

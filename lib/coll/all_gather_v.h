@@ -1,8 +1,8 @@
-/* All-gather of chunks of different length (allgatherv), exact and without padding. Sparse exchange
- * sends its lists with it. It is not in the table of algorithms, because its arguments differ.
+/* All-gather of chunks of different length (allgatherv), without padding. It is not in the table of
+ * algorithms, because its arguments differ.
  *
- * The chunk of rank r is data[offset[r] .. offset[r + 1]). offset [n + 1] is equal on all ranks,
- * begins with 0 and never decreases. */
+ * The chunk of rank r is data[offset[r] .. offset[r + 1]). offset [n + 1] begins with 0, never
+ * decreases, and is equal on all ranks. */
 #ifndef DDP_COLL_ALL_GATHER_V_H
 #define DDP_COLL_ALL_GATHER_V_H
 
@@ -12,20 +12,19 @@
 extern "C" {
 #endif
 
-/* Computes offset[0..n] from counts[n]. Returns the sum of counts, or SIZE_MAX if it overflows;
- * offset is then undefined. */
+/* Computes offset[0..n] from counts[n]. Returns the sum of counts. If the sum overflows, returns
+ * SIZE_MAX and leaves offset undefined. */
 size_t ddp_all_gather_v_offsets(const size_t *counts, int n, size_t *offset);
 
-/* Runs the all-gather. Collective: all ranks of the group pass the same offset and dtype. send:
- * this rank's chunk, which may be its place in recv. recv: [offset[n]]. Any chunk may be empty.
- * Uses a ring of n-1 steps with one chunk per rank and step: rank r sends every chunk except that
- * of rank r+1, each as one message. Empty chunks are not sent. Allocates nothing. The flight
- * recorder shows it as an all-gather. Returns DDP_EUNAVAIL if the backend has no messages, else the
- * errors of ddp_comm_wait. */
+/* Runs the all-gather on a ring of n-1 steps. Collective. All ranks of the group must pass the same
+ * offset and dtype. send: this rank's chunk, which may be its place in recv. recv: [offset[n]].
+ * Rank r sends every chunk except the chunk of rank r+1, each as one message. Chunks may be empty,
+ * and empty chunks are not sent. The flight recorder shows the call as an all-gather. Returns
+ * DDP_EUNAVAIL if the backend cannot send messages, else the errors of ddp_comm_wait. */
 int ddp_all_gather_v(struct ddp_comm *comm, const void *send, void *recv, const size_t *offset,
                      enum ddp_dtype dtype, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Returns the exact cost in *cost: the largest of all ranks. */
+/* Sets *cost to the exact cost. If a value differs between ranks, the largest is stored. */
 void ddp_all_gather_v_cost(int ranks, const size_t *offset, enum ddp_dtype dtype,
                            struct ddp_coll_cost *cost);
 

@@ -1,12 +1,12 @@
 /* All-to-all "direct": zero-copy on registered memory.
  *
- * Out of place each rank copies its chunk of every other rank's send buffer into its own recv
- * buffer, as soon as that rank has entered. In place two ranks *swap* the chunks that they have for
- * each other. The lower rank swaps the first half and the higher rank the second half, in blocks
- * that pass through the first-level cache. Only one rank reads and writes each byte.
+ * Out of place, each rank copies its chunk of every other rank's send buffer into its own recv
+ * buffer, as soon as that rank has entered. In place, two ranks *swap* the chunks that they have
+ * for each other. The lower rank swaps the first half of both chunks, and the higher rank swaps the
+ * second half. Blocks are small, so that they stay in the first-level cache.
  *
- * Cost, full buffers of S bytes, n ranks: 2 steps. Each rank reads and writes S bytes, in place
- * (n-1)/n S: 2nS or 2(n-1)S in all. Nothing is sent. */
+ * Cost for buffers of S bytes on n ranks: 2 steps. Each rank reads and writes S bytes, in place
+ * (n-1)/n S. The total is 2nS bytes, in place 2(n-1)S. No messages are sent. */
 #include "coll/coll_direct.h"
 
 #define BLOCK_BYTES ((size_t)4 << 10)

@@ -1,15 +1,15 @@
-/* All-to-all "pairwise": a rank exchanges with one partner in each step, until it has met all
- * ranks.
+/* All-to-all "pairwise": in each step a rank exchanges data with one other rank, until it has
+ * exchanged data with all.
  *
- * Out of place it *shifts*: in step s a rank sends to the rank s after it and receives from the
- * rank s before it. Each chunk is one message that arrives at its place. In place it *mirrors*:
- * every pair of ranks meets in one step and swaps chunks, in fragments. A fragment is copied to
- * scratch before the partner's fragment takes its place. pattern.h defines both orders.
+ * Out of place, in step s a rank sends one chunk to rank + s and receives one chunk from rank - s
+ * (modulo n). Each chunk is one message. In place, two partners swap their chunks in each step
+ * (ddp_mirror_partner in pattern.h). They swap in fragments. A fragment is copied to scratch and
+ * sent from there, because the partner's fragment overwrites it.
  *
- * Cost, chunks of S bytes, n ranks: n-1 steps, in place n (a rank may be idle in one of them). A
- * rank sends (n-1) S bytes, as n-1 messages, in place in fragments of DDP_FRAGMENT_BYTES. Memory,
- * all ranks: n(n-1) chunks move. Out of place each rank copies its own chunk, in place every chunk
- * that it sends. */
+ * Cost for chunks of S bytes on n ranks: n-1 steps. In place there are n steps, because a rank may
+ * be idle in one of them. A rank sends (n-1) S bytes in n-1 messages, or in fragments of
+ * DDP_FRAGMENT_BYTES in place. Memory traffic (DDP_COST_MOVE in coll_p2p.h): n(n-1) chunks move.
+ * Each rank also copies its own chunk, or every chunk that it sends in place. */
 #include "coll/coll_p2p.h"
 
 static int pairwise_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -26,7 +26,7 @@ static size_t pairwise_scratch_bytes(const struct ddp_comm *comm,
     return comm->size > 1 && shape->in_place ? DDP_MIN(chunk, DDP_FRAGMENT_BYTES) : 0;
 }
 
-/* Swaps the data chunk[bytes] with the partner's. saved: scratch for one fragment. */
+/* Swaps chunk[bytes] with the partner's chunk. saved: scratch for one fragment. */
 static int swap_chunk(struct ddp_comm *comm, int partner, void *chunk, size_t bytes, void *saved,
                       struct ddp_err *err)
 {

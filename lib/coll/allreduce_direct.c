@@ -1,23 +1,23 @@
 /* All-reduce "direct": zero-copy on registered memory.
  *
- * The message is cut into one *chunk* per rank, on cache-line boundaries. *Enter*: every rank
- * announces that its input is ready and its recv buffer may be overwritten. Each rank combines its
- * chunk of all ranks' send buffers in rank order, and stores the result to all ranks' recv buffers.
- * *Leave*: every rank announces that its chunk is complete everywhere. The same works in place,
- * because only the owner of a chunk reads its elements, before it writes them.
+ * The message is cut into one *chunk* per rank, at cache lines. First, every rank announces that
+ * its input is ready and its recv buffer may be overwritten. Each rank then combines its chunk of
+ * all ranks' send buffers in rank order, and stores the result to all ranks' recv buffers. Last,
+ * every rank announces that its chunk is complete everywhere. This also works in place, because
+ * only one rank reads and writes the elements of a chunk, and it reads each element before writing
+ * it.
  *
- * The stores are plain stores. Non-temporal stores and prefetching for ownership were never faster
- * on a shared last-level cache. A rank's chunk is contiguous: splitting it, so that no rank gets
- * only the front of an input, was faster for 16 KiB and slower for all other sizes. The timings are
- * in results/notes/collectives.md.
+ * The stores are plain and each chunk is contiguous. Non-temporal stores and prefetching for
+ * ownership were not faster, and split chunks were slower for most sizes
+ * (results/notes/collectives.md).
  *
- * Cost, S bytes, n ranks: 2 steps. Each rank reads nS/n and writes nS/n bytes: 2nS in all. Nothing
- * is sent. */
+ * Cost for S bytes on n ranks: 2 steps. Each rank reads S and writes S bytes, 2nS in total. No
+ * messages are sent. */
 #include "coll/coll_shm.h"
 
 /* Scratch: the addresses of all ranks' buffers, which the first call of a plan looks up. */
 struct direct_map {
-    const void *send; /* the send buffer that was looked up; NULL: none yet */
+    const void *send; /* the send buffer that was looked up; NULL before the first call */
     void *recv;
     const void *src[DDP_REDUCE_MAX];
     void *dst[DDP_REDUCE_MAX];
@@ -56,10 +56,8 @@ static int direct_lookup(struct ddp_comm *comm, const struct ddp_coll_args *args
     return 0;
 }
 
-/* Returns the first byte of rank r's chunk of `bytes` bytes at address `base`: 0 for rank 0 and
- * `bytes` for rank n. In between it is aligned to a cache line of memory, or to a cache line
- * counted from `base` if `base` is not a multiple of the element size. All ranks compute the same
- * value, because registered blocks begin on page boundaries. */
+/* Like ddp_direct_chunk_begin (coll_direct.h). All ranks compute the same value, because registered
+ * blocks begin on page boundaries. */
 static size_t chunk_begin(const void *base, size_t bytes, size_t elem, int r, int ranks)
 {
     const size_t to_line = -(uintptr_t)base & (DDP_CACHE_LINE - 1);
@@ -102,9 +100,9 @@ static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *
     };
 }
 
-/* The first bytes of a neighbour's chunk are prefetched before that rank has announced that they
- * are ready. If the neighbour still writes to them, it takes those cache lines back. 512 bytes
- * saved a tenth of the time at 1 KiB and cost nothing at larger sizes
+/* Number of bytes of the next rank's input that are prefetched before that rank announces that its
+ * input is ready. If that rank still writes to them, its write takes the cache lines back. This
+ * number speeds up messages of about 1 KiB and does not slow down larger ones
  * (results/notes/collectives.md). */
 #define PREFETCH_BYTES ((size_t)512)
 

@@ -1,17 +1,18 @@
-/* All-reduce "flat": every rank publishes its input, and every rank combines all inputs.
+/* All-reduce "flat": every rank stores its input in shared memory, and every rank combines all
+ * inputs.
  *
- * It is for small messages in any memory. A rank copies its input into its *data slot* of shared
- * memory, posts its flag, waits for all ranks, and combines all inputs in rank order into its own
- * recv buffer. At most DDP_SHM_INLINE bytes are stored beside the flag instead, so that input and
- * flag move in one cache line.
+ * The algorithm is for small messages in any memory. A rank copies its input into its *data slot*
+ * in shared memory, posts its flag and waits for all flags. It then combines all inputs in rank
+ * order into its own recv buffer. An input of at most DDP_SHM_INLINE bytes is stored beside the
+ * flag instead, so that input and flag move in one cache line.
  *
- * Calls alternate between two data slots and two flag slots (a double buffer), so one
- * synchronisation a call is enough. A rank that writes its data slot in call k overwrites the data
- * of call k-2. All readers have left call k-2, because this rank has seen all of them enter call
- * k-1. No other algorithm uses these slots, except coll_flat.c in the same way.
+ * Calls alternate between two data slots and two flags (a double buffer), so one synchronisation
+ * per call is enough. A rank that writes its data slot in call k overwrites the data of call k-2.
+ * All readers have left call k-2, because this rank has seen all of them enter call k-1. Only
+ * coll_flat.c also uses these slots, in the same way.
  *
- * Cost, S bytes, n ranks: 1 step. Copying the input reads and writes S bytes a rank; combining
- * reads nS and writes S bytes a rank: n(n+3)S in all. Nothing is sent. */
+ * Cost for S bytes on n ranks: 1 step. On each rank, copying the input reads and writes S bytes,
+ * and combining reads nS and writes S bytes. The total is n(n+3)S bytes. No messages are sent. */
 #include <string.h>
 
 #include "coll/coll_shm.h"
@@ -29,7 +30,8 @@ static int flat_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
     return 0;
 }
 
-/* Returns the address of a rank's input of this call: beside its flag, or in its data slot. */
+/* Returns the address of a rank's input of this call, which is beside the rank's flag or in its
+ * data slot. */
 static unsigned char *flat_input(const struct ddp_comm_shm *shm, int rank, int parity, size_t bytes)
 {
     return bytes <= DDP_SHM_INLINE

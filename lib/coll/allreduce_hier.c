@@ -1,36 +1,40 @@
-/* All-reduce "hier": shared memory inside a host, and messages between the *leaders*, the lowest
- * rank of each host.
+/* All-reduce "hier": shared memory inside a host, and messages between the *leaders*. The leader is
+ * the lowest rank of a host.
  *
- * The message is cut into *fragments*, and each passes through four stages:
- *   in      Every rank copies its input to its *slot* in the host's shared memory and posts IN. On
- *           registered memory nothing is copied; the inputs are read where they are.
+ * The message is cut into *fragments*. Each fragment passes through four stages:
+ *   in      Every rank copies its input to its *slot* in the host's shared memory and posts IN. In
+ *           registered memory nothing is copied, because the other ranks can read the input.
  *   sum     Every rank combines its *chunk* of the fragment from all inputs of its host, in rank
- *           order, into the leader's *result buffer* and posts SUM. All ranks of a host work alike.
+ *           order. It stores the sum in the leader's *result buffer* and posts SUM.
  *   leaders The leaders all-reduce their result buffers by messages (coll_hier.h) and post RESULT.
  *   out     Every rank copies the result buffer to its recv buffer and posts OUT.
- * The result buffer is the leader's slot, where it overwrites the leader's input, which has just
- * been read. On registered memory it is the fragment's place in the leader's recv buffer.
+ * The result buffer is the leader's slot. It overwrites the leader's input, which has just been
+ * read. In registered memory the result buffer is the fragment's place in the leader's recv buffer.
  *
- * The stages form a pipeline: step i does in(i), sum(i-1) and out(i-LAG). Up to LAG-1 fragments are
- * in transit between the leaders while later ones are summed and earlier ones copied out. A leader
- * advances its messages whenever it waits. The slot of fragment k is used again for fragment k +
- * DEPTH. Its rank has done out(k) by then, and before that result existed, all ranks had read their
- * inputs of k. The leader also waits until all other ranks of the host have done out(k), because
- * its slot is the result buffer.
+ * The stages form a pipeline. Step i does in(i), sum(i-1) and out(i-LAG). Up to LAG-1 fragments are
+ * in transit between the leaders while the ranks sum later fragments and copy out earlier ones. A
+ * leader advances its messages whenever it waits.
  *
- * Each element is combined in rank order inside a host, then in the order of the hosts around a
- * ring (if the message is spread: in the order of the hosts). This is done once, so all ranks get
- * the same bits. avg divides once, at the end. Averages of 16-bit floats instead divide in the sum
- * over a host, before the sum is rounded, so that no partial sum exceeds an average. 16-bit floats
- * are rounded once per host and once per combine of two hosts, H - 1 times in all (spread: once).
- * Averages of integers are exact: they are sent in a wider type (coll_acc.h).
+ * The slot of fragment k is used again for fragment k + DEPTH. Before that, its rank has done
+ * out(k). The result of fragment k existed then, so all ranks had read their inputs of k. The
+ * leader also waits until all other ranks of the host have done out(k), because its slot is the
+ * result buffer.
  *
- * Cost, S bytes, n ranks, H hosts, m fragments; S' = S, except for averages of integers, where it
- * is the size in the accumulator type: 2 steps inside a host and m - 1 more for the pipeline. When
- * H > 1, 1 and 2(H-1) steps between hosts (spread: 1). A leader sends 2(H-1)/H S' bytes (spread:
- * (H-1) S') in 2(H-1) messages a fragment (spread: H - 1); other ranks send nothing. Memory, all
- * ranks: in n(S + S'), sum (n + H) S', out n(S' + S). On registered memory there is no stage in,
- * and n - H ranks do stage out. */
+ * Inside a host each element is combined in rank order. Between hosts it is combined around a ring
+ * of the hosts. If the message is spread (coll_hier.h), it is combined in the order of the hosts.
+ * Each element is computed on one leader, or on all leaders in the same order, so all ranks get the
+ * same bits. An average is divided once, at the end. An average of 16-bit floats is divided in the
+ * sum over a host, before the sum is rounded, so that no partial sum overflows. Values of 16 bits
+ * are rounded once per host and once per combine of two hosts, H - 1 times in total (once if
+ * spread). Averages of integers are exact, because sums are sent in a wider type (coll_acc.h).
+ *
+ * Cost for S bytes in m fragments on n ranks and H hosts. S' is the size in the accumulator type,
+ * which is S except for averages of integers. Steps: 2 inside a host, and m - 1 for the pipeline.
+ * If H > 1, there are 2(H-1) steps between hosts (1 if spread) and 1 more inside a host. A leader
+ * sends 2(H-1)/H S' bytes in 2(H-1) messages per fragment. If the message is spread, a leader sends
+ * (H-1) S' bytes in H - 1 messages. Other ranks send nothing. Memory: stage in takes n(S + S')
+ * bytes, sum (n + H) S', and out n(S' + S). In registered memory there is no stage in, and only the
+ * n - H ranks that are not leaders do stage out. */
 #include "coll/coll_direct.h"
 #include "coll/coll_hier.h"
 #include "coll/coll_shm.h"
@@ -46,7 +50,7 @@ _Static_assert(DDP_HIER_DEPTH *DDP_HIER_FRAGMENT_BYTES == DDP_SHM_RING_SLOTS * D
 struct hier_call {
     struct ddp_comm *comm, *local;
     const struct ddp_coll_args *args;
-    size_t elem, acc_elem, fragment, fragments; /* fragment: elements of one; fragments: number */
+    size_t elem, acc_elem, fragment, fragments; /* fragment: elements per fragment */
     bool wider_acc, mapped, leads, spreads;     /* mapped: all buffers are in registered memory */
     int divisor;                                /* the sum over a host divides by this number */
     uint64_t in, sum, result, out; /* sequence numbers of the flags before fragment 0 */
@@ -134,8 +138,8 @@ static int advance(struct hier_call *call, bool *moved, struct ddp_err *err)
     return 0;
 }
 
-/* Called by the leader after its deadline. Blames another leader whose message is missing, else
- * `rank` of this host. */
+/* Called by the leader when its deadline has passed. Reports the leader whose message is missing as
+ * lost. If no message is missing, reports rank `rank` of this host. */
 static int expired(struct hier_call *call, int rank, struct ddp_err *err)
 {
     const int leader = ddp_hier_waits_for(&call->between);
@@ -144,9 +148,9 @@ static int expired(struct hier_call *call, int rank, struct ddp_err *err)
     return ddp_wait_expired(call->local, call->local->world_rank[rank], err);
 }
 
-/* Called by the leader, which advances its messages while it waits. rank >= 0: waits until the flag
- * of `rank` in slot `lane` has reached `epoch`. rank < 0: waits until `epoch` fragments are
- * finished. */
+/* Called by the leader. Waits, and advances its messages while it waits. If rank >= 0, waits until
+ * the flag of `rank` in `flag_slot` has reached `sequence`. If rank < 0, waits until `sequence`
+ * fragments are finished. */
 static int wait_busily(struct hier_call *call, int rank, int flag_slot, uint64_t sequence,
                        struct ddp_err *err)
 {
@@ -190,7 +194,8 @@ static int wait_for_all(struct hier_call *call, int flag_slot, uint64_t sequence
     return 0;
 }
 
-/* Afterwards no rank reads the ring buffers of this host any more, and all inputs are ready. */
+/* Waits until all ranks of the host have entered this call. No rank then reads slots of the
+ * previous call any more, and all inputs are ready. */
 static int enter(struct hier_call *call, struct ddp_err *err)
 {
     struct ddp_comm_shm *shm = call->local->shm;
@@ -260,7 +265,7 @@ static int stage_sum(struct hier_call *call, size_t k, struct ddp_err *err)
     return 0;
 }
 
-/* Called by the leader: exchanges the only fragment of a short message. */
+/* Called by the leader. Exchanges the only fragment of a short message. */
 static int exchange_short(struct hier_call *call, struct ddp_err *err)
 {
     for (int r = 1; r < call->local->size; r++)
@@ -288,11 +293,10 @@ static int stage_out(struct hier_call *call, size_t k, struct ddp_err *err)
     return 0;
 }
 
-/* This cannot deadlock. Consider the host whose slowest rank is furthest back, and that rank, in
- * step i. Its stages in and sum wait for other ranks, which are at step i or later, to have done
- * in(i-1) or out(i-DEPTH), and both belong to step i-1 or earlier. Its stage out waits for fragment
- * i-LAG to go around the leaders. All hosts have summed that fragment, because they are at step i
- * or later, and leaders advance its messages while they wait. */
+/* This cannot deadlock. Consider the rank that is furthest back, in step i. All other ranks are at
+ * step i or later. Stages in and sum of this rank wait for in(i-1) or out(i-DEPTH) of other ranks,
+ * which belong to step i-1. Stage out waits for fragment i-LAG to go around the leaders. All hosts
+ * have summed that fragment, and leaders advance its messages while they wait. */
 static int run_fragments(struct hier_call *call, struct ddp_err *err)
 {
     for (size_t i = 0; i < call->fragments + LAG; i++) {
@@ -303,14 +307,15 @@ static int run_fragments(struct hier_call *call, struct ddp_err *err)
         if (i >= LAG)
             DDP_TRY(stage_out(call, i - LAG, err));
     }
-    /* Other ranks read the leader's result buffer, so it must stay until they have finished. The
-     * results themselves prove that all inputs have been read. */
+    /* Other ranks read the leader's result buffer, so the leader waits until they have finished.
+     * The other ranks need not wait, because a result exists only after all inputs have been read.
+     */
     return call->leads ? wait_for_all(call, DDP_FLAGS_HIER_OUT, call->out + call->fragments, err)
                        : 0;
 }
 
-/* Looks up the addresses of the inputs and the result buffer, if all of them are in registered
- * memory. */
+/* Sets call->mapped to true if the arrays lie in registered memory. Then looks up the addresses of
+ * the inputs and of the result buffer. */
 static void find_mapped(struct hier_call *call)
 {
     const struct ddp_coll_args *args = call->args;

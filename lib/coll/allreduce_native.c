@@ -1,5 +1,5 @@
-/* All-reduce "native": calls the backend's library (MPI_Allreduce). The cost of the library's
- * algorithm is not modelled. */
+/* All-reduce "native": calls the backend's library (such as MPI_Allreduce), whose cost is not
+ * modelled. */
 #include "coll/coll.h"
 
 static int native_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

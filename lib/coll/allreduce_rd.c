@@ -1,27 +1,28 @@
-/* All-reduce "rd": recursive doubling, with the whole message in every step.
+/* All-reduce "rd": recursive doubling, in which every step exchanges the whole message.
  *
- * It works for any number of ranks n: the largest power of two, pow2, of them take part. The even
- * rank of each of the first n - pow2 pairs is *folded in*: it sends its input to its odd neighbour
- * at the start. It receives the result from the neighbour at the end (*folded out*). At level 0 to
- * log2(pow2)-1, partners at distance 2^level exchange their partial sums of the whole message, and
- * both combine them. This takes half the steps of "rhd" and sends at least log2(pow2)/2 times its
- * bytes, so it is for messages whose time depends on the number of steps. Source: R. Thakur, R.
- * Rabenseifner, W. Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19
- * (2005), section 4.5.
+ * The algorithm works for any number of ranks n. The largest power of two up to n, pow2, is the
+ * number of ranks that take part. The first n - pow2 pairs of ranks are *folded* (pattern.h). The
+ * even rank of a pair sends its input to the odd rank at the start. It receives the result at the
+ * end. At level 0 to log2(pow2)-1, partners at distance 2^level exchange their partial sums, and
+ * both partners combine the two partial sums. Compared with "rhd", this takes half the steps and
+ * sends at least log2(pow2)/2 times the bytes. rd is therefore for small messages. Source: R.
+ * Thakur, R. Rabenseifner, W. Gropp, Optimization of collective communication operations in MPICH,
+ * IJHPCA 19 (2005), section 4.5.
  *
- * A level combines from one buffer into the other, *result* and *spare* by turns, so data that is
- * still being sent to the partner is not overwritten. The last level ends in result.
+ * Levels alternate between two buffers, *result* and *spare*. Each level combines from one buffer
+ * into the other, so that it does not overwrite data that is still being sent. The last level
+ * writes to result.
  *
- * Partners combine the same two partial sums, the lower rank's first, so all ranks get the same
- * bits. avg divides once, in the last level's combine. 16-bit floats are rounded once per combine,
- * log2(pow2) times, and once more for folded pairs. With more than 2 ranks their averages divide
- * each input first, which rounds once more, so that no partial sum exceeds the inputs. Averages of
- * integers are exact: they are sent in a wider type (coll_acc.h).
+ * Both partners combine the same two partial sums, the lower rank's first, so all ranks get the
+ * same bits. An average is divided once, at the last level. 16-bit floats are rounded once per
+ * level, and once more for folded pairs. With more than 2 ranks, an average of 16-bit floats
+ * divides each input first (ddp_pre_scales), which rounds once more. Averages of integers are
+ * exact, because partial sums are sent in a wider type (coll_acc.h).
  *
- * Cost, S bytes, n ranks; S' = S, except for averages of integers, where it is the size in the
- * accumulator type: log2(pow2) steps, and 2 more when folding. A rank sends log2(pow2) S' bytes in
- * fragments of DDP_FRAGMENT_BYTES. A rank that another is folded into sends S more; a folded rank
- * sends S'. */
+ * Cost for S bytes on n ranks: log2(pow2) steps, and 2 more if ranks are folded. S' is the size in
+ * the accumulator type, which is S except for averages of integers. A rank sends log2(pow2) S'
+ * bytes in fragments of DDP_FRAGMENT_BYTES. The odd rank of a folded pair sends S bytes more. The
+ * even rank sends only S' bytes. */
 #include "coll/coll_p2p.h"
 #include "coll/coll_shm.h"
 
@@ -33,7 +34,7 @@ struct rd_call {
     int levels, new_rank, divisor;
     enum ddp_dtype wire_dtype;
     void *landing, *spare, *result;
-    const void *own; /* this rank's partial sums: its input, then the last combined values */
+    const void *own; /* this rank's input at first, then its latest partial sums */
 };
 
 static int rd_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -43,7 +44,8 @@ static int rd_supports(const struct ddp_comm *comm, const struct ddp_coll_shape 
     return ddp_coll_needs_p2p(comm, "rd", err);
 }
 
-/* Scratch holds the landing buffers, then spare, then, for averages of integers, result. */
+/* Scratch holds the landing buffers (coll_p2p.h) and then spare. For averages of integers, result
+ * follows. */
 static size_t rd_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
     const size_t bytes = shape->count * ddp_dtype_size(ddp_acc_dtype(shape->dtype, shape->op));
@@ -53,8 +55,8 @@ static size_t rd_scratch_bytes(const struct ddp_comm *comm, const struct ddp_col
            (ddp_has_wider_acc(shape->dtype, shape->op) ? bytes : 0);
 }
 
-/* Returns the buffer that a level combines into. For level -1: the buffer that level 0 does not
- * write. */
+/* Returns the buffer that a level combines into. For level -1, returns the buffer that level 0 does
+ * not write. */
 static void *target_of(const struct rd_call *call, int level)
 {
     return (call->levels - 1 - level) % 2 == 0 ? call->result : call->spare;
@@ -82,7 +84,8 @@ static int combine(struct rd_call *call, int partner, size_t out_count, void *su
     return 0;
 }
 
-/* Prepares the input of the first level, in a buffer that this level does not write. */
+/* Sets call->own to the input of the first combine. Copies, converts or divides the input into
+ * another buffer if necessary, so that level 0 does not overwrite it. */
 static void prepare_input(struct rd_call *call)
 {
     const struct ddp_coll_args *args = call->args;
@@ -144,9 +147,9 @@ static int rd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void 
     return ddp_fold_holds(call.fold, comm->rank) ? ddp_p2p_fold_out(comm, args, err) : 0;
 }
 
-/* Memory, all ranks: pow2 ranks move and combine S' bytes at each level, and `extra` ranks when
- * folding in; these move S bytes when folding out. In place, an odd number of levels starts with a
- * copy. */
+/* Memory traffic (DDP_COST_MOVE in coll_p2p.h): pow2 ranks move and combine S' bytes at each level.
+ * Each of the `extra` folded pairs moves and combines S' bytes at the start and moves S bytes at
+ * the end. In place, a rank copies its input first if the number of levels is odd. */
 static void rd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const struct ddp_fold fold = ddp_fold_of(ranks);
@@ -164,7 +167,7 @@ static void rd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_co
             ddp_count_message(&c, bytes);
         ddp_cost_rank(cost, &c);
     }
-    if (fold.extra != 0) /* folding in, the levels, folding out */
+    if (fold.extra != 0) /* the start of folding, the levels, the end of folding */
         cost->path_bytes = (1.0 + levels) * (double)acc_bytes + (double)bytes;
     cost->memory_bytes =
         (fold.pow2 * levels + fold.extra) * (DDP_COST_MOVE + DDP_COST_COMBINE) * (double)acc_bytes +
@@ -173,7 +176,7 @@ static void rd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_co
         cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * (double)bytes;
     else if (ddp_has_wider_acc(
                  shape->dtype,
-                 shape->op)) /* all ranks widen the input; pow2 ranks narrow the result */
+                 shape->op)) /* all ranks widen the input, pow2 ranks narrow the result */
         cost->memory_bytes += (ranks + fold.pow2) * both;
     else if (ddp_pre_scales(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
         cost->memory_bytes += ranks * DDP_COST_COPY * (double)bytes;

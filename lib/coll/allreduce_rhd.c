@@ -1,25 +1,30 @@
-/* All-reduce "rhd": recursive halving (a reduce-scatter), then recursive doubling (an all-gather).
+/* All-reduce "rhd": recursive halving (a reduce-scatter), followed by recursive doubling (an
+ * all-gather).
  *
- * It works for any number of ranks n: the largest power of two, pow2, of them take part. The even
- * rank of each of the first n - pow2 pairs is *folded in*: it sends its input to its odd neighbour
- * at the start. It receives the result from the neighbour at the end (*folded out*). *Halving*,
- * level 0 to log2(pow2)-1: partners at distance 2^level hold partial sums of the same range. Each
- * sends one half away and combines the other half. Ranges shrink while partners move apart, so most
- * bytes are sent between neighbours. *Doubling* goes through the levels in reverse: partners
- * exchange their complete ranges. Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of
- * collective communication operations in MPICH, IJHPCA 19 (2005), section 4.5.
+ * The algorithm works for any number of ranks n. The largest power of two up to n, pow2, is the
+ * number of ranks that take part. The first n - pow2 pairs of ranks are *folded* (pattern.h). The
+ * even rank of a pair sends its input to the odd rank at the start. It receives the result at the
+ * end.
  *
- * One rank computes each element, with the lower rank's partial sum first, so all ranks get the
- * same bits. avg divides once, in the last level's combine. 16-bit floats are rounded once per
- * combine, log2(pow2) times, and once more for folded pairs. With more than 2 ranks their averages
- * divide each input first, which rounds once more, so that no partial sum exceeds the inputs.
- * Averages of integers are exact: they are sent in a wider type until they are complete
+ * *Halving*: at level 0 to log2(pow2)-1, partners at distance 2^level hold partial sums of the same
+ * range. Each partner sends one half of the range to the other and combines the other half. Ranges
+ * shrink while partners move apart, so most bytes are sent between near ranks. *Doubling*: the
+ * levels run in reverse order, and partners exchange their complete ranges. Source: R. Thakur, R.
+ * Rabenseifner, W. Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19
+ * (2005), section 4.5.
+ *
+ * Only one rank computes the result of an element, so all ranks get the same bits. The lower rank's
+ * partial sum is the first operand. An average is divided once, at the last level of halving.
+ * 16-bit floats are rounded once per level of halving, and once more for folded pairs. With more
+ * than 2 ranks, an average of 16-bit floats divides each input first (ddp_pre_scales), which rounds
+ * once more. Averages of integers are exact, because partial sums are sent in a wider type
  * (coll_acc.h).
  *
- * Cost, S bytes, n ranks; S' = S, except for averages of integers, where it is the size in the
- * accumulator type: 2 log2(pow2) steps, and 2 more when folding. A rank sends (pow2-1)/pow2 (S' +
- * S) bytes. A rank that another is folded into sends S more; a folded rank sends S'. Halving sends
- * fragments of DDP_FRAGMENT_BYTES, doubling one message a step. */
+ * Cost for S bytes on n ranks: 2 log2(pow2) steps, and 2 more if ranks are folded. S' is the size
+ * in the accumulator type, which is S except for averages of integers. Halving sends (pow2-1)/pow2
+ * S' bytes per rank in fragments of DDP_FRAGMENT_BYTES. Doubling sends (pow2-1)/pow2 S bytes per
+ * rank, in one message per step. The odd rank of a folded pair sends S bytes more. The even rank
+ * sends only S' bytes. */
 #include "coll/coll_p2p.h"
 #include "coll/coll_shm.h"
 
@@ -33,12 +38,12 @@ struct rhd_call {
     int levels, new_rank, divisor;
     enum ddp_dtype wire_dtype;
     size_t acc_elem;
-    /* range[l]: the elements that this rank holds before level l; range[levels]: after all levels.
-     */
+    /* range[l]: the elements that this rank holds before level l. range[levels]: the elements that
+     * it holds after halving. */
     struct ddp_range range[LEVELS_MAX + 1];
     void *landing;
-    const void *own; /* this rank's partial sums: its input, later sum */
-    void *sum;       /* the combined values: recv, or scratch in the accumulator type */
+    const void *own; /* this rank's partial sums; at first its input, then sum */
+    void *sum;       /* buffer for combined values; recv, or scratch for averages of integers */
 };
 
 static int rhd_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -48,8 +53,8 @@ static int rhd_supports(const struct ddp_comm *comm, const struct ddp_coll_shape
     return ddp_coll_needs_p2p(comm, "rhd", err);
 }
 
-/* Returns the landing bytes for the longest array that arrives to be combined. When ranks are
- * folded in, that is the whole message. */
+/* Returns the size of the landing buffers (coll_p2p.h) for the longest array that this rank
+ * receives and combines. If ranks are folded, that is the whole message. */
 static size_t rhd_landing_bytes(int ranks, size_t bytes)
 {
     const bool folds = ddp_fold_of(ranks).extra != 0;
@@ -71,8 +76,8 @@ static size_t range_count(const struct ddp_range *range)
     return range->end - range->begin;
 }
 
-/* Combines the range `in` that `partner` sends with own partial sums, and sends it the range `out`
- * of them. */
+/* Receives the range `in` of the partner's partial sums and combines it with this rank's. Sends the
+ * range `out` of this rank's partial sums to the partner. */
 static int combine(struct rhd_call *call, int partner, const struct ddp_range *out,
                    const struct ddp_range *in, int divisor, struct ddp_err *err)
 {
@@ -200,9 +205,10 @@ static struct ddp_p2p_count rhd_count(int r, struct ddp_fold fold, size_t count,
     return c;
 }
 
-/* Memory, all ranks: halving moves and combines (pow2-1) S' bytes in all, and folding in `extra`
- * S'. Doubling moves (pow2-1) S bytes, and folding out `extra` S. pow2 - 1 + extra is n - 1, so the
- * total is the same as for a ring. */
+/* Memory traffic (DDP_COST_MOVE in coll_p2p.h): all ranks together move and combine (pow2-1) S'
+ * bytes in halving, and move (pow2-1) S bytes in doubling. Folded pairs move and combine `extra` S'
+ * bytes, and move `extra` S bytes. The total is the same as for a ring, because pow2 - 1 + extra is
+ * n - 1. */
 static void rhd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const struct ddp_fold fold = ddp_fold_of(ranks);
@@ -217,7 +223,7 @@ static void rhd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_c
         const struct ddp_p2p_count c = rhd_count(r, fold, shape->count, elem, acc_elem);
         ddp_cost_rank(cost, &c);
     }
-    if (fold.extra != 0) /* folding in, halving and doubling, folding out */
+    if (fold.extra != 0) /* the start of folding, halving and doubling, the end of folding */
         cost->path_bytes = (acc_bytes + bytes) * (1 + (fold.pow2 - 1.0) / fold.pow2);
     cost->memory_bytes =
         (ranks - 1) * ((DDP_COST_MOVE + DDP_COST_COMBINE) * acc_bytes + DDP_COST_MOVE * bytes);

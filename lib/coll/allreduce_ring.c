@@ -1,21 +1,21 @@
-/* All-reduce "ring": a reduce-scatter around a ring, then an all-gather around it.
+/* All-reduce "ring": a reduce-scatter around a ring, followed by an all-gather around the ring.
  *
- * The message is cut into n *chunks*. In n-1 steps every chunk passes through all ranks and is
- * combined on its way (coll_ring.h); at the end rank r holds chunk r, complete. In n-1 more steps
- * the complete chunks go around the ring once. The algorithm is bandwidth-optimal: every rank sends
- * 2(n-1)/n S. Source: P. Patarasuk and X. Yuan, Bandwidth optimal all-reduce algorithms for
+ * The message is cut into n *chunks*. In n-1 steps every chunk passes through all ranks, and each
+ * rank combines it with its own input (coll_ring.h). Rank r then holds the complete chunk r. In n-1
+ * more steps the complete chunks go around the ring once. No algorithm sends fewer bytes per rank
+ * than this one. Source: P. Patarasuk and X. Yuan, Bandwidth optimal all-reduce algorithms for
  * clusters of workstations, JPDC 69 (2009).
  *
- * An element of rank r's chunk is combined in the rank order r+1, r+2, ..., r, and computed once,
- * so all ranks get the same bits. avg divides once, in the owner's combine. 16-bit floats are
- * rounded once per combine, n-1 times in all. With more than 2 ranks their averages divide each
- * input first, which rounds once more, so that no partial sum exceeds the inputs. Averages of
- * integers are exact: they are sent to their owner in a wider type (coll_acc.h).
+ * Chunk r is combined in the rank order r+1, r+2, ..., r, and only rank r computes its result, so
+ * all ranks get the same bits. An average is divided once, in the last combine. 16-bit floats are
+ * rounded once per combine, n-1 times in total. With more than 2 ranks, an average of 16-bit floats
+ * divides each input first (ddp_pre_scales), which rounds once more. Averages of integers are
+ * exact, because partial sums are sent in a wider type (coll_acc.h).
  *
- * Cost, S bytes, n ranks; S' = S, except for averages of integers, where it is the size in the
- * accumulator type: 2(n-1) steps. A rank sends (n-1)/n (S' + S) bytes: n-1 chunks in fragments of
- * DDP_FRAGMENT_BYTES, then n-1 messages. Memory, all ranks: each byte moves n-1 times in either
- * half and is combined n-1 times in the first. */
+ * Cost for S bytes on n ranks: 2(n-1) steps. S' is the size in the accumulator type, which is S
+ * except for averages of integers. A rank sends (n-1)/n S' bytes in fragments of
+ * DDP_FRAGMENT_BYTES, and then (n-1)/n S bytes in n-1 messages. Memory traffic (DDP_COST_MOVE in
+ * coll_p2p.h): each byte moves 2(n-1) times and is combined n-1 times. */
 #include "coll/coll_ring.h"
 #include "coll/coll_shm.h"
 
@@ -26,7 +26,8 @@ static int ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
     return ddp_coll_needs_p2p(comm, "ring", err);
 }
 
-/* Scratch holds the landing buffers, then, for averages of integers, the widened message. */
+/* Returns the size of the landing buffers (coll_p2p.h), the first part of scratch. For averages of
+ * integers, the message in the accumulator type follows. */
 static size_t ring_landing_bytes(int ranks, size_t count, size_t elem)
 {
     const struct ddp_chunks chunks = {.count = count, .n = ranks};

@@ -1,7 +1,7 @@
-/* All-reduce "self", for one rank: the result is the input. It measures the overhead of the
- * benchmark itself.
+/* All-reduce "self". It is for one rank only, so the result is the input. It measures the overhead
+ * of the benchmark itself.
  *
- * Cost: no step. In place nothing is done, otherwise S bytes are read and written. */
+ * Cost for S bytes: no steps. In place, nothing is done. Otherwise S bytes are read and written. */
 #include "coll/coll.h"
 
 static int self_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

@@ -1,31 +1,35 @@
-/* All-reduce "staged": private memory, through ring buffers in shared memory.
+/* All-reduce "staged": data of private memory moves through ring buffers in shared memory.
  *
  * The message is cut into *rounds*, and each round into one *fragment* per rank. Rank p combines
- * fragment p of every round. A round has three stages, and each rank does all of them:
- *   in    It copies the fragments of the other ranks to *slots* of its own ring buffer and posts
- * IN. sum   It combines its own fragment from its send buffer and all other ranks' slots, in rank
- * order. It stores the result to its recv buffer and to the slot in rank p+1's ring buffer that the
- *         input came from (the *result slot*), and posts SUM.
- *   out   It copies the fragments of the other ranks from their result slots to its recv buffer.
- * The result overwrites an input that has just been read, instead of a slot of its own. This keeps
- * the cache lines exclusive and halves the memory in use; it is faster by a quarter at 1 MiB and by
- * half at 64 KiB (results/notes/collectives.md).
+ * fragment p of every round. Each rank runs three stages per round:
+ *   in    The rank copies the fragments of all other ranks to *slots* of its own ring buffer. It
+ *         then posts its flag IN.
+ *   sum   The rank combines its own fragment from its send buffer and all other ranks' slots, in
+ *         rank order. It stores the result in its recv buffer and in its *result slot*. This is
+ *         the slot in the next rank's ring buffer from which it read that rank's input. It then
+ *         posts its flag SUM.
+ *   out   The rank copies the other ranks' fragments from their result slots to its recv buffer.
+ * A result overwrites an input that has just been read. Compared with separate result slots, this
+ * halves the memory in use and keeps its cache lines in the writer's cache
+ * (results/notes/collectives.md).
  *
- * The stages form a pipeline: step i does in(i), sum(i-1) and out(i-2), so a rank usually finds the
- * flags of its peers already raised. The slots of round t are used again in round t + DEPTH. This
- * needs no extra wait: before in(t+5) this rank has seen, in sum(t+3), every peer post IN of round
- * t+3, and a peer does that after its out(t). Calls alternate between the two halves of each ring
- * buffer. A half was last used two calls ago. In the call between, this rank has seen all peers
- * post IN, so they have left the earlier call.
+ * The stages form a pipeline. Step i does in(i), sum(i-1) and out(i-2), so the flags that a rank
+ * waits for are usually posted already. The slots of round t are used again in round t + 5 (DEPTH),
+ * without an additional wait. Before in(t+5), this rank's sum(t+3) waits until every peer has
+ * posted IN of round t+3. A peer posts that flag after its out(t).
  *
- * Cost, S bytes, n ranks: 2 steps. Stages in and out read and write (n-1)/n S bytes each on every
- * rank; sum reads S and writes 2S/n: (5n-2)S in all. Nothing is sent. */
+ * Calls alternate between the two halves of each ring buffer, so a half was last used two calls
+ * before. In the call between, this rank has waited for IN of all peers, so all peers have left the
+ * earlier call.
+ *
+ * Cost for S bytes on n ranks: 2 steps. On every rank, the stages in and out each read and write
+ * (n-1)/n S bytes. Stage sum reads S and writes 2S/n bytes. The total is (5n-2)S bytes. No messages
+ * are sent. */
 #include "coll/coll_shm.h"
 
 #define DEPTH      5
 #define HALF_BYTES ((size_t)DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES / 2)
-/* Largest fragment. 32 and 64 KiB were the fastest of 16 to 192 KiB (results/notes/collectives.md).
- */
+/* Largest fragment, one of the fastest sizes that were measured (results/notes/collectives.md). */
 #define FRAGMENT_BYTES ((size_t)64 << 10)
 
 /* The state of one call on this rank. */
@@ -36,7 +40,7 @@ struct staged_call {
      * half: offset of this call's half in a ring buffer. */
     size_t bytes, elem, fragment, half;
     size_t rounds;
-    uint64_t in_base, sum_base; /* sequence numbers of both flags before this call */
+    uint64_t in_base, sum_base; /* sequence numbers of the flags IN and SUM before this call */
 };
 
 static int staged_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -51,8 +55,8 @@ static size_t round_up_line(size_t bytes)
     return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
 }
 
-/* Chooses the smallest number of rounds, all of about the same size. A short last round would cost
- * as much as a whole step. */
+/* Chooses the smallest number of rounds, all of about the same size. A short last round would take
+ * as long as a full one. */
 static void staged_cut(struct staged_call *call)
 {
     const size_t ranks = (size_t)call->comm->size;
@@ -69,8 +73,8 @@ static void staged_cut(struct staged_call *call)
     call->rounds = (call->bytes + ranks * call->fragment - 1) / (ranks * call->fragment);
 }
 
-/* Returns the offset of fragment p of round t in the message. The next function returns the size of
- * the fragment at an offset; the last fragments may be short or empty. */
+/* Returns the offset of fragment p of round t in the message. fragment_bytes() returns the size of
+ * the fragment at an offset. The last fragments may be short or empty. */
 static size_t fragment_offset(const struct staged_call *call, size_t t, int p)
 {
     return (t * (size_t)call->comm->size + (size_t)p) * call->fragment;
@@ -81,7 +85,7 @@ static size_t fragment_bytes(const struct staged_call *call, size_t offset)
     return offset >= call->bytes ? 0 : DDP_MIN(call->fragment, call->bytes - offset);
 }
 
-/* Returns the slot in `rank`'s ring buffer for fragment p of round t, where p is another rank. */
+/* Returns the slot in `rank`'s ring buffer for fragment p of round t. p is not `rank`. */
 static unsigned char *slot_of(const struct staged_call *call, int rank, size_t t, int p)
 {
     const int ranks = call->comm->size;
@@ -173,8 +177,8 @@ static int staged_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
     staged_cut(&call);
     if (call.rounds == 0)
         return 0;
-    /* The sequence number of SUM counts the rounds. That of IN counts the rounds and one more per
-     * call. Their difference is the number of calls, which is equal on all ranks. */
+    /* The sequence number of SUM counts rounds. The sequence number of IN counts rounds, plus one
+     * per call. The difference is therefore the number of calls, which is equal on all ranks. */
     call.half = (call.in_base - call.sum_base) & 1 ? HALF_BYTES : 0;
     for (size_t i = 0; i < call.rounds + 2; i++) {
         if (i < call.rounds)

@@ -1,35 +1,38 @@
-/* All-reduce "tree": up and down one binary tree at the same time, in fragments.
+/* All-reduce "tree": fragments move up and down one binary tree at the same time.
  *
- * Rank 0 is the root, and rank v's children are 2v+1 and 2v+2 (pattern.h). The message is cut into
- * *fragments*. *Up*: a rank combines a fragment of its input with its children's partial sums, in
- * the order own, first child, second child, and sends it to its parent. At the root it is complete.
- * *Down*: a rank receives the complete fragment from its parent and sends it to its children. The
- * fragments form a pipeline: a rank at depth d does up(k) and down(k - 2d). By then fragment k - 2d
- * has been to the root and back, if all ranks run at the same speed. Both directions are always
- * busy, and a message takes about as long as its fragments, plus twice the depth. Source: the
- * pipelined tree of P. Sanders, J. Speck, J. L. Traff, Two-tree algorithms for full bandwidth
- * broadcast, reduction and scan, Parallel Computing 35 (2009), section 2, with one tree.
+ * Rank 0 is the root, and the children of rank v are 2v+1 and 2v+2 (pattern.h). The message is cut
+ * into *fragments*. *Up*: a rank combines a fragment of its input with its children's partial sums,
+ * in the order own, first child, second child. It sends the sum to its parent. The root's sum is
+ * complete. *Down*: a rank receives the complete fragment from its parent and sends it to its
+ * children.
  *
- * One chain of ranks computes an element, and the root completes it, so all ranks get the same
- * bits. avg divides once, at the root. 16-bit floats are rounded once per combine (of up to three
- * values), at most `depth` times on the path of a value. With more than 2 ranks their averages
- * divide each input first, which rounds once more, so that no partial sum exceeds the inputs.
- * Averages of integers are exact: they are sent up in a wider type (coll_acc.h).
+ * The fragments form a pipeline. In step k, a rank at depth d does up(k) and then down(k - 2d). If
+ * all ranks run at the same speed, fragment k - 2d has then been to the root and back. Links are
+ * busy in both directions. Source: the pipelined tree of P. Sanders, J. Speck, J. L. Traff,
+ * Two-tree algorithms for full bandwidth broadcast, reduction and scan, Parallel Computing 35
+ * (2009), section 2, with one tree.
  *
- * Cost, S bytes, n ranks, m fragments, depth = floor(log2 n); S' = S, except for averages of
- * integers, where it is the size in the accumulator type: 2 depth + m - 1 steps. A rank sends S' up
- * and S to each child, each in m messages: inner ranks send S' + 2S. Memory, all ranks: S' + S
- * moves n-1 times. Inner ranks read their own S' and those of their children, and write S'. */
+ * Only the root computes the result, so all ranks get the same bits. An average is divided once, at
+ * the root. 16-bit floats are rounded once per combine (of up to three values), at most `depth`
+ * times on the path of a value. With more than 2 ranks, an average of 16-bit floats divides each
+ * input first (ddp_pre_scales), which rounds once more. Averages of integers are exact, because
+ * partial sums are sent in a wider type (coll_acc.h).
+ *
+ * Cost for S bytes in m fragments on n ranks, where depth = floor(log2 n): 2 depth + m - 1 steps.
+ * S' is the size in the accumulator type, which is S except for averages of integers. A rank sends
+ * S' bytes to its parent and S bytes to each child, each in m messages. Memory traffic
+ * (DDP_COST_MOVE in coll_p2p.h): S' + S bytes move n-1 times. A rank with children also reads its
+ * own and its children's S' bytes, and writes S' bytes. */
 #include "coll/coll_p2p.h"
 #include "coll/coll_shm.h"
 
-/* Bytes of a fragment in its wire type. 64 KiB were good through shared memory; Open MPI prefers
- * larger fragments (results/notes/collectives.md). */
+/* Bytes of a fragment in the accumulator type. This size is fast through shared memory. Open MPI is
+ * faster with larger fragments (results/notes/collectives.md). */
 #define FRAGMENT_BYTES ((size_t)64 << 10)
-/* Number of sends to the parent that may be open: more than the largest lag, which is twice a depth
- * below 31. */
+/* Number of sends to the parent that may be in progress. It must exceed the lag of any rank, which
+ * is twice the rank's depth and at most 60. */
 #define UP_OPEN 64
-/* Number of sends to a child that may be open. */
+/* Number of sends to a child that may be in progress. */
 #define DOWN_OPEN 4
 
 /* The state of one call on this rank. */
@@ -41,10 +44,10 @@ struct tree_call {
     size_t elem, acc_elem, fragment, fragments;
     bool wider_acc, pre_scale;
     int parent, first_child, children, lag, divisor;
-    /* sum: [count] partial sums in the wire type: recv, or scratch for averages of integers.
-     * landing: two buffers for each child. */
+    /* sum: [count] partial sums in the accumulator type, stored in recv, or in scratch for averages
+     * of integers. landing: two buffers for each child. */
     unsigned char *sum, *landing;
-    /* up_recv[child] and down_recv: one request for even and one for odd fragments. */
+    /* up_recv[child] and down_recv hold one request for even and one for odd fragments. */
     struct ddp_request up_recv[2][2], up_send[UP_OPEN];
     struct ddp_request down_recv[2], down_send[2][DOWN_OPEN];
 };
@@ -67,7 +70,8 @@ static size_t fragment_count_of(size_t count, enum ddp_dtype dtype, enum ddp_op 
     return count / fragment + (count % fragment != 0);
 }
 
-/* Scratch holds two landing buffers for each child, then the widened message. */
+/* Scratch holds two *landing buffers* for each child, which receive fragments. For averages of
+ * integers, the message in the accumulator type follows. */
 static size_t tree_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
     const int children = ddp_binary_children(comm->rank, comm->size);
@@ -95,7 +99,7 @@ static int post_up(struct tree_call *call, int child, size_t k, struct ddp_err *
                           &call->up_recv[child][k % 2], err);
 }
 
-/* Combines fragment k of this rank and its children into sum. */
+/* Combines fragment k of this rank (own) and of its children into sum. */
 static int combine(struct tree_call *call, size_t k, const void *own, void *sum,
                    struct ddp_err *err)
 {
@@ -138,7 +142,7 @@ static int up(struct tree_call *call, size_t k, struct ddp_err *err)
         DDP_TRY(combine(call, k, own, sum, err));
         own = sum;
     }
-    if (call->parent >= 0) /* post_down has waited for the last send of this request */
+    if (call->parent >= 0) /* post_down has waited for the previous send of this request */
         return ddp_comm_isend(call->comm, call->parent, DDP_COLL_TAG, own, count * call->acc_elem,
                               &call->up_send[k % UP_OPEN], err);
     if (call->wider_acc)
@@ -146,7 +150,8 @@ static int up(struct tree_call *call, size_t k, struct ddp_err *err)
     return 0;
 }
 
-/* The partial sum in this part of recv must have been sent before the result overwrites it. */
+/* Posts the receive of the complete fragment k. Waits first until the partial sum in this part of
+ * recv has been sent, because the result overwrites it. */
 static int post_down(struct tree_call *call, size_t k, struct ddp_err *err)
 {
     DDP_TRY(ddp_comm_wait(call->comm, &call->up_send[k % UP_OPEN], 1, err));
@@ -155,8 +160,8 @@ static int post_down(struct tree_call *call, size_t k, struct ddp_err *err)
                           elements(call, k) * call->elem, &call->down_recv[k % 2], err);
 }
 
-/* The next receive is posted before the current one is waited for. That is safe, because a rank
- * with a parent has a lag of at least 2, so fragment k + 1 has been sent up. */
+/* Posts the receive of fragment k + 1 before it waits for fragment k. This is safe, because a rank
+ * with a parent has a lag of at least 2 and has therefore sent fragment k + 1 up already. */
 static int down(struct tree_call *call, size_t k, struct ddp_err *err)
 {
     if (call->parent >= 0) {
@@ -176,9 +181,10 @@ static int down(struct tree_call *call, size_t k, struct ddp_err *err)
     return 0;
 }
 
-/* This cannot deadlock. Consider a rank that waits in the earliest step, t. Its children have done
- * up(t), or are at step t and wait only for ranks below them. Its parent, at depth d - 1, sent the
- * fragment that down(t - 2d) waits for in its own step t - 2. */
+/* This cannot deadlock. Let t be the earliest step in which a rank waits, and consider a rank at
+ * depth d that waits in step t. In up(t) the rank waits only for ranks below it, and a leaf waits
+ * for no rank in up(t). In down(t - 2d) it waits for a fragment that its parent sent in step t - 2.
+ */
 static int pipeline(struct tree_call *call, struct ddp_err *err)
 {
     for (int child = 0; child < call->children; child++)
@@ -239,9 +245,9 @@ static void tree_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
         return;
     }
     cost->steps = 2 * ddp_binary_depth(ranks) + DDP_MAX(fragments, 1) - 1;
-    /* A step takes as long as it does on rank 1. With 5 ranks and more, rank 1 has a parent and two
-     * children: it waits for two sums and then sends two results. A single fragment only goes one
-     * way at a time. */
+    /* The slowest rank is rank 1, which has a parent and two children if there are at least 5
+     * ranks. In each step it receives two partial sums, one after the other, and then sends two
+     * results. A single fragment moves in only one direction at a time. */
     const double fan = DDP_MIN(ranks - 1, 2);
     cost->path_bytes = (acc_bytes + bytes) / 2 / DDP_MAX(fragments, 1) * cost->steps *
                        (ranks < 5 || fragments <= 1 ? fan : 4);

@@ -1,9 +1,9 @@
 /* Non-blocking collectives: the queue, the progress thread, and waiting for a request.
  *
- * `lock` guards the queue and `stopping`. The condition `work` wakes the progress thread,
- * `finished` wakes threads that wait for a request. The progress thread writes a request's result
- * before it sets the state to DONE (release), so a thread that reads DONE may take the result
- * without the lock. */
+ * `lock` guards the queue and `stopping`. The condition `work` wakes the progress thread. The
+ * condition `finished` wakes the thread that waits for a request. The progress thread writes a
+ * request's result and then sets the state to DONE (release). A thread that reads DONE (acquire)
+ * may therefore read the result without the lock. */
 #include "coll/async.h"
 
 #include <assert.h>
@@ -25,13 +25,12 @@
 #include "comm/segment.h"
 #include "comm/waiter.h"
 
-/* Number of polls before a wait sleeps, a few microseconds. Going to sleep and waking up costs
- * more. */
+/* Number of polls before a wait sleeps. They take less time than going to sleep and waking up. */
 #define POLLS_BEFORE_SLEEP 64
 
 struct ddp_async {
     struct ddp_comm *parent, *comm;
-    /* flight: the progress thread's recorder. It lies in block, or is own_flight. */
+    /* flight: the progress thread's recorder, which is either in `block` or own_flight. */
     struct ddp_flight *flight, own_flight;
     struct ddp_segment_rank *block;
     pthread_t thread;
@@ -39,16 +38,16 @@ struct ddp_async {
     pthread_cond_t work, finished;
     struct ddp_async_request *first, *last;
     bool stopping, rank_is_thread;
-    uint64_t posted; /* requests so far, the same on all ranks */
-    /* The first failure. Only the progress thread uses these two. */
+    uint64_t posted; /* number of requests posted so far, the same on all ranks */
+    /* The first failure. Only the progress thread uses these two members. */
     int code;
     struct ddp_err failed;
 };
 
-/* Widens the affinity mask of the progress thread. Our launcher pins a rank to a core, and a
- * progress thread on that core could run only while the rank does not compute. It gets the mask of
- * the process if the rank is a thread, else that of the parent process, the launcher. Under other
- * launchers the user chose the mask, so it stays. */
+/* Widens the affinity mask of the progress thread. Our launcher pins a rank to a core, on which the
+ * progress thread could run only while the rank does not compute. The thread therefore gets the
+ * mask of the process (if the rank is a thread) or of the launcher, its parent process. Under other
+ * launchers the user chooses the mask, so it does not change. */
 static void leave_core_of_rank(const struct ddp_comm *comm, bool rank_is_thread)
 {
     cpu_set_t all, more;
@@ -69,7 +68,8 @@ static void run_request(struct ddp_async *async, struct ddp_async_request *req)
                                        : ddp_coll_run(async->comm, &req->plan, &req->err);
         if (async->code != 0) {
             async->failed = req->err;
-            /* Abort, so that the other ranks do not wait for the next collectives of this one. */
+            /* Abort, so that the other ranks do not wait for the collectives that this rank will
+             * not run. */
             ddp_comm_abort(async->comm, async->code);
         }
     } else {
@@ -97,8 +97,8 @@ static void *progress(void *arg)
         pthread_mutex_unlock(&async->lock);
         run_request(async, req);
         pthread_mutex_lock(&async->lock);
-        /* This store is made under the lock, because the owner may reuse the request once it is
-         * DONE. */
+        /* The store is made under the lock, so that a thread cannot miss the wake-up between its
+         * check and its sleep. */
         atomic_store_explicit(&req->state, DDP_ASYNC_DONE, memory_order_release);
         pthread_cond_broadcast(&async->finished);
     }
@@ -108,7 +108,7 @@ static void *progress(void *arg)
 
 static int start_thread(struct ddp_async *async, struct ddp_err *err)
 {
-    /* The new thread blocks all signals; the existing threads handle them. */
+    /* The new thread blocks all signals, so that the existing threads handle them. */
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -119,8 +119,9 @@ static int start_thread(struct ddp_async *async, struct ddp_err *err)
     return 0;
 }
 
-/* Returns the recorder for the progress thread. The first progress thread of a rank uses the one in
- * the shared segment, so that it can be read after the rank's death. Others use private memory. */
+/* Returns the recorder for the progress thread. The first progress thread of a rank uses the
+ * recorder in the shared segment, which other processes can read after the rank has died. Other
+ * progress threads use private memory. */
 static struct ddp_flight *find_recorder(struct ddp_async *async)
 {
     const struct ddp_comm *comm = async->parent;
@@ -136,7 +137,7 @@ static struct ddp_flight *find_recorder(struct ddp_async *async)
     return &async->own_flight;
 }
 
-/* Frees the recorder in the segment for another progress thread, when this one has ended. */
+/* Frees the recorder in the segment, so that another progress thread can use it. */
 static void leave_recorder(const struct ddp_async *async)
 {
     if (async->block != NULL)
@@ -156,8 +157,8 @@ static int open_comm(struct ddp_async *async, struct ddp_err *err)
     int rc = ddp_comm_group(parent, ranks, parent->size, &async->comm, err);
     free(ranks);
     DDP_TRY(rc);
-    /* Two threads must not write to the same recorder. The progress thread competes with its rank
-     * for cores, so it yields early. */
+    /* The thread gets its own recorder, because two threads must not write to the same one. It
+     * competes with its rank for cores, so its waits yield early. */
     struct ddp_comm *local = async->comm->hosts != NULL ? async->comm->hosts->local : NULL;
     struct ddp_comm *const all[] = {async->comm, local, async->comm->control};
     async->flight = find_recorder(async);
@@ -170,7 +171,9 @@ static int open_comm(struct ddp_async *async, struct ddp_err *err)
             all[i]->shm->spin = DDP_SPIN_SHARED;
             all[i]->shm->oversubscribed = true;
         } else {
-            /* With a GPU there is a core for both threads. */
+            /* Without shared memory, waits sleep, so that the rank can use the core. Waits of the
+             * control communicator do not sleep, because there is a core for both threads if a GPU
+             * is used. */
             all[i]->sleeps_in_waits = all[i] != async->comm->control;
         }
     }
@@ -201,7 +204,7 @@ int ddp_async_create(struct ddp_comm *parent, struct ddp_async **out, struct ddp
     return 0;
 
 err_thread:
-    /* The other ranks have a progress thread and would wait for this rank's collectives. */
+    /* The other ranks may have a progress thread, which would wait for this rank's collectives. */
     ddp_comm_abort(parent, rc);
     pthread_cond_destroy(&async->finished);
     pthread_cond_destroy(&async->work);
@@ -307,8 +310,8 @@ static int collect(struct ddp_async_request *req, struct ddp_err *err)
     return req->code;
 }
 
-/* Enters the request into the parent's recorder. This happens once per request, whether the caller
- * waits or tests, so the sequence is the same on all ranks whichever of them was late. */
+/* Enters the request into the parent's recorder and returns its number there. The caller does this
+ * once per request, so the recorded sequence is the same on all ranks. */
 static uint64_t report_to_parent(struct ddp_async_request *req)
 {
     const struct ddp_async *async = req->async;
@@ -332,8 +335,8 @@ int ddp_async_test(struct ddp_async_request *req, bool *done, struct ddp_err *er
     return collect(req, err);
 }
 
-/* Sleeps until the request is done. Returns false if deadline_ns passes first; 0 means no deadline.
- */
+/* Sleeps until the request is done and returns true. Returns false if deadline_ns passes first.
+ * deadline_ns 0 means no deadline. */
 static bool sleep_until_done(struct ddp_async_request *req, int64_t deadline_ns)
 {
     struct ddp_async *async = req->async;
@@ -356,8 +359,7 @@ static int expire(struct ddp_async_request *req, int64_t timeout_ns, struct ddp_
     ddp_format_ns((double)timeout_ns, time, sizeof time);
     ddp_flight_describe(async->flight, where, sizeof where);
     ddp_comm_abort(async->parent, DDP_ELOST);
-    /* With shared flags the progress thread notices the abort and stops using the caller's arrays.
-     */
+    /* In shared memory the progress thread notices the abort and stops. Wait for that. */
     if (async->comm->shm != NULL && sleep_until_done(req, 0))
         (void)!collect(req, NULL);
     return ddp_fail(err, DDP_ELOST, "rank %d waited %s for its progress thread, which is in %.200s",

@@ -1,11 +1,11 @@
 /* Barrier "dissemination": in round k each rank sends an empty message to the rank 2^k after it and
  * receives one from the rank 2^k before it.
  *
- * After round k a rank knows, directly or through others, that the 2^(k+1) - 1 ranks before it have
- * entered. After ceil(log2 n) rounds it knows this of all ranks. Source: D. Hensgen, R. Finkel, U.
- * Manber, Two algorithms for barrier synchronization, IJPP 17 (1988).
+ * When a rank has finished round k, the 2^(k+1) - 1 ranks before it have entered the barrier. After
+ * ceil(log2 n) rounds, all ranks have entered. Source: D. Hensgen, R. Finkel, U. Manber, Two
+ * algorithms for barrier synchronization, IJPP 17 (1988).
  *
- * Cost, n ranks: ceil(log2 n) steps, and as many empty messages per rank. */
+ * Cost on n ranks: ceil(log2 n) steps. A rank sends one empty message per step. */
 #include "coll/coll_p2p.h"
 
 static int dissemination_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

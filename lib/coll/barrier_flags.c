@@ -1,6 +1,7 @@
-/* Barrier "flags": every rank raises its flag and waits for the flags of all other ranks.
+/* Barrier "flags": every rank raises its flag in shared memory and waits for the flags of all other
+ * ranks.
  *
- * Cost, n ranks: 1 step. Each rank reads n-1 flags. Nothing is sent. */
+ * Cost on n ranks: 1 step. Each rank reads n-1 flags. No messages are sent. */
 #include "coll/coll_shm.h"
 
 static int flags_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

@@ -1,14 +1,14 @@
-/* Broadcast "binomial": every rank that has the message passes it on, so their number doubles in
- * each step.
+/* Broadcast "binomial": in each step, every rank that has the message sends it to a rank that does
+ * not.
  *
- * The ranks form a binomial tree, counted from the root (pattern.h). A rank receives from its
- * parent, then sends to its children one after another, first to the child with the largest
- * subtree. The farthest leaf waits for ceil(log2 n) messages; sending to all children at once would
- * prolong that.
+ * The ranks form a binomial tree, counted from the root (pattern.h). A rank receives the message
+ * from its parent. It then sends the message to its children one after another, because the
+ * farthest leaf would wait longer if all were sent at once. The child with the largest subtree
+ * comes first.
  *
- * Cost, S bytes, n ranks: ceil(log2 n) steps. The root sends ceil(log2 n) messages of S bytes,
- * other ranks fewer. Memory, all ranks: S bytes move n-1 times; out of place the root copies them.
- */
+ * Cost for S bytes on n ranks: ceil(log2 n) steps. The root sends ceil(log2 n) messages of S bytes.
+ * Other ranks send fewer. Memory traffic (DDP_COST_MOVE in coll_p2p.h): S bytes move n-1 times. Out
+ * of place, the root also copies S bytes. */
 #include "coll/coll_p2p.h"
 
 static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

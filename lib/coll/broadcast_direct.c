@@ -1,12 +1,11 @@
 /* Broadcast "direct": zero-copy on registered memory.
  *
- * Out of place the root copies its send buffer to its recv buffer, while every other rank copies
- * the root's send buffer to its own recv buffer. In place the root has nothing to copy for itself.
- * From 16 KiB on it writes the last n-th of the message to all recv buffers, and the other ranks
- * copy the rest.
+ * Every rank copies the root's send buffer to its own recv buffer. If the call is in place, the
+ * root has nothing to copy for itself. If such a message has 16 KiB or more, the root writes its
+ * last n-th to all recv buffers. The other ranks copy the rest.
  *
- * Cost, S bytes, n ranks: 2 steps. S bytes are read and written for every rank, in place for all
- * but one: 2nS or 2(n-1)S in all. Nothing is sent. */
+ * Cost for S bytes on n ranks: 2 steps. S bytes are read and written for every rank, except for the
+ * root in place. The total is 2nS bytes, in place 2(n-1)S. No messages are sent. */
 #include "coll/coll_direct.h"
 
 static int run_root(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)

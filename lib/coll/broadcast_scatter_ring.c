@@ -1,14 +1,15 @@
-/* Broadcast "scatter-ring": the root scatters the message, then a ring all-gathers it.
+/* Broadcast "scatter-ring": a scatter from the root, followed by an all-gather around a ring.
  *
- * It is for large messages. The message is cut into n *chunks*, and chunk v is for the rank v after
- * the root. A binomial tree (pattern.h) hands out the chunks of whole subtrees, to their places in
- * recv. Then the ranks pass the chunks around the ring (coll_ring.h). No rank sends 2S bytes,
- * whereas the root of a binomial tree alone sends log2(n) S. Source: M. Barnett et al.,
- * Interprocessor collective communication library (InterCom), SHPCC 1994.
+ * The algorithm is for large messages. The message is cut into n *chunks*, one per virtual rank v
+ * (pattern.h). The chunks move down a binomial tree. A rank receives the chunks of its whole
+ * subtree at their places in recv. Then the chunks go around the ring (coll_ring.h). No rank sends
+ * more than 2S bytes, but the root of broadcast "binomial" sends log2(n) S. Source: M. Barnett et
+ * al., Interprocessor collective communication library (InterCom), SHPCC 1994.
  *
- * Cost, S bytes, n ranks: ceil(log2 n) + n-1 steps. The root sends (n-1)/n S in the tree, and every
- * rank sends (n-1)/n S in the ring. Memory, all ranks: each chunk moves once per level of the tree
- * and n-1 times around the ring; out of place the root copies the message. */
+ * Cost for S bytes on n ranks: ceil(log2 n) + n-1 steps. The root sends (n-1)/n S bytes in the
+ * tree. Every rank sends (n-1)/n S bytes in the ring. Memory traffic (DDP_COST_MOVE in coll_p2p.h):
+ * each chunk moves once per level of the tree and n-1 times around the ring. Out of place, the root
+ * also copies the message. */
 #include "coll/coll_ring.h"
 
 static int scatter_ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -18,14 +19,14 @@ static int scatter_ring_supports(const struct ddp_comm *comm, const struct ddp_c
     return ddp_coll_needs_p2p(comm, "scatter-ring", err);
 }
 
-/* Returns the bytes of the chunks of v's subtree. */
+/* Returns the size in bytes of all chunks of v's subtree. */
 static size_t subtree_bytes(const struct ddp_chunks *chunks, int v, size_t elem)
 {
     const int end = v + ddp_binomial_span(v, chunks->n);
     return (ddp_chunk_begin(chunks, end) - ddp_chunk_begin(chunks, v)) * elem;
 }
 
-/* Passes the chunks down the tree, the largest subtree first. */
+/* Moves the chunks down the tree. The child with the largest subtree comes first. */
 static int scatter(struct ddp_comm *comm, const struct ddp_chunks *chunks, int v, int root,
                    void *data, size_t elem, struct ddp_err *err)
 {

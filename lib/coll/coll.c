@@ -1,4 +1,4 @@
-/* The table of algorithms, and plans. The choice of `auto` is in coll_auto.c. */
+/* The table of algorithms, and plans. coll_auto.c makes the choice of `auto`. */
 #include "coll/coll.h"
 
 #include <stdlib.h>
@@ -55,7 +55,7 @@ int ddp_coll_no_in_place(const struct ddp_coll_shape *shape, struct ddp_err *err
     return 0;
 }
 
-/* Returns how many times `count` elements the full buffer holds. */
+/* Returns the number of chunks of `count` elements in the larger of the send and recv arrays. */
 static size_t full_chunks(enum ddp_coll coll, int ranks)
 {
     switch (coll) {
@@ -75,8 +75,7 @@ size_t ddp_coll_message_bytes(enum ddp_coll coll, int ranks, size_t count, enum 
     return full_chunks(coll, ranks) * count * ddp_dtype_size(dtype);
 }
 
-/* True if this rank is not the root and has no array to send. Its send pointer then has no meaning.
- * The next function says the same for recv. */
+/* True if this rank does not use args->send. */
 static bool sends_nothing(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
     return comm->rank != args->root && (args->coll == DDP_BROADCAST || args->coll == DDP_SCATTER);
@@ -86,7 +85,7 @@ static bool receives_nothing(const struct ddp_comm *comm, const struct ddp_coll_
     return comm->rank != args->root && (args->coll == DDP_REDUCE || args->coll == DDP_GATHER);
 }
 
-/* Computes the sizes in bytes of args->send and args->recv, as the table in coll.h defines them. */
+/* Computes the sizes in bytes of args->send and args->recv by the table in coll.h. */
 static void array_bytes(const struct ddp_comm *comm, const struct ddp_coll_args *args, size_t *send,
                         size_t *recv)
 {
@@ -110,7 +109,7 @@ size_t ddp_coll_recv_bytes(const struct ddp_comm *comm, const struct ddp_coll_ar
     return receives_nothing(comm, args) ? 0 : recv_bytes;
 }
 
-/* Implements the definition at the top of coll.h. */
+/* True if the call is in place, as the top of coll.h defines. */
 static bool is_in_place(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
     const size_t chunk = args->count * ddp_dtype_size(args->dtype) * (size_t)comm->rank;
@@ -129,8 +128,8 @@ static bool is_in_place(const struct ddp_comm *comm, const struct ddp_coll_args 
     }
 }
 
-/* True if the first and the last byte lie in registered memory. That is sufficient: each registered
- * block starts on its own page, so two blocks are never adjacent by accident. */
+/* True if the first and the last byte lie in registered memory. The bytes in between need no check,
+ * because an array never spans two registered blocks. */
 static bool is_registered(struct ddp_comm *comm, const void *ptr, size_t bytes)
 {
     const unsigned char *first = ptr;

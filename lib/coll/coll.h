@@ -1,7 +1,7 @@
 /* Collectives: a table of algorithms, and the choice among them.
  *
- * A new algorithm is one file and one line in coll_list.h. Number of elements in send and recv on a
- * rank, where n = comm->size:
+ * To add an algorithm, write one file and add one line to coll_list.h. The arrays of one rank have
+ * the following numbers of elements, where n = comm->size:
  *   allreduce       send [count]              recv [count]
  *   reduce          send [count]              recv [count] at the root
  *   broadcast       send [count] at the root  recv [count]
@@ -16,9 +16,8 @@
  *   reduce-scatter, scatter (root)            recv == send + rank*count
  *   all-gather, gather (root)                 send == recv + rank*count
  * All ranks must create a plan with the same arguments. They must also agree on whether the call is
- * in place and whether the arrays are registered. An array that a rank does not need (see above)
- * may be any pointer on that rank. After DDP_OK, the ranks that receive the same result hold
- * bit-identical results. */
+ * in place and whether the arrays are registered. If a rank does not need an array (see above), its
+ * pointer is ignored. After success, all ranks that receive the same result hold the same bits. */
 #ifndef DDP_COLL_COLL_H
 #define DDP_COLL_COLL_H
 
@@ -30,7 +29,8 @@
 extern "C" {
 #endif
 
-/* The properties of a call that decide whether an algorithm supports it, and what it costs. */
+/* The properties of a call that decide whether an algorithm supports the call, and how much the
+ * call costs. */
 struct ddp_coll_shape {
     enum ddp_coll coll;
     size_t count;
@@ -39,24 +39,27 @@ struct ddp_coll_shape {
     int root;
     bool in_place;
     bool registered; /* send and recv lie in registered memory */
-    int hosts;       /* number of hosts that the ranks run on; 0 if unknown, then one is assumed */
+    int hosts;       /* number of hosts that the ranks run on; 0 (unknown) is treated as 1 */
 };
 
-/* Cost of one call. Where ranks differ, a member holds the largest value of any rank. On a network
- * without other traffic the call takes about ddp_cost_seconds(); a simulation agrees within a
- * quarter (tests/sim). */
+/* Cost of one call. If a value differs between ranks, the largest value is stored. On a network
+ * without other traffic the call takes about ddp_cost_seconds(). A simulation agrees within 25 %
+ * (tests/sim). */
 struct ddp_coll_cost {
     double steps;      /* communication steps that follow one another */
     double messages;   /* messages that one rank sends */
-    double sent_bytes; /* bytes one rank passes to ddp_comm_isend; 0 where memory is mapped */
-    /* Bytes that are sent one after the other, if they are more than any rank sends: a rank
-     * receives more than it sends, or ranks wait for each other. Else 0. */
+    double sent_bytes; /* bytes that one rank passes to ddp_comm_isend; 0 if ranks map each other's
+                          memory */
+    /* Bytes that are sent one after the other on the slowest path. Set if they are more than
+     * sent_bytes, because a rank receives more than it sends or ranks wait for each other. Else 0.
+     */
     double path_bytes;
     double memory_bytes; /* bytes that all ranks together read and write in memory */
     bool modelled;       /* false for a native call, whose cost is unknown */
 };
 
-/* alpha_s: seconds for an empty message. beta_s: seconds for each byte. */
+/* Returns the expected seconds of a call. alpha_s: seconds for an empty message. beta_s: seconds
+ * per byte. */
 static inline double ddp_cost_seconds(const struct ddp_coll_cost *cost, double alpha_s,
                                       double beta_s)
 {
@@ -71,11 +74,11 @@ struct ddp_coll_alg {
     /* Returns 0 if the algorithm can run this call, or DDP_EUNAVAIL with the reason in err. */
     int (*supports)(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
                     struct ddp_err *err);
-    /* Optional. Returns the bytes of scratch that `run` needs on this rank. NULL: none. */
+    /* Returns the bytes of scratch that `run` needs on this rank. NULL if `run` needs none. */
     size_t (*scratch_bytes)(const struct ddp_comm *comm, const struct ddp_coll_shape *shape);
-    /* Collective. Called with at least one element, except for barriers. scratch has
-     * scratch_bytes() bytes and is aligned to 64. It is zeroed before the first call of a plan and
-     * keeps its contents between the calls of that plan. */
+    /* Runs the call. Collective. A call has at least one element, except for a barrier. scratch has
+     * scratch_bytes() bytes and is aligned to 64. The scratch of a plan is zeroed before the first
+     * call and keeps its contents between calls. */
     int (*run)(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                struct ddp_err *err);
     void (*cost)(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost);
@@ -85,8 +88,8 @@ struct ddp_coll_alg {
 const struct ddp_coll_alg *const *ddp_coll_algorithms(void);
 /* Returns NULL if the collective has no algorithm of this name. */
 const struct ddp_coll_alg *ddp_coll_find(enum ddp_coll coll, const char *name);
-/* Returns the algorithm that `auto` uses for this shape. The choice depends on no measurement at
- * run time. Returns NULL and fills err if no algorithm supports the shape. */
+/* Returns the algorithm that `auto` uses for this shape. The choice does not depend on measurements
+ * at run time. Returns NULL and fills err if no algorithm supports the shape. */
 const struct ddp_coll_alg *ddp_coll_auto(const struct ddp_comm *comm,
                                          const struct ddp_coll_shape *shape, struct ddp_err *err);
 /* Like ddp_coll_auto, but never chooses the collectives of the backend's library. */
@@ -94,9 +97,8 @@ const struct ddp_coll_alg *ddp_coll_auto_own(const struct ddp_comm *comm,
                                              const struct ddp_coll_shape *shape,
                                              struct ddp_err *err);
 
-/* Tells what alg->supports would answer before a communicator exists, for `ranks` ranks of one host
- * on a backend that needs no outside launcher. Returns 0, or DDP_EUNAVAIL with the reason in err.
- */
+/* Like alg->supports, but needs no communicator. Applies to `ranks` ranks on one host and to a
+ * backend that needs no outside launcher. Returns 0, or DDP_EUNAVAIL with the reason in err. */
 int ddp_coll_check_offline(const struct ddp_coll_alg *alg, const struct ddp_backend *backend,
                            int ranks, const struct ddp_coll_shape *shape,
                            struct ddp_err *err) DDP_MUST_CHECK;
@@ -111,28 +113,28 @@ struct ddp_coll_plan {
     uint64_t bytes; /* message size that the flight recorder shows */
 };
 /* Checks args, chooses the algorithm and allocates scratch. alg may be NULL for `auto`. Not
- * collective. The plan keeps the buffer pointers of args; other buffers need a new plan. */
+ * collective. The plan stores the array pointers of args, so other arrays need a new plan. */
 int ddp_coll_plan_init(struct ddp_coll_plan *plan, struct ddp_comm *comm,
                        const struct ddp_coll_alg *alg, const struct ddp_coll_args *args,
                        struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_coll_plan_release(struct ddp_coll_plan *plan);
 
-/* Returns the message size S in bytes that bandwidth is computed from: the larger of the send and
- * recv buffers in the table at the top. */
+/* Returns the message size S in bytes, from which bandwidth is computed. S is the size of the
+ * larger of the send and recv arrays in the table at the top. */
 size_t ddp_coll_message_bytes(enum ddp_coll coll, int ranks, size_t count, enum ddp_dtype dtype);
-/* Returns the number of bytes that this rank receives in args->recv, 0 if it does not use
- * args->recv. */
+/* Returns the number of bytes that this rank receives in args->recv, or 0 if this rank receives
+ * nothing. */
 size_t ddp_coll_recv_bytes(const struct ddp_comm *comm, const struct ddp_coll_args *args);
 
-/* True for a collective of zero elements (or bytes). It returns at once, without waiting for other
- * ranks, under every algorithm. A barrier has no elements but does wait. */
+/* True for a collective of zero elements (or bytes). Such a call returns at once, without waiting
+ * for other ranks. A barrier has no elements but does wait, so this function returns false. */
 static inline bool ddp_coll_is_idle(enum ddp_coll coll, size_t count)
 {
     return count == 0 && coll != DDP_BARRIER;
 }
 
-/* Runs the plan, unless it has no elements. Collective: all ranks of the group run the same plans
- * in the same order. */
+/* Runs the plan. Does nothing if the plan has no elements. Collective. All ranks of the group must
+ * run the same plans in the same order. */
 static inline int ddp_coll_run(struct ddp_comm *comm, struct ddp_coll_plan *plan,
                                struct ddp_err *err)
 {

@@ -1,3 +1,4 @@
+/* Conversions between integers and the accumulator type of their averages. See coll_acc.h. */
 #include "coll/coll_acc.h"
 
 #include <assert.h>
@@ -19,7 +20,7 @@ void ddp_to_acc(void *dst, const void *src, size_t count, enum ddp_dtype dtype)
     }
 }
 
-/* An average of values of a type fits the type, so these conversions are defined. */
+/* The average of values of a type fits the type, so these conversions do not overflow. */
 void ddp_from_acc(void *dst, const void *src, size_t count, enum ddp_dtype dtype)
 {
     assert(dtype == DDP_I32 || dtype == DDP_U8);

@@ -1,8 +1,10 @@
-/* Exact averages of integers. An average must be the exact sum divided and truncated once, but a
- * sum of i32 or u8 over the ranks does not fit its type. Partial averages of integers are therefore
- * computed and sent in a wider *accumulator type*: f64 for i32 (exact below 2^53) and i32 for u8.
- * All other types and operations use their own type. While values are summed, this takes 2 and 4
- * times as many bytes; each algorithm's cost() counts them. For lib/coll only; runs on the CPU. */
+/* Exact averages of integers. For lib/coll only; runs on the CPU.
+ *
+ * An average of integers is the exact sum, divided and truncated once. A sum of i32 or u8 values
+ * over the ranks may not fit its type. Partial sums of such averages are therefore computed and
+ * sent in a wider *accumulator type*: f64 for i32 (exact below 2^53) and i32 for u8. All other
+ * operations and types use the type of the data. The accumulator type takes 2 (i32) or 4 (u8) times
+ * as many bytes, which each algorithm's cost() counts. */
 #ifndef DDP_COLL_COLL_ACC_H
 #define DDP_COLL_COLL_ACC_H
 
@@ -19,7 +21,7 @@ static inline bool ddp_has_wider_acc(enum ddp_dtype dtype, enum ddp_op op)
 {
     return op == DDP_AVG && (dtype == DDP_I32 || dtype == DDP_U8);
 }
-/* Returns the accumulator type, in which partial results are also sent. */
+/* Returns the accumulator type. Partial results are also sent in this type. */
 static inline enum ddp_dtype ddp_acc_dtype(enum ddp_dtype dtype, enum ddp_op op)
 {
     if (!ddp_has_wider_acc(dtype, op))

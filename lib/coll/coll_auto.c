@@ -1,4 +1,4 @@
-/* The table of rows that `auto` chooses from, and its printed form. */
+/* The table of rules that `auto` chooses from, and its printed form. */
 #include "coll/coll_auto.h"
 
 #include <math.h>
@@ -14,14 +14,14 @@
 #include "coll/coll_list.h"
 #undef DDP_COLL
 
-/* The requirement of a row's algorithm. */
+/* The requirement of a rule (a row of the table). */
 enum need {
     ONE_RANK,
     SHARED,     /* shared memory */
     REGISTERED, /* both buffers in registered shared memory */
-    LIBRARY,    /* collectives of the backend's library, which may refuse a type */
+    LIBRARY,    /* the backend's library, which may refuse a type */
     HOSTS,      /* shared memory inside each of several hosts */
-    ALONE,      /* Open MPI, and each rank is alone on its host */
+    ALONE,      /* Open MPI, and one rank per host */
     MESSAGES
 };
 
@@ -32,17 +32,17 @@ enum need {
 #define OVERSUBSCRIBED (1u << DDP_DISTANCE_OVERSUBSCRIBED)
 #define ANYWHERE       (NEAR | FAR | OVERSUBSCRIBED)
 
-/* A row of the table. `auto` uses the first row that fits and whose algorithm supports the shape. A
- * row fits messages of up to bytes_max bytes (S, which bandwidth is computed from), on up to
- * ranks_max ranks, at the distances in its set. All thresholds of the choice are in this file.
- * results/notes/collectives.md has the timings behind them.
+/* A row of the table. `auto` uses the first row that fits the call and whose algorithm supports it.
+ * A row fits message sizes of up to bytes_max (ddp_coll_message_bytes), up to ranks_max ranks, and
+ * the distances in its set. All thresholds of this file come from timings
+ * (results/notes/collectives.md).
  *
- * Up to a few hundred bytes the one step of flat is faster than the two steps of direct. Staged,
- * for private memory, starts to win where the extra copies of flat cost more than its steps. At a
- * far distance a step costs half a ping-pong more (about 150 ns at 600 ns), so flat is faster up to
- * about twice the size. With more ranks than cores, a step costs every core a turn of each of its
- * ranks, so flat is faster as long as its copies take less time than that. Gather and scatter take
- * one step under direct, too, so they need no larger limit then. */
+ * "flat" takes one step, but is neither zero-copy like "direct" (registered memory) nor pipelined
+ * like "staged" (private memory). flat is therefore faster only for small messages. At a far
+ * distance each step takes longer, so flat is faster up to about twice the size. With more ranks
+ * than cores, all ranks of a core run in turn at each step, so flat is faster up to even larger
+ * sizes. Broadcast, gather and scatter are an exception: a rank waits only once under direct as
+ * well, so their limit is not larger. */
 struct rule {
     enum ddp_coll coll;
     enum need need;
@@ -53,7 +53,7 @@ struct rule {
     const char *why;
 };
 
-static const char why_self[] = "one rank: a copy, or nothing";
+static const char why_self[] = "one rank, so at most a copy is needed";
 static const char why_flat[] = "one step; the extra copies are short";
 static const char why_oversubscribed[] =
     "one step; in a second step ranks would wait for their turn on a core";
@@ -61,11 +61,11 @@ static const char why_direct[] = "zero-copy: every byte moves once";
 static const char why_staged[] =
     "private buffers: copies through ring buffers in shared memory, pipelined";
 static const char why_native[] = "the library knows the network";
-static const char why_few_steps[] = "few steps: they decide the time of small messages";
-static const char why_few_bytes[] = "few bytes per rank: they decide the time of large messages";
+static const char why_few_steps[] = "few steps, which decide the time of small messages";
+static const char why_few_bytes[] = "few bytes per rank, which decide the time of large messages";
 static const char why_hosts[] = "shared memory inside a host, messages between one rank per host";
 static const char why_alone[] =
-    "one rank per host: links stay busy, all hosts send the same number of bytes";
+    "one rank per host: all links are busy and carry the same number of bytes";
 static const char why_only[] = "messages: any backend, any memory";
 
 #define SELF(coll, symbol)                                                                         \
@@ -86,18 +86,16 @@ static const char why_only[] = "messages: any backend, any memory";
             why_oversubscribed                                                                     \
     }
 
-/* Between hosts of several ranks each, the links limit longer all-reduces. hier sends the fewest
- * bytes over them, 2(H-1)/H of the message for H hosts; a ring of all P ranks ignores hosts and
- * sends 2(P-1)/P. Messages of up to this size use the library's all-reduce, because the hosts of
- * the measurement shared cores and so tell nothing about the waits of hier
- * (results/notes/collectives.md). */
+/* Across hosts with several ranks each, longer all-reduces use "hier", which sends the fewest bytes
+ * between hosts. Messages of up to this size use the library's all-reduce. The limit is cautious,
+ * because the measured hosts were simulated on shared cores and do not show how long hier waits for
+ * short messages (results/notes/collectives.md). */
 #define BETWEEN_HOSTS ((size_t)512 << 10)
 
-/* Between 2 to 4 hosts of one rank each, ring overtook Open MPI's all-reduce between 1 and 4 MiB in
- * most runs. All hosts of this measurement were simulated on 2 cores that other work shared, so the
- * rule is untested on hosts with cores of their own. When the cores were busy, ring was slower than
- * the library's all-reduce in some runs, mostly across 4 hosts. Between 8 hosts, and under MPICH,
- * ring was not clearly faster (results/notes/auto-across-hosts.md). */
+/* Across 2 to 4 hosts with one rank each, "ring" is faster than Open MPI's all-reduce for messages
+ * above this size. Across 8 hosts, and under MPICH, ring is not clearly faster. The hosts were
+ * simulated on 2 shared cores, so the rule is untested on real hosts
+ * (results/notes/auto-across-hosts.md). */
 #define ALONE_NATIVE_MAX ((size_t)2 << 20)
 #define ALONE_RANKS_MAX  4
 #define ALONE_ROW(bytes_max, symbol, why)                                                          \
@@ -105,10 +103,12 @@ static const char why_only[] = "messages: any backend, any memory";
         DDP_ALLREDUCE, ALONE, ANYWHERE, ALONE_RANKS_MAX, bytes_max, &ddp_alg_##symbol, why         \
     }
 
-/* SHARED_ROWS: the rows on shared memory of a collective. flat is used up to registered_max
- * (private memory: private_max) bytes; at a far distance up to twice that, at most the size of a
- * data slot. SHM_ROWS: all rows of a collective except the last. With more ranks than cores flat is
- * used up to oversubscribed_max bytes. */
+/* SHARED_ROWS: the rows of a collective for shared memory. flat is used up to registered_max bytes
+ * in registered memory and up to private_max bytes in private memory. At a far distance both limits
+ * are doubled, but do not exceed the size of a data slot.
+ *
+ * SHM_ROWS: all rows of a collective except the last. With more ranks than cores, flat is used up
+ * to oversubscribed_max bytes. */
 #define TWICE(bytes) DDP_MIN(2 * (size_t)(bytes), (size_t)DDP_SHM_SLOT_BYTES)
 #define SHARED_ROWS(coll, symbol, registered_max, private_max)                                     \
     ROW(coll, SHARED, NEAR | OVERSUBSCRIBED, registered_max, symbol##_flat, why_flat),             \
@@ -180,8 +180,7 @@ enum ddp_distance ddp_distance_of(double pingpong_ns)
                                : DDP_DISTANCE_FAR;
 }
 
-/* True if the row is for this collective, number of ranks and distance. The size is not considered.
- */
+/* True if the row is for this collective, number of ranks and distance. Does not check the size. */
 static bool is_about(const struct rule *rule, enum ddp_coll coll, int ranks,
                      enum ddp_distance distance)
 {
@@ -196,7 +195,7 @@ static bool is_open_mpi(const struct ddp_backend *backend)
     return library != NULL && strncmp(library, "Open MPI", strlen("Open MPI")) == 0;
 }
 
-/* True if the communicator lacks a requirement of the row that the algorithm's supports() does not
+/* True if the call does not meet a requirement of the row that the algorithm's supports() does not
  * check. */
 static bool lacks(const struct ddp_comm *comm, const struct ddp_coll_shape *shape, enum need need)
 {
@@ -206,7 +205,7 @@ static bool lacks(const struct ddp_comm *comm, const struct ddp_coll_shape *shap
            (comm->hosts == NULL || comm->hosts->count < comm->size || !is_open_mpi(comm->backend));
 }
 
-/* Returns the first algorithm that fits. own: skip the collectives of the library. */
+/* Returns the first algorithm that fits. own: skip the backend library's collectives. */
 static const struct ddp_coll_alg *choose(const struct ddp_comm *comm,
                                          const struct ddp_coll_shape *shape,
                                          enum ddp_distance distance, bool own, struct ddp_err *err)
@@ -224,8 +223,8 @@ static const struct ddp_coll_alg *choose(const struct ddp_comm *comm,
         struct ddp_err why = DDP_ERR_INIT;
         if (rules[i].alg->supports(comm, shape, &why) == 0)
             return rules[i].alg;
-        /* The error gives the reason of the last row, which is the most general, unless a library
-         * has refused: its reason tells more than the lack of messages. */
+        /* The error shows the reason of the last row, which is the most general. But if the backend
+         * has only library collectives, the library's reason is more helpful. */
         if (!refused)
             reason = why;
         refused |= rules[i].need == LIBRARY && (caps & DDP_CAP_NATIVE) && !(caps & DDP_CAP_P2P);
@@ -287,12 +286,12 @@ static bool has(const struct ddp_auto_query *query, enum need need)
     return caps & DDP_CAP_P2P;
 }
 
-/* A printed line: consecutive rows of one algorithm. */
+/* One printed line. It stands for consecutive rows with the same algorithm. */
 struct line {
     const struct ddp_coll_alg *alg; /* NULL: none yet */
     const char *why;
     size_t from, to; /* message sizes in bytes */
-    bool otherwise;  /* used for calls that the line before refuses */
+    bool otherwise;  /* used if the algorithm of the line before refuses the call */
 };
 
 static void add_line(const struct line *line, struct ddp_strbuf *out)
@@ -309,8 +308,8 @@ static void add_line(const struct line *line, struct ddp_strbuf *out)
                     line->otherwise ? "where that refuses: " : "", line->why);
 }
 
-/* Adds a row to the current line, or starts a new line. The library may refuse calls of any size,
- * so the rows after it cover all sizes again. */
+/* Adds a row to the current line, or prints that line and starts a new one. A library may refuse
+ * calls of any size, so the rows after a library's row cover all sizes again. */
 static void add_rule(const struct rule *rule, struct line *line, struct ddp_strbuf *out)
 {
     const bool refused = line->alg != NULL && line->to == ANY_BYTES;

@@ -1,7 +1,7 @@
 /* Helpers of the direct algorithms. */
 #include "coll/coll_direct.h"
 
-/* Shortest chunk of which the root copies the tail. At about this size copying half of it takes as
+/* Shortest chunk of which the root copies a part. Copying half a chunk of about this size takes as
  * long as a step. */
 #define ROOT_COPIES_FROM_BYTES ((size_t)16 << 10)
 
@@ -17,9 +17,9 @@ int ddp_direct_supports(const struct ddp_comm *comm, const struct ddp_coll_shape
     return 0;
 }
 
-/* Returns the number of arrays of args->count elements that the call touches, divided by the number
- * of ranks. The root of a rooted collective and calls in place touch slightly more or fewer.
- * All-to-all in place is not copied but swapped. */
+/* Returns the number of arrays of args->count elements that a rank accesses on average. A root, or
+ * a rank of a call in place, accesses slightly more or fewer. All-to-all in place does not use this
+ * function. */
 static size_t arrays_touched(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
     const size_t all = (size_t)comm->size;

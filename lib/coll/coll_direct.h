@@ -1,17 +1,17 @@
-/* Helpers of the "direct" algorithms, which copy nothing in between, on registered memory. For
- * lib/coll only.
+/* Helpers of the "direct" algorithms, which move data straight from one rank's registered buffer to
+ * another's. For lib/coll only.
  *
- * A call has two *steps*, both on flag slot DDP_FLAGS_DIRECT. *Enter*: a rank announces that its
- * send buffer is ready and that its recv buffer may be overwritten. The addresses of both buffers
- * are stored beside the flag, in its cache line, so ranks may have their buffers at different
- * offsets, and only the root needs to have both. Then each byte moves once, from the send buffer of
- * one rank to the recv buffer of another; the algorithm decides which of the two ranks copies.
- * *Leave*: a rank announces that it no longer touches the memory of other ranks.
+ * A call has two *steps*. In each step a rank posts its flag in slot DDP_FLAGS_DIRECT. *Enter*
+ * announces that the rank's send buffer is ready and that its recv buffer may be overwritten. The
+ * offsets of both buffers are stored beside the flag, so they may differ between ranks. After that,
+ * each byte moves once, from the send buffer of one rank to the recv buffer of another. The
+ * algorithm decides which of the two ranks copies. *Leave* announces that the rank no longer
+ * accesses the memory of other ranks.
  *
- * Two rules make this safe. Before a rank touches the memory of a peer, it waits for the peer to
- * enter. A rank returns only after all ranks have left that touch its memory or read its addresses.
- * Flags only grow, by two a call on every rank. A rank that does not need to wait may be one call
- * ahead. */
+ * Two rules make this safe. A rank accesses the memory of a peer only after the peer has entered. A
+ * rank returns only after every rank that accesses its memory or reads its offsets has left. Each
+ * call raises the flag of every rank by two. A rank that need not wait may be one call ahead of the
+ * others. */
 #ifndef DDP_COLL_COLL_DIRECT_H
 #define DDP_COLL_COLL_DIRECT_H
 
@@ -23,8 +23,8 @@
 extern "C" {
 #endif
 
-/* Offsets of a rank's send and recv buffers in the shared segment. The offset of a buffer that the
- * rank does not need has no meaning. */
+/* Offsets of a rank's send and recv buffers in the shared segment. If the rank does not need a
+ * buffer, that offset is ignored. */
 struct ddp_direct_place {
     uint64_t send, recv;
 };
@@ -52,7 +52,7 @@ static inline void ddp_direct_leave(struct ddp_comm *comm)
     ddp_shm_post(comm, DDP_FLAGS_DIRECT, ++comm->shm->sequence[DDP_FLAGS_DIRECT]);
 }
 
-/* Waits until `peer` has reached the step that this rank is in: enter or leave. */
+/* Waits until `peer` has reached the step that this rank is in (enter or leave). */
 static inline int ddp_direct_wait(struct ddp_comm *comm, int peer, struct ddp_err *err)
 {
     return ddp_shm_wait(comm, peer, DDP_FLAGS_DIRECT, comm->shm->sequence[DDP_FLAGS_DIRECT], err);
@@ -62,7 +62,7 @@ static inline int ddp_direct_wait_all(struct ddp_comm *comm, struct ddp_err *err
     return ddp_coll_wait_all(comm, DDP_FLAGS_DIRECT, comm->shm->sequence[DDP_FLAGS_DIRECT], err);
 }
 
-/* Return the addresses, in this process, of the send and recv buffers of `rank`, which must have
+/* Return the addresses of the send and recv buffers of `rank` in this process. The rank must have
  * entered. */
 static inline const unsigned char *ddp_direct_send_of(const struct ddp_comm *comm, int rank)
 {
@@ -74,8 +74,8 @@ static inline unsigned char *ddp_direct_recv_of(const struct ddp_comm *comm, int
 }
 
 /* True if this rank's share of all arrays of the call is larger than its share of the last-level
- * cache. Long copies then use non-temporal stores, which were faster in most collectives from 16
- * MiB on; the timings are in results/notes/collectives.md. */
+ * cache. Long copies then use non-temporal stores, which are faster for such arrays
+ * (results/notes/collectives.md). */
 bool ddp_direct_outgrows_cache(const struct ddp_comm *comm, const struct ddp_coll_args *args);
 
 /* Like ddp_coll_move, but also uses non-temporal stores if the arrays of the call outgrow the
@@ -83,23 +83,23 @@ bool ddp_direct_outgrows_cache(const struct ddp_comm *comm, const struct ddp_col
 static inline void ddp_direct_move(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                                    void *dst, const void *src, size_t bytes)
 {
-    const size_t long_bytes = (size_t)64 << 10; /* shorter copies do not pay for the fence */
+    const size_t long_bytes = (size_t)64 << 10; /* the fence slows down shorter copies */
     if (bytes >= long_bytes && dst != src && ddp_direct_outgrows_cache(comm, args))
         comm->device->copy_nt(dst, src, bytes);
     else
         ddp_coll_move(comm, dst, src, bytes);
 }
 
-/* Returns the first byte of the tail that the root copies on behalf of its peers. In place, the
- * root has no copy of its own, so it takes the last n-th of each chunk and n ranks share the work
- * of n-1. bytes: size of a chunk. Returns `bytes` if the chunk is too short to pay for a second
- * synchronisation. */
+/* Returns the offset in each chunk from which the root copies for its peers. In place, the root has
+ * nothing to copy for itself. It therefore copies the last n-th of each peer's chunk, so that n
+ * ranks share the work of n-1. bytes: size of a chunk. Returns `bytes` if the chunk is so short
+ * that the additional wait takes longer than the copy. */
 size_t ddp_direct_root_begin(const struct ddp_comm *comm, size_t bytes);
 
-/* Returns the first byte of rank r's chunk of `bytes` bytes at address `base`: 0 for rank 0 and
- * `bytes` for rank n. In between it is aligned to a cache line of memory, or to a cache line
- * counted from `base` if `base` is not a multiple of the element size. Ranks compute the same value
- * if their bases are equal modulo a cache line. */
+/* Cuts `bytes` bytes at address `base` into one chunk per rank, and returns the offset of rank r's
+ * chunk. For r == ranks it returns `bytes`. Chunks begin at cache lines of memory. If `base` is not
+ * a multiple of the element size, they begin at multiples of a cache line from `base`. Ranks
+ * compute the same offset if their bases are equal modulo a cache line. */
 size_t ddp_direct_chunk_begin(const void *base, size_t bytes, size_t elem, int r, int ranks);
 
 /* Returns DDP_EUNAVAIL if memory is not shared or the buffers of the shape are not registered. */

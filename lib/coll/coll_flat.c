@@ -1,19 +1,19 @@
-/* Algorithm "flat" of all collectives except all-reduce (allreduce_flat.c): every rank publishes
- * the data that it sends, and then reads the data that it needs.
+/* Algorithm "flat" of all collectives except all-reduce (allreduce_flat.c). Every rank stores the
+ * data that it sends in shared memory, and then reads the data that it needs.
  *
- * It is for small messages in any memory. A rank that sends copies its send buffer into its *data
- * slot* of shared memory, posts its flag, waits for all ranks, and copies or combines from the data
- * slots into its recv buffer. A message of at most DDP_SHM_INLINE bytes is stored beside the flag
- * instead. Inputs are combined in rank order. In place needs no special case: the data that others
- * need has left the send buffer before recv is written.
+ * The algorithm is for small messages in any memory. A rank that sends copies its send buffer into
+ * its *data slot* in shared memory and posts its flag. Every rank waits for all flags, and then
+ * copies or combines data from the data slots into its recv buffer. A message of at most
+ * DDP_SHM_INLINE bytes is stored beside the flag instead. Inputs are combined in rank order. Calls
+ * in place need no special case, because the send buffer is copied before recv is written.
  *
- * Data slots and flag slots are those of all-reduce "flat", and so is the double buffer: calls of
- * any collective alternate between two data slots and two flag slots, and every call waits for all
- * ranks. A rank that writes its data slot in call k overwrites the data of call k-2. All readers
- * have left call k-2, because this rank has seen all of them enter call k-1.
+ * All-reduce "flat" uses the same data slots and flags. Calls alternate between two data slots and
+ * two flags (a double buffer), and every call waits for all ranks. A rank that writes its data slot
+ * in call k overwrites the data of call k-2. All readers have left call k-2, because this rank has
+ * seen all of them enter call k-1.
  *
- * Cost, n ranks: 1 step. Published bytes are read and written once. A byte that a rank reads is
- * read and, unless it is combined, written. Nothing is sent. */
+ * Cost: 1 step. Each published byte is read and written once. Each byte that a rank needs is read,
+ * and written unless it is combined. Combined data is written once. No messages are sent. */
 #include <string.h>
 
 #include "coll/coll_shm.h"
@@ -22,7 +22,7 @@
 struct flat_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
-    size_t chunk, bytes; /* chunk: bytes of one chunk; bytes: published by a rank that sends */
+    size_t chunk, bytes; /* chunk: bytes of one chunk; bytes: bytes that a sending rank publishes */
     int parity;
 };
 
@@ -91,7 +91,7 @@ static void combine(const struct flat_call *call, int chunk)
     comm->device->reduce(&reduce);
 }
 
-/* Copies chunk number `chunk` of every rank's data to its place in recv. */
+/* Copies chunk number `chunk` of every rank's data to that rank's place in recv. */
 static void collect(const struct flat_call *call, int chunk)
 {
     unsigned char *recv = call->args->recv;

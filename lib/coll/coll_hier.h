@@ -1,12 +1,14 @@
-/* All-reduce among the leaders of hosts: the part of all-reduce "hier" that sends messages. No
- * function blocks, except ddp_hier_spread. For lib/coll only.
+/* All-reduce among the *leaders*, one rank per host. This is the part of all-reduce "hier" that
+ * sends messages (see allreduce_hier.c). No function blocks, except ddp_hier_spread. For lib/coll
+ * only.
  *
  * The message is cut into *fragments*. A fragment is started when its sum over the host is ready.
- * It goes around a ring of the leaders (pattern.h) in place, in H - 1 combining and H - 1 copying
- * steps, where H is the number of hosts. Up to DEPTH fragments are in transit at a time, each with
- * its own message tag, so that one fragment need not wait for another. A message of one short
- * fragment is *spread* instead: in one step every leader sends all of it to all other leaders, and
- * combines the arriving messages in the order of the hosts. */
+ * Its chunks then go around a ring of the leaders (pattern.h). For H hosts, this takes H - 1
+ * combining and H - 1 copying steps. Up to DEPTH fragments are in transit at a time. Each has its
+ * own message tag, so that fragments do not wait for each other.
+ *
+ * A short message is *spread* instead. In one step every leader sends its whole message to all
+ * other leaders. Each leader then combines the messages in the order of the hosts. */
 #ifndef DDP_COLL_COLL_HIER_H
 #define DDP_COLL_COLL_HIER_H
 
@@ -16,11 +18,12 @@
 extern "C" {
 #endif
 
-/* Bytes of a fragment in its wire type, and the largest number of fragments in transit. Together
- * they fill the ring buffer of a rank (comm_shm.h). */
+/* Bytes of a fragment in the type in which it is sent (coll_acc.h), and the largest number of
+ * fragments in transit. This many fragments fill the ring buffer of a rank (comm_shm.h). */
 #define DDP_HIER_FRAGMENT_BYTES ((size_t)256 << 10)
 #define DDP_HIER_DEPTH          8
-/* A message is spread if one leader sends at most this many bytes to all other leaders together. */
+/* A message is spread if a leader then sends at most this many bytes in total, and if there are at
+ * most this many hosts. */
 #define DDP_HIER_SPREAD_BYTES ((size_t)32 << 10)
 #define DDP_HIER_SPREAD_HOSTS 64
 
@@ -42,11 +45,12 @@ struct ddp_hier {
     enum ddp_op op;
     int divisor;            /* the last combine divides by this number */
     unsigned char *scratch; /* ddp_hier_scratch_bytes(), aligned to 64 */
-    size_t begun, finished; /* number of fragments; they finish in order */
+    size_t begun, finished; /* number of fragments started and finished, in order */
     struct ddp_hier_fragment fragment[DDP_HIER_DEPTH];
 };
 
-/* Elements of every fragment except the last. dtype: the wire type. */
+/* Returns the number of elements of every fragment except the last. dtype: the type in which it is
+ * sent. */
 static inline size_t ddp_hier_fragment_count(enum ddp_dtype dtype)
 {
     return DDP_HIER_FRAGMENT_BYTES / ddp_dtype_size(dtype);
@@ -58,13 +62,13 @@ static inline bool ddp_hier_spreads(int hosts, size_t bytes)
 }
 size_t ddp_hier_scratch_bytes(int hosts, size_t count, enum ddp_dtype dtype);
 
-/* Starts the next fragment, data [count], in place. Fewer than DEPTH fragments may be in transit.
- */
+/* Starts the all-reduce of the next fragment, data [count], in place. Fewer than DEPTH fragments
+ * must be in transit. */
 int ddp_hier_begin(struct ddp_hier *x, void *data, size_t count,
                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Advances every fragment that can advance, and sets *moved to true if any did. */
 int ddp_hier_advance(struct ddp_hier *x, bool *moved, struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the rank of comm that the oldest fragment waits for, -1 if no fragment is in transit. */
+/* Returns the rank that the oldest fragment waits for, or -1 if no fragment is in transit. */
 int ddp_hier_waits_for(const struct ddp_hier *x);
 /* Starts and finishes the only fragment of a short message. Blocks. */
 int ddp_hier_spread(struct ddp_hier *x, void *data, size_t count,

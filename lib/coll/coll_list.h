@@ -1,5 +1,5 @@
-/* The list of algorithms, one DDP_COLL(symbol) a line. Help and `list` show this order; it has no
- * other effect. */
+/* The list of algorithms, one DDP_COLL(symbol) per line. The order affects only help and `ddpbench
+ * list`. */
 DDP_COLL(allreduce_flat)
 DDP_COLL(allreduce_direct)
 DDP_COLL(allreduce_staged)

@@ -1,5 +1,5 @@
-/* Algorithm "native" of all collectives except all-reduce (allreduce_native.c): it calls the
- * backend's library. The cost of the library's algorithm is not modelled. */
+/* Algorithm "native" of all collectives except all-reduce (allreduce_native.c). It calls the
+ * backend's library, whose cost is not modelled. */
 #include "coll/coll.h"
 
 static int native_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

@@ -1,3 +1,4 @@
+/* Exchanges of messages, in one piece or in combined fragments. See coll_p2p.h. */
 #include "coll/coll_p2p.h"
 
 int ddp_coll_needs_p2p(const struct ddp_comm *comm, const char *name, struct ddp_err *err)
@@ -64,7 +65,7 @@ static int post_recv(struct combine_state *x, size_t k, struct ddp_err *err)
                           fragment_bytes(x->in_bytes, k), &x->recv[k % 2], err);
 }
 
-/* Fragment k reuses the request of fragment k - 2, so it waits for that send first. */
+/* Sends fragment k. Its request was used for fragment k - 2, so wait for that send first. */
 static int send_fragment(struct combine_state *x, size_t k, struct ddp_err *err)
 {
     DDP_TRY(ddp_comm_wait(x->comm, &x->send[k % 2], 1, err));
@@ -99,9 +100,9 @@ static int combine_fragment(struct combine_state *x, size_t k, struct ddp_err *e
     return 0;
 }
 
-/* This cannot deadlock. Of all waiting ranks, consider one with the smallest k. It has posted its
- * receive k, and its source, which is no further behind, has sent fragment k or is about to. Its
- * send k - 2 matches a receive that its target, also no further behind, has posted. */
+/* This cannot deadlock. Consider the waiting rank with the smallest k. Its source has at least the
+ * same k, so the source has sent fragment k or is about to send it. Its target also has at least
+ * the same k, so the target has posted the receive for fragment k - 2. */
 int ddp_p2p_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c, struct ddp_err *err)
 {
     const size_t elem = ddp_dtype_size(c->dtype);

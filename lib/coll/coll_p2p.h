@@ -1,11 +1,11 @@
-/* Helpers of the algorithms that send messages: exchanges that cannot deadlock, and the units in
- * which costs are counted. For lib/coll only.
+/* Helpers of the algorithms that send messages. They exchange data without deadlock and count
+ * costs. For lib/coll only.
  *
- * An exchange posts its receives before its sends and waits for both. A cycle of ranks that all do
- * so makes progress no matter how much the backend buffers. Empty messages are not sent, because
- * both sides know the length. A step that combines cuts its data into *fragments*: one fragment is
- * combined, still in the cache, while the next one is in transit. A step that only moves data sends
- * a whole chunk as one message. */
+ * An exchange posts its receive before its send, and then waits for both. Ranks that exchange in a
+ * cycle therefore make progress, no matter how much the backend buffers. Both sides know the length
+ * of a message, so empty messages are not sent. If the arriving data is combined, it is sent in
+ * *fragments*. One fragment is combined while it is in the cache and the next one is in transit.
+ * Data that is not combined is sent as one message. */
 #ifndef DDP_COLL_COLL_P2P_H
 #define DDP_COLL_COLL_P2P_H
 
@@ -18,13 +18,12 @@
 extern "C" {
 #endif
 
-/* All messages share one tag. Messages between two ranks stay in order, and the collectives of a
- * communicator run in the same order on all ranks. */
+/* The tag of all messages. One tag is enough, because messages between two ranks stay in order and
+ * all ranks run the same collectives in the same order. */
 #define DDP_COLL_TAG 0x0dd9
 
-/* Largest message of a step that combines, a multiple of every element size. 64 to 128 KiB were
- * fastest through shared memory; Open MPI prefers larger messages. The timings are in
- * results/notes/collectives.md. */
+/* Largest fragment, a multiple of every element size. This size is fast through shared memory. Open
+ * MPI is faster with larger messages (results/notes/collectives.md). */
 #define DDP_FRAGMENT_BYTES ((size_t)128 << 10)
 
 static inline size_t ddp_fragment_count(size_t bytes)
@@ -37,7 +36,7 @@ static inline size_t ddp_round_to_line(size_t bytes)
     return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
 }
 
-/* Returns the address of element number `elements`, where each element has `elem` bytes. */
+/* Returns the address of element number `elements` of an array whose elements have `elem` bytes. */
 static inline void *ddp_at(const void *base, size_t elements, size_t elem)
 {
     return (unsigned char *)base + elements * elem;
@@ -55,20 +54,21 @@ static inline void ddp_coll_copy(const struct ddp_comm *comm, void *dst, const v
         comm->device->copy(dst, src, bytes);
 }
 
-/* True if an average must divide each input, with rounding, before the first sum. This is the case
- * for 16-bit floats, so that no partial sum overflows where the average would not. Two ranks have
- * no partial sums: their only combine adds and divides in f32. */
+/* True if an average must divide each input before the first sum. This is the case for 16-bit
+ * floats, because a partial sum could overflow although the average does not. The division rounds
+ * each input. It is not needed for two ranks, because their only combine adds and divides in f32.
+ */
 static inline bool ddp_pre_scales(enum ddp_dtype dtype, enum ddp_op op, int ranks)
 {
     return op == DDP_AVG && (dtype == DDP_F16 || dtype == DDP_BF16) && ranks > 2;
 }
-/* Computes dst [count] = src [count] / comm->size. dst may be src. */
+/* Computes dst [count] as src [count] / comm->size. dst may be src. */
 void ddp_coll_divide(const struct ddp_comm *comm, void *dst, const void *src, size_t count,
                      enum ddp_dtype dtype);
 
-/* One exchange: sends out[out_bytes] to rank dst and receives in[in_bytes] from rank src, each as
- * one message. The two arrays must not overlap. If a size is 0, no message is sent or received and
- * that rank number is not read. */
+/* One exchange. It sends out[out_bytes] to rank dst and receives in[in_bytes] from rank src, each
+ * as one message. The arrays must not overlap. If a size is 0, there is no message in that
+ * direction and the rank number is ignored. */
 struct ddp_p2p_move {
     int dst;
     const void *out;
@@ -80,8 +80,8 @@ struct ddp_p2p_move {
 int ddp_p2p_exchange(struct ddp_comm *comm, const struct ddp_p2p_move *move,
                      struct ddp_err *err) DDP_MUST_CHECK;
 
-/* An exchange in fragments that combines the arriving data: sum[i] = own[i] op arriving[i]. The
- * other side must also call ddp_p2p_combine, or ddp_p2p_send_fragments. */
+/* An exchange in fragments that combines the arriving data. It computes sum[i] = own[i] op
+ * arriving[i]. The rank on the other side must call ddp_p2p_combine or ddp_p2p_send_fragments. */
 struct ddp_p2p_combine {
     int dst;
     const void *out; /* [out_count], must not overlap sum */
@@ -91,39 +91,40 @@ struct ddp_p2p_combine {
     const void *own; /* [in_count] */
     void *sum;       /* [in_count], may be own */
     bool own_first;  /* false: arriving[i] is the first operand */
-    bool divide_own; /* divide own by the number of ranks first (see ddp_pre_scales) */
+    bool divide_own; /* first divide own by the number of ranks (see ddp_pre_scales) */
     enum ddp_dtype dtype;
     enum ddp_op op;
-    int divisor;   /* the sum is divided by this number, unless it is 1 */
-    void *landing; /* ddp_p2p_landing_bytes() of the arriving bytes, aligned to 64 */
+    int divisor;   /* the sum is divided by this number; 1 means no division */
+    void *landing; /* *landing buffers* for arriving fragments; ddp_p2p_landing_bytes(), aligned to
+                      64 */
 };
 int ddp_p2p_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c,
                     struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_p2p_send_fragments(struct ddp_comm *comm, int dst, const void *out, size_t count,
                            enum ddp_dtype dtype, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Called by a rank that is folded in (pattern.h). Sends own [args->count], its input in the wire
- * type, to its neighbour and receives the result in args->recv. */
+/* Called by a folded rank (pattern.h). Sends own [args->count], its input in the accumulator type
+ * (coll_acc.h), to its neighbour. Receives the result in args->recv. */
 int ddp_p2p_fold_in(struct ddp_comm *comm, const struct ddp_coll_args *args, const void *own,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Called by the neighbour of a folded rank. Sends the result, args->recv, to the folded rank. */
+/* Called by the neighbour of a folded rank. Sends the result in args->recv to the folded rank. */
 int ddp_p2p_fold_out(struct ddp_comm *comm, const struct ddp_coll_args *args,
                      struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Room for two fragments: one arrives while the other is combined. */
+/* Returns the bytes of two fragments. One fragment arrives while the other is combined. */
 static inline size_t ddp_p2p_landing_bytes(size_t in_bytes)
 {
     return 2 * DDP_MIN(DDP_FRAGMENT_BYTES, ddp_round_to_line(in_bytes));
 }
 
-/* Bytes read and written in memory for each byte of data, as costs count them. A message is read by
- * one rank and written by another; copies inside a backend are not counted. A copy reads and
- * writes. Combining reads two arrays and writes one. */
+/* Bytes of memory traffic per byte of data, as costs count them. A message (MOVE) is read by one
+ * rank and written by another. Copies inside a backend are not counted. A copy reads one array and
+ * writes one. Combining reads two arrays and writes one. */
 #define DDP_COST_MOVE    2.0
 #define DDP_COST_COPY    2.0
 #define DDP_COST_COMBINE 3.0
 
-/* Messages and bytes that one rank sends, summed up while a cost is counted. */
+/* Running sum of the messages and bytes that one rank sends. */
 struct ddp_p2p_count {
     double messages, bytes;
 };
@@ -137,8 +138,8 @@ static inline void ddp_count_fragments(struct ddp_p2p_count *c, size_t bytes)
     c->messages += (double)ddp_fragment_count(bytes);
     c->bytes += (double)bytes;
 }
-/* Raises cost->messages and cost->sent_bytes, each on its own, to this rank's value if that is
- * larger. */
+/* Raises cost->messages and cost->sent_bytes to this rank's values, each only if this rank's value
+ * is larger. */
 static inline void ddp_cost_rank(struct ddp_coll_cost *cost, const struct ddp_p2p_count *c)
 {
     cost->messages = DDP_MAX(cost->messages, c->messages);

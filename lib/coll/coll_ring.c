@@ -1,7 +1,8 @@
+/* The ring that combines chunks and the ring that copies chunks. See coll_ring.h. */
 #include "coll/coll_ring.h"
 
-/* Returns where the partial sum of chunk c is stored in a step; the next step sends it. Step -1 is
- * the divided input that step 0 sends. */
+/* Returns the address where a step stores the partial sum of chunk c. The next step sends this
+ * partial sum. For step -1 it returns the address of the divided input, which step 0 sends. */
 static void *partial(const struct ddp_ring_sum *ring, int step, int c)
 {
     if (ring->whole == NULL)

@@ -1,8 +1,8 @@
-/* The two halves of ring algorithms: a ring that combines and a ring that copies. For lib/coll
- * only.
+/* The two parts of ring algorithms: a ring that combines chunks and a ring that copies chunks. For
+ * lib/coll only.
  *
- * Rank r receives from rank r-1 and sends to rank r+1, one chunk in each of n-1 steps. pattern.h
- * defines which chunk. Collective; n >= 2. */
+ * In each of n-1 steps, rank r receives one chunk from rank r-1 and sends one chunk to rank r+1.
+ * pattern.h defines which chunk. All functions that send are collective and need n >= 2. */
 #ifndef DDP_COLL_COLL_RING_H
 #define DDP_COLL_COLL_RING_H
 
@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/* The combining ring. At the end rank r holds chunk r of all inputs, combined in the order r+1,
- * r+2, ..., r, and divided once, in the last step. */
+/* The combining ring. At the end rank r holds chunk r of all inputs, combined in the rank order
+ * r+1, r+2, ..., r. The last step divides the chunk by `divisor`. */
 struct ddp_ring_sum {
     struct ddp_chunks chunks;
     enum ddp_dtype dtype;
@@ -22,9 +22,9 @@ struct ddp_ring_sum {
     bool pre_scale;    /* see ddp_pre_scales */
     const void *input; /* [chunks.count] */
     void *result;      /* [count of chunk r]; may be chunk r of input */
-    /* Partial sums of chunk c are stored in chunk c of `whole` [chunks.count], which may be input.
-     * If whole is NULL, they are stored in spare[0] and spare[1] by turns, each as long as the
-     * longest chunk. Two ranks need neither. */
+    /* whole [chunks.count]: partial sums of chunk c are stored in its chunk c. It may be `input`.
+     * If it is NULL, partial sums are stored alternately in spare[0] and spare[1], which are as
+     * long as the longest chunk. With two ranks, whole and spare are not used. */
     void *whole;
     void *spare[2];
     void *landing; /* ddp_p2p_landing_bytes() of the longest chunk */
@@ -32,14 +32,14 @@ struct ddp_ring_sum {
 int ddp_ring_sum(struct ddp_comm *comm, const struct ddp_ring_sum *ring,
                  struct ddp_err *err) DDP_MUST_CHECK;
 
-/* The copying ring. data [chunks.count] holds this rank's chunk before the call, and all chunks on
- * all ranks after it. chunk: the number of this rank's chunk, 0 <= chunk < n. Usually this is the
- * rank; in general the next rank must pass (chunk + 1) mod n. */
+/* The copying ring. Before the call, data [chunks.count] holds this rank's chunk. After the call,
+ * it holds all chunks. chunk: the number of this rank's chunk, usually the rank. The next rank must
+ * pass (chunk + 1) mod n. */
 int ddp_ring_copy(struct ddp_comm *comm, const struct ddp_chunks *chunks, size_t elem, void *data,
                   int chunk, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Add the messages and bytes to *c that rank r (for the copying ring: the holder of chunk r) sends
- * in each ring. */
+/* Add to *c the messages and bytes that rank r sends in the combining or the copying ring. For the
+ * copying ring, r is the number of the rank's own chunk. */
 void ddp_ring_sum_count(const struct ddp_chunks *chunks, size_t elem, int r,
                         struct ddp_p2p_count *c);
 void ddp_ring_copy_count(const struct ddp_chunks *chunks, size_t elem, int r,

@@ -1,8 +1,7 @@
-/* Algorithm "self" of all collectives except all-reduce (allreduce_self.c), for one rank: the
- * result is the input. It measures the overhead of the benchmark itself.
+/* Algorithm "self" of all collectives except all-reduce (allreduce_self.c). It is for one rank
+ * only, so the result is the input. It measures the overhead of the benchmark itself.
  *
- * Cost: no communication steps. In place nothing is done, otherwise S bytes are read and written.
- */
+ * Cost for S bytes: no steps. In place, nothing is done. Otherwise S bytes are read and written. */
 #include "coll/coll.h"
 
 static int self_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

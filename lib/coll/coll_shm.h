@@ -1,5 +1,5 @@
-/* Helpers of the algorithms on shared memory: the numbers of their flag slots, copies, and the wait
- * for all ranks. For lib/coll only. */
+/* Helpers of the algorithms that use shared memory: numbers of flag slots, copies, and the wait for
+ * all ranks. For lib/coll only. */
 #ifndef DDP_COLL_COLL_SHM_H
 #define DDP_COLL_COLL_SHM_H
 
@@ -12,16 +12,15 @@
 extern "C" {
 #endif
 
-/* The flag slots of a group (comm_shm.h) that algorithms use. Slots 0 and 1 belong to lib/comm
- * (barrier and all-gather of bytes), slot 7 to the ping-pong of the bench layer. Two algorithms
- * never share a slot, so the order of one algorithm's calls alone keeps its sequence numbers equal
- * on all ranks. */
+/* The flag slots (comm_shm.h) that algorithms use. Slots 0 and 1 belong to lib/comm (barrier and
+ * all-gather of bytes). Slot 7 belongs to the ping-pong of lib/bench. Algorithms may share a slot,
+ * because every call raises the slot's sequence number by the same amount on all ranks. */
 enum ddp_coll_flag_slot {
-    DDP_FLAGS_FLAT = 2, /* also 3: even and odd calls, with the inline data of each */
+    DDP_FLAGS_FLAT = 2, /* also 3; even calls use 2, odd calls use 3 */
     DDP_FLAGS_DIRECT = 4,
     DDP_FLAGS_STAGED_IN = 5,
     DDP_FLAGS_STAGED_SUM = 6,
-    DDP_FLAGS_STAGED_DONE = DDP_FLAGS_STAGED_SUM, /* the same slot, as coll_stage.h uses it */
+    DDP_FLAGS_STAGED_DONE = DDP_FLAGS_STAGED_SUM, /* the name of this slot in coll_stage.c */
     DDP_FLAGS_HIER_IN = 8,                        /* 8 to 11: allreduce_hier.c */
     DDP_FLAGS_HIER_SUM,
     DDP_FLAGS_HIER_RESULT,
@@ -40,9 +39,8 @@ static inline int ddp_coll_divisor(const struct ddp_comm *comm, enum ddp_op op)
     return op == DDP_AVG ? comm->size : 1;
 }
 
-/* Arrays of at least this size are copied with non-temporal stores: they do not fit the cache, and
- * these stores avoid reading the destination first. The timings are in
- * results/notes/collectives.md. */
+/* Arrays of at least this size do not fit the cache. They are copied with non-temporal stores,
+ * which do not read the destination first (results/notes/collectives.md). */
 #define DDP_PAST_CACHE_BYTES ((size_t)16 << 20)
 
 /* Copies, unless bytes is 0 or dst and src are the same. Large arrays use non-temporal stores. */
@@ -57,8 +55,8 @@ static inline void ddp_coll_move(const struct ddp_comm *comm, void *dst, const v
         comm->device->copy(dst, src, bytes);
 }
 
-/* Waits until the flag of every other rank in slot `lane` has reached `epoch`. Each rank starts
- * with the next rank, so that they do not all poll the same flag. */
+/* Waits until the flag of every other rank in `flag_slot` has reached `sequence`. A rank waits
+ * first for the rank after it, so that not all ranks poll the same flag. */
 static inline int ddp_coll_wait_all(struct ddp_comm *comm, int flag_slot, uint64_t sequence,
                                     struct ddp_err *err)
 {
@@ -69,10 +67,10 @@ static inline int ddp_coll_wait_all(struct ddp_comm *comm, int flag_slot, uint64
     return 0;
 }
 
-/* Returns DDP_EUNAVAIL if the shape is in place. For send-recv, which has no in-place form. */
+/* Returns DDP_EUNAVAIL if the shape is in place. Used for send-recv, which has no in-place form. */
 int ddp_coll_no_in_place(const struct ddp_coll_shape *shape, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns DDP_EUNAVAIL, with the reason, if the ranks of the group do not share memory. name: the
- * algorithm, for the message. */
+ * algorithm that the message names. */
 int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name,
                        struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -1,15 +1,15 @@
-/* Moves private memory through ring buffers in shared memory. */
+/* Moves data of private memory through ring buffers in shared memory. */
 #include "coll/coll_stage.h"
 
-/* Rounds that a ring buffer holds. The next call continues with the next slot instead of the first
- * one: a slot should have left the reader's cache before it is written again. With 4 slots and a
- * restart in each call, all-gather and broadcast took half as long again
- * (results/notes/collectives.md). */
+/* Number of rounds that a ring buffer holds. A slot should have left the reader's cache before it
+ * is written again. Therefore a call continues with the slot after the last one of the previous
+ * call, and DEPTH is not smaller (results/notes/collectives.md). */
 #define DEPTH      8
 #define RING_BYTES ((size_t)DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES)
-/* Largest fragment; 32 and 128 KiB were not faster. To and from a root only one side copies at a
- * time, so a short chunk is cut into up to OVERLAP fragments, to make the two sides overlap
- * (results/notes/collectives.md). */
+/* Largest fragment, the fastest size that was measured (results/notes/collectives.md). If data
+ * moves only to or from a root, a chunk is cut into up to OVERLAP fragments. The publisher and the
+ * readers then copy at the same time. Such fragments have at least FRAGMENT_MIN_BYTES, if the ring
+ * buffer has room for that. */
 #define FRAGMENT_BYTES     ((size_t)64 << 10)
 #define FRAGMENT_MIN_BYTES ((size_t)8 << 10)
 #define OVERLAP            8
@@ -19,7 +19,7 @@ struct staging_call {
     struct ddp_comm *comm;
     const struct ddp_staging *stage;
     size_t fragment, rounds;     /* fragment: bytes of a fragment */
-    uint64_t in_base, done_base; /* sequence numbers of both flags before round 0 */
+    uint64_t in_base, done_base; /* sequence numbers of the flags IN and DONE before round 0 */
     int chunks;                  /* chunks that a publisher has */
     bool publishes, reads;
 };
@@ -48,7 +48,8 @@ static size_t round_up_line(size_t bytes)
     return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
 }
 
-/* Chooses the smallest number of rounds, and fragments of about equal size. */
+/* Chooses the size of the fragments and the number of rounds. All fragments have about the same
+ * size. */
 static void staging_cut(struct staging_call *call)
 {
     const size_t bytes = call->stage->chunk_bytes;
@@ -78,7 +79,7 @@ static unsigned char *slot_of(const struct staging_call *call, int writer, int r
            ((call->in_base + t) % DEPTH * (size_t)call->chunks + (size_t)chunk) * call->fragment;
 }
 
-/* Waits until the flag DONE of all readers of this rank's ring buffer has reached `epoch`. */
+/* Waits until the flag DONE of all readers of this rank's ring buffer has reached `sequence`. */
 static int wait_for_readers(const struct staging_call *call, uint64_t sequence, struct ddp_err *err)
 {
     struct ddp_comm *comm = call->comm;

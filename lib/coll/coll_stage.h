@@ -1,17 +1,18 @@
-/* Moves private memory through ring buffers in shared memory. These are the helpers of the "staged"
+/* Moves data of private memory through ring buffers in shared memory. Used by the "staged"
  * algorithms of all collectives except all-reduce. For lib/coll only.
  *
- * Some ranks *publish* chunks of data, cut into fragments, through their own ring buffer. Other
- * ranks *take* the fragments from it. All chunks have the same length and are cut alike. In round t
- * every publisher copies fragment t of each of its chunks into its ring buffer and posts its flag
- * IN. Every reader waits for IN, takes fragment t of each chunk that it reads, and posts its flag
- * DONE. A ring buffer holds the slots of DEPTH rounds; a slot is written again when all readers are
- * done with it.
+ * Each publishing rank copies chunks of data to its own ring buffer, cut into fragments. Each
+ * reading rank *takes* the fragments from the ring buffers of publishers. A rank may do both. All
+ * chunks have the same length and are cut at the same offsets. In round t every publisher copies
+ * fragment t of each of its chunks into its ring buffer and posts its flag IN. Every reader waits
+ * for IN, takes fragment t of each chunk that it reads, and posts its flag DONE. A ring buffer
+ * holds the slots of DEPTH rounds. A publisher writes a slot again only when all readers are done
+ * with it.
  *
- * A rank writes only to its own ring buffer, and returns when no other rank reads it any more. A
- * call begins by waiting until all ranks have entered, because all-reduce "staged", which uses the
- * same ring buffers and flags, returns while peers may still be reading. Every call raises both
- * flags of every rank by the same amount, whether the rank publishes, reads or both. */
+ * A rank writes only to its own ring buffer, and returns when no other rank reads that ring buffer
+ * any more. A call begins by waiting until all ranks have entered. This is needed because
+ * all-reduce "staged" uses the same ring buffers and flags, and returns while peers may still be
+ * reading. Every call raises each of the two flags by the same amount on all ranks. */
 #ifndef DDP_COLL_COLL_STAGE_H
 #define DDP_COLL_COLL_STAGE_H
 
@@ -33,15 +34,15 @@ enum ddp_staging_flow {
 struct ddp_staging {
     const struct ddp_coll_args *args;
     enum ddp_staging_flow flow;
-    bool personal;      /* a publisher has one chunk per rank; else one chunk for all readers */
+    bool personal; /* true: a publisher has one chunk per rank; false: one chunk for all readers */
     size_t chunk_bytes; /* bytes of a chunk, a multiple of the element size */
-    /* The chunks that this rank publishes. If personal, they lie in rank order, and this rank's own
-     * chunk is skipped. */
+    /* The chunks that this rank publishes. If `personal`, the chunks lie in rank order and this
+     * rank's own chunk is not published. */
     const unsigned char *send;
-    /* Called once a round on every rank that reads. data [size]: the address of the fragment of
-     * each rank that this rank reads from, NULL for other ranks. The fragment has `bytes` bytes and
-     * begins at `offset` in its chunk. take() of round t may overwrite the data published in round
-     * t. */
+    /* Called once per round on every rank that reads. data[r] is the address of rank r's fragment,
+     * or NULL if this rank does not read from rank r. A fragment has `bytes` bytes and begins at
+     * `offset` in its chunk. take() of round t may overwrite the part of `send` that was published
+     * in round t. */
     void (*take)(struct ddp_comm *comm, const struct ddp_staging *stage,
                  const unsigned char *const *data, size_t offset, size_t bytes);
 };

@@ -1,13 +1,14 @@
 /* Gather "binomial": every rank collects the chunks of its subtree and sends them to its parent.
  *
- * The tree is over ranks counted from the root (pattern.h), so the chunks of a subtree are
- * consecutive. An inner rank collects them in scratch, a leaf sends its chunk directly, and the
- * root receives each subtree in recv. A subtree may wrap there from the last rank to rank 0, and
- * then arrives as two messages.
+ * The tree consists of virtual ranks, counted from the root (pattern.h), so a subtree is a range of
+ * consecutive ranks. A leaf sends its chunk from its send buffer. An inner rank collects the chunks
+ * of its subtree in scratch. The root receives each subtree in recv. If a subtree wraps from the
+ * last rank to rank 0, the root receives it as two messages.
  *
- * Cost, chunks of S bytes, n ranks: ceil(log2 n) steps. The root's largest child sends the most:
- * its subtree, at most half of all chunks. A rank sends 1 message, the child that wraps sends 2.
- * Memory, all ranks: chunks move once per level on their way, and inner ranks copy their own. */
+ * Cost for chunks of S bytes on n ranks: ceil(log2 n) steps. The root's child with the largest
+ * subtree sends the most, up to n/2 chunks. A rank sends one message, or two if its subtree wraps.
+ * Memory traffic (DDP_COST_MOVE in coll_p2p.h): each chunk moves once per level of the tree, and
+ * inner ranks also copy their own chunk. */
 #include "coll/coll_p2p.h"
 
 static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -25,14 +26,15 @@ static size_t binomial_scratch_bytes(const struct ddp_comm *comm,
     return v == 0 || span == 1 ? 0 : (size_t)span * shape->count * ddp_dtype_size(shape->dtype);
 }
 
-/* Receives the subtrees of all children at once. base: room for the chunks, at the root in rank
- * order, else those of this rank's subtree. */
+/* Receives the chunks of all children's subtrees at the same time. base: memory for the chunks. On
+ * the root these are all chunks in rank order. On other ranks they are the chunks of the subtree.
+ */
 static int receive_children(struct ddp_comm *comm, const struct ddp_coll_args *args, int v,
                             void *base, struct ddp_err *err)
 {
     const int n = comm->size, children = ddp_binomial_children(v, n);
     const size_t chunk = args->count * ddp_dtype_size(args->dtype);
-    struct ddp_request req[64]; /* at most 31 children, one of which wraps */
+    struct ddp_request req[64]; /* enough for 31 children, one of which wraps */
     int posted = 0;
 
     for (int k = 0; k < children; k++) {
@@ -88,7 +90,7 @@ static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct 
     const double chunk = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = ddp_rounds(ranks)};
-    cost->path_bytes = (ranks - 1) * chunk; /* the root receives them all */
+    cost->path_bytes = (ranks - 1) * chunk; /* the root receives all chunks */
     cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * chunk;
     for (int v = 1; chunk != 0 && v < ranks; v++) {
         const int span = ddp_binomial_span(v, ranks);

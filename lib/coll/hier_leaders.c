@@ -1,4 +1,4 @@
-/* All-reduce among the leaders of hosts. */
+/* All-reduce among the leaders of hosts (coll_hier.h). */
 #include <string.h>
 
 #include "coll/coll_hier.h"
@@ -43,8 +43,8 @@ static void *landing_of(const struct ddp_hier *x, size_t index)
     return x->scratch + index % DDP_HIER_DEPTH * chunk_stride(x->hosts, SIZE_MAX, x->dtype);
 }
 
-/* Return the chunk that this leader sends, and the chunk that it receives, in a step of either
- * half. */
+/* Return the chunk that this leader sends, or the chunk that it receives, in step 0 .. 2(H - 1) -
+ * 1. */
 static int chunk_given(const struct ddp_hier *x, int step)
 {
     const int turns = x->hosts - 1;
@@ -78,7 +78,8 @@ static int post_step(struct ddp_hier *x, size_t index, struct ddp_err *err)
     return 0;
 }
 
-/* Combines the chunk that arrived, the sum over the hosts before, with this host's sum. */
+/* Combines the chunk that arrived with this host's sum. The arrived chunk is the sum over the hosts
+ * before this one in the ring. */
 static void combine_step(struct ddp_hier *x, size_t index)
 {
     const struct ddp_hier_fragment *fragment = &x->fragment[index % DDP_HIER_DEPTH];
@@ -181,7 +182,7 @@ int ddp_hier_spread(struct ddp_hier *x, void *data, size_t count, struct ddp_err
     return 0;
 }
 
-/* Adds to *c what leader `me` sends for `count` elements of the wire type `dtype`. */
+/* Adds to *c the messages and bytes that leader `me` sends for `count` elements of type `dtype`. */
 static void count_leader(int hosts, int me, size_t count, enum ddp_dtype dtype,
                          struct ddp_p2p_count *c)
 {
@@ -193,7 +194,7 @@ static void count_leader(int hosts, int me, size_t count, enum ddp_dtype dtype,
             ddp_count_message(c, count * elem);
         return;
     }
-    /* All fragments except the last are alike, so they are counted once and multiplied. */
+    /* All fragments except the last have the same size, so one is counted and multiplied. */
     const size_t whole = count / fragment, rest = count % fragment;
     for (int kind = 0; kind < 2; kind++) {
         const struct ddp_chunks chunks = {.count = kind == 0 ? fragment : rest, .n = hosts};

@@ -1,17 +1,17 @@
-/* All-gather, broadcast, all-to-all, gather, scatter and send-recv "staged": private memory,
- * through ring buffers in shared memory (coll_stage.h). They differ only in which rank publishes
- * which chunks to which ranks, and in where the chunks are stored. Each has one row in a table.
+/* All-gather, broadcast, all-to-all, gather, scatter and send-recv "staged". Data of private memory
+ * moves through ring buffers in shared memory (coll_stage.h). A table holds the differences between
+ * these collectives.
  *
- * Cost, n ranks: 3 steps. Published bytes are read and written once, and so are the bytes that the
- * readers take. Out of place a rank also copies the chunk that it has for itself. Nothing is sent.
- */
+ * Cost: 3 steps. The publisher reads and writes each published byte once, and each reader reads and
+ * writes each byte that it takes once. Out of place, a rank also copies the chunk that it has for
+ * itself. No messages are sent. */
 #include "coll/coll_stage.h"
 
 /* The properties of one collective. */
 struct move {
     enum ddp_staging_flow flow;
-    /* personal: send holds one chunk for each rank, in rank order, else one chunk (struct
-     * ddp_staging). recv_chunks: recv holds one chunk from each rank, in rank order. */
+    /* If personal, send holds one chunk for each rank in rank order, otherwise one chunk. If
+     * recv_chunks, recv holds one chunk from each rank in rank order, otherwise one chunk. */
     bool personal, recv_chunks;
 };
 
@@ -24,8 +24,8 @@ static const struct move moves[DDP_COLL_COUNT] = {
     [DDP_SEND_RECV] = {DDP_STAGING_RING, false, false},
 };
 
-/* Copies the fragments to recv. Long chunks use non-temporal stores, except for all-to-all in
- * place, where recv has just been read. */
+/* Copies the fragments to recv. Long chunks are copied with non-temporal stores. All-to-all in
+ * place is an exception, because recv has just been read and is in the cache. */
 static void take(struct ddp_comm *comm, const struct ddp_staging *stage,
                  const unsigned char *const *data, size_t offset, size_t bytes)
 {

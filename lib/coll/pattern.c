@@ -1,3 +1,4 @@
+/* Chunks, trees, folding and halving for the algorithms that send messages. See pattern.h. */
 #include "coll/pattern.h"
 
 #include "base/mem.h"
@@ -39,7 +40,7 @@ int ddp_binomial_span(int v, int n)
     return v == 0 ? n : DDP_MIN(lowest_bit(v), n - v);
 }
 
-/* v + 2^k lies in the subtree as long as 2^k < span. */
+/* v + 2^k is a child of v if 2^k < span. */
 int ddp_binomial_children(int v, int n)
 {
     return ddp_rounds(ddp_binomial_span(v, n));

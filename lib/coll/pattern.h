@@ -1,7 +1,6 @@
-/* Neighbour arithmetic of the algorithms that send messages: which rank communicates with which,
- * and about which chunk. All functions are pure functions of small integers. They need no
- * communicator, do no I/O, move no data and know no types; tests/unit/test_pattern.c tests them
- * alone. Ranks are 0..n-1 of a group, n >= 1. */
+/* Communication patterns of the algorithms that send messages. The functions compute which rank
+ * communicates with which rank, and which chunk is sent. All functions are pure functions of small
+ * integers and need no communicator. The ranks of a group are 0..n-1, n >= 1. */
 #ifndef DDP_COLL_PATTERN_H
 #define DDP_COLL_PATTERN_H
 
@@ -16,9 +15,9 @@ extern "C" {
 struct ddp_chunks {
     size_t count;
     int n;
-    /* NULL: the chunks are as equal as possible, and the first count % n are longer by one.
-     * Else [n + 1], borrowed: chunk i is [offset[i], offset[i + 1]) and count is offset[n].
-     */
+    /* NULL if the chunks are as equal as possible. The first count % n chunks are then longer by
+     * one element. Otherwise a borrowed array of n + 1 elements: chunk i is [offset[i], offset[i +
+     * 1]), and count is offset[n]. */
     const size_t *offset;
 };
 size_t ddp_chunk_begin(const struct ddp_chunks *p, int i);
@@ -30,9 +29,9 @@ static inline int ddp_rank_at(int rank, int distance, int n)
     return (rank + distance + n) % n;
 }
 
-/* Return the chunk that a rank of a ring sends in a step. It receives the chunk that the rank
- * before it sends. Combining ring, steps 0..n-2: chunk c starts at rank c+1, passes through all
- * ranks and ends, combined, at rank c. Copying ring, steps 0..n-2: chunk c starts at rank c and
+/* Return the chunk that a rank sends in a step (0..n-2) of a ring. The rank receives the chunk that
+ * the rank before it sends. In the combining ring (_summed), chunk c starts at rank c+1, passes
+ * through all ranks and ends at rank c. In the copying ring (_copied), chunk c starts at rank c and
  * ends at rank c-1. */
 static inline int ddp_ring_chunk_summed(int rank, int step, int n)
 {
@@ -43,22 +42,22 @@ static inline int ddp_ring_chunk_copied(int rank, int step, int n)
     return ddp_rank_at(rank, -step, n);
 }
 
-/* Pairwise exchange has two forms. Shift: in steps 1..n-1 a rank sends to the rank `step` after it
- * and receives from the rank `step` before it. Mirror: in steps 0..n-1 a rank sends to and receives
- * from one partner, with rank + partner = step mod n. Each pair meets in exactly one step. If the
- * partner is the rank itself, the rank is idle in that step. */
+/* Returns the partner of a rank in a step (0..n-1) of a pairwise exchange in which both partners
+ * send to each other. The partner satisfies rank + partner = step mod n, so each pair of ranks
+ * meets in exactly one step. A rank that is its own partner is idle in that step. */
 static inline int ddp_mirror_partner(int rank, int step, int n)
 {
     return ddp_rank_at(step, -rank, n);
 }
 
-/* Returns the smallest k with 2^k >= n: the number of rounds of dissemination and of a binomial
- * tree. */
+/* Returns the smallest k with 2^k >= n. This is the number of rounds of a dissemination barrier and
+ * of a binomial tree. */
 int ddp_rounds(int n);
 
-/* Binomial tree over virtual ranks v = (rank - root) mod n, so the root has v = 0. v's parent is v
- * without its lowest set bit. v's subtree is [v, v + span), so it is contiguous. v's children are v
- * + 1, v + 2, v + 4, ... below v + span; ddp_binomial_children returns their number. */
+/* A binomial tree over virtual ranks v = (rank - root) mod n, so the root has v = 0. The parent of
+ * v is v without its lowest set bit. The subtree of v is the contiguous range [v, v + span). The
+ * children of v are v + 1, v + 2, v + 4, ..., all below v + span. ddp_binomial_children returns the
+ * number of children. */
 static inline int ddp_virtual_rank(int rank, int root, int n)
 {
     return ddp_rank_at(rank, -root, n);
@@ -67,18 +66,19 @@ static inline int ddp_real_rank(int virtual_rank, int root, int n)
 {
     return ddp_rank_at(virtual_rank, root, n);
 }
-/* Returns -1 for the root. */
+/* Returns the parent, or -1 for the root. */
 int ddp_binomial_parent(int v);
 int ddp_binomial_span(int v, int n);
 int ddp_binomial_children(int v, int n);
-/* The real ranks of v's subtree: first `before` ranks that begin with v's real rank, then `after`
- * ranks that begin with rank 0. */
+/* The real ranks of v's subtree. The first `before` of them start at v's real rank. The other
+ * `after` of them start at rank 0. */
 struct ddp_wrap {
     int before, after;
 };
 struct ddp_wrap ddp_wrap_of(int v, int root, int n);
 
-/* Binary tree over virtual ranks: v's parent is (v - 1) / 2, its children are 2v + 1 and 2v + 2. */
+/* A binary tree over virtual ranks. The parent of v is (v - 1) / 2. The children of v are 2v + 1
+ * and 2v + 2. */
 static inline int ddp_binary_parent(int v)
 {
     return v == 0 ? -1 : (v - 1) / 2;
@@ -88,9 +88,9 @@ int ddp_binary_children(int v, int n);
 /* Returns the number of edges between the root and the deepest of n ranks. */
 int ddp_binary_depth(int n);
 
-/* Reduces n ranks to a power of two. The first 2 * extra ranks form pairs, and the even rank of
- * each pair is folded into the odd one. The remaining ranks keep their order as new ranks
- * 0..pow2-1. */
+/* Reduces n ranks to pow2 ranks, the largest power of two up to n. The first 2 * extra ranks form
+ * pairs. The even rank of each pair is *folded* into the odd rank, which takes part for both. The
+ * ranks that take part keep their order and get the new ranks 0..pow2-1. */
 struct ddp_fold {
     int pow2, extra;
 };
@@ -102,9 +102,9 @@ int ddp_fold_real(struct ddp_fold fold, int new_rank);
 /* True if another rank is folded into this rank. */
 bool ddp_fold_holds(struct ddp_fold fold, int rank);
 
-/* One level of recursive halving, at distance 2^level. A new rank and its partner at that level
- * hold the same range. The rank whose bit `level` is 0 keeps the first half and gives the second
- * half away; its partner does the reverse. */
+/* Splits a range for one level of recursive halving. A new rank and its partner at distance 2^level
+ * hold the same range. If bit `level` of new_rank is 0, the rank keeps the first half and gives the
+ * second half to its partner. Otherwise the rank keeps the second half and gives the first half. */
 struct ddp_range {
     size_t begin, end;
 };

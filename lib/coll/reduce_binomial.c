@@ -1,18 +1,19 @@
 /* Reduce "binomial": partial sums move up a binomial tree.
  *
- * The tree is over ranks counted from the root (pattern.h). A rank combines its input with the data
- * that its children send, the nearest child first, and sends the sum to its parent. Children come
- * after their parent, so partial sums are combined in the rank order root, root+1, ... around.
+ * The tree consists of virtual ranks, counted from the root (pattern.h). A rank combines its input
+ * with its children's partial sums, the nearest child first. It sends the sum to its parent. Values
+ * are therefore combined in the rank order root, root+1, ..., root-1.
  *
- * Only the root receives a result; recv of other ranks is not touched. avg divides once, in the
- * root's last combine. 16-bit floats are rounded once per combine, at most ceil(log2 n) times on
- * the path of a value. With more than 2 ranks their averages divide each input first, which rounds
- * once more, so that no partial sum exceeds the inputs. Averages of integers are exact: they are
- * sent in a wider type (coll_acc.h).
+ * Other ranks than the root do not use recv. An average is divided once, in the root's last
+ * combine. 16-bit floats are rounded once per combine, at most ceil(log2 n) times on the path of a
+ * value. With more than 2 ranks, an average of 16-bit floats divides each input first
+ * (ddp_pre_scales), which rounds once more. Averages of integers are exact, because partial sums
+ * are sent in a wider type (coll_acc.h).
  *
- * Cost, S bytes, n ranks; S' = S, except for averages of integers, where it is the size in the
- * accumulator type: ceil(log2 n) steps. Every rank except the root sends S' once, in fragments of
- * DDP_FRAGMENT_BYTES. Memory, all ranks: S' moves and is combined n-1 times. */
+ * Cost for S bytes on n ranks: ceil(log2 n) steps. S' is the size in the accumulator type, which is
+ * S except for averages of integers. Every rank except the root sends S' bytes in fragments of
+ * DDP_FRAGMENT_BYTES. Memory traffic (DDP_COST_MOVE in coll_p2p.h): S' bytes move and are combined
+ * n-1 times. */
 #include "coll/coll_p2p.h"
 #include "coll/coll_shm.h"
 
@@ -23,8 +24,8 @@ static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_
     return ddp_coll_needs_p2p(comm, "binomial", err);
 }
 
-/* Returns the landing bytes of a rank with children, which come first in scratch. The partial sums
- * follow if recv cannot hold them. */
+/* Returns the size of the landing buffers (coll_p2p.h), which come first in scratch. A rank without
+ * children needs none. The partial sums follow if recv cannot hold them. */
 static size_t landing_bytes_of(int v, int ranks, size_t bytes)
 {
     return ddp_binomial_children(v, ranks) != 0 ? ddp_p2p_landing_bytes(bytes) : 0;
@@ -45,8 +46,8 @@ static size_t binomial_scratch_bytes(const struct ddp_comm *comm,
     return landing_bytes_of(v, comm->size, bytes) + (copies ? bytes : 0);
 }
 
-/* Combines the children's partial sums with *own into sum, and sets *own to sum. A leaf leaves *own
- * as it is. */
+/* Combines the children's partial sums with *own into sum, and sets *own to sum. On a leaf, *own
+ * does not change. */
 static int combine_children(struct ddp_comm *comm, const struct ddp_coll_args *args, int v,
                             const void **own, void *sum, void *landing, struct ddp_err *err)
 {
@@ -118,7 +119,7 @@ static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct 
     ddp_count_fragments(&c, shape->count * acc_elem);
     ddp_cost_rank(cost, &c);
     cost->path_bytes =
-        ddp_rounds(ranks) * acc_bytes; /* the root receives from all its children in turn */
+        ddp_rounds(ranks) * acc_bytes; /* the root receives from its children one after another */
     cost->memory_bytes = (ranks - 1) * (DDP_COST_MOVE + DDP_COST_COMBINE) * acc_bytes;
     if (ddp_has_wider_acc(shape->dtype,
                           shape->op)) /* all ranks widen their input, the root narrows the result */

@@ -1,11 +1,12 @@
 /* Reduce "direct": zero-copy on registered memory.
  *
- * The message is cut into one *chunk* per rank, on cache lines of the root's recv buffer. Each rank
+ * The message is cut into one *chunk* per rank, at cache lines of the root's recv buffer. Each rank
  * combines its chunk of all ranks' send buffers, in rank order, into the root's recv buffer. The
- * root may be in place, because only the owner of a chunk reads its elements, before it writes
- * them.
+ * root may be in place, because only one rank reads and writes the elements of a chunk, and it
+ * reads each element before writing it.
  *
- * Cost, S bytes, n ranks: 2 steps. nS bytes are read and S written in all. Nothing is sent. */
+ * Cost for S bytes on n ranks: 2 steps. In total, nS bytes are read and S bytes are written. No
+ * messages are sent. */
 #include "coll/coll_direct.h"
 
 static void reduce_chunk(struct ddp_comm *comm, const struct ddp_coll_args *args)

@@ -1,10 +1,10 @@
 /* Reduce-scatter "direct": zero-copy on registered memory.
  *
  * Each rank combines its chunk of all ranks' send buffers, in rank order, into its own recv buffer.
- * In place it overwrites its chunk of its own send buffer, which no other rank reads.
+ * In place, a rank overwrites only its own chunk of its send buffer, which no other rank reads.
  *
- * Cost, full buffers of S bytes, n ranks: 2 steps. Each rank reads S and writes S/n bytes: (n+1)S
- * in all. Nothing is sent. */
+ * Cost for send buffers of S bytes on n ranks: 2 steps. Each rank reads S and writes S/n bytes,
+ * (n+1)S in total. No messages are sent. */
 #include "coll/coll_direct.h"
 
 static int direct_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,

@@ -1,15 +1,16 @@
-/* Reduce-scatter "ring": every chunk passes through all ranks and is combined on its way.
+/* Reduce-scatter "ring": every chunk passes through all ranks, and each rank combines it with its
+ * own input.
  *
- * After n-1 steps (coll_ring.h) rank r has chunk r in recv. The other chunks of send are not
- * touched, not even in place: partial sums lie in scratch, in two buffers by turns.
+ * After n-1 steps (coll_ring.h) rank r has the complete chunk r in recv. Partial sums are stored
+ * alternately in two buffers in scratch, so the other chunks of send do not change, not even in
+ * place.
  *
- * Order, rounding and averages are those of allreduce_ring.c: the chunk of rank r is combined in
- * the order r+1, r+2, ..., r. 16-bit floats are rounded n-1 times, averages once more. Averages of
- * integers are sent in a wider type and are exact.
+ * Values are combined, rounded and averaged as in allreduce_ring.c.
  *
- * Cost, chunks of S bytes, n ranks; S' = S, except for averages of integers, where it is the size
- * in the accumulator type: n-1 steps. A rank sends (n-1) S', each chunk in fragments of
- * DDP_FRAGMENT_BYTES. Memory, all ranks: each byte of n S' moves and is combined n-1 times. */
+ * Cost for chunks of S bytes on n ranks: n-1 steps. S' is the size of a chunk in the accumulator
+ * type (coll_acc.h), which is S except for averages of integers. A rank sends (n-1) S' bytes, each
+ * chunk in fragments of DDP_FRAGMENT_BYTES. Memory traffic (DDP_COST_MOVE in coll_p2p.h): each byte
+ * moves n-1 times and is combined n-1 times. */
 #include "coll/coll_ring.h"
 #include "coll/coll_shm.h"
 
@@ -20,8 +21,9 @@ static int ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
     return ddp_coll_needs_p2p(comm, "ring", err);
 }
 
-/* The layout of scratch: the landing buffers, then two chunks of partial sums. For averages of
- * integers all of send, widened, takes the place of the two chunks. */
+/* The layout of scratch. The landing buffers (coll_p2p.h) come first, then two chunks of partial
+ * sums. For averages of integers, all of send in the accumulator type takes the place of the two
+ * chunks. */
 struct ring_layout {
     size_t chunk, landing, bytes;
 };
@@ -88,7 +90,7 @@ static void ring_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = ranks - 1};
     ddp_ring_sum_count(&chunks, acc_elem, 0,
-                       &c); /* the chunks are equal, so all ranks send the same */
+                       &c); /* all chunks are equally long, so all ranks send the same */
     ddp_cost_rank(cost, &c);
     cost->memory_bytes =
         (double)ranks * (ranks - 1) * (DDP_COST_MOVE + DDP_COST_COMBINE) * acc_chunk;

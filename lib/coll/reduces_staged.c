@@ -1,14 +1,13 @@
-/* Reduce-scatter and reduce "staged": private memory, through ring buffers in shared memory
- * (coll_stage.h).
+/* Reduce-scatter and reduce "staged". Data of private memory moves through ring buffers in shared
+ * memory (coll_stage.h).
  *
- * Reduce-scatter: each rank publishes to every other rank that rank's chunk of its send buffer. It
- * combines the chunks that the others have for it with its own, fragment by fragment and in rank
- * order, into recv. Reduce: each rank except the root publishes its send buffer, and the root
- * combines.
+ * Reduce-scatter: each rank publishes one chunk of its send buffer for every other rank. It then
+ * combines its own chunk and the chunks that the others published for it, in rank order, into recv.
+ * Reduce: each rank except the root publishes its send buffer, and the root combines all send
+ * buffers in rank order.
  *
- * Cost, full buffers of S bytes, n ranks: 3 steps. (n-1)S bytes are read and written when they are
- * copied in; combining reads nS and writes S: (3n-1)S in all, for both collectives. In reduce the
- * root alone combines. Nothing is sent. */
+ * Cost for send buffers of S bytes on n ranks: 3 steps. Publishing reads and writes (n-1)S bytes.
+ * Combining reads nS and writes S bytes. The total is (3n-1)S bytes. No messages are sent. */
 #include "coll/coll_stage.h"
 
 static void take(struct ddp_comm *comm, const struct ddp_staging *stage,

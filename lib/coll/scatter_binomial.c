@@ -1,15 +1,16 @@
-/* Scatter "binomial": a rank receives the chunks of its subtree, keeps its own and passes on the
- * rest.
+/* Scatter "binomial": a rank receives the chunks of its subtree, keeps its own chunk and sends the
+ * others to its children.
  *
- * The tree is over ranks counted from the root (pattern.h), so the chunks of a subtree are
- * consecutive. The root sends them directly from its send buffer, an inner rank receives them in
- * scratch, and a leaf receives its chunk in recv. A subtree may wrap in send from the last rank to
- * rank 0, and is then sent as two messages. Children are served one after another, the largest
- * subtree first, so that the farthest leaf waits for the fewest bytes.
+ * The tree consists of virtual ranks, counted from the root (pattern.h), so a subtree is a range of
+ * consecutive ranks. The root sends chunks from its send buffer. An inner rank receives the chunks
+ * of its subtree in scratch. A leaf receives its chunk in recv. If a subtree wraps from the last
+ * rank to rank 0, the root sends it as two messages. A rank sends to its children one after
+ * another. The child with the largest subtree comes first, so that the farthest leaf waits for the
+ * fewest bytes.
  *
- * Cost, chunks of S bytes, n ranks: ceil(log2 n) steps. The root sends (n-1) S bytes, one message
- * per child and one more if a subtree wraps. Memory, all ranks: chunks move once per level on their
- * way, and inner ranks copy their own. */
+ * Cost for chunks of S bytes on n ranks: ceil(log2 n) steps. The root sends (n-1) S bytes in one
+ * message per child, and one more if a subtree wraps. Memory traffic (DDP_COST_MOVE in coll_p2p.h):
+ * each chunk moves once per level of the tree, and inner ranks also copy their own chunk. */
 #include "coll/coll_p2p.h"
 
 static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -27,7 +28,8 @@ static size_t binomial_scratch_bytes(const struct ddp_comm *comm,
     return v == 0 || span == 1 ? 0 : (size_t)span * shape->count * ddp_dtype_size(shape->dtype);
 }
 
-/* chunks: the chunks, at the root in rank order, else those of this rank's subtree. */
+/* Sends the chunks of the children's subtrees. chunks: on the root, all chunks in rank order. On
+ * other ranks, the chunks of this rank's subtree. */
 static int send_children(struct ddp_comm *comm, const struct ddp_coll_args *args, int v,
                          const void *chunks, struct ddp_err *err)
 {

@@ -1,11 +1,11 @@
 /* Scatter "direct": zero-copy on registered memory.
  *
- * Each rank copies its chunk of the root's send buffer to its recv buffer; the root copies its own.
- * In place the root has nothing to copy for itself. With chunks of 16 KiB and more it writes the
- * last n-th of every chunk.
+ * Every rank copies its chunk of the root's send buffer to its own recv buffer. If the call is in
+ * place, the root has nothing to copy for itself. If the chunks then have 16 KiB or more, the root
+ * copies the last n-th of every other rank's chunk.
  *
- * Cost, the root's buffer of S bytes, n ranks: 2 steps. S bytes are read and written, in place
- * (n-1)/n of them: 2S or 2(n-1)/n S in all. Nothing is sent. */
+ * Cost for a send buffer of S bytes on n ranks: 2 steps. S bytes are read and written, in place
+ * (n-1)/n S. The total is 2S bytes, in place 2(n-1)/n S. No messages are sent. */
 #include "coll/coll_direct.h"
 
 static int run_root(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)

@@ -1,11 +1,10 @@
 /* Send-recv "direct": zero-copy on registered memory.
  *
- * A shift around a ring: each rank copies the send buffer of the rank before it to its own recv
- * buffer, and then waits until its successor has copied this rank's send buffer. Only neighbours
- * wait for each other.
+ * Each rank copies the send buffer of the rank before it to its own recv buffer. Then it waits
+ * until the rank after it has copied this rank's send buffer. Only neighbours wait for each other.
  *
- * Cost, S bytes, n ranks: 2 steps. Each rank reads and writes S bytes: 2nS in all. Nothing is sent.
- */
+ * Cost for S bytes on n ranks: 2 steps. Each rank reads and writes S bytes, 2nS in total. No
+ * messages are sent. */
 #include "coll/coll_direct.h"
 
 static int direct_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

@@ -1,11 +1,11 @@
-/* Send-recv "p2p": a shift around a ring, with one message to the next rank and one from the rank
+/* Send-recv "p2p": each rank sends one message to the next rank and receives one from the rank
  * before.
  *
- * It works out of place only, because both messages are in transit at the same time. A single rank
- * copies.
+ * Works only out of place, because a rank sends and receives at the same time. A single rank copies
+ * its buffer.
  *
- * Cost, S bytes, n ranks: 1 step. A rank sends one message of S bytes. Memory, all ranks: n S bytes
- * move. */
+ * Cost for S bytes on n ranks: 1 step. A rank sends one message of S bytes. Memory traffic
+ * (DDP_COST_MOVE in coll_p2p.h): n S bytes move. */
 #include "coll/coll_p2p.h"
 
 static int p2p_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

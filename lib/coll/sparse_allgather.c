@@ -1,14 +1,15 @@
-/* Sparse all-reduce "allgather": every rank receives the lists of all ranks, then sums them in rank
+/* Sparse all-reduce "allgather": every rank receives the lists of all ranks and sums them in rank
  * order.
  *
- * Counts are sent first, unless they are fixed. The lists go around an all-gather-v ring, each in
- * the coding that follows from its count and the range of all n indices. Every rank then adds the
+ * The ranks first exchange the numbers of entries, unless these are fixed. The lists then go around
+ * a ring (coll_ring.h), coded for the range of all n indices (sparse_code.h). Every rank adds the
  * lists to a zeroed result, rank 0's list first. All ranks use the same order, so they get the same
  * bits.
  *
- * Cost, k entries a rank, P ranks, w(k) words (sparse_code.h): P - 1 steps. Every rank sends 4 w(k)
- * (P - 1) bytes in P - 1 messages, which is 8k(P - 1) bytes below a density of 1/32. If the counts
- * are not fixed, they take ceil(log2 P) steps and 4(P - 1) bytes more. */
+ * Cost for k entries per rank on P ranks: P - 1 steps. Let w(k) be the number of words for k
+ * entries (sparse_code.h). Every rank sends 4 w(k) (P - 1) bytes in P - 1 messages. Below a density
+ * of 1/32, this is 8k(P - 1) bytes. If the numbers of entries are not fixed, they take ceil(log2 P)
+ * steps and 4(P - 1) bytes more. */
 #include "coll/coll_ring.h"
 #include "coll/sparse_p2p.h"
 
@@ -17,8 +18,8 @@ struct allgather {
     uint32_t *counts, *counts_room;
     size_t *offset;
     struct ddp_sparse *list;
-    /* room: indices of one list that is coded without indices. words: the coded lists of all ranks.
-     */
+    /* room: memory for the indices of one list that is coded without indices. words: the coded
+     * lists of all ranks. */
     uint32_t *room, *words;
 };
 
@@ -68,8 +69,8 @@ static int allgather_counts(struct ddp_comm *comm, const struct ddp_sparse_args 
     return 0;
 }
 
-/* True if all lists are coded with indices. They can then be added to one block of the result at a
- * time. */
+/* True if all lists are coded with indices. All decoded lists then exist at the same time, and can
+ * be added to one block of the result at a time. */
 static bool all_have_indices(const struct allgather *x, int ranks, size_t n)
 {
     for (int r = 0; r < ranks; r++)

@@ -1,17 +1,18 @@
-/* The choice of `auto` among the sparse algorithms, by a model of their cost: time = alpha messages
- * + beta bytes + gamma entries. The constants are those of a fast network. Only their ratio
- * matters, because the choice is between few messages and few entries. On slower networks alpha and
- * beta both grow: TCP at 10 Gb/s has 25 us and 1 ns, a ratio of 25 KB, against 20 KB here. */
+/* The choice of `auto` among the sparse algorithms. A model estimates the time of each algorithm as
+ * alpha * steps + beta * bytes + gamma * entries. The constants are those of a fast network. The
+ * choice depends only on their ratios. The ratio of alpha to beta is similar on slower networks (25
+ * KB on TCP at 10 Gb/s, 20 KB here). */
 #include "coll/coll_p2p.h"
 #include "coll/sparse_coll.h"
 
-/* Time of a message (half a ping-pong over a good network), of a byte at 10 GB/s, and of an entry
- * that is merged, or added at a place outside the cache. */
+/* ALPHA: half a ping-pong over a fast network. BETA: one byte at 10 GB/s. GAMMA: one entry that is
+ * merged or added to an array outside the cache. */
 #define ALPHA_NS 2000.0
 #define BETA_NS  0.1
 #define GAMMA_NS 1.5
 
-/* memory_bytes counts the bytes that all ranks read and write; an entry has 8 bytes. */
+/* Returns the estimated time. The number of entries per rank follows from memory_bytes, which
+ * counts all ranks, 4n bytes of the result per rank, and 8 bytes per entry. */
 static double expected_ns(const struct ddp_sparse_alg *alg, int ranks, size_t n, size_t most)
 {
     struct ddp_coll_cost cost;

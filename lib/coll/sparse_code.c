@@ -1,3 +1,4 @@
+/* Encodes and decodes the lists that sparse algorithms send. See sparse_code.h. */
 #include "coll/sparse_code.h"
 
 #include <string.h>
@@ -81,8 +82,8 @@ bool ddp_sparse_ascends(const uint32_t *index, size_t count, size_t begin, size_
     return wrong == 0 && index[0] >= begin && index[count - 1] < end;
 }
 
-/* Converts the bits of words to indices. Returns false unless there are `count` bits, all in the
- * span. */
+/* Converts the bits of words to indices. Returns false unless exactly `count` bits are set, all in
+ * the span. */
 static bool decode_bitmap(const uint32_t *words, size_t count, struct ddp_sparse_span span,
                           uint32_t *index)
 {

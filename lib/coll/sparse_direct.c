@@ -1,17 +1,16 @@
-/* Sparse all-reduce "direct": ranks read the lists of their peers in place, in registered memory.
+/* Sparse all-reduce "direct": each rank reads the lists of all ranks directly in registered memory.
  *
- * *Enter*: a rank announces that its list is ready. The addresses of its indices and values and
- * their count are stored beside the flag, in its cache line. Each rank then adds all lists to its
- * own result, one block of the result at a time, rank 0's entries first. All ranks use the same
- * order, so they get the same bits. *Leave*: a rank announces that it reads no list any more.
+ * First, every rank posts its flag to announce that its list is ready. The list's position is
+ * stored beside the flag. Each rank then adds all lists to its own result, one block of the result
+ * at a time, rank 0's entries first. All ranks use the same order, so they get the same bits. Last,
+ * every rank announces that it no longer reads any list.
  *
- * The dense `direct` lets each rank sum one chunk and store it to all ranks. That would not be
- * faster here. A rank would write the same 4n bytes, most of them to cache lines that another core
- * holds, and would save reading 8k(P - 1) bytes. Those are fewer than 4n up to a density of 1/(2P),
- * from where on a dense exchange is used anyway.
+ * In dense "direct" each rank sums one chunk and stores it to all ranks. That is not better here. A
+ * rank would still write 4n bytes, most of them to cache lines of other cores. It would read 8k(P -
+ * 1) bytes less, which matters only at a density at which a dense exchange is better.
  *
- * Cost, k entries a rank, P ranks: 2 steps. Every rank reads 8kP bytes and writes 4n. Nothing is
- * sent. */
+ * Cost for k entries per rank on P ranks: 2 steps. Every rank reads 8kP bytes and writes 4n bytes.
+ * No messages are sent. */
 #include <string.h>
 
 #include "coll/coll_shm.h"
@@ -24,7 +23,7 @@ struct direct_place {
 
 /* The scratch of one plan. */
 struct direct {
-    const void *checked; /* indices of the list that was found to lie in registered memory */
+    const void *checked; /* indices of the list that was last checked to lie in registered memory */
     struct ddp_sparse list[DDP_SHM_RANKS_MAX]; /* [size] */
 };
 
@@ -59,7 +58,7 @@ static void direct_enter(struct ddp_comm *comm, const struct ddp_sparse *mine)
     ddp_shm_post(comm, DDP_FLAGS_DIRECT, ++comm->shm->sequence[DDP_FLAGS_DIRECT]);
 }
 
-/* Finds the list of a rank that has entered. */
+/* Sets *list to the list of a rank that has entered. */
 static void find_list(const struct ddp_comm *comm, int rank, struct ddp_sparse *list)
 {
     struct direct_place place;

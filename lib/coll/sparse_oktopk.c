@@ -1,29 +1,32 @@
-/* Sparse all-reduce "oktopk": sums the top-k lists of all ranks and keeps the k largest sums. After
- * S. Li, T. Hoefler, Near-optimal sparse allreduce for distributed deep learning (Ok-Topk), PPoPP
- * 2022.
+/* Sparse all-reduce "oktopk": sums the top-k lists of all ranks and keeps about k of the largest
+ * sums. Source: S. Li, T. Hoefler, Near-optimal sparse allreduce for distributed deep learning
+ * (Ok-Topk), PPoPP 2022.
  *
- * The index range is split into one *region* per rank, its *owner*, so that every rank has about
- * k/P entries in each region. *Split and reduce*: each rank sends its entries of a region to the
- * owner, which sums them. *Selection*: all ranks agree on a threshold that about k sums reach
- * (sparse_oktopk_select.c). *Balanced gather*: the sums that are kept are sent to all ranks
- * (sparse_oktopk_gather.c). A rank adds its contributions to all other sums to its residual, so
- * nothing is lost: result + residuals equals the sum of the inputs.
+ * The index range is split into one *region* per rank, so that every rank has about k/P entries in
+ * each region. The rank is the *owner* of its region. A call has three parts. *Split and reduce*:
+ * each rank sends its entries of a region to the owner, which sums them. *Selection*: all ranks
+ * agree on a threshold that about k sums reach (sparse_oktopk_select.c). *Balanced gather*: the
+ * kept sums are sent to all ranks (sparse_oktopk_gather.c). Each rank adds its contributions to
+ * sums that are not kept to its residual. The result plus all residuals is therefore the sum of the
+ * inputs.
  *
- * Regions are estimated every 64 calls. Each rank finds the indices that split its own list into P
- * equal parts, and rank r averages the r-th index of all ranks. An owner adds its own entries
- * first, then those of ranks r-1, r-2, ... Only the owner computes a sum, and all ranks receive its
- * bits.
+ * The regions are estimated every 64 calls. Each rank finds the indices that split its own list
+ * into P equal parts. Rank r computes the average of the r-th index of all ranks. Owner r adds its
+ * own entries first, and then those of ranks r-1, r-2, ... Only the owner computes a sum, so all
+ * ranks get the same bits.
  *
- * Two ranks send each other their lists, and both do the rest alone. That takes 8k bytes, which is
- * no more than the steps above and never above the bound.
+ * With two ranks, each rank sends its whole list to the other, and both compute the result alone.
+ * This takes at most 8k bytes, which is below the bound of the cost.
  *
- * Cost, k entries a rank, P >= 3 ranks: at most 24k(P - 1)/P bytes a rank (6k words) for any
- * entries. The following is added, each in log2 P steps: 4(P - 1) bytes of counts (2P log2 P from
- * 17 ranks on) and 12(P - 1) of notes. Every 64 calls the regions take as many bytes as the counts
- * and 4(P - 1) more. Every 32 calls, and whenever the old threshold cannot be used, the selection
- * takes at most 512(P - 1) bytes in up to 8 rounds of log2 P steps. All this is below 600(P - 1)
- * bytes for P up to 2^17. The entries of regions take at most 8k bytes, usually 8k(P - 1)/P; the
- * gather takes 8k(P - 1)/P when balanced. */
+ * Cost for k entries per rank on P >= 3 ranks: a rank sends at most 24k(P - 1)/P bytes (6k words)
+ * of entries. The split and reduce takes at most 8k bytes and usually 8k(P - 1)/P. A balanced
+ * gather takes 8k(P - 1)/P bytes.
+ *
+ * The following numbers are sent in addition, each in log2 P steps. The numbers of entries take 4(P
+ * - 1) bytes (at most 2P log2 P from 17 ranks on). The notes, from which ranks make the same
+ * decisions, take 12(P - 1) bytes. Every 64 calls, the regions take as many bytes as the numbers of
+ * entries, and 4(P - 1) bytes more. Every 32 calls, or if the old threshold cannot be used, there
+ * is an exact selection. It takes at most 512(P - 1) bytes in up to 8 rounds of log2 P steps. */
 #include "coll/sparse_oktopk.h"
 
 static size_t oktopk_layout(struct ddp_oktopk *x, int ranks, size_t n, size_t most, void *scratch)
@@ -66,7 +69,7 @@ static size_t oktopk_scratch_bytes(const struct ddp_comm *comm, size_t n, size_t
     return oktopk_layout(&x, comm->size, n, most, NULL);
 }
 
-/* Estimates the regions. Region r begins where the ranks' lists, on average, have had r/P of their
+/* Estimates the regions. Region r begins at the average index below which a rank has r/P of its
  * entries. */
 static int estimate_regions(struct ddp_oktopk *x, struct ddp_err *err)
 {
@@ -146,7 +149,8 @@ static int post_entries(struct ddp_oktopk *x, int distance, struct ddp_err *err)
                           &x->req[distance % 2], err);
 }
 
-/* All messages lie one after the other in x->out. They take at most 2 words per entry. */
+/* Sends the entries of one region to their owner. All messages lie one after the other in x->out
+ * and take at most 2 words per entry. */
 static int send_entries(struct ddp_oktopk *x, int distance, struct ddp_err *err)
 {
     const int dst = ddp_rank_at(x->comm->rank, distance, x->comm->size);
@@ -174,17 +178,18 @@ static int take_entries(struct ddp_oktopk *x, int distance, struct ddp_err *err)
     return 0;
 }
 
-/* Largest number of sends in transit. It avoids a flood of messages on many ranks. */
+/* Largest number of sends in transit. It limits the number of pending messages on many ranks. */
 #define SEND_WINDOW 16
 
-/* Sends this rank's entries to their owners, and sums the entries of its own region. Rank r sends
- * to r+1, r+2, ... and receives from r-1, r-2, ..., so no rank is the target of all ranks at once.
- * The next message arrives while one is added. req[0..1] are receives, req[1 + distance] are sends.
+/* Sends this rank's entries to their owners, and sums the entries of this rank's region. Rank r
+ * sends to r+1, r+2, ... and receives from r-1, r-2, ..., so that not all ranks send to the same
+ * rank at once. While one message is added, the next one is in transit. req[0..1] are receives,
+ * req[1 + distance] are sends.
  *
- * This cannot deadlock. Consider the ranks that wait at the smallest distance; all their partners
- * are at that distance or beyond. If such a rank waits for an earlier send, its target posted that
- * receive long ago. If none of them waits for a send, the messages that they wait for have been
- * sent. */
+ * This cannot deadlock. Consider the waiting ranks with the smallest distance. All their partners
+ * are at this distance or a larger one. If such a rank waits for an earlier send, the target has
+ * already posted the receive. If no such rank waits for a send, the messages that they wait for
+ * have been sent. */
 static int reduce(struct ddp_oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
@@ -207,9 +212,9 @@ static int reduce(struct ddp_oktopk *x, struct ddp_err *err)
     return ddp_comm_wait(x->comm, x->req + 2, ranks - 1, err);
 }
 
-/* Finishes the call on one or two ranks. All lists are available, and every rank selects among the
- * same sums. Uses x->own for the sums, x->gathered as scratch of the selection, and x->out and
- * x->room for the sums that are kept. */
+/* Finishes the call on one or two ranks from the lists of all ranks. Every rank selects among the
+ * same sums. x->own holds the sums, x->gathered is scratch of the selection, and x->out and x->room
+ * hold the kept sums. */
 static int run_alone(struct ddp_oktopk *x, const struct ddp_sparse *first,
                      const struct ddp_sparse *second)
 {
@@ -280,7 +285,8 @@ static int oktopk_run(struct ddp_comm *comm, const struct ddp_sparse_args *args,
     return 0;
 }
 
-/* Rounds of the selection: a magnitude has 31 bits, and a round handles one digit. */
+/* Largest number of rounds of the selection. A magnitude has 31 bits, and a round handles one digit
+ * of 4 bits. */
 #define ROUNDS 8
 
 static void oktopk_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, bool *exact)

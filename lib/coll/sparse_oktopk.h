@@ -1,5 +1,5 @@
-/* Shared declarations of sparse all-reduce "oktopk" (described in sparse_oktopk.c). For lib/coll's
- * sparse_oktopk*.c only. */
+/* Declarations shared by the files of sparse all-reduce "oktopk". sparse_oktopk.c describes the
+ * algorithm. For lib/coll's sparse_oktopk*.c only. */
 #ifndef DDP_COLL_SPARSE_OKTOPK_H
 #define DDP_COLL_SPARSE_OKTOPK_H
 
@@ -11,32 +11,33 @@
 extern "C" {
 #endif
 
-/* Number of calls that use one estimate of the regions, and one exact threshold (Ok-Topk, section
- * 3). */
+/* Number of calls that use the same regions, and number of calls that use the same exact threshold
+ * (Ok-Topk, section 3). */
 #define DDP_OKTOPK_REGION_STEPS    64
 #define DDP_OKTOPK_THRESHOLD_STEPS 32
 
-/* Number of bits of a magnitude that the exact selection handles in a round. */
+/* Number of bits of a magnitude that the exact selection handles per round. */
 #define DDP_OKTOPK_DIGIT_BITS 4
 #define DDP_OKTOPK_DIGITS     (1 << DDP_OKTOPK_DIGIT_BITS)
 
-/* State between calls; zero at first. */
+/* State that is kept between calls. It is zeroed before the first call. */
 struct ddp_oktopk_state {
     uint64_t step;
-    uint32_t threshold, hint; /* threshold: a magnitude (device/sparse.h) */
+    uint32_t threshold, hint; /* threshold: a magnitude (device/sparse.h); hint: for select_topk */
 };
 
-/* A summary that every rank sends to all others after the reduction. */
+/* The numbers that every rank sends to all others after it has summed its region. */
 struct ddp_oktopk_note {
-    /* Sums that reach the threshold, all sums, and words that the rank has sent so far. */
+    /* selected: sums that reach the threshold. sums: all sums. sent_words: words sent so far. */
     uint32_t selected, sums, sent_words;
 };
 
 /* The state of one call. Arrays with [P] have one element per rank or per region. The *sums* are
- * the reduced values of this rank's region: `present` has one bit per index of the region, set
- * where there is a sum, and args->result holds the value. A sum of magnitude m is selected if (m >>
- * shift) > (threshold >> shift). Sums for which both sides are equal are *ties*. This rank selects
- * its first tie_quota ties, in index order. */
+ * the summed values of this rank's region. `present` has one bit per index of the region, which is
+ * set if there is a sum. args->result holds the value of the sum.
+ *
+ * A sum of magnitude m is kept if (m >> shift) > (threshold >> shift). Sums for which the two sides
+ * are equal are *ties*. This rank keeps its first tie_quota ties, in index order. */
 struct ddp_oktopk {
     struct ddp_comm *comm;
     const struct ddp_sparse_args *args;
@@ -50,7 +51,7 @@ struct ddp_oktopk {
     uint32_t *digits, *digits_room;   /* [P * DDP_OKTOPK_DIGITS] */
     uint32_t *above, *ties;           /* [P] */
     struct ddp_request *req;          /* [2P] */
-    uint32_t *out, *in[2];            /* [2 most] words: a message; in[1] follows in[0] */
+    uint32_t *out, *in[2];            /* [2 most] words: messages; in[1] follows in[0] */
     uint32_t *room;                   /* [2 most]: the indices of one message */
     uint32_t *present;                /* [n / 32 + 1] */
     struct ddp_sparse own;            /* [2 most]: the kept sums of this rank's region */
@@ -69,7 +70,7 @@ static inline struct ddp_sparse_span ddp_oktopk_region(const struct ddp_oktopk *
 }
 
 /* Iterates over the sums of this rank's region in index order. ddp_oktopk_iter_next sets *i to the
- * next index and returns false at the end. */
+ * next index, or returns false at the end. */
 struct ddp_oktopk_iter {
     const uint32_t *word;
     size_t base, words;
@@ -104,19 +105,20 @@ static inline uint32_t ddp_magnitude(float value)
     return bits & INT32_MAX;
 }
 
-/* Selects the sums that are kept: sets part, threshold, shift, tie_quota and kept, to the same
- * values on all ranks. Collective. */
+/* Selects the sums that are kept. Sets region_kept, threshold, shift and kept, which are equal on
+ * all ranks, and this rank's tie_quota. Collective. */
 int ddp_oktopk_select(struct ddp_oktopk *x, struct ddp_err *err) DDP_MUST_CHECK;
-/* Collects this rank's kept sums, gathers those of all ranks into the result, and adds rejected
- * contributions to the residual. Collective. */
+/* Gathers the kept sums of all ranks into the result, and adds this rank's rejected contributions
+ * to its residual. Collective. */
 int ddp_oktopk_gather(struct ddp_oktopk *x, struct ddp_err *err) DDP_MUST_CHECK;
-/* ddp_oktopk_keep takes the next entries that are kept, in index order over all its calls;
- * ddp_oktopk_finish ends the list. Entries of args->mine in between are rejected. */
+/* ddp_oktopk_keep stores kept sums in the result. Successive calls must pass sums in index order.
+ * If an entry of args->mine does not belong to a kept sum, it is *rejected*, which means that it is
+ * added to the residual. After the last call, ddp_oktopk_finish rejects the remaining entries. */
 void ddp_oktopk_keep(struct ddp_oktopk *x, const struct ddp_sparse *list);
 void ddp_oktopk_finish(struct ddp_oktopk *x);
 
-/* True if a rank that has sent `sent` words may send `words` more. The bound is 6k(P - 1)/P in all.
- */
+/* True if a rank that has sent `sent` words may send `words` more. A rank may send 6k(P - 1)/P
+ * words in total. */
 static inline bool ddp_oktopk_within(const struct ddp_oktopk *x, uint64_t sent, uint64_t words)
 {
     const uint64_t ranks = (uint64_t)x->comm->size;

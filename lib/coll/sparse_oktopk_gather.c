@@ -1,12 +1,14 @@
 /* Sends the kept sums to all ranks, and adds the rejected contributions to the residual.
  *
- * Usually the sums of each owner are one chunk of an all-gather-v ring, coded over the owner's
- * region. If an owner has more than twice its share, the sums are *balanced* first, so that no step
- * of the ring waits for a long chunk. The kept sums in index order are cut into equal chunks, and
- * owners send the entries of each chunk to its new rank. Balanced sums are sent as pairs of an
- * index and a value, because the span of a chunk is not known. Balancing is skipped if it would
- * take a rank beyond the bound, which an unbalanced ring never exceeds. All ranks know how many
- * words each rank has sent, so they decide alike. */
+ * Normally the kept sums of each owner are one chunk of a ring that copies (coll_ring.h), coded for
+ * the owner's region (sparse_code.h).
+ *
+ * If an owner has more than twice its share, the sums are *balanced* first, so that no step of the
+ * ring waits for a long chunk. The kept sums in index order are cut into equal chunks, one per
+ * rank, and the owners send each sum to the rank of its chunk. Balanced sums are sent as pairs of
+ * an index and a value, because the index range of a chunk is not known. Balancing is skipped if a
+ * rank would exceed the bound of words that it may send (ddp_oktopk_within). All ranks know how
+ * many words each rank has sent, so they make the same decision. */
 #include "coll/coll_ring.h"
 #include "coll/sparse_oktopk.h"
 
@@ -56,8 +58,7 @@ void ddp_oktopk_finish(struct ddp_oktopk *x)
             x->args->rejected[mine->index[x->cursor]] += mine->value[x->cursor];
 }
 
-/* Returns the range of entries that chunk r of the owners and chunk q of the balanced order have in
- * common. */
+/* Returns the range of kept sums that are both in owner r's region and in balanced chunk q. */
 static struct ddp_range overlap(const struct ddp_oktopk *x, const struct ddp_chunks *even, int r,
                                 int q)
 {
@@ -68,7 +69,8 @@ static struct ddp_range overlap(const struct ddp_oktopk *x, const struct ddp_chu
     return common.begin < common.end ? common : (struct ddp_range){0, 0};
 }
 
-/* True if the sums should be balanced. x->offset: the first kept sum of each owner. */
+/* True if the sums should be balanced. x->offset[r] is the position of owner r's first sum among
+ * all kept sums. */
 static bool worth_balancing(const struct ddp_oktopk *x, const struct ddp_chunks *even)
 {
     const int ranks = x->comm->size;
@@ -88,8 +90,8 @@ static bool worth_balancing(const struct ddp_oktopk *x, const struct ddp_chunks 
     return true;
 }
 
-/* Sends this rank's kept sums to their new ranks, and receives the sums of its own balanced chunk.
- */
+/* Sends this rank's kept sums to the ranks of their balanced chunks, and receives the sums of this
+ * rank's chunk. */
 static int move_to_places(struct ddp_oktopk *x, const struct ddp_chunks *even,
                           const struct pair *own, struct pair *all, struct ddp_err *err)
 {

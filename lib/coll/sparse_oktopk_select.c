@@ -1,7 +1,7 @@
-/* Selects the sums that are kept. Every 32nd call selects exactly the k sums of largest magnitude
- * of all regions; among ties the lowest index wins. The calls between keep all sums that reach the
- * last threshold, unless they are too few or too many. All ranks decide this alike, from the notes.
- */
+/* Selects the sums that are kept. Every 32nd call keeps exactly the k sums of largest magnitude of
+ * all regions. Among ties, it keeps the lowest indices. Other calls keep all sums that reach the
+ * previous threshold. If these are too few or too many, such a call also selects exactly k sums.
+ * The decision depends only on the notes, so all ranks make the same one. */
 #include "coll/sparse_oktopk.h"
 
 static size_t count_sums(const struct ddp_oktopk *x, uint32_t threshold, uint32_t *selected)
@@ -39,8 +39,8 @@ static uint64_t all_sums(const struct ddp_oktopk *x)
     return sums;
 }
 
-/* True if the old threshold selects between two thirds of k and 2k sums, and no rank would exceed
- * the bound, whatever the coding, without balancing. */
+/* True if the old threshold can be used. It must select between 2/3 k and 2k sums. In addition, no
+ * rank may exceed its bound of sent words in an unbalanced gather, even with the longest coding. */
 static bool old_threshold_does(const struct ddp_oktopk *x)
 {
     const int ranks = x->comm->size;
@@ -58,8 +58,8 @@ static bool old_threshold_does(const struct ddp_oktopk *x)
     return true;
 }
 
-/* Counts the sums by the digit of their magnitude at `shift`, among those whose higher digits equal
- * `prefix`. */
+/* Counts the sums whose higher digits equal `prefix`, separately for each value of the digit at
+ * `shift`. */
 static void count_digits(const struct ddp_oktopk *x, uint32_t prefix, int shift,
                          uint32_t count[DDP_OKTOPK_DIGITS])
 {
@@ -75,9 +75,9 @@ static void count_digits(const struct ddp_oktopk *x, uint32_t prefix, int shift,
     }
 }
 
-/* Returns the digit of the k-th largest sum, from the counts of all ranks in x->digits, or -1 if
- * there are fewer than k sums. Adds to *above the number of sums that are larger, and sets *tied to
- * the number of sums with that digit. */
+/* Returns the digit of the k-th largest sum, or -1 if there are fewer than k sums. Uses the counts
+ * of all ranks in x->digits. Adds the number of sums with larger digits to *above. Sets *tied to
+ * the number of sums with the returned digit. */
 static int find_digit(struct ddp_oktopk *x, uint64_t k, uint64_t *above, uint64_t *tied)
 {
     for (int digit = DDP_OKTOPK_DIGITS - 1; digit >= 0; digit--) {
@@ -93,7 +93,8 @@ static int find_digit(struct ddp_oktopk *x, uint64_t k, uint64_t *above, uint64_
     return -1;
 }
 
-/* Distributes the ties: those with the lowest indices are kept, so owners are served in order. */
+/* Keeps `quota` ties with the lowest indices. Regions are in index order, so the ties of lower
+ * ranks are kept first. */
 static void distribute_ties(struct ddp_oktopk *x, uint64_t quota)
 {
     for (int r = 0; r < x->comm->size; r++) {
@@ -105,8 +106,9 @@ static void distribute_ties(struct ddp_oktopk *x, uint64_t quota)
     }
 }
 
-/* A radix selection over all ranks, most significant digit first. It ends early when a digit
- * separates exactly k sums. All ranks compute the same result from the same counts. */
+/* Finds the threshold for exactly k sums by a radix selection over all ranks, most significant
+ * digit first. It ends early if a digit separates exactly k sums. All ranks compute the same result
+ * from the same counts. */
 static int find_threshold(struct ddp_oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;

@@ -1,3 +1,4 @@
+/* Exchanges of small numbers and the sum of many lists. See sparse_p2p.h. */
 #include "coll/sparse_p2p.h"
 
 #include <string.h>
@@ -12,7 +13,7 @@ int ddp_sparse_needs_p2p(const struct ddp_comm *comm, const char *name, size_t n
     return ddp_coll_needs_p2p(comm, name, err);
 }
 
-/* Before a step, room holds the words of ranks rank, rank + 1, ... rank + have - 1. */
+/* Before each step, room holds the words of the ranks rank, rank + 1, ..., rank + have - 1. */
 int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, uint32_t *all,
                      uint32_t *room, struct ddp_err *err)
 {
@@ -38,7 +39,7 @@ int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, 
     return 0;
 }
 
-/* req[i] is the receive from the rank i before, req[n + i - 1] the send to the rank i after. */
+/* req[i] is the receive from rank - i, and req[n + i - 1] is the send to rank + i (modulo n). */
 static int swap_at_once(struct ddp_comm *comm, const uint32_t *out, uint32_t *in,
                         struct ddp_request *req, struct ddp_err *err)
 {
@@ -54,8 +55,8 @@ static int swap_at_once(struct ddp_comm *comm, const uint32_t *out, uint32_t *in
     return n == 1 ? 0 : ddp_comm_wait(comm, req + 1, 2 * (n - 1), err);
 }
 
-/* room[i] is a word on its way to the rank i after the one that it started from. Before the step of
- * bit b, it has gone i mod 2^b ranks. */
+/* room[i] holds a word whose target is i ranks after its source. Before the step of bit b, the word
+ * has moved i mod 2^b ranks. */
 static int swap_by_bits(struct ddp_comm *comm, const uint32_t *out, uint32_t *in, uint32_t *room,
                         struct ddp_err *err)
 {
@@ -93,8 +94,8 @@ int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in, uin
                                            : swap_by_bits(comm, out, in, room, err);
 }
 
-/* Elements of a block, 64 KiB. Zeroing all of the result first, and then adding whole lists, takes
- * up to three times as long if the result does not fit a cache (results/notes/collectives.md). */
+/* Elements of a block (64 KiB). Zeroing the whole result first and then adding whole lists takes
+ * longer if the result does not fit the cache (results/notes/collectives.md). */
 #define BLOCK ((size_t)16 << 10)
 
 void ddp_sparse_sum(const struct ddp_device *device, struct ddp_sparse *list, int count,
@@ -104,8 +105,7 @@ void ddp_sparse_sum(const struct ddp_device *device, struct ddp_sparse *list, in
         const size_t end = DDP_MIN(begin + BLOCK, n);
         device->fill(result + begin, 0, (end - begin) * sizeof *result);
         for (int r = 0; r < count; r++) {
-            /* Indices ascend, so a list has at most as many entries in a block as the block has
-             * indices. */
+            /* Indices ascend, so a list has at most end - begin entries in this block. */
             struct ddp_sparse in_block = list[r];
             in_block.count =
                 ddp_sparse_lower_bound(in_block.index, DDP_MIN(in_block.count, end - begin), end);

@@ -1,27 +1,28 @@
-/* Sparse all-reduce "rd": recursive doubling of sorted lists, after SparCML.
+/* Sparse all-reduce "rd": recursive doubling of sorted lists, as in SparCML.
  *
- * It works for any number of ranks P: the largest power of two, pow2, of them take part. The even
- * rank of each of the first P - pow2 pairs is *folded in*: it sends its list to its odd neighbour
- * at the start. It receives the sum from the neighbour at the end (*folded out*). In round i = 0,
- * 1, ... the new ranks r and r xor 2^i exchange their *partial sums*, a count first, and both add
- * them: index-sorted lists are merged. A partial sum becomes dense when its list, in the shortest
- * coding, is not shorter than n values. It then stays dense. Source: C. Renggli et al., SparCML:
- * high-performance sparse communication for machine learning, SC 2019, section 5.3.
+ * The algorithm works for any number of ranks P. The largest power of two up to P, pow2, is the
+ * number of ranks that take part. The first P - pow2 pairs of ranks are *folded* (pattern.h). The
+ * even rank of a pair sends its list to the odd rank at the start. It receives the sum at the end.
+ * In round i = 0, 1, ... the new ranks r and r xor 2^i exchange their *partial sums*. Both ranks
+ * add the two partial sums by merging the index-sorted lists. The number of entries (count) is sent
+ * before each list. If the shortest coding of a list is not shorter than n values, the partial sum
+ * becomes dense and stays dense. Source: C. Renggli et al., SparCML: high-performance sparse
+ * communication for machine learning, SC 2019, section 5.3.
  *
- * All ranks get the same bits. Before round i the 2^i ranks that have exchanged hold equal partial
- * sums. Both partners add the same two, and the sum of two floats does not depend on their order
- * (NaN is canonical). Both also agree on which elements a partial sum has, and on whether it is
- * dense.
+ * All ranks get the same bits. Before round i, all ranks of a block of 2^i new ranks hold equal
+ * partial sums. Both partners add the same two partial sums, and the sum of two floats does not
+ * depend on their order (NaN is canonical). Both partners also get the same indices for the sum,
+ * and decide equally whether it becomes dense.
  *
- * Cost, k entries a rank, w(c) words for c entries, at most n: in round i a rank sends at most 4
- * w(2^i k) bytes, when no indices coincide, and 4 for the count. That is 8k(P - 1) bytes in all
- * below a density of 1/(32P) for P a power of two, in 2 log2(P) steps. A folded rank sends its list
- * and a count, and its neighbour also sends the whole sum. If k is fixed, no count is sent before
- * the first lists. */
+ * Cost for k entries per rank on P ranks: Let w(c) <= n be the number of words for c entries. In
+ * round i a rank sends at most 4 w(2^i k) bytes, and 4 bytes for the count. If P is a power of two,
+ * there are 2 log2(P) steps. Below a density of 1/(32P), a rank then sends 8k(P - 1) bytes in
+ * total. The even rank of a folded pair sends only its list and a count. The odd rank also sends
+ * the whole sum. If k is fixed, no count is sent before the first list. */
 #include "coll/coll_ring.h"
 #include "coll/sparse_p2p.h"
 
-/* A partial sum. If it is dense, it has all n elements, and args->result holds its values. */
+/* A partial sum. A dense partial sum has all n elements, and args->result holds their values. */
 struct partial {
     struct ddp_sparse list;
     bool dense;
@@ -33,9 +34,10 @@ struct rd {
     const struct ddp_sparse_args *args;
     struct ddp_fold fold;
     struct partial mine;
-    struct ddp_sparse merged[2]; /* lists are merged into one of these, by turns */
+    struct ddp_sparse merged[2]; /* lists are merged alternately into these */
     int turn;
-    /* room: indices of a list that was coded without indices. in, out [words]: the messages. */
+    /* room: memory for the indices of a list that was coded without indices. in, out [words]: the
+     * messages. */
     uint32_t *room, *in, *out;
     size_t capacity, words; /* capacity: largest number of entries of a list */
 };
@@ -50,7 +52,7 @@ static size_t rd_layout(struct rd *x, int ranks, size_t n, size_t most, void *sc
     const size_t capacity = capacity_of(ranks, n, most);
     const size_t words = DDP_MIN(ddp_sparse_code_bound(capacity, n), n);
     size_t used = 0;
-    for (int i = 0; i < 2; i++) { /* merge needs room for both lists, even if indices coincide */
+    for (int i = 0; i < 2; i++) { /* merge needs memory for all entries of both lists */
         x->merged[i].index = ddp_carve(scratch, &used, 2 * capacity * sizeof(uint32_t));
         x->merged[i].value = ddp_carve(scratch, &used, 2 * capacity * sizeof(float));
     }
@@ -74,7 +76,7 @@ static size_t rd_scratch_bytes(const struct ddp_comm *comm, size_t n, size_t mos
     return rd_layout(&x, comm->size, n, most, NULL);
 }
 
-/* True if a list of `count` entries is not shorter than n values. */
+/* True if the coding of `count` entries is not shorter than n values. */
 static bool is_dense(size_t count, size_t n)
 {
     return count != 0 && ddp_sparse_code_words(count, n) >= n;
@@ -108,7 +110,8 @@ static const void *partial_words(struct rd *x)
     return x->out;
 }
 
-/* True if `count` is possible: a list that is shorter than n values, or all n elements. */
+/* True if a peer may send `count` entries. A list must be shorter than n values. A dense partial
+ * sum must have n elements. */
 static bool is_possible(const struct rd *x, size_t count)
 {
     if (is_dense(count, x->args->n))
@@ -116,8 +119,8 @@ static bool is_possible(const struct rd *x, size_t count)
     return count <= x->capacity;
 }
 
-/* Exchanges the counts of two partial sums. dst or src may be negative for none. Returns DDP_EDATA
- * if the arriving count is impossible. */
+/* Sends the count of this rank's partial sum to dst, and receives the count of src. dst or src may
+ * be -1 for none. Returns DDP_EDATA if the received count is impossible. */
 static int swap_counts(struct rd *x, int dst, int src, size_t *count, struct ddp_err *err)
 {
     const uint32_t out = (uint32_t)partial_count(x);
@@ -163,7 +166,7 @@ static void add_dense(struct rd *x)
     device->reduce(&reduce);
 }
 
-/* Adds the partial sum that has arrived, `count` entries in x->in. */
+/* Adds the received partial sum, which has `count` entries in x->in, to this rank's. */
 static int add_partial(struct rd *x, size_t count, struct ddp_err *err)
 {
     struct ddp_sparse list;
@@ -190,8 +193,8 @@ static int add_partial(struct rd *x, size_t count, struct ddp_err *err)
     return 0;
 }
 
-/* Sends this rank's partial sum to dst and receives that of src in x->in. dst or src may be -1 for
- * none. known: the counts need not be exchanged. */
+/* Sends this rank's partial sum to dst, and receives the partial sum of src in x->in. A rank of -1
+ * stands for none. known: the counts need not be exchanged. */
 static int swap_partials(struct rd *x, int dst, int src, bool known, size_t *count,
                          struct ddp_err *err)
 {
@@ -247,7 +250,7 @@ static int fold_out(struct rd *x, struct ddp_err *err)
     if (ddp_fold_rank(x->fold, rank) >= 0)
         return 0;
     DDP_TRY(swap_partials(x, -1, rank + 1, false, &count, err));
-    x->mine = (struct partial){.dense = false}; /* the arriving data is the sum */
+    x->mine = (struct partial){.dense = false}; /* the received data is the complete sum */
     return add_partial(x, count, err);
 }
 
@@ -270,8 +273,8 @@ static int rd_run(struct ddp_comm *comm, const struct ddp_sparse_args *args, voi
     return 0;
 }
 
-/* Returns the number of entries of new rank r's partial sum after `rounds` rounds, if no indices
- * coincide. They come from a block of 2^rounds new ranks. */
+/* Returns the number of entries of new rank r's partial sum after `rounds` rounds, if all indices
+ * are different. The entries come from a block of 2^rounds new ranks. */
 static double block_count(struct ddp_fold fold, int r, int rounds, double n, double k)
 {
     const int first = r >> rounds << rounds, last = first + (1 << rounds);

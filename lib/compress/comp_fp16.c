@@ -1,8 +1,9 @@
-/* Compressor "fp16": IEEE half precision, half the bytes. The optional argument CLIP limits
- * gradients to [-CLIP, CLIP], as SINGA does (opt.py, backward_and_update_half). The limit is in the
- * gradient's own unit: if the values have already been divided by the number of ranks P for an
- * average, the limit is CLIP / P. Therefore no average overflows. For a sum, CLIP times P must stay
- * below 65,504. */
+/* Compressor "fp16": IEEE half precision, which sends half the bytes of f32. The optional argument
+ * CLIP limits gradients to [-CLIP, CLIP], as in SINGA (opt.py, backward_and_update_half).
+ *
+ * For an average the values are divided by the number of ranks P before they are encoded. The limit
+ * of the encoded values is then CLIP / P, so averages do not overflow. For a sum, CLIP * P must be
+ * at most 65,504. */
 #include <float.h>
 #include <math.h>
 
@@ -22,7 +23,7 @@ static int fp16_check(double argument, struct ddp_err *err)
 static void fp16_encode(struct ddp_encode *e)
 {
     const double unit = (double)e->scale * (e->scaled != 0 ? e->scaled : 1);
-    /* A clip that underflows to 0 would mean "no clip" to narrow(). */
+    /* The clip must not underflow to 0, because narrow() treats 0 as "no clip". */
     const float clip = fmaxf((float)(e->spec->argument * unit), FLT_TRUE_MIN);
     e->overflow_count += e->device->grad->narrow(e->dense, e->in, e->n, DDP_F16, e->scale,
                                                  isnan(e->spec->argument) ? 0.0f : clip);

@@ -22,13 +22,13 @@ size_t ddp_comp_density_bound(const struct ddp_compress_spec *spec, size_t n)
     return ddp_compress_k(spec->argument, n);
 }
 
-/* State of a top-K: the hint for select_topk, which is the k-th largest magnitude of the previous
- * call. The kernel's scratch memory follows at SCRATCH_AT. */
+/* State of the top-K compressors. hint is the k-th largest magnitude of the previous call, which
+ * select_topk uses as a first guess. Scratch memory of select_topk follows at offset SCRATCH_AT. */
 struct topk_state {
     uint32_t hint;
 };
 #define SCRATCH_AT   DDP_CACHE_LINE
-#define SCRATCH_ELEM 8 /* bytes per element that select_topk asks for */
+#define SCRATCH_ELEM 8 /* bytes per element that select_topk needs */
 
 size_t ddp_comp_topk_state_bytes(const struct ddp_compress_spec *spec, size_t n)
 {

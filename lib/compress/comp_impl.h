@@ -8,11 +8,11 @@
 extern "C" {
 #endif
 
-/* The `bound` of a compressor that keeps every element. */
+/* `bound` of a compressor that may send every element. */
 size_t ddp_comp_bound_all(const struct ddp_compress_spec *spec, size_t n);
 
-/* For compressors with a density in (0, 1]: `check`, `bound` (k entries), and `state_bytes` and
- * `encode` of top-K. */
+/* `check`, `bound` (k entries), `state_bytes` and `encode` of the top-K compressors, whose argument
+ * is a density in (0, 1]. */
 int ddp_comp_density_check(double argument, struct ddp_err *err);
 size_t ddp_comp_density_bound(const struct ddp_compress_spec *spec, size_t n);
 size_t ddp_comp_topk_state_bytes(const struct ddp_compress_spec *spec, size_t n);

@@ -1,5 +1,5 @@
-/* Compressor "none": sends every element unchanged. It measures the cost of the harness itself and
- * is the dense exchange that the other compressors are compared with. */
+/* Compressor "none": sends every element unchanged. It is the dense exchange that other compressors
+ * are compared with, and shows the overhead of the measurement itself. */
 #include "compress/comp_impl.h"
 
 static void none_encode(struct ddp_encode *e)
@@ -21,7 +21,7 @@ const struct ddp_compressor ddp_comp_none = {
     .summary = "every element unchanged, f32",
     .combine = DDP_COMBINE_SUM,
     .wire_dtype = DDP_F32,
-    .fuses_feedback = true, /* nothing is left out, so a residual stays zero */
+    .fuses_feedback = true, /* every element is sent, so the residual stays zero */
     .bound = ddp_comp_bound_all,
     .encode = none_encode,
 };

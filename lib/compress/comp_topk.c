@@ -1,5 +1,5 @@
-/* Compressor "topk": sends exactly the k = ceil(D n) elements of largest magnitude of each bucket;
- * the lower index wins ties. */
+/* Compressor "topk": sends exactly the k = ceil(D n) elements of largest magnitude of each bucket.
+ * Among equal magnitudes it sends the lower index. */
 #include "compress/comp_impl.h"
 
 extern const struct ddp_compressor ddp_comp_topk;

@@ -26,8 +26,8 @@ const struct ddp_compressor *const *ddp_compressors(void)
     return compressors;
 }
 
-/* Rounding must not add an entry: in binary, 0.01 * 100 is a little more than 1. A product within a
- * part in 2^50 of a whole number is taken as that number. */
+/* Rounding errors must not add an entry. For example, 0.07 * 100 is a little more than 7 in binary.
+ * A product with a relative distance of at most 2^-50 from a whole number counts as that number. */
 size_t ddp_compress_k(double density, size_t n)
 {
     const double exact = density * (double)n;

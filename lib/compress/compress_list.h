@@ -1,4 +1,4 @@
-/* One line per compressor: DDP_COMPRESSOR(symbol). Help and `ddpbench list` show them in this
+/* The list of compressors, one DDP_COMPRESSOR(symbol) per line. Help and `ddpbench list` show this
  * order. */
 DDP_COMPRESSOR(none)
 DDP_COMPRESSOR(fp16)

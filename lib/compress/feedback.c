@@ -1,12 +1,13 @@
+/* Error feedback around a compressor. See feedback.h. */
 #include "compress/feedback.h"
 
 #include "base/mem.h"
 
-/* Elements per block. A block of acc stays in the first-level cache, so each array is read from
- * memory once. */
+/* Elements per block. A block of acc fits the first-level cache, so each array is read from memory
+ * only once. */
 #define BLOCK ((size_t)2048)
 
-/* Encodes one block with a compressor whose encoded bucket is an array of a 16-bit type. */
+/* Encodes one block of a bucket with a 16-bit compressor, and updates its residual. */
 static void encode_block(struct ddp_encode *e, size_t first, size_t count)
 {
     const struct ddp_compressor *c = e->spec->compressor;

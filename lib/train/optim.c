@@ -1,4 +1,4 @@
-/* The optimisers and their state. The loops over elements belong to the device. */
+/* The optimisers and their state. The device kernels contain the loops over elements. */
 #include "train/optim.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "device/stream_kernels.h"
 #include "model/nn_kernels.h"
 
-/* The defaults of Kingma & Ba, which needle and PyTorch use too. */
+/* The defaults of Kingma & Ba, which needle and PyTorch also use. */
 #define BETA1   0.9f
 #define BETA2   0.999f
 #define EPSILON 1e-8f

@@ -1,8 +1,8 @@
 /* Optimisers over flat parameter arrays.
  *
- * Each step is one pass over memory in element order, so the results depend neither on blocking nor
- * on the SIMD level. struct ddp_optim holds an optimiser and its state; ddp_sgd_step() and
- * ddp_adam_step() are the two update rules on the CPU. */
+ * struct ddp_optim holds an optimiser and its state. ddp_sgd_step() and ddp_adam_step() are the
+ * update rules on the CPU. Each element is updated independently, so results do not depend on the
+ * SIMD level. */
 #ifndef DDP_TRAIN_OPTIM_H
 #define DDP_TRAIN_OPTIM_H
 
@@ -20,9 +20,9 @@ extern "C" {
 
 enum ddp_optimizer { DDP_OPTIM_SGD, DDP_OPTIM_ADAM, DDP_OPTIM_COUNT };
 const char *ddp_optimizer_name(enum ddp_optimizer kind); /* "sgd", "adam" */
-int ddp_optimizer_find(const char *name);                /* the enum value, or -1 if unknown */
-/* Bytes of optimiser state for n parameters: 4n for SGD (velocity), 8n for Adam (first and second
- * moment). */
+int ddp_optimizer_find(const char *name); /* returns the enum value, or -1 if unknown */
+/* Returns the bytes of optimiser state for n parameters. SGD needs 4n (velocity), Adam needs 8n
+ * (first and second moment). */
 size_t ddp_optimizer_state_bytes(enum ddp_optimizer kind, size_t n);
 
 /* SGD with momentum, or Adam with beta1 0.9, beta2 0.999 and epsilon 1e-8. */
@@ -31,16 +31,17 @@ struct ddp_optim {
     double lr;
     double momentum; /* SGD only; Adam ignores it */
     double weight_decay;
-    /* NULL: a step runs on the CPU before ddp_optim_step() returns. Otherwise parameters, gradients
-     * and state lie on this device, and a step is enqueued on `stream`. */
+    /* If device is NULL, a step runs on the CPU before ddp_optim_step() returns. Otherwise
+     * parameters, gradients and state lie in the memory of this device, and a step is enqueued on
+     * `stream`. */
     const struct ddp_device *device;
     struct ddp_stream *stream;
     size_t n;      /* number of parameters */
     float *state;  /* owned */
     int64_t steps; /* steps taken so far */
 };
-/* Allocates zeroed state for n parameters. The caller has set the first six members of *o.
- * DDP_ENOMEM. */
+/* Allocates zeroed state for n parameters. The caller must have set the first six members of *o.
+ * Returns DDP_ENOMEM if there is no memory. */
 int ddp_optim_init(struct ddp_optim *o, size_t n, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_optim_release(struct ddp_optim *o);
 /* Updates params [n] from grads [n]. */

@@ -1,10 +1,12 @@
+/* Assigns training images to ranks and steps. See partition.h. */
 #include "train/partition.h"
 
 #include "base/mem.h"
 #include "base/rng.h"
 
-/* Random streams of a seed. Model initialisation uses the small numbers, one per tensor. An epoch
- * uses STREAM_EPOCH + epoch; a rank's shard adds rank * 2^33. */
+/* Numbers of random streams. Model initialisation uses the small numbers, one per tensor. The
+ * permutation of an epoch uses STREAM_EPOCH + epoch, plus rank * 2^33 for a rank's shard. The split
+ * into shards uses STREAM_SHARDS. */
 #define STREAM_EPOCH  ((uint64_t)1 << 32)
 #define STREAM_SHARDS ((uint64_t)1 << 63)
 
@@ -25,7 +27,7 @@ static size_t divide_up(size_t a, size_t b)
     return a / b + (a % b != 0);
 }
 
-/* Images that all ranks together take in one full step. */
+/* Returns the number of images that all ranks together take in a full step. */
 static size_t global_batch(const struct ddp_partition_plan *plan)
 {
     return plan->global_batch ? plan->global_batch : (size_t)plan->ranks * (size_t)plan->batch;
@@ -55,7 +57,7 @@ void ddp_partition_order(const struct ddp_partition_plan *plan, int epoch, int r
     ddp_rng_init(&rng, plan->seed, STREAM_SHARDS);
     ddp_rng_shuffle(&rng, order, plan->images);
     ddp_partition_part(plan->images, plan->ranks, rank, &first, &n);
-    for (size_t i = 0; i < n; i++) /* first >= 0, so no index is overwritten before it is read */
+    for (size_t i = 0; i < n; i++) /* first + i >= i: each index is read before it is overwritten */
         order[i] = order[first + i];
     ddp_rng_init(&rng, plan->seed, STREAM_EPOCH + (uint64_t)epoch + ((uint64_t)rank << 33));
     ddp_rng_shuffle(&rng, order, n);

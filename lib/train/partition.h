@@ -1,13 +1,16 @@
-/* Assigns training images to ranks and steps. All functions are pure arithmetic, so every rank
- * computes the same assignment without communication.
+/* Assigns training images to ranks and steps. All functions are pure, so every rank computes the
+ * same assignment without communication.
  *
- * batch: all images are permuted once per (seed, epoch). Each global batch, ranks * batch images by
- * default, is split evenly over the ranks, including the last, shorter one. P ranks with batch B
- * therefore see in every step the images that one rank with batch P*B sees.
- * shard: the images are split over the ranks once per seed, and each rank permutes its own shard
- * every epoch (as SINGA and needle do).
- * Uneven parts differ by at most one image, and the first ranks get the larger ones (MXNet's split
- * with even_split=False). Each epoch uses every image exactly once. */
+ * DDP_PARTITION_BATCH: all images are permuted once per seed and epoch. Each global batch is split
+ * evenly over the ranks. By default it has ranks * batch images. The last global batch of an epoch
+ * may be smaller. In every step, P ranks with batch B therefore use the same images as one rank
+ * with batch P*B.
+ *
+ * DDP_PARTITION_SHARD: the images are split over the ranks once per seed, and each rank permutes
+ * its own shard every epoch (as in SINGA and needle).
+ *
+ * If images cannot be split evenly, the first ranks get one image more (as in MXNet's split with
+ * even_split=False). Each epoch uses every image exactly once. */
 #ifndef DDP_TRAIN_PARTITION_H
 #define DDP_TRAIN_PARTITION_H
 
@@ -25,25 +28,25 @@ struct ddp_partition_plan {
     enum ddp_partition kind;
     size_t images; /* size of the whole data set, below 2^32 */
     int ranks;
-    int batch;           /* most images that one rank takes in a step */
-    size_t global_batch; /* DDP_PARTITION_BATCH only: images of all ranks in a step, at most
-                            ranks * batch. 0 means ranks * batch. */
+    int batch;           /* largest number of images that one rank takes per step */
+    size_t global_batch; /* for DDP_PARTITION_BATCH: images of all ranks per step, at most ranks *
+                            batch; 0 means ranks * batch */
     uint64_t seed;
 };
 
-/* Splits `count` items over `ranks` ranks; rank `rank` gets [*first, *first + *n). */
+/* Splits `count` items over `ranks` ranks. Rank `rank` gets the items [*first, *first + *n). */
 void ddp_partition_part(size_t count, int ranks, int rank, size_t *first, size_t *n);
-/* Returns the number of steps in an epoch, which is the same on all ranks: the steps that the rank
- * with the most images needs. */
+/* Returns the number of steps in an epoch, which is equal on all ranks. It is the number of steps
+ * that the rank with the most images needs. */
 int64_t ddp_partition_steps(const struct ddp_partition_plan *plan);
-/* Fills order [*count] with the image indices of an epoch (counted from 1) in training order. The
- * caller provides room for plan->images indices. With batch, order holds all images and is the same
- * on all ranks; with shard, it holds this rank's images. */
+/* Sets order [*count] to the image indices of an epoch in training order. epoch is counted from 1.
+ * order must have memory for plan->images indices. For DDP_PARTITION_BATCH, order holds all images
+ * and is equal on all ranks. For DDP_PARTITION_SHARD, it holds the images of `rank`. */
 void ddp_partition_order(const struct ddp_partition_plan *plan, int epoch, int rank,
                          uint32_t *order, size_t *count);
-/* Returns the part of `order` that a rank trains on in a step (counted from 0):
- * order[*first, *first + *n). *n is at most plan->batch and may be 0. *global is the number of
- * images that all ranks take in this step, at least 1. */
+/* Returns the part order[*first, *first + *n) that a rank trains on in a step. step is counted from
+ * 0. *n is at most plan->batch and may be 0. Sets *global to the number of images that all ranks
+ * take in this step, which is at least 1. */
 void ddp_partition_slice(const struct ddp_partition_plan *plan, int64_t step, int rank,
                          size_t *first, size_t *n, size_t *global);
 

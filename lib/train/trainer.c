@@ -53,8 +53,9 @@ static void describe(const struct ddp_trainer *t, struct ddp_train_run *run)
     run->synthetic = o->data->synthetic;
 }
 
-/* Adds an epoch to the running sums and records when the target accuracy was first reached. The
- * totals in the record are set only when the run ends, so an interrupted run has unknown totals. */
+/* Adds an epoch to the sums over epochs. Stores the epoch in which the target accuracy is first
+ * reached. The totals in the record are set only at the end of the run, so an interrupted run has
+ * unknown totals. */
 static void account(struct ddp_trainer *t, const struct ddp_epoch *e)
 {
     struct ddp_train_run *run = &t->run;

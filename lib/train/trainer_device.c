@@ -1,5 +1,6 @@
-/* The device side of the trainer: its memory, and how a step is enqueued on its stream. Only
- * ddp_trainer_device_wait() and ddp_trainer_device_collect() wait for the device. */
+/* The device part of the trainer. It allocates device memory and enqueues steps on the trainer's
+ * stream. Steps do not wait for the device, except in ddp_trainer_device_wait() and
+ * ddp_trainer_device_collect(). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +81,7 @@ int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err)
     if (d == NULL)
         return 0;
     DDP_TRY(d->probe(err));
-    /* With several ranks the backend has already selected one device per rank. */
+    /* If there are several ranks, the backend has already selected a device for each rank. */
     if (t->comm->size == 1 && !is_processor(d))
         DDP_TRY(d->select(t->comm->rank_info.local_rank % DDP_MAX(d->count(), 1), err));
     struct ddp_trainer_device *x = t->device = ddp_calloc(1, sizeof *x);
@@ -140,9 +141,10 @@ static void send_result(struct ddp_trainer_device *x)
     x->device->streams->copy(x->stream, &x->results[x->pending++], x->result, sizeof *x->result);
 }
 
-/* Captures a graph when two consecutive steps have the same size and scale, as the first two steps
- * of an epoch normally do. The first step runs without a graph because the libraries initialise
- * themselves in it, and initialisation cannot be captured. */
+/* Runs a step without a graph until two consecutive steps have the same size and scale. The second
+ * of these steps is captured as a graph and launched. Later steps of this size and scale launch the
+ * graph again. The first step must run without a graph, because the libraries initialise themselves
+ * in it and an initialisation cannot be captured. */
 int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale, bool notify,
                             struct ddp_err *err)
 {

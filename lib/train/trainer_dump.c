@@ -1,4 +1,4 @@
-/* Records each rank's own gradients, before any exchange, in one NPY file per rank. */
+/* Records each rank's own gradients before they are exchanged, in one NPY file per rank. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -51,8 +51,8 @@ static int evaluate_part(struct ddp_trainer *t, struct ddp_epoch_totals *totals,
     return ddp_trainer_device_collect(t, &totals->eval_loss, &totals->eval_correct, err);
 }
 
-/* Returns the peak resident memory in bytes, or -1. Reads VmHWM rather than getrusage() because
- * ddp_trainer_reset_peak() can reset VmHWM. */
+/* Returns the peak resident memory in bytes, or -1 if unknown. Reads VmHWM instead of calling
+ * getrusage(), because ddp_trainer_reset_peak() can reset VmHWM. */
 static int64_t peak_memory(void)
 {
     char line[256];
@@ -75,14 +75,14 @@ void ddp_trainer_reset_peak(void)
     fclose(refs);
 }
 
-/* Overflows counted since `before`, or -1 if the strategy does not count them. */
+/* Returns the number of overflows since `before`, or -1 if the strategy does not count them. */
 static int64_t overflows(const struct ddp_sync_counters *now,
                          const struct ddp_sync_counters *before)
 {
     return now->overflow_count < 0 ? -1 : now->overflow_count - before->overflow_count;
 }
 
-/* Fills in this rank's figures for the training steps of the epoch. */
+/* Sets *totals to this rank's figures for the training steps of the epoch. */
 static void fill_totals(const struct ddp_trainer *t, int64_t end_ns,
                         struct ddp_epoch_totals *totals)
 {

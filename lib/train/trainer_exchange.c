@@ -1,4 +1,5 @@
-/* Connects the trainer with the sync strategy: set-up, memory, and comparison of replicas. */
+/* The trainer's use of the sync strategy: set-up, memory sizes, and hashes to compare the ranks'
+ * parameters. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 
 #define PAGE_BYTES ((uint64_t)4096)
 #define HUGE_BYTES ((uint64_t)2 << 20)
-#define HUGE_FROM  ((uint64_t)4 << 20) /* comm.h aligns blocks of at least this size to 2 MiB */
+#define HUGE_FROM  ((uint64_t)4 << 20) /* comm.h aligns blocks of this size or more to 2 MiB */
 
 static uint64_t block_bytes(uint64_t bytes)
 {
@@ -16,7 +17,8 @@ static uint64_t block_bytes(uint64_t bytes)
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* Returns the strategy's set-up and fills offsets and counts, both [param_count]. */
+/* Returns the strategy's set-up. Fills offsets [param_count] and counts [param_count], which the
+ * set-up refers to. */
 static struct ddp_sync_setup setup_of(const struct ddp_train_options *o, size_t *offsets,
                                       size_t *counts)
 {
@@ -52,14 +54,14 @@ int ddp_trainer_open_sync(struct ddp_trainer *t, struct ddp_err *err)
     setup.device = t->device ? t->device->device : NULL;
     setup.stream = t->device ? t->device->stream : NULL;
     int rc = t->o->sync->create(&setup, &t->sync, err);
-    /* DDP_EUSAGE and DDP_EUNAVAIL occur on all ranks, so ddp_comm_agree() below is safe. After any
-     * other error the other ranks may still wait inside create(). */
+    /* Agree only on errors that occur on all ranks (DDP_EUSAGE, DDP_EUNAVAIL). After any other
+     * error, other ranks may still wait inside create() and would not take part. */
     if (rc != 0 && rc != DDP_EUSAGE && rc != DDP_EUNAVAIL)
         return rc;
     return ddp_comm_agree(t->comm, rc, err);
 }
 
-/* Returns the bytes that the strategy will allocate. */
+/* Sets *registered and *private_bytes to the bytes that the strategy will allocate. */
 static void sync_bytes(const struct ddp_train_options *o, int ranks, uint64_t *registered,
                        uint64_t *private_bytes)
 {

@@ -1,7 +1,7 @@
-/* Runs the model's step as captured graphs: one graph, or, if gradients are exchanged during the
- * backward pass, one graph per bucket. Another stream can wait for the end of a graph but not for
- * a point inside one. The graphs are launched in sequence, and the strategy is notified of a
- * bucket's gradients between two launches. */
+/* Runs the model's step as captured graphs. Normally there is one graph. If gradients are exchanged
+ * during the backward pass, there is one graph per bucket. The exchange of a bucket runs on another
+ * stream, which can wait for the end of a graph but not for a point inside it. After the launch of
+ * each graph, the strategy is notified of that bucket's gradients. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -32,8 +32,9 @@ static struct ddp_step_graph *first_uncaptured(const struct ddp_trainer_device *
     return part;
 }
 
-/* Called during capture when the gradient of `param` is complete: ends the current graph if this
- * is the last gradient in it. The last graph takes the rest of the step. */
+/* Called during the capture when the gradient of `param` is complete. If this is the last gradient
+ * of the current graph, ends the graph and begins the next one. The last graph also contains the
+ * rest of the step. */
 static void end_graph(void *arg, int param)
 {
     struct ddp_trainer *t = arg;

@@ -17,11 +17,11 @@ struct ddp_train_sums {
     int64_t global_images;   /* of all ranks */
     int64_t steps;
     int64_t start_ns;
-    int64_t pause_ns;                /* spent in checks and events, which is not training time */
+    int64_t pause_ns; /* time spent in checks and events, which does not count as training time */
     struct ddp_sync_counters before; /* the strategy's counters when the epoch began */
 };
 
-/* The result of a training step or of one evaluation batch, in the form the model writes it. */
+/* The result of a training step or of one evaluation batch, as the model writes it. */
 struct ddp_train_result {
     double loss; /* sum over the images */
     int correct;
@@ -33,9 +33,9 @@ struct ddp_step_graph {
     int param;               /* the last parameter whose gradient this graph computes */
 };
 
-/* The trainer's state on a device (trainer_device.c). The data set lies in device memory, so the
- * device gathers the batches. Results are copied to `results` asynchronously and are read only by
- * ddp_trainer_device_collect(). */
+/* The trainer's state on a device (trainer_device.c). The data set lies in device memory, and the
+ * device gathers the batches. Results are copied to `results` asynchronously. Only
+ * ddp_trainer_device_collect() reads them. */
 struct ddp_trainer_device {
     const struct ddp_device *device;
     struct ddp_stream *stream;
@@ -63,14 +63,14 @@ struct ddp_trainer_device {
 struct ddp_trainer {
     struct ddp_comm *comm;
     const struct ddp_train_options *o;
-    const struct ddp_train_events *events; /* never NULL; without callbacks on ranks other than 0 */
+    const struct ddp_train_events *events; /* never NULL; has no callbacks on ranks other than 0 */
     struct ddp_partition_plan partition;
     size_t total;          /* number of parameters */
-    float *params, *grads; /* [total], registered memory; ordinary pages if there is one rank */
+    float *params, *grads; /* [total], registered memory; private if there is one rank */
     struct ddp_optim optim;
-    int batch; /* most images that this rank takes in a step */
-    /* NULL: the model runs directly on the CPU, and params, grads, x and labels are CPU memory.
-     * Otherwise they are memory of this device. */
+    int batch; /* largest number of images that this rank takes per step */
+    /* NULL if the model runs directly on the CPU. Otherwise params, grads, x and labels lie in the
+     * memory of this device. */
     struct ddp_trainer_device *device;
     struct ddp_model *model;
     struct ddp_sync *sync;
@@ -82,8 +82,8 @@ struct ddp_trainer {
     void *gathered;    /* [ranks], receives the figures gathered from all ranks */
     bool watch_steps;  /* gather loss and hash from all ranks after every step */
     bool report_steps; /* rank 0 has an on_step callback */
-    double last_loss;  /* sum over the images of the last step; on a device, of the last
-                          collected step */
+    double last_loss;  /* sum over the images of the last step, or of the last collected step on a
+                          device */
     int64_t step;      /* steps finished since the run began */
     int64_t last_progress_ns;
     struct ddp_train_sums sums; /* of this epoch */
@@ -110,31 +110,33 @@ struct ddp_step_totals {
     uint64_t hash;
 };
 
-/* Sets up the run. Collective; on failure all ranks return the same code, and the caller still has
- * to call ddp_trainer_close(). */
+/* Sets up the run. Collective. On failure all ranks return the same code, and the caller must still
+ * call ddp_trainer_close(). */
 int ddp_trainer_open(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
-/* Releases everything that ddp_trainer_open() set up. Members that are NULL are skipped. */
+/* Releases everything that ddp_trainer_open() has set up, also if it failed. */
 void ddp_trainer_close(struct ddp_trainer *t);
 /* Selects the device, uploads the data set and sets t->device. Not collective. */
 int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
-/* Releases t->device, which may be NULL. Call it after everything else that uses the device. */
+/* Releases t->device, which may be NULL. Call this after everything else that uses the device has
+ * been released. */
 void ddp_trainer_device_close(struct ddp_trainer *t);
-/* Allocates or frees device memory, or CPU memory if the trainer has no device. `bytes` must be the
+/* Allocate and free device memory, or CPU memory if the trainer has no device. `bytes` must be the
  * same in both calls. */
 void *ddp_trainer_alloc(const struct ddp_trainer *t, size_t bytes);
 void ddp_trainer_free(const struct ddp_trainer *t, void *ptr, size_t bytes);
 /* Copies t->order, the order of this epoch's images, to the device. */
 void ddp_trainer_device_order(struct ddp_trainer *t);
-/* Enqueues the forward and backward pass of images order[first, first + n) and the copy of their
- * result. If `notify` is set, the strategy is notified of each gradient once the gradient has been
- * enqueued. */
+/* Enqueues the forward and backward pass of images order[first, first + n) and the copy of the
+ * result. If `notify` is true, notifies the strategy of each gradient after the work that computes
+ * the gradient has been enqueued. */
 int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale, bool notify,
                             struct ddp_err *err) DDP_MUST_CHECK;
-/* Enqueues the model's part of a step. `ready` is called with t, as ddp_model_class describes. */
+/* Enqueues the model's part of a step. Calls ready(t, param) for each gradient, as ddp_model_class
+ * describes. */
 void ddp_trainer_device_model(struct ddp_trainer *t, size_t n, float scale,
                               void (*ready)(void *arg, int param));
-/* trainer_graph.c captures the model's part of a step as graphs, and launches them. `notify` has
- * the same meaning as above. release() also frees the graphs of a capture that failed halfway. */
+/* Capture the model's part of a step as graphs, launch the graphs, and free them (trainer_graph.c).
+ * notify: as in ddp_trainer_device_step(). A capture that failed halfway must also be released. */
 int ddp_trainer_graph_capture(struct ddp_trainer *t, size_t n, float scale,
                               struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_trainer_graph_launch(struct ddp_trainer *t, bool notify);
@@ -148,48 +150,49 @@ bool ddp_trainer_device_is_full(const struct ddp_trainer *t);
 int ddp_trainer_device_collect(struct ddp_trainer *t, double *loss, int64_t *correct,
                                struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_trainer_device_wait(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the n values of `from` in CPU memory: `from` itself, or a copy that is valid until the
- * next call. n <= total. The caller has waited for the device. */
+/* Returns the n values of `from` in CPU memory. This is `from` itself without a device, or a copy
+ * that is valid until the next call. n <= total. The caller must have waited for the device. */
 const float *ddp_trainer_read(const struct ddp_trainer *t, const float *from, size_t n);
 /* Copies n values from CPU memory to `to`, which is device memory if the trainer has a device. */
 void ddp_trainer_write(const struct ddp_trainer *t, float *to, const float *from, size_t n);
 
-/* Runs the training steps of one epoch, fewer if max_steps is reached. */
+/* Runs the training steps of one epoch. Stops early if max_steps is reached. */
 int ddp_trainer_epoch(struct ddp_trainer *t, int epoch, struct ddp_err *err) DDP_MUST_CHECK;
-/* Evaluates all images, combines the figures of all ranks in *out, and compares the replicas if the
- * strategy keeps them equal. Collective. */
+/* Evaluates all images and combines the figures of all ranks in *out. Compares the ranks'
+ * parameters if the strategy keeps them equal. Collective. */
 int ddp_trainer_evaluate(struct ddp_trainer *t, int epoch, struct ddp_epoch *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
-/* Resets the peak memory that epochs report, because another run starts in this process. If the
- * system refuses, the reported peak remains that of the whole process. */
+/* Resets the peak memory that epochs report. Called at the start of a run, because a process may
+ * run several trainings. If the system refuses, the peak of the whole process is reported. */
 void ddp_trainer_reset_peak(void);
 /* Replaces the model's running statistics by their weighted mean over the ranks. Collective. */
 int ddp_trainer_average_state(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
-/* Gathers n images of `set` into x as pixel / 255, and their labels into `labels`. The images are
- * index[first], index[first + 1], ..., or first, first + 1, ... if index is NULL. */
+/* Stores n images of `set` in x, as pixel / 255, and their labels in `labels`. The images are
+ * index[first], index[first + 1], ... If index is NULL, they are first, first + 1, ... */
 void ddp_trainer_gather(const struct ddp_images *set, const uint32_t *index, size_t first, size_t n,
                         float *x, uint8_t *labels);
-/* Fails with DDP_EDATA if the ranks' hashes differ. hashes: one uint64_t per rank, `stride` bytes
+/* Returns DDP_EDATA if the ranks' hashes differ. hashes: one uint64_t per rank, `stride` bytes
  * apart. */
 int ddp_trainer_compare(const struct ddp_trainer *t, const void *hashes, size_t stride,
                         struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the hash of this rank's parameters. */
 uint64_t ddp_trainer_hash(const struct ddp_trainer *t);
-/* Returns whether replicas are compared after every step. */
+/* Returns whether the ranks' parameters are compared after every step. */
 bool ddp_trainer_compares_steps(const struct ddp_trainer *t);
 /* Returns the hash of the parameters that the strategy keeps equal on all ranks. */
 uint64_t ddp_trainer_step_hash(const struct ddp_trainer *t);
-/* Notifies the strategy of a finished gradient. arg is the trainer. The first failure is kept in
+/* Notifies the strategy of a finished gradient. arg is the trainer. Stores the first failure in
  * ready_rc. */
 void ddp_trainer_ready(void *arg, int param);
-/* Fills buckets [param_count] with the strategy's buckets in the order in which they fill, and
- * returns their number. */
+/* Stores the strategy's buckets in buckets [param_count], in the order in which they are filled.
+ * Returns their number. */
 int ddp_trainer_buckets(const struct ddp_trainer *t, struct ddp_grad_bucket *buckets);
 /* Creates the strategy. Collective. */
 int ddp_trainer_open_sync(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
-/* Recording of gradients (options->dump_dir). open() is collective and does nothing without a
- * folder. due() returns whether the step that begins is recorded. dump() appends the gradients
- * times `factor`, which gives them the scale that base/npy.h promises. */
+/* Recording of gradients (options->dump_dir). ddp_trainer_dump_open() is collective and does
+ * nothing without a folder. ddp_trainer_dump_due() returns whether the next step is recorded.
+ * ddp_trainer_dump() appends the gradients, multiplied by `factor`, to the file. The scale of
+ * recorded gradients is described in base/npy.h. */
 int ddp_trainer_dump_open(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
 bool ddp_trainer_dump_due(const struct ddp_trainer *t);
 int ddp_trainer_dump(struct ddp_trainer *t, double factor, struct ddp_err *err) DDP_MUST_CHECK;

@@ -13,8 +13,7 @@ static size_t image_count(const struct ddp_images *set)
     return (size_t)set->channels * (size_t)set->height * (size_t)set->width;
 }
 
-/* With shards the batch is rounded down (needle's rule), so that no rank runs out of images more
- * than one step before the others. */
+/* For DDP_PARTITION_SHARD the batch is rounded down (as in needle). */
 int ddp_train_batch(const struct ddp_train_options *options, int ranks)
 {
     if (!options->global_batch)
@@ -53,7 +52,7 @@ int ddp_train_check(const struct ddp_train_options *o, int ranks, struct ddp_err
     return 0;
 }
 
-/* The part of the set-up that involves no other rank. */
+/* The part of the set-up that needs no communication. */
 static int open_local(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
@@ -83,8 +82,8 @@ static int open_local(struct ddp_trainer *t, struct ddp_err *err)
     return o->model->create(o->model, &model_place, t->batch, t->params, t->grads, &t->model, err);
 }
 
-/* Initialises this rank's parameters. For DDP_INIT_BROADCAST all ranks but rank 0 start with zeros,
- * because first_parameters() broadcasts by a sum. */
+/* Initialises this rank's parameters. For DDP_INIT_BROADCAST, all ranks except rank 0 set them to
+ * zero, because first_parameters() broadcasts by a sum. */
 static int own_parameters(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
@@ -100,9 +99,9 @@ static int own_parameters(struct ddp_trainer *t, struct ddp_err *err)
     return 0;
 }
 
-/* Gives all ranks the same initial parameters. The broadcast is an all-reduce to which all ranks
- * but rank 0 contribute zeros: it is exact, except for the sign of a zero, and all-reduce is the
- * one collective that every backend has. */
+/* Sets all ranks' parameters to the same initial values. The broadcast is an all-reduce to which
+ * all ranks except rank 0 contribute zeros, because every backend has an all-reduce. The sum is
+ * exact, except for the sign of a zero. */
 static int first_parameters(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
@@ -124,8 +123,8 @@ static int first_parameters(struct ddp_trainer *t, struct ddp_err *err)
     return rc;
 }
 
-/* Rank 0 decides for all ranks whether losses are exchanged after each step, because only rank 0
- * has events. */
+/* Sets report_steps and watch_steps on all ranks. Only rank 0 has callbacks, so rank 0 decides
+ * whether losses are gathered after each step. */
 static int agree_on_watching(struct ddp_trainer *t, struct ddp_err *err)
 {
     uint8_t mine = t->events->on_step != NULL, *all = t->gathered;
@@ -135,8 +134,8 @@ static int agree_on_watching(struct ddp_trainer *t, struct ddp_err *err)
     return 0;
 }
 
-/* Allocates an array of all parameters. One rank alone uses ordinary pages: it may belong to a
- * larger world whose other ranks are busy and cannot join a collective allocation. */
+/* Allocates an array of all parameters. A single rank uses private memory, because it may belong to
+ * a larger world whose other ranks cannot join a collective allocation. */
 static int alloc_array(struct ddp_trainer *t, float **out, struct ddp_err *err)
 {
     void *pages = NULL;
@@ -166,7 +165,7 @@ int ddp_trainer_open(struct ddp_trainer *t, struct ddp_err *err)
     const struct ddp_train_options *o = t->o;
     ddp_flight_phase(t->comm->flight, "training set-up");
     ddp_trainer_reset_peak();
-    DDP_TRY(ddp_train_check(o, t->comm->size, err)); /* gives the same result on all ranks */
+    DDP_TRY(ddp_train_check(o, t->comm->size, err)); /* the result is the same on all ranks */
     t->batch = ddp_train_batch(o, t->comm->size);
     t->total = o->model->parameter_count;
     t->partition = (struct ddp_partition_plan){.kind = o->partition,

@@ -7,12 +7,12 @@
 
 /* A rank's weight in the average. */
 struct state_weight {
-    int64_t images;    /* trained on in this epoch */
-    int64_t exchanged; /* true if this rank has exchanged anything since the run began */
+    int64_t images;    /* images that the rank trained on in this epoch */
+    int64_t exchanged; /* 1 if this rank has exchanged anything since the run began, else 0 */
 };
 
-/* Fills share [size] with each rank's fraction of the epoch's images, or with zeros if the ranks
- * have never exchanged anything and must not be averaged. */
+/* Sets share [size] to each rank's fraction of the epoch's images. If the ranks have never
+ * exchanged anything, sets all shares to zero, because the statistics must not be averaged. */
 static int shares(struct ddp_trainer *t, double *share, struct ddp_err *err)
 {
     struct ddp_sync_counters now;
@@ -29,7 +29,7 @@ static int shares(struct ddp_trainer *t, double *share, struct ddp_err *err)
     return 0;
 }
 
-/* Averages in rank order and in double precision, so that all ranks get the same bits. */
+/* Averages in rank order, so that all ranks get the same bits. */
 int ddp_trainer_average_state(struct ddp_trainer *t, struct ddp_err *err)
 {
     size_t count = t->o->model->state_count;

@@ -18,7 +18,7 @@ void ddp_trainer_gather(const struct ddp_images *set, const uint32_t *index, siz
     }
 }
 
-/* Called for each finished gradient. The first failure is kept and ends the step. */
+/* Called for each finished gradient. The first failure ends the step. */
 void ddp_trainer_ready(void *arg, int param)
 {
     struct ddp_trainer *t = arg;
@@ -26,8 +26,8 @@ void ddp_trainer_ready(void *arg, int param)
         t->ready_rc = t->o->sync->on_grad_ready(t->sync, param, t->err);
 }
 
-/* The factor by which this rank multiplies the gradient of its sum of losses, as the strategy
- * requires (exchange/sync.h). */
+/* Returns the factor by which this rank multiplies the gradient of the sum of its losses. It
+ * depends on the strategy (exchange/sync.h). */
 static double grad_scale(const struct ddp_trainer *t, size_t images, size_t global)
 {
     switch (t->o->sync->scale) {
@@ -52,8 +52,9 @@ static int record(struct ddp_trainer *t, double scale, size_t images, size_t glo
     return 0;
 }
 
-/* Runs the forward and backward pass on this rank's images. The exchange starts during the backward
- * pass. It starts after the pass if gradients are recorded or the device does not overlap. */
+/* Runs the forward and backward pass on this rank's images, and notifies the strategy of the
+ * gradients. This happens during the backward pass. If gradients are recorded or the device does
+ * not overlap, it happens after the backward pass. */
 static int run_model(struct ddp_trainer *t, size_t first, size_t n, size_t global,
                      struct ddp_err *err)
 {
@@ -104,8 +105,8 @@ static int one_step(struct ddp_trainer *t, int64_t step, size_t *global, struct 
     return 0;
 }
 
-/* After a watched step: gives all ranks the loss of the step and, if asked for, compares replicas.
- */
+/* Called after a watched step. Gathers the loss of the step from all ranks, and compares the ranks'
+ * parameters if the user asked for that. */
 static int watch(struct ddp_trainer *t, size_t global, struct ddp_err *err)
 {
     DDP_TRY(ddp_trainer_device_collect(t, &t->sums.loss, &t->sums.correct, err));
@@ -144,7 +145,8 @@ int ddp_trainer_epoch(struct ddp_trainer *t, int epoch, struct ddp_err *err)
     ddp_trainer_device_order(t);
     t->sums = (struct ddp_train_sums){0};
     t->o->sync->counters(t->sync, &t->sums.before);
-    /* Synchronise first, so that a late rank is not counted as exchange time of the others. */
+    /* Synchronise first, so that the other ranks do not count the delay of a late rank as exchange
+     * time. */
     DDP_TRY(ddp_comm_barrier(t->comm, err));
     t->sums.start_ns = ddp_now_ns();
     for (int64_t step = 0; step < steps; step++) {
