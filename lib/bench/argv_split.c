@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* Copies the argument at *at to *to without its quotes, and advances both past it. */
+/* Copies the argument at *at to *to without its quotes. Advances *at and *to past the argument. */
 static int one_word(const char **at, char **to, const char *whole, struct ddp_err *err)
 {
     const char *in = *at;
