@@ -14,7 +14,8 @@
 extern "C" {
 #endif
 
-/* Largest number of points in a plan. More points are probably a typing error, for example -i 1. */
+/* Largest number of points in a plan. More points are probably a typing error, for example -i 1
+ * (steps of one byte). */
 #define DDP_PLAN_POINTS_MAX 65536
 /* Number of buffers per rank: send and receive. In place, the second one keeps the input. */
 #define DDP_PLAN_BUFFERS 2
