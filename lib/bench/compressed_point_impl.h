@@ -28,7 +28,7 @@ struct ddp_compressed_bench {
     double *scratch, *shared;     /* [iters], [size]: scratch of small exchanges */
     uint64_t step;                /* counts exchanges, so that each one gets a new gradient */
     struct ddp_iterations *timed; /* setup.iterations during the timed loop, else NULL */
-    int64_t at;                   /* index of the last exchange among the kept iterations; -1: not kept */
+    int64_t at; /* index of the last exchange among the kept iterations; -1: not kept */
 };
 
 /* One exchange of elements [first, first + n) of the buffer. If n is 0, all pointers are NULL. */

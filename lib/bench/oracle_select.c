@@ -10,7 +10,8 @@
 static uint32_t find_bucket(const uint32_t *bucket, uint32_t buckets, size_t k, size_t *above)
 {
     *above = 0;
-    for (uint32_t b = buckets; b-- > 1;) { /* bucket 0 is left if no higher bucket holds the element */
+    for (uint32_t b = buckets;
+         b-- > 1;) { /* bucket 0 is left if no higher bucket holds the element */
         if (*above + bucket[b] >= k)
             return b;
         *above += bucket[b];

@@ -24,7 +24,7 @@ struct ddp_sampler {
     void *a, *b;                     /* the two buffers, [buffer_bytes] each */
     const struct ddp_device *device; /* owner of the buffers' memory; NULL: the host */
     void *image_a, *image_b;         /* copies that the host can read, for a device (operands.h) */
-    double *device_ns;               /* [iters]: this rank's times by the device's clock; NULL: no device */
+    double *device_ns; /* [iters]: this rank's times by the device's clock; NULL: no device */
     size_t buffer_bytes;
     enum ddp_memory memory;
     char **skip; /* [plan->count]: why a point is left out; NULL: it is measured */

@@ -225,7 +225,8 @@ struct reselection {
     size_t taken;      /* sums that were selected */
     size_t candidates; /* sums that are not 0 */
     size_t zeros;      /* sums that are 0; the result does not show whether they were selected */
-    float smallest_taken, largest_left; /* magnitudes of the smallest selected sum and of the largest other sum */
+    float smallest_taken,
+        largest_left; /* magnitudes of the smallest selected sum and of the largest other sum */
 };
 
 /* True if the second selection took this sum; counts it in *reselection. */
