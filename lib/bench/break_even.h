@@ -1,6 +1,6 @@
-/* Computes break-even densities. Below its break-even density, a sparse exchange is faster than a
- * dense one. record.h explains the three figures: predicted, estimated and measured. The functions
- * do not communicate. */
+/* Computes break-even densities. A sparse exchange is faster than a dense one below its break-even
+ * density. record.h explains the three figures: predicted, estimated and measured. The functions do
+ * not communicate. */
 #ifndef DDP_BENCH_BREAK_EVEN_H
 #define DDP_BENCH_BREAK_EVEN_H
 

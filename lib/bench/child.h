@@ -20,12 +20,11 @@ extern "C" {
 #endif
 
 struct ddp_child {
-    char *const *argv; /* NULL-terminated */
-    const char *const
-        *env; /* NULL-terminated "K=V": added to the environment, or replaces a variable */
-    int64_t timeout_ns; /* 0: none */
-    bool keep_stdout;   /* the child writes to this process's stdout */
-    bool keep_stderr;   /* the child writes to this process's stderr; last_messages stays empty */
+    char *const *argv;      /* NULL-terminated */
+    const char *const *env; /* NULL-terminated "K=V": set or replaced in the environment */
+    int64_t timeout_ns;     /* 0: none */
+    bool keep_stdout;       /* the child writes to this process's stdout */
+    bool keep_stderr; /* the child writes to this process's stderr; last_messages stays empty */
 };
 
 /* How the child ended. */

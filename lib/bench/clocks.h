@@ -2,11 +2,11 @@
  * clock.
  *
  * Ranks of one host read the same clock. On every other host, the lowest rank asks rank 0 for its
- * time several times. The fastest of these round trips counts. The estimate assumes that rank 0
- * read its clock in the middle of the round trip, so the error is at most half the round trip
- * (Cristian 1989; Hoefler, Schneider & Lumsdaine 2008). Clocks drift by some parts in a million.
- * The offset is therefore estimated again from time to time, and interpolated linearly between the
- * last two estimates. No clock is set. */
+ * time several times. The fastest of these round trips counts. Rank 0 is assumed to have read its
+ * clock in the middle of the round trip. The error is at most half the round trip (Cristian 1989;
+ * Hoefler, Schneider & Lumsdaine 2008). Clocks drift by some parts in a million. The offset is
+ * therefore estimated again from time to time, and interpolated linearly between the last two
+ * estimates. No clock is set. */
 #ifndef DDP_BENCH_CLOCKS_H
 #define DDP_BENCH_CLOCKS_H
 

@@ -78,7 +78,7 @@ static int verify_part(struct measurement *m, int i, int64_t *ns, struct ddp_err
     return 0;
 }
 
-/* Verifies the first and the last chunk twice, because the second exchange starts with
+/* Verifies the first and the last chunk twice. The second exchange of a chunk starts with
  * residuals. */
 static int run_first(struct measurement *m, struct ddp_err *err)
 {

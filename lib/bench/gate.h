@@ -72,18 +72,19 @@ struct ddp_gate_data {
 };
 
 /* Runs all child processes. The cells are those of base's first child. Returns DDP_EMISMATCH if a
- * child ran on another machine or with other ranks than the first. Returns the child's own error
- * code if its exit code is one of ddpbench's, DDP_ELOST if it ran into the timeout, and DDP_EDATA
- * if its document reports wrong data. Returns DDP_EUNAVAIL if a child cannot be started or fails
- * otherwise, if its document is incomplete or has a point without valid iterations, or if the
- * injected delays of the sides differ. Returns -(128 + n) after signal n. */
+ * child ran on another machine or with other ranks than the first. Returns DDP_ELOST if a child ran
+ * into the timeout, and DDP_EDATA if its document reports wrong data. If a child exits with one of
+ * ddpbench's exit codes, returns the corresponding error. Returns DDP_EUNAVAIL if a child cannot be
+ * started or fails otherwise. Also returns it if a document is incomplete or has a point without
+ * valid iterations, or if the injected delays of the sides differ. Returns -(128 + n) after signal
+ * n. */
 int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Decides the verdict. Release out->cells and out->unjudged.items with free(). A cell or a training
  * run of base that was not judged prevents a PASS; out->reason names it. If a covariate differs
  * between the sides, the host drifted. A FAIL then becomes INCONCLUSIVE. A PASS becomes
- * INCONCLUSIVE if the host was faster for new. A covariate differs if its ratio new/base is further
- * from 1 than min_effect allows and the p-value is at most 0.005 (0.01 for the two covariates
+ * INCONCLUSIVE if the host was faster for new. A covariate differs if its ratio new/base deviates
+ * from 1 by more than min_effect and its p-value is at most 0.005 (0.01 for both covariates
  * together). With 8 pairs or fewer, no p-value is that small; it is then enough that all pairs
  * agree. */
 int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,

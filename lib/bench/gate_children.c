@@ -96,7 +96,8 @@ static int explain_end(const struct ddp_gate_side *side, const struct ddp_child_
     else
         ddp_fail(err, code_of(end->status), "'%s' failed with exit code %d", side->text,
                  end->status);
-    ddp_hint(err, "it said: %s", end->last_messages[0] ? end->last_messages : "nothing");
+    ddp_hint(err, "the end of its error output: %s",
+             end->last_messages[0] ? end->last_messages : "nothing");
     return err->code;
 }
 

@@ -9,13 +9,11 @@
 #include "base/rng.h"
 #include "bench/gradient.h"
 
-#define CELL_BITS 12
-#define CELLS     (1 << CELL_BITS)
-#define FRACTION_BITS                                                                              \
-    (31 - CELL_BITS) /* bits of a draw: 1 for the sign, CELL_BITS, then the position in the cell   \
-                      */
-#define BLOCK         4096        /* elements that share a seed */
-#define WEYL          0x9E3779B9u /* 2^32 / golden ratio, odd */
+#define CELL_BITS     12
+#define CELLS         (1 << CELL_BITS)
+#define FRACTION_BITS (31 - CELL_BITS) /* a draw: sign, cell, position in the cell */
+#define BLOCK         4096             /* elements that share a seed */
+#define WEYL          0x9E3779B9u      /* 2^32 / golden ratio, odd */
 #define ROUND_PER_RMS 64
 #define ROUND_MOST    4096
 

@@ -23,8 +23,8 @@ extern "C" {
 struct ddp_gradient;
 
 /* Checks the names of a source without opening a file. An empty list means `normal`. If a name is
- * unknown, returns DDP_EUSAGE with a message that lists the legal names and a hint with the
- * nearest. */
+ * unknown, returns DDP_EUSAGE. The message lists the legal names, and a hint suggests the nearest
+ * one. */
 int ddp_gradient_check(const struct ddp_string_list *source, struct ddp_err *err) DDP_MUST_CHECK;
 /* Opens a source. Copies the list. Files stay open until destroy. Returns DDP_EUSAGE like
  * ddp_gradient_check, and DDP_EINPUT if a file is damaged or has no rows. Not collective. */

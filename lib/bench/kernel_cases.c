@@ -385,8 +385,7 @@ double ddp_kernel_bytes(const struct ddp_kernel_case *c, const struct ddp_kernel
     if (c->run == run_reduce_many)
         return c->bytes_each * n * 4;
     double bytes = c->bytes_each * n + c->bytes_kept * kept;
-    if (c->run ==
-        run_scatter_add) /* each entry reads and writes a cache line, but at most every line once */
+    if (c->run == run_scatter_add) /* an entry reads and writes a cache line, at most all lines */
         bytes += 128 * DDP_MIN(kept, n / 16);
     return bytes;
 }

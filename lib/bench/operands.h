@@ -4,8 +4,8 @@
  * Each rank has two buffers, a and b, of the full size. Out of place, the operation sends from a
  * and receives in b. In place, it works on a. Buffer b then keeps the input, so that a can be
  * restored (coll.h says where send lies in recv, or recv in send). The values of the input come
- * from verify.h. They depend on the rank and on the position in the full buffer, so a chunk at a
- * wrong position or from a wrong rank is detected. The sampler runs the operation. */
+ * from verify.h. They depend on the rank and on the position in the full buffer. A chunk at a wrong
+ * position or from a wrong rank is therefore detected. The sampler runs the operation. */
 #ifndef DDP_BENCH_OPERANDS_H
 #define DDP_BENCH_OPERANDS_H
 

@@ -35,10 +35,9 @@ struct ddp_bench_options {
     struct ddp_string_list algorithms;
     struct ddp_int_list dtypes, ops;
     int64_t root;
-    int placement; /* 0 in, 1 out, 2 both */
-    int64_t
-        groups; /* groups of ranks that run the operation at the same time; 0 and 1: no groups */
-    int memory; /* enum ddp_memory; -1: registered if the backend has it, else private */
+    int placement;  /* 0 in, 1 out, 2 both */
+    int64_t groups; /* groups that run the operation at the same time; 0 and 1: no groups */
+    int memory;     /* enum ddp_memory; -1: registered if the backend has it, else private */
     /* If precision and max_time_s are 0, there are exactly `iters` iterations. Otherwise there are
      * at most `iters`. They end earlier when half the interval is at most `precision` times the
      * median, or when max_time_s has passed (bench/iterations.h). */
@@ -55,9 +54,8 @@ struct ddp_bench_options {
     bool graph;   /* on a GPU: run as a captured graph */
     bool overlap; /* --overlap-compute: non-blocking, beside a compute loop */
     /* The following are for all-reduce. For other collectives they are empty or 0. */
-    struct ddp_string_list
-        compress;    /* compression methods, each of which gets points of its own; empty: none */
-    int feedback;    /* enum ddp_feedback */
+    struct ddp_string_list compress; /* methods, each with points of its own; empty: none */
+    int feedback;                    /* enum ddp_feedback */
     int64_t partial; /* number of chunks, of which an iteration exchanges one; 0: no chunks */
     struct ddp_string_list gradient; /* source of the gradients (bench/gradient.h) */
     bool break_even; /* measure the break-even density, which takes the time of several points */

@@ -14,8 +14,7 @@ void ddp_selftest_facts(const struct ddp_selftest_setup *setup, struct ddp_journ
 {
     const struct ddp_build *build = ddp_build_info();
     struct ddp_noise_machine here;
-    uint64_t env =
-        DDP_FNV_INIT; /* only a hash is stored, because the environment may contain secrets */
+    uint64_t env = DDP_FNV_INIT; /* only a hash, because the values may be secret */
     ddp_noise_machine_read(&here);
     for (int i = 0; setup->env && setup->env[i]; i++)
         env = ddp_fnv1a(env, setup->env[i], strlen(setup->env[i]) + 1);

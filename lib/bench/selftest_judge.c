@@ -52,8 +52,8 @@ struct work {
     size_t n;
 };
 
-/* Returns 1 if the gate would find cell c slower when new takes (1 + effect) times as long in this
- * cell, else 0. To simulate this, the medians of the cell are multiplied. Returns -1 if there is no
+/* Returns 1 if the gate would find cell c slower with new's medians of this cell multiplied by 1 +
+ * effect, else 0. A slow-down of the cell has this effect on the medians. Returns -1 if there is no
  * memory. */
 static int finds(struct work *w, const struct ddp_gate_data *data, size_t c, double effect,
                  double min_effect)

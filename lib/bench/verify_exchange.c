@@ -269,8 +269,7 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
         if (!is_sum(v, taken ? sum : 0, magnitudes, data[i]))
             found(f, "sum", v->first + i, (float)sum, data[i]);
         bool mine = ddp_oracle_takes(left, v->acc[i]);
-        /* The values of the ranks cancelled, so the result does not show whether the sum was taken.
-         */
+        /* The ranks' values cancelled, so the result does not show whether the sum was taken. */
         bool unknown = global && mine && sum == 0;
         if (unknown && residual)
             v->acc[i] = residual[i];

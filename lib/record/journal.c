@@ -24,9 +24,9 @@ struct ddp_journal {
     int fd;
     /* Number of bytes in complete lines. After a failed append, the file is cut to this length. */
     off_t bytes;
-    uint64_t chain;       /* Check of the last line. */
-    bool created, broken; /* created: this process created the file. broken: a failed append could
-                             not be cut off. */
+    uint64_t chain; /* Check of the last line. */
+    /* created: this process created the file. broken: a failed append could not be cut off. */
+    bool created, broken;
 };
 
 void ddp_journal_fact(struct ddp_journal_facts *facts, const char *key, const char *fmt, ...)

@@ -1,5 +1,5 @@
-/* The journal of a sweep or of the gate's self-test. Every point, epoch, end of a cell and gate is
- * written to disk as soon as it was measured, so that an interrupted run can be continued.
+/* The journal of a sweep or of the gate's self-test. Each point, epoch, end of a cell and gate is
+ * written to disk at once, so that an interrupted run can be continued.
  *
  * The journal is an append-only text file with one JSON object per line. The first line is the
  * head. It holds facts that must be equal for a run to continue the journal. Each other line holds
@@ -78,9 +78,9 @@ int ddp_journal_parse(const char *text, size_t bytes, const char *name,
 struct ddp_journal;
 /* Opens or creates the journal at `path` and locks it against other runs. restart: discard its
  * contents. *continued: true if an earlier run with the same facts began the journal; visit was
- * then called for its lines. Returns DDP_EMISMATCH if a fact differs (the message names it),
- * DDP_EINPUT if the file is not a journal or is damaged, and DDP_ECREATE if the file cannot be
- * opened or another run holds the lock. */
+ * then called for its lines. Returns DDP_EMISMATCH if a fact differs; the message names the fact.
+ * Returns DDP_EINPUT if the file is damaged or not a journal. Returns DDP_ECREATE if the file
+ * cannot be opened or another run holds the lock. */
 int ddp_journal_open(const char *path, const struct ddp_journal_facts *facts, bool restart,
                      ddp_journal_visit visit, void *arg, struct ddp_journal **out, bool *continued,
                      struct ddp_err *err) DDP_MUST_CHECK;

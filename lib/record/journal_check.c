@@ -1,6 +1,6 @@
 /* Checks structs that were read from a journal. The check of a line proves nothing, because anybody
- * can compute it. So every enum, flag and text is validated before use, and every count of a table
- * below. Doubles and other counts may have any value. */
+ * can compute it. Enums, flags, texts and the counts in the tables below are therefore validated
+ * before use. Doubles and other counts may have any value. */
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -211,6 +211,6 @@ const char *ddp_journal_check_payload(enum ddp_journal_kind kind, void *payload,
     case DDP_JOURNAL_GATE:
         return check_gate(payload, bytes);
     default:
-        return bytes == 0 ? NULL : "data where none belong";
+        return bytes == 0 ? NULL : "it has data, but this kind of line has none";
     }
 }

@@ -49,8 +49,7 @@ size_t ddp_noise_gate_bytes(const struct ddp_noise_gate *gate)
            (size_t)gate->cells * DDP_NOISE_ID_BYTES;
 }
 
-/* The members of the file by type. Writer and reader share these tables. Counts are not negative.
- */
+/* The members of the file by type. Writer and reader share these tables. Counts are >= 0. */
 static const struct {
     const char *key;
     size_t offset, bytes;

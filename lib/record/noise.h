@@ -53,8 +53,8 @@ void ddp_noise_add(cJSON *obj, const struct ddp_noise *noise);
 /* Parses text[bytes]. name: the document's name in messages. Returns DDP_EINPUT. */
 int ddp_noise_parse(const char *text, size_t bytes, const char *name, struct ddp_noise *out,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Reads a file. Returns DDP_ENOINPUT if it cannot be opened, DDP_EPERM if it may not be read,
- * DDP_EINPUT if it is damaged or not a noise floor, and DDP_EMISMATCH if it belongs to another
+/* Reads a file. Returns DDP_ENOINPUT if it cannot be opened, DDP_EPERM if it may not be read, and
+ * DDP_EINPUT if it is damaged or not a noise floor. Returns DDP_EMISMATCH if it belongs to another
  * machine or build. */
 int ddp_noise_read(const char *path, struct ddp_noise *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Replaces the file atomically: writes a temporary file beside it, syncs it to disk and renames it.

@@ -174,8 +174,7 @@ struct ddp_epoch {
     int64_t overflow_count; /* Overflows of a 16-bit exchange, sum over ranks. -1: not counted. */
     int64_t peak_memory_bytes; /* Peak of the run so far, maximum over ranks. -1: unknown. */
     int64_t steps;
-    uint64_t parameter_hash; /* Hash of rank 0's parameters (FNV-1a). All ranks have the same ones;
-                                this was checked. */
+    uint64_t parameter_hash; /* FNV-1a of the parameters, which all ranks have in common. */
 };
 
 struct ddp_train_run {

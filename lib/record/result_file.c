@@ -244,7 +244,7 @@ static int read_runs(const cJSON *doc, const char *name, struct ddp_result *out,
 {
     const cJSON *train = cJSON_GetObjectItemCaseSensitive(doc, "train"), *run;
     if (train && !cJSON_IsArray(train))
-        return ddp_fail(err, DDP_EINPUT, "'%s': 'train' is no list", name);
+        return ddp_fail(err, DDP_EINPUT, "'%s': 'train' is not a list", name);
     const size_t count = train ? (size_t)cJSON_GetArraySize(train) : 0;
     if (count > DDP_RESULT_MAX_RUNS)
         return ddp_fail(err, DDP_EINPUT, "'%s': %zu training runs are more than %d", name, count,

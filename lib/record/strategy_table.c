@@ -8,8 +8,7 @@
 #include "base/mem.h"
 #include "record/strategy_alike.h"
 
-#define CLEARLY                                                                                    \
-    1.05 /* A ratio of step times above this, or below its inverse, counts as a difference. */
+#define CLEARLY 1.05 /* Step times whose ratio exceeds this count as different. */
 
 /* Totals and means of one run. */
 struct outcome {

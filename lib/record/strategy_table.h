@@ -27,8 +27,7 @@ struct ddp_spread {
 enum ddp_pays { DDP_PAYS_UNKNOWN, DDP_PAYS_YES, DDP_PAYS_NO, DDP_PAYS_UNCLEAR };
 
 struct ddp_strategy_row {
-    char sync[96], reference[96]; /* Names of the rows: the strategy, or for example "topk:0.01,
-                                     feedback off" if that is ambiguous. */
+    char sync[96], reference[96]; /* Names of the rows, for example "topk:0.01, feedback off". */
     /* First run of each row, borrowed from the record. */
     const struct ddp_train_run *run, *reference_run;
     int ranks, runs; /* runs: number of seeds. */
