@@ -1,5 +1,5 @@
-/* Declarations that only the files that measure compressed exchanges share. compressed_run.c runs
- * and times one exchange. compressed_point.c measures a point. compressed_compare.c measures the
+/* Private declarations of the files that measure compressed exchanges. compressed_run.c runs and
+ * times one exchange. compressed_point.c measures a point. compressed_compare.c measures the
  * exchanges with which the point is compared. */
 #ifndef DDP_BENCH_COMPRESSED_POINT_IMPL_H
 #define DDP_BENCH_COMPRESSED_POINT_IMPL_H

@@ -2,8 +2,9 @@
  * its time.
  *
  * Number: exactly --iters, or adaptive. Adaptive iterations end when half the 95 % interval of the
- * median is at most `precision` times the median. This is checked after 20, 30, 45, ... iterations
- * (stats/series.h). Rank 0 decides and sends the decision to all ranks.
+ * median is at most `precision` times the median, which is checked after 20, 30, 45, ... iterations
+ * (stats/series.h), or when --max-time has passed. Rank 0 decides and sends the decision to all
+ * ranks.
  *
  * Start: after a barrier, or in a *window*. For a window, rank 0 announces a start time a little in
  * the future, and each rank waits until that time. If a rank begins too late, the iteration is

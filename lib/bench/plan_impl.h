@@ -1,5 +1,5 @@
-/* Declarations that only the files of the plan share. plan.c makes the points. plan_algorithms.c
- * lists algorithms. plan_compress.c handles compressed and partial exchanges; plan.h declares its
+/* Private declarations of the files of the plan. plan.c makes the points. plan_algorithms.c lists
+ * algorithms. plan_compress.c handles compressed and partial exchanges; plan.h declares its
  * functions. */
 #ifndef DDP_BENCH_PLAN_IMPL_H
 #define DDP_BENCH_PLAN_IMPL_H

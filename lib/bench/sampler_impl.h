@@ -1,4 +1,4 @@
-/* Declarations that only the two files of the sampler share.
+/* Private declarations of the two files of the sampler.
  *
  *   sampler_setup.c   creates buffers, groups and progress thread; finds the points to measure
  *   sampler.c         measures one point */

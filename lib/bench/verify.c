@@ -1,10 +1,10 @@
 /* Verifies results exactly. For each block, computes the expected integers, converts them to the
  * data type, and compares them with the result bit for bit.
  *
- * The expected average of f32 and f64 is the exact sum divided by n and rounded once to the type.
- * It is exact if n is a power of two. Otherwise device.h defines the rounding. For averages of
- * 16-bit floats, the inputs are chosen so that a division before the sum gives the same bits as one
- * after it. This requires f32 arithmetic (verify_input.c). */
+ * The expected average of f32 and f64 is the exact sum divided by the number of ranks n and rounded
+ * once to the type. The division is exact if n is a power of two. Otherwise device.h defines the
+ * rounding. For averages of 16-bit floats, the inputs are chosen so that a division before the sum
+ * gives the same bits as one after it. This requires f32 arithmetic (verify_input.c). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
