@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* Copies the argument at *at to *to without its quotes, and advances both past it. */
+/* Copies the argument at *at to *to without its quotes. Advances *at and *to past the argument. */
 static int one_word(const char **at, char **to, const char *whole, struct ddp_err *err)
 {
     const char *in = *at;
@@ -20,7 +20,9 @@ static int one_word(const char **at, char **to, const char *whole, struct ddp_er
         } else if (*in == '\\' && quote != '\'' && in[1]) {
             *out++ = *++in;
         } else if (!quote && strchr("|&;<>$`", *in)) {
-            ddp_fail(err, DDP_EUSAGE, "'%c' in '%s': no shell reads this", *in, whole);
+            ddp_fail(err, DDP_EUSAGE,
+                     "'%c' in '%s' has no effect, because the command runs without a shell", *in,
+                     whole);
             return ddp_hint(err, "quote it, or put the command into a script");
         } else {
             *out++ = *in;

@@ -1,6 +1,7 @@
-/* Splits a command line into arguments as a POSIX shell does, without a shell. Blanks separate
- * arguments; '...', "..." and backslashes quote. Nothing is expanded. Unquoted characters that have
- * a meaning in a shell (| & ; < > $ ` and newline) are errors. */
+/* Splits a command line into arguments by rules like those of a POSIX shell, without running a
+ * shell. Blanks and tabs separate arguments. '...', "..." and backslashes quote; inside "..." a
+ * backslash quotes any character. Nothing is expanded. The characters | & ; < > $ ` and newline are
+ * errors unless they are quoted, because a shell would interpret them. */
 #ifndef DDP_BENCH_ARGV_SPLIT_H
 #define DDP_BENCH_ARGV_SPLIT_H
 
@@ -13,12 +14,12 @@ extern "C" {
 #define DDP_ARGV_MAX 256
 
 struct ddp_argv {
-    char **word; /* [count], then NULL: the arguments, which point into text */
+    char **word; /* [count], then NULL: pointers into text */
     int count;
     char *text;
 };
-/* Splits text. Release *out with ddp_argv_release. Returns DDP_EUSAGE for an open quote, a shell
- * character, no argument, or more than DDP_ARGV_MAX. */
+/* Splits text. Release *out with ddp_argv_release. Returns DDP_EUSAGE for an open quote, one of the
+ * characters above, an empty command, or more than DDP_ARGV_MAX arguments. */
 int ddp_argv_split(const char *text, struct ddp_argv *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_argv_release(struct ddp_argv *words);
 

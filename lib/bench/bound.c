@@ -9,18 +9,20 @@
 #include "base/mem.h"
 
 #define TAG 29997
-/* Measure at most 128 MiB and scale linearly beyond: this size no longer fits into any cache. */
+/* Largest size that is measured. It does not fit into any cache, so results are scaled linearly for
+ * larger sizes. */
 #define MOST_BYTES ((size_t)128 << 20)
-/* A round repeats its work until it has moved at least this many bytes. Otherwise the clock's
- * resolution would matter. */
+/* A round repeats small work, at most 16 times, until it has moved about this many bytes. Otherwise
+ * the clock's resolution would matter. */
 #define ROUND_BYTES ((size_t)512 << 10)
-/* Number of rounds, of which the fastest counts. Buffers above FEW_BYTES take long, so they get
- * fewer. */
+/* Number of rounds. The fastest round counts. Buffers above FEW_BYTES get fewer rounds, because
+ * each round takes long. */
 #define ROUNDS_MAX 6
 #define ROUNDS_FEW 3
 #define FEW_BYTES  ((size_t)16 << 20)
 
-/* Speed with all ranks active, for buffers or messages of `bytes`; NaN: not measured yet. */
+/* Speeds for buffers or messages of `bytes` bytes while all ranks are active. NaN: not measured
+ * yet. */
 struct speed {
     size_t bytes;
     double copy_GBps, add_GBps; /* GB/s read and written by all ranks together */
@@ -31,10 +33,10 @@ struct ddp_bound {
     struct ddp_bound_setup setup;
     struct speed *speeds;
     int count;
-    int64_t *all; /* [size][ROUNDS_MAX] */
+    int64_t *all; /* [size][ROUNDS_MAX]: scratch */
 };
 
-/* An operation on `bytes` bytes that is timed. */
+/* An operation to time, on `bytes` bytes. */
 struct work {
     struct ddp_bound *bound;
     size_t bytes;
@@ -107,7 +109,8 @@ static int shift(const struct work *w, struct ddp_err *err)
     return ddp_comm_wait(group, request, 2, err);
 }
 
-/* Sets *ns to the time of one run: the slowest rank's time in the fastest round. */
+/* Sets *ns to the time of one run. A round takes as long as its slowest rank. The fastest round
+ * counts. */
 static int time_of(const struct work *w, double *ns, struct ddp_err *err)
 {
     struct ddp_comm *comm = w->bound->setup.comm;
@@ -133,7 +136,8 @@ static int time_of(const struct work *w, double *ns, struct ddp_err *err)
     return 0;
 }
 
-/* Returns the entry of a size, and creates it if necessary. NULL without memory. */
+/* Returns the entry for `bytes`, and creates it if necessary. Returns NULL if there is no
+ * memory. */
 static struct speed *speed_of(struct ddp_bound *b, size_t bytes, struct ddp_err *err)
 {
     for (int i = 0; i < b->count; i++)
@@ -149,8 +153,8 @@ static struct speed *speed_of(struct ddp_bound *b, size_t bytes, struct ddp_err 
     return &speeds[b->count++];
 }
 
-/* Measures `run` with plain and with non-temporal stores, and keeps the faster result in *GBps.
- * moved: bytes read and written per byte of the buffer. */
+/* Measures `run` with plain and with non-temporal stores, and stores the faster result in *GBps.
+ * Does nothing if *GBps is already known. moved: bytes read and written per byte of the buffer. */
 static int measure_memory(struct ddp_bound *b, size_t bytes,
                           int (*run)(const struct work *, struct ddp_err *), double moved,
                           double *GBps, struct ddp_err *err)
@@ -174,7 +178,7 @@ static int memory_speed(struct ddp_bound *b, enum ddp_coll coll, size_t bytes, d
     bytes = DDP_MIN(bytes, MOST_BYTES);
     struct speed *speed = speed_of(b, bytes, err);
     DDP_TRY(ddp_comm_agree(b->setup.comm, speed ? 0 : DDP_ENOMEM, err));
-    /* Verification may have left NaN or denormal numbers there, which are slower to add. */
+    /* Verification may have left NaN or denormal numbers in the buffers. Adding those is slower. */
     memset(b->setup.a, 0, bytes);
     memset(b->setup.b, 0, bytes);
     DDP_TRY(measure_memory(b, bytes, copy, 2, &speed->copy_GBps, err));
@@ -184,7 +188,7 @@ static int memory_speed(struct ddp_bound *b, enum ddp_coll coll, size_t bytes, d
     return 0;
 }
 
-/* Sets *ns to the time of a message of `bytes` while all ranks send one. */
+/* Sets *ns to the time of one message of `bytes` bytes while every rank sends one. */
 static int message_time(struct ddp_bound *b, size_t bytes, double *ns, struct ddp_err *err)
 {
     const size_t some = DDP_MIN(bytes, MOST_BYTES);

@@ -1,4 +1,4 @@
-/* Break-even densities: predicted, estimated and interpolated. */
+/* Computes the predicted, the estimated and the measured break-even density. */
 #include "bench/break_even.h"
 
 #include <assert.h>

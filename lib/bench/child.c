@@ -19,7 +19,7 @@
 #include "base/strbuf.h"
 #include "comm/launch_program.h"
 
-/* Time between SIGTERM and SIGKILL. */
+/* Time between the first signal to the child and SIGKILL. */
 #define GRACE_NS 5000000000
 
 static int start(const struct ddp_child *child, int errors, const sigset_t *mask, pid_t *pid,
@@ -38,8 +38,9 @@ static int start(const struct ddp_child *child, int errors, const sigset_t *mask
     return rc;
 }
 
-/* Waits for the end of the child, a signal to this process, or the deadline, whichever comes
- * first. */
+/* Waits until the child ends. Passes signals to this process on to the child's process group. Sends
+ * SIGTERM to the group after the timeout, and SIGKILL if the child is still running GRACE_NS after
+ * a signal. */
 static void watch(const struct ddp_child *child, pid_t pid, int pidfd, int signals,
                   struct ddp_child_end *end)
 {
@@ -57,7 +58,7 @@ static void watch(const struct ddp_child *child, pid_t pid, int pidfd, int signa
         }
         int64_t wait_ms = bounded ? (limit - now) / 1000000 + 1 : -1;
         if (poll(fds, 2, (int)DDP_MIN(wait_ms, (int64_t)1000000)) < 0 && errno != EINTR)
-            return; /* the caller's waitid then blocks */
+            return; /* the caller's waitid then waits for the child */
         struct signalfd_siginfo info;
         if (fds[1].revents && read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
             end->signal = (int)info.ssi_signo;
@@ -79,7 +80,7 @@ static void read_last_messages(int fd, struct ddp_child_end *end)
     while (n > 0 && strchr(" \n", raw[n - 1]))
         n--;
     raw[n] = '\0';
-    if (from > 0) { /* the text is cut at the front: start at the next line, or mark the cut */
+    if (from > 0) { /* the beginning is missing: start at the next line, or mark the cut */
         char *line = strchr(raw, '\n');
         if (line)
             memmove(raw, line + 1, strlen(line));

@@ -8,9 +8,9 @@
 #include "comm/backend.h"
 #include "comm/hosts.h"
 
-#define TAG 29998 /* no algorithm uses this tag; pingpong.c uses the next */
-/* 20 suffice: the fastest of 20 round trips over TCP is seldom more than 1 us slower than the
- * fastest possible. */
+#define TAG 29998 /* no algorithm uses this tag; pingpong.c uses the next one */
+/* Round trips per estimate. The fastest of 20 round trips over TCP is seldom more than 1 us slower
+ * than the fastest possible one, so 20 are enough. */
 #define ROUNDS 20
 
 void ddp_clocks_init(struct ddp_clocks *c, struct ddp_comm *comm)
@@ -19,7 +19,8 @@ void ddp_clocks_init(struct ddp_clocks *c, struct ddp_comm *comm)
     c->common = comm->size == 1 || comm->hosts == NULL || comm->hosts->count == 1;
 }
 
-/* One round trip: `peer` asks, rank 0 answers with its time. */
+/* Runs one round trip: `peer` asks, and rank 0 answers with its time. Only `peer` gets the
+ * results. */
 static int round_trip(struct ddp_comm *comm, int peer, double *offset_ns, double *round_ns,
                       struct ddp_err *err)
 {
@@ -43,7 +44,8 @@ static int round_trip(struct ddp_comm *comm, int peer, double *offset_ns, double
     return 0;
 }
 
-/* All round trips between one peer and rank 0. Other ranks return at once. */
+/* Runs all round trips between `peer` and rank 0, and keeps the fastest. Other ranks return at
+ * once. */
 static int best_round_trip(struct ddp_comm *comm, int peer, double *offset_ns, double *error_ns,
                            struct ddp_err *err)
 {
@@ -101,8 +103,9 @@ out:
     return rc;
 }
 
-/* The offset at a local time: linear between two estimates, constant outside. Extrapolation would
- * be wrong: the slope between two close estimates is mostly their error. */
+/* Returns the offset at a local time: linear between the last two estimates, constant outside. The
+ * offset is not extrapolated, because the slope between two close estimates is mostly their
+ * error. */
 static double offset_at(const struct ddp_clocks *c, int64_t local_ns)
 {
     if (c->common || c->estimates == 0)

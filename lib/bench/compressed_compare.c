@@ -1,5 +1,5 @@
-/* Measures what a compressed exchange is compared with: dense exchanges, and, with --break-even,
- * the same exchange at other densities. */
+/* Measures the exchanges with which a compressed exchange is compared: dense exchanges and, with
+ * --break-even, the same exchange at other densities. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,14 +9,15 @@
 #include "bench/compressed_point_impl.h"
 
 #define DENSE_ITERS   20
-#define TRIAL_ITERS   5 /* of the two candidates for a baseline */
+#define TRIAL_ITERS   5 /* for each of the two candidates for a baseline */
 #define DENSITY_ITERS 10
 #define REFINE_STEPS  3 /* bisections between the two densities around a break-even */
 
 static const char *const dense_method[DDP_BASELINE_COUNT] = {"none", "fp16"};
 
-/* Returns the name of the other all-reduce that may be faster for a baseline: the library's if auto
- * took one of ours, else the best of ours. NULL: there is none. */
+/* Returns the name of a second all-reduce that may be faster for a baseline than `taken`, which
+ * auto chose. This is the library's all-reduce (`native`), or the best of our own if auto chose the
+ * library's. Returns NULL if there is none. */
 static const char *other_candidate(const struct ddp_comm *group, const struct ddp_point *p,
                                    enum ddp_baseline baseline, const char *taken)
 {
@@ -35,8 +36,8 @@ static const char *other_candidate(const struct ddp_comm *group, const struct dd
     return alg != NULL ? alg->name : NULL;
 }
 
-/* Opens a baseline with auto's choice or with the other candidate, whichever is faster in a short
- * trial. */
+/* Opens the dense exchange of a baseline with auto's choice and with the other candidate. Keeps the
+ * one that is faster in a short trial. */
 static int open_faster(struct ddp_compressed_bench *b, const struct ddp_point *p,
                        enum ddp_baseline baseline, struct ddp_bench_exchange *out,
                        struct ddp_err *err)
@@ -63,8 +64,8 @@ static int open_faster(struct ddp_compressed_bench *b, const struct ddp_point *p
     return rc;
 }
 
-/* Measures both baselines in turn, so that noise affects both alike. An exchange is not compared
- * with itself: fp16 has no f16 baseline. */
+/* Measures the f32 and the f16 baseline in turn, so that noise affects both alike. An exchange is
+ * not compared with itself, so method `fp16` gets no f16 baseline. */
 static int measure_dense(struct ddp_compressed_bench *b, struct ddp_point *p, struct ddp_err *err)
 {
     struct ddp_bench_exchange e[DDP_BASELINE_COUNT] = {0};
@@ -107,7 +108,8 @@ static int time_at(struct ddp_compressed_bench *b, const struct ddp_point *p, co
     return rc;
 }
 
-/* Times a coarse grid of densities, then a few between each pair that encloses a break-even. */
+/* Times a coarse grid of densities. Then times a few densities between the two that enclose the
+ * break-even density of each baseline. */
 static int measure_densities(struct ddp_compressed_bench *b, struct ddp_point *p, const char *name,
                              struct ddp_err *err)
 {
@@ -126,8 +128,8 @@ static int measure_densities(struct ddp_compressed_bench *b, struct ddp_point *p
     return 0;
 }
 
-/* Returns the algorithm whose bytes are predicted. If ranks read each other's memory nothing is
- * sent, so the all-gather stands for it. */
+/* Returns the algorithm whose cost() predicts the bytes sent. If ranks read each other's memory,
+ * the point's algorithm sends nothing, and the all-gather is used instead. */
 static const struct ddp_sparse_alg *sender(const struct ddp_point *p)
 {
     const struct ddp_sparse_alg *alg = ddp_sparse_find(p->algorithm_used);
@@ -155,7 +157,7 @@ int ddp_bench_compare(struct ddp_compressed_bench *b, struct ddp_point *p, struc
         even->estimated =
             ddp_break_even_estimated(p->phase_ns, p->achieved_density, p->dense_ns[i]);
     }
-    /* The density of a threshold is not known before it is applied. */
+    /* The density that a threshold gives is not known in advance, so it cannot be chosen. */
     if (!b->setup.options->break_even || !parsed.compressor->fixed_count)
         return 0;
     return measure_densities(b, p, parsed.compressor->name, err);

@@ -10,7 +10,7 @@
 #include "bench/pingpong.h"
 
 #define PINGPONG_NS   1000000
-#define VERIFY_ROUNDS 2 /* in the second round there are residuals */
+#define VERIFY_ROUNDS 2 /* the second round starts with residuals from the first */
 
 /* One point being measured. */
 struct measurement {
@@ -19,7 +19,7 @@ struct measurement {
     bool feedback;
     struct ddp_bench_exchange *part; /* [parts]: one exchange for each chunk */
     int parts;
-    int64_t checked; /* elements of results this rank has verified */
+    int64_t checked; /* number of result elements that this rank has verified */
 };
 
 static void close_parts(struct measurement *m)
@@ -29,9 +29,9 @@ static void close_parts(struct measurement *m)
     free(m->part);
 }
 
-/* Opens the exchanges of all chunks. Chunks differ by at most one element. None is empty, because
- * an empty exchange takes no time and would distort the median. Collective; fails on all ranks or
- * on none. */
+/* Opens one exchange per chunk. The sizes of chunks differ by at most one element. No chunk is
+ * empty, unless the whole buffer is, because an empty exchange takes no time and would distort the
+ * median. Collective; fails on all ranks or on none. */
 static int open_parts(struct measurement *m, struct ddp_err *err)
 {
     const struct ddp_point_spec *s = m->spec;
@@ -78,7 +78,8 @@ static int verify_part(struct measurement *m, int i, int64_t *ns, struct ddp_err
     return 0;
 }
 
-/* Verifies the first and the last chunk, twice: the second time with residuals. */
+/* Verifies the first and the last chunk twice. The second exchange of a chunk starts with
+ * residuals. */
 static int run_first(struct measurement *m, struct ddp_err *err)
 {
     int64_t ns[DDP_SERIES_COUNT];
@@ -96,7 +97,7 @@ static void start_counting(struct measurement *m)
         ddp_bench_exchange_counters(&m->part[i], &m->part[i].start);
 }
 
-/* Runs the chunks in turn, as many iterations as are wanted. *last: the chunk of the last
+/* Runs all iterations. Each one exchanges the next chunk. *last: the chunk of the last
  * iteration. */
 static int run_iterations(struct measurement *m, int *last, struct ddp_err *err)
 {
@@ -123,7 +124,7 @@ static int run_iterations(struct measurement *m, int *last, struct ddp_err *err)
     }
 }
 
-/* Runs the timed loop. With --check once, checks afterwards that all ranks have the same result. */
+/* Runs the timed loop. With --check once, then checks that all ranks have the same result. */
 static int run_timed(struct measurement *m, struct ddp_err *err)
 {
     struct ddp_compressed_bench *b = m->b;
@@ -141,7 +142,7 @@ static int run_timed(struct measurement *m, struct ddp_err *err)
     return ddp_comm_agree(b->setup.comm, rc, err);
 }
 
-/* Sets *sum and *largest to the sum and the maximum of a number over all ranks. */
+/* Sets *sum and *largest to the sum and the maximum of `mine` over all ranks. */
 static int share(struct ddp_compressed_bench *b, double mine, double *sum, double *largest,
                  struct ddp_err *err)
 {
@@ -156,8 +157,9 @@ static int share(struct ddp_compressed_bench *b, double mine, double *sum, doubl
     return 0;
 }
 
-/* Fills the bytes and values per iteration, counted over all timed iterations, including invalid
- * ones. Bytes are the maximum over all ranks, as for dense points; the density is the mean. */
+/* Fills the members that come from counters. The counters cover all iterations after the warm-up,
+ * including invalid ones. Bytes are the maximum over ranks, as for dense points. The density is the
+ * mean over ranks. */
 static int fill_counted(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
     const double iters = (double)m->b->setup.iterations->ran, ranks = m->b->setup.comm->size;
@@ -245,7 +247,7 @@ int ddp_compressed_bench_point(struct ddp_compressed_bench *b, const struct ddp_
 {
     struct measurement m = {.b = b, .spec = spec};
     m.feedback = ddp_plan_feedback(b->setup.options, spec);
-    /* Groups and points have different gradients. */
+    /* Different groups and points get different gradients. */
     b->step = (uint64_t)index << 32;
     b->step += (uint64_t)(b->setup.comm->rank / b->setup.group->size) << 56;
     DDP_TRY(open_parts(&m, err));

@@ -1,13 +1,14 @@
-/* Measures one point of `allreduce --compress` or `--partial`: the exchange that training uses
- * (exchange/compressed.h), on gradients that need no model.
+/* Measures one point of `allreduce --compress` or `--partial`. The exchange is the one that
+ * training uses (exchange/compressed.h). The gradients need no model (gradient.h).
  *
- * Each iteration draws a new gradient over the result of the last one, waits for the start, and
- * times encoding, exchange and decoding (iterations.h). Gradients on a device are exchanged there
- * (exchange/device_exchange.h), but drawn and checked in images on the host. With --partial K
- * iteration i exchanges chunk i mod K. The baselines that compression has to beat, the whole buffer
- * dense in f32 and in f16, are measured at the same time on the same gradients. Some untimed
- * exchanges come first and are verified (verify_exchange.h). After the last exchange all ranks must
- * hold the same bits. */
+ * Some untimed exchanges come first, and their results are verified (verify_exchange.h). Each timed
+ * iteration draws a new gradient over the result of the last one, waits for the start, and times
+ * encoding, exchange and decoding (iterations.h). With --partial K, iteration i exchanges chunk i
+ * mod K. With --check once, all ranks must hold the same bits after the last exchange. At the end,
+ * two dense exchanges of the whole buffer, in f32 and in f16, are measured as baselines.
+ *
+ * Gradients on a device are exchanged there (exchange/device_exchange.h), but are drawn and checked
+ * in copies on the host. */
 #ifndef DDP_BENCH_COMPRESSED_POINT_H
 #define DDP_BENCH_COMPRESSED_POINT_H
 
@@ -20,7 +21,7 @@ extern "C" {
 
 struct ddp_compressed_bench;
 
-/* Everything is borrowed until destroy. */
+/* All pointers are borrowed until destroy. */
 struct ddp_compressed_bench_setup {
     struct ddp_comm *comm;  /* all ranks */
     struct ddp_comm *group; /* the ranks that exchange: comm, or this rank's group of --groups */
@@ -30,19 +31,19 @@ struct ddp_compressed_bench_setup {
     /* For a device: the host's copies of data and of the residual, as large as data. */
     float *image, *image_residual;
     int64_t page_bytes;                /* page size of the buffers; -1: not known */
-    struct ddp_iterations *iterations; /* open when a point begins */
+    struct ddp_iterations *iterations; /* opened before each point by the caller */
 };
 /* Collective. */
 int ddp_compressed_bench_create(const struct ddp_compressed_bench_setup *setup,
                                 struct ddp_compressed_bench **out,
                                 struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_compressed_bench_destroy(struct ddp_compressed_bench *b);
-/* Returns 0 if the point can be measured, DDP_EUNAVAIL if its algorithm cannot run here.
+/* Returns 0 if the point can be measured, or DDP_EUNAVAIL if its algorithm cannot run here.
  * Collective. */
 int ddp_compressed_bench_probe(struct ddp_compressed_bench *b, const struct ddp_point_spec *spec,
                                struct ddp_err *err) DDP_MUST_CHECK;
-/* Like ddp_sampler_point, but the samples stay in setup->iterations. index: of the point in its
- * plan. */
+/* Measures a point like ddp_sampler_point, but leaves the samples in setup->iterations. index: the
+ * point's index in its plan. */
 int ddp_compressed_bench_point(struct ddp_compressed_bench *b, const struct ddp_point_spec *spec,
                                int index, struct ddp_point *out,
                                struct ddp_err *err) DDP_MUST_CHECK;

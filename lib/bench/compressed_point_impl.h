@@ -1,6 +1,6 @@
-/* Shared by the files that measure compressed exchanges, and private to them: compressed_run.c runs
- * and times one exchange, compressed_point.c measures a point, compressed_compare.c measures what
- * the point is compared with. */
+/* Private declarations of the files that measure compressed exchanges. compressed_run.c runs and
+ * times one exchange. compressed_point.c measures a point. compressed_compare.c measures the
+ * exchanges with which the point is compared. */
 #ifndef DDP_BENCH_COMPRESSED_POINT_IMPL_H
 #define DDP_BENCH_COMPRESSED_POINT_IMPL_H
 
@@ -15,22 +15,23 @@
 extern "C" {
 #endif
 
+/* Series of durations: the whole exchange, then its phases (encode, exchange, decode). */
 enum { DDP_SERIES_ALL, DDP_SERIES_PHASES, DDP_SERIES_COUNT = DDP_SERIES_PHASES + 3 };
 
 struct ddp_compressed_bench {
     struct ddp_compressed_bench_setup setup;
-    struct ddp_stream *stream; /* of the device; NULL: the host */
+    struct ddp_stream *stream; /* stream of the device; NULL: the host */
     int64_t iters;
     struct ddp_gradient *gradient;
-    int64_t *duration;            /* [DDP_SERIES_COUNT][iters]: of the point, in ns */
+    int64_t *duration;            /* [DDP_SERIES_COUNT][iters]: durations in ns */
     int64_t *chunk;               /* [size * DDP_SLOWEST_CHUNK]: scratch */
     double *scratch, *shared;     /* [iters], [size]: scratch of small exchanges */
-    uint64_t step;                /* counts every exchange, so that each has another gradient */
-    struct ddp_iterations *timed; /* the setup's iterations in the timed loop, else NULL */
-    int64_t at;                   /* index of the last exchange in timed; -1: not kept */
+    uint64_t step;                /* counts exchanges, so that each one gets a new gradient */
+    struct ddp_iterations *timed; /* setup.iterations during the timed loop, else NULL */
+    int64_t at; /* index of the last exchange among the kept iterations; -1: not kept */
 };
 
-/* One exchange of elements [first, first + n) of the buffer. If n is 0 all pointers are NULL. */
+/* One exchange of elements [first, first + n) of the buffer. If n is 0, all pointers are NULL. */
 struct ddp_bench_exchange {
     size_t first, n;
     struct ddp_compressed *x;             /* the exchange on the host; NULL: on a device */
@@ -40,44 +41,45 @@ struct ddp_bench_exchange {
 };
 
 struct ddp_bench_exchange_setup {
-    const char *method, *algorithm; /* such as "topk:0.01", "auto" */
+    const char *method, *algorithm; /* for example "topk:0.01" and "auto" */
     enum ddp_op op;
     bool feedback;
-    bool verify; /* choose inputs whose result can be verified */
+    bool verify; /* prepare for ddp_bench_exchange_verified */
     size_t first, n;
 };
-/* Creates an exchange of elements [first, first + n). After a failure, call
- * ddp_bench_exchange_close. Collective. */
+/* Creates an exchange of elements [first, first + n). Call ddp_bench_exchange_close even after a
+ * failure. Collective. */
 int ddp_bench_exchange_open(struct ddp_compressed_bench *b,
                             const struct ddp_bench_exchange_setup *setup,
                             struct ddp_bench_exchange *out, struct ddp_err *err);
 void ddp_bench_exchange_close(struct ddp_bench_exchange *e);
-/* Draws a gradient and exchanges it. ns [DDP_SERIES_COUNT]: the times of this rank. */
+/* Draws a gradient and exchanges it. ns [DDP_SERIES_COUNT]: receives this rank's times. */
 int ddp_bench_exchange_once(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e,
                             int64_t *ns, struct ddp_err *err);
-/* Like ddp_bench_exchange_once, with an input whose result and residual are known, and checks both.
- * Returns DDP_EDATA on all ranks if one is wrong. */
+/* Like ddp_bench_exchange_once, but with an input for which the right result and residual are
+ * known. Checks the result and the residual. Returns DDP_EDATA on all ranks if one is wrong on any
+ * rank. */
 int ddp_bench_exchange_verified(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e,
                                 int64_t *ns, struct ddp_err *err);
-/* Returns the result [n] of the last exchange, where the host can read it. */
+/* Returns the result [n] of the last exchange, in host memory. */
 const float *ddp_bench_exchange_result(struct ddp_compressed_bench *b,
                                        const struct ddp_bench_exchange *e);
 const char *ddp_bench_exchange_algorithm(const struct ddp_bench_exchange *e); /* NULL if n is 0 */
 /* Sets *out to the exchange's counters. */
 void ddp_bench_exchange_counters(const struct ddp_bench_exchange *e,
                                  struct ddp_compressed_counters *out);
-/* Summarises the first `iters` durations of a series, taking the slowest rank's for each.
- * Collective, with the same result on all ranks. */
+/* Summarises the first `iters` durations of a series. Each duration is that of the slowest rank.
+ * Collective; all ranks get the same result. */
 int ddp_bench_summarize(struct ddp_compressed_bench *b, int series, int64_t iters,
                         struct ddp_summary *out, struct ddp_err *err);
-/* Sets median [n] to the median time of each of the exchanges e [n], which run in turn: `iters`
- * iterations (at most b->iters) after two that warm up, of each the slowest rank's time.
- * Collective, with the same result on all ranks. */
+/* Runs the exchanges e [n] in turn: two rounds to warm up, then `iters` rounds (at most b->iters).
+ * Sets median [n] to the median time of each exchange. The time of a round is that of the slowest
+ * rank. Collective; all ranks get the same result. */
 int ddp_bench_exchange_median(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e, int n,
                               int64_t iters, double *median, struct ddp_err *err);
 
-/* compressed_compare.c: fills dense_ns and break_even of a point whose other figures are known.
- * Collective. */
+/* In compressed_compare.c. Sets dense_ns, dense_algorithm and break_even of a point whose other
+ * members are already set. Collective. */
 int ddp_bench_compare(struct ddp_compressed_bench *b, struct ddp_point *point, struct ddp_err *err);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Runs and times single compressed exchanges, with random input or with input of known result. */
+/* Runs and times one compressed exchange, with random input or with input whose result is known. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,7 +56,7 @@ void ddp_compressed_bench_destroy(struct ddp_compressed_bench *b)
     free(b);
 }
 
-/* Creates the same exchange on the device. */
+/* Creates on the device the exchange that on_host describes. */
 static int open_on_device(struct ddp_compressed_bench *b,
                           const struct ddp_compressed_setup *on_host,
                           struct ddp_device_exchange **out, struct ddp_err *err)
@@ -130,7 +130,8 @@ const char *ddp_bench_exchange_algorithm(const struct ddp_bench_exchange *e)
                          : NULL;
 }
 
-/* The elements of the exchange where the host draws the gradient and reads the result. */
+/* Returns the exchange's elements in host memory, where the gradient is drawn and the result is
+ * read. */
 static float *host_data(const struct ddp_compressed_bench *b, const struct ddp_bench_exchange *e)
 {
     return (b->setup.device ? b->setup.image : b->setup.data) + e->first;
@@ -151,7 +152,7 @@ const float *ddp_bench_exchange_result(struct ddp_compressed_bench *b,
     return host_data(b, e);
 }
 
-/* Returns the residual, where the host can read it; NULL: none. */
+/* Returns the residual in host memory, or NULL if there is none. */
 static const float *residual_of(struct ddp_compressed_bench *b, const struct ddp_bench_exchange *e)
 {
     if (e->x)
@@ -163,7 +164,8 @@ static const float *residual_of(struct ddp_compressed_bench *b, const struct ddp
     return b->setup.image_residual;
 }
 
-/* Waits for the start: as --start asks inside the timed loop, with a barrier everywhere else. */
+/* Waits until all ranks may start: as --start requires in the timed loop, with a barrier
+ * elsewhere. */
 static int start(struct ddp_compressed_bench *b, struct ddp_err *err)
 {
     if (b->timed)
@@ -171,7 +173,7 @@ static int start(struct ddp_compressed_bench *b, struct ddp_err *err)
     return b->setup.comm->size > 1 ? ddp_comm_barrier(b->setup.comm, err) : 0;
 }
 
-/* Runs and times one exchange, whose input is in place. */
+/* Runs and times one exchange. Its input has already been written. */
 static int exchange(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e, int64_t *ns,
                     struct ddp_err *err)
 {

@@ -1,11 +1,14 @@
-/* The gate tests whether `new` is slower than `base`: two commands that run as randomised ABBA
- * pairs of child processes.
+/* The gate: tests whether the command `new` is slower than the command `base`. Both run several
+ * times, as child processes in pairs.
  *
- * The unit of the statistics is a child process, because iterations within a process are not
- * independent. Each child writes a result document, and each cell (point) contributes one median.
- * Pairs come in blocks of two: base new new base, or the mirror image, chosen by the seed, so that
- * a drift of the machine cancels. A pair whose two ping-pong classes differ is run again, at most
- * twice, before its times are read. The caller prints the verdict and chooses the thresholds. */
+ * Each child writes a result document with one median per cell (here: per point). The median of a
+ * child is one statistical sample, because iterations within a process are not independent. Two
+ * pairs form a block. Its order is base new new base or the mirror image, chosen by the seed, so
+ * that a drift of the machine cancels.
+ *
+ * The ping-pong of a child shows which cores its ranks ran on. If the ping-pongs of a pair belong
+ * to different classes (see ddp_gate_class_differs), the pair is run again, at most twice, before
+ * its times are read. The caller prints the verdict and chooses the thresholds. */
 #ifndef DDP_BENCH_GATE_H
 #define DDP_BENCH_GATE_H
 
@@ -22,15 +25,16 @@ extern "C" {
 /* One of the two commands. */
 struct ddp_gate_side {
     const char *text; /* the command line */
-    /* The command line split. "{json}" in it stands for the result's path; without it, "--json
-     * PATH" is appended. */
+    /* The words of text. "{json}" in a word stands for the path of the result document. If no word
+     * contains it, "--json PATH" is appended. */
     struct ddp_argv words;
     const char *const *env; /* NULL-terminated "K=V" */
 };
 
 enum { DDP_BASE, DDP_NEXT };
 
-/* Default of min_effect. A machine's noise floor raises the threshold only above this value. */
+/* Default of min_effect. A machine's noise floor replaces this value only if the floor is
+ * larger. */
 #define DDP_GATE_EFFECT 0.05
 
 struct ddp_gate_data;
@@ -53,31 +57,36 @@ struct ddp_gate_setup {
 struct ddp_gate_data {
     char (*id)[192]; /* [count]: ids of the cells */
     size_t count;
-    /* Cells that the first child process of base lacks, and training runs. */
+    /* Cells of other children that the first child of base lacks, and training runs. No test judges
+     * them. */
     struct ddp_unjudged_list unjudged;
-    /* Pairs measured; pairs run again; pairs whose ping-pong classes still differ. */
+    /* pairs: pairs measured. rerun: how often a pair was run again. mixed: pairs that were kept
+     * although their ping-pong classes differ. */
     int pairs, rerun, mixed;
-    /* Medians per side in ns, cell-major [count * pairs]; NaN where a child lacks the cell. */
+    /* Medians in ns by side, [cell][pair]. NaN if a child lacks the cell. */
     double *median[2];
-    /* Covariates per side [pairs], which a change of the program does not affect; NaN: none.
-     * pingpong: ns. memory: ns per byte that all ranks together copy. */
+    /* Covariates by side, [pair]: times that a change of the program does not affect. NaN: unknown.
+     * pingpong: in ns. memory: ns per byte that all ranks together copy. */
     double *pingpong[2], *memory[2];
     char build[2][256], fingerprint[512];
 };
 
-/* Runs all child processes. The cells are those of base's first child. Errors: DDP_EMISMATCH if a
- * child ran on another machine or with other ranks than the first; the child's own exit code if
- * that is one of ours; DDP_EDATA if its document says that data was wrong; DDP_EUNAVAIL if it
- * cannot be started, fails otherwise, its document is incomplete or has a point without valid
- * iterations, or the injected delays of the sides differ; -(128 + n) after a signal n. */
+/* Runs all child processes. The cells are those of base's first child. Returns DDP_EMISMATCH if a
+ * child ran on another machine or with other ranks than the first. Returns DDP_ELOST if a child ran
+ * into the timeout, and DDP_EDATA if its document reports wrong data. If a child exits with one of
+ * ddpbench's exit codes, returns the corresponding error. Returns DDP_EUNAVAIL if a child cannot be
+ * started or fails otherwise. Also returns it if a document is incomplete or has a point without
+ * valid iterations, or if the injected delays of the sides differ. Returns -(128 + n) after signal
+ * n. */
 int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Decides the verdict. out->cells and out->unjudged.items are allocated; release them with free().
- * A cell or a training run of base that was not judged prevents a PASS; out->reason names it. A
- * covariate that differs between the sides shows that the host drifted: a FAIL then becomes
- * INCONCLUSIVE, and so does a PASS if the host was faster for new. A covariate differs if the ratio
- * exceeds min_effect and p is at most 0.01 for both covariates together (with 8 pairs or fewer: if
- * all pairs agree). */
+/* Decides the verdict. Release out->cells and out->unjudged.items with free(). A cell or a training
+ * run of base that was not judged prevents a PASS; out->reason names it. If a covariate differs
+ * between the sides, the host drifted. A FAIL then becomes INCONCLUSIVE. A PASS becomes
+ * INCONCLUSIVE if the host was faster for new. A covariate differs if its ratio new/base deviates
+ * from 1 by more than min_effect and its p-value is at most 0.005 (0.01 for both covariates
+ * together). With 8 pairs or fewer, no p-value is that small; it is then enough that all pairs
+ * agree. */
 int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                    struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_gate_release(struct ddp_gate_data *data);
@@ -88,7 +97,8 @@ void ddp_gate_check_unjudged(struct ddp_verdict_record *v);
 
 /* Returns which side runs first in a pair: DDP_BASE or DDP_NEXT. */
 int ddp_gate_first(uint64_t seed, int pair);
-/* True if two ping-pong round trips, in ns, belong to different classes. False if one is NaN. */
+/* True if two ping-pong times, in ns, belong to different classes: one is more than 1.5 times the
+ * other. False if one of them is NaN. */
 bool ddp_gate_class_differs(double a_ns, double b_ns);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* The child processes of the gate; gate_judge.c judges their results. */
+/* Runs the child processes of the gate. gate_judge.c judges their results. */
 #include "bench/gate.h"
 
 #include <errno.h>
@@ -16,8 +16,9 @@
 #include "stats/summary.h"
 
 #define RERUNS 2
-/* Cores that share a cache level answer within 1.5 times of each other; the next level is 2 to 10
- * times slower. results/notes/bench.md has the measurement. */
+/* Ratio of two ping-pong times above which they belong to different classes. Between cores that
+ * share a cache level, the times differ by less. The next level is 2 to 10 times slower
+ * (results/notes/bench.md). */
 #define CLASS_RATIO 1.5
 
 int ddp_gate_first(uint64_t seed, int pair)
@@ -31,8 +32,8 @@ bool ddp_gate_class_differs(double a_ns, double b_ns)
     return a_ns > CLASS_RATIO * b_ns || b_ns > CLASS_RATIO * a_ns;
 }
 
-/* Returns a copy of the command's words with the result's path filled in. The caller frees *argv
- * and its words. */
+/* Sets *argv to a copy of the command's words with the result's path filled in. The caller frees
+ * *argv and its words. */
 static int make_argv(const struct ddp_argv *words, const char *path, char ***argv,
                      struct ddp_err *err)
 {
@@ -78,8 +79,8 @@ static void free_argv(char **argv)
     free(argv);
 }
 
-/* Maps the exit status of a child process to an error code. Our own codes are kept, because they
- * say more than "failed". */
+/* Maps the exit status of a child process to an error code. Exit codes of ddpbench are kept,
+ * because they are more specific than "failed". */
 static int code_of(int status)
 {
     return status == 11 || status == 13 || (status >= 64 && status <= 78) ? -status : DDP_EUNAVAIL;
@@ -95,11 +96,13 @@ static int explain_end(const struct ddp_gate_side *side, const struct ddp_child_
     else
         ddp_fail(err, code_of(end->status), "'%s' failed with exit code %d", side->text,
                  end->status);
-    ddp_hint(err, "it said: %s", end->last_messages[0] ? end->last_messages : "nothing");
+    ddp_hint(err, "the end of its error output: %s",
+             end->last_messages[0] ? end->last_messages : "nothing");
     return err->code;
 }
 
-/* Checks the document of a child that exited with 0: the document may still report a failure. */
+/* Checks the document of a child that exited with 0, because the document may still report a
+ * failure. */
 static int check_document(const struct ddp_gate_side *side, const struct ddp_result *result,
                           struct ddp_err *err)
 {
@@ -152,7 +155,8 @@ out:
     return rc;
 }
 
-/* The ping-pong of a child process: the median over its points; NaN if there is none (one rank). */
+/* Returns the median ping-pong over the points of a child process. NaN if there is none, for
+ * example with one rank. */
 static double pingpong_of(const struct ddp_result *r)
 {
     struct ddp_summary s;
@@ -169,8 +173,8 @@ static double pingpong_of(const struct ddp_result *r)
     return rc == 0 ? s.median : NAN;
 }
 
-/* Runs both child processes of a pair in its order, and again while their ping-pong classes
- * differ. */
+/* Runs both child processes of a pair in the pair's order. Repeats the pair, at most RERUNS times,
+ * while the ping-pong classes of the two children differ. */
 static int run_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_gate_data *data,
                     struct ddp_result result[2], struct ddp_err *err)
 {
@@ -197,8 +201,8 @@ static int run_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_gat
     }
 }
 
-/* Fails if the injected delays of the sides differ: that would not be a difference between the
- * programs. */
+/* Fails if the injected delays of the sides differ, because the gate would then measure the
+ * delay. */
 static int same_delays(const struct ddp_gate_setup *setup, const struct ddp_result result[2],
                        struct ddp_err *err)
 {
@@ -217,7 +221,7 @@ static int same_delays(const struct ddp_gate_setup *setup, const struct ddp_resu
     return 0;
 }
 
-/* Takes the cells from base's first child process. */
+/* Allocates the arrays, and copies the cells from base's first child process. */
 static int open_data(const struct ddp_gate_setup *setup, const struct ddp_result first[2],
                      struct ddp_gate_data *data, struct ddp_err *err)
 {

@@ -25,7 +25,7 @@ static void compare_cell(const struct ddp_result_point *a, const struct ddp_resu
     if (isnan(cell->lower) || isnan(cell->upper))
         cell->state = DDP_CELL_UNCERTAIN; /* too few iterations for an interval */
     else if (ddp_result_delays_differ(a, b))
-        cell->state = DDP_CELL_UNCERTAIN; /* the ratio shows the injected delay */
+        cell->state = DDP_CELL_UNCERTAIN; /* the ratio would show the injected delay */
     else if (cell->lower > limit)
         cell->state = DDP_CELL_SLOWER;
     else if (cell->upper < 1 / limit)
@@ -44,7 +44,7 @@ static int find_unjudged(const struct ddp_result *base, const struct ddp_result 
             DDP_TRY(ddp_unjudged_add(list, next->points[i].id, false, false, err));
     for (size_t i = 0; i < next->run_count; i++)
         DDP_TRY(ddp_unjudged_add(list, next->runs[i], true, false, err));
-    ddp_unjudged_merge(list); /* both may have a training run */
+    ddp_unjudged_merge(list); /* a training run may be in both results */
     return 0;
 }
 
@@ -70,8 +70,8 @@ static bool is_whole(const struct ddp_result *r)
     return strcmp(r->status, "complete") == 0;
 }
 
-/* Decides the verdict. A base that was cut off does not tell which cells there should be, and a new
- * result that was cut off may have failed in a cell that both have, so neither allows a PASS. */
+/* Decides the verdict. There is no PASS if a result was cut off. If base was cut off, its remaining
+ * cells are not known. If new was cut off, a cell may have failed in it. */
 static void conclude(const struct ddp_result *base, const struct ddp_result *next,
                      struct ddp_verdict_record *v)
 {

@@ -1,6 +1,6 @@
-/* Compares two stored results. This is weaker than the gate: each side was measured only once, and
- * at different times. A cell is slower only if the interval of the ratio of its medians lies above
- * the larger of 10 % and the machine's noise floor. */
+/* Compares two stored results. This is weaker than the gate, because each side was measured only
+ * once, and at another time. A cell counts as slower only if the whole interval of its ratio lies
+ * above the larger of 10 % and the machine's noise floor. */
 #ifndef DDP_BENCH_GATE_COMPARE_H
 #define DDP_BENCH_GATE_COMPARE_H
 
@@ -14,10 +14,10 @@ extern "C" {
 /* Smallest min_effect of a comparison. */
 #define DDP_COMPARE_EFFECT 0.10
 
-/* Judges the cells of base. The interval of a ratio is the widest combination of both medians' 95 %
- * intervals. A result that was cut off, or a cell or a training run of base that was not judged,
- * prevents a PASS. A cell with an injected delay on one side only is not judged. min_effect: raised
- * to DDP_COMPARE_EFFECT if it is below. Release out->cells and out->unjudged.items with free().
+/* Judges the cells of base. The interval of a ratio contains all ratios that the 95 % intervals of
+ * the two medians allow. There is no PASS if a result was cut off, or if a cell or a training run
+ * of base was not judged. A cell whose injected delays differ stays undecided. min_effect: raised
+ * to DDP_COMPARE_EFFECT if it is smaller. Release out->cells and out->unjudged.items with free().
  * Returns DDP_EMISMATCH for results of different machines. */
 int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next,
                         double min_effect, struct ddp_verdict_record *out,

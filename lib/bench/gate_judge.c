@@ -9,13 +9,14 @@
 #include "stats/signflip.h"
 #include "stats/summary.h"
 
-/* Significance level of each of the two tests of covariates. They are outside the Holm correction,
- * so they use a stricter level: 0.01, divided by both (Bonferroni). */
+/* Significance level of the test of one covariate: 0.01, divided by two because there are two
+ * covariates (Bonferroni). The level is stricter than that of cells, because the Holm correction
+ * does not include covariates. */
 #define COVARIATE_LEVEL (0.01 / 2)
-/* A verdict's reason names at most this many items of a kind. */
+/* Largest number of items of a kind that the reason of a verdict names. */
 #define NAMES_MAX 4
 
-/* Median over the child processes that have the cell. */
+/* Returns the median over the child processes that have the cell, or NaN if none has it. */
 static double median_over_launches(const double *medians, int pairs)
 {
     double known[DDP_SIGNFLIP_MAX];
@@ -27,7 +28,8 @@ static double median_over_launches(const double *medians, int pairs)
     return ddp_summarize(known, n, &s) == 0 ? s.median : NAN;
 }
 
-/* Tests a covariate [pairs] as a cell of its own, for a slow-down and for a speed-up. */
+/* Tests a covariate [pairs] like a cell, for a slow-down and for a speed-up. *p: two-sided
+ * p-value. */
 static int judge_covariate(double *const covariate[2], int pairs, double *ratio, double *p,
                            struct ddp_err *err)
 {
@@ -42,9 +44,9 @@ static int judge_covariate(double *const covariate[2], int pairs, double *ratio,
     return 0;
 }
 
-/* Turns a verdict into INCONCLUSIVE if a covariate shows that the host drifted: a FAIL then proves
- * nothing, nor does a PASS if the host was faster for new. Few pairs cannot reach the significance
- * level; for them it is enough that all pairs agree. */
+/* Turns a verdict into INCONCLUSIVE if a covariate shows that the host drifted. The drift may be
+ * the cause of a FAIL. It may also be the cause of a PASS if the host was faster for new. A few
+ * pairs cannot reach the significance level. For them it is enough that all pairs agree. */
 static void check_drift(const char *what, double ratio, double p, struct ddp_verdict_record *v)
 {
     const double least = 2 * ddp_signflip_least_p((size_t)v->pairs);
@@ -83,8 +85,8 @@ static void append(struct ddp_verdict_record *v, const char *before, const char 
     snprintf(v->reason + at, sizeof v->reason - at, "%s%s", before, text);
 }
 
-/* Appends the nth of `all` names. The first one too many is replaced by the number of names left
- * out. */
+/* Appends the nth of `all` names, but at most NAMES_MAX names. The next call appends how many are
+ * left. */
 static void append_name(struct ddp_verdict_record *v, size_t nth, size_t all, const char *name)
 {
     char more[40];

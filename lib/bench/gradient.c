@@ -1,5 +1,5 @@
-/* Gradients: the inverse of the distribution's tail, by table. A hash of (seed, rank, step, block)
- * seeds the draws. */
+/* Draws gradients with a table of the inverse of the distribution's tail. Each block of elements is
+ * seeded by a hash of (seed, rank, step, block). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define CELL_BITS     12
 #define CELLS         (1 << CELL_BITS)
-#define FRACTION_BITS (31 - CELL_BITS) /* 32-bit draw: sign, cell, position in the cell */
+#define FRACTION_BITS (31 - CELL_BITS) /* a draw: sign, cell, position in the cell */
 #define BLOCK         4096             /* elements that share a seed */
 #define WEYL          0x9E3779B9u      /* 2^32 / golden ratio, odd */
 #define ROUND_PER_RMS 64
@@ -19,8 +19,8 @@
 
 struct ddp_gradient {
     double (*tail)(double m); /* P(|X| > m); NULL: recorded gradients */
-    /* quantile[c]: a fraction c/CELLS of all magnitudes lies below it. The last cell has no upper
-     * end, so draws in it are inverted exactly. */
+    /* quantile[c]: a fraction c/CELLS of all magnitudes lies below this value. The last cell has no
+     * upper end, so draws in it invert the tail exactly. */
     float quantile[CELLS + 1];
     uint64_t seed;
     float step; /* unit of ddp_gradient_round */
@@ -108,7 +108,7 @@ static double invert(double (*tail)(double m), double p)
     return high;
 }
 
-/* The unit of rounding for values with this root mean square. */
+/* Returns the unit of rounding for values with this root mean square. */
 static float step_for(double rms)
 {
     int exponent = isfinite(rms) && rms > 0 ? ilogb(rms / ROUND_PER_RMS) : 0;
@@ -128,8 +128,8 @@ static double rms_of(const float *x, size_t n)
     return count ? sqrt(sum / (double)count) : 0;
 }
 
-/* Opens the files. The unit of rounding must be equal on all ranks, so it is computed from one row
- * that all of them read: the first row of the first file. */
+/* Opens the files. The unit of rounding must be equal on all ranks, so every rank computes it from
+ * the first row of the first file. */
 static int open_files(struct ddp_gradient *g, struct ddp_err *err)
 {
     float sample[BLOCK];
@@ -189,7 +189,7 @@ static inline uint32_t mix32(uint32_t x)
     return x ^ (x >> 16);
 }
 
-/* Draws the elements [offset, offset + n) of a block with this seed. */
+/* Draws elements [offset, offset + n) of the block with this seed. */
 static void draw_block(const struct ddp_gradient *g, uint32_t seed, size_t offset, float *out,
                        size_t n)
 {
@@ -225,7 +225,7 @@ static void draw(const struct ddp_gradient *g, int rank, uint64_t step, size_t f
     }
 }
 
-/* Reads the recorded row of (rank, step); see base/npy.h. A row that is too short starts again. */
+/* Reads the recorded row of (rank, step); see base/npy.h. A row that is too short is repeated. */
 static int replay(struct ddp_gradient *g, int rank, int ranks, uint64_t step, size_t first,
                   float *out, size_t n, struct ddp_err *err)
 {

@@ -1,5 +1,5 @@
-/* The timed iterations of a point. Iterations come in *batches*. Between two batches the ranks
- * exchange their start and end times, and rank 0 decides how many more iterations it wants. */
+/* Runs the timed iterations of a point in *batches*. Between two batches the ranks exchange their
+ * start and end times, and rank 0 decides how many iterations follow. */
 #include "bench/iterations.h"
 
 #include <math.h>
@@ -10,16 +10,17 @@
 #include "base/mem.h"
 #include "stats/series.h"
 
-/* Iterations whose times are exchanged in one call. */
+/* Number of iterations whose times are exchanged in one call. */
 #define CHUNK 512
-/* Time that the ranks get to learn the announced start. It doubles whenever a rank was late, and
- * shrinks slowly afterwards: the longer ranks wait, the more likely one is interrupted. */
+/* Time from the announcement of a start to the start. It doubles when a rank was late, up to
+ * LEAD_MAX_NS. Otherwise it shrinks slowly, because a rank that waits longer is more likely to be
+ * interrupted. */
 #define LEAD_NS     5000
 #define LEAD_MAX_NS 1000000
-/* A start that lies further ahead than this is wrong: it was computed for another clock (time
- * namespaces give processes of one host different clocks). */
+/* A start further ahead than this is wrong. The reason is that processes of one host have different
+ * clocks (time namespaces). */
 #define FAR_NS 1000000000
-/* Give up when more iterations than this are invalid, for `kept` valid ones. */
+/* Largest number of invalid iterations for `kept` valid ones. The point fails if there are more. */
 #define INVALID_MAX(kept) (200 + 4 * (kept))
 /* Ranks of several hosts estimate their clock offsets again after this time. */
 #define DRIFT_NS 1000000000
@@ -46,8 +47,8 @@ int ddp_iterations_create(struct ddp_comm *comm, const struct ddp_bench_options 
         ddp_iterations_destroy(it);
         return ddp_fail(err, DDP_ENOMEM, "no memory for the times of %zu iterations", iters);
     }
-    /* Write to the pages now, so that no page fault falls into a timed region. A very large --iters
-     * is not touched as a whole. */
+    /* Write to the pages now, so that no page fault falls into a timed region. If --iters is very
+     * large, only the first pages are written. */
     const size_t touched = DDP_MIN(iters, (size_t)DDP_PLAN_ITERS_ADAPTIVE);
     memset(it->begin, 0xff, touched * sizeof *it->begin);
     memset(it->end, 0xff, touched * sizeof *it->end);
@@ -95,14 +96,14 @@ int64_t ddp_iterations_keep(struct ddp_iterations *it, int64_t begin_ns, int64_t
     return it->kept++;
 }
 
-/* Exchanged before a start in a window: the start time (used from rank 0) and whether this rank
- * began its last iteration late. */
+/* Message that each rank sends before a start in a window. start_ns: only rank 0's is used. late:
+ * this rank began its last iteration late. */
 struct start_notice {
     int64_t start_ns, late;
 };
 
-/* Exchanges start times and lateness among all ranks, and sets *start_ns to rank 0's. If any rank
- * began the last iteration late, drops that iteration. */
+/* Exchanges a start_notice among all ranks, and sets *start_ns to rank 0's. Drops the last
+ * iteration if any rank began it late. */
 static int exchange_start(struct ddp_iterations *it, int64_t *start_ns, struct ddp_err *err)
 {
     struct ddp_comm *comm = it->comm;
@@ -141,7 +142,7 @@ int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err)
     DDP_TRY(exchange_start(it, &start, err));
     it->start_ns = ddp_clocks_local(&it->clocks, start);
     if (it->start_ns - ddp_now_ns() > FAR_NS)
-        it->start_ns = 0; /* wrong clock: begin now and be late, rather than wait for ever */
+        it->start_ns = 0; /* wrong clock: begin now, and late, instead of waiting for ever */
     while (ddp_now_ns() < it->start_ns)
         if (comm->rank_info.oversubscribed)
             sched_yield();
@@ -153,8 +154,8 @@ int ddp_iterations_join(struct ddp_comm *comm, size_t bytes, struct ddp_err *err
     return bytes < DDP_ITERATIONS_JOIN_BYTES || comm->size == 1 ? 0 : ddp_comm_barrier(comm, err);
 }
 
-/* Evaluates one iteration and stores it at index `at`. span [size][n][2]: begin and end of n
- * iterations on each rank; i: the one to evaluate. */
+/* Evaluates one iteration and stores its figures at index `at`. span [size][n][2]: begin and end of
+ * n iterations on each rank. i: index of the iteration in span. */
 static void evaluate_one(struct ddp_iterations *it, const int64_t *span, size_t n, size_t i,
                          int64_t at)
 {
@@ -176,7 +177,7 @@ static void evaluate_one(struct ddp_iterations *it, const int64_t *span, size_t 
     it->skew_exit[at] = (double)(last - first_end);
 }
 
-/* Exchanges and evaluates the iterations [judged, kept), in rank 0's clock. */
+/* Exchanges and evaluates iterations [it->evaluated, it->kept), in rank 0's clock. */
 static int evaluate_batch(struct ddp_iterations *it, struct ddp_err *err)
 {
     struct ddp_comm *comm = it->comm;
@@ -205,8 +206,8 @@ static bool is_checkpoint(int64_t n)
     return checkpoint == (size_t)n;
 }
 
-/* True if the interval is narrow enough and n is one of the checkpoints. Called on rank 0. Also
- * false when there is no memory for the summary. */
+/* True if the interval is narrow enough and the number of iterations is a checkpoint. Also false if
+ * there is no memory for the summary. Called on rank 0. */
 static bool is_precise(const struct ddp_iterations *it)
 {
     struct ddp_summary s;
@@ -215,8 +216,8 @@ static bool is_precise(const struct ddp_iterations *it)
            ddp_stop_precise(&s, it->options->precision);
 }
 
-/* Returns how many iterations there should be at the next evaluation, estimated from the time they
- * take; `kept` means that there are enough. Called on rank 0. */
+/* Returns the number of iterations at the next evaluation, estimated from the time per iteration.
+ * Returns it->kept if there are enough. Called on rank 0. */
 static int64_t choose_goal(struct ddp_iterations *it)
 {
     const struct ddp_bench_options *o = it->options;
@@ -247,7 +248,7 @@ static int64_t choose_goal(struct ddp_iterations *it)
     return goal;
 }
 
-/* Ends a batch and begins the next one. No batch follows if goal == kept. */
+/* Evaluates the last batch and agrees on the goal. No batch follows if goal == kept. */
 static int finish_batch(struct ddp_iterations *it, struct ddp_err *err)
 {
     struct decision {
@@ -286,7 +287,7 @@ int ddp_iterations_next(struct ddp_iterations *it, bool *more, struct ddp_err *e
     return 0;
 }
 
-/* Median of values[kept]; NaN if there is only one rank. */
+/* Sets *out to the median of values[kept], or to NaN if there is only one rank. */
 static int median_of(const struct ddp_iterations *it, const double *values, double *out)
 {
     struct ddp_summary s;

@@ -1,20 +1,22 @@
-/* The timed iterations of a point: how many there are, how each one starts and how long it took.
+/* Runs the timed iterations of a point: decides how many there are, starts each one, and computes
+ * its time.
  *
- * How many: exactly --iters, or adaptively until half the 95 % interval of the median is within
- * `precision` of the median, checked after 20, 30, 45, ... iterations (stats/series.h). Rank 0
- * decides and sends the decision to all ranks.
+ * Number: exactly --iters, or adaptive. Adaptive iterations end when half the 95 % interval of the
+ * median is at most `precision` times the median, which is checked after 20, 30, 45, ... iterations
+ * (stats/series.h), or when --max-time has passed. Rank 0 decides and sends the decision to all
+ * ranks.
  *
- * How one starts: after a barrier, or in a *window*. In a window all ranks meet, rank 0 announces a
- * start time a little in the future, and each rank waits until that time. If some rank begins too
- * late, the iteration is counted as invalid and measured again.
+ * Start: after a barrier, or in a *window*. For a window, rank 0 announces a start time a little in
+ * the future, and each rank waits until that time. If a rank begins too late, the iteration is
+ * counted as invalid and measured again.
  *
- * How long one took: the slowest rank's own duration. In a window it is the time from the earliest
- * start to the latest exit on the synchronised clock (clocks.h).
+ * Time: the duration on the slowest rank. In a window it is the time from the earliest start to the
+ * latest end on the common clock (clocks.h).
  *
  *     for (;;) {
  *         ddp_iterations_next(it, &more, err);      untimed; collective
  *         if (!more) break;
- *         ... put the input in place ...
+ *         ... write the input ...
  *         ddp_iterations_start(it, err);            untimed; collective
  *         begin = ddp_now_ns();
  *         ... the operation ...
@@ -22,8 +24,8 @@
  *         ddp_iterations_join(comm, input's bytes, err);    untimed; collective
  *     }
  *
- * Nothing is allocated, written or logged between begin and end. The samplers call these functions;
- * they run and verify the operation themselves. */
+ * Nothing is allocated, written or logged between begin and end. The callers run and verify the
+ * operation themselves. */
 #ifndef DDP_BENCH_ITERATIONS_H
 #define DDP_BENCH_ITERATIONS_H
 
@@ -35,9 +37,9 @@
 extern "C" {
 #endif
 
-/* Fewer iterations have no interval. This many are measured even if they exceed --max-time. */
+/* Fewer iterations give no interval, so this many are measured even if they exceed --max-time. */
 #define DDP_ITERATIONS_LEAST 6
-/* A start later than announced by more than this makes the iteration invalid. */
+/* An iteration is invalid if a rank began it more than this after the announced start. */
 #define DDP_ITERATIONS_LATE_NS 1000
 /* Ranks wait for each other after iterations of at least this many bytes (see ddp_iterations_join).
  * results/notes/bench.md has the measurement. */
@@ -48,23 +50,23 @@ struct ddp_iterations {
     struct ddp_comm *comm;
     const struct ddp_bench_options *options;
     struct ddp_clocks clocks;
-    /* Interference counters when measuring began. */
+    /* interference counters at the start of the measurement */
     struct ddp_interference before;
-    /* [options->iters]: when this rank began and ended each iteration, by its own clock. chunk:
-     * scratch for exchanges, [size * 2 * 512]. */
+    /* begin, end [options->iters]: start and end of each iteration on this rank, by its own clock.
+     * chunk [size * 2 * 512]: scratch for exchanges. */
     int64_t *begin, *end, *chunk;
-    /* sample, skew_start, skew_exit [options->iters]: ns of each iteration over all ranks.
-     * rank_sum [size]: the summed durations of each rank. */
+    /* sample, skew_start, skew_exit [options->iters]: in ns, computed from all ranks. rank_sum
+     * [size]: sum of the durations of each rank. */
     double *sample, *skew_start, *skew_exit, *rank_sum;
     /* Numbers of iterations. warm: warm-ups done. kept: recorded. evaluated: combined over all
-     * ranks. goal: recorded ones wanted before the next evaluation. ran: run after the warm-up.
-     * invalid: dropped, because a rank began late. */
+     * ranks. goal: value of kept at the next evaluation. ran: run after the warm-up. invalid:
+     * dropped, because a rank began late. */
     int64_t warm, kept, evaluated, goal, ran, invalid;
-    int64_t opened_ns; /* start of the warm-up, later start of the measurement */
+    int64_t opened_ns; /* start of the warm-up, then start of the measurement */
     int64_t start_ns;  /* announced start in this rank's clock */
     int64_t lead_ns;   /* how far ahead a start is announced */
     bool late;         /* this rank began its last iteration late */
-    bool pending;      /* nobody has checked yet whether the last iteration is valid */
+    bool pending;      /* the last iteration is not yet checked for ranks that began late */
     enum ddp_stop stop;
     double delay; /* injected delay as a fraction of the operation's time; 0: none */
 };
@@ -76,11 +78,11 @@ int ddp_iterations_create(struct ddp_comm *comm, const struct ddp_bench_options 
 void ddp_iterations_destroy(struct ddp_iterations *it);
 /* Begins a point. id: the point's id, compared with the id of --inject-delay. */
 void ddp_iterations_open(struct ddp_iterations *it, const char *id);
-/* Sets *more to whether another iteration is wanted. Collective. Returns DDP_EUNAVAIL when ranks
- * begin late too often. */
+/* Sets *more to whether another iteration is needed. Collective. Returns DDP_EUNAVAIL if ranks
+ * began late too often. */
 int ddp_iterations_next(struct ddp_iterations *it, bool *more, struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns when the iteration may begin, at about the same time on all ranks. Collective; returns at
- * once if there is only one rank. */
+/* Waits until the iteration may begin, at about the same time on all ranks. Returns at once if
+ * there is only one rank. Collective. */
 int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err) DDP_MUST_CHECK;
 /* True while warm-up iterations are left. */
 static inline bool ddp_iterations_warming(const struct ddp_iterations *it)
@@ -100,11 +102,10 @@ static inline int64_t ddp_iterations_end(const struct ddp_iterations *it, int64_
 }
 /* Records an iteration. Returns its index among the kept ones, or -1 while warming up. */
 int64_t ddp_iterations_keep(struct ddp_iterations *it, int64_t begin_ns, int64_t end_ns);
-/* Returns when all ranks have ended an iteration of any timed loop. Without this wait, a fast rank
- * would verify its result and rewrite its input (`bytes` long) while other ranks are still being
- * timed, and take processor time and bandwidth from them. Below DDP_ITERATIONS_JOIN_BYTES this work
- * costs less than the wait, so the function returns at once. Collective; bytes is equal on all
- * ranks. */
+/* Waits until all ranks have ended the iteration. Without this wait, a fast rank would verify its
+ * result and rewrite its input (`bytes` long) while other ranks are still being timed. It would
+ * take processor time and bandwidth from them. Below DDP_ITERATIONS_JOIN_BYTES this work costs less
+ * than the wait, so the function returns at once. bytes is equal on all ranks. Collective. */
 int ddp_iterations_join(struct ddp_comm *comm, size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills the members of a point that describe its iterations: counts, start and stop, times, series,
  * skew, interference and sample_count. Collective. */

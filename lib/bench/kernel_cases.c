@@ -35,8 +35,8 @@ static void run_copy_nt(kernel_case *c, kernel_data *d)
     d->device->copy_nt(d->c, d->a, d->n * 4);
 }
 
-/* Prepares the operand. 16-bit values are so small that sums over any number of runs stay
- * finite. */
+/* Prepares the operand. Values of 16-bit types are so small that sums stay finite, however often
+ * the case runs. */
 static void begin_reduce(kernel_case *c, kernel_data *d)
 {
     const size_t floats = d->bytes / 4;
@@ -48,7 +48,7 @@ static void begin_reduce(kernel_case *c, kernel_data *d)
         memcpy(d->b, d->normal, d->n * ddp_dtype_size(c->dtype));
 }
 
-/* c = c op b: an algorithm combines its own data with received data. */
+/* Computes c = c op b, as an algorithm does when it combines its own data with received data. */
 static void run_reduce(kernel_case *c, kernel_data *d)
 {
     const struct ddp_reduce r = {
@@ -64,7 +64,8 @@ static void run_reduce(kernel_case *c, kernel_data *d)
     d->device->reduce(&r);
 }
 
-/* Sums several ranks' arrays into one, as in shared memory. */
+/* Sums SOURCES arrays into one, as an algorithm on shared memory does with the arrays of all
+ * ranks. */
 static void run_reduce_many(kernel_case *c, kernel_data *d)
 {
     const struct ddp_reduce r = {
@@ -111,7 +112,7 @@ static struct ddp_select selection(kernel_case *c, kernel_data *d)
         input(c, d), c->feedback ? d->residual : NULL, d->n, {d->index, d->b, 0}};
 }
 
-/* Stores the threshold in `hint`, as the bits of a magnitude: the k-th largest value. */
+/* Stores the threshold in d->hint: the bits of the k-th largest magnitude. */
 static void begin_threshold(kernel_case *c, kernel_data *d)
 {
     struct ddp_select s = selection(c, d);
@@ -133,15 +134,16 @@ static void run_topk(kernel_case *c, kernel_data *d)
     d->kept_count = d->device->grad->select_topk(&s, wanted(c, d), NULL, d->scratch);
 }
 
-/* From the second run on, the hint of the previous run is exactly right. */
+/* From the second run on, the hint is exact, because the previous run stored it for the same
+ * input. */
 static void run_topk_hint(kernel_case *c, kernel_data *d)
 {
     struct ddp_select s = selection(c, d);
     d->kept_count = d->device->grad->select_topk(&s, wanted(c, d), &d->hint, d->scratch);
 }
 
-/* Selects the largest elements of four arrays: four index-sorted lists, like those of four
- * ranks. */
+/* Selects the largest elements of four arrays. This gives four index-sorted lists, like those of
+ * four ranks. */
 static void begin_lists(kernel_case *c, kernel_data *d)
 {
     const float *from[DDP_KERNEL_LISTS] = {d->normal, d->heavy, d->a, d->kept};
@@ -172,7 +174,7 @@ static void run_merge(kernel_case *c, kernel_data *d)
     d->kept_count = d->list[0].count + d->list[1].count + out.count;
 }
 
-/* The learning rate is so small that any number of runs leaves the parameters unchanged. */
+/* The learning rate is so small that the parameters hardly change, however often the case runs. */
 static void run_sgd(kernel_case *c, kernel_data *d)
 {
     (void)c;
@@ -209,7 +211,7 @@ static void begin_optimiser(kernel_case *c, kernel_data *d)
 #define DDP_OP_avg    DDP_AVG
 #define DDP_OP_max    DDP_MAX
 
-/* text: the density, also as part of the name. */
+/* text: the density, which is also part of the name. */
 #define THRESHOLD(text)                                                                            \
     {                                                                                              \
         .name = "threshold/feedback/" #text, .run = run_threshold, .begin = begin_threshold,       \
@@ -225,7 +227,7 @@ static void begin_optimiser(kernel_case *c, kernel_data *d)
         .name = what, .run = function, .begin = prepare, .narrow = type, .bytes_each = each        \
     }
 
-/* For a reduction, bytes_each counts elements: two read, one written. */
+/* For a reduction, bytes_each counts elements: two are read and one is written. */
 static const struct ddp_kernel_case cases[] = {
     {.name = "copy", .run = run_copy, .bytes_each = 8},
     {.name = "copy/nontemporal", .run = run_copy_nt, .bytes_each = 8},
@@ -303,7 +305,8 @@ static void fill(kernel_data *d)
     }
 }
 
-/* Sets *array to the i-th array of d and returns its size in units of d->bytes; 0 past the last. */
+/* Sets *array to the i-th array of d. Returns its size in units of d->bytes, or 0 after the last
+ * array. */
 static size_t each_array(kernel_data *d, int i, void ***array)
 {
     void **const all[] = {(void **)&d->normal,   (void **)&d->heavy, (void **)&d->kept,
@@ -382,7 +385,7 @@ double ddp_kernel_bytes(const struct ddp_kernel_case *c, const struct ddp_kernel
     if (c->run == run_reduce_many)
         return c->bytes_each * n * 4;
     double bytes = c->bytes_each * n + c->bytes_kept * kept;
-    if (c->run == run_scatter_add) /* each entry reads and writes a cache line, at most all lines */
+    if (c->run == run_scatter_add) /* an entry reads and writes a cache line, at most all lines */
         bytes += 128 * DDP_MIN(kept, n / 16);
     return bytes;
 }

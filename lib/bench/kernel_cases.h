@@ -1,9 +1,9 @@
-/* The CPU kernels as separate cases, which `ddpbench kernels` measures.
+/* The cases that `ddpbench kernels` measures. Each case runs one CPU kernel.
  *
- * A case is bound to arrays of one size and run again and again. It tells how many bytes a run must
- * move, by the formulas of device/sparse.h and device.h: the bytes that the kernel has to move, not
- * those it does move. `make bench-kernels` uses the same formulas. The helper binary
- * (cmd/kernels_main.c) takes the times and prints them. Results are not verified here. */
+ * A case is prepared for arrays of one size and then run many times. ddp_kernel_bytes() returns the
+ * bytes that a run has to move, by the formulas of device/sparse.h and device.h. The kernel may
+ * move more. `make bench-kernels` uses the same formulas. The helper binary (cmd/kernels_main.c)
+ * measures and prints the times. Results are not verified here. */
 #ifndef DDP_BENCH_KERNEL_CASES_H
 #define DDP_BENCH_KERNEL_CASES_H
 
@@ -18,20 +18,20 @@
 extern "C" {
 #endif
 
-/* Number of lists that are scattered and merged. */
+/* Number of lists for scatter-add. The merge uses the first two of them. */
 #define DDP_KERNEL_LISTS 4
 
-/* Arrays of the cases, at most `bytes` each. Owned; released with ddp_kernel_data_destroy. */
+/* Arrays that the cases share, of at most `bytes` each. Release with ddp_kernel_data_destroy. */
 struct ddp_kernel_data {
     const struct ddp_device *device;
     size_t bytes;
     float *normal, *heavy, *kept, *residual, *a, *b, *c; /* [bytes] */
     uint32_t *index;                                     /* [bytes] */
     void *scratch;                                       /* [2 * bytes] */
-    /* The following belong to the case and size that was begun last. */
+    /* The following members belong to the case and size of the last ddp_kernel_begin. */
     size_t n;                                 /* elements */
     size_t kept_count;                        /* entries of the last selection */
-    uint32_t hint;                            /* hint or threshold of a selection */
+    uint32_t hint;                            /* hint of a top-K, or the bits of a threshold */
     struct ddp_sparse list[DDP_KERNEL_LISTS]; /* views into b and index */
 };
 
@@ -44,24 +44,26 @@ struct ddp_kernel_case {
     enum ddp_op op;
     enum ddp_dtype narrow; /* the 16-bit type of a conversion */
     double density;
-    /* Bytes that a run must move for each element, and for each selected entry. */
+    /* Bytes that a run must move per element and per selected entry. A reduction counts elements
+     * instead of bytes in bytes_each. */
     double bytes_each, bytes_kept;
     bool heavy;    /* heavy-tailed input */
     bool feedback; /* uses the residual, which ddp_kernel_restore puts back */
 };
 
-/* Returns all cases; the name after the last is NULL. */
+/* Returns all cases. The name after the last case is NULL. */
 const struct ddp_kernel_case *ddp_kernel_cases(void);
 
-/* Allocates and fills the arrays, of at most `bytes` each (a multiple of 4096) and 10 times that in
- * all. level: SIMD level of the kernels. Returns DDP_ENOMEM. */
+/* Allocates and fills the arrays. bytes: size of an array, a multiple of 4096; all arrays together
+ * take 10 times that. level: SIMD level of the kernels. Returns DDP_ENOMEM. */
 int ddp_kernel_data_create(uint64_t bytes, enum ddp_simd level, struct ddp_kernel_data **out,
                            struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_kernel_data_destroy(struct ddp_kernel_data *d);
 
-/* Binds d to a case with arrays of `bytes` (4096 to d->bytes). */
+/* Prepares d for a case with arrays of `bytes` bytes (4096 to d->bytes). */
 void ddp_kernel_begin(const struct ddp_kernel_case *c, struct ddp_kernel_data *d, size_t bytes);
-/* Restores the input as it was before the run. Cases with c->feedback need this before each run. */
+/* Restores the residual, which a run changes. Call it before each run of a case with c->feedback.
+ * Does nothing for other cases. */
 void ddp_kernel_restore(const struct ddp_kernel_case *c, struct ddp_kernel_data *d);
 void ddp_kernel_run(const struct ddp_kernel_case *c, struct ddp_kernel_data *d);
 /* Returns the bytes that the last run had to move. */

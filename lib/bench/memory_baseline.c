@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "stats/summary.h"
 
-/* Each rank has two buffers. They are larger than its cache, unless the host's ranks together would
- * need more than HOST_BYTES. */
+/* Each rank has two buffers of BUFFER_BYTES, which is more than its cache. The buffers are smaller
+ * if those of all ranks of a host would exceed HOST_BYTES. */
 #define BUFFER_BYTES ((size_t)16 << 20)
 #define HOST_BYTES   ((size_t)256 << 20)
 #define ROUNDS       5
@@ -29,11 +29,11 @@ static void read_once(struct buffers *m)
     uint64_t sum = 0;
     for (size_t i = 0; i < m->bytes / sizeof *m->b; i++)
         sum += m->b[i];
-    __asm__ volatile("" : : "r"(sum)); /* the compiler must not drop the loop */
+    __asm__ volatile("" : : "r"(sum)); /* keeps the compiler from removing the loop */
 }
 
-/* Median over the rounds of the slowest rank's time, after one round of warm-up. all
- * [size][ROUNDS]: scratch. */
+/* Sets *ns to the median time of ROUNDS rounds, after one round to warm up. The time of a round is
+ * that of the slowest rank. all [size][ROUNDS]: scratch. */
 static int time_of(struct ddp_comm *comm, struct buffers *m, void (*work)(struct buffers *m),
                    int64_t *all, double *ns, struct ddp_err *err)
 {
@@ -44,8 +44,7 @@ static int time_of(struct ddp_comm *comm, struct buffers *m, void (*work)(struct
         DDP_TRY(ddp_comm_barrier(comm, err));
         int64_t begin = ddp_now_ns();
         work(m);
-        /* Ranks may take turns on a core: measure until all are done, not until one that had the
-         * core to itself is done. */
+        /* Ranks may share a core. The barrier makes the time end when all ranks are done. */
         DDP_TRY(ddp_comm_barrier(comm, err));
         mine[DDP_MAX(i, 0)] = ddp_now_ns() - begin;
     }

@@ -1,5 +1,5 @@
-/* The memory baseline: how fast all ranks together copy and read memory of their own. A change of
- * the measured program does not affect it; a change of the machine or its load does. */
+/* Measures the memory baseline: the speed at which all ranks together copy and read their own
+ * memory. The baseline depends on the machine and its load, and not on the measured program. */
 #ifndef DDP_BENCH_MEMORY_BASELINE_H
 #define DDP_BENCH_MEMORY_BASELINE_H
 
@@ -10,8 +10,9 @@
 extern "C" {
 #endif
 
-/* Measures the baseline, which takes about 50 ms. A host without enough memory (at most 256 MiB) is
- * not an error: both figures are then NaN. Collective, with the same result on all ranks. */
+/* Measures the baseline in about 50 ms. If a host has too little memory (at most 256 MiB are
+ * needed), both figures are NaN and the call succeeds. Collective; all ranks get the same
+ * figures. */
 int ddp_memory_baseline_measure(struct ddp_comm *comm, struct ddp_control *out,
                                 struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -3,15 +3,15 @@
 #include "bench/operands.h"
 #include "comm/backend.h"
 
-#define POISON 0xA5 /* fills the result buffer; no right answer */
+#define POISON 0xA5 /* fills the result buffer before an operation */
 
 static unsigned char *at(void *buffer, const struct ddp_operands *o, size_t element)
 {
     return (unsigned char *)buffer + element * ddp_dtype_size(o->args.dtype);
 }
 
-/* Collectives in which a rank sends one chunk of the full buffer. receives_part: in which it
- * receives one. */
+/* sends_part: true for collectives in which a rank sends one chunk of the full buffer.
+ * receives_part: true for those in which it receives one. */
 static bool sends_part(enum ddp_coll coll)
 {
     return coll == DDP_ALL_GATHER || coll == DDP_GATHER;
@@ -73,7 +73,8 @@ void ddp_operands_on(struct ddp_operands *o, const struct ddp_device *device, vo
 void ddp_operands_fill(const struct ddp_operands *o, uint64_t round)
 {
     void *a = o->device ? o->image_a : o->a, *b = o->device ? o->image_b : o->b;
-    /* In place the input is prepared in b, which keeps it; out of place at the start of a. */
+    /* In place, the input is written to b, which keeps it. Out of place, it is written to the start
+     * of a. */
     void *input = o->in_place ? at(b, o, o->input_first) : a;
     memset(b, POISON, o->full_bytes);
     ddp_verify_fill(input, o->input_first, o->input_count, o->args.dtype, o->args.op, o->rank,
@@ -97,7 +98,7 @@ void ddp_operands_restore(const struct ddp_operands *o)
         memcpy(to, from, bytes);
 }
 
-/* Returns the result, where the host can read it. */
+/* Returns the result in host memory. */
 static const unsigned char *result(const struct ddp_operands *o)
 {
     const unsigned char *recv = o->args.recv, *from = o->in_place ? o->a : o->b;
@@ -118,8 +119,8 @@ static int verify_reduced(const struct ddp_operands *o, size_t first, uint64_t r
                               o->ranks, round, wrong, err);
 }
 
-/* Checks that o->part elements of recv, from `element` on, are the input of rank src from `first`
- * on. */
+/* Checks that the o->part elements at recv[element] are equal to the input of rank src from element
+ * `first` on. */
 static int verify_moved(const struct ddp_operands *o, const unsigned char *recv, size_t element,
                         int src, size_t first, uint64_t round, int64_t *wrong, struct ddp_err *err)
 {

@@ -1,11 +1,11 @@
-/* The operands of one measured operation, for every collective: where its arrays lie in two
- * buffers, which input this rank writes, and which result it must get.
+/* Arranges the operands of one measured operation, for every collective: the place of its arrays in
+ * two buffers, the input of this rank, and the result that this rank must get.
  *
- * Each rank has two buffers, a and b, of the full size. Out of place, a is sent and b receives. In
- * place, the operation works on a, and b keeps the input, which is then restored (coll.h says where
- * send lies in recv, or recv in send). The input consists of the values of verify.h, numbered by
- * their position in the full buffer, so that a chunk at a wrong position or from a wrong rank is
- * wrong. The sampler runs the operation. */
+ * Each rank has two buffers, a and b, of the full size. Out of place, the operation sends from a
+ * and receives in b. In place, it works on a. Buffer b then keeps the input, so that a can be
+ * restored (coll.h says where send lies in recv, or recv in send). The values of the input come
+ * from verify.h. They depend on the rank and on the position in the full buffer. A chunk at a wrong
+ * position or from a wrong rank is therefore detected. The sampler runs the operation. */
 #ifndef DDP_BENCH_OPERANDS_H
 #define DDP_BENCH_OPERANDS_H
 
@@ -25,26 +25,30 @@ struct ddp_operands {
     void *image_a, *image_b;         /* [full_bytes]: the host's copies of a device's buffers */
     size_t full_bytes;
     size_t part; /* elements of one rank's chunk; all elements if there are no chunks */
-    /* The elements that this rank contributes; input_count 0: none. */
+    /* The elements that this rank contributes. input_count is 0 if there are none. */
     size_t input_first, input_count;
     bool in_place;
     bool averages_first; /* the backend divides, and rounds, before the sum (verify.h) */
     int rank, ranks;
 };
 
-/* rank, ranks: in the group. a, b: [spec->size_bytes], borrowed. */
+/* rank, ranks: this rank's number in the group, and the size of the group. a, b:
+ * [spec->size_bytes], borrowed. */
 void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec, int rank,
                        int ranks, void *a, void *b);
 /* Declares that a and b are memory of `device`, which the host cannot access. The host then writes
- * and compares the images, which have the same size and are copied. Borrowed. */
+ * and compares the images, and data is copied between images and buffers. The images are as large
+ * as a and b. All pointers are borrowed. */
 void ddp_operands_on(struct ddp_operands *o, const struct ddp_device *device, void *image_a,
                      void *image_b);
-/* Writes the input of `round`, and poisons the result buffer. */
+/* Writes the input of `round`. Overwrites the rest of the result buffer with a poison value. */
 void ddp_operands_fill(const struct ddp_operands *o, uint64_t round);
-/* In place: restores the input. Out of place: does nothing, because the input is still there. */
+/* In place: restores the input. Out of place: does nothing, because the operation did not change
+ * the input. */
 void ddp_operands_restore(const struct ddp_operands *o);
-/* Compares this rank's result with the expected one. *elements: how many were compared. Returns
- * DDP_EDATA as in verify.h; *wrong then counts the array or chunk that failed. */
+/* Compares this rank's result with the expected one. *elements: number of elements compared.
+ * Returns DDP_EDATA as in verify.h. *wrong then counts the wrong elements of the first array or
+ * chunk that has any. */
 int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *elements,
                         int64_t *wrong, struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -1,15 +1,17 @@
-/* Selection by two histograms: the upper 16 bits of 31, then the lower 15 of one bucket. */
+/* Selects with two histograms of the 31-bit magnitudes. The first counts the upper 16 bits. The
+ * second counts the lower 15 bits in one bucket of the first. */
 #include "bench/oracle_select.h"
 
 #define LOW_BITS 15
 #define LOW_MASK ((1u << LOW_BITS) - 1)
 
-/* Returns the bucket that holds the k-th element, counted from the highest bucket down. *above:
- * number of elements in higher buckets. */
+/* Returns the bucket that holds the k-th largest element. *above: number of elements in higher
+ * buckets. */
 static uint32_t find_bucket(const uint32_t *bucket, uint32_t buckets, size_t k, size_t *above)
 {
     *above = 0;
-    for (uint32_t b = buckets; b-- > 1;) { /* bucket 0 if no higher one holds it */
+    for (uint32_t b = buckets;
+         b-- > 1;) { /* bucket 0 is left if no higher bucket holds the element */
         if (*above + bucket[b] >= k)
             return b;
         *above += bucket[b];

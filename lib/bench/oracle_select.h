@@ -1,5 +1,6 @@
-/* Finds the elements that a top-K or a threshold must select, by counting magnitudes. This is slow
- * and exact, and shares no code with the kernels of device/sparse.h, which it checks. */
+/* Finds the elements that a top-K or a threshold must select, to check the kernels of
+ * device/sparse.h. This code counts magnitudes, which is slow and exact. It shares nothing with the
+ * kernels. */
 #ifndef DDP_BENCH_ORACLE_SELECT_H
 #define DDP_BENCH_ORACLE_SELECT_H
 
@@ -14,18 +15,18 @@ extern "C" {
 
 #define DDP_ORACLE_BUCKETS 65536
 
-/* A selection: the magnitudes (bits without the sign) above `limit`, and the first `ties` of those
- * equal to it. */
+/* A selection: the elements whose magnitude (bits without the sign) is above `limit`, and the first
+ * `ties` elements whose magnitude equals `limit`. */
 struct ddp_oracle_choice {
     uint32_t limit;
     size_t ties;
-    /* Elements selected in all. A caller with less room lowers it; the first elements in index
-     * order are then selected. */
+    /* Number of selected elements. A caller with less room reduces it. Then only the first elements
+     * in index order are selected. */
     size_t count;
 };
 
-/* Select the k largest magnitudes of x[n], or those of at least `threshold`. bucket
- * [DDP_ORACLE_BUCKETS]: scratch. */
+/* ddp_oracle_topk selects the k largest magnitudes of x[n]. ddp_oracle_threshold selects those of
+ * at least `threshold`. bucket [DDP_ORACLE_BUCKETS]: scratch. */
 void ddp_oracle_topk(const float *x, size_t n, size_t k, uint32_t *bucket,
                      struct ddp_oracle_choice *out);
 void ddp_oracle_threshold(const float *x, size_t n, float threshold, struct ddp_oracle_choice *out);
@@ -37,7 +38,8 @@ static inline uint32_t ddp_oracle_magnitude(float x)
     return bits & 0x7fffffffu;
 }
 
-/* True if the next element, in index order, is selected. Subtracts it from ties and count. */
+/* True if x is selected; left->ties and left->count are then reduced. Call it for all elements in
+ * index order. */
 static inline bool ddp_oracle_takes(struct ddp_oracle_choice *left, float x)
 {
     uint32_t magnitude = ddp_oracle_magnitude(x);

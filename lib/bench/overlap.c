@@ -11,7 +11,7 @@
 /* Elements of the loop's array. Its 4 KiB stay in the cache, so the loop leaves the memory
  * bandwidth to the operation. */
 #define LOOP_COUNT 1024
-/* Shortest time of a calibration; the clock's resolution then does not matter. */
+/* Shortest time of a calibration, so that the resolution of the clock does not matter. */
 #define CALIBRATE_NS    300000
 #define CALIBRATE_TIMES 5
 
@@ -34,8 +34,7 @@ static int64_t time_of(float *x, uint64_t passes)
 }
 
 /* Returns the number of passes that take about `ns` when nothing disturbs them. The fastest of a
- * few timings counts: with one that a busy machine interrupted, the loop would be many times too
- * short. */
+ * few timings counts, because an interrupted timing would make the loop far too short. */
 static uint64_t calibrate(float *x, double ns)
 {
     uint64_t passes = 16;
@@ -51,7 +50,7 @@ static uint64_t calibrate(float *x, double ns)
     return (uint64_t)fmax(1, ns * (double)passes / (double)quickest);
 }
 
-/* Runs one iteration: the loop, alone or with the operation around it. */
+/* Runs one iteration: the loop alone, or start of the operation, loop, wait. */
 static int iterate(const struct ddp_overlap *o, float *x, uint64_t passes, bool operates,
                    int64_t *duration, struct ddp_err *err)
 {

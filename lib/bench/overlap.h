@@ -1,19 +1,22 @@
-/* Measures how much of a non-blocking collective is hidden behind computation (--overlap-compute):
- * the progress thread (coll/async.h) runs the operation while the rank runs an arithmetic loop.
+/* Measures how much of a non-blocking collective is hidden behind computation (--overlap-compute).
+ * The progress thread (coll/async.h) runs the operation while the rank runs an arithmetic loop.
  *
- * There are three times, each the median over iterations of the slowest rank's time. *pure* is the
- * operation, started and awaited at once. *compute* is the loop alone, calibrated on each rank to
- * take about as long as pure. *total* is start, loop, wait. The hidden fraction of the shorter one
- * is
+ * Three times are measured. Each is the median over iterations of the slowest rank's time.
+ *
+ *   pure     the operation, started and awaited at once
+ *   compute  the loop alone, which each rank calibrates to take about as long as pure
+ *   total    start of the operation, loop, wait
+ *
+ * The overlap is the part of the shorter of pure and compute that is hidden:
  *
  *   overlap = (pure + compute - total) / min(pure, compute), limited to 0..1
  *
- * 0 means that operation and loop might as well run one after the other, 1 that the shorter one
- * costs nothing. compute is measured alone, so a progress thread that takes time from its rank
- * lowers the overlap.
+ * 0 means that total is as long as operation and loop one after the other. 1 means that the shorter
+ * of the two takes no additional time. compute is measured alone, so a progress thread that takes
+ * time from its rank lowers the overlap.
  *
- * Source: Intel MPI Benchmarks, user guide, IMB-NBC. OSU's osu_iallreduce is similar, but takes
- * compute from inside total. */
+ * Source: Intel MPI Benchmarks, user guide, IMB-NBC. OSU's osu_iallreduce is similar, but measures
+ * compute inside total. */
 #ifndef DDP_BENCH_OVERLAP_H
 #define DDP_BENCH_OVERLAP_H
 
@@ -24,7 +27,7 @@
 extern "C" {
 #endif
 
-/* Everything is borrowed. */
+/* All pointers are borrowed. */
 struct ddp_overlap {
     struct ddp_comm *comm; /* all ranks */
     const struct ddp_operands *operands;

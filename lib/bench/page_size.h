@@ -1,5 +1,5 @@
-/* Finds the page size that a buffer really has. It affects large transfers (2 MiB pages can be
- * twice as fast as 4 KiB pages), and asking for huge pages does not guarantee them. */
+/* Finds the page size that a buffer really has. It affects large transfers, because 2 MiB pages can
+ * be twice as fast as 4 KiB pages. A request for huge pages does not guarantee them. */
 #ifndef DDP_BENCH_PAGE_SIZE_H
 #define DDP_BENCH_PAGE_SIZE_H
 
@@ -9,9 +9,9 @@
 extern "C" {
 #endif
 
-/* Returns the page size of the mapping that holds ptr, from /proc/self/smaps: the huge page size if
- * huge pages map at least half of its resident memory. -1: not known. Touch the buffer first. Reads
- * files, so do not call it in timed regions. */
+/* Returns the page size of the mapping that holds ptr, from /proc/self/smaps, or -1 if it is not
+ * known. Returns the huge page size if huge pages map at least half of the mapping's resident
+ * memory. Write to the buffer first. Reads files, so do not call it in timed regions. */
 int64_t ddp_page_bytes(const void *ptr);
 
 #ifdef __cplusplus

@@ -1,8 +1,9 @@
-/* Ping-pong between ranks 0 and 1.
+/* Measures a ping-pong between ranks 0 and 1.
  *
  * Round trips are timed in *batches*, because a single one takes little longer than reading the
- * clock. The first batch is untimed and wakes both sides. The second tells rank 0 how many batches
- * fit into the budget. The other ranks wait in the exchanges of that number and of the result. */
+ * clock. The first batch wakes both ranks, and its time is not used. From the second batch, rank 0
+ * computes how many batches fit into the budget. The other ranks only take part in the exchanges of
+ * that number and of the result. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,16 +15,16 @@
 #include "stats/summary.h"
 
 #define FLAG_SLOT (DDP_SHM_FLAG_SLOTS - 1) /* coll/coll_shm.h reserves it */
-/* no algorithm uses this tag; MPI guarantees tags up to 32767 */
+/* No algorithm uses this tag. MPI guarantees tags up to 32767. */
 #define TAG         29999
 #define TRIPS       8
 #define BATCHES_MAX 256
-/* Number of polls without a pause instruction, which would take as long as the trip on some
- * processors. */
+/* Number of polls without a pause instruction. On some processors a pause takes as long as the
+ * round trip. */
 #define POLLS 4096
 
-/* Runs one round trip over shared flags: rank 0 posts and then waits, rank 1 waits and then
- * posts. */
+/* Runs one round trip over flags in shared memory: rank 0 posts and then waits, rank 1 waits and
+ * then posts. */
 static int trip_flags(struct ddp_comm *comm, struct ddp_err *err)
 {
     int peer = 1 - comm->rank;
@@ -73,7 +74,8 @@ static int from_rank_0(struct ddp_comm *comm, double *value, struct ddp_err *err
     if (comm->size > DDP_SHM_RANKS_MAX)
         room = ddp_calloc((size_t)comm->size, sizeof *room);
     if (!room)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a number of each of %d ranks", comm->size);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for one number per rank of %d ranks",
+                        comm->size);
     int rc = ddp_comm_allgather_bytes(comm, value, room, sizeof *value, err);
     if (rc == 0)
         *value = room[0];
@@ -90,7 +92,7 @@ int ddp_pingpong(struct ddp_comm *comm, int64_t budget_ns, double *round_trip_ns
     bool plays = comm->rank < 2;
     struct ddp_summary summary;
     *round_trip_ns = NAN;
-    if (comm->control) /* the side channel shows whether the hosts' processors are undisturbed */
+    if (comm->control) /* the ping-pong of the side channel is between the CPUs */
         return ddp_pingpong(comm->control, budget_ns, round_trip_ns, err);
     if (comm->size < 2 || (!comm->shm && !(comm->backend->caps & DDP_CAP_P2P)))
         return 0;
@@ -106,7 +108,7 @@ int ddp_pingpong(struct ddp_comm *comm, int64_t budget_ns, double *round_trip_ns
     if (comm->rank == 0 && ddp_summarize(ns, (size_t)n, &summary) == 0)
         result = summary.median;
     DDP_TRY(from_rank_0(comm, &result, err));
-    /* Ranks that did not take part advance their sequence number, too. */
+    /* The sequence number must be equal on all ranks, so ranks above 1 advance theirs, too. */
     if (!plays && comm->shm)
         comm->shm->sequence[FLAG_SLOT] += (uint64_t)TRIPS * (uint64_t)(n + 1);
     *round_trip_ns = result;

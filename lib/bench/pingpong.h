@@ -1,6 +1,6 @@
-/* A cache-line ping-pong between ranks 0 and 1. Its time shows which cores the ranks really run on,
- * and on shared machines that decides what is fast; every result therefore reports it. It uses
- * shared flags if the backend maps memory, otherwise 8-byte messages. */
+/* Measures a ping-pong between ranks 0 and 1. Its time shows how far apart the cores are on which
+ * the ranks run. This distance affects all other times, so every result reports the ping-pong. The
+ * ranks use flags in shared memory if the backend maps memory, otherwise 8-byte messages. */
 #ifndef DDP_BENCH_PINGPONG_H
 #define DDP_BENCH_PINGPONG_H
 
@@ -10,8 +10,9 @@
 extern "C" {
 #endif
 
-/* Sets *round_trip_ns to the median round trip over about budget_ns (records use 1e6), equal on all
- * ranks; NaN if there is one rank or the backend has neither flags nor messages. Collective. */
+/* Runs round trips for about budget_ns (1e6 for a record) and sets *round_trip_ns to their median,
+ * on all ranks. NaN if there is one rank or the backend has neither flags nor messages.
+ * Collective. */
 int ddp_pingpong(struct ddp_comm *comm, int64_t budget_ns, double *round_trip_ns,
                  struct ddp_err *err) DDP_MUST_CHECK;
 

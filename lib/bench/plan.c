@@ -37,8 +37,8 @@ static const char *op_name(int value)
     return ddp_op_name((enum ddp_op)value);
 }
 
-/* Replaces *bytes by the next size of a range; false at its end. The last step is shorter if
- * necessary: a user who asks for sizes up to 64 MiB wants to see 64 MiB. */
+/* Sets *bytes to the next size of a range. Returns false at the end of the range. The last step is
+ * shortened if necessary, so that max_bytes is always measured. */
 static bool next_size(const struct ddp_bench_options *o, uint64_t *bytes)
 {
     uint64_t next;
@@ -78,8 +78,8 @@ static int check_range(const struct ddp_bench_options *o, struct ddp_err *err)
     return 0;
 }
 
-/* --block times several calls as one; they have no inputs of their own, and no start in between.
- * Rejects options that need these. */
+/* Rejects options that cannot be combined with --block. The calls of a block have one input and one
+ * start in common, but these options need them for each call. */
 static int check_block(const struct ddp_bench_options *o, struct ddp_err *err)
 {
     const char *other = o->check == DDP_CHECK_ALL ? "check all"
@@ -154,8 +154,9 @@ static int list_sizes(const struct ddp_bench_options *o, struct sizes *out, stru
     return 0;
 }
 
-/* Chooses registered memory if the backend has it, unless the user chose. A choice that the backend
- * cannot provide is an error, because the results would be labelled wrongly. */
+/* Sets *out to the memory that the user chose. Without a choice, uses registered memory if the
+ * backend has it, else private memory. Fails if the backend lacks the chosen memory, because the
+ * results would be labelled wrongly. */
 static int choose_memory(int asked, const char *backend, enum ddp_memory *out, struct ddp_err *err)
 {
     const struct ddp_backend *b = ddp_backend_find(backend);
@@ -181,7 +182,7 @@ static uint64_t whole_count(enum ddp_coll coll, uint64_t bytes, enum ddp_dtype d
     return count - count % parts;
 }
 
-/* The first size that was rounded down, and the number n of points that were. */
+/* The first size that was rounded down. n: number of points whose size was rounded down. */
 struct rounding {
     uint64_t requested, size;
     enum ddp_dtype dtype;
@@ -236,8 +237,8 @@ static void add_placements(const struct ddp_bench_options *o, struct ddp_point_s
     }
 }
 
-/* Adds the points of all combinations. The options have been checked. algorithms [methods]: the
- * names for each method. */
+/* Adds the points of all combinations of the checked options. algorithms [methods]: the names for
+ * each method. */
 static void expand(const struct ddp_bench_options *o, const char *backend, int ranks,
                    const struct ddp_string_list *algorithms, const struct sizes *sizes,
                    struct ddp_bench_plan *plan)
@@ -318,7 +319,7 @@ int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ra
                         (long long)o->root, ranks);
     DDP_TRY(choose_memory(o->memory, backend, &plan.memory, err));
     plan.all_algorithms = o->algorithms.n > 0 && strcmp(o->algorithms.v[0], "all") == 0;
-    plan.all_dtypes = o->dtypes.n == DDP_DTYPE_COUNT; /* duplicates have been rejected */
+    plan.all_dtypes = o->dtypes.n == DDP_DTYPE_COUNT; /* check_twice has rejected duplicates */
     plan.all_ops = o->ops.n == DDP_OP_COUNT;
     DDP_TRY(ddp_plan_list_algorithms(o, &algorithms, err));
     int rc = list_sizes(o, &sizes, err);

@@ -1,6 +1,6 @@
-/* The plan: the options of a collective command become a list of points, which is checked before
- * anything runs. A plan also contains the memory that every rank will need; a plan that does not
- * fit is refused before memory is allocated. */
+/* The plan: turns the options of a collective command into a list of points, and checks them before
+ * anything runs. A plan also states the memory that every rank will need. A plan that does not fit
+ * into memory is refused before memory is allocated. */
 #ifndef DDP_BENCH_PLAN_H
 #define DDP_BENCH_PLAN_H
 
@@ -14,20 +14,21 @@
 extern "C" {
 #endif
 
-/* Most points of a plan. A larger number is probably a typing error (-i 1). */
+/* Largest number of points in a plan. More points are probably a typing error, for example -i 1
+ * (steps of one byte). */
 #define DDP_PLAN_POINTS_MAX 65536
-/* Buffers of a rank: send and receive. In place, the second one keeps the input. */
+/* Number of buffers per rank: send and receive. In place, the second one keeps the input. */
 #define DDP_PLAN_BUFFERS 2
-/* Largest --iters; their durations are kept in memory. DDP_PLAN_ITERS_ADAPTIVE is the limit without
- * --iters: more iterations hardly narrow the interval. */
+/* Largest --iters, because all durations are kept in memory. Without --iters the limit is
+ * DDP_PLAN_ITERS_ADAPTIVE, because more iterations hardly narrow the interval. */
 #define DDP_PLAN_ITERS_MAX      10000000
 #define DDP_PLAN_ITERS_ADAPTIVE 10000
 
 /* The parsed options of a collective command, without those that choose ranks and backend. */
 struct ddp_bench_options {
     enum ddp_coll coll;
-    /* Sizes in bytes. If the list is empty: the range from min_bytes to max_bytes, stepped by
-     * step_factor or step_bytes; the other one is 0. */
+    /* Sizes in bytes. If the list is empty, the sizes are the range from min_bytes to max_bytes, in
+     * steps of step_factor or step_bytes. The unused one of these two is 0. */
     struct ddp_size_list sizes;
     uint64_t min_bytes, max_bytes, step_bytes;
     int64_t step_factor;
@@ -35,11 +36,11 @@ struct ddp_bench_options {
     struct ddp_int_list dtypes, ops;
     int64_t root;
     int placement;  /* 0 in, 1 out, 2 both */
-    int64_t groups; /* groups of ranks that run it at the same time; 0 and 1: no groups */
+    int64_t groups; /* groups that run the operation at the same time; 0 and 1: no groups */
     int memory;     /* enum ddp_memory; -1: registered if the backend has it, else private */
-    /* Exactly `iters` iterations if precision and max_time_s are 0. Otherwise at most `iters`,
-     * until half the interval is within `precision` of the median, or until max_time_s has passed
-     * (bench/iterations.h). */
+    /* If precision and max_time_s are 0, there are exactly `iters` iterations. Otherwise there are
+     * at most `iters`. They end earlier when half the interval is at most `precision` times the
+     * median, or when max_time_s has passed (bench/iterations.h). */
     int64_t iters, warmup;
     double precision, max_time_s;
     int start;     /* enum ddp_start */
@@ -52,12 +53,12 @@ struct ddp_bench_options {
     bool samples, dry_run;
     bool graph;   /* on a GPU: run as a captured graph */
     bool overlap; /* --overlap-compute: non-blocking, beside a compute loop */
-    /* The following are for all-reduce only; elsewhere empty and 0. */
-    struct ddp_string_list compress; /* methods, each of which gets points; empty: none */
+    /* The following are for all-reduce. For other collectives they are empty or 0. */
+    struct ddp_string_list compress; /* methods, each with points of its own; empty: none */
     int feedback;                    /* enum ddp_feedback */
-    int64_t partial;                 /* number of chunks; a step exchanges one; 0: everything */
-    struct ddp_string_list gradient; /* bench/gradient.h */
-    bool break_even;                 /* measure it, which takes the time of several points */
+    int64_t partial; /* number of chunks, of which an iteration exchanges one; 0: no chunks */
+    struct ddp_string_list gradient; /* source of the gradients (bench/gradient.h) */
+    bool break_even; /* measure the break-even density, which takes the time of several points */
 };
 
 /* Order in which points are measured. Random (by the seed) is the default, so that a drift of the
@@ -71,16 +72,17 @@ struct ddp_bench_plan {
     struct ddp_point_spec *points; /* [count] */
     int count;
     uint64_t buffer_bytes;   /* largest single buffer */
-    uint64_t bytes_per_rank; /* registered or private memory that a rank holds at once */
-    uint64_t compress_registered, compress_private; /* the part of it that compression needs */
-    enum ddp_memory memory;                         /* of all points */
-    /* The user wrote `all`. Points that only `all` brought are left out if they cannot run. */
+    uint64_t bytes_per_rank; /* registered and private memory that a rank needs */
+    uint64_t compress_registered,
+        compress_private;   /* the parts of bytes_per_rank that compression needs */
+    enum ddp_memory memory; /* memory of all points */
+    /* The user wrote `all`. Points that only `all` added are skipped if they cannot run. */
     bool all_algorithms, all_dtypes, all_ops;
     char rounding[256]; /* note for stderr on sizes that were rounded down; "": none */
 };
 
-/* Checks the options as far as this is possible without knowing backend and ranks: sizes, steps,
- * names of algorithms. Returns DDP_EUSAGE. */
+/* Checks everything in the options that does not depend on backend and ranks, for example sizes,
+ * steps and names of algorithms. Returns DDP_EUSAGE. */
 int ddp_plan_check(const struct ddp_bench_options *options, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Sets *out to the number of ranks in a group. Returns DDP_EUSAGE if `ranks` cannot be divided into
@@ -88,42 +90,42 @@ int ddp_plan_check(const struct ddp_bench_options *options, struct ddp_err *err)
 int ddp_plan_group_ranks(const struct ddp_bench_options *options, int ranks, int *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Expands options into points for groups of `ranks` ranks on `backend`: dtypes x operations x
- * methods x algorithms x placements x sizes, the last varying fastest. available_bytes: memory of
- * the host; -1: not known, or already checked. *out is released with ddp_plan_release. Returns
- * DDP_EUSAGE for contradictory options, and DDP_ENOMEM, with the calculation in the text, if ranks
- * * bytes_per_rank exceeds available_bytes. */
+/* Makes the points for groups of `ranks` ranks on `backend`: one point for each combination of
+ * dtype, operation, method, algorithm, placement and size. The size varies fastest.
+ * available_bytes: memory of the host; -1: not known, or already checked. Release *out with
+ * ddp_plan_release. Returns DDP_EUSAGE if options contradict each other. Returns DDP_ENOMEM if
+ * ranks * bytes_per_rank exceeds available_bytes; the message shows the calculation. */
 int ddp_plan_make(const struct ddp_bench_options *options, const char *backend, int ranks,
                   int64_t available_bytes, struct ddp_bench_plan *out,
                   struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns DDP_ENOMEM if `ranks` ranks of one host need more than available_bytes. */
 int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t available_bytes,
                   struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns DDP_EUSAGE if a named algorithm will refuse a point, as far as this is known before ranks
- * exist. A contradiction is then reported without starting ranks. */
+/* Returns DDP_EUSAGE if an algorithm will refuse a point and this is known before ranks exist.
+ * Ranks need not be started then. */
 int ddp_plan_check_offline(const struct ddp_bench_plan *plan, const struct ddp_backend *backend,
                            struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_plan_release(struct ddp_bench_plan *plan);
 
-/* The following are in plan_compress.c and concern --compress and --partial. */
-/* Most chunks of --partial. */
+/* The following functions are in plan_compress.c and concern --compress and --partial. */
+/* Largest number of chunks of --partial. */
 #define DDP_PLAN_PARTIAL_MAX 1024
-/* Checks these options, alone and with the others. Returns DDP_EUSAGE. */
+/* Checks these options, and their combination with other options. Returns DDP_EUSAGE. */
 int ddp_plan_check_compress(const struct ddp_bench_options *options,
                             struct ddp_err *err) DDP_MUST_CHECK;
 /* True if any point compresses or exchanges only a part of the data. */
 bool ddp_plan_reduces(const struct ddp_bench_options *options);
-/* Returns the j-th algorithm, without "auto", that can exchange method i of options->compress; NULL
- * past the last. */
+/* Returns the j-th algorithm that can exchange method i of options->compress, or NULL after the
+ * last. "auto" is not counted. */
 const char *ddp_plan_algorithm(const struct ddp_bench_options *options, int method, int j);
-/* Returns the text of method i, "none" without --compress. ddp_plan_methods: the number of methods,
- * at least 1. */
+/* ddp_plan_method returns the text of method i, or "none" without --compress. ddp_plan_methods
+ * returns the number of methods, at least 1. */
 const char *ddp_plan_method(const struct ddp_bench_options *options, int i);
 int ddp_plan_methods(const struct ddp_bench_options *options);
 /* True if error feedback is on for a point. */
 bool ddp_plan_feedback(const struct ddp_bench_options *options, const struct ddp_point_spec *spec);
-/* Adds the memory that compressing the points needs to the plan. on_device: the gradients are in
- * device memory. */
+/* Adds the memory that compression needs to the plan. on_device: the gradients are in device
+ * memory. */
 void ddp_plan_add_compress_bytes(const struct ddp_bench_options *options, bool on_device,
                                  struct ddp_bench_plan *plan);
 

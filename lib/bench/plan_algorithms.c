@@ -1,4 +1,4 @@
-/* --algorithm in the plan: the legal names, and the meaning of `all`. */
+/* Handles --algorithm for the plan: checks the names and expands `all`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Checks a plan without starting ranks: reports the points that an algorithm is known to refuse. */
+/* Checks a plan before ranks exist. Fails for a point that its algorithm is known to refuse. */
 #include <string.h>
 
 #include "base/conf.h"
@@ -23,8 +23,8 @@ static int check_offline(const struct ddp_point_spec *s, const struct ddp_backen
     return alg ? ddp_coll_check_offline(alg, backend, s->ranks, &shape, err) : 0;
 }
 
-/* Under an outside launcher it is not yet known which memory the ranks share. But an algorithm that
- * works only on registered memory can be refused. */
+/* Checks a point under an outside launcher. It is not yet known which ranks share memory. But an
+ * algorithm that works on registered memory only can be refused for private memory. */
 static int check_launched_offline(const struct ddp_point_spec *s, struct ddp_err *err)
 {
     const struct ddp_backend *shm = ddp_backend_find("shm");
@@ -38,8 +38,8 @@ int ddp_plan_check_offline(const struct ddp_bench_plan *plan, const struct ddp_b
                            struct ddp_err *err)
 {
     const bool launched = (backend->caps & DDP_CAP_LAUNCHED) != 0;
-    /* Skip this check if DDPBENCH_HOSTS simulates several hosts, and for `all`: the sampler leaves
-     * out unsupported combinations later. */
+    /* Skip this check for `all`, because the sampler skips combinations that cannot run. Skip it if
+     * DDPBENCH_HOSTS simulates several hosts, because the check assumes one host. */
     if (plan->all_algorithms || plan->all_dtypes || plan->all_ops ||
         ddp_conf_get(DDP_CONF_HOSTS) != NULL)
         return 0;

@@ -1,4 +1,4 @@
-/* --compress and --partial in the plan, and the options that belong to them. */
+/* Handles --compress, --partial and the options that belong to them for the plan. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,8 +45,8 @@ bool ddp_plan_feedback(const struct ddp_bench_options *o, const struct ddp_point
            parsed.compressor->feedback_default;
 }
 
-/* Returns the j-th exchange algorithm for a sparse compressor; NULL past the last. Compressors with
- * a global selection use the algorithms that select; all others use those that do not. */
+/* Returns the j-th exchange algorithm for a sparse compressor, or NULL after the last. A compressor
+ * with a global selection uses the algorithms that select. All others use those that do not. */
 static const char *sparse_algorithm(const struct ddp_compressor *compressor, int j)
 {
     for (const struct ddp_sparse_alg *const *a = ddp_sparse_algorithms(); *a; a++) {
@@ -85,8 +85,8 @@ static int check_methods(const struct ddp_bench_options *o, struct ddp_err *err)
     return 0;
 }
 
-/* Rejects types, operations and placements that a compressed exchange does not support: like
- * training, it sums or averages f32 gradients in place. */
+/* Rejects types, operations and placements that a compressed or partial exchange does not support.
+ * Like training, such an exchange sums or averages f32 gradients in place. */
 static int check_kind(const struct ddp_bench_options *o, struct ddp_err *err)
 {
     const char *option = compresses(o) ? "compress" : "partial";
@@ -158,8 +158,8 @@ int ddp_plan_check_compress(const struct ddp_bench_options *o, struct ddp_err *e
     return 0;
 }
 
-/* Adds host memory only. The device's memory is not known here; its allocation fails if there is
- * too little. */
+/* Adds host memory only. The size of the device's memory is not known here. If it is too small, the
+ * allocation fails later. */
 static void add_device_bytes(struct ddp_bench_plan *plan)
 {
     for (int i = 0; i < plan->count; i++)
@@ -178,8 +178,9 @@ static void method_bytes(const char *text, size_t count, int ranks, bool feedbac
         ddp_compressed_bytes(&spec, count, ranks, feedback, registered, private_bytes);
 }
 
-/* A point needs memory for its own exchange, the two that it is compared with, a second candidate
- * for fp16, and the expected residual. Bisecting the density needs room for every element. */
+/* A point needs memory for its own exchange, for the two baselines, for a second candidate of the
+ * fp16 baseline, and for the expected residual. With --break-even it also needs memory for an
+ * exchange of density 1. */
 void ddp_plan_add_compress_bytes(const struct ddp_bench_options *o, bool on_device,
                                  struct ddp_bench_plan *plan)
 {

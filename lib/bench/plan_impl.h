@@ -1,5 +1,6 @@
-/* Shared by the files of the plan, and private to them: plan.c expands, plan_algorithms.c names
- * algorithms, plan_compress.c handles compressed and partial exchanges (declared in plan.h). */
+/* Private declarations of the files of the plan. plan.c makes the points. plan_algorithms.c lists
+ * algorithms. plan_compress.c handles compressed and partial exchanges; plan.h declares its
+ * functions. */
 #ifndef DDP_BENCH_PLAN_IMPL_H
 #define DDP_BENCH_PLAN_IMPL_H
 
@@ -9,7 +10,8 @@
 extern "C" {
 #endif
 
-/* Checks that every method of --compress knows all names of --algorithm. Returns DDP_EUSAGE. */
+/* Checks that each name of --algorithm is an algorithm of every method of --compress. Returns
+ * DDP_EUSAGE. */
 int ddp_plan_check_algorithms(const struct ddp_bench_options *o, struct ddp_err *err);
 /* Sets *out [methods] to the algorithms of each method, with "all" expanded. Release it with
  * free(). */

@@ -1,6 +1,6 @@
-/* The sampler. operands.h says which arrays lie in its two buffers. In place, the input is restored
- * before every iteration, untimed. Without that the loop would measure another cache state, and a
- * sum would soon overflow. */
+/* The sampler: measures one point. operands.h describes its two buffers. In place, the input is
+ * restored before every iteration, untimed. Otherwise a sum would grow with every iteration and
+ * soon overflow. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,8 +22,8 @@ struct measurement {
     struct ddp_async_request request; /* runs coll on the progress thread, if there is one */
     struct ddp_operands operands;
     uint64_t round;      /* selects the input data; see verify.h */
-    uint64_t wire_bytes; /* sent by this rank in one operation */
-    int64_t checked;     /* elements this rank has verified */
+    uint64_t wire_bytes; /* bytes that this rank sent in one operation */
+    int64_t checked;     /* number of elements that this rank has verified */
 };
 
 /* Prepares the collective, and the request if there is a progress thread. Succeeds on all ranks or
@@ -54,8 +54,8 @@ static int check_result(struct measurement *m, struct ddp_err *err)
     return ddp_comm_agree(m->s->comm, rc, err);
 }
 
-/* Runs the operation once, untimed: counts the bytes it sends, and verifies the result unless
- * --check is off. */
+/* Runs the operation once, untimed. Counts the bytes that this rank sends, and verifies the result
+ * unless --check is off. */
 static int run_first(struct measurement *m, struct ddp_err *err)
 {
     struct ddp_comm *comm = m->s->comm;
@@ -68,7 +68,8 @@ static int run_first(struct measurement *m, struct ddp_err *err)
     return m->s->options->check == DDP_CHECK_OFF ? 0 : check_result(m, err);
 }
 
-/* Time of the last operation by the device's clock in ns; -1 if the backend has none. */
+/* Returns the time in ns of the last operation by the device's clock, or -1 if the backend has
+ * none. */
 static double device_time(const struct measurement *m)
 {
     struct ddp_comm *op_comm = ddp_sampler_comm(m->s);
@@ -106,9 +107,10 @@ static int run_timed(struct measurement *m, struct ddp_err *err)
     }
 }
 
-/* Sets the largest number of bytes that any rank sends. They are counted if the algorithm sends
- * messages. If ranks read each other's memory or a library communicates internally, they are the
- * minimum that a rank must exchange: the size times the collective's busbw factor. */
+/* Sets the number of bytes sent by the rank that sends most. They are counted if the algorithm
+ * sends messages. They are modelled if ranks read each other's memory or if a library communicates
+ * internally. The model is the minimum that a rank must exchange: the size times the collective's
+ * busbw factor. */
 static int wire_bytes(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
     struct ddp_comm *comm = m->s->comm;
@@ -117,8 +119,8 @@ static int wire_bytes(struct measurement *m, struct ddp_point *out, struct ddp_e
     uint64_t most = 0;
     for (int r = 0; r < comm->size; r++)
         most = DDP_MAX(most, all[r]);
-    /* Native calls send inside the library, algorithms on shared memory send nothing: no bytes are
-     * counted for either. */
+    /* Nothing is counted for native calls, which send inside the library, and for algorithms on
+     * shared memory, which send nothing. */
     const struct ddp_coll_shape some = {.coll = m->spec->coll, .count = 1000};
     struct ddp_coll_cost cost;
     m->coll.alg->cost(m->spec->ranks, &some, &cost);
@@ -131,7 +133,7 @@ static int wire_bytes(struct measurement *m, struct ddp_point *out, struct ddp_e
     return 0;
 }
 
-/* Elements verified by all ranks. */
+/* Sets *sum to the number of elements that all ranks have verified. */
 static int sum_checked(struct measurement *m, int64_t *sum, struct ddp_err *err)
 {
     int64_t *all = m->s->chunk; /* [size] */
@@ -142,7 +144,8 @@ static int sum_checked(struct measurement *m, int64_t *sum, struct ddp_err *err)
     return 0;
 }
 
-/* Median over iterations of the slowest rank's time by its device's clock. Collective. */
+/* Sets out->device_ns to the median over iterations of the slowest rank's time by its device's
+ * clock. Collective. */
 static int share_device_time(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
     struct ddp_sampler *s = m->s;
@@ -215,8 +218,9 @@ static int measure_dense(struct ddp_sampler *s, int index, struct ddp_point *out
 {
     struct measurement m = {.s = s, .spec = &s->plan->points[index]};
     /* Each group gets its own data, so that data of another group is detected as wrong. A seed is
-     * below 2^53, so seed and group fit into 64 bits. The mix is one to one; points and iterations
-     * add to its result. */
+     * below 2^53, so seed and group fit into 64 bits. ddp_mix64 is one to one, so different seeds
+     * and groups give different rounds. The index of the point and the number of the iteration are
+     * added. */
     const uint64_t group = (uint64_t)(s->comm->rank / s->group->size);
     m.round = ddp_mix64((uint64_t)s->options->seed | group << 56) + (uint64_t)index;
     ddp_sampler_operands(s, m.spec, &m.operands);

@@ -1,15 +1,15 @@
 /* The sampler: measures one point on a communicator.
  *
- * Each iteration rewrites the input (in place: always; out of place: once), waits for the start
- * (iterations.h: a barrier or a window), and times one operation. Nothing is allocated, written or
- * logged between the two clock readings.
+ * First it runs one untimed operation. It counts the bytes sent and, unless --check is off,
+ * verifies the result exactly. Each timed iteration waits for the start (iterations.h) and times
+ * one operation. Nothing is allocated, written or logged between the two clock readings. In place,
+ * the input is rewritten before every iteration; out of place, it is written once. With --check
+ * all, every iteration gets new input and is verified outside the timed region.
  *
- * First the sampler runs one untimed operation. It counts its traffic and, with --check once,
- * verifies the result exactly. With --check all every iteration has new input and is verified
- * outside the timed region. A ping-pong of about 1 ms between ranks 0 and 1 runs before and after
- * the timed loop. At the end the sampler measures the lower bound of the time on this machine
- * (bound.h). With --overlap-compute the operation is started and awaited through coll/async.h, and
- * measured again beside a compute loop (overlap.h). A single rank uses no barrier. */
+ * A ping-pong of about 1 ms between ranks 0 and 1 runs before and after the timed loop. At the end
+ * the sampler measures the lower bound of the time on this machine (bound.h). With
+ * --overlap-compute the operation runs through coll/async.h, and is measured again beside a compute
+ * loop (overlap.h). A single rank uses no barrier. */
 #ifndef DDP_BENCH_SAMPLER_H
 #define DDP_BENCH_SAMPLER_H
 
@@ -21,23 +21,22 @@ extern "C" {
 #endif
 
 struct ddp_sampler;
-/* Allocates the buffers for the largest point of the plan, and finds out which points can be
- * measured. Returns DDP_EUNAVAIL on all ranks, before anything is measured, if the user named an
- * algorithm that cannot run. options and plan are borrowed until destroy. Collective. */
+/* Allocates the buffers for the largest point of the plan, and finds the points that can be
+ * measured. Returns DDP_EUNAVAIL on all ranks if the user named an algorithm that cannot run.
+ * options and plan are borrowed until destroy. Collective. */
 int ddp_sampler_create(struct ddp_comm *comm, const struct ddp_bench_options *options,
                        const struct ddp_bench_plan *plan, struct ddp_sampler **out,
                        struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_sampler_destroy(struct ddp_sampler *s);
-/* True if plan->points[index] is left out: `all` brought it, and it cannot run here. *why: the
- * reason, borrowed. */
+/* True if plan->points[index] is skipped, because only `all` added it and it cannot run here. *why:
+ * the reason, borrowed. */
 bool ddp_sampler_skips(const struct ddp_sampler *s, int index, const char **why);
-/* Returns the indexes [*count] of the points that are not skipped, in the order to measure them.
- * Borrowed. */
+/* Returns the indexes [*count] of the points to measure, in the order of measurement. Borrowed. */
 const int *ddp_sampler_order(const struct ddp_sampler *s, int *count);
-/* Measures plan->points[index], which must not be skipped. Collective. *out is complete on every
- * rank. *samples [out->sample_count], in ns, is borrowed until the next call. Returns DDP_EDATA on
- * all ranks if a result is wrong; err then names rank, element, expected and received value and
- * their xor. */
+/* Measures plan->points[index], which must not be skipped. *out is complete on every rank. *samples
+ * [out->sample_count], in ns, is borrowed until the next call. Returns DDP_EDATA on all ranks if a
+ * result is wrong. err then names the rank, the element, the expected and the received value, and
+ * their xor. Collective. */
 int ddp_sampler_point(struct ddp_sampler *s, int index, struct ddp_point *out,
                       const double **samples, struct ddp_err *err) DDP_MUST_CHECK;
 

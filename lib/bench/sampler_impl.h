@@ -1,7 +1,7 @@
-/* Shared by the two files of the sampler, and private to them.
+/* Private declarations of the two files of the sampler.
  *
- *   sampler_setup.c   buffers, groups, the progress thread; which points can be measured
- *   sampler.c         one point */
+ *   sampler_setup.c   creates buffers, groups and progress thread; finds the points to measure
+ *   sampler.c         measures one point */
 #ifndef DDP_BENCH_SAMPLER_IMPL_H
 #define DDP_BENCH_SAMPLER_IMPL_H
 
@@ -24,12 +24,12 @@ struct ddp_sampler {
     void *a, *b;                     /* the two buffers, [buffer_bytes] each */
     const struct ddp_device *device; /* owner of the buffers' memory; NULL: the host */
     void *image_a, *image_b;         /* copies that the host can read, for a device (operands.h) */
-    double *device_ns;               /* [iters] of this rank by the device's clock; NULL: none */
+    double *device_ns; /* [iters]: this rank's times by the device's clock; NULL: no device */
     size_t buffer_bytes;
     enum ddp_memory memory;
     char **skip; /* [plan->count]: why a point is left out; NULL: it is measured */
-    /* order [measured]: indexes of the plan's points, in the order of measurement. plan_position
-     * [plan->count]: how many measured points precede a point in the plan. */
+    /* order [measured]: indexes of points in the plan, in the order of measurement. plan_position
+     * [plan->count]: how many measured points precede each point in the plan. */
     int *order, *plan_position;
     int measured;
     /* Scratch: duration [iters] for overlap, chunk [size][DDP_SLOWEST_CHUNK]. */
@@ -41,7 +41,8 @@ struct ddp_sampler {
     struct ddp_async *async;              /* runs non-blocking operations; NULL: operations block */
 };
 
-/* The communicator that operations run on: the progress thread's, or the group. */
+/* Returns the communicator on which operations run: the progress thread's if there is one,
+ * otherwise the group. */
 struct ddp_comm *ddp_sampler_comm(const struct ddp_sampler *s);
 /* Sets *out to the arrays of a point. */
 void ddp_sampler_operands(const struct ddp_sampler *s, const struct ddp_point_spec *spec,

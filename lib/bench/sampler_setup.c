@@ -1,4 +1,4 @@
-/* The sampler: creates everything that all points share. */
+/* Creates everything that all points of the sampler share. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "bench/sampler_impl.h"
 #include "bench/slowest.h"
 
-#define ORDER_STREAM 0x6f72646572 /* stream of random numbers: "order" */
+#define ORDER_STREAM 0x6f72646572 /* number of the stream of random numbers: "order" in ASCII */
 
 static int alloc_buffer(struct ddp_sampler *s, void **out, struct ddp_err *err)
 {
@@ -43,7 +43,7 @@ void ddp_sampler_operands(const struct ddp_sampler *s, const struct ddp_point_sp
         ddp_operands_on(out, s->device, s->image_a, s->image_b);
 }
 
-/* An algorithm of NULL means auto. */
+/* ddp_coll_find returns NULL for `auto`, and ddp_coll_plan_init then chooses. */
 int ddp_sampler_plan(const struct ddp_sampler *s, const struct ddp_point_spec *spec,
                      struct ddp_coll_plan *out, struct ddp_err *err)
 {
@@ -64,9 +64,8 @@ static int probe(struct ddp_sampler *s, const struct ddp_point_spec *spec, struc
     return 0;
 }
 
-/* True if at least one point can be measured that matches what the user named explicitly in
- * points[i]. If none can, the request itself is impossible and must fail, instead of being skipped
- * as part of `all`. */
+/* True if a point is measured that has everything that the user named explicitly, without `all`, in
+ * points[i]. If there is none, the request cannot be fulfilled at all and must fail. */
 static bool has_measured_match(const struct ddp_sampler *s, int i)
 {
     const struct ddp_bench_plan *plan = s->plan;
@@ -81,8 +80,8 @@ static bool has_measured_match(const struct ddp_sampler *s, int i)
     return false;
 }
 
-/* Fails with the reason why points[i] cannot be measured. For --algorithm all the reason of `auto`
- * is the most helpful one. */
+/* Fails with the reason why points[i] cannot be measured. With --algorithm all, the reason of
+ * `auto` is the most helpful. */
 static int explain_skip(struct ddp_sampler *s, int i, struct ddp_err *err)
 {
     struct ddp_err why = DDP_ERR_INIT;
@@ -92,12 +91,12 @@ static int explain_skip(struct ddp_sampler *s, int i, struct ddp_err *err)
     return ddp_fail(err, DDP_EUNAVAIL, "%s", explained ? why.text : s->skip[i]);
 }
 
-/* Fails for the first skipped point that no measured point stands in for. */
+/* Fails for the first skipped point without a measured match (see has_measured_match). */
 static int check_skips(struct ddp_sampler *s, struct ddp_err *err)
 {
     const struct ddp_point_spec *points = s->plan->points;
     for (int i = 0; i < s->plan->count; i++) {
-        /* Points that differ only in size are adjacent; check the first of them. */
+        /* Points that differ only in size are adjacent. Only the first of them is checked. */
         const bool checked = i > 0 && s->skip[i - 1] && points[i - 1].dtype == points[i].dtype &&
                              points[i - 1].op == points[i].op &&
                              strcmp(points[i - 1].algorithm, points[i].algorithm) == 0 &&
@@ -108,8 +107,8 @@ static int check_skips(struct ddp_sampler *s, struct ddp_err *err)
     return 0;
 }
 
-/* Finds the points that cannot be measured. Points that only `all` brought are skipped; for others
- * this is an error, before anything is measured. */
+/* Finds the points that cannot be measured. Skips those that only `all` added. Fails if the user
+ * named such a point explicitly. */
 static int find_skips(struct ddp_sampler *s, struct ddp_err *err)
 {
     const bool leaves_out = s->plan->all_algorithms || s->plan->all_dtypes || s->plan->all_ops;
@@ -167,7 +166,7 @@ const int *ddp_sampler_order(const struct ddp_sampler *s, int *count)
     return s->order;
 }
 
-/* Creates the groups of consecutive ranks. Collective. */
+/* Creates the group of this rank. A group consists of consecutive ranks. Collective. */
 static int make_group(struct ddp_sampler *s, struct ddp_err *err)
 {
     const int size = s->comm->size;
@@ -224,8 +223,8 @@ static int alloc_for_device(struct ddp_sampler *s, struct ddp_err *err)
                     s->buffer_bytes);
 }
 
-/* Writes to every page of both buffers. The value is not zero, so that the kernel cannot map the
- * shared zero page. */
+/* Writes to every page of both buffers, so that no page fault falls into a timed region. Finds the
+ * page size. */
 static void touch_buffers(struct ddp_sampler *s)
 {
     s->page_bytes = -1;

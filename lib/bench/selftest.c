@@ -14,7 +14,7 @@ void ddp_selftest_facts(const struct ddp_selftest_setup *setup, struct ddp_journ
 {
     const struct ddp_build *build = ddp_build_info();
     struct ddp_noise_machine here;
-    uint64_t env = DDP_FNV_INIT; /* only a hash is stored, because it may contain secrets */
+    uint64_t env = DDP_FNV_INIT; /* only a hash, because the values may be secret */
     ddp_noise_machine_read(&here);
     for (int i = 0; setup->env && setup->env[i]; i++)
         env = ddp_fnv1a(env, setup->env[i], strlen(setup->env[i]) + 1);
@@ -59,7 +59,8 @@ static bool is_done(const struct ddp_selftest *test, bool injected, int index)
     return false;
 }
 
-/* Returns a gate's data as a journal payload; release it with free(). NULL without memory. */
+/* Returns a gate's data as a journal payload, or NULL if there is no memory. Release it with
+ * free(). */
 static struct ddp_noise_gate *pack(const struct ddp_gate_data *data, int index, int injected)
 {
     const struct ddp_noise_gate head = {.index = index,
@@ -84,7 +85,8 @@ static struct ddp_noise_gate *pack(const struct ddp_gate_data *data, int index, 
     return gate;
 }
 
-/* True if the cells are those of the first gate; otherwise gates cannot be judged together. */
+/* True if the cells and the number of pairs are those of the first gate. Otherwise the gates cannot
+ * be judged together. */
 static bool same_cells(const struct ddp_selftest *test, const struct ddp_gate_data *data)
 {
     struct ddp_gate_data first;
@@ -127,7 +129,7 @@ static int split_sides(const struct ddp_selftest_setup *setup, const char *next,
     return ddp_argv_split(next, &gate->side[DDP_NEXT].words, err);
 }
 
-/* Writes the command line of the second side to next [bytes], with the delay if cell >= 0. */
+/* Writes the command line of the second side to next [bytes]. Adds the delay if cell >= 0. */
 static int name_next(const struct ddp_selftest_setup *setup, const struct ddp_selftest *test,
                      int cell, char *next, size_t bytes, struct ddp_err *err)
 {

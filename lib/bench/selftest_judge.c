@@ -8,9 +8,9 @@
 #include "base/mem.h"
 #include "bench/selftest.h"
 
-/* Fraction of the gates that must pass, or must find the injected delay. */
+/* Quantile of the gates that gives noise_floor and detectable (record/noise.h). */
 #define MOST 0.9
-/* Halvings of (0, 100 %], which give a resolution of 0.02 %. */
+/* Number of halvings of (0, 100 %]. The resolution is 0.02 %. */
 #define HALVINGS 12
 
 void ddp_selftest_data(struct ddp_noise_gate *gate, struct ddp_gate_data *out)
@@ -34,8 +34,8 @@ static int by_size(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Returns the smallest element of v[n] that at least the fraction MOST of all elements does not
- * exceed. n >= 1. Sorts v. */
+/* Sorts v[n] and returns its MOST quantile: the smallest element that at least this fraction of the
+ * elements does not exceed. n >= 1. */
 static double most_of(double *v, size_t n)
 {
     qsort(v, n, sizeof *v, by_size);
@@ -52,8 +52,9 @@ struct work {
     size_t n;
 };
 
-/* Returns whether the gate would find cell c slower if it took (1 + effect) times as long in new.
- * Such a slow-down multiplies the median of each child process. -1: no memory. */
+/* Returns 1 if the gate would find cell c slower with new's medians of this cell multiplied by 1 +
+ * effect, else 0. A slow-down of the cell has this effect on the medians. Returns -1 if there is no
+ * memory. */
 static int finds(struct work *w, const struct ddp_gate_data *data, size_t c, double effect,
                  double min_effect)
 {
@@ -68,8 +69,8 @@ static int finds(struct work *w, const struct ddp_gate_data *data, size_t c, dou
     return w->cells[c].state == DDP_CELL_SLOWER;
 }
 
-/* Sets *out to the smallest slow-down of cell c that this gate would find; INFINITY if it finds
- * none up to 100 %. Returns -1 without memory. */
+/* Sets *out to the smallest slow-down of cell c that this gate would find, or to INFINITY if it
+ * finds none up to 100 %. Returns -1 if there is no memory. */
 static int least_found(struct work *w, const struct ddp_gate_data *data, size_t c,
                        double min_effect, double *out)
 {
@@ -89,7 +90,8 @@ static int least_found(struct work *w, const struct ddp_gate_data *data, size_t 
     return 0;
 }
 
-/* Returns the smallest min_effect with which this gate would pass: its largest upper bound. */
+/* Returns the smallest min_effect with which this gate would pass: the largest upper bound of its
+ * cells. */
 static double floor_of(const struct ddp_verdict_record *v)
 {
     double most = 0;

@@ -22,7 +22,7 @@ struct reader {
 /* One key of a run. */
 struct axis {
     const char *key; /* the option */
-    char **args;     /* [count]: the argument for each value; "" for a value that adds none */
+    char **args;     /* [count]: the argument for each value; "" for `false`, which adds none */
     int count;
 };
 
@@ -35,8 +35,8 @@ static int bad(const struct reader *r, const char *key, const char *why)
     return ddp_fail(r->err, DDP_ECONFIG, "'%s', runs[%d]: '%s' %s", r->name, r->run, clean, why);
 }
 
-/* Writes a scalar as text, numbers in the shortest form that reads back the same. False if it is
- * not a scalar. */
+/* Writes a string or number as text. A number is written in the shortest form that reads back as
+ * the same number. Returns false for other types and for strings that are too long. */
 static bool scalar_text(const cJSON *item, char *out, size_t out_bytes)
 {
     if (cJSON_IsString(item) && strlen(item->valuestring) < out_bytes) {
@@ -58,7 +58,8 @@ static bool scalar_text(const cJSON *item, char *out, size_t out_bytes)
     return true;
 }
 
-/* Returns "--key" followed by `equals` ("=" or "") and value. NULL without memory. */
+/* Returns "--key" followed by `equals` ("=" or "") and value. Returns NULL if there is no
+ * memory. */
 static char *make_arg(const struct reader *r, const char *key, const char *equals,
                       const char *value)
 {
@@ -71,7 +72,7 @@ static char *make_arg(const struct reader *r, const char *key, const char *equal
     return argument;
 }
 
-/* Returns the argument for one value, "" for false. NULL: an error. */
+/* Returns the argument for one value, or "" for false. Returns NULL after an error. */
 static char *arg_of(const struct reader *r, const char *key, const cJSON *item)
 {
     char text[DDP_SWEEP_VALUE_MAX + 1];
@@ -87,7 +88,8 @@ static char *arg_of(const struct reader *r, const char *key, const cJSON *item)
     return NULL;
 }
 
-/* Returns all values of a list in one argument, for an option that takes lists. NULL: an error. */
+/* Returns all values of a list in one argument, for an option that takes lists. Returns NULL after
+ * an error. */
 static char *joined_arg(const struct reader *r, const char *key, const cJSON *list)
 {
     struct ddp_strbuf joined = DDP_STRBUF_INIT;

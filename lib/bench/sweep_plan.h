@@ -1,15 +1,15 @@
-/* The configuration of a sweep: a JSON document becomes a list of cells, each of which is the
+/* Reads the configuration of a sweep: turns a JSON document into a list of cells. A cell is the
  * command line of one run.
  *
  *     {"description": "...",
  *      "runs": [{"command": "allreduce", "ranks": [1, 2], "size": ["8", "64K"], "dtype": "f32"},
  *               {"command": "train", "sync": ["dense", "topk:0.01"], "epochs": 2}]}
  *
- * The keys of a run are the options of its command. A value is a string, a number, true (a flag) or
- * false (no flag). A list is an axis: the run becomes one cell for every combination, the last axis
- * varying fastest. If the option itself takes a list ("size"), the values stay together in one
- * cell, which then has a point for each. This file does not know the commands and their options;
- * each command checks its own cells. */
+ * The keys of a run are the options of its command. A value is a string, a number, true (the flag
+ * is given) or false (it is not). A list of values is an axis. A run becomes one cell for every
+ * combination of its axes, and the last axis varies fastest. There is one exception: if the option
+ * itself takes a list, such as "size", the values stay together in one cell, which measures one
+ * point per value. This file does not check options. Each command checks its own cells. */
 #ifndef DDP_BENCH_SWEEP_PLAN_H
 #define DDP_BENCH_SWEEP_PLAN_H
 
@@ -41,12 +41,14 @@ struct ddp_sweep_plan {
     uint64_t hash; /* 64-bit FNV-1a of the text */
 };
 
-/* Returns whether the command's option takes a list; its values then stay in one cell. */
+/* Returns whether the option of the command takes a list. The values of such an option stay in one
+ * cell. */
 typedef bool (*ddp_sweep_takes_list)(void *arg, const char *command, const char *option);
 
-/* Parses text[bytes]; name: its name for messages. *out is released with ddp_sweep_plan_release.
- * Returns DDP_EINPUT if the text is not JSON, and DDP_ECONFIG, naming run and key, if it is not a
- * configuration as described above. */
+/* Parses text[bytes]. name: the document's name in messages. Release *out with
+ * ddp_sweep_plan_release. Returns DDP_EINPUT if the text is not JSON or too long. Returns
+ * DDP_ECONFIG if it is not a configuration as described above; the message names the run and the
+ * key. */
 int ddp_sweep_plan_parse(const char *text, size_t bytes, const char *name,
                          ddp_sweep_takes_list takes_list, void *arg, struct ddp_sweep_plan *out,
                          struct ddp_err *err) DDP_MUST_CHECK;

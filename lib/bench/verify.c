@@ -1,10 +1,10 @@
-/* Exact verification: the expected integers of a block are computed, converted to the data type,
- * and compared bit for bit with the result.
+/* Verifies results exactly. For each block, computes the expected integers, converts them to the
+ * data type, and compares them with the result bit for bit.
  *
- * avg of f32 and f64 is the exact sum divided by n and rounded once to the type. It is exact if n
- * is a power of two; otherwise device.h defines the rounding. For avg of 16-bit floats the inputs
- * are chosen so that dividing before or after the sum gives the same bits, if the arithmetic is f32
- * (verify_input.c). */
+ * The expected average of f32 and f64 is the exact sum divided by the number of ranks n and rounded
+ * once to the type. The division is exact if n is a power of two. Otherwise device.h defines the
+ * rounding. For averages of 16-bit floats, the inputs are chosen so that a division before the sum
+ * gives the same bits as one after it. This requires f32 arithmetic (verify_input.c). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static inline uint16_t to_bf16(float x)
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-/* out[j] = value[j] / divisor in the data type. Integers are not divided. */
+/* Sets out[j] to value[j] / divisor in the data type. Integers are not divided. */
 static void encode(enum ddp_dtype dtype, const int32_t *value, size_t n, int divisor,
                    union typed *out)
 {
@@ -114,8 +114,8 @@ static void combine(enum ddp_op op, int32_t *into, const int32_t *value, size_t 
     }
 }
 
-/* Mean of integers: the 64-bit sum divided by n, truncated toward zero. Dividing in double is exact
- * enough: |sum| < 2^39, so a rounding error cannot reach the next integer. */
+/* Computes the mean of integers: the 64-bit sum divided by n, truncated toward zero. The division
+ * uses double. |sum| < 2^39, so a rounding error cannot reach the next integer. */
 static void mean_of_integers(struct job *job, size_t first, size_t n)
 {
     memset(job->sum64, 0, n * sizeof *job->sum64);
@@ -182,7 +182,7 @@ static uint64_t bits_at(const struct job *job, const union typed *t, size_t j)
     return bits;
 }
 
-/* The number that `bits` encode, for the error message. */
+/* Returns the number that `bits` encode. */
 static double number_of(enum ddp_dtype dtype, uint64_t bits)
 {
     double sign = bits & 0x8000 ? -1 : 1;
@@ -213,6 +213,7 @@ static double number_of(enum ddp_dtype dtype, uint64_t bits)
     }
 }
 
+/* Returns the largest relative error of one rounding in the type. */
 static double unit_of(enum ddp_dtype dtype)
 {
     return dtype == DDP_F16    ? 0x1p-11
@@ -221,10 +222,10 @@ static double unit_of(enum ddp_dtype dtype)
                                : 0x1p-53;
 }
 
-/* Accepts results that differ from the exact average by no more than rounding: replaces them by the
- * expected bits. 1/n, each product, each sum and the result are rounded, n + 2 times in all. Each
- * error is at most unit_of() times the sum of magnitudes over n (Higham, Accuracy and Stability of
- * Numerical Algorithms, 4.2). */
+/* Replaces each result that differs from the exact average by no more than rounding with the
+ * expected bits, so that it counts as right. There are n + 2 roundings: of 1/n, of each product, of
+ * each sum and of the result. Each error is at most unit_of() times the sum of magnitudes divided
+ * by n (Higham, Accuracy and Stability of Numerical Algorithms, 4.2). */
 static void allow_roundings(struct job *job, size_t first, size_t n)
 {
     const double ranks = job->ranks, allowed = (ranks + 2) * unit_of(job->dtype);
@@ -242,7 +243,7 @@ static void allow_roundings(struct job *job, size_t first, size_t n)
     }
 }
 
-/* The first wrong element: its index, and the bits expected and received. */
+/* The first wrong element: its index, its expected bits and its received bits. */
 struct finding {
     size_t element;
     uint64_t expected, got;
@@ -259,8 +260,8 @@ static void find_first(const struct job *job, size_t first, size_t n, struct fin
     }
 }
 
-/* Compares data[count] block by block. src: the rank whose input is expected, or -1 for a reduction
- * over all ranks. */
+/* Compares data[count] with the expected values, block by block. src: the rank whose input is
+ * expected, or -1 for a reduction over all ranks. */
 static int compare(struct job *job, int src, const void *data, size_t first, size_t count,
                    int64_t *wrong, struct ddp_err *err)
 {

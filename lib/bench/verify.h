@@ -1,6 +1,6 @@
-/* Exact verification of collectives: every rank can recompute all inputs and predict all results.
- * Inputs depend on rank and index. They are small integers, and the sum of their absolute values is
- * exact in the data type. */
+/* Verifies collectives exactly. Every rank can compute the inputs of all ranks, and so the right
+ * result. The inputs are small integers that depend on rank and index. The sum of their absolute
+ * values over all ranks is exact in the data type. */
 #ifndef DDP_BENCH_VERIFY_H
 #define DDP_BENCH_VERIFY_H
 
@@ -10,20 +10,20 @@
 extern "C" {
 #endif
 
-/* Writes the input of `rank` for the elements [first, first+count) of an operation over `ranks`
- * ranks. round: selects other data for every iteration. */
+/* Writes elements [first, first + count) of the input of `rank` to buf. ranks: number of ranks in
+ * the operation. round: selects the data; every iteration can have its own. */
 void ddp_verify_fill(void *buf, size_t first, size_t count, enum ddp_dtype dtype, enum ddp_op op,
                      int rank, int ranks, uint64_t round);
 
-/* Compares result[count], whose first element has the index `first`, with the result that op over
- * all ranks must give. *wrong: how many elements differ. If any differs, returns DDP_EDATA, and err
- * names the first: "rank R, element I: expected X, got Y, xor Z". */
+/* Compares result[count] with the right result of op over all ranks. first: index of the first
+ * element. *wrong: number of elements that differ. If any element differs, returns DDP_EDATA, and
+ * err describes the first one: "rank R, element I: expected X, got Y, xor Z". */
 int ddp_verify_reduced(const void *result, size_t first, size_t count, enum ddp_dtype dtype,
                        enum ddp_op op, int rank, int ranks, uint64_t round, int64_t *wrong,
                        struct ddp_err *err) DDP_MUST_CHECK;
 /* Like ddp_verify_reduced, for an average that multiplies each value by 1/ranks in its own type
- * before the sum. Results within the rounding error of this computation are accepted, too. If ranks
- * is a power of two the multiplication is exact. */
+ * before the sum. Accepts all results within the rounding error of this computation. If ranks is a
+ * power of two, the multiplication is exact and the result must be, too. */
 int ddp_verify_averaged_first(const void *result, size_t first, size_t count, enum ddp_dtype dtype,
                               int rank, int ranks, uint64_t round, int64_t *wrong,
                               struct ddp_err *err) DDP_MUST_CHECK;

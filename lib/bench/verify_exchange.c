@@ -1,4 +1,4 @@
-/* Verification of compressed exchanges: which values must have been sent, received and kept. */
+/* Verifies compressed exchanges: computes which values must have been sent, received and kept. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,22 +20,23 @@ struct ddp_verify_exchange {
     size_t first;    /* index of the first element in the whole gradient */
     size_t capacity; /* capacity of a list in entries */
     bool lists;      /* the exchange sends lists, not whole arrays */
-    bool exact;      /* a global selection takes exactly k in every call */
+    bool exact;      /* the second selection takes exactly k sums in every call */
     bool rounds;     /* the library may divide, and round, an average before the sum */
     float scale;     /* 1/ranks for an average, else 1 */
     /* [n], for lists: the expected residual; during an exchange, residual plus input. */
     float *acc;
     float *expected_sent; /* [size][BLOCK]: the values that each rank must have sent */
     uint32_t *bucket;     /* [DDP_ORACLE_BUCKETS]: scratch of the selection */
-    uint64_t calls;       /* exchanges checked */
-    uint64_t round;       /* of verify_input.h: the step */
+    uint64_t calls;       /* number of exchanges checked */
+    uint64_t round;       /* round of verify_input.h: the step */
     struct ddp_verify_input input;
-    /* Dense values are integers, of magnitude at most `most` (-1: no limit), times unit. */
+    /* Dense inputs are integers times `unit`. `most`: largest magnitude of the integers; -1: no
+     * limit. */
     float unit;
     int32_t most;
 };
 
-/* The first difference, and how many there are (count). */
+/* The first difference. count: number of differences. */
 struct finding {
     size_t count, element;
     const char *what;
@@ -55,8 +56,8 @@ static void found(struct finding *f, const char *what, size_t element, float exp
         *f = (struct finding){1, element, what, expected, got};
 }
 
-/* Chooses a unit so small that no value exceeds the clip: clipping would make sums depend on
- * rounding. */
+/* Chooses a unit so small that no value exceeds `clip`. The compressor would clip larger values,
+ * and the sum would not be the expected one. */
 static void fit_clip(struct ddp_verify_exchange *v, double clip)
 {
     int exponent = 0;
@@ -135,7 +136,7 @@ static void integers(const struct ddp_verify_exchange *v, int rank, size_t first
         value[j] = DDP_MIN(DDP_MAX(value[j], -v->most), v->most);
 }
 
-/* Writes the input of a dense exchange. For an average, which divides first, values are multiples
+/* Writes the input of a dense exchange. An average divides before the sum. Its values are multiples
  * of the number of ranks, so that the quotients are integers. */
 static void input_integers(const struct ddp_verify_exchange *v, float *data)
 {
@@ -167,9 +168,8 @@ int ddp_verify_exchange_input(struct ddp_verify_exchange *v, uint64_t step, floa
     return 0;
 }
 
-/* Compares a result with the expected sum. It must be equal, unless the library may have divided
- * before the sum; then rounding errors are accepted as in verify.c. magnitudes: sum of absolute
- * values. */
+/* True if `got` is the expected sum. If the library may have divided before the sum, rounding
+ * errors are accepted as in verify.c. magnitudes: sum of absolute values. */
 static bool is_integer_sum(const struct ddp_verify_exchange *v, float expected, int32_t magnitudes,
                            float got)
 {
@@ -207,9 +207,9 @@ static void check_integers(struct ddp_verify_exchange *v, const float *data, con
     }
 }
 
-/* True if `got` is the sum of all ranks' values. It must be exact if f32 can hold every partial sum
- * exactly. An average over a number of ranks that is not a power of two cannot be exact: it may be
- * off by one rounding per addition. */
+/* True if `got` is the sum of all ranks' values. The sum must be exact if f32 can hold every
+ * partial sum exactly. Otherwise it may be off by ranks + 1 roundings. This also holds for an
+ * average over a number of ranks that is not a power of two. */
 static bool is_sum(const struct ddp_verify_exchange *v, double sum, double magnitudes, float got)
 {
     const int ranks = v->setup.comm->size;
@@ -224,8 +224,9 @@ static bool is_sum(const struct ddp_verify_exchange *v, double sum, double magni
 struct reselection {
     size_t taken;      /* sums that were selected */
     size_t candidates; /* sums that are not 0 */
-    size_t zeros;      /* sums that are 0: nobody can see whether they were taken */
-    float smallest_taken, largest_left; /* magnitudes: smallest selected, largest left out */
+    size_t zeros;      /* sums that are 0; the result does not show whether they were selected */
+    float smallest_taken,
+        largest_left; /* magnitudes of the smallest selected sum and of the largest other sum */
 };
 
 /* True if the second selection took this sum; counts it in *reselection. */
@@ -245,8 +246,8 @@ static bool is_reselected(struct reselection *reselection, float sum, float got)
     return true;
 }
 
-/* Checks elements [begin, begin + n), for which v->expected_sent holds the values that each rank
- * was expected to send. left: the state of this rank's selection before the block. */
+/* Checks elements [begin, begin + n). v->expected_sent holds the values that each rank must have
+ * sent for them. left: the state of this rank's selection before the block. */
 static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
                         struct ddp_oracle_choice *left, struct reselection *reselection,
                         const float *data, const float *residual, struct finding *f)
@@ -268,8 +269,7 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
         if (!is_sum(v, taken ? sum : 0, magnitudes, data[i]))
             found(f, "sum", v->first + i, (float)sum, data[i]);
         bool mine = ddp_oracle_takes(left, v->acc[i]);
-        /* The values of the ranks cancelled, so the result does not show whether the sum was taken.
-         */
+        /* The ranks' values cancelled, so the result does not show whether the sum was taken. */
         bool unknown = global && mine && sum == 0;
         if (unknown && residual)
             v->acc[i] = residual[i];
@@ -281,10 +281,10 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
     }
 }
 
-/* Checks how many sums the second selection took. It must take exactly k sums on a device, and on a
- * CPU in every 32nd call, the first included. In between, the last threshold is used again and lets
- * two thirds of k to 2k sums through (sparse_oktopk_select.c). No selected sum may be smaller than
- * a sum that was left out. */
+/* Checks how many sums the second selection took. On a device it must take exactly k sums, and on a
+ * CPU in the first and then in every 32nd call. Between those calls a CPU uses the last threshold
+ * again, which selects two thirds of k to 2k sums (sparse_oktopk_select.c). No selected sum may be
+ * smaller than a sum that was left out. */
 static void check_reselection(const struct ddp_verify_exchange *v,
                               const struct reselection *reselection, size_t k, struct finding *f)
 {
@@ -307,7 +307,7 @@ static int check_lists(struct ddp_verify_exchange *v, const float *data, const f
     const size_t n = v->setup.n, k = spec->compressor->bound(spec, n);
     struct reselection reselection = {.smallest_taken = INFINITY};
     struct ddp_oracle_choice choice, left;
-    /* Values are scaled before the sum; a global selection scales the sums. */
+    /* Values are scaled before the sum. A global selection scales the sums instead. */
     const float scale = spec->compressor->global_topk ? 1 : v->scale;
     if (spec->compressor->fixed_count)
         ddp_oracle_topk(v->acc, n, k, v->bucket, &choice);

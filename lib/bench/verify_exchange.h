@@ -1,20 +1,21 @@
-/* Exact verification of a compressed all-reduce (exchange/compressed.h). Independent code computes
- * the values that must be sent, kept and received; it shares nothing with the kernels it checks.
+/* Verifies compressed all-reduces exactly (exchange/compressed.h). Computes the values that each
+ * rank must send, keep and receive, by code that shares nothing with the kernels under test.
  *
  * Dense formats (none, fp16, bf16): inputs are the small integers of verify_input.h. Their sums are
- * exact in the wire type in any order, so every rank predicts the result alone.
+ * exact in the wire type in any order, so every rank can compute the right result alone.
  *
  * Lists (topk, threshold): inputs are gradients rounded so that sums are exact in any order
- * (ddp_gradient_round). Each rank computes its own selection from a histogram of magnitudes and
- * keeps track of the residual it must have. The ranks exchange the values that each must have sent.
- * The result must be their sum, element by element, and the residual must be the rest, bit for bit.
+ * (ddp_gradient_round). Each rank computes its own selection (oracle_select.h) and the residual
+ * that it must then have. The ranks exchange the values that they must have sent. The result must
+ * be the sum of these values, and the residual must be the rest, bit for bit.
  *
- * oktopk selects again among the sums. Each result must be the sum or zero, only the largest sums
- * may be taken (exactly k of them in every 32nd call, on a device in every call), and values that
- * were left out must be back in the residuals of the ranks that sent them.
+ * oktopk selects a second time, among the sums. Each result must be the sum or zero. No selected
+ * sum may be smaller than one that was left out. Exactly k sums must be selected: on a device in
+ * every call, on a CPU in every 32nd call. A value whose sum was left out must be back in the
+ * residual of the rank that sent it.
  *
- * Results must have the same bits on all ranks. The sampler calls these functions outside the timed
- * region and runs the exchange itself. */
+ * All ranks must have the same bits. The caller runs the exchange itself, and calls these functions
+ * outside the timed region. */
 #ifndef DDP_BENCH_VERIFY_EXCHANGE_H
 #define DDP_BENCH_VERIFY_EXCHANGE_H
 
@@ -27,9 +28,9 @@ extern "C" {
 
 struct ddp_verify_exchange;
 
-/* setup: the setup of the exchange to check; its comm and gradient are borrowed. on_device: the
- * exchange is a ddp_device_exchange, whose lists have a fixed capacity; the host's copy of the data
- * is checked. first: index of the exchange's first element in the whole gradient. Not
+/* setup: the setup of the exchange to check. setup->comm and gradient are borrowed. on_device: the
+ * exchange is a ddp_device_exchange. Its lists have a fixed capacity, and the host's copy of its
+ * data is checked. first: index of the exchange's first element in the whole gradient. Not
  * collective. */
 int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup, bool on_device,
                                struct ddp_gradient *gradient, size_t first,
@@ -40,14 +41,15 @@ void ddp_verify_exchange_destroy(struct ddp_verify_exchange *v);
  * take its input from exactly one such call, because residuals depend on all earlier exchanges. */
 int ddp_verify_exchange_input(struct ddp_verify_exchange *v, uint64_t step, float *data,
                               struct ddp_err *err) DDP_MUST_CHECK;
-/* Checks one exchange: data [n] and residual [n] (or NULL) after it, and the number of values that
- * it sent. Returns DDP_EDATA with rank, element, expected and received value, but only on the ranks
- * that found an error: the caller calls ddp_comm_agree. Collective. */
+/* Checks one exchange. data [n], residual [n] (or NULL): contents after the exchange. values_sent:
+ * number of values that this rank sent. Returns DDP_EDATA with rank, element, expected and received
+ * value, but only on ranks that found an error. The caller must then call ddp_comm_agree.
+ * Collective. */
 int ddp_verify_exchange_check(struct ddp_verify_exchange *v, const float *data,
                               const float *residual, double values_sent,
                               struct ddp_err *err) DDP_MUST_CHECK;
-/* Checks that data [n] has the same bits on all ranks of comm. Otherwise returns DDP_EDATA on all
- * ranks, naming the first element that differs from rank 0's. what: name of the data for the
+/* Checks that data [n] has the same bits on all ranks of comm. If not, returns DDP_EDATA on all
+ * ranks, and err names the first element that differs from rank 0's. what: name of the data for the
  * message. Collective. */
 int ddp_verify_same_on_all_ranks(struct ddp_comm *comm, const float *data, size_t n,
                                  const char *what, struct ddp_err *err) DDP_MUST_CHECK;

@@ -6,8 +6,8 @@
 
 #define WEYL 0x9E3779B9u /* 2^32 / golden ratio, odd */
 
-/* The largest sum of absolute values that is exact: 2^(significant bits) for floats. f64 and i32
- * are limited to 2^30, because results are predicted in 32-bit integers. */
+/* Returns the largest sum of absolute values that is exact. For floats this is 2^(significant
+ * bits). For f64 and i32 it is 2^30, because results are predicted in 32-bit integers. */
 static int exact_sum(enum ddp_dtype dtype)
 {
     switch (dtype) {
@@ -24,15 +24,15 @@ static int exact_sum(enum ddp_dtype dtype)
     }
 }
 
-/* Maximum number of factors of 2 in a product. A u8 holds up to 2^7; 2^8 is plenty for the other
- * types. */
+/* Returns the maximum number of factors of 2 in a product. A u8 can hold 2^7. For the other types
+ * 2^8 is enough. */
 static int exact_twos(enum ddp_dtype dtype)
 {
     return dtype == DDP_U8 ? 7 : 8;
 }
 
-/* Bits of the widest range whose values are exact in the type. Used for min, max, and integer avg
- * (which is a 64-bit sum). */
+/* Returns the bits of the widest range whose values are exact in the type. Used for min, max, and
+ * integer avg (which is a 64-bit sum). */
 static int widest_bits(enum ddp_dtype dtype)
 {
     switch (dtype) {
@@ -48,8 +48,9 @@ static int widest_bits(enum ddp_dtype dtype)
     }
 }
 
-/* Range for sums. All ranks are active while the limit allows each at least the value 1. The values
- * then get as many bits as fit: active * 2^bits <= limit, unsigned active * (2^bits - 1). */
+/* Returns the range for sums. All ranks are active if the limit allows each of them the value 1.
+ * The values then get as many bits as fit: active * 2^bits <= limit, or active * (2^bits - 1) <=
+ * limit if they are unsigned. */
 static struct ddp_verify_input summable(enum ddp_dtype dtype, int ranks)
 {
     bool is_unsigned = dtype == DDP_U8;
@@ -64,11 +65,11 @@ static struct ddp_verify_input summable(enum ddp_dtype dtype, int ranks)
     return in;
 }
 
-/* Range for averages of 16-bit floats, which an algorithm may divide before or after the sum. Both
- * are exact if every value is a multiple of the odd factor of the number of ranks: quotients are
- * then small integers over a power of two, with as many bits as in a sum. If that does not fit
- * (hundreds of ranks), only one rank at a time is not zero; its value is rounded once in either
- * order. */
+/* Returns the range for averages of 16-bit floats. An algorithm may divide before or after the sum.
+ * Both are exact if every value is a multiple of the odd factor of the number of ranks. Quotients
+ * are then small integers over a power of two, with as many bits as in a sum. With hundreds of
+ * ranks such values do not fit. Then only one rank at a time has a value other than 0, and it is
+ * rounded once in either order. */
 static struct ddp_verify_input divisible(enum ddp_dtype dtype, int ranks)
 {
     struct ddp_verify_input in = summable(dtype, ranks);

@@ -1,9 +1,9 @@
-/* The inputs of verified collectives, as integers. Used by verify.c and verify_exchange.c.
+/* Computes the inputs of verified collectives, as integers. Used by verify.c and verify_exchange.c.
  *
- * Element i of rank r in round q is a function of (r, i, q) alone: one xorshift step on a Weyl
- * sequence, seeded for each block of elements by a full mix of (r, block, q). A value at a wrong
- * position or from a wrong rank is therefore a wrong value. An element costs a few integer
- * operations. */
+ * Element i of rank r in round q depends on (r, i, q) only. A value at a wrong position or from a
+ * wrong rank is therefore a wrong value. Each block of elements has a seed, which is a full mix of
+ * (r, block, q). An element is one xorshift step on a Weyl sequence from this seed, and costs a few
+ * integer operations. */
 #ifndef DDP_BENCH_VERIFY_INPUT_H
 #define DDP_BENCH_VERIFY_INPUT_H
 
@@ -16,10 +16,11 @@
 extern "C" {
 #endif
 
-/* Elements per block. Its integers and the typed copies fit into the first-level cache. */
+/* Elements per block. The integers of a block and their typed copies fit into the first-level
+ * cache. */
 #define DDP_VERIFY_BLOCK 1024
 
-/* The values that an input consists of. */
+/* Ranges of the values of an input. */
 enum ddp_verify_range {
     DDP_VERIFY_SIGNED,         /* [-2^bits, 2^bits) */
     DDP_VERIFY_UNSIGNED,       /* [0, 2^bits) */
@@ -29,18 +30,20 @@ enum ddp_verify_range {
 struct ddp_verify_input {
     enum ddp_verify_range range;
     int bits;
-    /* Ranks that have a non-zero value at an element. They change with the element's index. */
+    /* Number of ranks that have a non-zero value at an element (or, for POWERS, may have 2 in a
+     * block). The index decides which ranks these are. */
     int active;
     int ranks;
-    /* All values are multiples of this factor, which makes dividing by the ranks exact. */
+    /* All values are multiples of this factor, so that the division by the number of ranks is
+     * exact. */
     int32_t factor;
 };
 
 /* Chooses the values for a type, operation and number of ranks such that results are exact. */
 struct ddp_verify_input ddp_verify_input_of(enum ddp_dtype dtype, enum ddp_op op, int ranks);
 
-/* Writes the values of elements [first, first + n) of one rank to v[n]. All of them must lie in one
- * block: first / DDP_VERIFY_BLOCK is the same for each. */
+/* Writes the values of elements [first, first + n) of one rank to v[n]. All these elements must be
+ * in one block, that is, have the same index / DDP_VERIFY_BLOCK. */
 void ddp_verify_values(const struct ddp_verify_input *in, int rank, uint64_t round, size_t first,
                        size_t n, int32_t *v);
 

@@ -14,8 +14,8 @@ static uint32_t bits_of(float x)
     return bits;
 }
 
-/* Hashes the bits: eight independent FNV-1a hashes (Fowler, Noll, Vo) of 32-bit words, so that
- * multiplications overlap. */
+/* Returns a hash of the bits. It combines eight independent FNV-1a hashes (Fowler, Noll, Vo) of
+ * 32-bit words, so that their multiplications overlap. */
 static uint64_t hash_of(const float *data, size_t n)
 {
     uint64_t lane[8];
@@ -28,8 +28,8 @@ static uint64_t hash_of(const float *data, size_t n)
     return lane[0];
 }
 
-/* Finds the first element that differs from rank 0's, and fails with it on all ranks. all
- * [size][EXCHANGED]: scratch. Collective. */
+/* Finds the first element that differs from rank 0's. Fails on all ranks with a message that names
+ * it. all [size][EXCHANGED]: scratch. Collective. */
 static int find_difference(struct ddp_comm *comm, const float *data, size_t n, float *all,
                            const char *what, struct ddp_err *err)
 {

@@ -22,10 +22,11 @@ static const char beginning[] = "{\"journal\": \"ddpbench-journal/";
 struct ddp_journal {
     char *path;
     int fd;
-    /* Bytes of complete lines. The remains of a failed append beyond them are cut off. */
+    /* Number of bytes in complete lines. After a failed append, the file is cut to this length. */
     off_t bytes;
-    uint64_t chain;       /* Check of the last line. */
-    bool created, broken; /* created: this process created the file. */
+    uint64_t chain; /* Check of the last line. */
+    /* created: this process created the file. broken: a failed append could not be cut off. */
+    bool created, broken;
 };
 
 void ddp_journal_fact(struct ddp_journal_facts *facts, const char *key, const char *fmt, ...)
@@ -63,8 +64,8 @@ static int parse(const char *text, size_t bytes, const char *name, struct ddp_jo
     *whole = 0;
     *chain = DDP_FNV_INIT;
     facts->count = 0;
-    /* Check this even without a complete line: another kind of file must not pass as the start of a
-     * journal. */
+    /* Check this even if no line is complete, because another kind of file must not be taken for
+     * the start of a journal. */
     if (memcmp(text, beginning, begins) != 0)
         return ddp_fail(err, DDP_EINPUT, "'%s' is not a journal of ddpbench", name);
     for (const char *end; at < bytes && (end = memchr(text + at, '\n', bytes - at)); lines++) {
@@ -126,7 +127,7 @@ int ddp_journal_append(struct ddp_journal *journal, const struct ddp_journal_ent
     return rc;
 }
 
-/* True if the path still names the open file. The previous run may have removed it meanwhile. */
+/* True if the path still names the open file. Another run may have removed the file meanwhile. */
 static bool is_named(const struct ddp_journal *j)
 {
     struct stat ours, named;
@@ -137,8 +138,8 @@ static bool is_named(const struct ddp_journal *j)
 static int open_file(struct ddp_journal *j, struct ddp_err *err)
 {
     struct stat st;
-    /* No O_TRUNC: the file is not changed before it is known to be a journal. O_NONBLOCK: opening a
-     * pipe must not block. */
+    /* No O_TRUNC, because the file must not be changed before it is known to be a journal.
+     * O_NONBLOCK, because opening a pipe must not block. */
     j->fd = open(j->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (j->fd < 0 && errno == ENOENT) {
         j->fd = open(j->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -219,7 +220,7 @@ static int visit_nothing(void *arg, const struct ddp_journal_entry *entry, struc
     return 0;
 }
 
-/* Reads an existing journal. It compares the facts first, so that a journal of another build is
+/* Reads an existing journal. Compares the facts first, so that a journal of another build is
  * reported as such and not as damaged. *whole: see ddp_journal_parse. */
 static int read_old(struct ddp_journal *j, const struct ddp_journal_facts *facts,
                     ddp_journal_visit visit, void *arg, size_t *whole, struct ddp_err *err)
@@ -244,7 +245,7 @@ out_then:
     return rc;
 }
 
-/* Syncs the folder. Only then is the name of a new file on disk. */
+/* Syncs the folder, so that the name of a new file is on disk. */
 static int sync_folder(const struct ddp_journal *j)
 {
     char folder[4096];
@@ -288,7 +289,8 @@ static int check_discard(struct ddp_journal *j, struct ddp_err *err)
     return 0;
 }
 
-/* Keeps all complete lines of an open file (restart: none) and positions for appending. */
+/* Keeps all complete lines of an open file, or none if restart is true. Sets the file position for
+ * appending. */
 static int keep_lines(struct ddp_journal *j, const struct ddp_journal_facts *facts, bool restart,
                       ddp_journal_visit visit, void *arg, bool *continued, struct ddp_err *err)
 {

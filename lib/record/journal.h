@@ -1,16 +1,17 @@
-/* The journal of a sweep or of the gate's self-test. Every point, epoch, end of a cell and gate is
- * on disk as soon as it was measured, so an interrupted run can be continued.
+/* The journal of a sweep or of the gate's self-test. Each point, epoch, end of a cell and gate is
+ * written to disk at once, so that an interrupted run can be continued.
  *
- * The journal is an append-only text file with one JSON object per line. The last key of a line,
- * "check", is the FNV-1a 64 hash of the line up to the comma before it, seeded with the check of
- * the previous line, so missing and duplicate lines are detected. The first line is the head: facts
- * that must be equal for a run to continue the journal. The other lines hold launch, cell and id in
- * readable form, and a struct of record.h as base64 bytes. The bytes depend on the build that wrote
- * them, so the build is one of the facts. A last line without a newline was cut off while being
- * written and is dropped. Any other damaged line is an error that names the line.
+ * The journal is an append-only text file with one JSON object per line. The first line is the
+ * head. It holds facts that must be equal for a run to continue the journal. Each other line holds
+ * launch, cell and id in readable form, and a struct of record.h as base64 bytes. The bytes depend
+ * on the build that wrote them, so the build is one of the facts. The last key of a line is
+ * "check". Its value is the FNV-1a 64 hash of the line up to the comma before this key. The hash is
+ * seeded with the check of the previous line, so missing and duplicate lines are detected. A last
+ * line without a newline was cut off while being written, and is dropped. Any other damaged line is
+ * an error that names the line.
  *
- * The contents are untrusted: enums, flags, counts and texts are checked before they are handed to
- * the caller. The journal does not interpret cells and does not decide which are done. */
+ * The contents are untrusted, so enums, flags, counts and texts are checked before the caller gets
+ * them. The caller interprets the cells and decides which of them are done. */
 #ifndef DDP_RECORD_JOURNAL_H
 #define DDP_RECORD_JOURNAL_H
 
@@ -32,7 +33,7 @@ extern "C" {
 enum ddp_journal_kind {
     DDP_JOURNAL_BEGIN,
     DDP_JOURNAL_POINT,     /* struct ddp_point and its sample_count doubles */
-    DDP_JOURNAL_TRAIN,     /* struct ddp_train_run as of its start */
+    DDP_JOURNAL_TRAIN,     /* struct ddp_train_run at the start of the run */
     DDP_JOURNAL_EPOCH,     /* struct ddp_epoch */
     DDP_JOURNAL_TRAIN_END, /* struct ddp_train_run */
     DDP_JOURNAL_CONTROL,   /* struct ddp_control */
@@ -45,8 +46,8 @@ enum ddp_journal_kind {
 struct ddp_journal_entry {
     enum ddp_journal_kind kind;
     int launch, cell; /* launch: from 1. cell: from 0. */
-    char id[192];     /* Printable, for readers and as a key. */
-    /* Aligned for its struct, borrowed. NULL with 0 bytes for BEGIN and END. */
+    char id[192];     /* Printable. For human readers, and as a key. */
+    /* A struct as listed above, aligned and borrowed. NULL with 0 bytes for BEGIN and END. */
     const void *payload;
     size_t payload_bytes;
 };
@@ -76,17 +77,18 @@ int ddp_journal_parse(const char *text, size_t bytes, const char *name,
 
 struct ddp_journal;
 /* Opens or creates the journal at `path` and locks it against other runs. restart: discard its
- * contents. *continued: true if an earlier run with the same facts began the journal; visit has
- * then seen its lines. Returns DDP_EMISMATCH if a fact differs (the message names it), DDP_EINPUT,
- * or DDP_ECREATE, also if another run holds the lock. */
+ * contents. *continued: true if an earlier run with the same facts began the journal; visit was
+ * then called for its lines. Returns DDP_EMISMATCH if a fact differs; the message names the fact.
+ * Returns DDP_EINPUT if the file is damaged or not a journal. Returns DDP_ECREATE if the file
+ * cannot be opened or another run holds the lock. */
 int ddp_journal_open(const char *path, const struct ddp_journal_facts *facts, bool restart,
                      ddp_journal_visit visit, void *arg, struct ddp_journal **out, bool *continued,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Appends a line and syncs it to disk; too slow for timed regions. A line that could not be written
- * completely is removed again. Returns DDP_EIO. */
+/* Appends a line and syncs it to disk. Too slow for timed regions. If the line could not be written
+ * completely, removes its remains and returns DDP_EIO. */
 int ddp_journal_append(struct ddp_journal *journal, const struct ddp_journal_entry *entry,
                        struct ddp_err *err) DDP_MUST_CHECK;
-/* Removes the file, because its contents are stored elsewhere now. Returns DDP_EIO. */
+/* Removes the file. The caller has stored its contents elsewhere. Returns DDP_EIO. */
 int ddp_journal_remove(struct ddp_journal *journal, struct ddp_err *err) DDP_MUST_CHECK;
 /* Closes the journal; the file stays. journal may be NULL. */
 void ddp_journal_close(struct ddp_journal *journal);

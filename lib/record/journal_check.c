@@ -1,6 +1,6 @@
-/* Checks structs that were read from a journal. Anybody can compute the check of a line, so every
- * enum, flag, count and text is validated before use. Doubles and other counts may have any value.
- */
+/* Checks structs that were read from a journal. The check of a line proves nothing, because anybody
+ * can compute it. Enums, flags, texts and the counts in the tables below are therefore validated
+ * before use. Doubles and other counts may have any value. */
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 #include "stats/signflip.h"
 
 /* FIELD_ENUM: an enum with values up to `most`. FIELD_COUNT: an int, or an int64_t if it has 8
- * bytes, of at most `most`. FIELD_SIZE: a uint64_t that fits into an int64_t. */
+ * bytes, from `least` to `most`. FIELD_SIZE: a uint64_t that fits into an int64_t. */
 enum field_kind { FIELD_TEXT, FIELD_FLAG, FIELD_ENUM, FIELD_COUNT, FIELD_SIZE };
 
 struct field {
@@ -167,8 +167,8 @@ static const char *check_train(unsigned char *payload, size_t bytes)
     return check_fields(train_fields, DDP_COUNT_OF(train_fields), payload);
 }
 
-/* Checks the sizes first, because they determine the offset of the ids, which must be
- * NUL-terminated and printable. */
+/* Checks the counts first, because they determine the offset of the ids. Then checks that the ids
+ * are NUL-terminated, and makes them printable. */
 static const char *check_gate(unsigned char *payload, size_t bytes)
 {
     struct ddp_noise_gate gate;
@@ -211,6 +211,6 @@ const char *ddp_journal_check_payload(enum ddp_journal_kind kind, void *payload,
     case DDP_JOURNAL_GATE:
         return check_gate(payload, bytes);
     default:
-        return bytes == 0 ? NULL : "data where none belong";
+        return bytes == 0 ? NULL : "it has data, but this kind of line has none";
     }
 }

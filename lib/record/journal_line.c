@@ -132,12 +132,12 @@ static int parse_checked(const struct ddp_journal_line *line, uint64_t *chain, c
 {
     char end[CHECK_BYTES + 1];
     if (line->bytes < CHECK_BYTES || line->text[0] != '{')
-        return bad(line->where, "no line of a journal", err);
+        return bad(line->where, "not a line of a journal", err);
     const size_t body = line->bytes - CHECK_BYTES;
     uint64_t check = ddp_fnv1a(*chain, line->text, body);
     snprintf(end, sizeof end, CHECK_KEY "%016llx" CHECK_END, (unsigned long long)check);
     if (memcmp(line->text + body, end, CHECK_BYTES) != 0)
-        return bad(line->where, "its check does not fit it and the lines before it", err);
+        return bad(line->where, "its check does not match this line and the lines before it", err);
     DDP_TRY(ddp_json_parse(line->text, line->bytes, line->where, out, err));
     *chain = check;
     return 0;
@@ -223,7 +223,7 @@ static int read_payload(const cJSON *doc, const char *where, struct ddp_journal_
         n = decode64(data, bytes);
     }
     const char *why =
-        n == SIZE_MAX ? "its data are no base64" : ddp_journal_check_payload(entry->kind, bytes, n);
+        n == SIZE_MAX ? "its data is not base64" : ddp_journal_check_payload(entry->kind, bytes, n);
     if (why) {
         free(bytes);
         return bad(where, why, err);

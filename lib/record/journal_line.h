@@ -11,10 +11,10 @@
 extern "C" {
 #endif
 
-/* *chain holds the check of the previous line (DDP_FNV_INIT before the head) and receives the check
- * of this line. */
+/* In the following functions, *chain holds the check of the previous line (DDP_FNV_INIT before the
+ * head) and receives the check of this line. */
 
-/* Append the head, or an entry, with its newline. Return DDP_ENOMEM. */
+/* Append the head or an entry to *out, with a newline. Return DDP_ENOMEM. */
 int ddp_journal_print_head(const struct ddp_journal_facts *facts, uint64_t *chain,
                            struct ddp_strbuf *out, struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_journal_print(const struct ddp_journal_entry *entry, uint64_t *chain,
@@ -26,16 +26,16 @@ struct ddp_journal_line {
     size_t bytes;
     const char *where; /* "'FILE', line 7", for messages. */
 };
-/* Parse the head, or an entry. *payload: memory that entry->payload points to, which the caller
- * passes to free(), or NULL. Return DDP_EINPUT or DDP_ENOMEM. */
+/* Parse the head or an entry. *payload: the memory to which entry->payload points, or NULL. The
+ * caller passes *payload to free(). Return DDP_EINPUT or DDP_ENOMEM. */
 int ddp_journal_read_head(const struct ddp_journal_line *line, uint64_t *chain,
                           struct ddp_journal_facts *facts, struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_journal_read(const struct ddp_journal_line *line, uint64_t *chain,
                      struct ddp_journal_entry *entry, void **payload,
                      struct ddp_err *err) DDP_MUST_CHECK;
 
-/* journal_check.c. Checks that payload[bytes] is a valid struct of this kind and makes its texts
- * printable. Returns NULL, or a description of the problem. */
+/* In journal_check.c. Checks that payload[bytes] is a valid struct of this kind, and makes its
+ * texts printable. Returns NULL, or a description of the problem. */
 const char *ddp_journal_check_payload(enum ddp_journal_kind kind, void *payload, size_t bytes);
 
 #ifdef __cplusplus

@@ -49,8 +49,7 @@ size_t ddp_noise_gate_bytes(const struct ddp_noise_gate *gate)
            (size_t)gate->cells * DDP_NOISE_ID_BYTES;
 }
 
-/* The members of the file by type. Writer and reader share these tables. Counts are not negative.
- */
+/* The members of the file by type. Writer and reader share these tables. Counts are >= 0. */
 static const struct {
     const char *key;
     size_t offset, bytes;
@@ -137,7 +136,7 @@ static int read_count(const cJSON *obj, const char *key, const char *name, int *
     return 0;
 }
 
-/* Reads an effect or null (NaN). The limit is a factor of 1000. */
+/* Reads an effect from 0 to 1000, or NaN if it is null. */
 static int read_effect(const cJSON *obj, const char *key, const char *name, double *out,
                        struct ddp_err *err)
 {
@@ -231,8 +230,8 @@ int ddp_noise_write(const char *path, const struct ddp_noise *noise, struct ddp_
     if ((size_t)snprintf(temp, sizeof temp, "%s.tmp", path) >= sizeof temp)
         return ddp_fail(err, DDP_ECREATE, "the path '%.200s...' is too long", path);
     DDP_TRY_GOTO(print(noise, &text, err), out);
-    /* The temporary name is fixed, because only the process that locked the self-test's journal
-     * writes. A file left by a killed process is replaced. */
+    /* The temporary name is fixed, because only one process writes: the one that locked the journal
+     * of the self-test. A file left by a killed process is replaced. */
     unlink(temp);
     fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0) {

@@ -2,8 +2,8 @@
  * that later gates and comparisons read.
  *
  * A noise floor is valid for one machine (processor, cores, kernel) and one compiler with its
- * flags, because other machines and builds have other noise. A new commit alone does not invalidate
- * it. The file is JSON with a digest and untrusted: its size is limited and every value is checked.
+ * flags, because other machines and builds have other noise. It stays valid for a new commit. The
+ * file is JSON with a digest. It is untrusted, so its size is limited and every value is checked.
  * bench/selftest.h computes the contents; cmd/ chooses the path. */
 #ifndef DDP_RECORD_NOISE_H
 #define DDP_RECORD_NOISE_H
@@ -25,7 +25,7 @@ struct ddp_noise_machine {
 };
 /* Describes this machine and this build. */
 void ddp_noise_machine_read(struct ddp_noise_machine *out);
-/* Returns a hash that is equal for equal machines and builds, for file names. */
+/* Returns a hash of machine and build, for file names. */
 uint64_t ddp_noise_machine_key(const struct ddp_noise_machine *machine);
 
 /* Outcome of a self-test. Effects are fractions: 0.05 means 5 %. All gates are judged with
@@ -34,14 +34,15 @@ struct ddp_noise {
     struct ddp_noise_machine machine;
     char measured[24], command[512];
     int pairs, cells;
-    /* same: A/A gates, of which false_alarms ended in FAIL and inconclusive in INCONCLUSIVE. */
+    /* same: number of A/A gates, which have the same command on both sides. false_alarms: those
+     * that ended in FAIL. inconclusive: those that ended in INCONCLUSIVE. */
     int same, false_alarms, inconclusive;
-    /* injected: gates with one cell slowed by injected_effect, of which `found` reported that cell
-     * and `elsewhere` reported another one. */
+    /* injected: number of gates with one cell slowed by injected_effect. found: those that reported
+     * that cell. elsewhere: those that reported another cell. */
     int injected, found, elsewhere;
     /* noise_floor: the smallest min_effect with which 90 % of the A/A gates pass. detectable: the
-     * smallest slow-down of a cell that 90 % of the gates find when judged with the larger of
-     * min_effect and noise_floor; NaN: none up to 100 %. */
+     * smallest slow-down that would be found in 90 % of the cells of A/A gates, if judged with the
+     * larger of min_effect and noise_floor; NaN: none up to 100 %. */
     double injected_effect, min_effect, noise_floor, detectable;
 };
 
@@ -52,21 +53,22 @@ void ddp_noise_add(cJSON *obj, const struct ddp_noise *noise);
 /* Parses text[bytes]. name: the document's name in messages. Returns DDP_EINPUT. */
 int ddp_noise_parse(const char *text, size_t bytes, const char *name, struct ddp_noise *out,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Reads a file. Returns DDP_ENOINPUT if there is none, DDP_EPERM, DDP_EINPUT if it is damaged or no
- * noise floor, and DDP_EMISMATCH if it belongs to another machine or build. */
+/* Reads a file. Returns DDP_ENOINPUT if it cannot be opened, DDP_EPERM if it may not be read, and
+ * DDP_EINPUT if it is damaged or not a noise floor. Returns DDP_EMISMATCH if it belongs to another
+ * machine or build. */
 int ddp_noise_read(const char *path, struct ddp_noise *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Replaces the file atomically: writes a temporary file beside it, syncs it to disk and renames it.
  * Returns DDP_ECREATE or DDP_EIO. */
 int ddp_noise_write(const char *path, const struct ddp_noise *noise,
                     struct ddp_err *err) DDP_MUST_CHECK;
 
-/* A finished gate of the self-test, as stored in its journal. It is followed by
- * ddp_noise_gate_doubles() doubles: the medians in ns [side][cell][pair], NaN if a launch lacks the
- * cell, then the control values ping-pong and memory [2][side][pair]. After the doubles come the
- * ids of the cells [cells][192]. */
+/* A finished gate of the self-test, as stored in its journal. ddp_noise_gate_doubles() doubles
+ * follow the struct. The first of them are the medians in ns [side][cell][pair], NaN if a launch
+ * lacks the cell. Then come the covariates of bench/gate.h, ping-pong and memory: [2][side][pair].
+ * The ids of the cells [cells][DDP_NOISE_ID_BYTES] follow the doubles. */
 struct ddp_noise_gate {
     /* index: number among the gates of the same kind. injected: the cell that was slowed, -1 in an
-     * A/A gate. */
+     * A/A gate. rerun, mixed: see bench/gate.h. */
     int32_t index, injected, pairs, cells, rerun, mixed;
 };
 #define DDP_NOISE_ID_BYTES  192

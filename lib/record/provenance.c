@@ -50,8 +50,8 @@ static const struct {
 #undef DDP_LAUNCHER_VARIABLE
 };
 
-/* Open MPI's daemon passes these to its children. They are not settings of the user, change with
- * every run and contain addresses of the machine. */
+/* Variables that Open MPI's daemon passes to its children. They are not recorded, because they are
+ * not settings of the user, change with every run and contain addresses of the machine. */
 static const char *const internal[] = {"OMPI_MCA_orte_", "OMPI_MCA_ess_", "OMPI_MCA_pmix",
                                        "OMPI_MCA_initial_wdir"};
 
@@ -110,7 +110,8 @@ static int compare_entries(const void *a, const void *b)
     return strcmp(((const struct ddp_env_entry *)a)->key, ((const struct ddp_env_entry *)b)->key);
 }
 
-/* Extracts the name from NAME=VALUE. Returns false if it may not be recorded or does not fit. */
+/* Extracts the name from NAME=VALUE. Returns false if the name may not be recorded or does not
+ * fit. */
 static bool allowed_name(const char *line, char *name, size_t name_bytes)
 {
     const char *equals = strchr(line, '=');

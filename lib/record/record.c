@@ -68,7 +68,7 @@ static bool is_dense(const struct ddp_point *p)
     return !ddp_point_is_reduced(&p->spec);
 }
 
-/* S/t in bytes per ns, which equals GB (1e9) per second. */
+/* Returns size / time in bytes per ns, which equals GB (1e9) per second. */
 static double rate(const struct ddp_point *p, double ns)
 {
     if (!(ns > 0) || p->correctness_only || p->spec.size_bytes == 0 || p->spec.ranks < 2)
@@ -262,8 +262,8 @@ static bool comes_before(const struct ddp_point *a, const struct ddp_point *b)
     return a->launch != b->launch ? a->launch < b->launch : a->place < b->place;
 }
 
-/* Returns the index at which to insert a point: in plan order among those of its repetition. If
- * launch is 0, a complete repetition, or one that has this plan index, is followed by a new one. */
+/* Returns the index of a new point: in plan order within its repetition. With launch 0, a new
+ * repetition begins if the last one is complete or has this plan index. */
 static int insert_index(struct ddp_record *record, const struct ddp_point *p)
 {
     const int count = record->point_count;

@@ -1,9 +1,9 @@
-/* The result record: the one type that bench and train fill in and that report and compare read.
+/* The result record. The commands bench and train fill it in; report and compare read it.
  *
- * The structs are plain data, so a point or an epoch can be copied as bytes through a pipe: strings
- * are stored inline, and the samples of a point follow it. A missing value is NaN (double), -1
- * (int64, where noted) or "" (string) and becomes null in JSON, never 0. Times are in ns; other
- * units are part of the member's name. */
+ * A point or an epoch can be copied through a pipe as bytes, because strings are stored inline. The
+ * samples of a point follow it. A missing value is NaN (double), -1 (int64, where noted) or ""
+ * (string). It becomes null in JSON, never 0. Times are in ns. Other units are part of the member's
+ * name. */
 #ifndef DDP_RECORD_RECORD_H
 #define DDP_RECORD_RECORD_H
 
@@ -32,8 +32,9 @@ enum ddp_memory {
 enum ddp_check { DDP_CHECK_OFF, DDP_CHECK_ONCE, DDP_CHECK_ALL };
 /* How the ranks start an iteration together: after a barrier, or at an agreed clock time. */
 enum ddp_start { DDP_START_BARRIER, DDP_START_WINDOW, DDP_START_COUNT };
-/* Why the iterations ended: the requested number was reached; the interval is as narrow as
- * requested; --max-time is over; or the adaptive number reached its limit. */
+/* Reason for which the iterations ended. COUNT: the requested number was reached. PRECISION: the
+ * interval is as narrow as requested. TIME: --max-time is over. ITERS: the adaptive number reached
+ * its limit. */
 enum ddp_stop { DDP_STOP_COUNT, DDP_STOP_PRECISION, DDP_STOP_TIME, DDP_STOP_ITERS };
 const char *ddp_start_name(enum ddp_start s); /* "barrier", "window" */
 const char *ddp_stop_name(enum ddp_stop s);   /* "count", "precision", "max-time", "iters" */
@@ -41,7 +42,7 @@ const char *ddp_placement_name(enum ddp_placement p); /* "in", "out" */
 const char *ddp_memory_name(enum ddp_memory m);       /* "registered", "private", "window" */
 const char *ddp_check_name(enum ddp_check c);         /* "off", "once", "all" */
 
-/* The request without any measured value, so equal specs have equal ids. */
+/* A point as requested, without any measured value. Equal specs have equal ids. */
 struct ddp_point_spec {
     enum ddp_coll coll;
     char backend[16], algorithm[24]; /* As requested: "auto" stays "auto". */
@@ -59,52 +60,54 @@ struct ddp_point_spec {
     bool graph;                                  /* On a GPU: run as a captured graph. */
 };
 
-/* Writes the id of a point: "allreduce/shm/auto/f32/sum/r0/in/registered/n2/67108864/none/0", with
- * the requested bytes, and with the suffixes "/g4" (4 groups ran it), "/overlap" and "/graph".
+/* Writes the id of a point, for example
+ * "allreduce/shm/auto/f32/sum/r0/in/registered/n2/67108864/none/0". The large number is the
+ * requested bytes. Possible suffixes are "/g4" (4 groups ran it), "/overlap" and "/graph".
  * out_bytes >= 192. */
 void ddp_point_id(const struct ddp_point_spec *spec, char *out, unsigned long out_bytes);
 
-/* Dense exchanges with which a compressed one is compared. f16 is the fair baseline. */
+/* Dense exchanges with which a compressed exchange is compared. */
 enum ddp_baseline { DDP_BASELINE_F32, DDP_BASELINE_F16, DDP_BASELINE_COUNT };
 
-/* The break-even density: a sparse exchange below this density takes less time than a dense one. 0:
- * never; 1: always; NaN: unknown. */
+/* The break-even density. Below it, a sparse exchange takes less time than a dense one. 0: the
+ * sparse one is never faster. 1: it is always faster. NaN: unknown. */
 struct ddp_break_even {
-    /* predicted: from the bytes sent alone; the dense exchange is a ring, the sparse one follows
-     * cost() (all-gather: 1/P against f32, 1/(2P) against f16). estimated: from the measured times
-     * of this point, with exchange and decode taken as proportional to the density. measured: by
-     * bisection, on request. */
+    /* predicted: from the bytes sent alone. The bytes are those of a ring for the dense exchange
+     * and those of cost() for the sparse one. With an all-gather on P ranks this is 1/P against f32
+     * and 1/(2P) against f16. estimated: from the measured times of this point. Exchange and decode
+     * are assumed to be proportional to the density. measured: by bisection, with --break-even. */
     double predicted, estimated, measured;
 };
 
-/* Results of --overlap-compute (bench/overlap.h). NaN: not measured. time_ns of the point is then
- * the operation alone. */
+/* Results of --overlap-compute (bench/overlap.h). NaN: not measured. time_ns of the point is the
+ * time of the operation alone. */
 struct ddp_overlap_times {
-    /* compute_ns: the arithmetic alone. total_ns: both at once. percent: hidden part of the shorter
-     * of the two. */
+    /* compute_ns: the arithmetic alone. total_ns: operation and arithmetic at once. percent: hidden
+     * part of the shorter of the two. */
     double compute_ns, total_ns, percent;
 };
 
 struct ddp_point {
     struct ddp_point_spec spec;
     char algorithm_used[24];
-    /* Position of the point within its repetition of the sweep. order: index in measuring order;
-     * place: index in the plan (both from 0); of: points in the repetition, 0 if there is none;
-     * launch: number of the repetition from 1, 0 if there is only one. */
+    /* Position of the point in a sweep. order: index in the order of measurement, from 0. place:
+     * index in the plan, from 0. of: number of points in the repetition; 0: the point belongs to
+     * none. launch: number of the repetition, from 1; 0: there is only one. */
     int32_t order, place, of, launch;
-    /* invalid: further iterations that some rank began too late (start window). block: calls in a
-     * row that form one iteration, whose time is their mean; normally 1. */
+    /* invalid: number of further iterations, which some rank began too late (start window). block:
+     * number of successive calls that form one iteration, normally 1. The time of the iteration is
+     * the mean of its calls. */
     int64_t iterations, warmup, invalid, block;
     enum ddp_start start;
     enum ddp_stop stop;
-    /* Over iterations, of the maximum over ranks. block > 1: no interval. */
+    /* Over iterations (bench/iterations.h defines the time of one). No interval if block > 1. */
     struct ddp_summary time_ns;
-    /* Statistics of the iterations in order. A trend of NaN: too few iterations. */
+    /* Trend and autocorrelation of the iterations in order. A trend of NaN: too few iterations. */
     struct ddp_series series;
-    /* During the iterations: maximum over ranks; switches: their sum. */
+    /* During the iterations: the maximum over ranks, but the sum of all context switches. */
     struct ddp_interference interference;
     double injected_percent; /* Set by --inject-delay. NaN: none. */
-    /* Minimum, average and maximum over ranks of each rank's own mean. */
+    /* Mean time of a rank: minimum, average and maximum over ranks. */
     double rank_mean_ns[3];
     double wire_bytes_per_rank; /* NaN: unknown. */
     bool wire_counted;          /* False: modelled. */
@@ -118,16 +121,17 @@ struct ddp_point {
     char dense_algorithm[2][24];
     struct ddp_break_even break_even[2]; /* By enum ddp_baseline. */
     struct ddp_overlap_times overlap;
-    /* Median of the operation by the clock of the slowest GPU. NaN: no GPUs. */
+    /* Median over iterations of the time by the clock of the slowest GPU. NaN: no GPUs. */
     double device_ns;
     bool correctness_only; /* Ranks shared a GPU, so times and bandwidths mean nothing. */
-    /* Medians over iterations of the latest minus the earliest rank. NaN: not measured. */
+    /* Medians over iterations of the time from the first to the last rank's start, and from the
+     * first to the last rank's end. NaN: not measured. */
     double skew_start_ns, skew_exit_ns;
     double pingpong_ns[2]; /* Round trip before and after the point. NaN with one rank. */
     int64_t page_bytes;    /* Page size of the buffers. -1: unknown. */
     /* Kind of lower bound (bench/bound.h): "memory", "latency", "point-to-point" or "". */
     char bound_kind[24];
-    double bound_GBps;               /* Bandwidth behind the bound. NaN for latency. */
+    double bound_GBps; /* Bandwidth from which the bound was computed. NaN for latency. */
     double bound_ns, bound_fraction; /* Lower bound of the time, and bound / median. */
     enum ddp_check check;
     int64_t check_elements, check_wrong; /* -1 if check is off. */
@@ -135,26 +139,28 @@ struct ddp_point {
     int64_t sample_count;
 };
 
-/* Derived metrics, defined only here: algbw = S/t; busbw = algbw * factor (base/coll_kind.h), in GB
- * (1e9 bytes) per second. ns: the time to use, the median or an end of its interval. NaN if there
- * is no time, for compressed or partial exchanges, for one rank and for 0 bytes. */
+/* Derived metrics, defined only here. algbw = size / time and busbw = algbw * factor
+ * (base/coll_kind.h), in GB (1e9 bytes) per second. ns: the time to use, which is the median or an
+ * end of its interval. NaN without a time, for compressed or partial exchanges, for one rank, for 0
+ * bytes, and if ranks shared a GPU. */
 double ddp_point_algbw_GBps(const struct ddp_point *p, double ns);
 double ddp_point_busbw_GBps(const struct ddp_point *p, double ns);
-/* Bandwidth that a dense exchange would have needed to take the same time. NaN unless the exchange
- * is compressed or partial. */
+/* Returns the bandwidth that a dense exchange would need to take the same time. NaN unless the
+ * exchange is compressed or partial. */
 double ddp_point_effective_GBps(const struct ddp_point *p, double ns);
 /* True if the exchange is compressed or partial. */
 bool ddp_point_is_reduced(const struct ddp_point_spec *spec);
-/* Time of the baseline's exchange over the time of this one; below 1 this one is slower. NaN if not
- * measured. */
+/* Returns the time of the baseline's exchange divided by the time of this one. Below 1, this one is
+ * slower. NaN if not measured. */
 double ddp_point_speedup(const struct ddp_point *p, enum ddp_baseline baseline);
-/* Bytes that each rank sends in a dense ring exchange, the minimum: 2 (P-1)/P S, or half of it for
- * f16. */
+/* Returns the bytes that each of P ranks sends in a dense ring exchange of S bytes: 2 (P-1)/P S, or
+ * half of it for f16. This is the minimum of all dense exchanges. */
 double ddp_point_dense_bytes(const struct ddp_point_spec *spec, enum ddp_baseline baseline);
-/* Link speed of a rank, in GB/s, below which the compressed exchange takes less time than the dense
- * ring: the saved bytes divided by the additional time for arithmetic. That time is the difference
- * of both measurements over shared memory, where nothing crosses a link, and encode plus decode
- * elsewhere. 0: compression saves no bytes. INFINITY: it costs no time. NaN: not measured. */
+/* Returns the link speed of a rank, in GB/s, below which the compressed exchange takes less time
+ * than the dense ring: the saved bytes divided by the additional time for arithmetic. In shared
+ * memory nothing crosses a link, so the additional time is the difference between the times of the
+ * two exchanges. Elsewhere it is the time of encode plus decode. 0: compression saves no bytes.
+ * INFINITY: there is no additional time. NaN: not measured. */
 double ddp_point_pays_below_GBps(const struct ddp_point *p, enum ddp_baseline baseline);
 
 struct ddp_epoch {
@@ -165,16 +171,16 @@ struct ddp_epoch {
     double encode_seconds, decode_seconds;
     double wire_bytes_per_rank, achieved_density; /* NaN: unknown. */
     bool wire_counted;                            /* False: modelled. */
-    int64_t overflow_count;    /* Sum over ranks, 16-bit exchange. -1: not counted. */
+    int64_t overflow_count; /* Overflows of a 16-bit exchange, sum over ranks. -1: not counted. */
     int64_t peak_memory_bytes; /* Peak of the run so far, maximum over ranks. -1: unknown. */
     int64_t steps;
-    uint64_t parameter_hash; /* FNV-1a of rank 0's parameters. All ranks were compared. */
+    uint64_t parameter_hash; /* FNV-1a of the parameters, which all ranks have in common. */
 };
 
 struct ddp_train_run {
     char model[24], dataset[24], optimizer[16], sync[32], init[16], init_sync[16], partition[8],
         blas[96];    /* blas: library of the matrix products. */
-    char device[16]; /* device: computes the model. graph: a step is one graph. */
+    char device[16]; /* device: computes the model. graph: a step runs as one captured graph. */
     bool graph, tf32;
     char feedback[8], aggregate[16]; /* "": not used by the strategy. */
     char algorithm[24];              /* Algorithm of all-reduces as requested ("auto" stays). */
@@ -208,9 +214,9 @@ struct ddp_host {
     int gpu_count;
 };
 
-/* Memory baseline, which no change of the measured code affects: the total speed at which all ranks
- * of a launch, at the same time, copy and read their own memory (copy counts bytes read and
- * written). See bench/memory_baseline.h. */
+/* Memory baseline (bench/memory_baseline.h): the total speed at which all ranks of a launch copy
+ * and read their own memory at the same time. A copy counts bytes read and written. No change of
+ * the measured code affects these speeds. */
 struct ddp_control {
     int32_t ranks;
     int64_t bytes_per_rank;
@@ -230,7 +236,7 @@ struct ddp_verdict_record;
 struct ddp_record {
     enum ddp_status status;
     char reason[1024], label[64];
-    /* Facts about the build come from record/provenance.h at print time. */
+    /* Facts about the build are not stored here. Reporters get them from record/provenance.h. */
     char simd[16];
     char feature_mpi[64], feature_nccl[64], feature_cuda[64], feature_blas[96];
     char command[32];
@@ -247,8 +253,8 @@ struct ddp_record {
     struct ddp_env_entry *environment;
     int environment_count;
     double timer_cost_ns, timer_resolution_ns;
-    /* Times of the last launch: the slowest rank opens its communicator and (on GPUs) splits it
-     * into a group of all ranks; rank 0 closes it. NaN: unknown. */
+    /* Times of the last launch. init: the slowest rank opens its communicator. split: on GPUs, the
+     * slowest rank splits it into a group of all ranks. destroy: rank 0 closes it. NaN: unknown. */
     double comm_init_ns, comm_split_ns, comm_destroy_ns;
     struct ddp_point *points;
     double **samples; /* [point_count]; each NULL or [points[i].sample_count] ns. */
@@ -266,8 +272,8 @@ void ddp_record_init(struct ddp_record *record);
 void ddp_record_release(struct ddp_record *record);
 /* The ddp_record_add_* functions make texts printable (base/strbuf.h), so reporters never see
  * escape codes or line breaks. Callers that set a text of the record directly use ddp_printable. */
-/* Adds a copy of the point: in plan order among the points of its repetition, or last if it belongs
- * to none. samples: [p->sample_count] or NULL. Returns DDP_ENOMEM. */
+/* Adds a copy of the point. It is inserted in plan order among the points of its repetition, or
+ * last if it belongs to none. samples: [p->sample_count] or NULL. Returns DDP_ENOMEM. */
 int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
                          const double *samples, struct ddp_err *err) DDP_MUST_CHECK;
 /* Appends a copy of the run without its epochs. ddp_record_add_epoch adds to the last run. */
@@ -279,7 +285,8 @@ int ddp_record_add_epoch(struct ddp_record *record, const struct ddp_epoch *epoc
 void ddp_record_end_train(struct ddp_record *record, const struct ddp_train_run *run);
 int ddp_record_add_control(struct ddp_record *record, const struct ddp_control *control,
                            struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns n such that points [0, n) are final: no later point will be inserted before them. */
+/* Returns the number n of final points. No later point will be inserted before the first n
+ * points. */
 int ddp_record_settled(const struct ddp_record *record);
 /* Sets the facts about the GPUs of host `index`: facts [count], count <= DDP_GPU_FACTS_MAX. */
 void ddp_record_set_gpus(struct ddp_record *record, int index, const struct ddp_gpu_facts *facts,

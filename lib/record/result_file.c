@@ -1,4 +1,4 @@
-/* Opens a result document and reads everything but its points (see result_points.c). */
+/* Opens a result document and reads everything but its points, which result_points.c reads. */
 #include "record/result_file.h"
 
 #include <errno.h>
@@ -96,7 +96,8 @@ static int read_fingerprint(const cJSON *doc, const char *name, struct ddp_resul
     return 0;
 }
 
-/* A document whose status is "failed" has wrong data: no other failure gets that status. */
+/* Stores the reason of the status. Status "failed" means wrong data, because no other failure gets
+ * this status. */
 static void note_status(const cJSON *doc, struct ddp_result *out)
 {
     const cJSON *reason = cJSON_GetObjectItemCaseSensitive(doc, "reason");
@@ -134,8 +135,8 @@ static int read_outline(const cJSON *doc, const char *name, struct ddp_result *o
     return read_fingerprint(doc, name, out, err);
 }
 
-/* Reads the memory baseline. The key is missing in documents of other tools, the list is empty if
- * nothing was measured, and a speed is null if memory was short. */
+/* Reads the memory baseline. Documents of other tools may lack the key. The list is empty if
+ * nothing was measured. A speed is null if there was too little memory. */
 static int read_control(const cJSON *doc, const char *name, struct ddp_result *out,
                         struct ddp_err *err)
 {
@@ -159,8 +160,8 @@ static int read_control(const cJSON *doc, const char *name, struct ddp_result *o
     return 0;
 }
 
-/* The settings that distinguish training runs, in the order in which a name has them. label: is
- * written before a number or a text, and instead of `true`. */
+/* The settings that distinguish training runs, in the order in which the name of a run lists them.
+ * label: text before a number or a string; it replaces `true`. */
 static const struct {
     const char *object, *key, *label;
 } settings[] = {
@@ -191,8 +192,8 @@ static const struct {
     {"data", "path", ""},
 };
 
-/* Writes for example "singa-cnn dense ranks 2 lr 0.05 seed 1 batch 16 synthetic". A setting that is
- * null or false is left out. */
+/* Writes the name of a run, for example "singa-cnn dense ranks 2 lr 0.05 seed 1 batch 16
+ * synthetic". A setting that is null or false is left out. */
 static int name_run(const cJSON *run, const char *name, char *out, size_t bytes,
                     struct ddp_err *err)
 {
@@ -225,8 +226,8 @@ static int compare_names(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* Sorts the names of the training runs. The repetitions of a run have one name, which is kept once.
- */
+/* Sorts the names of the training runs and removes duplicates. The repetitions of a run have the
+ * same name. */
 static void keep_distinct(struct ddp_result *out)
 {
     size_t kept = 0;
@@ -243,7 +244,7 @@ static int read_runs(const cJSON *doc, const char *name, struct ddp_result *out,
 {
     const cJSON *train = cJSON_GetObjectItemCaseSensitive(doc, "train"), *run;
     if (train && !cJSON_IsArray(train))
-        return ddp_fail(err, DDP_EINPUT, "'%s': 'train' is no list", name);
+        return ddp_fail(err, DDP_EINPUT, "'%s': 'train' is not a list", name);
     const size_t count = train ? (size_t)cJSON_GetArraySize(train) : 0;
     if (count > DDP_RESULT_MAX_RUNS)
         return ddp_fail(err, DDP_EINPUT, "'%s': %zu training runs are more than %d", name, count,

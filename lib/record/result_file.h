@@ -1,7 +1,7 @@
 /* Reads the parts of a result document (schema ddpbench/1) that `gate` and `compare` need.
  *
- * The file is untrusted: its size is limited before it is read, the digest is checked, and every
- * derived figure is recomputed. Of training runs only the names are read. */
+ * The file is untrusted. Its size is checked before it is read, its digest is checked, and every
+ * derived figure is recomputed. Only the names of training runs are read. */
 #ifndef DDP_RECORD_RESULT_FILE_H
 #define DDP_RECORD_RESULT_FILE_H
 
@@ -18,8 +18,8 @@ extern "C" {
 #define DDP_RESULT_MAX_POINTS 100000
 #define DDP_RESULT_MAX_RUNS   10000
 
-/* A measured point. Times are in ns, NaN where the document has null. After a sweep with several
- * repetitions the figures are those of the repetitions' medians. */
+/* A measured point. Times are in ns, NaN where the document has null. If a sweep has several
+ * repetitions, the figures come from the medians of the repetitions. */
 struct ddp_result_point {
     char id[192];
     int launch; /* First repetition. 0: there is only one. */
@@ -31,9 +31,9 @@ struct ddp_result_point {
 
 /* A result document. */
 struct ddp_result {
-    /* status: "complete", "partial" or "failed". fingerprint: identifies machine and set-up by
-     * hosts, processors, cores, ranks and backend; results are comparable if theirs are equal.
-     * build: version, commit and compiler flags. */
+    /* status: "complete", "partial" or "failed". fingerprint: hosts, processors, cores, ranks and
+     * backend. Results with equal fingerprints can be compared. build: version, commit and compiler
+     * flags. */
     char status[12], label[64], fingerprint[512], build[256];
     /* Why the status is not "complete". "" if it is complete. */
     char reason[256];
@@ -41,7 +41,7 @@ struct ddp_result {
      * data or no valid iterations. "" if there is no such reason. */
     char flaw[512];
     bool wrong_data; /* A collective delivered wrong data. */
-    char cpu[96];    /* Processor and cores of the hosts; "" and -1 if they differ. */
+    char cpu[96];    /* Processor and cores of the hosts. "" and -1 if the hosts differ. */
     int cores;
     /* Copy speed of the memory baseline, geometric mean over launches. NaN: none. */
     double copy_GBps;
@@ -51,9 +51,9 @@ struct ddp_result {
     size_t run_count;
 };
 
-/* Reads a file. Returns DDP_ENOINPUT if there is none; DDP_EINPUT if it is no result of ddpbench,
- * is damaged, or contains contradictory figures (the message names the point); DDP_EIO, DDP_ENOMEM.
- */
+/* Reads a file. Returns DDP_ENOINPUT if it cannot be opened, DDP_EPERM if it may not be read,
+ * DDP_EIO or DDP_ENOMEM. Returns DDP_EINPUT if it is not a result of ddpbench, is damaged, or
+ * contains contradictory figures (the message names the point). */
 int ddp_result_read(const char *path, struct ddp_result *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Parses text[bytes]. name: the document's name in messages. */
 int ddp_result_parse(const char *text, size_t bytes, const char *name, struct ddp_result *out,
@@ -61,7 +61,7 @@ int ddp_result_parse(const char *text, size_t bytes, const char *name, struct dd
 void ddp_result_release(struct ddp_result *result);
 /* Returns the point with this id, or NULL. */
 const struct ddp_result_point *ddp_result_find(const struct ddp_result *result, const char *id);
-/* Tells whether the injected delays of two points differ. */
+/* Returns whether the injected delays of two points differ. */
 bool ddp_result_delays_differ(const struct ddp_result_point *a, const struct ddp_result_point *b);
 /* Writes the injected delays of a point of base and of new, for example "10 % in base, none in
  * new". */

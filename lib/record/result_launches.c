@@ -1,5 +1,5 @@
-/* Merges the results of several repetitions (sweep --launches). The repetition is the statistical
- * unit, because iterations within one are not independent. */
+/* Merges the points of several repetitions (sweep --launches). A repetition is one statistical
+ * sample, because iterations within one are not independent. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "record/result_points.h"
 #include "stats/summary.h"
 
-/* Sorts by id, then repetition. The result keeps the order of the first repetition, which is plan
+/* Compares by id, then by repetition. Only pointers are sorted, so the points stay in plan
  * order. */
 static int compare_points(const void *a, const void *b)
 {
@@ -17,7 +17,7 @@ static int compare_points(const void *a, const void *b)
     return order ? order : ((*x)->launch > (*y)->launch) - ((*x)->launch < (*y)->launch);
 }
 
-/* Merges points of one id, same [n], into the first one. medians [n] is scratch memory. */
+/* Merges the points same [n], which have one id, into the first one. medians [n]: scratch. */
 static int fold(struct ddp_result_point *const *same, size_t n, double *medians,
                 struct ddp_err *err)
 {

@@ -34,7 +34,7 @@ static int number_of(const struct reader *r, const cJSON *obj, const char *key, 
     return 0;
 }
 
-/* Reads the whole number of at least `least` at obj[key]. */
+/* Reads the whole number at obj[key], which must be at least `least`. */
 static int count_of(const struct reader *r, const cJSON *obj, const char *key, double least,
                     double *value)
 {
@@ -60,7 +60,7 @@ static int pair_of(const struct reader *r, const cJSON *obj, const char *key, do
     return 0;
 }
 
-/* Compares a stored with a recomputed figure. NaN equals NaN only. */
+/* Compares a stored figure with a recomputed one. NaN equals only NaN. */
 static bool agree(double stored, double derived)
 {
     if (isnan(stored) || isnan(derived))
@@ -95,8 +95,8 @@ static int read_times(const struct reader *r, struct ddp_result_point *out)
     return 0;
 }
 
-/* Checks that algbw = S/t and busbw = algbw * factor, and that both are null in the cases that
- * record.h lists. */
+/* Checks that algbw = size / time and busbw = algbw * factor. Either may be null. busbw must be
+ * null for compressed and partial exchanges. */
 static int check_bandwidths(const struct reader *r, const struct ddp_result_point *p, double bytes,
                             double ranks)
 {
@@ -130,8 +130,9 @@ bool ddp_result_begins_name(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* The first point with wrong data, or without valid iterations, is why no figure of the document
- * counts. "check" is absent in documents of other tools; "wrong" is null if nothing was checked. */
+/* Stores the first point with wrong data or without valid iterations in result->flaw. No figure of
+ * the document may then be judged. "check" is absent in documents of other tools. "wrong" is null
+ * if nothing was checked. */
 static int note_flaw(const struct reader *r, double iterations, struct ddp_result *result)
 {
     const cJSON *check = cJSON_GetObjectItemCaseSensitive(r->point, "check");

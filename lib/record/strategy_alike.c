@@ -3,8 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Settings of a run, except ranks, strategy and seed. The first group defines the task, the second
- * the steps, the third how gradients are exchanged. */
+/* Settings of a run, except ranks, strategy and seed. The first group, up to NET_END, defines the
+ * network and its training. With the second group, up to TASK_END, it defines the task. The third
+ * group defines how gradients are exchanged. */
 enum detail {
     MODEL,
     DATASET,

@@ -8,9 +8,9 @@
 #include "base/mem.h"
 #include "record/strategy_alike.h"
 
-#define CLEARLY 1.05 /* A larger ratio of step times, either way, counts as a difference. */
+#define CLEARLY 1.05 /* Step times whose ratio exceeds this count as different. */
 
-/* Totals of one run. */
+/* Totals and means of one run. */
 struct outcome {
     double accuracy, seconds, images, steps, exposed, wire, sent_density;
 };
@@ -43,7 +43,7 @@ static bool belongs(const struct ddp_train_run *run, const struct ddp_strategy_r
     return !run->baseline && ddp_runs_same_row(run, row->run);
 }
 
-/* Returns the reference's run with the seed and repetition of `run`, or NULL. */
+/* Returns the run of the row's reference with the seed and repetition of `run`, or NULL. */
 static const struct ddp_train_run *partner(const struct ddp_record *r,
                                            const struct ddp_strategy_row *row,
                                            const struct ddp_train_run *run)
@@ -87,7 +87,7 @@ static enum ddp_pays judge(const struct gather *ratios)
     return ratios->max < 1.0 / CLEARLY ? DDP_PAYS_NO : DDP_PAYS_UNCLEAR;
 }
 
-/* Returns the images per second of the row's model on one rank. */
+/* Returns the images per second of the row's model on one rank, from the baseline runs. */
 static double one_rank_rate(const struct ddp_record *r, const struct ddp_strategy_row *row)
 {
     double images = 0.0, seconds = 0.0;
@@ -102,7 +102,7 @@ static double one_rank_rate(const struct ddp_record *r, const struct ddp_strateg
     return seconds > 0.0 ? images / seconds : NAN;
 }
 
-/* Compares the runs with those of the reference, paired by seed. */
+/* Compares the runs of a row with those of its reference, paired by seed. */
 static void pair_up(const struct ddp_record *r, struct ddp_strategy_row *row)
 {
     struct gather differences = {0}, ratios = {0};
@@ -180,7 +180,8 @@ static bool is_dense(const struct ddp_strategy_row *row)
     return strcmp(row->run->sync, "dense") == 0;
 }
 
-/* Returns the first dense row of the same task and number of ranks, or the first row. */
+/* Returns the first dense row of the same task and number of ranks. If none is dense, returns the
+ * first of them. */
 static const struct ddp_strategy_row *reference_of(const struct ddp_strategy_row *row,
                                                    const struct ddp_strategy_row *rows, int count)
 {

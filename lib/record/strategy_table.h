@@ -1,12 +1,12 @@
 /* The strategy table of `ddpbench train --compare`, computed from a record's training runs.
  *
- * Runs of one strategy on one number of ranks form a row, one run per seed. Runs of a sweep that
- * also differ by model, batch, feedback or the like form separate rows. The accuracy of a run is
- * the mean of its last (at most) three epochs, so that one lucky epoch does not decide. The
- * reference of a row is the first 'dense' row of the same task and number of ranks, or the first
- * row if there is no dense one. Differences and speeds relative to the reference are paired by
- * seed, because seeds vary more than strategies do. Pure functions of the record; missing figures
- * are NaN. */
+ * A row contains the runs of one strategy on one number of ranks, one run per seed. Runs that also
+ * differ in model, batch, feedback or the like are in separate rows. The accuracy of a run is the
+ * mean of its last (at most) three epochs, so that one lucky epoch does not decide. The reference
+ * of a row is the first 'dense' row of the same task and number of ranks. If there is none, it is
+ * the first row of that task and number of ranks. Differences and speeds relative to the reference
+ * are paired by seed, because seeds vary more than strategies do. The functions depend on the
+ * record only. Missing figures are NaN. */
 #ifndef DDP_RECORD_STRATEGY_TABLE_H
 #define DDP_RECORD_STRATEGY_TABLE_H
 
@@ -16,19 +16,18 @@
 extern "C" {
 #endif
 
-#define DDP_STRATEGY_EPOCHS 3 /* Epochs in the accuracy of a run. */
+#define DDP_STRATEGY_EPOCHS 3 /* Number of epochs in the accuracy of a run. */
 
 struct ddp_spread {
     double mean, min, max;
 };
 
-/* Whether the strategy makes a step faster than the reference does. YES: by more than 5 % with
- * every seed. NO: slower by more than 5 % with every seed. UNCLEAR: neither. */
+/* Whether a step is faster than with the reference. YES: by more than 5 % with every seed. NO:
+ * slower by more than 5 % with every seed. UNCLEAR: neither. */
 enum ddp_pays { DDP_PAYS_UNKNOWN, DDP_PAYS_YES, DDP_PAYS_NO, DDP_PAYS_UNCLEAR };
 
 struct ddp_strategy_row {
-    char sync[96],
-        reference[96]; /* Names; "topk:0.01, feedback off" if the strategy alone is ambiguous. */
+    char sync[96], reference[96]; /* Names of the rows, for example "topk:0.01, feedback off". */
     /* First run of each row, borrowed from the record. */
     const struct ddp_train_run *run, *reference_run;
     int ranks, runs; /* runs: number of seeds. */
@@ -36,11 +35,12 @@ struct ddp_strategy_row {
     struct ddp_spread
         /* Accuracy minus that of the reference, by seed. NaN for the reference. */
         difference;
-    double images_per_second; /* All runs: images over seconds. */
-    double step_seconds, exposed_step_seconds, wire_bytes_per_step; /* Means; bytes per rank. */
-    /* Step time of the reference over that of this row, over seeds. */
+    double images_per_second; /* Images of all runs divided by their seconds. */
+    double step_seconds, exposed_step_seconds,
+        wire_bytes_per_step; /* Means over steps. Bytes are per rank. */
+    /* Step time of the reference divided by that of this row, paired by seed. */
     struct ddp_spread reference_speedup;
-    /* speedup: images/s over those of one rank. efficiency: speedup / ranks. */
+    /* speedup: images/s divided by those of one rank. efficiency: speedup / ranks. */
     double speedup, efficiency;
     double achieved_density;
     enum ddp_pays pays;
@@ -54,8 +54,8 @@ struct ddp_strategy_row {
  * than two runs that are not baselines. The caller passes *rows to free(). Returns DDP_ENOMEM. */
 int ddp_strategy_table(const struct ddp_record *record, struct ddp_strategy_row **rows, int *count,
                        struct ddp_err *err) DDP_MUST_CHECK;
-/* Writes one sentence without a full stop that says whether the strategy pays; "" for the
- * reference. out_bytes >= 320. */
+/* Writes one sentence without a full stop that says whether the strategy makes a step faster; ""
+ * for the reference. out_bytes >= 320. */
 void ddp_strategy_verdict(const struct ddp_strategy_row *row, char *out, unsigned long out_bytes);
 
 #ifdef __cplusplus

@@ -20,12 +20,12 @@ struct ddp_verdict_cell {
     double base_ns, next_ns;
 };
 
-/* A cell or a training run that no test judged. Cells of base that new lacks are not listed here:
- * they have a struct ddp_verdict_cell. */
+/* A cell or a training run that no test judged. Cells of base that new lacks are not listed here,
+ * because they have a struct ddp_verdict_cell. */
 struct ddp_unjudged {
     char name[192];
     bool train; /* It is a training run, not a cell. */
-    bool base;  /* Base has it, so the verdict is not PASS. Otherwise only new has it. */
+    bool base;  /* Base has it, so the verdict is not PASS. False: only new has it. */
 };
 
 struct ddp_unjudged_list {
@@ -36,8 +36,8 @@ struct ddp_unjudged_list {
 /* Appends an item. Returns DDP_ENOMEM if there is no memory. */
 int ddp_unjudged_add(struct ddp_unjudged_list *list, const char *name, bool train, bool base,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Sorts the list: cells before training runs, each by name. Items of one name and kind become one,
- * which base has if base has one of them. */
+/* Sorts the list: cells before training runs, each by name. Merges items of the same name and kind
+ * into one item. Base has the merged item if base has one of them. */
 void ddp_unjudged_merge(struct ddp_unjudged_list *list);
 /* Returns "cell of base", "training run of new only" and so on. */
 const char *ddp_unjudged_kind(const struct ddp_unjudged *item);
@@ -49,15 +49,15 @@ struct ddp_verdict_record {
     const char *kind;
     enum ddp_verdict outcome;
     char reason[2048];
-    /* level: of the tests and bounds. min_effect: as a fraction, 0.05 means 5 %. noise_floor:
-     * stored for this machine, NaN if there is none. */
+    /* level: significance level of tests and bounds. min_effect: as a fraction, 0.05 means 5 %.
+     * noise_floor: stored for this machine, NaN if there is none. */
     double level, min_effect, noise_floor;
     char effect_from[640]; /* A sentence that says why min_effect has its value. */
-    /* rerun: pairs measured again because their ping-pong class changed within them. mixed: pairs
-     * kept although it changed. */
+    /* rerun: how often a pair was measured again, because the ping-pong classes of its two children
+     * differed. mixed: pairs kept although the classes differed. */
     int pairs, rerun, mixed;
-    /* Controls: ratio of the times new/base, and p-value of one two-sided test. NaN: not measured.
-     */
+    /* Covariates (bench/gate.h): time of new divided by time of base, and p-value of one two-sided
+     * test. NaN: not measured. */
     double pingpong_ratio, pingpong_p, memory_ratio, memory_p;
     char base_command[512], next_command[512];
     char base_build[256], next_build[256];
