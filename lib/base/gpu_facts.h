@@ -7,7 +7,7 @@
 
 #define DDP_GPU_FACTS_MAX 16
 
-/* All clocks are the values at the time of reading, except sm_clock_max_MHz, the highest possible
+/* A clock is the value at the time of reading. Only sm_clock_max_MHz is the highest possible
  * clock. */
 struct ddp_gpu_facts {
     char name[64], bus[32];
