@@ -22,7 +22,7 @@ struct ddp_signal_thread {
     sigset_t old_mask;
 };
 
-/* Raises the signal with its default action, so that the launcher sees its signal as the cause of
+/* Raises the signal again and unblocks it, so that the launcher sees this signal as the cause of
  * death. */
 static void raise_default(int signal)
 {
@@ -60,7 +60,7 @@ static void release(struct ddp_signal_thread *t)
     free(t);
 }
 
-/* Starts the thread with all signals blocked; it reads them from the signalfd. */
+/* Starts the thread with all signals blocked, because it reads signals from the signalfd. */
 static int start(struct ddp_signal_thread *t)
 {
     sigset_t all, blocked;
