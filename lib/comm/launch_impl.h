@@ -41,8 +41,8 @@ struct ddp_child {
     pthread_t thread;
     bool alive, killed; /* killed: by this launcher */
     int stop_signal;
-    int64_t stopped_at; /* when the rank was stopped, 0 while it runs; kept if the rank dies while
-                           stopped */
+    /* When the rank was stopped; 0 while it runs. Not reset if the rank dies while stopped. */
+    int64_t stopped_at;
     struct ddp_channel_request request;
     unsigned char *payload;
     uint64_t got; /* bytes of request and payload read so far */

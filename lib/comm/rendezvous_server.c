@@ -154,8 +154,8 @@ static int evaluate_all_pending(struct server *h, struct ddp_err *err)
 static void receive_hello(struct ddp_listener *l, int i)
 {
     struct ddp_pending_connection *g = &l->pending[i];
-    if (g->got ==
-        sizeof g->hello) { /* the connection waits for its group and must not send anything */
+    if (g->got == sizeof g->hello) {
+        /* The connection waits for its group and must not send anything. */
         char byte;
         if (recv(g->fd, &byte, 1, MSG_PEEK) >= 0 || errno != EAGAIN)
             close_pending(l, i);

@@ -13,8 +13,8 @@
 #include "comm/rendezvous_impl.h"
 
 #define CONNECT_NS INT64_C(2000000000) /* time limit of one attempt to connect */
-#define ANSWER_NS                                                                                  \
-    INT64_C(5000000000) /* time limit of an answer; an unknown peer may accept and send nothing */
+/* Time limit of an answer. An unknown peer may accept the connection and send nothing. */
+#define ANSWER_NS INT64_C(5000000000)
 /* Pause between two rounds of attempts. The pause grows by half each time. */
 #define PAUSE_NS   INT64_C(20000000)
 #define PAUSE_MOST INT64_C(500000000)

@@ -60,8 +60,8 @@ struct ddp_segment_rank {
 
 /* Use of one channel. */
 struct ddp_segment_channel {
-    alignas(64) _Atomic(uint64_t)
-        generation;         /* number of groups that have used and left the channel */
+    /* Number of groups that have used and left the channel. */
+    alignas(64) _Atomic(uint64_t) generation;
     _Atomic(uint32_t) left; /* members of the present group that have left */
 };
 
@@ -87,8 +87,8 @@ struct ddp_segment {
     /* The first failure: (culprit rank + 1) << 8 | -code, or 0 if there is none. The upper bits are
      * 0 if no rank is to blame. */
     alignas(64) _Atomic(uint32_t) abort_word;
-    _Atomic(int32_t) abort_setter; /* rank + 1 that set the abort word, 0: the supervisor; written
-                                      after the word */
+    /* 1 + the rank that set the abort word, or 0 for the supervisor. Written after the word. */
+    _Atomic(int32_t) abort_setter;
     /* INT64_MAX while the collector handles a message, else the time at which it finished its last
      * message (ddp_now_ns). The deadline of a wait is at least the timeout after this time, because
      * the awaited rank may itself wait for the collector. */
