@@ -44,7 +44,7 @@ int ddp_json_parse(const char *text, size_t bytes, const char *name, cJSON **out
                    struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Appends `doc` to out, indented by two spaces per level, with a newline at the end. Arrays of
- * plain values stay on one line. A number has the smallest precision of 15 to 17 digits that reads
+ * plain values stay on one line. A number is printed with at most 17 significant digits, and reads
  * back as the same value. Whole numbers up to 2^53 have no exponent. Returns DDP_ENOMEM if memory
  * ran out now or while the document was built. */
 int ddp_json_print(const cJSON *doc, struct ddp_strbuf *out, struct ddp_err *err) DDP_MUST_CHECK;

@@ -106,8 +106,8 @@ int ddp_opt_parse(const struct ddp_opt *rows, int argc, char *const *argv, void 
 bool ddp_opt_given(const struct ddp_opt *rows, const struct ddp_opt_result *result,
                    const char *name);
 
-/* Returns the long name of the i-th row, or NULL past the end. It is a `candidate` for ddp_nearest,
- * whose ctx is then the table of rows. */
+/* Returns the long name of the i-th row, or NULL past the end. Pass this function and `rows` to
+ * ddp_nearest. */
 const char *ddp_opt_candidate(const void *rows, int i);
 /* Joins the choices by `separator`, for example to "sum, avg, prod". Text that does not fit is cut
  * and ends in "...". */

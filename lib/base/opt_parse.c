@@ -74,7 +74,8 @@ static bool can_be_value(const char *arg)
     return arg[0] != '-' || arg[1] == '\0' || strchr("0123456789.", arg[1]);
 }
 
-/* Sets a row from `attached`, the value in the same argument, or else from the next argument. */
+/* Sets the field of a row. The value is `attached`, which is the rest of the same argument. If
+ * `attached` is NULL, the value is the next argument. */
 static int take_value(struct parser *p, const struct ddp_opt *row, const char *attached,
                       struct ddp_err *err)
 {

@@ -5,7 +5,7 @@
  * the first signal to the ranks, and it kills the ranks at a second signal. Ranks keep the default
  * actions of signals, so the first signal ends them at once. No result is lost, because the parent
  * owns the record. If a terminal sends the signal to the whole process group, the outcome is the
- * same: the run was interrupted, and the exit code is 128 + signal. */
+ * same. In both cases the run is reported as interrupted, and the exit code is 128 + signal. */
 #include "comm/launch.h"
 
 #include <errno.h>
@@ -25,9 +25,9 @@
 #include "base/strbuf.h"
 #include "comm/launch_impl.h"
 
-/* Exit handlers of coverage and leak checkers; NULL if these are not linked. Ranks call the
- * handlers themselves, because they end with _exit. exit would flush stdio buffers that are copies
- * of the parent's. */
+/* Exit handlers of coverage and leak checkers; NULL if these are not linked. Ranks call these
+ * handlers because they end with _exit. Ranks do not call exit, which would flush stdio buffers
+ * that are copies of the parent's. */
 void __gcov_dump(void) __attribute__((weak));
 void __lsan_do_leak_check(void) __attribute__((weak));
 

@@ -91,7 +91,7 @@ struct ddp_rank_start {
     struct ddp_launch_rank rank;
 };
 
-/* Stores the core of `rank` in *set; returns false if ranks are not pinned. */
+/* Stores the core of `rank` in *set. Returns false if ranks are not pinned. */
 bool ddp_launch_core(const struct ddp_launch_run *run, int rank, cpu_set_t *set);
 void ddp_launch_fill(const struct ddp_launch_run *run, int rank, int channel_fd,
                      struct ddp_rank_start *start);

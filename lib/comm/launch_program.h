@@ -2,8 +2,8 @@
  * helper of `ddpbench kernels`.
  *
  * The program gets its own process group and the default action of every signal. The kernel sends
- * SIGTERM to the program when the thread that started it ends, even if this process was killed.
- * mpiexec and ddpbench's launcher then end their ranks.
+ * SIGTERM to the program when the thread that started it ends, even if this process was killed. On
+ * SIGTERM mpiexec and ddpbench's launcher end their ranks.
  *
  * SIGTERM does not reach a set-uid program. It also does not reach processes that the program
  * started, unless the program ends them. For example, a shell script does not end its last command

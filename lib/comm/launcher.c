@@ -281,7 +281,7 @@ static const char *guess_flavour(void)
     return NULL;
 }
 
-/* Fills *found; if it fails, *found keeps the values that were read before the error. */
+/* Fills *found. After an error, *found has the values that were read before the error. */
 static int detect(struct ddp_launcher *found, struct ddp_err *err)
 {
     DDP_TRY(check_nesting(err));

@@ -23,8 +23,8 @@ static uint64_t round_up(uint64_t value, uint64_t unit)
 /* Returns the distance between the heaps of two neighbouring ranks, which is an odd number of huge
  * pages. The copies of a buffer lie at the same offset in all heaps. AMD's L1 data cache
  * distinguishes the lines of a set by a hash of the address bits 12 to 27 (Lipp et al., "Take A
- * Way", 2020). If the hashes of two buffers agree, for example 256 MiB apart, the lines of the
- * buffers evict each other. Small all-reduces then take twice as long
+ * Way", 2020). If the hashes of two buffers agree, the lines of the buffers evict each other. This
+ * happens for buffers that are 256 MiB apart. Small all-reduces then take twice as long
  * (results/notes/shared-memory.md). With an odd number of huge pages this happens only between
  * ranks that are 128 apart. */
 static uint64_t stride_of(uint64_t heap_bytes)

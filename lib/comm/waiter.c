@@ -16,8 +16,8 @@
 #define ASLEEP_NS 2000000000
 
 /* Time of one sleep if sleeps_in_waits is set. A thread that yields to a computing thread runs
- * again only milliseconds later, when the time slice of the computing thread ends. A sleep is
- * shorter, as the network answers sooner. */
+ * again only milliseconds later, when the time slice of the computing thread ends. A network
+ * answers sooner, so such a wait sleeps for this short time instead. */
 #define SLEEP_NS 50000
 
 void ddp_waiter_init(struct ddp_waiter *w, const struct ddp_comm *comm)

@@ -94,7 +94,7 @@ _Noreturn static void expire(const struct ddp_watchdog *dog, int64_t limit_ns, i
     _exit(ddp_exit_code(DDP_ELOST));
 }
 
-/* Sleeps one period; returns false if the watchdog is stopped. */
+/* Sleeps for one period. Returns false if the watchdog is stopped. */
 static bool sleep_period(struct ddp_watchdog *dog)
 {
     struct timespec until;

@@ -1,6 +1,6 @@
 /* The watchdog: a sleeping thread that ends this process if one operation exceeds its deadline. It
  * is for calls that block inside a library and cannot poll, such as native MPI. The watchdog reads
- * the flight recorder once in timeout / 8. It acts if the newest operation has been in state
+ * the flight recorder 8 times per timeout. It acts if the newest operation has been in state
  * ENTERED, with the same index, for longer than the timeout. It then calls `on_expire` with a
  * report, and after that _exit. Only the watchdog and the launcher may call _exit.
  *

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Significance level of the corrected tests together, and of each bound. */
+/* Significance level of all corrected tests together, and of each bound. */
 #define DDP_VERDICT_LEVEL 0.05
 
 enum ddp_verdict { DDP_VERDICT_PASS, DDP_VERDICT_FAIL, DDP_VERDICT_INCONCLUSIVE };
