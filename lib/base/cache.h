@@ -1,7 +1,6 @@
 /* The size of the last-level cache, as Linux reports it. A copy that fits in the cache is not done
  * by stores that bypass the cache. Only caches of level 3 or above count. A virtual machine that
- * reports only smaller caches runs on a processor with a larger cache. This code does not call
- * sysconf(). Inside a virtual machine, sysconf() also counts cache that other machines use. */
+ * reports only smaller caches runs on a processor with a larger cache. */
 #ifndef DDP_BASE_CACHE_H
 #define DDP_BASE_CACHE_H
 

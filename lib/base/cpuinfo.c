@@ -11,7 +11,6 @@ static const char *const names[DDP_SIMD_COUNT] = {
     [DDP_SIMD_AVX512] = "avx512",
 };
 
-/* In lib/base, only this file depends on the target processor. */
 #if defined(__x86_64__)
 #include <cpuid.h>
 

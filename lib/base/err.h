@@ -50,7 +50,6 @@ struct ddp_err {
     char hint[768]; /* what the user can do; may be empty */
 };
 
-/* An empty error. */
 #define DDP_ERR_INIT ((struct ddp_err){.code = 0, .rank = -1, .text = "", .hint = ""})
 
 /* Fills *err and returns `code`. If *err already holds an error, *err does not change. err may be

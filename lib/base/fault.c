@@ -1,7 +1,7 @@
 /* Counts passages of fault points and triggers the faults. Compiled only with FAULTS=1.
  *
  * The counters lie in memory that the forked ranks share. Each (fault, rank) pair has its own
- * counters, and the process that passes the point updates these counters. */
+ * counters. */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>

@@ -1,5 +1,4 @@
-/* Fault points: places in the code where a build with FAULTS=1 can inject a failure. With them,
- * tests reach every error path and let a rank die at every step.
+/* Fault points: places in the code where a build with FAULTS=1 can inject a failure.
  *
  *   DDPBENCH_FAULT=point:n:action[=value][@rank][,...]
  *
@@ -57,7 +56,7 @@ int ddp_fault_pass(enum ddp_fault_at point, int rank, const void *data, size_t b
                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Arms the faults of this process and of its future children. NULL disarms all faults. If `text` is
  * armed already, nothing changes. Must not be called while other threads pass points. Returns
- * DDP_EUSAGE if the text is illegal. The message then names the illegal part. */
+ * DDP_EUSAGE if the text is illegal. */
 int ddp_fault_arm(const char *text, struct ddp_err *err) DDP_MUST_CHECK;
 const struct ddp_fault_row *ddp_fault_rows(void); /* [DDP_AT_COUNT] */
 

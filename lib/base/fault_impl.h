@@ -22,7 +22,6 @@ enum ddp_fault_action {
     DDP_FAULT_ACTION_COUNT
 };
 
-/* One parsed fault. */
 struct ddp_fault_spec {
     enum ddp_fault_at point;
     enum ddp_fault_action action;

@@ -50,9 +50,8 @@ static const char *errno_name(const void *ctx, int i)
     return name != NULL ? name : i < ERRNO_MAX ? "?" : NULL;
 }
 
-/* Returns the index of `word` among the candidates, or DDP_EUSAGE. The message then names the word,
- * and the hint suggests the nearest candidate. The hint also lists all candidates, unless they are
- * errno names, which are too many. */
+/* Returns the index of `word` among the candidates, or DDP_EUSAGE. The hint lists all candidates,
+ * unless they are errno names, which are too many. */
 static int find(const char *fault, const char *what, const char *word,
                 const char *(*candidate)(const void *ctx, int i), struct ddp_err *err)
 {

@@ -1,6 +1,5 @@
-/* Writes and parses JSON with cJSON. NaN and infinities become null. The parser is stricter than
- * cJSON: it limits the size and depth of a document, and it refuses duplicate keys and trailing
- * bytes. Keys are case sensitive.
+/* Writes and parses JSON with cJSON. NaN and infinities become null. The parser limits the size and
+ * depth of a document. It refuses duplicate keys and trailing bytes. Keys are case sensitive.
  *
  * A document can end in the member "digest". The digest is the 64-bit FNV-1a hash of all bytes
  * before the comma that precedes this member. It is written as "fnv1a64:<16 hex digits>". */
@@ -38,8 +37,7 @@ cJSON *ddp_json_arr(cJSON *obj, const char *key);
 cJSON *ddp_json_append(cJSON *arr);
 
 /* Parses a whole document. The caller releases *out with cJSON_Delete. Returns DDP_EINPUT if the
- * text is not legal JSON. The message then contains `name` and, for errors of syntax, the byte
- * offset. */
+ * text is not legal JSON. The message contains `name`. */
 int ddp_json_parse(const char *text, size_t bytes, const char *name, cJSON **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 

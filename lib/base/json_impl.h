@@ -1,4 +1,4 @@
-/* Declarations that json*.c share. All other files include json.h. */
+/* Declarations that json*.c share. */
 #ifndef DDP_BASE_JSON_IMPL_H
 #define DDP_BASE_JSON_IMPL_H
 
@@ -15,9 +15,8 @@ extern "C" {
 #define DDP_JSON_MAX_VALUES (16u << 20)
 
 /* Checks that text[bytes] is one JSON document (RFC 8259) within the limits of json.h. If not,
- * returns DDP_EINPUT, and the message contains the byte offset. The check is stricter than cJSON
- * for numbers, control characters, UTF-8, lone surrogates and trailing bytes. It also refuses
- * \u0000, because cJSON would end the string there. */
+ * returns DDP_EINPUT, and the message contains the byte offset. The check refuses \u0000, because
+ * cJSON would end the string there. */
 int ddp_json_scan(const char *text, size_t bytes, const char *name,
                   struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -5,7 +5,6 @@
 
 #include "base/json_impl.h"
 
-/* The state of a scan. */
 struct scan {
     const char *text, *name;
     size_t bytes;

@@ -44,8 +44,7 @@ const char *ddp_nearest(const char *text, const char *(*candidate)(const void *c
         /* An abbreviation counts as one edit, however long the rest is. */
         if (n >= 2 && strncmp(text, name, n) == 0)
             edits = DDP_MIN(edits, 1);
-        /* Up to a third of the letters may differ. A candidate that differs more is another
-         * word. */
+        /* Up to a third of the letters may differ. */
         if ((size_t)edits * 3 > longer)
             continue;
         if (!best || edits < best_distance) {

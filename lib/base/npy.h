@@ -10,10 +10,9 @@
  * have different gradients.
  *
  * Only NPY version 1.0, type '<f4', C order and the shapes (n,) and (m, n) are supported. For any
- * other file ddp_npy_open returns DDP_EINPUT, and the message has the reason. A file may be
- * hostile, so the length of the header is limited, and the shape must match the length of the file
- * exactly. The reader allocates nothing and reads each row on request. Source: NumPy Enhancement
- * Proposal 1, "A Simple File Format for NumPy Arrays". */
+ * other file ddp_npy_open returns DDP_EINPUT, and the message has the reason. The shape must match
+ * the length of the file exactly. Source: NumPy Enhancement Proposal 1, "A Simple File Format for
+ * NumPy Arrays". */
 #ifndef DDP_BASE_NPY_H
 #define DDP_BASE_NPY_H
 
@@ -26,7 +25,6 @@
 extern "C" {
 #endif
 
-/* An open NPY file. */
 struct ddp_npy {
     /* The shape [rows][columns]. A one-dimensional file has one row. rows may be 0, but columns may
      * not. */

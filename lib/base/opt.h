@@ -8,7 +8,7 @@
  * Parsing is strict. An unknown option, a missing or illegal value, a value for a flag, or an
  * abbreviation is DDP_EUSAGE. The message names the option. The hint lists the legal options or
  * values and suggests the nearest one. If an option is given twice, the last value counts. A later
- * list replaces an earlier list. These functions do not print or exit. */
+ * list replaces an earlier list. */
 #ifndef DDP_BASE_OPT_H
 #define DDP_BASE_OPT_H
 
@@ -54,7 +54,7 @@ struct ddp_string_list {
     char v[DDP_OPT_LIST_MAX][DDP_OPT_ITEM_MAX];
 };
 
-/* The choices of an option. Functions return them, so that the choices can come from a registry. */
+/* The choices of an option. They are functions because the choices may come from a registry. */
 struct ddp_opt_choices {
     /* Returns the i-th choice, or NULL past the end. */
     const char *(*choice)(int i);
@@ -62,7 +62,6 @@ struct ddp_opt_choices {
     int (*alias)(const char *text);
 };
 
-/* One option. */
 struct ddp_opt {
     const char *name; /* long name, without dashes */
     char short_name;  /* a letter, or 0 */
@@ -92,7 +91,6 @@ int ddp_opt_set(const struct ddp_opt *rows, void *values, const char *name, cons
 /* Sets the field of every row to its default. */
 int ddp_opt_defaults(const struct ddp_opt *rows, void *values, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* The result of a parse. */
 struct ddp_opt_result {
     /* The arguments that are not options, in order. All arguments after "--" are operands. */
     const char *operands[64];

@@ -47,7 +47,6 @@ int ddp_opt_row_unknown(const struct ddp_opt *rows, const char *dashes, const ch
     return DDP_EUSAGE;
 }
 
-/* The state of a parse. */
 struct parser {
     const struct ddp_opt *rows;
     void *values;

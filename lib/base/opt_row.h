@@ -1,5 +1,4 @@
-/* Functions on single rows of an option table, private to opt_*.c. All other files include
- * opt.h. */
+/* Functions on single rows of an option table, private to opt_*.c. */
 #ifndef DDP_BASE_OPT_ROW_H
 #define DDP_BASE_OPT_ROW_H
 
@@ -15,8 +14,8 @@ const struct ddp_opt *ddp_opt_row_find(const struct ddp_opt *rows, const char *n
  * option's name. */
 int ddp_opt_row_set(const struct ddp_opt *row, void *values, const char *text,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Reports that name [n] is unknown, and returns DDP_EUSAGE. The hint suggests the nearest name and
- * lists all names. dashes: "--" on the command line, "" in a configuration file. */
+/* Reports that name [n] is unknown, and returns DDP_EUSAGE. dashes: "--" on the command line, "" in
+ * a configuration file. */
 int ddp_opt_row_unknown(const struct ddp_opt *rows, const char *dashes, const char *name, size_t n,
                         struct ddp_err *err);
 

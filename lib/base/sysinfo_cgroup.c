@@ -111,8 +111,7 @@ static void apply(bool v2, bool memory, const char *folder, struct ddp_cgroup *o
 }
 
 /* Applies the limits of every folder from the group up to the mount, because the process must obey
- * all of them. Missing folders are skipped. In a container the path is often the path on the host,
- * and then only the mount exists. */
+ * all of them. Missing folders are skipped. In a container only the mount may exist. */
 static void apply_folders(bool v2, bool memory, const char *mount, const char *controller,
                           const char *group, struct ddp_cgroup *out)
 {

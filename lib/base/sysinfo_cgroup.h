@@ -9,7 +9,6 @@
 extern "C" {
 #endif
 
-/* The limits that apply to this process. */
 struct ddp_cgroup {
     /* The lowest memory limit between this process's group and the root; -1: no limit. */
     int64_t memory_bytes;
@@ -20,7 +19,7 @@ struct ddp_cgroup {
 };
 
 /* Reads the limits. Except in tests, `membership` is /proc/self/cgroup and `mount` is
- * /sys/fs/cgroup. In version 1 the mount contains one folder per controller. */
+ * /sys/fs/cgroup. */
 void ddp_cgroup_read(const char *membership, const char *mount, struct ddp_cgroup *out);
 
 #ifdef __cplusplus

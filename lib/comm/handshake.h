@@ -1,6 +1,6 @@
-/* The handshake checks that all ranks of a world run the same build with the same arguments.
- * mpiexec does not ensure this, and ranks that differ would hang or measure nonsense. A world that
- * an outside launcher started runs the handshake before its first collective. */
+/* The handshake checks that all ranks of a world run the same build with the same arguments. Other
+ * ranks would hang or measure nonsense. A world that an outside launcher started runs the handshake
+ * before its first collective. */
 #ifndef DDP_COMM_HANDSHAKE_H
 #define DDP_COMM_HANDSHAKE_H
 
@@ -13,8 +13,7 @@ extern "C" {
 /* Compares the builds and command lines of all ranks. args [count] is the command line without the
  * program's name. With count 0 only the builds are compared. Collective. If ranks differ, all ranks
  * return DDP_EMISMATCH. The message names the ranks that differ from rank 0, and the first
- * differing field: version, commit, compiler and flags, or an argument. If all ranks agree, the
- * handshake costs one all-gather of 104 bytes per rank. */
+ * differing field: version, commit, compiler and flags, or an argument. */
 int ddp_handshake(struct ddp_comm *comm, int count, char *const *args,
                   struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -15,9 +15,8 @@
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
-/* Two kernels never have the same boot id. Containers on one kernel may have different host names.
- * Each such container counts as a host, because its ranks may be unable to see the processes of the
- * other containers. */
+/* Two kernels never have the same boot id. A container with its own host name counts as a host,
+ * because its ranks may be unable to see the processes of other containers. */
 uint64_t ddp_hosts_identity(const struct ddp_sysinfo *info)
 {
     char boot[64] = "";

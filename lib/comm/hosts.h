@@ -7,9 +7,8 @@
  * `why` has the reason, and the backend moves all data.
  *
  * If all ranks of a world share one host, the world and its groups get the shm context of that host
- * (comm_shm.h). They can then use all algorithms on shared memory. Worlds of several hosts have
- * other algorithms, such as allreduce "hier", which use shared memory inside a host and messages
- * between hosts.
+ * (comm_shm.h). In worlds of several hosts, algorithms such as allreduce "hier" use shared memory
+ * inside a host and messages between hosts.
  *
  * DDPBENCH_HOSTS simulates several hosts on one host, for tests. "2" makes two hosts of equal size
  * in rank order, "1+3" makes hosts of 1 and 3 ranks, and "2*" makes two hosts whose ranks

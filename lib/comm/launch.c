@@ -1,5 +1,4 @@
-/* Our own launcher: sets up the run, starts the ranks and cleans up. launch_impl.h lists the
- * launcher's other files.
+/* Our own launcher: sets up the run, starts the ranks and cleans up.
  *
  * The parent reads the signals that would end it from a descriptor (signal_watch.h). It forwards
  * the first signal to the ranks, and it kills the ranks at a second signal. Ranks keep the default
@@ -26,8 +25,8 @@
 #include "comm/launch_impl.h"
 
 /* Exit handlers of coverage and leak checkers; NULL if these are not linked. Ranks call these
- * handlers because they end with _exit. Ranks do not call exit, which would flush stdio buffers
- * that are copies of the parent's. */
+ * handlers because they end with _exit. exit would flush stdio buffers that are copies of the
+ * parent's. */
 void __gcov_dump(void) __attribute__((weak));
 void __lsan_do_leak_check(void) __attribute__((weak));
 

@@ -9,9 +9,8 @@
  * waits. Ranks that still run after DDP_LAUNCH_GRACE_NS are killed. A stopped rank (SIGSTOP) is
  * reported at once and killed at the timeout. A signal that would end the parent (signal_watch.h)
  * is forwarded and ends the ranks. A second signal kills the ranks. If the parent dies, the kernel
- * kills the ranks (PR_SET_PDEATHSIG). If ranks are threads, a crash of one rank ends the process.
- *
- * The launcher does not print. It passes messages to on_news. */
+ * kills the ranks (PR_SET_PDEATHSIG). If ranks are threads, a crash of one rank ends the
+ * process. */
 #ifndef DDP_COMM_LAUNCH_H
 #define DDP_COMM_LAUNCH_H
 
@@ -68,7 +67,6 @@ struct ddp_launch_job {
  * lost. The run then ends with that cause, whatever the handler returns. */
 bool ddp_launch_should_stop(struct ddp_launch_run *run);
 
-/* The outcome of a run. */
 struct ddp_launch_outcome {
     int code;               /* 0, or the code that all ranks end with */
     int rank, signal;       /* first failed rank (-1: none), and its signal (0: none) */

@@ -34,7 +34,6 @@ struct ddp_channel_answer {
     struct ddp_err err;
 };
 
-/* One rank as its parent sees it. */
 struct ddp_child {
     pid_t pid;
     int pidfd, channel; /* channel: the parent's end */
@@ -64,7 +63,6 @@ struct ddp_cause {
     char report_text[400]; /* report of the ranks that wait for `rank`; "": unknown */
 };
 
-/* A running job. */
 struct ddp_launch_run {
     const struct ddp_launch_job *job;
     struct ddp_segment *segment;
@@ -95,7 +93,6 @@ struct ddp_rank_start {
 bool ddp_launch_core(const struct ddp_launch_run *run, int rank, cpu_set_t *set);
 void ddp_launch_fill(const struct ddp_launch_run *run, int rank, int channel_fd,
                      struct ddp_rank_start *start);
-/* Starts `rank` as a thread. */
 int ddp_launch_start_thread(struct ddp_launch_run *run, int rank, int channel_fd,
                             struct ddp_err *err) DDP_MUST_CHECK;
 

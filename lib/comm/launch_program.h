@@ -5,9 +5,8 @@
  * SIGTERM to the program when the thread that started it ends, even if this process was killed. On
  * SIGTERM mpiexec and ddpbench's launcher end their ranks.
  *
- * SIGTERM does not reach a set-uid program. It also does not reach processes that the program
- * started, unless the program ends them. For example, a shell script does not end its last command
- * unless the script starts this command by `exec`. */
+ * SIGTERM does not reach a set-uid program. It also does not reach the last command of a shell
+ * script, unless the script starts this command by `exec`. */
 #ifndef DDP_COMM_LAUNCH_PROGRAM_H
 #define DDP_COMM_LAUNCH_PROGRAM_H
 

@@ -1,6 +1,5 @@
 /* Reports the first failure of a run as text. A dead rank is described by its flight recorder, and
- * a failed rank by its own error. Later failures are not reported, because they follow from the
- * first one. */
+ * a failed rank by its own error. Later failures are not reported. */
 #include <stdio.h>
 #include <string.h>
 

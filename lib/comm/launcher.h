@@ -32,8 +32,8 @@ struct ddp_launcher {
 
 /* Detects the launcher. Returns DDP_EMISMATCH if the launcher's variables contradict each other,
  * are not numbers, or are left over from a launcher that is gone. Also returns DDP_EMISMATCH if
- * ddpbench cannot join the launcher. After an error out->kind is DDP_LAUNCHER_NONE. The rank and
- * size in *out, as far as they could be read, are for the error message. */
+ * ddpbench cannot join the launcher. After an error out->kind is DDP_LAUNCHER_NONE, and
+ * out->rank_info has the values that could be read. */
 int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills the rendezvous configuration of torchrun's ranks (rendezvous.h). The host is MASTER_ADDR.
  * The ports are those after MASTER_PORT, because torchrun's own store may listen on MASTER_PORT

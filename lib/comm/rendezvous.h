@@ -5,12 +5,11 @@
  *
  * A *hello* is a message of fixed length with a magic number, a version, the job's token, the rank
  * and the number of ranks. The server checks each field. If a connection sends anything else, or no
- * complete hello within 5 s, the server treats it as an unknown peer. It closes the connection and
- * continues. A client of another job gets an answer and continues its search, because its own
- * server may listen on the next port. So does a second process with the same rank. If a client of
- * this job has another number of ranks, server and client fail at once. If ranks are missing at the
- * deadline, the server fails with an error that names them, and sends the error to all connected
- * clients.
+ * complete hello within 5 s, it is from an unknown peer. The server closes it and continues. A
+ * client of another job gets an answer and continues its search, because its own server may listen
+ * on the next port. So does a second process with the same rank. If a client of this job has
+ * another number of ranks, server and client fail at once. If ranks are missing at the deadline,
+ * the server fails with an error that names them, and sends the error to all connected clients.
  *
  * torchrun's own store may listen on MASTER_PORT, and neighbouring ports may be in use. The server
  * therefore takes the first free port of `ports` consecutive ports, and clients try all of them.
@@ -52,7 +51,6 @@ struct ddp_endpoint {
     int32_t port, reserved;
 };
 
-/* The connections of one group. */
 struct ddp_connections {
     int rank, size;
     /* On rank 0: [size] sockets, -1 for itself. On other ranks: peer[0] is the connection to rank

@@ -1,5 +1,4 @@
-/* The messages of a rendezvous. Included by rendezvous*.c, and by tests that send malformed
- * messages. */
+/* The messages of a rendezvous. */
 #ifndef DDP_COMM_RENDEZVOUS_IMPL_H
 #define DDP_COMM_RENDEZVOUS_IMPL_H
 

@@ -34,11 +34,10 @@ static void answer(int fd, uint32_t verdict, int code, const char *text, int64_t
 {
     struct ddp_answer a = {.magic = DDP_ANSWER_MAGIC, .verdict = verdict, .code = code};
     snprintf(a.text, sizeof a.text, "%s", text);
-    /* A failure is ignored. It means that the client does not read or is gone. */
+    /* A client that does not read needs no answer. */
     (void)!ddp_tcp_send(fd, &a, sizeof a, deadline_ns);
 }
 
-/* Sends the error to all accepted peers. */
 static int report_all(const struct server *h, int rc, const struct ddp_err *err)
 {
     const int64_t until = ddp_now_ns() + GOODBYE_NS;

@@ -34,8 +34,7 @@ extern "C" {
 #define DDP_SEGMENT_HUGE     (2u << 20)
 
 /* A pipe is a ring of slots. Each slot has a header and payload. With 8 slots a sender can work for
- * a whole time slice if sender and receiver share a core. 256 ranks reserve 8.25 GiB of address
- * space for pipes, but they touch only the pipes that they use. */
+ * a whole time slice if sender and receiver share a core. */
 #define DDP_PIPE_SLOTS         8
 #define DDP_PIPE_SLOT_BYTES    (16u << 10)
 #define DDP_PIPE_HEADER_BYTES  64u
@@ -44,7 +43,6 @@ extern "C" {
 
 enum ddp_segment_state { DDP_RANK_STARTING, DDP_RANK_RUNNING, DDP_RANK_DONE };
 
-/* Data of one rank. */
 struct ddp_segment_rank {
     alignas(64) _Atomic(int32_t) state;
     /* The result of the rank. `code` and `err` are written before `state` becomes DDP_RANK_DONE
@@ -58,14 +56,12 @@ struct ddp_segment_rank {
     struct ddp_flight flight, progress;
 };
 
-/* Use of one channel. */
 struct ddp_segment_channel {
     /* Number of groups that have used and left the channel. */
     alignas(64) _Atomic(uint64_t) generation;
     _Atomic(uint32_t) left; /* members of the present group that have left */
 };
 
-/* State of one pipe. */
 struct ddp_segment_pipe {
     alignas(64) _Atomic(uint64_t) tail; /* slots filled so far; written by the sender */
     alignas(64) _Atomic(uint64_t) head; /* slots emptied so far; written by the receiver */

@@ -54,7 +54,6 @@ struct ddp_shm_peer {
     uint64_t got, total;
 };
 
-/* One rank's view of the segment. */
 struct ddp_shm_world {
     struct ddp_segment *segment;
     int me, ranks;
@@ -65,7 +64,6 @@ struct ddp_shm_world {
     unsigned ticks;
 };
 
-/* State of one communicator. */
 struct ddp_shm_state {
     struct ddp_shm_world *world;
     int channel;

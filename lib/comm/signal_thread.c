@@ -13,7 +13,6 @@
 #include "base/mem.h"
 #include "base/signal_set.h"
 
-/* The thread and its descriptors. */
 struct ddp_signal_thread {
     void (*on_signal)(void *arg, int signal);
     void *arg;

@@ -19,7 +19,6 @@
 extern "C" {
 #endif
 
-/* An open watch. */
 struct ddp_signal_watch {
     int fd;    /* a signalfd */
     int first; /* the first ending signal that came, 0: none */

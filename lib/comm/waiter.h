@@ -19,7 +19,6 @@ extern "C" {
 
 enum ddp_wait { DDP_WAIT_ON, DDP_WAIT_ABORTED, DDP_WAIT_EXPIRED };
 
-/* State of one wait. */
 struct ddp_waiter {
     const _Atomic(uint32_t) *abort_word; /* NULL if the backend has none */
     /* When the collector was busy (segment.h); NULL without a segment. */

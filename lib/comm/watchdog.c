@@ -15,7 +15,6 @@
 
 #define IDLE_GRACE_NS 1000000000 /* the smallest grace period of an idle rank */
 
-/* A watchdog. */
 struct ddp_watchdog {
     const struct ddp_flight *flight;
     const struct ddp_segment *host; /* NULL: no other rank's recorder can be read */

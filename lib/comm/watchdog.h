@@ -2,7 +2,7 @@
  * is for calls that block inside a library and cannot poll, such as native MPI. The watchdog reads
  * the flight recorder 8 times per timeout. It acts if the newest operation has been in state
  * ENTERED, with the same index, for longer than the timeout. It then calls `on_expire` with a
- * report, and after that _exit. Only the watchdog and the launcher may call _exit.
+ * report, and after that _exit.
  *
  * While this rank is idle (ddp_comm_agree_idle), the watchdog watches the working ranks of this
  * host. It acts if none of them has entered an operation or changed its phase for the timeout plus

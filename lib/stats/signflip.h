@@ -10,7 +10,7 @@
  *
  * The test is exact, because clip does not depend on the signs. It counts all 2^n sign patterns as
  * pairs of sorted subset sums of two halves (Horowitz & Sahni 1974). The bounds are the centres at
- * which the same test changes its result. The estimate is that of Hodges and Lehmann (1963). */
+ * which the test changes its result. */
 #ifndef DDP_STATS_SIGNFLIP_H
 #define DDP_STATS_SIGNFLIP_H
 

@@ -1,8 +1,8 @@
 /* Summary statistics of a sample of times. All functions are pure.
  *
  * A percentile is the ceil(p*n)-th smallest sample (nearest rank). Outliers are kept. The interval
- * of the median is exact and assumes no distribution. It follows from the binomial distribution of
- * order statistics (Hoefler & Belli, SC15, 3.1.3; Le Boudec 2010, 2.2.2). */
+ * of the median is exact and assumes no distribution. It is computed from the binomial distribution
+ * (Hoefler & Belli, SC15, 3.1.3; Le Boudec 2010, 2.2.2). */
 #ifndef DDP_STATS_SUMMARY_H
 #define DDP_STATS_SUMMARY_H
 

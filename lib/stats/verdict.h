@@ -28,7 +28,6 @@ enum ddp_cell_state {
 const char *ddp_verdict_name(enum ddp_verdict v);           /* "PASS", "FAIL", "INCONCLUSIVE" */
 const char *ddp_cell_state_name(enum ddp_cell_state state); /* "same", "slower", ... */
 
-/* The result of one cell. */
 struct ddp_cell {
     size_t pairs;        /* pairs used */
     double ratio;        /* estimate of new/base times; above 1 is slower; NaN if missing */
