@@ -1,6 +1,6 @@
-/* The handshake checks that all ranks of a world run the same build with the same arguments. Other
- * ranks would hang or measure nonsense. A world that an outside launcher started runs the handshake
- * before its first collective. */
+/* The handshake checks that all ranks of a world run the same build with the same arguments. Ranks
+ * that differ would hang or measure nonsense. A world that an outside launcher started runs the
+ * handshake before its first collective. */
 #ifndef DDP_COMM_HANDSHAKE_H
 #define DDP_COMM_HANDSHAKE_H
 
