@@ -9,11 +9,11 @@
 
 #include "base/mem.h"
 
-#define INDICES 8 /* most caches a processor can have; four is usual */
+#define INDICES 8 /* maximum number of caches of a processor; four is usual */
 #define WORD    4096
 
-/* Reads the first word of an attribute file of a cache, cut to out_bytes; "" if the file cannot be
- * read. */
+/* Stores the first word of an attribute file of a cache in `out`, cut to out_bytes. Stores "" if
+ * the file cannot be read. */
 static void read_word(const char *sys, int cpu, int index, const char *file, char *out,
                       size_t out_bytes)
 {
@@ -29,7 +29,7 @@ static void read_word(const char *sys, int cpu, int index, const char *file, cha
     fclose(f);
 }
 
-/* Parses a size such as "32768K" and returns bytes; 0 if the text is not a size. */
+/* Parses a size such as "32768K". Returns the number of bytes, or 0 if the text is not a size. */
 static size_t parse_size(const char *text)
 {
     unsigned long long n = 0;
@@ -39,7 +39,7 @@ static size_t parse_size(const char *text)
     return (size_t)n << (unit == 'K' ? 10 : unit == 'M' ? 20 : 0);
 }
 
-/* Counts the processors in a list: "0-3,8" gives 5. Returns at least 1. */
+/* Returns the number of processors in a list, at least 1. For example, "0-3,8" gives 5. */
 static int count_cpus(const char *list)
 {
     long long count = 0, first, last;

@@ -1,5 +1,5 @@
-/* Monotonic time in integer nanoseconds. Everything that is measured uses this one clock. Its
- * resolution and cost are measured and recorded, never assumed. */
+/* Monotonic time in integer nanoseconds. All measurements use this clock. Its resolution and the
+ * cost of a call are measured and recorded. */
 #ifndef DDP_BASE_CLOCK_H
 #define DDP_BASE_CLOCK_H
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Returns CLOCK_MONOTONIC in ns. The vDSO answers without a system call. */
+/* Returns CLOCK_MONOTONIC in ns. Makes no system call (vDSO). */
 static inline int64_t ddp_now_ns(void)
 {
     struct timespec t;
@@ -18,14 +18,14 @@ static inline int64_t ddp_now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Writes the wall-clock time as "2026-11-21T04:05:06Z"; out has at least 21 bytes. */
+/* Writes the current UTC time as "2026-11-21T04:05:06Z". out has at least 21 bytes. */
 void ddp_clock_iso8601(char *out, unsigned long out_bytes);
 
-/* Measures the median cost of a ddp_now_ns() call, and the smallest non-zero step between two calls
- * (NaN if there was none), both in ns. */
+/* Measures ddp_now_ns(). *cost_ns becomes the median cost of a call. *resolution_ns becomes the
+ * smallest non-zero step between two calls, or NaN if there was none. */
 void ddp_clock_measure(double *cost_ns, double *resolution_ns);
 
-/* Sleeps for ns; an interrupted sleep returns early. */
+/* Sleeps for `ns` nanoseconds. Returns early if a signal interrupts the sleep. */
 void ddp_sleep_ns(int64_t ns);
 
 #ifdef __cplusplus

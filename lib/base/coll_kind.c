@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* The factor from algbw to busbw; see coll_kind.h. */
+/* The factor from algbw to busbw. */
 enum factor { FACTOR_NONE, FACTOR_ONE, FACTOR_SHARD, FACTOR_TWICE_SHARD };
 
 static const struct {
@@ -39,7 +39,7 @@ const char *ddp_coll_name(enum ddp_coll coll)
     return colls[coll].name;
 }
 
-/* True if two names are equal without their dashes and underscores: all_reduce, all-reduce,
+/* Returns whether two names are equal apart from dashes and underscores, for example all_reduce and
  * allreduce. */
 static int same_letters(const char *a, const char *b)
 {

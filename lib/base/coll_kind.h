@@ -1,9 +1,11 @@
 /* The collectives: names, aliases and bus-bandwidth factors.
  *
- * algbw = S / t. S is the full buffer in bytes (n times the per-rank part for the collectives that
- * split it), t is in seconds. busbw = algbw * factor(n) is the rate that each rank's link must
- * carry in an optimal algorithm on point-to-point links (derivation: nccl-tests,
- * doc/PERFORMANCE.md). Factors:
+ * algbw = S / t. t is the time in seconds. S is the size of the full buffer in bytes. For
+ * collectives that split the buffer, S is n times the part of one rank.
+ *
+ * busbw = algbw * factor(n). busbw is the rate that each rank's link must carry if an optimal
+ * algorithm runs on point-to-point links (derivation: nccl-tests, doc/PERFORMANCE.md). The factors
+ * are:
  *   allreduce                    2(n-1)/n: every element leaves n-1 ranks and reaches n-1 ranks
  *   reduce-scatter, all-gather,
  *   all-to-all, gather, scatter  (n-1)/n: that share of S crosses the links
@@ -31,17 +33,18 @@ enum ddp_coll {
     DDP_COLL_COUNT
 };
 
-/* "allreduce", "reduce-scatter", ... */
+/* Returns the name: "allreduce", "reduce-scatter", ... */
 const char *ddp_coll_name(enum ddp_coll coll);
-/* Parses a name; accepts the spellings of nccl-tests, MPI and PyTorch (all_reduce, allgather,
- * bcast, ...). Returns -1 if unknown. */
+/* Parses a name. Accepts the spellings of nccl-tests, MPI and PyTorch (all_reduce, allgather,
+ * bcast, ...). Returns an enum ddp_coll, or -1 if the name is unknown. */
 int ddp_coll_parse(const char *name);
-/* True if the collective combines values with an operation; if it has a root rank; if it has an
- * in-place form (coll/coll.h). */
+/* Returns whether the collective combines values with an operation. */
 bool ddp_coll_reduces(enum ddp_coll coll);
+/* Returns whether the collective has a root rank. */
 bool ddp_coll_has_root(enum ddp_coll coll);
+/* Returns whether the collective has an in-place form (coll/coll.h). */
 bool ddp_coll_has_in_place(enum ddp_coll coll);
-/* Returns busbw / algbw; NaN for fewer than 2 ranks and for barrier. */
+/* Returns busbw / algbw. Returns NaN for fewer than 2 ranks and for barrier. */
 double ddp_coll_busbw_factor(enum ddp_coll coll, int ranks);
 
 #ifdef __cplusplus

@@ -28,7 +28,7 @@ static const struct ddp_conf_row rows[DDP_CONF_COUNT] = {
                             "library to load for cuDNN (default: like cuBLAS)"},
     [DDP_CONF_MODULE_DIR] =
         {"DDPBENCH_MODULE_DIR",
-         "folder of the MPI modules and ddpbench-kernels (default: that of the binary)"},
+         "folder of the MPI modules and ddpbench-kernels (default: the folder of the binary)"},
     [DDP_CONF_DATA_DIR] = {"DDPBENCH_DATA_DIR", "folder of the data set, like --data"},
     [DDP_CONF_PORT] = {"DDPBENCH_PORT",
                        "port on which rank 0 listens for the other ranks under torchrun (default: "
@@ -61,7 +61,7 @@ static const char *row_name(const void *ctx, int i)
     return i < DDP_CONF_COUNT ? ((const struct ddp_conf_row *)ctx)[i].variable : NULL;
 }
 
-/* True if the table has the variable of `entry` ("NAME=value"). */
+/* Returns whether the table contains the name of `entry` ("NAME=value"). */
 static bool known(const char *entry, size_t name_length)
 {
     for (int i = 0; i < DDP_CONF_COUNT; i++)

@@ -22,7 +22,7 @@ enum ddp_conf_key {
     DDP_CONF_PORT,       /* port of the rendezvous server (comm/rendezvous.h) */
     DDP_CONF_NCCL_LIB,   /* library to load for NCCL */
     DDP_CONF_HOSTS,      /* hosts to simulate, for tests (comm/hosts.h) */
-    DDP_CONF_FAULT,      /* point:n:action, only in a build with FAULTS=1 */
+    DDP_CONF_FAULT,      /* faults to inject, only in a build with FAULTS=1 */
     DDP_CONF_COUNT
 };
 
@@ -34,14 +34,14 @@ const struct ddp_conf_row *ddp_conf_rows(void); /* [DDP_CONF_COUNT] */
 
 /* Returns the value, or NULL if the variable is unset or empty. The environment owns the text. */
 const char *ddp_conf_get(enum ddp_conf_key key);
-/* Checks the environment and arms the faults (fault.h). Returns DDP_EUSAGE if a DDPBENCH_* variable
- * is unknown (the hint suggests the nearest), or if DDPBENCH_SIMD or DDPBENCH_FAULT has an illegal
- * value. */
+/* Checks the environment and arms the faults (fault.h). Returns DDP_EUSAGE if DDPBENCH_SIMD or
+ * DDPBENCH_FAULT has an illegal value. Also returns DDP_EUSAGE if a DDPBENCH_* variable is unknown.
+ * The hint then suggests the nearest name. */
 int ddp_conf_check(struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Returns the environment for a child process: this process's environment, with the "K=V" entries
- * of `more` (NULL-terminated, or NULL) added or replaced. The caller frees the array but not its
- * entries. Returns NULL if memory is exhausted. */
+/* Returns the environment for a child process. It is this process's environment, in which the "K=V"
+ * entries of `more` (NULL-terminated, or NULL) are added or replaced. The caller frees the array
+ * but not its entries. Returns NULL if memory is exhausted. */
 char **ddp_conf_environment(const char *const *more);
 
 #ifdef __cplusplus

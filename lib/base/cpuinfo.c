@@ -11,19 +11,19 @@ static const char *const names[DDP_SIMD_COUNT] = {
     [DDP_SIMD_AVX512] = "avx512",
 };
 
-/* In lib/base, only this file depends on the target processor. */
 #if defined(__x86_64__)
 #include <cpuid.h>
 
 static int has_f16c(void)
 {
-    unsigned eax, ebx, ecx, edx; /* clang 14's __builtin_cpu_supports does not know "f16c" */
+    unsigned eax, ebx, ecx, edx; /* the __builtin_cpu_supports of clang 14 rejects "f16c" */
     return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & (1u << 29));
 }
 
 enum ddp_simd ddp_cpu_best_simd(void)
 {
-    /* __builtin_cpu_supports also checks XGETBV: the operating system must save the registers. */
+    /* __builtin_cpu_supports also checks, by XGETBV, that the operating system saves the
+     * registers. */
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c())
         return DDP_SIMD_SCALAR;

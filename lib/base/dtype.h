@@ -12,16 +12,17 @@ extern "C" {
 enum ddp_dtype { DDP_F32, DDP_F16, DDP_BF16, DDP_F64, DDP_I32, DDP_U8, DDP_DTYPE_COUNT };
 enum ddp_op { DDP_SUM, DDP_AVG, DDP_PROD, DDP_MIN, DDP_MAX, DDP_OP_COUNT };
 
-/* Returns the bytes of one element. */
+/* Returns the size of one element in bytes. */
 size_t ddp_dtype_size(enum ddp_dtype dtype);
 /* Returns the canonical name: "f32", "f16", "bf16", "f64", "i32", "u8". */
 const char *ddp_dtype_name(enum ddp_dtype dtype);
 /* Returns the canonical name: "sum", "avg", "prod", "min", "max". */
 const char *ddp_op_name(enum ddp_op op);
-/* Parses a name or alias (float, fp32, half, fp16, bfloat16, double, fp64, int, int32, uint8);
- * returns -1 if unknown. Upper and lower case differ. */
+/* Parses a name or alias (float, fp32, half, fp16, bfloat16, double, fp64, int, int32, uint8).
+ * Returns -1 if the name is unknown. Names are case sensitive. */
 int ddp_dtype_parse(const char *name);
-/* Parses an operation (also "average", "mean"); -1 if unknown. */
+/* Parses the name of an operation. "average" and "mean" mean "avg". Returns -1 if the name is
+ * unknown. */
 int ddp_op_parse(const char *name);
 
 #ifdef __cplusplus

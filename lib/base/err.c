@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Appends to a NUL-terminated text; a text that does not fit is cut and ends in "...". */
+/* Appends to a NUL-terminated text. If the result does not fit, it is cut and ends in "...". */
 static void text_vappend(char *text, size_t text_bytes, const char *fmt, va_list args)
 {
     size_t used = strlen(text);
@@ -73,6 +73,7 @@ int ddp_exit_code(int code)
 {
     if (code == 0)
         return 0;
-    /* A code that is not a negated exit code is a bug: report an internal error, never success. */
+    /* A code that is not a negated exit code is a bug. Report it as an internal error, never as
+     * success. */
     return code < 0 && code >= -255 ? -code : -DDP_EINTERNAL;
 }

@@ -1,7 +1,7 @@
-/* Triggers fault points. Only in a build with FAULTS=1.
+/* Counts passages of fault points and triggers the faults. Compiled only with FAULTS=1.
  *
- * The counters lie in memory shared with the forked ranks. Each (fault, rank) pair has counters of
- * its own, which the process that passes the point updates. */
+ * The counters lie in memory that the forked ranks share. Each (fault, rank) pair has its own
+ * counters. */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/fault_impl.h"
 
-/* Rows of counters: one for the collector, the others for ranks. Only runs under mpiexec have more
- * ranks, and there each rank has a table of its own. */
+/* Number of counter rows. Row 0 is for the collector, and the other rows are for ranks. Only runs
+ * under an outside launcher have more ranks, and each of their ranks has its own table. */
 #define COUNTER_ROWS 257
 
 struct tally {
@@ -29,7 +29,7 @@ struct fault_table {
     struct tally tally[DDP_FAULT_MAX][COUNTER_ROWS];
 };
 
-/* The armed faults of the process. ddp_fault_arm sets them; forked ranks inherit them. */
+/* The armed faults of this process and of the ranks that it forks. Set by ddp_fault_arm. */
 static _Atomic(struct fault_table *) armed;
 
 static struct tally *tally_of(struct fault_table *b, int fault, int rank)
@@ -88,7 +88,7 @@ int ddp_fault_arm(const char *text, struct ddp_err *err)
     return 0;
 }
 
-/* kill() signals the whole process, whichever thread calls it. */
+/* Ends the process by a signal. Uses kill(), because raise() would signal only one thread. */
 static void die(int signal_number)
 {
     if (signal_number != SIGKILL)
@@ -98,8 +98,8 @@ static void die(int signal_number)
         pause();
 }
 
-/* Flips a bit that changes the value of every type noticeably: in f32 the highest bit of the
- * mantissa, which rounding cannot remove. */
+/* Flips one bit of the data, which changes a value of any type noticeably. In f32 it is the highest
+ * bit of the mantissa, so rounding cannot hide the change. */
 static void flip(const void *data, size_t bytes)
 {
     size_t at = bytes / 2 / 8 * 8 + 2;

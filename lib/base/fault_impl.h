@@ -22,15 +22,14 @@ enum ddp_fault_action {
     DDP_FAULT_ACTION_COUNT
 };
 
-/* One parsed fault. */
 struct ddp_fault_spec {
     enum ddp_fault_at point;
     enum ddp_fault_action action;
-    /* The passage at which the fault hits, from 1. */
+    /* The number of the passage at which the fault hits. The first passage is 1. */
     uint64_t n;
-    int value;                       /* ms for sleep, the error number for errno */
+    int value;                       /* milliseconds for sleep, an errno value for errno */
     int rank;                        /* -1: every rank */
-    char text[DDP_FAULT_TEXT_BYTES]; /* as given */
+    char text[DDP_FAULT_TEXT_BYTES]; /* the fault as the user wrote it */
 };
 
 /* Parses one fault from text[length]. */

@@ -1,6 +1,7 @@
-/* One line per fault point: DDP_FAULT_POINT(symbol, name, home, code, data, help). home is 1 if the
- * collector (the parent process of our launcher) passes the point, 0 if ranks do. code is the
- * return code for action errno. data is 1 if the point has data for action flip. */
+/* One line per fault point: DDP_FAULT_POINT(symbol, name, collector, code, data, help). collector
+ * is 1 if the collector (the parent process of our launcher) passes the point, and 0 if ranks pass
+ * the point. code is the return code of action errno. data is 1 if the point has data for action
+ * flip. */
 DDP_FAULT_POINT(DATA_LOAD, "data-load", 1, DDP_EIO, 0, "before a data set is read")
 DDP_FAULT_POINT(SEGMENT, "segment", 1, DDP_ENOMEM, 0, "before the shared segment is made")
 DDP_FAULT_POINT(FORK, "fork", 1, DDP_ENOMEM, 0, "before a rank is started; the n-th is rank n-1")
@@ -23,4 +24,4 @@ DDP_FAULT_POINT(TRAIN_STEP, "train-step", 0, DDP_EINTERNAL, 1,
                 "after a training step; the data are the parameters")
 DDP_FAULT_POINT(SEND_COLLECTOR, "send-collector", 0, DDP_EIO, 0,
                 "rank 0: before a result is sent to the collector")
-DDP_FAULT_POINT(EXIT, "exit", 0, DDP_EINTERNAL, 0, "a rank is done, before it reports so")
+DDP_FAULT_POINT(EXIT, "exit", 0, DDP_EINTERNAL, 0, "after a rank's work, before it reports success")

@@ -1,4 +1,5 @@
-/* Parses point:n:action[=value][@rank]. Only in a build with FAULTS=1. */
+/* Parses one fault of DDPBENCH_FAULT, point:n:action[=value][@rank]. Compiled only with
+ * FAULTS=1. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,9 +50,8 @@ static const char *errno_name(const void *ctx, int i)
     return name != NULL ? name : i < ERRNO_MAX ? "?" : NULL;
 }
 
-/* Returns the index of `word` among the candidates. DDP_EUSAGE: the message names the word and
- * suggests the nearest candidate; the hint lists all candidates except errno names, which are too
- * many. */
+/* Returns the index of `word` among the candidates, or DDP_EUSAGE. The hint lists all candidates,
+ * unless they are errno names, which are too many. */
 static int find(const char *fault, const char *what, const char *word,
                 const char *(*candidate)(const void *ctx, int i), struct ddp_err *err)
 {
@@ -125,7 +125,8 @@ static int check(const struct ddp_fault_spec *spec, bool ranked, struct ddp_err 
     return 0;
 }
 
-/* Cuts the text at the first `at`. Returns the text after it, or NULL if there is none. */
+/* Cuts the text at the first character `at`. Returns the text after this character, or NULL if the
+ * text does not contain it. */
 static char *cut(char *text, char at)
 {
     char *found = strchr(text, at);

@@ -7,8 +7,8 @@
 
 #define DDP_GPU_FACTS_MAX 16
 
-/* All clocks are the values at the time of reading, except sm_clock_max_MHz, the highest possible
- * clock. */
+/* sm_clock_max_MHz is the highest possible clock. The other clocks are values at the time of
+ * reading. */
 struct ddp_gpu_facts {
     char name[64], bus[32];
     char driver[32]; /* version of the driver */

@@ -8,7 +8,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Reads the steal time: the eighth number of /proc/stat's first line, in clock ticks (proc(5)). */
+/* Returns the steal time. It is the eighth number in the first line of /proc/stat, in clock ticks
+ * (proc(5)). */
 static double read_steal_ms(const char *path)
 {
     unsigned long long v[8];
@@ -22,8 +23,8 @@ static double read_steal_ms(const char *path)
     return n == 8 && ticks_per_s > 0 ? (double)v[7] * 1e3 / ticks_per_s : NAN;
 }
 
-/* Reads the throttled time from folder/cpu.stat. Version 2 counts microseconds, version 1
- * nanoseconds. */
+/* Returns the throttled time from folder/cpu.stat. Version 2 of control groups counts microseconds,
+ * and version 1 counts nanoseconds. */
 static double read_throttled_ms(const char *folder)
 {
     char path[PATH_MAX + 16], name[64];
@@ -43,9 +44,9 @@ static double read_throttled_ms(const char *folder)
     return ms;
 }
 
-/* Reads the throttled time of the group that a line "ID:controllers:/path" names, or else of the
- * mount itself, because in a container the path is often that of the host. Lines of version 2 name
- * no controllers. */
+/* Returns the throttled time of the group in a line "ID:controllers:/path". If this group has no
+ * file, returns the throttled time of the mount itself. In a container only the mount may exist. In
+ * version 2 the list of controllers is empty. */
 static double throttled_by(const char *line, const char *mount)
 {
     char folder[PATH_MAX];

@@ -1,5 +1,6 @@
-/* Disturbances of a measurement: processor time taken by the hypervisor, time throttled by a
- * control group, involuntary context switches. These are counters: read them twice and subtract. */
+/* Counters of disturbances of a measurement: processor time taken by the hypervisor, time throttled
+ * by a control group, and involuntary context switches. Read the counters before and after the
+ * measurement and subtract (ddp_interference_since). */
 #ifndef DDP_BASE_INTERFERENCE_H
 #define DDP_BASE_INTERFERENCE_H
 
@@ -16,13 +17,13 @@ struct ddp_interference {
     int64_t involuntary_switches; /* of this thread */
 };
 
-/* Reads the counters. Opens files, so do not call it in timed regions. */
+/* Reads the counters. Do not call this function in timed regions, because it opens files. */
 void ddp_interference_read(struct ddp_interference *out);
-/* The same from given files, for tests. stat: /proc/stat; membership: /proc/self/cgroup; mount:
- * /sys/fs/cgroup. */
+/* Like ddp_interference_read, but reads the given files, for tests. The usual paths are /proc/stat
+ * for `stat`, /proc/self/cgroup for `membership` and /sys/fs/cgroup for `mount`. */
 void ddp_interference_read_from(const char *stat, const char *membership, const char *mount,
                                 struct ddp_interference *out);
-/* Replaces *after by the difference of the two readings. */
+/* Replaces *after by *after minus *before. */
 void ddp_interference_since(const struct ddp_interference *before, struct ddp_interference *after);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* Building JSON documents, and their digest. json_scan.c checks documents, json_print.c prints
- * them. */
+/* Builds and parses JSON documents, and computes their digest. json_scan.c checks the text of a
+ * document, and json_print.c prints a document. */
 #include "base/json.h"
 
 #include <assert.h>
@@ -13,8 +13,9 @@
 
 #define DIGEST_PREFIX "fnv1a64:"
 
-/* If memory runs out for a member, the document must not be printed without it. The object is
- * marked in a field that cJSON does not use for objects, and printing refuses a marked document. */
+/* Marks the object if memory ran out for a new member. Printing a marked document fails, so that no
+ * document is printed without a member. The mark lies in a field that cJSON does not use for
+ * objects. */
 static cJSON *added(cJSON *obj, cJSON *item)
 {
     if (!item && obj)
@@ -94,8 +95,8 @@ static int compare_keys(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Refuses an object that has a key twice. The keys are sorted, because a hostile object may have
- * millions. */
+/* Fails if an object contains a key twice. Sorts the keys, because a hostile object may have
+ * millions of keys. */
 static int check_keys(const cJSON *obj, const char *name, struct ddp_err *err)
 {
     size_t n = 0;
@@ -119,8 +120,8 @@ static int check_keys(const cJSON *obj, const char *name, struct ddp_err *err)
     return rc;
 }
 
-/* The recursion is bounded, because the scan has refused anything deeper than DDP_JSON_MAX_DEPTH.
- */
+/* Checks the keys of all objects in `item`. The scan has refused anything deeper than
+ * DDP_JSON_MAX_DEPTH, so the recursion is bounded. */
 static int check_all_keys(const cJSON *item, const char *name, struct ddp_err *err)
 {
     if (cJSON_IsObject(item))
@@ -162,7 +163,7 @@ int ddp_json_print_digest(const cJSON *doc, struct ddp_strbuf *out, struct ddp_e
     assert(cJSON_IsObject(doc) && doc->child);
     size_t start = out->length;
     DDP_TRY(ddp_json_print(doc, out, err));
-    /* The document ends in "\n}\n"; the digest is inserted before that. */
+    /* The document ends in "\n}\n". The digest is inserted before this end. */
     static const char tail[] = "\n}\n";
     assert(out->length - start > sizeof tail - 1);
     out->length -= sizeof tail - 1;
@@ -196,7 +197,8 @@ int ddp_json_check_digest(const char *text, size_t bytes, const char *name, stru
     cJSON_Delete(doc);
     if (!claimed[0])
         return ddp_fail(err, DDP_EINPUT, "'%s' does not end in a \"digest\"", name);
-    /* The value of the last member contains no quote, so the last "\"digest\"" is its key. */
+    /* Find the key of the last member. If its value is the string "digest", this finds the value
+     * instead, and the comparison below fails. */
     const char *key = find_last(text, bytes, "\"digest\"");
     while (key && key > text && key[-1] != ',')
         key--;

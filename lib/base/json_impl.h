@@ -1,4 +1,4 @@
-/* Declarations shared by json*.c. Others include json.h. */
+/* Declarations that json*.c share. */
 #ifndef DDP_BASE_JSON_IMPL_H
 #define DDP_BASE_JSON_IMPL_H
 
@@ -8,15 +8,15 @@
 extern "C" {
 #endif
 
-/* Mark in valueint of an object or array with a missing member. */
+/* Value of `valueint` that marks an object or array with a missing member. */
 #define DDP_JSON_INCOMPLETE (-1)
-/* Largest number of values in one document. cJSON takes about 64 bytes per value, so the limit is 1
- * GiB. */
+/* Largest number of values in one document. cJSON needs about 64 bytes per value, so the values of
+ * a document need at most about 1 GiB. */
 #define DDP_JSON_MAX_VALUES (16u << 20)
 
-/* Checks that text[bytes] is one JSON document (RFC 8259) within the bounds of json.h; DDP_EINPUT
- * with the offset. Stricter than cJSON in number grammar, control characters, UTF-8, lone
- * surrogates and trailing bytes. Also refuses \u0000, at which cJSON would cut a string. */
+/* Checks that text[bytes] is one JSON document (RFC 8259) within the limits of json.h. If not,
+ * returns DDP_EINPUT, and the message contains the byte offset. The check refuses \u0000, because
+ * cJSON would end the string there. */
 int ddp_json_scan(const char *text, size_t bytes, const char *name,
                   struct ddp_err *err) DDP_MUST_CHECK;
 

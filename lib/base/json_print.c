@@ -1,4 +1,5 @@
-/* Prints JSON. cJSON's own printer indents by tabs and writes 1e+15 for a count. */
+/* Prints JSON documents. The printer of cJSON is not used, because it indents by tabs and prints
+ * large counts as 1e+15. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 /* The value of `indent` for documents on one line. */
 #define ONE_LINE SIZE_MAX
 
-/* Returns false if a part of the document is missing or has a type without a text form. */
+/* Returns false if a part of the item is missing or has a type that cannot be printed. */
 static bool print_item(const cJSON *item, size_t indent, struct ddp_strbuf *out);
 
 static void print_number(double v, struct ddp_strbuf *out)
@@ -33,8 +34,8 @@ static void print_number(double v, struct ddp_strbuf *out)
 }
 
 /* Returns the number of leading bytes that need no escape. Control characters from U+0080 to U+009F
- * are escaped because terminals obey them, and '<' is escaped because "</script" could end a script
- * that embeds the document. */
+ * need one, because terminals obey them. '<' needs one, because "</script" would end a script that
+ * embeds the document. */
 static size_t plain_bytes(const char *s)
 {
     const unsigned char *u = (const unsigned char *)s;
@@ -113,7 +114,7 @@ static bool print_item(const cJSON *item, size_t indent, struct ddp_strbuf *out)
         return print_members(item, indent, out);
     if (cJSON_IsNumber(item))
         print_number(item->valuedouble, out);
-    else if (cJSON_IsRaw(item)) /* a number with digits chosen by the caller */
+    else if (cJSON_IsRaw(item)) /* a number that the caller formatted */
         ddp_strbuf_add(out, item->valuestring);
     else if (cJSON_IsString(item))
         print_string(item->valuestring, out);

@@ -1,11 +1,10 @@
-/* A strict check of a JSON text before cJSON parses it. It does not recurse or allocate. */
+/* Checks a JSON text strictly before cJSON parses it. The check does not recurse or allocate. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json_impl.h"
 
-/* The state of a scan. */
 struct scan {
     const char *text, *name;
     size_t bytes;
@@ -16,7 +15,8 @@ struct scan {
     struct ddp_err *err;
 };
 
-/* Returns the current byte, or 0 at the end. A NUL inside the text is an error anywhere. */
+/* Returns the current byte, or NUL at the end. A NUL inside the text is always an error, so callers
+ * need not tell the two cases apart. */
 static char peek(const struct scan *s)
 {
     return s->at < s->bytes ? s->text[s->at] : '\0';
@@ -126,7 +126,7 @@ static int scan_number(struct scan *s)
         if (scan_digits(s) == 0)
             return refuse(s, "a number has an empty exponent");
     }
-    /* cJSON copies a number into 64 bytes and reads no further. */
+    /* cJSON copies a number into a buffer of 64 bytes and ignores the rest. */
     if (s->at - start > 60)
         return refuse(s, "a number of more than 60 characters");
     return DDP_OK;
@@ -170,8 +170,8 @@ static int scan_key(struct scan *s)
     return DDP_OK;
 }
 
-/* Continues after a value: closes the objects and arrays that end here. Sets *more if another value
- * of an open one follows. */
+/* Scans the text after a value and closes the objects and arrays that end there. Sets *more to
+ * whether another value of an open object or array follows. */
 static int scan_after_value(struct scan *s, bool *more)
 {
     *more = false;
@@ -191,8 +191,8 @@ static int scan_after_value(struct scan *s, bool *more)
     return DDP_OK;
 }
 
-/* Scans an opening bracket. Sets *inside if a value follows; otherwise the object or array was
- * empty. */
+/* Scans an opening bracket. Sets *inside to true if a value follows, and to false if the object or
+ * array is empty. */
 static int scan_open(struct scan *s, bool *inside)
 {
     char open = peek(s);

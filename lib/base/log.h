@@ -1,6 +1,6 @@
-/* Messages to the user, on stderr. Only this part of lib/ writes there. Each call writes one whole
- * line with a single write, so that lines of several ranks do not mix. The caller decides which
- * ranks write, and sets `color` only on a terminal without NO_COLOR. */
+/* Writes messages to the user on stderr. No other part of lib/ writes to stderr. Each call writes
+ * one whole line with a single write, so that lines of several ranks do not mix. The caller decides
+ * which ranks write. It sets `color` only if stderr is a terminal and NO_COLOR is not set. */
 #ifndef DDP_BASE_LOG_H
 #define DDP_BASE_LOG_H
 
@@ -25,12 +25,12 @@ struct ddp_log {
 /* Writes "ddpbench: warning: text\n". A NULL log writes nothing. */
 void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *fmt, ...)
     DDP_PRINTF(3, 4);
-/* Returns true if the stream can take a line within timeout_ms, false for a full pipe whose reader
- * does not read. Always true for streams without a file descriptor. */
+/* Returns whether the stream can accept a line within timeout_ms. A full pipe whose reader does not
+ * read cannot. A stream without a file descriptor always can. */
 bool ddp_log_ready(FILE *stream, int timeout_ms);
 /* Writes "ddpbench: error: [rank N: ]text\n  hint\n". */
 void ddp_log_err(const struct ddp_log *log, const struct ddp_err *err);
-/* The same with "WHO: " in the place of the rank; who: NULL for nobody. */
+/* Like ddp_log_err, but writes "WHO: " instead of the rank. If `who` is NULL, writes neither. */
 void ddp_log_err_of(const struct ddp_log *log, const char *who, const struct ddp_err *err);
 
 #ifdef __cplusplus

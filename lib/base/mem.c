@@ -23,7 +23,7 @@ void *ddp_realloc_array(void *ptr, size_t n, size_t elem_bytes)
     return realloc(ptr, bytes ? bytes : 1);
 }
 
-/* Rounds `bytes` up to whole pages, at least one; 0 on overflow. */
+/* Rounds `bytes` up to whole pages, at least one. Returns 0 on overflow. */
 static size_t round_pages(size_t bytes, size_t page)
 {
     if (bytes == 0)
@@ -33,8 +33,8 @@ static size_t round_pages(size_t bytes, size_t page)
     return (bytes + page - 1) / page * page;
 }
 
-/* Uses mmap rather than malloc: a fresh mapping can get huge pages from the first touch on, like
- * the shared segment. */
+/* Uses mmap instead of malloc, because a fresh mapping can get huge pages when it is first touched,
+ * like the shared segment. */
 void *ddp_alloc_pages(size_t bytes)
 {
     size_t page = bytes >= HUGE_FROM_BYTES ? HUGE_BYTES : PAGE_BYTES;
@@ -54,7 +54,7 @@ void *ddp_alloc_pages(size_t bytes)
         munmap(base, head);
     if (slack > head)
         munmap(base + head + span, slack - head);
-    /* Only advice: a kernel without huge pages refuses it, and normal pages work too. */
+    /* A failure is ignored, because normal pages work, too. */
     (void)madvise(base + head, span, MADV_HUGEPAGE);
     return base + head;
 }

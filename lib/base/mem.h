@@ -1,5 +1,5 @@
-/* Memory: allocation with overflow checks, page-aligned memory, and prefetch. Nothing here aborts:
- * NULL means that memory was exhausted, and the caller reports the error. */
+/* Memory: allocation with overflow checks, page-aligned memory, and prefetch. If memory is
+ * exhausted, the functions return NULL and the caller reports the error. */
 #ifndef DDP_BASE_MEM_H
 #define DDP_BASE_MEM_H
 
@@ -16,7 +16,7 @@ extern "C" {
 #define DDP_MIN(a, b)       ((a) < (b) ? (a) : (b))
 #define DDP_MAX(a, b)       ((a) > (b) ? (a) : (b))
 
-/* Sets *out = a * b. Returns false, and leaves *out alone, on overflow. */
+/* Sets *out = a * b. On overflow, returns false and does not change *out. */
 static inline bool ddp_mul_size(size_t a, size_t b, size_t *out)
 {
     size_t r;
@@ -35,14 +35,16 @@ static inline __attribute__((always_inline)) void ddp_prefetch(const void *array
         __builtin_prefetch((const char *)array + at + line);
 }
 
-/* Returns a zeroed array of n elements, to be released with free(); NULL on overflow or exhaustion.
- * n = 0 gives a valid pointer. */
+/* Returns a zeroed array of n elements, which the caller releases with free(). Returns NULL on
+ * overflow or if memory is exhausted. If n is 0, returns a valid pointer. */
 void *ddp_calloc(size_t n, size_t elem_bytes);
-/* Resizes a block to n elements, with an overflow check. On NULL the old block stays valid. */
+/* Resizes a block to n elements, with an overflow check. If it returns NULL, the old block stays
+ * valid. */
 void *ddp_realloc_array(void *ptr, size_t n, size_t elem_bytes);
-/* Returns uninitialised memory, aligned to 4096 bytes; from 4 MiB up aligned to 2 MiB, with
- * transparent huge pages advised, so that "private" memory has the same pages as registered memory.
- * bytes = 0 gives a valid pointer. Release it with ddp_free_pages(ptr, bytes). */
+/* Returns uninitialised memory, aligned to 4096 bytes. From 4 MiB on, the memory is aligned to 2
+ * MiB and the kernel is asked for transparent huge pages, because registered memory has huge pages,
+ * too. If bytes is 0, returns a valid pointer. Release the memory with ddp_free_pages(ptr,
+ * bytes). */
 void *ddp_alloc_pages(size_t bytes);
 void ddp_free_pages(void *ptr, size_t bytes);
 

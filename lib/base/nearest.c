@@ -1,6 +1,6 @@
-/* Finds the candidate for "did you mean ...?" by optimal string alignment: the Damerau-Levenshtein
- * distance in which no letter is edited twice. An insertion, deletion, replacement or swap of
- * neighbours costs 1. */
+/* Finds the candidate for "did you mean ...?". The distance of two words is their optimal string
+ * alignment distance: the Damerau-Levenshtein distance in which no letter is edited twice. An
+ * insertion, deletion, replacement or swap of neighbours costs 1. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -44,7 +44,7 @@ const char *ddp_nearest(const char *text, const char *(*candidate)(const void *c
         /* An abbreviation counts as one edit, however long the rest is. */
         if (n >= 2 && strncmp(text, name, n) == 0)
             edits = DDP_MIN(edits, 1);
-        /* Up to a third of the letters may differ; beyond that it is another word. */
+        /* Up to a third of the letters may differ. */
         if ((size_t)edits * 3 > longer)
             continue;
         if (!best || edits < best_distance) {

@@ -1,4 +1,5 @@
-/* Reads and writes NPY files. The header is a Python dictionary as text with exactly three keys. */
+/* Reads and writes NPY files. The header of a file is the text of a Python dictionary with exactly
+ * three keys. */
 #include "base/npy.h"
 
 #include <assert.h>
@@ -14,9 +15,9 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "'<f4' is memory order here");
 
-/* The prefix is the magic number, the version and two bytes of header length. The header of files
- * written here ends at byte 128, so that the data begin at a multiple of 64, as the format
- * requires. */
+/* The prefix consists of the magic number, the version and two bytes for the length of the header.
+ * In files written here the header ends at byte 128, because the format requires that the data
+ * begin at a multiple of 64. */
 #define PREFIX_BYTES     10
 #define OUR_HEADER_BYTES 128
 /* Largest header accepted. Version 1.0 allows 65535 bytes, but a shape of two numbers needs far
@@ -25,7 +26,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "'<f4' is memory order
 
 static const unsigned char magic[8] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
 
-/* The rest of the header's text. */
+/* The part of the header's text that is not parsed yet. */
 struct cursor {
     const char *at, *end;
     bool bad; /* set once the text is not as expected */
@@ -37,7 +38,7 @@ static void skip_blanks(struct cursor *c)
         c->at++;
 }
 
-/* Consumes `text` if it comes next, after blanks. */
+/* Skips blanks. If `text` comes next, consumes it and returns true. */
 static bool take(struct cursor *c, const char *text)
 {
     size_t n = strlen(text);
@@ -54,7 +55,7 @@ static void expect(struct cursor *c, const char *text)
         c->bad = true;
 }
 
-/* Consumes 'text' or "text". */
+/* Like take, for `text` in single or double quotes. */
 static bool take_quoted(struct cursor *c, const char *text)
 {
     struct cursor back = *c;
@@ -131,8 +132,8 @@ static const char *parse(const char *text, size_t n, struct ddp_npy *npy)
     return npy->columns > 0 ? NULL : "it has no columns";
 }
 
-/* Reads up to n bytes at offset, fewer at the end of the file. Returns the number read, or -1 with
- * errno. */
+/* Reads n bytes at offset, or fewer if the file ends before. Returns the number of bytes, or -1
+ * with errno set. */
 static ssize_t read_at(int fd, void *out, size_t n, size_t offset)
 {
     size_t got = 0;
@@ -236,7 +237,8 @@ static int write_at(const struct ddp_npy *npy, const void *data, size_t n, size_
     return 0;
 }
 
-/* Writes the header. Its length is fixed, so that it can be written again after rows were added. */
+/* Writes the header. The header has a fixed length, so that it can be written again when a row is
+ * added. */
 static int write_header(const struct ddp_npy *npy, struct ddp_err *err)
 {
     char header[OUR_HEADER_BYTES + 1];

@@ -1,12 +1,14 @@
-/* Options: one table row defines the command-line flag, the configuration key, the default, the
- * range and the help text.
+/* Options of commands. One row of a table defines the command-line flag of an option, its
+ * configuration key, default, range and help text.
  *
- * A command owns a struct of values; each row has the offset of its field. ddp_opt_defaults() sets
- * every default through the parser that also reads the user's text, so every default is legal.
- * Parsing is strict: an unknown option, a missing or illegal value, a value for a flag, or an
- * abbreviation is DDP_EUSAGE; the message names the option, and the hint lists the legal ones and
- * suggests the nearest. If an option is given twice, the last value wins; lists are replaced, not
- * appended. These functions do not print or exit, and know no command. */
+ * A command owns a struct of values, and each row has the offset of the option's field in this
+ * struct. ddp_opt_defaults() sets the defaults with the parser that also reads the user's text, so
+ * an illegal default is an error.
+ *
+ * Parsing is strict. An unknown option, a missing or illegal value, a value for a flag, or an
+ * abbreviation is DDP_EUSAGE. The message names the option. The hint lists the legal options or
+ * values and suggests the nearest one. If an option is given twice, the last value counts. A later
+ * list replaces an earlier list. */
 #ifndef DDP_BASE_OPT_H
 #define DDP_BASE_OPT_H
 
@@ -31,12 +33,12 @@ enum ddp_opt_kind {
     DDP_OPT_DOUBLE,      /* double in [min, max] */
     DDP_OPT_SIZE,        /* uint64_t bytes in [min, max], read by ddp_parse_size */
     DDP_OPT_STRING,      /* const char *, borrowed from argv */
-    DDP_OPT_ENUM,        /* int: the index of the choice in `words` */
+    DDP_OPT_ENUM,        /* int: the index in `choices` */
     DDP_OPT_INT_LIST,    /* struct ddp_int_list */
     DDP_OPT_SIZE_LIST,   /* struct ddp_size_list */
-    DDP_OPT_ENUM_LIST,   /* struct ddp_int_list of indices of choices; `all` is every choice */
-    DDP_OPT_STRING_LIST, /* struct ddp_string_list; comma separated, copied */
-    DDP_OPT_CUSTOM       /* set by `parse` */
+    DDP_OPT_ENUM_LIST,   /* struct ddp_int_list: indices in `choices`; "all" gives every choice */
+    DDP_OPT_STRING_LIST, /* struct ddp_string_list: comma separated, copied */
+    DDP_OPT_CUSTOM       /* any type; set by `parse` */
 };
 
 struct ddp_int_list {
@@ -52,23 +54,22 @@ struct ddp_string_list {
     char v[DDP_OPT_LIST_MAX][DDP_OPT_ITEM_MAX];
 };
 
-/* The choices of an option. They may come from a registry, so that the help need not repeat its
- * names. */
+/* The choices of an option. They are functions because the choices may come from a registry. */
 struct ddp_opt_choices {
-    /* Returns the i-th choice; NULL past the end. */
+    /* Returns the i-th choice, or NULL past the end. */
     const char *(*choice)(int i);
-    /* Optional. Returns the index of the choice for another accepted spelling, or -1. */
+    /* Returns the index of the choice for which `text` is another spelling, or -1. May be NULL. */
     int (*alias)(const char *text);
 };
 
-/* One option. */
 struct ddp_opt {
     const char *name; /* long name, without dashes */
     char short_name;  /* a letter, or 0 */
     enum ddp_opt_kind kind;
-    size_t offset;     /* of the field, in the command's struct */
+    size_t offset;     /* offset of the field in the command's struct */
     const char *value; /* placeholder in help ("N", "S[,S...]"); NULL for flags */
-    /* The default as text. With NULL the field keeps the caller's value, and help shows none. */
+    /* The default as text. If NULL, the field keeps the caller's value and help shows no
+     * default. */
     const char *initial;
     const char *group; /* heading in help */
     const char *help;
@@ -84,48 +85,46 @@ struct ddp_opt {
         .name = NULL                                                                               \
     }
 
-/* Sets the field of one option from text, which is NULL for a flag. The command line and
- * configuration files use it. */
+/* Sets the field of the option `name` from text, which is NULL for a flag. */
 int ddp_opt_set(const struct ddp_opt *rows, void *values, const char *name, const char *text,
                 struct ddp_err *err) DDP_MUST_CHECK;
 /* Sets the field of every row to its default. */
 int ddp_opt_defaults(const struct ddp_opt *rows, void *values, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* The result of a parse. */
 struct ddp_opt_result {
-    /* The operands, in order. "--" ends the options. */
+    /* The arguments that are not options, in order. All arguments after "--" are operands. */
     const char *operands[64];
     int operand_count;
-    uint64_t given[2]; /* one bit per row that the user named */
+    uint64_t given[2]; /* bit i is set if the user named row i */
 };
 /* Parses argv[1..argc). The table has at most 128 rows. */
 int ddp_opt_parse(const struct ddp_opt *rows, int argc, char *const *argv, void *values,
                   struct ddp_opt_result *result, struct ddp_err *err) DDP_MUST_CHECK;
-/* True if the user named the option. */
+/* Returns whether the user named the option. */
 bool ddp_opt_given(const struct ddp_opt *rows, const struct ddp_opt_result *result,
                    const char *name);
 
-/* Returns the long name of the i-th row, NULL past the end: a candidate function for ddp_nearest.
- * ctx is the table of rows. */
+/* Returns the long name of the i-th row, or NULL past the end. Pass this function and `rows` to
+ * ddp_nearest. */
 const char *ddp_opt_candidate(const void *rows, int i);
-/* Joins the choices by `separator`: "sum, avg, prod". A text of more than out_bytes - 1 bytes is
- * cut and ends in "...". */
+/* Joins the choices by `separator`, for example to "sum, avg, prod". Text that does not fit is cut
+ * and ends in "...". */
 void ddp_opt_choices_join(const struct ddp_opt_choices *words, const char *separator, char *out,
                           size_t out_bytes);
 
-/* Appends the description of one row on one line: help, choices, default, range. */
+/* Appends the description of one row, without a newline: help, choices, default and range. */
 void ddp_opt_describe(const struct ddp_opt *row, struct ddp_strbuf *out);
-/* Returns the heading of a row; "Options" if it has none. */
+/* Returns the heading of a row, or "Options" if the row has none. */
 const char *ddp_opt_group(const struct ddp_opt *row);
-/* Appends text and a newline, wrapped at spaces before column `width`. The current line is already
- * at `column`; further lines begin at `indent`. */
+/* Appends text and a newline. Wraps the text at spaces so that no line is longer than `width`. The
+ * current line already has `column` characters. Further lines begin at column `indent`. */
 void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t width,
                    const char *text);
 /* Appends the help text of all rows, by group, wrapped at 80 columns. */
 void ddp_opt_help(const struct ddp_opt *rows, struct ddp_strbuf *out);
 
 /* Returns the candidate nearest to `text` by Damerau-Levenshtein distance, or NULL if none is near
- * enough to suggest. candidate(ctx, i) returns the i-th candidate, NULL past the end. */
+ * enough to suggest. candidate(ctx, i) returns the i-th candidate, or NULL past the end. */
 const char *ddp_nearest(const char *text, const char *(*candidate)(const void *ctx, int i),
                         const void *ctx);
 

@@ -1,4 +1,4 @@
-/* The help text of an option table. */
+/* Writes the help text of an option table. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "base/opt.h"
 #include "base/unit.h"
 
-enum { WIDTH = 80, COLUMN = 28 }; /* COLUMN: where help texts begin */
+enum { WIDTH = 80, COLUMN = 28 }; /* COLUMN: the column where help texts begin */
 
 void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t width,
                    const char *text)
@@ -55,7 +55,7 @@ static void range_text(const struct ddp_opt *row, char *out, size_t out_bytes)
     }
 }
 
-/* True if the help text already contains all choices. */
+/* Returns whether the help text already contains all choices. */
 static bool help_has_choices(const struct ddp_opt *row)
 {
     for (int i = 0; row->choices->choice(i); i++)

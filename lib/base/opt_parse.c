@@ -47,7 +47,6 @@ int ddp_opt_row_unknown(const struct ddp_opt *rows, const char *dashes, const ch
     return DDP_EUSAGE;
 }
 
-/* The state of a parse. */
 struct parser {
     const struct ddp_opt *rows;
     void *values;
@@ -66,14 +65,16 @@ static int set_row(struct parser *p, const struct ddp_opt *row, const char *text
     return DDP_OK;
 }
 
-/* True if this argument may be the value of the option before it. "-" (stdout) and "-1" may;
- * another option may not: in `--json --size 4` the file name is missing. */
+/* Returns whether this argument may be the value of the option before it. "-" (stdout) and "-1" may
+ * be values. Another option may not, so that `--json --size 4` is reported as a missing file
+ * name. */
 static bool can_be_value(const char *arg)
 {
     return arg[0] != '-' || arg[1] == '\0' || strchr("0123456789.", arg[1]);
 }
 
-/* Sets a row from the text attached to the option, or from the next argument. */
+/* Sets the field of a row. The value is `attached`, which is the rest of the same argument. If
+ * `attached` is NULL, the value is the next argument. */
 static int take_value(struct parser *p, const struct ddp_opt *row, const char *attached,
                       struct ddp_err *err)
 {
@@ -94,8 +95,8 @@ static int parse_long(struct parser *p, const char *arg, struct ddp_err *err)
     return take_value(p, row, equals ? equals + 1 : NULL, err);
 }
 
-/* Parses -qv, -n5 or -qn 5: flags may share a dash; the first letter that takes a value takes the
- * rest. */
+/* Parses short options such as -qv, -n5 or -qn 5. Flags may share a dash. After the first letter
+ * that takes a value, the rest of the argument is the value. */
 static int parse_short(struct parser *p, const char *arg, struct ddp_err *err)
 {
     for (const char *letter = arg + 1; *letter; letter++) {

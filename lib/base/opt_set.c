@@ -9,7 +9,7 @@
 #include "base/opt_row.h"
 #include "base/unit.h"
 
-/* The legal range of a row; both bounds 0 mean any value >= 0. */
+/* The legal range of a row. If both bounds are 0, any value >= 0 is legal. */
 static int64_t row_min(const struct ddp_opt *row)
 {
     return row->min == 0 && row->max == 0 ? 0 : (int64_t)row->min;
@@ -119,7 +119,7 @@ static int parse_item(const struct ddp_opt *row, const char *text, void *field, 
     }
 }
 
-/* Every list type begins with its count. */
+/* Sets the number of items in the list of a row. */
 static void set_list_length(const struct ddp_opt *row, void *field, int n)
 {
     if (row->kind == DDP_OPT_SIZE_LIST)
@@ -130,8 +130,8 @@ static void set_list_length(const struct ddp_opt *row, void *field, int n)
         ((struct ddp_int_list *)field)->n = n;
 }
 
-/* Rejects an item of a list that repeats an earlier choice, possibly in another spelling. items is
- * the text of the whole list, as the user wrote it. */
+/* Rejects item n of a list if it repeats an earlier choice, possibly in another spelling. `item` is
+ * the text of item n, and `items` is the text of the whole list. */
 static int check_repeated(const struct ddp_opt *row, const struct ddp_int_list *list, int n,
                           const char *items, const char *item, struct ddp_err *err)
 {
@@ -149,7 +149,7 @@ static int check_repeated(const struct ddp_opt *row, const struct ddp_int_list *
     return DDP_OK;
 }
 
-/* True for `all`, unless `all` is itself a choice of the option. */
+/* Returns whether `text` stands for every choice. "all" does, unless "all" is itself a choice. */
 static bool is_every_choice(const struct ddp_opt *row, const char *text)
 {
     struct ddp_err ignored = DDP_ERR_INIT;
@@ -176,7 +176,7 @@ static int parse_list(const struct ddp_opt *row, const char *text, void *field, 
             return ddp_fail(err, DDP_EUSAGE, "more than %d values", DDP_OPT_LIST_MAX);
         if (length == 0)
             return ddp_fail(err, DDP_EUSAGE, "'%.64s' contains an empty value", text);
-        /* One byte over the limit is enough for every parser to reject the item. */
+        /* A longer item is cut to one byte over the limit, and every parser still rejects it. */
         snprintf(item, sizeof item, "%.*s", (int)DDP_MIN(length, sizeof item - 1), s);
         DDP_TRY(parse_item(row, item, field, n, err));
         DDP_TRY(check_repeated(row, field, n, text, item, err));

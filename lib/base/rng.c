@@ -6,13 +6,13 @@
 
 void ddp_rng_init(struct ddp_rng *rng, uint64_t seed, uint64_t stream)
 {
-    /* Seed and stream each pass a bijective mix before they are combined, so that neighbouring
-     * seeds and streams do not produce each other's states. */
+    /* The stream is mixed before it is combined with the seed, and the result is mixed again, so
+     * that neighbouring seeds and streams give unrelated states. */
     uint64_t x = ddp_mix64(seed ^ ddp_mix64(stream));
     for (int i = 0; i < 4; i++, x += GOLDEN)
         rng->s[i] = ddp_mix64(x);
-    /* splitmix64 returns 0 for one x only, so the four are never all zero, which xoshiro forbids.
-     */
+    /* ddp_mix64 returns 0 for only one x, so the four words are never all zero. xoshiro forbids
+     * that. */
 }
 
 static uint64_t rotate_left(uint64_t x, int k)
@@ -42,7 +42,7 @@ double ddp_rng_double(struct ddp_rng *rng)
 double ddp_rng_normal(struct ddp_rng *rng)
 {
     double u, v, q;
-    do { /* a point in the unit circle except its centre; takes 1.27 tries on average */
+    do { /* draw a point in the unit circle except its centre; needs 1.27 tries on average */
         u = 2 * ddp_rng_double(rng) - 1;
         v = 2 * ddp_rng_double(rng) - 1;
         q = u * u + v * v;

@@ -1,6 +1,6 @@
-/* Random numbers. The caller owns the state; the same seed gives the same bits on every machine.
- * splitmix64 seeds xoshiro256** (Blackman & Vigna, 2018; public domain algorithm). Not for secrets.
- */
+/* Random numbers from xoshiro256**, seeded by splitmix64 (Blackman & Vigna, 2018; public domain).
+ * The caller owns the state. The same seed gives the same bits on every machine. Do not use these
+ * numbers for secrets. */
 #ifndef DDP_BASE_RNG_H
 #define DDP_BASE_RNG_H
 
@@ -20,13 +20,13 @@ void ddp_rng_init(struct ddp_rng *rng, uint64_t seed, uint64_t stream);
 uint64_t ddp_rng_u64(struct ddp_rng *rng);
 /* Returns a uniform number in [0, 1) with 53 random bits. */
 double ddp_rng_double(struct ddp_rng *rng);
-/* Returns a standard normal number (polar Box-Muller without a cached second value). */
+/* Returns a standard normal number (polar Box-Muller; the second value is not used). */
 double ddp_rng_normal(struct ddp_rng *rng);
 /* Returns a uniform number in [0, bound), unbiased (Lemire 2019). bound > 0. */
 uint64_t ddp_rng_below(struct ddp_rng *rng, uint64_t bound);
 /* Shuffles index[n] (Fisher-Yates). */
 void ddp_rng_shuffle(struct ddp_rng *rng, uint32_t *index, size_t n);
-/* Mixes 64 bits without a state (the finaliser of splitmix64). */
+/* Returns a hash of 64 bits (the finaliser of splitmix64). */
 static inline uint64_t ddp_mix64(uint64_t x)
 {
     x += 0x9E3779B97F4A7C15u;

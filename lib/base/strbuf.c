@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes room for `more` bytes and a NUL. Returns false, and sets failed, if memory is exhausted. */
+/* Makes room for `more` bytes and a NUL. If memory is exhausted, sets `failed` and returns
+ * false. */
 static bool strbuf_reserve(struct ddp_strbuf *sb, size_t more)
 {
     if (sb->failed)
@@ -85,7 +86,8 @@ void ddp_strbuf_release(struct ddp_strbuf *sb)
     *sb = DDP_STRBUF_INIT;
 }
 
-/* The smallest code point that needs a sequence of n bytes; anything below is an overlong form. */
+/* utf8_least[n] is the smallest code point that needs n bytes. A smaller code point in n bytes is
+ * an overlong form, which is not valid. */
 static const uint32_t utf8_least[5] = {0, 0, 0x80, 0x800, 0x10000};
 
 size_t ddp_utf8_length(const char *text, size_t left)
@@ -116,7 +118,7 @@ void ddp_printable(const char *text, char *out, size_t out_bytes)
     while (left > 0) {
         const unsigned char *s = (const unsigned char *)text;
         size_t n = ddp_utf8_length(text, left);
-        /* C1 controls (U+0080..U+009F) control terminals just like ESC. */
+        /* C1 controls (U+0080..U+009F) control terminals as ESC does. */
         bool control = n == 0 || (n == 1 && (s[0] < 0x20 || s[0] == 0x7F)) ||
                        (n == 2 && s[0] == 0xC2 && s[1] < 0xA0);
         size_t step = n ? n : 1, wide = control ? 1 : n;

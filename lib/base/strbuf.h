@@ -1,5 +1,5 @@
-/* A growing string. After a failed allocation the buffer stays in the failed state, so callers
- * append without checks and test `failed` once, at the end. */
+/* A growing string. A failed allocation sets `failed`, and all later appends do nothing. Callers
+ * can therefore append without checks and test `failed` once at the end. */
 #ifndef DDP_BASE_STRBUF_H
 #define DDP_BASE_STRBUF_H
 
@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* A string buffer; starts as DDP_STRBUF_INIT. */
+/* A string buffer. Initialise it with DDP_STRBUF_INIT. */
 struct ddp_strbuf {
     char *text; /* NUL-terminated; not NULL after the first successful append */
     size_t length, capacity;
@@ -29,12 +29,12 @@ void ddp_strbuf_pad(struct ddp_strbuf *sb, size_t n);
 void ddp_strbuf_clear(struct ddp_strbuf *sb);
 void ddp_strbuf_release(struct ddp_strbuf *sb);
 
-/* Returns the length (1 to 4) of the valid UTF-8 sequence at the start of text[0..left), or 0 if it
- * is not valid. */
+/* Returns the length (1 to 4) of the UTF-8 sequence at the start of text [left], or 0 if the
+ * sequence is not valid. */
 size_t ddp_utf8_length(const char *text, size_t left);
 
-/* Copies `text` for display: control characters (ESC, DEL and C1 too) and bytes that are not UTF-8
- * become '?'. A text that does not fit is cut at a whole character; the copy is always
+/* Copies `text` for display. Control characters (including ESC, DEL and C1) and bytes that are not
+ * UTF-8 become '?'. Text that does not fit is cut between two characters. The copy is
  * NUL-terminated. */
 void ddp_printable(const char *text, char *out, size_t out_bytes);
 

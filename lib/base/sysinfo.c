@@ -12,7 +12,8 @@
 #include "base/strbuf.h"
 #include "base/sysinfo_cgroup.h"
 
-/* Reads the first line of a small file, without its newline; "" if the file cannot be read. */
+/* Stores the first line of a small file in `out`, without the newline. Stores "" if the file cannot
+ * be read. */
 static void read_line(const char *path, char *out, size_t out_bytes)
 {
     out[0] = '\0';
@@ -49,7 +50,7 @@ static void read_cpu(char *out, size_t out_bytes)
     fclose(f);
 }
 
-/* Returns a field of /proc/meminfo in bytes, -1 if it is missing. */
+/* Returns a field of /proc/meminfo in bytes, or -1 if it is missing. */
 static int64_t meminfo_bytes(const char *field)
 {
     char line[128];
@@ -67,7 +68,7 @@ static int64_t meminfo_bytes(const char *field)
     return found;
 }
 
-/* Reads the word in brackets, as in "always [madvise] never". */
+/* Stores the word in brackets in `out`, for example "madvise" from "always [madvise] never". */
 static void read_choice(const char *path, char *out, size_t out_bytes)
 {
     char line[128];
@@ -77,7 +78,7 @@ static void read_choice(const char *path, char *out, size_t out_bytes)
     snprintf(out, out_bytes, "%.*s", (int)n, open ? open + 1 : "");
 }
 
-/* Returns the smaller of two amounts; -1 stands for unknown. */
+/* Returns the smaller of two amounts; -1 means unknown. */
 static int64_t lower(int64_t a, int64_t b)
 {
     return a < 0 || (b >= 0 && b < a) ? b : a;

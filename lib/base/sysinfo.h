@@ -11,23 +11,23 @@ extern "C" {
 #endif
 
 struct ddp_sysinfo {
-    char host[64];           /* printable */
+    char host[64];           /* host name, printable */
     char cpu[96];            /* model name */
-    char kernel[64];         /* release */
+    char kernel[64];         /* kernel release */
     char governor[32];       /* cpufreq governor of cpu0; "" if not visible */
-    int cores;               /* usable by this process */
+    int cores;               /* cores that this process may use */
     int machine_cores;       /* online cores of the machine */
     double cpu_quota;        /* CPU quota of the cgroup, in cores; NaN: no limit */
-    int64_t memory_bytes;    /* of the machine, or the limit of the cgroup if lower */
-    int64_t available_bytes; /* MemAvailable, or the rest of the cgroup's limit if lower */
-    double load;             /* average over 1 minute */
+    int64_t memory_bytes;    /* memory of the machine, or the cgroup's limit if lower */
+    int64_t available_bytes; /* MemAvailable, or what is left below the cgroup's limit if lower */
+    double load;             /* load average over 1 minute */
     char thp[16];            /* transparent huge pages for private memory: "always", ... */
     char shmem_thp[16];      /* the same for shared memory */
 };
 
 void ddp_sysinfo_read(struct ddp_sysinfo *out);
-/* Returns the i-th entry "NAME=value" of the environment, NULL past the end. The environment owns
- * the text. */
+/* Returns the i-th entry "NAME=value" of the environment, or NULL past the end. The environment
+ * owns the text. */
 const char *ddp_sysinfo_environment(size_t i);
 
 #ifdef __cplusplus

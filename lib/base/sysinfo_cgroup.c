@@ -8,11 +8,11 @@
 
 #include "base/mem.h"
 
-/* Version 1 writes "no limit" as a number of at least this size (the largest page-aligned int64).
- */
+/* A limit of at least this size means "no limit". Version 1 writes the largest page-aligned
+ * int64. */
 #define NO_LIMIT ((int64_t)1 << 60)
 
-/* The file names of a version. */
+/* The file names of one version of control groups. */
 struct version {
     const char *controller, *limit, *usage, *reclaimable; /* controller: folder below the mount */
 };
@@ -20,7 +20,7 @@ static const struct version memory_v2 = {"", "memory.max", "memory.current", "in
 static const struct version memory_v1 = {"/memory", "memory.limit_in_bytes",
                                          "memory.usage_in_bytes", "total_inactive_file"};
 
-/* Opens folder/file; NULL if it does not exist. */
+/* Opens folder/file. Returns NULL if that is not possible. */
 static FILE *open_in(const char *folder, const char *file)
 {
     char path[PATH_MAX + 64];
@@ -28,7 +28,7 @@ static FILE *open_in(const char *folder, const char *file)
     return n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
 }
 
-/* Returns the number in a file, -1 if the file has none ("max") or cannot be read. */
+/* Returns the number in a file, or -1 if the file has none ("max") or cannot be read. */
 static int64_t read_number(const char *folder, const char *file)
 {
     long long v = -1;
@@ -41,7 +41,7 @@ static int64_t read_number(const char *folder, const char *file)
     return v;
 }
 
-/* Returns a field of memory.stat, 0 if it is missing. */
+/* Returns a field of memory.stat, or 0 if it is missing. */
 static int64_t read_stat(const char *folder, const char *field)
 {
     char name[64];
@@ -110,9 +110,8 @@ static void apply(bool v2, bool memory, const char *folder, struct ddp_cgroup *o
         apply_cpu_v1(folder, out);
 }
 
-/* Applies the limits of every folder from the group up to the mount, because each of them binds. In
- * a container the path is often that of the host and only the mount exists; missing folders are
- * skipped. */
+/* Applies the limits of every folder from the group up to the mount, because the process must obey
+ * all of them. Missing folders are skipped. In a container only the mount may exist. */
 static void apply_folders(bool v2, bool memory, const char *mount, const char *controller,
                           const char *group, struct ddp_cgroup *out)
 {
@@ -128,7 +127,7 @@ static void apply_folders(bool v2, bool memory, const char *mount, const char *c
     apply(v2, memory, folder, out);
 }
 
-/* True if `word` is in the comma-separated list[n]. */
+/* Returns whether `word` is in the comma-separated list [n]. */
 static bool list_has(const char *list, size_t n, const char *word)
 {
     size_t length = strlen(word);
@@ -143,8 +142,8 @@ static bool list_has(const char *list, size_t n, const char *word)
     return false;
 }
 
-/* Reads a line "ID:controllers:/path" of the membership file. Lines of version 2 name no
- * controllers. */
+/* Reads a line "ID:controllers:/path" of the membership file and applies the limits of this group.
+ * In lines of version 2 the list of controllers is empty. */
 static void read_membership(const char *line, const char *mount, struct ddp_cgroup *out)
 {
     const char *list = strchr(line, ':');

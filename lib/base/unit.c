@@ -17,10 +17,11 @@ struct decimal {
     int exponent;
 };
 
-#define EXPONENT_MAX 400 /* beyond every double; keeps the arithmetic within int */
+#define EXPONENT_MAX 400 /* larger than the exponent of every double; prevents overflows of int */
 
-/* Reads digits with an optional fraction and exponent. Returns the text after them, or NULL if the
- * text does not begin with a number or has more than 19 significant digits. */
+/* Reads a number with an optional sign, fraction and exponent. Returns the text after the number.
+ * Returns NULL if there is no number, or if it has more than 19 significant digits or too large an
+ * exponent. */
 static const char *read_decimal(const char *text, struct decimal *out)
 {
     struct decimal d = {.negative = *text == '-'};
@@ -36,8 +37,8 @@ static const char *read_decimal(const char *text, struct decimal *out)
             break;
         digits++;
         d.exponent -= fraction;
-        /* Zeros are counted and applied later: at the end of the digits they only change the
-         * exponent. */
+        /* Zeros are counted first and appended before the next other digit. Zeros at the end only
+         * change the exponent. */
         zeros++;
         if (*s == '0')
             continue;
@@ -66,8 +67,8 @@ static const char *read_decimal(const char *text, struct decimal *out)
     return s;
 }
 
-/* Sets *out = mantissa * 10^exponent * factor if that is a whole number up to INT64_MAX. The factor
- * is at most 2^60, so the first product is below 2^124. */
+/* Sets *out = mantissa * 10^exponent * factor if this is a whole number up to INT64_MAX, else
+ * returns false. The factor is at most 2^60, so the first product is below 2^124. */
 static bool decimal_whole(const struct decimal *d, uint64_t factor, uint64_t *out)
 {
     unsigned __int128 v = (unsigned __int128)d->mantissa * factor;
@@ -91,7 +92,7 @@ static bool decimal_whole(const struct decimal *d, uint64_t factor, uint64_t *ou
     return true;
 }
 
-/* Returns the factor of a size suffix, 0 if it is not one. */
+/* Returns the factor of a size suffix, or 0 if the text is not a size suffix. */
 static uint64_t suffix_factor(const char *suffix)
 {
     static const char letters[] = "KMGTPE";
@@ -111,8 +112,8 @@ static uint64_t suffix_factor(const char *suffix)
     } else {
         return 0;
     }
-    /* "64m" is common among nccl-tests' users. "64mB" is ambiguous, and "64e" looks like a cut-off
-     * exponent. */
+    /* Accept "64m", which users of nccl-tests write. Refuse "64mB", which is ambiguous, and "64e",
+     * which looks like an incomplete exponent. */
     bool lower = islower((unsigned char)suffix[0]);
     return lower && suffix[0] != 'k' && (rest[0] || suffix[0] == 'e') ? 0 : factor;
 }
@@ -192,7 +193,7 @@ void ddp_format_ns(double ns, char *out, size_t out_bytes)
     }
     double v = fabs(ns);
     const char *sign = ns < 0 ? "-" : "";
-    /* From 999.5 on, three digits would round up to four, so use the next unit. */
+    /* From 999.5 on, three digits would print as 1e+03, so use the next unit. */
     unsigned unit = 0;
     for (; unit + 1 < DDP_COUNT_OF(units) && v >= 999.5; unit++)
         v /= 1000;

@@ -8,12 +8,13 @@
 
 #include "base/mem.h"
 
-/* Settings found to work with NCCL 2.28: ranks talk over sockets on the loopback device only,
- * kernels use few blocks so that those of all ranks fit on the GPU together, and kernels are loaded
- * eagerly so that no running kernel waits for one that is not loaded. */
+/* Settings that work with NCCL 2.28. Ranks communicate only by sockets on the loopback device.
+ * Kernels use few blocks, so that the kernels of all ranks fit on the GPU together. Kernels are
+ * loaded eagerly, because a running kernel may otherwise wait for a kernel that is not loaded
+ * yet. */
 static const struct {
     const char *name, *value;
-    /* A user's own value wins. */
+    /* A value that the user set is kept. */
     bool tunes;
 } variables[] = {
     {"NCCL_SOCKET_IFNAME", "=lo", false}, {"NCCL_NET", "Socket", false},

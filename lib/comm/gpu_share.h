@@ -1,6 +1,6 @@
-/* Several ranks on one GPU, for checking results with fewer GPUs than ranks; timings are
- * meaningless. NCCL refuses two ranks of one host on one GPU, so its environment variables tell it
- * that each rank is a host of its own and that hosts communicate by sockets. */
+/* Lets several ranks use one GPU, to check results with fewer GPUs than ranks. Timings of such a
+ * run are meaningless. NCCL refuses two ranks of one host on one GPU. Environment variables
+ * therefore tell NCCL that each rank is a separate host and that hosts communicate by sockets. */
 #ifndef DDP_COMM_GPU_SHARE_H
 #define DDP_COMM_GPU_SHARE_H
 

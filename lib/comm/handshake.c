@@ -1,5 +1,5 @@
-/* Each rank receives the cards of all ranks, so all reach the same verdict without further
- * messages. Only if cards differ in a hashed text do the ranks also send the texts. */
+/* Each rank receives the cards (struct ddp_handshake_card) of all ranks, so all ranks find the same
+ * difference. If the cards differ in the hash of a text, the ranks also exchange the texts. */
 #include "comm/handshake.h"
 
 #include <stdio.h>
@@ -12,10 +12,10 @@
 #include "comm/build_id.h"
 #include "comm/rank_list.h"
 
-#define TEXT_BYTES 8192 /* texts are cut here, so later differences are not shown */
+#define TEXT_BYTES 8192 /* texts are cut to this size, so later differences are not shown */
 
 _Static_assert(sizeof(struct ddp_handshake_card) == 104,
-               "other versions know the card by its size");
+               "other versions expect a card of this size");
 
 /* The compared fields, in the order of comparison. */
 enum field { VERSION, COMMIT, FLAGS, ARGS, FIELD_COUNT };
@@ -56,7 +56,7 @@ static bool differs(const struct ddp_handshake_card *a, const struct ddp_handsha
     }
 }
 
-/* The ranks that differ from rank 0 in the first differing field. */
+/* The first field in which ranks differ from rank 0, and these ranks. */
 struct verdict {
     enum field field; /* FIELD_COUNT: all ranks agree */
     int rank;         /* the lowest differing rank */
@@ -121,8 +121,9 @@ static int report_build(const struct ddp_handshake_card *all, const struct verdi
         snprintf(build[i], sizeof build[i], "%.15s (%.55s)", card[i]->version, card[i]->commit);
         ddp_printable(build[i], clean[i], sizeof clean[i]);
     }
-    ddp_fail(err, DDP_EMISMATCH, "%s not of the build of rank 0: rank %d is of %s, rank 0 of %s",
-             who, v->rank, clean[1], clean[0]);
+    ddp_fail(err, DDP_EMISMATCH,
+             "%s started from another build than rank 0: rank %d from %s, rank 0 from %s", who,
+             v->rank, clean[1], clean[0]);
     return ddp_hint(err, "start the same ddpbench on all ranks");
 }
 
@@ -133,14 +134,14 @@ static int report_flags(const struct verdict *v, const char *texts, struct ddp_e
     for (int i = 0; i < 2; i++)
         ddp_printable(texts + i * TEXT_BYTES, clean[i], sizeof clean[i]);
     ddp_fail(err, DDP_EMISMATCH,
-             "%s compiled otherwise than rank 0: rank %d with '%s', rank 0 with '%s'", who, v->rank,
-             clean[1], clean[0]);
+             "%s compiled differently from rank 0: rank %d with '%s', rank 0 with '%s'", who,
+             v->rank, clean[1], clean[0]);
     return ddp_hint(err, "start the same ddpbench on all ranks");
 }
 
-/* Finds the first argument that differs between the two texts. at [2] points to it in each text, or
- * to the empty string that ends the text. *option is the option that the argument belongs to, or
- * "". */
+/* Finds the first argument that differs between the two texts. at [i] becomes the argument in text
+ * i, or the empty string that ends text i. *option becomes the option that the argument belongs to,
+ * or "". */
 static void first_difference(const char *texts, const char *at[2], const char **option)
 {
     at[0] = texts;
@@ -188,13 +189,13 @@ static void join(uint64_t count, char *const *args, char *out)
         size_t n = strlen(args[i]) + 1;
         if (n + 4 > TEXT_BYTES - used)
             return;
-        /* An empty argument would look like the end of the list. */
+        /* Write '' for an empty argument, which would look like the end of the list. */
         memcpy(out + used, n > 1 ? args[i] : "''", n > 1 ? n : 3);
         used += n > 1 ? n : 3;
     }
 }
 
-/* Reports the difference. All ranks return the same error, each in its own words. */
+/* Reports the difference. All ranks return the same error. */
 static int report_difference(struct ddp_comm *comm, const struct ddp_handshake_card *all,
                              const struct verdict *v, const char *flags, char *const *args,
                              struct ddp_err *err)
@@ -204,7 +205,7 @@ static int report_difference(struct ddp_comm *comm, const struct ddp_handshake_c
             err->agreed = true;
         return report_build(all, v, err);
     }
-    char *mine = ddp_calloc(3, TEXT_BYTES); /* three texts: mine, rank 0's, rank v->rank's */
+    char *mine = ddp_calloc(3, TEXT_BYTES); /* the texts of this rank, rank 0 and rank v->rank */
     if (mine == NULL) {
         ddp_comm_abort(comm, DDP_EMISMATCH);
         return ddp_fail(err, DDP_ENOMEM, "no memory to compare ranks");

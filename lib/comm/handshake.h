@@ -1,6 +1,6 @@
-/* The handshake checks that all ranks of a world run the same build with the same arguments.
- * mpiexec does not ensure that, and ranks that disagree would measure nonsense or hang. It runs
- * before the first collective of a world that an outside launcher started. */
+/* The handshake checks that all ranks of a world run the same build with the same arguments. Ranks
+ * that differ would hang or measure nonsense. A world that an outside launcher started runs the
+ * handshake before its first collective. */
 #ifndef DDP_COMM_HANDSHAKE_H
 #define DDP_COMM_HANDSHAKE_H
 
@@ -10,15 +10,15 @@
 extern "C" {
 #endif
 
-/* Compares builds and command lines; args [count] is the command line without the program's name,
- * and count 0 compares builds only. Collective. On a difference all ranks return DDP_EMISMATCH,
- * which names the ranks that differ from rank 0 and the first differing field: version, commit,
- * compiler and flags, or an argument. If all agree it costs one all-gather of 104 bytes. */
+/* Compares the builds and command lines of all ranks. args [count] is the command line without the
+ * program's name. With count 0 only the builds are compared. Collective. If ranks differ, all ranks
+ * return DDP_EMISMATCH. The message names the ranks that differ from rank 0, and the first
+ * differing field: version, commit, compiler and flags, or an argument. */
 int ddp_handshake(struct ddp_comm *comm, int count, char *const *args,
                   struct ddp_err *err) DDP_MUST_CHECK;
 
-/* The data that ddp_handshake compares. Its layout never changes, because ranks of other versions
- * must be able to read it. Texts are cut to fit and NUL-terminated. */
+/* The data that ddp_handshake compares. The layout never changes, because other versions of
+ * ddpbench must be able to read it. Texts are cut to fit and NUL-terminated. */
 struct ddp_handshake_card {
     char magic[8];    /* "ddpcard" */
     char version[16]; /* "0.1.0" */

@@ -1,5 +1,5 @@
-/* Finds the hosts of ranks by boot id and host name, and makes groups of them. hosts_share.c shares
- * their memory. */
+/* Finds out which ranks share a host, by boot id and host name, and groups the ranks of each host.
+ * hosts_share.c makes the memory that these ranks share. */
 #include "comm/hosts.h"
 
 #include <stdio.h>
@@ -15,8 +15,8 @@
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
-/* Two kernels never have the same boot id. Containers of one kernel may have different host names;
- * each then counts as a host, because its ranks may not see the processes of the others. */
+/* Two kernels never have the same boot id. A container with its own host name counts as a host,
+ * because its ranks may be unable to see the processes of other containers. */
 uint64_t ddp_hosts_identity(const struct ddp_sysinfo *info)
 {
     char boot[64] = "";
@@ -45,14 +45,14 @@ static int simulate_error(const char *text, int size, struct ddp_err *err)
                     "ranks on alternating hosts");
 }
 
-/* Parses decimal digits at `text`; anything else gives -1 and *end = text. */
+/* Parses decimal digits at `text`. If there are none, returns -1 and sets *end to text. */
 static long number(const char *text, char **end)
 {
     *end = (char *)(uintptr_t)text;
     return *text >= '0' && *text <= '9' ? strtol(text, end, 10) : -1;
 }
 
-/* Parses "A+B+...", host sizes whose sum must be the number of ranks. */
+/* Parses the host sizes "A+B+...". Their sum must be the number of ranks. */
 static int parse_sizes(const char *text, int size, int *of, struct ddp_err *err)
 {
     int placed = 0, host = 0;
@@ -96,8 +96,8 @@ static void hosts_free(struct ddp_hosts *hosts)
     free(hosts);
 }
 
-/* Makes the hosts of `comm`. of [size] holds any numbers, equal for ranks of one host; hosts are
- * renumbered 0, 1, ... by their lowest ranks. */
+/* Creates the struct ddp_hosts of `comm`. of [size] holds a number for each rank, equal for ranks
+ * of the same host. The hosts are numbered 0, 1, ... in the order of their lowest ranks. */
 static int hosts_make(const struct ddp_comm *comm, const uint64_t *of, struct ddp_hosts **out,
                       struct ddp_err *err)
 {
@@ -141,9 +141,9 @@ static const struct ddp_comm *root_of(const struct ddp_comm *comm)
     return comm;
 }
 
-/* Gives a world of one host, and its groups, the shm context of that host's communicator. With
- * several hosts a rank's number in the segment differs from its number in the world, so groups
- * inside a host get none. */
+/* Gives `comm`, the world or a group of it, the shm context of the host's communicator if the world
+ * has one host. With several hosts, a rank's number in the segment differs from its number in the
+ * world. A group then gets no shm context, even if all its ranks are on one host. */
 static void show_shm_context(struct ddp_comm *comm, const struct ddp_comm *world)
 {
     const struct ddp_comm *local = comm->hosts->local;
@@ -153,7 +153,7 @@ static void show_shm_context(struct ddp_comm *comm, const struct ddp_comm *world
     comm->shm = local->shm;
 }
 
-/* Finds the hosts of the world, or simulates those of DDPBENCH_HOSTS, without sharing memory. */
+/* Finds the hosts of the world, or simulates the hosts of DDPBENCH_HOSTS. Does not share memory. */
 static int find_hosts(struct ddp_comm *world, struct ddp_hosts **out, struct ddp_err *err)
 {
     const size_t size = (size_t)world->size;
@@ -200,8 +200,8 @@ out:
     return rc;
 }
 
-/* Makes a group of `parent_local` from the child's ranks on this host. If one host has no channel
- * left, that is no error: all ranks of the child then do without shared memory. Collective over the
+/* Makes a group of `parent_local` from the child's ranks on this host. If a host has no channel
+ * left, no rank of the child uses shared memory, and this is not an error. Collective over the
  * child. */
 static int group_local(struct ddp_comm *parent_local, struct ddp_comm *child, const int *members,
                        int n, struct ddp_err *err)
@@ -266,7 +266,8 @@ int ddp_hosts_group(struct ddp_comm *parent, struct ddp_comm *child, const int *
     memcpy(child->hosts->why, above->why, sizeof child->hosts->why);
     if (above->local == NULL)
         goto out;
-    /* The local communicator numbers the parent's ranks on this host; `local_rank` counts them. */
+    /* `local_rank` is the number of rank r in the parent's local communicator, if r is on this
+     * host. */
     int n = 0, local_rank = 0;
     for (int r = 0, i = 0; r < parent->size && i < child->size; r++) {
         const bool in = ranks[i] == r, here = above->of[r] == above->mine;

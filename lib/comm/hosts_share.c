@@ -1,5 +1,6 @@
-/* The shared memory of a host: its lowest rank makes one segment and the others open it. All ranks
- * learn of every failure, so that either all hosts share memory or none does. */
+/* Makes the shared memory of a host. The host's lowest rank makes a segment, and the host's other
+ * ranks open it. All ranks of the world exchange their failures, so that either all hosts share
+ * memory or none does. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,16 +15,17 @@
 #include "comm/hosts.h"
 #include "comm/segment.h"
 
-/* Message of a rank about the segment that it made or opened. `code` and `text` are the failure, if
- * any. */
+/* Message of a rank about the segment that the rank made or opened. `code` and `text` are the
+ * failure, if any. */
 struct offer {
     int32_t code, pid, fd;
     uint64_t device, inode;
     char text[160];
 };
 
-/* The lowest rank of a host makes its segment. Each heap reserves the rank's share of the machine's
- * memory, because every rank could need as much and address space is free. */
+/* Makes the segment of this host, on the host's lowest rank. Each heap reserves address space for
+ * the rank's share of the machine's memory. Every rank could need as much, and address space costs
+ * nothing. */
 static void make_offer(int ranks, const struct ddp_comm_options *options,
                        const struct ddp_sysinfo *info, struct ddp_segment **segment, int *fd,
                        struct offer *offer)
@@ -39,7 +41,7 @@ static void make_offer(int ranks, const struct ddp_comm_options *options,
         offer->code = ddp_segment_create(ranks, DDP_MAX(options->heap_bytes, (uint64_t)share),
                                          segment, fd, &err);
     if (offer->code == 0 && fstat(*fd, &file) != 0)
-        offer->code = ddp_fail_errno(&err, DDP_EUNAVAIL, errno, "fstat of a memory file");
+        offer->code = ddp_fail_errno(&err, DDP_EUNAVAIL, errno, "cannot check the memory file");
     offer->pid = (int32_t)getpid();
     offer->fd = *fd;
     offer->device = file.st_dev;
@@ -66,8 +68,8 @@ static int open_offer(const struct offer *offer, int ranks, struct ddp_segment *
     return rc;
 }
 
-/* Returns the code of the first failure of all ranks and writes its text to `why`; 0 if there is
- * none. */
+/* Returns the code of the lowest rank that failed, and writes its text to `why`. Returns 0 if no
+ * rank failed. */
 static int first_failure(const struct ddp_comm *world, const struct offer *all, char *why,
                          size_t why_bytes)
 {
@@ -80,8 +82,8 @@ static int first_failure(const struct ddp_comm *world, const struct offer *all, 
     return 0;
 }
 
-/* Makes one segment for members [n], the ranks of this host. If any host cannot, hosts->segment
- * stays NULL and hosts->why gets the reason, on all ranks alike. */
+/* Makes one segment for members [n], the ranks of this host. If one host cannot make a segment,
+ * hosts->segment stays NULL and hosts->why gets the reason on all ranks of the world. */
 static int make_segment(struct ddp_comm *world, const int *members, int n,
                         const struct ddp_comm_options *options, struct ddp_err *err)
 {
@@ -121,8 +123,8 @@ static int make_segment(struct ddp_comm *world, const int *members, int n,
     return 0;
 }
 
-/* Opens the communicator of this host's ranks over hosts->segment. The world uses its flight
- * recorder. */
+/* Opens the communicator of this host's ranks over hosts->segment. The world then uses the flight
+ * recorder of this communicator. */
 static int open_local(struct ddp_comm *world, const int *members, int n,
                       const struct ddp_comm_options *options, struct ddp_err *err)
 {
@@ -134,7 +136,7 @@ static int open_local(struct ddp_comm *world, const int *members, int n,
     for (rank_info.rank = 0; members[rank_info.rank] != world->rank; rank_info.rank++)
         ;
     rank_info.local_rank = rank_info.rank;
-    for_local.heap_bytes = 0; /* the segment's own size */
+    for_local.heap_bytes = 0; /* the heaps exist already */
     for_local.inside_host = true;
     atomic_store(&ddp_segment_rank_of(hosts->segment, rank_info.rank)->world_rank, world->rank);
     DDP_TRY(ddp_comm_create(ddp_backend_find("shm"), &rank_info, &for_local, &hosts->local, err));

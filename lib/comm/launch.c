@@ -1,10 +1,10 @@
-/* Our own launcher: set-up, starting ranks, cleaning up. launch_impl.h lists its files.
+/* Our own launcher: sets up the run, starts the ranks and cleans up.
  *
- * Signals: the parent reads those that would end it from a descriptor (signal_watch.h). The first
- * signal is forwarded to the ranks; a second one kills them. Ranks keep the default actions and die
- * at once. That loses nothing, because the parent owns the record. That is the same whether the
- * parent forwarded the signal or a terminal sent it to the whole group, and both cases are reported
- * alike: interrupted, exit code 128 + signal. */
+ * The parent reads the signals that would end it from a descriptor (signal_watch.h). It forwards
+ * the first signal to the ranks, and it kills the ranks at a second signal. Ranks keep the default
+ * actions of signals, so the first signal ends them at once. No result is lost, because the parent
+ * owns the record. If a terminal sends the signal to the whole process group, the outcome is the
+ * same. In both cases the run is reported as interrupted, and the exit code is 128 + signal. */
 #include "comm/launch.h"
 
 #include <errno.h>
@@ -24,8 +24,9 @@
 #include "base/strbuf.h"
 #include "comm/launch_impl.h"
 
-/* Exit handlers of coverage and leak checking, if linked in. Ranks call them directly, because they
- * leave by _exit: their stdio buffers are copies of the parent's. */
+/* Exit handlers of coverage and leak checkers; NULL if these are not linked. Ranks call these
+ * handlers because they end with _exit. exit would flush stdio buffers that are copies of the
+ * parent's. */
 void __gcov_dump(void) __attribute__((weak));
 void __lsan_do_leak_check(void) __attribute__((weak));
 
@@ -79,8 +80,8 @@ void ddp_launch_fill(const struct ddp_launch_run *run, int rank, int channel_fd,
     };
 }
 
-/* Makes the kernel's out-of-memory killer choose a rank, so that the parent survives and can report
- * it. */
+/* Makes the kernel's out-of-memory killer choose this rank, so that the parent survives and can
+ * report the death. */
 static void offer_to_oom_killer(void)
 {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -90,7 +91,7 @@ static void offer_to_oom_killer(void)
     close(fd);
 }
 
-/* The code of a rank's process after fork. */
+/* Runs in the process of a rank after fork. */
 _Noreturn static void child_main(struct ddp_launch_run *run, int rank, int channel_fd, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -130,7 +131,7 @@ static int start_process(struct ddp_launch_run *run, int rank, int channel_fd, s
     if (child->pid == 0)
         child_main(run, rank, channel_fd, parent);
     close(channel_fd);
-    /* pidfds exist since Linux 5.3; without one the parent learns of deaths from SIGCHLD. */
+    /* Before Linux 5.3 there are no pidfds. The parent then learns of deaths from SIGCHLD. */
     child->pidfd = (int)syscall(SYS_pidfd_open, child->pid, 0);
     return 0;
 }
@@ -205,7 +206,7 @@ static void run_release(struct ddp_launch_run *run)
 {
     if (run->watch == &run->own_watch)
         ddp_signal_watch_close(run->watch);
-    /* Abandoned threads still use the segment and both arrays, so these are not freed. */
+    /* Abandoned threads still use the segment and both arrays, so do not free these. */
     if (run->abandoned)
         return;
     ddp_segment_destroy(run->segment, run->segment_fd);

@@ -1,17 +1,16 @@
-/* Our own launcher and supervisor: starts the ranks of one host, watches them, and ends all if one
- * is lost.
+/* Our own launcher and supervisor: starts the ranks of one host, watches them, and ends all ranks
+ * if one is lost.
  *
- * ddp_launch() makes the shared segment (a memfd without a name) and forks `ranks` processes, or
- * starts threads. It pins each rank to a core if there are enough, unless `unpinned` is set, and
- * returns when all ranks are gone. Call it before the process has threads of its own.
+ * ddp_launch() makes the shared segment (segment.h) and forks `ranks` processes, or starts threads.
+ * It pins each rank to a core if there are enough cores and `unpinned` is not set. It returns when
+ * all ranks are gone. Call ddp_launch() before the process has other threads.
  *
- * If a rank dies, which a pidfd shows, the parent sets the abort word. The survivors then leave
- * their waits; those left after DDP_LAUNCH_GRACE_NS are killed. A stopped rank (SIGSTOP) is
- * reported at once and killed at the timeout. Signals that would end the parent (signal_watch.h)
- * are forwarded and end the ranks; a second signal kills them. Ranks die with their parent
- * (PR_SET_PDEATHSIG). If ranks are threads, a crash of one ends the process.
- *
- * The launcher does not print (messages go to on_news) and does not know what the ranks compute. */
+ * If a rank dies, the parent sets the abort word of the segment. The other ranks then leave their
+ * waits. Ranks that still run after DDP_LAUNCH_GRACE_NS are killed. A stopped rank (SIGSTOP) is
+ * reported at once and killed at the timeout. A signal that would end the parent (signal_watch.h)
+ * is forwarded and ends the ranks. A second signal kills the ranks. If the parent dies, the kernel
+ * kills the ranks (PR_SET_PDEATHSIG). If ranks are threads, a crash of one rank ends the
+ * process. */
 #ifndef DDP_COMM_LAUNCH_H
 #define DDP_COMM_LAUNCH_H
 
@@ -27,16 +26,15 @@ extern "C" {
 
 enum ddp_launch_mode { DDP_LAUNCH_PROCESSES, DDP_LAUNCH_THREADS };
 
-/* The data that a rank gets. A send to the parent is synchronous: when ddp_launch_send returns, the
- * parent has handled the message (written its file), so the parent does not work during the next
- * timed region. */
+/* The data that a rank gets from the launcher. */
 struct ddp_launch_rank {
     struct ddp_rank_info rank_info;
     struct ddp_flight *flight;
     int channel_fd;
 };
-/* Sends payload [bytes] to the parent and waits until the handler has run. `type` is defined by the
- * caller. Returns the handler's code, or DDP_EIO if the parent is gone. */
+/* Sends payload [bytes] to the parent and waits until the parent's handler has run. The parent
+ * therefore does no work during the rank's next timed region. The caller defines `type`. Returns
+ * the handler's code, or DDP_EIO if the parent is gone. */
 int ddp_launch_send(struct ddp_launch_rank *rank, uint32_t type, const void *payload, size_t bytes,
                     struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -46,23 +44,22 @@ struct ddp_launch_job {
     enum ddp_launch_mode mode;
     int64_t timeout_ns;
     uint64_t heap_bytes; /* registered memory reserved per rank in the segment */
-    /* Ranks may use all cores. For libraries with threads of their own, which would otherwise share
-     * one core. */
+    /* Do not pin ranks. Set this for libraries that start threads, because a rank's threads would
+     * otherwise share one core. */
     bool unpinned;
     /* Runs in each rank and returns the rank's code. `err` is passed on to the parent. */
     int (*rank_main)(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err);
-    /* Runs in the parent for each message of a rank. Deadlines of ranks do not expire meanwhile. A
+    /* Runs in the parent for each message of a rank. Waits of ranks do not expire meanwhile. A
      * handler that waits for something must check ddp_launch_should_stop. */
     int (*on_message)(void *arg, int rank, uint32_t type, const void *payload, size_t bytes,
                       struct ddp_err *err);
-    /* Runs in the parent for each event worth a line to the user (a rank stopped, a signal was
-     * forwarded). May be NULL. */
+    /* Runs in the parent for each event that the user should see, for example a stopped rank. May
+     * be NULL. */
     void (*on_news)(void *arg, const char *line);
     void *arg;
-    /* An open watch of the caller; NULL: the launcher opens its own while it runs. */
+    /* An open signal watch of the caller. If NULL, the launcher opens its own watch for the run. */
     struct ddp_signal_watch *watch;
-    /* NULL, or a pointer of the caller that is set to the run's handle while ranks run and to NULL
-     * otherwise. */
+    /* If not NULL, *running is the run's handle while ranks run, and NULL afterwards. */
     struct ddp_launch_run **running;
 };
 
@@ -70,16 +67,15 @@ struct ddp_launch_job {
  * lost. The run then ends with that cause, whatever the handler returns. */
 bool ddp_launch_should_stop(struct ddp_launch_run *run);
 
-/* The outcome of a run. */
 struct ddp_launch_outcome {
     int code;               /* 0, or the code that all ranks end with */
     int rank, signal;       /* first failed rank (-1: none), and its signal (0: none) */
     char report_text[1024]; /* one line that names rank, host, phase and operation */
 };
 
-/* Runs the job to its end. Returns 0 if the ranks were started, even if they failed later:
- * `outcome` then has the result, and err the first rank's error. Returns an error code if they
- * could not be started. */
+/* Runs the job to its end. Returns 0 if all ranks were started, even if ranks failed later.
+ * *outcome is then the result, and *err holds the error of the first rank that failed. Returns an
+ * error code if a rank could not be started. */
 int ddp_launch(const struct ddp_launch_job *job, struct ddp_launch_outcome *outcome,
                struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -1,5 +1,6 @@
-/* The parent's side of messages. It reads only available bytes, so a rank that is slow, or dies in
- * the middle of a message, does not delay the supervision of the other ranks. */
+/* The parent's side of messages from ranks. The parent reads only bytes that have arrived. A rank
+ * that is slow, or that dies during a message, therefore does not delay the supervision of the
+ * other ranks. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static void answer(struct ddp_launch_run *run, int rank)
     struct ddp_child *child = &run->child[rank];
     struct ddp_channel_answer reply = {.err = DDP_ERR_INIT};
     if (run->cause.kind == DDP_CAUSE_HANDLER) {
-        /* The handler failed before; do not use its outputs again. */
+        /* The handler failed before, so do not call it again. */
         reply.code = run->cause.err.code;
         reply.err = run->cause.err;
     } else {
@@ -34,7 +35,7 @@ static void answer(struct ddp_launch_run *run, int rank)
                                           child->request.bytes, &reply.err);
         atomic_store_explicit(&run->segment->collector_busy_ns, ddp_now_ns(), memory_order_release);
         if (reply.code != 0) {
-            /* The handler may have failed because a rank was lost or a signal came; record that
+            /* The handler may have failed because a rank was lost or a signal came. Record such a
              * cause first. */
             (void)ddp_launch_should_stop(run);
             if (reply.err.code == 0)
@@ -46,15 +47,15 @@ static void answer(struct ddp_launch_run *run, int rank)
     free(child->payload);
     child->payload = NULL;
     child->got = 0;
-    /* The answer fits the socket's buffer, which is empty because the rank waits for this answer.
-     * If the rank is dead, nobody needs it. */
+    /* The answer fits into the socket's buffer, which is empty because the rank waits for this
+     * answer. If the rank is dead, nobody needs the answer. */
     while (send(child->channel, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
            errno == EINTR)
         continue;
 }
 
-/* Returns the number of bytes that are missing, and in *into where they go; 0 if the request is
- * complete. */
+/* Returns the number of bytes that are still missing, or 0 if request and payload are complete.
+ * *into becomes the address at which to store the missing bytes. */
 static size_t wanted(struct ddp_child *child, unsigned char **into)
 {
     size_t head = sizeof child->request;
@@ -66,7 +67,7 @@ static size_t wanted(struct ddp_child *child, unsigned char **into)
     return child->request.bytes - (child->got - head);
 }
 
-/* Allocates the payload once its length is known. If that fails, ends the run and returns false. */
+/* Allocates the payload when its length is known. If this fails, ends the run and returns false. */
 static bool make_room(struct ddp_launch_run *run, int rank)
 {
     struct ddp_child *child = &run->child[rank];

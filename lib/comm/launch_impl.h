@@ -5,7 +5,7 @@
  *   launch_rank.c       the rank's side: running rank_main, sending to the parent
  *   launch_supervise.c  the parent's loop: deaths, stops, signals, timeouts
  *   launch_channel.c    the parent's side of messages
- *   launch_report.c      reports the first failure as text */
+ *   launch_report.c     reports the first failure as text */
 #ifndef DDP_COMM_LAUNCH_IMPL_H
 #define DDP_COMM_LAUNCH_IMPL_H
 
@@ -22,8 +22,8 @@
 extern "C" {
 #endif
 
-/* The data on a rank's channel, a stream socket: the rank sends a request and its payload, and the
- * parent sends one answer. */
+/* The data on a rank's channel, which is a stream socket. The rank sends a request and its payload,
+ * and the parent sends one answer. */
 struct ddp_channel_request {
     uint32_t type;
     uint32_t reserved;
@@ -34,14 +34,14 @@ struct ddp_channel_answer {
     struct ddp_err err;
 };
 
-/* One rank as its parent sees it. */
 struct ddp_child {
     pid_t pid;
     int pidfd, channel; /* channel: the parent's end */
     pthread_t thread;
     bool alive, killed; /* killed: by this launcher */
     int stop_signal;
-    int64_t stopped_at; /* when it was stopped; 0 while it runs; kept if it dies while stopped */
+    /* When the rank was stopped; 0 while it runs. Not reset if the rank dies while stopped. */
+    int64_t stopped_at;
     struct ddp_channel_request request;
     unsigned char *payload;
     uint64_t got; /* bytes of request and payload read so far */
@@ -60,10 +60,9 @@ struct ddp_cause {
     enum ddp_cause_kind kind;
     int rank, signal, status;
     struct ddp_err err;    /* error of the handler */
-    char report_text[400]; /* report of the ranks that wait for it; "": unknown */
+    char report_text[400]; /* report of the ranks that wait for `rank`; "": unknown */
 };
 
-/* A running job. */
 struct ddp_launch_run {
     const struct ddp_launch_job *job;
     struct ddp_segment *segment;
@@ -90,11 +89,10 @@ struct ddp_rank_start {
     struct ddp_launch_rank rank;
 };
 
-/* Stores the core of `rank` in *set; returns false if ranks are not pinned. */
+/* Stores the core of `rank` in *set. Returns false if ranks are not pinned. */
 bool ddp_launch_core(const struct ddp_launch_run *run, int rank, cpu_set_t *set);
 void ddp_launch_fill(const struct ddp_launch_run *run, int rank, int channel_fd,
                      struct ddp_rank_start *start);
-/* Starts `rank` as a thread. */
 int ddp_launch_start_thread(struct ddp_launch_run *run, int rank, int channel_fd,
                             struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -105,7 +103,7 @@ void ddp_launch_run_rank(struct ddp_rank_start *start);
 void ddp_launch_supervise(struct ddp_launch_run *run);
 void ddp_launch_event(const struct ddp_launch_run *run, const char *fmt, ...) DDP_PRINTF(2, 3);
 /* Records the cause unless the supervisor or a rank has recorded a failure before. Returns whether
- * it did. */
+ * this call recorded it. */
 bool ddp_launch_find_cause(struct ddp_launch_run *run, enum ddp_cause_kind kind, int rank,
                            int code);
 void ddp_launch_kill_all(struct ddp_launch_run *run, int signal);
@@ -114,8 +112,8 @@ void ddp_launch_kill_all(struct ddp_launch_run *run, int signal);
  * is closed. */
 bool ddp_launch_channel_read(struct ddp_launch_run *run, int rank);
 
-/* Writes a report of which ranks wait for which, from the recorders of the ranks other than `rank`
- * (flight_report.h); "" if they do not show it. */
+/* Writes a report of the ranks that wait for `rank`, made from the flight recorders
+ * (flight_report.h). Writes "" if the recorders do not show any. */
 void ddp_launch_waiting_ranks(const struct ddp_launch_run *run, int rank, char *out,
                               size_t out_bytes);
 /* Fills *outcome and, after a failure, err. */

@@ -12,7 +12,7 @@
 
 #define PAUSE_NS 500000
 
-/* Memory that parent and child share; the bytes of the answer follow it. */
+/* The first part of the memory that parent and child share. The bytes of the answer follow it. */
 struct result {
     int code;
     struct ddp_err err;
@@ -28,7 +28,7 @@ _Noreturn static void child_main(int (*ask)(void *, struct ddp_err *), struct re
     _exit(0);
 }
 
-/* Waits until the child has ended; kills it at the timeout. */
+/* Waits until the child has ended. Kills the child at the timeout. */
 static int wait_for(pid_t child, int64_t timeout_ns, struct ddp_err *err)
 {
     const int64_t deadline = ddp_now_ns() + timeout_ns;
@@ -48,10 +48,12 @@ static int wait_for(pid_t child, int64_t timeout_ns, struct ddp_err *err)
         ddp_sleep_ns(PAUSE_NS);
     }
     if (WIFSIGNALED(status))
-        return ddp_fail(err, DDP_EUNAVAIL, "asking ended with signal %d", WTERMSIG(status));
+        return ddp_fail(err, DDP_EUNAVAIL, "the child process ended with signal %d",
+                        WTERMSIG(status));
     return WEXITSTATUS(status) == 0
                ? 0
-               : ddp_fail(err, DDP_EUNAVAIL, "asking ended with status %d", WEXITSTATUS(status));
+               : ddp_fail(err, DDP_EUNAVAIL, "the child process ended with status %d",
+                          WEXITSTATUS(status));
 }
 
 int ddp_launch_in_subprocess(int (*ask)(void *answer, struct ddp_err *err), void *answer,
@@ -62,7 +64,7 @@ int ddp_launch_in_subprocess(int (*ask)(void *answer, struct ddp_err *err), void
         mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (result == MAP_FAILED)
         return ddp_fail_errno(err, DDP_ENOMEM, errno, "no memory for an answer");
-    result->code = DDP_EINTERNAL; /* holds if the child ends early */
+    result->code = DDP_EINTERNAL; /* stays if the child ends early */
     const pid_t child = fork();
     int rc;
     if (child == 0)

@@ -1,5 +1,6 @@
-/* Runs a function in a child process, for calls that a process must not make before it forks.
- * CUDA's driver does not survive fork(), but the parent of the ranks must know which GPUs exist. */
+/* Runs a function in a child process, for calls that a process must not make before it forks. An
+ * example is the CUDA driver. It does not survive fork(), but the parent of the ranks must find out
+ * which GPUs exist. */
 #ifndef DDP_COMM_LAUNCH_IN_SUBPROCESS_H
 #define DDP_COMM_LAUNCH_IN_SUBPROCESS_H
 
@@ -12,9 +13,9 @@
 extern "C" {
 #endif
 
-/* Runs `ask` in a child process and returns its code. On success answer [bytes] is copied back, on
- * failure the error. Must not be called while this process has other threads. Returns DDP_EUNAVAIL
- * if the child died or took longer than timeout_ns. */
+/* Runs `ask` in a child process and returns the code of `ask`. Copies answer [bytes] back on
+ * success, and the error on failure. Must not be called while this process has other threads.
+ * Returns DDP_EUNAVAIL if the child died or took longer than timeout_ns. */
 int ddp_launch_in_subprocess(int (*ask)(void *answer, struct ddp_err *err), void *answer,
                              size_t bytes, int64_t timeout_ns, struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -11,7 +11,7 @@
 
 #include "base/sysinfo.h"
 
-/* Makes `fd` /dev/null. */
+/* Replaces `fd` by /dev/null. */
 static bool close_to_null(int fd, int flags)
 {
     const int null = open("/dev/null", flags | O_CLOEXEC);
@@ -25,7 +25,7 @@ static bool set_files(const struct ddp_launch_program *p)
            (p->errors < 0 || dup2(p->errors, STDERR_FILENO) == STDERR_FILENO);
 }
 
-/* Returns the value of PATH, or the default search path without one. */
+/* Returns the value of PATH, or the default search path if PATH is not set. */
 static const char *search_path(void)
 {
     const char *line;
@@ -35,8 +35,8 @@ static const char *search_path(void)
     return "/bin:/usr/bin";
 }
 
-/* Executes the first file that is found on the path, like execvpe but never through a shell.
- * Returns only on failure, with errno. */
+/* Executes the first executable file on the path. Unlike execvpe, never starts a shell. Returns
+ * only on failure, with errno set. */
 static void execute(const struct ddp_launch_program *p, const char *path)
 {
     const char *name = p->argv[0];
@@ -61,8 +61,8 @@ static void execute(const struct ddp_launch_program *p, const char *path)
     errno = error;
 }
 
-/* Runs in the child between fork and exec. `parent` is checked to be alive, and errno of a failure
- * is written to `report`. */
+/* Runs in the child between fork and exec. Exits if `parent` has ended. On a failure, writes errno
+ * to `report`. */
 _Noreturn static void exec_child(const struct ddp_launch_program *p, const char *path, pid_t parent,
                                  int report)
 {
@@ -70,7 +70,7 @@ _Noreturn static void exec_child(const struct ddp_launch_program *p, const char 
     for (int s = 1; s < NSIG; s++)
         (void)signal(s, SIG_DFL);
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) /* it ended before prctl */
+    if (getppid() != parent) /* the parent ended before prctl */
         _exit(0);
     if (set_files(p) && sigprocmask(SIG_SETMASK, p->mask, NULL) == 0)
         execute(p, path);
@@ -96,7 +96,7 @@ int ddp_launch_program(const struct ddp_launch_program *program, pid_t *pid, str
         close(report[0]);
         return ddp_fail_errno(err, DDP_EUNAVAIL, no_process, "cannot start '%s'", program->argv[0]);
     }
-    do /* exec closes the other end */
+    do /* a successful exec closes the other end */
         n = read(report[0], &error, sizeof error);
     while (n < 0 && errno == EINTR);
     close(report[0]);

@@ -1,11 +1,12 @@
-/* Starts another program that does not outlive this process: child processes of a gate, and the
- * helper of `kernels`.
+/* Starts another program that ends when this process ends: the child processes of a gate, and the
+ * helper of `ddpbench kernels`.
  *
- * The program gets its own process group, the default action of every signal, and SIGTERM when the
- * thread that started it ends, even by SIGKILL of this process; mpiexec and ddpbench's launcher
- * then end their ranks. This does not reach processes that the program started and does not end
- * itself (a shell script that does not `exec` its last command), nor a set-uid program, for which
- * the kernel clears that signal. It does not wait for the program or time it. */
+ * The program gets its own process group and the default action of every signal. The kernel sends
+ * SIGTERM to the program when the thread that started it ends, even if this process was killed. On
+ * SIGTERM mpiexec and ddpbench's launcher end their ranks.
+ *
+ * SIGTERM does not reach a set-uid program. It also does not reach the last command of a shell
+ * script, unless the script starts this command by `exec`. */
 #ifndef DDP_COMM_LAUNCH_PROGRAM_H
 #define DDP_COMM_LAUNCH_PROGRAM_H
 
@@ -27,8 +28,8 @@ struct ddp_launch_program {
     bool keep_stdout;     /* false: stdout is /dev/null */
     int errors;           /* descriptor that becomes stderr; -1: inherit */
 };
-/* Starts the program. *pid is for waitpid. Returns DDP_EUNAVAIL if the program does not exist or no
- * process can be made. */
+/* Starts the program and does not wait for it. The caller passes *pid to waitpid. Returns
+ * DDP_EUNAVAIL if the program cannot be executed or no process can be made. */
 int ddp_launch_program(const struct ddp_launch_program *program, pid_t *pid,
                        struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* The rank's side of the launcher. */
+/* The rank's side of the launcher: runs rank_main and sends messages to the parent. */
 #include <errno.h>
 #include <sys/socket.h>
 

@@ -1,5 +1,5 @@
-/* Reports the first failure of a run as text. A dead rank is described by its flight recorder, a
- * failed rank by its own error. Later failures (ranks that left their waits) are not reported. */
+/* Reports the first failure of a run as text. A dead rank is described by its flight recorder, and
+ * a failed rank by its own error. Later failures are not reported. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static void describe_rank(const struct ddp_launch_run *run, int rank, char *out,
     ddp_segment_describe(run->segment, rank, out, out_bytes);
 }
 
-/* Reports a loss that the supervisor saw; the report is also the error. */
+/* Reports a rank that the supervisor saw die or stop. The error gets the same text. */
 static void report_lost(const struct ddp_launch_run *run, const char *what, const char *waits,
                         int rank, int signal, struct ddp_launch_outcome *outcome,
                         struct ddp_err *err)
@@ -68,7 +68,7 @@ void ddp_launch_waiting_ranks(const struct ddp_launch_run *run, int rank, char *
     }
 }
 
-/* `waits`: a report of the ranks that wait for this rank. */
+/* waits: a report of the ranks that wait for `rank`. */
 static void report_stopped(const struct ddp_launch_run *run, int rank, const char *waits,
                            struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
@@ -103,7 +103,7 @@ static void report_handler_error(const struct ddp_launch_run *run,
         *err = *error;
 }
 
-/* Returns the error of the rank that ended the run, or NULL if that rank has not left. */
+/* Returns the error of rank `setter`, or NULL if the rank has not ended or has no error. */
 static const struct ddp_err *error_of(const struct ddp_launch_run *run, int setter)
 {
     const struct ddp_segment_rank *block = ddp_segment_rank_of(run->segment, setter);
@@ -111,8 +111,8 @@ static const struct ddp_err *error_of(const struct ddp_launch_run *run, int sett
     return done && block->err.code != 0 ? &block->err : NULL;
 }
 
-/* Reports a failure that rank `setter` recorded: its own, or that it waited for rank `culprit` in
- * vain. */
+/* Reports a failure that rank `setter` recorded. Either `setter` failed itself, or its wait for
+ * rank `culprit` expired. */
 static void report_failed(const struct ddp_launch_run *run, int culprit, int setter, int code,
                           struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
@@ -141,8 +141,8 @@ static void report_failed(const struct ddp_launch_run *run, int culprit, int set
         ddp_fail(err, code, "%s", outcome->report_text);
 }
 
-/* Returns the stopped rank that explains a failed wait: `culprit` if it is stopped, else any
- * stopped rank, or -1. */
+/* Returns the stopped rank that explains a failed wait: `culprit` if that rank is stopped, else the
+ * lowest stopped rank, else -1. */
 static int stopped_rank(const struct ddp_launch_run *run, int culprit)
 {
     if (culprit >= 0 && run->child[culprit].stopped_at != 0)
@@ -164,7 +164,7 @@ void ddp_launch_report_failure(const struct ddp_launch_run *run, struct ddp_laun
     const struct ddp_cause *cause = &run->cause;
     switch (cause->kind) {
     case DDP_CAUSE_DIED:
-        /* A signal to the whole process group reached the rank before the parent. */
+        /* If the parent got the same signal, the signal was sent to the whole process group. */
         if (cause->signal > 0 && cause->signal < 64 && (run->signals >> cause->signal & 1) != 0)
             report_signal(run, cause->signal, outcome, err);
         else

@@ -1,6 +1,7 @@
-/* The parent's loop. It sleeps in poll until a rank dies (pidfd), a rank sends a message (channel),
- * or a signal comes (signalfd: one that ends the parent, or SIGCHLD for a stop). Every 250 ms it
- * also checks whether a rank has set the abort word. */
+/* The parent's loop. The parent sleeps in poll until a rank dies (pidfd), a rank sends a message
+ * (channel) or a signal comes (signalfd). The signal is one that would end the parent, or SIGCHLD
+ * because a rank was stopped. Every 250 ms the parent also checks whether a rank has set the abort
+ * word. */
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -17,8 +18,8 @@
 #include "comm/launch_impl.h"
 
 #define TICK_NS 250000000
-/* The same signal within this time is one request: timeout(1) sends its signal to its child and
- * then to its group. */
+/* The same signal within this time counts only once, because timeout(1) sends its signal to its
+ * child and then to its group. */
 #define REPEAT_NS      50000000
 #define POLL_FAILED_NS 1000000 /* pause between two rounds if poll fails */
 /* A longer time between two rounds means that this process itself was stopped. */
@@ -63,8 +64,8 @@ void ddp_launch_kill_all(struct ddp_launch_run *run, int signal)
     }
 }
 
-/* Reports an injected fault, so that the failure is not mistaken for a real one, and the time until
- * it was detected, which tests read. */
+/* Reports the injected fault that hit a rank, so that users do not mistake it for a real failure.
+ * The line has the time until the fault was detected, which tests read. */
 static void report_fault(const struct ddp_launch_run *run, int rank)
 {
     const char *fault;
@@ -76,7 +77,7 @@ static void report_fault(const struct ddp_launch_run *run, int rank)
     ddp_launch_event(run, "rank %d: injected fault '%s', seen after %s", rank, fault, time);
 }
 
-/* An unexpected death ends the run. */
+/* Ends the run if the death of a rank was not expected. info: from waitid, or NULL if unknown. */
 static void check_death(struct ddp_launch_run *run, int rank, const siginfo_t *info)
 {
     const struct ddp_segment_rank *block = ddp_segment_rank_of(run->segment, rank);
@@ -94,7 +95,7 @@ static void check_death(struct ddp_launch_run *run, int rank, const siginfo_t *i
     }
 }
 
-/* Cleans up after a rank's death. Messages that it sent before are still read. */
+/* Cleans up after a rank's death. Messages that the rank sent before are still read. */
 static void reap_rank(struct ddp_launch_run *run, int rank, const siginfo_t *info)
 {
     struct ddp_child *child = &run->child[rank];
@@ -144,7 +145,7 @@ static void reap(struct ddp_launch_run *run)
                 continue;
             if (rc == 0 && info.si_pid == 0)
                 break;
-            if (rc != 0) { /* another waitpid reaped it; it is gone all the same */
+            if (rc != 0) { /* another waitpid reaped the rank */
                 reap_rank(run, r, NULL);
             } else if (info.si_code == CLD_STOPPED || info.si_code == CLD_TRAPPED) {
                 report_stop(run, r, info.si_status);
@@ -159,7 +160,7 @@ static void reap(struct ddp_launch_run *run)
     }
 }
 
-/* A thread has ended when its end of the channel is closed. */
+/* Joins a rank that is a thread. A thread has ended when its end of the channel is closed. */
 static void join(struct ddp_launch_run *run, int rank)
 {
     struct ddp_child *child = &run->child[rank];
@@ -197,7 +198,8 @@ bool ddp_launch_should_stop(struct ddp_launch_run *run)
     take_signals(run);
     for (int r = 0; r < run->job->ranks && run->job->mode == DDP_LAUNCH_PROCESSES; r++) {
         siginfo_t info = {0};
-        /* WNOWAIT: the loop reads the channel and reaps the rank after the handler has returned. */
+        /* WNOWAIT leaves the rank to the loop, which reads the rank's channel and then reaps the
+         * rank. */
         if (run->child[r].alive &&
             waitid(P_PID, (id_t)run->child[r].pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
             info.si_pid != 0)
@@ -206,8 +208,8 @@ bool ddp_launch_should_stop(struct ddp_launch_run *run)
     return ddp_segment_aborted(run->segment, NULL, NULL, NULL);
 }
 
-/* Ends the run because a rank stayed stopped. The report of waiting ranks is made first, while they
- * wait. */
+/* Ends the run because a rank stayed stopped. The report of waiting ranks is made before the run
+ * ends, while these ranks still wait. */
 static void end_stopped(struct ddp_launch_run *run, int rank)
 {
     char report_text[sizeof run->cause.report_text] = "";
@@ -218,8 +220,8 @@ static void end_stopped(struct ddp_launch_run *run, int rank)
     memcpy(run->cause.report_text, report_text, sizeof report_text);
 }
 
-/* Handles timeouts: ranks stopped too long, the end of the grace period, threads that never
- * leave. */
+/* Handles timeouts: ranks that are stopped too long, the end of the grace period, and threads that
+ * do not end. */
 static void check_time(struct ddp_launch_run *run, int64_t now)
 {
     for (int r = 0; r < run->job->ranks; r++) {
@@ -242,8 +244,8 @@ static void check_time(struct ddp_launch_run *run, int64_t now)
         ddp_launch_kill_all(run, SIGKILL);
         return;
     }
-    /* A thread cannot be killed. Its waits have deadlines; if it is still running after them, it is
-     * abandoned. */
+    /* A thread cannot be killed, but its waits have deadlines. A thread that still runs after these
+     * deadlines, or after a signal, is abandoned. */
     if (run->signals != 0 || now >= run->end_at + run->job->timeout_ns) {
         run->abandoned = true;
         ddp_launch_event(run, "%d ranks (threads) do not end; leaving them running", run->alive);
@@ -280,12 +282,12 @@ void ddp_launch_supervise(struct ddp_launch_run *run)
         int ready = poll(set, 1 + 2 * (nfds_t)run->job->ranks, (int)(wait / 1000000) + 1);
         if (ready == 0)
             continue;
-        /* The set has more entries than the limit on descriptors allows, so check all ranks
-         * periodically. */
+        /* poll failed, because the set has more entries than the limit on descriptors allows. Check
+         * all ranks after a pause. */
         if (ready < 0)
             ddp_sleep_ns(POLL_FAILED_NS);
-        /* Signals come first, so that a signal to the whole group is not reported as a rank's own
-         * death. Deaths come before messages, because handling a message may take long. */
+        /* Handle signals first, so that a signal to the whole group is not reported as a rank's own
+         * death. Handle deaths before messages, because a message may take long. */
         take_signals(run);
         reap(run);
         for (int r = 0; r < run->job->ranks; r++) {

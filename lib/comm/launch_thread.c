@@ -1,4 +1,4 @@
-/* Ranks as threads of this process, for ThreadSanitizer and debuggers. */
+/* Starts ranks as threads of this process, for ThreadSanitizer and debuggers. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

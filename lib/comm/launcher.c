@@ -2,9 +2,9 @@
  * and MPICH 4.0.2 (Hydra), or are documented by Slurm (srun, "OUTPUT ENVIRONMENT VARIABLES"), Flux
  * (flux-environment(7)) and PyTorch's torchrun.
  *
- * Launchers nest: mpiexec inside an allocation starts its daemons by srun. The launcher that is
- * closer to the ranks is therefore checked first, and variables of different launchers may
- * disagree, except those of two mpiexecs. */
+ * Launchers nest. For example, mpiexec inside an allocation of Slurm starts its daemons by srun.
+ * The launcher that is closer to the ranks is therefore checked first. Variables of different
+ * launchers may disagree, except the variables of two mpiexecs. */
 #include "comm/launcher.h"
 
 #include <fcntl.h>
@@ -38,8 +38,9 @@ const char *const *ddp_launcher_variables(void)
     return names + NONE + 1;
 }
 
-/* The variables of one launcher. A row matches if all of needs[] are set; a row without needs
- * matches if rank or size is set, and the other one is then reported as missing. */
+/* The variables of one launcher. A row matches if all variables in needs[] are set. If needs[] is
+ * empty, the row matches if `rank` or `size` is set. If one of these two is missing, this is an
+ * error. */
 struct row {
     enum ddp_launcher_kind kind;
     const char *name, *flavour;
@@ -77,9 +78,9 @@ static const struct row rows[] = {
      .local_size = TORCH_LOCAL_SIZE},
 };
 
-/* Launchers that ddpbench cannot join. If they were ignored, each of their processes would be a
- * world of its own and all would measure at once. size is NONE if only the launcher's library knows
- * it. */
+/* Launchers that ddpbench cannot join. If ddpbench ignored them, each of their processes would
+ * start its own world, and all worlds would measure at the same time. size is NONE if the launcher
+ * has no variable for it. */
 static const struct {
     const char *name;
     enum variable rank, size;
@@ -115,8 +116,8 @@ static int read_number(enum variable variable, int *out, struct ddp_err *err)
     return 0;
 }
 
-/* Parses Slurm's "4(x2),3", the tasks on each node in order, and returns the count of `node`, or 0
- * if it is unknown. */
+/* Returns the number of tasks on `node`, or 0 if it is unknown. Slurm's text lists the tasks on
+ * each node in order, for example "4(x2),3". */
 static int slurm_tasks_on(const char *text, long node)
 {
     while (text != NULL && *text != '\0') {
@@ -148,8 +149,8 @@ static int slurm_local_size(void)
     return slurm_tasks_on(value_of(SLURM_TASKS), (long)node);
 }
 
-/* Returns the number of cores for the ranks of this host. Uses the mask of the parent process,
- * because this process may be bound to one rank's share. */
+/* Returns the number of cores for the ranks of this host. Uses the core mask of the parent process,
+ * because this process may be bound to the cores of one rank. */
 static int host_cores(void)
 {
     cpu_set_t set;
@@ -179,8 +180,8 @@ static int check_range(const struct row *row, const struct ddp_rank_info *rank_i
     return 0;
 }
 
-/* Reads the rank_info from a row's variables. Without a local rank all ranks count as ranks of this
- * host, which is the worst case for waiting. */
+/* Reads the rank_info from a row's variables. If the local rank is unknown, all ranks count as
+ * ranks of this host. Waits then yield as if the ranks shared the cores of one host. */
 static int read_rank_info(const struct row *row, struct ddp_rank_info *rank_info,
                           struct ddp_err *err)
 {
@@ -208,12 +209,12 @@ static bool matches(const struct row *row)
         if (value_of(row->needs[i]) == NULL)
             return false;
     }
-    /* srun starts shells as steps of one task, which have no ranks to join. */
+    /* srun starts shells as job steps of one task. Such a step has no other ranks. */
     return row->kind != DDP_LAUNCHER_SLURM || strcmp(value_of(SLURM_SIZE), "1") != 0;
 }
 
-/* Fails if Open MPI's and Hydra's variables are both set and differ: one mpiexec runs inside a rank
- * of the other. */
+/* Fails if Open MPI's and Hydra's variables are both set and differ. One mpiexec then runs inside a
+ * rank of the other. */
 static int check_nesting(struct ddp_err *err)
 {
     static const enum variable pairs[][2] = {
@@ -231,8 +232,8 @@ static int check_nesting(struct ddp_err *err)
     return 0;
 }
 
-/* Fails unless the descriptor to Hydra is open. Without it MPICH would end the process with its own
- * error stack. */
+/* Fails if PMI_FD is set but this descriptor is not open. MPICH would then end the process with its
+ * own error stack. */
 static int check_hydra(struct ddp_err *err)
 {
     int fd;
@@ -269,7 +270,7 @@ static int check_other_launchers(struct ddp_err *err)
     return 0;
 }
 
-/* Guesses the MPI from Slurm's variables: Open MPI uses PMIx, MPICH uses PMI-2. */
+/* Guesses the MPI library from Slurm's variables. Open MPI uses PMIx, and MPICH uses PMI-2. */
 static const char *guess_flavour(void)
 {
     const char *type = value_of(SLURM_MPI);
@@ -280,7 +281,7 @@ static const char *guess_flavour(void)
     return NULL;
 }
 
-/* Fills *found; if it fails, *found keeps the values that were read before the error. */
+/* Fills *found. After an error, *found has the values that were read before the error. */
 static int detect(struct ddp_launcher *found, struct ddp_err *err)
 {
     DDP_TRY(check_nesting(err));

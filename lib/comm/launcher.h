@@ -1,6 +1,6 @@
-/* Detects the launcher from the environment: mpiexec (Open MPI, Hydra/MPICH), srun, torchrun, or
- * none. Known launchers that ddpbench cannot join are an error (launcher.c). It reads the
- * environment and the core mask of the parent process, and starts nothing. */
+/* Detects from the environment which launcher started this process: mpiexec (Open MPI,
+ * Hydra/MPICH), srun, torchrun, or none. Other known launchers, which ddpbench cannot join, are an
+ * error (launcher.c). */
 #ifndef DDP_COMM_LAUNCHER_H
 #define DDP_COMM_LAUNCHER_H
 
@@ -30,16 +30,16 @@ struct ddp_launcher {
     struct ddp_rank_info rank_info;
 };
 
-/* Detects the launcher. Returns DDP_EMISMATCH if its variables contradict each other, are not
- * numbers, are left over from a launcher that is gone, or belong to a launcher that cannot be
- * joined. *out is then of kind DDP_LAUNCHER_NONE; its rank and size are those of the variables as
- * far as these could be read, for the error message. */
+/* Detects the launcher. Returns DDP_EMISMATCH if the launcher's variables contradict each other,
+ * are not numbers, or are left over from a launcher that is gone. Also returns DDP_EMISMATCH if
+ * ddpbench cannot join the launcher. After an error out->kind is DDP_LAUNCHER_NONE, and
+ * out->rank_info has the values that could be read. */
 int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Fills the rendezvous of torchrun's ranks (rendezvous.h): host MASTER_ADDR, and the ports behind
- * MASTER_PORT, because torchrun's own store may listen on MASTER_PORT itself. `port` (decimal, may
- * be NULL) replaces them by one port. The token is a hash of TORCHELASTIC_RUN_ID, the restart
- * count, address and port. Returns DDP_EMISMATCH if a variable is missing or not a number,
- * DDP_EUSAGE if `port` is wrong. */
+/* Fills the rendezvous configuration of torchrun's ranks (rendezvous.h). The host is MASTER_ADDR.
+ * The ports are those after MASTER_PORT, because torchrun's own store may listen on MASTER_PORT
+ * itself. If `port` (decimal) is not NULL, it is used instead of these ports. The token is a hash
+ * of TORCHELASTIC_RUN_ID, the restart count, address and port. Returns DDP_EMISMATCH if a variable
+ * is missing or not a number, and DDP_EUSAGE if `port` is not a port. */
 int ddp_launcher_rendezvous(const char *port, struct ddp_rendezvous_config *out,
                             struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the names of all variables that are read, NULL-terminated, for `doctor` and the

@@ -8,8 +8,9 @@
 extern "C" {
 #endif
 
-/* Writes the ranks r with mark[r] == wanted, of mark [ranks]; four or more consecutive ranks become
- * a range. Returns their number. Text that does not fit ends with "...". */
+/* Writes the ranks r with mark[r] == wanted. mark has `ranks` elements. Four or more consecutive
+ * ranks become a range. Returns the number of ranks with this mark. Text that does not fit is cut
+ * and ends in "...". */
 int ddp_rank_list(const unsigned char *mark, int ranks, unsigned char wanted, char *out,
                   size_t out_bytes);
 

@@ -1,5 +1,4 @@
-/* The messages of a rendezvous. Included by rendezvous*.c, and by tests that send malformed
- * messages. */
+/* The messages of a rendezvous. */
 #ifndef DDP_COMM_RENDEZVOUS_IMPL_H
 #define DDP_COMM_RENDEZVOUS_IMPL_H
 
@@ -9,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Numbers are in the byte order of the host; a host of the other order sends another magic
- * number. */
+/* Numbers are in the byte order of the host. A host with the other byte order sends another magic
+ * number and is refused. */
 #define DDP_HELLO_MAGIC   UINT64_C(0x6f6c6c6568706464) /* "ddphello" */
 #define DDP_ANSWER_MAGIC  UINT64_C(0x7265776e61706464) /* "ddpanwer" */
 #define DDP_HELLO_VERSION 1
@@ -26,8 +25,8 @@ enum ddp_answer_verdict {
     DDP_ANSWER_ACCEPTED = 1, /* wait for READY */
     DDP_ANSWER_READY,     /* all ranks are connected; with context 0 the endpoints [size] follow */
     DDP_ANSWER_OTHER_JOB, /* this server belongs to another job */
-    DDP_ANSWER_TAKEN,     /* that rank is connected already */
-    DDP_ANSWER_REFUSED    /* an error of both sides; see code and text */
+    DDP_ANSWER_TAKEN,     /* this rank is connected already */
+    DDP_ANSWER_REFUSED    /* an error on both sides; see code and text */
 };
 
 struct ddp_answer {
@@ -37,10 +36,10 @@ struct ddp_answer {
     char text[240];
 };
 
-/* A pending connection: its hello is incomplete, or it waits for its group. */
+/* A pending connection. Its hello is incomplete, or it waits for its group. */
 struct ddp_pending_connection {
     int fd;
-    int64_t until_ns; /* when it is closed */
+    int64_t until_ns; /* time at which the connection is closed */
     size_t got;       /* bytes of `hello` received */
     struct ddp_hello hello;
     struct sockaddr_storage from;
@@ -55,14 +54,14 @@ struct ddp_rendezvous_job {
     const char *where; /* address and port for messages */
 };
 
-/* Runs the server. Fills peer [size] (-1 for rank 0) and endpoint [size]; endpoint is NULL in a
- * group. */
+/* Runs the server. Fills peer [size] with sockets (-1 for rank 0), and endpoint [size]. endpoint is
+ * NULL in a group. */
 int ddp_rendezvous_serve(const struct ddp_rendezvous_job *job, struct ddp_listener *listener,
                          int *peer, struct ddp_endpoint *endpoint,
                          struct ddp_err *err) DDP_MUST_CHECK;
-/* Runs a client: tries the ports [port, port + ports) of address [count] until the deadline. Stores
- * the connection to the server in *fd and fills endpoint as above. Opens `listener`, this rank's
- * own, if its fd is -1. */
+/* Runs a client. Tries the ports [port, port + ports) of each address [count] until the deadline.
+ * Stores the connection to the server in *fd, and fills endpoint as ddp_rendezvous_serve does. If
+ * the fd of `listener` is -1, opens this listener, which belongs to this rank. */
 int ddp_rendezvous_join(const struct ddp_rendezvous_job *job, const struct ddp_tcp_address *address,
                         int count, int port, int ports, struct ddp_listener *listener, int *fd,
                         struct ddp_endpoint *endpoint, struct ddp_err *err) DDP_MUST_CHECK;

@@ -16,8 +16,8 @@
 #include "comm/rendezvous_impl.h"
 
 #define HELLO_NS    INT64_C(5000000000) /* time limit for a complete hello */
-#define GOODBYE_NS  INT64_C(1000000000) /* time limit for the last message to all */
-#define PENDING_MAX 64 /* most connections that may wait with an incomplete hello */
+#define GOODBYE_NS  INT64_C(1000000000) /* time limit for sending an answer */
+#define PENDING_MAX 64                  /* maximum number of connections with an incomplete hello */
 #define PAUSE_MS    100
 
 struct server {
@@ -34,11 +34,10 @@ static void answer(int fd, uint32_t verdict, int code, const char *text, int64_t
 {
     struct ddp_answer a = {.magic = DDP_ANSWER_MAGIC, .verdict = verdict, .code = code};
     snprintf(a.text, sizeof a.text, "%s", text);
-    /* A client that does not read the answer sees the close. */
+    /* A client that does not read needs no answer. */
     (void)!ddp_tcp_send(fd, &a, sizeof a, deadline_ns);
 }
 
-/* Sends the error to all accepted peers. */
 static int report_all(const struct server *h, int rc, const struct ddp_err *err)
 {
     const int64_t until = ddp_now_ns() + GOODBYE_NS;
@@ -60,8 +59,8 @@ static void close_pending(struct ddp_listener *l, int i)
     drop_pending(l, i);
 }
 
-/* Records where a rank listens. An IPv4 address that came in through an IPv6 socket is stored as
- * IPv4, which hosts without IPv6 can use. */
+/* Stores the address at which a rank listens. An IPv4 address that came through an IPv6 socket is
+ * stored as IPv4, because hosts without IPv6 can use that. */
 static void store_endpoint(struct server *h, const struct ddp_pending_connection *g)
 {
     struct ddp_endpoint *e = &h->endpoint[g->hello.rank];
@@ -149,11 +148,13 @@ static int evaluate_all_pending(struct server *h, struct ddp_err *err)
     return rc;
 }
 
-/* Reads available bytes from a pending connection; closes it if they are not a hello. */
+/* Reads the bytes that have arrived on a pending connection. Closes the connection if the bytes are
+ * not a hello. */
 static void receive_hello(struct ddp_listener *l, int i)
 {
     struct ddp_pending_connection *g = &l->pending[i];
-    if (g->got == sizeof g->hello) { /* it waits for its group and must not send anything */
+    if (g->got == sizeof g->hello) {
+        /* The connection waits for its group and must not send anything. */
         char byte;
         if (recv(g->fd, &byte, 1, MSG_PEEK) >= 0 || errno != EAGAIN)
             close_pending(l, i);
@@ -175,8 +176,8 @@ static void close_silent(struct ddp_listener *l)
     }
 }
 
-/* Makes room for another connection: closes the one that has been silent longest, which is most
- * likely an unknown peer. */
+/* Makes room for another connection if there are PENDING_MAX. Closes the oldest connection with an
+ * incomplete hello, which is most likely an unknown peer. */
 static void make_room(struct ddp_listener *l)
 {
     int n = 0, oldest = -1;
@@ -191,8 +192,8 @@ static void make_room(struct ddp_listener *l)
         close_pending(l, oldest);
 }
 
-/* Accepts all new connections. If there is no memory or no room, the new connection is closed; a
- * rank connects again. */
+/* Accepts all new connections. If there is no memory or no room, closes the new connection. A rank
+ * then connects again. */
 static void accept_pending(struct ddp_listener *l)
 {
     struct sockaddr_storage from = {0};

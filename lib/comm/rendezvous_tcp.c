@@ -1,4 +1,4 @@
-/* Rendezvous: the clients, and the set-up of server and clients. */
+/* The client of a rendezvous, and the set-up of server and clients. */
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -12,26 +12,27 @@
 #include "base/unit.h"
 #include "comm/rendezvous_impl.h"
 
-#define CONNECT_NS INT64_C(2000000000) /* of one attempt */
-#define ANSWER_NS  INT64_C(5000000000) /* an unknown peer's port may accept and say nothing */
-/* Pause between two rounds of attempts; it grows by half each time. */
+#define CONNECT_NS INT64_C(2000000000) /* time limit of one attempt to connect */
+/* Time limit of an answer. An unknown peer may accept the connection and send nothing. */
+#define ANSWER_NS INT64_C(5000000000)
+/* Pause between two rounds of attempts. The pause grows by half each time. */
 #define PAUSE_NS   INT64_C(20000000)
 #define PAUSE_MOST INT64_C(500000000)
 /* Extra time for the server's message about missing ranks. */
 #define GRACE_NS INT64_C(3000000000)
 
-/* A client that searches the server. */
+/* A client that searches for the server. */
 struct rendezvous_client {
     const struct ddp_rendezvous_job *job;
     struct ddp_listener *listener;
     struct ddp_endpoint *endpoint;
-    /* Text of the last answer that sent this client on. */
+    /* Text of the last answer after which the client continued its search. */
     char last_answer[240];
 };
 
-/* Opens a port for later groups. It listens on the loopback device only if the job's address is one
- * by definition: a host name may resolve to 127.0.1.1 on its own host while ranks on other hosts
- * need to connect. */
+/* Opens a port for later groups. The port is open only on the loopback device if the job's address
+ * always is a loopback address. A host name that resolves to 127.0.1.1 is not such an address,
+ * because ranks on other hosts may need to connect. */
 static int open_listener(struct rendezvous_client *s, int fd, struct ddp_err *err)
 {
     struct ddp_tcp_address own = {.bytes = sizeof own.at};
@@ -44,7 +45,7 @@ static int open_listener(struct rendezvous_client *s, int fd, struct ddp_err *er
     return rc == 0 ? 0 : ddp_fail_errno(err, DDP_EUNAVAIL, rc, "cannot listen on any port");
 }
 
-/* Receives an answer; returns false if none of ours came. */
+/* Receives an answer. Returns false if none came or if it is not from a rendezvous server. */
 static bool receive_answer(const struct rendezvous_client *s, int fd, int64_t deadline_ns,
                            struct ddp_answer *a)
 {
@@ -64,7 +65,7 @@ static int refused(const struct ddp_answer *a, struct ddp_err *err)
     return ddp_fail(err, known ? a->code : DDP_ELOST, "%s", a->text);
 }
 
-/* Waits, after ACCEPTED, until all ranks are connected. */
+/* Waits until all ranks are connected. Called after DDP_ANSWER_ACCEPTED. */
 static int wait_ready(const struct rendezvous_client *s, int fd, struct ddp_err *err)
 {
     const struct ddp_rendezvous_job *p = s->job;
@@ -76,7 +77,7 @@ static int wait_ready(const struct rendezvous_client *s, int fd, struct ddp_err 
     if (a.verdict != DDP_ANSWER_READY) {
         const int rc = refused(&a, err);
         if (err != NULL)
-            err->agreed = true; /* the server sends the error to all, and reports it too */
+            err->agreed = true; /* the server sends the error to all clients, and reports it, too */
         return rc;
     }
     if (s->endpoint == NULL)
@@ -85,8 +86,8 @@ static int wait_ready(const struct rendezvous_client *s, int fd, struct ddp_err 
     return rc == 0 ? 0 : ddp_fail_errno(err, DDP_ELOST, rc, "rank 0 at %s was lost", p->where);
 }
 
-/* Tries one port. *out is the connection to the server, or -1 if the search goes on. A returned
- * error is final. */
+/* Tries one port. *out becomes the connection to the server, or -1 if the search goes on. An error
+ * ends the search. */
 static int try_port(struct rendezvous_client *s, const struct ddp_tcp_address *address, int port,
                     int *out, struct ddp_err *err)
 {
@@ -139,8 +140,9 @@ static int report_not_found(const struct rendezvous_client *s, struct ddp_err *e
     return ddp_hint(err, "was rank 0 started, and is its port open to this host?");
 }
 
-/* The server cannot know under which address other hosts reach it, or ranks that connected to it by
- * loopback. Replace these addresses by the one under which this rank reached the server. */
+/* Replaces addresses that other hosts cannot use by the address at which this rank reached the
+ * server. These are the server's own address, which the server does not have, and the addresses of
+ * ranks that connected to the server by loopback. */
 static void repair_endpoints(struct ddp_endpoint *endpoint, int size,
                              const struct ddp_tcp_address *server, int server_port)
 {
@@ -175,8 +177,8 @@ int ddp_rendezvous_join(const struct ddp_rendezvous_job *job, const struct ddp_t
     }
 }
 
-/* Listens on the first free port of the rendezvous; on the loopback device only if the host name
- * says so. */
+/* Listens on the first free port of the rendezvous. Listens only on the loopback device if the host
+ * always is a loopback address. */
 static int open_server(const struct ddp_rendezvous_config *m, const struct ddp_tcp_address *address,
                        int count, struct ddp_listener *listener, struct ddp_err *err)
 {

@@ -12,7 +12,7 @@
 #include "base/unit.h"
 
 #define PAGE 4096u
-/* Slack in each heap, because every small block is rounded up to whole huge pages. */
+/* Extra room in each heap, because every block is rounded up to whole pages or huge pages. */
 #define HEAP_SLACK_BYTES (128u << 20)
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
@@ -20,18 +20,20 @@ static uint64_t round_up(uint64_t value, uint64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
-/* Returns the distance between the heaps of two ranks: an odd number of huge pages. Buffers lie at
- * equal offsets of all heaps, and AMD's L1 data cache distinguishes the lines of a set by a hash of
- * the address bits 12 to 27 (Lipp et al., "Take A Way", 2020). If the hashes of two buffers agree,
- * as they do 256 MiB apart, their lines evict each other and small all-reduces take twice as long
- * (results/notes/shared-memory.md). With an odd number this happens only to ranks 128 apart. */
+/* Returns the distance between the heaps of two neighbouring ranks, which is an odd number of huge
+ * pages. The copies of a buffer lie at the same offset in all heaps. AMD's L1 data cache
+ * distinguishes the lines of a set by a hash of the address bits 12 to 27 (Lipp et al., "Take A
+ * Way", 2020). If the hashes of two buffers agree, the lines of the buffers evict each other. This
+ * happens for buffers that are 256 MiB apart. Small all-reduces then take twice as long
+ * (results/notes/shared-memory.md). With an odd number of huge pages this happens only between
+ * ranks that are 128 apart. */
 static uint64_t stride_of(uint64_t heap_bytes)
 {
     return round_up(2 * heap_bytes + HEAP_SLACK_BYTES, DDP_SEGMENT_HUGE) | DDP_SEGMENT_HUGE;
 }
 
-/* Computes the offsets of all parts in the order shown in segment.h. Returns false if they do not
- * fit 62 bits. */
+/* Computes the offsets of all parts in the order shown in segment.h. Returns false if the segment
+ * would be too large. */
 static bool lay_out(struct ddp_segment *s, int ranks, uint64_t heap_bytes)
 {
     uint64_t n = (uint64_t)ranks;
@@ -80,8 +82,9 @@ static int make_file(uint64_t bytes, struct ddp_err *err)
     return fd;
 }
 
-/* Maps `total` bytes of the file, aligned to huge pages: address and file offset must be aligned
- * alike, so a larger address range is reserved first. Returns NULL with errno on failure. */
+/* Maps `total` bytes of the file at an address that is aligned to huge pages. mmap does not align
+ * addresses to huge pages, so a larger address range is reserved first. Returns NULL with errno set
+ * on failure. */
 static struct ddp_segment *map_file(int file, size_t total)
 {
     size_t room = total + DDP_SEGMENT_HUGE;

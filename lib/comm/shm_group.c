@@ -1,10 +1,10 @@
 /* Channels of the shm backend: the parts of the segment that hold a group's flags and slots.
  *
- * Channel 0 belongs to the world. For another group its lowest rank claims a channel and sends its
- * number to the members over the parent's point to point, so that only members take part and
- * disjoint groups can be opened at the same time. All flags of a free channel are zero: the last
- * member to leave clears them, when no rank can read them any more, so sequence numbers never
- * decrease while a rank reads them. */
+ * Channel 0 belongs to the world. For any other group, the group's lowest rank claims a channel and
+ * sends its number to the members by messages over the parent. Only members take part, so disjoint
+ * groups can be opened at the same time. All flags of a free channel are zero. The last member to
+ * leave a channel clears the flags. No rank reads the flags any more, so no rank sees a sequence
+ * number decrease. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 #define GROUPS (DDP_SEGMENT_CHANNELS - 1)
 
-/* Message of the lowest rank to the members. */
+/* Message of the lowest rank to the other members. */
 struct offer {
     int32_t channel;
     uint64_t generation;
@@ -60,7 +60,7 @@ void ddp_shm_channel_leave(struct ddp_comm *comm)
                                   memory_order_release);
 }
 
-/* Claims a free channel; returns -1 if there is none. */
+/* Claims a free channel. Returns its number, or -1 if there is none. */
 static int claim_channel(struct ddp_segment *segment)
 {
     uint64_t used = atomic_load_explicit(&segment->channels_used, memory_order_relaxed);
@@ -82,8 +82,8 @@ static uint64_t checksum(const struct ddp_comm *comm)
     return sum;
 }
 
-/* Returns the rank in the parent of a world rank. comm_p2p.c stores the peer in u[7] of a request
- * as a rank of the communicator. */
+/* Returns the number in the parent of a world rank. It is for u[7] of a request, where comm_p2p.c
+ * stores the peer as a rank of the communicator. */
 static uint64_t parent_rank(const struct ddp_comm *parent, int world_rank)
 {
     int r = 0;

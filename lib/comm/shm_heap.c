@@ -1,6 +1,6 @@
 /* Registered memory of the shm backend. The heaps of all ranks lie at a constant distance and have
- * the same blocks at the same offsets, so adding a constant to an address gives a peer's copy of a
- * block. */
+ * the same blocks at the same offsets. The address of a peer's copy of a block is therefore the own
+ * address plus a constant. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +17,10 @@
 
 #define PAGE              4096u
 #define COLLAPSE_ATTEMPTS 4
-/* Blocks of this size or more are aligned to huge pages (as comm.h promises). */
+/* Blocks of this size or more are aligned to huge pages, as comm.h requires. */
 #define HUGE_FROM_BYTES (4u << 20)
-/* Smaller blocks keep their pages when freed, because the system call costs more than the pages are
- * worth. */
+/* A freed block of this size or more gives its pages back to the kernel. For a smaller block, the
+ * system call would cost more than it saves. */
 #define GIVE_BACK_FROM_BYTES (1u << 20)
 
 void ddp_shm_heap_init(struct ddp_shm_heap *heap, unsigned char *base, size_t bytes)
@@ -43,8 +43,8 @@ void ddp_shm_heap_release(struct ddp_shm_heap *heap)
     heap->count = heap->capacity = 0;
 }
 
-/* Finds the first gap of `bytes` and its offset. *index is the position of the new block in the
- * list. */
+/* Finds the first gap of at least `bytes` bytes. *offset becomes the offset of the new block, and
+ * *index its position in the list. Returns false if there is no such gap. */
 static bool find_gap(const struct ddp_shm_heap *heap, size_t bytes, size_t align, size_t *index,
                      size_t *offset)
 {
@@ -99,8 +99,8 @@ static int heap_take(struct ddp_shm_heap *heap, size_t wanted, struct ddp_shm_bl
     return 0;
 }
 
-/* Frees the block at `offset`. An unknown offset is a mistake of the caller, with nothing to
- * free. */
+/* Frees the block at `offset`. Does nothing if no block begins there, which is a mistake of the
+ * caller. */
 static void heap_give(struct ddp_shm_heap *heap, size_t offset)
 {
     size_t i = 0;
@@ -113,18 +113,18 @@ static void heap_give(struct ddp_shm_heap *heap, size_t offset)
     memmove(heap->blocks + i, heap->blocks + i + 1, (heap->count - i) * sizeof *heap->blocks);
 }
 
-/* Touches all pages of a new block. The owner does it first, so that the memory is near its core.
- * Distributions disable huge pages for shared memory, which makes messages of 1 MiB and more up to
- * twice as slow as in private memory (results/notes/shared-memory.md); MADV_COLLAPSE makes huge
- * pages on request. It needs one touched page in each. If it fails, the second loop touches
- * ordinary pages. */
+/* Touches all pages of a new block. The owner touches them first, so that the memory is near its
+ * core. Linux distributions disable huge pages for shared memory. Messages of 1 MiB and more are
+ * then up to twice as slow as in private memory (results/notes/shared-memory.md). MADV_COLLAPSE
+ * makes huge pages on request. It needs one touched page in each huge page. If it fails, the second
+ * loop touches ordinary pages. */
 static void touch(unsigned char *start, size_t bytes)
 {
     volatile unsigned char *at = start;
     if (bytes % DDP_SEGMENT_HUGE == 0) {
         for (size_t i = 0; i < bytes; i += DDP_SEGMENT_HUGE)
             at[i] = 0;
-        /* EAGAIN: a page was busy for a moment. */
+        /* EAGAIN means that a page was busy, so try again. */
         for (int attempt = 0; attempt < COLLAPSE_ATTEMPTS; attempt++) {
             if (madvise(start, bytes, MADV_COLLAPSE) == 0 || errno != EAGAIN)
                 break;
@@ -134,8 +134,8 @@ static void touch(unsigned char *start, size_t bytes)
         at[i] = 0;
 }
 
-/* A rank's result of an allocation. Different values mean that the ranks did not make the same
- * calls. */
+/* The result of an allocation on one rank. If bytes or offsets differ, the ranks did not make the
+ * same calls. */
 struct claim {
     int64_t code;
     uint64_t offset, bytes;

@@ -1,8 +1,8 @@
 /* Private header of the shm backend.
  *
- * A world (struct ddp_shm_world) is one rank's view of the segment: heap and point-to-point state,
- * shared by the world's communicator and all its groups. The state of a communicator (struct
- * ddp_shm_state) adds the channel of its group. */
+ * struct ddp_shm_world is one rank's view of the segment. It has the heap and the point-to-point
+ * state, which the world's communicator and all its groups share. struct ddp_shm_state is the state
+ * of one communicator. It adds the channel of the communicator's group. */
 #ifndef DDP_COMM_SHM_IMPL_H
 #define DDP_COMM_SHM_IMPL_H
 
@@ -16,8 +16,8 @@
 extern "C" {
 #endif
 
-/* Registered memory of this rank: first fit over a list sorted by offset. All ranks make the same
- * calls in the same order, so their offsets agree without messages. */
+/* Registered memory of this rank, allocated by first fit from a list sorted by offset. All ranks
+ * make the same calls in the same order, so their offsets agree without messages. */
 struct ddp_shm_block {
     size_t offset, bytes;
 };
@@ -38,7 +38,7 @@ struct ddp_shm_message {
 
 /* Open sends to and receives from one other rank. */
 struct ddp_shm_peer {
-    /* Sends in order; the first one is being sent. */
+    /* Sends in order. The first one is being sent. */
     struct ddp_request *sends, *sends_last;
     uint64_t tail, head_seen; /* slots filled, and the receiver's `head` when it was last read */
     /* Posted receives in order. */
@@ -46,15 +46,14 @@ struct ddp_shm_peer {
     /* Early messages in order. */
     struct ddp_shm_message *pre_scale, *pre_scale_last;
     uint64_t head; /* slots emptied */
-    /* A message is arriving: it goes into a receive's buffer or an early message. If both are NULL,
-     * it is discarded. */
+    /* True while a message is arriving. The message goes to into_request or into_message. If both
+     * are NULL, the message is discarded. */
     bool arriving;
     struct ddp_request *into_request;
     struct ddp_shm_message *into_message;
     uint64_t got, total;
 };
 
-/* One rank's view of the segment. */
 struct ddp_shm_world {
     struct ddp_segment *segment;
     int me, ranks;
@@ -65,7 +64,6 @@ struct ddp_shm_world {
     unsigned ticks;
 };
 
-/* State of one communicator. */
 struct ddp_shm_state {
     struct ddp_shm_world *world;
     int channel;
@@ -81,21 +79,22 @@ static inline struct ddp_shm_state *ddp_shm_state_of(const struct ddp_comm *comm
 
 /* shm_heap.c */
 void ddp_shm_heap_init(struct ddp_shm_heap *heap, unsigned char *base, size_t bytes);
-/* Also gives back the pages of remaining blocks. */
+/* Frees the list of blocks and gives the pages of remaining blocks back to the kernel. */
 void ddp_shm_heap_release(struct ddp_shm_heap *heap);
 int ddp_shm_alloc(struct ddp_comm *comm, size_t bytes, void **out,
                   struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_shm_free(struct ddp_comm *comm, void *ptr);
 void *ddp_shm_map(struct ddp_comm *comm, int peer, const void *ptr);
 
-/* Indices of a request's u[]. impl[0] is the buffer, impl[1] the next request of the list. */
+/* Indices of a request's u[]. impl[0] is the buffer, and impl[1] is the next request of the
+ * list. */
 enum ddp_shm_request_field {
     DDP_REQ_BYTES,
     DDP_REQ_MOVED,
     DDP_REQ_TAG,
     DDP_REQ_CONTEXT,
     DDP_REQ_STATE,
-    DDP_REQ_LENGTH, /* bytes of the message, if they differ from the receive's */
+    DDP_REQ_LENGTH, /* bytes of the message, if the receive expects another number */
     DDP_REQ_PEER
 };
 enum ddp_shm_request_state { DDP_REQ_PENDING, DDP_REQ_DONE, DDP_REQ_WRONG_LENGTH };
@@ -103,14 +102,15 @@ enum ddp_shm_request_state { DDP_REQ_PENDING, DDP_REQ_DONE, DDP_REQ_WRONG_LENGTH
 /* shm_pipe.c: the rings. Call these functions under the lock. */
 int ddp_shm_pipe_init(struct ddp_shm_world *world, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_shm_pipe_release(struct ddp_shm_world *world);
-/* Moves the sends to `target` into its free slots. */
+/* Copies open sends to `target` into free slots of the ring. */
 void ddp_shm_pipe_push(struct ddp_shm_world *world, int target);
-/* Moves everything that can move. */
+/* Advances all open sends and receives as far as possible now. */
 int ddp_shm_pipe_progress(struct ddp_shm_world *world, struct ddp_err *err) DDP_MUST_CHECK;
-/* Serves a receive whose message has arrived or is arriving; returns false if there is none. */
+/* Gives an early message, which has arrived or is arriving, to a receive. Returns false if there is
+ * no such message. */
 bool ddp_shm_pipe_take_early(struct ddp_shm_peer *p, struct ddp_request *req);
-/* Drops all open requests after an abort: callers return, and the memory of their requests ends
- * with them. */
+/* Drops all open requests after an abort, because callers then return and the memory of their
+ * requests becomes invalid. */
 void ddp_shm_pipe_drop(struct ddp_shm_world *world);
 
 /* shm_p2p.c. `target` and `source` are ranks of the world. */

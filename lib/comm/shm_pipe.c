@@ -1,13 +1,13 @@
-/* Point to point over shared memory: a ring of slots for each ordered pair of ranks.
+/* Point to point over shared memory, with a ring of slots for each ordered pair of ranks.
  *
- * The sender copies into free slots and counts them in `tail`; the receiver copies out and counts
- * in `head`. Both only grow, and each is written by one side. A message is sent in fragments of one
- * slot. Fragments of a pair never interleave, so only the first one is matched, by context and tag,
- * with the posted receives in order. A message without a posted receive is copied to private memory
- * (an "early" message), so that it does not block the ring.
+ * The sender copies into free slots and counts them in `tail`. The receiver copies out and counts
+ * in `head`. Each of the two counters only grows and has one writer. A message is sent in fragments
+ * of one slot. Fragments of different messages of a pair never interleave, so only the first
+ * fragment is matched with the posted receives, by context and tag. A message without a posted
+ * receive is copied to private memory (an "early" message), so that it does not block the ring.
  *
- * Only `test` makes progress, on all open requests and at times on the rings of all ranks, so that
- * two ranks that both send first do not deadlock. */
+ * Open requests make progress only in `test`. It advances all open requests, and from time to time
+ * it reads the rings of all ranks. Two ranks that both send first therefore do not deadlock. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,7 +152,7 @@ static int keep_early(struct ddp_shm_peer *p, const struct ddp_pipe_slot *header
     return 0;
 }
 
-/* Starts a message: finds the receive or early message that its fragments go to. */
+/* Starts a message. Finds the posted receive for its fragments, or makes an early message. */
 static int begin_message(struct ddp_shm_peer *p, const struct ddp_pipe_slot *header,
                          struct ddp_err *err)
 {
@@ -171,8 +171,8 @@ static int begin_message(struct ddp_shm_peer *p, const struct ddp_pipe_slot *hea
     return 0;
 }
 
-/* Copies one slot to the destination of its message. A fragment without a first one is the rest of
- * a message whose sender aborted in the previous world; it is discarded. */
+/* Copies one slot to the destination of its message. A fragment without a first fragment is the
+ * rest of a message of an earlier world that aborted, and is discarded. */
 static int take_slot(struct ddp_shm_peer *p, const unsigned char *slot, struct ddp_err *err)
 {
     struct ddp_pipe_slot header;

@@ -13,7 +13,6 @@
 #include "base/mem.h"
 #include "base/signal_set.h"
 
-/* The thread and its descriptors. */
 struct ddp_signal_thread {
     void (*on_signal)(void *arg, int signal);
     void *arg;
@@ -22,7 +21,7 @@ struct ddp_signal_thread {
     sigset_t old_mask;
 };
 
-/* Raises the signal with its default action, so that the launcher sees its signal as the cause of
+/* Raises the signal again and unblocks it, so that the launcher sees this signal as the cause of
  * death. */
 static void raise_default(int signal)
 {
@@ -60,7 +59,7 @@ static void release(struct ddp_signal_thread *t)
     free(t);
 }
 
-/* Starts the thread with all signals blocked; it reads them from the signalfd. */
+/* Starts the thread with all signals blocked, because it reads signals from the signalfd. */
 static int start(struct ddp_signal_thread *t)
 {
     sigset_t all, blocked;

@@ -8,13 +8,14 @@
 
 #include "base/mem.h"
 
-/* Signals that end a process. The first four request an end; the others end it by default. */
+/* Signals that end a process. The first four are requests to end. The others end a process by their
+ * default action. */
 static const int ending[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,   SIGALRM,
                              SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM, SIGPWR};
 enum { ASKING = 4 };
 
-/* Returns whether ending[i] is watched. Signals that are ignored are not, nor signals after the
- * first four that the program handles itself. */
+/* Returns whether to watch ending[i]. Ignored signals are not watched. Signals after the first four
+ * are not watched if the program handles them itself. */
 static bool is_watched(int i)
 {
     struct sigaction old;

@@ -1,12 +1,13 @@
-/* Reads the signals that would end this process from a descriptor. The owner of results opens the
- * watch before it writes the first result, and decides what to do when a signal comes. The launcher
- * also reads SIGCHLD from it.
+/* Reads the signals that would end this process from a descriptor. The process that owns the
+ * results opens the watch before it writes the first result, and decides what to do when a signal
+ * comes. The launcher also waits for SIGCHLD on this descriptor.
  *
- * Watched are SIGHUP, SIGINT, SIGQUIT, SIGTERM, and unless the program handles them SIGALRM,
- * SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM and SIGPWR. Ignored signals stay ignored, so that nohup and
- * background jobs work. Threads started while the watch is open inherit the mask; forked children
- * must call ddp_signal_watch_leave. SIGKILL and faults of this process (SIGSEGV and the like) are
- * not watched. */
+ * SIGHUP, SIGINT, SIGQUIT and SIGTERM are watched. SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM
+ * and SIGPWR are watched unless the program handles them. Ignored signals stay ignored, so that
+ * nohup and background jobs work. Other signals, such as SIGKILL and SIGSEGV, are not watched.
+ *
+ * Threads that are started while the watch is open inherit the signal mask. Forked children must
+ * call ddp_signal_watch_leave. */
 #ifndef DDP_COMM_SIGNAL_WATCH_H
 #define DDP_COMM_SIGNAL_WATCH_H
 
@@ -18,7 +19,6 @@
 extern "C" {
 #endif
 
-/* An open watch. */
 struct ddp_signal_watch {
     int fd;    /* a signalfd */
     int first; /* the first ending signal that came, 0: none */
@@ -27,13 +27,13 @@ struct ddp_signal_watch {
 };
 
 int ddp_signal_watch_open(struct ddp_signal_watch *watch, struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the next ending signal, 0 if there is none now. Skips SIGCHLD. */
+/* Returns the next ending signal, or 0 if there is none now. Skips SIGCHLD. */
 int ddp_signal_watch_take(struct ddp_signal_watch *watch);
 /* Fails with the code of the first ending signal, -(128 + signal), if one has come. */
 int ddp_signal_watch_ended(struct ddp_signal_watch *watch, struct ddp_err *err) DDP_MUST_CHECK;
-/* Restores actions and mask in a forked child. The watch stays the parent's. */
+/* Restores signal actions and mask in a forked child. The parent's watch stays open. */
 void ddp_signal_watch_leave(const struct ddp_signal_watch *watch);
-/* Restores actions and mask; pending signals then act. */
+/* Closes the watch and restores signal actions and mask. Pending signals then act. */
 void ddp_signal_watch_close(struct ddp_signal_watch *watch);
 
 #ifdef __cplusplus

@@ -75,7 +75,7 @@ bool ddp_tcp_is_loopback(const char *host)
     return ddp_tcp_address_is_loopback(&at);
 }
 
-/* Disables delays for small messages that a peer waits for. */
+/* Sends small messages without delay, and detects peers that disappeared (keepalive). */
 static void set_no_delay(int fd)
 {
     const int yes = 1;
@@ -93,14 +93,14 @@ static socklen_t set_port(struct sockaddr_storage *at, int port)
     return sizeof(struct sockaddr_in6);
 }
 
-/* Opens a socket that listens on `at`; returns 0 or an errno value. */
+/* Opens a socket that listens on `at`. Returns 0 or an errno value. */
 static int listen_on(struct sockaddr_storage *at, int port, int *fd)
 {
     const int yes = 1, no = 0;
     int s = socket(at->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (s < 0)
         return errno;
-    /* The port of a job that has just ended is in TIME_WAIT. */
+    /* Without this option, the port of a job that has just ended could not be used (TIME_WAIT). */
     (void)setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     if (at->ss_family == AF_INET6)
         (void)setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
@@ -123,7 +123,7 @@ static int port_of(int fd)
                                    : ntohs(((struct sockaddr_in6 *)(void *)&at)->sin6_port);
 }
 
-/* For all addresses it opens one socket of both families, or an IPv4 socket on hosts without
+/* If `only` is NULL, opens one socket for both families, or an IPv4 socket on hosts without
  * IPv6. */
 int ddp_tcp_listen(const struct ddp_tcp_address *only, int port, int *fd, int *bound)
 {

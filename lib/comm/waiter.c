@@ -12,12 +12,12 @@
 #include "comm/segment.h"
 
 /* A gap this long between two clock reads means that this process did not run (Ctrl-Z, a suspended
- * laptop). The gap does not count, because the awaited rank did not cause it. */
+ * laptop). The gap does not count as waiting time, because the awaited rank did not cause it. */
 #define ASLEEP_NS 2000000000
 
-/* Time of one sleep of a communicator with sleeps_in_waits. A thread that yields to a computing
- * thread runs again milliseconds later, at the end of that thread's time slice; a network answers
- * sooner. */
+/* Time of one sleep if sleeps_in_waits is set. A thread that yields to a computing thread runs
+ * again only milliseconds later, when the time slice of the computing thread ends. A network
+ * answers sooner, so such a wait sleeps for this short time instead. */
 #define SLEEP_NS 50000
 
 void ddp_waiter_init(struct ddp_waiter *w, const struct ddp_comm *comm)
@@ -46,9 +46,9 @@ static enum ddp_wait look_at_clock(struct ddp_waiter *w)
     w->last_ns = now;
     if (now < w->deadline_ns)
         return DDP_WAIT_ON;
-    /* The awaited rank may be waiting for the collector, which is busy with its disk or with a
-     * reader of its output and has a deadline of its own. The time counts from when the collector
-     * was last done. */
+    /* The awaited rank may itself wait for the collector, which may be busy with its disk or with a
+     * reader of its output. The collector has its own deadline. The time of this wait therefore
+     * counts from the moment when the collector last finished. */
     int64_t collector = w->collector_busy_ns != NULL
                             ? atomic_load_explicit(w->collector_busy_ns, memory_order_acquire)
                             : 0;
@@ -72,14 +72,14 @@ enum ddp_wait ddp_waiter_step(struct ddp_waiter *w)
     }
     if (w->abort_word != NULL && atomic_load_explicit(w->abort_word, memory_order_acquire) != 0)
         return DDP_WAIT_ABORTED;
-    /* A yield costs as much as ten clock reads or more, so the clock may be read after every eighth
-     * yield. */
+    /* A yield costs at least as much as ten clock reads, so reading the clock after every eighth
+     * yield is cheap. */
     if (w->polls > w->spin ? w->polls % 8 == 0 : w->polls % 1024 == 0)
         return look_at_clock(w);
     return DDP_WAIT_ON;
 }
 
-/* Returns the world rank at a rank of the segment. They differ if the world has several hosts. */
+/* Converts a rank of the segment to a world rank. The two differ if the world has several hosts. */
 static int name_of(const struct ddp_segment *segment, int place)
 {
     return segment == NULL || place < 0
@@ -111,7 +111,7 @@ bool ddp_wait_report(const struct ddp_comm *comm, int peer, char *out, size_t ou
     struct ddp_flights all = {.stride = sizeof *block, .ranks = segment->ranks};
     int by = -1;
     for (int r = 0; r < all.ranks; r++) {
-        /* A progress thread is compared with other progress threads. */
+        /* The recorder of a progress thread is compared with those of other progress threads. */
         if (comm->flight != &block[r].flight && comm->flight != &block[r].progress)
             continue;
         by = r;
@@ -124,7 +124,7 @@ bool ddp_wait_report(const struct ddp_comm *comm, int peer, char *out, size_t ou
     return by >= 0 && ddp_flight_report(&all, by, peer, out, out_bytes);
 }
 
-/* Fails with the message of an expired wait. */
+/* Fills *err with the message of an expired wait. */
 static void report_expired(const struct ddp_comm *comm, int peer, struct ddp_err *err)
 {
     const struct ddp_segment *segment = comm->rank_info.segment;
@@ -150,7 +150,8 @@ static void report_expired(const struct ddp_comm *comm, int peer, struct ddp_err
 }
 
 /* The report is made before the abort word is set, while the other ranks still wait. Without a
- * segment the abort is the library's and may end this process, so on_expire is called first. */
+ * segment, ddp_comm_abort aborts the backend's library, which may end this process. on_expire is
+ * therefore called before. */
 int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err)
 {
     struct ddp_err words = DDP_ERR_INIT;

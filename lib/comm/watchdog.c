@@ -13,9 +13,8 @@
 #include "base/unit.h"
 #include "comm/segment.h"
 
-#define IDLE_GRACE_NS 1000000000 /* at least */
+#define IDLE_GRACE_NS 1000000000 /* the smallest grace period of an idle rank */
 
-/* A watchdog. */
 struct ddp_watchdog {
     const struct ddp_flight *flight;
     const struct ddp_segment *host; /* NULL: no other rank's recorder can be read */
@@ -28,7 +27,8 @@ struct ddp_watchdog {
     bool stopping; /* guarded by `lock`; changes signal `wake` */
 };
 
-/* Returns the world rank of rank r of this host if it is one of the `working` ranks, else -1. */
+/* Returns the world rank of rank r of this host if it is a working rank, else -1. The working ranks
+ * are the world ranks 0 to working - 1. */
 static int working_rank(const struct ddp_watchdog *dog, int r, int working)
 {
     const int rank =
@@ -42,8 +42,8 @@ static uint64_t steps_of(const struct ddp_flight *f)
            atomic_load_explicit(&f->phase_version, memory_order_relaxed);
 }
 
-/* Returns whether a working rank lies on this host. *steps becomes a number that changes whenever
- * one of them makes progress. */
+/* Returns whether a working rank lies on this host. *steps becomes a number that changes whenever a
+ * working rank of this host makes progress. */
 static bool working_progress(const struct ddp_watchdog *dog, int working, uint64_t *steps)
 {
     bool any = false;
@@ -58,7 +58,7 @@ static bool working_progress(const struct ddp_watchdog *dog, int working, uint64
     return any;
 }
 
-/* Writes the operation of each working rank of this host; text that does not fit is cut. */
+/* Writes the operation of each working rank of this host. Text that does not fit is cut. */
 static void describe_working(const struct ddp_watchdog *dog, int working, char *out,
                              size_t out_bytes)
 {
@@ -74,7 +74,8 @@ static void describe_working(const struct ddp_watchdog *dog, int working, char *
     }
 }
 
-/* limit_ns: the time that has passed. working: the working ranks if this rank is idle, else 0. */
+/* Reports that there was no progress, and ends the process. limit_ns: the time that has passed.
+ * working: the number of working ranks if this rank is idle, else 0. */
 _Noreturn static void expire(const struct ddp_watchdog *dog, int64_t limit_ns, int working)
 {
     char where[384], time[32], report_text[512];
@@ -92,7 +93,7 @@ _Noreturn static void expire(const struct ddp_watchdog *dog, int64_t limit_ns, i
     _exit(ddp_exit_code(DDP_ELOST));
 }
 
-/* Sleeps one period; returns false if the watchdog is stopped. */
+/* Sleeps for one period. Returns false if the watchdog is stopped. */
 static bool sleep_period(struct ddp_watchdog *dog)
 {
     struct timespec until;
@@ -126,7 +127,7 @@ static void *watch(void *arg)
             busy = working_progress(dog, working, &seq);
             limit += DDP_MAX(IDLE_GRACE_NS, dog->timeout_ns / 2);
         }
-        /* A much longer sleep means that the process was stopped; that time does not count. */
+        /* A much longer sleep means that the process was stopped. This time does not count. */
         if (since != 0 && now - last > dog->timeout_ns)
             since += now - last;
         last = now;

@@ -1,12 +1,13 @@
 /* The watchdog: a sleeping thread that ends this process if one operation exceeds its deadline. It
- * is for calls that block inside a library and cannot poll (native MPI). It reads the flight
- * recorder every timeout / 8 and acts if the newest operation has been in state ENTERED, with the
- * same index, for longer than the timeout. It calls `on_expire` with a report and then _exit; only
- * the watchdog and the launcher may call _exit.
+ * is for calls that block inside a library and cannot poll, such as native MPI. The watchdog reads
+ * the flight recorder 8 times per timeout. It acts if the newest operation has been in state
+ * ENTERED, with the same index, for longer than the timeout. It then calls `on_expire` with a
+ * report, and after that _exit.
  *
- * While the rank is idle (ddp_comm_agree_idle), the watchdog acts if no working rank of this host
- * has entered an operation or changed its phase for the timeout and a grace of half of it (at least
- * 1 s), in which the watchdogs of the working ranks report first. */
+ * While this rank is idle (ddp_comm_agree_idle), the watchdog watches the working ranks of this
+ * host. It acts if none of them has entered an operation or changed its phase for the timeout plus
+ * a grace period. The grace period is half the timeout, but at least 1 s, so that the watchdogs of
+ * the working ranks report first. */
 #ifndef DDP_COMM_WATCHDOG_H
 #define DDP_COMM_WATCHDOG_H
 
@@ -18,8 +19,8 @@ extern "C" {
 
 struct ddp_segment;
 struct ddp_watchdog;
-/* host: the segment of this host's ranks; NULL if there is none, and then an idle rank has no
- * deadline. */
+/* host: the segment of this host's ranks, or NULL if there is none. Without a segment an idle rank
+ * has no deadline. */
 int ddp_watchdog_start(const struct ddp_flight *flight, const struct ddp_segment *host,
                        int64_t timeout_ns, void (*on_expire)(void *arg, const char *report_text),
                        void *arg, struct ddp_watchdog **out, struct ddp_err *err) DDP_MUST_CHECK;

@@ -3,7 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Quantiles of the standard normal distribution: 2 % in both tails together, and 2 % in one. */
+/* Quantiles of the standard normal distribution. A value lies outside +-DRIFT_Z with probability
+ * 0.02, and above AUTOCORRELATION_Z with probability 0.02. */
 #define DRIFT_Z           2.3263
 #define AUTOCORRELATION_Z 2.0537
 #define FIRST_LOOK        20
@@ -20,8 +21,8 @@ static int compare_values(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Fills rank [n] with the midrank of each sample minus the mean rank. Returns the sum of squares.
- */
+/* Fills rank [n] with the midrank of each sample minus the mean rank. Returns the sum of the
+ * squares of rank [n]. */
 static double centred_ranks(struct indexed_value *order, size_t n, double *rank)
 {
     qsort(order, n, sizeof *order, compare_values);

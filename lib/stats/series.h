@@ -1,6 +1,6 @@
 /* Diagnostics of a sequence of measurements. The confidence interval of the median assumes that the
- * samples are independent and do not drift; ddp_series_judge() tests both. The ddp_stop functions
- * decide when an adaptive measurement has enough samples. All functions are pure. */
+ * samples are independent and do not drift. ddp_series_judge() tests both assumptions. The ddp_stop
+ * functions decide when an adaptive measurement has enough samples. All functions are pure. */
 #ifndef DDP_STATS_SERIES_H
 #define DDP_STATS_SERIES_H
 
@@ -16,7 +16,7 @@ extern "C" {
 /* Series with fewer samples are not judged. */
 #define DDP_SERIES_MIN 20
 
-/* The result of both tests. The tests use the position of each sample in sorted order (its
+/* The results of the two tests. The tests use the position of each sample in sorted order (its
  * statistical rank), so outliers and bimodal samples do not disturb the tests. At most 4 % of
  * independent, steady series are reported as drifting or autocorrelated. */
 struct ddp_series {
@@ -35,10 +35,12 @@ struct ddp_series {
  * drifting nor autocorrelated. Returns 0, or -1 if memory is exhausted. */
 int ddp_series_judge(const double *sample, size_t n, struct ddp_series *out);
 
-/* Returns the number of samples at which adaptive stopping checks the precision again, after n
- * samples: 20, 30, 45, 67, ... The checks are few so that the interval keeps its coverage. */
+/* Returns the number of samples at which adaptive stopping checks the precision next, if there are
+ * n samples now. It checks at 20, 30, 45, 67, ... samples. These checks are few, because each check
+ * reduces the coverage of the interval. */
 size_t ddp_stop_next(size_t n);
-/* Returns whether half the 95 % interval is at most `precision` (0.02 = 2 %) of the median. */
+/* Returns whether half the width of the 95 % interval is at most `precision` times the median. 0.02
+ * means 2 %. */
 bool ddp_stop_precise(const struct ddp_summary *s, double precision);
 
 #ifdef __cplusplus

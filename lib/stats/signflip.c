@@ -13,8 +13,8 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Fills score [n] with |d[i] - centre|, limited to the clip. Returns the observed statistic: the
- * sum of the scores whose difference is positive. */
+/* Fills score [n] with |d[i] - centre|, limited to `clip` (signflip.h). Returns the observed
+ * statistic, which is the sum of the scores of all d[i] above centre. */
 static double scores(const double *d, size_t n, double centre, double *score)
 {
     double sorted[DDP_SIGNFLIP_MAX], observed = 0;
@@ -30,9 +30,9 @@ static double scores(const double *d, size_t n, double centre, double *score)
     return observed;
 }
 
-/* Computes the sums of all subsets of score [n] in ascending order. Each score merges the list with
- * a copy shifted by the score. sums and other have room for 2^n values each; returns the one that
- * holds the result. */
+/* Computes the sums of all subsets of score [n] in ascending order. For each score, it merges the
+ * list of sums with a copy of the list to which the score is added. `sums` and `other` have room
+ * for 2^n values each. Returns the one of the two that holds the result. */
 static double *subset_sums(const double *score, size_t n, double *sums, double *other)
 {
     sums[0] = 0;
@@ -49,19 +49,21 @@ static double *subset_sums(const double *score, size_t n, double *sums, double *
     return sums;
 }
 
-/* Returns the fraction of all sign patterns of d [n] about centre whose statistic is at least the
- * observed one. memory is scratch space of 4 * 2^ceil(n/2) values. */
+/* Returns the p value for `centre`. This is the fraction of all sign patterns of the differences d
+ * [n] - centre whose statistic is at least the observed one. memory is scratch space of 4 *
+ * 2^ceil(n/2) values. */
 static double tail(const double *d, size_t n, double centre, double *memory)
 {
     double score[DDP_SIGNFLIP_MAX], total = 0;
     double observed = scores(d, n, centre, score);
     for (size_t i = 0; i < n; i++)
         total += score[i];
-    observed -= 1e-12 * total; /* allow for rounding: below, the sums are added in another order */
+    /* Allow for rounding, because the sums below are added in another order. */
+    observed -= 1e-12 * total;
     size_t left = n / 2, right = n - left, room = (size_t)1 << right;
     double *low = subset_sums(score, left, memory, memory + room);
     double *high = subset_sums(score + left, right, memory + 2 * room, memory + 3 * room);
-    /* The larger the sum of the left half, the smaller the sums of the right half that suffice. */
+    /* As low[i] grows, smaller sums of the right half are enough. */
     double count = 0;
     size_t from = room;
     for (size_t i = 0; i < (size_t)1 << left; i++) {
@@ -105,8 +107,8 @@ size_t ddp_signflip_least_pairs(size_t cells, double level)
     return n;
 }
 
-/* Finds by bisection where the test of d [n] changes from rejecting (`out`) to not rejecting
- * (`in`). */
+/* Finds by bisection the centre at which the test of d [n] changes from rejecting to not rejecting.
+ * The test rejects `out` and does not reject `in`. */
 static double border(const double *d, size_t n, double alpha, double out, double in, double *memory)
 {
     for (int i = 0; i < 40; i++) { /* 40 halvings reach the precision of a log ratio */
@@ -171,7 +173,7 @@ int ddp_holm(const double *p, size_t n, double *adjusted)
     for (size_t i = 0; i < n; i++)
         order[i] = (struct ranked_p){p[i], i};
     qsort(order, n, sizeof *order, compare_p);
-    double most = 0; /* adjusted values must not decrease with rank */
+    double most = 0; /* a larger p value never gets a smaller adjusted value */
     for (size_t i = 0; i < n; i++) {
         most = fmax(most, fmin(1, order[i].p * (double)(n - i)));
         adjusted[order[i].index] = most;

@@ -11,14 +11,16 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Nearest rank: the ceil(p*n)-th smallest. p is in percent so that the ceiling is exact. */
+/* Returns the percentile by nearest rank, the ceil(p*n)-th smallest value. p is given in whole
+ * percent, so that the ceiling is exact. */
 static double percentile(const double *sorted, size_t n, size_t percent)
 {
     size_t rank = (size_t)(((unsigned __int128)n * percent + 99) / 100);
     return sorted[rank > 0 ? rank - 1 : 0];
 }
 
-/* log of P(B = k) for B ~ Binomial(n, 1/2). Uses lgamma because 2^-n underflows from n = 1075. */
+/* Returns the log of P(B = k) for B ~ Binomial(n, 1/2). Uses lgamma because 2^-n underflows from n
+ * = 1075. */
 static double log_probability(size_t n, size_t k)
 {
     int sign; /* lgamma_r() is used because lgamma() writes a global variable */
@@ -26,12 +28,12 @@ static double log_probability(size_t n, size_t k)
            lgamma_r((double)(n - k) + 1, &sign) - (double)n * log(2);
 }
 
-/* The order statistics X_(lo) and X_(hi), hi = n + 1 - lo, miss the median if fewer than lo of the
- * n samples lie on one side of it. Each sample lies on a given side with probability 1/2; half of a
- * tie counts for either side, so ties only widen the interval. Hence
+/* Let hi = n + 1 - lo. The interval from X_(lo) to X_(hi) misses the median if fewer than lo of the
+ * n samples lie on one side of the median. Each sample lies on a given side with probability 1/2.
+ * Samples that equal the median only raise the coverage. Therefore
  *     coverage = 1 - 2 * P(B <= lo - 1),  B ~ Binomial(n, 1/2).
- * The largest lo that keeps the coverage at the level gives the narrowest pair. P is summed from
- * its smallest term up. */
+ * The largest lo whose coverage is at least `level` gives the narrowest pair. The terms of P are
+ * summed from the smallest one up. */
 int ddp_median_interval(size_t n, double level, size_t *lo, size_t *hi)
 {
     assert(level > 0 && level < 1);
@@ -41,8 +43,8 @@ int ddp_median_interval(size_t n, double level, size_t *lo, size_t *hi)
      * than 1e-32 and are skipped. */
     double start = (double)n / 2 - 6 * sqrt((double)n);
     size_t best = 0;
-    for (size_t k = start > 0 ? (size_t)start : 0; k < (n + 1) / 2;
-         k++) { /* k = lo - 1, and lo <= hi */
+    /* k is lo - 1, and lo <= hi. */
+    for (size_t k = start > 0 ? (size_t)start : 0; k < (n + 1) / 2; k++) {
         tail += exp(log_probability(n, k));
         if (tail > tail_max)
             break;

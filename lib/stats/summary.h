@@ -1,8 +1,8 @@
 /* Summary statistics of a sample of times. All functions are pure.
  *
- * A percentile is the nearest rank: the ceil(p*n)-th smallest sample. Outliers are kept. The
- * interval of the median is the exact, distribution-free one, from the binomial distribution of
- * order statistics (Hoefler & Belli, SC15, 3.1.3; Le Boudec 2010, 2.2.2). */
+ * A percentile is the ceil(p*n)-th smallest sample (nearest rank). Outliers are kept. The interval
+ * of the median is exact and assumes no distribution. It is computed from the binomial distribution
+ * (Hoefler & Belli, SC15, 3.1.3; Le Boudec 2010, 2.2.2). */
 #ifndef DDP_STATS_SUMMARY_H
 #define DDP_STATS_SUMMARY_H
 
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* All values have the unit of the samples. Values that need more samples are NaN. */
+/* All values have the unit of the samples. A value for which there are too few samples is NaN. */
 struct ddp_summary {
     size_t n;
     double median;           /* for even n, the mean of the middle two samples */
@@ -29,9 +29,8 @@ struct ddp_summary {
 /* Summarises sample [n]. Sorts a copy. Returns 0, or -1 if memory is exhausted. */
 int ddp_summarize(const double *sample, size_t n, struct ddp_summary *out);
 
-/* Finds the order statistics that bound the median with a confidence of at least `level`: the
- * narrowest symmetric pair with P(X_(lo) <= median <= X_(hi)) >= level. *lo and *hi count from 1.
- * Returns 0, or -1 if n is too small for the level. */
+/* Finds the narrowest symmetric pair of order statistics with P(X_(lo) <= median <= X_(hi)) >=
+ * level. *lo and *hi count from 1. Returns 0, or -1 if n is too small for the level. */
 int ddp_median_interval(size_t n, double level, size_t *lo, size_t *hi);
 
 #ifdef __cplusplus

@@ -67,8 +67,7 @@ int ddp_verdict_decide(const double *base, const double *next, size_t cells, siz
         for (size_t c = 0; c < cells; c++) {
             out[c].p_holm = adjusted[c];
             out[c].state = state_of(&out[c], 1 + min_effect);
-            if (out[c].state ==
-                DDP_CELL_MISSING) /* in Holm's correction the cell counted with p 1 */
+            if (out[c].state == DDP_CELL_MISSING) /* Holm's correction used p = 1 for this cell */
                 out[c].p = out[c].p_holm = NAN;
             if (out[c].state == DDP_CELL_SLOWER)
                 *verdict = DDP_VERDICT_FAIL;

@@ -1,10 +1,10 @@
 /* The gate's decision, computed from the medians of paired runs. All functions are pure.
  *
  * A *cell* is one point of the benchmark (collective, size, ...), measured in every run. A *pair*
- * is one run of the base and one run of the new command, close in time and in random order. For
- * each cell the log ratios of its pairs are tested (signflip.h), and the ratio new/base is
- * estimated with one-sided 95 % bounds. The p values of all cells are corrected by Holm's method.
- */
+ * is one run of the base command and one run of the new command, close in time and in random order.
+ * For each cell, the sign-flip test (signflip.h) is applied to the log ratios of the cell's pairs.
+ * The same module estimates the ratio new/base with one-sided 95 % bounds. Holm's method corrects
+ * the p values of all cells. */
 #ifndef DDP_STATS_VERDICT_H
 #define DDP_STATS_VERDICT_H
 
@@ -14,21 +14,20 @@
 extern "C" {
 #endif
 
-/* Significance level of the corrected tests together, and of each bound. */
+/* Significance level of all corrected tests together, and of each bound. */
 #define DDP_VERDICT_LEVEL 0.05
 
 enum ddp_verdict { DDP_VERDICT_PASS, DDP_VERDICT_FAIL, DDP_VERDICT_INCONCLUSIVE };
 enum ddp_cell_state {
-    DDP_CELL_SAME,      /* no slow-down of min_effect is plausible */
+    DDP_CELL_SAME,      /* the upper bound lies below 1 + min_effect */
     DDP_CELL_FASTER,    /* the upper bound lies below 1 / (1 + min_effect); passes like SAME */
     DDP_CELL_SLOWER,    /* the test is significant and the lower bound exceeds 1 + min_effect */
-    DDP_CELL_UNCERTAIN, /* the bounds allow a slow-down of min_effect, but do not show one */
-    DDP_CELL_MISSING    /* no pair has measured the cell on both sides */
+    DDP_CELL_UNCERTAIN, /* the upper bound is at least 1 + min_effect, and the cell is not SLOWER */
+    DDP_CELL_MISSING    /* no pair has measured the cell with both commands */
 };
 const char *ddp_verdict_name(enum ddp_verdict v);           /* "PASS", "FAIL", "INCONCLUSIVE" */
 const char *ddp_cell_state_name(enum ddp_cell_state state); /* "same", "slower", ... */
 
-/* The result of one cell. */
 struct ddp_cell {
     size_t pairs;        /* pairs used */
     double ratio;        /* estimate of new/base times; above 1 is slower; NaN if missing */
@@ -37,11 +36,11 @@ struct ddp_cell {
     enum ddp_cell_state state;
 };
 
-/* Decides the verdict. base, next [cells * pairs] hold the median times, all pairs of a cell
- * together; NaN if a run has not measured the cell. pairs <= DDP_SIGNFLIP_MAX. min_effect: 0.05
- * means 5 %. Fills out [cells]. FAIL: at least one cell is SLOWER. PASS: the upper bound of every
- * cell lies below 1 + min_effect. INCONCLUSIVE: everything else. Returns 0, or -1 if memory is
- * exhausted. */
+/* Decides the verdict. base and next [cells * pairs] hold the median times, ordered by cell and
+ * then by pair. A time is NaN if the run has not measured the cell. pairs <= DDP_SIGNFLIP_MAX.
+ * min_effect: 0.05 means 5 %. Fills out [cells]. FAIL: at least one cell is SLOWER. PASS: the upper
+ * bound of every cell lies below 1 + min_effect. INCONCLUSIVE: everything else. Returns 0, or -1 if
+ * memory is exhausted. */
 int ddp_verdict_decide(const double *base, const double *next, size_t cells, size_t pairs,
                        double min_effect, struct ddp_cell *out, enum ddp_verdict *verdict);
 
