@@ -21,14 +21,15 @@ static const char *temp_folder(void)
     return parent && parent[0] == '/' ? parent : "/tmp";
 }
 
-/* Deletes the results in the folder, then the folder unless other files remain. */
+/* Deletes the results in the folder and their temporary files, whose names begin with a dot. Then
+ * deletes the folder unless other files remain. */
 static void clear(int fd, const char *path)
 {
     const int again = dup(fd);
     DIR *dir = again >= 0 ? fdopendir(again) : NULL;
     const struct dirent *entry;
     while (dir && (entry = readdir(dir)) != NULL)
-        if (strncmp(entry->d_name, RESULT, strlen(RESULT)) == 0)
+        if (strncmp(entry->d_name + (entry->d_name[0] == '.'), RESULT, strlen(RESULT)) == 0)
             (void)unlinkat(fd, entry->d_name, 0);
     if (dir)
         closedir(dir);

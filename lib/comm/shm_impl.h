@@ -44,7 +44,7 @@ struct ddp_shm_peer {
     /* Posted receives in order. */
     struct ddp_request *posted, *posted_last;
     /* Early messages in order. */
-    struct ddp_shm_message *pre_scale, *pre_scale_last;
+    struct ddp_shm_message *early, *early_last;
     uint64_t head; /* slots emptied */
     /* True while a message is arriving. The message goes to into_request or into_message. If both
      * are NULL, the message is discarded. */

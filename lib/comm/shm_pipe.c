@@ -46,7 +46,7 @@ static void free_message(struct ddp_shm_message *message)
 void ddp_shm_pipe_release(struct ddp_shm_world *world)
 {
     for (int r = 0; world->peer != NULL && r < world->ranks; r++) {
-        struct ddp_shm_message *message = world->peer[r].pre_scale;
+        struct ddp_shm_message *message = world->peer[r].early;
         while (message != NULL) {
             struct ddp_shm_message *next = message->next;
             free_message(message);
@@ -113,15 +113,15 @@ static struct ddp_request *take_posted(struct ddp_shm_peer *p, uint64_t context,
 static struct ddp_shm_message *take_early(struct ddp_shm_peer *p, uint64_t context, int32_t tag)
 {
     struct ddp_shm_message *before = NULL;
-    for (struct ddp_shm_message *m = p->pre_scale; m != NULL; before = m, m = m->next) {
+    for (struct ddp_shm_message *m = p->early; m != NULL; before = m, m = m->next) {
         if (m->context != context || m->tag != tag)
             continue;
         if (before == NULL)
-            p->pre_scale = m->next;
+            p->early = m->next;
         else
             before->next = m->next;
-        if (p->pre_scale_last == m)
-            p->pre_scale_last = before;
+        if (p->early_last == m)
+            p->early_last = before;
         return m;
     }
     return NULL;
@@ -143,11 +143,11 @@ static int keep_early(struct ddp_shm_peer *p, const struct ddp_pipe_slot *header
     m->total = header->total;
     m->tag = header->tag;
     m->data = data;
-    if (p->pre_scale == NULL)
-        p->pre_scale = m;
+    if (p->early == NULL)
+        p->early = m;
     else
-        p->pre_scale_last->next = m;
-    p->pre_scale_last = m;
+        p->early_last->next = m;
+    p->early_last = m;
     p->into_message = m;
     return 0;
 }

@@ -127,7 +127,7 @@ int ddp_slot_take(enum ddp_slot slot, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_slot_free(enum ddp_slot slot);
 bool ddp_slot_is_taken(void);
 /* Opens a world and takes the slot. If this fails, the slot is free again. */
-int ddp_open(const struct ddp_backend *backend, const struct ddp_rank_info *place,
+int ddp_open(const struct ddp_backend *backend, const struct ddp_rank_info *rank_info,
              const struct ddp_settings *settings, enum ddp_slot slot, struct ddp **out,
              struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -276,6 +276,7 @@ END
     left=$(echo mine/ddpbench-gate-*)
     [ -d "$left" ]
     echo '{}' >"$left/launch.json"
+    echo '{' >"$left/.launch.json.ddpbench.tmp" # of a child that was killed while it wrote
     # folders with other files, and folders locked by a running gate, are kept
     mkdir mine/ddpbench-gate-other mine/ddpbench-gate-locked
     touch mine/ddpbench-gate-other/file
