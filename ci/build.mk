@@ -1,15 +1,15 @@
 # Building: every .c file of lib/ except the modules goes into the core library, cmd/*.c into the binary.
 
-MODULE_SRC := lib/comm/backend_mpi.c
+MODULE_SRC := lib/comm/mpi/backend_mpi.c
 FAULT_SRC := lib/base/fault.c lib/base/fault_parse.c # left out of a normal build
-LIB_SRC := $(call cuda_layers,$(call cuda_choose,$(filter-out $(MODULE_SRC) $(if $(filter 0,$(FAULTS)),$(FAULT_SRC)),$(wildcard lib/*/*.c))))
+LIB_SRC := $(call cuda_layers,$(call cuda_choose,$(filter-out $(MODULE_SRC) $(if $(filter 0,$(FAULTS)),$(FAULT_SRC)),$(wildcard lib/*/*.c lib/*/*/*.c))))
 # The helper that `ddpbench kernels` starts is a separate binary, because it needs the C++ library.
 KERNELS_SRC := cmd/kernels_main.c cmd/gbench.cc
 CMD_SRC := $(filter-out $(KERNELS_SRC),$(wildcard cmd/*.c))
 CU_OBJ := $(CU_SRC:%.cu=$(O)/%.cu.o)
 LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(CU_OBJ)
 MODULE_OBJ := $(filter $(LIB_OBJ),$(addprefix $(O)/lib/,base/err.o base/mem.o base/strbuf.o base/clock.o \
-  base/unit.o base/dtype.o base/cpuinfo.o comm/launcher.o))
+  base/unit.o base/dtype.o base/cpuinfo.o launch/launcher.o))
 CMD_OBJ := $(CMD_SRC:%.c=$(O)/%.o)
 MODULES := $(foreach f,$(MPI_FLAVOURS),$(O)/ddpbench-mpi-$f.so)
 HELPERS := $(if $(and $(HAVE_GBENCH),$(wildcard cmd/gbench.cc)),$(O)/ddpbench-kernels)

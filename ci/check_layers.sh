@@ -13,29 +13,31 @@ base:
 stats: base
 device: base
 record: base stats
-comm: base device
+diag: base
+launch: base diag
+comm: base device diag launch
 compress: base device
 model: base device
-coll: comm base device
-exchange: base device comm coll compress
+coll: base device diag launch comm
+exchange: base device diag launch comm coll compress
 report: base stats record
-bench: base stats device record comm coll compress exchange
-train: base stats device record comm coll compress exchange model
-cmd: base stats device record comm compress model coll exchange report bench train
+bench: base stats device record diag launch comm coll compress exchange
+train: base stats device record diag launch comm coll compress exchange model
+cmd: base stats device record diag launch comm compress model coll exchange report bench train
 '
 
 # Code that only some files may use: name | Perl pattern of the code | Perl pattern of these files.
 # The patterns match a call only: a whole name that is not a member and is followed by "(".
 uses='
-mpi.h         | #\s*include\s*[<"]mpi\.h | ^lib/comm/backend_mpi\.c$
-nccl.h        | #\s*include\s*[<"]nccl\.h | ^lib/comm/backend_nccl(_\w+)?\.(c|inc\.h)$
+mpi.h         | #\s*include\s*[<"]mpi\.h | ^lib/comm/mpi/backend_mpi\.c$
+nccl.h        | #\s*include\s*[<"]nccl\.h | ^lib/comm/nccl/backend_nccl(_\w+)?\.(c|inc\.h)$
 CUDA          | #\s*include\s*[<"](cuda|cudnn|cublas|nvml|nvrtc) | \.cu$|/(dev_cuda|dev_nvml|backend_nccl|layers_cuda)(_\w+)?\.(c|inc\.h)$
 Google Benchmark | #\s*include\s*[<"]benchmark/ | ^cmd/gbench\.cc$
 CBLAS         | \bcblas_\w+ | ^lib/model/(blas|layers_cblas)\.c$
 printing      | (?<![\w.>])(printf|vprintf|puts|putchar|perror)\s*\(|\b(stdout|stderr)\b | ^cmd/|^lib/report/|^lib/base/log\.[ch]$
 exit          | (?<![\w.>])(exit|quick_exit|abort)\s*\( | ^cmd/|^lib/report/|^lib/base/log\.c$
-_exit         | (?<![\w.>])_(exit|Exit)\s*\( | ^lib/comm/(launch(_\w+)?|watchdog)\.[ch]$
-getenv        | (?<![\w.>])(secure_)?getenv\s*\(|\benviron\b | ^cmd/|^lib/base/(conf|sysinfo)\.c$|^lib/comm/launcher\.c$
+_exit         | (?<![\w.>])_(exit|Exit)\s*\( | ^lib/launch/(launch(_\w+)?|watchdog)\.[ch]$
+getenv        | (?<![\w.>])(secure_)?getenv\s*\(|\benviron\b | ^cmd/|^lib/base/(conf|sysinfo)\.c$|^lib/launch/launcher\.c$
 '
 
 # Prints each violation in the repository $1, and fails when there is one.
@@ -60,9 +62,12 @@ check() {
             my ($layer) = $file =~ m{^(?:lib/)?(\w+)/};
             $may{$layer} or $say->("lib/$layer is no layer that ci/check_layers.sh knows"), next;
             if (my ($name) = $code =~ /^\s*#\s*include\s*"([^"]+)"/) {
-                my ($dir) = $name =~ m{^(\w+)/[\w.]+$};
+                my ($dir) = $name =~ m{^(\w+)/(?:\w+/)?[\w.]+$};
                 if (defined $dir) {
                     $may{$layer}{$dir} or $say->("$layer must not include \"$name\"");
+                    my ($folder) = $name =~ m{^(.*)/\w+_impl(?:\.inc)?\.h$};
+                    !defined $folder or $file =~ m{^lib/\Q$folder\E/[^/]+$} or
+                        $say->("\"$name\" is private to lib/$folder");
                 } elsif ($name ne "build_facts.h" and !($layer eq "cmd" and -e "cmd/$name")) {
                     $say->("\"$name\": write it as \"layer/file.h\"");
                 }
@@ -107,13 +112,19 @@ bad|lib/novel/a.c|int x;
 bad|lib/coll/a.c|# include <mpi.h>
 bad|cmd/a.cc|#include <benchmark/benchmark.h>
 good|cmd/gbench.cc|#include <benchmark/benchmark.h>
-good|lib/comm/backend_mpi.c|#include <mpi.h>
+good|lib/comm/mpi/backend_mpi.c|#include <mpi.h>
 bad|lib/comm/a.c|#include <nccl.h>
+bad|lib/comm/shm/a.c|#include "coll/coll.h"
+good|lib/comm/shm/a.c|#include "launch/segment.h"
+bad|lib/launch/a.c|#include "comm/comm.h"
+good|lib/comm/shm/a.c|#include "comm/shm/shm_impl.h"
+bad|lib/comm/a.c|#include "comm/shm/shm_impl.h"
+bad|cmd/a.c|#include "train/trainer_impl.h"
 bad|lib/model/a.c|#include <cuda_runtime.h>
-good|lib/device/dev_cuda_stream.c|#include <cuda_runtime_api.h>
+good|lib/device/cuda/dev_cuda_stream.c|#include <cuda_runtime_api.h>
 good|lib/device/kernels.cu|#include <cuda_runtime.h>
 bad|lib/device/kernels.cu|#include "comm/comm.h"
-bad|lib/device/dev_cpu.c|#include <cuda_runtime_api.h>
+bad|lib/device/cpu/dev_cpu.c|#include <cuda_runtime_api.h>
 bad|lib/model/a.c|cblas_sgemm(a);
 good|lib/model/a.c|/* cblas_sgemm(a) */ // mpi\nconst char *s = "printf(\\"x\\")"; 
 bad|lib/coll/a.c|int f(void) { return printf("x"); }
@@ -122,8 +133,8 @@ good|lib/report/a.c|printf("x");
 good|lib/coll/a.c|snprintf(a, 1, "x"); c->exit(1); c.abort(2); ddp_exit(3); pthread_exit(0);
 bad|lib/coll/a.c|exit(1);
 bad|lib/coll/a.c|abort ();
-bad|lib/comm/launcher.c|_exit(1);
-good|lib/comm/launch_process.c|_exit(1);
+bad|lib/launch/launcher.c|_exit(1);
+good|lib/launch/launch_process.c|_exit(1);
 bad|lib/report/a.c|_exit(1);
 bad|lib/model/a.c|getenv("HOME");
 good|lib/base/conf.c|getenv("HOME");

@@ -2,7 +2,7 @@
 # otherwise CUDA_HOME, CUDA_PATH, the PATH and the usual prefixes are searched. The CUDA runtime is
 # linked statically and opens the driver at its first call, so a run that uses no GPU loads nothing.
 #
-# Sources: with CUDA, lib/*/*.cu and C files whose name contains _cuda are built; those with _nccl need
+# Sources: with CUDA, all .cu files of lib/ and C files whose name contains _cuda are built; those with _nccl need
 # NCCL's header as well. Without it the files *_cuda_absent.c and *_nccl_absent.c are built instead;
 # they keep the names in the lists and report why they cannot be used. The layers need cuBLAS's header
 # (otherwise layers_cuda_absent.c is built) and use cuDNN if its header is found.
@@ -59,7 +59,7 @@ cuda_choose = $(filter-out $(if $(filter 1,$(HAVE_CUDA)),%/dev_cuda_absent.c %/n
   $(if $(filter 1,$(HAVE_NCCL)),%_nccl_absent.c,$(filter-out %_absent.c,$(call nccl_named,$1))),$1)
 cuda_layers = $(filter-out $(if $(filter 1,$(HAVE_CUBLAS)),%/layers_cuda_absent.c,%/layers_cuda.c %/layers_cuda_load.c) \
   $(if $(filter 1,$(HAVE_CUDNN)),%/layers_cuda_cudnn_absent.c,%/layers_cuda_cudnn.c),$1)
-CU_SRC := $(if $(filter 1,$(HAVE_CUDA)),$(wildcard lib/*/*.cu))
+CU_SRC := $(if $(filter 1,$(HAVE_CUDA)),$(wildcard lib/*/*.cu lib/*/*/*.cu))
 
 # tests/nccl runs backend nccl without a GPU: this binary has a fake device in place of device cuda,
 # and a fake NCCL library lies beside it.

@@ -5,7 +5,7 @@
 DDP_SOVERSION := 0
 
 # libddp never contains CUDA, so that programs link the static library with libc's libraries alone.
-LIBDDP_ALL := $(foreach d,base device comm coll compress exchange,$(wildcard lib/$d/*.c))
+LIBDDP_ALL := $(foreach d,base device diag launch comm coll compress exchange,$(wildcard lib/$d/*.c lib/$d/*/*.c))
 LIBDDP_GPU := $(call cuda_named,$(LIBDDP_ALL)) $(call nccl_named,$(LIBDDP_ALL))
 LIBDDP_SRC = $(filter-out lib/base/json% lib/base/opt% lib/base/log.c $(LIBDDP_GPU),$(filter \
   $(LIBDDP_ALL),$(LIB_SRC))) $(filter %_absent.c,$(LIBDDP_GPU))

@@ -7,7 +7,7 @@ ifneq ($(SIMGRID),0)
   $(if $(filter 1,$(SIMGRID)),$(or $(SMPICC),$(error SIMGRID=1, but smpicc is not installed: Debian's libsimgrid-dev)))
 endif
 SIM_BIN := $(if $(SMPICC),$(if $(wildcard tests/sim/ddpsim.c),$(if $(SAN),,$(O)/tests/sim/ddpsim)))
-SIM_OBJ := $(patsubst %.c,$(O)/sim/%.o,$(filter-out tests/sim/quick.c,$(wildcard tests/sim/*.c)) lib/comm/backend_mpi.c)
+SIM_OBJ := $(patsubst %.c,$(O)/sim/%.o,$(filter-out tests/sim/quick.c,$(wildcard tests/sim/*.c)) lib/comm/mpi/backend_mpi.c)
 SIM_QUICK := $(SIM_BIN:ddpsim=quick.so)
 
 # SMPI_NO_OVERRIDE_MALLOC: ranks share only the memory that they share explicitly.

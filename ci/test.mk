@@ -18,7 +18,7 @@ $(UNIT_BIN): $(O)/tests/%: $(O)/tests/%.o $(O)/libddpcore.a
 -include $(UNIT_BIN:=.d)
 
 # The binary with a fake GPU in place of device cuda, and a fake NCCL: see tests/nccl/fake_gpu.h.
-FAKE_GPU_OBJ = $(filter-out $(O)/lib/device/dev_cuda%.o $(O)/lib/model/layers_cuda%.o $(CU_OBJ),$(LIB_OBJ)) \
+FAKE_GPU_OBJ = $(filter-out $(O)/lib/device/cuda/dev_cuda%.o $(O)/lib/model/layers_cuda%.o $(CU_OBJ),$(LIB_OBJ)) \
   $(O)/tests/nccl/fake_gpu.o $(O)/tests/nccl/fake_layers.o
 $(O)/tests/nccl/ddpbench: $(CMD_OBJ) $(FAKE_GPU_OBJ) $(O)/objects
 	@echo "  LD    $@"

@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "comm/backend.h"
-#include "comm/launch.h"
-#include "comm/launcher.h"
+#include "launch/launch.h"
+#include "launch/launcher.h"
 #include "record/record.h"
 
 struct ddp_cmd;

@@ -6,7 +6,7 @@
 #include "base/conf.h"
 #include "base/mem.h"
 #include "device/device.h"
-#include "device/nvml.h"
+#include "device/cuda/nvml.h"
 #include "doctor.h"
 #include "kernels.h"
 #include "plain.h"

@@ -8,7 +8,7 @@
 #include "base/fault.h"
 #include "base/mem.h"
 #include "coll/coll.h"
-#include "coll/sparse_coll.h"
+#include "coll/sparse/sparse_coll.h"
 #include "compress/compress.h"
 #include "exchange/sync.h"
 #include "kernels.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "comm/launch_in_subprocess.h"
+#include "launch/launch_in_subprocess.h"
 #include "train_options.h"
 
 #define CUDA_ANSWER_NS                                                                             \

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "comm/gpu_share.h"
-#include "comm/segment.h"
+#include "launch/segment.h"
 #include "plain.h"
 #include "world.h"
 

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 #include "cmd.h"
-#include "comm/signal_watch.h"
+#include "launch/signal_watch.h"
 #include "report/report.h"
 
 struct ddp_world {

@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "device/device.h"
-#include "device/nvml.h"
+#include "device/cuda/nvml.h"
 #include "record/provenance.h"
 #include "outputs.h"
 #include "world.h"

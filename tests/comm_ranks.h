@@ -10,7 +10,7 @@
 
 #include "comm/backend.h"
 #include "comm/comm.h"
-#include "comm/launch.h"
+#include "launch/launch.h"
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \

@@ -19,7 +19,7 @@ enum ddp_conf_key {
     DDP_CONF_CUDNN_LIB,  /* library to load for cuDNN */
     DDP_CONF_MODULE_DIR, /* folder of ddpbench-mpi-*.so */
     DDP_CONF_DATA_DIR,   /* folder of the data sets, like --data */
-    DDP_CONF_PORT,       /* port of the rendezvous server (comm/rendezvous.h) */
+    DDP_CONF_PORT,       /* port of the rendezvous server (launch/rendezvous.h) */
     DDP_CONF_NCCL_LIB,   /* library to load for NCCL */
     DDP_CONF_HOSTS,      /* hosts to simulate, for tests (comm/hosts.h) */
     DDP_CONF_FAULT,      /* faults to inject, only in a build with FAULTS=1 */

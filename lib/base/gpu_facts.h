@@ -1,5 +1,5 @@
-/* Facts about one GPU of this host, for the result record. device/nvml.h fills them. A fact that
- * cannot be read is "" or -1, never a guess. */
+/* Facts about one GPU of this host, for the result record. device/cuda/nvml.h fills them. A fact
+ * that cannot be read is "" or -1, never a guess. */
 #ifndef DDP_BASE_GPU_FACTS_H
 #define DDP_BASE_GPU_FACTS_H
 

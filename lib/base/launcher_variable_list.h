@@ -1,5 +1,5 @@
 /* One line per variable that launchers set: DDP_LAUNCHER_VARIABLE(symbol, name, recorded). recorded
- * is 1 if the variable may appear in a result. comm/launcher.c reads the variables, and
+ * is 1 if the variable may appear in a result. launch/launcher.c reads the variables, and
  * record/provenance.c records them. */
 DDP_LAUNCHER_VARIABLE(OMPI_RANK, "OMPI_COMM_WORLD_RANK", 1)
 DDP_LAUNCHER_VARIABLE(OMPI_SIZE, "OMPI_COMM_WORLD_SIZE", 1)

@@ -4,7 +4,7 @@
 #ifndef DDP_BENCH_BREAK_EVEN_H
 #define DDP_BENCH_BREAK_EVEN_H
 
-#include "coll/sparse_coll.h"
+#include "coll/sparse/sparse_coll.h"
 #include "record/record.h"
 
 #ifdef __cplusplus

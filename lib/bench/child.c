@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "base/signal_set.h"
 #include "base/strbuf.h"
-#include "comm/launch_program.h"
+#include "launch/launch_program.h"
 
 /* Time between the first signal to the child and SIGKILL. */
 #define GRACE_NS 5000000000

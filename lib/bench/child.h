@@ -6,7 +6,7 @@
  * message. SIGINT, SIGTERM and SIGHUP that this process receives meanwhile are passed on to the
  * child's process group. After the timeout, the group gets SIGTERM. If the child is still running 5
  * s after a signal, the group gets SIGKILL. If this process is killed, the child gets SIGTERM
- * (comm/launch_program.h). */
+ * (launch/launch_program.h). */
 #ifndef DDP_BENCH_CHILD_H
 #define DDP_BENCH_CHILD_H
 

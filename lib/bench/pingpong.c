@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "bench/pingpong.h"
 #include "comm/backend.h"
-#include "comm/comm_shm.h"
+#include "comm/shm/comm_shm.h"
 #include "stats/summary.h"
 
 #define FLAG_SLOT (DDP_SHM_FLAG_SLOTS - 1) /* coll/coll_shm.h reserves it */

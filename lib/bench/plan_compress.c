@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "bench/gradient.h"
 #include "bench/plan.h"
-#include "coll/sparse_coll.h"
+#include "coll/sparse/sparse_coll.h"
 #include "exchange/compressed.h"
 
 int ddp_plan_methods(const struct ddp_bench_options *o)

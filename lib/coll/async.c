@@ -20,9 +20,9 @@
 #include "base/mem.h"
 #include "base/unit.h"
 #include "comm/backend.h"
-#include "comm/comm_shm.h"
+#include "comm/shm/comm_shm.h"
 #include "comm/hosts.h"
-#include "comm/segment.h"
+#include "launch/segment.h"
 #include "comm/waiter.h"
 
 /* Number of polls before a wait sleeps. They take less time than going to sleep and waking up. */

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/unit.h"
-#include "comm/comm_shm.h"
+#include "comm/shm/comm_shm.h"
 #include "comm/hosts.h"
 
 #define DDP_COLL(symbol) extern const struct ddp_coll_alg ddp_alg_##symbol;

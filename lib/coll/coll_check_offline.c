@@ -1,6 +1,6 @@
 /* Checks an algorithm without a communicator. */
 #include "coll/coll.h"
-#include "comm/comm_shm.h"
+#include "comm/shm/comm_shm.h"
 
 int ddp_coll_check_offline(const struct ddp_coll_alg *alg, const struct ddp_backend *backend,
                            int ranks, const struct ddp_coll_shape *shape, struct ddp_err *err)

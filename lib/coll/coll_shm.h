@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "coll/coll.h"
 #include "coll/pattern.h"
-#include "comm/comm_shm.h"
+#include "comm/shm/comm_shm.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 #include "comm/backend.h"
-#include "comm/control_tcp.h"
-#include "comm/launcher.h"
+#include "comm/tcp/control_tcp.h"
+#include "launch/launcher.h"
 
 static int choose(const struct ddp_comm *comm, const struct ddp_backend **out, struct ddp_err *err)
 {

@@ -15,7 +15,7 @@
 #include "comm/comm_id.h"
 #include "comm/comm_pages.h"
 #include "comm/hosts.h"
-#include "comm/segment.h"
+#include "launch/segment.h"
 #include "comm/waiter.h"
 
 /* A communicator and the members that only this file uses. */

@@ -14,8 +14,9 @@
 
 #include "base/dtype.h"
 #include "base/err.h"
-#include "comm/flight.h"
 #include "device/device.h"
+#include "diag/flight.h"
+#include "launch/rank_info.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,17 +25,6 @@ extern "C" {
 struct ddp_backend;
 struct ddp_comm_shm;
 struct ddp_hosts;
-
-/* A rank's number and the counts of ranks. Our own launcher sets the members. Under an outside
- * launcher they are read from its environment variables. */
-struct ddp_rank_info {
-    int rank, size;             /* in the world */
-    int local_rank, local_size; /* on this host */
-    bool oversubscribed; /* more local ranks than usable cores: waits yield instead of spinning */
-    int segment_fd;      /* shared segment of our launcher; -1: none */
-    /* Mapping of the segment in this process, or NULL. Ranks that are threads share it. */
-    void *segment;
-};
 
 /* Options of backends on GPUs. */
 struct ddp_gpu_options {

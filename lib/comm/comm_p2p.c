@@ -2,7 +2,7 @@
 #include "base/fault.h"
 #include "base/mem.h"
 #include "comm/backend.h"
-#include "comm/comm_shm.h"
+#include "comm/shm/comm_shm.h"
 #include "comm/waiter.h"
 
 /* u[7] of a request describes the request for error messages: the peer (low bits), whether it is a

@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "base/strbuf.h"
 #include "comm/build_id.h"
-#include "comm/rank_list.h"
+#include "diag/rank_list.h"
 
 #define TEXT_BYTES 8192 /* texts are cut to this size, so later differences are not shown */
 

@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "base/sysinfo.h"
 #include "comm/backend.h"
-#include "comm/segment.h"
+#include "launch/segment.h"
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 

@@ -13,7 +13,7 @@
 #include "base/sysinfo.h"
 #include "comm/backend.h"
 #include "comm/hosts.h"
-#include "comm/segment.h"
+#include "launch/segment.h"
 
 /* Message of a rank about the segment that the rank made or opened. `code` and `text` are the
  * failure, if any. */

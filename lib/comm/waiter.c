@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "base/unit.h"
 #include "comm/backend.h"
-#include "comm/flight_report.h"
-#include "comm/segment.h"
+#include "diag/flight_report.h"
+#include "launch/segment.h"
 
 /* A gap this long between two clock reads means that this process did not run (Ctrl-Z, a suspended
  * laptop). The gap does not count as waiting time, because the awaited rank did not cause it. */

@@ -2,7 +2,7 @@
 #ifndef DDP_EXCHANGE_COMPRESSED_IMPL_H
 #define DDP_EXCHANGE_COMPRESSED_IMPL_H
 
-#include "coll/sparse_coll.h"
+#include "coll/sparse/sparse_coll.h"
 #include "exchange/compressed.h"
 
 #ifdef __cplusplus

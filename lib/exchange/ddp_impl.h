@@ -13,8 +13,8 @@
 #define DDP_EXCHANGE_DDP_IMPL_H
 
 #include "coll/async.h"
-#include "comm/launch.h"
-#include "comm/watchdog.h"
+#include "launch/launch.h"
+#include "launch/watchdog.h"
 #include "exchange/ddp.h"
 
 #ifdef __cplusplus

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "comm/backend.h"
-#include "comm/comm_shm.h"
+#include "comm/shm/comm_shm.h"
 #include "exchange/ddp_impl.h"
 
 struct run {

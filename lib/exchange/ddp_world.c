@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "comm/backend.h"
 #include "comm/handshake.h"
-#include "comm/launcher.h"
+#include "launch/launcher.h"
 #include "exchange/ddp_impl.h"
 
 #define TIMEOUT_S      60.0

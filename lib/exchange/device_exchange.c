@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "coll/sparse_coll.h"
+#include "coll/sparse/sparse_coll.h"
 #include "comm/backend.h"
 #include "device/stream_kernels.h"
 #include "exchange/compressed_impl.h"

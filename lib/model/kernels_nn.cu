@@ -3,7 +3,7 @@
  * row has several parts, a second kernel adds the parts. */
 #include <cuda_runtime.h>
 
-#include "device/dev_cuda_impl.h"
+#include "device/cuda/dev_cuda.h"
 #include "model/nn_stream.h"
 
 #define THREADS DDP_NN_THREADS

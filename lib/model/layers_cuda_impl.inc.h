@@ -9,7 +9,7 @@
 
 #include <cublas_v2.h>
 
-#include "device/dev_cuda_impl.h"
+#include "device/cuda/dev_cuda.h"
 #include "model/layers_stream.h"
 
 #define DDP_CUBLAS_FUNCTIONS(X)                                                                    \

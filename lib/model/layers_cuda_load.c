@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/conf.h"
-#include "device/find_cuda_library.h"
+#include "device/cuda/find_cuda_library.h"
 #include "model/layers_cuda_impl.inc.h"
 
 /* Names and versions of the opened libraries. They are filled once per process, because a shared

@@ -15,7 +15,7 @@ setup() {
     printf 'int ddp_answer(void);\n' >lib/base/answer.h
     printf '#include "base/answer.h"\n\nint ddp_answer(void)\n{\n    return 42;\n}\n' >lib/base/answer.c
     printf '#include "build_facts.h"\nconst char *ddp_commit = DDP_COMMIT;\n' >lib/record/provenance.c
-    cat >lib/comm/backend_mpi.c <<'END'
+    cat >lib/comm/mpi/backend_mpi.c <<'END'
 #include <mpi.h>
 int ddp_mpi_started(void);
 int ddp_mpi_started(void)

@@ -100,7 +100,7 @@ symbols_of() {
     for name in $(symbols_of model/dataset_list.h DATASET); do grep -qE "^dataset +${name//_/-} " text; done
     for name in $(symbols_of exchange/sync_list.h SYNC); do grep -qE "^sync +$name" text; done
     for name in $(symbols_of compress/compress_list.h COMPRESSOR); do grep -qE "^compressor +${name}(\[|:| )" text; done
-    for name in $(symbols_of coll/sparse_list.h SPARSE); do grep -qE "^sparse +$name " text; done
+    for name in $(symbols_of coll/sparse/sparse_list.h SPARSE); do grep -qE "^sparse +$name " text; done
     for name in $(symbols_of device/device_list.h DEVICE); do grep -qE "^device +$name " text; done
     # allreduce_ring is allreduce/ring, broadcast_scatter_ring is broadcast/scatter-ring
     sed -nE 's/^algorithm +([^ ]+) .*/\1/p' text | tr -- '-/' '__' >algorithms

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/sparse_code.h"
+#include "coll/sparse/sparse_code.h"
 #include "compress/compress.h"
 #include "fuzz/fuzz.h"
 

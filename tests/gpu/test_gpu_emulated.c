@@ -6,7 +6,7 @@
 #include "gpu/gpu_exchange.h"
 #include "gpu/gpu_select.h"
 
-#include "device/dev_cuda_impl.h"
+#include "device/cuda/dev_cuda.h"
 
 void ddp_cuda_note(struct ddp_stream *s, int code, const char *place)
 {

@@ -3,7 +3,7 @@
 
 #include "gpu/nn_cases.h"
 
-#include "device/dev_cuda_impl.h"
+#include "device/cuda/dev_cuda.h"
 
 void ddp_cuda_note(struct ddp_stream *s, int code, const char *place)
 {

@@ -15,8 +15,8 @@
 
 #include "base/mem.h"
 #include "coll/coll.h"
-#include "comm/launch.h"
-#include "comm/launcher.h"
+#include "launch/launch.h"
+#include "launch/launcher.h"
 
 #define GRID_TIMEOUT_NS  ((int64_t)60 * 1000000000)
 #define GRID_ARRAY_BYTES ((size_t)3 << 20)

@@ -8,7 +8,7 @@
 
 #include "base/rng.h"
 #include "coll/pattern.h"
-#include "coll/sparse_coll.h"
+#include "coll/sparse/sparse_coll.h"
 #include "grid/grid.h"
 
 #define LISTS_N_MAX ((size_t)60011)

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "coll/sparse_coll.h"
+#include "coll/sparse/sparse_coll.h"
 #include "exchange/compressed.h"
 #include "grid/grid.h"
 #include "names.h"

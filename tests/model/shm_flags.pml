@@ -1,4 +1,4 @@
-/* The flag protocol of lib/comm/comm_shm.h as allreduce_flat and ddp_shm_barrier use it, with a rank that may
+/* The flag protocol of lib/comm/shm/comm_shm.h as allreduce_flat and ddp_shm_barrier use it, with a rank that may
  * die.
  *
  * Every rank owns one flag, a sequence number that only grows (`epoch` below), and SLOTS payload slots

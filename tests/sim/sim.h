@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "coll/coll.h"
-#include "coll/sparse_coll.h"
+#include "coll/sparse/sparse_coll.h"
 
 /* The options, from "name=value" arguments. Sizes are those of the full buffer or of the gradient.
  */

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "coll/async.h"
-#include "comm/launch.h"
+#include "launch/launch.h"
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \

@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "comm/control_tcp.h"
-#include "comm/launcher.h"
-#include "comm/rendezvous_impl.h"
+#include "comm/tcp/control_tcp.h"
+#include "launch/launcher.h"
+#include "launch/rendezvous_impl.h"
 #include "names.h"
 
 #define RANKS_MAX 16

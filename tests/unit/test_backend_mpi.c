@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "comm/backend.h"
-#include "comm/launcher.h"
+#include "launch/launcher.h"
 #include "comm_ranks.h"
 
 #define RANKS 3

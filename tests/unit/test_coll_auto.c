@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "coll/coll_auto.h"
-#include "comm/comm_shm.h"
+#include "comm/shm/comm_shm.h"
 #include "comm_ranks.h"
 #include "names.h"
 

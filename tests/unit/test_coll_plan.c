@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "coll/coll.h"
-#include "comm/comm_shm.h"
+#include "comm/shm/comm_shm.h"
 #include "comm/hosts.h"
 #include "names.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/coll_kind.h"
 #include "base/dtype.h"
-#include "comm/flight.h"
+#include "diag/flight.h"
 #include "names.h"
 
 static struct ddp_flight *new_flight(void)

@@ -12,9 +12,9 @@
 #include "base/coll_kind.h"
 #include "base/cpuinfo.h"
 #include "coll/coll.h"
-#include "comm/comm_shm.h"
-#include "comm/flight_report.h"
-#include "comm/rank_list.h"
+#include "comm/shm/comm_shm.h"
+#include "diag/flight_report.h"
+#include "diag/rank_list.h"
 #include "comm_ranks.h"
 #include "names.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "comm/hosts.h"
-#include "comm/segment.h"
+#include "launch/segment.h"
 #include "comm_ranks.h"
 #include "names.h"
 

@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "comm/launch_in_subprocess.h"
+#include "launch/launch_in_subprocess.h"
 #include "names.h"
 
 #define SECOND INT64_C(1000000000)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "comm/launcher.h"
+#include "launch/launcher.h"
 
 /* The environment of one case, and the expected result. */
 struct expected {

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "comm/backend.h"
-#include "comm/launcher.h"
+#include "launch/launcher.h"
 #include "names.h"
 
 static char dir[] = "/tmp/ddp-mpi-load-XXXXXX";

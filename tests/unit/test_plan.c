@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "bench/plan.h"
 #include "coll/coll.h"
-#include "coll/sparse_coll.h"
+#include "coll/sparse/sparse_coll.h"
 #include "names.h"
 
 /* The defaults of the command line. */

@@ -21,8 +21,8 @@ void copy_nt_chosen(void *dst, const void *src, size_t bytes);
 #define __builtin_cpu_is(maker) ((void)(maker), is_amd)
 #define REDUCE_SYMBOL           reduce_chosen
 #define COPY_NT_SYMBOL          copy_nt_chosen
-#include "device/kernels_level_scalar.inc.h"
-#include "device/kernels_cpu.inc.h"
+#include "device/cpu/kernels_level_scalar.inc.h"
+#include "device/cpu/kernels_cpu.inc.h"
 
 #define SOURCES_MAX 9
 #define BYTES_MAX   (76 << 10)

@@ -2,7 +2,7 @@
  * jobs on one port, a rank that connects twice, and ranks that disagree on the size. */
 #include "unit/rendezvous_ranks.h"
 
-#include "comm/control_tcp_impl.h"
+#include "comm/tcp/control_tcp_impl.h"
 #include "names.h"
 
 /* Runs barriers, exchanges of several sizes, and groups: the odd and the even ranks, then the

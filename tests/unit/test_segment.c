@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "comm/segment.h"
+#include "launch/segment.h"
 
 #define MIB       ((uint64_t)1 << 20)
 #define ALIKE_MIB 256 /* addresses at this distance agree in bits 12 to 27 */

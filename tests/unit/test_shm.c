@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "comm/comm_shm.h"
+#include "comm/shm/comm_shm.h"
 #include "comm_ranks.h"
 
 static const enum ddp_launch_mode modes[] = {DDP_LAUNCH_THREADS, DDP_LAUNCH_PROCESSES};

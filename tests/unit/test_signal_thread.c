@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "comm/signal_thread.h"
+#include "launch/signal_thread.h"
 
 static void tell(void *arg, int signal)
 {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "coll/sparse_code.h"
+#include "coll/sparse/sparse_code.h"
 
 #define LENGTH_MAX 300
 

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/coll_kind.h"
-#include "comm/watchdog.h"
+#include "launch/watchdog.h"
 
 #define TIMEOUT_NS 200000000
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "comm/backend.h"
-#include "comm/launch.h"
+#include "launch/launch.h"
 #include "train/trainer.h"
 
 #include "trainer_images.h"

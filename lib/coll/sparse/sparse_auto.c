@@ -1,0 +1,48 @@
+/* The choice of `auto` among the sparse algorithms. A model estimates the time of each algorithm as
+ * alpha * steps + beta * bytes + gamma * entries. The constants are those of a fast network. The
+ * choice depends only on their ratios. The ratio of alpha to beta is similar on slower networks (25
+ * KB on TCP at 10 Gb/s, 20 KB here). */
+#include "coll/coll_p2p.h"
+#include "coll/sparse/sparse_coll.h"
+
+/* ALPHA: half a ping-pong over a fast network. BETA: one byte at 10 GB/s. GAMMA: one entry that is
+ * merged or added to an array outside the cache. */
+#define ALPHA_NS 2000.0
+#define BETA_NS  0.1
+#define GAMMA_NS 1.5
+
+/* Returns the estimated time. The number of entries per rank follows from memory_bytes, which
+ * counts all ranks, 4n bytes of the result per rank, and 8 bytes per entry. */
+static double expected_ns(const struct ddp_sparse_alg *alg, int ranks, size_t n, size_t most)
+{
+    struct ddp_coll_cost cost;
+    bool exact;
+    alg->cost(ranks, n, most, &cost, &exact);
+    const double entries = DDP_MAX(0, cost.memory_bytes / ranks - 4.0 * (double)n) / 8;
+    return ALPHA_NS * cost.steps + BETA_NS * cost.sent_bytes + GAMMA_NS * entries;
+}
+
+const struct ddp_sparse_alg *ddp_sparse_auto(const struct ddp_comm *comm, size_t n, size_t most,
+                                             struct ddp_err *err)
+{
+    const struct ddp_sparse_alg *best = NULL;
+    double best_ns = 0;
+    struct ddp_err reason = DDP_ERR_INIT;
+
+    for (const struct ddp_sparse_alg *const *a = ddp_sparse_algorithms(); *a != NULL; a++) {
+        if ((*a)->selects)
+            continue;
+        reason = DDP_ERR_INIT; /* the reason of the last algorithm is the most general */
+        if ((*a)->supports(comm, n, most, &reason) != 0)
+            continue;
+        const double ns = expected_ns(*a, comm->size, n, most);
+        if (best == NULL || ns < best_ns) {
+            best = *a;
+            best_ns = ns;
+        }
+    }
+    if (best == NULL)
+        ddp_fail(err, DDP_EUNAVAIL, "no algorithm for a sparse all-reduce on backend '%s': %s",
+                 comm->backend->name, reason.text);
+    return best;
+}

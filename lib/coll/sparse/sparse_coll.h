@@ -1,0 +1,76 @@
+/* Sparse all-reduce. It sums the index-sorted lists of all ranks, and all ranks get the same bits.
+ * To add an algorithm, write one file and add one line to sparse_list.h.
+ *
+ * A list is sent as 4-byte words, normally one index and one value per entry. If a bitmap of the
+ * index range and the values are shorter, they are sent instead. Both sides know the number of
+ * entries and derive the coding from it (sparse_code.h). Messages have no header and no padding. If
+ * the numbers of entries are not known in advance, they are sent first, 4 bytes each, and count as
+ * part of the cost. The caller selects the entries that a rank sends. */
+#ifndef DDP_COLL_SPARSE_SPARSE_COLL_H
+#define DDP_COLL_SPARSE_SPARSE_COLL_H
+
+#include "coll/coll.h"
+#include "device/sparse.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The arguments of one call. */
+struct ddp_sparse_args {
+    /* This rank's entries, with index < n. They are only read. `direct` needs them in registered
+     * memory. */
+    struct ddp_sparse mine;
+    float *result; /* [n]: set to the dense sum, which is zero if no rank has an entry */
+    /* n: number of elements. most: largest number of entries of any rank, equal on all ranks. k:
+     * number of sums that are kept. Only algorithms with `selects` use k, rejected and scale. */
+    size_t n, most, k;
+    bool fixed; /* every rank has exactly `most` entries, so no counts are exchanged */
+    /* Optional, [n]: this rank's residual. This rank's contributions to sums that are not kept are
+     * added to it. */
+    float *rejected;
+    float scale; /* factor of the sums that are kept; rejected contributions are not multiplied */
+};
+
+struct ddp_sparse_alg {
+    const char *name, *summary; /* "direct", "allgather", "rd", "oktopk" */
+    bool selects;               /* keeps only the k largest sums; `auto` never uses it */
+    int (*supports)(const struct ddp_comm *comm, size_t n, size_t most, struct ddp_err *err);
+    size_t (*scratch_bytes)(const struct ddp_comm *comm, size_t n, size_t most);
+    /* Runs the call. Collective. scratch has scratch_bytes() bytes for the same n and most, and is
+     * aligned to 64. It is zeroed before the first call. It keeps its contents between calls,
+     * because it holds state. */
+    int (*run)(struct ddp_comm *comm, const struct ddp_sparse_args *args, void *scratch,
+               struct ddp_err *err);
+    /* Sets *cost to the cost for exactly k entries on every rank (fixed). If a value differs
+     * between ranks, the largest is stored. *exact: true if a run has exactly this cost; false if
+     * the cost is an upper bound. */
+    void (*cost)(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, bool *exact);
+};
+
+/* Returns all algorithms in the order of sparse_list.h. The array ends with NULL. */
+const struct ddp_sparse_alg *const *ddp_sparse_algorithms(void);
+const struct ddp_sparse_alg *ddp_sparse_find(const char *name); /* NULL if there is none */
+/* Returns the algorithm with the lowest cost among those that do not select. The cost model uses
+ * the constants of sparse_auto.c, so the choice does not depend on measurements at run time.
+ * Returns NULL and fills err if no algorithm supports the call. */
+const struct ddp_sparse_alg *ddp_sparse_auto(const struct ddp_comm *comm, size_t n, size_t most,
+                                             struct ddp_err *err);
+
+/* Runs the algorithm. Collective. The flight recorder shows the call as an all-reduce of 8 bytes
+ * per entry. Returns DDP_EDATA if the data from another rank is not a valid list. */
+static inline int ddp_sparse_run(struct ddp_comm *comm, const struct ddp_sparse_alg *alg,
+                                 const struct ddp_sparse_args *args, void *scratch,
+                                 struct ddp_err *err)
+{
+    const uint64_t seq =
+        ddp_flight_enter(comm->flight, DDP_ALLREDUCE, DDP_F32, 8 * (uint64_t)args->mine.count);
+    const int rc = alg->run(comm, args, scratch, err);
+    ddp_flight_leave(comm->flight, seq, rc != 0);
+    return rc;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

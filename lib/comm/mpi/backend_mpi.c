@@ -1,0 +1,355 @@
+/* Backend mpi, the module. It is built once per installed MPI, as ddpbench-mpi-<flavour>.so.
+ * backend_mpi_load.c loads the module. The module contains copies of the few ddp_* functions that
+ * it calls (ci/build.mk).
+ *
+ * The collectives are MPI's blocking calls, because applications use these calls, and non-blocking
+ * calls would run other algorithms. Blocking calls have no deadline, so a watchdog thread enforces
+ * one. Errors that the library reports are returned as codes (MPI_ERRORS_RETURN). */
+#include <limits.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/strbuf.h"
+#include "build_facts.h"
+#include "comm/backend.h"
+#include "launch/launcher.h"
+
+/* MPI counts elements in an int, so larger arrays are split into several calls or described by one
+ * derived type. The limit is a power of two, so that every part starts at an aligned address. Tests
+ * use a smaller limit. */
+#ifndef DDP_MPI_COUNT_MAX
+#define DDP_MPI_COUNT_MAX (1 << 30)
+#endif
+
+/* 1 in a SimGrid simulation (ci/sim.mk). The simulation runs all ranks in one thread and switches
+ * between ranks only in blocking calls. Polling would therefore never end, and no thread safety is
+ * needed. */
+#ifndef DDP_MPI_SIMULATED
+#define DDP_MPI_SIMULATED 0
+#endif
+
+/* Pause between the last message of a rank and its MPI_Abort. */
+#define ABORT_PAUSE_NS 100000000
+
+/* Number of elements of an integer average that one pass sums in 64-bit integers (512 KiB). */
+#define WIDE_COUNT ((size_t)64 << 10)
+
+/* State that all communicators of a process share. Only `failed` changes after init. */
+struct mpi_world {
+    /* Duplicate of MPI_COMM_WORLD. Its messages never match those of other libraries. */
+    MPI_Comm comm;
+    /* Reduction operations for f16 and bf16, which MPI lacks. */
+    MPI_Op op16[2][DDP_OP_COUNT];
+    /* Bugs of the MPI library. unsigned_broken: MIN and MAX compare unsigned bytes as signed ones.
+     * reduce_broken: an in-place MPI_Reduce crashes at a root other than rank 0. */
+    bool unsigned_broken, reduce_broken;
+    /* A call failed in some thread, or the run was aborted. No blocking call is made afterwards. */
+    _Atomic(bool) failed;
+};
+
+/* State of one communicator. Only one thread at a time uses it. */
+struct mpi_state {
+    struct mpi_world *world;
+    MPI_Comm comm;
+    /* [2][WIDE_COUNT] sums of integer averages; allocated by the first untimed call that needs
+     * them. */
+    int64_t *wide;
+    /* Scratch memory for copies of inputs and results; allocated like `wide`. */
+    void *scratch;
+    size_t scratch_bytes;
+};
+
+static struct mpi_state *state_of(const struct ddp_comm *comm)
+{
+    return comm->state;
+}
+
+/* Returns our error code for an MPI error class. */
+static int code_of(int mpi_class)
+{
+    switch (mpi_class) {
+    case MPI_ERR_NO_MEM:
+        return DDP_ENOMEM;
+    case MPI_ERR_TRUNCATE:
+        return DDP_EMISMATCH;
+    case MPI_ERR_ARG:
+    case MPI_ERR_BUFFER:
+    case MPI_ERR_COMM:
+    case MPI_ERR_COUNT:
+    case MPI_ERR_OP:
+    case MPI_ERR_RANK:
+    case MPI_ERR_ROOT:
+    case MPI_ERR_TAG:
+    case MPI_ERR_TYPE:
+        return DDP_EINTERNAL;
+    default:
+        /* MPI libraries report a dead peer with many classes: MPI_ERR_OTHER, MPI_ERR_INTERN,
+         * MPIX_ERR_PROC_FAILED. */
+        return DDP_ELOST;
+    }
+}
+
+static int mpi_fail(struct mpi_world *world, int mpi_rc, const char *function, struct ddp_err *err)
+{
+    char text[MPI_MAX_ERROR_STRING] = "unknown error";
+    char clean[384];
+    int length, mpi_class = MPI_ERR_UNKNOWN;
+    MPI_Error_string(mpi_rc, text, &length);
+    MPI_Error_class(mpi_rc, &mpi_class);
+    /* MPICH returns its whole error stack, one line per level. */
+    for (char *line = text; (line = strchr(line, '\n')) != NULL;)
+        *line = line[1] != '\0' ? ';' : '\0';
+    ddp_printable(text, clean, sizeof clean);
+    world->failed = true;
+    return ddp_fail(err, code_of(mpi_class), "%s failed: %s", function, clean);
+}
+
+/* Calls an MPI function; on failure the calling function returns our error code. */
+#define MPI_TRY(world, err, function, ...)                                                         \
+    do {                                                                                           \
+        int mpi_rc_ = function(__VA_ARGS__);                                                       \
+        if (mpi_rc_ != MPI_SUCCESS)                                                                \
+            return mpi_fail(world, mpi_rc_, #function, err);                                       \
+    } while (0)
+
+/* The name and version of the MPI library, such as "Open MPI 4.1.4" or "MPICH 4.0.2". If the
+ * library's version text has another form, this is its first line. */
+static char library_text[64];
+
+static void make_library_text(void)
+{
+    char full[MPI_MAX_LIBRARY_VERSION_STRING] = "", name[32], version[32];
+    int length;
+    MPI_Get_library_version(full, &length);
+    full[strcspn(full, "\n,")] = '\0';
+    if (sscanf(full, "Open MPI v%31s", version) == 1)
+        snprintf(full, sizeof full, "Open MPI %s", version);
+    else if (sscanf(full, "%31s Version: %31s", name, version) == 2)
+        snprintf(full, sizeof full, "%s %s", name, version);
+    ddp_printable(full, library_text, sizeof library_text);
+}
+
+static const char *mpi_library(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_library_text);
+    return library_text;
+}
+
+#include "comm/mpi/backend_mpi_p2p.inc.h"
+#include "comm/mpi/backend_mpi_ops.inc.h"
+#include "comm/mpi/backend_mpi_native.inc.h"
+
+/* Returns whether a call failed because MPICH has no free communicator. MPICH has 2048
+ * communicators, but no error class for this case, so the text decides (**toomanycomm in
+ * src/mpi/errhan/errnames.txt). All members of the group get the same error and can continue. */
+static bool is_full(int mpi_rc)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    MPI_Error_string(mpi_rc, text, &length);
+    return strstr(text, "Too many communicators") != NULL;
+}
+
+static int mpi_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)
+{
+    struct mpi_world *world = state_of(parent)->world;
+    MPI_Group all, some;
+    struct mpi_state *s = ddp_calloc(1, sizeof *s);
+    if (s == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
+    s->world = world;
+    MPI_Comm_group(world->comm, &all);
+    MPI_Group_incl(all, child->size, child->world_rank, &some);
+    int mpi_rc = MPI_Comm_create_group(world->comm, some, 0, &s->comm);
+    MPI_Group_free(&some);
+    MPI_Group_free(&all);
+    if (mpi_rc != MPI_SUCCESS) {
+        free(s);
+        if (is_full(mpi_rc))
+            return ddp_fail(err, DDP_EUNAVAIL, "%s has no room for another group", mpi_library());
+        return mpi_fail(world, mpi_rc, "MPI_Comm_create_group", err);
+    }
+    MPI_Comm_set_errhandler(s->comm, MPI_ERRORS_RETURN);
+    child->state = s;
+    return 0;
+}
+
+static void state_free(struct mpi_state *s)
+{
+    if (s == NULL)
+        return;
+    ddp_free_pages(s->scratch, s->scratch_bytes);
+    free(s->wide);
+    free(s);
+}
+
+/* Compares the rank and size that MPI reports with those of the launcher. They differ if mpiexec
+ * and the module belong to different MPIs. Without this check every process would be a world of one
+ * rank and would measure nothing. */
+static int check_rank_info(const struct ddp_rank_info *rank_info, int rank, int size,
+                           struct ddp_err *err)
+{
+    if (rank == rank_info->rank && size == rank_info->size)
+        return 0;
+    struct ddp_launcher launcher = {.name = "the launcher"};
+    struct ddp_err ignored = DDP_ERR_INIT;
+    if (ddp_launcher_detect(&launcher, &ignored) != 0)
+        launcher.name = "the launcher";
+    ddp_fail(err, DDP_EMISMATCH, "%s reports rank %d of %d, but %s reports rank %d of %d%s",
+             launcher.name, rank_info->rank, rank_info->size, mpi_library(), rank, size,
+             size == 1 ? ": each process would be a world of its own" : "");
+    return ddp_hint(err,
+                    "start it with the mpiexec of %s (module ddpbench-mpi-%s.so), or put the "
+                    "module of the MPI that started it beside the binary (`make MPI=1`)",
+                    mpi_library(), DDP_MPI_FLAVOUR);
+}
+
+/* Returns the name of a thread level, such as "MPI_THREAD_MULTIPLE". */
+static const char *level_name(int level)
+{
+    return level == MPI_THREAD_SINGLE       ? "MPI_THREAD_SINGLE"
+           : level == MPI_THREAD_FUNNELED   ? "MPI_THREAD_FUNNELED"
+           : level == MPI_THREAD_SERIALIZED ? "MPI_THREAD_SERIALIZED"
+                                            : "MPI_THREAD_MULTIPLE";
+}
+
+/* Fails unless MPI provides the wanted thread level. The constants grow with the level (MPI 4.0,
+ * 11.2.1), so >= compares levels. */
+static int check_threads(int wanted, int provided, struct ddp_err *err)
+{
+    if (provided >= wanted)
+        return 0;
+    ddp_fail(err, DDP_EUNAVAIL, "%s provides %s, but %s is needed", mpi_library(),
+             level_name(provided), level_name(wanted));
+    return ddp_hint(err, wanted == MPI_THREAD_MULTIPLE
+                             ? "use an MPI that was built with threads (Open MPI: "
+                               "--enable-mpi-threads), or run without overlap"
+                             : "use an MPI that was built with threads");
+}
+
+static int world_open(struct mpi_world *world, struct ddp_err *err)
+{
+    MPI_TRY(world, err, MPI_Comm_dup, MPI_COMM_WORLD, &world->comm);
+    MPI_TRY(world, err, MPI_Comm_set_errhandler, world->comm, MPI_ERRORS_RETURN);
+    return ops_create(world, err);
+}
+
+static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *options,
+                    struct ddp_err *err)
+{
+    int started, provided, rank, size;
+    struct mpi_state *s = ddp_calloc(1, sizeof *s);
+    struct mpi_world *world = ddp_calloc(1, sizeof *world);
+    if (s == NULL || world == NULL) {
+        ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
+        goto err_free;
+    }
+    MPI_Initialized(&started);
+    if (started) {
+        ddp_fail(err, DDP_EINTERNAL,
+                 "MPI was started before in this process and can start only once");
+        goto err_free;
+    }
+    /* With progress threads, several threads call MPI at the same time, which needs MULTIPLE.
+     * Without progress threads only one thread at a time calls MPI, but not always the main thread,
+     * so SERIALIZED suffices. In both MPIs only MULTIPLE costs locks. */
+    const int wanted = options->threads    ? MPI_THREAD_MULTIPLE
+                       : DDP_MPI_SIMULATED ? MPI_THREAD_SINGLE
+                                           : MPI_THREAD_SERIALIZED;
+    int mpi_rc = MPI_Init_thread(NULL, NULL, wanted, &provided);
+    if (mpi_rc != MPI_SUCCESS) {
+        mpi_fail(world, mpi_rc, "MPI_Init_thread", err);
+        goto err_free;
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (check_rank_info(&comm->rank_info, rank, size, err) != 0 ||
+        check_threads(wanted, provided, err) != 0 || world_open(world, err) != 0) {
+        /* MPI_Finalize could wait for ever for other ranks. If a process exits without
+         * MPI_Finalize, mpiexec reports that. */
+        if (size == 1)
+            MPI_Finalize();
+        goto err_free;
+    }
+    combine_device = options->device;
+    s->world = world;
+    s->comm = world->comm;
+    comm->state = s;
+    return 0;
+
+err_free:
+    free(world);
+    state_free(s);
+    return err != NULL ? err->code : DDP_EINTERNAL;
+}
+
+static void mpi_finalize(struct ddp_comm *comm)
+{
+    struct mpi_state *s = state_of(comm);
+    struct mpi_world *world = s->world;
+    if (comm->parent != NULL) {
+        if (!world->failed)
+            MPI_Comm_free(&s->comm);
+        state_free(s);
+        return;
+    }
+    /* After a failure another rank may never call MPI_Finalize, so this rank does not call it. */
+    if (!world->failed) {
+        ops_release(world);
+        MPI_Comm_free(&world->comm);
+        MPI_Finalize();
+    }
+    free(world);
+    state_free(s);
+}
+
+/* Open MPI's MPI_Abort does not return, but ends this process with `code`. On an abort, MPICH's
+ * mpiexec (Hydra) drops output that it has not forwarded yet, such as our error message. Therefore
+ * the rank pauses before it aborts. */
+static void mpi_abort(struct ddp_comm *comm, int code)
+{
+    state_of(comm)->world->failed = true;
+    ddp_sleep_ns(ABORT_PAUSE_NS);
+    MPI_Abort(MPI_COMM_WORLD, ddp_exit_code(code));
+}
+
+/* Never called, because backend_mpi_load.c probes without loading the module. */
+static int mpi_probe(const char *module_dir, struct ddp_err *err)
+{
+    return 0;
+}
+
+static const struct ddp_backend backend = {
+    .name = "mpi",
+    .summary = "MPI",
+    .caps = DDP_CAP_P2P | DDP_CAP_NATIVE | DDP_CAP_LAUNCHED,
+    .library = mpi_library,
+    .probe = mpi_probe,
+    .init = mpi_init,
+    .finalize = mpi_finalize,
+    .abort = mpi_abort,
+    .group = mpi_group,
+    .barrier = mpi_barrier,
+    .exchange = mpi_allgather_bytes,
+    .isend = mpi_isend,
+    .irecv = mpi_irecv,
+    .test = mpi_test,
+    .native_supports = mpi_native_supports,
+    .native = mpi_native,
+};
+
+extern const struct ddp_backend_module ddp_backend_module;
+const struct ddp_backend_module ddp_backend_module = {
+    .abi = DDP_MODULE_ABI,
+    .flavour = DDP_MPI_FLAVOUR,
+    .commit = DDP_COMMIT,
+    .backend = &backend,
+};

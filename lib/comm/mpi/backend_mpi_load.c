@@ -1,0 +1,335 @@
+/* Backend mpi, the part in the binary. It selects and loads the module for the MPI that started
+ * this process, and forwards all calls to the module.
+ *
+ * The binary itself does not link MPI. The launcher's environment variables show which module fits.
+ * A process loads exactly one module, because the libraries of two MPIs define the same names. */
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/conf.h"
+#include "base/mem.h"
+#include "comm/backend.h"
+#include "comm/build_id.h"
+#include "comm/shm/comm_shm.h"
+#include "comm/hosts.h"
+#include "launch/launcher.h"
+#include "comm/waiter.h"
+#include "launch/watchdog.h"
+
+#define PATH_BYTES 4400
+/* Hint for people who have the sources and for those who only installed a build. */
+#define BUILD_AGAIN                                                                                \
+    "build ddpbench again from its sources (`make MPI=1`, and `make install` if it was "           \
+    "installed that way)"
+
+/* The supported MPIs. If the launcher does not identify its MPI (srun, PMIx), their modules are
+ * tried in this order. The wrong module (MPICH under PMIx, or Open MPI under PMI-2) would make
+ * every process a world of one rank. The loaded module's init detects this by comparing its size
+ * with the launcher's. `packages` is Debian's development package. */
+static const struct flavour {
+    const char *name, *library, *packages;
+} flavours[] = {
+    {"openmpi", "Open MPI", "libopenmpi-dev"},
+    {"mpich", "MPICH", "libmpich-dev"},
+};
+
+/* The module of this process; set once and never unloaded. */
+static _Atomic(const struct ddp_backend_module *) loaded;
+
+static const struct ddp_backend *module_backend(void)
+{
+    return atomic_load_explicit(&loaded, memory_order_acquire)->backend;
+}
+
+static int module_dir_of(const char *given, char *out, size_t out_bytes)
+{
+    if (given != NULL) {
+        snprintf(out, out_bytes, "%s", given);
+        return 0;
+    }
+    ssize_t n = readlink("/proc/self/exe", out, out_bytes - 1);
+    char *slash = n > 0 ? memrchr(out, '/', (size_t)n) : NULL;
+    if (slash == NULL)
+        return DDP_EUNAVAIL;
+    *slash = '\0';
+    return 0;
+}
+
+/* Writes the path of a flavour's module to path [PATH_BYTES]; returns whether the file is
+ * readable. */
+static bool module_exists(const char *dir, const struct flavour *flavour, char *path)
+{
+    snprintf(path, PATH_BYTES, "%s/ddpbench-mpi-%s.so", dir, flavour->name);
+    return access(path, R_OK) == 0;
+}
+
+/* Writes the modules in `dir` as "openmpi, mpich", or "none". */
+static void list_modules(const char *dir, char *out, size_t out_bytes)
+{
+    char path[PATH_BYTES];
+    size_t n = 0;
+    snprintf(out, out_bytes, "none");
+    for (size_t i = 0; i < DDP_COUNT_OF(flavours) && n < out_bytes; i++) {
+        if (module_exists(dir, &flavours[i], path))
+            n += (size_t)snprintf(out + n, out_bytes - n, "%s%s", n > 0 ? ", " : "",
+                                  flavours[i].name);
+    }
+}
+
+static int no_launcher(const struct ddp_launcher *launcher, const char *dir, struct ddp_err *err)
+{
+    char modules[64];
+    list_modules(dir, modules, sizeof modules);
+    if (launcher->kind == DDP_LAUNCHER_TORCHRUN)
+        ddp_fail(err, DDP_EUNAVAIL, "torchrun starts processes, but no MPI (modules here: %s)",
+                 modules);
+    else
+        ddp_fail(err, DDP_EUNAVAIL,
+                 "needs mpiexec, but no mpiexec started this process (modules here: %s)", modules);
+    return ddp_hint(err, "mpiexec -n 2 ddpbench ...; without MPI: ddpbench ... --backend shm");
+}
+
+static int no_module(const struct ddp_launcher *launcher, const char *dir, struct ddp_err *err)
+{
+    char modules[64], own_dir[PATH_BYTES - 64];
+    const struct flavour *missing = NULL;
+    /* If the binary's own folder was searched first, the message names it too. */
+    const bool two = ddp_conf_get(DDP_CONF_MODULE_DIR) == NULL &&
+                     module_dir_of(NULL, own_dir, sizeof own_dir) == 0 && strcmp(own_dir, dir) != 0;
+    const char *also = two ? ", nor beside the binary" : "";
+    for (size_t i = 0; i < DDP_COUNT_OF(flavours) && launcher->flavour != NULL; i++) {
+        if (strcmp(flavours[i].name, launcher->flavour) == 0)
+            missing = &flavours[i];
+    }
+    list_modules(dir, modules, sizeof modules);
+    if (missing == NULL) {
+        ddp_fail(err, DDP_EUNAVAIL, "%s: no MPI module is in '%.200s'%s", launcher->name, dir,
+                 also);
+        return ddp_hint(err, "install an MPI with its development package (Debian: libopenmpi-dev "
+                             "or libmpich-dev), then " BUILD_AGAIN);
+    }
+    ddp_fail(err, DDP_EUNAVAIL,
+             "%s needs the module 'ddpbench-mpi-%s.so', which is not in '%.200s'%s (modules there: "
+             "%s)",
+             launcher->name, missing->name, dir, also, modules);
+    return ddp_hint(err,
+                    "install %s with its development package (Debian: %s), then " BUILD_AGAIN
+                    "; or use the mpiexec of an existing module",
+                    missing->library, missing->packages);
+}
+
+/* Finds the module that fits the launcher and writes its path to path [PATH_BYTES]. */
+static int find_module(const char *given_dir, const struct flavour **flavour, char *path,
+                       struct ddp_err *err)
+{
+    struct ddp_launcher launcher;
+    char dir[PATH_BYTES - 64];
+    DDP_TRY(ddp_launcher_detect(&launcher, err));
+    if (module_dir_of(given_dir, dir, sizeof dir) != 0)
+        return ddp_fail(err, DDP_EUNAVAIL, "cannot find the folder of this binary and its modules");
+    if (launcher.kind == DDP_LAUNCHER_NONE || launcher.kind == DDP_LAUNCHER_TORCHRUN)
+        return no_launcher(&launcher, dir, err);
+    for (size_t i = 0; i < DDP_COUNT_OF(flavours); i++) {
+        if (launcher.flavour != NULL && strcmp(launcher.flavour, flavours[i].name) != 0)
+            continue;
+        if (module_exists(dir, &flavours[i], path)) {
+            *flavour = &flavours[i];
+            return 0;
+        }
+    }
+    return no_module(&launcher, dir, err);
+}
+
+/* Fails with DDP_EMISMATCH unless `module` is a module of ddpbench, of this build, and for the MPI
+ * in its file name. */
+static int check_module(const struct ddp_backend_module *module, const struct flavour *flavour,
+                        const char *path, struct ddp_err *err)
+{
+    if (module == NULL)
+        return ddp_fail(err, DDP_EMISMATCH, "'%.300s' is no module of ddpbench", path);
+    if (module->abi != DDP_MODULE_ABI)
+        return ddp_fail(err, DDP_EMISMATCH,
+                        "module '%.300s' has ABI %d, but this binary has ABI %d", path, module->abi,
+                        DDP_MODULE_ABI);
+    if (strcmp(module->commit, ddp_build_commit()) != 0)
+        return ddp_fail(err, DDP_EMISMATCH,
+                        "module '%.200s' is of build '%.60s', this binary of '%.60s'", path,
+                        module->commit, ddp_build_commit());
+    if (strcmp(module->flavour, flavour->name) != 0)
+        return ddp_fail(err, DDP_EMISMATCH, "module '%.300s' was built for '%.20s', not for '%s'",
+                        path, module->flavour, flavour->name);
+    return 0;
+}
+
+static int load_module(const char *given_dir, struct ddp_err *err)
+{
+    char path[PATH_BYTES];
+    const struct flavour *flavour = NULL;
+    if (atomic_load_explicit(&loaded, memory_order_acquire) != NULL)
+        return 0;
+    DDP_TRY(find_module(given_dir, &flavour, path, err));
+    /* RTLD_GLOBAL, because Open MPI's plugins look up the library's symbols globally. */
+    void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (handle == NULL) {
+        ddp_fail(err, DDP_EUNAVAIL, "cannot load the module of %s: %.380s", flavour->library,
+                 dlerror());
+        return ddp_hint(err,
+                        "install the %s that the module was built with, or run `make MPI=1` again",
+                        flavour->library);
+    }
+    const struct ddp_backend_module *module = dlsym(handle, "ddp_backend_module");
+    int rc = check_module(module, flavour, path, err);
+    if (rc != 0) {
+        dlclose(handle);
+        return ddp_hint(err, "build binary and modules together: `make MPI=1`");
+    }
+    atomic_store_explicit(&loaded, module, memory_order_release);
+    return 0;
+}
+
+static const char *mpi_library(void)
+{
+    return atomic_load_explicit(&loaded, memory_order_acquire) != NULL ? module_backend()->library()
+                                                                       : NULL;
+}
+
+static int mpi_probe(const char *module_dir, struct ddp_err *err)
+{
+    char path[PATH_BYTES];
+    const struct flavour *flavour;
+    return find_module(module_dir, &flavour, path, err);
+}
+
+/* A watchdog around MPI_Init and MPI_Finalize, which wait for all ranks without a deadline. */
+struct watch {
+    struct ddp_watchdog *dog;
+    /* The recorder that the watchdog reads. Init may give the communicator another one. */
+    struct ddp_flight *flight;
+    /* Index of the recorded operation in `flight`. */
+    uint64_t index;
+};
+
+static int watch_begin(struct ddp_comm *comm, const char *phase,
+                       const struct ddp_comm_options *options, struct watch *w, struct ddp_err *err)
+{
+    w->flight = comm->flight;
+    ddp_flight_phase(w->flight, "%s", phase);
+    w->index = ddp_flight_enter(w->flight, DDP_BARRIER, 0, 0);
+    int rc = ddp_watchdog_start(w->flight, NULL, comm->timeout_ns,
+                                options != NULL ? options->on_expire : NULL,
+                                options != NULL ? options->on_expire_arg : NULL, &w->dog, err);
+    if (rc != 0)
+        ddp_flight_leave(w->flight, w->index, 1);
+    return rc;
+}
+
+static void watch_end(struct watch *w, int rc)
+{
+    ddp_watchdog_stop(w->dog);
+    ddp_flight_leave(w->flight, w->index, rc != 0);
+}
+
+static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *options,
+                    struct ddp_err *err)
+{
+    struct watch watch;
+    DDP_TRY(load_module(options->module_dir, err));
+    DDP_TRY(watch_begin(comm, "MPI_Init", options, &watch, err));
+    int rc = module_backend()->init(comm, options, err);
+    if (rc == 0) {
+        rc = ddp_hosts_open(comm, options, err);
+        /* All ranks get DDP_EUSAGE together, so they can finalize together. After another error
+         * this rank exits without MPI_Finalize, and mpiexec reports that. */
+        if (rc == DDP_EUSAGE)
+            module_backend()->finalize(comm);
+    }
+    watch_end(&watch, rc);
+    return rc;
+}
+
+static void mpi_finalize(struct ddp_comm *comm)
+{
+    struct watch watch;
+    struct ddp_err ignored = DDP_ERR_INIT;
+    bool watched =
+        comm->parent == NULL && watch_begin(comm, "MPI_Finalize", NULL, &watch, &ignored) == 0;
+    module_backend()->finalize(comm);
+    if (watched)
+        watch_end(&watch, 0);
+}
+
+static void mpi_abort(struct ddp_comm *comm, int code)
+{
+    module_backend()->abort(comm, code);
+}
+
+static int mpi_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)
+{
+    return module_backend()->group(parent, child, err);
+}
+
+static int mpi_barrier(struct ddp_comm *comm, struct ddp_err *err)
+{
+    return module_backend()->barrier(comm, err);
+}
+
+static int mpi_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
+                               struct ddp_err *err)
+{
+    return module_backend()->exchange(comm, mine, all, bytes, err);
+}
+
+static int mpi_isend(struct ddp_comm *comm, int dst, int tag, const void *buf, size_t bytes,
+                     struct ddp_request *req, struct ddp_err *err)
+{
+    return module_backend()->isend(comm, dst, tag, buf, bytes, req, err);
+}
+
+static int mpi_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t bytes,
+                     struct ddp_request *req, struct ddp_err *err)
+{
+    return module_backend()->irecv(comm, src, tag, buf, bytes, req, err);
+}
+
+/* The MPI module cannot access the abort word of the host's shared segment, so this function checks
+ * the word. */
+static int mpi_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, struct ddp_err *err)
+{
+    if (comm->shm != NULL && atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0)
+        return ddp_wait_aborted(comm, err);
+    return module_backend()->test(comm, req, done, err);
+}
+
+static int mpi_native_supports(const struct ddp_comm *comm, const struct ddp_coll_args *args,
+                               struct ddp_err *err)
+{
+    return module_backend()->native_supports(comm, args, err);
+}
+
+static int mpi_native(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
+{
+    return module_backend()->native(comm, args, err);
+}
+
+extern const struct ddp_backend ddp_backend_mpi; /* backend_list.h */
+const struct ddp_backend ddp_backend_mpi = {
+    .name = "mpi",
+    .summary = "MPI under its own mpiexec: loads the module for Open MPI or MPICH",
+    .caps = DDP_CAP_P2P | DDP_CAP_NATIVE | DDP_CAP_LAUNCHED | DDP_CAP_HOSTS,
+    .library = mpi_library,
+    .probe = mpi_probe,
+    .init = mpi_init,
+    .finalize = mpi_finalize,
+    .abort = mpi_abort,
+    .group = mpi_group,
+    .barrier = mpi_barrier,
+    .exchange = mpi_allgather_bytes,
+    .isend = mpi_isend,
+    .irecv = mpi_irecv,
+    .test = mpi_test,
+    .native_supports = mpi_native_supports,
+    .native = mpi_native,
+};

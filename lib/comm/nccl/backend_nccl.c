@@ -1,0 +1,359 @@
+/* Backend nccl: one GPU per rank, connected by NVIDIA's NCCL. NCCL has no barriers and no agreement
+ * on errors, and it does not report every dead rank. The side channel (bootstrap.h) does this
+ * instead. Memory and streams come from the device (device/stream.h). */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/sysinfo.h"
+#include "comm/nccl/backend_nccl_impl.inc.h"
+#include "comm/bootstrap.h"
+#include "comm/gpu_share.h"
+#include "comm/hosts.h"
+#include "launch/launch_in_subprocess.h"
+
+/* Deadline of the child process that reads the facts. On a machine with many GPUs the driver may
+ * take seconds to initialise. */
+#define FACTS_TIMEOUT_NS INT64_C(30000000000)
+
+/* Facts that a child process found out about GPUs and NCCL. */
+struct facts {
+    int gpus;
+    char library[32];
+    struct ddp_device_info first;
+    /* Why there is no GPU or no NCCL; code 0: there is one. */
+    struct ddp_err no_gpu, no_library;
+};
+
+static const struct ddp_device *find_gpu(void)
+{
+    const struct ddp_device *const *d = ddp_device_all();
+    while (*d != NULL && strcmp((*d)->name, "cuda") != 0)
+        d++;
+    return *d;
+}
+
+static int read_facts(void *answer, struct ddp_err *err)
+{
+    struct facts *f = answer;
+    const struct ddp_device *gpu = find_gpu();
+    const struct ddp_nccl *api = NULL;
+    (void)err;
+    *f = (struct facts){.no_gpu = DDP_ERR_INIT, .no_library = DDP_ERR_INIT};
+    if (gpu == NULL)
+        ddp_fail(&f->no_gpu, DDP_EUNAVAIL, "not built: this ddpbench was compiled without CUDA");
+    else if (gpu->probe(&f->no_gpu) == 0)
+        f->gpus = gpu->count();
+    if (f->gpus == 0) /* loading NCCL takes time and needs a GPU */
+        return 0;
+    if (gpu->info(0, &f->first, NULL) != 0)
+        memset(&f->first, 0, sizeof f->first);
+    if (ddp_nccl_load(&api, &f->no_library) == 0)
+        memcpy(f->library, api->text, sizeof f->library);
+    return 0;
+}
+
+static struct facts known; /* filled once by read_facts_once */
+
+static void read_facts_once(void)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    if (ddp_launch_in_subprocess(read_facts, &known, sizeof known, FACTS_TIMEOUT_NS, &err) == 0)
+        return;
+    known = (struct facts){.no_library = DDP_ERR_INIT, .no_gpu = err};
+}
+
+static const struct facts *facts(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_facts_once);
+    return &known;
+}
+
+static int fail_again(const struct ddp_err *cause, struct ddp_err *err)
+{
+    ddp_fail(err, cause->code, "%s", cause->text);
+    return cause->hint[0] != '\0' ? ddp_hint(err, "%s", cause->hint) : cause->code;
+}
+
+static int nccl_probe(const char *module_dir, struct ddp_err *err)
+{
+    const struct facts *f = facts();
+    (void)module_dir;
+    if (f->no_gpu.code != 0)
+        return fail_again(&f->no_gpu, err);
+    return f->no_library.code != 0 ? fail_again(&f->no_library, err) : 0;
+}
+
+static const char *nccl_library(void)
+{
+    const struct ddp_nccl *api = NULL;
+    struct ddp_err ignored = DDP_ERR_INIT;
+    if (ddp_nccl_text() == NULL && facts()->library[0] != '\0')
+        return facts()->library;
+    return ddp_nccl_load(&api, &ignored) == 0 ? api->text : NULL;
+}
+
+static int nccl_load(struct ddp_err *err)
+{
+    const struct ddp_nccl *api = NULL;
+    return ddp_nccl_load(&api, err);
+}
+
+static int nccl_places(void)
+{
+    return nccl_probe(NULL, NULL) == 0 ? facts()->gpus : 0;
+}
+
+static const char *nccl_device_text(void)
+{
+    return facts()->first.runtime[0] != '\0' ? facts()->first.runtime : NULL;
+}
+
+/* Facts about a rank's GPU that the rank sends to the others before NCCL starts. */
+struct card {
+    uint64_t host;
+    int32_t version, gpus;
+    char bus[16];
+};
+
+/* Selects the GPU whose index is this rank's local rank. A launcher may show each rank only one
+ * GPU, which then has index 0. */
+static int choose_gpu(struct ddp_comm *comm, struct ddp_nccl_world *w, struct ddp_err *err)
+{
+    const struct ddp_rank_info *rank_info = &comm->rank_info;
+    const int gpus = w->device->count(), local = DDP_MAX(rank_info->local_size, 1);
+    w->index = rank_info->local_rank;
+    if (gpus == 1 && rank_info->segment == NULL)
+        w->index = 0; /* compare_cards checks that no two ranks share the GPU */
+    else if (w->options.share && gpus > 0)
+        w->index = rank_info->local_rank % gpus;
+    else if (rank_info->local_rank >= gpus) {
+        DDP_TRY(w->device->probe(err));
+        ddp_fail(err, DDP_EUNAVAIL, "%d ranks on this host, but %d usable GPU%s", local, gpus,
+                 gpus == 1 ? "" : "s");
+        return ddp_hint(
+            err, "use --ranks %d, or --share-gpu to check results without valid timings", gpus);
+    }
+    return w->device->select(w->index, err);
+}
+
+/* Fails if two ranks have the same GPU or different versions of NCCL. card [size]. */
+static int compare_cards(const struct ddp_comm *comm, const struct card *card, bool share,
+                         struct ddp_err *err)
+{
+    for (int r = 0; r < comm->size; r++) {
+        if (card[r].version != card[0].version)
+            return ddp_fail(err, DDP_EMISMATCH,
+                            "rank 0 has NCCL version code %d, but rank %d has %d", card[0].version,
+                            r, card[r].version);
+        for (int q = 0; q < r && !share; q++) {
+            if (card[q].host != card[r].host || strcmp(card[q].bus, card[r].bus) != 0 ||
+                card[r].bus[0] == '\0')
+                continue;
+            ddp_fail(err, DDP_EUNAVAIL, "ranks %d and %d have the same GPU, %s; each needs its own",
+                     q, r, card[r].bus);
+            return ddp_hint(err, "start one rank per GPU, or use --share-gpu without a launcher");
+        }
+    }
+    return 0;
+}
+
+static int exchange_cards(struct ddp_comm *comm, struct ddp_nccl_world *w, struct ddp_err *err)
+{
+    struct ddp_sysinfo host;
+    struct ddp_device_info info = {.name = ""};
+    struct card mine = {.version = w->api->version};
+    struct card *all = ddp_calloc((size_t)comm->size, sizeof *all);
+    int rc = all != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", comm->size);
+    DDP_TRY_GOTO(ddp_comm_agree(comm->control, rc, err), out);
+    ddp_sysinfo_read(&host);
+    mine.host = ddp_hosts_identity(&host);
+    mine.gpus = w->device->count();
+    if (w->device->info(w->index, &info, NULL) == 0)
+        memcpy(mine.bus, info.bus, sizeof mine.bus);
+    DDP_TRY_GOTO(ddp_comm_allgather_bytes(comm->control, &mine, all, sizeof mine, err), out);
+    rc = compare_cards(comm, all, w->options.share, err);
+    if (rc != 0 && err != NULL)
+        err->agreed = true; /* all ranks have compared the same array */
+out:
+    free(all);
+    return rc;
+}
+
+static void state_free(struct ddp_nccl_state *s)
+{
+    const struct ddp_device *device = s->world->device;
+    if (s->graph != NULL)
+        device->streams->graph_destroy(s->graph);
+    if (s->scratch != NULL)
+        device->free(s->scratch, s->scratch_bytes);
+    if (s->word != NULL)
+        device->free(s->word, sizeof(float));
+    /* Before the events, because the stream may still record them. */
+    device->streams->destroy(s->stream);
+    device->streams->event_destroy(s->begin);
+    device->streams->event_destroy(s->end);
+    free(s);
+}
+
+/* Creates the stream, the events and the barrier word of one communicator on this rank's GPU. */
+static struct ddp_nccl_state *state_create(struct ddp_nccl_world *w, struct ddp_err *err)
+{
+    const struct ddp_stream_ops *streams = w->device->streams;
+    struct ddp_nccl_state *s = ddp_calloc(1, sizeof *s);
+    if (s == NULL) {
+        ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
+        return NULL;
+    }
+    s->world = w;
+    if (streams->create(&s->stream, err) == 0 && streams->event_create(&s->begin, err) == 0 &&
+        streams->event_create(&s->end, err) == 0) {
+        s->word = w->device->alloc(sizeof(float));
+        if (s->word != NULL) {
+            w->device->fill(s->word, 0, sizeof(float));
+            return s;
+        }
+        ddp_fail(err, DDP_ENOMEM, "the GPU has no free memory");
+    }
+    state_free(s);
+    return NULL;
+}
+
+static int nccl_init(struct ddp_comm *comm, const struct ddp_comm_options *options,
+                     struct ddp_err *err)
+{
+    int rc;
+    struct ddp_flight *own_flight = comm->flight;
+    struct ddp_nccl_state *s = NULL;
+    struct ddp_nccl_world *w = ddp_calloc(1, sizeof *w);
+    if (w == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
+    w->options = options->gpu;
+    w->device = find_gpu();
+    if (w->options.share)
+        DDP_TRY_GOTO(ddp_gpu_share_rank(comm->rank, err), err_world);
+    DDP_TRY_GOTO(ddp_bootstrap_open(comm, options, err), err_world);
+    rc = w->device != NULL ? choose_gpu(comm, w, err)
+                           : ddp_fail(err, DDP_EUNAVAIL, "this ddpbench was compiled without CUDA");
+    if (rc == 0)
+        rc = ddp_nccl_load(&w->api, err);
+    if (rc == 0) {
+        s = state_create(w, err);
+        rc = s != NULL ? 0 : DDP_ENOMEM;
+        if (s == NULL && err != NULL)
+            rc = err->code;
+    }
+    DDP_TRY_GOTO(ddp_comm_agree(comm->control, rc, err), err_control);
+    s->own_flight = own_flight;
+    comm->state = s;
+    comm->device = w->device;
+    comm->correctness_only = w->options.share;
+    DDP_TRY_GOTO(exchange_cards(comm, w, err), err_control);
+    DDP_TRY_GOTO(ddp_nccl_open(comm, err), err_abort);
+    return 0;
+
+err_abort:
+    ddp_nccl_abort(comm);
+    ddp_comm_abort(comm->control, rc);
+err_control:
+    if (s != NULL)
+        state_free(s);
+    comm->state = NULL;
+    ddp_bootstrap_close(comm);
+    comm->flight = own_flight;
+err_world:
+    free(w);
+    return rc;
+}
+
+static int nccl_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)
+{
+    struct ddp_nccl_world *w = ddp_nccl_state_of(parent)->world;
+    DDP_TRY(ddp_bootstrap_group(parent, child, err));
+    int rc = w->device->select(w->index, err);
+    struct ddp_nccl_state *s = rc == 0 ? state_create(w, err) : NULL;
+    if (rc == 0 && s == NULL)
+        rc = err != NULL && err->code != 0 ? err->code : DDP_ENOMEM;
+    DDP_TRY_GOTO(ddp_comm_agree(child->control, rc, err), err_state);
+    child->state = s;
+    rc = child->size == parent->size ? ddp_nccl_split(parent, child, err)
+                                     : ddp_nccl_open(child, err);
+    if (rc == 0)
+        return 0;
+    ddp_nccl_abort(child);
+err_state:
+    if (s != NULL)
+        state_free(s);
+    child->state = NULL;
+    ddp_bootstrap_close(child);
+    return rc;
+}
+
+static void nccl_finalize(struct ddp_comm *comm)
+{
+    struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
+    struct ddp_nccl_world *w = s->world;
+    if (w->device->select(w->index, NULL) != 0)
+        w->failed = true;
+    if (s->graph != NULL) /* the graph refers to the communicator and its memory */
+        w->device->streams->graph_destroy(s->graph);
+    s->graph = NULL;
+    if (comm->parent == NULL)
+        ddp_nccl_free_all(comm);
+    ddp_nccl_close(comm);
+    if (comm->parent == NULL) {
+        ddp_bootstrap_close(comm);
+        comm->flight = s->own_flight;
+        state_free(s);
+        free(w);
+    } else {
+        ddp_bootstrap_close(comm);
+        state_free(s);
+    }
+}
+
+static void nccl_abort(struct ddp_comm *comm, int code)
+{
+    ddp_comm_abort(comm->control, code);
+    ddp_nccl_abort(comm);
+}
+
+/* Never called: comm.c uses the side channel directly. */
+static int nccl_barrier(struct ddp_comm *comm, struct ddp_err *err)
+{
+    return ddp_comm_barrier(comm->control, err);
+}
+
+static int nccl_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
+                                struct ddp_err *err)
+{
+    return ddp_comm_allgather_bytes(comm->control, mine, all, bytes, err);
+}
+
+extern const struct ddp_backend ddp_backend_nccl; /* backend_list.h */
+const struct ddp_backend ddp_backend_nccl = {
+    .name = "nccl",
+    .summary = "one GPU per rank over NVIDIA's NCCL, started by ddpbench, mpiexec or torchrun",
+    .caps = DDP_CAP_NATIVE | DDP_CAP_REGISTERED | DDP_CAP_DEVICE | DDP_CAP_ANY_LAUNCHER |
+            DDP_CAP_AVG_FIRST,
+    .library = nccl_library,
+    .load = nccl_load,
+    .device_library = nccl_device_text,
+    .places = nccl_places,
+    .probe = nccl_probe,
+    .init = nccl_init,
+    .finalize = nccl_finalize,
+    .abort = nccl_abort,
+    .group = nccl_group,
+    .barrier = nccl_barrier,
+    .exchange = nccl_allgather_bytes,
+    .alloc = ddp_nccl_alloc,
+    .free = ddp_nccl_free,
+    .native_supports = ddp_nccl_supports,
+    .native = ddp_nccl_run,
+    .device_ns = ddp_nccl_device_ns,
+};

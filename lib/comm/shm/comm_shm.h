@@ -1,0 +1,89 @@
+/* The shm context of a communicator: flags that every rank of the group can read, and a staging
+ * area per rank.
+ *
+ * Algorithms use the context if comm->shm is set. A flag is a 64-bit sequence number in a cache
+ * line of its own. One rank writes the flag, and the number only grows. Other ranks wait until the
+ * flag is at least a given number. Therefore no flag is reset and no wake-up is lost. Waits check
+ * the abort word and the deadline. If there are more ranks than cores, waits call sched_yield after
+ * a few polls. */
+#ifndef DDP_COMM_SHM_COMM_SHM_H
+#define DDP_COMM_SHM_COMM_SHM_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/fault.h"
+#include "base/mem.h"
+#include "comm/comm.h"
+#include "launch/segment.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One group's area, seen from one rank. */
+struct ddp_comm_shm {
+    struct ddp_shm_flag_slot *flag_slots; /* [size][DDP_SHM_FLAG_SLOTS] */
+    unsigned char *slots;                 /* [size][2][DDP_SHM_SLOT_BYTES] */
+    unsigned char *rings;                 /* [size][DDP_SHM_RING_SLOTS][DDP_SHM_RING_BYTES] */
+    _Atomic(uint32_t) *abort_word;        /* 0, or the code of the world's abort */
+    /* This rank's last sequence number in each of its flag slots. Slot 0 belongs to barriers. All
+     * ranks of a group run the same algorithms in the same order, so their numbers agree between
+     * calls. */
+    uint64_t sequence[DDP_SHM_FLAG_SLOTS];
+    int spin; /* polls before yielding; large if each rank has a core */
+    /* More ranks than cores. The same on all ranks, so that all choose the same algorithm. */
+    bool oversubscribed;
+};
+
+static inline struct ddp_shm_flag_slot *ddp_shm_flag_slot_of(const struct ddp_comm_shm *shm,
+                                                             int rank, int flag_slot)
+{
+    return &shm->flag_slots[(size_t)rank * DDP_SHM_FLAG_SLOTS + (size_t)flag_slot];
+}
+static inline unsigned char *ddp_shm_slot_of(const struct ddp_comm_shm *shm, int rank, int slot)
+{
+    return shm->slots + ((size_t)rank * 2 + (size_t)slot) * DDP_SHM_SLOT_BYTES;
+}
+static inline unsigned char *ddp_shm_ring_of(const struct ddp_comm_shm *shm, int rank, int slot)
+{
+    return shm->rings + ((size_t)rank * DDP_SHM_RING_SLOTS + (size_t)slot) * DDP_SHM_RING_BYTES;
+}
+
+/* Publishes `sequence` in this rank's flag slot number `flag_slot`. A rank that reads this number
+ * also sees all earlier stores of this rank. */
+static inline void ddp_shm_post(struct ddp_comm *comm, int flag_slot, uint64_t sequence)
+{
+    atomic_store_explicit(&ddp_shm_flag_slot_of(comm->shm, comm->rank, flag_slot)->sequence,
+                          sequence, memory_order_release);
+}
+/* Continues ddp_shm_wait after the first polls. */
+int ddp_shm_wait_slow(struct ddp_comm *comm, int peer, int flag_slot, uint64_t sequence,
+                      struct ddp_err *err);
+/* Waits until flag slot number `flag_slot` of rank `peer` holds at least `sequence` (acquire).
+ * Returns DDP_ELOST on an abort or at the deadline. */
+static inline int ddp_shm_wait(struct ddp_comm *comm, int peer, int flag_slot, uint64_t sequence,
+                               struct ddp_err *err)
+{
+    _Atomic(uint64_t) *flag = &ddp_shm_flag_slot_of(comm->shm, peer, flag_slot)->sequence;
+    DDP_TRY(DDP_FAULT(WAIT, comm->rank_info.rank, err));
+    const int polls = DDP_MIN(comm->shm->spin, 64);
+    for (int i = 0; i < polls; i++) {
+        if (atomic_load_explicit(flag, memory_order_acquire) >= sequence)
+            return 0;
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+    }
+    return ddp_shm_wait_slow(comm, peer, flag_slot, sequence, err);
+}
+/* A barrier by all-to-all flags. Posts in flag slot number `flag_slot` and waits for the flags of
+ * all peers. Counts the sequence number in shm->sequence[flag_slot]. */
+int ddp_shm_barrier(struct ddp_comm *comm, int flag_slot, struct ddp_err *err) DDP_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,160 @@
+/* Channels of the shm backend: the parts of the segment that hold a group's flags and slots.
+ *
+ * Channel 0 belongs to the world. For any other group, the group's lowest rank claims a channel and
+ * sends its number to the members by messages over the parent. Only members take part, so disjoint
+ * groups can be opened at the same time. All flags of a free channel are zero. The last member to
+ * leave a channel clears the flags. No rank reads the flags any more, so no rank sees a sequence
+ * number decrease. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "comm/shm/shm_impl.h"
+#include "comm/waiter.h"
+
+#define GROUPS (DDP_SEGMENT_CHANNELS - 1)
+
+/* Message of the lowest rank to the other members. */
+struct offer {
+    int32_t channel;
+    uint64_t generation;
+    uint64_t checksum; /* hash of the group's world ranks */
+};
+
+void ddp_shm_channel_attach(struct ddp_comm *comm, int channel, uint64_t generation)
+{
+    struct ddp_shm_state *state = ddp_shm_state_of(comm);
+    const struct ddp_segment *segment = state->world->segment;
+    unsigned char *start = ddp_segment_channel_of(segment, channel);
+    size_t ranks = (size_t)segment->ranks;
+    size_t flag_slots =
+        (ranks * DDP_SHM_FLAG_SLOTS * sizeof(struct ddp_shm_flag_slot) + 4095) / 4096 * 4096;
+    state->channel = channel;
+    state->context = (uint64_t)channel | generation << 8;
+    state->shm.flag_slots = (struct ddp_shm_flag_slot *)start;
+    state->shm.slots = start + flag_slots;
+    state->shm.rings = state->shm.slots + ranks * 2 * DDP_SHM_SLOT_BYTES;
+    state->shm.abort_word = (_Atomic(uint32_t) *)(uintptr_t)&segment->abort_word;
+    state->shm.spin = comm->rank_info.oversubscribed ? DDP_SPIN_SHARED : DDP_SPIN_ALONE;
+    state->shm.oversubscribed = segment->oversubscribed;
+    comm->shm = &state->shm;
+}
+
+void ddp_shm_channel_leave(struct ddp_comm *comm)
+{
+    struct ddp_shm_state *state = ddp_shm_state_of(comm);
+    struct ddp_segment *segment = state->world->segment;
+    struct ddp_segment_channel *channel = &segment->channel[state->channel];
+    uint32_t before = atomic_fetch_add_explicit(&channel->left, 1, memory_order_acq_rel);
+    if (before + 1 < (uint32_t)comm->size)
+        return;
+    for (int r = 0; r < comm->size; r++) {
+        for (int l = 0; l < DDP_SHM_FLAG_SLOTS; l++)
+            atomic_store_explicit(&ddp_shm_flag_slot_of(&state->shm, r, l)->sequence, 0,
+                                  memory_order_relaxed);
+    }
+    atomic_store_explicit(&channel->left, 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&channel->generation, 1, memory_order_release);
+    if (state->channel > 0)
+        atomic_fetch_and_explicit(&segment->channels_used, ~(UINT64_C(1) << (state->channel - 1)),
+                                  memory_order_release);
+}
+
+/* Claims a free channel. Returns its number, or -1 if there is none. */
+static int claim_channel(struct ddp_segment *segment)
+{
+    uint64_t used = atomic_load_explicit(&segment->channels_used, memory_order_relaxed);
+    while (~used != 0) {
+        int bit = __builtin_ctzll(~used);
+        if (atomic_compare_exchange_weak_explicit(&segment->channels_used, &used,
+                                                  used | UINT64_C(1) << bit, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return bit + 1;
+    }
+    return -1;
+}
+
+static uint64_t checksum(const struct ddp_comm *comm)
+{
+    uint64_t sum = (uint64_t)comm->size;
+    for (int r = 0; r < comm->size; r++)
+        sum = (sum ^ (uint64_t)comm->world_rank[r]) * UINT64_C(0x100000001b3) + 1;
+    return sum;
+}
+
+/* Returns the number in the parent of a world rank. It is for u[7] of a request, where comm_p2p.c
+ * stores the peer as a rank of the communicator. */
+static uint64_t parent_rank(const struct ddp_comm *parent, int world_rank)
+{
+    int r = 0;
+    while (r < parent->size - 1 && parent->world_rank[r] != world_rank)
+        r++;
+    return (uint64_t)r;
+}
+
+/* Runs on the lowest rank: claims a channel and sends it to all other members. */
+static int send_channel(struct ddp_comm *parent, const struct ddp_comm *child, struct offer *offer,
+                        struct ddp_err *err)
+{
+    const struct ddp_shm_state *state = ddp_shm_state_of(parent);
+    struct ddp_segment *segment = state->world->segment;
+    size_t others = (size_t)child->size - 1;
+    struct ddp_request *req = ddp_calloc(others, sizeof *req);
+    if (req == NULL) {
+        ddp_comm_abort(parent, DDP_ENOMEM);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a group with %zu other ranks", others);
+    }
+    offer->channel = claim_channel(segment);
+    offer->checksum = checksum(child);
+    offer->generation = 0;
+    if (offer->channel > 0)
+        offer->generation = atomic_load_explicit(&segment->channel[offer->channel].generation,
+                                                 memory_order_relaxed);
+    for (size_t i = 0; i < others; i++) {
+        req[i].u[7] = parent_rank(parent, child->world_rank[i + 1]);
+        ddp_shm_p2p_send(state->world, child->world_rank[i + 1], state->context | DDP_SHM_CONTROL,
+                         0, offer, sizeof *offer, &req[i]);
+    }
+    int rc = ddp_comm_wait(parent, req, (int)others, err);
+    free(req);
+    return rc;
+}
+
+static int receive_channel(struct ddp_comm *parent, const struct ddp_comm *child,
+                           struct offer *offer, struct ddp_err *err)
+{
+    const struct ddp_shm_state *state = ddp_shm_state_of(parent);
+    struct ddp_request req = {0};
+    req.u[7] = parent_rank(parent, child->world_rank[0]);
+    ddp_shm_p2p_recv(state->world, child->world_rank[0], state->context | DDP_SHM_CONTROL, 0, offer,
+                     sizeof *offer, &req);
+    DDP_TRY(ddp_comm_wait(parent, &req, 1, err));
+    if (offer->checksum != checksum(child)) {
+        ddp_comm_abort(parent, DDP_EMISMATCH);
+        return ddp_fail(err, DDP_EMISMATCH, "ranks %d and %d open different groups",
+                        child->world_rank[0], child->world_rank[child->rank]);
+    }
+    return 0;
+}
+
+int ddp_shm_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)
+{
+    struct ddp_shm_state *state = ddp_calloc(1, sizeof *state);
+    if (state == NULL) {
+        ddp_comm_abort(parent, DDP_ENOMEM);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
+    }
+    struct offer offer = {0};
+    int rc = child->rank == 0 ? send_channel(parent, child, &offer, err)
+                              : receive_channel(parent, child, &offer, err);
+    if (rc == 0 && offer.channel < 0)
+        rc = ddp_fail(err, DDP_EUNAVAIL, "more than %d groups at a time", GROUPS);
+    if (rc != 0) {
+        free(state);
+        return rc;
+    }
+    state->world = ddp_shm_state_of(parent)->world;
+    child->state = state;
+    ddp_shm_channel_attach(child, offer.channel, offer.generation);
+    return 0;
+}

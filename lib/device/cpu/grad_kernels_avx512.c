@@ -1,0 +1,45 @@
+/* The gradient kernels for AVX-512 (F, BW, DQ, VL). Callers check ddp_cpu_best_simd() first. */
+#include "device/cpu/grad_kernels.h"
+#include "device/cpu/kernels_level_avx512.inc.h"
+
+#define GRAD_TABLE ddp_grad_avx512
+
+typedef __mmask16 lane_mask;
+
+INLINE lane_mask at_least(v_i32 mag, v_i32 floor)
+{
+    return _mm512_cmpge_epi32_mask((__m512i)mag, (__m512i)floor);
+}
+
+/* Moves the mask with an explicit instruction, because GCC 12 miscompiles a plain conversion with
+ * -O3 -fsanitize=address. It stores 16 bits of the mask and then counts the bits of 32. */
+INLINE uint32_t mask_bits(lane_mask mask)
+{
+    uint32_t bits;
+    __asm__("kmovw %1, %0" : "=r"(bits) : "k"(mask));
+    return bits;
+}
+
+INLINE v_f32 zero_where(lane_mask mask, v_f32 v)
+{
+    return (v_f32)_mm512_maskz_mov_ps((__mmask16)~mask, (__m512)v);
+}
+
+INLINE v_i32 vec_max(v_i32 a, v_i32 b)
+{
+    return (v_i32)_mm512_max_epi32((__m512i)a, (__m512i)b);
+}
+
+/* Compresses into a register and stores the register, because compressing directly to memory is
+ * slow on some processors. */
+INLINE void pack_lanes(uint32_t *to, v_u32 v, uint32_t bits)
+{
+    _mm512_storeu_si512(to, _mm512_maskz_compress_epi32((__mmask16)bits, (__m512i)v));
+}
+
+INLINE uint32_t count_bits(uint32_t bits)
+{
+    return (uint32_t)__builtin_popcount(bits);
+}
+
+#include "device/cpu/grad_kernels.inc.h"

@@ -1,0 +1,34 @@
+/* Declarations shared by the CUDA sources of lib/device/cuda and lib/model. */
+#ifndef DDP_DEVICE_CUDA_DEV_CUDA_H
+#define DDP_DEVICE_CUDA_DEV_CUDA_H
+
+#include "device/stream.h"
+#include "device/stream_kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st;
+
+/* A CUDA stream and the first error of the work put on it. */
+struct ddp_stream {
+    struct CUstream_st *handle; /* a cudaStream_t */
+    int failed;                 /* the first error (a cudaError_t), or 0 */
+    const char *call;           /* the call that failed */
+    int device;                 /* index of the GPU */
+    int processors;             /* number of multiprocessors; limits the size of grids */
+};
+
+extern const struct ddp_stream_ops ddp_cuda_streams;
+extern const struct ddp_stream_kernels ddp_cuda_kernels;
+
+/* Records an error in the stream unless the stream already has one. code is a cudaError_t. */
+void ddp_cuda_note(struct ddp_stream *s, int code, const char *call);
+/* Fails with an error of the CUDA runtime, such as "cudaMalloc: out of memory (CUDA error 2)". */
+int ddp_cuda_fail(struct ddp_err *err, int code, const char *call);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,32 @@
+/* The GPUs of this host as NVIDIA's management library (NVML) reports them: names, clocks, limits.
+ * The result record and `ddpbench doctor` use these facts.
+ *
+ * Unlike CUDA, NVML may be called before ranks are forked. NVML reports all GPUs of the host,
+ * including those that CUDA_VISIBLE_DEVICES hides. The library comes with the driver, and each call
+ * opens and closes it. Without the library no GPUs are reported. These functions change no setting.
+ */
+#ifndef DDP_DEVICE_CUDA_NVML_H
+#define DDP_DEVICE_CUDA_NVML_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/gpu_facts.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Fills out [room] and sets *count to the number of GPUs (0 if there is no GPU or no driver). room
+ * is at most DDP_GPU_FACTS_MAX. Returns DDP_EUNAVAIL, with the reason in err, if the library exists
+ * but fails. */
+int ddp_nvml_read(struct ddp_gpu_facts *out, int room, int *count,
+                  struct ddp_err *err) DDP_MUST_CHECK;
+
+/* Writes the names of NVML's throttle reason bits to out, such as "none" or "power cap+thermal". */
+void ddp_nvml_throttle_text(uint64_t reasons, char *out, size_t out_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

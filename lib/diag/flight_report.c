@@ -1,0 +1,133 @@
+/* Compares all ranks at one operation, the newest one of the rank that reports, identified by
+ * (group, seq). Each rank has one of five states (enum standing). OUTSIDE: not known to be in the
+ * group. NEVER: has not entered the operation. OTHER: is in another operation with the same number,
+ * so the ranks run different programs. INSIDE: is in the operation. LEFT: has left the operation.
+ */
+#include "diag/flight_report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/coll_kind.h"
+#include "base/mem.h"
+#include "diag/rank_list.h"
+
+#define RANKS_MAX 1024 /* more than the ranks of any host */
+#define SCAN      (DDP_FLIGHT_DEPTH - 1)
+
+enum standing { OUTSIDE, NEVER, OTHER, INSIDE, LEFT };
+
+static const struct ddp_flight *flight_of(const struct ddp_flights *all, int rank)
+{
+    return (const struct ddp_flight *)(const void *)((const char *)all->first +
+                                                     (size_t)rank * all->stride);
+}
+
+/* Returns whether the sequence numbers of two operations come from the same counter. Control
+ * operations and collectives are counted separately. */
+static bool same_count(const struct ddp_flight_op *a, const struct ddp_flight_op *b)
+{
+    return a->seq != DDP_FLIGHT_NO_SEQ && b->seq != DDP_FLIGHT_NO_SEQ && a->group == b->group &&
+           (a->what < DDP_COLL_COUNT) == (b->what < DDP_COLL_COUNT);
+}
+
+/* Returns the state of the rank with recorder `f`. For OTHER, *its is the operation that the rank
+ * is in. */
+static enum standing standing_of(const struct ddp_flight *f, const struct ddp_flight_op *asked,
+                                 struct ddp_flight_op *its)
+{
+    uint64_t entered = atomic_load_explicit(&f->entered, memory_order_acquire);
+    enum standing standing = asked->group == 0 ? NEVER : OUTSIDE;
+    for (uint64_t back = 1; back <= DDP_MIN(entered, (uint64_t)SCAN); back++) {
+        enum ddp_flight_state state;
+        if (!ddp_flight_at(f, entered - back, its, &state) || !same_count(its, asked))
+            continue;
+        if (its->seq > asked->seq)
+            return LEFT;
+        if (its->seq < asked->seq)
+            return NEVER;
+        if (its->what != asked->what || its->bytes != asked->bytes || its->dtype != asked->dtype)
+            return OTHER;
+        return state == DDP_FLIGHT_DONE ? LEFT : INSIDE;
+    }
+    return standing;
+}
+
+static int first_in(const unsigned char *standing, int ranks, enum standing wanted)
+{
+    for (int r = 0; r < ranks; r++) {
+        if (standing[r] == wanted)
+            return r;
+    }
+    return -1;
+}
+
+/* Appends text at *used; text that does not fit is cut. */
+static void append(char *out, size_t out_bytes, size_t *used, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static void append(char *out, size_t out_bytes, size_t *used, const char *fmt, ...)
+{
+    va_list args;
+    if (*used >= out_bytes)
+        return;
+    va_start(args, fmt);
+    int n = vsnprintf(out + *used, out_bytes - *used, fmt, args);
+    va_end(args);
+    *used += n > 0 ? (size_t)n : 0;
+}
+
+static void write_report(const struct ddp_flights *all, int by, const struct ddp_flight_op *asked,
+                         const unsigned char *standing, char *out, size_t out_bytes)
+{
+    char name[64], size[48], phase[96], never[64], others[64], inside[64], left[64], its[200];
+    size_t used = 0;
+    int n_never = ddp_rank_list(standing, all->ranks, NEVER, never, sizeof never);
+    int n_others = ddp_rank_list(standing, all->ranks, OTHER, others, sizeof others);
+    int n_inside = ddp_rank_list(standing, all->ranks, INSIDE, inside, sizeof inside);
+    int n_left = ddp_rank_list(standing, all->ranks, LEFT, left, sizeof left);
+    ddp_flight_name(asked, name, sizeof name);
+    ddp_flight_size(asked, size, sizeof size);
+    ddp_flight_phase_text(flight_of(all, by), phase, sizeof phase);
+
+    if (n_never > 0)
+        append(out, out_bytes, &used, "rank%s %s never entered %s; %s wait%s in it",
+               n_never > 1 ? "s" : "", never, name, inside, n_inside > 1 ? "" : "s");
+    else
+        append(out, out_bytes, &used, "%s wait%s in %s", inside, n_inside > 1 ? "" : "s", name);
+    if (n_left > 0)
+        append(out, out_bytes, &used, ", %s left it", left);
+    append(out, out_bytes, &used, "%s, phase '%s'", size, phase);
+    if (n_others > 0) {
+        struct ddp_flight_op op;
+        int r = first_in(standing, all->ranks, OTHER);
+        (void)standing_of(flight_of(all, r), asked, &op);
+        ddp_flight_name(&op, name, sizeof name);
+        ddp_flight_size(&op, size, sizeof size);
+        append(out, out_bytes, &used, "; %s %s in %s%s instead", others,
+               n_others > 1 ? "are" : "is", name, size);
+    }
+    if (n_never > 0) {
+        int r = first_in(standing, all->ranks, NEVER);
+        ddp_flight_describe(flight_of(all, r), its, sizeof its);
+        append(out, out_bytes, &used, "; rank %d is in %s", r, its);
+    }
+}
+
+bool ddp_flight_report(const struct ddp_flights *all, int by, int peer, char *out, size_t out_bytes)
+{
+    unsigned char standing[RANKS_MAX];
+    struct ddp_flight_op asked, its;
+    enum ddp_flight_state state;
+    if (by < 0 || by >= all->ranks || all->ranks > RANKS_MAX ||
+        !ddp_flight_newest(flight_of(all, by), &asked, &state) || asked.seq == DDP_FLIGHT_NO_SEQ ||
+        state == DDP_FLIGHT_DONE)
+        return false;
+    for (int r = 0; r < all->ranks; r++) {
+        standing[r] = (unsigned char)standing_of(flight_of(all, r), &asked, &its);
+        if (r == peer && standing[r] == OUTSIDE)
+            standing[r] = NEVER;
+    }
+    standing[by] = INSIDE;
+    write_report(all, by, &asked, standing, out, out_bytes);
+    return true;
+}

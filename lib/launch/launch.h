@@ -1,0 +1,87 @@
+/* Our own launcher and supervisor: starts the ranks of one host, watches them, and ends all ranks
+ * if one is lost.
+ *
+ * ddp_launch() makes the shared segment (segment.h) and forks `ranks` processes, or starts threads.
+ * It pins each rank to a core if there are enough cores and `unpinned` is not set. It returns when
+ * all ranks are gone. Call ddp_launch() before the process has other threads.
+ *
+ * If a rank dies, the parent sets the abort word of the segment. The other ranks then leave their
+ * waits. Ranks that still run after DDP_LAUNCH_GRACE_NS are killed. A stopped rank (SIGSTOP) is
+ * reported at once and killed at the timeout. A signal that would end the parent (signal_watch.h)
+ * is forwarded and ends the ranks. A second signal kills the ranks. If the parent dies, the kernel
+ * kills the ranks (PR_SET_PDEATHSIG). If ranks are threads, a crash of one rank ends the
+ * process. */
+#ifndef DDP_LAUNCH_LAUNCH_H
+#define DDP_LAUNCH_LAUNCH_H
+
+#include "base/err.h"
+#include "diag/flight.h"
+#include "launch/rank_info.h"
+#include "launch/signal_watch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DDP_LAUNCH_GRACE_NS 1000000000 /* survivors get 1 s to leave their waits */
+#define DDP_MESSAGE_MAX     (64u << 20)
+
+enum ddp_launch_mode { DDP_LAUNCH_PROCESSES, DDP_LAUNCH_THREADS };
+
+/* The data that a rank gets from the launcher. */
+struct ddp_launch_rank {
+    struct ddp_rank_info rank_info;
+    struct ddp_flight *flight;
+    int channel_fd;
+};
+/* Sends payload [bytes] to the parent and waits until the parent's handler has run. The parent
+ * therefore does no work during the rank's next timed region. The caller defines `type`. Returns
+ * the handler's code, or DDP_EIO if the parent is gone. */
+int ddp_launch_send(struct ddp_launch_rank *rank, uint32_t type, const void *payload, size_t bytes,
+                    struct ddp_err *err) DDP_MUST_CHECK;
+
+struct ddp_launch_run;
+struct ddp_launch_job {
+    int ranks;
+    enum ddp_launch_mode mode;
+    int64_t timeout_ns;
+    uint64_t heap_bytes; /* registered memory reserved per rank in the segment */
+    /* Do not pin ranks. Set this for libraries that start threads, because a rank's threads would
+     * otherwise share one core. */
+    bool unpinned;
+    /* Runs in each rank and returns the rank's code. `err` is passed on to the parent. */
+    int (*rank_main)(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err);
+    /* Runs in the parent for each message of a rank. Waits of ranks do not expire meanwhile. A
+     * handler that waits for something must check ddp_launch_should_stop. */
+    int (*on_message)(void *arg, int rank, uint32_t type, const void *payload, size_t bytes,
+                      struct ddp_err *err);
+    /* Runs in the parent for each event that the user should see, for example a stopped rank. May
+     * be NULL. */
+    void (*on_news)(void *arg, const char *line);
+    void *arg;
+    /* An open signal watch of the caller. If NULL, the launcher opens its own watch for the run. */
+    struct ddp_signal_watch *watch;
+    /* If not NULL, *running is the run's handle while ranks run, and NULL afterwards. */
+    struct ddp_launch_run **running;
+};
+
+/* Returns whether a waiting on_message handler should give up because a signal came or a rank was
+ * lost. The run then ends with that cause, whatever the handler returns. */
+bool ddp_launch_should_stop(struct ddp_launch_run *run);
+
+struct ddp_launch_outcome {
+    int code;               /* 0, or the code that all ranks end with */
+    int rank, signal;       /* first failed rank (-1: none), and its signal (0: none) */
+    char report_text[1024]; /* one line that names rank, host, phase and operation */
+};
+
+/* Runs the job to its end. Returns 0 if all ranks were started, even if ranks failed later.
+ * *outcome is then the result, and *err holds the error of the first rank that failed. Returns an
+ * error code if a rank could not be started. */
+int ddp_launch(const struct ddp_launch_job *job, struct ddp_launch_outcome *outcome,
+               struct ddp_err *err) DDP_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

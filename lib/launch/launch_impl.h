@@ -1,0 +1,126 @@
+/* Private header of the launcher.
+ *
+ *   launch.c            sets up, starts, cleans up; the child's entry
+ *   launch_thread.c     ranks as threads
+ *   launch_rank.c       the rank's side: running rank_main, sending to the parent
+ *   launch_supervise.c  the parent's loop: deaths, stops, signals, timeouts
+ *   launch_channel.c    the parent's side of messages
+ *   launch_report.c     reports the first failure as text */
+#ifndef DDP_LAUNCH_LAUNCH_IMPL_H
+#define DDP_LAUNCH_LAUNCH_IMPL_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "launch/launch.h"
+#include "launch/segment.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The data on a rank's channel, which is a stream socket. The rank sends a request and its payload,
+ * and the parent sends one answer. */
+struct ddp_channel_request {
+    uint32_t type;
+    uint32_t reserved;
+    uint64_t bytes;
+};
+struct ddp_channel_answer {
+    int32_t code;
+    struct ddp_err err;
+};
+
+struct ddp_child {
+    pid_t pid;
+    int pidfd, channel; /* channel: the parent's end */
+    pthread_t thread;
+    bool alive, killed; /* killed: by this launcher */
+    int stop_signal;
+    /* When the rank was stopped; 0 while it runs. Not reset if the rank dies while stopped. */
+    int64_t stopped_at;
+    struct ddp_channel_request request;
+    unsigned char *payload;
+    uint64_t got; /* bytes of request and payload read so far */
+};
+
+/* The first failure that the supervisor saw. Errors that ranks report themselves are in the
+ * segment. */
+enum ddp_cause_kind {
+    DDP_CAUSE_NONE,
+    DDP_CAUSE_DIED,    /* killed by a signal, or exited without a result */
+    DDP_CAUSE_STOPPED, /* stopped longer than the timeout */
+    DDP_CAUSE_SIGNAL,  /* a signal told the parent to end */
+    DDP_CAUSE_HANDLER  /* on_message failed */
+};
+struct ddp_cause {
+    enum ddp_cause_kind kind;
+    int rank, signal, status;
+    struct ddp_err err;    /* error of the handler */
+    char report_text[400]; /* report of the ranks that wait for `rank`; "": unknown */
+};
+
+struct ddp_launch_run {
+    const struct ddp_launch_job *job;
+    struct ddp_segment *segment;
+    int segment_fd;
+    struct ddp_child *child;      /* [job->ranks] */
+    struct ddp_rank_start *start; /* [job->ranks], threads only */
+    int alive;
+    cpu_set_t cores;
+    int core_count;
+    struct ddp_signal_watch *watch, own_watch;
+    uint64_t signals; /* bit s: signal s came */
+    /* signalled_at: time of the last signal that was not a repetition. end_at: time at which the
+     * remaining ranks are killed, 0 while all is well. */
+    int64_t signalled_at, end_at;
+    bool abandoned; /* threads still run and use the data of this run */
+    struct ddp_cause cause;
+    char host[64];
+};
+
+/* The data with which a rank starts. */
+struct ddp_rank_start {
+    const struct ddp_launch_job *job;
+    struct ddp_segment *segment;
+    struct ddp_launch_rank rank;
+};
+
+/* Stores the core of `rank` in *set. Returns false if ranks are not pinned. */
+bool ddp_launch_core(const struct ddp_launch_run *run, int rank, cpu_set_t *set);
+void ddp_launch_fill(const struct ddp_launch_run *run, int rank, int channel_fd,
+                     struct ddp_rank_start *start);
+int ddp_launch_start_thread(struct ddp_launch_run *run, int rank, int channel_fd,
+                            struct ddp_err *err) DDP_MUST_CHECK;
+
+/* Runs rank_main and stores its result in the segment. */
+void ddp_launch_run_rank(struct ddp_rank_start *start);
+
+/* Runs the parent's loop until all ranks are gone or the threads are abandoned. */
+void ddp_launch_supervise(struct ddp_launch_run *run);
+void ddp_launch_event(const struct ddp_launch_run *run, const char *fmt, ...) DDP_PRINTF(2, 3);
+/* Records the cause unless the supervisor or a rank has recorded a failure before. Returns whether
+ * this call recorded it. */
+bool ddp_launch_find_cause(struct ddp_launch_run *run, enum ddp_cause_kind kind, int rank,
+                           int code);
+void ddp_launch_kill_all(struct ddp_launch_run *run, int signal);
+
+/* Reads available bytes from a rank and answers complete requests. Returns false when the channel
+ * is closed. */
+bool ddp_launch_channel_read(struct ddp_launch_run *run, int rank);
+
+/* Writes a report of the ranks that wait for `rank`, made from the flight recorders
+ * (flight_report.h). Writes "" if the recorders do not show any. */
+void ddp_launch_waiting_ranks(const struct ddp_launch_run *run, int rank, char *out,
+                              size_t out_bytes);
+/* Fills *outcome and, after a failure, err. */
+void ddp_launch_report_failure(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
+                               struct ddp_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,192 @@
+/* Reports the first failure of a run as text. A dead rank is described by its flight recorder, and
+ * a failed rank by its own error. Later failures are not reported. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/unit.h"
+#include "diag/flight_report.h"
+#include "launch/launch_impl.h"
+
+/* Writes "rank 1 (pid 4711, host h)". */
+static void name_rank(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes)
+{
+    snprintf(out, out_bytes, "rank %d (pid %d, host %s)", rank, (int)run->child[rank].pid,
+             run->host);
+}
+
+static void describe_rank(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes)
+{
+    ddp_segment_describe(run->segment, rank, out, out_bytes);
+}
+
+/* Reports a rank that the supervisor saw die or stop. The error gets the same text. */
+static void report_lost(const struct ddp_launch_run *run, const char *what, const char *waits,
+                        int rank, int signal, struct ddp_launch_outcome *outcome,
+                        struct ddp_err *err)
+{
+    char who[160], where[384];
+    name_rank(run, rank, who, sizeof who);
+    describe_rank(run, rank, where, sizeof where);
+    outcome->code = DDP_ELOST;
+    outcome->rank = rank;
+    outcome->signal = signal;
+    snprintf(outcome->report_text, sizeof outcome->report_text, "%s %s in %s%s%s", who, what, where,
+             waits[0] != '\0' ? "; " : "", waits);
+    ddp_fail(err, DDP_ELOST, "%s", outcome->report_text);
+}
+
+static void report_death(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
+                         struct ddp_err *err)
+{
+    const struct ddp_cause *cause = &run->cause;
+    char what[128];
+    if (cause->signal > 0)
+        snprintf(what, sizeof what, "was killed by signal %d (%s)", cause->signal,
+                 sigdescr_np(cause->signal) != NULL ? sigdescr_np(cause->signal) : "?");
+    else
+        snprintf(what, sizeof what, "exited with code %d without a result", cause->status);
+    report_lost(run, what, "", cause->rank, cause->signal, outcome, err);
+    if (cause->signal == SIGKILL)
+        ddp_hint(err, "if nobody killed it, memory may have run out: see dmesg");
+    if (cause->signal == SIGBUS)
+        ddp_hint(err, "shared memory or a mapped file ran out of space, most likely");
+}
+
+void ddp_launch_waiting_ranks(const struct ddp_launch_run *run, int rank, char *out,
+                              size_t out_bytes)
+{
+    const struct ddp_flights all = {.first = &ddp_segment_rank_of(run->segment, 0)->flight,
+                                    .stride = sizeof(struct ddp_segment_rank),
+                                    .ranks = run->job->ranks};
+    out[0] = '\0';
+    for (int r = 0; r < run->job->ranks; r++) {
+        uint64_t index;
+        if (r != rank && ddp_flight_busy(&ddp_segment_rank_of(run->segment, r)->flight, &index) &&
+            ddp_flight_report(&all, r, rank, out, out_bytes))
+            return;
+    }
+}
+
+/* waits: a report of the ranks that wait for `rank`. */
+static void report_stopped(const struct ddp_launch_run *run, int rank, const char *waits,
+                           struct ddp_launch_outcome *outcome, struct ddp_err *err)
+{
+    char what[128], time[32];
+    int signal = run->child[rank].stop_signal;
+    ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
+    snprintf(what, sizeof what, "was stopped by signal %d (%s) and did not continue within %s",
+             signal, sigdescr_np(signal) != NULL ? sigdescr_np(signal) : "?", time);
+    report_lost(run, what, waits, rank, signal, outcome, err);
+}
+
+static void report_signal(const struct ddp_launch_run *run, int signal,
+                          struct ddp_launch_outcome *outcome, struct ddp_err *err)
+{
+    char where[384];
+    describe_rank(run, 0, where, sizeof where);
+    outcome->code = -(128 + signal);
+    snprintf(outcome->report_text, sizeof outcome->report_text,
+             "ended by signal %d (%s) on host %s; rank 0 was in %s", signal, sigdescr_np(signal),
+             run->host, where);
+    ddp_fail(err, outcome->code, "%s", outcome->report_text);
+}
+
+static void report_handler_error(const struct ddp_launch_run *run,
+                                 struct ddp_launch_outcome *outcome, struct ddp_err *err)
+{
+    const struct ddp_err *error = &run->cause.err;
+    outcome->code = error->code;
+    outcome->rank = run->cause.rank;
+    snprintf(outcome->report_text, sizeof outcome->report_text, "%s", error->text);
+    if (err != NULL && err->code == 0)
+        *err = *error;
+}
+
+/* Returns the error of rank `setter`, or NULL if the rank has not ended or has no error. */
+static const struct ddp_err *error_of(const struct ddp_launch_run *run, int setter)
+{
+    const struct ddp_segment_rank *block = ddp_segment_rank_of(run->segment, setter);
+    bool done = atomic_load_explicit(&block->state, memory_order_acquire) == DDP_RANK_DONE;
+    return done && block->err.code != 0 ? &block->err : NULL;
+}
+
+/* Reports a failure that rank `setter` recorded. Either `setter` failed itself, or its wait for
+ * rank `culprit` expired. */
+static void report_failed(const struct ddp_launch_run *run, int culprit, int setter, int code,
+                          struct ddp_launch_outcome *outcome, struct ddp_err *err)
+{
+    const struct ddp_err *error = error_of(run, setter);
+    char who[160], where[384], time[32];
+    int named = culprit >= 0 ? culprit : setter;
+    name_rank(run, named, who, sizeof who);
+    describe_rank(run, named, where, sizeof where);
+    outcome->code = code;
+    outcome->rank = named;
+    if (culprit != setter && culprit >= 0) {
+        ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
+        snprintf(outcome->report_text, sizeof outcome->report_text,
+                 "%s did not come within %s: it is in %.300s%s%.400s", who, time, where,
+                 error != NULL ? "; " : "", error != NULL ? error->text : "");
+    } else {
+        snprintf(outcome->report_text, sizeof outcome->report_text,
+                 "%s failed with code %d in %.300s%s%.400s", who, -code, where,
+                 error != NULL ? ": " : "", error != NULL ? error->text : "");
+    }
+    if (error != NULL && err != NULL && err->code == 0) {
+        *err = *error;
+        err->rank = error->rank >= 0 ? error->rank : setter;
+    }
+    if (error == NULL)
+        ddp_fail(err, code, "%s", outcome->report_text);
+}
+
+/* Returns the stopped rank that explains a failed wait: `culprit` if that rank is stopped, else the
+ * lowest stopped rank, else -1. */
+static int stopped_rank(const struct ddp_launch_run *run, int culprit)
+{
+    if (culprit >= 0 && run->child[culprit].stopped_at != 0)
+        return culprit;
+    for (int r = 0; r < run->job->ranks; r++) {
+        if (run->child[r].stopped_at != 0)
+            return r;
+    }
+    return -1;
+}
+
+void ddp_launch_report_failure(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
+                               struct ddp_err *err)
+{
+    int culprit, setter, code;
+    *outcome = (struct ddp_launch_outcome){.rank = -1};
+    if (!ddp_segment_aborted(run->segment, &culprit, &setter, &code))
+        return;
+    const struct ddp_cause *cause = &run->cause;
+    switch (cause->kind) {
+    case DDP_CAUSE_DIED:
+        /* If the parent got the same signal, the signal was sent to the whole process group. */
+        if (cause->signal > 0 && cause->signal < 64 && (run->signals >> cause->signal & 1) != 0)
+            report_signal(run, cause->signal, outcome, err);
+        else
+            report_death(run, outcome, err);
+        return;
+    case DDP_CAUSE_STOPPED:
+        report_stopped(run, cause->rank, cause->report_text, outcome, err);
+        return;
+    case DDP_CAUSE_SIGNAL:
+        report_signal(run, cause->signal, outcome, err);
+        return;
+    case DDP_CAUSE_HANDLER:
+        report_handler_error(run, outcome, err);
+        return;
+    case DDP_CAUSE_NONE:
+        break;
+    }
+    setter = setter >= 0 ? setter : DDP_MAX(culprit, 0);
+    int stopped = code == DDP_ELOST ? stopped_rank(run, culprit) : -1;
+    const struct ddp_err *error = error_of(run, setter);
+    if (stopped >= 0)
+        report_stopped(run, stopped, error != NULL ? error->text : "", outcome, err);
+    else
+        report_failed(run, culprit, setter, code, outcome, err);
+}

@@ -1,0 +1,304 @@
+/* The parent's loop. The parent sleeps in poll until a rank dies (pidfd), a rank sends a message
+ * (channel) or a signal comes (signalfd). The signal is one that would end the parent, or SIGCHLD
+ * because a rank was stopped. Every 250 ms the parent also checks whether a rank has set the abort
+ * word. */
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/mem.h"
+#include "base/unit.h"
+#include "launch/launch_impl.h"
+
+#define TICK_NS 250000000
+/* The same signal within this time counts only once, because timeout(1) sends its signal to its
+ * child and then to its group. */
+#define REPEAT_NS      50000000
+#define POLL_FAILED_NS 1000000 /* pause between two rounds if poll fails */
+/* A longer time between two rounds means that this process itself was stopped. */
+#define STOPPED_NS 2000000000
+
+void ddp_launch_event(const struct ddp_launch_run *run, const char *fmt, ...)
+{
+    if (run->job->on_news == NULL)
+        return;
+    char line[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    run->job->on_news(run->job->arg, line);
+}
+
+bool ddp_launch_find_cause(struct ddp_launch_run *run, enum ddp_cause_kind kind, int rank, int code)
+{
+    if (!ddp_segment_abort(run->segment, rank, -1, code))
+        return false;
+    run->cause = (struct ddp_cause){.kind = kind, .rank = rank, .err = DDP_ERR_INIT};
+    return true;
+}
+
+static void kill_rank(struct ddp_launch_run *run, int rank)
+{
+    run->child[rank].killed = true;
+    kill(run->child[rank].pid, SIGKILL);
+}
+
+void ddp_launch_kill_all(struct ddp_launch_run *run, int signal)
+{
+    if (run->job->mode != DDP_LAUNCH_PROCESSES)
+        return;
+    for (int r = 0; r < run->job->ranks; r++) {
+        struct ddp_child *child = &run->child[r];
+        if (!child->alive)
+            continue;
+        child->killed = child->killed || signal == SIGKILL;
+        kill(child->pid, signal);
+    }
+}
+
+/* Reports the injected fault that hit a rank, so that users do not mistake it for a real failure.
+ * The line has the time until the fault was detected, which tests read. */
+static void report_fault(const struct ddp_launch_run *run, int rank)
+{
+    const char *fault;
+    int64_t hit_ns;
+    char time[32];
+    if (!ddp_fault_last(rank, &fault, &hit_ns))
+        return;
+    ddp_format_ns((double)(ddp_now_ns() - hit_ns), time, sizeof time);
+    ddp_launch_event(run, "rank %d: injected fault '%s', seen after %s", rank, fault, time);
+}
+
+/* Ends the run if the death of a rank was not expected. info: from waitid, or NULL if unknown. */
+static void check_death(struct ddp_launch_run *run, int rank, const siginfo_t *info)
+{
+    const struct ddp_segment_rank *block = ddp_segment_rank_of(run->segment, rank);
+    bool done = atomic_load_explicit(&block->state, memory_order_acquire) == DDP_RANK_DONE;
+    bool as_reported = info == NULL || (info->si_code == CLD_EXITED &&
+                                        info->si_status == ddp_exit_code(block->code));
+    if (!(done && as_reported) && !run->child[rank].killed &&
+        ddp_launch_find_cause(run, DDP_CAUSE_DIED, rank, DDP_ELOST)) {
+        if (DDP_FAULTS)
+            report_fault(run, rank);
+        if (info != NULL && info->si_code == CLD_EXITED)
+            run->cause.status = info->si_status;
+        else if (info != NULL)
+            run->cause.signal = info->si_status;
+    }
+}
+
+/* Cleans up after a rank's death. Messages that the rank sent before are still read. */
+static void reap_rank(struct ddp_launch_run *run, int rank, const siginfo_t *info)
+{
+    struct ddp_child *child = &run->child[rank];
+    child->alive = false;
+    run->alive--;
+    check_death(run, rank, info);
+    if (child->channel >= 0 && ddp_launch_channel_read(run, rank)) {
+        close(child->channel);
+        child->channel = -1;
+        free(child->payload);
+        child->payload = NULL;
+    }
+    if (child->pidfd >= 0)
+        close(child->pidfd);
+    child->pidfd = -1;
+}
+
+static void report_stop(struct ddp_launch_run *run, int rank, int signal)
+{
+    struct ddp_child *child = &run->child[rank];
+    char where[512], time[32];
+    child->stopped_at = ddp_now_ns();
+    child->stop_signal = signal;
+    if (DDP_FAULTS)
+        report_fault(run, rank);
+    ddp_flight_describe(&ddp_segment_rank_of(run->segment, rank)->flight, where, sizeof where);
+    ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
+    ddp_launch_event(
+        run,
+        "rank %d (pid %d, host %s) was stopped by signal %d (%s) in %s; it is ended in "
+        "%s unless it continues",
+        rank, (int)child->pid, run->host, signal, sigdescr_np(signal), where, time);
+}
+
+/* Handles all state changes of ranks that waitid reports. */
+static void reap(struct ddp_launch_run *run)
+{
+    if (run->job->mode != DDP_LAUNCH_PROCESSES)
+        return;
+    for (int r = 0; r < run->job->ranks; r++) {
+        struct ddp_child *child = &run->child[r];
+        while (child->alive) {
+            siginfo_t info = {0};
+            int rc =
+                waitid(P_PID, (id_t)child->pid, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG);
+            if (rc != 0 && errno == EINTR)
+                continue;
+            if (rc == 0 && info.si_pid == 0)
+                break;
+            if (rc != 0) { /* another waitpid reaped the rank */
+                reap_rank(run, r, NULL);
+            } else if (info.si_code == CLD_STOPPED || info.si_code == CLD_TRAPPED) {
+                report_stop(run, r, info.si_status);
+            } else if (info.si_code == CLD_CONTINUED) {
+                if (child->stopped_at != 0)
+                    ddp_launch_event(run, "rank %d (pid %d) continues", r, (int)child->pid);
+                child->stopped_at = 0;
+            } else {
+                reap_rank(run, r, &info);
+            }
+        }
+    }
+}
+
+/* Joins a rank that is a thread. A thread has ended when its end of the channel is closed. */
+static void join(struct ddp_launch_run *run, int rank)
+{
+    struct ddp_child *child = &run->child[rank];
+    if (run->job->mode != DDP_LAUNCH_THREADS || !child->alive)
+        return;
+    pthread_join(child->thread, NULL);
+    reap_rank(run, rank, NULL);
+}
+
+static void take_signals(struct ddp_launch_run *run)
+{
+    int signal;
+    while ((signal = ddp_signal_watch_take(run->watch)) != 0) {
+        const bool again = run->signals != 0, known = (run->signals >> signal & 1) != 0;
+        const int64_t now = ddp_now_ns();
+        if (known && now - run->signalled_at < REPEAT_NS)
+            continue;
+        run->signals |= UINT64_C(1) << signal;
+        run->signalled_at = now;
+        if (again) {
+            ddp_launch_event(run, "signal %d (%s) again: killing the ranks", signal,
+                             sigdescr_np(signal));
+            run->end_at = now;
+            continue;
+        }
+        ddp_launch_event(run, "signal %d (%s): ending the ranks", signal, sigdescr_np(signal));
+        if (ddp_launch_find_cause(run, DDP_CAUSE_SIGNAL, -1, -(128 + signal)))
+            run->cause.signal = signal;
+        ddp_launch_kill_all(run, signal);
+    }
+}
+
+bool ddp_launch_should_stop(struct ddp_launch_run *run)
+{
+    take_signals(run);
+    for (int r = 0; r < run->job->ranks && run->job->mode == DDP_LAUNCH_PROCESSES; r++) {
+        siginfo_t info = {0};
+        /* WNOWAIT leaves the rank to the loop, which reads the rank's channel and then reaps the
+         * rank. */
+        if (run->child[r].alive &&
+            waitid(P_PID, (id_t)run->child[r].pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+            info.si_pid != 0)
+            check_death(run, r, &info);
+    }
+    return ddp_segment_aborted(run->segment, NULL, NULL, NULL);
+}
+
+/* Ends the run because a rank stayed stopped. The report of waiting ranks is made before the run
+ * ends, while these ranks still wait. */
+static void end_stopped(struct ddp_launch_run *run, int rank)
+{
+    char report_text[sizeof run->cause.report_text] = "";
+    ddp_launch_waiting_ranks(run, rank, report_text, sizeof report_text);
+    if (!ddp_launch_find_cause(run, DDP_CAUSE_STOPPED, rank, DDP_ELOST))
+        return;
+    run->cause.signal = run->child[rank].stop_signal;
+    memcpy(run->cause.report_text, report_text, sizeof report_text);
+}
+
+/* Handles timeouts: ranks that are stopped too long, the end of the grace period, and threads that
+ * do not end. */
+static void check_time(struct ddp_launch_run *run, int64_t now)
+{
+    for (int r = 0; r < run->job->ranks; r++) {
+        const struct ddp_child *child = &run->child[r];
+        if (child->alive && child->stopped_at != 0 &&
+            now - child->stopped_at >= run->job->timeout_ns)
+            end_stopped(run, r);
+    }
+    bool aborted = ddp_segment_aborted(run->segment, NULL, NULL, NULL);
+    if (run->end_at == 0 && aborted)
+        run->end_at = now + DDP_LAUNCH_GRACE_NS;
+    for (int r = 0; aborted && r < run->job->ranks; r++) {
+        /* A stopped rank cannot leave by itself, so it gets no grace period. */
+        if (run->child[r].alive && run->child[r].stopped_at != 0)
+            kill_rank(run, r);
+    }
+    if (run->end_at == 0 || now < run->end_at)
+        return;
+    if (run->job->mode == DDP_LAUNCH_PROCESSES) {
+        ddp_launch_kill_all(run, SIGKILL);
+        return;
+    }
+    /* A thread cannot be killed, but its waits have deadlines. A thread that still runs after these
+     * deadlines, or after a signal, is abandoned. */
+    if (run->signals != 0 || now >= run->end_at + run->job->timeout_ns) {
+        run->abandoned = true;
+        ddp_launch_event(run, "%d ranks (threads) do not end; leaving them running", run->alive);
+    }
+}
+
+/* Fills the poll set: signals, then pidfd and channel of each rank. */
+static void fill(const struct ddp_launch_run *run, struct pollfd *set)
+{
+    set[0] = (struct pollfd){.fd = run->watch->fd, .events = POLLIN};
+    for (int r = 0; r < run->job->ranks; r++) {
+        set[1 + 2 * r] = (struct pollfd){.fd = run->child[r].pidfd, .events = POLLIN};
+        set[2 + 2 * r] = (struct pollfd){.fd = run->child[r].channel, .events = POLLIN};
+    }
+}
+
+void ddp_launch_supervise(struct ddp_launch_run *run)
+{
+    struct pollfd set[1 + 2 * DDP_SHM_RANKS_MAX];
+    fill(run, set);
+    int64_t last = ddp_now_ns();
+    while (run->alive > 0 && !run->abandoned) {
+        int64_t now = ddp_now_ns();
+        for (int r = 0; now - last > STOPPED_NS && r < run->job->ranks; r++) {
+            if (run->child[r].stopped_at != 0)
+                run->child[r].stopped_at += now - last;
+        }
+        last = now;
+        check_time(run, now);
+        int64_t wait = TICK_NS;
+        if (run->end_at > now)
+            wait = DDP_MIN(wait, run->end_at - now);
+        fill(run, set);
+        int ready = poll(set, 1 + 2 * (nfds_t)run->job->ranks, (int)(wait / 1000000) + 1);
+        if (ready == 0)
+            continue;
+        /* poll failed, because the set has more entries than the limit on descriptors allows. Check
+         * all ranks after a pause. */
+        if (ready < 0)
+            ddp_sleep_ns(POLL_FAILED_NS);
+        /* Handle signals first, so that a signal to the whole group is not reported as a rank's own
+         * death. Handle deaths before messages, because a message may take long. */
+        take_signals(run);
+        reap(run);
+        for (int r = 0; r < run->job->ranks; r++) {
+            if ((ready < 0 || set[2 + 2 * r].revents != 0) && run->child[r].channel >= 0 &&
+                !ddp_launch_channel_read(run, r))
+                join(run, r);
+        }
+    }
+    /* A signal to the whole process group may reach this process after its ranks. */
+    if (run->cause.kind == DDP_CAUSE_DIED && run->cause.signal > 0 &&
+        sigismember(&run->watch->watched, run->cause.signal) == 1)
+        (void)poll(set, 1, 50);
+    take_signals(run);
+}

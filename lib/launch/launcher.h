@@ -1,0 +1,53 @@
+/* Detects from the environment which launcher started this process: mpiexec (Open MPI,
+ * Hydra/MPICH), srun, torchrun, or none. Other known launchers, which ddpbench cannot join, are an
+ * error (launcher.c). */
+#ifndef DDP_LAUNCH_LAUNCHER_H
+#define DDP_LAUNCH_LAUNCHER_H
+
+#include "base/err.h"
+#include "launch/rank_info.h"
+#include "launch/rendezvous.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ddp_launcher_kind {
+    DDP_LAUNCHER_NONE, /* our own launcher will start the ranks */
+    DDP_LAUNCHER_OPENMPI,
+    DDP_LAUNCHER_HYDRA,
+    DDP_LAUNCHER_SLURM,
+    DDP_LAUNCHER_TORCHRUN
+};
+
+/* The launcher and the rank_info that it gives. */
+struct ddp_launcher {
+    enum ddp_launcher_kind kind;
+    const char *name; /* "own", "mpiexec (Open MPI)", "mpiexec (Hydra)", "srun", "torchrun" */
+    /* The MPI module that fits: "openmpi", "mpich", or NULL if unknown. */
+    const char *flavour;
+    /* segment_fd is -1. oversubscribed: more ranks on this host than cores in the launcher's
+     * mask. */
+    struct ddp_rank_info rank_info;
+};
+
+/* Detects the launcher. Returns DDP_EMISMATCH if the launcher's variables contradict each other,
+ * are not numbers, or are left over from a launcher that is gone. Also returns DDP_EMISMATCH if
+ * ddpbench cannot join the launcher. After an error out->kind is DDP_LAUNCHER_NONE, and
+ * out->rank_info has the values that could be read. */
+int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err) DDP_MUST_CHECK;
+/* Fills the rendezvous configuration of torchrun's ranks (rendezvous.h). The host is MASTER_ADDR.
+ * The ports are those after MASTER_PORT, because torchrun's own store may listen on MASTER_PORT
+ * itself. If `port` (decimal) is not NULL, it is used instead of these ports. The token is a hash
+ * of TORCHELASTIC_RUN_ID, the restart count, address and port. Returns DDP_EMISMATCH if a variable
+ * is missing or not a number, and DDP_EUSAGE if `port` is not a port. */
+int ddp_launcher_rendezvous(const char *port, struct ddp_rendezvous_config *out,
+                            struct ddp_err *err) DDP_MUST_CHECK;
+/* Returns the names of all variables that are read, NULL-terminated, for `doctor` and the
+ * record. */
+const char *const *ddp_launcher_variables(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

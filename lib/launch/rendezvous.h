@@ -1,0 +1,82 @@
+/* Rendezvous: the ranks of a job connect to each other over TCP, without MPI. Each rank needs its
+ * number, the number of ranks and one address. Rank 0 is the *rendezvous server*, which listens.
+ * The other ranks are its clients. A client tries to connect until the deadline and then sends a
+ * hello with its rank. The result is one connection between rank 0 and every other rank.
+ *
+ * A *hello* is a message of fixed length with a magic number, a version, the job's token, the rank
+ * and the number of ranks. The server checks each field. If a connection sends anything else, or no
+ * complete hello within 5 s, it is from an unknown peer. The server closes it and continues. A
+ * client of another job gets an answer and continues its search, because its own server may listen
+ * on the next port. So does a second process with the same rank. If a client of this job has
+ * another number of ranks, server and client fail at once. If ranks are missing at the deadline,
+ * the server fails with an error that names them, and sends the error to all connected clients.
+ *
+ * torchrun's own store may listen on MASTER_PORT, and neighbouring ports may be in use. The server
+ * therefore takes the first free port of `ports` consecutive ports, and clients try all of them.
+ * The token keeps jobs apart, but it does not authenticate. Like MPI and NCCL, the rendezvous
+ * trusts the network. */
+#ifndef DDP_LAUNCH_RENDEZVOUS_H
+#define DDP_LAUNCH_RENDEZVOUS_H
+
+#include "launch/tcp.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Maximum number of ranks. Rank 0 needs one connection per rank. */
+#define DDP_RENDEZVOUS_RANKS_MAX 4096
+/* Number of consecutive ports that clients try. */
+#define DDP_RENDEZVOUS_PORTS 8
+
+/* Address at which the ranks of a job meet. */
+struct ddp_rendezvous_config {
+    char host[256];
+    int port, ports; /* the first port, and the number of consecutive ports */
+    uint64_t token;  /* the same on all ranks of a job, different in another job */
+};
+
+/* A rank's own listening socket, to which the ranks of a later group connect. */
+struct ddp_listener {
+    int fd, port;
+    /* Connections whose hello is incomplete, or that belong to a group that this rank has not
+     * opened yet. */
+    struct ddp_pending_connection *pending;
+    int pending_count;
+};
+
+/* The address and port at which a rank listens. The address is the one that rank 0 sees. */
+struct ddp_endpoint {
+    struct ddp_tcp_address address;
+    int32_t port, reserved;
+};
+
+struct ddp_connections {
+    int rank, size;
+    /* On rank 0: [size] sockets, -1 for itself. On other ranks: peer[0] is the connection to rank
+     * 0. */
+    int *peer;
+};
+
+/* Connects all ranks of a job. Fills *connections and this rank's *listener, and endpoint [size]
+ * with the addresses at which the ranks listen. Collective. Returns DDP_ELOST if a rank is missing
+ * or has left. Returns DDP_EMISMATCH if the ranks have different sizes or the port belongs to
+ * another job. After an error all sockets are closed. */
+int ddp_rendezvous_world(const struct ddp_rendezvous_config *config, int rank, int size,
+                         int64_t timeout_ns, struct ddp_connections *connections,
+                         struct ddp_listener *listener, struct ddp_endpoint *endpoint,
+                         struct ddp_err *err) DDP_MUST_CHECK;
+/* Connects `size` ranks of a job as a group, of which this rank is number `rank`. server: the
+ * address at which rank 0 of the group listens; NULL on that rank. context: the id of the group,
+ * not 0, which no other group has. Collective over the group. */
+int ddp_rendezvous_group(uint64_t token, uint64_t context, int rank, int size,
+                         const struct ddp_endpoint *server, struct ddp_listener *listener,
+                         int64_t timeout_ns, struct ddp_connections *connections,
+                         struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_connections_close(struct ddp_connections *connections); /* {0} is allowed */
+void ddp_listener_close(struct ddp_listener *l);                 /* fd -1 is allowed */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

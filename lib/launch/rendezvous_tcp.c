@@ -1,0 +1,304 @@
+/* The client of a rendezvous, and the set-up of server and clients. */
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/strbuf.h"
+#include "base/unit.h"
+#include "launch/rendezvous_impl.h"
+
+#define CONNECT_NS INT64_C(2000000000) /* time limit of one attempt to connect */
+/* Time limit of an answer. An unknown peer may accept the connection and send nothing. */
+#define ANSWER_NS INT64_C(5000000000)
+/* Pause between two rounds of attempts. The pause grows by half each time. */
+#define PAUSE_NS   INT64_C(20000000)
+#define PAUSE_MOST INT64_C(500000000)
+/* Extra time for the server's message about missing ranks. */
+#define GRACE_NS INT64_C(3000000000)
+
+/* A client that searches for the server. */
+struct rendezvous_client {
+    const struct ddp_rendezvous_job *job;
+    struct ddp_listener *listener;
+    struct ddp_endpoint *endpoint;
+    /* Text of the last answer after which the client continued its search. */
+    char last_answer[240];
+};
+
+/* Opens a port for later groups. The port is open only on the loopback device if the job's address
+ * always is a loopback address. A host name that resolves to 127.0.1.1 is not such an address,
+ * because ranks on other hosts may need to connect. */
+static int open_listener(struct rendezvous_client *s, int fd, struct ddp_err *err)
+{
+    struct ddp_tcp_address own = {.bytes = sizeof own.at};
+    if (s->listener->fd >= 0)
+        return 0;
+    const bool inside = s->job->inside &&
+                        getsockname(fd, (struct sockaddr *)&own.at, &own.bytes) == 0 &&
+                        ddp_tcp_address_is_loopback(&own.at);
+    const int rc = ddp_tcp_listen(inside ? &own : NULL, 0, &s->listener->fd, &s->listener->port);
+    return rc == 0 ? 0 : ddp_fail_errno(err, DDP_EUNAVAIL, rc, "cannot listen on any port");
+}
+
+/* Receives an answer. Returns false if none came or if it is not from a rendezvous server. */
+static bool receive_answer(const struct rendezvous_client *s, int fd, int64_t deadline_ns,
+                           struct ddp_answer *a)
+{
+    (void)s;
+    if (ddp_tcp_receive(fd, a, sizeof *a, deadline_ns) != 0 || a->magic != DDP_ANSWER_MAGIC)
+        return false;
+    char clean[sizeof a->text];
+    a->text[sizeof a->text - 1] = '\0';
+    ddp_printable(a->text, clean, sizeof clean);
+    memcpy(a->text, clean, sizeof clean);
+    return true;
+}
+
+static int refused(const struct ddp_answer *a, struct ddp_err *err)
+{
+    const bool known = a->code == DDP_EMISMATCH || a->code == DDP_ELOST || a->code == DDP_ENOMEM;
+    return ddp_fail(err, known ? a->code : DDP_ELOST, "%s", a->text);
+}
+
+/* Waits until all ranks are connected. Called after DDP_ANSWER_ACCEPTED. */
+static int wait_ready(const struct rendezvous_client *s, int fd, struct ddp_err *err)
+{
+    const struct ddp_rendezvous_job *p = s->job;
+    const int64_t until = p->deadline_ns + GRACE_NS;
+    struct ddp_answer a;
+    if (!receive_answer(s, fd, until, &a))
+        return ddp_fail(err, DDP_ELOST, "rank 0 at %s left before all ranks were connected",
+                        p->where);
+    if (a.verdict != DDP_ANSWER_READY) {
+        const int rc = refused(&a, err);
+        if (err != NULL)
+            err->agreed = true; /* the server sends the error to all clients, and reports it, too */
+        return rc;
+    }
+    if (s->endpoint == NULL)
+        return 0;
+    const int rc = ddp_tcp_receive(fd, s->endpoint, (size_t)p->size * sizeof *s->endpoint, until);
+    return rc == 0 ? 0 : ddp_fail_errno(err, DDP_ELOST, rc, "rank 0 at %s was lost", p->where);
+}
+
+/* Tries one port. *out becomes the connection to the server, or -1 if the search goes on. An error
+ * ends the search. */
+static int try_port(struct rendezvous_client *s, const struct ddp_tcp_address *address, int port,
+                    int *out, struct ddp_err *err)
+{
+    const struct ddp_rendezvous_job *p = s->job;
+    const int64_t now = ddp_now_ns(), soon = DDP_MIN(now + ANSWER_NS, p->deadline_ns);
+    struct ddp_answer a;
+    int fd, rc;
+    *out = -1;
+    if (ddp_tcp_connect(address, port, DDP_MIN(now + CONNECT_NS, p->deadline_ns), &fd) != 0)
+        return 0;
+    DDP_TRY_GOTO(open_listener(s, fd, err), err_fd);
+    const struct ddp_hello hello = {.magic = DDP_HELLO_MAGIC,
+                                    .version = DDP_HELLO_VERSION,
+                                    .rank = (uint32_t)p->rank,
+                                    .size = (uint32_t)p->size,
+                                    .port = (uint32_t)s->listener->port,
+                                    .token = p->token,
+                                    .context = p->context};
+    if (ddp_tcp_send(fd, &hello, sizeof hello, soon) != 0 ||
+        !receive_answer(s, fd, p->context != 0 ? p->deadline_ns : soon, &a))
+        goto err_fd; /* an unknown peer; rc is 0 */
+    if (a.verdict == DDP_ANSWER_OTHER_JOB || a.verdict == DDP_ANSWER_TAKEN) {
+        memcpy(s->last_answer, a.text, sizeof s->last_answer);
+        goto err_fd;
+    }
+    if (a.verdict != DDP_ANSWER_ACCEPTED) {
+        rc = refused(&a, err);
+        goto err_fd;
+    }
+    DDP_TRY_GOTO(wait_ready(s, fd, err), err_fd);
+    *out = fd;
+    return 0;
+err_fd:
+    close(fd);
+    return rc;
+}
+
+static int report_not_found(const struct rendezvous_client *s, struct ddp_err *err)
+{
+    char time[32];
+    ddp_format_ns((double)s->job->timeout_ns, time, sizeof time);
+    if (s->last_answer[0] != '\0') {
+        ddp_fail(err, DDP_EMISMATCH, "rank %d found no rank 0 of its job within %s: %s",
+                 s->job->rank, time, s->last_answer);
+        return ddp_hint(err, "give each job a MASTER_PORT of its own, at least %d apart",
+                        DDP_RENDEZVOUS_PORTS + 1);
+    }
+    ddp_fail(err, DDP_ELOST, "rank %d could not reach rank 0 at %s within %s", s->job->rank,
+             s->job->where, time);
+    return ddp_hint(err, "was rank 0 started, and is its port open to this host?");
+}
+
+/* Replaces addresses that other hosts cannot use by the address at which this rank reached the
+ * server. These are the server's own address, which the server does not have, and the addresses of
+ * ranks that connected to the server by loopback. */
+static void repair_endpoints(struct ddp_endpoint *endpoint, int size,
+                             const struct ddp_tcp_address *server, int server_port)
+{
+    endpoint[0].port = server_port;
+    for (int r = 0; r < size; r++) {
+        struct ddp_tcp_address *a = &endpoint[r].address;
+        if (a->at.ss_family == 0 ||
+            (ddp_tcp_address_is_loopback(&a->at) && !ddp_tcp_address_is_loopback(&server->at)))
+            *a = *server;
+    }
+}
+
+int ddp_rendezvous_join(const struct ddp_rendezvous_job *job, const struct ddp_tcp_address *address,
+                        int count, int port, int ports, struct ddp_listener *listener, int *fd,
+                        struct ddp_endpoint *endpoint, struct ddp_err *err)
+{
+    struct rendezvous_client s = {.job = job, .listener = listener, .endpoint = endpoint};
+    for (int64_t pause = PAUSE_NS;; pause = DDP_MIN(pause + pause / 2, PAUSE_MOST)) {
+        for (int i = 0; i < ports; i++) {
+            for (int a = 0; a < count; a++) {
+                DDP_TRY(try_port(&s, &address[a], port + i, fd, err));
+                if (*fd < 0)
+                    continue;
+                if (endpoint != NULL)
+                    repair_endpoints(endpoint, job->size, &address[a], port + i);
+                return 0;
+            }
+        }
+        if (ddp_now_ns() >= job->deadline_ns)
+            return report_not_found(&s, err);
+        ddp_sleep_ns(pause);
+    }
+}
+
+/* Listens on the first free port of the rendezvous. Listens only on the loopback device if the host
+ * always is a loopback address. */
+static int open_server(const struct ddp_rendezvous_config *m, const struct ddp_tcp_address *address,
+                       int count, struct ddp_listener *listener, struct ddp_err *err)
+{
+    const bool inside = ddp_tcp_is_loopback(m->host);
+    int rc = EADDRINUSE;
+    for (int i = 0; i < m->ports; i++) {
+        for (int a = 0; a < (inside ? count : 1); a++) {
+            rc = ddp_tcp_listen(inside ? &address[a] : NULL, m->port + i, &listener->fd,
+                                &listener->port);
+            if (rc == 0)
+                return 0;
+        }
+        if (rc != EADDRINUSE && rc != EACCES)
+            break;
+    }
+    if (m->ports > 1)
+        ddp_fail_errno(err, DDP_EUNAVAIL, rc, "rank 0 cannot listen on any port from %d to %d",
+                       m->port, m->port + m->ports - 1);
+    else
+        ddp_fail_errno(err, DDP_EUNAVAIL, rc, "rank 0 cannot listen on port %d", m->port);
+    return ddp_hint(err, "set DDPBENCH_PORT, or another MASTER_PORT, on all ranks");
+}
+
+static int open_connections(struct ddp_connections *connections, int rank, int size,
+                            struct ddp_err *err)
+{
+    const int peers = rank == 0 ? size : 1;
+    if (size > DDP_RENDEZVOUS_RANKS_MAX)
+        return ddp_fail(err, DDP_EUNAVAIL, "%d ranks are too many: at most %d can connect over TCP",
+                        size, DDP_RENDEZVOUS_RANKS_MAX);
+    *connections = (struct ddp_connections){.rank = rank, .size = size};
+    connections->peer = ddp_calloc((size_t)peers, sizeof *connections->peer);
+    if (connections->peer == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %d connections", peers);
+    for (int i = 0; i < peers; i++)
+        connections->peer[i] = -1;
+    return 0;
+}
+
+int ddp_rendezvous_world(const struct ddp_rendezvous_config *config, int rank, int size,
+                         int64_t timeout_ns, struct ddp_connections *connections,
+                         struct ddp_listener *listener, struct ddp_endpoint *endpoint,
+                         struct ddp_err *err)
+{
+    struct ddp_tcp_address address[DDP_TCP_ADDRESSES_MAX];
+    char where[320];
+    int count, rc;
+    struct ddp_rendezvous_job job = {.token = config->token,
+                                     .rank = rank,
+                                     .size = size,
+                                     .timeout_ns = timeout_ns,
+                                     .deadline_ns = ddp_now_ns() + timeout_ns,
+                                     .inside = ddp_tcp_is_loopback(config->host),
+                                     .where = where};
+    *listener = (struct ddp_listener){.fd = -1};
+    snprintf(where, sizeof where, "%s port %d", config->host, config->port);
+    memset(endpoint, 0, (size_t)size * sizeof *endpoint);
+    DDP_TRY(open_connections(connections, rank, size, err));
+    DDP_TRY_GOTO(ddp_tcp_resolve(config->host, job.deadline_ns, address, &count, err),
+                 err_connections);
+    if (rank == 0) {
+        DDP_TRY_GOTO(open_server(config, address, count, listener, err), err_connections);
+        snprintf(where, sizeof where, "%s port %d", config->host, listener->port);
+        rc = ddp_rendezvous_serve(&job, listener, connections->peer, endpoint, err);
+    } else {
+        if (config->ports > 1)
+            snprintf(where, sizeof where, "%s ports %d to %d", config->host, config->port,
+                     config->port + config->ports - 1);
+        rc = ddp_rendezvous_join(&job, address, count, config->port, config->ports, listener,
+                                 connections->peer, endpoint, err);
+    }
+    if (rc == 0)
+        return 0;
+    ddp_listener_close(listener);
+err_connections:
+    ddp_connections_close(connections);
+    return rc;
+}
+
+int ddp_rendezvous_group(uint64_t token, uint64_t context, int rank, int size,
+                         const struct ddp_endpoint *server, struct ddp_listener *listener,
+                         int64_t timeout_ns, struct ddp_connections *connections,
+                         struct ddp_err *err)
+{
+    const struct ddp_rendezvous_job job = {.token = token,
+                                           .context = context,
+                                           .rank = rank,
+                                           .size = size,
+                                           .timeout_ns = timeout_ns,
+                                           .deadline_ns = ddp_now_ns() + timeout_ns,
+                                           .where = "the first rank of a group"};
+    int rc;
+    DDP_TRY(open_connections(connections, rank, size, err));
+    if (rank == 0)
+        rc = ddp_rendezvous_serve(&job, listener, connections->peer, NULL, err);
+    else
+        rc = ddp_rendezvous_join(&job, &server->address, 1, server->port, 1, listener,
+                                 connections->peer, NULL, err);
+    if (rc != 0)
+        ddp_connections_close(connections);
+    return rc;
+}
+
+void ddp_connections_close(struct ddp_connections *connections)
+{
+    for (int i = 0;
+         connections->peer != NULL && i < (connections->rank == 0 ? connections->size : 1); i++) {
+        if (connections->peer[i] >= 0)
+            close(connections->peer[i]);
+    }
+    free(connections->peer);
+    *connections = (struct ddp_connections){0};
+}
+
+void ddp_listener_close(struct ddp_listener *l)
+{
+    for (int i = 0; i < l->pending_count; i++)
+        close(l->pending[i].fd);
+    free(l->pending);
+    if (l->fd >= 0)
+        close(l->fd);
+    *l = (struct ddp_listener){.fd = -1};
+}

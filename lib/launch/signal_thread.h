@@ -1,0 +1,29 @@
+/* Lets a process write last messages when an outside launcher ends it. SIGTERM, SIGINT and SIGHUP
+ * wake a sleeping thread. The thread calls on_signal, and the signal then ends the process.
+ *
+ * mpiexec sends such a signal to every rank, waits for a short time and then kills the ranks. Start
+ * this thread before the launcher's library starts threads, because the signals are blocked only in
+ * the calling thread and in threads that it starts later. Ignored signals stay ignored. */
+#ifndef DDP_LAUNCH_SIGNAL_THREAD_H
+#define DDP_LAUNCH_SIGNAL_THREAD_H
+
+#include "base/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ddp_signal_thread;
+/* Starts the thread. It calls on_signal(arg, signal) once, for the first signal, and the process
+ * then ends by that signal. The callback must lock data that it shares with other threads. Returns
+ * 0 or DDP_ENOMEM. */
+int ddp_signal_thread_start(void (*on_signal)(void *arg, int signal), void *arg,
+                            struct ddp_signal_thread **out, struct ddp_err *err) DDP_MUST_CHECK;
+/* Ends the thread and restores the signal mask of the calling thread. Pending signals then act.
+ * NULL is allowed. */
+void ddp_signal_thread_stop(struct ddp_signal_thread *thread);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

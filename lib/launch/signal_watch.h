@@ -1,0 +1,42 @@
+/* Reads the signals that would end this process from a descriptor. The process that owns the
+ * results opens the watch before it writes the first result, and decides what to do when a signal
+ * comes. The launcher also waits for SIGCHLD on this descriptor.
+ *
+ * SIGHUP, SIGINT, SIGQUIT and SIGTERM are watched. SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM
+ * and SIGPWR are watched unless the program handles them. Ignored signals stay ignored, so that
+ * nohup and background jobs work. Other signals, such as SIGKILL and SIGSEGV, are not watched.
+ *
+ * Threads that are started while the watch is open inherit the signal mask. Forked children must
+ * call ddp_signal_watch_leave. */
+#ifndef DDP_LAUNCH_SIGNAL_WATCH_H
+#define DDP_LAUNCH_SIGNAL_WATCH_H
+
+#include <signal.h>
+
+#include "base/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ddp_signal_watch {
+    int fd;    /* a signalfd */
+    int first; /* the first ending signal that came, 0: none */
+    sigset_t watched, old_mask;
+    struct sigaction old_chld;
+};
+
+int ddp_signal_watch_open(struct ddp_signal_watch *watch, struct ddp_err *err) DDP_MUST_CHECK;
+/* Returns the next ending signal, or 0 if there is none now. Skips SIGCHLD. */
+int ddp_signal_watch_take(struct ddp_signal_watch *watch);
+/* Fails with the code of the first ending signal, -(128 + signal), if one has come. */
+int ddp_signal_watch_ended(struct ddp_signal_watch *watch, struct ddp_err *err) DDP_MUST_CHECK;
+/* Restores signal actions and mask in a forked child. The parent's watch stays open. */
+void ddp_signal_watch_leave(const struct ddp_signal_watch *watch);
+/* Closes the watch and restores signal actions and mask. Pending signals then act. */
+void ddp_signal_watch_close(struct ddp_signal_watch *watch);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

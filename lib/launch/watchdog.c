@@ -1,0 +1,193 @@
+#include "launch/watchdog.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/unit.h"
+#include "launch/segment.h"
+
+#define IDLE_GRACE_NS 1000000000 /* the smallest grace period of an idle rank */
+
+struct ddp_watchdog {
+    const struct ddp_flight *flight;
+    const struct ddp_segment *host; /* NULL: no other rank's recorder can be read */
+    int64_t timeout_ns;
+    void (*on_expire)(void *arg, const char *report_text);
+    void *arg;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool stopping; /* guarded by `lock`; changes signal `wake` */
+};
+
+/* Returns the world rank of rank r of this host if it is a working rank, else -1. The working ranks
+ * are the world ranks 0 to working - 1. */
+static int working_rank(const struct ddp_watchdog *dog, int r, int working)
+{
+    const int rank =
+        atomic_load_explicit(&ddp_segment_rank_of(dog->host, r)->world_rank, memory_order_relaxed);
+    return rank < working ? rank : -1;
+}
+
+static uint64_t steps_of(const struct ddp_flight *f)
+{
+    return atomic_load_explicit(&f->entered, memory_order_relaxed) +
+           atomic_load_explicit(&f->phase_version, memory_order_relaxed);
+}
+
+/* Returns whether a working rank lies on this host. *steps becomes a number that changes whenever a
+ * working rank of this host makes progress. */
+static bool working_progress(const struct ddp_watchdog *dog, int working, uint64_t *steps)
+{
+    bool any = false;
+    *steps = 0;
+    for (int r = 0; dog->host != NULL && r < dog->host->ranks; r++) {
+        if (working_rank(dog, r, working) < 0)
+            continue;
+        const struct ddp_segment_rank *rank = ddp_segment_rank_of(dog->host, r);
+        *steps += steps_of(&rank->flight) + steps_of(&rank->progress);
+        any = true;
+    }
+    return any;
+}
+
+/* Writes the operation of each working rank of this host. Text that does not fit is cut. */
+static void describe_working(const struct ddp_watchdog *dog, int working, char *out,
+                             size_t out_bytes)
+{
+    size_t used = 0;
+    char where[384];
+    for (int r = 0; r < dog->host->ranks && used < out_bytes; r++) {
+        const int rank = working_rank(dog, r, working);
+        if (rank < 0)
+            continue;
+        ddp_flight_describe(&ddp_segment_rank_of(dog->host, r)->flight, where, sizeof where);
+        used += (size_t)snprintf(out + used, out_bytes - used, "%srank %d is in %.150s",
+                                 used > 0 ? "; " : "", rank, where);
+    }
+}
+
+/* Reports that there was no progress, and ends the process. limit_ns: the time that has passed.
+ * working: the number of working ranks if this rank is idle, else 0. */
+_Noreturn static void expire(const struct ddp_watchdog *dog, int64_t limit_ns, int working)
+{
+    char where[384], time[32], report_text[512];
+    if (working > 0)
+        describe_working(dog, working, where, sizeof where);
+    else
+        ddp_flight_describe(dog->flight, where, sizeof where);
+    ddp_format_ns((double)limit_ns, time, sizeof time);
+    snprintf(report_text, sizeof report_text,
+             working > 0 ? "no progress of the working ranks for %s: %s"
+                         : "no progress for %s in %s",
+             time, where);
+    if (dog->on_expire != NULL)
+        dog->on_expire(dog->arg, report_text);
+    _exit(ddp_exit_code(DDP_ELOST));
+}
+
+/* Sleeps for one period. Returns false if the watchdog is stopped. */
+static bool sleep_period(struct ddp_watchdog *dog)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    int64_t end = (int64_t)until.tv_sec * 1000000000 + until.tv_nsec + dog->timeout_ns / 8;
+    until.tv_sec = (time_t)(end / 1000000000);
+    until.tv_nsec = (long)(end % 1000000000);
+    pthread_mutex_lock(&dog->lock);
+    while (!dog->stopping) {
+        if (pthread_cond_timedwait(&dog->wake, &dog->lock, &until) == ETIMEDOUT)
+            break;
+    }
+    bool go_on = !dog->stopping;
+    pthread_mutex_unlock(&dog->lock);
+    return go_on;
+}
+
+static void *watch(void *arg)
+{
+    struct ddp_watchdog *dog = arg;
+    uint64_t seen = 0;
+    int64_t since = 0, last = ddp_now_ns();
+    int was_working = 0;
+    while (sleep_period(dog)) {
+        int64_t now = ddp_now_ns();
+        uint64_t seq = 0;
+        int64_t limit = dog->timeout_ns;
+        bool busy = ddp_flight_busy(dog->flight, &seq);
+        const int working = atomic_load_explicit(&dog->flight->working, memory_order_acquire);
+        if (busy && working > 0) {
+            busy = working_progress(dog, working, &seq);
+            limit += DDP_MAX(IDLE_GRACE_NS, dog->timeout_ns / 2);
+        }
+        /* A much longer sleep means that the process was stopped. This time does not count. */
+        if (since != 0 && now - last > dog->timeout_ns)
+            since += now - last;
+        last = now;
+        if (!busy)
+            since = 0;
+        else if (since == 0 || seq != seen || working != was_working)
+            since = now;
+        else if (now - since > limit)
+            expire(dog, limit, working);
+        seen = seq;
+        was_working = working;
+    }
+    return NULL;
+}
+
+int ddp_watchdog_start(const struct ddp_flight *flight, const struct ddp_segment *host,
+                       int64_t timeout_ns, void (*on_expire)(void *arg, const char *report_text),
+                       void *arg, struct ddp_watchdog **out, struct ddp_err *err)
+{
+    struct ddp_watchdog *dog = ddp_calloc(1, sizeof *dog);
+    if (dog == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a watchdog");
+    dog->flight = flight;
+    dog->host = host;
+    dog->timeout_ns = timeout_ns;
+    dog->on_expire = on_expire;
+    dog->arg = arg;
+    pthread_mutex_init(&dog->lock, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&dog->wake, &attr);
+    pthread_condattr_destroy(&attr);
+
+    /* Block all signals in the watchdog's thread, so that other threads handle them. */
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rc = pthread_create(&dog->thread, NULL, watch, dog);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (rc != 0) {
+        pthread_cond_destroy(&dog->wake);
+        pthread_mutex_destroy(&dog->lock);
+        free(dog);
+        return ddp_fail_errno(err, DDP_ENOMEM, rc, "cannot start the watchdog");
+    }
+    *out = dog;
+    return 0;
+}
+
+void ddp_watchdog_stop(struct ddp_watchdog *dog)
+{
+    if (dog == NULL)
+        return;
+    pthread_mutex_lock(&dog->lock);
+    dog->stopping = true;
+    pthread_cond_signal(&dog->wake);
+    pthread_mutex_unlock(&dog->lock);
+    pthread_join(dog->thread, NULL);
+    pthread_cond_destroy(&dog->wake);
+    pthread_mutex_destroy(&dog->lock);
+    free(dog);
+}
