@@ -8,7 +8,7 @@ FUZZ_BIN := $(FUZZ_SRC:%.c=$(O)/%)
 FUZZ_MAIN := $(O)/tests/fuzz/fuzz_main.o
 # test.mk runs them among the C tests.
 UNIT_BIN += $(FUZZ_BIN)
-unit san-test coverage-report: $(FUZZ_BIN)
+unit quick test san-test coverage-report: $(FUZZ_BIN)
 
 $(FUZZ_BIN): $(O)/tests/%: $(O)/tests/%.o $(FUZZ_MAIN) $(O)/libddpcore.a
 	@echo "  FUZZ  $@"
