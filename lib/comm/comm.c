@@ -15,6 +15,7 @@
 #include "comm/comm_id.h"
 #include "comm/comm_pages.h"
 #include "comm/hosts.h"
+#include "comm/shm/comm_shm.h"
 #include "launch/segment.h"
 #include "comm/waiter.h"
 

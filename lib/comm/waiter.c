@@ -9,6 +9,7 @@
 #include "base/unit.h"
 #include "comm/backend.h"
 #include "diag/flight_report.h"
+#include "comm/shm/comm_shm.h"
 #include "launch/segment.h"
 
 /* A gap this long between two clock reads means that this process did not run (Ctrl-Z, a suspended
