@@ -29,8 +29,8 @@ const struct ddp_backend *ddp_backend_find(const char *name)
     return NULL;
 }
 
-/* Fails with DDP_EINTERNAL and the text `what` unless bit == function. function: the pointer of the
- * function is set. */
+/* Fails with DDP_EINTERNAL and the text `what` unless bit == function. function: whether the
+ * function's pointer is set. */
 static int check_bit(const struct ddp_backend *b, bool bit, bool function, const char *what,
                      struct ddp_err *err)
 {

@@ -2,9 +2,9 @@
  * A new backend is one file and one line in backend_list.h.
  *
  * Callers use comm.h; this header is for backends. comm.c sets the generic members of a
- * communicator before it passes the communicator to a backend. If a backend lacks a function, the
- * pointer is NULL and the capability bit is not set. ddp_backend_check() checks at program start
- * that bits and pointers agree. */
+ * communicator before it passes the communicator to a backend. The pointers of a capability's
+ * functions are NULL unless its bit is set. ddp_backend_check() checks at program start that bits
+ * and pointers agree. */
 #ifndef DDP_COMM_BACKEND_H
 #define DDP_COMM_BACKEND_H
 
@@ -19,16 +19,16 @@ enum ddp_backend_cap {
     DDP_CAP_P2P = 1 << 0, /* has isend, irecv and test */
     /* Ranks can access peers' registered memory and shared flags directly; comm->shm is set. */
     DDP_CAP_MAP = 1 << 1,
-    /* alloc returns memory that the backend moves faster than malloc's. */
+    /* has alloc and free */
     DDP_CAP_REGISTERED = 1 << 2,
     DDP_CAP_NATIVE = 1 << 3,       /* has collectives of its own */
     DDP_CAP_LAUNCHED = 1 << 4,     /* needs an outside launcher (mpiexec) */
     DDP_CAP_SELF = 1 << 5,         /* one rank only */
     DDP_CAP_DEVICE = 1 << 7,       /* buffers lie in the memory of comm->device, a GPU */
     DDP_CAP_ANY_LAUNCHER = 1 << 8, /* works with our own launcher and with an outside one */
-    DDP_CAP_AVG_FIRST = 1 << 9,    /* native averages multiply by 1/P in the data type, then sum */
+    DDP_CAP_AVG_FIRST = 1 << 9, /* native averages multiply by 1/size in the data type, then sum */
     /* init finds out which ranks share a host (hosts.h). Registered memory is then possible, and
-     * comm->shm is set if all ranks share one host. */
+     * comm->shm is set if all ranks share memory. */
     DDP_CAP_HOSTS = 1 << 6
 };
 
@@ -47,8 +47,8 @@ struct ddp_coll_args {
 struct ddp_backend {
     const char *name, *summary;
     unsigned caps;
-    /* Returns the version of the backend's library ("Open MPI 4.1.4"), or NULL if the backend has
-     * no library or has not loaded it. */
+    /* Returns the version of the backend's library ("Open MPI 4.1.4"), or NULL if unknown. The
+     * pointer may be NULL. */
     const char *(*library)(void);
     /* Opens the library, or fails with DDP_EUNAVAIL and the reason. NULL: the backend has no
      * library, or only init can open it. */
@@ -58,8 +58,8 @@ struct ddp_backend {
     /* Returns the number of devices on this host that ranks can use, one per rank. NULL: any
      * number. */
     int (*places)(void);
-    /* Returns 0 if the backend is usable here. Starts nothing expensive. module_dir as in
-     * ddp_comm_options. */
+    /* Returns 0 if the backend is usable here. Initialises no library in this process. module_dir
+     * as in ddp_comm_options. */
     int (*probe)(const char *module_dir, struct ddp_err *err);
     int (*init)(struct ddp_comm *comm, const struct ddp_comm_options *options, struct ddp_err *err);
     void (*finalize)(struct ddp_comm *comm); /* also for groups, whose comm->parent is set */
@@ -69,8 +69,9 @@ struct ddp_backend {
     int (*barrier)(struct ddp_comm *comm, struct ddp_err *err);
     int (*exchange)(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                     struct ddp_err *err);
-    /* Fails with DDP_ELOST if a rank is lost; err then names the rank. Never blocks. A rank calls
-     * this function while it waits for something else. May be NULL. */
+    /* Fails with DDP_ELOST and the reason if a rank is lost or the run was aborted. Otherwise
+     * returns at once. A rank calls this function while it waits for something else. May be
+     * NULL. */
     int (*look)(struct ddp_comm *comm, struct ddp_err *err);
     int (*alloc)(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_err *err);
     void (*free)(struct ddp_comm *comm, void *ptr);

@@ -1,4 +1,4 @@
-/* Communicators: the part that is the same for all backends. comm_p2p.c has point to point. */
+/* Communicators: the part that is the same for all backends. */
 #include "comm/comm.h"
 
 #include <assert.h>
@@ -73,8 +73,8 @@ int ddp_comm_create(const struct ddp_backend *backend, const struct ddp_rank_inf
 {
     assert(options->timeout_ns > 0);
     if (rank_info->size < 1 || rank_info->rank < 0 || rank_info->rank >= rank_info->size)
-        return ddp_fail(err, DDP_EMISMATCH, "rank %d of %d ranks: impossible", rank_info->rank,
-                        rank_info->size);
+        return ddp_fail(err, DDP_EMISMATCH, "rank %d is not possible in a world of %d ranks",
+                        rank_info->rank, rank_info->size);
     struct comm_box *box = box_create(rank_info->size, err);
     if (box == NULL)
         return DDP_ENOMEM;
@@ -127,19 +127,23 @@ static int check_group(const struct ddp_comm *parent, const int *ranks, int n, i
 {
     *mine = -1;
     if (n < 1 || n > parent->size)
-        return ddp_fail(err, DDP_EUSAGE, "a group of %d ranks out of %d", n, parent->size);
+        return ddp_fail(err, DDP_EUSAGE,
+                        "a group of %d ranks is not possible in a communicator of %d", n,
+                        parent->size);
     for (int i = 0; i < n; i++) {
         if (ranks[i] < 0 || ranks[i] >= parent->size)
-            return ddp_fail(err, DDP_EUSAGE, "a group with rank %d, out of %d", ranks[i],
+            return ddp_fail(err, DDP_EUSAGE,
+                            "a group must not include rank %d of a communicator of %d", ranks[i],
                             parent->size);
         if (i > 0 && ranks[i] <= ranks[i - 1])
-            return ddp_fail(err, DDP_EUSAGE, "a group with rank %d after rank %d: not ascending",
+            return ddp_fail(err, DDP_EUSAGE,
+                            "the ranks of a group must ascend, but rank %d follows rank %d",
                             ranks[i], ranks[i - 1]);
         if (ranks[i] == parent->rank)
             *mine = i;
     }
     if (*mine < 0)
-        return ddp_fail(err, DDP_EUSAGE, "a group made by rank %d, which is not in it",
+        return ddp_fail(err, DDP_EUSAGE, "a group must include rank %d, which opens it",
                         parent->rank);
     return 0;
 }
@@ -211,9 +215,9 @@ static int check_alive(const struct ddp_comm *comm, struct ddp_err *err)
     return 0;
 }
 
-/* Returns the communicator that carries control operations. This is the side channel if there is
- * one. If all ranks share one host, it is the shm communicator of the host, because its waits have
- * a deadline. Otherwise it is comm. */
+/* Returns the communicator that carries the barriers and all-gathers of comm. A side channel takes
+ * the place of comm. If all ranks share memory, the host's shm communicator is used, because its
+ * waits have a deadline. */
 static struct ddp_comm *by_memory(struct ddp_comm *comm)
 {
     if (comm->control != NULL)
@@ -263,7 +267,9 @@ int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err)
     if (all == NULL) {
         /* This rank cannot send its error text without memory, so it only aborts. */
         ddp_comm_abort(comm, rc != 0 ? rc : DDP_ENOMEM);
-        return rc != 0 ? rc : ddp_fail(err, DDP_ENOMEM, "no memory for %d verdicts", comm->size);
+        return rc != 0
+                   ? rc
+                   : ddp_fail(err, DDP_ENOMEM, "no memory for the results of %d ranks", comm->size);
     }
     struct ddp_err lost = DDP_ERR_INIT;
     int result = ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, &lost);

@@ -1,10 +1,9 @@
 /* Communicators: a group of ranks and the operations between them.
  *
  * The algorithms in lib/coll use this header. Only one thread at a time uses a communicator. Every
- * wait checks the world's abort word and a deadline. The deadline is timeout_ns after the wait
- * began, except in ddp_comm_agree_idle. If the world is aborted or the deadline passes, the call
- * fails with DDP_ELOST, and so do all later calls on the communicator. Reductions, algorithms and
- * printing are elsewhere. */
+ * wait ends when the world is aborted or a deadline passes. The deadline is at least timeout_ns
+ * after the wait began. The call then fails with DDP_ELOST, and so do all later operations on the
+ * communicator. On backend mpi the process may end instead. */
 #ifndef DDP_COMM_COMM_H
 #define DDP_COMM_COMM_H
 
@@ -28,24 +27,25 @@ struct ddp_hosts;
 
 /* Options of backends on GPUs. */
 struct ddp_gpu_options {
-    /* share: several ranks use one GPU (gpu_share.h). window: registered memory is a window of all
-     * ranks. graph: collectives run as captured graphs. */
+    /* share: several ranks use one GPU (gpu_share.h). window: registered memory becomes an NCCL
+     * window of all ranks. graph: collectives run as captured graphs. */
     bool share, window, graph;
 };
 
 struct ddp_comm_options {
     int64_t timeout_ns; /* deadline of every wait; > 0 */
-    /* Maximum registered memory of a rank. Only address space is reserved. */
+    /* Registered memory that a rank needs at the same time. Only address space is reserved. */
     uint64_t heap_bytes;
     const struct ddp_device *device;
     const char *module_dir; /* folder of the backend modules; NULL: that of the binary */
     bool threads;           /* a second thread will use communicators of its own (coll/async.h) */
-    /* Called with a report when a blocking call of a library (watchdog.h) or a wait between hosts
-     * has exceeded the deadline. The process ends after this call. NULL: nothing is reported. */
+    /* Called with a report when a blocking call of a library (watchdog.h) or a wait without shared
+     * memory has exceeded the deadline. The process ends after this call. NULL: nothing is
+     * reported. */
     void (*on_expire)(void *arg, const char *report_text);
     void *on_expire_arg;
     struct ddp_gpu_options gpu;
-    bool inside_host; /* set by hosts.c: this world is one host of another world */
+    bool inside_host; /* DDPBENCH_HOSTS (hosts.h) does not apply to this world */
 };
 
 /* A communicator. Algorithms read the members; comm.c and the backend write them. */
@@ -58,20 +58,21 @@ struct ddp_comm {
     const struct ddp_device *device;
     int64_t timeout_ns;
     struct ddp_flight *flight; /* this rank's flight recorder */
-    /* The shm context (comm_shm.h), if the backend has DDP_CAP_MAP or all ranks share one host
-     * (hosts.h), else NULL. */
+    /* The shm context (comm_shm.h), if the backend has DDP_CAP_MAP or all ranks of the world share
+     * memory (hosts.h), else NULL. */
     struct ddp_comm_shm *shm;
-    struct ddp_hosts *hosts; /* which ranks share a host; NULL if the backend does not need it */
+    struct ddp_hosts *hosts; /* which ranks share a host (hosts.h); may be NULL */
     struct ddp_comm *parent; /* NULL for the world */
-    /* Side channel for barriers and all-gathers (bootstrap.h), owned by the backend. NULL: the
-     * backend's own functions are used. */
+    /* Side channel for barriers and all-gathers (bootstrap.h), owned by the backend. NULL if the
+     * backend needs none. */
     struct ddp_comm *control;
     bool correctness_only; /* timings on this communicator are meaningless */
     int64_t init_ns;       /* time that this rank took to open the communicator */
     uint64_t wire_bytes;   /* bytes that this rank has sent with ddp_comm_isend */
     uint64_t wire_messages;
     /* id: identifies the communicator on all its ranks; 0 for the world. collectives, controls:
-     * number of operations that this rank has entered. All ranks count alike. */
+     * numbers of collectives and control operations (ddp_comm_enter) that this rank has entered. An
+     * operation has the same number on all ranks. */
     uint64_t id, collectives, controls;
     void (*on_expire)(void *arg, const char *report_text); /* as in ddp_comm_options */
     void *on_expire_arg;
@@ -97,24 +98,23 @@ static inline uint64_t ddp_comm_enter(struct ddp_comm *comm, unsigned what, unsi
     return ddp_flight_enter_op(comm->flight, &op);
 }
 
-/* Opens the world communicator. Collective over all rank_info->size ranks. The deadline covers the
- * backend's init, too. */
+/* Opens the world communicator. Collective over all rank_info->size ranks. */
 int ddp_comm_create(const struct ddp_backend *backend, const struct ddp_rank_info *rank_info,
                     const struct ddp_comm_options *options, struct ddp_comm **out,
                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Frees a communicator. Collective unless the run failed. NULL is allowed. */
 void ddp_comm_destroy(struct ddp_comm *comm);
-/* Opens a group of ranks [n] of `parent` (ascending, distinct, including this rank). Collective
- * over these ranks. A backend supports at least 64 open groups. Returns DDP_EUSAGE if ranks are
- * invalid. */
+/* Opens a group of n ranks of `parent`. The array `ranks` [n] is ascending, has no duplicates and
+ * includes this rank. Collective over these ranks. A backend supports at least 64 open groups.
+ * Returns DDP_EUSAGE if ranks are invalid. */
 int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_comm **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Ends the waits of all ranks of the world with DDP_ELOST. Does not wait for other ranks. Under
- * backend mpi this process ends. code: the cause, an enum ddp_code. */
+/* Ends the waits of all ranks of the world with DDP_ELOST. Does not wait for other ranks. With MPI,
+ * the processes end instead. code: the cause, an enum ddp_code. */
 void ddp_comm_abort(struct ddp_comm *comm, int code);
 
-/* Untimed all-gather of small data. Sends `bytes` bytes at `mine`. all [size * bytes] receives the
- * data of all ranks in rank order. Collective. */
+/* Untimed all-gather of small data. Sends `bytes` bytes at `mine`. The array `all` [size * bytes]
+ * receives the data of all ranks in rank order. Collective. */
 int ddp_comm_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                              struct ddp_err *err) DDP_MUST_CHECK;
 /* A barrier: no rank leaves before all have entered. */
@@ -127,8 +127,8 @@ int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err) DDP_MUST_
  * it. The working ranks call ddp_comm_agree. Their work may take longer than any deadline.
  * Therefore the watchdog of the idle rank (watchdog.h) restarts the deadline whenever a working
  * rank of its host makes progress. The wait has no deadline if no working rank is on this host, or
- * if the ranks of this host share no memory. In this case the deadlines of the working ranks end a
- * run that hangs. An abort or a lost connection ends the wait, too. */
+ * if the ranks of this host share no memory. The deadlines of the working ranks then end a run that
+ * hangs. An abort or a lost connection ends the wait, too. */
 int ddp_comm_agree_idle(struct ddp_comm *comm, int working, int rc,
                         struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the longest time that a wait that begins now may take. This is timeout_ns, but
@@ -147,12 +147,12 @@ void ddp_comm_free(struct ddp_comm *comm, void *ptr);
 bool ddp_comm_has_registered(const struct ddp_comm *comm, char *why, size_t why_bytes);
 /* Returns the address, in this process, of rank `peer`'s copy of `ptr`. The copy is at the same
  * offset in the peer's registered memory. `peer` is a rank of this group. Returns NULL if `ptr` is
- * not registered or the backend cannot map memory of peers. */
+ * not registered or the peer's memory cannot be mapped. */
 void *ddp_comm_map(struct ddp_comm *comm, int peer, const void *ptr);
 
 /* A point-to-point message. The caller owns the request and keeps it until the message is done.
- * Messages between two ranks with the same tag arrive in order. 0 bytes are allowed. A message must
- * have exactly the length of its receive, else DDP_EMISMATCH. */
+ * Messages with the same tag from one rank to another arrive in order. 0 bytes are allowed. A
+ * message must have exactly the length of its receive, else DDP_EMISMATCH. */
 struct ddp_request {
     /* impl and u[0] to u[6] belong to the backend, u[7] to comm_p2p.c. */
     void *impl[4];

@@ -1,5 +1,6 @@
 /* Ids of groups. A group has the same id on all its ranks, and two groups almost certainly have
- * different ids. Ranks compute ids without messages. Flight recorders use ids to compare ranks. */
+ * different ids. Ranks compute ids without messages. Reports on a hang use the ids to recognise a
+ * group on all its ranks. */
 #ifndef DDP_COMM_COMM_ID_H
 #define DDP_COMM_COMM_ID_H
 

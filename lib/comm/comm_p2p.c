@@ -93,8 +93,8 @@ static int test_all(struct ddp_comm *comm, struct ddp_request *req, int n, int *
     return 0;
 }
 
-/* Records a long wait outside of a collective in the flight recorder. Returns false if an operation
- * is recorded already. */
+/* Records a long wait outside of a collective in the flight recorder. Returns false if the recorder
+ * already shows an operation in progress. */
 static bool enter_flight(struct ddp_comm *comm, const struct ddp_request *req, uint64_t *seq)
 {
     if (ddp_flight_busy(comm->flight, seq))

@@ -1,5 +1,5 @@
-/* Private pages, which ddp_comm_alloc returns on backends that cannot register memory. The list
- * stores the size of each block, because ddp_free_pages() needs the size. Not thread safe. */
+/* Private pages, which ddp_comm_alloc returns on backends that cannot register memory. Not thread
+ * safe. */
 #ifndef DDP_COMM_COMM_PAGES_H
 #define DDP_COMM_COMM_PAGES_H
 

@@ -1,6 +1,6 @@
 /* The handshake checks that all ranks of a world run the same build with the same arguments. Ranks
- * that differ would hang or measure nonsense. A world that an outside launcher started runs the
- * handshake before its first collective. */
+ * that differ would hang or measure nonsense. Ranks that an outside launcher started run the
+ * handshake directly after they have opened the world. */
 #ifndef DDP_COMM_HANDSHAKE_H
 #define DDP_COMM_HANDSHAKE_H
 
@@ -11,9 +11,9 @@ extern "C" {
 #endif
 
 /* Compares the builds and command lines of all ranks. args [count] is the command line without the
- * program's name. With count 0 only the builds are compared. Collective. If ranks differ, all ranks
- * return DDP_EMISMATCH. The message names the ranks that differ from rank 0, and the first
- * differing field: version, commit, compiler and flags, or an argument. */
+ * program's name. If count is 0 on all ranks, only the builds are compared. Collective. If ranks
+ * differ, all ranks return DDP_EMISMATCH. The message names the ranks that differ from rank 0, and
+ * the first differing field: version, commit, compiler and flags, or an argument. */
 int ddp_handshake(struct ddp_comm *comm, int count, char *const *args,
                   struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -26,7 +26,7 @@ struct ddp_handshake_card {
     uint64_t flags_hash; /* hash of compiler and flags */
     uint64_t args_count, args_hash;
 };
-/* Fills the card of this build. */
+/* Fills the card of this build and of args [count]. */
 void ddp_handshake_fill(int count, char *const *args, struct ddp_handshake_card *card);
 /* Runs ddp_handshake with a given card, so that tests can simulate other builds. `flags` is the
  * text whose hash is flags_hash. */

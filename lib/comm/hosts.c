@@ -96,8 +96,8 @@ static void hosts_free(struct ddp_hosts *hosts)
     free(hosts);
 }
 
-/* Creates the struct ddp_hosts of `comm`. of [size] holds a number for each rank, equal for ranks
- * of the same host. The hosts are numbered 0, 1, ... in the order of their lowest ranks. */
+/* Creates the struct ddp_hosts of `comm`. The array `of` [size] holds a number for each rank, which
+ * is equal for ranks of the same host. */
 static int hosts_make(const struct ddp_comm *comm, const uint64_t *of, struct ddp_hosts **out,
                       struct ddp_err *err)
 {
@@ -200,9 +200,9 @@ out:
     return rc;
 }
 
-/* Makes a group of `parent_local` from the child's ranks on this host. If a host has no channel
- * left, no rank of the child uses shared memory, and this is not an error. Collective over the
- * child. */
+/* Makes a group of `parent_local` from the child's ranks on this host. If a host has no room for
+ * another shm group, no rank of the child uses shared memory, and this is not an error. Collective
+ * over the child. */
 static int group_local(struct ddp_comm *parent_local, struct ddp_comm *child, const int *members,
                        int n, struct ddp_err *err)
 {
@@ -222,7 +222,8 @@ static int group_local(struct ddp_comm *parent_local, struct ddp_comm *child, co
     if (rc != 0 || first == 0)
         return rc;
     snprintf(hosts->why, sizeof hosts->why, "%.200s",
-             mine != 0 ? reason.text : "a host of the group has no free channel");
+             mine != 0 ? reason.text
+                       : "a host of the group has no room for another group in shared memory");
     ddp_comm_destroy(hosts->local);
     hosts->local = NULL;
     return first == DDP_EUNAVAIL ? 0 : ddp_fail(err, (int)first, "%s", hosts->why);

@@ -1,18 +1,18 @@
 /* Hosts: which ranks of a communicator share a host, and the memory that they share.
  *
- * Under mpiexec the launcher makes no shared segment, so the ranks of a host make one. The host's
- * lowest rank creates a memory file, and the other ranks open it as /proc/<pid>/fd/<n>. The file
- * has no name and disappears with the last process that maps it. A container or a system call
- * filter may forbid this. If one host cannot share memory, no host does. `local` is then NULL,
- * `why` has the reason, and the backend moves all data.
+ * mpiexec makes no shared segment, so the ranks of each host make one. The host's lowest rank
+ * creates a memory file, and the other ranks open it as /proc/<pid>/fd/<n>. The file has no name
+ * and disappears with the last process that maps it. A container or a system call filter may forbid
+ * opening it. If one host cannot share memory, no host does. `local` is then NULL, `why` has the
+ * reason, and the backend moves all data.
  *
- * If all ranks of a world share one host, the world and its groups get the shm context of that host
+ * If all ranks of a world share the memory of one host, the world and its groups get shm contexts
  * (comm_shm.h). In worlds of several hosts, algorithms such as allreduce "hier" use shared memory
  * inside a host and messages between hosts.
  *
  * DDPBENCH_HOSTS simulates several hosts on one host, for tests. "2" makes two hosts of equal size
  * in rank order, "1+3" makes hosts of 1 and 3 ranks, and "2*" makes two hosts whose ranks
- * alternate. On backend shm the communicator keeps its shm context. */
+ * alternate. On backend shm the world keeps its shm context. */
 #ifndef DDP_COMM_HOSTS_H
 #define DDP_COMM_HOSTS_H
 
@@ -29,10 +29,10 @@ struct ddp_hosts {
     /* The number of hosts (at least 1), and this rank's host. Hosts are numbered in the order of
      * their lowest ranks. */
     int count, mine;
-    /* of [size]: the host of each rank. leader [count]: the lowest rank of each host. */
+    /* `of` [size]: the host of each rank. `leader` [count]: the lowest rank of each host. */
     int *of, *leader;
-    /* The communicator of this host's ranks over shared memory, in ascending order. Owned by this
-     * struct. NULL if the ranks cannot share memory. */
+    /* The shm communicator of this host's ranks, in the order of their ranks. Owned by this struct.
+     * NULL if the ranks cannot share memory. */
     struct ddp_comm *local;
     /* Used only by hosts*.c, and set only for the world: this host's segment, and the flight
      * recorder that the world had before. */
@@ -42,7 +42,7 @@ struct ddp_hosts {
 };
 
 /* Finds the hosts of a world and shares memory inside each host. Does nothing for one rank. The
- * backend's init calls this function when the backend's all-gather works. Collective over the
+ * backend's init calls this function after its all-gather has become usable. Collective over the
  * world. Returns only errors that end the run, such as a lost rank or an illegal DDPBENCH_HOSTS. If
  * memory cannot be shared, this is not an error. */
 int ddp_hosts_open(struct ddp_comm *world, const struct ddp_comm_options *options,
@@ -66,8 +66,8 @@ uint64_t ddp_hosts_identity(const struct ddp_sysinfo *info);
 int ddp_hosts_share(struct ddp_comm *world, const int *members, int n,
                     const struct ddp_comm_options *options, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Parses the value of DDPBENCH_HOSTS for `size` ranks and writes the host of each rank to of
- * [size]. Returns DDP_EUSAGE if the value is illegal. */
+/* Parses the value of DDPBENCH_HOSTS for `size` ranks and writes the host of each rank to the array
+ * `of` [size]. Returns DDP_EUSAGE if the value is illegal. */
 int ddp_hosts_parse(const char *text, int size, int *of, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

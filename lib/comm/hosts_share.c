@@ -24,8 +24,7 @@ struct offer {
 };
 
 /* Makes the segment of this host, on the host's lowest rank. Each heap reserves address space for
- * the rank's share of the machine's memory. Every rank could need as much, and address space costs
- * nothing. */
+ * at least the rank's share of the machine's memory, because address space costs nothing. */
 static void make_offer(int ranks, const struct ddp_comm_options *options,
                        const struct ddp_sysinfo *info, struct ddp_segment **segment, int *fd,
                        struct offer *offer)
@@ -82,8 +81,9 @@ static int first_failure(const struct ddp_comm *world, const struct offer *all, 
     return 0;
 }
 
-/* Makes one segment for members [n], the ranks of this host. If one host cannot make a segment,
- * hosts->segment stays NULL and hosts->why gets the reason on all ranks of the world. */
+/* Makes one segment for members [n], the ranks of this host. If any rank of the world cannot make
+ * or open its segment, hosts->segment stays NULL and hosts->why gets the reason on all ranks of the
+ * world. */
 static int make_segment(struct ddp_comm *world, const int *members, int n,
                         const struct ddp_comm_options *options, struct ddp_err *err)
 {

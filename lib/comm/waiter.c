@@ -12,7 +12,7 @@
 #include "comm/shm/comm_shm.h"
 #include "launch/segment.h"
 
-/* A gap this long between two clock reads means that this process did not run (Ctrl-Z, a suspended
+/* A longer gap between two clock reads means that this process did not run (Ctrl-Z, a suspended
  * laptop). The gap does not count as waiting time, because the awaited rank did not cause it. */
 #define ASLEEP_NS 2000000000
 
@@ -48,8 +48,8 @@ static enum ddp_wait look_at_clock(struct ddp_waiter *w)
     if (now < w->deadline_ns)
         return DDP_WAIT_ON;
     /* The awaited rank may itself wait for the collector, which may be busy with its disk or with a
-     * reader of its output. The collector has its own deadline. The time of this wait therefore
-     * counts from the moment when the collector last finished. */
+     * reader of its output. Therefore the deadline is at least timeout_ns after the collector last
+     * finished a message. */
     int64_t collector = w->collector_busy_ns != NULL
                             ? atomic_load_explicit(w->collector_busy_ns, memory_order_acquire)
                             : 0;
@@ -80,7 +80,8 @@ enum ddp_wait ddp_waiter_step(struct ddp_waiter *w)
     return DDP_WAIT_ON;
 }
 
-/* Converts a rank of the segment to a world rank. The two differ if the world has several hosts. */
+/* Converts a rank of the segment to a world rank. The two may differ if the world has several
+ * hosts. */
 static int name_of(const struct ddp_segment *segment, int place)
 {
     return segment == NULL || place < 0
@@ -152,7 +153,7 @@ static void report_expired(const struct ddp_comm *comm, int peer, struct ddp_err
 
 /* The report is made before the abort word is set, while the other ranks still wait. Without a
  * segment, ddp_comm_abort aborts the backend's library, which may end this process. on_expire is
- * therefore called before. */
+ * therefore called first. */
 int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err)
 {
     struct ddp_err words = DDP_ERR_INIT;

@@ -1,10 +1,10 @@
-/* The waiting loop of lib/comm. It spins for a short time and then yields, or sleeps if
- * comm->sleeps_in_waits is set. It checks the abort word often and the clock rarely.
+/* The waiting loop of lib/comm. It spins for a short time. Then it yields, or sleeps if
+ * comm->sleeps_in_waits is set or the rank is idle (ddp_comm_agree_idle). It checks the abort word
+ * often and the clock rarely.
  *
  * Usage: call ddp_waiter_init, and then call ddp_waiter_step after each check of the condition that
  * failed. Stop if ddp_waiter_step does not return DDP_WAIT_ON. Check the condition once before
- * ddp_waiter_init, so that a wait that ends at once is fast. Do not use the loop for conditions
- * whose check needs a system call. */
+ * ddp_waiter_init, so that a wait that ends at once is fast. */
 #ifndef DDP_COMM_WAITER_H
 #define DDP_COMM_WAITER_H
 
@@ -21,7 +21,7 @@ enum ddp_wait { DDP_WAIT_ON, DDP_WAIT_ABORTED, DDP_WAIT_EXPIRED };
 
 struct ddp_waiter {
     const _Atomic(uint32_t) *abort_word; /* NULL if the backend has none */
-    /* When the collector was busy (segment.h); NULL without a segment. */
+    /* From segment.h; NULL without a segment. */
     const _Atomic(int64_t) *collector_busy_ns;
     int64_t timeout_ns, deadline_ns, last_ns;
     uint32_t spin, polls; /* spin: polls before the first yield */
@@ -39,14 +39,14 @@ enum ddp_wait ddp_waiter_step(struct ddp_waiter *w);
 
 /* Writes a report of which ranks wait for which in this rank's newest operation, from the recorders
  * of this host (flight_report.h). peer: as in ddp_wait_expired. Returns false and leaves `out`
- * alone if the recorders do not show it. Any thread may call it. */
+ * alone if no report can be made. Any thread may call it. */
 bool ddp_wait_report(const struct ddp_comm *comm, int peer, char *out, size_t out_bytes);
-/* Ends a wait that saw the abort word. Returns DDP_ELOST. The message names the rank that ended the
- * run, if there is one. */
+/* Ends a wait that saw the abort word. Returns DDP_ELOST. The message names the rank to blame, if
+ * it is another rank. */
 int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err);
-/* Ends a wait whose deadline passed. Sets the abort word with rank `peer` as the cause. peer is a
- * rank of the segment if there is one, and -1 if no rank is to blame. Returns DDP_ELOST. The
- * message reports which ranks wait for which, or else this rank's operation. */
+/* Ends a wait whose deadline passed. Aborts the run and blames rank `peer` (-1: no rank). `peer` is
+ * a rank of the segment if there is one, else a world rank. Returns DDP_ELOST. The message reports
+ * which ranks wait for which, or else this rank's operation. */
 int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* The optimisers and their state. The device kernels contain the loops over elements. */
+/* The optimisers and their state. */
 #include "train/optim.h"
 
 #include <stdlib.h>

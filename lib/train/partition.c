@@ -1,4 +1,4 @@
-/* Assigns training images to ranks and steps. See partition.h. */
+/* Assigns training images to ranks and steps. */
 #include "train/partition.h"
 
 #include "base/mem.h"

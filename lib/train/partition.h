@@ -2,9 +2,9 @@
  * same assignment without communication.
  *
  * DDP_PARTITION_BATCH: all images are permuted once per seed and epoch. Each global batch is split
- * evenly over the ranks. By default it has ranks * batch images. The last global batch of an epoch
- * may be smaller. In every step, P ranks with batch B therefore use the same images as one rank
- * with batch P*B.
+ * evenly over the ranks. By default a global batch has ranks * batch images. The last global batch
+ * of an epoch may be smaller. In every step, P ranks with batch B therefore use the same images as
+ * one rank with batch P*B.
  *
  * DDP_PARTITION_SHARD: the images are split over the ranks once per seed, and each rank permutes
  * its own shard every epoch (as in SINGA and needle).

@@ -1,15 +1,15 @@
 /* The trainer. It runs a data-parallel training on a communicator and reports every epoch.
  *
- * With DDP_PARTITION_BATCH all images are permuted once per seed and epoch. Each global batch is
- * split over the ranks (partition.h). Gradients are scaled by 1 / global batch before they are
- * summed. P ranks with batch B therefore train like one rank with batch P*B, except for rounding.
- * Models with batch normalisation differ, because each rank normalises only its own images. The
- * same seed gives the same bits, because no choice depends on a measurement at run time.
+ * With DDP_PARTITION_BATCH each global batch is split over the ranks (partition.h). If the strategy
+ * averages the complete gradients over the global batch in each step, P ranks with batch B
+ * therefore train like one rank with batch P*B, except for rounding. Models with batch
+ * normalisation differ, because each rank normalises only its own images. The same seed gives the
+ * same bits, because no choice depends on a measurement at run time.
  *
  * Before an evaluation, the running statistics of batch normalisation are averaged over the ranks.
- * The weight of a rank is the number of images that it trained on in the epoch. If the ranks never
- * exchange anything (--sync none), they have different models and their statistics are not
- * averaged.
+ * The weight of a rank is the number of images that it trained on in the epoch. If the ranks have
+ * not exchanged anything since the run began (--sync none), they have different models, and their
+ * statistics are not averaged.
  *
  * Figures of an epoch (struct ddp_epoch):
  *   - Times and images per second cover only the training steps, without evaluation, checks and
@@ -18,8 +18,8 @@
  *     time is all time except exposed exchange time.
  *   - Training loss and accuracy are computed on each batch before its update. The evaluation
  *     covers all evaluation images after the epoch.
- *   - total_seconds and target_seconds are sums of training time. The totals are NaN until on_end.
- */
+ *   - total_seconds and target_seconds are sums of training time. The totals are NaN until the last
+ *     epoch has ended. */
 #ifndef DDP_TRAIN_TRAINER_H
 #define DDP_TRAIN_TRAINER_H
 
@@ -73,7 +73,7 @@ struct ddp_train_options {
     size_t bucket_bytes;                   /* see struct ddp_sync_setup */
     bool overlap;                          /* see struct ddp_sync_setup */
     enum ddp_feedback feedback;            /* see struct ddp_sync_setup */
-    const struct ddp_aggregate *aggregate; /* NULL for all-reduce */
+    const struct ddp_aggregate *aggregate; /* see struct ddp_sync_setup */
     const char *algorithm;                 /* all-reduce algorithm; NULL for auto */
     bool check_replicas; /* compare the ranks' parameters after every step, not only after every
                             epoch */
@@ -86,7 +86,7 @@ struct ddp_train_options {
 };
 
 /* Callbacks of a run. The trainer calls them only on rank 0 and outside timed regions. Each may be
- * NULL. If a callback returns a non-zero value, the run stops on all ranks. */
+ * NULL. If a callback returns an error code, the run stops on all ranks. */
 struct ddp_train_events {
     int (*on_start)(void *arg, const struct ddp_train_run *run, struct ddp_err *err);
     int (*on_epoch)(void *arg, const struct ddp_train_run *run, const struct ddp_epoch *epoch,
@@ -102,14 +102,15 @@ struct ddp_train_events {
 };
 
 /* Checks whether a run can use options->device and `backend` together. Does not access the device.
- * The backend must be able to exchange device memory, because the trainer never copies it to the
- * CPU for an exchange. Returns DDP_EUNAVAIL with the reason if not. */
+ * Several ranks on GPUs need a backend that exchanges device memory, because the trainer does not
+ * copy gradients to the CPU for an exchange. Returns DDP_EUNAVAIL with the reason if not. */
 int ddp_train_check_device(const struct ddp_train_options *options,
                            const struct ddp_backend *backend, int ranks,
                            struct ddp_err *err) DDP_MUST_CHECK;
-/* Runs the training. Collective. Loads BLAS in the calling thread. options must be equal on all
- * ranks. events is used only on rank 0. Returns DDP_EUSAGE if the data set does not fit the model,
- * or DDP_EDATA if the ranks' parameters differ although the strategy keeps them equal. */
+/* Runs the training. Collective. Loads BLAS in the calling thread if the model runs on the CPU.
+ * options must be equal on all ranks. events is used only on rank 0. Returns DDP_EUSAGE if the data
+ * set does not fit the model, or DDP_EDATA if the ranks' parameters differ although the strategy
+ * keeps them equal. */
 int ddp_train(struct ddp_comm *comm, const struct ddp_train_options *options,
               const struct ddp_train_events *events, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns DDP_EUSAGE if the loaded data set or the batch does not fit the model or the number of

@@ -141,10 +141,10 @@ static void send_result(struct ddp_trainer_device *x)
     x->device->streams->copy(x->stream, &x->results[x->pending++], x->result, sizeof *x->result);
 }
 
-/* Runs a step without a graph until two consecutive steps have the same size and scale. The second
- * of these steps is captured as a graph and launched. Later steps of this size and scale launch the
- * graph again. The first step must run without a graph, because the libraries initialise themselves
- * in it and an initialisation cannot be captured. */
+/* If options->graph is set, a step runs without a graph until two consecutive steps have the same
+ * size and scale. The second of these steps is captured as a graph and launched. Later steps of
+ * this size and scale launch the graph again. The first step must run without a graph, because the
+ * libraries initialise themselves in it and an initialisation cannot be captured. */
 int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale, bool notify,
                             struct ddp_err *err)
 {

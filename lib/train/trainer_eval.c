@@ -22,7 +22,7 @@ int ddp_trainer_compare(const struct ddp_trainer *t, const void *hashes, size_t 
                           (long long)t->step, (unsigned long long)first, r,
                           (unsigned long long)other, t->run.sync);
     }
-    return rc ? ddp_comm_agree(t->comm, rc, err) : 0; /* all ranks compared the same hashes */
+    return rc ? ddp_comm_agree(t->comm, rc, err) : 0; /* rc is the same on all ranks */
 }
 
 /* Evaluates this rank's part of the evaluation images. */

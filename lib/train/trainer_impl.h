@@ -88,7 +88,7 @@ struct ddp_trainer {
     int64_t last_progress_ns;
     struct ddp_train_sums sums; /* of this epoch */
     double seconds, wire_bytes; /* sums over the epochs so far */
-    int ready_rc;               /* first error of an exchange started during the backward pass */
+    int ready_rc;               /* first error of a notification or capture in this step */
     struct ddp_err *err;        /* receives that error; valid during a step */
     struct ddp_npy dump;        /* file of recorded gradients */
     char *dump_path;
@@ -158,8 +158,9 @@ void ddp_trainer_write(const struct ddp_trainer *t, float *to, const float *from
 
 /* Runs the training steps of one epoch. Stops early if max_steps is reached. */
 int ddp_trainer_epoch(struct ddp_trainer *t, int epoch, struct ddp_err *err) DDP_MUST_CHECK;
-/* Evaluates all images and combines the figures of all ranks in *out. Compares the ranks'
- * parameters if the strategy keeps them equal. Collective. */
+/* Evaluates the evaluation images unless options->baseline is set. Combines the figures of all
+ * ranks in *out. Compares the ranks' parameters if the strategy keeps them equal or has end_epoch.
+ * Collective. */
 int ddp_trainer_evaluate(struct ddp_trainer *t, int epoch, struct ddp_epoch *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 /* Resets the peak memory that epochs report. Called at the start of a run, because a process may

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "train/trainer_impl.h"
 
-/* A rank's weight in the average. */
+/* Sent by each rank to compute the weights of the average. */
 struct state_weight {
     int64_t images;    /* images that the rank trained on in this epoch */
     int64_t exchanged; /* 1 if this rank has exchanged anything since the run began, else 0 */

@@ -18,7 +18,6 @@ void ddp_trainer_gather(const struct ddp_images *set, const uint32_t *index, siz
     }
 }
 
-/* Called for each finished gradient. The first failure ends the step. */
 void ddp_trainer_ready(void *arg, int param)
 {
     struct ddp_trainer *t = arg;
@@ -53,8 +52,8 @@ static int record(struct ddp_trainer *t, double scale, size_t images, size_t glo
 }
 
 /* Runs the forward and backward pass on this rank's images, and notifies the strategy of the
- * gradients. This happens during the backward pass. If gradients are recorded or the device does
- * not overlap, it happens after the backward pass. */
+ * gradients. The notifications come during the backward pass. If gradients are recorded or the
+ * device does not overlap, they come after the backward pass. */
 static int run_model(struct ddp_trainer *t, size_t first, size_t n, size_t global,
                      struct ddp_err *err)
 {

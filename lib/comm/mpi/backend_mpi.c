@@ -49,7 +49,8 @@ struct mpi_world {
     /* Bugs of the MPI library. unsigned_broken: MIN and MAX compare unsigned bytes as signed ones.
      * reduce_broken: an in-place MPI_Reduce crashes at a root other than rank 0. */
     bool unsigned_broken, reduce_broken;
-    /* A call failed in some thread, or the run was aborted. No blocking call is made afterwards. */
+    /* A call failed in some thread, or the run was aborted. mpi_native and mpi_finalize then make
+     * no MPI call. */
     _Atomic(bool) failed;
 };
 
@@ -57,8 +58,8 @@ struct mpi_world {
 struct mpi_state {
     struct mpi_world *world;
     MPI_Comm comm;
-    /* [2][WIDE_COUNT] sums of integer averages; allocated by the first untimed call that needs
-     * them. */
+    /* [2][WIDE_COUNT] inputs and sums of integer averages in 64 bits; allocated by the first call
+     * that needs them. */
     int64_t *wide;
     /* Scratch memory for copies of inputs and results; allocated like `wide`. */
     void *scratch;
@@ -211,7 +212,6 @@ static int check_rank_info(const struct ddp_rank_info *rank_info, int rank, int 
                     mpi_library(), DDP_MPI_FLAVOUR);
 }
 
-/* Returns the name of a thread level, such as "MPI_THREAD_MULTIPLE". */
 static const char *level_name(int level)
 {
     return level == MPI_THREAD_SINGLE       ? "MPI_THREAD_SINGLE"
@@ -273,8 +273,8 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (check_rank_info(&comm->rank_info, rank, size, err) != 0 ||
         check_threads(wanted, provided, err) != 0 || world_open(world, err) != 0) {
-        /* MPI_Finalize could wait for ever for other ranks. If a process exits without
-         * MPI_Finalize, mpiexec reports that. */
+        /* In a larger world, MPI_Finalize could wait for ever for other ranks. If a process exits
+         * without MPI_Finalize, mpiexec reports that. */
         if (size == 1)
             MPI_Finalize();
         goto err_free;

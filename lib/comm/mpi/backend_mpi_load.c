@@ -25,10 +25,10 @@
     "build ddpbench again from its sources (`make MPI=1`, and `make install` if it was "           \
     "installed that way)"
 
-/* The supported MPIs. If the launcher does not identify its MPI (srun, PMIx), their modules are
- * tried in this order. The wrong module (MPICH under PMIx, or Open MPI under PMI-2) would make
- * every process a world of one rank. The loaded module's init detects this by comparing its size
- * with the launcher's. `packages` is Debian's development package. */
+/* The supported MPIs. If the launcher does not identify its MPI (srun, PMIx), the first module of
+ * this list that exists is loaded. The wrong module (MPICH under PMIx, or Open MPI under PMI-2)
+ * would make every process a world of one rank. The loaded module's init detects this by comparing
+ * its size with the launcher's. `packages` is Debian's development package. */
 static const struct flavour {
     const char *name, *library, *packages;
 } flavours[] = {

@@ -2,12 +2,11 @@
  * and operation.
  *
  * MPI has no average. f32 and f64 are summed by MPI, and this file then divides the sum. 16-bit
- * floats are divided before they are summed, so that no partial sum overflows if the average does
- * not. Integers are summed in 64 bits, WIDE_COUNT at a time, and the average is truncated toward
- * zero.
+ * floats are divided before they are summed, so that partial sums do not overflow. Integers are
+ * summed in 64 bits, WIDE_COUNT at a time, and the average is truncated toward zero.
  *
  * MPI's in-place reduce-scatter would store the result where rank 0's chunk of the input lies. Here
- * the result is stored in scratch memory, and the call copies it to this rank's chunk. */
+ * the result is stored in scratch memory and then copied to this rank's chunk. */
 
 /* The prepared arguments of one call. */
 struct native {

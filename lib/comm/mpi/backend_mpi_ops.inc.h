@@ -1,15 +1,13 @@
 /* Types and operations of backend_mpi.c, which includes this file.
  *
  * MPI moves 16-bit floats as 16-bit integers and combines them with our operations. Each
- * combination computes in f32 and rounds once, to nearest even. MPI's algorithm determines the
- * number of combinations. */
+ * combination computes in f32 and rounds once, to nearest even. */
 
 /* The device whose kernels our operations use. It is a global, because MPI passes no context to an
  * operation, and a process has only one MPI. */
 static const struct ddp_device *combine_device;
 
-/* Computes inout[len] = in[len] op inout[len]. inout is both the second source and the
- * destination. */
+/* Computes inout[i] = in[i] op inout[i] for all i < len. */
 static void combine16(void *in, void *inout, int len, enum ddp_dtype dtype, enum ddp_op op)
 {
     const void *src[2] = {in, inout};

@@ -1,5 +1,5 @@
 /* Point-to-point messages and the untimed all-gather of backend_mpi.c, which includes this file. A
- * message with more elements than an int can count is sent as one element of a derived type. */
+ * message with more than DDP_MPI_COUNT_MAX elements is sent as one element of a derived type. */
 
 /* A message as MPI describes it: n elements of `type`. */
 struct block {
@@ -8,8 +8,8 @@ struct block {
     bool owned; /* type is a derived type that block_release frees */
 };
 
-/* Builds one derived type for more elements than an int can count. The type consists of rows of
- * DDP_MPI_COUNT_MAX elements, and then the rest. */
+/* Builds one derived type for `count` elements: rows of DDP_MPI_COUNT_MAX elements, and then the
+ * rest. */
 static int block_large(struct mpi_world *world, MPI_Datatype elem, size_t elem_bytes, size_t count,
                        struct block *block, struct ddp_err *err)
 {

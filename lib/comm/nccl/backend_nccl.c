@@ -1,6 +1,6 @@
 /* Backend nccl: one GPU per rank, connected by NVIDIA's NCCL. NCCL has no barriers and no agreement
- * on errors, and it does not report every dead rank. The side channel (bootstrap.h) does this
- * instead. Memory and streams come from the device (device/stream.h). */
+ * on errors, and it does not report every dead rank. The side channel (bootstrap.h) fills these
+ * gaps. Memory and streams come from the device (device/stream.h). */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ struct facts {
     int gpus;
     char library[32];
     struct ddp_device_info first;
-    /* Why there is no GPU or no NCCL; code 0: there is one. */
+    /* Why there is no GPU or no NCCL. The code is 0 if there is one. */
     struct ddp_err no_gpu, no_library;
 };
 
@@ -120,8 +120,8 @@ struct card {
     char bus[16];
 };
 
-/* Selects the GPU whose index is this rank's local rank. A launcher may show each rank only one
- * GPU, which then has index 0. */
+/* Selects the GPU whose index is this rank's local rank, modulo the number of GPUs if ranks share
+ * GPUs. A launcher may show each rank only one GPU, which then has index 0. */
 static int choose_gpu(struct ddp_comm *comm, struct ddp_nccl_world *w, struct ddp_err *err)
 {
     const struct ddp_rank_info *rank_info = &comm->rank_info;
@@ -141,7 +141,8 @@ static int choose_gpu(struct ddp_comm *comm, struct ddp_nccl_world *w, struct dd
     return w->device->select(w->index, err);
 }
 
-/* Fails if two ranks have the same GPU or different versions of NCCL. card [size]. */
+/* Fails if two ranks have different versions of NCCL, or the same GPU although `share` is not set.
+ * `card` has one entry per rank. */
 static int compare_cards(const struct ddp_comm *comm, const struct card *card, bool share,
                          struct ddp_err *err)
 {
@@ -322,7 +323,7 @@ static void nccl_abort(struct ddp_comm *comm, int code)
     ddp_nccl_abort(comm);
 }
 
-/* Never called: comm.c uses the side channel directly. */
+/* Never called, because comm.c uses the side channel directly. */
 static int nccl_barrier(struct ddp_comm *comm, struct ddp_err *err)
 {
     return ddp_comm_barrier(comm->control, err);

@@ -3,10 +3,10 @@
  *   backend_nccl.c          the backend's table; opening worlds and groups
  *   backend_nccl_open.c     NCCL's own communicators
  *   backend_nccl_load.c     loading the library
- *   backend_nccl_wait.c     waiting with a deadline; giving up
+ *   backend_nccl_wait.c     waiting with a deadline; aborting
  *   backend_nccl_run.c      the collectives
- *   backend_nccl_memory.c   NCCL's memory, registered or not
- *   backend_nccl_absent.c   replaces all of them in a build without CUDA */
+ *   backend_nccl_memory.c   registered memory
+ *   backend_nccl_absent.c   replaces all of them in a build without CUDA or nccl.h */
 #ifndef DDP_COMM_BACKEND_NCCL_IMPL_INC_H
 #define DDP_COMM_BACKEND_NCCL_IMPL_INC_H
 
@@ -63,13 +63,13 @@ struct ddp_nccl_world {
     const struct ddp_device *device;
     int index; /* index of the GPU */
     struct ddp_gpu_options options;
-    /* A call failed in some thread, or the run was aborted. No blocking call is made afterwards. */
+    /* A call failed in some thread, or the run was aborted. No collective is started afterwards. */
     _Atomic(bool) failed;
-    struct ddp_nccl_block *blocks; /* memory of the world's ddp_nccl_alloc calls */
+    struct ddp_nccl_block *blocks; /* list of the blocks of ddp_nccl_alloc */
 };
 
-/* State of one communicator. Only one thread at a time uses it. The graph and `scratch` are made by
- * the first untimed call that needs them. */
+/* State of one communicator. Only one thread at a time uses it. The graph and `scratch` are made
+ * when they are first needed. */
 struct ddp_nccl_state {
     struct ddp_nccl_world *world;
     ncclComm_t comm; /* NULL after an abort */
@@ -78,11 +78,11 @@ struct ddp_nccl_state {
     bool timed;                    /* begin and end are recorded */
     bool selected;                 /* `thread` has selected the GPU */
     pthread_t thread;              /* the thread that used the communicator last */
-    /* The captured operation, and its arguments. */
+    /* The captured operation or NULL, and the arguments of the last call. */
     struct ddp_graph *graph;
     struct ddp_coll_args graph_args;
     bool ran_args; /* graph_args ran once without a graph */
-    /* Copy of the input of in-place moves. */
+    /* Copy of the input of an in-place all-to-all. */
     void *scratch;
     size_t scratch_bytes;
     void *word; /* [1] f32 that a barrier sums */
@@ -102,8 +102,8 @@ const char *ddp_nccl_text(void); /* NULL until loaded */
 /* backend_nccl_open.c. Opens NCCL's communicator for `comm` with a new ncclUniqueId. Collective. */
 int ddp_nccl_open(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
 /* Opens NCCL's communicator for a group of all ranks by splitting the parent's. A smaller group
- * uses ddp_nccl_open, because ncclCommSplit must be called by all ranks of the parent, and only the
- * members create a group. Collective. */
+ * uses ddp_nccl_open, because ncclCommSplit must be called by all ranks of the parent, but only the
+ * members of a group create it. Collective. */
 int ddp_nccl_split(struct ddp_comm *parent, struct ddp_comm *child,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_nccl_close(struct ddp_comm *comm);

@@ -1,6 +1,6 @@
 /* Loads NCCL at its first use, so that the binary also starts on machines without NCCL. The
  * functions have the types of the nccl.h of this build. Therefore a library of another major
- * version is refused, and so is a library older than 2.19. */
+ * version is refused. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

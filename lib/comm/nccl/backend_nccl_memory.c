@@ -1,6 +1,6 @@
 /* Allocates memory with NCCL's allocator and registers it with the world's communicator, so that
- * NCCL accesses it without a copy. A block is registered for this rank alone (ncclCommRegister), or
- * as a window of all ranks (ncclCommWindowRegister, which is collective). */
+ * NCCL can access it without a copy. A block is registered for this rank alone (ncclCommRegister),
+ * or as a window of all ranks (ncclCommWindowRegister, which is collective). */
 #include <stdlib.h>
 
 #include "base/mem.h"

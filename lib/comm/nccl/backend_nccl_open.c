@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "comm/nccl/backend_nccl_impl.inc.h"
 
-/* Rank 0 creates an id and sends it to all ranks. Then all ranks open the communicator. */
 int ddp_nccl_open(struct ddp_comm *comm, struct ddp_err *err)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);

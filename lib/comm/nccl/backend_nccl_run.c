@@ -23,7 +23,7 @@ int ddp_nccl_supports(const struct ddp_comm *comm, const struct ddp_coll_args *a
     if (ddp_coll_reduces(args->coll) && args->op == DDP_AVG &&
         (args->dtype == DDP_I32 || args->dtype == DDP_U8))
         return ddp_fail(err, DDP_EUNAVAIL,
-                        "NCCL sums averages of %s in that type, so the sums would overflow",
+                        "NCCL sums averages of %s in that type, so the sums could overflow",
                         ddp_dtype_name(args->dtype));
     return 0;
 }
@@ -46,7 +46,7 @@ struct moves {
     bool sends, receives;
     /* The rank to send to and the rank to receive from; -1: all ranks. */
     int to, from;
-    /* Each peer has a chunk of its own in the send or receive buffer. */
+    /* send_parts, recv_parts: whether the send or receive buffer has one chunk per peer. */
     bool send_parts, recv_parts;
 };
 
@@ -171,8 +171,8 @@ static bool same_args(const struct ddp_coll_args *a, const struct ddp_coll_args 
            a->dtype == b->dtype && a->op == b->op && a->root == b->root;
 }
 
-/* Captures the operation as a graph. This happens at the second call, because the first call opens
- * connections, which cannot be captured. */
+/* Captures the operation as a graph. This happens at the second call with the same arguments,
+ * because the first call opens connections, which cannot be captured. */
 static int capture(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
@@ -187,7 +187,7 @@ static int capture(struct ddp_comm *comm, const struct ddp_coll_args *args, stru
     return rc;
 }
 
-/* Makes s->graph the graph of these arguments, or NULL at their first call. */
+/* Sets s->graph to the graph of these arguments, or to NULL at their first call. */
 static int prepare_graph(struct ddp_comm *comm, const struct ddp_coll_args *args,
                          struct ddp_err *err)
 {

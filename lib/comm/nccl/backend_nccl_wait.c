@@ -7,8 +7,7 @@
 #include "comm/nccl/backend_nccl_impl.inc.h"
 #include "comm/waiter.h"
 
-/* Number of polls of the stream between two checks of the error state of NCCL and of the side
- * channel. These checks make system calls. */
+/* Number of polls between two checks of the side channel and of NCCL's error state. */
 #define CHECK_EVERY 512
 
 /* The GPU kernels of a collective wait for their peers until the communicator is aborted. */

@@ -14,8 +14,8 @@ static int shm_probe(const char *module_dir, struct ddp_err *err)
     return 0;
 }
 
-/* Waits until all ranks have left the previous world in this segment. Needed if a world is opened
- * again. */
+/* Waits until all ranks have left the previous world in this segment. This is needed if the ranks
+ * open a second world. */
 static int wait_for_world(struct ddp_comm *comm, uint64_t generation, struct ddp_err *err)
 {
     const struct ddp_segment *segment = ddp_shm_state_of(comm)->world->segment;
@@ -114,10 +114,10 @@ static int shm_barrier(struct ddp_comm *comm, struct ddp_err *err)
     return ddp_shm_barrier(comm, 0, err);
 }
 
-/* All-gather through the small slots, in fragments of DDP_SHM_SLOT_BYTES. Fragments alternate
- * between two slots. A rank writes the slot of fragment i again only after the barrier of fragment
- * i + 1, because all ranks have then read fragment i. The first and the last barrier separate this
- * call from algorithms that use the slots before and after it. */
+/* All-gather through the two slots of each rank (comm_shm.h), in fragments of DDP_SHM_SLOT_BYTES.
+ * Fragments alternate between the slots. A rank writes the slot of fragment i again only after the
+ * barrier of fragment i + 1, because all ranks have then read fragment i. The first and the last
+ * barrier separate this call from algorithms that use the slots before and after it. */
 static int shm_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                                struct ddp_err *err)
 {

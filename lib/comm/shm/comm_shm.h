@@ -1,11 +1,9 @@
-/* The shm context of a communicator: flags that every rank of the group can read, and a staging
- * area per rank.
+/* The shm context of a communicator: flags and small buffers that every rank of the group can read.
  *
  * Algorithms use the context if comm->shm is set. A flag is a 64-bit sequence number in a cache
  * line of its own. One rank writes the flag, and the number only grows. Other ranks wait until the
  * flag is at least a given number. Therefore no flag is reset and no wake-up is lost. Waits check
- * the abort word and the deadline. If there are more ranks than cores, waits call sched_yield after
- * a few polls. */
+ * the abort word and the deadline. */
 #ifndef DDP_COMM_SHM_COMM_SHM_H
 #define DDP_COMM_SHM_COMM_SHM_H
 
@@ -23,12 +21,13 @@
 extern "C" {
 #endif
 
-/* One group's area, seen from one rank. */
+/* One group's area, seen from one rank. `slots` are two buffers per rank for small messages, and
+ * `rings` are one staging ring per rank (segment.h). */
 struct ddp_comm_shm {
     struct ddp_shm_flag_slot *flag_slots; /* [size][DDP_SHM_FLAG_SLOTS] */
     unsigned char *slots;                 /* [size][2][DDP_SHM_SLOT_BYTES] */
     unsigned char *rings;                 /* [size][DDP_SHM_RING_SLOTS][DDP_SHM_RING_BYTES] */
-    _Atomic(uint32_t) *abort_word;        /* 0, or the code of the world's abort */
+    _Atomic(uint32_t) *abort_word;        /* 0 until the world is aborted (segment.h) */
     /* This rank's last sequence number in each of its flag slots. Slot 0 belongs to barriers. All
      * ranks of a group run the same algorithms in the same order, so their numbers agree between
      * calls. */

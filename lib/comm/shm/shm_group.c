@@ -1,10 +1,11 @@
-/* Channels of the shm backend: the parts of the segment that hold a group's flags and slots.
+/* Channels of the shm backend. A channel is the part of the segment that holds the flag slots,
+ * slots and rings of one group.
  *
- * Channel 0 belongs to the world. For any other group, the group's lowest rank claims a channel and
- * sends its number to the members by messages over the parent. Only members take part, so disjoint
- * groups can be opened at the same time. All flags of a free channel are zero. The last member to
- * leave a channel clears the flags. No rank reads the flags any more, so no rank sees a sequence
- * number decrease. */
+ * Channel 0 belongs to the world. The lowest rank of a new group claims a channel and sends the
+ * channel's number to the other members by messages over the parent. Only members take part, so
+ * disjoint groups can be opened at the same time. All flags of a free channel are zero. The last
+ * member to leave a channel clears the flags. At that time no rank reads them, so no rank sees a
+ * sequence number decrease. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,8 +83,8 @@ static uint64_t checksum(const struct ddp_comm *comm)
     return sum;
 }
 
-/* Returns the number in the parent of a world rank. It is for u[7] of a request, where comm_p2p.c
- * stores the peer as a rank of the communicator. */
+/* Converts a world rank to a rank of the parent. In u[7] of a request, comm_p2p.c expects such a
+ * rank. */
 static uint64_t parent_rank(const struct ddp_comm *parent, int world_rank)
 {
     int r = 0;
@@ -148,7 +149,7 @@ int ddp_shm_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_er
     int rc = child->rank == 0 ? send_channel(parent, child, &offer, err)
                               : receive_channel(parent, child, &offer, err);
     if (rc == 0 && offer.channel < 0)
-        rc = ddp_fail(err, DDP_EUNAVAIL, "more than %d groups at a time", GROUPS);
+        rc = ddp_fail(err, DDP_EUNAVAIL, "at most %d groups can be open at a time", GROUPS);
     if (rc != 0) {
         free(state);
         return rc;

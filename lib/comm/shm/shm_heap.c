@@ -1,6 +1,6 @@
 /* Registered memory of the shm backend. The heaps of all ranks lie at a constant distance and have
- * the same blocks at the same offsets. The address of a peer's copy of a block is therefore the own
- * address plus a constant. */
+ * the same blocks at the same offsets. The address of a peer's copy of a block is therefore this
+ * rank's address plus a constant. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,10 +114,9 @@ static void heap_give(struct ddp_shm_heap *heap, size_t offset)
 }
 
 /* Touches all pages of a new block. The owner touches them first, so that the memory is near its
- * core. Linux distributions disable huge pages for shared memory. Messages of 1 MiB and more are
- * then up to twice as slow as in private memory (results/notes/shared-memory.md). MADV_COLLAPSE
- * makes huge pages on request. It needs one touched page in each huge page. If it fails, the second
- * loop touches ordinary pages. */
+ * core. Linux distributions disable huge pages for shared memory, which makes large messages slower
+ * (results/notes/shared-memory.md). MADV_COLLAPSE makes huge pages on request. It needs one touched
+ * page in each huge page. If it fails, the second loop touches ordinary pages. */
 static void touch(unsigned char *start, size_t bytes)
 {
     volatile unsigned char *at = start;

@@ -2,7 +2,9 @@
  *
  * struct ddp_shm_world is one rank's view of the segment. It has the heap and the point-to-point
  * state, which the world's communicator and all its groups share. struct ddp_shm_state is the state
- * of one communicator. It adds the channel of the communicator's group. */
+ * of one communicator. It points to the world and adds what belongs to this communicator alone: its
+ * channel (one set of flag slots, slots and rings of the segment) and the context id that marks its
+ * messages. */
 #ifndef DDP_COMM_SHM_SHM_IMPL_H
 #define DDP_COMM_SHM_SHM_IMPL_H
 
@@ -16,8 +18,9 @@
 extern "C" {
 #endif
 
-/* Registered memory of this rank, allocated by first fit from a list sorted by offset. All ranks
- * make the same calls in the same order, so their offsets agree without messages. */
+/* Registered memory of this rank. `blocks` lists the allocated blocks, sorted by offset. A new
+ * block takes the first gap that is large enough. All ranks make the same calls in the same order,
+ * so their offsets agree. */
 struct ddp_shm_block {
     size_t offset, bytes;
 };
@@ -36,7 +39,7 @@ struct ddp_shm_message {
     unsigned char *data;
 };
 
-/* Open sends to and receives from one other rank. */
+/* Open sends to one rank, and open receives from this rank. */
 struct ddp_shm_peer {
     /* Sends in order. The first one is being sent. */
     struct ddp_request *sends, *sends_last;
@@ -99,15 +102,16 @@ enum ddp_shm_request_field {
 };
 enum ddp_shm_request_state { DDP_REQ_PENDING, DDP_REQ_DONE, DDP_REQ_WRONG_LENGTH };
 
-/* shm_pipe.c: the rings. Call these functions under the lock. */
+/* shm_pipe.c: the rings of the point-to-point messages. All of these functions except init and
+ * release are called under the lock. */
 int ddp_shm_pipe_init(struct ddp_shm_world *world, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_shm_pipe_release(struct ddp_shm_world *world);
 /* Copies open sends to `target` into free slots of the ring. */
 void ddp_shm_pipe_push(struct ddp_shm_world *world, int target);
 /* Advances all open sends and receives as far as possible now. */
 int ddp_shm_pipe_progress(struct ddp_shm_world *world, struct ddp_err *err) DDP_MUST_CHECK;
-/* Gives an early message, which has arrived or is arriving, to a receive. Returns false if there is
- * no such message. */
+/* Gives the first matching early message, which has arrived or is arriving, to a receive. Returns
+ * false if there is no such message. */
 bool ddp_shm_pipe_take_early(struct ddp_shm_peer *p, struct ddp_request *req);
 /* Drops all open requests after an abort, because callers then return and the memory of their
  * requests becomes invalid. */

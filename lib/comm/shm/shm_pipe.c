@@ -6,15 +6,16 @@
  * fragment is matched with the posted receives, by context and tag. A message without a posted
  * receive is copied to private memory (an "early" message), so that it does not block the ring.
  *
- * Open requests make progress only in `test`. It advances all open requests, and from time to time
- * it reads the rings of all ranks. Two ranks that both send first therefore do not deadlock. */
+ * `isend` fills free slots at once. After that, open requests make progress only in `test`. Each
+ * call of `test` advances all open requests, and some calls also read the rings of all ranks. Two
+ * ranks that both send first therefore do not deadlock. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "comm/shm/shm_impl.h"
 
-/* The rings of all ranks are read once in this many calls. */
+/* The rings of all ranks are read in one of this many calls of ddp_shm_pipe_progress. */
 #define ALL_RINGS_EVERY 32
 
 static struct ddp_request *next_of(const struct ddp_request *req)

@@ -12,8 +12,8 @@
 
 #define PAUSE_MS 200
 
-/* Runs on rank 0. Receives the available bytes of the DATA frame of a leaf (any other rank). Sets
- * *done to whether the frame is complete. */
+/* Runs on rank 0. Receives the available bytes of a leaf's DATA frame. Sets *done to whether the
+ * frame is complete. */
 static int receive_share(struct ddp_comm *comm, int rank, void *to, size_t bytes, bool *done,
                          struct ddp_err *err)
 {
@@ -286,7 +286,7 @@ static int tcp_probe(const char *module_dir, struct ddp_err *err)
 
 const struct ddp_backend ddp_control_tcp = {
     .name = "tcp",
-    .summary = "control traffic over TCP",
+    .summary = "side channel over TCP",
     .probe = tcp_probe,
     .init = tcp_init,
     .finalize = tcp_finalize,

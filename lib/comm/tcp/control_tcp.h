@@ -1,11 +1,10 @@
 /* The side channel over TCP: a backend with all-gathers of a few bytes, barriers and aborts. It
- * uses the connections of rendezvous.h. Backend nccl uses it under torchrun, where there is neither
- * MPI nor a shared segment.
+ * uses the connections of rendezvous.h. Backend nccl uses this side channel under torchrun, where
+ * there is neither MPI nor a shared segment.
  *
  * The backend is not in backend_list.h, because it is never measured. Rank 0 collects and
- * distributes each all-gather with 2 (P - 1) messages. If a connection ends or a rank reports an
- * abort, the waits of all other ranks end. There are no point-to-point messages, no registered
- * memory and no native collectives. */
+ * distributes each all-gather with 2 (P - 1) messages for P ranks. If a connection ends or a rank
+ * reports an abort, the waits of all other ranks end. */
 #ifndef DDP_COMM_TCP_CONTROL_TCP_H
 #define DDP_COMM_TCP_CONTROL_TCP_H
 

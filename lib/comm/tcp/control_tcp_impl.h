@@ -63,15 +63,15 @@ static inline struct ddp_control *ddp_control_of(const struct ddp_comm *comm)
     return (struct ddp_control *)comm->state;
 }
 
-/* Stores the failure in c->why if it is the communicator's first, sends it to all ranks and returns
- * DDP_ELOST. rank: the lost rank of the group, -1 if unknown. */
+/* Stores the failure in c->why if it is the communicator's first, aborts the communicator
+ * (ddp_control_abort) and returns DDP_ELOST. rank: the lost rank of the group, -1 if unknown. */
 int ddp_control_lose(struct ddp_comm *comm, int rank, struct ddp_err *err, const char *text);
 /* Like ddp_control_lose, for the connection to `rank`, which failed with errno value `error`. */
 int ddp_control_lose_peer(struct ddp_comm *comm, int rank, int error, struct ddp_err *err);
 /* Like ddp_control_lose, for a passed deadline. On rank 0 the message names the missing ranks. */
 int ddp_control_expire(struct ddp_comm *comm, struct ddp_err *err);
-/* Handles an ABORT frame whose head was received from `fd`. Reads the text, sends it to the other
- * ranks and returns DDP_ELOST. */
+/* Handles an ABORT frame whose head was received from `fd`. Reads the text into c->why, aborts the
+ * communicator and returns DDP_ELOST. */
 int ddp_control_receive_abort(struct ddp_comm *comm, int fd, const struct ddp_control_frame *head,
                               struct ddp_err *err);
 /* Fails unless the frame from `rank` has the expected kind, bytes and sequence number. */
