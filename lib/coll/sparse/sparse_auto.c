@@ -11,8 +11,8 @@
 #define BETA_NS  0.1
 #define GAMMA_NS 1.5
 
-/* Returns the estimated time. The number of entries per rank follows from memory_bytes, which
- * counts all ranks, 4n bytes of the result per rank, and 8 bytes per entry. */
+/* Returns the estimated time. The number of entries per rank is estimated from memory_bytes: the
+ * share of one rank, less 4n bytes of the result, at 8 bytes per entry. */
 static double expected_ns(const struct ddp_sparse_alg *alg, int ranks, size_t n, size_t most)
 {
     struct ddp_coll_cost cost;

@@ -23,7 +23,7 @@ struct direct_place {
 
 /* The scratch of one plan. */
 struct direct {
-    const void *checked; /* indices of the list that was last checked to lie in registered memory */
+    const void *checked; /* indices that were last checked to lie in registered memory */
     struct ddp_sparse list[DDP_SHM_RANKS_MAX]; /* [size] */
 };
 
