@@ -1,6 +1,6 @@
 /* The choice of `auto`. One table for all collectives chooses the algorithm by message size, number
- * of ranks, memory and distance. The choice does not depend on measurements at run time.
- * ddp_coll_auto (coll.h) uses the table, and `--explain-auto` prints it. */
+ * of ranks, memory and distance. ddp_coll_auto (coll.h) uses the table, and `--explain-auto` prints
+ * it. */
 #ifndef DDP_COLL_COLL_AUTO_H
 #define DDP_COLL_COLL_AUTO_H
 

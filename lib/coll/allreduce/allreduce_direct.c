@@ -100,8 +100,8 @@ static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *
 }
 
 /* Number of bytes of the next rank's input that are prefetched even if that rank has not announced
- * its input yet. A later write by that rank takes the cache lines back. This number speeds up
- * messages of about 1 KiB and does not slow down larger ones (results/notes/collectives.md). */
+ * its input yet. This number speeds up messages of about 1 KiB and does not slow down larger ones
+ * (results/notes/collectives.md). */
 #define PREFETCH_BYTES ((size_t)512)
 
 static void direct_prefetch(const struct ddp_reduce *reduce)

@@ -13,8 +13,7 @@
  * read. In registered memory the result buffer is the fragment's place in the leader's recv buffer.
  *
  * The stages form a pipeline. Step i does in(i), sum(i-1) and out(i-LAG). Several fragments are in
- * transit between the leaders while the ranks sum later ones and copy out earlier ones. A leader
- * advances its messages whenever it waits.
+ * transit between the leaders at a time. A leader advances its messages whenever it waits.
  *
  * The slot of fragment k is used again for fragment k + DEPTH. Before that, its rank has done
  * out(k). The result of fragment k existed then, so all ranks of the host had read the inputs of k.
