@@ -41,8 +41,7 @@ enum need {
  * like "staged" (private memory). flat is therefore faster only for small messages. At a far
  * distance each step takes longer, so flat is faster up to about twice the size. With more ranks
  * than cores, all ranks of a core run in turn at each step, so flat is faster up to even larger
- * sizes. Broadcast, gather and scatter are an exception: a rank waits only once under direct as
- * well, so their limit is not larger. */
+ * sizes. The limits of broadcast, gather, scatter and send-recv are not larger. */
 struct rule {
     enum ddp_coll coll;
     enum need need;

@@ -8,10 +8,8 @@
  * combined in rank order. Calls in place (all collectives except send-recv) need no special case,
  * because the send buffer is copied before recv is written.
  *
- * All-reduce "flat" uses the same data slots and flags. Calls alternate between two data slots and
- * two flags (a double buffer), and every call waits for all ranks. A rank that writes its data slot
- * in call k overwrites the data of call k-2. All readers have left call k-2, because this rank has
- * seen all of them enter call k-1.
+ * All-reduce "flat" uses the same data slots and flags. allreduce_flat.c explains why one wait per
+ * call is enough.
  *
  * Cost: 1 step. Each published byte is read and written once. A rank reads each byte that it needs,
  * and writes its result once. In place, no rank copies its own chunk. No messages are sent. */

@@ -1,7 +1,6 @@
 /* The choice of `auto` among the sparse algorithms. A model estimates the time of each algorithm as
  * alpha * steps + beta * bytes + gamma * entries. The constants are those of a fast network. The
- * choice depends only on their ratios. The ratio of alpha to beta is similar on slower networks (25
- * KB on TCP at 10 Gb/s, 20 KB here). */
+ * choice depends only on their ratios, which are similar on slower networks. */
 #include "coll/coll_p2p.h"
 #include "coll/sparse/sparse_coll.h"
 

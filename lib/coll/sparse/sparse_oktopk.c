@@ -16,7 +16,7 @@
  * ranks get the same bits.
  *
  * With two ranks, each rank sends its whole list to the other, and both compute the result alone.
- * This takes at most 8k bytes, which is below the bound of the cost.
+ * This takes at most 8k bytes.
  *
  * Cost for k entries per rank on P >= 3 ranks: a rank sends at most 24k(P - 1)/P bytes (6k words)
  * of entries. The split and reduce takes at most 8k bytes and usually 8k(P - 1)/P. A gather of k
