@@ -1,8 +1,8 @@
 /* All-gather of chunks of different length (allgatherv), without padding. It is not in the table of
  * algorithms, because its arguments differ.
  *
- * The chunk of rank r is data[offset[r] .. offset[r + 1]). offset [n + 1] begins with 0, never
- * decreases, and is equal on all ranks. */
+ * The chunk of rank r is stored at recv[offset[r] .. offset[r + 1]). offset [n + 1] begins with 0,
+ * never decreases, and is equal on all ranks. */
 #ifndef DDP_COLL_ALL_GATHER_V_H
 #define DDP_COLL_ALL_GATHER_V_H
 
@@ -24,7 +24,8 @@ size_t ddp_all_gather_v_offsets(const size_t *counts, int n, size_t *offset);
 int ddp_all_gather_v(struct ddp_comm *comm, const void *send, void *recv, const size_t *offset,
                      enum ddp_dtype dtype, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Sets *cost to the exact cost. If a value differs between ranks, the largest is stored. */
+/* Sets *cost to the cost of a call whose send is not in recv. If a value differs between ranks, the
+ * largest is stored. */
 void ddp_all_gather_v_cost(int ranks, const size_t *offset, enum ddp_dtype dtype,
                            struct ddp_coll_cost *cost);
 

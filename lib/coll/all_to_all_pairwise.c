@@ -6,8 +6,8 @@
  * (ddp_mirror_partner in pattern.h). They swap in fragments. A fragment is copied to scratch and
  * sent from there, because the partner's fragment overwrites it.
  *
- * Cost for chunks of S bytes on n ranks: n-1 steps. In place there are n steps, because a rank may
- * be idle in one of them. A rank sends (n-1) S bytes in n-1 messages, or in fragments of
+ * Cost for chunks of S bytes on n ranks: n-1 steps. In place there are n steps, because each rank
+ * is idle in one of them. A rank sends (n-1) S bytes in n-1 messages, or in fragments of
  * DDP_FRAGMENT_BYTES in place. Memory traffic (DDP_COST_MOVE in coll_p2p.h): n(n-1) chunks move.
  * Each rank also copies its own chunk, or every chunk that it sends in place. */
 #include "coll/coll_p2p.h"

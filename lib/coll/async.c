@@ -45,9 +45,9 @@ struct ddp_async {
 };
 
 /* Widens the affinity mask of the progress thread. Our launcher pins a rank to a core, on which the
- * progress thread could run only while the rank does not compute. The thread therefore gets the
- * mask of the process (if the rank is a thread) or of the launcher, its parent process. Under other
- * launchers the user chooses the mask, so it does not change. */
+ * progress thread could run only while the rank does not compute. The thread may therefore also use
+ * the cores of the process (if the rank is a thread) or of the launcher, its parent process. Under
+ * other launchers the user chooses the mask, so it does not change. */
 static void leave_core_of_rank(const struct ddp_comm *comm, bool rank_is_thread)
 {
     cpu_set_t all, more;
@@ -157,8 +157,8 @@ static int open_comm(struct ddp_async *async, struct ddp_err *err)
     int rc = ddp_comm_group(parent, ranks, parent->size, &async->comm, err);
     free(ranks);
     DDP_TRY(rc);
-    /* The thread gets its own recorder, because two threads must not write to the same one. It
-     * competes with its rank for cores, so its waits yield early. */
+    /* The thread gets its own recorder, because two threads must not write to the same one. The
+     * thread competes with its rank for cores, so its waits yield early. */
     struct ddp_comm *local = async->comm->hosts != NULL ? async->comm->hosts->local : NULL;
     struct ddp_comm *const all[] = {async->comm, local, async->comm->control};
     async->flight = find_recorder(async);
@@ -171,9 +171,9 @@ static int open_comm(struct ddp_async *async, struct ddp_err *err)
             all[i]->shm->spin = DDP_SPIN_SHARED;
             all[i]->shm->oversubscribed = true;
         } else {
-            /* Without shared memory, waits sleep, so that the rank can use the core. Waits of the
-             * control communicator do not sleep, because there is a core for both threads if a GPU
-             * is used. */
+            /* Without shared memory, waits sleep, so that the rank can use the core. Waits of
+             * comm->control do not sleep, because a communicator that has it uses a GPU, which
+             * leaves a core for each thread. */
             all[i]->sleeps_in_waits = all[i] != async->comm->control;
         }
     }
@@ -272,7 +272,7 @@ static bool is_queued(const struct ddp_async_request *req)
 void ddp_async_post(struct ddp_async_request *req)
 {
     struct ddp_async *async = req->async;
-    assert(async != NULL && !is_queued(req) && "a request that is prepared and not under way");
+    assert(async != NULL && !is_queued(req) && "the request must be prepared and not queued");
     req->next = NULL;
     req->reported = false;
     req->seq = async->posted++;

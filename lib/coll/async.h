@@ -10,10 +10,10 @@
  * For a collective that runs many times, call ddp_async_prepare once. For each run, call
  * ddp_async_post and ddp_async_wait. At the end, call ddp_async_release.
  *
- * Only the thread that owns the parent communicator may call these functions. The collectives, jobs
- * and `after` run in the progress thread. Meanwhile the parent communicator may be used, because it
- * shares no flags, slots or messages with the progress thread. The parent must have been opened
- * with ddp_comm_options.threads.
+ * Only the thread that owns the parent communicator may call these functions. The progress thread
+ * runs the collectives, the jobs (ddp_async_prepare_job) and the function `after` of a request.
+ * Meanwhile the parent communicator may be used, because it shares no flags, slots or messages with
+ * the progress thread. The parent must have been opened with ddp_comm_options.threads.
  *
  * If a collective fails, later requests are not run. ddp_async_test and ddp_async_wait return the
  * error for the failed request and for every later one.
@@ -44,7 +44,7 @@ struct ddp_async_request {
     void (*after)(void *arg);
     void *arg;
     int (*job)(void *arg, struct ddp_err *err); /* runs instead of a collective */
-    int64_t started_ns, finished_ns;            /* time at which the collective began and ended */
+    int64_t started_ns, finished_ns;            /* begin of the collective, end of `after` */
     bool once;     /* made by ddp_async_start, so it is released when its result is returned */
     bool reported; /* the parent's recorder shows this request */
     uint64_t seq;  /* number of this request, from 0 */
@@ -54,16 +54,15 @@ struct ddp_async_request {
 };
 
 /* Starts the progress thread. Collective over the ranks of `parent`, which must outlive *out. Opens
- * a group, which takes one of the backend's channels (ddp_comm_group). If the ranks share no
- * memory, the backend's library may block the thread forever. The caller must then watch
- * ddp_async_flight() with a watchdog. */
+ * a group (ddp_comm_group). If the ranks share no memory, the backend's library may block the
+ * thread forever. The caller must then watch ddp_async_flight() with a watchdog. */
 int ddp_async_create(struct ddp_comm *parent, struct ddp_async **out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Waits for all posted requests, ends the thread and frees *async. Collective, unless a failure
  * occurred. The requests must still be released. NULL is allowed. */
 void ddp_async_destroy(struct ddp_async *async);
-/* Returns the progress thread's communicator. Jobs use it. Callers may use it for the shape of a
- * plan, and may read its counters while no request is queued. */
+/* Returns the progress thread's communicator. Jobs use it. Callers may use it to choose an
+ * algorithm, and may read its counters while no request is queued. */
 struct ddp_comm *ddp_async_comm(struct ddp_async *async);
 /* Returns the progress thread's flight recorder, for a watchdog. It is valid until
  * ddp_async_destroy. */
@@ -96,8 +95,8 @@ int ddp_async_start(struct ddp_async *async, const struct ddp_coll_alg *alg,
 int ddp_async_test(struct ddp_async_request *req, bool *done, struct ddp_err *err) DDP_MUST_CHECK;
 /* Sleeps until the request is finished, and returns its result. If timeout_ns > 0, it is the
  * longest wait. On timeout, aborts the world and returns DDP_ELOST. If the ranks share memory, the
- * function returns only when the progress thread no longer uses the arrays. Otherwise it returns at
- * once, because the thread may be blocked in a library. If timeout_ns is 0, only the deadlines of
+ * function first waits until the progress thread no longer uses the arrays. Otherwise it does not
+ * wait, because the thread may be blocked in a library. If timeout_ns is 0, only the deadlines of
  * the progress thread's own waits apply. */
 int ddp_async_wait(struct ddp_async_request *req, int64_t timeout_ns,
                    struct ddp_err *err) DDP_MUST_CHECK;

@@ -1,10 +1,10 @@
 /* Broadcast "binomial": in each step, every rank that has the message sends it to a rank that does
- * not.
+ * not have it.
  *
  * The ranks form a binomial tree, counted from the root (pattern.h). A rank receives the message
  * from its parent. It then sends the message to its children one after another, because the
- * farthest leaf would wait longer if all were sent at once. The child with the largest subtree
- * comes first.
+ * farthest leaf would wait longer if all messages were sent at once. The child with the largest
+ * subtree comes first.
  *
  * Cost for S bytes on n ranks: ceil(log2 n) steps. The root sends ceil(log2 n) messages of S bytes.
  * Other ranks send fewer. Memory traffic (DDP_COST_MOVE in coll_p2p.h): S bytes move n-1 times. Out

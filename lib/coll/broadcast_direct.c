@@ -1,8 +1,8 @@
 /* Broadcast "direct": zero-copy on registered memory.
  *
  * Every rank copies the root's send buffer to its own recv buffer. If the call is in place, the
- * root has nothing to copy for itself. If such a message has 16 KiB or more, the root writes its
- * last n-th to all recv buffers. The other ranks copy the rest.
+ * root has nothing to copy for itself. If the message then has 16 KiB or more, the root writes the
+ * last n-th of it to all recv buffers. The other ranks copy the rest.
  *
  * Cost for S bytes on n ranks: 2 steps. S bytes are read and written for every rank, except for the
  * root in place. The total is 2nS bytes, in place 2(n-1)S. No messages are sent. */

@@ -8,8 +8,8 @@
  *
  * Cost for S bytes on n ranks: ceil(log2 n) + n-1 steps. The root sends (n-1)/n S bytes in the
  * tree. Every rank sends (n-1)/n S bytes in the ring. Memory traffic (DDP_COST_MOVE in coll_p2p.h):
- * each chunk moves once per level of the tree and n-1 times around the ring. Out of place, the root
- * also copies the message. */
+ * each chunk moves once per level between the root and its rank, and n-1 times around the ring. Out
+ * of place, the root also copies the message. */
 #include "coll/coll_ring.h"
 
 static int scatter_ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

@@ -12,12 +12,13 @@
  *   scatter         send [n*count] at root    recv [count]
  *   send-recv       send [count] to (rank+1)%n, recv [count] from (rank-1)%n
  * A call is in place when:
- *   allreduce, reduce, broadcast, all-to-all  send == recv
- *   reduce-scatter, scatter (root)            recv == send + rank*count
- *   all-gather, gather (root)                 send == recv + rank*count
- * All ranks must create a plan with the same arguments. They must also agree on whether the call is
- * in place and whether the arrays are registered. If a rank does not need an array (see above), its
- * pointer is ignored. After success, all ranks that receive the same result hold the same bits. */
+ *   allreduce, all-to-all, reduce (root), broadcast (root)  send == recv
+ *   reduce-scatter, scatter (root)                          recv == send + rank*count
+ *   all-gather, gather (root)                               send == recv + rank*count
+ * All ranks must create a plan with the same arguments. They must also agree on whether the arrays
+ * are registered and, in calls without a root, whether the call is in place. If a rank does not
+ * need an array (see above), its pointer is ignored. After success, all ranks that receive the same
+ * result hold the same bits. */
 #ifndef DDP_COLL_COLL_H
 #define DDP_COLL_COLL_H
 
@@ -43,16 +44,14 @@ struct ddp_coll_shape {
 };
 
 /* Cost of one call. If a value differs between ranks, the largest value is stored. On a network
- * without other traffic the call takes about ddp_cost_seconds(). A simulation agrees within 25 %
- * (tests/sim). */
+ * without other traffic the call takes about ddp_cost_seconds(). A simulation (tests/sim) agrees
+ * within 25 %. */
 struct ddp_coll_cost {
     double steps;      /* communication steps that follow one another */
     double messages;   /* messages that one rank sends */
-    double sent_bytes; /* bytes that one rank passes to ddp_comm_isend; 0 if ranks map each other's
-                          memory */
-    /* Bytes that are sent one after the other on the slowest path. Set if they are more than
-     * sent_bytes, because a rank receives more than it sends or ranks wait for each other. Else 0.
-     */
+    double sent_bytes; /* bytes that one rank passes to ddp_comm_isend */
+    /* Bytes that are sent one after the other on the slowest path. 0 means sent_bytes. The path can
+     * have more bytes, because a rank receives more than it sends or ranks wait for each other. */
     double path_bytes;
     double memory_bytes; /* bytes that all ranks together read and write in memory */
     bool modelled;       /* false for a native call, whose cost is unknown */
@@ -68,7 +67,7 @@ static inline double ddp_cost_seconds(const struct ddp_coll_cost *cost, double a
 }
 
 struct ddp_coll_alg {
-    const char *name; /* "direct", "staged", "flat", "ring", "native" */
+    const char *name; /* for example "direct" or "ring" */
     enum ddp_coll coll;
     const char *summary;
     /* Returns 0 if the algorithm can run this call, or DDP_EUNAVAIL with the reason in err. */

@@ -19,7 +19,7 @@ enum need {
     ONE_RANK,
     SHARED,     /* shared memory */
     REGISTERED, /* both buffers in registered shared memory */
-    LIBRARY,    /* the backend's library, which may refuse a type */
+    LIBRARY,    /* the backend's library, which may refuse an element type */
     HOSTS,      /* shared memory inside each of several hosts */
     ALONE,      /* Open MPI, and one rank per host */
     MESSAGES
@@ -41,8 +41,7 @@ enum need {
  * like "staged" (private memory). flat is therefore faster only for small messages. At a far
  * distance each step takes longer, so flat is faster up to about twice the size. With more ranks
  * than cores, all ranks of a core run in turn at each step, so flat is faster up to even larger
- * sizes. Broadcast, gather and scatter are an exception: a rank waits only once under direct as
- * well, so their limit is not larger. */
+ * sizes. The limits of broadcast, gather, scatter and send-recv are not larger. */
 struct rule {
     enum ddp_coll coll;
     enum need need;
@@ -60,7 +59,7 @@ static const char why_oversubscribed[] =
 static const char why_direct[] = "zero-copy: every byte moves once";
 static const char why_staged[] =
     "private buffers: copies through ring buffers in shared memory, pipelined";
-static const char why_native[] = "the library knows the network";
+static const char why_native[] = "the library is made for the network";
 static const char why_few_steps[] = "few steps, which decide the time of small messages";
 static const char why_few_bytes[] = "few bytes per rank, which decide the time of large messages";
 static const char why_hosts[] = "shared memory inside a host, messages between one rank per host";
@@ -86,10 +85,10 @@ static const char why_only[] = "messages: any backend, any memory";
             why_oversubscribed                                                                     \
     }
 
-/* Across hosts with several ranks each, longer all-reduces use "hier", which sends the fewest bytes
- * between hosts. Messages of up to this size use the library's all-reduce. The limit is cautious,
- * because the measured hosts were simulated on shared cores and do not show how long hier waits for
- * short messages (results/notes/collectives.md). */
+/* Across hosts with several ranks each, all-reduces of up to this size use the library. Longer ones
+ * use "hier", which sends the fewest bytes between hosts. The limit is cautious, because the
+ * measured hosts were simulated on shared cores and do not show how long hier waits for short
+ * messages (results/notes/collectives.md). */
 #define BETWEEN_HOSTS ((size_t)512 << 10)
 
 /* Across 2 to 4 hosts with one rank each, "ring" is faster than Open MPI's all-reduce for messages
@@ -107,8 +106,8 @@ static const char why_only[] = "messages: any backend, any memory";
  * in registered memory and up to private_max bytes in private memory. At a far distance both limits
  * are doubled, but do not exceed the size of a data slot.
  *
- * SHM_ROWS: all rows of a collective except the last. With more ranks than cores, flat is used up
- * to oversubscribed_max bytes. */
+ * SHM_ROWS: all rows of a collective except those that send messages. With more ranks than cores,
+ * flat is used up to oversubscribed_max bytes. */
 #define TWICE(bytes) DDP_MIN(2 * (size_t)(bytes), (size_t)DDP_SHM_SLOT_BYTES)
 #define SHARED_ROWS(coll, symbol, registered_max, private_max)                                     \
     ROW(coll, SHARED, NEAR | OVERSUBSCRIBED, registered_max, symbol##_flat, why_flat),             \
@@ -309,7 +308,7 @@ static void add_line(const struct line *line, struct ddp_strbuf *out)
 }
 
 /* Adds a row to the current line, or prints that line and starts a new one. A library may refuse
- * calls of any size, so the rows after a library's row cover all sizes again. */
+ * calls of any size, so the rows after the library's row for all sizes start again at size 0. */
 static void add_rule(const struct rule *rule, struct line *line, struct ddp_strbuf *out)
 {
     const bool refused = line->alg != NULL && line->to == ANY_BYTES;
@@ -352,5 +351,5 @@ void ddp_coll_auto_explain(const struct ddp_auto_query *query, struct ddp_strbuf
     }
     add_line(&line, out);
     if (line.alg == NULL)
-        ddp_strbuf_add(out, "  nothing can do it\n");
+        ddp_strbuf_add(out, "  no algorithm can run this collective\n");
 }

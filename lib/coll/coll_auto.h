@@ -1,6 +1,6 @@
 /* The choice of `auto`. One table for all collectives chooses the algorithm by message size, number
- * of ranks, memory and distance. The choice does not depend on measurements at run time.
- * ddp_coll_auto (coll.h) uses the table, and `--explain-auto` prints it. */
+ * of ranks, memory and distance. ddp_coll_auto (coll.h) uses the table, and `--explain-auto` prints
+ * it. */
 #ifndef DDP_COLL_COLL_AUTO_H
 #define DDP_COLL_COLL_AUTO_H
 
@@ -28,8 +28,8 @@ const char *ddp_distance_name(enum ddp_distance d); /* "unknown", "core", ..., "
 /* Returns the distance for a round-trip time in nanoseconds, or UNKNOWN for NaN. */
 enum ddp_distance ddp_distance_of(double pingpong_ns);
 
-/* Like ddp_coll_auto, but for a given distance. ddp_coll_auto itself uses OVERSUBSCRIBED if there
- * are more ranks than cores, else UNKNOWN. */
+/* Like ddp_coll_auto, but for a given distance. ddp_coll_auto itself uses OVERSUBSCRIBED if the
+ * ranks share memory and there are more ranks than cores, else UNKNOWN. */
 const struct ddp_coll_alg *ddp_coll_auto_at(const struct ddp_comm *comm,
                                             const struct ddp_coll_shape *shape,
                                             enum ddp_distance distance, struct ddp_err *err);
@@ -48,7 +48,7 @@ struct ddp_auto_query {
 };
 /* Appends the rows of the table that apply to `query` as lines of text. A line shows a range of
  * message sizes, the algorithm and the reason. If an algorithm may refuse a call because of its
- * type, the lines after it show the algorithms that are used instead. */
+ * element type, the lines after it show the algorithms that are used instead. */
 void ddp_coll_auto_explain(const struct ddp_auto_query *query, struct ddp_strbuf *out);
 
 #ifdef __cplusplus

@@ -3,15 +3,13 @@
  *
  * A call has two *steps*. In each step a rank posts its flag in slot DDP_FLAGS_DIRECT. *Enter*
  * announces that the rank's send buffer is ready and that its recv buffer may be overwritten. The
- * offsets of both buffers are stored beside the flag, so they may differ between ranks. After that,
- * each byte moves once, from the send buffer of one rank to the recv buffer of another. The
- * algorithm decides which of the two ranks copies. *Leave* announces that the rank no longer
- * accesses the memory of other ranks.
+ * offsets of both buffers are stored beside the flag, so the offsets may differ between ranks.
+ * After that, ranks copy or combine data straight from send buffers to recv buffers. *Leave*
+ * announces that the rank no longer accesses the memory of other ranks.
  *
  * Two rules make this safe. A rank accesses the memory of a peer only after the peer has entered. A
  * rank returns only after every rank that accesses its memory or reads its offsets has left. Each
- * call raises the flag of every rank by two. A rank that need not wait may be one call ahead of the
- * others. */
+ * call raises the flag of every rank by two. */
 #ifndef DDP_COLL_COLL_DIRECT_H
 #define DDP_COLL_COLL_DIRECT_H
 
@@ -73,7 +71,7 @@ static inline unsigned char *ddp_direct_recv_of(const struct ddp_comm *comm, int
     return (unsigned char *)comm->rank_info.segment + ddp_direct_place_of(comm, rank).recv;
 }
 
-/* True if this rank's share of all arrays of the call is larger than its share of the last-level
+/* True if the arrays that a rank accesses on average are larger than its share of the last-level
  * cache. Long copies then use non-temporal stores, which are faster for such arrays
  * (results/notes/collectives.md). */
 bool ddp_direct_outgrows_cache(const struct ddp_comm *comm, const struct ddp_coll_args *args);
@@ -90,16 +88,16 @@ static inline void ddp_direct_move(const struct ddp_comm *comm, const struct ddp
         ddp_coll_move(comm, dst, src, bytes);
 }
 
-/* Returns the offset in each chunk from which the root copies for its peers. In place, the root has
- * nothing to copy for itself. It therefore copies the last n-th of each peer's chunk, so that n
- * ranks share the work of n-1. bytes: size of a chunk. Returns `bytes` if the chunk is so short
- * that the additional wait takes longer than the copy. */
+/* Returns the offset at which the root's part of each peer's chunk begins. Used for calls in place,
+ * in which the root has nothing to copy for itself. The root copies the last n-th of each chunk, so
+ * that n ranks share the work of n-1. bytes: size of a chunk. Returns `bytes` if the chunk is so
+ * short that the additional wait takes longer than the copy. */
 size_t ddp_direct_root_begin(const struct ddp_comm *comm, size_t bytes);
 
 /* Cuts `bytes` bytes at address `base` into one chunk per rank, and returns the offset of rank r's
- * chunk. For r == ranks it returns `bytes`. Chunks begin at cache lines of memory. If `base` is not
- * a multiple of the element size, they begin at multiples of a cache line from `base`. Ranks
- * compute the same offset if their bases are equal modulo a cache line. */
+ * chunk. For r == ranks it returns `bytes`. Chunks except the first begin at cache lines of memory.
+ * If `base` is not a multiple of the element size, they begin at multiples of a cache line from
+ * `base`. Ranks compute the same offset if their bases are equal modulo a cache line. */
 size_t ddp_direct_chunk_begin(const void *base, size_t bytes, size_t elem, int r, int ranks);
 
 /* Returns DDP_EUNAVAIL if memory is not shared or the buffers of the shape are not registered. */

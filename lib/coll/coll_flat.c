@@ -1,19 +1,18 @@
 /* Algorithm "flat" of all collectives except all-reduce (allreduce_flat.c). Every rank stores the
  * data that it sends in shared memory, and then reads the data that it needs.
  *
- * The algorithm is for small messages in any memory. A rank that sends copies its send buffer into
- * its *data slot* in shared memory and posts its flag. Every rank waits for all flags, and then
- * copies or combines data from the data slots into its recv buffer. A message of at most
- * DDP_SHM_INLINE bytes is stored beside the flag instead. Inputs are combined in rank order. Calls
- * in place need no special case, because the send buffer is copied before recv is written.
+ * The algorithm is for small messages in any memory. Each rank that has data to send copies its
+ * send buffer into its *data slot* in shared memory. Then every rank posts its flag and waits for
+ * all flags. Each receiving rank then copies or combines data from the data slots into its recv
+ * buffer. A message of at most DDP_SHM_INLINE bytes is stored beside the flag instead. Inputs are
+ * combined in rank order. Calls in place (all collectives except send-recv) need no special case,
+ * because the send buffer is copied before recv is written.
  *
- * All-reduce "flat" uses the same data slots and flags. Calls alternate between two data slots and
- * two flags (a double buffer), and every call waits for all ranks. A rank that writes its data slot
- * in call k overwrites the data of call k-2. All readers have left call k-2, because this rank has
- * seen all of them enter call k-1.
+ * All-reduce "flat" uses the same data slots and flags. allreduce_flat.c explains why one wait per
+ * call is enough.
  *
- * Cost: 1 step. Each published byte is read and written once. Each byte that a rank needs is read,
- * and written unless it is combined. Combined data is written once. No messages are sent. */
+ * Cost: 1 step. Each published byte is read and written once. A rank reads each byte that it needs,
+ * and writes its result once. In place, no rank copies its own chunk. No messages are sent. */
 #include <string.h>
 
 #include "coll/coll_shm.h"

@@ -1,4 +1,5 @@
-/* Exchanges of messages, in one piece or in combined fragments. See coll_p2p.h. */
+/* Exchanges of data as one message, or in fragments, where each received fragment is combined with
+ * own data. See coll_p2p.h. */
 #include "coll/coll_p2p.h"
 
 int ddp_coll_needs_p2p(const struct ddp_comm *comm, const char *name, struct ddp_err *err)
@@ -100,9 +101,10 @@ static int combine_fragment(struct combine_state *x, size_t k, struct ddp_err *e
     return 0;
 }
 
-/* This cannot deadlock. Consider the waiting rank with the smallest k. Its source has at least the
- * same k, so the source has sent fragment k or is about to send it. Its target also has at least
- * the same k, so the target has posted the receive for fragment k - 2. */
+/* This cannot deadlock. In round k a rank waits first for its send of fragment k - 2 and then for
+ * the arrival of fragment k. Consider the ranks in the earliest round k. Their targets are in round
+ * k or later and have posted the receive of fragment k - 2, so the first wait ends. Their sources
+ * then send fragment k, so the second wait ends. */
 int ddp_p2p_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c, struct ddp_err *err)
 {
     const size_t elem = ddp_dtype_size(c->dtype);

@@ -18,8 +18,9 @@
 extern "C" {
 #endif
 
-/* The tag of all messages. One tag is enough, because messages between two ranks stay in order and
- * all ranks run the same collectives in the same order. */
+/* The tag of all messages except the fragments of all-reduce "hier" (coll_hier.h). One tag is
+ * enough, because messages between two ranks stay in order and all ranks run the same collectives
+ * in the same order. */
 #define DDP_COLL_TAG 0x0dd9
 
 /* Largest fragment, a multiple of every element size. This size is fast through shared memory. Open
@@ -56,8 +57,7 @@ static inline void ddp_coll_copy(const struct ddp_comm *comm, void *dst, const v
 
 /* True if an average must divide each input before the first sum. This is the case for 16-bit
  * floats, because a partial sum could overflow although the average does not. The division rounds
- * each input. It is not needed for two ranks, because their only combine adds and divides in f32.
- */
+ * each input. Two ranks do not need it, because their only combine adds and divides in f32. */
 static inline bool ddp_pre_scales(enum ddp_dtype dtype, enum ddp_op op, int ranks)
 {
     return op == DDP_AVG && (dtype == DDP_F16 || dtype == DDP_BF16) && ranks > 2;

@@ -2,7 +2,8 @@
  * lib/coll only.
  *
  * In each of n-1 steps, rank r receives one chunk from rank r-1 and sends one chunk to rank r+1.
- * pattern.h defines which chunk. All functions that send are collective and need n >= 2. */
+ * pattern.h defines which chunk. ddp_ring_sum and ddp_ring_copy are collective. ddp_ring_sum needs
+ * n >= 2. */
 #ifndef DDP_COLL_COLL_RING_H
 #define DDP_COLL_COLL_RING_H
 

@@ -27,7 +27,7 @@ enum ddp_coll_flag_slot {
     DDP_FLAGS_HIER_OUT
 };
 
-/* Returns the bytes of `count` elements. */
+/* Returns the bytes of args->count elements. */
 static inline size_t ddp_coll_array_bytes(const struct ddp_coll_args *args)
 {
     return args->count * ddp_dtype_size(args->dtype);
@@ -39,8 +39,8 @@ static inline int ddp_coll_divisor(const struct ddp_comm *comm, enum ddp_op op)
     return op == DDP_AVG ? comm->size : 1;
 }
 
-/* Arrays of at least this size do not fit the cache. They are copied with non-temporal stores,
- * which do not read the destination first (results/notes/collectives.md). */
+/* Arrays of at least this size are assumed not to fit the cache. They are copied with non-temporal
+ * stores, which do not read the destination first (results/notes/collectives.md). */
 #define DDP_PAST_CACHE_BYTES ((size_t)16 << 20)
 
 /* Copies, unless bytes is 0 or dst and src are the same. Large arrays use non-temporal stores. */
@@ -67,10 +67,10 @@ static inline int ddp_coll_wait_all(struct ddp_comm *comm, int flag_slot, uint64
     return 0;
 }
 
-/* Returns DDP_EUNAVAIL if the shape is in place. Used for send-recv, which has no in-place form. */
+/* Returns DDP_EUNAVAIL if the shape is in place and has elements. Used for send-recv. */
 int ddp_coll_no_in_place(const struct ddp_coll_shape *shape, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns DDP_EUNAVAIL, with the reason, if the ranks of the group do not share memory. name: the
- * algorithm that the message names. */
+ * algorithm, for the message. */
 int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name,
                        struct ddp_err *err) DDP_MUST_CHECK;
 

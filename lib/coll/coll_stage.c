@@ -2,14 +2,14 @@
 #include "coll/coll_stage.h"
 
 /* Number of rounds that a ring buffer holds. A slot should have left the reader's cache before it
- * is written again. Therefore a call continues with the slot after the last one of the previous
- * call, and DEPTH is not smaller (results/notes/collectives.md). */
+ * is written again. Therefore a call continues after the slots of the previous call, and DEPTH is
+ * not smaller (results/notes/collectives.md). */
 #define DEPTH      8
 #define RING_BYTES ((size_t)DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES)
 /* Largest fragment, the fastest size that was measured (results/notes/collectives.md). If data
- * moves only to or from a root, a chunk is cut into up to OVERLAP fragments. The publisher and the
- * readers then copy at the same time. Such fragments have at least FRAGMENT_MIN_BYTES, if the ring
- * buffer has room for that. */
+ * moves only to or from a root, a chunk is cut into about OVERLAP fragments or more, so that
+ * publishers and readers copy at the same time. A fragment does not become shorter than
+ * FRAGMENT_MIN_BYTES for this reason. */
 #define FRAGMENT_BYTES     ((size_t)64 << 10)
 #define FRAGMENT_MIN_BYTES ((size_t)8 << 10)
 #define OVERLAP            8
@@ -20,7 +20,7 @@ struct staging_call {
     const struct ddp_staging *stage;
     size_t fragment, rounds;     /* fragment: bytes of a fragment */
     uint64_t in_base, done_base; /* sequence numbers of the flags IN and DONE before round 0 */
-    int chunks;                  /* chunks that a publisher has */
+    int chunks;                  /* number of chunks that a publisher publishes */
     bool publishes, reads;
 };
 

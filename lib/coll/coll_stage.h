@@ -1,13 +1,13 @@
 /* Moves data of private memory through ring buffers in shared memory. Used by the "staged"
  * algorithms of all collectives except all-reduce. For lib/coll only.
  *
- * Each publishing rank copies chunks of data to its own ring buffer, cut into fragments. Each
- * reading rank *takes* the fragments from the ring buffers of publishers. A rank may do both. All
- * chunks have the same length and are cut at the same offsets. In round t every publisher copies
- * fragment t of each of its chunks into its ring buffer and posts its flag IN. Every reader waits
- * for IN, takes fragment t of each chunk that it reads, and posts its flag DONE. A ring buffer
- * holds the slots of DEPTH rounds. A publisher writes a slot again only when all readers are done
- * with it.
+ * Each publishing rank cuts its chunks of data into fragments and copies them to its own ring
+ * buffer. Each reading rank *takes* the fragments from the ring buffers of publishers. A rank may
+ * do both. All chunks have the same length and are cut at the same offsets. In round t every
+ * publisher copies fragment t of each of its chunks into its ring buffer and posts its flag IN.
+ * Every reader waits for IN, takes fragment t of each chunk that it reads, and posts its flag DONE.
+ * A ring buffer holds the slots of DEPTH rounds. A publisher writes a slot again only when all
+ * readers are done with it.
  *
  * A rank writes only to its own ring buffer, and returns when no other rank reads that ring buffer
  * any more. A call begins by waiting until all ranks have entered. This is needed because
@@ -47,7 +47,7 @@ struct ddp_staging {
                  const unsigned char *const *data, size_t offset, size_t bytes);
 };
 
-/* Runs the call. Collective. Returns at once if chunk_bytes is 0. */
+/* Runs the call. Collective. Returns at once if chunk_bytes is 0 or there is only one rank. */
 int ddp_staging_run(struct ddp_comm *comm, const struct ddp_staging *stage,
                     struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -7,8 +7,8 @@
  *
  * Cost for chunks of S bytes on n ranks: ceil(log2 n) steps. The root's child with the largest
  * subtree sends the most, up to n/2 chunks. A rank sends one message, or two if its subtree wraps.
- * Memory traffic (DDP_COST_MOVE in coll_p2p.h): each chunk moves once per level of the tree, and
- * inner ranks also copy their own chunk. */
+ * Memory traffic (DDP_COST_MOVE in coll_p2p.h): each chunk moves once per level between the root
+ * and its rank. Inner ranks and, out of place, the root also copy their own chunk. */
 #include "coll/coll_p2p.h"
 
 static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -34,7 +34,7 @@ static int receive_children(struct ddp_comm *comm, const struct ddp_coll_args *a
 {
     const int n = comm->size, children = ddp_binomial_children(v, n);
     const size_t chunk = args->count * ddp_dtype_size(args->dtype);
-    struct ddp_request req[64]; /* enough for 31 children, one of which wraps */
+    struct ddp_request req[64]; /* enough for 31 children, of which at most one wraps */
     int posted = 0;
 
     for (int k = 0; k < children; k++) {

@@ -78,8 +78,8 @@ static int post_step(struct ddp_hier *x, size_t index, struct ddp_err *err)
     return 0;
 }
 
-/* Combines the chunk that arrived with this host's sum. The arrived chunk is the sum over the hosts
- * before this one in the ring. */
+/* Combines the arrived chunk, a sum over the hosts before this one in the ring, with this host's
+ * sum. */
 static void combine_step(struct ddp_hier *x, size_t index)
 {
     const struct ddp_hier_fragment *fragment = &x->fragment[index % DDP_HIER_DEPTH];

@@ -2,9 +2,9 @@
  * moves through ring buffers in shared memory (coll_stage.h). A table holds the differences between
  * these collectives.
  *
- * Cost: 3 steps. The publisher reads and writes each published byte once, and each reader reads and
- * writes each byte that it takes once. Out of place, a rank also copies the chunk that it has for
- * itself. No messages are sent. */
+ * Cost: 3 steps. Each published byte is read and written once by its publisher, and once by each
+ * rank that takes it. Out of place, a rank also copies the chunk that it has for itself. No
+ * messages are sent. */
 #include "coll/coll_stage.h"
 
 /* The properties of one collective. */

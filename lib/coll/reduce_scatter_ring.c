@@ -22,8 +22,8 @@ static int ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
 }
 
 /* The layout of scratch. The landing buffers (coll_p2p.h) come first, then two chunks of partial
- * sums. For averages of integers, all of send in the accumulator type takes the place of the two
- * chunks. */
+ * sums (none with two ranks). For averages of integers, all of send in the accumulator type takes
+ * the place of the two chunks. */
 struct ring_layout {
     size_t chunk, landing, bytes;
 };

@@ -10,7 +10,8 @@
  *
  * Cost for chunks of S bytes on n ranks: ceil(log2 n) steps. The root sends (n-1) S bytes in one
  * message per child, and one more if a subtree wraps. Memory traffic (DDP_COST_MOVE in coll_p2p.h):
- * each chunk moves once per level of the tree, and inner ranks also copy their own chunk. */
+ * each chunk moves once per level between the root and its rank. Inner ranks and, out of place, the
+ * root also copy their own chunk. */
 #include "coll/coll_p2p.h"
 
 static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

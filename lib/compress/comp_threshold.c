@@ -6,7 +6,8 @@
 static int threshold_check(double argument, struct ddp_err *err)
 {
     if (!((float)argument > 0 && argument <= FLT_MAX))
-        return ddp_fail(err, DDP_EUSAGE, "threshold %g is not a positive f32", argument);
+        return ddp_fail(err, DDP_EUSAGE, "threshold %g is out of range: must be a positive f32",
+                        argument);
     return 0;
 }
 

@@ -38,16 +38,16 @@ struct ddp_encode {
     const struct ddp_device *device;
     const struct ddp_compress_spec *spec;
     const float *in; /* [n]; must not overlap an output, except that `none` allows dense == in */
-    /* [n], or NULL for no error feedback. The residual of a 16-bit compressor has the unit of the
-     * encoded values, after `scale`. */
+    /* [n], or NULL for no error feedback. The residual of a 16-bit compressor is already multiplied
+     * by `scale`. The residual of a sparse compressor is not. */
     float *residual;
     size_t n;
     /* Factor of the encoded values, for example 1/P for an average over P ranks. 16-bit compressors
      * multiply before they round. Sparse compressors multiply after the selection, so that
      * thresholds and residuals have the unit of the input. */
     float scale;
-    /* Factor that `in` has already been multiplied by, or 0 for none. A clip is multiplied by it
-     * too, because the user gives the clip in the unit of the gradient. */
+    /* Factor that `in` has already been multiplied by, or 0 for none. A clip is multiplied by this
+     * factor too, because the user gives the clip in the unit of the gradient. */
     float scaled;
     /* [state_bytes], aligned to 64. It is zeroed before the first call and kept between calls for
      * the same bucket. */

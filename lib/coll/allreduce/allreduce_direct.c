@@ -7,8 +7,7 @@
  * only one rank reads and writes the elements of a chunk, and it reads each element before writing
  * it.
  *
- * The stores are plain and each chunk is contiguous. Non-temporal stores and prefetching for
- * ownership were not faster, and split chunks were slower for most sizes
+ * The stores are plain, because non-temporal stores and prefetching for ownership are not faster
  * (results/notes/collectives.md).
  *
  * Cost for S bytes on n ranks: 2 steps. Each rank reads S and writes S bytes, 2nS in total. No
@@ -56,8 +55,8 @@ static int direct_lookup(struct ddp_comm *comm, const struct ddp_coll_args *args
     return 0;
 }
 
-/* Like ddp_direct_chunk_begin (coll_direct.h). All ranks compute the same value, because registered
- * blocks begin on page boundaries. */
+/* Like ddp_direct_chunk_begin (coll_direct.h). All ranks compute the same value, because recv has
+ * the same offset in all ranks' registered memory, which begins on a page boundary. */
 static size_t chunk_begin(const void *base, size_t bytes, size_t elem, int r, int ranks)
 {
     const size_t to_line = -(uintptr_t)base & (DDP_CACHE_LINE - 1);
@@ -100,9 +99,8 @@ static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *
     };
 }
 
-/* Number of bytes of the next rank's input that are prefetched before that rank announces that its
- * input is ready. If that rank still writes to them, its write takes the cache lines back. This
- * number speeds up messages of about 1 KiB and does not slow down larger ones
+/* Number of bytes of the next rank's input that are prefetched even if that rank has not announced
+ * its input yet. This number speeds up messages of about 1 KiB and does not slow down larger ones
  * (results/notes/collectives.md). */
 #define PREFETCH_BYTES ((size_t)512)
 

@@ -3,7 +3,8 @@
  *
  * The message is cut into *fragments*. Each fragment passes through four stages:
  *   in      Every rank copies its input to its *slot* in the host's shared memory and posts IN. In
- *           registered memory nothing is copied, because the other ranks can read the input.
+ *           registered memory nothing is copied, because the other ranks can read the input. Only
+ *           averages of integers are always copied, because they are converted to a wider type.
  *   sum     Every rank combines its *chunk* of the fragment from all inputs of its host, in rank
  *           order. It stores the sum in the leader's *result buffer* and posts SUM.
  *   leaders The leaders all-reduce their result buffers by messages (coll_hier.h) and post RESULT.
@@ -11,22 +12,21 @@
  * The result buffer is the leader's slot. It overwrites the leader's input, which has just been
  * read. In registered memory the result buffer is the fragment's place in the leader's recv buffer.
  *
- * The stages form a pipeline. Step i does in(i), sum(i-1) and out(i-LAG). Up to LAG-1 fragments are
- * in transit between the leaders while the ranks sum later fragments and copy out earlier ones. A
- * leader advances its messages whenever it waits.
+ * The stages form a pipeline. Step i does in(i), sum(i-1) and out(i-LAG). Several fragments are in
+ * transit between the leaders at a time. A leader advances its messages whenever it waits.
  *
  * The slot of fragment k is used again for fragment k + DEPTH. Before that, its rank has done
- * out(k). The result of fragment k existed then, so all ranks had read their inputs of k. The
- * leader also waits until all other ranks of the host have done out(k), because its slot is the
+ * out(k). The result of fragment k existed then, so all ranks of the host had read the inputs of k.
+ * The leader also waits until all other ranks of the host have done out(k), because its slot is the
  * result buffer.
  *
  * Inside a host each element is combined in rank order. Between hosts it is combined around a ring
  * of the hosts. If the message is spread (coll_hier.h), it is combined in the order of the hosts.
  * Each element is computed on one leader, or on all leaders in the same order, so all ranks get the
  * same bits. An average is divided once, at the end. An average of 16-bit floats is divided in the
- * sum over a host, before the sum is rounded, so that no partial sum overflows. Values of 16 bits
- * are rounded once per host and once per combine of two hosts, H - 1 times in total (once if
- * spread). Averages of integers are exact, because sums are sent in a wider type (coll_acc.h).
+ * sum over a host, before the sum is rounded, so that no partial sum overflows. 16-bit floats are
+ * rounded once in the sum over a host, and H - 1 times between hosts (once if spread). Averages of
+ * integers are exact, because sums are sent in a wider type (coll_acc.h).
  *
  * Cost for S bytes in m fragments on n ranks and H hosts. S' is the size in the accumulator type,
  * which is S except for averages of integers. Steps: 2 inside a host, and m - 1 for the pipeline.
@@ -34,7 +34,8 @@
  * sends 2(H-1)/H S' bytes in 2(H-1) messages per fragment. If the message is spread, a leader sends
  * (H-1) S' bytes in H - 1 messages. Other ranks send nothing. Memory: stage in takes n(S + S')
  * bytes, sum (n + H) S', and out n(S' + S). In registered memory there is no stage in, and only the
- * n - H ranks that are not leaders do stage out. */
+ * n - H ranks that are not leaders do stage out. Messages and combines of the leaders are counted
+ * in addition. */
 #include "coll/coll_direct.h"
 #include "coll/coll_hier.h"
 #include "coll/coll_shm.h"
@@ -51,7 +52,7 @@ struct hier_call {
     struct ddp_comm *comm, *local;
     const struct ddp_coll_args *args;
     size_t elem, acc_elem, fragment, fragments; /* fragment: elements per fragment */
-    bool wider_acc, mapped, leads, spreads;     /* mapped: all buffers are in registered memory */
+    bool wider_acc, mapped, leads, spreads;     /* mapped: the ranks read the inputs in place */
     int divisor;                                /* the sum over a host divides by this number */
     uint64_t in, sum, result, out; /* sequence numbers of the flags before fragment 0 */
     /* If mapped: the send buffers of the host's ranks, and the leader's recv buffer. */
@@ -122,7 +123,7 @@ static bool is_summed(const struct hier_call *call, size_t k)
 }
 
 /* Called by the leader. Starts the fragments whose sums are ready, advances those in transit, and
- * posts the finished ones. */
+ * raises the flag RESULT for the finished ones. */
 static int advance(struct hier_call *call, bool *moved, struct ddp_err *err)
 {
     struct ddp_hier *x = &call->between;
@@ -138,8 +139,8 @@ static int advance(struct hier_call *call, bool *moved, struct ddp_err *err)
     return 0;
 }
 
-/* Called by the leader when its deadline has passed. Reports the leader whose message is missing as
- * lost. If no message is missing, reports rank `rank` of this host. */
+/* Called by the leader when its deadline has passed. Reports as lost the leader that the oldest
+ * fragment waits for. If no fragment is in transit, reports rank `rank` of this host. */
 static int expired(struct hier_call *call, int rank, struct ddp_err *err)
 {
     const int leader = ddp_hier_waits_for(&call->between);
@@ -314,8 +315,8 @@ static int run_fragments(struct hier_call *call, struct ddp_err *err)
                        : 0;
 }
 
-/* Sets call->mapped to true if the arrays lie in registered memory. Then looks up the addresses of
- * the inputs and of the result buffer. */
+/* Sets call->mapped to true if the arrays lie in registered memory and are not converted. Then
+ * looks up the addresses of the inputs and of the result buffer. */
 static void find_mapped(struct hier_call *call)
 {
     const struct ddp_coll_args *args = call->args;

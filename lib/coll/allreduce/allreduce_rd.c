@@ -4,8 +4,8 @@
  * number of ranks that take part. The first n - pow2 pairs of ranks are *folded* (pattern.h). The
  * even rank of a pair sends its input to the odd rank at the start. It receives the result at the
  * end. At level 0 to log2(pow2)-1, partners at distance 2^level exchange their partial sums, and
- * both partners combine the two partial sums. Compared with "rhd", this takes half the steps and
- * sends at least log2(pow2)/2 times the bytes. rd is therefore for small messages. Source: R.
+ * both partners combine the two partial sums. Compared with "rhd", this takes about half the steps
+ * and sends at least log2(pow2)/2 times the bytes. rd is therefore for small messages. Source: R.
  * Thakur, R. Rabenseifner, W. Gropp, Optimization of collective communication operations in MPICH,
  * IJHPCA 19 (2005), section 4.5.
  *
@@ -84,8 +84,8 @@ static int combine(struct rd_call *call, int partner, size_t out_count, void *su
     return 0;
 }
 
-/* Sets call->own to the input of the first combine. Copies, converts or divides the input into
- * another buffer if necessary, so that level 0 does not overwrite it. */
+/* Sets call->own to the input of the first combine. Converts or divides the input if necessary.
+ * Copies it if level 0 would overwrite it. */
 static void prepare_input(struct rd_call *call)
 {
     const struct ddp_coll_args *args = call->args;

@@ -2,8 +2,8 @@
  *
  * The message is cut into *rounds*, and each round into one *fragment* per rank. Rank p combines
  * fragment p of every round. Each rank runs three stages per round:
- *   in    The rank copies the fragments of all other ranks to *slots* of its own ring buffer. It
- *         then posts its flag IN.
+ *   in    From its send buffer, the rank copies the fragments that other ranks combine to *slots*
+ *         of its own ring buffer. It then posts its flag IN.
  *   sum   The rank combines its own fragment from its send buffer and all other ranks' slots, in
  *         rank order. It stores the result in its recv buffer and in its *result slot*. This is
  *         the slot in the next rank's ring buffer from which it read that rank's input. It then
@@ -55,8 +55,8 @@ static size_t round_up_line(size_t bytes)
     return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
 }
 
-/* Chooses the smallest number of rounds, all of about the same size. A short last round would take
- * as long as a full one. */
+/* Chooses the smallest number of rounds, all of about the same size, because a short last round
+ * would take as long as a full one. */
 static void staged_cut(struct staged_call *call)
 {
     const size_t ranks = (size_t)call->comm->size;

@@ -183,8 +183,8 @@ static int down(struct tree_call *call, size_t k, struct ddp_err *err)
 
 /* This cannot deadlock. Let t be the earliest step in which a rank waits, and consider a rank at
  * depth d that waits in step t. In up(t) the rank waits only for ranks below it, and a leaf waits
- * for no rank in up(t). In down(t - 2d) it waits for a fragment that its parent sent in step t - 2.
- */
+ * for no rank in up(t). In down(t - 2d) it waits for a fragment that its parent sent in step t - 2,
+ * and for earlier sends whose receives the other rank posted before step t. */
 static int pipeline(struct tree_call *call, struct ddp_err *err)
 {
     for (int child = 0; child < call->children; child++)

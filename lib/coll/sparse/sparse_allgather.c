@@ -69,8 +69,8 @@ static int allgather_counts(struct ddp_comm *comm, const struct ddp_sparse_args 
     return 0;
 }
 
-/* True if all lists are coded with indices. All decoded lists then exist at the same time, and can
- * be added to one block of the result at a time. */
+/* True if all lists are coded with indices. No list then needs `room`, so all decoded lists exist
+ * at the same time and can be summed in blocks (ddp_sparse_sum). */
 static bool all_have_indices(const struct allgather *x, int ranks, size_t n)
 {
     for (int r = 0; r < ranks; r++)

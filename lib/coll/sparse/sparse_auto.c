@@ -1,7 +1,6 @@
 /* The choice of `auto` among the sparse algorithms. A model estimates the time of each algorithm as
  * alpha * steps + beta * bytes + gamma * entries. The constants are those of a fast network. The
- * choice depends only on their ratios. The ratio of alpha to beta is similar on slower networks (25
- * KB on TCP at 10 Gb/s, 20 KB here). */
+ * choice depends only on their ratios, which are similar on slower networks. */
 #include "coll/coll_p2p.h"
 #include "coll/sparse/sparse_coll.h"
 
@@ -11,8 +10,8 @@
 #define BETA_NS  0.1
 #define GAMMA_NS 1.5
 
-/* Returns the estimated time. The number of entries per rank follows from memory_bytes, which
- * counts all ranks, 4n bytes of the result per rank, and 8 bytes per entry. */
+/* Returns the estimated time. The number of entries per rank is estimated from memory_bytes: the
+ * share of one rank, less 4n bytes of the result, at 8 bytes per entry. */
 static double expected_ns(const struct ddp_sparse_alg *alg, int ranks, size_t n, size_t most)
 {
     struct ddp_coll_cost cost;

@@ -130,8 +130,8 @@ int ddp_sparse_decode(uint32_t *words, size_t count, struct ddp_sparse_span span
     uint32_t *index = decode_index(words, count, span, room);
     if (index == NULL)
         return ddp_fail(err, DDP_EDATA,
-                        "received %zu entries for indices %zu to %zu that are not sorted", count,
-                        span.begin, span.begin + span.length);
+                        "received %zu entries whose indices must ascend from %zu and be below %zu",
+                        count, span.begin, span.begin + span.length);
     *out = (struct ddp_sparse){
         .index = index,
         .value = (float *)(void *)(words + ddp_sparse_code_words(count, span.length) - count),

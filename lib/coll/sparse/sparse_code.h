@@ -31,7 +31,8 @@ struct ddp_sparse_span {
 
 /* Returns the number of words for `count` entries, count <= length. */
 size_t ddp_sparse_code_words(size_t count, size_t length);
-/* Returns the largest number of words for any count up to the smaller of `most` and `length`. */
+/* Returns a number of words that is enough for any count up to the smaller of `most` and `length`.
+ */
 size_t ddp_sparse_code_bound(size_t most, size_t length);
 
 /* True if the coding contains no indices. ddp_sparse_decode then needs `room` to write the indices

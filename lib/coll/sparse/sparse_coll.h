@@ -4,8 +4,8 @@
  * A list is sent as 4-byte words, normally one index and one value per entry. If a bitmap of the
  * index range and the values are shorter, they are sent instead. Both sides know the number of
  * entries and derive the coding from it (sparse_code.h). Messages have no header and no padding. If
- * the numbers of entries are not known in advance, they are sent first, 4 bytes each, and count as
- * part of the cost. The caller selects the entries that a rank sends. */
+ * the numbers of entries are not known in advance, they are sent first, 4 bytes each. The caller
+ * selects the entries that a rank sends. */
 #ifndef DDP_COLL_SPARSE_SPARSE_COLL_H
 #define DDP_COLL_SPARSE_SPARSE_COLL_H
 
@@ -25,7 +25,7 @@ struct ddp_sparse_args {
     /* n: number of elements. most: largest number of entries of any rank, equal on all ranks. k:
      * number of sums that are kept. Only algorithms with `selects` use k, rejected and scale. */
     size_t n, most, k;
-    bool fixed; /* every rank has exactly `most` entries, so no counts are exchanged */
+    bool fixed; /* every rank has exactly `most` entries */
     /* Optional, [n]: this rank's residual. This rank's contributions to sums that are not kept are
      * added to it. */
     float *rejected;
@@ -34,12 +34,11 @@ struct ddp_sparse_args {
 
 struct ddp_sparse_alg {
     const char *name, *summary; /* "direct", "allgather", "rd", "oktopk" */
-    bool selects;               /* keeps only the k largest sums; `auto` never uses it */
+    bool selects;               /* keeps only about the k largest sums; never chosen by `auto` */
     int (*supports)(const struct ddp_comm *comm, size_t n, size_t most, struct ddp_err *err);
     size_t (*scratch_bytes)(const struct ddp_comm *comm, size_t n, size_t most);
     /* Runs the call. Collective. scratch has scratch_bytes() bytes for the same n and most, and is
-     * aligned to 64. It is zeroed before the first call. It keeps its contents between calls,
-     * because it holds state. */
+     * aligned to 64. It is zeroed before the first call and keeps its contents between calls. */
     int (*run)(struct ddp_comm *comm, const struct ddp_sparse_args *args, void *scratch,
                struct ddp_err *err);
     /* Sets *cost to the cost for exactly k entries on every rank (fixed). If a value differs

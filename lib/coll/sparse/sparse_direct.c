@@ -5,9 +5,8 @@
  * at a time, rank 0's entries first. All ranks use the same order, so they get the same bits. Last,
  * every rank announces that it no longer reads any list.
  *
- * In dense "direct" each rank sums one chunk and stores it to all ranks. That is not better here. A
- * rank would still write 4n bytes, most of them to cache lines of other cores. It would read 8k(P -
- * 1) bytes less, which matters only at a density at which a dense exchange is better.
+ * In dense "direct" each rank sums one chunk and stores it to all ranks. That is not better here,
+ * because a rank would still write 4n bytes, most of them to cache lines of other cores.
  *
  * Cost for k entries per rank on P ranks: 2 steps. Every rank reads 8kP bytes and writes 4n bytes.
  * No messages are sent. */
@@ -23,7 +22,7 @@ struct direct_place {
 
 /* The scratch of one plan. */
 struct direct {
-    const void *checked; /* indices of the list that was last checked to lie in registered memory */
+    const void *checked; /* indices that were last checked to lie in registered memory */
     struct ddp_sparse list[DDP_SHM_RANKS_MAX]; /* [size] */
 };
 

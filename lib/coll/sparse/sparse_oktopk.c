@@ -1,14 +1,14 @@
-/* Sparse all-reduce "oktopk": sums the top-k lists of all ranks and keeps about k of the largest
- * sums. Source: S. Li, T. Hoefler, Near-optimal sparse allreduce for distributed deep learning
- * (Ok-Topk), PPoPP 2022.
+/* Sparse all-reduce "oktopk": sums the top-k lists of all ranks and keeps about the k largest sums.
+ * Source: S. Li, T. Hoefler, Near-optimal sparse allreduce for distributed deep learning (Ok-Topk),
+ * PPoPP 2022.
  *
  * The index range is split into one *region* per rank, so that every rank has about k/P entries in
  * each region. The rank is the *owner* of its region. A call has three parts. *Split and reduce*:
  * each rank sends its entries of a region to the owner, which sums them. *Selection*: all ranks
  * agree on a threshold that about k sums reach (sparse_oktopk_select.c). *Balanced gather*: the
- * kept sums are sent to all ranks (sparse_oktopk_gather.c). Each rank adds its contributions to
- * sums that are not kept to its residual. The result plus all residuals is therefore the sum of the
- * inputs.
+ * kept sums are sent to all ranks (sparse_oktopk_gather.c). If a sum is not kept, the entries of a
+ * rank that contributed to it go to the residual of that rank. The result plus all residuals is
+ * therefore the sum of the inputs, apart from rounding and the scale.
  *
  * The regions are estimated every 64 calls. Each rank finds the indices that split its own list
  * into P equal parts. Rank r computes the average of the r-th index of all ranks. Owner r adds its
@@ -16,17 +16,18 @@
  * ranks get the same bits.
  *
  * With two ranks, each rank sends its whole list to the other, and both compute the result alone.
- * This takes at most 8k bytes, which is below the bound of the cost.
+ * This takes at most 8k bytes.
  *
  * Cost for k entries per rank on P >= 3 ranks: a rank sends at most 24k(P - 1)/P bytes (6k words)
- * of entries. The split and reduce takes at most 8k bytes and usually 8k(P - 1)/P. A balanced
- * gather takes 8k(P - 1)/P bytes.
+ * of entries. The split and reduce takes at most 8k bytes and usually 8k(P - 1)/P. A gather of k
+ * sums in equal chunks takes 8k(P - 1)/P bytes.
  *
- * The following numbers are sent in addition, each in log2 P steps. The numbers of entries take 4(P
- * - 1) bytes (at most 2P log2 P from 17 ranks on). The notes, from which ranks make the same
- * decisions, take 12(P - 1) bytes. Every 64 calls, the regions take as many bytes as the numbers of
- * entries, and 4(P - 1) bytes more. Every 32 calls, or if the old threshold cannot be used, there
- * is an exact selection. It takes at most 512(P - 1) bytes in up to 8 rounds of log2 P steps. */
+ * The following numbers are sent in addition, each in at most ceil(log2 P) steps. The numbers of
+ * entries take 4(P - 1) bytes (at most 2P log2 P from 17 ranks on). The notes (struct
+ * ddp_oktopk_note), from which all ranks make the same decisions, take 12(P - 1) bytes. Every 64
+ * calls, the regions take as many bytes as the numbers of entries, and 4(P - 1) bytes more. Every
+ * 32 calls, or if the old threshold cannot be used, there is an exact selection. It takes at most
+ * 512(P - 1) bytes in up to 8 rounds of log2 P steps. */
 #include "coll/sparse/sparse_oktopk.h"
 
 static size_t oktopk_layout(struct ddp_oktopk *x, int ranks, size_t n, size_t most, void *scratch)

@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Number of calls that use the same regions, and number of calls that use the same exact threshold
- * (Ok-Topk, section 3). */
+/* Number of calls that use the same regions, and largest number of calls that use the same
+ * threshold (Ok-Topk, section 3). */
 #define DDP_OKTOPK_REGION_STEPS    64
 #define DDP_OKTOPK_THRESHOLD_STEPS 32
 
@@ -45,11 +45,11 @@ struct ddp_oktopk {
     size_t *region; /* [P + 1]: region r is [region[r], region[r + 1]) */
     size_t *split;  /* [P + 1]: this rank's entries of region r are split[r] .. split[r + 1] - 1 */
     size_t *region_kept;              /* [P]: number of sums of region r that are kept */
-    size_t *offset;                   /* [P + 1] */
+    size_t *offset;                   /* [P + 1]: positions of the kept sums of each rank */
     struct ddp_oktopk_note *note;     /* [P] */
     uint32_t *counts_out, *counts_in; /* [P] */
-    uint32_t *digits, *digits_room;   /* [P * DDP_OKTOPK_DIGITS] */
-    uint32_t *above, *ties;           /* [P] */
+    uint32_t *digits, *digits_room;   /* [P * DDP_OKTOPK_DIGITS]: sums per digit, and scratch */
+    uint32_t *above, *ties;           /* [P]: sums above the threshold, and ties */
     struct ddp_request *req;          /* [2P] */
     uint32_t *out, *in[2];            /* [2 most] words: messages; in[1] follows in[0] */
     uint32_t *room;                   /* [2 most]: the indices of one message */

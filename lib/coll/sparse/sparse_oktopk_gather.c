@@ -7,8 +7,8 @@
  * ring waits for a long chunk. The kept sums in index order are cut into equal chunks, one per
  * rank, and the owners send each sum to the rank of its chunk. Balanced sums are sent as pairs of
  * an index and a value, because the index range of a chunk is not known. Balancing is skipped if a
- * rank would exceed the bound of words that it may send (ddp_oktopk_within). All ranks know how
- * many words each rank has sent, so they make the same decision. */
+ * rank would exceed the bound of words that it may send (ddp_oktopk_within). The notes tell all
+ * ranks how many words each rank has sent, so all make the same decision. */
 #include "coll/coll_ring.h"
 #include "coll/sparse/sparse_oktopk.h"
 
@@ -134,7 +134,7 @@ static int gather_balanced(struct ddp_oktopk *x, const struct ddp_chunks *even, 
     }
     list.count = x->kept;
     if (!ddp_sparse_ascends(list.index, list.count, 0, x->args->n))
-        return ddp_fail(err, DDP_EDATA, "the kept sums of all ranks are not sorted");
+        return ddp_fail(err, DDP_EDATA, "the kept sums of all ranks must be in index order");
     ddp_oktopk_keep(x, &list);
     return 0;
 }

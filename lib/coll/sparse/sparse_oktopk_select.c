@@ -1,7 +1,8 @@
-/* Selects the sums that are kept. Every 32nd call keeps exactly the k sums of largest magnitude of
- * all regions. Among ties, it keeps the lowest indices. Other calls keep all sums that reach the
- * previous threshold. If these are too few or too many, such a call also selects exactly k sums.
- * The decision depends only on the notes, so all ranks make the same one. */
+/* Selects the sums that are kept. If there are at most k sums, all are kept. Otherwise every 32nd
+ * call keeps exactly the k sums of largest magnitude of all regions. Among ties, it keeps the
+ * lowest indices. Other calls keep all sums that reach the previous threshold. If these are too few
+ * or too many, such a call also selects exactly k sums. The decision depends only on the notes, so
+ * all ranks make the same one. */
 #include "coll/sparse/sparse_oktopk.h"
 
 static size_t count_sums(const struct ddp_oktopk *x, uint32_t threshold, uint32_t *selected)

@@ -1,4 +1,5 @@
-/* Exchanges of small numbers and the sum of many lists. See sparse_p2p.h. */
+/* Exchanges of a few 32-bit words between all ranks, and the sum of many sparse lists. See
+ * sparse_p2p.h. */
 #include "coll/sparse/sparse_p2p.h"
 
 #include <string.h>
@@ -55,8 +56,8 @@ static int swap_at_once(struct ddp_comm *comm, const uint32_t *out, uint32_t *in
     return n == 1 ? 0 : ddp_comm_wait(comm, req + 1, 2 * (n - 1), err);
 }
 
-/* room[i] holds a word whose target is i ranks after its source. Before the step of bit b, the word
- * has moved i mod 2^b ranks. */
+/* room[i] holds a word whose target is i ranks after its source. Before the step of `bit`, the word
+ * has moved (i mod bit) ranks. */
 static int swap_by_bits(struct ddp_comm *comm, const uint32_t *out, uint32_t *in, uint32_t *room,
                         struct ddp_err *err)
 {

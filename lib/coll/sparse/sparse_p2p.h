@@ -1,5 +1,5 @@
-/* Helpers of the sparse algorithms. They exchange small numbers between ranks, sum lists, and lay
- * out scratch. For lib/coll only. */
+/* Helpers of the sparse algorithms. They exchange a few 32-bit words between all ranks, sum lists,
+ * and lay out scratch. For lib/coll only. */
 #ifndef DDP_COLL_SPARSE_SPARSE_P2P_H
 #define DDP_COLL_SPARSE_SPARSE_P2P_H
 

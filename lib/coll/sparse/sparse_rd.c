@@ -11,14 +11,14 @@
  *
  * All ranks get the same bits. Before round i, all ranks of a block of 2^i new ranks hold equal
  * partial sums. Both partners add the same two partial sums, and the sum of two floats does not
- * depend on their order (NaN is canonical). Both partners also get the same indices for the sum,
- * and decide equally whether it becomes dense.
+ * depend on their order (every NaN is stored with the same bits). Both partners also get the same
+ * indices for the sum, and decide equally whether it becomes dense.
  *
- * Cost for k entries per rank on P ranks: Let w(c) <= n be the number of words for c entries. In
- * round i a rank sends at most 4 w(2^i k) bytes, and 4 bytes for the count. If P is a power of two,
- * there are 2 log2(P) steps. Below a density of 1/(32P), a rank then sends 8k(P - 1) bytes in
- * total. The even rank of a folded pair sends only its list and a count. The odd rank also sends
- * the whole sum. If k is fixed, no count is sent before the first list. */
+ * Cost for k entries per rank on P ranks: Let w(c) <= n be the number of words for c entries. If P
+ * is a power of two, there are at most 2 log2(P) steps, and in round i a rank sends at most 4 w(2^i
+ * k) bytes, and 4 bytes for the count. Below a density of 1/(32P), a rank then sends at most 8k(P -
+ * 1) bytes of lists. The even rank of a folded pair sends only its list and a count. The odd rank
+ * also sends the whole sum. If k is fixed, no count is sent before the first list. */
 #include "coll/coll_ring.h"
 #include "coll/sparse/sparse_p2p.h"
 
@@ -110,8 +110,8 @@ static const void *partial_words(struct rd *x)
     return x->out;
 }
 
-/* True if a peer may send `count` entries. A list must be shorter than n values. A dense partial
- * sum must have n elements. */
+/* True if a peer may send `count` entries. A list has at most `capacity` entries, and its coding is
+ * shorter than n values. A dense partial sum has n entries. */
 static bool is_possible(const struct rd *x, size_t count)
 {
     if (is_dense(count, x->args->n))
@@ -166,7 +166,7 @@ static void add_dense(struct rd *x)
     device->reduce(&reduce);
 }
 
-/* Adds the received partial sum, which has `count` entries in x->in, to this rank's. */
+/* Adds the received partial sum, which has `count` entries in x->in, to this rank's partial sum. */
 static int add_partial(struct rd *x, size_t count, struct ddp_err *err)
 {
     struct ddp_sparse list;
@@ -194,7 +194,7 @@ static int add_partial(struct rd *x, size_t count, struct ddp_err *err)
 }
 
 /* Sends this rank's partial sum to dst, and receives the partial sum of src in x->in. A rank of -1
- * stands for none. known: the counts need not be exchanged. */
+ * stands for none. known: both partial sums have the same count, so no counts are exchanged. */
 static int swap_partials(struct rd *x, int dst, int src, bool known, size_t *count,
                          struct ddp_err *err)
 {
