@@ -1,10 +1,8 @@
 /* The device interface: memory and the arithmetic that gradient exchange needs, on a processor or
  * an accelerator.
  *
- * The collective algorithms (reduce, copy), the compressors and the bandwidth bound of lib/bench
- * use this interface. Each rank chooses its device once. The functions run in hot paths, so they
- * take plain arrays. A function that cannot fail returns nothing. A device does not communicate and
- * never converts between types silently. */
+ * Each rank chooses its device once. copy, fill and reduce return no error. A device does not
+ * communicate. */
 #ifndef DDP_DEVICE_DEVICE_H
 #define DDP_DEVICE_DEVICE_H
 
@@ -85,7 +83,7 @@ struct ddp_device {
     /* Copies bytes between buffers that do not overlap. Each buffer may be device or host memory.
      * The copy is complete on return. */
     void (*copy)(void *dst, const void *src, size_t bytes);
-    /* Like copy, but the stores bypass the cache. */
+    /* Like copy, with the hint that the stores should bypass the cache. */
     void (*copy_nt)(void *dst, const void *src, size_t bytes);
     void (*fill)(void *dst, unsigned char byte, size_t bytes);
     void (*reduce)(const struct ddp_reduce *r);
@@ -96,8 +94,8 @@ struct ddp_device {
 
 /* Returns the devices of device_list.h in order. The array ends with NULL. */
 const struct ddp_device *const *ddp_device_all(void);
-/* Returns the CPU device at a SIMD level, never NULL. Callers pass ddp_cpu_best_simd(). The
- * environment variable DDPBENCH_SIMD can lower that level. Results are bit-identical at every
+/* Returns the CPU device at a SIMD level, never NULL. Callers pass ddp_cpu_best_simd(), or a lower
+ * level if the environment variable DDPBENCH_SIMD asks for it. Results are bit-identical at every
  * level. */
 const struct ddp_device *ddp_device_cpu(enum ddp_simd level);
 

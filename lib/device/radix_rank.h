@@ -6,8 +6,8 @@
  * digits found so far are the *prefix*. A *pass* takes the values that begin with the prefix and
  * counts how often each value of the next digit occurs. The digit that contains the wanted rank is
  * appended to the prefix. The rank becomes the rank among the values with the new prefix. After the
- * last pass the prefix is the wanted magnitude. The rank then says how many of the `rank` largest
- * values equal this magnitude. */
+ * last pass the prefix is the wanted magnitude. If the search began with rank R, the remaining rank
+ * says how many of the R largest values equal this magnitude. */
 #ifndef DDP_DEVICE_RADIX_RANK_H
 #define DDP_DEVICE_RADIX_RANK_H
 
@@ -78,8 +78,8 @@ struct ddp_sample_plan {
      * plus a margin. The margin is 1/16, because neighbours are alike, plus 4 standard deviations
      * of a binomial count. */
     uint32_t rank;
-    /* Room for the candidates, with a further margin. If more candidates reach the floor, the whole
-     * array is read again. */
+    /* Room for the *candidates*, the elements that reach the floor, with a further margin. If the
+     * candidates do not fit, the whole array is read again. */
     uint32_t capacity;
 };
 

@@ -16,8 +16,8 @@
  *
  * 3. ddp_tile_take writes the selected values to their positions.
  *
- * The output is sorted in whatever order the blocks run. Tiles are handed out in order, so that a
- * tile never waits for a tile that has not begun.
+ * The output is sorted by index and does not depend on the order in which the blocks run. Tiles are
+ * handed out in order, so that a tile never waits for a tile that has not begun.
  *
  * The *cut* defines the selection: all magnitudes above the cut, and the first `ties` values equal
  * to the cut. */
@@ -42,7 +42,7 @@ struct ddp_cut {
 /* The inputs and the effects of a selection. Kernels are compiled for constant modes. */
 enum ddp_tile_mode {
     DDP_TILE_IN = 1,       /* values come from `in` */
-    DDP_TILE_RESIDUAL = 2, /* values come from the residual, which keeps the rest */
+    DDP_TILE_RESIDUAL = 2, /* the residual is added (without IN: used alone) and keeps the rest */
     DDP_TILE_KEEP = 4,     /* the residual also keeps the selected values */
     DDP_TILE_TIES = 8,     /* the cut has ties; not with RESIDUAL */
     DDP_TILE_LIST = 16     /* `in` holds the values of a list, in_index its indices */

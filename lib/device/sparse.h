@@ -31,8 +31,8 @@ struct ddp_sparse {
 /* One pass of selection with error feedback:
  *   acc[i] = in[i] + residual[i]
  * Each selected entry (i, acc[i]) is appended to out, in index order, and residual[i] becomes +0.
- * Every other residual[i] becomes acc[i]. Therefore the sent value plus the new residual is acc[i],
- * bit for bit. */
+ * Every other residual[i] becomes acc[i]. Therefore each acc[i] is either sent or kept, without
+ * rounding. */
 struct ddp_select {
     const float *in; /* [n], overlaps neither residual nor out; NULL: acc = residual */
     float *residual; /* [n], or NULL: acc = in */
@@ -66,15 +66,15 @@ struct ddp_grad_kernels {
                             enum ddp_dtype type);
 
     /* Selects every acc with !(|acc| < threshold), which includes NaN and inf. Sets s->out.count to
-     * the number selected and returns it. threshold >= 0. Moves 12n + 8k bytes. */
+     * the number k of selected values and returns k. threshold >= 0. Moves 12n + 8k bytes if both
+     * in and residual are given. */
     size_t (*select_threshold)(struct ddp_select *s, float threshold);
     /* Selects exactly the min(k, n) values of largest magnitude. Among equal magnitudes, lower
      * indices are selected first. scratch has room for n elements of 8 bytes; its contents are
      * undefined. hint may be NULL. On entry *hint is a magnitude (as bits) that about k values are
-     * expected to reach, or 0. If *hint is 0, the kernel uses a sample instead. On return *hint is
-     * the k-th largest magnitude, if anything was selected. The hint changes the time, but not the
-     * result. The traffic counts as 16n + 8k bytes, or 12n + 8k with a hint. The time is linear in
-     * n. It doubles if most magnitudes are equal or the guess was wrong. */
+     * expected to reach, or 0. If hint is NULL or *hint is 0, the kernel uses a sample instead. If
+     * anything was selected, *hint becomes the smallest selected magnitude. The hint changes the
+     * time, but not the result. */
     size_t (*select_topk)(struct ddp_select *s, size_t k, uint32_t *hint, void *scratch);
 
     /* dst[index] += value for every entry. dst [n]; every index < n. */

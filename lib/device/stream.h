@@ -6,8 +6,8 @@
  * undefined. These functions allocate no device memory and do not communicate. Only one thread at a
  * time uses a stream or an event, except that another thread may wait for a recorded event.
  *
- * Device state does not survive fork(). Therefore a process must not call a device before it forks
- * the ranks, not even ddp_device.probe. */
+ * An accelerator's driver does not survive fork(). Therefore a process must not call an accelerator
+ * before it forks the ranks, not even ddp_device.probe. */
 #ifndef DDP_DEVICE_STREAM_H
 #define DDP_DEVICE_STREAM_H
 

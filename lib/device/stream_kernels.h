@@ -1,11 +1,12 @@
-/* The gradient kernels on a stream: the kernels of device/sparse.h and the reduction. Counts stay
- * on the device, so that the host need not wait between two kernels.
+/* Kernels on a stream: those of device/sparse.h, the reduction, and a few that the sync strategies
+ * need. The lengths of lists stay on the device, so that the host need not wait between two
+ * kernels.
  *
  * Callers reach the kernels through struct ddp_device (member `stream_kernels`). All arrays are
  * device memory, except the arrays of pointers in struct ddp_reduce, which are read during the
- * call. The results have the same bits as those of device/sparse.h and ddp_device.reduce. Lengths
- * are below 2^31. The kernels never wait and never allocate. The caller passes scratch memory to
- * select and merge. */
+ * call. The results have the same bits as those of device/sparse.h and ddp_device.reduce. Arrays
+ * have fewer than 2^31 elements. The functions never wait for the host and never allocate. The
+ * caller passes scratch memory to select and merge. */
 #ifndef DDP_DEVICE_STREAM_KERNELS_H
 #define DDP_DEVICE_STREAM_KERNELS_H
 

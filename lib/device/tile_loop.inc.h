@@ -36,8 +36,8 @@ static __device__ uint64_t block_scan(uint64_t mine, uint64_t *totals, uint64_t 
     return before + sum - mine;
 }
 
-/* Returns the sum of the counts of all tiles before `tile`. own is the counts of this tile. All
- * lanes of one warp call the function together. */
+/* Returns the sum of the counts of all tiles before `tile`. `own` holds the counts of this tile.
+ * All lanes of one warp call the function together. */
 static __device__ uint64_t look_back(uint64_t *words, uint32_t tile, uint64_t own)
 {
     const int lane = (int)(threadIdx.x % 32);

@@ -55,9 +55,9 @@ DDP_BOTH float ddp_f16_widen(uint16_t h)
 #endif
 }
 
-/* Converts binary32 to binary16, rounding to nearest even. A NaN becomes canonical. Values below
- * 2^-14 are rounded by adding 0.5, whose ulp is the subnormal step 2^-24. Values of at least 65520
- * become infinite. */
+/* Converts binary32 to binary16, rounding to nearest even. A NaN becomes canonical. Magnitudes
+ * below 2^-14 are rounded by adding 0.5, whose ulp is the subnormal step 2^-24. Magnitudes of at
+ * least 65520 become infinite. */
 DDP_BOTH uint16_t ddp_f16_narrow(float x)
 {
 #if DDP_ON_GPU
@@ -101,7 +101,7 @@ DDP_BOTH void ddp_load4(float *to, const float *from, uint32_t i, int count, int
 {
 #if DDP_ON_GPU
     if (vectors && count == 4) {
-        const float4 v = __ldcs((const float4 *)(from + i)); /* read once, so not kept in L2 */
+        const float4 v = __ldcs((const float4 *)(from + i)); /* read once, so evict first */
         to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
         return;
     }
@@ -125,7 +125,7 @@ DDP_BOTH void ddp_store4(float *to, const float *from, uint32_t i, int count, in
             to[i + (uint32_t)j] = from[j];
 }
 
-/* Loads a word that another block may be writing. The load is atomic but unordered. */
+/* Loads a word that another block of threads may be writing. The load is atomic but unordered. */
 DDP_BOTH uint64_t ddp_load_word(const uint64_t *p)
 {
 #if DDP_ON_GPU

@@ -117,9 +117,9 @@ void ddp_aggregate_owners(const size_t *counts, int count, int owners, int *owne
     }
 }
 
-/* Reduces each key (tensor) at its owner, then broadcasts the sum from the owner. A key of
- * split_from or more elements is cut into one part per rank of comm, and each rank owns one part.
- */
+/* Adds the collectives that reduce each key (tensor) at its owner and broadcast the sums from the
+ * owners. A key of split_from or more elements is cut into one part per rank of comm, and each rank
+ * owns one part. */
 static int plan_owners(struct ddp_aggregation *a, const struct ddp_aggregate_setup *setup,
                        struct ddp_comm *comm, size_t split_from, struct ddp_err *err)
 {
@@ -167,7 +167,7 @@ static int plan_dist_device(struct ddp_aggregation *a, const struct ddp_aggregat
 
 static const struct ddp_aggregate allreduce = {
     .name = "allreduce",
-    .summary = "each rank sums one share of the array",
+    .summary = "one all-reduce of the whole array",
     .plan = plan_allreduce,
 };
 static const struct ddp_aggregate local = {

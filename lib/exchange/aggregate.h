@@ -2,7 +2,7 @@
  * up which part of the gradients. To add a placement, write it in aggregate.c and add one line to
  * the table in that file.
  *
- *   allreduce    each rank sums one share of the array
+ *   allreduce    one all-reduce of the whole array
  *   local        reduce to rank 0, then broadcast
  *   device       each tensor (key) is reduced at one rank, its owner, and broadcast from there.
  *                Keys are assigned from the largest to the smallest. Each goes to the rank that
@@ -12,7 +12,7 @@
  *
  * A placement is a list of collectives on groups of ranks. The list is planned once and run in
  * every step. All ranks end with bit-identical sums. Placements add in different orders, so the
- * results of two placements differ in rounding. Source: MXNet 1.x, kvstore_local.h, comm.h
+ * results of two placements may differ in rounding. Source: MXNet 1.x, kvstore_local.h, comm.h
  * (CommDevice::InitBuffersAndComm), kvstore_dist.h (EncodeDefaultKey,
  * MXNET_KVSTORE_BIGARRAY_BOUND). */
 #ifndef DDP_EXCHANGE_AGGREGATE_H
@@ -32,7 +32,7 @@ struct ddp_host_groups {
      * is NULL on ranks outside this group, and on all ranks if there is only one host. */
     struct ddp_comm *host, *leaders;
 };
-/* Opens the groups. Collective over comm. Each group takes one channel of the backend. */
+/* Opens the groups. Collective over comm. */
 int ddp_host_groups_open(struct ddp_comm *comm, struct ddp_host_groups *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_host_groups_close(struct ddp_host_groups *groups); /* Accepts a zeroed struct. */
@@ -70,9 +70,9 @@ void ddp_aggregation_destroy(struct ddp_aggregation *a);
 /* Runs the planned collectives. Collective. Does not allocate. */
 int ddp_aggregation_run(struct ddp_aggregation *a, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the bytes that other ranks received from this rank since create. *counted becomes true if
- * all algorithms send messages, because messages are counted. The other algorithms are modelled by
- * the bytes that a rank must send. All-reduce: 2(P-1)/P of the array. Reduce: the array, except at
- * the root. Broadcast: P-1 times the array at the root. */
+ * all algorithms send messages, because messages are counted. For the other algorithms fixed
+ * numbers are assumed. All-reduce: 2(P-1)/P of the array. Reduce: the array, or 0 at the root.
+ * Broadcast: P-1 times the array at the root, else 0. */
 double ddp_aggregation_wire_bytes(const struct ddp_aggregation *a, bool *counted);
 
 /* Assigns `count` keys to owners, from the largest key to the smallest. Each key goes to the owner

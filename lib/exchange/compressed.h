@@ -2,10 +2,10 @@
  *
  * `ddpbench allreduce --compress` and the sync strategies run this code. Each rank sends all or
  * some of its values. After a run data[n] holds the sum of the sent values over all ranks, or 1/P
- * of this sum for an average. The result is bit-identical on all ranks. The three phases are timed
- * separately. Encode is the compressor with error feedback. Exchange is everything that needs the
- * other ranks, including the summation of sparse lists into data. Decode is the conversion back
- * from 16 bits. */
+ * of this sum for an average. With oktopk only the k largest sums are stored, and the other
+ * elements are 0. The result is bit-identical on all ranks. The three phases are timed separately.
+ * Encode is the compressor with error feedback. Exchange is everything that needs the other ranks,
+ * including the summation of sparse lists into data. Decode is the conversion back from 16 bits. */
 #ifndef DDP_EXCHANGE_COMPRESSED_H
 #define DDP_EXCHANGE_COMPRESSED_H
 
@@ -24,10 +24,10 @@ struct ddp_compressed_setup {
     float *data; /* The bucket, [n], borrowed until destroy. Registered memory if possible. */
     size_t n;
     struct ddp_compress_spec spec;
-    /* feedback: keep the values that were not sent and add them in the next run. `none` sends
-     * everything and ignores feedback. average: divide by the number of ranks. 16-bit forms divide
-     * before the sum. Sparse forms divide the sent values (oktopk: the selected sums), but not the
-     * residual. */
+    /* feedback: keep the values that were not sent and add them in the next run. The compressor
+     * `none` sends everything, so it ignores `feedback`. average: divide by the number of ranks.
+     * 16-bit compressors divide before the sum. Sparse compressors divide the sent values (oktopk:
+     * the selected sums), but not the residual. */
     bool feedback, average;
     /* Algorithm of the sparse or dense exchange. NULL or "auto" selects one. */
     const char *algorithm;
@@ -39,10 +39,10 @@ struct ddp_compressed_counters {
     /* wire_bytes: bytes that other ranks received from this rank. values_sent: elements that this
      * rank sent. values_total: n per run. */
     double wire_bytes, values_sent, values_total;
-    /* False if wire_bytes is modelled. A call of the backend's library is assumed to send as much
-     * as a ring. */
+    /* False on a device, and if the exchange calls the backend's library. wire_bytes then assumes a
+     * ring. */
     bool wire_counted;
-    /* 16-bit forms: elements that were finite on this rank and came back infinite or NaN. */
+    /* 16-bit compressors: elements that were finite on this rank and came back infinite or NaN. */
     uint64_t overflow_count;
 };
 
@@ -59,14 +59,16 @@ int ddp_compressed_run(struct ddp_compressed *x, struct ddp_err *err) DDP_MUST_C
 void ddp_compressed_counters(const struct ddp_compressed *x, struct ddp_compressed_counters *out);
 /* Resets the counters. The residual stays. */
 void ddp_compressed_reset(struct ddp_compressed *x);
-/* Returns the residual [n], or NULL without feedback. The residual of a 16-bit form has the scale
- * of the sent values. */
+/* Returns the residual [n], or NULL without feedback. With `average`, the residual of a 16-bit
+ * compressor is already divided by the number of ranks, as are the values that it sends. The
+ * residual of a sparse compressor is not. */
 const float *ddp_compressed_residual(const struct ddp_compressed *x);
 /* Returns the name of the chosen algorithm. */
 const char *ddp_compressed_algorithm(const struct ddp_compressed *x);
 /* Estimates the registered and private bytes that create will allocate per rank, for memory checks
  * in advance. The private bytes are those of the algorithm that needs most. The lists of
- * `threshold` may have any length. The estimate assumes that one element in sixteen is sent. */
+ * `threshold` may have any length, so the private bytes assume that `threshold` sends one element
+ * in sixteen. */
 void ddp_compressed_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks, bool feedback,
                           uint64_t *registered, uint64_t *private_bytes);
 

@@ -124,9 +124,8 @@ static int prepare(struct ddp_compressed *x, struct ddp_err *err)
 }
 
 /* Sets mapped_bytes, the bytes that other ranks receive from this rank without a message.
- * Algorithms on mapped memory move as many bytes as a ring, because the owner of a chunk reads it
- * once from every other rank and stores the sum once in every other rank's memory. The same is
- * assumed for calls of the backend's library. */
+ * Algorithms without messages and calls of the backend's library are assumed to move as many bytes
+ * as a ring. */
 static void model_dense(struct ddp_compressed *x)
 {
     const struct ddp_coll_args *args = &x->plan.args;

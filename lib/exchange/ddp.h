@@ -2,23 +2,24 @@
  *
  * The API follows nnabla's Communicator: init, groups, all_reduce with division, registered
  * parameters, and a bucketed all-reduce that overlaps with the backward pass. The *world* is all
- * ranks of a job. A process opens at most one world (struct ddp) and uses it from one thread. In
- * ddp_run's thread mode each thread is a rank and opens one. Functions that can fail return 0 or a
- * negative code of enum ddp_code. On failure they fill *err. err may be NULL. Otherwise initialise
- * *err with DDP_ERR_INIT.
+ * ranks of a job. A process has at most one world (struct ddp) at a time and uses it from one
+ * thread. In ddp_run's thread mode each thread is a rank and has a world. Functions that can fail
+ * return 0 or a negative code of enum ddp_code. On failure they fill *err. err may be NULL.
+ * Otherwise initialise *err with DDP_ERR_INIT.
  *
- * All ranks of the group must call a "collective" function, in the same order. A collective call
- * fails on all ranks or on none. If one rank rejects its arguments, all ranks return that rank's
- * code and message. If the ranks call different functions or pass different counts, all ranks
- * return DDP_EMISMATCH. The world stays usable after these failures. After DDP_ELOST the world is
- * unusable, and only ddp_finalize may follow.
+ * All ranks of the group must call a "collective" function, in the same order. A collective call,
+ * except ddp_bucketer_finish, fails on all ranks or on none. If one rank rejects its arguments, all
+ * ranks return that rank's code and message. If the ranks call different functions or pass
+ * different counts, all ranks return DDP_EMISMATCH. The world stays usable after these failures.
+ * After DDP_ELOST the world is unusable, and only ddp_finalize may follow.
  *
  * A wait that reaches the deadline (ddp_init_options.timeout_s) returns DDP_ELOST. The library
- * never prints. It ends the process in one case only, because a blocking MPI call cannot be
- * interrupted. If a process is still inside an MPI call at the deadline, a watchdog calls on_lost
- * and then ends the process with exit code 13. If all ranks share one host, they exchange data
- * through shared memory and use MPI only for start-up. Under MPI, ddp_abort and failures call
- * MPI_Abort, which ends all processes.
+ * never prints. It ends processes only under MPI, apart from the ranks that ddp_run forks. If a
+ * process is still inside an MPI call at the deadline, a watchdog calls on_lost and then ends the
+ * process with exit code 13, because a blocking MPI call cannot be interrupted. ddp_abort, and
+ * failures after which the ranks cannot continue together, call MPI_Abort, which ends all
+ * processes. If all ranks share one host, they exchange data through shared memory and use MPI only
+ * for start-up.
  *
  * The library does not choose algorithms by measuring, does not compress (see sync.h) and does not
  * move data between devices. Source of the API: nnabla 1.x, Communicator API reference. */
@@ -82,7 +83,7 @@ void ddp_finalize(struct ddp *d);
  * operation. The code is the one that rank_main returned, or DDP_ELOST for a rank that died or
  * hung. Errors: DDP_EUSAGE if `ranks` is outside 1..256, an option is illegal (backend must be NULL
  * or "shm"), or this process already has a world. DDP_EUSAGE also if the ranks are processes and
- * this process has several threads, because only one would survive fork(). */
+ * this process has several threads, because only one thread would survive fork(). */
 int ddp_run(int ranks, bool threads, const struct ddp_init_options *options,
             int (*rank_main)(struct ddp *d, void *arg, struct ddp_err *err), void *arg,
             struct ddp_err *err) DDP_MUST_CHECK;
@@ -109,7 +110,7 @@ int ddp_new_group(struct ddp *d, const char *name, const int *ranks, int n,
                   struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the handle of a group, or NULL if the name is unknown. Check the result, because NULL
  * means the world in all other calls. The name "world" is valid. A rank outside the group gets the
- * handle too, but its calls with this handle return DDP_EUSAGE. */
+ * handle too, but its collective calls with this handle return DDP_EUSAGE. */
 struct ddp_group *ddp_get_group(struct ddp *d, const char *name);
 /* Returns this rank's number within the group, or -1 if this rank is not a member. */
 int ddp_group_rank(const struct ddp *d, const struct ddp_group *group);
@@ -125,17 +126,17 @@ const char *ddp_list_groups(const struct ddp *d, int i);
  * the world, with equal `bytes`. The memory is aligned to 4096 bytes and not zeroed. Errors:
  * DDP_ENOMEM if heap_bytes is exceeded, DDP_EMISMATCH if ranks pass different sizes. */
 int ddp_alloc(struct ddp *d, size_t bytes, void **out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Frees memory from ddp_alloc. Ignores NULL and any other pointer. All ranks call ddp_alloc and
- * ddp_free in the same order. */
+/* Frees memory from ddp_alloc. Ignores NULL and pointers that ddp_alloc did not return. All ranks
+ * call ddp_alloc and ddp_free in the same order. */
 void ddp_free(struct ddp *d, void *ptr);
 
-/* Options of a collective. With NULL or a zeroed struct, a call sums over the world and packs the
- * arrays. */
+/* Options of a collective. NULL or a zeroed struct means the world, no division, and one collective
+ * per dtype. */
 struct ddp_call {
     struct ddp_group *group;
-    /* division: average instead of sum (integers are truncated). each: run one collective per
-     * array, in place (nnabla's inplace=True). If `each` is false, all arrays of a dtype are packed
-     * into one buffer, reduced by one collective and unpacked. */
+    /* division: average instead of sum (integers are truncated). each: run one collective per array
+     * (nnabla's inplace=True). If `each` is false, one collective processes all arrays of a dtype.
+     * Arrays that are not adjacent are packed into one buffer for this collective. */
     bool division, each;
 };
 
@@ -180,11 +181,12 @@ int ddp_all_reduce_parameters(struct ddp *d, const struct ddp_call *call,
  * layer order. They become ready in reverse order. The sequence of all elements is cut from its end
  * into buckets of pack_elements elements (0: a single bucket). Only the bucket that fills last may
  * be shorter. A tensor may span several buckets. As soon as the last element of a bucket is ready,
- * a progress thread reduces and unpacks the bucket while the backward pass fills the next one. The
- * thread sleeps when idle. Arrays that are adjacent in memory on all ranks are reduced in place,
- * without packing. Usage: create the bucketer once. In each step call ddp_bucketer_ready for n-1,
- * ..., 0 and then ddp_bucketer_finish. When that returns, every array holds its result. Other
- * collectives may run in between. */
+ * a progress thread reduces and unpacks the bucket while the backward pass fills the next one.
+ * Arrays that are adjacent in memory, at one offset of registered memory on all ranks or all in
+ * private memory, are reduced in place, without packing. Usage: create the bucketer once. In each
+ * step call ddp_bucketer_ready for n-1, ..., 0 and then ddp_bucketer_finish. When
+ * ddp_bucketer_finish returns, every array holds its result. Other collectives may run in between.
+ */
 struct ddp_bucketer;
 /* Creates a bucketer. Collective over call->group; call may be NULL and call->each is ignored. The
  * arrays and the group must outlive the bucketer. Errors as for ddp_all_reduce, and DDP_EUSAGE if

@@ -1,6 +1,6 @@
-/* Before each collective the ranks exchange notes of 24 bytes that describe their calls. If one
- * rank passes a wrong argument, all ranks return an error with a message. Without the notes they
- * would wait until the deadline. The cost is one ddp_comm_allgather_bytes per collective. */
+/* Before a collective of ddp.h the ranks exchange notes of 24 bytes that describe their calls. If
+ * one rank passes a wrong argument, all ranks return an error with a message. Without the notes the
+ * other ranks would wait until the deadline. */
 #include <stdlib.h>
 #include <string.h>
 

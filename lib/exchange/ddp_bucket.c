@@ -18,8 +18,8 @@ static int check_tensors(const struct ddp_array *arrays, int n, struct ddp_err *
     return 0;
 }
 
-/* Allocates the memory of the buckets. If the arrays are adjacent on every rank, they are reduced
- * in place and no memory is needed. */
+/* Allocates the memory of the buckets. If the arrays are adjacent and have the same position on all
+ * ranks (ddp_coll.c), they are reduced in place and no memory is needed. */
 static int find_memory(struct ddp_bucketer *b, const struct ddp_array *arrays, int n,
                        bool same_position, struct ddp_err *err)
 {

@@ -1,9 +1,10 @@
 /* all_reduce, reduce and bcast on lists of arrays, packed or one by one.
  *
  * A *run* is the input of one collective: a single array, or all arrays of one dtype. A run is
- * reduced in place if its arrays are adjacent in memory and have the same position on all ranks:
- * one offset of registered memory, or private memory. Any other run is packed into the group's pack
- * buffer and unpacked afterwards. */
+ * reduced in place if its arrays are adjacent in memory and each array of the call has the same
+ * *position* on all ranks. An array's position is its offset in registered memory. All private
+ * memory counts as one position. Any other run is packed into the group's pack buffer and unpacked
+ * afterwards. */
 #include <string.h>
 
 #include "base/mem.h"

@@ -4,7 +4,7 @@
  *   ddp_run.c      runs ranks under our own launcher
  *   ddp_modules.c  finds the folder of the backend modules
  *   ddp_group.c    named groups
- *   ddp_agree.c    before each collective: compares the calls of all ranks
+ *   ddp_agree.c    before a collective: compares the calls of all ranks
  *   ddp_pack.c     the pack buffer
  *   ddp_coll.c     all_reduce, reduce, bcast (ddp_param.c: registered parameters)
  *   ddp_shards.c   all_gather, reduce_scatter
@@ -74,7 +74,8 @@ struct ddp_group {
     /* Notes of all members, [n]. */
     struct ddp_note *notes;
     struct ddp_pack_buffer pack;
-    /* Progress thread and its watchdog. Both start with the first bucketer. */
+    /* The progress thread starts with the first bucketer. Its watchdog exists only under mpiexec.
+     */
     struct ddp_async *async;
     struct ddp_watchdog *async_watchdog;
 };
@@ -121,8 +122,8 @@ struct ddp_settings {
  * illegal. */
 int ddp_settings_fill(const struct ddp_init_options *options, struct ddp_settings *out,
                       struct ddp_err *err) DDP_MUST_CHECK;
-/* Marks this process or thread as a rank of a world. Returns DDP_EUSAGE if it already is one.
- * ddp_slot_free removes the mark. */
+/* Marks this process or thread as a rank of a world. Returns DDP_EUSAGE if the process already is
+ * one or had a world over MPI. ddp_slot_free removes the mark. */
 int ddp_slot_take(enum ddp_slot slot, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_slot_free(enum ddp_slot slot);
 bool ddp_slot_is_taken(void);
@@ -159,8 +160,8 @@ uint64_t ddp_digest_text(uint64_t digest, const char *text);
  * each follows the previous array of its dtype. */
 uint64_t ddp_digest_position(const struct ddp_group *group, uint64_t digest,
                              const struct ddp_array *arrays, int n);
-/* Returns DDP_EUSAGE if n is negative, arrays is NULL, a dtype is unknown, data is NULL, or the
- * total size exceeds the address space. */
+/* Returns DDP_EUSAGE if n is negative, arrays is NULL with n above 0, a dtype is unknown, data is
+ * NULL with a count above 0, or the total size exceeds the address space. */
 int ddp_check_arrays(const struct ddp_array *arrays, int n, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* ddp_pack.c. Grows the pack buffer to at least `bytes`. Collective over the group, with equal

@@ -1,6 +1,6 @@
 /* Finds the folder of the backend modules. In a build tree they lie beside the library, or beside
  * the program that contains the library. `make install` puts them in ddpbench/ or ../lib/ddpbench/
- * relative to that folder. */
+ * relative to the folder of the library or program. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>

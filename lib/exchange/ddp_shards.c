@@ -1,6 +1,6 @@
 /* all_gather receives one array per rank, and reduce_scatter sends one array per rank. lib/coll
- * expects these arrays as a single array. If they are not adjacent in memory on some rank, all
- * ranks use the pack buffer instead. */
+ * expects these arrays as a single array. If the arrays are not adjacent in memory or their
+ * positions (ddp_coll.c) differ between ranks, all ranks use the pack buffer instead. */
 #include "base/mem.h"
 #include "comm/comm.h"
 #include "exchange/bucket.h"
@@ -24,7 +24,7 @@ static int check_parts(const struct ddp_group *group, const struct ddp_array *pa
 }
 
 /* Compares the arguments of all ranks. *direct receives true if lib/coll can use the arrays without
- * packing. It is equal on all ranks. */
+ * packing. *direct is equal on all ranks. */
 static int agree_on_parts(struct ddp_group *group, enum ddp_note_kind kind,
                           const struct ddp_array *parts, const struct ddp_array *whole,
                           bool division, bool *direct, struct ddp_err *err)

@@ -14,7 +14,7 @@
 #define TIMEOUT_S      60.0
 #define TIMEOUT_MAX_S  1e9 /* 31 years, which fits in 64 bits of ns. */
 #define HEAP_BYTES     (UINT64_C(1) << 30)
-#define HEAP_BYTES_MAX (UINT64_C(1) << 46) /* Half of x86-64's address space. */
+#define HEAP_BYTES_MAX (UINT64_C(1) << 46) /* Half of x86-64's user address space. */
 #define NS_PER_S       1e9
 
 /* A process has at most one world. In ddp_run's thread mode a thread has at most one. These
@@ -127,7 +127,7 @@ int ddp_open(const struct ddp_backend *backend, const struct ddp_rank_info *rank
     return 0;
 
 err_comm:
-    if (!err->agreed) /* All ranks have an agreed error already. */
+    if (!err->agreed) /* Otherwise all ranks already have this error. */
         ddp_comm_abort(d->comm, rc);
     ddp_watchdog_stop(d->watchdog);
     ddp_comm_destroy(d->comm);

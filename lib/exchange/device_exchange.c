@@ -256,15 +256,15 @@ static void divide(const struct ddp_device_exchange *x, float *values, size_t n)
         s->device->stream_kernels->scale(s->stream, values, n, share_of(x));
 }
 
-/* Converts data to 16 bits. With feedback, first scales data and adds the residual. */
+/* Scales data and converts it to 16 bits. With feedback, adds the residual in between. */
 static void encode_narrow(struct ddp_device_exchange *x)
 {
     const struct ddp_device_exchange_setup *s = &x->setup;
     const struct ddp_stream_kernels *k = s->device->stream_kernels;
     const enum ddp_dtype type = s->spec.compressor->wire_dtype;
     const double argument = s->spec.argument;
-    /* The clip limit is given in the unit of the gradient, as in comp_fp16.c. It is therefore
-     * scaled too. It must not underflow to 0, because 0 means "no clip". */
+    /* The clip limit refers to the unscaled gradient, as in comp_fp16.c, so it is scaled too. The
+     * scaled limit must not underflow to 0, because 0 means "no clip". */
     const float least = fmaxf((float)(argument * (double)share_of(x)), FLT_TRUE_MIN);
     const float clip = isnan(argument) ? 0.0f : least;
     if (x->residual == NULL) {
@@ -298,8 +298,8 @@ static void encode_list(struct ddp_device_exchange *x)
     k->add_count(s->stream, &x->tally->sent, select.out.count);
 }
 
-/* On entry data holds the sums over all ranks. On return data holds the k largest sums, scaled.
- * This rank's contributions to the other sums are added to its residual. */
+/* On entry data holds the sums over all ranks. On return data holds the k largest sums, scaled, and
+ * 0 elsewhere. The residual, if there is one, gets back what this rank sent for the other sums. */
 static void choose(struct ddp_device_exchange *x)
 {
     const struct ddp_device_exchange_setup *s = &x->setup;

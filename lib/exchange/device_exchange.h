@@ -1,12 +1,12 @@
 /* A compressed all-reduce of one bucket in device memory, as compressed.h is for host memory.
  * Kernels on a stream encode and decode. The communicator exchanges device memory directly.
  *
- * 16-bit forms are converted, all-reduced and converted back. `none` is all-reduced in place. In
- * sparse forms each rank's list has a fixed capacity and is always sent in full. The host therefore
- * never needs the length of a list, which stays on the device. Sums are formed in rank order. For a
- * global top-K (oktopk) every rank selects the k largest sums in each call. Entries that this rank
- * sent but that were not selected return to its residual. The host waits for the stream once,
- * before the exchange. */
+ * 16-bit compressors convert the bucket, all-reduce it and convert it back. `none` all-reduces in
+ * place. With a sparse compressor each rank's list has a fixed capacity and is always sent in full.
+ * The host therefore never needs the length of a list, which stays on the device. Lists are added
+ * in rank order. For a global top-K (oktopk) every rank selects the k largest sums in each call.
+ * Entries that this rank sent but that were not selected return to its residual. The host waits for
+ * the stream before the exchange and, if `timed` is set, after decoding. */
 #ifndef DDP_EXCHANGE_DEVICE_EXCHANGE_H
 #define DDP_EXCHANGE_DEVICE_EXCHANGE_H
 
@@ -38,7 +38,7 @@ struct ddp_device_exchange_setup {
 
 /* Returns the largest number of entries that a rank sends. For a top-K this is k. For a threshold
  * this is n without error feedback. With error feedback it is n/8, because the residual keeps the
- * rest. For 16-bit forms it is 0. */
+ * rest. For 16-bit compressors and `none` it is 0. */
 size_t ddp_device_exchange_capacity(const struct ddp_compress_spec *spec, size_t n, bool feedback);
 /* Returns the registered bytes that create will allocate on each of `ranks` ranks. */
 uint64_t ddp_device_exchange_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks,

@@ -81,7 +81,7 @@ struct ddp_sync_counters {
     /* exchange_ns: time of the exchanges with encoding and decoding. exposed_ns: the part of
      * exchange_ns during which the main thread waited. */
     int64_t exchange_ns, exposed_ns;
-    int64_t encode_ns, decode_ns; /* Parts of exchange_ns. 0 without a compressor. */
+    int64_t encode_ns, decode_ns; /* Parts of exchange_ns. 0 without a compressor or on a device. */
     /* values_sent / values_total is the achieved density. values_total is 0 if the exchange is not
      * sparse. */
     double values_sent, values_total;
@@ -127,7 +127,7 @@ struct ddp_sync_class {
 
 const struct ddp_sync_class *const *ddp_syncs(void); /* NULL-terminated */
 /* Splits a text like "topk:0.01" into class and argument, and checks the argument. Returns
- * DDP_EUSAGE with a message that lists the legal names. */
+ * DDP_EUSAGE with a message if the text is illegal. */
 int ddp_sync_find(const char *text, const struct ddp_sync_class **cls, const char **argument,
                   struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -1,10 +1,10 @@
 /* The common part of the strategies fp16, bf16, topk, threshold and oktopk, which exchange
  * gradients in fewer bytes.
  *
- * Each bucket is one ddp_compressed (compressed.h). The option --feedback switches error feedback
- * on or off. Its default depends on the compressor. The scale is DDP_SCALE_MEAN and the exchange
- * averages. Thresholds thus have the same meaning as in SINGA, and 16-bit values are divided before
- * the sum. topk selects within a bucket. */
+ * Each bucket is one ddp_compressed (compressed.h), or one ddp_device_exchange on a device. The
+ * option --feedback switches error feedback on or off. Its default depends on the compressor. The
+ * scale is DDP_SCALE_MEAN and the exchange averages. Thresholds thus have the same meaning as in
+ * SINGA, and 16-bit values are divided before the sum. topk and oktopk select within a bucket. */
 #ifndef DDP_EXCHANGE_SYNC_COMPRESSED_H
 #define DDP_EXCHANGE_SYNC_COMPRESSED_H
 

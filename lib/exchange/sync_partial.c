@@ -1,9 +1,8 @@
-/* SINGA's partial synchronisation. The parameters are cut into K chunks of equal size. Every rank
- * takes its own optimiser step, and then the next chunk is averaged over the ranks. The models of
- * the ranks differ slightly. Each rank evaluates its own model on its part of the images, so the
+/* SINGA's partial synchronisation. The parameters are cut into K chunks of almost equal size. Every
+ * rank takes its own optimiser step, and then the next chunk is averaged over the ranks. The models
+ * of the ranks differ slightly. Each rank evaluates its own model on its part of the images, so the
  * result is an average over the models. Source: Apache SINGA, opt.py,
- * DistOpt.backward_and_partial_update. SINGA cuts its fusion buffer instead of the parameters, so
- * its small example models form a single chunk. */
+ * DistOpt.backward_and_partial_update. SINGA cuts its fusion buffer instead of the parameters. */
 #include "base/unit.h"
 #include "exchange/sync_average.h"
 

@@ -1,4 +1,5 @@
-/* Each rank sends its gradients of magnitude T and above and keeps the rest for later steps. */
+/* Each rank sends its gradients of magnitude T and above. With feedback it keeps the rest for later
+ * steps. */
 #include "exchange/sync_compressed.h"
 
 DDP_SYNC_COMPRESSED(

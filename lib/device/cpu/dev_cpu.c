@@ -91,8 +91,8 @@ static void best_copy_nt(void *dst, const void *src, size_t bytes)
     levels[ddp_cpu_best_simd()].copy_nt(dst, src, bytes);
 }
 
-/* The CPU's entry in the table of devices. Its functions look up the SIMD level in every call.
- * Ranks use the table of one level instead (ddp_device_cpu). */
+/* The CPU's entry in the table of devices. `reduce` and `copy_nt` look up the best SIMD level in
+ * every call. Ranks use the table of one level instead (ddp_device_cpu). */
 const struct ddp_device ddp_dev_cpu = {
     .name = "cpu",
     .summary = "this processor, at its best SIMD level",

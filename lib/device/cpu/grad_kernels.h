@@ -1,8 +1,8 @@
 /* The CPU's tables of gradient kernels (sparse.h): one table per SIMD level, all with the same
  * results.
  *
- * Only dev_cpu.c and the level files include this header. Functions of a level other than scalar
- * may only be called on a processor that supports the level (ddp_cpu_best_simd). */
+ * Functions of a level other than scalar may only be called on a processor that supports the level
+ * (ddp_cpu_best_simd). */
 #ifndef DDP_DEVICE_CPU_GRAD_KERNELS_H
 #define DDP_DEVICE_CPU_GRAD_KERNELS_H
 

@@ -4,8 +4,8 @@
 
 #include "device/cpu/grad_kernels.h"
 
-/* Destinations are prefetched this many entries before their use, which covers a cache miss.
- * Prefetching stops AHEAD entries before the end, because it reads the index of a later entry. */
+/* scatter_add prefetches destinations this many entries before their use, which hides the latency
+ * of a cache miss. */
 #define AHEAD 32
 
 static float canonical(float x)

@@ -2,8 +2,8 @@
  * template grad_kernels.inc.h.
  *
  * Each kernel runs a *step* per vector. For whole vectors the step is inlined with the constant
- * LANES. For the last, partial vector it is inlined with a smaller count. Steps load before they
- * store. Therefore two arrays may be the same array, but must not overlap partly. */
+ * LANES. For partial vectors it is inlined with a smaller count. Steps load before they store.
+ * Therefore two f32 arrays may be the same array, but must not overlap partly. */
 #ifndef VB
 #error "grad_map.inc.h is part of a template: include grad_kernels.h"
 #endif
@@ -15,8 +15,8 @@
  * hardware prefetcher falls behind (prefetcher_lags). Kernels that rewrite the array they read do
  * not prefetch, because prefetching does not make them faster (results/notes/kernels.md). */
 #define AHEAD_BYTES 2048
-/* Results of at least this size are written with non-temporal stores, because the caches would not
- * hold the results until their next use. */
+/* narrow and widen write results of at least this size with non-temporal stores, because the caches
+ * would not hold the results until their next use. */
 #define STREAM_BYTES ((size_t)32 << 20)
 
 INLINE v_f32 load_f32(const float *p, size_t lanes)

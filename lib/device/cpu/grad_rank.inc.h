@@ -2,7 +2,7 @@
  * grad_kernels.inc.h.
  *
  * The search keeps a *range* [low, high] of magnitudes that contains the answer. Each round divides
- * the range into equal *buckets* and counts the values in each bucket, which are its *members*. The
+ * the range into equal *buckets* and counts the *members* of each bucket, the values in it. The
  * search continues in the bucket that contains the wanted rank. One round determines up to 11 bits
  * of the magnitude. The bits of a float form a logarithmic scale. Buckets are therefore narrow
  * where values are dense, and few members remain after one round. When at most CHUNK members

@@ -1,10 +1,10 @@
 /* Selection with error feedback in one pass. Part of the template grad_kernels.inc.h.
  *
  * For each block of vectors, a pass adds the residual, selects lanes, stores the new residual and
- * packs the selected entries. A block without selected lanes takes one branch. A block with
- * selected lanes is packed without branches on the lanes. Packing writes whole vectors. It does not
- * write beyond arrays of n entries, because at most as many entries are packed as elements were
- * read. */
+ * packs the selected entries. A block without selected lanes skips the packing with one branch. A
+ * block with selected lanes is packed without branches on the lanes. Packing writes whole vectors.
+ * It does not write beyond arrays of n entries, because at most as many entries are packed as
+ * elements were read. */
 #ifndef VB
 #error "grad_select.inc.h is part of a template: include grad_kernels.h"
 #endif

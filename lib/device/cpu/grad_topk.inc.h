@@ -11,12 +11,12 @@
  * If many elements share one magnitude (zeros, for example), the floor is set just above that
  * magnitude, so that these elements do not become candidates. If there are then fewer than k
  * candidates, the first elements of the shared magnitude complete the selection. If all guesses
- * fail, the cut is searched in the whole array. The guesses change the time, but not the result. */
+ * fail, the cut is searched in the whole array. */
 #ifndef VB
 #error "grad_topk.inc.h is part of a template: include grad_kernels.h"
 #endif
 
-/* In arrays of up to this many elements every value is a candidate. */
+/* Arrays of up to about this many elements are not sampled. */
 #define SMALL ((size_t)1024)
 /* A sample consists of whole cache lines of LINE floats. From every `stride` lines one line is
  * taken at a random position, so that a period in the array does not bias the sample. The sample
@@ -163,9 +163,10 @@ static void split_array(const float *x, size_t n, struct rank cut, size_t k, flo
     assert(out->count == k);
 }
 
-/* Collects the candidates with the hint and, if fewer than k values reach that floor, with a
- * sample. Returns true if there are at least k candidates. Otherwise candidates->count is the
- * number of values that reach *floor, and the residual, if there is one, holds the sums again. */
+/* Collects the candidates. Takes the floor from the hint, if there is one. Without a hint, or if
+ * fewer than k values reach that floor, takes the floor from a sample. Returns true if there are at
+ * least k candidates. Otherwise candidates->count is the number of values that reach *floor, and
+ * the residual, if there is one, holds the sums again. */
 static bool take_candidates(const struct ddp_select *s, size_t k, uint32_t hint,
                             struct ddp_sparse *candidates, int32_t *floor)
 {

@@ -1,9 +1,8 @@
 /* The CPU's reduce and copy kernels: one template (kernels_cpu.inc.h), compiled once per SIMD
  * level.
  *
- * Only dev_cpu.c and the level files include this header. Every level gives the same bits.
- * Functions of a level other than scalar may only be called on a processor that supports the level
- * (ddp_cpu_best_simd). */
+ * Every level gives the same bits. Functions of a level other than scalar may only be called on a
+ * processor that supports the level (ddp_cpu_best_simd). */
 #ifndef DDP_DEVICE_CPU_KERNELS_CPU_H
 #define DDP_DEVICE_CPU_KERNELS_CPU_H
 

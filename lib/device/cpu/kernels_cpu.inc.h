@@ -11,8 +11,8 @@
  * them, so that their results have the same bits.
  *
  * The results do not depend on the vector size VB, because lanes are never combined with each other
- * and no operation is contracted (-ffp-contract=off). Every NaN becomes 0x7fc00000 (canonical
- * quiet), because the payload of a NaN depends on the order of operands. */
+ * and no operation is contracted (-ffp-contract=off). Every NaN becomes the canonical quiet NaN,
+ * because the payload of a NaN depends on the order of operands. */
 #ifndef VB
 #error "kernels_cpu.inc.h is a template: include kernels_cpu.h"
 #endif
@@ -38,7 +38,7 @@
  *
  * 1. The kernels prefetch lines AHEAD bytes before their use. They do not prefetch beyond the end
  * of the range, because the other rank works there. Ranges of LONG_BYTES and more are prefetched
- * only if the hardware prefetcher falls behind (Intel).
+ * only if the hardware prefetcher falls behind (prefetcher_lags).
  *
  * 2. If the hardware prefetcher falls behind, ranges of at least PAIRED_BYTES are processed as two
  * ranges side by side, one vector at a time.
@@ -73,8 +73,8 @@ INLINE size_t head_bytes(const void *dst, size_t step, size_t elem)
     return head % elem == 0 ? head : 0;
 }
 
-/* Returns whether non-temporal stores are possible. They need all destinations at the same offset
- * from a boundary of `step` bytes. */
+/* Returns whether non-temporal stores are possible. They need destinations that are aligned to
+ * `elem` bytes and all have the same offset from a boundary of `step` bytes. */
 static bool can_stream(void *const *dst, int ndst, size_t step, size_t elem)
 {
     for (int d = 0; d < ndst; d++)

@@ -1,13 +1,5 @@
-/* The operations of AVX-512 (F, BW, DQ, VL) that the kernel templates use. Each file of this level
- * includes this header once.
- *   vec_load_part    loads the first bytes of a vector; the other bytes are zero
- *   vec_store_part   stores the first bytes of a vector
- *   vec_stream_*     non-temporal stores to aligned memory
- *   vec_join         joins two halves, the lower one first
- *   vec_stream_end   orders non-temporal stores before later stores
- *   widen_f16, narrow_f16   convert from and to binary16
- *   canonical        replaces every NaN, of any sign and payload, by 0x7fc00000
- *   vec_clamp        limits to [low, high]; a NaN stays */
+/* The operations of AVX-512 (F, BW, DQ, VL) that the kernel templates use. They are described in
+ * kernels_level_avx2.inc.h. Each file of this level includes this header once. */
 #include <immintrin.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,14 +1,8 @@
-/* The operations of the baseline that the kernel templates use. Vectors are the compiler's 16-byte
- * vectors, which it lowers to the target's instructions (SSE2, NEON). 16-bit floats are converted
- * mostly by integer arithmetic. Each file of this level includes this header once.
- *   vec_load_part    loads the first bytes of a vector; the other bytes are zero
- *   vec_store_part   stores the first bytes of a vector
- *   vec_stream_*     plain stores at this level
- *   vec_join         joins two halves, the lower one first
- *   vec_stream_end   does nothing at this level
- *   widen_f16, narrow_f16   convert from and to binary16
- *   canonical        replaces every NaN, of any sign and payload, by 0x7fc00000
- *   vec_clamp        limits to [low, high]; a NaN stays */
+/* The operations of the baseline that the kernel templates use. They are described in
+ * kernels_level_avx2.inc.h, but vec_stream_* are plain stores and vec_stream_end does nothing.
+ * Vectors are the compiler's 16-byte vectors, which it lowers to the target's instructions (SSE2,
+ * NEON). binary16 is converted mostly by integer arithmetic. Each file of this level includes this
+ * header once. */
 #include <stdint.h>
 #include <string.h>
 
@@ -68,9 +62,9 @@ INLINE v_f32 widen_f16(raw_half raw)
     return (v_f32)(magnitude | sign);
 }
 
-/* Converts binary32 to binary16, rounding to nearest even. Values below 2^-14 are rounded by adding
- * 0.5, whose ulp is the subnormal step 2^-24. Values of at least 65520 become infinite. A NaN
- * becomes canonical. */
+/* Converts binary32 to binary16, rounding to nearest even. Magnitudes below 2^-14 are rounded by
+ * adding 0.5, whose ulp is the subnormal step 2^-24. Magnitudes of at least 65520 become infinite.
+ * A NaN becomes canonical. */
 INLINE raw_half narrow_f16(v_f32 value)
 {
     const v_u32 bits = (v_u32)value;

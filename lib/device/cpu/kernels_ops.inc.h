@@ -47,9 +47,9 @@ INLINE v_f64 finish_f64(v_f64 a, struct finisher f)
     return select_f64((v_u64)(a == a), a, (v_f64)((v_u64){0} + 0x7ff8000000000000u));
 }
 
-/* The average is exact after truncation. |sum| is below 2^39 and computed in f64. For u8 the sum is
- * below 2^16 and computed in f32. The rounding error of the quotient is therefore smaller than its
- * distance to the next integer. */
+/* Averages of integers. The sum is exact: |sum| is at most 2^39 and computed in f64, or for u8
+ * below 2^16 and computed in f32. The rounding error of the quotient is smaller than its distance
+ * to the next integer, so truncation gives the exact result. */
 INLINE v_f64 finish_mean_i32(v_f64 a, struct finisher f)
 {
     return f.how == FINISH_MULTIPLY ? a * f.scale : a / f.scale;

@@ -1,7 +1,7 @@
 /* NVIDIA GPUs as a device: probing, device memory, and the operations that wait for their result.
  *
  * The CUDA runtime is linked into the binary and opens the driver at its first call. Without a
- * driver every call returns error 35 (driver too old) and not 100 (no device). Therefore cuda_probe
+ * driver, calls return error 35 (driver too old) and not 100 (no device). Therefore cuda_probe
  * reports every error as "no usable GPU". */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -104,10 +104,10 @@ static void cuda_free(void *ptr, size_t bytes)
         (void)cudaFree(ptr);
 }
 
-/* cuda_copy, cuda_fill and cuda_reduce cannot return an error. The CUDA runtime keeps the error,
- * and the next call that can fail reports it. cudaMemcpy may return before a copy from pageable
- * memory, or a copy within a device, is complete. Other streams do not wait for such a copy.
- * Therefore these functions wait for the default stream. */
+/* cuda_copy, cuda_fill and cuda_reduce cannot return an error. If an error makes the GPU unusable
+ * for this process, the next call that can fail reports it. cudaMemcpy may return before a copy
+ * from pageable memory, or a copy within a device, is complete. Other streams do not wait for such
+ * a copy. Therefore these functions wait for the default stream. */
 static void cuda_copy(void *dst, const void *src, size_t bytes)
 {
     (void)cudaMemcpy(dst, src, bytes, cudaMemcpyDefault);

@@ -17,7 +17,7 @@ void ddp_cuda_note(struct ddp_stream *s, int code, const char *call)
 {
     if (code == cudaSuccess)
         return;
-    (void)cudaGetLastError(); /* clear the error, because the stream keeps it */
+    (void)cudaGetLastError(); /* clear CUDA's last error; s->failed keeps the first one */
     if (s->failed != 0)
         return;
     s->failed = code;
@@ -199,7 +199,7 @@ static int capture_end(struct ddp_stream *s, struct ddp_graph **out, struct ddp_
     (void)cudaGetLastError();
     const bool memory = g == NULL;
     free(g);
-    DDP_TRY(stream_error(s, err)); /* an error of work on the stream is the cause */
+    DDP_TRY(stream_error(s, err)); /* if the stream has an error, report that error as the cause */
     if (memory)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a graph");
     return ddp_cuda_fail(err, rc, "capturing a graph");

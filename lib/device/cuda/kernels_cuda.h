@@ -1,9 +1,9 @@
 /* The functions that launch the kernels of device cuda. dev_cuda_kernels.c builds the table of
  * stream kernels from them.
  *
- * Each function implements the member of the same name (device/stream_kernels.h). It puts its
- * kernels on the stream and returns. A failed launch is recorded in the stream. Private to
- * dev_cuda*.c and kernels_*.cu. */
+ * Each function except ddp_cuda_accumulate implements the member of the same name
+ * (device/stream_kernels.h). A failed launch is recorded in the stream. Private to dev_cuda*.c and
+ * kernels_*.cu. */
 #ifndef DDP_DEVICE_CUDA_KERNELS_CUDA_H
 #define DDP_DEVICE_CUDA_KERNELS_CUDA_H
 

@@ -2,7 +2,7 @@
  *
  * A block processes BLOCK_ELEMENTS consecutive elements as ROWS rows. In each row a thread takes a
  * *share* of 4 consecutive elements, so the threads of a warp access neighbouring memory. A thread
- * loads all its shares before it computes, so that 64 bytes per thread and array are in flight. Two
+ * loads all its shares before it computes, so that several loads are in flight at once. Two f32
  * arrays may be the same array, because each thread stores only elements that it has loaded.
  * element_ops.h has the arithmetic. */
 #include <cuda_runtime.h>

@@ -1,8 +1,9 @@
 /* The reduction of device cuda: combines arrays element by element, in index order.
  *
- * A thread takes a share of 16 bytes, or one element if an array is not aligned to 16 bytes. A
- * thread loads the shares of BATCH sources before it combines these shares. A type_* class defines
- * the memory type of an element, the accumulator type and the conversion between the two. */
+ * A thread takes a *share* of 16 bytes. It takes one element at the end of the arrays, or if an
+ * array is not aligned to 16 bytes. A thread loads the shares of BATCH sources before it combines
+ * these shares. A type_* class defines the memory type of an element, the accumulator type and the
+ * conversion between the two. */
 #include <cuda_runtime.h>
 
 #include "device/element_ops.h"

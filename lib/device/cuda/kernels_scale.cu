@@ -1,6 +1,5 @@
 /* Kernels of device cuda that the sync strategies need in addition to the gradient kernels. Each
- * thread processes one element. This is fast enough, because these kernels take a few percent of an
- * exchange. */
+ * thread processes one element. */
 #include <cuda_runtime.h>
 
 #include "device/element_ops.h"

@@ -7,11 +7,11 @@
  *
  * 1. A sample gives a *floor*, a magnitude that slightly more than k elements reach.
  *
- * 2. One pass stores in + residual in the residual and copies the *candidates*, the elements that
- * reach the floor, in order.
+ * 2. One pass copies the *candidates*, the elements that reach the floor, in order. If there is a
+ * residual, the pass also stores in + residual there.
  *
  * 3. Radix passes over the candidates find the *cut*, the k-th largest magnitude. A last pass sends
- * the candidates that reach the cut and sets them to 0 in the residual.
+ * the k candidates that the cut selects (struct ddp_cut) and sets them to 0 in the residual.
  *
  * If fewer than k candidates reach the floor, or if the candidates do not fit, step 3 reads the
  * whole array instead. The kernels decide this, so that nothing waits for the host. Small arrays
@@ -145,7 +145,8 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Sends the values that reach the cut. Sets them to 0 in the residual (a.zero) if there is one. */
+/* Sends the values that the cut selects. Sets them to 0 in the residual (a.zero) if there is one.
+ */
 static __global__ void __launch_bounds__(THREADS)
     split_kernel(topk_source from, ddp_tile_args a, uint64_t *words, select_state *state,
                  uint32_t *count)
@@ -166,7 +167,8 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Offsets of the parts of the scratch memory. Each offset is a multiple of 256 bytes. begin() sets
+/* Offsets of the parts of the scratch memory, in multiples of 256 bytes. words: the words of the
+ * tiles (select_tile.h) in the first pass. last_messages: the words in the last pass. begin() sets
  * the first `zeroed` bytes to 0. */
 struct select_layout {
     ddp_sample_plan plan;
@@ -271,7 +273,8 @@ static void radix_passes(struct ddp_stream *s, const topk_source &from, select_s
     ddp_cuda_note(s, cudaGetLastError(), "radix pass");
 }
 
-/* Copies the candidates to the scratch memory. The residual becomes in + residual. */
+/* Copies the candidates to the scratch memory. The residual, if there is one, becomes in +
+ * residual. */
 static void take_candidates(struct ddp_stream *s, const struct ddp_stream_select *x,
                             const select_layout &l, select_state *state)
 {

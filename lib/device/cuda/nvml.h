@@ -2,7 +2,7 @@
  * The result record and `ddpbench doctor` use these facts.
  *
  * Unlike CUDA, NVML may be called before ranks are forked. NVML reports all GPUs of the host,
- * including those that CUDA_VISIBLE_DEVICES hides. The library comes with the driver, and each call
+ * including those that CUDA_VISIBLE_DEVICES hides. The library comes with the driver. ddp_nvml_read
  * opens and closes it. Without the library no GPUs are reported. These functions change no setting.
  */
 #ifndef DDP_DEVICE_CUDA_NVML_H
@@ -17,9 +17,9 @@
 extern "C" {
 #endif
 
-/* Fills out [room] and sets *count to the number of GPUs (0 if there is no GPU or no driver). room
- * is at most DDP_GPU_FACTS_MAX. Returns DDP_EUNAVAIL, with the reason in err, if the library exists
- * but fails. */
+/* Describes the first `room` GPUs in out [room] and sets *count to the number of GPUs described (0
+ * if there is no GPU or no driver). Returns DDP_EUNAVAIL, with the reason in err, if the library
+ * lacks a required function or does not start. */
 int ddp_nvml_read(struct ddp_gpu_facts *out, int room, int *count,
                   struct ddp_err *err) DDP_MUST_CHECK;
 
