@@ -44,7 +44,7 @@ static struct {
 static _Thread_local int thread_is_counted;
 
 /* Sets environment variables that make the library use one thread. Variables that the user has set
- * are kept. set_one_thread() overrides them after loading. */
+ * are kept, so set_one_thread() sets the number again after loading. */
 static void request_one_thread(void)
 {
     static const char *const variables[] = {"OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS",

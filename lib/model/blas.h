@@ -1,10 +1,11 @@
-/* CBLAS, loaded on first use. The layers need only the matrix product.
+/* CBLAS, loaded on first use.
  *
  * If the caller or DDPBENCH_BLAS_LIB names a library, no other library is tried. Otherwise the
  * search order is Debian's serial OpenBLAS, OpenBLAS, BLIS, MKL, the reference BLAS. The library
  * uses one thread per rank. Load it in the rank, after the fork. Every thread that will multiply
- * calls ddp_blas_load() before any thread multiplies. Several such threads exist only with --launch
- * threads. Their products then run one at a time, because a serial OpenBLAS is not thread safe. */
+ * must call ddp_blas_load() before any thread multiplies. Several such threads exist only with
+ * --launch threads. Their products run one at a time, because a serial OpenBLAS is not thread safe.
+ */
 #ifndef DDP_MODEL_BLAS_H
 #define DDP_MODEL_BLAS_H
 
@@ -16,10 +17,10 @@ extern "C" {
 
 /* Loads the library `name`, or searches for one if name is NULL. The first library that was loaded
  * serves the whole process. Later calls ignore `name`. Returns DDP_EUNAVAIL if no library works.
- * The message then says which libraries were tried and what to install. */
+ * The message then names the library, or the libraries that were tried. */
 int ddp_blas_load(const char *name, struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the name of the library, such as "OpenBLAS 0.3.21 SkylakeX (libopenblas.so.0)", or only
- * its file name. Returns "" before a library is loaded. */
+/* Returns the name of the library, such as "OpenBLAS 0.3.21 SkylakeX (libopenblas.so.0)", or at
+ * least its file name. Returns "" before a library is loaded. */
 const char *ddp_blas_name(void);
 /* C [m][n] = alpha * op(A) * op(B) + beta * C, row-major, f32. ta and tb say whether A and B are
  * transposed. With beta 0 the old contents of C are ignored. Requires a loaded library. */

@@ -1,9 +1,9 @@
 /* Decoders for CIFAR-10 batch files (Krizhevsky 2009, cs.toronto.edu/~kriz/cifar.html) in memory.
  *
- * The files are not trusted. A file that does not have exactly one of the two layouts is rejected
- * with DDP_EINPUT and the position of the error. The python form is a pickle. Its decoder accepts
- * only the fixed sequence of objects that these files contain. Unlike an unpickler, the decoder has
- * no stack and no memo, and calls no functions. */
+ * The files are not trusted. CIFAR-10 is published in two forms, binary and python. A file that
+ * does not have exactly the layout of its form is rejected with DDP_EINPUT. The python form is a
+ * pickle. Its decoder accepts only the fixed sequence of objects that these files contain. Unlike
+ * an unpickler, the decoder has no stack and no memo, and calls no functions. */
 #ifndef DDP_MODEL_CIFAR_H
 #define DDP_MODEL_CIFAR_H
 
@@ -30,8 +30,8 @@ struct ddp_cifar_batch {
     uint8_t labels[DDP_CIFAR_MAX_IMAGES];
 };
 
-/* Decodes the binary form, such as data_batch_1.bin: at least one record of a label byte and 3072
- * pixels. name is the file name for messages. Returns DDP_EINPUT if the layout is wrong. */
+/* Decodes the binary form, such as data_batch_1.bin: one or more records of a label byte and 3072
+ * pixel bytes. name is the file name for messages. Returns DDP_EINPUT if the layout is wrong. */
 int ddp_cifar_decode_binary(const uint8_t *bytes, size_t n, const char *name,
                             struct ddp_cifar_batch *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Decodes the python form, such as data_batch_1: a dict that Python 2 pickled with protocol 2.

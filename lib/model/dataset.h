@@ -2,8 +2,7 @@
  *
  * The files are not trusted. MNIST and Fashion-MNIST are IDX files, plain or gzipped. Their magic
  * number, dimensions and length must agree exactly, and sizes are checked before memory is
- * allocated. For CIFAR-10 see cifar.h. A generated set is marked as synthetic in every result. Each
- * reader is one file and one line in dataset_list.h. */
+ * allocated. For CIFAR-10 see cifar.h. A generated set is marked as synthetic in every result. */
 #ifndef DDP_MODEL_DATASET_H
 #define DDP_MODEL_DATASET_H
 
@@ -24,7 +23,7 @@ struct ddp_images {
     int channels, height, width, classes;
 };
 struct ddp_dataset {
-    char name[24];  /* "custom" if neither the user nor the hash identifies the set */
+    char name[24];  /* "custom" if only the user's folder is known, and not which set it holds */
     char path[256]; /* folder as given, possibly truncated; "" for a generated set */
     uint64_t hash;  /* FNV-1a 64 of train.pixels, train.labels, eval.pixels and eval.labels */
     bool synthetic;
@@ -48,8 +47,8 @@ struct ddp_dataset_reader {
     bool generic;            /* the file format does not show which data set the files hold */
     /* Shape of the images; 0: determined by the files or by the request. */
     int channels, height, width, classes;
-    /* Returns DDP_ENOINPUT if a file is missing and DDP_EINPUT if a file is malformed. The message
-     * names the file. */
+    /* Returns DDP_ENOINPUT if a file is missing and DDP_EINPUT if a file is malformed, with the
+     * file's name in the message. Returns DDP_EUSAGE if a set cannot be generated. */
     int (*load)(const struct ddp_dataset_request *request, struct ddp_dataset *out,
                 struct ddp_err *err);
 };
@@ -59,7 +58,7 @@ const struct ddp_dataset_reader *ddp_dataset_find(const char *name);
  * Other errors are those of the reader's load(). */
 int ddp_dataset_load(const char *name, const struct ddp_dataset_request *request,
                      struct ddp_dataset *out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns whether the reader's images can have the shape that the request asks for. */
+/* Returns whether the reader's images fit the shape and number of classes of the request. */
 bool ddp_dataset_fits(const struct ddp_dataset_reader *reader,
                       const struct ddp_dataset_request *request);
 void ddp_dataset_release(struct ddp_dataset *set);
@@ -72,8 +71,8 @@ int ddp_dataset_read_idx_dir(const char *dir, const char *name, struct ddp_datas
                              struct ddp_err *err) DDP_MUST_CHECK;
 
 /* For readers. Opens a data file and returns its descriptor and its size in *bytes. Errors:
- * DDP_ENOINPUT if there is no such file, DDP_EPERM if it is not readable, DDP_EINPUT if it is not a
- * regular file. */
+ * DDP_EPERM if it may not be read, DDP_EINPUT if it is not a regular file, DDP_EIO if the system
+ * fails, and DDP_ENOINPUT if it cannot be opened for another reason. */
 int ddp_dataset_open(const char *path, int *fd, size_t *bytes, struct ddp_err *err) DDP_MUST_CHECK;
 /* Reads a whole file into *data [*bytes], which the caller frees with free(). Returns DDP_EINPUT if
  * the file is larger than `most` bytes. */
@@ -85,10 +84,10 @@ int ddp_dataset_read_file(const char *path, size_t most, uint8_t **data, size_t 
 #define DDP_IDX_MAX_DIMS  4
 
 /* Reads an IDX file of unsigned bytes, plain or gzipped, with `ndim` dimensions (at most
- * DDP_IDX_MAX_DIMS). dims [ndim] receives the dimensions. *data receives their product in bytes, at
- * least 1. The caller frees *data with free(). Errors: those of ddp_dataset_open, and DDP_EINPUT if
- * the file is not IDX, empty, too large, truncated, or followed by more bytes. Format: "THE IDX
- * FILE FORMAT", yann.lecun.com/exdb/mnist. */
+ * DDP_IDX_MAX_DIMS). dims [ndim] receives the dimensions. *data receives the bytes, whose number is
+ * the product of the dimensions and at least 1. The caller frees *data with free(). Errors: those
+ * of ddp_dataset_open, and DDP_EINPUT if the file is not IDX, empty, too large or truncated, or has
+ * bytes after the data. Format: "THE IDX FILE FORMAT", yann.lecun.com/exdb/mnist. */
 int ddp_idx_read(const char *path, int ndim, uint32_t *dims, uint8_t **data,
                  struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -42,7 +42,6 @@ err_file:
     return rc;
 }
 
-/* Reads exactly `bytes` bytes. */
 static int read_exactly(int fd, const char *path, uint8_t *data, size_t bytes, struct ddp_err *err)
 {
     for (size_t done = 0; done < bytes;) {

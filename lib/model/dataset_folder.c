@@ -15,7 +15,7 @@
 #define SIDE_MAX 4096
 
 /* Finds the file for `part` (such as "train-images" with 3 dimensions) and writes its path. Plain
- * files come before gzipped ones, because a user who unpacked a file expects the plain one. */
+ * files come before gzipped ones, so unpacked files are used. */
 static int find_file(const char *dir, const char *part, int ndim, char *path, size_t path_bytes,
                      struct ddp_err *err)
 {

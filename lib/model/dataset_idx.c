@@ -1,5 +1,5 @@
 /* Reads IDX files, which are not trusted. A file holds a magic number, big-endian dimensions and
- * bytes. */
+ * one byte per element. */
 #include "model/dataset.h"
 
 #include <errno.h>

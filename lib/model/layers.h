@@ -1,12 +1,12 @@
 /* Layers: the building blocks of models, on plain f32 arrays that the caller owns.
  *
- * A layer keeps no state. Its shape, arrays and scratch memory belong to the model, and net.c
- * connects the layers. Each device has a table of layers (struct ddp_layers, layers_list.h). The
- * functions that this header declares are the layers of the CPU (layers_cblas.c, layers_conv.c,
- * layers_norm.c). CBLAS computes their matrix products and nn_kernels.h everything else. Call
- * ddp_blas_load() before you use them. Gradients of parameters are written, not added. The layers
- * are deterministic and, except for the products, give the same bits at every SIMD level. They do
- * not allocate, fail or communicate. */
+ * The model owns the shape, arrays and scratch memory of its layers, and net.c connects the layers.
+ * Each device has a table of layers (struct ddp_layers, layers_list.h). The layer functions that
+ * this header declares are those of the CPU (layers_cblas.c, layers_conv.c, layers_norm.c). They
+ * use CBLAS for dense matrix products and nn_kernels.h for most other loops. Call ddp_blas_load()
+ * before you use them. Gradients of parameters are written, not added. The functions are
+ * deterministic and, except for the products of CBLAS, give the same bits at every SIMD level. They
+ * do not allocate, fail or communicate. */
 #ifndef DDP_MODEL_LAYERS_H
 #define DDP_MODEL_LAYERS_H
 
@@ -30,9 +30,9 @@ struct ddp_conv_plan;
 
 /* Convolution, bias, ReLU and 2 x 2 max pooling of stride 2 as one layer. Pooling runs before bias
  * and ReLU, which then process a quarter of the values. The result is the same, because max
- * commutes with bias and ReLU. Images are unfolded (im2col) and multiplied in chunks, so that an
- * unfolded chunk stays in the L2 cache. The backward pass multiplies only values that have a
- * gradient (nn_pool_grad.inc.h). Weights: w [out_c][in_c][k][k], b [out_c]. */
+ * commutes with bias and ReLU. On the CPU images are unfolded (im2col) and multiplied in chunks, so
+ * that an unfolded chunk stays in the L2 cache. The CPU's backward pass multiplies only values that
+ * have a gradient (nn_pool_grad.inc.h). Weights: w [out_c][in_c][k][k], b [out_c]. */
 struct ddp_conv_pool {
     struct ddp_conv_shape shape;
     int chunk; /* images per chunk */
@@ -43,7 +43,7 @@ struct ddp_conv_pool {
 /* Returns the floats of scratch memory that the two functions below need. */
 size_t ddp_conv_pool_scratch(const struct ddp_conv_pool *layer);
 /* out receives n images of [out_c][out_h/2][out_w/2] in the layout of outv. `which` receives one
- * byte per output value, chunk by chunk, for the backward pass. */
+ * byte per output value for the backward pass. */
 void ddp_conv_pool_forward(const struct ddp_conv_pool *layer, int n, const float *x,
                            struct ddp_view xv, const float *w, const float *b, float *out,
                            struct ddp_view outv, uint8_t *which, float *scratch);
@@ -53,9 +53,9 @@ void ddp_conv_pool_backward(const struct ddp_conv_pool *layer, int n, const floa
                             struct ddp_view doutv, const uint8_t *which, float *dw, float *db,
                             float *dx, struct ddp_view dxv, float *scratch);
 
-/* Convolution and bias with any stride and padding. w [out_c][in_c][k][k], b [out_c]. The output is
- * stored channel by channel, [out_c][n][out_h][out_w], as batch normalisation and the next
- * convolution read it. Images are processed in chunks as in ddp_conv_pool. */
+/* Convolution and bias with any stride and padding. w [out_c][in_c][k][k], b [out_c]. On the CPU
+ * the output is stored channel by channel, [out_c][n][out_h][out_w], as batch normalisation and the
+ * next convolution read it. */
 struct ddp_conv {
     struct ddp_conv_shape shape;
     int chunk;
@@ -81,14 +81,14 @@ struct ddp_batch_norm {
     int relu;
     const struct ddp_nn_kernels *kernels;
     struct ddp_layers_context *context;
-    int plane; /* positions per image */
+    int plane; /* positions per image; not used on the CPU */
 };
 /* Floats per channel that a forward pass saves for the backward pass. */
 #define DDP_BATCH_NORM_SAVED 5
-/* Training pass: normalises by the mean and the biased variance of the batch. The array running
- * holds one running mean per channel, then one running variance per channel. Each becomes 0.9 times
- * its old value plus 0.1 times the value of the batch. The running variance is biased too, as in
- * needle (PyTorch's is unbiased). saved has DDP_BATCH_NORM_SAVED * channels floats. Does nothing if
+/* Training pass: normalises by the mean and the biased variance of the batch. `running` holds one
+ * running mean per channel, then one running variance per channel. Each becomes 0.9 times its old
+ * value plus 0.1 times the value of the batch. The running variance is biased too, as in needle
+ * (PyTorch's is unbiased). `saved` has DDP_BATCH_NORM_SAVED * channels floats. Does nothing if
  * count is 0. */
 void ddp_batch_norm_forward(const struct ddp_batch_norm *layer, size_t count, const float *x,
                             const float *gamma, const float *beta, float *running, float *saved,
@@ -97,7 +97,7 @@ void ddp_batch_norm_forward(const struct ddp_batch_norm *layer, size_t count, co
 void ddp_batch_norm_evaluate(const struct ddp_batch_norm *layer, size_t count, const float *x,
                              const float *gamma, const float *beta, const float *running,
                              float *saved, float *y);
-/* Backward pass of the training pass. Sets dy [channels][count] to 0 where ReLU cut the output. */
+/* Backward pass of the training pass. May set dy to 0 where ReLU cut the output. */
 void ddp_batch_norm_backward(const struct ddp_batch_norm *layer, size_t count, const float *x,
                              const float *y, float *dy, float *saved, float *dgamma, float *dbeta,
                              float *dx);
@@ -118,9 +118,9 @@ void ddp_linear_backward(const struct ddp_linear *layer, int n, const float *x, 
                          const float *y, float *dy, float *dw, float *db, float *dx);
 
 /* Softmax and cross entropy of logits [n][classes] against labels [n]. *loss_sum receives the sum
- * of the n losses, *correct the number of images whose first largest logit is the label. d
- * [n][classes] receives scale * d loss_sum / d logits. d may be NULL, or the same array as logits.
- */
+ * of the n losses, *correct the number of images whose largest logit, or the first of equal ones,
+ * is the label's. d [n][classes] receives scale * d loss_sum / d logits. d may be NULL, or the same
+ * array as logits. */
 void ddp_softmax_loss(int n, int classes, const float *logits, const uint8_t *labels, float scale,
                       double *loss_sum, int *correct, float *d);
 
@@ -133,19 +133,19 @@ struct ddp_layers_setup {
     const struct ddp_device *device;
     struct ddp_stream *stream;
     int batch;    /* largest number of images per call */
-    int channels; /* largest number of channels or outputs of a layer */
+    int channels; /* largest number of channels or outputs of any layer */
     bool tf32;    /* products may round their factors to 11 bits */
     enum ddp_conv_way conv;
 };
 
 /* The layer table of a device. Members with the names of functions above do the same on arrays of
- * the device. They put their work on the context's stream and may return before the work is done.
- * The stream records failures. */
+ * the device. Except on the CPU, they put their work on the context's stream, which records
+ * failures, and may return before the work is done. */
 struct ddp_layers {
     const char *device;           /* name of the ddp_device */
-    const char *(*library)(void); /* such as "cuDNN 9.19, cuBLAS 13.1"; "": none */
+    const char *(*library)(void); /* such as "cuBLAS 13.1.0, cuDNN 9.19.0"; "": none */
     bool image_major;             /* layers exchange images as [n][c][h][w]; otherwise as
-                                     [c][n][h][w], except for the input of a LINEAR layer */
+                                     [c][n][h][w], except before and after a LINEAR layer */
     bool fixed_chunks;            /* use the model's chunk sizes if it gives any */
     size_t chunk_floats;          /* floats of unfolded images in a chunk */
     int (*open)(const struct ddp_layers_setup *setup, struct ddp_layers_context **out,
@@ -195,9 +195,9 @@ struct ddp_layers {
     /* Copies [channels][n][plane] to [n][channels][plane], or the other way round if `back`. */
     void (*reorder)(struct ddp_layers_context *c, int channels, int n, int plane, bool back,
                     const float *from, float *to);
-    /* Copies n images of a data set into x, as pixel / 255, and their labels into label [n]. The
-     * set has pixels [][each] and labels []. Image i of x is image index[first + i] of the set, or
-     * first + i if index is NULL. All arrays lie in memory of the device. */
+    /* Copies n images of a data set, divided by 255, into x [n][each], and their labels into label
+     * [n]. The set has pixels [][each] and labels []. Image i of x is image index[first + i] of the
+     * set, or first + i if index is NULL. All arrays lie in memory of the device. */
     void (*gather)(struct ddp_layers_context *c, const uint8_t *pixels, const uint8_t *labels,
                    size_t each, const uint32_t *index, size_t first, int n, float *x,
                    uint8_t *label);

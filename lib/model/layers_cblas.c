@@ -1,8 +1,7 @@
-/* The layers on the CPU: matrix products by CBLAS, everything else by nn_kernels.h.
+/* Convolution with pooling, the fully connected layer and the loss on the CPU.
  *
  * A chunk of m images is unfolded into col [in_c*k*k][m*positions], images side by side. One
- * product then convolves the whole chunk. The result y [out_c][m*positions] is stored channel by
- * channel, which is the order in which the next layer's unfolding reads. */
+ * product then convolves the whole chunk. The result is y [out_c][m*positions]. */
 #include "model/layers.h"
 
 #include <math.h>

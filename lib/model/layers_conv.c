@@ -1,5 +1,5 @@
-/* Convolution with stride and padding. Each chunk of images is unfolded and multiplied once, and
- * the product is written to its columns of the output [out_c][n * positions]. */
+/* Convolution with stride and padding on the CPU. The forward pass unfolds a chunk of images and
+ * writes its product to the chunk's columns of the output [out_c][n * positions]. */
 #include "model/layers.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The layers of device cuda: products by cuBLAS, convolutions by cuDNN if available, and everything
  * else by kernels_nn.cu.
  *
- * All arithmetic is f32. TF32, which rounds factors to 11 bits, is used only on request. */
+ * Products are f32. TF32, which rounds factors to 11 bits, is used only on request. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

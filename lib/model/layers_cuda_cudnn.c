@@ -60,7 +60,7 @@ struct ddp_conv_plan {
     struct ddp_conv_shape shape;
     cudnnTensorDescriptor_t x, y;
     cudnnFilterDescriptor_t w;
-    cudnnConvolutionDescriptor_t conv[OPERATIONS]; /* each operation has its own arithmetic */
+    cudnnConvolutionDescriptor_t conv[OPERATIONS]; /* each operation has its own mathType */
     cudnnConvolutionFwdAlgo_t forward;
     cudnnConvolutionBwdFilterAlgo_t weights;
     cudnnConvolutionBwdDataAlgo_t data;

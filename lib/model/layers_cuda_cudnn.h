@@ -1,4 +1,4 @@
-/* cuDNN's convolutions for device cuda. Used by layers_cuda.c only. */
+/* cuDNN's convolutions for device cuda. */
 #ifndef DDP_MODEL_LAYERS_CUDA_CUDNN_H
 #define DDP_MODEL_LAYERS_CUDA_CUDNN_H
 

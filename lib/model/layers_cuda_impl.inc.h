@@ -3,7 +3,7 @@
  *   layers_cuda.c               the layer table: open, close, products
  *   layers_cuda_load.c          opens the libraries on first use
  *   layers_cuda_cudnn.c         convolutions (layers_cuda_cudnn_absent.c without cuDNN's header)
- *   layers_cuda_absent.c        replaces the first two in a build without cuBLAS's header */
+ *   layers_cuda_absent.c        replaces the first two in a build without CUDA or cuBLAS */
 #ifndef DDP_MODEL_LAYERS_CUDA_IMPL_INC_H
 #define DDP_MODEL_LAYERS_CUDA_IMPL_INC_H
 
@@ -37,8 +37,8 @@ struct ddp_cuda_library {
     const char *const *names; /* the functions to look up, [count] */
     size_t count;
 };
-/* layers_cuda_load.c. Opens the library and fills functions [count] with its functions. The library
- * stays open. Returns DDP_EUNAVAIL if the library or a function was not found. */
+/* In layers_cuda_load.c. Opens the library and fills functions [count] with its functions. The
+ * library stays open. Returns DDP_EUNAVAIL if the library or a function was not found. */
 int ddp_cuda_library_open(const struct ddp_cuda_library *l, void **functions,
                           struct ddp_err *err) DDP_MUST_CHECK;
 /* Adds an opened library to the text that ddp_cuda_library_text() returns. */

@@ -1,5 +1,5 @@
-/* Batch normalisation (Ioffe & Szegedy 2015). Each channel is normalised over all images and
- * positions of the batch. */
+/* Batch normalisation (Ioffe & Szegedy 2015) on the CPU. Each channel is normalised over its images
+ * and positions. */
 #include "model/layers.h"
 
 #include <math.h>
@@ -57,7 +57,7 @@ void ddp_batch_norm_backward(const struct ddp_batch_norm *layer, size_t count, c
     if (layer->relu)
         layer->kernels->relu_backward((size_t)channels * count, y, dy);
     layer->kernels->norm_sums(channels, count, x, dy, mean, dbeta, dgamma);
-    /* dx = scale * (dy - mean of dy - x^ * mean of dy x^), with x^ = (x - mean) * inverse. */
+    /* dx = scale * (dy - mean of dy - x^ * mean of dy * x^), with x^ = (x - mean) * inverse. */
     for (int c = 0; c < channels; c++) {
         dgamma[c] *= inverse[c];
         a[c] = dbeta[c] / (float)count;

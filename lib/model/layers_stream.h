@@ -1,11 +1,11 @@
 /* Layers on a stream. The kernels of nn_stream.h do everything except the products. Convolutions
  * are products of unfolded images, unless a library computes them.
  *
- * Layer tables of devices (layers_cuda.c) use this code and provide the products. Tests compare
- * this code on a CPU stream with the CPU's layers. Images are always [n][c][h][w]. Two steps run
- * here even if a library computes the convolutions. Bias, ReLU and pooling are a single kernel,
- * which reads the product only once and stores one byte per window for the backward pass. Batch
- * normalisation uses a biased running variance, but cuDNN an unbiased one. */
+ * Layer tables of devices (layers_cuda.c) use this code and provide the products. Images are always
+ * [n][c][h][w]. Two steps run here even if a library computes the convolutions. Bias, ReLU and
+ * pooling are a single kernel, which reads the product only once and stores one byte per window for
+ * the backward pass. Batch normalisation uses a biased running variance, but cuDNN computes an
+ * unbiased one. */
 #ifndef DDP_MODEL_LAYERS_STREAM_H
 #define DDP_MODEL_LAYERS_STREAM_H
 
@@ -64,7 +64,7 @@ int ddp_layers_stream_open(const struct ddp_layers_setup *setup,
 /* Waits for the stream, then frees the context. c may be NULL. */
 void ddp_layers_stream_close(struct ddp_layers_context *c);
 
-/* The members of struct ddp_layers except for device, library, open and close. */
+/* The functions of struct ddp_layers except for library, open and close. */
 int ddp_stream_plan_conv(struct ddp_layers_context *c, const struct ddp_conv_shape *shape,
                          struct ddp_conv_plan **out, struct ddp_err *err);
 void ddp_stream_free_plan(struct ddp_layers_context *c, struct ddp_conv_plan *plan);
@@ -108,7 +108,7 @@ void ddp_stream_gather(struct ddp_layers_context *c, const uint8_t *pixels, cons
                        size_t each, const uint32_t *index, size_t first, int n, float *x,
                        uint8_t *label);
 
-/* A chunk is 16M floats of unfolded images (64 MiB), enough to keep an accelerator busy. */
+/* A chunk is at most 16M floats of unfolded images (64 MiB), enough to keep an accelerator busy. */
 #define DDP_LAYERS_STREAM_FUNCTIONS                                                                \
     .image_major = true, .chunk_floats = 16777216, .plan_conv = ddp_stream_plan_conv,              \
     .free_plan = ddp_stream_free_plan, .conv_pool_scratch = ddp_stream_conv_pool_scratch,          \

@@ -32,7 +32,7 @@ static struct sizes sizes_of(const struct ddp_conv_shape *s)
     return z;
 }
 
-/* The scratch memory holds the unfolded images of a chunk, then the chunk's outputs
+/* Without a plan the scratch memory holds the unfolded images of a chunk, then the chunk's outputs
  * [out_c][chunk * positions]. */
 static size_t col_count(const struct ddp_conv_shape *s, int chunk)
 {
@@ -84,7 +84,7 @@ static void product(struct ddp_layers_context *c, const struct ddp_conv_shape *s
 }
 
 /* Backward pass of a chunk: dw += dy * col^T, then dx unless it is NULL. dy [out_c][m * positions].
- * `first` marks the first chunk of the batch, which overwrites dw. */
+ * With `first` (the first chunk of the batch) dw = dy * col^T. */
 static void product_backward(struct ddp_layers_context *c, const struct ddp_conv_shape *s, int m,
                              bool first, const float *x, struct ddp_view xv, const float *w,
                              const float *dy, float *dw, float *dx, struct ddp_view dxv, float *col)

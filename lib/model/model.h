@@ -2,12 +2,12 @@
  * and its training defaults.
  *
  * All parameters lie in one array, and all gradients in another array of the same layout. An
- * exchange can thus handle each as one plain array. The caller owns these arrays (registered memory
- * in training). Values are f32, images are NCHW. step() reports each parameter as soon as its
- * gradient is final, last layer first, so that the exchange can overlap with the computation.
- * Models are deterministic: the same inputs give the same bits. The running means and variances of
- * batch normalisation are not parameters. They are state of the model, and each rank has its own.
- */
+ * exchange can thus handle all gradients as one plain array. The caller owns these arrays
+ * (registered memory in training). Values are f32, images are NCHW. step() reports each parameter
+ * as soon as its gradient is final, last layer first, so that the exchange can overlap with the
+ * computation. On one machine the same inputs give the same bits. The running means and variances
+ * of batch normalisation are not parameters. They are state of the model, and ranks do not share
+ * it. */
 #ifndef DDP_MODEL_MODEL_H
 #define DDP_MODEL_MODEL_H
 
@@ -26,7 +26,7 @@ extern "C" {
 struct ddp_model;
 struct ddp_layers;
 
-/* The device that a model computes on. create() takes NULL instead for the CPU. */
+/* The device that a model computes on. If create() gets NULL instead, the model uses the CPU. */
 struct ddp_model_target {
     const struct ddp_device *device; /* the caller has called its select() */
     struct ddp_stream *stream;
@@ -35,7 +35,7 @@ struct ddp_model_target {
     int conv;                        /* enum ddp_conv_way */
 };
 
-/* One tensor in the flat arrays: elements [offset, offset + count). */
+/* One parameter tensor: elements [offset, offset + count) of params and of grads. */
 struct ddp_param {
     char name[24];
     size_t offset, count;
@@ -64,13 +64,13 @@ struct ddp_model_class {
      * borrowed until destroy(). They may be NULL if step() and evaluate() are not called. On the
      * CPU, call ddp_blas_load() before step() and evaluate(). If `place` names a device, all arrays
      * that the model receives lie in memory of the device, including loss_sum and correct. The
-     * functions then return before their results are written. Returns DDP_EUNAVAIL if the device
-     * has no layers or a library is missing. */
+     * functions may then return before their results are written. Returns DDP_EUNAVAIL if the
+     * device has no layers or a library is missing. */
     int (*create)(const struct ddp_model_class *cls, const struct ddp_model_target *place,
                   int batch, float *params, float *grads, struct ddp_model **out,
                   struct ddp_err *err);
     void (*destroy)(struct ddp_model *m);
-    /* Returns the bytes of private memory that create() allocates on the CPU for this batch. */
+    /* Returns the bytes of all arrays that create() allocates on the CPU for this batch. */
     size_t (*scratch_bytes)(const struct ddp_model_class *cls, int batch);
     size_t parameter_count;
     const struct ddp_param *params; /* [param_count], ascending offsets, no gaps */
@@ -80,14 +80,15 @@ struct ddp_model_class {
      * must be equal on all ranks. The caller may change them between calls. */
     size_t state_count;
     float *(*state)(struct ddp_model *m);
-    /* Returns the floating-point operations of the products per image, forward and backward. A
-     * multiplication and an addition count as two. */
+    /* Returns the floating-point operations of all products per image, forward and backward, as if
+     * no factor were skipped. A multiplication and an addition count as two. */
     double (*flops_per_image)(const struct ddp_model_class *cls);
     /* Runs a training step without the update: forward and backward pass of x [n][C][H][W] with
      * labels [n]. If n is 0, the gradients become 0. *loss_sum receives the sum of the n cross
-     * entropies, *correct the number of images classified correctly. The gradients of scale *
+     * entropies, and *correct the number of images classified correctly. The gradients of scale *
      * loss_sum are written to grads, not added. If ready is not NULL, ready(arg, i) is called for
-     * each parameter i, in descending order, as soon as its gradient is final. */
+     * each parameter i, in descending order, as soon as its gradient is final. On a stream, the
+     * work that computes it may still be queued. */
     void (*step)(struct ddp_model *m, const float *x, const uint8_t *labels, int n, float scale,
                  double *loss_sum, int *correct, void (*ready)(void *arg, int param), void *arg);
     /* Runs the forward pass only. Batch normalisation uses the running statistics. */

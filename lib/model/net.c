@@ -147,7 +147,7 @@ size_t ddp_net_scratch_bytes(const struct ddp_model_class *cls, int batch)
     return carve(&m, NULL);
 }
 
-/* Returns the largest number of channels or outputs of a layer, which bounds the rows of a sum. */
+/* Returns the most channels or outputs of any layer. No sum has more rows. */
 static int most_channels(const struct ddp_model_class *cls)
 {
     int most = cls->classes;
@@ -275,9 +275,9 @@ double ddp_net_flops(const struct ddp_model_class *cls)
         double positions = (double)node->shape.h * node->shape.w;
         if (kind == DDP_LAYER_BATCH_NORM)
             continue;
-        /* Each layer has three products: the forward pass and the gradients of the weights and of
-         * the input. The first layer needs no gradient of the input. CONV_POOL computes four
-         * positions per output. */
+        /* Each layer with weights has three products: the forward pass and the gradients of the
+         * weights and of the input. The first layer needs no gradient of the input. CONV_POOL
+         * computes four positions per output. */
         sum += 2.0 * weights * positions * (kind == DDP_LAYER_CONV_POOL ? 4 : 1) * (i ? 3 : 2);
     }
     return sum;

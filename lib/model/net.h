@@ -1,9 +1,9 @@
-/* Nets: models as a list of layers. net.c builds them and net_run.c runs them. Only the files of
- * models use this header. All other code uses model.h.
+/* Nets: models as a list of layers. net.c builds them and net_run.c runs them. Only net*.c and the
+ * files of models use this header.
  *
- * The file of a model contains its layers, its parameter table and its defaults. The shapes of
- * layers follow from the shape of the input. Each layer with parameters has two tensors, weight and
- * bias (gamma and beta for batch normalisation), in the order of the layers. */
+ * The shapes of layers follow from the shape of the input. Each layer with parameters has two
+ * tensors, weight and bias (gamma and beta for batch normalisation). The parameter table lists them
+ * in the order of the layers. */
 #ifndef DDP_MODEL_NET_H
 #define DDP_MODEL_NET_H
 
@@ -19,10 +19,11 @@ enum ddp_layer_kind {
                              pooling; the height and width before pooling must be even */
     DDP_LAYER_CONV,       /* convolution to `out` channels */
     DDP_LAYER_BATCH_NORM, /* batch normalisation, then ReLU if `relu` is set */
-    DDP_LAYER_ADD,        /* adds the output of layer `from`, of the same shape, to its input */
-    DDP_LAYER_FLATTEN,    /* images to vectors; required before LINEAR unless the layer before is
-                             CONV_POOL or LINEAR or there is one channel */
-    DDP_LAYER_LINEAR      /* fully connected to `out` values, then ReLU if `relu` is set */
+    DDP_LAYER_ADD,     /* sum of its input and the output of layer `from`, which must have the same
+                          shape */
+    DDP_LAYER_FLATTEN, /* images to vectors; required before LINEAR if the layer before is CONV,
+                          BATCH_NORM or ADD and has several channels */
+    DDP_LAYER_LINEAR   /* fully connected to `out` values, then ReLU if `relu` is set */
 };
 
 /* One layer of a model. The last layer must be LINEAR without relu and have one output per class.
@@ -33,8 +34,8 @@ struct ddp_layer {
     int k, stride, pad; /* convolutions; stride 0 means 1 */
     int relu;
     int from;  /* ADD */
-    int chunk; /* convolutions: images unfolded at once; 0: as many as the chunk_floats of layers.h
-                  allow */
+    int chunk; /* convolutions on the CPU: images unfolded at once; 0: as many as chunk_floats
+                  (layers.h) allows */
 };
 #define DDP_NET_LAYERS_MAX 32
 
@@ -44,8 +45,8 @@ struct ddp_layer {
 #define DDP_PARAM_OFFSET(id, name, count, fan_in, fan_out, fill) id, id##_LAST = id + (count)-1,
 #define DDP_PARAM_ROW(id, name, count, fan_in, fan_out, fill)                                      \
     {name, id, count, fan_in, fan_out, fill},
-/* The two tensors of a layer. A convolution's fan_out is the number of output channels times the
- * kernel size, as in PyTorch and needle. */
+/* The two tensors of a layer. A convolution's fan_out is the number of output channels times k * k,
+ * as in PyTorch and needle. */
 #define DDP_CONV_PARAMS(P, id, name, in, out, k)                                                   \
     P(id##_W, name ".weight", (out) * (in) * (k) * (k), (in) * (k) * (k), (out) * (k) * (k), 0.0f) \
     P(id##_B, name ".bias", out, 0, 0, 0.0f)
@@ -56,7 +57,7 @@ struct ddp_layer {
     P(id##_W, name ".weight", (out) * (in), in, out, 0.0f)                                         \
     P(id##_B, name ".bias", out, 0, 0, 0.0f)
 
-/* The functions of every model class that is made of layers. */
+/* The functions of a model class that is a list of layers. */
 int ddp_net_create(const struct ddp_model_class *cls, const struct ddp_model_target *place,
                    int batch, float *params, float *grads, struct ddp_model **out,
                    struct ddp_err *err) DDP_MUST_CHECK;

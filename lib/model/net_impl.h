@@ -2,7 +2,8 @@
  *
  * A *node* is a layer within a net, with its shapes, its parameters, its output and the gradient of
  * its output. On the CPU the outputs are stored channel by channel, [c][n][h][w], so that products
- * and normalisation run over long rows. The input of a LINEAR layer is stored image by image. */
+ * and normalisation run over long rows. The inputs and outputs of LINEAR layers are stored image by
+ * image. */
 #ifndef DDP_MODEL_NET_IMPL_H
 #define DDP_MODEL_NET_IMPL_H
 
@@ -24,14 +25,14 @@ struct ddp_net_node {
     struct ddp_net_shape in, shape; /* input and output */
     bool image_major;               /* the output is [n][c][h][w] rather than [c][n][h][w] */
     int param;                      /* index of the first of the two parameters, or -1 */
-    int added_to;                   /* the ADD layer that also reads this output, or -1 */
+    int added_to;                   /* index of the ADD layer whose `from` is this node, or -1 */
     union {
         struct ddp_conv_pool conv_pool;
         struct ddp_conv conv;
         struct ddp_batch_norm norm;
         struct ddp_linear linear;
     } layer;
-    float *out, *dout; /* [batch] images */
+    float *out, *dout; /* [batch] images; dout: gradient of out */
     uint8_t *which;    /* CONV_POOL: see ddp_conv_pool_forward() */
     float *saved;      /* BATCH_NORM: see ddp_batch_norm_forward() */
     size_t state;      /* BATCH_NORM: offset of its running statistics in the model's state */
@@ -40,7 +41,7 @@ struct ddp_net_node {
 struct ddp_model {
     const struct ddp_model_class *cls;
     const struct ddp_layers *layers;
-    struct ddp_layers_context *context; /* of the layers */
+    struct ddp_layers_context *context; /* state that the layers share */
     const struct ddp_device *device;    /* `block` lies in its memory */
     const struct ddp_nn_kernels *kernels;
     int batch; /* largest number of images per call */

@@ -91,8 +91,8 @@ static void forward(struct ddp_model *m, const float *x, int n, bool training)
     }
 }
 
-/* Runs one node backward: computes the gradients of its parameters and, in dx, of its input. dx may
- * be NULL. */
+/* Runs one node backward: computes the gradients of its parameters and, in dx, of its input. dx is
+ * NULL for the first node, whose input needs no gradient. */
 static void backward(struct ddp_model *m, int i, const float *x, int n, float *dx)
 {
     struct ddp_net_node *node = &m->nodes[i];

@@ -1,11 +1,10 @@
 /* The arithmetic of the layers on a stream, written once, one element at a time.
  *
  * kernels_nn.cu uses this header for the kernels of device cuda, and nn_stream_cpu.c for the
- * kernels of CPU streams. Tests compare the CPU streams with the CPU's layers. There are two kinds
- * of kernels. A *map* computes element i of an array; the maps are in this header. A *sum* adds the
- * terms of a row; the sums are in nn_element_sum.h. Each kernel is a struct of arguments and
- * functions that take the struct. The callers loop over the elements. Arrays have fewer than 2^31
- * elements. */
+ * kernels of CPU streams. There are two kinds of kernels. A *map* computes element i of an array;
+ * the maps are in this header. A *sum* adds the terms of a row; the sums are in nn_element_sum.h.
+ * Each kernel is a struct of arguments and functions that take the struct. The callers loop over
+ * the elements. Arrays have fewer than 2^31 elements. */
 #ifndef DDP_MODEL_NN_ELEMENT_H
 #define DDP_MODEL_NN_ELEMENT_H
 
@@ -232,8 +231,8 @@ DDP_BOTH void ddp_nn_norm_backward_at(const struct ddp_nn_norm_backward *a, uint
     a->dx[i] = a->scale[c] * (dy - a->a[c] - a->b[c] * (a->x[i] - a->mean[c]));
 }
 
-/* Pixel i of [n][pixels]: gathers from image index[first + i / pixels], or from image
- * first + i / pixels if index is NULL. */
+/* Pixel i of [n][each]: gathers from image index[first + i / each], or from image first + i / each
+ * if index is NULL. */
 struct ddp_nn_gather {
     const uint8_t *pixels, *labels;
     const uint32_t *index;
@@ -276,7 +275,7 @@ DDP_BOTH void ddp_nn_loss_at(const struct ddp_nn_loss *a, uint32_t i)
     a->loss[i] = log(sum) + top - own;
     a->hit[i] = best == label;
     for (int c = 0; a->d && c < a->classes; c++) {
-        const double p = exp((double)logits[c] - top) / sum; /* read before d, which may alias */
+        const double p = exp((double)logits[c] - top) / sum; /* d may be logits */
         a->d[(size_t)i * (size_t)a->classes + (size_t)c] =
             (float)((double)a->scale * (p - (c == label ? 1.0 : 0.0)));
     }

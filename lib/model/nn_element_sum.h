@@ -1,6 +1,6 @@
-/* The sums among the layers' kernels on a stream, one term at a time. nn_element.h describes the
- * form of a kernel, and nn_stream.h the order of the additions. `term` returns term j of a row.
- * `end` computes the result from the sum of the row's `count` terms. */
+/* The sums among the layers' kernels on a stream, one term at a time. nn_element.h explains
+ * kernels, and nn_stream.h the order of the additions. `term` returns term j of a row. `end`
+ * computes the result from the sum of the row's `count` terms. */
 #ifndef DDP_MODEL_NN_ELEMENT_SUM_H
 #define DDP_MODEL_NN_ELEMENT_SUM_H
 

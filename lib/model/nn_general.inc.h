@@ -1,8 +1,8 @@
 /* Convolutions with stride and padding, and batch normalisation. Included by nn_kernels.inc.h,
  * which is compiled once per SIMD level. The code fixes the order of all sums. */
 
-/* Finds the range [*first, *last) of the outputs of a row for which tap `at` (0..k-1) reads a pixel
- * and not padding. */
+/* Finds the outputs [*first, *last) along one dimension for which the tap at `at` (0..k-1) reads a
+ * pixel and not padding. */
 static inline void tap_range(int in, int out, int at, const struct ddp_conv_shape *s, int *first,
                              int *last)
 {

@@ -1,9 +1,8 @@
-/* The loops of the CPU's layers that are not matrix products, for each SIMD level. All values are
- * f32.
+/* The loops of the CPU's layers other than dense matrix products, for each SIMD level. All values
+ * are f32. A *tap* is one of the k * k positions in the kernel of a convolution.
  *
- * Only the CPU's layers use these loops. All levels give the same bits, because the terms of a sum
- * are always added in the same order. Sums along a row use 16 partial sums at every level. Nothing
- * here allocates or fails. */
+ * All levels give the same bits, because the terms of a sum are always added in the same order.
+ * Sums along a row use 16 partial sums at every level. Nothing here allocates or fails. */
 #ifndef DDP_MODEL_NN_KERNELS_H
 #define DDP_MODEL_NN_KERNELS_H
 
@@ -39,7 +38,8 @@ struct ddp_nn_kernels {
     void (*im2col)(const struct ddp_conv_shape *s, int n, const float *x, struct ddp_view xv,
                    float *col);
     /* y [c][n][h][w], h and w even. For each 2 x 2 window: out [h/2][w/2] = max(0, bias[c] +
-     * maximum). `which` [c][n][h/2][w/2] receives the position of the first maximum. */
+     * maximum). `which` [c][n][h/2][w/2] receives the position of the first maximum, or
+     * DDP_POOL_NONE. */
     void (*bias_relu_pool)(int c, int n, int h, int w, const float *y, const float *bias,
                            float *out, struct ddp_view outv, uint8_t *which);
     /* y [rows][cols] += bias [cols], followed by max(0, .) if relu is set. */
@@ -84,7 +84,7 @@ struct ddp_nn_kernels {
                       float *scratch);
 };
 
-/* Returns the floats of scratch memory that pool_grad needs, at every SIMD level. */
+/* Returns the floats of scratch memory that pool_grad needs. All SIMD levels need the same. */
 size_t ddp_pool_grad_scratch(const struct ddp_conv_shape *s);
 
 /* Returns the highest SIMD level that the CPU supports and DDPBENCH_SIMD allows. */

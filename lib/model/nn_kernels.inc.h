@@ -1,6 +1,6 @@
-/* The loops of nn_kernels.h in plain C, compiled once per SIMD level. DDP_NN_TABLE is the name of
- * the table. The compiler vectorises the loops. All levels give equal bits, because the compiler
- * must not reorder additions or use fused multiply-add (-ffp-contract=off). Common row widths are
+/* The loops of nn_kernels.h, compiled once per SIMD level. DDP_NN_TABLE is the name of the table.
+ * The compiler vectorises most of the loops. All levels give equal bits, because the compiler must
+ * not reorder additions or use fused multiply-add (-ffp-contract=off). Common row widths are
  * compile-time constants (WITH_WIDTH), so that the compiler can unroll the loops. */
 #include "model/nn_kernels.h"
 

@@ -1,4 +1,4 @@
-/* The AVX-512 level, vectorised by the compiler. */
+/* The AVX-512 level of nn_kernels.h. */
 
 #define DDP_NN_TABLE ddp_nn_kernels_avx512
 #include "model/nn_kernels.inc.h"

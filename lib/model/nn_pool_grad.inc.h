@@ -5,8 +5,8 @@
  * position has one. If ReLU cuts half of the outputs, seven of eight multiplications of a dense
  * product multiply by zero. The nonzero gradients are therefore listed first. An *entry* of a list
  * is a gradient and the offset of the row that it multiplies. Images are transposed to
- * [h][w][channels], so that a *row* of k * channels values is contiguous. Rows are padded to whole
- * vectors. The k rows of a filter are multiplied with k rows of the image:
+ * [h][w][channels], so that a *row* of k * channels values is contiguous. Rows of the weights are
+ * padded to whole vectors. The k rows of a filter are multiplied with k rows of the image:
  *
  *   gradient of the weights: for each output channel, add the image's rows at the maxima of the
  *   channel's windows
@@ -193,7 +193,6 @@ static void restore_image(const struct ddp_conv_shape *s, const float *restrict 
             x[p] = transposed[p * s->in_c + c];
 }
 
-/* Fills row_at and position_at. */
 static void locate_windows(const struct ddp_conv_shape *s, const struct pool_grad *g)
 {
     const int across = g->out_w / 2;
@@ -311,7 +310,8 @@ static void pool_grad(const struct ddp_conv_shape *s, int n, int chunk, const fl
 {
     struct pool_grad g = {0};
     size_t floats = divide_scratch(s, scratch, &g);
-    /* The padding of rows must be zero. Sums of rows keep it zero. */
+    /* The padding of w's rows must be zero, because add_image() adds it to the pixels after a row
+     * of dx. Sums begin at zero. */
     memset(scratch, 0, sizeof *scratch * floats);
     if (dx)
         transpose_weights(s, g.row, w, g.w);

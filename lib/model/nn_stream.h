@@ -1,11 +1,11 @@
 /* The layers' kernels on a stream: the functions of nn_element.h applied to all elements.
  *
  * Each device has one table. nn_stream_cpu.c runs kernels immediately, for tests and as the
- * reference. kernels_nn.cu runs them on a GPU. The two tables give the same bits, except for exp
- * and log. The order of a sum depends only on its number of terms. The terms are split into
- * ddp_nn_splits(count) parts. Each part forms DDP_NN_THREADS partial sums of terms at a fixed
- * stride. The partial sums are added pairwise, upper half to lower half. Finally the parts are
- * added in order. The kernels do not compute products (layers_stream.h), allocate or wait. */
+ * reference. kernels_nn.cu runs them on a GPU. The two tables give the same bits, except where a
+ * kernel uses exp or log. The order of a sum depends only on its number of terms. The terms are
+ * split into ddp_nn_splits(count) parts. Each part forms DDP_NN_THREADS partial sums of terms at a
+ * fixed stride. The partial sums are added pairwise, upper half to lower half. Finally the parts
+ * are added in order. The kernels do not compute products (layers_stream.h), allocate or wait. */
 #ifndef DDP_MODEL_NN_STREAM_H
 #define DDP_MODEL_NN_STREAM_H
 
@@ -40,8 +40,8 @@ extern "C" {
 
 #define DDP_NN_THREADS    256
 #define DDP_NN_SPLITS_MAX 64
-/* A sum gets one part per this many terms. With smaller parts, launching blocks would take longer
- * than the sum. */
+/* A sum gets one part per this many terms, up to the maximum. With smaller parts, launching blocks
+ * would take longer than the sum. */
 #define DDP_NN_SPLIT_TERMS 8192
 
 DDP_BOTH uint32_t ddp_nn_splits(uint32_t count)
@@ -50,7 +50,7 @@ DDP_BOTH uint32_t ddp_nn_splits(uint32_t count)
     return splits < 1 ? 1 : splits > DDP_NN_SPLITS_MAX ? DDP_NN_SPLITS_MAX : splits;
 }
 
-/* The kernels read *args during the call. parts has room for rows * ddp_nn_splits(count) pairs. */
+/* The kernels do not use *args after the call. parts [rows * ddp_nn_splits(count)]. */
 struct ddp_nn_stream {
 #define DDP_NN_MAP(name)                                                                           \
     void (*name)(struct ddp_stream * s, uint32_t count, const struct ddp_nn_##name *args);
@@ -61,9 +61,8 @@ struct ddp_nn_stream {
     DDP_NN_SUMS(DDP_NN_SUM)
 #undef DDP_NN_MAP
 #undef DDP_NN_SUM
-    /* loss[0] = sum of each [n], by DDP_NN_THREADS partial sums as above; correct[0] = sum of hit
-     * [n].
-     */
+    /* *loss = sum of the array `each` [n], added like one part of a sum (see above). *correct = sum
+     * of the array `hit` [n]. */
     void (*tally)(struct ddp_stream *s, uint32_t n, const double *each, const int *hit,
                   double *loss, int *correct);
 };

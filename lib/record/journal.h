@@ -1,17 +1,17 @@
-/* The journal of a sweep or of the gate's self-test. Each point, epoch, end of a cell and gate is
- * written to disk at once, so that an interrupted run can be continued.
+/* The journal of a sweep or of the gate's self-test. Each point, each epoch, each end of a cell and
+ * each gate is written to disk at once, so that an interrupted run can be continued.
  *
  * The journal is an append-only text file with one JSON object per line. The first line is the
- * head. It holds facts that must be equal for a run to continue the journal. Each other line holds
- * launch, cell and id in readable form, and a struct of record.h as base64 bytes. The bytes depend
- * on the build that wrote them, so the build is one of the facts. The last key of a line is
- * "check". Its value is the FNV-1a 64 hash of the line up to the comma before this key. The hash is
- * seeded with the check of the previous line, so missing and duplicate lines are detected. A last
- * line without a newline was cut off while being written, and is dropped. Any other damaged line is
- * an error that names the line.
+ * head. It holds facts about the run. Only a run with equal facts may continue the journal. Each
+ * other line holds launch, cell and id in readable form, and most hold a struct of record.h or
+ * noise.h as base64 bytes. The bytes depend on the build that wrote them, so the build is one of
+ * the facts. The last key of a line is "check". Its value is the FNV-1a 64 hash of the line up to
+ * the comma before this key. The hash is seeded with the check of the previous line, so a missing
+ * or duplicate line is detected at the next line. A last line without a newline was cut off while
+ * being written, and is dropped. Any other damaged line is an error that names the line.
  *
- * The contents are untrusted, so enums, flags, counts and texts are checked before the caller gets
- * them. The caller interprets the cells and decides which of them are done. */
+ * The contents are untrusted, so enums, flags, texts and most counts are checked before the caller
+ * gets them. The caller interprets the cells and decides which of them are done. */
 #ifndef DDP_RECORD_JOURNAL_H
 #define DDP_RECORD_JOURNAL_H
 
@@ -33,7 +33,7 @@ extern "C" {
 enum ddp_journal_kind {
     DDP_JOURNAL_BEGIN,
     DDP_JOURNAL_POINT,     /* struct ddp_point and its sample_count doubles */
-    DDP_JOURNAL_TRAIN,     /* struct ddp_train_run at the start of the run */
+    DDP_JOURNAL_TRAIN,     /* struct ddp_train_run without results */
     DDP_JOURNAL_EPOCH,     /* struct ddp_epoch */
     DDP_JOURNAL_TRAIN_END, /* struct ddp_train_run */
     DDP_JOURNAL_CONTROL,   /* struct ddp_control */

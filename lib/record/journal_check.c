@@ -1,6 +1,7 @@
-/* Checks structs that were read from a journal. The check of a line proves nothing, because anybody
- * can compute it. Enums, flags, texts and the counts in the tables below are therefore validated
- * before use. Doubles and other counts may have any value. */
+/* Checks structs that were read from a journal. The checksum of a line does not protect against
+ * forgery, because anybody can compute it. Enums, flags, texts and the counts in the tables below
+ * are therefore validated before use. check_point() also validates the number of samples, and
+ * check_gate() all counts of a gate. Doubles and other counts may have any value. */
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -111,7 +112,7 @@ static bool text_is_good(char *text, size_t bytes)
         return false;
     ddp_printable(text, clean, sizeof clean);
     snprintf(text, bytes, "%s", clean);
-    return !strpbrk(text, "<>&|`\"'"); /* No text of a record needs these characters. */
+    return !strpbrk(text, "<>&|`\"'"); /* Special in Markdown, HTML or a shell. */
 }
 
 static bool is_good(const struct field *f, unsigned char *struct_bytes)
@@ -206,11 +207,11 @@ const char *ddp_journal_check_payload(enum ddp_journal_kind kind, void *payload,
         return check_fields(epoch_fields, DDP_COUNT_OF(epoch_fields), payload);
     case DDP_JOURNAL_CONTROL:
         if (bytes != sizeof(struct ddp_control))
-            return "a memory baseline has the wrong size";
+            return "the measured memory speeds have the wrong size";
         return check_fields(control_fields, DDP_COUNT_OF(control_fields), payload);
     case DDP_JOURNAL_GATE:
         return check_gate(payload, bytes);
     default:
-        return bytes == 0 ? NULL : "it has data, but this kind of line has none";
+        return bytes == 0 ? NULL : "it has data, but this kind of line must have none";
     }
 }

@@ -137,7 +137,8 @@ static int parse_checked(const struct ddp_journal_line *line, uint64_t *chain, c
     uint64_t check = ddp_fnv1a(*chain, line->text, body);
     snprintf(end, sizeof end, CHECK_KEY "%016llx" CHECK_END, (unsigned long long)check);
     if (memcmp(line->text + body, end, CHECK_BYTES) != 0)
-        return bad(line->where, "its check does not match this line and the lines before it", err);
+        return bad(line->where, "its checksum does not match this line and the lines before it",
+                   err);
     DDP_TRY(ddp_json_parse(line->text, line->bytes, line->where, out, err));
     *chain = check;
     return 0;

@@ -164,8 +164,7 @@ static int read_members(const cJSON *doc, const char *name, struct ddp_noise *n,
         return refuse(name, "machine", err);
     if ((size_t)cJSON_GetArraySize(doc) !=
         3 + DDP_COUNT_OF(texts) + DDP_COUNT_OF(counts) + DDP_COUNT_OF(effects))
-        return ddp_fail(err, DDP_EINPUT, "'%s' has keys that do not belong into a noise floor",
-                        name);
+        return ddp_fail(err, DDP_EINPUT, "'%s' must have exactly the keys of a noise floor", name);
     DDP_TRY(read_text(machine, "cpu", name, m->cpu, sizeof m->cpu, err));
     DDP_TRY(read_count(machine, "cores", name, &m->cores, err));
     DDP_TRY(read_text(machine, "kernel", name, m->kernel, sizeof m->kernel, err));

@@ -28,7 +28,7 @@ void ddp_noise_machine_read(struct ddp_noise_machine *out);
 /* Returns a hash of machine and build, for file names. */
 uint64_t ddp_noise_machine_key(const struct ddp_noise_machine *machine);
 
-/* Outcome of a self-test. Effects are fractions: 0.05 means 5 %. All gates are judged with
+/* Outcome of a self-test. Effects are fractions: 0.05 means 5 %. All gates were judged with
  * min_effect. */
 struct ddp_noise {
     struct ddp_noise_machine machine;
@@ -41,13 +41,12 @@ struct ddp_noise {
      * that cell. elsewhere: those that reported another cell. */
     int injected, found, elsewhere;
     /* noise_floor: the smallest min_effect with which 90 % of the A/A gates pass. detectable: the
-     * smallest slow-down that would be found in 90 % of the cells of A/A gates, if judged with the
-     * larger of min_effect and noise_floor; NaN: none up to 100 %. */
+     * smallest slow-down that would be found in 90 % of the cells of A/A gates, if they were judged
+     * with the larger of min_effect and noise_floor; NaN: none up to 100 %. */
     double injected_effect, min_effect, noise_floor, detectable;
 };
 
-/* Adds the members to obj, without schema, machine and digest. Used for the file and for result
- * documents. */
+/* Adds the members to obj, without schema, machine and digest. */
 void ddp_noise_add(cJSON *obj, const struct ddp_noise *noise);
 
 /* Parses text[bytes]. name: the document's name in messages. Returns DDP_EINPUT. */

@@ -167,8 +167,7 @@ static int fill_host(struct ddp_record *record, int ranks, struct ddp_err *err)
     return ddp_record_add_host(record, &host, err);
 }
 
-/* Returns the SIMD level of the CPU device: the best of this machine, or the limit set by
- * DDPBENCH_SIMD. */
+/* Returns the SIMD level of the CPU device: the best of this machine that DDPBENCH_SIMD allows. */
 static enum ddp_simd simd_level(void)
 {
     const char *cap = ddp_conf_get(DDP_CONF_SIMD);

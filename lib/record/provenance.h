@@ -19,8 +19,8 @@ struct ddp_build {
 };
 const struct ddp_build *ddp_build_info(void);
 
-/* Fills in the command line, the time, host 0 (this one, with `ranks` ranks), the environment and
- * the timer cost. argv is borrowed for the life of the record. */
+/* Fills in the command line, the start time, host 0 (this one, with `ranks` ranks), the environment
+ * and the timer cost. argv is borrowed for the life of the record. */
 int ddp_provenance_fill(struct ddp_record *record, const char *command, int argc, char *const *argv,
                         int ranks, struct ddp_err *err) DDP_MUST_CHECK;
 /* True if this variable may be recorded. */

@@ -62,7 +62,7 @@ bool ddp_point_is_reduced(const struct ddp_point_spec *spec)
     return (spec->compress[0] && strcmp(spec->compress, "none") != 0) || spec->partial != 0;
 }
 
-/* True if the exchange is dense. Bandwidths are defined for dense exchanges only. */
+/* algbw and busbw are defined for dense exchanges only. */
 static bool is_dense(const struct ddp_point *p)
 {
     return !ddp_point_is_reduced(&p->spec);
@@ -263,7 +263,7 @@ static bool comes_before(const struct ddp_point *a, const struct ddp_point *b)
 }
 
 /* Returns the index of a new point: in plan order within its repetition. With launch 0, a new
- * repetition begins if the last one is complete or has this plan index. */
+ * repetition begins if the last one is complete, has this plan index, or differs in `of`. */
 static int insert_index(struct ddp_record *record, const struct ddp_point *p)
 {
     const int count = record->point_count;

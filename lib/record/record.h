@@ -1,9 +1,9 @@
-/* The result record. The commands bench and train fill it in; report and compare read it.
+/* The result record. lib/bench and lib/train fill it in, and lib/report prints it.
  *
- * A point or an epoch can be copied through a pipe as bytes, because strings are stored inline. The
- * samples of a point follow it. A missing value is NaN (double), -1 (int64, where noted) or ""
- * (string). It becomes null in JSON, never 0. Times are in ns. Other units are part of the member's
- * name. */
+ * A point or an epoch can be sent through a pipe as bytes, because strings are stored inline. There
+ * the samples of a point follow the struct. A missing value is NaN (double), -1 (int64, where
+ * noted) or "" (string). It becomes null in JSON, never 0. Times are in ns unless the member's name
+ * gives another unit. */
 #ifndef DDP_RECORD_RECORD_H
 #define DDP_RECORD_RECORD_H
 
@@ -55,7 +55,7 @@ struct ddp_point_spec {
     int groups; /* Groups that ran at the same time. 0 and 1: no groups. */
     uint64_t requested_bytes, size_bytes, count; /* count: elements of the full buffer. */
     char compress[32];                           /* "none" without compression. */
-    int partial;                                 /* 0: no partial exchange. */
+    int partial;                                 /* --partial: number of chunks. 0: not partial. */
     bool overlap;                                /* Non-blocking, measured beside computation. */
     bool graph;                                  /* On a GPU: run as a captured graph. */
 };
@@ -72,10 +72,10 @@ enum ddp_baseline { DDP_BASELINE_F32, DDP_BASELINE_F16, DDP_BASELINE_COUNT };
 /* The break-even density. Below it, a sparse exchange takes less time than a dense one. 0: the
  * sparse one is never faster. 1: it is always faster. NaN: unknown. */
 struct ddp_break_even {
-    /* predicted: from the bytes sent alone. The bytes are those of a ring for the dense exchange
-     * and those of cost() for the sparse one. With an all-gather on P ranks this is 1/P against f32
-     * and 1/(2P) against f16. estimated: from the measured times of this point. Exchange and decode
-     * are assumed to be proportional to the density. measured: by bisection, with --break-even. */
+    /* predicted: from the bytes sent alone: those of a ring for the dense exchange, and cost() of
+     * the algorithm for the sparse one. With an all-gather on P ranks this is 1/P against f32 and
+     * 1/(2P) against f16. estimated: from the measured times of this point. Exchange and decode are
+     * assumed to be proportional to the density. measured: by bisection, with --break-even. */
     double predicted, estimated, measured;
 };
 
@@ -104,7 +104,7 @@ struct ddp_point {
     struct ddp_summary time_ns;
     /* Trend and autocorrelation of the iterations in order. A trend of NaN: too few iterations. */
     struct ddp_series series;
-    /* During the iterations: the maximum over ranks, but the sum of all context switches. */
+    /* During the iterations: the maximum over ranks, but context switches are summed over ranks. */
     struct ddp_interference interference;
     double injected_percent; /* Set by --inject-delay. NaN: none. */
     /* Mean time of a rank: minimum, average and maximum over ranks. */
@@ -145,8 +145,8 @@ struct ddp_point {
  * bytes, and if ranks shared a GPU. */
 double ddp_point_algbw_GBps(const struct ddp_point *p, double ns);
 double ddp_point_busbw_GBps(const struct ddp_point *p, double ns);
-/* Returns the bandwidth that a dense exchange would need to take the same time. NaN unless the
- * exchange is compressed or partial. */
+/* Returns the busbw that a dense exchange would need to take the same time. NaN for dense
+ * exchanges, and where a dense one would have no busbw. */
 double ddp_point_effective_GBps(const struct ddp_point *p, double ns);
 /* True if the exchange is compressed or partial. */
 bool ddp_point_is_reduced(const struct ddp_point_spec *spec);
@@ -197,7 +197,7 @@ struct ddp_train_run {
     char data_path[256]; /* The folder as given. "": synthetic data. */
     uint64_t data_hash;  /* Hash of all images and labels (model/dataset.h). */
     bool overlap, synthetic;
-    bool baseline; /* A few steps on one rank to compute the speed-up; not evaluated. */
+    bool baseline; /* The run is a few steps on one rank, from which the speed-up is computed. */
     int launch;    /* Number of the repetition, from 1. 0: the only one. */
     int epoch_count;
     struct ddp_epoch *epochs; /* [epoch_count], owned by the record. */
@@ -253,13 +253,14 @@ struct ddp_record {
     struct ddp_env_entry *environment;
     int environment_count;
     double timer_cost_ns, timer_resolution_ns;
-    /* Times of the last launch. init: the slowest rank opens its communicator. split: on GPUs, the
-     * slowest rank splits it into a group of all ranks. destroy: rank 0 closes it. NaN: unknown. */
+    /* Times of the last launch. init: the slowest rank's time to open its communicator. split: on
+     * GPUs, the slowest rank's time to split it into a group of all ranks. destroy: rank 0's time
+     * to close it. NaN: unknown. */
     double comm_init_ns, comm_split_ns, comm_destroy_ns;
     struct ddp_point *points;
     double **samples; /* [point_count]; each NULL or [points[i].sample_count] ns. */
     int point_count, point_capacity;
-    int launch_first;             /* Index of the first point of the last repetition. */
+    int launch_first;             /* No later point is inserted before this index. */
     struct ddp_control *controls; /* One per launch. Training runs have one before and one after. */
     int control_count;
     struct ddp_train_run *train;
@@ -281,12 +282,11 @@ int ddp_record_add_train(struct ddp_record *record, const struct ddp_train_run *
                          struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_record_add_epoch(struct ddp_record *record, const struct ddp_epoch *epoch,
                          struct ddp_err *err) DDP_MUST_CHECK;
-/* Replaces the scalars of the last run by the final ones. Its epochs stay. */
+/* Replaces all members of the last run except its epochs by the final values. */
 void ddp_record_end_train(struct ddp_record *record, const struct ddp_train_run *run);
 int ddp_record_add_control(struct ddp_record *record, const struct ddp_control *control,
                            struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the number n of final points. No later point will be inserted before the first n
- * points. */
+/* Returns the number of leading points before which no later point will be inserted. */
 int ddp_record_settled(const struct ddp_record *record);
 /* Sets the facts about the GPUs of host `index`: facts [count], count <= DDP_GPU_FACTS_MAX. */
 void ddp_record_set_gpus(struct ddp_record *record, int index, const struct ddp_gpu_facts *facts,

@@ -135,8 +135,8 @@ static int read_outline(const cJSON *doc, const char *name, struct ddp_result *o
     return read_fingerprint(doc, name, out, err);
 }
 
-/* Reads the memory baseline. Documents of other tools may lack the key. The list is empty if
- * nothing was measured. A speed is null if there was too little memory. */
+/* Reads the copy speed under the key "control", which documents of other tools may lack. The list
+ * is empty if nothing was measured. A speed is null if there was too little memory. */
 static int read_control(const cJSON *doc, const char *name, struct ddp_result *out,
                         struct ddp_err *err)
 {

@@ -1,7 +1,7 @@
 /* Reads the parts of a result document (schema ddpbench/1) that `gate` and `compare` need.
  *
- * The file is untrusted. Its size is checked before it is read, its digest is checked, and every
- * derived figure is recomputed. Only the names of training runs are read. */
+ * The file is untrusted. Its size is checked before it is read, its digest is checked, and algbw
+ * and busbw are recomputed. For training runs only the names are read. */
 #ifndef DDP_RECORD_RESULT_FILE_H
 #define DDP_RECORD_RESULT_FILE_H
 
@@ -43,7 +43,7 @@ struct ddp_result {
     bool wrong_data; /* A collective delivered wrong data. */
     char cpu[96];    /* Processor and cores of the hosts. "" and -1 if the hosts differ. */
     int cores;
-    /* Copy speed of the memory baseline, geometric mean over launches. NaN: none. */
+    /* Copy speed of all ranks (struct ddp_control), geometric mean. NaN: none. */
     double copy_GBps;
     struct ddp_result_point *points; /* [count], with unique ids. */
     size_t count;

@@ -17,7 +17,7 @@ static int compare_points(const void *a, const void *b)
     return order ? order : ((*x)->launch > (*y)->launch) - ((*x)->launch < (*y)->launch);
 }
 
-/* Merges the points same [n], which have one id, into the first one. medians [n]: scratch. */
+/* Merges `same` [n], all points with one id, into the first of them. medians [n]: scratch. */
 static int fold(struct ddp_result_point *const *same, size_t n, double *medians,
                 struct ddp_err *err)
 {

@@ -1,4 +1,4 @@
-/* Reads points and recomputes each derived figure, which must agree with the stored one. */
+/* Reads points and recomputes algbw and busbw, which must agree with the stored figures. */
 #include "record/result_points.h"
 
 #include <math.h>
@@ -158,7 +158,7 @@ static int read_point(const cJSON *item, const char *name, struct ddp_result *re
     double iterations = 0, ranks = 0, bytes = 0;
     if (!cJSON_IsString(id) || !ddp_result_begins_name(id->valuestring[0]) ||
         strlen(id->valuestring) >= sizeof out->id)
-        return ddp_fail(err, DDP_EINPUT, "'%s': a point has no id", name);
+        return ddp_fail(err, DDP_EINPUT, "'%s': a point has no valid id", name);
     ddp_printable(id->valuestring, out->id, sizeof out->id);
     const struct reader r = {.point = item, .file = name, .id = out->id, .err = err};
     DDP_TRY(count_of(&r, item, "iterations", 0, &iterations));
@@ -187,7 +187,7 @@ int ddp_result_read_points(const cJSON *doc, const char *name, struct ddp_result
 {
     const cJSON *points = cJSON_GetObjectItemCaseSensitive(doc, "points"), *item;
     if (!cJSON_IsArray(points))
-        return ddp_fail(err, DDP_EINPUT, "'%s': 'points' is missing", name);
+        return ddp_fail(err, DDP_EINPUT, "'%s': 'points' is missing or not a list", name);
     size_t count = (size_t)cJSON_GetArraySize(points);
     if (count > DDP_RESULT_MAX_POINTS)
         return ddp_fail(err, DDP_EINPUT, "'%s' has %zu points, more than the limit of %d", name,

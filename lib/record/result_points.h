@@ -1,4 +1,4 @@
-/* Reads the points of a result document. Used by result_file.c only. */
+/* Reads the points of a result document. Used by result_*.c only. */
 #ifndef DDP_RECORD_RESULT_POINTS_H
 #define DDP_RECORD_RESULT_POINTS_H
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 /* Settings of a run, except ranks, strategy and seed. The first group, up to NET_END, defines the
- * network and its training. With the second group, up to TASK_END, it defines the task. The third
- * group defines how gradients are exchanged. */
+ * network and its training. The first two groups, up to TASK_END, define the task. The third group
+ * defines how gradients are exchanged. */
 enum detail {
     MODEL,
     DATASET,

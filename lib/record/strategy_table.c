@@ -102,7 +102,7 @@ static double one_rank_rate(const struct ddp_record *r, const struct ddp_strateg
     return seconds > 0.0 ? images / seconds : NAN;
 }
 
-/* Compares the runs of a row with those of its reference, paired by seed. */
+/* Compares the runs of a row with those of its reference, paired by seed and repetition. */
 static void pair_up(const struct ddp_record *r, struct ddp_strategy_row *row)
 {
     struct gather differences = {0}, ratios = {0};

@@ -1,12 +1,12 @@
 /* The strategy table of `ddpbench train --compare`, computed from a record's training runs.
  *
- * A row contains the runs of one strategy on one number of ranks, one run per seed. Runs that also
- * differ in model, batch, feedback or the like are in separate rows. The accuracy of a run is the
- * mean of its last (at most) three epochs, so that one lucky epoch does not decide. The reference
- * of a row is the first 'dense' row of the same task and number of ranks. If there is none, it is
- * the first row of that task and number of ranks. Differences and speeds relative to the reference
- * are paired by seed, because seeds vary more than strategies do. The functions depend on the
- * record only. Missing figures are NaN. */
+ * A row contains the runs of one strategy on one number of ranks, one run per seed and repetition.
+ * Runs with different models, batches, feedback and so on are in separate rows. The accuracy of a
+ * run is the mean over at most its last three epochs, so that one lucky epoch does not decide. The
+ * reference of a row is the first 'dense' row of the same task (strategy_alike.h) and number of
+ * ranks. If there is none, it is the first row of that task and number of ranks. Differences and
+ * speeds relative to the reference are paired by seed and repetition, because seeds vary more than
+ * strategies do. Missing figures are NaN. */
 #ifndef DDP_RECORD_STRATEGY_TABLE_H
 #define DDP_RECORD_STRATEGY_TABLE_H
 
@@ -22,23 +22,23 @@ struct ddp_spread {
     double mean, min, max;
 };
 
-/* Whether a step is faster than with the reference. YES: by more than 5 % with every seed. NO:
- * slower by more than 5 % with every seed. UNCLEAR: neither. */
+/* Whether a step is faster than with the reference. YES: by more than 5 % in every pair of runs.
+ * NO: slower by more than 5 % in every pair. UNCLEAR: neither. UNKNOWN: there are no pairs. */
 enum ddp_pays { DDP_PAYS_UNKNOWN, DDP_PAYS_YES, DDP_PAYS_NO, DDP_PAYS_UNCLEAR };
 
 struct ddp_strategy_row {
     char sync[96], reference[96]; /* Names of the rows, for example "topk:0.01, feedback off". */
     /* First run of each row, borrowed from the record. */
     const struct ddp_train_run *run, *reference_run;
-    int ranks, runs; /* runs: number of seeds. */
+    int ranks, runs; /* runs: those with an epoch. */
     struct ddp_spread accuracy;
     struct ddp_spread
-        /* Accuracy minus that of the reference, by seed. NaN for the reference. */
+        /* Accuracy minus that of the reference, by pairs. NaN for the reference. */
         difference;
     double images_per_second; /* Images of all runs divided by their seconds. */
     double step_seconds, exposed_step_seconds,
         wire_bytes_per_step; /* Means over steps. Bytes are per rank. */
-    /* Step time of the reference divided by that of this row, paired by seed. */
+    /* Step time of the reference divided by that of this row, by pairs. */
     struct ddp_spread reference_speedup;
     /* speedup: images/s divided by those of one rank. efficiency: speedup / ranks. */
     double speedup, efficiency;
@@ -54,8 +54,8 @@ struct ddp_strategy_row {
  * than two runs that are not baselines. The caller passes *rows to free(). Returns DDP_ENOMEM. */
 int ddp_strategy_table(const struct ddp_record *record, struct ddp_strategy_row **rows, int *count,
                        struct ddp_err *err) DDP_MUST_CHECK;
-/* Writes one sentence without a full stop that says whether the strategy makes a step faster; ""
- * for the reference. out_bytes >= 320. */
+/* Writes one sentence without a full stop that says whether the strategy makes a step faster; "" if
+ * there are no pairs of runs. out_bytes >= 320. */
 void ddp_strategy_verdict(const struct ddp_strategy_row *row, char *out, unsigned long out_bytes);
 
 #ifdef __cplusplus
