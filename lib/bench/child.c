@@ -19,7 +19,7 @@
 #include "base/strbuf.h"
 #include "launch/launch_program.h"
 
-/* Time between the first signal to the child and SIGKILL. */
+/* SIGKILL follows the last other signal to the child after this time. */
 #define GRACE_NS 5000000000
 
 static int start(const struct ddp_child *child, int errors, const sigset_t *mask, pid_t *pid,

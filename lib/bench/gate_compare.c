@@ -48,7 +48,7 @@ static int find_unjudged(const struct ddp_result *base, const struct ddp_result 
     return 0;
 }
 
-/* Appends the first cell whose injected delays differ to v->reason. */
+/* Appends to v->reason the first cell whose injected delays differ. */
 static void name_delay(const struct ddp_result *base, const struct ddp_result *next,
                        struct ddp_verdict_record *v)
 {

@@ -85,8 +85,8 @@ static void append(struct ddp_verdict_record *v, const char *before, const char 
     snprintf(v->reason + at, sizeof v->reason - at, "%s%s", before, text);
 }
 
-/* Appends the nth of `all` names, but at most NAMES_MAX names. The next call appends how many are
- * left. */
+/* Appends name number nth of `all`, counted from 0. Instead of name number NAMES_MAX, appends how
+ * many names are left. Ignores later names. */
 static void append_name(struct ddp_verdict_record *v, size_t nth, size_t all, const char *name)
 {
     char more[40];
@@ -179,7 +179,7 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
                  err_cells);
     name_reason(&v, v.reason, sizeof v.reason);
     check_drift("ping-pong", v.pingpong_ratio, v.pingpong_p, &v);
-    check_drift("memory copy's time", v.memory_ratio, v.memory_p, &v);
+    check_drift("memory copy time", v.memory_ratio, v.memory_p, &v);
     ddp_gate_check_unjudged(&v);
     snprintf(v.base_command, sizeof v.base_command, "%s", setup->side[DDP_BASE].text);
     snprintf(v.next_command, sizeof v.next_command, "%s", setup->side[DDP_NEXT].text);
